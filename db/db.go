@@ -1,0 +1,12 @@
+// Package db owns the schema: the goose migrations, embedded so that every
+// binary carries the bytes it was tested with. The queries that sqlc turns
+// into Go lie beside it in db/queries.
+package db
+
+import "embed"
+
+// Migrations holds the goose migrations under "migrations". They only go
+// forward; a merged one is never edited.
+//
+//go:embed migrations/*.sql
+var Migrations embed.FS

@@ -1,0 +1,112 @@
+-- name: ActionDecide :one
+-- Grants or denies an envelope that waits for a decision. Compare-and-set: of
+-- two decisions at once one wins, and the other finds no row.
+UPDATE actions
+SET approval_state = @approval_state,
+    decided_at = now(),
+    decided_by = @decided_by::text,
+    decision_note = nullif(@decision_note::text, '')
+WHERE tenant_id = @tenant_id
+    AND action_id = @action_id
+    AND approval_state = 'required'
+    AND approval_expires_at > now()
+RETURNING action_id;
+
+-- name: ActionDecisionState :one
+SELECT a.approval_state, coalesce(a.approval_expires_at <= now(), false)::boolean AS overdue, a.proposed_by, a.session_id
+FROM actions a
+WHERE a.tenant_id = @tenant_id AND a.action_id = @action_id;
+
+-- name: ActionInsertMany :many
+-- Writes a batch of decided envelopes and puts those that may run on the
+-- schedule, in one statement. An id or an external id that the tenant knows
+-- already is passed over; the caller compares what is stored with what came.
+WITH proposed AS (
+    SELECT
+        unnest(@action_ids::uuid[]) AS action_id,
+        unnest(@external_ids::text[]) AS external_id,
+        unnest(@content_digests::bytea[]) AS content_digest,
+        unnest(@employee_ids::uuid[]) AS employee_id,
+        unnest(@automation_ids::text[]) AS automation_id,
+        unnest(@session_ids::text[]) AS session_id,
+        unnest(@source_ids::text[]) AS source_id,
+        unnest(@tool_names::text[]) AS tool_name,
+        unnest(@composio_apps::text[]) AS composio_app,
+        unnest(@args::jsonb[]) AS args,
+        unnest(@risks::text[]) AS risk,
+        unnest(@effects::text[]) AS effect,
+        unnest(@modes::text[]) AS mode,
+        unnest(@mode_sources::text[]) AS mode_source,
+        unnest(@traces::jsonb[]) AS trace,
+        unnest(@tool_digests::bytea[]) AS tool_digest,
+        unnest(@approval_states::text[]) AS approval_state,
+        unnest(@bucket_ids::bigint[]) AS bucket_id,
+        unnest(@rate_buckets::text[]) AS rate_bucket,
+        unnest(@not_befores::timestamptz[]) AS not_before,
+        unnest(@must_run_befores::timestamptz[]) AS must_run_before,
+        unnest(@max_attempts::integer[]) AS max_attempts
+), written AS (
+    INSERT INTO actions (
+        tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by,
+        source_id, tool_name, composio_app, args, risk, effect, mode, mode_source, trace, config_version, tool_digest,
+        approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent)
+    SELECT
+        @tenant_id, p.action_id, nullif(p.external_id, ''), p.content_digest, nullif(p.employee_id, '00000000-0000-0000-0000-000000000000'),
+        nullif(p.session_id, ''), nullif(p.automation_id, ''), sqlc.narg(proposed_by)::uuid,
+        p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.mode, p.mode_source, p.trace, @config_version, p.tool_digest,
+        p.approval_state,
+        CASE WHEN p.approval_state = 'required' THEN now() + make_interval(secs => @approval_seconds::float8) END,
+        CASE WHEN p.approval_state = 'denied' THEN 'policy' END,
+        p.bucket_id, nullif(p.rate_bucket, ''),
+        nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif(@traceparent::text, '')
+    FROM proposed p
+    ON CONFLICT DO NOTHING
+    RETURNING actions.tenant_id, actions.action_id, actions.approval_state, actions.bucket_id, actions.not_before, actions.max_attempts
+), queued AS (
+    INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts)
+    SELECT w.tenant_id, w.action_id, w.bucket_id, greatest(now(), w.not_before), w.max_attempts
+    FROM written w
+    WHERE w.approval_state = 'auto'
+)
+SELECT w.action_id FROM written w;
+
+-- name: ActionWithdraw :one
+-- Undo of an envelope that still waits for a decision.
+WITH withdrawn AS (
+    UPDATE actions a
+    SET approval_state = 'denied', decided_at = now(), decided_by = @decided_by::text, decision_note = 'undone'
+    WHERE a.tenant_id = @tenant_id AND a.action_id = @action_id AND a.approval_state = 'required'
+    RETURNING a.tenant_id, a.action_id
+), noted AS (
+    INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
+    SELECT w.tenant_id, w.action_id, 0, 'skipped', 'undone', nullif(@message::text, ''), now()
+    FROM withdrawn w
+)
+SELECT count(1)::bigint FROM withdrawn;
+
+-- name: ActionsExpire :many
+-- The sweep of decisions that nobody took. FOR UPDATE SKIP LOCKED: one that
+-- is being decided at this moment is left to that decision.
+WITH overdue AS (
+    SELECT a.tenant_id, a.action_id
+    FROM actions a
+    WHERE a.approval_state = 'required' AND a.approval_expires_at <= now()
+    ORDER BY a.approval_expires_at
+    LIMIT @most::bigint
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE actions a
+SET approval_state = 'expired', decided_at = now(), decided_by = 'system'
+FROM overdue o
+WHERE a.tenant_id = o.tenant_id AND a.action_id = o.action_id
+RETURNING a.tenant_id, a.action_id;
+
+-- name: ActionsKnown :many
+-- What the tenant knows already of a batch: by its own id or by external id.
+SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.content_digest
+FROM actions a
+WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[])
+UNION
+SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.content_digest
+FROM actions a
+WHERE a.tenant_id = @tenant_id AND a.external_id = ANY (@external_ids::text[]);

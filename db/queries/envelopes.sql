@@ -1,0 +1,35 @@
+-- name: EnvelopeByExternalID :one
+SELECT v.action_id
+FROM envelopes v
+WHERE v.tenant_id = @tenant_id AND v.external_id = @external_id::text;
+
+-- name: EnvelopeList :many
+-- A page of envelopes, newest first. action_id is a UUIDv7, so it is the
+-- order of time as well as the cursor.
+SELECT
+    v.action_id, v.external_id, v.tenant_id, v.employee_id, v.session_id, v.automation_id, v.proposed_by,
+    v.source_id, v.tool_name, v.composio_app, v.args, v.risk, v.effect, v.mode, v.mode_source, v.trace,
+    v.tool_digest, v.approval_state, v.approval_expires_at, v.decided_at, v.decided_by, v.decision_note,
+    v.rate_bucket, v.not_before, v.must_run_before, v.traceparent, v.created_at,
+    v.status, v.attempt, v.next_attempt_at, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at
+FROM envelopes v
+WHERE v.tenant_id = @tenant_id
+    AND v.action_id < @before
+    AND (sqlc.narg(session_id)::text IS NULL OR v.session_id = sqlc.narg(session_id))
+    AND (sqlc.narg(status)::text IS NULL OR v.status = sqlc.narg(status))
+    AND (sqlc.narg(approval)::text IS NULL OR v.approval_state = sqlc.narg(approval))
+    AND (sqlc.narg(tool)::text IS NULL OR v.tool_name = sqlc.narg(tool))
+    AND (sqlc.narg(source)::text IS NULL OR v.source_id = sqlc.narg(source))
+    AND (sqlc.narg(external_id)::text IS NULL OR v.external_id = sqlc.narg(external_id))
+ORDER BY v.action_id DESC
+LIMIT @most::bigint;
+
+-- name: EnvelopePerID :many
+SELECT
+    v.action_id, v.external_id, v.tenant_id, v.employee_id, v.session_id, v.automation_id, v.proposed_by,
+    v.source_id, v.tool_name, v.composio_app, v.args, v.risk, v.effect, v.mode, v.mode_source, v.trace,
+    v.tool_digest, v.approval_state, v.approval_expires_at, v.decided_at, v.decided_by, v.decision_note,
+    v.rate_bucket, v.not_before, v.must_run_before, v.traceparent, v.created_at,
+    v.status, v.attempt, v.next_attempt_at, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at
+FROM envelopes v
+WHERE v.tenant_id = @tenant_id AND v.action_id = ANY (@action_ids::uuid[]);

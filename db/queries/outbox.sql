@@ -1,0 +1,188 @@
+-- name: OutboxBacklog :one
+-- What waits, for the metrics. The outbox holds only what has not ended, so
+-- it is small; a look stops at a bound all the same, so that one at a backlog
+-- of millions costs no more than one at a hundred thousand.
+SELECT
+    (count(1) FILTER (WHERE w.next_attempt_at <= now()))::bigint AS due,
+    (count(1) FILTER (WHERE w.next_attempt_at > now()))::bigint AS scheduled,
+    coalesce(extract(epoch FROM now() - min(w.next_attempt_at) FILTER (WHERE w.next_attempt_at <= now())), 0)::float8 AS oldest_due_seconds
+FROM (SELECT o.next_attempt_at FROM outbox o LIMIT 100000) w;
+
+-- name: OutboxClaim :many
+-- Leases up to a quota of due rows per bucket and reads what the call needs.
+-- FOR UPDATE SKIP LOCKED: claimers run side by side and must not wait for one
+-- another; a row that is skipped is found by the next look. The lower bound
+-- is where the last claim of this bucket ended: it keeps the scan off the
+-- dead index entries that settled rows leave behind.
+WITH wanted AS (
+    SELECT
+        unnest(@bucket_ids::bigint[]) AS bucket_id,
+        unnest(@lowers::timestamptz[]) AS lower,
+        unnest(@quotas::bigint[]) AS quota
+), picked AS MATERIALIZED (
+    SELECT due.tenant_id, due.action_id
+    FROM wanted w
+    CROSS JOIN LATERAL (
+        SELECT o.tenant_id, o.action_id
+        FROM outbox o
+        WHERE o.bucket_id = w.bucket_id
+            AND o.next_attempt_at >= w.lower
+            AND o.next_attempt_at <= now()
+            AND (o.lease_until IS NULL OR o.lease_until < now())
+        ORDER BY o.next_attempt_at
+        LIMIT w.quota
+        FOR UPDATE OF o SKIP LOCKED
+    ) due
+), claimed AS (
+    UPDATE outbox o
+    SET lease_until = now() + make_interval(secs => @lease_seconds::float8),
+        fence = o.fence + 1,
+        lost = o.lost + (o.lease_until IS NOT NULL)::integer
+    FROM picked p
+    WHERE o.tenant_id = p.tenant_id AND o.action_id = p.action_id
+    RETURNING o.tenant_id, o.action_id, o.bucket_id, o.next_attempt_at, o.fence, o.attempt, o.max_attempts, o.lost, o.status
+)
+SELECT
+    c.tenant_id, c.action_id, c.bucket_id, c.next_attempt_at, c.fence, c.attempt, c.max_attempts, c.lost, c.status,
+    a.source_id, a.tool_name, a.args, a.effect, a.risk, a.approval_state, a.automation_id, a.session_id,
+    a.config_version, a.tool_digest, a.traceparent,
+    coalesce(a.must_run_before < now(), false)::boolean AS too_late,
+    extract(epoch FROM now() - c.next_attempt_at)::float8 AS waited_seconds,
+    extract(epoch FROM now() - a.created_at)::float8 AS age_seconds
+FROM claimed c
+JOIN actions a ON a.tenant_id = c.tenant_id AND a.action_id = c.action_id;
+
+-- name: OutboxEnqueue :execrows
+-- Puts granted or replayed envelopes on the schedule; one that is there stays
+-- as it is.
+INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, attempt, max_attempts)
+SELECT
+    a.tenant_id, a.action_id, a.bucket_id,
+    greatest(now(), a.not_before),
+    q.attempt,
+    q.attempt + a.max_attempts
+FROM (
+    SELECT unnest(@action_ids::uuid[]) AS action_id, unnest(@attempts::integer[]) AS attempt
+) q
+JOIN actions a ON a.tenant_id = @tenant_id AND a.action_id = q.action_id
+ON CONFLICT ON CONSTRAINT outbox_pkey DO NOTHING;
+
+-- name: OutboxLook :many
+-- Says per bucket where its first free row is, and whether that is due. It
+-- hops from bucket to bucket over the index, so it costs one probe per bucket
+-- with work, however long the backlog. Leased rows at the head are passed
+-- over; there are at most as many as the fleet works on.
+WITH RECURSIVE ring AS (
+    (SELECT o.bucket_id FROM outbox o WHERE o.bucket_id > @after::bigint ORDER BY o.bucket_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT o.bucket_id FROM outbox o WHERE o.bucket_id > r.bucket_id ORDER BY o.bucket_id LIMIT 1)
+    FROM ring r
+    WHERE r.bucket_id IS NOT NULL
+)
+SELECT
+    r.bucket_id::bigint AS bucket_id,
+    f.next_attempt_at,
+    extract(epoch FROM greatest(f.next_attempt_at, b.closed_until) - now())::float8 AS wait_seconds
+FROM ring r
+JOIN buckets b ON b.bucket_id = r.bucket_id
+CROSS JOIN LATERAL (
+    SELECT o.next_attempt_at
+    FROM outbox o
+    WHERE o.bucket_id = r.bucket_id AND (o.lease_until IS NULL OR o.lease_until < now())
+    ORDER BY o.next_attempt_at
+    LIMIT 1
+) f
+LIMIT @most::bigint;
+
+-- name: OutboxPark :many
+-- Takes envelopes off the schedule to wait for a person, because policy or
+-- the tool changed since they were let through.
+WITH parked AS (
+    DELETE FROM outbox o
+    WHERE (o.tenant_id, o.action_id, o.fence) IN (
+        SELECT unnest(@tenant_ids::uuid[]), unnest(@action_ids::uuid[]), unnest(@fences::bigint[])
+    )
+    RETURNING o.tenant_id, o.action_id
+)
+UPDATE actions a
+SET approval_state = 'required',
+    approval_expires_at = now() + make_interval(secs => @approval_seconds::float8),
+    decided_at = NULL,
+    decided_by = NULL,
+    decision_note = @note::text
+FROM parked p
+WHERE a.tenant_id = p.tenant_id AND a.action_id = p.action_id
+RETURNING a.tenant_id, a.action_id;
+
+-- name: OutboxRenew :execrows
+-- Keeps the leases of calls that are still running.
+UPDATE outbox o
+SET lease_until = now() + make_interval(secs => @lease_seconds::float8)
+FROM (
+    SELECT unnest(@tenant_ids::uuid[]) AS tenant_id, unnest(@action_ids::uuid[]) AS action_id, unnest(@fences::bigint[]) AS fence
+) r
+WHERE o.tenant_id = r.tenant_id AND o.action_id = r.action_id AND o.fence = r.fence;
+
+-- name: OutboxSettleBack :many
+-- Puts envelopes back on the schedule: to be tried again (with a ledger row)
+-- or deferred (without). Only with the fence of the claim.
+WITH back AS (
+    SELECT
+        unnest(@tenant_ids::uuid[]) AS tenant_id,
+        unnest(@action_ids::uuid[]) AS action_id,
+        unnest(@fences::bigint[]) AS fence,
+        unnest(@attempts::integer[]) AS attempt,
+        unnest(@delays::float8[]) AS delay_seconds,
+        unnest(@deferred::boolean[]) AS deferred,
+        unnest(@codes::text[]) AS code,
+        unnest(@messages::text[]) AS message,
+        unnest(@results::json[]) AS result,
+        unnest(@durations::float8[]) AS duration_seconds
+), moved AS (
+    UPDATE outbox o
+    SET attempt = b.attempt,
+        next_attempt_at = now() + make_interval(secs => b.delay_seconds),
+        lease_until = NULL,
+        status = 'pending'
+    FROM back b
+    WHERE o.tenant_id = b.tenant_id AND o.action_id = b.action_id AND o.fence = b.fence
+    RETURNING b.tenant_id, b.action_id, b.attempt, b.deferred, b.code, b.message, b.result, b.duration_seconds
+), noted AS (
+    INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, result, worker, started_at, finished_at)
+    SELECT m.tenant_id, m.action_id, m.attempt, 'pending', nullif(m.code, ''), nullif(m.message, ''), m.result, @worker::text,
+        now() - make_interval(secs => m.duration_seconds), now()
+    FROM moved m
+    WHERE NOT m.deferred
+)
+SELECT m.tenant_id::uuid AS tenant_id, m.action_id::uuid AS action_id FROM moved m;
+
+-- name: OutboxStart :many
+-- Marks calls of class once, just before their bytes go out. What is not
+-- returned was taken away meanwhile and must not be sent.
+UPDATE outbox o
+SET status = 'sending',
+    lease_until = now() + make_interval(secs => @lease_seconds::float8)
+FROM (
+    SELECT unnest(@tenant_ids::uuid[]) AS tenant_id, unnest(@action_ids::uuid[]) AS action_id, unnest(@fences::bigint[]) AS fence
+) s
+WHERE o.tenant_id = s.tenant_id AND o.action_id = s.action_id AND o.fence = s.fence AND o.status = 'pending'
+RETURNING o.tenant_id, o.action_id;
+
+-- name: OutboxUndo :one
+-- Takes an envelope off the schedule while nothing of it can have been sent:
+-- it is pending and, unless its start would be marked (class once), not
+-- leased. The row lock of the DELETE decides against a claim at the same time.
+WITH gone AS (
+    DELETE FROM outbox o
+    USING actions a
+    WHERE o.tenant_id = @tenant_id AND o.action_id = @action_id
+        AND a.tenant_id = o.tenant_id AND a.action_id = o.action_id
+        AND o.status = 'pending'
+        AND (a.effect = 'once' OR o.lease_until IS NULL OR o.lease_until < now())
+    RETURNING o.tenant_id, o.action_id, o.attempt
+), noted AS (
+    INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
+    SELECT g.tenant_id, g.action_id, g.attempt, 'skipped', @code::text, nullif(@message::text, ''), now()
+    FROM gone g
+)
+SELECT count(1)::bigint FROM gone;

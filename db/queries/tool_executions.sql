@@ -1,0 +1,9 @@
+-- name: ToolExecutionList :many
+-- Every attempt of one envelope, oldest first.
+SELECT e.attempt, e.status, e.code, e.message, e.result, e.provider_id, e.worker, e.started_at, e.finished_at
+FROM tool_executions e
+WHERE e.tenant_id = @tenant_id AND e.action_id = @action_id
+ORDER BY e.finished_at, e.attempt;
+
+-- name: PartitionEnsure :one
+SELECT ensure_partitions(@months_ahead::integer);

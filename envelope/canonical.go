@@ -1,0 +1,43 @@
+package envelope
+
+import (
+	"math"
+
+	"github.com/countersign-dev/countersign/envelope/internal/jsonscan"
+)
+
+// maxCanonicalDepth is more than an envelope may have, so that the definitions
+// of tools and what they answer have a canonical form too.
+const maxCanonicalDepth = 128
+
+// Canonical returns the one form of a JSON value that all texts with the same
+// meaning share. It orders fields and escapes strings as RFC 8785 does and
+// leaves out white space.
+//
+// Numbers differ from RFC 8785, which rounds them to a 64-bit float: there
+// 12345678901234567890 and 12345678901234567891 are the same, and an approval
+// of one would cover the other. Here a number keeps every digit, and only its
+// spelling is made uniform: 1, 1.0 and 10e-1 become 1, and -0 becomes 0. For
+// the shortest spelling of a float, other than -0, the result is that of
+// RFC 8785.
+//
+// A number may have 400 characters, as it is written and in canonical form,
+// and a power of ten, as it is written and of its first digit, from -400 to
+// 400. A value may be nested 128 levels deep. The text must be JSON without
+// keys that occur twice, invalid UTF-8, lone surrogates or U+0000. Every error
+// is an *InvalidError.
+func Canonical(raw []byte) ([]byte, error) {
+	canonical, problems := canonicalize(raw)
+	if err := invalid("", problems); err != nil {
+		return nil, err
+	}
+	return canonical, nil
+}
+
+func canonicalize(raw []byte) ([]byte, []jsonscan.Problem) {
+	s := jsonscan.New(raw)
+	s.Limit(maxCanonicalDepth, math.MaxInt)
+	canonical := s.Value()
+	s.End()
+	return canonical, s.Cut(0)
+}

@@ -1,0 +1,120 @@
+// Package envelope is Countersign's contract: what an agent may propose, how
+// it reads back, and which states it may pass through.
+//
+// [Parse] and [ParseMany] are the only way from bytes to a [Proposal]. They are
+// strict, because what a person approves must be exactly what is executed: a
+// field that nobody knows, a key that occurs twice or a character that a
+// database would drop is refused with a pointer to it. [Canonical] and [Digest]
+// say when two texts mean the same. [Next] and [NextApproval] are the one place
+// that knows the legal moves.
+//
+// The package is pure: it reads no clock, opens nothing and decides nothing
+// about policy. The same contract for other languages is the JSON Schema in
+// schemas/action-envelope.json; tests hold the two to each other.
+package envelope
+
+import (
+	"encoding/json"
+	"time"
+)
+
+const (
+	// SchemaVersion is the version of the contract. Fields are only ever added
+	// under the same version.
+	SchemaVersion = 1
+	// TypeExec is the only type of envelope: one call of one tool.
+	TypeExec = "mcp.exec"
+	// MaxBytes is the largest envelope that may be submitted.
+	MaxBytes = 256 << 10
+	// MaxDepth is how many objects and arrays may enclose each other in one
+	// envelope, itself included.
+	MaxDepth = 32
+)
+
+// Envelope is an action as it reads back: what was proposed, what was decided
+// and what came of it.
+type Envelope struct {
+	// Version is SchemaVersion; left out, it means 1.
+	Version int `json:"version,omitempty"`
+	// ActionID is the identifier of the action everywhere.
+	ActionID ActionID `json:"action_id"`
+	// ExternalID is the submitter's own name for the action, unique in a
+	// tenant. The same one with the same content is the same action.
+	ExternalID string   `json:"external_id,omitempty"`
+	TenantID   TenantID `json:"tenant_id"`
+	// EmployeeID is the agent, or the person, on whose behalf it is done.
+	EmployeeID EmployeeID `json:"employee_id,omitzero"`
+	// Type is TypeExec.
+	Type string `json:"type"`
+	Tool Tool   `json:"tool"`
+	// Args is the JSON object that the tool is called with.
+	Args     json.RawMessage `json:"args"`
+	Risk     Risk            `json:"risk"`
+	Approval Approval        `json:"approval"`
+	// SessionID groups what an agent did in one conversation.
+	SessionID string `json:"session_id,omitempty"`
+	// AutomationID names the automation that proposed it.
+	AutomationID string      `json:"automation_id,omitempty"`
+	Constraints  Constraints `json:"constraints"`
+	Result       Result      `json:"result"`
+	Timestamps   Timestamps  `json:"timestamps"`
+}
+
+// Tool names what is called.
+type Tool struct {
+	// Name is the tool's name at its source.
+	Name string `json:"name"`
+	// Source is the identifier of the source that offers the tool. It may be
+	// left out where only one source offers a tool of that name.
+	Source string `json:"source,omitempty"`
+	// ComposioApp is the app that the tool belongs to, for tools of Composio.
+	ComposioApp string `json:"composio_app,omitempty"`
+}
+
+// Constraints bound when and how fast an action may be executed. Times are
+// kept in UTC and to the microsecond.
+type Constraints struct {
+	// RateBucket names the bucket whose rate and concurrency limits hold.
+	RateBucket string `json:"rate_bucket,omitempty"`
+	// MustRunBefore is the deadline. An action that has not been started by
+	// then is skipped.
+	MustRunBefore time.Time `json:"must_run_before,omitzero"`
+	// NotBefore is the earliest time at which the action may be started.
+	NotBefore time.Time `json:"not_before,omitzero"`
+}
+
+// IsZero says that there are no constraints.
+func (c Constraints) IsZero() bool {
+	return c.RateBucket == "" && c.MustRunBefore.IsZero() && c.NotBefore.IsZero()
+}
+
+// Result is what came of an action so far.
+type Result struct {
+	Status Status `json:"status"`
+	// ProviderID is what the provider calls the thing that the action made, or
+	// nil while that is not known.
+	ProviderID *string `json:"provider_id"`
+	// Error says why the last attempt did not succeed, or is nil.
+	Error *Failure `json:"error"`
+	// Output is what the tool answered, redacted and cut to size.
+	Output json.RawMessage `json:"output,omitempty"`
+	// Attempts counts the calls that were made.
+	Attempts int `json:"attempts"`
+}
+
+// Failure is why an attempt did not succeed.
+type Failure struct {
+	// Code is a short stable word that programs can tell apart.
+	Code string `json:"code"`
+	// Message is for people, and holds neither secrets nor arguments.
+	Message string `json:"message"`
+}
+
+// Timestamps say when an action passed its milestones, in UTC.
+type Timestamps struct {
+	CreatedAt time.Time `json:"created_at"`
+	// SentAt is when the tool was called with success, or nil.
+	SentAt *time.Time `json:"sent_at"`
+	// CompletedAt is when the action reached a terminal status, or nil.
+	CompletedAt *time.Time `json:"completed_at"`
+}

@@ -1,0 +1,207 @@
+package jsonscan
+
+import (
+	"bytes"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+const (
+	ruleEncoding = "encoding"
+	ruleNUL      = "nul"
+
+	encodingMessage = "must be valid UTF-8 without lone surrogates"
+	nulMessage      = "must not hold the character U+0000"
+)
+
+// verbatim says that a byte stands for itself in a canonical string and is
+// ASCII.
+func verbatim(c byte) bool {
+	return c >= 0x20 && c < utf8.RuneSelf && c != '"' && c != '\\'
+}
+
+// text reads a string and appends its canonical form to out. plain says that
+// the form is ASCII without escapes, so that its bytes sort as it does.
+func (s *Scanner) text() (plain bool) {
+	i := s.pos + 1
+	for i < len(s.src) && verbatim(s.src[i]) {
+		i++
+	}
+	s.out = append(s.out, s.src[s.pos:i]...)
+	if i < len(s.src) && s.src[i] == '"' {
+		s.out = append(s.out, '"')
+		s.pos = i + 1
+		return true
+	}
+	s.pos = i
+	s.restOfText()
+	return false
+}
+
+// restOfText reads on from the first byte that needs a closer look.
+func (s *Scanner) restOfText() {
+	for s.pos < len(s.src) {
+		switch c := s.src[s.pos]; {
+		case verbatim(c):
+			from := s.pos
+			for s.pos < len(s.src) && verbatim(s.src[s.pos]) {
+				s.pos++
+			}
+			s.out = append(s.out, s.src[from:s.pos]...)
+		case c == '"':
+			s.out = append(s.out, '"')
+			s.pos++
+			return
+		case c == '\\':
+			if !s.escape() {
+				s.syntax("a backslash starts no known escape")
+				return
+			}
+		case c < 0x20:
+			s.syntax("a control character in a string must be escaped")
+			return
+		default:
+			r, n := utf8.DecodeRune(s.src[s.pos:])
+			if r == utf8.RuneError && n == 1 {
+				s.Report(ruleEncoding, encodingMessage)
+			}
+			s.out = utf8.AppendRune(s.out, r)
+			s.pos += n
+		}
+	}
+	s.syntax("a string is not closed")
+}
+
+// escape reads one escape, or two that form a surrogate pair.
+func (s *Scanner) escape() bool {
+	if s.pos+1 >= len(s.src) {
+		return false
+	}
+	switch c := s.src[s.pos+1]; c {
+	case '"', '\\', 'b', 'f', 'n', 'r', 't':
+		s.out = append(s.out, '\\', c)
+		s.pos += 2
+		return true
+	case '/':
+		s.out = append(s.out, '/')
+		s.pos += 2
+		return true
+	}
+	r, ok := unit(s.src[s.pos:])
+	if !ok {
+		return false
+	}
+	s.pos += 6
+	if utf16.IsSurrogate(r) {
+		low, _ := unit(s.src[s.pos:])
+		r = utf16.DecodeRune(r, low)
+		if r == utf8.RuneError {
+			s.Report(ruleEncoding, encodingMessage)
+		} else {
+			s.pos += 6
+		}
+	}
+	if r == 0 {
+		s.Report(ruleNUL, nulMessage)
+		r = utf8.RuneError
+	}
+	s.out = appendRune(s.out, r)
+	return true
+}
+
+// unit reads the UTF-16 code unit that src starts with as \uXXXX.
+func unit(src []byte) (rune, bool) {
+	if len(src) < 6 || src[0] != '\\' || src[1] != 'u' {
+		return 0, false
+	}
+	var r rune
+	for _, c := range src[2:6] {
+		switch {
+		case c >= '0' && c <= '9':
+			r = r<<4 | rune(c-'0')
+		case c >= 'a' && c <= 'f':
+			r = r<<4 | rune(c-'a'+10)
+		case c >= 'A' && c <= 'F':
+			r = r<<4 | rune(c-'A'+10)
+		default:
+			return 0, false
+		}
+	}
+	return r, true
+}
+
+// AppendText appends a Go string as a canonical JSON string. Bytes that are
+// not UTF-8 are kept, so that whoever reads the result can refuse them.
+func AppendText(dst []byte, text string) []byte {
+	dst = append(dst, '"')
+	for i := range len(text) {
+		if c := text[i]; verbatim(c) || c >= utf8.RuneSelf {
+			dst = append(dst, c)
+		} else {
+			dst = appendRune(dst, rune(c))
+		}
+	}
+	return append(dst, '"')
+}
+
+// appendRune appends a character as RFC 8785 writes it inside a string.
+func appendRune(dst []byte, r rune) []byte {
+	const hex = "0123456789abcdef"
+	switch {
+	case r == '"' || r == '\\':
+		return append(dst, '\\', byte(r))
+	case r >= 0x20:
+		return utf8.AppendRune(dst, r)
+	case r == '\b':
+		return append(dst, '\\', 'b')
+	case r == '\t':
+		return append(dst, '\\', 't')
+	case r == '\n':
+		return append(dst, '\\', 'n')
+	case r == '\f':
+		return append(dst, '\\', 'f')
+	case r == '\r':
+		return append(dst, '\\', 'r')
+	}
+	return append(dst, '\\', 'u', '0', '0', hex[r>>4], hex[r&0xf])
+}
+
+// unquote returns what a canonical string says. Without escapes that is a part
+// of the string itself.
+func unquote(canonical []byte) []byte {
+	inner := canonical[1 : len(canonical)-1]
+	if bytes.IndexByte(inner, '\\') < 0 {
+		return inner
+	}
+	text := make([]byte, 0, len(inner))
+	for len(inner) > 0 {
+		r, n := firstRune(inner)
+		text = utf8.AppendRune(text, r)
+		inner = inner[n:]
+	}
+	return text
+}
+
+// firstRune decodes the first character of the inside of a canonical string,
+// and returns how many bytes it takes there.
+func firstRune(inner []byte) (rune, int) {
+	if inner[0] != '\\' {
+		return utf8.DecodeRune(inner)
+	}
+	switch inner[1] {
+	case 'b':
+		return '\b', 2
+	case 't':
+		return '\t', 2
+	case 'n':
+		return '\n', 2
+	case 'f':
+		return '\f', 2
+	case 'r':
+		return '\r', 2
+	case 'u':
+		r, _ := unit(inner)
+		return r, 6
+	}
+	return rune(inner[1]), 2
+}

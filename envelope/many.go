@@ -1,0 +1,88 @@
+package envelope
+
+import "github.com/countersign-dev/countersign/envelope/internal/jsonscan"
+
+const (
+	// MaxItems is how many proposals may be submitted together.
+	MaxItems = 1000
+	// MaxManyBytes is the largest text that holds several proposals.
+	MaxManyBytes = 64 << 20
+)
+
+// Item is one of several proposals: either what was read, or what is wrong
+// with it.
+type Item struct {
+	Proposal *Proposal
+	Err      *InvalidError
+}
+
+// ParseMany reads several proposals from an array, or from an object whose
+// only field "items" is one. What is wrong with one proposal is in its item,
+// with pointers from the start of the text (/items/3/risk, or /3/risk), and
+// leaves the others alone. The error, an *InvalidError, is for a text that is
+// not a list of at most MaxItems in at most MaxManyBytes, or not JSON at all.
+func ParseMany(raw []byte) ([]Item, error) {
+	if len(raw) > MaxManyBytes {
+		return nil, &InvalidError{[]FieldError{{"", RuleSize, "must be at most 67108864 bytes long; send several lists"}}}
+	}
+	r := reader{jsonscan.New(raw)}
+	items := r.list()
+	r.End()
+	if err := invalid("", r.Cut(0)); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+// list reads what encloses the items within the limits of one item, which each
+// item then has to itself.
+func (r reader) list() (items []Item) {
+	r.Limit(MaxDepth, MaxBytes)
+	if r.Peek() == '[' {
+		return r.items()
+	}
+	if !r.Open('{') {
+		r.refuse(RuleType, "must be an array of envelopes, or an object with one in items")
+		return nil
+	}
+	var seen fields
+	for {
+		name, ok := r.Field()
+		if !ok {
+			break
+		}
+		switch string(name) {
+		case "items":
+			r.see(&seen, fieldItems)
+			items = r.items()
+		default:
+			r.refuse(RuleUnknownField, "is not a field of a list; it has only items")
+		}
+	}
+	r.need(seen, fieldItems, "items")
+	return items
+}
+
+func (r reader) items() []Item {
+	if !r.Open('[') {
+		r.refuse(RuleType, "must be an array of envelopes")
+		return nil
+	}
+	var items []Item
+	outside := r.Problems()
+	for r.Element() {
+		if len(items) == MaxItems {
+			r.Fail(string(RuleMaxItems), "is one too many; send at most 1000 at once")
+			return nil
+		}
+		it := Item{Proposal: r.proposal()}
+		if r.Failed() {
+			return nil
+		}
+		if it.Err = invalid("", r.Cut(outside)); it.Err != nil {
+			it.Proposal = nil
+		}
+		items = append(items, it)
+	}
+	return items
+}

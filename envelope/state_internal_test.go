@@ -1,0 +1,86 @@
+package envelope
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestStatesDrawing(t *testing.T) {
+	t.Parallel()
+	const path = "../docs/states.md"
+	want := drawing()
+
+	if *Update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("%s is not what the table says; run go test ./envelope -update (-want +got):\n%s", path, diff)
+	}
+}
+
+func TestTransitionsAreUnambiguous(t *testing.T) {
+	t.Parallel()
+
+	for i, a := range transitions {
+		if !a.from.Valid() || !a.to.Valid() {
+			t.Errorf("transition %d goes from %q to %q, want valid statuses", i, a.from, a.to)
+		}
+		for _, b := range transitions[:i] {
+			if a.from == b.from && a.event == b.event {
+				t.Errorf("%q takes %q in two ways, want one", a.from, a.event)
+			}
+		}
+	}
+}
+
+// drawing renders the table of transitions, and those of approvals and phases,
+// as a page.
+func drawing() string {
+	var page strings.Builder
+	page.WriteString("# States of an action\n\n" +
+		"Generated from the tables in `envelope`; `go test ./envelope -update` rewrites it.\n\n" +
+		"## Status\n\n```mermaid\nstateDiagram-v2\n    [*] --> pending\n")
+	for _, t := range transitions {
+		fmt.Fprintf(&page, "    %s --> %s : %s\n", t.from, t.to, t.event)
+	}
+	for _, s := range []Status{StatusSent, StatusConflict, StatusSkipped, StatusFailed} {
+		fmt.Fprintf(&page, "    %s --> [*]\n", s)
+	}
+	page.WriteString("```\n\n| from | event | to | when |\n| --- | --- | --- | --- |\n")
+	for _, t := range transitions {
+		fmt.Fprintf(&page, "| %s | `%s` | %s | %s |\n", t.from, t.event, t.to, t.when)
+	}
+
+	approvals := []Approval{ApprovalAuto, ApprovalRequired, ApprovalGranted, ApprovalDenied, ApprovalExpired}
+	page.WriteString("\n## Approval\n\n```mermaid\nstateDiagram-v2\n    [*] --> auto\n    [*] --> required\n    [*] --> denied : by policy\n")
+	for _, from := range approvals {
+		for _, d := range []Decision{DecisionGrant, DecisionDeny, DecisionExpire} {
+			if to, err := NextApproval(from, d); err == nil {
+				fmt.Fprintf(&page, "    %s --> %s : %s\n", from, to, d)
+			}
+		}
+	}
+	page.WriteString("```\n\n## Phase\n\nWhat agents and people see, by status and approval.\n\n| |")
+	for _, a := range approvals {
+		fmt.Fprintf(&page, " %s |", a)
+	}
+	page.WriteString("\n| --- |" + strings.Repeat(" --- |", len(approvals)) + "\n")
+	for _, s := range []Status{StatusPending, StatusSending, StatusSent, StatusConflict, StatusFailed, StatusSkipped, StatusUnknown} {
+		fmt.Fprintf(&page, "| %s |", s)
+		for _, a := range approvals {
+			fmt.Fprintf(&page, " %s |", PhaseOf(a, s))
+		}
+		page.WriteString("\n")
+	}
+	return page.String()
+}

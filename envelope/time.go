@@ -1,0 +1,61 @@
+package envelope
+
+import (
+	"bytes"
+	"time"
+)
+
+// kept returns a time as it is kept: in UTC and cut to the microsecond, so
+// that it reads back from a database as it was written.
+func kept(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+// parseTime reads an RFC 3339 time in capital letters. The years are those
+// that no later arithmetic or storage bends: Go's zero time, for one, would
+// pass for no time at all.
+func parseTime(text []byte) (t time.Time, ok bool) {
+	if !timeShaped(text) || string(text[:4]) < "1970" || string(text[:4]) > "2999" {
+		return t, false
+	}
+	if err := t.UnmarshalText(text); err != nil {
+		return t, false
+	}
+	return kept(t), true
+}
+
+// timeShaped says that a text looks like an RFC 3339 time. Go's own reading
+// also takes one digit for the hour, a comma before the fraction and a zone of
+// more than a day; whether the day exists is left to it.
+func timeShaped(text []byte) bool {
+	const clock, maxFraction = "0000-00-00T00:00:00", 9
+	if len(text) <= len(clock) || !shaped(text[:len(clock)], clock) {
+		return false
+	}
+	zone := text[len(clock):]
+	if zone[0] == '.' {
+		rest := bytes.TrimLeft(zone[1:], "0123456789")
+		if n := len(zone) - 1 - len(rest); n == 0 || n > maxFraction {
+			return false
+		}
+		zone = rest
+	}
+	if string(zone) == "Z" {
+		return true
+	}
+	return (shaped(zone, "+00:00") || shaped(zone, "-00:00")) &&
+		string(zone[1:3]) < "24" && string(zone[4:]) < "60"
+}
+
+// shaped says that a text has a digit for every 0 of the shape, and the other
+// characters as they are.
+func shaped(text []byte, shape string) bool {
+	if len(text) != len(shape) {
+		return false
+	}
+	for i, c := range text {
+		digit := shape[i] == '0' && c >= '0' && c <= '9'
+		if !digit && (shape[i] == '0' || c != shape[i]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,68 @@
+package envelope
+
+// Risk is how much harm an action could do.
+type Risk string
+
+// The risks.
+const (
+	RiskLow    Risk = "low"
+	RiskMedium Risk = "medium"
+	RiskHigh   Risk = "high"
+)
+
+// Valid says that r is one of the constants.
+func (r Risk) Valid() bool {
+	switch r {
+	case RiskLow, RiskMedium, RiskHigh:
+		return true
+	}
+	return false
+}
+
+// Effect is what doing a call twice would do, and so decides what may happen
+// after a call whose outcome is not known.
+type Effect string
+
+// The effects.
+const (
+	// EffectRead changes nothing: repeat at will.
+	EffectRead Effect = "read"
+	// EffectIdempotent changes the same thing to the same state again: repeat.
+	EffectIdempotent Effect = "idempotent"
+	// EffectKeyed is done once per idempotency key by its source: repeat under
+	// the same key.
+	EffectKeyed Effect = "keyed"
+	// EffectOnce is everything else: never repeat what may have happened.
+	EffectOnce Effect = "once"
+)
+
+// Valid says that e is one of the constants.
+func (e Effect) Valid() bool {
+	switch e {
+	case EffectRead, EffectIdempotent, EffectKeyed, EffectOnce:
+		return true
+	}
+	return false
+}
+
+// Mode is what policy says about an action.
+type Mode string
+
+// The modes.
+const (
+	// ModeAllow lets it run without a person.
+	ModeAllow Mode = "allow"
+	// ModeRequireApproval has it wait for a person.
+	ModeRequireApproval Mode = "require_approval"
+	// ModeDeny refuses it.
+	ModeDeny Mode = "deny"
+)
+
+// Valid says that m is one of the constants.
+func (m Mode) Valid() bool {
+	switch m {
+	case ModeAllow, ModeRequireApproval, ModeDeny:
+		return true
+	}
+	return false
+}

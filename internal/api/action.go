@@ -1,0 +1,103 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/outbox"
+)
+
+// action is an action as the API shows it.
+type action struct {
+	Envelope      envelope.Envelope `json:"envelope"`
+	Phase         envelope.Phase    `json:"phase"`
+	Effect        envelope.Effect   `json:"effect"`
+	Policy        verdict           `json:"policy"`
+	Decision      *decision         `json:"decision"`
+	NextAttemptAt *time.Time        `json:"next_attempt_at"`
+}
+
+// verdict is what policy said.
+type verdict struct {
+	Mode   envelope.Mode   `json:"mode"`
+	Source string          `json:"source"`
+	Trace  json.RawMessage `json:"trace"`
+}
+
+// decision is that of a person, or the wait for one.
+type decision struct {
+	ExpiresAt *time.Time `json:"expires_at"`
+	At        *time.Time `json:"at"`
+	By        string     `json:"by"`
+	Note      string     `json:"note"`
+}
+
+func actionFromView(v outbox.View) action {
+	a := action{
+		Envelope: v.Envelope, Phase: v.Phase, Effect: v.Effect,
+		Policy:        verdict{Mode: v.Mode, Source: v.ModeSource, Trace: v.Trace},
+		NextAttemptAt: utc(v.NextAttemptAt),
+	}
+	stamps := &a.Envelope.Timestamps
+	stamps.SentAt, stamps.CompletedAt = utc(stamps.SentAt), utc(stamps.CompletedAt)
+	if bytes.Equal(a.Envelope.Result.Output, []byte("null")) {
+		a.Envelope.Result.Output = nil
+	}
+	if v.ApprovalExpiresAt != nil || v.DecidedAt != nil {
+		a.Decision = &decision{ExpiresAt: utc(v.ApprovalExpiresAt), At: utc(v.DecidedAt), By: v.DecidedBy, Note: v.DecisionNote}
+	}
+	return a
+}
+
+// attempt is a row of the ledger as the API shows it.
+type attempt struct {
+	Attempt    int             `json:"attempt"`
+	Status     envelope.Status `json:"status"`
+	Code       string          `json:"code,omitzero"`
+	Message    string          `json:"message,omitzero"`
+	Result     json.RawMessage `json:"result,omitempty"`
+	ProviderID string          `json:"provider_id,omitzero"`
+	Worker     string          `json:"worker,omitzero"`
+	StartedAt  *time.Time      `json:"started_at"`
+	FinishedAt time.Time       `json:"finished_at"`
+}
+
+func attemptsFrom(rows []outbox.Attempt) []attempt {
+	all := make([]attempt, len(rows))
+	for i, r := range rows {
+		all[i] = attempt{
+			Attempt: r.Attempt, Status: r.Status, Code: r.Code, Message: r.Message, Result: r.Result,
+			ProviderID: r.ProviderID, Worker: r.Worker, StartedAt: utc(r.StartedAt), FinishedAt: r.FinishedAt.UTC(),
+		}
+	}
+	return all
+}
+
+// page is a list that goes on.
+type page[T any] struct {
+	Items      []T     `json:"items"`
+	NextCursor *string `json:"next_cursor"`
+}
+
+// pageOf makes a page out of up to limit+1 rows: one more than is shown says
+// that there are more.
+func pageOf[R, T any](rows []R, limit int, of string, show func(R) T, id func(R) envelope.ActionID) page[T] {
+	p := page[T]{Items: make([]T, 0, min(len(rows), limit))}
+	for i, r := range rows {
+		if i == limit {
+			p.NextCursor = new(writeCursor(of, id(rows[i-1])))
+			break
+		}
+		p.Items = append(p.Items, show(r))
+	}
+	return p
+}
+
+func utc(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	return new(t.UTC())
+}

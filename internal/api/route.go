@@ -1,0 +1,74 @@
+package api
+
+import (
+	"slices"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/identity"
+)
+
+// route is a path and a method, and who may use it.
+type route struct {
+	// pattern is a pattern of http.ServeMux with a method.
+	pattern string
+	// operation names it in openapi.yaml.
+	operation string
+	// roles may use it; nil is everybody, without a token.
+	roles []identity.Role
+	// maxBody bounds the body in bytes.
+	maxBody int64
+	// parsed says that the body goes to a parser of its own, which is stricter
+	// than the schema.
+	parsed bool
+	// endless says that it has no deadline of its own.
+	endless bool
+	// wait is how long it waits for an action's end unless told otherwise.
+	wait   time.Duration
+	handle  func(*Server, *call) error
+}
+
+func (rt route) admits(role identity.Role) bool { return slices.Contains(rt.roles, role) }
+
+// routes is the one list of what the API answers.
+func routes() []route {
+	all := []identity.Role{identity.RoleAgent, identity.RoleOperator, identity.RoleAdmin}
+	people := []identity.Role{identity.RoleOperator, identity.RoleAdmin}
+	admin := []identity.Role{identity.RoleAdmin}
+	const one, many = envelope.MaxBytes, envelope.MaxManyBytes
+	return []route{
+		{pattern: "POST /api/v1/actions", operation: "submitAction", roles: all, maxBody: one, parsed: true, handle: (*Server).submitAction},
+		{pattern: "POST /api/v1/actions/batch", operation: "submitActions", roles: all, maxBody: many, parsed: true, handle: (*Server).submitActions},
+		{pattern: "GET /api/v1/actions", operation: "listActions", roles: all, handle: (*Server).listActions},
+		{pattern: "GET /api/v1/actions/{id}", operation: "getAction", roles: all, handle: (*Server).getAction},
+		{pattern: "GET /api/v1/actions/{id}/attempts", operation: "listAttempts", roles: all, handle: (*Server).listAttempts},
+		{pattern: "GET /api/v1/actions/{id}/wait", operation: "waitForAction", roles: all, wait: defaultWait, handle: (*Server).waitForAction},
+		{pattern: "POST /api/v1/actions/{id}/approve", operation: "approveAction", roles: people, maxBody: one, handle: (*Server).approveAction},
+		{pattern: "POST /api/v1/actions/{id}/deny", operation: "denyAction", roles: people, maxBody: one, handle: (*Server).denyAction},
+		{pattern: "POST /api/v1/actions/{id}/undo", operation: "undoAction", roles: all, handle: (*Server).undoAction},
+
+		{pattern: "GET /api/v1/dead-letters", operation: "listDeadLetters", roles: people, handle: (*Server).listDeadLetters},
+		{pattern: "GET /api/v1/dead-letters/{id}", operation: "getDeadLetter", roles: people, handle: (*Server).getDeadLetter},
+		{pattern: "POST /api/v1/dead-letters/replay", operation: "replayDeadLetters", roles: people, maxBody: one, handle: (*Server).replayDeadLetters},
+		{pattern: "POST /api/v1/dead-letters/discard", operation: "discardDeadLetters", roles: people, maxBody: one, handle: (*Server).discardDeadLetters},
+
+		{pattern: "GET /api/v1/events", operation: "streamEvents", roles: all, endless: true, handle: (*Server).streamEvents},
+
+		{pattern: "GET /api/v1/tools", operation: "listTools", roles: all, handle: (*Server).listTools},
+		{pattern: "POST /api/v1/tools/accept", operation: "acceptTool", roles: people, maxBody: one, handle: (*Server).acceptTool},
+		{pattern: "PUT /api/v1/tools/overrides", operation: "configureTool", roles: people, maxBody: one, handle: (*Server).configureTool},
+		{pattern: "GET /api/v1/sources", operation: "listSources", roles: people, handle: (*Server).listSources},
+		{pattern: "PUT /api/v1/sources/{id}", operation: "putSource", roles: admin, maxBody: one, handle: (*Server).putSource},
+		{pattern: "DELETE /api/v1/sources/{id}", operation: "deleteSource", roles: admin, handle: (*Server).deleteSource},
+		{pattern: "GET /api/v1/policy/modes", operation: "listModes", roles: people, handle: (*Server).listModes},
+		{pattern: "PUT /api/v1/policy/modes", operation: "putMode", roles: admin, maxBody: one, handle: (*Server).putMode},
+		{pattern: "DELETE /api/v1/policy/modes", operation: "deleteMode", roles: admin, handle: (*Server).deleteMode},
+		{pattern: "POST /api/v1/tokens", operation: "issueToken", roles: admin, maxBody: one, handle: (*Server).issueToken},
+		{pattern: "DELETE /api/v1/tokens/{id}", operation: "revokeToken", roles: admin, handle: (*Server).revokeToken},
+
+		{pattern: "GET /api/v1/openapi.yaml", operation: "getOpenAPI", handle: (*Server).getOpenAPI},
+		{pattern: "GET /healthz", operation: "getHealth", handle: (*Server).getHealth},
+		{pattern: "GET /readyz", operation: "getReadiness", handle: (*Server).getReadiness},
+		{pattern: "GET /metrics", operation: "getMetrics", handle: (*Server).getMetrics},
+	}
+}

@@ -1,0 +1,87 @@
+package audit
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// Kind is what an event tells of.
+type Kind string
+
+// The kinds of event.
+const (
+	// Proposed: envelopes were accepted, and policy said what it says.
+	Proposed Kind = "proposed"
+	// Decided: a person granted or denied, or nobody did in time.
+	Decided Kind = "decided"
+	// Settled: attempts ended.
+	Settled Kind = "settled"
+	// Undone: envelopes were taken back before they were sent.
+	Undone Kind = "undone"
+	// Parked: envelopes that had been let through need a person after all.
+	Parked Kind = "parked"
+	// Replayed: dead letters were put on the schedule again.
+	Replayed Kind = "replayed"
+	// Discarded: dead letters were given up.
+	Discarded Kind = "discarded"
+	// Configured: a source, a tool or a rule of policy was changed.
+	Configured Kind = "configured"
+)
+
+// Event is something that happened to a batch of one tenant's envelopes.
+type Event struct {
+	Tenant envelope.TenantID
+	Kind   Kind
+	// Actor is who did it: a token's name, "policy", or "worker/…".
+	Actor string
+	Items []Item
+}
+
+// Item is one envelope's part in an event; or, for Configured, what was
+// changed.
+type Item struct {
+	Action   envelope.ActionID `json:"action_id,omitzero"`
+	Status   envelope.Status   `json:"status,omitzero"`
+	Approval envelope.Approval `json:"approval,omitzero"`
+	Attempt  int               `json:"attempt,omitzero"`
+	Code     string            `json:"code,omitzero"`
+	Subject  string            `json:"subject,omitzero"`
+}
+
+// Stored is an event as it reads back.
+type Stored struct {
+	Event
+	Place Place
+	At    time.Time
+}
+
+// Place is where an event stands in the order of commits. The zero Place is
+// before every event.
+type Place struct {
+	Tx    uint64
+	Event int64
+}
+
+// String writes a place as clients carry it.
+func (p Place) String() string { return fmt.Sprintf("%d-%d", p.Tx, p.Event) }
+
+// ParsePlace reads what String wrote.
+func ParsePlace(text string) (Place, error) {
+	before, after, ok := strings.Cut(text, "-")
+	if !ok {
+		return Place{}, fmt.Errorf("an event's place is two numbers with a - between")
+	}
+	tx, err := strconv.ParseUint(before, 10, 64)
+	if err != nil {
+		return Place{}, fmt.Errorf("an event's place is two numbers with a - between")
+	}
+	event, err := strconv.ParseInt(after, 10, 64)
+	if err != nil {
+		return Place{}, fmt.Errorf("an event's place is two numbers with a - between")
+	}
+	return Place{tx, event}, nil
+}

@@ -1,0 +1,51 @@
+package catalog
+
+import (
+	"context"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// Cache keeps the latest snapshot of each tenant. It never serves one of
+// another version than asked for or newer, so it needs no expiry: the version
+// is read with the work itself. It is safe for concurrent use.
+type Cache struct {
+	mu    sync.RWMutex
+	known map[envelope.TenantID]*Snapshot
+}
+
+// NewCache returns an empty cache.
+func NewCache() *Cache { return &Cache{known: make(map[envelope.TenantID]*Snapshot)} }
+
+// At returns the tenant's snapshot of the given version or a newer one,
+// reading it through tx if need be.
+func (c *Cache) At(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, version int64) (*Snapshot, error) {
+	c.mu.RLock()
+	snap := c.known[tenant]
+	c.mu.RUnlock()
+	if snap != nil && snap.Version >= version {
+		return snap, nil
+	}
+	snap, err := load(ctx, tx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := c.known[tenant]; old == nil || old.Version < snap.Version {
+		c.known[tenant] = snap
+	}
+	return snap, nil
+}
+
+// Current returns the tenant's snapshot as of now.
+func (c *Cache) Current(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Snapshot, error) {
+	versions, err := Versions(ctx, tx, []envelope.TenantID{tenant})
+	if err != nil {
+		return nil, err
+	}
+	return c.At(ctx, tx, tenant, versions[tenant])
+}

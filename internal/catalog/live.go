@@ -1,0 +1,192 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/executor"
+	"github.com/countersign-dev/countersign/internal/executor/builtin"
+	"github.com/countersign-dev/countersign/internal/executor/mcp"
+	"github.com/countersign-dev/countersign/internal/fault"
+)
+
+// The kinds of source.
+const (
+	KindMCP     = "mcp"
+	KindBuiltin = "builtin"
+)
+
+// MCPConfig is the configuration of a source of kind mcp as it is stored.
+type MCPConfig struct {
+	// Transport is http (streamable HTTP) or stdio.
+	Transport string `json:"transport"`
+	// URL is the endpoint for http.
+	URL string `json:"url,omitzero"`
+	// Command is the program and its arguments for stdio, Dir where it runs.
+	Command []string `json:"command,omitempty"`
+	Dir     string   `json:"dir,omitzero"`
+}
+
+// Credentials are what a source's secret holds.
+type Credentials struct {
+	// Header is sent with every request over http.
+	Header map[string]string `json:"header,omitempty"`
+	// Env is added to the environment of a stdio child.
+	Env map[string]string `json:"env,omitempty"`
+}
+
+// ParseMCPConfig checks a configuration. The error names the field.
+func ParseMCPConfig(raw json.RawMessage) (MCPConfig, error) {
+	var c MCPConfig
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&c); err != nil {
+		return c, invalidConfig("", "syntax", "must be an object with transport, and url or command and dir")
+	}
+	switch {
+	case c.Transport == "http" && c.URL == "":
+		return c, invalidConfig("/url", "required", "transport http needs the server's url")
+	case c.Transport == "http" && (len(c.Command) > 0 || c.Dir != ""):
+		return c, invalidConfig("/command", "unknown_field", "transport http takes no command and no dir")
+	case c.Transport == "stdio" && len(c.Command) == 0:
+		return c, invalidConfig("/command", "required", "transport stdio needs the program and its arguments")
+	case c.Transport == "stdio" && c.URL != "":
+		return c, invalidConfig("/url", "unknown_field", "transport stdio takes no url")
+	case c.Transport != "http" && c.Transport != "stdio":
+		return c, invalidConfig("/transport", "enum", "must be http or stdio")
+	}
+	return c, nil
+}
+
+func invalidConfig(at string, rule envelope.Rule, message string) error {
+	return &envelope.InvalidError{Fields: []envelope.FieldError{{Pointer: "/config" + at, Rule: rule, Message: message}}}
+}
+
+// Live holds the open connections to sources, one per source, made when first
+// asked for and made anew when the source's configuration changed. It is safe
+// for concurrent use.
+type Live struct {
+	vault    Vault
+	breaker  executor.BreakerConfig
+	log      *slog.Logger
+	onChange func(name, from, to string)
+
+	mu      sync.Mutex
+	open    map[liveKey]*liveSource
+	retired []executor.Source
+	leaving []executor.Source
+}
+
+type liveKey struct {
+	tenant envelope.TenantID
+	id     string
+}
+
+type liveSource struct {
+	of  Source
+	src executor.Source
+}
+
+// NewLive returns an empty set. onChange, which may be nil, hears of a
+// source's breaker changing its state.
+func NewLive(vault Vault, breaker executor.BreakerConfig, log *slog.Logger, onChange func(name, from, to string)) *Live {
+	return &Live{vault: vault, breaker: breaker, log: log, onChange: onChange, open: make(map[liveKey]*liveSource)}
+}
+
+// Get returns the connection to a source of the snapshot's tenant.
+func (l *Live) Get(snap *Snapshot, id string) (executor.Source, error) {
+	of, ok := snap.Source(id)
+	if !ok || !of.Enabled {
+		return nil, fault.New(fault.NotFound, "no source %s", id)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := liveKey{snap.Tenant, id}
+	old := l.open[at]
+	if old != nil && old.of.Kind == of.Kind && bytes.Equal(old.of.Config, of.Config) && bytes.Equal(old.of.Secret, of.Secret) {
+		return old.src, nil
+	}
+	src, err := l.connect(snap.Tenant, of)
+	if err != nil {
+		return nil, fmt.Errorf("open source %s: %w", id, err)
+	}
+	l.open[at] = &liveSource{of: of, src: src}
+	if old != nil {
+		// Calls may still run on it; Sweep closes it when they cannot.
+		l.retired = append(l.retired, old.src)
+	}
+	return src, nil
+}
+
+// Sweep closes connections that were replaced before the sweep before this
+// one. Call it at intervals longer than a call may take.
+func (l *Live) Sweep() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, src := range l.leaving {
+		l.close(src)
+	}
+	l.leaving, l.retired = l.retired, nil
+}
+
+// Close closes every connection.
+func (l *Live) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for at, s := range l.open {
+		l.close(s.src)
+		delete(l.open, at)
+	}
+	for _, src := range slices.Concat(l.leaving, l.retired) {
+		l.close(src)
+	}
+	l.leaving, l.retired = nil, nil
+}
+
+func (l *Live) close(src executor.Source) {
+	if err := src.Close(); err != nil {
+		l.log.Warn("source closed badly", slog.Any("error", err))
+	}
+}
+
+func (l *Live) connect(tenant envelope.TenantID, of Source) (executor.Source, error) {
+	if of.Kind == KindBuiltin {
+		return builtin.New(), nil
+	}
+	cfg, err := ParseMCPConfig(of.Config)
+	if err != nil {
+		return nil, err
+	}
+	var creds Credentials
+	if len(of.Secret) > 0 {
+		raw, err := l.vault.Open(tenant, of.ID, of.Secret)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(raw, &creds); err != nil {
+			return nil, fault.New(fault.Conflict, "the source's credentials cannot be read")
+		}
+	}
+	header := make(http.Header, len(creds.Header))
+	for k, v := range creds.Header {
+		header.Set(k, v)
+	}
+	env := make([]string, 0, len(creds.Env))
+	for k, v := range creds.Env {
+		env = append(env, k+"="+v)
+	}
+	src, err := mcp.New(mcp.Config{
+		Name: of.ID, Transport: cfg.Transport, URL: cfg.URL, Header: header,
+		Command: cfg.Command, Env: env, Dir: cfg.Dir, Logger: l.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return executor.Guard(of.ID, src, l.breaker, l.onChange), nil
+}

@@ -1,0 +1,128 @@
+// Package builtin is the source of the tools that Countersign brings along.
+// They touch nothing outside the process: one does nothing, to try a
+// deployment and to measure the machinery around a call; one hands a note's id
+// back, to try a form and an approval.
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/executor"
+	"github.com/countersign-dev/countersign/internal/fault"
+)
+
+// The tools.
+const (
+	// ToolNoop takes any object and answers {}.
+	ToolNoop = "countersign.noop"
+	// ToolNote takes {"text": string} and answers {"id": string}, where the id
+	// is the call's idempotency key.
+	ToolNote = "countersign.note"
+)
+
+// MaxNoteLength bounds a note's text, in characters.
+const MaxNoteLength = 10_000
+
+// Source implements executor.Source.
+type Source struct {
+	closed atomic.Bool
+	empty  json.RawMessage // what noop answers; shared, so that it costs nothing
+}
+
+// New returns the source.
+func New() *Source { return &Source{empty: json.RawMessage(`{}`)} }
+
+// List implements executor.Source.
+func (s *Source) List(ctx context.Context) ([]executor.Tool, error) {
+	if s.closed.Load() {
+		return nil, fault.New(fault.Busy, "list built-in tools: source is closed")
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("list built-in tools: %w", err)
+	}
+	return []executor.Tool{
+		{
+			Name:         ToolNoop,
+			Title:        "Do nothing",
+			Description:  "Does nothing and says so.",
+			InputSchema:  json.RawMessage(`{"type":"object"}`),
+			OutputSchema: json.RawMessage(`{"type":"object","additionalProperties":false}`),
+			Hints:        executor.Hints{Idempotent: true, Destructive: new(false), OpenWorld: new(false)},
+			Effect:       envelope.EffectIdempotent,
+		},
+		{
+			Name:        ToolNote,
+			Title:       "Note",
+			Description: "Takes a note and hands its id back. The note is kept in the log of executions alone.",
+			InputSchema: json.RawMessage(fmt.Sprintf(
+				`{"type":"object","properties":{"text":{"type":"string","maxLength":%d}},"required":["text"],"additionalProperties":false}`,
+				MaxNoteLength)),
+			OutputSchema: json.RawMessage(
+				`{"type":"object","properties":{"id":{"type":"string"}},"required":["id"],"additionalProperties":false}`),
+			Hints:  executor.Hints{Idempotent: true, Destructive: new(false), OpenWorld: new(false)},
+			Effect: envelope.EffectIdempotent,
+		},
+	}, nil
+}
+
+// Execute implements executor.Source.
+func (s *Source) Execute(ctx context.Context, call executor.Call) executor.Outcome {
+	switch {
+	case s.closed.Load():
+		return conclude(call, executor.Observation{}, executor.CodeClosed, "the source is closed")
+	case ctx.Err() != nil:
+		return conclude(call, executor.Observation{}, executor.CodeCancelled, "the caller gave up before the call was made")
+	case call.Tool == ToolNoop:
+		return s.noop(call)
+	case call.Tool == ToolNote:
+		return note(call)
+	}
+	return conclude(call, executor.Observation{Permanent: true}, executor.CodeUnknownTool, "there is no built-in tool of this name")
+}
+
+// noop looks at no more of the arguments than it has to: it is what the speed
+// of everything else is measured with.
+func (s *Source) noop(call executor.Call) executor.Outcome {
+	if len(call.Args) > 0 && call.Args[0] != '{' {
+		return invalid(call, "arguments must be an object")
+	}
+	return executor.Outcome{Kind: executor.KindDone, Result: s.empty}
+}
+
+func note(call executor.Call) executor.Outcome {
+	var args struct {
+		Text *string `json:"text"`
+	}
+	if err := json.Unmarshal(call.Args, &args); err != nil || args.Text == nil {
+		return invalid(call, "a note needs a text")
+	}
+	if utf8.RuneCountInString(*args.Text) > MaxNoteLength {
+		return invalid(call, "the text is too long")
+	}
+	result, err := json.Marshal(map[string]string{"id": call.Key})
+	if err != nil {
+		return conclude(call, executor.Observation{Permanent: true}, executor.CodeMalformed, "the id cannot be written as JSON")
+	}
+	return executor.Outcome{Kind: executor.KindDone, Result: result, ProviderID: call.Key}
+}
+
+func invalid(call executor.Call, message string) executor.Outcome {
+	return conclude(call, executor.Observation{Permanent: true}, executor.CodeInvalidArgs, message)
+}
+
+func conclude(call executor.Call, o executor.Observation, code, message string) executor.Outcome {
+	return executor.Conclude(call.Effect, o, code, message)
+}
+
+// Close implements executor.Source.
+func (s *Source) Close() error {
+	s.closed.Store(true)
+	return nil
+}
+
+var _ executor.Source = (*Source)(nil)

@@ -1,0 +1,184 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// pingTimeout is how long a child that let a call time out has to show that
+// it is alive before it is replaced.
+const pingTimeout = 2 * time.Second
+
+// session is one MCP session and the connection it runs over.
+type session struct {
+	sdk  *sdk.ClientSession
+	conn *watchedConn
+	// suspect is set when a call over stdio timed out: the tool may be slow or
+	// the child may hang, and only a ping tells.
+	suspect atomic.Bool
+	retired bool // guarded by Source.mu
+}
+
+// close ends the session and waits for calls that still use it.
+func (s *session) close() error { return s.sdk.Close() }
+
+// connectError says why no session could be made.
+type connectError struct {
+	// seen is what the last request of the handshake met, if it was HTTP.
+	seen seen
+	// started says that the child was started.
+	started bool
+	cause   error
+}
+
+func (e *connectError) Error() string { return e.cause.Error() }
+func (e *connectError) Unwrap() error { return e.cause }
+
+// session returns the current session, or makes one that concurrent callers
+// share. The error is a *connectError, or the cause of ctx's end.
+func (s *Source) session(ctx context.Context) (*session, error) {
+	s.mu.Lock()
+	sess := s.current
+	s.mu.Unlock()
+	if sess != nil && !sess.suspect.Load() {
+		return sess, nil
+	}
+	// The dial outlives the caller that happened to come first.
+	dialed := s.dials.DoChan("", func() (any, error) {
+		dialCtx, leave, ok := s.enter(context.WithoutCancel(ctx), s.cfg.ListTimeout)
+		if !ok {
+			return nil, errClosed
+		}
+		defer leave()
+		return s.renew(dialCtx)
+	})
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case r := <-dialed:
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return r.Val.(*session), nil
+	}
+}
+
+// renew returns the current session if it is in order, and replaces it
+// otherwise. Only one renew runs at a time.
+func (s *Source) renew(ctx context.Context) (*session, error) {
+	s.mu.Lock()
+	sess := s.current
+	s.mu.Unlock()
+	if sess != nil {
+		if alive(ctx, sess) {
+			return sess, nil
+		}
+		s.log.WarnContext(ctx, "mcp server does not answer a ping and is replaced")
+		sess.conn.kill()
+		s.retire(sess)
+	}
+	sess, err := s.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	closed := s.closed
+	if !closed {
+		s.current = sess
+	}
+	s.mu.Unlock()
+	if closed {
+		sess.conn.shut()
+		return nil, errors.Join(errClosed, sess.close())
+	}
+	s.work.Go(func() { s.watch(sess) })
+	return sess, nil
+}
+
+// alive clears the suspicion on a session, by a ping if there is one. An error
+// that the server itself sent is a sign of life.
+func alive(ctx context.Context, sess *session) bool {
+	if !sess.suspect.Load() {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	err := sess.sdk.Ping(ctx, nil)
+	if _, answered := errors.AsType[*jsonrpc.Error](err); err != nil && !answered {
+		return false
+	}
+	sess.suspect.Store(false)
+	return true
+}
+
+// connect makes a session.
+func (s *Source) connect(ctx context.Context) (*session, error) {
+	var p probe
+	ctx = withHandshake(ctx, &p)
+	conn := &watchedConn{pending: make(map[jsonrpc.ID]*probe)}
+	var transport sdk.Transport
+	if s.cfg.Transport == TransportStdio {
+		transport = &stdioTransport{source: s}
+	} else {
+		transport = &sdk.StreamableClientTransport{
+			Endpoint: s.cfg.URL,
+			HTTPClient: &http.Client{
+				Transport:     &roundTripper{base: s.base, header: s.cfg.Header, limit: s.frameLimit(), version: conn.protocolVersion},
+				CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			},
+			// A stream that broke after it numbered its events is taken up
+			// again, which is how a slow call's answer still arrives.
+			MaxRetries:           2,
+			DisableStandaloneSSE: true,
+			MaxEventSize:         -1, // roundTripper bounds every body
+		}
+	}
+	cs, err := s.client.Connect(ctx, &watchedTransport{inner: transport, conn: conn}, nil)
+	if err != nil {
+		conn.kill()
+		if cause := context.Cause(ctx); errors.Is(cause, errClosed) {
+			err = errClosed
+		}
+		return nil, &connectError{seen: p.seen(), started: conn.child() != nil, cause: fmt.Errorf("connect: %w", printable(err))}
+	}
+	return &session{sdk: cs, conn: conn}, nil
+}
+
+// watch waits for a session's end and takes it out of use.
+func (s *Source) watch(sess *session) {
+	err := sess.sdk.Wait()
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if !closed && err != nil {
+		s.log.Warn("mcp session ended", slog.String("cause", sess.conn.fault()))
+	}
+	s.retire(sess)
+}
+
+// retire takes a session out of use. Calls that still run on it may end in
+// peace; then it is closed.
+func (s *Source) retire(sess *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == sess {
+		s.current = nil
+	}
+	if sess.retired || s.closed {
+		return
+	}
+	sess.retired = true
+	s.work.Go(func() {
+		if err := sess.close(); err != nil {
+			s.log.Debug("mcp session closed badly", slog.String("error", printable(err).Error()))
+		}
+	})
+}

@@ -1,0 +1,79 @@
+// Package fault owns the few kinds of error that the outside can tell apart.
+// Everything else is a bug or an outage, and callers see only that it was
+// one. It refuses to know about HTTP, SQL or any other border.
+package fault
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Kind is a sort of failure that a caller can act on. Test for one with
+// errors.Is(err, fault.NotFound).
+type Kind string
+
+// The kinds.
+const (
+	// NotFound says that there is no such thing, or that the caller may not
+	// know of it.
+	NotFound Kind = "not found"
+	// Invalid says that the input breaks a rule; the same input will fail
+	// again.
+	Invalid Kind = "invalid"
+	// Conflict says that the thing is not in a state that allows this.
+	Conflict Kind = "conflict"
+	// Denied says that the caller, or policy, does not allow it.
+	Denied Kind = "denied"
+	// Busy says that it may work later.
+	Busy Kind = "busy"
+	// Gone says that the time for it has passed.
+	Gone Kind = "gone"
+)
+
+// Error makes a kind usable as a target of errors.Is.
+func (k Kind) Error() string { return string(k) }
+
+// Error is a failure of a known kind with a text that may be shown to the
+// caller: it names ids, fields and rules, never a payload or a secret.
+type Error struct {
+	Kind Kind
+	Text string
+	// Cause, if any, is for logs alone.
+	Cause error
+}
+
+// New returns an error of a kind whose text may be shown to the caller.
+func New(kind Kind, format string, args ...any) error {
+	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...)}
+}
+
+// Wrap is New with a cause that reaches logs but never the caller.
+func Wrap(cause error, kind Kind, format string, args ...any) error {
+	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Cause: cause}
+}
+
+// Error returns the text, and the cause after it if there is one. Only Text
+// is fit for a caller's eyes.
+func (e *Error) Error() string {
+	if e.Cause == nil {
+		return e.Text
+	}
+	return e.Text + ": " + e.Cause.Error()
+}
+
+// Unwrap lets errors.Is find the kind as well as the cause.
+func (e *Error) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Cause}
+}
+
+// KindOf returns the kind of err, or "" for one that the outside has no name
+// for.
+func KindOf(err error) Kind {
+	if k, ok := errors.AsType[Kind](err); ok {
+		return k
+	}
+	return ""
+}

@@ -1,0 +1,146 @@
+// Package identity owns who may talk to Countersign: tenants, and the tokens
+// that agents, operators and administrators show. A token is stored as a hash
+// and seen once, by whoever asked for it. The package refuses to say what a
+// role may do; that stands with each route.
+package identity
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+)
+
+// Role is what the holder of a token is to its tenant.
+type Role string
+
+// The roles.
+const (
+	// RoleAgent proposes, and sees what its own session did.
+	RoleAgent Role = "agent"
+	// RoleOperator decides, and looks after what failed.
+	RoleOperator Role = "operator"
+	// RoleAdmin also sets up sources, policy and tokens.
+	RoleAdmin Role = "admin"
+)
+
+// Valid says that r is one of the constants.
+func (r Role) Valid() bool {
+	switch r {
+	case RoleAgent, RoleOperator, RoleAdmin:
+		return true
+	}
+	return false
+}
+
+// ErrToken says that a token is malformed, unknown, expired or revoked. Which
+// of them is not told.
+var ErrToken = errors.New("the token is not valid")
+
+// TokenID identifies a token without being one.
+type TokenID uuid.UUID
+
+// String returns the 36 characters of the usual form, in lower case.
+func (id TokenID) String() string { return uuid.UUID(id).String() }
+
+// MarshalText returns the same as String and never an error.
+func (id TokenID) MarshalText() ([]byte, error) { return uuid.UUID(id).MarshalText() }
+
+// Principal is whoever showed a token.
+type Principal struct {
+	Token  TokenID
+	Tenant envelope.TenantID
+	Name   string
+	Role   Role
+	// Employee and Session bind what the principal proposes; they are zero for
+	// those who are bound to none. An agent always has a session.
+	Employee envelope.EmployeeID
+	Session  string
+}
+
+// Token is the text that its holder shows: cs_, the role, and 256 random bits
+// in base64url. It hides itself from logs; Text reveals it.
+type Token struct {
+	text string
+}
+
+const (
+	tokenPrefix = "cs_"
+	tokenBytes  = 32
+)
+
+func newToken(role Role) Token {
+	secret := make([]byte, tokenBytes)
+	_, _ = rand.Read(secret) // never fails: it ends the process rather than give less
+	return Token{tokenPrefix + string(role) + "_" + base64.RawURLEncoding.EncodeToString(secret)}
+}
+
+// parseToken refuses what cannot be a token, before anybody is asked.
+func parseToken(text string) (Token, error) {
+	rest, ok := strings.CutPrefix(text, tokenPrefix)
+	role, secret, found := strings.Cut(rest, "_")
+	if !ok || !found || !Role(role).Valid() {
+		return Token{}, ErrToken
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(secret)
+	if err != nil || len(raw) != tokenBytes {
+		return Token{}, ErrToken
+	}
+	return Token{text}, nil
+}
+
+// Text returns the token as its holder shows it.
+func (t Token) Text() string { return t.text }
+
+// String hides the token.
+func (Token) String() string { return "[REDACTED]" }
+
+// LogValue hides the token.
+func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
+
+// hash is what is stored of a token.
+func (t Token) hash() [sha256.Size]byte { return sha256.Sum256([]byte(t.text)) }
+
+// Grant is what a new token is to allow.
+type Grant struct {
+	// Name is shown wherever the holder did something; 1 to 200 characters.
+	Name string
+	Role Role
+	// Employee, if set, is on whose behalf its holder proposes.
+	Employee envelope.EmployeeID
+	// Session, if set, is the session that its holder proposes in. An agent's
+	// token without one is given a session of its own.
+	Session string
+	// TTL is how long the token is valid; zero means until it is revoked.
+	TTL time.Duration
+}
+
+func (g Grant) check() error {
+	const maxName = 200
+	switch {
+	case g.Name == "" || len(g.Name) > maxName:
+		return fault.New(fault.Invalid, "a token's name is 1 to 200 bytes long")
+	case !g.Role.Valid():
+		return fault.New(fault.Invalid, "a token's role is agent, operator or admin")
+	case g.TTL < 0:
+		return fault.New(fault.Invalid, "a token cannot expire before it is made")
+	}
+	return nil
+}
+
+// sessionOf is the session of a token's holder: agents are never without one,
+// so that "of its own session" always means something.
+func sessionOf(role Role, session string, id TokenID) string {
+	if session == "" && role == RoleAgent {
+		return "token-" + id.String()
+	}
+	return session
+}

@@ -1,0 +1,107 @@
+package outbox
+
+import (
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/executor"
+)
+
+// Retry says how long to wait between attempts: exponentially longer from
+// Base to Cap, each wait spread by half of itself to either side.
+type Retry struct {
+	Base, Cap time.Duration
+}
+
+// DefaultRetry waits about 1, 2, 4 … seconds, at most 5 minutes.
+func DefaultRetry() Retry { return Retry{Base: time.Second, Cap: 5 * time.Minute} }
+
+// wait returns how long to wait after an attempt, counted from 1. What the
+// provider asked for is a floor that jitter never goes below.
+func (r Retry) wait(attempt int, asked time.Duration) time.Duration {
+	b := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(r.Base),
+		backoff.WithMaxInterval(r.Cap),
+		backoff.WithMultiplier(2),
+		backoff.WithRandomizationFactor(0.5),
+		backoff.WithMaxElapsedTime(0),
+	)
+	d := b.NextBackOff()
+	for range min(attempt, 30) - 1 {
+		d = b.NextBackOff()
+	}
+	if asked > 0 {
+		// Spread upwards only, so that a thousand envelopes which were told
+		// the same second do not all come back in it.
+		return asked + min(d, asked)/4
+	}
+	return d
+}
+
+// Dispose turns the outcome of a call into what becomes of the envelope. It
+// is the only place that decides it.
+func Dispose(it Item, out executor.Outcome, took time.Duration, retry Retry) Settlement {
+	s := Settlement{
+		Lease:      it.Lease,
+		Attempt:    it.Attempt + 1,
+		Code:       out.Code,
+		Message:    audit.RedactText(out.Message),
+		Result:     audit.Store(out.Result, audit.DefaultLimit),
+		ProviderID: out.ProviderID,
+		Took:       took,
+	}
+	switch out.Kind {
+	case executor.KindDone:
+		s.Status = envelope.StatusSent
+	case executor.KindConflict:
+		s.Status = envelope.StatusConflict
+	case executor.KindRefused:
+		s.Status, s.Letter = envelope.StatusFailed, Refused
+	case executor.KindUnknown:
+		s.Status, s.Letter = envelope.StatusUnknown, Unknown
+	case executor.KindRetry:
+		switch {
+		case out.Deferred:
+			s.Status, s.Deferred, s.Attempt = envelope.StatusPending, true, it.Attempt
+			s.Delay = retry.wait(1, out.RetryAfter)
+		case s.Attempt >= it.MaxAttempts:
+			s.Status, s.Letter = envelope.StatusFailed, Exhausted
+		default:
+			s.Status = envelope.StatusPending
+			s.Delay = retry.wait(s.Attempt, out.RetryAfter)
+		}
+	}
+	return s
+}
+
+// GiveBack puts an envelope back whose call was not started; it is due at
+// once and no attempt is counted. Only the holder of the lease knows that
+// nothing was sent, so the mark of its start goes too.
+func GiveBack(it Item) Settlement {
+	return Settlement{Lease: it.Lease, Status: envelope.StatusPending, Attempt: it.Attempt, Deferred: true}
+}
+
+// Skip ends an envelope without a call.
+func Skip(it Item, code, message string) Settlement {
+	return Settlement{Lease: it.Lease, Status: envelope.StatusSkipped, Attempt: it.Attempt, Code: code, Message: message}
+}
+
+// Lose ends an envelope of class once whose worker vanished after it had
+// marked it as going out.
+func Lose(it Item) Settlement {
+	return Settlement{
+		Lease: it.Lease, Status: envelope.StatusUnknown, Attempt: it.Attempt + 1, Letter: Unknown,
+		Code: "worker_lost", Message: "the worker vanished after the call was started",
+	}
+}
+
+// Poison ends an envelope on which too many leases ran out.
+func Poison(it Item) Settlement {
+	return Settlement{
+		Lease: it.Lease, Status: envelope.StatusFailed, Attempt: it.Attempt, Letter: Exhausted,
+		Code: "leases_lost", Message: "its workers vanished too many times",
+	}
+}

@@ -1,0 +1,91 @@
+// Package outbox owns an envelope's life between the decision that it may run
+// and its end: looking for due work, claiming it under a lease, marking what
+// is about to be sent, settling, putting back, dead letters and undo. It
+// works in sets: every function takes or returns a batch and costs one or two
+// statements, however many envelopes are in it. It refuses to call a tool.
+package outbox
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// MaxLost is how many leases may run out on one envelope before it ends as a
+// dead letter: it has probably been killing its workers.
+const MaxLost = 20
+
+// Lease is a claim's right to an envelope. It ends when its time runs out or
+// when someone claims the envelope again, which raises the fence.
+type Lease struct {
+	Tenant envelope.TenantID
+	Action envelope.ActionID
+	Fence  int64
+}
+
+// Item is a claimed envelope with what its call needs.
+type Item struct {
+	Lease
+	Bucket int64
+	// Due is when it was due, by the database's clock.
+	Due time.Time
+	// Attempt counts the attempts before this claim; MaxAttempts bounds them.
+	Attempt, MaxAttempts int
+	// Lost counts the leases that ran out on it.
+	Lost int
+	// Sending says that an earlier claim had marked it as going out and never
+	// settled: for class once nobody knows what happened.
+	Sending bool
+
+	Source, Tool  string
+	Args          json.RawMessage
+	Effect        envelope.Effect
+	Risk          envelope.Risk
+	Approval      envelope.Approval
+	Automation    string
+	ConfigVersion int64
+	ToolDigest    []byte
+	Traceparent   string
+
+	// TooLate says that must_run_before has passed, by the database's clock.
+	TooLate bool
+	// Waited is how long it was due before this claim, Age how long ago it
+	// was proposed.
+	Waited, Age time.Duration
+}
+
+// Settlement is what becomes of a claimed envelope.
+type Settlement struct {
+	Lease
+	// Status is how it ended, or StatusPending if it goes back.
+	Status envelope.Status
+	// Attempt counts the attempts including this one.
+	Attempt int
+	// Code and Message say why, in one word and one line. They, and Result,
+	// must have been through audit.Store or audit.RedactText.
+	Code, Message string
+	Result        json.RawMessage
+	ProviderID    string
+	// Took is how long the call ran.
+	Took time.Duration
+	// Letter puts it among the dead letters; empty for none.
+	Letter Reason
+	// Delay is how long an envelope that goes back waits; Deferred says that
+	// this was no attempt and leaves no row in the ledger.
+	Delay    time.Duration
+	Deferred bool
+}
+
+// Reason is why an envelope is among the dead letters.
+type Reason string
+
+// The reasons.
+const (
+	// Refused: the tool's answer was final.
+	Refused Reason = "refused"
+	// Exhausted: every attempt that was allowed has been made.
+	Exhausted Reason = "exhausted"
+	// Unknown: it was sent, and nobody knows what happened.
+	Unknown Reason = "unknown"
+)

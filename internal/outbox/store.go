@@ -1,0 +1,282 @@
+package outbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+)
+
+// Due is a bucket's first free row.
+type Due struct {
+	Bucket int64
+	// From is its next_attempt_at, by the database's clock: the lower bound
+	// of a claim.
+	From time.Time
+	// In is how long until it may run; zero or less if it may now.
+	In time.Duration
+}
+
+// Look returns up to most buckets with work after the given one, in order of
+// their ids, whether their work is due or not.
+func Look(ctx context.Context, tx pgx.Tx, after int64, most int) ([]Due, error) {
+	rows, err := dbsqlc.New().OutboxLook(ctx, tx, &dbsqlc.OutboxLookParams{After: after, Most: int64(most)})
+	if err != nil {
+		return nil, err
+	}
+	due := make([]Due, len(rows))
+	for i, r := range rows {
+		due[i] = Due{Bucket: r.BucketID, From: r.NextAttemptAt, In: seconds(r.WaitSeconds)}
+	}
+	return due, nil
+}
+
+// Want asks for up to Quota rows of a bucket that were due From or later.
+type Want struct {
+	Bucket int64
+	From   time.Time
+	Quota  int
+}
+
+// Claim leases what is due and free. The lease must be renewed before it runs
+// out, or another worker takes the envelope over.
+func Claim(ctx context.Context, tx pgx.Tx, wants []Want, lease time.Duration) ([]Item, error) {
+	p := &dbsqlc.OutboxClaimParams{
+		BucketIds:    make([]int64, len(wants)),
+		Lowers:       make([]time.Time, len(wants)),
+		Quotas:       make([]int64, len(wants)),
+		LeaseSeconds: lease.Seconds(),
+	}
+	for i, w := range wants {
+		p.BucketIds[i], p.Lowers[i], p.Quotas[i] = w.Bucket, w.From, int64(w.Quota)
+	}
+	rows, err := dbsqlc.New().OutboxClaim(ctx, tx, p)
+	if err != nil {
+		return nil, err
+	}
+	items := make([]Item, len(rows))
+	for i := range rows {
+		items[i] = itemFromRow(&rows[i])
+	}
+	return items, nil
+}
+
+func itemFromRow(r *dbsqlc.OutboxClaimRow) Item {
+	return Item{
+		Lease:         Lease{Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID), Fence: r.Fence},
+		Bucket:        r.BucketID,
+		Due:           r.NextAttemptAt,
+		Attempt:       int(r.Attempt),
+		MaxAttempts:   int(r.MaxAttempts),
+		Lost:          int(r.Lost),
+		Sending:       r.Status == string(envelope.StatusSending),
+		Source:        r.SourceID,
+		Tool:          r.ToolName,
+		Args:          r.Args,
+		Effect:        envelope.Effect(r.Effect),
+		Risk:          envelope.Risk(r.Risk),
+		Approval:      envelope.Approval(r.ApprovalState),
+		Automation:    text(r.AutomationID),
+		ConfigVersion: r.ConfigVersion,
+		ToolDigest:    r.ToolDigest,
+		Traceparent:   text(r.Traceparent),
+		TooLate:       r.TooLate,
+		Waited:        seconds(r.WaitedSeconds),
+		Age:           seconds(r.AgeSeconds),
+	}
+}
+
+// Start marks envelopes of class once as going out and renews their leases.
+// Only those that it returns may be sent: the others were undone, or their
+// lease was lost.
+func Start(ctx context.Context, tx pgx.Tx, leases []Lease, lease time.Duration) (map[envelope.ActionID]bool, error) {
+	k := keysOf(leases)
+	rows, err := dbsqlc.New().OutboxStart(ctx, tx, &dbsqlc.OutboxStartParams{
+		LeaseSeconds: lease.Seconds(), TenantIds: k.tenants, ActionIds: k.actions, Fences: k.fences,
+	})
+	if err != nil {
+		return nil, err
+	}
+	started := make(map[envelope.ActionID]bool, len(rows))
+	for _, r := range rows {
+		started[envelope.ActionID(r.ActionID)] = true
+	}
+	return started, nil
+}
+
+// Renew keeps leases for another term. It returns how many are still held.
+func Renew(ctx context.Context, tx pgx.Tx, leases []Lease, lease time.Duration) (int, error) {
+	k := keysOf(leases)
+	n, err := dbsqlc.New().OutboxRenew(ctx, tx, &dbsqlc.OutboxRenewParams{
+		LeaseSeconds: lease.Seconds(), TenantIds: k.tenants, ActionIds: k.actions, Fences: k.fences,
+	})
+	return int(n), err
+}
+
+// Park takes envelopes off the schedule that need a person after all, because
+// policy or the tool changed since they were let through. They wait for a
+// decision for the given time. It returns those that it parked.
+func Park(ctx context.Context, tx pgx.Tx, leases []Lease, note string, wait time.Duration) ([]Lease, error) {
+	k := keysOf(leases)
+	rows, err := dbsqlc.New().OutboxPark(ctx, tx, &dbsqlc.OutboxParkParams{
+		TenantIds: k.tenants, ActionIds: k.actions, Fences: k.fences, Note: note, ApprovalSeconds: wait.Seconds(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	parked := make([]Lease, len(rows))
+	for i, r := range rows {
+		parked[i] = Lease{Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID)}
+	}
+	return parked, nil
+}
+
+// Settle writes what became of claimed envelopes: the outbox row, the ledger
+// row and, where it must, the dead letter, all or none. It returns the leases
+// that it settled; the others were lost, and nothing of theirs was written.
+func Settle(ctx context.Context, tx pgx.Tx, worker string, batch []Settlement) ([]Lease, error) {
+	var final, back []*Settlement
+	for i := range batch {
+		if batch[i].Status == envelope.StatusPending {
+			back = append(back, &batch[i])
+		} else {
+			final = append(final, &batch[i])
+		}
+	}
+	held := make(map[key]bool, len(batch))
+	if len(final) > 0 {
+		if err := settleFinal(ctx, tx, worker, final, held); err != nil {
+			return nil, err
+		}
+	}
+	if len(back) > 0 {
+		if err := settleBack(ctx, tx, worker, back, held); err != nil {
+			return nil, err
+		}
+	}
+	settled := make([]Lease, 0, len(held))
+	for i := range batch {
+		if held[key{uuid.UUID(batch[i].Tenant), uuid.UUID(batch[i].Action)}] {
+			settled = append(settled, batch[i].Lease)
+		}
+	}
+	return settled, nil
+}
+
+type key struct{ tenant, action uuid.UUID }
+
+type keys struct {
+	tenants, actions []uuid.UUID
+	fences           []int64
+}
+
+func keysOf(leases []Lease) keys {
+	k := keys{make([]uuid.UUID, len(leases)), make([]uuid.UUID, len(leases)), make([]int64, len(leases))}
+	for i, l := range leases {
+		k.tenants[i], k.actions[i], k.fences[i] = uuid.UUID(l.Tenant), uuid.UUID(l.Action), l.Fence
+	}
+	return k
+}
+
+// outboxSettleFinal is the one statement that is not in db/queries: sqlc does
+// not see the columns of USING in RETURNING, and going back to them by a join
+// would cost the square of the batch. The planner is held to nested loops
+// (postgres.Scope.Planned).
+//
+// It ends envelopes: the outbox row goes, the ledger row comes, and a dead
+// letter with it where someone has to look. Only with the fence of the claim.
+const outboxSettleFinal = `
+WITH ended AS (
+    SELECT
+        unnest($1::uuid[]) AS tenant_id,
+        unnest($2::uuid[]) AS action_id,
+        unnest($3::bigint[]) AS fence,
+        unnest($4::integer[]) AS attempt,
+        unnest($5::text[]) AS status,
+        unnest($6::text[]) AS code,
+        unnest($7::text[]) AS message,
+        unnest($8::json[]) AS result,
+        unnest($9::text[]) AS provider_id,
+        unnest($10::float8[]) AS duration_seconds,
+        unnest($11::text[]) AS reason
+), gone AS (
+    DELETE FROM outbox o
+    USING ended e
+    WHERE o.tenant_id = e.tenant_id AND o.action_id = e.action_id AND o.fence = e.fence
+    RETURNING e.tenant_id, e.action_id, e.attempt, e.status, e.code, e.message, e.result, e.provider_id, e.duration_seconds, e.reason
+), noted AS (
+    INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, result, provider_id, worker, started_at, finished_at)
+    SELECT g.tenant_id, g.action_id, g.attempt, g.status, nullif(g.code, ''), nullif(g.message, ''), g.result, nullif(g.provider_id, ''), $12::text,
+        now() - make_interval(secs => g.duration_seconds), now()
+    FROM gone g
+), lettered AS (
+    INSERT INTO dead_letters (tenant_id, action_id, reason, attempt, code, message)
+    SELECT g.tenant_id, g.action_id, g.reason, g.attempt, nullif(g.code, ''), nullif(g.message, '')
+    FROM gone g
+    WHERE g.reason <> ''
+    ON CONFLICT ON CONSTRAINT dead_letters_pkey DO UPDATE
+    SET reason = excluded.reason, attempt = excluded.attempt, code = excluded.code, message = excluded.message, created_at = now()
+)
+SELECT g.tenant_id, g.action_id FROM gone g`
+
+func settleFinal(ctx context.Context, tx pgx.Tx, worker string, batch []*Settlement, held map[key]bool) error {
+	n := len(batch)
+	k := keys{make([]uuid.UUID, n), make([]uuid.UUID, n), make([]int64, n)}
+	attempts, durations := make([]int32, n), make([]float64, n)
+	statuses, codes, messages := make([]string, n), make([]string, n), make([]string, n)
+	providers, reasons := make([]string, n), make([]string, n)
+	results := make([][]byte, n)
+	for i, s := range batch {
+		k.tenants[i], k.actions[i], k.fences[i] = uuid.UUID(s.Tenant), uuid.UUID(s.Action), s.Fence
+		attempts[i], durations[i] = int32(s.Attempt), s.Took.Seconds()
+		statuses[i], codes[i], messages[i] = string(s.Status), s.Code, s.Message
+		providers[i], reasons[i], results[i] = s.ProviderID, string(s.Letter), s.Result
+	}
+	rows, err := tx.Query(ctx, outboxSettleFinal, k.tenants, k.actions, k.fences, attempts, statuses, codes, messages,
+		results, providers, durations, reasons, worker)
+	if err != nil {
+		return err
+	}
+	var got key
+	_, err = pgx.ForEachRow(rows, []any{&got.tenant, &got.action}, func() error {
+		held[got] = true
+		return nil
+	})
+	return err
+}
+
+func settleBack(ctx context.Context, tx pgx.Tx, worker string, batch []*Settlement, held map[key]bool) error {
+	n := len(batch)
+	p := &dbsqlc.OutboxSettleBackParams{
+		TenantIds: make([]uuid.UUID, n), ActionIds: make([]uuid.UUID, n), Fences: make([]int64, n),
+		Attempts: make([]int32, n), Delays: make([]float64, n), Deferred: make([]bool, n),
+		Codes: make([]string, n), Messages: make([]string, n), Results: make([][]byte, n),
+		Durations: make([]float64, n), Worker: worker,
+	}
+	for i, s := range batch {
+		p.TenantIds[i], p.ActionIds[i], p.Fences[i] = uuid.UUID(s.Tenant), uuid.UUID(s.Action), s.Fence
+		p.Attempts[i], p.Delays[i], p.Deferred[i] = int32(s.Attempt), s.Delay.Seconds(), s.Deferred
+		p.Codes[i], p.Messages[i], p.Results[i], p.Durations[i] = s.Code, s.Message, s.Result, s.Took.Seconds()
+	}
+	rows, err := dbsqlc.New().OutboxSettleBack(ctx, tx, p)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		held[key{r.TenantID, r.ActionID}] = true
+	}
+	return nil
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -1,0 +1,174 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+)
+
+// View is an envelope as it stands, with what was decided about it.
+type View struct {
+	Envelope   envelope.Envelope
+	Phase      envelope.Phase
+	Effect     envelope.Effect
+	Mode       envelope.Mode
+	ModeSource string
+	Trace      json.RawMessage
+	// ToolDigest is of the tool's definition when it was proposed.
+	ToolDigest []byte
+	// ProposedBy is the token that submitted it; nil when it came from inside.
+	ProposedBy *uuid.UUID
+	// ApprovalExpiresAt is set while, and after, it waits for a decision.
+	ApprovalExpiresAt *time.Time
+	DecidedAt         *time.Time
+	DecidedBy         string
+	DecisionNote      string
+	// NextAttemptAt is set while it is on the schedule.
+	NextAttemptAt *time.Time
+}
+
+// Get returns the envelopes of those ids that exist, in no order.
+func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions ...envelope.ActionID) ([]View, error) {
+	rows, err := dbsqlc.New().EnvelopePerID(ctx, tx, &dbsqlc.EnvelopePerIDParams{TenantID: uuid.UUID(tenant), ActionIds: uuids(actions)})
+	if err != nil {
+		return nil, err
+	}
+	views := make([]View, len(rows))
+	for i := range rows {
+		views[i] = viewFromRow(dbsqlc.EnvelopeListRow(rows[i]))
+	}
+	return views, nil
+}
+
+// Filter narrows a list; its zero fields do not.
+type Filter struct {
+	Session, Tool, Source, ExternalID string
+	Status                            envelope.Status
+	Approval                          envelope.Approval
+	// Before is the last id of the page before this one.
+	Before envelope.ActionID
+	Most   int
+}
+
+// List returns a page of envelopes, newest first.
+func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]View, error) {
+	rows, err := dbsqlc.New().EnvelopeList(ctx, tx, &dbsqlc.EnvelopeListParams{
+		TenantID: uuid.UUID(tenant), Before: before(f.Before), SessionID: some(f.Session), Status: some(string(f.Status)),
+		Approval: some(string(f.Approval)), Tool: some(f.Tool), Source: some(f.Source), ExternalID: some(f.ExternalID), Most: int64(f.Most),
+	})
+	if err != nil {
+		return nil, err
+	}
+	views := make([]View, len(rows))
+	for i := range rows {
+		views[i] = viewFromRow(rows[i])
+	}
+	return views, nil
+}
+
+// Waiting is what the outbox holds, counted up to a bound of 100,000.
+type Waiting struct {
+	Due, Scheduled int64
+	// OldestDue is how long the envelope that is due longest has waited.
+	OldestDue time.Duration
+}
+
+// Backlog counts what waits, across tenants.
+func Backlog(ctx context.Context, tx pgx.Tx) (Waiting, error) {
+	r, err := dbsqlc.New().OutboxBacklog(ctx, tx)
+	return Waiting{r.Due, r.Scheduled, seconds(r.OldestDueSeconds)}, err
+}
+
+// Attempt is a row of the ledger.
+type Attempt struct {
+	Attempt       int
+	Status        envelope.Status
+	Code, Message string
+	Result        json.RawMessage
+	ProviderID    string
+	Worker        string
+	StartedAt     *time.Time
+	FinishedAt    time.Time
+}
+
+// Attempts returns what the ledger says of an envelope, oldest first.
+func Attempts(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) ([]Attempt, error) {
+	rows, err := dbsqlc.New().ToolExecutionList(ctx, tx, &dbsqlc.ToolExecutionListParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action)})
+	if err != nil {
+		return nil, err
+	}
+	attempts := make([]Attempt, len(rows))
+	for i, r := range rows {
+		attempts[i] = Attempt{
+			Attempt: int(r.Attempt), Status: envelope.Status(r.Status), Code: text(r.Code), Message: text(r.Message),
+			Result: r.Result, ProviderID: text(r.ProviderID), Worker: text(r.Worker), StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
+		}
+	}
+	return attempts, nil
+}
+
+func viewFromRow(r dbsqlc.EnvelopeListRow) View {
+	v := View{
+		Envelope: envelope.Envelope{
+			Version: envelope.SchemaVersion, ActionID: envelope.ActionID(r.ActionID), ExternalID: text(r.ExternalID),
+			TenantID: envelope.TenantID(r.TenantID), Type: envelope.TypeExec,
+			Tool: envelope.Tool{Name: r.ToolName, Source: r.SourceID, ComposioApp: text(r.ComposioApp)},
+			Args: r.Args, Risk: envelope.Risk(r.Risk), Approval: envelope.Approval(r.ApprovalState),
+			SessionID: text(r.SessionID), AutomationID: text(r.AutomationID),
+			Constraints: envelope.Constraints{RateBucket: text(r.RateBucket), MustRunBefore: moment(r.MustRunBefore), NotBefore: moment(r.NotBefore)},
+			Result: envelope.Result{
+				Status: envelope.Status(r.Status), ProviderID: r.ProviderID, Output: r.Result, Attempts: int(r.Attempt),
+			},
+			Timestamps: envelope.Timestamps{CreatedAt: r.CreatedAt.UTC()},
+		},
+		Effect: envelope.Effect(r.Effect), Mode: envelope.Mode(r.Mode), ModeSource: r.ModeSource, Trace: r.Trace, ToolDigest: r.ToolDigest,
+		ProposedBy: r.ProposedBy, ApprovalExpiresAt: r.ApprovalExpiresAt, DecidedAt: r.DecidedAt,
+		DecidedBy: text(r.DecidedBy), DecisionNote: text(r.DecisionNote), NextAttemptAt: r.NextAttemptAt,
+	}
+	e := &v.Envelope
+	if r.EmployeeID != nil {
+		e.EmployeeID = envelope.EmployeeID(*r.EmployeeID)
+	}
+	if code := text(r.Code); code != "" {
+		e.Result.Error = &envelope.Failure{Code: code, Message: text(r.Message)}
+	}
+	switch status := e.Result.Status; {
+	case status == envelope.StatusSent || status == envelope.StatusConflict:
+		e.Timestamps.SentAt, e.Timestamps.CompletedAt = r.StartedAt, r.FinishedAt
+	case envelope.Terminal(status):
+		e.Timestamps.CompletedAt = r.FinishedAt
+		if e.Timestamps.CompletedAt == nil {
+			e.Timestamps.CompletedAt = r.DecidedAt
+		}
+	}
+	v.Phase = envelope.PhaseOf(e.Approval, e.Result.Status)
+	return v
+}
+
+// before turns the zero id, for the first page, into one after every id.
+func before(id envelope.ActionID) uuid.UUID {
+	if id == (envelope.ActionID{}) {
+		return uuid.Max
+	}
+	return uuid.UUID(id)
+}
+
+func some(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func moment(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}

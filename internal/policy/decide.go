@@ -1,0 +1,212 @@
+package policy
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// The layers, by the names that traces and sources carry, in the order in
+// which they are asked.
+const (
+	// LayerAutomation is a base layer: the rules of the automation that the
+	// proposal runs under.
+	LayerAutomation = "automation_override"
+	// LayerOrganisation is a base layer: the rules of the tenant.
+	LayerOrganisation = "org_default"
+	// LayerInferred is the last base layer: the mode that follows from the
+	// tool's risk. It always speaks.
+	LayerInferred = "inferred_default"
+	// LayerAsked narrows: the agent asked for a person's approval.
+	LayerAsked = "asked_approval"
+	// LayerDrift narrows: the tool's definition is not the one that an
+	// operator accepted.
+	LayerDrift = "drift"
+)
+
+// The sources of a decision that none of the layers could make. The first
+// three are followed by the value, cut to 40 printable characters.
+const (
+	// SourceUnknownMode means that the rule that applies holds no mode.
+	SourceUnknownMode = "unknown_mode:"
+	// SourceUnknownKey means that a rule's key could not be read.
+	SourceUnknownKey = "unknown_key:"
+	// SourceUnknownRisk means that no rule applies and the tool's risk is
+	// none of the three.
+	SourceUnknownRisk = "unknown_risk:"
+	// SourceInvalidKey means that the key does not name one tool.
+	SourceInvalidKey = "invalid_key"
+)
+
+// Input is all that a decision depends on.
+type Input struct {
+	// Key names the tool.
+	Key Key
+	// Automation holds the rules of the automation; none if there is none.
+	Automation Rules
+	// Organisation holds the rules of the tenant.
+	Organisation Rules
+	// Risk is the tool's, from InferRisk.
+	Risk ToolRisk
+	// AskedApproval is set if the agent wants a person to look.
+	AskedApproval bool
+	// Drifted is set if the tool is not as an operator accepted it.
+	Drifted bool
+}
+
+// Decision is the mode and where it came from. Decisions are shared between
+// callers: nobody may change Trace or TraceJSON.
+type Decision struct {
+	Mode envelope.Mode
+	// Source is the base layer that set the mode, or what could not be read,
+	// followed by "+" and the name of every layer that was stricter than that.
+	Source string
+	// Trace holds one step for every layer, asked or not, in order.
+	Trace []Step
+	// TraceJSON is Trace as compact JSON, ready to be stored.
+	TraceJSON json.RawMessage
+}
+
+// Step is what one layer said.
+type Step struct {
+	Layer string `json:"layer"`
+	// Said is empty if the layer had nothing to say.
+	Said envelope.Mode `json:"said,omitzero"`
+	// Key is that of the rule that spoke.
+	Key string `json:"key,omitzero"`
+	// Detail says why, in a few words.
+	Detail string `json:"detail,omitzero"`
+	// Version is that of the rule that spoke.
+	Version string `json:"version,omitzero"`
+}
+
+// Decide asks every layer. The same input has the same decision; a Decider
+// gives it without doing the work again.
+func Decide(in Input) Decision {
+	return conclude(gather(in))
+}
+
+// facts is what the layers see: an input with its rules looked up. It is
+// comparable, and small however many rules there are. A further layer adds
+// what it found here, and itself to the list in narrowings.
+type facts struct {
+	nameless     bool
+	automation   finding
+	organisation finding
+	risk         ToolRisk
+	asked        bool
+	drifted      bool
+}
+
+func gather(in Input) facts {
+	return facts{
+		nameless:     !in.Key.valid(),
+		automation:   in.Automation.find(in.Key),
+		organisation: in.Organisation.find(in.Key),
+		risk:         in.Risk,
+		asked:        in.AskedApproval,
+		drifted:      in.Drifted,
+	}
+}
+
+// verdict is a layer's step, and the source that names it where that is not
+// the layer's name.
+type verdict struct {
+	Step
+	source string
+}
+
+func bases(f facts) []verdict {
+	return []verdict{
+		stored(LayerAutomation, f.automation),
+		stored(LayerOrganisation, f.organisation),
+		inferred(f.risk),
+	}
+}
+
+func narrowings(f facts) []verdict {
+	return []verdict{
+		askedApproval(f.asked),
+		drift(f.drifted),
+	}
+}
+
+func stored(layer string, found finding) verdict {
+	step := Step{Layer: layer, Key: found.key, Version: found.version}
+	if !found.spoke {
+		return verdict{Step: step}
+	}
+	if found.malformed {
+		step.Said, step.Key, step.Detail = envelope.ModeDeny, shown(found.key), "rule key cannot be read"
+		return verdict{Step: step, source: SourceUnknownKey + shown(found.key)}
+	}
+	mode, err := ParseMode(found.mode)
+	if err != nil {
+		step.Said, step.Detail = envelope.ModeDeny, SourceUnknownMode+shown(found.mode)
+		return verdict{Step: step, source: step.Detail}
+	}
+	step.Said = mode
+	return verdict{Step: step, source: layer}
+}
+
+func inferred(risk ToolRisk) verdict {
+	step := Step{Layer: LayerInferred, Said: risk.Mode(), Detail: "risk " + shown(string(risk))}
+	if !risk.Valid() {
+		return verdict{Step: step, source: SourceUnknownRisk + shown(string(risk))}
+	}
+	return verdict{Step: step, source: LayerInferred}
+}
+
+func askedApproval(asked bool) verdict {
+	if !asked {
+		return verdict{Step: Step{Layer: LayerAsked}}
+	}
+	return verdict{
+		Step:   Step{Layer: LayerAsked, Said: envelope.ModeRequireApproval, Detail: "the agent asked"},
+		source: LayerAsked,
+	}
+}
+
+func drift(drifted bool) verdict {
+	if !drifted {
+		return verdict{Step: Step{Layer: LayerDrift}}
+	}
+	return verdict{
+		Step:   Step{Layer: LayerDrift, Said: envelope.ModeRequireApproval, Detail: "definition is not the accepted one"},
+		source: LayerDrift,
+	}
+}
+
+// conclude takes the first base that speaks and lets the rest narrow it.
+func conclude(f facts) Decision {
+	var base verdict
+	var trace []Step
+	for _, v := range bases(f) {
+		if base.Said == "" {
+			base = v
+		}
+		trace = append(trace, v.Step)
+	}
+	if f.nameless {
+		base.Said, base.source = envelope.ModeDeny, SourceInvalidKey
+	}
+
+	mode, source := base.Said, []string{base.source}
+	for _, v := range narrowings(f) {
+		trace = append(trace, v.Step)
+		if v.Said == "" || Stricter(base.Said, v.Said) == base.Said {
+			continue
+		}
+		mode = Stricter(mode, v.Said)
+		source = append(source, v.source)
+	}
+
+	text, err := json.Marshal(trace)
+	if err != nil {
+		// Steps are strings, so this cannot be; a decision that could not be
+		// explained would still be none to act on.
+		mode, text = envelope.ModeDeny, json.RawMessage("[]")
+	}
+	return Decision{Mode: mode, Source: strings.Join(source, "+"), Trace: trace, TraceJSON: text}
+}

@@ -1,0 +1,154 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+)
+
+// wildcard stands for every source or every action in a rule's key.
+const wildcard = "*"
+
+// Key names a tool: the source and its action. Written as sourceId:actionId
+// everywhere. A source id has no colon, so the first colon divides the two and
+// an action may hold more of them.
+type Key struct {
+	Source string
+	Action string
+}
+
+// ParseKey reads sourceId:actionId. A key without a colon, or with an empty or
+// wildcard part, is fault.Invalid.
+func ParseKey(text string) (Key, error) {
+	key, ok := cutKey(text)
+	if !ok || key.Source == wildcard || key.Action == wildcard {
+		return Key{}, fault.New(fault.Invalid, "key must be sourceId:actionId")
+	}
+	return key, nil
+}
+
+// ParsePattern checks and reads the key of a rule. It is one of
+//
+//	sourceId:actionId   one action
+//	sourceId:*          every action of a source
+//	*:actionId          an action of that name, whatever the source
+//	*                   everything, also written *:*
+//
+// and a star within a longer name is refused: it would look like more than it
+// does. A pattern that is none of these is fault.Invalid.
+func ParsePattern(text string) (Key, error) {
+	if text == wildcard {
+		return Key{Source: wildcard, Action: wildcard}, nil
+	}
+	key, ok := cutKey(text)
+	if !ok || partlyWild(key.Source) || partlyWild(key.Action) {
+		return Key{}, fault.New(fault.Invalid, "rule key must be sourceId:actionId, sourceId:*, *:actionId or *")
+	}
+	return key, nil
+}
+
+// String returns the key as sourceId:actionId.
+func (k Key) String() string { return k.Source + ":" + k.Action }
+
+// valid reports whether the key names one tool.
+func (k Key) valid() bool {
+	return k.Source != "" && k.Action != "" && k.Source != wildcard && k.Action != wildcard
+}
+
+func cutKey(text string) (Key, bool) {
+	source, action, found := strings.Cut(text, ":")
+	return Key{Source: source, Action: action}, found && source != "" && action != ""
+}
+
+func partlyWild(part string) bool {
+	return part != wildcard && strings.Contains(part, wildcard)
+}
+
+// Rule is a stored row: the mode that an automation or an organisation set
+// for the tools that a key covers. All three are text as stored: rows may
+// have been written by another version.
+type Rule struct {
+	// Key is a pattern that ParsePattern reads.
+	Key string
+	// Mode is one of the three modes.
+	Mode string
+	// Version names this version of the row in traces. It may be empty.
+	Version string
+}
+
+// Rules is a compiled set of rules. The zero value has none and says nothing.
+// It does not change once compiled, so that any number of goroutines may use
+// it.
+type Rules struct {
+	byKey     map[Key]finding
+	malformed finding
+}
+
+// finding is the rule of one set that covers a tool.
+type finding struct {
+	spoke bool
+	// malformed is set if the key of the rule could not be read, and thus
+	// nobody knows which tools it was meant for.
+	malformed bool
+	key       string
+	mode      string
+	version   string
+}
+
+// Compile prepares stored rules for lookup.
+//
+// The most particular rule wins: sourceId:actionId before sourceId:* before
+// *:actionId before *. Of two rules for the same key (* and *:* are the same)
+// the stricter wins, and a mode that cannot be read is the strictest. One rule
+// whose key cannot be read makes the whole set deny everything, since it may
+// have been meant to; ParsePattern, asked before a rule is stored, keeps such
+// rows out.
+func Compile(rows []Rule) Rules {
+	rules := Rules{byKey: make(map[Key]finding, len(rows))}
+	for _, row := range rows {
+		found := finding{spoke: true, key: row.Key, mode: row.Mode, version: row.Version}
+		key, err := ParsePattern(row.Key)
+		if err != nil {
+			found.malformed = true
+			rules.malformed = found
+			continue
+		}
+		if old, ok := rules.byKey[key]; !ok || stricterText(found.mode, old.mode) {
+			rules.byKey[key] = found
+		}
+	}
+	return rules
+}
+
+// stricterText reports whether stored mode a is stricter than stored mode b.
+func stricterText(a, b string) bool {
+	rank := func(text string) int {
+		if n := strictness(envelope.Mode(text)); n > 0 {
+			return n
+		}
+		return strictness(envelope.ModeDeny) + 1
+	}
+	return rank(a) > rank(b)
+}
+
+// find returns what the set says of a tool.
+func (r Rules) find(key Key) finding {
+	if r.malformed.spoke {
+		return r.malformed
+	}
+	if len(r.byKey) == 0 {
+		return finding{}
+	}
+	for _, pattern := range [...]Key{
+		key,
+		{Source: key.Source, Action: wildcard},
+		{Source: wildcard, Action: key.Action},
+		{Source: wildcard, Action: wildcard},
+	} {
+		if found, ok := r.byKey[pattern]; ok {
+			return found
+		}
+	}
+	return finding{}
+}

@@ -1,0 +1,121 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+
+	"github.com/countersign-dev/countersign/db"
+)
+
+// RiverSchema is where River's own tables live.
+const RiverSchema = "river"
+
+// Migrated says what Migrate found and did.
+type Migrated struct {
+	// From and To are the schema's versions before and after.
+	From, To int64
+	// River is the version of River's tables after.
+	River int
+}
+
+// Migrate brings the database to this binary's schema: the roles, our tables
+// and River's. It is safe to run from several processes at once; they take
+// turns. The URL's user must be allowed to create roles and schemas.
+func Migrate(ctx context.Context, url string) (Migrated, error) {
+	var m Migrated
+	sqldb, err := sql.Open("pgx", url)
+	if err != nil {
+		return m, fmt.Errorf("open database: %w", err)
+	}
+	defer func() { _ = sqldb.Close() }()
+	files, err := fs.Sub(db.Migrations, "migrations")
+	if err != nil {
+		return m, fmt.Errorf("embedded migrations: %w", err)
+	}
+	turns, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return m, fmt.Errorf("migration lock: %w", err)
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, sqldb, files, goose.WithSessionLocker(turns))
+	if err != nil {
+		return m, fmt.Errorf("read migrations: %w", err)
+	}
+	if m.From, err = provider.GetDBVersion(ctx); err != nil {
+		return m, fmt.Errorf("read schema version: %w", err)
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return m, fmt.Errorf("migrate: %w", err)
+	}
+	if m.To, err = provider.GetDBVersion(ctx); err != nil {
+		return m, fmt.Errorf("read schema version: %w", err)
+	}
+	m.River, err = migrateRiver(ctx, url)
+	return m, err
+}
+
+// migrateRiver brings River's tables up and lets our roles use them.
+func migrateRiver(ctx context.Context, url string) (int, error) {
+	pool, err := pgxpool.New(ctx, url)
+	if err != nil {
+		return 0, fmt.Errorf("open pool: %w", err)
+	}
+	defer pool.Close()
+	driver := riverpgxv5.New(pool)
+	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Schema: RiverSchema})
+	if err != nil {
+		return 0, fmt.Errorf("river migrator: %w", err)
+	}
+	// Two processes at once: one makes the tables, the other waits. River's
+	// migrations cannot share one transaction (a value that one adds to an
+	// enum, the next uses), so the lock is the session's.
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("migrate river: %w", err)
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock(hashtext('countersign river migration'))"); err != nil {
+		return 0, fmt.Errorf("migrate river: lock: %w", err)
+	}
+	defer func() {
+		// Closing the session would free it too; the pool is closed next.
+		_, _ = conn.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock_all()")
+	}()
+	if _, err := conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+RiverSchema); err != nil {
+		return 0, fmt.Errorf("migrate river: %w", err)
+	}
+	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
+		return 0, fmt.Errorf("migrate river: %w", err)
+	}
+	done, err := migrator.ExistingVersions(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("migrate river: %w", err)
+	}
+	if _, err := conn.Exec(ctx, riverGrants); err != nil {
+		return 0, fmt.Errorf("grant river: %w", err)
+	}
+	version := 0
+	for _, m := range done {
+		version = max(version, m.Version)
+	}
+	return version, nil
+}
+
+// The API wakes the fleet by inserting jobs; the fleet does the rest.
+const riverGrants = `
+GRANT USAGE ON SCHEMA ` + RiverSchema + ` TO countersign_api, countersign_worker;
+GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA ` + RiverSchema + ` TO countersign_api;
+GRANT ALL ON ALL TABLES IN SCHEMA ` + RiverSchema + ` TO countersign_worker;
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA ` + RiverSchema + ` TO countersign_api, countersign_worker;
+`
+
+// The stdlib driver is registered by its import; goose asks for it by name.
+var _ = stdlib.GetDefaultDriver

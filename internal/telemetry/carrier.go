@@ -1,0 +1,35 @@
+package telemetry
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// traceparent is the W3C header that carries a span's identity.
+const traceparent = "traceparent"
+
+// Inject returns the W3C traceparent of the span in ctx, to be stored with a
+// row and continued by Extract. It is empty unless the span records.
+func Inject(ctx context.Context) string {
+	if !trace.SpanFromContext(ctx).IsRecording() {
+		return ""
+	}
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	return carrier[traceparent]
+}
+
+// Extract returns ctx with the span that a traceparent names as its remote
+// parent, so that the next span begun in it belongs to that trace. One that is
+// empty or malformed leaves ctx as it is.
+func Extract(ctx context.Context, parent string) context.Context {
+	if parent == "" {
+		return ctx
+	}
+	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{traceparent: parent})
+}
+
+// Propagator returns the W3C propagator, for the headers of HTTP requests.
+func Propagator() propagation.TextMapPropagator { return propagation.TraceContext{} }

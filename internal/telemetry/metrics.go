@@ -1,0 +1,167 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// Metrics are the instruments that an operator needs. In Prometheus each name
+// has dots as underscores and its unit at the end: countersign_call_duration_seconds.
+//
+// The methods with arguments return an instrument bound to its attributes;
+// they remember what they bound, so that measuring allocates nothing.
+type Metrics struct {
+	// ClaimBatch counts the envelopes that one claim took.
+	ClaimBatch Histogram
+	// SettleBatch counts the envelopes that one settlement recorded.
+	SettleBatch Histogram
+	// EndToEnd is the time from submission to settlement, in seconds.
+	EndToEnd Histogram
+	// FenceLost counts the envelopes that could not be settled because
+	// another worker had claimed them since.
+	FenceLost Counter
+
+	meter    metric.Meter
+	depth    metric.Int64ObservableGauge
+	oldest   metric.Float64ObservableGauge
+	outcomes metric.Int64Counter
+	calls    metric.Float64Histogram
+	breakers metric.Int64Counter
+	requests metric.Float64Histogram
+
+	outcome cache[outcomeKey, Counter]
+	call    cache[string, Histogram]
+	breaker cache[breakerKey, Counter]
+	request cache[requestKey, Histogram]
+}
+
+type outcomeKey struct{ tool, source, kind string }
+
+type breakerKey struct{ source, state string }
+
+type requestKey struct {
+	method, route string
+	status        int
+}
+
+// Backlog is what waits in the outbox at one moment.
+type Backlog struct {
+	// Due is how many envelopes could be claimed now.
+	Due int64
+	// Scheduled is how many wait for a later time.
+	Scheduled int64
+	// OldestDue is how long the envelope that is due longest has waited; 0 if
+	// none is due.
+	OldestDue time.Duration
+}
+
+// NewMetrics creates the instruments of a meter.
+func NewMetrics(meter metric.Meter) (*Metrics, error) {
+	m := &Metrics{meter: meter}
+	var errs []error
+	seconds := metric.WithExplicitBucketBoundaries(
+		.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 3600,
+	)
+	sizes := metric.WithExplicitBucketBoundaries(0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+	histogram := func(name, unit, about string, bounds metric.HistogramOption) metric.Float64Histogram {
+		h, err := meter.Float64Histogram(name, metric.WithUnit(unit), metric.WithDescription(about), bounds)
+		errs = append(errs, err)
+		return h
+	}
+	counter := func(name, unit, about string) metric.Int64Counter {
+		c, err := meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(about))
+		errs = append(errs, err)
+		return c
+	}
+
+	m.ClaimBatch = Histogram{of: histogram("countersign.claim.batch", "{envelope}", "Envelopes taken by one claim.", sizes)}
+	m.SettleBatch = Histogram{of: histogram("countersign.settle.batch", "{envelope}", "Envelopes recorded by one settlement.", sizes)}
+	m.EndToEnd = Histogram{of: histogram("countersign.envelope.duration", "s", "Time from submission to settlement.", seconds)}
+	m.FenceLost = Counter{of: counter("countersign.claims.lost", "{envelope}", "Envelopes that another worker had claimed before they were settled.")}
+	m.outcomes = counter("countersign.outcomes", "{envelope}", "Settled envelopes by tool, source and kind of outcome.")
+	m.calls = histogram("countersign.call.duration", "s", "Time that a call to a source took.", seconds)
+	m.breakers = counter("countersign.breaker.changes", "{change}", "Changes of a source's circuit breaker, by the state it went to.")
+	m.requests = histogram("countersign.http.server.request.duration", "s", "Time that a request to the API took.", seconds)
+
+	var err error
+	m.depth, err = meter.Int64ObservableGauge("countersign.backlog",
+		metric.WithUnit("{envelope}"), metric.WithDescription("Envelopes in the outbox, due or scheduled."))
+	errs = append(errs, err)
+	m.oldest, err = meter.Float64ObservableGauge("countersign.backlog.oldest_due.age",
+		metric.WithUnit("s"), metric.WithDescription("How long the envelope that is due longest has waited."))
+	errs = append(errs, err)
+
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("create instruments: %w", err)
+	}
+	return m, nil
+}
+
+// ObserveBacklog has read asked for the backlog each time the metrics are
+// collected, until stop is called. A read that fails leaves the gauges out of
+// that collection; read must obey its context.
+func (m *Metrics) ObserveBacklog(read func(ctx context.Context) (Backlog, error)) (stop func() error, err error) {
+	due := metric.WithAttributeSet(attribute.NewSet(attribute.String("state", "due")))
+	scheduled := metric.WithAttributeSet(attribute.NewSet(attribute.String("state", "scheduled")))
+	registration, err := m.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		backlog, err := read(ctx)
+		if err != nil {
+			return fmt.Errorf("read backlog: %w", err)
+		}
+		o.ObserveInt64(m.depth, backlog.Due, due)
+		o.ObserveInt64(m.depth, backlog.Scheduled, scheduled)
+		o.ObserveFloat64(m.oldest, backlog.OldestDue.Seconds())
+		return nil
+	}, m.depth, m.oldest)
+	if err != nil {
+		return nil, fmt.Errorf("observe backlog: %w", err)
+	}
+	return registration.Unregister, nil
+}
+
+// Outcome counts settled envelopes of a tool at a source that ended in a kind
+// of outcome: done, conflict, refused, retry or unknown, say.
+func (m *Metrics) Outcome(tool, source, kind string) Counter {
+	return m.outcome.get(outcomeKey{tool, source, kind}, func() Counter {
+		return Counter{of: m.outcomes, with: []metric.AddOption{attributes(
+			attribute.String("tool", tool), attribute.String("source", source), attribute.String("kind", kind),
+		)}}
+	})
+}
+
+// Call measures calls to a source, in seconds.
+func (m *Metrics) Call(source string) Histogram {
+	return m.call.get(source, func() Histogram {
+		return Histogram{of: m.calls, with: []metric.RecordOption{attributes(attribute.String("source", source))}}
+	})
+}
+
+// Breaker counts the times that a source's circuit breaker went to a state.
+func (m *Metrics) Breaker(source, state string) Counter {
+	return m.breaker.get(breakerKey{source, state}, func() Counter {
+		return Counter{of: m.breakers, with: []metric.AddOption{attributes(
+			attribute.String("source", source), attribute.String("state", state),
+		)}}
+	})
+}
+
+// Request measures requests to the API, in seconds. The route is the pattern
+// that matched, never the path, whose values have no bound.
+func (m *Metrics) Request(method, route string, status int) Histogram {
+	return m.request.get(requestKey{method, route, status}, func() Histogram {
+		return Histogram{of: m.requests, with: []metric.RecordOption{attributes(
+			attribute.String("http_request_method", method), attribute.String("http_route", route),
+			attribute.String("http_response_status_code", strconv.Itoa(status)),
+		)}}
+	})
+}
+
+func attributes(all ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(all...))
+}

@@ -1,0 +1,172 @@
+package telemetry_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/countersign-dev/countersign/internal/telemetry"
+)
+
+// scrape returns the page that Prometheus would read.
+func scrape(t *testing.T, tel *telemetry.Telemetry) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	tel.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	if w.Code != http.StatusOK {
+		t.Fatalf("GET /metrics = %d: %s", w.Code, w.Body)
+	}
+	return w.Body.String()
+}
+
+func setup(t *testing.T) *telemetry.Telemetry {
+	t.Helper()
+	tel, err := telemetry.Setup(t.Context(), telemetry.Config{Service: "countersign-test", Version: "1"})
+	if err != nil {
+		t.Fatalf("Setup = %v", err)
+	}
+	return tel
+}
+
+func TestPrometheusNames(t *testing.T) {
+	t.Parallel()
+
+	ctx, tel := t.Context(), setup(t)
+	m := tel.Metrics
+	stop, err := m.ObserveBacklog(func(context.Context) (telemetry.Backlog, error) {
+		return telemetry.Backlog{Due: 3, Scheduled: 4, OldestDue: 1500 * time.Millisecond}, nil
+	})
+	if err != nil {
+		t.Fatalf("ObserveBacklog = %v", err)
+	}
+
+	m.ClaimBatch.Record(ctx, 200)
+	m.SettleBatch.Record(ctx, 100)
+	m.EndToEnd.Took(ctx, 20*time.Millisecond)
+	m.FenceLost.Add(ctx, 2)
+	for range 2 {
+		m.Outcome("send", "slack", "done").Add(ctx, 5)
+	}
+	m.Call("slack").Took(ctx, time.Second)
+	m.Breaker("slack", "open").Add(ctx, 1)
+	m.Request("POST", "/v1/actions", 202).Took(ctx, 3*time.Millisecond)
+	page := scrape(t, tel)
+
+	for _, line := range []string{
+		`countersign_backlog{state="due"} 3`,
+		`countersign_backlog{state="scheduled"} 4`,
+		`countersign_backlog_oldest_due_age_seconds 1.5`,
+		`countersign_claim_batch_sum 200`,
+		`countersign_settle_batch_sum 100`,
+		`countersign_envelope_duration_seconds_sum 0.02`,
+		`countersign_claims_lost_total 2`,
+		`countersign_outcomes_total{kind="done",source="slack",tool="send"} 10`,
+		`countersign_call_duration_seconds_count{source="slack"} 1`,
+		`countersign_breaker_changes_total{source="slack",state="open"} 1`,
+		`countersign_http_server_request_duration_seconds_count{http_request_method="POST",http_response_status_code="202",http_route="/v1/actions"} 1`,
+		`target_info{service_name="countersign-test",service_version="1"} 1`,
+	} {
+		if !strings.Contains(page, line+"\n") {
+			t.Errorf("metrics lack %s", line)
+		}
+	}
+	if !strings.Contains(page, "\ngo_goroutines ") {
+		t.Error("metrics lack those of the Go runtime")
+	}
+	if t.Failed() {
+		t.Log(page)
+	}
+
+	if err := stop(); err != nil {
+		t.Fatalf("stop = %v", err)
+	}
+	if page := scrape(t, tel); strings.Contains(page, "countersign_backlog{") {
+		t.Error("backlog is observed after stop")
+	}
+}
+
+func TestBacklogThatCannotBeReadSparesTheRest(t *testing.T) {
+	t.Parallel()
+
+	tel := setup(t)
+	if _, err := tel.Metrics.ObserveBacklog(func(context.Context) (telemetry.Backlog, error) {
+		return telemetry.Backlog{}, errors.New("database is away")
+	}); err != nil {
+		t.Fatalf("ObserveBacklog = %v", err)
+	}
+	tel.Metrics.FenceLost.Add(t.Context(), 1)
+
+	page := scrape(t, tel)
+
+	if strings.Contains(page, "countersign_backlog{") || !strings.Contains(page, "countersign_claims_lost_total 1\n") {
+		t.Errorf("want the counter and no backlog, got:\n%s", page)
+	}
+}
+
+func TestMetricsReachAnyReader(t *testing.T) {
+	t.Parallel()
+
+	reader := sdkmetric.NewManualReader()
+	m, err := telemetry.NewMetrics(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("test"))
+	if err != nil {
+		t.Fatalf("NewMetrics = %v", err)
+	}
+
+	// More tools than are remembered: each is still counted.
+	const tools = 2500
+	for i := range tools {
+		m.Outcome(strconv.Itoa(i), "s", "done").Add(t.Context(), 1)
+	}
+	var got metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &got); err != nil {
+		t.Fatalf("Collect = %v", err)
+	}
+
+	sum := int64(0)
+	for _, scope := range got.ScopeMetrics {
+		for _, metric := range scope.Metrics {
+			if data, ok := metric.Data.(metricdata.Sum[int64]); ok && metric.Name == "countersign.outcomes" {
+				for _, point := range data.DataPoints {
+					sum += point.Value
+				}
+			}
+		}
+	}
+	if sum != tools {
+		t.Errorf("counted %d outcomes, want %d", sum, tools)
+	}
+}
+
+func TestMeasuringAllocatesNothing(t *testing.T) {
+	m, ctx := setup(t).Metrics, t.Context()
+	m.Outcome("send", "slack", "done").Add(ctx, 1)
+	m.Call("slack").Took(ctx, time.Second)
+
+	got := testing.AllocsPerRun(100, func() {
+		m.Outcome("send", "slack", "done").Add(ctx, 1)
+		m.Call("slack").Took(ctx, time.Second)
+	})
+
+	if got != 0 {
+		t.Errorf("measuring allocates %.1f times, want 0", got)
+	}
+}
+
+func BenchmarkOutcome(b *testing.B) {
+	tel, err := telemetry.Setup(b.Context(), telemetry.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		tel.Metrics.Outcome("send", "slack", "done").Add(b.Context(), 1)
+	}
+}

@@ -1,0 +1,165 @@
+// Package telemetry sets up how a process is watched: JSON logs that hide
+// secrets, metrics for Prometheus and OTLP, and traces that cross the outbox.
+// It owns the names of the metrics and of the log keys that are secret.
+//
+// It refuses to set anything global: whoever wants to log, count or trace is
+// given what Setup returned. Without a collector configured traces cost next
+// to nothing, and metrics wait to be scraped.
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/otlptranslator"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// scope names this project's instruments and spans.
+const scope = "github.com/countersign-dev/countersign"
+
+// Config says how a process is watched. The zero value logs at level info to
+// nowhere and exports nothing.
+type Config struct {
+	// Service is the process's name, such as countersign-worker.
+	Service string
+	// Version is the build's.
+	Version string
+	// Level is the lowest level that is logged.
+	Level slog.Level
+	// Log receives one JSON object a line. Nil logs nothing.
+	Log io.Writer
+	// Endpoint is the base URL of an OTLP/HTTP collector, as the environment
+	// variable OTEL_EXPORTER_OTLP_ENDPOINT has it. Empty exports nothing; the
+	// other variables of the OTLP exporters (headers, certificates, timeouts)
+	// hold as usual.
+	Endpoint string
+}
+
+// Telemetry is what a process is watched with. Shutdown it when the process
+// ends.
+type Telemetry struct {
+	// Log is the process's logger.
+	Log *slog.Logger
+	// Metrics are the instruments.
+	Metrics *Metrics
+
+	tracers  trace.TracerProvider
+	registry *prometheus.Registry
+	closers  []func(context.Context) error
+}
+
+// Setup builds the logger, the instruments and, if an endpoint is configured,
+// the exporters. It dials nothing: a collector that is away costs the spans
+// that it misses.
+func Setup(ctx context.Context, config Config) (*Telemetry, error) {
+	t := &Telemetry{
+		Log:      slog.New(slog.DiscardHandler),
+		tracers:  noop.NewTracerProvider(),
+		registry: prometheus.NewRegistry(),
+	}
+	if config.Log != nil {
+		t.Log = NewLogger(config.Log, config.Level)
+	}
+	about := resource.NewSchemaless(
+		attribute.String("service.name", config.Service),
+		attribute.String("service.version", config.Version),
+	)
+	if err := t.setUp(ctx, config.Endpoint, about); err != nil {
+		return nil, errors.Join(fmt.Errorf("set up telemetry: %w", err), t.Shutdown(ctx))
+	}
+	return t, nil
+}
+
+func (t *Telemetry) setUp(ctx context.Context, endpoint string, about *resource.Resource) error {
+	t.registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	scraped, err := otelprometheus.New(
+		otelprometheus.WithRegisterer(t.registry),
+		otelprometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes),
+		otelprometheus.WithoutScopeInfo(),
+	)
+	if err != nil {
+		return err
+	}
+	options := []sdkmetric.Option{sdkmetric.WithResource(about), sdkmetric.WithReader(scraped)}
+
+	if endpoint != "" {
+		pushed, err := t.dial(ctx, endpoint, about)
+		if err != nil {
+			return err
+		}
+		options = append(options, sdkmetric.WithReader(pushed))
+	}
+	meters := sdkmetric.NewMeterProvider(options...)
+	t.closers = append(t.closers, meters.Shutdown)
+	t.Metrics, err = NewMetrics(meters.Meter(scope))
+	return err
+}
+
+// dial prepares the exporters to a collector: spans in batches, metrics once a
+// minute.
+func (t *Telemetry) dial(ctx context.Context, endpoint string, about *resource.Resource) (sdkmetric.Reader, error) {
+	base, err := url.Parse(endpoint)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, errors.New("OTLP endpoint is not an http or https URL")
+	}
+	spans, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(base.JoinPath("v1/traces").String()))
+	if err != nil {
+		return nil, err
+	}
+	tracers := sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithBatcher(spans))
+	t.tracers = tracers
+	t.closers = append(t.closers, tracers.Shutdown)
+
+	metrics, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(base.JoinPath("v1/metrics").String()))
+	if err != nil {
+		return nil, err
+	}
+	return sdkmetric.NewPeriodicReader(metrics), nil
+}
+
+// Tracer returns the tracer for this project's spans. Its spans record
+// nothing unless an endpoint is configured.
+func (t *Telemetry) Tracer() trace.Tracer { return t.tracers.Tracer(scope) }
+
+// TracerProvider returns the provider behind Tracer, for libraries that bring
+// their own spans.
+func (t *Telemetry) TracerProvider() trace.TracerProvider { return t.tracers }
+
+// Handler serves the metrics in the format of Prometheus.
+func (t *Telemetry) Handler() http.Handler {
+	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{Registry: t.registry})
+}
+
+// Shutdown sends what is still held and stops the exporters. It takes as long
+// as ctx allows.
+func (t *Telemetry) Shutdown(ctx context.Context) error {
+	var errs []error
+	for _, closer := range t.closers {
+		errs = append(errs, closer(ctx))
+	}
+	t.closers = nil
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("shut down telemetry: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/countersign-dev/countersign/internal/executor"
+	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/telemetry"
+)
+
+// execute makes one call and hands its outcome to a settler.
+func (p *Pipeline) execute(it *outbox.Item, src executor.Source, srcErr error) {
+	ctx, span := p.cfg.Tracer.Start(telemetry.Extract(p.calls, it.Traceparent), "call tool")
+	if span.IsRecording() {
+		span.SetAttributes(
+			attribute.String("countersign.action_id", it.Action.String()), attribute.String("countersign.source", it.Source),
+			attribute.String("countersign.tool", it.Tool), attribute.Int("countersign.attempt", it.Attempt+1),
+			attribute.Float64("countersign.waited_seconds", it.Waited.Seconds()))
+	}
+	began := time.Now()
+	out := p.call(ctx, it, src, srcErr)
+	took := time.Since(began)
+	if span.IsRecording() {
+		span.SetAttributes(attribute.String("countersign.outcome", string(out.Kind)), attribute.String("countersign.code", out.Code))
+		if out.Kind != executor.KindDone && out.Kind != executor.KindConflict {
+			span.SetStatus(codes.Error, out.Code)
+		}
+	}
+	p.cfg.Metrics.Call(it.Source).Took(ctx, took)
+	p.settle <- settlement{Settlement: outbox.Dispose(*it, out, took, p.cfg.Retry), item: it, span: span}
+}
+
+// call asks the source, and turns a panic of an adapter into what it means:
+// nobody knows whether the request went out.
+func (p *Pipeline) call(ctx context.Context, it *outbox.Item, src executor.Source, srcErr error) (out executor.Outcome) {
+	if srcErr != nil {
+		p.cfg.Log.ErrorContext(ctx, "source cannot be opened", slog.String("source_id", it.Source), slog.Any("error", srcErr))
+		return executor.Conclude(it.Effect, executor.Observation{}, executor.CodeUnreachable, "the source cannot be opened; see the worker's log")
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			p.cfg.Log.ErrorContext(ctx, "adapter panicked", slog.String("action_id", it.Action.String()),
+				slog.String("panic", fmt.Sprint(r)), slog.String("stack", string(debug.Stack())))
+			out = executor.Conclude(it.Effect, executor.Observation{Written: true}, executor.CodeLost, "the adapter failed during the call")
+		}
+	}()
+	return src.Execute(ctx, executor.Call{
+		Key: it.Action.String(), Tool: it.Tool, Args: it.Args, Effect: it.Effect, Attempt: it.Attempt + 1,
+	})
+}
+
+// settlement is an outcome on its way to be committed, with what its
+// telemetry needs.
+type settlement struct {
+	outbox.Settlement
+	item *outbox.Item
+	// span, of the call, ends when the outcome is committed; nil without a call.
+	span trace.Span
+}

@@ -1,0 +1,121 @@
+// Package worker is the fleet: it claims what is due, decides a second time,
+// calls the tools and commits what became of it. River carries the wake-ups
+// between processes, elects the one that starts the periodic jobs, and runs
+// those; the truth is in the outbox alone. It refuses to be the place of any
+// rule: policy, gates, outcomes and dispositions are decided below it.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/telemetry"
+)
+
+// FleetConfig says how one process of the fleet works.
+type FleetConfig struct {
+	Pipeline Config
+	// PollOnly does without LISTEN, for databases behind a pooler in
+	// transaction mode.
+	PollOnly bool
+	// CatalogAge is how old a source's listing may get: 5 minutes.
+	CatalogAge time.Duration
+}
+
+// Fleet is one process of the fleet: a pipeline, and the River client that
+// wakes it.
+type Fleet struct {
+	db       *pgxpool.Pool
+	pipeline *Pipeline
+	client   *river.Client[pgx.Tx]
+	waker    *Waker
+	log      *slog.Logger
+}
+
+// NewFleet returns a process of the fleet that Run starts.
+func NewFleet(ctx context.Context, db *pgxpool.Pool, cache *catalog.Cache, live *catalog.Live, cfg FleetConfig) (*Fleet, error) {
+	cfg.CatalogAge = or(cfg.CatalogAge, 5*time.Minute)
+	cfg.Pipeline.fill()
+	log := cfg.Pipeline.Log
+	waker, err := NewWaker(ctx, db, log)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Pipeline.Backlog = waker.Wake
+	f := &Fleet{db: db, pipeline: NewPipeline(db, cache, live, cfg.Pipeline), waker: waker, log: log}
+
+	workers := river.NewWorkers()
+	river.AddWorker(workers, &pollWorker{look: f.pipeline.Look})
+	river.AddWorker(workers, &expireWorker{db: db})
+	river.AddWorker(workers, &refreshWorker{refresher: catalog.NewRefresher(db, cache, live, log), age: cfg.CatalogAge})
+	river.AddWorker(workers, &partitionWorker{db: db})
+	f.client, err = river.NewClient(riverpgxv5.New(db), &river.Config{
+		Schema:            postgres.RiverSchema,
+		ID:                cfg.Pipeline.ID,
+		Logger:            quiet(log),
+		PollOnly:          cfg.PollOnly,
+		FetchCooldown:     2 * time.Millisecond,
+		FetchPollInterval: 250 * time.Millisecond,
+		Queues: map[string]river.QueueConfig{
+			queuePoll:     {MaxWorkers: 2},
+			queuePeriodic: {MaxWorkers: 2},
+		},
+		Workers:      workers,
+		PeriodicJobs: periodic(),
+		// Wake-ups are worth nothing once they are done.
+		CompletedJobRetentionPeriod: time.Minute,
+	})
+	if err != nil {
+		waker.Close()
+		return nil, fmt.Errorf("new river client: %w", err)
+	}
+	return f, nil
+}
+
+// Look has this process look for due work now, without a detour over River.
+func (f *Fleet) Look() { f.pipeline.Look() }
+
+// Run works until ctx is over, and then as Pipeline.Run says.
+func (f *Fleet) Run(ctx context.Context) error {
+	defer f.waker.Close()
+	if err := ensurePartitions(ctx, f.db); err != nil {
+		return err
+	}
+	// River's context is not ctx: cancelling it would cut jobs short instead
+	// of letting them end.
+	if err := f.client.Start(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("start river client: %w", err)
+	}
+	f.log.InfoContext(ctx, "worker started")
+	err := f.pipeline.Run(ctx)
+
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if stopErr := f.client.Stop(stop); stopErr != nil {
+		err = errors.Join(err, fmt.Errorf("stop river client: %w", stopErr))
+	}
+	f.log.InfoContext(stop, "worker stopped")
+	return err
+}
+
+// Backlog reads what waits, for telemetry.
+func Backlog(ctx context.Context, db postgres.Begins) (telemetry.Backlog, error) {
+	var b telemetry.Backlog
+	err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) error {
+		waiting, err := outbox.Backlog(ctx, tx)
+		b = telemetry.Backlog{Due: waiting.Due, Scheduled: waiting.Scheduled, OldestDue: waiting.OldestDue}
+		return err
+	})
+	return b, err
+}

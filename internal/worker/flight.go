@@ -1,0 +1,47 @@
+package worker
+
+import (
+	"sync"
+	"time"
+
+	"github.com/countersign-dev/countersign/internal/outbox"
+)
+
+// flight is what this worker holds: every lease from claim to commit.
+type flight struct {
+	mu   sync.Mutex
+	held map[outbox.Lease]time.Time
+}
+
+func newFlight() *flight { return &flight{held: make(map[outbox.Lease]time.Time)} }
+
+func (f *flight) add(items []outbox.Item, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range items {
+		f.held[items[i].Lease] = now
+	}
+}
+
+func (f *flight) drop(leases []outbox.Lease) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range leases {
+		delete(f.held, l)
+	}
+}
+
+// since returns the leases that were taken or renewed before then, and takes
+// them as renewed now.
+func (f *flight) since(then, now time.Time) []outbox.Lease {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var old []outbox.Lease
+	for l, at := range f.held {
+		if at.Before(then) {
+			old = append(old, l)
+			f.held[l] = now
+		}
+	}
+	return old
+}

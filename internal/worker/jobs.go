@@ -1,0 +1,119 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+
+	"github.com/countersign-dev/countersign/internal/approval"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/postgres"
+)
+
+const (
+	queuePoll     = "countersign_poll"
+	queuePeriodic = "countersign_periodic"
+)
+
+// periodic is what the fleet's leader starts from time to time. A process
+// also looks for due work by itself, at least every Config.Poll.
+func periodic() []*river.PeriodicJob {
+	every := func(d time.Duration, args river.JobArgs) *river.PeriodicJob {
+		return river.NewPeriodicJob(river.PeriodicInterval(d),
+			func() (river.JobArgs, *river.InsertOpts) { return args, nil },
+			&river.PeriodicJobOpts{RunOnStart: true})
+	}
+	return []*river.PeriodicJob{
+		every(5*time.Second, pollArgs{}),
+		every(2*time.Second, expireArgs{}),
+		every(15*time.Second, refreshArgs{}),
+		every(time.Hour, partitionArgs{}),
+	}
+}
+
+// once is how a periodic job is inserted: tried once, since the next comes
+// soon.
+func once() river.InsertOpts { return river.InsertOpts{Queue: queuePeriodic, MaxAttempts: 1} }
+
+// pollArgs says: look now.
+type pollArgs struct{}
+
+func (pollArgs) Kind() string { return "countersign_poll" }
+
+func (pollArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: queuePoll, MaxAttempts: 1}
+}
+
+type pollWorker struct {
+	river.WorkerDefaults[pollArgs]
+	look func()
+}
+
+func (w *pollWorker) Work(context.Context, *river.Job[pollArgs]) error {
+	w.look()
+	return nil
+}
+
+// expireArgs says: end the wait of what nobody decided in time.
+type expireArgs struct{}
+
+func (expireArgs) Kind() string { return "countersign_expire" }
+
+func (expireArgs) InsertOpts() river.InsertOpts { return once() }
+
+type expireWorker struct {
+	river.WorkerDefaults[expireArgs]
+	db postgres.Begins
+}
+
+func (w *expireWorker) Work(ctx context.Context, _ *river.Job[expireArgs]) error {
+	const most = 1000
+	for {
+		n, err := approval.Expire(ctx, w.db, most)
+		if err != nil || n < most {
+			return err
+		}
+	}
+}
+
+// refreshArgs says: list the sources again whose listing is old.
+type refreshArgs struct{}
+
+func (refreshArgs) Kind() string { return "countersign_refresh" }
+
+func (refreshArgs) InsertOpts() river.InsertOpts { return once() }
+
+type refreshWorker struct {
+	river.WorkerDefaults[refreshArgs]
+	refresher *catalog.Refresher
+	age       time.Duration
+}
+
+func (w *refreshWorker) Work(ctx context.Context, _ *river.Job[refreshArgs]) error {
+	return w.refresher.RefreshStale(ctx, w.age)
+}
+
+// partitionArgs says: make the ledger's coming partitions.
+type partitionArgs struct{}
+
+func (partitionArgs) Kind() string { return "countersign_partition" }
+
+func (partitionArgs) InsertOpts() river.InsertOpts { return once() }
+
+type partitionWorker struct {
+	river.WorkerDefaults[partitionArgs]
+	db postgres.Begins
+}
+
+func (w *partitionWorker) Work(ctx context.Context, _ *river.Job[partitionArgs]) error {
+	return ensurePartitions(ctx, w.db)
+}
+
+func ensurePartitions(ctx context.Context, db postgres.Begins) error {
+	return postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) error {
+		return audit.EnsurePartitions(ctx, tx, 2)
+	})
+}

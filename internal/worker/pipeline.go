@@ -1,0 +1,387 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/telemetry"
+)
+
+// Config says how a Pipeline works. Its zero fields have the defaults that
+// stand beside them.
+type Config struct {
+	// ID names the worker in the ledger and in logs.
+	ID string
+	// Concurrency bounds the calls that are open at once: 100.
+	Concurrency int
+	// Batch bounds the envelopes of one claim, and of one settling: 500.
+	Batch int
+	// Settlers is how many settle side by side: 2.
+	Settlers int
+	// Window is how long a settler waits for company: 2 ms.
+	Window time.Duration
+	// Lease is how long a claim holds without being renewed: 30 s.
+	Lease time.Duration
+	// Poll is how long the worker sleeps at most between looks: 1 s.
+	Poll time.Duration
+	// Relook is how often it looks for other buckets, skipped rows and lost
+	// leases while there is a backlog: 100 ms.
+	Relook time.Duration
+	// Grace is how long running calls may go on after a stop: 20 s.
+	Grace time.Duration
+	// ApprovalWait is how long an envelope waits for a decision that needs
+	// one after all: 5 minutes.
+	ApprovalWait time.Duration
+	// Retry is how attempts are spaced.
+	Retry outbox.Retry
+	// Backlog is called, at most every Relook, while more is due than this
+	// worker can take: it should wake another one.
+	Backlog func()
+	Log     *slog.Logger
+	// Metrics must be set; Tracer may be nil.
+	Metrics *telemetry.Metrics
+	Tracer  trace.Tracer
+}
+
+func (c *Config) fill() {
+	c.Concurrency = or(c.Concurrency, 100)
+	c.Batch = min(or(c.Batch, 500), c.Concurrency)
+	c.Settlers = or(c.Settlers, 2)
+	c.Window = or(c.Window, 2*time.Millisecond)
+	c.Lease = or(c.Lease, 30*time.Second)
+	c.Poll = or(c.Poll, time.Second)
+	c.Relook = or(c.Relook, 100*time.Millisecond)
+	c.Grace = or(c.Grace, 20*time.Second)
+	c.ApprovalWait = or(c.ApprovalWait, 5*time.Minute)
+	c.Retry = or(c.Retry, outbox.DefaultRetry())
+	if c.Backlog == nil {
+		c.Backlog = func() {}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Tracer == nil {
+		c.Tracer = noop.NewTracerProvider().Tracer("")
+	}
+}
+
+func or[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}
+
+// Pipeline claims, executes and settles. One goroutine claims; each claimed
+// envelope is executed in its own; a few settle what comes back, in bulk,
+// while the next batch is being claimed. A slot is taken with the claim and
+// freed when the outcome is committed.
+type Pipeline struct {
+	db      *pgxpool.Pool
+	catalog *catalog.Cache
+	live    *catalog.Live
+	cfg     Config
+
+	wake    chan struct{}
+	slots   *slots
+	flight  *flight
+	settle  chan settlement
+	running sync.WaitGroup
+	// calls is the context of every call. It outlives the stop by the grace.
+	calls context.Context
+}
+
+// NewPipeline returns a pipeline that Run starts.
+func NewPipeline(db *pgxpool.Pool, cache *catalog.Cache, live *catalog.Live, cfg Config) *Pipeline {
+	cfg.fill()
+	return &Pipeline{
+		db: db, catalog: cache, live: live, cfg: cfg,
+		wake: make(chan struct{}, 1), slots: newSlots(cfg.Concurrency), flight: newFlight(),
+		settle: make(chan settlement, cfg.Concurrency),
+	}
+}
+
+// Look has the pipeline look for due work now. It does not block.
+func (p *Pipeline) Look() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run works until ctx is over. Then it claims nothing more, lets running
+// calls end within the grace, cancels what is left, commits every outcome and
+// gives back what was not started.
+func (p *Pipeline) Run(ctx context.Context) error {
+	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	p.calls = calls
+
+	var settlers, renewer sync.WaitGroup
+	for range p.cfg.Settlers {
+		settlers.Go(p.settleLoop)
+	}
+	renewer.Go(func() { p.renewLoop(calls) })
+
+	p.claimLoop(ctx)
+
+	ended := make(chan struct{})
+	go func() { // owned by Run, which waits for it right below
+		p.running.Wait()
+		close(ended)
+	}()
+	grace := time.NewTimer(p.cfg.Grace)
+	defer grace.Stop()
+	select {
+	case <-ended:
+	case <-grace.C:
+		p.cfg.Log.WarnContext(ctx, "calls cancelled at the end of the grace")
+		cancel()
+		<-ended
+	}
+	close(p.settle)
+	settlers.Wait()
+	cancel()
+	renewer.Wait()
+	return nil
+}
+
+func (p *Pipeline) claimLoop(ctx context.Context) {
+	var b board
+	var looked, nudged time.Time
+	failures := 0
+	for ctx.Err() == nil {
+		now := time.Now()
+		if len(b.lanes) == 0 || now.Sub(looked) >= p.cfg.Relook {
+			if err := p.look(ctx, &b); err != nil {
+				p.pause(ctx, "look for due work", err, &failures)
+				continue
+			}
+			looked = now
+		}
+		if len(b.lanes) == 0 {
+			failures = 0
+			p.sleep(ctx, b.idle)
+			looked = time.Time{}
+			continue
+		}
+		n := p.slots.take(ctx, p.cfg.Batch, p.cfg.Window)
+		if n == 0 {
+			return
+		}
+		wants := b.wants(n)
+		batch, err := p.claim(ctx, wants)
+		if err != nil {
+			p.slots.put(n)
+			p.pause(ctx, "claim", err, &failures)
+			looked = time.Time{} // it may have been claimed after all
+			continue
+		}
+		failures = 0
+		p.slots.put(n - len(batch.items))
+		b.claimed(wants, batch.items)
+		if len(b.lanes) > 0 && now.Sub(nudged) >= p.cfg.Relook {
+			nudged = now
+			p.cfg.Backlog()
+		}
+		p.dispatch(ctx, batch)
+	}
+}
+
+// look fills the board, going round the buckets a page at a time until it
+// finds due work or has seen them all.
+func (p *Pipeline) look(ctx context.Context, b *board) error {
+	const page = 256
+	return postgres.InTx(ctx, p.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
+		idle, after := p.cfg.Poll, int64(0)
+		for {
+			found, err := outbox.Look(ctx, tx, after, page)
+			if err != nil {
+				return err
+			}
+			b.show(found, idle)
+			if len(b.lanes) > 0 || len(found) < page {
+				return nil
+			}
+			idle, after = b.idle, found[len(found)-1].Bucket
+		}
+	})
+}
+
+// sleep waits for the next due time, a wake-up or the end. Sleeps are spread,
+// so that a fleet does not look all at once.
+func (p *Pipeline) sleep(ctx context.Context, longest time.Duration) {
+	d := longest
+	if d >= p.cfg.Poll {
+		d = p.cfg.Poll - time.Duration(rand.Int64N(int64(p.cfg.Poll)/5))
+	}
+	timer := time.NewTimer(max(d, time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-p.wake:
+	case <-timer.C:
+	}
+}
+
+// pause waits after a failure of the database, longer each time.
+func (p *Pipeline) pause(ctx context.Context, what string, err error, failures *int) {
+	if ctx.Err() != nil {
+		return
+	}
+	*failures++
+	p.cfg.Log.ErrorContext(ctx, "worker waits for the database", slog.String("operation", what), slog.Int("failures", *failures), slog.Any("error", err))
+	p.sleepFor(ctx, min(50*time.Millisecond<<min(*failures, 6), 2*time.Second))
+}
+
+func (p *Pipeline) sleepFor(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// claimed is a batch with the catalog of its tenants as of the claim.
+type claimed struct {
+	items []outbox.Item
+	snaps map[envelope.TenantID]*catalog.Snapshot
+}
+
+// claim leases a batch and reads, in the same transaction, which version of
+// policy and catalog holds now.
+func (p *Pipeline) claim(ctx context.Context, wants []outbox.Want) (claimed, error) {
+	var c claimed
+	err := postgres.InTx(ctx, p.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
+		var err error
+		c = claimed{snaps: make(map[envelope.TenantID]*catalog.Snapshot)}
+		if c.items, err = outbox.Claim(ctx, tx, wants, p.cfg.Lease); err != nil || len(c.items) == 0 {
+			return err
+		}
+		var tenants []envelope.TenantID
+		for i := range c.items {
+			if t := c.items[i].Tenant; c.snaps[t] == nil {
+				c.snaps[t] = &catalog.Snapshot{}
+				tenants = append(tenants, t)
+			}
+		}
+		versions, err := catalog.Versions(ctx, tx, tenants)
+		if err != nil {
+			return err
+		}
+		for _, t := range tenants {
+			if c.snaps[t], err = p.catalog.At(ctx, tx, t, versions[t]); err != nil {
+				return fmt.Errorf("catalog of tenant %s: %w", t, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return claimed{}, err
+	}
+	p.flight.add(c.items, time.Now())
+	return c, nil
+}
+
+// dispatch judges a batch and starts the calls that may be made.
+func (p *Pipeline) dispatch(ctx context.Context, c claimed) {
+	if len(c.items) == 0 {
+		return
+	}
+	p.cfg.Metrics.ClaimBatch.Record(ctx, float64(len(c.items)))
+	var run []*outbox.Item
+	var once, parked []outbox.Lease
+	for i := range c.items {
+		it := &c.items[i]
+		v := judge(it, c.snaps[it.Tenant])
+		switch {
+		case v.end != nil:
+			p.settle <- settlement{Settlement: *v.end, item: it}
+		case v.park:
+			parked = append(parked, it.Lease)
+		default:
+			run = append(run, it)
+			if it.Effect == envelope.EffectOnce {
+				once = append(once, it.Lease)
+			}
+		}
+	}
+	if len(parked) > 0 {
+		p.park(ctx, parked)
+	}
+	if len(once) > 0 {
+		run = p.start(ctx, run, once)
+	}
+	for _, it := range run {
+		src, err := p.live.Get(c.snaps[it.Tenant], it.Source)
+		p.running.Go(func() { p.execute(it, src, err) })
+	}
+}
+
+// start marks calls of class once as going out and leaves out those whose
+// lease was lost, or which were undone, meanwhile.
+func (p *Pipeline) start(ctx context.Context, run []*outbox.Item, once []outbox.Lease) []*outbox.Item {
+	var started map[envelope.ActionID]bool
+	err := postgres.InTx(ctx, p.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
+		var err error
+		started, err = outbox.Start(ctx, tx, once, p.cfg.Lease)
+		return err
+	})
+	if err != nil {
+		p.cfg.Log.ErrorContext(ctx, "start was not marked", slog.Int("envelopes", len(once)), slog.Any("error", err))
+	}
+	kept := run[:0]
+	for _, it := range run {
+		if it.Effect == envelope.EffectOnce && !started[it.Action] {
+			// Nothing of it was sent, so it goes back, whether the mark came
+			// to be or not. If the lease was lost, that changes nothing.
+			p.settle <- settlement{Settlement: outbox.GiveBack(*it), item: it}
+			continue
+		}
+		kept = append(kept, it)
+	}
+	return kept
+}
+
+func (p *Pipeline) parkAll(ctx context.Context, tx pgx.Tx, leases []outbox.Lease) error {
+	const note = "policy or the tool changed after it was let through"
+	parked, err := outbox.Park(ctx, tx, leases, note, p.cfg.ApprovalWait)
+	if err != nil {
+		return err
+	}
+	byTenant := make(map[envelope.TenantID][]audit.Item)
+	for _, l := range parked {
+		byTenant[l.Tenant] = append(byTenant[l.Tenant], audit.Item{Action: l.Action, Status: envelope.StatusPending, Approval: envelope.ApprovalRequired})
+	}
+	return audit.Write(ctx, tx, p.events(audit.Parked, byTenant)...)
+}
+
+// park sends envelopes to a person that were let through before.
+func (p *Pipeline) park(ctx context.Context, leases []outbox.Lease) {
+	err := postgres.InTx(ctx, p.db, postgres.Worker(), func(tx pgx.Tx) error {
+		return p.parkAll(ctx, tx, leases)
+	})
+	if err != nil {
+		// Their leases run out, and they are judged again.
+		p.cfg.Log.ErrorContext(ctx, "envelopes were not parked", slog.Int("envelopes", len(leases)), slog.Any("error", err))
+	}
+	p.flight.drop(leases)
+	p.slots.put(len(leases))
+}
+

@@ -1,0 +1,190 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/postgres"
+)
+
+// settleLoop commits outcomes in batches until no more can come.
+func (p *Pipeline) settleLoop() {
+	for first := range p.settle {
+		p.commit(p.gather(first))
+	}
+}
+
+// gather waits for company for at most the window.
+func (p *Pipeline) gather(first settlement) []settlement {
+	batch := append(make([]settlement, 0, p.cfg.Batch), first)
+	window := time.NewTimer(p.cfg.Window)
+	defer window.Stop()
+	for len(batch) < p.cfg.Batch {
+		select {
+		case s, open := <-p.settle:
+			if !open {
+				return batch
+			}
+			batch = append(batch, s)
+		case <-window.C:
+			return batch
+		}
+	}
+	return batch
+}
+
+// commit writes a batch, however long the database takes to come back, and
+// only then frees the slots. A batch that the database refuses for what is in
+// it is divided until the envelope is found that cannot be written.
+func (p *Pipeline) commit(batch []settlement) {
+	// The stop must not cut the commit short; a call that has happened has to
+	// be written down.
+	ctx := context.WithoutCancel(p.calls)
+	settled, err := p.write(ctx, batch)
+	for failures := 0; err != nil && !refused(err); {
+		failures++
+		if failures > 20 && p.calls.Err() != nil {
+			break // stopped, and the database does not come back
+		}
+		p.cfg.Log.ErrorContext(ctx, "worker waits for the database", slog.String("operation", "settle"),
+			slog.Int("envelopes", len(batch)), slog.Int("failures", failures), slog.Any("error", err))
+		p.sleepFor(ctx, min(50*time.Millisecond<<min(failures, 6), time.Second))
+		settled, err = p.write(ctx, batch)
+	}
+	switch {
+	case err != nil && len(batch) > 1:
+		half := len(batch) / 2
+		p.commit(batch[:half])
+		p.commit(batch[half:])
+		return
+	case err != nil && string(batch[0].Result) != unstorable:
+		// What the tool answered cannot be stored; that it answered can.
+		batch[0].Result, batch[0].ProviderID = json.RawMessage(unstorable), ""
+		p.commit(batch)
+		return
+	case err != nil:
+		p.cfg.Log.ErrorContext(ctx, "outcome is lost; its lease runs out", slog.String("action_id", batch[0].Action.String()), slog.Any("error", err))
+	}
+	p.finish(ctx, batch, settled)
+}
+
+// unstorable stands in for a result that the database will not take.
+const unstorable = `{"_unstorable":true}`
+
+// refused says that the database will not take this batch, now or later.
+func refused(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return false
+	}
+	switch pg.Code[:2] {
+	case "22", "23", "42": // data, constraint, statement
+		return true
+	}
+	return false
+}
+
+func (p *Pipeline) write(ctx context.Context, batch []settlement) ([]outbox.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	rows := make([]outbox.Settlement, len(batch))
+	for i := range batch {
+		rows[i] = batch[i].Settlement
+	}
+	var settled []outbox.Lease
+	err := postgres.InTx(ctx, p.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
+		var err error
+		if settled, err = outbox.Settle(ctx, tx, p.cfg.ID, rows); err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx, p.events(audit.Settled, told(rows, settled))...)
+	})
+	return settled, err
+}
+
+// told lists, per tenant, what the settled envelopes became. One that was
+// deferred became nothing new.
+func told(rows []outbox.Settlement, settled []outbox.Lease) map[envelope.TenantID][]audit.Item {
+	items := make(map[envelope.TenantID][]audit.Item)
+	next := 0
+	for i := range rows {
+		s := &rows[i]
+		if next == len(settled) {
+			break
+		}
+		if settled[next] != s.Lease {
+			continue
+		}
+		next++
+		if !s.Deferred {
+			items[s.Tenant] = append(items[s.Tenant], audit.Item{Action: s.Action, Status: s.Status, Attempt: s.Attempt, Code: s.Code})
+		}
+	}
+	return items
+}
+
+func (p *Pipeline) events(kind audit.Kind, items map[envelope.TenantID][]audit.Item) []audit.Event {
+	events := make([]audit.Event, 0, len(items))
+	for tenant, of := range items {
+		events = append(events, audit.Event{Tenant: tenant, Kind: kind, Actor: "worker/" + p.cfg.ID, Items: of})
+	}
+	return events
+}
+
+// finish frees what a committed batch held.
+func (p *Pipeline) finish(ctx context.Context, batch []settlement, settled []outbox.Lease) {
+	leases := make([]outbox.Lease, len(batch))
+	for i := range batch {
+		s := &batch[i]
+		leases[i] = s.Lease
+		p.cfg.Metrics.Outcome(s.item.Tool, s.item.Source, string(s.Status)).Add(ctx, 1)
+		if envelope.Terminal(s.Status) {
+			p.cfg.Metrics.EndToEnd.Took(ctx, s.item.Age+s.Took)
+		}
+		if s.span != nil {
+			s.span.End()
+		}
+	}
+	if lost := len(batch) - len(settled); lost > 0 {
+		p.cfg.Metrics.FenceLost.Add(ctx, int64(lost))
+		p.cfg.Log.WarnContext(ctx, "outcomes came after their leases were lost", slog.Int("envelopes", lost))
+	}
+	p.cfg.Metrics.SettleBatch.Record(ctx, float64(len(batch)))
+	p.flight.drop(leases)
+	p.slots.put(len(batch))
+}
+
+// renewLoop keeps the leases of calls that run long.
+func (p *Pipeline) renewLoop(ctx context.Context) {
+	every := p.cfg.Lease / 3
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := time.Now()
+		old := p.flight.since(now.Add(-every/2), now)
+		if len(old) == 0 {
+			continue
+		}
+		err := postgres.InTx(ctx, p.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
+			_, err := outbox.Renew(ctx, tx, old, p.cfg.Lease)
+			return err
+		})
+		if err != nil && ctx.Err() == nil {
+			p.cfg.Log.ErrorContext(ctx, "leases were not renewed", slog.Int("envelopes", len(old)), slog.Any("error", err))
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// slots bounds the calls that a worker has open: from the claim until the
+// outcome is committed.
+type slots struct {
+	mu    sync.Mutex
+	free  int
+	freed chan struct{}
+}
+
+func newSlots(n int) *slots { return &slots{free: n, freed: make(chan struct{}, 1)} }
+
+// take returns from 1 to most slots as soon as there is one, or 0 when ctx is
+// over. While only a few are free it waits a moment for more, since a claim of
+// many costs hardly more than a claim of one.
+func (s *slots) take(ctx context.Context, most int, moment time.Duration) int {
+	var patience <-chan time.Time
+	for {
+		s.mu.Lock()
+		if s.free >= most || (s.free > 0 && (4*s.free >= most || patience == nil && moment == 0)) {
+			n := min(s.free, most)
+			s.free -= n
+			s.mu.Unlock()
+			return n
+		}
+		some := s.free > 0
+		s.mu.Unlock()
+		if some && patience == nil {
+			timer := time.NewTimer(moment)
+			defer timer.Stop()
+			patience = timer.C
+		}
+		select {
+		case <-ctx.Done():
+			return 0
+		case <-s.freed:
+		case <-patience:
+			patience, moment = nil, 0
+		}
+	}
+}
+
+// put gives slots back.
+func (s *slots) put(n int) {
+	if n == 0 {
+		return
+	}
+	s.mu.Lock()
+	s.free += n
+	s.mu.Unlock()
+	select {
+	case s.freed <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,21 @@
+// Package schemas holds the machine-readable side of Countersign's contracts,
+// so that every program carries the ones it was built with. It owns no rules
+// of its own: tests hold each file to the code that it describes.
+package schemas
+
+import _ "embed" // for the directives below
+
+var (
+	//go:embed action-envelope.json
+	actionEnvelope string
+	//go:embed openapi.yaml
+	openAPI string
+)
+
+// ActionEnvelope returns the JSON Schema (2020-12) of the action envelope. Its
+// definition "proposal" says what may be submitted.
+func ActionEnvelope() []byte { return []byte(actionEnvelope) }
+
+// OpenAPI returns the description (OpenAPI 3.1) of the HTTP interface, in
+// YAML. It refers to the action envelope as ./action-envelope.json.
+func OpenAPI() []byte { return []byte(openAPI) }
