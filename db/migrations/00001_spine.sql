@@ -118,6 +118,19 @@ CREATE TABLE buckets (
 );
 COMMENT ON COLUMN buckets.closed_until IS 'Nothing of this bucket is claimed before then; NULL when it is open.';
 
+-- What policy said, with what every layer said. A tenant has few distinct
+-- decisions, however many envelopes it decides about, so each is kept once
+-- under the digest of its content, and never changed.
+CREATE TABLE decisions (
+    tenant_id   uuid  NOT NULL,
+    decision_id uuid  NOT NULL,
+    mode        text  NOT NULL CONSTRAINT decisions_mode_check CHECK (mode IN ('allow', 'require_approval', 'deny')),
+    mode_source text  NOT NULL,
+    trace       jsonb NOT NULL,
+    CONSTRAINT decisions_pkey PRIMARY KEY (tenant_id, decision_id)
+);
+COMMENT ON COLUMN decisions.decision_id IS 'The first 16 bytes of the SHA-256 of mode, source and trace.';
+
 -- An envelope as it was proposed, and what was decided about it. Written once
 -- on the hot path; only a decision by a person updates it. It has no foreign
 -- keys: a check per row would cost more than the insert, and tenants are
@@ -137,9 +150,7 @@ CREATE TABLE actions (
     args                jsonb       NOT NULL,
     risk                text        NOT NULL CONSTRAINT actions_risk_check CHECK (risk IN ('low', 'medium', 'high')),
     effect              text        NOT NULL CONSTRAINT actions_effect_check CHECK (effect IN ('read', 'idempotent', 'keyed', 'once')),
-    mode                text        NOT NULL CONSTRAINT actions_mode_check CHECK (mode IN ('allow', 'require_approval', 'deny')),
-    mode_source         text        NOT NULL,
-    trace               jsonb       NOT NULL,
+    decision_id         uuid        NOT NULL,
     config_version      bigint      NOT NULL,
     tool_digest         bytea       NOT NULL,
     approval_state      text        NOT NULL CONSTRAINT actions_approval_state_check CHECK (approval_state IN ('auto', 'required', 'granted', 'denied', 'expired')),
@@ -269,7 +280,7 @@ COMMENT ON COLUMN events.txid IS 'A reader goes by (txid, event_id) and stops at
 CREATE VIEW envelopes WITH (security_invoker = true) AS
 SELECT
     a.tenant_id, a.action_id, a.external_id, a.employee_id, a.session_id, a.automation_id, a.proposed_by,
-    a.source_id, a.tool_name, a.composio_app, a.args, a.risk, a.effect, a.mode, a.mode_source, a.trace,
+    a.source_id, a.tool_name, a.composio_app, a.args, a.risk, a.effect, d.mode, d.mode_source, d.trace,
     a.config_version, a.tool_digest, a.approval_state, a.approval_expires_at, a.decided_at, a.decided_by, a.decision_note,
     a.rate_bucket, a.not_before, a.must_run_before, a.traceparent, a.created_at,
     CASE
@@ -283,6 +294,7 @@ SELECT
     o.next_attempt_at,
     l.code, l.message, l.result, l.provider_id, l.started_at, l.finished_at
 FROM actions a
+JOIN decisions d ON d.tenant_id = a.tenant_id AND d.decision_id = a.decision_id
 LEFT JOIN outbox o ON o.tenant_id = a.tenant_id AND o.action_id = a.action_id
 LEFT JOIN LATERAL (
     SELECT e.status, e.attempt, e.code, e.message, e.result, e.provider_id, e.started_at, e.finished_at
@@ -357,7 +369,7 @@ DO $$
 DECLARE
     t text;
 BEGIN
-    FOREACH t IN ARRAY ARRAY['tenants', 'api_tokens', 'sources', 'tools', 'policy_modes', 'buckets', 'actions', 'outbox',
+    FOREACH t IN ARRAY ARRAY['tenants', 'api_tokens', 'sources', 'tools', 'policy_modes', 'buckets', 'decisions', 'actions', 'outbox',
                              'tool_executions', 'dead_letters', 'events'] LOOP
         EXECUTE format('ALTER TABLE %I OWNER TO countersign_owner', t);
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', t);
@@ -401,13 +413,13 @@ GRANT SELECT ON envelopes TO countersign_api, countersign_worker;
 GRANT SELECT ON tenants TO countersign_api;
 GRANT SELECT, INSERT, UPDATE ON api_tokens TO countersign_api;
 GRANT SELECT, INSERT, UPDATE, DELETE ON sources, tools, policy_modes TO countersign_api;
-GRANT SELECT, INSERT ON buckets TO countersign_api;
+GRANT SELECT, INSERT ON buckets, decisions TO countersign_api;
 GRANT SELECT, INSERT, UPDATE ON actions TO countersign_api;
 GRANT SELECT, INSERT, DELETE, UPDATE ON outbox TO countersign_api;
 GRANT SELECT, INSERT ON tool_executions, events TO countersign_api;
 GRANT SELECT, DELETE, UPDATE ON dead_letters TO countersign_api;
 
-GRANT SELECT ON tenants, policy_modes TO countersign_worker;
+GRANT SELECT ON tenants, policy_modes, decisions TO countersign_worker;
 GRANT SELECT, UPDATE ON sources, actions, buckets TO countersign_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON tools, outbox TO countersign_worker;
 GRANT SELECT, INSERT ON tool_executions, events TO countersign_worker;

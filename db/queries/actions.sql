@@ -35,9 +35,7 @@ WITH proposed AS (
         unnest(@args::jsonb[]) AS args,
         unnest(@risks::text[]) AS risk,
         unnest(@effects::text[]) AS effect,
-        unnest(@modes::text[]) AS mode,
-        unnest(@mode_sources::text[]) AS mode_source,
-        unnest(@traces::jsonb[]) AS trace,
+        unnest(@decision_ids::uuid[]) AS decision_id,
         unnest(@tool_digests::bytea[]) AS tool_digest,
         unnest(@approval_states::text[]) AS approval_state,
         unnest(@bucket_ids::bigint[]) AS bucket_id,
@@ -48,12 +46,12 @@ WITH proposed AS (
 ), written AS (
     INSERT INTO actions (
         tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by,
-        source_id, tool_name, composio_app, args, risk, effect, mode, mode_source, trace, config_version, tool_digest,
+        source_id, tool_name, composio_app, args, risk, effect, decision_id, config_version, tool_digest,
         approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent)
     SELECT
         @tenant_id, p.action_id, nullif(p.external_id, ''), p.content_digest, nullif(p.employee_id, '00000000-0000-0000-0000-000000000000'),
         nullif(p.session_id, ''), nullif(p.automation_id, ''), sqlc.narg(proposed_by)::uuid,
-        p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.mode, p.mode_source, p.trace, @config_version, p.tool_digest,
+        p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.decision_id, @config_version, p.tool_digest,
         p.approval_state,
         CASE WHEN p.approval_state = 'required' THEN now() + make_interval(secs => @approval_seconds::float8) END,
         CASE WHEN p.approval_state = 'denied' THEN 'policy' END,
@@ -110,3 +108,9 @@ UNION
 SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.content_digest
 FROM actions a
 WHERE a.tenant_id = @tenant_id AND a.external_id = ANY (@external_ids::text[]);
+
+-- name: DecisionInsertMany :exec
+-- Keeps decisions that the tenant did not have yet.
+INSERT INTO decisions (tenant_id, decision_id, mode, mode_source, trace)
+SELECT @tenant_id, unnest(@decision_ids::uuid[]), unnest(@modes::text[]), unnest(@mode_sources::text[]), unnest(@traces::jsonb[])
+ON CONFLICT ON CONSTRAINT decisions_pkey DO NOTHING;

@@ -62,7 +62,7 @@ func PutListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source
 	q, n := dbsqlc.New(), len(tools)
 	p := &dbsqlc.ToolUpsertManyParams{
 		TenantID: uuid.UUID(tenant), SourceID: source, Names: make([]string, n), Titles: make([]string, n), Descriptions: make([]string, n),
-		InputSchemas: make([]json.RawMessage, n), OutputSchemas: make([]json.RawMessage, n), Hints: make([]json.RawMessage, n), Effects: make([]string, n), Digests: make([][]byte, n),
+		InputSchemas: make([][]byte, n), OutputSchemas: make([][]byte, n), Hints: make([][]byte, n), Effects: make([]string, n), Digests: make([][]byte, n),
 	}
 	for i, t := range tools {
 		digest, err := Digest(t)

@@ -6,9 +6,7 @@ package intake
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -76,13 +74,7 @@ type Intake struct {
 	catalog *catalog.Cache
 	cfg     Config
 
-	mu      sync.RWMutex
-	buckets map[bucketKey]int64
-}
-
-type bucketKey struct {
-	tenant envelope.TenantID
-	name   string
+	stored *stored
 }
 
 // New returns an Intake.
@@ -93,7 +85,7 @@ func New(db postgres.Begins, cache *catalog.Cache, cfg Config) *Intake {
 	if cfg.Wake == nil {
 		cfg.Wake = func() {}
 	}
-	return &Intake{db: db, catalog: cache, cfg: cfg, buckets: make(map[bucketKey]int64)}
+	return &Intake{db: db, catalog: cache, cfg: cfg, stored: newStored()}
 }
 
 // Accept decides and writes up to MaxBatch proposals in one transaction and
@@ -104,52 +96,64 @@ func (in *Intake) Accept(ctx context.Context, by Submitter, proposals []*envelop
 	if len(proposals) > MaxBatch {
 		return nil, fault.New(fault.Invalid, "at most %d proposals at once", MaxBatch)
 	}
-	var answers []Answer
-	queued := false
+	var a acceptance
 	err := postgres.InTx(ctx, in.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {
 		var err error
-		answers, queued, err = in.accept(ctx, tx, by, proposals)
+		a, err = in.accept(ctx, tx, by, proposals)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if queued {
+	in.stored.learn(by.Tenant, a.buckets, a.decisions)
+	if a.queued {
 		in.cfg.Wake()
 	}
-	return answers, nil
+	return a.answers, nil
 }
 
-func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals []*envelope.Proposal) ([]Answer, bool, error) {
+// acceptance is what one transaction came to.
+type acceptance struct {
+	answers []Answer
+	// queued says that something was put on the schedule.
+	queued bool
+	// buckets and decisions are stored as of the commit.
+	buckets   map[string]int64
+	decisions []decision
+}
+
+func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals []*envelope.Proposal) (acceptance, error) {
 	snap, err := in.catalog.Current(ctx, tx, by.Tenant)
 	if err != nil {
-		return nil, false, err
+		return acceptance{}, err
 	}
-	answers := make([]Answer, len(proposals))
+	a := acceptance{answers: make([]Answer, len(proposals))}
 	rows := make([]row, 0, len(proposals))
 	for i, p := range proposals {
 		r, err := prepare(snap, by, p)
 		if err != nil {
 			if fault.KindOf(err) == "" {
-				return nil, false, err
+				return acceptance{}, err
 			}
-			answers[i] = Answer{Err: err}
+			a.answers[i] = Answer{Err: err}
 			continue
 		}
 		r.at = i
 		rows = append(rows, r)
 	}
 	if len(rows) == 0 {
-		return answers, false, nil
+		return a, nil
 	}
-	if err := in.fillBuckets(ctx, tx, by.Tenant, rows); err != nil {
-		return nil, false, err
+	if a.buckets, err = in.stored.fillBuckets(ctx, tx, by.Tenant, rows); err != nil {
+		return acceptance{}, err
+	}
+	if a.decisions, err = in.stored.fillDecisions(ctx, tx, by.Tenant, rows); err != nil {
+		return acceptance{}, err
 	}
 	written, err := insert(ctx, tx, by, snap.Version, in.cfg.ApprovalWait, telemetry.Inject(ctx), rows)
 	if err != nil {
-		return nil, false, err
+		return acceptance{}, err
 	}
-	queued := false
 	event := audit.Event{Tenant: by.Tenant, Kind: audit.Proposed, Actor: by.Name}
 	var known []row
 	for _, r := range rows {
@@ -160,16 +164,16 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 		// Two proposals of one batch may carry the same action id; the first
 		// has it.
 		delete(written, r.action)
-		queued = queued || r.approval == envelope.ApprovalAuto
-		answers[r.at] = Answer{Action: r.action, Mode: r.decision.Mode, Source: r.decision.Source, Approval: r.approval}
+		a.queued = a.queued || r.approval == envelope.ApprovalAuto
+		a.answers[r.at] = Answer{Action: r.action, Mode: r.decision.Mode, Source: r.decision.Source, Approval: r.approval}
 		event.Items = append(event.Items, audit.Item{Action: r.action, Status: r.status(), Approval: r.approval})
 	}
 	if len(known) > 0 {
-		if err := answerKnown(ctx, tx, by.Tenant, known, answers); err != nil {
-			return nil, false, err
+		if err := answerKnown(ctx, tx, by.Tenant, known, a.answers); err != nil {
+			return acceptance{}, err
 		}
 	}
-	return answers, queued, audit.Write(ctx, tx, event)
+	return a, audit.Write(ctx, tx, event)
 }
 
 // row is a proposal that may be written.
@@ -179,7 +183,7 @@ type row struct {
 	action   envelope.ActionID
 	digest   envelope.Digest
 	tool     *catalog.Tool
-	decision policy.Decision
+	decision decision
 	approval envelope.Approval
 	risk     envelope.Risk
 	bucket   int64
@@ -232,7 +236,7 @@ func prepare(snap *catalog.Snapshot, by Submitter, p *envelope.Proposal) (row, e
 	if r.action == (envelope.ActionID{}) {
 		r.action = envelope.NewActionID()
 	}
-	r.decision = snap.Decide(r.tool, p.AutomationID, p.Approval == envelope.ApprovalRequired)
+	r.decision = decision{Decision: snap.Decide(r.tool, p.AutomationID, p.Approval == envelope.ApprovalRequired)}
 	r.risk = policy.RaiseRisk(p.Risk, r.tool.Risk.Envelope())
 	switch r.decision.Mode {
 	case envelope.ModeAllow:
@@ -247,36 +251,4 @@ func prepare(snap *catalog.Snapshot, by Submitter, p *envelope.Proposal) (row, e
 
 func invalid(pointer string, rule envelope.Rule, message string) error {
 	return &envelope.InvalidError{Fields: []envelope.FieldError{{Pointer: pointer, Rule: rule, Message: message}}}
-}
-
-// fillBuckets finds the bucket of every row, making those that are new.
-func (in *Intake) fillBuckets(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row) error {
-	var missing []string
-	seen := make(map[string]bool)
-	in.mu.RLock()
-	for i := range rows {
-		name := rows[i].bucketName()
-		id, ok := in.buckets[bucketKey{tenant, name}]
-		rows[i].bucket = id
-		if !ok && !seen[name] {
-			seen[name] = true
-			missing = append(missing, name)
-		}
-	}
-	in.mu.RUnlock()
-	if len(missing) == 0 {
-		return nil
-	}
-	ids, err := ensureBuckets(ctx, tx, tenant, missing)
-	if err != nil {
-		return err
-	}
-	for i := range rows {
-		if rows[i].bucket == 0 {
-			if rows[i].bucket = ids[rows[i].bucketName()]; rows[i].bucket == 0 {
-				return errors.New("bucket was made and not found")
-			}
-		}
-	}
-	return nil
 }

@@ -2,7 +2,8 @@ package intake
 
 import (
 	"context"
-	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,8 +23,8 @@ func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, wait ti
 		ActionIds: make([]uuid.UUID, n), ExternalIds: make([]string, n), ContentDigests: make([][]byte, n),
 		EmployeeIds: make([]uuid.UUID, n), AutomationIds: make([]string, n), SessionIds: make([]string, n),
 		SourceIds: make([]string, n), ToolNames: make([]string, n), ComposioApps: make([]string, n),
-		Args: make([]json.RawMessage, n), Risks: make([]string, n), Effects: make([]string, n),
-		Modes: make([]string, n), ModeSources: make([]string, n), Traces: make([]json.RawMessage, n),
+		Args: make([][]byte, n), Risks: make([]string, n), Effects: make([]string, n),
+		DecisionIds: make([]uuid.UUID, n),
 		ToolDigests: make([][]byte, n), ApprovalStates: make([]string, n), BucketIds: make([]int64, n),
 		RateBuckets: make([]string, n), NotBefores: make([]time.Time, n), MustRunBefores: make([]time.Time, n), MaxAttempts: make([]int32, n),
 	}
@@ -37,7 +38,7 @@ func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, wait ti
 		p.EmployeeIds[i], p.AutomationIds[i], p.SessionIds[i] = uuid.UUID(r.employee), q.AutomationID, r.session
 		p.SourceIds[i], p.ToolNames[i], p.ComposioApps[i] = r.tool.Key.Source, r.tool.Key.Action, q.Tool.ComposioApp
 		p.Args[i], p.Risks[i], p.Effects[i] = q.Args, string(r.risk), string(r.tool.Effect)
-		p.Modes[i], p.ModeSources[i], p.Traces[i] = string(r.decision.Mode), r.decision.Source, r.decision.TraceJSON
+		p.DecisionIds[i] = r.decision.id
 		p.ToolDigests[i], p.ApprovalStates[i], p.BucketIds[i] = r.tool.Digest, string(r.approval), r.bucket
 		p.RateBuckets[i], p.NotBefores[i], p.MustRunBefores[i] = q.Constraints.RateBucket, q.Constraints.NotBefore, q.Constraints.MustRunBefore
 		p.MaxAttempts[i] = int32(r.tool.MaxAttempts)
@@ -96,7 +97,9 @@ func answerKnown(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, known
 	return nil
 }
 
-func ensureBuckets(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, names []string) (map[string]int64, error) {
+func ensureBuckets(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, wanted map[string]bool) (map[string]int64, error) {
+	// In one order everywhere, so that two processes cannot deadlock.
+	names := slices.Sorted(maps.Keys(wanted))
 	rows, err := dbsqlc.New().BucketEnsure(ctx, tx, &dbsqlc.BucketEnsureParams{TenantID: uuid.UUID(tenant), Names: names})
 	if err != nil {
 		return nil, err
@@ -106,4 +109,16 @@ func ensureBuckets(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, nam
 		ids[r.Name] = r.BucketID
 	}
 	return ids, nil
+}
+
+// insertDecisions keeps decisions under their ids.
+func insertDecisions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, decisions []decision) error {
+	p := &dbsqlc.DecisionInsertManyParams{TenantID: uuid.UUID(tenant)}
+	for _, d := range decisions {
+		p.DecisionIds = append(p.DecisionIds, d.id)
+		p.Modes = append(p.Modes, string(d.Mode))
+		p.ModeSources = append(p.ModeSources, d.Source)
+		p.Traces = append(p.Traces, d.TraceJSON)
+	}
+	return dbsqlc.New().DecisionInsertMany(ctx, tx, p)
 }

@@ -7,7 +7,6 @@ package dbsqlc
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -94,30 +93,28 @@ WITH proposed AS (
         unnest($10::jsonb[]) AS args,
         unnest($11::text[]) AS risk,
         unnest($12::text[]) AS effect,
-        unnest($13::text[]) AS mode,
-        unnest($14::text[]) AS mode_source,
-        unnest($15::jsonb[]) AS trace,
-        unnest($16::bytea[]) AS tool_digest,
-        unnest($17::text[]) AS approval_state,
-        unnest($18::bigint[]) AS bucket_id,
-        unnest($19::text[]) AS rate_bucket,
-        unnest($20::timestamptz[]) AS not_before,
-        unnest($21::timestamptz[]) AS must_run_before,
-        unnest($22::integer[]) AS max_attempts
+        unnest($13::uuid[]) AS decision_id,
+        unnest($14::bytea[]) AS tool_digest,
+        unnest($15::text[]) AS approval_state,
+        unnest($16::bigint[]) AS bucket_id,
+        unnest($17::text[]) AS rate_bucket,
+        unnest($18::timestamptz[]) AS not_before,
+        unnest($19::timestamptz[]) AS must_run_before,
+        unnest($20::integer[]) AS max_attempts
 ), written AS (
     INSERT INTO actions (
         tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by,
-        source_id, tool_name, composio_app, args, risk, effect, mode, mode_source, trace, config_version, tool_digest,
+        source_id, tool_name, composio_app, args, risk, effect, decision_id, config_version, tool_digest,
         approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent)
     SELECT
-        $23, p.action_id, nullif(p.external_id, ''), p.content_digest, nullif(p.employee_id, '00000000-0000-0000-0000-000000000000'),
-        nullif(p.session_id, ''), nullif(p.automation_id, ''), $24::uuid,
-        p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.mode, p.mode_source, p.trace, $25, p.tool_digest,
+        $21, p.action_id, nullif(p.external_id, ''), p.content_digest, nullif(p.employee_id, '00000000-0000-0000-0000-000000000000'),
+        nullif(p.session_id, ''), nullif(p.automation_id, ''), $22::uuid,
+        p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.decision_id, $23, p.tool_digest,
         p.approval_state,
-        CASE WHEN p.approval_state = 'required' THEN now() + make_interval(secs => $26::float8) END,
+        CASE WHEN p.approval_state = 'required' THEN now() + make_interval(secs => $24::float8) END,
         CASE WHEN p.approval_state = 'denied' THEN 'policy' END,
         p.bucket_id, nullif(p.rate_bucket, ''),
-        nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif($27::text, '')
+        nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif($25::text, '')
     FROM proposed p
     ON CONFLICT DO NOTHING
     RETURNING actions.tenant_id, actions.action_id, actions.approval_state, actions.bucket_id, actions.not_before, actions.max_attempts
@@ -140,12 +137,10 @@ type ActionInsertManyParams struct {
 	SourceIds       []string
 	ToolNames       []string
 	ComposioApps    []string
-	Args            []json.RawMessage
+	Args            [][]byte
 	Risks           []string
 	Effects         []string
-	Modes           []string
-	ModeSources     []string
-	Traces          []json.RawMessage
+	DecisionIds     []uuid.UUID
 	ToolDigests     [][]byte
 	ApprovalStates  []string
 	BucketIds       []int64
@@ -177,9 +172,7 @@ func (q *Queries) ActionInsertMany(ctx context.Context, db DBTX, arg *ActionInse
 		arg.Args,
 		arg.Risks,
 		arg.Effects,
-		arg.Modes,
-		arg.ModeSources,
-		arg.Traces,
+		arg.DecisionIds,
 		arg.ToolDigests,
 		arg.ApprovalStates,
 		arg.BucketIds,
@@ -329,4 +322,30 @@ func (q *Queries) ActionsKnown(ctx context.Context, db DBTX, arg *ActionsKnownPa
 		return nil, err
 	}
 	return items, nil
+}
+
+const decisionInsertMany = `-- name: DecisionInsertMany :exec
+INSERT INTO decisions (tenant_id, decision_id, mode, mode_source, trace)
+SELECT $1, unnest($2::uuid[]), unnest($3::text[]), unnest($4::text[]), unnest($5::jsonb[])
+ON CONFLICT ON CONSTRAINT decisions_pkey DO NOTHING
+`
+
+type DecisionInsertManyParams struct {
+	TenantID    uuid.UUID
+	DecisionIds []uuid.UUID
+	Modes       []string
+	ModeSources []string
+	Traces      [][]byte
+}
+
+// Keeps decisions that the tenant did not have yet.
+func (q *Queries) DecisionInsertMany(ctx context.Context, db DBTX, arg *DecisionInsertManyParams) error {
+	_, err := db.Exec(ctx, decisionInsertMany,
+		arg.TenantID,
+		arg.DecisionIds,
+		arg.Modes,
+		arg.ModeSources,
+		arg.Traces,
+	)
+	return err
 }

@@ -7,7 +7,6 @@ package dbsqlc
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -74,12 +73,12 @@ type EnvelopeListRow struct {
 	SourceID          string
 	ToolName          string
 	ComposioApp       *string
-	Args              json.RawMessage
+	Args              []byte
 	Risk              string
 	Effect            string
 	Mode              string
 	ModeSource        string
-	Trace             json.RawMessage
+	Trace             []byte
 	ToolDigest        []byte
 	ApprovalState     string
 	ApprovalExpiresAt *time.Time
@@ -198,12 +197,12 @@ type EnvelopePerIDRow struct {
 	SourceID          string
 	ToolName          string
 	ComposioApp       *string
-	Args              json.RawMessage
+	Args              []byte
 	Risk              string
 	Effect            string
 	Mode              string
 	ModeSource        string
-	Trace             json.RawMessage
+	Trace             []byte
 	ToolDigest        []byte
 	ApprovalState     string
 	ApprovalExpiresAt *time.Time

@@ -7,7 +7,6 @@ package dbsqlc
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,7 +21,7 @@ type EventInsertManyParams struct {
 	TenantIds []uuid.UUID
 	Kinds     []string
 	Actors    []string
-	Items     []json.RawMessage
+	Items     [][]byte
 }
 
 // One row per tenant and batch.
@@ -75,7 +74,7 @@ type EventListRow struct {
 	At      time.Time
 	Kind    string
 	Actor   string
-	Items   json.RawMessage
+	Items   []byte
 }
 
 // The next events after a place, in commit order. Nothing at or after the

@@ -7,7 +7,6 @@ package dbsqlc
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -96,7 +95,7 @@ type OutboxClaimRow struct {
 	Status        string
 	SourceID      string
 	ToolName      string
-	Args          json.RawMessage
+	Args          []byte
 	Effect        string
 	Risk          string
 	ApprovalState string

@@ -7,7 +7,6 @@ package dbsqlc
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,7 +39,7 @@ ORDER BY s.source_id
 type SourceListRow struct {
 	SourceID    string
 	Kind        string
-	Config      json.RawMessage
+	Config      []byte
 	Secret      []byte
 	DefaultRisk *string
 	Enabled     bool
@@ -143,7 +142,7 @@ type SourceUpsertParams struct {
 	TenantID    uuid.UUID
 	SourceID    string
 	Kind        string
-	Config      json.RawMessage
+	Config      []byte
 	Secret      []byte
 	DefaultRisk *string
 	Enabled     bool

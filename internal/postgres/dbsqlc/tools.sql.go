@@ -7,7 +7,6 @@ package dbsqlc
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/google/uuid"
 )
@@ -173,9 +172,9 @@ type ToolListRow struct {
 	Name           string
 	Title          string
 	Description    string
-	InputSchema    json.RawMessage
-	OutputSchema   json.RawMessage
-	Hints          json.RawMessage
+	InputSchema    []byte
+	OutputSchema   []byte
+	Hints          []byte
 	Effect         *string
 	Digest         []byte
 	AcceptedDigest []byte
@@ -233,9 +232,9 @@ type ToolUpsertManyParams struct {
 	Names         []string
 	Titles        []string
 	Descriptions  []string
-	InputSchemas  []json.RawMessage
-	OutputSchemas []json.RawMessage
-	Hints         []json.RawMessage
+	InputSchemas  [][]byte
+	OutputSchemas [][]byte
+	Hints         [][]byte
 	Effects       []string
 	Digests       [][]byte
 }
