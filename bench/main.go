@@ -1,49 +1,133 @@
-// Command bench (spike).
+// Command bench measures Countersign against the River library, each in the
+// same run, in turn, on the same PostgreSQL, and prints the ratio: the median
+// of several rounds, and the worst one. Nothing is claimed about the machine;
+// a ratio of two figures that were taken seconds apart is what travels.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"runtime/pprof"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
 	"time"
-
-	"github.com/countersign-dev/countersign/internal/worker"
 )
 
+const usage = `bench measures Countersign against the River library in the same run.
+
+  go run ./bench [-run burn,once,sustained,submit,processes,latency] [-n 200000] [-rounds 5]
+
+  burn        burn-down of -n submitted envelopes (claimed, judged, executed by
+              a no-op tool, settled with a ledger row) against River burning
+              down as many no-op jobs, set up as River's own bench does
+  once        the same with a tool of class once, which is marked before it is
+              sent: a guarantee that River has no counterpart of
+  sustained   submitting while working, for -for
+  submit      batches of 500 against InsertManyFast of as many rows
+  processes   burn-down by one and by four worker processes
+  latency     submit to the tool's being called, idle fleet, over HTTP MCP
+  past        burn-down with -past ended envelopes behind it against none
+              (not among the default runs: it takes minutes and some GB)
+
+It starts a private PostgreSQL, fsync on, unless -url names a server's
+superuser URL. Each figure is also a line of JSON in bench/results.jsonl.
+
+`
+
+type options struct {
+	run     []string
+	n       int
+	rounds  int
+	length  time.Duration
+	past    int
+	url     string
+	child   string
+	results string
+}
+
 func main() {
-	url := flag.String("url", "", "")
-	rurl := flag.String("river", "", "")
-	n := flag.Int("n", 50000, "")
-	conc := flag.Int("c", 2000, "")
-	batch := flag.Int("b", 500, "")
-	settlers := flag.Int("s", 2, "")
-	prof := flag.String("prof", "", "")
-	flag.Parse()
-	ctx := context.Background()
-	if *rurl != "" {
-		i, b, err := riverBurn(ctx, *rurl, *n)
-		fmt.Printf("river insert %.0f/s burn %.0f/s %v\n", float64(*n)/i.Seconds(), float64(*n)/b.Seconds(), err)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
 	}
-	if *url != "" {
-		h, err := newHouse(ctx, *url, 8)
-		if err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-		t := time.Now()
-		if err := h.submit(ctx, fmt.Sprint(t.UnixNano()), *n, 1000); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-		fmt.Printf("ours submit %.0f/s\n", float64(*n)/time.Since(t).Seconds())
-		if *prof != "" {
-			f, _ := os.Create(*prof)
-			pprof.StartCPUProfile(f)
-			defer pprof.StopCPUProfile()
-		}
-		d, err := h.burn(ctx, worker.Config{ID: "w", Concurrency: *conc, Batch: *batch, Settlers: *settlers})
-		fmt.Printf("ours burn %.0f/s %v\n", float64(*n)/d.Seconds(), err)
+}
+
+func run(ctx context.Context, args []string) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
 	}
+	if o.child != "" {
+		return runChild(ctx, o)
+	}
+	srv, err := openServer(ctx, o.url)
+	if err != nil {
+		return err
+	}
+	defer srv.close()
+	rep, err := newReport(ctx, o.results, srv)
+	if err != nil {
+		return err
+	}
+	for _, name := range o.run {
+		if err := measures()[name](ctx, o, srv, rep); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// measure is one of the runs.
+type measure func(ctx context.Context, o options, srv *server, rep *report) error
+
+func measures() map[string]measure {
+	return map[string]measure{
+		"burn": measureBurn, "once": measureOnce, "sustained": measureSustained, "submit": measureSubmit,
+		"processes": measureProcesses, "latency": measureLatency, "past": measurePast,
+	}
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
+	fs.Usage = func() {
+		fmt.Fprint(fs.Output(), usage)
+		fs.PrintDefaults()
+	}
+	what := fs.String("run", "burn,once,sustained,submit,processes,latency", "what to measure, with commas between")
+	fs.IntVar(&o.n, "n", 200_000, "envelopes and jobs of a burn-down")
+	fs.IntVar(&o.rounds, "rounds", 5, "rounds, each of the peer and then of ours")
+	fs.DurationVar(&o.length, "for", 15*time.Second, "how long a sustained run lasts")
+	fs.IntVar(&o.past, "past", 10_000_000, "ended envelopes behind the run past")
+	fs.StringVar(&o.url, "url", "", "superuser URL of a server to use instead of a private one")
+	fs.StringVar(&o.results, "results", "bench/results.jsonl", "where the lines of JSON go")
+	fs.StringVar(&o.child, "child", "", "internal: be a worker process, ours or river, on -url")
+	if err := fs.Parse(args); err != nil {
+		return o, err
+	}
+	o.run = strings.Split(*what, ",")
+	for _, name := range o.run {
+		if measures()[name] == nil {
+			return o, fmt.Errorf("-run %q: there is burn, once, sustained, submit, processes, latency and past", name)
+		}
+	}
+	if o.n < 1 || o.rounds < 1 {
+		return o, errors.New("-n and -rounds must be at least 1")
+	}
+	return o, nil
+}
+
+func median(v []float64) float64 {
+	s := slices.Sorted(slices.Values(v))
+	if len(s)%2 == 1 {
+		return s[len(s)/2]
+	}
+	return (s[len(s)/2-1] + s[len(s)/2]) / 2
 }

@@ -2,11 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,12 +19,16 @@ import (
 	"github.com/countersign-dev/countersign/internal/executor"
 	"github.com/countersign-dev/countersign/internal/executor/builtin"
 	"github.com/countersign-dev/countersign/internal/intake"
+	"github.com/countersign-dev/countersign/internal/policy"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
-// house is one tenant with the built-in tools and everything allowed.
+const tenantName = "bench"
+
+// house is a tenant with the built-in tools, everything allowed, and one
+// process that submits and works.
 type house struct {
 	pool   *pgxpool.Pool
 	tenant envelope.TenantID
@@ -31,13 +36,14 @@ type house struct {
 	live   *catalog.Live
 	tel    *telemetry.Telemetry
 	intake *intake.Intake
+	run    string
+	// look wakes the worker that runs in this process, if there is one.
+	look atomic.Pointer[func()]
 }
 
-func newHouse(ctx context.Context, url string, conns int32) (*house, error) {
-	if _, err := postgres.Migrate(ctx, url); err != nil {
-		return nil, err
-	}
-	pool, err := postgres.Open(ctx, postgres.Config{URL: url, MaxConns: conns, Name: "bench"})
+// newHouse opens a database that newTenant has been called on.
+func newHouse(ctx context.Context, url string) (*house, error) {
+	pool, err := postgres.Open(ctx, postgres.Config{URL: url, MaxConns: 8, Name: "bench"})
 	if err != nil {
 		return nil, err
 	}
@@ -45,99 +51,115 @@ func newHouse(ctx context.Context, url string, conns int32) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &house{
-		pool: pool, tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), cache: catalog.NewCache(), tel: tel,
-		live: catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, tel.Log, nil),
+	h := &house{pool: pool, cache: catalog.NewCache(), tel: tel, run: uuid.NewString()}
+	h.live = catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, tel.Log, nil)
+	h.intake = intake.New(pool, h.cache, intake.Config{Log: tel.Log, Wake: h.wake})
+	var id uuid.UUID
+	err = pool.QueryRow(ctx, "SELECT tenant_id FROM tenants WHERE name = $1", tenantName).Scan(&id)
+	h.tenant = envelope.TenantID(id)
+	return h, err
+}
+
+// newTenant migrates an empty database and fills in the tenant. The no-op
+// tool is of class idempotent unless another is asked for.
+func newTenant(ctx context.Context, url string, effect envelope.Effect) error {
+	if _, err := postgres.Migrate(ctx, url); err != nil {
+		return err
 	}
-	h.intake = intake.New(pool, h.cache, intake.Config{Log: tel.Log})
-	err = postgres.InTx(ctx, pool, postgres.Admin(), func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", uuid.UUID(h.tenant), "bench-"+h.tenant.String()); err != nil {
+	pool, err := postgres.Open(ctx, postgres.Config{URL: url})
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	return postgres.InTx(ctx, pool, postgres.Admin(), func(tx pgx.Tx) error {
+		tenant := envelope.TenantID(uuid.Must(uuid.NewV7()))
+		if _, err := tx.Exec(ctx, "INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", uuid.UUID(tenant), tenantName); err != nil {
 			return err
 		}
-		src := catalog.Source{ID: "countersign", Kind: catalog.KindBuiltin, Enabled: true}
-		if err := catalog.PutSource(ctx, tx, h.tenant, src); err != nil {
+		if err := catalog.PutSource(ctx, tx, tenant, catalog.Source{ID: "countersign", Kind: catalog.KindBuiltin, Enabled: true}); err != nil {
 			return err
 		}
 		tools, err := builtin.New().List(ctx)
 		if err != nil {
 			return err
 		}
-		if err := catalog.PutListing(ctx, tx, h.tenant, src.ID, tools); err != nil {
+		if err := catalog.PutListing(ctx, tx, tenant, "countersign", tools); err != nil {
 			return err
 		}
-		return catalog.PutMode(ctx, tx, h.tenant, "", "*", envelope.ModeAllow, "bench")
+		if effect != "" {
+			key := policy.Key{Source: "countersign", Action: builtin.ToolNoop}
+			if err := catalog.ConfigureTool(ctx, tx, tenant, key, catalog.Overrides{Effect: effect}); err != nil {
+				return err
+			}
+		}
+		return catalog.PutMode(ctx, tx, tenant, "", "*", envelope.ModeAllow, "bench")
 	})
-	return h, err
 }
 
-// proposals makes n proposals of the no-op tool, spread over ten buckets, each
-// with an external id of its own.
-func proposals(run string, from, n int) ([]*envelope.Proposal, error) {
-	out := make([]*envelope.Proposal, n)
-	for i := range out {
-		raw := fmt.Sprintf(`{"type":"mcp.exec","external_id":"%s-%d","tool":{"name":%q,"source":"countersign"},`+
-			`"args":{"n":%d,"note":%q},"constraints":{"rate_bucket":"lane.%d"}}`,
-			run, from+i, builtin.ToolNoop, from+i, strings.Repeat("x", 100), (from+i)%10)
-		p, err := envelope.Parse([]byte(raw))
-		if err != nil {
-			return nil, err
-		}
-		out[i] = p
-	}
-	return out, nil
-}
-
-func (h *house) submit(ctx context.Context, run string, n, batch int) error {
+// submit parses, decides and writes n envelopes of the no-op tool, spread over
+// ten buckets, each with an external id of its own.
+func (h *house) submit(ctx context.Context, from, n, batch int) error {
 	by := intake.Submitter{Tenant: h.tenant, Name: "bench"}
-	for from := 0; from < n; from += batch {
-		ps, err := proposals(run, from, min(batch, n-from))
-		if err != nil {
-			return err
+	note := strings.Repeat("x", 100)
+	for end := from + n; from < end; from += batch {
+		ps := make([]*envelope.Proposal, min(batch, end-from))
+		for i := range ps {
+			p, err := envelope.Parse(fmt.Appendf(nil, `{"type":"mcp.exec","external_id":"%s-%d","tool":{"name":%q,"source":"countersign"},`+
+				`"args":{"n":%d,"note":%q},"constraints":{"rate_bucket":"lane.%d"}}`, h.run, from+i, builtin.ToolNoop, from+i, note, (from+i)%10))
+			if err != nil {
+				return err
+			}
+			ps[i] = p
 		}
 		answers, err := h.intake.Accept(ctx, by, ps)
 		if err != nil {
 			return err
 		}
 		for _, a := range answers {
-			if a.Err != nil {
-				return a.Err
-			}
-			if a.Known {
-				return fmt.Errorf("proposal was known")
+			if a.Err != nil || a.Known {
+				return errors.Join(a.Err, errors.New("a proposal was not accepted"))
 			}
 		}
 	}
 	return nil
 }
 
-// burn runs one worker until the outbox is empty.
-func (h *house) burn(ctx context.Context, cfg worker.Config) (time.Duration, error) {
-	cfg.Metrics, cfg.Log = h.tel.Metrics, h.tel.Log
-	p := worker.NewPipeline(h.pool, h.cache, h.live, cfg)
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	began := time.Now()
-	go func() { done <- p.Run(ctx) }()
-	for {
-		var left bool
-		if err := h.pool.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM outbox)").Scan(&left); err != nil {
-			cancel()
-			return 0, err
-		}
-		if !left {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
+// workerConfig has the peer's number of workers.
+func (h *house) workerConfig() worker.Config {
+	return worker.Config{ID: "bench", Concurrency: 2000, Metrics: h.tel.Metrics, Log: h.tel.Log}
+}
+
+// work runs one worker until ctx is over.
+func (h *house) work(ctx context.Context) error {
+	p := worker.NewPipeline(h.pool, h.cache, h.live, h.workerConfig())
+	look := p.Look
+	h.look.Store(&look)
+	return p.Run(ctx)
+}
+
+func (h *house) wake() {
+	if look := h.look.Load(); look != nil {
+		(*look)()
 	}
+}
+
+// burn works until the outbox is empty.
+func (h *house) burn(ctx context.Context) (time.Duration, error) {
+	working, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	began := time.Now()
+	go func() { ended <- h.work(working) }()
+	err := untilNone(ctx, h.pool, outboxLeft)
 	took := time.Since(began)
 	cancel()
-	return took, <-done
+	return took, errors.Join(err, <-ended)
 }
+
+const outboxLeft = "SELECT EXISTS (SELECT 1 FROM outbox)"
 
 func (h *house) close(ctx context.Context) {
 	h.live.Close()
 	h.pool.Close()
-	_ = h.tel.Shutdown(ctx)
+	_ = h.tel.Shutdown(context.WithoutCancel(ctx))
 }
-
-var _ = json.Valid

@@ -2,85 +2,120 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-type noopArgs struct {
-	Num  int    `json:"num"`
+// jobArgs carries as much as a proposal's args do.
+type jobArgs struct {
+	N    int    `json:"n"`
 	Note string `json:"note"`
 }
 
-func (noopArgs) Kind() string { return "noop" }
+func (jobArgs) Kind() string { return "noop" }
 
-type noopWorker struct {
-	river.WorkerDefaults[noopArgs]
-	done *atomic.Int64
+type noop struct {
+	river.WorkerDefaults[jobArgs]
+	worked *atomic.Int64
 }
 
-func (w *noopWorker) Work(context.Context, *river.Job[noopArgs]) error {
-	w.done.Add(1)
+func (n *noop) Work(context.Context, *river.Job[jobArgs]) error {
+	n.worked.Add(1)
 	return nil
 }
 
+// peer is River set up as its own bench program sets it up: 2,000 workers,
+// fetch cool-down 2 ms, poll interval 20 ms, the pool's default size.
+type peer struct {
+	pool   *pgxpool.Pool
+	client *river.Client[pgx.Tx]
+	worked *atomic.Int64
+}
 
-func riverBurn(ctx context.Context, url string, n int) (insert, burn time.Duration, err error) {
+func newPeer(ctx context.Context, url string) (*peer, error) {
 	pool, err := pgxpool.New(ctx, url)
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
-	defer pool.Close()
 	driver := riverpgxv5.New(pool)
-	m, err := rivermigrate.New(driver, nil)
+	migrator, err := rivermigrate.New(driver, nil)
+	if err == nil {
+		_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
+	}
 	if err != nil {
-		return 0, 0, err
+		pool.Close()
+		return nil, err
 	}
-	if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
-		return 0, 0, err
-	}
-	var done atomic.Int64
 	workers := river.NewWorkers()
-	river.AddWorker(workers, &noopWorker{done: &done})
+	worked := new(atomic.Int64)
+	river.AddWorker(workers, &noop{worked: worked})
 	client, err := river.NewClient(driver, &river.Config{
 		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 20 * time.Millisecond,
 		Queues:  map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2000}},
 		Workers: workers, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
-		return 0, 0, err
+		pool.Close()
+		return nil, err
 	}
+	return &peer{pool, client, worked}, nil
+}
+
+func (p *peer) insert(ctx context.Context, from, n, batch int) error {
+	for end := from + n; from < end; from += batch {
+		jobs := make([]river.InsertManyParams, min(batch, end-from))
+		for i := range jobs {
+			jobs[i].Args = jobArgs{N: from + i, Note: strings.Repeat("x", 100)}
+		}
+		if _, err := p.client.InsertManyFast(ctx, jobs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// burn works until no job is left.
+func (p *peer) burn(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
-	for from := 0; from < n; from += 5000 {
-		batch := make([]river.InsertManyParams, min(5000, n-from))
-		for i := range batch {
-			batch[i].Args = noopArgs{Num: from + i, Note: fmt.Sprintf("%0100d", from+i)}
-		}
-		if _, err := client.InsertManyFast(ctx, batch); err != nil {
-			return 0, 0, err
-		}
+	if err := p.client.Start(ctx); err != nil {
+		return 0, err
 	}
-	insert = time.Since(began)
-	began = time.Now()
-	if err := client.Start(ctx); err != nil {
-		return 0, 0, err
+	if err := untilNone(ctx, p.pool, "SELECT EXISTS (SELECT 1 FROM river_job WHERE state <> 'completed')"); err != nil {
+		return 0, err
 	}
+	took := time.Since(began)
+	return took, p.client.Stop(context.WithoutCancel(ctx))
+}
+
+// left is what was inserted and not yet worked, by a counter in the process,
+// as River's own bench takes it.
+func (p *peer) left(_ context.Context, inserted int) (int, error) {
+	return inserted - int(p.worked.Load()), nil
+}
+
+func (p *peer) close() { p.pool.Close() }
+
+// untilNone asks every 10 ms until the answer is false.
+func untilNone(ctx context.Context, pool *pgxpool.Pool, query string) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
 	for {
 		var left bool
-		if err := pool.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM river_job WHERE state <> 'completed')").Scan(&left); err != nil {
-			return 0, 0, err
+		if err := pool.QueryRow(ctx, query).Scan(&left); err != nil || !left {
+			return err
 		}
-		if !left {
-			break
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	burn = time.Since(began)
-	return insert, burn, client.Stop(ctx)
 }

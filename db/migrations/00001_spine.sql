@@ -197,7 +197,7 @@ CREATE TABLE outbox (
 );
 CREATE INDEX outbox_due ON outbox (bucket_id, next_attempt_at);
 COMMENT ON COLUMN outbox.lease_until IS 'A worker holds the row until then; NULL or past when none does.';
-COMMENT ON COLUMN outbox.fence IS 'Goes up with every claim. Settling needs the number of the claim, so a worker that lost its lease settles nothing.';
+COMMENT ON COLUMN outbox.fence IS 'Goes up with every claim and every settlement, and starts above the last one when an envelope comes back. Settling needs the number of the claim, so a worker that lost its lease settles nothing.';
 COMMENT ON COLUMN outbox.attempt IS 'Attempts that were made and counted.';
 COMMENT ON COLUMN outbox.lost IS 'Leases that ran out on this row. An envelope that keeps killing its worker ends as a dead letter.';
 COMMENT ON COLUMN outbox.status IS 'sending: committed just before the bytes of a call of class once go out. A lease that runs out on such a row means that nobody knows what happened.';
@@ -286,8 +286,11 @@ SELECT
     CASE
         WHEN o.action_id IS NOT NULL THEN
             CASE WHEN o.status = 'sending' OR (a.effect <> 'once' AND o.lease_until > now()) THEN 'sending' ELSE 'pending' END
-        WHEN l.status IS NOT NULL AND l.status <> 'pending' THEN l.status
+        -- What waits for a decision, or was refused, may have ended before
+        -- and been replayed: the ledger's last row is of then.
+        WHEN a.approval_state = 'required' THEN 'pending'
         WHEN a.approval_state IN ('denied', 'expired') THEN 'skipped'
+        WHEN l.status IS NOT NULL THEN l.status
         ELSE 'pending'
     END AS status,
     coalesce(o.attempt, l.attempt, 0) AS attempt,
@@ -300,7 +303,7 @@ LEFT JOIN LATERAL (
     SELECT e.status, e.attempt, e.code, e.message, e.result, e.provider_id, e.started_at, e.finished_at
     FROM tool_executions e
     WHERE e.tenant_id = a.tenant_id AND e.action_id = a.action_id
-    ORDER BY e.finished_at DESC
+    ORDER BY e.finished_at DESC, e.attempt DESC
     LIMIT 1
 ) l ON true;
 

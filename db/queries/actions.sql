@@ -77,7 +77,7 @@ WITH withdrawn AS (
     RETURNING a.tenant_id, a.action_id
 ), noted AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
-    SELECT w.tenant_id, w.action_id, 0, 'skipped', 'undone', nullif(@message::text, ''), now()
+    SELECT w.tenant_id, w.action_id, 0, 'skipped', 'undone', nullif(@message::text, ''), clock_timestamp()
     FROM withdrawn w
 )
 SELECT count(1)::bigint FROM withdrawn;

@@ -54,11 +54,14 @@ JOIN actions a ON a.tenant_id = c.tenant_id AND a.action_id = c.action_id;
 
 -- name: OutboxEnqueue :execrows
 -- Puts granted or replayed envelopes on the schedule; one that is there stays
--- as it is.
-INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, attempt, max_attempts)
+-- as it is. The fence begins above every one that the envelope can have had
+-- before (a claim takes longer than a microsecond), so that a lease from then
+-- settles nothing.
+INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, fence, attempt, max_attempts)
 SELECT
     a.tenant_id, a.action_id, a.bucket_id,
     greatest(now(), a.not_before),
+    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
     q.attempt,
     q.attempt + a.max_attempts
 FROM (
@@ -125,7 +128,10 @@ WHERE o.tenant_id = r.tenant_id AND o.action_id = r.action_id AND o.fence = r.fe
 
 -- name: OutboxSettleBack :many
 -- Puts envelopes back on the schedule: to be tried again (with a ledger row)
--- or deferred (without). Only with the fence of the claim.
+-- or deferred (without). Only with the fence of the claim, which goes up so
+-- that settling the same lease a second time finds nothing. The ledger goes by
+-- the clock, not by the transaction's begin: rows of one envelope are in the
+-- order in which its lock was had.
 WITH back AS (
     SELECT
         unnest(@tenant_ids::uuid[]) AS tenant_id,
@@ -141,20 +147,21 @@ WITH back AS (
 ), moved AS (
     UPDATE outbox o
     SET attempt = b.attempt,
+        fence = o.fence + 1,
         next_attempt_at = now() + make_interval(secs => b.delay_seconds),
         lease_until = NULL,
         status = 'pending'
     FROM back b
     WHERE o.tenant_id = b.tenant_id AND o.action_id = b.action_id AND o.fence = b.fence
-    RETURNING b.tenant_id, b.action_id, b.attempt, b.deferred, b.code, b.message, b.result, b.duration_seconds
+    RETURNING b.tenant_id, b.action_id, b.fence, b.attempt, b.deferred, b.code, b.message, b.result, b.duration_seconds
 ), noted AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, result, worker, started_at, finished_at)
     SELECT m.tenant_id, m.action_id, m.attempt, 'pending', nullif(m.code, ''), nullif(m.message, ''), m.result, @worker::text,
-        now() - make_interval(secs => m.duration_seconds), now()
+        clock_timestamp() - make_interval(secs => m.duration_seconds), clock_timestamp()
     FROM moved m
     WHERE NOT m.deferred
 )
-SELECT m.tenant_id::uuid AS tenant_id, m.action_id::uuid AS action_id FROM moved m;
+SELECT m.tenant_id::uuid AS tenant_id, m.action_id::uuid AS action_id, m.fence::bigint AS fence FROM moved m;
 
 -- name: OutboxStart :many
 -- Marks calls of class once, just before their bytes go out. What is not
@@ -166,7 +173,7 @@ FROM (
     SELECT unnest(@tenant_ids::uuid[]) AS tenant_id, unnest(@action_ids::uuid[]) AS action_id, unnest(@fences::bigint[]) AS fence
 ) s
 WHERE o.tenant_id = s.tenant_id AND o.action_id = s.action_id AND o.fence = s.fence AND o.status = 'pending'
-RETURNING o.tenant_id, o.action_id;
+RETURNING o.tenant_id, o.action_id, o.fence;
 
 -- name: OutboxUndo :one
 -- Takes an envelope off the schedule while nothing of it can have been sent:
@@ -182,7 +189,7 @@ WITH gone AS (
     RETURNING o.tenant_id, o.action_id, o.attempt
 ), noted AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
-    SELECT g.tenant_id, g.action_id, g.attempt, 'skipped', @code::text, nullif(@message::text, ''), now()
+    SELECT g.tenant_id, g.action_id, g.attempt, 'skipped', @code::text, nullif(@message::text, ''), clock_timestamp()
     FROM gone g
 )
 SELECT count(1)::bigint FROM gone;

@@ -72,6 +72,10 @@ func invalidConfig(at string, rule envelope.Rule, message string) error {
 // asked for and made anew when the source's configuration changed. It is safe
 // for concurrent use.
 type Live struct {
+	// Connect opens a source. NewLive sets it to what knows every kind;
+	// another must be set before the first Get.
+	Connect func(tenant envelope.TenantID, of Source) (executor.Source, error)
+
 	vault    Vault
 	breaker  executor.BreakerConfig
 	log      *slog.Logger
@@ -96,7 +100,9 @@ type liveSource struct {
 // NewLive returns an empty set. onChange, which may be nil, hears of a
 // source's breaker changing its state.
 func NewLive(vault Vault, breaker executor.BreakerConfig, log *slog.Logger, onChange func(name, from, to string)) *Live {
-	return &Live{vault: vault, breaker: breaker, log: log, onChange: onChange, open: make(map[liveKey]*liveSource)}
+	l := &Live{vault: vault, breaker: breaker, log: log, onChange: onChange, open: make(map[liveKey]*liveSource)}
+	l.Connect = l.connect
+	return l
 }
 
 // Get returns the connection to a source of the snapshot's tenant.
@@ -112,7 +118,7 @@ func (l *Live) Get(snap *Snapshot, id string) (executor.Source, error) {
 	if old != nil && old.of.Kind == of.Kind && bytes.Equal(old.of.Config, of.Config) && bytes.Equal(old.of.Secret, of.Secret) {
 		return old.src, nil
 	}
-	src, err := l.connect(snap.Tenant, of)
+	src, err := l.Connect(snap.Tenant, of)
 	if err != nil {
 		return nil, fmt.Errorf("open source %s: %w", id, err)
 	}

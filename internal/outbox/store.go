@@ -93,7 +93,7 @@ func itemFromRow(r *dbsqlc.OutboxClaimRow) Item {
 // Start marks envelopes of class once as going out and renews their leases.
 // Only those that it returns may be sent: the others were undone, or their
 // lease was lost.
-func Start(ctx context.Context, tx pgx.Tx, leases []Lease, lease time.Duration) (map[envelope.ActionID]bool, error) {
+func Start(ctx context.Context, tx pgx.Tx, leases []Lease, lease time.Duration) (map[Lease]bool, error) {
 	k := keysOf(leases)
 	rows, err := dbsqlc.New().OutboxStart(ctx, tx, &dbsqlc.OutboxStartParams{
 		LeaseSeconds: lease.Seconds(), TenantIds: k.tenants, ActionIds: k.actions, Fences: k.fences,
@@ -101,9 +101,9 @@ func Start(ctx context.Context, tx pgx.Tx, leases []Lease, lease time.Duration) 
 	if err != nil {
 		return nil, err
 	}
-	started := make(map[envelope.ActionID]bool, len(rows))
+	started := make(map[Lease]bool, len(rows))
 	for _, r := range rows {
-		started[envelope.ActionID(r.ActionID)] = true
+		started[Lease{envelope.TenantID(r.TenantID), envelope.ActionID(r.ActionID), r.Fence}] = true
 	}
 	return started, nil
 }
@@ -147,7 +147,7 @@ func Settle(ctx context.Context, tx pgx.Tx, worker string, batch []Settlement) (
 			final = append(final, &batch[i])
 		}
 	}
-	held := make(map[key]bool, len(batch))
+	held := make(map[Lease]bool, len(batch))
 	if len(final) > 0 {
 		if err := settleFinal(ctx, tx, worker, final, held); err != nil {
 			return nil, err
@@ -160,14 +160,12 @@ func Settle(ctx context.Context, tx pgx.Tx, worker string, batch []Settlement) (
 	}
 	settled := make([]Lease, 0, len(held))
 	for i := range batch {
-		if held[key{uuid.UUID(batch[i].Tenant), uuid.UUID(batch[i].Action)}] {
+		if held[batch[i].Lease] {
 			settled = append(settled, batch[i].Lease)
 		}
 	}
 	return settled, nil
 }
-
-type key struct{ tenant, action uuid.UUID }
 
 type keys struct {
 	tenants, actions []uuid.UUID
@@ -207,11 +205,11 @@ WITH ended AS (
     DELETE FROM outbox o
     USING ended e
     WHERE o.tenant_id = e.tenant_id AND o.action_id = e.action_id AND o.fence = e.fence
-    RETURNING e.tenant_id, e.action_id, e.attempt, e.status, e.code, e.message, e.result, e.provider_id, e.duration_seconds, e.reason
+    RETURNING e.tenant_id, e.action_id, e.fence, e.attempt, e.status, e.code, e.message, e.result, e.provider_id, e.duration_seconds, e.reason
 ), noted AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, result, provider_id, worker, started_at, finished_at)
     SELECT g.tenant_id, g.action_id, g.attempt, g.status, nullif(g.code, ''), nullif(g.message, ''), g.result, nullif(g.provider_id, ''), $12::text,
-        now() - make_interval(secs => g.duration_seconds), now()
+        clock_timestamp() - make_interval(secs => g.duration_seconds), clock_timestamp()
     FROM gone g
 ), lettered AS (
     INSERT INTO dead_letters (tenant_id, action_id, reason, attempt, code, message)
@@ -221,9 +219,9 @@ WITH ended AS (
     ON CONFLICT ON CONSTRAINT dead_letters_pkey DO UPDATE
     SET reason = excluded.reason, attempt = excluded.attempt, code = excluded.code, message = excluded.message, created_at = now()
 )
-SELECT g.tenant_id, g.action_id FROM gone g`
+SELECT g.tenant_id, g.action_id, g.fence FROM gone g`
 
-func settleFinal(ctx context.Context, tx pgx.Tx, worker string, batch []*Settlement, held map[key]bool) error {
+func settleFinal(ctx context.Context, tx pgx.Tx, worker string, batch []*Settlement, held map[Lease]bool) error {
 	n := len(batch)
 	k := keys{make([]uuid.UUID, n), make([]uuid.UUID, n), make([]int64, n)}
 	attempts, durations := make([]int32, n), make([]float64, n)
@@ -241,15 +239,16 @@ func settleFinal(ctx context.Context, tx pgx.Tx, worker string, batch []*Settlem
 	if err != nil {
 		return err
 	}
-	var got key
-	_, err = pgx.ForEachRow(rows, []any{&got.tenant, &got.action}, func() error {
-		held[got] = true
+	var tenant, action uuid.UUID
+	var fence int64
+	_, err = pgx.ForEachRow(rows, []any{&tenant, &action, &fence}, func() error {
+		held[Lease{envelope.TenantID(tenant), envelope.ActionID(action), fence}] = true
 		return nil
 	})
 	return err
 }
 
-func settleBack(ctx context.Context, tx pgx.Tx, worker string, batch []*Settlement, held map[key]bool) error {
+func settleBack(ctx context.Context, tx pgx.Tx, worker string, batch []*Settlement, held map[Lease]bool) error {
 	n := len(batch)
 	p := &dbsqlc.OutboxSettleBackParams{
 		TenantIds: make([]uuid.UUID, n), ActionIds: make([]uuid.UUID, n), Fences: make([]int64, n),
@@ -267,7 +266,7 @@ func settleBack(ctx context.Context, tx pgx.Tx, worker string, batch []*Settleme
 		return err
 	}
 	for _, r := range rows {
-		held[key{r.TenantID, r.ActionID}] = true
+		held[Lease{envelope.TenantID(r.TenantID), envelope.ActionID(r.ActionID), r.Fence}] = true
 	}
 	return nil
 }

@@ -337,7 +337,7 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimed) {
 // start marks calls of class once as going out and leaves out those whose
 // lease was lost, or which were undone, meanwhile.
 func (p *Pipeline) start(ctx context.Context, run []*outbox.Item, once []outbox.Lease) []*outbox.Item {
-	var started map[envelope.ActionID]bool
+	var started map[outbox.Lease]bool
 	err := postgres.InTx(ctx, p.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
 		var err error
 		started, err = outbox.Start(ctx, tx, once, p.cfg.Lease)
@@ -348,7 +348,7 @@ func (p *Pipeline) start(ctx context.Context, run []*outbox.Item, once []outbox.
 	}
 	kept := run[:0]
 	for _, it := range run {
-		if it.Effect == envelope.EffectOnce && !started[it.Action] {
+		if it.Effect == envelope.EffectOnce && !started[it.Lease] {
 			// Nothing of it was sent, so it goes back, whether the mark came
 			// to be or not. If the lease was lost, that changes nothing.
 			p.settle <- settlement{Settlement: outbox.GiveBack(*it), item: it}

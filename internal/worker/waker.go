@@ -32,7 +32,11 @@ type Waker struct {
 
 // NewWaker starts a Waker; Close ends it.
 func NewWaker(ctx context.Context, db *pgxpool.Pool, log *slog.Logger) (*Waker, error) {
-	client, err := river.NewClient(riverpgxv5.New(db), &river.Config{Schema: postgres.RiverSchema, Logger: quiet(log)})
+	client, err := river.NewClient(riverpgxv5.New(db), &river.Config{
+		Schema: postgres.RiverSchema, Logger: quiet(log),
+		// River drops notifications that come sooner than this after another.
+		FetchCooldown: time.Millisecond,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("new waker: %w", err)
 	}

@@ -164,10 +164,11 @@ func (q *Queries) OutboxClaim(ctx context.Context, db DBTX, arg *OutboxClaimPara
 }
 
 const outboxEnqueue = `-- name: OutboxEnqueue :execrows
-INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, attempt, max_attempts)
+INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, fence, attempt, max_attempts)
 SELECT
     a.tenant_id, a.action_id, a.bucket_id,
     greatest(now(), a.not_before),
+    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
     q.attempt,
     q.attempt + a.max_attempts
 FROM (
@@ -184,7 +185,9 @@ type OutboxEnqueueParams struct {
 }
 
 // Puts granted or replayed envelopes on the schedule; one that is there stays
-// as it is.
+// as it is. The fence begins above every one that the envelope can have had
+// before (a claim takes longer than a microsecond), so that a lease from then
+// settles nothing.
 func (q *Queries) OutboxEnqueue(ctx context.Context, db DBTX, arg *OutboxEnqueueParams) (int64, error) {
 	result, err := db.Exec(ctx, outboxEnqueue, arg.ActionIds, arg.Attempts, arg.TenantID)
 	if err != nil {
@@ -358,20 +361,21 @@ WITH back AS (
 ), moved AS (
     UPDATE outbox o
     SET attempt = b.attempt,
+        fence = o.fence + 1,
         next_attempt_at = now() + make_interval(secs => b.delay_seconds),
         lease_until = NULL,
         status = 'pending'
     FROM back b
     WHERE o.tenant_id = b.tenant_id AND o.action_id = b.action_id AND o.fence = b.fence
-    RETURNING b.tenant_id, b.action_id, b.attempt, b.deferred, b.code, b.message, b.result, b.duration_seconds
+    RETURNING b.tenant_id, b.action_id, b.fence, b.attempt, b.deferred, b.code, b.message, b.result, b.duration_seconds
 ), noted AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, result, worker, started_at, finished_at)
     SELECT m.tenant_id, m.action_id, m.attempt, 'pending', nullif(m.code, ''), nullif(m.message, ''), m.result, $11::text,
-        now() - make_interval(secs => m.duration_seconds), now()
+        clock_timestamp() - make_interval(secs => m.duration_seconds), clock_timestamp()
     FROM moved m
     WHERE NOT m.deferred
 )
-SELECT m.tenant_id::uuid AS tenant_id, m.action_id::uuid AS action_id FROM moved m
+SELECT m.tenant_id::uuid AS tenant_id, m.action_id::uuid AS action_id, m.fence::bigint AS fence FROM moved m
 `
 
 type OutboxSettleBackParams struct {
@@ -391,10 +395,14 @@ type OutboxSettleBackParams struct {
 type OutboxSettleBackRow struct {
 	TenantID uuid.UUID
 	ActionID uuid.UUID
+	Fence    int64
 }
 
 // Puts envelopes back on the schedule: to be tried again (with a ledger row)
-// or deferred (without). Only with the fence of the claim.
+// or deferred (without). Only with the fence of the claim, which goes up so
+// that settling the same lease a second time finds nothing. The ledger goes by
+// the clock, not by the transaction's begin: rows of one envelope are in the
+// order in which its lock was had.
 func (q *Queries) OutboxSettleBack(ctx context.Context, db DBTX, arg *OutboxSettleBackParams) ([]OutboxSettleBackRow, error) {
 	rows, err := db.Query(ctx, outboxSettleBack,
 		arg.TenantIds,
@@ -416,7 +424,7 @@ func (q *Queries) OutboxSettleBack(ctx context.Context, db DBTX, arg *OutboxSett
 	items := []OutboxSettleBackRow{}
 	for rows.Next() {
 		var i OutboxSettleBackRow
-		if err := rows.Scan(&i.TenantID, &i.ActionID); err != nil {
+		if err := rows.Scan(&i.TenantID, &i.ActionID, &i.Fence); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -435,7 +443,7 @@ FROM (
     SELECT unnest($2::uuid[]) AS tenant_id, unnest($3::uuid[]) AS action_id, unnest($4::bigint[]) AS fence
 ) s
 WHERE o.tenant_id = s.tenant_id AND o.action_id = s.action_id AND o.fence = s.fence AND o.status = 'pending'
-RETURNING o.tenant_id, o.action_id
+RETURNING o.tenant_id, o.action_id, o.fence
 `
 
 type OutboxStartParams struct {
@@ -448,6 +456,7 @@ type OutboxStartParams struct {
 type OutboxStartRow struct {
 	TenantID uuid.UUID
 	ActionID uuid.UUID
+	Fence    int64
 }
 
 // Marks calls of class once, just before their bytes go out. What is not
@@ -466,7 +475,7 @@ func (q *Queries) OutboxStart(ctx context.Context, db DBTX, arg *OutboxStartPara
 	items := []OutboxStartRow{}
 	for rows.Next() {
 		var i OutboxStartRow
-		if err := rows.Scan(&i.TenantID, &i.ActionID); err != nil {
+		if err := rows.Scan(&i.TenantID, &i.ActionID, &i.Fence); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -488,7 +497,7 @@ WITH gone AS (
     RETURNING o.tenant_id, o.action_id, o.attempt
 ), noted AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
-    SELECT g.tenant_id, g.action_id, g.attempt, 'skipped', $3::text, nullif($4::text, ''), now()
+    SELECT g.tenant_id, g.action_id, g.attempt, 'skipped', $3::text, nullif($4::text, ''), clock_timestamp()
     FROM gone g
 )
 SELECT count(1)::bigint FROM gone

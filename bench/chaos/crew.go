@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+)
+
+const (
+	// stopGrace is how long a worker may take to stop when it is asked to.
+	stopGrace = 20 * time.Second
+	// respawnPause keeps a worker that cannot start, because the database is
+	// away, from being started in a tight circle.
+	respawnPause = 100 * time.Millisecond
+)
+
+// crew is a fixed number of worker processes, each replaced at once when it
+// ends, as a supervisor would do it.
+type crew struct {
+	order func(slot, generation int) workerOrder
+	log   io.Writer
+
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu     sync.Mutex
+	at     []*child
+	exits  int // ends that nobody asked for
+	late   int // workers that did not stop when asked to
+	failed error
+}
+
+// startCrew starts so many workers.
+func startCrew(size int, log io.Writer, order func(slot, generation int) workerOrder) *crew {
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &crew{order: order, log: log, cancel: cancel, at: make([]*child, size)}
+	for slot := range size {
+		c.wg.Go(func() { c.keep(ctx, slot) })
+	}
+	return c
+}
+
+// keep has a worker in a slot until ctx ends.
+func (c *crew) keep(ctx context.Context, slot int) {
+	for generation := 1; ctx.Err() == nil; generation++ {
+		w, err := spawn(roleWorker, c.order(slot, generation), nil, c.log)
+		c.mu.Lock()
+		c.at[slot] = w
+		if err != nil {
+			c.failed = err
+		}
+		c.mu.Unlock()
+		if err != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			if !w.stop(stopGrace) {
+				c.mu.Lock()
+				c.late++
+				c.mu.Unlock()
+			}
+			return
+		case <-w.ended:
+		}
+		c.mu.Lock()
+		killed := c.at[slot] != w
+		if !killed {
+			c.exits++
+		}
+		c.mu.Unlock()
+		if !killed {
+			pause(ctx, respawnPause)
+		}
+	}
+}
+
+// kill ends the worker in a slot with SIGKILL and returns when that was. It
+// reports false if there was none.
+func (c *crew) kill(slot int) (time.Time, bool) {
+	c.mu.Lock()
+	w := c.at[slot]
+	c.at[slot] = nil
+	c.mu.Unlock()
+	if w == nil {
+		return time.Time{}, false
+	}
+	select {
+	case <-w.ended:
+		return time.Time{}, false
+	default:
+	}
+	w.kill()
+	return time.Now(), true
+}
+
+// stop asks all workers to stop, and waits for them.
+func (c *crew) stop() (exits, late int, err error) {
+	c.cancel()
+	c.wg.Wait()
+	return c.exits, c.late, c.failed
+}
+
+// pause waits, or ends with ctx. It reports whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/intake"
+)
+
+const (
+	// submitBatch is how many envelopes one submission holds.
+	submitBatch = 50
+	// submitTimeout bounds one submission, and submitPause is the wait before
+	// a failed one is made again.
+	submitTimeout = 10 * time.Second
+	submitPause   = 100 * time.Millisecond
+)
+
+// agent submits envelopes and does not let go: a submission that failed is
+// made again under the same external ids, which is what makes it safe.
+type agent struct {
+	intake *intake.Intake
+	tenant envelope.TenantID
+	tool   string
+
+	submitted atomic.Int64 // envelopes that were answered for
+	again     atomic.Int64 // submissions that had to be repeated
+}
+
+// submit sends envelopes 0 to n-1: the first half as fast as it goes, so that
+// there is a backlog, and the rest spread over a time.
+func (a *agent) submit(ctx context.Context, n int, over time.Duration) error {
+	batches := (n - n/2 + submitBatch - 1) / submitBatch
+	for from := 0; from < n; from += submitBatch {
+		if from > n/2 && !pause(ctx, over/time.Duration(max(batches, 1))) {
+			return ctx.Err() //nolint:wrapcheck // our own
+		}
+		if err := a.batch(ctx, from, min(submitBatch, n-from)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *agent) batch(ctx context.Context, from, n int) error {
+	proposals := make([]*envelope.Proposal, n)
+	for i := range proposals {
+		text := fmt.Sprintf(`{"type":"mcp.exec","external_id":%q,"tool":{"name":%q,"source":%q},"args":{"n":%d},`+
+			`"constraints":{"rate_bucket":"lane.%d"}}`, externalID(from+i), a.tool, sourceID, from+i, (from+i)%4)
+		p, err := envelope.Parse([]byte(text))
+		if err != nil {
+			return fmt.Errorf("envelope %d: %w", from+i, err)
+		}
+		proposals[i] = p
+	}
+	for try := 0; ; try++ {
+		answers, err := a.accept(ctx, proposals)
+		if err == nil {
+			return a.check(answers, from, try)
+		}
+		if fault.KindOf(err) == fault.Invalid {
+			return fmt.Errorf("submit: %w", err)
+		}
+		a.again.Add(1)
+		if !pause(ctx, submitPause) {
+			return errors.Join(ctx.Err(), err)
+		}
+	}
+}
+
+func (a *agent) accept(ctx context.Context, proposals []*envelope.Proposal) ([]intake.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, submitTimeout)
+	defer cancel()
+	return a.intake.Accept(ctx, intake.Submitter{Tenant: a.tenant, Name: "chaos"}, proposals) //nolint:wrapcheck // batch does
+}
+
+func (a *agent) check(answers []intake.Answer, from, try int) error {
+	for i, answer := range answers {
+		switch {
+		case answer.Err != nil:
+			return fmt.Errorf("envelope %d was refused: %w", from+i, answer.Err)
+		case answer.Known && try == 0:
+			return fmt.Errorf("envelope %d was known before it was submitted", from+i)
+		}
+	}
+	a.submitted.Add(int64(len(answers)))
+	return nil
+}
+
+func externalID(n int) string { return fmt.Sprintf("n-%d", n) }

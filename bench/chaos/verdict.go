@@ -1,0 +1,208 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/outbox"
+)
+
+// workerLost is the code of an unknown outcome whose worker vanished.
+const workerLost = "worker_lost"
+
+// found is an envelope as Countersign tells of it at the end.
+type found struct {
+	External string
+	Action   uuid.UUID
+	Status   string
+	Code     string
+	// Ends counts the ledger's rows that say how it ended, Repeats those that
+	// tell of an attempt a second time.
+	Ends, Repeats int
+	// Letter is why it is among the dead letters; empty if it is not.
+	Letter string
+}
+
+// evidence is everything that the verdict rests on.
+type evidence struct {
+	plan      plan
+	kills     int
+	envelopes []found
+	world     tallied
+	// inHand are the envelopes that a worker held when one was killed.
+	inHand map[uuid.UUID]bool
+	// late counts the workers that did not stop when asked to.
+	late int
+}
+
+// property is something that must hold, and what breaks it.
+type property struct {
+	text   string
+	broken []string
+}
+
+// total is what it came to.
+type total struct {
+	sent, conflict, dead, unknown, open int
+	effects, lost, doubled              int
+}
+
+// judge holds what Countersign says against what the world has counted.
+func (e evidence) judge() (total, []property) {
+	var t total
+	p := properties{}
+	byNumber := e.byNumber(&p)
+	for n := range e.plan.n {
+		effects := e.world.Effects[n]
+		t.effects += effects
+		if effects > 1 {
+			t.doubled++
+			p.breaks(nothingDoubled, fmt.Sprintf("%s took effect %d times", name(n, byNumber), effects))
+		}
+		f, ok := byNumber[n]
+		if !ok {
+			t.lost++
+			p.breaks(allThere, externalID(n))
+			continue
+		}
+		lost := e.envelope(&t, &p, name(n, byNumber), f, effects)
+		if lost {
+			t.lost++
+		}
+	}
+	for _, n := range e.world.Mixed {
+		p.breaks(oneKey, name(n, byNumber))
+	}
+	if most := e.kills * e.plan.concurrency; t.unknown > most {
+		p.breaks(fewUnknown, fmt.Sprintf("%d are unknown, and %d kills × %d calls make %d", t.unknown, e.kills, e.plan.concurrency, most))
+	}
+	if e.late > 0 {
+		p.breaks(stopsWhenAsked, fmt.Sprintf("%d workers had to be killed after %s", e.late, stopGrace))
+	}
+	return t, p.list(e.plan.class)
+}
+
+// envelope judges one envelope and reports whether it is lost.
+func (e evidence) envelope(t *total, p *properties, who string, f found, effects int) (lost bool) {
+	letter := outbox.Reason("")
+	switch envelope.Status(f.Status) {
+	case envelope.StatusSent, envelope.StatusConflict:
+		if f.Status == string(envelope.StatusSent) {
+			t.sent++
+		} else {
+			t.conflict++
+		}
+		if effects == 0 {
+			lost = true
+			p.breaks(sentIsDone, who+" is "+f.Status+" and took no effect")
+		}
+	case envelope.StatusFailed:
+		t.dead++
+		letter = outbox.Reason(f.Letter)
+		if letter == "" {
+			p.breaks(letters, who+" failed and is no dead letter")
+		}
+		if effects > 0 {
+			p.breaks(failedIsNot, who+" failed and took effect")
+		}
+	case envelope.StatusUnknown:
+		t.unknown++
+		letter = outbox.Unknown
+		if f.Code != workerLost || !e.inHand[f.Action] {
+			p.breaks(unknownByKill, who+" is unknown by "+f.Code)
+		}
+	case envelope.StatusPending, envelope.StatusSending, envelope.StatusSkipped:
+		t.open++
+		lost = true
+		p.breaks(allEnded, who+" is "+f.Status)
+	}
+	if f.Letter != string(letter) {
+		p.breaks(letters, fmt.Sprintf("%s is %s and its dead letter says %q", who, f.Status, f.Letter))
+	}
+	if f.Ends != 1 && !lost || f.Repeats != 0 {
+		p.breaks(ledgerOnce, fmt.Sprintf("%s has %d ends and %d attempts written twice", who, f.Ends, f.Repeats))
+	}
+	if f.Status != string(envelope.StatusSent) {
+		p.breaks(allSent, who+" is "+f.Status)
+	}
+	return lost
+}
+
+// byNumber finds the envelopes by the number they were submitted under.
+func (e evidence) byNumber(p *properties) map[int]found {
+	all := make(map[int]found, len(e.envelopes))
+	for _, f := range e.envelopes {
+		var n int
+		if _, err := fmt.Sscanf(f.External, "n-%d", &n); err != nil {
+			p.breaks(allThere, f.Action.String()+" was not submitted")
+			continue
+		}
+		if _, twice := all[n]; twice || n >= e.plan.n {
+			p.breaks(allThere, f.External+" is there twice, or was not submitted")
+		}
+		all[n] = f
+	}
+	return all
+}
+
+func name(n int, all map[int]found) string {
+	if f, ok := all[n]; ok {
+		return fmt.Sprintf("%s (%s)", f.External, f.Action)
+	}
+	return externalID(n)
+}
+
+// The properties, in the order in which they are told.
+const (
+	allThere = iota
+	allEnded
+	allSent
+	nothingDoubled
+	sentIsDone
+	failedIsNot
+	oneKey
+	unknownByKill
+	fewUnknown
+	letters
+	ledgerOnce
+	stopsWhenAsked
+	propertyCount
+)
+
+func propertyText(i int) string {
+	return [propertyCount]string{
+		allThere:       "every envelope that was submitted is there, once",
+		allEnded:       "every envelope has ended",
+		allSent:        "every envelope is sent",
+		nothingDoubled: "no effect happened twice",
+		sentIsDone:     "what is sent, or there already, took effect",
+		failedIsNot:    "what failed took no effect",
+		oneKey:         "every call of an envelope carried the same key",
+		unknownByKill:  "what is unknown was in a worker's hands when one was killed",
+		fewUnknown:     "per kill at most the calls of one worker are unknown",
+		letters:        "what failed or is unknown is a dead letter, and nothing else is",
+		ledgerOnce:     "the ledger has every attempt and every end once",
+		stopsWhenAsked: "workers stop when they are asked to",
+	}[i]
+}
+
+// properties collects what breaks each property.
+type properties [propertyCount][]string
+
+func (p *properties) breaks(i int, what string) { p[i] = append(p[i], what) }
+
+// list leaves out what a class does not promise: that all is sent.
+func (p *properties) list(class envelope.Effect) []property {
+	var all []property
+	for i, broken := range p {
+		if i == allSent && class != envelope.EffectKeyed {
+			continue
+		}
+		slices.Sort(broken)
+		all = append(all, property{propertyText(i), broken})
+	}
+	return all
+}

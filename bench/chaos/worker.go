@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/executor"
+	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/telemetry"
+	"github.com/countersign-dev/countersign/internal/worker"
+)
+
+// workerOrder says how a worker process is to work.
+type workerOrder struct {
+	URL         string        `json:"url"`
+	ID          string        `json:"id"`
+	Concurrency int           `json:"concurrency"`
+	Lease       time.Duration `json:"lease"`
+}
+
+// work is one process of the fleet, wired as cmd/worker wires it, but with a
+// short lease and short waits between attempts.
+func work(ctx context.Context, o workerOrder, stderr io.Writer) error {
+	tel, err := telemetry.Setup(ctx, telemetry.Config{Service: o.ID, Level: slog.LevelWarn, Log: stderr})
+	if err != nil {
+		return err //nolint:wrapcheck // it tells all there is to tell
+	}
+	log := tel.Log.With(slog.String("worker_id", o.ID))
+	pool, err := postgres.Open(ctx, postgres.Config{URL: o.URL, Name: o.ID})
+	if err != nil {
+		return err //nolint:wrapcheck // it tells all there is to tell
+	}
+	defer pool.Close()
+	live := catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, log, nil)
+	defer live.Close()
+	fleet, err := worker.NewFleet(ctx, pool, catalog.NewCache(), live, worker.FleetConfig{Pipeline: worker.Config{
+		ID: o.ID, Concurrency: o.Concurrency, Lease: o.Lease, Log: log, Metrics: tel.Metrics,
+		Retry: outbox.Retry{Base: 50 * time.Millisecond, Cap: time.Second},
+	}})
+	if err != nil {
+		return fmt.Errorf("new fleet: %w", err)
+	}
+	return fleet.Run(ctx) //nolint:wrapcheck // it tells all there is to tell
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"net/http"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/intake"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/worker"
+)
+
+// measureLatency submits one envelope at a time to an idle fleet and takes
+// the time until its tool, behind an MCP server over HTTP, is called. Nothing
+// is shared with the fleet but the database: the wake-up goes over River.
+func measureLatency(ctx context.Context, _ options, srv *server, rep *report) error {
+	const samples, warm = 300, 20
+	return with(ctx, srv, "", func(h *house, _ string) error {
+		called := make(chan time.Time, 1)
+		tools := toolServer(called)
+		defer tools.Close()
+		waker, err := worker.NewWaker(ctx, h.pool, h.tel.Log)
+		if err != nil {
+			return err
+		}
+		defer waker.Close()
+		in := intake.New(h.pool, h.cache, intake.Config{Log: h.tel.Log, Wake: waker.Wake})
+		if err := h.addSource(ctx, tools.URL); err != nil {
+			return err
+		}
+		cfg := h.workerConfig()
+		cfg.Concurrency = 100
+		fleet, err := worker.NewFleet(ctx, h.pool, catalog.NewCache(), h.live, worker.FleetConfig{Pipeline: cfg})
+		if err != nil {
+			return err
+		}
+		working, stop := context.WithCancel(ctx)
+		defer stop()
+		ended := make(chan error, 1)
+		go func() { ended <- fleet.Run(working) }()
+
+		took, err := sample(ctx, in, h.tenant, called, warm+samples)
+		stop()
+		if err = errors.Join(err, <-ended); err != nil {
+			return err
+		}
+		took = took[warm:]
+		slices.Sort(took)
+		p50, p99 := took[len(took)/2], took[len(took)*99/100]
+		if err := rep.alone("submit → tool called, p50", "ms", p50, nil); err != nil {
+			return err
+		}
+		return rep.alone("submit → tool called, p99", "ms", p99, nil)
+	})
+}
+
+func sample(ctx context.Context, in *intake.Intake, tenant envelope.TenantID, called <-chan time.Time, n int) ([]float64, error) {
+	took := make([]float64, n)
+	for i := range took {
+		p, err := envelope.Parse(fmt.Appendf(nil, `{"type":"mcp.exec","external_id":"latency-%d","tool":{"name":"touch","source":"clock"},"args":{}}`, i))
+		if err != nil {
+			return nil, err
+		}
+		began := time.Now()
+		answers, err := in.Accept(ctx, intake.Submitter{Tenant: tenant, Name: "bench"}, []*envelope.Proposal{p})
+		if err != nil {
+			return nil, err
+		}
+		if answers[0].Err != nil {
+			return nil, answers[0].Err
+		}
+		select {
+		case at := <-called:
+			took[i] = float64(at.Sub(began).Microseconds()) / 1000
+		case <-time.After(10 * time.Second):
+			return nil, errors.New("the tool was not called")
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		time.Sleep(time.Duration(15+i%17) * time.Millisecond) // idle again, out of step with any timer
+	}
+	return took, nil
+}
+
+func toolServer(called chan<- time.Time) *httptest.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "clock", Version: "1"}, nil)
+	s.AddTool(&mcp.Tool{Name: "touch", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			called <- time.Now()
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "ok"}}}, nil
+		})
+	return httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
+}
+
+// addSource registers the tool server and lists its tools.
+func (h *house) addSource(ctx context.Context, url string) error {
+	config, err := json.Marshal(catalog.MCPConfig{Transport: "http", URL: url})
+	if err != nil {
+		return err
+	}
+	err = postgres.InTx(ctx, h.pool, postgres.API(h.tenant), func(tx pgx.Tx) error {
+		return catalog.PutSource(ctx, tx, h.tenant, catalog.Source{ID: "clock", Kind: catalog.KindMCP, Config: config, Enabled: true})
+	})
+	if err != nil {
+		return err
+	}
+	return catalog.NewRefresher(h.pool, h.cache, h.live, h.tel.Log).Refresh(ctx, h.tenant, "clock")
+}

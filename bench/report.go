@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// report prints results and appends them to a file.
+type report struct {
+	path     string
+	machine  string
+	versions string
+}
+
+// result is a line of the file.
+type result struct {
+	Name     string             `json:"name"`
+	Ours     float64            `json:"ours"`
+	Peer     float64            `json:"peer,omitzero"`
+	Ratio    float64            `json:"ratio,omitzero"`
+	Worst    float64            `json:"worst_ratio,omitzero"`
+	Unit     string             `json:"unit"`
+	Rounds   int                `json:"rounds,omitzero"`
+	Extra    map[string]float64 `json:"extra,omitempty"`
+	Machine  string             `json:"machine"`
+	Versions string             `json:"versions"`
+	Time     time.Time          `json:"time"`
+}
+
+func newReport(_ context.Context, path string, srv *server) (*report, error) {
+	r := &report{path: path, machine: machine(), versions: versions(srv.version)}
+	fmt.Printf("machine   %s\nversions  %s\n\n", r.machine, r.versions)
+	return r, os.MkdirAll(filepath.Dir(path), 0o755)
+}
+
+// pair reports rounds of the peer and of ours, taken in turn.
+func (r *report) pair(name, unit string, ours, peer []float64, extra map[string]float64) error {
+	ratios := make([]float64, len(ours))
+	worst := ours[0] / peer[0]
+	for i := range ours {
+		ratios[i] = ours[i] / peer[i]
+		worst = min(worst, ratios[i])
+	}
+	res := result{
+		Name: name, Ours: median(ours), Peer: median(peer), Ratio: median(ratios), Worst: worst, Unit: unit, Rounds: len(ours), Extra: extra,
+	}
+	fmt.Printf("%-28s ours %9.0f   river %9.0f %s   ratio %.2f   worst round %.2f\n", name, res.Ours, res.Peer, unit, res.Ratio, res.Worst)
+	return r.write(res)
+}
+
+// alone reports a figure that has no peer.
+func (r *report) alone(name, unit string, value float64, extra map[string]float64) error {
+	fmt.Printf("%-28s      %9.2f %s\n", name, value, unit)
+	return r.write(result{Name: name, Ours: value, Unit: unit, Extra: extra})
+}
+
+func (r *report) note(format string, args ...any) { fmt.Printf("    "+format+"\n", args...) }
+
+func (r *report) write(res result) error {
+	res.Machine, res.Versions, res.Time = r.machine, r.versions, time.Now().UTC()
+	line, err := json.Marshal(res)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(r.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n'))
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+func machine() string {
+	model := "unknown processor"
+	if f, err := os.Open("/proc/cpuinfo"); err == nil {
+		defer func() { _ = f.Close() }()
+		for s := bufio.NewScanner(f); s.Scan(); {
+			if k, v, ok := strings.Cut(s.Text(), ":"); ok && strings.TrimSpace(k) == "model name" {
+				model = strings.TrimSpace(v)
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("%s/%s, %d processors, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), model)
+}
+
+func versions(server string) string {
+	river := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, d := range info.Deps {
+			if d.Path == "github.com/riverqueue/river" {
+				river = d.Version
+			}
+		}
+	}
+	return fmt.Sprintf("PostgreSQL %s, %s, River %s", server, runtime.Version(), river)
+}
