@@ -21,11 +21,12 @@ type blow struct {
 	at   time.Time
 	// took is how long the fault itself lasted.
 	took time.Duration
-	// seen says that the leases at the time are known. taken are those that
-	// were out then, the killed worker's among them, and open those of them
-	// that are still as they were.
-	seen        bool
-	taken, open map[hold]bool
+	// seen says that the leases at the time are known. out are those that were
+	// out then, the killed worker's among them; taken are those of them that
+	// no earlier fault had left behind, and open those of taken that are still
+	// as they were.
+	seen             bool
+	out, taken, open map[hold]bool
 	// orphans are the leases that nobody settled before half a lease had
 	// passed: those of the killed worker.
 	orphans []hold
@@ -63,10 +64,9 @@ func (b *blows) lasted(one *blow, d time.Duration) {
 	one.took = d
 }
 
-// see takes the leases that were out, except those that an earlier fault left
-// behind.
+// see takes note of the leases that were out; held does not change any more.
 func (b *blows) see(one *blow, held map[hold]bool) {
-	one.seen, one.taken = true, maps.Clone(held)
+	one.seen, one.out, one.taken = true, held, maps.Clone(held)
 	for _, earlier := range b.all {
 		if earlier == one {
 			break
@@ -129,7 +129,7 @@ func inHand(all []*blow) map[uuid.UUID]bool {
 		if one.kind != blowKill {
 			continue
 		}
-		for h := range one.taken {
+		for h := range one.out {
 			held[h.Action] = true
 		}
 	}

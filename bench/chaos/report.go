@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -135,10 +137,7 @@ func (o outcome) records(versions map[string]string) []record {
 		r.Fault, r.Time, r.SecondsToRecover = f.kind, f.at.UTC(), round(f.recovery())
 		hit := f.orphans
 		if f.kind == blowRestart {
-			hit = nil
-			for h := range f.taken {
-				hit = append(hit, h)
-			}
+			hit = slices.Collect(maps.Keys(f.taken))
 		} else {
 			kills++
 		}
@@ -175,7 +174,8 @@ func (o outcome) records(versions map[string]string) []record {
 	return append(all, whole)
 }
 
-func round(d time.Duration) float64 { return d.Round(10 * time.Millisecond).Seconds() }
+// round returns seconds with two digits.
+func round(d time.Duration) float64 { return math.Round(d.Seconds()*100) / 100 }
 
 // appendRecords adds lines to a file, which is made if it is missing.
 func appendRecords(path string, all []record) error {

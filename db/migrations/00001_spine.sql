@@ -377,9 +377,10 @@ BEGIN
         EXECUTE format('ALTER TABLE %I OWNER TO countersign_owner', t);
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', t);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', t);
-        EXECUTE format('CREATE POLICY %I ON %I TO countersign_api USING (tenant_id = current_tenant()) WITH CHECK (tenant_id = current_tenant())', t || '_api', t);
+        EXECUTE format('CREATE POLICY %I ON %I TO countersign_api USING (tenant_id = (SELECT current_tenant())) WITH CHECK (tenant_id = (SELECT current_tenant()))', t || '_api', t);
         EXECUTE format('CREATE POLICY %I ON %I TO countersign_worker USING (true) WITH CHECK (true)', t || '_worker', t);
     END LOOP;
+    -- The sub-select has the setting read once a statement, not once a row.
     -- Reading a partition by its own name would step around its parent's
     -- policies; nobody is granted that.
 END

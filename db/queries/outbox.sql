@@ -99,21 +99,28 @@ LIMIT @most::bigint;
 
 -- name: OutboxPark :many
 -- Takes envelopes off the schedule to wait for a person, because policy or
--- the tool changed since they were let through.
-WITH parked AS (
+-- the tool changed since they were let through. The decision will be about
+-- the tool as it is now.
+WITH asked AS (
+    SELECT
+        unnest(@tenant_ids::uuid[]) AS tenant_id,
+        unnest(@action_ids::uuid[]) AS action_id,
+        unnest(@fences::bigint[]) AS fence,
+        unnest(@tool_digests::bytea[]) AS tool_digest
+), parked AS (
     DELETE FROM outbox o
-    WHERE (o.tenant_id, o.action_id, o.fence) IN (
-        SELECT unnest(@tenant_ids::uuid[]), unnest(@action_ids::uuid[]), unnest(@fences::bigint[])
-    )
+    WHERE (o.tenant_id, o.action_id, o.fence) IN (SELECT k.tenant_id, k.action_id, k.fence FROM asked k)
     RETURNING o.tenant_id, o.action_id
 )
 UPDATE actions a
 SET approval_state = 'required',
     approval_expires_at = now() + make_interval(secs => @approval_seconds::float8),
+    tool_digest = k.tool_digest,
     decided_at = NULL,
     decided_by = NULL,
     decision_note = @note::text
 FROM parked p
+JOIN asked k ON k.tenant_id = p.tenant_id AND k.action_id = p.action_id
 WHERE a.tenant_id = p.tenant_id AND a.action_id = p.action_id
 RETURNING a.tenant_id, a.action_id;
 

@@ -6,7 +6,9 @@ package intake
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -97,11 +99,21 @@ func (in *Intake) Accept(ctx context.Context, by Submitter, proposals []*envelop
 		return nil, fault.New(fault.Invalid, "at most %d proposals at once", MaxBatch)
 	}
 	var a acceptance
-	err := postgres.InTx(ctx, in.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {
-		var err error
-		a, err = in.accept(ctx, tx, by, proposals)
-		return err
-	})
+	var err error
+	// The first time the batch is written blindly, which is cheaper than to
+	// ask for every id first. If one of them is there already, nothing is
+	// written, and the batch is gone through with asking; and again, should
+	// somebody else write the same ids meanwhile.
+	for try := range 4 {
+		err = postgres.InTx(ctx, in.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {
+			var err error
+			a, err = in.accept(ctx, tx, by, proposals, try > 0)
+			return err
+		})
+		if !errors.Is(err, errTaken) {
+			break
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -111,6 +123,9 @@ func (in *Intake) Accept(ctx context.Context, by Submitter, proposals []*envelop
 	}
 	return a.answers, nil
 }
+
+// errTaken says that an id of the batch is taken.
+var errTaken = fault.New(fault.Busy, "the same envelopes are being submitted elsewhere at this moment; submit them again")
 
 // acceptance is what one transaction came to.
 type acceptance struct {
@@ -122,25 +137,27 @@ type acceptance struct {
 	decisions []decision
 }
 
-func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals []*envelope.Proposal) (acceptance, error) {
+func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals []*envelope.Proposal, ask bool) (acceptance, error) {
 	snap, err := in.catalog.Current(ctx, tx, by.Tenant)
 	if err != nil {
 		return acceptance{}, err
 	}
 	a := acceptance{answers: make([]Answer, len(proposals))}
-	rows := make([]row, 0, len(proposals))
-	for i, p := range proposals {
-		r, err := prepare(snap, by, p)
-		if err != nil {
-			if fault.KindOf(err) == "" {
-				return acceptance{}, err
-			}
-			a.answers[i] = Answer{Err: err}
-			continue
-		}
-		r.at = i
-		rows = append(rows, r)
+	rows, doubtful, err := prepareAll(snap, by, proposals, a.answers)
+	if err != nil {
+		return acceptance{}, err
 	}
+	if ask {
+		doubtful = append(doubtful, rows...)
+	}
+	if len(doubtful) > 0 {
+		known, err := askFor(ctx, tx, by.Tenant, doubtful, a.answers)
+		if err != nil {
+			return acceptance{}, err
+		}
+		rows = slices.DeleteFunc(rows, func(r row) bool { return known[r.at] })
+	}
+	twins, rows := apart(rows)
 	if len(rows) == 0 {
 		return a, nil
 	}
@@ -150,38 +167,49 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 	if a.decisions, err = in.stored.fillDecisions(ctx, tx, by.Tenant, rows); err != nil {
 		return acceptance{}, err
 	}
-	written, err := insert(ctx, tx, by, snap.Version, in.cfg.ApprovalWait, telemetry.Inject(ctx), rows)
-	if err != nil {
+	if err := insert(ctx, tx, by, snap.Version, in.cfg.ApprovalWait, telemetry.Inject(ctx), rows); err != nil {
 		return acceptance{}, err
 	}
-	event := audit.Event{Tenant: by.Tenant, Kind: audit.Proposed, Actor: by.Name}
-	var known []row
-	for _, r := range rows {
-		if !written[r.action] {
-			known = append(known, r)
-			continue
-		}
-		// Two proposals of one batch may carry the same action id; the first
-		// has it.
-		delete(written, r.action)
+	event := audit.Event{Tenant: by.Tenant, Kind: audit.Proposed, Actor: by.Name, Items: make([]audit.Item, len(rows))}
+	for i, r := range rows {
 		a.queued = a.queued || r.approval == envelope.ApprovalAuto
 		a.answers[r.at] = Answer{Action: r.action, Mode: r.decision.Mode, Source: r.decision.Source, Approval: r.approval}
-		event.Items = append(event.Items, audit.Item{Action: r.action, Status: r.status(), Approval: r.approval})
+		event.Items[i] = audit.Item{Action: r.action, Status: r.status(), Approval: r.approval}
 	}
-	if len(known) > 0 {
-		if err := answerKnown(ctx, tx, by.Tenant, known, a.answers); err != nil {
-			return acceptance{}, err
-		}
+	for _, t := range twins {
+		a.answers[t.at] = t.identity.against(t.first)
 	}
 	return a, audit.Write(ctx, tx, event)
 }
 
+// prepareAll prepares every proposal. One that cannot be accepted is answered
+// with why; if it carries a name, it is also returned as doubtful, since the
+// tenant may have the envelope from a time when it could be.
+func prepareAll(snap *catalog.Snapshot, by Submitter, proposals []*envelope.Proposal, answers []Answer) (rows, doubtful []row, err error) {
+	rows = make([]row, 0, len(proposals))
+	for i, p := range proposals {
+		r, err := prepare(snap, by, p)
+		r.at = i
+		switch {
+		case err == nil:
+			rows = append(rows, r)
+		case fault.KindOf(err) == "":
+			return nil, nil, err
+		default:
+			answers[i] = Answer{Err: err}
+			if r.named() && r.digest != (envelope.Digest{}) {
+				doubtful = append(doubtful, r)
+			}
+		}
+	}
+	return rows, doubtful, nil
+}
+
 // row is a proposal that may be written.
 type row struct {
+	identity
 	at       int
 	proposal *envelope.Proposal
-	action   envelope.ActionID
-	digest   envelope.Digest
 	tool     *catalog.Tool
 	decision decision
 	approval envelope.Approval
@@ -207,7 +235,8 @@ func (r *row) status() envelope.Status {
 
 // prepare resolves, checks and decides one proposal.
 func prepare(snap *catalog.Snapshot, by Submitter, p *envelope.Proposal) (row, error) {
-	r := row{proposal: p, action: p.ActionID, employee: p.EmployeeID, session: p.SessionID}
+	r := row{proposal: p, employee: p.EmployeeID, session: p.SessionID}
+	r.external, r.action, r.chosen = p.ExternalID, p.ActionID, p.ActionID != (envelope.ActionID{})
 	if p.TenantID != (envelope.TenantID{}) && p.TenantID != by.Tenant {
 		return r, invalid("/tenant_id", "tenant", "is not the tenant of this token; leave it out")
 	}
@@ -224,16 +253,16 @@ func prepare(snap *catalog.Snapshot, by Submitter, p *envelope.Proposal) (row, e
 		r.session = by.Session
 	}
 	var err error
+	if r.digest, err = p.Digest(); err != nil {
+		return r, err
+	}
 	if r.tool, err = snap.Resolve(p.Tool); err != nil {
 		return r, err
 	}
 	if err = r.tool.Check(p.Args); err != nil {
 		return r, err
 	}
-	if r.digest, err = p.Digest(); err != nil {
-		return r, err
-	}
-	if r.action == (envelope.ActionID{}) {
+	if !r.chosen {
 		r.action = envelope.NewActionID()
 	}
 	r.decision = decision{Decision: snap.Decide(r.tool, p.AutomationID, p.Approval == envelope.ApprovalRequired)}

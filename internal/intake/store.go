@@ -10,13 +10,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// insert writes rows and puts those that may run on the schedule. It returns
-// the ids that were new.
-func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, wait time.Duration, traceparent string, rows []row) (map[envelope.ActionID]bool, error) {
+// insert writes rows and puts those that may run on the schedule. If one of
+// their names is taken, that is errTaken, and the transaction is over.
+func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, wait time.Duration, traceparent string, rows []row) error {
 	n := len(rows)
 	p := &dbsqlc.ActionInsertManyParams{
 		TenantID: uuid.UUID(by.Tenant), ConfigVersion: version, ApprovalSeconds: wait.Seconds(), Traceparent: traceparent,
@@ -43,70 +43,66 @@ func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, wait ti
 		p.RateBuckets[i], p.NotBefores[i], p.MustRunBefores[i] = q.Constraints.RateBucket, q.Constraints.NotBefore, q.Constraints.MustRunBefore
 		p.MaxAttempts[i] = int32(r.tool.MaxAttempts)
 	}
-	ids, err := dbsqlc.New().ActionInsertMany(ctx, tx, p)
+	err := dbsqlc.New().ActionInsertMany(ctx, tx, p)
+	if postgres.Duplicate(err) {
+		return errTaken
+	}
+	return err
+}
+
+// askFor looks up which proposals the tenant has already, by their names, and
+// answers for those. It returns which ones they are, by their place in the
+// batch.
+func askFor(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row, answers []Answer) (map[int]bool, error) {
+	p := &dbsqlc.ActionsKnownParams{TenantID: uuid.UUID(tenant)}
+	for _, r := range rows {
+		if r.chosen {
+			p.ActionIds = append(p.ActionIds, uuid.UUID(r.action))
+		}
+		if r.external != "" {
+			p.ExternalIds = append(p.ExternalIds, r.external)
+		}
+	}
+	found, err := dbsqlc.New().ActionsKnown(ctx, tx, p)
 	if err != nil {
 		return nil, err
 	}
-	written := make(map[envelope.ActionID]bool, len(ids))
-	for _, id := range ids {
-		written[envelope.ActionID(id)] = true
-	}
-	return written, nil
-}
-
-// answerKnown answers for rows whose id or external id the tenant had
-// already: with the envelope of that name if the content is the same.
-func answerKnown(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, known []row, answers []Answer) error {
-	actions, externals := make([]uuid.UUID, len(known)), make([]string, 0, len(known))
-	for i, r := range known {
-		actions[i] = uuid.UUID(r.action)
-		if r.proposal.ExternalID != "" {
-			externals = append(externals, r.proposal.ExternalID)
-		}
-	}
-	found, err := dbsqlc.New().ActionsKnown(ctx, tx, &dbsqlc.ActionsKnownParams{TenantID: uuid.UUID(tenant), ActionIds: actions, ExternalIds: externals})
-	if err != nil {
-		return err
-	}
-	byAction, byExternal := make(map[uuid.UUID]dbsqlc.ActionsKnownRow), make(map[string]dbsqlc.ActionsKnownRow)
+	byAction, byExternal := make(map[envelope.ActionID]identity, len(found)), make(map[string]identity, len(found))
 	for _, f := range found {
-		byAction[f.ActionID] = f
-		if f.ExternalID != "" {
-			byExternal[f.ExternalID] = f
+		id := identity{action: envelope.ActionID(f.ActionID), external: f.ExternalID, digest: envelope.Digest(f.ContentDigest)}
+		byAction[id.action] = id
+		if id.external != "" {
+			byExternal[id.external] = id
 		}
 	}
-	for _, r := range known {
-		first, ok := byExternal[r.proposal.ExternalID]
+	known := make(map[int]bool, len(found))
+	for _, r := range rows {
+		first, ok := byExternal[r.external]
 		if !ok {
-			first, ok = byAction[uuid.UUID(r.action)]
-			// The same action id under another external id is another envelope.
-			ok = ok && first.ExternalID == r.proposal.ExternalID
+			first, ok = byAction[r.action]
 		}
-		named := r.proposal.ActionID != (envelope.ActionID{})
-		switch {
-		case !ok:
-			answers[r.at] = Answer{Err: fault.New(fault.Conflict, "the action_id is taken by another envelope")}
-		case string(first.ContentDigest) != string(r.digest[:]):
-			answers[r.at] = Answer{Err: fault.New(fault.Conflict, "an envelope of this external_id or action_id exists with other content: %s", first.ActionID)}
-		case named && first.ActionID != uuid.UUID(r.action):
-			answers[r.at] = Answer{Err: fault.New(fault.Conflict, "an envelope of this external_id exists under another action_id: %s", first.ActionID)}
-		default:
-			answers[r.at] = Answer{Action: envelope.ActionID(first.ActionID), Known: true}
+		if ok {
+			known[r.at] = true
+			answers[r.at] = r.against(first)
 		}
 	}
-	return nil
+	return known, nil
 }
 
 func ensureBuckets(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, wanted map[string]bool) (map[string]int64, error) {
 	// In one order everywhere, so that two processes cannot deadlock.
-	names := slices.Sorted(maps.Keys(wanted))
-	rows, err := dbsqlc.New().BucketEnsure(ctx, tx, &dbsqlc.BucketEnsureParams{TenantID: uuid.UUID(tenant), Names: names})
-	if err != nil {
-		return nil, err
-	}
-	ids := make(map[string]int64, len(rows))
-	for _, r := range rows {
-		ids[r.Name] = r.BucketID
+	p := &dbsqlc.BucketEnsureParams{TenantID: uuid.UUID(tenant), Names: slices.Sorted(maps.Keys(wanted))}
+	ids := make(map[string]int64, len(wanted))
+	// Where another transaction made a bucket at this moment, the first
+	// statement waits for it but does not see it yet; the second does.
+	for try := 0; try < 2 && len(ids) < len(wanted); try++ {
+		rows, err := dbsqlc.New().BucketEnsure(ctx, tx, p)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			ids[r.Name] = r.BucketID
+		}
 	}
 	return ids, nil
 }

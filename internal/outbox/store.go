@@ -117,13 +117,24 @@ func Renew(ctx context.Context, tx pgx.Tx, leases []Lease, lease time.Duration) 
 	return int(n), err
 }
 
+// Parking asks for an envelope to wait for a person, who then decides about
+// the tool of this definition.
+type Parking struct {
+	Lease
+	ToolDigest []byte
+}
+
 // Park takes envelopes off the schedule that need a person after all, because
 // policy or the tool changed since they were let through. They wait for a
 // decision for the given time. It returns those that it parked.
-func Park(ctx context.Context, tx pgx.Tx, leases []Lease, note string, wait time.Duration) ([]Lease, error) {
+func Park(ctx context.Context, tx pgx.Tx, parkings []Parking, note string, wait time.Duration) ([]Lease, error) {
+	leases, digests := make([]Lease, len(parkings)), make([][]byte, len(parkings))
+	for i, p := range parkings {
+		leases[i], digests[i] = p.Lease, p.ToolDigest
+	}
 	k := keysOf(leases)
 	rows, err := dbsqlc.New().OutboxPark(ctx, tx, &dbsqlc.OutboxParkParams{
-		TenantIds: k.tenants, ActionIds: k.actions, Fences: k.fences, Note: note, ApprovalSeconds: wait.Seconds(),
+		TenantIds: k.tenants, ActionIds: k.actions, Fences: k.fences, ToolDigests: digests, Note: note, ApprovalSeconds: wait.Seconds(),
 	})
 	if err != nil {
 		return nil, err

@@ -64,3 +64,10 @@ func ofConstraint(name string) (fault.Kind, string) {
 	}
 	return "", ""
 }
+
+// Duplicate says that err is a unique constraint's. The transaction it came
+// from is over.
+func Duplicate(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "23505"
+}

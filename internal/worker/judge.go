@@ -13,8 +13,10 @@ import (
 // verdict is what is to be done with a claimed envelope: end it, send it to a
 // person, or, if neither is set, call the tool.
 type verdict struct {
-	end  *outbox.Settlement
-	park bool
+	end *outbox.Settlement
+	// park is the digest of the tool's definition that the person decides
+	// about.
+	park []byte
 }
 
 // judge decides the second time, just before the call: the world may have
@@ -36,14 +38,18 @@ func judge(it *outbox.Item, snap *catalog.Snapshot) verdict {
 	if !ok {
 		return end(outbox.Skip(*it, "tool_gone", "its source no longer has the tool"))
 	}
-	if !bytes.Equal(tool.Digest, it.ToolDigest) && tool.Drifted() {
-		return verdict{park: true}
+	granted := it.Approval == envelope.ApprovalGranted
+	changed := !bytes.Equal(tool.Digest, it.ToolDigest)
+	if granted && changed {
+		return end(outbox.Skip(*it, "tool_changed", "the tool's definition changed after it was approved"))
 	}
 	switch snap.Decide(tool, it.Automation, false).Mode {
 	case envelope.ModeDeny:
 		return end(outbox.Skip(*it, "policy_denied", "policy denies the tool by now"))
 	case envelope.ModeRequireApproval:
-		return verdict{park: it.Approval != envelope.ApprovalGranted}
+		if !granted {
+			return verdict{park: tool.Digest}
+		}
 	case envelope.ModeAllow:
 	}
 	return verdict{}

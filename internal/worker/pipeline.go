@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -104,6 +105,8 @@ type Pipeline struct {
 	running sync.WaitGroup
 	// calls is the context of every call. It outlives the stop by the grace.
 	calls context.Context
+	// stopping bounds how long a settler waits for the database.
+	stopping atomic.Bool
 }
 
 // NewPipeline returns a pipeline that Run starts.
@@ -139,6 +142,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	renewer.Go(func() { p.renewLoop(calls) })
 
 	p.claimLoop(ctx)
+	p.stopping.Store(true)
 
 	ended := make(chan struct{})
 	go func() { // owned by Run, which waits for it right below
@@ -306,15 +310,16 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimed) {
 	}
 	p.cfg.Metrics.ClaimBatch.Record(ctx, float64(len(c.items)))
 	var run []*outbox.Item
-	var once, parked []outbox.Lease
+	var once []outbox.Lease
+	var parked []outbox.Parking
 	for i := range c.items {
 		it := &c.items[i]
 		v := judge(it, c.snaps[it.Tenant])
 		switch {
 		case v.end != nil:
 			p.settle <- settlement{Settlement: *v.end, item: it}
-		case v.park:
-			parked = append(parked, it.Lease)
+		case v.park != nil:
+			parked = append(parked, outbox.Parking{Lease: it.Lease, ToolDigest: v.park})
 		default:
 			run = append(run, it)
 			if it.Effect == envelope.EffectOnce {
@@ -359,9 +364,9 @@ func (p *Pipeline) start(ctx context.Context, run []*outbox.Item, once []outbox.
 	return kept
 }
 
-func (p *Pipeline) parkAll(ctx context.Context, tx pgx.Tx, leases []outbox.Lease) error {
+func (p *Pipeline) parkAll(ctx context.Context, tx pgx.Tx, parkings []outbox.Parking) error {
 	const note = "policy or the tool changed after it was let through"
-	parked, err := outbox.Park(ctx, tx, leases, note, p.cfg.ApprovalWait)
+	parked, err := outbox.Park(ctx, tx, parkings, note, p.cfg.ApprovalWait)
 	if err != nil {
 		return err
 	}
@@ -373,15 +378,18 @@ func (p *Pipeline) parkAll(ctx context.Context, tx pgx.Tx, leases []outbox.Lease
 }
 
 // park sends envelopes to a person that were let through before.
-func (p *Pipeline) park(ctx context.Context, leases []outbox.Lease) {
-	err := postgres.InTx(ctx, p.db, postgres.Worker(), func(tx pgx.Tx) error {
-		return p.parkAll(ctx, tx, leases)
+func (p *Pipeline) park(ctx context.Context, parkings []outbox.Parking) {
+	err := postgres.InTx(ctx, p.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
+		return p.parkAll(ctx, tx, parkings)
 	})
 	if err != nil {
 		// Their leases run out, and they are judged again.
-		p.cfg.Log.ErrorContext(ctx, "envelopes were not parked", slog.Int("envelopes", len(leases)), slog.Any("error", err))
+		p.cfg.Log.ErrorContext(ctx, "envelopes were not parked", slog.Int("envelopes", len(parkings)), slog.Any("error", err))
+	}
+	leases := make([]outbox.Lease, len(parkings))
+	for i, k := range parkings {
+		leases[i] = k.Lease
 	}
 	p.flight.drop(leases)
 	p.slots.put(len(leases))
 }
-

@@ -52,7 +52,7 @@ func (p *Pipeline) commit(batch []settlement) {
 	settled, err := p.write(ctx, batch)
 	for failures := 0; err != nil && !refused(err); {
 		failures++
-		if failures > 20 && p.calls.Err() != nil {
+		if failures > 20 && p.stopping.Load() {
 			break // stopped, and the database does not come back
 		}
 		p.cfg.Log.ErrorContext(ctx, "worker waits for the database", slog.String("operation", "settle"),

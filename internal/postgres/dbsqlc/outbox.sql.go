@@ -256,20 +256,26 @@ func (q *Queries) OutboxLook(ctx context.Context, db DBTX, arg *OutboxLookParams
 }
 
 const outboxPark = `-- name: OutboxPark :many
-WITH parked AS (
+WITH asked AS (
+    SELECT
+        unnest($3::uuid[]) AS tenant_id,
+        unnest($4::uuid[]) AS action_id,
+        unnest($5::bigint[]) AS fence,
+        unnest($6::bytea[]) AS tool_digest
+), parked AS (
     DELETE FROM outbox o
-    WHERE (o.tenant_id, o.action_id, o.fence) IN (
-        SELECT unnest($3::uuid[]), unnest($4::uuid[]), unnest($5::bigint[])
-    )
+    WHERE (o.tenant_id, o.action_id, o.fence) IN (SELECT k.tenant_id, k.action_id, k.fence FROM asked k)
     RETURNING o.tenant_id, o.action_id
 )
 UPDATE actions a
 SET approval_state = 'required',
     approval_expires_at = now() + make_interval(secs => $1::float8),
+    tool_digest = k.tool_digest,
     decided_at = NULL,
     decided_by = NULL,
     decision_note = $2::text
 FROM parked p
+JOIN asked k ON k.tenant_id = p.tenant_id AND k.action_id = p.action_id
 WHERE a.tenant_id = p.tenant_id AND a.action_id = p.action_id
 RETURNING a.tenant_id, a.action_id
 `
@@ -280,6 +286,7 @@ type OutboxParkParams struct {
 	TenantIds       []uuid.UUID
 	ActionIds       []uuid.UUID
 	Fences          []int64
+	ToolDigests     [][]byte
 }
 
 type OutboxParkRow struct {
@@ -288,7 +295,8 @@ type OutboxParkRow struct {
 }
 
 // Takes envelopes off the schedule to wait for a person, because policy or
-// the tool changed since they were let through.
+// the tool changed since they were let through. The decision will be about
+// the tool as it is now.
 func (q *Queries) OutboxPark(ctx context.Context, db DBTX, arg *OutboxParkParams) ([]OutboxParkRow, error) {
 	rows, err := db.Query(ctx, outboxPark,
 		arg.ApprovalSeconds,
@@ -296,6 +304,7 @@ func (q *Queries) OutboxPark(ctx context.Context, db DBTX, arg *OutboxParkParams
 		arg.TenantIds,
 		arg.ActionIds,
 		arg.Fences,
+		arg.ToolDigests,
 	)
 	if err != nil {
 		return nil, err

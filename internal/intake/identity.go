@@ -1,0 +1,63 @@
+package intake
+
+import (
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+)
+
+// identity is what makes two proposals the same envelope: a name that both
+// carry, and the same content.
+type identity struct {
+	action   envelope.ActionID
+	chosen   bool // the submitter chose the action id
+	external string
+	digest   envelope.Digest
+}
+
+// named says that the tenant may know the proposal.
+func (id identity) named() bool { return id.chosen || id.external != "" }
+
+// against answers for a proposal that shares a name with an envelope that was
+// first: it is that envelope if content and names agree.
+func (id identity) against(first identity) Answer {
+	switch {
+	case id.external != first.external:
+		return Answer{Err: fault.New(fault.Conflict, "the action_id is taken by another envelope")}
+	case id.digest != first.digest:
+		return Answer{Err: fault.New(fault.Conflict, "an envelope of this external_id or action_id exists with other content: %s", first.action)}
+	case id.chosen && id.action != first.action:
+		return Answer{Err: fault.New(fault.Conflict, "an envelope of this external_id exists under another action_id: %s", first.action)}
+	}
+	return Answer{Action: first.action, Known: true}
+}
+
+// twin is a proposal that shares a name with one before it in its batch.
+type twin struct {
+	row
+	first identity
+}
+
+// apart separates the proposals whose names are new in their batch from the
+// twins.
+func apart(rows []row) ([]twin, []row) {
+	byAction := make(map[envelope.ActionID]identity, len(rows))
+	byExternal := make(map[string]identity, len(rows))
+	var twins []twin
+	firsts := rows[:0]
+	for _, r := range rows {
+		first, ok := byExternal[r.external]
+		if !ok || r.external == "" {
+			first, ok = byAction[r.action]
+		}
+		if ok {
+			twins = append(twins, twin{r, first})
+			continue
+		}
+		byAction[r.action] = r.identity
+		if r.external != "" {
+			byExternal[r.external] = r.identity
+		}
+		firsts = append(firsts, r)
+	}
+	return twins, firsts
+}

@@ -1,0 +1,85 @@
+package worker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/countersign-dev/countersign/internal/outbox"
+)
+
+func TestBoardShowsWhatIsDueAndWhenTheNextIs(t *testing.T) {
+	t.Parallel()
+	var b board
+
+	b.show([]outbox.Due{{Bucket: 1, In: -time.Second}, {Bucket: 2, In: 5 * time.Second}, {Bucket: 3}, {Bucket: 4, In: 3 * time.Second}}, time.Minute)
+
+	if diff := cmp.Diff([]lane{{bucket: 1}, {bucket: 3}}, b.lanes, cmp.AllowUnexported(lane{})); diff != "" {
+		t.Errorf("lanes (-want +got):\n%s", diff)
+	}
+	if b.idle != 3*time.Second {
+		t.Errorf("idle = %v, want 3s", b.idle)
+	}
+	b.show(nil, time.Minute)
+	if len(b.lanes) != 0 || b.idle != time.Minute {
+		t.Errorf("board of nothing = %+v", b)
+	}
+}
+
+// TestBoardWorksEveryLaneOff plays claims against buckets of random depth: the
+// shares are fair and add up, and every row is claimed once, in order.
+func TestBoardWorksEveryLaneOff(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		depth := make(map[int64]int)
+		total := 0
+		var found []outbox.Due
+		for bucket := range int64(rapid.IntRange(1, 12).Draw(t, "buckets")) {
+			depth[bucket] = rapid.IntRange(1, 40).Draw(t, "depth")
+			total += depth[bucket]
+			found = append(found, outbox.Due{Bucket: bucket, From: due(0)})
+		}
+		next := make(map[int64]int)
+		var b board
+		b.show(found, time.Minute)
+
+		for got := 0; len(b.lanes) > 0; {
+			n := rapid.IntRange(1, 30).Draw(t, "slots")
+			lanes := len(b.lanes)
+			wants := b.wants(n)
+
+			sum, least, most := 0, n, 0
+			for _, w := range wants {
+				sum, least, most = sum+w.Quota, min(least, w.Quota), max(most, w.Quota)
+				if w.From.After(due(next[w.Bucket])) {
+					t.Fatalf("bucket %d is asked from %v, with a row at %v not claimed yet", w.Bucket, w.From, due(next[w.Bucket]))
+				}
+			}
+			if sum != n || most-least > 1 || len(wants) != min(n, lanes) {
+				t.Fatalf("wants(%d) of %d lanes = %+v, want equal shares", n, lanes, wants)
+			}
+			var items []outbox.Item
+			for _, w := range wants {
+				for range min(w.Quota, depth[w.Bucket]-next[w.Bucket]) {
+					items = append(items, outbox.Item{Bucket: w.Bucket, Due: due(next[w.Bucket])})
+					next[w.Bucket]++
+				}
+			}
+			b.claimed(wants, items)
+			if got += len(items); got > total {
+				t.Fatalf("%d rows were claimed of %d", got, total)
+			}
+		}
+
+		for bucket, n := range depth {
+			if next[bucket] != n {
+				t.Fatalf("bucket %d was left at row %d of %d", bucket, next[bucket], n)
+			}
+		}
+	})
+}
+
+func due(row int) time.Time { return time.Unix(int64(row), 0) }

@@ -1,0 +1,132 @@
+package worker_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/executor/executortest"
+	"github.com/countersign-dev/countersign/internal/worker"
+)
+
+// leaderless keeps River's leader jobs away, so that nothing but a wake-up or
+// a look of its own can set a worker going.
+func (y *yard) leaderless() {
+	y.t.Helper()
+	y.exec("INSERT INTO river.river_leader (elected_at, expires_at, leader_id, name) VALUES (now(), now() + interval '1 day', 'nobody', 'default')")
+}
+
+func (y *yard) fleet(src *executortest.Source, cfg worker.Config) *worker.Fleet {
+	y.t.Helper()
+	f, err := worker.NewFleet(y.t.Context(), y.db, catalog.NewCache(), y.live(src), worker.FleetConfig{Pipeline: cfg})
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return f
+}
+
+func TestAWakeUpReachesAnotherProcess(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.leaderless()
+	for _, id := range []string{"w1", "w2"} {
+		cfg := config(id)
+		cfg.Poll = time.Hour
+		y.run(y.fleet(y.src, cfg))
+	}
+	waker, err := worker.NewWaker(t.Context(), y.db, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(waker.Close)
+
+	const rounds = 8
+	for range rounds {
+		y.submit(toolOnce, 3)
+		waker.Wake()
+		y.empty()
+	}
+
+	if got := y.src.TotalEffects(); got != 3*rounds || len(y.src.Calls()) != got {
+		t.Errorf("%d calls had %d effects, want %d", len(y.src.Calls()), got, 3*rounds)
+	}
+}
+
+func TestWithoutAWakeUpThePollFindsIt(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.leaderless()
+	y.run(y.fleet(y.src, config("w1")))
+
+	for range 3 {
+		y.submit(toolOnce, 2)
+		y.empty()
+	}
+
+	if got := y.src.TotalEffects(); got != 6 {
+		t.Errorf("%d effects, want 6", got)
+	}
+}
+
+func TestTheLeaderEndsWaitsAndLooks(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.exec("INSERT INTO policy_modes (tenant_id, key, mode) VALUES ($1, 'fake:act.once', 'require_approval')", y.tenant.String())
+	id := y.submit(toolOnce, 1)[0]
+	y.exec("UPDATE actions SET approval_expires_at = now() - interval '1 second'")
+	y.run(y.fleet(y.src, config("w1")))
+
+	y.until("SELECT approval_state = 'expired' FROM actions WHERE action_id = $1", id.String())
+
+	if got := len(y.src.Calls()); got != 0 {
+		t.Errorf("%d calls were made for what expired", got)
+	}
+}
+
+func TestAWakerSendsWhatIsStillToBeSentWhenItCloses(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	waker, err := worker.NewWaker(t.Context(), y.db, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	waker.Wake()
+	waker.Close()
+
+	if got := one[int](y, "SELECT count(1)::int FROM river.river_job WHERE kind = 'countersign_poll'"); got != 1 {
+		t.Errorf("%d wake-ups were sent, want 1", got)
+	}
+}
+
+func TestWakeUpsOfAMomentAreOne(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	waker, err := worker.NewWaker(t.Context(), y.db, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for range 1000 {
+		waker.Wake()
+	}
+	waker.Close()
+
+	if got := one[int](y, "SELECT count(1)::int FROM river.river_job WHERE kind = 'countersign_poll'"); got < 1 || got > 20 {
+		t.Errorf("1000 wake-ups of a moment became %d, want a few", got)
+	}
+}
+
+func TestBacklogForTelemetry(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.submit(toolRead, 3)
+
+	got, err := worker.Backlog(context.WithoutCancel(t.Context()), y.db)
+
+	if err != nil || got.Due != 3 || got.Scheduled != 0 {
+		t.Errorf("Backlog = %+v, %v, want 3 due", got, err)
+	}
+}

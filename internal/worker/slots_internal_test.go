@@ -1,0 +1,113 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestSlotsAreTakenAtOnceWhenManyAreFree(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(100)
+		began := time.Now()
+
+		first, second := s.take(t.Context(), 60, time.Second), s.take(t.Context(), 60, time.Second)
+
+		if waited := time.Since(began); first != 60 || second != 40 || waited != 0 {
+			t.Errorf("take = %d, %d after %v, want 60 and 40 at once", first, second, waited)
+		}
+	})
+}
+
+func TestSlotsWaitAMomentForMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(100)
+		s.take(t.Context(), 98, time.Second)
+		began := time.Now()
+
+		n := s.take(t.Context(), 98, time.Second)
+
+		if waited := time.Since(began); n != 2 || waited != time.Second {
+			t.Errorf("take = %d after %v, want 2 after the moment", n, waited)
+		}
+	})
+}
+
+func TestSlotsComeAsSoonAsEnoughAreFreed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(100)
+		s.take(t.Context(), 100, time.Second)
+		began := time.Now()
+		go func() { // ends before the bubble does
+			time.Sleep(time.Minute)
+			s.put(1)
+			time.Sleep(time.Millisecond)
+			s.put(39)
+		}()
+
+		n := s.take(t.Context(), 100, time.Second)
+
+		if waited := time.Since(began); n != 40 || waited != time.Minute+time.Millisecond {
+			t.Errorf("take = %d after %v, want 40 when they were freed", n, waited)
+		}
+	})
+}
+
+func TestSlotsEndWithTheContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(1)
+		s.take(t.Context(), 1, 0)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+
+		if n := s.take(ctx, 1, time.Second); n != 0 {
+			t.Errorf("take = %d, want 0 at the end of the context", n)
+		}
+	})
+}
+
+// However slots are taken and given back, no more are out than there are, and
+// all come back.
+func TestSlotsAreNeverMoreThanThereAre(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		size := rapid.IntRange(1, 20).Draw(rt, "size")
+		asks := rapid.SliceOfN(rapid.IntRange(1, 30), 1, 30).Draw(rt, "asks")
+		moment := time.Duration(rapid.IntRange(0, 3).Draw(rt, "moment"))
+		synctest.Test(t, func(t *testing.T) {
+			s := newSlots(size)
+			var wg sync.WaitGroup
+			var mu sync.Mutex
+			out, most := 0, 0
+			for _, ask := range asks { // one taker, as in the pipeline
+				n := s.take(t.Context(), ask, moment)
+				if n < 1 || n > ask {
+					t.Errorf("take(%d) = %d", ask, n)
+				}
+				mu.Lock()
+				out += n
+				most = max(most, out)
+				mu.Unlock()
+				wg.Go(func() {
+					time.Sleep(time.Duration(n) * time.Millisecond)
+					mu.Lock()
+					out -= n
+					mu.Unlock()
+					s.put(n)
+				})
+			}
+			wg.Wait()
+			if most > size || s.free != size {
+				t.Errorf("%d slots were out at once and %d are free at the end, of %d", most, s.free, size)
+			}
+		})
+	})
+}

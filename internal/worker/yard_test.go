@@ -1,0 +1,279 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/executor"
+	"github.com/countersign-dev/countersign/internal/executor/executortest"
+	"github.com/countersign-dev/countersign/internal/intake"
+	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/telemetry"
+	"github.com/countersign-dev/countersign/internal/worker"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = time.Minute
+
+// The tools of a yard's source, by their effect class.
+const (
+	toolRead  = "act.read"
+	toolKeyed = "act.keyed"
+	toolOnce  = "act.once"
+)
+
+// yard is a tenant with one source, in a database of its own.
+type yard struct {
+	t      *testing.T
+	url    string
+	db     *pgxpool.Pool
+	tenant envelope.TenantID
+	src    *executortest.Source
+	in     *intake.Intake
+	heard  *pgx.Conn
+}
+
+func newYard(t *testing.T) *yard {
+	t.Helper()
+	db := dbtest.DB(t)
+	y := &yard{
+		t: t, url: db.Config().ConnString(), db: db,
+		tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), src: executortest.NewSource(tools("as listed")...),
+		in: intake.New(db, catalog.NewCache(), intake.Config{}),
+	}
+	y.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'yard')", y.tenant.String())
+	y.configure(func(ctx context.Context, tx pgx.Tx) error {
+		if err := catalog.PutSource(ctx, tx, y.tenant, catalog.Source{ID: "fake", Kind: catalog.KindBuiltin, Enabled: true}); err != nil {
+			return err
+		}
+		if err := catalog.PutListing(ctx, tx, y.tenant, "fake", tools("as listed")); err != nil {
+			return err
+		}
+		return catalog.PutMode(ctx, tx, y.tenant, "", "*", envelope.ModeAllow, "test")
+	})
+	y.listen()
+	return y
+}
+
+func tools(description string) []executor.Tool {
+	var all []executor.Tool
+	for name, effect := range map[string]envelope.Effect{
+		toolRead: envelope.EffectRead, toolKeyed: envelope.EffectKeyed, toolOnce: envelope.EffectOnce,
+	} {
+		all = append(all, executor.Tool{Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object"}`), Effect: effect})
+	}
+	return all
+}
+
+// listen has every change of the tables that matter heard.
+func (y *yard) listen() {
+	y.t.Helper()
+	y.exec(`CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('changed', ''); RETURN NULL; END $$`)
+	for _, table := range []string{"actions", "outbox", "tool_executions", "dead_letters"} {
+		y.exec(fmt.Sprintf("CREATE TRIGGER tell AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH STATEMENT EXECUTE FUNCTION tell()", table))
+	}
+	conn, err := pgx.Connect(y.t.Context(), y.url)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	y.heard = conn
+	y.t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(y.t.Context())) })
+	if _, err := conn.Exec(y.t.Context(), "LISTEN changed"); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+// until waits for a query to be true, asking after each change.
+func (y *yard) until(sql string, args ...any) {
+	y.t.Helper()
+	ctx, cancel := context.WithTimeout(y.t.Context(), patience)
+	defer cancel()
+	for !one[bool](y, sql, args...) {
+		if _, err := y.heard.WaitForNotification(ctx); err != nil {
+			y.t.Fatalf("waited %v for: %s", patience, sql)
+		}
+	}
+}
+
+// empty waits until nothing is on the schedule.
+func (y *yard) empty() {
+	y.t.Helper()
+	y.until("SELECT NOT EXISTS (SELECT 1 FROM outbox)")
+}
+
+func (y *yard) exec(sql string, args ...any) {
+	y.t.Helper()
+	if _, err := y.db.Exec(y.t.Context(), sql, args...); err != nil {
+		y.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func one[T any](y *yard, sql string, args ...any) T {
+	y.t.Helper()
+	var v T
+	if err := y.db.QueryRow(y.t.Context(), sql, args...).Scan(&v); err != nil {
+		y.t.Fatalf("%s: %v", sql, err)
+	}
+	return v
+}
+
+func (y *yard) configure(fn func(ctx context.Context, tx pgx.Tx) error) {
+	y.t.Helper()
+	if err := postgres.InTx(y.t.Context(), y.db, postgres.API(y.tenant), func(tx pgx.Tx) error { return fn(y.t.Context(), tx) }); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+// submit proposes n calls of a tool.
+func (y *yard) submit(tool string, n int) []envelope.ActionID {
+	y.t.Helper()
+	proposals := make([]*envelope.Proposal, n)
+	for i := range proposals {
+		proposals[i] = &envelope.Proposal{Type: envelope.TypeExec, Tool: envelope.Tool{Name: tool, Source: "fake"}, Args: json.RawMessage(`{}`)}
+	}
+	answers, err := y.in.Accept(y.t.Context(), intake.Submitter{Tenant: y.tenant, Name: "agent"}, proposals)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	ids := make([]envelope.ActionID, n)
+	for i, a := range answers {
+		if a.Err != nil {
+			y.t.Fatal(a.Err)
+		}
+		ids[i] = a.Action
+	}
+	return ids
+}
+
+// config is for quick tests; every field may be changed.
+func config(id string) worker.Config {
+	metrics, err := telemetry.NewMetrics(noop.Meter{})
+	if err != nil {
+		panic(err)
+	}
+	return worker.Config{
+		ID: id, Concurrency: 50, Lease: time.Minute, Poll: 20 * time.Millisecond, Grace: patience,
+		Retry: outbox.Retry{Base: time.Millisecond, Cap: 2 * time.Millisecond}, Metrics: metrics,
+	}
+}
+
+// pipeline returns a worker whose calls go to src.
+func (y *yard) pipeline(db *pgxpool.Pool, src executor.Source, cfg worker.Config) *worker.Pipeline {
+	return worker.NewPipeline(db, catalog.NewCache(), y.live(src), cfg)
+}
+
+func (y *yard) live(src executor.Source) *catalog.Live {
+	live := catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, slog.New(slog.DiscardHandler), nil)
+	live.Connect = func(envelope.TenantID, catalog.Source) (executor.Source, error) { return src, nil }
+	return live
+}
+
+// runs is anything that works until its context is over.
+type runs interface {
+	Run(ctx context.Context) error
+}
+
+// run starts a worker. The function that it returns stops it and waits; the
+// end of the test does too.
+func (y *yard) run(w runs) (stop func()) {
+	y.t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(y.t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }() // waited for by stop
+	stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				y.t.Errorf("Run = %v", err)
+			}
+		case <-time.After(patience):
+			y.t.Errorf("Run does not end")
+		}
+	})
+	y.t.Cleanup(stop)
+	return stop
+}
+
+// work runs one worker until nothing is on the schedule, and stops it.
+func (y *yard) work() {
+	y.t.Helper()
+	stop := y.run(y.pipeline(y.db, y.src, config("w1")))
+	y.empty()
+	stop()
+}
+
+func (y *yard) view(id envelope.ActionID) outbox.View {
+	y.t.Helper()
+	var views []outbox.View
+	y.configure(func(ctx context.Context, tx pgx.Tx) (err error) {
+		views, err = outbox.Get(ctx, tx, y.tenant, id)
+		return err
+	})
+	if len(views) != 1 {
+		y.t.Fatalf("Get(%s) has %d envelopes", id, len(views))
+	}
+	return views[0]
+}
+
+// history is the ledger of an envelope in short: "1 pending unreachable".
+func (y *yard) history(id envelope.ActionID) []string {
+	y.t.Helper()
+	var lines []string
+	y.configure(func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := outbox.Attempts(ctx, tx, y.tenant, id)
+		for _, r := range rows {
+			line := fmt.Sprintf("%d %s", r.Attempt, r.Status)
+			if r.Code != "" {
+				line += " " + r.Code
+			}
+			lines = append(lines, line)
+		}
+		return err
+	})
+	return lines
+}
+
+// gate holds calls back: each reports its arrival, and ends when it is let go.
+type gate struct {
+	arrived chan executor.Call
+	open    chan struct{}
+}
+
+func newGate() *gate {
+	return &gate{arrived: make(chan executor.Call, 1000), open: make(chan struct{})}
+}
+
+// hold is a step for executortest.Source.On.
+func (g *gate) hold(_ context.Context, call executor.Call) executortest.Step {
+	g.arrived <- call
+	step := executortest.Done("")
+	step.Wait = g.open
+	return step
+}
+
+// wait returns the next call that arrives.
+func (g *gate) wait(t *testing.T) executor.Call {
+	t.Helper()
+	select {
+	case call := <-g.arrived:
+		return call
+	case <-time.After(patience):
+		t.Fatal("no call arrived")
+		return executor.Call{}
+	}
+}
