@@ -1,6 +1,7 @@
 package envelope_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -67,4 +68,26 @@ func ExampleProposal_Digest() {
 	}
 	fmt.Println(a == b)
 	// Output: true
+}
+
+// What the README shows.
+func ExampleProposal_Validate() {
+	propose := func() error {
+		p := envelope.Proposal{
+			ExternalID: "invoice-2026-117",
+			Type:       envelope.TypeExec,
+			Tool:       envelope.Tool{Source: "notes", Name: "notes.create"},
+			Args:       json.RawMessage(`{"title": "Invoice 117", "body": "paid"}`),
+		}
+		if err := p.Validate(); err != nil {
+			return err // says where, by JSON Pointer, and which rule
+		}
+		body, err := json.Marshal(p)
+		fmt.Println(string(body))
+		return err
+	}
+	fmt.Println(propose())
+	// Output:
+	// {"external_id":"invoice-2026-117","type":"mcp.exec","tool":{"name":"notes.create","source":"notes"},"args":{"title":"Invoice 117","body":"paid"}}
+	// <nil>
 }

@@ -127,7 +127,7 @@ func (s *store) appendTool(_ context.Context, _ *mcp.CallToolRequest, in appendI
 }
 
 func (s *store) deleteTool(_ context.Context, _ *mcp.CallToolRequest, in idIn) (*mcp.CallToolResult, idOut, error) {
-	return nil, idOut{ID: in.ID}, s.remove(in.ID)
+	return nil, idOut(in), s.remove(in.ID)
 }
 
 func (s *store) publishTool(_ context.Context, _ *mcp.CallToolRequest, in idIn) (*mcp.CallToolResult, publishOut, error) {

@@ -16,11 +16,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
-// execute makes one call and hands its outcome to a settler.
-func (p *Pipeline) execute(it *outbox.Item, src executor.Source, srcErr error) {
-	ctx, span := p.cfg.Tracer.Start(telemetry.Extract(p.calls, it.Traceparent), "call tool")
-	if span.IsRecording() {
-		span.SetAttributes(
+// execute makes one call and hands its outcome to a settler. The span of the
+// attempt begins with the claim and ends with the commit; the call and the
+// settling are its children, and the submission's span its parent.
+func (p *Pipeline) execute(it *outbox.Item, claimed time.Time, src executor.Source, srcErr error) {
+	ctx, attempt := p.cfg.Tracer.Start(telemetry.Extract(p.calls, it.Traceparent), "attempt", trace.WithTimestamp(claimed))
+	ctx, span := p.cfg.Tracer.Start(ctx, "call tool", trace.WithSpanKind(trace.SpanKindClient))
+	if attempt.IsRecording() {
+		attempt.SetAttributes(
 			attribute.String("countersign.action_id", it.Action.String()), attribute.String("countersign.source", it.Source),
 			attribute.String("countersign.tool", it.Tool), attribute.Int("countersign.attempt", it.Attempt+1),
 			attribute.Float64("countersign.waited_seconds", it.Waited.Seconds()))
@@ -34,8 +37,9 @@ func (p *Pipeline) execute(it *outbox.Item, src executor.Source, srcErr error) {
 			span.SetStatus(codes.Error, out.Code)
 		}
 	}
+	span.End()
 	p.cfg.Metrics.Call(it.Source).Took(ctx, took)
-	p.settle <- settlement{Settlement: outbox.Dispose(*it, out, took, p.cfg.Retry), item: it, span: span}
+	p.settle <- settlement{Settlement: outbox.Dispose(*it, out, took, p.cfg.Retry), item: it, attempt: attempt, called: time.Now()}
 }
 
 // call asks the source, and turns a panic of an adapter into what it means:
@@ -62,6 +66,21 @@ func (p *Pipeline) call(ctx context.Context, it *outbox.Item, src executor.Sourc
 type settlement struct {
 	outbox.Settlement
 	item *outbox.Item
-	// span, of the call, ends when the outcome is committed; nil without a call.
-	span trace.Span
+	// attempt is the span that ends when the outcome is committed, called when
+	// the call ended; nil and zero without a call.
+	attempt trace.Span
+	called  time.Time
+}
+
+// traced ends the spans of an attempt whose outcome is committed.
+func (p *Pipeline) traced(ctx context.Context, s *settlement) {
+	if s.attempt == nil {
+		return
+	}
+	if s.attempt.IsRecording() {
+		_, span := p.cfg.Tracer.Start(trace.ContextWithSpan(ctx, s.attempt), "settle", trace.WithTimestamp(s.called))
+		span.SetAttributes(attribute.String("countersign.status", string(s.Status)))
+		span.End()
+	}
+	s.attempt.End()
 }

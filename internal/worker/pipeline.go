@@ -264,6 +264,7 @@ func (p *Pipeline) sleepFor(ctx context.Context, d time.Duration) {
 
 // claimed is a batch with the catalog of its tenants as of the claim.
 type claimed struct {
+	at    time.Time
 	items []outbox.Item
 	snaps map[envelope.TenantID]*catalog.Snapshot
 }
@@ -299,7 +300,8 @@ func (p *Pipeline) claim(ctx context.Context, wants []outbox.Want) (claimed, err
 	if err != nil {
 		return claimed{}, err
 	}
-	p.flight.add(c.items, time.Now())
+	c.at = time.Now()
+	p.flight.add(c.items, c.at)
 	return c, nil
 }
 
@@ -335,7 +337,7 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimed) {
 	}
 	for _, it := range run {
 		src, err := p.live.Get(c.snaps[it.Tenant], it.Source)
-		p.running.Go(func() { p.execute(it, src, err) })
+		p.running.Go(func() { p.execute(it, c.at, src, err) })
 	}
 }
 

@@ -150,9 +150,7 @@ func (p *Pipeline) finish(ctx context.Context, batch []settlement, settled []out
 		if envelope.Terminal(s.Status) {
 			p.cfg.Metrics.EndToEnd.Took(ctx, s.item.Age+s.Took)
 		}
-		if s.span != nil {
-			s.span.End()
-		}
+		p.traced(ctx, s)
 	}
 	if lost := len(batch) - len(settled); lost > 0 {
 		p.cfg.Metrics.FenceLost.Add(ctx, int64(lost))

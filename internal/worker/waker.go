@@ -74,7 +74,8 @@ func (w *Waker) loop(ctx context.Context) {
 			return
 		case <-w.calls:
 		}
-		w.send(ctx)
+		// Close waits for a wake-up that has begun rather than cut it short.
+		w.send(context.WithoutCancel(ctx))
 		timer.Reset(debounce)
 		select {
 		case <-ctx.Done():

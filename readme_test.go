@@ -1,0 +1,53 @@
+package countersign_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestReadmeGo holds the Go of the README to an example that is compiled and
+// run.
+func TestReadmeGo(t *testing.T) {
+	t.Parallel()
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, "README.md"), -1)
+	example := squeeze(read(t, filepath.Join("envelope", "example_test.go")))
+
+	if len(blocks) != 1 {
+		t.Fatalf("README.md has %d blocks of Go, want 1", len(blocks))
+	}
+	if !strings.Contains(example, squeeze(blocks[0][1])) {
+		t.Error("the Go of README.md is not in envelope/example_test.go; change both")
+	}
+}
+
+// TestReadmeLinks follows every link of the documents to a file.
+func TestReadmeLinks(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+
+	for _, page := range append(pages, "README.md", "CONVENTIONS.md") {
+		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, m[1])
+			}
+		}
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func squeeze(text string) string { return strings.Join(strings.Fields(text), " ") }
