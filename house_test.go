@@ -46,12 +46,14 @@ func floors() map[string]floor {
 		"internal/gate":                  {3, 0},
 		"internal/policy":                {3, 0},
 
-		"internal/catalog": {4, 0},
-		"internal/outbox":  {4, 0},
+		"internal/catalog":  {4, 0},
+		"internal/identity": {4, 0},
+		"internal/outbox":   {4, 0},
 
 		"internal/approval": {5, 0},
 		"internal/intake":   {5, 0},
 
+		"internal/client":     {6, 0},
 		"internal/mail":       {6, 0},
 		"internal/model":      {6, 0},
 		"internal/triage":     {6, 1},
@@ -60,6 +62,8 @@ func floors() map[string]floor {
 
 		"internal/api":      {7, 0},
 		"internal/mcpfront": {7, 0},
+		"internal/dev":      {7, 1},
+		"internal/cli":      {7, 2},
 
 		".":                  {8, 0},
 		"web":                {8, 0},

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
@@ -26,7 +26,7 @@ const (
 )
 
 // errClosed says that the server takes no more streams and waits.
-var errClosed = errors.New("the server is closing")
+var errClosed = fault.New(fault.Busy, "the server is closing; try again")
 
 // hub looks for a tenant's events, once for everybody in this process who
 // waits for them, and only while somebody does.

@@ -44,20 +44,29 @@ func noteCaller(ctx context.Context, by identity.Principal) { noteOf(ctx).by = b
 // requestID is the id that the request has in logs and problems.
 func requestID(ctx context.Context) string { return noteOf(ctx).id }
 
-// recorder remembers what was answered.
+// recorder remembers what was answered, and bounds how long that may take.
 type recorder struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
 }
 
+// record begins an answer. A connection may still have the deadline of the
+// answer before. What cannot have one is a test's recorder.
+func record(w http.ResponseWriter) *recorder {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+	return &recorder{ResponseWriter: w}
+}
+
 // Unwrap lets http.ResponseController find the connection.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader notes the first status.
+// WriteHeader notes the first status. From then on the answer has to go out in
+// time.
 func (w *recorder) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeFor))
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
@@ -65,7 +74,7 @@ func (w *recorder) WriteHeader(status int) {
 // Write counts what goes out.
 func (w *recorder) Write(b []byte) (int, error) {
 	if w.status == 0 {
-		w.status = http.StatusOK
+		w.WriteHeader(http.StatusOK)
 	}
 	n, err := w.ResponseWriter.Write(b)
 	w.bytes += int64(n)
@@ -83,7 +92,7 @@ func (s *Server) observe(next http.Handler, w http.ResponseWriter, r *http.Reque
 	ctx, span := s.cfg.Tracer.Start(context.WithValue(ctx, noteKey{}, n), "http request", trace.WithSpanKind(trace.SpanKindServer))
 	defer span.End()
 	r = r.WithContext(ctx)
-	rec := &recorder{ResponseWriter: w}
+	rec := record(w)
 	secure(rec.Header(), n.id)
 
 	s.guard(next, rec, r)

@@ -68,8 +68,10 @@ func (s *Server) writeProblem(w http.ResponseWriter, r *http.Request, err error)
 		}
 	}
 	body, err := json.Marshal(p)
-	if err != nil { // a problem is made of strings and numbers alone
-		panic(err)
+	if err != nil {
+		s.cfg.Log.ErrorContext(r.Context(), "problem not written", slog.String("request_id", p.Instance), slog.Any("error", err))
+		w.WriteHeader(p.Status)
+		return
 	}
 	writeBody(w, p.Status, "application/problem+json", body)
 }

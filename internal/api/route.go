@@ -25,7 +25,7 @@ type route struct {
 	endless bool
 	// wait is how long it waits for an action's end unless told otherwise.
 	wait   time.Duration
-	handle  func(*Server, *call) error
+	handle func(*Server, *call) error
 }
 
 func (rt route) admits(role identity.Role) bool { return slices.Contains(rt.roles, role) }

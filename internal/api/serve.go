@@ -176,7 +176,6 @@ func (c *call) nothing() error {
 
 // writeBody writes an answer. What goes wrong by now, the caller has left.
 func writeBody(w http.ResponseWriter, status int, media string, body []byte) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeFor))
 	w.Header().Set("Content-Type", media)
 	w.WriteHeader(status)
 	_, _ = w.Write(body)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -21,6 +22,9 @@ type eventID struct {
 	place audit.Place
 	item  int
 }
+
+// wholeEvent is an item behind every item that an event has.
+const wholeEvent = 999_999_999
 
 // String writes an id, such as 812-4711-0.
 func (id eventID) String() string { return id.place.String() + "-" + strconv.Itoa(id.item) }
@@ -99,10 +103,10 @@ func (s *Server) streamEvents(c *call) error {
 	}
 	// Most of what was missed is read before the stream joins the others, so
 	// that new events do not pile up meanwhile.
-	if err := out.open(); err != nil {
-		return nil
+	if err = out.open(); err == nil {
+		err = s.catchUp(c, out, nil)
 	}
-	if err := s.catchUp(c, out, nil); err != nil {
+	if err != nil {
 		return s.streamEnd(c, err)
 	}
 	return s.follow(c, out, true)
@@ -113,7 +117,7 @@ func (s *Server) follow(c *call, out *stream, resumed bool) error {
 	ctx := c.r.Context()
 	sub, err := s.hub.follow(ctx, c.by.Tenant, out.session)
 	if err != nil {
-		if resumed || errors.Is(err, errClosed) {
+		if resumed {
 			return s.streamEnd(c, err)
 		}
 		return err
@@ -122,7 +126,7 @@ func (s *Server) follow(c *call, out *stream, resumed bool) error {
 	if resumed {
 		err = s.catchUp(c, out, &sub.from)
 	} else {
-		out.last = eventID{place: sub.from}
+		out.last = eventID{sub.from, wholeEvent}
 		err = out.open()
 	}
 	beat := time.NewTicker(s.cfg.Heartbeat)
@@ -155,10 +159,7 @@ func (s *Server) beat(c *call, out *stream) error {
 // client any more, who resumes. What is worth knowing goes to the log.
 func (s *Server) streamEnd(c *call, err error) error {
 	if c.r.Context().Err() == nil && !s.hub.isClosed() {
-		s.cfg.Log.InfoContext(c.r.Context(), "event stream cut", "request_id", requestID(c.r.Context()), "error", err)
-	}
-	if errors.Is(err, errClosed) {
-		return nil
+		s.cfg.Log.InfoContext(c.r.Context(), "event stream cut", slog.String("request_id", requestID(c.r.Context())), slog.Any("error", err))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -11,6 +12,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/intake"
 	"github.com/countersign-dev/countersign/internal/outbox"
 )
+
+// errOtherSession tells an agent of an action that it may not see.
+var errOtherSession = fault.New(fault.Conflict, "another session has proposed an action of this external_id; take another one")
 
 // submitter is the caller as intake knows it.
 func (c *call) submitter() intake.Submitter {
@@ -50,6 +54,9 @@ func (s *Server) submitAction(c *call) error {
 		return answers[0].Err
 	}
 	view, err := s.await(c, answers[0].Action)
+	if answers[0].Known && errors.Is(err, fault.NotFound) {
+		return errOtherSession
+	}
 	if err != nil {
 		return err
 	}
@@ -141,13 +148,19 @@ func (s *Server) fillKnown(c *call, answered []batchItem, known []envelope.Actio
 	if err != nil {
 		return err
 	}
-	phases := make(map[envelope.ActionID]outbox.View, len(views))
+	found := make(map[envelope.ActionID]outbox.View, len(views))
 	for _, v := range views {
-		phases[v.Envelope.ActionID] = v
+		found[v.Envelope.ActionID] = v
 	}
 	for i := range answered {
-		if it := &answered[i]; it.Result == "known" {
-			it.Phase = phases[*it.Action].Phase
+		it := &answered[i]
+		if it.Result != "known" {
+			continue
+		}
+		if v, ok := found[*it.Action]; ok && c.sees(v) {
+			it.Phase = v.Phase
+		} else {
+			*it = refusedItem(i, errOtherSession)
 		}
 	}
 	return nil

@@ -70,6 +70,18 @@ func (a *Authenticator) Authenticate(ctx context.Context, text string, now time.
 	return who, nil
 }
 
+// Forget has the next look at a token ask again. It makes a revocation felt at
+// once where it was made.
+func (a *Authenticator) Forget(id TokenID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for hash, r := range a.known {
+		if r.who.Token == id {
+			delete(a.known, hash)
+		}
+	}
+}
+
 func (a *Authenticator) remember(hash [sha256.Size]byte, r remembered, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

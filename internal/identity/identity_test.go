@@ -162,6 +162,26 @@ func TestAuthenticateAsksOncePerCachePeriod(t *testing.T) {
 	}
 }
 
+func TestForgetMakesARevocationFeltAtOnce(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Tx(t)
+	tenant := tenantOf(t, db)
+	made := issue(t, db, tenant, identity.Grant{Name: "a", Role: identity.RoleAgent}, now())
+	auth := identity.NewAuthenticator(db)
+	if _, err := auth.Authenticate(t.Context(), made.Token.Text(), now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := revoke(t, db, tenant, made.Principal.Token); err != nil {
+		t.Fatal(err)
+	}
+
+	auth.Forget(made.Principal.Token)
+
+	if _, err := auth.Authenticate(t.Context(), made.Token.Text(), now()); !errors.Is(err, identity.ErrToken) {
+		t.Errorf("after Forget a revoked token gives %v, want ErrToken", err)
+	}
+}
+
 func TestIssueRefuses(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)

@@ -58,6 +58,10 @@ func Migrate(ctx context.Context, url string) (Migrated, error) {
 	if m.To, err = provider.GetDBVersion(ctx); err != nil {
 		return m, fmt.Errorf("read schema version: %w", err)
 	}
+	// Readiness compares the schema's version with the binary's.
+	if _, err := sqldb.ExecContext(ctx, "GRANT SELECT ON goose_db_version TO countersign_api, countersign_worker"); err != nil {
+		return m, fmt.Errorf("grant schema version: %w", err)
+	}
 	m.River, err = migrateRiver(ctx, url)
 	return m, err
 }

@@ -1,0 +1,61 @@
+package api
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/catalog"
+)
+
+// modeRule is a rule of policy as the API shows it.
+type modeRule struct {
+	Automation string `json:"automation"`
+	Key        string `json:"key"`
+	Mode       string `json:"mode"`
+}
+
+func (s *Server) listModes(c *call) error {
+	var rules []modeRule
+	err := s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
+		modes, err := catalog.Modes(ctx, tx, c.by.Tenant)
+		rules = make([]modeRule, len(modes))
+		for i, m := range modes {
+			rules[i] = modeRule{m.Automation, m.Pattern, m.Mode}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return items(c, rules)
+}
+
+func (s *Server) putMode(c *call) error {
+	var body struct {
+		Automation, Key string
+		Mode            envelope.Mode
+	}
+	if err := c.decode(&body); err != nil {
+		return err
+	}
+	return s.configure(c, "policy "+ruleName(body.Automation, body.Key)+" is "+string(body.Mode), func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.PutMode(ctx, tx, c.by.Tenant, body.Automation, body.Key, body.Mode, c.by.Name)
+	})
+}
+
+func (s *Server) deleteMode(c *call) error {
+	automation, key := c.query.Get("automation"), c.query.Get("key")
+	return s.configure(c, "policy "+ruleName(automation, key)+" removed", func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.DeleteMode(ctx, tx, c.by.Tenant, automation, key)
+	})
+}
+
+// ruleName names a rule in an event.
+func ruleName(automation, key string) string {
+	if automation == "" {
+		return key
+	}
+	return key + " of automation " + automation
+}

@@ -1,0 +1,140 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/policy"
+)
+
+// source is a source as the API shows it: without its credentials.
+type source struct {
+	ID             string          `json:"id"`
+	Kind           string          `json:"kind"`
+	Config         json.RawMessage `json:"config"`
+	HasCredentials bool            `json:"has_credentials"`
+	DefaultRisk    policy.ToolRisk `json:"default_risk,omitzero"`
+	Enabled        bool            `json:"enabled"`
+	ListError      *string         `json:"list_error"`
+}
+
+func sourceFrom(src catalog.Source) source {
+	shown := source{
+		ID: src.ID, Kind: src.Kind, Config: src.Config, HasCredentials: len(src.Secret) > 0,
+		DefaultRisk: src.DefaultRisk, Enabled: src.Enabled,
+	}
+	if src.ListError != "" {
+		shown.ListError = &src.ListError
+	}
+	return shown
+}
+
+func (s *Server) listSources(c *call) error {
+	var all []source
+	err := s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
+		// A snapshot of its own: list_error moves without a new version.
+		snap, err := catalog.NewCache().Current(ctx, tx, c.by.Tenant)
+		if err != nil {
+			return err
+		}
+		known := snap.Sources()
+		all = make([]source, len(known))
+		for i, src := range known {
+			all[i] = sourceFrom(src)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return items(c, all)
+}
+
+// sourceInput is what a source is made of.
+type sourceInput struct {
+	Config      json.RawMessage
+	Credentials *catalog.Credentials
+	DefaultRisk policy.ToolRisk `json:"default_risk"`
+	Enabled     *bool
+}
+
+func (s *Server) putSource(c *call) error {
+	var in sourceInput
+	if err := c.decode(&in); err != nil {
+		return err
+	}
+	cfg, err := catalog.ParseMCPConfig(in.Config)
+	if err != nil {
+		return err
+	}
+	src := catalog.Source{ID: c.r.PathValue("id"), Kind: catalog.KindMCP, DefaultRisk: in.DefaultRisk, Enabled: in.Enabled == nil || *in.Enabled}
+	if src.Config, err = json.Marshal(cfg); err != nil {
+		return err
+	}
+	return s.configure(c, "source "+src.ID+" stored", func(ctx context.Context, tx pgx.Tx) error {
+		old, err := s.changeable(ctx, tx, c, src.ID)
+		if err != nil {
+			return err
+		}
+		if src.Secret, err = s.secret(c.by.Tenant, src, old, in.Credentials); err != nil {
+			return err
+		}
+		return catalog.PutSource(ctx, tx, c.by.Tenant, src)
+	})
+}
+
+func (s *Server) deleteSource(c *call) error {
+	id := c.r.PathValue("id")
+	return s.configure(c, "source "+id+" removed", func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := s.changeable(ctx, tx, c, id); err != nil {
+			return err
+		}
+		return catalog.DeleteSource(ctx, tx, c.by.Tenant, id)
+	})
+}
+
+// changeable returns the source as it is, if there is one. The built-in one
+// is no one's to change.
+func (s *Server) changeable(ctx context.Context, tx pgx.Tx, c *call, id string) (catalog.Source, error) {
+	snap, err := s.Catalog.Current(ctx, tx, c.by.Tenant)
+	if err != nil {
+		return catalog.Source{}, err
+	}
+	old, ok := snap.Source(id)
+	if ok && old.Kind == catalog.KindBuiltin {
+		return old, fault.New(fault.Conflict, "the source %s is built in", id)
+	}
+	return old, nil
+}
+
+// secret is what to store of credentials. Stored ones never go along to
+// another address unseen: whoever moves a source must show them again.
+func (s *Server) secret(tenant envelope.TenantID, src, old catalog.Source, given *catalog.Credentials) ([]byte, error) {
+	if given == nil {
+		if len(old.Secret) > 0 && !sameConfig(src.Config, old.Config) {
+			return nil, invalid("/credentials", envelope.RuleRequired, "config changes: give the credentials again, or {} for none")
+		}
+		return old.Secret, nil
+	}
+	if len(given.Header) == 0 && len(given.Env) == 0 {
+		return nil, nil
+	}
+	raw, err := json.Marshal(given)
+	if err != nil {
+		return nil, err
+	}
+	return s.cfg.Vault.Seal(tenant, src.ID, raw)
+}
+
+// sameConfig compares what was written with what the database made of it.
+func sameConfig(a, b json.RawMessage) bool {
+	one, errOne := envelope.Canonical(a)
+	two, errTwo := envelope.Canonical(b)
+	return errOne == nil && errTwo == nil && bytes.Equal(one, two)
+}

@@ -1,0 +1,358 @@
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+)
+
+const denied = "42501" // insufficient_privilege, also what row-level security says
+
+// house is a database with two tenants that have a row in every table.
+type house struct {
+	*dbtest.Session
+	t      *testing.T
+	a, b   envelope.TenantID
+	tables []string
+}
+
+func newHouse(t *testing.T) house {
+	t.Helper()
+	h := house{
+		Session: dbtest.Tx(t), t: t,
+		a: envelope.TenantID(uuid.Must(uuid.NewV7())), b: envelope.TenantID(uuid.Must(uuid.NewV7())),
+	}
+	h.tables = query[string](h, postgres.Admin(), `
+		SELECT c.relname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attname = 'tenant_id'
+		ORDER BY 1`)
+	for _, tenant := range []envelope.TenantID{h.a, h.b} {
+		h.furnish(tenant)
+	}
+	for _, table := range h.tables {
+		for _, tenant := range []envelope.TenantID{h.a, h.b} {
+			if h.rows(table, tenant) == 0 {
+				t.Fatalf("table %s has no row for the test to look for; furnish it", table)
+			}
+		}
+	}
+	return h
+}
+
+// furnish gives a tenant a row in every table.
+func (h house) furnish(tenant envelope.TenantID) {
+	h.t.Helper()
+	for _, sql := range []string{
+		`INSERT INTO tenants (tenant_id, name) VALUES ($1::uuid, 't-' || $1::uuid::text)`,
+		`INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash) VALUES ($1::uuid, $1::uuid, 'n', 'agent', uuid_send($1::uuid))`,
+		`INSERT INTO sources (tenant_id, source_id, kind) VALUES ($1, 's', 'builtin')`,
+		`INSERT INTO tools (tenant_id, source_id, name, input_schema, digest) VALUES ($1, 's', 't', '{}', '')`,
+		`INSERT INTO policy_modes (tenant_id, key, mode) VALUES ($1, '*', 'allow')`,
+		`INSERT INTO buckets (tenant_id, name) VALUES ($1, 'b')`,
+		`INSERT INTO decisions (tenant_id, decision_id, mode, mode_source, trace) VALUES ($1, $1, 'allow', 's', '[]')`,
+		`INSERT INTO actions (tenant_id, action_id, content_digest, source_id, tool_name, args, risk, effect, decision_id, config_version,
+			tool_digest, approval_state, bucket_id, max_attempts) VALUES ($1, $1, '', 's', 't', '{}', 'low', 'once', $1, 1, '', 'auto', 1, 1)`,
+		`INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts) VALUES ($1, $1, 1, now(), 1)`,
+		`INSERT INTO tool_executions (tenant_id, action_id, attempt, status, finished_at) VALUES ($1, $1, 1, 'pending', now())`,
+		`INSERT INTO dead_letters (tenant_id, action_id, reason, attempt) VALUES ($1, $1, 'refused', 1)`,
+		`INSERT INTO events (tenant_id, kind, actor, items) VALUES ($1, 'proposed', 'a', '[]')`,
+	} {
+		if _, err := h.Exec(h.t.Context(), sql, tenant.String()); err != nil {
+			h.t.Fatalf("%s: %v", sql, err)
+		}
+	}
+}
+
+// query returns the only column of a query that a scope makes.
+func query[T any](h house, scope postgres.Scope, sql string, args ...any) []T {
+	h.t.Helper()
+	values, err := tryQuery[T](h, scope, sql, args...)
+	if err != nil {
+		h.t.Fatalf("%s: %v", sql, err)
+	}
+	return values
+}
+
+func tryQuery[T any](h house, scope postgres.Scope, sql string, args ...any) (values []T, err error) {
+	err = postgres.InTx(h.t.Context(), h.Session, scope, func(tx pgx.Tx) error {
+		rows, err := tx.Query(h.t.Context(), sql, args...)
+		if err != nil {
+			return err
+		}
+		values, err = pgx.CollectRows(rows, pgx.RowTo[T])
+		return err
+	})
+	return values, err
+}
+
+// errUndo ends a transaction that is only there to see what it would do.
+var errUndo = errors.New("undo")
+
+// attempt makes a change as a scope, counts the rows and takes it back.
+func (h house) attempt(scope postgres.Scope, sql string, args ...any) (affected int64, err error) {
+	err = postgres.InTx(h.t.Context(), h.Session, scope, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(h.t.Context(), sql, args...)
+		affected = tag.RowsAffected()
+		return errors.Join(err, errUndo)
+	})
+	if code(err) == "" {
+		return affected, nil
+	}
+	return affected, err
+}
+
+func code(err error) string {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return ""
+	}
+	return pg.Code
+}
+
+// rows counts a tenant's rows as they are, past every policy.
+func (h house) rows(table string, tenant envelope.TenantID) (n int64) {
+	h.t.Helper()
+	return query[int64](h, postgres.Admin(), fmt.Sprintf("SELECT count(1) FROM %s WHERE tenant_id = $1", table), tenant.String())[0]
+}
+
+func TestATenantSeesNothingOfAnother(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	as := postgres.API(h.b)
+
+	for _, table := range append(h.tables, "envelopes") {
+		all := query[string](h, as, fmt.Sprintf("SELECT DISTINCT tenant_id::text FROM %s", table))
+		named := query[int64](h, as, fmt.Sprintf("SELECT count(1) FROM %s WHERE tenant_id = $1", table), h.a.String())[0]
+		either := query[int64](h, as, fmt.Sprintf("SELECT count(1) FROM %s WHERE tenant_id = $1 OR true", table), h.a.String())[0]
+
+		if diff := cmp.Diff([]string{h.b.String()}, all); diff != "" {
+			t.Errorf("tenants to be seen in %s (-want +got):\n%s", table, diff)
+		}
+		if named != 0 || either != h.rows(table, h.b) {
+			t.Errorf("%s shows %d rows of the other tenant by name, and %d rows in all", table, named, either)
+		}
+	}
+}
+
+func TestATenantChangesNothingOfAnother(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	as := postgres.API(h.b)
+
+	for _, table := range h.tables {
+		before := h.rows(table, h.a)
+		for _, sql := range []string{
+			"UPDATE %s SET tenant_id = tenant_id WHERE tenant_id = '" + h.a.String() + "'",
+			"DELETE FROM %s WHERE tenant_id = '" + h.a.String() + "'",
+		} {
+			if n, err := h.attempt(as, fmt.Sprintf(sql, table)); n != 0 || err != nil && code(err) != denied {
+				t.Errorf("%s changed %d rows of the other tenant (%v)", fmt.Sprintf(sql, table), n, err)
+			}
+		}
+		for _, sql := range []string{"UPDATE %s SET tenant_id = tenant_id", "DELETE FROM %s"} {
+			if n, err := h.attempt(as, fmt.Sprintf(sql, table)); n > h.rows(table, h.b) || err != nil && code(err) != denied {
+				t.Errorf("%s changed %d rows, more than the tenant has (%v)", fmt.Sprintf(sql, table), n, err)
+			}
+		}
+		if _, err := h.attempt(as, fmt.Sprintf("UPDATE %s SET tenant_id = $1", table), h.a.String()); code(err) != denied {
+			t.Errorf("rows of %s could be given to another tenant: %v", table, err)
+		}
+		if after := h.rows(table, h.a); after != before {
+			t.Errorf("%s has %d rows of the other tenant left, of %d", table, after, before)
+		}
+	}
+}
+
+func TestATenantWritesNothingForAnother(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+
+	for _, table := range h.tables {
+		copied := "copy_of_" + table
+		for _, sql := range []string{
+			fmt.Sprintf("CREATE TEMP TABLE %s ON COMMIT DROP AS TABLE %s WITH NO DATA", copied, table),
+			fmt.Sprintf("INSERT INTO %s SELECT * FROM %s WHERE tenant_id = '%s'", copied, table, h.a),
+			fmt.Sprintf("GRANT SELECT ON %s TO countersign_api", copied),
+		} {
+			if _, err := h.Exec(t.Context(), sql); err != nil {
+				t.Fatalf("%s: %v", sql, err)
+			}
+		}
+
+		_, err := h.attempt(postgres.API(h.b), fmt.Sprintf("INSERT INTO %s OVERRIDING SYSTEM VALUE SELECT * FROM %s", table, copied))
+
+		if code(err) != denied {
+			t.Errorf("INSERT INTO %s for another tenant = %v, want it denied", table, err)
+		}
+	}
+}
+
+func TestWithoutATenantNothingIsSeen(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+
+	for _, table := range append(h.tables, "envelopes") {
+		if n := query[int64](h, postgres.Authenticator(), "SELECT count(1) FROM "+table)[0]; n != 0 {
+			t.Errorf("%s shows %d rows to nobody", table, n)
+		}
+	}
+}
+
+// The owner runs the functions that must look across tenants, and for them
+// alone sees two tables.
+func TestTheOwnerIsHeldToo(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	if _, err := h.Exec(t.Context(), "SET LOCAL ROLE countersign_owner"); err != nil {
+		t.Fatal(err)
+	}
+
+	var seen []string
+	for _, table := range h.tables {
+		var n int64
+		if err := h.QueryRow(t.Context(), "SELECT count(1) FROM "+table).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		if n > 0 {
+			seen = append(seen, table)
+		}
+	}
+
+	if diff := cmp.Diff([]string{"api_tokens", "tenants"}, seen); diff != "" {
+		t.Errorf("what the owner sees (-want +got):\n%s", diff)
+	}
+}
+
+func TestTriageCanReadNothing(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+
+	for _, table := range append(h.tables, "envelopes") {
+		for _, privilege := range []string{"SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE"} {
+			if query[bool](h, postgres.Admin(), "SELECT has_table_privilege('countersign_triage', $1, $2)", table, privilege)[0] {
+				t.Errorf("countersign_triage has %s on %s", privilege, table)
+			}
+		}
+	}
+}
+
+func TestNobodyEmptiesATable(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+
+	for _, table := range h.tables {
+		for _, role := range []string{"countersign_api", "countersign_worker"} {
+			// TRUNCATE does not ask row-level security.
+			if query[bool](h, postgres.Admin(), "SELECT has_table_privilege($1, $2, 'TRUNCATE')", role, table)[0] {
+				t.Errorf("%s may truncate %s", role, table)
+			}
+		}
+	}
+}
+
+func TestPartitionsCannotBeReadByName(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	partitions := query[string](h, postgres.Admin(), "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'tool_executions'::regclass")
+	if len(partitions) < 3 {
+		t.Fatalf("the ledger has %d partitions, want this month and two more", len(partitions))
+	}
+	if made := query[int32](h, postgres.Worker(), "SELECT ensure_partitions(5)")[0]; made < 3 {
+		t.Fatalf("ensure_partitions(5) made %d, want the missing months", made)
+	}
+	partitions = query[string](h, postgres.Admin(), "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'tool_executions'::regclass")
+
+	for _, partition := range partitions {
+		for _, scope := range []postgres.Scope{postgres.API(h.a), postgres.Worker()} {
+			if _, err := tryQuery[int64](h, scope, "SELECT count(1) FROM "+partition); code(err) != denied {
+				t.Errorf("SELECT FROM %s = %v, want it denied", partition, err)
+			}
+		}
+	}
+}
+
+// A table that a later migration adds is found by this walk.
+func TestEveryTableOfATenantIsGuarded(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+
+	open := query[string](h, postgres.Admin(), `
+		SELECT c.relname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attname = 'tenant_id'
+			AND NOT (c.relrowsecurity AND c.relforcerowsecurity AND c.relowner = 'countersign_owner'::regrole)`)
+	bypassing := query[string](h, postgres.Admin(),
+		"SELECT rolname::text FROM pg_roles WHERE rolname LIKE 'countersign%' AND (rolsuper OR rolbypassrls OR rolcanlogin)")
+	views := query[string](h, postgres.Admin(), `
+		SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('v', 'm')
+			AND NOT coalesce('security_invoker=true' = ANY (reloptions), false)`)
+
+	if len(open) > 0 || len(bypassing) > 0 || len(views) > 0 {
+		t.Errorf("tables without row-level security %q, roles past it %q, views past it %q; want none", open, bypassing, views)
+	}
+}
+
+func TestFunctionsOfTheOwnerAreFencedIn(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	const definer = "SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace AND p.prosecdef"
+
+	loose := query[string](h, postgres.Admin(), definer+" AND NOT coalesce(array_to_string(p.proconfig, ',') LIKE '%search_path=public, pg_temp%', false)")
+	foreign := query[string](h, postgres.Admin(), definer+" AND p.proowner <> 'countersign_owner'::regrole")
+	callable := query[string](h, postgres.Admin(), definer+`
+		AND p.prorettype <> 'trigger'::regtype AND has_function_privilege('countersign_triage', p.oid, 'EXECUTE')`)
+
+	if len(loose) > 0 || len(foreign) > 0 || len(callable) > 0 {
+		t.Errorf("without a search path %q, not the owner's %q, open to everyone %q; want none", loose, foreign, callable)
+	}
+}
+
+func TestAuthenticateIsForTheAPIAlone(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	const call = "SELECT tenant_id::text FROM authenticate(uuid_send($1::uuid))"
+
+	if got := query[string](h, postgres.Authenticator(), call, h.a.String()); !slices.Equal(got, []string{h.a.String()}) {
+		t.Errorf("authenticate = %q, want the token's tenant", got)
+	}
+	if got := query[string](h, postgres.Authenticator(), call, uuid.NewString()); len(got) != 0 {
+		t.Errorf("authenticate with an unknown token = %q, want nothing", got)
+	}
+	if _, err := tryQuery[string](h, postgres.Worker(), call, h.a.String()); code(err) != denied {
+		t.Errorf("authenticate for the worker = %v, want it denied", err)
+	}
+	for _, role := range []string{"countersign_worker", "countersign_triage"} {
+		if query[bool](h, postgres.Admin(), "SELECT has_function_privilege($1, 'authenticate(bytea)', 'EXECUTE')", role)[0] {
+			t.Errorf("%s may call authenticate", role)
+		}
+	}
+	for _, over := range []string{"revoked_at = now()", "expires_at = now()"} {
+		if _, err := h.Exec(t.Context(), "UPDATE api_tokens SET "+over+" WHERE tenant_id = $1", h.b.String()); err != nil {
+			t.Fatal(err)
+		}
+		if got := query[string](h, postgres.Authenticator(), call, h.b.String()); len(got) != 0 {
+			t.Errorf("authenticate with a token of which %s = %q, want nothing", over, got)
+		}
+		if _, err := h.Exec(t.Context(), "UPDATE api_tokens SET revoked_at = NULL, expires_at = NULL WHERE tenant_id = $1", h.b.String()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTheWorkerKnowsNoTokens(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+
+	if _, err := tryQuery[int64](h, postgres.Worker(), "SELECT count(1) FROM api_tokens"); code(err) != denied {
+		t.Errorf("SELECT FROM api_tokens as the worker = %v, want it denied", err)
+	}
+}
