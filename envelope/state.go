@@ -35,6 +35,10 @@ func (s Status) Valid() bool {
 	return false
 }
 
+// Ended says that nothing more happens to s by itself: it is terminal, or it
+// is unknown and a person has to say what became of it.
+func Ended(s Status) bool { return Terminal(s) || s == StatusUnknown }
+
 // Terminal says that s is an end. Only a replay leads away from a failed
 // action, and nothing from the other ends. An unknown action is not at its
 // end: someone still has to find out what became of it.

@@ -1,3 +1,17 @@
+-- name: ActionEndedPerID :many
+-- Those of some envelopes to which nothing more happens by itself.
+SELECT v.action_id
+FROM envelopes v
+WHERE v.tenant_id = @tenant_id
+    AND v.action_id = ANY (@action_ids::uuid[])
+    AND v.status IN ('sent', 'conflict', 'failed', 'skipped', 'unknown');
+
+-- name: ActionSessionPerID :many
+-- The sessions of some envelopes; those without one are left out.
+SELECT a.action_id, a.session_id::text AS session_id
+FROM actions a
+WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]) AND a.session_id IS NOT NULL;
+
 -- name: EnvelopeByExternalID :one
 SELECT v.action_id
 FROM envelopes v

@@ -1,17 +1,3 @@
--- name: ActionEndedPerID :many
--- Those of some envelopes that have ended.
-SELECT v.action_id
-FROM envelopes v
-WHERE v.tenant_id = @tenant_id
-    AND v.action_id = ANY (@action_ids::uuid[])
-    AND v.status IN ('sent', 'conflict', 'failed', 'skipped');
-
--- name: ActionSessionPerID :many
--- The sessions of some envelopes; those without one are left out.
-SELECT a.action_id, a.session_id::text AS session_id
-FROM actions a
-WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]) AND a.session_id IS NOT NULL;
-
 -- name: ApiTokenInsert :exec
 INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash, employee_id, session_id, expires_at)
 VALUES (@token_id, @tenant_id, @name, @role, @token_hash, @employee_id, @session_id, @expires_at);

@@ -40,7 +40,7 @@ func patience(query url.Values, otherwise time.Duration) (time.Duration, error) 
 // What has not ended by then is marked in the answer's header.
 func (s *Server) await(c *call, id envelope.ActionID) (outbox.View, error) {
 	v, err := s.look(c, id)
-	if err != nil || c.wait == 0 || envelope.Terminal(v.Envelope.Result.Status) {
+	if err != nil || c.wait == 0 || envelope.Ended(v.Envelope.Result.Status) {
 		return v, err
 	}
 	ctx, cancel := context.WithTimeout(c.r.Context(), c.wait)
@@ -56,7 +56,7 @@ func (s *Server) await(c *call, id envelope.ActionID) (outbox.View, error) {
 	if err != nil && ctx.Err() == nil && !s.hub.isClosed() {
 		return v, err
 	}
-	if !envelope.Terminal(v.Envelope.Result.Status) {
+	if !envelope.Ended(v.Envelope.Result.Status) {
 		c.w.Header().Set("Countersign-Pending", "true")
 	}
 	return v, nil
@@ -71,7 +71,7 @@ func (s *Server) awaitEvents(ctx context.Context, c *call, w *watch, latest outb
 			return latest, err
 		}
 		latest = v
-		if envelope.Terminal(v.Envelope.Result.Status) {
+		if envelope.Ended(v.Envelope.Result.Status) {
 			return latest, nil
 		}
 		select {

@@ -75,6 +75,10 @@ type Live struct {
 	// Connect opens a source. NewLive sets it to what knows every kind;
 	// another must be set before the first Get.
 	Connect func(tenant envelope.TenantID, of Source) (executor.Source, error)
+	// Stdio lets sources of transport stdio start their programs. Whoever may
+	// set up a source could then run anything as the worker's user, so it is
+	// off unless the deployment says otherwise.
+	Stdio bool
 
 	vault    Vault
 	breaker  executor.BreakerConfig
@@ -168,6 +172,9 @@ func (l *Live) connect(tenant envelope.TenantID, of Source) (executor.Source, er
 	cfg, err := ParseMCPConfig(of.Config)
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Transport == mcp.TransportStdio && !l.Stdio {
+		return nil, fault.New(fault.Denied, "sources that start programs are off; set COUNTERSIGN_STDIO_SOURCES=true for the workers to allow them")
 	}
 	var creds Credentials
 	if len(of.Secret) > 0 {

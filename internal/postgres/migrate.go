@@ -41,7 +41,8 @@ func Migrate(ctx context.Context, url string) (Migrated, error) {
 	if err != nil {
 		return m, fmt.Errorf("embedded migrations: %w", err)
 	}
-	turns, err := lock.NewPostgresSessionLocker()
+	// Asked for every second, for five minutes.
+	turns, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
 	if err != nil {
 		return m, fmt.Errorf("migration lock: %w", err)
 	}

@@ -39,7 +39,7 @@ func TestMigrateBringsAnEmptyDatabaseUpOnce(t *testing.T) {
 
 func TestMigrationsTakeTurns(t *testing.T) {
 	t.Parallel()
-	const processes = 3
+	const processes = 2
 	url := dbtest.EmptyURL(t)
 
 	var errs [processes]error

@@ -189,6 +189,9 @@ func TestATenantWritesNothingForAnother(t *testing.T) {
 			}
 		}
 
+		if n := query[int64](h, postgres.API(h.b), "SELECT count(1) FROM "+copied)[0]; n == 0 {
+			t.Fatalf("%s is empty", copied)
+		}
 		_, err := h.attempt(postgres.API(h.b), fmt.Sprintf("INSERT INTO %s OVERRIDING SYSTEM VALUE SELECT * FROM %s", table, copied))
 
 		if code(err) != denied {

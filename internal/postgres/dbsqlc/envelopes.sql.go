@@ -12,6 +12,77 @@ import (
 	"github.com/google/uuid"
 )
 
+const actionEndedPerID = `-- name: ActionEndedPerID :many
+SELECT v.action_id
+FROM envelopes v
+WHERE v.tenant_id = $1
+    AND v.action_id = ANY ($2::uuid[])
+    AND v.status IN ('sent', 'conflict', 'failed', 'skipped', 'unknown')
+`
+
+type ActionEndedPerIDParams struct {
+	TenantID  uuid.UUID
+	ActionIds []uuid.UUID
+}
+
+// Those of some envelopes to which nothing more happens by itself.
+func (q *Queries) ActionEndedPerID(ctx context.Context, db DBTX, arg *ActionEndedPerIDParams) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, actionEndedPerID, arg.TenantID, arg.ActionIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var action_id uuid.UUID
+		if err := rows.Scan(&action_id); err != nil {
+			return nil, err
+		}
+		items = append(items, action_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const actionSessionPerID = `-- name: ActionSessionPerID :many
+SELECT a.action_id, a.session_id::text AS session_id
+FROM actions a
+WHERE a.tenant_id = $1 AND a.action_id = ANY ($2::uuid[]) AND a.session_id IS NOT NULL
+`
+
+type ActionSessionPerIDParams struct {
+	TenantID  uuid.UUID
+	ActionIds []uuid.UUID
+}
+
+type ActionSessionPerIDRow struct {
+	ActionID  uuid.UUID
+	SessionID string
+}
+
+// The sessions of some envelopes; those without one are left out.
+func (q *Queries) ActionSessionPerID(ctx context.Context, db DBTX, arg *ActionSessionPerIDParams) ([]ActionSessionPerIDRow, error) {
+	rows, err := db.Query(ctx, actionSessionPerID, arg.TenantID, arg.ActionIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ActionSessionPerIDRow{}
+	for rows.Next() {
+		var i ActionSessionPerIDRow
+		if err := rows.Scan(&i.ActionID, &i.SessionID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const envelopeByExternalID = `-- name: EnvelopeByExternalID :one
 SELECT v.action_id
 FROM envelopes v
