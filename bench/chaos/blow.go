@@ -147,3 +147,21 @@ func (one *blow) recovery() time.Duration {
 	}
 	return one.recovered.Sub(one.at)
 }
+
+// restartSlack is how long after a restart a worker may still end because of
+// it: it has tried to connect before.
+const restartSlack = 2 * time.Second
+
+// unexplained counts the ends of workers that no restart of the database
+// explains: one that cannot reach it when it starts may end.
+func unexplained(ends []time.Time, all []*blow) int {
+	n := 0
+	for _, at := range ends {
+		if !slices.ContainsFunc(all, func(one *blow) bool {
+			return one.kind == blowRestart && at.After(one.at) && at.Before(one.at.Add(one.took+restartSlack))
+		}) {
+			n++
+		}
+	}
+	return n
+}

@@ -28,7 +28,7 @@ func TestChaos(t *testing.T) {
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	o, err := parse([]string{
-		"-n", "300", "-kill-every", "300ms", "-lease", "2s", "-over", "1s", "-call", "15ms", "-seed", "3",
+		"-n", "300", "-kill-every", "300ms", "-lease", "2s", "-over", "1s", "-call", "15ms", "-seed", "3", "-worker", workerSelf,
 		"-out", t.TempDir() + "/chaos.jsonl",
 	}, os.Stderr)
 	if err != nil {
@@ -116,6 +116,7 @@ func TestJudge(t *testing.T) {
 		}, []int{fewUnknown}},
 		{"one ended twice", envelope.EffectOnce, func(e *evidence) { e.envelopes[0].Ends = 2 }, []int{ledgerOnce}},
 		{"an attempt is written twice", envelope.EffectOnce, func(e *evidence) { e.envelopes[0].Repeats = 1 }, []int{ledgerOnce}},
+		{"a worker crashes", envelope.EffectOnce, func(e *evidence) { e.crashes = 1 }, []int{noCrash}},
 		{"a worker does not stop", envelope.EffectOnce, func(e *evidence) { e.late = 1 }, []int{stopsWhenAsked}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -160,6 +161,11 @@ func TestBlows(t *testing.T) {
 	}
 	if got := one.recovery(); got != 5*time.Second {
 		t.Errorf("recovery() = %s, want 5s", got)
+	}
+	restart := &blow{kind: blowRestart, at: start, took: time.Second}
+	ends := []time.Time{start.Add(-time.Second), start.Add(2 * time.Second), start.Add(4 * time.Second)}
+	if got := unexplained(ends, []*blow{restart}); got != 2 {
+		t.Errorf("unexplained() = %d, want 2", got)
 	}
 	if held := inHand(b.end()); !held[dead.Action] || !held[alive.Action] || len(held) != 2 {
 		t.Errorf("inHand() = %v, want both envelopes", held)

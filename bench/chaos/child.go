@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A child is this same program, told by its environment what to be. The
+// Most children are this same program, told by their environment what to be. The
 // environment, not the command line, since it holds the database's password.
 const (
 	roleEnv  = "CHAOS_ROLE"
@@ -68,9 +68,9 @@ type child struct {
 	ended   chan struct{} // closed when it has ended
 }
 
-// spawn starts a child. What it prints goes to stdout and stderr, which may be
-// nil.
-func spawn(role string, order any, stdout, stderr io.Writer) (*child, error) {
+// spawnSelf starts this program as a child. What it prints goes to stdout and
+// stderr, which may be nil.
+func spawnSelf(role string, order any, stdout, stderr io.Writer) (*child, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
@@ -79,15 +79,20 @@ func spawn(role string, order any, stdout, stderr io.Writer) (*child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write order: %w", err)
 	}
+	return spawn(program, []string{roleEnv + "=" + role, orderEnv + "=" + string(text)}, stdout, stderr)
+}
+
+// spawn starts a program as a child, with our environment and more.
+func spawn(program string, env []string, stdout, stderr io.Writer) (*child, error) {
 	cmd := exec.Command(program) //nolint:noctx // it is ended by name: killed, or stopped
-	cmd.Env = append(os.Environ(), roleEnv+"="+role, orderEnv+"="+string(text))
+	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.SysProcAttr = ownGroup()
 	// A killed child's output must not hold us up.
 	cmd.WaitDelay = time.Second
 	hold, err := cmd.StdinPipe()
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", role, err)
+		return nil, fmt.Errorf("start %s: %w", program, err)
 	}
 	c := &child{hold: hold, ended: make(chan struct{})}
 	started := make(chan error)
@@ -106,7 +111,7 @@ func spawn(role string, order any, stdout, stderr io.Writer) (*child, error) {
 		close(c.ended)
 	}()
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start %s: %w", role, err)
+		return nil, fmt.Errorf("start %s: %w", program, err)
 	}
 	c.process = cmd.Process
 	return c, nil

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"sync"
 	"time"
 )
@@ -18,23 +17,22 @@ const (
 // crew is a fixed number of worker processes, each replaced at once when it
 // ends, as a supervisor would do it.
 type crew struct {
-	order func(slot, generation int) workerOrder
-	log   io.Writer
+	spawn func(slot, generation int) (*child, error)
 
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
 	mu     sync.Mutex
 	at     []*child
-	exits  int // ends that nobody asked for
-	late   int // workers that did not stop when asked to
+	exits  []time.Time // ends that nobody asked for
+	late   int         // workers that did not stop when asked to
 	failed error
 }
 
 // startCrew starts so many workers.
-func startCrew(size int, log io.Writer, order func(slot, generation int) workerOrder) *crew {
+func startCrew(size int, spawn func(slot, generation int) (*child, error)) *crew {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &crew{order: order, log: log, cancel: cancel, at: make([]*child, size)}
+	c := &crew{spawn: spawn, cancel: cancel, at: make([]*child, size)}
 	for slot := range size {
 		c.wg.Go(func() { c.keep(ctx, slot) })
 	}
@@ -44,7 +42,7 @@ func startCrew(size int, log io.Writer, order func(slot, generation int) workerO
 // keep has a worker in a slot until ctx ends.
 func (c *crew) keep(ctx context.Context, slot int) {
 	for generation := 1; ctx.Err() == nil; generation++ {
-		w, err := spawn(roleWorker, c.order(slot, generation), nil, c.log)
+		w, err := c.spawn(slot, generation)
 		c.mu.Lock()
 		c.at[slot] = w
 		if err != nil {
@@ -67,7 +65,7 @@ func (c *crew) keep(ctx context.Context, slot int) {
 		c.mu.Lock()
 		killed := c.at[slot] != w
 		if !killed {
-			c.exits++
+			c.exits = append(c.exits, time.Now())
 		}
 		c.mu.Unlock()
 		if !killed {
@@ -96,7 +94,7 @@ func (c *crew) kill(slot int) (time.Time, bool) {
 }
 
 // stop asks all workers to stop, and waits for them.
-func (c *crew) stop() (exits, late int, err error) {
+func (c *crew) stop() (exits []time.Time, late int, err error) {
 	c.cancel()
 	c.wg.Wait()
 	return c.exits, c.late, c.failed

@@ -18,8 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/embedded"
@@ -71,12 +69,16 @@ func main() {
 	os.Exit(code)
 }
 
+// workerSelf asks for workers that are this program.
+const workerSelf = "self"
+
 // options are what the flags say.
 type options struct {
 	plan    plan
 	classes []envelope.Effect
 	url     string
 	out     string
+	worker  string
 	private embedded.Config
 }
 
@@ -92,9 +94,11 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.DurationVar(&o.plan.over, "over", 15*time.Second, "how long submitting the second half takes; the first half is a backlog")
 	flags.DurationVar(&o.plan.tally.Call, "call", 20*time.Millisecond, "shortest time that a call takes; the longest is four times as long")
 	flags.Float64Var(&o.plan.tally.Busy, "busy", 0.02, "share of calls that the server turns away with 429")
+	flags.IntVar(&o.plan.restarts, "restarts", 1, "how often PostgreSQL is crashed and restarted, two seconds apart")
 	flags.Uint64Var(&o.plan.seed, "seed", 1, "which workers are killed")
 	class := flags.String("class", "both", "effect class of the tool: once, keyed or both")
 	flags.StringVar(&o.url, "url", "", "superuser's `URL` of an empty database to use; there is no restart then (default: a private server)")
+	flags.StringVar(&o.worker, "worker", "", "`program` to run as the worker, or self for a short version of it in here (default: cmd/worker, built for this)")
 	flags.StringVar(&o.out, "out", "bench/chaos.jsonl", "`file` that a JSON line per fault is appended to; empty for none")
 	flags.Usage = func() {
 		fmt.Fprint(stderr, usage)
@@ -111,7 +115,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		o.classes = []envelope.Effect{envelope.Effect(*class)}
 	}
 	p := o.plan
-	if len(o.classes) == 0 || flags.NArg() > 0 || p.n < 1 || p.workers < 1 || p.concurrency < 1 || p.killEvery <= 0 ||
+	if len(o.classes) == 0 || flags.NArg() > 0 || p.n < 1 || p.workers < 1 || p.concurrency < 1 || p.killEvery <= 0 || p.restarts < 0 ||
 		p.lease < time.Second || p.over < 0 || p.tally.Call <= 0 || p.tally.Busy < 0 || p.tally.Busy > 0.2 {
 		fmt.Fprintln(stderr, "chaos: a flag is out of range (-lease is at least 1s, -busy at most 0.2); see chaos -help")
 		return o, errors.New("out of range")
@@ -189,28 +193,39 @@ func (o options) try(ctx context.Context, stdout io.Writer) (broken bool, err er
 		err = errors.Join(err, os.RemoveAll(dir))
 	}()
 	fmt.Fprintf(stdout, "PostgreSQL %s, %s; leases of %s so that recovery shows (30s in production)\n", db.version, machine(), o.plan.lease)
-	return o.trials(ctx, db, pool, log, stdout)
+	program := o.worker
+	switch program {
+	case "":
+		if program, err = buildWorker(ctx, dir); err != nil {
+			return false, err
+		}
+	case workerSelf:
+		program = ""
+	}
+	return o.trials(ctx, trial{plan: o.plan, db: db, pool: pool, log: log, stdout: stdout, program: program})
 }
 
-func (o options) trials(ctx context.Context, db database, pool *pgxpool.Pool, log *os.File, stdout io.Writer) (bool, error) {
+func (o options) trials(ctx context.Context, like trial) (bool, error) {
 	var all []outcome
+	defer func() { // together, below all the lines of progress
+		for _, result := range all {
+			result.print(like.stdout)
+		}
+	}()
 	for _, class := range o.classes {
-		t := trial{plan: o.plan, db: db, pool: pool, log: log, stdout: stdout}
+		t := like
 		t.class = class
-		fmt.Fprintf(stdout, "\nclass %s\n", class)
+		fmt.Fprintf(like.stdout, "\nclass %s\n", class)
 		result, err := t.run(ctx)
 		if err != nil {
 			return false, fmt.Errorf("class %s: %w", class, err)
 		}
 		all = append(all, result)
 		if o.out != "" {
-			if err := appendRecords(o.out, result.records(versions(db.version))); err != nil {
+			if err := appendRecords(o.out, result.records(versions(like.db.version))); err != nil {
 				return false, err
 			}
 		}
-	}
-	for _, result := range all {
-		result.print(stdout)
 	}
 	return slices.ContainsFunc(all, outcome.broken), nil
 }

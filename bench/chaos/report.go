@@ -22,7 +22,7 @@ func (t *trial) tell(at time.Time, now standing, away bool) {
 	if away {
 		note = "  the database is away"
 	}
-	fmt.Fprintf(t.stdout, "%5.0fs  submitted %6d  sent %6d  unknown %4d  in flight %4d  kills %3d%s\n",
+	fmt.Fprintf(t.stdout, "%5.0fs  submitted %6d  sent %6d  unknown %4d  leased %4d  kills %3d%s\n",
 		at.Sub(t.began).Seconds(), t.agent.submitted.Load(), now.ended[string(envelope.StatusSent)],
 		now.ended[string(envelope.StatusUnknown)], len(now.held), t.faults.count(blowKill), note)
 }
@@ -32,19 +32,17 @@ const namedAtMost = 20
 
 // print writes the table of one trial.
 func (o outcome) print(w io.Writer) {
-	kills, restarts, orphans := 0, 0, 0
-	var recoveries []time.Duration
-	var restart *blow
+	kills, orphans := 0, 0
+	var afterKill, afterRestart, away []time.Duration
 	for _, f := range o.faults {
 		if f.kind == blowRestart {
-			restarts++
-			restart = f
+			afterRestart, away = append(afterRestart, f.recovery()), append(away, f.took)
 			continue
 		}
 		kills++
 		orphans += len(f.orphans)
 		if len(f.orphans) > 0 {
-			recoveries = append(recoveries, f.recovery())
+			afterKill = append(afterKill, f.recovery())
 		}
 	}
 	fmt.Fprintf(w, "\nclass %s: %d envelopes, %d workers with %d calls each, lease %s, seed %d, %.1f s\n",
@@ -55,16 +53,17 @@ func (o outcome) print(w io.Writer) {
 	line("envelopes", "%d sent, %d conflict, %d dead, %d unknown, %d not ended", o.sent, o.conflict, o.dead, o.unknown, o.open)
 	line("effects", "%d, lost %d, doubled %d, of unknown %d", o.effects, o.lost, o.doubled, o.effectsOfUnknown())
 	line("calls", "%d arrived, %d turned away with 429", sum(o.world.Arrived), o.world.TurnedAway)
-	line("faults", "%d workers killed, %d envelopes left behind by them; %d could not start; %d submissions repeated", kills, orphans, o.exits, o.repeated)
-	if restart != nil {
-		line("database", "restarted %d×, away %.1f s, what was in flight was settled or looked at after %.1f s",
-			restarts, restart.took.Seconds(), restart.recovery().Seconds())
+	line("faults", "%d workers killed, %d envelopes left behind by them; %d workers ended by themselves; %d submissions repeated", kills, orphans, o.exits, o.repeated)
+	if len(away) > 0 {
+		line("database", "%d restarts, away for %.1f s at most; what was in flight was settled or looked at after %.1f s at most",
+			len(away), slices.Max(away).Seconds(), slices.Max(afterRestart).Seconds())
 	}
-	if len(recoveries) > 0 {
-		slices.Sort(recoveries)
-		line("recovery", "what a killed worker held was looked at after %.1f s (median), %.1f s (worst); all had ended %.1f s after the last fault",
-			recoveries[len(recoveries)/2].Seconds(), recoveries[len(recoveries)-1].Seconds(), o.recovered.Seconds())
+	if len(afterKill) > 0 {
+		slices.Sort(afterKill)
+		line("recovery", "what a killed worker held was looked at after %.1f s (median), %.1f s (worst)",
+			afterKill[len(afterKill)/2].Seconds(), slices.Max(afterKill).Seconds())
 	}
+	line("", "all had ended %.1f s after the last fault", o.recovered.Seconds())
 	for _, p := range o.properties {
 		if len(p.broken) == 0 {
 			fmt.Fprintf(w, "  holds      %s\n", p.text)

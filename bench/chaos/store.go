@@ -48,16 +48,9 @@ func (s store) look(ctx context.Context) (standing, error) {
 SELECT o.action_id, o.fence
 FROM outbox o
 WHERE o.tenant_id = $1 AND o.lease_until IS NOT NULL`
-		rows, err := tx.Query(ctx, leases, uuid.UUID(s.tenant))
-		if err != nil {
-			return err //nolint:wrapcheck // in does
-		}
 		var h hold
-		if _, err := pgx.ForEachRow(rows, []any{&h.Action, &h.Fence}, func() error {
-			now.held[h] = true
-			return nil
-		}); err != nil {
-			return err //nolint:wrapcheck // in does
+		if err := s.each(ctx, tx, leases, []any{&h.Action, &h.Fence}, func() { now.held[h] = true }); err != nil {
+			return err
 		}
 		const free = `
 SELECT count(1) FILTER (WHERE o.fence = 0), count(1)
@@ -71,51 +64,75 @@ SELECT e.status, count(1)
 FROM tool_executions e
 WHERE e.tenant_id = $1
 GROUP BY e.status`
-		rows, err = tx.Query(ctx, ends, uuid.UUID(s.tenant))
-		if err != nil {
-			return err //nolint:wrapcheck // in does
-		}
 		var status string
 		var count int
-		_, err = pgx.ForEachRow(rows, []any{&status, &count}, func() error {
-			now.ended[status] = count
-			return nil
-		})
-		return err //nolint:wrapcheck // in does
+		return s.each(ctx, tx, ends, []any{&status, &count}, func() { now.ended[status] = count })
 	})
 	return now, err
 }
 
 // envelopes reads every envelope of the tenant, with what the ledger and the
-// dead letters say of it.
+// dead letters say of it. They are put together here, since the planner knows
+// nothing yet of tables that have just been filled.
 func (s store) envelopes(ctx context.Context) ([]found, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	var all []found
 	err := s.in(ctx, func(tx pgx.Tx) error {
-		const query = `
-SELECT
-    v.external_id, v.action_id, v.status, coalesce(v.code, ''),
-    coalesce(l.ends, 0), coalesce(l.repeats, 0), coalesce(d.reason, '')
-FROM envelopes v
-LEFT JOIN (
-    SELECT e.action_id,
-        count(1) FILTER (WHERE e.status <> 'pending') AS ends,
-        count(1) - count(DISTINCT e.attempt) AS repeats
-    FROM tool_executions e
-    WHERE e.tenant_id = $1
-    GROUP BY e.action_id
-) l ON l.action_id = v.action_id
-LEFT JOIN dead_letters d ON d.tenant_id = v.tenant_id AND d.action_id = v.action_id
-WHERE v.tenant_id = $1`
-		rows, err := tx.Query(ctx, query, uuid.UUID(s.tenant))
+		notes, err := s.ledger(ctx, tx)
 		if err != nil {
-			return err //nolint:wrapcheck // in does
+			return err
 		}
-		all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[found])
-		return err //nolint:wrapcheck // in does
+		letters := make(map[uuid.UUID]string)
+		const dead = `
+SELECT d.action_id, d.reason
+FROM dead_letters d
+WHERE d.tenant_id = $1`
+		var f found
+		err = s.each(ctx, tx, dead, []any{&f.Action, &f.Letter}, func() { letters[f.Action] = f.Letter })
+		if err != nil {
+			return err
+		}
+		const views = `
+SELECT v.external_id, v.action_id, v.status, coalesce(v.code, '')
+FROM envelopes v
+WHERE v.tenant_id = $1`
+		all = nil
+		return s.each(ctx, tx, views, []any{&f.External, &f.Action, &f.Status, &f.Code}, func() {
+			f.Letter = letters[f.Action]
+			f.Ends, f.Repeats = notes[f.Action].ends, notes[f.Action].repeats
+			all = append(all, f)
+		})
 	})
 	return all, err
+}
+
+// note is what the ledger has of one envelope.
+type note struct{ ends, repeats int }
+
+func (s store) ledger(ctx context.Context, tx pgx.Tx) (map[uuid.UUID]note, error) {
+	const query = `
+SELECT e.action_id, count(1) FILTER (WHERE e.status <> 'pending'), count(1) - count(DISTINCT e.attempt)
+FROM tool_executions e
+WHERE e.tenant_id = $1
+GROUP BY e.action_id`
+	notes := make(map[uuid.UUID]note)
+	var action uuid.UUID
+	var n note
+	return notes, s.each(ctx, tx, query, []any{&action, &n.ends, &n.repeats}, func() { notes[action] = n })
+}
+
+// each reads the rows of a query on the tenant, one after the other.
+func (s store) each(ctx context.Context, tx pgx.Tx, query string, into []any, fn func()) error {
+	rows, err := tx.Query(ctx, query, uuid.UUID(s.tenant))
+	if err != nil {
+		return err //nolint:wrapcheck // in does
+	}
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		fn()
+		return nil
+	})
+	return err //nolint:wrapcheck // in does
 }
 
 func (s store) in(ctx context.Context, fn func(pgx.Tx) error) error {

@@ -25,6 +25,8 @@ const (
 	// patience is how long after the last fault everything must have ended,
 	// beside some leases.
 	patience = 60 * time.Second
+	// restartPause is the time between two restarts of the database.
+	restartPause = 2 * time.Second
 )
 
 // plan is what one trial is to do.
@@ -35,6 +37,7 @@ type plan struct {
 	concurrency int
 	killEvery   time.Duration
 	lease       time.Duration
+	restarts    int
 	over        time.Duration
 	tally       tallyOrder
 	seed        uint64
@@ -47,6 +50,8 @@ type trial struct {
 	pool   *pgxpool.Pool
 	log    *os.File
 	stdout io.Writer
+	// program is cmd/worker; empty for a worker of our own.
+	program string
 
 	world  *world
 	agent  *agent
@@ -56,7 +61,7 @@ type trial struct {
 	began  time.Time
 
 	submittedAll chan struct{} // closed when every envelope is submitted
-	restarted    chan struct{} // closed when the restart is over, or none comes
+	restarted    chan struct{} // closed when no restart will come any more
 	calm         chan struct{} // closed when no more workers are to be killed
 	killedAll    chan struct{} // closed when none will be
 }
@@ -106,11 +111,11 @@ func (t *trial) run(ctx context.Context) (outcome, error) {
 	t.began = time.Now()
 	t.submittedAll, t.restarted = make(chan struct{}), make(chan struct{})
 	t.calm, t.killedAll = make(chan struct{}), make(chan struct{})
-	t.crew = startCrew(t.workers, t.log, func(slot, generation int) workerOrder {
+	t.crew = startCrew(t.workers, func(slot, generation int) (*child, error) {
 		return workerOrder{
 			URL: t.db.url, ID: fmt.Sprintf("chaos-%s-%d.%d", t.class, slot+1, generation),
 			Concurrency: t.concurrency, Lease: t.lease,
-		}
+		}.spawn(t.program, t.log)
 	})
 
 	g, gctx := errgroup.WithContext(ctx)
@@ -131,7 +136,7 @@ func (t *trial) run(ctx context.Context) (outcome, error) {
 	return t.conclude(ctx, ended, exits, late)
 }
 
-func (t *trial) conclude(ctx context.Context, ended time.Time, exits, late int) (outcome, error) {
+func (t *trial) conclude(ctx context.Context, ended time.Time, exits []time.Time, late int) (outcome, error) {
 	envelopes, err := t.store.envelopes(ctx)
 	if err != nil {
 		return outcome{}, fmt.Errorf("read envelopes: %w", err)
@@ -143,13 +148,14 @@ func (t *trial) conclude(ctx context.Context, ended time.Time, exits, late int) 
 	all := t.faults.end()
 	o := outcome{
 		plan: t.plan, faults: all, envelopes: envelopes, world: world,
-		exits: exits, repeated: int(t.agent.again.Load()), took: ended.Sub(t.began),
+		exits: len(exits), repeated: int(t.agent.again.Load()), took: ended.Sub(t.began),
 	}
 	for _, f := range all {
 		o.recovered = max(0, ended.Sub(f.at.Add(f.took)))
 	}
 	e := evidence{
-		plan: t.plan, kills: t.faults.count(blowKill), envelopes: envelopes, world: world, inHand: inHand(all), late: late,
+		plan: t.plan, kills: t.faults.count(blowKill), envelopes: envelopes, world: world, inHand: inHand(all),
+		late: late, crashes: unexplained(exits, all),
 	}
 	o.total, o.properties = e.judge()
 	return o, nil
@@ -174,10 +180,10 @@ func (t *trial) killWorkers(ctx context.Context) error {
 	}
 }
 
-// restartDatabase crashes and restarts the server once, while envelopes are
-// being submitted, if the server is ours.
+// restartDatabase crashes and restarts the server, while envelopes are being
+// submitted, if the server is ours.
 func (t *trial) restartDatabase(ctx context.Context) error {
-	if t.db.restart == nil {
+	if t.db.restart == nil || t.restarts == 0 {
 		return nil
 	}
 	ticker := time.NewTicker(lookEvery)
@@ -189,12 +195,17 @@ func (t *trial) restartDatabase(ctx context.Context) error {
 		case <-ticker.C:
 		}
 	}
-	began := time.Now()
-	one := t.faults.add(blowRestart, began)
-	if err := t.db.restart(ctx); err != nil {
-		return err
+	for n := range t.restarts {
+		if n > 0 && !pause(ctx, restartPause) {
+			return ctx.Err() //nolint:wrapcheck // our own
+		}
+		began := time.Now()
+		one := t.faults.add(blowRestart, began)
+		if err := t.db.restart(ctx); err != nil {
+			return err
+		}
+		t.faults.lasted(one, time.Since(began))
 	}
-	t.faults.lasted(one, time.Since(began))
 	return nil
 }
 

@@ -36,6 +36,9 @@ type evidence struct {
 	inHand map[uuid.UUID]bool
 	// late counts the workers that did not stop when asked to.
 	late int
+	// crashes counts those that ended by themselves while the database was
+	// there.
+	crashes int
 }
 
 // property is something that must hold, and what breaks it.
@@ -81,6 +84,9 @@ func (e evidence) judge() (total, []property) {
 	}
 	if e.late > 0 {
 		p.breaks(stopsWhenAsked, fmt.Sprintf("%d workers had to be killed after %s", e.late, stopGrace))
+	}
+	if e.crashes > 0 {
+		p.breaks(noCrash, fmt.Sprintf("%d workers did; see their log", e.crashes))
 	}
 	return t, p.list(e.plan.class)
 }
@@ -169,6 +175,7 @@ const (
 	letters
 	ledgerOnce
 	stopsWhenAsked
+	noCrash
 	propertyCount
 )
 
@@ -186,6 +193,7 @@ func propertyText(i int) string {
 		letters:        "what failed or is unknown is a dead letter, and nothing else is",
 		ledgerOnce:     "the ledger has every attempt and every end once",
 		stopsWhenAsked: "workers stop when they are asked to",
+		noCrash:        "no worker ends by itself while the database is there",
 	}[i]
 }
 

@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/countersign-dev/countersign/internal/catalog"
@@ -21,6 +25,31 @@ type workerOrder struct {
 	ID          string        `json:"id"`
 	Concurrency int           `json:"concurrency"`
 	Lease       time.Duration `json:"lease"`
+}
+
+// spawn starts a worker: the program, which is cmd/worker, or if that is empty
+// this one in its role.
+func (o workerOrder) spawn(program string, log *os.File) (*child, error) {
+	if program == "" {
+		return spawnSelf(roleWorker, o, nil, log)
+	}
+	return spawn(program, []string{
+		"DATABASE_URL=" + o.URL,
+		"COUNTERSIGN_WORKER_ID=" + o.ID,
+		"COUNTERSIGN_CONCURRENCY=" + strconv.Itoa(o.Concurrency),
+		"COUNTERSIGN_LEASE=" + o.Lease.String(),
+		"COUNTERSIGN_LOG_LEVEL=warn",
+	}, log, log)
+}
+
+// buildWorker builds cmd/worker into a folder and returns the program.
+func buildWorker(ctx context.Context, dir string) (string, error) {
+	program := filepath.Join(dir, "worker")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/countersign-dev/countersign/cmd/worker")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build cmd/worker: %w\n%s", err, out)
+	}
+	return program, nil
 }
 
 // work is one process of the fleet, wired as cmd/worker wires it, but with a

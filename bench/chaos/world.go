@@ -25,7 +25,7 @@ func startWorld(ctx context.Context, order tallyOrder) (*world, error) {
 		return nil, fmt.Errorf("start counting server: %w", err)
 	}
 	defer r.Close() //nolint:errcheck // only read from
-	c, err := spawn(roleTally, order, w, os.Stderr)
+	c, err := spawnSelf(roleTally, order, w, os.Stderr)
 	_ = w.Close() // the child has its own handle
 	if err != nil {
 		return nil, err

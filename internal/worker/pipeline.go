@@ -204,6 +204,10 @@ func (p *Pipeline) claimLoop(ctx context.Context) {
 			p.cfg.Backlog()
 		}
 		p.dispatch(ctx, batch)
+		if len(batch.items) == 0 && len(b.lanes) == 0 {
+			// All that is due is locked by someone, who may take a while.
+			p.sleep(ctx, p.cfg.Relook)
+		}
 	}
 }
 

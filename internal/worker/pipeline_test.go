@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/approval"
@@ -489,5 +491,63 @@ func TestWorkersTakeBucketsInTurn(t *testing.T) {
 	}
 	if last > 40 {
 		t.Errorf("the last of 5 envelopes of a small bucket was call %d of 405, want it among the first", last)
+	}
+}
+
+// claims counts the statements that claim.
+type claims struct {
+	made chan struct{}
+}
+
+func (c claims) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if strings.Contains(data.SQL, "OutboxClaim") {
+		select {
+		case c.made <- struct{}{}:
+		default:
+		}
+	}
+	return ctx
+}
+
+func (claims) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func TestARowThatIsLockedIsNotAskedForWithoutEnd(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.submit(toolOnce, 1)
+	cfg, err := pgxpool.ParseConfig(y.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := claims{made: make(chan struct{}, 100)}
+	cfg.ConnConfig.Tracer = c
+	db, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	lock, err := y.db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock.Exec(t.Context(), "SELECT 1 FROM outbox FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	wc := config("w1")
+	wc.Relook, wc.Poll = 40*time.Millisecond, time.Second
+
+	began := time.Now()
+	y.run(y.pipeline(db, y.src, wc))
+	for range 6 {
+		<-c.made
+	}
+	took := time.Since(began)
+	if err := lock.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	y.empty()
+
+	if took < 5*wc.Relook {
+		t.Errorf("6 claims of a locked row were made in %v, want one every %v", took, wc.Relook)
 	}
 }

@@ -60,6 +60,11 @@ func (p *Pipeline) commit(batch []settlement) {
 		p.sleepFor(ctx, min(50*time.Millisecond<<min(failures, 6), time.Second))
 		settled, err = p.write(ctx, batch)
 	}
+	if err != nil && !refused(err) {
+		p.cfg.Log.ErrorContext(ctx, "outcomes are lost; their leases run out", slog.Int("envelopes", len(batch)), slog.Any("error", err))
+		p.finish(ctx, batch, nil)
+		return
+	}
 	switch {
 	case err != nil && len(batch) > 1:
 		half := len(batch) / 2

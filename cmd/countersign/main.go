@@ -1,0 +1,23 @@
+// Command countersign is the command line for people and agents: it proposes,
+// decides, watches, looks after dead letters, sets databases up, and runs the
+// development house.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/countersign-dev/countersign/internal/cli"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal asks for an end in order; from then on they have their
+	// usual effect, so that a second one forces it.
+	context.AfterFunc(ctx, stop)
+	os.Exit(cli.Run(ctx, os.Args[1:], cli.System{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Program: os.Args[0], Getenv: os.Getenv,
+	}))
+}

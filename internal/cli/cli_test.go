@@ -1,0 +1,409 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/client"
+	"github.com/countersign-dev/countersign/internal/dev"
+	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+)
+
+// desk is a command line beside a running house.
+type desk struct {
+	t                  *testing.T
+	house              *dev.House
+	url, database, dir string
+}
+
+// said is what a command came to.
+type said struct {
+	code     int
+	out, err string
+}
+
+// run runs a command with a token.
+func (d *desk) run(ctx context.Context, token, in string, args ...string) said {
+	d.t.Helper()
+	var out, errs bytes.Buffer
+	env := map[string]string{"COUNTERSIGN_URL": d.url, "COUNTERSIGN_TOKEN": token, "DATABASE_URL": d.database}
+	code := cli.Run(ctx, args, cli.System{
+		In: strings.NewReader(in), Out: &out, Err: &errs, Getenv: func(name string) string { return env[name] },
+	})
+	if token != "" && strings.Contains(out.String()+errs.String(), token) {
+		d.t.Errorf("%q shows its token", args)
+	}
+	return said{code, out.String(), errs.String()}
+}
+
+func (d *desk) agent(args ...string) said {
+	d.t.Helper()
+	return d.run(d.t.Context(), d.house.Tokens().Agent, "", args...)
+}
+
+func (d *desk) operator(args ...string) said {
+	d.t.Helper()
+	return d.run(d.t.Context(), d.house.Tokens().Operator, "", args...)
+}
+
+// want fails the test unless a command ended with a code and said something.
+func (d *desk) want(s said, code int, texts ...string) said {
+	d.t.Helper()
+	if s.code != code {
+		d.t.Fatalf("exit code %d, want %d\n%s%s", s.code, code, s.out, s.err)
+	}
+	for _, text := range texts {
+		if !strings.Contains(s.out+s.err, text) {
+			d.t.Errorf("it does not say %q:\n%s%s", text, s.out, s.err)
+		}
+	}
+	return s
+}
+
+// decode reads a document.
+func decode[T any](t *testing.T, text string) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return v
+}
+
+// propose has the agent ask for a note, which needs a person, and returns its
+// id.
+func (d *desk) propose(title string) string {
+	d.t.Helper()
+	s := d.want(d.agent("submit", "--json", "--tool", "notes:notes.create", "--args", `{"title":"`+title+`","body":"x"}`), cli.ExitOK)
+	return decode[client.Action](d.t, s.out).Envelope.ActionID.String()
+}
+
+func open(t *testing.T) *desk {
+	t.Helper()
+	database := dbtest.URL(t)
+	h, err := dev.Open(t.Context(), dev.Config{DatabaseURL: database, Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &desk{t: t, house: h, url: h.URL(), database: database, dir: t.TempDir()}
+}
+
+// TestCommands goes through every command against a real API with a worker
+// behind it. The stories share one house.
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	shared := open(t)
+	admin, err := shared.house.Client(shared.house.Tokens().Admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What cannot be read fails at once, for the dead letters.
+	if err := admin.ConfigureTool(t.Context(), client.Overrides{Source: "notes", Name: "notes.read", MaxAttempts: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for name, story := range map[string]func(*desk){
+		"submits and waits":               submitsAndWaits,
+		"the same again is the same":      submitsAgain,
+		"policy denies":                   policyDenies,
+		"submits many":                    submitsMany,
+		"refuses before it sends":         refusesBeforeSending,
+		"decides":                         decides,
+		"undoes":                          undoes,
+		"lists":                           lists,
+		"watches":                         watches,
+		"looks after dead letters":        deadLetters,
+		"says what to do about an error":  advises,
+		"sets a database up":              setsUp,
+		"runs the development house once": runsDev,
+		"knows itself":                    knowsItself,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := *shared
+			d.t, d.dir = t, t.TempDir()
+			story(&d)
+		})
+	}
+}
+
+func submitsAndWaits(d *desk) {
+	d.want(d.agent("submit", "--tool", "notes.list", "--source", "notes", "--wait"), cli.ExitOK, "notes:notes.list", "completed", "sent")
+	s := d.want(d.agent("submit", "--tool", "notes:notes.list", "--external-id", "wait-json", "--wait=20s", "--json"), cli.ExitOK)
+	a := decode[client.Action](d.t, s.out)
+	if a.Phase != "completed" || a.Envelope.ExternalID != "wait-json" || strings.Count(s.out, "\n") != 1 {
+		d.t.Errorf("--json wrote %s", s.out)
+	}
+	d.want(d.agent("get", a.Envelope.ActionID.String()), cli.ExitOK, "wait-json", "inferred_default, risk read", "LEFT IT")
+	got := decode[client.Action](d.t, d.want(d.agent("get", "--json", "--wait", a.Envelope.ActionID.String()), cli.ExitOK).out)
+	if got.Envelope.ActionID != a.Envelope.ActionID {
+		d.t.Errorf("get shows %s", got.Envelope.ActionID)
+	}
+	d.want(d.agent("submit", "--tool", "notes:notes.list", "--not-before", "1h"), cli.ExitOK, "approved", "get")
+	file := filepath.Join(d.dir, "args.json")
+	if err := os.WriteFile(file, []byte(`{"title":"From a file","body":"x"}`), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	d.want(d.agent("submit", "--tool", "notes:notes.create", "--args", "@"+file), cli.ExitOK, "A person must decide: countersign approve")
+}
+
+func submitsAgain(d *desk) {
+	args := []string{"submit", "--tool", "notes:notes.list", "--external-id", "again", "--json"}
+	first := decode[client.Action](d.t, d.want(d.agent(args...), cli.ExitOK).out)
+	again := decode[client.Action](d.t, d.want(d.agent(args...), cli.ExitOK).out)
+	if first.Envelope.ActionID != again.Envelope.ActionID {
+		d.t.Error("the second answer is another action")
+	}
+	d.want(d.agent(args[:5]...), cli.ExitOK, "known already")
+	d.want(d.agent("submit", "--tool", "notes:notes.create", "--args", `{"title":"x","body":"x"}`, "--external-id", "again"),
+		cli.ExitFailed, "exists with other content")
+}
+
+func policyDenies(d *desk) {
+	s := d.want(d.agent("submit", "--tool", "notes:notes.delete", "--args", `{"id":"x"}`), cli.ExitEnvelope, "denied", "risk danger")
+	if strings.Contains(s.err, "--help") {
+		d.t.Errorf("a denial is no wrong usage: %s", s.err)
+	}
+	a := decode[client.Action](d.t, d.want(d.agent("submit", "--json", "--tool", "notes:notes.delete", "--args", `{"id":"x"}`), cli.ExitEnvelope).out)
+	d.want(d.agent("get", a.Envelope.ActionID.String()), cli.ExitEnvelope, "deny: inferred_default, risk danger")
+}
+
+func submitsMany(d *desk) {
+	token := d.house.Tokens().Agent
+	proposal := func(name, tool string) string {
+		return `{"type":"mcp.exec","external_id":"` + name + `","tool":{"source":"notes","name":"` + tool + `"},"args":{}}`
+	}
+	lines := proposal("many-1", "notes.list") + "\n" + proposal("many-2", "notes.list")
+	d.want(d.run(d.t.Context(), token, lines, "submit", "-"), cli.ExitOK, "2 accepted, 0 known already")
+	d.want(d.run(d.t.Context(), token, "["+strings.ReplaceAll(lines, "\n", ",")+"]", "submit", "-", "--wait=20s"), cli.ExitOK, "many-1", "many-2", "completed")
+	mixed := lines + proposal("many-3", "notes.lost")
+	s := d.want(d.run(d.t.Context(), token, mixed, "submit", "-"), cli.ExitFailed, "1 refused", "tool/name the source has no such tool", "safe")
+	if strings.Contains(s.out, "/items/") {
+		d.t.Errorf("it speaks of lots: %s", s.out)
+	}
+	s = d.want(d.run(d.t.Context(), token, mixed, "submit", "-", "--json"), cli.ExitFailed)
+	if got := strings.Count(s.out, "\n"); got != 3 {
+		d.t.Errorf("%d lines, want 3:\n%s", got, s.out)
+	}
+	file := filepath.Join(d.dir, "one.json")
+	if err := os.WriteFile(file, []byte(proposal("many-4", "notes.list")), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	d.want(d.agent("submit", file), cli.ExitOK, "many-4")
+
+	var big strings.Builder
+	const n = 1001
+	for i := range n {
+		big.WriteString(strings.Replace(proposal("big-"+strconv.Itoa(i), "notes.list"), `"args"`, `"constraints":{"not_before":"2100-01-01T00:00:00Z"},"args"`, 1))
+	}
+	d.want(d.run(d.t.Context(), token, big.String(), "submit", "-"), cli.ExitOK, "1001 accepted", "submitted 1000 of 1001", "submitted 1001 of 1001")
+}
+
+func refusesBeforeSending(d *desk) {
+	for _, args := range [][]string{
+		{"submit"}, {"submit", "a", "b"}, {"submit", "no-such-file"}, {"submit", "-", "--tool", "x"}, {"submit", "--tool", "x", "--args", "{"},
+		{"submit", "--tool", "x", "--wait=1h"}, {"get"}, {"get", "x"}, {"list", "x"}, {"list", "--status", "x"}, {"list", "--limit", "0"},
+		{"list", "--approval", "x"}, {"approve"}, {"deny", "x"}, {"undo"}, {"watch", "x"}, {"dlq", "x"}, {"dlq", "list", "--reason", "x"},
+		{"dlq", "replay"}, {"dlq", "replay", "--all", "--tool", "x"}, {"dlq", "discard", "--all"}, {"dlq", "show"}, {"token", "create"},
+		{"token", "revoke", "cs_agent_hunter2"}, {"tenant"}, {"tenant", "create"}, {"x"}, {"--x"}, {"dev", "--once", "--data-dir", "x"},
+		{"list", "--url", "nowhere"},
+	} {
+		if len(args) == 1 && args[0] == "tenant" {
+			d.want(d.agent(args...), cli.ExitOK, "Usage:")
+			continue
+		}
+		s := d.want(d.agent(args...), cli.ExitUsage, "countersign: ", "--help")
+		if strings.Contains(s.err, "hunter2") || s.out != "" {
+			d.t.Errorf("%q says %s%s", args, s.out, s.err)
+		}
+	}
+}
+
+func decides(d *desk) {
+	good, bad := d.propose("Approved"), d.propose("Denied")
+	d.want(d.agent("approve", good), cli.ExitFailed, "role agent", "another role")
+	d.want(d.operator("approve", good, "--wait", "--note", "fine"), cli.ExitOK, "completed")
+	d.want(d.operator("approve", good), cli.ExitFailed, "not waiting")
+	d.want(d.operator("deny", bad, "--note", "no, thank you"), cli.ExitOK, "denied", "no, thank you")
+	d.want(d.agent("get", bad), cli.ExitEnvelope, "denied by demo operator", "no, thank you")
+	one, two := d.propose("One"), d.propose("Two")
+	d.want(d.operator("approve", one, bad, two, "--wait"), cli.ExitFailed, one, two, bad+":")
+}
+
+func undoes(d *desk) {
+	id := d.propose("Undone")
+	d.want(d.agent("undo", id), cli.ExitOK, "skipped", "undone")
+	d.want(d.agent("undo", id), cli.ExitFailed)
+}
+
+func lists(d *desk) {
+	id := d.propose("Listed")
+	d.want(d.operator("list", "--approval", "required", "--tool", "notes.create", "--source", "notes"), cli.ExitOK, id)
+	page := decode[client.Page[client.Action]](d.t, d.want(d.agent("list", "--json", "--limit", "1"), cli.ExitOK).out)
+	if len(page.Items) != 1 || page.NextCursor == nil {
+		d.t.Fatalf("a page of one is %+v", page)
+	}
+	d.want(d.agent("list", "--limit", "1", "--cursor", *page.NextCursor), cli.ExitOK, "ID", "--cursor")
+	d.want(d.agent("list", "--external-id", "there-is-none"), cli.ExitOK, "There are none.")
+}
+
+// ender ends a context when something was written.
+type ender struct {
+	bytes.Buffer
+	text string
+	end  context.CancelFunc
+}
+
+func (w *ender) Write(p []byte) (int, error) {
+	n, err := w.Buffer.Write(p)
+	if strings.Contains(w.String(), w.text) {
+		w.end()
+	}
+	return n, err
+}
+
+func watches(d *desk) {
+	id := d.propose("Watched")
+	for _, args := range [][]string{{"watch", "--since", "start"}, {"watch", "--since", "start", "--json"}} {
+		ctx, cancel := context.WithCancel(d.t.Context())
+		out, errs := &ender{text: id, end: cancel}, &bytes.Buffer{}
+		env := map[string]string{"COUNTERSIGN_URL": d.url, "COUNTERSIGN_TOKEN": d.house.Tokens().Operator}
+		code := cli.Run(ctx, args, cli.System{Out: out, Err: errs, Getenv: func(name string) string { return env[name] }})
+		cancel()
+		if code != cli.ExitOK || !strings.Contains(out.String(), "proposed") {
+			d.t.Errorf("%q = %d:\n%s%s", args, code, out, errs)
+		}
+		if len(args) == 4 {
+			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+			if e := decode[client.Event](d.t, lines[0]); e.ID == "" || errs.Len() > 0 {
+				d.t.Errorf("first event is %+v; %s", e, errs)
+			}
+		} else if !strings.Contains(errs.String(), "--since ") {
+			d.t.Errorf("it does not say how to go on: %s", errs)
+		}
+	}
+	d.want(d.agent("watch", "--since", "never"), cli.ExitFailed, "Last-Event-ID")
+}
+
+func deadLetters(d *desk) {
+	fail := func(name string) string {
+		s := d.want(d.agent("submit", "--tool", "notes:notes.read", "--args", `{"id":"nothere"}`, "--external-id", name, "--wait", "--json"), cli.ExitEnvelope)
+		return decode[client.Action](d.t, s.out).Envelope.ActionID.String()
+	}
+	one, two := fail("dead-1"), fail("dead-2")
+	d.want(d.agent("dlq", "list"), cli.ExitFailed, "another role")
+	d.want(d.operator("dlq", "list", "--reason", "exhausted", "--tool", "notes.read"), cli.ExitOK, one, two)
+	d.want(d.operator("dlq", "list", "--tool", "no.such"), cli.ExitOK, "no such dead letters")
+	page := decode[client.Page[client.Letter]](d.t, d.want(d.operator("dlq", "list", "--limit", "1", "--json"), cli.ExitOK).out)
+	if len(page.Items) != 1 || page.NextCursor == nil {
+		d.t.Errorf("a page of one is %+v", page)
+	}
+	d.want(d.operator("dlq", "list", "--all", "--json"), cli.ExitOK, one, two)
+	d.want(d.operator("dlq", "show", one), cli.ExitOK, "no such note", "dlq replay "+one+" --apply")
+	d.want(d.operator("dlq", "show", one, "--json"), cli.ExitOK, `"letter":{`)
+
+	d.want(d.operator("dlq", "replay", "--reason", "exhausted"), cli.ExitOK, one, "Nothing was changed. To replay these 2, add --apply.")
+	d.want(d.operator("dlq", "discard", one, "--note", "x"), cli.ExitOK, "Nothing was changed.")
+	dry := decode[struct {
+		Applied bool
+		Count   int
+	}](d.t, d.want(d.operator("dlq", "replay", "--all", "--json"), cli.ExitOK).out)
+	if dry.Applied || dry.Count != 2 {
+		d.t.Errorf("a dry run came to %+v", dry)
+	}
+	d.want(d.operator("dlq", "replay", one, "--apply"), cli.ExitOK, "1 replayed")
+	d.want(d.operator("get", one, "--wait"), cli.ExitEnvelope, "failed")
+	d.want(d.operator("dlq", "discard", "--tool", "notes.read", "--note", "of no use", "--apply"), cli.ExitOK, "2 discarded")
+	d.want(d.operator("dlq", "replay", "--all", "--apply"), cli.ExitOK, "no such dead letters")
+	d.want(d.operator("dlq", "show", one), cli.ExitFailed, "no dead letter")
+}
+
+func advises(d *desk) {
+	d.want(d.run(d.t.Context(), "", "", "list"), cli.ExitFailed, "COUNTERSIGN_TOKEN", "countersign dev")
+	d.want(d.agent("list", "--url", "http://127.0.0.1:1"), cli.ExitFailed, "no answer from", "Is the API running there?")
+	s := d.want(d.run(d.t.Context(), "cs_agent_wrong", "", "list", "--json"), cli.ExitFailed)
+	doc := decode[struct {
+		Error   string
+		Problem client.Problem
+	}](d.t, s.err)
+	if doc.Problem.Status != 401 || doc.Error == "" {
+		d.t.Errorf("--json wrote %s", s.err)
+	}
+	ctx, cancel := context.WithCancel(d.t.Context())
+	cancel()
+	d.want(d.run(ctx, d.house.Tokens().Agent, "", "list"), cli.ExitInterrupted, "stopped")
+}
+
+func setsUp(d *desk) {
+	d.want(d.agent("migrate"), cli.ExitOK, "already")
+	empty := *d
+	empty.database = dbtest.EmptyURL(d.t)
+	d.want(empty.agent("migrate"), cli.ExitOK, "from version 0")
+	empty.database = ""
+	d.want(empty.agent("migrate"), cli.ExitUsage, "DATABASE_URL")
+	empty.database = "postgres://u:hunter2@127.0.0.1:1/x"
+	if s := d.want(empty.agent("tenant", "create", "x"), cli.ExitFailed, "does not answer"); strings.Contains(s.err, "hunter2") {
+		d.t.Errorf("the password shows: %s", s.err)
+	}
+
+	d.want(d.agent("token", "create", "--tenant", "acme", "--role", "agent", "--name", "x"), cli.ExitFailed, "tenant create")
+	d.want(d.agent("tenant", "create", "acme"), cli.ExitOK)
+	d.want(d.agent("tenant", "create", "acme"), cli.ExitFailed)
+	d.want(d.agent("token", "create", "--tenant", "acme", "--role", "king", "--name", "x"), cli.ExitUsage, "--role")
+	plain := d.want(d.agent("token", "create", "--tenant", "acme", "--role", "operator", "--name", "Ana", "--ttl", "1h"), cli.ExitOK, "only time")
+	d.want(d.run(d.t.Context(), strings.TrimSpace(plain.out), "", "list"), cli.ExitOK, "There are none.")
+	made := decode[struct {
+		TokenID string `json:"token_id"`
+		Token   string
+	}](d.t, d.want(d.agent("token", "create", "--tenant", "acme", "--role", "agent", "--name", "x", "--json"), cli.ExitOK).out)
+	d.want(d.agent("token", "revoke", made.TokenID), cli.ExitUsage, "--tenant")
+	d.want(d.agent("token", "revoke", made.TokenID, "--tenant", "acme"), cli.ExitOK, "revoked")
+	d.want(d.agent("token", "revoke", made.TokenID, "--tenant", "acme"), cli.ExitFailed, "no token")
+	d.want(d.run(d.t.Context(), made.Token, "", "list"), cli.ExitFailed, "not valid")
+}
+
+func runsDev(d *desk) {
+	d.database = dbtest.URL(d.t)
+	s := d.want(d.agent("dev", "--once"), cli.ExitOK, "postgres", "All 8 envelopes ended as they should.")
+	if strings.Contains(s.out, "cs_") {
+		d.t.Errorf("tokens that are good for nothing show:\n%s", s.out)
+	}
+	doc := decode[dev.Document](d.t, d.want(d.agent("dev", "--once", "--json"), cli.ExitOK).out)
+	if !doc.OK || len(doc.Acts) != 8 {
+		d.t.Errorf("--json wrote %+v", doc)
+	}
+
+	ctx, cancel := context.WithCancel(d.t.Context())
+	defer cancel()
+	out, errs := &ender{text: "approve ID", end: cancel}, &bytes.Buffer{}
+	env := map[string]string{"DATABASE_URL": d.database}
+	code := cli.Run(ctx, []string{"dev", "--data-dir", d.dir, "--listen", "127.0.0.1:0"},
+		cli.System{Out: out, Err: errs, Program: "bin/countersign", Getenv: func(name string) string { return env[name] }})
+	if code != cli.ExitOK || !strings.Contains(out.String(), "bin/countersign submit --tool") || !strings.Contains(errs.String(), "Stopping") {
+		d.t.Errorf("dev = %d:\n%s%s", code, out, errs)
+	}
+	s = d.want(d.agent("dev", "--once", "--notes", "/bin/true"), cli.ExitFailed, "failed", "The log is in")
+	_, log, _ := strings.Cut(s.err, "The log is in ")
+	log, _, _ = strings.Cut(log, "\n")
+	if err := os.Remove(log); err != nil {
+		d.t.Errorf("the log is not there: %v", err)
+	}
+}
+
+func knowsItself(d *desk) {
+	d.want(d.agent("version"), cli.ExitOK, "countersign "+cli.Version())
+	d.want(d.agent("version", "--json"), cli.ExitOK, `"go":"go1.`)
+	d.want(d.agent(), cli.ExitOK, "Start here:")
+	d.want(d.agent("completion", "bash"), cli.ExitOK, "__start_countersign")
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/internal/client"
+)
+
+const watchHelp = `Show what happens, as it happens, until Ctrl-C. When the connection is lost it
+is made again, and goes on where it was: nothing is missed and nothing shows
+twice.
+
+Every event has an id. --since goes on after one, such as the last that was
+shown the time before; "--since start" begins with the oldest that is kept.
+With --json there is one object a line.`
+
+func (a *app) watch() *cobra.Command {
+	var since string
+	cmd := &cobra.Command{
+		Use:   "watch",
+		Short: "Show what happens, live",
+		Long:  watchHelp,
+		Example: `  countersign watch
+  countersign watch --since 812-4711-0
+  countersign watch --since start --json | jq -c 'select(.phase == "failed")'`,
+		Args: arguments(0, 0, ""),
+		RunE: a.run(func(ctx context.Context, c *client.Client, _ []string) error { return a.runWatch(ctx, c, since) }),
+	}
+	cmd.Flags().StringVar(&since, "since", "", "go on after the event of this `id`; start is before the first")
+	return cmd
+}
+
+func (a *app) runWatch(ctx context.Context, c *client.Client, since string) error {
+	if since == "start" {
+		since = client.FromStart
+	}
+	first := true
+	last, err := c.Follow(ctx, since, client.Watcher{
+		Event: a.showEvent,
+		Opened: func(string) {
+			if first {
+				a.note("Watching %s; Ctrl-C ends it.", c)
+			} else {
+				a.note("Connected again.")
+			}
+			first = false
+		},
+		Lost: func(err error, again time.Duration) {
+			if errors.Is(err, io.EOF) {
+				err = errors.New("the server ended the stream")
+			}
+			a.note("Connection lost: %v. Again in %s.", err, again.Round(100*time.Millisecond))
+		},
+	})
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		if last != "" {
+			a.note("To go on from here: countersign watch --since %s", last)
+		}
+		return nil
+	}
+	return err
+}
+
+// showEvent writes an event: one object, or one line.
+func (a *app) showEvent(e client.Event) error {
+	if a.json {
+		return a.document(e)
+	}
+	about := e.ActionID.String()
+	if e.Kind == "configured" {
+		about = strings.Repeat("-", len(about))
+	}
+	what := string(e.Phase)
+	if e.Status != "" {
+		what = strings.TrimSpace(what + " " + string(e.Status))
+	}
+	if e.Attempt > 0 {
+		what += fmt.Sprintf(", try %d", e.Attempt)
+	}
+	if e.Code != "" {
+		what += ", " + e.Code
+	}
+	if e.Subject != "" {
+		what += " " + e.Subject
+	}
+	_, err := fmt.Fprintf(a.sys.Out, "%s  %-10s  %s  %s  (%s)\n", e.At.Local().Format("15:04:05.000"), line(e.Kind), about, line(strings.TrimSpace(what)), line(e.Actor))
+	return err
+}

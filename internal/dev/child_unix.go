@@ -1,0 +1,9 @@
+//go:build unix && !linux
+
+package dev
+
+import "syscall"
+
+// childAttributes are those of a process that Ctrl-C in the terminal does not
+// reach, since we end it in order.
+func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

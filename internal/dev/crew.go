@@ -1,0 +1,117 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/countersign-dev/countersign/internal/api"
+	"github.com/countersign-dev/countersign/internal/approval"
+	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/executor"
+	"github.com/countersign-dev/countersign/internal/intake"
+	"github.com/countersign-dev/countersign/internal/worker"
+)
+
+const (
+	// grace is how long running calls, and requests, may take at the end.
+	grace = 5 * time.Second
+	// concurrency bounds the calls that are open at once.
+	concurrency = 20
+)
+
+// crew is the fleet of one, and what wakes it.
+type crew struct {
+	fleet *worker.Fleet
+	waker *worker.Waker
+}
+
+// wake has this process look now, and the rest of a fleet, if the database has
+// one, soon.
+func (c *crew) wake() {
+	c.fleet.Look()
+	c.waker.Wake()
+}
+
+// startWorker runs the fleet until the house closes.
+func (h *House) startWorker(ctx context.Context) (string, error) {
+	log := h.cfg.Log
+	h.cache = catalog.NewCache()
+	h.live = catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, log, func(source, _, to string) {
+		h.watched.Metrics.Breaker(source, to).Add(context.WithoutCancel(ctx), 1)
+	})
+	// Who sets up sources here is who runs the house.
+	h.live.Stdio = true
+	h.onClose(func(context.Context) error {
+		h.live.Close()
+		return nil
+	})
+	fleet, err := worker.NewFleet(ctx, h.pool, h.cache, h.live, worker.FleetConfig{Pipeline: worker.Config{
+		ID: fmt.Sprintf("dev-%d", os.Getpid()), Concurrency: concurrency, Grace: grace,
+		Log: log, Metrics: h.watched.Metrics, Tracer: h.watched.Tracer(),
+	}})
+	if err != nil {
+		return "", err
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() { // owned by the house, whose Close waits for it
+		defer close(ended)
+		if err := fleet.Run(running); err != nil {
+			h.failed <- fmt.Errorf("the worker ended: %w", err)
+		}
+	}()
+	h.onClose(func(context.Context) error {
+		stop()
+		<-ended
+		return nil
+	})
+	waker, err := worker.NewWaker(ctx, h.pool, log)
+	if err != nil {
+		return "", err
+	}
+	h.onClose(func(context.Context) error {
+		waker.Close()
+		return nil
+	})
+	h.worker = &crew{fleet: fleet, waker: waker}
+	return fmt.Sprintf("up to %d calls at once", concurrency), nil
+}
+
+// startAPI serves on the listener until the house closes.
+func (h *House) startAPI(context.Context) (string, error) {
+	log := h.cfg.Log
+	server, err := api.New(api.Core{
+		DB: h.pool, Catalog: h.cache,
+		Intake:   intake.New(h.pool, h.cache, intake.Config{Wake: h.worker.wake, Log: log}),
+		Approval: approval.New(h.pool, h.cache, approval.Config{Wake: h.worker.wake, Log: log}),
+	}, api.Config{
+		Wake: h.worker.wake, Log: log, Metrics: h.watched.Metrics, Tracer: h.watched.Tracer(), Scrape: h.watched.Handler(),
+	})
+	if err != nil {
+		return "", err
+	}
+	web := &http.Server{Handler: server, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	ended := make(chan struct{})
+	go func() { // owned by the house, whose Close waits for it
+		defer close(ended)
+		if err := web.Serve(h.listener); !errors.Is(err, http.ErrServerClosed) {
+			h.failed <- fmt.Errorf("the API ended: %w", err)
+		}
+	}()
+	h.onClose(func(ctx context.Context) error {
+		server.Close()
+		ctx, cancel := context.WithTimeout(ctx, grace)
+		defer cancel()
+		err := web.Shutdown(ctx)
+		if err != nil {
+			err = web.Close()
+		}
+		<-ended
+		return err
+	})
+	return h.url, nil
+}

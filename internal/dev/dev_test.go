@@ -1,0 +1,172 @@
+package dev_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/countersign-dev/countersign/internal/dev"
+	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+)
+
+// open opens a house on a database, and closes it when the test ends.
+func open(t *testing.T, database, dir string) *dev.House {
+	t.Helper()
+	h, err := dev.Open(t.Context(), dev.Config{DatabaseURL: database, Dir: dir, Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+	})
+	return h
+}
+
+func demonstrate(t *testing.T, h *dev.House) string {
+	t.Helper()
+	report, err := h.Demonstrate(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Err(); err != nil {
+		t.Errorf("Err() = %v", err)
+	}
+	var out bytes.Buffer
+	if err := report.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestDemonstrationTwiceInOneHouse(t *testing.T) {
+	t.Parallel()
+	database, dir := dbtest.URL(t), t.TempDir()
+	h := open(t, database, dir)
+
+	text := demonstrate(t, h)
+
+	for _, want := range []string{"THE AGENT ASKED TO", "sent twice", "undone", "All 8 envelopes ended as they should."} {
+		if !strings.Contains(text, want) {
+			t.Errorf("report has no %q:\n%s", want, text)
+		}
+	}
+	first := h.Tokens()
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(h.TokensFile()); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the tokens' file is %v, %v, want it readable by its owner alone", info, err)
+	}
+
+	again := open(t, database, dir)
+	demonstrate(t, again)
+
+	if again.Tokens() != first {
+		t.Error("the tokens of the first time were not used again")
+	}
+}
+
+func TestTokensOfAnotherDatabaseAreReplaced(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first := open(t, dbtest.URL(t), dir)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	second := open(t, dbtest.URL(t), dir)
+
+	if second.Tokens() == first.Tokens() {
+		t.Error("tokens were kept that the database does not know")
+	}
+}
+
+func TestCloseLeavesNothing(t *testing.T) {
+	t.Parallel()
+	h := open(t, dbtest.URL(t), "")
+	dir := filepath.Dir(h.NotesDir())
+
+	if err := h.Close(); err != nil {
+		t.Errorf("Close() = %v", err)
+	}
+
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the temporary folder is still there: %v", err)
+	}
+	var dialer net.Dialer
+	if conn, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(h.URL(), "http://")); err == nil {
+		t.Error("somebody still listens", conn.Close())
+	}
+	if err := h.Close(); err != nil {
+		t.Errorf("a second Close() = %v", err)
+	}
+}
+
+// stopAt cancels when a step begins.
+type stopAt struct {
+	step   string
+	cancel context.CancelFunc
+	text   bytes.Buffer
+}
+
+func (w *stopAt) Write(text []byte) (int, error) {
+	if strings.HasPrefix(strings.TrimSpace(string(text)), w.step) {
+		w.cancel()
+	}
+	return w.text.Write(text)
+}
+
+func TestStopWhileOpening(t *testing.T) {
+	t.Parallel()
+	database := dbtest.URL(t)
+
+	for _, step := range []string{"postgres", "migrate", "tenant", "notes", "worker", "api", "source"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		out := &stopAt{step: step, cancel: cancel}
+
+		_, err := dev.Open(ctx, dev.Config{DatabaseURL: database, Listen: "127.0.0.1:0", Progress: out})
+
+		cancel()
+		if !errors.Is(err, context.Canceled) || !strings.HasSuffix(out.text.String(), "stopped\n") {
+			t.Errorf("stopped at %s: %v after\n%s", step, err, out.text.String())
+		}
+	}
+}
+
+func TestOpenSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	nobody := "postgres://u:hunter2@127.0.0.1:1/x"
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	for name, tt := range map[string]struct {
+		cfg  dev.Config
+		want string
+	}{
+		"address taken":      {dev.Config{DatabaseURL: nobody, Listen: taken.Addr().String()}, "--listen 127.0.0.1:0"},
+		"folder is a file":   {dev.Config{DatabaseURL: nobody, Listen: "127.0.0.1:0", Dir: file}, "--data-dir"},
+		"no database":        {dev.Config{DatabaseURL: nobody, Listen: "127.0.0.1:0"}, "the database does not answer"},
+		"no database URL":    {dev.Config{DatabaseURL: "hunter2://", Listen: "127.0.0.1:0"}, "DATABASE_URL"},
+		"no example server":  {dev.Config{DatabaseURL: dbtest.URL(t), Listen: "127.0.0.1:0", Notes: file + "-not"}, "start notes-mcp"},
+		"not the one either": {dev.Config{DatabaseURL: dbtest.URL(t), Listen: "127.0.0.1:0", Notes: "/bin/true"}, "did not say where it listens"},
+	} {
+		_, err := dev.Open(t.Context(), tt.cfg)
+		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: Open() = %v, want it to say %q", name, err, tt.want)
+		}
+	}
+}

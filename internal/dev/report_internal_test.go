@@ -1,0 +1,65 @@
+package dev
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/client"
+)
+
+// sent is an action that was sent at the first try.
+func sent() client.Action {
+	var a client.Action
+	a.Phase, a.Policy.Mode = envelope.PhaseCompleted, envelope.ModeAllow
+	a.Envelope.Result = envelope.Result{Status: envelope.StatusSent, Attempts: 1}
+	return a
+}
+
+func TestReportSaysWhatDiffers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"a.md": "# " + minutesTitle, "b.md": "# " + deniedTitle, "old.md": "# Old"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failed := sent()
+	failed.Phase = envelope.PhaseFailed
+	failed.Envelope.Result = envelope.Result{Status: envelope.StatusFailed, Attempts: 4, Error: &envelope.Failure{Code: "lost", Message: "gone"}}
+	d := &demonstration{notes: dir, acts: []act{
+		{asked: "be good", action: sent(), want: sentAfter(envelope.ModeAllow, 1)},
+		{asked: "be bad", action: failed, want: sentAfter(envelope.ModeAllow, 1)},
+	}}
+
+	r := d.report([]string{"old.md"}, []string{"a.md", "b.md", "old.md"})
+
+	want := []string{
+		"be bad: phase is failed, want completed",
+		"be bad: status is failed, want sent",
+		"be bad: attempts is 4, want 1",
+		"be bad: its last error is lost: gone",
+		`on disk: the new notes are ["# Everybody gets a raise" "# Minutes of the meeting"], want ["# Minutes of the meeting" "# Shopping list"]`,
+	}
+	if diff := cmp.Diff(want, r.Wrong); diff != "" {
+		t.Errorf("Wrong (-want +got):\n%s", diff)
+	}
+	if r.Err() == nil {
+		t.Error("Err() = nil, want an error")
+	}
+	if doc := r.Document(); doc.OK || !doc.Acts[0].OK || doc.Acts[1].OK {
+		t.Errorf("Document() = %+v", doc)
+	}
+	var out bytes.Buffer
+	if err := r.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); !strings.Contains(text, "Not as it should be:") || strings.Contains(text, "ended as they should") {
+		t.Errorf("report:\n%s", text)
+	}
+}

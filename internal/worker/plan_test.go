@@ -1,0 +1,258 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/intake"
+	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/postgres"
+)
+
+// node is a part of a plan as auto_explain writes it.
+type node struct {
+	Type      string  `json:"Node Type"`
+	Relation  string  `json:"Relation Name"`
+	Rows      float64 `json:"Actual Rows"`
+	Loops     float64 `json:"Actual Loops"`
+	Filtered  float64 `json:"Rows Removed by Filter"`
+	Rechecked float64 `json:"Rows Removed by Index Recheck"`
+	Joined    float64 `json:"Rows Removed by Join Filter"`
+	Plans     []node  `json:"Plans"`
+}
+
+// explained is a statement that was executed, with its plan.
+type explained struct {
+	Query string `json:"Query Text"`
+	Plan  node   `json:"Plan"`
+}
+
+// TestHotStatementsReadOnlyWhatTheyReturn runs the way of an envelope with
+// statistics as bad as they get, behind a short and behind a long backlog, and
+// looks at the plans that PostgreSQL really used.
+func TestHotStatementsReadOnlyWhatTheyReturn(t *testing.T) {
+	t.Parallel()
+	for _, behind := range []int{0, 50_000} {
+		t.Run(fmt.Sprintf("%d behind", behind), func(t *testing.T) {
+			t.Parallel()
+			y := newYard(t)
+			y.exec("DROP FUNCTION tell CASCADE")
+			for _, table := range y.hot() {
+				y.exec("ALTER TABLE " + table + " SET (autovacuum_enabled = off)")
+			}
+			y.fill(10, 3)
+			y.analyse()
+			y.fill(10_000, behind)
+
+			y.checkPlans("stale statistics")
+			y.analyse()
+			y.checkPlans("fresh statistics")
+			for _, table := range y.hot() {
+				y.exec("DELETE FROM pg_statistic WHERE starelid = $1::text::regclass", table)
+				y.exec("UPDATE pg_class SET reltuples = -1, relpages = 0, relallvisible = 0 WHERE oid IN ($1::text::regclass) OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = $1::text::regclass)", table)
+			}
+			y.checkPlans("no statistics")
+		})
+	}
+}
+
+// hot are the tables that must never be read as a whole, with partitions.
+func (y *yard) hot() []string {
+	tables := []string{"actions", "outbox", "dead_letters"}
+	rows, err := y.db.Query(y.t.Context(), "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'tool_executions'::regclass")
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	partitions, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return append(tables, partitions...)
+}
+
+func (y *yard) analyse() {
+	for _, table := range y.hot() {
+		y.exec("ANALYZE " + table)
+	}
+}
+
+// fill adds envelopes that have ended, and some that have been due for long.
+func (y *yard) fill(past, behind int) {
+	y.t.Helper()
+	const action = `INSERT INTO actions (tenant_id, action_id, content_digest, source_id, tool_name, args, risk, effect, decision_id, config_version,
+			tool_digest, approval_state, bucket_id, max_attempts)
+		SELECT $1, gen_random_uuid(), '', 'fake', 'act.once', '{}', 'low', 'once', $1, 1, '', 'auto', $3, 5 FROM generate_series(1, $2) RETURNING action_id`
+	y.exec("INSERT INTO buckets (tenant_id, name) VALUES ($1, 'default') ON CONFLICT DO NOTHING", y.tenant.String())
+	bucket := one[int64](y, "SELECT bucket_id FROM buckets WHERE name = 'default'")
+	y.exec(`WITH past AS (`+action+`) INSERT INTO tool_executions (tenant_id, action_id, attempt, status, finished_at)
+		SELECT $1, action_id, 1, 'sent', now() FROM past`, y.tenant.String(), past, bucket)
+	y.exec(`WITH waiting AS (`+action+`) INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts)
+		SELECT $1, action_id, $3, now() - interval '1 hour' + row_number() OVER () * interval '1 millisecond', 5 FROM waiting`, y.tenant.String(), behind, bucket)
+}
+
+// checkPlans lets a batch of envelopes go its way and looks at each plan.
+func (y *yard) checkPlans(when string) {
+	y.t.Helper()
+	const batch = 200
+	db, plans := y.explainer()
+	defer db.Close()
+	in := intake.New(db, catalog.NewCache(), intake.Config{})
+	proposals := make([]*envelope.Proposal, batch)
+	for i := range proposals {
+		proposals[i] = &envelope.Proposal{
+			Type: envelope.TypeExec, ExternalID: uuid.NewString(), Tool: envelope.Tool{Name: toolOnce, Source: "fake"}, Args: json.RawMessage(`{}`),
+		}
+	}
+	step := func(name string, returned int, fn func(ctx context.Context) error) {
+		y.t.Helper()
+		*plans = nil
+		if err := fn(y.t.Context()); err != nil {
+			y.t.Fatalf("%s: %v", name, err)
+		}
+		looked := false
+		for _, e := range *plans {
+			looked = e.check(y.t, when+", "+name, returned) || looked
+		}
+		if !looked {
+			y.t.Errorf("%s, %s: no statement was seen on the hot tables", when, name)
+		}
+	}
+	inWorker := func(fn func(ctx context.Context, tx pgx.Tx) error) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return postgres.InTx(ctx, db, postgres.Worker().Planned(), func(tx pgx.Tx) error { return fn(ctx, tx) })
+		}
+	}
+
+	for _, name := range []string{"accept", "accept again"} {
+		step(name, batch, func(ctx context.Context) error {
+			_, err := in.Accept(ctx, intake.Submitter{Tenant: y.tenant, Name: "agent"}, proposals)
+			return err
+		})
+	}
+	var due []outbox.Due
+	step("look", 1, inWorker(func(ctx context.Context, tx pgx.Tx) (err error) {
+		due, err = outbox.Look(ctx, tx, 0, 256)
+		return err
+	}))
+	if len(due) != 1 || due[0].In > 0 {
+		y.t.Fatalf("Look = %+v, want one bucket that is due", due)
+	}
+	var items []outbox.Item
+	step("claim", batch, inWorker(func(ctx context.Context, tx pgx.Tx) (err error) {
+		items, err = outbox.Claim(ctx, tx, []outbox.Want{{Bucket: due[0].Bucket, From: due[0].From, Quota: batch}}, time.Minute)
+		return err
+	}))
+	if len(items) != batch {
+		y.t.Fatalf("Claim has %d items, want %d", len(items), batch)
+	}
+	leases := make([]outbox.Lease, batch)
+	final, back := make([]outbox.Settlement, batch/2), make([]outbox.Settlement, batch/2)
+	for i, it := range items {
+		leases[i] = it.Lease
+		if i < batch/2 {
+			final[i] = outbox.Settlement{Lease: it.Lease, Status: envelope.StatusFailed, Attempt: 1, Letter: outbox.Refused, Code: "rejected"}
+		} else {
+			back[i-batch/2] = outbox.Settlement{Lease: it.Lease, Status: envelope.StatusPending, Attempt: 1, Delay: 2 * time.Hour}
+		}
+	}
+	step("start", batch, inWorker(func(ctx context.Context, tx pgx.Tx) error {
+		_, err := outbox.Start(ctx, tx, leases, time.Minute)
+		return err
+	}))
+	step("renew", batch, inWorker(func(ctx context.Context, tx pgx.Tx) error {
+		_, err := outbox.Renew(ctx, tx, leases, time.Minute)
+		return err
+	}))
+	for name, settlements := range map[string][]outbox.Settlement{"settle for good": final, "settle back": back} {
+		step(name, batch/2, inWorker(func(ctx context.Context, tx pgx.Tx) error {
+			settled, err := outbox.Settle(ctx, tx, "w1", settlements)
+			if len(settled) != batch/2 {
+				y.t.Errorf("%s: %d settled, want %d", name, len(settled), batch/2)
+			}
+			return err
+		}))
+	}
+}
+
+// explainer returns a pool that has every plan written down.
+func (y *yard) explainer() (*pgxpool.Pool, *[]explained) {
+	y.t.Helper()
+	plans := new([]explained)
+	cfg, err := pgxpool.ParseConfig(y.url)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	cfg.MaxConns = 1
+	cfg.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		_, text, ok := strings.Cut(n.Message, "plan:\n")
+		var e explained
+		if ok && json.Unmarshal([]byte(text), &e) == nil {
+			*plans = append(*plans, e)
+		}
+	}
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, `LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_analyze = on;
+			SET auto_explain.log_timing = off; SET auto_explain.log_format = json; SET auto_explain.log_level = notice`)
+		return err
+	}
+	db, err := pgxpool.NewWithConfig(y.t.Context(), cfg)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return db, plans
+}
+
+// check looks at one statement's plan. It says whether hot tables are in it.
+func (e explained) check(t *testing.T, when string, returned int) bool {
+	t.Helper()
+	const times, few = 4, 8
+	read, thrown, touched := 0.0, 0.0, false
+	var visit func(n node)
+	visit = func(n node) {
+		switch n.Type {
+		case "Seq Scan":
+			if isHot(n.Relation) {
+				t.Errorf("%s: %s on %s in\n%s", when, n.Type, n.Relation, e.Query)
+			}
+		case "Hash Join", "Merge Join":
+			if n.has() {
+				t.Errorf("%s: %s of a hot table in\n%s", when, n.Type, e.Query)
+			}
+		}
+		if isHot(n.Relation) {
+			touched = true
+			if strings.HasSuffix(n.Type, "Scan") {
+				read += (n.Rows + n.Filtered + n.Rechecked) * n.Loops
+			}
+		}
+		// Pairs that a join makes and throws away are the square of a batch.
+		thrown += n.Joined * n.Loops
+		for _, child := range n.Plans {
+			visit(child)
+		}
+	}
+	visit(e.Plan)
+	if most := float64(times*returned + few); read > most || thrown > most {
+		t.Errorf("%s: %.0f rows were read and %.0f pairs thrown away to return %d, want at most %.0f, in\n%s", when, read, thrown, returned, most, e.Query)
+	}
+	return touched
+}
+
+// has says whether a hot table is below a node.
+func (n node) has() bool { return isHot(n.Relation) || slices.ContainsFunc(n.Plans, node.has) }
+
+func isHot(relation string) bool {
+	return relation == "actions" || relation == "outbox" || strings.HasPrefix(relation, "tool_executions")
+}

@@ -1,0 +1,77 @@
+package worker_test
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/policy"
+	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+)
+
+// TestTheSchemaKnowsTheWordsOfTheCode compares the lists of words that CHECK
+// constraints hold with the constants.
+func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
+	t.Parallel()
+	effects := words(envelope.EffectRead, envelope.EffectIdempotent, envelope.EffectKeyed, envelope.EffectOnce)
+	risks := words(policy.RiskRead, policy.RiskWrite, policy.RiskDanger)
+	modes := words(envelope.ModeAllow, envelope.ModeRequireApproval, envelope.ModeDeny)
+	checks := map[string][]string{
+		"outbox_status_check": words(envelope.StatusPending, envelope.StatusSending),
+		"tool_executions_status_check": words(envelope.StatusPending, envelope.StatusSent, envelope.StatusConflict,
+			envelope.StatusFailed, envelope.StatusSkipped, envelope.StatusUnknown),
+		"actions_approval_state_check": words(envelope.ApprovalAuto, envelope.ApprovalRequired, envelope.ApprovalGranted,
+			envelope.ApprovalDenied, envelope.ApprovalExpired),
+		"actions_effect_check":        effects,
+		"tools_effect_check":          effects,
+		"tools_effect_override_check": effects,
+		"actions_risk_check":          words(envelope.RiskLow, envelope.RiskMedium, envelope.RiskHigh),
+		"decisions_mode_check":        modes,
+		"sources_default_risk_check":  risks,
+		"tools_risk_override_check":   risks,
+		"dead_letters_reason_check":   words(outbox.Refused, outbox.Exhausted, outbox.Unknown),
+		"sources_kind_check":          words(catalog.KindMCP, catalog.KindBuiltin),
+		// The roles of tokens belong to a package above this one.
+		"api_tokens_role_check": {"admin", "agent", "operator"},
+	}
+	tx := dbtest.Tx(t)
+
+	rows, err := tx.Query(t.Context(), `
+		SELECT conname::text, pg_get_constraintdef(c.oid) FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid
+		WHERE c.contype = 'c' AND r.relnamespace = 'public'::regnamespace AND NOT r.relispartition AND pg_get_constraintdef(c.oid) ~ '= ANY'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string][]string)
+	for rows.Next() {
+		var name, definition string
+		if err := rows.Scan(&name, &definition); err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(`'([a-z_]+)'::text`).FindAllStringSubmatch(definition, -1) {
+			got[name] = append(got[name], match[1])
+		}
+		slices.Sort(got[name])
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff(checks, got); diff != "" {
+		t.Errorf("words per constraint (-code +schema):\n%s", diff)
+	}
+}
+
+func words[T ~string](constants ...T) []string {
+	all := make([]string, len(constants))
+	for i, c := range constants {
+		all[i] = string(c)
+	}
+	slices.Sort(all)
+	return all
+}
