@@ -185,6 +185,7 @@ CREATE TABLE outbox (
     attempt         integer     NOT NULL DEFAULT 0,
     max_attempts    integer     NOT NULL,
     lost            integer     NOT NULL DEFAULT 0,
+    unsure          boolean     NOT NULL DEFAULT false,
     status          text        NOT NULL DEFAULT 'pending' CONSTRAINT outbox_status_check CHECK (status IN ('pending', 'sending')),
     CONSTRAINT outbox_pkey PRIMARY KEY (tenant_id, action_id)
 ) WITH (
@@ -200,6 +201,7 @@ COMMENT ON COLUMN outbox.lease_until IS 'A worker holds the row until then; NULL
 COMMENT ON COLUMN outbox.fence IS 'Goes up with every claim and every settlement, and starts above the last one when an envelope comes back. Settling needs the number of the claim, so a worker that lost its lease settles nothing.';
 COMMENT ON COLUMN outbox.attempt IS 'Attempts that were made and counted.';
 COMMENT ON COLUMN outbox.lost IS 'Leases that ran out on this row. An envelope that keeps killing its worker ends as a dead letter.';
+COMMENT ON COLUMN outbox.unsure IS 'An attempt was sent and got no usable answer: the effect may be there.';
 COMMENT ON COLUMN outbox.status IS 'sending: committed just before the bytes of a call of class once go out. A lease that runs out on such a row means that nobody knows what happened.';
 
 -- The ledger: one row for every attempt, and for every end without one.

@@ -98,13 +98,25 @@ RETURNING a.tenant_id, a.action_id;
 
 -- name: ActionsKnown :many
 -- What the tenant knows already of a batch: by its own id or by external id.
-SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.content_digest
-FROM actions a
-WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[])
+-- LIMIT holds the planner to one look at the index per name, whatever it
+-- thinks of the table.
+SELECT f.action_id, f.external_id, f.content_digest
+FROM (SELECT unnest(@action_ids::uuid[]) AS action_id) k
+CROSS JOIN LATERAL (
+    SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.content_digest
+    FROM actions a
+    WHERE a.tenant_id = @tenant_id AND a.action_id = k.action_id
+    LIMIT 1
+) f
 UNION
-SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.content_digest
-FROM actions a
-WHERE a.tenant_id = @tenant_id AND a.external_id = ANY (@external_ids::text[]);
+SELECT g.action_id, g.external_id, g.content_digest
+FROM (SELECT unnest(@external_ids::text[]) AS external_id) k
+CROSS JOIN LATERAL (
+    SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.content_digest
+    FROM actions a
+    WHERE a.tenant_id = @tenant_id AND a.external_id = k.external_id
+    LIMIT 1
+) g;
 
 -- name: DecisionInsertMany :exec
 -- Keeps decisions that the tenant did not have yet.

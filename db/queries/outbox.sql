@@ -40,10 +40,10 @@ WITH wanted AS (
         lost = o.lost + (o.lease_until IS NOT NULL)::integer
     FROM picked p
     WHERE o.tenant_id = p.tenant_id AND o.action_id = p.action_id
-    RETURNING o.tenant_id, o.action_id, o.bucket_id, o.next_attempt_at, o.fence, o.attempt, o.max_attempts, o.lost, o.status
+    RETURNING o.tenant_id, o.action_id, o.bucket_id, o.next_attempt_at, o.fence, o.attempt, o.max_attempts, o.lost, o.unsure, o.status
 )
 SELECT
-    c.tenant_id, c.action_id, c.bucket_id, c.next_attempt_at, c.fence, c.attempt, c.max_attempts, c.lost, c.status,
+    c.tenant_id, c.action_id, c.bucket_id, c.next_attempt_at, c.fence, c.attempt, c.max_attempts, c.lost, c.unsure, c.status,
     a.source_id, a.tool_name, a.args, a.effect, a.risk, a.approval_state, a.automation_id, a.session_id,
     a.config_version, a.tool_digest, a.traceparent,
     coalesce(a.must_run_before < now(), false)::boolean AS too_late,
@@ -147,6 +147,7 @@ WITH back AS (
         unnest(@attempts::integer[]) AS attempt,
         unnest(@delays::float8[]) AS delay_seconds,
         unnest(@deferred::boolean[]) AS deferred,
+        unnest(@unsure::boolean[]) AS unsure,
         unnest(@codes::text[]) AS code,
         unnest(@messages::text[]) AS message,
         unnest(@results::json[]) AS result,
@@ -157,6 +158,7 @@ WITH back AS (
         fence = o.fence + 1,
         next_attempt_at = now() + make_interval(secs => b.delay_seconds),
         lease_until = NULL,
+        unsure = b.unsure,
         status = 'pending'
     FROM back b
     WHERE o.tenant_id = b.tenant_id AND o.action_id = b.action_id AND o.fence = b.fence
@@ -184,15 +186,16 @@ RETURNING o.tenant_id, o.action_id, o.fence;
 
 -- name: OutboxUndo :one
 -- Takes an envelope off the schedule while nothing of it can have been sent:
--- it is pending and, unless its start would be marked (class once), not
--- leased. The row lock of the DELETE decides against a claim at the same time.
+-- it is pending and, unless its start would be marked (class once), it is not
+-- leased, no lease on it ran out, and no attempt was left unanswered. The row
+-- lock of the DELETE decides against a claim at the same time.
 WITH gone AS (
     DELETE FROM outbox o
     USING actions a
     WHERE o.tenant_id = @tenant_id AND o.action_id = @action_id
         AND a.tenant_id = o.tenant_id AND a.action_id = o.action_id
         AND o.status = 'pending'
-        AND (a.effect = 'once' OR o.lease_until IS NULL OR o.lease_until < now())
+        AND (a.effect = 'once' OR (o.lease_until IS NULL AND o.lost = 0 AND NOT o.unsure))
     RETURNING o.tenant_id, o.action_id, o.attempt
 ), noted AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)

@@ -63,10 +63,13 @@ func Classify(effect envelope.Effect, o Observation) Kind {
 
 // Conclude returns the outcome of an observation: its kind, and a code and a
 // message to go with it. The message is cut to one line of MaxMessageBytes; it
-// must hold nothing that came from the other side.
+// must hold nothing that came from the other side. Where a call of class once
+// would be unknown, one that may be repeated is unsure.
 func Conclude(effect envelope.Effect, o Observation, code, message string) Outcome {
+	kind := Classify(effect, o)
 	return Outcome{
-		Kind:       Classify(effect, o),
+		Kind:       kind,
+		Unsure:     kind == KindRetry && Classify(envelope.EffectOnce, o) == KindUnknown,
 		Code:       code,
 		Message:    oneLine(message),
 		RetryAfter: o.RetryAfter,

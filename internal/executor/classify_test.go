@@ -177,3 +177,25 @@ func ExampleClassify() {
 	// unknown
 	// retry
 }
+
+func TestConcludeIsUnsureWhereOnceWouldBeUnknown(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		seen executor.Observation
+		want bool
+	}{
+		"cut after it was written":       {executor.Observation{Written: true}, true},
+		"server error after it":          {executor.Observation{Written: true, Status: 502}, true},
+		"never written":                  {executor.Observation{}, false},
+		"told to come back later":        {executor.Observation{Written: true, Status: 429}, false},
+		"the tool's word that it failed": {executor.Observation{Written: true, Answered: true, ToolError: true}, false},
+		"done":                           {executor.Observation{Written: true, Answered: true, Status: 200}, false},
+	} {
+		if got := executor.Conclude(envelope.EffectKeyed, test.seen, "", "").Unsure; got != test.want {
+			t.Errorf("%s: Conclude().Unsure = %t, want %t", name, got, test.want)
+		}
+		if executor.Conclude(envelope.EffectOnce, test.seen, "", "").Unsure {
+			t.Errorf("%s: a call of class once is unsure; it is unknown, or it is sure", name)
+		}
+	}
+}

@@ -103,6 +103,10 @@ type Outcome struct {
 	// Message is one short line of at most MaxMessageBytes that is safe to
 	// store: no payload, no secret, no text from the other side.
 	Message string
+	// Unsure says that the call may have had its effect all the same: its
+	// request went out and no usable answer came. It goes with KindRetry, where
+	// another attempt is safe for other reasons.
+	Unsure bool
 	// RetryAfter says not to try again sooner; 0 when the source named no time.
 	RetryAfter time.Duration
 	// Deferred says that the call was not sent at all, for a reason that must

@@ -59,16 +59,18 @@ func Dispose(it Item, out executor.Outcome, took time.Duration, retry Retry) Set
 	case executor.KindConflict:
 		s.Status = envelope.StatusConflict
 	case executor.KindRefused:
-		s.Status, s.Letter = envelope.StatusFailed, Refused
+		s.give(it.doubtful(), Refused)
 	case executor.KindUnknown:
 		s.Status, s.Letter = envelope.StatusUnknown, Unknown
 	case executor.KindRetry:
+		it.Unsure = it.Unsure || out.Unsure
+		s.Unsure = it.Unsure
 		switch {
 		case out.Deferred:
 			s.Status, s.Deferred, s.Attempt = envelope.StatusPending, true, it.Attempt
 			s.Delay = retry.wait(1, out.RetryAfter)
 		case s.Attempt >= it.MaxAttempts:
-			s.Status, s.Letter = envelope.StatusFailed, Exhausted
+			s.give(it.doubtful(), Exhausted)
 		default:
 			s.Status = envelope.StatusPending
 			s.Delay = retry.wait(s.Attempt, out.RetryAfter)
@@ -77,16 +79,41 @@ func Dispose(it Item, out executor.Outcome, took time.Duration, retry Retry) Set
 	return s
 }
 
+// doubtful says that the effect may be there from an earlier attempt, so that
+// to end the envelope as not executed would be a guess. Class once has its own
+// mark for that, and reading has no effect.
+func (it *Item) doubtful() bool {
+	switch it.Effect {
+	case envelope.EffectIdempotent, envelope.EffectKeyed:
+		return it.Unsure || it.Lost > 0
+	case envelope.EffectRead, envelope.EffectOnce:
+	}
+	return false
+}
+
+// give gives an envelope up: as failed or, in doubt, as unknown.
+func (s *Settlement) give(doubt bool, why Reason) {
+	if s.Status, s.Letter = envelope.StatusFailed, why; doubt {
+		s.Status, s.Letter = envelope.StatusUnknown, Unknown
+	}
+}
+
 // GiveBack puts an envelope back whose call was not started; it is due at
 // once and no attempt is counted. Only the holder of the lease knows that
 // nothing was sent, so the mark of its start goes too.
 func GiveBack(it Item) Settlement {
-	return Settlement{Lease: it.Lease, Status: envelope.StatusPending, Attempt: it.Attempt, Deferred: true}
+	return Settlement{Lease: it.Lease, Status: envelope.StatusPending, Attempt: it.Attempt, Deferred: true, Unsure: it.Unsure}
 }
 
-// Skip ends an envelope without a call.
+// Skip ends an envelope without a call; or, if an earlier attempt may have
+// had its effect, as unknown.
 func Skip(it Item, code, message string) Settlement {
-	return Settlement{Lease: it.Lease, Status: envelope.StatusSkipped, Attempt: it.Attempt, Code: code, Message: message}
+	s := Settlement{Lease: it.Lease, Status: envelope.StatusSkipped, Attempt: it.Attempt, Code: code, Message: message}
+	if it.doubtful() {
+		s.Status, s.Letter = envelope.StatusUnknown, Unknown
+		s.Message += "; an earlier attempt may have had its effect"
+	}
+	return s
 }
 
 // Lose ends an envelope of class once whose worker vanished after it had
@@ -100,8 +127,7 @@ func Lose(it Item) Settlement {
 
 // Poison ends an envelope on which too many leases ran out.
 func Poison(it Item) Settlement {
-	return Settlement{
-		Lease: it.Lease, Status: envelope.StatusFailed, Attempt: it.Attempt, Letter: Exhausted,
-		Code: "leases_lost", Message: "its workers vanished too many times",
-	}
+	s := Settlement{Lease: it.Lease, Attempt: it.Attempt, Code: "leases_lost", Message: "its workers vanished too many times"}
+	s.give(it.doubtful(), Exhausted)
+	return s
 }

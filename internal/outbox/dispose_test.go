@@ -149,3 +149,50 @@ func TestEndsWithoutACall(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatMayHaveHappenedIsNeverCalledFailedOrSkipped(t *testing.T) {
+	t.Parallel()
+	once, read := envelope.EffectOnce, envelope.EffectRead
+	for name, test := range map[string]struct {
+		unsure bool
+		lost   int
+		end    func(it outbox.Item) outbox.Settlement
+	}{
+		"skipped after an unanswered attempt":    {unsure: true, end: func(it outbox.Item) outbox.Settlement { return outbox.Skip(it, "deadline", "late") }},
+		"skipped after a worker vanished":        {lost: 1, end: func(it outbox.Item) outbox.Settlement { return outbox.Skip(it, "deadline", "late") }},
+		"given up as poison":                     {lost: outbox.MaxLost + 1, end: outbox.Poison},
+		"refused after an unanswered attempt":    {unsure: true, end: disposed(executor.Outcome{Kind: executor.KindRefused})},
+		"out of attempts, the last unanswered":   {end: disposed(executor.Outcome{Kind: executor.KindRetry, Unsure: true})},
+		"out of attempts, one before unanswered": {unsure: true, end: disposed(executor.Outcome{Kind: executor.KindRetry})},
+	} {
+		for _, effect := range []envelope.Effect{envelope.EffectKeyed, envelope.EffectIdempotent, read, once} {
+			it := outbox.Item{Effect: effect, Unsure: test.unsure, Lost: test.lost, MaxAttempts: 1}
+
+			got := test.end(it)
+
+			doubt := effect != read && effect != once
+			if (got.Status == envelope.StatusUnknown && got.Letter == outbox.Unknown) != doubt {
+				t.Errorf("%s, class %s: %s, letter %q", name, effect, got.Status, got.Letter)
+			}
+		}
+	}
+}
+
+func disposed(out executor.Outcome) func(outbox.Item) outbox.Settlement {
+	return func(it outbox.Item) outbox.Settlement {
+		return outbox.Dispose(it, out, time.Second, outbox.DefaultRetry())
+	}
+}
+
+func TestAnUnansweredAttemptIsRememberedThroughRetries(t *testing.T) {
+	t.Parallel()
+	it := outbox.Item{Effect: envelope.EffectKeyed, MaxAttempts: 9}
+
+	first := outbox.Dispose(it, executor.Outcome{Kind: executor.KindRetry, Unsure: true}, 0, outbox.DefaultRetry())
+	it.Unsure = first.Unsure
+	second := outbox.Dispose(it, executor.Outcome{Kind: executor.KindRetry, Code: executor.CodeRateLimited}, 0, outbox.DefaultRetry())
+
+	if !first.Unsure || !second.Unsure || !outbox.GiveBack(it).Unsure {
+		t.Errorf("unsure after the first attempt %t, after the second %t, given back %t; want it to stay", first.Unsure, second.Unsure, outbox.GiveBack(it).Unsure)
+	}
+}

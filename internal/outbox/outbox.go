@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/countersign-dev/countersign/envelope"
 )
 
@@ -24,6 +26,11 @@ type Lease struct {
 	Fence  int64
 }
 
+// Key is what a tool may know the envelope by, the idempotency key: the same
+// for every claim and every attempt. An action id is unique in its tenant
+// only, and two tenants may share a server.
+func (l Lease) Key() string { return uuid.NewSHA1(uuid.UUID(l.Tenant), l.Action[:]).String() }
+
 // Item is a claimed envelope with what its call needs.
 type Item struct {
 	Lease
@@ -34,6 +41,8 @@ type Item struct {
 	Attempt, MaxAttempts int
 	// Lost counts the leases that ran out on it.
 	Lost int
+	// Unsure says that an attempt was sent and got no usable answer.
+	Unsure bool
 	// Sending says that an earlier claim had marked it as going out and never
 	// settled: for class once nobody knows what happened.
 	Sending bool
@@ -71,6 +80,8 @@ type Settlement struct {
 	Took time.Duration
 	// Letter puts it among the dead letters; empty for none.
 	Letter Reason
+	// Unsure goes back with an envelope whose effect may be there.
+	Unsure bool
 	// Delay is how long an envelope that goes back waits; Deferred says that
 	// this was no attempt and leaves no row in the ledger.
 	Delay    time.Duration

@@ -73,6 +73,7 @@ func itemFromRow(r *dbsqlc.OutboxClaimRow) Item {
 		Attempt:       int(r.Attempt),
 		MaxAttempts:   int(r.MaxAttempts),
 		Lost:          int(r.Lost),
+		Unsure:        r.Unsure,
 		Sending:       r.Status == string(envelope.StatusSending),
 		Source:        r.SourceID,
 		Tool:          r.ToolName,
@@ -263,13 +264,13 @@ func settleBack(ctx context.Context, tx pgx.Tx, worker string, batch []*Settleme
 	n := len(batch)
 	p := &dbsqlc.OutboxSettleBackParams{
 		TenantIds: make([]uuid.UUID, n), ActionIds: make([]uuid.UUID, n), Fences: make([]int64, n),
-		Attempts: make([]int32, n), Delays: make([]float64, n), Deferred: make([]bool, n),
+		Attempts: make([]int32, n), Delays: make([]float64, n), Deferred: make([]bool, n), Unsure: make([]bool, n),
 		Codes: make([]string, n), Messages: make([]string, n), Results: make([][]byte, n),
 		Durations: make([]float64, n), Worker: worker,
 	}
 	for i, s := range batch {
 		p.TenantIds[i], p.ActionIds[i], p.Fences[i] = uuid.UUID(s.Tenant), uuid.UUID(s.Action), s.Fence
-		p.Attempts[i], p.Delays[i], p.Deferred[i] = int32(s.Attempt), s.Delay.Seconds(), s.Deferred
+		p.Attempts[i], p.Delays[i], p.Deferred[i], p.Unsure[i] = int32(s.Attempt), s.Delay.Seconds(), s.Deferred, s.Unsure
 		p.Codes[i], p.Messages[i], p.Results[i], p.Durations[i] = s.Code, s.Message, s.Result, s.Took.Seconds()
 	}
 	rows, err := dbsqlc.New().OutboxSettleBack(ctx, tx, p)

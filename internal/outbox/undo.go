@@ -31,8 +31,9 @@ func Undo(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envel
 		}
 		_, err = envelope.Next(views[0].Envelope.Result.Status, envelope.EventUndo)
 		if err == nil {
-			// Leased, of a class whose start is not marked: its call may run.
-			err = fault.New(fault.Conflict, "it is being sent")
+			// Of a class whose start is not marked, and leased, or tried before
+			// without an answer.
+			err = fault.New(fault.Conflict, "its call may be running, or may have had its effect")
 		}
 		return fault.Wrap(err, fault.Conflict, "too late to undo: the envelope is %s", views[0].Envelope.Result.Status)
 	}

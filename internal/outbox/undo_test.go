@@ -35,6 +35,20 @@ func TestUndo(t *testing.T) {
 			d.settle(again(it, 0))
 			return it.Action
 		}, nil},
+		"is too late for what waits after an unanswered attempt": {func(d desk) envelope.ActionID {
+			d.queue(envelope.EffectKeyed, 1)
+			it := d.claim(1)[0]
+			s := again(it, 0)
+			s.Unsure = true
+			d.settle(s)
+			return it.Action
+		}, fault.Conflict},
+		"is too late for an unmarked call whose lease ran out": {func(d desk) envelope.ActionID {
+			d.queue(envelope.EffectKeyed, 1)
+			id := d.claim(1)[0].Action
+			d.expire(id)
+			return id
+		}, fault.Conflict},
 		"is too late for a leased call that is not marked": {func(d desk) envelope.ActionID {
 			d.queue(envelope.EffectKeyed, 1)
 			return d.claim(1)[0].Action

@@ -24,6 +24,7 @@ type place struct {
 	fence   int64
 	leased  bool
 	expired bool
+	lost    bool
 	sending bool
 	unknown bool
 	// attempts counts what was settled as an attempt, rows the ledger's.
@@ -89,6 +90,7 @@ func (w *walk) claimSome(rt *rapid.T) {
 		if it.Fence <= p.fence || it.Attempt != p.attempts || it.Sending != p.sending {
 			rt.Fatalf("Claim has %+v, the model %+v", it, p)
 		}
+		p.lost = p.lost || p.expired
 		p.fence, p.leased, p.expired = it.Fence, true, false
 	}
 	w.held = append(w.held, items...)
@@ -160,7 +162,7 @@ func (w *walk) undoOne(rt *rapid.T) {
 
 	err := w.undo(id)
 
-	may := p.where == "queued" && !p.sending && (p.effect == envelope.EffectOnce || !p.leased || p.expired)
+	may := p.where == "queued" && !p.sending && (p.effect == envelope.EffectOnce || !p.leased && !p.lost)
 	switch {
 	case may && err != nil:
 		rt.Fatalf("Undo = %v, the model %+v", err, p)
@@ -217,8 +219,10 @@ func (w *walk) check(rt *rapid.T) {
 			rt.Fatalf("%s has %d rows in the ledger, the model %+v", id, len(rows), p)
 		}
 		for i, row := range rows {
-			// A skip was no call, and repeats the number of the last attempt.
-			if row.Attempt != last+1 && !(row.Attempt == last && row.Status == envelope.StatusSkipped) {
+			// A skip was no call, and repeats the number of the last attempt; one
+			// in doubt is unknown.
+			skipped := row.Status == envelope.StatusSkipped || row.Status == envelope.StatusUnknown && row.Code == "deadline"
+			if row.Attempt != last+1 && !(row.Attempt == last && skipped) {
 				rt.Fatalf("%s: row %d of the ledger is attempt %d after %d", id, i, row.Attempt, last)
 			}
 			if i > 0 && row.FinishedAt.Before(rows[i-1].FinishedAt.Add(-time.Microsecond)) {

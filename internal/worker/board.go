@@ -12,6 +12,8 @@ type board struct {
 	lanes []lane
 	// idle is how long until something is due, when no lane is.
 	idle time.Duration
+	// turn is the bucket that was asked last; those after it are next.
+	turn int64
 }
 
 type lane struct {
@@ -59,6 +61,9 @@ func (b *board) claimed(wants []outbox.Want, items []outbox.Item) {
 		if it.Due.After(last[it.Bucket]) {
 			last[it.Bucket] = it.Due
 		}
+	}
+	if len(wants) > 0 {
+		b.turn = wants[len(wants)-1].Bucket
 	}
 	next := append([]lane(nil), b.lanes[len(wants):]...)
 	for _, w := range wants {

@@ -57,7 +57,7 @@ func (p *Pipeline) call(ctx context.Context, it *outbox.Item, src executor.Sourc
 		}
 	}()
 	return src.Execute(ctx, executor.Call{
-		Key: it.Action.String(), Tool: it.Tool, Args: it.Args, Effect: it.Effect, Attempt: it.Attempt + 1,
+		Key: it.Key(), Tool: it.Tool, Args: it.Args, Effect: it.Effect, Attempt: it.Attempt + 1,
 	})
 }
 

@@ -1,10 +1,12 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -103,6 +105,9 @@ type Pipeline struct {
 	flight  *flight
 	settle  chan settlement
 	running sync.WaitGroup
+	// away is when the database first did not answer (Unix nanoseconds), until
+	// the claimer has taken note of it.
+	away atomic.Int64
 	// calls is the context of every call. It outlives the stop by the grace.
 	calls context.Context
 	// stopping bounds how long a settler waits for the database.
@@ -177,6 +182,11 @@ func (p *Pipeline) claimLoop(ctx context.Context) {
 				continue
 			}
 			looked = now
+			if since := p.away.Swap(0); since != 0 && now.UnixNano()-since > int64(p.cfg.Lease/2) {
+				p.settleFirst(ctx)
+				failures, looked = 0, time.Time{}
+				continue
+			}
 		}
 		if len(b.lanes) == 0 {
 			failures = 0
@@ -211,22 +221,59 @@ func (p *Pipeline) claimLoop(ctx context.Context) {
 	}
 }
 
+// noAnswer notes that the database did not answer, unless that is noted.
+func (p *Pipeline) noAnswer() { p.away.CompareAndSwap(0, time.Now().UnixNano()) }
+
+// settleFirst waits after a time in which leases may have run out only because
+// the database was away: every worker gets the chance to keep its leases, and
+// to write down what it knows, before anyone takes it for lost.
+func (p *Pipeline) settleFirst(ctx context.Context) {
+	now := time.Now()
+	p.renew(ctx, p.flight.since(now, now))
+	p.sleepFor(ctx, longestSettlePause+longestSettlePause/4)
+}
+
+// tx runs one of the pipeline's transactions. A database that does not answer
+// within the patience counts as away: a cut network can keep a connection
+// silent for many minutes.
+func (p *Pipeline) tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return postgres.InTx(ctx, p.db, postgres.Worker().Planned(), fn)
+}
+
+const patience = 10 * time.Second
+
 // look fills the board, going round the buckets a page at a time until it
-// finds due work or has seen them all.
+// finds due work or has seen them all. It begins after the bucket whose turn
+// was last, so that looking anew gives nobody two turns.
 func (p *Pipeline) look(ctx context.Context, b *board) error {
 	const page = 256
-	return postgres.InTx(ctx, p.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
-		idle, after := p.cfg.Poll, int64(0)
+	return p.tx(ctx, func(tx pgx.Tx) error {
+		var all []outbox.Due
+		after, wrapped := b.turn, false
 		for {
 			found, err := outbox.Look(ctx, tx, after, page)
 			if err != nil {
 				return err
 			}
-			b.show(found, idle)
-			if len(b.lanes) > 0 || len(found) < page {
+			more := len(found) == page
+			if wrapped { // those after the turn have been seen
+				n, _ := slices.BinarySearchFunc(found, b.turn, func(d outbox.Due, turn int64) int { return cmp.Compare(d.Bucket, turn+1) })
+				found, more = found[:n], more && n == len(found)
+			}
+			all = append(all, found...)
+			b.show(all, p.cfg.Poll)
+			switch {
+			case more && len(b.lanes) > 0:
+				return nil
+			case more:
+				after = found[len(found)-1].Bucket
+			case !wrapped && b.turn > 0:
+				wrapped, after = true, 0
+			default:
 				return nil
 			}
-			idle, after = b.idle, found[len(found)-1].Bucket
 		}
 	})
 }
@@ -253,6 +300,7 @@ func (p *Pipeline) pause(ctx context.Context, what string, err error, failures *
 		return
 	}
 	*failures++
+	p.noAnswer()
 	p.cfg.Log.ErrorContext(ctx, "worker waits for the database", slog.String("operation", what), slog.Int("failures", *failures), slog.Any("error", err))
 	p.sleepFor(ctx, min(50*time.Millisecond<<min(*failures, 6), 2*time.Second))
 }
@@ -277,7 +325,7 @@ type claimed struct {
 // policy and catalog holds now.
 func (p *Pipeline) claim(ctx context.Context, wants []outbox.Want) (claimed, error) {
 	var c claimed
-	err := postgres.InTx(ctx, p.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
+	err := p.tx(ctx, func(tx pgx.Tx) error {
 		var err error
 		c = claimed{snaps: make(map[envelope.TenantID]*catalog.Snapshot)}
 		if c.items, err = outbox.Claim(ctx, tx, wants, p.cfg.Lease); err != nil || len(c.items) == 0 {
@@ -334,7 +382,7 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimed) {
 		}
 	}
 	if len(parked) > 0 {
-		p.park(ctx, parked)
+		p.park(context.WithoutCancel(ctx), parked)
 	}
 	if len(once) > 0 {
 		run = p.start(ctx, run, once)
@@ -349,7 +397,7 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimed) {
 // lease was lost, or which were undone, meanwhile.
 func (p *Pipeline) start(ctx context.Context, run []*outbox.Item, once []outbox.Lease) []*outbox.Item {
 	var started map[outbox.Lease]bool
-	err := postgres.InTx(ctx, p.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
+	err := p.tx(ctx, func(tx pgx.Tx) error {
 		var err error
 		started, err = outbox.Start(ctx, tx, once, p.cfg.Lease)
 		return err
@@ -385,7 +433,7 @@ func (p *Pipeline) parkAll(ctx context.Context, tx pgx.Tx, parkings []outbox.Par
 
 // park sends envelopes to a person that were let through before.
 func (p *Pipeline) park(ctx context.Context, parkings []outbox.Parking) {
-	err := postgres.InTx(ctx, p.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
+	err := p.tx(ctx, func(tx pgx.Tx) error {
 		return p.parkAll(ctx, tx, parkings)
 	})
 	if err != nil {

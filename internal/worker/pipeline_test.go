@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -39,7 +40,7 @@ func TestTwoWorkersExecuteEachEnvelopeOnce(t *testing.T) {
 		t.Errorf("%d calls were made for %d envelopes", got, len(ids))
 	}
 	for _, id := range ids {
-		if got := y.src.Effects(id.String()); got != 1 {
+		if got := y.effects(id); got != 1 {
 			t.Errorf("%s took effect %d times", id, got)
 		}
 	}
@@ -111,7 +112,7 @@ func TestWhatBecomesOfACall(t *testing.T) {
 			if diff := cmp.Diff(test.history, y.history(id)); diff != "" {
 				t.Errorf("ledger (-want +got):\n%s", diff)
 			}
-			if got := y.src.Effects(id.String()); got != test.effects {
+			if got := y.effects(id); got != test.effects {
 				t.Errorf("it took effect %d times, want %d", got, test.effects)
 			}
 			if got := one[string](y, "SELECT coalesce(max(reason), '') FROM dead_letters"); got != string(test.letter) {
@@ -128,7 +129,7 @@ func TestOneUnstorableAnswerLeavesItsNeighboursAlone(t *testing.T) {
 	bad := ids[17]
 	y.src.On(toolOnce, func(_ context.Context, call executor.Call) executortest.Step {
 		step := executortest.Done(`{"ok":true}`)
-		if call.Key == bad.String() {
+		if call.Key == y.key(bad) {
 			step.ProviderID = "\x00"
 		}
 		return step
@@ -226,7 +227,7 @@ func TestAParkedEnvelopeRunsOnceWhenGranted(t *testing.T) {
 	}
 	y.empty()
 
-	if got := y.src.Effects(id.String()); got != 1 {
+	if got := y.effects(id); got != 1 {
 		t.Errorf("it took effect %d times, want once", got)
 	}
 	if v := y.view(id); v.Phase != envelope.PhaseCompleted || v.DecidedBy != "ada" {
@@ -282,7 +283,7 @@ func TestAStopLetsRunningCallsEnd(t *testing.T) {
 	}
 	for _, id := range ids {
 		want := envelope.StatusPending
-		if running[id.String()] {
+		if running[y.key(id)] {
 			want = envelope.StatusSent
 		}
 		if got := y.view(id).Envelope.Result.Status; got != want {
@@ -351,7 +352,7 @@ func TestStopsAtAnyMomentLeaveNothingLeased(t *testing.T) {
 	stop()
 
 	for _, id := range ids {
-		if got := y.src.Effects(id.String()); got != 1 {
+		if got := y.effects(id); got != 1 {
 			t.Errorf("%s took effect %d times", id, got)
 		}
 		if got := y.history(id); len(got) != 1 {
@@ -399,10 +400,10 @@ func TestAnOutageBetweenCallAndSettleLosesAndDoublesNothing(t *testing.T) {
 			t.Errorf("%s is %s", id, e.Result.Status)
 		}
 		want := 1
-		if e.Result.Status == envelope.StatusUnknown && y.src.Effects(id.String()) == 0 {
+		if e.Result.Status == envelope.StatusUnknown && y.effects(id) == 0 {
 			want = 0
 		}
-		if got := y.src.Effects(id.String()); got != want {
+		if got := y.effects(id); got != want {
 			t.Errorf("%s is %s and took effect %d times", id, e.Result.Status, got)
 		}
 		if got := y.history(id); len(got) != 1 {
@@ -463,7 +464,7 @@ func TestLeasesOfLongCallsAreRenewed(t *testing.T) {
 	if diff := cmp.Diff([]string{"1 sent"}, y.history(id)); diff != "" {
 		t.Errorf("ledger (-want +got):\n%s", diff)
 	}
-	if got := y.src.Effects(id.String()); got != 1 {
+	if got := y.effects(id); got != 1 {
 		t.Errorf("it took effect %d times, want once", got)
 	}
 }
@@ -491,6 +492,33 @@ func TestWorkersTakeBucketsInTurn(t *testing.T) {
 	}
 	if last > 40 {
 		t.Errorf("the last of 5 envelopes of a small bucket was call %d of 405, want it among the first", last)
+	}
+}
+
+func TestLookingAnewGivesNoBucketTwoTurns(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	const buckets, each = 8, 20
+	for i := range buckets {
+		y.exec("INSERT INTO buckets (tenant_id, name) VALUES ($1, $2)", y.tenant.String(), fmt.Sprint(i))
+		for _, id := range y.submit(toolRead, each) {
+			y.exec("UPDATE outbox SET bucket_id = (SELECT bucket_id FROM buckets WHERE name = $2) WHERE action_id = $1", id.String(), fmt.Sprint(i))
+		}
+	}
+	y.exec("CREATE TABLE turns (bucket_id bigint NOT NULL, nth bigint GENERATED ALWAYS AS IDENTITY)")
+	y.exec("CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN INSERT INTO turns (bucket_id) VALUES (OLD.bucket_id); RETURN OLD; END'")
+	y.exec("CREATE TRIGGER turns AFTER DELETE ON outbox FOR EACH ROW EXECUTE FUNCTION note()")
+	cfg := config("w1")
+	cfg.Concurrency = 2
+	cfg.Relook = time.Nanosecond // before every claim
+
+	y.run(y.pipeline(y.db, y.src, cfg))
+	y.empty()
+
+	fewest := one[int](y, "SELECT min(n)::int FROM (SELECT count(1) AS n FROM turns WHERE nth <= $1 GROUP BY bucket_id) t", buckets*each/2)
+	seen := one[int](y, "SELECT count(DISTINCT bucket_id)::int FROM turns WHERE nth <= $1", buckets*each/2)
+	if seen != buckets || fewest < each/4 {
+		t.Errorf("when half was done %d of %d buckets had had a turn, and one only %d of %d", seen, buckets, fewest, each)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/outbox"
-	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
 // settleLoop commits outcomes in batches until no more can come.
@@ -52,12 +51,13 @@ func (p *Pipeline) commit(batch []settlement) {
 	settled, err := p.write(ctx, batch)
 	for failures := 0; err != nil && !refused(err); {
 		failures++
+		p.noAnswer()
 		if failures > 20 && p.stopping.Load() {
 			break // stopped, and the database does not come back
 		}
 		p.cfg.Log.ErrorContext(ctx, "worker waits for the database", slog.String("operation", "settle"),
 			slog.Int("envelopes", len(batch)), slog.Int("failures", failures), slog.Any("error", err))
-		p.sleepFor(ctx, min(50*time.Millisecond<<min(failures, 6), time.Second))
+		p.sleepFor(ctx, min(50*time.Millisecond<<min(failures, 6), longestSettlePause))
 		settled, err = p.write(ctx, batch)
 	}
 	if err != nil && !refused(err) {
@@ -82,13 +82,16 @@ func (p *Pipeline) commit(batch []settlement) {
 	p.finish(ctx, batch, settled)
 }
 
+// longestSettlePause is the longest wait between two tries to commit a batch.
+const longestSettlePause = time.Second
+
 // unstorable stands in for a result that the database will not take.
 const unstorable = `{"_unstorable":true}`
 
 // refused says that the database will not take this batch, now or later.
 func refused(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok {
+	if !ok || missingPartition(pg) {
 		return false
 	}
 	switch pg.Code[:2] {
@@ -98,21 +101,28 @@ func refused(err error) bool {
 	return false
 }
 
+// missingPartition says that the ledger has no partition for this month. It
+// comes with the code of a check and without a check's name.
+func missingPartition(pg *pgconn.PgError) bool {
+	return pg.Code == "23514" && pg.ConstraintName == ""
+}
+
 func (p *Pipeline) write(ctx context.Context, batch []settlement) ([]outbox.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
 	rows := make([]outbox.Settlement, len(batch))
 	for i := range batch {
 		rows[i] = batch[i].Settlement
 	}
 	var settled []outbox.Lease
-	err := postgres.InTx(ctx, p.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
+	err := p.tx(ctx, func(tx pgx.Tx) error {
 		var err error
 		if settled, err = outbox.Settle(ctx, tx, p.cfg.ID, rows); err != nil {
 			return err
 		}
 		return audit.Write(ctx, tx, p.events(audit.Settled, told(rows, settled))...)
 	})
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && missingPartition(pg) {
+		err = errors.Join(err, ensurePartitions(ctx, p.db))
+	}
 	return settled, err
 }
 
@@ -178,16 +188,21 @@ func (p *Pipeline) renewLoop(ctx context.Context) {
 		case <-ticker.C:
 		}
 		now := time.Now()
-		old := p.flight.since(now.Add(-every/2), now)
-		if len(old) == 0 {
-			continue
-		}
-		err := postgres.InTx(ctx, p.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
-			_, err := outbox.Renew(ctx, tx, old, p.cfg.Lease)
-			return err
-		})
-		if err != nil && ctx.Err() == nil {
-			p.cfg.Log.ErrorContext(ctx, "leases were not renewed", slog.Int("envelopes", len(old)), slog.Any("error", err))
-		}
+		p.renew(ctx, p.flight.since(now.Add(-every/2), now))
+	}
+}
+
+// renew keeps leases, also such as have run out and were not taken over yet.
+func (p *Pipeline) renew(ctx context.Context, leases []outbox.Lease) {
+	if len(leases) == 0 {
+		return
+	}
+	err := p.tx(ctx, func(tx pgx.Tx) error {
+		_, err := outbox.Renew(ctx, tx, leases, p.cfg.Lease)
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		p.noAnswer()
+		p.cfg.Log.ErrorContext(ctx, "leases were not renewed", slog.Int("envelopes", len(leases)), slog.Any("error", err))
 	}
 }

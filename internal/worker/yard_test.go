@@ -277,3 +277,10 @@ func (g *gate) wait(t *testing.T) executor.Call {
 		return executor.Call{}
 	}
 }
+
+// key is what the fake source knows an envelope by.
+func (y *yard) key(id envelope.ActionID) string {
+	return outbox.Lease{Tenant: y.tenant, Action: id}.Key()
+}
+
+func (y *yard) effects(id envelope.ActionID) int { return y.src.Effects(y.key(id)) }

@@ -264,18 +264,28 @@ func (q *Queries) ActionsExpire(ctx context.Context, db DBTX, most int64) ([]Act
 }
 
 const actionsKnown = `-- name: ActionsKnown :many
-SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.content_digest
-FROM actions a
-WHERE a.tenant_id = $1 AND a.action_id = ANY ($2::uuid[])
+SELECT f.action_id, f.external_id, f.content_digest
+FROM (SELECT unnest($1::uuid[]) AS action_id) k
+CROSS JOIN LATERAL (
+    SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.content_digest
+    FROM actions a
+    WHERE a.tenant_id = $2 AND a.action_id = k.action_id
+    LIMIT 1
+) f
 UNION
-SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.content_digest
-FROM actions a
-WHERE a.tenant_id = $1 AND a.external_id = ANY ($3::text[])
+SELECT g.action_id, g.external_id, g.content_digest
+FROM (SELECT unnest($3::text[]) AS external_id) k
+CROSS JOIN LATERAL (
+    SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.content_digest
+    FROM actions a
+    WHERE a.tenant_id = $2 AND a.external_id = k.external_id
+    LIMIT 1
+) g
 `
 
 type ActionsKnownParams struct {
-	TenantID    uuid.UUID
 	ActionIds   []uuid.UUID
+	TenantID    uuid.UUID
 	ExternalIds []string
 }
 
@@ -286,8 +296,10 @@ type ActionsKnownRow struct {
 }
 
 // What the tenant knows already of a batch: by its own id or by external id.
+// LIMIT holds the planner to one look at the index per name, whatever it
+// thinks of the table.
 func (q *Queries) ActionsKnown(ctx context.Context, db DBTX, arg *ActionsKnownParams) ([]ActionsKnownRow, error) {
-	rows, err := db.Query(ctx, actionsKnown, arg.TenantID, arg.ActionIds, arg.ExternalIds)
+	rows, err := db.Query(ctx, actionsKnown, arg.ActionIds, arg.TenantID, arg.ExternalIds)
 	if err != nil {
 		return nil, err
 	}

@@ -63,10 +63,10 @@ WITH wanted AS (
         lost = o.lost + (o.lease_until IS NOT NULL)::integer
     FROM picked p
     WHERE o.tenant_id = p.tenant_id AND o.action_id = p.action_id
-    RETURNING o.tenant_id, o.action_id, o.bucket_id, o.next_attempt_at, o.fence, o.attempt, o.max_attempts, o.lost, o.status
+    RETURNING o.tenant_id, o.action_id, o.bucket_id, o.next_attempt_at, o.fence, o.attempt, o.max_attempts, o.lost, o.unsure, o.status
 )
 SELECT
-    c.tenant_id, c.action_id, c.bucket_id, c.next_attempt_at, c.fence, c.attempt, c.max_attempts, c.lost, c.status,
+    c.tenant_id, c.action_id, c.bucket_id, c.next_attempt_at, c.fence, c.attempt, c.max_attempts, c.lost, c.unsure, c.status,
     a.source_id, a.tool_name, a.args, a.effect, a.risk, a.approval_state, a.automation_id, a.session_id,
     a.config_version, a.tool_digest, a.traceparent,
     coalesce(a.must_run_before < now(), false)::boolean AS too_late,
@@ -92,6 +92,7 @@ type OutboxClaimRow struct {
 	Attempt       int32
 	MaxAttempts   int32
 	Lost          int32
+	Unsure        bool
 	Status        string
 	SourceID      string
 	ToolName      string
@@ -137,6 +138,7 @@ func (q *Queries) OutboxClaim(ctx context.Context, db DBTX, arg *OutboxClaimPara
 			&i.Attempt,
 			&i.MaxAttempts,
 			&i.Lost,
+			&i.Unsure,
 			&i.Status,
 			&i.SourceID,
 			&i.ToolName,
@@ -363,23 +365,25 @@ WITH back AS (
         unnest($4::integer[]) AS attempt,
         unnest($5::float8[]) AS delay_seconds,
         unnest($6::boolean[]) AS deferred,
-        unnest($7::text[]) AS code,
-        unnest($8::text[]) AS message,
-        unnest($9::json[]) AS result,
-        unnest($10::float8[]) AS duration_seconds
+        unnest($7::boolean[]) AS unsure,
+        unnest($8::text[]) AS code,
+        unnest($9::text[]) AS message,
+        unnest($10::json[]) AS result,
+        unnest($11::float8[]) AS duration_seconds
 ), moved AS (
     UPDATE outbox o
     SET attempt = b.attempt,
         fence = o.fence + 1,
         next_attempt_at = now() + make_interval(secs => b.delay_seconds),
         lease_until = NULL,
+        unsure = b.unsure,
         status = 'pending'
     FROM back b
     WHERE o.tenant_id = b.tenant_id AND o.action_id = b.action_id AND o.fence = b.fence
     RETURNING b.tenant_id, b.action_id, b.fence, b.attempt, b.deferred, b.code, b.message, b.result, b.duration_seconds
 ), noted AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, result, worker, started_at, finished_at)
-    SELECT m.tenant_id, m.action_id, m.attempt, 'pending', nullif(m.code, ''), nullif(m.message, ''), m.result, $11::text,
+    SELECT m.tenant_id, m.action_id, m.attempt, 'pending', nullif(m.code, ''), nullif(m.message, ''), m.result, $12::text,
         clock_timestamp() - make_interval(secs => m.duration_seconds), clock_timestamp()
     FROM moved m
     WHERE NOT m.deferred
@@ -394,6 +398,7 @@ type OutboxSettleBackParams struct {
 	Attempts  []int32
 	Delays    []float64
 	Deferred  []bool
+	Unsure    []bool
 	Codes     []string
 	Messages  []string
 	Results   [][]byte
@@ -420,6 +425,7 @@ func (q *Queries) OutboxSettleBack(ctx context.Context, db DBTX, arg *OutboxSett
 		arg.Attempts,
 		arg.Delays,
 		arg.Deferred,
+		arg.Unsure,
 		arg.Codes,
 		arg.Messages,
 		arg.Results,
@@ -502,7 +508,7 @@ WITH gone AS (
     WHERE o.tenant_id = $1 AND o.action_id = $2
         AND a.tenant_id = o.tenant_id AND a.action_id = o.action_id
         AND o.status = 'pending'
-        AND (a.effect = 'once' OR o.lease_until IS NULL OR o.lease_until < now())
+        AND (a.effect = 'once' OR (o.lease_until IS NULL AND o.lost = 0 AND NOT o.unsure))
     RETURNING o.tenant_id, o.action_id, o.attempt
 ), noted AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
@@ -520,8 +526,9 @@ type OutboxUndoParams struct {
 }
 
 // Takes an envelope off the schedule while nothing of it can have been sent:
-// it is pending and, unless its start would be marked (class once), not
-// leased. The row lock of the DELETE decides against a claim at the same time.
+// it is pending and, unless its start would be marked (class once), it is not
+// leased, no lease on it ran out, and no attempt was left unanswered. The row
+// lock of the DELETE decides against a claim at the same time.
 func (q *Queries) OutboxUndo(ctx context.Context, db DBTX, arg *OutboxUndoParams) (int64, error) {
 	row := db.QueryRow(ctx, outboxUndo,
 		arg.TenantID,
