@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -73,20 +72,6 @@ func TestWriteKnowsWhatThePipeTook(t *testing.T) {
 		if err != nil || !p.seen().written {
 			t.Errorf("Write() = %v and written = %t, want nil and written", err, p.seen().written)
 		}
-	})
-
-	t.Run("part of a frame, which ends the child", func(t *testing.T) {
-		t.Parallel()
-		conn, p := deaf(t), new(probe)
-		ctx, cancel := context.WithTimeout(withWire(t.Context(), p), 100*time.Millisecond)
-		defer cancel()
-
-		err := conn.Write(ctx, frame(t, 1<<20))
-
-		if err == nil || !p.seen().written {
-			t.Errorf("Write() = %v and written = %t, want an error and written", err, p.seen().written)
-		}
-		<-conn.proc.exited
 	})
 
 	t.Run("nothing of a frame that waits for another", func(t *testing.T) {

@@ -1,0 +1,49 @@
+package mcp
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestWriteOfPartOfAFrameEndsTheChild is for Linux alone: elsewhere there is
+// no telling how much lies in a pipe.
+func TestWriteOfPartOfAFrameEndsTheChild(t *testing.T) {
+	t.Parallel()
+	conn, p := deaf(t), new(probe)
+	ctx, cancel := context.WithCancel(withWire(t.Context(), p))
+	defer cancel()
+	written := make(chan error, 1)
+	go func() { written <- conn.Write(ctx, frame(t, 1<<20)) }()
+	for queued(t, conn.proc.stdin) == 0 {
+		runtime.Gosched()
+	}
+
+	cancel()
+
+	if err := <-written; err == nil || !p.seen().written {
+		t.Fatalf("Write() = %v and written = %t, want an error and written", err, p.seen().written)
+	}
+	<-conn.proc.exited
+}
+
+// queued is how many bytes lie in a pipe.
+func queued(t *testing.T, pipe *os.File) int {
+	t.Helper()
+	raw, err := pipe.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	var failed error
+	if err := raw.Control(func(fd uintptr) { n, failed = unix.IoctlGetInt(int(fd), unix.TIOCINQ) }); err != nil {
+		t.Fatal(err)
+	}
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	return n
+}
