@@ -141,11 +141,16 @@ func (y *yard) configure(fn func(ctx context.Context, tx pgx.Tx) error) {
 // submit proposes n calls of a tool.
 func (y *yard) submit(tool string, n int) []envelope.ActionID {
 	y.t.Helper()
+	return y.submitIn(y.t.Context(), tool, n)
+}
+
+func (y *yard) submitIn(ctx context.Context, tool string, n int) []envelope.ActionID {
+	y.t.Helper()
 	proposals := make([]*envelope.Proposal, n)
 	for i := range proposals {
 		proposals[i] = &envelope.Proposal{Type: envelope.TypeExec, Tool: envelope.Tool{Name: tool, Source: "fake"}, Args: json.RawMessage(`{}`)}
 	}
-	answers, err := y.in.Accept(y.t.Context(), intake.Submitter{Tenant: y.tenant, Name: "agent"}, proposals)
+	answers, err := y.in.Accept(ctx, intake.Submitter{Tenant: y.tenant, Name: "agent"}, proposals)
 	if err != nil {
 		y.t.Fatal(err)
 	}
