@@ -124,8 +124,8 @@ func TestInTxRunsADeadlockAgain(t *testing.T) {
 	}
 	wg.Wait()
 
-	if errs[0] != nil || errs[1] != nil || tries[0]+tries[1] != 3 {
-		t.Errorf("InTx = %v, %v after %v tries, want success and one rerun", errs[0], errs[1], tries)
+	if errs[0] != nil || errs[1] != nil || tries[0]+tries[1] < 3 {
+		t.Errorf("InTx = %v, %v after %v tries, want success, and a rerun of at least one", errs[0], errs[1], tries)
 	}
 	if n := value[int](t, db, "SELECT sum(n)::int FROM counter"); n != 4 {
 		t.Errorf("sum = %d, want 4: each transaction once", n)
