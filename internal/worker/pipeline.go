@@ -393,15 +393,23 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimed) {
 	}
 }
 
-// start marks calls of class once as going out and leaves out those whose
-// lease was lost, or which were undone, meanwhile.
-func (p *Pipeline) start(ctx context.Context, run []*outbox.Item, once []outbox.Lease) []*outbox.Item {
-	var started map[outbox.Lease]bool
-	err := p.tx(ctx, func(tx pgx.Tx) error {
-		var err error
+// mark commits the marks of a batch. Without the commit none is marked,
+// whatever the statement before it returned.
+func (p *Pipeline) mark(ctx context.Context, once []outbox.Lease) (started map[outbox.Lease]bool, err error) {
+	err = p.tx(ctx, func(tx pgx.Tx) (err error) {
 		started, err = outbox.Start(ctx, tx, once, p.cfg.Lease)
 		return err
 	})
+	if err != nil {
+		return nil, err
+	}
+	return started, nil
+}
+
+// start marks calls of class once as going out and leaves out those whose
+// lease was lost, or which were undone, meanwhile.
+func (p *Pipeline) start(ctx context.Context, run []*outbox.Item, once []outbox.Lease) []*outbox.Item {
+	started, err := p.mark(ctx, once)
 	if err != nil {
 		p.cfg.Log.ErrorContext(ctx, "start was not marked", slog.Int("envelopes", len(once)), slog.Any("error", err))
 	}

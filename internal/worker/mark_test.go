@@ -1,0 +1,44 @@
+package worker_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/countersign-dev/countersign/internal/executor"
+	"github.com/countersign-dev/countersign/internal/executor/executortest"
+)
+
+// The database refuses the first commit of a mark, after the statement that
+// marks has returned its rows. Nothing may be sent on the word of the
+// statement: another worker would find the envelope unmarked, and send it too.
+func TestNothingIsSentWhoseMarkIsNotCommitted(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.exec("CREATE SEQUENCE marks")
+	y.exec("GRANT USAGE ON SEQUENCE marks TO countersign_worker")
+	y.exec(`CREATE FUNCTION refuse_first() RETURNS trigger LANGUAGE plpgsql AS
+		'BEGIN IF nextval(''marks'') = 1 THEN RAISE ''no commit this time'' USING ERRCODE = ''57P01''; END IF; RETURN NULL; END'`)
+	y.exec(`CREATE CONSTRAINT TRIGGER refuse_first AFTER UPDATE ON outbox DEFERRABLE INITIALLY DEFERRED
+		FOR EACH ROW WHEN (NEW.status = 'sending') EXECUTE FUNCTION refuse_first()`)
+	ids := y.submit(toolOnce, 3)
+	var unmarked atomic.Int64
+	y.src.On(toolOnce, func(context.Context, executor.Call) executortest.Step {
+		unmarked.Add(one[int64](y, "SELECT count(1) FROM outbox WHERE status <> 'sending'"))
+		return executortest.Done(`{}`)
+	})
+
+	y.work()
+
+	if n := unmarked.Load(); n != 0 {
+		t.Errorf("calls went out while %d envelopes were not marked", n)
+	}
+	if n := one[int64](y, "SELECT last_value FROM marks"); n < 4 {
+		t.Fatalf("the marks were tried %d times, want the refused ones and then three more", n)
+	}
+	for _, id := range ids {
+		if got := y.effects(id); got != 1 {
+			t.Errorf("%s took effect %d times, want once", id, got)
+		}
+	}
+}
