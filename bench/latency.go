@@ -35,7 +35,7 @@ func measureLatency(ctx context.Context, _ options, srv *server, rep *report) er
 			return err
 		}
 		defer waker.Close()
-		in := intake.New(h.pool, h.cache, intake.Config{Log: h.tel.Log, Wake: waker.Wake})
+		in := intake.New(h.pool, h.cache, intake.Config{Wake: waker.Wake})
 		if err := h.addSource(ctx, tools.URL); err != nil {
 			return err
 		}

@@ -53,7 +53,7 @@ func newHouse(ctx context.Context, url string) (*house, error) {
 	}
 	h := &house{pool: pool, cache: catalog.NewCache(), tel: tel, run: uuid.NewString()}
 	h.live = catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, tel.Log, nil)
-	h.intake = intake.New(pool, h.cache, intake.Config{Log: tel.Log, Wake: h.wake})
+	h.intake = intake.New(pool, h.cache, intake.Config{Wake: h.wake})
 	var id uuid.UUID
 	err = pool.QueryRow(ctx, "SELECT tenant_id FROM tenants WHERE name = $1", tenantName).Scan(&id)
 	h.tenant = envelope.TenantID(id)

@@ -76,8 +76,8 @@ func run(ctx context.Context, args []string, env func(string) string, out io.Wri
 	cache := catalog.NewCache()
 	server, err := api.New(api.Core{
 		DB: pool, Catalog: cache,
-		Intake:   intake.New(pool, cache, intake.Config{ApprovalWait: cfg.approvalWait, Wake: waker.Wake, Log: tel.Log}),
-		Approval: approval.New(pool, cache, approval.Config{Wake: waker.Wake, Log: tel.Log}),
+		Intake:   intake.New(pool, cache, intake.Config{ApprovalWait: cfg.approvalWait, Wake: waker.Wake}),
+		Approval: approval.New(pool, cache, approval.Config{Wake: waker.Wake}),
 	}, api.Config{Vault: vault, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), Scrape: tel.Handler()})
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ package approval
 
 import (
 	"context"
-	"log/slog"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -31,7 +30,6 @@ type Decider struct {
 type Config struct {
 	// Wake is called after a commit that put something on the schedule.
 	Wake func()
-	Log  *slog.Logger
 }
 
 // Desk is where decisions are taken. It is safe for concurrent use.

@@ -86,8 +86,8 @@ func (h *House) startAPI(context.Context) (string, error) {
 	log := h.cfg.Log
 	server, err := api.New(api.Core{
 		DB: h.pool, Catalog: h.cache,
-		Intake:   intake.New(h.pool, h.cache, intake.Config{Wake: h.worker.wake, Log: log}),
-		Approval: approval.New(h.pool, h.cache, approval.Config{Wake: h.worker.wake, Log: log}),
+		Intake:   intake.New(h.pool, h.cache, intake.Config{Wake: h.worker.wake}),
+		Approval: approval.New(h.pool, h.cache, approval.Config{Wake: h.worker.wake}),
 	}, api.Config{
 		Wake: h.worker.wake, Log: log, Metrics: h.watched.Metrics, Tracer: h.watched.Tracer(), Scrape: h.watched.Handler(),
 	})

@@ -7,7 +7,6 @@ package intake
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -67,7 +66,6 @@ type Config struct {
 	// Wake is called after a commit that put something on the schedule. It
 	// must not block. Losing a call delays work, and loses none.
 	Wake func()
-	Log  *slog.Logger
 }
 
 // Intake accepts proposals. It is safe for concurrent use.
