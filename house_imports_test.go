@@ -88,12 +88,13 @@ func noCircles(h house) []string {
 }
 
 // adaptersAlone keeps the packages that call the outside from each other and
-// from the database. What lies below an adapter's folder is part of it.
+// from the database. What lies below an adapter's folder is part of it; what
+// has a floor of its own is what adapters stand on.
 func adaptersAlone(h house) []string {
 	const family = "internal/executor"
 	adapter := func(pkg string) string {
 		rest, ok := strings.CutPrefix(pkg, family+"/")
-		if !ok || isHelper(pkg) {
+		if _, ground := floors()[pkg]; !ok || ground || isHelper(pkg) {
 			return ""
 		}
 		name, _, _ := strings.Cut(rest, "/")

@@ -20,6 +20,14 @@ type BreakerConfig struct {
 	OpenFor time.Duration
 }
 
+// Open returns OpenFor, or what holds where it is not set.
+func (c BreakerConfig) Open() time.Duration {
+	if c.OpenFor <= 0 {
+		return 30 * time.Second
+	}
+	return c.OpenFor
+}
+
 // probeWait is how long calls that meet a probe in flight are asked to wait.
 const probeWait = time.Second
 
@@ -35,9 +43,7 @@ func Guard(name string, src Source, cfg BreakerConfig, onChange func(name, from,
 	if cfg.Failures == 0 {
 		cfg.Failures = 5
 	}
-	if cfg.OpenFor <= 0 {
-		cfg.OpenFor = 30 * time.Second
-	}
+	cfg.OpenFor = cfg.Open()
 	g := &guarded{Source: src, openFor: cfg.OpenFor}
 	g.breaker = gobreaker.NewCircuitBreaker[Outcome](gobreaker.Settings{
 		Name:        name,
@@ -78,7 +84,7 @@ func (g *guarded) Execute(ctx context.Context, call Call) Outcome {
 		switch {
 		case out.Deferred || out.Code == CodeCancelled || out.Code == CodeClosed:
 			return out, errSaysNothing
-		case ailing(out.Code):
+		case out.Ailing():
 			return out, errAiling
 		}
 		return out, nil

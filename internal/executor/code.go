@@ -31,6 +31,9 @@ const (
 	CodeOversized = "oversized"
 	// CodeRateLimited means that the source asked for patience.
 	CodeRateLimited = "rate_limited"
+	// CodeRedirected means that the source pointed to another place, which the
+	// call did not follow it to.
+	CodeRedirected = "redirected"
 	// CodeRejected means that the source refused the request as it is.
 	CodeRejected = "rejected"
 	// CodeServerError means that the source answered with a 5xx.
@@ -67,10 +70,10 @@ func StatusCode(status int) string {
 	return ""
 }
 
-// ailing reports whether a code speaks of the source's health rather than of
-// one call.
-func ailing(code string) bool {
-	switch code {
+// Ailing reports whether an outcome speaks of its source's ill health rather
+// than of one call.
+func (o Outcome) Ailing() bool {
+	switch o.Code {
 	case CodeLost, CodeMalformed, CodeNegotiation, CodeServerError, CodeTimeout, CodeUnreachable:
 		return true
 	}

@@ -1,18 +1,25 @@
 // Package builtin is the source of the tools that Countersign brings along.
-// They touch nothing outside the process: one does nothing, to try a
+// Some touch nothing outside the process: one does nothing, to try a
 // deployment and to measure the machinery around a call; one hands a note's id
-// back, to try a form and an approval.
+// back, to try a form and an approval; one waits.
+//
+// Where the configuration names addresses, two more ask them over HTTP: one
+// reads, one writes. They go nowhere else, whatever a name resolves to and
+// wherever an answer points.
 package builtin
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/executor"
+	"github.com/countersign-dev/countersign/internal/executor/rest"
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
@@ -23,19 +30,71 @@ const (
 	// ToolNote takes {"text": string} and answers {"id": string}, where the id
 	// is the call's idempotency key.
 	ToolNote = "countersign.note"
+	// ToolWait takes {"seconds": number} and answers {"seconds": number} when
+	// they are over.
+	ToolWait = "countersign.wait"
+	// ToolHTTPGet makes a GET or HEAD request.
+	ToolHTTPGet = "countersign.http.get"
+	// ToolHTTPRequest makes a POST, PUT, PATCH or DELETE request.
+	ToolHTTPRequest = "countersign.http.request"
 )
 
 // MaxNoteLength bounds a note's text, in characters.
 const MaxNoteLength = 10_000
 
+// Config is what the tools need to be told.
+type Config struct {
+	// MaxWait bounds one wait; 0 means DefaultMaxWait.
+	MaxWait time.Duration
+	// HTTP says where requests may go; nil leaves the tools for them out.
+	HTTP *HTTPConfig
+}
+
 // Source implements executor.Source.
 type Source struct {
 	closed atomic.Bool
 	empty  json.RawMessage // what noop answers; shared, so that it costs nothing
+
+	runner *rest.Client
+	tools  *rest.Toolbox // those that run until they are done, or are ended
+	web    *web          // nil without Config.HTTP
 }
 
-// New returns the source.
-func New() *Source { return &Source{empty: json.RawMessage(`{}`)} }
+// New returns the source of the tools that need no configuration.
+func New() *Source {
+	// Only a configuration can be wrong.
+	s, _ := With(Config{})
+	return s
+}
+
+// With returns the source of all tools that cfg allows for. The error is
+// fault.Invalid, and names what is wrong with cfg.
+func With(cfg Config) (*Source, error) {
+	if cfg.MaxWait <= 0 {
+		cfg.MaxWait = DefaultMaxWait
+	}
+	s := &Source{
+		empty: json.RawMessage(`{}`),
+		// Only the tool's own bound is to end a wait.
+		runner: rest.New(name, rest.Config{CallTimeout: cfg.MaxWait + time.Minute}),
+	}
+	tools := []rest.Tool{waitTool(cfg.MaxWait)}
+	if cfg.HTTP != nil {
+		var err error
+		if s.web, err = newWeb(*cfg.HTTP); err != nil {
+			return nil, err
+		}
+		tools = append(tools, s.web.tools()...)
+	}
+	var err error
+	if s.tools, err = rest.NewToolbox(tools...); err != nil {
+		return nil, fmt.Errorf("built-in tools: %w", err)
+	}
+	return s, nil
+}
+
+// name is the source's name in messages.
+const name = "countersign"
 
 // List implements executor.Source.
 func (s *Source) List(ctx context.Context) ([]executor.Tool, error) {
@@ -45,7 +104,7 @@ func (s *Source) List(ctx context.Context) ([]executor.Tool, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("list built-in tools: %w", err)
 	}
-	return []executor.Tool{
+	return append([]executor.Tool{
 		{
 			Name:         ToolNoop,
 			Title:        "Do nothing",
@@ -67,7 +126,7 @@ func (s *Source) List(ctx context.Context) ([]executor.Tool, error) {
 			Hints:  executor.Hints{Idempotent: true, Destructive: new(false), OpenWorld: new(false)},
 			Effect: envelope.EffectIdempotent,
 		},
-	}, nil
+	}, s.tools.Tools()...), nil
 }
 
 // Execute implements executor.Source.
@@ -82,7 +141,7 @@ func (s *Source) Execute(ctx context.Context, call executor.Call) executor.Outco
 	case call.Tool == ToolNote:
 		return note(call)
 	}
-	return conclude(call, executor.Observation{Permanent: true}, executor.CodeUnknownTool, "there is no built-in tool of this name")
+	return s.runner.Execute(ctx, call, func(ctx context.Context) rest.Finding { return s.tools.Run(ctx, call) })
 }
 
 // noop looks at no more of the arguments than it has to: it is what the speed
@@ -122,7 +181,11 @@ func conclude(call executor.Call, o executor.Observation, code, message string) 
 // Close implements executor.Source.
 func (s *Source) Close() error {
 	s.closed.Store(true)
-	return nil
+	err := s.runner.Close()
+	if s.web != nil {
+		err = errors.Join(err, s.web.close())
+	}
+	return err
 }
 
 var _ executor.Source = (*Source)(nil)

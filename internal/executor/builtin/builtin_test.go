@@ -21,7 +21,7 @@ func TestConform(t *testing.T) {
 			Act:     executortest.Invocation{Tool: builtin.ToolNote, Args: json.RawMessage(`{"text":"hello"}`)},
 			BadArgs: executortest.Invocation{Tool: builtin.ToolNote, Args: json.RawMessage(`{"text":7}`)},
 			Without: map[executortest.Feature]string{
-				executortest.Effects:    "built-in tools change nothing that could be counted",
+				executortest.Effects:    "these tools change nothing that could be counted",
 				executortest.ToolErrors: "built-in tools have nothing that could fail",
 				executortest.Hangs:      "built-in tools wait for nothing",
 				executortest.Losses:     "built-in tools run in this process",

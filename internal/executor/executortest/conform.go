@@ -278,21 +278,30 @@ func refusesBadArgs(t *testing.T, h Harness) {
 const hangTime = 300 * time.Millisecond
 
 func timesOut(t *testing.T, h Harness) {
-	// The first call may have to connect, which is not what is timed here.
-	expect(t, h.Source.Execute(t.Context(), call(t, h.Act, envelope.EffectOnce)), executor.KindDone, "")
+	// Each has a key of its own, or a source that honours keys would say that
+	// it has done this.
+	n := 0
+	again := func() {
+		t.Helper()
+		n++
+		c := call(t, h.Act, envelope.EffectOnce)
+		c.Key = fmt.Sprintf("%s %d", c.Key, n)
+		expect(t, h.Source.Execute(t.Context(), c), executor.KindDone, "")
+	}
 	hang := func(effect envelope.Effect) executor.Outcome {
 		ctx, cancel := context.WithTimeout(t.Context(), hangTime)
 		defer cancel()
 		return h.Source.Execute(ctx, call(t, h.Hang, effect))
 	}
 
+	again() // it may have to connect, which is not what is timed here
 	once := hang(envelope.EffectOnce)
-	expect(t, h.Source.Execute(t.Context(), call(t, h.Act, envelope.EffectOnce)), executor.KindDone, "")
+	again()
 	keyed := hang(envelope.EffectKeyed)
 
 	expect(t, once, executor.KindUnknown, executor.CodeTimeout)
 	expect(t, keyed, executor.KindRetry, executor.CodeTimeout)
-	expect(t, h.Source.Execute(t.Context(), call(t, h.Act, envelope.EffectOnce)), executor.KindDone, "")
+	again()
 }
 
 func heedsCancel(t *testing.T, h Harness) {
