@@ -58,10 +58,10 @@ generated: ## Fail if generated files are not up to date
 	$(SQLC) diff
 
 .PHONY: npm
-npm: ## MCP servers from npm for the tests, where there is Node
-	@if command -v npm >/dev/null; then \
-		cd internal/executor/mcp/testdata/npm && { [ -d node_modules ] || npm ci --ignore-scripts --no-audit --no-fund; }; \
-	else echo "no npm: the tests against servers from npm will say that they are skipped"; fi
+npm: ## MCP servers and clients from npm for the tests, where there is Node
+	@if command -v npm >/dev/null; then for dir in internal/executor/mcp internal/mcpfront; do \
+		(cd $$dir/testdata/npm && { [ -d node_modules ] || npm ci --ignore-scripts --no-audit --no-fund; }) || exit 1; done; \
+	else echo "no npm: the tests against servers and clients from npm will say that they are skipped"; fi
 
 .PHONY: postgres
 postgres: ## See to it that a PostgreSQL server program is there
@@ -76,7 +76,7 @@ bench: build postgres ## Measure against River in the same run
 	$(GO) run ./bench
 
 .PHONY: chaos
-chaos: build postgres ## Kill workers and the database, and count the effects
+chaos: build postgres ## Kill, cut, freeze and break what can break, and count the effects
 	$(GO) run ./bench/chaos
 
 bin/withpg: $(wildcard internal/tools/withpg/*.go internal/postgres/embedded/*.go)

@@ -40,18 +40,25 @@ func floors() map[string]floor {
 		"internal/postgres/dbtest":   {2, 4},
 
 		"internal/audit":                 {3, 0},
+		"internal/circuit":               {3, 0},
 		"internal/executor":              {3, 0},
 		"internal/executor/executortest": {3, 1},
+		"internal/executor/rest":         {3, 1},
 		"internal/executor/...":          {3, 2},
 		"internal/gate":                  {3, 0},
+		"internal/limit":                 {3, 1},
 		"internal/policy":                {3, 0},
 
-		"internal/catalog":  {4, 0},
-		"internal/identity": {4, 0},
-		"internal/outbox":   {4, 0},
+		"internal/catalog":   {4, 0},
+		"internal/identity":  {4, 0},
+		"internal/outbox":    {4, 0},
+		"internal/retention": {4, 0},
 
 		"internal/approval": {5, 0},
+		"internal/doctor":   {5, 1},
 		"internal/intake":   {5, 0},
+		"internal/overview": {5, 0},
+		"internal/verify":   {5, 0},
 
 		"internal/client":     {6, 0},
 		"internal/mail":       {6, 0},

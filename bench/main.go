@@ -32,6 +32,15 @@ const usage = `bench measures Countersign against the River library in the same 
   latency     submit to the tool's being called, idle fleet, over HTTP MCP
   past        burn-down with -past ended envelopes behind it against none
               (not among the default runs: it takes minutes and some GB)
+  bloat       what -n envelopes leave behind that are burned down in ten bursts
+              (not among the default runs; take -n 1000000)
+  exhausted   burn-down beside one bucket with -crowd due envelopes that may not
+              run, because of a pause, its rate, its calendar or its ceiling,
+              against none (not among the default runs)
+  tenants     what each of ten tenants gets whose backlogs are as 1 to 1000,
+              while all have work (not among the default runs)
+  limited     burn-down through buckets with limits too wide to matter, against
+              buckets without (not among the default runs)
 
 It starts a private PostgreSQL, fsync on, unless -url names a server's
 superuser URL. Each figure is also a line of JSON in bench/results.jsonl.
@@ -44,6 +53,7 @@ type options struct {
 	rounds  int
 	length  time.Duration
 	past    int
+	crowd   int
 	url     string
 	child   string
 	results string
@@ -90,7 +100,8 @@ type measure func(ctx context.Context, o options, srv *server, rep *report) erro
 func measures() map[string]measure {
 	return map[string]measure{
 		"burn": measureBurn, "once": measureOnce, "sustained": measureSustained, "submit": measureSubmit,
-		"processes": measureProcesses, "latency": measureLatency, "past": measurePast,
+		"processes": measureProcesses, "latency": measureLatency, "past": measurePast, "bloat": measureBloat,
+		"exhausted": measureExhausted, "tenants": measureTenants, "limited": measureLimited,
 	}
 }
 
@@ -106,6 +117,7 @@ func parse(args []string) (options, error) {
 	fs.IntVar(&o.rounds, "rounds", 5, "rounds, each of the peer and then of ours")
 	fs.DurationVar(&o.length, "for", 15*time.Second, "how long a sustained run lasts")
 	fs.IntVar(&o.past, "past", 10_000_000, "ended envelopes behind the run past")
+	fs.IntVar(&o.crowd, "crowd", 1_000_000, "due envelopes of the bucket of the run exhausted")
 	fs.StringVar(&o.url, "url", "", "superuser URL of a server to use instead of a private one")
 	fs.StringVar(&o.results, "results", "bench/results.jsonl", "where the lines of JSON go")
 	fs.StringVar(&o.child, "child", "", "internal: be a worker process, ours or river, on -url")
@@ -115,7 +127,7 @@ func parse(args []string) (options, error) {
 	o.run = strings.Split(*what, ",")
 	for _, name := range o.run {
 		if measures()[name] == nil {
-			return o, fmt.Errorf("-run %q: there is burn, once, sustained, submit, processes, latency and past", name)
+			return o, fmt.Errorf("-run %q: there is burn, once, sustained, submit, processes, latency, past, bloat, exhausted, tenants and limited", name)
 		}
 	}
 	if o.n < 1 || o.rounds < 1 {

@@ -52,7 +52,7 @@ func newHouse(ctx context.Context, url string) (*house, error) {
 		return nil, err
 	}
 	h := &house{pool: pool, cache: catalog.NewCache(), tel: tel, run: uuid.NewString()}
-	h.live = catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, tel.Log, nil)
+	h.live = catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, tel.Log)
 	h.intake = intake.New(pool, h.cache, intake.Config{Wake: h.wake})
 	var id uuid.UUID
 	err = pool.QueryRow(ctx, "SELECT tenant_id FROM tenants WHERE name = $1", tenantName).Scan(&id)
@@ -92,6 +92,9 @@ func newTenant(ctx context.Context, url string, effect envelope.Effect) error {
 				return err
 			}
 		}
+		if err := setLimits(ctx, tx, tenant); err != nil {
+			return err
+		}
 		return catalog.PutMode(ctx, tx, tenant, "", "*", envelope.ModeAllow, "bench")
 	})
 }
@@ -105,7 +108,7 @@ func (h *house) submit(ctx context.Context, from, n, batch int) error {
 		ps := make([]*envelope.Proposal, min(batch, end-from))
 		for i := range ps {
 			p, err := envelope.Parse(fmt.Appendf(nil, `{"type":"mcp.exec","external_id":"%s-%d","tool":{"name":%q,"source":"countersign"},`+
-				`"args":{"n":%d,"note":%q},"constraints":{"rate_bucket":"lane.%d"}}`, h.run, from+i, builtin.ToolNoop, from+i, note, (from+i)%10))
+				`"args":{"n":%d,"note":%q},"constraints":{"rate_bucket":%q}}`, h.run, from+i, builtin.ToolNoop, from+i, note, lane(from+i)))
 			if err != nil {
 				return err
 			}

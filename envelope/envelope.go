@@ -81,11 +81,14 @@ type Constraints struct {
 	MustRunBefore time.Time `json:"must_run_before,omitzero"`
 	// NotBefore is the earliest time at which the action may be started.
 	NotBefore time.Time `json:"not_before,omitzero"`
+	// Urgent asks to be sent in quiet hours too. It works only for an employee
+	// whom policy allows it.
+	Urgent bool `json:"urgent,omitempty"`
 }
 
 // IsZero says that there are no constraints.
 func (c Constraints) IsZero() bool {
-	return c.RateBucket == "" && c.MustRunBefore.IsZero() && c.NotBefore.IsZero()
+	return c.RateBucket == "" && c.MustRunBefore.IsZero() && c.NotBefore.IsZero() && !c.Urgent
 }
 
 // Result is what came of an action so far.

@@ -72,6 +72,7 @@ const (
 	fieldRateBucket
 	fieldMustRunBefore
 	fieldNotBefore
+	fieldUrgent
 	fieldItems
 )
 
@@ -219,8 +220,11 @@ func (r reader) constraints() (c Constraints) {
 		case "not_before":
 			r.see(&seen, fieldNotBefore)
 			c.NotBefore = r.time()
+		case "urgent":
+			r.see(&seen, fieldUrgent)
+			c.Urgent = r.flag()
 		default:
-			r.refuse(RuleUnknownField, "is not a field of constraints; it has rate_bucket, must_run_before and not_before")
+			r.refuse(RuleUnknownField, "is not a field of constraints; it has rate_bucket, must_run_before, not_before and urgent")
 		}
 	}
 	return c
@@ -319,6 +323,14 @@ func unfitForSlug(c rune) bool {
 		return false
 	}
 	return true
+}
+
+func (r reader) flag() bool {
+	if c := r.Peek(); c != 't' && c != 'f' {
+		r.refuse(RuleType, "must be true or false")
+		return false
+	}
+	return string(r.Value()) == "true"
 }
 
 func (r reader) id() (id uuid.UUID) {

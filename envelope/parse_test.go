@@ -50,7 +50,8 @@ func TestParseReadsEveryField(t *testing.T) {
 		"constraints": {
 			"rate_bucket": "slack.minute",
 			"must_run_before": "2026-07-01T12:00:00.1234569+02:00",
-			"not_before": "2026-07-01T08:00:00Z"
+			"not_before": "2026-07-01T08:00:00Z",
+			"urgent": true
 		}
 	}`
 	want := &envelope.Proposal{
@@ -70,6 +71,7 @@ func TestParseReadsEveryField(t *testing.T) {
 			RateBucket:    "slack.minute",
 			MustRunBefore: time.Date(2026, 7, 1, 10, 0, 0, 123456000, time.UTC),
 			NotBefore:     time.Date(2026, 7, 1, 8, 0, 0, 0, time.UTC),
+			Urgent:        true,
 		},
 	}
 

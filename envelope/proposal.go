@@ -93,6 +93,10 @@ func (p *Proposal) canonical(args []byte, all bool) []byte {
 		w.time("must_run_before", p.Constraints.MustRunBefore)
 		w.time("not_before", p.Constraints.NotBefore)
 		w.text("rate_bucket", p.Constraints.RateBucket)
+		if p.Constraints.Urgent {
+			w.name("urgent")
+			w.buf = append(w.buf, "true"...)
+		}
 		w.close()
 	}
 	if p.EmployeeID != (EmployeeID{}) {

@@ -9,30 +9,39 @@ import (
 	"github.com/google/uuid"
 )
 
-// The kinds of fault.
+// The kinds of blow.
 const (
-	blowKill    = "worker_sigkill"
-	blowRestart = "postgres_restart"
+	blowKill    = "kill"
+	blowRestart = "restart"
+	blowFreeze  = "freeze"
+	blowLine    = "line"
+	blowIll     = "ill"
+	blowDisk    = "disk"
 )
 
-// blow is something that was broken on purpose, and what came of it.
+// blow is one time that something was broken, and what came of it.
 type blow struct {
 	kind string
 	at   time.Time
-	// took is how long the fault itself lasted.
+	// took is how long it lasted, once it is over.
 	took time.Duration
-	// seen says that the leases at the time are known. out are those that were
-	// out then, the killed worker's among them; taken are those of them that
-	// no earlier fault had left behind, and open those of taken that are still
-	// as they were.
-	seen             bool
-	out, taken, open map[hold]bool
-	// orphans are the leases that nobody settled before half a lease had
-	// passed: those of the killed worker.
-	orphans []hold
-	sifted  bool
-	// recovered is when the last of them had been looked at.
-	recovered time.Time
+	over bool
+
+	// held are the leases that were out from the look before it to the look
+	// after it.
+	held map[hold]bool
+	// taken are the leases of the first look since it began, without those
+	// that an earlier blow had left behind; open those of taken that are still
+	// as they were; orphans those that nobody settled before half a lease had
+	// passed: the ones of the worker that was hit.
+	seen, sifted bool
+	taken, open  map[hold]bool
+	orphans      []hold
+	// begun are the envelopes that had been in work when it was over, and had
+	// not ended.
+	past    bool
+	begun   map[uuid.UUID]bool
+	settled time.Time // when the last of them had ended
 }
 
 // blows is what was broken so far. It is safe for concurrent use.
@@ -44,29 +53,53 @@ type blows struct {
 	last map[hold]bool // as of the last look
 }
 
-// add notes a fault. The leases that a restart hits are those of the look
-// before it, those that a kill leaves behind are those of the look after it.
+// add notes that something was broken; lasted says when that is over.
 func (b *blows) add(kind string, at time.Time) *blow {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	one := &blow{kind: kind, at: at}
-	if kind == blowRestart {
-		b.see(one, b.last)
+	one := &blow{kind: kind, at: at, held: maps.Clone(b.last)}
+	if one.held == nil {
+		one.held = make(map[hold]bool)
 	}
 	b.all = append(b.all, one)
 	return one
 }
 
-// lasted notes how long a fault itself took.
+// lasted notes that a blow is over, and how long it took.
 func (b *blows) lasted(one *blow, d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	one.took = d
+	one.took, one.over = d, true
 }
 
-// see takes note of the leases that were out; held does not change any more.
+// end is when a blow was over.
+func (one *blow) end() time.Time { return one.at.Add(one.took) }
+
+// update takes in a look that was begun at a time: a lease that is held no
+// more, or under another fence, has been looked at.
+func (b *blows) update(at time.Time, now standing) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last = now.held
+	for _, one := range b.all {
+		if one.at.After(at) {
+			continue
+		}
+		if !one.seen {
+			b.see(one, now.held)
+		}
+		maps.DeleteFunc(one.open, func(h hold, _ bool) bool { return !now.held[h] })
+		if !one.sifted && at.Sub(one.at) >= b.lease/2 {
+			one.sifted = true
+			one.orphans = slices.Collect(maps.Keys(one.open))
+		}
+		one.follow(at, now)
+	}
+}
+
+// see takes note of the leases that were out when a blow fell.
 func (b *blows) see(one *blow, held map[hold]bool) {
-	one.seen, one.out, one.taken = true, held, maps.Clone(held)
+	one.seen, one.taken = true, maps.Clone(held)
 	for _, earlier := range b.all {
 		if earlier == one {
 			break
@@ -78,36 +111,32 @@ func (b *blows) see(one *blow, held map[hold]bool) {
 	one.open = maps.Clone(one.taken)
 }
 
-// update takes in a look that was begun at a time: what is held no more, or
-// under another fence, has been looked at.
-func (b *blows) update(begun time.Time, held map[hold]bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.last = held
-	for _, one := range b.all {
-		switch {
-		case one.at.After(begun):
-			continue
-		case !one.seen:
-			b.see(one, held)
+// follow follows what was in work when the blow was over to its end.
+func (one *blow) follow(at time.Time, now standing) {
+	if !one.past {
+		maps.Copy(one.held, now.held)
+		if !one.over || one.end().After(at) {
+			return
 		}
-		maps.DeleteFunc(one.open, func(h hold, _ bool) bool { return !held[h] })
-		if len(one.open) == 0 && one.recovered.IsZero() {
-			one.recovered = begun
-		}
-		if !one.sifted && begun.Sub(one.at) >= b.lease/2 {
-			one.sifted = true
-			one.orphans = slices.Collect(maps.Keys(one.open))
-		}
+		one.past, one.begun = true, maps.Clone(now.begun)
+	}
+	maps.DeleteFunc(one.begun, func(id uuid.UUID, _ bool) bool { return !now.begun[id] })
+	if len(one.begun) == 0 && one.settled.IsZero() {
+		one.settled = at
 	}
 }
 
-// count says how many faults of a kind there were.
-func (b *blows) count(kind string) int {
+// list returns the blows when no more can come.
+func (b *blows) list() []*blow {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return slices.Clone(b.all)
+}
+
+// countBlows says how many blows of a kind there were.
+func countBlows(all []*blow, kind string) int {
 	n := 0
-	for _, one := range b.all {
+	for _, one := range all {
 		if one.kind == kind {
 			n++
 		}
@@ -115,50 +144,61 @@ func (b *blows) count(kind string) int {
 	return n
 }
 
-// end returns the faults when no more can come.
-func (b *blows) end() []*blow {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.all)
-}
-
-// inHand returns the envelopes that some worker held when one was killed.
+// inHand returns the envelopes that some worker held when something that takes
+// a worker from its leases happened.
 func inHand(all []*blow) map[uuid.UUID]bool {
 	held := make(map[uuid.UUID]bool)
 	for _, one := range all {
-		if one.kind != blowKill {
-			continue
-		}
-		for h := range one.out {
+		for h := range one.held {
 			held[h.Action] = true
 		}
 	}
 	return held
 }
 
-// recovery is how long it took until all that the fault had left behind was
-// looked at; 0 if it left nothing behind.
-func (one *blow) recovery() time.Duration {
-	switch {
-	case one.recovered.IsZero():
-		return 0
-	case one.kind == blowKill && len(one.orphans) == 0:
-		return 0
+// recovery is how long after a blow the last envelope ended that was in work
+// when it was over; false if one never did.
+func (one *blow) recovery() (time.Duration, bool) {
+	if one.settled.IsZero() {
+		return 0, false
 	}
-	return one.recovered.Sub(one.at)
+	return one.settled.Sub(one.end()), true
 }
 
-// restartSlack is how long after a restart a worker may still end because of
-// it: it has tried to connect before.
-const restartSlack = 2 * time.Second
+// worst is the longest recovery.
+func worst(all []*blow) time.Duration {
+	var longest time.Duration
+	for _, one := range all {
+		if d, ok := one.recovery(); ok {
+			longest = max(longest, d)
+		}
+	}
+	return longest
+}
 
-// unexplained counts the ends of workers that no restart of the database
+// orphans counts the leases that workers which were hit left behind.
+func orphans(all []*blow, kind string) int {
+	n := 0
+	for _, one := range all {
+		if one.kind == kind {
+			n += len(one.orphans)
+		}
+	}
+	return n
+}
+
+// awaySlack is how long after the database was away a worker may still end
+// because of it: it has tried to connect before.
+const awaySlack = 2 * time.Second
+
+// unexplained counts the ends of workers that no absence of the database
 // explains: one that cannot reach it when it starts may end.
 func unexplained(ends []time.Time, all []*blow) int {
 	n := 0
 	for _, at := range ends {
 		if !slices.ContainsFunc(all, func(one *blow) bool {
-			return one.kind == blowRestart && at.After(one.at) && at.Before(one.at.Add(one.took+restartSlack))
+			away := one.kind == blowRestart || one.kind == blowDisk
+			return away && at.After(one.at) && at.Before(one.end().Add(awaySlack))
 		}) {
 			n++
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -91,6 +92,18 @@ func (c *crew) kill(slot int) (time.Time, bool) {
 	}
 	w.kill()
 	return time.Now(), true
+}
+
+// freeze stops the worker in a slot with SIGSTOP and returns when that was, and
+// what wakes it. It reports false if there was none.
+func (c *crew) freeze(slot int) (at time.Time, thaw func(), ok bool) {
+	c.mu.Lock()
+	w := c.at[slot]
+	c.mu.Unlock()
+	if w == nil || w.process.Signal(syscall.SIGSTOP) != nil {
+		return time.Time{}, nil, false
+	}
+	return time.Now(), func() { _ = w.process.Signal(syscall.SIGCONT) }, true // the only error is that it has ended
 }
 
 // stop asks all workers to stop, and waits for them.

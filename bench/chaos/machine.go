@@ -36,7 +36,7 @@ func versions(postgres string) map[string]string {
 		}
 	}
 	for _, dep := range info.Deps {
-		if dep.Path == "github.com/riverqueue/river" || dep.Path == "github.com/modelcontextprotocol/go-sdk" {
+		if dep.Path == "github.com/riverqueue/river" || dep.Path == "github.com/modelcontextprotocol/go-sdk" || dep.Path == "github.com/Shopify/toxiproxy/v2" {
 			v[dep.Path] = dep.Version
 		}
 	}

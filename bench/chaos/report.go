@@ -4,17 +4,33 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"os"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/envelope"
 )
+
+// outcome is what a trial came to.
+type outcome struct {
+	evidence
+	totals     []total
+	properties []property
+	// exits counts the workers that ended by themselves, repeated the
+	// submissions that had to be made again.
+	exits, repeated int
+	// took is from the start to the end of the last envelope, worst the
+	// longest recovery from a blow.
+	took, worst time.Duration
+}
+
+// broken says that a property does not hold.
+func (o outcome) broken() bool {
+	return slices.ContainsFunc(o.properties, func(p property) bool { return len(p.broken) > 0 })
+}
 
 // tell prints one line of progress.
 func (t *trial) tell(at time.Time, now standing, away bool) {
@@ -22,48 +38,29 @@ func (t *trial) tell(at time.Time, now standing, away bool) {
 	if away {
 		note = "  the database is away"
 	}
-	fmt.Fprintf(t.stdout, "%5.0fs  submitted %6d  sent %6d  unknown %4d  leased %4d  kills %3d%s\n",
+	fmt.Fprintf(t.stdout, "%5.0fs  submitted %6d  sent %6d  unknown %4d  leased %4d  blows %3d%s\n",
 		at.Sub(t.began).Seconds(), t.agent.submitted.Load(), now.ended[string(envelope.StatusSent)],
-		now.ended[string(envelope.StatusUnknown)], len(now.held), t.faults.count(blowKill), note)
+		now.ended[string(envelope.StatusUnknown)], len(now.held), len(t.blows.list()), note)
 }
 
 // namedAtMost is how many of those that break a property are named.
 const namedAtMost = 20
 
-// print writes the table of one trial.
+// print writes what one trial came to.
 func (o outcome) print(w io.Writer) {
-	kills, orphans := 0, 0
-	var afterKill, afterRestart, away []time.Duration
-	for _, f := range o.faults {
-		if f.kind == blowRestart {
-			afterRestart, away = append(afterRestart, f.recovery()), append(away, f.took)
-			continue
-		}
-		kills++
-		orphans += len(f.orphans)
-		if len(f.orphans) > 0 {
-			afterKill = append(afterKill, f.recovery())
-		}
-	}
-	fmt.Fprintf(w, "\nclass %s: %d envelopes, %d workers with %d calls each, lease %s, seed %d, %.1f s\n",
-		o.plan.class, o.plan.n, o.plan.workers, o.plan.concurrency, o.plan.lease, o.plan.seed, o.took.Seconds())
+	fmt.Fprintf(w, "\n%s: %d workers with %d calls each, lease %s, seed %d, %.1f s\n",
+		o.fault.name, o.plan.workers, o.plan.concurrency, o.plan.lease, o.plan.seed, o.took.Seconds())
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(w, "  %-11s"+format+"\n", append([]any{label}, args...)...)
 	}
-	line("envelopes", "%d sent, %d conflict, %d dead, %d unknown, %d not ended", o.sent, o.conflict, o.dead, o.unknown, o.open)
-	line("effects", "%d, lost %d, doubled %d, of unknown %d", o.effects, o.lost, o.doubled, o.effectsOfUnknown())
+	for _, t := range o.totals {
+		line(string(t.class), "%d sent, %d conflict, %d dead, %d unknown, %d not ended; effects %d, lost %d, doubled %d, of unknown %d",
+			t.sent, t.conflict, t.dead, t.unknown, t.open, t.effects, t.lost, t.doubled, t.effectsOfUnknowns)
+	}
 	line("calls", "%d arrived, %d turned away with 429", sum(o.world.Arrived), o.world.TurnedAway)
-	line("faults", "%d workers killed, %d envelopes left behind by them; %d workers ended by themselves; %d submissions repeated", kills, orphans, o.exits, o.repeated)
-	if len(away) > 0 {
-		line("database", "%d restarts, away for %.1f s at most; what was in flight was settled or looked at after %.1f s at most",
-			len(away), slices.Max(away).Seconds(), slices.Max(afterRestart).Seconds())
-	}
-	if len(afterKill) > 0 {
-		slices.Sort(afterKill)
-		line("recovery", "what a killed worker held was looked at after %.1f s (median), %.1f s (worst)",
-			afterKill[len(afterKill)/2].Seconds(), slices.Max(afterKill).Seconds())
-	}
-	line("", "all had ended %.1f s after the last fault", o.recovered.Seconds())
+	line("felt", "%s", o.signs())
+	line("", "%d workers ended by themselves; %d submissions repeated", o.exits, o.repeated)
+	line("recovery", "what was in work had ended %.1f s after a blow was over (worst of %d)", o.worst.Seconds(), len(o.blows))
 	for _, p := range o.properties {
 		if len(p.broken) == 0 {
 			fmt.Fprintf(w, "  holds      %s\n", p.text)
@@ -79,14 +76,44 @@ func (o outcome) print(w io.Writer) {
 	}
 }
 
-func (o outcome) effectsOfUnknown() int {
-	n := 0
-	for number, f := range (evidence{plan: o.plan, envelopes: o.envelopes}).byNumber(&properties{}) {
-		if f.Status == string(envelope.StatusUnknown) {
-			n += o.world.Effects[number]
+// signs says in words how the fault was felt.
+func (o outcome) signs() string {
+	signs := make([]string, len(o.fault.feels))
+	for i, sign := range o.fault.feels {
+		signs[i] = fmt.Sprintf("%d %s", o.felt[sign], sign)
+	}
+	return strings.Join(signs, "; ")
+}
+
+// printTable writes a line per fault and class, as a table of Markdown.
+func printTable(w io.Writer, all []outcome, skipped []omission) {
+	fmt.Fprintln(w)
+	table := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
+	row := func(cells ...any) {
+		for _, c := range cells {
+			fmt.Fprintf(table, "| %v\t", c)
+		}
+		fmt.Fprintln(table, "|")
+	}
+	row("fault", "class", "envelopes", "effects", "sent", "unknown", "failed", "lost", "doubled", "worst recovery", "took", "felt")
+	row("---", "---", "---:", "---:", "---:", "---:", "---:", "---:", "---:", "---:", "---:", "---")
+	for _, o := range all {
+		for i, t := range o.totals {
+			fault, recovery, took, felt := "", "", "", ""
+			if i == 0 {
+				fault, felt = o.fault.name, o.signs()
+				recovery, took = fmt.Sprintf("%.1f s", o.worst.Seconds()), fmt.Sprintf("%.0f s", o.took.Seconds())
+			}
+			if i == 0 && o.broken() {
+				fault += " BROKEN"
+			}
+			row(fault, t.class, t.envelopes, t.effects, t.sent+t.conflict, t.unknown, t.dead, t.lost, t.doubled, recovery, took, felt)
 		}
 	}
-	return n
+	_ = table.Flush() // a table that cannot be written has no reader
+	for _, s := range skipped {
+		fmt.Fprintf(w, "left out: %s: %s\n", s.fault, s.why)
+	}
 }
 
 func sum(counts map[int]int) int {
@@ -97,80 +124,56 @@ func sum(counts map[int]int) int {
 	return n
 }
 
-// record is a line of bench/chaos.jsonl: one fault and what became of the
-// envelopes it hit, or (fault "all") the whole trial.
+// record is a line of bench/chaos.jsonl: what became of the envelopes of one
+// class under one fault.
 type record struct {
-	Fault            string            `json:"fault"`
-	Class            envelope.Effect   `json:"class"`
-	Envelopes        int               `json:"envelopes"`
-	Effects          int               `json:"effects"`
-	Lost             int               `json:"lost"`
-	Doubled          int               `json:"doubled"`
-	Unknown          int               `json:"unknown"`
-	SecondsToRecover float64           `json:"seconds_to_recover"`
-	Kills            int               `json:"kills,omitzero"`
-	Broken           []string          `json:"broken,omitempty"`
-	Workers          int               `json:"workers"`
-	Concurrency      int               `json:"concurrency"`
-	LeaseSeconds     float64           `json:"lease_seconds"`
-	Seed             uint64            `json:"seed"`
-	Machine          string            `json:"machine"`
-	Versions         map[string]string `json:"versions"`
-	Time             time.Time         `json:"time"`
+	Fault                string            `json:"fault"`
+	Class                envelope.Effect   `json:"class"`
+	Envelopes            int               `json:"envelopes"`
+	Effects              int               `json:"effects"`
+	Sent                 int               `json:"sent"`
+	Unknown              int               `json:"unknown"`
+	EffectsOfUnknown     int               `json:"effects_of_unknown"`
+	Failed               int               `json:"failed"`
+	Lost                 int               `json:"lost"`
+	Doubled              int               `json:"doubled"`
+	Blows                int               `json:"blows"`
+	Felt                 map[string]int    `json:"felt"`
+	WorstRecoverySeconds float64           `json:"worst_recovery_seconds"`
+	Seconds              float64           `json:"seconds"`
+	Broken               []string          `json:"broken,omitempty"`
+	Workers              int               `json:"workers"`
+	Concurrency          int               `json:"concurrency"`
+	LeaseSeconds         float64           `json:"lease_seconds"`
+	Seed                 uint64            `json:"seed"`
+	Machine              string            `json:"machine"`
+	Versions             map[string]string `json:"versions"`
+	Time                 time.Time         `json:"time"`
 }
 
 // records returns the lines of one trial.
 func (o outcome) records(versions map[string]string) []record {
-	base := record{
-		Class: o.plan.class, Workers: o.plan.workers, Concurrency: o.plan.concurrency, LeaseSeconds: o.plan.lease.Seconds(),
-		Seed: o.plan.seed, Machine: machine(), Versions: versions,
+	felt := make(map[string]int)
+	for _, sign := range o.fault.feels {
+		felt[sign] = o.felt[sign]
 	}
-	byAction := make(map[uuid.UUID]found, len(o.envelopes))
-	for _, f := range o.envelopes {
-		byAction[f.Action] = f
-	}
-	var all []record
-	kills := 0
-	for _, f := range o.faults {
-		r := base
-		r.Fault, r.Time, r.SecondsToRecover = f.kind, f.at.UTC(), round(f.recovery())
-		hit := f.orphans
-		if f.kind == blowRestart {
-			hit = slices.Collect(maps.Keys(f.taken))
-		} else {
-			kills++
-		}
-		part := evidence{plan: o.plan, world: o.world, inHand: inHand(o.faults)}
-		var t total
-		for _, h := range hit {
-			env := byAction[h.Action]
-			var n int
-			if _, err := fmt.Sscanf(env.External, "n-%d", &n); err != nil {
-				r.Lost++
-				continue
-			}
-			effects := o.world.Effects[n]
-			r.Effects += effects
-			if effects > 1 {
-				r.Doubled++
-			}
-			if part.envelope(&t, &properties{}, "", env, effects) {
-				r.Lost++
-			}
-		}
-		r.Envelopes, r.Unknown = len(hit), t.unknown
-		all = append(all, r)
-	}
-	whole := base
-	whole.Fault, whole.Time, whole.Kills = "all", time.Now().UTC(), kills
-	whole.Envelopes, whole.Effects, whole.Lost, whole.Doubled = o.plan.n, o.effects, o.lost, o.doubled
-	whole.Unknown, whole.SecondsToRecover = o.unknown, round(o.recovered)
+	var broken []string
 	for _, p := range o.properties {
 		if len(p.broken) > 0 {
-			whole.Broken = append(whole.Broken, p.text)
+			broken = append(broken, p.text)
 		}
 	}
-	return append(all, whole)
+	all := make([]record, len(o.totals))
+	for i, t := range o.totals {
+		all[i] = record{
+			Fault: o.fault.name, Class: t.class, Envelopes: t.envelopes, Effects: t.effects, Sent: t.sent + t.conflict,
+			Unknown: t.unknown, EffectsOfUnknown: t.effectsOfUnknowns, Failed: t.dead, Lost: t.lost, Doubled: t.doubled,
+			Blows: len(o.blows), Felt: felt, WorstRecoverySeconds: round(o.worst), Seconds: round(o.took), Broken: broken,
+			Workers: o.plan.workers, Concurrency: o.plan.concurrency, LeaseSeconds: o.plan.lease.Seconds(),
+			Seed: o.plan.seed, Machine: machine(), Versions: versions, Time: time.Now().UTC(),
+		}
+	}
+	return all
 }
 
 // round returns seconds with two digits.

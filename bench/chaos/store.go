@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/executor"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
@@ -31,9 +32,11 @@ type hold struct {
 type standing struct {
 	// held are the leases that are out, run out or not.
 	held map[hold]bool
-	// fresh counts the envelopes that nobody has ever claimed, waiting those
-	// in the outbox that nobody holds.
-	fresh, waiting int
+	// begun are the envelopes that have been claimed and have not ended.
+	begun map[uuid.UUID]bool
+	// fresh counts the envelopes that nobody has ever claimed, left all that
+	// have not ended.
+	fresh, left int
 	// ended counts the envelopes by how they ended.
 	ended map[string]int
 }
@@ -42,33 +45,61 @@ type standing struct {
 func (s store) look(ctx context.Context) (standing, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	now := standing{held: make(map[hold]bool), ended: make(map[string]int)}
+	now := standing{held: make(map[hold]bool), begun: make(map[uuid.UUID]bool), ended: make(map[string]int)}
 	err := s.in(ctx, func(tx pgx.Tx) error {
-		const leases = `
-SELECT o.action_id, o.fence
+		const begun = `
+SELECT o.action_id, o.fence, o.lease_until IS NOT NULL
 FROM outbox o
-WHERE o.tenant_id = $1 AND o.lease_until IS NOT NULL`
+WHERE o.tenant_id = $1 AND o.fence > 0`
 		var h hold
-		if err := s.each(ctx, tx, leases, []any{&h.Action, &h.Fence}, func() { now.held[h] = true }); err != nil {
+		var leased bool
+		err := s.each(ctx, tx, begun, []any{&h.Action, &h.Fence, &leased}, func() {
+			now.begun[h.Action] = true
+			if leased {
+				now.held[h] = true
+			}
+		})
+		if err != nil {
 			return err
 		}
-		const free = `
+		const left = `
 SELECT count(1) FILTER (WHERE o.fence = 0), count(1)
 FROM outbox o
-WHERE o.tenant_id = $1 AND o.lease_until IS NULL`
-		if err := tx.QueryRow(ctx, free, uuid.UUID(s.tenant)).Scan(&now.fresh, &now.waiting); err != nil {
+WHERE o.tenant_id = $1`
+		if err := tx.QueryRow(ctx, left, uuid.UUID(s.tenant)).Scan(&now.fresh, &now.left); err != nil {
 			return err //nolint:wrapcheck // in does
 		}
 		const ends = `
 SELECT e.status, count(1)
 FROM tool_executions e
-WHERE e.tenant_id = $1
+WHERE e.tenant_id = $1 AND e.status <> 'pending'
 GROUP BY e.status`
 		var status string
 		var count int
 		return s.each(ctx, tx, ends, []any{&status, &count}, func() { now.ended[status] = count })
 	})
 	return now, err
+}
+
+// attempts is what the ledger says of calls that went wrong, or took long.
+type attempts struct{ lost, timedOut, long int }
+
+func (s store) attempts(ctx context.Context, long time.Duration) (attempts, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	var a attempts
+	err := s.in(ctx, func(tx pgx.Tx) error {
+		const query = `
+SELECT
+    count(1) FILTER (WHERE e.code = $2),
+    count(1) FILTER (WHERE e.code = $3),
+    count(1) FILTER (WHERE e.finished_at - e.started_at >= make_interval(secs => $4))
+FROM tool_executions e
+WHERE e.tenant_id = $1`
+		return tx.QueryRow(ctx, query, uuid.UUID(s.tenant), executor.CodeLost, executor.CodeTimeout, long.Seconds()).
+			Scan(&a.lost, &a.timedOut, &a.long)
+	})
+	return a, err
 }
 
 // envelopes reads every envelope of the tenant, with what the ledger and the

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/fault"
+	kind "github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/intake"
 )
 
@@ -26,15 +26,16 @@ const (
 type agent struct {
 	intake *intake.Intake
 	tenant envelope.TenantID
-	tool   string
+	plan   plan
 
 	submitted atomic.Int64 // envelopes that were answered for
 	again     atomic.Int64 // submissions that had to be repeated
 }
 
-// submit sends envelopes 0 to n-1: the first half as fast as it goes, so that
-// there is a backlog, and the rest spread over a time.
-func (a *agent) submit(ctx context.Context, n int, over time.Duration) error {
+// submit sends all envelopes: the first half as fast as it goes, so that there
+// is a backlog, and the rest spread over a time.
+func (a *agent) submit(ctx context.Context) error {
+	n, over := a.plan.all(), a.plan.over
 	batches := (n - n/2 + submitBatch - 1) / submitBatch
 	for from := 0; from < n; from += submitBatch {
 		if from > n/2 && !pause(ctx, over/time.Duration(max(batches, 1))) {
@@ -51,7 +52,7 @@ func (a *agent) batch(ctx context.Context, from, n int) error {
 	proposals := make([]*envelope.Proposal, n)
 	for i := range proposals {
 		text := fmt.Sprintf(`{"type":"mcp.exec","external_id":%q,"tool":{"name":%q,"source":%q},"args":{"n":%d},`+
-			`"constraints":{"rate_bucket":"lane.%d"}}`, externalID(from+i), a.tool, sourceID, from+i, (from+i)%4)
+			`"constraints":{"rate_bucket":%q}}`, externalID(from+i), toolOf(a.plan.class(from+i)), sourceID, from+i, lane(from+i))
 		p, err := envelope.Parse([]byte(text))
 		if err != nil {
 			return fmt.Errorf("envelope %d: %w", from+i, err)
@@ -63,7 +64,7 @@ func (a *agent) batch(ctx context.Context, from, n int) error {
 		if err == nil {
 			return a.check(answers, from, try)
 		}
-		if fault.KindOf(err) == fault.Invalid {
+		if kind.KindOf(err) == kind.Invalid {
 			return fmt.Errorf("submit: %w", err)
 		}
 		a.again.Add(1)

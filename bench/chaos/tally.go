@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,34 +24,32 @@ const (
 
 // tallyOrder says how the counting server is to behave.
 type tallyOrder struct {
+	// Address is where it listens, Journal the file that it remembers by.
+	Address string `json:"address"`
+	Journal string `json:"journal"`
 	// Call is the shortest time that a call takes; the longest is four times
 	// as long.
 	Call time.Duration `json:"call"`
 	// Busy is the share of calls that are turned away with status 429 before
 	// anything happens.
 	Busy float64 `json:"busy"`
-}
-
-// tallied is what the counting server has seen: per envelope number, the calls
-// that arrived and the effects that took place.
-type tallied struct {
-	Arrived map[int]int `json:"arrived"`
-	Effects map[int]int `json:"effects"`
-	// Mixed lists the numbers that came under more than one key.
-	Mixed []int `json:"mixed"`
-	// TurnedAway counts the answers with status 429.
-	TurnedAway int `json:"turned_away"`
+	// Ill is what is wrong with it, Share the share of calls that suffer.
+	Ill   illness `json:"ill"`
+	Share float64 `json:"share"`
 }
 
 // tally is an MCP server's state whose tools do nothing but count. It is the
-// world outside: what it has counted has happened.
+// world outside: what is in its journal has happened.
 type tally struct {
-	order tallyOrder
+	order   tallyOrder
+	journal *journal
+	// fail is told what keeps the server from being believed.
+	fail func(error)
 
-	mu   sync.Mutex
-	seen tallied
-	keys map[int]string
-	done map[string]bool
+	mu    sync.Mutex
+	seen  *tallied
+	ill   illness
+	share float64
 }
 
 type countIn struct {
@@ -68,18 +64,25 @@ type countOut struct {
 
 // serveTally serves until ctx ends. It prints its base URL as one line.
 func serveTally(ctx context.Context, order tallyOrder, stdout io.Writer) error {
-	t := &tally{
-		order: order, keys: make(map[int]string), done: make(map[string]bool),
-		seen: tallied{Arrived: make(map[int]int), Effects: make(map[int]int)},
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	seen, err := readJournal(order.Journal)
+	if err != nil {
+		return err
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	j, err := openJournal(order.Journal)
+	if err != nil {
+		return err
+	}
+	t := &tally{order: order, journal: j, fail: fail, seen: seen, ill: order.Ill, share: order.Share}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", order.Address)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	server := t.server()
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", t.turnAway(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)))
-	mux.HandleFunc("GET /counts", t.counts)
+	mux.Handle("/mcp", t.turnAway(t.suffer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))))
+	mux.HandleFunc("PUT /health", t.setHealth)
 	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	if _, err := fmt.Fprintf(stdout, "http://%s\n", listener.Addr()); err != nil {
 		return fmt.Errorf("print address: %w", err)
@@ -88,6 +91,9 @@ func serveTally(ctx context.Context, order tallyOrder, stdout io.Writer) error {
 	defer stop()
 	if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
 	}
 	return nil
 }
@@ -117,63 +123,34 @@ func (t *tally) count(req *mcp.CallToolRequest, in countIn, keyed bool) countOut
 	key, _ := req.Params.Meta[adapter.MetaIdempotencyKey].(string)
 	took := t.order.Call + time.Duration(rand.Int64N(int64(3*t.order.Call)+1))
 	before := time.Duration(rand.Int64N(int64(took) + 1))
-	t.arrive(in.N, key)
+	t.note(event{What: arrived, N: in.N, Key: key})
 	time.Sleep(before)
 	again := t.act(in.N, key, keyed)
 	time.Sleep(took - before)
 	return countOut{N: in.N, Again: again}
 }
 
-func (t *tally) arrive(n int, key string) {
+// note writes an event down and counts it. A server that cannot write ends: it
+// would not be believed any more.
+func (t *tally) note(e event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.seen.Arrived[n]++
-	if first, ok := t.keys[n]; ok && first != key || key == "" {
-		t.seen.Mixed = append(t.seen.Mixed, n)
+	t.noteLocked(e)
+}
+
+func (t *tally) noteLocked(e event) {
+	if err := errors.Join(t.journal.write(e), t.seen.add(e)); err != nil {
+		t.fail(err)
 	}
-	t.keys[n] = key
 }
 
 // act is the effect.
 func (t *tally) act(n int, key string, keyed bool) (again bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if keyed && t.done[key] {
+	if keyed && t.seen.done[key] {
 		return true
 	}
-	t.done[key] = true
-	t.seen.Effects[n]++
+	t.noteLocked(event{What: effect, N: n, Key: key})
 	return false
-}
-
-// turnAway answers some calls with 429, as a provider does that has too much
-// to do.
-func (t *tally) turnAway(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost || rand.Float64() >= t.order.Busy {
-			next.ServeHTTP(w, r)
-			return
-		}
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
-		if err != nil {
-			http.Error(w, "the body cannot be read", http.StatusBadRequest)
-			return
-		}
-		if !bytes.Contains(body, []byte(`"tools/call"`)) {
-			r.Body = io.NopCloser(bytes.NewReader(body))
-			next.ServeHTTP(w, r)
-			return
-		}
-		t.mu.Lock()
-		t.seen.TurnedAway++
-		t.mu.Unlock()
-		http.Error(w, "busy", http.StatusTooManyRequests)
-	})
-}
-
-func (t *tally) counts(w http.ResponseWriter, _ *http.Request) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(t.seen) // the reader notices a cut answer
 }

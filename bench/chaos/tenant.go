@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/catalog"
 	"github.com/countersign-dev/countersign/internal/executor"
 	"github.com/countersign-dev/countersign/internal/identity"
+	"github.com/countersign-dev/countersign/internal/limit"
 	"github.com/countersign-dev/countersign/internal/policy"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
@@ -21,9 +22,12 @@ import (
 // sourceID is the counting server in the tenant's catalog.
 const sourceID = "tally"
 
+// maxAttempts is more than a fault takes that goes away.
+const maxAttempts = 20
+
 // newTenant makes a tenant whose only source is the counting server, with the
-// tool of the class under test, and everything allowed.
-func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *catalog.Cache, url string, effect envelope.Effect) (envelope.TenantID, error) {
+// tools of the classes under test, and everything allowed.
+func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *catalog.Cache, name, url string, classes []envelope.Effect) (envelope.TenantID, error) {
 	config, err := json.Marshal(catalog.MCPConfig{Transport: "http", URL: url + "/mcp"})
 	if err != nil {
 		return envelope.TenantID{}, err //nolint:wrapcheck // cannot happen
@@ -31,8 +35,7 @@ func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *catalog.Cache, ur
 	var tenant envelope.TenantID
 	err = postgres.InTx(ctx, pool, postgres.Admin(), func(tx pgx.Tx) error {
 		var err error
-		name := fmt.Sprintf("chaos-%s-%d", effect, time.Now().UnixMilli())
-		tenant, err = identity.NewTenant(ctx, tx, name)
+		tenant, err = identity.NewTenant(ctx, tx, fmt.Sprintf("chaos-%s-%d", name, time.Now().UnixMilli()))
 		return err
 	})
 	if err != nil {
@@ -44,16 +47,29 @@ func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *catalog.Cache, ur
 	if err != nil {
 		return tenant, fmt.Errorf("put source: %w", err)
 	}
+	err = postgres.InTx(ctx, pool, postgres.API(tenant), func(tx pgx.Tx) error {
+		for _, b := range lanes() {
+			if err := limit.PutBucket(ctx, tx, tenant, b, "chaos"); err != nil {
+				return err //nolint:wrapcheck // wrapped below
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return tenant, fmt.Errorf("put buckets: %w", err)
+	}
 	log := slog.New(slog.DiscardHandler)
-	live := catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, log, nil)
+	live := catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, log)
 	defer live.Close()
 	if err := catalog.NewRefresher(pool, cache, live, log).Refresh(ctx, tenant, sourceID); err != nil {
 		return tenant, fmt.Errorf("list tools: %w", err)
 	}
 	err = postgres.InTx(ctx, pool, postgres.API(tenant), func(tx pgx.Tx) error {
-		key := policy.Key{Source: sourceID, Action: toolOf(effect)}
-		if err := catalog.ConfigureTool(ctx, tx, tenant, key, catalog.Overrides{Effect: effect}); err != nil {
-			return err //nolint:wrapcheck // wrapped below
+		for _, effect := range classes {
+			key := policy.Key{Source: sourceID, Action: toolOf(effect)}
+			if err := catalog.ConfigureTool(ctx, tx, tenant, key, catalog.Overrides{Effect: effect, MaxAttempts: maxAttempts}); err != nil {
+				return err //nolint:wrapcheck // wrapped below
+			}
 		}
 		return catalog.PutMode(ctx, tx, tenant, "", "*", envelope.ModeAllow, "chaos")
 	})
@@ -68,4 +84,22 @@ func toolOf(effect envelope.Effect) string {
 		return toolKeyed
 	}
 	return toolOnce
+}
+
+// lanes are the buckets that the envelopes of each class are spread over: two
+// without limits, one with a ceiling that leases of the dead count towards,
+// and one with a pace.
+func lanes() []limit.Bucket {
+	return []limit.Bucket{
+		{Name: "lane.0"},
+		{Name: "lane.1"},
+		{Name: "lane.2", Concurrency: 16},
+		{Name: "lane.3", Rate: &limit.Rate{Limit: 200, Per: limit.Duration(time.Second), Burst: 50}},
+	}
+}
+
+// lane is the bucket of an envelope's number.
+func lane(n int) string {
+	all := lanes()
+	return all[n/2%len(all)].Name
 }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"os"
+	"net/url"
+	"path/filepath"
+	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -21,18 +21,17 @@ const (
 	// lookEvery is how often the database is asked how things stand.
 	lookEvery = 100 * time.Millisecond
 	// tellEvery is how often that is printed.
-	tellEvery = time.Second
-	// patience is how long after the last fault everything must have ended,
-	// beside some leases.
-	patience = 60 * time.Second
-	// restartPause is the time between two restarts of the database.
-	restartPause = 2 * time.Second
+	tellEvery = 2 * time.Second
+	// patience is how long after the last blow everything must have ended,
+	// beside some leases. A call may take half a minute, and so long does a
+	// breaker stay open.
+	patience = 2 * time.Minute
 )
 
 // plan is what one trial is to do.
 type plan struct {
-	class       envelope.Effect
-	n           int
+	classes     []envelope.Effect
+	n           int // envelopes per class
 	workers     int
 	concurrency int
 	killEvery   time.Duration
@@ -43,85 +42,100 @@ type plan struct {
 	seed        uint64
 }
 
-// trial is one run of a plan.
+// all is how many envelopes there are.
+func (p plan) all() int { return p.n * len(p.classes) }
+
+// class is that of an envelope's number: they take turns.
+func (p plan) class(n int) envelope.Effect { return p.classes[n%len(p.classes)] }
+
+// trial is one run of a plan under one fault.
 type trial struct {
 	plan
-	db     database
-	pool   *pgxpool.Pool
-	log    *os.File
+	fault  fault
+	db     *database
+	dir    string // for the tool's journal
+	log    *workersLog
 	stdout io.Writer
 	// program is cmd/worker; empty for a worker of our own.
 	program string
 
-	world  *world
-	agent  *agent
-	store  store
-	crew   *crew
-	faults *blows
-	began  time.Time
+	world *world
+	agent *agent
+	store store
+	crew  *crew
+	line  *line // nil without a proxy
+	blows *blows
+	began time.Time
+
+	mu   sync.Mutex
+	felt map[string]int
+	// stuck counts the envelopes that ended only because we stepped in.
+	stuck int
 
 	submittedAll chan struct{} // closed when every envelope is submitted
-	restarted    chan struct{} // closed when no restart will come any more
-	calm         chan struct{} // closed when no more workers are to be killed
-	killedAll    chan struct{} // closed when none will be
+	taken        chan struct{} // closed when each of them has been claimed once
+	struck       chan struct{} // closed when nothing is broken any more
 }
 
-// outcome is what a trial came to.
-type outcome struct {
-	total
-	plan       plan
-	properties []property
-	faults     []*blow
-	envelopes  []found
-	world      tallied
-	// exits counts the workers that ended by themselves, repeated the
-	// submissions that had to be made again.
-	exits, repeated int
-	// took is from the start to the end of the last envelope, recovered from
-	// the last fault.
-	took, recovered time.Duration
+// feel counts a sign that the fault was felt.
+func (t *trial) feel(sign string, n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.felt[sign] += n
 }
 
-// broken says that a property does not hold.
-func (o outcome) broken() bool {
-	for _, p := range o.properties {
-		if len(p.broken) > 0 {
-			return true
-		}
-	}
-	return false
+// during notes a blow that lasts as long as fn runs.
+func (t *trial) during(kind string, fn func() error) error {
+	one := t.blows.add(kind, time.Now())
+	err := fn()
+	t.blows.lasted(one, time.Since(one.at))
+	return err
 }
 
 // run does what the plan says. The error is of what kept it from being done;
 // that a property does not hold is none.
-func (t *trial) run(ctx context.Context) (outcome, error) {
-	var err error
+func (t *trial) run(ctx context.Context) (_ outcome, err error) {
+	t.felt = make(map[string]int)
+	t.blows = &blows{lease: t.lease}
+	t.submittedAll, t.taken, t.struck = make(chan struct{}), make(chan struct{}), make(chan struct{})
+	t.tally.Journal = filepath.Join(t.dir, t.fault.name+".journal")
+	if t.fault.tool != nil {
+		t.fault.tool(&t.tally)
+	}
+	ill, share := t.tally.Ill, t.tally.Share
+	t.tally.Ill, t.tally.Share = healthy, 0 // until it is known
 	if t.world, err = startWorld(ctx, t.tally); err != nil {
 		return outcome{}, err
 	}
-	defer t.world.child.kill()
-	cache := catalog.NewCache()
-	tenant, err := newTenant(ctx, t.pool, cache, t.world.url, t.class)
+	defer func() { err = errors.Join(err, t.world.stop()) }()
+	toolURL, err := t.lay()
 	if err != nil {
 		return outcome{}, err
 	}
-	t.agent = &agent{intake: intake.New(t.pool, cache, intake.Config{}), tenant: tenant, tool: toolOf(t.class)}
-	t.store = store{t.pool, tenant}
-	t.faults = &blows{lease: t.lease}
+	if t.line != nil {
+		defer t.line.close()
+	}
+	cache := catalog.NewCache()
+	tenant, err := newTenant(ctx, t.db.pool, cache, t.fault.name, toolURL, t.classes)
+	if err != nil {
+		return outcome{}, err
+	}
+	if ill != healthy {
+		if err := t.world.sicken(ctx, ill, share); err != nil {
+			return outcome{}, err
+		}
+	}
+	t.agent = &agent{intake: intake.New(t.db.pool, cache, intake.Config{}), tenant: tenant, plan: t.plan}
+	t.store = store{t.db.pool, tenant}
+	if err := t.log.begin(); err != nil {
+		return outcome{}, err
+	}
 	t.began = time.Now()
-	t.submittedAll, t.restarted = make(chan struct{}), make(chan struct{})
-	t.calm, t.killedAll = make(chan struct{}), make(chan struct{})
-	t.crew = startCrew(t.workers, func(slot, generation int) (*child, error) {
-		return workerOrder{
-			URL: t.db.url, ID: fmt.Sprintf("chaos-%s-%d.%d", t.class, slot+1, generation),
-			Concurrency: t.concurrency, Lease: t.lease,
-		}.spawn(t.program, t.log)
-	})
+	t.crew = startCrew(t.workers, t.spawn)
 
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { defer close(t.submittedAll); return t.agent.submit(gctx, t.n, t.over) })
-	g.Go(func() error { defer close(t.killedAll); return t.killWorkers(gctx) })
-	g.Go(func() error { defer close(t.restarted); return t.restartDatabase(gctx) })
+	g.Go(func() error { defer close(t.submittedAll); return t.agent.submit(gctx) })
+	g.Go(func() error { defer close(t.struck); return t.fault.strike(gctx, t) })
 	var ended time.Time
 	g.Go(func() error {
 		var err error
@@ -136,75 +150,90 @@ func (t *trial) run(ctx context.Context) (outcome, error) {
 	return t.conclude(ctx, ended, exits, late)
 }
 
+// lay lays the line, if the fault needs one, and returns where the tool is to
+// be found.
+func (t *trial) lay() (toolURL string, err error) {
+	toolURL = t.world.url
+	switch t.fault.line {
+	case placeNone:
+	case placeDatabase:
+		u, err := url.Parse(t.db.url)
+		if err != nil || u.Host == "" {
+			return "", errors.New("the database's URL has no host that a proxy could stand before")
+		}
+		t.line, err = newLine(t.fault.name, u.Host)
+		return toolURL, err
+	case placeTool:
+		u, err := url.Parse(toolURL)
+		if err != nil {
+			return "", fmt.Errorf("lay a line to the tool: %w", err)
+		}
+		if t.line, err = newLine(t.fault.name, u.Host); err != nil {
+			return "", err
+		}
+		u.Host = t.line.address()
+		return u.String(), nil
+	}
+	return toolURL, nil
+}
+
+func (t *trial) spawn(slot, generation int) (*child, error) {
+	o := workerOrder{
+		URL: t.workersURL(), ID: fmt.Sprintf("%s-%d.%d", t.fault.name, slot+1, generation),
+		Concurrency: t.concurrency, Lease: t.lease,
+	}
+	if t.fault.skewed {
+		o.Skew = skewOf(slot)
+	}
+	return o.spawn(t.program, t.log.file)
+}
+
 func (t *trial) conclude(ctx context.Context, ended time.Time, exits []time.Time, late int) (outcome, error) {
 	envelopes, err := t.store.envelopes(ctx)
 	if err != nil {
 		return outcome{}, fmt.Errorf("read envelopes: %w", err)
 	}
-	world, err := t.world.counts(ctx)
+	world, err := readJournal(t.tally.Journal)
 	if err != nil {
 		return outcome{}, err
 	}
-	all := t.faults.end()
-	o := outcome{
-		plan: t.plan, faults: all, envelopes: envelopes, world: world,
-		exits: len(exits), repeated: int(t.agent.again.Load()), took: ended.Sub(t.began),
+	if err := t.feelAfterwards(ctx, world); err != nil {
+		return outcome{}, err
 	}
-	for _, f := range all {
-		o.recovered = max(0, ended.Sub(f.at.Add(f.took)))
-	}
+	all := t.blows.list()
 	e := evidence{
-		plan: t.plan, kills: t.faults.count(blowKill), envelopes: envelopes, world: world, inHand: inHand(all),
+		fault: t.fault, plan: t.plan, blows: all, felt: t.felt, stuck: t.stuck, envelopes: envelopes, world: world, inHand: inHand(all),
 		late: late, crashes: unexplained(exits, all),
 	}
-	o.total, o.properties = e.judge()
+	o := outcome{
+		evidence: e, exits: len(exits), repeated: int(t.agent.again.Load()), took: ended.Sub(t.began), worst: worst(all),
+	}
+	o.totals, o.properties = e.judge()
 	return o, nil
 }
 
-// killWorkers kills a worker at random at each interval until it is calm.
-func (t *trial) killWorkers(ctx context.Context) error {
-	random := rand.New(rand.NewPCG(t.seed, 0)) //nolint:gosec // meant to be repeatable
-	ticker := time.NewTicker(t.killEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err() //nolint:wrapcheck // our own
-		case <-t.calm:
-			return nil
-		case <-ticker.C:
-		}
-		if at, ok := t.crew.kill(random.IntN(t.workers)); ok {
-			t.faults.add(blowKill, at)
-		}
+// feelAfterwards counts the signs that are known only at the end.
+func (t *trial) feelAfterwards(ctx context.Context, world *tallied) error {
+	all := t.blows.list()
+	t.feel(feltKills, orphans(all, blowKill))
+	t.feel(feltFreezes, orphans(all, blowFreeze))
+	t.feel(feltPatient, world.Told)
+	for _, times := range world.Spoiled {
+		t.feel(feltSpoiled, times)
 	}
+	a, err := t.store.attempts(ctx, lineDelay-lineJitter)
+	t.feel(feltLost, a.lost)
+	t.feel(feltTimeouts, a.timedOut)
+	t.feel(feltLong, a.long)
+	return err
 }
 
-// restartDatabase crashes and restarts the server, while envelopes are being
-// submitted, if the server is ours.
-func (t *trial) restartDatabase(ctx context.Context) error {
-	if t.db.restart == nil || t.restarts == 0 {
-		return nil
-	}
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
-	for t.agent.submitted.Load() < int64(t.n*3/4) {
-		select {
-		case <-ctx.Done():
-			return ctx.Err() //nolint:wrapcheck // our own
-		case <-ticker.C:
-		}
-	}
-	for n := range t.restarts {
-		if n > 0 && !pause(ctx, restartPause) {
-			return ctx.Err() //nolint:wrapcheck // our own
-		}
-		began := time.Now()
-		one := t.faults.add(blowRestart, began)
-		if err := t.db.restart(ctx); err != nil {
+// submittedShare waits until a share of the envelopes is submitted.
+func (t *trial) submittedShare(ctx context.Context, share float64) error {
+	for float64(t.agent.submitted.Load()) < share*float64(t.all()) {
+		if err := t.waitFor(ctx, lookEvery); err != nil {
 			return err
 		}
-		t.faults.lasted(one, time.Since(began))
 	}
 	return nil
 }
@@ -226,7 +255,7 @@ func (t *trial) watch(ctx context.Context) (time.Time, error) {
 		fresh, err := t.store.look(ctx)
 		if err == nil {
 			now = fresh
-			t.faults.update(begun, now.held)
+			t.blows.update(begun, now)
 		}
 		if begun.Sub(told) >= tellEvery {
 			told = begun
@@ -235,12 +264,13 @@ func (t *trial) watch(ctx context.Context) (time.Time, error) {
 		if err != nil {
 			continue
 		}
-		if calm.IsZero() && now.fresh == 0 && over(t.submittedAll) && over(t.restarted) {
-			calm = begun
-			close(t.calm)
+		if now.fresh == 0 && over(t.submittedAll) && !over(t.taken) {
+			close(t.taken)
 		}
-		empty := len(now.held) == 0 && now.waiting == 0
-		if over(t.killedAll) && (empty || begun.Sub(calm) > patience+4*t.lease) {
+		if calm.IsZero() && over(t.struck) && over(t.submittedAll) {
+			calm = begun
+		}
+		if !calm.IsZero() && (now.left == 0 || begun.Sub(calm) > patience+4*t.lease) {
 			t.tell(begun, now, false)
 			return begun, nil
 		}

@@ -28,11 +28,15 @@ type found struct {
 
 // evidence is everything that the verdict rests on.
 type evidence struct {
-	plan      plan
-	kills     int
+	fault fault
+	plan  plan
+	blows []*blow
+	felt  map[string]int
+	// stuck counts the envelopes that ended only because we stepped in.
+	stuck     int
 	envelopes []found
-	world     tallied
-	// inHand are the envelopes that a worker held when one was killed.
+	world     *tallied
+	// inHand are the envelopes that a worker held when something was broken.
 	inHand map[uuid.UUID]bool
 	// late counts the workers that did not stop when asked to.
 	late int
@@ -41,24 +45,34 @@ type evidence struct {
 	crashes int
 }
 
+// count says how many blows of a kind there were, and struck how many in all.
+func (e evidence) count(kind string) int { return countBlows(e.blows, kind) }
+func (e evidence) struck() int           { return len(e.blows) }
+
 // property is something that must hold, and what breaks it.
 type property struct {
 	text   string
 	broken []string
 }
 
-// total is what it came to.
+// total is what it came to for the envelopes of one class.
 type total struct {
-	sent, conflict, dead, unknown, open int
-	effects, lost, doubled              int
+	class                                     envelope.Effect
+	envelopes                                 int
+	sent, conflict, dead, unknown, open       int
+	effects, lost, doubled, effectsOfUnknowns int
 }
 
-// judge holds what Countersign says against what the world has counted.
-func (e evidence) judge() (total, []property) {
-	var t total
+// judge holds what Countersign says against what the world has counted. There
+// is a total for each class.
+func (e evidence) judge() ([]total, []property) {
+	totals := make([]total, len(e.plan.classes))
 	p := properties{}
 	byNumber := e.byNumber(&p)
-	for n := range e.plan.n {
+	for n := range e.plan.all() {
+		t := &totals[n%len(totals)]
+		t.class = e.plan.class(n)
+		t.envelopes++
 		effects := e.world.Effects[n]
 		t.effects += effects
 		if effects > 1 {
@@ -71,16 +85,27 @@ func (e evidence) judge() (total, []property) {
 			p.breaks(allThere, externalID(n))
 			continue
 		}
-		lost := e.envelope(&t, &p, name(n, byNumber), f, effects)
-		if lost {
+		if e.envelope(t, &p, n, f, effects) {
 			t.lost++
 		}
 	}
 	for _, n := range e.world.Mixed {
 		p.breaks(oneKey, name(n, byNumber))
 	}
-	if most := e.kills * e.plan.concurrency; t.unknown > most {
-		p.breaks(fewUnknown, fmt.Sprintf("%d are unknown, and %d kills × %d calls make %d", t.unknown, e.kills, e.plan.concurrency, most))
+	unknown := 0
+	for _, t := range totals {
+		unknown += t.unknown
+	}
+	if most := e.fault.most(e); unknown > most {
+		p.breaks(fewUnknown, fmt.Sprintf("%d are unknown, and the fault can have hit %d", unknown, most))
+	}
+	for _, sign := range e.fault.feels {
+		if e.felt[sign] == 0 {
+			p.breaks(wasFelt, sign+": 0")
+		}
+	}
+	if e.stuck > 0 {
+		p.breaks(byItself, fmt.Sprintf("%d envelopes had not ended when we stepped in", e.stuck))
 	}
 	if e.late > 0 {
 		p.breaks(stopsWhenAsked, fmt.Sprintf("%d workers had to be killed after %s", e.late, stopGrace))
@@ -88,11 +113,12 @@ func (e evidence) judge() (total, []property) {
 	if e.crashes > 0 {
 		p.breaks(noCrash, fmt.Sprintf("%d workers did; see their log", e.crashes))
 	}
-	return t, p.list(e.plan.class)
+	return totals, p.list()
 }
 
 // envelope judges one envelope and reports whether it is lost.
-func (e evidence) envelope(t *total, p *properties, who string, f found, effects int) (lost bool) {
+func (e evidence) envelope(t *total, p *properties, n int, f found, effects int) (lost bool) {
+	who := fmt.Sprintf("%s (%s)", f.External, f.Action)
 	letter := outbox.Reason("")
 	switch envelope.Status(f.Status) {
 	case envelope.StatusSent, envelope.StatusConflict:
@@ -117,8 +143,9 @@ func (e evidence) envelope(t *total, p *properties, who string, f found, effects
 	case envelope.StatusUnknown:
 		t.unknown++
 		letter = outbox.Unknown
-		if f.Code != workerLost || !e.inHand[f.Action] {
-			p.breaks(unknownByKill, who+" is unknown by "+f.Code)
+		t.effectsOfUnknowns += effects
+		if !e.mayBeUnknown(n, f) {
+			p.breaks(unknownByFault, who+" is unknown by "+f.Code)
 		}
 	case envelope.StatusPending, envelope.StatusSending, envelope.StatusSkipped:
 		t.open++
@@ -131,10 +158,25 @@ func (e evidence) envelope(t *total, p *properties, who string, f found, effects
 	if f.Ends != 1 && !lost || f.Repeats != 0 {
 		p.breaks(ledgerOnce, fmt.Sprintf("%s has %d ends and %d attempts written twice", who, f.Ends, f.Repeats))
 	}
-	if f.Status != string(envelope.StatusSent) {
+	if t.class == envelope.EffectKeyed && f.Status != string(envelope.StatusSent) {
 		p.breaks(allSent, who+" is "+f.Status)
 	}
 	return lost
+}
+
+// mayBeUnknown says that the fault explains it: a worker that was lost had the
+// envelope in its hands, or the tool has spoiled its answer, or the line to the
+// tool was at fault.
+func (e evidence) mayBeUnknown(n int, f found) bool {
+	switch {
+	case !slices.Contains(e.fault.codes, f.Code):
+		return false
+	case f.Code == workerLost:
+		return e.inHand[f.Action]
+	case e.fault.line == placeTool || e.felt[feltDeaths] > 0: // those that were open are not counted anywhere
+		return true
+	}
+	return e.world.Spoiled[n] > 0
 }
 
 // byNumber finds the envelopes by the number they were submitted under.
@@ -146,7 +188,7 @@ func (e evidence) byNumber(p *properties) map[int]found {
 			p.breaks(allThere, f.Action.String()+" was not submitted")
 			continue
 		}
-		if _, twice := all[n]; twice || n >= e.plan.n {
+		if _, twice := all[n]; twice || n < 0 || n >= e.plan.all() {
 			p.breaks(allThere, f.External+" is there twice, or was not submitted")
 		}
 		all[n] = f
@@ -170,12 +212,14 @@ const (
 	sentIsDone
 	failedIsNot
 	oneKey
-	unknownByKill
+	unknownByFault
 	fewUnknown
 	letters
 	ledgerOnce
 	stopsWhenAsked
 	noCrash
+	byItself
+	wasFelt
 	propertyCount
 )
 
@@ -183,17 +227,19 @@ func propertyText(i int) string {
 	return [propertyCount]string{
 		allThere:       "every envelope that was submitted is there, once",
 		allEnded:       "every envelope has ended",
-		allSent:        "every envelope is sent",
+		allSent:        "every envelope of class keyed is sent",
 		nothingDoubled: "no effect happened twice",
 		sentIsDone:     "what is sent, or there already, took effect",
 		failedIsNot:    "what failed took no effect",
 		oneKey:         "every call of an envelope carried the same key",
-		unknownByKill:  "what is unknown was in a worker's hands when one was killed",
-		fewUnknown:     "per kill at most the calls of one worker are unknown",
+		unknownByFault: "what is unknown was hit by the fault",
+		fewUnknown:     "no more is unknown than the fault can have hit",
 		letters:        "what failed or is unknown is a dead letter, and nothing else is",
 		ledgerOnce:     "the ledger has every attempt and every end once",
 		stopsWhenAsked: "workers stop when they are asked to",
 		noCrash:        "no worker ends by itself while the database is there",
+		byItself:       "everything recovers without hands",
+		wasFelt:        "the fault was felt",
 	}[i]
 }
 
@@ -202,13 +248,10 @@ type properties [propertyCount][]string
 
 func (p *properties) breaks(i int, what string) { p[i] = append(p[i], what) }
 
-// list leaves out what a class does not promise: that all is sent.
-func (p *properties) list(class envelope.Effect) []property {
-	var all []property
+// list gives every property its text.
+func (p *properties) list() []property {
+	all := make([]property, 0, propertyCount)
 	for i, broken := range p {
-		if i == allSent && class != envelope.EffectKeyed {
-			continue
-		}
 		slices.Sort(broken)
 		all = append(all, property{propertyText(i), broken})
 	}

@@ -2,60 +2,142 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 )
 
-// world is the counting server as its own process, seen from the outside.
+// healTimeout bounds telling the counting server how it is.
+const healTimeout = 10 * time.Second
+
+// world is the counting server as its own process, seen from the outside. One
+// that dies is started again at the same place, as a supervisor would do it.
 type world struct {
+	url string
+	wg  sync.WaitGroup
+
+	mu    sync.Mutex
+	order tallyOrder
 	child *child
-	url   string
+	died  int
+	over  bool
+	err   error
 }
 
 // startWorld starts a counting server and waits for its address.
 func startWorld(ctx context.Context, order tallyOrder) (*world, error) {
-	r, w, err := os.Pipe()
+	order.Address = "127.0.0.1:0"
+	w := &world{order: order}
+	if err := w.start(ctx); err != nil {
+		return nil, err
+	}
+	at, err := url.Parse(w.url)
 	if err != nil {
-		return nil, fmt.Errorf("start counting server: %w", err)
+		w.child.kill()
+		return nil, fmt.Errorf("read counting server's address: %w", err)
+	}
+	w.order.Address = at.Host
+	w.wg.Go(w.keep)
+	return w, nil
+}
+
+// start starts the process. w.mu is held, or nobody else knows w yet.
+func (w *world) start(ctx context.Context) error {
+	r, out, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("start counting server: %w", err)
 	}
 	defer r.Close() //nolint:errcheck // only read from
-	c, err := spawnSelf(roleTally, order, w, os.Stderr)
-	_ = w.Close() // the child has its own handle
+	c, err := spawnSelf(roleTally, w.order, out, os.Stderr)
+	_ = out.Close() // the child has its own handle
 	if err != nil {
-		return nil, err
+		return err
 	}
 	stop := context.AfterFunc(ctx, c.kill)
 	defer stop()
 	line, err := bufio.NewReader(r).ReadString('\n')
 	if err != nil {
 		c.kill()
-		return nil, fmt.Errorf("wait for counting server: %w", err)
+		return fmt.Errorf("wait for counting server: %w", err)
 	}
-	return &world{child: c, url: strings.TrimSpace(line)}, nil
+	w.child, w.url = c, strings.TrimSpace(line)
+	return nil
 }
 
-// counts asks what has happened.
-func (w *world) counts(ctx context.Context) (tallied, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+// keep starts the server again whenever it dies.
+func (w *world) keep() {
+	for {
+		w.mu.Lock()
+		c := w.child
+		w.mu.Unlock()
+		<-c.ended
+		w.mu.Lock()
+		if w.over {
+			w.mu.Unlock()
+			return
+		}
+		w.died++
+		if w.order.Ill == deadly { // it has had its effect
+			w.order.Ill, w.order.Share = healthy, 0
+		}
+		w.err = w.start(context.Background())
+		failed := w.err != nil
+		w.mu.Unlock()
+		if failed {
+			return
+		}
+	}
+}
+
+// stop ends the server and says what kept it from being there.
+func (w *world) stop() error {
+	w.mu.Lock()
+	w.over = true
+	c := w.child
+	w.mu.Unlock()
+	c.kill()
+	w.wg.Wait()
+	return w.err
+}
+
+// deaths is how often the server has died.
+func (w *world) deaths() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.died
+}
+
+// heal makes the server well, and sicken ill.
+func (w *world) heal(ctx context.Context) error { return w.sicken(ctx, healthy, 0) }
+
+func (w *world) sicken(ctx context.Context, ill illness, share float64) error {
+	ctx, cancel := context.WithTimeout(ctx, healTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+"/counts", http.NoBody)
+	body, err := json.Marshal(health{Ill: ill, Share: share})
 	if err != nil {
-		return tallied{}, fmt.Errorf("read counts: %w", err)
+		return fmt.Errorf("set health: %w", err)
+	}
+	w.mu.Lock() // so that one that is just starting is told too
+	defer w.mu.Unlock()
+	w.order.Ill, w.order.Share = ill, share
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, w.url+"/health", bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("set health: %w", err)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return tallied{}, fmt.Errorf("read counts: %w", err)
+		return fmt.Errorf("set health: %w", err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // only read from
-	var seen tallied
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 64<<20)).Decode(&seen); err != nil {
-		return tallied{}, fmt.Errorf("read counts: %w", err)
+	_ = resp.Body.Close() // nothing is in it
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("set health: status %d", resp.StatusCode)
 	}
-	return seen, nil
+	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/countersign-dev/countersign/internal/mcpfront"
 )
 
 // config is what the environment says.
@@ -18,6 +20,7 @@ type config struct {
 	pooled       bool
 	level        slog.Level
 	approvalWait time.Duration
+	mcpWait      time.Duration
 	secretKey    string
 	otlp         string
 }
@@ -31,6 +34,9 @@ environment tells it all:
   COUNTERSIGN_LOG_LEVEL         debug, info, warn or error; info unless told otherwise
   COUNTERSIGN_APPROVAL_WAIT     how long an action waits for a decision, such as 5m,
                                 which it is unless told otherwise
+  COUNTERSIGN_MCP_WAIT          how long a call over MCP is kept open for its action to
+                                end before it is answered as pending; 45s unless told
+                                otherwise, 5m at most
   COUNTERSIGN_SECRET_KEY        32 bytes in base64 that seal the credentials of sources;
                                 without it none are taken. Make one: openssl rand -base64 32
   COUNTERSIGN_DB_MAX_CONNS      connections to the database; 10 unless told otherwise
@@ -43,7 +49,7 @@ environment tells it all:
 // wrong, and no value.
 func readConfig(env func(string) string) (config, error) {
 	c := config{
-		listen: "127.0.0.1:8080", maxConns: 10, approvalWait: 5 * time.Minute,
+		listen: "127.0.0.1:8080", maxConns: 10, approvalWait: 5 * time.Minute, mcpWait: 45 * time.Second,
 		database: env("DATABASE_URL"), secretKey: env("COUNTERSIGN_SECRET_KEY"), otlp: env("OTEL_EXPORTER_OTLP_ENDPOINT"),
 	}
 	var wrong []error
@@ -59,6 +65,12 @@ func readConfig(env func(string) string) (config, error) {
 	take("COUNTERSIGN_LOG_LEVEL", "debug, info, warn or error", func(text string) error { return c.level.UnmarshalText([]byte(text)) })
 	take("COUNTERSIGN_APPROVAL_WAIT", "a duration of at least 1s, such as 5m", func(text string) (err error) {
 		if c.approvalWait, err = time.ParseDuration(text); err == nil && c.approvalWait < time.Second {
+			err = strconv.ErrRange
+		}
+		return err
+	})
+	take("COUNTERSIGN_MCP_WAIT", "a duration from 1s to 5m, such as 45s", func(text string) (err error) {
+		if c.mcpWait, err = time.ParseDuration(text); err == nil && (c.mcpWait < time.Second || c.mcpWait > mcpfront.MaxWait) {
 			err = strconv.ErrRange
 		}
 		return err
@@ -87,7 +99,8 @@ func (c config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("listen", c.listen), slog.String("database", database), slog.Int("db_max_conns", int(c.maxConns)),
 		slog.Bool("db_pooled", c.pooled), slog.String("log_level", c.level.String()),
-		slog.Duration("approval_wait", c.approvalWait), slog.Bool("seals_sources", c.secretKey != ""), slog.Bool("otlp", c.otlp != ""),
+		slog.Duration("approval_wait", c.approvalWait), slog.Duration("mcp_wait", c.mcpWait),
+		slog.Bool("seals_sources", c.secretKey != ""), slog.Bool("otlp", c.otlp != ""),
 	)
 }
 

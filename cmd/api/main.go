@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/approval"
 	"github.com/countersign-dev/countersign/internal/catalog"
 	"github.com/countersign-dev/countersign/internal/intake"
+	"github.com/countersign-dev/countersign/internal/mcpfront"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/worker"
@@ -74,32 +75,39 @@ func run(ctx context.Context, args []string, env func(string) string, out io.Wri
 	}
 	defer waker.Close()
 	cache := catalog.NewCache()
+	door := intake.New(pool, cache, intake.Config{ApprovalWait: cfg.approvalWait, Wake: waker.Wake})
 	server, err := api.New(api.Core{
-		DB: pool, Catalog: cache,
-		Intake:   intake.New(pool, cache, intake.Config{ApprovalWait: cfg.approvalWait, Wake: waker.Wake}),
+		DB: pool, Catalog: cache, Intake: door,
 		Approval: approval.New(pool, cache, approval.Config{Wake: waker.Wake}),
 	}, api.Config{Vault: vault, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), Scrape: tel.Handler()})
 	if err != nil {
 		return err
 	}
-	return serve(ctx, cfg.listen, server, tel.Log)
+	front, err := mcpfront.New(mcpfront.Core{DB: pool, Catalog: cache, Intake: door, Watcher: server},
+		mcpfront.Config{Version: version(), Wait: cfg.mcpWait, Caller: api.NoteCaller, Log: tel.Log})
+	if err != nil {
+		return err
+	}
+	server.Mount("/mcp", front)
+	return serve(ctx, cfg.listen, server, front, tel.Log)
 }
 
 // serve listens until ctx ends, then ends the streams and the waits, and lets
 // the other requests come to their end.
-func serve(ctx context.Context, listen string, server *api.Server, log *slog.Logger) error {
+func serve(ctx context.Context, listen string, server *api.Server, front *mcpfront.Front, log *slog.Logger) error {
 	defer server.Close()
+	defer front.Close()
 	at, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
 	if err != nil {
 		return err
 	}
 	// Bodies and answers have deadlines of their own, by what they are.
-	front := &http.Server{
+	web := &http.Server{
 		Handler: server, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- front.Serve(at) }() // serve waits for it
+	go func() { ended <- web.Serve(at) }() // serve waits for it
 	log.InfoContext(ctx, "listening", slog.String("address", at.Addr().String()))
 	select {
 	case err := <-ended:
@@ -107,10 +115,11 @@ func serve(ctx context.Context, listen string, server *api.Server, log *slog.Log
 	case <-ctx.Done():
 	}
 	log.InfoContext(ctx, "stopping")
+	front.Close()
 	server.Close()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainFor)
 	defer cancel()
-	err = front.Shutdown(last)
+	err = web.Shutdown(last)
 	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)
 	}

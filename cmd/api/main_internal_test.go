@@ -60,6 +60,14 @@ func TestServesUntilItIsStopped(t *testing.T) {
 			t.Errorf("GET %s = %d, want 200", path, res.StatusCode)
 		}
 	}
+	res, err := http.Post("http://"+address+"/mcp", "application/json", strings.NewReader("{}")) //nolint:noctx // a test's
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("POST /mcp without a token = %d, want 401", res.StatusCode)
+	}
 	stop()
 
 	if err := <-ended; err != nil {
@@ -95,13 +103,13 @@ func TestHelpTeachesEveryVariable(t *testing.T) {
 func TestConfigNamesWhatIsWrongAndNoValue(t *testing.T) {
 	t.Parallel()
 	_, err := readConfig(environment(map[string]string{
-		"COUNTERSIGN_LOG_LEVEL": "loud-x", "COUNTERSIGN_APPROVAL_WAIT": "0s", "COUNTERSIGN_DB_MAX_CONNS": "0", "COUNTERSIGN_DB_POOLED": "maybe-x",
+		"COUNTERSIGN_LOG_LEVEL": "loud-x", "COUNTERSIGN_APPROVAL_WAIT": "0s", "COUNTERSIGN_MCP_WAIT": "6m", "COUNTERSIGN_DB_MAX_CONNS": "0", "COUNTERSIGN_DB_POOLED": "maybe-x",
 	}))
 	if err == nil {
 		t.Fatal("a wrong configuration was taken")
 	}
 
-	for _, name := range []string{"DATABASE_URL", "COUNTERSIGN_LOG_LEVEL", "COUNTERSIGN_APPROVAL_WAIT", "COUNTERSIGN_DB_MAX_CONNS", "COUNTERSIGN_DB_POOLED"} {
+	for _, name := range []string{"DATABASE_URL", "COUNTERSIGN_LOG_LEVEL", "COUNTERSIGN_APPROVAL_WAIT", "COUNTERSIGN_MCP_WAIT", "COUNTERSIGN_DB_MAX_CONNS", "COUNTERSIGN_DB_POOLED"} {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("the error does not name %s: %v", name, err)
 		}

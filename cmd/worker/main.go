@@ -17,6 +17,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/catalog"
 	"github.com/countersign-dev/countersign/internal/executor"
+	"github.com/countersign-dev/countersign/internal/overview"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/worker"
@@ -79,15 +80,12 @@ func work(ctx context.Context, cfg config, out io.Writer) (err error) {
 	if err := usable(ctx, pool); err != nil {
 		return err
 	}
-	unobserve, err := watched.Metrics.ObserveBacklog(func(ctx context.Context) (telemetry.Backlog, error) { return worker.Backlog(ctx, pool) })
+	unobserve, err := watched.Metrics.ObserveStanding(overview.Reader(pool))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, unobserve()) }()
-	live := catalog.NewLive(cfg.vault, executor.BreakerConfig{}, log, func(source, from, to string) {
-		watched.Metrics.Breaker(source, to).Add(context.WithoutCancel(ctx), 1)
-		log.Warn("breaker changed", slog.String("source_id", source), slog.String("from", from), slog.String("to", to))
-	})
+	live := catalog.NewLive(cfg.vault, executor.BreakerConfig{}, log)
 	live.Stdio = cfg.stdio
 	defer live.Close()
 	fleet, err := worker.NewFleet(ctx, pool, catalog.NewCache(), live, worker.FleetConfig{PollOnly: cfg.pollOnly, Pipeline: worker.Config{

@@ -43,12 +43,13 @@ WITH proposed AS (
         unnest(@rate_buckets::text[]) AS rate_bucket,
         unnest(@not_befores::timestamptz[]) AS not_before,
         unnest(@must_run_befores::timestamptz[]) AS must_run_before,
-        unnest(@max_attempts::integer[]) AS max_attempts
+        unnest(@max_attempts::integer[]) AS max_attempts,
+        unnest(@urgent::boolean[]) AS urgent
 ), written AS (
     INSERT INTO actions (
         tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by,
         source_id, tool_name, composio_app, args, risk, effect, decision_id, config_version, tool_digest,
-        approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent)
+        approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent, urgent)
     SELECT
         @tenant_id, p.action_id, nullif(p.external_id, ''), p.content_digest, nullif(p.employee_id, '00000000-0000-0000-0000-000000000000'),
         nullif(p.session_id, ''), nullif(p.automation_id, ''), sqlc.narg(proposed_by)::uuid,
@@ -57,13 +58,22 @@ WITH proposed AS (
         CASE WHEN p.approval_state = 'required' THEN now() + make_interval(secs => @approval_seconds::float8) END,
         CASE WHEN p.approval_state = 'denied' THEN 'policy' END,
         p.bucket_id, nullif(p.rate_bucket, ''),
-        nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif(@traceparent::text, '')
+        nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif(@traceparent::text, ''), p.urgent
     FROM proposed p
 )
 INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts)
 SELECT @tenant_id, p.action_id, p.bucket_id, greatest(now(), nullif(p.not_before, '0001-01-01 00:00:00+00')), p.max_attempts
 FROM proposed p
 WHERE p.approval_state = 'auto';
+
+-- name: ActionLastTurn :one
+-- The newest envelope whose external id is between two that differ in digits
+-- alone, which sort alike everywhere.
+SELECT a.external_id::text AS external_id, a.action_id
+FROM actions a
+WHERE a.tenant_id = @tenant_id AND a.external_id BETWEEN @first::text AND @last::text
+ORDER BY a.external_id DESC
+LIMIT 1;
 
 -- name: ActionWithdraw :one
 -- Undo of an envelope that still waits for a decision.
@@ -78,6 +88,30 @@ WITH withdrawn AS (
     FROM withdrawn w
 )
 SELECT count(1)::bigint FROM withdrawn;
+
+-- name: ActionsCancel :many
+-- Ends what a kill hit and waits for a decision. FOR UPDATE SKIP LOCKED: one
+-- that is being decided at this moment is met by the next sweep.
+WITH hit AS MATERIALIZED (
+    SELECT a.tenant_id, a.action_id
+    FROM actions a
+    JOIN buckets b ON b.bucket_id = a.bucket_id
+    WHERE a.approval_state = 'required'
+        AND a.tenant_id BETWEEN @first_tenant AND @last_tenant
+        AND a.created_at <= @killed_at
+        AND pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name)
+    LIMIT @most::bigint
+    FOR UPDATE OF a SKIP LOCKED
+), noted AS (
+    INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
+    SELECT h.tenant_id, h.action_id, 0, 'skipped', 'killed', @message::text, clock_timestamp()
+    FROM hit h
+)
+UPDATE actions a
+SET approval_state = 'denied', decided_at = now(), decided_by = @decided_by::text, decision_note = @message::text
+FROM hit h
+WHERE a.tenant_id = h.tenant_id AND a.action_id = h.action_id
+RETURNING a.tenant_id, a.action_id;
 
 -- name: ActionsExpire :many
 -- The sweep of decisions that nobody took. FOR UPDATE SKIP LOCKED: one that

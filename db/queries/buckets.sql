@@ -1,3 +1,14 @@
+-- name: BucketClose :exec
+-- Closes buckets for a time, never for a shorter one than they are closed
+-- for already.
+UPDATE buckets b
+SET closed_by = CASE WHEN b.closed_until > now() + make_interval(secs => c.seconds) THEN b.closed_by ELSE c.cause END,
+    closed_until = greatest(b.closed_until, now() + make_interval(secs => c.seconds))
+FROM (
+    SELECT unnest(@bucket_ids::bigint[]) AS bucket_id, unnest(@seconds::float8[]) AS seconds, @cause::text AS cause
+) c
+WHERE b.bucket_id = c.bucket_id;
+
 -- name: BucketEnsure :many
 -- The ids of buckets by name; unknown ones are made.
 WITH wanted AS (
@@ -11,3 +22,155 @@ WITH wanted AS (
 SELECT m.bucket_id, m.name FROM made m
 UNION ALL
 SELECT b.bucket_id, b.name FROM buckets b JOIN wanted w ON w.name = b.name WHERE b.tenant_id = @tenant_id;
+
+-- name: BucketGrant :many
+-- How many envelopes each bucket may give now, by its rate, its calendar and
+-- its ceiling. The rows must be locked by an earlier statement (BucketLock),
+-- so that what this one sees cannot change before the spending.
+SELECT
+    b.bucket_id,
+    c.at::timestamptz AS at,
+    greatest(0, least(bucket_tokens(b, c.at, t.timezone), coalesce(b.concurrency - u.held, 1000000000)))::bigint AS granted
+FROM (SELECT clock_timestamp() AS at) c
+CROSS JOIN buckets b
+JOIN tenants t ON t.tenant_id = b.tenant_id
+CROSS JOIN LATERAL (
+    SELECT count(1) AS held
+    FROM outbox o
+    WHERE o.bucket_id = b.bucket_id AND o.held AND o.lease_until >= c.at AND b.concurrency IS NOT NULL
+) u
+WHERE b.bucket_id = ANY (@bucket_ids::bigint[]);
+
+-- name: BucketLock :many
+-- Locks the rows of buckets with limits, in one order everywhere. FOR UPDATE:
+-- of two claims at once one grants. SKIP LOCKED: the other leaves the bucket
+-- to it and goes on with others.
+SELECT b.bucket_id
+FROM buckets b
+WHERE b.bucket_id = ANY (@bucket_ids::bigint[]) AND b.limited
+ORDER BY b.bucket_id
+FOR UPDATE SKIP LOCKED;
+
+-- name: BucketLockAll :many
+-- Locks rows of buckets to be closed, or to be given tokens back. It waits,
+-- for at most as long as a claim takes.
+SELECT b.bucket_id FROM buckets b WHERE b.bucket_id = ANY (@bucket_ids::bigint[]) ORDER BY b.bucket_id FOR UPDATE;
+
+-- name: BucketPut :exec
+-- Sets a bucket's limits, and takes it back into use. What is used of the
+-- burst stays used, at the new pace; what is used of the calendar stays used
+-- if it falls into the new period, and is forgotten if not.
+INSERT INTO buckets AS b (tenant_id, name, rate_limit, rate_seconds, burst, calendar, calendar_limit, timezone, concurrency)
+VALUES (
+    @tenant_id, @name, sqlc.narg(rate_limit), sqlc.narg(rate_seconds), sqlc.narg(burst),
+    sqlc.narg(calendar), sqlc.narg(calendar_limit), sqlc.narg(timezone), sqlc.narg(concurrency))
+ON CONFLICT ON CONSTRAINT buckets_tenant_id_name_key DO UPDATE
+SET rate_limit = excluded.rate_limit, rate_seconds = excluded.rate_seconds, burst = excluded.burst,
+    calendar = excluded.calendar, calendar_limit = excluded.calendar_limit, timezone = excluded.timezone,
+    concurrency = excluded.concurrency, retired_at = NULL,
+    tat = CASE
+        WHEN excluded.rate_limit IS NULL OR b.rate_limit IS NULL THEN NULL
+        WHEN b.tat > clock_timestamp() THEN clock_timestamp()
+            + (b.tat - clock_timestamp()) * (excluded.rate_seconds / excluded.rate_limit / (b.rate_seconds / b.rate_limit))
+        ELSE b.tat
+    END,
+    calendar_used = CASE
+        WHEN excluded.calendar IS NOT NULL AND b.calendar_from >= bucket_period(excluded, clock_timestamp(), @tenant_timezone::text) THEN b.calendar_used
+        ELSE 0
+    END,
+    calendar_from = bucket_period(excluded, clock_timestamp(), @tenant_timezone::text);
+
+-- name: BucketReopen :execrows
+-- Forgets what a provider's Retry-After, or whoever closed it, asked for.
+UPDATE buckets b SET closed_until = NULL, closed_by = NULL WHERE b.tenant_id = @tenant_id AND b.name = @name;
+
+-- name: BucketRetire :execrows
+UPDATE buckets b SET retired_at = now() WHERE b.tenant_id = @tenant_id AND b.name = @name AND b.retired_at IS NULL;
+
+-- name: BucketReturn :exec
+-- Gives tokens back that were not used. To the rate only while nothing was
+-- granted since: then the bucket is as if they had never been taken, and
+-- later it may have counted the time as idle, so that they would be one too
+-- many. To the calendar while its period lasts. What was granted under other
+-- limits is not given back.
+WITH unused AS (
+    SELECT unnest(@bucket_ids::bigint[]) AS bucket_id, unnest(@granted_at::timestamptz[]) AS at, unnest(@counts::bigint[]) AS n
+), back AS (
+    SELECT
+        b.bucket_id,
+        sum(CASE WHEN u.at = b.granted_at THEN u.n ELSE 0 END) AS tokens,
+        sum(CASE WHEN u.at >= b.calendar_from THEN u.n ELSE 0 END) AS used
+    FROM unused u
+    JOIN buckets b ON b.bucket_id = u.bucket_id
+    WHERE u.at > b.updated_at
+    GROUP BY b.bucket_id
+)
+UPDATE buckets b
+SET tat = coalesce(b.tat - back.tokens * bucket_interval(b), b.tat),
+    calendar_used = greatest(0, b.calendar_used - back.used)
+FROM back
+WHERE b.bucket_id = back.bucket_id;
+
+-- name: BucketSettingsList :many
+SELECT b.bucket_id, b.name, b.rate_limit, b.rate_seconds, b.burst, b.calendar, b.calendar_limit, b.timezone, b.concurrency, b.retired_at
+FROM buckets b
+WHERE b.tenant_id = @tenant_id
+ORDER BY b.name;
+
+-- name: BucketSpend :exec
+-- Takes the tokens of what was claimed, by the time of the grant.
+UPDATE buckets b
+SET tat = CASE WHEN b.rate_limit IS NULL THEN NULL ELSE greatest(b.tat, s.at) + s.n * bucket_interval(b) END,
+    calendar_from = CASE WHEN b.calendar IS NULL THEN NULL ELSE greatest(b.calendar_from, bucket_period(b, s.at, t.timezone)) END,
+    calendar_used = CASE
+        WHEN b.calendar IS NULL THEN 0
+        WHEN b.calendar_from >= bucket_period(b, s.at, t.timezone) THEN b.calendar_used + s.n
+        ELSE s.n
+    END,
+    granted_at = s.at
+FROM (
+    SELECT unnest(@bucket_ids::bigint[]) AS bucket_id, unnest(@granted_at::timestamptz[]) AS at, unnest(@counts::integer[]) AS n
+) s, tenants t
+WHERE b.bucket_id = s.bucket_id AND t.tenant_id = b.tenant_id;
+
+-- name: BucketStateList :many
+-- How much of each bucket's limits is used now; -1, '' and the zero time are
+-- for none. The counts of rows stop at most, so that a long queue costs no
+-- more than that.
+SELECT
+    b.name, b.limited,
+    (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_tokens(b, c.at, t.timezone) ELSE -1 END)::bigint AS tokens,
+    (CASE
+        WHEN b.calendar IS NULL THEN -1
+        WHEN b.calendar_from >= bucket_period(b, c.at, t.timezone) THEN b.calendar_used
+        ELSE 0
+    END)::bigint AS calendar_used,
+    (CASE WHEN b.opens_at > c.at THEN b.opens_at ELSE '0001-01-01 00:00:00+00' END)::timestamptz AS opens_at,
+    (CASE WHEN b.closed_until > c.at THEN b.closed_until ELSE '0001-01-01 00:00:00+00' END)::timestamptz AS closed_until,
+    (CASE WHEN b.closed_until > c.at THEN coalesce(b.closed_by, '') ELSE '' END)::text AS closed_by,
+    bucket_paused(b.tenant_id, b.name)::boolean AS paused,
+    u.n::bigint AS in_use, d.n::bigint AS due, w.n::bigint AS waiting
+FROM (SELECT clock_timestamp() AS at) c
+CROSS JOIN buckets b
+JOIN tenants t ON t.tenant_id = b.tenant_id
+CROSS JOIN LATERAL (
+    SELECT count(1) AS n FROM outbox o WHERE o.bucket_id = b.bucket_id AND o.held AND o.lease_until >= c.at
+) u
+CROSS JOIN LATERAL (
+    SELECT count(1) AS n
+    FROM (
+        SELECT FROM outbox o
+        WHERE o.bucket_id = b.bucket_id AND o.next_attempt_at <= c.at AND (o.lease_until IS NULL OR o.lease_until < c.at)
+        LIMIT @most::bigint
+    ) x
+) d
+CROSS JOIN LATERAL (
+    SELECT count(1) AS n
+    FROM (
+        SELECT FROM outbox o
+        WHERE o.bucket_id = b.bucket_id AND o.next_attempt_at > c.at AND (o.lease_until IS NULL OR o.lease_until < c.at)
+        LIMIT @most::bigint
+    ) x
+) w
+WHERE b.tenant_id = @tenant_id AND (cardinality(@names::text[]) = 0 OR b.name = ANY (@names::text[]))
+ORDER BY b.name;

@@ -1,28 +1,136 @@
--- name: DeadLetterDiscard :many
--- Takes letters out for good; the ledger keeps what happened.
-DELETE FROM dead_letters d
-WHERE d.tenant_id = @tenant_id AND d.action_id = ANY (@action_ids::uuid[])
-RETURNING d.action_id;
+-- name: DeadLetterChoose :many
+-- The letters that a change is about, those first whose envelopes are oldest.
+SELECT d.action_id
+FROM dead_letters d
+JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
+WHERE d.tenant_id = @tenant_id
+    AND (@every::boolean OR d.action_id = ANY (@action_ids::uuid[]))
+    AND (@unsure::boolean OR d.reason <> 'unknown')
+    AND (sqlc.narg(reason)::text IS NULL OR d.reason = sqlc.narg(reason))
+    AND (sqlc.narg(source)::text IS NULL OR a.source_id = sqlc.narg(source))
+    AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
+    AND (sqlc.narg(code)::text IS NULL OR d.code = sqlc.narg(code))
+    AND (sqlc.narg(since)::timestamptz IS NULL OR d.created_at >= sqlc.narg(since))
+    AND (sqlc.narg(until)::timestamptz IS NULL OR d.created_at < sqlc.narg(until))
+ORDER BY d.action_id
+LIMIT @most::bigint;
+
+-- name: DeadLetterClock :one
+SELECT now()::timestamptz AS now;
+
+-- name: DeadLetterHold :one
+-- Locks a letter of which somebody says what happened. Of two at once the
+-- second waits, and finds none.
+SELECT d.reason, d.attempt, d.verify_tries
+FROM dead_letters d
+WHERE d.tenant_id = @tenant_id AND d.action_id = @action_id
+FOR UPDATE;
 
 -- name: DeadLetterList :many
-SELECT d.action_id, d.reason, d.attempt, d.code, d.message, d.created_at, a.source_id, a.tool_name, a.external_id
+SELECT d.action_id, d.reason, d.attempt, d.code, d.message, d.created_at, d.verify_tries, d.verify_after, d.verify_said,
+    a.source_id, a.tool_name, a.external_id
 FROM dead_letters d
 JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
 WHERE d.tenant_id = @tenant_id
     AND d.action_id < @before
     AND (sqlc.narg(reason)::text IS NULL OR d.reason = sqlc.narg(reason))
+    AND (sqlc.narg(source)::text IS NULL OR a.source_id = sqlc.narg(source))
     AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
+    AND (sqlc.narg(code)::text IS NULL OR d.code = sqlc.narg(code))
+    AND (sqlc.narg(since)::timestamptz IS NULL OR d.created_at >= sqlc.narg(since))
+    AND (sqlc.narg(until)::timestamptz IS NULL OR d.created_at < sqlc.narg(until))
 ORDER BY d.action_id DESC
 LIMIT @most::bigint;
 
+-- name: DeadLetterPace :exec
+-- Spreads envelopes that were just put on the schedule over time.
+UPDATE outbox o
+SET next_attempt_at = greatest(o.next_attempt_at, p.due_at)
+FROM (
+    SELECT unnest(@action_ids::uuid[]) AS action_id, unnest(@due::timestamptz[]) AS due_at
+) p
+WHERE o.tenant_id = @tenant_id AND o.action_id = p.action_id;
+
 -- name: DeadLetterPerID :many
-SELECT d.action_id, d.reason, d.attempt, d.code, d.message, d.created_at, a.source_id, a.tool_name, a.external_id
+SELECT d.action_id, d.reason, d.attempt, d.code, d.message, d.created_at, d.verify_tries, d.verify_after, d.verify_said,
+    a.source_id, a.tool_name, a.external_id
 FROM dead_letters d
 JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
 WHERE d.tenant_id = @tenant_id AND d.action_id = ANY (@action_ids::uuid[]);
 
 -- name: DeadLetterTake :many
--- Takes letters out to be replayed. Of two replays at once one gets the row.
+-- Takes letters out, to be replayed or given up. They are locked in the order
+-- of their ids: of two changes at once one waits for the other and finds none
+-- of its letters.
+WITH chosen AS MATERIALIZED (
+    SELECT d.tenant_id, d.action_id
+    FROM dead_letters d
+    WHERE d.tenant_id = @tenant_id AND d.action_id = ANY (@action_ids::uuid[])
+    ORDER BY d.action_id
+    FOR UPDATE
+)
 DELETE FROM dead_letters d
-WHERE d.tenant_id = @tenant_id AND d.action_id = ANY (@action_ids::uuid[])
+USING chosen c
+WHERE d.tenant_id = c.tenant_id AND d.action_id = c.action_id
 RETURNING d.action_id, d.attempt, d.reason;
+
+-- name: DeadLetterTally :many
+-- How many letters there are, by tool and reason.
+SELECT a.source_id, a.tool_name, d.reason, count(1)::bigint AS letters
+FROM dead_letters d
+JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
+WHERE d.tenant_id = @tenant_id
+    AND (@every::boolean OR d.action_id = ANY (@action_ids::uuid[]))
+    AND (sqlc.narg(reason)::text IS NULL OR d.reason = sqlc.narg(reason))
+    AND (sqlc.narg(source)::text IS NULL OR a.source_id = sqlc.narg(source))
+    AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
+    AND (sqlc.narg(code)::text IS NULL OR d.code = sqlc.narg(code))
+    AND (sqlc.narg(since)::timestamptz IS NULL OR d.created_at >= sqlc.narg(since))
+    AND (sqlc.narg(until)::timestamptz IS NULL OR d.created_at < sqlc.narg(until))
+GROUP BY a.source_id, a.tool_name, d.reason
+ORDER BY a.source_id, a.tool_name, d.reason;
+
+-- name: DeadLetterVerifyClaim :many
+-- Takes on letters whose verifying read is due, and moves it ahead meanwhile.
+-- FOR UPDATE SKIP LOCKED: several may look at once, and none waits for what
+-- another has. A tenant that is paused, or everything, waits: no bucket is
+-- named '', so that the function tells of those alone. tools.verify is NULL
+-- when the tool is gone, or its rule.
+WITH due AS MATERIALIZED (
+    SELECT d.tenant_id, d.action_id
+    FROM dead_letters d
+    WHERE d.verify_after <= now() AND NOT bucket_paused(d.tenant_id, '')
+    ORDER BY d.verify_after
+    LIMIT @most::bigint
+    FOR UPDATE SKIP LOCKED
+), claimed AS (
+    UPDATE dead_letters d
+    SET verify_tries = d.verify_tries + 1,
+        verify_after = now() + make_interval(secs => @hold_seconds::float8)
+    FROM due u
+    WHERE d.tenant_id = u.tenant_id AND d.action_id = u.action_id
+    RETURNING d.tenant_id, d.action_id, d.verify_tries, d.created_at
+)
+SELECT c.tenant_id, c.action_id, c.verify_tries, extract(epoch FROM now() - c.created_at)::float8 AS age_seconds,
+    a.source_id, a.tool_name, a.args, a.effect, t.verify
+FROM claimed c
+JOIN actions a ON a.tenant_id = c.tenant_id AND a.action_id = c.action_id
+LEFT JOIN tools t ON t.tenant_id = a.tenant_id AND t.source_id = a.source_id AND t.name = a.tool_name;
+
+-- name: DeadLetterVerifyNote :execrows
+-- Keeps what a verifying read came to, and when the next is due: never, if the
+-- delay is negative. Only while nobody else has looked since.
+UPDATE dead_letters d
+SET verify_said = @said::text,
+    verify_after = CASE WHEN @delay_seconds::float8 >= 0 THEN now() + make_interval(secs => @delay_seconds::float8) END
+WHERE d.tenant_id = @tenant_id AND d.action_id = @action_id AND d.verify_tries = @tries;
+
+-- name: DeadLetterVerifyPlan :execrows
+-- Has the letters of a tool looked into whose rule was set, or no longer looked
+-- into whose rule is gone.
+UPDATE dead_letters d
+SET verify_tries = 0, verify_said = NULL, verify_after = CASE WHEN @wanted::boolean THEN now() END
+FROM actions a
+WHERE d.tenant_id = @tenant_id AND d.reason = 'unknown'
+    AND a.tenant_id = d.tenant_id AND a.action_id = d.action_id
+    AND a.source_id = @source_id AND a.tool_name = @tool;

@@ -25,7 +25,9 @@ SELECT
     v.source_id, v.tool_name, v.composio_app, v.args, v.risk, v.effect, v.mode, v.mode_source, v.trace,
     v.tool_digest, v.approval_state, v.approval_expires_at, v.decided_at, v.decided_by, v.decision_note,
     v.rate_bucket, v.not_before, v.must_run_before, v.traceparent, v.created_at,
-    v.status, v.attempt, v.next_attempt_at, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at
+    v.status, v.attempt, v.next_attempt_at, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at,
+    v.urgent, coalesce(v.waits_for, '')::text AS waits_for,
+    coalesce(v.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until
 FROM envelopes v
 WHERE v.tenant_id = @tenant_id
     AND v.action_id < @before
@@ -44,6 +46,8 @@ SELECT
     v.source_id, v.tool_name, v.composio_app, v.args, v.risk, v.effect, v.mode, v.mode_source, v.trace,
     v.tool_digest, v.approval_state, v.approval_expires_at, v.decided_at, v.decided_by, v.decision_note,
     v.rate_bucket, v.not_before, v.must_run_before, v.traceparent, v.created_at,
-    v.status, v.attempt, v.next_attempt_at, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at
+    v.status, v.attempt, v.next_attempt_at, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at,
+    v.urgent, coalesce(v.waits_for, '')::text AS waits_for,
+    coalesce(v.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until
 FROM envelopes v
 WHERE v.tenant_id = @tenant_id AND v.action_id = ANY (@action_ids::uuid[]);

@@ -1,3 +1,29 @@
+-- name: EventExport :many
+-- The next events after a place that are of a range of time, each with the
+-- seal that covers it, or will have to; 0 for one that no seal does yet.
+SELECT e.event_id, e.txid, e.at, e.kind, e.actor, e.items::text AS items, coalesce(s.seal_no, 0)::bigint AS seal_no
+FROM events e
+LEFT JOIN LATERAL (
+    SELECT c.seal_no
+    FROM seals c
+    WHERE c.tenant_id = e.tenant_id AND (c.until_txid, c.until_event) >= (e.txid, e.event_id)
+    ORDER BY c.until_txid, c.until_event
+    LIMIT 1
+) s ON true
+WHERE e.tenant_id = @tenant_id
+    AND (e.txid, e.event_id) > (@after_txid::xid8, @after_event::bigint)
+    AND (e.txid, e.event_id) <= (@until_txid::xid8, @until_event::bigint)
+    AND e.txid < pg_snapshot_xmin(pg_current_snapshot())
+    AND e.at >= @from_at::timestamptz
+    AND e.at < @until_at::timestamptz
+ORDER BY e.txid, e.event_id
+LIMIT @most::bigint;
+
+-- name: EventGet :one
+SELECT e.kind, e.items
+FROM events e
+WHERE e.tenant_id = @tenant_id AND e.txid = @txid::xid8 AND e.event_id = @event_id::bigint;
+
 -- name: EventInsertMany :exec
 -- One row per tenant and batch.
 INSERT INTO events (tenant_id, kind, actor, items)
@@ -21,3 +47,37 @@ WHERE e.tenant_id = @tenant_id
     AND e.txid < pg_snapshot_xmin(pg_current_snapshot())
 ORDER BY e.txid, e.event_id
 LIMIT @most::bigint;
+
+-- name: EventRange :many
+-- The next events of a range of places, as they are, in order. A time that is
+-- none, which only a forger writes, reads as the year 1.
+SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor, e.items::text AS items
+FROM events e
+WHERE e.tenant_id = @tenant_id
+    AND (e.txid, e.event_id) > (@after_txid::xid8, @after_event::bigint)
+    AND (e.txid, e.event_id) <= (@until_txid::xid8, @until_event::bigint)
+ORDER BY e.txid, e.event_id
+LIMIT @most::bigint;
+
+-- name: EventSealable :many
+-- The next events after a place that no open transaction can add any before.
+-- A time that is none reads as in EventRange.
+SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor, e.items::text AS items
+FROM events e
+WHERE e.tenant_id = @tenant_id
+    AND (e.txid, e.event_id) > (@after_txid::xid8, @after_event::bigint)
+    AND e.txid < pg_snapshot_xmin(pg_current_snapshot())
+ORDER BY e.txid, e.event_id
+LIMIT @most::bigint;
+
+-- name: EventUnsealed :one
+-- How many events lie behind the last seal, counted up to a bound, and since
+-- when.
+SELECT count(1)::bigint AS events, coalesce(min(u.at) FILTER (WHERE isfinite(u.at)), '0001-01-01 00:00:00+00')::timestamptz AS since
+FROM (
+    SELECT e.at
+    FROM events e
+    WHERE e.tenant_id = @tenant_id AND (e.txid, e.event_id) > (@after_txid::xid8, @after_event::bigint)
+    ORDER BY e.txid, e.event_id
+    LIMIT @most::bigint
+) u;

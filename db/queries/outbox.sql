@@ -8,19 +8,88 @@ SELECT
     coalesce(extract(epoch FROM now() - min(w.next_attempt_at) FILTER (WHERE w.next_attempt_at <= now())), 0)::float8 AS oldest_due_seconds
 FROM (SELECT o.next_attempt_at FROM outbox o LIMIT 100000) w;
 
+-- name: OutboxCancel :many
+-- Ends what a kill hit and nobody holds: as skipped or, where a call may have
+-- had its effect, as unknown, with a dead letter. A page at a time, in the
+-- order of the primary key. FOR UPDATE SKIP LOCKED: what is being claimed,
+-- settled or undone at this moment is met by the next sweep.
+WITH hit AS MATERIALIZED (
+    SELECT o.tenant_id, o.action_id, o.attempt,
+        CASE
+            WHEN o.status = 'sending' THEN 'unknown'
+            WHEN a.effect IN ('idempotent', 'keyed') AND (o.unsure OR o.lost > 0 OR o.lease_until IS NOT NULL) THEN 'unknown'
+            ELSE 'skipped'
+        END AS status
+    FROM outbox o
+    JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id
+    JOIN buckets b ON b.bucket_id = o.bucket_id
+    WHERE o.tenant_id BETWEEN @first_tenant AND @last_tenant
+        AND (o.tenant_id, o.action_id) > (@after_tenant::uuid, @after_action::uuid)
+        AND a.created_at <= @killed_at
+        AND pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name)
+        AND (o.lease_until IS NULL OR o.lease_until < now())
+    ORDER BY o.tenant_id, o.action_id
+    LIMIT @most::bigint
+    FOR UPDATE OF o SKIP LOCKED
+), gone AS (
+    DELETE FROM outbox o
+    WHERE (o.tenant_id, o.action_id) IN (SELECT h.tenant_id, h.action_id FROM hit h)
+), noted AS (
+    INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
+    SELECT h.tenant_id, h.action_id, h.attempt, h.status, 'killed', @message::text, clock_timestamp()
+    FROM hit h
+), lettered AS (
+    INSERT INTO dead_letters (tenant_id, action_id, reason, attempt, code, message)
+    SELECT h.tenant_id, h.action_id, 'unknown', h.attempt, 'killed', @message::text
+    FROM hit h
+    WHERE h.status = 'unknown'
+    ON CONFLICT ON CONSTRAINT dead_letters_pkey DO UPDATE
+    SET reason = excluded.reason, attempt = excluded.attempt, code = excluded.code, message = excluded.message, created_at = now()
+)
+SELECT h.tenant_id, h.action_id, h.attempt, h.status::text AS status FROM hit h ORDER BY h.tenant_id, h.action_id;
+
+-- name: OutboxCancelLeft :one
+-- Whether something that a kill hit is still there: held by a worker, or
+-- being decided about.
+SELECT (EXISTS (
+    SELECT FROM outbox o
+    JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id
+    JOIN buckets b ON b.bucket_id = o.bucket_id
+    WHERE o.tenant_id BETWEEN @first_tenant AND @last_tenant
+        AND a.created_at <= @killed_at
+        AND pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name)
+) OR EXISTS (
+    SELECT FROM actions a
+    JOIN buckets b ON b.bucket_id = a.bucket_id
+    WHERE a.approval_state = 'required'
+        AND a.tenant_id BETWEEN @first_tenant AND @last_tenant
+        AND a.created_at <= @killed_at
+        AND pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name)
+))::boolean AS left_over;
+
 -- name: OutboxClaim :many
 -- Leases up to a quota of due rows per bucket and reads what the call needs.
 -- FOR UPDATE SKIP LOCKED: claimers run side by side and must not wait for one
 -- another; a row that is skipped is found by the next look. The lower bound
 -- is where the last claim of this bucket ended: it keeps the scan off the
--- dead index entries that settled rows leave behind.
-WITH wanted AS (
+-- dead index entries that settled rows leave behind. A bucket that is closed
+-- or paused by now gives nothing; one with limits gives only what BucketGrant
+-- granted under its lock, so that a limit which was set a moment ago holds.
+WITH asked AS (
     SELECT
         unnest(@bucket_ids::bigint[]) AS bucket_id,
         unnest(@lowers::timestamptz[]) AS lower,
-        unnest(@quotas::bigint[]) AS quota
+        unnest(@quotas::bigint[]) AS quota,
+        unnest(@granted::boolean[]) AS granted
+), wanted AS MATERIALIZED (
+    SELECT k.bucket_id, k.lower, k.quota, b.concurrency IS NOT NULL AS held
+    FROM asked k
+    JOIN buckets b ON b.bucket_id = k.bucket_id
+    WHERE b.limited = k.granted
+        AND (k.granted OR b.opens_at IS NULL OR b.opens_at <= now())
+        AND NOT bucket_paused(b.tenant_id, b.name)
 ), picked AS MATERIALIZED (
-    SELECT due.tenant_id, due.action_id
+    SELECT due.tenant_id, due.action_id, w.held
     FROM wanted w
     CROSS JOIN LATERAL (
         SELECT o.tenant_id, o.action_id
@@ -37,16 +106,17 @@ WITH wanted AS (
     UPDATE outbox o
     SET lease_until = now() + make_interval(secs => @lease_seconds::float8),
         fence = o.fence + 1,
-        lost = o.lost + (o.lease_until IS NOT NULL)::integer
+        lost = o.lost + (o.lease_until IS NOT NULL)::integer,
+        held = p.held
     FROM picked p
     WHERE o.tenant_id = p.tenant_id AND o.action_id = p.action_id
-    RETURNING o.tenant_id, o.action_id, o.bucket_id, o.next_attempt_at, o.fence, o.attempt, o.max_attempts, o.lost, o.unsure, o.status
+    RETURNING o.tenant_id, o.action_id, o.bucket_id, o.next_attempt_at, o.fence, o.attempt, o.max_attempts, o.lost, o.unsure, o.status, o.held
 )
 SELECT
-    c.tenant_id, c.action_id, c.bucket_id, c.next_attempt_at, c.fence, c.attempt, c.max_attempts, c.lost, c.unsure, c.status,
-    a.source_id, a.tool_name, a.args, a.effect, a.risk, a.approval_state, a.automation_id, a.session_id,
-    a.config_version, a.tool_digest, a.traceparent,
-    coalesce(a.must_run_before < now(), false)::boolean AS too_late,
+    c.tenant_id, c.action_id, c.bucket_id, c.next_attempt_at, c.fence, c.attempt, c.max_attempts, c.lost, c.unsure, c.status, c.held,
+    a.source_id, a.tool_name, a.args, a.effect, a.risk, a.approval_state, a.employee_id, a.automation_id, a.session_id,
+    a.config_version, a.tool_digest, a.traceparent, a.must_run_before, a.urgent, a.created_at,
+    now()::timestamptz AS claimed_at,
     extract(epoch FROM now() - c.next_attempt_at)::float8 AS waited_seconds,
     extract(epoch FROM now() - a.created_at)::float8 AS age_seconds
 FROM claimed c
@@ -74,7 +144,9 @@ ON CONFLICT ON CONSTRAINT outbox_pkey DO NOTHING;
 -- Says per bucket where its first free row is, and whether that is due. It
 -- hops from bucket to bucket over the index, so it costs one probe per bucket
 -- with work, however long the backlog. Leased rows at the head are passed
--- over; there are at most as many as the fleet works on.
+-- over; there are at most as many as the fleet works on. A bucket that is
+-- paused is left out; one that is closed, or has no token, is due when it
+-- opens.
 WITH RECURSIVE ring AS (
     (SELECT o.bucket_id FROM outbox o WHERE o.bucket_id > @after::bigint ORDER BY o.bucket_id LIMIT 1)
     UNION ALL
@@ -84,8 +156,11 @@ WITH RECURSIVE ring AS (
 )
 SELECT
     r.bucket_id::bigint AS bucket_id,
+    b.tenant_id,
+    b.limited,
+    bucket_paused(b.tenant_id, b.name)::boolean AS paused,
     f.next_attempt_at,
-    extract(epoch FROM greatest(f.next_attempt_at, b.closed_until) - now())::float8 AS wait_seconds
+    extract(epoch FROM greatest(f.next_attempt_at, b.opens_at) - now())::float8 AS wait_seconds
 FROM ring r
 JOIN buckets b ON b.bucket_id = r.bucket_id
 CROSS JOIN LATERAL (
@@ -148,6 +223,7 @@ WITH back AS (
         unnest(@delays::float8[]) AS delay_seconds,
         unnest(@deferred::boolean[]) AS deferred,
         unnest(@unsure::boolean[]) AS unsure,
+        unnest(@waits_for::text[]) AS waits_for,
         unnest(@codes::text[]) AS code,
         unnest(@messages::text[]) AS message,
         unnest(@results::json[]) AS result,
@@ -158,7 +234,9 @@ WITH back AS (
         fence = o.fence + 1,
         next_attempt_at = now() + make_interval(secs => b.delay_seconds),
         lease_until = NULL,
+        held = false,
         unsure = b.unsure,
+        waits_for = nullif(b.waits_for, ''),
         status = 'pending'
     FROM back b
     WHERE o.tenant_id = b.tenant_id AND o.action_id = b.action_id AND o.fence = b.fence
@@ -203,3 +281,38 @@ WITH gone AS (
     FROM gone g
 )
 SELECT count(1)::bigint FROM gone;
+
+-- name: OutboxWake :many
+-- Puts on the schedule again what waits for a reason that may be gone: a
+-- pause that was lifted, quiet hours that changed. What still has one goes
+-- back to waiting when it is claimed.
+WITH hit AS MATERIALIZED (
+    SELECT o.tenant_id, o.action_id
+    FROM outbox o
+    JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id
+    JOIN buckets b ON b.bucket_id = o.bucket_id
+    WHERE o.tenant_id BETWEEN @first_tenant AND @last_tenant
+        AND (o.tenant_id, o.action_id) > (@after_tenant::uuid, @after_action::uuid)
+        AND o.waits_for = @waits_for::text
+        AND pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name)
+    ORDER BY o.tenant_id, o.action_id
+    LIMIT @most::bigint
+    FOR UPDATE OF o
+)
+UPDATE outbox o
+SET next_attempt_at = now(), waits_for = NULL
+FROM hit h
+WHERE o.tenant_id = h.tenant_id AND o.action_id = h.action_id
+RETURNING o.tenant_id, o.action_id;
+
+-- name: OutboxWakeLeft :one
+-- Whether a worker holds something that it may yet put back for the reason
+-- that is gone, because it claimed it before.
+SELECT EXISTS (
+    SELECT FROM outbox o
+    JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id
+    JOIN buckets b ON b.bucket_id = o.bucket_id
+    WHERE o.tenant_id BETWEEN @first_tenant AND @last_tenant
+        AND o.lease_until > now()
+        AND pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name)
+)::boolean AS left_over;

@@ -11,5 +11,26 @@ SELECT t.tenant_id, t.config_version FROM tenants t WHERE t.name = @name;
 -- name: TenantInsert :exec
 INSERT INTO tenants (tenant_id, name) VALUES (@tenant_id, @name);
 
+-- name: TenantList :many
+SELECT t.tenant_id FROM tenants t ORDER BY t.tenant_id;
+
+-- name: TenantLock :exec
+-- Lets one change of a tenant's settings go after another, so that what each
+-- says it changed is so. Nothing on the hot path waits for it.
+SELECT t.tenant_id FROM tenants t WHERE t.tenant_id = @tenant_id FOR NO KEY UPDATE;
+
+-- name: TenantSettings :one
+SELECT t.timezone, t.phone_region, t.plus_addressing,
+    EXISTS (SELECT FROM do_not_contact d WHERE d.tenant_id = t.tenant_id)::boolean AS has_do_not_contact
+FROM tenants t
+WHERE t.tenant_id = @tenant_id;
+
+-- name: TenantSettingsPut :execrows
+UPDATE tenants SET timezone = @timezone, phone_region = @phone_region, plus_addressing = @plus_addressing WHERE tenant_id = @tenant_id;
+
 -- name: TenantVersions :many
-SELECT t.tenant_id, t.config_version FROM tenants t WHERE t.tenant_id = ANY (@tenant_ids::uuid[]);
+-- ailing says that a source of the tenant may have to be left alone.
+SELECT t.tenant_id, t.config_version,
+    EXISTS (SELECT 1 FROM breakers b WHERE b.tenant_id = t.tenant_id AND b.state <> 'closed')::boolean AS ailing
+FROM tenants t
+WHERE t.tenant_id = ANY (@tenant_ids::uuid[]);

@@ -5,5 +5,10 @@ FROM tool_executions e
 WHERE e.tenant_id = @tenant_id AND e.action_id = @action_id
 ORDER BY e.finished_at, e.attempt;
 
+-- name: ToolExecutionNote :exec
+-- Keeps what somebody said of an envelope whose call nobody heard the end of.
+INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, worker, finished_at)
+VALUES (@tenant_id, @action_id, @attempt, @status, @code::text, nullif(@message::text, ''), @worker::text, clock_timestamp());
+
 -- name: PartitionEnsure :one
 SELECT ensure_partitions(@months_ahead::integer);

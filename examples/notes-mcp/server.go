@@ -31,6 +31,13 @@ type (
 	idIn struct {
 		ID string `json:"id" jsonschema:"the note's id"`
 	}
+	findIn struct {
+		Key string `json:"key" jsonschema:"the idempotency key under which a note may have been made"`
+	}
+	findOut struct {
+		Found bool   `json:"found" jsonschema:"whether there is such a note"`
+		ID    string `json:"id,omitempty" jsonschema:"the note's id, if there is one"`
+	}
 	appendIn struct {
 		ID   string `json:"id" jsonschema:"the note's id"`
 		Text string `json:"text" jsonschema:"what to put at the end, at most 1 MiB"`
@@ -70,6 +77,11 @@ func newServer(notes *store) *mcp.Server {
 		Description: "Returns the ids and titles of all notes.",
 		Annotations: &mcp.ToolAnnotations{Title: "List notes", ReadOnlyHint: true, OpenWorldHint: new(false)},
 	}, notes.listTool)
+	mcp.AddTool(s, &mcp.Tool{
+		Name:        "notes.find",
+		Description: "Says whether a note was made under an idempotency key, and is still there.",
+		Annotations: &mcp.ToolAnnotations{Title: "Find a note", ReadOnlyHint: true, OpenWorldHint: new(false)},
+	}, notes.findTool)
 	mcp.AddTool(s, &mcp.Tool{
 		Name:        "notes.append",
 		Description: "Puts text at the end of a note. Doing it twice puts it there twice.",
@@ -117,6 +129,14 @@ func (s *store) listTool(context.Context, *mcp.CallToolRequest, listIn) (*mcp.Ca
 		out.Notes = append(out.Notes, listed{ID: n.ID, Title: n.Title})
 	}
 	return nil, out, err
+}
+
+func (s *store) findTool(_ context.Context, _ *mcp.CallToolRequest, in findIn) (*mcp.CallToolResult, findOut, error) {
+	n, err := s.read(idOf(in.Key))
+	if errors.Is(err, errNoNote) {
+		return nil, findOut{}, nil
+	}
+	return nil, findOut{Found: err == nil, ID: n.ID}, err
 }
 
 func (s *store) appendTool(_ context.Context, _ *mcp.CallToolRequest, in appendIn) (*mcp.CallToolResult, idOut, error) {

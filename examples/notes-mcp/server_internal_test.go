@@ -90,6 +90,7 @@ func TestToolsDeclareWhatTheyDo(t *testing.T) {
 		"notes.create":  {},
 		"notes.read":    {ReadOnly: true},
 		"notes.list":    {ReadOnly: true},
+		"notes.find":    {ReadOnly: true},
 		"notes.append":  {},
 		"notes.delete":  {Destructive: true},
 		"notes.publish": {Idempotent: true},
@@ -145,6 +146,12 @@ func TestCreateHonoursKeys(t *testing.T) {
 	again := mustUse(t, cs, "notes.create", "key-1", createIn{Title: "Other", Body: "y"})
 	other := mustUse(t, cs, "notes.create", "key-2", createIn{Title: "Two", Body: "x"})
 
+	if diff := cmp.Diff(map[string]any{"found": true, "id": again["id"]}, mustUse(t, cs, "notes.find", "", findIn{Key: "key-1"})); diff != "" {
+		t.Errorf("notes.find of key-1 (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]any{"found": false}, mustUse(t, cs, "notes.find", "", findIn{Key: "key-3"})); diff != "" {
+		t.Errorf("notes.find of key-3 (-want +got):\n%s", diff)
+	}
 	for _, id := range ids {
 		if id != again["id"] {
 			t.Errorf("id under key-1 = %v, want %v", id, again["id"])

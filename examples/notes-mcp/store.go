@@ -82,8 +82,7 @@ func file(id string) string { return id + ".md" }
 func (s *store) create(key, title, body string) (note, error) {
 	id := strings.ToLower(rand.Text())
 	if key != "" {
-		sum := sha256.Sum256([]byte(key))
-		id = hex.EncodeToString(sum[:16])
+		id = idOf(key)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,6 +100,12 @@ func (s *store) create(key, title, body string) (note, error) {
 		return note{}, err
 	}
 	return s.read(id)
+}
+
+// idOf is the id of the note that is made under a key.
+func idOf(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:16])
 }
 
 // read returns a note.

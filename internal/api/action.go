@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/gate"
 	"github.com/countersign-dev/countersign/internal/outbox"
 )
 
@@ -17,6 +18,25 @@ type action struct {
 	Policy        verdict           `json:"policy"`
 	Decision      *decision         `json:"decision"`
 	NextAttemptAt *time.Time        `json:"next_attempt_at"`
+	Waiting       *waiting          `json:"waiting"`
+}
+
+// waiting is what an action waits for.
+type waiting struct {
+	For     string     `json:"for"`
+	Message string     `json:"message"`
+	Until   *time.Time `json:"until"`
+}
+
+func waitingFrom(v outbox.View) *waiting {
+	if v.WaitsFor == "" {
+		return nil
+	}
+	w := &waiting{For: v.WaitsFor, Message: outbox.Explain(v.WaitsFor)}
+	if !v.WaitsUntil.IsZero() && v.WaitsFor != gate.CodePaused {
+		w.Until = &v.WaitsUntil
+	}
+	return w
 }
 
 // verdict is what policy said.
@@ -38,7 +58,7 @@ func actionFromView(v outbox.View) action {
 	a := action{
 		Envelope: v.Envelope, Phase: v.Phase, Effect: v.Effect,
 		Policy:        verdict{Mode: v.Mode, Source: v.ModeSource, Trace: v.Trace},
-		NextAttemptAt: utc(v.NextAttemptAt),
+		NextAttemptAt: utc(v.NextAttemptAt), Waiting: waitingFrom(v),
 	}
 	stamps := &a.Envelope.Timestamps
 	stamps.SentAt, stamps.CompletedAt = utc(stamps.SentAt), utc(stamps.CompletedAt)

@@ -19,7 +19,11 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-const jsonType = "application/json"
+// The media types of bodies.
+const (
+	jsonType = "application/json"
+	csvType  = "text/csv"
+)
 
 // maxErrors bounds the errors of one answer, maxPart the length of a name that
 // is repeated in a pointer.
@@ -94,11 +98,11 @@ func (o *operation) checkBody(body []byte) error {
 	return invalidFields(broken("", o.body.Validate(doc)))
 }
 
-// isJSON says that a request declares a body of JSON in UTF-8.
-func isJSON(r *http.Request) bool {
+// declares says that a request declares a body of a media type in UTF-8.
+func declares(r *http.Request, want string) bool {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset := params["charset"]
-	return err == nil && media == jsonType && (charset == "" || strings.EqualFold(charset, "utf-8"))
+	return err == nil && media == want && (charset == "" || strings.EqualFold(charset, "utf-8"))
 }
 
 // unstorable finds text that the database cannot keep.

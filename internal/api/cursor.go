@@ -16,8 +16,10 @@ const (
 
 // The lists that cursors belong to. One of one list is refused by the other.
 const (
-	cursorActions = "actions"
-	cursorLetters = "dead-letters"
+	cursorActions  = "actions"
+	cursorLetters  = "dead-letters"
+	cursorPauses   = "pauses"
+	cursorContacts = "do-not-contact"
 )
 
 // writeCursor writes the place behind an action in a list.
@@ -44,13 +46,23 @@ func parseCursor(of, text string) (envelope.ActionID, error) {
 	return last, nil
 }
 
+// most is how many items a page is to hold.
+func (c *call) most() (int, error) {
+	text := c.query.Get("limit")
+	if text == "" {
+		return defaultLimit, nil
+	}
+	most, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, invalid("/query/limit", envelope.RuleType, "must be an integer")
+	}
+	return most, nil
+}
+
 // place is where in a list the caller wants to go on, and how far.
 func (c *call) place(of string) (before envelope.ActionID, limit int, err error) {
-	limit = defaultLimit
-	if text := c.query.Get("limit"); text != "" {
-		if limit, err = strconv.Atoi(text); err != nil {
-			return before, 0, invalid("/query/limit", envelope.RuleType, "must be an integer")
-		}
+	if limit, err = c.most(); err != nil {
+		return before, 0, err
 	}
 	before, err = parseCursor(of, c.query.Get("cursor"))
 	return before, limit, err

@@ -277,6 +277,8 @@ func (c *client) request(ctx context.Context, method, path string, body any, hea
 	case nil:
 	case string:
 		text = strings.NewReader(b)
+	case csv:
+		text = strings.NewReader(string(b))
 	default:
 		raw, err := json.Marshal(b)
 		if err != nil {
@@ -291,7 +293,11 @@ func (c *client) request(ctx context.Context, method, path string, body any, hea
 	if c.token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	if body != nil {
+	switch body.(type) {
+	case nil:
+	case csv:
+		r.Header.Set("Content-Type", "text/csv")
+	default:
 		r.Header.Set("Content-Type", "application/json")
 	}
 	for i := 0; i < len(header); i += 2 {
@@ -376,6 +382,9 @@ func (a answer) wants(t testing.TB, status int) answer {
 }
 
 type object = map[string]any
+
+// csv is a body of that media type.
+type csv string
 
 // proposal is one of a tool of "mail".
 func proposal(tool string, args object) object {

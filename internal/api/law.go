@@ -29,6 +29,8 @@ type operation struct {
 	parameters   []parameter
 	body         *jsonschema.Schema
 	bodyRequired bool
+	// media is the body's media type.
+	media string
 }
 
 // parameter is one that an operation takes, in path, query or header.
@@ -117,8 +119,11 @@ func (l *law) operation(at string, d described) (*operation, error) {
 	if err != nil {
 		return nil, err
 	}
-	op.bodyRequired = body.Required
-	op.body, err = l.compiler.Compile(lawAt + "#" + at + "/content/" + escape(jsonType) + "/schema")
+	op.bodyRequired, op.media = body.Required, jsonType
+	if _, ok := body.Content[csvType]; ok {
+		op.media = csvType
+	}
+	op.body, err = l.compiler.Compile(lawAt + "#" + at + "/content/" + escape(op.media) + "/schema")
 	return op, err
 }
 

@@ -22,21 +22,68 @@ type letter struct {
 	Code       string            `json:"code,omitzero"`
 	Message    string            `json:"message,omitzero"`
 	At         time.Time         `json:"at"`
+	Verify     *verifying        `json:"verify,omitempty"`
+}
+
+// verifying is how far verifying reads have got with a letter.
+type verifying struct {
+	Tries int        `json:"tries"`
+	Said  string     `json:"said,omitzero"`
+	Next  *time.Time `json:"next_at"`
 }
 
 func letterFrom(l outbox.Letter) letter {
-	return letter{
+	shown := letter{
 		Action: l.Action, ExternalID: l.ExternalID, Source: l.Source, Tool: l.Tool, Reason: l.Reason,
 		Attempts: l.Attempt, Code: l.Code, Message: l.Message, At: l.At.UTC(),
 	}
+	if l.Verify != (outbox.Verifying{}) {
+		shown.Verify = &verifying{Tries: l.Verify.Tries, Said: l.Verify.Said, Next: utc(l.Verify.Next)}
+	}
+	return shown
+}
+
+// letterFilter says which dead letters are meant, in a body.
+type letterFilter struct {
+	Reason outbox.Reason `json:"reason"`
+	Source string        `json:"source"`
+	Tool   string        `json:"tool"`
+	Code   string        `json:"code"`
+	Since  time.Time     `json:"since"`
+	Until  time.Time     `json:"until"`
+}
+
+// filter checks what the law cannot say; at is where the fields stand.
+func (f letterFilter) filter(at string) (outbox.LetterFilter, error) {
+	filter := outbox.LetterFilter{Reason: f.Reason, Source: f.Source, Tool: f.Tool, Code: f.Code, Since: f.Since, Until: f.Until}
+	return filter, below(at, filter.Validate())
+}
+
+// letterQuery reads the same filter from the query, with a place in the list.
+func (c *call) letterQuery() (outbox.LetterFilter, error) {
+	before, limit, err := c.place(cursorLetters)
+	if err != nil {
+		return outbox.LetterFilter{}, err
+	}
+	q := c.query
+	asked := letterFilter{Reason: outbox.Reason(q.Get("reason")), Source: q.Get("source"), Tool: q.Get("tool"), Code: q.Get("code")}
+	for name, at := range map[string]*time.Time{"since": &asked.Since, "until": &asked.Until} {
+		if text := q.Get(name); text != "" {
+			if *at, err = time.Parse(time.RFC3339, text); err != nil {
+				return outbox.LetterFilter{}, invalid("/query/"+name, envelope.RuleFormat, "must be a time such as 2026-01-02T03:04:05Z")
+			}
+		}
+	}
+	f, err := asked.filter("/query")
+	f.Before, f.Most = before, limit+1
+	return f, err
 }
 
 func (s *Server) listDeadLetters(c *call) error {
-	before, limit, err := c.place(cursorLetters)
+	f, err := c.letterQuery()
 	if err != nil {
 		return err
 	}
-	f := outbox.LetterFilter{Reason: outbox.Reason(c.query.Get("reason")), Tool: c.query.Get("tool"), Before: before, Most: limit + 1}
 	var rows []outbox.Letter
 	err = s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
 		rows, err = outbox.Letters(ctx, tx, c.by.Tenant, f)
@@ -45,7 +92,7 @@ func (s *Server) listDeadLetters(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, pageOf(rows, limit, cursorLetters, letterFrom,
+	return c.json(http.StatusOK, pageOf(rows, f.Most-1, cursorLetters, letterFrom,
 		func(l outbox.Letter) envelope.ActionID { return l.Action }))
 }
 
@@ -76,56 +123,4 @@ func (s *Server) getDeadLetter(c *call) error {
 		return err
 	}
 	return c.json(http.StatusOK, answer)
-}
-
-func (s *Server) replayDeadLetters(c *call) error {
-	var body struct {
-		ActionIDs     []envelope.ActionID `json:"action_ids"`
-		AllowDoubling bool                `json:"allow_doubling"`
-	}
-	if err := c.decode(&body); err != nil {
-		return err
-	}
-	var replayed []envelope.ActionID
-	err := s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
-		var err error
-		replayed, err = outbox.Replay(ctx, tx, c.by.Tenant, c.by.Name, body.AllowDoubling, body.ActionIDs...)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if len(replayed) > 0 {
-		s.cfg.Wake()
-	}
-	return c.actionIDs(replayed)
-}
-
-func (s *Server) discardDeadLetters(c *call) error {
-	var body struct {
-		ActionIDs []envelope.ActionID `json:"action_ids"`
-		Reason    string
-	}
-	if err := c.decode(&body); err != nil {
-		return err
-	}
-	var discarded []envelope.ActionID
-	err := s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
-		var err error
-		discarded, err = outbox.Discard(ctx, tx, c.by.Tenant, c.by.Name, body.Reason, body.ActionIDs...)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.actionIDs(discarded)
-}
-
-func (c *call) actionIDs(ids []envelope.ActionID) error {
-	if ids == nil {
-		ids = []envelope.ActionID{}
-	}
-	return c.json(http.StatusOK, struct {
-		ActionIDs []envelope.ActionID `json:"action_ids"`
-	}{ids})
 }

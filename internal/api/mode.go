@@ -40,6 +40,7 @@ func (s *Server) putMode(c *call) error {
 	if err := c.decode(&body); err != nil {
 		return err
 	}
+	c.detail = map[string]any{"automation": body.Automation, "key": body.Key, "mode": body.Mode}
 	return s.configure(c, "policy "+ruleName(body.Automation, body.Key)+" is "+string(body.Mode), func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.PutMode(ctx, tx, c.by.Tenant, body.Automation, body.Key, body.Mode, c.by.Name)
 	})
@@ -47,6 +48,7 @@ func (s *Server) putMode(c *call) error {
 
 func (s *Server) deleteMode(c *call) error {
 	automation, key := c.query.Get("automation"), c.query.Get("key")
+	c.detail = map[string]any{"automation": automation, "key": key, "mode": nil}
 	return s.configure(c, "policy "+ruleName(automation, key)+" removed", func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.DeleteMode(ctx, tx, c.by.Tenant, automation, key)
 	})

@@ -28,10 +28,14 @@ type problem struct {
 
 // The errors that only HTTP knows. They are their own detail.
 var (
-	errNoToken   = errors.New("show a token: Authorization: Bearer cs_…")
-	errNoRoute   = errors.New("there is nothing at this path; GET /api/v1/openapi.yaml lists what there is")
-	errMediaType = errors.New("send the body as Content-Type: application/json")
+	errNoToken = errors.New("show a token: Authorization: Bearer cs_…")
+	errNoRoute = errors.New("there is nothing at this path; GET /api/v1/openapi.yaml lists what there is")
 )
+
+// mediaError says that the body is to be of another media type.
+type mediaError struct{ want string }
+
+func (e *mediaError) Error() string { return "send the body as Content-Type: " + e.want }
 
 // methodError says that a path takes other methods.
 type methodError struct{ allowed []string }
@@ -83,10 +87,11 @@ func describe(err error) problem {
 		return problemOf("unauthorized", http.StatusUnauthorized, "The token is missing or not valid", err.Error())
 	case errors.Is(err, errNoRoute):
 		return problemOf("not_found", http.StatusNotFound, "Not found", err.Error())
-	case errors.Is(err, errMediaType):
-		return problemOf("unsupported_media_type", http.StatusUnsupportedMediaType, "The body is not JSON", err.Error())
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return problemOf("busy", http.StatusServiceUnavailable, "Busy", "it took too long; try again")
+	}
+	if e, ok := errors.AsType[*mediaError](err); ok {
+		return problemOf("unsupported_media_type", http.StatusUnsupportedMediaType, "The body is of another media type", e.Error())
 	}
 	if e, ok := errors.AsType[*methodError](err); ok {
 		return problemOf("method_not_allowed", http.StatusMethodNotAllowed, "The path does not take this method", e.Error())

@@ -83,11 +83,14 @@ type visit struct {
 // the requests need.
 func (f *family) visits() map[string]visit {
 	dead := f.dead()
+	riddle := f.riddle()
 	waiting, free, undoable := f.agent.propose("write"), f.agent.propose("write"), f.agent.propose("write")
 	doomed := f.holder(identity.Grant{Name: "doomed", Role: identity.RoleAgent}).id.String()
 	src := "s" + uuid.NewString()[:8]
 	f.admin.send("PUT", "/api/v1/sources/"+src, object{"kind": "mcp", "config": object{"transport": "http", "url": "http://127.0.0.1:9"}}).wants(f.t, 204)
 	f.admin.send("PUT", "/api/v1/policy/modes", object{"key": src + ":*", "mode": "deny"}).wants(f.t, 204)
+	employee := uuid.NewString()
+	f.limited(src+".old", employee)
 	return map[string]visit{
 		"submitAction":       {"POST", "/api/v1/actions", proposal("read", object{}), 201},
 		"submitActions":      {"POST", "/api/v1/actions/batch", object{"items": []any{proposal("read", object{})}}, 200},
@@ -102,6 +105,10 @@ func (f *family) visits() map[string]visit {
 		"getDeadLetter":      {"GET", "/api/v1/dead-letters/" + dead[0], nil, 200},
 		"replayDeadLetters":  {"POST", "/api/v1/dead-letters/replay", object{"action_ids": []string{dead[1]}}, 200},
 		"discardDeadLetters": {"POST", "/api/v1/dead-letters/discard", object{"action_ids": []string{dead[2]}, "reason": "old"}, 200},
+		"exportDeadLetters":  {"GET", "/api/v1/dead-letters/export?source=mail&code=http_400&since=2026-01-02T03:04:05Z&until=2100-01-01T00:00:00Z", nil, 200},
+		"resolveDeadLetter":  {"POST", "/api/v1/dead-letters/" + riddle + "/resolve", object{"happened": true, "note": "seen"}, 200},
+		"listVerifyRules":    {"GET", "/api/v1/tools/verify", nil, 200},
+		"putVerifyRule":      {"PUT", "/api/v1/tools/verify", object{"source": "mail", "name": "write", "verify": object{"tool": "read", "happened": "/found"}}, 204},
 		"streamEvents":       {"GET", "/api/v1/events", nil, 200},
 		"listTools":          {"GET", "/api/v1/tools", nil, 200},
 		"acceptTool":         {"POST", "/api/v1/tools/accept", object{"source": "mail", "name": "read", "digest": f.digest("read")}, 204},
@@ -114,6 +121,38 @@ func (f *family) visits() map[string]visit {
 		"deleteMode":         {"DELETE", "/api/v1/policy/modes?key=" + src + ":*", nil, 204},
 		"issueToken":         {"POST", "/api/v1/tokens", object{"name": "n", "role": "agent", "ttl_seconds": 60}, 201},
 		"revokeToken":        {"DELETE", "/api/v1/tokens/" + doomed, nil, 204},
+		"verifyAudit":        {"GET", "/api/v1/audit/verify", nil, 200},
+		"exportAudit":        {"GET", "/api/v1/audit/events?from=2026-01-01T00:00:00Z", nil, 200},
+		"listRetention":      {"GET", "/api/v1/retention", nil, 200},
+		"putRetention":       {"PUT", "/api/v1/retention", object{"kind": "events", "days": 400, "action": "notice"}, 204},
+		"putToolRule":        {"PUT", "/api/v1/tools/rules", object{"source": "mail", "name": "write", "recipients": []string{"/to"}, "retry": object{"base": "2s"}}, 204},
+		"listBucketNames":    {"GET", "/api/v1/bucket-names", nil, 200},
+		"listBuckets":        {"GET", "/api/v1/buckets", nil, 200},
+		"getBucket":          {"GET", "/api/v1/buckets/default", nil, 200},
+		"putBucket":          {"PUT", "/api/v1/buckets/" + src, object{"rate": object{"limit": 10, "per": "1m"}}, 204},
+		"retireBucket":       {"DELETE", "/api/v1/buckets/" + src + ".old", nil, 204},
+		"reopenBucket":       {"POST", "/api/v1/buckets/default/reopen", nil, 204},
+		"listQuietHours":     {"GET", "/api/v1/quiet-hours", nil, 200},
+		"putQuietHours":      {"PUT", "/api/v1/quiet-hours", night("tenant", ""), 204},
+		"deleteQuietHours":   {"DELETE", "/api/v1/quiet-hours?scope=bucket&subject=" + src + ".old", nil, 204},
+		"listDoNotContact":   {"GET", "/api/v1/do-not-contact?kind=email&prefix=A&expired=true&limit=2", nil, 200},
+		"addDoNotContact":    {"POST", "/api/v1/do-not-contact", object{"entries": []object{{"value": "a@example.org"}}}, 200},
+		"removeDoNotContact": {"POST", "/api/v1/do-not-contact/remove", object{"entries": []object{{"value": "b@example.org"}}}, 200},
+		"importDoNotContact": {"POST", "/api/v1/do-not-contact/import?dry_run=true", csv("value\nc@example.org\n"), 200},
+		"exportDoNotContact": {"GET", "/api/v1/do-not-contact/export", nil, 200},
+		"listEmployees":      {"GET", "/api/v1/employees", nil, 200},
+		"putEmployee":        {"PUT", "/api/v1/employees/default", object{"trust": "high"}, 204},
+		"deleteEmployee":     {"DELETE", "/api/v1/employees/" + employee, nil, 204},
+		"listPauses":         {"GET", "/api/v1/pauses?standing=true&limit=2", nil, 200},
+		"pause":              {"POST", "/api/v1/pauses", object{"scope": "source", "subject": "mail", "reason": "a test"}, 200},
+		"resume":             {"DELETE", "/api/v1/pauses?scope=bucket&subject=" + src + ".old&reason=done", nil, 204},
+		"listBreakers":       {"GET", "/api/v1/breakers", nil, 200},
+		"resetBreaker":       {"POST", "/api/v1/breakers/mail/reset", nil, 204},
+		"getSettings":        {"GET", "/api/v1/settings", nil, 200},
+		"putSettings":        {"PUT", "/api/v1/settings", object{"timezone": "Europe/Berlin"}, 204},
+		"getLimits":          {"GET", "/api/v1/limits", nil, 200},
+		"putLimits":          {"PUT", "/api/v1/limits?dry_run=true", object{"buckets": []object{{"name": "x"}}}, 200},
+		"getOverview":        {"GET", "/api/v1/overview", nil, 200},
 		"getOpenAPI":         {"GET", "/api/v1/openapi.yaml", nil, 200},
 		"getHealth":          {"GET", "/healthz", nil, 200},
 		"getReadiness":       {"GET", "/readyz", nil, 200},
@@ -126,6 +165,13 @@ func (f *family) dead() []string {
 	ids := []string{f.agent.propose("read"), f.agent.propose("read"), f.agent.propose("read")}
 	f.settle(envelope.StatusFailed, outbox.Refused)
 	return ids
+}
+
+// riddle makes a dead letter of unknown outcome.
+func (f *family) riddle() string {
+	id := f.agent.propose("read")
+	f.settle(envelope.StatusUnknown, outbox.Unknown)
+	return id
 }
 
 // digest is that of a tool as it is listed.
@@ -203,7 +249,7 @@ func TestAnotherTenantReachesNothing(t *testing.T) {
 	visits := one.visits()
 	mine := one.operator.send("GET", visits["getAction"].path, nil).wants(t, 200).body
 
-	for _, operation := range []string{"getAction", "listAttempts", "waitForAction", "approveAction", "denyAction", "undoAction", "getDeadLetter", "revokeToken", "deleteSource", "deleteMode"} {
+	for _, operation := range []string{"getAction", "listAttempts", "waitForAction", "approveAction", "denyAction", "undoAction", "getDeadLetter", "resolveDeadLetter", "revokeToken", "deleteSource", "deleteMode"} {
 		v := visits[operation]
 		if a := two.admin.send(v.method, v.path, v.body); a.status != http.StatusNotFound {
 			t.Errorf("%s of another tenant = %d, want 404: %s", operation, a.status, a.body)
@@ -218,7 +264,7 @@ func TestAnotherTenantReachesNothing(t *testing.T) {
 			t.Errorf("%s reached another tenant's %v", operation, done.ActionIDs)
 		}
 	}
-	for _, list := range []string{"/api/v1/actions", "/api/v1/dead-letters"} {
+	for _, list := range []string{"/api/v1/actions", "/api/v1/dead-letters", "/api/v1/dead-letters/export", "/api/v1/tools/verify"} {
 		var page struct{ Items []any }
 		if two.admin.send("GET", list, nil).wants(t, 200).into(t, &page); len(page.Items) > 0 {
 			t.Errorf("%s shows another tenant's rows", list)

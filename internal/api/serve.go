@@ -38,6 +38,10 @@ type call struct {
 	body  []byte
 	// wait is how long the caller wants to wait for an action's end.
 	wait time.Duration
+	// detail and note tell in the audit log what a change of configuration
+	// set, without secrets, and why.
+	detail map[string]any
+	note   string
 }
 
 // serve lets requests in, holds them to the operation, and answers with a
@@ -119,8 +123,8 @@ func (c *call) readBody(rt route, op *operation) error {
 		c.body = []byte("{}")
 		return nil
 	}
-	if !isJSON(c.r) {
-		return errMediaType
+	if !declares(c.r, op.media) {
+		return &mediaError{op.media}
 	}
 	c.body = body
 	if rt.parsed {

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/catalog"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/policy"
@@ -85,6 +86,7 @@ func (s *Server) putSource(c *call) error {
 		if src.Secret, err = s.secret(c.by.Tenant, src, old, in.Credentials); err != nil {
 			return err
 		}
+		c.detail = sourceDetail(src, in.Credentials)
 		return catalog.PutSource(ctx, tx, c.by.Tenant, src)
 	})
 }
@@ -97,6 +99,22 @@ func (s *Server) deleteSource(c *call) error {
 		}
 		return catalog.DeleteSource(ctx, tx, c.by.Tenant, id)
 	})
+}
+
+// sourceDetail tells what a source was set to. A command's arguments and an
+// address may hold credentials, which are taken out; of the credentials
+// themselves it says only that there are some, and whether they are new.
+func sourceDetail(src catalog.Source, given *catalog.Credentials) map[string]any {
+	credentials := "none"
+	switch {
+	case len(src.Secret) > 0 && given != nil:
+		credentials = "set"
+	case len(src.Secret) > 0:
+		credentials = "kept"
+	}
+	return map[string]any{
+		"config": audit.Redact(src.Config), "default_risk": orNil(src.DefaultRisk), "enabled": src.Enabled, "credentials": credentials,
+	}
 }
 
 // changeable returns the source as it is, if there is one. The built-in one

@@ -67,6 +67,8 @@ type event struct {
 	Code     string            `json:"code,omitzero"`
 	Attempt  int               `json:"attempt,omitzero"`
 	Subject  string            `json:"subject,omitzero"`
+	Note     string            `json:"note,omitzero"`
+	Detail   map[string]any    `json:"detail,omitempty"`
 	Actor    string            `json:"actor"`
 	At       time.Time         `json:"at"`
 }
@@ -255,7 +257,7 @@ func (o *stream) send(b batch) error {
 func message(out *bytes.Buffer, id eventID, e audit.Stored, it audit.Item) error {
 	data := event{
 		Action: it.Action, Kind: e.Kind, Status: it.Status, Approval: it.Approval, Code: it.Code,
-		Attempt: it.Attempt, Subject: it.Subject, Actor: e.Actor, At: e.At.UTC(),
+		Attempt: it.Attempt, Subject: it.Subject, Note: it.Note, Detail: it.Detail, Actor: e.Actor, At: e.At.UTC(),
 	}
 	if it.Approval != "" && it.Status != "" {
 		data.Phase = envelope.PhaseOf(it.Approval, it.Status)

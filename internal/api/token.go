@@ -41,6 +41,10 @@ func (s *Server) issueToken(c *call) error {
 		if made, err = identity.Issue(ctx, tx, c.by.Tenant, g, time.Now()); err != nil {
 			return err
 		}
+		c.detail = map[string]any{
+			"token_id": made.Principal.Token, "name": g.Name, "role": g.Role, "employee_id": orNil(g.Employee),
+			"session_id": made.Principal.Session, "expires_at": made.ExpiresAt,
+		}
 		return c.noteChange(ctx, tx, "token "+made.Principal.Token.String()+" issued for the role "+string(g.Role))
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/limit"
 	"github.com/countersign-dev/countersign/internal/policy"
 )
 
@@ -28,6 +29,7 @@ type tool struct {
 	Enabled     bool            `json:"enabled"`
 	Drifted     bool            `json:"drifted"`
 	Digest      string          `json:"digest"`
+	toolLimits
 }
 
 func toolFrom(snap *catalog.Snapshot, t *catalog.Tool, automation string) tool {
@@ -35,16 +37,20 @@ func toolFrom(snap *catalog.Snapshot, t *catalog.Tool, automation string) tool {
 	return tool{
 		Key: t.Key.String(), Source: t.Key.Source, Name: t.Key.Action, Title: t.Title, Description: t.Description,
 		InputSchema: t.InputSchema, Risk: t.Risk, Effect: t.Effect, MaxAttempts: t.MaxAttempts,
-		Mode: snap.Decide(t, automation, false).Mode, Enabled: src.Enabled,
+		Mode: snap.Decide(t, catalog.Proposed{Automation: automation, Risk: t.Risk.Envelope()}).Mode, Enabled: src.Enabled,
 		Drifted: t.Drifted(), Digest: base64.StdEncoding.EncodeToString(t.Digest),
 	}
 }
 
 func (s *Server) listTools(c *call) error {
 	var snap *catalog.Snapshot
+	var rules map[policy.Key]limit.ToolRule
 	err := s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
 		var err error
-		snap, err = s.Catalog.Current(ctx, tx, c.by.Tenant)
+		if snap, err = s.Catalog.Current(ctx, tx, c.by.Tenant); err != nil {
+			return err
+		}
+		rules, err = toolRules(ctx, tx, c.by.Tenant)
 		return err
 	})
 	if err != nil {
@@ -54,6 +60,7 @@ func (s *Server) listTools(c *call) error {
 	shown := make([]tool, len(known))
 	for i, t := range known {
 		shown[i] = toolFrom(snap, t, c.query.Get("automation_id"))
+		shown[i].toolLimits = limitsOf(rules[t.Key], t)
 	}
 	return items(c, shown)
 }
@@ -68,6 +75,7 @@ func (s *Server) acceptTool(c *call) error {
 		return invalid("/digest", envelope.RuleFormat, "must be base64, as GET /api/v1/tools shows it")
 	}
 	key := policy.Key{Source: body.Source, Action: body.Name}
+	c.detail = map[string]any{"accepted_digest": body.Digest}
 	return s.configure(c, "tool "+key.String()+" accepted", func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.AcceptTool(ctx, tx, c.by.Tenant, key, digest)
 	})
@@ -84,6 +92,7 @@ func (s *Server) configureTool(c *call) error {
 		return err
 	}
 	key := policy.Key{Source: body.Source, Action: body.Name}
+	c.detail = map[string]any{"risk": orNil(body.Risk), "effect": orNil(body.Effect), "max_attempts": orNil(body.MaxAttempts)}
 	return s.configure(c, "tool "+key.String()+" overridden", func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.ConfigureTool(ctx, tx, c.by.Tenant, key, catalog.Overrides{Risk: body.Risk, Effect: body.Effect, MaxAttempts: body.MaxAttempts})
 	})
@@ -104,8 +113,17 @@ func (s *Server) configure(c *call, what string, change func(ctx context.Context
 	return c.nothing()
 }
 
+// orNil is nil for what was not set, or was set back.
+func orNil[T comparable](v T) any {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return v
+}
+
 func (c *call) noteChange(ctx context.Context, tx pgx.Tx, what string) error {
 	return audit.Write(ctx, tx, audit.Event{
-		Tenant: c.by.Tenant, Kind: audit.Configured, Actor: c.by.Name, Items: []audit.Item{{Subject: what}},
+		Tenant: c.by.Tenant, Kind: audit.Configured, Actor: c.by.Name, Items: []audit.Item{{Subject: what, Note: c.note, Detail: c.detail}},
 	})
 }

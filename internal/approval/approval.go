@@ -93,7 +93,7 @@ func (d *Desk) stillAllowed(ctx context.Context, tx pgx.Tx, tenant envelope.Tena
 	if string(tool.Digest) != string(views[0].ToolDigest) {
 		return fault.New(fault.Conflict, "the tool's definition changed after this was proposed; it must be proposed again")
 	}
-	if snap.Decide(tool, e.AutomationID, true).Mode == envelope.ModeDeny {
+	if snap.Decide(tool, catalog.Proposed{Automation: e.AutomationID, AskedApproval: true, Employee: e.EmployeeID, Risk: e.Risk}).Mode == envelope.ModeDeny {
 		return fault.New(fault.Conflict, "policy denies this tool by now")
 	}
 	return nil

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -28,8 +29,16 @@ const (
 	Replayed Kind = "replayed"
 	// Discarded: dead letters were given up.
 	Discarded Kind = "discarded"
+	// Resolved: somebody said what became of envelopes of unknown outcome.
+	Resolved Kind = "resolved"
+	// Killed: the kill switch ended envelopes.
+	Killed Kind = "killed"
 	// Configured: a source, a tool or a rule of policy was changed.
 	Configured Kind = "configured"
+	// Noticed: there is more of a kind than the tenant wants to keep.
+	Noticed Kind = "notice"
+	// Pruned: retention deleted events of seals.
+	Pruned Kind = "pruned"
 )
 
 // Event is something that happened to a batch of one tenant's envelopes.
@@ -50,6 +59,10 @@ type Item struct {
 	Attempt  int               `json:"attempt,omitzero"`
 	Code     string            `json:"code,omitzero"`
 	Subject  string            `json:"subject,omitzero"`
+	// Note is what the actor gave as the reason.
+	Note string `json:"note,omitzero"`
+	// Detail is what was set to what, in the words of the API; never a secret.
+	Detail map[string]any `json:"detail,omitempty"`
 }
 
 // Stored is an event as it reads back.
@@ -64,6 +77,11 @@ type Stored struct {
 type Place struct {
 	Tx    uint64
 	Event int64
+}
+
+// Compare orders places: it is negative when p is before other.
+func (p Place) Compare(other Place) int {
+	return cmp.Or(cmp.Compare(p.Tx, other.Tx), cmp.Compare(p.Event, other.Event))
 }
 
 // String writes a place as clients carry it.

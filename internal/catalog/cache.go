@@ -43,9 +43,9 @@ func (c *Cache) At(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ver
 
 // Current returns the tenant's snapshot as of now.
 func (c *Cache) Current(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Snapshot, error) {
-	versions, err := Versions(ctx, tx, []envelope.TenantID{tenant})
+	states, err := States(ctx, tx, []envelope.TenantID{tenant})
 	if err != nil {
 		return nil, err
 	}
-	return c.At(ctx, tx, tenant, versions[tenant])
+	return c.At(ctx, tx, tenant, states[tenant].Version)
 }

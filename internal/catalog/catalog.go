@@ -10,9 +10,12 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/executor"
+	"github.com/countersign-dev/countersign/internal/gate"
+	"github.com/countersign-dev/countersign/internal/limit"
 	"github.com/countersign-dev/countersign/internal/policy"
 )
 
@@ -34,8 +37,24 @@ type Tool struct {
 	Risk        policy.ToolRisk
 	Effect      envelope.Effect
 	MaxAttempts int
+	// Retry is how its attempts are spaced; the zero Retry leaves it to the
+	// worker.
+	Retry Retry
+	// Recipients find whom its arguments address. Guessed says that no operator
+	// said so.
+	Recipients []gate.Pattern
+	Guessed    bool
+	// Scopes are what an employee needs to use it.
+	Scopes []string
 
 	check checker
+}
+
+// Retry is how the attempts of a tool are spaced: exponentially longer from
+// Base to Cap, each wait spread by the part Jitter of itself to either side.
+type Retry struct {
+	Base, Cap time.Duration
+	Jitter    float64
 }
 
 // Drifted says that the definition is not the accepted one.
@@ -63,6 +82,9 @@ type Source struct {
 type Snapshot struct {
 	Tenant  envelope.TenantID
 	Version int64
+	// Limits are the tenant's own settings of what may go out, when, and how
+	// fast.
+	Limits *limit.Set
 
 	sources      map[string]Source
 	tools        map[policy.Key]*Tool
@@ -140,17 +162,59 @@ func (s *Snapshot) Resolve(named envelope.Tool) (*Tool, error) {
 	return nil, invalidTool("/tool/source", "required", "several sources have this tool; say which: "+strings.Join(ids, ", "))
 }
 
+// Proposed is what policy looks at in an envelope, beside its tool.
+type Proposed struct {
+	Automation string
+	// AskedApproval says that the agent wants a person to look.
+	AskedApproval bool
+	// Employee is the agent's identity; the zero value is nobody.
+	Employee envelope.EmployeeID
+	// Risk is the higher of what the agent said and the tool's own.
+	Risk envelope.Risk
+	// Listed says that it addresses somebody on the do-not-contact list.
+	Listed bool
+}
+
 // Decide asks policy about a tool. An automation without rules of its own
-// adds nothing.
-func (s *Snapshot) Decide(t *Tool, automation string, askedApproval bool) policy.Decision {
-	return s.decider.Decide(policy.Input{
+// adds nothing; nor does an employee who is not registered, unless the tenant
+// has an entry for those.
+func (s *Snapshot) Decide(t *Tool, p Proposed) policy.Decision {
+	in := policy.Input{
 		Key:           t.Key,
-		Automation:    s.automations[automation],
+		Automation:    s.automations[p.Automation],
 		Organisation:  s.organisation,
 		Risk:          t.Risk,
-		AskedApproval: askedApproval,
+		AskedApproval: p.AskedApproval,
 		Drifted:       t.Drifted(),
-	})
+		Listed:        p.Listed,
+	}
+	if e, ok := s.Limits.Employee(p.Employee); ok {
+		in.Trust, in.EnvelopeRisk = policy.Trust(e.Trust), p.Risk
+		in.MissingScopes = gate.Granted(e.Scopes, t.Scopes)
+	}
+	return s.decider.Decide(in)
+}
+
+// MaxRecipientBytes bounds the text at the recipient places of one call.
+// Reading addresses takes time, and an agent chooses the text.
+const MaxRecipientBytes = 32 << 10
+
+// Contacts returns whom a call of a tool addresses, by the tenant's way to
+// read addresses; nobody if the tool is not there. It reports false if there
+// is more text at those places than it reads: then nobody can say.
+func (s *Snapshot) Contacts(key policy.Key, args json.RawMessage) ([]gate.Contact, bool) {
+	t, ok := s.tools[key]
+	if !ok {
+		return nil, true
+	}
+	found, size := gate.Find(args, t.Recipients), 0
+	for _, text := range found {
+		size += len(text)
+	}
+	if size > MaxRecipientBytes {
+		return nil, false
+	}
+	return s.Limits.Contacts(found), true
 }
 
 func invalidTool(pointer string, rule envelope.Rule, message string) error {

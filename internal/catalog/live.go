@@ -8,18 +8,23 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/executor"
-	"github.com/countersign-dev/countersign/internal/executor/builtin"
 	"github.com/countersign-dev/countersign/internal/executor/mcp"
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
 // The kinds of source.
 const (
-	KindMCP     = "mcp"
-	KindBuiltin = "builtin"
+	KindMCP         = "mcp"
+	KindBuiltin     = "builtin"
+	KindToolGateway = "tool_gateway"
+	KindComposio    = "composio"
+	KindSlack       = "slack"
+	KindLinear      = "linear"
+	KindSentry      = "sentry"
 )
 
 // MCPConfig is the configuration of a source of kind mcp as it is stored.
@@ -39,6 +44,8 @@ type Credentials struct {
 	Header map[string]string `json:"header,omitempty"`
 	// Env is added to the environment of a stdio child.
 	Env map[string]string `json:"env,omitempty"`
+	// Values are a provider's credentials by name, such as ValueToken.
+	Values map[string]string `json:"values,omitempty"`
 }
 
 // ParseMCPConfig checks a configuration. The error names the field.
@@ -80,10 +87,12 @@ type Live struct {
 	// off unless the deployment says otherwise.
 	Stdio bool
 
-	vault    Vault
-	breaker  executor.BreakerConfig
-	log      *slog.Logger
-	onChange func(name, from, to string)
+	vault   Vault
+	breaker executor.BreakerConfig
+	log     *slog.Logger
+
+	watchers sync.RWMutex
+	watch    map[*Watcher]bool
 
 	mu      sync.Mutex
 	open    map[liveKey]*liveSource
@@ -101,13 +110,41 @@ type liveSource struct {
 	src executor.Source
 }
 
-// NewLive returns an empty set. onChange, which may be nil, hears of a
-// source's breaker changing its state.
-func NewLive(vault Vault, breaker executor.BreakerConfig, log *slog.Logger, onChange func(name, from, to string)) *Live {
-	l := &Live{vault: vault, breaker: breaker, log: log, onChange: onChange, open: make(map[liveKey]*liveSource)}
+// NewLive returns an empty set.
+func NewLive(vault Vault, breaker executor.BreakerConfig, log *slog.Logger) *Live {
+	l := &Live{vault: vault, breaker: breaker, log: log, watch: make(map[*Watcher]bool), open: make(map[liveKey]*liveSource)}
 	l.Connect = l.connect
 	return l
 }
+
+// Watcher hears of a source's breaker changing to a state: closed, half-open
+// or open. It must be quick, and must not call the source.
+type Watcher func(tenant envelope.TenantID, source, to string)
+
+// Watch has a watcher hear of every change until stop is called; none is under
+// way any more when stop returns.
+func (l *Live) Watch(w Watcher) (stop func()) {
+	at := &w
+	l.watchers.Lock()
+	defer l.watchers.Unlock()
+	l.watch[at] = true
+	return func() {
+		l.watchers.Lock()
+		defer l.watchers.Unlock()
+		delete(l.watch, at)
+	}
+}
+
+func (l *Live) changed(tenant envelope.TenantID, source, to string) {
+	l.watchers.RLock()
+	defer l.watchers.RUnlock()
+	for w := range l.watch {
+		(*w)(tenant, source, to)
+	}
+}
+
+// OpenFor is how long a breaker that opens holds calls back.
+func (l *Live) OpenFor() time.Duration { return l.breaker.Open() }
 
 // Get returns the connection to a source of the snapshot's tenant.
 func (l *Live) Get(snap *Snapshot, id string) (executor.Source, error) {
@@ -166,25 +203,49 @@ func (l *Live) close(src executor.Source) {
 }
 
 func (l *Live) connect(tenant envelope.TenantID, of Source) (executor.Source, error) {
-	if of.Kind == KindBuiltin {
-		return builtin.New(), nil
+	creds, err := l.credentials(tenant, of)
+	if err != nil {
+		return nil, err
 	}
+	var src executor.Source
+	switch of.Kind {
+	case KindBuiltin:
+		// It is not one place that could be ailing.
+		return openBuiltin(of, creds)
+	case KindMCP:
+		src, err = l.openMCP(of, creds)
+	default:
+		src, err = openProvider(of, creds)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return executor.Guard(of.ID, src, l.breaker, func(id, _, to string) { l.changed(tenant, id, to) }), nil
+}
+
+// credentials opens what is sealed; the zero value if nothing is.
+func (l *Live) credentials(tenant envelope.TenantID, of Source) (Credentials, error) {
+	var creds Credentials
+	if len(of.Secret) == 0 {
+		return creds, nil
+	}
+	raw, err := l.vault.Open(tenant, of.ID, of.Secret)
+	if err != nil {
+		return creds, err
+	}
+	if err := json.Unmarshal(raw, &creds); err != nil {
+		return Credentials{}, fault.New(fault.Conflict, "the source's credentials cannot be read")
+	}
+	return creds, nil
+}
+
+func (l *Live) openMCP(of Source, creds Credentials) (executor.Source, error) {
 	cfg, err := ParseMCPConfig(of.Config)
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Transport == mcp.TransportStdio && !l.Stdio {
 		return nil, fault.New(fault.Denied, "sources that start programs are off; set COUNTERSIGN_STDIO_SOURCES=true for the workers to allow them")
-	}
-	var creds Credentials
-	if len(of.Secret) > 0 {
-		raw, err := l.vault.Open(tenant, of.ID, of.Secret)
-		if err != nil {
-			return nil, err
-		}
-		if err := json.Unmarshal(raw, &creds); err != nil {
-			return nil, fault.New(fault.Conflict, "the source's credentials cannot be read")
-		}
 	}
 	header := make(http.Header, len(creds.Header))
 	for k, v := range creds.Header {
@@ -194,12 +255,8 @@ func (l *Live) connect(tenant envelope.TenantID, of Source) (executor.Source, er
 	for k, v := range creds.Env {
 		env = append(env, k+"="+v)
 	}
-	src, err := mcp.New(mcp.Config{
+	return orNone(mcp.New(mcp.Config{
 		Name: of.ID, Transport: cfg.Transport, URL: cfg.URL, Header: header,
 		Command: cfg.Command, Env: env, Dir: cfg.Dir, Logger: l.log,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return executor.Guard(of.ID, src, l.breaker, l.onChange), nil
+	}))
 }

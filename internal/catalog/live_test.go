@@ -26,7 +26,7 @@ import (
 // were opened.
 func connections() (*catalog.Live, *[]*executortest.Source) {
 	opened := new([]*executortest.Source)
-	live := catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, slog.New(slog.DiscardHandler), nil)
+	live := catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, slog.New(slog.DiscardHandler))
 	live.Connect = func(envelope.TenantID, catalog.Source) (executor.Source, error) {
 		src := executortest.NewSource(tool("act"), tool("more"))
 		*opened = append(*opened, src)
@@ -95,7 +95,7 @@ func TestLiveOpensNothingThatIsOff(t *testing.T) {
 func TestLiveKnowsItsKinds(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	live := catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, slog.New(slog.DiscardHandler), nil)
+	live := catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, slog.New(slog.DiscardHandler))
 	t.Cleanup(live.Close)
 	s.put(catalog.Source{ID: "web", Kind: catalog.KindMCP, Enabled: true, Config: json.RawMessage(`{"transport":"http","url":"http://127.0.0.1:1/mcp"}`)})
 	s.put(catalog.Source{ID: "bad", Kind: catalog.KindMCP, Enabled: true, Config: json.RawMessage(`{"transport":"fax"}`)})

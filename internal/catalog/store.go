@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -12,12 +13,22 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/executor"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/gate"
+	"github.com/countersign-dev/countersign/internal/limit"
 	"github.com/countersign-dev/countersign/internal/policy"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// Versions returns the current version of each tenant that exists.
-func Versions(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID) (map[envelope.TenantID]int64, error) {
+// State is what a claim needs to know of a tenant before anything else.
+type State struct {
+	// Version is that of its catalog, policy and limits.
+	Version int64
+	// Ailing says that a source of it may have to be left alone.
+	Ailing bool
+}
+
+// States returns the current state of each tenant that exists.
+func States(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID) (map[envelope.TenantID]State, error) {
 	ids := make([]uuid.UUID, len(tenants))
 	for i, t := range tenants {
 		ids[i] = uuid.UUID(t)
@@ -26,11 +37,11 @@ func Versions(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID) (map[
 	if err != nil {
 		return nil, err
 	}
-	versions := make(map[envelope.TenantID]int64, len(rows))
+	states := make(map[envelope.TenantID]State, len(rows))
 	for _, r := range rows {
-		versions[envelope.TenantID(r.TenantID)] = r.ConfigVersion
+		states[envelope.TenantID(r.TenantID)] = State{r.ConfigVersion, r.Ailing}
 	}
-	return versions, nil
+	return states, nil
 }
 
 // PutSource makes or changes a source. Its secret must be sealed.
@@ -205,8 +216,12 @@ func load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Snapshot, 
 	if len(versions) == 0 {
 		return nil, fault.New(fault.NotFound, "no tenant %s", tenant)
 	}
+	limits, err := limit.Load(ctx, tx, tenant)
+	if err != nil {
+		return nil, fmt.Errorf("limits: %w", err)
+	}
 	snap := &Snapshot{
-		Tenant: tenant, Version: versions[0].ConfigVersion,
+		Tenant: tenant, Version: versions[0].ConfigVersion, Limits: limits,
 		sources: make(map[string]Source), tools: make(map[policy.Key]*Tool), byName: make(map[string][]*Tool),
 		automations: make(map[string]policy.Rules), decider: policy.NewDecider(),
 	}
@@ -260,11 +275,25 @@ func toolFromRow(r dbsqlc.ToolListRow, defaultRisk policy.ToolRisk) (*Tool, erro
 	if r.MaxAttempts != nil {
 		t.MaxAttempts = int(*r.MaxAttempts)
 	}
+	if r.RetryBaseSeconds != nil && r.RetryCapSeconds != nil && r.RetryJitter != nil {
+		t.Retry = Retry{Base: seconds(*r.RetryBaseSeconds), Cap: seconds(*r.RetryCapSeconds), Jitter: *r.RetryJitter}
+	}
+	recipients := r.Recipients
+	if t.Guessed = recipients == nil; t.Guessed {
+		recipients = gate.GuessRecipients(r.InputSchema)
+	}
+	var err error
+	if t.Recipients, err = gate.ParsePatterns(recipients); err != nil {
+		return nil, fmt.Errorf("recipients of tool %s: %w", t.Key, err)
+	}
+	t.Scopes = r.Scopes
 	hints := policy.Hints{ReadOnly: t.Hints.ReadOnly, Destructive: t.Hints.Destructive != nil && *t.Hints.Destructive}
 	t.Risk = policy.InferRisk(policy.ToolRisk(text(r.RiskOverride)), hints, defaultRisk)
 	t.Effect = policy.InferEffect(envelope.Effect(cmp.Or(text(r.EffectOverride), text(r.Effect))), t.Risk, hints)
 	return t, nil
 }
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 func text(s *string) string {
 	if s == nil {

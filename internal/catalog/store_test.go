@@ -125,9 +125,9 @@ func TestADriftAsksAPerson(t *testing.T) {
 	changed := tool("act")
 	changed.Title = "Another"
 
-	before := s.snapshot().Decide(s.act(), "", false)
+	before := s.snapshot().Decide(s.act(), catalog.Proposed{})
 	s.list("src", changed)
-	after := s.snapshot().Decide(s.act(), "", false)
+	after := s.snapshot().Decide(s.act(), catalog.Proposed{})
 
 	if before.Mode != envelope.ModeAllow || after.Mode != envelope.ModeRequireApproval {
 		t.Errorf("Decide = %s, and %s after a drift; want allow and require_approval", before.Mode, after.Mode)
@@ -145,11 +145,11 @@ func TestDecideAsksTheAutomationThenTheOrganisation(t *testing.T) {
 	for automation, want := range map[string]envelope.Mode{
 		"": envelope.ModeDeny, "unknown": envelope.ModeDeny, "mailer": envelope.ModeAllow, "careful": envelope.ModeRequireApproval,
 	} {
-		if got := snap.Decide(act, automation, false).Mode; got != want {
+		if got := snap.Decide(act, catalog.Proposed{Automation: automation}).Mode; got != want {
 			t.Errorf("Decide for automation %q = %s, want %s", automation, got, want)
 		}
 	}
-	if got := snap.Decide(act, "mailer", true).Mode; got != envelope.ModeRequireApproval {
+	if got := snap.Decide(act, catalog.Proposed{Automation: "mailer", AskedApproval: true}).Mode; got != envelope.ModeRequireApproval {
 		t.Errorf("Decide when a person was asked for = %s", got)
 	}
 }
@@ -162,7 +162,7 @@ func TestAModeThatCannotBeReadDenies(t *testing.T) {
 		return err
 	})
 
-	got := s.snapshot().Decide(s.act(), "", false)
+	got := s.snapshot().Decide(s.act(), catalog.Proposed{})
 
 	if got.Mode != envelope.ModeDeny || got.Source != "unknown_mode:ask_twice" {
 		t.Errorf("Decide = %s from %s, want deny from unknown_mode:ask_twice", got.Mode, got.Source)
@@ -269,7 +269,7 @@ func TestTheCacheReadsAgainOnlyWhatMoved(t *testing.T) {
 	if first != second || third == first || older != third {
 		t.Error("want one snapshot for one version, another for the next, and never an older one again")
 	}
-	if got := first.Decide(s.act(), "", false).Source; got != policy.LayerInferred {
+	if got := first.Decide(s.act(), catalog.Proposed{}).Source; got != policy.LayerInferred {
 		t.Errorf("a snapshot of before decides by %s, want it as it was", got)
 	}
 }

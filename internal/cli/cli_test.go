@@ -248,6 +248,8 @@ func undoes(d *desk) {
 }
 
 func lists(d *desk) {
+	d.propose("Listed first")
+	d.propose("Listed second")
 	id := d.propose("Listed")
 	d.want(d.operator("list", "--approval", "required", "--tool", "notes.create", "--source", "notes"), cli.ExitOK, id)
 	page := decode[client.Page[client.Action]](d.t, d.want(d.agent("list", "--json", "--limit", "1"), cli.ExitOK).out)
@@ -313,7 +315,7 @@ func deadLetters(d *desk) {
 	d.want(d.operator("dlq", "show", one), cli.ExitOK, "no such note", "dlq replay "+one+" --apply")
 	d.want(d.operator("dlq", "show", one, "--json"), cli.ExitOK, `"letter":{`)
 
-	d.want(d.operator("dlq", "replay", "--reason", "exhausted"), cli.ExitOK, one, "Nothing was changed. To replay these 2, add --apply.")
+	d.want(d.operator("dlq", "replay", "--reason", "exhausted"), cli.ExitOK, "notes:notes.read", "Nothing was changed. To replay these 2, add --apply.")
 	d.want(d.operator("dlq", "discard", one, "--note", "x"), cli.ExitOK, "Nothing was changed.")
 	dry := decode[struct {
 		Applied bool

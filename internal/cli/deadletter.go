@@ -1,13 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/client"
 )
 
@@ -18,9 +18,9 @@ knowing. Their reason is one of:
   exhausted  every attempt that was allowed has been made
   unknown    it was sent, and nobody knows what happened
 
-They wait here until somebody replays or discards them. Both change nothing
-unless --apply is given: without it they show what they would do. It takes an
-operator's token.`
+They wait here until somebody replays or discards them, or says what became of
+an unknown one. Replay and discard change nothing unless --apply is given:
+without it they show what they would do. It takes an operator's token.`
 
 const (
 	reasonRefused   = "refused"
@@ -31,21 +31,23 @@ const (
 func (a *app) deadLetters() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dlq",
-		Short: "Look after dead letters: list, show, replay, discard",
+		Short: "Look after dead letters: list, show, export, replay, resolve, discard",
 		Long:  deadLettersHelp,
 		Example: `  countersign dlq list
-  countersign dlq replay --reason exhausted
-  countersign dlq replay --reason exhausted --apply`,
+  countersign dlq replay --reason exhausted --since 24h
+  countersign dlq replay --reason exhausted --since 24h --rate 50 --apply
+  countersign dlq resolve 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --happened --note "it is in their log"`,
 		Args: cobra.ArbitraryArgs,
 		RunE: group,
 
 		DisableFlagsInUseLine: true,
 	}
-	cmd.AddCommand(a.letterList(), a.letterShow(), a.letterReplay(), a.letterDiscard())
+	cmd.AddCommand(a.letterList(), a.letterShow(), a.letterExport(), a.letterReplay(), a.letterResolve(), a.letterDiscard())
 	return cmd
 }
 
 func (a *app) letterList() *cobra.Command {
+	var filter letterFilter
 	var f client.LetterFilter
 	var all bool
 	cmd := &cobra.Command{
@@ -54,31 +56,26 @@ func (a *app) letterList() *cobra.Command {
 		Long:  "List dead letters, the newest actions first. With --json it is one document,\n{\"items\": [...], \"next_cursor\": ...}; with --all as well, one object a line.",
 		Example: `  countersign dlq list
   countersign dlq list --reason unknown
+  countersign dlq list --source mail --code timeout --since 24h
   countersign dlq list --tool send_email --all --json`,
 		Args: arguments(0, 0, ""),
-		RunE: a.run(func(ctx context.Context, c *client.Client, _ []string) error { return a.runLetterList(ctx, c, f, all) }),
+		RunE: a.run(func(ctx context.Context, c *client.Client, _ []string) error {
+			narrowed, err := filter.read()
+			if err != nil {
+				return err
+			}
+			narrowed.Limit, narrowed.Cursor = f.Limit, f.Cursor
+			return a.runLetterList(ctx, c, narrowed, all)
+		}),
 	}
-	filterFlags(cmd, &f)
+	filter.flags(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "every page")
 	cmd.Flags().IntVar(&f.Limit, "limit", 50, "how many a page, at most 200")
 	cmd.Flags().StringVar(&f.Cursor, "cursor", "", "go on where the page before ended")
 	return cmd
 }
 
-func filterFlags(cmd *cobra.Command, f *client.LetterFilter) {
-	cmd.Flags().StringVar(&f.Reason, "reason", "", "only those of this `reason`: refused, exhausted or unknown")
-	cmd.Flags().StringVar(&f.Tool, "tool", "", "only those of the tool of this `name`")
-	fixed(cmd, "reason", reasonRefused, reasonExhausted, reasonUnknown)
-}
-
-func checkFilter(f client.LetterFilter) error {
-	return oneOf("reason", f.Reason, reasonRefused, reasonExhausted, reasonUnknown)
-}
-
 func (a *app) runLetterList(ctx context.Context, c *client.Client, f client.LetterFilter, all bool) error {
-	if err := checkFilter(f); err != nil {
-		return err
-	}
 	if f.Limit < 1 || f.Limit > maxPage {
 		return misuse("--limit must be from 1 to %d", maxPage)
 	}
@@ -178,62 +175,13 @@ func (a *app) letterShow() *cobra.Command {
 
 // noteLetter says how to go on with a dead letter.
 func (a *app) noteLetter(l client.Letter) {
-	if l.Reason == reasonUnknown {
-		a.note("Nobody knows whether it happened. Look at %s first; then replay it with --allow-doubling, or discard it.", line(l.Source))
+	if l.Reason != reasonUnknown {
+		a.note("To try it again: countersign dlq replay %s --apply", l.ActionID)
 		return
 	}
-	a.note("To try it again: countersign dlq replay %s --apply", l.ActionID)
-}
-
-// selection says which dead letters a command is about.
-type selection struct {
-	filter client.LetterFilter
-	all    bool
-	apply  bool
-}
-
-func (s *selection) flags(cmd *cobra.Command, verb string) {
-	filterFlags(cmd, &s.filter)
-	cmd.Flags().BoolVar(&s.all, "all", false, verb+" every dead letter")
-	cmd.Flags().BoolVar(&s.apply, "apply", false, "do it; without this nothing changes")
-}
-
-// letters finds what is selected: by id, by filter, or all.
-func (s *selection) letters(ctx context.Context, c *client.Client, args []string) ([]client.Letter, error) {
-	filtered := s.filter.Reason != "" || s.filter.Tool != ""
-	switch {
-	case len(args) == 0 && !filtered && !s.all:
-		return nil, misuse("say which: ids, --reason, --tool, or --all")
-	case len(args) > 0 && (filtered || s.all):
-		return nil, misuse("give ids or filters, not both")
-	case s.all && filtered:
-		return nil, misuse("--all stands alone; with --reason or --tool every one that fits is meant anyway")
+	if v := l.Verify; v != nil {
+		a.note("Looked into %d times by itself; the last time came to: %s.", v.Tries, line(cmp.Or(v.Said, "nothing yet")))
 	}
-	if err := checkFilter(s.filter); err != nil {
-		return nil, err
-	}
-	if len(args) == 0 {
-		return everyLetter(ctx, c, s.filter)
-	}
-	wanted, err := ids(args)
-	if err != nil {
-		return nil, err
-	}
-	letters := make([]client.Letter, len(wanted))
-	for i, id := range wanted {
-		story, err := c.Letter(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		letters[i] = story.Letter
-	}
-	return letters, nil
-}
-
-func letterIDs(letters []client.Letter) []envelope.ActionID {
-	all := make([]envelope.ActionID, len(letters))
-	for i, l := range letters {
-		all[i] = l.ActionID
-	}
-	return all
+	a.note("Nobody knows whether it happened. Look at %s first; then say so:", line(l.Source))
+	a.note("  countersign dlq resolve %s --happened (or --did-not) --note \"how you know\"", l.ActionID)
 }

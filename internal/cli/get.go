@@ -99,6 +99,9 @@ func (a *app) showStory(act client.Action, attempts []client.Attempt) error {
 	row("not before", stamp(e.Constraints.NotBefore))
 	row("must run by", stamp(e.Constraints.MustRunBefore))
 	row("next attempt", local(act.NextAttemptAt))
+	if w := act.Waiting; w != nil {
+		row("waits for", w.Message+until(w.Until))
+	}
 	row("ended", local(e.Timestamps.CompletedAt))
 	if e.Result.Error != nil {
 		row("error", e.Result.Error.Code+": "+e.Result.Error.Message)
@@ -141,6 +144,13 @@ func decided(act client.Action) string {
 		return "waits for a person until " + local(d.ExpiresAt)
 	}
 	return ""
+}
+
+func until(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return ", until " + local(t) + " or later"
 }
 
 func stamp(t time.Time) string {

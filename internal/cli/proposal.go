@@ -88,7 +88,8 @@ func pathCause(err error) error {
 
 // proposalFlags are a proposal in flags.
 type proposalFlags struct {
-	tool, source, args, externalID, risk, notBefore, mustRunBefore string
+	tool, source, args, externalID, risk, bucket, employee, notBefore, mustRunBefore string
+	urgent                                                                           bool
 }
 
 // proposal makes a proposal out of flags. Without a name it gets one, so that
@@ -111,6 +112,14 @@ func (f proposalFlags) proposal(now time.Time) (json.RawMessage, error) {
 	}
 	if !json.Valid(p.Args) {
 		return nil, misuse(`--args must be a JSON object, such as '{"id":"4711"}'; mind the shell's quotes`)
+	}
+	p.Constraints.RateBucket, p.Constraints.Urgent = f.bucket, f.urgent
+	if f.employee != "" {
+		id, err := uuid.Parse(f.employee)
+		if err != nil {
+			return nil, misuse("--employee must be a UUID")
+		}
+		p.EmployeeID = envelope.EmployeeID(id)
 	}
 	var err error
 	if p.Constraints.NotBefore, err = moment("not-before", f.notBefore, now); err != nil {

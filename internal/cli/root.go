@@ -38,6 +38,7 @@ const (
 	groupStart  = "start"
 	groupAct    = "act"
 	groupDecide = "decide"
+	groupLimit  = "limit"
 	groupSetUp  = "setup"
 )
 
@@ -71,6 +72,7 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupStart, Title: "Start here:"},
 		&cobra.Group{ID: groupAct, Title: "Propose and follow actions:"},
 		&cobra.Group{ID: groupDecide, Title: "Decide, and look after what failed:"},
+		&cobra.Group{ID: groupLimit, Title: "Keep to limits, and stop what must stop:"},
 		&cobra.Group{ID: groupSetUp, Title: "Set up:"},
 	)
 	add := func(id string, commands ...*cobra.Command) {
@@ -80,9 +82,10 @@ func (a *app) root() *cobra.Command {
 		}
 	}
 	add(groupStart, a.dev())
-	add(groupAct, a.submit(), a.get(), a.list(), a.watch(), a.undo())
-	add(groupDecide, a.approve(), a.deny(), a.deadLetters())
-	add(groupSetUp, a.migrate(), a.tenant(), a.tokens(), a.version())
+	add(groupAct, a.submit(), a.get(), a.list(), a.watch(), a.undo(), a.mcp())
+	add(groupDecide, a.approve(), a.deny(), a.deadLetters(), a.top(), a.audit())
+	add(groupLimit, a.pauses(), a.resume(), a.kill(), a.buckets(), a.quiet(), a.contacts(), a.employees(), a.breakers(), a.limits())
+	add(groupSetUp, a.toolSettings(), a.retention(), a.migrate(), a.doctor(), a.tenant(), a.tokens(), a.version())
 	root.SetHelpCommandGroupID(groupSetUp)
 	root.SetCompletionCommandGroupID(groupSetUp)
 	return root

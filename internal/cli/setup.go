@@ -65,21 +65,34 @@ func (a *app) migrate() *cobra.Command {
 // inDatabase does something in a transaction of the scope of a tenant, or of
 // the whole database without one.
 func (a *app) inDatabase(ctx context.Context, tenant string, do func(ctx context.Context, tx pgx.Tx, id envelope.TenantID) error) error {
-	url, err := a.databaseURL()
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, setUpFor)
 	defer cancel()
-	pool, err := postgres.Open(ctx, postgres.Config{URL: url, MaxConns: 1, Name: "countersign"})
+	pool, err := a.openDatabase(ctx)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	if err := pool.Ping(ctx); err != nil {
-		return fmt.Errorf("the database of %s does not answer; is it running, and is the address right?", databaseEnv)
-	}
 	return inScope(ctx, pool, tenant, do)
+}
+
+// openDatabase returns a pool of one connection, which answers, on the database
+// of DATABASE_URL. Whoever calls it closes it.
+func (a *app) openDatabase(ctx context.Context) (*pgxpool.Pool, error) {
+	url, err := a.databaseURL()
+	if err != nil {
+		return nil, err
+	}
+	pool, err := postgres.Open(ctx, postgres.Config{URL: url, MaxConns: 1, Name: "countersign"})
+	if err != nil {
+		return nil, err
+	}
+	ping, cancel := context.WithTimeout(ctx, setUpFor)
+	defer cancel()
+	if err := pool.Ping(ping); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("the database of %s does not answer; is it running, and is the address right?", databaseEnv)
+	}
+	return pool, nil
 }
 
 func inScope(ctx context.Context, pool *pgxpool.Pool, tenant string, do func(ctx context.Context, tx pgx.Tx, id envelope.TenantID) error) error {

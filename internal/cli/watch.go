@@ -90,6 +90,9 @@ func (a *app) showEvent(e client.Event) error {
 	if e.Subject != "" {
 		what += " " + e.Subject
 	}
+	if e.Note != "" {
+		what += ", " + e.Note
+	}
 	_, err := fmt.Fprintf(a.sys.Out, "%s  %-10s  %s  %s  (%s)\n", e.At.Local().Format("15:04:05.000"), line(e.Kind), about, line(strings.TrimSpace(what)), line(e.Actor))
 	return err
 }

@@ -23,6 +23,17 @@ type Action struct {
 	Decision *Decision `json:"decision"`
 	// NextAttemptAt is when it is due, while it is on the schedule.
 	NextAttemptAt *time.Time `json:"next_attempt_at"`
+	// Waiting is nil where it waits for nothing.
+	Waiting *Waiting `json:"waiting"`
+}
+
+// Waiting is what an action waits for.
+type Waiting struct {
+	// For is one word, Message a line for people.
+	For     string `json:"for"`
+	Message string `json:"message"`
+	// Until is when it ends at the soonest; nil if nobody can say.
+	Until *time.Time `json:"until"`
 }
 
 // Verdict is what policy said when an action was proposed.

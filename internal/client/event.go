@@ -28,8 +28,8 @@ type Event struct {
 	// ID says where it stands, for Follow to go on from.
 	ID       string            `json:"id"`
 	ActionID envelope.ActionID `json:"action_id,omitzero"`
-	// Kind is proposed, decided, settled, undone, parked, replayed, discarded
-	// or configured.
+	// Kind is proposed, decided, settled, undone, parked, replayed, discarded,
+	// resolved, killed or configured.
 	Kind     string            `json:"kind"`
 	Status   envelope.Status   `json:"status,omitzero"`
 	Approval envelope.Approval `json:"approval,omitzero"`
@@ -37,8 +37,12 @@ type Event struct {
 	Code     string            `json:"code,omitzero"`
 	Attempt  int               `json:"attempt,omitzero"`
 	Subject  string            `json:"subject,omitzero"`
-	Actor    string            `json:"actor"`
-	At       time.Time         `json:"at"`
+	// Note is what the actor gave as the reason.
+	Note string `json:"note,omitzero"`
+	// Detail is what was set to what, for the kind configured.
+	Detail map[string]any `json:"detail,omitempty"`
+	Actor  string         `json:"actor"`
+	At     time.Time      `json:"at"`
 }
 
 // Watcher hears of a stream of events.

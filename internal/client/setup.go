@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/limit"
 )
 
 // SourceInput describes a source of tools that is to be stored.
@@ -68,6 +69,14 @@ type Tool struct {
 	Enabled     bool            `json:"enabled"`
 	Drifted     bool            `json:"drifted"`
 	Digest      string          `json:"digest"`
+	// Recipients are JSON Pointers to whom the arguments address; they are
+	// guessed unless an operator confirmed them.
+	Recipients          []string `json:"recipients"`
+	RecipientsConfirmed bool     `json:"recipients_confirmed"`
+	// Scopes are what an employee must have to use it.
+	Scopes []string `json:"scopes"`
+	// Retry is what an operator set; the rest is left to the defaults.
+	Retry limit.Retry `json:"retry"`
 }
 
 // Tools lists every tool of every source.

@@ -13,6 +13,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/catalog"
 	"github.com/countersign-dev/countersign/internal/executor"
 	"github.com/countersign-dev/countersign/internal/intake"
+	"github.com/countersign-dev/countersign/internal/mcpfront"
+	"github.com/countersign-dev/countersign/internal/overview"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -40,9 +42,7 @@ func (c *crew) wake() {
 func (h *House) startWorker(ctx context.Context) (string, error) {
 	log := h.cfg.Log
 	h.cache = catalog.NewCache()
-	h.live = catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, log, func(source, _, to string) {
-		h.watched.Metrics.Breaker(source, to).Add(context.WithoutCancel(ctx), 1)
-	})
+	h.live = catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, log)
 	// Who sets up sources here is who runs the house.
 	h.live.Stdio = true
 	h.onClose(func(context.Context) error {
@@ -56,6 +56,11 @@ func (h *House) startWorker(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	unobserve, err := h.watched.Metrics.ObserveStanding(overview.Reader(h.pool))
+	if err != nil {
+		return "", err
+	}
+	h.onClose(func(context.Context) error { return unobserve() })
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
 	go func() { // owned by the house, whose Close waits for it
@@ -84,9 +89,9 @@ func (h *House) startWorker(ctx context.Context) (string, error) {
 // startAPI serves on the listener until the house closes.
 func (h *House) startAPI(context.Context) (string, error) {
 	log := h.cfg.Log
+	door := intake.New(h.pool, h.cache, intake.Config{Wake: h.worker.wake})
 	server, err := api.New(api.Core{
-		DB: h.pool, Catalog: h.cache,
-		Intake:   intake.New(h.pool, h.cache, intake.Config{Wake: h.worker.wake}),
+		DB: h.pool, Catalog: h.cache, Intake: door,
 		Approval: approval.New(h.pool, h.cache, approval.Config{Wake: h.worker.wake}),
 	}, api.Config{
 		Wake: h.worker.wake, Log: log, Metrics: h.watched.Metrics, Tracer: h.watched.Tracer(), Scrape: h.watched.Handler(),
@@ -94,6 +99,12 @@ func (h *House) startAPI(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	front, err := mcpfront.New(mcpfront.Core{DB: h.pool, Catalog: h.cache, Intake: door, Watcher: server},
+		mcpfront.Config{Version: h.cfg.Version, Caller: api.NoteCaller, Log: log})
+	if err != nil {
+		return "", err
+	}
+	server.Mount("/mcp", front)
 	web := &http.Server{Handler: server, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	ended := make(chan struct{})
 	go func() { // owned by the house, whose Close waits for it
@@ -103,6 +114,7 @@ func (h *House) startAPI(context.Context) (string, error) {
 		}
 	}()
 	h.onClose(func(ctx context.Context) error {
+		front.Close()
 		server.Close()
 		ctx, cancel := context.WithTimeout(ctx, grace)
 		defer cancel()

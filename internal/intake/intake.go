@@ -7,7 +7,9 @@ package intake
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,13 +19,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/catalog"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/limit"
 	"github.com/countersign-dev/countersign/internal/policy"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 )
-
-// DefaultBucket holds what names no other bucket.
-const DefaultBucket = "default"
 
 // MaxBatch bounds the proposals of one Accept.
 const MaxBatch = envelope.MaxItems
@@ -115,7 +115,7 @@ func (in *Intake) Accept(ctx context.Context, by Submitter, proposals []*envelop
 	if err != nil {
 		return nil, err
 	}
-	in.stored.learn(by.Tenant, a.buckets, a.decisions)
+	in.stored.learn(by.Tenant, a.decisions)
 	if a.queued {
 		in.cfg.Wake()
 	}
@@ -130,8 +130,7 @@ type acceptance struct {
 	answers []Answer
 	// queued says that something was put on the schedule.
 	queued bool
-	// buckets and decisions are stored as of the commit.
-	buckets   map[string]int64
+	// decisions are stored as of the commit.
 	decisions []decision
 }
 
@@ -159,9 +158,11 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 	if len(rows) == 0 {
 		return a, nil
 	}
-	if a.buckets, err = in.stored.fillBuckets(ctx, tx, by.Tenant, rows); err != nil {
+	listed, err := onList(ctx, tx, snap, rows)
+	if err != nil {
 		return acceptance{}, err
 	}
+	decide(snap, rows, listed)
 	if a.decisions, err = in.stored.fillDecisions(ctx, tx, by.Tenant, rows); err != nil {
 		return acceptance{}, err
 	}
@@ -219,7 +220,7 @@ type row struct {
 
 func (r *row) bucketName() string {
 	if r.proposal.Constraints.RateBucket == "" {
-		return DefaultBucket
+		return limit.DefaultBucket
 	}
 	return r.proposal.Constraints.RateBucket
 }
@@ -260,11 +261,30 @@ func prepare(snap *catalog.Snapshot, by Submitter, p *envelope.Proposal) (row, e
 	if err = r.tool.Check(p.Args); err != nil {
 		return r, err
 	}
+	var known bool
+	if r.bucket, known = snap.Limits.Bucket(r.bucketName()); !known {
+		return r, invalid("/constraints/rate_bucket", "unknown_bucket",
+			"no such bucket; there are "+strings.Join(snap.Limits.BucketNames(), ", "))
+	}
 	if !r.chosen {
 		r.action = envelope.NewActionID()
 	}
-	r.decision = decision{Decision: snap.Decide(r.tool, p.AutomationID, p.Approval == envelope.ApprovalRequired)}
 	r.risk = policy.RaiseRisk(p.Risk, r.tool.Risk.Envelope())
+	return r, nil
+}
+
+// decide asks policy about rows that can be accepted.
+func decide(snap *catalog.Snapshot, rows []row, listed map[int]bool) {
+	for i := range rows {
+		rows[i].decide(snap, listed[i])
+	}
+}
+
+func (r *row) decide(snap *catalog.Snapshot, listed bool) {
+	p := r.proposal
+	r.decision = decision{Decision: snap.Decide(r.tool, catalog.Proposed{
+		Automation: p.AutomationID, AskedApproval: p.Approval == envelope.ApprovalRequired, Employee: r.employee, Risk: r.risk, Listed: listed,
+	})}
 	switch r.decision.Mode {
 	case envelope.ModeAllow:
 		r.approval = envelope.ApprovalAuto
@@ -273,7 +293,34 @@ func prepare(snap *catalog.Snapshot, by Submitter, p *envelope.Proposal) (row, e
 	case envelope.ModeDeny:
 		r.approval = envelope.ApprovalDenied
 	}
-	return r, nil
+}
+
+// onList finds the rows that address somebody who is not to be contacted. It
+// costs nothing where the tenant has no such list, and one look where it has.
+func onList(ctx context.Context, tx pgx.Tx, snap *catalog.Snapshot, rows []row) (map[int]bool, error) {
+	if !snap.Limits.HasDoNotContact() {
+		return nil, nil
+	}
+	listed := make(map[int]bool)
+	var asks []limit.Ask
+	var places []int
+	for i := range rows {
+		contacts, readable := snap.Contacts(rows[i].tool.Key, rows[i].proposal.Args)
+		if !readable {
+			listed[i] = true
+		}
+		if len(contacts) > 0 {
+			asks, places = append(asks, limit.Ask{Tenant: snap.Tenant, Contacts: contacts}), append(places, i)
+		}
+	}
+	matches, err := limit.Matches(ctx, tx, asks)
+	if err != nil {
+		return nil, fmt.Errorf("do-not-contact: %w", err)
+	}
+	for _, m := range matches {
+		listed[places[m.Ask]] = true
+	}
+	return listed, nil
 }
 
 func invalid(pointer string, rule envelope.Rule, message string) error {

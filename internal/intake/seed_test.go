@@ -95,6 +95,12 @@ func (d door) mode(pattern string, mode envelope.Mode) {
 	})
 }
 
+// bucket makes a bucket without limits.
+func (d door) bucket(name string) {
+	d.t.Helper()
+	d.exec("INSERT INTO buckets (tenant_id, name) VALUES ($1, $2)", d.tenant.String(), name)
+}
+
 func (d door) by() intake.Submitter {
 	return intake.Submitter{Tenant: d.tenant, Token: uuid.UUID(d.tenant), Name: "agent"}
 }

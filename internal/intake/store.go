@@ -2,8 +2,6 @@ package intake
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -26,7 +24,7 @@ func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, wait ti
 		Args: make([][]byte, n), Risks: make([]string, n), Effects: make([]string, n),
 		DecisionIds: make([]uuid.UUID, n),
 		ToolDigests: make([][]byte, n), ApprovalStates: make([]string, n), BucketIds: make([]int64, n),
-		RateBuckets: make([]string, n), NotBefores: make([]time.Time, n), MustRunBefores: make([]time.Time, n), MaxAttempts: make([]int32, n),
+		RateBuckets: make([]string, n), NotBefores: make([]time.Time, n), MustRunBefores: make([]time.Time, n), MaxAttempts: make([]int32, n), Urgent: make([]bool, n),
 	}
 	if by.Token != uuid.Nil {
 		p.ProposedBy = &by.Token
@@ -41,7 +39,7 @@ func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, wait ti
 		p.DecisionIds[i] = r.decision.id
 		p.ToolDigests[i], p.ApprovalStates[i], p.BucketIds[i] = r.tool.Digest, string(r.approval), r.bucket
 		p.RateBuckets[i], p.NotBefores[i], p.MustRunBefores[i] = q.Constraints.RateBucket, q.Constraints.NotBefore, q.Constraints.MustRunBefore
-		p.MaxAttempts[i] = int32(r.tool.MaxAttempts)
+		p.MaxAttempts[i], p.Urgent[i] = int32(r.tool.MaxAttempts), q.Constraints.Urgent
 	}
 	err := dbsqlc.New().ActionInsertMany(ctx, tx, p)
 	if postgres.Duplicate(err) {
@@ -87,24 +85,6 @@ func askFor(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row
 		}
 	}
 	return known, nil
-}
-
-func ensureBuckets(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, wanted map[string]bool) (map[string]int64, error) {
-	// In one order everywhere, so that two processes cannot deadlock.
-	p := &dbsqlc.BucketEnsureParams{TenantID: uuid.UUID(tenant), Names: slices.Sorted(maps.Keys(wanted))}
-	ids := make(map[string]int64, len(wanted))
-	// Where another transaction made a bucket at this moment, the first
-	// statement waits for it but does not see it yet; the second does.
-	for try := 0; try < 2 && len(ids) < len(wanted); try++ {
-		rows, err := dbsqlc.New().BucketEnsure(ctx, tx, p)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range rows {
-			ids[r.Name] = r.BucketID
-		}
-	}
-	return ids, nil
 }
 
 // insertDecisions keeps decisions under their ids.

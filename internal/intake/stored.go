@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"slices"
 	"sync"
 
@@ -19,19 +18,13 @@ import (
 // afresh.
 const maxStored = 100_000
 
-// stored remembers which small rows the database has already, buckets and
-// decisions, so that a batch writes only new ones. It learns of a row when
-// the transaction that wrote it is committed.
+// stored remembers which decisions the database has already, so that a batch
+// writes only new ones. It learns of one when the transaction that wrote it is
+// committed.
 type stored struct {
 	mu        sync.RWMutex
-	buckets   map[bucketKey]int64
 	decisions map[decisionKey]bool
 	ids       map[string]uuid.UUID
-}
-
-type bucketKey struct {
-	tenant envelope.TenantID
-	name   string
 }
 
 type decisionKey struct {
@@ -47,60 +40,25 @@ type decision struct {
 
 func newStored() *stored {
 	return &stored{
-		buckets: make(map[bucketKey]int64), decisions: make(map[decisionKey]bool), ids: make(map[string]uuid.UUID),
+		decisions: make(map[decisionKey]bool), ids: make(map[string]uuid.UUID),
 	}
 }
 
-// learn takes note of rows that are committed.
-func (s *stored) learn(tenant envelope.TenantID, buckets map[string]int64, decisions []decision) {
-	if len(buckets) == 0 && len(decisions) == 0 {
+// learn takes note of decisions that are committed.
+func (s *stored) learn(tenant envelope.TenantID, decisions []decision) {
+	if len(decisions) == 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.buckets)+len(s.decisions)+len(s.ids) > maxStored {
-		clear(s.buckets)
+	if len(s.decisions)+len(s.ids) > maxStored {
 		clear(s.decisions)
 		clear(s.ids)
-	}
-	for name, id := range buckets {
-		s.buckets[bucketKey{tenant, name}] = id
 	}
 	for _, d := range decisions {
 		s.decisions[decisionKey{tenant, d.id}] = true
 		s.ids[content(d.Decision)] = d.id
 	}
-}
-
-// fillBuckets finds the bucket of every row, making those that are new. It
-// returns the ones that it had to ask for.
-func (s *stored) fillBuckets(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row) (map[string]int64, error) {
-	missing := make(map[string]bool)
-	s.mu.RLock()
-	for i := range rows {
-		name := rows[i].bucketName()
-		id, ok := s.buckets[bucketKey{tenant, name}]
-		rows[i].bucket = id
-		if !ok {
-			missing[name] = true
-		}
-	}
-	s.mu.RUnlock()
-	if len(missing) == 0 {
-		return nil, nil
-	}
-	ids, err := ensureBuckets(ctx, tx, tenant, missing)
-	if err != nil {
-		return nil, err
-	}
-	for i := range rows {
-		if rows[i].bucket == 0 {
-			if rows[i].bucket = ids[rows[i].bucketName()]; rows[i].bucket == 0 {
-				return nil, errors.New("bucket was made and not found")
-			}
-		}
-	}
-	return ids, nil
 }
 
 // fillDecisions gives every row the id of its decision and writes the

@@ -36,7 +36,7 @@ func TestClaimLeasesWhatIsDueInOrder(t *testing.T) {
 		Lease:  outbox.Lease{Tenant: d.tenant, Action: it.Action, Fence: 1},
 		Bucket: d.bucket, MaxAttempts: 3, Source: "src", Tool: "tool", Args: []byte("{}"), Effect: envelope.EffectKeyed,
 		Risk: envelope.RiskLow, Approval: envelope.ApprovalAuto, ConfigVersion: 1, ToolDigest: []byte{0},
-		Due: it.Due, Waited: it.Waited, Age: it.Age,
+		Due: it.Due, Waited: it.Waited, Age: it.Age, CreatedAt: it.CreatedAt, ClaimedAt: it.ClaimedAt,
 	}
 	if diff := cmp.Diff(want, it); diff != "" {
 		t.Errorf("item (-want +got):\n%s", diff)
@@ -121,7 +121,7 @@ func TestClaimTakesOverALeaseThatRanOut(t *testing.T) {
 	}
 }
 
-func TestClaimTellsOfAMissedDeadline(t *testing.T) {
+func TestClaimTellsTheDeadline(t *testing.T) {
 	t.Parallel()
 	d := alone(t)
 	ids := d.queue(envelope.EffectRead, 2)
@@ -129,8 +129,8 @@ func TestClaimTellsOfAMissedDeadline(t *testing.T) {
 	d.exec("UPDATE actions SET must_run_before = now() + interval '1 hour' WHERE action_id = $1", ids[1].String())
 
 	for _, it := range d.claim(2) {
-		if it.TooLate != (it.Action == ids[0]) {
-			t.Errorf("TooLate of %s = %t", it.Action, it.TooLate)
+		if past := it.MustRunBefore.Before(it.ClaimedAt); past != (it.Action == ids[0]) {
+			t.Errorf("deadline of %s is %s, claimed at %s", it.Action, it.MustRunBefore, it.ClaimedAt)
 		}
 	}
 }
@@ -245,7 +245,7 @@ func TestLookHopsOverBuckets(t *testing.T) {
 	t.Parallel()
 	d := alone(t)
 	var buckets []int64
-	for _, name := range []string{"due", "later", "closed", "leased", "open again", "empty"} {
+	for _, name := range []string{"due", "later", "closed", "leased", "open-again", "empty"} {
 		buckets = append(buckets, d.newBucket(name))
 	}
 	due, later, closed, leased, open := buckets[0], buckets[1], buckets[2], buckets[3], buckets[4]

@@ -11,13 +11,16 @@ import (
 )
 
 // Retry says how long to wait between attempts: exponentially longer from
-// Base to Cap, each wait spread by half of itself to either side.
+// Base to Cap.
 type Retry struct {
 	Base, Cap time.Duration
+	// Jitter is by which part of itself each wait is spread to either side,
+	// from 0 to 1.
+	Jitter float64
 }
 
 // DefaultRetry waits about 1, 2, 4 … seconds, at most 5 minutes.
-func DefaultRetry() Retry { return Retry{Base: time.Second, Cap: 5 * time.Minute} }
+func DefaultRetry() Retry { return Retry{Base: time.Second, Cap: 5 * time.Minute, Jitter: 0.5} }
 
 // wait returns how long to wait after an attempt, counted from 1. What the
 // provider asked for is a floor that jitter never goes below.
@@ -26,7 +29,7 @@ func (r Retry) wait(attempt int, asked time.Duration) time.Duration {
 		backoff.WithInitialInterval(r.Base),
 		backoff.WithMaxInterval(r.Cap),
 		backoff.WithMultiplier(2),
-		backoff.WithRandomizationFactor(0.5),
+		backoff.WithRandomizationFactor(r.Jitter),
 		backoff.WithMaxElapsedTime(0),
 	)
 	d := b.NextBackOff()
@@ -53,6 +56,10 @@ func Dispose(it Item, out executor.Outcome, took time.Duration, retry Retry) Set
 		ProviderID: out.ProviderID,
 		Took:       took,
 	}
+	if out.RetryAfter > 0 && !out.Deferred {
+		// Whatever became of this one, the others are asked for patience.
+		s.Hold, s.HoldBucket = out.RetryAfter, it.Bucket
+	}
 	switch out.Kind {
 	case executor.KindDone:
 		s.Status = envelope.StatusSent
@@ -69,10 +76,11 @@ func Dispose(it Item, out executor.Outcome, took time.Duration, retry Retry) Set
 		case out.Deferred:
 			s.Status, s.Deferred, s.Attempt = envelope.StatusPending, true, it.Attempt
 			s.Delay = retry.wait(1, out.RetryAfter)
+			s.WaitsFor, s.Unused = out.Code, it.Token
 		case s.Attempt >= it.MaxAttempts:
 			s.give(it.doubtful(), Exhausted)
 		default:
-			s.Status = envelope.StatusPending
+			s.Status, s.WaitsFor = envelope.StatusPending, WaitsRetry
 			s.Delay = retry.wait(s.Attempt, out.RetryAfter)
 		}
 	}
@@ -102,13 +110,22 @@ func (s *Settlement) give(doubt bool, why Reason) {
 // once and no attempt is counted. Only the holder of the lease knows that
 // nothing was sent, so the mark of its start goes too.
 func GiveBack(it Item) Settlement {
-	return Settlement{Lease: it.Lease, Status: envelope.StatusPending, Attempt: it.Attempt, Deferred: true, Unsure: it.Unsure}
+	return Wait(it, WaitsStart, 0)
+}
+
+// Wait puts an envelope back that may not run now; no attempt is counted, and
+// its token goes back. It is not for one of class once that was marked.
+func Wait(it Item, why string, delay time.Duration) Settlement {
+	return Settlement{
+		Lease: it.Lease, Status: envelope.StatusPending, Attempt: it.Attempt, Deferred: true, Unsure: it.Unsure,
+		Delay: delay, WaitsFor: why, Unused: it.Token,
+	}
 }
 
 // Skip ends an envelope without a call; or, if an earlier attempt may have
 // had its effect, as unknown.
 func Skip(it Item, code, message string) Settlement {
-	s := Settlement{Lease: it.Lease, Status: envelope.StatusSkipped, Attempt: it.Attempt, Code: code, Message: message}
+	s := Settlement{Lease: it.Lease, Status: envelope.StatusSkipped, Attempt: it.Attempt, Code: code, Message: message, Unused: it.Token}
 	if it.doubtful() {
 		s.Status, s.Letter = envelope.StatusUnknown, Unknown
 		s.Message += "; an earlier attempt may have had its effect"
@@ -121,13 +138,13 @@ func Skip(it Item, code, message string) Settlement {
 func Lose(it Item) Settlement {
 	return Settlement{
 		Lease: it.Lease, Status: envelope.StatusUnknown, Attempt: it.Attempt + 1, Letter: Unknown,
-		Code: "worker_lost", Message: "the worker vanished after the call was started",
+		Code: "worker_lost", Message: "the worker vanished after the call was started", Unused: it.Token,
 	}
 }
 
 // Poison ends an envelope on which too many leases ran out.
 func Poison(it Item) Settlement {
-	s := Settlement{Lease: it.Lease, Attempt: it.Attempt, Code: "leases_lost", Message: "its workers vanished too many times"}
+	s := Settlement{Lease: it.Lease, Attempt: it.Attempt, Code: "leases_lost", Message: "its workers vanished too many times", Unused: it.Token}
 	s.give(it.doubtful(), Exhausted)
 	return s
 }

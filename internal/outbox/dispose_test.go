@@ -123,7 +123,7 @@ func TestEndsWithoutACall(t *testing.T) {
 
 	for name, test := range map[string]struct{ got, want outbox.Settlement }{
 		"given back it is due at once and no attempt counts": {
-			outbox.GiveBack(it), outbox.Settlement{Lease: lease, Status: envelope.StatusPending, Attempt: 2, Deferred: true},
+			outbox.GiveBack(it), outbox.Settlement{Lease: lease, Status: envelope.StatusPending, Attempt: 2, Deferred: true, WaitsFor: outbox.WaitsStart},
 		},
 		"skipped no attempt counts": {
 			outbox.Skip(it, "deadline", "too late"),

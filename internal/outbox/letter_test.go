@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -115,8 +116,9 @@ func TestDiscardKeepsTheLedger(t *testing.T) {
 	d := alone(t)
 	id := d.deadLetters(1, outbox.Refused)[0]
 	discard := func() (gone []envelope.ActionID) {
-		d.as(postgres.API(d.tenant), func(tx pgx.Tx) (err error) {
-			gone, err = outbox.Discard(t.Context(), tx, d.tenant, "ada", "not needed", id)
+		d.as(postgres.API(d.tenant), func(tx pgx.Tx) error {
+			done, err := outbox.Discard(t.Context(), tx, d.tenant, outbox.Lot{IDs: []envelope.ActionID{id}, Most: 1, Actor: "ada", Note: "not needed"})
+			gone = done.Actions
 			return err
 		})
 		return gone
@@ -139,7 +141,9 @@ func TestLettersAreFilteredAndPaged(t *testing.T) {
 	t.Parallel()
 	d := alone(t)
 	refused, unknown := d.deadLetters(2, outbox.Refused), d.deadLetters(1, outbox.Unknown)
-	d.exec("UPDATE actions SET tool_name = 'other' WHERE action_id = $1", refused[0].String())
+	d.exec("UPDATE actions SET tool_name = 'other', source_id = 'crm' WHERE action_id = $1", refused[0].String())
+	d.exec("UPDATE dead_letters SET created_at = '2026-03-01T12:00:00Z' WHERE action_id = $1", refused[1].String())
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	of := func(f outbox.LetterFilter) (ids []envelope.ActionID) {
 		for _, l := range d.letters(f) {
 			ids = append(ids, l.Action)
@@ -156,10 +160,20 @@ func TestLettersAreFilteredAndPaged(t *testing.T) {
 		"all, newest first": {outbox.LetterFilter{}, newest},
 		"by reason":         {outbox.LetterFilter{Reason: outbox.Unknown}, unknown},
 		"by tool":           {outbox.LetterFilter{Tool: "other"}, refused[:1]},
+		"by source":         {outbox.LetterFilter{Source: "crm"}, refused[:1]},
+		"by code":           {outbox.LetterFilter{Code: "worker_lost"}, unknown},
+		"made since":        {outbox.LetterFilter{Since: noon.Add(time.Second)}, slices.DeleteFunc(slices.Clone(newest), func(id envelope.ActionID) bool { return id == refused[1] })},
+		"made from then on": {outbox.LetterFilter{Since: noon, Until: noon.Add(time.Second)}, refused[1:]},
+		"made before":       {outbox.LetterFilter{Until: noon}, nil},
 		"after a page":      {outbox.LetterFilter{Before: newest[0]}, newest[1:]},
 	} {
 		if diff := cmp.Diff(texts(test.want), texts(of(test.filter))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		test.filter.Before = envelope.ActionID{} // a matter of pages alone
+		chosen := d.dryRun(outbox.Lot{Filter: test.filter})
+		if name != "after a page" && (len(chosen.Actions) != len(test.want) || chosen.Left != len(test.want)) {
+			t.Errorf("%s: a lot chooses %d and counts %d, want %d", name, len(chosen.Actions), chosen.Left, len(test.want))
 		}
 	}
 }

@@ -52,13 +52,20 @@ type Item struct {
 	Effect        envelope.Effect
 	Risk          envelope.Risk
 	Approval      envelope.Approval
+	Employee      envelope.EmployeeID
 	Automation    string
 	ConfigVersion int64
 	ToolDigest    []byte
 	Traceparent   string
 
-	// TooLate says that must_run_before has passed, by the database's clock.
-	TooLate bool
+	// Token is what its bucket granted, Held that it takes one of its places.
+	Token Token
+	Held  bool
+	// Urgent says that the agent asks to go out in quiet hours too.
+	Urgent bool
+	// MustRunBefore is the deadline, or zero. It, CreatedAt and ClaimedAt are
+	// by the database's clock.
+	MustRunBefore, CreatedAt, ClaimedAt time.Time
 	// Waited is how long it was due before this claim, Age how long ago it
 	// was proposed.
 	Waited, Age time.Duration
@@ -86,6 +93,15 @@ type Settlement struct {
 	// this was no attempt and leaves no row in the ledger.
 	Delay    time.Duration
 	Deferred bool
+	// WaitsFor says in one word why an envelope goes back.
+	WaitsFor string
+	// Unused is the claim's token where no call was made: it goes back to its
+	// bucket.
+	Unused Token
+	// Hold closes HoldBucket for everyone, because the provider asked for
+	// time; zero does not.
+	Hold       time.Duration
+	HoldBucket int64
 }
 
 // Reason is why an envelope is among the dead letters.

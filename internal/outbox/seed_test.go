@@ -43,7 +43,8 @@ func shared(t testing.TB) desk { return newDesk(t, dbtest.DB(t)) }
 
 func (d desk) newBucket(name string) int64 {
 	d.t.Helper()
-	return one[int64](d, "INSERT INTO buckets (tenant_id, name) VALUES ($1, $2) RETURNING bucket_id", d.tenant.String(), name)
+	return one[int64](d, `INSERT INTO buckets (tenant_id, name) VALUES ($1, $2)
+		ON CONFLICT ON CONSTRAINT buckets_tenant_id_name_key DO UPDATE SET retired_at = NULL RETURNING bucket_id`, d.tenant.String(), name)
 }
 
 // as runs fn in a transaction of a scope, and fails the test with its error.
@@ -152,8 +153,9 @@ func (d desk) undo(id envelope.ActionID) error {
 
 func (d desk) replay(doubling bool, ids ...envelope.ActionID) ([]envelope.ActionID, error) {
 	var replayed []envelope.ActionID
-	err := postgres.InTx(d.t.Context(), d.db, postgres.API(d.tenant), func(tx pgx.Tx) (err error) {
-		replayed, err = outbox.Replay(d.t.Context(), tx, d.tenant, "ada", doubling, ids...)
+	err := postgres.InTx(d.t.Context(), d.db, postgres.API(d.tenant), func(tx pgx.Tx) error {
+		done, err := outbox.Replay(d.t.Context(), tx, d.tenant, outbox.Lot{IDs: ids, Most: len(ids), Actor: "ada"}, outbox.Pace{Doubling: doubling})
+		replayed = done.Actions
 		return err
 	})
 	return replayed, err

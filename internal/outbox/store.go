@@ -14,11 +14,16 @@ import (
 // Due is a bucket's first free row.
 type Due struct {
 	Bucket int64
+	Tenant envelope.TenantID
+	// Limited says that the bucket has a rate, a calendar or a ceiling.
+	Limited bool
 	// From is its next_attempt_at, by the database's clock: the lower bound
 	// of a claim.
 	From time.Time
 	// In is how long until it may run; zero or less if it may now.
 	In time.Duration
+	// Paused says that nothing of the bucket may run until someone resumes it.
+	Paused bool
 }
 
 // Look returns up to most buckets with work after the given one, in order of
@@ -30,7 +35,10 @@ func Look(ctx context.Context, tx pgx.Tx, after int64, most int) ([]Due, error) 
 	}
 	due := make([]Due, len(rows))
 	for i, r := range rows {
-		due[i] = Due{Bucket: r.BucketID, From: r.NextAttemptAt, In: seconds(r.WaitSeconds)}
+		due[i] = Due{
+			Bucket: r.BucketID, Tenant: envelope.TenantID(r.TenantID), Limited: r.Limited,
+			From: r.NextAttemptAt, In: seconds(r.WaitSeconds), Paused: r.Paused,
+		}
 	}
 	return due, nil
 }
@@ -40,19 +48,28 @@ type Want struct {
 	Bucket int64
 	From   time.Time
 	Quota  int
+	// Limited is as Look said. A bucket that changed since gives nothing.
+	Limited bool
 }
 
-// Claim leases what is due and free. The lease must be renewed before it runs
-// out, or another worker takes the envelope over.
+// Claim leases what is due and free, as far as the limits of the buckets go.
+// The lease must be renewed before it runs out, or another worker takes the
+// envelope over. Limits hold across the fleet: a bucket's tokens are granted
+// under its lock, in the transaction of the claim, by the database's clock.
 func Claim(ctx context.Context, tx pgx.Tx, wants []Want, lease time.Duration) ([]Item, error) {
+	wants, at, err := grant(ctx, tx, wants)
+	if err != nil || len(wants) == 0 {
+		return nil, err
+	}
 	p := &dbsqlc.OutboxClaimParams{
 		BucketIds:    make([]int64, len(wants)),
 		Lowers:       make([]time.Time, len(wants)),
 		Quotas:       make([]int64, len(wants)),
+		Granted:      make([]bool, len(wants)),
 		LeaseSeconds: lease.Seconds(),
 	}
 	for i, w := range wants {
-		p.BucketIds[i], p.Lowers[i], p.Quotas[i] = w.Bucket, w.From, int64(w.Quota)
+		p.BucketIds[i], p.Lowers[i], p.Quotas[i], p.Granted[i] = w.Bucket, w.From, int64(w.Quota), w.Limited
 	}
 	rows, err := dbsqlc.New().OutboxClaim(ctx, tx, p)
 	if err != nil {
@@ -62,11 +79,11 @@ func Claim(ctx context.Context, tx pgx.Tx, wants []Want, lease time.Duration) ([
 	for i := range rows {
 		items[i] = itemFromRow(&rows[i])
 	}
-	return items, nil
+	return items, spend(ctx, tx, items, at)
 }
 
 func itemFromRow(r *dbsqlc.OutboxClaimRow) Item {
-	return Item{
+	it := Item{
 		Lease:         Lease{Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID), Fence: r.Fence},
 		Bucket:        r.BucketID,
 		Due:           r.NextAttemptAt,
@@ -85,10 +102,18 @@ func itemFromRow(r *dbsqlc.OutboxClaimRow) Item {
 		ConfigVersion: r.ConfigVersion,
 		ToolDigest:    r.ToolDigest,
 		Traceparent:   text(r.Traceparent),
-		TooLate:       r.TooLate,
+		Held:          r.Held,
+		Urgent:        r.Urgent,
+		MustRunBefore: moment(r.MustRunBefore),
+		CreatedAt:     r.CreatedAt,
+		ClaimedAt:     r.ClaimedAt,
 		Waited:        seconds(r.WaitedSeconds),
 		Age:           seconds(r.AgeSeconds),
 	}
+	if r.EmployeeID != nil {
+		it.Employee = envelope.EmployeeID(*r.EmployeeID)
+	}
+	return it
 }
 
 // Start marks envelopes of class once as going out and renews their leases.
@@ -123,6 +148,8 @@ func Renew(ctx context.Context, tx pgx.Tx, leases []Lease, lease time.Duration) 
 type Parking struct {
 	Lease
 	ToolDigest []byte
+	// Unused is the claim's token, which goes back.
+	Unused Token
 }
 
 // Park takes envelopes off the schedule that need a person after all, because
@@ -141,10 +168,21 @@ func Park(ctx context.Context, tx pgx.Tx, parkings []Parking, note string, wait 
 		return nil, err
 	}
 	parked := make([]Lease, len(rows))
+	gone := make(map[Lease]bool, len(rows))
 	for i, r := range rows {
 		parked[i] = Lease{Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID)}
+		gone[parked[i]] = true
 	}
-	return parked, nil
+	tokens := make(map[Token]int64)
+	for _, p := range parkings {
+		if p.Unused != (Token{}) && gone[Lease{Tenant: p.Tenant, Action: p.Action}] {
+			tokens[p.Unused]++
+		}
+	}
+	if err := lockBuckets(ctx, tx, tokens, nil); err != nil {
+		return nil, err
+	}
+	return parked, giveBack(ctx, tx, tokens)
 }
 
 // Settle writes what became of claimed envelopes: the outbox row, the ledger
@@ -171,12 +209,27 @@ func Settle(ctx context.Context, tx pgx.Tx, worker string, batch []Settlement) (
 		}
 	}
 	settled := make([]Lease, 0, len(held))
+	tokens, holds := make(map[Token]int64), make(map[int64]time.Duration)
 	for i := range batch {
-		if held[batch[i].Lease] {
-			settled = append(settled, batch[i].Lease)
+		s := &batch[i]
+		if !held[s.Lease] {
+			continue
+		}
+		settled = append(settled, s.Lease)
+		if s.Unused != (Token{}) {
+			tokens[s.Unused]++
+		}
+		if s.Hold > 0 {
+			holds[s.HoldBucket] = max(holds[s.HoldBucket], s.Hold)
 		}
 	}
-	return settled, nil
+	if err := lockBuckets(ctx, tx, tokens, holds); err != nil {
+		return nil, err
+	}
+	if err := giveBack(ctx, tx, tokens); err != nil {
+		return nil, err
+	}
+	return settled, hold(ctx, tx, holds)
 }
 
 type keys struct {
@@ -265,12 +318,13 @@ func settleBack(ctx context.Context, tx pgx.Tx, worker string, batch []*Settleme
 	p := &dbsqlc.OutboxSettleBackParams{
 		TenantIds: make([]uuid.UUID, n), ActionIds: make([]uuid.UUID, n), Fences: make([]int64, n),
 		Attempts: make([]int32, n), Delays: make([]float64, n), Deferred: make([]bool, n), Unsure: make([]bool, n),
-		Codes: make([]string, n), Messages: make([]string, n), Results: make([][]byte, n),
+		WaitsFor: make([]string, n), Codes: make([]string, n), Messages: make([]string, n), Results: make([][]byte, n),
 		Durations: make([]float64, n), Worker: worker,
 	}
 	for i, s := range batch {
 		p.TenantIds[i], p.ActionIds[i], p.Fences[i] = uuid.UUID(s.Tenant), uuid.UUID(s.Action), s.Fence
 		p.Attempts[i], p.Delays[i], p.Deferred[i], p.Unsure[i] = int32(s.Attempt), s.Delay.Seconds(), s.Deferred, s.Unsure
+		p.WaitsFor[i] = s.WaitsFor
 		p.Codes[i], p.Messages[i], p.Results[i], p.Durations[i] = s.Code, s.Message, s.Result, s.Took.Seconds()
 	}
 	rows, err := dbsqlc.New().OutboxSettleBack(ctx, tx, p)

@@ -31,6 +31,11 @@ type View struct {
 	DecisionNote      string
 	// NextAttemptAt is set while it is on the schedule.
 	NextAttemptAt *time.Time
+	// WaitsFor says in one word what it waits for: approval, the code of a
+	// gate, bucket, retry, not_before, or its turn; empty when for nothing.
+	// WaitsUntil is when that ends at the soonest; zero if nobody can say.
+	WaitsFor   string
+	WaitsUntil time.Time
 }
 
 // Get returns the envelopes of those ids that exist, in no order.
@@ -121,7 +126,7 @@ func viewFromRow(r dbsqlc.EnvelopeListRow) View {
 			Tool: envelope.Tool{Name: r.ToolName, Source: r.SourceID, ComposioApp: text(r.ComposioApp)},
 			Args: r.Args, Risk: envelope.Risk(r.Risk), Approval: envelope.Approval(r.ApprovalState),
 			SessionID: text(r.SessionID), AutomationID: text(r.AutomationID),
-			Constraints: envelope.Constraints{RateBucket: text(r.RateBucket), MustRunBefore: moment(r.MustRunBefore), NotBefore: moment(r.NotBefore)},
+			Constraints: envelope.Constraints{RateBucket: text(r.RateBucket), MustRunBefore: moment(r.MustRunBefore), NotBefore: moment(r.NotBefore), Urgent: r.Urgent},
 			Result: envelope.Result{
 				Status: envelope.Status(r.Status), ProviderID: r.ProviderID, Output: r.Result, Attempts: int(r.Attempt),
 			},
@@ -130,6 +135,7 @@ func viewFromRow(r dbsqlc.EnvelopeListRow) View {
 		Effect: envelope.Effect(r.Effect), Mode: envelope.Mode(r.Mode), ModeSource: r.ModeSource, Trace: r.Trace, ToolDigest: r.ToolDigest,
 		ProposedBy: r.ProposedBy, ApprovalExpiresAt: r.ApprovalExpiresAt, DecidedAt: r.DecidedAt,
 		DecidedBy: text(r.DecidedBy), DecisionNote: text(r.DecisionNote), NextAttemptAt: r.NextAttemptAt,
+		WaitsFor: r.WaitsFor, WaitsUntil: moment(&r.WaitsUntil),
 	}
 	e := &v.Envelope
 	if r.EmployeeID != nil {

@@ -23,6 +23,13 @@ const (
 	// LayerDrift narrows: the tool's definition is not the one that an
 	// operator accepted.
 	LayerDrift = "drift"
+	// LayerTrust narrows: the risk is above what the employee is trusted with.
+	LayerTrust = "trust"
+	// LayerScopes narrows: the employee lacks a scope that the tool needs.
+	LayerScopes = "scopes"
+	// LayerDoNotContact narrows: the arguments address somebody who is on the
+	// tenant's do-not-contact list.
+	LayerDoNotContact = "do_not_contact"
 )
 
 // The sources of a decision that none of the layers could make. The first
@@ -53,6 +60,51 @@ type Input struct {
 	AskedApproval bool
 	// Drifted is set if the tool is not as an operator accepted it.
 	Drifted bool
+	// Trust caps the risk that may run without a person; empty caps nothing.
+	Trust Trust
+	// EnvelopeRisk is what Trust is held against.
+	EnvelopeRisk envelope.Risk
+	// MissingScopes are those that the tool needs and the employee lacks.
+	MissingScopes []string
+	// Listed is set if a recipient is on the do-not-contact list.
+	Listed bool
+}
+
+// Trust is how far an employee is trusted: the highest risk that may run
+// without a person.
+type Trust string
+
+// The degrees of trust.
+const (
+	TrustNone   Trust = "none"
+	TrustLow    Trust = "low"
+	TrustMedium Trust = "medium"
+	TrustHigh   Trust = "high"
+)
+
+// Valid says that t is one of the constants.
+func (t Trust) Valid() bool {
+	switch t {
+	case TrustNone, TrustLow, TrustMedium, TrustHigh:
+		return true
+	}
+	return false
+}
+
+// covers says whether a risk may run without a person. What is not a degree
+// covers nothing, and what is not a risk is not covered but by TrustHigh.
+func (t Trust) covers(r envelope.Risk) bool {
+	switch t {
+	case TrustHigh:
+		return true
+	case TrustMedium:
+		return r == envelope.RiskLow || r == envelope.RiskMedium
+	case TrustLow:
+		return r == envelope.RiskLow
+	case TrustNone:
+		return false
+	}
+	return false
 }
 
 // Decision is the mode and where it came from. Decisions are shared between
@@ -97,6 +149,10 @@ type facts struct {
 	risk         ToolRisk
 	asked        bool
 	drifted      bool
+	trust        Trust
+	exposed      envelope.Risk
+	missing      string
+	listed       bool
 }
 
 func gather(in Input) facts {
@@ -107,6 +163,10 @@ func gather(in Input) facts {
 		risk:         in.Risk,
 		asked:        in.AskedApproval,
 		drifted:      in.Drifted,
+		trust:        in.Trust,
+		exposed:      in.EnvelopeRisk,
+		missing:      strings.Join(in.MissingScopes, ", "),
+		listed:       in.Listed,
 	}
 }
 
@@ -129,6 +189,9 @@ func narrowings(f facts) []verdict {
 	return []verdict{
 		askedApproval(f.asked),
 		drift(f.drifted),
+		trust(f.trust, f.exposed),
+		scopes(f.missing),
+		doNotContact(f.listed),
 	}
 }
 
@@ -175,6 +238,39 @@ func drift(drifted bool) verdict {
 	return verdict{
 		Step:   Step{Layer: LayerDrift, Said: envelope.ModeRequireApproval, Detail: "definition is not the accepted one"},
 		source: LayerDrift,
+	}
+}
+
+func trust(t Trust, r envelope.Risk) verdict {
+	if t == "" {
+		return verdict{Step: Step{Layer: LayerTrust}}
+	}
+	if t.covers(r) {
+		return verdict{Step: Step{Layer: LayerTrust, Detail: "trusted with " + shown(string(t))}}
+	}
+	return verdict{
+		Step:   Step{Layer: LayerTrust, Said: envelope.ModeRequireApproval, Detail: "risk " + shown(string(r)) + ", trusted with " + shown(string(t))},
+		source: LayerTrust,
+	}
+}
+
+func scopes(missing string) verdict {
+	if missing == "" {
+		return verdict{Step: Step{Layer: LayerScopes}}
+	}
+	return verdict{
+		Step:   Step{Layer: LayerScopes, Said: envelope.ModeDeny, Detail: "missing " + missing},
+		source: LayerScopes,
+	}
+}
+
+func doNotContact(listed bool) verdict {
+	if !listed {
+		return verdict{Step: Step{Layer: LayerDoNotContact}}
+	}
+	return verdict{
+		Step:   Step{Layer: LayerDoNotContact, Said: envelope.ModeDeny, Detail: "a recipient is on the list"},
+		source: LayerDoNotContact,
 	}
 }
 

@@ -99,6 +99,8 @@ func TestTraceNamesEveryLayer(t *testing.T) {
 		Organisation: policy.Compile([]policy.Rule{{Key: "slack:*", Mode: "allow", Version: "7"}}),
 		Risk:         policy.RiskWrite,
 		Drifted:      true,
+		Trust:        policy.TrustLow, EnvelopeRisk: envelope.RiskLow,
+		MissingScopes: []string{"chat:write", "chat:read"}, Listed: true,
 	})
 
 	want := []policy.Step{
@@ -107,6 +109,9 @@ func TestTraceNamesEveryLayer(t *testing.T) {
 		{Layer: "inferred_default", Said: envelope.ModeRequireApproval, Detail: "risk write"},
 		{Layer: "asked_approval"},
 		{Layer: "drift", Said: envelope.ModeRequireApproval, Detail: "definition is not the accepted one"},
+		{Layer: "trust", Detail: "trusted with low"},
+		{Layer: "scopes", Said: envelope.ModeDeny, Detail: "missing chat:write, chat:read"},
+		{Layer: "do_not_contact", Said: envelope.ModeDeny, Detail: "a recipient is on the list"},
 	}
 	if diff := cmp.Diff(want, got.Trace); diff != "" {
 		t.Errorf("Trace differs (-want +got):\n%s", diff)
@@ -115,11 +120,14 @@ func TestTraceNamesEveryLayer(t *testing.T) {
 		`{"layer":"org_default","said":"allow","key":"slack:*","version":"7"},` +
 		`{"layer":"inferred_default","said":"require_approval","detail":"risk write"},` +
 		`{"layer":"asked_approval"},` +
-		`{"layer":"drift","said":"require_approval","detail":"definition is not the accepted one"}]`
+		`{"layer":"drift","said":"require_approval","detail":"definition is not the accepted one"},` +
+		`{"layer":"trust","detail":"trusted with low"},` +
+		`{"layer":"scopes","said":"deny","detail":"missing chat:write, chat:read"},` +
+		`{"layer":"do_not_contact","said":"deny","detail":"a recipient is on the list"}]`
 	if string(got.TraceJSON) != text {
 		t.Errorf("TraceJSON = %s, want %s", got.TraceJSON, text)
 	}
-	if got.Source != "org_default+drift" {
+	if got.Source != "org_default+drift+scopes+do_not_contact" {
 		t.Errorf("Source = %s, want org_default+drift", got.Source)
 	}
 }
@@ -171,8 +179,8 @@ func TestWhatCannotBeReadIsDenied(t *testing.T) {
 			if got.Mode != envelope.ModeDeny || got.Source != test.source {
 				t.Errorf("Decide = %s from %q, want deny from %q", got.Mode, got.Source, test.source)
 			}
-			if !json.Valid(got.TraceJSON) || len(got.Trace) != 5 {
-				t.Errorf("Trace = %s, want five steps", got.TraceJSON)
+			if !json.Valid(got.TraceJSON) || len(got.Trace) != 8 {
+				t.Errorf("Trace = %s, want eight steps", got.TraceJSON)
 			}
 		})
 	}
@@ -256,4 +264,38 @@ func BenchmarkDecide(b *testing.B) {
 			decider.Decide(in)
 		}
 	})
+}
+
+func TestTrustCapsTheRiskThatRunsAlone(t *testing.T) {
+	t.Parallel()
+	risks := []envelope.Risk{envelope.RiskLow, envelope.RiskMedium, envelope.RiskHigh, "", "odd"}
+	alone := map[policy.Trust]int{policy.TrustNone: 0, policy.TrustLow: 1, policy.TrustMedium: 2, policy.TrustHigh: 5, "": 5, "odd": 0}
+
+	for trust, covered := range alone {
+		for i, risk := range risks {
+			for _, mode := range []envelope.Mode{envelope.ModeAllow, envelope.ModeRequireApproval, envelope.ModeDeny} {
+				want := mode
+				if mode == envelope.ModeAllow && i >= covered {
+					want = envelope.ModeRequireApproval
+				}
+
+				got := policy.Decide(policy.Input{Key: send(), Organisation: rules(string(mode)), Risk: policy.RiskRead, Trust: trust, EnvelopeRisk: risk})
+
+				if got.Mode != want {
+					t.Errorf("Decide(%s, trust %q, risk %q) = %s, want %s", mode, trust, risk, got.Mode, want)
+				}
+			}
+		}
+	}
+}
+
+func TestAMissingScopeIsDenied(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"allow", "require_approval", "deny", "none"} {
+		in := policy.Input{Key: send(), Organisation: rules(mode), Risk: policy.RiskRead, MissingScopes: []string{"a:b"}}
+
+		if got := policy.Decide(in).Mode; got != envelope.ModeDeny {
+			t.Errorf("Decide(%s, a scope missing) = %s, want deny", mode, got)
+		}
+	}
 }

@@ -46,7 +46,7 @@ func ofConstraint(name string) (fault.Kind, string) {
 	case "sources_source_id_check":
 		return fault.Invalid, "a source's id is 1 to 100 of a-z, 0-9, dot, - and _, and starts with a letter or a digit"
 	case "sources_kind_check":
-		return fault.Invalid, "a source's kind is mcp or builtin"
+		return fault.Invalid, "a source's kind is mcp, builtin, tool_gateway, composio, slack, linear or sentry"
 	case "sources_default_risk_check", "tools_risk_override_check":
 		return fault.Invalid, "a risk is read, write or danger"
 	case "tools_effect_override_check":
@@ -55,8 +55,42 @@ func ofConstraint(name string) (fault.Kind, string) {
 		return fault.Invalid, "max_attempts is 1 to 100"
 	case "tools_source_id_fkey":
 		return fault.NotFound, "no such source"
-	case "api_tokens_tenant_id_fkey", "sources_tenant_id_fkey", "policy_modes_tenant_id_fkey", "buckets_tenant_id_fkey":
+	case "api_tokens_tenant_id_fkey", "sources_tenant_id_fkey", "policy_modes_tenant_id_fkey", "buckets_tenant_id_fkey",
+		"quiet_hours_tenant_id_fkey", "do_not_contact_tenant_id_fkey", "employees_tenant_id_fkey", "pauses_tenant_id_fkey",
+		"retention_tenant_id_fkey", "retention_checks_tenant_id_fkey":
 		return fault.NotFound, "no such tenant"
+	case "buckets_name_check":
+		return fault.Invalid, "a bucket's name is 1 to 100 of a-z, 0-9, dot, - and _, and starts with a letter or a digit"
+	case "buckets_rate_check":
+		return fault.Invalid, "a bucket's rate has a limit of at least 1, an interval of at least a millisecond, and a burst of at least 1"
+	case "buckets_calendar_check":
+		return fault.Invalid, "a bucket's calendar is hour, day, week or month, with a limit of at least 1"
+	case "buckets_concurrency_check":
+		return fault.Invalid, "a bucket's concurrency is at least 1"
+	case "tools_retry_check":
+		return fault.Invalid, "a retry's base and cap are at least a millisecond, and its jitter is 0 to 1"
+	case "quiet_hours_scope_check":
+		return fault.Invalid, "quiet hours are of a tenant, an employee, a bucket or a recipient"
+	case "quiet_hours_spread_seconds_check":
+		return fault.Invalid, "quiet hours are followed by a spread of at most a day"
+	case "do_not_contact_kind_check":
+		return fault.Invalid, "an entry's kind is email, domain, phone or handle"
+	case "employees_trust_check":
+		return fault.Invalid, "a trust is none, low, medium or high"
+	case "pauses_scope_check", "pauses_everything_check", "pauses_subject_check":
+		return fault.Invalid, "a pause is of everything, a tenant, an employee, a source, a bucket or a tool, and names which"
+	case "pauses_reason_check":
+		return fault.Invalid, "a pause says why"
+	case "pauses_standing_key":
+		return fault.Conflict, "it is paused already"
+	case "breakers_source_id_fkey":
+		return fault.NotFound, "no such source"
+	case "retention_kind_check":
+		return fault.Invalid, "what is kept is the ledger or events"
+	case "retention_days_check":
+		return fault.Invalid, "days are 1 to 36500"
+	case "retention_action_check":
+		return fault.Invalid, "a retention's action is delete or notice"
 	case "api_tokens_role_check":
 		return fault.Invalid, "a token's role is agent, operator or admin"
 	case "actions_pkey", "actions_external_id_key", "outbox_pkey", "dead_letters_pkey":

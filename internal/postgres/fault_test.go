@@ -36,7 +36,9 @@ func internal() []string {
 		"actions_approval_expires_at_check", "actions_approval_state_check", "actions_effect_check", "actions_risk_check",
 		"api_tokens_pkey", "api_tokens_token_hash_key", "buckets_pkey", "buckets_tenant_id_name_key",
 		"dead_letters_reason_check", "decisions_mode_check", "decisions_pkey", "events_pkey", "outbox_status_check",
-		"policy_modes_pkey", "tool_executions_pkey", "tool_executions_status_check", "tools_effect_check", "tools_pkey",
+		"breakers_pkey", "breakers_state_check", "do_not_contact_pkey", "employees_pkey", "pauses_pkey", "quiet_hours_pkey", "wakes_pkey",
+		"retention_checks_pkey", "retention_pkey", "seals_events_check", "seals_pkey", "seals_pruned_check", "seals_until_key",
+		"policy_modes_pkey", "replay_schedules_pkey", "tool_executions_pkey", "tool_executions_status_check", "tools_effect_check", "tools_pkey",
 	}
 }
 

@@ -259,3 +259,18 @@ func TestOpenWorksBehindAPooler(t *testing.T) {
 		t.Errorf("%d statements are prepared by name, which a pooler would lose", n)
 	}
 }
+
+func TestATransactionDoesNotOutliveItsHost(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Tx(t)
+
+	for name, scope := range map[string]postgres.Scope{"worker": postgres.Worker(), "api": postgres.API(envelope.TenantID(uuid.New()))} {
+		var limit string
+		err := postgres.InTx(t.Context(), db, scope, func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), "SHOW idle_in_transaction_session_timeout").Scan(&limit)
+		})
+		if err != nil || limit == "0" {
+			t.Errorf("a transaction of the %s may stand idle for %q (%v), want a bound", name, limit, err)
+		}
+	}
+}

@@ -40,11 +40,16 @@ func (s Scope) Planned() Scope {
 	return s
 }
 
+// idleTimeout ends a transaction that nobody goes on with: one whose host
+// froze or vanished would otherwise keep its locks, and with them a bucket,
+// until TCP gives up, which takes hours.
+const idleTimeout = "15s"
+
 func (s Scope) begin() string {
 	var b strings.Builder
 	b.WriteString("begin")
 	if s.role != "" {
-		b.WriteString("; set local role " + s.role)
+		b.WriteString("; set local role " + s.role + "; set local idle_in_transaction_session_timeout = '" + idleTimeout + "'")
 	}
 	if s.tenant != "" {
 		// The text of a UUID cannot break out of the quotes.

@@ -1,11 +1,9 @@
 package telemetry
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -28,8 +26,6 @@ type Metrics struct {
 	FenceLost Counter
 
 	meter    metric.Meter
-	depth    metric.Int64ObservableGauge
-	oldest   metric.Float64ObservableGauge
 	outcomes metric.Int64Counter
 	calls    metric.Float64Histogram
 	breakers metric.Int64Counter
@@ -48,17 +44,6 @@ type breakerKey struct{ source, state string }
 type requestKey struct {
 	method, route string
 	status        int
-}
-
-// Backlog is what waits in the outbox at one moment.
-type Backlog struct {
-	// Due is how many envelopes could be claimed now.
-	Due int64
-	// Scheduled is how many wait for a later time.
-	Scheduled int64
-	// OldestDue is how long the envelope that is due longest has waited; 0 if
-	// none is due.
-	OldestDue time.Duration
 }
 
 // NewMetrics creates the instruments of a meter.
@@ -89,40 +74,10 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 	m.breakers = counter("countersign.breaker.changes", "{change}", "Changes of a source's circuit breaker, by the state it went to.")
 	m.requests = histogram("countersign.http.server.request.duration", "s", "Time that a request to the API took.", seconds)
 
-	var err error
-	m.depth, err = meter.Int64ObservableGauge("countersign.backlog",
-		metric.WithUnit("{envelope}"), metric.WithDescription("Envelopes in the outbox, due or scheduled."))
-	errs = append(errs, err)
-	m.oldest, err = meter.Float64ObservableGauge("countersign.backlog.oldest_due.age",
-		metric.WithUnit("s"), metric.WithDescription("How long the envelope that is due longest has waited."))
-	errs = append(errs, err)
-
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("create instruments: %w", err)
 	}
 	return m, nil
-}
-
-// ObserveBacklog has read asked for the backlog each time the metrics are
-// collected, until stop is called. A read that fails leaves the gauges out of
-// that collection; read must obey its context.
-func (m *Metrics) ObserveBacklog(read func(ctx context.Context) (Backlog, error)) (stop func() error, err error) {
-	due := metric.WithAttributeSet(attribute.NewSet(attribute.String("state", "due")))
-	scheduled := metric.WithAttributeSet(attribute.NewSet(attribute.String("state", "scheduled")))
-	registration, err := m.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		backlog, err := read(ctx)
-		if err != nil {
-			return fmt.Errorf("read backlog: %w", err)
-		}
-		o.ObserveInt64(m.depth, backlog.Due, due)
-		o.ObserveInt64(m.depth, backlog.Scheduled, scheduled)
-		o.ObserveFloat64(m.oldest, backlog.OldestDue.Seconds())
-		return nil
-	}, m.depth, m.oldest)
-	if err != nil {
-		return nil, fmt.Errorf("observe backlog: %w", err)
-	}
-	return registration.Unregister, nil
 }
 
 // Outcome counts settled envelopes of a tool at a source that ended in a kind

@@ -1,8 +1,6 @@
 package telemetry_test
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -41,13 +39,6 @@ func TestPrometheusNames(t *testing.T) {
 
 	ctx, tel := t.Context(), setup(t)
 	m := tel.Metrics
-	stop, err := m.ObserveBacklog(func(context.Context) (telemetry.Backlog, error) {
-		return telemetry.Backlog{Due: 3, Scheduled: 4, OldestDue: 1500 * time.Millisecond}, nil
-	})
-	if err != nil {
-		t.Fatalf("ObserveBacklog = %v", err)
-	}
-
 	m.ClaimBatch.Record(ctx, 200)
 	m.SettleBatch.Record(ctx, 100)
 	m.EndToEnd.Took(ctx, 20*time.Millisecond)
@@ -61,9 +52,6 @@ func TestPrometheusNames(t *testing.T) {
 	page := scrape(t, tel)
 
 	for _, line := range []string{
-		`countersign_backlog{state="due"} 3`,
-		`countersign_backlog{state="scheduled"} 4`,
-		`countersign_backlog_oldest_due_age_seconds 1.5`,
 		`countersign_claim_batch_sum 200`,
 		`countersign_settle_batch_sum 100`,
 		`countersign_envelope_duration_seconds_sum 0.02`,
@@ -83,31 +71,6 @@ func TestPrometheusNames(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(page)
-	}
-
-	if err := stop(); err != nil {
-		t.Fatalf("stop = %v", err)
-	}
-	if page := scrape(t, tel); strings.Contains(page, "countersign_backlog{") {
-		t.Error("backlog is observed after stop")
-	}
-}
-
-func TestBacklogThatCannotBeReadSparesTheRest(t *testing.T) {
-	t.Parallel()
-
-	tel := setup(t)
-	if _, err := tel.Metrics.ObserveBacklog(func(context.Context) (telemetry.Backlog, error) {
-		return telemetry.Backlog{}, errors.New("database is away")
-	}); err != nil {
-		t.Fatalf("ObserveBacklog = %v", err)
-	}
-	tel.Metrics.FenceLost.Add(t.Context(), 1)
-
-	page := scrape(t, tel)
-
-	if strings.Contains(page, "countersign_backlog{") || !strings.Contains(page, "countersign_claims_lost_total 1\n") {
-		t.Errorf("want the counter and no backlog, got:\n%s", page)
 	}
 }
 

@@ -3,6 +3,7 @@ package worker
 import (
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/outbox"
 )
 
@@ -12,13 +13,15 @@ type board struct {
 	lanes []lane
 	// idle is how long until something is due, when no lane is.
 	idle time.Duration
-	// turn is the bucket that was asked last; those after it are next.
+	// turn is the bucket before the one that is next.
 	turn int64
 }
 
 type lane struct {
-	bucket int64
-	from   time.Time
+	bucket  int64
+	tenant  envelope.TenantID
+	limited bool
+	from    time.Time
 }
 
 // show takes over what a look found. Rows that an earlier claim skipped, or
@@ -26,32 +29,62 @@ type lane struct {
 func (b *board) show(found []outbox.Due, longest time.Duration) {
 	b.lanes, b.idle = b.lanes[:0], longest
 	for _, d := range found {
-		if d.In <= 0 {
-			b.lanes = append(b.lanes, lane{d.Bucket, d.From})
-		} else {
+		switch {
+		case d.Paused:
+		case d.In <= 0:
+			b.lanes = append(b.lanes, lane{bucket: d.Bucket, tenant: d.Tenant, limited: d.Limited, from: d.From})
+		default:
 			b.idle = min(b.idle, d.In)
 		}
 	}
 }
 
-// wants divides n rows among the lanes in equal shares; what is left over by
-// the division goes to the first ones.
+// wants divides n rows among the tenants with work in equal shares, and a
+// tenant's share among its lanes; what the divisions leave over goes to the
+// first ones. A tenant gets no more by having more buckets. It sums up to n.
 func (b *board) wants(n int) []outbox.Want {
-	lanes := b.lanes[:min(n, len(b.lanes))]
+	shares := b.shares(n)
+	asked := make(map[envelope.TenantID]int, len(shares))
+	var lanes []lane
+	for _, l := range b.lanes {
+		if asked[l.tenant] < shares[l.tenant] {
+			asked[l.tenant]++
+			lanes = append(lanes, l)
+		}
+	}
 	wants := make([]outbox.Want, len(lanes))
 	for i, l := range lanes {
-		share := n / len(lanes)
-		if i < n%len(lanes) {
-			share++
-		}
-		wants[i] = outbox.Want{Bucket: l.bucket, From: l.from, Quota: share}
+		quota := (shares[l.tenant] + asked[l.tenant] - 1) / asked[l.tenant]
+		shares[l.tenant] -= quota
+		asked[l.tenant]--
+		wants[i] = outbox.Want{Bucket: l.bucket, From: l.from, Quota: quota, Limited: l.limited}
 	}
 	return wants
 }
 
+// shares divides n rows among the tenants that have lanes, in their order.
+func (b *board) shares(n int) map[envelope.TenantID]int {
+	var tenants []envelope.TenantID
+	shares := make(map[envelope.TenantID]int)
+	for _, l := range b.lanes {
+		if _, seen := shares[l.tenant]; !seen {
+			shares[l.tenant] = 0
+			tenants = append(tenants, l.tenant)
+		}
+	}
+	for i, t := range tenants {
+		shares[t] = n / len(tenants)
+		if i < n%len(tenants) {
+			shares[t]++
+		}
+	}
+	return shares
+}
+
 // claimed moves the lanes on: one that gave less than it was asked for is
-// empty, the others go on where the claim ended. Lanes that were not asked
-// come first next time.
+// empty, or has no token left; the others go on where the claim ended. Lanes
+// that were not asked come first next time, and the next look begins with the
+// first of them.
 func (b *board) claimed(wants []outbox.Want, items []outbox.Item) {
 	got := make(map[int64]int, len(wants))
 	last := make(map[int64]time.Time, len(wants))
@@ -62,14 +95,24 @@ func (b *board) claimed(wants []outbox.Want, items []outbox.Item) {
 			last[it.Bucket] = it.Due
 		}
 	}
-	if len(wants) > 0 {
-		b.turn = wants[len(wants)-1].Bucket
-	}
-	next := append([]lane(nil), b.lanes[len(wants):]...)
+	asked := make(map[int64]int, len(wants))
 	for _, w := range wants {
-		if got[w.Bucket] >= w.Quota {
-			next = append(next, lane{w.Bucket, last[w.Bucket]})
+		asked[w.Bucket] = w.Quota
+	}
+	var waiting, worked []lane
+	for _, l := range b.lanes {
+		quota, ok := asked[l.bucket]
+		switch {
+		case !ok:
+			waiting = append(waiting, l)
+			continue
+		case len(waiting) == 0:
+			b.turn = l.bucket
+		}
+		if got[l.bucket] >= quota {
+			l.from = last[l.bucket]
+			worked = append(worked, l)
 		}
 	}
-	b.lanes = next
+	b.lanes = append(waiting, worked...)
 }

@@ -1,12 +1,15 @@
 package worker
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/outbox"
 )
 
@@ -14,7 +17,7 @@ func TestBoardShowsWhatIsDueAndWhenTheNextIs(t *testing.T) {
 	t.Parallel()
 	var b board
 
-	b.show([]outbox.Due{{Bucket: 1, In: -time.Second}, {Bucket: 2, In: 5 * time.Second}, {Bucket: 3}, {Bucket: 4, In: 3 * time.Second}}, time.Minute)
+	b.show([]outbox.Due{{Bucket: 1, In: -time.Second}, {Bucket: 2, In: 5 * time.Second}, {Bucket: 3}, {Bucket: 4, In: 3 * time.Second}, {Bucket: 5, Paused: true}}, time.Minute)
 
 	if diff := cmp.Diff([]lane{{bucket: 1}, {bucket: 3}}, b.lanes, cmp.AllowUnexported(lane{})); diff != "" {
 		t.Errorf("lanes (-want +got):\n%s", diff)
@@ -34,13 +37,14 @@ func TestBoardWorksEveryLaneOff(t *testing.T) {
 	t.Parallel()
 
 	rapid.Check(t, func(t *rapid.T) {
-		depth := make(map[int64]int)
+		depth, tenant := make(map[int64]int), make(map[int64]envelope.TenantID)
 		total := 0
 		var found []outbox.Due
 		for bucket := range int64(rapid.IntRange(1, 12).Draw(t, "buckets")) {
 			depth[bucket] = rapid.IntRange(1, 40).Draw(t, "depth")
 			total += depth[bucket]
-			found = append(found, outbox.Due{Bucket: bucket, From: due(0)})
+			tenant[bucket] = envelope.TenantID{byte(rapid.IntRange(1, 4).Draw(t, "tenant"))}
+			found = append(found, outbox.Due{Bucket: bucket, Tenant: tenant[bucket], From: due(0)})
 		}
 		next := make(map[int64]int)
 		var b board
@@ -48,18 +52,25 @@ func TestBoardWorksEveryLaneOff(t *testing.T) {
 
 		for got := 0; len(b.lanes) > 0; {
 			n := rapid.IntRange(1, 30).Draw(t, "slots")
-			lanes := len(b.lanes)
 			wants := b.wants(n)
 
-			sum, least, most := 0, n, 0
+			sum, of := 0, make(map[envelope.TenantID]int)
+			for _, l := range b.lanes {
+				of[l.tenant] += 0
+			}
 			for _, w := range wants {
-				sum, least, most = sum+w.Quota, min(least, w.Quota), max(most, w.Quota)
-				if w.From.After(due(next[w.Bucket])) {
-					t.Fatalf("bucket %d is asked from %v, with a row at %v not claimed yet", w.Bucket, w.From, due(next[w.Bucket]))
+				sum += w.Quota
+				of[tenant[w.Bucket]] += w.Quota
+				if w.Quota < 1 || w.From.After(due(next[w.Bucket])) {
+					t.Fatalf("bucket %d is asked for %d from %v, with a row at %v not claimed yet", w.Bucket, w.Quota, w.From, due(next[w.Bucket]))
 				}
 			}
-			if sum != n || most-least > 1 || len(wants) != min(n, lanes) {
-				t.Fatalf("wants(%d) of %d lanes = %+v, want equal shares", n, lanes, wants)
+			shares := slices.Sorted(maps.Values(of))
+			if sum != n || shares[len(shares)-1]-shares[0] > 1 {
+				t.Fatalf("wants(%d) = %+v, shares of the tenants %v; want them equal", n, wants, shares)
+			}
+			if !slices.ContainsFunc(wants, func(w outbox.Want) bool { return w.Bucket == b.lanes[0].bucket }) {
+				t.Fatalf("wants(%d) = %+v leaves out the first lane, %d", n, wants, b.lanes[0].bucket)
 			}
 			var items []outbox.Item
 			for _, w := range wants {

@@ -11,25 +11,52 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/countersign-dev/countersign/internal/circuit"
 	"github.com/countersign-dev/countersign/internal/executor"
 	"github.com/countersign-dev/countersign/internal/outbox"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
+// attempt is a call that is to be made.
+type attempt struct {
+	item      *outbox.Item
+	claimed   time.Time
+	source    executor.Source
+	sourceErr error
+	retry     outbox.Retry
+	// probe says that the source is left alone, and the call shows whether it
+	// is well again.
+	probe bool
+	// shared says that the bucket holds what names no other: what one source
+	// asks for must not close it for the others.
+	shared bool
+}
+
 // execute makes one call and hands its outcome to a settler. The span of the
 // attempt begins with the claim and ends with the commit; the call and the
 // settling are its children, and the submission's span its parent.
-func (p *Pipeline) execute(it *outbox.Item, claimed time.Time, src executor.Source, srcErr error) {
-	ctx, attempt := p.cfg.Tracer.Start(telemetry.Extract(p.calls, it.Traceparent), "attempt", trace.WithTimestamp(claimed))
+func (p *Pipeline) execute(a attempt) {
+	it := a.item
+	ctx, whole := p.cfg.Tracer.Start(telemetry.Extract(p.calls, it.Traceparent), "attempt", trace.WithTimestamp(a.claimed))
 	ctx, span := p.cfg.Tracer.Start(ctx, "call tool", trace.WithSpanKind(trace.SpanKindClient))
-	if attempt.IsRecording() {
-		attempt.SetAttributes(
+	if whole.IsRecording() {
+		whole.SetAttributes(
 			attribute.String("countersign.action_id", it.Action.String()), attribute.String("countersign.source", it.Source),
 			attribute.String("countersign.tool", it.Tool), attribute.Int("countersign.attempt", it.Attempt+1),
 			attribute.Float64("countersign.waited_seconds", it.Waited.Seconds()))
 	}
+	if time.Since(a.claimed) > p.cfg.Lease {
+		// This process stood still for longer than its lease. Nothing of the
+		// call was sent, and another worker may have the envelope by now.
+		span.End()
+		if a.probe {
+			p.circuits <- change{Source: sourceOf(it), what: released}
+		}
+		p.settle <- settlement{Settlement: outbox.GiveBack(*it), item: it, attempt: whole, called: time.Now()}
+		return
+	}
 	began := time.Now()
-	out := p.call(ctx, it, src, srcErr)
+	out := p.call(ctx, it, a.source, a.sourceErr)
 	took := time.Since(began)
 	if span.IsRecording() {
 		span.SetAttributes(attribute.String("countersign.outcome", string(out.Kind)), attribute.String("countersign.code", out.Code))
@@ -39,7 +66,17 @@ func (p *Pipeline) execute(it *outbox.Item, claimed time.Time, src executor.Sour
 	}
 	span.End()
 	p.cfg.Metrics.Call(it.Source).Took(ctx, took)
-	p.settle <- settlement{Settlement: outbox.Dispose(*it, out, took, p.cfg.Retry), item: it, attempt: attempt, called: time.Now()}
+	s := outbox.Dispose(*it, out, took, a.retry)
+	switch {
+	case a.probe:
+		p.probed(it, out)
+	case s.Hold > 0 && a.shared:
+		p.circuits <- change{Source: sourceOf(it), what: tripped, cause: circuit.RetryAfter, alone: min(s.Hold, outbox.LongestHold)}
+	}
+	if a.shared {
+		s.Hold = 0
+	}
+	p.settle <- settlement{Settlement: s, item: it, attempt: whole, called: time.Now()}
 }
 
 // call asks the source, and turns a panic of an adapter into what it means:

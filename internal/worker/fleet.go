@@ -20,7 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/catalog"
 	"github.com/countersign-dev/countersign/internal/outbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/telemetry"
+	"github.com/countersign-dev/countersign/internal/verify"
 )
 
 // FleetConfig says how one process of the fleet works.
@@ -58,8 +58,12 @@ func NewFleet(ctx context.Context, db *pgxpool.Pool, cache *catalog.Cache, live 
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &pollWorker{look: f.pipeline.Look})
 	river.AddWorker(workers, &expireWorker{db: db})
+	river.AddWorker(workers, &sweepWorker{db: db, wake: func() { f.pipeline.Look(); waker.Wake() }})
 	river.AddWorker(workers, &refreshWorker{refresher: catalog.NewRefresher(db, cache, live, log), age: cfg.CatalogAge})
 	river.AddWorker(workers, &partitionWorker{db: db})
+	river.AddWorker(workers, &sealWorker{db: db})
+	river.AddWorker(workers, &retainWorker{db: db})
+	river.AddWorker(workers, &verifyWorker{verifier: verify.New(db, cache, live, verify.Config{Log: log}), look: f.pipeline.Look})
 	f.client, err = river.NewClient(riverpgxv5.New(db), &river.Config{
 		Schema:            postgres.RiverSchema,
 		ID:                cfg.Pipeline.ID,
@@ -70,6 +74,9 @@ func NewFleet(ctx context.Context, db *pgxpool.Pool, cache *catalog.Cache, live 
 		Queues: map[string]river.QueueConfig{
 			queuePoll:     {MaxWorkers: 2},
 			queuePeriodic: {MaxWorkers: 2},
+			queueUpkeep:   {MaxWorkers: 2},
+			queueVerify:   {MaxWorkers: 2},
+			queueSweep:    {MaxWorkers: 2},
 		},
 		Workers:      workers,
 		PeriodicJobs: periodic(),
@@ -109,13 +116,12 @@ func (f *Fleet) Run(ctx context.Context) error {
 	return err
 }
 
-// Backlog reads what waits, for telemetry.
-func Backlog(ctx context.Context, db postgres.Begins) (telemetry.Backlog, error) {
-	var b telemetry.Backlog
-	err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) error {
-		waiting, err := outbox.Backlog(ctx, tx)
-		b = telemetry.Backlog{Due: waiting.Due, Scheduled: waiting.Scheduled, OldestDue: waiting.OldestDue}
+// Backlog counts what waits, across tenants.
+func Backlog(ctx context.Context, db postgres.Begins) (outbox.Waiting, error) {
+	var waiting outbox.Waiting
+	err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) (err error) {
+		waiting, err = outbox.Backlog(ctx, tx)
 		return err
 	})
-	return b, err
+	return waiting, err
 }

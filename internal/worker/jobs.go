@@ -29,8 +29,12 @@ func periodic() []*river.PeriodicJob {
 	return []*river.PeriodicJob{
 		every(5*time.Second, pollArgs{}),
 		every(2*time.Second, expireArgs{}),
+		every(time.Second, sweepArgs{}),
 		every(15*time.Second, refreshArgs{}),
+		every(5*time.Second, verifyArgs{}),
 		every(time.Hour, partitionArgs{}),
+		every(time.Minute, sealArgs{}),
+		every(24*time.Hour, retainArgs{}),
 	}
 }
 

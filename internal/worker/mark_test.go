@@ -23,8 +23,12 @@ func TestNothingIsSentWhoseMarkIsNotCommitted(t *testing.T) {
 		FOR EACH ROW WHEN (NEW.status = 'sending') EXECUTE FUNCTION refuse_first()`)
 	ids := y.submit(toolOnce, 3)
 	var unmarked atomic.Int64
-	y.src.On(toolOnce, func(context.Context, executor.Call) executortest.Step {
-		unmarked.Add(one[int64](y, "SELECT count(1) FROM outbox WHERE status <> 'sending'"))
+	byKey := make(map[string]string)
+	for _, id := range ids {
+		byKey[y.key(id)] = id.String()
+	}
+	y.src.On(toolOnce, func(_ context.Context, call executor.Call) executortest.Step {
+		unmarked.Add(one[int64](y, "SELECT count(1) FROM outbox WHERE action_id = $1 AND status <> 'sending'", byKey[call.Key]))
 		return executortest.Done(`{}`)
 	})
 

@@ -3,7 +3,6 @@ package worker
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -16,8 +15,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/catalog"
 	"github.com/countersign-dev/countersign/internal/outbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -100,11 +97,13 @@ type Pipeline struct {
 	live    *catalog.Live
 	cfg     Config
 
-	wake    chan struct{}
-	slots   *slots
-	flight  *flight
-	settle  chan settlement
-	running sync.WaitGroup
+	wake   chan struct{}
+	slots  *slots
+	flight *flight
+	settle chan settlement
+	// circuits are news of sources, on their way to the fleet.
+	circuits chan change
+	running  sync.WaitGroup
 	// away is when the database first did not answer (Unix nanoseconds), until
 	// the claimer has taken note of it.
 	away atomic.Int64
@@ -120,7 +119,8 @@ func NewPipeline(db *pgxpool.Pool, cache *catalog.Cache, live *catalog.Live, cfg
 	return &Pipeline{
 		db: db, catalog: cache, live: live, cfg: cfg,
 		wake: make(chan struct{}, 1), slots: newSlots(cfg.Concurrency), flight: newFlight(),
-		settle: make(chan settlement, cfg.Concurrency),
+		settle: make(chan settlement, cfg.Concurrency), circuits: make(chan change, 2*cfg.Concurrency),
+		calls: context.Background(),
 	}
 }
 
@@ -140,10 +140,12 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	defer cancel()
 	p.calls = calls
 
-	var settlers, renewer sync.WaitGroup
+	unwatch := p.live.Watch(p.breakerChanged)
+	var settlers, renewer, circuits sync.WaitGroup
 	for range p.cfg.Settlers {
 		settlers.Go(p.settleLoop)
 	}
+	circuits.Go(p.circuitLoop)
 	renewer.Go(func() { p.renewLoop(calls) })
 
 	p.claimLoop(ctx)
@@ -163,8 +165,11 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		cancel()
 		<-ended
 	}
+	unwatch()
 	close(p.settle)
 	settlers.Wait()
+	close(p.circuits)
+	circuits.Wait()
 	cancel()
 	renewer.Wait()
 	return nil
@@ -312,146 +317,4 @@ func (p *Pipeline) sleepFor(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-timer.C:
 	}
-}
-
-// claimed is a batch with the catalog of its tenants as of the claim.
-type claimed struct {
-	at    time.Time
-	items []outbox.Item
-	snaps map[envelope.TenantID]*catalog.Snapshot
-}
-
-// claim leases a batch and reads, in the same transaction, which version of
-// policy and catalog holds now.
-func (p *Pipeline) claim(ctx context.Context, wants []outbox.Want) (claimed, error) {
-	var c claimed
-	err := p.tx(ctx, func(tx pgx.Tx) error {
-		var err error
-		c = claimed{snaps: make(map[envelope.TenantID]*catalog.Snapshot)}
-		if c.items, err = outbox.Claim(ctx, tx, wants, p.cfg.Lease); err != nil || len(c.items) == 0 {
-			return err
-		}
-		var tenants []envelope.TenantID
-		for i := range c.items {
-			if t := c.items[i].Tenant; c.snaps[t] == nil {
-				c.snaps[t] = &catalog.Snapshot{}
-				tenants = append(tenants, t)
-			}
-		}
-		versions, err := catalog.Versions(ctx, tx, tenants)
-		if err != nil {
-			return err
-		}
-		for _, t := range tenants {
-			if c.snaps[t], err = p.catalog.At(ctx, tx, t, versions[t]); err != nil {
-				return fmt.Errorf("catalog of tenant %s: %w", t, err)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return claimed{}, err
-	}
-	c.at = time.Now()
-	p.flight.add(c.items, c.at)
-	return c, nil
-}
-
-// dispatch judges a batch and starts the calls that may be made.
-func (p *Pipeline) dispatch(ctx context.Context, c claimed) {
-	if len(c.items) == 0 {
-		return
-	}
-	p.cfg.Metrics.ClaimBatch.Record(ctx, float64(len(c.items)))
-	var run []*outbox.Item
-	var once []outbox.Lease
-	var parked []outbox.Parking
-	for i := range c.items {
-		it := &c.items[i]
-		v := judge(it, c.snaps[it.Tenant])
-		switch {
-		case v.end != nil:
-			p.settle <- settlement{Settlement: *v.end, item: it}
-		case v.park != nil:
-			parked = append(parked, outbox.Parking{Lease: it.Lease, ToolDigest: v.park})
-		default:
-			run = append(run, it)
-			if it.Effect == envelope.EffectOnce {
-				once = append(once, it.Lease)
-			}
-		}
-	}
-	if len(parked) > 0 {
-		p.park(context.WithoutCancel(ctx), parked)
-	}
-	if len(once) > 0 {
-		run = p.start(ctx, run, once)
-	}
-	for _, it := range run {
-		src, err := p.live.Get(c.snaps[it.Tenant], it.Source)
-		p.running.Go(func() { p.execute(it, c.at, src, err) })
-	}
-}
-
-// mark commits the marks of a batch. Without the commit none is marked,
-// whatever the statement before it returned.
-func (p *Pipeline) mark(ctx context.Context, once []outbox.Lease) (started map[outbox.Lease]bool, err error) {
-	err = p.tx(ctx, func(tx pgx.Tx) (err error) {
-		started, err = outbox.Start(ctx, tx, once, p.cfg.Lease)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return started, nil
-}
-
-// start marks calls of class once as going out and leaves out those whose
-// lease was lost, or which were undone, meanwhile.
-func (p *Pipeline) start(ctx context.Context, run []*outbox.Item, once []outbox.Lease) []*outbox.Item {
-	started, err := p.mark(ctx, once)
-	if err != nil {
-		p.cfg.Log.ErrorContext(ctx, "start was not marked", slog.Int("envelopes", len(once)), slog.Any("error", err))
-	}
-	kept := run[:0]
-	for _, it := range run {
-		if it.Effect == envelope.EffectOnce && !started[it.Lease] {
-			// Nothing of it was sent, so it goes back, whether the mark came
-			// to be or not. If the lease was lost, that changes nothing.
-			p.settle <- settlement{Settlement: outbox.GiveBack(*it), item: it}
-			continue
-		}
-		kept = append(kept, it)
-	}
-	return kept
-}
-
-func (p *Pipeline) parkAll(ctx context.Context, tx pgx.Tx, parkings []outbox.Parking) error {
-	const note = "policy or the tool changed after it was let through"
-	parked, err := outbox.Park(ctx, tx, parkings, note, p.cfg.ApprovalWait)
-	if err != nil {
-		return err
-	}
-	byTenant := make(map[envelope.TenantID][]audit.Item)
-	for _, l := range parked {
-		byTenant[l.Tenant] = append(byTenant[l.Tenant], audit.Item{Action: l.Action, Status: envelope.StatusPending, Approval: envelope.ApprovalRequired})
-	}
-	return audit.Write(ctx, tx, p.events(audit.Parked, byTenant)...)
-}
-
-// park sends envelopes to a person that were let through before.
-func (p *Pipeline) park(ctx context.Context, parkings []outbox.Parking) {
-	err := p.tx(ctx, func(tx pgx.Tx) error {
-		return p.parkAll(ctx, tx, parkings)
-	})
-	if err != nil {
-		// Their leases run out, and they are judged again.
-		p.cfg.Log.ErrorContext(ctx, "envelopes were not parked", slog.Int("envelopes", len(parkings)), slog.Any("error", err))
-	}
-	leases := make([]outbox.Lease, len(parkings))
-	for i, k := range parkings {
-		leases[i] = k.Lease
-	}
-	p.flight.drop(leases)
-	p.slots.put(len(leases))
 }

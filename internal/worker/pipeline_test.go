@@ -265,7 +265,7 @@ func TestDriftThatWasAcceptedIsNoDrift(t *testing.T) {
 func TestAStopLetsRunningCallsEnd(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
-	g := newGate()
+	g := newBarrier()
 	y.src.On(toolOnce, g.hold)
 	ids := y.submit(toolOnce, 5)
 	cfg := config("w1")
@@ -303,7 +303,7 @@ func (y *yard) nothingLeased() {
 func TestTheEndOfTheGraceCancelsCallsAndSettlesThem(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
-	g := newGate() // never opened
+	g := newBarrier() // never opened
 	y.src.On(toolOnce, g.hold)
 	y.src.On(toolKeyed, g.hold)
 	once, keyed := y.submit(toolOnce, 1)[0], y.submit(toolKeyed, 1)[0]
@@ -416,7 +416,7 @@ func TestAWorkerWhoseLeaseWasTakenOverSettlesNothing(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
 	id := y.submit(toolKeyed, 1)[0]
-	g := newGate()
+	g := newBarrier()
 	slow := executortest.NewSource(tools("as listed")...)
 	slow.On(toolKeyed, func(ctx context.Context, call executor.Call) executortest.Step {
 		step := g.hold(ctx, call)
@@ -447,7 +447,7 @@ func TestLeasesOfLongCallsAreRenewed(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
 	id := y.submit(toolOnce, 1)[0]
-	g := newGate()
+	g := newBarrier()
 	y.src.On(toolOnce, g.hold)
 	cfg := config("w1")
 	cfg.Lease = 900 * time.Millisecond

@@ -158,9 +158,11 @@ func (p *Pipeline) events(kind audit.Kind, items map[envelope.TenantID][]audit.I
 // finish frees what a committed batch held.
 func (p *Pipeline) finish(ctx context.Context, batch []settlement, settled []outbox.Lease) {
 	leases := make([]outbox.Lease, len(batch))
+	freed := false
 	for i := range batch {
 		s := &batch[i]
 		leases[i] = s.Lease
+		freed = freed || s.item.Held || s.Unused != (outbox.Token{})
 		p.cfg.Metrics.Outcome(s.item.Tool, s.item.Source, string(s.Status)).Add(ctx, 1)
 		if envelope.Terminal(s.Status) {
 			p.cfg.Metrics.EndToEnd.Took(ctx, s.item.Age+s.Took)
@@ -174,6 +176,9 @@ func (p *Pipeline) finish(ctx context.Context, batch []settlement, settled []out
 	p.cfg.Metrics.SettleBatch.Record(ctx, float64(len(batch)))
 	p.flight.drop(leases)
 	p.slots.put(len(batch))
+	if freed {
+		p.Look() // a bucket that was at its limit has a place or a token again
+	}
 }
 
 // renewLoop keeps the leases of calls that run long.

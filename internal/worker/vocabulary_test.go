@@ -9,9 +9,13 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/circuit"
+	"github.com/countersign-dev/countersign/internal/gate"
+	"github.com/countersign-dev/countersign/internal/limit"
 	"github.com/countersign-dev/countersign/internal/outbox"
 	"github.com/countersign-dev/countersign/internal/policy"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/retention"
 )
 
 // TestTheSchemaKnowsTheWordsOfTheCode compares the lists of words that CHECK
@@ -35,7 +39,18 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		"sources_default_risk_check":  risks,
 		"tools_risk_override_check":   risks,
 		"dead_letters_reason_check":   words(outbox.Refused, outbox.Exhausted, outbox.Unknown),
-		"sources_kind_check":          words(catalog.KindMCP, catalog.KindBuiltin),
+		"sources_kind_check": words(catalog.KindMCP, catalog.KindBuiltin, catalog.KindToolGateway, catalog.KindComposio,
+			catalog.KindSlack, catalog.KindLinear, catalog.KindSentry),
+		"breakers_state_check":      words(circuit.Closed, circuit.Open, circuit.HalfOpen),
+		"buckets_calendar_check":    words(limit.PeriodHour, limit.PeriodDay, limit.PeriodWeek, limit.PeriodMonth),
+		"do_not_contact_kind_check": words(gate.ContactEmail, gate.ContactDomain, gate.ContactPhone, gate.ContactHandle),
+		"employees_trust_check":     words(policy.TrustNone, policy.TrustLow, policy.TrustMedium, policy.TrustHigh),
+		"pauses_scope_check": words(limit.PauseEverything, limit.PauseTenant, limit.PauseEmployee, limit.PauseSource,
+			limit.PauseBucket, limit.PauseTool),
+		"pauses_subject_check":    words(limit.PauseEverything, limit.PauseTenant),
+		"quiet_hours_scope_check": words(limit.QuietTenant, limit.QuietEmployee, limit.QuietBucket, limit.QuietRecipient),
+		"retention_action_check":  words(retention.Delete, retention.Notice),
+		"retention_kind_check":    words(retention.Ledger, retention.Events),
 		// The roles of tokens belong to a package above this one.
 		"api_tokens_role_check": {"admin", "agent", "operator"},
 	}
@@ -53,7 +68,7 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		if err := rows.Scan(&name, &definition); err != nil {
 			t.Fatal(err)
 		}
-		for _, match := range regexp.MustCompile(`'([a-z_]+)'::text`).FindAllStringSubmatch(definition, -1) {
+		for _, match := range regexp.MustCompile(`'([a-z_-]+)'::text`).FindAllStringSubmatch(definition, -1) {
 			got[name] = append(got[name], match[1])
 		}
 		slices.Sort(got[name])

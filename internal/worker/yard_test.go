@@ -182,7 +182,7 @@ func (y *yard) pipeline(db *pgxpool.Pool, src executor.Source, cfg worker.Config
 }
 
 func (y *yard) live(src executor.Source) *catalog.Live {
-	live := catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, slog.New(slog.DiscardHandler), nil)
+	live := catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, slog.New(slog.DiscardHandler))
 	live.Connect = func(envelope.TenantID, catalog.Source) (executor.Source, error) { return src, nil }
 	return live
 }
@@ -253,18 +253,18 @@ func (y *yard) history(id envelope.ActionID) []string {
 	return lines
 }
 
-// gate holds calls back: each reports its arrival, and ends when it is let go.
-type gate struct {
+// barrier holds calls back: each reports its arrival, and ends when it is let go.
+type barrier struct {
 	arrived chan executor.Call
 	open    chan struct{}
 }
 
-func newGate() *gate {
-	return &gate{arrived: make(chan executor.Call, 1000), open: make(chan struct{})}
+func newBarrier() *barrier {
+	return &barrier{arrived: make(chan executor.Call, 1000), open: make(chan struct{})}
 }
 
 // hold is a step for executortest.Source.On.
-func (g *gate) hold(_ context.Context, call executor.Call) executortest.Step {
+func (g *barrier) hold(_ context.Context, call executor.Call) executortest.Step {
 	g.arrived <- call
 	step := executortest.Done("")
 	step.Wait = g.open
@@ -272,7 +272,7 @@ func (g *gate) hold(_ context.Context, call executor.Call) executortest.Step {
 }
 
 // wait returns the next call that arrives.
-func (g *gate) wait(t *testing.T) executor.Call {
+func (g *barrier) wait(t *testing.T) executor.Call {
 	t.Helper()
 	select {
 	case call := <-g.arrived:

@@ -100,21 +100,22 @@ WITH proposed AS (
         unnest($18::text[]) AS rate_bucket,
         unnest($19::timestamptz[]) AS not_before,
         unnest($20::timestamptz[]) AS must_run_before,
-        unnest($21::integer[]) AS max_attempts
+        unnest($21::integer[]) AS max_attempts,
+        unnest($22::boolean[]) AS urgent
 ), written AS (
     INSERT INTO actions (
         tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by,
         source_id, tool_name, composio_app, args, risk, effect, decision_id, config_version, tool_digest,
-        approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent)
+        approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent, urgent)
     SELECT
         $1, p.action_id, nullif(p.external_id, ''), p.content_digest, nullif(p.employee_id, '00000000-0000-0000-0000-000000000000'),
-        nullif(p.session_id, ''), nullif(p.automation_id, ''), $22::uuid,
-        p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.decision_id, $23, p.tool_digest,
+        nullif(p.session_id, ''), nullif(p.automation_id, ''), $23::uuid,
+        p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.decision_id, $24, p.tool_digest,
         p.approval_state,
-        CASE WHEN p.approval_state = 'required' THEN now() + make_interval(secs => $24::float8) END,
+        CASE WHEN p.approval_state = 'required' THEN now() + make_interval(secs => $25::float8) END,
         CASE WHEN p.approval_state = 'denied' THEN 'policy' END,
         p.bucket_id, nullif(p.rate_bucket, ''),
-        nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif($25::text, '')
+        nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif($26::text, ''), p.urgent
     FROM proposed p
 )
 INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts)
@@ -145,6 +146,7 @@ type ActionInsertManyParams struct {
 	NotBefores      []time.Time
 	MustRunBefores  []time.Time
 	MaxAttempts     []int32
+	Urgent          []bool
 	ProposedBy      *uuid.UUID
 	ConfigVersion   int64
 	ApprovalSeconds float64
@@ -178,12 +180,41 @@ func (q *Queries) ActionInsertMany(ctx context.Context, db DBTX, arg *ActionInse
 		arg.NotBefores,
 		arg.MustRunBefores,
 		arg.MaxAttempts,
+		arg.Urgent,
 		arg.ProposedBy,
 		arg.ConfigVersion,
 		arg.ApprovalSeconds,
 		arg.Traceparent,
 	)
 	return err
+}
+
+const actionLastTurn = `-- name: ActionLastTurn :one
+SELECT a.external_id::text AS external_id, a.action_id
+FROM actions a
+WHERE a.tenant_id = $1 AND a.external_id BETWEEN $2::text AND $3::text
+ORDER BY a.external_id DESC
+LIMIT 1
+`
+
+type ActionLastTurnParams struct {
+	TenantID uuid.UUID
+	First    string
+	Last     string
+}
+
+type ActionLastTurnRow struct {
+	ExternalID string
+	ActionID   uuid.UUID
+}
+
+// The newest envelope whose external id is between two that differ in digits
+// alone, which sort alike everywhere.
+func (q *Queries) ActionLastTurn(ctx context.Context, db DBTX, arg *ActionLastTurnParams) (ActionLastTurnRow, error) {
+	row := db.QueryRow(ctx, actionLastTurn, arg.TenantID, arg.First, arg.Last)
+	var i ActionLastTurnRow
+	err := row.Scan(&i.ExternalID, &i.ActionID)
+	return i, err
 }
 
 const actionWithdraw = `-- name: ActionWithdraw :one
@@ -218,6 +249,76 @@ func (q *Queries) ActionWithdraw(ctx context.Context, db DBTX, arg *ActionWithdr
 	var column_1 int64
 	err := row.Scan(&column_1)
 	return column_1, err
+}
+
+const actionsCancel = `-- name: ActionsCancel :many
+WITH hit AS MATERIALIZED (
+    SELECT a.tenant_id, a.action_id
+    FROM actions a
+    JOIN buckets b ON b.bucket_id = a.bucket_id
+    WHERE a.approval_state = 'required'
+        AND a.tenant_id BETWEEN $3 AND $4
+        AND a.created_at <= $5
+        AND pause_covers($6::text, $7::text, a.employee_id, a.source_id, a.tool_name, b.name)
+    LIMIT $8::bigint
+    FOR UPDATE OF a SKIP LOCKED
+), noted AS (
+    INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
+    SELECT h.tenant_id, h.action_id, 0, 'skipped', 'killed', $2::text, clock_timestamp()
+    FROM hit h
+)
+UPDATE actions a
+SET approval_state = 'denied', decided_at = now(), decided_by = $1::text, decision_note = $2::text
+FROM hit h
+WHERE a.tenant_id = h.tenant_id AND a.action_id = h.action_id
+RETURNING a.tenant_id, a.action_id
+`
+
+type ActionsCancelParams struct {
+	DecidedBy   string
+	Message     string
+	FirstTenant uuid.UUID
+	LastTenant  uuid.UUID
+	KilledAt    time.Time
+	Scope       string
+	Subject     string
+	Most        int64
+}
+
+type ActionsCancelRow struct {
+	TenantID uuid.UUID
+	ActionID uuid.UUID
+}
+
+// Ends what a kill hit and waits for a decision. FOR UPDATE SKIP LOCKED: one
+// that is being decided at this moment is met by the next sweep.
+func (q *Queries) ActionsCancel(ctx context.Context, db DBTX, arg *ActionsCancelParams) ([]ActionsCancelRow, error) {
+	rows, err := db.Query(ctx, actionsCancel,
+		arg.DecidedBy,
+		arg.Message,
+		arg.FirstTenant,
+		arg.LastTenant,
+		arg.KilledAt,
+		arg.Scope,
+		arg.Subject,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ActionsCancelRow{}
+	for rows.Next() {
+		var i ActionsCancelRow
+		if err := rows.Scan(&i.TenantID, &i.ActionID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const actionsExpire = `-- name: ActionsExpire :many

@@ -7,9 +7,33 @@ package dbsqlc
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
+
+const bucketClose = `-- name: BucketClose :exec
+UPDATE buckets b
+SET closed_by = CASE WHEN b.closed_until > now() + make_interval(secs => c.seconds) THEN b.closed_by ELSE c.cause END,
+    closed_until = greatest(b.closed_until, now() + make_interval(secs => c.seconds))
+FROM (
+    SELECT unnest($1::bigint[]) AS bucket_id, unnest($2::float8[]) AS seconds, $3::text AS cause
+) c
+WHERE b.bucket_id = c.bucket_id
+`
+
+type BucketCloseParams struct {
+	BucketIds []int64
+	Seconds   []float64
+	Cause     string
+}
+
+// Closes buckets for a time, never for a shorter one than they are closed
+// for already.
+func (q *Queries) BucketClose(ctx context.Context, db DBTX, arg *BucketCloseParams) error {
+	_, err := db.Exec(ctx, bucketClose, arg.BucketIds, arg.Seconds, arg.Cause)
+	return err
+}
 
 const bucketEnsure = `-- name: BucketEnsure :many
 WITH wanted AS (
@@ -46,6 +70,407 @@ func (q *Queries) BucketEnsure(ctx context.Context, db DBTX, arg *BucketEnsurePa
 	for rows.Next() {
 		var i BucketEnsureRow
 		if err := rows.Scan(&i.BucketID, &i.Name); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const bucketGrant = `-- name: BucketGrant :many
+SELECT
+    b.bucket_id,
+    c.at::timestamptz AS at,
+    greatest(0, least(bucket_tokens(b, c.at, t.timezone), coalesce(b.concurrency - u.held, 1000000000)))::bigint AS granted
+FROM (SELECT clock_timestamp() AS at) c
+CROSS JOIN buckets b
+JOIN tenants t ON t.tenant_id = b.tenant_id
+CROSS JOIN LATERAL (
+    SELECT count(1) AS held
+    FROM outbox o
+    WHERE o.bucket_id = b.bucket_id AND o.held AND o.lease_until >= c.at AND b.concurrency IS NOT NULL
+) u
+WHERE b.bucket_id = ANY ($1::bigint[])
+`
+
+type BucketGrantRow struct {
+	BucketID int64
+	At       time.Time
+	Granted  int64
+}
+
+// How many envelopes each bucket may give now, by its rate, its calendar and
+// its ceiling. The rows must be locked by an earlier statement (BucketLock),
+// so that what this one sees cannot change before the spending.
+func (q *Queries) BucketGrant(ctx context.Context, db DBTX, bucketIds []int64) ([]BucketGrantRow, error) {
+	rows, err := db.Query(ctx, bucketGrant, bucketIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []BucketGrantRow{}
+	for rows.Next() {
+		var i BucketGrantRow
+		if err := rows.Scan(&i.BucketID, &i.At, &i.Granted); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const bucketLock = `-- name: BucketLock :many
+SELECT b.bucket_id
+FROM buckets b
+WHERE b.bucket_id = ANY ($1::bigint[]) AND b.limited
+ORDER BY b.bucket_id
+FOR UPDATE SKIP LOCKED
+`
+
+// Locks the rows of buckets with limits, in one order everywhere. FOR UPDATE:
+// of two claims at once one grants. SKIP LOCKED: the other leaves the bucket
+// to it and goes on with others.
+func (q *Queries) BucketLock(ctx context.Context, db DBTX, bucketIds []int64) ([]int64, error) {
+	rows, err := db.Query(ctx, bucketLock, bucketIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []int64{}
+	for rows.Next() {
+		var bucket_id int64
+		if err := rows.Scan(&bucket_id); err != nil {
+			return nil, err
+		}
+		items = append(items, bucket_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const bucketLockAll = `-- name: BucketLockAll :many
+SELECT b.bucket_id FROM buckets b WHERE b.bucket_id = ANY ($1::bigint[]) ORDER BY b.bucket_id FOR UPDATE
+`
+
+// Locks rows of buckets to be closed, or to be given tokens back. It waits,
+// for at most as long as a claim takes.
+func (q *Queries) BucketLockAll(ctx context.Context, db DBTX, bucketIds []int64) ([]int64, error) {
+	rows, err := db.Query(ctx, bucketLockAll, bucketIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []int64{}
+	for rows.Next() {
+		var bucket_id int64
+		if err := rows.Scan(&bucket_id); err != nil {
+			return nil, err
+		}
+		items = append(items, bucket_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const bucketPut = `-- name: BucketPut :exec
+INSERT INTO buckets AS b (tenant_id, name, rate_limit, rate_seconds, burst, calendar, calendar_limit, timezone, concurrency)
+VALUES (
+    $1, $2, $3, $4, $5,
+    $6, $7, $8, $9)
+ON CONFLICT ON CONSTRAINT buckets_tenant_id_name_key DO UPDATE
+SET rate_limit = excluded.rate_limit, rate_seconds = excluded.rate_seconds, burst = excluded.burst,
+    calendar = excluded.calendar, calendar_limit = excluded.calendar_limit, timezone = excluded.timezone,
+    concurrency = excluded.concurrency, retired_at = NULL,
+    tat = CASE
+        WHEN excluded.rate_limit IS NULL OR b.rate_limit IS NULL THEN NULL
+        WHEN b.tat > clock_timestamp() THEN clock_timestamp()
+            + (b.tat - clock_timestamp()) * (excluded.rate_seconds / excluded.rate_limit / (b.rate_seconds / b.rate_limit))
+        ELSE b.tat
+    END,
+    calendar_used = CASE
+        WHEN excluded.calendar IS NOT NULL AND b.calendar_from >= bucket_period(excluded, clock_timestamp(), $10::text) THEN b.calendar_used
+        ELSE 0
+    END,
+    calendar_from = bucket_period(excluded, clock_timestamp(), $10::text)
+`
+
+type BucketPutParams struct {
+	TenantID       uuid.UUID
+	Name           string
+	RateLimit      *int32
+	RateSeconds    *float64
+	Burst          *int32
+	Calendar       *string
+	CalendarLimit  *int32
+	Timezone       *string
+	Concurrency    *int32
+	TenantTimezone string
+}
+
+// Sets a bucket's limits, and takes it back into use. What is used of the
+// burst stays used, at the new pace; what is used of the calendar stays used
+// if it falls into the new period, and is forgotten if not.
+func (q *Queries) BucketPut(ctx context.Context, db DBTX, arg *BucketPutParams) error {
+	_, err := db.Exec(ctx, bucketPut,
+		arg.TenantID,
+		arg.Name,
+		arg.RateLimit,
+		arg.RateSeconds,
+		arg.Burst,
+		arg.Calendar,
+		arg.CalendarLimit,
+		arg.Timezone,
+		arg.Concurrency,
+		arg.TenantTimezone,
+	)
+	return err
+}
+
+const bucketReopen = `-- name: BucketReopen :execrows
+UPDATE buckets b SET closed_until = NULL, closed_by = NULL WHERE b.tenant_id = $1 AND b.name = $2
+`
+
+type BucketReopenParams struct {
+	TenantID uuid.UUID
+	Name     string
+}
+
+// Forgets what a provider's Retry-After, or whoever closed it, asked for.
+func (q *Queries) BucketReopen(ctx context.Context, db DBTX, arg *BucketReopenParams) (int64, error) {
+	result, err := db.Exec(ctx, bucketReopen, arg.TenantID, arg.Name)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const bucketRetire = `-- name: BucketRetire :execrows
+UPDATE buckets b SET retired_at = now() WHERE b.tenant_id = $1 AND b.name = $2 AND b.retired_at IS NULL
+`
+
+type BucketRetireParams struct {
+	TenantID uuid.UUID
+	Name     string
+}
+
+func (q *Queries) BucketRetire(ctx context.Context, db DBTX, arg *BucketRetireParams) (int64, error) {
+	result, err := db.Exec(ctx, bucketRetire, arg.TenantID, arg.Name)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const bucketReturn = `-- name: BucketReturn :exec
+WITH unused AS (
+    SELECT unnest($1::bigint[]) AS bucket_id, unnest($2::timestamptz[]) AS at, unnest($3::bigint[]) AS n
+), back AS (
+    SELECT
+        b.bucket_id,
+        sum(CASE WHEN u.at = b.granted_at THEN u.n ELSE 0 END) AS tokens,
+        sum(CASE WHEN u.at >= b.calendar_from THEN u.n ELSE 0 END) AS used
+    FROM unused u
+    JOIN buckets b ON b.bucket_id = u.bucket_id
+    WHERE u.at > b.updated_at
+    GROUP BY b.bucket_id
+)
+UPDATE buckets b
+SET tat = coalesce(b.tat - back.tokens * bucket_interval(b), b.tat),
+    calendar_used = greatest(0, b.calendar_used - back.used)
+FROM back
+WHERE b.bucket_id = back.bucket_id
+`
+
+type BucketReturnParams struct {
+	BucketIds []int64
+	GrantedAt []time.Time
+	Counts    []int64
+}
+
+// Gives tokens back that were not used. To the rate only while nothing was
+// granted since: then the bucket is as if they had never been taken, and
+// later it may have counted the time as idle, so that they would be one too
+// many. To the calendar while its period lasts. What was granted under other
+// limits is not given back.
+func (q *Queries) BucketReturn(ctx context.Context, db DBTX, arg *BucketReturnParams) error {
+	_, err := db.Exec(ctx, bucketReturn, arg.BucketIds, arg.GrantedAt, arg.Counts)
+	return err
+}
+
+const bucketSettingsList = `-- name: BucketSettingsList :many
+SELECT b.bucket_id, b.name, b.rate_limit, b.rate_seconds, b.burst, b.calendar, b.calendar_limit, b.timezone, b.concurrency, b.retired_at
+FROM buckets b
+WHERE b.tenant_id = $1
+ORDER BY b.name
+`
+
+type BucketSettingsListRow struct {
+	BucketID      int64
+	Name          string
+	RateLimit     *int32
+	RateSeconds   *float64
+	Burst         *int32
+	Calendar      *string
+	CalendarLimit *int32
+	Timezone      *string
+	Concurrency   *int32
+	RetiredAt     *time.Time
+}
+
+func (q *Queries) BucketSettingsList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]BucketSettingsListRow, error) {
+	rows, err := db.Query(ctx, bucketSettingsList, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []BucketSettingsListRow{}
+	for rows.Next() {
+		var i BucketSettingsListRow
+		if err := rows.Scan(
+			&i.BucketID,
+			&i.Name,
+			&i.RateLimit,
+			&i.RateSeconds,
+			&i.Burst,
+			&i.Calendar,
+			&i.CalendarLimit,
+			&i.Timezone,
+			&i.Concurrency,
+			&i.RetiredAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const bucketSpend = `-- name: BucketSpend :exec
+UPDATE buckets b
+SET tat = CASE WHEN b.rate_limit IS NULL THEN NULL ELSE greatest(b.tat, s.at) + s.n * bucket_interval(b) END,
+    calendar_from = CASE WHEN b.calendar IS NULL THEN NULL ELSE greatest(b.calendar_from, bucket_period(b, s.at, t.timezone)) END,
+    calendar_used = CASE
+        WHEN b.calendar IS NULL THEN 0
+        WHEN b.calendar_from >= bucket_period(b, s.at, t.timezone) THEN b.calendar_used + s.n
+        ELSE s.n
+    END,
+    granted_at = s.at
+FROM (
+    SELECT unnest($1::bigint[]) AS bucket_id, unnest($2::timestamptz[]) AS at, unnest($3::integer[]) AS n
+) s, tenants t
+WHERE b.bucket_id = s.bucket_id AND t.tenant_id = b.tenant_id
+`
+
+type BucketSpendParams struct {
+	BucketIds []int64
+	GrantedAt []time.Time
+	Counts    []int32
+}
+
+// Takes the tokens of what was claimed, by the time of the grant.
+func (q *Queries) BucketSpend(ctx context.Context, db DBTX, arg *BucketSpendParams) error {
+	_, err := db.Exec(ctx, bucketSpend, arg.BucketIds, arg.GrantedAt, arg.Counts)
+	return err
+}
+
+const bucketStateList = `-- name: BucketStateList :many
+SELECT
+    b.name, b.limited,
+    (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_tokens(b, c.at, t.timezone) ELSE -1 END)::bigint AS tokens,
+    (CASE
+        WHEN b.calendar IS NULL THEN -1
+        WHEN b.calendar_from >= bucket_period(b, c.at, t.timezone) THEN b.calendar_used
+        ELSE 0
+    END)::bigint AS calendar_used,
+    (CASE WHEN b.opens_at > c.at THEN b.opens_at ELSE '0001-01-01 00:00:00+00' END)::timestamptz AS opens_at,
+    (CASE WHEN b.closed_until > c.at THEN b.closed_until ELSE '0001-01-01 00:00:00+00' END)::timestamptz AS closed_until,
+    (CASE WHEN b.closed_until > c.at THEN coalesce(b.closed_by, '') ELSE '' END)::text AS closed_by,
+    bucket_paused(b.tenant_id, b.name)::boolean AS paused,
+    u.n::bigint AS in_use, d.n::bigint AS due, w.n::bigint AS waiting
+FROM (SELECT clock_timestamp() AS at) c
+CROSS JOIN buckets b
+JOIN tenants t ON t.tenant_id = b.tenant_id
+CROSS JOIN LATERAL (
+    SELECT count(1) AS n FROM outbox o WHERE o.bucket_id = b.bucket_id AND o.held AND o.lease_until >= c.at
+) u
+CROSS JOIN LATERAL (
+    SELECT count(1) AS n
+    FROM (
+        SELECT FROM outbox o
+        WHERE o.bucket_id = b.bucket_id AND o.next_attempt_at <= c.at AND (o.lease_until IS NULL OR o.lease_until < c.at)
+        LIMIT $1::bigint
+    ) x
+) d
+CROSS JOIN LATERAL (
+    SELECT count(1) AS n
+    FROM (
+        SELECT FROM outbox o
+        WHERE o.bucket_id = b.bucket_id AND o.next_attempt_at > c.at AND (o.lease_until IS NULL OR o.lease_until < c.at)
+        LIMIT $1::bigint
+    ) x
+) w
+WHERE b.tenant_id = $2 AND (cardinality($3::text[]) = 0 OR b.name = ANY ($3::text[]))
+ORDER BY b.name
+`
+
+type BucketStateListParams struct {
+	Most     int64
+	TenantID uuid.UUID
+	Names    []string
+}
+
+type BucketStateListRow struct {
+	Name         string
+	Limited      bool
+	Tokens       int64
+	CalendarUsed int64
+	OpensAt      time.Time
+	ClosedUntil  time.Time
+	ClosedBy     string
+	Paused       bool
+	InUse        int64
+	Due          int64
+	Waiting      int64
+}
+
+// How much of each bucket's limits is used now; -1, ” and the zero time are
+// for none. The counts of rows stop at most, so that a long queue costs no
+// more than that.
+func (q *Queries) BucketStateList(ctx context.Context, db DBTX, arg *BucketStateListParams) ([]BucketStateListRow, error) {
+	rows, err := db.Query(ctx, bucketStateList, arg.Most, arg.TenantID, arg.Names)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []BucketStateListRow{}
+	for rows.Next() {
+		var i BucketStateListRow
+		if err := rows.Scan(
+			&i.Name,
+			&i.Limited,
+			&i.Tokens,
+			&i.CalendarUsed,
+			&i.OpensAt,
+			&i.ClosedUntil,
+			&i.ClosedBy,
+			&i.Paused,
+			&i.InUse,
+			&i.Due,
+			&i.Waiting,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

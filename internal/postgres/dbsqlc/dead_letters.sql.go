@@ -12,20 +12,52 @@ import (
 	"github.com/google/uuid"
 )
 
-const deadLetterDiscard = `-- name: DeadLetterDiscard :many
-DELETE FROM dead_letters d
-WHERE d.tenant_id = $1 AND d.action_id = ANY ($2::uuid[])
-RETURNING d.action_id
+const deadLetterChoose = `-- name: DeadLetterChoose :many
+SELECT d.action_id
+FROM dead_letters d
+JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
+WHERE d.tenant_id = $1
+    AND ($2::boolean OR d.action_id = ANY ($3::uuid[]))
+    AND ($4::boolean OR d.reason <> 'unknown')
+    AND ($5::text IS NULL OR d.reason = $5)
+    AND ($6::text IS NULL OR a.source_id = $6)
+    AND ($7::text IS NULL OR a.tool_name = $7)
+    AND ($8::text IS NULL OR d.code = $8)
+    AND ($9::timestamptz IS NULL OR d.created_at >= $9)
+    AND ($10::timestamptz IS NULL OR d.created_at < $10)
+ORDER BY d.action_id
+LIMIT $11::bigint
 `
 
-type DeadLetterDiscardParams struct {
+type DeadLetterChooseParams struct {
 	TenantID  uuid.UUID
+	Every     bool
 	ActionIds []uuid.UUID
+	Unsure    bool
+	Reason    *string
+	Source    *string
+	Tool      *string
+	Code      *string
+	Since     *time.Time
+	Until     *time.Time
+	Most      int64
 }
 
-// Takes letters out for good; the ledger keeps what happened.
-func (q *Queries) DeadLetterDiscard(ctx context.Context, db DBTX, arg *DeadLetterDiscardParams) ([]uuid.UUID, error) {
-	rows, err := db.Query(ctx, deadLetterDiscard, arg.TenantID, arg.ActionIds)
+// The letters that a change is about, those first whose envelopes are oldest.
+func (q *Queries) DeadLetterChoose(ctx context.Context, db DBTX, arg *DeadLetterChooseParams) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, deadLetterChoose,
+		arg.TenantID,
+		arg.Every,
+		arg.ActionIds,
+		arg.Unsure,
+		arg.Reason,
+		arg.Source,
+		arg.Tool,
+		arg.Code,
+		arg.Since,
+		arg.Until,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -44,36 +76,86 @@ func (q *Queries) DeadLetterDiscard(ctx context.Context, db DBTX, arg *DeadLette
 	return items, nil
 }
 
+const deadLetterClock = `-- name: DeadLetterClock :one
+SELECT now()::timestamptz AS now
+`
+
+func (q *Queries) DeadLetterClock(ctx context.Context, db DBTX) (time.Time, error) {
+	row := db.QueryRow(ctx, deadLetterClock)
+	var now time.Time
+	err := row.Scan(&now)
+	return now, err
+}
+
+const deadLetterHold = `-- name: DeadLetterHold :one
+SELECT d.reason, d.attempt, d.verify_tries
+FROM dead_letters d
+WHERE d.tenant_id = $1 AND d.action_id = $2
+FOR UPDATE
+`
+
+type DeadLetterHoldParams struct {
+	TenantID uuid.UUID
+	ActionID uuid.UUID
+}
+
+type DeadLetterHoldRow struct {
+	Reason      string
+	Attempt     int32
+	VerifyTries int32
+}
+
+// Locks a letter of which somebody says what happened. Of two at once the
+// second waits, and finds none.
+func (q *Queries) DeadLetterHold(ctx context.Context, db DBTX, arg *DeadLetterHoldParams) (DeadLetterHoldRow, error) {
+	row := db.QueryRow(ctx, deadLetterHold, arg.TenantID, arg.ActionID)
+	var i DeadLetterHoldRow
+	err := row.Scan(&i.Reason, &i.Attempt, &i.VerifyTries)
+	return i, err
+}
+
 const deadLetterList = `-- name: DeadLetterList :many
-SELECT d.action_id, d.reason, d.attempt, d.code, d.message, d.created_at, a.source_id, a.tool_name, a.external_id
+SELECT d.action_id, d.reason, d.attempt, d.code, d.message, d.created_at, d.verify_tries, d.verify_after, d.verify_said,
+    a.source_id, a.tool_name, a.external_id
 FROM dead_letters d
 JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
 WHERE d.tenant_id = $1
     AND d.action_id < $2
     AND ($3::text IS NULL OR d.reason = $3)
-    AND ($4::text IS NULL OR a.tool_name = $4)
+    AND ($4::text IS NULL OR a.source_id = $4)
+    AND ($5::text IS NULL OR a.tool_name = $5)
+    AND ($6::text IS NULL OR d.code = $6)
+    AND ($7::timestamptz IS NULL OR d.created_at >= $7)
+    AND ($8::timestamptz IS NULL OR d.created_at < $8)
 ORDER BY d.action_id DESC
-LIMIT $5::bigint
+LIMIT $9::bigint
 `
 
 type DeadLetterListParams struct {
 	TenantID uuid.UUID
 	Before   uuid.UUID
 	Reason   *string
+	Source   *string
 	Tool     *string
+	Code     *string
+	Since    *time.Time
+	Until    *time.Time
 	Most     int64
 }
 
 type DeadLetterListRow struct {
-	ActionID   uuid.UUID
-	Reason     string
-	Attempt    int32
-	Code       *string
-	Message    *string
-	CreatedAt  time.Time
-	SourceID   string
-	ToolName   string
-	ExternalID *string
+	ActionID    uuid.UUID
+	Reason      string
+	Attempt     int32
+	Code        *string
+	Message     *string
+	CreatedAt   time.Time
+	VerifyTries int32
+	VerifyAfter *time.Time
+	VerifySaid  *string
+	SourceID    string
+	ToolName    string
+	ExternalID  *string
 }
 
 func (q *Queries) DeadLetterList(ctx context.Context, db DBTX, arg *DeadLetterListParams) ([]DeadLetterListRow, error) {
@@ -81,7 +163,11 @@ func (q *Queries) DeadLetterList(ctx context.Context, db DBTX, arg *DeadLetterLi
 		arg.TenantID,
 		arg.Before,
 		arg.Reason,
+		arg.Source,
 		arg.Tool,
+		arg.Code,
+		arg.Since,
+		arg.Until,
 		arg.Most,
 	)
 	if err != nil {
@@ -98,6 +184,9 @@ func (q *Queries) DeadLetterList(ctx context.Context, db DBTX, arg *DeadLetterLi
 			&i.Code,
 			&i.Message,
 			&i.CreatedAt,
+			&i.VerifyTries,
+			&i.VerifyAfter,
+			&i.VerifySaid,
 			&i.SourceID,
 			&i.ToolName,
 			&i.ExternalID,
@@ -112,8 +201,30 @@ func (q *Queries) DeadLetterList(ctx context.Context, db DBTX, arg *DeadLetterLi
 	return items, nil
 }
 
+const deadLetterPace = `-- name: DeadLetterPace :exec
+UPDATE outbox o
+SET next_attempt_at = greatest(o.next_attempt_at, p.due_at)
+FROM (
+    SELECT unnest($2::uuid[]) AS action_id, unnest($3::timestamptz[]) AS due_at
+) p
+WHERE o.tenant_id = $1 AND o.action_id = p.action_id
+`
+
+type DeadLetterPaceParams struct {
+	TenantID  uuid.UUID
+	ActionIds []uuid.UUID
+	Due       []time.Time
+}
+
+// Spreads envelopes that were just put on the schedule over time.
+func (q *Queries) DeadLetterPace(ctx context.Context, db DBTX, arg *DeadLetterPaceParams) error {
+	_, err := db.Exec(ctx, deadLetterPace, arg.TenantID, arg.ActionIds, arg.Due)
+	return err
+}
+
 const deadLetterPerID = `-- name: DeadLetterPerID :many
-SELECT d.action_id, d.reason, d.attempt, d.code, d.message, d.created_at, a.source_id, a.tool_name, a.external_id
+SELECT d.action_id, d.reason, d.attempt, d.code, d.message, d.created_at, d.verify_tries, d.verify_after, d.verify_said,
+    a.source_id, a.tool_name, a.external_id
 FROM dead_letters d
 JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
 WHERE d.tenant_id = $1 AND d.action_id = ANY ($2::uuid[])
@@ -125,15 +236,18 @@ type DeadLetterPerIDParams struct {
 }
 
 type DeadLetterPerIDRow struct {
-	ActionID   uuid.UUID
-	Reason     string
-	Attempt    int32
-	Code       *string
-	Message    *string
-	CreatedAt  time.Time
-	SourceID   string
-	ToolName   string
-	ExternalID *string
+	ActionID    uuid.UUID
+	Reason      string
+	Attempt     int32
+	Code        *string
+	Message     *string
+	CreatedAt   time.Time
+	VerifyTries int32
+	VerifyAfter *time.Time
+	VerifySaid  *string
+	SourceID    string
+	ToolName    string
+	ExternalID  *string
 }
 
 func (q *Queries) DeadLetterPerID(ctx context.Context, db DBTX, arg *DeadLetterPerIDParams) ([]DeadLetterPerIDRow, error) {
@@ -152,6 +266,9 @@ func (q *Queries) DeadLetterPerID(ctx context.Context, db DBTX, arg *DeadLetterP
 			&i.Code,
 			&i.Message,
 			&i.CreatedAt,
+			&i.VerifyTries,
+			&i.VerifyAfter,
+			&i.VerifySaid,
 			&i.SourceID,
 			&i.ToolName,
 			&i.ExternalID,
@@ -167,8 +284,16 @@ func (q *Queries) DeadLetterPerID(ctx context.Context, db DBTX, arg *DeadLetterP
 }
 
 const deadLetterTake = `-- name: DeadLetterTake :many
+WITH chosen AS MATERIALIZED (
+    SELECT d.tenant_id, d.action_id
+    FROM dead_letters d
+    WHERE d.tenant_id = $1 AND d.action_id = ANY ($2::uuid[])
+    ORDER BY d.action_id
+    FOR UPDATE
+)
 DELETE FROM dead_letters d
-WHERE d.tenant_id = $1 AND d.action_id = ANY ($2::uuid[])
+USING chosen c
+WHERE d.tenant_id = c.tenant_id AND d.action_id = c.action_id
 RETURNING d.action_id, d.attempt, d.reason
 `
 
@@ -183,7 +308,9 @@ type DeadLetterTakeRow struct {
 	Reason   string
 }
 
-// Takes letters out to be replayed. Of two replays at once one gets the row.
+// Takes letters out, to be replayed or given up. They are locked in the order
+// of their ids: of two changes at once one waits for the other and finds none
+// of its letters.
 func (q *Queries) DeadLetterTake(ctx context.Context, db DBTX, arg *DeadLetterTakeParams) ([]DeadLetterTakeRow, error) {
 	rows, err := db.Query(ctx, deadLetterTake, arg.TenantID, arg.ActionIds)
 	if err != nil {
@@ -202,4 +329,212 @@ func (q *Queries) DeadLetterTake(ctx context.Context, db DBTX, arg *DeadLetterTa
 		return nil, err
 	}
 	return items, nil
+}
+
+const deadLetterTally = `-- name: DeadLetterTally :many
+SELECT a.source_id, a.tool_name, d.reason, count(1)::bigint AS letters
+FROM dead_letters d
+JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
+WHERE d.tenant_id = $1
+    AND ($2::boolean OR d.action_id = ANY ($3::uuid[]))
+    AND ($4::text IS NULL OR d.reason = $4)
+    AND ($5::text IS NULL OR a.source_id = $5)
+    AND ($6::text IS NULL OR a.tool_name = $6)
+    AND ($7::text IS NULL OR d.code = $7)
+    AND ($8::timestamptz IS NULL OR d.created_at >= $8)
+    AND ($9::timestamptz IS NULL OR d.created_at < $9)
+GROUP BY a.source_id, a.tool_name, d.reason
+ORDER BY a.source_id, a.tool_name, d.reason
+`
+
+type DeadLetterTallyParams struct {
+	TenantID  uuid.UUID
+	Every     bool
+	ActionIds []uuid.UUID
+	Reason    *string
+	Source    *string
+	Tool      *string
+	Code      *string
+	Since     *time.Time
+	Until     *time.Time
+}
+
+type DeadLetterTallyRow struct {
+	SourceID string
+	ToolName string
+	Reason   string
+	Letters  int64
+}
+
+// How many letters there are, by tool and reason.
+func (q *Queries) DeadLetterTally(ctx context.Context, db DBTX, arg *DeadLetterTallyParams) ([]DeadLetterTallyRow, error) {
+	rows, err := db.Query(ctx, deadLetterTally,
+		arg.TenantID,
+		arg.Every,
+		arg.ActionIds,
+		arg.Reason,
+		arg.Source,
+		arg.Tool,
+		arg.Code,
+		arg.Since,
+		arg.Until,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []DeadLetterTallyRow{}
+	for rows.Next() {
+		var i DeadLetterTallyRow
+		if err := rows.Scan(
+			&i.SourceID,
+			&i.ToolName,
+			&i.Reason,
+			&i.Letters,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const deadLetterVerifyClaim = `-- name: DeadLetterVerifyClaim :many
+WITH due AS MATERIALIZED (
+    SELECT d.tenant_id, d.action_id
+    FROM dead_letters d
+    WHERE d.verify_after <= now() AND NOT bucket_paused(d.tenant_id, '')
+    ORDER BY d.verify_after
+    LIMIT $1::bigint
+    FOR UPDATE SKIP LOCKED
+), claimed AS (
+    UPDATE dead_letters d
+    SET verify_tries = d.verify_tries + 1,
+        verify_after = now() + make_interval(secs => $2::float8)
+    FROM due u
+    WHERE d.tenant_id = u.tenant_id AND d.action_id = u.action_id
+    RETURNING d.tenant_id, d.action_id, d.verify_tries, d.created_at
+)
+SELECT c.tenant_id, c.action_id, c.verify_tries, extract(epoch FROM now() - c.created_at)::float8 AS age_seconds,
+    a.source_id, a.tool_name, a.args, a.effect, t.verify
+FROM claimed c
+JOIN actions a ON a.tenant_id = c.tenant_id AND a.action_id = c.action_id
+LEFT JOIN tools t ON t.tenant_id = a.tenant_id AND t.source_id = a.source_id AND t.name = a.tool_name
+`
+
+type DeadLetterVerifyClaimParams struct {
+	Most        int64
+	HoldSeconds float64
+}
+
+type DeadLetterVerifyClaimRow struct {
+	TenantID    uuid.UUID
+	ActionID    uuid.UUID
+	VerifyTries int32
+	AgeSeconds  float64
+	SourceID    string
+	ToolName    string
+	Args        []byte
+	Effect      string
+	Verify      []byte
+}
+
+// Takes on letters whose verifying read is due, and moves it ahead meanwhile.
+// FOR UPDATE SKIP LOCKED: several may look at once, and none waits for what
+// another has. A tenant that is paused, or everything, waits: no bucket is
+// named ”, so that the function tells of those alone. tools.verify is NULL
+// when the tool is gone, or its rule.
+func (q *Queries) DeadLetterVerifyClaim(ctx context.Context, db DBTX, arg *DeadLetterVerifyClaimParams) ([]DeadLetterVerifyClaimRow, error) {
+	rows, err := db.Query(ctx, deadLetterVerifyClaim, arg.Most, arg.HoldSeconds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []DeadLetterVerifyClaimRow{}
+	for rows.Next() {
+		var i DeadLetterVerifyClaimRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ActionID,
+			&i.VerifyTries,
+			&i.AgeSeconds,
+			&i.SourceID,
+			&i.ToolName,
+			&i.Args,
+			&i.Effect,
+			&i.Verify,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const deadLetterVerifyNote = `-- name: DeadLetterVerifyNote :execrows
+UPDATE dead_letters d
+SET verify_said = $1::text,
+    verify_after = CASE WHEN $2::float8 >= 0 THEN now() + make_interval(secs => $2::float8) END
+WHERE d.tenant_id = $3 AND d.action_id = $4 AND d.verify_tries = $5
+`
+
+type DeadLetterVerifyNoteParams struct {
+	Said         string
+	DelaySeconds float64
+	TenantID     uuid.UUID
+	ActionID     uuid.UUID
+	Tries        int32
+}
+
+// Keeps what a verifying read came to, and when the next is due: never, if the
+// delay is negative. Only while nobody else has looked since.
+func (q *Queries) DeadLetterVerifyNote(ctx context.Context, db DBTX, arg *DeadLetterVerifyNoteParams) (int64, error) {
+	result, err := db.Exec(ctx, deadLetterVerifyNote,
+		arg.Said,
+		arg.DelaySeconds,
+		arg.TenantID,
+		arg.ActionID,
+		arg.Tries,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const deadLetterVerifyPlan = `-- name: DeadLetterVerifyPlan :execrows
+UPDATE dead_letters d
+SET verify_tries = 0, verify_said = NULL, verify_after = CASE WHEN $1::boolean THEN now() END
+FROM actions a
+WHERE d.tenant_id = $2 AND d.reason = 'unknown'
+    AND a.tenant_id = d.tenant_id AND a.action_id = d.action_id
+    AND a.source_id = $3 AND a.tool_name = $4
+`
+
+type DeadLetterVerifyPlanParams struct {
+	Wanted   bool
+	TenantID uuid.UUID
+	SourceID string
+	Tool     string
+}
+
+// Has the letters of a tool looked into whose rule was set, or no longer looked
+// into whose rule is gone.
+func (q *Queries) DeadLetterVerifyPlan(ctx context.Context, db DBTX, arg *DeadLetterVerifyPlanParams) (int64, error) {
+	result, err := db.Exec(ctx, deadLetterVerifyPlan,
+		arg.Wanted,
+		arg.TenantID,
+		arg.SourceID,
+		arg.Tool,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }

@@ -107,7 +107,9 @@ SELECT
     v.source_id, v.tool_name, v.composio_app, v.args, v.risk, v.effect, v.mode, v.mode_source, v.trace,
     v.tool_digest, v.approval_state, v.approval_expires_at, v.decided_at, v.decided_by, v.decision_note,
     v.rate_bucket, v.not_before, v.must_run_before, v.traceparent, v.created_at,
-    v.status, v.attempt, v.next_attempt_at, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at
+    v.status, v.attempt, v.next_attempt_at, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at,
+    v.urgent, coalesce(v.waits_for, '')::text AS waits_for,
+    coalesce(v.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until
 FROM envelopes v
 WHERE v.tenant_id = $1
     AND v.action_id < $2
@@ -170,6 +172,9 @@ type EnvelopeListRow struct {
 	ProviderID        *string
 	StartedAt         *time.Time
 	FinishedAt        *time.Time
+	Urgent            bool
+	WaitsFor          string
+	WaitsUntil        time.Time
 }
 
 // A page of envelopes, newest first. action_id is a UUIDv7, so it is the
@@ -230,6 +235,9 @@ func (q *Queries) EnvelopeList(ctx context.Context, db DBTX, arg *EnvelopeListPa
 			&i.ProviderID,
 			&i.StartedAt,
 			&i.FinishedAt,
+			&i.Urgent,
+			&i.WaitsFor,
+			&i.WaitsUntil,
 		); err != nil {
 			return nil, err
 		}
@@ -247,7 +255,9 @@ SELECT
     v.source_id, v.tool_name, v.composio_app, v.args, v.risk, v.effect, v.mode, v.mode_source, v.trace,
     v.tool_digest, v.approval_state, v.approval_expires_at, v.decided_at, v.decided_by, v.decision_note,
     v.rate_bucket, v.not_before, v.must_run_before, v.traceparent, v.created_at,
-    v.status, v.attempt, v.next_attempt_at, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at
+    v.status, v.attempt, v.next_attempt_at, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at,
+    v.urgent, coalesce(v.waits_for, '')::text AS waits_for,
+    coalesce(v.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until
 FROM envelopes v
 WHERE v.tenant_id = $1 AND v.action_id = ANY ($2::uuid[])
 `
@@ -294,6 +304,9 @@ type EnvelopePerIDRow struct {
 	ProviderID        *string
 	StartedAt         *time.Time
 	FinishedAt        *time.Time
+	Urgent            bool
+	WaitsFor          string
+	WaitsUntil        time.Time
 }
 
 func (q *Queries) EnvelopePerID(ctx context.Context, db DBTX, arg *EnvelopePerIDParams) ([]EnvelopePerIDRow, error) {
@@ -342,6 +355,9 @@ func (q *Queries) EnvelopePerID(ctx context.Context, db DBTX, arg *EnvelopePerID
 			&i.ProviderID,
 			&i.StartedAt,
 			&i.FinishedAt,
+			&i.Urgent,
+			&i.WaitsFor,
+			&i.WaitsUntil,
 		); err != nil {
 			return nil, err
 		}

@@ -12,6 +12,110 @@ import (
 	"github.com/google/uuid"
 )
 
+const eventExport = `-- name: EventExport :many
+SELECT e.event_id, e.txid, e.at, e.kind, e.actor, e.items::text AS items, coalesce(s.seal_no, 0)::bigint AS seal_no
+FROM events e
+LEFT JOIN LATERAL (
+    SELECT c.seal_no
+    FROM seals c
+    WHERE c.tenant_id = e.tenant_id AND (c.until_txid, c.until_event) >= (e.txid, e.event_id)
+    ORDER BY c.until_txid, c.until_event
+    LIMIT 1
+) s ON true
+WHERE e.tenant_id = $1
+    AND (e.txid, e.event_id) > ($2::xid8, $3::bigint)
+    AND (e.txid, e.event_id) <= ($4::xid8, $5::bigint)
+    AND e.txid < pg_snapshot_xmin(pg_current_snapshot())
+    AND e.at >= $6::timestamptz
+    AND e.at < $7::timestamptz
+ORDER BY e.txid, e.event_id
+LIMIT $8::bigint
+`
+
+type EventExportParams struct {
+	TenantID   uuid.UUID
+	AfterTxid  uint64
+	AfterEvent int64
+	UntilTxid  uint64
+	UntilEvent int64
+	FromAt     time.Time
+	UntilAt    time.Time
+	Most       int64
+}
+
+type EventExportRow struct {
+	EventID int64
+	Txid    uint64
+	At      time.Time
+	Kind    string
+	Actor   string
+	Items   string
+	SealNo  int64
+}
+
+// The next events after a place that are of a range of time, each with the
+// seal that covers it, or will have to; 0 for one that no seal does yet.
+func (q *Queries) EventExport(ctx context.Context, db DBTX, arg *EventExportParams) ([]EventExportRow, error) {
+	rows, err := db.Query(ctx, eventExport,
+		arg.TenantID,
+		arg.AfterTxid,
+		arg.AfterEvent,
+		arg.UntilTxid,
+		arg.UntilEvent,
+		arg.FromAt,
+		arg.UntilAt,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []EventExportRow{}
+	for rows.Next() {
+		var i EventExportRow
+		if err := rows.Scan(
+			&i.EventID,
+			&i.Txid,
+			&i.At,
+			&i.Kind,
+			&i.Actor,
+			&i.Items,
+			&i.SealNo,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const eventGet = `-- name: EventGet :one
+SELECT e.kind, e.items
+FROM events e
+WHERE e.tenant_id = $1 AND e.txid = $2::xid8 AND e.event_id = $3::bigint
+`
+
+type EventGetParams struct {
+	TenantID uuid.UUID
+	Txid     uint64
+	EventID  int64
+}
+
+type EventGetRow struct {
+	Kind  string
+	Items []byte
+}
+
+func (q *Queries) EventGet(ctx context.Context, db DBTX, arg *EventGetParams) (EventGetRow, error) {
+	row := db.QueryRow(ctx, eventGet, arg.TenantID, arg.Txid, arg.EventID)
+	var i EventGetRow
+	err := row.Scan(&i.Kind, &i.Items)
+	return i, err
+}
+
 const eventInsertMany = `-- name: EventInsertMany :exec
 INSERT INTO events (tenant_id, kind, actor, items)
 SELECT unnest($1::uuid[]), unnest($2::text[]), unnest($3::text[]), unnest($4::jsonb[])
@@ -109,4 +213,165 @@ func (q *Queries) EventList(ctx context.Context, db DBTX, arg *EventListParams) 
 		return nil, err
 	}
 	return items, nil
+}
+
+const eventRange = `-- name: EventRange :many
+SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor, e.items::text AS items
+FROM events e
+WHERE e.tenant_id = $1
+    AND (e.txid, e.event_id) > ($2::xid8, $3::bigint)
+    AND (e.txid, e.event_id) <= ($4::xid8, $5::bigint)
+ORDER BY e.txid, e.event_id
+LIMIT $6::bigint
+`
+
+type EventRangeParams struct {
+	TenantID   uuid.UUID
+	AfterTxid  uint64
+	AfterEvent int64
+	UntilTxid  uint64
+	UntilEvent int64
+	Most       int64
+}
+
+type EventRangeRow struct {
+	EventID int64
+	Txid    uint64
+	At      time.Time
+	Kind    string
+	Actor   string
+	Items   string
+}
+
+// The next events of a range of places, as they are, in order. A time that is
+// none, which only a forger writes, reads as the year 1.
+func (q *Queries) EventRange(ctx context.Context, db DBTX, arg *EventRangeParams) ([]EventRangeRow, error) {
+	rows, err := db.Query(ctx, eventRange,
+		arg.TenantID,
+		arg.AfterTxid,
+		arg.AfterEvent,
+		arg.UntilTxid,
+		arg.UntilEvent,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []EventRangeRow{}
+	for rows.Next() {
+		var i EventRangeRow
+		if err := rows.Scan(
+			&i.EventID,
+			&i.Txid,
+			&i.At,
+			&i.Kind,
+			&i.Actor,
+			&i.Items,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const eventSealable = `-- name: EventSealable :many
+SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor, e.items::text AS items
+FROM events e
+WHERE e.tenant_id = $1
+    AND (e.txid, e.event_id) > ($2::xid8, $3::bigint)
+    AND e.txid < pg_snapshot_xmin(pg_current_snapshot())
+ORDER BY e.txid, e.event_id
+LIMIT $4::bigint
+`
+
+type EventSealableParams struct {
+	TenantID   uuid.UUID
+	AfterTxid  uint64
+	AfterEvent int64
+	Most       int64
+}
+
+type EventSealableRow struct {
+	EventID int64
+	Txid    uint64
+	At      time.Time
+	Kind    string
+	Actor   string
+	Items   string
+}
+
+// The next events after a place that no open transaction can add any before.
+// A time that is none reads as in EventRange.
+func (q *Queries) EventSealable(ctx context.Context, db DBTX, arg *EventSealableParams) ([]EventSealableRow, error) {
+	rows, err := db.Query(ctx, eventSealable,
+		arg.TenantID,
+		arg.AfterTxid,
+		arg.AfterEvent,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []EventSealableRow{}
+	for rows.Next() {
+		var i EventSealableRow
+		if err := rows.Scan(
+			&i.EventID,
+			&i.Txid,
+			&i.At,
+			&i.Kind,
+			&i.Actor,
+			&i.Items,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const eventUnsealed = `-- name: EventUnsealed :one
+SELECT count(1)::bigint AS events, coalesce(min(u.at) FILTER (WHERE isfinite(u.at)), '0001-01-01 00:00:00+00')::timestamptz AS since
+FROM (
+    SELECT e.at
+    FROM events e
+    WHERE e.tenant_id = $1 AND (e.txid, e.event_id) > ($2::xid8, $3::bigint)
+    ORDER BY e.txid, e.event_id
+    LIMIT $4::bigint
+) u
+`
+
+type EventUnsealedParams struct {
+	TenantID   uuid.UUID
+	AfterTxid  uint64
+	AfterEvent int64
+	Most       int64
+}
+
+type EventUnsealedRow struct {
+	Events int64
+	Since  time.Time
+}
+
+// How many events lie behind the last seal, counted up to a bound, and since
+// when.
+func (q *Queries) EventUnsealed(ctx context.Context, db DBTX, arg *EventUnsealedParams) (EventUnsealedRow, error) {
+	row := db.QueryRow(ctx, eventUnsealed,
+		arg.TenantID,
+		arg.AfterTxid,
+		arg.AfterEvent,
+		arg.Most,
+	)
+	var i EventUnsealedRow
+	err := row.Scan(&i.Events, &i.Since)
+	return i, err
 }

@@ -36,14 +36,158 @@ func (q *Queries) OutboxBacklog(ctx context.Context, db DBTX) (OutboxBacklogRow,
 	return i, err
 }
 
+const outboxCancel = `-- name: OutboxCancel :many
+WITH hit AS MATERIALIZED (
+    SELECT o.tenant_id, o.action_id, o.attempt,
+        CASE
+            WHEN o.status = 'sending' THEN 'unknown'
+            WHEN a.effect IN ('idempotent', 'keyed') AND (o.unsure OR o.lost > 0 OR o.lease_until IS NOT NULL) THEN 'unknown'
+            ELSE 'skipped'
+        END AS status
+    FROM outbox o
+    JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id
+    JOIN buckets b ON b.bucket_id = o.bucket_id
+    WHERE o.tenant_id BETWEEN $1 AND $2
+        AND (o.tenant_id, o.action_id) > ($3::uuid, $4::uuid)
+        AND a.created_at <= $5
+        AND pause_covers($6::text, $7::text, a.employee_id, a.source_id, a.tool_name, b.name)
+        AND (o.lease_until IS NULL OR o.lease_until < now())
+    ORDER BY o.tenant_id, o.action_id
+    LIMIT $8::bigint
+    FOR UPDATE OF o SKIP LOCKED
+), gone AS (
+    DELETE FROM outbox o
+    WHERE (o.tenant_id, o.action_id) IN (SELECT h.tenant_id, h.action_id FROM hit h)
+), noted AS (
+    INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
+    SELECT h.tenant_id, h.action_id, h.attempt, h.status, 'killed', $9::text, clock_timestamp()
+    FROM hit h
+), lettered AS (
+    INSERT INTO dead_letters (tenant_id, action_id, reason, attempt, code, message)
+    SELECT h.tenant_id, h.action_id, 'unknown', h.attempt, 'killed', $9::text
+    FROM hit h
+    WHERE h.status = 'unknown'
+    ON CONFLICT ON CONSTRAINT dead_letters_pkey DO UPDATE
+    SET reason = excluded.reason, attempt = excluded.attempt, code = excluded.code, message = excluded.message, created_at = now()
+)
+SELECT h.tenant_id, h.action_id, h.attempt, h.status::text AS status FROM hit h ORDER BY h.tenant_id, h.action_id
+`
+
+type OutboxCancelParams struct {
+	FirstTenant uuid.UUID
+	LastTenant  uuid.UUID
+	AfterTenant uuid.UUID
+	AfterAction uuid.UUID
+	KilledAt    time.Time
+	Scope       string
+	Subject     string
+	Most        int64
+	Message     string
+}
+
+type OutboxCancelRow struct {
+	TenantID uuid.UUID
+	ActionID uuid.UUID
+	Attempt  int32
+	Status   string
+}
+
+// Ends what a kill hit and nobody holds: as skipped or, where a call may have
+// had its effect, as unknown, with a dead letter. A page at a time, in the
+// order of the primary key. FOR UPDATE SKIP LOCKED: what is being claimed,
+// settled or undone at this moment is met by the next sweep.
+func (q *Queries) OutboxCancel(ctx context.Context, db DBTX, arg *OutboxCancelParams) ([]OutboxCancelRow, error) {
+	rows, err := db.Query(ctx, outboxCancel,
+		arg.FirstTenant,
+		arg.LastTenant,
+		arg.AfterTenant,
+		arg.AfterAction,
+		arg.KilledAt,
+		arg.Scope,
+		arg.Subject,
+		arg.Most,
+		arg.Message,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OutboxCancelRow{}
+	for rows.Next() {
+		var i OutboxCancelRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ActionID,
+			&i.Attempt,
+			&i.Status,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const outboxCancelLeft = `-- name: OutboxCancelLeft :one
+SELECT (EXISTS (
+    SELECT FROM outbox o
+    JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id
+    JOIN buckets b ON b.bucket_id = o.bucket_id
+    WHERE o.tenant_id BETWEEN $1 AND $2
+        AND a.created_at <= $3
+        AND pause_covers($4::text, $5::text, a.employee_id, a.source_id, a.tool_name, b.name)
+) OR EXISTS (
+    SELECT FROM actions a
+    JOIN buckets b ON b.bucket_id = a.bucket_id
+    WHERE a.approval_state = 'required'
+        AND a.tenant_id BETWEEN $1 AND $2
+        AND a.created_at <= $3
+        AND pause_covers($4::text, $5::text, a.employee_id, a.source_id, a.tool_name, b.name)
+))::boolean AS left_over
+`
+
+type OutboxCancelLeftParams struct {
+	FirstTenant uuid.UUID
+	LastTenant  uuid.UUID
+	KilledAt    time.Time
+	Scope       string
+	Subject     string
+}
+
+// Whether something that a kill hit is still there: held by a worker, or
+// being decided about.
+func (q *Queries) OutboxCancelLeft(ctx context.Context, db DBTX, arg *OutboxCancelLeftParams) (bool, error) {
+	row := db.QueryRow(ctx, outboxCancelLeft,
+		arg.FirstTenant,
+		arg.LastTenant,
+		arg.KilledAt,
+		arg.Scope,
+		arg.Subject,
+	)
+	var left_over bool
+	err := row.Scan(&left_over)
+	return left_over, err
+}
+
 const outboxClaim = `-- name: OutboxClaim :many
-WITH wanted AS (
+WITH asked AS (
     SELECT
         unnest($1::bigint[]) AS bucket_id,
         unnest($2::timestamptz[]) AS lower,
-        unnest($3::bigint[]) AS quota
+        unnest($3::bigint[]) AS quota,
+        unnest($4::boolean[]) AS granted
+), wanted AS MATERIALIZED (
+    SELECT k.bucket_id, k.lower, k.quota, b.concurrency IS NOT NULL AS held
+    FROM asked k
+    JOIN buckets b ON b.bucket_id = k.bucket_id
+    WHERE b.limited = k.granted
+        AND (k.granted OR b.opens_at IS NULL OR b.opens_at <= now())
+        AND NOT bucket_paused(b.tenant_id, b.name)
 ), picked AS MATERIALIZED (
-    SELECT due.tenant_id, due.action_id
+    SELECT due.tenant_id, due.action_id, w.held
     FROM wanted w
     CROSS JOIN LATERAL (
         SELECT o.tenant_id, o.action_id
@@ -58,18 +202,19 @@ WITH wanted AS (
     ) due
 ), claimed AS (
     UPDATE outbox o
-    SET lease_until = now() + make_interval(secs => $4::float8),
+    SET lease_until = now() + make_interval(secs => $5::float8),
         fence = o.fence + 1,
-        lost = o.lost + (o.lease_until IS NOT NULL)::integer
+        lost = o.lost + (o.lease_until IS NOT NULL)::integer,
+        held = p.held
     FROM picked p
     WHERE o.tenant_id = p.tenant_id AND o.action_id = p.action_id
-    RETURNING o.tenant_id, o.action_id, o.bucket_id, o.next_attempt_at, o.fence, o.attempt, o.max_attempts, o.lost, o.unsure, o.status
+    RETURNING o.tenant_id, o.action_id, o.bucket_id, o.next_attempt_at, o.fence, o.attempt, o.max_attempts, o.lost, o.unsure, o.status, o.held
 )
 SELECT
-    c.tenant_id, c.action_id, c.bucket_id, c.next_attempt_at, c.fence, c.attempt, c.max_attempts, c.lost, c.unsure, c.status,
-    a.source_id, a.tool_name, a.args, a.effect, a.risk, a.approval_state, a.automation_id, a.session_id,
-    a.config_version, a.tool_digest, a.traceparent,
-    coalesce(a.must_run_before < now(), false)::boolean AS too_late,
+    c.tenant_id, c.action_id, c.bucket_id, c.next_attempt_at, c.fence, c.attempt, c.max_attempts, c.lost, c.unsure, c.status, c.held,
+    a.source_id, a.tool_name, a.args, a.effect, a.risk, a.approval_state, a.employee_id, a.automation_id, a.session_id,
+    a.config_version, a.tool_digest, a.traceparent, a.must_run_before, a.urgent, a.created_at,
+    now()::timestamptz AS claimed_at,
     extract(epoch FROM now() - c.next_attempt_at)::float8 AS waited_seconds,
     extract(epoch FROM now() - a.created_at)::float8 AS age_seconds
 FROM claimed c
@@ -80,6 +225,7 @@ type OutboxClaimParams struct {
 	BucketIds    []int64
 	Lowers       []time.Time
 	Quotas       []int64
+	Granted      []bool
 	LeaseSeconds float64
 }
 
@@ -94,18 +240,23 @@ type OutboxClaimRow struct {
 	Lost          int32
 	Unsure        bool
 	Status        string
+	Held          bool
 	SourceID      string
 	ToolName      string
 	Args          []byte
 	Effect        string
 	Risk          string
 	ApprovalState string
+	EmployeeID    *uuid.UUID
 	AutomationID  *string
 	SessionID     *string
 	ConfigVersion int64
 	ToolDigest    []byte
 	Traceparent   *string
-	TooLate       bool
+	MustRunBefore *time.Time
+	Urgent        bool
+	CreatedAt     time.Time
+	ClaimedAt     time.Time
 	WaitedSeconds float64
 	AgeSeconds    float64
 }
@@ -114,12 +265,15 @@ type OutboxClaimRow struct {
 // FOR UPDATE SKIP LOCKED: claimers run side by side and must not wait for one
 // another; a row that is skipped is found by the next look. The lower bound
 // is where the last claim of this bucket ended: it keeps the scan off the
-// dead index entries that settled rows leave behind.
+// dead index entries that settled rows leave behind. A bucket that is closed
+// or paused by now gives nothing; one with limits gives only what BucketGrant
+// granted under its lock, so that a limit which was set a moment ago holds.
 func (q *Queries) OutboxClaim(ctx context.Context, db DBTX, arg *OutboxClaimParams) ([]OutboxClaimRow, error) {
 	rows, err := db.Query(ctx, outboxClaim,
 		arg.BucketIds,
 		arg.Lowers,
 		arg.Quotas,
+		arg.Granted,
 		arg.LeaseSeconds,
 	)
 	if err != nil {
@@ -140,18 +294,23 @@ func (q *Queries) OutboxClaim(ctx context.Context, db DBTX, arg *OutboxClaimPara
 			&i.Lost,
 			&i.Unsure,
 			&i.Status,
+			&i.Held,
 			&i.SourceID,
 			&i.ToolName,
 			&i.Args,
 			&i.Effect,
 			&i.Risk,
 			&i.ApprovalState,
+			&i.EmployeeID,
 			&i.AutomationID,
 			&i.SessionID,
 			&i.ConfigVersion,
 			&i.ToolDigest,
 			&i.Traceparent,
-			&i.TooLate,
+			&i.MustRunBefore,
+			&i.Urgent,
+			&i.CreatedAt,
+			&i.ClaimedAt,
 			&i.WaitedSeconds,
 			&i.AgeSeconds,
 		); err != nil {
@@ -208,8 +367,11 @@ WITH RECURSIVE ring AS (
 )
 SELECT
     r.bucket_id::bigint AS bucket_id,
+    b.tenant_id,
+    b.limited,
+    bucket_paused(b.tenant_id, b.name)::boolean AS paused,
     f.next_attempt_at,
-    extract(epoch FROM greatest(f.next_attempt_at, b.closed_until) - now())::float8 AS wait_seconds
+    extract(epoch FROM greatest(f.next_attempt_at, b.opens_at) - now())::float8 AS wait_seconds
 FROM ring r
 JOIN buckets b ON b.bucket_id = r.bucket_id
 CROSS JOIN LATERAL (
@@ -229,6 +391,9 @@ type OutboxLookParams struct {
 
 type OutboxLookRow struct {
 	BucketID      int64
+	TenantID      uuid.UUID
+	Limited       bool
+	Paused        bool
 	NextAttemptAt time.Time
 	WaitSeconds   float64
 }
@@ -236,7 +401,9 @@ type OutboxLookRow struct {
 // Says per bucket where its first free row is, and whether that is due. It
 // hops from bucket to bucket over the index, so it costs one probe per bucket
 // with work, however long the backlog. Leased rows at the head are passed
-// over; there are at most as many as the fleet works on.
+// over; there are at most as many as the fleet works on. A bucket that is
+// paused is left out; one that is closed, or has no token, is due when it
+// opens.
 func (q *Queries) OutboxLook(ctx context.Context, db DBTX, arg *OutboxLookParams) ([]OutboxLookRow, error) {
 	rows, err := db.Query(ctx, outboxLook, arg.Most, arg.After)
 	if err != nil {
@@ -246,7 +413,14 @@ func (q *Queries) OutboxLook(ctx context.Context, db DBTX, arg *OutboxLookParams
 	items := []OutboxLookRow{}
 	for rows.Next() {
 		var i OutboxLookRow
-		if err := rows.Scan(&i.BucketID, &i.NextAttemptAt, &i.WaitSeconds); err != nil {
+		if err := rows.Scan(
+			&i.BucketID,
+			&i.TenantID,
+			&i.Limited,
+			&i.Paused,
+			&i.NextAttemptAt,
+			&i.WaitSeconds,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -366,24 +540,27 @@ WITH back AS (
         unnest($5::float8[]) AS delay_seconds,
         unnest($6::boolean[]) AS deferred,
         unnest($7::boolean[]) AS unsure,
-        unnest($8::text[]) AS code,
-        unnest($9::text[]) AS message,
-        unnest($10::json[]) AS result,
-        unnest($11::float8[]) AS duration_seconds
+        unnest($8::text[]) AS waits_for,
+        unnest($9::text[]) AS code,
+        unnest($10::text[]) AS message,
+        unnest($11::json[]) AS result,
+        unnest($12::float8[]) AS duration_seconds
 ), moved AS (
     UPDATE outbox o
     SET attempt = b.attempt,
         fence = o.fence + 1,
         next_attempt_at = now() + make_interval(secs => b.delay_seconds),
         lease_until = NULL,
+        held = false,
         unsure = b.unsure,
+        waits_for = nullif(b.waits_for, ''),
         status = 'pending'
     FROM back b
     WHERE o.tenant_id = b.tenant_id AND o.action_id = b.action_id AND o.fence = b.fence
     RETURNING b.tenant_id, b.action_id, b.fence, b.attempt, b.deferred, b.code, b.message, b.result, b.duration_seconds
 ), noted AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, result, worker, started_at, finished_at)
-    SELECT m.tenant_id, m.action_id, m.attempt, 'pending', nullif(m.code, ''), nullif(m.message, ''), m.result, $12::text,
+    SELECT m.tenant_id, m.action_id, m.attempt, 'pending', nullif(m.code, ''), nullif(m.message, ''), m.result, $13::text,
         clock_timestamp() - make_interval(secs => m.duration_seconds), clock_timestamp()
     FROM moved m
     WHERE NOT m.deferred
@@ -399,6 +576,7 @@ type OutboxSettleBackParams struct {
 	Delays    []float64
 	Deferred  []bool
 	Unsure    []bool
+	WaitsFor  []string
 	Codes     []string
 	Messages  []string
 	Results   [][]byte
@@ -426,6 +604,7 @@ func (q *Queries) OutboxSettleBack(ctx context.Context, db DBTX, arg *OutboxSett
 		arg.Delays,
 		arg.Deferred,
 		arg.Unsure,
+		arg.WaitsFor,
 		arg.Codes,
 		arg.Messages,
 		arg.Results,
@@ -539,4 +718,105 @@ func (q *Queries) OutboxUndo(ctx context.Context, db DBTX, arg *OutboxUndoParams
 	var column_1 int64
 	err := row.Scan(&column_1)
 	return column_1, err
+}
+
+const outboxWake = `-- name: OutboxWake :many
+WITH hit AS MATERIALIZED (
+    SELECT o.tenant_id, o.action_id
+    FROM outbox o
+    JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id
+    JOIN buckets b ON b.bucket_id = o.bucket_id
+    WHERE o.tenant_id BETWEEN $1 AND $2
+        AND (o.tenant_id, o.action_id) > ($3::uuid, $4::uuid)
+        AND o.waits_for = $5::text
+        AND pause_covers($6::text, $7::text, a.employee_id, a.source_id, a.tool_name, b.name)
+    ORDER BY o.tenant_id, o.action_id
+    LIMIT $8::bigint
+    FOR UPDATE OF o
+)
+UPDATE outbox o
+SET next_attempt_at = now(), waits_for = NULL
+FROM hit h
+WHERE o.tenant_id = h.tenant_id AND o.action_id = h.action_id
+RETURNING o.tenant_id, o.action_id
+`
+
+type OutboxWakeParams struct {
+	FirstTenant uuid.UUID
+	LastTenant  uuid.UUID
+	AfterTenant uuid.UUID
+	AfterAction uuid.UUID
+	WaitsFor    string
+	Scope       string
+	Subject     string
+	Most        int64
+}
+
+type OutboxWakeRow struct {
+	TenantID uuid.UUID
+	ActionID uuid.UUID
+}
+
+// Puts on the schedule again what waits for a reason that may be gone: a
+// pause that was lifted, quiet hours that changed. What still has one goes
+// back to waiting when it is claimed.
+func (q *Queries) OutboxWake(ctx context.Context, db DBTX, arg *OutboxWakeParams) ([]OutboxWakeRow, error) {
+	rows, err := db.Query(ctx, outboxWake,
+		arg.FirstTenant,
+		arg.LastTenant,
+		arg.AfterTenant,
+		arg.AfterAction,
+		arg.WaitsFor,
+		arg.Scope,
+		arg.Subject,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OutboxWakeRow{}
+	for rows.Next() {
+		var i OutboxWakeRow
+		if err := rows.Scan(&i.TenantID, &i.ActionID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const outboxWakeLeft = `-- name: OutboxWakeLeft :one
+SELECT EXISTS (
+    SELECT FROM outbox o
+    JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id
+    JOIN buckets b ON b.bucket_id = o.bucket_id
+    WHERE o.tenant_id BETWEEN $1 AND $2
+        AND o.lease_until > now()
+        AND pause_covers($3::text, $4::text, a.employee_id, a.source_id, a.tool_name, b.name)
+)::boolean AS left_over
+`
+
+type OutboxWakeLeftParams struct {
+	FirstTenant uuid.UUID
+	LastTenant  uuid.UUID
+	Scope       string
+	Subject     string
+}
+
+// Whether a worker holds something that it may yet put back for the reason
+// that is gone, because it claimed it before.
+func (q *Queries) OutboxWakeLeft(ctx context.Context, db DBTX, arg *OutboxWakeLeftParams) (bool, error) {
+	row := db.QueryRow(ctx, outboxWakeLeft,
+		arg.FirstTenant,
+		arg.LastTenant,
+		arg.Scope,
+		arg.Subject,
+	)
+	var left_over bool
+	err := row.Scan(&left_over)
+	return left_over, err
 }

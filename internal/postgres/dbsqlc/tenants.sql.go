@@ -89,15 +89,105 @@ func (q *Queries) TenantInsert(ctx context.Context, db DBTX, arg *TenantInsertPa
 	return err
 }
 
+const tenantList = `-- name: TenantList :many
+SELECT t.tenant_id FROM tenants t ORDER BY t.tenant_id
+`
+
+func (q *Queries) TenantList(ctx context.Context, db DBTX) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, tenantList)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var tenant_id uuid.UUID
+		if err := rows.Scan(&tenant_id); err != nil {
+			return nil, err
+		}
+		items = append(items, tenant_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const tenantLock = `-- name: TenantLock :exec
+SELECT t.tenant_id FROM tenants t WHERE t.tenant_id = $1 FOR NO KEY UPDATE
+`
+
+// Lets one change of a tenant's settings go after another, so that what each
+// says it changed is so. Nothing on the hot path waits for it.
+func (q *Queries) TenantLock(ctx context.Context, db DBTX, tenantID uuid.UUID) error {
+	_, err := db.Exec(ctx, tenantLock, tenantID)
+	return err
+}
+
+const tenantSettings = `-- name: TenantSettings :one
+SELECT t.timezone, t.phone_region, t.plus_addressing,
+    EXISTS (SELECT FROM do_not_contact d WHERE d.tenant_id = t.tenant_id)::boolean AS has_do_not_contact
+FROM tenants t
+WHERE t.tenant_id = $1
+`
+
+type TenantSettingsRow struct {
+	Timezone        string
+	PhoneRegion     string
+	PlusAddressing  bool
+	HasDoNotContact bool
+}
+
+func (q *Queries) TenantSettings(ctx context.Context, db DBTX, tenantID uuid.UUID) (TenantSettingsRow, error) {
+	row := db.QueryRow(ctx, tenantSettings, tenantID)
+	var i TenantSettingsRow
+	err := row.Scan(
+		&i.Timezone,
+		&i.PhoneRegion,
+		&i.PlusAddressing,
+		&i.HasDoNotContact,
+	)
+	return i, err
+}
+
+const tenantSettingsPut = `-- name: TenantSettingsPut :execrows
+UPDATE tenants SET timezone = $1, phone_region = $2, plus_addressing = $3 WHERE tenant_id = $4
+`
+
+type TenantSettingsPutParams struct {
+	Timezone       string
+	PhoneRegion    string
+	PlusAddressing bool
+	TenantID       uuid.UUID
+}
+
+func (q *Queries) TenantSettingsPut(ctx context.Context, db DBTX, arg *TenantSettingsPutParams) (int64, error) {
+	result, err := db.Exec(ctx, tenantSettingsPut,
+		arg.Timezone,
+		arg.PhoneRegion,
+		arg.PlusAddressing,
+		arg.TenantID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const tenantVersions = `-- name: TenantVersions :many
-SELECT t.tenant_id, t.config_version FROM tenants t WHERE t.tenant_id = ANY ($1::uuid[])
+SELECT t.tenant_id, t.config_version,
+    EXISTS (SELECT 1 FROM breakers b WHERE b.tenant_id = t.tenant_id AND b.state <> 'closed')::boolean AS ailing
+FROM tenants t
+WHERE t.tenant_id = ANY ($1::uuid[])
 `
 
 type TenantVersionsRow struct {
 	TenantID      uuid.UUID
 	ConfigVersion int64
+	Ailing        bool
 }
 
+// ailing says that a source of the tenant may have to be left alone.
 func (q *Queries) TenantVersions(ctx context.Context, db DBTX, tenantIds []uuid.UUID) ([]TenantVersionsRow, error) {
 	rows, err := db.Query(ctx, tenantVersions, tenantIds)
 	if err != nil {
@@ -107,7 +197,7 @@ func (q *Queries) TenantVersions(ctx context.Context, db DBTX, tenantIds []uuid.
 	items := []TenantVersionsRow{}
 	for rows.Next() {
 		var i TenantVersionsRow
-		if err := rows.Scan(&i.TenantID, &i.ConfigVersion); err != nil {
+		if err := rows.Scan(&i.TenantID, &i.ConfigVersion, &i.Ailing); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -77,3 +77,32 @@ func (q *Queries) ToolExecutionList(ctx context.Context, db DBTX, arg *ToolExecu
 	}
 	return items, nil
 }
+
+const toolExecutionNote = `-- name: ToolExecutionNote :exec
+INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, worker, finished_at)
+VALUES ($1, $2, $3, $4, $5::text, nullif($6::text, ''), $7::text, clock_timestamp())
+`
+
+type ToolExecutionNoteParams struct {
+	TenantID uuid.UUID
+	ActionID uuid.UUID
+	Attempt  int32
+	Status   string
+	Code     string
+	Message  string
+	Worker   string
+}
+
+// Keeps what somebody said of an envelope whose call nobody heard the end of.
+func (q *Queries) ToolExecutionNote(ctx context.Context, db DBTX, arg *ToolExecutionNoteParams) error {
+	_, err := db.Exec(ctx, toolExecutionNote,
+		arg.TenantID,
+		arg.ActionID,
+		arg.Attempt,
+		arg.Status,
+		arg.Code,
+		arg.Message,
+		arg.Worker,
+	)
+	return err
+}

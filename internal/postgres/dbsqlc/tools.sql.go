@@ -161,26 +161,31 @@ func (q *Queries) ToolDeleteMissing(ctx context.Context, db DBTX, arg *ToolDelet
 
 const toolList = `-- name: ToolList :many
 SELECT t.source_id, t.name, t.title, t.description, t.input_schema, t.output_schema, t.hints, t.effect, t.digest, t.accepted_digest,
-    t.risk_override, t.effect_override, t.max_attempts
+    t.risk_override, t.effect_override, t.max_attempts, t.recipients, t.scopes, t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter
 FROM tools t
 WHERE t.tenant_id = $1
 ORDER BY t.source_id, t.name
 `
 
 type ToolListRow struct {
-	SourceID       string
-	Name           string
-	Title          string
-	Description    string
-	InputSchema    []byte
-	OutputSchema   []byte
-	Hints          []byte
-	Effect         *string
-	Digest         []byte
-	AcceptedDigest []byte
-	RiskOverride   *string
-	EffectOverride *string
-	MaxAttempts    *int32
+	SourceID         string
+	Name             string
+	Title            string
+	Description      string
+	InputSchema      []byte
+	OutputSchema     []byte
+	Hints            []byte
+	Effect           *string
+	Digest           []byte
+	AcceptedDigest   []byte
+	RiskOverride     *string
+	EffectOverride   *string
+	MaxAttempts      *int32
+	Recipients       []string
+	Scopes           []string
+	RetryBaseSeconds *float64
+	RetryCapSeconds  *float64
+	RetryJitter      *float64
 }
 
 func (q *Queries) ToolList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]ToolListRow, error) {
@@ -206,6 +211,11 @@ func (q *Queries) ToolList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]
 			&i.RiskOverride,
 			&i.EffectOverride,
 			&i.MaxAttempts,
+			&i.Recipients,
+			&i.Scopes,
+			&i.RetryBaseSeconds,
+			&i.RetryCapSeconds,
+			&i.RetryJitter,
 		); err != nil {
 			return nil, err
 		}
@@ -215,6 +225,91 @@ func (q *Queries) ToolList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]
 		return nil, err
 	}
 	return items, nil
+}
+
+const toolRuleList = `-- name: ToolRuleList :many
+SELECT t.source_id, t.name, t.recipients, t.scopes, t.max_attempts, t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter
+FROM tools t
+WHERE t.tenant_id = $1
+ORDER BY t.source_id, t.name
+`
+
+type ToolRuleListRow struct {
+	SourceID         string
+	Name             string
+	Recipients       []string
+	Scopes           []string
+	MaxAttempts      *int32
+	RetryBaseSeconds *float64
+	RetryCapSeconds  *float64
+	RetryJitter      *float64
+}
+
+// What operators say about tools, beside their overrides of risk and effect.
+func (q *Queries) ToolRuleList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]ToolRuleListRow, error) {
+	rows, err := db.Query(ctx, toolRuleList, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ToolRuleListRow{}
+	for rows.Next() {
+		var i ToolRuleListRow
+		if err := rows.Scan(
+			&i.SourceID,
+			&i.Name,
+			&i.Recipients,
+			&i.Scopes,
+			&i.MaxAttempts,
+			&i.RetryBaseSeconds,
+			&i.RetryCapSeconds,
+			&i.RetryJitter,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const toolRulePut = `-- name: ToolRulePut :execrows
+UPDATE tools
+SET recipients = $1::text[], scopes = $2::text[], max_attempts = $3,
+    retry_base_seconds = $4, retry_cap_seconds = $5, retry_jitter = $6
+WHERE tenant_id = $7 AND source_id = $8 AND name = $9
+`
+
+type ToolRulePutParams struct {
+	Recipients       []string
+	Scopes           []string
+	MaxAttempts      *int32
+	RetryBaseSeconds *float64
+	RetryCapSeconds  *float64
+	RetryJitter      *float64
+	TenantID         uuid.UUID
+	SourceID         string
+	Name             string
+}
+
+func (q *Queries) ToolRulePut(ctx context.Context, db DBTX, arg *ToolRulePutParams) (int64, error) {
+	result, err := db.Exec(ctx, toolRulePut,
+		arg.Recipients,
+		arg.Scopes,
+		arg.MaxAttempts,
+		arg.RetryBaseSeconds,
+		arg.RetryCapSeconds,
+		arg.RetryJitter,
+		arg.TenantID,
+		arg.SourceID,
+		arg.Name,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const toolUpsertMany = `-- name: ToolUpsertMany :exec
@@ -253,4 +348,63 @@ func (q *Queries) ToolUpsertMany(ctx context.Context, db DBTX, arg *ToolUpsertMa
 		arg.Digests,
 	)
 	return err
+}
+
+const toolVerifyList = `-- name: ToolVerifyList :many
+SELECT t.source_id, t.name, t.verify
+FROM tools t
+WHERE t.tenant_id = $1 AND t.verify IS NOT NULL
+ORDER BY t.source_id, t.name
+`
+
+type ToolVerifyListRow struct {
+	SourceID string
+	Name     string
+	Verify   []byte
+}
+
+// The tools that have a verifying read.
+func (q *Queries) ToolVerifyList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]ToolVerifyListRow, error) {
+	rows, err := db.Query(ctx, toolVerifyList, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ToolVerifyListRow{}
+	for rows.Next() {
+		var i ToolVerifyListRow
+		if err := rows.Scan(&i.SourceID, &i.Name, &i.Verify); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const toolVerifyPut = `-- name: ToolVerifyPut :execrows
+UPDATE tools SET verify = $1
+WHERE tenant_id = $2 AND source_id = $3 AND name = $4
+`
+
+type ToolVerifyPutParams struct {
+	Verify   []byte
+	TenantID uuid.UUID
+	SourceID string
+	Name     string
+}
+
+func (q *Queries) ToolVerifyPut(ctx context.Context, db DBTX, arg *ToolVerifyPutParams) (int64, error) {
+	result, err := db.Exec(ctx, toolVerifyPut,
+		arg.Verify,
+		arg.TenantID,
+		arg.SourceID,
+		arg.Name,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// bursts is in how many parts the envelopes of the run bloat come. Each is
+// burned down before the next, so that what the first leaves can be compared
+// with what all of them leave.
+const bursts = 10
+
+// swept is a table that is emptied again and again, or only grows.
+type swept struct {
+	Name        string
+	Bytes       int64
+	Live, Dead  int64
+	Autovacuums int64
+}
+
+// measureBloat burns -n envelopes down in ten bursts and shows what is left of
+// them in the tables: as the work leaves it, and when autovacuum has been
+// there. The ratio is to what the first burst, a tenth of it all, left.
+func measureBloat(ctx context.Context, o options, srv *server, rep *report) error {
+	return with(ctx, srv, "", func(h *house, _ string) error {
+		empty, err := sweptTables(ctx, h.pool)
+		if err != nil {
+			return err
+		}
+		var first, full, end []swept
+		for i := range bursts {
+			from, to := o.n*i/bursts, o.n*(i+1)/bursts
+			if err := h.submit(ctx, from, to-from, 1000); err != nil {
+				return err
+			}
+			if full, err = sweptTables(ctx, h.pool); err != nil {
+				return err
+			}
+			if _, err := h.burn(ctx); err != nil {
+				return err
+			}
+			if end, err = sweptTables(ctx, h.pool); err != nil {
+				return err
+			}
+			if i == 0 {
+				first = end
+			}
+		}
+		if err := checkLedger(ctx, h.pool, o.n); err != nil {
+			return err
+		}
+		rested, err := untilVacuumed(ctx, h.pool)
+		if err != nil {
+			return err
+		}
+		rep.note("%d envelopes in %d bursts; sizes with indexes, in MB", o.n, bursts)
+		for i, t := range end {
+			err := rep.alone(fmt.Sprintf("bloat, %s", t.Name), "MB", megabytes(t.Bytes), map[string]float64{
+				"envelopes": float64(o.n), "empty_mb": megabytes(empty[i].Bytes), "full_mb": megabytes(full[i].Bytes), "first_mb": megabytes(first[i].Bytes),
+				"rested_mb": megabytes(rested[i].Bytes), "ratio": float64(t.Bytes) / float64(first[i].Bytes),
+				"live": float64(rested[i].Live), "dead": float64(t.Dead), "rested_dead": float64(rested[i].Dead), "autovacuums": float64(rested[i].Autovacuums),
+			})
+			if err != nil {
+				return err
+			}
+			rep.note("empty %.2f, after the first burst %.2f, ratio %.2f; %d dead rows, after autovacuum %d in %.2f; %d autovacuums",
+				megabytes(empty[i].Bytes), megabytes(first[i].Bytes), float64(t.Bytes)/float64(first[i].Bytes),
+				t.Dead, rested[i].Dead, megabytes(rested[i].Bytes), rested[i].Autovacuums)
+		}
+		return nil
+	})
+}
+
+func megabytes(n int64) float64 { return float64(n) / (1 << 20) }
+
+// sweptTables reads sizes and dead rows, with partitions.
+func sweptTables(ctx context.Context, pool *pgxpool.Pool) ([]swept, error) {
+	time.Sleep(1500 * time.Millisecond) // backends report their statistics once a second
+	rows, err := pool.Query(ctx, `
+		SELECT coalesce(p.relname, c.relname)::text, sum(pg_total_relation_size(c.oid))::bigint,
+			sum(pg_stat_get_live_tuples(c.oid))::bigint, sum(pg_stat_get_dead_tuples(c.oid))::bigint, sum(pg_stat_get_autovacuum_count(c.oid))::bigint
+		FROM pg_class c
+		JOIN pg_namespace n ON n.oid = c.relnamespace
+		LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+		LEFT JOIN pg_class p ON p.oid = i.inhparent
+		WHERE c.relkind = 'r' AND n.nspname = 'public'
+			AND coalesce(p.relname, c.relname) IN ('outbox', 'buckets', 'actions', 'tool_executions', 'events', 'decisions')
+		GROUP BY 1
+		ORDER BY array_position(ARRAY['outbox', 'buckets', 'decisions', 'events', 'actions', 'tool_executions'], coalesce(p.relname, c.relname)::text)`)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[swept])
+}
+
+// untilVacuumed waits until autovacuum has been to the outbox, or two minutes:
+// it looks once a minute.
+func untilVacuumed(ctx context.Context, pool *pgxpool.Pool) ([]swept, error) {
+	for until := time.Now().Add(2 * time.Minute); ; {
+		tables, err := sweptTables(ctx, pool)
+		if err != nil || tables[0].Dead < 1000 || time.Now().After(until) {
+			return tables, err
+		}
+	}
+}

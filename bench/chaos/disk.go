@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+const (
+	// diskSize is what the database has, in bytes: a fresh cluster takes some
+	// 60 MB, and its log is kept to as much.
+	diskSize = 256 << 20
+	// fills is how often the disk is filled up, fullFor how long it is full.
+	fills   = 2
+	fullFor = 4 * time.Second
+	// fillPause is the time before each.
+	fillPause = 4 * time.Second
+	// refill is how often what has become free is taken too.
+	refill = 50 * time.Millisecond
+	// upTimeout is how long the database has to answer before it is taken for
+	// dead and started again, as a supervisor would do it.
+	upTimeout = 5 * time.Second
+)
+
+// feltFull are statements that the database refused because its disk was full,
+// feltAway looks at which it was not there, because its log had found no space.
+const (
+	feltFull = "statements refused for want of space"
+	feltAway = "looks without a database"
+)
+
+func diskFault() fault {
+	return fault{
+		name: "disk-full",
+		about: fmt.Sprintf("PostgreSQL's disk (%d MB, a tmpfs) is full for %s, %d times; the second time its log needs space too, which it crashes of",
+			diskSize>>20, fullFor, fills),
+		n: 1500, over: 18 * time.Second, disk: true, ours: true,
+		strike: fillDisk, feels: []string{feltFull, feltAway}, codes: []string{workerLost}, most: perOutage,
+	}
+}
+
+// fillDisk fills the database's disk up and frees it again.
+func fillDisk(ctx context.Context, t *trial) error {
+	for n := range fills {
+		if !pause(ctx, fillPause) {
+			return ctx.Err() //nolint:wrapcheck // our own
+		}
+		if err := t.during(blowDisk, func() error { return t.fillOnce(ctx, n > 0) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fillOnce fills the disk up for a while. With log, the database is asked to
+// begin a new file of its log again and again.
+func (t *trial) fillOnce(ctx context.Context, log bool) error {
+	b, err := newBallast(filepath.Join(t.db.dir, "ballast"))
+	if err != nil {
+		return err
+	}
+	for end := time.Now().Add(fullFor); time.Now().Before(end); {
+		if err := b.grow(); err != nil {
+			return errors.Join(err, b.remove())
+		}
+		sign, err := t.store.wantsSpace(ctx, log)
+		if err != nil {
+			return errors.Join(err, b.remove())
+		}
+		t.feel(sign, 1)
+		if !pause(ctx, refill) {
+			return errors.Join(ctx.Err(), b.remove())
+		}
+	}
+	if err := b.remove(); err != nil {
+		return err
+	}
+	return t.db.revive(ctx)
+}
+
+// ballast is a file that takes all space there is.
+type ballast struct{ file *os.File }
+
+func newBallast(path string) (*ballast, error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the file
+	}
+	return &ballast{file}, nil
+}
+
+// grow takes what is free, to the last page.
+func (b *ballast) grow() error {
+	for _, piece := range []int{8 << 20, 4 << 10} {
+		page := make([]byte, piece)
+		for {
+			_, err := b.file.Write(page)
+			if errors.Is(err, syscall.ENOSPC) {
+				break
+			}
+			if err != nil {
+				return err //nolint:wrapcheck // it names the file
+			}
+		}
+	}
+	return nil
+}
+
+func (b *ballast) remove() error {
+	return errors.Join(b.file.Close(), os.Remove(b.file.Name())) //nolint:wrapcheck // they name the file
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// smallDisk mounts a disk of a size over a fresh folder. It is there until
+// release is called.
+func smallDisk(size int) (dir string, release func() error, err error) {
+	if dir, err = os.MkdirTemp("", "chaos-disk-"); err != nil {
+		return "", nil, err //nolint:wrapcheck // it names the folder
+	}
+	options := fmt.Sprintf("size=%d,mode=0755", size)
+	if err := syscall.Mount("chaos", dir, "tmpfs", 0, options); err != nil {
+		return "", nil, errors.Join(fmt.Errorf("mount a tmpfs: %w", err), os.Remove(dir))
+	}
+	return dir, func() error {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			return fmt.Errorf("unmount %s: %w", dir, err)
+		}
+		return os.Remove(dir) //nolint:wrapcheck // it names the folder
+	}, nil
+}
+
+// diskLacks says why there can be no small disk; empty if there can.
+func diskLacks() string {
+	_, release, err := smallDisk(1 << 20)
+	if err == nil {
+		err = release()
+	}
+	if err != nil {
+		return "it takes a disk that may be filled up: " + err.Error()
+	}
+	return ""
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// feltKills are envelopes that killed workers had in their hands.
+const feltKills = "envelopes left behind"
+
+func killFault() fault {
+	return fault{
+		name:  "kill",
+		about: "a worker is killed with SIGKILL each second, and PostgreSQL crashes once on the way",
+		n:     5000, over: 15 * time.Second,
+		strike: func(ctx context.Context, t *trial) error {
+			g, ctx := errgroup.WithContext(ctx)
+			g.Go(func() error { return t.killWorkers(ctx, t.killEvery) })
+			g.Go(func() error { return t.crashDatabase(ctx) })
+			return g.Wait()
+		},
+		feels: []string{feltKills},
+		codes: []string{workerLost}, most: func(e evidence) int { return e.count(blowKill) * e.plan.concurrency },
+	}
+}
+
+// killWorkers kills a worker at random at each interval until all that was
+// submitted has been taken up.
+func (t *trial) killWorkers(ctx context.Context, every time.Duration) error {
+	random := rand.New(rand.NewPCG(t.seed, 0)) //nolint:gosec // meant to be repeatable
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err() //nolint:wrapcheck // our own
+		case <-t.taken:
+			return nil
+		case <-ticker.C:
+		}
+		if at, ok := t.crew.kill(random.IntN(t.workers)); ok {
+			t.blows.lasted(t.blows.add(blowKill, at), 0)
+		}
+	}
+}
+
+// crashDatabase crashes and restarts the server while envelopes are being
+// submitted, if the server is ours.
+func (t *trial) crashDatabase(ctx context.Context) error {
+	if t.db.restart == nil {
+		return nil
+	}
+	if err := t.submittedShare(ctx, 0.75); err != nil {
+		return err
+	}
+	for n := range t.restarts {
+		if n > 0 && !pause(ctx, restartPause) {
+			return ctx.Err() //nolint:wrapcheck // our own
+		}
+		if err := t.during(blowRestart, func() error { return t.db.restart(ctx, crash) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// workersLog is the file that all workers write to, a line of JSON for each
+// event.
+type workersLog struct {
+	file *os.File
+	from int64 // where the trial's part begins
+}
+
+func openWorkersLog(path string) (*workersLog, error) {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
+	return &workersLog{file: file}, err //nolint:wrapcheck // it names the file
+}
+
+// begin has the log begin anew for a trial.
+func (l *workersLog) begin() error {
+	info, err := l.file.Stat()
+	if err != nil {
+		return err //nolint:wrapcheck // it names the file
+	}
+	l.from = info.Size()
+	return nil
+}
+
+// logLine is what is read of a line.
+type logLine struct {
+	Time time.Time `json:"time"`
+	Msg  string    `json:"msg"`
+}
+
+// each calls fn with the lines of the trial. What is no event is passed over:
+// the last words of a worker may be of any kind.
+func (l *workersLog) each(fn func(logLine)) error {
+	info, err := l.file.Stat()
+	if err != nil {
+		return err //nolint:wrapcheck // it names the file
+	}
+	lines := bufio.NewScanner(io.NewSectionReader(l.file, l.from, info.Size()-l.from))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var line logLine
+		if json.Unmarshal(lines.Bytes(), &line) == nil {
+			fn(line)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("read the workers' log: %w", err)
+	}
+	return nil
+}
+
+// count counts an event.
+func (l *workersLog) count(msg string) (int, error) {
+	n := 0
+	err := l.each(func(line logLine) {
+		if line.Msg == msg {
+			n++
+		}
+	})
+	return n, err
+}
+
+// wrongClocks counts the workers that gave another time than ours when they
+// started, by at least so much. The trial takes less.
+func (l *workersLog) wrongClocks(least time.Duration) (int, error) {
+	n, now := 0, time.Now()
+	err := l.each(func(line logLine) {
+		if line.Msg == "worker starting" && now.Sub(line.Time).Abs() >= least {
+			n++
+		}
+	})
+	return n, err
+}

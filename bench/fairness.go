@@ -1,0 +1,321 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/internal/postgres"
+)
+
+// model is the number of the envelope that others are copied from, behind any
+// that is measured.
+const model = 1_000_000_000
+
+// flood is the bucket whose due envelopes may not run.
+const flood = "flood"
+
+// dam is why nothing, or next to nothing, of the flood may run.
+type dam struct {
+	name   string
+	bucket limit.Bucket
+	paused bool
+	// state is set in SQL, on top of it.
+	state string
+}
+
+// closed has nothing of the flood run while it fills up.
+func closed() dam { return dam{name: "paused", paused: true} }
+
+// dams are what the run exhausted is made with, one after the other.
+func dams() []dam {
+	return []dam{
+		closed(),
+		{name: "10 a second", bucket: limit.Bucket{Rate: &limit.Rate{Limit: 10, Per: limit.Duration(time.Second)}}},
+		{
+			name: "calendar used up", bucket: limit.Bucket{Calendar: &limit.Calendar{Limit: 1, Every: limit.PeriodMonth}},
+			state: "UPDATE buckets SET calendar_used = calendar_limit WHERE name = 'flood'",
+		},
+		{
+			name: "at its ceiling", bucket: limit.Bucket{Concurrency: 1},
+			state: `UPDATE outbox SET held = true, lease_until = now() + interval '1 day', fence = fence + 1 WHERE (tenant_id, action_id) =
+				(SELECT o.tenant_id, o.action_id FROM outbox o JOIN buckets b USING (bucket_id) WHERE b.name = 'flood' LIMIT 1)`,
+		},
+	}
+}
+
+// build puts a dam up, in place of the one before it.
+func (d dam) build(ctx context.Context, h *house) error {
+	err := postgres.InTx(ctx, h.pool, postgres.Admin(), func(tx pgx.Tx) error {
+		d.bucket.Name = flood
+		if err := limit.PutBucket(ctx, tx, h.tenant, d.bucket, "bench"); err != nil {
+			return err
+		}
+		of := limit.Target{Scope: limit.PauseBucket, Subject: flood}
+		standing, err := limit.Pauses(ctx, tx, h.tenant, limit.PauseFilter{Standing: true, Most: 1})
+		switch {
+		case err != nil:
+			return err
+		case d.paused && len(standing) == 0:
+			_, err = limit.SetPause(ctx, tx, h.tenant, of, false, "bench", "bench")
+		case !d.paused && len(standing) > 0:
+			err = limit.Lift(ctx, tx, h.tenant, of, "bench", "bench")
+		}
+		return err
+	})
+	for _, statement := range []string{"UPDATE outbox SET held = false, lease_until = NULL WHERE held", d.state} {
+		if err == nil && statement != "" {
+			_, err = h.pool.Exec(ctx, statement)
+		}
+	}
+	return err
+}
+
+// lanesLeft asks whether one of the buckets that are measured has work.
+const lanesLeft = `SELECT EXISTS (SELECT 1 FROM buckets b WHERE b.name LIKE 'lane.%'
+	AND EXISTS (SELECT 1 FROM outbox o WHERE o.bucket_id = b.bucket_id))`
+
+// measureExhausted burns envelopes down beside a bucket with -crowd due ones
+// of which next to none may run, against the same without it.
+func measureExhausted(ctx context.Context, o options, srv *server, rep *report) error {
+	return with(ctx, srv, "", func(beside *house, _ string) error {
+		if err := closed().build(ctx, beside); err != nil {
+			return err
+		}
+		began := time.Now()
+		if err := fillDue(ctx, beside, o.crowd); err != nil {
+			return err
+		}
+		rep.note("%d due envelopes were written in %s", o.crowd, time.Since(began).Round(time.Second))
+		var empty []float64
+		ours := make(map[string][]float64)
+		for round := range o.rounds {
+			err := with(ctx, srv, "", func(h *house, _ string) error {
+				r, err := h.burnLanes(ctx, 0, o.n)
+				empty = append(empty, r)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			for i, d := range dams() {
+				if err := d.build(ctx, beside); err != nil {
+					return err
+				}
+				r, err := beside.burnLanes(ctx, (round*len(dams())+i)*o.n, o.n)
+				if err != nil {
+					return fmt.Errorf("%s: %w", d.name, err)
+				}
+				ours[d.name] = append(ours[d.name], r)
+				rep.note("round %d: beside one that is %s %.0f/s, without it %.0f/s", round+1, d.name, r, empty[round])
+			}
+		}
+		for _, d := range dams() {
+			if err := rep.pair("beside: "+d.name, "/s", ours[d.name], empty, map[string]float64{"due": float64(o.crowd)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// burnLanes submits n envelopes and returns the rate at which they are burned
+// down.
+func (h *house) burnLanes(ctx context.Context, from, n int) (float64, error) {
+	if err := h.submit(ctx, from, n, 1000); err != nil {
+		return 0, err
+	}
+	took, err := h.burnUntilNone(ctx, lanesLeft)
+	return rate(n, took), err
+}
+
+// burnUntilNone works until a query says that nothing is left.
+func (h *house) burnUntilNone(ctx context.Context, left string) (time.Duration, error) {
+	working, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	began := time.Now()
+	go func() { ended <- h.work(working) }()
+	err := untilNone(ctx, h.pool, left)
+	took := time.Since(began)
+	cancel()
+	return took, errors.Join(err, <-ended)
+}
+
+// fillDue writes n due envelopes into the flood, as they would lie there.
+func fillDue(ctx context.Context, h *house, n int) error {
+	if _, err := h.burnLanes(ctx, model, 1); err != nil { // what the others are copied from
+		return err
+	}
+	const step = 250_000
+	for from := 0; from < n; from += step {
+		if err := copyDue(ctx, h.pool, uuid.UUID(h.tenant), flood, min(step, n-from)); err != nil {
+			return err
+		}
+	}
+	_, err := h.pool.Exec(ctx, "VACUUM ANALYZE outbox, actions")
+	return err
+}
+
+// copyDue writes n due envelopes of a tenant, like the first that is there.
+func copyDue(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, bucket string, n int) error {
+	_, err := pool.Exec(ctx, `
+		WITH one AS (SELECT * FROM actions LIMIT 1), due AS (
+			INSERT INTO actions (tenant_id, action_id, external_id, content_digest, source_id, tool_name, args, risk, effect,
+				decision_id, config_version, tool_digest, approval_state, bucket_id, rate_bucket, max_attempts)
+			SELECT t.tenant_id, i.id, i.id::text, one.content_digest, one.source_id, one.tool_name, one.args, one.risk, one.effect,
+				one.decision_id, t.config_version, one.tool_digest, one.approval_state, b.bucket_id, b.name, one.max_attempts
+			FROM one, tenants t, buckets b, (SELECT gen_random_uuid() AS id FROM generate_series(1, $3::int)) i
+			WHERE t.tenant_id = $1 AND b.tenant_id = t.tenant_id AND b.name = $2
+			RETURNING tenant_id, action_id, bucket_id, max_attempts)
+		INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts)
+		SELECT tenant_id, action_id, bucket_id, now(), max_attempts FROM due`, tenant, bucket, n)
+	return err
+}
+
+// backlogs are how much each of ten tenants has to do, the first taken as one.
+func backlogs() []int { return []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000} }
+
+// measureTenants has ten tenants of very different backlog share a worker, and
+// shows what each got for as long as all of them had work.
+func measureTenants(ctx context.Context, o options, srv *server, rep *report) error {
+	smallest := max(o.n/400, 50)
+	var fewest, most []float64
+	for round := range o.rounds {
+		err := with(ctx, srv, "", func(h *house, _ string) error {
+			if err := crowdIn(ctx, h, smallest); err != nil {
+				return err
+			}
+			const left = "SELECT EXISTS (SELECT 1 FROM tenants t WHERE t.name = 'crowd-0' AND EXISTS (SELECT 1 FROM outbox o WHERE o.tenant_id = t.tenant_id))"
+			if _, err := h.burnUntilNone(ctx, left); err != nil {
+				return err
+			}
+			got, err := shares(ctx, h.pool)
+			if err != nil {
+				return err
+			}
+			least, greatest, texts := got[0], got[0], make([]string, len(got))
+			for i, share := range got {
+				least, greatest = min(least, share), max(greatest, share)
+				texts[i] = fmt.Sprintf("%.1f%%", share)
+			}
+			fewest, most = append(fewest, least), append(most, greatest)
+			rep.note("round %d: backlogs of %d times %v got %s", round+1, smallest, backlogs(), strings.Join(texts, " "))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return rep.pair("tenants, fewest ÷ most", "%", fewest, most, map[string]float64{"tenants": float64(len(backlogs())), "smallest_backlog": float64(smallest)})
+}
+
+// crowdIn makes tenants like the one that is there, each with its backlog in
+// three buckets.
+func crowdIn(ctx context.Context, h *house, smallest int) error {
+	if _, err := h.burnLanes(ctx, model, 1); err != nil { // what the others are copied from
+		return err
+	}
+	for i, times := range backlogs() {
+		id, like := uuid.Must(uuid.NewV7()), uuid.UUID(h.tenant)
+		if _, err := h.pool.Exec(ctx, "INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", id, fmt.Sprintf("crowd-%d", i)); err != nil {
+			return err
+		}
+		for _, statement := range []string{
+			`INSERT INTO sources (tenant_id, source_id, kind, config, enabled, listed_at)
+				SELECT $1, s.source_id, s.kind, s.config, s.enabled, s.listed_at FROM sources s WHERE s.tenant_id = $2`,
+			`INSERT INTO tools (tenant_id, source_id, name, input_schema, hints, effect, digest, accepted_digest)
+				SELECT $1, t.source_id, t.name, t.input_schema, t.hints, t.effect, t.digest, t.accepted_digest FROM tools t WHERE t.tenant_id = $2`,
+			"INSERT INTO policy_modes (tenant_id, key, mode) SELECT $1, m.key, m.mode FROM policy_modes m WHERE m.tenant_id = $2",
+			"INSERT INTO buckets (tenant_id, name) SELECT $1, b.name FROM buckets b WHERE b.tenant_id = $2 AND b.name IN ('lane.0', 'lane.1', 'lane.2')",
+		} {
+			if _, err := h.pool.Exec(ctx, statement, id, like); err != nil {
+				return err
+			}
+		}
+		for n := range 3 {
+			if err := copyDue(ctx, h.pool, id, lane(n), (times*smallest+2-n)/3); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := h.pool.Exec(ctx, "VACUUM ANALYZE outbox, actions")
+	return err
+}
+
+// shares reads, in percent, what each tenant of a crowd had got when the one
+// with the least had nothing left.
+func shares(ctx context.Context, pool *pgxpool.Pool) ([]float64, error) {
+	rows, err := pool.Query(ctx, `
+		WITH done AS (
+			SELECT t.name, e.finished_at FROM tool_executions e JOIN tenants t USING (tenant_id) WHERE t.name LIKE 'crowd-%' AND e.status = 'sent'
+		)
+		SELECT (100.0 * count(d.finished_at) / sum(count(d.finished_at)) OVER ())::float8
+		FROM tenants t
+		LEFT JOIN done d ON d.name = t.name AND d.finished_at <= (SELECT max(finished_at) FROM done WHERE name = 'crowd-0')
+		WHERE t.name LIKE 'crowd-%'
+		GROUP BY t.name
+		ORDER BY t.name`)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[float64])
+}
+
+// measureLimited burns envelopes down through buckets with limits that are too
+// wide to matter, against buckets without any: what the limits cost.
+func measureLimited(ctx context.Context, o options, srv *server, rep *report) error {
+	wide := limit.Bucket{Rate: &limit.Rate{Limit: 1_000_000, Per: limit.Duration(100 * time.Second), Burst: 1_000_000}}
+	all := wide
+	all.Concurrency, all.Calendar = 100_000, &limit.Calendar{Limit: 1_000_000_000, Every: limit.PeriodDay}
+	kinds := []struct {
+		name   string
+		bucket limit.Bucket
+	}{{"without limits", limit.Bucket{}}, {"a rate", wide}, {"a ceiling", limit.Bucket{Concurrency: 100_000}}, {"all limits", all}}
+	rates := make([][]float64, len(kinds))
+	for round := range o.rounds {
+		for i, kind := range kinds {
+			err := with(ctx, srv, "", func(h *house, _ string) error {
+				if err := putLanes(ctx, h, kind.bucket); err != nil {
+					return err
+				}
+				r, err := h.burnLanes(ctx, 0, o.n)
+				rates[i] = append(rates[i], r)
+				if err != nil {
+					return err
+				}
+				return checkLedger(ctx, h.pool, o.n)
+			})
+			if err != nil {
+				return fmt.Errorf("%s: %w", kind.name, err)
+			}
+			rep.note("round %d: with %s %.0f/s", round+1, kind.name, rates[i][round])
+		}
+	}
+	for i, kind := range kinds[1:] {
+		if err := rep.pair("limited: "+kind.name, "/s", rates[i+1], rates[0], nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putLanes sets the limits of every bucket that is measured.
+func putLanes(ctx context.Context, h *house, b limit.Bucket) error {
+	return postgres.InTx(ctx, h.pool, postgres.Admin(), func(tx pgx.Tx) error {
+		for n := range lanes {
+			b.Name = lane(n)
+			if err := limit.PutBucket(ctx, tx, h.tenant, b, "bench"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

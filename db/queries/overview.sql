@@ -1,0 +1,208 @@
+-- name: OverviewApprovals :one
+-- What waits for a person, counted up to a bound, and since when the first of
+-- that does.
+SELECT
+    now()::timestamptz AS at,
+    count(1)::bigint AS waiting,
+    coalesce(min(w.created_at), '0001-01-01 00:00:00+00')::timestamptz AS oldest
+FROM (SELECT a.created_at FROM actions a WHERE a.approval_state = 'required' LIMIT @most::bigint) w;
+
+-- name: OverviewBreakers :many
+-- The sources that a breaker ever opened for, those first that are left alone.
+SELECT t.name AS tenant, b.source_id, b.state, b.cause, b.since, b.open_until, b.trips
+FROM breakers b
+JOIN tenants t ON t.tenant_id = b.tenant_id
+ORDER BY b.state = 'closed', b.since DESC
+LIMIT @most::bigint;
+
+-- name: OverviewBuckets :many
+-- How much of their limits is used, of the buckets that were asked for and of
+-- those that have limits; -1 is for no limit.
+SELECT
+    b.bucket_id, t.name AS tenant, b.name, b.limited,
+    (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_tokens(b, now(), t.timezone) ELSE -1 END)::bigint AS tokens,
+    coalesce(b.concurrency, -1)::integer AS concurrency,
+    u.n::bigint AS in_use,
+    greatest(0, coalesce(extract(epoch FROM b.opens_at - now()), 0))::float8 AS opens_seconds,
+    (CASE WHEN b.closed_until > now() THEN coalesce(b.closed_by, '') ELSE '' END)::text AS closed_by
+FROM buckets b
+JOIN tenants t ON t.tenant_id = b.tenant_id
+CROSS JOIN LATERAL (
+    SELECT count(1) AS n FROM outbox o WHERE o.bucket_id = b.bucket_id AND o.held AND o.lease_until >= now()
+) u
+WHERE b.bucket_id = ANY (@bucket_ids::bigint[]) OR b.limited
+ORDER BY b.bucket_id = ANY (@bucket_ids::bigint[]) DESC, b.bucket_id
+LIMIT @most::bigint;
+
+-- name: OverviewLetters :many
+-- Dead letters by reason, up to a bound, in the order of the index, which
+-- passes over what is gone.
+SELECT l.reason, count(1)::bigint AS letters, extract(epoch FROM now() - min(l.created_at))::float8 AS oldest_seconds
+FROM (SELECT d.reason, d.created_at FROM dead_letters d ORDER BY d.tenant_id, d.action_id LIMIT @most::bigint) l
+GROUP BY l.reason;
+
+-- name: OverviewLettersSample :many
+-- The same from some percent of the table's pages, always the same ones, so
+-- that an estimate moves only when the table does.
+SELECT d.reason, count(1)::bigint AS letters, extract(epoch FROM now() - min(d.created_at))::float8 AS oldest_seconds
+FROM dead_letters d TABLESAMPLE SYSTEM (@percent::real) REPEATABLE (1)
+GROUP BY d.reason;
+
+-- name: OverviewNotices :one
+-- What the last daily looks found to be older than its tenants want it kept.
+SELECT coalesce(sum(c.ledger), 0)::bigint AS ledger, coalesce(sum(c.events), 0)::bigint AS events FROM retention_checks c;
+
+-- name: OverviewOldest :one
+-- How long the envelope has waited that could be claimed and was not for
+-- longest, of a number of buckets from one on. It hops from bucket to bucket
+-- over the index: one probe each, however long the queues.
+WITH RECURSIVE ring AS (
+    (SELECT o.bucket_id, 1 AS n FROM outbox o WHERE o.bucket_id >= @first::bigint ORDER BY o.bucket_id LIMIT 1)
+    UNION ALL
+    SELECT f.bucket_id, r.n + 1
+    FROM ring r
+    CROSS JOIN LATERAL (SELECT o.bucket_id FROM outbox o WHERE o.bucket_id > r.bucket_id ORDER BY o.bucket_id LIMIT 1) f
+    WHERE r.n < @most::integer
+)
+SELECT greatest(0, coalesce(extract(epoch FROM now() - min(f.next_attempt_at)), 0))::float8 AS seconds
+FROM ring r
+JOIN buckets b ON b.bucket_id = r.bucket_id
+CROSS JOIN LATERAL (
+    SELECT o.next_attempt_at
+    FROM outbox o
+    WHERE o.bucket_id = r.bucket_id AND o.lease_until IS NULL
+    ORDER BY o.next_attempt_at
+    LIMIT 1
+) f
+WHERE (b.opens_at IS NULL OR b.opens_at <= now()) AND NOT bucket_paused(b.tenant_id, b.name);
+
+-- name: OverviewPauses :many
+-- What is paused. The tenant is empty for everything.
+SELECT coalesce(t.name, '')::text AS tenant, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by
+FROM pauses p
+LEFT JOIN tenants t ON t.tenant_id = p.tenant_id
+WHERE p.lifted_at IS NULL
+ORDER BY p.paused_at
+LIMIT @most::bigint;
+
+-- name: OverviewThroughput :many
+-- What ended in the last five minutes, by tool. The ledger has no index by
+-- time; the events of a tenant are in its order, and say the same. Looked at
+-- are the newest events, up to a number of them and of envelopes; cut says
+-- that there were more. OFFSET 0: one probe for each envelope, since the
+-- planner cannot know how few there are.
+WITH recent AS MATERIALIZED (
+    SELECT e.txid, e.event_id, e.at, e.kind, e.items
+    FROM events e
+    WHERE e.tenant_id = @tenant_id
+    ORDER BY e.txid DESC, e.event_id DESC
+    LIMIT @events::bigint
+), bounded AS MATERIALIZED (
+    SELECT r.at, r.items, sum(jsonb_array_length(r.items)) OVER (ORDER BY r.txid DESC, r.event_id DESC) AS so_far
+    FROM recent r
+    WHERE r.kind IN ('settled', 'killed', 'undone') AND r.at > now() - interval '5 minutes'
+), ended AS (
+    SELECT b.at, (i.item ->> 'action_id')::uuid AS action_id, i.item ->> 'status' AS status
+    FROM bounded b
+    CROSS JOIN LATERAL jsonb_array_elements(b.items) AS i (item)
+    WHERE b.so_far <= @envelopes::bigint
+)
+SELECT
+    a.source_id, a.tool_name, e.status::text AS status,
+    (count(1) FILTER (WHERE e.at > now() - interval '1 minute'))::bigint AS last_minute,
+    count(1)::bigint AS last_five_minutes,
+    extract(epoch FROM now() - min(e.at))::float8 AS oldest_seconds,
+    (EXISTS (SELECT FROM bounded b WHERE b.so_far > @envelopes::bigint)
+        OR (SELECT count(1) = @events::bigint AND min(r.at) > now() - interval '5 minutes' FROM recent r))::boolean AS cut
+FROM ended e
+CROSS JOIN LATERAL (
+    SELECT k.source_id, k.tool_name FROM actions k WHERE k.tenant_id = @tenant_id AND k.action_id = e.action_id OFFSET 0
+) a
+WHERE e.status IS NOT NULL
+GROUP BY a.source_id, a.tool_name, e.status
+ORDER BY last_five_minutes DESC, a.source_id, a.tool_name, e.status;
+
+-- name: OverviewUnsealed :one
+-- How old the oldest event is that no seal covers, of a number of tenants
+-- drawn by lot: with more of them, a job that stands still shows all the same.
+SELECT coalesce(max(extract(epoch FROM now() - u.at)), 0)::float8 AS seconds
+FROM (SELECT t.tenant_id FROM tenants t ORDER BY random() LIMIT @most::bigint) t
+LEFT JOIN LATERAL (
+    SELECT s.until_txid, s.until_event FROM seals s WHERE s.tenant_id = t.tenant_id ORDER BY s.seal_no DESC LIMIT 1
+) h ON true
+CROSS JOIN LATERAL (
+    SELECT e.at
+    FROM events e
+    WHERE e.tenant_id = t.tenant_id AND (e.txid, e.event_id) > (coalesce(h.until_txid, '0'::xid8), coalesce(h.until_event, 0))
+    ORDER BY e.txid, e.event_id
+    LIMIT 1
+) u;
+
+-- name: OverviewWaiting :many
+-- What is in the outbox, by bucket and by what it waits for, up to a bound.
+-- In the order of the index: it passes over the pages that a burst left
+-- empty. The reasons are those of the view envelopes; that a bucket is paused
+-- is for the caller to say, and gated says which reasons come before that.
+WITH looked AS (
+    SELECT o.bucket_id, o.next_attempt_at, o.lease_until, o.waits_for
+    FROM outbox o
+    ORDER BY o.tenant_id, o.action_id
+    LIMIT @most::bigint
+), told AS (
+    SELECT
+        l.bucket_id,
+        CASE
+            WHEN l.lease_until >= now() THEN 'in_flight'
+            WHEN l.lease_until IS NOT NULL THEN 'overdue'
+            WHEN l.waits_for IS NOT NULL AND l.next_attempt_at > now() THEN l.waits_for
+            WHEN b.opens_at > greatest(now(), l.next_attempt_at) THEN coalesce(CASE WHEN b.closed_until = b.opens_at THEN b.closed_by END, 'bucket')
+            WHEN l.next_attempt_at > now() THEN 'not_before'
+            ELSE 'turn'
+        END AS reason,
+        l.lease_until IS NOT NULL OR (l.waits_for IS NOT NULL AND l.next_attempt_at > now()) AS gated,
+        l.next_attempt_at
+    FROM looked l
+    JOIN buckets b ON b.bucket_id = l.bucket_id
+), counted AS (
+    SELECT w.bucket_id, w.reason, w.gated, count(1) AS envelopes, count(1) FILTER (WHERE w.next_attempt_at <= now()) AS due, min(w.next_attempt_at) AS first_at
+    FROM told w
+    GROUP BY w.bucket_id, w.reason, w.gated
+)
+SELECT
+    c.bucket_id, t.name AS tenant, b.name AS bucket, b.limited, c.reason::text AS reason, c.gated::boolean AS gated,
+    c.envelopes::bigint AS envelopes, c.due::bigint AS due, extract(epoch FROM now() - c.first_at)::float8 AS first_seconds
+FROM counted c
+JOIN buckets b ON b.bucket_id = c.bucket_id
+JOIN tenants t ON t.tenant_id = b.tenant_id;
+
+-- name: OverviewWaitingSample :many
+-- The same from some percent of the table's pages, always the same ones, so
+-- that an estimate moves only when the table does. Of their rows a part: many
+-- pages tell more than as many rows of few pages, which were written at once.
+WITH told AS (
+    SELECT
+        l.bucket_id,
+        CASE
+            WHEN l.lease_until >= now() THEN 'in_flight'
+            WHEN l.lease_until IS NOT NULL THEN 'overdue'
+            WHEN l.waits_for IS NOT NULL AND l.next_attempt_at > now() THEN l.waits_for
+            WHEN b.opens_at > greatest(now(), l.next_attempt_at) THEN coalesce(CASE WHEN b.closed_until = b.opens_at THEN b.closed_by END, 'bucket')
+            WHEN l.next_attempt_at > now() THEN 'not_before'
+            ELSE 'turn'
+        END AS reason,
+        l.lease_until IS NOT NULL OR (l.waits_for IS NOT NULL AND l.next_attempt_at > now()) AS gated,
+        l.next_attempt_at
+    FROM outbox l TABLESAMPLE SYSTEM (@percent::real) REPEATABLE (1)
+    JOIN buckets b ON b.bucket_id = l.bucket_id
+    WHERE uuid_hash(l.action_id) & @mask::integer = 0
+), counted AS (
+    SELECT w.bucket_id, w.reason, w.gated, count(1) AS envelopes, count(1) FILTER (WHERE w.next_attempt_at <= now()) AS due, min(w.next_attempt_at) AS first_at
+    FROM told w
+    GROUP BY w.bucket_id, w.reason, w.gated
+)
+SELECT
+    c.bucket_id, t.name AS tenant, b.name AS bucket, b.limited, c.reason::text AS reason, c.gated::boolean AS gated,
+    c.envelopes::bigint AS envelopes, c.due::bigint AS due, extract(epoch FROM now() - c.first_at)::float8 AS first_seconds
+FROM counted c
+JOIN buckets b ON b.bucket_id = c.bucket_id
+JOIN tenants t ON t.tenant_id = b.tenant_id;

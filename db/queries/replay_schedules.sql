@@ -1,0 +1,21 @@
+-- name: ReplayScheduleAdvance :one
+-- Reserves the next stretch of a selection's schedule, which begins now or
+-- where the last one ended. The row lock holds a second run of the same
+-- selection back until this one is committed.
+INSERT INTO replay_schedules (tenant_id, selection, next_at)
+VALUES (@tenant_id, @selection, now() + make_interval(secs => @stretch_seconds::float8))
+ON CONFLICT ON CONSTRAINT replay_schedules_pkey DO UPDATE
+SET next_at = greatest(replay_schedules.next_at, now()) + make_interval(secs => @stretch_seconds::float8)
+RETURNING
+    (next_at - make_interval(secs => @stretch_seconds::float8))::timestamptz AS starts_at,
+    extract(epoch FROM next_at - now())::float8 AS ahead_seconds;
+
+-- name: ReplayScheduleForget :exec
+-- Drops schedules that are over, save one that somebody else holds.
+DELETE FROM replay_schedules r
+WHERE (r.tenant_id, r.selection) IN (
+    SELECT s.tenant_id, s.selection
+    FROM replay_schedules s
+    WHERE s.tenant_id = @tenant_id AND s.next_at < now() - interval '1 day'
+    FOR UPDATE SKIP LOCKED
+);

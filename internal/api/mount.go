@@ -1,0 +1,28 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/identity"
+)
+
+// Mount has another face answer at a path, with the log lines, measurements
+// and headers of every request. Call it before the server serves.
+func (s *Server) Mount(path string, face http.Handler) { s.mux.Handle(path, face) }
+
+// NoteCaller puts who makes a request into its log line, for faces that are
+// mounted and let callers in themselves.
+func NoteCaller(ctx context.Context, by identity.Principal) { noteCaller(ctx, by) }
+
+// Watch tells on nudged when something happens to an action after it has
+// returned; several things are perhaps told once. stop ends it and must be
+// called. The error is fault.Busy once the server closes.
+func (s *Server) Watch(ctx context.Context, tenant envelope.TenantID, action envelope.ActionID) (nudged <-chan struct{}, stop func(), err error) {
+	w, err := s.hub.watch(ctx, tenant, action)
+	if err != nil {
+		return nil, nil, err
+	}
+	return w.nudged, func() { s.hub.unwatch(w) }, nil
+}

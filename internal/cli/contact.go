@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/internal/client"
+	"github.com/countersign-dev/countersign/internal/gate"
+	"github.com/countersign-dev/countersign/internal/limit"
+)
+
+const contactHelp = `The do-not-contact list says whom nobody may write to: mail addresses, domains
+with all below them, phone numbers, handles. An action whose recipients are on
+it is skipped, also one that was approved before.
+
+To look and to add takes an operator's token, to remove and to import an
+administrator's.`
+
+func (a *app) contacts() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dnc",
+		Short: "Say whom nobody may write to: list, add, remove, import, export",
+		Long:  contactHelp,
+		Example: `  countersign dnc add ana@example.org --reason "asked not to be written to"
+  countersign dnc import unsubscribed.csv
+  countersign dnc list --prefix ana`,
+		Args: cobra.ArbitraryArgs,
+		RunE: group,
+
+		DisableFlagsInUseLine: true,
+	}
+	cmd.AddCommand(a.contactList(), a.contactAdd(), a.contactRemove(), a.contactImport(), a.contactExport())
+	return cmd
+}
+
+// contactKinds are the values of --kind.
+func contactKinds() []string {
+	return []string{string(gate.ContactEmail), string(gate.ContactDomain), string(gate.ContactPhone), string(gate.ContactHandle)}
+}
+
+func (a *app) contactList() *cobra.Command {
+	f := client.ContactFilter{Limit: 50}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List whom nobody may write to",
+		Long: `List a page of the entries, in order of kind and value. With --json it is one
+document, {"items": [...], "next_cursor": ...}. "dnc export" writes them all.`,
+		Example: "  countersign dnc list\n  countersign dnc list --kind email --prefix ana",
+		Args:    arguments(0, 0, ""),
+		RunE: a.run(func(ctx context.Context, c *client.Client, _ []string) error {
+			if err := oneOf("kind", f.Kind, contactKinds()...); err != nil {
+				return err
+			}
+			if f.Limit < 1 || f.Limit > maxPage {
+				return misuse("--limit must be from 1 to %d", maxPage)
+			}
+			page, err := c.Contacts(ctx, f)
+			if err != nil {
+				return err
+			}
+			return a.showContacts(page)
+		}),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.Kind, "kind", "", "only those of this `kind`: email, domain, phone or handle")
+	flags.StringVar(&f.Prefix, "prefix", "", "only those whose value begins with this `text`")
+	flags.BoolVar(&f.Expired, "expired", false, "also those that no longer count")
+	flags.IntVar(&f.Limit, "limit", f.Limit, "how many a page, at most 200")
+	flags.StringVar(&f.Cursor, "cursor", "", "go on where the page before ended")
+	fixed(cmd, "kind", contactKinds()...)
+	return cmd
+}
+
+func (a *app) showContacts(page client.Page[limit.Entry]) error {
+	if a.json {
+		return a.document(page)
+	}
+	if len(page.Items) == 0 {
+		a.note("There are no such entries.")
+		return nil
+	}
+	rows := make([][]string, len(page.Items))
+	for i, e := range page.Items {
+		rows[i] = []string{string(e.Kind), e.Value, local(e.ExpiresAt), e.Source, e.Reason}
+	}
+	if err := table(a.sys.Out, []string{"KIND", "VALUE", "UNTIL", "SOURCE", "WHY"}, rows); err != nil {
+		return err
+	}
+	if page.NextCursor != nil {
+		a.note("There are more: add --cursor %s", *page.NextCursor)
+	}
+	return nil
+}
+
+// entryFlags are what flags say of entries.
+type entryFlags struct{ kind, reason, source, expires string }
+
+// entries makes entries of arguments.
+func (f entryFlags) entries(args []string) ([]limit.Entry, error) {
+	if err := oneOf("kind", f.kind, contactKinds()...); err != nil {
+		return nil, err
+	}
+	if len(args) > limit.MaxEntries {
+		return nil, misuse("at most %d at once; for more use `countersign dnc import`", limit.MaxEntries)
+	}
+	e := limit.Entry{Kind: gate.ContactKind(f.kind), Reason: f.reason, Source: f.source}
+	if f.expires != "" {
+		at, err := time.Parse(time.DateOnly, f.expires)
+		if err != nil {
+			if at, err = time.Parse(time.RFC3339, f.expires); err != nil {
+				return nil, misuse("--expires must be a date such as 2027-01-31, or a time such as 2027-01-31T12:00:00Z")
+			}
+		}
+		e.ExpiresAt = &at
+	}
+	all := make([]limit.Entry, len(args))
+	for i, value := range args {
+		all[i] = e
+		all[i].Value = value
+	}
+	return all, nil
+}
+
+func (a *app) contactAdd() *cobra.Command {
+	var f entryFlags
+	cmd := &cobra.Command{
+		Use:   "add VALUE...",
+		Short: "Add entries, or change them",
+		Long: `Add entries, or change what is said of them. All of them or none. Without --kind
+it is guessed: with an @ inside it is an email, with an @ or # before it a
+handle, digits are a phone, a name with dots is a domain with all below it.`,
+		Example: `  countersign dnc add ana@example.org --reason "asked not to be written to" --source support
+  countersign dnc add rival.example +4930123456 --expires 2027-01-31`,
+		Args: arguments(1, many, "addresses, domains, phone numbers or handles"),
+		RunE: a.run(func(ctx context.Context, c *client.Client, args []string) error {
+			entries, err := f.entries(args)
+			if err != nil {
+				return err
+			}
+			tally, err := c.AddContacts(ctx, entries...)
+			return a.tallied(tally, err)
+		}),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.kind, "kind", "", "read them as this `kind`: email, domain, phone or handle")
+	flags.StringVar(&f.reason, "reason", "", "why; told of actions that are skipped for it")
+	flags.StringVar(&f.source, "source", "", "where it comes from")
+	flags.StringVar(&f.expires, "expires", "", "the `date` from which it no longer counts")
+	fixed(cmd, "kind", contactKinds()...)
+	return cmd
+}
+
+func (a *app) contactRemove() *cobra.Command {
+	var f entryFlags
+	cmd := &cobra.Command{
+		Use:     "remove VALUE...",
+		Short:   "Take entries off the list",
+		Long:    "Take entries off the list. What is not on it is passed over.",
+		Example: "  countersign dnc remove ana@example.org",
+		Args:    arguments(1, many, "addresses, domains, phone numbers or handles"),
+		RunE: a.run(func(ctx context.Context, c *client.Client, args []string) error {
+			entries, err := f.entries(args)
+			if err != nil {
+				return err
+			}
+			tally, err := c.RemoveContacts(ctx, entries...)
+			return a.tallied(tally, err)
+		}),
+	}
+	cmd.Flags().StringVar(&f.kind, "kind", "", "read them as this `kind`: email, domain, phone or handle")
+	fixed(cmd, "kind", contactKinds()...)
+	return cmd
+}
+
+// tallied says what became of entries.
+func (a *app) tallied(t limit.Tally, err error) error {
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.document(t)
+	}
+	if _, err := fmt.Fprintf(a.sys.Out, "%d added, %d changed, %d removed\n", t.Added, t.Changed, t.Removed); err != nil {
+		return fmt.Errorf("write the output: %w", err)
+	}
+	return nil
+}
+
+func (a *app) contactExport() *cobra.Command {
+	return &cobra.Command{
+		Use:     "export",
+		Short:   "Write the whole list as CSV",
+		Long:    "Write the whole list as CSV to standard output, as \"dnc import\" reads it.",
+		Example: "  countersign dnc export > do-not-contact.csv",
+		Args:    arguments(0, 0, ""),
+		RunE: a.run(func(ctx context.Context, c *client.Client, _ []string) error {
+			return c.ExportContacts(ctx, a.sys.Out)
+		}),
+	}
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/internal/client"
+	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/internal/policy"
+)
+
+const employeeHelp = `An employee is the identity that an agent acts for. Its trust is the highest
+risk that may run without a person, and its scopes are what it may do at all: a
+tool that needs contacts:write takes an employee that has it, or contacts:*.
+
+The entry "default" holds for every employee without one, and for actions that
+name nobody. Lowering either takes effect on what waits already.`
+
+func (a *app) employees() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "employee",
+		Short: "Set how far agents are trusted: list, set, remove",
+		Long:  employeeHelp,
+		Example: `  countersign employee list
+  countersign employee set default --trust low
+  countersign employee set 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --trust medium --scope 'contacts:*'`,
+		Args: cobra.ArbitraryArgs,
+		RunE: group,
+
+		DisableFlagsInUseLine: true,
+	}
+	cmd.AddCommand(a.employeeList(), a.employeeSet(), a.employeeRemove())
+	return cmd
+}
+
+func (a *app) employeeList() *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List what employees may do",
+		Long:    "List what employees may do, the default entry first. With --json it is one\nobject a line.",
+		Example: "  countersign employee list",
+		Args:    arguments(0, 0, ""),
+		RunE: a.run(func(ctx context.Context, c *client.Client, _ []string) error {
+			all, err := c.Employees(ctx)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return documents(a, all)
+			}
+			if len(all) == 0 {
+				a.note("Nothing is set for any employee: trust and scopes bind nobody.")
+				return nil
+			}
+			rows := make([][]string, len(all))
+			for i, e := range all {
+				rows[i] = []string{limit.EmployeeText(e.ID), e.Name, string(e.Trust), strings.Join(e.Scopes, " ")}
+			}
+			return table(a.sys.Out, []string{"EMPLOYEE", "NAME", "TRUST", "SCOPES"}, rows)
+		}),
+	}
+}
+
+func (a *app) employeeSet() *cobra.Command {
+	var e limit.Employee
+	var trust string
+	cmd := &cobra.Command{
+		Use:   "set ID|default",
+		Short: "Set an employee's trust and scopes",
+		Long: `Set an employee's trust and scopes, instead of what was set. Name every scope
+that it shall have: one that no flag names is gone.`,
+		Example: `  countersign employee set default --trust none
+  countersign employee set 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --name Newsletter --trust medium --scope mail:send --scope 'contacts:*'`,
+		Args: arguments(1, 1, "an employee's id, or the word default"),
+		RunE: a.run(func(ctx context.Context, c *client.Client, args []string) error {
+			var err error
+			if e.ID, err = limit.ParseEmployee(args[0]); err != nil {
+				return misuse("%v", err)
+			}
+			e.Trust = policy.Trust(trust)
+			if err := e.Validate(); err != nil {
+				return misuse("%s", fieldsText(err))
+			}
+			return a.done(c.PutEmployee(ctx, e), "set employee %s: trust %s, %d scope(s)", limit.EmployeeText(e.ID), trust, len(e.Scopes))
+		}),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&trust, "trust", "", "the highest `risk` that runs without a person: none, low, medium or high (required)")
+	flags.StringArrayVar(&e.Scopes, "scope", nil, "a `scope` that it has, such as contacts:write or 'contacts:*' (may be given again)")
+	flags.StringVar(&e.Name, "name", "", "a `name` for people")
+	fixed(cmd, "trust", string(policy.TrustNone), string(policy.TrustLow), string(policy.TrustMedium), string(policy.TrustHigh))
+	return cmd
+}
+
+func (a *app) employeeRemove() *cobra.Command {
+	return &cobra.Command{
+		Use:     "remove ID|default",
+		Short:   "Remove an employee's entry",
+		Long:    "Remove an employee's entry. The default one holds for it then, if there is one;\nif there is none, nothing binds it.",
+		Example: "  countersign employee remove 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b",
+		Args:    arguments(1, 1, "an employee's id, or the word default"),
+		RunE: a.run(func(ctx context.Context, c *client.Client, args []string) error {
+			id, err := limit.ParseEmployee(args[0])
+			if err != nil {
+				return misuse("%v", err)
+			}
+			return a.done(c.DeleteEmployee(ctx, id), "removed what was set for the employee %s", limit.EmployeeText(id))
+		}),
+	}
+}

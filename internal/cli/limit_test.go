@@ -1,0 +1,237 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/client"
+	"github.com/countersign-dev/countersign/internal/limit"
+)
+
+func (d *desk) admin(args ...string) said {
+	d.t.Helper()
+	return d.run(d.t.Context(), d.house.Tokens().Admin, "", args...)
+}
+
+// file writes a file and returns its name.
+func (d *desk) file(name, text string) string {
+	d.t.Helper()
+	path := filepath.Join(d.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	return path
+}
+
+// TestLimitCommands goes through the commands of the limits against a real
+// API. The stories share one house, and each cleans up what would stop
+// another.
+func TestLimitCommands(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+
+	for _, story := range []struct {
+		name string
+		tell func(*desk)
+	}{
+		{"buckets", setsBuckets}, {"quiet hours", setsQuietHours}, {"employees", setsEmployees}, {"tools", setsTools},
+		{"contacts", keepsContacts}, {"imports", importsContacts}, {"pauses", pausesAndKills}, {"everything", pausesEverything},
+		{"breakers", looksAtBreakers}, {"a file", appliesAFile},
+	} {
+		t.Run(story.name, func(t *testing.T) {
+			here := *d
+			here.t = t
+			story.tell(&here)
+		})
+	}
+}
+
+func setsBuckets(d *desk) {
+	d.want(d.admin("bucket", "set", "email.daily", "--rate", "30/1m", "--burst", "5", "--calendar", "500/day", "--timezone", "Europe/Berlin", "--concurrency", "4"),
+		cli.ExitOK, "set bucket email.daily: 30/1m, burst 5, 500/day Europe/Berlin, 4 at once")
+	d.want(d.operator("bucket", "list"), cli.ExitOK, "default", "email.daily", "5 may go now", "open")
+	s := d.want(d.operator("bucket", "show", "email.daily", "--json"), cli.ExitOK)
+	if b := decode[limit.BucketState](d.t, s.out); b.Rate == nil || b.Rate.Limit != 30 || b.Concurrency != 4 {
+		d.t.Errorf("shown: %+v", b)
+	}
+	d.want(d.operator("bucket", "reopen", "email.daily"), cli.ExitOK, "reopened")
+	d.want(d.admin("bucket", "retire", "email.daily"), cli.ExitOK, "retired bucket email.daily")
+	d.want(d.operator("bucket", "list"), cli.ExitOK, "retired")
+	d.want(d.admin("bucket", "retire", "default"), cli.ExitFailed, "cannot be retired")
+	d.want(d.operator("bucket", "set", "x"), cli.ExitFailed, "another role")
+	for text, args := range map[string][]string{
+		"must be at least 1":       {"--rate", "0/1m"},
+		"such as 30/1m":            {"--rate", "often"},
+		"number with a unit":       {"--rate", "5/while"},
+		"at most the limit":        {"--rate", "5/1m", "--burst", "6"},
+		"hour, day, week or month": {"--calendar", "5/year"},
+		"name of a time zone":      {"--calendar", "5/day", "--timezone", "Mars/Base"},
+		"--burst needs --rate":     {"--burst", "2"},
+		"--timezone needs":         {"--timezone", "UTC"},
+		"concurrency must be at":   {"--concurrency", "-1"},
+		"at most 10000 a second":   {"--rate", "20/1ms", "--burst", "1"},
+	} {
+		d.want(d.admin(append([]string{"bucket", "set", "bad"}, args...)...), cli.ExitUsage, text)
+	}
+	d.want(d.operator("bucket", "show", "bad"), cli.ExitFailed, "no bucket bad")
+}
+
+func setsQuietHours(d *desk) {
+	d.want(d.operator("quiet", "list"), cli.ExitOK, "There are no quiet hours")
+	d.want(d.admin("quiet", "set", "--bucket", "default", "--timezone", "Europe/Berlin", "--window", "sat,sun 03:00-03:01", "--window", "03:00-03:01", "--spread", "1m"), cli.ExitOK)
+	d.want(d.operator("quiet", "list"), cli.ExitOK, "default", "sat,sun", "every day", "03:00-03:01", "Europe/Berlin")
+	d.want(d.admin("quiet", "set", "--bucket", "none", "--timezone", "UTC", "--window", "03:00-03:01"), cli.ExitFailed, "/subject", "must be the name of a bucket: default")
+	d.want(d.admin("quiet", "set", "--tenant", "--timezone", "UTC", "--window", "20:00-08:00"), cli.ExitUsage, "windows 0 until", "+1")
+	d.want(d.admin("quiet", "set", "--tenant", "--timezone", "UTC", "--window", "whenever"), cli.ExitUsage, "mon-fri 20:00-08:00+1")
+	d.want(d.admin("quiet", "set", "--tenant", "--bucket", "default"), cli.ExitUsage, "one of --tenant")
+	d.want(d.admin("quiet", "remove", "--bucket", "default"), cli.ExitOK, "removed quiet hours of bucket default")
+	d.want(d.admin("quiet", "remove", "--bucket", "default"), cli.ExitFailed, "no quiet hours are set there")
+}
+
+func setsEmployees(d *desk) {
+	const id = "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b"
+	d.want(d.operator("employee", "list"), cli.ExitOK, "Nothing is set")
+	d.want(d.admin("employee", "set", id, "--trust", "medium", "--scope", "contacts:*", "--scope", "mail:send", "--name", "Newsletter"), cli.ExitOK, "trust medium, 2 scope(s)")
+	d.want(d.operator("employee", "list"), cli.ExitOK, id, "Newsletter", "medium", "contacts:* mail:send")
+	d.want(d.admin("employee", "set", "default", "--trust", "some"), cli.ExitUsage, "none, low, medium or high")
+	d.want(d.admin("employee", "set", "default", "--trust", "low", "--scope", "a:*:b"), cli.ExitUsage, "scopes 0")
+	d.want(d.admin("employee", "set", "Ana", "--trust", "low"), cli.ExitUsage, "UUID")
+	d.want(d.admin("employee", "remove", id), cli.ExitOK, "removed")
+	d.want(d.admin("employee", "remove", id), cli.ExitFailed, "nothing is set for the employee")
+}
+
+func setsTools(d *desk) {
+	d.want(d.operator("tools", "set", "notes:notes.create", "--recipient", "/title", "--scope", "notes:write", "--max-attempts", "3", "--base", "2s", "--cap", "1m", "--jitter", "0.5"), cli.ExitOK, "set tool notes:notes.create")
+	d.want(d.operator("tools", "list"), cli.ExitOK, "/title", "notes:write")
+	d.want(d.operator("tools", "set", "notes:notes.create", "--nobody"), cli.ExitOK)
+	d.want(d.operator("tools", "list"), cli.ExitOK, "nobody")
+	d.want(d.operator("tools", "set", "notes:notes.create"), cli.ExitOK)
+	for text, args := range map[string][]string{
+		"retry jitter must be from": {"notes:notes.create", "--jitter", "-0.5"},
+		"retry cap must not be":     {"notes:notes.create", "--base", "2m", "--cap", "1m"},
+		"--base: a duration":        {"notes:notes.create", "--base", "soon"},
+		"recipients 0 must begin":   {"notes:notes.create", "--recipient", "title"},
+		"not both":                  {"notes:notes.create", "--recipient", "/title", "--nobody"},
+		"a tool, as source:name":    {"notes"},
+	} {
+		d.want(d.operator(append([]string{"tools", "set"}, args...)...), cli.ExitUsage, text)
+	}
+	d.want(d.operator("tools", "set", "notes:none"), cli.ExitFailed, "/name", "list the tools")
+}
+
+func keepsContacts(d *desk) {
+	d.want(d.operator("dnc", "list"), cli.ExitOK, "no such entries")
+	d.want(d.operator("dnc", "add", "Ana@Example.org", "rival.example", "+49 30 123456", "--reason", "asked", "--expires", "2999-01-31"), cli.ExitOK, "3 added, 0 changed")
+	d.want(d.operator("dnc", "add", "ana@example.org"), cli.ExitOK, "0 added, 1 changed")
+	d.want(d.operator("dnc", "list"), cli.ExitOK, "ana@example.org", "rival.example", "+4930123456", "asked")
+	s := d.want(d.operator("dnc", "list", "--kind", "email", "--prefix", "AN", "--json"), cli.ExitOK)
+	if page := decode[client.Page[limit.Entry]](d.t, s.out); len(page.Items) != 1 {
+		d.t.Errorf("listed %+v", page.Items)
+	}
+	d.want(d.operator("dnc", "list", "--limit", "1"), cli.ExitOK, "--cursor")
+	d.want(d.operator("dnc", "add", "bo@example.org", "nobody@"), cli.ExitFailed, "/entries/1/value")
+	d.want(d.operator("dnc", "list", "--prefix", "bo"), cli.ExitOK, "no such entries")
+	d.want(d.operator("dnc", "add", "x", "--expires", "soon"), cli.ExitUsage, "--expires must be")
+	d.want(d.operator("dnc", "remove", "ana@example.org"), cli.ExitFailed, "another role")
+	d.want(d.admin("dnc", "remove", "ana@example.org", "rival.example", "+4930123456", "cy@example.org"), cli.ExitOK, "3 removed")
+}
+
+func importsContacts(d *desk) {
+	var long strings.Builder
+	long.WriteString("value,reason\n")
+	for i := range 2500 {
+		fmt.Fprintf(&long, "u%d@example.org,\"no, thanks\"\n", i)
+	}
+	good := d.file("good.csv", long.String())
+	bad := d.file("bad.csv", "value,expires_at\nv@example.org,2027-01-31\nnobody@,\nw@example.org,someday\n")
+
+	d.want(d.admin("dnc", "import", bad), cli.ExitFailed, "bad.csv:3:1: value", "bad.csv:4:15: expires_at", "2 of 3 line(s) are wrong, so nothing was imported")
+	d.want(d.operator("dnc", "list"), cli.ExitOK, "no such entries")
+	d.want(d.admin("dnc", "import", bad, "--skip-bad"), cli.ExitOK, "1 read, 2 wrong, 1 added")
+	d.want(d.admin("dnc", "import", good, "--dry-run"), cli.ExitOK, "2500 read, 0 wrong; nothing was imported")
+	d.want(d.admin("dnc", "import", good), cli.ExitOK, "2500 read, 0 wrong, 2500 added, 0 changed")
+	again := d.want(d.run(d.t.Context(), d.house.Tokens().Admin, long.String(), "dnc", "import", "-", "--json"), cli.ExitOK)
+	if !strings.Contains(again.out, `"added":0,"changed":2500`) {
+		d.t.Errorf("the same again came to %s", again.out)
+	}
+	exported := d.want(d.operator("dnc", "export"), cli.ExitOK).out
+	if n := strings.Count(exported, "\n"); n != 2502 {
+		d.t.Errorf("exported %d lines, want 2502", n)
+	}
+	d.want(d.admin("dnc", "import", d.file("again.csv", exported), "--dry-run"), cli.ExitOK, "2501 read, 0 wrong")
+	d.want(d.admin("dnc", "import", d.file("none.csv", "")), cli.ExitFailed, "the file is empty")
+	d.want(d.admin("dnc", "import", d.file("odd.csv", "mail\n")), cli.ExitFailed, "line 1, column 1", "is not a column")
+	d.want(d.admin("dnc", "import", filepath.Join(d.dir, "missing.csv")), cli.ExitUsage, "cannot be read")
+}
+
+func pausesAndKills(d *desk) {
+	d.want(d.operator("pause", "list"), cli.ExitOK, "Nothing is paused")
+	d.want(d.operator("pause", "--tool", "notes:notes.read"), cli.ExitUsage, "--reason is required")
+	d.want(d.operator("pause", "--reason", "x"), cli.ExitUsage, "say what")
+	d.want(d.operator("pause", "--tool", "notes:none", "--reason", "x"), cli.ExitFailed, "/subject")
+	d.want(d.operator("pause", "--tool", "notes:notes.read", "--reason", "odd answers"), cli.ExitOK,
+		"tool notes:notes.read is paused", "odd answers", "within a second", "countersign resume --tool notes:notes.read")
+	d.want(d.operator("kill", "--tool", "notes:notes.read", "--reason", "worse"), cli.ExitOK, "is killed", "pause list")
+	d.want(d.operator("pause", "list"), cli.ExitOK, "tool notes:notes.read", "killed", "worse")
+	d.want(d.operator("resume", "--tool", "notes:notes.read", "--reason", "fine"), cli.ExitOK, "goes on")
+	d.want(d.operator("resume", "--tool", "notes:notes.read"), cli.ExitFailed, "nothing is paused there")
+	s := d.want(d.operator("pause", "list", "--past", "--json"), cli.ExitOK)
+	if page := decode[client.Page[limit.Pause]](d.t, s.out); len(page.Items) != 1 || page.Items[0].LiftedAt == nil || page.Items[0].Reason != "worse" {
+		d.t.Errorf("past: %+v", page.Items)
+	}
+}
+
+func pausesEverything(d *desk) {
+	d.want(d.run(d.t.Context(), "", "", "pause", "--everything", "--reason", "moving house"), cli.ExitOK,
+		"everything is paused", "by fleet operator", "action(s) at this moment", "countersign resume --everything")
+	d.want(d.operator("pause", "list"), cli.ExitOK, "everything", "moving house")
+	d.want(d.operator("resume", "--tenant"), cli.ExitFailed, "nothing is paused there")
+	d.want(d.run(d.t.Context(), "", "", "kill", "--everything", "--reason", "for good"), cli.ExitOK, "everything is killed")
+	d.want(d.run(d.t.Context(), "", "", "resume", "--everything"), cli.ExitOK, "everything goes on")
+	d.want(d.run(d.t.Context(), "", "", "resume", "--everything"), cli.ExitFailed, "nothing is paused there")
+	d.want(d.operator("pause", "list"), cli.ExitOK, "Nothing is paused")
+}
+
+func looksAtBreakers(d *desk) {
+	d.want(d.operator("breaker", "list"), cli.ExitOK, "No source has failed")
+	d.want(d.operator("breaker", "reset", "notes"), cli.ExitFailed, "no breaker of the source notes")
+}
+
+func appliesAFile(d *desk) {
+	before := d.want(d.operator("limits", "show"), cli.ExitOK).out
+	file := d.file("limits.yaml", `# as agreed
+settings: {timezone: Europe/Berlin, phone_region: DE}
+buckets:
+  - name: slack.minute
+    rate: {limit: 50, per: 1m, burst: 5}
+quiet_hours:
+  - scope: tenant
+    timezone: Europe/Berlin
+    windows:
+      - {from: 03:00, until: 03:01}
+employees:
+  - {employee_id: default, trust: high, scopes: ['*']}
+`)
+	bad := d.file("bad.yaml", "buckets:\n  - name: a\n    rate:\n      limit: 0\n      per: 1h\n  - name: b\n    colour: red\n")
+	late := d.file("late.yaml", "buckets:\n  - name: good\nquiet_hours:\n  - scope: bucket\n    subject: none\n    timezone: UTC\n    windows: [{from: '03:00', until: '03:01'}]\n")
+
+	d.want(d.run(d.t.Context(), "", "", "limits", "check", "-f", file), cli.ExitOK, "is in order")
+	d.want(d.run(d.t.Context(), "", "", "limits", "check", "-f", bad), cli.ExitFailed, "bad.yaml:4:7: /buckets/0/rate/limit must be at least 1", "bad.yaml:7:5: /buckets/1/colour is not a field")
+	d.want(d.run(d.t.Context(), "", "", "limits", "check"), cli.ExitUsage, "-f says which file")
+	d.want(d.admin("limits", "apply", "-f", late, "--apply"), cli.ExitFailed, "late.yaml:5:5: /quiet_hours/0/subject must be the name of a bucket")
+	d.want(d.admin("limits", "apply", "-f", file), cli.ExitOK, "added", "slack.minute", "Nothing was changed; add --apply")
+	if now := d.want(d.operator("limits", "show"), cli.ExitOK).out; now != before {
+		d.t.Errorf("a dry run changed something:\n%s\nwas\n%s", now, before)
+	}
+	d.want(d.admin("limits", "apply", "-f", file, "--apply"), cli.ExitOK, "It is done.")
+	shown := d.want(d.operator("limits", "show"), cli.ExitOK, `per: "1m"`, `employee_id: default`, `until: "03:01"`).out
+	d.want(d.admin("limits", "apply", "-f", d.file("shown.yaml", shown)), cli.ExitOK, "There is nothing to do")
+	asJSON := d.want(d.operator("limits", "show", "--json"), cli.ExitOK).out
+	d.want(d.admin("limits", "apply", "-f", d.file("shown.json", asJSON)), cli.ExitOK, "There is nothing to do")
+	d.want(d.operator("limits", "apply", "-f", file), cli.ExitFailed, "another role")
+	d.want(d.admin("limits", "apply", "-f", d.file("before.yaml", before), "--apply"), cli.ExitOK, "removed", "It is done.")
+}

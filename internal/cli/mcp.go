@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/internal/client"
+	"github.com/countersign-dev/countersign/internal/mcpfront"
+)
+
+const mcpHelp = `Serve an MCP client that only speaks over standard input and output, such as a
+desktop assistant. The client sees the tools of the catalog, and each of its
+calls becomes an action: it runs, waits for a person, or is denied, as policy
+says.
+
+A client that speaks streamable HTTP needs no bridge. Point it at the API's
+/mcp, with the header "Authorization: Bearer TOKEN".
+
+The client starts this command itself. Where it keeps its servers, put:
+
+  {
+    "mcpServers": {
+      "countersign": {
+        "command": "countersign",
+        "args": ["mcp"],
+        "env": {
+          "COUNTERSIGN_URL": "http://127.0.0.1:8080",
+          "COUNTERSIGN_TOKEN": "cs_agent_..."
+        }
+      }
+    }
+  }
+
+and take out the servers that Countersign has as sources now. Standard output
+carries the protocol alone; what goes wrong is said on standard error.`
+
+func (a *app) mcp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "mcp",
+		Short: "Serve an MCP client over standard input and output",
+		Long:  mcpHelp,
+		Example: `  COUNTERSIGN_TOKEN=cs_agent_... countersign mcp
+  npx @modelcontextprotocol/inspector --cli countersign mcp --method tools/list`,
+		Args: arguments(0, 0, ""),
+		RunE: a.run(func(ctx context.Context, _ *client.Client, _ []string) error { return a.runMCP(ctx) }),
+	}
+}
+
+func (a *app) runMCP(ctx context.Context) error {
+	if a.token == "" {
+		return errors.New("there is no token: put one of an agent into " + tokenEnv + "; `countersign token create` makes one")
+	}
+	err := mcpfront.Bridge(ctx, mcpfront.BridgeConfig{
+		URL: strings.TrimSuffix(a.url, "/") + "/mcp", Token: a.token, Version: Version(), In: a.sys.In, Out: a.sys.Out,
+	})
+	if errors.Is(err, mcpfront.ErrBridgeToken) {
+		return errors.New("the API does not take the token in " + tokenEnv + "; `countersign token create` makes one")
+	}
+	return err
+}

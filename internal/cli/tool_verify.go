@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/internal/client"
+)
+
+func (a *app) toolSettings() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "tools",
+		Short:   "Set what is known better of a tool than its source says",
+		Long:    "Set what is known better of a tool than its source says. It takes an operator's\ntoken.",
+		Example: `  countersign tools verify notes:notes.create --read notes.find --args '{"key":"$key"}' --happened /found`,
+		Args:    cobra.ArbitraryArgs,
+		RunE:    group,
+
+		DisableFlagsInUseLine: true,
+	}
+	cmd.AddCommand(a.toolList(), a.toolSet(), a.toolVerify())
+	return cmd
+}
+
+const verifyHelp = `Say how to find out whether a call of a tool happened, when nobody heard its
+end. The fleet then asks by itself: ten times within some two hours, with a tool
+of the same source that only reads. Without arguments it shows what is set.
+
+--args is the template of the read's arguments. The text "$key" in it becomes
+the idempotency key of the call, "$args/to" what stands at /to in its arguments,
+and "$$" at the beginning of a text a dollar sign.
+
+--happened is a JSON Pointer into the read's answer. What it finds says that the
+call happened, unless it is false, null, 0 or empty: that says that it did not.
+Where it finds nothing, or the read fails, the outcome stays unknown.
+
+What did not happen runs again, but not so soon that the first request may be on
+its way still, and not if the tool is of class once: there a request that comes
+late would double the effect. --resend runs those again as well. Give it only
+for a source that surely carries out nothing after its connection has ended.`
+
+func (a *app) toolVerify() *cobra.Command {
+	var rule client.VerifyRule
+	var args string
+	var none bool
+	cmd := &cobra.Command{
+		Use:   "verify [SOURCE:TOOL]",
+		Short: "Say how to find out whether a call happened",
+		Long:  verifyHelp,
+		Example: `  countersign tools verify
+  countersign tools verify notes:notes.create --read notes.find --args '{"key":"$key"}' --happened /found
+  countersign tools verify notes:notes.create --none`,
+		Args: arguments(0, 1, "a tool, as source:name"),
+		RunE: a.run(func(ctx context.Context, c *client.Client, tool []string) error {
+			rule.Args = json.RawMessage(args)
+			if len(tool) == 0 {
+				if none || rule.Tool != "" || rule.Happened != "" || args != "" || rule.Resend {
+					return misuse("say of which tool, as source:name")
+				}
+				return a.showVerifyRules(ctx, c)
+			}
+			return a.runToolVerify(ctx, c, tool[0], rule, none)
+		}),
+	}
+	cmd.Flags().StringVar(&rule.Tool, "read", "", "the `name` of the tool that reads, at the same source")
+	cmd.Flags().StringVar(&args, "args", "", "the template of its arguments, in JSON (default {})")
+	cmd.Flags().StringVar(&rule.Happened, "happened", "", "the JSON `pointer` into its answer")
+	cmd.Flags().BoolVar(&rule.Resend, "resend", false, "run again what is of class once and was not found")
+	cmd.Flags().BoolVar(&none, "none", false, "remove what is set")
+	return cmd
+}
+
+func (a *app) runToolVerify(ctx context.Context, c *client.Client, tool string, rule client.VerifyRule, none bool) error {
+	source, name, ok := strings.Cut(tool, ":")
+	switch {
+	case !ok || source == "" || name == "":
+		return misuse("name the tool as source:name")
+	case none && (rule.Tool != "" || rule.Happened != "" || len(rule.Args) > 0 || rule.Resend):
+		return misuse("--none stands alone")
+	case !none && rule.Tool == "":
+		return misuse("--read must name the tool that reads; or give --none")
+	case len(rule.Args) > 0 && !json.Valid(rule.Args):
+		return misuse("--args must be JSON")
+	}
+	set := client.VerifySetting{Source: source, Name: name}
+	if !none {
+		set.Verify = &rule
+	}
+	if err := c.PutVerifyRule(ctx, set); err != nil {
+		return err
+	}
+	if a.json {
+		return a.document(set)
+	}
+	what := "is verified by " + source + ":" + rule.Tool
+	if none {
+		what = "is not verified"
+	}
+	_, err := fmt.Fprintf(a.sys.Out, "%s %s\n", line(tool), line(what))
+	return err
+}
+
+func (a *app) showVerifyRules(ctx context.Context, c *client.Client) error {
+	rules, err := c.VerifyRules(ctx)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.document(client.Page[client.VerifySetting]{Items: rules})
+	}
+	if len(rules) == 0 {
+		a.note("No tool has a verifying read.")
+		return nil
+	}
+	rows := make([][]string, len(rules))
+	for i, r := range rules {
+		again := "-"
+		if r.Verify.Resend {
+			again = "yes"
+		}
+		rows[i] = []string{r.Source + ":" + r.Name, r.Verify.Tool, compact(r.Verify.Args), r.Verify.Happened, again}
+	}
+	return table(a.sys.Out, []string{"TOOL", "READ", "ARGUMENTS", "HAPPENED", "RESEND"}, rows)
+}

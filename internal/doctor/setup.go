@@ -1,0 +1,224 @@
+package doctor
+
+import (
+	"context"
+	_ "embed" // for the grants
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+
+	"github.com/countersign-dev/countersign/db"
+	"github.com/countersign-dev/countersign/internal/postgres"
+)
+
+// grantsText is who may do what in a database that was just migrated.
+//
+//go:embed grants.txt
+var grantsText string
+
+// ownRoles are those that the migrations make.
+func ownRoles() []string {
+	return []string{"countersign_api", "countersign_owner", "countersign_triage", "countersign_worker"}
+}
+
+// latest is the version that this binary was built with.
+func latest() (version, error) {
+	var v version
+	files, err := fs.Glob(db.Migrations, "migrations/*.sql")
+	if err != nil {
+		return v, fmt.Errorf("embedded migrations: %w", err)
+	}
+	for _, name := range files {
+		number, _, _ := strings.Cut(strings.TrimPrefix(name, "migrations/"), "_")
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return v, fmt.Errorf("embedded migrations: %w", err)
+		}
+		v.Schema = max(v.Schema, n)
+	}
+	river, err := rivermigrate.New(riverpgxv5.New(nil), &rivermigrate.Config{Schema: postgres.RiverSchema})
+	if err != nil {
+		return v, fmt.Errorf("river's migrations: %w", err)
+	}
+	for _, m := range river.AllVersions() {
+		v.River = max(v.River, int64(m.Version))
+	}
+	return v, nil
+}
+
+func checkMigrations(ctx context.Context, p patient) (string, []Finding, error) {
+	got, err := readVersion(ctx, p)
+	if err != nil {
+		return "", nil, err
+	}
+	want, err := latest()
+	if err != nil {
+		return "", nil, err
+	}
+	return fmt.Sprintf("the schema is at version %d, River's tables at %d", got.Schema, got.River), judgeVersion(got, want), nil
+}
+
+func judgeVersion(got, want version) (wrong []Finding) {
+	for _, of := range []struct {
+		what      string
+		got, want int64
+	}{{"the schema", got.Schema, want.Schema}, {"River's schema", got.River, want.River}} {
+		switch {
+		case of.got == 0:
+			wrong = append(wrong, fail(of.what+" is not there", migrateFirst))
+		case of.got < of.want:
+			wrong = append(wrong, fail(fmt.Sprintf("%s is at version %d, and this binary wants %d", of.what, of.got, of.want), migrateFirst))
+		case of.got > of.want:
+			wrong = append(wrong, warn(fmt.Sprintf("%s is at version %d, and this binary knows %d", of.what, of.got, of.want),
+				"Use a binary of the version that migrated it."))
+		}
+	}
+	return wrong
+}
+
+func checkRoles(ctx context.Context, p patient) (string, []Finding, error) {
+	roles, err := readRoles(ctx, p, ownRoles())
+	if err != nil {
+		return "", nil, err
+	}
+	var wrong []Finding
+	for _, name := range ownRoles() {
+		i := slices.IndexFunc(roles, func(r role) bool { return r.Name == name })
+		if i < 0 {
+			wrong = append(wrong, fail("there is no role "+name, migrateFirst))
+			continue
+		}
+		wrong = append(wrong, judgeRole(roles[i])...)
+	}
+	return fmt.Sprintf("the %d roles can neither log in nor see past row security", len(roles)), wrong, nil
+}
+
+func judgeRole(r role) (wrong []Finding) {
+	for _, may := range []struct {
+		is   bool
+		what string
+		not  string
+	}{
+		{r.Login, "log in", "NOLOGIN"}, {r.Super, "do everything, as a superuser", "NOSUPERUSER"},
+		{r.ByPass, "see past row security", "NOBYPASSRLS"}, {r.CreateRole, "make roles", "NOCREATEROLE"}, {r.CreateDB, "make databases", "NOCREATEDB"},
+	} {
+		if may.is {
+			wrong = append(wrong, fail(fmt.Sprintf("the role %s can %s", r.Name, may.what), fmt.Sprintf("ALTER ROLE %s %s; log in as a user that was granted it.", r.Name, may.not)))
+		}
+	}
+	for _, other := range r.MemberOf {
+		wrong = append(wrong, fail(fmt.Sprintf("the role %s has all that %s has", r.Name, other), fmt.Sprintf("REVOKE %s FROM %s;", other, r.Name)))
+	}
+	return wrong
+}
+
+func checkRowSecurity(ctx context.Context, p patient) (string, []Finding, error) {
+	tables, err := readGuarded(ctx, p)
+	if err != nil {
+		return "", nil, err
+	}
+	var wrong []Finding
+	for _, t := range tables {
+		wrong = append(wrong, judgeGuarded(t)...)
+	}
+	return fmt.Sprintf("it is forced on %d tables", len(tables)), wrong, nil
+}
+
+func judgeGuarded(t guarded) (wrong []Finding) {
+	force := fmt.Sprintf("ALTER TABLE %s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;", t.Name)
+	switch {
+	case !t.Enabled:
+		wrong = append(wrong, fail("tenants see each other's rows of "+t.Name+": row security is off", force))
+	case !t.Forced:
+		wrong = append(wrong, fail("row security of "+t.Name+" does not hold for its owner", force))
+	}
+	if t.Owner != "countersign_owner" {
+		wrong = append(wrong, fail(fmt.Sprintf("%s belongs to %s", t.Name, t.Owner), fmt.Sprintf("ALTER TABLE %s OWNER TO countersign_owner;", t.Name)))
+	}
+	for _, name := range t.Open {
+		wrong = append(wrong, fail(fmt.Sprintf("the policy %s lets tenants see every row of %s", name, t.Name), fmt.Sprintf("DROP POLICY %s ON %s; then look who made it.", name, t.Name)))
+	}
+	if !slices.Contains(t.For, "countersign_worker") {
+		wrong = append(wrong, fail("no policy lets the workers see "+t.Name, migrateFirst+" If the versions are right already, restore the policy from the migrations."))
+	}
+	return wrong
+}
+
+func checkGrants(ctx context.Context, p patient) (string, []Finding, error) {
+	got, err := readGrants(ctx, p)
+	if err != nil {
+		return "", nil, err
+	}
+	want := strings.Split(strings.TrimSpace(grantsText), "\n")
+	return fmt.Sprintf("the %d that there are are the %d of the migrations", len(got), len(want)), judgeGrants(got, want), nil
+}
+
+// line is a grant as grants.txt has it.
+func (g grant) line() string { return g.Grantee + " " + g.What }
+
+func judgeGrants(got []grant, want []string) (wrong []Finding) {
+	missing := slices.Clone(want)
+	for _, g := range got {
+		if i := slices.Index(missing, g.line()); i >= 0 {
+			missing = slices.Delete(missing, i, i+1)
+			continue
+		}
+		revoke := fmt.Sprintf("REVOKE %s FROM %s;", g.What, g.Grantee)
+		if g.Grantee == "PUBLIC" || slices.Contains(ownRoles(), g.Grantee) {
+			wrong = append(wrong, fail(fmt.Sprintf("%s has more than the migrations gave it: %s", g.Grantee, g.What), revoke))
+		} else {
+			wrong = append(wrong, warn(fmt.Sprintf("%s, who is not of Countersign, has %s", g.Grantee, g.What), revoke+" A reader of its own is better granted pg_monitor."))
+		}
+	}
+	for _, line := range missing {
+		grantee, what, _ := strings.Cut(line, " ")
+		wrong = append(wrong, fail(fmt.Sprintf("%s lacks %s", grantee, what), fmt.Sprintf("GRANT %s TO %s;", what, grantee)))
+	}
+	return wrong
+}
+
+func checkPartitions(ctx context.Context, p patient) (string, []Finding, error) {
+	got, err := readPartitions(ctx, p)
+	if err != nil {
+		return "", nil, err
+	}
+	return fmt.Sprintf("%d of the ledger, this month's and the next one's among them", len(got.Months)), judgePartitions(got), nil
+}
+
+func judgePartitions(got partitions) (wrong []Finding) {
+	const month, makeThem = "200601", "Let a worker run: it makes them once an hour. Or call, as a superuser: SELECT ensure_partitions(2);"
+	first := time.Date(got.Today.Year(), got.Today.Month(), 1, 0, 0, 0, 0, time.UTC)
+	this, next := first.Format(month), first.AddDate(0, 1, 0)
+	if !slices.Contains(got.Months, this) {
+		wrong = append(wrong, fail("the ledger has no partition for this month, so no envelope can be settled", makeThem))
+	}
+	if !slices.Contains(got.Months, next.Format(month)) {
+		f := warn("the ledger has no partition for the next month", makeThem)
+		if next.Sub(got.Today) < 3*24*time.Hour {
+			f.Status = Failed
+		}
+		wrong = append(wrong, f)
+	}
+	for _, name := range got.Months {
+		at, err := time.Parse(month, name)
+		if err != nil {
+			continue // the name is made by to_char
+		}
+		past := got.Today.Sub(at.AddDate(0, 1, 0))
+		switch {
+		case past > 40*24*time.Hour && slices.Contains(got.Empty, name):
+			wrong = append(wrong, warn("the partition of "+name+" is empty and long past",
+				"Look whether a worker runs, and in its log for the job countersign_retain: it drops such partitions once a day."))
+		case got.KeptDays >= 0 && past > time.Duration(got.KeptDays+31)*24*time.Hour:
+			wrong = append(wrong, warn(fmt.Sprintf("the partition of %s is a month older than the %d days that the ledger is kept", name, got.KeptDays),
+				"Look whether a worker runs, and in its log for the job countersign_retain. Envelopes that have not ended, and dead letters, are never deleted."))
+		}
+	}
+	return wrong
+}

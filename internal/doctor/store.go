@@ -1,0 +1,319 @@
+package doctor
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/postgres"
+)
+
+// The statements are by hand: they read PostgreSQL's own catalogs, which sqlc
+// does not know.
+
+// list reads rows in the order of a struct's fields.
+func list[T any](ctx context.Context, p patient, scope postgres.Scope, sql string, args ...any) ([]T, error) {
+	var all []T
+	err := p.in(ctx, scope, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+		return err
+	})
+	return all, err
+}
+
+// one reads the only row of a query.
+func one[T any](ctx context.Context, p patient, scope postgres.Scope, sql string, args ...any) (T, error) {
+	all, err := list[T](ctx, p, scope, sql, args...)
+	if err != nil || len(all) == 0 {
+		var none T
+		return none, err
+	}
+	return all[0], nil
+}
+
+// setting is a parameter of the server as a new session has it.
+type setting struct{ Name, Value string }
+
+func readSettings(ctx context.Context, p patient) ([]setting, error) {
+	return list[setting](ctx, p, postgres.Admin(), `
+SELECT s.name, s.setting
+FROM pg_settings s
+WHERE s.name IN ('server_version_num', 'fsync', 'full_page_writes', 'synchronous_commit', 'autovacuum', 'track_counts', 'max_connections',
+    'default_transaction_isolation')
+UNION ALL
+SELECT 'in_recovery', pg_is_in_recovery()::text`)
+}
+
+// version is how far migrations got.
+type version struct{ Schema, River int64 }
+
+func readVersion(ctx context.Context, p patient) (version, error) {
+	there, err := one[struct{ Schema, River bool }](ctx, p, postgres.Admin(),
+		"SELECT to_regclass('goose_db_version') IS NOT NULL, to_regclass('"+postgres.RiverSchema+".river_migration') IS NOT NULL")
+	if err != nil {
+		return version{}, err
+	}
+	var v version
+	if there.Schema {
+		got, err := one[struct{ N int64 }](ctx, p, postgres.Admin(), "SELECT coalesce(max(g.version_id), 0) FROM goose_db_version g WHERE g.is_applied")
+		if err != nil {
+			return version{}, err
+		}
+		v.Schema = got.N
+	}
+	if there.River {
+		got, err := one[struct{ N int64 }](ctx, p, postgres.Admin(),
+			"SELECT coalesce(max(m.version), 0) FROM "+postgres.RiverSchema+".river_migration m WHERE m.line = 'main'")
+		if err != nil {
+			return version{}, err
+		}
+		v.River = got.N
+	}
+	return v, nil
+}
+
+// role is one of the server's, with those that it is a member of.
+type role struct {
+	Name                 string
+	Login, Super, ByPass bool
+	CreateRole, CreateDB bool
+	MemberOf             []string
+}
+
+func readRoles(ctx context.Context, p patient, names []string) ([]role, error) {
+	return list[role](ctx, p, postgres.Admin(), `
+SELECT r.rolname::text, r.rolcanlogin, r.rolsuper, r.rolbypassrls, r.rolcreaterole, r.rolcreatedb,
+    ARRAY(SELECT g.rolname::text FROM pg_auth_members m JOIN pg_roles g ON g.oid = m.roleid WHERE m.member = r.oid ORDER BY 1)
+FROM pg_roles r
+WHERE r.rolname = ANY ($1::text[])
+ORDER BY 1`, names)
+}
+
+// guarded is a table of tenants, and how it is guarded.
+type guarded struct {
+	Name, Owner     string
+	Enabled, Forced bool
+	// For are the roles that a policy lets through; Open those policies that
+	// let the API, triage or everybody see every row.
+	For, Open []string
+}
+
+func readGuarded(ctx context.Context, p patient) ([]guarded, error) {
+	return list[guarded](ctx, p, postgres.Admin(), `
+SELECT c.relname::text, pg_get_userbyid(c.relowner)::text, c.relrowsecurity, c.relforcerowsecurity,
+    ARRAY(SELECT DISTINCT r.rolname::text FROM pg_policy k JOIN pg_roles r ON r.oid = ANY (k.polroles) WHERE k.polrelid = c.oid ORDER BY 1),
+    ARRAY(
+        SELECT k.polname::text
+        FROM pg_policy k
+        WHERE k.polrelid = c.oid AND k.polpermissive
+            AND (pg_get_expr(k.polqual, k.polrelid) = 'true' OR pg_get_expr(k.polwithcheck, k.polrelid) = 'true')
+            AND (0 = ANY (k.polroles) OR EXISTS (
+                SELECT FROM pg_roles r WHERE r.oid = ANY (k.polroles) AND r.rolname NOT IN ('countersign_owner', 'countersign_worker')))
+        ORDER BY 1)
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+    AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'tenant_id' AND NOT a.attisdropped)
+ORDER BY 1`)
+}
+
+// grant is a privilege that somebody has on something of ours.
+type grant struct{ Grantee, What string }
+
+func readGrants(ctx context.Context, p patient) ([]grant, error) {
+	return list[grant](ctx, p, postgres.Admin(), `
+SELECT CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE pg_get_userbyid(g.grantee) END::text, g.what
+FROM (
+    SELECT a.grantee, a.privilege_type || ' on ' || c.relname AS what
+    FROM pg_class c
+    CROSS JOIN LATERAL aclexplode(c.relacl) a
+    WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S') AND a.grantee <> c.relowner
+    UNION ALL
+    SELECT a.grantee, a.privilege_type || ' on ' || c.relname || '.' || t.attname
+    FROM pg_class c
+    JOIN pg_attribute t ON t.attrelid = c.oid
+    CROSS JOIN LATERAL aclexplode(t.attacl) a
+    WHERE c.relnamespace = 'public'::regnamespace AND NOT t.attisdropped
+    UNION ALL
+    -- Functions that act as their owner; without an entry PUBLIC may call one.
+    SELECT a.grantee, a.privilege_type || ' on ' || f.proname || '()'
+    FROM pg_proc f
+    CROSS JOIN LATERAL aclexplode(coalesce(f.proacl, acldefault('f', f.proowner))) a
+    WHERE f.pronamespace = 'public'::regnamespace AND f.prosecdef AND a.grantee <> f.proowner
+) g`)
+}
+
+// partitions is what the ledger is made of.
+type partitions struct {
+	Today time.Time
+	// Months are those that there is a partition for, as 202611; Empty those
+	// without a page.
+	Months, Empty []string
+	// KeptDays is the longest that any tenant keeps the ledger; -1 if one
+	// keeps it for good.
+	KeptDays int
+}
+
+func readPartitions(ctx context.Context, p patient) (partitions, error) {
+	return one[partitions](ctx, p, postgres.Worker(), `
+WITH months AS (
+    SELECT right(c.relname, 6) AS month, pg_relation_size(c.oid) AS size
+    FROM pg_inherits i
+    JOIN pg_class c ON c.oid = i.inhrelid
+    WHERE i.inhparent = 'public.tool_executions'::regclass AND c.relname ~ '^tool_executions_[0-9]{6}$'
+)
+SELECT
+    (now() AT TIME ZONE 'UTC')::timestamp,
+    ARRAY(SELECT m.month FROM months m ORDER BY 1),
+    ARRAY(SELECT m.month FROM months m WHERE m.size = 0 ORDER BY 1),
+    (SELECT CASE WHEN count(1) > count(r.days) OR count(1) = 0 THEN -1 ELSE max(r.days) END
+    FROM tenants t
+    LEFT JOIN retention r ON r.tenant_id = t.tenant_id AND r.kind = 'ledger' AND r.action = 'delete')::integer`)
+}
+
+func readClock(ctx context.Context, p patient) (time.Time, error) {
+	got, err := one[struct{ At time.Time }](ctx, p, postgres.Admin(), "SELECT clock_timestamp()")
+	return got.At, err
+}
+
+// session is a transaction that has been open for long.
+type session struct {
+	PID                   int32
+	User, App, State      string
+	Seconds, StateSeconds float64
+}
+
+// activity is what holds vacuum back.
+type activity struct {
+	// All says that the sessions of others can be seen.
+	All bool
+	// XminAge is how many transactions ago the oldest snapshot was taken.
+	XminAge int64
+	// FrozenAge is the age of the database's oldest row that is not frozen, in
+	// transactions.
+	FrozenAge int64
+}
+
+func readActivity(ctx context.Context, p patient) (activity, []session, error) {
+	a, err := one[activity](ctx, p, postgres.Admin(), `
+SELECT
+    pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'),
+    coalesce((SELECT max(age(s.backend_xmin)) FROM pg_stat_activity s WHERE s.pid <> pg_backend_pid()), 0)::bigint,
+    (SELECT age(d.datfrozenxid) FROM pg_database d WHERE d.datname = current_database())::bigint`)
+	if err != nil {
+		return a, nil, err
+	}
+	sessions, err := list[session](ctx, p, postgres.Admin(), `
+SELECT s.pid, coalesce(s.usename, '')::text, coalesce(s.application_name, ''), coalesce(s.state, ''),
+    extract(epoch FROM now() - s.xact_start)::float8, extract(epoch FROM now() - s.state_change)::float8
+FROM pg_stat_activity s
+WHERE s.datname = current_database() AND s.pid <> pg_backend_pid() AND s.backend_type = 'client backend' AND s.xact_start IS NOT NULL
+ORDER BY s.xact_start
+LIMIT 20`)
+	return a, sessions, err
+}
+
+// prepared is a transaction that waits for a second phase.
+type prepared struct {
+	ID      string
+	Seconds float64
+}
+
+func readPrepared(ctx context.Context, p patient) ([]prepared, error) {
+	return list[prepared](ctx, p, postgres.Admin(),
+		"SELECT x.gid, extract(epoch FROM now() - x.prepared)::float8 FROM pg_prepared_xacts x ORDER BY x.prepared LIMIT 20")
+}
+
+// slot is a place that a replica has read up to.
+type slot struct {
+	Name   string
+	Active bool
+	// Held is how much WAL is kept for it, in bytes.
+	Held int64
+	// WAL is reserved, extended, unreserved or lost.
+	WAL string
+}
+
+func readSlots(ctx context.Context, p patient) ([]slot, error) {
+	return list[slot](ctx, p, postgres.Admin(), `
+SELECT s.slot_name::text, s.active,
+    coalesce(pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END, s.restart_lsn), 0)::bigint,
+    coalesce(s.wal_status, '')
+FROM pg_replication_slots s
+ORDER BY s.slot_name`)
+}
+
+// hot is a table that is written to all the time, with its partitions.
+type hot struct {
+	Name       string
+	Bytes      int64
+	Live, Dead int64
+	// VacuumSeconds is how long ago it was vacuumed; -1 for never.
+	VacuumSeconds float64
+	// Off says that autovacuum passes it over.
+	Off bool
+}
+
+func readHot(ctx context.Context, p patient) ([]hot, error) {
+	return list[hot](ctx, p, postgres.Admin(), `
+SELECT coalesce(p.relname, c.relname)::text, sum(pg_total_relation_size(c.oid))::bigint,
+    sum(pg_stat_get_live_tuples(c.oid))::bigint, sum(pg_stat_get_dead_tuples(c.oid))::bigint,
+    coalesce(extract(epoch FROM now() - max(greatest(pg_stat_get_last_autovacuum_time(c.oid), pg_stat_get_last_vacuum_time(c.oid)))), -1)::float8,
+    bool_or(coalesce(c.reloptions::text LIKE '%autovacuum_enabled=off%' OR c.reloptions::text LIKE '%autovacuum_enabled=false%', false))
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+LEFT JOIN pg_class p ON p.oid = i.inhparent
+WHERE c.relkind = 'r' AND n.nspname IN ('public', 'river')
+    AND coalesce(p.relname, c.relname) IN ('outbox', 'buckets', 'actions', 'tool_executions', 'events', 'dead_letters', 'river_job')
+GROUP BY 1
+ORDER BY 1`)
+}
+
+// leases is what workers hold, and what nobody takes.
+type leases struct {
+	// Overdue counts leases that ran out a minute ago or longer, Worst is how
+	// long the oldest of them.
+	Overdue      int64
+	WorstSeconds float64
+	// Long counts leases that last longer than any worker asks for.
+	Long int64
+}
+
+func readLeases(ctx context.Context, p patient) (leases, error) {
+	return one[leases](ctx, p, postgres.Worker(), `
+SELECT
+    count(1) FILTER (WHERE o.lease_until < now() - interval '1 minute'),
+    coalesce(extract(epoch FROM now() - min(o.lease_until)), 0)::float8,
+    count(1) FILTER (WHERE o.lease_until > now() + interval '65 minutes')
+FROM outbox o
+WHERE o.lease_until IS NOT NULL`)
+}
+
+// unfinished is a pause with work left.
+type unfinished struct {
+	Scope, Subject string
+	Killing        bool
+	Seconds        float64
+}
+
+func readUnfinished(ctx context.Context, p patient) (everything bool, left []unfinished, err error) {
+	all, err := one[struct{ Is bool }](ctx, p, postgres.Worker(), "SELECT EXISTS (SELECT FROM pauses p WHERE p.scope = 'everything' AND p.lifted_at IS NULL)")
+	if err != nil {
+		return false, nil, err
+	}
+	left, err = list[unfinished](ctx, p, postgres.Worker(), `
+SELECT p.scope, p.subject, p.kill AND p.swept_at IS NULL,
+    extract(epoch FROM now() - CASE WHEN p.kill AND p.swept_at IS NULL THEN coalesce(p.killed_at, p.paused_at) ELSE p.lifted_at END)::float8
+FROM pauses p
+WHERE (p.kill AND p.swept_at IS NULL AND coalesce(p.killed_at, p.paused_at) < now() - interval '1 minute')
+    OR (p.lifted_at < now() - interval '1 minute' AND p.woken_at IS NULL)
+ORDER BY 4 DESC
+LIMIT 20`)
+	return all.Is, left, err
+}

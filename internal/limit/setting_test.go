@@ -1,0 +1,290 @@
+package limit_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/gate"
+	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/internal/policy"
+)
+
+// fullDocument sets something of everything.
+func fullDocument() limit.Document {
+	return limit.Document{
+		Settings: &limit.Tenant{Timezone: "Europe/Berlin", PhoneRegion: "DE", PlusAddressing: true},
+		Buckets: &[]limit.Bucket{
+			{Name: "default", Concurrency: 9},
+			{Name: "email.daily", Calendar: &limit.Calendar{Limit: 500, Every: limit.PeriodDay}, Rate: perMinute(30, 5)},
+		},
+		QuietHours: &[]limit.QuietHours{
+			{Scope: limit.QuietBucket, Subject: "email.daily", Quiet: nightly(60)},
+			{Scope: limit.QuietRecipient, Subject: "phone:+4930123456", Quiet: nightly(60)},
+			{Scope: limit.QuietTenant, Quiet: nightly(300)},
+		},
+		Employees: &[]limit.Employee{{Trust: policy.TrustLow, Scopes: []string{}}, {ID: employeeA(), Name: "Ana", Trust: policy.TrustHigh, Scopes: []string{"contacts:*"}}},
+		Tools:     &[]limit.ToolRule{{Source: "mail", Name: "send", Recipients: some([]string{"/to/*"}), Scopes: []string{"mail:send"}, Retry: limit.Retry{MaxAttempts: 3, Base: limit.Duration(2 * time.Second), Cap: limit.Duration(time.Minute), Jitter: some(0.2)}}},
+	}
+}
+
+func employeeA() envelope.EmployeeID {
+	var id envelope.EmployeeID
+	_ = id.UnmarshalText([]byte("019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b"))
+	return id
+}
+
+func (h house) apply(doc limit.Document, dry bool) []string {
+	h.t.Helper()
+	var changes []limit.Change
+	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
+		changes, err = limit.Apply(ctx, tx, h.tenant, doc, "ada", dry)
+		return err
+	})
+	all := []string{}
+	for _, c := range changes {
+		all = append(all, strings.TrimSpace(string(c.Kind)+" "+c.Section+" "+c.Name))
+	}
+	return all
+}
+
+func TestDocumentIsAppliedWhole(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	empty := h.document()
+	doc := fullDocument()
+
+	planned := h.apply(doc, true)
+	if diff := cmp.Diff(empty, h.document()); diff != "" || len(h.events()) > 0 {
+		t.Errorf("a dry run changed something (-before +after):\n%s", diff)
+	}
+	done := h.apply(doc, false)
+
+	want := []string{
+		"changed buckets default", "added buckets email.daily", "added employees 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b", "added employees default",
+		"added quiet_hours bucket email.daily", "added quiet_hours recipient phone:+4930123456", "added quiet_hours tenant", "changed settings", "added tools mail:send",
+	}
+	if diff := cmp.Diff(want, planned); diff != "" {
+		t.Errorf("planned (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(planned, done); diff != "" {
+		t.Errorf("done is not planned (-planned +done):\n%s", diff)
+	}
+	if diff := cmp.Diff(doc, h.document()); diff != "" {
+		t.Errorf("document (-want +got):\n%s", diff)
+	}
+	if got := len(h.events()); got != len(want) {
+		t.Errorf("%d events, want one of each change", got)
+	}
+	for _, line := range h.apply(h.document(), false) {
+		if !strings.HasPrefix(line, "unchanged ") {
+			t.Errorf("what was read, put back, is %q", line)
+		}
+	}
+	if got := len(h.events()); got != len(want) {
+		t.Error("what changed nothing was told of")
+	}
+}
+
+func TestDocumentLeavesOutAndRemoves(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.apply(fullDocument(), false)
+
+	if got := h.apply(limit.Document{}, false); len(got) > 0 {
+		t.Errorf("an empty document is %q", got)
+	}
+	got := h.apply(limit.Document{Buckets: &[]limit.Bucket{}, QuietHours: &[]limit.QuietHours{}, Employees: &[]limit.Employee{}, Tools: &[]limit.ToolRule{}}, false)
+
+	want := []string{
+		"changed buckets default", "removed buckets email.daily", "removed employees 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b", "removed employees default",
+		"removed quiet_hours bucket email.daily", "removed quiet_hours recipient phone:+4930123456", "removed quiet_hours tenant", "removed tools mail:send",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("emptied (-want +got):\n%s", diff)
+	}
+	doc := h.document()
+	if len(*doc.Buckets) != 1 || doc.Settings.Timezone != "Europe/Berlin" || len(*doc.Tools) > 0 {
+		t.Errorf("what is left: %+v", doc)
+	}
+}
+
+func TestBadSettingsChangeNothing(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.apply(fullDocument(), false)
+	before, told := h.document(), len(h.events())
+	long := strings.Repeat("x", 501)
+	employee := employeeA().String()
+	put := func(b limit.Bucket) func(context.Context, pgx.Tx) error {
+		return func(ctx context.Context, tx pgx.Tx) error { return limit.PutBucket(ctx, tx, h.tenant, b, "ada") }
+	}
+	quiet := func(scope limit.QuietScope, subject string, q gate.Quiet) func(context.Context, pgx.Tx) error {
+		return func(ctx context.Context, tx pgx.Tx) error {
+			return limit.PutQuietHours(ctx, tx, h.tenant, limit.QuietHours{Scope: scope, Subject: subject, Quiet: q}, "ada")
+		}
+	}
+	pause := func(scope limit.PauseScope, subject, reason string) func(context.Context, pgx.Tx) error {
+		return func(ctx context.Context, tx pgx.Tx) error {
+			_, err := limit.SetPause(ctx, tx, h.tenant, limit.Target{Scope: scope, Subject: subject}, false, reason, "ada")
+			return err
+		}
+	}
+	rule := func(r limit.ToolRule) func(context.Context, pgx.Tx) error {
+		r.Source, r.Name = "mail", "send"
+		return func(ctx context.Context, tx pgx.Tx) error { return limit.PutToolRule(ctx, tx, h.tenant, r, "ada") }
+	}
+	hour := limit.Duration(time.Hour)
+
+	for name, tt := range map[string]struct {
+		do   func(context.Context, pgx.Tx) error
+		want []string
+	}{
+		"bucket's name":       {put(limit.Bucket{Name: "Email Daily"}), []string{"/name"}},
+		"a rate of zero":      {put(limit.Bucket{Name: "b", Rate: &limit.Rate{Per: hour}}), []string{"/rate/limit"}},
+		"a rate below":        {put(limit.Bucket{Name: "b", Rate: &limit.Rate{Limit: -1, Per: hour}}), []string{"/rate/limit"}},
+		"a rate above":        {put(limit.Bucket{Name: "b", Rate: &limit.Rate{Limit: 1_000_001, Per: 24 * hour}}), []string{"/rate/limit"}},
+		"no interval":         {put(limit.Bucket{Name: "b", Rate: &limit.Rate{Limit: 1}}), []string{"/rate/per"}},
+		"a long interval":     {put(limit.Bucket{Name: "b", Rate: &limit.Rate{Limit: 1, Per: 367 * 24 * hour}}), []string{"/rate/per"}},
+		"a short interval":    {put(limit.Bucket{Name: "b", Rate: &limit.Rate{Limit: 1, Per: 1000}}), []string{"/rate/per"}},
+		"too fast":            {put(limit.Bucket{Name: "b", Rate: &limit.Rate{Limit: 1000, Per: limit.Duration(time.Millisecond)}}), []string{"/rate"}},
+		"a burst above":       {put(limit.Bucket{Name: "b", Rate: &limit.Rate{Limit: 1, Per: hour, Burst: 2}}), []string{"/rate/burst"}},
+		"a burst below":       {put(limit.Bucket{Name: "b", Rate: &limit.Rate{Limit: 1, Per: hour, Burst: -2}}), []string{"/rate/burst"}},
+		"a calendar of zero":  {put(limit.Bucket{Name: "b", Calendar: &limit.Calendar{Every: limit.PeriodDay}}), []string{"/calendar/limit"}},
+		"a calendar of years": {put(limit.Bucket{Name: "b", Calendar: &limit.Calendar{Limit: 1, Every: "year"}}), []string{"/calendar/every"}},
+		"an unknown zone":     {put(limit.Bucket{Name: "b", Calendar: &limit.Calendar{Limit: 1, Every: limit.PeriodDay, Timezone: "Mars/Base"}}), []string{"/calendar/timezone"}},
+		"a local zone":        {put(limit.Bucket{Name: "b", Calendar: &limit.Calendar{Limit: 1, Every: limit.PeriodDay, Timezone: "Local"}}), []string{"/calendar/timezone"}},
+		"at once":             {put(limit.Bucket{Name: "b", Concurrency: -1}), []string{"/concurrency"}},
+		"several":             {put(limit.Bucket{Name: "b", Concurrency: 100_001, Rate: &limit.Rate{}}), []string{"/rate/limit", "/rate/per", "/concurrency"}},
+
+		"a scope that is none":      {quiet("week", "", nightly(1)), []string{"/scope"}},
+		"the tenant with a subject": {quiet(limit.QuietTenant, "x", nightly(1)), []string{"/subject"}},
+		"an employee that is none":  {quiet(limit.QuietEmployee, "Ana", nightly(1)), []string{"/subject"}},
+		"nobody's quiet hours":      {quiet(limit.QuietEmployee, "", nightly(1)), []string{"/subject"}},
+		"a bucket that is none":     {quiet(limit.QuietBucket, "none", nightly(1)), []string{"/subject"}},
+		"a recipient without kind":  {quiet(limit.QuietRecipient, "ana@example.org", nightly(1)), []string{"/subject"}},
+		"a recipient that is none":  {quiet(limit.QuietRecipient, "email:ana", nightly(1)), []string{"/subject"}},
+		"a zone of quiet hours":     {quiet(limit.QuietTenant, "", gate.Quiet{Timezone: "x", Windows: nightly(1).Windows}), []string{"/timezone"}},
+		"no window":                 {quiet(limit.QuietTenant, "", gate.Quiet{Timezone: "UTC"}), []string{"/windows"}},
+		"ends before it starts":     {quiet(limit.QuietTenant, "", gate.Quiet{Timezone: "UTC", Windows: []gate.Window{{From: "20:00", Until: "08:00"}}}), []string{"/windows/0/until"}},
+		"no day":                    {quiet(limit.QuietTenant, "", gate.Quiet{Timezone: "UTC", Windows: []gate.Window{{Days: []string{"someday"}, From: "20:00", Until: "21:00"}}}), []string{"/windows/0/days/0"}},
+		"a spread":                  {quiet(limit.QuietTenant, "", nightly(-1)), []string{"/spread_seconds"}},
+
+		"a trust": {func(ctx context.Context, tx pgx.Tx) error {
+			return limit.PutEmployee(ctx, tx, h.tenant, limit.Employee{Trust: "much"}, "ada")
+		}, []string{"/trust"}},
+		"scopes": {func(ctx context.Context, tx pgx.Tx) error {
+			return limit.PutEmployee(ctx, tx, h.tenant, limit.Employee{Trust: policy.TrustLow, Scopes: []string{"a", "a", "B", "a:*:c", ""}}, "ada")
+		}, []string{"/scopes/1", "/scopes/2", "/scopes/3", "/scopes/4"}},
+		"a name": {func(ctx context.Context, tx pgx.Tx) error {
+			return limit.PutEmployee(ctx, tx, h.tenant, limit.Employee{Trust: policy.TrustLow, Name: "a\x00"}, "ada")
+		}, []string{"/name"}},
+
+		"the tenant's zone": {func(ctx context.Context, tx pgx.Tx) error {
+			return limit.PutTenant(ctx, tx, h.tenant, limit.Tenant{Timezone: "Mars/Base"}, "ada")
+		}, []string{"/timezone"}},
+		"the tenant's region": {func(ctx context.Context, tx pgx.Tx) error {
+			return limit.PutTenant(ctx, tx, h.tenant, limit.Tenant{Timezone: "UTC", PhoneRegion: "de"}, "ada")
+		}, []string{"/phone_region"}},
+
+		"patterns":       {rule(limit.ToolRule{Recipients: some([]string{"/to", "to", "/to", "/a*b"})}), []string{"/recipients/1", "/recipients/2", "/recipients/3"}},
+		"attempts":       {rule(limit.ToolRule{Retry: limit.Retry{MaxAttempts: 101}}), []string{"/retry/max_attempts"}},
+		"a base":         {rule(limit.ToolRule{Retry: limit.Retry{Base: 25 * hour}}), []string{"/retry/base"}},
+		"a cap":          {rule(limit.ToolRule{Retry: limit.Retry{Cap: 169 * hour}}), []string{"/retry/cap"}},
+		"cap below base": {rule(limit.ToolRule{Retry: limit.Retry{Base: 2 * hour, Cap: hour}}), []string{"/retry/cap"}},
+		"jitter":         {rule(limit.ToolRule{Retry: limit.Retry{Jitter: some(1.1)}}), []string{"/retry/jitter"}},
+		"no such tool": {func(ctx context.Context, tx pgx.Tx) error {
+			return limit.PutToolRule(ctx, tx, h.tenant, limit.ToolRule{Source: "mail", Name: "none"}, "ada")
+		}, []string{"/name"}},
+
+		"no reason":            {pause(limit.PauseTenant, "", " "), []string{"/reason"}},
+		"a long reason":        {pause(limit.PauseTenant, "", long), []string{"/reason"}},
+		"everything":           {pause(limit.PauseEverything, "", "x"), []string{"/scope"}},
+		"a scope of a pause":   {pause("week", "", "x"), []string{"/scope"}},
+		"a tenant's subject":   {pause(limit.PauseTenant, "x", "x"), []string{"/subject"}},
+		"no source":            {pause(limit.PauseSource, "none", "x"), []string{"/subject"}},
+		"no bucket":            {pause(limit.PauseBucket, "none", "x"), []string{"/subject"}},
+		"no tool":              {pause(limit.PauseTool, "mail:none", "x"), []string{"/subject"}},
+		"a tool without colon": {pause(limit.PauseTool, "mail", "x"), []string{"/subject"}},
+		"no employee":          {pause(limit.PauseEmployee, "x", "x"), []string{"/subject"}},
+
+		"contacts": {func(ctx context.Context, tx pgx.Tx) error {
+			_, err := limit.PutEntries(ctx, tx, h.tenant, []limit.Entry{{Value: "a@b.org"}, {Kind: "post", Value: "x"}, {Kind: gate.ContactEmail, Value: "x"}, {}, {Value: "c@d.org", Reason: long}}, "ada")
+			return err
+		}, []string{"/entries/1/kind", "/entries/2/value", "/entries/3/value", "/entries/4/reason"}},
+		"a late part of a document": {func(ctx context.Context, tx pgx.Tx) error {
+			doc := limit.Document{Buckets: &[]limit.Bucket{{Name: "new"}}, Tools: &[]limit.ToolRule{{Source: "mail", Name: "none"}}}
+			_, err := limit.Apply(ctx, tx, h.tenant, doc, "ada", false)
+			return err
+		}, []string{"/tools/0/name"}},
+		"twice in a document": {func(ctx context.Context, tx pgx.Tx) error {
+			doc := limit.Document{Employees: &[]limit.Employee{{Trust: policy.TrustLow}, {Trust: policy.TrustHigh}}, QuietHours: &[]limit.QuietHours{
+				{Scope: limit.QuietEmployee, Subject: employee, Quiet: nightly(1)}, {Scope: limit.QuietEmployee, Subject: strings.ToUpper(employee), Quiet: nightly(2)},
+			}}
+			_, err := limit.Apply(ctx, tx, h.tenant, doc, "ada", false)
+			return err
+		}, []string{"/quiet_hours/1", "/employees/1"}},
+	} {
+		err := h.try(tt.do)
+		if diff := cmp.Diff(tt.want, pointers(err)); diff != "" || !errors.Is(err, fault.Invalid) {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+
+	if diff := cmp.Diff(before, h.document()); diff != "" || len(h.events()) != told {
+		t.Errorf("bad input changed something (-before +after):\n%s", diff)
+	}
+	if h.set().AnyPause() || h.set().HasDoNotContact() {
+		t.Error("bad input left a pause or an entry")
+	}
+}
+
+func TestRowsOfAnotherTenantAreOutOfReach(t *testing.T) {
+	t.Parallel()
+	one := newHouse(t)
+	two := one.neighbour()
+	one.apply(fullDocument(), false)
+	before := one.document()
+
+	// As one tenant, with the other's id in hand.
+	for name, do := range map[string]func(ctx context.Context, tx pgx.Tx) error{
+		"PutBucket": func(ctx context.Context, tx pgx.Tx) error {
+			return limit.PutBucket(ctx, tx, one.tenant, limit.Bucket{Name: "x"}, "eve")
+		},
+		"PutEmployee": func(ctx context.Context, tx pgx.Tx) error {
+			return limit.PutEmployee(ctx, tx, one.tenant, limit.Employee{Trust: policy.TrustHigh}, "eve")
+		},
+		"SetPause": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := limit.SetPause(ctx, tx, one.tenant, limit.Target{Scope: limit.PauseTenant}, true, "x", "eve")
+			return err
+		},
+		"PauseAll": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := limit.PauseAll(ctx, tx, true, "x", "eve")
+			return err
+		},
+		"PutEntries": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := limit.PutEntries(ctx, tx, one.tenant, []limit.Entry{{Value: "a@b.org"}}, "eve")
+			return err
+		},
+		"Apply": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := limit.Apply(ctx, tx, one.tenant, limit.Document{Buckets: &[]limit.Bucket{}}, "eve", false)
+			return err
+		},
+		"LiftAll": func(ctx context.Context, tx pgx.Tx) error { return limit.LiftAll(ctx, tx, "", "eve") },
+	} {
+		if err := two.try(do); err == nil {
+			t.Errorf("%s reached another tenant", name)
+		}
+	}
+
+	if diff := cmp.Diff(before, one.document()); diff != "" {
+		t.Errorf("another tenant changed it (-before +after):\n%s", diff)
+	}
+}

@@ -1,0 +1,135 @@
+package outbox
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+)
+
+// Token is what a bucket with limits granted for a claimed envelope. The zero
+// Token is of a bucket without limits.
+type Token struct {
+	Bucket int64
+	// At is when it was granted, by the database's clock.
+	At time.Time
+}
+
+// grant locks the buckets with limits among wants and finds how much each may
+// give. It returns the wants that can be met at least in part, with a limited
+// one cut down to its grant; and when each was granted. Two statements, since
+// only one that begins after the lock sees what the last grant left.
+func grant(ctx context.Context, tx pgx.Tx, wants []Want) (open []Want, at map[int64]time.Time, err error) {
+	if !slices.ContainsFunc(wants, func(w Want) bool { return w.Limited }) {
+		return wants, nil, nil
+	}
+	var limited []int64
+	for _, w := range wants {
+		if w.Limited {
+			limited = append(limited, w.Bucket)
+		}
+	}
+	q := dbsqlc.New()
+	locked, err := q.BucketLock(ctx, tx, limited)
+	if err != nil {
+		return nil, nil, err
+	}
+	left := make(map[int64]int, len(locked))
+	at = make(map[int64]time.Time, len(locked))
+	if len(locked) > 0 {
+		rows, err := q.BucketGrant(ctx, tx, locked)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, r := range rows {
+			left[r.BucketID], at[r.BucketID] = int(r.Granted), r.At
+		}
+	}
+	open = make([]Want, 0, len(wants))
+	for _, w := range wants {
+		if w.Limited {
+			w.Quota = min(w.Quota, left[w.Bucket])
+		}
+		if w.Quota > 0 {
+			open = append(open, w)
+		}
+	}
+	return open, at, nil
+}
+
+// spend takes the tokens of what was claimed and notes on every item what was
+// granted for it.
+func spend(ctx context.Context, tx pgx.Tx, items []Item, at map[int64]time.Time) error {
+	taken := make(map[int64]int32)
+	for i := range items {
+		if _, limited := at[items[i].Bucket]; limited {
+			taken[items[i].Bucket]++
+		}
+	}
+	if len(taken) == 0 {
+		return nil
+	}
+	p := &dbsqlc.BucketSpendParams{}
+	for bucket, n := range taken {
+		p.BucketIds, p.GrantedAt, p.Counts = append(p.BucketIds, bucket), append(p.GrantedAt, at[bucket]), append(p.Counts, n)
+	}
+	if err := dbsqlc.New().BucketSpend(ctx, tx, p); err != nil {
+		return err
+	}
+	for i := range items {
+		it := &items[i]
+		if granted, limited := at[it.Bucket]; limited {
+			it.Token = Token{Bucket: it.Bucket, At: granted}
+		}
+	}
+	return nil
+}
+
+// lockBuckets locks all the buckets that a batch gives tokens back to or
+// closes, before the first of them is changed: two batches that lock them in
+// two orders would stand in each other's way.
+func lockBuckets(ctx context.Context, tx pgx.Tx, tokens map[Token]int64, holds map[int64]time.Duration) error {
+	if len(tokens) == 0 && len(holds) == 0 {
+		return nil
+	}
+	ids := slices.Collect(maps.Keys(holds))
+	for u := range tokens {
+		ids = append(ids, u.Bucket)
+	}
+	_, err := dbsqlc.New().BucketLockAll(ctx, tx, ids)
+	return err
+}
+
+// giveBack returns tokens that were not used to their buckets, which must be
+// locked.
+func giveBack(ctx context.Context, tx pgx.Tx, tokens map[Token]int64) error {
+	if len(tokens) == 0 {
+		return nil
+	}
+	p := &dbsqlc.BucketReturnParams{}
+	for u, n := range tokens {
+		p.BucketIds, p.GrantedAt, p.Counts = append(p.BucketIds, u.Bucket), append(p.GrantedAt, u.At), append(p.Counts, n)
+	}
+	return dbsqlc.New().BucketReturn(ctx, tx, p)
+}
+
+// LongestHold bounds for how long one answer of a provider closes a bucket.
+// The envelope that got the answer waits for as long as it was told.
+const LongestHold = 24 * time.Hour
+
+// hold closes buckets, which must be locked, because a provider asked for
+// time.
+func hold(ctx context.Context, tx pgx.Tx, buckets map[int64]time.Duration) error {
+	if len(buckets) == 0 {
+		return nil
+	}
+	p := &dbsqlc.BucketCloseParams{Cause: "retry_after"}
+	for bucket, d := range buckets {
+		p.BucketIds, p.Seconds = append(p.BucketIds, bucket), append(p.Seconds, min(d, LongestHold).Seconds())
+	}
+	return dbsqlc.New().BucketClose(ctx, tx, p)
+}

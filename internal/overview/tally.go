@@ -1,0 +1,164 @@
+package overview
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// group is some envelopes of a bucket that wait for the same.
+type group struct {
+	bucket Bucket
+	reason string
+	// gated says that they would wait for it even if the bucket were paused.
+	gated          bool
+	envelopes, due int64
+	// first is how long the first of them has been due; negative if it will be.
+	first time.Duration
+}
+
+// Reasons that are not of the view.
+const (
+	reasonInFlight = "in_flight"
+	reasonOverdue  = "overdue"
+	reasonTurn     = "turn"
+	reasonPaused   = "paused"
+	reasonApproval = "approval"
+	reasonOther    = "other"
+)
+
+// tally sums groups up.
+type tally struct {
+	due, scheduled, inFlight, overdue int64
+	oldestDue                         time.Duration
+	reasons                           map[string]Waiting
+	buckets                           map[int64]Bucket
+}
+
+func sumUp(groups []group, pauses []Pause) tally {
+	t := tally{reasons: make(map[string]Waiting), buckets: make(map[int64]Bucket)}
+	for _, g := range groups {
+		switch g.reason {
+		case reasonInFlight:
+			t.inFlight += g.envelopes
+			continue
+		case reasonOverdue:
+			t.overdue += g.envelopes
+			t.due += g.envelopes
+			continue
+		}
+		paused := coversBucket(pauses, g.bucket)
+		if paused && !g.gated {
+			g.reason = reasonPaused
+		}
+		t.due += g.due
+		t.scheduled += g.envelopes - g.due
+		if g.reason == reasonTurn {
+			t.oldestDue = max(t.oldestDue, g.first)
+		}
+		t.reasons[g.reason] = t.reasons[g.reason].with(g)
+		b, ok := t.buckets[g.bucket.id]
+		if !ok {
+			b = g.bucket
+		}
+		b.Waiting += g.envelopes
+		b.OldestDue = max(b.OldestDue, g.first)
+		b.Paused = paused
+		t.buckets[b.id] = b
+	}
+	return t
+}
+
+func (w Waiting) with(g group) Waiting {
+	w.Reason = g.reason
+	w.Envelopes += g.envelopes
+	if g.first >= 0 {
+		w.OldestDue = max(w.OldestDue, g.first)
+	} else if w.NextIn == 0 || -g.first < w.NextIn {
+		w.NextIn = -g.first
+	}
+	return w
+}
+
+// coversBucket says whether nothing of a bucket may be claimed.
+func coversBucket(pauses []Pause, b Bucket) bool {
+	return slices.ContainsFunc(pauses, func(p Pause) bool {
+		return p.Scope == "everything" || p.Tenant == b.Tenant && (p.Scope == "tenant" || p.Scope == "bucket" && p.Subject == b.Name)
+	})
+}
+
+// waiting lists the reasons, most first. There are few; should there ever be
+// many, the smallest are summed.
+func (t tally) waiting(approvals Approvals) []Waiting {
+	var all []Waiting
+	for _, w := range t.reasons {
+		all = append(all, w)
+	}
+	if approvals.Waiting > 0 {
+		all = append(all, Waiting{Reason: reasonApproval, Envelopes: approvals.Waiting})
+	}
+	slices.SortFunc(all, func(a, b Waiting) int {
+		return cmp.Or(cmp.Compare(b.Envelopes, a.Envelopes), cmp.Compare(a.Reason, b.Reason))
+	})
+	if len(all) <= mostReasons {
+		return all
+	}
+	other := Waiting{Reason: reasonOther}
+	for _, w := range all[mostReasons-1:] {
+		other.Envelopes += w.Envelopes
+		other.OldestDue = max(other.OldestDue, w.OldestDue)
+	}
+	return append(all[:mostReasons-1], other)
+}
+
+// fullest returns the ids of the buckets with the most envelopes: of those
+// with limits, and of the others.
+func (t tally) fullest(limited, unlimited int) []int64 {
+	var with, without []Bucket
+	for _, b := range t.buckets {
+		if b.Limited {
+			with = append(with, b)
+		} else {
+			without = append(without, b)
+		}
+	}
+	var ids []int64
+	for _, half := range []struct {
+		of   []Bucket
+		most int
+	}{{with, limited}, {without, unlimited}} {
+		sortBuckets(half.of)
+		for _, b := range half.of[:min(half.most, len(half.of))] {
+			ids = append(ids, b.id)
+		}
+	}
+	return ids
+}
+
+// filled adds what waits to how the limits of buckets stand, the fullest
+// first.
+func (t tally) filled(buckets []Bucket, pauses []Pause) []Bucket {
+	for i := range buckets {
+		b := &buckets[i]
+		b.Waiting, b.OldestDue, b.Paused = t.buckets[b.id].Waiting, t.buckets[b.id].OldestDue, coversBucket(pauses, *b)
+	}
+	sortBuckets(buckets)
+	return buckets
+}
+
+// rest sums up what waits in other buckets.
+func (t tally) rest(buckets []Bucket) (rest Bucket) {
+	for id, b := range t.buckets {
+		if !slices.ContainsFunc(buckets, func(c Bucket) bool { return c.id == id }) {
+			rest.Waiting += b.Waiting
+			rest.OldestDue = max(rest.OldestDue, b.OldestDue)
+		}
+	}
+	return rest
+}
+
+func sortBuckets(buckets []Bucket) {
+	slices.SortFunc(buckets, func(a, b Bucket) int {
+		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Name, b.Name))
+	})
+}

@@ -1,0 +1,269 @@
+package telemetry_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/countersign-dev/countersign/internal/telemetry"
+)
+
+const (
+	alertsFile    = "../../deploy/prometheus/alerts.yaml"
+	dashboardFile = "../../deploy/grafana/countersign.json"
+	operations    = "../../docs/operations.md"
+)
+
+// exported is what /metrics shows when everything has been measured: each name
+// with its labels.
+func exported(t *testing.T) map[string][]string {
+	t.Helper()
+	ctx, tel := t.Context(), setup(t)
+	m := tel.Metrics
+	if _, err := m.ObserveStanding(func(context.Context) (telemetry.Standing, error) { return fleet(), nil }); err != nil {
+		t.Fatal(err)
+	}
+	m.ClaimBatch.Record(ctx, 1)
+	m.SettleBatch.Record(ctx, 1)
+	m.EndToEnd.Took(ctx, time.Second)
+	m.FenceLost.Add(ctx, 1)
+	m.Outcome("send", "mail", "sent").Add(ctx, 1)
+	m.Call("mail").Took(ctx, time.Second)
+	m.Breaker("mail", "open").Add(ctx, 1)
+	m.Request("GET", "/api/v1/actions", 200).Took(ctx, time.Second)
+	names := make(map[string][]string)
+	series := regexp.MustCompile(`(?m)^([a-z_]+)(?:\{(.*)\})? `)
+	label := regexp.MustCompile(`([a-z_]+)="`)
+	for _, s := range series.FindAllStringSubmatch(scrape(t, tel), -1) {
+		names[s[1]] = slices.Concat(names[s[1]], []string{"job", "instance"})
+		for _, l := range label.FindAllStringSubmatch(s[2], -1) {
+			names[s[1]] = append(names[s[1]], l[1])
+		}
+	}
+	return names
+}
+
+// wrongIn says what an expression names that is not exported.
+func wrongIn(expr string, names map[string][]string) (wrong []string) {
+	selector := regexp.MustCompile(`\b(countersign_[a-z0-9_]+|target_info)(?:\{([^}]*)\})?`)
+	matcher := regexp.MustCompile(`([a-z_]+)\s*(?:=~|!=|!~|=)\s*"`)
+	grouping := regexp.MustCompile(`\b(?:by|without|on|ignoring)\s*\(([^)]*)\)`)
+	found := selector.FindAllStringSubmatch(expr, -1)
+	if len(found) == 0 {
+		return []string{"it names no metric"}
+	}
+	var labels []string
+	for _, s := range found {
+		known, ok := names[s[1]]
+		if !ok {
+			wrong = append(wrong, "no metric "+s[1])
+		}
+		labels = append(labels, known...)
+		for _, l := range matcher.FindAllStringSubmatch(s[2], -1) {
+			if !slices.Contains(known, l[1]) {
+				wrong = append(wrong, fmt.Sprintf("%s has no label %s", s[1], l[1]))
+			}
+		}
+	}
+	for _, g := range grouping.FindAllStringSubmatch(expr, -1) {
+		for l := range strings.SplitSeq(g[1], ",") {
+			if !slices.Contains(labels, strings.TrimSpace(l)) {
+				wrong = append(wrong, "no label "+strings.TrimSpace(l))
+			}
+		}
+	}
+	return wrong
+}
+
+func TestWrongExpressionsAreSeen(t *testing.T) {
+	t.Parallel()
+	names := exported(t)
+
+	for expr, want := range map[string]string{
+		`max(countersign_backlog{state="due"})`: "", `sum by (tool, le) (rate(countersign_call_duration_seconds_bucket[5m]))`: "no label tool",
+		`countersign_backlogs > 1`: "no metric countersign_backlogs", `countersign_backlog{reason="due"}`: "countersign_backlog has no label reason",
+		`vector(1)`: "it names no metric",
+	} {
+		if got := strings.Join(wrongIn(expr, names), "; "); got != want {
+			t.Errorf("wrongIn(%s) = %q, want %q", expr, got, want)
+		}
+	}
+}
+
+// anchors are those of a document's headings, as GitHub makes them.
+func anchors(t *testing.T, path string) []string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	odd := regexp.MustCompile(`[^a-z0-9 -]`)
+	for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		all = append(all, strings.ReplaceAll(odd.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-"))
+	}
+	return all
+}
+
+func TestAlertsStandOnWhatIsExported(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(alertsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Groups []struct {
+			Name  string
+			Rules []struct {
+				Alert, Expr, For string
+				Labels           struct{ Severity string }
+				Annotations      struct{ Summary, Description, Runbook string }
+			}
+		}
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(string(text)))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil {
+		t.Fatal(err)
+	}
+	names, headings := exported(t), anchors(t, operations)
+	var alerts []string
+	for _, g := range file.Groups {
+		for _, r := range g.Rules {
+			alerts = append(alerts, r.Alert)
+			for _, wrong := range wrongIn(r.Expr, names) {
+				t.Errorf("%s: %s", r.Alert, wrong)
+			}
+			if _, err := time.ParseDuration(r.For); err != nil {
+				t.Errorf("%s: for: %v", r.Alert, err)
+			}
+			if r.Annotations.Summary == "" || r.Annotations.Description == "" || !slices.Contains([]string{"page", "ticket"}, r.Labels.Severity) {
+				t.Errorf("%s lacks a summary, a description or a severity", r.Alert)
+			}
+			document, anchor, _ := strings.Cut(r.Annotations.Runbook, "#")
+			if document != "docs/operations.md" || !slices.Contains(headings, anchor) {
+				t.Errorf("%s: there is no runbook %q among %q", r.Alert, r.Annotations.Runbook, headings)
+			}
+		}
+	}
+	if len(alerts) < 8 || len(slices.Compact(slices.Sorted(slices.Values(alerts)))) != len(alerts) {
+		t.Errorf("alerts are %q", alerts)
+	}
+}
+
+func TestDashboardStandsOnWhatIsExported(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(dashboardFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type place struct{ X, Y, W, H int }
+	var board struct {
+		Templating struct {
+			List []struct {
+				Name, Type, Definition string
+			}
+		}
+		Panels []struct {
+			ID          int
+			Type, Title string
+			Datasource  struct{ UID string }
+			GridPos     place
+			Targets     []struct{ Expr, LegendFormat string }
+		}
+	}
+	if err := json.Unmarshal(text, &board); err != nil {
+		t.Fatal(err)
+	}
+	names := exported(t)
+	used := make(map[string]bool)
+
+	ids, taken := map[int]bool{}, map[[2]int]string{}
+	for _, p := range board.Panels {
+		if ids[p.ID] {
+			t.Errorf("%s: its id is another's", p.Title)
+		}
+		ids[p.ID] = true
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
+					t.Errorf("%s lies over %q, or beyond the edge", p.Title, other)
+				}
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+		if p.Type == "row" {
+			continue
+		}
+		if p.Datasource.UID != "${datasource}" || len(p.Targets) == 0 {
+			t.Errorf("%s does not ask the chosen data source", p.Title)
+		}
+		for _, target := range p.Targets {
+			for _, wrong := range wrongIn(target.Expr, names) {
+				t.Errorf("%s: %s", p.Title, wrong)
+			}
+			for _, m := range regexp.MustCompile(`countersign_[a-z0-9_]+`).FindAllString(target.Expr, -1) {
+				used[m] = true
+			}
+			for _, l := range regexp.MustCompile(`\{\{(\w+)\}\}`).FindAllStringSubmatch(target.LegendFormat, -1) {
+				if !strings.Contains(target.Expr, l[1]) {
+					t.Errorf("%s: its legend names %s, which it does not group by", p.Title, l[1])
+				}
+			}
+		}
+	}
+	var variables []string
+	for _, v := range board.Templating.List {
+		variables = append(variables, v.Name)
+		if v.Type == "query" {
+			metric, label, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(v.Definition, "label_values("), ")"), ", ")
+			if !slices.Contains(names[metric], label) {
+				t.Errorf("variable %s: %s has no label %s", v.Name, metric, label)
+			}
+		}
+	}
+	if !slices.Equal(variables, []string{"datasource", "source"}) {
+		t.Errorf("variables are %q", variables)
+	}
+	for name := range maps.Keys(names) {
+		base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
+		if strings.HasPrefix(name, "countersign_") && !used[base] && !used[base+"_bucket"] && !used[base+"_sum"] && name != "countersign_bucket_oldest_due_age_seconds" {
+			t.Errorf("no panel shows %s", name)
+		}
+	}
+}
+
+// TestOperationsNamesWhatIsExported holds the document to the metrics, both
+// ways.
+func TestOperationsNamesWhatIsExported(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(operations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := exported(t)
+
+	for _, m := range regexp.MustCompile("countersign_[a-z0-9_]+").FindAllString(string(text), -1) {
+		_, plain := names[m]
+		_, histogram := names[m+"_bucket"]
+		// Roles and jobs are named like metrics.
+		if !plain && !histogram && !slices.Contains([]string{"countersign_worker", "countersign_api", "countersign_owner", "countersign_sweep", "countersign_seal", "countersign_retain"}, m) {
+			t.Errorf("docs/operations.md names %s, which is not exported", m)
+		}
+	}
+	for name := range names {
+		base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
+		if strings.HasPrefix(name, "countersign_") && !strings.Contains(string(text), "`"+base+"`") && !strings.Contains(string(text), "`"+name+"`") {
+			t.Errorf("docs/operations.md does not say what %s is", name)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/circuit"
+	"github.com/countersign-dev/countersign/internal/executor"
+	"github.com/countersign-dev/countersign/internal/outbox"
+)
+
+// change is news of a source that the fleet is to know.
+type change struct {
+	circuit.Source
+	what  news
+	cause circuit.Cause
+	alone time.Duration
+}
+
+// news is what became of a source.
+type news int
+
+const (
+	tripped news = iota
+	recovered
+	released
+)
+
+func sourceOf(it *outbox.Item) circuit.Source {
+	return circuit.Source{Tenant: it.Tenant, ID: it.Source}
+}
+
+// breakerChanged hears of this process's own breakers. It must not block.
+func (p *Pipeline) breakerChanged(tenant envelope.TenantID, source, to string) {
+	p.cfg.Metrics.Breaker(source, to).Add(context.WithoutCancel(p.calls), 1)
+	p.cfg.Log.Warn("breaker changed", slog.String("tenant_id", tenant.String()), slog.String("source_id", source), slog.String("state", to))
+	c := change{Source: circuit.Source{Tenant: tenant, ID: source}}
+	switch circuit.Phase(to) {
+	case circuit.Open:
+		c.what, c.cause, c.alone = tripped, circuit.Failures, p.live.OpenFor()
+	case circuit.Closed:
+		c.what = recovered
+	case circuit.HalfOpen:
+		return
+	}
+	select {
+	case p.circuits <- c:
+	default:
+		p.cfg.Log.Warn("a breaker's change is not published", slog.String("source_id", source), slog.String("state", to))
+	}
+}
+
+// probed says what a call has shown that was let through to a source which is
+// left alone.
+func (p *Pipeline) probed(it *outbox.Item, out executor.Outcome) {
+	c := change{Source: sourceOf(it), what: recovered}
+	switch {
+	case out.Code == executor.CodeCancelled || out.Code == executor.CodeClosed:
+		c.what = released // it was cut short on this side
+	case out.Deferred:
+		c.what, c.cause, c.alone = tripped, circuit.Failures, max(out.RetryAfter, politeness)
+	case out.Ailing():
+		c.what, c.cause, c.alone = tripped, circuit.Failures, p.live.OpenFor()
+	case out.RetryAfter > 0:
+		c.what, c.cause, c.alone = tripped, circuit.RetryAfter, min(out.RetryAfter, outbox.LongestHold)
+	}
+	p.circuits <- c
+}
+
+// circuitLoop tells the fleet until no more news can come. News that cannot be
+// written is lost: a breaker stays open until its time is over, or this
+// process's own one stands alone.
+func (p *Pipeline) circuitLoop() {
+	ctx := context.WithoutCancel(p.calls)
+	for c := range p.circuits {
+		err := p.tx(ctx, func(tx pgx.Tx) error {
+			switch c.what {
+			case tripped:
+				return circuit.Trip(ctx, tx, c.Source, c.cause, c.alone, p.cfg.ID)
+			case recovered:
+				_, err := circuit.Close(ctx, tx, c.Source, p.cfg.ID)
+				return err
+			case released:
+				return circuit.Release(ctx, tx, c.Source, p.cfg.ID)
+			}
+			return nil
+		})
+		if err != nil {
+			p.cfg.Log.WarnContext(ctx, "a breaker's change is not published", slog.String("source_id", c.ID), slog.Any("error", err))
+		}
+	}
+}

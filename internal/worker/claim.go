@@ -1,0 +1,165 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/circuit"
+	"github.com/countersign-dev/countersign/internal/gate"
+	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/internal/outbox"
+)
+
+// claimed is a batch with what it is judged by, all as of the claim.
+type claimed struct {
+	at    time.Time
+	items []outbox.Item
+	snaps map[envelope.TenantID]*catalog.Snapshot
+	// contacts are whom an item addresses, and matches the entries of the
+	// do-not-contact list among them, by the place of the item. Both are empty
+	// for tenants whose limits do not ask.
+	contacts map[int][]gate.Contact
+	matches  map[int]gate.Match
+	// alone are the sources that the fleet leaves alone, and probes those for
+	// which this worker makes the one call that shows whether they are well.
+	alone  map[circuit.Source]circuit.Standing
+	probes map[circuit.Source]bool
+}
+
+// claim leases a batch and reads, in the same transaction, what holds now:
+// the versions of policy, catalog and limits, who must not be contacted, and
+// which sources are left alone.
+func (p *Pipeline) claim(ctx context.Context, wants []outbox.Want) (claimed, error) {
+	var c claimed
+	err := p.tx(ctx, func(tx pgx.Tx) error {
+		var err error
+		c = claimed{snaps: make(map[envelope.TenantID]*catalog.Snapshot)}
+		if c.items, err = outbox.Claim(ctx, tx, wants, p.cfg.Lease); err != nil || len(c.items) == 0 {
+			return err
+		}
+		ailing, err := p.readSnapshots(ctx, tx, &c)
+		if err != nil {
+			return err
+		}
+		if err := c.readMatches(ctx, tx); err != nil {
+			return err
+		}
+		return p.readCircuits(ctx, tx, &c, ailing)
+	})
+	if err != nil {
+		return claimed{}, err
+	}
+	c.at = time.Now()
+	p.flight.add(c.items, c.at)
+	return c, nil
+}
+
+// readSnapshots reads what the tenants of the batch have set up. It returns
+// those with a source that may have to be left alone.
+func (p *Pipeline) readSnapshots(ctx context.Context, tx pgx.Tx, c *claimed) (ailing []envelope.TenantID, err error) {
+	var tenants []envelope.TenantID
+	for i := range c.items {
+		if t := c.items[i].Tenant; c.snaps[t] == nil {
+			c.snaps[t] = &catalog.Snapshot{}
+			tenants = append(tenants, t)
+		}
+	}
+	states, err := catalog.States(ctx, tx, tenants)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tenants {
+		if c.snaps[t], err = p.catalog.At(ctx, tx, t, states[t].Version); err != nil {
+			return nil, fmt.Errorf("catalog of tenant %s: %w", t, err)
+		}
+		if states[t].Ailing {
+			ailing = append(ailing, t)
+		}
+	}
+	return ailing, nil
+}
+
+// readMatches finds whom the items address, where that matters, and asks the
+// do-not-contact lists about all of them at once.
+func (c *claimed) readMatches(ctx context.Context, tx pgx.Tx) error {
+	var asks []limit.Ask
+	var places []int
+	for i := range c.items {
+		it := &c.items[i]
+		snap := c.snaps[it.Tenant]
+		if !snap.Limits.NeedsRecipients() {
+			continue
+		}
+		contacts, readable := snap.Contacts(key(it), it.Args)
+		if !readable && snap.Limits.HasDoNotContact() {
+			c.match(i, gate.Match{Kind: gate.ContactHandle, Reason: "more recipients than can be checked"})
+		}
+		if len(contacts) == 0 {
+			continue
+		}
+		if c.contacts == nil {
+			c.contacts = make(map[int][]gate.Contact)
+		}
+		c.contacts[i] = contacts
+		if snap.Limits.HasDoNotContact() {
+			asks, places = append(asks, limit.Ask{Tenant: it.Tenant, Contacts: contacts}), append(places, i)
+		}
+	}
+	if len(asks) == 0 {
+		return nil
+	}
+	matches, err := limit.Matches(ctx, tx, asks)
+	if err != nil {
+		return fmt.Errorf("do-not-contact: %w", err)
+	}
+	for _, m := range matches {
+		c.match(places[m.Ask], gate.Match{Kind: m.Kind, Reason: m.Reason})
+	}
+	return nil
+}
+
+func (c *claimed) match(i int, m gate.Match) {
+	if c.matches == nil {
+		c.matches = make(map[int]gate.Match)
+	}
+	c.matches[i] = m
+}
+
+// probeLapse is after which time a worker that makes a probe counts as gone.
+const probeLapse = time.Minute
+
+// readCircuits reads which sources are left alone, and asks for the right to
+// probe those whose time is over.
+func (p *Pipeline) readCircuits(ctx context.Context, tx pgx.Tx, c *claimed, ailing []envelope.TenantID) error {
+	if len(ailing) == 0 {
+		return nil
+	}
+	standing, err := circuit.Of(ctx, tx, ailing...)
+	if err != nil {
+		return fmt.Errorf("breakers: %w", err)
+	}
+	c.alone = make(map[circuit.Source]circuit.Standing, len(standing))
+	for _, s := range standing {
+		c.alone[s.Source] = s
+	}
+	due := make(map[circuit.Source]bool)
+	var probe []circuit.Source
+	for i := range c.items {
+		it := &c.items[i]
+		src := circuit.Source{Tenant: it.Tenant, ID: it.Source}
+		if s, ok := c.alone[src]; ok && !s.Until.After(it.ClaimedAt) && !due[src] {
+			due[src] = true
+			probe = append(probe, src)
+		}
+	}
+	if len(probe) == 0 {
+		return nil
+	}
+	c.probes, err = circuit.Probe(ctx, tx, probe, p.cfg.ID, probeLapse)
+	return err
+}

@@ -1,0 +1,137 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/internal/outbox"
+)
+
+// dispatch judges a batch and starts the calls that may be made.
+func (p *Pipeline) dispatch(ctx context.Context, c claimed) {
+	if len(c.items) == 0 {
+		return
+	}
+	p.cfg.Metrics.ClaimBatch.Record(ctx, float64(len(c.items)))
+	var run []*outbox.Item
+	var once []outbox.Lease
+	var parked []outbox.Parking
+	probes := make(map[*outbox.Item]bool)
+	for i := range c.items {
+		it := &c.items[i]
+		v := c.judge(i)
+		switch {
+		case v.settle != nil:
+			p.settle <- settlement{Settlement: *v.settle, item: it}
+		case v.park != nil:
+			parked = append(parked, outbox.Parking{Lease: it.Lease, ToolDigest: v.park, Unused: it.Token})
+		default:
+			run = append(run, it)
+			if v.probe {
+				// One call is enough; the others wait for what it shows.
+				delete(c.probes, sourceOf(it))
+				probes[it] = true
+			}
+			if it.Effect == envelope.EffectOnce {
+				once = append(once, it.Lease)
+			}
+		}
+	}
+	if len(parked) > 0 {
+		p.park(context.WithoutCancel(ctx), parked)
+	}
+	if len(once) > 0 {
+		run = p.start(ctx, run, once)
+	}
+	for src := range c.probes {
+		p.circuits <- change{Source: src, what: released} // nothing was there to probe with
+	}
+	for _, it := range run {
+		snap := c.snaps[it.Tenant]
+		src, err := p.live.Get(snap, it.Source)
+		a := attempt{item: it, claimed: c.at, source: src, sourceErr: err, retry: p.retryOf(snap, it), probe: probes[it]}
+		a.shared = snap.Limits.NameOf(it.Bucket) == limit.DefaultBucket
+		delete(probes, it)
+		p.running.Go(func() { p.execute(a) })
+	}
+	for it := range probes {
+		p.circuits <- change{Source: sourceOf(it), what: released} // its start could not be marked
+	}
+}
+
+// retryOf is how the attempts of an item's tool are spaced.
+func (p *Pipeline) retryOf(snap *catalog.Snapshot, it *outbox.Item) outbox.Retry {
+	if tool, ok := snap.Tool(key(it)); ok && tool.Retry != (catalog.Retry{}) {
+		return outbox.Retry(tool.Retry)
+	}
+	return p.cfg.Retry
+}
+
+// mark commits the marks of a batch. Without the commit none is marked,
+// whatever the statement before it returned.
+func (p *Pipeline) mark(ctx context.Context, once []outbox.Lease) (started map[outbox.Lease]bool, err error) {
+	err = p.tx(ctx, func(tx pgx.Tx) (err error) {
+		started, err = outbox.Start(ctx, tx, once, p.cfg.Lease)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return started, nil
+}
+
+// start marks calls of class once as going out and leaves out those whose
+// lease was lost, or which were undone, meanwhile.
+func (p *Pipeline) start(ctx context.Context, run []*outbox.Item, once []outbox.Lease) []*outbox.Item {
+	started, err := p.mark(ctx, once)
+	if err != nil {
+		p.cfg.Log.ErrorContext(ctx, "start was not marked", slog.Int("envelopes", len(once)), slog.Any("error", err))
+	}
+	kept := run[:0]
+	for _, it := range run {
+		if it.Effect == envelope.EffectOnce && !started[it.Lease] {
+			// Nothing of it was sent, so it goes back, whether the mark came
+			// to be or not. If the lease was lost, that changes nothing.
+			p.settle <- settlement{Settlement: outbox.GiveBack(*it), item: it}
+			continue
+		}
+		kept = append(kept, it)
+	}
+	return kept
+}
+
+func (p *Pipeline) parkAll(ctx context.Context, tx pgx.Tx, parkings []outbox.Parking) error {
+	const note = "policy or the tool changed after it was let through"
+	parked, err := outbox.Park(ctx, tx, parkings, note, p.cfg.ApprovalWait)
+	if err != nil {
+		return err
+	}
+	byTenant := make(map[envelope.TenantID][]audit.Item)
+	for _, l := range parked {
+		byTenant[l.Tenant] = append(byTenant[l.Tenant], audit.Item{Action: l.Action, Status: envelope.StatusPending, Approval: envelope.ApprovalRequired})
+	}
+	return audit.Write(ctx, tx, p.events(audit.Parked, byTenant)...)
+}
+
+// park sends envelopes to a person that were let through before.
+func (p *Pipeline) park(ctx context.Context, parkings []outbox.Parking) {
+	err := p.tx(ctx, func(tx pgx.Tx) error {
+		return p.parkAll(ctx, tx, parkings)
+	})
+	if err != nil {
+		// Their leases run out, and they are judged again.
+		p.cfg.Log.ErrorContext(ctx, "envelopes were not parked", slog.Int("envelopes", len(parkings)), slog.Any("error", err))
+	}
+	leases := make([]outbox.Lease, len(parkings))
+	for i, k := range parkings {
+		leases[i] = k.Lease
+	}
+	p.flight.drop(leases)
+	p.slots.put(len(leases))
+}

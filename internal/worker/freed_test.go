@@ -1,0 +1,67 @@
+package worker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/countersign-dev/countersign/internal/limit"
+)
+
+// patient is a worker that looks again only when something wakes it.
+func (y *yard) patient() {
+	y.t.Helper()
+	cfg := config("w1")
+	cfg.Poll, cfg.Relook = 2*patience, 2*patience
+	y.run(y.pipeline(y.db, y.src, cfg))
+}
+
+func TestAPlaceThatIsFreedIsTakenAtOnce(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.bucket(limit.Bucket{Name: "slow", Concurrency: 2})
+	p := proposal(in("slow"))
+	y.propose(p, p, p, p, p, p, p)
+
+	y.patient()
+	y.empty()
+
+	if got := len(y.src.Calls()); got != 7 {
+		t.Errorf("%d calls were made, want 7", got)
+	}
+}
+
+// TestATokenThatWasNotUsedIsTakenAtOnce has the only token of an hour go first
+// to envelopes that may not be sent now.
+func TestATokenThatWasNotUsedIsTakenAtOnce(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	asleep := newEmployee()
+	y.quiet(limit.QuietEmployee, asleep.String())
+	y.bucket(limit.Bucket{Name: "slow", Rate: &limit.Rate{Limit: 1, Per: limit.Duration(time.Hour)}})
+	waiting := proposal(by(asleep), in("slow"))
+	y.propose(waiting, waiting, waiting, waiting, waiting)
+	awake := y.propose(proposal(in("slow")))[0]
+
+	y.patient()
+	y.until("SELECT EXISTS (SELECT FROM tool_executions WHERE action_id = $1 AND status = 'sent')", awake.String())
+}
+
+// TestAnUndoneEnvelopeLeavesItsPlace is of one that is undone between the
+// claim and the call.
+func TestAnUndoneEnvelopeLeavesItsPlace(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.bucket(limit.Bucket{Name: "slow", Concurrency: 1})
+	p := proposal(in("slow"))
+	ids := y.propose(p, p, p)
+	y.exec(`CREATE FUNCTION undone() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+		IF NEW.status = 'sending' AND NEW.action_id = TG_ARGV[0]::uuid THEN DELETE FROM outbox WHERE action_id = OLD.action_id; RETURN NULL; END IF; RETURN NEW; END $$`)
+	y.exec("CREATE TRIGGER undone BEFORE UPDATE ON outbox FOR EACH ROW EXECUTE FUNCTION undone('" + ids[0].String() + "')")
+
+	y.patient()
+	y.empty()
+
+	if got := len(y.src.Calls()); got != 2 {
+		t.Errorf("%d calls were made, want 2", got)
+	}
+}

@@ -1,0 +1,25 @@
+package worker_test
+
+import "testing"
+
+func TestTheLeaderSealsAndRetains(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	for _, table := range []string{"seals", "retention_checks"} {
+		y.exec("CREATE TRIGGER tell AFTER INSERT OR UPDATE OR DELETE ON " + table + " FOR EACH STATEMENT EXECUTE FUNCTION tell()")
+	}
+	y.exec("INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'ledger', 30, 'delete')", y.tenant.String())
+	y.submit(toolOnce, 1)
+	old := y.submit(toolOnce, 1)[0]
+	y.exec("DELETE FROM outbox")
+	y.exec("UPDATE actions SET created_at = '2025-01-01', approval_state = 'denied', decided_at = '2025-01-01' WHERE action_id = $1", old.String())
+	// Other tests' transactions, before whose end nothing is sealed, end by
+	// themselves.
+	for !one[bool](y, "SELECT max(txid::text::bigint) < pg_snapshot_xmin(pg_current_snapshot())::text::bigint FROM events") {
+	}
+	y.run(y.fleet(y.src, config("w1")))
+
+	y.until("SELECT count(1) = 1 FROM actions")
+	y.until("SELECT EXISTS (SELECT 1 FROM retention_checks)")
+	y.until("SELECT EXISTS (SELECT 1 FROM seals)")
+}

@@ -1,0 +1,323 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/gate"
+	"github.com/countersign-dev/countersign/internal/intake"
+	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/internal/policy"
+)
+
+// proposal is one of the tool act.once, with what a test adds.
+func proposal(with ...func(p *envelope.Proposal)) *envelope.Proposal {
+	p := &envelope.Proposal{Type: envelope.TypeExec, Tool: envelope.Tool{Name: toolOnce, Source: "fake"}, Args: json.RawMessage(`{}`)}
+	for _, w := range with {
+		w(p)
+	}
+	return p
+}
+
+func by(id envelope.EmployeeID) func(p *envelope.Proposal) {
+	return func(p *envelope.Proposal) { p.EmployeeID = id }
+}
+
+func in(bucket string) func(p *envelope.Proposal) {
+	return func(p *envelope.Proposal) { p.Constraints.RateBucket = bucket }
+}
+
+func to(recipient string) func(p *envelope.Proposal) {
+	return func(p *envelope.Proposal) { p.Args = json.RawMessage(`{"to":"` + recipient + `"}`) }
+}
+
+func urgent(p *envelope.Proposal) { p.Constraints.Urgent = true }
+
+func before(at time.Time) func(p *envelope.Proposal) {
+	return func(p *envelope.Proposal) { p.Constraints.MustRunBefore = at }
+}
+
+// propose hands proposals in and returns their ids.
+func (y *yard) propose(proposals ...*envelope.Proposal) []envelope.ActionID {
+	y.t.Helper()
+	answers, err := y.in.Accept(y.t.Context(), intake.Submitter{Tenant: y.tenant, Name: "agent"}, proposals)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	ids := make([]envelope.ActionID, len(answers))
+	for i, a := range answers {
+		if a.Err != nil {
+			y.t.Fatal(a.Err)
+		}
+		ids[i] = a.Action
+	}
+	return ids
+}
+
+func newEmployee() envelope.EmployeeID { return envelope.EmployeeID(uuid.Must(uuid.NewV7())) }
+
+func (y *yard) employ(e limit.Employee) {
+	y.t.Helper()
+	y.configure(func(ctx context.Context, tx pgx.Tx) error { return limit.PutEmployee(ctx, tx, y.tenant, e, "ada") })
+}
+
+func (y *yard) bucket(b limit.Bucket) {
+	y.t.Helper()
+	y.configure(func(ctx context.Context, tx pgx.Tx) error { return limit.PutBucket(ctx, tx, y.tenant, b, "ada") })
+}
+
+// recipients says where act.once names whom it addresses.
+func (y *yard) recipients() {
+	y.t.Helper()
+	y.configure(func(ctx context.Context, tx pgx.Tx) error {
+		return limit.PutToolRule(ctx, tx, y.tenant, limit.ToolRule{Source: "fake", Name: toolOnce, Recipients: &[]string{"/to"}}, "ada")
+	})
+}
+
+// quiet makes it quiet today and tomorrow. It returns the end of that.
+func (y *yard) quiet(scope limit.QuietScope, subject string) (end time.Time) {
+	y.t.Helper()
+	now := time.Now().UTC()
+	day := func(at time.Time) string { return strings.ToLower(at.Weekday().String()[:3]) }
+	h := limit.QuietHours{Scope: scope, Subject: subject, Quiet: gate.Quiet{
+		Timezone: "UTC", Windows: []gate.Window{{Days: []string{day(now), day(now.AddDate(0, 0, 1))}, From: "00:00", Until: "24:00"}}, SpreadSeconds: new(600),
+	}}
+	y.configure(func(ctx context.Context, tx pgx.Tx) error { return limit.PutQuietHours(ctx, tx, y.tenant, h, "ada") })
+	return now.Truncate(24 * time.Hour).Add(48 * time.Hour)
+}
+
+// settled waits until every envelope has ended, or waits for something that
+// the worker itself has found.
+func (y *yard) settled() {
+	y.t.Helper()
+	y.until("SELECT NOT EXISTS (SELECT FROM outbox WHERE waits_for IS NULL OR lease_until > now())")
+}
+
+// code is the word with which an envelope ended.
+func (y *yard) code(id envelope.ActionID) string {
+	y.t.Helper()
+	if e := y.view(id).Envelope.Result.Error; e != nil {
+		return e.Code
+	}
+	return ""
+}
+
+func TestQuietHoursAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	employee := newEmployee()
+	for name, test := range map[string]struct {
+		scope   limit.QuietScope
+		subject string
+		meant   func(p *envelope.Proposal)
+	}{
+		"of the tenant":    {limit.QuietTenant, "", func(*envelope.Proposal) {}},
+		"of an employee":   {limit.QuietEmployee, employee.String(), by(employee)},
+		"of a bucket":      {limit.QuietBucket, "slow", in("slow")},
+		"of a recipient":   {limit.QuietRecipient, "email:ana@example.org", to("Ana@Example.org")},
+		"of a whole house": {limit.QuietRecipient, "domain:example.org", to("ana@mail.example.org")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			y := newYard(t)
+			y.recipients()
+			y.bucket(limit.Bucket{Name: "slow"})
+			end := y.quiet(test.scope, test.subject)
+			quiet := y.propose(proposal(test.meant), proposal(test.meant), proposal(test.meant))
+			other := y.propose(proposal(by(newEmployee()), to("bo@example.net")))[0]
+
+			y.run(y.pipeline(y.db, y.src, config("w1")))
+			y.settled()
+
+			spread := make(map[time.Time]bool)
+			for _, id := range quiet {
+				v := y.view(id)
+				if v.WaitsFor != gate.CodeQuietHours || v.WaitsUntil.Before(end) || v.WaitsUntil.After(end.Add(11*time.Minute)) || len(y.history(id)) != 0 {
+					t.Errorf("it waits for %q until %s with the ledger %q, want quiet_hours until %s or up to ten minutes later", v.WaitsFor, v.WaitsUntil, y.history(id), end)
+				}
+				spread[v.WaitsUntil] = true
+			}
+			if len(spread) == 1 {
+				t.Errorf("all of them are to be sent at %v", end)
+			}
+			if got := y.view(other).Envelope.Result.Status; (got == envelope.StatusSent) == (test.scope == limit.QuietTenant) {
+				t.Errorf("one that is not meant is %s", got)
+			}
+		})
+	}
+}
+
+func TestQuietHoursAndTheDeadline(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	end := y.quiet(limit.QuietTenant, "")
+	within, atEnd, after := y.propose(proposal(before(end.Add(-time.Hour))))[0], y.propose(proposal(before(end)))[0], y.propose(proposal(before(end.Add(time.Second))))[0]
+
+	y.run(y.pipeline(y.db, y.src, config("w1")))
+	y.settled()
+
+	for _, id := range []envelope.ActionID{within, atEnd} {
+		if diff := cmp.Diff([]string{"0 skipped quiet_hours"}, y.history(id)); diff != "" {
+			t.Errorf("ledger of one that must run before the end (-want +got):\n%s", diff)
+		}
+		if e := y.view(id).Envelope.Result.Error; e == nil || !strings.Contains(e.Message, "must_run_before") {
+			t.Errorf("it says %+v, want that its deadline lies within", e)
+		}
+	}
+	// The spread would carry it past its deadline.
+	if v := y.view(after); v.WaitsFor != gate.CodeQuietHours || v.WaitsUntil.Before(end) || !v.WaitsUntil.Before(end.Add(time.Second)) {
+		t.Errorf("one that may run a second longer waits for %q until %s, want until %s", v.WaitsFor, v.WaitsUntil, end)
+	}
+}
+
+func TestUrgentGoesOutInQuietHoursOnlyWithTheScope(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	trusted, other := newEmployee(), newEmployee()
+	y.employ(limit.Employee{ID: trusted, Trust: policy.TrustHigh, Scopes: []string{"quiet_hours:override"}})
+	y.employ(limit.Employee{ID: other, Trust: policy.TrustHigh, Scopes: []string{"contacts:*"}})
+	y.quiet(limit.QuietTenant, "")
+	ids := y.propose(proposal(by(trusted), urgent), proposal(by(trusted)), proposal(by(other), urgent), proposal(urgent))
+
+	y.run(y.pipeline(y.db, y.src, config("w1")))
+	y.settled()
+
+	for i, want := range []envelope.Status{envelope.StatusSent, envelope.StatusPending, envelope.StatusPending, envelope.StatusPending} {
+		if got := y.view(ids[i]).Envelope.Result.Status; got != want {
+			t.Errorf("envelope %d is %s, want %s", i, got, want)
+		}
+	}
+}
+
+func (y *yard) list(values ...string) {
+	y.t.Helper()
+	var entries []limit.Entry
+	for _, v := range values {
+		entries = append(entries, limit.Entry{Value: v, Reason: "asked not to be"})
+	}
+	y.configure(func(ctx context.Context, tx pgx.Tx) error {
+		_, err := limit.PutEntries(ctx, tx, y.tenant, entries, "ada")
+		return err
+	})
+}
+
+func TestDoNotContactCountsUntilTheCall(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.recipients()
+	ids := y.propose(proposal(to("ana@example.org")), proposal(to("bo@sub.example.net")), proposal(to("cy@example.com")), proposal(to("dee@example.edu")))
+	y.list("Ana@Example.org", "example.net", "dee@example.edu")
+	y.configure(func(ctx context.Context, tx pgx.Tx) error {
+		_, err := limit.DeleteEntries(ctx, tx, y.tenant, []limit.Entry{{Value: "dee@example.edu"}}, "ada")
+		return err
+	})
+
+	y.work()
+
+	for i, want := range []string{"0 skipped do_not_contact", "0 skipped do_not_contact", "1 sent", "1 sent"} {
+		if diff := cmp.Diff([]string{want}, y.history(ids[i])); diff != "" {
+			t.Errorf("ledger of envelope %d (-want +got):\n%s", i, diff)
+		}
+	}
+	if e := y.view(ids[0]).Envelope.Result.Error; e == nil || !strings.Contains(e.Message, "asked not to be") || strings.Contains(e.Message, "ana") {
+		t.Errorf("it says %+v, want why and not whom", e)
+	}
+}
+
+func TestAnEntryThatExpiredDoesNotCount(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.recipients()
+	y.list("ana@example.org", "bo@example.org")
+	ids := y.propose(proposal(to("cy@example.org")))
+	y.exec("UPDATE actions SET args = '{\"to\":\"ana@example.org\"}'")
+	y.exec("UPDATE do_not_contact SET expires_at = now() - interval '1 second' WHERE value LIKE 'ana%'")
+
+	y.work()
+
+	if diff := cmp.Diff([]string{"1 sent"}, y.history(ids[0])); diff != "" {
+		t.Errorf("ledger (-want +got):\n%s", diff)
+	}
+}
+
+// TestAnEmployeeIsHeldToWhatHoldsAtTheCall lowers what an employee may do
+// while envelopes of theirs wait.
+func TestAnEmployeeIsHeldToWhatHoldsAtTheCall(t *testing.T) {
+	t.Parallel()
+	employee := newEmployee()
+	needs := func(y *yard, scopes ...string) {
+		y.configure(func(ctx context.Context, tx pgx.Tx) error {
+			return limit.PutToolRule(ctx, tx, y.tenant, limit.ToolRule{Source: "fake", Name: toolOnce, Scopes: scopes}, "ada")
+		})
+	}
+	employ := func(y *yard, trust policy.Trust, scopes ...string) {
+		y.employ(limit.Employee{ID: employee, Trust: trust, Scopes: scopes})
+	}
+	for name, test := range map[string]struct {
+		lower func(y *yard)
+		phase envelope.Phase
+		waits string
+		code  string
+	}{
+		"trust is lowered":          {func(y *yard) { employ(y, policy.TrustNone, "contacts:*") }, envelope.PhasePending, "approval", ""},
+		"a scope is taken":          {func(y *yard) { employ(y, policy.TrustHigh, "notes:*") }, envelope.PhaseFailed, "", "policy_denied"},
+		"the tool needs another":    {func(y *yard) { needs(y, "contacts:write", "money:spend") }, envelope.PhaseFailed, "", "policy_denied"},
+		"everyone else is lowered":  {func(y *yard) { y.employ(limit.Employee{Trust: policy.TrustNone}) }, envelope.PhaseCompleted, "", ""},
+		"more than needed is taken": {func(y *yard) { employ(y, policy.TrustHigh, "contacts:write") }, envelope.PhaseCompleted, "", ""},
+		"the employee is taken away": {func(y *yard) {
+			y.employ(limit.Employee{Trust: policy.TrustNone})
+			y.configure(func(ctx context.Context, tx pgx.Tx) error {
+				return limit.DeleteEmployee(ctx, tx, y.tenant, employee, "ada")
+			})
+		}, envelope.PhaseFailed, "", "policy_denied"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			y := newYard(t)
+			needs(y, "contacts:write")
+			employ(y, policy.TrustHigh, "contacts:*")
+			id := y.propose(proposal(by(employee)))[0]
+			test.lower(y)
+
+			y.work()
+
+			v := y.view(id)
+			if v.Phase != test.phase || v.WaitsFor != test.waits || y.code(id) != test.code {
+				t.Errorf("it is %s, waits for %q and ended with %q; want %s, %q and %q", v.Phase, v.WaitsFor, y.code(id), test.phase, test.waits, test.code)
+			}
+			if calls := len(y.src.Calls()); (calls == 1) != (test.phase == envelope.PhaseCompleted) {
+				t.Errorf("%d calls were made", calls)
+			}
+		})
+	}
+}
+
+// TestAPersonsWordStandsAgainstLowerTrustAndNotAgainstAMissingScope lowers
+// both after a person has granted an envelope.
+func TestAPersonsWordStandsAgainstLowerTrustAndNotAgainstAMissingScope(t *testing.T) {
+	t.Parallel()
+	employee := newEmployee()
+	for scope, want := range map[string]envelope.Status{"contacts:*": envelope.StatusSent, "notes:*": envelope.StatusSkipped} {
+		y := newYard(t)
+		y.configure(func(ctx context.Context, tx pgx.Tx) error {
+			return limit.PutToolRule(ctx, tx, y.tenant, limit.ToolRule{Source: "fake", Name: toolOnce, Scopes: []string{"contacts:write"}}, "ada")
+		})
+		y.employ(limit.Employee{ID: employee, Trust: policy.TrustHigh, Scopes: []string{"contacts:*"}})
+		id := y.propose(proposal(by(employee)))[0]
+		y.exec("UPDATE actions SET approval_state = 'granted'")
+		y.employ(limit.Employee{ID: employee, Trust: policy.TrustNone, Scopes: []string{scope}})
+
+		y.work()
+
+		if got := y.view(id).Envelope.Result.Status; got != want {
+			t.Errorf("with the scope %s it is %s, want %s", scope, got, want)
+		}
+	}
+}
