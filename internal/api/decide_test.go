@@ -337,6 +337,52 @@ func TestSourcesKeepTheirCredentialsToThemselves(t *testing.T) {
 	f.admin.send("DELETE", "/api/v1/sources/countersign", nil).wants(t, 409)
 }
 
+func TestSourcesOfEveryKindAreStored(t *testing.T) {
+	t.Parallel()
+	f := newHouse(t).tenant("kinds")
+	values := func(name string) object { return object{"values": object{name: marker}} }
+	for kind, body := range map[string]object{
+		"tool_gateway": {"config": object{"url": "http://gateway.example", "honours_key": true}},
+		"composio":     {"config": object{"user_id": "u1", "toolkits": []string{"github"}}, "credentials": values("api_key")},
+		"slack":        {"config": object{"mark_messages": true}, "credentials": values("token")},
+		"linear":       {"config": object{}, "credentials": values("api_key")},
+		"sentry":       {"config": object{"organization": "acme"}, "credentials": values("token")},
+	} {
+		body["kind"] = kind
+		f.admin.send("PUT", "/api/v1/sources/"+kind, body).wants(t, 204)
+	}
+
+	var list struct {
+		Items []struct {
+			ID, Kind       string
+			HasCredentials bool `json:"has_credentials"`
+		}
+	}
+	a := f.operator.send("GET", "/api/v1/sources", nil).wants(t, 200)
+	a.into(t, &list)
+	for _, it := range list.Items {
+		if it.Kind == it.ID && it.HasCredentials != (it.Kind != "tool_gateway") {
+			t.Errorf("the source of kind %s has credentials: %t", it.Kind, it.HasCredentials)
+		}
+	}
+	if len(list.Items) < 5 || contains(a.body, marker) {
+		t.Errorf("%d sources are listed, and credentials shown: %t", len(list.Items), contains(a.body, marker))
+	}
+	// Another kind would send the stored credentials elsewhere.
+	f.admin.send("PUT", "/api/v1/sources/linear", object{"kind": "slack", "config": object{}}).wants(t, 400)
+	for field, body := range map[string]object{
+		"/config/organization": {"kind": "sentry", "config": object{}},
+		"/config/user_id":      {"kind": "composio", "config": object{"toolkits": []string{"github"}}},
+		"/config/url":          {"kind": "tool_gateway", "config": object{"url": "ftp://x"}},
+		"/kind":                {"kind": "fax", "config": object{}},
+		"/config/transport":    {"kind": "mcp", "config": object{}},
+	} {
+		if a := f.admin.send("PUT", "/api/v1/sources/bad", body).wants(t, 400); !contains(a.body, field) {
+			t.Errorf("%v is refused with %s, want %s named", body, a.body, field)
+		}
+	}
+}
+
 func TestToolsShowWhatPolicyWouldSay(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("tools")

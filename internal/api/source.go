@@ -59,6 +59,7 @@ func (s *Server) listSources(c *call) error {
 
 // sourceInput is what a source is made of.
 type sourceInput struct {
+	Kind        string
 	Config      json.RawMessage
 	Credentials *catalog.Credentials
 	DefaultRisk policy.ToolRisk `json:"default_risk"`
@@ -70,13 +71,11 @@ func (s *Server) putSource(c *call) error {
 	if err := c.decode(&in); err != nil {
 		return err
 	}
-	cfg, err := catalog.ParseMCPConfig(in.Config)
-	if err != nil {
+	if err := catalog.CheckConfig(in.Kind, in.Config); err != nil {
 		return err
 	}
-	src := catalog.Source{ID: c.r.PathValue("id"), Kind: catalog.KindMCP, DefaultRisk: in.DefaultRisk, Enabled: in.Enabled == nil || *in.Enabled}
-	if src.Config, err = json.Marshal(cfg); err != nil {
-		return err
+	src := catalog.Source{
+		ID: c.r.PathValue("id"), Kind: in.Kind, Config: in.Config, DefaultRisk: in.DefaultRisk, Enabled: in.Enabled == nil || *in.Enabled,
 	}
 	return s.configure(c, "source "+src.ID+" stored", func(ctx context.Context, tx pgx.Tx) error {
 		old, err := s.changeable(ctx, tx, c, src.ID)
@@ -113,7 +112,7 @@ func sourceDetail(src catalog.Source, given *catalog.Credentials) map[string]any
 		credentials = "kept"
 	}
 	return map[string]any{
-		"config": audit.Redact(src.Config), "default_risk": orNil(src.DefaultRisk), "enabled": src.Enabled, "credentials": credentials,
+		"kind": src.Kind, "config": audit.Redact(src.Config), "default_risk": orNil(src.DefaultRisk), "enabled": src.Enabled, "credentials": credentials,
 	}
 }
 
@@ -135,12 +134,12 @@ func (s *Server) changeable(ctx context.Context, tx pgx.Tx, c *call, id string) 
 // another address unseen: whoever moves a source must show them again.
 func (s *Server) secret(tenant envelope.TenantID, src, old catalog.Source, given *catalog.Credentials) ([]byte, error) {
 	if given == nil {
-		if len(old.Secret) > 0 && !sameConfig(src.Config, old.Config) {
+		if len(old.Secret) > 0 && (src.Kind != old.Kind || !sameConfig(src.Config, old.Config)) {
 			return nil, invalid("/credentials", envelope.RuleRequired, "config changes: give the credentials again, or {} for none")
 		}
 		return old.Secret, nil
 	}
-	if len(given.Header) == 0 && len(given.Env) == 0 {
+	if len(given.Header) == 0 && len(given.Env) == 0 && len(given.Values) == 0 {
 		return nil, nil
 	}
 	raw, err := json.Marshal(given)
