@@ -58,11 +58,13 @@ UPDATE pauses SET swept_at = now() WHERE pause_id = @pause_id AND killed_at = @k
 -- name: PauseUnfinished :many
 -- What has work left: a kill that is not swept, a lifted pause that has not
 -- woken what it held. settled says that whatever was under way when the kill
--- was given has ended, so that a sweep which begins now sees all that it hit;
--- one older than a minute is no submission's.
+-- was given has ended, so that a sweep which begins now sees all that it hit:
+-- a transaction that had written by then shows in the snapshot, one that had
+-- only begun gets some seconds, and one older than a minute is no submission's.
 SELECT p.pause_id, p.tenant_id, p.scope, p.subject, p.reason, p.paused_by, p.lifted_at, p.woken_at,
     (p.kill AND p.swept_at IS NULL)::boolean AS killing,
-    (p.txid < pg_snapshot_xmin(pg_current_snapshot()) OR coalesce(p.killed_at, p.paused_at) < now() - interval '1 minute')::boolean AS settled,
+    (p.txid < pg_snapshot_xmin(pg_current_snapshot()) AND coalesce(p.killed_at, p.paused_at) < now() - interval '5 seconds'
+        OR coalesce(p.killed_at, p.paused_at) < now() - interval '1 minute')::boolean AS settled,
     coalesce(p.lifted_at < now() - interval '1 minute', false)::boolean AS long_lifted,
     coalesce(p.killed_at, p.paused_at)::timestamptz AS killed_at
 FROM pauses p
