@@ -12,11 +12,6 @@ SELECT a.action_id, a.session_id::text AS session_id
 FROM actions a
 WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]) AND a.session_id IS NOT NULL;
 
--- name: EnvelopeByExternalID :one
-SELECT v.action_id
-FROM envelopes v
-WHERE v.tenant_id = @tenant_id AND v.external_id = @external_id::text;
-
 -- name: EnvelopeList :many
 -- A page of envelopes, newest first. action_id is a UUIDv7, so it is the
 -- order of time as well as the cursor.

@@ -2,14 +2,11 @@ package api
 
 import (
 	"context"
-	"io/fs"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/countersign-dev/countersign/db"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/schemas"
 )
 
@@ -24,7 +21,7 @@ type health struct {
 func (s *Server) getHealth(c *call) error { return c.json(http.StatusOK, health{"ok"}) }
 
 func (s *Server) getReadiness(c *call) error {
-	want, err := schemaVersion()
+	want, err := postgres.LatestSchema()
 	if err != nil {
 		return err
 	}
@@ -38,24 +35,6 @@ func (s *Server) getReadiness(c *call) error {
 		return fault.New(fault.Busy, "the database is of version %d and must be migrated to %d", got, want)
 	}
 	return c.json(http.StatusOK, health{"ok"})
-}
-
-// schemaVersion is the version of the schema that this binary was built with.
-func schemaVersion() (int64, error) {
-	files, err := fs.Glob(db.Migrations, "migrations/*.sql")
-	if err != nil {
-		return 0, err
-	}
-	var latest int64
-	for _, name := range files {
-		number, _, _ := strings.Cut(strings.TrimPrefix(name, "migrations/"), "_")
-		version, err := strconv.ParseInt(number, 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		latest = max(latest, version)
-	}
-	return latest, nil
 }
 
 func (s *Server) getMetrics(c *call) error {

@@ -4,16 +4,13 @@ import (
 	"context"
 	_ "embed" // for the grants
 	"fmt"
-	"io/fs"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 
-	"github.com/countersign-dev/countersign/db"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
@@ -30,17 +27,9 @@ func ownRoles() []string {
 // latest is the version that this binary was built with.
 func latest() (version, error) {
 	var v version
-	files, err := fs.Glob(db.Migrations, "migrations/*.sql")
-	if err != nil {
-		return v, fmt.Errorf("embedded migrations: %w", err)
-	}
-	for _, name := range files {
-		number, _, _ := strings.Cut(strings.TrimPrefix(name, "migrations/"), "_")
-		n, err := strconv.ParseInt(number, 10, 64)
-		if err != nil {
-			return v, fmt.Errorf("embedded migrations: %w", err)
-		}
-		v.Schema = max(v.Schema, n)
+	var err error
+	if v.Schema, err = postgres.LatestSchema(); err != nil {
+		return v, err
 	}
 	river, err := rivermigrate.New(riverpgxv5.New(nil), &rivermigrate.Config{Schema: postgres.RiverSchema})
 	if err != nil {

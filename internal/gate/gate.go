@@ -48,8 +48,6 @@ const (
 type Facts struct {
 	// Now is when the envelope is judged.
 	Now time.Time
-	// PastDeadline says that must_run_before has passed.
-	PastDeadline bool
 	// MustRunBefore is the envelope's deadline; zero if it has none.
 	MustRunBefore time.Time
 	// DoNotContact is the entry that a recipient matched, if any.
@@ -130,7 +128,7 @@ func killed(f *Facts) Answer {
 }
 
 func deadline(f *Facts) Answer {
-	if !f.PastDeadline {
+	if f.MustRunBefore.IsZero() || !f.MustRunBefore.Before(f.Now) {
 		return Answer{Verdict: Pass}
 	}
 	return Answer{Verdict: Skip, Code: CodeDeadline, Message: "must_run_before passed while it waited"}

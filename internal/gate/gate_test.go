@@ -40,7 +40,7 @@ func TestCheckOrder(t *testing.T) {
 		close   func(*gate.Facts)
 	}{
 		{gate.CodeKilled, gate.Skip, func(f *gate.Facts) { f.Pause = gate.Pause{Scope: "tenant", Since: now, Kill: true} }},
-		{gate.CodeDeadline, gate.Skip, func(f *gate.Facts) { f.PastDeadline = true }},
+		{gate.CodeDeadline, gate.Skip, func(f *gate.Facts) { f.MustRunBefore = f.Now.Add(-time.Second) }},
 		{gate.CodeDoNotContact, gate.Skip, func(f *gate.Facts) { f.DoNotContact = gate.Match{Kind: gate.ContactEmail} }},
 		{gate.CodePaused, gate.Wait, func(f *gate.Facts) {
 			if f.Pause.Scope == "" {

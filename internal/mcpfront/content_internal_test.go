@@ -58,7 +58,7 @@ func FuzzToolResult(f *testing.F) {
 	f.Add([]byte(`{"content":[{"type":"text","text":"`+strings.Repeat("a", 600)+`"}]}`), 256)
 	f.Fuzz(func(t *testing.T, raw []byte, limit int) {
 		if !json.Valid(raw) {
-			t.Skip("not what is stored")
+			return // only JSON is ever stored
 		}
 		res, ok := toolResult(audit.Truncate(raw, limit%4096))
 		if !ok {

@@ -127,7 +127,7 @@ func hold(ctx context.Context, tx pgx.Tx, buckets map[int64]time.Duration) error
 	if len(buckets) == 0 {
 		return nil
 	}
-	p := &dbsqlc.BucketCloseParams{Cause: "retry_after"}
+	p := &dbsqlc.BucketCloseParams{Cause: WaitsRetryAfter}
 	for bucket, d := range buckets {
 		p.BucketIds, p.Seconds = append(p.BucketIds, bucket), append(p.Seconds, min(d, LongestHold).Seconds())
 	}

@@ -15,9 +15,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// CodeKilled is the code of an envelope that the kill switch ended.
-const CodeKilled = "killed"
-
 // Sweep is what is left to do after an operator's change: to end what a kill
 // hit, or to wake what waits for a reason that may be gone, because a pause
 // was lifted or quiet hours changed. Nothing of it is kept in memory: a sweep
@@ -102,13 +99,13 @@ func (s *Sweep) cancel(ctx context.Context, tx pgx.Tx, from Place, most int) (Pl
 	for _, r := range refused {
 		t := envelope.TenantID(r.TenantID)
 		items[t] = append(items[t], audit.Item{
-			Action: envelope.ActionID(r.ActionID), Status: envelope.StatusSkipped, Approval: envelope.ApprovalDenied, Code: CodeKilled,
+			Action: envelope.ActionID(r.ActionID), Status: envelope.StatusSkipped, Approval: envelope.ApprovalDenied, Code: gate.CodeKilled,
 		})
 	}
 	for _, r := range gone {
 		t := envelope.TenantID(r.TenantID)
 		items[t] = append(items[t], audit.Item{
-			Action: envelope.ActionID(r.ActionID), Status: envelope.Status(r.Status), Attempt: int(r.Attempt), Code: CodeKilled,
+			Action: envelope.ActionID(r.ActionID), Status: envelope.Status(r.Status), Attempt: int(r.Attempt), Code: gate.CodeKilled,
 		})
 	}
 	var events []audit.Event

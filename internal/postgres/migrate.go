@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"io/fs"
+	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -65,6 +67,25 @@ func Migrate(ctx context.Context, url string) (Migrated, error) {
 	}
 	m.River, err = migrateRiver(ctx, url)
 	return m, err
+}
+
+// LatestSchema returns the version of the schema that this binary is made
+// for: that of its last migration.
+func LatestSchema() (int64, error) {
+	files, err := fs.Glob(db.Migrations, "migrations/*.sql")
+	if err != nil {
+		return 0, fmt.Errorf("embedded migrations: %w", err)
+	}
+	var latest int64
+	for _, name := range files {
+		number, _, _ := strings.Cut(strings.TrimPrefix(name, "migrations/"), "_")
+		version, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("embedded migrations: %w", err)
+		}
+		latest = max(latest, version)
+	}
+	return latest, nil
 }
 
 // migrateRiver brings River's tables up and lets our roles use them.

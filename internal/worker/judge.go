@@ -90,7 +90,6 @@ func (c *claimed) facts(i int, snap *catalog.Snapshot) (f gate.Facts, probe bool
 	it := &c.items[i]
 	f = gate.Facts{
 		Now: it.ClaimedAt, MustRunBefore: it.MustRunBefore,
-		PastDeadline: !it.MustRunBefore.IsZero() && it.MustRunBefore.Before(it.ClaimedAt),
 		DoNotContact: c.matches[i],
 		Quiet:        snap.Limits.Quiet(it.Employee, snap.Limits.NameOf(it.Bucket), c.contacts[i], it.ClaimedAt),
 	}
@@ -101,12 +100,10 @@ func (c *claimed) facts(i int, snap *catalog.Snapshot) (f gate.Facts, probe bool
 		e, known := snap.Limits.Employee(it.Employee)
 		f.UrgentAsked, f.UrgentAllowed = true, known && len(gate.Granted(e.Scopes, []string{string(gate.ScopeQuietOverride)})) == 0
 	}
-	if snap.Limits.AnyPause() {
-		if pause, ok := snap.Limits.Paused(it.Employee, key(it)); ok {
-			f.Pause = gate.Pause{
-				Scope: string(pause.Scope), Since: pause.At,
-				Kill: pause.Kill && pause.KilledAt != nil && !it.CreatedAt.After(*pause.KilledAt),
-			}
+	if pause, ok := snap.Limits.Paused(it.Employee, key(it)); ok {
+		f.Pause = gate.Pause{
+			Scope: string(pause.Scope), Since: pause.At,
+			Kill: pause.Kill && pause.KilledAt != nil && !it.CreatedAt.After(*pause.KilledAt),
 		}
 	}
 	src := circuit.Source{Tenant: it.Tenant, ID: it.Source}

@@ -35,51 +35,6 @@ func (q *Queries) BucketClose(ctx context.Context, db DBTX, arg *BucketClosePara
 	return err
 }
 
-const bucketEnsure = `-- name: BucketEnsure :many
-WITH wanted AS (
-    SELECT unnest($1::text[]) AS name
-), made AS (
-    INSERT INTO buckets (tenant_id, name)
-    SELECT $2, w.name FROM wanted w
-    ON CONFLICT ON CONSTRAINT buckets_tenant_id_name_key DO NOTHING
-    RETURNING bucket_id, name
-)
-SELECT m.bucket_id, m.name FROM made m
-UNION ALL
-SELECT b.bucket_id, b.name FROM buckets b JOIN wanted w ON w.name = b.name WHERE b.tenant_id = $2
-`
-
-type BucketEnsureParams struct {
-	Names    []string
-	TenantID uuid.UUID
-}
-
-type BucketEnsureRow struct {
-	BucketID int64
-	Name     string
-}
-
-// The ids of buckets by name; unknown ones are made.
-func (q *Queries) BucketEnsure(ctx context.Context, db DBTX, arg *BucketEnsureParams) ([]BucketEnsureRow, error) {
-	rows, err := db.Query(ctx, bucketEnsure, arg.Names, arg.TenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []BucketEnsureRow{}
-	for rows.Next() {
-		var i BucketEnsureRow
-		if err := rows.Scan(&i.BucketID, &i.Name); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const bucketGrant = `-- name: BucketGrant :many
 SELECT
     b.bucket_id,

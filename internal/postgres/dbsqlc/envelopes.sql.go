@@ -83,24 +83,6 @@ func (q *Queries) ActionSessionPerID(ctx context.Context, db DBTX, arg *ActionSe
 	return items, nil
 }
 
-const envelopeByExternalID = `-- name: EnvelopeByExternalID :one
-SELECT v.action_id
-FROM envelopes v
-WHERE v.tenant_id = $1 AND v.external_id = $2::text
-`
-
-type EnvelopeByExternalIDParams struct {
-	TenantID   uuid.UUID
-	ExternalID string
-}
-
-func (q *Queries) EnvelopeByExternalID(ctx context.Context, db DBTX, arg *EnvelopeByExternalIDParams) (uuid.UUID, error) {
-	row := db.QueryRow(ctx, envelopeByExternalID, arg.TenantID, arg.ExternalID)
-	var action_id uuid.UUID
-	err := row.Scan(&action_id)
-	return action_id, err
-}
-
 const envelopeList = `-- name: EnvelopeList :many
 SELECT
     v.action_id, v.external_id, v.tenant_id, v.employee_id, v.session_id, v.automation_id, v.proposed_by,
