@@ -115,7 +115,7 @@ WITH asked AS (
 SELECT
     c.tenant_id, c.action_id, c.bucket_id, c.next_attempt_at, c.fence, c.attempt, c.max_attempts, c.lost, c.unsure, c.status, c.held,
     a.source_id, a.tool_name, a.args, a.effect, a.risk, a.approval_state, a.employee_id, a.automation_id, a.session_id,
-    a.config_version, a.tool_digest, a.traceparent, a.must_run_before, a.urgent, a.created_at,
+    a.config_version, a.tool_digest, a.traceparent, a.must_run_before, a.urgent, a.created_at, a.approval_seal,
     now()::timestamptz AS claimed_at,
     extract(epoch FROM now() - c.next_attempt_at)::float8 AS waited_seconds,
     extract(epoch FROM now() - a.created_at)::float8 AS age_seconds

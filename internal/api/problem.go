@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
@@ -66,6 +67,8 @@ func (s *Server) writeProblem(w http.ResponseWriter, r *http.Request, err error)
 		h.Set("WWW-Authenticate", `Bearer realm="countersign"`)
 	case http.StatusServiceUnavailable:
 		h.Set("Retry-After", "1")
+	case http.StatusTooManyRequests:
+		h.Set("Retry-After", strconv.Itoa(waitSeconds(err)))
 	case http.StatusMethodNotAllowed:
 		if e, ok := errors.AsType[*methodError](err); ok {
 			h.Set("Allow", strings.Join(e.allowed, ", "))
@@ -123,6 +126,8 @@ func describeFault(err error) problem {
 		return p
 	case fault.Busy:
 		return problemOf("busy", http.StatusServiceUnavailable, "Busy", detail(err))
+	case fault.Limited:
+		return problemOf("limited", http.StatusTooManyRequests, "Too many requests", detail(err))
 	case fault.Gone:
 		return problemOf("gone", http.StatusGone, "Too late", detail(err))
 	}
@@ -139,4 +144,14 @@ func detail(err error) string {
 		return e.Text
 	}
 	return ""
+}
+
+// waitSeconds is how long to wait before the next try, in whole seconds and
+// at least one.
+func waitSeconds(err error) int {
+	e, _ := errors.AsType[*fault.Error](err)
+	if e == nil {
+		return 1
+	}
+	return max(1, int((e.After+time.Second-1)/time.Second))
 }

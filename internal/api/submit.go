@@ -19,7 +19,7 @@ var errOtherSession = fault.New(fault.Conflict, "another session has proposed an
 // submitter is the caller as intake knows it.
 func (c *call) submitter() intake.Submitter {
 	return intake.Submitter{
-		Tenant: c.by.Tenant, Token: uuid.UUID(c.by.Token), Name: c.by.Name, Employee: c.by.Employee, Session: c.by.Session,
+		Tenant: c.by.Tenant, Token: uuid.UUID(c.by.Token), Name: c.by.Name, Employee: c.by.Employee, Session: c.by.Session, Tools: c.by.Tools,
 	}
 }
 

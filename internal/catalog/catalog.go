@@ -173,6 +173,13 @@ type Proposed struct {
 	Risk envelope.Risk
 	// Listed says that it addresses somebody on the do-not-contact list.
 	Listed bool
+	// Session is the agent's; empty for none.
+	Session string
+	// Args are what the tool is called with.
+	Args json.RawMessage
+	// Tools are the patterns of the tools that the proposer's token is for;
+	// nil is all.
+	Tools []string
 }
 
 // Decide asks policy about a tool. An automation without rules of its own

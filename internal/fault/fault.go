@@ -6,6 +6,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Kind is a sort of failure that a caller can act on. Test for one with
@@ -28,6 +29,8 @@ const (
 	Busy Kind = "busy"
 	// Gone says that the time for it has passed.
 	Gone Kind = "gone"
+	// Limited says that the caller has had as much as it may have for now.
+	Limited Kind = "limited"
 )
 
 // Error makes a kind usable as a target of errors.Is.
@@ -40,6 +43,8 @@ type Error struct {
 	Text string
 	// Cause, if any, is for logs alone.
 	Cause error
+	// After is how long to wait before the next try; 0 if nobody can say.
+	After time.Duration
 }
 
 // New returns an error of a kind whose text may be shown to the caller.
@@ -50,6 +55,11 @@ func New(kind Kind, format string, args ...any) error {
 // Wrap is New with a cause that reaches logs but never the caller.
 func Wrap(cause error, kind Kind, format string, args ...any) error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Cause: cause}
+}
+
+// Limit is New for Limited, with how long to wait.
+func Limit(after time.Duration, format string, args ...any) error {
+	return &Error{Kind: Limited, Text: fmt.Sprintf(format, args...), After: after}
 }
 
 // Error returns the text, and the cause after it if there is one. Only Text

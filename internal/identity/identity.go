@@ -26,16 +26,20 @@ type Role string
 const (
 	// RoleAgent proposes, and sees what its own session did.
 	RoleAgent Role = "agent"
+	// RoleViewer reads what the tenant's agents do, and changes nothing.
+	RoleViewer Role = "viewer"
 	// RoleOperator decides, and looks after what failed.
 	RoleOperator Role = "operator"
 	// RoleAdmin also sets up sources, policy and tokens.
 	RoleAdmin Role = "admin"
+	// RoleOwner also makes owners and administrators.
+	RoleOwner Role = "owner"
 )
 
 // Valid says that r is one of the constants.
 func (r Role) Valid() bool {
 	switch r {
-	case RoleAgent, RoleOperator, RoleAdmin:
+	case RoleAgent, RoleViewer, RoleOperator, RoleAdmin, RoleOwner:
 		return true
 	}
 	return false
@@ -64,6 +68,19 @@ type Principal struct {
 	// those who are bound to none. An agent always has a session.
 	Employee envelope.EmployeeID
 	Session  string
+	// Operator is the person behind it, whatever tokens the person holds; zero
+	// where nobody said who that is.
+	Operator uuid.UUID
+	// Tools are the patterns of the tools that it may see and use; nil is all.
+	Tools []string
+}
+
+// Person tells people apart: the operator, or else whoever holds the token.
+func (p Principal) Person() uuid.UUID {
+	if p.Operator != uuid.Nil {
+		return p.Operator
+	}
+	return uuid.UUID(p.Token)
 }
 
 // Token is the text that its holder shows: cs_, the role, and 256 random bits
@@ -129,7 +146,7 @@ func (g Grant) check() error {
 	case g.Name == "" || len(g.Name) > maxName:
 		return fault.New(fault.Invalid, "a token's name is 1 to 200 bytes long")
 	case !g.Role.Valid():
-		return fault.New(fault.Invalid, "a token's role is agent, operator or admin")
+		return fault.New(fault.Invalid, "a token's role is owner, admin, operator, viewer or agent")
 	case g.TTL < 0:
 		return fault.New(fault.Invalid, "a token cannot expire before it is made")
 	}

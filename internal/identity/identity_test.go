@@ -191,7 +191,7 @@ func TestIssueRefuses(t *testing.T) {
 		"no name":      {Role: identity.RoleAgent},
 		"a long name":  {Name: strings.Repeat("n", 201), Role: identity.RoleAgent},
 		"no role":      {Name: "a"},
-		"another role": {Name: "a", Role: "owner"},
+		"another role": {Name: "a", Role: "root"},
 		"negative TTL": {Name: "a", Role: identity.RoleAgent, TTL: -time.Second},
 	} {
 		err := postgres.InTx(t.Context(), db, postgres.API(tenant), func(tx pgx.Tx) error {

@@ -6,6 +6,7 @@ package intake
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,6 +41,14 @@ type Submitter struct {
 	// and may not name others.
 	Employee envelope.EmployeeID
 	Session  string
+	// Tools are the patterns of the tools that the submitter may use; nil is
+	// all.
+	Tools []string
+	// Origin is the request that the proposals came with, as a JSON object;
+	// nil if nobody noted it.
+	Origin json.RawMessage
+	// Batch is what the proposals are steps of; zero for none.
+	Batch uuid.UUID
 }
 
 // Answer is what became of one proposal.
@@ -131,7 +140,7 @@ type acceptance struct {
 	// queued says that something was put on the schedule.
 	queued bool
 	// decisions are stored as of the commit.
-	decisions []decision
+	decisions []policy.Decision
 }
 
 func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals []*envelope.Proposal, ask bool) (acceptance, error) {
@@ -162,7 +171,7 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 	if err != nil {
 		return acceptance{}, err
 	}
-	decide(snap, rows, listed)
+	decide(snap, by, rows, listed)
 	if a.decisions, err = in.stored.fillDecisions(ctx, tx, by.Tenant, rows); err != nil {
 		return acceptance{}, err
 	}
@@ -210,7 +219,7 @@ type row struct {
 	at       int
 	proposal *envelope.Proposal
 	tool     *catalog.Tool
-	decision decision
+	decision policy.Decision
 	approval envelope.Approval
 	risk     envelope.Risk
 	bucket   int64
@@ -274,17 +283,18 @@ func prepare(snap *catalog.Snapshot, by Submitter, p *envelope.Proposal) (row, e
 }
 
 // decide asks policy about rows that can be accepted.
-func decide(snap *catalog.Snapshot, rows []row, listed map[int]bool) {
+func decide(snap *catalog.Snapshot, by Submitter, rows []row, listed map[int]bool) {
 	for i := range rows {
-		rows[i].decide(snap, listed[i])
+		rows[i].decide(snap, by, listed[i])
 	}
 }
 
-func (r *row) decide(snap *catalog.Snapshot, listed bool) {
+func (r *row) decide(snap *catalog.Snapshot, by Submitter, listed bool) {
 	p := r.proposal
-	r.decision = decision{Decision: snap.Decide(r.tool, catalog.Proposed{
+	r.decision = snap.Decide(r.tool, catalog.Proposed{
 		Automation: p.AutomationID, AskedApproval: p.Approval == envelope.ApprovalRequired, Employee: r.employee, Risk: r.risk, Listed: listed,
-	})}
+		Session: r.session, Args: p.Args, Tools: by.Tools,
+	})
 	switch r.decision.Mode {
 	case envelope.ModeAllow:
 		r.approval = envelope.ApprovalAuto

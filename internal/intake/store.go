@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/policy"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
@@ -17,7 +18,7 @@ import (
 func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, wait time.Duration, traceparent string, rows []row) error {
 	n := len(rows)
 	p := &dbsqlc.ActionInsertManyParams{
-		TenantID: uuid.UUID(by.Tenant), ConfigVersion: version, ApprovalSeconds: wait.Seconds(), Traceparent: traceparent,
+		TenantID: uuid.UUID(by.Tenant), ConfigVersion: version, ApprovalSeconds: wait.Seconds(), Traceparent: traceparent, Origin: by.Origin,
 		ActionIds: make([]uuid.UUID, n), ExternalIds: make([]string, n), ContentDigests: make([][]byte, n),
 		EmployeeIds: make([]uuid.UUID, n), AutomationIds: make([]string, n), SessionIds: make([]string, n),
 		SourceIds: make([]string, n), ToolNames: make([]string, n), ComposioApps: make([]string, n),
@@ -29,6 +30,9 @@ func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, wait ti
 	if by.Token != uuid.Nil {
 		p.ProposedBy = &by.Token
 	}
+	if by.Batch != uuid.Nil {
+		p.BatchID = &by.Batch
+	}
 	for i := range rows {
 		r := &rows[i]
 		q := r.proposal
@@ -36,7 +40,7 @@ func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, wait ti
 		p.EmployeeIds[i], p.AutomationIds[i], p.SessionIds[i] = uuid.UUID(r.employee), q.AutomationID, r.session
 		p.SourceIds[i], p.ToolNames[i], p.ComposioApps[i] = r.tool.Key.Source, r.tool.Key.Action, q.Tool.ComposioApp
 		p.Args[i], p.Risks[i], p.Effects[i] = q.Args, string(r.risk), string(r.tool.Effect)
-		p.DecisionIds[i] = r.decision.id
+		p.DecisionIds[i] = r.decision.ID
 		p.ToolDigests[i], p.ApprovalStates[i], p.BucketIds[i] = r.tool.Digest, string(r.approval), r.bucket
 		p.RateBuckets[i], p.NotBefores[i], p.MustRunBefores[i] = q.Constraints.RateBucket, q.Constraints.NotBefore, q.Constraints.MustRunBefore
 		p.MaxAttempts[i], p.Urgent[i] = int32(r.tool.MaxAttempts), q.Constraints.Urgent
@@ -88,10 +92,10 @@ func askFor(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row
 }
 
 // insertDecisions keeps decisions under their ids.
-func insertDecisions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, decisions []decision) error {
+func insertDecisions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, decisions []policy.Decision) error {
 	p := &dbsqlc.DecisionInsertManyParams{TenantID: uuid.UUID(tenant)}
 	for _, d := range decisions {
-		p.DecisionIds = append(p.DecisionIds, d.id)
+		p.DecisionIds = append(p.DecisionIds, d.ID)
 		p.Modes = append(p.Modes, string(d.Mode))
 		p.ModeSources = append(p.ModeSources, d.Source)
 		p.Traces = append(p.Traces, d.TraceJSON)

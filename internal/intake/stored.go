@@ -3,7 +3,6 @@ package intake
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"slices"
 	"sync"
 
@@ -14,8 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/policy"
 )
 
-// maxStored bounds what a process remembers of each kind; past it, it starts
-// afresh.
+// maxStored bounds what a process remembers; past it, it starts afresh.
 const maxStored = 100_000
 
 // stored remembers which decisions the database has already, so that a batch
@@ -24,7 +22,6 @@ const maxStored = 100_000
 type stored struct {
 	mu        sync.RWMutex
 	decisions map[decisionKey]bool
-	ids       map[string]uuid.UUID
 }
 
 type decisionKey struct {
@@ -32,53 +29,35 @@ type decisionKey struct {
 	id     uuid.UUID
 }
 
-// decision is what policy said, with the id that it is stored under.
-type decision struct {
-	policy.Decision
-	id uuid.UUID
-}
-
 func newStored() *stored {
-	return &stored{
-		decisions: make(map[decisionKey]bool), ids: make(map[string]uuid.UUID),
-	}
+	return &stored{decisions: make(map[decisionKey]bool)}
 }
 
 // learn takes note of decisions that are committed.
-func (s *stored) learn(tenant envelope.TenantID, decisions []decision) {
+func (s *stored) learn(tenant envelope.TenantID, decisions []policy.Decision) {
 	if len(decisions) == 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.decisions)+len(s.ids) > maxStored {
+	if len(s.decisions) > maxStored {
 		clear(s.decisions)
-		clear(s.ids)
 	}
 	for _, d := range decisions {
-		s.decisions[decisionKey{tenant, d.id}] = true
-		s.ids[content(d.Decision)] = d.id
+		s.decisions[decisionKey{tenant, d.ID}] = true
 	}
 }
 
-// fillDecisions gives every row the id of its decision and writes the
-// decisions that are new. It returns those.
-func (s *stored) fillDecisions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row) ([]decision, error) {
+// fillDecisions writes the decisions that are new. It returns those.
+func (s *stored) fillDecisions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row) ([]policy.Decision, error) {
 	seen := make(map[uuid.UUID]bool)
-	var missing []decision
+	var missing []policy.Decision
 	s.mu.RLock()
 	for i := range rows {
-		d := &rows[i].decision
-		key := content(d.Decision)
-		id, ok := s.ids[key]
-		if !ok {
-			sum := sha256.Sum256([]byte(key))
-			id = uuid.UUID(sum[:16])
-		}
-		d.id = id
-		if !s.decisions[decisionKey{tenant, id}] && !seen[id] {
-			seen[id] = true
-			missing = append(missing, *d)
+		d := rows[i].decision
+		if !s.decisions[decisionKey{tenant, d.ID}] && !seen[d.ID] {
+			seen[d.ID] = true
+			missing = append(missing, d)
 		}
 	}
 	s.mu.RUnlock()
@@ -86,10 +65,6 @@ func (s *stored) fillDecisions(ctx context.Context, tx pgx.Tx, tenant envelope.T
 		return nil, nil
 	}
 	// In one order everywhere, so that two processes cannot deadlock.
-	slices.SortFunc(missing, func(a, b decision) int { return bytes.Compare(a.id[:], b.id[:]) })
+	slices.SortFunc(missing, func(a, b policy.Decision) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	return missing, insertDecisions(ctx, tx, tenant, missing)
-}
-
-func content(d policy.Decision) string {
-	return string(d.Mode) + "\x00" + d.Source + "\x00" + string(d.TraceJSON)
 }

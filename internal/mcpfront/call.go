@@ -35,7 +35,7 @@ func (d *desk) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToo
 		return d.failed(ctx, err)
 	}
 	by := intake.Submitter{
-		Tenant: d.by.Tenant, Token: uuid.UUID(d.by.Token), Name: d.by.Name, Employee: d.by.Employee, Session: d.by.Session,
+		Tenant: d.by.Tenant, Token: uuid.UUID(d.by.Token), Name: d.by.Name, Employee: d.by.Employee, Session: d.by.Session, Tools: d.by.Tools,
 	}
 	answers, err := d.Intake.Accept(ctx, by, []*envelope.Proposal{p})
 	if err == nil {

@@ -53,10 +53,13 @@ type Item struct {
 	Risk          envelope.Risk
 	Approval      envelope.Approval
 	Employee      envelope.EmployeeID
+	Session       string
 	Automation    string
 	ConfigVersion int64
 	ToolDigest    []byte
 	Traceparent   string
+	// Seal is what a person approved; nil if nobody did.
+	Seal []byte
 
 	// Token is what its bucket granted, Held that it takes one of its places.
 	Token Token

@@ -1,8 +1,11 @@
 package policy
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"strings"
+
+	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/envelope"
 )
@@ -110,6 +113,10 @@ func (t Trust) covers(r envelope.Risk) bool {
 // Decision is the mode and where it came from. Decisions are shared between
 // callers: nobody may change Trace or TraceJSON.
 type Decision struct {
+	// ID names the decision by its content: what says the same, for the same
+	// reasons, has the same id. A rule that is set anew has another version,
+	// and so decisions that it takes part in have another id.
+	ID   uuid.UUID
 	Mode envelope.Mode
 	// Source is the base layer that set the mode, or what could not be read,
 	// followed by "+" and the name of every layer that was stricter than that.
@@ -304,5 +311,8 @@ func conclude(f facts) Decision {
 		// explained would still be none to act on.
 		mode, text = envelope.ModeDeny, json.RawMessage("[]")
 	}
-	return Decision{Mode: mode, Source: strings.Join(source, "+"), Trace: trace, TraceJSON: text}
+	d := Decision{Mode: mode, Source: strings.Join(source, "+"), Trace: trace, TraceJSON: text}
+	sum := sha256.Sum256([]byte(string(d.Mode) + "\x00" + d.Source + "\x00" + string(d.TraceJSON)))
+	d.ID = uuid.UUID(sum[:16])
+	return d
 }

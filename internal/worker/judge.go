@@ -71,7 +71,7 @@ func redecide(it *outbox.Item, snap *catalog.Snapshot) verdict {
 	if granted && !bytes.Equal(tool.Digest, it.ToolDigest) {
 		return settled(outbox.Skip(*it, "tool_changed", "the tool's definition changed after it was approved"))
 	}
-	decision := snap.Decide(tool, catalog.Proposed{Automation: it.Automation, Employee: it.Employee, Risk: it.Risk})
+	decision := snap.Decide(tool, catalog.Proposed{Automation: it.Automation, Employee: it.Employee, Risk: it.Risk, Session: it.Session, Args: it.Args})
 	switch decision.Mode {
 	case envelope.ModeDeny:
 		return settled(outbox.Skip(*it, "policy_denied", "policy denies the tool by now: "+decision.Source))

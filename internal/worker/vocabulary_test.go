@@ -52,7 +52,7 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		"retention_action_check":  words(retention.Delete, retention.Notice),
 		"retention_kind_check":    words(retention.Ledger, retention.Events),
 		// The roles of tokens belong to a package above this one.
-		"api_tokens_role_check": {"admin", "agent", "operator"},
+		"api_tokens_role_check": {"admin", "agent", "operator", "owner", "viewer"},
 	}
 	tx := dbtest.Tx(t)
 

@@ -106,7 +106,7 @@ WITH proposed AS (
     INSERT INTO actions (
         tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by,
         source_id, tool_name, composio_app, args, risk, effect, decision_id, config_version, tool_digest,
-        approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent, urgent)
+        approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent, urgent, origin, batch_id)
     SELECT
         $1, p.action_id, nullif(p.external_id, ''), p.content_digest, nullif(p.employee_id, '00000000-0000-0000-0000-000000000000'),
         nullif(p.session_id, ''), nullif(p.automation_id, ''), $23::uuid,
@@ -115,7 +115,8 @@ WITH proposed AS (
         CASE WHEN p.approval_state = 'required' THEN now() + make_interval(secs => $25::float8) END,
         CASE WHEN p.approval_state = 'denied' THEN 'policy' END,
         p.bucket_id, nullif(p.rate_bucket, ''),
-        nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif($26::text, ''), p.urgent
+        nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif($26::text, ''), p.urgent,
+        $27::jsonb, $28::uuid
     FROM proposed p
 )
 INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts)
@@ -151,6 +152,8 @@ type ActionInsertManyParams struct {
 	ConfigVersion   int64
 	ApprovalSeconds float64
 	Traceparent     string
+	Origin          []byte
+	BatchID         *uuid.UUID
 }
 
 // Writes a batch of decided envelopes and puts those that may run on the
@@ -185,6 +188,8 @@ func (q *Queries) ActionInsertMany(ctx context.Context, db DBTX, arg *ActionInse
 		arg.ConfigVersion,
 		arg.ApprovalSeconds,
 		arg.Traceparent,
+		arg.Origin,
+		arg.BatchID,
 	)
 	return err
 }

@@ -213,7 +213,7 @@ WITH asked AS (
 SELECT
     c.tenant_id, c.action_id, c.bucket_id, c.next_attempt_at, c.fence, c.attempt, c.max_attempts, c.lost, c.unsure, c.status, c.held,
     a.source_id, a.tool_name, a.args, a.effect, a.risk, a.approval_state, a.employee_id, a.automation_id, a.session_id,
-    a.config_version, a.tool_digest, a.traceparent, a.must_run_before, a.urgent, a.created_at,
+    a.config_version, a.tool_digest, a.traceparent, a.must_run_before, a.urgent, a.created_at, a.approval_seal,
     now()::timestamptz AS claimed_at,
     extract(epoch FROM now() - c.next_attempt_at)::float8 AS waited_seconds,
     extract(epoch FROM now() - a.created_at)::float8 AS age_seconds
@@ -256,6 +256,7 @@ type OutboxClaimRow struct {
 	MustRunBefore *time.Time
 	Urgent        bool
 	CreatedAt     time.Time
+	ApprovalSeal  []byte
 	ClaimedAt     time.Time
 	WaitedSeconds float64
 	AgeSeconds    float64
@@ -310,6 +311,7 @@ func (q *Queries) OutboxClaim(ctx context.Context, db DBTX, arg *OutboxClaimPara
 			&i.MustRunBefore,
 			&i.Urgent,
 			&i.CreatedAt,
+			&i.ApprovalSeal,
 			&i.ClaimedAt,
 			&i.WaitedSeconds,
 			&i.AgeSeconds,
