@@ -59,7 +59,7 @@ generated: ## Fail if generated files are not up to date
 
 .PHONY: npm
 npm: ## MCP servers and clients from npm for the tests, where there is Node
-	@if command -v npm >/dev/null; then for dir in internal/executor/mcp internal/mcpfront; do \
+	@if command -v npm >/dev/null; then for dir in internal/executor/mcp internal/executor/webhook internal/login internal/mcpfront; do \
 		(cd $$dir/testdata/npm && { [ -d node_modules ] || npm ci --ignore-scripts --no-audit --no-fund; }) || exit 1; done; \
 	else echo "no npm: the tests against servers and clients from npm will say that they are skipped"; fi
 

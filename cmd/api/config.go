@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"time"
 
+	"github.com/countersign-dev/countersign/internal/forensic"
 	"github.com/countersign-dev/countersign/internal/mcpfront"
 )
 
@@ -23,6 +25,7 @@ type config struct {
 	mcpWait      time.Duration
 	secretKey    string
 	otlp         string
+	proxies      []netip.Prefix
 }
 
 const help = `countersign api serves the HTTP interface. It takes no arguments; the
@@ -39,6 +42,8 @@ environment tells it all:
                                 otherwise, 5m at most
   COUNTERSIGN_SECRET_KEY        32 bytes in base64 that seal the credentials of sources;
                                 without it none are taken. Make one: openssl rand -base64 32
+  COUNTERSIGN_TRUSTED_PROXIES   addresses and networks of the proxies in front of this, such as
+                                10.0.0.0/8; what they say in X-Forwarded-For is believed
   COUNTERSIGN_DB_MAX_CONNS      connections to the database; 10 unless told otherwise
   COUNTERSIGN_DB_POOLED         true behind PgBouncer in transaction mode
   OTEL_EXPORTER_OTLP_ENDPOINT   an OTLP/HTTP collector for traces and metrics;
@@ -75,6 +80,10 @@ func readConfig(env func(string) string) (config, error) {
 		}
 		return err
 	})
+	take("COUNTERSIGN_TRUSTED_PROXIES", "addresses or networks, parted by commas, such as 10.0.0.0/8", func(text string) (err error) {
+		c.proxies, err = forensic.ParseProxies(text)
+		return err
+	})
 	take("COUNTERSIGN_DB_MAX_CONNS", "a number from 1 to 1000", func(text string) error {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err == nil && (n < 1 || n > 1000) {
@@ -101,6 +110,7 @@ func (c config) LogValue() slog.Value {
 		slog.Bool("db_pooled", c.pooled), slog.String("log_level", c.level.String()),
 		slog.Duration("approval_wait", c.approvalWait), slog.Duration("mcp_wait", c.mcpWait),
 		slog.Bool("seals_sources", c.secretKey != ""), slog.Bool("otlp", c.otlp != ""),
+		slog.Any("trusted_proxies", c.proxies),
 	)
 }
 

@@ -79,12 +79,12 @@ func run(ctx context.Context, args []string, env func(string) string, out io.Wri
 	server, err := api.New(api.Core{
 		DB: pool, Catalog: cache, Intake: door,
 		Approval: approval.New(pool, cache, approval.Config{Wake: waker.Wake}),
-	}, api.Config{Vault: vault, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), Scrape: tel.Handler()})
+	}, api.Config{Vault: vault, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), Scrape: tel.Handler(), TrustedProxies: cfg.proxies})
 	if err != nil {
 		return err
 	}
-	front, err := mcpfront.New(mcpfront.Core{DB: pool, Catalog: cache, Intake: door, Watcher: server},
-		mcpfront.Config{Version: version(), Wait: cfg.mcpWait, Caller: api.NoteCaller, Log: tel.Log})
+	front, err := mcpfront.New(mcpfront.Core{DB: pool, Catalog: cache, Intake: door, Watcher: server, May: server.May},
+		mcpfront.Config{Version: version(), Wait: cfg.mcpWait, Auth: server.Auth(), Caller: api.NoteCaller, Origin: api.MCPOrigin, Log: tel.Log})
 	if err != nil {
 		return err
 	}

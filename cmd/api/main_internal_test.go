@@ -103,13 +103,13 @@ func TestHelpTeachesEveryVariable(t *testing.T) {
 func TestConfigNamesWhatIsWrongAndNoValue(t *testing.T) {
 	t.Parallel()
 	_, err := readConfig(environment(map[string]string{
-		"COUNTERSIGN_LOG_LEVEL": "loud-x", "COUNTERSIGN_APPROVAL_WAIT": "0s", "COUNTERSIGN_MCP_WAIT": "6m", "COUNTERSIGN_DB_MAX_CONNS": "0", "COUNTERSIGN_DB_POOLED": "maybe-x",
+		"COUNTERSIGN_LOG_LEVEL": "loud-x", "COUNTERSIGN_APPROVAL_WAIT": "0s", "COUNTERSIGN_MCP_WAIT": "6m", "COUNTERSIGN_DB_MAX_CONNS": "0", "COUNTERSIGN_DB_POOLED": "maybe-x", "COUNTERSIGN_TRUSTED_PROXIES": "proxy-x",
 	}))
 	if err == nil {
 		t.Fatal("a wrong configuration was taken")
 	}
 
-	for _, name := range []string{"DATABASE_URL", "COUNTERSIGN_LOG_LEVEL", "COUNTERSIGN_APPROVAL_WAIT", "COUNTERSIGN_MCP_WAIT", "COUNTERSIGN_DB_MAX_CONNS", "COUNTERSIGN_DB_POOLED"} {
+	for _, name := range []string{"DATABASE_URL", "COUNTERSIGN_LOG_LEVEL", "COUNTERSIGN_APPROVAL_WAIT", "COUNTERSIGN_MCP_WAIT", "COUNTERSIGN_DB_MAX_CONNS", "COUNTERSIGN_DB_POOLED", "COUNTERSIGN_TRUSTED_PROXIES"} {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("the error does not name %s: %v", name, err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/catalog"
 	"github.com/countersign-dev/countersign/internal/executor"
+	"github.com/countersign-dev/countersign/internal/note"
 	"github.com/countersign-dev/countersign/internal/overview"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/telemetry"
@@ -87,6 +88,7 @@ func work(ctx context.Context, cfg config, out io.Writer) (err error) {
 	defer func() { err = errors.Join(err, unobserve()) }()
 	live := catalog.NewLive(cfg.vault, executor.BreakerConfig{}, log)
 	live.Stdio = cfg.stdio
+	live.Notes = note.NewBook(pool).Of
 	defer live.Close()
 	fleet, err := worker.NewFleet(ctx, pool, catalog.NewCache(), live, worker.FleetConfig{PollOnly: cfg.pollOnly, Pipeline: worker.Config{
 		ID: cfg.id, Concurrency: cfg.concurrency, Batch: cfg.batch, Lease: cfg.lease, Grace: cfg.grace,

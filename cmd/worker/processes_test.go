@@ -142,8 +142,8 @@ func setUp(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 	return tenant
 }
 
-// note keeps when each claim began, and tells of every end.
-func note(t *testing.T, pool *pgxpool.Pool) {
+// noteClaims keeps when each claim began, and tells of every end.
+func noteClaims(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	for _, statement := range []string{
 		"CREATE TABLE claims (action_id uuid NOT NULL, at timestamptz NOT NULL)",
@@ -213,7 +213,7 @@ func TestProcessesKeepTheLimitsTogether(t *testing.T) {
 	t.Cleanup(pool.Close)
 	c := &clock{open: make(map[string]int), most: make(map[string]int), reached: make(chan struct{})}
 	tenant := setUp(t, pool, c.serve(t))
-	note(t, pool)
+	noteClaims(t, pool)
 	listener, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)

@@ -1,27 +1,9 @@
--- name: ActionDecide :one
--- Grants or denies an envelope that waits for a decision. Compare-and-set: of
--- two decisions at once one wins, and the other finds no row.
-UPDATE actions
-SET approval_state = @approval_state,
-    decided_at = now(),
-    decided_by = @decided_by::text,
-    decision_note = nullif(@decision_note::text, '')
-WHERE tenant_id = @tenant_id
-    AND action_id = @action_id
-    AND approval_state = 'required'
-    AND approval_expires_at > now()
-RETURNING action_id;
-
--- name: ActionDecisionState :one
-SELECT a.approval_state, coalesce(a.approval_expires_at <= now(), false)::boolean AS overdue, a.proposed_by, a.session_id
-FROM actions a
-WHERE a.tenant_id = @tenant_id AND a.action_id = @action_id;
-
 -- name: ActionInsertMany :exec
 -- Writes a batch of decided envelopes and puts those that may run on the
 -- schedule, in one statement. It has no ON CONFLICT: that would look into both
 -- unique indexes before each row and confirm it afterwards, half as much work
--- again for what is rare. A name that is taken fails the batch.
+-- again for what is rare. A name that is taken fails the batch. approval_waits
+-- is empty where no envelope of the batch needs a person.
 WITH proposed AS (
     SELECT
         unnest(@action_ids::uuid[]) AS action_id,
@@ -44,7 +26,8 @@ WITH proposed AS (
         unnest(@not_befores::timestamptz[]) AS not_before,
         unnest(@must_run_befores::timestamptz[]) AS must_run_before,
         unnest(@max_attempts::integer[]) AS max_attempts,
-        unnest(@urgent::boolean[]) AS urgent
+        unnest(@urgent::boolean[]) AS urgent,
+        unnest(@approval_waits::float8[]) AS approval_wait
 ), written AS (
     INSERT INTO actions (
         tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by,
@@ -55,7 +38,7 @@ WITH proposed AS (
         nullif(p.session_id, ''), nullif(p.automation_id, ''), sqlc.narg(proposed_by)::uuid,
         p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.decision_id, @config_version, p.tool_digest,
         p.approval_state,
-        CASE WHEN p.approval_state = 'required' THEN now() + make_interval(secs => @approval_seconds::float8) END,
+        CASE WHEN p.approval_state = 'required' THEN now() + make_interval(secs => p.approval_wait) END,
         CASE WHEN p.approval_state = 'denied' THEN 'policy' END,
         p.bucket_id, nullif(p.rate_bucket, ''),
         nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif(@traceparent::text, ''), p.urgent,

@@ -1,3 +1,9 @@
+-- name: ActionAboutPerID :many
+-- What streams of events ask of some envelopes: their sessions and tools.
+SELECT a.action_id, coalesce(a.session_id, '')::text AS session_id, a.source_id, a.tool_name
+FROM actions a
+WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]);
+
 -- name: ActionEndedPerID :many
 -- Those of some envelopes to which nothing more happens by itself.
 SELECT v.action_id
@@ -5,12 +11,6 @@ FROM envelopes v
 WHERE v.tenant_id = @tenant_id
     AND v.action_id = ANY (@action_ids::uuid[])
     AND v.status IN ('sent', 'conflict', 'failed', 'skipped', 'unknown');
-
--- name: ActionSessionPerID :many
--- The sessions of some envelopes; those without one are left out.
-SELECT a.action_id, a.session_id::text AS session_id
-FROM actions a
-WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]) AND a.session_id IS NOT NULL;
 
 -- name: EnvelopeList :many
 -- A page of envelopes, newest first. action_id is a UUIDv7, so it is the
@@ -22,7 +22,9 @@ SELECT
     v.rate_bucket, v.not_before, v.must_run_before, v.traceparent, v.created_at,
     v.status, v.attempt, v.next_attempt_at, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at,
     v.urgent, coalesce(v.waits_for, '')::text AS waits_for,
-    coalesce(v.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until
+    coalesce(v.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until,
+    v.proposed_args, coalesce(v.approvals_needed, 0)::integer AS approvals_needed, coalesce(v.approvals_given, 0)::integer AS approvals_given,
+    coalesce(v.edited_by, '')::text AS edited_by, v.edits, coalesce(v.approval_round, 0)::integer AS approval_round, v.decision_id
 FROM envelopes v
 WHERE v.tenant_id = @tenant_id
     AND v.action_id < @before
@@ -43,6 +45,8 @@ SELECT
     v.rate_bucket, v.not_before, v.must_run_before, v.traceparent, v.created_at,
     v.status, v.attempt, v.next_attempt_at, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at,
     v.urgent, coalesce(v.waits_for, '')::text AS waits_for,
-    coalesce(v.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until
+    coalesce(v.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until,
+    v.proposed_args, coalesce(v.approvals_needed, 0)::integer AS approvals_needed, coalesce(v.approvals_given, 0)::integer AS approvals_given,
+    coalesce(v.edited_by, '')::text AS edited_by, v.edits, coalesce(v.approval_round, 0)::integer AS approval_round, v.decision_id
 FROM envelopes v
 WHERE v.tenant_id = @tenant_id AND v.action_id = ANY (@action_ids::uuid[]);

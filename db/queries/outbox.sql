@@ -175,25 +175,43 @@ LIMIT @most::bigint;
 -- name: OutboxPark :many
 -- Takes envelopes off the schedule to wait for a person, because policy or
 -- the tool changed since they were let through. The decision will be about
--- the tool as it is now.
+-- the tool as it is now, and votes of before are void.
 WITH asked AS (
     SELECT
         unnest(@tenant_ids::uuid[]) AS tenant_id,
         unnest(@action_ids::uuid[]) AS action_id,
         unnest(@fences::bigint[]) AS fence,
-        unnest(@tool_digests::bytea[]) AS tool_digest
+        unnest(@tool_digests::bytea[]) AS tool_digest,
+        unnest(@decision_ids::uuid[]) AS decision_id,
+        unnest(@notes::text[]) AS note,
+        unnest(@needed::integer[]) AS needed,
+        unnest(@waits::float8[]) AS wait,
+        unnest(@warn_after::float8[]) AS warn_after,
+        unnest(@escalate_after::float8[]) AS escalate_after
 ), parked AS (
     DELETE FROM outbox o
     WHERE (o.tenant_id, o.action_id, o.fence) IN (SELECT k.tenant_id, k.action_id, k.fence FROM asked k)
     RETURNING o.tenant_id, o.action_id
+), begun AS (
+    INSERT INTO approvals (tenant_id, action_id, needed, warn_at, escalate_at)
+    SELECT k.tenant_id, k.action_id, k.needed,
+        CASE WHEN k.warn_after > 0 THEN now() + make_interval(secs => k.warn_after) END,
+        CASE WHEN k.escalate_after > 0 THEN now() + make_interval(secs => k.escalate_after) END
+    FROM parked p
+    JOIN asked k ON k.tenant_id = p.tenant_id AND k.action_id = p.action_id
+    ON CONFLICT ON CONSTRAINT approvals_pkey
+    DO UPDATE SET round = approvals.round + 1, needed = excluded.needed, given = 0, seal = NULL,
+        warn_at = excluded.warn_at, warned_at = NULL, escalate_at = excluded.escalate_at, escalated_at = NULL
 )
 UPDATE actions a
 SET approval_state = 'required',
-    approval_expires_at = now() + make_interval(secs => @approval_seconds::float8),
+    approval_expires_at = now() + make_interval(secs => k.wait),
+    approval_seal = NULL,
     tool_digest = k.tool_digest,
+    decision_id = coalesce(nullif(k.decision_id, '00000000-0000-0000-0000-000000000000'), a.decision_id),
     decided_at = NULL,
     decided_by = NULL,
-    decision_note = @note::text
+    decision_note = nullif(k.note, '')
 FROM parked p
 JOIN asked k ON k.tenant_id = p.tenant_id AND k.action_id = p.action_id
 WHERE a.tenant_id = p.tenant_id AND a.action_id = p.action_id

@@ -2,25 +2,39 @@
 DELETE FROM sources WHERE tenant_id = @tenant_id AND source_id = @source_id;
 
 -- name: SourceList :many
-SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.listed_at, s.list_error
+SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out
 FROM sources s
 WHERE s.tenant_id = @tenant_id
 ORDER BY s.source_id;
 
--- name: SourceListed :exec
-UPDATE sources SET listed_at = now(), list_error = nullif(@list_error::text, '')
+-- name: SourceListed :execrows
+UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = @left_out, known_at = coalesce(known_at, now())
 WHERE tenant_id = @tenant_id AND source_id = @source_id;
 
+-- name: SourceNotListed :exec
+UPDATE sources SET listed_at = clock_timestamp(), list_error = @list_error::text
+WHERE tenant_id = @tenant_id AND source_id = @source_id;
+
+-- name: SourceRefreshAsk :one
+-- Asks for a listing out of turn. It is the later of two clocks, so that an
+-- answer can be told from a listing that was there before.
+UPDATE sources SET refresh_asked_at = greatest(clock_timestamp(), listed_at + interval '1 microsecond')
+WHERE tenant_id = @tenant_id AND source_id = @source_id AND enabled
+RETURNING refresh_asked_at::timestamptz AS asked_at;
+
 -- name: SourceStale :many
--- Sources of any tenant whose listing is older than allowed.
+-- Sources of any tenant whose listing is older than allowed, or that somebody
+-- wants listed now.
 SELECT s.tenant_id, s.source_id
 FROM sources s
-WHERE s.enabled AND (s.listed_at IS NULL OR s.listed_at < now() - make_interval(secs => @max_age_seconds::float8))
-ORDER BY s.listed_at NULLS FIRST
+WHERE s.enabled
+    AND (s.listed_at IS NULL OR s.listed_at < now() - make_interval(secs => @max_age_seconds::float8) OR s.refresh_asked_at > s.listed_at)
+ORDER BY s.refresh_asked_at > s.listed_at DESC NULLS LAST, s.listed_at NULLS FIRST
 LIMIT @most::bigint;
 
 -- name: SourceUpsert :exec
-INSERT INTO sources (tenant_id, source_id, kind, config, secret, default_risk, enabled)
-VALUES (@tenant_id, @source_id, @kind, @config, @secret, @default_risk, @enabled)
+INSERT INTO sources (tenant_id, source_id, kind, config, secret, default_risk, enabled, drift_guard, quarantine)
+VALUES (@tenant_id, @source_id, @kind, @config, @secret, @default_risk, @enabled, @drift_guard, @quarantine)
 ON CONFLICT ON CONSTRAINT sources_pkey DO UPDATE
-SET kind = excluded.kind, config = excluded.config, secret = excluded.secret, default_risk = excluded.default_risk, enabled = excluded.enabled;
+SET kind = excluded.kind, config = excluded.config, secret = excluded.secret, default_risk = excluded.default_risk, enabled = excluded.enabled,
+    drift_guard = excluded.drift_guard, quarantine = excluded.quarantine;

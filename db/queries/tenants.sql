@@ -1,10 +1,3 @@
--- name: ApiTokenInsert :exec
-INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash, employee_id, session_id, expires_at)
-VALUES (@token_id, @tenant_id, @name, @role, @token_hash, @employee_id, @session_id, @expires_at);
-
--- name: ApiTokenRevoke :execrows
-UPDATE api_tokens SET revoked_at = now() WHERE tenant_id = @tenant_id AND token_id = @token_id AND revoked_at IS NULL;
-
 -- name: TenantByName :one
 SELECT t.tenant_id, t.config_version FROM tenants t WHERE t.name = @name;
 
@@ -19,18 +12,27 @@ SELECT t.tenant_id FROM tenants t ORDER BY t.tenant_id;
 -- says it changed is so. Nothing on the hot path waits for it.
 SELECT t.tenant_id FROM tenants t WHERE t.tenant_id = @tenant_id FOR NO KEY UPDATE;
 
+-- name: TenantName :one
+SELECT t.name FROM tenants t WHERE t.tenant_id = @tenant_id;
+
 -- name: TenantSettings :one
-SELECT t.timezone, t.phone_region, t.plus_addressing,
+SELECT t.timezone, t.phone_region, t.plus_addressing, t.session_pending_max, t.session_minute_max,
     EXISTS (SELECT FROM do_not_contact d WHERE d.tenant_id = t.tenant_id)::boolean AS has_do_not_contact
 FROM tenants t
 WHERE t.tenant_id = @tenant_id;
 
 -- name: TenantSettingsPut :execrows
-UPDATE tenants SET timezone = @timezone, phone_region = @phone_region, plus_addressing = @plus_addressing WHERE tenant_id = @tenant_id;
+UPDATE tenants
+SET timezone = @timezone,
+    phone_region = @phone_region,
+    plus_addressing = @plus_addressing,
+    session_pending_max = @session_pending_max,
+    session_minute_max = @session_minute_max
+WHERE tenant_id = @tenant_id;
 
 -- name: TenantVersions :many
 -- ailing says that a source of the tenant may have to be left alone.
-SELECT t.tenant_id, t.config_version,
+SELECT t.tenant_id, t.config_version, now()::timestamptz AS now,
     EXISTS (SELECT 1 FROM breakers b WHERE b.tenant_id = t.tenant_id AND b.state <> 'closed')::boolean AS ailing
 FROM tenants t
 WHERE t.tenant_id = ANY (@tenant_ids::uuid[]);

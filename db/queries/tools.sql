@@ -1,43 +1,90 @@
 -- name: ToolAccept :execrows
 -- Accepts the definition that the operator saw, and only that one.
-UPDATE tools SET accepted_digest = digest
-WHERE tenant_id = @tenant_id AND source_id = @source_id AND name = @name AND digest = @digest;
+UPDATE tools
+SET accepted_digest = digest,
+    accepted = jsonb_build_object('title', title, 'description', description, 'input_schema', input_schema, 'output_schema', output_schema, 'hints', hints)
+WHERE tenant_id = @tenant_id AND source_id = @source_id AND name = @name AND digest = @digest AND gone_at IS NULL;
+
+-- name: ToolAcceptedAgain :exec
+-- Where what was accepted under an older scheme of digests is what is listed
+-- now, it is accepted under the present scheme.
+UPDATE tools t
+SET accepted_digest = t.digest,
+    accepted = jsonb_build_object('title', t.title, 'description', t.description, 'input_schema', t.input_schema, 'output_schema', t.output_schema, 'hints', t.hints)
+FROM (SELECT unnest(@names::text[]) AS name, unnest(@older::bytea[]) AS older) l
+WHERE t.tenant_id = @tenant_id AND t.source_id = @source_id AND t.name = l.name AND t.accepted_digest = l.older;
 
 -- name: ToolConfigure :execrows
 UPDATE tools
 SET risk_override = sqlc.narg(risk_override), effect_override = sqlc.narg(effect_override), max_attempts = sqlc.narg(max_attempts)
 WHERE tenant_id = @tenant_id AND source_id = @source_id AND name = @name;
 
--- name: ToolDeleteMissing :execrows
-DELETE FROM tools WHERE tenant_id = @tenant_id AND source_id = @source_id AND NOT (name = ANY (@names::text[]));
+-- name: ToolDescribe :execrows
+UPDATE tools
+SET module = sqlc.narg(module), entity = sqlc.narg(entity), action = sqlc.narg(action), side_effects = sqlc.narg(side_effects)::text[],
+    reversal = sqlc.narg(reversal)
+WHERE tenant_id = @tenant_id AND source_id = @source_id AND name = @name;
 
 -- name: ToolList :many
+-- What was accepted comes along only where it may be another definition.
 SELECT t.source_id, t.name, t.title, t.description, t.input_schema, t.output_schema, t.hints, t.effect, t.digest, t.accepted_digest,
-    t.risk_override, t.effect_override, t.max_attempts, t.recipients, t.scopes, t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter
+    (CASE WHEN t.accepted_digest <> t.digest THEN t.accepted END)::jsonb AS accepted,
+    t.risk_override, t.effect_override, coalesce(t.retry_max_attempts, t.max_attempts, 0)::integer AS max_attempts, t.recipients, t.scopes,
+    t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter, t.module, t.entity, t.action, t.side_effects, t.reversal
 FROM tools t
-WHERE t.tenant_id = @tenant_id
+WHERE t.tenant_id = @tenant_id AND t.gone_at IS NULL
 ORDER BY t.source_id, t.name;
+
+-- name: ToolListed :many
+-- What was known of a source's tools before a listing.
+SELECT t.name, t.digest, (t.gone_at IS NOT NULL)::boolean AS gone
+FROM tools t
+WHERE t.tenant_id = @tenant_id AND t.source_id = @source_id;
+
+-- name: ToolMissing :exec
+-- Marks what a source lists no more.
+UPDATE tools SET gone_at = now()
+WHERE tenant_id = @tenant_id AND source_id = @source_id AND gone_at IS NULL AND NOT (name = ANY (@names::text[]));
+
+-- name: ToolPrune :exec
+-- Forgets tools that are gone for long and of which no operator ever said
+-- anything, so that a source cannot fill the table with names.
+DELETE FROM tools t
+WHERE t.tenant_id = @tenant_id AND t.source_id = @source_id AND t.gone_at < now() - make_interval(days => @days::integer)
+    AND t.risk_override IS NULL AND t.effect_override IS NULL AND t.max_attempts IS NULL AND t.retry_max_attempts IS NULL
+    AND t.recipients IS NULL AND t.scopes = '{}' AND t.verify IS NULL AND t.module IS NULL AND t.side_effects IS NULL AND t.reversal IS NULL;
 
 -- name: ToolRuleList :many
 -- What operators say about tools, beside their overrides of risk and effect.
-SELECT t.source_id, t.name, t.recipients, t.scopes, t.max_attempts, t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter
+SELECT t.source_id, t.name, t.recipients, t.scopes, t.retry_max_attempts AS max_attempts, t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter
 FROM tools t
 WHERE t.tenant_id = @tenant_id
 ORDER BY t.source_id, t.name;
 
 -- name: ToolRulePut :execrows
 UPDATE tools
-SET recipients = sqlc.narg(recipients)::text[], scopes = @scopes::text[], max_attempts = sqlc.narg(max_attempts),
+SET recipients = sqlc.narg(recipients)::text[], scopes = @scopes::text[], retry_max_attempts = sqlc.narg(max_attempts),
     retry_base_seconds = sqlc.narg(retry_base_seconds), retry_cap_seconds = sqlc.narg(retry_cap_seconds), retry_jitter = sqlc.narg(retry_jitter)
 WHERE tenant_id = @tenant_id AND source_id = @source_id AND name = @name;
 
 -- name: ToolUpsertMany :exec
-INSERT INTO tools (tenant_id, source_id, name, title, description, input_schema, output_schema, hints, effect, digest, accepted_digest)
-SELECT @tenant_id, @source_id, unnest(@names::text[]), unnest(@titles::text[]), unnest(@descriptions::text[]), unnest(@input_schemas::jsonb[]),
-    unnest(@output_schemas::jsonb[]), unnest(@hints::jsonb[]), nullif(unnest(@effects::text[]), ''), unnest(@digests::bytea[]), unnest(@digests::bytea[])
+-- A tool that is seen for the first time is accepted as it is, unless its
+-- source keeps new ones in quarantine. Of a known one, what was accepted stays.
+INSERT INTO tools (tenant_id, source_id, name, title, description, input_schema, output_schema, hints, effect, digest, accepted_digest, accepted)
+SELECT s.tenant_id, s.source_id, l.name, l.title, l.description, l.input_schema, l.output_schema, l.hints, nullif(l.effect, ''), l.digest,
+    CASE WHEN s.quarantine AND s.known_at IS NOT NULL THEN NULL ELSE l.digest END,
+    CASE WHEN s.quarantine AND s.known_at IS NOT NULL THEN NULL ELSE
+        jsonb_build_object('title', l.title, 'description', l.description, 'input_schema', l.input_schema, 'output_schema', l.output_schema, 'hints', l.hints) END
+FROM sources s
+CROSS JOIN (
+    SELECT unnest(@names::text[]) AS name, unnest(@titles::text[]) AS title, unnest(@descriptions::text[]) AS description,
+        unnest(@input_schemas::jsonb[]) AS input_schema, unnest(@output_schemas::jsonb[]) AS output_schema, unnest(@hints::jsonb[]) AS hints,
+        unnest(@effects::text[]) AS effect, unnest(@digests::bytea[]) AS digest
+) l
+WHERE s.tenant_id = @tenant_id AND s.source_id = @source_id
 ON CONFLICT ON CONSTRAINT tools_pkey DO UPDATE
 SET title = excluded.title, description = excluded.description, input_schema = excluded.input_schema, output_schema = excluded.output_schema,
-    hints = excluded.hints, effect = excluded.effect, digest = excluded.digest, listed_at = now();
+    hints = excluded.hints, effect = excluded.effect, digest = excluded.digest, listed_at = now(), gone_at = NULL;
 
 -- name: ToolVerifyList :many
 -- The tools that have a verifying read.
@@ -49,15 +96,3 @@ ORDER BY t.source_id, t.name;
 -- name: ToolVerifyPut :execrows
 UPDATE tools SET verify = sqlc.narg(verify)
 WHERE tenant_id = @tenant_id AND source_id = @source_id AND name = @name;
-
--- name: PolicyModeDelete :execrows
-DELETE FROM policy_modes WHERE tenant_id = @tenant_id AND automation_id = @automation_id AND key = @key;
-
--- name: PolicyModeList :many
-SELECT p.automation_id, p.key, p.mode FROM policy_modes p WHERE p.tenant_id = @tenant_id ORDER BY p.automation_id, p.key;
-
--- name: PolicyModeUpsert :exec
-INSERT INTO policy_modes (tenant_id, automation_id, key, mode, updated_by)
-VALUES (@tenant_id, @automation_id, @key, @mode, @updated_by)
-ON CONFLICT ON CONSTRAINT policy_modes_pkey DO UPDATE
-SET mode = excluded.mode, updated_at = now(), updated_by = excluded.updated_by;

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/approval"
 	"github.com/countersign-dev/countersign/internal/gate"
 	"github.com/countersign-dev/countersign/internal/outbox"
 )
@@ -52,21 +53,50 @@ type decision struct {
 	At        *time.Time `json:"at"`
 	By        string     `json:"by"`
 	Note      string     `json:"note"`
+	// Needed and Given count the people who must agree, and do.
+	Needed int `json:"approvals_needed"`
+	Given  int `json:"approvals_given"`
+	// Seen is what to decide with, while somebody has to.
+	Seen string `json:"seen,omitzero"`
+	// Edited tells of changes to what the agent proposed; nil if there are
+	// none.
+	Edited *edited `json:"edited,omitempty"`
+}
+
+// edited is what people changed of a proposal.
+type edited struct {
+	By           string          `json:"by"`
+	ProposedArgs json.RawMessage `json:"proposed_args"`
+	Edits        json.RawMessage `json:"edits"`
+}
+
+func decisionFrom(v outbox.View) *decision {
+	if v.ApprovalExpiresAt == nil && v.DecidedAt == nil {
+		return nil
+	}
+	d := &decision{
+		ExpiresAt: utc(v.ApprovalExpiresAt), At: utc(v.DecidedAt), By: v.DecidedBy, Note: v.DecisionNote,
+		Needed: max(v.Review.Needed, 1), Given: v.Review.Given,
+	}
+	if v.Envelope.Approval == envelope.ApprovalRequired {
+		d.Seen = approval.Seen(v)
+	}
+	if v.Review.EditedBy != "" {
+		d.Edited = &edited{By: v.Review.EditedBy, ProposedArgs: v.Review.ProposedArgs, Edits: v.Review.Edits}
+	}
+	return d
 }
 
 func actionFromView(v outbox.View) action {
 	a := action{
 		Envelope: v.Envelope, Phase: v.Phase, Effect: v.Effect,
-		Policy:        verdict{Mode: v.Mode, Source: v.ModeSource, Trace: v.Trace},
-		NextAttemptAt: utc(v.NextAttemptAt), Waiting: waitingFrom(v),
+		Policy:   verdict{Mode: v.Mode, Source: v.ModeSource, Trace: v.Trace},
+		Decision: decisionFrom(v), NextAttemptAt: utc(v.NextAttemptAt), Waiting: waitingFrom(v),
 	}
 	stamps := &a.Envelope.Timestamps
 	stamps.SentAt, stamps.CompletedAt = utc(stamps.SentAt), utc(stamps.CompletedAt)
 	if bytes.Equal(a.Envelope.Result.Output, []byte("null")) {
 		a.Envelope.Result.Output = nil
-	}
-	if v.ApprovalExpiresAt != nil || v.DecidedAt != nil {
-		a.Decision = &decision{ExpiresAt: utc(v.ApprovalExpiresAt), At: utc(v.DecidedAt), By: v.DecidedBy, Note: v.DecisionNote}
 	}
 	return a
 }

@@ -7,9 +7,12 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/metric/noop"
@@ -50,6 +53,8 @@ type Config struct {
 	// Poll is how often events are looked for while somebody waits for them;
 	// zero means 100 ms.
 	Poll time.Duration
+	// TrustedProxies are those whose word about a client's address counts.
+	TrustedProxies []netip.Prefix
 	// Heartbeat is how often a stream of events shows that it lives; zero
 	// means 15 s.
 	Heartbeat time.Duration
@@ -65,6 +70,9 @@ type Server struct {
 	hub   *hub
 	mux   *http.ServeMux
 	slots chan struct{}
+	// over ends what keeps the notes of auth, and keeping waits for it.
+	over    context.CancelFunc
+	keeping sync.WaitGroup
 }
 
 // batchesAtOnce bounds the batches that are read and parsed at the same time,
@@ -113,6 +121,11 @@ func New(core Core, cfg Config) (*Server, error) {
 		s.mux.Handle(rt.pattern, s.serve(rt, op))
 	}
 	s.mux.HandleFunc("/", s.unmatched)
+	ctx, over := context.WithCancel(context.Background())
+	s.over = over
+	s.keeping.Go(func() {
+		s.auth.Keep(ctx, func(err error) { s.cfg.Log.WarnContext(ctx, "use of tokens not noted", slog.Any("error", err)) })
+	})
 	return s, nil
 }
 
@@ -120,6 +133,11 @@ func New(core Core, cfg Config) (*Server, error) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.observe(s.mux, w, r) }
 
 // Close ends every stream of events and every wait, and returns when nothing
-// looks for events any more. Requests that wait are answered with what is
-// known. Call it before the HTTP server drains, which would wait for them.
-func (s *Server) Close() { s.hub.close() }
+// looks for events any more, and when tokens were used last is written down.
+// Requests that wait are answered with what is known. Call it before the HTTP
+// server drains, which would wait for them.
+func (s *Server) Close() {
+	s.hub.close()
+	s.over()
+	s.keeping.Wait()
+}

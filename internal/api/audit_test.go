@@ -179,14 +179,14 @@ func TestChangesOfConfigurationSayWhatWasSet(t *testing.T) {
 
 	config := map[string]any{"transport": "stdio", "command": []any{"notes", "--token=[REDACTED]"}}
 	want := []audit.Item{
-		{Subject: "source notes stored", Detail: object{"kind": "mcp", "config": config, "default_risk": "write", "enabled": true, "credentials": "set"}},
-		{Subject: "source notes stored", Detail: object{"kind": "mcp", "config": config, "default_risk": nil, "enabled": false, "credentials": "kept"}},
+		{Subject: "source notes stored", Detail: object{"kind": "mcp", "config": config, "default_risk": "write", "enabled": true, "credentials": "set", "drift_guard": "full", "quarantine": false}},
+		{Subject: "source notes stored", Detail: object{"kind": "mcp", "config": config, "default_risk": nil, "enabled": false, "credentials": "kept", "drift_guard": "full", "quarantine": false}},
 		{Subject: "tool mail:write overridden", Detail: object{"risk": nil, "effect": "keyed", "max_attempts": 2.0}},
 		{Subject: "tool mail:read accepted", Detail: object{"accepted_digest": digest}},
 		{Subject: "policy mail:* of automation a is deny", Detail: object{"automation": "a", "key": "mail:*", "mode": "deny"}},
 		{Subject: "policy mail:* of automation a removed", Detail: object{"automation": "a", "key": "mail:*", "mode": nil}},
 		{Subject: "token " + token.ID + " issued for the role agent", Detail: object{
-			"token_id": token.ID, "name": "mail agent", "role": "agent", "employee_id": nil, "session_id": "inbox", "expires_at": nil,
+			"token_id": token.ID, "name": "mail agent", "role": "agent", "session_id": "inbox", "expires_at": nil,
 		}},
 		{Subject: "retention of the ledger is delete after 30 days", Note: "as agreed with legal", Detail: object{
 			"kind": "ledger", "days": 30.0, "action": "delete", "was": object{"days": 90.0, "action": "notice"},

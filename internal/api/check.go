@@ -23,6 +23,7 @@ import (
 const (
 	jsonType = "application/json"
 	csvType  = "text/csv"
+	formType = "application/x-www-form-urlencoded"
 )
 
 // maxErrors bounds the errors of one answer, maxPart the length of a name that

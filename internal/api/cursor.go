@@ -20,6 +20,12 @@ const (
 	cursorLetters  = "dead-letters"
 	cursorPauses   = "pauses"
 	cursorContacts = "do-not-contact"
+	cursorInbox    = "inbox"
+	cursorNotes    = "notes"
+	cursorBatches  = "batches"
+
+	cursorExecutions = "executions"
+	cursorRehearsal  = "policy-simulate"
 )
 
 // writeCursor writes the place behind an action in a list.

@@ -17,13 +17,14 @@ import (
 type Route struct {
 	Pattern, Operation string
 	Roles              []identity.Role
+	Scope              identity.Scope
 }
 
 // Routes returns the table of routes.
 func Routes() []Route {
 	var all []Route
 	for _, rt := range routes() {
-		all = append(all, Route{rt.pattern, rt.operation, rt.roles})
+		all = append(all, Route{rt.pattern, rt.operation, rt.roles, rt.scope})
 	}
 	return all
 }
@@ -41,6 +42,7 @@ type Law struct {
 type Operation struct {
 	OperationID string              `json:"operationId"`
 	Roles       []identity.Role     `json:"x-roles"`
+	Scope       identity.Scope      `json:"x-scope"`
 	Security    []any               `json:"security"`
 	Responses   map[string]response `json:"responses"`
 }
@@ -105,6 +107,11 @@ func (l *Law) compile(at string) (*jsonschema.Schema, error) {
 // EventSchema is the schema of one event of the stream.
 func (l *Law) EventSchema() (*jsonschema.Schema, error) {
 	return l.compile("/components/schemas/Event")
+}
+
+// InvocationSchema is the schema of one event of an invocation.
+func (l *Law) InvocationSchema() (*jsonschema.Schema, error) {
+	return l.compile("/components/schemas/InvocationEvent")
 }
 
 // Example is an example in the file, and the schema that it should keep.

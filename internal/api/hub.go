@@ -58,19 +58,19 @@ type feed struct {
 // follower is a stream that wants every event behind from.
 type follower struct {
 	of *feed
-	// session confines it to the actions of a session; empty is all.
-	session string
-	from    audit.Place
+	// choosy says that it has to know what actions are to choose among events.
+	choosy bool
+	from   audit.Place
 	// batches is closed when the follower was too slow, or the hub closes.
 	batches chan batch
 	cut     bool
 }
 
-// batch is the events of one read. sessions holds the sessions of their
-// actions, if anybody needed to know.
+// batch is the events of one read. about holds what their actions are, if
+// anybody needed to know.
 type batch struct {
-	events   []audit.Stored
-	sessions map[envelope.ActionID]string
+	events []audit.Stored
+	about  map[envelope.ActionID]about
 }
 
 // watch hears when something happened to one action.
@@ -111,14 +111,14 @@ func (h *hub) close() {
 }
 
 // follow starts a stream. Whoever got a follower must leave it.
-func (h *hub) follow(ctx context.Context, tenant envelope.TenantID, session string) (*follower, error) {
+func (h *hub) follow(ctx context.Context, tenant envelope.TenantID, choosy bool) (*follower, error) {
 	f, err := h.join(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	sub := &follower{of: f, session: session, from: f.at, batches: make(chan batch, backlog)}
+	sub := &follower{of: f, choosy: choosy, from: f.at, batches: make(chan batch, backlog)}
 	f.streams[sub] = struct{}{}
 	if h.over {
 		f.cutOff(sub)
@@ -275,24 +275,24 @@ func (h *hub) begin(ctx context.Context, f *feed) error {
 	return nil
 }
 
-// publish hands a batch to everybody. Who joins while sessions are looked up
+// publish hands a batch to everybody. Who joins while actions are looked up
 // gets the batch as well, since the feed stands before it until then.
 func (h *hub) publish(ctx context.Context, f *feed, b batch) error {
 	for !h.handOut(f, b) {
 		var err error
-		if b.sessions, err = sessionsOf(ctx, h.db, f.tenant, b.events); err != nil {
+		if b.about, err = aboutOf(ctx, h.db, f.tenant, b.events); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// handOut is publish, unless it takes sessions that are not known yet.
+// handOut is publish, unless it takes what is not known yet.
 func (h *hub) handOut(f *feed, b batch) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for sub := range f.streams {
-		if sub.session != "" && b.sessions == nil {
+		if sub.choosy && b.about == nil {
 			return false
 		}
 	}

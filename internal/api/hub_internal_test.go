@@ -41,17 +41,17 @@ func TestSlowFollowerIsCutOffAndOthersAreNot(t *testing.T) {
 	}
 }
 
-func TestBatchWaitsForSessionsWhileAnAgentFollows(t *testing.T) {
+func TestBatchWaitsForWhatActionsAreWhileAnAgentFollows(t *testing.T) {
 	t.Parallel()
-	agent := &follower{session: "s"}
+	agent := &follower{choosy: true}
 	h, f := &hub{}, feedOf(agent)
 	b := batchAt(7)
 
 	if h.handOut(f, b) || len(agent.batches) != 0 || f.at != (audit.Place{}) {
-		t.Fatal("a batch without sessions was handed to an agent")
+		t.Fatal("a batch without what its actions are was handed to an agent")
 	}
-	b.sessions = map[envelope.ActionID]string{}
+	b.about = map[envelope.ActionID]about{}
 	if !h.handOut(f, b) || len(agent.batches) != 1 || f.at != b.events[0].Place {
-		t.Error("a batch with sessions was not handed out")
+		t.Error("a batch with it was not handed out")
 	}
 }

@@ -120,8 +120,10 @@ func (l *law) operation(at string, d described) (*operation, error) {
 		return nil, err
 	}
 	op.bodyRequired, op.media = body.Required, jsonType
-	if _, ok := body.Content[csvType]; ok {
-		op.media = csvType
+	for _, media := range []string{csvType, formType} {
+		if _, ok := body.Content[media]; ok {
+			op.media = media
+		}
 	}
 	op.body, err = l.compiler.Compile(lawAt + "#" + at + "/content/" + escape(op.media) + "/schema")
 	return op, err

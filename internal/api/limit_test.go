@@ -202,7 +202,7 @@ func TestLimitsAsOneDocument(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("document")
 	doc := object{
-		"settings": object{"timezone": "Europe/Berlin", "phone_region": "DE", "plus_addressing": true},
+		"settings": object{"timezone": "Europe/Berlin", "phone_region": "DE", "plus_addressing": true, "session_pending_max": 25.0, "session_minute_max": 0.0},
 		"buckets": []any{
 			object{"name": "default"}, object{"name": "email.daily", "calendar": object{"limit": 500.0, "every": "day"}},
 		},
@@ -267,6 +267,7 @@ func TestBadLimitsNameTheField(t *testing.T) {
 		"zone":             {"PUT", "/api/v1/buckets/b", object{"calendar": object{"limit": 1, "every": "day", "timezone": "Mars/Base"}}, "/calendar/timezone"},
 		"tenant's zone":    {"PUT", "/api/v1/settings", object{"timezone": "Local"}, "/timezone"},
 		"region":           {"PUT", "/api/v1/settings", object{"timezone": "UTC", "phone_region": "XX"}, "/phone_region"},
+		"session's limit":  {"PUT", "/api/v1/settings", object{"timezone": "UTC", "session_pending_max": -1}, "/session_pending_max"},
 		"window":           {"PUT", "/api/v1/quiet-hours", object{"scope": "tenant", "timezone": "UTC", "windows": []object{{"from": "20:00", "until": "08:00"}}}, "/windows/0/until"},
 		"unknown bucket":   {"PUT", "/api/v1/quiet-hours", night("bucket", "none"), "/subject"},
 		"a subject":        {"PUT", "/api/v1/quiet-hours", night("tenant", "x"), "/subject"},

@@ -9,28 +9,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/catalog"
 )
 
-// modeRule is a rule of policy as the API shows it.
-type modeRule struct {
-	Automation string `json:"automation"`
-	Key        string `json:"key"`
-	Mode       string `json:"mode"`
-}
-
-func (s *Server) listModes(c *call) error {
-	var rules []modeRule
-	err := s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
-		modes, err := catalog.Modes(ctx, tx, c.by.Tenant)
-		rules = make([]modeRule, len(modes))
-		for i, m := range modes {
-			rules[i] = modeRule{m.Automation, m.Pattern, m.Mode}
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return items(c, rules)
-}
+func (s *Server) listModes(c *call) error { return listed(s, c, catalog.Modes) }
 
 func (s *Server) putMode(c *call) error {
 	var body struct {
@@ -60,4 +39,17 @@ func ruleName(automation, key string) string {
 		return key
 	}
 	return key + " of automation " + automation
+}
+
+// listed answers with all that the tenant has of something.
+func listed[T any](s *Server, c *call, read func(context.Context, pgx.Tx, envelope.TenantID) ([]T, error)) error {
+	var all []T
+	err := s.inTx(c, func(ctx context.Context, tx pgx.Tx) (err error) {
+		all, err = read(ctx, tx, c.by.Tenant)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return items(c, all)
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/identity"
 )
 
@@ -15,6 +16,22 @@ func (s *Server) Mount(path string, face http.Handler) { s.mux.Handle(path, face
 // NoteCaller puts who makes a request into its log line, for faces that are
 // mounted and let callers in themselves.
 func NoteCaller(ctx context.Context, by identity.Principal) { noteCaller(ctx, by) }
+
+// May says whether a caller may use an operation, by the one table of routes,
+// for faces that are mounted and offer the same in another form. The error is
+// fault.Denied.
+func (s *Server) May(by identity.Principal, operation string) error {
+	for _, rt := range routes() {
+		if rt.operation == operation {
+			return rt.admit(by)
+		}
+	}
+	return fault.New(fault.Denied, "there is no operation of that name")
+}
+
+// Auth is how the Server finds out who makes a request, for faces that are
+// mounted and let callers in themselves.
+func (s *Server) Auth() *identity.Authenticator { return s.auth }
 
 // Watch tells on nudged when something happens to an action after it has
 // returned; several things are perhaps told once. stop ends it and must be

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"path"
 	"regexp"
 	"runtime/debug"
@@ -30,6 +31,10 @@ type noteKey struct{}
 type note struct {
 	id string
 	by identity.Principal
+	// request is the request itself, and trusted the proxies in front of this
+	// server, for Origin.
+	request *http.Request
+	trusted []netip.Prefix
 }
 
 func noteOf(ctx context.Context) *note {
@@ -84,7 +89,7 @@ func (w *recorder) Write(b []byte) (int, error) {
 // observe serves a request with an id, a span, a log line and a measurement.
 func (s *Server) observe(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
-	n := &note{id: r.Header.Get("X-Request-Id")}
+	n := &note{id: r.Header.Get("X-Request-Id"), request: r, trusted: s.cfg.TrustedProxies}
 	if !saneID.MatchString(n.id) {
 		n.id = uuid.Must(uuid.NewV7()).String()
 	}

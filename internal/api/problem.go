@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/identity"
+	"github.com/countersign-dev/countersign/internal/notice"
 	"github.com/countersign-dev/countersign/internal/outbox"
 )
 
@@ -25,6 +26,8 @@ type problem struct {
 	Instance string                `json:"instance"`
 	Errors   []envelope.FieldError `json:"errors,omitempty"`
 	Action   *action               `json:"action,omitempty"`
+	// Execution is what is on record of a call of a tool that was not done.
+	Execution *invocation `json:"execution,omitempty"`
 }
 
 // The errors that only HTTP knows. They are their own detail.
@@ -88,10 +91,15 @@ func describe(err error) problem {
 	switch {
 	case errors.Is(err, errNoToken), errors.Is(err, identity.ErrToken):
 		return problemOf("unauthorized", http.StatusUnauthorized, "The token is missing or not valid", err.Error())
+	case errors.Is(err, notice.ErrSignature):
+		return problemOf("unauthorized", http.StatusUnauthorized, "The signature is missing or not valid", err.Error())
 	case errors.Is(err, errNoRoute):
 		return problemOf("not_found", http.StatusNotFound, "Not found", err.Error())
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return problemOf("busy", http.StatusServiceUnavailable, "Busy", "it took too long; try again")
+	}
+	if e, ok := errors.AsType[*undoneError](err); ok {
+		return e.problem()
 	}
 	if e, ok := errors.AsType[*mediaError](err); ok {
 		return problemOf("unsupported_media_type", http.StatusUnsupportedMediaType, "The body is of another media type", e.Error())

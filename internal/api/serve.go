@@ -62,8 +62,8 @@ func (s *Server) attempt(rt route, op *operation, w http.ResponseWriter, r *http
 			return err
 		}
 		noteCaller(r.Context(), c.by)
-		if !rt.admits(c.by.Role) {
-			return fault.New(fault.Denied, "a token of the role %s may not do this", c.by.Role)
+		if err = rt.admit(c.by); err != nil {
+			return err
 		}
 	}
 	if c.query, err = op.checkParameters(r); err != nil {

@@ -2,15 +2,16 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/policy"
 )
 
@@ -22,13 +23,20 @@ type source struct {
 	HasCredentials bool            `json:"has_credentials"`
 	DefaultRisk    policy.ToolRisk `json:"default_risk,omitzero"`
 	Enabled        bool            `json:"enabled"`
-	ListError      *string         `json:"list_error"`
+	// DriftGuard says which changes of its tools need a person, Quarantine
+	// whether its new tools wait for one.
+	DriftGuard catalog.DriftGuard `json:"drift_guard"`
+	Quarantine bool               `json:"quarantine"`
+	ListedAt   *time.Time         `json:"listed_at"`
+	ListError  *string            `json:"list_error"`
+	LeftOut    int                `json:"left_out"`
 }
 
 func sourceFrom(src catalog.Source) source {
 	shown := source{
 		ID: src.ID, Kind: src.Kind, Config: src.Config, HasCredentials: len(src.Secret) > 0,
-		DefaultRisk: src.DefaultRisk, Enabled: src.Enabled,
+		DefaultRisk: src.DefaultRisk, Enabled: src.Enabled, DriftGuard: src.DriftGuard, Quarantine: src.Quarantine,
+		ListedAt: utc(src.ListedAt), LeftOut: src.LeftOut,
 	}
 	if src.ListError != "" {
 		shown.ListError = &src.ListError
@@ -37,22 +45,18 @@ func sourceFrom(src catalog.Source) source {
 }
 
 func (s *Server) listSources(c *call) error {
-	var all []source
+	var known []catalog.Source
 	err := s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
-		// A snapshot of its own: list_error moves without a new version.
-		snap, err := catalog.NewCache().Current(ctx, tx, c.by.Tenant)
-		if err != nil {
-			return err
-		}
-		known := snap.Sources()
-		all = make([]source, len(known))
-		for i, src := range known {
-			all[i] = sourceFrom(src)
-		}
-		return nil
+		var err error
+		known, err = catalog.Sources(ctx, tx, c.by.Tenant)
+		return err
 	})
 	if err != nil {
 		return err
+	}
+	all := make([]source, len(known))
+	for i, src := range known {
+		all[i] = sourceFrom(src)
 	}
 	return items(c, all)
 }
@@ -64,6 +68,10 @@ type sourceInput struct {
 	Credentials *catalog.Credentials
 	DefaultRisk policy.ToolRisk `json:"default_risk"`
 	Enabled     *bool
+	// DriftGuard and Quarantine stay as they are if they are left out, so that
+	// storing a source again does not lower its guard unseen.
+	DriftGuard catalog.DriftGuard `json:"drift_guard"`
+	Quarantine *bool
 }
 
 func (s *Server) putSource(c *call) error {
@@ -74,13 +82,22 @@ func (s *Server) putSource(c *call) error {
 	if err := catalog.CheckConfig(in.Kind, in.Config); err != nil {
 		return err
 	}
+	if in.Credentials != nil {
+		if err := catalog.CheckCredentials(in.Kind, *in.Credentials); err != nil {
+			return err
+		}
+	}
 	src := catalog.Source{
 		ID: c.r.PathValue("id"), Kind: in.Kind, Config: in.Config, DefaultRisk: in.DefaultRisk, Enabled: in.Enabled == nil || *in.Enabled,
 	}
 	return s.configure(c, "source "+src.ID+" stored", func(ctx context.Context, tx pgx.Tx) error {
-		old, err := s.changeable(ctx, tx, c, src.ID)
+		old, err := s.sourceBefore(ctx, tx, c, src.ID)
 		if err != nil {
 			return err
+		}
+		src.DriftGuard, src.Quarantine = cmp.Or(in.DriftGuard, old.DriftGuard, catalog.GuardFull), old.Quarantine
+		if in.Quarantine != nil {
+			src.Quarantine = *in.Quarantine
 		}
 		if src.Secret, err = s.secret(c.by.Tenant, src, old, in.Credentials); err != nil {
 			return err
@@ -93,9 +110,6 @@ func (s *Server) putSource(c *call) error {
 func (s *Server) deleteSource(c *call) error {
 	id := c.r.PathValue("id")
 	return s.configure(c, "source "+id+" removed", func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := s.changeable(ctx, tx, c, id); err != nil {
-			return err
-		}
 		return catalog.DeleteSource(ctx, tx, c.by.Tenant, id)
 	})
 }
@@ -113,20 +127,17 @@ func sourceDetail(src catalog.Source, given *catalog.Credentials) map[string]any
 	}
 	return map[string]any{
 		"kind": src.Kind, "config": audit.Redact(src.Config), "default_risk": orNil(src.DefaultRisk), "enabled": src.Enabled, "credentials": credentials,
+		"drift_guard": src.DriftGuard, "quarantine": src.Quarantine,
 	}
 }
 
-// changeable returns the source as it is, if there is one. The built-in one
-// is no one's to change.
-func (s *Server) changeable(ctx context.Context, tx pgx.Tx, c *call, id string) (catalog.Source, error) {
+// sourceBefore returns the source as it is, or the zero value if there is none.
+func (s *Server) sourceBefore(ctx context.Context, tx pgx.Tx, c *call, id string) (catalog.Source, error) {
 	snap, err := s.Catalog.Current(ctx, tx, c.by.Tenant)
 	if err != nil {
 		return catalog.Source{}, err
 	}
-	old, ok := snap.Source(id)
-	if ok && old.Kind == catalog.KindBuiltin {
-		return old, fault.New(fault.Conflict, "the source %s is built in", id)
-	}
+	old, _ := snap.Source(id)
 	return old, nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/policy"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
@@ -23,8 +24,14 @@ func readEvents(ctx context.Context, db postgres.Begins, tenant envelope.TenantI
 	return events, err
 }
 
-// sessionsOf finds the sessions of all actions that events are about.
-func sessionsOf(ctx context.Context, db postgres.Begins, tenant envelope.TenantID, events []audit.Stored) (map[envelope.ActionID]string, error) {
+// about is what a stream has to know of an action.
+type about struct {
+	session string
+	tool    policy.Key
+}
+
+// aboutOf finds what all actions are that events are about.
+func aboutOf(ctx context.Context, db postgres.Begins, tenant envelope.TenantID, events []audit.Stored) (map[envelope.ActionID]about, error) {
 	var ids []uuid.UUID
 	for _, e := range events {
 		for _, it := range e.Items {
@@ -33,18 +40,18 @@ func sessionsOf(ctx context.Context, db postgres.Begins, tenant envelope.TenantI
 			}
 		}
 	}
-	sessions := make(map[envelope.ActionID]string)
+	found := make(map[envelope.ActionID]about)
 	if len(ids) == 0 {
-		return sessions, nil
+		return found, nil
 	}
 	err := postgres.InTx(ctx, db, postgres.API(tenant), func(tx pgx.Tx) error {
-		rows, err := dbsqlc.New().ActionSessionPerID(ctx, tx, &dbsqlc.ActionSessionPerIDParams{TenantID: uuid.UUID(tenant), ActionIds: ids})
+		rows, err := dbsqlc.New().ActionAboutPerID(ctx, tx, &dbsqlc.ActionAboutPerIDParams{TenantID: uuid.UUID(tenant), ActionIds: ids})
 		for _, r := range rows {
-			sessions[envelope.ActionID(r.ActionID)] = r.SessionID
+			found[envelope.ActionID(r.ActionID)] = about{r.SessionID, policy.Key{Source: r.SourceID, Action: r.ToolName}}
 		}
 		return err
 	})
-	return sessions, err
+	return found, err
 }
 
 // endedOf finds out which of some actions have ended.

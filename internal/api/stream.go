@@ -14,7 +14,10 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/identity"
+	"github.com/countersign-dev/countersign/internal/notice"
+	"github.com/countersign-dev/countersign/internal/outbox"
 )
 
 // eventID is where an item of an event stands, as clients carry it.
@@ -77,8 +80,12 @@ type event struct {
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	session string
-	last    eventID
+	sieve   sieve
+	// views reads actions, for the events of invocations.
+	views func(ids []envelope.ActionID) (map[envelope.ActionID]outbox.View, error)
+	// last is the last event that was looked at, told the last id that the
+	// client got.
+	last, told eventID
 }
 
 // lastEvent is the event that the caller has seen last, if it says so.
@@ -99,7 +106,11 @@ func (s *Server) streamEvents(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := &stream{w: c.w, control: http.NewResponseController(c.w), session: agentSession(c.by), last: last}
+	out := &stream{w: c.w, control: http.NewResponseController(c.w), last: last}
+	out.views = func(ids []envelope.ActionID) (map[envelope.ActionID]outbox.View, error) { return s.viewsByID(c, ids) }
+	if out.sieve, err = c.sieve(); err != nil {
+		return err
+	}
 	if !resuming {
 		return s.follow(c, out, false)
 	}
@@ -117,7 +128,7 @@ func (s *Server) streamEvents(c *call) error {
 // follow passes on what is new until the client, or the server, ends it.
 func (s *Server) follow(c *call, out *stream, resumed bool) error {
 	ctx := c.r.Context()
-	sub, err := s.hub.follow(ctx, c.by.Tenant, out.session)
+	sub, err := s.hub.follow(ctx, c.by.Tenant, out.sieve.choosy())
 	if err != nil {
 		if resumed {
 			return s.streamEnd(c, err)
@@ -151,10 +162,16 @@ func (s *Server) follow(c *call, out *stream, resumed bool) error {
 
 // beat shows that the stream lives, and ends it when its token no longer does.
 func (s *Server) beat(c *call, out *stream) error {
-	if _, err := s.authenticate(c.r); errors.Is(err, identity.ErrToken) {
+	if _, err := s.authenticate(c.r); errors.Is(err, identity.ErrToken) || errors.Is(err, fault.Denied) {
 		return err
 	}
-	return out.write([]byte(": alive\n\n"))
+	alive := []byte(": alive\n\n")
+	if out.told != out.last {
+		// What was left out need not be gone through again on resuming.
+		alive = append(alive, "id: "+out.last.String()+"\n\n"...)
+		out.told = out.last
+	}
+	return out.write(alive)
 }
 
 // streamEnd ends a stream whose answer has begun: nothing can be said to the
@@ -173,7 +190,7 @@ func (s *Server) catchUp(c *call, out *stream, until *audit.Place) error {
 	// The event that was last may have had more items.
 	at := audit.Place{Tx: out.last.place.Tx, Event: out.last.place.Event - 1}
 	for {
-		events, err := s.page(ctx, c.by.Tenant, at, out.session)
+		events, err := s.page(ctx, c.by.Tenant, at, out.sieve.choosy())
 		if err != nil {
 			return err
 		}
@@ -194,16 +211,16 @@ func (s *Server) catchUp(c *call, out *stream, until *audit.Place) error {
 	}
 }
 
-// page reads the next events, with their sessions if that matters.
-func (s *Server) page(ctx context.Context, tenant envelope.TenantID, after audit.Place, session string) (batch, error) {
+// page reads the next events, with what their actions are if that matters.
+func (s *Server) page(ctx context.Context, tenant envelope.TenantID, after audit.Place, choosy bool) (batch, error) {
 	ctx, cancel := context.WithTimeout(ctx, workFor)
 	defer cancel()
 	events, err := readEvents(ctx, s.DB, tenant, after)
-	if err != nil || session == "" || len(events) == 0 {
+	if err != nil || !choosy || len(events) == 0 {
 		return batch{events: events}, err
 	}
-	sessions, err := sessionsOf(ctx, s.DB, tenant, events)
-	return batch{events, sessions}, err
+	known, err := aboutOf(ctx, s.DB, tenant, events)
+	return batch{events, known}, err
 }
 
 // upTo leaves out the events behind a place.
@@ -222,11 +239,16 @@ func (o *stream) open() error {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no")
 	o.w.WriteHeader(http.StatusOK)
+	o.told = o.last
 	return o.write([]byte("id: " + o.last.String() + "\n\n"))
 }
 
 // send writes what the client has not seen and may see.
 func (o *stream) send(b batch) error {
+	views, err := o.invoked(b)
+	if err != nil {
+		return err
+	}
 	var out bytes.Buffer
 	for _, e := range b.events {
 		for i, it := range e.Items {
@@ -235,10 +257,10 @@ func (o *stream) send(b batch) error {
 				continue
 			}
 			o.last = id
-			if o.session != "" && b.sessions[it.Action] != o.session {
+			if !o.sieve.passes(e.Kind, it, b.about) {
 				continue
 			}
-			if err := message(&out, id, e, it); err != nil {
+			if err := o.message(&out, id, e, it, views); err != nil {
 				return err
 			}
 		}
@@ -252,6 +274,21 @@ func (o *stream) send(b batch) error {
 	return nil
 }
 
+// message writes one event, as a transition or as an event of an invocation.
+func (o *stream) message(out *bytes.Buffer, id eventID, e audit.Stored, it audit.Item, views map[envelope.ActionID]outbox.View) error {
+	if !o.sieve.invocations {
+		o.told = id
+		return message(out, id, e, it)
+	}
+	view, ok := views[it.Action]
+	if !ok { // retention took it
+		return nil
+	}
+	o.told = id
+	name := notice.Invocation(e.Kind, it)
+	return written(out, id, name, notice.Invoke(name, e.Actor, it, view))
+}
+
 // message writes one event in the form of the stream. JSON has no line breaks
 // of its own.
 func message(out *bytes.Buffer, id eventID, e audit.Stored, it audit.Item) error {
@@ -262,11 +299,15 @@ func message(out *bytes.Buffer, id eventID, e audit.Stored, it audit.Item) error
 	if it.Approval != "" && it.Status != "" {
 		data.Phase = envelope.PhaseOf(it.Approval, it.Status)
 	}
+	return written(out, id, string(e.Kind), data)
+}
+
+func written(out *bytes.Buffer, id eventID, name string, data any) error {
 	text, err := json.Marshal(data)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "id: %s\nevent: %s\ndata: %s\n\n", id, e.Kind, text)
+	fmt.Fprintf(out, "id: %s\nevent: %s\ndata: %s\n\n", id, name, text)
 	return nil
 }
 

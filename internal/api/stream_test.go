@@ -24,12 +24,13 @@ import (
 type message struct {
 	id, event string
 	data      struct {
-		ActionID string `json:"action_id"`
-		Kind     string
-		Status   string
-		Phase    string
-		Subject  string
-		Actor    string
+		ActionID     string `json:"action_id"`
+		InvocationID string `json:"invocation_id"`
+		Kind         string
+		Status       string
+		Phase        string
+		Subject      string
+		Actor        string
 	}
 }
 
@@ -176,6 +177,7 @@ func TestStreamShowsAgentsTheirOwnSession(t *testing.T) {
 func TestResumeLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("resume")
+	f.admin.send("PUT", "/api/v1/settings", object{"timezone": "UTC", "session_pending_max": 0, "session_minute_max": 0}).wants(t, 204)
 	l := f.operator.listen("")
 	l.until(f.agent.propose("read"))
 	const writers, batches, size = 4, 12, 7
@@ -239,6 +241,7 @@ func TestResumeLosesAndDoublesNothing(t *testing.T) {
 func TestResumeByQueryAfterAWhile(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("query")
+	f.admin.send("PUT", "/api/v1/settings", object{"timezone": "UTC", "session_pending_max": 0, "session_minute_max": 0}).wants(t, 204)
 	l := f.operator.listen("")
 	first := l.last
 	_ = l.body.Close()

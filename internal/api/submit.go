@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/forensic"
 	"github.com/countersign-dev/countersign/internal/intake"
 	"github.com/countersign-dev/countersign/internal/outbox"
 )
@@ -20,6 +21,7 @@ var errOtherSession = fault.New(fault.Conflict, "another session has proposed an
 func (c *call) submitter() intake.Submitter {
 	return intake.Submitter{
 		Tenant: c.by.Tenant, Token: uuid.UUID(c.by.Token), Name: c.by.Name, Employee: c.by.Employee, Session: c.by.Session, Tools: c.by.Tools,
+		Origin: Origin(c.r.Context(), forensic.ViaAPI),
 	}
 }
 
@@ -31,7 +33,7 @@ func (c *call) proposal() (*envelope.Proposal, error) {
 	}
 	key := c.r.Header.Get("Idempotency-Key")
 	switch {
-	case key == "" && p.ExternalID == "":
+	case key == "" && p.ExternalID == "" && c.query.Get("dry_run") != "true":
 		return nil, invalid("/external_id", envelope.RuleRequired, "give the action a name of your own, in external_id or in the header Idempotency-Key, so that sending it again is safe")
 	case key != "" && p.ExternalID != "" && key != p.ExternalID:
 		return nil, invalid("/external_id", "same", "is not the Idempotency-Key; leave one of them out")
@@ -46,7 +48,14 @@ func (s *Server) submitAction(c *call) error {
 	if err != nil {
 		return err
 	}
-	answers, err := s.Intake.Accept(c.r.Context(), c.submitter(), []*envelope.Proposal{p})
+	if c.query.Get("dry_run") == "true" {
+		return s.dryRun(c, p)
+	}
+	by, err := c.planned(c.query.Get("plan"), "/query/plan")
+	if err != nil {
+		return err
+	}
+	answers, err := s.Intake.Accept(c.r.Context(), by, []*envelope.Proposal{p})
 	if err != nil {
 		return err
 	}

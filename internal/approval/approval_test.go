@@ -23,7 +23,7 @@ func TestGrantPutsItOnTheSchedule(t *testing.T) {
 	o := alone(t)
 	id := o.propose(1)[0]
 
-	err := o.desk.Grant(t.Context(), o.decider("ada"), id, "fine")
+	err := o.grant(o.decider("ada"), id, "fine")
 
 	v := o.view(id)
 	if err != nil || v.Phase != envelope.PhaseApproved || v.Envelope.Approval != envelope.ApprovalGranted || v.DecidedBy != "ada" || v.DecisionNote != "fine" || v.DecidedAt == nil {
@@ -54,7 +54,7 @@ func TestDenyEndsIt(t *testing.T) {
 func TestDecisionsThatCannotBeTaken(t *testing.T) {
 	t.Parallel()
 	grant := func(o office, id envelope.ActionID) error {
-		return o.desk.Grant(o.t.Context(), o.decider("bob"), id, "")
+		return o.grant(o.decider("bob"), id, "")
 	}
 	deny := func(o office, id envelope.ActionID) error {
 		return o.desk.Deny(o.t.Context(), o.decider("bob"), id, "")
@@ -77,7 +77,7 @@ func TestDecisionsThatCannotBeTaken(t *testing.T) {
 		decide func(o office, id envelope.ActionID) error
 		want   fault.Kind
 	}{
-		"own proposal granted": {nothing, func(o office, id envelope.ActionID) error { return o.desk.Grant(o.t.Context(), own(o), id, "") }, fault.Denied},
+		"own proposal granted": {nothing, func(o office, id envelope.ActionID) error { return o.grant(own(o), id, "") }, fault.Denied},
 		"own proposal denied":  {nothing, func(o office, id envelope.ActionID) error { return o.desk.Deny(o.t.Context(), own(o), id, "") }, fault.Denied},
 		"too late to grant":    {func(o office, id envelope.ActionID) { o.overdue(id) }, grant, fault.Gone},
 		"too late to deny":     {func(o office, id envelope.ActionID) { o.overdue(id) }, deny, fault.Gone},
@@ -129,7 +129,7 @@ func TestADecisionStaysWithItsTenant(t *testing.T) {
 	mine, theirs := newOffice(t, db), newOffice(t, db)
 	id := mine.propose(1)[0]
 
-	granted := theirs.desk.Grant(t.Context(), theirs.decider("eve"), id, "")
+	granted := theirs.grant(theirs.decider("eve"), id, "")
 	denied := theirs.desk.Deny(t.Context(), theirs.decider("eve"), id, "")
 
 	if !errors.Is(granted, fault.NotFound) || !errors.Is(denied, fault.NotFound) {
@@ -173,7 +173,7 @@ func TestRacesHaveOneWinner(t *testing.T) {
 	t.Parallel()
 	type move func(o office, id envelope.ActionID) error
 	grant := func(o office, id envelope.ActionID) error {
-		return o.desk.Grant(o.t.Context(), o.decider("ada"), id, "")
+		return o.grant(o.decider("ada"), id, "")
 	}
 	deny := func(o office, id envelope.ActionID) error {
 		return o.desk.Deny(o.t.Context(), o.decider("bob"), id, "")
@@ -253,7 +253,7 @@ func TestADecisionAndTheSweepHaveOneWinner(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for _, id := range ids {
-			err := o.desk.Grant(t.Context(), approval.Decider{Tenant: o.tenant, Token: uuid.New(), Name: "ada"}, id, "")
+			err := o.grant(approval.Decider{Tenant: o.tenant, Token: uuid.New(), Name: "ada"}, id, "")
 			if err != nil && !errors.Is(err, fault.Gone) {
 				t.Errorf("Grant = %v, want nil or fault.Gone", err)
 			}

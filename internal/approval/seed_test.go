@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/approval"
+	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/catalog"
 	"github.com/countersign-dev/countersign/internal/executor"
 	"github.com/countersign-dev/countersign/internal/intake"
@@ -48,7 +49,12 @@ func newOffice(t testing.TB, db postgres.Begins) office {
 }
 
 func listing(description string) []executor.Tool {
-	return []executor.Tool{{Name: "act", Description: description, InputSchema: json.RawMessage(`{"type":"object"}`)}}
+	return []executor.Tool{
+		{Name: "act", Description: description, InputSchema: json.RawMessage(`{"type":"object"}`)},
+		{Name: "mail", Description: description, InputSchema: json.RawMessage(`{"type":"object",
+			"properties":{"to":{"type":"string","format":"email"},"copies":{"type":"integer","maximum":5},"tags":{"type":"array"}},
+			"required":["to"],"additionalProperties":false}`)},
+	}
 }
 
 func alone(t testing.TB) office  { return newOffice(t, dbtest.Tx(t)) }
@@ -95,6 +101,27 @@ func (o office) decider(name string) approval.Decider {
 	return approval.Decider{Tenant: o.tenant, Token: uuid.New(), Name: name}
 }
 
+// person is a decider whom every token of the name belongs to.
+func (o office) person(name string) approval.Decider {
+	by := o.decider(name)
+	by.Person = uuid.NewSHA1(uuid.UUID(o.tenant), []byte(name))
+	return by
+}
+
+// review has so many people agree to everything.
+func (o office) review(needed int) {
+	o.t.Helper()
+	o.as(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.PutReview(ctx, tx, o.tenant, catalog.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Needed: needed}, "test")
+	})
+}
+
+// grant approves an envelope as it is.
+func (o office) grant(by approval.Decider, id envelope.ActionID, note string) error {
+	_, err := o.desk.Approve(o.t.Context(), by, id, approval.Approval{Note: note})
+	return err
+}
+
 // propose has n envelopes wait for a person.
 func (o office) propose(n int) []envelope.ActionID {
 	o.t.Helper()
@@ -114,6 +141,29 @@ func (o office) propose(n int) []envelope.ActionID {
 		ids[i] = a.Action
 	}
 	return ids
+}
+
+// letter is a mail that nobody asked a person about, in a session.
+func letter(args string) *envelope.Proposal {
+	return &envelope.Proposal{
+		Type: envelope.TypeExec, Tool: envelope.Tool{Name: "mail"}, Args: json.RawMessage(args), SessionID: "s1", AutomationID: "nightly",
+	}
+}
+
+// accept hands one proposal in.
+func (o office) accept(p *envelope.Proposal) intake.Answer {
+	o.t.Helper()
+	answers, err := o.in.Accept(o.t.Context(), intake.Submitter{Tenant: o.tenant, Token: o.agent(), Name: "agent"}, []*envelope.Proposal{p})
+	if err != nil || answers[0].Err != nil {
+		o.t.Fatalf("Accept = %+v, %v", answers, err)
+	}
+	return answers[0]
+}
+
+// told counts the items of events of a kind that tell of an envelope.
+func (o office) told(kind audit.Kind, id envelope.ActionID) int {
+	o.t.Helper()
+	return one[int](o, "SELECT count(1)::int FROM events, jsonb_array_elements(items) i WHERE kind = $1 AND i ->> 'action_id' = $2", string(kind), id.String())
 }
 
 // overdue lets the time to decide run out.

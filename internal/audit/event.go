@@ -19,6 +19,14 @@ const (
 	Proposed Kind = "proposed"
 	// Decided: a person granted or denied, or nobody did in time.
 	Decided Kind = "decided"
+	// Voted: a person agreed, and more people must.
+	Voted Kind = "voted"
+	// Edited: a person changed what will be sent.
+	Edited Kind = "edited"
+	// Expiring: nobody has decided, and the time to do so is nearly over.
+	Expiring Kind = "expiring"
+	// Escalated: nobody has decided for so long that more people should know.
+	Escalated Kind = "escalated"
 	// Settled: attempts ended.
 	Settled Kind = "settled"
 	// Undone: envelopes were taken back before they were sent.
@@ -39,6 +47,9 @@ const (
 	Noticed Kind = "notice"
 	// Pruned: retention deleted events of seals.
 	Pruned Kind = "pruned"
+	// Batched: a batch of steps has got somewhere. Subject names it, and Code
+	// is where it stands.
+	Batched Kind = "batched"
 )
 
 // Event is something that happened to a batch of one tenant's envelopes.

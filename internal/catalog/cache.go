@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/policy"
 )
 
 // Cache keeps the latest snapshot of each tenant. It never serves one of
@@ -15,10 +16,14 @@ import (
 type Cache struct {
 	mu    sync.RWMutex
 	known map[envelope.TenantID]*Snapshot
+	// language is made when somebody needs it, and is the same for all.
+	language func() (*policy.Language, error)
 }
 
 // NewCache returns an empty cache.
-func NewCache() *Cache { return &Cache{known: make(map[envelope.TenantID]*Snapshot)} }
+func NewCache() *Cache {
+	return &Cache{known: make(map[envelope.TenantID]*Snapshot), language: sync.OnceValues(policy.NewLanguage)}
+}
 
 // At returns the tenant's snapshot of the given version or a newer one,
 // reading it through tx if need be.
@@ -29,7 +34,7 @@ func (c *Cache) At(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ver
 	if snap != nil && snap.Version >= version {
 		return snap, nil
 	}
-	snap, err := load(ctx, tx, tenant)
+	snap, err := load(ctx, tx, tenant, c.language)
 	if err != nil {
 		return nil, err
 	}
@@ -43,9 +48,17 @@ func (c *Cache) At(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ver
 
 // Current returns the tenant's snapshot as of now.
 func (c *Cache) Current(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Snapshot, error) {
+	snap, _, err := c.Standing(ctx, tx, tenant)
+	return snap, err
+}
+
+// Standing returns the tenant's snapshot as of now, with its state, whose
+// clock says what of the snapshot has expired.
+func (c *Cache) Standing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Snapshot, State, error) {
 	states, err := States(ctx, tx, []envelope.TenantID{tenant})
 	if err != nil {
-		return nil, err
+		return nil, State{}, err
 	}
-	return c.At(ctx, tx, tenant, states[tenant].Version)
+	snap, err := c.At(ctx, tx, tenant, states[tenant].Version)
+	return snap, states[tenant], err
 }

@@ -6,7 +6,6 @@
 package catalog
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -31,8 +30,16 @@ type Tool struct {
 	OutputSchema       json.RawMessage
 	Hints              executor.Hints
 	// Digest is of the definition as it was last listed, Accepted of the one
-	// that an operator accepted (or that was the first to be seen).
+	// that an operator accepted (or that was the first to be seen). They may be
+	// of different schemes: Is compares them.
 	Digest, Accepted []byte
+	// AcceptedDefinition is what Accepted is of, where it has another digest;
+	// nil also if nobody knows.
+	AcceptedDefinition *Definition
+	// Drift is how far the definition is from the accepted one, and Guard how
+	// much of that matters to policy.
+	Drift Drift
+	Guard DriftGuard
 	// Risk and Effect are what follows from overrides, hints and defaults.
 	Risk        policy.ToolRisk
 	Effect      envelope.Effect
@@ -46,6 +53,17 @@ type Tool struct {
 	Guessed    bool
 	// Scopes are what an employee needs to use it.
 	Scopes []string
+	// Quarantined says that it is a new tool of a source whose new tools wait
+	// for an operator to accept them: nobody may use it until then.
+	Quarantined bool
+	// FullName is its name by what it does, and SideEffects what a call
+	// changes.
+	FullName    FullName
+	SideEffects []string
+	// Reversal is how a call of it is undone; nil if nobody said how.
+	Reversal *Reversal
+	// Described is what operators say of it, without what is inferred.
+	Described Description
 
 	check checker
 }
@@ -56,9 +74,6 @@ type Retry struct {
 	Base, Cap time.Duration
 	Jitter    float64
 }
-
-// Drifted says that the definition is not the accepted one.
-func (t *Tool) Drifted() bool { return !bytes.Equal(t.Digest, t.Accepted) }
 
 // Check validates arguments against the tool's input schema. The error is an
 // *envelope.InvalidError whose pointers begin with /args, or fault.Conflict
@@ -73,8 +88,18 @@ type Source struct {
 	Secret      []byte
 	DefaultRisk policy.ToolRisk
 	Enabled     bool
+	// DriftGuard says which changes of its tools need a person; empty is
+	// GuardFull. Quarantine keeps its new tools from use until an operator
+	// accepts them.
+	DriftGuard DriftGuard
+	Quarantine bool
 	// ListError says why the last listing failed; empty when it worked.
 	ListError string
+	// LeftOut is how many tools the last one that worked left out: those that
+	// no envelope could name, and those whose definition cannot be read.
+	LeftOut int
+	// ListedAt is when that was; nil if it never was.
+	ListedAt *time.Time
 }
 
 // Snapshot is one tenant's catalog and policy at one version. It is safe for
@@ -88,10 +113,15 @@ type Snapshot struct {
 
 	sources      map[string]Source
 	tools        map[policy.Key]*Tool
+	shots        map[policy.Key]Shot
 	byName       map[string][]*Tool
+	byFullName   map[string][]*Tool
+	index        func() *index
 	organisation policy.Rules
 	automations  map[string]policy.Rules
+	book         book
 	decider      *policy.Decider
+	reviews      map[policy.Key][]ReviewRule
 }
 
 // Source returns a source by its id.
@@ -124,82 +154,6 @@ func (s *Snapshot) Tools() []*Tool {
 func (s *Snapshot) Tool(key policy.Key) (*Tool, bool) {
 	t, ok := s.tools[key]
 	return t, ok
-}
-
-// Resolve finds the tool that a proposal means: by source and name, by
-// Composio app and name, or by name alone where only one source has it.
-func (s *Snapshot) Resolve(named envelope.Tool) (*Tool, error) {
-	source := named.Source
-	if source == "" {
-		source = named.ComposioApp
-	}
-	if source != "" {
-		if t, ok := s.tools[policy.Key{Source: source, Action: named.Name}]; ok && s.sources[source].Enabled {
-			return t, nil
-		}
-		if src, ok := s.sources[source]; !ok || !src.Enabled {
-			return nil, invalidTool("/tool/source", "unknown_source", "no such source; list the tools to see the ones there are")
-		}
-		return nil, invalidTool("/tool/name", "unknown_tool", "the source has no such tool; list the tools to see the ones there are")
-	}
-	var found []*Tool
-	for _, t := range s.byName[named.Name] {
-		if s.sources[t.Key.Source].Enabled {
-			found = append(found, t)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return nil, invalidTool("/tool/name", "unknown_tool", "no source has such a tool; list the tools to see the ones there are")
-	case 1:
-		return found[0], nil
-	}
-	ids := make([]string, len(found))
-	for i, t := range found {
-		ids[i] = t.Key.Source
-	}
-	slices.Sort(ids)
-	return nil, invalidTool("/tool/source", "required", "several sources have this tool; say which: "+strings.Join(ids, ", "))
-}
-
-// Proposed is what policy looks at in an envelope, beside its tool.
-type Proposed struct {
-	Automation string
-	// AskedApproval says that the agent wants a person to look.
-	AskedApproval bool
-	// Employee is the agent's identity; the zero value is nobody.
-	Employee envelope.EmployeeID
-	// Risk is the higher of what the agent said and the tool's own.
-	Risk envelope.Risk
-	// Listed says that it addresses somebody on the do-not-contact list.
-	Listed bool
-	// Session is the agent's; empty for none.
-	Session string
-	// Args are what the tool is called with.
-	Args json.RawMessage
-	// Tools are the patterns of the tools that the proposer's token is for;
-	// nil is all.
-	Tools []string
-}
-
-// Decide asks policy about a tool. An automation without rules of its own
-// adds nothing; nor does an employee who is not registered, unless the tenant
-// has an entry for those.
-func (s *Snapshot) Decide(t *Tool, p Proposed) policy.Decision {
-	in := policy.Input{
-		Key:           t.Key,
-		Automation:    s.automations[p.Automation],
-		Organisation:  s.organisation,
-		Risk:          t.Risk,
-		AskedApproval: p.AskedApproval,
-		Drifted:       t.Drifted(),
-		Listed:        p.Listed,
-	}
-	if e, ok := s.Limits.Employee(p.Employee); ok {
-		in.Trust, in.EnvelopeRisk = policy.Trust(e.Trust), p.Risk
-		in.MissingScopes = gate.Granted(e.Scopes, t.Scopes)
-	}
-	return s.decider.Decide(in)
 }
 
 // MaxRecipientBytes bounds the text at the recipient places of one call.

@@ -126,6 +126,8 @@ func configSchema(kind string) string {
 	case KindSentry:
 		return `{"type":"object","properties":{"url":` + addressSchema + `,"organization":{"type":"string","pattern":"^[A-Za-z0-9_-]{1,100}$"}},
 			"required":["organization"],"additionalProperties":false}`
+	case KindWebhook:
+		return webhookSchema
 	case KindBuiltin:
 		return `{"type":"object","properties":{"max_wait_seconds":{"type":"integer","minimum":1,"maximum":3600},
 			"http":{"type":"object","properties":{
@@ -150,6 +152,8 @@ func CheckConfig(kind string, raw json.RawMessage) error {
 		_, err = ParseMCPConfig(raw)
 	case KindBuiltin:
 		_, err = parseBuiltin(raw, Credentials{})
+	case KindWebhook:
+		_, err = parseWebhook(raw)
 	default:
 		err = parseConfig(kind, raw, new(map[string]any))
 	}
@@ -234,11 +238,12 @@ func parseBuiltin(raw json.RawMessage, creds Credentials) (builtin.Config, error
 }
 
 // openBuiltin opens a source of the tools that come along.
-func openBuiltin(of Source, creds Credentials) (executor.Source, error) {
+func openBuiltin(of Source, creds Credentials, notes builtin.Notes) (executor.Source, error) {
 	cfg, err := parseBuiltin(of.Config, creds)
 	if err != nil {
 		return nil, err
 	}
+	cfg.Notes = notes
 	return orNone(builtin.With(cfg))
 }
 
@@ -277,6 +282,8 @@ func openProvider(of Source, creds Credentials) (executor.Source, error) {
 			return nil, err
 		}
 		return orNone(linear.New(linear.Config{Name: of.ID, URL: c.URL, APIKey: value(ValueAPIKey), Token: value(ValueToken)}))
+	case KindWebhook:
+		return orNone(openWebhook(of, creds))
 	case KindSentry:
 		var c SentryConfig
 		if err := parseConfig(of.Kind, of.Config, &c); err != nil {

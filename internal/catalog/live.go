@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/executor"
+	"github.com/countersign-dev/countersign/internal/executor/builtin"
 	"github.com/countersign-dev/countersign/internal/executor/mcp"
 	"github.com/countersign-dev/countersign/internal/fault"
 )
@@ -86,6 +87,10 @@ type Live struct {
 	// set up a source could then run anything as the worker's user, so it is
 	// off unless the deployment says otherwise.
 	Stdio bool
+	// Notes returns what keeps the notes of a source of kind builtin. Where it
+	// is nil, or returns nil, such a source has no tool for them. It must be
+	// set before the first Get.
+	Notes func(tenant envelope.TenantID, source string) builtin.Notes
 
 	vault   Vault
 	breaker executor.BreakerConfig
@@ -211,7 +216,11 @@ func (l *Live) connect(tenant envelope.TenantID, of Source) (executor.Source, er
 	switch of.Kind {
 	case KindBuiltin:
 		// It is not one place that could be ailing.
-		return openBuiltin(of, creds)
+		var notes builtin.Notes
+		if l.Notes != nil {
+			notes = l.Notes(tenant, of.ID)
+		}
+		return openBuiltin(of, creds, notes)
 	case KindMCP:
 		src, err = l.openMCP(of, creds)
 	default:

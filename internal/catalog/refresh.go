@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/executor"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -29,8 +30,8 @@ func NewRefresher(db postgres.Begins, cache *Cache, live *Live, log *slog.Logger
 }
 
 // RefreshStale lists the sources of every tenant whose listing is older than
-// age, a few at a time, and lets go of connections that were replaced. A
-// source that cannot be listed has the reason noted and holds nobody up.
+// age, and those that somebody wants listed, a few at a time. A source that
+// cannot be listed has the reason noted and holds nobody up.
 func (r *Refresher) RefreshStale(ctx context.Context, age time.Duration) error {
 	const most, atOnce = 200, 8
 	var stale []StaleSource
@@ -53,10 +54,11 @@ func (r *Refresher) RefreshStale(ctx context.Context, age time.Duration) error {
 			return nil
 		})
 	}
-	err = g.Wait()
-	r.live.Sweep()
-	return err
+	return g.Wait()
 }
+
+// Sweep lets go of connections that were replaced, as Live.Sweep does.
+func (r *Refresher) Sweep() { r.live.Sweep() }
 
 // Refresh lists one source now. The error says why it could not be listed;
 // that is noted with the source, and its tools stay as they were known.
@@ -75,7 +77,11 @@ func (r *Refresher) Refresh(ctx context.Context, tenant envelope.TenantID, id st
 		if listErr != nil {
 			return PutListError(ctx, tx, tenant, id, reason(listErr))
 		}
-		return PutListing(ctx, tx, tenant, id, tools)
+		changed, err := putListing(ctx, tx, tenant, id, tools)
+		if err != nil || len(changed) == 0 {
+			return err
+		}
+		return audit.Write(ctx, tx, noteListing(tenant, id, changed))
 	})
 	return errors.Join(listErr, err)
 }

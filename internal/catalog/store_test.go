@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
@@ -29,6 +30,8 @@ func TestTheVersionGoesUpWithWhatMatters(t *testing.T) {
 	off.Enabled = false
 	riskier := builtin("src")
 	riskier.DefaultRisk = policy.RiskDanger
+	faced, careful := builtin("src"), builtin("src")
+	faced.DriftGuard, careful.Quarantine = catalog.GuardInterface, true
 	secret := builtin("src")
 	secret.Secret = []byte("sealed")
 	do := func(fn func(ctx context.Context, tx pgx.Tx, s shop) error) func(s shop) {
@@ -55,10 +58,38 @@ func TestTheVersionGoesUpWithWhatMatters(t *testing.T) {
 		"another effect":              {func(s shop) { s.list("src", vouched) }, true},
 		"a listing that failed": {do(func(ctx context.Context, tx pgx.Tx, s shop) error {
 			return catalog.PutListError(ctx, tx, s.tenant, "src", "not there")
+		}), true},
+		"the same failure again": {func(s shop) {
+			fail := do(func(ctx context.Context, tx pgx.Tx, s shop) error {
+				return catalog.PutListError(ctx, tx, s.tenant, "src", "not there")
+			})
+			fail(s)
+			before := s.snapshot().Version
+			if fail(s); s.snapshot().Version != before {
+				s.t.Error("failing again moved the version")
+			}
+		}, true},
+		"another drift guard": {func(s shop) { s.put(faced) }, true},
+		"quarantine":          {func(s shop) { s.put(careful) }, true},
+		"a full name": {do(func(ctx context.Context, tx pgx.Tx, s shop) error {
+			return catalog.DescribeTool(ctx, tx, s.tenant, act, catalog.Description{Name: catalog.FullName{Entity: "deed"}})
+		}), true},
+		"side effects": {do(func(ctx context.Context, tx pgx.Tx, s shop) error {
+			return catalog.DescribeTool(ctx, tx, s.tenant, act, catalog.Description{SideEffects: new([]string{})})
+		}), true},
+		"a reversal": {do(func(ctx context.Context, tx pgx.Tx, s shop) error {
+			return catalog.DescribeTool(ctx, tx, s.tenant, act, catalog.Description{Reversal: &catalog.Reversal{Tool: act}})
+		}), true},
+		"a refresh that is asked for": {do(func(ctx context.Context, tx pgx.Tx, s shop) error {
+			_, err := catalog.AskRefresh(ctx, tx, s.tenant, "src")
+			return err
 		}), false},
 		"an override": {do(func(ctx context.Context, tx pgx.Tx, s shop) error {
 			return catalog.ConfigureTool(ctx, tx, s.tenant, act, catalog.Overrides{Risk: policy.RiskRead})
 		}), true},
+		"no description": {do(func(ctx context.Context, tx pgx.Tx, s shop) error {
+			return catalog.DescribeTool(ctx, tx, s.tenant, act, catalog.Description{})
+		}), false},
 		"no override": {do(func(ctx context.Context, tx pgx.Tx, s shop) error {
 			return catalog.ConfigureTool(ctx, tx, s.tenant, act, catalog.Overrides{})
 		}), false},
@@ -304,7 +335,7 @@ func TestSnapshotListsInOrder(t *testing.T) {
 	if diff := cmp.Diff([]string{"aaa:b", "aaa:z", "src:act"}, tools); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]catalog.Mode{{Pattern: "*", Mode: "allow"}}, modes); diff != "" {
+	if diff := cmp.Diff([]catalog.Mode{{Pattern: "*", Mode: "allow"}}, modes, cmpopts.IgnoreFields(catalog.Mode{}, "Touched")); diff != "" {
 		t.Errorf("modes (-want +got):\n%s", diff)
 	}
 }

@@ -134,7 +134,7 @@ func (a *app) advice(err error, code int) string {
 	case !ok:
 		return ""
 	case strings.HasSuffix(p.Type, ":unauthorized"):
-		return "Put a token into " + tokenEnv + ". `countersign dev` prints some; `countersign token create` makes one."
+		return "Put a token into " + tokenEnv + ", or log in with `countersign login`. `countersign dev` prints some; `countersign token create` makes one."
 	case strings.HasSuffix(p.Type, ":denied") && p.Action == nil:
 		return "Use a token of another role: agents propose, operators decide, administrators set up."
 	case strings.HasSuffix(p.Type, ":busy"):
@@ -145,7 +145,11 @@ func (a *app) advice(err error, code int) string {
 
 // client returns the way to the API.
 func (a *app) client() (*client.Client, error) {
-	c, err := client.New(a.url, a.token, client.Config{Agent: "countersign/" + Version()})
+	cfg := client.Config{Agent: "countersign/" + Version()}
+	if a.token == "" {
+		cfg.Token = a.loggedIn
+	}
+	c, err := client.New(a.url, a.token, cfg)
 	if err != nil {
 		return nil, misuse("%v", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli"
 	"github.com/countersign-dev/countersign/internal/client"
 	"github.com/countersign-dev/countersign/internal/dev"
+	"github.com/countersign-dev/countersign/internal/limit"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
 
@@ -97,6 +98,15 @@ func open(t *testing.T) *desk {
 			t.Error(err)
 		}
 	})
+	// The stories are all told in the session of one agent, by far faster than
+	// an agent may go.
+	admin, err := h.Client(h.Tokens().Admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.PutSettings(t.Context(), limit.Tenant{Timezone: "UTC", SessionPending: new(0), SessionMinute: new(0)}); err != nil {
+		t.Fatal(err)
+	}
 	return &desk{t: t, house: h, url: h.URL(), database: database, dir: t.TempDir()}
 }
 
@@ -124,8 +134,11 @@ func TestCommands(t *testing.T) {
 		"lists":                           lists,
 		"watches":                         watches,
 		"looks after dead letters":        deadLetters,
+		"looks into executions":           looksIntoExecutions,
 		"says what to do about an error":  advises,
 		"sets a database up":              setsUp,
+		"sets tokens up":                  setsTokensUp,
+		"logs in":                         logsIn,
 		"runs the development house once": runsDev,
 		"knows itself":                    knowsItself,
 	} {
@@ -369,7 +382,7 @@ func setsUp(d *desk) {
 		TokenID string `json:"token_id"`
 		Token   string
 	}](d.t, d.want(d.agent("token", "create", "--tenant", "acme", "--role", "agent", "--name", "x", "--json"), cli.ExitOK).out)
-	d.want(d.agent("token", "revoke", made.TokenID), cli.ExitUsage, "--tenant")
+	d.want(d.agent("token", "revoke", made.TokenID), cli.ExitFailed, "a token of the role agent may not do this")
 	d.want(d.agent("token", "revoke", made.TokenID, "--tenant", "acme"), cli.ExitOK, "revoked")
 	d.want(d.agent("token", "revoke", made.TokenID, "--tenant", "acme"), cli.ExitFailed, "no token")
 	d.want(d.run(d.t.Context(), made.Token, "", "list"), cli.ExitFailed, "not valid")

@@ -90,9 +90,15 @@ func (a *app) showStory(act client.Action, attempts []client.Attempt) error {
 	row("external id", e.ExternalID)
 	row("tool", toolName(e.Tool))
 	row("args", string(e.Args))
+	if d := act.Decision; d != nil && d.Edited != nil {
+		row("as proposed", string(d.Edited.ProposedArgs)+" (edited by "+d.Edited.By+")")
+	}
 	row("phase", string(act.Phase)+" (status "+string(e.Result.Status)+", approval "+string(e.Approval)+")")
 	row("policy", string(act.Policy.Mode)+": "+because(act.Policy))
 	row("decision", decided(act))
+	if act.Decision != nil {
+		row("seen", act.Decision.Seen)
+	}
 	row("risk", string(e.Risk)+", effect "+string(act.Effect))
 	row("session", e.SessionID)
 	row("proposed", local(&e.Timestamps.CreatedAt))
@@ -141,6 +147,9 @@ func decided(act client.Action) string {
 	case d.At != nil:
 		return string(act.Envelope.Approval) + " by " + d.By + " at " + local(d.At) + noted(d.Note)
 	case act.Phase == envelope.PhasePending && d.ExpiresAt != nil:
+		if agree := voted(act); agree != "" {
+			return agree + ", and more must until " + local(d.ExpiresAt)
+		}
 		return "waits for a person until " + local(d.ExpiresAt)
 	}
 	return ""

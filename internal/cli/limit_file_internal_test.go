@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/countersign-dev/countersign/internal/api"
 	"github.com/countersign-dev/countersign/internal/gate"
 )
 
@@ -29,7 +30,7 @@ func TestLimitsFileSaysWhere(t *testing.T) {
 		"a window backward": {"quiet_hours:\n- scope: tenant\n  timezone: UTC\n  windows: [{from: '8:00', until: '07:00'}]\n", "f:4:14: /quiet_hours/0/windows/0/from must be a time from 00:00 to 23:59, written HH:MM"},
 		"a circle":          {"buckets: &a\n- *a\n", "f:"},
 	} {
-		_, err := parseLimits("f", []byte(tt.text))
+		_, err := parsePlaced("f", []byte(tt.text), api.CheckLimits)
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -38,7 +39,7 @@ func TestLimitsFileSaysWhere(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
-	if _, err := parseLimits("f", []byte("buckets: [")); err == nil || !strings.HasPrefix(err.Error(), "f: ") {
+	if _, err := parsePlaced("f", []byte("buckets: ["), api.CheckLimits); err == nil || !strings.HasPrefix(err.Error(), "f: ") {
 		t.Errorf("no YAML: %v", err)
 	}
 }
@@ -48,7 +49,7 @@ func FuzzLimitsFile(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		file, err := parseLimits("f", []byte(text))
+		file, err := parsePlaced("f", []byte(text), api.CheckLimits)
 		if err == nil && file.placed(nil) != nil {
 			t.Error("a file without an error has one")
 		}

@@ -40,7 +40,7 @@ func TestLimitCommands(t *testing.T) {
 	}{
 		{"buckets", setsBuckets}, {"quiet hours", setsQuietHours}, {"employees", setsEmployees}, {"tools", setsTools},
 		{"contacts", keepsContacts}, {"imports", importsContacts}, {"pauses", pausesAndKills}, {"everything", pausesEverything},
-		{"breakers", looksAtBreakers}, {"a file", appliesAFile},
+		{"breakers", looksAtBreakers}, {"a session", limitsSessions}, {"a file", appliesAFile},
 	} {
 		t.Run(story.name, func(t *testing.T) {
 			here := *d
@@ -199,6 +199,19 @@ func pausesEverything(d *desk) {
 func looksAtBreakers(d *desk) {
 	d.want(d.operator("breaker", "list"), cli.ExitOK, "No source has failed")
 	d.want(d.operator("breaker", "reset", "notes"), cli.ExitFailed, "no breaker of the source notes")
+}
+
+func limitsSessions(d *desk) {
+	d.want(d.admin("limits", "session", "--pending", "10", "--per-minute", "60"), cli.ExitOK)
+	d.want(d.operator("limits", "session"), cli.ExitOK, "waiting for a person  10", "proposed in a minute  60")
+	d.want(d.operator("limits", "session", "--pending", "3"), cli.ExitFailed, "another role")
+	d.want(d.admin("limits", "session", "--pending", "-1"), cli.ExitFailed, "session_pending_max")
+	d.want(d.admin("limits", "session", "--pending", "3", "--per-minute", "0"), cli.ExitOK, "waiting for a person  3", "proposed in a minute  any number")
+	s := d.want(d.operator("limits", "session", "--json"), cli.ExitOK)
+	if got := decode[map[string]int](d.t, s.out); got["session_pending_max"] != 3 || got["session_minute_max"] != 0 {
+		d.t.Errorf("limits session is %v, want 3 and 0", got)
+	}
+	d.want(d.admin("limits", "session", "--pending", "0"), cli.ExitOK, "waiting for a person  any number")
 }
 
 func appliesAFile(d *desk) {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"math"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -87,35 +86,4 @@ func readRetry(r *limit.Retry, base, capped string, jitter float64) error {
 		r.Jitter = &jitter
 	}
 	return nil
-}
-
-func (a *app) toolList() *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List the tools, with whom they write to",
-		Long:    "List the tools of every source, with what policy says of them, whom they write\nto, and what it takes to use them. With --json it is one object a line.",
-		Example: "  countersign tools list",
-		Args:    arguments(0, 0, ""),
-		RunE: a.run(func(ctx context.Context, c *client.Client, _ []string) error {
-			all, err := c.Tools(ctx)
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return documents(a, all)
-			}
-			rows := make([][]string, len(all))
-			for i, t := range all {
-				to := strings.Join(t.Recipients, " ")
-				switch {
-				case t.RecipientsConfirmed && to == "":
-					to = "nobody"
-				case !t.RecipientsConfirmed && to != "":
-					to += " (guessed)"
-				}
-				rows[i] = []string{t.Key, string(t.Mode), t.Risk, string(t.Effect), to, strings.Join(t.Scopes, " ")}
-			}
-			return table(a.sys.Out, []string{"TOOL", "MODE", "RISK", "EFFECT", "WRITES TO", "NEEDS"}, rows)
-		}),
-	}
 }

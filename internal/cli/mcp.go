@@ -50,11 +50,18 @@ func (a *app) mcp() *cobra.Command {
 }
 
 func (a *app) runMCP(ctx context.Context) error {
-	if a.token == "" {
+	token := a.token
+	if token == "" {
+		var err error
+		if token, err = a.loggedIn(ctx); err != nil {
+			return err
+		}
+	}
+	if token == "" {
 		return errors.New("there is no token: put one of an agent into " + tokenEnv + "; `countersign token create` makes one")
 	}
 	err := mcpfront.Bridge(ctx, mcpfront.BridgeConfig{
-		URL: strings.TrimSuffix(a.url, "/") + "/mcp", Token: a.token, Version: Version(), In: a.sys.In, Out: a.sys.Out,
+		URL: strings.TrimSuffix(a.url, "/") + "/mcp", Token: token, Version: Version(), In: a.sys.In, Out: a.sys.Out,
 	})
 	if errors.Is(err, mcpfront.ErrBridgeToken) {
 		return errors.New("the API does not take the token in " + tokenEnv + "; `countersign token create` makes one")

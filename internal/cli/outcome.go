@@ -47,6 +47,8 @@ func (a *app) showOutcome(actions []client.Action, waited time.Duration) error {
 		a.explain(act)
 	}
 	switch {
+	case waiting > 0 && len(actions) == 1 && voted(actions[0]) != "":
+		a.note("%s; somebody else must agree as well", voted(actions[0]))
 	case waiting > 0 && len(actions) == 1:
 		a.note("A person must decide: countersign approve %s", actions[0].Envelope.ActionID)
 	case waiting > 0:
@@ -57,6 +59,15 @@ func (a *app) showOutcome(actions []client.Action, waited time.Duration) error {
 		a.note("%d have not ended yet: countersign watch", running)
 	}
 	return failed
+}
+
+// voted says how many agree to an action, where some do and more must.
+func voted(act client.Action) string {
+	d := act.Decision
+	if d == nil || d.Needed < 2 || d.Given == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d people agree", d.Given, d.Needed)
 }
 
 // explain says why an action ended without its effect.

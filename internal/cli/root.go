@@ -25,6 +25,7 @@ Connection:
   COUNTERSIGN_URL    where the API is (default http://127.0.0.1:8080)
   COUNTERSIGN_TOKEN  who you are; better than --token, which others on this
                      machine can see in the list of processes
+  countersign login  logs you in as a person instead, where that is set up
 
 Exit codes:
   0  done
@@ -82,10 +83,10 @@ func (a *app) root() *cobra.Command {
 		}
 	}
 	add(groupStart, a.dev())
-	add(groupAct, a.submit(), a.get(), a.list(), a.watch(), a.undo(), a.mcp())
-	add(groupDecide, a.approve(), a.deny(), a.deadLetters(), a.top(), a.audit())
+	add(groupAct, a.actions(), a.submit(), a.get(), a.list(), a.watch(), a.undo(), a.batches(), a.mcp())
+	add(groupDecide, a.inbox(), a.approve(), a.edit(), a.deny(), a.deadLetters(), a.top(), a.executions(), a.audit())
 	add(groupLimit, a.pauses(), a.resume(), a.kill(), a.buckets(), a.quiet(), a.contacts(), a.employees(), a.breakers(), a.limits())
-	add(groupSetUp, a.toolSettings(), a.retention(), a.migrate(), a.doctor(), a.tenant(), a.tokens(), a.version())
+	add(groupSetUp, a.sources(), a.toolSettings(), a.subscriptions(), a.reviews(), a.retention(), a.migrate(), a.doctor(), a.tenant(), a.tokens(), a.operators(), a.providers(), a.login(), a.logout(), a.whoami(), a.version())
 	root.SetHelpCommandGroupID(groupSetUp)
 	root.SetCompletionCommandGroupID(groupSetUp)
 	return root

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
@@ -144,116 +143,5 @@ func (a *app) tenant() *cobra.Command {
 			return err
 		},
 	})
-	return cmd
-}
-
-func (a *app) tokens() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "token",
-		Short:   "Set tokens up, in the database of DATABASE_URL",
-		Long:    "A token says who asks: an agent proposes, an operator decides, an admin sets up.\nThis works on the database of DATABASE_URL itself; administrators can do the\nsame over the API.",
-		Example: "  countersign token create --tenant acme --role agent --name \"mail agent\"",
-		Args:    cobra.ArbitraryArgs,
-		RunE:    group,
-
-		DisableFlagsInUseLine: true,
-	}
-	cmd.AddCommand(a.tokenCreate(), a.tokenRevoke())
-	return cmd
-}
-
-type tokenFlags struct {
-	tenant, role, name, session, employee string
-	ttl                                   time.Duration
-}
-
-func (a *app) tokenCreate() *cobra.Command {
-	var f tokenFlags
-	cmd := &cobra.Command{
-		Use:   "create",
-		Short: "Make a token",
-		Long: `Make a token and write it to standard output, alone on its line. It is stored as
-a hash, so nothing ever shows it again.`,
-		Example: `  countersign token create --tenant acme --role agent --name "mail agent" --session inbox
-  export COUNTERSIGN_TOKEN="$(countersign token create --tenant acme --role operator --name Ana --ttl 720h)"`,
-		Args: arguments(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runTokenCreate(cmd.Context(), f) },
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&f.tenant, "tenant", "", "the tenant's `name` (required)")
-	flags.StringVar(&f.role, "role", "", "the holder's `role`: agent, operator or admin (required)")
-	flags.StringVar(&f.name, "name", "", "the holder's `name`, shown wherever it did something (required)")
-	flags.StringVar(&f.session, "session", "", "the `session` that the holder proposes in (agents get one of their own)")
-	flags.StringVar(&f.employee, "employee", "", "the `id` of whom the holder acts for")
-	flags.DurationVar(&f.ttl, "ttl", 0, "how long it is valid, such as 720h (default until it is revoked)")
-	fixed(cmd, "role", "agent", "operator", "admin")
-	return cmd
-}
-
-func (a *app) runTokenCreate(ctx context.Context, f tokenFlags) error {
-	if f.tenant == "" || f.role == "" || f.name == "" {
-		return misuse("--tenant, --role and --name are required")
-	}
-	grant := identity.Grant{Name: f.name, Role: identity.Role(f.role), Session: f.session, TTL: f.ttl}
-	if !grant.Role.Valid() {
-		return misuse("--role must be agent, operator or admin")
-	}
-	if f.employee != "" {
-		if err := grant.Employee.UnmarshalText([]byte(f.employee)); err != nil {
-			return misuse("--employee: %v", err)
-		}
-	}
-	var made identity.Issued
-	err := a.inDatabase(ctx, f.tenant, func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (err error) {
-		made, err = identity.Issue(ctx, tx, tenant, grant, time.Now())
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return a.document(struct {
-			TokenID   identity.TokenID `json:"token_id"`
-			Token     string           `json:"token"`
-			Name      string           `json:"name"`
-			Role      identity.Role    `json:"role"`
-			ExpiresAt *time.Time       `json:"expires_at"`
-		}{made.Principal.Token, made.Token.Text(), f.name, grant.Role, made.ExpiresAt})
-	}
-	a.note("Made the token %s; this is the only time that it shows:", made.Principal.Token)
-	_, err = fmt.Fprintln(a.sys.Out, made.Token.Text())
-	return err
-}
-
-func (a *app) tokenRevoke() *cobra.Command {
-	var tenant string
-	cmd := &cobra.Command{
-		Use:     "revoke TOKEN-ID",
-		Short:   "End a token's validity",
-		Long:    "End a token's validity. It is named by its id, not by itself, and is refused\neverywhere within ten seconds.",
-		Example: "  countersign token revoke 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --tenant acme",
-		Args:    arguments(1, 1, "the token's id"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := uuid.Parse(args[0])
-			switch {
-			case err != nil: // it may be the token itself, so it is not repeated
-				return misuse("the argument is not the id of a token, which `token create` showed; give the id, not the token itself")
-			case tenant == "":
-				return misuse("--tenant is required")
-			}
-			err = a.inDatabase(cmd.Context(), tenant, func(ctx context.Context, tx pgx.Tx, t envelope.TenantID) error {
-				return identity.Revoke(ctx, tx, t, identity.TokenID(id))
-			})
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.document(map[string]string{"revoked": id.String()})
-			}
-			_, err = fmt.Fprintf(a.sys.Out, "revoked %s\n", id)
-			return err
-		},
-	}
-	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name` (required)")
 	return cmd
 }

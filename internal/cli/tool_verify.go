@@ -11,18 +11,24 @@ import (
 	"github.com/countersign-dev/countersign/internal/client"
 )
 
+const toolsHelp = `Find tools, accept what changed in them, and set what is known better of a tool
+than its source says. Looking takes any token, and shows an agent what it may
+use; the rest takes an operator's.`
+
 func (a *app) toolSettings() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "tools",
-		Short:   "Set what is known better of a tool than its source says",
-		Long:    "Set what is known better of a tool than its source says. It takes an operator's\ntoken.",
-		Example: `  countersign tools verify notes:notes.create --read notes.find --args '{"key":"$key"}' --happened /found`,
-		Args:    cobra.ArbitraryArgs,
-		RunE:    group,
+		Use:   "tools",
+		Short: "Find tools, accept what changed in them, and say what is known better",
+		Long:  toolsHelp,
+		Example: `  countersign tools search send email
+  countersign tools diff mail:send_email
+  countersign tools verify notes:notes.create --read notes.find --args '{"key":"$key"}' --happened /found`,
+		Args: cobra.ArbitraryArgs,
+		RunE: group,
 
 		DisableFlagsInUseLine: true,
 	}
-	cmd.AddCommand(a.toolList(), a.toolSet(), a.toolVerify())
+	cmd.AddCommand(a.toolList(), a.toolSearch(), a.toolShow(), a.toolDiff(), a.toolAccept(), a.toolOverride(), a.toolDescribe(), a.toolSet(), a.toolVerify(), a.toolSnapshot())
 	return cmd
 }
 

@@ -19,30 +19,39 @@ twice.
 
 Every event has an id. --since goes on after one, such as the last that was
 shown the time before; "--since start" begins with the oldest that is kept.
-With --json there is one object a line.`
+With --json there is one object a line.
+
+The other flags leave out what does not fit all of them.`
 
 func (a *app) watch() *cobra.Command {
 	var since string
+	var only client.EventFilter
 	cmd := &cobra.Command{
 		Use:   "watch",
 		Short: "Show what happens, live",
 		Long:  watchHelp,
 		Example: `  countersign watch
   countersign watch --since 812-4711-0
+  countersign watch --kind decided,expiring --tool 'mail:*'
   countersign watch --since start --json | jq -c 'select(.phase == "failed")'`,
 		Args: arguments(0, 0, ""),
-		RunE: a.run(func(ctx context.Context, c *client.Client, _ []string) error { return a.runWatch(ctx, c, since) }),
+		RunE: a.run(func(ctx context.Context, c *client.Client, _ []string) error { return a.runWatch(ctx, c, since, only) }),
 	}
 	cmd.Flags().StringVar(&since, "since", "", "go on after the event of this `id`; start is before the first")
+	cmd.Flags().StringSliceVar(&only.Kinds, "kind", nil, "only these `kinds` of event, with commas between")
+	cmd.Flags().StringVar(&only.Action, "action", "", "only what is about the action of this `id`")
+	cmd.Flags().StringVar(&only.Session, "session", "", "only what is about actions of this `session`")
+	cmd.Flags().StringVar(&only.Tool, "tool", "", "only what is about this `tool`, as source:name; either may be *")
 	return cmd
 }
 
-func (a *app) runWatch(ctx context.Context, c *client.Client, since string) error {
+func (a *app) runWatch(ctx context.Context, c *client.Client, since string, only client.EventFilter) error {
 	if since == "start" {
 		since = client.FromStart
 	}
 	first := true
 	last, err := c.Follow(ctx, since, client.Watcher{
+		Only:  only,
 		Event: a.showEvent,
 		Opened: func(string) {
 			if first {

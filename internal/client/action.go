@@ -59,6 +59,13 @@ type Decision struct {
 	At        *time.Time `json:"at"`
 	By        string     `json:"by"`
 	Note      string     `json:"note"`
+	// Needed and Given count the people who must agree, and do.
+	Needed int `json:"approvals_needed"`
+	Given  int `json:"approvals_given"`
+	// Seen is what to decide with; empty where there is nothing to decide.
+	Seen string `json:"seen,omitzero"`
+	// Edited is nil where the envelope has what was proposed.
+	Edited *Edited `json:"edited,omitempty"`
 }
 
 // Attempt is a row of the ledger.
@@ -173,29 +180,6 @@ func (c *Client) Attempts(ctx context.Context, id envelope.ActionID) ([]Attempt,
 	var out Page[Attempt]
 	_, err := c.do(ctx, request{method: http.MethodGet, path: actionPath(id) + "/attempts"}, &out)
 	return out.Items, err
-}
-
-// Approve lets an action run that waits for a decision, and waits that long
-// for its end.
-func (c *Client) Approve(ctx context.Context, id envelope.ActionID, note string, wait time.Duration) (Action, error) {
-	return c.decide(ctx, id, "/approve", note, wait)
-}
-
-// Deny refuses an action that waits for a decision. The note reaches the
-// agent.
-func (c *Client) Deny(ctx context.Context, id envelope.ActionID, note string) (Action, error) {
-	return c.decide(ctx, id, "/deny", note, 0)
-}
-
-func (c *Client) decide(ctx context.Context, id envelope.ActionID, how, note string, wait time.Duration) (Action, error) {
-	in := struct {
-		Note string `json:"note,omitzero"`
-	}{note}
-	rq := request{method: http.MethodPost, path: actionPath(id) + how, in: in}
-	rq.waiting("wait", wait)
-	var a Action
-	_, err := c.do(ctx, rq, &a)
-	return a, err
 }
 
 // Undo takes an action back that has not been sent.

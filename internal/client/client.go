@@ -33,6 +33,9 @@ type Config struct {
 	// HTTP makes the requests; nil means one of the client's own, without a
 	// time-out, since every request has a deadline.
 	HTTP *http.Client
+	// Token, if set, is asked for the token of every request, for one that is
+	// renewed from time to time. The one that New was given is then not used.
+	Token func(ctx context.Context) (string, error)
 	// Agent is sent as User-Agent.
 	Agent string
 	// Silence is how long a stream of events may be silent before it is taken
@@ -129,8 +132,14 @@ func (c *Client) send(ctx context.Context, rq request) (*http.Response, error) {
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	if c.token != "" {
-		r.Header.Set("Authorization", "Bearer "+c.token)
+	token := c.token
+	if c.cfg.Token != nil {
+		if token, err = c.cfg.Token(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	answer, err := c.cfg.HTTP.Do(r)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -45,8 +47,32 @@ type Event struct {
 	At     time.Time      `json:"at"`
 }
 
+// EventFilter leaves events out of a stream. Its zero fields leave out none.
+type EventFilter struct {
+	// Kinds are the kinds of event to hear of.
+	Kinds []string
+	// Action and Session are those that an event must be about.
+	Action, Session string
+	// Tool is a pattern of the tool, as source:name, where either may be *.
+	Tool string
+}
+
+func (f EventFilter) query() url.Values {
+	q := url.Values{}
+	for name, value := range map[string]string{
+		"kind": strings.Join(f.Kinds, ","), "action_id": f.Action, "session_id": f.Session, "tool": f.Tool,
+	} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return q
+}
+
 // Watcher hears of a stream of events.
 type Watcher struct {
+	// Only leaves out what the watcher does not want to hear of.
+	Only EventFilter
 	// Event is told each event, once and in order. An error ends Follow.
 	Event func(Event) error
 	// Opened, which may be nil, is told that the stream is open, and after
@@ -105,7 +131,7 @@ func (c *Client) stream(ctx context.Context, last *string, pause backoff.BackOff
 	if *last != "" {
 		header.Set("Last-Event-ID", *last)
 	}
-	answer, err := c.send(ctx, request{method: http.MethodGet, path: "/api/v1/events", header: header})
+	answer, err := c.send(ctx, request{method: http.MethodGet, path: "/api/v1/events", query: w.Only.query(), header: header})
 	if err != nil {
 		return err
 	}

@@ -210,6 +210,12 @@ func (c *Client) Settings(ctx context.Context) (limit.Tenant, error) {
 	return t, err
 }
 
+// PutSettings sets what holds for the whole tenant. What is left out goes back
+// to what it is without a setting.
+func (c *Client) PutSettings(ctx context.Context, t limit.Tenant) error {
+	return c.tell(ctx, http.MethodPut, "/api/v1/settings", nil, t)
+}
+
 // Limits reads every limit as one document.
 func (c *Client) Limits(ctx context.Context) (limit.Document, error) {
 	var doc limit.Document

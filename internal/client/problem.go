@@ -25,6 +25,8 @@ type Problem struct {
 	Errors []envelope.FieldError `json:"errors,omitempty"`
 	// Action is what is on record, if policy denied a proposal.
 	Action *Action `json:"action,omitempty"`
+	// Execution is what is on record of a call of a tool that was not done.
+	Execution *Invocation `json:"execution,omitempty"`
 }
 
 // Error says what is wrong in one line, and below it what is wrong where.
@@ -63,6 +65,8 @@ func (p *Problem) Unwrap() error {
 		return fault.Busy
 	case "gone":
 		return fault.Gone
+	case "limited":
+		return fault.Limited
 	}
 	return nil
 }

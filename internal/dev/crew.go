@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/executor"
 	"github.com/countersign-dev/countersign/internal/intake"
 	"github.com/countersign-dev/countersign/internal/mcpfront"
+	"github.com/countersign-dev/countersign/internal/note"
 	"github.com/countersign-dev/countersign/internal/overview"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
@@ -45,6 +46,7 @@ func (h *House) startWorker(ctx context.Context) (string, error) {
 	h.live = catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, log)
 	// Who sets up sources here is who runs the house.
 	h.live.Stdio = true
+	h.live.Notes = note.NewBook(h.pool).Of
 	h.onClose(func(context.Context) error {
 		h.live.Close()
 		return nil
@@ -99,8 +101,8 @@ func (h *House) startAPI(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	front, err := mcpfront.New(mcpfront.Core{DB: h.pool, Catalog: h.cache, Intake: door, Watcher: server},
-		mcpfront.Config{Version: h.cfg.Version, Caller: api.NoteCaller, Log: log})
+	front, err := mcpfront.New(mcpfront.Core{DB: h.pool, Catalog: h.cache, Intake: door, Watcher: server, May: server.May},
+		mcpfront.Config{Version: h.cfg.Version, Auth: server.Auth(), Caller: api.NoteCaller, Origin: api.MCPOrigin, Log: log})
 	if err != nil {
 		return "", err
 	}

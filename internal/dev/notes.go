@@ -22,6 +22,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/catalog"
 	"github.com/countersign-dev/countersign/internal/client"
 	"github.com/countersign-dev/countersign/internal/executor/builtin"
+	"github.com/countersign-dev/countersign/internal/note"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
@@ -198,7 +199,10 @@ func (h *House) registerNotes(ctx context.Context) (string, error) {
 
 // putBuiltin gives the tenant the built-in tools.
 func (h *House) putBuiltin(ctx context.Context) error {
-	source := builtin.New()
+	source, err := builtin.With(builtin.Config{Notes: note.NewBook(h.pool).Of(h.tenant, builtinSource)})
+	if err != nil {
+		return err
+	}
 	defer func() { _ = source.Close() }()
 	tools, err := source.List(ctx)
 	if err != nil {

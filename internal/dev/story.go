@@ -115,7 +115,7 @@ func (d *demonstration) createTwice(ctx context.Context) (id string, err error) 
 }
 
 func (d *demonstration) approve(ctx context.Context, s client.Submitted, a act, how string) (id string, err error) {
-	a.action, err = d.operator.Approve(ctx, s.Action.Envelope.ActionID, "fine", patience)
+	a.action, err = d.operator.Approve(ctx, s.Action.Envelope.ActionID, client.Approval{Note: "fine"}, patience)
 	if err != nil {
 		return "", fmt.Errorf("approve: %w", err)
 	}

@@ -13,6 +13,8 @@ const (
 	CodeClosed = "closed"
 	// CodeConflict means that the effect was there already.
 	CodeConflict = "conflict"
+	// CodeGone means that the receiver wants to hear no more, for good.
+	CodeGone = "gone"
 	// CodeInputRequired means that the tool asked a question back, which an
 	// unattended worker cannot answer.
 	CodeInputRequired = "input_required"

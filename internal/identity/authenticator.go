@@ -5,11 +5,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
@@ -17,17 +20,30 @@ import (
 // looking again, and so how long a revocation may take to be felt.
 const CacheFor = 10 * time.Second
 
-// maxCached bounds the tokens that are remembered at once.
-const maxCached = 10_000
+// NoteEvery is how often Keep writes down when tokens were shown last.
+const NoteEvery = 30 * time.Second
 
-// Authenticator finds out who shows a token, and remembers it for CacheFor.
+const (
+	// maxCached bounds the tokens that are remembered at once.
+	maxCached = 10_000
+	// notedAtOnce bounds the tokens that one statement takes note of.
+	notedAtOnce = 1000
+	// noteFor bounds how long the last note may take.
+	noteFor = 5 * time.Second
+)
+
+// Authenticator finds out who shows a token, one of Countersign's own or one
+// that an issuer of OpenID Connect signed, and remembers it for CacheFor.
 // Tokens that are not valid are never remembered. It is safe for concurrent
 // use.
 type Authenticator struct {
-	db postgres.Begins
+	db      postgres.Begins
+	issuers *issuers
 
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]remembered
+	// shown is when tokens were shown, as far as nobody wrote it down.
+	shown map[uuid.UUID]time.Time
 }
 
 type remembered struct {
@@ -37,46 +53,67 @@ type remembered struct {
 
 // NewAuthenticator returns an Authenticator that remembers nobody yet.
 func NewAuthenticator(db postgres.Begins) *Authenticator {
-	return &Authenticator{db: db, known: make(map[[sha256.Size]byte]remembered)}
+	return &Authenticator{
+		db: db, issuers: newIssuers(), known: make(map[[sha256.Size]byte]remembered), shown: make(map[uuid.UUID]time.Time),
+	}
 }
 
 // Authenticate returns who shows a token. The error is ErrToken for one that
-// is not valid; any other says that nobody could find out.
+// is not valid, fault.Denied for a person who is known to its issuer and may
+// do nothing here, and fault.Busy if the issuer does not answer; any other
+// says that nobody could find out.
 func (a *Authenticator) Authenticate(ctx context.Context, text string, now time.Time) (Principal, error) {
-	token, err := parseToken(text)
-	if err != nil {
-		return Principal{}, err
-	}
-	hash := token.hash()
+	hash := sha256.Sum256([]byte(text))
 	a.mu.Lock()
 	found, ok := a.known[hash]
+	if ok && now.Before(found.until) {
+		a.note(found.who, now)
+	}
 	a.mu.Unlock()
 	if ok && now.Before(found.until) {
 		return found.who, nil
 	}
-	var who Principal
-	err = postgres.InTx(ctx, a.db, postgres.Authenticator(), func(tx pgx.Tx) error {
-		var err error
-		who, err = lookUp(ctx, tx, hash[:])
-		return err
-	})
-	if errors.Is(err, ErrToken) {
+	who, until, err := a.lookUp(ctx, text, now)
+	switch {
+	case errors.Is(err, ErrToken):
 		return Principal{}, ErrToken
-	}
-	if err != nil {
+	case errors.Is(err, fault.Denied):
+		return Principal{}, err
+	case err != nil:
 		return Principal{}, fmt.Errorf("authenticate: %w", err)
 	}
-	a.remember(hash, remembered{who, now.Add(CacheFor)}, now)
+	if most := now.Add(CacheFor); until.IsZero() || until.After(most) {
+		until = most
+	}
+	a.remember(hash, remembered{who, until}, now)
 	return who, nil
 }
 
-// Forget has the next look at a token ask again. It makes a revocation felt at
-// once where it was made.
+// lookUp finds out who shows a token, and until when it is valid; the zero
+// time is until it is revoked.
+func (a *Authenticator) lookUp(ctx context.Context, text string, now time.Time) (who Principal, until time.Time, err error) {
+	if !strings.HasPrefix(text, tokenPrefix) {
+		return a.authenticateSigned(ctx, text, now)
+	}
+	token, err := parseToken(text)
+	if err != nil {
+		return who, until, err
+	}
+	hash := token.hash()
+	err = postgres.InTx(ctx, a.db, postgres.Authenticator(), func(tx pgx.Tx) (err error) {
+		who, until, err = lookUp(ctx, tx, hash[:])
+		return err
+	})
+	return who, until, err
+}
+
+// Forget has the next look at what a token, or a person, shows ask again. It
+// makes a revocation felt at once where it was made.
 func (a *Authenticator) Forget(id TokenID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for hash, r := range a.known {
-		if r.who.Token == id {
+		if r.who.Token == id || r.who.Operator == uuid.UUID(id) {
 			delete(a.known, hash)
 		}
 	}
@@ -96,4 +133,72 @@ func (a *Authenticator) remember(hash [sha256.Size]byte, r remembered, now time.
 		clear(a.known) // more tokens at once than fit: each is looked up again
 	}
 	a.known[hash] = r
+	a.note(r.who, now)
+}
+
+// note keeps when a token was shown, and its person seen. More than fit are
+// passed over. The mutex is held.
+func (a *Authenticator) note(who Principal, now time.Time) {
+	for _, id := range []uuid.UUID{uuid.UUID(who.Token), who.Operator} {
+		if _, ok := a.shown[id]; id != uuid.Nil && (ok || len(a.shown) < 2*maxCached) {
+			a.shown[id] = now
+		}
+	}
+}
+
+// Flush writes down when tokens were shown last. What could not be written is
+// kept for the next time.
+func (a *Authenticator) Flush(ctx context.Context) error {
+	a.mu.Lock()
+	shown := a.shown
+	a.shown = make(map[uuid.UUID]time.Time)
+	a.mu.Unlock()
+	var ids []uuid.UUID
+	var ats []time.Time
+	for id, at := range shown {
+		ids, ats = append(ids, id), append(ats, at)
+	}
+	for len(ids) > 0 {
+		n := min(len(ids), notedAtOnce)
+		err := postgres.InTx(ctx, a.db, postgres.Authenticator(), func(tx pgx.Tx) error { return noteUses(ctx, tx, ids[:n], ats[:n]) })
+		if err != nil {
+			a.keep(ids, ats)
+			return fmt.Errorf("note when tokens were used: %w", err)
+		}
+		ids, ats = ids[n:], ats[n:]
+	}
+	return nil
+}
+
+// keep puts back what could not be written, unless there is newer.
+func (a *Authenticator) keep(ids []uuid.UUID, ats []time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, id := range ids {
+		if a.shown[id].Before(ats[i]) && len(a.shown) < 2*maxCached {
+			a.shown[id] = ats[i]
+		}
+	}
+}
+
+// Keep flushes every NoteEvery until ctx ends, and once more then. failed is
+// told what went wrong.
+func (a *Authenticator) Keep(ctx context.Context, failed func(error)) {
+	every := time.NewTicker(NoteEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
+			if err := a.Flush(ctx); err != nil && ctx.Err() == nil {
+				failed(err)
+			}
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteFor)
+			defer cancel()
+			if err := a.Flush(last); err != nil {
+				failed(err)
+			}
+			return
+		}
+	}
 }

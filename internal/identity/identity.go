@@ -1,7 +1,8 @@
-// Package identity owns who may talk to Countersign: tenants, and the tokens
-// that agents, operators and administrators show. A token is stored as a hash
-// and seen once, by whoever asked for it. The package refuses to say what a
-// role may do; that stands with each route.
+// Package identity owns who may talk to Countersign: tenants, the tokens that
+// agents and people show, people themselves, and the issuers of OpenID Connect
+// that vouch for them. A token is stored as a hash and seen once, by whoever
+// asked for it. The package says who may make whom; it refuses to say what
+// else a role may do, which stands with each route.
 package identity
 
 import (
@@ -10,13 +11,12 @@ import (
 	"encoding/base64"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/fault"
 )
 
 // Role is what the holder of a token is to its tenant.
@@ -71,8 +71,19 @@ type Principal struct {
 	// Operator is the person behind it, whatever tokens the person holds; zero
 	// where nobody said who that is.
 	Operator uuid.UUID
+	// Scopes are the rights that it is narrowed to; nil is all that the role
+	// may.
+	Scopes []Scope
 	// Tools are the patterns of the tools that it may see and use; nil is all.
 	Tools []string
+}
+
+// Equal says that two principals are the same and may the same.
+func (p Principal) Equal(q Principal) bool {
+	return p.Token == q.Token && p.Tenant == q.Tenant && p.Name == q.Name && p.Role == q.Role && p.Employee == q.Employee &&
+		p.Session == q.Session && p.Operator == q.Operator &&
+		slices.Equal(p.Scopes, q.Scopes) && (p.Scopes == nil) == (q.Scopes == nil) &&
+		slices.Equal(p.Tools, q.Tools) && (p.Tools == nil) == (q.Tools == nil)
 }
 
 // Person tells people apart: the operator, or else whoever holds the token.
@@ -125,33 +136,6 @@ func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
 // hash is what is stored of a token.
 func (t Token) hash() [sha256.Size]byte { return sha256.Sum256([]byte(t.text)) }
-
-// Grant is what a new token is to allow.
-type Grant struct {
-	// Name is shown wherever the holder did something; 1 to 200 characters.
-	Name string
-	Role Role
-	// Employee, if set, is on whose behalf its holder proposes.
-	Employee envelope.EmployeeID
-	// Session, if set, is the session that its holder proposes in. An agent's
-	// token without one is given a session of its own.
-	Session string
-	// TTL is how long the token is valid; zero means until it is revoked.
-	TTL time.Duration
-}
-
-func (g Grant) check() error {
-	const maxName = 200
-	switch {
-	case g.Name == "" || len(g.Name) > maxName:
-		return fault.New(fault.Invalid, "a token's name is 1 to 200 bytes long")
-	case !g.Role.Valid():
-		return fault.New(fault.Invalid, "a token's role is owner, admin, operator, viewer or agent")
-	case g.TTL < 0:
-		return fault.New(fault.Invalid, "a token cannot expire before it is made")
-	}
-	return nil
-}
 
 // sessionOf is the session of a token's holder: agents are never without one,
 // so that "of its own session" always means something.

@@ -137,6 +137,19 @@ func (c *counting) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, err
 	return c.Begins.BeginTx(ctx, opts)
 }
 
+// refusing begins no transactions while it is told to.
+type refusing struct {
+	postgres.Begins
+	refuse bool
+}
+
+func (r *refusing) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
+	if r.refuse {
+		return nil, errors.New("no database")
+	}
+	return r.Begins.BeginTx(ctx, opts)
+}
+
 func TestAuthenticateAsksOncePerCachePeriod(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
@@ -190,6 +203,8 @@ func TestIssueRefuses(t *testing.T) {
 	for name, g := range map[string]identity.Grant{
 		"no name":      {Role: identity.RoleAgent},
 		"a long name":  {Name: strings.Repeat("n", 201), Role: identity.RoleAgent},
+		"two lines":    {Name: "a\nb", Role: identity.RoleAgent},
+		"turned text":  {Name: "a\u202eb", Role: identity.RoleAgent},
 		"no role":      {Name: "a"},
 		"another role": {Name: "a", Role: "root"},
 		"negative TTL": {Name: "a", Role: identity.RoleAgent, TTL: -time.Second},

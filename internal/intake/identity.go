@@ -31,17 +31,33 @@ func (id identity) against(first identity) Answer {
 	return Answer{Action: first.action, Known: true}
 }
 
-// twin is a proposal that shares a name with one before it in its batch.
+// twin is a proposal that shares a name with one before it in its batch, which
+// stands at the place firstAt.
 type twin struct {
 	row
-	first identity
+	first   identity
+	firstAt int
+}
+
+// answerTwins answers for proposals whose first one was answered for, if it
+// was refused: there is no envelope then that they could be.
+func answerTwins(twins []twin, answers []Answer) {
+	for _, t := range twins {
+		if answers[t.at] = t.identity.against(t.first); answers[t.firstAt].Err != nil {
+			answers[t.at] = answers[t.firstAt]
+		}
+	}
 }
 
 // apart separates the proposals whose names are new in their batch from the
 // twins.
 func apart(rows []row) ([]twin, []row) {
-	byAction := make(map[envelope.ActionID]identity, len(rows))
-	byExternal := make(map[string]identity, len(rows))
+	type place struct {
+		identity
+		at int
+	}
+	byAction := make(map[envelope.ActionID]place, len(rows))
+	byExternal := make(map[string]place, len(rows))
 	var twins []twin
 	firsts := rows[:0]
 	for _, r := range rows {
@@ -50,12 +66,12 @@ func apart(rows []row) ([]twin, []row) {
 			first, ok = byAction[r.action]
 		}
 		if ok {
-			twins = append(twins, twin{r, first})
+			twins = append(twins, twin{r, first.identity, first.at})
 			continue
 		}
-		byAction[r.action] = r.identity
+		byAction[r.action] = place{r.identity, r.at}
 		if r.external != "" {
-			byExternal[r.external] = r.identity
+			byExternal[r.external] = place{r.identity, r.at}
 		}
 		firsts = append(firsts, r)
 	}

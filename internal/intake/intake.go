@@ -49,6 +49,12 @@ type Submitter struct {
 	Origin json.RawMessage
 	// Batch is what the proposals are steps of; zero for none.
 	Batch uuid.UUID
+	// Plan is of the only proposal, as a dry run found it; nil if none is
+	// presented. What has changed since refuses the proposal.
+	Plan *Plan
+	// Reserved says that it is Countersign itself, and may name automations
+	// that begin with ReservedPrefix.
+	Reserved bool
 }
 
 // Answer is what became of one proposal.
@@ -131,7 +137,7 @@ func (in *Intake) Accept(ctx context.Context, by Submitter, proposals []*envelop
 	return a.answers, nil
 }
 
-// errTaken says that an id of the batch is taken.
+// errTaken says that an id of the batch is taken, or may be.
 var errTaken = fault.New(fault.Busy, "the same envelopes are being submitted elsewhere at this moment; submit them again")
 
 // acceptance is what one transaction came to.
@@ -144,7 +150,7 @@ type acceptance struct {
 }
 
 func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals []*envelope.Proposal, ask bool) (acceptance, error) {
-	snap, err := in.catalog.Current(ctx, tx, by.Tenant)
+	snap, state, err := in.catalog.Standing(ctx, tx, by.Tenant)
 	if err != nil {
 		return acceptance{}, err
 	}
@@ -171,11 +177,28 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 	if err != nil {
 		return acceptance{}, err
 	}
-	decide(snap, by, rows, listed)
+	decide(snap, by, rows, listed, state.Now)
+	if by.Plan != nil {
+		if rows, err = planned(by.Plan, ask, rows, a.answers); err != nil {
+			return acceptance{}, err
+		}
+	}
+	if rows, err = admit(ctx, tx, snap, by, in.cfg.ApprovalWait, ask, rows, a.answers); err != nil {
+		return acceptance{}, err
+	}
+	answerTwins(twins, a.answers)
+	if len(rows) == 0 {
+		return a, nil
+	}
+	for i := range rows {
+		if r := &rows[i]; r.waits() {
+			r.review = snap.Review(r.tool, r.risk).Or(in.cfg.ApprovalWait)
+		}
+	}
 	if a.decisions, err = in.stored.fillDecisions(ctx, tx, by.Tenant, rows); err != nil {
 		return acceptance{}, err
 	}
-	if err := insert(ctx, tx, by, snap.Version, in.cfg.ApprovalWait, telemetry.Inject(ctx), rows); err != nil {
+	if err := insert(ctx, tx, by, snap.Version, telemetry.Inject(ctx), rows); err != nil {
 		return acceptance{}, err
 	}
 	event := audit.Event{Tenant: by.Tenant, Kind: audit.Proposed, Actor: by.Name, Items: make([]audit.Item, len(rows))}
@@ -183,9 +206,6 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 		a.queued = a.queued || r.approval == envelope.ApprovalAuto
 		a.answers[r.at] = Answer{Action: r.action, Mode: r.decision.Mode, Source: r.decision.Source, Approval: r.approval}
 		event.Items[i] = audit.Item{Action: r.action, Status: r.status(), Approval: r.approval}
-	}
-	for _, t := range twins {
-		a.answers[t.at] = t.identity.against(t.first)
 	}
 	return a, audit.Write(ctx, tx, event)
 }
@@ -225,7 +245,12 @@ type row struct {
 	bucket   int64
 	employee envelope.EmployeeID
 	session  string
+	// review is how people look at it, if it waits for them.
+	review catalog.Review
 }
+
+// waits says that people have to decide about it.
+func (r *row) waits() bool { return r.approval == envelope.ApprovalRequired }
 
 func (r *row) bucketName() string {
 	if r.proposal.Constraints.RateBucket == "" {
@@ -260,7 +285,10 @@ func prepare(snap *catalog.Snapshot, by Submitter, p *envelope.Proposal) (row, e
 		}
 		r.session = by.Session
 	}
-	var err error
+	err := by.CheckAutomation(p.AutomationID)
+	if err != nil {
+		return r, err
+	}
 	if r.digest, err = p.Digest(); err != nil {
 		return r, err
 	}
@@ -283,17 +311,17 @@ func prepare(snap *catalog.Snapshot, by Submitter, p *envelope.Proposal) (row, e
 }
 
 // decide asks policy about rows that can be accepted.
-func decide(snap *catalog.Snapshot, by Submitter, rows []row, listed map[int]bool) {
+func decide(snap *catalog.Snapshot, by Submitter, rows []row, listed map[int]bool, now time.Time) {
 	for i := range rows {
-		rows[i].decide(snap, by, listed[i])
+		rows[i].decide(snap, by, listed[i], now)
 	}
 }
 
-func (r *row) decide(snap *catalog.Snapshot, by Submitter, listed bool) {
+func (r *row) decide(snap *catalog.Snapshot, by Submitter, listed bool, now time.Time) {
 	p := r.proposal
 	r.decision = snap.Decide(r.tool, catalog.Proposed{
 		Automation: p.AutomationID, AskedApproval: p.Approval == envelope.ApprovalRequired, Employee: r.employee, Risk: r.risk, Listed: listed,
-		Session: r.session, Args: p.Args, Tools: by.Tools,
+		Session: r.session, Args: p.Args, Tools: by.Tools, Now: now,
 	})
 	switch r.decision.Mode {
 	case envelope.ModeAllow:

@@ -291,7 +291,7 @@ func TestSeveralSourcesHaveTheTool(t *testing.T) {
 	clear := d.accept(p)[0]
 
 	invalid, ok := errors.AsType[*envelope.InvalidError](ambiguous.Err)
-	if !ok || invalid.Fields[0].Pointer != "/tool/source" || !strings.Contains(invalid.Fields[0].Message, "first, second") {
+	if !ok || invalid.Fields[0].Pointer != "/tool/source" || !strings.Contains(invalid.Fields[0].Message, "first:note, second:note") {
 		t.Errorf("Accept = %v, want it to name the sources", ambiguous.Err)
 	}
 	if clear.Err != nil || d.view(clear.Action).Envelope.Tool.Source != "first" {

@@ -15,10 +15,10 @@ import (
 
 // insert writes rows and puts those that may run on the schedule. If one of
 // their names is taken, that is errTaken, and the transaction is over.
-func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, wait time.Duration, traceparent string, rows []row) error {
+func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, traceparent string, rows []row) error {
 	n := len(rows)
 	p := &dbsqlc.ActionInsertManyParams{
-		TenantID: uuid.UUID(by.Tenant), ConfigVersion: version, ApprovalSeconds: wait.Seconds(), Traceparent: traceparent, Origin: by.Origin,
+		TenantID: uuid.UUID(by.Tenant), ConfigVersion: version, Traceparent: traceparent, Origin: by.Origin,
 		ActionIds: make([]uuid.UUID, n), ExternalIds: make([]string, n), ContentDigests: make([][]byte, n),
 		EmployeeIds: make([]uuid.UUID, n), AutomationIds: make([]string, n), SessionIds: make([]string, n),
 		SourceIds: make([]string, n), ToolNames: make([]string, n), ComposioApps: make([]string, n),
@@ -44,12 +44,40 @@ func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, wait ti
 		p.ToolDigests[i], p.ApprovalStates[i], p.BucketIds[i] = r.tool.Digest, string(r.approval), r.bucket
 		p.RateBuckets[i], p.NotBefores[i], p.MustRunBefores[i] = q.Constraints.RateBucket, q.Constraints.NotBefore, q.Constraints.MustRunBefore
 		p.MaxAttempts[i], p.Urgent[i] = int32(r.tool.MaxAttempts), q.Constraints.Urgent
+		if r.waits() {
+			if p.ApprovalWaits == nil {
+				p.ApprovalWaits = make([]float64, n)
+			}
+			p.ApprovalWaits[i] = r.review.Wait.Seconds()
+		}
 	}
 	err := dbsqlc.New().ActionInsertMany(ctx, tx, p)
 	if postgres.Duplicate(err) {
 		return errTaken
 	}
-	return err
+	if err != nil || p.ApprovalWaits == nil {
+		return err
+	}
+	return insertApprovals(ctx, tx, by.Tenant, rows)
+}
+
+// insertApprovals notes how people look at the rows that wait for them.
+func insertApprovals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row) error {
+	p := &dbsqlc.ApprovalInsertManyParams{TenantID: uuid.UUID(tenant)}
+	for i := range rows {
+		r := &rows[i]
+		if !r.waits() {
+			continue
+		}
+		var warn time.Duration
+		if r.review.Warn > 0 {
+			warn = max(time.Millisecond, r.review.Wait-r.review.Warn)
+		}
+		p.ActionIds, p.Needed = append(p.ActionIds, uuid.UUID(r.action)), append(p.Needed, int32(r.review.Needed)) //nolint:gosec // at most MaxApprovals
+		p.Asked = append(p.Asked, r.proposal.Approval == envelope.ApprovalRequired)
+		p.WarnAfter, p.EscalateAfter = append(p.WarnAfter, warn.Seconds()), append(p.EscalateAfter, r.review.Escalate.Seconds())
+	}
+	return dbsqlc.New().ApprovalInsertMany(ctx, tx, p)
 }
 
 // askFor looks up which proposals the tenant has already, by their names, and

@@ -67,8 +67,8 @@ func (c Change) subject() string {
 	return text + " " + string(c.Kind)
 }
 
-// changeOf compares a setting before and after; nil is none.
-func changeOf(section, name string, was, is any) (Change, error) {
+// ChangeOf compares a setting before and after; nil is none.
+func ChangeOf(section, name string, was, is any) (Change, error) {
 	c := Change{Section: section, Name: name}
 	for _, side := range []struct {
 		value any

@@ -65,6 +65,15 @@ func (s *Set) Tenant() Tenant {
 	return s.tenant
 }
 
+// Session returns how much one session may propose.
+func (s *Set) Session() Session {
+	if s == nil {
+		return Session{}
+	}
+	t := s.tenant.settled()
+	return Session{Pending: *t.SessionPending, Minute: *t.SessionMinute}
+}
+
 // Employee returns what is set for an employee, or else for all who have no
 // entry of their own, the zero id among them. It is false if there is neither.
 func (s *Set) Employee(id envelope.EmployeeID) (Employee, bool) {

@@ -20,7 +20,7 @@ import (
 // fullDocument sets something of everything.
 func fullDocument() limit.Document {
 	return limit.Document{
-		Settings: &limit.Tenant{Timezone: "Europe/Berlin", PhoneRegion: "DE", PlusAddressing: true},
+		Settings: &limit.Tenant{Timezone: "Europe/Berlin", PhoneRegion: "DE", PlusAddressing: true, SessionPending: some(25), SessionMinute: some(0)},
 		Buckets: &[]limit.Bucket{
 			{Name: "default", Concurrency: 9},
 			{Name: "email.daily", Calendar: &limit.Calendar{Limit: 500, Every: limit.PeriodDay}, Rate: perMinute(30, 5)},
@@ -116,6 +116,21 @@ func TestDocumentLeavesOutAndRemoves(t *testing.T) {
 	}
 }
 
+func TestSettingsLeftOutAreWhatTheyAreWithoutASetting(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.apply(fullDocument(), false)
+
+	if got := h.apply(limit.Document{Settings: &limit.Tenant{Timezone: "UTC"}}, false); len(got) != 1 || got[0] != "changed settings" {
+		t.Errorf("changes = %q, want that of the settings", got)
+	}
+
+	want := limit.Tenant{Timezone: "UTC", SessionPending: some(limit.DefaultSessionPending), SessionMinute: some(limit.DefaultSessionMinute)}
+	if diff := cmp.Diff(want, *h.document().Settings); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+}
+
 func TestBadSettingsChangeNothing(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -193,6 +208,9 @@ func TestBadSettingsChangeNothing(t *testing.T) {
 		"the tenant's region": {func(ctx context.Context, tx pgx.Tx) error {
 			return limit.PutTenant(ctx, tx, h.tenant, limit.Tenant{Timezone: "UTC", PhoneRegion: "de"}, "ada")
 		}, []string{"/phone_region"}},
+		"a session's limits": {func(ctx context.Context, tx pgx.Tx) error {
+			return limit.PutTenant(ctx, tx, h.tenant, limit.Tenant{Timezone: "UTC", SessionPending: some(-1), SessionMinute: some(1_000_001)}, "ada")
+		}, []string{"/session_pending_max", "/session_minute_max"}},
 
 		"patterns":       {rule(limit.ToolRule{Recipients: some([]string{"/to", "to", "/to", "/a*b"})}), []string{"/recipients/1", "/recipients/2", "/recipients/3"}},
 		"attempts":       {rule(limit.ToolRule{Retry: limit.Retry{MaxAttempts: 101}}), []string{"/retry/max_attempts"}},

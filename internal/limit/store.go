@@ -28,7 +28,7 @@ func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Set, error
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{tenant: Tenant{row.Timezone, row.PhoneRegion, row.PlusAddressing}, doNotContact: row.HasDoNotContact}
+	s := &Set{tenant: tenantFrom(row), doNotContact: row.HasDoNotContact}
 	buckets, err := q.BucketSettingsList(ctx, tx, id)
 	if err != nil {
 		return nil, err
@@ -171,7 +171,17 @@ func TenantOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Tenant,
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Tenant{}, fault.New(fault.NotFound, "no tenant %s", tenant)
 	}
-	return Tenant{row.Timezone, row.PhoneRegion, row.PlusAddressing}, err
+	if err != nil {
+		return Tenant{}, err
+	}
+	return tenantFrom(row), nil
+}
+
+func tenantFrom(row dbsqlc.TenantSettingsRow) Tenant {
+	return Tenant{
+		Timezone: row.Timezone, PhoneRegion: row.PhoneRegion, PlusAddressing: row.PlusAddressing,
+		SessionPending: new(int(row.SessionPendingMax)), SessionMinute: new(int(row.SessionMinuteMax)),
+	}
 }
 
 // ToolRules returns what operators say about a tenant's tools; those that they

@@ -109,7 +109,7 @@ func (d *desk) close(ctx context.Context, by string) error {
 
 // record notes a change, and says whether it is to be written.
 func (d *desk) record(section, name string, was, is any) (write bool, err error) {
-	c, err := changeOf(section, name, was, is)
+	c, err := ChangeOf(section, name, was, is)
 	if err != nil {
 		return false, err
 	}
@@ -142,6 +142,7 @@ func (d *desk) putTenant(ctx context.Context, t Tenant) error {
 	if err := d.zone(ctx, "/timezone", t.Timezone); err != nil {
 		return err
 	}
+	t = t.settled()
 	write, err := d.record(sectionSettings, "", d.settings, t)
 	d.settings = t
 	if err != nil || !write {
@@ -149,6 +150,7 @@ func (d *desk) putTenant(ctx context.Context, t Tenant) error {
 	}
 	n, err := dbsqlc.New().TenantSettingsPut(ctx, d.tx, &dbsqlc.TenantSettingsPutParams{
 		TenantID: d.id(), Timezone: t.Timezone, PhoneRegion: t.PhoneRegion, PlusAddressing: t.PlusAddressing,
+		SessionPendingMax: int32(*t.SessionPending), SessionMinuteMax: int32(*t.SessionMinute), //nolint:gosec // checked
 	})
 	if err == nil && n == 0 {
 		return fault.New(fault.NotFound, "no tenant %s", d.tenant)

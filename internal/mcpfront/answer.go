@@ -22,7 +22,8 @@ import (
 // is not the tool's own.
 type report struct {
 	// Status is completed, pending, executing, denied, expired, undone,
-	// skipped, failed or unknown; or what is wrong with the call itself.
+	// skipped, failed or unknown; or what is wrong with the call itself, such
+	// as limited.
 	Status    string             `json:"status"`
 	Action    *envelope.ActionID `json:"action_id,omitempty"`
 	Tool      string             `json:"tool,omitempty"`
@@ -36,6 +37,9 @@ type report struct {
 	// ExpiresAt is when nobody can decide any more.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	Wait      *waitHow   `json:"wait,omitempty"`
+	// RetryAfter is how many seconds to wait before another call, for the
+	// status limited.
+	RetryAfter int `json:"retry_after_seconds,omitempty"`
 	// Errors are the rules that the arguments break.
 	Errors []envelope.FieldError `json:"errors,omitempty"`
 }

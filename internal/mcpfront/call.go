@@ -36,6 +36,7 @@ func (d *desk) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToo
 	}
 	by := intake.Submitter{
 		Tenant: d.by.Tenant, Token: uuid.UUID(d.by.Token), Name: d.by.Name, Employee: d.by.Employee, Session: d.by.Session, Tools: d.by.Tools,
+		Origin: d.origin(req.Extra),
 	}
 	answers, err := d.Intake.Accept(ctx, by, []*envelope.Proposal{p})
 	if err == nil {
@@ -52,6 +53,15 @@ func (d *desk) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToo
 		return d.failed(ctx, err)
 	}
 	return res, nil
+}
+
+// origin is the HTTP request that a call came with, as an action keeps it.
+func (d *desk) origin(extra *sdk.RequestExtra) json.RawMessage {
+	request := d.requestOf(extra)
+	if request == nil {
+		return nil
+	}
+	return d.cfg.Origin(request)
 }
 
 // proposal is the envelope that a call asks for.
@@ -127,8 +137,10 @@ func (d *desk) failed(ctx context.Context, err error) (*sdk.CallToolResult, erro
 	}
 	status := map[fault.Kind]string{
 		fault.NotFound: "not_found", fault.Invalid: "invalid", fault.Conflict: "conflict", fault.Denied: "denied", fault.Busy: "busy", fault.Gone: "gone",
+		fault.Limited: "limited",
 	}[fault.KindOf(err)]
-	return said(report{Status: cmp.Or(status, "failed"), Reason: shown.Text}, true, sentence(shown.Text)), nil
+	r := report{Status: cmp.Or(status, "failed"), Reason: shown.Text, RetryAfter: int((shown.After + time.Second - 1) / time.Second)}
+	return said(r, true, sentence(shown.Text)), nil
 }
 
 // internal logs an error and returns what a client may know of it.

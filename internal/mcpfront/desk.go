@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.opentelemetry.io/otel/trace"
 
@@ -32,7 +33,8 @@ type desk struct {
 const instructions = `Every tool call here is an action that policy, and sometimes a person, has to agree to.
 A result whose structuredContent has status "pending" is no failure: the action waits, and will be done when it may. Do not make the same call again; call countersign_wait with its action_id, or go on with something else.
 If a result says that nobody knows whether an action happened, do not repeat it; tell the user.
-countersign_status shows how an action stands, countersign_undo takes one back that has not begun.`
+countersign_status shows how an action stands, countersign_undo takes one back that has not begun.
+countersign_search finds tools by what they do. If a result has status "limited", try again when it says, not before.`
 
 // newDesk makes a desk.
 func newDesk(f *Front, by identity.Principal) *desk {
@@ -43,6 +45,7 @@ func newDesk(f *Front, by identity.Principal) *desk {
 	})
 	d.server.AddTool(&sdk.Tool{Name: catalogTool, InputSchema: objectSchema(nil)}, d.call)
 	d.addFollowUps()
+	d.addSearch()
 	d.server.AddReceivingMiddleware(d.receive)
 	return d
 }
@@ -59,13 +62,19 @@ func (d *desk) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		switch r := req.(type) {
 		case *sdk.ListToolsRequest:
+			if err := d.May(d.by, "listTools"); err != nil {
+				return nil, protocolError(jsonrpc.CodeInvalidRequest, err.Error())
+			}
 			return d.list(ctx, r, func(ctx context.Context, all *sdk.ListToolsRequest) (sdk.Result, error) {
 				return next(ctx, method, all)
 			})
 		case *sdk.CallToolRequest:
 			ctx, done := d.heed(ctx, r.Extra)
 			defer done()
-			if isFollowUp(r.Params.Name) {
+			if err := d.May(d.by, operationOf(r.Params.Name)); err != nil {
+				return d.failed(ctx, err)
+			}
+			if isOwn(r.Params.Name) {
 				return next(ctx, method, r)
 			}
 			of, params := *r, *r.Params

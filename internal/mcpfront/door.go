@@ -17,6 +17,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/identity"
 )
 
@@ -54,6 +55,7 @@ type open struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	token  string
+	by     identity.Principal
 	// answers says that it ends with an answer, as streams do not; done is
 	// closed when it has ended.
 	answers bool
@@ -173,11 +175,24 @@ func readBody(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// turnedAway says that an error is about the token, and none of the way to the
+// answer.
+func turnedAway(err error) bool {
+	return errors.Is(err, identity.ErrToken) || errors.Is(err, fault.Denied)
+}
+
 // turnAway answers a request that is not let in. What nobody can act on goes
 // to the log alone.
 func (f *Front) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	why, ok := errors.AsType[*refusal](err)
-	if !ok {
+	shown, known := errors.AsType[*fault.Error](err)
+	switch {
+	case ok:
+	case known && shown.Kind == fault.Denied:
+		why = &refusal{http.StatusForbidden, shown.Text}
+	case known && shown.Kind == fault.Busy:
+		why = &refusal{http.StatusServiceUnavailable, shown.Text}
+	default:
 		f.cfg.Log.ErrorContext(r.Context(), "mcp request failed", slog.Any("error", err))
 		why = &refusal{http.StatusInternalServerError, "internal error"}
 	}
@@ -201,16 +216,23 @@ func (f *Front) enter(r *http.Request, token string, by identity.Principal) (_ *
 		return r, nil, &refusal{http.StatusServiceUnavailable, "the server is closing; try again"}
 	}
 	d := f.desks[by.Token]
+	if d != nil && !d.by.Equal(by) {
+		f.watching.Go(d.leave)
+		d = nil
+	}
 	if d == nil {
 		d = newDesk(f, by)
 		f.desks[by.Token] = d
+	}
+	if session := r.Header.Get(sessionHeader); session != "" && !d.owns(session) {
+		return r, nil, &refusal{http.StatusNotFound, "no such session; open another one"}
 	}
 	if opensSession(r) && !d.mayOpen(time.Now()) {
 		return r, nil, &refusal{http.StatusTooManyRequests, "this token has too many sessions open, or opened too many; close some, or try again"}
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), deskKey{}, d))
 	o := &open{
-		ctx: ctx, cancel: cancel, token: token, done: make(chan struct{}),
+		ctx: ctx, cancel: cancel, token: token, by: by, done: make(chan struct{}),
 		answers: r.Method == http.MethodPost && r.Header.Get(methodHeader) != listenMethod,
 	}
 	name := uuid.NewString()

@@ -102,8 +102,8 @@ func TestSessionIsForTheTokenThatOpenedIt(t *testing.T) {
 
 	for _, who := range []string{f.other.Token.Text(), f.operator.Token.Text()} {
 		for _, method := range []string{"POST", "GET", "DELETE"} {
-			if a := f.send(method, who, list, "Mcp-Session-Id", id); a.status != http.StatusForbidden {
-				t.Errorf("%s with another token = %d %s, want 403", method, a.status, a.body)
+			if a := f.send(method, who, list, "Mcp-Session-Id", id); a.status != http.StatusNotFound {
+				t.Errorf("%s with another token = %d %s, want 404", method, a.status, a.body)
 			}
 		}
 	}

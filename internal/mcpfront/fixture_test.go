@@ -143,8 +143,8 @@ func newHouseOn(t *testing.T, cfg mcpfront.Config, live *catalog.Live, fake bool
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Log, cfg.Caller = log, api.NoteCaller
-	h.front, err = mcpfront.New(mcpfront.Core{DB: db, Catalog: cache, Intake: door, Watcher: watcher{server, h.stopped}}, cfg)
+	cfg.Log, cfg.Caller, cfg.Origin = log, api.NoteCaller, api.MCPOrigin
+	h.front, err = mcpfront.New(mcpfront.Core{DB: db, Catalog: cache, Intake: door, Watcher: watcher{server, h.stopped}, May: server.May}, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func (f *family) decider() approval.Decider {
 
 func (f *family) grant(id envelope.ActionID) {
 	f.t.Helper()
-	if err := f.desk.Grant(f.t.Context(), f.decider(), id, ""); err != nil {
+	if _, err := f.desk.Approve(f.t.Context(), f.decider(), id, approval.Approval{}); err != nil {
 		f.t.Fatal(err)
 	}
 }

@@ -21,9 +21,13 @@ const (
 	toolUndo   = "countersign_undo"
 )
 
-// isFollowUp says that a name is that of a follow-up.
-func isFollowUp(name string) bool {
-	return name == toolWait || name == toolStatus || name == toolUndo
+// toolSearch searches the catalog.
+const toolSearch = "countersign_search"
+
+// isOwn says that a name is that of a follow-up or of the search, and none of
+// the catalog.
+func isOwn(name string) bool {
+	return name == toolWait || name == toolStatus || name == toolUndo || name == toolSearch
 }
 
 // addFollowUps has the SDK's server offer the follow-ups. Its clients are told

@@ -10,6 +10,7 @@ package mcpfront
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"maps"
@@ -53,6 +54,9 @@ type Core struct {
 	Catalog *catalog.Cache
 	Intake  *intake.Intake
 	Watcher Watcher
+	// May says whether a caller may use an operation of the REST API; it is
+	// asked about the operation that does what a request here does.
+	May func(by identity.Principal, operation string) error
 }
 
 // Config says how a Front works. Its zero value logs nothing.
@@ -76,8 +80,13 @@ type Config struct {
 	// Idle is after which time without a request a session is closed; zero
 	// means an hour.
 	Idle time.Duration
+	// Auth finds out who makes a request; nil means one of the Front's own.
+	Auth *identity.Authenticator
 	// Caller, if set, is told who makes a request, for its log line.
 	Caller func(context.Context, identity.Principal)
+	// Origin, if set, tells where the request of a context comes from, to be
+	// kept with what it proposes.
+	Origin func(context.Context) json.RawMessage
 	// Log receives what goes wrong, without payloads.
 	Log *slog.Logger
 }
@@ -112,8 +121,8 @@ type Front struct {
 
 // New returns a Front.
 func New(core Core, cfg Config) (*Front, error) {
-	if core.DB == nil || core.Catalog == nil || core.Intake == nil || core.Watcher == nil {
-		return nil, errors.New("the MCP front needs a database, a catalog, an intake and a watcher")
+	if core.DB == nil || core.Catalog == nil || core.Intake == nil || core.Watcher == nil || core.May == nil {
+		return nil, errors.New("the MCP front needs a database, a catalog, an intake, a watcher and who may do what")
 	}
 	cfg.Version = cmp.Or(cfg.Version, "unknown")
 	cfg.Wait = min(cmp.Or(cfg.Wait, 45*time.Second), MaxWait)
@@ -122,6 +131,9 @@ func New(core Core, cfg Config) (*Front, error) {
 	cfg.Page = cmp.Or(cfg.Page, 100)
 	cfg.Sessions = cmp.Or(cfg.Sessions, 50)
 	cfg.Idle = cmp.Or(cfg.Idle, time.Hour)
+	if cfg.Origin == nil {
+		cfg.Origin = func(context.Context) json.RawMessage { return nil }
+	}
 	if cfg.Caller == nil {
 		cfg.Caller = func(context.Context, identity.Principal) {}
 	}
@@ -129,8 +141,12 @@ func New(core Core, cfg Config) (*Front, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	f := &Front{
-		Core: core, cfg: cfg, auth: identity.NewAuthenticator(core.DB), closing: make(chan struct{}),
+		Core: core, cfg: cfg, auth: cfg.Auth, closing: make(chan struct{}),
 		desks: make(map[identity.TokenID]*desk), calls: make(map[string]*open),
+	}
+	if f.auth == nil {
+		f.auth = identity.NewAuthenticator(core.DB)
+		f.watching.Go(f.keepAuth)
 	}
 	// The host of a request is looked at by admit, which knows a browser from
 	// a client behind a proxy.
@@ -158,12 +174,20 @@ func (f *Front) Close() {
 	f.watching.Wait()
 	f.drain()
 	for _, d := range f.taken() {
-		for s := range d.server.Sessions() {
-			// It waits for its calls, none of which waits for anything now. Its
-			// error is of a connection that is being left.
-			_ = s.Close()
-		}
+		d.leave() // none of its calls waits for anything now
 	}
+}
+
+// keepAuth has the Front's own Authenticator write down when tokens were used,
+// until the Front closes.
+func (f *Front) keepAuth() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	f.watching.Go(func() {
+		<-f.closing
+		cancel()
+	})
+	f.auth.Keep(ctx, func(err error) { f.cfg.Log.WarnContext(ctx, "use of tokens not noted", slog.Any("error", err)) })
 }
 
 // drainFor bounds how long answers may take to go out when the Front closes.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -91,13 +92,13 @@ func placeOf(req *sdk.ListToolsRequest) (string, error) {
 
 // catalog is what the holder may use of the catalog as it is now.
 func (d *desk) catalog(ctx context.Context) ([]*sdk.Tool, error) {
-	snap, err := d.snapshot(ctx)
+	snap, by, err := d.looks(ctx)
 	if err != nil {
 		return nil, err
 	}
 	d.shown.mu.Lock()
 	defer d.shown.mu.Unlock()
-	if err := d.show(snap); err != nil {
+	if err := d.show(snap, by); err != nil {
 		return nil, err
 	}
 	if d.shown.told == [sha256.Size]byte{} {
@@ -108,10 +109,10 @@ func (d *desk) catalog(ctx context.Context) ([]*sdk.Tool, error) {
 
 // moved says whether the holder would see another list now than the one that
 // clients were last told of, and takes it that they are told.
-func (d *desk) moved(snap *catalog.Snapshot) (bool, error) {
+func (d *desk) moved(snap *catalog.Snapshot, now time.Time) (bool, error) {
 	d.shown.mu.Lock()
 	defer d.shown.mu.Unlock()
-	if err := d.show(snap); err != nil {
+	if err := d.show(snap, d.viewer(now)); err != nil {
 		return false, err
 	}
 	was := d.shown.told
@@ -120,16 +121,13 @@ func (d *desk) moved(snap *catalog.Snapshot) (bool, error) {
 }
 
 // show makes the listing of a snapshot. The listing's mutex is held.
-func (d *desk) show(snap *catalog.Snapshot) error {
+func (d *desk) show(snap *catalog.Snapshot, by catalog.Viewer) error {
 	if d.shown.of == snap {
 		return nil
 	}
 	var tools []*sdk.Tool
-	for _, t := range snap.Tools() {
-		mode := snap.Decide(t, catalog.Proposed{Employee: d.by.Employee, Risk: t.Risk.Envelope()}).Mode
-		if offered(snap, t) && mode != envelope.ModeDeny {
-			tools = append(tools, toolOf(t, mode))
-		}
+	for _, t := range snap.Visible(by) {
+		tools = append(tools, toolOf(t, snap.Decide(t, by.Proposal(t)).Mode))
 	}
 	text, err := json.Marshal(tools)
 	if err != nil {
@@ -139,12 +137,26 @@ func (d *desk) show(snap *catalog.Snapshot) error {
 	return nil
 }
 
-func (d *desk) snapshot(ctx context.Context) (snap *catalog.Snapshot, err error) {
+// looks returns the catalog as it is now, and the holder as somebody who looks
+// at it.
+func (d *desk) looks(ctx context.Context) (*catalog.Snapshot, catalog.Viewer, error) {
+	snap, now, err := d.snapshot(ctx)
+	return snap, d.viewer(now), err
+}
+
+func (d *desk) viewer(now time.Time) catalog.Viewer {
+	return catalog.Viewer{Employee: d.by.Employee, Session: d.by.Session, Tools: d.by.Tools, Now: now}
+}
+
+// snapshot is the tenant's catalog, with the database's clock.
+func (d *desk) snapshot(ctx context.Context) (snap *catalog.Snapshot, now time.Time, err error) {
 	err = d.inTx(ctx, d.by.Tenant, func(ctx context.Context, tx pgx.Tx) error {
-		snap, err = d.Catalog.Current(ctx, tx, d.by.Tenant)
+		var state catalog.State
+		snap, state, err = d.Catalog.Standing(ctx, tx, d.by.Tenant)
+		now = state.Now
 		return err
 	})
-	return snap, err
+	return snap, now, err
 }
 
 // toolOf is a tool of the catalog as clients see it. Its texts are the

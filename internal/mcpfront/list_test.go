@@ -35,8 +35,8 @@ func (c *client) names() []string {
 	return names
 }
 
-// followUps are offered to everybody.
-var followUps = [...]string{"countersign_status", "countersign_undo", "countersign_wait"}
+// followUps are offered to everybody, and the search with them.
+var followUps = [...]string{"countersign_search", "countersign_status", "countersign_undo", "countersign_wait"}
 
 func TestListIsTheCatalog(t *testing.T) {
 	t.Parallel()

@@ -51,8 +51,8 @@ func TestNamesLeadBack(t *testing.T) {
 		if !allowed.MatchString(name) {
 			t.Fatalf("nameOf(%q) = %q, which is no name", key, name)
 		}
-		if isFollowUp(name) || name == catalogTool {
-			t.Fatalf("nameOf(%q) = %q, which is a follow-up's", key, name)
+		if isOwn(name) || name == catalogTool {
+			t.Fatalf("nameOf(%q) = %q, which is one of our own", key, name)
 		}
 		back, whole := keyOf(name)
 		if whole && back != key {

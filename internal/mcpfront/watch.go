@@ -2,7 +2,6 @@ package mcpfront
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -52,20 +51,24 @@ func (f *Front) tidy(now time.Time) {
 // compare tells every client whose list of tools changed, asking once for each
 // tenant that has clients.
 func (f *Front) compare(ctx context.Context) {
-	snaps := make(map[envelope.TenantID]*catalog.Snapshot)
+	type standing struct {
+		snap *catalog.Snapshot
+		now  time.Time
+	}
+	known := make(map[envelope.TenantID]standing)
 	for _, d := range f.taken() {
 		if len(slices.Collect(d.server.Sessions())) == 0 {
 			continue
 		}
-		snap := snaps[d.by.Tenant]
+		at := known[d.by.Tenant]
 		var err error
-		if snap == nil {
-			snap, err = d.snapshot(ctx)
+		if at.snap == nil {
+			at.snap, at.now, err = d.snapshot(ctx)
 		}
 		var moved bool
 		if err == nil {
-			snaps[d.by.Tenant] = snap
-			moved, err = d.moved(snap)
+			known[d.by.Tenant] = at
+			moved, err = d.moved(at.snap, at.now)
 		}
 		if err != nil && ctx.Err() == nil {
 			f.cfg.Log.WarnContext(ctx, "catalog not compared", slog.String("tenant_id", d.by.Tenant.String()), slog.Any("error", err))
@@ -76,13 +79,14 @@ func (f *Front) compare(ctx context.Context) {
 	}
 }
 
-// recheck ends open requests whose token was revoked or has expired.
+// recheck ends open requests whose token was revoked, has expired, or says
+// something else now.
 func (f *Front) recheck(ctx context.Context) {
 	f.mu.Lock()
 	calls := slices.Collect(maps.Values(f.calls))
 	f.mu.Unlock()
 	for _, o := range calls {
-		if _, err := f.auth.Authenticate(ctx, o.token, time.Now()); errors.Is(err, identity.ErrToken) {
+		if by, err := f.auth.Authenticate(ctx, o.token, time.Now()); o.over(by, err) {
 			o.cancel()
 		}
 	}

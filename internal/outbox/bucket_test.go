@@ -267,7 +267,7 @@ func TestCeilingsCountWhatIsHeld(t *testing.T) {
 	}
 	held = append(held[1:], free("after one was undone", 1)...)
 	d.as(postgres.Worker().Planned(), func(tx pgx.Tx) error {
-		_, err := outbox.Park(t.Context(), tx, []outbox.Parking{{Lease: held[0].Lease, ToolDigest: []byte{0}, Unused: held[0].Token}}, "", time.Hour)
+		_, err := outbox.Park(t.Context(), tx, []outbox.Parking{{Lease: held[0].Lease, ToolDigest: []byte{0}, Needed: 1, Wait: time.Hour, Unused: held[0].Token}})
 		return err
 	})
 	held = append(held[1:], free("after one was parked", 1)...)

@@ -47,7 +47,7 @@ func TestViewOfEveryState(t *testing.T) {
 	}
 	park := func(d desk, it outbox.Item) {
 		d.as(postgres.Worker(), func(tx pgx.Tx) error {
-			_, err := outbox.Park(d.t.Context(), tx, []outbox.Parking{{Lease: it.Lease, ToolDigest: []byte{1}}}, "changed", time.Minute)
+			_, err := outbox.Park(d.t.Context(), tx, []outbox.Parking{{Lease: it.Lease, ToolDigest: []byte{1}, Note: "changed", Needed: 1, Wait: time.Minute}})
 			return err
 		})
 	}

@@ -145,7 +145,10 @@ func TestParkTakesWhatIsHeldOffTheSchedule(t *testing.T) {
 
 	var parked []outbox.Lease
 	d.as(postgres.Worker(), func(tx pgx.Tx) (err error) {
-		parked, err = outbox.Park(t.Context(), tx, []outbox.Parking{{Lease: items[0].Lease, ToolDigest: []byte{1}}, {Lease: stale, ToolDigest: []byte{1}}}, "policy changed", time.Minute)
+		parked, err = outbox.Park(t.Context(), tx, []outbox.Parking{
+			{Lease: items[0].Lease, ToolDigest: []byte{1}, Note: "policy changed", Needed: 1, Wait: time.Minute},
+			{Lease: stale, ToolDigest: []byte{1}, Note: "policy changed", Needed: 1, Wait: time.Minute},
+		})
 		return err
 	})
 

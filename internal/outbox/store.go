@@ -150,22 +150,39 @@ func Renew(ctx context.Context, tx pgx.Tx, leases []Lease, lease time.Duration) 
 type Parking struct {
 	Lease
 	ToolDigest []byte
+	// Decision is what policy says by now; it must be kept already. Zero
+	// leaves the one that the envelope has.
+	Decision uuid.UUID
+	// Note says why, for people.
+	Note string
+	// Needed is how many people must agree, and Wait how long they are waited
+	// for. Warn is how long before the end of that a warning is given, Escalate
+	// after how much of it more people are told; zero is never.
+	Needed               int
+	Wait, Warn, Escalate time.Duration
 	// Unused is the claim's token, which goes back.
 	Unused Token
 }
 
 // Park takes envelopes off the schedule that need a person after all, because
-// policy or the tool changed since they were let through. They wait for a
-// decision for the given time. It returns those that it parked.
-func Park(ctx context.Context, tx pgx.Tx, parkings []Parking, note string, wait time.Duration) ([]Lease, error) {
-	leases, digests := make([]Lease, len(parkings)), make([][]byte, len(parkings))
-	for i, p := range parkings {
-		leases[i], digests[i] = p.Lease, p.ToolDigest
+// policy or the tool changed since they were let through. It returns those
+// that it parked.
+func Park(ctx context.Context, tx pgx.Tx, parkings []Parking) ([]Lease, error) {
+	leases, n := make([]Lease, len(parkings)), len(parkings)
+	p := &dbsqlc.OutboxParkParams{
+		ToolDigests: make([][]byte, n), DecisionIds: make([]uuid.UUID, n), Notes: make([]string, n), Needed: make([]int32, n),
+		Waits: make([]float64, n), WarnAfter: make([]float64, n), EscalateAfter: make([]float64, n),
+	}
+	for i, k := range parkings {
+		leases[i], p.ToolDigests[i], p.DecisionIds[i], p.Notes[i], p.Needed[i] = k.Lease, k.ToolDigest, k.Decision, k.Note, int32(k.Needed)
+		p.Waits[i], p.EscalateAfter[i] = k.Wait.Seconds(), k.Escalate.Seconds()
+		if k.Warn > 0 {
+			p.WarnAfter[i] = max(time.Millisecond, k.Wait-k.Warn).Seconds()
+		}
 	}
 	k := keysOf(leases)
-	rows, err := dbsqlc.New().OutboxPark(ctx, tx, &dbsqlc.OutboxParkParams{
-		TenantIds: k.tenants, ActionIds: k.actions, Fences: k.fences, ToolDigests: digests, Note: note, ApprovalSeconds: wait.Seconds(),
-	})
+	p.TenantIds, p.ActionIds, p.Fences = k.tenants, k.actions, k.fences
+	rows, err := dbsqlc.New().OutboxPark(ctx, tx, p)
 	if err != nil {
 		return nil, err
 	}

@@ -272,19 +272,26 @@ func Enqueue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions .
 }
 
 // takeBack removes an envelope from the schedule, or withdraws it from
-// approval.
+// approval. One that was approved while it waited for the lock on it is on the
+// schedule by then, so that is looked at again.
 func takeBack(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, actor string) (bool, error) {
 	q, by := dbsqlc.New(), "undone by "+actor
-	n, err := q.OutboxUndo(ctx, tx, &dbsqlc.OutboxUndoParams{
-		TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), Code: CodeUndone, Message: by,
-	})
-	if err != nil || n > 0 {
-		return n > 0, err
+	unschedule := func() (int64, error) {
+		return q.OutboxUndo(ctx, tx, &dbsqlc.OutboxUndoParams{
+			TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), Code: CodeUndone, Message: by,
+		})
 	}
-	n, err = q.ActionWithdraw(ctx, tx, &dbsqlc.ActionWithdrawParams{
-		TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), DecidedBy: actor, Message: by,
-	})
-	return n > 0, err
+	withdraw := func() (int64, error) {
+		return q.ActionWithdraw(ctx, tx, &dbsqlc.ActionWithdrawParams{
+			TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), DecidedBy: actor, Message: by,
+		})
+	}
+	for _, try := range []func() (int64, error){unschedule, withdraw, unschedule} {
+		if n, err := try(); err != nil || n > 0 {
+			return n > 0, err
+		}
+	}
+	return false, nil
 }
 
 func letterFromRow(r dbsqlc.DeadLetterListRow) Letter {

@@ -29,6 +29,10 @@ type View struct {
 	DecidedAt         *time.Time
 	DecidedBy         string
 	DecisionNote      string
+	// DecisionID names what policy said.
+	DecisionID uuid.UUID
+	// Review is how far people have got with it.
+	Review Review
 	// NextAttemptAt is set while it is on the schedule.
 	NextAttemptAt *time.Time
 	// WaitsFor says in one word what it waits for: approval, the code of a
@@ -36,6 +40,20 @@ type View struct {
 	// WaitsUntil is when that ends at the soonest; zero if nobody can say.
 	WaitsFor   string
 	WaitsUntil time.Time
+}
+
+// Review is how far people have got with an envelope that needs them.
+type Review struct {
+	// Needed and Given count approvals; Needed is zero where nobody was asked.
+	Needed, Given int
+	// Round goes up when what is decided about changes.
+	Round int
+	// ProposedArgs are what the agent proposed, if somebody edited it; the
+	// envelope has what will be, or was, sent.
+	ProposedArgs json.RawMessage
+	// EditedBy is who edited it last, and Edits every edit as a JSON array.
+	EditedBy string
+	Edits    json.RawMessage
 }
 
 // Get returns the envelopes of those ids that exist, in no order.
@@ -135,7 +153,11 @@ func viewFromRow(r dbsqlc.EnvelopeListRow) View {
 		Effect: envelope.Effect(r.Effect), Mode: envelope.Mode(r.Mode), ModeSource: r.ModeSource, Trace: r.Trace, ToolDigest: r.ToolDigest,
 		ProposedBy: r.ProposedBy, ApprovalExpiresAt: r.ApprovalExpiresAt, DecidedAt: r.DecidedAt,
 		DecidedBy: text(r.DecidedBy), DecisionNote: text(r.DecisionNote), NextAttemptAt: r.NextAttemptAt,
-		WaitsFor: r.WaitsFor, WaitsUntil: moment(&r.WaitsUntil),
+		WaitsFor: r.WaitsFor, WaitsUntil: moment(&r.WaitsUntil), DecisionID: r.DecisionID,
+		Review: Review{
+			Needed: int(r.ApprovalsNeeded), Given: int(r.ApprovalsGiven), Round: int(r.ApprovalRound),
+			ProposedArgs: r.ProposedArgs, EditedBy: r.EditedBy, Edits: r.Edits,
+		},
 	}
 	e := &v.Envelope
 	if r.EmployeeID != nil {

@@ -19,10 +19,10 @@ func (d desk) park(items ...outbox.Item) {
 	d.t.Helper()
 	var parkings []outbox.Parking
 	for _, it := range items {
-		parkings = append(parkings, outbox.Parking{Lease: it.Lease, ToolDigest: []byte{0}, Unused: it.Token})
+		parkings = append(parkings, outbox.Parking{Lease: it.Lease, ToolDigest: []byte{0}, Needed: 1, Wait: time.Hour, Unused: it.Token})
 	}
 	d.as(postgres.Worker().Planned(), func(tx pgx.Tx) error {
-		_, err := outbox.Park(d.t.Context(), tx, parkings, "", time.Hour)
+		_, err := outbox.Park(d.t.Context(), tx, parkings)
 		return err
 	})
 }

@@ -33,6 +33,20 @@ const (
 	// LayerDoNotContact narrows: the arguments address somebody who is on the
 	// tenant's do-not-contact list.
 	LayerDoNotContact = "do_not_contact"
+	// LayerArguments narrows: rules about the arguments. It has a step for
+	// every rule that applies, and one that says nothing where none does.
+	LayerArguments = "arguments"
+	// LayerSession narrows: what the session may do while it lasts.
+	LayerSession = "session_capability"
+	// LayerPreference narrows: users switched the tool off.
+	LayerPreference = "user_preference"
+	// LayerToken narrows: the token that proposes is not for the tool.
+	LayerToken = "token_scope"
+	// LayerQuarantine narrows: the tool is new and waits to be accepted.
+	LayerQuarantine = "quarantine"
+	// LayerGrant comes last and is the only one that loosens: it lets through
+	// what would wait for a person, because a person said so beforehand.
+	LayerGrant = "grant"
 )
 
 // The sources of a decision that none of the layers could make. The first
@@ -47,6 +61,9 @@ const (
 	SourceUnknownRisk = "unknown_risk:"
 	// SourceInvalidKey means that the key does not name one tool.
 	SourceInvalidKey = "invalid_key"
+	// SourceRuleError is followed by the id of a rule about arguments whose
+	// expression this version cannot compile.
+	SourceRuleError = "rule_error:"
 )
 
 // Input is all that a decision depends on.
@@ -71,6 +88,21 @@ type Input struct {
 	MissingScopes []string
 	// Listed is set if a recipient is on the do-not-contact list.
 	Listed bool
+	// Matches are the rules about arguments that apply, from Arguments.Match.
+	Matches []Match
+	// Session holds the rules of the session; none if there is none.
+	Session Rules
+	// Everybody and Personal hold a rule for whatever is switched off, for the
+	// whole tenant and for the employee.
+	Everybody, Personal Rules
+	// Tools are the patterns of the tools that the token is for; nil is all.
+	Tools []string
+	// Quarantined is set if the tool is new and waits to be accepted.
+	Quarantined bool
+	// Quorum is how many people must approve, if one must; zero is one.
+	Quorum int
+	// Grant is the grant that covers the proposal; zero if there is none.
+	Grant GrantFound
 }
 
 // Trust is how far an employee is trusted: the highest risk that may run
@@ -119,9 +151,11 @@ type Decision struct {
 	ID   uuid.UUID
 	Mode envelope.Mode
 	// Source is the base layer that set the mode, or what could not be read,
-	// followed by "+" and the name of every layer that was stricter than that.
+	// followed by "+" and the name of every layer that was stricter than that:
+	// arguments:<rule> for a rule about arguments. Where a grant let it
+	// through, "+grant:<id>" comes last.
 	Source string
-	// Trace holds one step for every layer, asked or not, in order.
+	// Trace holds a step for every layer, asked or not, in order.
 	Trace []Step
 	// TraceJSON is Trace as compact JSON, ready to be stored.
 	TraceJSON json.RawMessage
@@ -132,6 +166,8 @@ type Step struct {
 	Layer string `json:"layer"`
 	// Said is empty if the layer had nothing to say.
 	Said envelope.Mode `json:"said,omitzero"`
+	// Rule is the id of the rule about arguments, or of the grant.
+	Rule string `json:"rule,omitzero"`
 	// Key is that of the rule that spoke.
 	Key string `json:"key,omitzero"`
 	// Detail says why, in a few words.
@@ -143,7 +179,7 @@ type Step struct {
 // Decide asks every layer. The same input has the same decision; a Decider
 // gives it without doing the work again.
 func Decide(in Input) Decision {
-	return conclude(gather(in))
+	return conclude(gather(&in))
 }
 
 // facts is what the layers see: an input with its rules looked up. It is
@@ -160,9 +196,10 @@ type facts struct {
 	exposed      envelope.Risk
 	missing      string
 	listed       bool
+	further      string
 }
 
-func gather(in Input) facts {
+func gather(in *Input) facts {
 	return facts{
 		nameless:     !in.Key.valid(),
 		automation:   in.Automation.find(in.Key),
@@ -174,6 +211,7 @@ func gather(in Input) facts {
 		exposed:      in.EnvelopeRisk,
 		missing:      strings.Join(in.MissingScopes, ", "),
 		listed:       in.Listed,
+		further:      findFurther(in),
 	}
 }
 
@@ -181,7 +219,7 @@ func gather(in Input) facts {
 // the layer's name.
 type verdict struct {
 	Step
-	source string
+	Source string `json:"source,omitzero"`
 }
 
 func bases(f facts) []verdict {
@@ -209,23 +247,23 @@ func stored(layer string, found finding) verdict {
 	}
 	if found.malformed {
 		step.Said, step.Key, step.Detail = envelope.ModeDeny, shown(found.key), "rule key cannot be read"
-		return verdict{Step: step, source: SourceUnknownKey + shown(found.key)}
+		return verdict{Step: step, Source: SourceUnknownKey + shown(found.key)}
 	}
 	mode, err := ParseMode(found.mode)
 	if err != nil {
 		step.Said, step.Detail = envelope.ModeDeny, SourceUnknownMode+shown(found.mode)
-		return verdict{Step: step, source: step.Detail}
+		return verdict{Step: step, Source: step.Detail}
 	}
 	step.Said = mode
-	return verdict{Step: step, source: layer}
+	return verdict{Step: step, Source: layer}
 }
 
 func inferred(risk ToolRisk) verdict {
 	step := Step{Layer: LayerInferred, Said: risk.Mode(), Detail: "risk " + shown(string(risk))}
 	if !risk.Valid() {
-		return verdict{Step: step, source: SourceUnknownRisk + shown(string(risk))}
+		return verdict{Step: step, Source: SourceUnknownRisk + shown(string(risk))}
 	}
-	return verdict{Step: step, source: LayerInferred}
+	return verdict{Step: step, Source: LayerInferred}
 }
 
 func askedApproval(asked bool) verdict {
@@ -234,7 +272,7 @@ func askedApproval(asked bool) verdict {
 	}
 	return verdict{
 		Step:   Step{Layer: LayerAsked, Said: envelope.ModeRequireApproval, Detail: "the agent asked"},
-		source: LayerAsked,
+		Source: LayerAsked,
 	}
 }
 
@@ -244,7 +282,7 @@ func drift(drifted bool) verdict {
 	}
 	return verdict{
 		Step:   Step{Layer: LayerDrift, Said: envelope.ModeRequireApproval, Detail: "definition is not the accepted one"},
-		source: LayerDrift,
+		Source: LayerDrift,
 	}
 }
 
@@ -257,7 +295,7 @@ func trust(t Trust, r envelope.Risk) verdict {
 	}
 	return verdict{
 		Step:   Step{Layer: LayerTrust, Said: envelope.ModeRequireApproval, Detail: "risk " + shown(string(r)) + ", trusted with " + shown(string(t))},
-		source: LayerTrust,
+		Source: LayerTrust,
 	}
 }
 
@@ -267,7 +305,7 @@ func scopes(missing string) verdict {
 	}
 	return verdict{
 		Step:   Step{Layer: LayerScopes, Said: envelope.ModeDeny, Detail: "missing " + missing},
-		source: LayerScopes,
+		Source: LayerScopes,
 	}
 }
 
@@ -277,11 +315,12 @@ func doNotContact(listed bool) verdict {
 	}
 	return verdict{
 		Step:   Step{Layer: LayerDoNotContact, Said: envelope.ModeDeny, Detail: "a recipient is on the list"},
-		source: LayerDoNotContact,
+		Source: LayerDoNotContact,
 	}
 }
 
-// conclude takes the first base that speaks and lets the rest narrow it.
+// conclude takes the first base that speaks, lets the rest narrow it, and a
+// grant loosen what waits for a person.
 func conclude(f facts) Decision {
 	var base verdict
 	var trace []Step
@@ -292,18 +331,25 @@ func conclude(f facts) Decision {
 		trace = append(trace, v.Step)
 	}
 	if f.nameless {
-		base.Said, base.source = envelope.ModeDeny, SourceInvalidKey
+		base.Said, base.Source = envelope.ModeDeny, SourceInvalidKey
 	}
 
-	mode, source := base.Said, []string{base.source}
-	for _, v := range narrowings(f) {
+	mode, source := base.Said, []string{base.Source}
+	further := readFurther(f.further)
+	narrowed := append(narrowings(f), further.narrowings()...)
+	for _, v := range narrowed {
 		trace = append(trace, v.Step)
 		if v.Said == "" || Stricter(base.Said, v.Said) == base.Said {
 			continue
 		}
 		mode = Stricter(mode, v.Said)
-		source = append(source, v.source)
+		source = append(source, v.Source)
 	}
+	granted, step := further.granted(mode, narrowed)
+	if granted {
+		mode, source = envelope.ModeAllow, append(source, LayerGrant+":"+further.Grant.ID)
+	}
+	trace = append(trace, step)
 
 	text, err := json.Marshal(trace)
 	if err != nil {

@@ -112,6 +112,12 @@ func TestTraceNamesEveryLayer(t *testing.T) {
 		{Layer: "trust", Detail: "trusted with low"},
 		{Layer: "scopes", Said: envelope.ModeDeny, Detail: "missing chat:write, chat:read"},
 		{Layer: "do_not_contact", Said: envelope.ModeDeny, Detail: "a recipient is on the list"},
+		{Layer: "arguments"},
+		{Layer: "session_capability"},
+		{Layer: "user_preference"},
+		{Layer: "token_scope"},
+		{Layer: "quarantine"},
+		{Layer: "grant"},
 	}
 	if diff := cmp.Diff(want, got.Trace); diff != "" {
 		t.Errorf("Trace differs (-want +got):\n%s", diff)
@@ -123,7 +129,8 @@ func TestTraceNamesEveryLayer(t *testing.T) {
 		`{"layer":"drift","said":"require_approval","detail":"definition is not the accepted one"},` +
 		`{"layer":"trust","detail":"trusted with low"},` +
 		`{"layer":"scopes","said":"deny","detail":"missing chat:write, chat:read"},` +
-		`{"layer":"do_not_contact","said":"deny","detail":"a recipient is on the list"}]`
+		`{"layer":"do_not_contact","said":"deny","detail":"a recipient is on the list"},` +
+		`{"layer":"arguments"},{"layer":"session_capability"},{"layer":"user_preference"},{"layer":"token_scope"},{"layer":"quarantine"},{"layer":"grant"}]`
 	if string(got.TraceJSON) != text {
 		t.Errorf("TraceJSON = %s, want %s", got.TraceJSON, text)
 	}
@@ -179,8 +186,8 @@ func TestWhatCannotBeReadIsDenied(t *testing.T) {
 			if got.Mode != envelope.ModeDeny || got.Source != test.source {
 				t.Errorf("Decide = %s from %q, want deny from %q", got.Mode, got.Source, test.source)
 			}
-			if !json.Valid(got.TraceJSON) || len(got.Trace) != 8 {
-				t.Errorf("Trace = %s, want eight steps", got.TraceJSON)
+			if !json.Valid(got.TraceJSON) || len(got.Trace) != 14 {
+				t.Errorf("Trace = %s, want fourteen steps", got.TraceJSON)
 			}
 		})
 	}

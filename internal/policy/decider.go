@@ -21,7 +21,7 @@ func NewDecider() *Decider {
 
 // Decide returns what the function Decide returns for the same input.
 func (d *Decider) Decide(in Input) Decision {
-	f := gather(in)
+	f := gather(&in)
 	d.mu.RLock()
 	decision, ok := d.made[f]
 	d.mu.RUnlock()

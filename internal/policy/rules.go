@@ -81,8 +81,9 @@ type Rule struct {
 // It does not change once compiled, so that any number of goroutines may use
 // it.
 type Rules struct {
-	byKey     map[Key]finding
-	malformed finding
+	byKey map[Key]finding
+	// malformed is the rule whose key nobody can read; nil if there is none.
+	malformed *finding
 }
 
 // finding is the rule of one set that covers a tool.
@@ -111,7 +112,7 @@ func Compile(rows []Rule) Rules {
 		key, err := ParsePattern(row.Key)
 		if err != nil {
 			found.malformed = true
-			rules.malformed = found
+			rules.malformed = &found
 			continue
 		}
 		if old, ok := rules.byKey[key]; !ok || stricterText(found.mode, old.mode) {
@@ -132,23 +133,31 @@ func stricterText(a, b string) bool {
 	return rank(a) > rank(b)
 }
 
+// empty says that the set has no rules.
+func (r Rules) empty() bool { return r.malformed == nil && len(r.byKey) == 0 }
+
 // find returns what the set says of a tool.
 func (r Rules) find(key Key) finding {
-	if r.malformed.spoke {
-		return r.malformed
+	if r.malformed != nil {
+		return *r.malformed
 	}
 	if len(r.byKey) == 0 {
 		return finding{}
 	}
-	for _, pattern := range [...]Key{
-		key,
-		{Source: key.Source, Action: wildcard},
-		{Source: wildcard, Action: key.Action},
-		{Source: wildcard, Action: wildcard},
-	} {
+	for _, pattern := range patterns(key) {
 		if found, ok := r.byKey[pattern]; ok {
 			return found
 		}
 	}
 	return finding{}
+}
+
+// patterns returns the patterns that cover a tool, the most particular first.
+func patterns(key Key) [4]Key {
+	return [...]Key{
+		key,
+		{Source: key.Source, Action: wildcard},
+		{Source: wildcard, Action: key.Action},
+		{Source: wildcard, Action: wildcard},
+	}
 }

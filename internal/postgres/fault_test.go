@@ -34,11 +34,14 @@ func constraints(t *testing.T) []string {
 func internal() []string {
 	return []string{
 		"actions_approval_expires_at_check", "actions_approval_state_check", "actions_effect_check", "actions_risk_check",
-		"api_tokens_pkey", "api_tokens_token_hash_key", "buckets_pkey", "buckets_tenant_id_name_key",
+		"approvals_action_id_fkey", "approvals_needed_check", "approvals_pkey", "reviews_pkey", "votes_action_id_fkey", "votes_decision_check",
+		"api_tokens_pkey", "api_tokens_previous_hash_key", "api_tokens_token_hash_key", "buckets_pkey", "buckets_tenant_id_name_key",
+		"dry_runs_effect_check", "dry_runs_mode_check", "dry_runs_pkey", "dry_runs_risk_check", "snapshot_rules_pkey", "snapshots_pkey", "snapshots_stage_check",
+		"batch_steps_pkey", "batch_steps_state_check", "batches_state_check",
 		"dead_letters_reason_check", "decisions_mode_check", "decisions_pkey", "events_pkey", "outbox_status_check",
 		"breakers_pkey", "breakers_state_check", "do_not_contact_pkey", "employees_pkey", "pauses_pkey", "quiet_hours_pkey", "wakes_pkey",
 		"retention_checks_pkey", "retention_pkey", "seals_events_check", "seals_pkey", "seals_pruned_check", "seals_until_key",
-		"policy_modes_pkey", "replay_schedules_pkey", "tool_executions_pkey", "tool_executions_status_check", "tools_effect_check", "tools_pkey",
+		"grants_pkey", "policy_modes_pkey", "policy_rules_pkey", "preferences_enabled_check", "preferences_pkey", "session_modes_pkey", "replay_schedules_pkey", "notes_key_key", "notes_pkey", "session_usage_pkey", "tool_executions_pkey", "tool_executions_status_check", "tools_effect_check", "tools_pkey",
 	}
 }
 

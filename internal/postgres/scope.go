@@ -9,9 +9,10 @@ import (
 // Scope is who a transaction acts as. Every transaction has one; row-level
 // security sees nothing without it.
 type Scope struct {
-	role    string
-	tenant  string
-	planned bool
+	role     string
+	tenant   string
+	planned  bool
+	readOnly bool
 }
 
 // API acts for one tenant with the rights of the API: whatever the code asks
@@ -40,6 +41,13 @@ func (s Scope) Planned() Scope {
 	return s
 }
 
+// ReadOnly is the scope in a transaction in which PostgreSQL lets nothing be
+// written.
+func (s Scope) ReadOnly() Scope {
+	s.readOnly = true
+	return s
+}
+
 // idleTimeout ends a transaction that nobody goes on with: one whose host
 // froze or vanished would otherwise keep its locks, and with them a bucket,
 // until TCP gives up, which takes hours.
@@ -48,6 +56,9 @@ const idleTimeout = "15s"
 func (s Scope) begin() string {
 	var b strings.Builder
 	b.WriteString("begin")
+	if s.readOnly {
+		b.WriteString(" read only")
+	}
 	if s.role != "" {
 		b.WriteString("; set local role " + s.role + "; set local idle_in_transaction_session_timeout = '" + idleTimeout + "'")
 	}

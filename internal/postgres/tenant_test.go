@@ -55,9 +55,15 @@ func (h house) furnish(tenant envelope.TenantID) {
 	for _, sql := range []string{
 		`INSERT INTO tenants (tenant_id, name) VALUES ($1::uuid, 't-' || $1::uuid::text)`,
 		`INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash) VALUES ($1::uuid, $1::uuid, 'n', 'agent', uuid_send($1::uuid))`,
+		`INSERT INTO operators (tenant_id, operator_id, name) VALUES ($1, $1, 'n')`,
+		`INSERT INTO identity_providers (tenant_id, provider_id, issuer, audience) VALUES ($1::uuid, 'p', 'https://issuer', $1::uuid::text)`,
 		`INSERT INTO sources (tenant_id, source_id, kind) VALUES ($1, 's', 'builtin')`,
 		`INSERT INTO tools (tenant_id, source_id, name, input_schema, digest) VALUES ($1, 's', 't', '{}', '')`,
 		`INSERT INTO policy_modes (tenant_id, key, mode) VALUES ($1, '*', 'allow')`,
+		`INSERT INTO policy_rules (tenant_id, rule_id, key, expression, mode) VALUES ($1, 'r', '*', 'true', 'deny')`,
+		`INSERT INTO session_modes (tenant_id, session_id, key, mode, expires_at) VALUES ($1, 's', '*', 'deny', now() + interval '1 day')`,
+		`INSERT INTO preferences (tenant_id, key) VALUES ($1, '*')`,
+		`INSERT INTO grants (tenant_id, grant_id, source_id, tool_name, tool_digest, expires_at) VALUES ($1, $1, 's', 't', '', now() + interval '1 day')`,
 		`INSERT INTO buckets (tenant_id, name) VALUES ($1, 'b')`,
 		`INSERT INTO quiet_hours (tenant_id, scope, timezone, windows) VALUES ($1, 'tenant', 'UTC', '[]')`,
 		`INSERT INTO do_not_contact (tenant_id, kind, value, bare) VALUES ($1, 'email', 'a@b', 'a@b')`,
@@ -68,15 +74,28 @@ func (h house) furnish(tenant envelope.TenantID) {
 		`INSERT INTO decisions (tenant_id, decision_id, mode, mode_source, trace) VALUES ($1, $1, 'allow', 's', '[]')`,
 		`INSERT INTO actions (tenant_id, action_id, content_digest, source_id, tool_name, args, risk, effect, decision_id, config_version,
 			tool_digest, approval_state, bucket_id, max_attempts) VALUES ($1, $1, '', 's', 't', '{}', 'low', 'once', $1, 1, '', 'auto', 1, 1)`,
+		`INSERT INTO approvals (tenant_id, action_id, needed) VALUES ($1, $1, 1)`,
+		`INSERT INTO votes (tenant_id, action_id, round, person, token, name, decision) VALUES ($1, $1, 1, $1, $1, 'n', 'grant')`,
+		`INSERT INTO reviews (tenant_id, key) VALUES ($1, '*')`,
 		`INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts) VALUES ($1, $1, 1, now(), 1)`,
 		`INSERT INTO tool_executions (tenant_id, action_id, attempt, status, finished_at) VALUES ($1, $1, 1, 'pending', now())`,
+		`INSERT INTO batches (tenant_id, batch_id, external_id, content_digest, atomic, state, proposer, session_bound) VALUES ($1, $1, 'x', '', false, 'running', 'p', false)`,
+		`INSERT INTO batch_steps (tenant_id, batch_id, step, state, source_id, tool_name, inputs, terms) VALUES ($1, $1, 0, 'planned', 's', 't', '{}', '{}')`,
 		`INSERT INTO dead_letters (tenant_id, action_id, reason, attempt) VALUES ($1, $1, 'refused', 1)`,
 		`INSERT INTO replay_schedules (tenant_id, selection, next_at) VALUES ($1, 'ids', now())`,
 		`INSERT INTO events (tenant_id, kind, actor, items) VALUES ($1, 'proposed', 'a', '[]')`,
 		`INSERT INTO seals (tenant_id, seal_no, version, from_txid, from_event, until_txid, until_event, oldest_at, newest_at, events, leaves, prev_hash, hash, sealed_at)
 			VALUES ($1, 1, 1, '1', 1, '1', 1, now(), now(), 1, '', '', '', now())`,
+		`INSERT INTO subscriptions (tenant_id, subscription_id, name, source_id, kinds, cursor_txid, cursor_event) VALUES ($1, $1, 'n', 's', '{settled}', '0', 0)`,
+		`INSERT INTO notices (tenant_id, subscription_id, action_id, delivery_id) VALUES ($1, $1, $1, $1)`,
 		`INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'ledger', 90, 'notice')`,
+		`INSERT INTO dry_runs (tenant_id, execution_id, content_digest, source_id, tool_name, args, risk, effect, mode, mode_source, trace, outlook)
+			VALUES ($1, $1, '', 's', 't', '{}', 'low', 'once', 'allow', 's', '[]', '{}')`,
+		`INSERT INTO snapshots (tenant_id, action_id, attempt, stage, tool_name) VALUES ($1, $1, 1, 'before', 't')`,
+		`INSERT INTO snapshot_rules (tenant_id, source_id, tool_name, rule) VALUES ($1, 's', 't', '{}')`,
 		`INSERT INTO retention_checks (tenant_id, checked_at, ledger, events) VALUES ($1, now(), 0, 0)`,
+		`INSERT INTO notes (tenant_id, note_id, source_id, key, body) VALUES ($1, $1, 's', 'k', 'b')`,
+		`INSERT INTO session_usage (tenant_id, session_id, window_from, used) VALUES ($1, 's', now(), 1)`,
 	} {
 		if _, err := h.Exec(h.t.Context(), sql, tenant.String()); err != nil {
 			h.t.Fatalf("%s: %v", sql, err)
@@ -242,7 +261,7 @@ func TestTheOwnerIsHeldToo(t *testing.T) {
 		}
 	}
 
-	want := []string{"actions", "api_tokens", "dead_letters", "events", "outbox", "retention", "seals", "tenants", "tool_executions"}
+	want := []string{"actions", "api_tokens", "dead_letters", "events", "identity_providers", "operators", "outbox", "retention", "seals", "snapshots", "subscriptions", "tenants", "tool_executions"}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("what the owner sees (-want +got):\n%s", diff)
 	}

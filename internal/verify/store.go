@@ -55,7 +55,7 @@ func check(snap *catalog.Snapshot, source string, rule Rule) error {
 	refuse := func(why envelope.Rule, message string) error {
 		return &envelope.InvalidError{Fields: []envelope.FieldError{{Pointer: "/tool", Rule: why, Message: message}}}
 	}
-	switch _, trouble := reader(snap, source, rule.Tool); trouble {
+	switch _, trouble := reader(snap, source, rule.Tool, nil); trouble {
 	case saidToolGone:
 		return refuse("unknown_tool", "the source has no such tool; list the tools to see the ones there are")
 	case saidNoRead:
@@ -67,15 +67,15 @@ func check(snap *catalog.Snapshot, source string, rule Rule) error {
 }
 
 // reader finds the tool that reads, or says in one word why it must not be
-// called.
-func reader(snap *catalog.Snapshot, source, name string) (*catalog.Tool, string) {
+// called with those arguments; nil stands for any.
+func reader(snap *catalog.Snapshot, source, name string, args json.RawMessage) (*catalog.Tool, string) {
 	tool, ok := snap.Tool(policy.Key{Source: source, Action: name})
 	switch {
 	case !ok:
 		return nil, saidToolGone
 	case tool.Effect != envelope.EffectRead:
 		return nil, saidNoRead
-	case snap.Decide(tool, catalog.Proposed{Risk: tool.Risk.Envelope()}).Mode != envelope.ModeAllow:
+	case snap.Decide(tool, catalog.Proposed{Risk: tool.Risk.Envelope(), Args: args, AnyArgs: args == nil}).Mode != envelope.ModeAllow:
 		return nil, saidPolicy
 	}
 	return tool, ""

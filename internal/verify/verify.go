@@ -134,16 +134,16 @@ func (v *Verifier) ask(ctx context.Context, snap *catalog.Snapshot, r *riddle) s
 	if r.rule == nil {
 		return saidRuleGone
 	}
-	tool, trouble := reader(snap, r.source, r.rule.Tool)
+	args, err := r.rule.Fill(r.lease.Key(), r.args)
+	if err != nil {
+		return saidNoArgs
+	}
+	tool, trouble := reader(snap, r.source, r.rule.Tool, args)
 	if trouble != "" {
 		return trouble
 	}
 	if _, paused := snap.Limits.Paused(envelope.EmployeeID{}, tool.Key); paused {
 		return saidPaused
-	}
-	args, err := r.rule.Fill(r.lease.Key(), r.args)
-	if err != nil {
-		return saidNoArgs
 	}
 	if tool.Check(args) != nil {
 		return saidWrongArgs

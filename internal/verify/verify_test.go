@@ -304,7 +304,7 @@ func TestWhatSaysNothingLeavesItUnknown(t *testing.T) {
 		"a read that is gone":        {func(l *lab) { l.exec("DELETE FROM tools WHERE name = 'find'") }, "tool_gone"},
 		"a read that may act":        {func(l *lab) { l.exec("UPDATE tools SET effect = 'once' WHERE name = 'find'") }, "not_a_read"},
 		"a read that policy denies":  {func(l *lab) { l.exec("UPDATE policy_modes SET mode = 'deny'") }, "policy"},
-		"a read that has drifted":    {func(l *lab) { l.exec(`UPDATE tools SET digest = '\x01' WHERE name = 'find'`) }, "policy"},
+		"a read that has drifted":    {func(l *lab) { l.exec(`UPDATE tools SET description = 'another', digest = '\x01' WHERE name = 'find'`) }, "policy"},
 		"arguments that lack a part": {func(l *lab) { l.exec("UPDATE actions SET args = '{}'") }, "args_missing"},
 		"arguments that do not fit":  {func(l *lab) { l.exec(`UPDATE actions SET args = '{"to":7}'`) }, "invalid_args"},
 		"a source that is off":       {func(l *lab) { l.exec("UPDATE sources SET enabled = false") }, "source_gone"},

@@ -27,6 +27,9 @@ type attempt struct {
 	// probe says that the source is left alone, and the call shows whether it
 	// is well again.
 	probe bool
+	// shot is the read around the call that shows how things stand; nil for
+	// most tools.
+	shot *shot
 	// shared says that the bucket holds what names no other: what one source
 	// asks for must not close it for the others.
 	shared bool
@@ -55,9 +58,7 @@ func (p *Pipeline) execute(a attempt) {
 		p.settle <- settlement{Settlement: outbox.GiveBack(*it), item: it, attempt: whole, called: time.Now()}
 		return
 	}
-	began := time.Now()
-	out := p.call(ctx, it, a.source, a.sourceErr)
-	took := time.Since(began)
+	out, took := p.callSeen(ctx, a)
 	if span.IsRecording() {
 		span.SetAttributes(attribute.String("countersign.outcome", string(out.Kind)), attribute.String("countersign.code", out.Code))
 		if out.Kind != executor.KindDone && out.Kind != executor.KindConflict {

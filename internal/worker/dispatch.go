@@ -1,16 +1,21 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/approval"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/catalog"
 	"github.com/countersign-dev/countersign/internal/limit"
 	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/policy"
 )
 
 // dispatch judges a batch and starts the calls that may be made.
@@ -21,7 +26,7 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimed) {
 	p.cfg.Metrics.ClaimBatch.Record(ctx, float64(len(c.items)))
 	var run []*outbox.Item
 	var once []outbox.Lease
-	var parked []outbox.Parking
+	var parked []parking
 	probes := make(map[*outbox.Item]bool)
 	for i := range c.items {
 		it := &c.items[i]
@@ -30,7 +35,7 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimed) {
 		case v.settle != nil:
 			p.settle <- settlement{Settlement: *v.settle, item: it}
 		case v.park != nil:
-			parked = append(parked, outbox.Parking{Lease: it.Lease, ToolDigest: v.park, Unused: it.Token})
+			parked = append(parked, parking{it, v.park, c.snaps[it.Tenant].Review(v.park.tool, it.Risk).Or(p.cfg.ApprovalWait)})
 		default:
 			run = append(run, it)
 			if v.probe {
@@ -57,6 +62,9 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimed) {
 		src, err := p.live.Get(snap, it.Source)
 		a := attempt{item: it, claimed: c.at, source: src, sourceErr: err, retry: p.retryOf(snap, it), probe: probes[it]}
 		a.shared = snap.Limits.NameOf(it.Bucket) == limit.DefaultBucket
+		if rule, ok := snap.Shot(key(it)); ok {
+			a.shot = &shot{rule: rule, snap: snap}
+		}
 		delete(probes, it)
 		p.running.Go(func() { p.execute(a) })
 	}
@@ -106,9 +114,29 @@ func (p *Pipeline) start(ctx context.Context, run []*outbox.Item, once []outbox.
 	return kept
 }
 
-func (p *Pipeline) parkAll(ctx context.Context, tx pgx.Tx, parkings []outbox.Parking) error {
-	const note = "policy or the tool changed after it was let through"
-	parked, err := outbox.Park(ctx, tx, parkings, note, p.cfg.ApprovalWait)
+// parking is an item that goes back to people, and how they look at it.
+type parking struct {
+	*outbox.Item
+	*appeal
+	review catalog.Review
+}
+
+func (p *Pipeline) parkAll(ctx context.Context, tx pgx.Tx, parkings []parking) error {
+	decisions := make(map[envelope.TenantID][]policy.Decision)
+	rows := make([]outbox.Parking, len(parkings))
+	for i, k := range parkings {
+		decisions[k.Tenant] = append(decisions[k.Tenant], k.decision)
+		rows[i] = outbox.Parking{
+			Lease: k.Lease, ToolDigest: k.tool.Digest, Decision: k.decision.ID, Note: k.note, Unused: k.Token,
+			Needed: k.review.Needed, Wait: k.review.Wait, Warn: k.review.Warn, Escalate: k.review.Escalate,
+		}
+	}
+	for _, tenant := range slices.SortedFunc(maps.Keys(decisions), func(a, b envelope.TenantID) int { return bytes.Compare(a[:], b[:]) }) {
+		if err := approval.Keep(ctx, tx, tenant, decisions[tenant]...); err != nil {
+			return err
+		}
+	}
+	parked, err := outbox.Park(ctx, tx, rows)
 	if err != nil {
 		return err
 	}
@@ -120,7 +148,7 @@ func (p *Pipeline) parkAll(ctx context.Context, tx pgx.Tx, parkings []outbox.Par
 }
 
 // park sends envelopes to a person that were let through before.
-func (p *Pipeline) park(ctx context.Context, parkings []outbox.Parking) {
+func (p *Pipeline) park(ctx context.Context, parkings []parking) {
 	err := p.tx(ctx, func(tx pgx.Tx) error {
 		return p.parkAll(ctx, tx, parkings)
 	})

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,7 +18,10 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
+	"github.com/countersign-dev/countersign/internal/batch"
 	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/intake"
+	"github.com/countersign-dev/countersign/internal/notice"
 	"github.com/countersign-dev/countersign/internal/outbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/verify"
@@ -40,6 +44,7 @@ type Fleet struct {
 	pipeline *Pipeline
 	client   *river.Client[pgx.Tx]
 	waker    *Waker
+	batches  *batches
 	log      *slog.Logger
 }
 
@@ -53,16 +58,26 @@ func NewFleet(ctx context.Context, db *pgxpool.Pool, cache *catalog.Cache, live 
 		return nil, err
 	}
 	cfg.Pipeline.Backlog = waker.Wake
-	f := &Fleet{db: db, pipeline: NewPipeline(db, cache, live, cfg.Pipeline), waker: waker, log: log}
+	f := &Fleet{db: db, waker: waker, log: log}
+	door := intake.New(db, cache, intake.Config{ApprovalWait: cfg.Pipeline.ApprovalWait, Wake: f.wakeAll})
+	f.batches = newBatches(batch.NewDriver(db, door, log), log)
+	cfg.Pipeline.Settled = f.batches.settled
+	f.pipeline = NewPipeline(db, cache, live, cfg.Pipeline)
 
 	workers := river.NewWorkers()
-	river.AddWorker(workers, &pollWorker{look: f.pipeline.Look})
+	river.AddWorker(workers, &pollWorker{look: f.Look})
+	river.AddWorker(workers, &pruneBatchesWorker{db: db})
 	river.AddWorker(workers, &expireWorker{db: db})
-	river.AddWorker(workers, &sweepWorker{db: db, wake: func() { f.pipeline.Look(); waker.Wake() }})
+	river.AddWorker(workers, &remindWorker{db: db})
+	river.AddWorker(workers, &sweepWorker{db: db, wake: f.wakeAll})
 	river.AddWorker(workers, &refreshWorker{refresher: catalog.NewRefresher(db, cache, live, log), age: cfg.CatalogAge})
+	river.AddWorker(workers, &lapseWorker{db: db})
+	river.AddWorker(workers, &noticeWorker{relay: notice.NewRelay(db, cache, door, log)})
 	river.AddWorker(workers, &partitionWorker{db: db})
 	river.AddWorker(workers, &sealWorker{db: db})
 	river.AddWorker(workers, &retainWorker{db: db})
+	river.AddWorker(workers, &forgetWorker{db: db})
+	river.AddWorker(workers, &pruneSessionsWorker{db: db})
 	river.AddWorker(workers, &verifyWorker{verifier: verify.New(db, cache, live, verify.Config{Log: log}), look: f.pipeline.Look})
 	f.client, err = river.NewClient(riverpgxv5.New(db), &river.Config{
 		Schema:            postgres.RiverSchema,
@@ -76,6 +91,7 @@ func NewFleet(ctx context.Context, db *pgxpool.Pool, cache *catalog.Cache, live 
 			queuePeriodic: {MaxWorkers: 2},
 			queueUpkeep:   {MaxWorkers: 2},
 			queueVerify:   {MaxWorkers: 2},
+			queueNotice:   {MaxWorkers: 2},
 			queueSweep:    {MaxWorkers: 2},
 		},
 		Workers:      workers,
@@ -91,7 +107,16 @@ func NewFleet(ctx context.Context, db *pgxpool.Pool, cache *catalog.Cache, live 
 }
 
 // Look has this process look for due work now, without a detour over River.
-func (f *Fleet) Look() { f.pipeline.Look() }
+func (f *Fleet) Look() {
+	f.pipeline.Look()
+	f.batches.look()
+}
+
+// wakeAll has this process, and one other, look for due work.
+func (f *Fleet) wakeAll() {
+	f.pipeline.Look()
+	f.waker.Wake()
+}
 
 // Run works until ctx is over, and then as Pipeline.Run says.
 func (f *Fleet) Run(ctx context.Context) error {
@@ -105,7 +130,10 @@ func (f *Fleet) Run(ctx context.Context) error {
 		return fmt.Errorf("start river client: %w", err)
 	}
 	f.log.InfoContext(ctx, "worker started")
+	var beside sync.WaitGroup
+	beside.Go(func() { f.batches.run(ctx) })
 	err := f.pipeline.Run(ctx)
+	beside.Wait()
 
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,12 +30,18 @@ func periodic() []*river.PeriodicJob {
 	return []*river.PeriodicJob{
 		every(5*time.Second, pollArgs{}),
 		every(2*time.Second, expireArgs{}),
+		every(2*time.Second, remindArgs{}),
 		every(time.Second, sweepArgs{}),
-		every(15*time.Second, refreshArgs{}),
+		every(time.Second, noticeArgs{}),
+		every(5*time.Second, lapseArgs{}),
+		every(3*time.Second, refreshArgs{}),
 		every(5*time.Second, verifyArgs{}),
 		every(time.Hour, partitionArgs{}),
 		every(time.Minute, sealArgs{}),
 		every(24*time.Hour, retainArgs{}),
+		every(24*time.Hour, forgetArgs{}),
+		every(time.Hour, pruneSessionsArgs{}),
+		every(time.Hour, pruneBatchesArgs{}),
 	}
 }
 
@@ -83,7 +90,31 @@ func (w *expireWorker) Work(ctx context.Context, _ *river.Job[expireArgs]) error
 	}
 }
 
-// refreshArgs says: list the sources again whose listing is old.
+// remindArgs says: tell of what waits for a decision and is about to expire,
+// or waits too long.
+type remindArgs struct{}
+
+func (remindArgs) Kind() string { return "countersign_remind" }
+
+func (remindArgs) InsertOpts() river.InsertOpts { return once() }
+
+type remindWorker struct {
+	river.WorkerDefaults[remindArgs]
+	db postgres.Begins
+}
+
+func (w *remindWorker) Work(ctx context.Context, _ *river.Job[remindArgs]) error {
+	const most = 1000
+	for {
+		n, err := approval.Remind(ctx, w.db, most)
+		if err != nil || n < most {
+			return err
+		}
+	}
+}
+
+// refreshArgs says: list the sources again whose listing is old, or that
+// somebody wants listed now.
 type refreshArgs struct{}
 
 func (refreshArgs) Kind() string { return "countersign_refresh" }
@@ -94,9 +125,26 @@ type refreshWorker struct {
 	river.WorkerDefaults[refreshArgs]
 	refresher *catalog.Refresher
 	age       time.Duration
+	// busy is held while sources are listed. A source that hangs is not asked
+	// again meanwhile, nor does it fill the queue.
+	busy sync.Mutex
+	// swept is when connections that were replaced were let go; busy guards it.
+	swept time.Time
 }
 
+// sweepPause is longer than a call may take, which may still run on a
+// connection that was replaced.
+const sweepPause = time.Minute
+
 func (w *refreshWorker) Work(ctx context.Context, _ *river.Job[refreshArgs]) error {
+	if !w.busy.TryLock() {
+		return nil
+	}
+	defer w.busy.Unlock()
+	if now := time.Now(); now.Sub(w.swept) >= sweepPause {
+		w.refresher.Sweep()
+		w.swept = now
+	}
 	return w.refresher.RefreshStale(ctx, w.age)
 }
 

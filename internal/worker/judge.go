@@ -1,10 +1,11 @@
 package worker
 
 import (
-	"bytes"
+	"strings"
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/approval"
 	"github.com/countersign-dev/countersign/internal/catalog"
 	"github.com/countersign-dev/countersign/internal/circuit"
 	"github.com/countersign-dev/countersign/internal/gate"
@@ -16,11 +17,17 @@ import (
 // call, send it to a person, or, if neither is set, call the tool.
 type verdict struct {
 	settle *outbox.Settlement
-	// park is the digest of the tool's definition that the person decides
-	// about.
-	park []byte
+	park   *appeal
 	// probe says that the call shows whether its source is well again.
 	probe bool
+}
+
+// appeal is why an envelope that was let through needs a person after all, who
+// then decides about the tool as it is now.
+type appeal struct {
+	tool     *catalog.Tool
+	decision policy.Decision
+	note     string
 }
 
 // recheck is after which time an envelope is looked at again that waits for an
@@ -41,10 +48,8 @@ func (c *claimed) judge(i int) verdict {
 		return settled(outbox.Poison(*it))
 	}
 	snap := c.snaps[it.Tenant]
-	if it.ConfigVersion != snap.Version {
-		if v := redecide(it, snap); v.settle != nil || v.park != nil {
-			return v
-		}
+	if v := secondLook(it, snap); v.settle != nil || v.park != nil {
+		return v
 	}
 	facts, probe := c.facts(i, snap)
 	switch a := gate.Check(facts); a.Verdict {
@@ -61,27 +66,101 @@ func (c *claimed) judge(i int) verdict {
 	return verdict{probe: probe}
 }
 
-// redecide asks policy again, because something that it depends on changed.
-func redecide(it *outbox.Item, snap *catalog.Snapshot) verdict {
+// secondLook decides again about what is to be sent, where it may have come
+// out otherwise by now: what a person approved is compared with its seal each
+// time, and the rest where something that policy depends on changed.
+func secondLook(it *outbox.Item, snap *catalog.Snapshot) verdict {
+	sealed := it.Approval == envelope.ApprovalGranted && it.Seal != nil
+	if !sealed && it.ConfigVersion == snap.Version {
+		return verdict{}
+	}
 	tool, ok := snap.Tool(key(it))
 	if !ok {
 		return settled(outbox.Skip(*it, "tool_gone", "its source no longer has the tool"))
 	}
+	if sealed {
+		return reapprove(it, snap, tool)
+	}
+	return redecide(it, snap, tool)
+}
+
+// The notes for people to whom an envelope comes back.
+const (
+	noteChanged = "policy or the tool changed after it was let through"
+	noteQuorum  = "more people must agree than did: the review rules changed after it was approved"
+	noteUnread  = "what was approved cannot be read by this version"
+	notePolicy  = "policy changed after it was approved: "
+)
+
+// reapprove compares an envelope with what was approved.
+func reapprove(it *outbox.Item, snap *catalog.Snapshot, tool *catalog.Tool) verdict {
+	now, decision, err := approval.Bind(snap, tool, proposed(it))
+	then, readable := approval.ParseSeal(it.Seal)
+	switch {
+	case !readable:
+		return verdict{park: &appeal{tool, decision, noteUnread}}
+	case err != nil || now.Args != then.Args:
+		return settled(outbox.Skip(*it, "args_changed", "the arguments are not the ones that were approved"))
+	case !tool.Is(then.Tool):
+		return settled(outbox.Skip(*it, "tool_changed", "the tool's definition changed after it was approved"))
+	case decision.Mode == envelope.ModeDeny:
+		return denied(it, decision)
+	case now.Needed > then.Needed:
+		return verdict{park: &appeal{tool, decision, noteQuorum}}
+	case decision.Mode == envelope.ModeRequireApproval && now.Decision != then.Decision:
+		return verdict{park: &appeal{tool, decision, notePolicy + because(decision)}}
+	}
+	return verdict{}
+}
+
+// redecide asks policy again, because something that it depends on changed.
+func redecide(it *outbox.Item, snap *catalog.Snapshot, tool *catalog.Tool) verdict {
+	// Approved before approvals had seals.
 	granted := it.Approval == envelope.ApprovalGranted
-	if granted && !bytes.Equal(tool.Digest, it.ToolDigest) {
+	if granted && !tool.Is(it.ToolDigest) {
 		return settled(outbox.Skip(*it, "tool_changed", "the tool's definition changed after it was approved"))
 	}
-	decision := snap.Decide(tool, catalog.Proposed{Automation: it.Automation, Employee: it.Employee, Risk: it.Risk, Session: it.Session, Args: it.Args})
+	decision := snap.Decide(tool, proposed(it))
 	switch decision.Mode {
 	case envelope.ModeDeny:
-		return settled(outbox.Skip(*it, "policy_denied", "policy denies the tool by now: "+decision.Source))
+		return denied(it, decision)
 	case envelope.ModeRequireApproval:
 		if !granted {
-			return verdict{park: tool.Digest}
+			return verdict{park: &appeal{tool, decision, noteChanged}}
 		}
 	case envelope.ModeAllow:
 	}
 	return verdict{}
+}
+
+// proposed is what policy looks at in an item.
+func proposed(it *outbox.Item) catalog.Proposed {
+	return catalog.Proposed{
+		Automation: it.Automation, Employee: it.Employee, Risk: it.Risk, Session: it.Session, Args: it.Args, Now: it.ClaimedAt,
+	}
+}
+
+func denied(it *outbox.Item, d policy.Decision) verdict {
+	return settled(outbox.Skip(*it, "policy_denied", "policy denies the tool by now: "+d.Source))
+}
+
+// because names the layers that ask for a person, each with its rule.
+func because(d policy.Decision) string {
+	var reasons []string
+	for _, step := range d.Trace {
+		if step.Said != envelope.ModeRequireApproval {
+			continue
+		}
+		reason := step.Layer
+		if step.Key != "" {
+			reason += " rule " + step.Key
+		}
+		if step.Detail != "" {
+			reason += " (" + step.Detail + ")"
+		}
+		reasons = append(reasons, reason)
+	}
+	return strings.Join(reasons, ", ")
 }
 
 // facts gathers what the gates look at. Where the source is left alone and

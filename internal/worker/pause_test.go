@@ -431,7 +431,7 @@ func TestAKillMeetsWhatIsBeingGranted(t *testing.T) {
 	if err := lock.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := desk.Grant(t.Context(), approval.Decider{Tenant: y.tenant, Token: uuid.New(), Name: "ada"}, id, ""); err != nil {
+	if _, err := desk.Approve(t.Context(), approval.Decider{Tenant: y.tenant, Token: uuid.New(), Name: "ada"}, id, approval.Approval{}); err != nil {
 		t.Fatal(err)
 	}
 	y.sweep()

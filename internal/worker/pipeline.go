@@ -51,6 +51,8 @@ type Config struct {
 	// Backlog is called, at most every Relook, while more is due than this
 	// worker can take: it should wake another one.
 	Backlog func()
+	// Settled is called after outcomes were committed. It must not block.
+	Settled func()
 	Log     *slog.Logger
 	// Metrics must be set; Tracer may be nil.
 	Metrics *telemetry.Metrics
@@ -70,6 +72,9 @@ func (c *Config) fill() {
 	c.Retry = or(c.Retry, outbox.DefaultRetry())
 	if c.Backlog == nil {
 		c.Backlog = func() {}
+	}
+	if c.Settled == nil {
+		c.Settled = func() {}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -222,7 +222,7 @@ func TestAParkedEnvelopeRunsOnceWhenGranted(t *testing.T) {
 	y.empty()
 
 	desk := approval.New(y.db, catalog.NewCache(), approval.Config{})
-	if err := desk.Grant(t.Context(), approval.Decider{Tenant: y.tenant, Token: uuid.New(), Name: "ada"}, id, ""); err != nil {
+	if _, err := desk.Approve(t.Context(), approval.Decider{Tenant: y.tenant, Token: uuid.New(), Name: "ada"}, id, approval.Approval{}); err != nil {
 		t.Fatal(err)
 	}
 	y.empty()

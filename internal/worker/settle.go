@@ -176,6 +176,7 @@ func (p *Pipeline) finish(ctx context.Context, batch []settlement, settled []out
 	p.cfg.Metrics.SettleBatch.Record(ctx, float64(len(batch)))
 	p.flight.drop(leases)
 	p.slots.put(len(batch))
+	p.cfg.Settled()
 	if freed {
 		p.Look() // a bucket that was at its limit has a place or a token again
 	}

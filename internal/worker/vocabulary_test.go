@@ -8,8 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/batch"
 	"github.com/countersign-dev/countersign/internal/catalog"
 	"github.com/countersign-dev/countersign/internal/circuit"
+	"github.com/countersign-dev/countersign/internal/forensic"
 	"github.com/countersign-dev/countersign/internal/gate"
 	"github.com/countersign-dev/countersign/internal/limit"
 	"github.com/countersign-dev/countersign/internal/outbox"
@@ -40,7 +42,10 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		"tools_risk_override_check":   risks,
 		"dead_letters_reason_check":   words(outbox.Refused, outbox.Exhausted, outbox.Unknown),
 		"sources_kind_check": words(catalog.KindMCP, catalog.KindBuiltin, catalog.KindToolGateway, catalog.KindComposio,
-			catalog.KindSlack, catalog.KindLinear, catalog.KindSentry),
+			catalog.KindSlack, catalog.KindLinear, catalog.KindSentry, catalog.KindWebhook),
+		"sources_drift_guard_check": words(catalog.GuardFull, catalog.GuardInterface),
+		"reviews_risk_check":        words(envelope.RiskLow, envelope.RiskMedium, envelope.RiskHigh),
+		"votes_decision_check":      words(envelope.DecisionGrant, envelope.DecisionDeny),
 		"breakers_state_check":      words(circuit.Closed, circuit.Open, circuit.HalfOpen),
 		"buckets_calendar_check":    words(limit.PeriodHour, limit.PeriodDay, limit.PeriodWeek, limit.PeriodMonth),
 		"do_not_contact_kind_check": words(gate.ContactEmail, gate.ContactDomain, gate.ContactPhone, gate.ContactHandle),
@@ -49,10 +54,22 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 			limit.PauseBucket, limit.PauseTool),
 		"pauses_subject_check":    words(limit.PauseEverything, limit.PauseTenant),
 		"quiet_hours_scope_check": words(limit.QuietTenant, limit.QuietEmployee, limit.QuietBucket, limit.QuietRecipient),
+		"dry_runs_effect_check":   effects,
+		"dry_runs_mode_check":     modes,
+		"dry_runs_risk_check":     words(envelope.RiskLow, envelope.RiskMedium, envelope.RiskHigh),
+		"snapshots_stage_check":   words(forensic.StageBefore, forensic.StageAfter),
 		"retention_action_check":  words(retention.Delete, retention.Notice),
 		"retention_kind_check":    words(retention.Ledger, retention.Events),
-		// The roles of tokens belong to a package above this one.
-		"api_tokens_role_check": {"admin", "agent", "operator", "owner", "viewer"},
+		"batches_state_check": words(batch.StateRunning, batch.StateReverting, batch.StateStuck, batch.StateCompensationFailed,
+			batch.StateCompleted, batch.StateFailed, batch.StateCancelled, batch.StateReverted, batch.StateResolved),
+		"batch_steps_state_check": words(batch.StepPlanned, batch.StepRunning, batch.StepDone, batch.StepFailed, batch.StepSkipped,
+			batch.StepKept, batch.StepReverting, batch.StepReverted, batch.StepUnreverted, batch.StepResolved),
+		"subscriptions_min_risk_check": words(envelope.RiskLow, envelope.RiskMedium, envelope.RiskHigh),
+		// Roles belong to a package above this one.
+		"api_tokens_role_check":                 {"admin", "agent", "operator", "owner", "viewer"},
+		"operators_role_check":                  {"admin", "operator", "owner", "viewer"},
+		"operators_role_set_check":              {"admin", "operator", "owner", "viewer"},
+		"identity_providers_default_role_check": {"operator", "viewer"},
 	}
 	tx := dbtest.Tx(t)
 

@@ -1,7 +1,7 @@
 // Package builtin is the source of the tools that Countersign brings along.
-// Some touch nothing outside the process: one does nothing, to try a
-// deployment and to measure the machinery around a call; one hands a note's id
-// back, to try a form and an approval; one waits.
+// Two touch nothing outside the process: one does nothing, to try a deployment
+// and to measure the machinery around a call; one waits. One keeps notes, where
+// it is given something that keeps them.
 //
 // Where the configuration names addresses, two more ask them over HTTP: one
 // reads, one writes. They go nowhere else, whatever a name resolves to and
@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/executor"
@@ -27,9 +26,8 @@ import (
 const (
 	// ToolNoop takes any object and answers {}.
 	ToolNoop = "countersign.noop"
-	// ToolNote takes {"text": string} and answers {"id": string}, where the id
-	// is the call's idempotency key.
-	ToolNote = "countersign.note"
+	// ToolNote takes {"text": string}, keeps it and answers {"id": string}.
+	ToolNote = "countersign.note.create"
 	// ToolWait takes {"seconds": number} and answers {"seconds": number} when
 	// they are over.
 	ToolWait = "countersign.wait"
@@ -39,13 +37,12 @@ const (
 	ToolHTTPRequest = "countersign.http.request"
 )
 
-// MaxNoteLength bounds a note's text, in characters.
-const MaxNoteLength = 10_000
-
 // Config is what the tools need to be told.
 type Config struct {
 	// MaxWait bounds one wait; 0 means DefaultMaxWait.
 	MaxWait time.Duration
+	// Notes keeps notes; nil leaves the tool for them out.
+	Notes Notes
 	// HTTP says where requests may go; nil leaves the tools for them out.
 	HTTP *HTTPConfig
 }
@@ -79,6 +76,9 @@ func With(cfg Config) (*Source, error) {
 		runner: rest.New(name, rest.Config{CallTimeout: cfg.MaxWait + time.Minute}),
 	}
 	tools := []rest.Tool{waitTool(cfg.MaxWait)}
+	if cfg.Notes != nil {
+		tools = append(tools, noteTool(cfg.Notes))
+	}
 	if cfg.HTTP != nil {
 		var err error
 		if s.web, err = newWeb(*cfg.HTTP); err != nil {
@@ -114,18 +114,6 @@ func (s *Source) List(ctx context.Context) ([]executor.Tool, error) {
 			Hints:        executor.Hints{Idempotent: true, Destructive: new(false), OpenWorld: new(false)},
 			Effect:       envelope.EffectIdempotent,
 		},
-		{
-			Name:        ToolNote,
-			Title:       "Note",
-			Description: "Takes a note and hands its id back. The note is kept in the log of executions alone.",
-			InputSchema: json.RawMessage(fmt.Sprintf(
-				`{"type":"object","properties":{"text":{"type":"string","maxLength":%d}},"required":["text"],"additionalProperties":false}`,
-				MaxNoteLength)),
-			OutputSchema: json.RawMessage(
-				`{"type":"object","properties":{"id":{"type":"string"}},"required":["id"],"additionalProperties":false}`),
-			Hints:  executor.Hints{Idempotent: true, Destructive: new(false), OpenWorld: new(false)},
-			Effect: envelope.EffectIdempotent,
-		},
 	}, s.tools.Tools()...), nil
 }
 
@@ -138,8 +126,6 @@ func (s *Source) Execute(ctx context.Context, call executor.Call) executor.Outco
 		return conclude(call, executor.Observation{}, executor.CodeCancelled, "the caller gave up before the call was made")
 	case call.Tool == ToolNoop:
 		return s.noop(call)
-	case call.Tool == ToolNote:
-		return note(call)
 	}
 	return s.runner.Execute(ctx, call, func(ctx context.Context) rest.Finding { return s.tools.Run(ctx, call) })
 }
@@ -151,23 +137,6 @@ func (s *Source) noop(call executor.Call) executor.Outcome {
 		return invalid(call, "arguments must be an object")
 	}
 	return executor.Outcome{Kind: executor.KindDone, Result: s.empty}
-}
-
-func note(call executor.Call) executor.Outcome {
-	var args struct {
-		Text *string `json:"text"`
-	}
-	if err := json.Unmarshal(call.Args, &args); err != nil || args.Text == nil {
-		return invalid(call, "a note needs a text")
-	}
-	if utf8.RuneCountInString(*args.Text) > MaxNoteLength {
-		return invalid(call, "the text is too long")
-	}
-	result, err := json.Marshal(map[string]string{"id": call.Key})
-	if err != nil {
-		return conclude(call, executor.Observation{Permanent: true}, executor.CodeMalformed, "the id cannot be written as JSON")
-	}
-	return executor.Outcome{Kind: executor.KindDone, Result: result, ProviderID: call.Key}
 }
 
 func invalid(call executor.Call, message string) executor.Outcome {

@@ -2,7 +2,6 @@ package builtin_test
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,27 +9,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/executor"
 	"github.com/countersign-dev/countersign/internal/executor/builtin"
-	"github.com/countersign-dev/countersign/internal/executor/executortest"
 )
-
-func TestConform(t *testing.T) {
-	t.Parallel()
-	executortest.Conform(t, func(*testing.T) executortest.Harness {
-		return executortest.Harness{
-			Source:  builtin.New(),
-			Act:     executortest.Invocation{Tool: builtin.ToolNote, Args: json.RawMessage(`{"text":"hello"}`)},
-			BadArgs: executortest.Invocation{Tool: builtin.ToolNote, Args: json.RawMessage(`{"text":7}`)},
-			Without: map[executortest.Feature]string{
-				executortest.Effects:    "these tools change nothing that could be counted",
-				executortest.ToolErrors: "built-in tools have nothing that could fail",
-				executortest.Hangs:      "built-in tools wait for nothing",
-				executortest.Losses:     "built-in tools run in this process",
-				executortest.RateLimits: "built-in tools have no limits",
-				executortest.Restarts:   "built-in tools have no server",
-			},
-		}
-	})
-}
 
 func TestExecute(t *testing.T) {
 	t.Parallel()
@@ -49,18 +28,6 @@ func TestExecute(t *testing.T) {
 		"noop takes no array": {
 			executor.Call{Tool: builtin.ToolNoop, Args: json.RawMessage(`[]`)},
 			executor.Outcome{Kind: executor.KindRefused, Code: executor.CodeInvalidArgs, Message: "arguments must be an object"},
-		},
-		"note answers its key": {
-			executor.Call{Tool: builtin.ToolNote, Key: "k-1", Args: json.RawMessage(`{"text":"x"}`)},
-			executor.Outcome{Kind: executor.KindDone, Result: json.RawMessage(`{"id":"k-1"}`), ProviderID: "k-1"},
-		},
-		"note needs a text": {
-			executor.Call{Tool: builtin.ToolNote, Args: json.RawMessage(`{}`)},
-			executor.Outcome{Kind: executor.KindRefused, Code: executor.CodeInvalidArgs, Message: "a note needs a text"},
-		},
-		"note refuses a text that is too long": {
-			executor.Call{Tool: builtin.ToolNote, Args: json.RawMessage(`{"text":"` + strings.Repeat("ä", builtin.MaxNoteLength+1) + `"}`)},
-			executor.Outcome{Kind: executor.KindRefused, Code: executor.CodeInvalidArgs, Message: "the text is too long"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -84,14 +84,14 @@ func newWeb(cfg HTTPConfig) (*web, error) {
 		}
 		w.header[http.CanonicalHeaderKey(name)] = value
 	}
-	g, err := newGuard(cfg.Networks)
+	g, err := rest.NewGuard(cfg.Networks)
 	if err != nil {
 		return nil, err
 	}
 	w.transport = rest.NewTransport()
 	// A proxy would be dialled in the place of what is to be checked.
 	w.transport.Proxy = nil
-	w.transport.DialContext = g.dialer().DialContext
+	w.transport.DialContext = g.Dialer().DialContext
 	w.client = rest.New(name, rest.Config{Transport: w.transport, MaxBodyBytes: cfg.MaxBodyBytes})
 	return w, nil
 }
@@ -319,7 +319,7 @@ func onward(reply rest.Reply, at *url.URL, method string) (*url.URL, bool) {
 
 // judge reads a final reply. Its status alone tells how the request fared.
 func judge(reply rest.Reply, method string, to entry) rest.Finding {
-	if errors.Is(reply.Err, errForbidden) {
+	if errors.Is(reply.Err, rest.ErrForbidden) {
 		return rest.Refuse(executor.CodeRejected, "the host's address is not of the public internet")
 	}
 	f := reply.Finding()

@@ -65,14 +65,15 @@ func meaning(word string) string {
 		return executor.CodeNotFound
 	case "bad_timestamp", "block_mismatch", "invalid_arg_name", "invalid_arguments", "invalid_array_arg", "invalid_blocks",
 		"invalid_blocks_format", "invalid_charset", "invalid_cursor", "invalid_form_data", "invalid_json", "invalid_limit",
-		"invalid_metadata_format", "invalid_metadata_schema", "invalid_name", "invalid_post_type", "invalid_ts_latest",
+		"invalid_metadata_format", "invalid_metadata_schema", "invalid_name", "invalid_post_type", "invalid_trigger_id", "invalid_ts_latest",
 		"invalid_ts_oldest", "json_not_object", "metadata_too_large", "missing_post_type", "msg_blocks_too_long",
 		"msg_too_long", "no_item_specified", "no_text", "too_many_attachments":
 		return executor.CodeInvalidArgs
 	case "accesslimited", "cannot_reply_to_message", "cant_delete_message", "cant_update_message",
-		"compliance_exports_prevent_deletion", "deprecated_endpoint", "edit_window_closed", "is_archived",
+		"compliance_exports_prevent_deletion", "deprecated_endpoint", "edit_window_closed", "expired_trigger_id", "is_archived",
 		"is_inactive", "method_deprecated", "messages_tab_disabled", "metadata_must_be_sent_from_app",
-		"not_in_channel", "not_reactable", "thread_locked", "too_many_emoji", "too_many_reactions":
+		"not_in_channel", "not_reactable", "thread_locked", "too_many_emoji", "too_many_reactions",
+		"user_not_in_channel":
 		return executor.CodeRejected
 	}
 	return ""

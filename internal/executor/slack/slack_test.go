@@ -74,6 +74,18 @@ func workspace(s *resttest.Server) http.Handler {
 	method("chat.postMessage", message)
 	method("chat.update", message)
 	method("chat.delete", message)
+	method("chat.postEphemeral", ok)
+	mux.HandleFunc("/api/views.open", func(w http.ResponseWriter, r *http.Request) {
+		var args struct {
+			TriggerID string `json:"trigger_id"`
+		}
+		if json.NewDecoder(r.Body).Decode(&args) != nil || args.TriggerID == "used" {
+			answer(w, `{"ok":false,"error":"exchanged_trigger_id"}`)
+			return
+		}
+		s.Effect(r)
+		answer(w, `{"ok":true,"view":{"id":"V1"}}`)
+	})
 	method("reactions.add", ok)
 	method("reactions.remove", ok)
 	method("conversations.history", func(w http.ResponseWriter, r *http.Request, _ map[string]any) {
@@ -216,6 +228,7 @@ func TestWhatIsThereAlreadyIsAConflict(t *testing.T) {
 		slack.ToolMessageDelete:  `{"channel":"E-message_not_found","ts":"1.2"}`,
 		slack.ToolReactionAdd:    `{"channel":"E-already_reacted","timestamp":"1.2","name":"eyes"}`,
 		slack.ToolReactionRemove: `{"channel":"E-no_reaction","timestamp":"1.2","name":"eyes"}`,
+		slack.ToolViewOpen:       `{"trigger_id":"used","view":{"type":"modal"}}`,
 	} {
 		got := src.Execute(t.Context(), executor.Call{Tool: tool, Args: json.RawMessage(args), Effect: envelope.EffectIdempotent})
 
@@ -236,6 +249,8 @@ func TestEveryToolWorks(t *testing.T) {
 		slack.ToolReactionAdd:    `{"channel":"C1","timestamp":"1.2","name":"eyes"}`,
 		slack.ToolReactionRemove: `{"channel":"C1","timestamp":"1.2","name":"eyes"}`,
 		slack.ToolWebhookSend:    `{"text":"hello"}`,
+		slack.ToolMessageWhisper: `{"channel":"C1","user":"U1","text":"psst"}`,
+		slack.ToolViewOpen:       `{"trigger_id":"1.2.x","view":{"type":"modal"}}`,
 	} {
 		got := src.Execute(t.Context(), executor.Call{Tool: tool, Args: json.RawMessage(args), Effect: envelope.EffectOnce})
 
@@ -322,8 +337,8 @@ func TestListShowsWhatTheCredentialsAllow(t *testing.T) {
 		change func(*slack.Config)
 		want   int
 	}{
-		"both":    {func(*slack.Config) {}, 7},
-		"token":   {func(cfg *slack.Config) { cfg.Webhook = rest.Secret{} }, 6},
+		"both":    {func(*slack.Config) {}, 9},
+		"token":   {func(cfg *slack.Config) { cfg.Webhook = rest.Secret{} }, 8},
 		"webhook": {func(cfg *slack.Config) { cfg.Token = rest.Secret{} }, 1},
 	} {
 		tools, err := open(t, s, test.change).List(t.Context())

@@ -18,6 +18,10 @@ const (
 	ToolMessageDelete = "slack.message.delete"
 	// ToolMessageList is conversations.history.
 	ToolMessageList = "slack.message.list"
+	// ToolMessageWhisper is chat.postEphemeral.
+	ToolMessageWhisper = "slack.message.whisper"
+	// ToolViewOpen is views.open.
+	ToolViewOpen = "slack.view.open"
 	// ToolReactionAdd is reactions.add.
 	ToolReactionAdd = "slack.reaction.add"
 	// ToolReactionRemove is reactions.remove.
@@ -58,6 +62,18 @@ const (
 		"limit":{"type":"integer","minimum":1,"maximum":999},
 		"cursor":{"type":"string"}
 	},"required":["channel"],"additionalProperties":false}`
+
+	schemaWhisper = `{"type":"object","properties":{
+		"channel":{"type":"string","minLength":1},
+		"user":{"type":"string","minLength":1,"description":"The id of the person who is to see it."},
+		"text":{"type":"string","minLength":1,"maxLength":40000},
+		"mrkdwn":{"type":"boolean"}
+	},"required":["channel","user","text"],"additionalProperties":false}`
+
+	schemaView = `{"type":"object","properties":{
+		"trigger_id":{"type":"string","minLength":1,"description":"What Slack gave out with the person's click; it works once, for three seconds."},
+		"view":{"type":"object"}
+	},"required":["trigger_id","view"],"additionalProperties":false}`
 
 	schemaReaction = `{"type":"object","properties":{
 		"channel":{"type":"string","minLength":1},
@@ -122,6 +138,26 @@ func (a *api) tools() []rest.Tool {
 				Effect: envelope.EffectRead,
 			},
 			Run: a.list,
+		},
+		{
+			Tool: executor.Tool{
+				Name: ToolMessageWhisper, Title: "Whisper to a person",
+				Description: "Shows a message in a channel to one person alone.",
+				InputSchema: json.RawMessage(schemaWhisper), OutputSchema: json.RawMessage(schemaOK),
+				Hints:  executor.Hints{Destructive: new(false), OpenWorld: new(true)},
+				Effect: envelope.EffectOnce,
+			},
+			Run: a.write("chat.postEphemeral"),
+		},
+		{
+			Tool: executor.Tool{
+				Name: ToolViewOpen, Title: "Open a form",
+				Description: "Opens a form for a person who has just clicked.",
+				InputSchema: json.RawMessage(schemaView), OutputSchema: json.RawMessage(schemaOK),
+				Hints:  executor.Hints{Idempotent: true, Destructive: new(false), OpenWorld: new(true)},
+				Effect: envelope.EffectKeyed,
+			},
+			Run: a.write("views.open", "exchanged_trigger_id"),
 		},
 		{
 			Tool: executor.Tool{

@@ -12,72 +12,6 @@ import (
 	"github.com/google/uuid"
 )
 
-const actionDecide = `-- name: ActionDecide :one
-UPDATE actions
-SET approval_state = $1,
-    decided_at = now(),
-    decided_by = $2::text,
-    decision_note = nullif($3::text, '')
-WHERE tenant_id = $4
-    AND action_id = $5
-    AND approval_state = 'required'
-    AND approval_expires_at > now()
-RETURNING action_id
-`
-
-type ActionDecideParams struct {
-	ApprovalState string
-	DecidedBy     string
-	DecisionNote  string
-	TenantID      uuid.UUID
-	ActionID      uuid.UUID
-}
-
-// Grants or denies an envelope that waits for a decision. Compare-and-set: of
-// two decisions at once one wins, and the other finds no row.
-func (q *Queries) ActionDecide(ctx context.Context, db DBTX, arg *ActionDecideParams) (uuid.UUID, error) {
-	row := db.QueryRow(ctx, actionDecide,
-		arg.ApprovalState,
-		arg.DecidedBy,
-		arg.DecisionNote,
-		arg.TenantID,
-		arg.ActionID,
-	)
-	var action_id uuid.UUID
-	err := row.Scan(&action_id)
-	return action_id, err
-}
-
-const actionDecisionState = `-- name: ActionDecisionState :one
-SELECT a.approval_state, coalesce(a.approval_expires_at <= now(), false)::boolean AS overdue, a.proposed_by, a.session_id
-FROM actions a
-WHERE a.tenant_id = $1 AND a.action_id = $2
-`
-
-type ActionDecisionStateParams struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
-}
-
-type ActionDecisionStateRow struct {
-	ApprovalState string
-	Overdue       bool
-	ProposedBy    *uuid.UUID
-	SessionID     *string
-}
-
-func (q *Queries) ActionDecisionState(ctx context.Context, db DBTX, arg *ActionDecisionStateParams) (ActionDecisionStateRow, error) {
-	row := db.QueryRow(ctx, actionDecisionState, arg.TenantID, arg.ActionID)
-	var i ActionDecisionStateRow
-	err := row.Scan(
-		&i.ApprovalState,
-		&i.Overdue,
-		&i.ProposedBy,
-		&i.SessionID,
-	)
-	return i, err
-}
-
 const actionInsertMany = `-- name: ActionInsertMany :exec
 WITH proposed AS (
     SELECT
@@ -101,7 +35,8 @@ WITH proposed AS (
         unnest($19::timestamptz[]) AS not_before,
         unnest($20::timestamptz[]) AS must_run_before,
         unnest($21::integer[]) AS max_attempts,
-        unnest($22::boolean[]) AS urgent
+        unnest($22::boolean[]) AS urgent,
+        unnest($23::float8[]) AS approval_wait
 ), written AS (
     INSERT INTO actions (
         tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by,
@@ -109,10 +44,10 @@ WITH proposed AS (
         approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent, urgent, origin, batch_id)
     SELECT
         $1, p.action_id, nullif(p.external_id, ''), p.content_digest, nullif(p.employee_id, '00000000-0000-0000-0000-000000000000'),
-        nullif(p.session_id, ''), nullif(p.automation_id, ''), $23::uuid,
-        p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.decision_id, $24, p.tool_digest,
+        nullif(p.session_id, ''), nullif(p.automation_id, ''), $24::uuid,
+        p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.decision_id, $25, p.tool_digest,
         p.approval_state,
-        CASE WHEN p.approval_state = 'required' THEN now() + make_interval(secs => $25::float8) END,
+        CASE WHEN p.approval_state = 'required' THEN now() + make_interval(secs => p.approval_wait) END,
         CASE WHEN p.approval_state = 'denied' THEN 'policy' END,
         p.bucket_id, nullif(p.rate_bucket, ''),
         nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif($26::text, ''), p.urgent,
@@ -126,40 +61,41 @@ WHERE p.approval_state = 'auto'
 `
 
 type ActionInsertManyParams struct {
-	TenantID        uuid.UUID
-	ActionIds       []uuid.UUID
-	ExternalIds     []string
-	ContentDigests  [][]byte
-	EmployeeIds     []uuid.UUID
-	AutomationIds   []string
-	SessionIds      []string
-	SourceIds       []string
-	ToolNames       []string
-	ComposioApps    []string
-	Args            [][]byte
-	Risks           []string
-	Effects         []string
-	DecisionIds     []uuid.UUID
-	ToolDigests     [][]byte
-	ApprovalStates  []string
-	BucketIds       []int64
-	RateBuckets     []string
-	NotBefores      []time.Time
-	MustRunBefores  []time.Time
-	MaxAttempts     []int32
-	Urgent          []bool
-	ProposedBy      *uuid.UUID
-	ConfigVersion   int64
-	ApprovalSeconds float64
-	Traceparent     string
-	Origin          []byte
-	BatchID         *uuid.UUID
+	TenantID       uuid.UUID
+	ActionIds      []uuid.UUID
+	ExternalIds    []string
+	ContentDigests [][]byte
+	EmployeeIds    []uuid.UUID
+	AutomationIds  []string
+	SessionIds     []string
+	SourceIds      []string
+	ToolNames      []string
+	ComposioApps   []string
+	Args           [][]byte
+	Risks          []string
+	Effects        []string
+	DecisionIds    []uuid.UUID
+	ToolDigests    [][]byte
+	ApprovalStates []string
+	BucketIds      []int64
+	RateBuckets    []string
+	NotBefores     []time.Time
+	MustRunBefores []time.Time
+	MaxAttempts    []int32
+	Urgent         []bool
+	ApprovalWaits  []float64
+	ProposedBy     *uuid.UUID
+	ConfigVersion  int64
+	Traceparent    string
+	Origin         []byte
+	BatchID        *uuid.UUID
 }
 
 // Writes a batch of decided envelopes and puts those that may run on the
 // schedule, in one statement. It has no ON CONFLICT: that would look into both
 // unique indexes before each row and confirm it afterwards, half as much work
-// again for what is rare. A name that is taken fails the batch.
+// again for what is rare. A name that is taken fails the batch. approval_waits
+// is empty where no envelope of the batch needs a person.
 func (q *Queries) ActionInsertMany(ctx context.Context, db DBTX, arg *ActionInsertManyParams) error {
 	_, err := db.Exec(ctx, actionInsertMany,
 		arg.TenantID,
@@ -184,9 +120,9 @@ func (q *Queries) ActionInsertMany(ctx context.Context, db DBTX, arg *ActionInse
 		arg.MustRunBefores,
 		arg.MaxAttempts,
 		arg.Urgent,
+		arg.ApprovalWaits,
 		arg.ProposedBy,
 		arg.ConfigVersion,
-		arg.ApprovalSeconds,
 		arg.Traceparent,
 		arg.Origin,
 		arg.BatchID,

@@ -12,6 +12,50 @@ import (
 	"github.com/google/uuid"
 )
 
+const actionAboutPerID = `-- name: ActionAboutPerID :many
+SELECT a.action_id, coalesce(a.session_id, '')::text AS session_id, a.source_id, a.tool_name
+FROM actions a
+WHERE a.tenant_id = $1 AND a.action_id = ANY ($2::uuid[])
+`
+
+type ActionAboutPerIDParams struct {
+	TenantID  uuid.UUID
+	ActionIds []uuid.UUID
+}
+
+type ActionAboutPerIDRow struct {
+	ActionID  uuid.UUID
+	SessionID string
+	SourceID  string
+	ToolName  string
+}
+
+// What streams of events ask of some envelopes: their sessions and tools.
+func (q *Queries) ActionAboutPerID(ctx context.Context, db DBTX, arg *ActionAboutPerIDParams) ([]ActionAboutPerIDRow, error) {
+	rows, err := db.Query(ctx, actionAboutPerID, arg.TenantID, arg.ActionIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ActionAboutPerIDRow{}
+	for rows.Next() {
+		var i ActionAboutPerIDRow
+		if err := rows.Scan(
+			&i.ActionID,
+			&i.SessionID,
+			&i.SourceID,
+			&i.ToolName,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const actionEndedPerID = `-- name: ActionEndedPerID :many
 SELECT v.action_id
 FROM envelopes v
@@ -46,43 +90,6 @@ func (q *Queries) ActionEndedPerID(ctx context.Context, db DBTX, arg *ActionEnde
 	return items, nil
 }
 
-const actionSessionPerID = `-- name: ActionSessionPerID :many
-SELECT a.action_id, a.session_id::text AS session_id
-FROM actions a
-WHERE a.tenant_id = $1 AND a.action_id = ANY ($2::uuid[]) AND a.session_id IS NOT NULL
-`
-
-type ActionSessionPerIDParams struct {
-	TenantID  uuid.UUID
-	ActionIds []uuid.UUID
-}
-
-type ActionSessionPerIDRow struct {
-	ActionID  uuid.UUID
-	SessionID string
-}
-
-// The sessions of some envelopes; those without one are left out.
-func (q *Queries) ActionSessionPerID(ctx context.Context, db DBTX, arg *ActionSessionPerIDParams) ([]ActionSessionPerIDRow, error) {
-	rows, err := db.Query(ctx, actionSessionPerID, arg.TenantID, arg.ActionIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []ActionSessionPerIDRow{}
-	for rows.Next() {
-		var i ActionSessionPerIDRow
-		if err := rows.Scan(&i.ActionID, &i.SessionID); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const envelopeList = `-- name: EnvelopeList :many
 SELECT
     v.action_id, v.external_id, v.tenant_id, v.employee_id, v.session_id, v.automation_id, v.proposed_by,
@@ -91,7 +98,9 @@ SELECT
     v.rate_bucket, v.not_before, v.must_run_before, v.traceparent, v.created_at,
     v.status, v.attempt, v.next_attempt_at, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at,
     v.urgent, coalesce(v.waits_for, '')::text AS waits_for,
-    coalesce(v.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until
+    coalesce(v.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until,
+    v.proposed_args, coalesce(v.approvals_needed, 0)::integer AS approvals_needed, coalesce(v.approvals_given, 0)::integer AS approvals_given,
+    coalesce(v.edited_by, '')::text AS edited_by, v.edits, coalesce(v.approval_round, 0)::integer AS approval_round, v.decision_id
 FROM envelopes v
 WHERE v.tenant_id = $1
     AND v.action_id < $2
@@ -157,6 +166,13 @@ type EnvelopeListRow struct {
 	Urgent            bool
 	WaitsFor          string
 	WaitsUntil        time.Time
+	ProposedArgs      []byte
+	ApprovalsNeeded   int32
+	ApprovalsGiven    int32
+	EditedBy          string
+	Edits             []byte
+	ApprovalRound     int32
+	DecisionID        uuid.UUID
 }
 
 // A page of envelopes, newest first. action_id is a UUIDv7, so it is the
@@ -220,6 +236,13 @@ func (q *Queries) EnvelopeList(ctx context.Context, db DBTX, arg *EnvelopeListPa
 			&i.Urgent,
 			&i.WaitsFor,
 			&i.WaitsUntil,
+			&i.ProposedArgs,
+			&i.ApprovalsNeeded,
+			&i.ApprovalsGiven,
+			&i.EditedBy,
+			&i.Edits,
+			&i.ApprovalRound,
+			&i.DecisionID,
 		); err != nil {
 			return nil, err
 		}
@@ -239,7 +262,9 @@ SELECT
     v.rate_bucket, v.not_before, v.must_run_before, v.traceparent, v.created_at,
     v.status, v.attempt, v.next_attempt_at, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at,
     v.urgent, coalesce(v.waits_for, '')::text AS waits_for,
-    coalesce(v.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until
+    coalesce(v.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until,
+    v.proposed_args, coalesce(v.approvals_needed, 0)::integer AS approvals_needed, coalesce(v.approvals_given, 0)::integer AS approvals_given,
+    coalesce(v.edited_by, '')::text AS edited_by, v.edits, coalesce(v.approval_round, 0)::integer AS approval_round, v.decision_id
 FROM envelopes v
 WHERE v.tenant_id = $1 AND v.action_id = ANY ($2::uuid[])
 `
@@ -289,6 +314,13 @@ type EnvelopePerIDRow struct {
 	Urgent            bool
 	WaitsFor          string
 	WaitsUntil        time.Time
+	ProposedArgs      []byte
+	ApprovalsNeeded   int32
+	ApprovalsGiven    int32
+	EditedBy          string
+	Edits             []byte
+	ApprovalRound     int32
+	DecisionID        uuid.UUID
 }
 
 func (q *Queries) EnvelopePerID(ctx context.Context, db DBTX, arg *EnvelopePerIDParams) ([]EnvelopePerIDRow, error) {
@@ -340,6 +372,13 @@ func (q *Queries) EnvelopePerID(ctx context.Context, db DBTX, arg *EnvelopePerID
 			&i.Urgent,
 			&i.WaitsFor,
 			&i.WaitsUntil,
+			&i.ProposedArgs,
+			&i.ApprovalsNeeded,
+			&i.ApprovalsGiven,
+			&i.EditedBy,
+			&i.Edits,
+			&i.ApprovalRound,
+			&i.DecisionID,
 		); err != nil {
 			return nil, err
 		}

@@ -436,22 +436,40 @@ func (q *Queries) OutboxLook(ctx context.Context, db DBTX, arg *OutboxLookParams
 const outboxPark = `-- name: OutboxPark :many
 WITH asked AS (
     SELECT
-        unnest($3::uuid[]) AS tenant_id,
-        unnest($4::uuid[]) AS action_id,
-        unnest($5::bigint[]) AS fence,
-        unnest($6::bytea[]) AS tool_digest
+        unnest($1::uuid[]) AS tenant_id,
+        unnest($2::uuid[]) AS action_id,
+        unnest($3::bigint[]) AS fence,
+        unnest($4::bytea[]) AS tool_digest,
+        unnest($5::uuid[]) AS decision_id,
+        unnest($6::text[]) AS note,
+        unnest($7::integer[]) AS needed,
+        unnest($8::float8[]) AS wait,
+        unnest($9::float8[]) AS warn_after,
+        unnest($10::float8[]) AS escalate_after
 ), parked AS (
     DELETE FROM outbox o
     WHERE (o.tenant_id, o.action_id, o.fence) IN (SELECT k.tenant_id, k.action_id, k.fence FROM asked k)
     RETURNING o.tenant_id, o.action_id
+), begun AS (
+    INSERT INTO approvals (tenant_id, action_id, needed, warn_at, escalate_at)
+    SELECT k.tenant_id, k.action_id, k.needed,
+        CASE WHEN k.warn_after > 0 THEN now() + make_interval(secs => k.warn_after) END,
+        CASE WHEN k.escalate_after > 0 THEN now() + make_interval(secs => k.escalate_after) END
+    FROM parked p
+    JOIN asked k ON k.tenant_id = p.tenant_id AND k.action_id = p.action_id
+    ON CONFLICT ON CONSTRAINT approvals_pkey
+    DO UPDATE SET round = approvals.round + 1, needed = excluded.needed, given = 0, seal = NULL,
+        warn_at = excluded.warn_at, warned_at = NULL, escalate_at = excluded.escalate_at, escalated_at = NULL
 )
 UPDATE actions a
 SET approval_state = 'required',
-    approval_expires_at = now() + make_interval(secs => $1::float8),
+    approval_expires_at = now() + make_interval(secs => k.wait),
+    approval_seal = NULL,
     tool_digest = k.tool_digest,
+    decision_id = coalesce(nullif(k.decision_id, '00000000-0000-0000-0000-000000000000'), a.decision_id),
     decided_at = NULL,
     decided_by = NULL,
-    decision_note = $2::text
+    decision_note = nullif(k.note, '')
 FROM parked p
 JOIN asked k ON k.tenant_id = p.tenant_id AND k.action_id = p.action_id
 WHERE a.tenant_id = p.tenant_id AND a.action_id = p.action_id
@@ -459,12 +477,16 @@ RETURNING a.tenant_id, a.action_id
 `
 
 type OutboxParkParams struct {
-	ApprovalSeconds float64
-	Note            string
-	TenantIds       []uuid.UUID
-	ActionIds       []uuid.UUID
-	Fences          []int64
-	ToolDigests     [][]byte
+	TenantIds     []uuid.UUID
+	ActionIds     []uuid.UUID
+	Fences        []int64
+	ToolDigests   [][]byte
+	DecisionIds   []uuid.UUID
+	Notes         []string
+	Needed        []int32
+	Waits         []float64
+	WarnAfter     []float64
+	EscalateAfter []float64
 }
 
 type OutboxParkRow struct {
@@ -474,15 +496,19 @@ type OutboxParkRow struct {
 
 // Takes envelopes off the schedule to wait for a person, because policy or
 // the tool changed since they were let through. The decision will be about
-// the tool as it is now.
+// the tool as it is now, and votes of before are void.
 func (q *Queries) OutboxPark(ctx context.Context, db DBTX, arg *OutboxParkParams) ([]OutboxParkRow, error) {
 	rows, err := db.Query(ctx, outboxPark,
-		arg.ApprovalSeconds,
-		arg.Note,
 		arg.TenantIds,
 		arg.ActionIds,
 		arg.Fences,
 		arg.ToolDigests,
+		arg.DecisionIds,
+		arg.Notes,
+		arg.Needed,
+		arg.Waits,
+		arg.WarnAfter,
+		arg.EscalateAfter,
 	)
 	if err != nil {
 		return nil, err

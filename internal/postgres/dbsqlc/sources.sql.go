@@ -30,7 +30,7 @@ func (q *Queries) SourceDelete(ctx context.Context, db DBTX, arg *SourceDeletePa
 }
 
 const sourceList = `-- name: SourceList :many
-SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.listed_at, s.list_error
+SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out
 FROM sources s
 WHERE s.tenant_id = $1
 ORDER BY s.source_id
@@ -43,8 +43,11 @@ type SourceListRow struct {
 	Secret      []byte
 	DefaultRisk *string
 	Enabled     bool
+	DriftGuard  string
+	Quarantine  bool
 	ListedAt    *time.Time
 	ListError   *string
+	LeftOut     int32
 }
 
 func (q *Queries) SourceList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]SourceListRow, error) {
@@ -63,8 +66,11 @@ func (q *Queries) SourceList(ctx context.Context, db DBTX, tenantID uuid.UUID) (
 			&i.Secret,
 			&i.DefaultRisk,
 			&i.Enabled,
+			&i.DriftGuard,
+			&i.Quarantine,
 			&i.ListedAt,
 			&i.ListError,
+			&i.LeftOut,
 		); err != nil {
 			return nil, err
 		}
@@ -76,27 +82,67 @@ func (q *Queries) SourceList(ctx context.Context, db DBTX, tenantID uuid.UUID) (
 	return items, nil
 }
 
-const sourceListed = `-- name: SourceListed :exec
-UPDATE sources SET listed_at = now(), list_error = nullif($1::text, '')
+const sourceListed = `-- name: SourceListed :execrows
+UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = $1, known_at = coalesce(known_at, now())
 WHERE tenant_id = $2 AND source_id = $3
 `
 
 type SourceListedParams struct {
+	LeftOut  int32
+	TenantID uuid.UUID
+	SourceID string
+}
+
+func (q *Queries) SourceListed(ctx context.Context, db DBTX, arg *SourceListedParams) (int64, error) {
+	result, err := db.Exec(ctx, sourceListed, arg.LeftOut, arg.TenantID, arg.SourceID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const sourceNotListed = `-- name: SourceNotListed :exec
+UPDATE sources SET listed_at = clock_timestamp(), list_error = $1::text
+WHERE tenant_id = $2 AND source_id = $3
+`
+
+type SourceNotListedParams struct {
 	ListError string
 	TenantID  uuid.UUID
 	SourceID  string
 }
 
-func (q *Queries) SourceListed(ctx context.Context, db DBTX, arg *SourceListedParams) error {
-	_, err := db.Exec(ctx, sourceListed, arg.ListError, arg.TenantID, arg.SourceID)
+func (q *Queries) SourceNotListed(ctx context.Context, db DBTX, arg *SourceNotListedParams) error {
+	_, err := db.Exec(ctx, sourceNotListed, arg.ListError, arg.TenantID, arg.SourceID)
 	return err
+}
+
+const sourceRefreshAsk = `-- name: SourceRefreshAsk :one
+UPDATE sources SET refresh_asked_at = greatest(clock_timestamp(), listed_at + interval '1 microsecond')
+WHERE tenant_id = $1 AND source_id = $2 AND enabled
+RETURNING refresh_asked_at::timestamptz AS asked_at
+`
+
+type SourceRefreshAskParams struct {
+	TenantID uuid.UUID
+	SourceID string
+}
+
+// Asks for a listing out of turn. It is the later of two clocks, so that an
+// answer can be told from a listing that was there before.
+func (q *Queries) SourceRefreshAsk(ctx context.Context, db DBTX, arg *SourceRefreshAskParams) (time.Time, error) {
+	row := db.QueryRow(ctx, sourceRefreshAsk, arg.TenantID, arg.SourceID)
+	var asked_at time.Time
+	err := row.Scan(&asked_at)
+	return asked_at, err
 }
 
 const sourceStale = `-- name: SourceStale :many
 SELECT s.tenant_id, s.source_id
 FROM sources s
-WHERE s.enabled AND (s.listed_at IS NULL OR s.listed_at < now() - make_interval(secs => $1::float8))
-ORDER BY s.listed_at NULLS FIRST
+WHERE s.enabled
+    AND (s.listed_at IS NULL OR s.listed_at < now() - make_interval(secs => $1::float8) OR s.refresh_asked_at > s.listed_at)
+ORDER BY s.refresh_asked_at > s.listed_at DESC NULLS LAST, s.listed_at NULLS FIRST
 LIMIT $2::bigint
 `
 
@@ -110,7 +156,8 @@ type SourceStaleRow struct {
 	SourceID string
 }
 
-// Sources of any tenant whose listing is older than allowed.
+// Sources of any tenant whose listing is older than allowed, or that somebody
+// wants listed now.
 func (q *Queries) SourceStale(ctx context.Context, db DBTX, arg *SourceStaleParams) ([]SourceStaleRow, error) {
 	rows, err := db.Query(ctx, sourceStale, arg.MaxAgeSeconds, arg.Most)
 	if err != nil {
@@ -132,10 +179,11 @@ func (q *Queries) SourceStale(ctx context.Context, db DBTX, arg *SourceStalePara
 }
 
 const sourceUpsert = `-- name: SourceUpsert :exec
-INSERT INTO sources (tenant_id, source_id, kind, config, secret, default_risk, enabled)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO sources (tenant_id, source_id, kind, config, secret, default_risk, enabled, drift_guard, quarantine)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT ON CONSTRAINT sources_pkey DO UPDATE
-SET kind = excluded.kind, config = excluded.config, secret = excluded.secret, default_risk = excluded.default_risk, enabled = excluded.enabled
+SET kind = excluded.kind, config = excluded.config, secret = excluded.secret, default_risk = excluded.default_risk, enabled = excluded.enabled,
+    drift_guard = excluded.drift_guard, quarantine = excluded.quarantine
 `
 
 type SourceUpsertParams struct {
@@ -146,6 +194,8 @@ type SourceUpsertParams struct {
 	Secret      []byte
 	DefaultRisk *string
 	Enabled     bool
+	DriftGuard  string
+	Quarantine  bool
 }
 
 func (q *Queries) SourceUpsert(ctx context.Context, db DBTX, arg *SourceUpsertParams) error {
@@ -157,6 +207,8 @@ func (q *Queries) SourceUpsert(ctx context.Context, db DBTX, arg *SourceUpsertPa
 		arg.Secret,
 		arg.DefaultRisk,
 		arg.Enabled,
+		arg.DriftGuard,
+		arg.Quarantine,
 	)
 	return err
 }

@@ -12,53 +12,6 @@ import (
 	"github.com/google/uuid"
 )
 
-const apiTokenInsert = `-- name: ApiTokenInsert :exec
-INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash, employee_id, session_id, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-`
-
-type ApiTokenInsertParams struct {
-	TokenID    uuid.UUID
-	TenantID   uuid.UUID
-	Name       string
-	Role       string
-	TokenHash  []byte
-	EmployeeID *uuid.UUID
-	SessionID  *string
-	ExpiresAt  *time.Time
-}
-
-func (q *Queries) ApiTokenInsert(ctx context.Context, db DBTX, arg *ApiTokenInsertParams) error {
-	_, err := db.Exec(ctx, apiTokenInsert,
-		arg.TokenID,
-		arg.TenantID,
-		arg.Name,
-		arg.Role,
-		arg.TokenHash,
-		arg.EmployeeID,
-		arg.SessionID,
-		arg.ExpiresAt,
-	)
-	return err
-}
-
-const apiTokenRevoke = `-- name: ApiTokenRevoke :execrows
-UPDATE api_tokens SET revoked_at = now() WHERE tenant_id = $1 AND token_id = $2 AND revoked_at IS NULL
-`
-
-type ApiTokenRevokeParams struct {
-	TenantID uuid.UUID
-	TokenID  uuid.UUID
-}
-
-func (q *Queries) ApiTokenRevoke(ctx context.Context, db DBTX, arg *ApiTokenRevokeParams) (int64, error) {
-	result, err := db.Exec(ctx, apiTokenRevoke, arg.TenantID, arg.TokenID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const tenantByName = `-- name: TenantByName :one
 SELECT t.tenant_id, t.config_version FROM tenants t WHERE t.name = $1
 `
@@ -124,18 +77,31 @@ func (q *Queries) TenantLock(ctx context.Context, db DBTX, tenantID uuid.UUID) e
 	return err
 }
 
+const tenantName = `-- name: TenantName :one
+SELECT t.name FROM tenants t WHERE t.tenant_id = $1
+`
+
+func (q *Queries) TenantName(ctx context.Context, db DBTX, tenantID uuid.UUID) (string, error) {
+	row := db.QueryRow(ctx, tenantName, tenantID)
+	var name string
+	err := row.Scan(&name)
+	return name, err
+}
+
 const tenantSettings = `-- name: TenantSettings :one
-SELECT t.timezone, t.phone_region, t.plus_addressing,
+SELECT t.timezone, t.phone_region, t.plus_addressing, t.session_pending_max, t.session_minute_max,
     EXISTS (SELECT FROM do_not_contact d WHERE d.tenant_id = t.tenant_id)::boolean AS has_do_not_contact
 FROM tenants t
 WHERE t.tenant_id = $1
 `
 
 type TenantSettingsRow struct {
-	Timezone        string
-	PhoneRegion     string
-	PlusAddressing  bool
-	HasDoNotContact bool
+	Timezone          string
+	PhoneRegion       string
+	PlusAddressing    bool
+	SessionPendingMax int32
+	SessionMinuteMax  int32
+	HasDoNotContact   bool
 }
 
 func (q *Queries) TenantSettings(ctx context.Context, db DBTX, tenantID uuid.UUID) (TenantSettingsRow, error) {
@@ -145,20 +111,30 @@ func (q *Queries) TenantSettings(ctx context.Context, db DBTX, tenantID uuid.UUI
 		&i.Timezone,
 		&i.PhoneRegion,
 		&i.PlusAddressing,
+		&i.SessionPendingMax,
+		&i.SessionMinuteMax,
 		&i.HasDoNotContact,
 	)
 	return i, err
 }
 
 const tenantSettingsPut = `-- name: TenantSettingsPut :execrows
-UPDATE tenants SET timezone = $1, phone_region = $2, plus_addressing = $3 WHERE tenant_id = $4
+UPDATE tenants
+SET timezone = $1,
+    phone_region = $2,
+    plus_addressing = $3,
+    session_pending_max = $4,
+    session_minute_max = $5
+WHERE tenant_id = $6
 `
 
 type TenantSettingsPutParams struct {
-	Timezone       string
-	PhoneRegion    string
-	PlusAddressing bool
-	TenantID       uuid.UUID
+	Timezone          string
+	PhoneRegion       string
+	PlusAddressing    bool
+	SessionPendingMax int32
+	SessionMinuteMax  int32
+	TenantID          uuid.UUID
 }
 
 func (q *Queries) TenantSettingsPut(ctx context.Context, db DBTX, arg *TenantSettingsPutParams) (int64, error) {
@@ -166,6 +142,8 @@ func (q *Queries) TenantSettingsPut(ctx context.Context, db DBTX, arg *TenantSet
 		arg.Timezone,
 		arg.PhoneRegion,
 		arg.PlusAddressing,
+		arg.SessionPendingMax,
+		arg.SessionMinuteMax,
 		arg.TenantID,
 	)
 	if err != nil {
@@ -175,7 +153,7 @@ func (q *Queries) TenantSettingsPut(ctx context.Context, db DBTX, arg *TenantSet
 }
 
 const tenantVersions = `-- name: TenantVersions :many
-SELECT t.tenant_id, t.config_version,
+SELECT t.tenant_id, t.config_version, now()::timestamptz AS now,
     EXISTS (SELECT 1 FROM breakers b WHERE b.tenant_id = t.tenant_id AND b.state <> 'closed')::boolean AS ailing
 FROM tenants t
 WHERE t.tenant_id = ANY ($1::uuid[])
@@ -184,6 +162,7 @@ WHERE t.tenant_id = ANY ($1::uuid[])
 type TenantVersionsRow struct {
 	TenantID      uuid.UUID
 	ConfigVersion int64
+	Now           time.Time
 	Ailing        bool
 }
 
@@ -197,7 +176,12 @@ func (q *Queries) TenantVersions(ctx context.Context, db DBTX, tenantIds []uuid.
 	items := []TenantVersionsRow{}
 	for rows.Next() {
 		var i TenantVersionsRow
-		if err := rows.Scan(&i.TenantID, &i.ConfigVersion, &i.Ailing); err != nil {
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ConfigVersion,
+			&i.Now,
+			&i.Ailing,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

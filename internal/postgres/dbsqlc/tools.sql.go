@@ -11,83 +11,11 @@ import (
 	"github.com/google/uuid"
 )
 
-const policyModeDelete = `-- name: PolicyModeDelete :execrows
-DELETE FROM policy_modes WHERE tenant_id = $1 AND automation_id = $2 AND key = $3
-`
-
-type PolicyModeDeleteParams struct {
-	TenantID     uuid.UUID
-	AutomationID string
-	Key          string
-}
-
-func (q *Queries) PolicyModeDelete(ctx context.Context, db DBTX, arg *PolicyModeDeleteParams) (int64, error) {
-	result, err := db.Exec(ctx, policyModeDelete, arg.TenantID, arg.AutomationID, arg.Key)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const policyModeList = `-- name: PolicyModeList :many
-SELECT p.automation_id, p.key, p.mode FROM policy_modes p WHERE p.tenant_id = $1 ORDER BY p.automation_id, p.key
-`
-
-type PolicyModeListRow struct {
-	AutomationID string
-	Key          string
-	Mode         string
-}
-
-func (q *Queries) PolicyModeList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]PolicyModeListRow, error) {
-	rows, err := db.Query(ctx, policyModeList, tenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []PolicyModeListRow{}
-	for rows.Next() {
-		var i PolicyModeListRow
-		if err := rows.Scan(&i.AutomationID, &i.Key, &i.Mode); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const policyModeUpsert = `-- name: PolicyModeUpsert :exec
-INSERT INTO policy_modes (tenant_id, automation_id, key, mode, updated_by)
-VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT ON CONSTRAINT policy_modes_pkey DO UPDATE
-SET mode = excluded.mode, updated_at = now(), updated_by = excluded.updated_by
-`
-
-type PolicyModeUpsertParams struct {
-	TenantID     uuid.UUID
-	AutomationID string
-	Key          string
-	Mode         string
-	UpdatedBy    string
-}
-
-func (q *Queries) PolicyModeUpsert(ctx context.Context, db DBTX, arg *PolicyModeUpsertParams) error {
-	_, err := db.Exec(ctx, policyModeUpsert,
-		arg.TenantID,
-		arg.AutomationID,
-		arg.Key,
-		arg.Mode,
-		arg.UpdatedBy,
-	)
-	return err
-}
-
 const toolAccept = `-- name: ToolAccept :execrows
-UPDATE tools SET accepted_digest = digest
-WHERE tenant_id = $1 AND source_id = $2 AND name = $3 AND digest = $4
+UPDATE tools
+SET accepted_digest = digest,
+    accepted = jsonb_build_object('title', title, 'description', description, 'input_schema', input_schema, 'output_schema', output_schema, 'hints', hints)
+WHERE tenant_id = $1 AND source_id = $2 AND name = $3 AND digest = $4 AND gone_at IS NULL
 `
 
 type ToolAcceptParams struct {
@@ -109,6 +37,33 @@ func (q *Queries) ToolAccept(ctx context.Context, db DBTX, arg *ToolAcceptParams
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const toolAcceptedAgain = `-- name: ToolAcceptedAgain :exec
+UPDATE tools t
+SET accepted_digest = t.digest,
+    accepted = jsonb_build_object('title', t.title, 'description', t.description, 'input_schema', t.input_schema, 'output_schema', t.output_schema, 'hints', t.hints)
+FROM (SELECT unnest($3::text[]) AS name, unnest($4::bytea[]) AS older) l
+WHERE t.tenant_id = $1 AND t.source_id = $2 AND t.name = l.name AND t.accepted_digest = l.older
+`
+
+type ToolAcceptedAgainParams struct {
+	TenantID uuid.UUID
+	SourceID string
+	Names    []string
+	Older    [][]byte
+}
+
+// Where what was accepted under an older scheme of digests is what is listed
+// now, it is accepted under the present scheme.
+func (q *Queries) ToolAcceptedAgain(ctx context.Context, db DBTX, arg *ToolAcceptedAgainParams) error {
+	_, err := db.Exec(ctx, toolAcceptedAgain,
+		arg.TenantID,
+		arg.SourceID,
+		arg.Names,
+		arg.Older,
+	)
+	return err
 }
 
 const toolConfigure = `-- name: ToolConfigure :execrows
@@ -141,18 +96,35 @@ func (q *Queries) ToolConfigure(ctx context.Context, db DBTX, arg *ToolConfigure
 	return result.RowsAffected(), nil
 }
 
-const toolDeleteMissing = `-- name: ToolDeleteMissing :execrows
-DELETE FROM tools WHERE tenant_id = $1 AND source_id = $2 AND NOT (name = ANY ($3::text[]))
+const toolDescribe = `-- name: ToolDescribe :execrows
+UPDATE tools
+SET module = $1, entity = $2, action = $3, side_effects = $4::text[],
+    reversal = $5
+WHERE tenant_id = $6 AND source_id = $7 AND name = $8
 `
 
-type ToolDeleteMissingParams struct {
-	TenantID uuid.UUID
-	SourceID string
-	Names    []string
+type ToolDescribeParams struct {
+	Module      *string
+	Entity      *string
+	Action      *string
+	SideEffects []string
+	Reversal    []byte
+	TenantID    uuid.UUID
+	SourceID    string
+	Name        string
 }
 
-func (q *Queries) ToolDeleteMissing(ctx context.Context, db DBTX, arg *ToolDeleteMissingParams) (int64, error) {
-	result, err := db.Exec(ctx, toolDeleteMissing, arg.TenantID, arg.SourceID, arg.Names)
+func (q *Queries) ToolDescribe(ctx context.Context, db DBTX, arg *ToolDescribeParams) (int64, error) {
+	result, err := db.Exec(ctx, toolDescribe,
+		arg.Module,
+		arg.Entity,
+		arg.Action,
+		arg.SideEffects,
+		arg.Reversal,
+		arg.TenantID,
+		arg.SourceID,
+		arg.Name,
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -161,9 +133,11 @@ func (q *Queries) ToolDeleteMissing(ctx context.Context, db DBTX, arg *ToolDelet
 
 const toolList = `-- name: ToolList :many
 SELECT t.source_id, t.name, t.title, t.description, t.input_schema, t.output_schema, t.hints, t.effect, t.digest, t.accepted_digest,
-    t.risk_override, t.effect_override, t.max_attempts, t.recipients, t.scopes, t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter
+    (CASE WHEN t.accepted_digest <> t.digest THEN t.accepted END)::jsonb AS accepted,
+    t.risk_override, t.effect_override, coalesce(t.retry_max_attempts, t.max_attempts, 0)::integer AS max_attempts, t.recipients, t.scopes,
+    t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter, t.module, t.entity, t.action, t.side_effects, t.reversal
 FROM tools t
-WHERE t.tenant_id = $1
+WHERE t.tenant_id = $1 AND t.gone_at IS NULL
 ORDER BY t.source_id, t.name
 `
 
@@ -178,16 +152,23 @@ type ToolListRow struct {
 	Effect           *string
 	Digest           []byte
 	AcceptedDigest   []byte
+	Accepted         []byte
 	RiskOverride     *string
 	EffectOverride   *string
-	MaxAttempts      *int32
+	MaxAttempts      int32
 	Recipients       []string
 	Scopes           []string
 	RetryBaseSeconds *float64
 	RetryCapSeconds  *float64
 	RetryJitter      *float64
+	Module           *string
+	Entity           *string
+	Action           *string
+	SideEffects      []string
+	Reversal         []byte
 }
 
+// What was accepted comes along only where it may be another definition.
 func (q *Queries) ToolList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]ToolListRow, error) {
 	rows, err := db.Query(ctx, toolList, tenantID)
 	if err != nil {
@@ -208,6 +189,7 @@ func (q *Queries) ToolList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]
 			&i.Effect,
 			&i.Digest,
 			&i.AcceptedDigest,
+			&i.Accepted,
 			&i.RiskOverride,
 			&i.EffectOverride,
 			&i.MaxAttempts,
@@ -216,6 +198,11 @@ func (q *Queries) ToolList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]
 			&i.RetryBaseSeconds,
 			&i.RetryCapSeconds,
 			&i.RetryJitter,
+			&i.Module,
+			&i.Entity,
+			&i.Action,
+			&i.SideEffects,
+			&i.Reversal,
 		); err != nil {
 			return nil, err
 		}
@@ -227,8 +214,83 @@ func (q *Queries) ToolList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]
 	return items, nil
 }
 
+const toolListed = `-- name: ToolListed :many
+SELECT t.name, t.digest, (t.gone_at IS NOT NULL)::boolean AS gone
+FROM tools t
+WHERE t.tenant_id = $1 AND t.source_id = $2
+`
+
+type ToolListedParams struct {
+	TenantID uuid.UUID
+	SourceID string
+}
+
+type ToolListedRow struct {
+	Name   string
+	Digest []byte
+	Gone   bool
+}
+
+// What was known of a source's tools before a listing.
+func (q *Queries) ToolListed(ctx context.Context, db DBTX, arg *ToolListedParams) ([]ToolListedRow, error) {
+	rows, err := db.Query(ctx, toolListed, arg.TenantID, arg.SourceID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ToolListedRow{}
+	for rows.Next() {
+		var i ToolListedRow
+		if err := rows.Scan(&i.Name, &i.Digest, &i.Gone); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const toolMissing = `-- name: ToolMissing :exec
+UPDATE tools SET gone_at = now()
+WHERE tenant_id = $1 AND source_id = $2 AND gone_at IS NULL AND NOT (name = ANY ($3::text[]))
+`
+
+type ToolMissingParams struct {
+	TenantID uuid.UUID
+	SourceID string
+	Names    []string
+}
+
+// Marks what a source lists no more.
+func (q *Queries) ToolMissing(ctx context.Context, db DBTX, arg *ToolMissingParams) error {
+	_, err := db.Exec(ctx, toolMissing, arg.TenantID, arg.SourceID, arg.Names)
+	return err
+}
+
+const toolPrune = `-- name: ToolPrune :exec
+DELETE FROM tools t
+WHERE t.tenant_id = $1 AND t.source_id = $2 AND t.gone_at < now() - make_interval(days => $3::integer)
+    AND t.risk_override IS NULL AND t.effect_override IS NULL AND t.max_attempts IS NULL AND t.retry_max_attempts IS NULL
+    AND t.recipients IS NULL AND t.scopes = '{}' AND t.verify IS NULL AND t.module IS NULL AND t.side_effects IS NULL AND t.reversal IS NULL
+`
+
+type ToolPruneParams struct {
+	TenantID uuid.UUID
+	SourceID string
+	Days     int32
+}
+
+// Forgets tools that are gone for long and of which no operator ever said
+// anything, so that a source cannot fill the table with names.
+func (q *Queries) ToolPrune(ctx context.Context, db DBTX, arg *ToolPruneParams) error {
+	_, err := db.Exec(ctx, toolPrune, arg.TenantID, arg.SourceID, arg.Days)
+	return err
+}
+
 const toolRuleList = `-- name: ToolRuleList :many
-SELECT t.source_id, t.name, t.recipients, t.scopes, t.max_attempts, t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter
+SELECT t.source_id, t.name, t.recipients, t.scopes, t.retry_max_attempts AS max_attempts, t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter
 FROM tools t
 WHERE t.tenant_id = $1
 ORDER BY t.source_id, t.name
@@ -277,7 +339,7 @@ func (q *Queries) ToolRuleList(ctx context.Context, db DBTX, tenantID uuid.UUID)
 
 const toolRulePut = `-- name: ToolRulePut :execrows
 UPDATE tools
-SET recipients = $1::text[], scopes = $2::text[], max_attempts = $3,
+SET recipients = $1::text[], scopes = $2::text[], retry_max_attempts = $3,
     retry_base_seconds = $4, retry_cap_seconds = $5, retry_jitter = $6
 WHERE tenant_id = $7 AND source_id = $8 AND name = $9
 `
@@ -313,17 +375,24 @@ func (q *Queries) ToolRulePut(ctx context.Context, db DBTX, arg *ToolRulePutPara
 }
 
 const toolUpsertMany = `-- name: ToolUpsertMany :exec
-INSERT INTO tools (tenant_id, source_id, name, title, description, input_schema, output_schema, hints, effect, digest, accepted_digest)
-SELECT $1, $2, unnest($3::text[]), unnest($4::text[]), unnest($5::text[]), unnest($6::jsonb[]),
-    unnest($7::jsonb[]), unnest($8::jsonb[]), nullif(unnest($9::text[]), ''), unnest($10::bytea[]), unnest($10::bytea[])
+INSERT INTO tools (tenant_id, source_id, name, title, description, input_schema, output_schema, hints, effect, digest, accepted_digest, accepted)
+SELECT s.tenant_id, s.source_id, l.name, l.title, l.description, l.input_schema, l.output_schema, l.hints, nullif(l.effect, ''), l.digest,
+    CASE WHEN s.quarantine AND s.known_at IS NOT NULL THEN NULL ELSE l.digest END,
+    CASE WHEN s.quarantine AND s.known_at IS NOT NULL THEN NULL ELSE
+        jsonb_build_object('title', l.title, 'description', l.description, 'input_schema', l.input_schema, 'output_schema', l.output_schema, 'hints', l.hints) END
+FROM sources s
+CROSS JOIN (
+    SELECT unnest($1::text[]) AS name, unnest($2::text[]) AS title, unnest($3::text[]) AS description,
+        unnest($4::jsonb[]) AS input_schema, unnest($5::jsonb[]) AS output_schema, unnest($6::jsonb[]) AS hints,
+        unnest($7::text[]) AS effect, unnest($8::bytea[]) AS digest
+) l
+WHERE s.tenant_id = $9 AND s.source_id = $10
 ON CONFLICT ON CONSTRAINT tools_pkey DO UPDATE
 SET title = excluded.title, description = excluded.description, input_schema = excluded.input_schema, output_schema = excluded.output_schema,
-    hints = excluded.hints, effect = excluded.effect, digest = excluded.digest, listed_at = now()
+    hints = excluded.hints, effect = excluded.effect, digest = excluded.digest, listed_at = now(), gone_at = NULL
 `
 
 type ToolUpsertManyParams struct {
-	TenantID      uuid.UUID
-	SourceID      string
 	Names         []string
 	Titles        []string
 	Descriptions  []string
@@ -332,12 +401,14 @@ type ToolUpsertManyParams struct {
 	Hints         [][]byte
 	Effects       []string
 	Digests       [][]byte
+	TenantID      uuid.UUID
+	SourceID      string
 }
 
+// A tool that is seen for the first time is accepted as it is, unless its
+// source keeps new ones in quarantine. Of a known one, what was accepted stays.
 func (q *Queries) ToolUpsertMany(ctx context.Context, db DBTX, arg *ToolUpsertManyParams) error {
 	_, err := db.Exec(ctx, toolUpsertMany,
-		arg.TenantID,
-		arg.SourceID,
 		arg.Names,
 		arg.Titles,
 		arg.Descriptions,
@@ -346,6 +417,8 @@ func (q *Queries) ToolUpsertMany(ctx context.Context, db DBTX, arg *ToolUpsertMa
 		arg.Hints,
 		arg.Effects,
 		arg.Digests,
+		arg.TenantID,
+		arg.SourceID,
 	)
 	return err
 }

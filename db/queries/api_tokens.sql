@@ -1,0 +1,44 @@
+-- name: ApiTokenGet :one
+SELECT t.token_id, t.name, t.role, t.token_hash, t.employee_id, t.session_id, t.operator_id, t.scopes, t.tools, t.created_at, t.issued_by,
+    t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until
+FROM api_tokens t
+WHERE t.tenant_id = @tenant_id AND t.token_id = @token_id;
+
+-- name: ApiTokenInsert :exec
+INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash, employee_id, session_id, expires_at, operator_id, scopes, tools, issued_by)
+VALUES (@token_id, @tenant_id, @name, @role, @token_hash, @employee_id, @session_id, @expires_at, @operator_id, @scopes, @tools, @issued_by);
+
+-- name: ApiTokenRevoke :execrows
+UPDATE api_tokens SET revoked_at = now() WHERE tenant_id = @tenant_id AND token_id = @token_id AND revoked_at IS NULL;
+
+-- name: ApiTokenRotate :execrows
+-- Only of the secret that was looked at: of two rotations at once one finds
+-- another there.
+UPDATE api_tokens t
+SET token_hash = @token_hash, previous_hash = @previous_hash, previous_until = @previous_until, rotated_at = now(), expires_at = @expires_at
+WHERE t.tenant_id = @tenant_id AND t.token_id = @token_id AND t.token_hash = @was AND t.revoked_at IS NULL;
+
+-- name: ApiTokens :many
+-- Newest first: the ids of tokens go up with time.
+SELECT t.token_id, t.name, t.role, t.employee_id, t.session_id, t.operator_id, t.scopes, t.tools, t.created_at, t.issued_by,
+    t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until
+FROM api_tokens t
+WHERE t.tenant_id = @tenant_id
+    AND (@everything::boolean OR t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now()))
+    AND t.token_id < @before
+ORDER BY t.token_id DESC
+LIMIT @most;
+
+-- name: OwnersCount :one
+-- How many ways there are to act as an owner: tokens that are valid and not
+-- narrowed to scopes, and people who can log in.
+SELECT (
+    SELECT count(1) FROM api_tokens t
+    LEFT JOIN operators o ON o.tenant_id = t.tenant_id AND o.operator_id = t.operator_id
+    WHERE t.tenant_id = @tenant_id AND t.role = 'owner' AND t.scopes IS NULL AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
+        AND (t.operator_id IS NULL OR o.disabled_at IS NULL AND coalesce(o.role_set, o.role) = 'owner')
+) + (
+    SELECT count(1) FROM operators o
+    WHERE o.tenant_id = @tenant_id AND o.disabled_at IS NULL AND coalesce(o.role_set, o.role) = 'owner'
+        AND EXISTS (SELECT 1 FROM identity_providers p WHERE p.tenant_id = o.tenant_id AND p.issuer = o.issuer)
+) AS owners;

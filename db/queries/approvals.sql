@@ -1,0 +1,158 @@
+-- name: ActionsDecide :many
+-- Grants or denies envelopes that wait for a decision. Compare-and-set, under
+-- the lock that ApprovalLock took.
+UPDATE actions a
+SET approval_state = @approval_state,
+    approval_seal = nullif(d.seal, ''::bytea),
+    decided_at = now(),
+    decided_by = @decided_by::text,
+    decision_note = nullif(@decision_note::text, '')
+FROM (SELECT unnest(@action_ids::uuid[]) AS action_id, unnest(@seals::bytea[]) AS seal) d
+WHERE a.tenant_id = @tenant_id AND a.action_id = d.action_id AND a.approval_state = 'required'
+RETURNING a.action_id;
+
+-- name: ActionEdit :one
+-- Sets what will be sent, and what policy says of it. It answers with what was
+-- stored. Under the lock that ApprovalLock took.
+UPDATE actions a
+SET args = @args, decision_id = @decision_id, config_version = @config_version
+WHERE a.tenant_id = @tenant_id AND a.action_id = @action_id AND a.approval_state = 'required'
+RETURNING a.args;
+
+-- name: ApprovalEdit :exec
+-- Notes an edit. What was voted on is no more, so another round begins.
+INSERT INTO approvals (tenant_id, action_id, needed, proposed_args, edits, edited_by)
+VALUES (@tenant_id, @action_id, 1, @was, jsonb_build_array(@edit::jsonb), @edited_by::text)
+ON CONFLICT ON CONSTRAINT approvals_pkey
+DO UPDATE SET proposed_args = coalesce(approvals.proposed_args, excluded.proposed_args), edits = approvals.edits || excluded.edits,
+    edited_by = excluded.edited_by, round = approvals.round + 1, given = 0, seal = NULL;
+
+-- name: ApprovalInsertMany :exec
+-- What is known at the beginning of envelopes that need a person.
+INSERT INTO approvals (tenant_id, action_id, needed, asked, warn_at, escalate_at)
+SELECT @tenant_id, p.action_id, p.needed, p.asked,
+    CASE WHEN p.warn_after > 0 THEN now() + make_interval(secs => p.warn_after) END,
+    CASE WHEN p.escalate_after > 0 THEN now() + make_interval(secs => p.escalate_after) END
+FROM (
+    SELECT
+        unnest(@action_ids::uuid[]) AS action_id,
+        unnest(@needed::integer[]) AS needed,
+        unnest(@asked::boolean[]) AS asked,
+        unnest(@warn_after::float8[]) AS warn_after,
+        unnest(@escalate_after::float8[]) AS escalate_after
+) p;
+
+-- name: ApprovalLock :many
+-- Has decisions about an envelope go one after the other: votes, edits, undo,
+-- the sweep and the kill switch all write its row in actions. In one order
+-- everywhere, so that batches which overlap do not wait for each other in a
+-- circle.
+SELECT a.action_id
+FROM actions a
+WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[])
+ORDER BY a.action_id
+FOR NO KEY UPDATE OF a;
+
+-- name: ApprovalRead :many
+-- Everything that a decision needs to know. A statement of its own, so that it
+-- sees what was committed while ApprovalLock waited.
+SELECT
+    a.action_id, a.approval_state, coalesce(a.approval_expires_at <= clock_timestamp(), false)::boolean AS overdue,
+    a.proposed_by, t.operator_id, a.source_id, a.tool_name, a.args, a.risk, a.employee_id, a.session_id, a.automation_id,
+    a.tool_digest, a.decision_id, clock_timestamp()::timestamptz AS now,
+    coalesce(p.round, 1)::integer AS round, coalesce(p.needed, 1)::integer AS needed, coalesce(p.given, 0)::integer AS given,
+    coalesce(p.seal, '')::bytea AS seal, coalesce(p.asked, false)::boolean AS asked,
+    ARRAY(
+        SELECT v.person FROM votes v
+        WHERE v.tenant_id = a.tenant_id AND v.action_id = a.action_id AND v.round = p.round AND v.decision = 'grant'
+    )::uuid[] AS voters
+FROM actions a
+LEFT JOIN approvals p ON p.tenant_id = a.tenant_id AND p.action_id = a.action_id
+LEFT JOIN api_tokens t ON t.tenant_id = a.tenant_id AND t.token_id = a.proposed_by
+WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]);
+
+-- name: ApprovalsEscalating :many
+-- Takes the escalations that are due. Of what was decided meanwhile none is
+-- made. FOR NO KEY UPDATE SKIP LOCKED: what is being decided at this moment is
+-- left to the next round.
+WITH due AS MATERIALIZED (
+    SELECT p.tenant_id, p.action_id, p.needed, p.given, a.approval_expires_at, a.approval_state = 'required' AS waits
+    FROM approvals p
+    JOIN actions a ON a.tenant_id = p.tenant_id AND a.action_id = p.action_id
+    WHERE p.escalate_at <= now()
+    ORDER BY p.escalate_at
+    LIMIT @most::bigint
+    FOR NO KEY UPDATE OF p, a SKIP LOCKED
+)
+UPDATE approvals p
+SET escalate_at = NULL, escalated_at = CASE WHEN d.waits THEN now() ELSE p.escalated_at END
+FROM due d
+WHERE p.tenant_id = d.tenant_id AND p.action_id = d.action_id
+RETURNING p.tenant_id, p.action_id, d.needed, d.given, coalesce(d.approval_expires_at, now())::timestamptz AS expires_at, d.waits::boolean AS waits;
+
+-- name: ApprovalsExpiring :many
+-- Takes the warnings that are due, like ApprovalsEscalating.
+WITH due AS MATERIALIZED (
+    SELECT p.tenant_id, p.action_id, p.needed, p.given, a.approval_expires_at, a.approval_state = 'required' AS waits
+    FROM approvals p
+    JOIN actions a ON a.tenant_id = p.tenant_id AND a.action_id = p.action_id
+    WHERE p.warn_at <= now()
+    ORDER BY p.warn_at
+    LIMIT @most::bigint
+    FOR NO KEY UPDATE OF p, a SKIP LOCKED
+)
+UPDATE approvals p
+SET warn_at = NULL, warned_at = CASE WHEN d.waits THEN now() ELSE p.warned_at END
+FROM due d
+WHERE p.tenant_id = d.tenant_id AND p.action_id = d.action_id
+RETURNING p.tenant_id, p.action_id, d.needed, d.given, coalesce(d.approval_expires_at, now())::timestamptz AS expires_at, d.waits::boolean AS waits;
+
+-- name: ApprovalVoted :exec
+-- Notes how far the rounds of some envelopes have got.
+INSERT INTO approvals (tenant_id, action_id, round, needed, given, seal)
+SELECT @tenant_id, unnest(@action_ids::uuid[]), unnest(@rounds::integer[]), unnest(@needed::integer[]), unnest(@given::integer[]), unnest(@seals::bytea[])
+ON CONFLICT ON CONSTRAINT approvals_pkey
+DO UPDATE SET round = excluded.round, needed = excluded.needed, given = excluded.given, seal = excluded.seal;
+
+-- name: InboxApprovals :many
+-- What waits for a person, oldest first, after one.
+SELECT
+    a.action_id, a.source_id, a.tool_name, a.args, a.risk, a.session_id, a.automation_id, a.employee_id, a.proposed_by, a.tool_digest,
+    a.approval_expires_at::timestamptz AS expires_at, a.created_at, a.decision_id, d.mode_source, a.decision_note,
+    coalesce(p.round, 1)::integer AS round, coalesce(p.needed, 1)::integer AS needed, coalesce(p.given, 0)::integer AS given,
+    p.edited_by, p.escalated_at,
+    ARRAY(
+        SELECT v.name FROM votes v
+        WHERE v.tenant_id = a.tenant_id AND v.action_id = a.action_id AND v.round = p.round AND v.decision = 'grant'
+        ORDER BY v.at
+    )::text[] AS voters
+FROM actions a
+JOIN decisions d ON d.tenant_id = a.tenant_id AND d.decision_id = a.decision_id
+LEFT JOIN approvals p ON p.tenant_id = a.tenant_id AND p.action_id = a.action_id
+WHERE a.tenant_id = @tenant_id AND a.action_id > @after AND a.approval_state = 'required' AND a.approval_expires_at > now()
+ORDER BY a.action_id
+LIMIT @most::bigint;
+
+-- name: InboxUnknown :many
+-- Envelopes of which somebody has to find out whether they happened, oldest
+-- first, after one.
+SELECT
+    l.action_id, a.source_id, a.tool_name, a.args, a.risk, a.session_id, a.automation_id, a.employee_id, a.proposed_by,
+    a.created_at, l.created_at AS lost_at, l.code, l.message
+FROM dead_letters l
+JOIN actions a ON a.tenant_id = l.tenant_id AND a.action_id = l.action_id
+WHERE l.tenant_id = @tenant_id AND l.action_id > @after AND l.reason = 'unknown'
+ORDER BY l.action_id
+LIMIT @most::bigint;
+
+-- name: VoteInsertMany :exec
+INSERT INTO votes (tenant_id, action_id, round, person, token, name, decision, note, seal)
+SELECT @tenant_id, v.action_id, v.round, @person, @token, @name, @decision, nullif(@note::text, ''), nullif(v.seal, ''::bytea)
+FROM (SELECT unnest(@action_ids::uuid[]) AS action_id, unnest(@rounds::integer[]) AS round, unnest(@seals::bytea[]) AS seal) v;
+
+-- name: VoteList :many
+-- Who has said what about an envelope, oldest first.
+SELECT v.round, v.person, v.name, v.decision, v.note, v.at
+FROM votes v
+WHERE v.tenant_id = @tenant_id AND v.action_id = @action_id
+ORDER BY v.at, v.person;

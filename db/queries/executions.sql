@@ -1,0 +1,86 @@
+-- name: ExecutionBatchEnds :many
+-- The first and the last step of a batch that lie below a place, from the
+-- index on batches alone.
+(
+    SELECT a.action_id
+    FROM actions a
+    WHERE a.tenant_id = @tenant_id AND a.batch_id = @batch_id AND a.action_id < @before
+    ORDER BY a.action_id
+    LIMIT 1
+)
+UNION ALL
+(
+    SELECT a.action_id
+    FROM actions a
+    WHERE a.tenant_id = @tenant_id AND a.batch_id = @batch_id AND a.action_id < @before
+    ORDER BY a.action_id DESC
+    LIMIT 1
+);
+
+-- name: ExecutionContentDigest :one
+SELECT a.content_digest FROM actions a WHERE a.tenant_id = @tenant_id AND a.action_id = @action_id;
+
+-- name: ExecutionFloor :one
+-- The id that so many actions lie at or above, from a place on; no row if there
+-- are fewer. It comes from the primary key alone.
+SELECT a.action_id
+FROM actions a
+WHERE a.tenant_id = @tenant_id AND a.action_id < @before
+ORDER BY a.action_id DESC
+OFFSET @look::bigint
+LIMIT 1;
+
+-- name: ExecutionList :many
+-- Actions between two ids, newest first, as the forensic log tells of them.
+-- Whoever asks bounds the ids, so that a filter that matches little goes
+-- through no more than it may.
+SELECT
+    v.action_id, v.external_id, v.employee_id, v.session_id, v.automation_id, v.proposed_by, coalesce(t.name, '')::text AS proposer,
+    v.source_id, v.tool_name, v.args, v.risk, v.effect, v.mode, v.mode_source, v.trace,
+    v.approval_state, v.decided_at, v.decided_by, v.decision_note, v.created_at,
+    v.status, v.attempt, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at, v.origin, v.batch_id,
+    v.proposed_args, coalesce(v.edited_by, '')::text AS edited_by
+FROM envelopes v
+LEFT JOIN api_tokens t ON t.token_id = v.proposed_by AND t.tenant_id = v.tenant_id
+WHERE v.tenant_id = @tenant_id
+    AND v.action_id < @before
+    AND v.action_id >= @floor
+    AND (sqlc.narg(tool)::text IS NULL OR v.tool_name = sqlc.narg(tool))
+    AND (sqlc.narg(source)::text IS NULL OR v.source_id = sqlc.narg(source))
+    AND (sqlc.narg(session)::text IS NULL OR v.session_id = sqlc.narg(session))
+    AND (sqlc.narg(employee)::uuid IS NULL OR v.employee_id = sqlc.narg(employee))
+    AND (sqlc.narg(proposer)::uuid IS NULL OR v.proposed_by = sqlc.narg(proposer))
+    AND (sqlc.narg(automation)::text IS NULL OR v.automation_id = sqlc.narg(automation))
+    AND (sqlc.narg(batch)::uuid IS NULL OR v.batch_id = sqlc.narg(batch))
+    AND (sqlc.narg(via)::text IS NULL OR v.origin ->> 'via' = sqlc.narg(via))
+    AND (sqlc.narg(ip)::text IS NULL OR v.origin ->> 'ip' = sqlc.narg(ip))
+    AND (sqlc.narg(since)::timestamptz IS NULL OR v.created_at >= sqlc.narg(since))
+    AND (sqlc.narg(until)::timestamptz IS NULL OR v.created_at < sqlc.narg(until))
+    AND (sqlc.narg(code)::text IS NULL OR v.code = sqlc.narg(code))
+    AND (cardinality(@statuses::text[]) = 0 OR v.status = ANY (@statuses::text[]))
+    AND (cardinality(@approvals::text[]) = 0 OR v.approval_state = ANY (@approvals::text[]))
+ORDER BY v.action_id DESC
+LIMIT @most::bigint;
+
+-- name: ExecutionOfBatch :many
+-- The steps of a batch, in the order in which they were proposed.
+SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.source_id, a.tool_name, a.created_at
+FROM actions a
+WHERE a.tenant_id = @tenant_id AND a.batch_id = @batch_id
+ORDER BY a.action_id
+LIMIT @most::bigint;
+
+-- name: ExecutionPerExternalID :many
+-- Actions whose external id is one of some, or lies between two.
+SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.source_id, a.tool_name, a.created_at
+FROM actions a
+WHERE a.tenant_id = @tenant_id AND a.external_id = ANY (@external_ids::text[])
+UNION
+SELECT g.action_id, g.external_id, g.source_id, g.tool_name, g.created_at
+FROM (
+    SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.source_id, a.tool_name, a.created_at
+    FROM actions a
+    WHERE a.tenant_id = @tenant_id AND a.external_id BETWEEN @first::text AND @last::text
+    ORDER BY a.external_id DESC
+    LIMIT @most::bigint
+) g;

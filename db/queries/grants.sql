@@ -1,0 +1,36 @@
+-- name: GrantCount :one
+-- How many grants of a tenant are live.
+SELECT count(1) FROM grants g
+WHERE g.tenant_id = @tenant_id AND g.revoked_at IS NULL AND g.lapsed_at IS NULL AND g.expires_at > now();
+
+-- name: GrantInsert :exec
+INSERT INTO grants (tenant_id, grant_id, source_id, tool_name, tool_digest, employee_id, session_id, automation_id, pins, reason, from_action,
+    created_by, expires_at)
+VALUES (@tenant_id, @grant_id, @source_id, @tool_name, @tool_digest, sqlc.narg(employee_id), nullif(@session_id::text, ''),
+    nullif(@automation_id::text, ''), @pins, @reason, sqlc.narg(from_action), @created_by, now() + make_interval(secs => @seconds::float8));
+
+-- name: GrantLapse :execrows
+-- Notes what has expired, of any tenant, so that its version goes up. Two
+-- rounds at once leave each other's rows alone.
+UPDATE grants g SET lapsed_at = now()
+WHERE (g.tenant_id, g.grant_id) IN (
+    SELECT e.tenant_id, e.grant_id FROM grants e
+    WHERE e.revoked_at IS NULL AND e.lapsed_at IS NULL AND e.expires_at <= now()
+    ORDER BY e.expires_at
+    LIMIT @most
+    FOR UPDATE SKIP LOCKED
+);
+
+-- name: GrantList :many
+-- The live ones, or, if ended is set, also those that expired or were revoked.
+SELECT g.grant_id, g.source_id, g.tool_name, g.tool_digest, g.employee_id, g.session_id, g.automation_id, g.pins, g.reason, g.from_action,
+    g.created_at, g.created_by, g.expires_at, g.revoked_at, g.revoked_by, g.version
+FROM grants g
+WHERE g.tenant_id = @tenant_id
+    AND (@ended::boolean OR (g.revoked_at IS NULL AND g.lapsed_at IS NULL AND g.expires_at > now()))
+ORDER BY g.created_at DESC, g.grant_id
+LIMIT @most;
+
+-- name: GrantRevoke :execrows
+UPDATE grants SET revoked_at = now(), revoked_by = @revoked_by
+WHERE tenant_id = @tenant_id AND grant_id = @grant_id AND revoked_at IS NULL AND expires_at > now();

@@ -1,0 +1,15 @@
+-- name: IdentityProviderDelete :execrows
+DELETE FROM identity_providers p WHERE p.tenant_id = @tenant_id AND p.provider_id = @provider_id;
+
+-- name: IdentityProviderPut :exec
+INSERT INTO identity_providers (tenant_id, provider_id, issuer, audience, clients, role_claim, roles, default_role, allowed_domains)
+VALUES (@tenant_id, @provider_id, @issuer, @audience, @clients, @role_claim, @roles, @default_role, @allowed_domains)
+ON CONFLICT (tenant_id, provider_id)
+DO UPDATE SET issuer = excluded.issuer, audience = excluded.audience, clients = excluded.clients, role_claim = excluded.role_claim,
+    roles = excluded.roles, default_role = excluded.default_role, allowed_domains = excluded.allowed_domains;
+
+-- name: IdentityProviders :many
+SELECT p.provider_id, p.issuer, p.audience, p.clients, p.role_claim, p.roles, p.default_role, p.allowed_domains
+FROM identity_providers p
+WHERE p.tenant_id = @tenant_id
+ORDER BY p.provider_id;

@@ -1,0 +1,51 @@
+-- name: OperatorByLogin :one
+SELECT o.operator_id, o.name, o.email, o.role, o.role_set, o.disabled_at
+FROM operators o
+WHERE o.tenant_id = @tenant_id AND o.issuer = @issuer::text AND o.subject = @subject::text;
+
+-- name: OperatorBySlack :one
+SELECT o.operator_id, o.name, coalesce(o.role_set, o.role) AS role
+FROM operators o
+WHERE o.tenant_id = @tenant_id AND o.slack_team = @slack_team::text AND o.slack_user = @slack_user::text
+    AND o.disabled_at IS NULL AND coalesce(o.role_set, o.role) IS NOT NULL;
+
+-- name: OperatorGet :one
+SELECT o.operator_id, o.name, o.email, o.issuer, o.subject, o.role, o.role_set, o.slack_team, o.slack_user, o.created_at, o.disabled_at, o.last_seen_at
+FROM operators o
+WHERE o.tenant_id = @tenant_id AND o.operator_id = @operator_id;
+
+-- name: OperatorInsert :exec
+INSERT INTO operators (tenant_id, operator_id, name, email, issuer, subject, role, role_set, slack_team, slack_user, disabled_at)
+VALUES (@tenant_id, @operator_id, @name, @email, @issuer, @subject, @role, @role_set, @slack_team, @slack_user, @disabled_at);
+
+-- name: OperatorLogin :one
+-- Two first logins of one person at once make one row. Who becomes more than
+-- administrators can change was perhaps given a Slack user by one of them, who
+-- would then act as that person: it is taken away.
+INSERT INTO operators AS o (tenant_id, operator_id, name, email, issuer, subject, role)
+VALUES (@tenant_id, @operator_id, @name, @email, @issuer, @subject, @role)
+ON CONFLICT (tenant_id, issuer, subject) WHERE issuer IS NOT NULL
+DO UPDATE SET name = excluded.name, email = excluded.email, role = excluded.role,
+    slack_team = CASE WHEN excluded.role IN ('admin', 'owner') AND o.role IS DISTINCT FROM excluded.role THEN NULL ELSE o.slack_team END,
+    slack_user = CASE WHEN excluded.role IN ('admin', 'owner') AND o.role IS DISTINCT FROM excluded.role THEN NULL ELSE o.slack_user END
+RETURNING o.operator_id, o.name, o.role, o.role_set, o.disabled_at;
+
+-- name: OperatorOfToken :one
+SELECT t.operator_id FROM api_tokens t WHERE t.tenant_id = @tenant_id AND t.token_id = @token_id
+UNION ALL
+SELECT o.operator_id FROM operators o WHERE o.tenant_id = @tenant_id AND o.operator_id = @token_id
+LIMIT 1;
+
+-- name: OperatorUpdate :execrows
+UPDATE operators o
+SET name = @name, email = @email, issuer = @issuer, subject = @subject, role_set = @role_set,
+    role = CASE WHEN o.issuer IS DISTINCT FROM @issuer OR o.subject IS DISTINCT FROM @subject THEN NULL ELSE o.role END,
+    slack_team = @slack_team, slack_user = @slack_user,
+    disabled_at = CASE WHEN @disabled::boolean THEN coalesce(o.disabled_at, now()) END
+WHERE o.tenant_id = @tenant_id AND o.operator_id = @operator_id;
+
+-- name: Operators :many
+SELECT o.operator_id, o.name, o.email, o.issuer, o.subject, o.role, o.role_set, o.slack_team, o.slack_user, o.created_at, o.disabled_at, o.last_seen_at
+FROM operators o
+WHERE o.tenant_id = @tenant_id
+ORDER BY o.name, o.operator_id;

@@ -1,0 +1,19 @@
+-- name: PreferenceCount :one
+-- How many preferences a tenant has beside one.
+SELECT count(1) FROM preferences p
+WHERE p.tenant_id = @tenant_id AND (p.employee_id, p.key) IS DISTINCT FROM (@employee_id::uuid, @key::text);
+
+-- name: PreferenceDelete :execrows
+DELETE FROM preferences WHERE tenant_id = @tenant_id AND employee_id = @employee_id AND key = @key;
+
+-- name: PreferenceList :many
+SELECT p.employee_id, p.key, p.version, p.updated_at, p.updated_by
+FROM preferences p
+WHERE p.tenant_id = @tenant_id
+ORDER BY p.employee_id, p.key;
+
+-- name: PreferenceUpsert :exec
+INSERT INTO preferences (tenant_id, employee_id, key, enabled, updated_by)
+VALUES (@tenant_id, @employee_id, @key, false, @updated_by)
+ON CONFLICT ON CONSTRAINT preferences_pkey DO UPDATE
+SET updated_at = now(), updated_by = excluded.updated_by;

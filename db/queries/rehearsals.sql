@@ -1,0 +1,30 @@
+-- name: RehearsalPage :many
+-- The next envelopes below a place, newest first, with what policy looked at
+-- when each was proposed and what it said; the tools of its token are those of
+-- now. wanted is false for what the time or the tool leaves out: its row says
+-- how far the page went, and holds no arguments.
+SELECT
+    a.action_id, a.wanted, a.employee_id, a.session_id, a.automation_id, a.source_id, a.tool_name, a.risk, a.created_at,
+    CASE WHEN a.wanted THEN coalesce(p.proposed_args, a.args) ELSE '{}' END::jsonb AS args,
+    d.mode, d.mode_source,
+    (coalesce(p.asked, false) OR d.trace @> '[{"layer": "asked_approval", "said": "require_approval"}]')::boolean AS asked,
+    t.tools
+FROM (
+    SELECT
+        r.tenant_id, r.action_id, r.employee_id, coalesce(r.session_id, '')::text AS session_id,
+        coalesce(r.automation_id, '')::text AS automation_id, r.source_id, r.tool_name, r.risk, r.created_at, r.args, r.decision_id,
+        r.proposed_by,
+        (
+            r.created_at >= @since AND r.created_at < @until
+            AND (@source::text = '*' OR r.source_id = @source::text)
+            AND (@tool::text = '*' OR r.tool_name = @tool::text)
+        )::boolean AS wanted
+    FROM actions r
+    WHERE r.tenant_id = @tenant_id AND r.action_id < @before AND r.action_id >= @floor
+    ORDER BY r.action_id DESC
+    LIMIT @most::bigint
+) a
+JOIN decisions d ON d.tenant_id = a.tenant_id AND d.decision_id = a.decision_id
+LEFT JOIN approvals p ON p.tenant_id = a.tenant_id AND p.action_id = a.action_id
+LEFT JOIN api_tokens t ON t.tenant_id = a.tenant_id AND t.token_id = a.proposed_by
+ORDER BY a.action_id DESC;

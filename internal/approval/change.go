@@ -1,0 +1,96 @@
+package approval
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+)
+
+// maxChanges bounds the pointers that are kept of one edit. What is beyond
+// them is told by the pointer of what holds it all.
+const maxChanges = 100
+
+// parseArgs holds arguments to the rules for those of a proposal.
+func parseArgs(args json.RawMessage) (json.RawMessage, error) {
+	if !json.Valid(args) {
+		return nil, fault.New(fault.Invalid, "the arguments must be one JSON object")
+	}
+	const before, after = `{"type":"mcp.exec","external_id":"edit","tool":{"name":"edit"},"args":`, `}`
+	p, err := envelope.Parse(slices.Concat([]byte(before), args, []byte(after)))
+	if err != nil {
+		return nil, err
+	}
+	return p.Args, nil
+}
+
+// changes are the JSON Pointers of what differs between two objects, in
+// order. What was added or removed is named as well.
+func changes(was, now json.RawMessage) ([]string, error) {
+	a, err := decode(was)
+	if err != nil {
+		return nil, err
+	}
+	b, err := decode(now)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	compare(a, b, "", &found)
+	if len(found) > maxChanges {
+		return []string{""}, nil
+	}
+	return found, nil
+}
+
+// decode reads JSON from its canonical form, where equal numbers are equal
+// texts.
+func decode(raw json.RawMessage) (v any, err error) {
+	canonical, err := envelope.Canonical(raw)
+	if err != nil {
+		return nil, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(canonical))
+	dec.UseNumber()
+	err = dec.Decode(&v)
+	return v, err
+}
+
+func compare(a, b any, at string, found *[]string) {
+	switch was := a.(type) {
+	case map[string]any:
+		if now, ok := b.(map[string]any); ok {
+			keys := maps.Clone(was)
+			maps.Copy(keys, now)
+			for _, k := range slices.Sorted(maps.Keys(keys)) {
+				x, had := was[k]
+				y, has := now[k]
+				if had && has {
+					compare(x, y, at+"/"+escape(k), found)
+				} else {
+					*found = append(*found, at+"/"+escape(k))
+				}
+			}
+			return
+		}
+	case []any:
+		if now, ok := b.([]any); ok && len(was) == len(now) {
+			for i := range was {
+				compare(was[i], now[i], at+"/"+strconv.Itoa(i), found)
+			}
+			return
+		}
+	}
+	if !reflect.DeepEqual(a, b) {
+		*found = append(*found, at)
+	}
+}
+
+// escape writes a key as RFC 6901 has it within a pointer.
+func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }

@@ -1,0 +1,268 @@
+package catalog
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+)
+
+// Strength says how much a change of a definition matters.
+type Strength string
+
+// The strengths.
+const (
+	// StrengthText is a change of what only describes. An agent reads it.
+	StrengthText Strength = "text"
+	// StrengthInterface is a change of what a call means.
+	StrengthInterface Strength = "interface"
+)
+
+// Difference is one difference between two definitions. All of it is fit to be
+// shown: what would not show in texts and names is written as Reveal does.
+type Difference struct {
+	// Pointer leads to the place in the definition, such as
+	// /input_schema/properties/to/type.
+	Pointer string `json:"pointer"`
+	// Was and Now are what stood and stands there; nil where there was, or is,
+	// nothing.
+	Was      json.RawMessage `json:"was,omitempty"`
+	Now      json.RawMessage `json:"now,omitempty"`
+	Strength Strength        `json:"strength"`
+	// HiddenCharacters says that something here would not have shown.
+	HiddenCharacters bool `json:"hidden_characters"`
+}
+
+// Diff lists what differs between two definitions, in order of place. Without
+// a former one all of the present one is new. The error is that one of them
+// has no canonical form.
+func Diff(was *Definition, now Definition) ([]Difference, error) {
+	var before map[string]any
+	var err error
+	if was != nil {
+		if before, err = was.document(); err != nil {
+			return nil, err
+		}
+	}
+	after, err := now.document()
+	if err != nil {
+		return nil, err
+	}
+	d := differ{}
+	for _, part := range []string{"title", "description", "input_schema", "output_schema", "hints"} {
+		d.part(part, before, after)
+	}
+	return d.changes, nil
+}
+
+// Diff lists what changed in the tool's definition since it was accepted. If
+// the accepted one is not known, that is everything.
+func (t *Tool) Diff() ([]Difference, error) { return Diff(t.AcceptedDefinition, t.Definition()) }
+
+// document is the definition as one value. A part that is empty is not there.
+func (d Definition) document() (map[string]any, error) {
+	doc := map[string]any{}
+	if d.Title != "" {
+		doc["title"] = d.Title
+	}
+	if d.Description != "" {
+		doc["description"] = d.Description
+	}
+	for name, raw := range map[string]json.RawMessage{"input_schema": d.InputSchema, "output_schema": d.OutputSchema} {
+		if len(raw) == 0 {
+			continue
+		}
+		schema, err := parseSchema(raw)
+		if err != nil {
+			return nil, err
+		}
+		doc[name] = schema
+	}
+	hints := map[string]any{}
+	for name, said := range map[string]bool{"read_only": d.Hints.ReadOnly, "idempotent": d.Hints.Idempotent} {
+		if said {
+			hints[name] = true
+		}
+	}
+	for name, said := range map[string]*bool{"destructive": d.Hints.Destructive, "open_world": d.Hints.OpenWorld} {
+		if said != nil {
+			hints[name] = *said
+		}
+	}
+	if len(hints) > 0 {
+		doc["hints"] = hints
+	}
+	return doc, nil
+}
+
+// differ collects changes.
+type differ struct {
+	// texts says that no text may be passed over in the schema at hand.
+	texts   texts
+	changes []Difference
+}
+
+func (d *differ) part(name string, before, after map[string]any) {
+	was, had := before[name]
+	is, has := after[name]
+	at, strength := verbatim, StrengthInterface
+	switch name {
+	case "title", "description":
+		strength = StrengthText
+	case "input_schema", "output_schema":
+		at = aSchema
+	}
+	d.texts = withoutTexts
+	if at == aSchema && (refersToTexts(was) || refersToTexts(is)) {
+		d.texts = withTexts
+	}
+	if !had {
+		was = nothing{}
+	}
+	if !has {
+		is = nothing{}
+	}
+	d.compare("/"+name, was, is, at, strength)
+}
+
+// nothing stands where there is no value: null is one.
+type nothing struct{}
+
+func (d *differ) compare(pointer string, was, is any, at position, strength Strength) {
+	switch v := is.(type) {
+	case map[string]any:
+		if before, ok := was.(map[string]any); ok {
+			d.objects(pointer, before, v, at, strength)
+			return
+		}
+	case []any:
+		if before, ok := was.([]any); ok && at != aSet && len(before) == len(v) {
+			for i := range v {
+				next := verbatim
+				if at == schemas {
+					next = aSchema
+				}
+				d.compare(pointer+"/"+strconv.Itoa(i), before[i], v[i], next, strength)
+			}
+			return
+		}
+	}
+	wasText, isText := written(was, at), written(is, at)
+	if wasText == isText {
+		return
+	}
+	change := Difference{Pointer: pointer, Strength: strength}
+	var hidden [3]bool
+	change.Was, hidden[0] = revealed(was)
+	change.Now, hidden[1] = revealed(is)
+	change.Pointer, hidden[2] = Reveal(pointer)
+	change.HiddenCharacters = slices.Contains(hidden[:], true)
+	d.changes = append(d.changes, change)
+}
+
+func (d *differ) objects(at string, was, is map[string]any, where position, strength Strength) {
+	names := make([]string, 0, len(was)+len(is))
+	for name := range was {
+		names = append(names, name)
+	}
+	for name := range is {
+		if _, both := was[name]; !both {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		var before, after any = nothing{}, nothing{}
+		if v, ok := was[name]; ok {
+			before = v
+		}
+		if v, ok := is[name]; ok {
+			after = v
+		}
+		some := after
+		if some == (nothing{}) {
+			some = before
+		}
+		next, matters := where.of(name, some), strength
+		if next == aText && d.texts == withoutTexts {
+			matters = StrengthText
+		}
+		d.compare(at+pointer([]string{name}), before, after, next, matters)
+	}
+}
+
+// written is a value in the form in which it counts.
+func written(value any, at position) string {
+	switch v := value.(type) {
+	case nothing:
+		return ""
+	case string: // a title may hold what JSON cannot
+		return strconv.Quote(v)
+	}
+	text, err := write(shaped(value, at, withTexts))
+	if err != nil { // it was read from a canonical form
+		return "invalid"
+	}
+	return string(text)
+}
+
+// revealed is a value as JSON in which everything shows; nil for nothing.
+func revealed(value any) (json.RawMessage, bool) {
+	if _, none := value.(nothing); none {
+		return nil, false
+	}
+	shown, hidden := revealAll(value)
+	text, err := write(shown)
+	if err != nil { // names that only differ in how they are written
+		return json.RawMessage(`"cannot be shown"`), true
+	}
+	return text, hidden
+}
+
+func revealAll(value any) (any, bool) {
+	switch v := value.(type) {
+	case string:
+		shown, hidden := Reveal(v)
+		return shown, hidden
+	case []any:
+		all, hidden := make([]any, len(v)), false
+		for i, one := range v {
+			shown, hides := revealAll(one)
+			all[i], hidden = shown, hidden || hides
+		}
+		return all, hidden
+	case map[string]any:
+		all, hidden := make(map[string]any, len(v)), false
+		for name, one := range v {
+			shownName, hidesName := Reveal(name)
+			for _, taken := all[shownName]; taken; _, taken = all[shownName] {
+				shownName += "'"
+			}
+			shown, hides := revealAll(one)
+			all[shownName], hidden = shown, hidden || hides || hidesName
+		}
+		return all, hidden
+	}
+	return value, false
+}
+
+// HidesCharacters says that something in the tool's definition does not show
+// when it is read.
+func (t *Tool) HidesCharacters() bool {
+	d := t.Definition()
+	if hides(d.Title) || hides(d.Description) || hides(t.Key.Action) {
+		return true
+	}
+	for _, raw := range []json.RawMessage{d.InputSchema, d.OutputSchema} {
+		if len(raw) == 0 {
+			continue
+		}
+		doc, err := parseSchema(raw)
+		if err != nil {
+			return true
+		}
+		if _, hidden := revealAll(doc); hidden {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,76 @@
+package catalog
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Reveal writes a text so that all of it shows: what is invisible, reorders
+// what is read or controls a terminal stands there as \u{200B}. It reports
+// whether there was any such character. Letters of other scripts that look
+// like Latin ones stay as they are.
+func Reveal(text string) (shown string, hidden bool) {
+	if !hides(text) {
+		return text, false
+	}
+	var b strings.Builder
+	before := rune(0)
+	for i, r := range text {
+		_, size := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x{%02X}`, text[i])
+			r = '}'
+		case hiddenRune(r, before):
+			fmt.Fprintf(&b, `\u{%04X}`, r)
+			r = '}'
+		default:
+			b.WriteRune(r)
+		}
+		before = r
+	}
+	return b.String(), true
+}
+
+// hides says that not all of a text shows.
+func hides(text string) bool {
+	before := rune(0)
+	for i, r := range text {
+		if r == utf8.RuneError {
+			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
+				return true
+			}
+		}
+		if hiddenRune(r, before) {
+			return true
+		}
+		before = r
+	}
+	return false
+}
+
+// hiddenRune says that a rune does not show as what it is, behind another one.
+func hiddenRune(r, before rune) bool {
+	switch {
+	case r == '\n' || r == '\t' || r == ' ':
+		return false
+	case r == 0xfe0f && (unicode.Is(unicode.So, before) || before < unicode.MaxASCII && (unicode.IsDigit(before) || before == '#' || before == '*')):
+		// It asks for the emoji's picture, as in ⚠️; a second one hides.
+		return false
+	case 0xfe00 <= r && r <= 0xfe0f, 0xe0100 <= r && r <= 0xe01ef, 0x180b <= r && r <= 0x180f:
+		return true // variation selectors, which can carry bytes
+	case r == 0x034f, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, r == 0x3164, r == 0xffa0, r == 0x2800:
+		return true // letters and symbols without a shape
+	}
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zs, unicode.Zl, unicode.Zp) || !assigned(r)
+}
+
+// assigned says that Unicode has given a code point to a character.
+func assigned(r rune) bool {
+	return unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z)
+}
+
+// storable says that the database can keep a text.
+func storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }

@@ -1,0 +1,215 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// texts says whether a shape keeps the keywords that only describe.
+type texts bool
+
+const (
+	withTexts    texts = true
+	withoutTexts texts = false
+)
+
+// position is what a value within a JSON Schema is to it.
+type position int
+
+const (
+	// verbatim is a value that is no part of the grammar: it counts as it is.
+	verbatim position = iota
+	// aSchema is a schema.
+	aSchema
+	// schemas is a list of schemas, schemasByName an object of them.
+	schemas
+	schemasByName
+	// aSet is a list whose order means nothing, setsByName an object of such.
+	aSet
+	setsByName
+	// schemasOrSets is an object of schemas or of sets, as dependencies was.
+	schemasOrSets
+	// aText only describes.
+	aText
+)
+
+// positionOf is what stands below a keyword of a schema.
+func positionOf(keyword string, value any) position {
+	_, list := value.([]any)
+	switch keyword {
+	case "title", "description", "default", "examples", "$comment", "deprecated":
+		return aText
+	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
+		return schemasByName
+	case "items":
+		if list {
+			return schemas
+		}
+		return aSchema
+	case "additionalProperties", "additionalItems", "contains", "contentSchema", "else", "if", "not", "propertyNames", "then",
+		"unevaluatedItems", "unevaluatedProperties":
+		return aSchema
+	case "allOf", "anyOf", "oneOf", "prefixItems":
+		return schemas
+	case "required", "enum":
+		return aSet
+	case "type":
+		if list {
+			return aSet
+		}
+	case "dependentRequired":
+		return setsByName
+	case "dependencies":
+		return schemasOrSets
+	}
+	return verbatim
+}
+
+// of is what stands at a name of an object.
+func (p position) of(name string, value any) position {
+	_, list := value.([]any)
+	switch p {
+	case aSchema:
+		return positionOf(name, value)
+	case schemasByName:
+		return aSchema
+	case setsByName:
+		return aSet
+	case schemasOrSets:
+		if list {
+			return aSet
+		}
+		return aSchema
+	case verbatim, schemas, aSet, aText:
+	}
+	return verbatim
+}
+
+// shape is the one form of a schema that all share which mean the same to it:
+// without an order where there is none, and without texts if told so. Nothing
+// for no schema.
+func shape(raw json.RawMessage, t texts) ([]byte, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	doc, err := parseSchema(raw)
+	if err != nil {
+		return nil, err
+	}
+	if refersToTexts(doc) {
+		t = withTexts
+	}
+	return write(shaped(doc, aSchema, t))
+}
+
+// parseSchema reads what has a canonical form, which bounds its depth.
+func parseSchema(raw json.RawMessage) (any, error) {
+	canonical, err := envelope.Canonical(raw)
+	if err != nil {
+		return nil, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(canonical))
+	dec.UseNumber()
+	var doc any
+	return doc, dec.Decode(&doc)
+}
+
+func write(doc any) ([]byte, error) {
+	raw, err := json.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	return envelope.Canonical(raw)
+}
+
+// shaped returns a copy of a value in its shape.
+func shaped(value any, at position, t texts) any {
+	switch v := value.(type) {
+	case map[string]any:
+		all := make(map[string]any, len(v))
+		for name, one := range v {
+			next := at.of(name, one)
+			if next == aText && t == withoutTexts {
+				continue
+			}
+			all[name] = shaped(one, next, t)
+		}
+		return all
+	case []any:
+		switch at {
+		case aSet:
+			return ordered(v)
+		case schemas:
+			all := make([]any, len(v))
+			for i, one := range v {
+				all[i] = shaped(one, aSchema, t)
+			}
+			return all
+		case verbatim, aSchema, schemasByName, setsByName, schemasOrSets, aText:
+		}
+	}
+	return value
+}
+
+// ordered is a list in the order of what its values are written as, without
+// those that are there twice.
+func ordered(list []any) []any {
+	type entry struct {
+		text  string
+		value any
+	}
+	entries := make([]entry, len(list))
+	for i, v := range list {
+		text, err := write(v)
+		if err != nil { // it was read from a canonical form
+			return list
+		}
+		entries[i] = entry{string(text), v}
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.text, b.text) })
+	entries = slices.CompactFunc(entries, func(a, b entry) bool { return a.text == b.text })
+	values := make([]any, len(entries))
+	for i, e := range entries {
+		values[i] = e.value
+	}
+	return values
+}
+
+// refersToTexts says that a reference within a schema leads to, or through, a
+// keyword that only describes: what stands there is a schema after all, so
+// nothing may be left out.
+func refersToTexts(doc any) bool {
+	switch v := doc.(type) {
+	case map[string]any:
+		for name, one := range v {
+			if target, ok := one.(string); ok && strings.HasPrefix(name, "$") && strings.HasSuffix(strings.ToLower(name), "ref") && throughText(target) {
+				return true
+			}
+			if refersToTexts(one) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, refersToTexts)
+	}
+	return false
+}
+
+func throughText(reference string) bool {
+	_, fragment, found := strings.Cut(reference, "#")
+	if !found {
+		return false
+	}
+	if plain, err := url.PathUnescape(fragment); err == nil {
+		fragment = plain
+	}
+	unescape := strings.NewReplacer("~1", "/", "~0", "~")
+	return slices.ContainsFunc(strings.Split(fragment, "/"), func(part string) bool {
+		return positionOf(unescape.Replace(part), nil) == aText
+	})
+}

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/client"
+)
+
+const actionsHelp = `What an agent needs to act from a shell: "list" shows the tools that the token
+may use, "guide" tells all that there is to know, and "run" does one action and
+waits while it is pending.
+
+A person who wants to follow actions takes "countersign list" and "get".`
+
+func (a *app) actions() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "actions",
+		Short: "Act as an agent: list the tools, read the guide, run one",
+		Long:  actionsHelp,
+		Example: `  countersign actions guide
+  countersign actions list --search "create note"
+  countersign actions run notes:notes.create title=Hello body=World`,
+		Args: cobra.ArbitraryArgs,
+		RunE: group,
+
+		DisableFlagsInUseLine: true,
+	}
+	cmd.AddCommand(a.actionsList(), a.actionsGuide(), a.actionsRun())
+	return cmd
+}
+
+func (a *app) actionsList() *cobra.Command {
+	var f client.ToolFilter
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the tools that the token may use",
+		Long: `List the tools that the token may use, and whether a call runs at once or waits
+for a person. With --json each line is a tool with the schema of its arguments.`,
+		Example: "  countersign actions list\n  countersign actions list --search \"send mail\" --json | jq .input_schema",
+		Args:    arguments(0, 0, ""),
+		RunE:    a.run(func(ctx context.Context, c *client.Client, _ []string) error { return a.runActionsList(ctx, c, f) }),
+	}
+	cmd.Flags().StringVar(&f.Query, "search", "", "only tools that these `words` fit, the best first")
+	cmd.Flags().StringVar(&f.Source, "source", "", "only tools of the source with this `id`")
+	return cmd
+}
+
+func (a *app) runActionsList(ctx context.Context, c *client.Client, f client.ToolFilter) error {
+	found, err := c.FindTools(ctx, f)
+	if err != nil {
+		return err
+	}
+	var mine []client.Tool
+	var rows [][]string
+	for _, t := range found.Items {
+		// People see more than they may use.
+		if t.Enabled && t.Mode != envelope.ModeDeny {
+			mine = append(mine, t)
+			rows = append(rows, []string{t.Key, modeWords(t.Mode), t.Risk, t.Title})
+		}
+	}
+	for _, src := range found.Sources {
+		if src.Error != nil {
+			a.note("The tools of %s cannot be listed now: %s", line(src.ID), line(*src.Error))
+		}
+	}
+	switch {
+	case a.json:
+		return documents(a, mine)
+	case len(rows) == 0 && f != (client.ToolFilter{}):
+		a.note("No tool that you may use fits.")
+		return nil
+	case len(rows) == 0:
+		a.note("There is no tool that you may use now.")
+		return nil
+	}
+	return table(a.sys.Out, []string{"TOOL", "A CALL", "RISK", "TITLE"}, rows)
+}
+
+// modeWords says what policy does with a call.
+func modeWords(m envelope.Mode) string {
+	switch m {
+	case envelope.ModeAllow:
+		return "runs at once"
+	case envelope.ModeRequireApproval:
+		return "waits for a person"
+	case envelope.ModeDeny:
+	}
+	return "is denied"
+}
+
+func (a *app) actionsGuide() *cobra.Command {
+	var query string
+	cmd := &cobra.Command{
+		Use:   "guide",
+		Short: "Read what an agent has to know to act",
+		Long: `Read what an agent has to know to act, in Markdown, for a model's context: how
+to propose and to wait, the limits that hold, and the tools that the token may
+use, from the catalog as it is now. What sources say of their tools is quoted as
+data.`,
+		Example: "  countersign actions guide >> AGENTS.md\n  countersign actions guide --search calendar",
+		Args:    arguments(0, 0, ""),
+		RunE: a.run(func(ctx context.Context, c *client.Client, _ []string) error {
+			text, err := c.Guide(ctx, query)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.document(map[string]string{"guide": text})
+			}
+			if _, err := fmt.Fprint(a.sys.Out, text); err != nil {
+				return fmt.Errorf("write the output: %w", err)
+			}
+			return nil
+		}),
+	}
+	cmd.Flags().StringVar(&query, "search", "", "only tools that these `words` fit, the best first")
+	return cmd
+}

@@ -1,0 +1,216 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/client"
+	"github.com/countersign-dev/countersign/internal/limit"
+)
+
+// ear hears what a command says, and does something once when it waits for
+// approval: then told is called with the action's id.
+type ear struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	told func(id string)
+}
+
+func (e *ear) Write(p []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.text.Write(p)
+	if found := regexp.MustCompile(`waiting for approval of ([0-9a-f-]{36})`).FindSubmatch(e.text.Bytes()); found != nil && e.told != nil {
+		told := e.told
+		e.told = nil
+		told(string(found[1]))
+	}
+	return len(p), nil
+}
+
+// attend runs a command as the agent, and does something when it waits.
+func (d *desk) attend(ctx context.Context, told func(id string), args ...string) said {
+	d.t.Helper()
+	var out bytes.Buffer
+	errs := &ear{told: told}
+	env := map[string]string{"COUNTERSIGN_URL": d.url, "COUNTERSIGN_TOKEN": d.house.Tokens().Agent}
+	code := cli.Run(ctx, args, cli.System{
+		In: strings.NewReader(""), Out: &out, Err: errs, Getenv: func(name string) string { return env[name] },
+	})
+	return said{code, out.String(), errs.text.String()}
+}
+
+func TestActions(t *testing.T) {
+	t.Parallel()
+	shared := open(t)
+	for name, story := range map[string]func(*desk){
+		"lists what may be used":         listsActions,
+		"guides":                         guides,
+		"runs what is allowed":           runsAllowed,
+		"waits for a person":             waitsForAPerson,
+		"is denied":                      isDenied,
+		"is stopped":                     isStopped,
+		"asks first":                     asksFirst,
+		"refuses before anything runs":   refusesToRun,
+		"does not wait if told not to":   doesNotWait,
+		"says when to try again":         saysWhen,
+		"keeps notes":                    keepsNotes,
+		"is denied by a person":          isDeniedByAPerson,
+		"the same again is not run anew": runsAgain,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := *shared
+			d.t, d.dir = t, t.TempDir()
+			story(&d)
+		})
+	}
+}
+
+func listsActions(d *desk) {
+	s := d.want(d.agent("actions", "list"), cli.ExitOK, "notes:notes.create", "waits for a person", "notes:notes.list", "runs at once")
+	if strings.Contains(s.out, "notes:notes.delete") {
+		d.t.Errorf("it lists what is denied:\n%s", s.out)
+	}
+	if strings.Contains(d.want(d.operator("actions", "list"), cli.ExitOK, "notes:notes.create").out, "notes:notes.delete") {
+		d.t.Error("it lists what is denied to a person")
+	}
+	found := d.want(d.agent("actions", "list", "--search", "notes.create", "--json"), cli.ExitOK)
+	first, _, _ := strings.Cut(found.out, "\n")
+	if tool := decode[client.Tool](d.t, first); tool.Key != "notes:notes.create" || len(tool.InputSchema) == 0 {
+		d.t.Errorf("the first that is found is %s", first)
+	}
+	d.want(d.agent("actions", "list", "--search", "zeppelin"), cli.ExitOK, "No tool that you may use fits.")
+}
+
+func guides(d *desk) {
+	d.want(d.agent("actions", "guide"), cli.ExitOK, "# Acting through Countersign", "- TOOL: `notes:notes.create`")
+	d.want(d.agent("actions", "guide", "--search", "zeppelin"), cli.ExitOK, "None that you may use fits")
+	s := d.want(d.agent("actions", "guide", "--json"), cli.ExitOK)
+	if got := decode[map[string]string](d.t, s.out)["guide"]; !strings.HasPrefix(got, "# Acting") {
+		d.t.Errorf("guide --json is %s", s.out)
+	}
+}
+
+func runsAllowed(d *desk) {
+	d.want(d.agent("actions", "run", "notes:notes.list"), cli.ExitOK)
+	inv := decode[client.Invocation](d.t, d.want(d.agent("actions", "run", "notes:notes.list", "--json"), cli.ExitOK).out)
+	if inv.Status != "success" || inv.Tool != "notes:notes.list" || len(inv.Outputs) == 0 {
+		d.t.Errorf("run --json is %+v", inv)
+	}
+}
+
+func waitsForAPerson(d *desk) {
+	var decided said
+	s := d.attend(d.t.Context(), func(id string) { decided = d.operator("approve", id) },
+		"actions", "run", "notes:notes.create", "title=Awaited", "body=x")
+
+	d.want(decided, cli.ExitOK)
+	if d.want(s, cli.ExitOK, "waiting for approval"); !strings.Contains(s.out, "Awaited") && !strings.Contains(s.out, "id") {
+		d.t.Errorf("it does not print what the tool answered: %s", s.out)
+	}
+}
+
+func keepsNotes(d *desk) {
+	s := d.attend(d.t.Context(), func(id string) { d.operator("approve", id) },
+		"actions", "run", "countersign.note.create", "text=Ana prefers mornings.")
+	d.want(s, cli.ExitOK, `"id"`)
+	c, err := d.house.Client(d.house.Tokens().Operator)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	page, err := c.Notes(d.t.Context(), 10, "")
+	if err != nil || len(page.Items) != 1 || page.Items[0].Text != "Ana prefers mornings." || page.Items[0].Source != "countersign" {
+		d.t.Errorf("Notes = %+v, %v, want the one", page, err)
+	}
+	if err == nil && !strings.Contains(s.out, page.Items[0].ID.String()) {
+		d.t.Errorf("the tool answered %s, want the note's id %s", s.out, page.Items[0].ID)
+	}
+}
+
+func isDeniedByAPerson(d *desk) {
+	s := d.attend(d.t.Context(), func(id string) { d.operator("deny", id, "--note", "ask Ana first") },
+		"actions", "run", "notes:notes.create", "--inputs", `{"title":"Refused","body":"x"}`)
+
+	d.want(s, cli.ExitEnvelope, "denied by", "ask Ana first")
+}
+
+func isDenied(d *desk) {
+	d.want(d.agent("actions", "run", "notes:notes.delete", "id=x"), cli.ExitEnvelope, "policy denies it")
+}
+
+func isStopped(d *desk) {
+	ctx, stop := context.WithCancel(d.t.Context())
+	defer stop()
+	var action string
+	s := d.attend(ctx, func(id string) {
+		action = id
+		stop()
+	}, "actions", "run", "notes:notes.create", "title=Left", "body=x")
+
+	d.want(s, cli.ExitInterrupted, "countersign get "+action+" --wait=5m", "countersign undo "+action)
+	d.want(d.agent("get", action), cli.ExitOK, "pending")
+	d.want(d.agent("undo", action), cli.ExitOK)
+}
+
+func asksFirst(d *desk) {
+	s := d.want(d.agent("actions", "run", "notes:notes.create", "title=Asked", "body=x", "--dry-run"), cli.ExitOK, "require_approval", "Nothing was done", "--plan plan_")
+	_, plan, _ := strings.Cut(s.out, "--plan ")
+	plan = strings.TrimSpace(plan)
+	d.want(d.agent("actions", "run", "notes:notes.create", "title=Other", "body=x", "--plan", plan), cli.ExitFailed, "arguments")
+	d.want(d.agent("actions", "run", "notes:notes.create", "title=Asked", "body=x", "--plan", plan, "--no-wait"), cli.ExitOK, "waiting for approval")
+	inv := decode[client.Invocation](d.t, d.want(d.agent("actions", "run", "notes:notes.list", "--dry-run", "--json"), cli.ExitOK).out)
+	if inv.DryRun == nil || inv.DryRun.Plan == "" {
+		d.t.Errorf("--dry-run --json is %+v", inv)
+	}
+}
+
+func refusesToRun(d *desk) {
+	for _, args := range [][]string{
+		{}, {"notes:notes.list", "title"}, {"notes:notes.list", "--inputs", "7"}, {"notes:notes.list", "--inputs", "{"}, {"notes:notes.list", "--inputs", "@no-such-file"},
+	} {
+		d.want(d.agent(append([]string{"actions", "run"}, args...)...), cli.ExitUsage, "countersign: ")
+	}
+	d.want(d.agent("actions", "run", "notes:notes.lost"), cli.ExitFailed)
+	d.want(d.agent("actions", "run", "notes:notes.create", "title=7"), cli.ExitFailed, "title")
+	file := d.file("inputs.json", `{"title":"From a file"}`)
+	d.want(d.agent("actions", "run", "notes:notes.create", "--inputs", "@"+file, "body=x", "--no-wait"), cli.ExitOK, "countersign get")
+	d.want(d.run(d.t.Context(), d.house.Tokens().Agent, `{"title":"From a pipe","body":"x"}`, "actions", "run", "notes:notes.create", "--inputs", "-", "--no-wait"), cli.ExitOK)
+}
+
+func doesNotWait(d *desk) {
+	inv := decode[client.Invocation](d.t, d.want(d.agent("actions", "run", "notes:notes.create", "title=Later", "body=x", "--no-wait", "--json"), cli.ExitOK).out)
+	if inv.Status != "pending" || inv.ID == (envelope.ActionID{}) {
+		d.t.Errorf("--no-wait is %+v, want it pending", inv)
+	}
+}
+
+func runsAgain(d *desk) {
+	args := []string{"actions", "run", "notes:notes.list", "--external-id", "run-again", "--json"}
+	first := decode[client.Invocation](d.t, d.want(d.agent(args...), cli.ExitOK).out)
+	again := decode[client.Invocation](d.t, d.want(d.agent(args...), cli.ExitOK).out)
+	if first.ID != again.ID || first.Known || !again.Known {
+		d.t.Errorf("run again is %+v, want the first: %+v", again, first)
+	}
+}
+
+// saysWhen has a house of its own: its limit would stop the other stories.
+func saysWhen(d *desk) {
+	d = open(d.t)
+	admin, err := d.house.Client(d.house.Tokens().Admin)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := admin.PutSettings(d.t.Context(), limit.Tenant{Timezone: "UTC", SessionPending: new(1), SessionMinute: new(1000)}); err != nil {
+		d.t.Fatal(err)
+	}
+	run := []string{"actions", "run", "notes:notes.create", "title=x", "body=x", "--no-wait"}
+	d.want(d.agent(run...), cli.ExitOK)
+	d.want(d.agent(run...), cli.ExitFailed, "wait for a person, as many as may", "try again")
+}

@@ -1,0 +1,118 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/client"
+)
+
+// TestApprovals goes through every command with which people decide.
+func TestApprovals(t *testing.T) {
+	t.Parallel()
+	shared := open(t)
+	for _, story := range []struct {
+		name string
+		tell func(*desk)
+	}{
+		{"the inbox", looksIntoTheInbox},
+		{"edits", editsArguments},
+		{"approves with other arguments", approvesOtherArguments},
+		{"many at once", decidesManyAtOnce},
+		{"always", approvesForever},
+		{"two people", needsTwoPeople},
+		{"refuses before sending", refusesDecisions},
+	} {
+		t.Run(story.name, func(t *testing.T) {
+			d := *shared
+			d.t = t
+			story.tell(&d)
+		})
+	}
+}
+
+func looksIntoTheInbox(d *desk) {
+	d.want(d.operator("inbox"), cli.ExitOK, "Nothing waits for a person")
+	id := d.propose("Inbox")
+
+	d.want(d.operator("inbox"), cli.ExitOK, id, "notes:notes.create", "approval", `"title":"Inbox"`)
+	page := decode[client.Page[client.InboxItem]](d.t, d.want(d.operator("inbox", "--json"), cli.ExitOK).out)
+	if len(page.Items) != 1 || page.Items[0].Kind != "approval" || page.Items[0].Seen == "" {
+		d.t.Errorf("inbox = %+v", page)
+	}
+	d.want(d.operator("approve", id, "--seen", strings.Repeat("A", 24)), cli.ExitFailed, "look again")
+	d.want(d.operator("approve", id, "--seen", page.Items[0].Seen, "--wait"), cli.ExitOK, "completed")
+	d.want(d.agent("inbox"), cli.ExitFailed, "role agent")
+}
+
+func editsArguments(d *desk) {
+	id := d.propose("Typpo")
+	d.want(d.operator("edit", id, "--set", "title=Typo", "--note", "one p"), cli.ExitOK, id, "A person must decide")
+	d.want(d.operator("get", id), cli.ExitOK, `"title":"Typo"`, "as proposed", "Typpo", "edited by demo operator", "seen")
+	d.want(d.operator("inbox"), cli.ExitOK, "edited by demo operator")
+	d.want(d.operator("edit", id, "--set", "title=5", "--json"), cli.ExitFailed, "/args/title")
+	d.want(d.operator("edit", id), cli.ExitUsage, "--args or --set")
+	d.want(d.operator("approve", id, "--wait"), cli.ExitOK, "completed")
+	d.want(d.operator("edit", id, "--set", "title=Late"), cli.ExitFailed, "not waiting")
+}
+
+func approvesOtherArguments(d *desk) {
+	file := filepath.Join(d.dir, "note.json")
+	if err := os.WriteFile(file, []byte(`{"title":"From a file","body":"y"}`), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	for _, flags := range [][]string{{"--args", "@" + file}, {"--args", `{"title":"In a flag","body":"z"}`, "--set", "title=In flags"}} {
+		id := d.propose("Other")
+		d.want(d.operator(append([]string{"approve", id, "--wait"}, flags...)...), cli.ExitOK, "completed")
+		a := decode[client.Action](d.t, d.want(d.operator("get", id, "--json"), cli.ExitOK).out)
+		if a.Decision.Edited == nil || !strings.Contains(string(a.Decision.Edited.ProposedArgs), "Other") || strings.Contains(string(a.Envelope.Args), "Other") {
+			d.t.Errorf("approved %s, proposed %+v", a.Envelope.Args, a.Decision.Edited)
+		}
+	}
+}
+
+func decidesManyAtOnce(d *desk) {
+	one, two, three := d.propose("One"), d.propose("Two"), d.propose("Three")
+	d.want(d.operator("approve", one, two, "--note", "both"), cli.ExitOK, one, two, "approved")
+	d.want(d.operator("approve", one, three), cli.ExitFailed, "refused", "not waiting", "approved")
+	four, five := d.propose("Four"), d.propose("Five")
+	s := d.want(d.operator("deny", four, five, "--json"), cli.ExitOK, `"result":"denied"`)
+	if lines := strings.Split(strings.TrimSpace(s.out), "\n"); len(lines) != 2 {
+		d.t.Errorf("two denials are %d lines:\n%s", len(lines), s.out)
+	}
+}
+
+func approvesForever(d *desk) {
+	id := d.propose("Again")
+	d.want(d.operator("approve", id, "--always=1h", "--scope", "session", "--pin", "/title", "--wait"), cli.ExitOK, "completed")
+	d.want(d.agent("submit", "--tool", "notes:notes.create", "--args", `{"title":"Again","body":"b"}`, "--wait"), cli.ExitOK, "completed")
+	d.want(d.agent("submit", "--tool", "notes:notes.create", "--args", `{"title":"Other","body":"b"}`), cli.ExitOK, "A person must decide")
+}
+
+func needsTwoPeople(d *desk) {
+	d.want(d.admin("review", "set", "notes:*", "--approvals", "2", "--wait", "1h", "--warn", "10m", "--escalate", "0s"), cli.ExitOK, "notes:*")
+	d.want(d.operator("review", "list"), cli.ExitOK, "notes:*", "low", "1h", "10m", "never")
+	id := d.propose("Dear")
+	d.want(d.operator("approve", id), cli.ExitOK, "1 of 2 people agree")
+	d.want(d.operator("approve", id), cli.ExitFailed, "somebody else")
+	d.want(d.operator("get", id), cli.ExitOK, "1 of 2 people agree")
+	d.want(d.operator("inbox"), cli.ExitOK, "1 of 2 approvals")
+	d.want(d.admin("approve", id, "--wait"), cli.ExitOK, "completed")
+	d.want(d.operator("review", "delete", "notes:*"), cli.ExitFailed, "role operator")
+	d.want(d.admin("review", "delete", "notes:*"), cli.ExitOK, "removed")
+	d.want(d.admin("review", "delete", "notes:*"), cli.ExitFailed, "no review")
+}
+
+func refusesDecisions(d *desk) {
+	const id = "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b"
+	for _, args := range [][]string{
+		{"approve", id, id, "--set", "a=1"}, {"approve", id, "--pin", "/a"}, {"approve", id, "--always=soon"}, {"approve", id, "--always", "--scope", "world"},
+		{"inbox", "x"}, {"inbox", "--limit", "0"}, {"edit"}, {"edit", id, id}, {"edit", "x", "--set", "a=1"},
+		{"review", "set"}, {"review", "set", "*", "--risk", "danger"}, {"review", "set", "*", "--wait", "long"}, {"review", "delete"}, {"review", "delete", "*", "--risk", "x"},
+	} {
+		d.want(d.operator(args...), cli.ExitUsage, "countersign: ", "--help")
+	}
+}

@@ -1,0 +1,150 @@
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/batch"
+	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/client"
+	"github.com/countersign-dev/countersign/internal/executor"
+	"github.com/countersign-dev/countersign/internal/intake"
+	"github.com/countersign-dev/countersign/internal/policy"
+	"github.com/countersign-dev/countersign/internal/postgres"
+)
+
+// tools gives the tenant the source crm: create is taken back by delete.
+func (m *morgue) tools() {
+	m.t.Helper()
+	err := postgres.InTx(m.t.Context(), m.db, postgres.API(m.tenant), func(tx pgx.Tx) error {
+		ctx := m.t.Context()
+		if err := catalog.PutSource(ctx, tx, m.tenant, catalog.Source{ID: "crm", Kind: catalog.KindBuiltin, Enabled: true}); err != nil {
+			return err
+		}
+		var all []executor.Tool
+		for _, name := range []string{"create", "delete", "send"} {
+			all = append(all, executor.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`), Effect: envelope.EffectKeyed})
+		}
+		if err := catalog.PutListing(ctx, tx, m.tenant, "crm", all); err != nil {
+			return err
+		}
+		if err := catalog.PutMode(ctx, tx, m.tenant, "", "*", envelope.ModeAllow, "test"); err != nil {
+			return err
+		}
+		return catalog.DescribeTool(ctx, tx, m.tenant, policy.Key{Source: "crm", Action: "create"}, catalog.Description{Reversal: &catalog.Reversal{
+			Tool: policy.Key{Source: "crm", Action: "delete"}, Args: json.RawMessage(`{"id":"$.outputs.id"}`),
+		}})
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// drive moves batches on, as the fleet does.
+func (m *morgue) drive() {
+	m.t.Helper()
+	d := batch.NewDriver(m.db, intake.New(m.db, catalog.NewCache(), intake.Config{}), slog.New(slog.DiscardHandler))
+	if _, _, err := d.Sweep(m.t.Context()); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *morgue) exec(ctx context.Context, sql string, args ...any) {
+	m.t.Helper()
+	if _, err := m.db.Exec(ctx, sql, args...); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func TestBatch(t *testing.T) {
+	t.Parallel()
+	m := newMorgue(t)
+	m.tools()
+	file := filepath.Join(t.TempDir(), "batch.json")
+	if err := os.WriteFile(file, []byte(`[{"tool":"crm:create","inputs":{"name":"Ana"}},{"tool":"crm:create","inputs":{"of":"$0.id"}}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	plan := m.run(cli.ExitOK, "batch", "run", file, "--atomic", "--dry-run")
+	ran := m.run(cli.ExitOK, "batch", "run", file, "--atomic", "--external-id", "b-1", "--json")
+	again := m.run(cli.ExitOK, "batch", "run", file, "--atomic", "--external-id", "b-1")
+	var b client.Batch
+	if err := json.Unmarshal([]byte(ran.out), &b); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, want := range []string{"crm:create", "allow", "$0.id", "crm:delete"} {
+		if !strings.Contains(plan.out, want) {
+			t.Errorf("the plan lacks %s:\n%s", want, plan.out)
+		}
+	}
+	if !strings.Contains(again.err, "known already") || !strings.Contains(again.out, b.ID.String()) {
+		t.Errorf("the same again says %s%s", again.out, again.err)
+	}
+	m.drive()
+	if shown := m.run(cli.ExitOK, "batch", "show", b.ID.String()); !strings.Contains(shown.out, "atomic batch "+b.ID.String()+" is running") || !strings.Contains(shown.err, "countersign get") {
+		t.Errorf("it shows as %s%s", shown.out, shown.err)
+	}
+	if listed := m.run(cli.ExitOK, "batch", "list", "--state", "running"); !strings.Contains(listed.out, "0/2") {
+		t.Errorf("the list is %s", listed.out)
+	}
+	m.run(cli.ExitOK, "batch", "cancel", b.ID.String())
+	m.drive()
+	if shown := m.run(cli.ExitEnvelope, "batch", "show", b.ID.String(), "--wait"); !strings.Contains(shown.out, "reverted: cancelled by ada") {
+		t.Errorf("it shows as %s", shown.out)
+	}
+	m.run(cli.ExitFailed, "batch", "retry", b.ID.String(), "--note", "n")
+	m.exec(t.Context(), "UPDATE batches SET state = 'compensation_failed', ended_at = NULL")
+	m.exec(t.Context(), "UPDATE batch_steps SET state = 'unreverted' WHERE step = 0")
+	if listed := m.run(cli.ExitOK, "batch", "list", "--troubled"); !strings.Contains(listed.out, b.ID.String()) {
+		t.Errorf("the list of troubled ones is %s", listed.out)
+	}
+	if shown := m.run(cli.ExitEnvelope, "batch", "show", b.ID.String()); !strings.Contains(shown.err, "batch retry") || !strings.Contains(shown.err, "batch resolve") {
+		t.Errorf("it is not said how to go on: %s", shown.err)
+	}
+	if inbox := m.run(cli.ExitOK, "inbox"); !strings.Contains(inbox.out, "batch show") {
+		t.Errorf("the inbox is %s", inbox.out)
+	}
+	if done := m.run(cli.ExitOK, "batch", "resolve", b.ID.String(), "--abandon", "--note", "by hand"); !strings.Contains(done.out, "resolved") {
+		t.Errorf("it is %s", done.out)
+	}
+}
+
+func TestBatchSaysWhatIsWrongWhere(t *testing.T) {
+	t.Parallel()
+	m := newMorgue(t)
+	m.tools()
+	dir := t.TempDir()
+	for name, test := range map[string]struct {
+		text, want string
+		code       int
+	}{
+		"a circle":         {`{"steps":[{"tool":"crm:send","inputs":{"a":"$1.x"}},{"tool":"crm:send","inputs":{"a":"$0.x"}}]}`, "/steps/0/inputs/a: the steps 0 → 1 → 0", cli.ExitFailed},
+		"irreversible":     {`{"atomic":true,"steps":[{"tool":"crm:send"}]}`, "/steps/0/tool: an atomic batch takes only tools", cli.ExitFailed},
+		"no JSON":          {`steps`, "the file is not JSON", cli.ExitUsage},
+		"neither of both":  {`"steps"`, "must be an array of steps", cli.ExitUsage},
+		"no batch of ours": {`{}`, "/steps: is required", cli.ExitFailed},
+	} {
+		file := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
+		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if said := m.run(test.code, "batch", "run", file); !strings.Contains(said.err, test.want) {
+			t.Errorf("%s: it says %s", name, said.err)
+		}
+	}
+	m.run(cli.ExitUsage, "batch", "show", "b-1")
+	m.run(cli.ExitUsage, "batch", "list", "--state", "odd")
+	m.run(cli.ExitUsage, "batch", "list", "--limit", "0")
+	m.run(cli.ExitUsage, "batch", "resolve", "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b")
+	m.run(cli.ExitUsage, "batch", "frob")
+}

@@ -1,0 +1,62 @@
+package cli_test
+
+import (
+	"strings"
+
+	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/client"
+	"github.com/countersign-dev/countersign/internal/forensic"
+)
+
+func looksIntoExecutions(d *desk) {
+	d.want(d.operator("tools", "snapshot", "notes:notes.create", "--read", "notes.list", "--args", `{}`), cli.ExitOK, "is seen by notes:notes.list")
+	d.want(d.operator("tools", "snapshot"), cli.ExitOK, "notes:notes.create", "notes.list")
+	created := d.propose("Seen before and after")
+	d.want(d.operator("approve", created, "--wait"), cli.ExitOK)
+
+	d.want(d.operator("executions", "show", created), cli.ExitOK,
+		"notes:notes.create", "success", "Seen before and after", "api 127.0.0.1", "SNAPSHOT", "before", "after", "LEFT IT", "granted by")
+	e := decode[client.Execution](d.t, d.want(d.operator("executions", "show", "--json", created), cli.ExitOK).out)
+	if e.Status != forensic.StatusSuccess || len(e.Snapshots) != 2 || e.Snapshots[0].Stage != forensic.StageBefore || len(e.Snapshots[1].Result) == 0 {
+		d.t.Errorf("execution = %+v", e)
+	}
+	listed := d.want(d.operator("executions", "list", "--tool", "notes:notes.create", "--status", "success", "--via", "api", "--since", "1h"), cli.ExitOK).out
+	if !strings.Contains(listed, created) {
+		d.t.Errorf("the list does not hold %s:\n%s", created, listed)
+	}
+	exported := d.want(d.operator("executions", "export", "--status", "success", "--tool", "notes.create"), cli.ExitOK, "exported").out
+	for line := range strings.Lines(exported) {
+		if got := decode[forensic.Execution](d.t, line); got.Status != forensic.StatusSuccess || got.Tool != "notes.create" {
+			d.t.Errorf("exported %s", line)
+		}
+	}
+	d.want(d.operator("executions", "list", "--session", "nobody's"), cli.ExitOK, "There are none.")
+	d.want(d.agent("executions", "show", created), cli.ExitOK, created)
+
+	for text, args := range map[string][]string{
+		"--status must be":         {"list", "--status", "done"},
+		"--via must be":            {"list", "--via", "mail"},
+		"--limit must be":          {"list", "--limit", "0"},
+		"36 characters":            {"list", "--user", "ada"},
+		"later than --since":       {"list", "--since", "1h", "--until", "2h"},
+		"another source":           {"list", "--tool", "a:b", "--source", "c"},
+		"not the id of an action":  {"show", "x"},
+		"there is no command":      {"find"},
+		"--since must be a time":   {"export", "--since", "yesterday"},
+		"needs at least 1 argumen": {"show"},
+	} {
+		d.want(d.operator(append([]string{"executions"}, args...)...), cli.ExitUsage, text)
+	}
+	d.want(d.operator("executions", "show", "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b"), cli.ExitFailed, "no execution")
+	for text, args := range map[string][]string{
+		"source:name":         {"notes"},
+		"say of which tool":   {"--read", "notes.list"},
+		"--none stands alone": {"notes:notes.create", "--none", "--required"},
+		"--read must name":    {"notes:notes.create"},
+		"--args must be JSON": {"notes:notes.create", "--read", "notes.list", "--args", "{"},
+	} {
+		d.want(d.operator(append([]string{"tools", "snapshot"}, args...)...), cli.ExitUsage, text)
+	}
+	d.want(d.operator("tools", "snapshot", "notes:notes.create", "--read", "notes.delete"), cli.ExitFailed, "only reads")
+	d.want(d.operator("tools", "snapshot", "notes:notes.create", "--none"), cli.ExitOK, "is not seen")
+}

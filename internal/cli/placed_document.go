@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/countersign-dev/countersign/internal/client"
+	"github.com/countersign-dev/countersign/internal/limit"
+)
+
+const fileFlag = "file"
+
+// showPlaced writes a document as YAML, or with --json as JSON.
+func (a *app) showPlaced(doc any) error {
+	if a.json {
+		return a.document(doc)
+	}
+	text, err := plainYAML(doc)
+	if err != nil {
+		return err
+	}
+	if _, err := a.sys.Out.Write(text); err != nil {
+		return fmt.Errorf("write the output: %w", err)
+	}
+	return nil
+}
+
+// plainYAML writes a document with its fields in their order. JSON is YAML, so
+// that its text is only read again and written plainly.
+func plainYAML(doc any) ([]byte, error) {
+	text, err := json.Marshal(doc)
+	if err != nil {
+		return nil, fmt.Errorf("write the document: %w", err)
+	}
+	var node yaml.Node
+	if err := yaml.Unmarshal(text, &node); err != nil {
+		return nil, fmt.Errorf("write the document: %w", err)
+	}
+	asYAML(&node)
+	return yaml.Marshal(&node)
+}
+
+// asYAML takes the marks of JSON off. A text that might be read as something
+// else, such as a number or a time, keeps its quotes.
+func asYAML(node *yaml.Node) {
+	node.Style &^= yaml.FlowStyle
+	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!str" && !strings.ContainsAny(node.Value, "0123456789") {
+		node.Style = 0
+	}
+	if len(node.Content) == 0 && (node.Kind == yaml.SequenceNode || node.Kind == yaml.MappingNode) {
+		node.Style |= yaml.FlowStyle
+	}
+	for _, child := range node.Content {
+		asYAML(child)
+	}
+}
+
+// answered says where in the file a server's objections are to be found.
+func (f *placedFile) answered(err error) error {
+	if p, ok := errors.AsType[*client.Problem](err); ok && len(p.Errors) > 0 {
+		return f.place(p.Errors)
+	}
+	return err
+}
+
+// showChanges says what changed, or would.
+func (a *app) showChanges(changes []limit.Change, applied bool) error {
+	if a.json {
+		return a.document(struct {
+			Applied bool           `json:"applied"`
+			Changes []limit.Change `json:"changes"`
+		}{applied, changes})
+	}
+	counts := make(map[limit.ChangeKind]int)
+	var rows [][]string
+	for _, c := range changes {
+		if counts[c.Kind]++; c.Kind != limit.Unchanged {
+			rows = append(rows, []string{string(c.Kind), c.Section, c.Name, changeText(c)})
+		}
+	}
+	if len(rows) > 0 {
+		if err := table(a.sys.Out, []string{"CHANGE", "SECTION", "WHICH", "TO"}, rows); err != nil {
+			return err
+		}
+	}
+	summary := fmt.Sprintf("%d added, %d changed, %d removed, %d unchanged.", counts[limit.Added], counts[limit.Changed], counts[limit.Removed], counts[limit.Unchanged])
+	switch {
+	case applied:
+		a.note("%s It is done.", summary)
+	case len(rows) == 0:
+		a.note("%s There is nothing to do.", summary)
+	default:
+		a.note("%s Nothing was changed; add --apply to do it.", summary)
+	}
+	return nil
+}
+
+// changeText writes what a setting becomes.
+func changeText(c limit.Change) string {
+	switch c.Kind {
+	case limit.Removed:
+		return "was " + string(c.Was)
+	case limit.Added, limit.Changed, limit.Unchanged:
+	}
+	return strings.TrimSpace(string(c.Is))
+}

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/client"
+	"github.com/countersign-dev/countersign/internal/limit"
+)
+
+const reviewHelp = `Review rules say how people look at actions that wait for them: how many must
+agree, for how long they are waited for, and when they are reminded. Each is for
+the tools that a key covers (mail:send, mail:*, *:send or *), and for actions of
+a risk or a higher one.
+
+Of all rules that cover an action the largest number of people holds. Each time
+comes from the most particular rule that sets it. Nobody counts twice, and one
+who denies is enough.
+
+To look takes an operator's token, to set rules an administrator's.`
+
+func (a *app) reviews() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "review",
+		Short: "Set how many people must approve, and in what time: list, set, delete",
+		Long:  reviewHelp,
+		Example: `  countersign review list
+  countersign review set 'payments:*' --approvals 2 --wait 1d --warn 1h
+  countersign review delete 'payments:*'`,
+		Args: cobra.ArbitraryArgs,
+		RunE: group,
+
+		DisableFlagsInUseLine: true,
+	}
+	cmd.AddCommand(a.reviewList(), a.reviewSet(), a.reviewDelete())
+	return cmd
+}
+
+func (a *app) reviewList() *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the review rules",
+		Long:    "List the review rules. With --json it is one object a line.",
+		Example: "  countersign review list",
+		Args:    arguments(0, 0, ""),
+		RunE: a.run(func(ctx context.Context, c *client.Client, _ []string) error {
+			all, err := c.Reviews(ctx)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return documents(a, all)
+			}
+			rows := make([][]string, len(all))
+			for i, r := range all {
+				rows[i] = []string{r.Key, string(r.Risk), strconv.Itoa(r.Approvals), timeText(r.Wait), timeText(r.Warn), timeText(r.Escalate), r.UpdatedBy}
+			}
+			return table(a.sys.Out, []string{"KEY", "FROM RISK", "APPROVALS", "WAIT", "WARN", "ESCALATE", "SET BY"}, rows)
+		}),
+	}
+}
+
+// timeText shows a time of a rule; what it leaves to others is empty.
+func timeText(d *limit.Duration) string {
+	switch {
+	case d == nil:
+		return ""
+	case *d == 0:
+		return "never"
+	}
+	return d.String()
+}
+
+const reviewSetHelp = `Set how people look at the actions that a key covers, from a risk on. What no
+flag says is left to other rules. Times are such as 90s, 15m, 2h or 1d.
+
+  --approvals 2   so many people must agree, at most 5
+  --wait 1d       a decision is waited for that long, at most 30 days
+  --warn 1h       so long before the end of that, an event warns; 0s is never
+  --escalate 2h   after that long, an event says that more should know`
+
+func (a *app) reviewSet() *cobra.Command {
+	var r client.Review
+	var risk, wait, warn, escalate string
+	cmd := &cobra.Command{
+		Use:   "set KEY",
+		Short: "Set a review rule",
+		Long:  reviewSetHelp,
+		Example: `  countersign review set 'payments:*' --approvals 2 --wait 1d --warn 1h
+  countersign review set '*' --risk high --approvals 2 --escalate 30m`,
+		Args: arguments(1, 1, "a key, such as mail:send or mail:*"),
+		RunE: a.run(func(ctx context.Context, c *client.Client, args []string) error {
+			if err := oneOf("risk", risk, "low", "medium", "high"); err != nil {
+				return err
+			}
+			r.Key, r.Risk = args[0], envelope.Risk(cmp.Or(risk, "low"))
+			for _, f := range []struct {
+				flag, text string
+				to         **limit.Duration
+			}{{"wait", wait, &r.Wait}, {"warn", warn, &r.Warn}, {"escalate", escalate, &r.Escalate}} {
+				if f.text == "" {
+					continue
+				}
+				d, err := limit.ParseDuration(f.text)
+				if err != nil {
+					return misuse("--%s must be a time such as 90s, 15m, 2h or 1d", f.flag)
+				}
+				*f.to = &d
+			}
+			return a.done(c.PutReview(ctx, r), "set the review of %s from risk %s on", r.Key, r.Risk)
+		}),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&risk, "risk", "", "for actions of this `risk` or a higher one: low (all), medium or high")
+	flags.IntVar(&r.Approvals, "approvals", 1, "so many `people` must agree")
+	flags.StringVar(&wait, "wait", "", "wait for a decision for this `time`")
+	flags.StringVar(&warn, "warn", "", "warn this `time` before the end of the wait")
+	flags.StringVar(&escalate, "escalate", "", "escalate after this `time` of the wait")
+	fixed(cmd, "risk", "low", "medium", "high")
+	return cmd
+}
+
+func (a *app) reviewDelete() *cobra.Command {
+	var risk string
+	cmd := &cobra.Command{
+		Use:     "delete KEY",
+		Short:   "Remove a review rule",
+		Long:    "Remove a review rule. Actions that wait already keep the times they have.",
+		Example: `  countersign review delete '*' --risk high`,
+		Args:    arguments(1, 1, "the key of a rule"),
+		RunE: a.run(func(ctx context.Context, c *client.Client, args []string) error {
+			if err := oneOf("risk", risk, "low", "medium", "high"); err != nil {
+				return err
+			}
+			return a.done(c.DeleteReview(ctx, args[0], envelope.Risk(risk)), "removed the review of %s", args[0])
+		}),
+	}
+	cmd.Flags().StringVar(&risk, "risk", "", "the rule's `risk`: low unless told otherwise")
+	fixed(cmd, "risk", "low", "medium", "high")
+	return cmd
+}

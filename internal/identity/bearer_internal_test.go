@@ -1,0 +1,55 @@
+package identity
+
+import (
+	"encoding/base64"
+	"testing"
+	"time"
+)
+
+// Whatever comes, reading a token ends, and what is read of it is not believed
+// without a key.
+func FuzzSignedToken(f *testing.F) {
+	for _, seed := range [][2]string{
+		{`{"alg":"RS256","kid":"a"}`, `{"iss":"https://i","aud":"a","sub":"s","exp":1}`},
+		{`{"alg":"none"}`, `{"iss":"https://i","aud":["a"],"sub":"s"}`},
+		{`{"alg":"ES256","typ":"at+jwt","crit":["b64"],"b64":false}`, `{"iss":"https://i","aud":[1],"exp":1e400}`},
+		{`{"alg":"EdDSA","jwk":{}}`, `[]`},
+	} {
+		f.Add([]byte(seed[0]), []byte(seed[1]), []byte("signature"))
+	}
+	f.Fuzz(func(t *testing.T, header, payload, signature []byte) {
+		encode := base64.RawURLEncoding.EncodeToString
+		token, err := parseSigned(encode(header) + "." + encode(payload) + "." + encode(signature))
+		if err != nil {
+			return
+		}
+		if len(token.claims.audience) == 0 || token.claims.issuer == "" {
+			t.Errorf("a token for nobody, or of nobody, was read")
+		}
+		p := &Provider{Issuer: token.claims.issuer, Audience: token.claims.audience[0]}
+		if _, err := token.verify(t.Context(), p, nil, time.Unix(0, 0)); err == nil {
+			t.Errorf("a token was believed without a key")
+		}
+	})
+}
+
+// A claim of any form gives texts or nothing, and names people by what can be
+// seen.
+func FuzzClaims(f *testing.F) {
+	f.Add([]byte(`{"realm_access":{"roles":["a",1,null]},"name":"A\u202eb\n","email":"a@b","email_verified":"true"}`), "/realm_access/roles")
+	f.Add([]byte(`{"a":[["x"]]}`), "/a/0/0")
+	f.Add([]byte(`{"https://acme.com/roles":"x"}`), "https://acme.com/roles")
+	f.Fuzz(func(t *testing.T, payload []byte, at string) {
+		c, err := readClaims(payload)
+		if err != nil {
+			return
+		}
+		_ = c.texts(at)
+		if name := c.shownName(); name == "" || len(name) > maxName || plain(name, maxName) != name {
+			t.Errorf("shownName() = %q", name)
+		}
+		if (&Provider{RoleClaim: at, Roles: map[string]Role{"a": RoleAdmin}, DefaultRole: RoleViewer}).roleOf(c).rank() < RoleViewer.rank() {
+			t.Error("a claim took the default role away")
+		}
+	})
+}

@@ -1,0 +1,265 @@
+// Package identitytest is an issuer of OpenID Connect for tests: one that
+// behaves, and that misbehaves when it is told to.
+package identitytest
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/google/uuid"
+)
+
+// Claims are what a token says.
+type Claims = map[string]any
+
+// Issuer is an issuer that listens on this machine. Its keys are RSA ones.
+type Issuer struct {
+	t      testing.TB
+	server *httptest.Server
+
+	mu     sync.Mutex
+	keys   []Key
+	down   bool
+	asked  int
+	person Claims
+	forced Claims
+	// codes and refreshes are what can be traded for a token.
+	codes     map[string]grant
+	refreshes map[string]grant
+	revoked   []string
+}
+
+// grant is what a person agreed to.
+type grant struct{ client, nonce, challenge string }
+
+// Key is one that signs tokens.
+type Key struct {
+	ID      string
+	Private *rsa.PrivateKey
+}
+
+// NewKey makes a key of a name.
+func NewKey(t testing.TB, id string) Key {
+	t.Helper()
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Key{id, private}
+}
+
+// New starts an issuer with one key, called first. It ends with the test.
+func New(t testing.TB) *Issuer {
+	t.Helper()
+	i := &Issuer{t: t, keys: []Key{NewKey(t, "first")}, codes: make(map[string]grant), refreshes: make(map[string]grant), person: Claims{"sub": "ana"}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /.well-known/openid-configuration", i.discovery)
+	mux.HandleFunc("GET /keys", i.jwks)
+	mux.HandleFunc("GET /authorize", i.authorize)
+	mux.HandleFunc("POST /token", i.token)
+	mux.HandleFunc("POST /revoke", i.revoke)
+	i.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		i.mu.Lock()
+		down := i.down
+		i.mu.Unlock()
+		if down {
+			http.Error(w, "down", http.StatusBadGateway)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	t.Cleanup(i.server.Close)
+	return i
+}
+
+// URL is the issuer's address.
+func (i *Issuer) URL() string { return i.server.URL }
+
+// Key is the newest of its keys.
+func (i *Issuer) Key() Key {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.keys[len(i.keys)-1]
+}
+
+// Rotate replaces every key by another one.
+func (i *Issuer) Rotate(key Key) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.keys = []Key{key}
+}
+
+// SetDown has it answer nothing but errors, or no longer.
+func (i *Issuer) SetDown(down bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.down = down
+}
+
+// Asked is how often its keys were asked for.
+func (i *Issuer) Asked() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.asked
+}
+
+// LogIn says whose browser comes to it from now on.
+func (i *Issuer) LogIn(person Claims) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.person = person
+}
+
+// Force has it say something in every token that it gives, whatever was asked.
+func (i *Issuer) Force(claims Claims) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.forced = claims
+}
+
+// Revoked are the refresh tokens that it was told to forget.
+func (i *Issuer) Revoked() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return append([]string(nil), i.revoked...)
+}
+
+// Claims are those of a good token for an audience, with some changed; a nil
+// takes one away.
+func (i *Issuer) Claims(audience string, now time.Time, changed Claims) Claims {
+	all := Claims{
+		"iss": i.URL(), "sub": "ana", "aud": audience, "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix(),
+	}
+	maps.Copy(all, changed)
+	maps.DeleteFunc(all, func(_ string, v any) bool { return v == nil })
+	return all
+}
+
+// Token is a good token for an audience, with some claims changed.
+func (i *Issuer) Token(audience string, now time.Time, changed Claims) string {
+	i.t.Helper()
+	return Sign(i.t, i.Key(), i.Claims(audience, now, changed), nil)
+}
+
+// Sign signs claims with a key by RS256, with more in the header.
+func Sign(t testing.TB, key Key, claims Claims, header map[jose.HeaderKey]any) string {
+	t.Helper()
+	return SignAs(t, jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key.Private, KeyID: key.ID}}, claims, header)
+}
+
+// SignAs signs claims with any key and algorithm, with more in the header.
+func SignAs(t testing.TB, key jose.SigningKey, claims Claims, header map[jose.HeaderKey]any) string {
+	t.Helper()
+	options := (&jose.SignerOptions{}).WithType("JWT")
+	for name, value := range header {
+		options = options.WithHeader(name, value)
+	}
+	signer, err := jose.NewSigner(key, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := signer.Sign(payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := signed.CompactSerialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func answer(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // who asked may have left
+}
+
+func (i *Issuer) discovery(w http.ResponseWriter, _ *http.Request) {
+	at := i.URL()
+	answer(w, http.StatusOK, Claims{
+		"issuer": at, "jwks_uri": at + "/keys", "authorization_endpoint": at + "/authorize", "token_endpoint": at + "/token",
+		"revocation_endpoint": at + "/revoke", "id_token_signing_alg_values_supported": []string{"RS256"},
+	})
+}
+
+func (i *Issuer) jwks(w http.ResponseWriter, _ *http.Request) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.asked++
+	var set jose.JSONWebKeySet
+	for _, k := range i.keys {
+		set.Keys = append(set.Keys, jose.JSONWebKey{Key: k.Private.Public(), KeyID: k.ID, Algorithm: "RS256", Use: "sig"})
+	}
+	answer(w, http.StatusOK, set)
+}
+
+// authorize is the page where the person agrees, which it does at once.
+func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	code := uuid.NewString()
+	i.mu.Lock()
+	i.codes[code] = grant{q.Get("client_id"), q.Get("nonce"), q.Get("code_challenge")}
+	i.mu.Unlock()
+	back := url.Values{"code": {code}, "state": {q.Get("state")}, "iss": {i.URL()}}
+	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
+}
+
+// token trades a code, or a refresh token, which then is used up.
+func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	var g grant
+	var ok bool
+	switch r.PostFormValue("grant_type") {
+	case "authorization_code":
+		g, ok = i.codes[r.PostFormValue("code")]
+		delete(i.codes, r.PostFormValue("code"))
+		sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
+		ok = ok && g.challenge == base64.RawURLEncoding.EncodeToString(sum[:])
+	case "refresh_token":
+		g, ok = i.refreshes[r.PostFormValue("refresh_token")]
+		delete(i.refreshes, r.PostFormValue("refresh_token"))
+	}
+	ok = ok && g.client == r.PostFormValue("client_id")
+	refresh := uuid.NewString()
+	if ok {
+		i.refreshes[refresh] = g
+	}
+	person, forced := maps.Clone(i.person), i.forced
+	i.mu.Unlock()
+	if !ok {
+		answer(w, http.StatusBadRequest, Claims{"error": "invalid_grant", "error_description": "MARKER"})
+		return
+	}
+	if g.nonce != "" {
+		person["nonce"] = g.nonce
+	}
+	maps.Copy(person, forced)
+	answer(w, http.StatusOK, Claims{
+		"access_token": "opaque", "token_type": "Bearer", "expires_in": 300, "refresh_token": refresh,
+		"id_token": i.Token(g.client, time.Now(), person),
+	})
+}
+
+func (i *Issuer) revoke(_ http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	token := r.PostFormValue("token")
+	delete(i.refreshes, token)
+	i.revoked = append(i.revoked, token)
+}

@@ -1,0 +1,139 @@
+package identity
+
+import (
+	"encoding/json"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+)
+
+// Provider is an issuer of OpenID Connect whose signed tokens are taken, and
+// what they make of whom.
+type Provider struct {
+	// ID is the tenant's own name for it.
+	ID string
+	// Issuer is its address, exactly as its tokens and its discovery document
+	// write it: https, or http on this machine.
+	Issuer string
+	// Audience is for whom its tokens must be: the client's id, as a rule.
+	// Issuer and audience together belong to one tenant.
+	Audience string
+	// Clients are those, beside the audience itself, to which a token may have
+	// been issued (azp or client_id).
+	Clients []string
+	// RoleClaim is where the claims say what somebody may do: a name, or a
+	// JSON Pointer such as /realm_access/roles. Its value is a text or a list
+	// of texts. "" if nowhere.
+	RoleClaim string
+	// Roles says which text of RoleClaim is which role. The highest counts.
+	Roles map[string]Role
+	// DefaultRole is that of people of whom the claims say nothing; operator,
+	// viewer, or "" to refuse them.
+	DefaultRole Role
+	// AllowedDomains, if there are any, are those of which a person must have
+	// an e-mail address that the issuer has verified.
+	AllowedDomains []string
+}
+
+func (p *Provider) check() error {
+	if err := CheckIssuer(p.Issuer); err != nil {
+		return err
+	}
+	const maxText, maxList = 500, 100
+	switch {
+	case p.Audience == "" || len(p.Audience) > maxText:
+		return fault.New(fault.Invalid, "an audience is 1 to 500 bytes long")
+	case len(p.Clients) > maxList || len(p.Roles) > maxList || len(p.AllowedDomains) > maxList:
+		return fault.New(fault.Invalid, "a provider has at most 100 clients, roles and domains each")
+	case len(p.RoleClaim) > maxText || p.RoleClaim == "" && len(p.Roles) > 0 || p.RoleClaim != "" && len(p.Roles) == 0:
+		return fault.New(fault.Invalid, "a role claim and the roles that its values stand for go together")
+	case p.DefaultRole != "" && p.DefaultRole != RoleOperator && p.DefaultRole != RoleViewer:
+		return fault.New(fault.Invalid, "a default role is operator or viewer; whoever is to be more is named by a claim or by hand")
+	}
+	for value, role := range p.Roles {
+		if value == "" || role.rank() == 0 {
+			return fault.New(fault.Invalid, "the values of a role claim stand for owner, admin, operator or viewer")
+		}
+	}
+	for i, domain := range p.AllowedDomains {
+		if domain == "" || domain != strings.ToLower(domain) || strings.ContainsAny(domain, "@ */") {
+			return fault.New(fault.Invalid, "domain %d is not a domain in lower case, such as acme.com", i+1)
+		}
+	}
+	if slices.Contains(p.Clients, "") {
+		return fault.New(fault.Invalid, "a client has a name")
+	}
+	return nil
+}
+
+// CheckIssuer says whether text is the address of an issuer. Issuers are asked
+// only where nobody between can answer in their place. The error is
+// fault.Invalid.
+func CheckIssuer(text string) error {
+	const maxIssuer = 500
+	u, err := url.Parse(text)
+	if err != nil || len(text) > maxIssuer || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || !secure(u) {
+		return fault.New(fault.Invalid, "an issuer is an https address without user, query and fragment; on this machine it may be http")
+	}
+	return nil
+}
+
+// secure says that an address is https, or on this machine.
+func secure(u *url.URL) bool {
+	return u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname())
+}
+
+// loopback says that a host is this machine.
+func loopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
+}
+
+// errNobody tells somebody whom an issuer vouches for that this is not enough.
+var (
+	errNoDomain = fault.New(fault.Denied, "the account has no verified e-mail address of a domain that may log in here")
+	errNoRole   = fault.New(fault.Denied, "the account has no role here; an administrator can give it one")
+	errDisabled = fault.New(fault.Denied, "the account is disabled here")
+)
+
+// admits says whether claims are of somebody who may be let in at all.
+func (p *Provider) admits(c *claims) error {
+	if len(p.AllowedDomains) == 0 {
+		return nil
+	}
+	_, domain, ok := strings.Cut(c.verifiedEmail(), "@")
+	if !ok || !slices.Contains(p.AllowedDomains, strings.ToLower(domain)) {
+		return errNoDomain
+	}
+	return nil
+}
+
+// roleOf is the role that claims give; "" if none.
+func (p *Provider) roleOf(c *claims) Role {
+	best := p.DefaultRole
+	if p.RoleClaim == "" {
+		return best
+	}
+	for _, value := range c.texts(p.RoleClaim) {
+		if role := p.Roles[value]; role.rank() > best.rank() {
+			best = role
+		}
+	}
+	return best
+}
+
+// stored is a provider with the tenant that it is of.
+type stored struct {
+	Provider
+	tenant envelope.TenantID
+}
+
+// readRoles reads the roles as they are stored.
+func readRoles(text []byte) (map[string]Role, error) {
+	var roles map[string]Role
+	return roles, json.Unmarshal(text, &roles)
+}

@@ -1,0 +1,164 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+)
+
+// NewOperator adds a person to the tenant of who asks, in a transaction of its
+// scope, and returns the person's id. What breaks the rules is fault.Invalid;
+// somebody who logs in as another one, or is another one in Slack, is
+// fault.Conflict; and somebody whom the asking may not make is fault.Denied.
+func NewOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator, now time.Time) (uuid.UUID, error) {
+	if err := o.check(); err != nil {
+		return uuid.Nil, err
+	}
+	if err := by.mayChange(Operator{}, o); err != nil {
+		return uuid.Nil, err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return uuid.Nil, err
+	}
+	p := &dbsqlc.OperatorInsertParams{
+		TenantID: uuid.UUID(by.Tenant), OperatorID: id, Name: o.Name, Email: unless(o.Email), Issuer: unless(o.Issuer), Subject: unless(o.Subject),
+		RoleSet: unless(string(o.RoleSet)), SlackTeam: unless(o.SlackTeam), SlackUser: unless(o.SlackUser),
+	}
+	if o.Disabled {
+		p.DisabledAt = new(now.UTC())
+	}
+	return id, dbsqlc.New().OperatorInsert(ctx, tx, p)
+}
+
+// PutOperator sets what can be set of a person of the tenant of who asks, in a
+// transaction of its scope. One that logs in otherwise than before has no role
+// of its last login any more. A person who is not there is fault.NotFound, what
+// breaks the rules fault.Invalid, somebody whom the asking may not change
+// fault.Denied, and taking the last owner away fault.Conflict.
+func PutOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	return keepOwner(ctx, tx, by.Tenant, func() error {
+		was, err := OperatorByID(ctx, tx, by.Tenant, o.ID)
+		if err != nil {
+			return err
+		}
+		if err := by.mayChange(was, o); err != nil {
+			return err
+		}
+		_, err = dbsqlc.New().OperatorUpdate(ctx, tx, &dbsqlc.OperatorUpdateParams{
+			Name: o.Name, Email: unless(o.Email), Issuer: unless(o.Issuer), Subject: unless(o.Subject), RoleSet: unless(string(o.RoleSet)),
+			SlackTeam: unless(o.SlackTeam), SlackUser: unless(o.SlackUser), Disabled: o.Disabled,
+			TenantID: uuid.UUID(by.Tenant), OperatorID: o.ID,
+		})
+		return err
+	})
+}
+
+// errNoOperator says that a person is not there.
+var errNoOperator = fault.New(fault.NotFound, "no such person")
+
+// OperatorByID finds a person, in a transaction of the tenant's scope; one who
+// is not there is fault.NotFound.
+func OperatorByID(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.UUID) (Operator, error) {
+	r, err := dbsqlc.New().OperatorGet(ctx, tx, &dbsqlc.OperatorGetParams{TenantID: uuid.UUID(tenant), OperatorID: id})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Operator{}, errNoOperator
+	}
+	return operatorOf(dbsqlc.OperatorsRow(r)), err
+}
+
+// Operators lists the people of a tenant by name, in a transaction of its
+// scope.
+func Operators(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Operator, error) {
+	rows, err := dbsqlc.New().Operators(ctx, tx, uuid.UUID(tenant))
+	all := make([]Operator, len(rows))
+	for i, r := range rows {
+		all[i] = operatorOf(r)
+	}
+	return all, err
+}
+
+func operatorOf(r dbsqlc.OperatorsRow) Operator {
+	return Operator{
+		ID: r.OperatorID, Name: r.Name, Email: or(r.Email), Issuer: or(r.Issuer), Subject: or(r.Subject), Role: Role(or(r.Role)),
+		RoleSet: Role(or(r.RoleSet)), SlackTeam: or(r.SlackTeam), SlackUser: or(r.SlackUser), CreatedAt: r.CreatedAt,
+		Disabled: r.DisabledAt != nil, DisabledAt: r.DisabledAt, LastSeenAt: r.LastSeenAt,
+	}
+}
+
+// OperatorBySlack finds the person that a user of a Slack team is, with the
+// role that it has now, in a transaction of the tenant's scope. Somebody
+// nobody knows, who is disabled or has no role is fault.NotFound. That the
+// user is who it says must have been verified before.
+func OperatorBySlack(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, team, user string) (Principal, error) {
+	r, err := dbsqlc.New().OperatorBySlack(ctx, tx, &dbsqlc.OperatorBySlackParams{TenantID: uuid.UUID(tenant), SlackTeam: team, SlackUser: user})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Principal{}, fault.New(fault.NotFound, "nobody of this tenant is this Slack user")
+	}
+	return Principal{
+		Token: TokenID(r.OperatorID), Tenant: tenant, Name: r.Name, Role: Role(or(r.Role)), Operator: r.OperatorID,
+	}, err
+}
+
+// PersonOf is the person behind a token, in a transaction of the tenant's
+// scope: an operator's id or, where nobody said who that is, the token's.
+func PersonOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, token uuid.UUID) (uuid.UUID, error) {
+	operator, err := dbsqlc.New().OperatorOfToken(ctx, tx, &dbsqlc.OperatorOfTokenParams{TenantID: uuid.UUID(tenant), TokenID: token})
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && operator == nil {
+		return token, nil
+	}
+	return or(operator), err
+}
+
+// logIn finds the person that verified claims are of, in a transaction of the
+// provider's tenant, and makes one of somebody who comes for the first time.
+// fault.Denied says that the person may do nothing here. So does a principal
+// without a role: that the issuer took the role away is then written down,
+// which an error would undo.
+func logIn(ctx context.Context, tx pgx.Tx, p stored, c *claims) (Principal, error) {
+	if err := p.admits(c); err != nil {
+		return Principal{}, err
+	}
+	q := dbsqlc.New()
+	found, err := q.OperatorByLogin(ctx, tx, &dbsqlc.OperatorByLoginParams{TenantID: uuid.UUID(p.tenant), Issuer: p.Issuer, Subject: c.subject})
+	known := err == nil
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return Principal{}, err
+	}
+	name, email, role := c.shownName(), c.verifiedEmail(), p.roleOf(c)
+	switch {
+	case !known && role == "":
+		return Principal{}, errNoRole
+	case known && found.DisabledAt != nil:
+		return Principal{}, errDisabled
+	case !known || found.Name != name || or(found.Email) != email || or(found.Role) != string(role):
+		id, err := uuid.NewV7()
+		if err != nil {
+			return Principal{}, err
+		}
+		made, err := q.OperatorLogin(ctx, tx, &dbsqlc.OperatorLoginParams{
+			TenantID: uuid.UUID(p.tenant), OperatorID: id, Name: name, Email: unless(email), Issuer: &p.Issuer, Subject: &c.subject, Role: unless(string(role)),
+		})
+		if err != nil {
+			return Principal{}, err
+		}
+		found = dbsqlc.OperatorByLoginRow{OperatorID: made.OperatorID, Name: made.Name, Role: made.Role, RoleSet: made.RoleSet, DisabledAt: made.DisabledAt}
+	}
+	who := Operator{Role: Role(or(found.Role)), RoleSet: Role(or(found.RoleSet))}.Effective()
+	if found.DisabledAt != nil {
+		return Principal{}, errDisabled
+	}
+	return Principal{
+		Token: TokenID(found.OperatorID), Tenant: p.tenant, Name: found.Name, Role: who, Operator: found.OperatorID,
+	}, nil
+}

@@ -1,0 +1,332 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+)
+
+// Issued is a token at the one moment at which it can be read.
+type Issued struct {
+	Token     Token
+	Principal Principal
+	// ExpiresAt is nil for a token that is valid until it is revoked.
+	ExpiresAt *time.Time
+}
+
+// Told is what the record says of a new token, without its secret.
+func (i Issued) Told() (what string, detail map[string]any) {
+	p := i.Principal
+	detail = map[string]any{"token_id": p.Token, "name": p.Name, "role": p.Role, "expires_at": i.ExpiresAt}
+	if p.Employee != (envelope.EmployeeID{}) {
+		detail["employee_id"] = p.Employee
+	}
+	if p.Session != "" {
+		detail["session_id"] = p.Session
+	}
+	if p.Operator != uuid.Nil {
+		detail["operator_id"] = p.Operator
+	}
+	if p.Scopes != nil {
+		detail["scopes"] = p.Scopes
+	}
+	if p.Tools != nil {
+		detail["tools"] = p.Tools
+	}
+	return "token " + p.Token.String() + " issued for the role " + string(p.Role), detail
+}
+
+// Issue makes a token for a tenant, in a transaction of that tenant's scope.
+// What breaks the rules of Grant, or is more than its person, is
+// fault.Invalid. Whether the caller may is MayGrant's to say.
+func Issue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant, now time.Time) (Issued, error) {
+	if err := g.check(); err != nil {
+		return Issued{}, err
+	}
+	if err := checkPerson(ctx, tx, tenant, g); err != nil {
+		return Issued{}, err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return Issued{}, err
+	}
+	made := Issued{Token: newToken(g.Role), Principal: Principal{
+		Token: TokenID(id), Tenant: tenant, Name: g.Name, Role: g.Role,
+		Employee: g.Employee, Session: sessionOf(g.Role, g.Session, TokenID(id)),
+		Operator: g.Operator, Scopes: g.Scopes, Tools: g.Tools,
+	}}
+	hash := made.Token.hash()
+	p := &dbsqlc.ApiTokenInsertParams{
+		TokenID: id, TenantID: uuid.UUID(tenant), Name: g.Name, Role: string(g.Role), TokenHash: hash[:],
+		EmployeeID: unless(uuid.UUID(g.Employee)), SessionID: unless(made.Principal.Session), OperatorID: unless(g.Operator),
+		Scopes: texts(g.Scopes), Tools: g.Tools, IssuedBy: unless(g.By),
+	}
+	if g.TTL > 0 {
+		made.ExpiresAt = new(now.Add(g.TTL).UTC())
+		p.ExpiresAt = made.ExpiresAt
+	}
+	return made, dbsqlc.New().ApiTokenInsert(ctx, tx, p)
+}
+
+// checkPerson refuses a token for somebody who is not there, or that would be
+// more than the person.
+func checkPerson(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant) error {
+	if g.Operator == uuid.Nil {
+		return nil
+	}
+	o, err := OperatorByID(ctx, tx, tenant, g.Operator)
+	if err != nil {
+		return err
+	}
+	if o.Disabled || o.Effective() == "" || g.Role.atMost(o.Effective()) != g.Role {
+		return fault.New(fault.Invalid, "the person is disabled, or of a lesser role than the token would be")
+	}
+	return nil
+}
+
+// Credential is what is known of a token, without its secret.
+type Credential struct {
+	ID       TokenID
+	Name     string
+	Role     Role
+	Employee envelope.EmployeeID
+	Session  string
+	Operator uuid.UUID
+	Scopes   []Scope
+	Tools    []string
+	// IssuedBy names who made it; "" if nobody took note.
+	IssuedBy  string
+	CreatedAt time.Time
+	// ExpiresAt, RevokedAt and RotatedAt are nil for what has not been and will
+	// not be.
+	ExpiresAt, RevokedAt, RotatedAt *time.Time
+	// LastUsedAt is right to about half a minute; nil is never.
+	LastUsedAt *time.Time
+	// PreviousUntil is when the secret before the last rotation ends, or ended.
+	PreviousUntil *time.Time
+}
+
+// Grant is what the token allows.
+func (c Credential) Grant() Grant {
+	return Grant{Name: c.Name, Role: c.Role, Employee: c.Employee, Session: c.Session, Operator: c.Operator, Scopes: c.Scopes, Tools: c.Tools}
+}
+
+// Credentials lists a tenant's tokens, newest first, in a transaction of its
+// scope: those before a token, at most so many. Unless everything is asked
+// for, those that are over are left out. The zero id begins at the newest.
+func Credentials(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, before TokenID, most int, everything bool) ([]Credential, error) {
+	if before == (TokenID{}) {
+		before = TokenID(uuid.Max)
+	}
+	rows, err := dbsqlc.New().ApiTokens(ctx, tx, &dbsqlc.ApiTokensParams{
+		TenantID: uuid.UUID(tenant), Everything: everything, Before: uuid.UUID(before), Most: int32(min(most, 1000)),
+	})
+	all := make([]Credential, len(rows))
+	for i, r := range rows {
+		all[i] = Credential{
+			ID: TokenID(r.TokenID), Name: r.Name, Role: Role(r.Role), Employee: envelope.EmployeeID(or(r.EmployeeID)), Session: or(r.SessionID),
+			Operator: or(r.OperatorID), Scopes: scopes(r.Scopes), Tools: r.Tools, IssuedBy: or(r.IssuedBy), CreatedAt: r.CreatedAt,
+			ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, RotatedAt: r.RotatedAt, LastUsedAt: r.LastUsedAt, PreviousUntil: r.PreviousUntil,
+		}
+	}
+	return all, err
+}
+
+// CredentialByID finds a token, in a transaction of its tenant's scope. One
+// that is not there, or revoked, is fault.NotFound.
+func CredentialByID(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID) (Credential, error) {
+	c, _, err := credential(ctx, tx, tenant, id)
+	return c, err
+}
+
+func credential(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID) (c Credential, hash []byte, err error) {
+	r, err := dbsqlc.New().ApiTokenGet(ctx, tx, &dbsqlc.ApiTokenGetParams{TenantID: uuid.UUID(tenant), TokenID: uuid.UUID(id)})
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && r.RevokedAt != nil {
+		return c, nil, errNoToken(id)
+	}
+	return Credential{
+		ID: TokenID(r.TokenID), Name: r.Name, Role: Role(r.Role), Employee: envelope.EmployeeID(or(r.EmployeeID)), Session: or(r.SessionID),
+		Operator: or(r.OperatorID), Scopes: scopes(r.Scopes), Tools: r.Tools, IssuedBy: or(r.IssuedBy), CreatedAt: r.CreatedAt,
+		ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, RotatedAt: r.RotatedAt, LastUsedAt: r.LastUsedAt, PreviousUntil: r.PreviousUntil,
+	}, r.TokenHash, err
+}
+
+func errNoToken(id TokenID) error { return fault.New(fault.NotFound, "no token %s that is valid", id) }
+
+// MaxOverlap is how long at most two secrets of a token are valid beside each
+// other.
+const MaxOverlap = 7 * 24 * time.Hour
+
+// Rotation is how a token is given another secret.
+type Rotation struct {
+	// Overlap is how long the old secret stays valid, so that its holders can
+	// be told; zero ends it at once, and with it one that is still valid from
+	// the rotation before.
+	Overlap time.Duration
+	// TTL is how long the token is valid from now on; zero leaves its end as it
+	// is.
+	TTL time.Duration
+}
+
+// Rotate gives a token another secret, in a transaction of its tenant's scope.
+// The token stays the same to everybody else: its id, its session, and what it
+// proposed. A token that is not there is fault.NotFound. fault.Conflict says
+// that it was rotated meanwhile; or lately, with an overlap that is not over.
+func Rotate(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID, how Rotation, now time.Time) (Issued, error) {
+	if how.Overlap < 0 || how.Overlap > MaxOverlap || how.TTL < 0 {
+		return Issued{}, fault.New(fault.Invalid, "two secrets are valid beside each other for at most seven days, and a token cannot expire before it is rotated")
+	}
+	was, hash, err := credential(ctx, tx, tenant, id)
+	if err != nil {
+		return Issued{}, err
+	}
+	if was.ExpiresAt != nil && !now.Before(*was.ExpiresAt) && how.TTL == 0 {
+		return Issued{}, fault.New(fault.Conflict, "the token has expired; say how long it is to be valid from now on")
+	}
+	if how.Overlap > 0 && was.PreviousUntil != nil && now.Before(*was.PreviousUntil) {
+		return Issued{}, fault.New(fault.Conflict, "the token was rotated before, and both its secrets are valid until %s; rotate without overlap to end the older one", was.PreviousUntil.UTC().Format(time.RFC3339))
+	}
+	made := Issued{Token: newToken(was.Role), ExpiresAt: was.ExpiresAt, Principal: Principal{
+		Token: id, Tenant: tenant, Name: was.Name, Role: was.Role, Employee: was.Employee, Session: sessionOf(was.Role, was.Session, id),
+		Operator: was.Operator, Scopes: was.Scopes, Tools: was.Tools,
+	}}
+	if how.TTL > 0 {
+		made.ExpiresAt = new(now.Add(how.TTL).UTC())
+	}
+	fresh := made.Token.hash()
+	p := &dbsqlc.ApiTokenRotateParams{TokenHash: fresh[:], ExpiresAt: made.ExpiresAt, TenantID: uuid.UUID(tenant), TokenID: uuid.UUID(id), Was: hash}
+	if how.Overlap > 0 {
+		p.PreviousHash, p.PreviousUntil = hash, new(now.Add(how.Overlap).UTC())
+	}
+	n, err := dbsqlc.New().ApiTokenRotate(ctx, tx, p)
+	if err == nil && n == 0 {
+		return Issued{}, fault.New(fault.Conflict, "the token was rotated or revoked meanwhile")
+	}
+	return made, err
+}
+
+// Revoke ends a token's validity, in a transaction of its tenant's scope.
+// Whoever has shown it lately may still be let in for CacheFor. A token that
+// is not there, or revoked already, is fault.NotFound; the last owner's is
+// fault.Conflict.
+func Revoke(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID) error {
+	return keepOwner(ctx, tx, tenant, func() error {
+		n, err := dbsqlc.New().ApiTokenRevoke(ctx, tx, &dbsqlc.ApiTokenRevokeParams{TenantID: uuid.UUID(tenant), TokenID: uuid.UUID(id)})
+		if err == nil && n == 0 {
+			return errNoToken(id)
+		}
+		return err
+	})
+}
+
+// keepOwner makes a change that may take an owner away, unless that was the
+// last way to act as one. Changes of one tenant wait for each other, so that
+// two owners cannot take each other away. A tenant that never had an owner is
+// none without one.
+func keepOwner(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, change func() error) error {
+	q := dbsqlc.New()
+	if err := q.TenantLock(ctx, tx, uuid.UUID(tenant)); err != nil {
+		return err
+	}
+	before, err := q.OwnersCount(ctx, tx, uuid.UUID(tenant))
+	if err != nil {
+		return err
+	}
+	if err := change(); err != nil || before == 0 {
+		return err
+	}
+	after, err := q.OwnersCount(ctx, tx, uuid.UUID(tenant))
+	if err == nil && after == 0 {
+		return fault.New(fault.Conflict, "this would take away the tenant's last owner; make another one first")
+	}
+	return err
+}
+
+// lookUp finds whom a token's hash belongs to, and until when it is valid; the
+// zero time is until it is revoked. The function looks across tenants; sqlc
+// does not see its columns, so that it is written out here.
+func lookUp(ctx context.Context, tx pgx.Tx, hash []byte) (Principal, time.Time, error) {
+	const query = "SELECT token_id, tenant_id, name, role, employee_id, session_id, operator_id, operator_role, scopes, tools, valid_until FROM authenticate($1)"
+	var (
+		token, tenant         uuid.UUID
+		name, role            string
+		employee, operator    *uuid.UUID
+		session, operatorRole *string
+		narrowed, tools       []string
+		until                 *time.Time
+	)
+	err := tx.QueryRow(ctx, query, hash).Scan(&token, &tenant, &name, &role, &employee, &session, &operator, &operatorRole, &narrowed, &tools, &until)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Principal{}, time.Time{}, ErrToken
+	}
+	if err != nil {
+		return Principal{}, time.Time{}, err
+	}
+	p := Principal{
+		Token: TokenID(token), Tenant: envelope.TenantID(tenant), Name: name, Role: Role(role),
+		Employee: envelope.EmployeeID(or(employee)), Operator: or(operator), Scopes: scopes(narrowed), Tools: tools,
+	}
+	if operator != nil {
+		p.Role = p.Role.atMost(Role(or(operatorRole)))
+	}
+	p.Session = sessionOf(p.Role, or(session), p.Token)
+	return p, or(until), nil
+}
+
+// noteUses writes down when tokens were shown and people seen, across tenants.
+func noteUses(ctx context.Context, tx pgx.Tx, ids []uuid.UUID, ats []time.Time) error {
+	_, err := tx.Exec(ctx, "SELECT note_uses($1, $2)", ids, ats)
+	return err
+}
+
+// texts writes scopes as they are stored; nil stays nil.
+func texts(all []Scope) []string {
+	if all == nil {
+		return nil
+	}
+	out := make([]string, len(all))
+	for i, s := range all {
+		out[i] = string(s)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// scopes reads what texts wrote. One that this version does not know is kept,
+// and gives no right.
+func scopes(all []string) []Scope {
+	if all == nil {
+		return nil
+	}
+	out := make([]Scope, len(all))
+	for i, s := range all {
+		out[i] = Scope(s)
+	}
+	return out
+}
+
+// unless is nil for the zero value.
+func unless[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+// or is the zero value for nil.
+func or[T any](v *T) T {
+	if v == nil {
+		var zero T
+		return zero
+	}
+	return *v
+}

@@ -1,0 +1,109 @@
+package intake
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+)
+
+// PlanFor is how long a plan may be presented.
+const PlanFor = time.Hour
+
+const (
+	planPrefix = "plan_"
+	planScheme = 1
+	// planHead is the scheme, the digest of the content, the id of the decision
+	// and the time in seconds; the digest of the tool's definition follows.
+	planHead = 1 + len(envelope.Digest{}) + len(uuid.UUID{}) + 8
+	// maxPlanTool bounds that digest in bytes.
+	maxPlanTool = 64
+)
+
+// Plan is what a dry run found, in so many words as are needed to tell whether
+// a call that comes later is the same. It is not signed: whoever forges one
+// has only their own call refused, or made as it would have been without.
+type Plan struct {
+	// Content is the digest of what is asked for.
+	Content envelope.Digest
+	// Tool is the digest of the tool's definition.
+	Tool []byte
+	// Decision names what policy said, and why, by its content.
+	Decision uuid.UUID
+	// IssuedAt is when the dry run was made, to the second.
+	IssuedAt time.Time
+}
+
+// String writes a plan as a token.
+func (p Plan) String() string {
+	raw := make([]byte, 0, planHead+len(p.Tool))
+	raw = append(raw, planScheme)
+	raw = append(raw, p.Content[:]...)
+	raw = append(raw, p.Decision[:]...)
+	raw = binary.BigEndian.AppendUint64(raw, uint64(max(0, p.IssuedAt.Unix()))) //nolint:gosec // not negative
+	return planPrefix + base64.RawURLEncoding.EncodeToString(append(raw, p.Tool...))
+}
+
+// ParsePlan reads what String wrote. The error is fault.Invalid.
+func ParsePlan(token string) (Plan, error) {
+	text, ok := strings.CutPrefix(token, planPrefix)
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if !ok || err != nil || len(raw) < planHead || len(raw) > planHead+maxPlanTool || raw[0] != planScheme {
+		return Plan{}, fault.New(fault.Invalid, "is not the plan of a dry run; present it as it was, or leave it out")
+	}
+	p := Plan{Content: envelope.Digest(raw[1:33]), Decision: uuid.UUID(raw[33:49]), Tool: raw[planHead:]}
+	p.IssuedAt = time.Unix(int64(binary.BigEndian.Uint64(raw[49:planHead])&(1<<62-1)), 0).UTC() //nolint:gosec // cut to what fits
+	return p, nil
+}
+
+// Expired says that a plan is too old to be presented. One from the future,
+// beyond what two clocks may be apart, counts as old.
+func (p Plan) Expired(now time.Time) bool {
+	age := now.Sub(p.IssuedAt)
+	return age > PlanFor || age < -time.Minute
+}
+
+// against says what of a proposal is no longer as the plan has it. The error
+// is fault.Conflict.
+func (p *Plan) against(r *row) error {
+	var moved []string
+	if r.digest != p.Content {
+		moved = append(moved, "what is asked for (the arguments, or what goes with them)")
+	}
+	if !r.tool.Is(p.Tool) {
+		moved = append(moved, "the tool's definition")
+	}
+	if r.decision.ID != p.Decision {
+		moved = append(moved, "what policy says (now "+string(r.decision.Mode)+": "+r.decision.Source+")")
+	}
+	if len(moved) == 0 {
+		return nil
+	}
+	return fault.New(fault.Conflict, "the call is not the one that the plan is of; changed since: %s. Make another dry run", strings.Join(moved, "; "))
+}
+
+// planned keeps the rows that a plan is of, and answers the others with what
+// has changed. What the tenant knows already is not proposed again, and so is
+// never refused for a plan: unless the rows are known to be new, planned then
+// returns errTaken, to have the batch gone through with asking.
+func planned(plan *Plan, asked bool, rows []row, answers []Answer) ([]row, error) {
+	kept := make([]row, 0, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		refusal := plan.against(r)
+		switch {
+		case refusal == nil:
+			kept = append(kept, *r)
+		case !asked && r.named():
+			return nil, errTaken
+		default:
+			answers[r.at] = Answer{Err: refusal}
+		}
+	}
+	return kept, nil
+}

@@ -1,0 +1,44 @@
+package intake
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+)
+
+// ReservedPrefix begins the ids of the automations that Countersign itself
+// runs, for which a tenant may have rules that let more through.
+const ReservedPrefix = "countersign."
+
+// AcceptIn is Accept within a transaction of the caller's, so that proposals
+// and what they follow from are written together or not at all. Whoever calls
+// it must call committed after the commit, and not otherwise: it wakes the
+// fleet. Of an error the transaction is over.
+func (in *Intake) AcceptIn(ctx context.Context, tx pgx.Tx, by Submitter, proposals []*envelope.Proposal) (answers []Answer, committed func(), err error) {
+	if len(proposals) > MaxBatch {
+		return nil, nil, fault.New(fault.Invalid, "at most %d proposals at once", MaxBatch)
+	}
+	a, err := in.accept(ctx, tx, by, proposals, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.answers, func() {
+		in.stored.learn(by.Tenant, a.decisions)
+		if a.queued {
+			in.cfg.Wake()
+		}
+	}, nil
+}
+
+// CheckAutomation refuses an automation that only Countersign itself runs. The
+// error is an *envelope.InvalidError.
+func (by Submitter) CheckAutomation(id string) error {
+	if by.Reserved || !strings.HasPrefix(id, ReservedPrefix) {
+		return nil
+	}
+	return invalid("/automation_id", "reserved", "ids that begin with "+ReservedPrefix+" are Countersign's own; take another one")
+}

@@ -1,0 +1,300 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/ext"
+	"cel.dev/cel-go/parser"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// The bounds of an expression.
+const (
+	// MaxExpressionBytes bounds its text.
+	MaxExpressionBytes = 4 << 10
+	// maxNesting bounds loops within loops.
+	maxNesting = 2
+	// maxPattern bounds the instructions that a regular expression compiles to,
+	// and maxMatching their product with the bytes of the arguments: a match
+	// takes no more steps than that, some tens of milliseconds, and cel-go
+	// counts them only afterwards.
+	maxPattern  = 1000
+	maxMatching = 20_000_000
+	// maxCost bounds what one evaluation may cost, in cel-go's units, and
+	// maxSpent what all of them about one proposal may. It is some milliseconds
+	// and some tens of them.
+	maxCost  = 100_000
+	maxSpent = 5 * maxCost
+	// maxReported bounds the mistakes that are told at once.
+	maxReported = 3
+)
+
+// RuleExpression is the rule that a field error names where an expression is
+// refused.
+const RuleExpression envelope.Rule = "expression"
+
+// each is the function that every loop's list goes through, so that a loop
+// over anything but a list is an error. Its name cannot be written.
+const each = "@each"
+
+// Language is CEL with the variables of a proposal and the functions whose
+// cost has a bound. It is safe for concurrent use.
+type Language struct{ env *cel.Env }
+
+// NewLanguage makes the language. That takes milliseconds: make one, and
+// share it. The error would be a mistake in this package.
+func NewLanguage() (*Language, error) {
+	list := cel.ListType(cel.DynType)
+	opts := []cel.EnvOption{
+		cel.CrossTypeNumericComparisons(true),
+		ext.Strings(),
+		cel.ClearMacros(),
+		cel.Macros(
+			cel.HasMacro, loop(operators.Exists, parser.MakeExists), loop(operators.All, parser.MakeAll),
+			loop(operators.ExistsOne, parser.MakeExistsOne), loop(operators.Filter, parser.MakeFilter),
+		),
+		cel.Function(each, cel.Overload("each_list", []*cel.Type{list}, list, cel.UnaryBinding(func(v ref.Val) ref.Val { return v }))),
+		cel.ParserExpressionSizeLimit(MaxExpressionBytes),
+		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateComprehensionNestingLimit(maxNesting)),
+	}
+	for name, kind := range map[string]*cel.Type{
+		variableArgs: cel.MapType(cel.StringType, cel.DynType), "tool.source": cel.StringType, "tool.name": cel.StringType,
+		"tool.risk": cel.StringType, "tool.effect": cel.StringType, "envelope.risk": cel.StringType, "envelope.automation": cel.StringType,
+		"envelope.session": cel.StringType, "employee.id": cel.StringType, "employee.known": cel.BoolType, "employee.trust": cel.StringType,
+		"employee.scopes": cel.ListType(cel.StringType),
+	} {
+		opts = append(opts, cel.Variable(name, kind))
+	}
+	env, err := cel.NewEnv(opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &Language{env}, nil
+}
+
+// variableArgs is the variable that holds the arguments.
+const variableArgs = "args"
+
+// taken are the names that a loop's variable may not have: it would hide what
+// every reader takes them for.
+func taken(name string) bool {
+	switch name {
+	case variableArgs, "tool", "envelope", "employee":
+		return true
+	}
+	return false
+}
+
+// loop is a macro that goes over a list and over nothing else: CEL's own go
+// over an object's keys as well, so that an agent that sends an object where
+// a list belongs would have its keys looked at.
+func loop(name string, expand cel.MacroFactory) cel.Macro {
+	return cel.ReceiverMacro(name, 2, func(mef cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+		if args[0].Kind() == ast.IdentKind && taken(args[0].AsIdent()) {
+			return nil, mef.NewError(args[0].ID(), "the name "+args[0].AsIdent()+" is taken; give the loop's variable another one")
+		}
+		return expand(mef, mef.NewCall(each, target), args)
+	})
+}
+
+// allowed says that an expression may call a function. What is missing makes
+// values that are larger than its arguments, or searches in a way that takes
+// the product of their sizes.
+func allowed(function string) bool {
+	switch function {
+	case operators.Conditional, operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Equals, operators.NotEquals,
+		operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals, operators.Add, operators.Subtract, operators.Multiply,
+		operators.Divide, operators.Modulo, operators.Negate, operators.Index, operators.In, operators.NotStrictlyFalse, each,
+		"size", "startsWith", "endsWith", "contains", "matches", "lowerAscii", "upperAscii", "trim", "substring", "charAt", "split",
+		"int", "uint", "double", "string", "bool", "type", "dyn", "timestamp", "duration":
+		return true
+	}
+	return false
+}
+
+// Shape is what is known of a tool's arguments.
+type Shape struct {
+	// Closed says that there are no arguments but Names.
+	Closed bool
+	Names  []string
+}
+
+// ShapeOf reads the shape from a tool's input schema. A schema that does not
+// close its properties, or that cannot be read, tells nothing.
+func ShapeOf(schema json.RawMessage) Shape {
+	var s struct {
+		Properties           map[string]json.RawMessage `json:"properties"`
+		PatternProperties    map[string]json.RawMessage `json:"patternProperties"`
+		AdditionalProperties *bool                      `json:"additionalProperties"`
+	}
+	if json.Unmarshal(schema, &s) != nil || s.AdditionalProperties == nil || *s.AdditionalProperties || len(s.PatternProperties) > 0 {
+		return Shape{}
+	}
+	shape := Shape{Closed: true}
+	for name := range s.Properties {
+		shape.Names = append(shape.Names, name)
+	}
+	slices.Sort(shape.Names)
+	return shape
+}
+
+// Compile reads and checks an expression. It must say true or false, or be of
+// a type that only shows when it runs; arguments that it names must be of the
+// shape. The error is an *envelope.InvalidError at /expression that tells
+// line, column and what is wrong there.
+func (l *Language) Compile(text string, shape Shape) (*Expression, error) {
+	if err := readable(text); err != nil {
+		return nil, err
+	}
+	checked, issues := l.env.Compile(text)
+	if err := issues.Err(); err != nil {
+		return nil, mistakes(text, issues.Errors())
+	}
+	if out := checked.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
+		return nil, refused(fmt.Sprintf("says %s, and must say true or false", out))
+	}
+	patterns, found := review(checked, shape)
+	if len(found) > 0 {
+		return nil, mistakes(text, found)
+	}
+	program, err := l.env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostTracking(meter{}), cel.CostLimit(maxCost))
+	if err != nil {
+		return nil, refused("cannot be prepared: " + firstLine(err.Error()))
+	}
+	return &Expression{program, patterns}, nil
+}
+
+// readable refuses text that is not what it looks like.
+func readable(text string) error {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return refused("is empty")
+	case len(text) > MaxExpressionBytes:
+		return refused(fmt.Sprintf("has more than %d bytes", MaxExpressionBytes))
+	case !utf8.ValidString(text):
+		return refused("is not UTF-8")
+	}
+	for i, r := range text {
+		if r != '\n' && r != '\t' && r != '\r' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+			return refused(fmt.Sprintf("holds the invisible character %U at byte %d; write it as an escape", r, i))
+		}
+	}
+	return nil
+}
+
+// review finds what the types allow and a rule may not do. It also returns the
+// instructions of the regular expressions.
+func review(checked *cel.Ast, shape Shape) (patterns int, found []*cel.Error) {
+	info := checked.NativeRep().SourceInfo()
+	report := func(e ast.Expr, format string, args ...any) {
+		found = append(found, &cel.Error{Location: info.GetStartLocation(e.ID()), Message: fmt.Sprintf(format, args...)})
+	}
+	argument := func(e, of ast.Expr, name string) {
+		if shape.Closed && of.Kind() == ast.IdentKind && of.AsIdent() == variableArgs && !slices.Contains(shape.Names, name) {
+			report(e, "the tool has no argument %q; it has %s", name, listed(shape.Names))
+		}
+	}
+	ast.PreOrderVisit(checked.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.CallKind:
+			call := e.AsCall()
+			name, args := call.FunctionName(), call.Args()
+			switch {
+			case !allowed(name):
+				report(e, "%s is not among the functions of rules", name)
+			case name == "matches":
+				size, why := pattern(args[len(args)-1])
+				if patterns += size; why != "" {
+					report(e, "%s", why)
+				}
+			case name == operators.Index && args[1].Kind() == ast.LiteralKind:
+				if text, ok := args[1].AsLiteral().Value().(string); ok {
+					argument(e, args[0], text)
+				}
+			}
+		case ast.SelectKind:
+			argument(e, e.AsSelect().Operand(), e.AsSelect().FieldName())
+		case ast.StructKind:
+			report(e, "rules make no values of a named type")
+		case ast.UnspecifiedExprKind, ast.ComprehensionKind, ast.IdentKind, ast.ListKind, ast.LiteralKind, ast.MapKind:
+		}
+	}))
+	return patterns, found
+}
+
+// pattern returns how many instructions a regular expression has, or what is
+// wrong with it. It must be written out: one from the arguments would be the
+// agent's to choose.
+func pattern(e ast.Expr) (size int, why string) {
+	if e.Kind() != ast.LiteralKind {
+		return 0, "matches takes a regular expression that is written out"
+	}
+	text, ok := e.AsLiteral().Value().(string)
+	if !ok {
+		return 0, "matches takes a text"
+	}
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return 0, "the regular expression cannot be read"
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil || len(program.Inst) > maxPattern {
+		return 0, "the regular expression is too large"
+	}
+	return len(program.Inst), ""
+}
+
+// mistakes is the refusal that tells where in the text something is wrong.
+func mistakes(text string, found []*cel.Error) error {
+	lines := strings.Split(text, "\n")
+	var told []string
+	for _, m := range found[:min(len(found), maxReported)] {
+		line, column := max(m.Location.Line(), 1), max(m.Location.Column(), 0)
+		message := fmt.Sprintf("line %d, column %d: %s", line, column+1, firstLine(m.Message))
+		if line <= len(lines) {
+			message += excerpt(lines[line-1], column)
+		}
+		told = append(told, message)
+	}
+	return refused(strings.Join(told, "\n"))
+}
+
+// shownAround is how much of a long line is shown to either side of a mistake,
+// in characters.
+const shownAround = 60
+
+// excerpt is a line with a caret below one of its columns.
+func excerpt(line string, column int) string {
+	runes := []rune(strings.ReplaceAll(strings.TrimSuffix(line, "\r"), "\t", " "))
+	column = min(column, len(runes))
+	from := max(0, column-shownAround)
+	part := string(runes[from:min(len(runes), column+shownAround)])
+	return "\n  " + part + "\n  " + strings.Repeat(" ", column-from) + "^"
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+func refused(message string) error {
+	return &envelope.InvalidError{Fields: []envelope.FieldError{{Pointer: "/expression", Rule: RuleExpression, Message: message}}}
+}

@@ -1,0 +1,169 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/intake"
+	"github.com/countersign-dev/countersign/internal/policy"
+	"github.com/countersign-dev/countersign/internal/worker"
+)
+
+// proposeIn proposes a call in a session with arguments, and returns what was
+// decided.
+func (y *yard) proposeIn(session, args string) intake.Answer {
+	y.t.Helper()
+	answers, err := y.in.Accept(y.t.Context(), intake.Submitter{Tenant: y.tenant, Name: "agent"}, []*envelope.Proposal{{
+		Type: envelope.TypeExec, Tool: envelope.Tool{Name: toolKeyed, Source: "fake"}, Args: json.RawMessage(args), SessionID: session,
+	}})
+	if err != nil || answers[0].Err != nil {
+		y.t.Fatal(err, answers[0].Err)
+	}
+	return answers[0]
+}
+
+// rule has calls with a large n ask a person.
+func (y *yard) rule(expression, mode string) {
+	y.t.Helper()
+	cache := catalog.NewCache()
+	y.configure(func(ctx context.Context, tx pgx.Tx) error {
+		snap, err := cache.Current(ctx, tx, y.tenant)
+		if err != nil {
+			return err
+		}
+		return catalog.PutRule(ctx, tx, snap, catalog.Rule{ID: "large", Pattern: "*", Expression: expression, Mode: mode, Enabled: true}, "ada")
+	})
+}
+
+// allow grants calls of a session with n = 200.
+func (y *yard) allow(session string) uuid.UUID {
+	y.t.Helper()
+	cache := catalog.NewCache()
+	var id uuid.UUID
+	y.configure(func(ctx context.Context, tx pgx.Tx) error {
+		snap, err := cache.Current(ctx, tx, y.tenant)
+		if err != nil {
+			return err
+		}
+		tool, _ := snap.Tool(policy.Key{Source: "fake", Action: toolKeyed})
+		id, err = catalog.PutGrant(ctx, tx, y.tenant, catalog.Grant{
+			Tool: tool.Key, Digest: tool.Digest, Session: session, Pins: map[string]json.RawMessage{"/n": json.RawMessage("200")}, For: time.Hour,
+		})
+		return err
+	})
+	return id
+}
+
+// TestWhatARuleSaysHoldsJustBeforeTheCall changes policy between a proposal
+// and its call. The arguments come from the database by then, and mean the
+// same.
+func TestWhatARuleSaysHoldsJustBeforeTheCall(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		args   string
+		change func(y *yard)
+		phase  envelope.Phase
+		code   string
+	}{
+		"a rule denies":         {`{"n":2e2}`, func(y *yard) { y.rule("args.n > 199", "deny") }, envelope.PhaseFailed, "policy_denied"},
+		"a rule asks":           {`{"n":200.0}`, func(y *yard) { y.rule("args.n == 200", "require_approval") }, envelope.PhasePending, ""},
+		"a rule does not apply": {`{"n":200}`, func(y *yard) { y.rule("args.n > 200", "deny") }, envelope.PhaseCompleted, ""},
+		"a rule fails":          {`{"n":"200"}`, func(y *yard) { y.rule("args.n > 200", "require_approval") }, envelope.PhasePending, ""},
+		"a rule cannot be read": {`{}`, func(y *yard) {
+			y.exec("INSERT INTO policy_rules (tenant_id, rule_id, key, expression, mode) VALUES ($1, 'r', '*', '?', 'deny')", y.tenant.String())
+		}, envelope.PhaseFailed, "policy_denied"},
+		"the session may not": {`{}`, func(y *yard) {
+			y.exec("INSERT INTO session_modes (tenant_id, session_id, key, mode, expires_at) VALUES ($1, 's-1', '*', 'deny', now() + interval '1 hour')", y.tenant.String())
+		}, envelope.PhaseFailed, "policy_denied"},
+		"the session might not": {`{}`, func(y *yard) {
+			y.exec("INSERT INTO session_modes (tenant_id, session_id, key, mode, expires_at) VALUES ($1, 's-1', '*', 'deny', now() - interval '1 second')", y.tenant.String())
+		}, envelope.PhaseCompleted, ""},
+		"another session may not": {`{}`, func(y *yard) {
+			y.exec("INSERT INTO session_modes (tenant_id, session_id, key, mode, expires_at) VALUES ($1, 's-2', '*', 'deny', now() + interval '1 hour')", y.tenant.String())
+		}, envelope.PhaseCompleted, ""},
+		"it is switched off": {`{}`, func(y *yard) { y.exec("INSERT INTO preferences (tenant_id, key) VALUES ($1, '*')", y.tenant.String()) }, envelope.PhaseFailed, "policy_denied"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			y := newYard(t)
+			id := y.proposeIn("s-1", test.args).Action
+			test.change(y)
+
+			y.work()
+
+			v := y.view(id)
+			code := ""
+			if e := v.Envelope.Result.Error; e != nil {
+				code = e.Code
+			}
+			if v.Phase != test.phase || code != test.code {
+				t.Errorf("it is %s (%q), want %s (%q)", v.Phase, code, test.phase, test.code)
+			}
+		})
+	}
+}
+
+// TestAGrantThatEndsBeforeTheCallLetsNothingThrough proposes under a grant
+// that is gone when the worker comes.
+func TestAGrantThatEndsBeforeTheCallLetsNothingThrough(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		end   func(y *yard, id uuid.UUID)
+		phase envelope.Phase
+	}{
+		"it holds":                      {func(*yard, uuid.UUID) {}, envelope.PhaseCompleted},
+		"another change while it holds": {func(y *yard, _ uuid.UUID) { y.allow("s-2") }, envelope.PhaseCompleted},
+		"it is revoked": {func(y *yard, id uuid.UUID) {
+			y.configure(func(ctx context.Context, tx pgx.Tx) error { return catalog.RevokeGrant(ctx, tx, y.tenant, id, "ada") })
+		}, envelope.PhasePending},
+		"it expires": {func(y *yard, _ uuid.UUID) {
+			y.exec("ALTER TABLE grants DISABLE TRIGGER USER")
+			y.exec("UPDATE grants SET created_at = created_at - interval '2 hours', expires_at = expires_at - interval '2 hours'")
+			y.exec("ALTER TABLE grants ENABLE TRIGGER USER")
+			if err := worker.Lapse(y.t.Context(), y.db); err != nil {
+				y.t.Fatal(err)
+			}
+		}, envelope.PhasePending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			y := newYard(t)
+			y.rule("args.n > 100", "require_approval")
+			id := y.allow("s-1")
+			got := y.proposeIn("s-1", `{"n":200}`)
+			other := y.proposeIn("s-2", `{"n":200}`)
+			if got.Mode != envelope.ModeAllow || got.Source != "org_default+arguments:large+grant:"+id.String() || other.Mode != envelope.ModeRequireApproval {
+				t.Fatalf("proposed under a grant: %+v; without: %+v", got, other)
+			}
+			test.end(y, id)
+
+			y.work()
+
+			if v := y.view(got.Action); v.Phase != test.phase {
+				t.Errorf("it is %s, want %s", v.Phase, test.phase)
+			}
+		})
+	}
+}
+
+func TestTheLeaderNotesWhatHasExpired(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.exec("CREATE TRIGGER tell AFTER INSERT OR UPDATE OR DELETE ON session_modes FOR EACH STATEMENT EXECUTE FUNCTION tell()")
+	y.exec("INSERT INTO session_modes (tenant_id, session_id, key, mode, expires_at) VALUES ($1, 's-1', '*', 'deny', now() - interval '1 second')", y.tenant.String())
+	before := one[int64](y, "SELECT config_version FROM tenants WHERE tenant_id = $1", y.tenant.String())
+
+	y.run(y.fleet(y.src, config("w1")))
+	y.until("SELECT NOT EXISTS (SELECT 1 FROM session_modes)")
+
+	if after := one[int64](y, "SELECT config_version FROM tenants WHERE tenant_id = $1", y.tenant.String()); after <= before {
+		t.Errorf("the version went from %d to %d, want it to go up", before, after)
+	}
+}

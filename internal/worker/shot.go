@@ -1,0 +1,65 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/executor"
+	"github.com/countersign-dev/countersign/internal/forensic"
+)
+
+// shot is the read that belongs to a call, and the catalog that it is judged
+// by.
+type shot struct {
+	rule catalog.Shot
+	snap *catalog.Snapshot
+}
+
+// keepShotFor bounds how long a snapshot may take to be stored.
+const keepShotFor = 5 * time.Second
+
+// callSeen makes a call, with the snapshots before and after it where the tool
+// has any. The time is the call's alone. Snapshots are taken after whatever
+// may have had an effect.
+func (p *Pipeline) callSeen(ctx context.Context, a attempt) (executor.Outcome, time.Duration) {
+	if a.shot != nil && a.sourceErr == nil && !p.seen(ctx, a, forensic.StageBefore) && a.shot.rule.Required {
+		return executor.Outcome{
+			Kind: executor.KindRetry, Code: forensic.CodeNoSnapshot, Message: "how things stand before the call could not be read or kept, and its rule requires that",
+		}, 0
+	}
+	began := time.Now()
+	out := p.call(ctx, a.item, a.source, a.sourceErr)
+	took := time.Since(began)
+	if a.shot != nil && happened(out) {
+		p.seen(ctx, a, forensic.StageAfter)
+	}
+	return out, took
+}
+
+// happened says that a call had its effect, or may have.
+func happened(out executor.Outcome) bool {
+	switch out.Kind {
+	case executor.KindDone, executor.KindConflict, executor.KindUnknown:
+		return true
+	case executor.KindRefused, executor.KindRetry:
+	}
+	return out.Unsure
+}
+
+// seen takes a snapshot and keeps it, and reports whether both worked.
+func (p *Pipeline) seen(ctx context.Context, a attempt, stage forensic.Stage) bool {
+	s := forensic.Take(ctx, p.cfg.Log, a.shot.snap, a.source, a.item, a.shot.rule, stage)
+	// It is kept also when the process is about to end.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepShotFor)
+	defer cancel()
+	err := p.tx(ctx, func(tx pgx.Tx) error { return forensic.Keep(ctx, tx, a.item.Lease, s) })
+	if err != nil {
+		p.cfg.Log.ErrorContext(ctx, "snapshot was not kept", slog.String("action_id", a.item.Action.String()),
+			slog.String("stage", string(stage)), slog.Any("error", err))
+	}
+	return err == nil && s.Said == ""
+}

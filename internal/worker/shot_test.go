@@ -1,0 +1,159 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/executor/executortest"
+	"github.com/countersign-dev/countersign/internal/forensic"
+	"github.com/countersign-dev/countersign/internal/policy"
+)
+
+// see has every call of a tool seen by the reading one.
+func (y *yard) see(tool string, required bool) {
+	y.t.Helper()
+	y.configure(func(ctx context.Context, tx pgx.Tx) error {
+		shot := catalog.Shot{Tool: toolRead, Args: json.RawMessage(`{"of":"$key"}`), Required: required}
+		return catalog.PutShot(ctx, tx, y.tenant, policy.Key{Source: "fake", Action: tool}, &shot)
+	})
+}
+
+// snapshots are those of an envelope in short: "1 before {"n":1}".
+func (y *yard) snapshots(id envelope.ActionID) (lines []string) {
+	y.t.Helper()
+	y.configure(func(ctx context.Context, tx pgx.Tx) error {
+		all, err := forensic.Snapshots(ctx, tx, y.tenant, id)
+		for _, s := range all {
+			lines = append(lines, string('0'+rune(s.Attempt))+" "+string(s.Stage)+" "+s.Said+string(s.Result))
+		}
+		return err
+	})
+	return lines
+}
+
+func TestACallIsSeenBeforeAndAfter(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reads, calls []executortest.Step
+		want         []string
+		history      []string
+	}{
+		"done": {
+			[]executortest.Step{executortest.Done(`{"n":1}`), executortest.Done(`{"n":2,"password":"x"}`)}, nil,
+			[]string{`1 before {"n":1}`, `1 after {"n":2,"password":"[REDACTED]"}`}, []string{"1 sent"},
+		},
+		"tried again": {
+			[]executortest.Step{executortest.Done(`{"n":1}`), executortest.Done(`{"n":2}`), executortest.Done(`{"n":3}`)}, []executortest.Step{executortest.Unreachable()},
+			[]string{`1 before {"n":1}`, `2 before {"n":2}`, `2 after {"n":3}`}, []string{"1 pending unreachable", "2 sent"},
+		},
+		"never heard of again": {
+			[]executortest.Step{executortest.Done(`{"n":1}`), executortest.Done(`{"n":2}`)}, []executortest.Step{executortest.Lost()},
+			[]string{`1 before {"n":1}`, `1 after {"n":2}`}, []string{"1 unknown lost"},
+		},
+		"refused": {
+			[]executortest.Step{executortest.Done(`{"n":1}`)}, []executortest.Step{executortest.Failed()},
+			[]string{`1 before {"n":1}`}, []string{"1 failed tool_error"},
+		},
+		"seen by a read that fails": {
+			[]executortest.Step{executortest.Failed(), executortest.Unreachable()}, nil,
+			[]string{"1 before tool_error", "1 after unreachable"}, []string{"1 sent"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			y := newYard(t)
+			y.see(toolOnce, false)
+			y.src.Next(toolRead, test.reads...)
+			y.src.Next(toolOnce, test.calls...)
+
+			id := y.submit(toolOnce, 1)[0]
+			y.work()
+
+			if diff := cmp.Diff(test.want, y.snapshots(id)); diff != "" {
+				t.Errorf("snapshots (-want +got):\n%s", diff)
+			}
+			if got := y.history(id); !slices.Equal(got, test.history) {
+				t.Errorf("ledger = %q, want %q", got, test.history)
+			}
+		})
+	}
+}
+
+func TestACallWaitsForTheSnapshotThatItsRuleRequires(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.see(toolOnce, true)
+	y.src.Next(toolRead, executortest.Unreachable(), executortest.Done(`{"n":1}`), executortest.Done(`{"n":2}`))
+
+	id := y.submit(toolOnce, 1)[0]
+	y.work()
+
+	if diff := cmp.Diff([]string{"1 before unreachable", `2 before {"n":1}`, `2 after {"n":2}`}, y.snapshots(id)); diff != "" {
+		t.Errorf("snapshots (-want +got):\n%s", diff)
+	}
+	if got, want := y.history(id), []string{"1 pending " + forensic.CodeNoSnapshot, "2 sent"}; !slices.Equal(got, want) || y.effects(id) != 1 {
+		t.Errorf("ledger = %q with %d effects, want %q with one", got, y.effects(id), want)
+	}
+}
+
+// TestASnapshotDoesNotAnswerForItsCall asks a source that honours keys: the
+// read must not be taken for the call, nor one read for the other.
+func TestASnapshotDoesNotAnswerForItsCall(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.see(toolKeyed, false)
+
+	id := y.submit(toolKeyed, 1)[0]
+	y.work()
+
+	keys := make(map[string]bool)
+	for _, call := range y.src.Calls() {
+		keys[call.Key] = true
+		if call.Tool == toolRead && string(call.Args) != `{"of":"`+y.key(id)+`"}` {
+			t.Errorf("the read was asked %s", call.Args)
+		}
+	}
+	if len(keys) != 3 || y.effects(id) != 1 {
+		t.Errorf("%d keys and %d effects, want 3 and 1", len(keys), y.effects(id))
+	}
+}
+
+// TestSnapshotsGoWithTheirAction has retention's way of deleting at work.
+func TestSnapshotsGoWithTheirAction(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.see(toolOnce, false)
+	kept, gone := y.submit(toolOnce, 1)[0], y.submit(toolOnce, 1)[0]
+	y.work()
+
+	y.exec("DELETE FROM actions WHERE action_id = $1", gone.String())
+
+	if n := len(y.snapshots(kept)); n != 2 {
+		t.Errorf("%d snapshots are left of what is kept, want 2", n)
+	}
+	if got := y.snapshots(gone); got != nil {
+		t.Errorf("snapshots %q are left of what was deleted", got)
+	}
+}
+
+func TestDryRunsAreForgotten(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	for _, age := range []string{"1 day", "29 days", "31 days", "1 year"} {
+		y.exec(`INSERT INTO dry_runs (tenant_id, execution_id, at, content_digest, source_id, tool_name, args, risk, effect, mode, mode_source, trace, outlook)
+			VALUES ($1, gen_random_uuid(), now() - $2::interval, '', 's', 't', '{}', 'low', 'once', 'allow', 's', '[]', '{}')`, y.tenant.String(), age)
+	}
+
+	done, err := forensic.PruneDryRuns(t.Context(), y.db, func() bool { return true })
+
+	if n := one[int](y, "SELECT count(1) FROM dry_runs"); n != 2 || !done || err != nil {
+		t.Errorf("PruneDryRuns = %t, %v and leaves %d, want true and 2", done, err, n)
+	}
+}
