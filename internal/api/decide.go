@@ -16,7 +16,7 @@ import (
 
 // decider is the caller as the desk knows it.
 func (c *call) decider() approval.Decider {
-	return approval.Decider{Tenant: c.by.Tenant, Token: uuid.UUID(c.by.Token), Person: c.by.Person(), Name: c.by.Name}
+	return approval.Decider{Tenant: c.by.Tenant, Token: uuid.UUID(c.by.Token), Person: c.by.Person(), Name: c.by.Name, Tools: c.by.Tools}
 }
 
 // alwaysBody asks that what is like an action be let through from now on.

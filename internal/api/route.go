@@ -2,6 +2,7 @@ package api
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -36,12 +37,25 @@ type route struct {
 // route's and, if its token is narrowed to scopes, the route's among them.
 func (rt route) admit(by identity.Principal) error {
 	if !slices.Contains(rt.roles, by.Role) {
-		return fault.New(fault.Denied, "a token of the role %s may not do this", by.Role)
+		return fault.New(fault.Denied, "a token of the role %s may not do this; it takes the role %s", by.Role, rolesText(rt.roles))
 	}
 	if rt.scope != "" && !by.Has(rt.scope) {
 		return fault.New(fault.Denied, "this needs the scope %s, which the token does not have", rt.scope)
 	}
 	return nil
+}
+
+// rolesText lists roles as a sentence does.
+func rolesText(roles []identity.Role) string {
+	names := make([]string, len(roles))
+	for i, r := range roles {
+		names[i] = string(r)
+	}
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // routes is the one list of what the API answers.

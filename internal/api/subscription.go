@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -166,16 +167,18 @@ func (s *Server) subscribing(ctx context.Context, tx pgx.Tx, c *call, in subscri
 // deliverable says that a source cannot deliver with the credentials that it
 // has. One that was not listed yet may be able to.
 func deliverable(snap *catalog.Snapshot, src catalog.Source) error {
-	listed := false
-	for _, t := range snap.Tools() {
-		listed = listed || t.Key.Source == src.ID
-	}
+	known := hasTools(snap, src.ID)
 	for _, name := range catalog.DeliveryTools(src.Kind) {
-		if _, ok := snap.Tool(policy.Key{Source: src.ID, Action: name}); listed && !ok {
+		if _, ok := snap.Tool(policy.Key{Source: src.ID, Action: name}); known && !ok {
 			return invalid("/source", "unknown_tool", "the source has no tool "+name+"; a source of the kind slack needs a token for it")
 		}
 	}
 	return nil
+}
+
+// hasTools says that the tools of a source are known.
+func hasTools(snap *catalog.Snapshot, source string) bool {
+	return slices.ContainsFunc(snap.Tools(), func(t *catalog.Tool) bool { return t.Key.Source == source })
 }
 
 func (s *Server) deleteSubscription(c *call) error {
@@ -200,6 +203,9 @@ func (s *Server) testSubscription(c *call) error {
 			return err
 		}
 		src, _ := snap.Source(sub.Source)
+		if !hasTools(snap, sub.Source) {
+			return fault.New(fault.Busy, "the source %s has not been listed yet; try again in a moment", sub.Source)
+		}
 		p, err = sub.Trial(src.Kind, c.by.Name, time.Now())
 		return err
 	})

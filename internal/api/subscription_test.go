@@ -203,6 +203,11 @@ func TestATestMessageIsAnAction(t *testing.T) {
 	}
 	f.admin.send("PUT", "/api/v1/subscriptions/out", object{"source": "hooks", "enabled": false}).wants(t, 200)
 	f.admin.send("POST", "/api/v1/subscriptions/out/test", nil).wants(t, 409)
+	f.admin.send("PUT", "/api/v1/sources/new", object{"kind": "webhook", "config": object{"url": "https://hooks.example.com/in"}, "credentials": object{"values": object{"signing_secret": whsec}}}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/subscriptions/soon", object{"source": "new"}).wants(t, 200)
+	if a := f.admin.send("POST", "/api/v1/subscriptions/soon/test", nil).wants(t, 503); !strings.Contains(string(a.body), "not been listed yet") {
+		t.Errorf("a test before the source is listed: %s", a.body)
+	}
 	var args json.RawMessage
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		return tx.QueryRow(ctx, "SELECT args FROM actions WHERE source_id = 'hooks'").Scan(&args)

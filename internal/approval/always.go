@@ -72,7 +72,7 @@ func (s *sitting) always(ctx context.Context, m *matter, a Always, note string) 
 // scope narrows a grant to whose it is.
 func (a *Always) scope(g *catalog.Grant, m *matter) error {
 	none := func(what string) error {
-		return fault.New(fault.Invalid, "the envelope has no %s that further ones could be let through for", what)
+		return fault.New(fault.Invalid, "the action has no %s that further ones could be let through for", what)
 	}
 	if a.Scope == "" {
 		a.Scope = ScopeSession

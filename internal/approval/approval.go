@@ -31,6 +31,8 @@ type Decider struct {
 	// the token were all that is known of them.
 	Person uuid.UUID
 	Name   string
+	// Tools are the patterns of the tools that the token is for; nil is all.
+	Tools []string
 }
 
 func (by Decider) person() uuid.UUID {
@@ -102,7 +104,8 @@ type Standing struct {
 // the votes that it needs. Policy is asked again: if it denies the envelope by
 // now, or the tool is no longer the one that was proposed, that is
 // fault.Conflict and nothing changes. fault.Gone says that the time to decide
-// is over, fault.Denied that it is the decider's own proposal.
+// is over, fault.Denied that it is the decider's own proposal, or of a tool
+// that the token is not for.
 func (d *Desk) Approve(ctx context.Context, by Decider, action envelope.ActionID, a Approval) (Standing, error) {
 	var done Standing
 	err := postgres.InTx(ctx, d.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {

@@ -33,7 +33,7 @@ func (s *sitting) edit(ctx context.Context, m *matter, args json.RawMessage, not
 	}
 	pointers, err := changes(m.proposed.Args, args)
 	if err != nil {
-		return fault.Wrap(err, fault.Conflict, "the arguments of envelope %s cannot be read", m.action)
+		return fault.Wrap(err, fault.Conflict, "the arguments of action %s cannot be read", m.action)
 	}
 	if len(pointers) == 0 {
 		return nil

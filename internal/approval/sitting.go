@@ -60,15 +60,17 @@ func (s *sitting) find(action envelope.ActionID, seenAs string) (*matter, error)
 	m, ok := s.matters[action]
 	switch {
 	case !ok:
-		return nil, fault.New(fault.NotFound, "no envelope %s", action)
+		return nil, fault.New(fault.NotFound, "no action %s", action)
+	case s.by.Tools != nil && !policy.Covers(s.by.Tools, m.tool):
+		return nil, fault.New(fault.Denied, "the token is for other tools than %s", m.tool)
 	case m.own:
-		return nil, fault.New(fault.Denied, "nobody decides about their own proposal")
+		return nil, fault.New(fault.Denied, "nobody decides about their own proposal; somebody else has to")
 	case m.state == envelope.ApprovalExpired, m.state == envelope.ApprovalRequired && m.overdue:
-		return nil, fault.New(fault.Gone, "the time to decide about envelope %s is over", action)
+		return nil, fault.New(fault.Gone, "the time to decide about action %s is over", action)
 	case m.state != envelope.ApprovalRequired:
-		return nil, fault.New(fault.Conflict, "envelope %s is not waiting for a decision: it is %s", action, m.state)
+		return nil, fault.New(fault.Conflict, "action %s is not waiting for a decision: it is %s", action, m.state)
 	case seenAs != "" && seenAs != seen(m.proposed.Args, m.toolDigest, m.decision, m.round):
-		return nil, fault.New(fault.Conflict, "envelope %s is no longer as it was seen: its arguments, its tool, what policy says or the votes changed; look again", action)
+		return nil, fault.New(fault.Conflict, "action %s is no longer as it was seen: its arguments, its tool, what policy says or the votes changed; look again", action)
 	}
 	return m, nil
 }
@@ -188,7 +190,7 @@ func (s *sitting) cast(b ballot, listed map[envelope.ActionID]bool) (cast, error
 	}
 	bound, _, err := Bind(s.snap, tool, p)
 	if err != nil {
-		return cast{}, fault.Wrap(err, fault.Conflict, "the arguments of envelope %s cannot be read", m.action)
+		return cast{}, fault.Wrap(err, fault.Conflict, "the arguments of action %s cannot be read", m.action)
 	}
 	seal := bound.Bytes()
 	if m.seal != nil && !slices.Equal(m.seal, seal) {
@@ -196,7 +198,7 @@ func (s *sitting) cast(b ballot, listed map[envelope.ActionID]bool) (cast, error
 		m.round, m.given, m.voters = m.round+1, 0, nil
 	}
 	if slices.Contains(m.voters, s.by.person()) {
-		return cast{}, fault.New(fault.Conflict, "you have agreed to envelope %s; it needs somebody else as well", m.action)
+		return cast{}, fault.New(fault.Conflict, "you have agreed to action %s; it needs somebody else as well", m.action)
 	}
 	m.seal, m.needed, m.given = seal, bound.Needed, m.given+1
 	m.voters = append(m.voters, s.by.person())

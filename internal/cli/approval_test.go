@@ -95,6 +95,10 @@ func approvesForever(d *desk) {
 func needsTwoPeople(d *desk) {
 	d.want(d.admin("review", "set", "notes:*", "--approvals", "2", "--wait", "1h", "--warn", "10m", "--escalate", "0s"), cli.ExitOK, "notes:*")
 	d.want(d.operator("review", "list"), cli.ExitOK, "notes:*", "low", "1h", "10m", "never")
+	d.want(d.admin("review", "set", "notes:*", "--wait", "2h", "--warn", ""), cli.ExitOK, "notes:*")
+	if list := d.operator("review", "list", "--json"); !strings.Contains(list.out, `"approvals":2,"wait":"2h","escalate":"0s"`) {
+		d.t.Errorf("what no flag said is %s; it should be as it was, and the warning left to other rules", list.out)
+	}
 	id := d.propose("Dear")
 	d.want(d.operator("approve", id), cli.ExitOK, "1 of 2 people agree")
 	d.want(d.operator("approve", id), cli.ExitFailed, "somebody else")

@@ -27,7 +27,8 @@ const (
 	// ExitUsage means that the words or flags are wrong, and nothing was done.
 	ExitUsage = 2
 	// ExitEnvelope means that the command worked, and that an envelope it is
-	// about was denied, expired or failed.
+	// about was denied, expired or failed; or that a policy that was tried comes
+	// out differently, where that was asked for.
 	ExitEnvelope = 3
 	// ExitInterrupted means that a signal ended it first.
 	ExitInterrupted = 130
@@ -87,7 +88,7 @@ var errEnvelope = errors.New("an envelope was denied, expired or failed")
 
 // fail shows an error, with what to do about it, and returns the exit code.
 func (a *app) fail(err error) int {
-	if errors.Is(err, errEnvelope) {
+	if errors.Is(err, errEnvelope) || errors.Is(err, errChange) {
 		return ExitEnvelope
 	}
 	code := ExitFailed
@@ -135,8 +136,6 @@ func (a *app) advice(err error, code int) string {
 		return ""
 	case strings.HasSuffix(p.Type, ":unauthorized"):
 		return "Put a token into " + tokenEnv + ", or log in with `countersign login`. `countersign dev` prints some; `countersign token create` makes one."
-	case strings.HasSuffix(p.Type, ":denied") && p.Action == nil:
-		return "Use a token of another role: agents propose, operators decide, administrators set up."
 	case strings.HasSuffix(p.Type, ":busy"):
 		return "Try again in a moment."
 	}

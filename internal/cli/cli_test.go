@@ -245,7 +245,7 @@ func refusesBeforeSending(d *desk) {
 
 func decides(d *desk) {
 	good, bad := d.propose("Approved"), d.propose("Denied")
-	d.want(d.agent("approve", good), cli.ExitFailed, "role agent", "another role")
+	d.want(d.agent("approve", good), cli.ExitFailed, "role agent", "it takes the role")
 	d.want(d.operator("approve", good, "--wait", "--note", "fine"), cli.ExitOK, "completed")
 	d.want(d.operator("approve", good), cli.ExitFailed, "not waiting")
 	d.want(d.operator("deny", bad, "--note", "no, thank you"), cli.ExitOK, "denied", "no, thank you")
@@ -317,7 +317,7 @@ func deadLetters(d *desk) {
 		return decode[client.Action](d.t, s.out).Envelope.ActionID.String()
 	}
 	one, two := fail("dead-1"), fail("dead-2")
-	d.want(d.agent("dlq", "list"), cli.ExitFailed, "another role")
+	d.want(d.agent("dlq", "list"), cli.ExitFailed, "it takes the role")
 	d.want(d.operator("dlq", "list", "--reason", "exhausted", "--tool", "notes.read"), cli.ExitOK, one, two)
 	d.want(d.operator("dlq", "list", "--tool", "no.such"), cli.ExitOK, "no such dead letters")
 	page := decode[client.Page[client.Letter]](d.t, d.want(d.operator("dlq", "list", "--limit", "1", "--json"), cli.ExitOK).out)
@@ -382,7 +382,7 @@ func setsUp(d *desk) {
 		TokenID string `json:"token_id"`
 		Token   string
 	}](d.t, d.want(d.agent("token", "create", "--tenant", "acme", "--role", "agent", "--name", "x", "--json"), cli.ExitOK).out)
-	d.want(d.agent("token", "revoke", made.TokenID), cli.ExitFailed, "a token of the role agent may not do this")
+	d.want(d.agent("token", "revoke", made.TokenID), cli.ExitFailed, "a token of the role agent may not do this; it takes the role admin or owner")
 	d.want(d.agent("token", "revoke", made.TokenID, "--tenant", "acme"), cli.ExitOK, "revoked")
 	d.want(d.agent("token", "revoke", made.TokenID, "--tenant", "acme"), cli.ExitFailed, "no token")
 	d.want(d.run(d.t.Context(), made.Token, "", "list"), cli.ExitFailed, "not valid")

@@ -24,8 +24,8 @@ all of it, the way agents and people do, and show what became of each.
 
 The database is the one of DATABASE_URL if that is set; else a private
 PostgreSQL is started, from the programs that are found on this machine or,
-once, downloaded. What it holds, the tokens and the notes are kept in the data
-folder from one time to the next.
+once, downloaded. What it holds, the tokens, the key that seals credentials and
+the notes are kept in the data folder from one time to the next.
 
 Then everything stays up until Ctrl-C. With --once it lives in a temporary
 folder on a free port and ends after the demonstration; the exit code is 1 if
@@ -64,7 +64,7 @@ func (a *app) runDev(ctx context.Context, f devFlags) (err error) {
 		return misuse("--once lives in a temporary folder; leave --data-dir out")
 	}
 	cfg := dev.Config{
-		DatabaseURL: a.sys.Getenv(databaseEnv), Listen: f.listen, Notes: f.program, Version: Version(), Progress: a.sys.Out,
+		DatabaseURL: a.sys.Getenv(databaseEnv), SecretKey: a.sys.Getenv("COUNTERSIGN_SECRET_KEY"), Listen: f.listen, Notes: f.program, Version: Version(), Progress: a.sys.Out,
 	}
 	if a.json {
 		cfg.Progress = a.sys.Err
@@ -135,6 +135,7 @@ It stays up until Ctrl-C (a second one forces it).
   agent     %[2]s
   operator  %[3]s
   admin     %[4]s
+  owner     %[8]s
   tokens    %[5]s
   log       %[6]s
 
@@ -145,7 +146,7 @@ Three commands to try, in another terminal:
   %[7]s submit --tool notes:notes.create --args '{"title":"Hello","body":"from me"}'
   %[7]s list --approval required
   %[7]s approve ID --wait --token %[3]s
-`, h.URL(), tokens.Agent, tokens.Operator, tokens.Admin, h.TokensFile(), log, a.program())
+`, h.URL(), tokens.Agent, tokens.Operator, tokens.Admin, h.TokensFile(), log, a.program(), tokens.Owner)
 }
 
 // program is what to type to call this program again.

@@ -68,10 +68,10 @@ func (a *app) showInbox(page client.Page[client.InboxItem], now time.Time) error
 // waitsText says what something in the inbox waits for.
 func waitsText(it client.InboxItem) string {
 	if it.Kind == "compensation" {
-		return "somebody to see to what could not be taken back: batch show " + it.BatchID.String()
+		return "somebody to see to what could not be taken back: countersign batch show " + it.BatchID.String()
 	}
 	if it.Kind == "unknown" {
-		return "somebody to find out whether it happened: dlq resolve"
+		return "somebody to find out whether it happened: countersign dlq resolve"
 	}
 	parts := []string{"approval"}
 	if it.Needed > 1 {

@@ -62,7 +62,7 @@ func setsBuckets(d *desk) {
 	d.want(d.admin("bucket", "retire", "email.daily"), cli.ExitOK, "retired bucket email.daily")
 	d.want(d.operator("bucket", "list"), cli.ExitOK, "retired")
 	d.want(d.admin("bucket", "retire", "default"), cli.ExitFailed, "cannot be retired")
-	d.want(d.operator("bucket", "set", "x"), cli.ExitFailed, "another role")
+	d.want(d.operator("bucket", "set", "x"), cli.ExitFailed, "it takes the role")
 	for text, args := range map[string][]string{
 		"must be at least 1":       {"--rate", "0/1m"},
 		"such as 30/1m":            {"--rate", "often"},
@@ -136,7 +136,7 @@ func keepsContacts(d *desk) {
 	d.want(d.operator("dnc", "add", "bo@example.org", "nobody@"), cli.ExitFailed, "/entries/1/value")
 	d.want(d.operator("dnc", "list", "--prefix", "bo"), cli.ExitOK, "no such entries")
 	d.want(d.operator("dnc", "add", "x", "--expires", "soon"), cli.ExitUsage, "--expires must be")
-	d.want(d.operator("dnc", "remove", "ana@example.org"), cli.ExitFailed, "another role")
+	d.want(d.operator("dnc", "remove", "ana@example.org"), cli.ExitFailed, "it takes the role")
 	d.want(d.admin("dnc", "remove", "ana@example.org", "rival.example", "+4930123456", "cy@example.org"), cli.ExitOK, "3 removed")
 }
 
@@ -204,7 +204,7 @@ func looksAtBreakers(d *desk) {
 func limitsSessions(d *desk) {
 	d.want(d.admin("limits", "session", "--pending", "10", "--per-minute", "60"), cli.ExitOK)
 	d.want(d.operator("limits", "session"), cli.ExitOK, "waiting for a person  10", "proposed in a minute  60")
-	d.want(d.operator("limits", "session", "--pending", "3"), cli.ExitFailed, "another role")
+	d.want(d.operator("limits", "session", "--pending", "3"), cli.ExitFailed, "it takes the role")
 	d.want(d.admin("limits", "session", "--pending", "-1"), cli.ExitFailed, "session_pending_max")
 	d.want(d.admin("limits", "session", "--pending", "3", "--per-minute", "0"), cli.ExitOK, "waiting for a person  3", "proposed in a minute  any number")
 	s := d.want(d.operator("limits", "session", "--json"), cli.ExitOK)
@@ -245,6 +245,6 @@ employees:
 	d.want(d.admin("limits", "apply", "-f", d.file("shown.yaml", shown)), cli.ExitOK, "There is nothing to do")
 	asJSON := d.want(d.operator("limits", "show", "--json"), cli.ExitOK).out
 	d.want(d.admin("limits", "apply", "-f", d.file("shown.json", asJSON)), cli.ExitOK, "There is nothing to do")
-	d.want(d.operator("limits", "apply", "-f", file), cli.ExitFailed, "another role")
+	d.want(d.operator("limits", "apply", "-f", file), cli.ExitFailed, "it takes the role")
 	d.want(d.admin("limits", "apply", "-f", d.file("before.yaml", before), "--apply"), cli.ExitOK, "removed", "It is done.")
 }

@@ -97,18 +97,22 @@ func noted(note string) string {
 	return ": " + line(note)
 }
 
-// because names the layer of policy that spoke first, and why.
+// because names the source of a decision, and what the layers say that want
+// it so.
 func because(v client.Verdict) string {
+	why := []string{v.Source}
 	for _, step := range v.Trace {
 		switch {
-		case step.Said == "":
+		case step.Said != string(v.Mode):
+		case step.Key != "" && step.Detail != "":
+			why = append(why, "rule "+step.Key+": "+step.Detail)
 		case step.Key != "":
-			return v.Source + ", rule " + step.Key
+			why = append(why, "rule "+step.Key)
 		case step.Detail != "":
-			return v.Source + ", " + step.Detail
+			why = append(why, step.Detail)
 		}
 	}
-	return v.Source
+	return strings.Join(why, ", ")
 }
 
 // refusal says in one line why a proposal of a batch was not accepted.

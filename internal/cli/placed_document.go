@@ -45,11 +45,17 @@ func plainYAML(doc any) ([]byte, error) {
 }
 
 // asYAML takes the marks of JSON off. A text that might be read as something
-// else, such as a number or a time, keeps its quotes.
+// else, such as a number or a time, keeps its quotes, and one of several lines
+// stands as such.
 func asYAML(node *yaml.Node) {
 	node.Style &^= yaml.FlowStyle
-	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!str" && !strings.ContainsAny(node.Value, "0123456789") {
-		node.Style = 0
+	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!str" {
+		switch {
+		case strings.Contains(node.Value, "\n"):
+			node.Style = yaml.LiteralStyle
+		case !strings.ContainsAny(node.Value, "0123456789"):
+			node.Style = 0
+		}
 	}
 	if len(node.Content) == 0 && (node.Kind == yaml.SequenceNode || node.Kind == yaml.MappingNode) {
 		node.Style |= yaml.FlowStyle

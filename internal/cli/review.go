@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -76,7 +77,8 @@ func timeText(d *limit.Duration) string {
 }
 
 const reviewSetHelp = `Set how people look at the actions that a key covers, from a risk on. What no
-flag says is left to other rules. Times are such as 90s, 15m, 2h or 1d.
+flag says stays as it is; in a new rule one person is enough, and the times are
+left to other rules, as an empty one does. Times are such as 90s, 15m, 2h or 1d.
 
   --approvals 2   so many people must agree, at most 5
   --wait 1d       a decision is waited for that long, at most 30 days
@@ -84,7 +86,7 @@ flag says is left to other rules. Times are such as 90s, 15m, 2h or 1d.
   --escalate 2h   after that long, an event says that more should know`
 
 func (a *app) reviewSet() *cobra.Command {
-	var r client.Review
+	var approvals int
 	var risk, wait, warn, escalate string
 	cmd := &cobra.Command{
 		Use:   "set KEY",
@@ -93,35 +95,58 @@ func (a *app) reviewSet() *cobra.Command {
 		Example: `  countersign review set 'payments:*' --approvals 2 --wait 1d --warn 1h
   countersign review set '*' --risk high --approvals 2 --escalate 30m`,
 		Args: arguments(1, 1, "a key, such as mail:send or mail:*"),
-		RunE: a.run(func(ctx context.Context, c *client.Client, args []string) error {
-			if err := oneOf("risk", risk, "low", "medium", "high"); err != nil {
-				return err
-			}
-			r.Key, r.Risk = args[0], envelope.Risk(cmp.Or(risk, "low"))
-			for _, f := range []struct {
-				flag, text string
-				to         **limit.Duration
-			}{{"wait", wait, &r.Wait}, {"warn", warn, &r.Warn}, {"escalate", escalate, &r.Escalate}} {
-				if f.text == "" {
-					continue
-				}
-				d, err := limit.ParseDuration(f.text)
-				if err != nil {
-					return misuse("--%s must be a time such as 90s, 15m, 2h or 1d", f.flag)
-				}
-				*f.to = &d
-			}
-			return a.done(c.PutReview(ctx, r), "set the review of %s from risk %s on", r.Key, r.Risk)
-		}),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&risk, "risk", "", "for actions of this `risk` or a higher one: low (all), medium or high")
-	flags.IntVar(&r.Approvals, "approvals", 1, "so many `people` must agree")
+	flags.IntVar(&approvals, "approvals", 1, "so many `people` must agree")
 	flags.StringVar(&wait, "wait", "", "wait for a decision for this `time`")
 	flags.StringVar(&warn, "warn", "", "warn this `time` before the end of the wait")
 	flags.StringVar(&escalate, "escalate", "", "escalate after this `time` of the wait")
 	fixed(cmd, "risk", "low", "medium", "high")
+	cmd.RunE = a.run(func(ctx context.Context, c *client.Client, args []string) error {
+		if err := oneOf("risk", risk, "low", "medium", "high"); err != nil {
+			return err
+		}
+		times := make(map[string]*limit.Duration)
+		for flag, text := range map[string]string{"wait": wait, "warn": warn, "escalate": escalate} {
+			if text == "" {
+				continue
+			}
+			d, err := limit.ParseDuration(text)
+			if err != nil {
+				return misuse("--%s must be a time such as 90s, 15m, 2h or 1d", flag)
+			}
+			times[flag] = &d
+		}
+		r, err := reviewAs(ctx, c, args[0], envelope.Risk(cmp.Or(risk, "low")))
+		if err != nil {
+			return err
+		}
+		if flags.Changed("approvals") {
+			r.Approvals = approvals
+		}
+		for flag, field := range map[string]**limit.Duration{"wait": &r.Wait, "warn": &r.Warn, "escalate": &r.Escalate} {
+			if flags.Changed(flag) {
+				*field = times[flag]
+			}
+		}
+		return a.done(c.PutReview(ctx, r), "set the review of %s from risk %s on", r.Key, r.Risk)
+	})
 	return cmd
+}
+
+// reviewAs returns a rule as it is, or a new one that asks for one person.
+func reviewAs(ctx context.Context, c *client.Client, key string, risk envelope.Risk) (client.Review, error) {
+	all, err := c.Reviews(ctx)
+	if err != nil {
+		return client.Review{}, err
+	}
+	i := slices.IndexFunc(all, func(r client.Review) bool { return r.Key == key && r.Risk == risk })
+	if i < 0 {
+		return client.Review{Key: key, Risk: risk, Approvals: 1}, nil
+	}
+	was := all[i]
+	return client.Review{Key: was.Key, Risk: was.Risk, Approvals: was.Approvals, Wait: was.Wait, Warn: was.Warn, Escalate: was.Escalate}, nil
 }
 
 func (a *app) reviewDelete() *cobra.Command {

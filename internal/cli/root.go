@@ -31,7 +31,8 @@ Exit codes:
   0  done
   1  failed; the reason is on standard error
   2  wrong words or flags; nothing was done
-  3  the command worked, and an action was denied, expired or failed
+  3  the command worked, and an action was denied, expired or failed, or
+     "policy simulate --fail-on-change" found a change
   130  ended by a signal`
 
 // The groups of commands in the help.
@@ -86,7 +87,7 @@ func (a *app) root() *cobra.Command {
 	add(groupAct, a.actions(), a.submit(), a.get(), a.list(), a.watch(), a.undo(), a.batches(), a.mcp())
 	add(groupDecide, a.inbox(), a.approve(), a.edit(), a.deny(), a.deadLetters(), a.top(), a.executions(), a.audit())
 	add(groupLimit, a.pauses(), a.resume(), a.kill(), a.buckets(), a.quiet(), a.contacts(), a.employees(), a.breakers(), a.limits())
-	add(groupSetUp, a.sources(), a.toolSettings(), a.subscriptions(), a.reviews(), a.retention(), a.migrate(), a.doctor(), a.tenant(), a.tokens(), a.operators(), a.providers(), a.login(), a.logout(), a.whoami(), a.version())
+	add(groupSetUp, a.sources(), a.toolSettings(), a.subscriptions(), a.reviews(), a.retention(), a.migrate(), a.doctor(), a.tenant(), a.policies(), a.tokens(), a.operators(), a.providers(), a.login(), a.logout(), a.whoami(), a.version())
 	root.SetHelpCommandGroupID(groupSetUp)
 	root.SetCompletionCommandGroupID(groupSetUp)
 	return root

@@ -77,7 +77,9 @@ func sourceState(src client.Source) string {
 		return "failed: " + *src.ListError
 	case src.ListedAt == nil:
 		return "not listed yet"
-	case src.LeftOut > 0:
+	case src.LeftOut == 1:
+		return "ok, 1 tool left out"
+	case src.LeftOut > 1:
 		return fmt.Sprintf("ok, %d tools left out", src.LeftOut)
 	}
 	return "ok"
@@ -88,8 +90,10 @@ const sourceSetHelp = `Make a source, or change one. The fleet lists its tools s
 --config is what its kind takes: for mcp {"transport":"http","url":…} or
 {"transport":"stdio","command":[…]}; openapi.yaml has the others. --credentials
 are stored encrypted and never shown; give them in a file, since others can see
-what stands on a command line. Without them the stored ones stay, unless the
-configuration changes: then give them again, or {} for none.
+what stands on a command line: {"header":{"Authorization":"Bearer …"}} for HTTP,
+{"env":{…}} for a command, {"values":{"token":…}} for a provider. Without them
+the stored ones stay, unless the configuration changes: then give them again, or
+{} for none.
 
 --drift-guard says which changes of its tools' definitions need a person: full
 is any, interface leaves out texts that only describe. --quarantine keeps its

@@ -84,12 +84,13 @@ func (a *app) showDiff(d client.ToolDiff) error {
 	return nil
 }
 
-// side writes one side of a change, each line of it behind a mark.
+// side writes one side of a change, each line of it behind a mark. What stands
+// for a character that does not show is written as it is, not as JSON has it.
 func side(b *strings.Builder, mark string, value json.RawMessage) {
 	if value == nil {
 		return
 	}
-	for line := range strings.SplitSeq(indented(value), "\n") {
+	for line := range strings.SplitSeq(strings.ReplaceAll(indented(value), `\\u{`, `\u{`), "\n") {
 		fmt.Fprintf(b, "  %s %s\n", mark, line)
 	}
 }

@@ -60,7 +60,7 @@ func acceptsAChange(d *desk) {
 
 	d.want(d.operator("tools", "list"), cli.ExitOK, "drifted (text)")
 	shown := d.want(d.operator("tools", "diff", "notes:notes.create"), cli.ExitOK,
-		"has changed since it was accepted (text)", "/description  (text, WITH CHARACTERS THAT DO NOT SHOW)", `  - "Was\\u{200B} \\u{001B}[31mred."`, "To accept it as shown:")
+		"has changed since it was accepted (text)", "/description  (text, WITH CHARACTERS THAT DO NOT SHOW)", `  - "Was\u{200B} \u{001B}[31mred."`, "To accept it as shown:")
 	if strings.ContainsAny(shown.out, "\u200b\u001b") {
 		d.t.Errorf("the diff lets through what does not show: %q", shown.out)
 	}

@@ -46,9 +46,11 @@ type Verdict struct {
 
 // Step is what one layer of policy said.
 type Step struct {
-	Layer   string `json:"layer"`
-	Said    string `json:"said,omitzero"`
-	Key     string `json:"key,omitzero"`
+	Layer string `json:"layer"`
+	Said  string `json:"said,omitzero"`
+	Key   string `json:"key,omitzero"`
+	// Rule is the id of the rule about arguments, or of the grant.
+	Rule    string `json:"rule,omitzero"`
 	Detail  string `json:"detail,omitzero"`
 	Version string `json:"version,omitzero"`
 }

@@ -43,7 +43,7 @@ func (c *crew) wake() {
 func (h *House) startWorker(ctx context.Context) (string, error) {
 	log := h.cfg.Log
 	h.cache = catalog.NewCache()
-	h.live = catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, log)
+	h.live = catalog.NewLive(h.vault, executor.BreakerConfig{}, log)
 	// Who sets up sources here is who runs the house.
 	h.live.Stdio = true
 	h.live.Notes = note.NewBook(h.pool).Of
@@ -96,7 +96,7 @@ func (h *House) startAPI(context.Context) (string, error) {
 		DB: h.pool, Catalog: h.cache, Intake: door,
 		Approval: approval.New(h.pool, h.cache, approval.Config{Wake: h.worker.wake}),
 	}, api.Config{
-		Wake: h.worker.wake, Log: log, Metrics: h.watched.Metrics, Tracer: h.watched.Tracer(), Scrape: h.watched.Handler(),
+		Vault: h.vault, Wake: h.worker.wake, Log: log, Metrics: h.watched.Metrics, Tracer: h.watched.Tracer(), Scrape: h.watched.Handler(),
 	})
 	if err != nil {
 		return "", err

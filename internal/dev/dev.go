@@ -1,8 +1,8 @@
 // Package dev is the development house: a database, the API, a worker and an
 // example MCP server in one process, and a demonstration that sends envelopes
 // through all of it the way agents and people do. It owns the order in which
-// the parts come up and go down. It refuses to be a deployment: its tokens lie
-// in a file, and everything ends with the process.
+// the parts come up and go down. It refuses to be a deployment: its tokens and
+// its key lie in files, and everything ends with the process.
 package dev
 
 import (
@@ -28,8 +28,11 @@ type Config struct {
 	// DatabaseURL names the database, whose user must be allowed to create
 	// roles and schemas. Empty starts a private server.
 	DatabaseURL string
-	// Dir keeps the private server's data, the tokens and the notes from one
-	// time to the next. Empty is a temporary folder, removed by Close.
+	// SecretKey seals the credentials of sources: 32 bytes in base64. Empty is
+	// one of the house's own, which Dir keeps.
+	SecretKey string
+	// Dir keeps the private server's data, the tokens, the key and the notes
+	// from one time to the next. Empty is a temporary folder, removed by Close.
 	Dir string
 	// Listen is the API's address; port 0 is a free one.
 	Listen string
@@ -58,6 +61,7 @@ type House struct {
 	watched  *telemetry.Telemetry
 	tenant   envelope.TenantID
 	tokens   Tokens
+	vault    catalog.Vault
 	cache    *catalog.Cache
 	live     *catalog.Live
 	worker   *crew
@@ -90,6 +94,9 @@ func Open(ctx context.Context, cfg Config) (_ *House, err error) {
 		return nil, err
 	}
 	if err := h.makeDir(); err != nil {
+		return nil, err
+	}
+	if h.vault, err = h.openVault(); err != nil {
 		return nil, err
 	}
 	for _, part := range []struct {

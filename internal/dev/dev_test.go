@@ -61,8 +61,10 @@ func TestDemonstrationTwiceInOneHouse(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(h.TokensFile()); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the tokens' file is %v, %v, want it readable by its owner alone", info, err)
+	for _, name := range []string{h.TokensFile(), filepath.Join(dir, "secret.key")} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s is %v, %v, want it readable by its owner alone", name, info, err)
+		}
 	}
 
 	again := open(t, database, dir)

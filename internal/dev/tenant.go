@@ -26,6 +26,7 @@ const (
 	agentName    = "demo agent"
 	operatorName = "demo operator"
 	adminName    = "demo admin"
+	ownerName    = "demo owner"
 )
 
 // Tokens are the demo tenant's, one for each role.
@@ -33,6 +34,7 @@ type Tokens struct {
 	Agent    string `json:"agent"`
 	Operator string `json:"operator"`
 	Admin    string `json:"admin"`
+	Owner    string `json:"owner"`
 }
 
 // fillTenant sees to it that there are the demo tenant and a valid token for
@@ -54,6 +56,7 @@ func (h *House) fillTenant(ctx context.Context) (string, error) {
 		{&h.tokens.Agent, identity.Grant{Name: agentName, Role: identity.RoleAgent, Session: demoSession}},
 		{&h.tokens.Operator, identity.Grant{Name: operatorName, Role: identity.RoleOperator}},
 		{&h.tokens.Admin, identity.Grant{Name: adminName, Role: identity.RoleAdmin}},
+		{&h.tokens.Owner, identity.Grant{Name: ownerName, Role: identity.RoleOwner}},
 	} {
 		if err := h.ensureToken(ctx, t.text, t.grant); err != nil {
 			return "", err
@@ -62,7 +65,7 @@ func (h *House) fillTenant(ctx context.Context) (string, error) {
 	if h.tokens == kept {
 		return TenantName + ", with the tokens it had", nil
 	}
-	return TenantName + ", with tokens for an agent, an operator and an admin", writeTokens(h.TokensFile(), h.tokens)
+	return TenantName + ", with tokens for an agent, an operator, an admin and an owner", writeTokens(h.TokensFile(), h.tokens)
 }
 
 func (h *House) ensureTenant(ctx context.Context) (envelope.TenantID, error) {
@@ -131,11 +134,7 @@ func writeTokens(path string, t Tokens) error {
 	if err != nil {
 		return err
 	}
-	draft := path + ".new"
-	if err := os.WriteFile(draft, append(text, '\n'), 0o600); err != nil {
-		return fmt.Errorf("keep the tokens: %w", err)
-	}
-	if err := os.Rename(draft, path); err != nil {
+	if err := keep(path, text); err != nil {
 		return fmt.Errorf("keep the tokens: %w", err)
 	}
 	return nil

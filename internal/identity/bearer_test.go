@@ -164,6 +164,7 @@ func TestSignedTokensThatAreRefused(t *testing.T) {
 		"of nobody":                 signed(claims{"sub": ""}, nil),
 		"of a number":               signed(claims{"sub": 7}, nil),
 		"of a long name":            signed(claims{"sub": strings.Repeat("a", 256)}, nil),
+		"of a name with a zero":     signed(claims{"sub": "a\x00b"}, nil),
 		"cut":                       good[:len(good)-2],
 		"changed":                   half[0] + "." + base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"`+issuer.URL()+`","aud":"countersign","sub":"eve","exp":9999999999}`)) + "." + half[2],
 		"without a signature":       half[0] + "." + half[1] + ".",

@@ -68,7 +68,7 @@ func readClaims(payload []byte) (*claims, error) {
 // the token ends. The error is ErrToken.
 func (c *claims) check(p *Provider, now time.Time) (until time.Time, err error) {
 	const maxSubject = 255 // as OpenID Connect has it
-	if c.subject == "" || len(c.subject) > maxSubject || len(c.events) > 0 || c.expiry == nil {
+	if c.subject == "" || plain(c.subject, maxSubject) != c.subject || len(c.events) > 0 || c.expiry == nil {
 		return until, ErrToken
 	}
 	until, ok := instant(*c.expiry)

@@ -53,7 +53,7 @@ type Submitter struct {
 	// presented. What has changed since refuses the proposal.
 	Plan *Plan
 	// Reserved says that it is Countersign itself, and may name automations
-	// that begin with ReservedPrefix.
+	// that begin with ReservedPrefix, and envelopes as only it does.
 	Reserved bool
 }
 
@@ -290,6 +290,9 @@ func prepare(snap *catalog.Snapshot, by Submitter, p *envelope.Proposal) (row, e
 		return r, err
 	}
 	if r.digest, err = p.Digest(); err != nil {
+		return r, err
+	}
+	if err = by.checkName(p.ExternalID); err != nil {
 		return r, err
 	}
 	if r.tool, err = snap.Resolve(p.Tool); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -41,4 +42,20 @@ func (by Submitter) CheckAutomation(id string) error {
 		return nil
 	}
 	return invalid("/automation_id", "reserved", "ids that begin with "+ReservedPrefix+" are Countersign's own; take another one")
+}
+
+// checkName refuses an external id by which Countersign itself proposes a step
+// of a batch, or a message of a subscription: whoever had it first would keep
+// the step or the message from being proposed.
+func (by Submitter) checkName(external string) error {
+	if by.Reserved || by.Batch != uuid.Nil {
+		return nil
+	}
+	for _, prefix := range []string{"batch:", "notice:"} {
+		rest, ours := strings.CutPrefix(external, prefix)
+		if id, _, more := strings.Cut(rest, ":"); ours && more && uuid.Validate(id) == nil {
+			return invalid("/external_id", "reserved", "names that begin like this are Countersign's own; take another one")
+		}
+	}
+	return nil
 }

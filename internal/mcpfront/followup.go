@@ -67,7 +67,7 @@ type followUp struct {
 // argumentsOf reads and checks them.
 func argumentsOf(req *sdk.CallToolRequest) (a followUp, err error) {
 	if json.Unmarshal(req.Params.Arguments, &a) != nil || a.Action == (envelope.ActionID{}) {
-		return a, fault.New(fault.Invalid, "action_id must be the id of an action, which has 36 characters")
+		return a, fault.New(fault.Invalid, "the action_id must be the id of an action, which has 36 characters")
 	}
 	if a.Seconds != nil && (*a.Seconds < 0 || time.Duration(*a.Seconds)*time.Second > MaxWait) {
 		return a, fault.New(fault.Invalid, "seconds must be from 0 to %d", int(MaxWait.Seconds()))

@@ -29,8 +29,10 @@ const (
 	// them that it looks into: an event may be about thousands of envelopes.
 	readAtOnce  = 100
 	itemsAtOnce = 200
-	// heldFor is how long a subscription is left alone that could not go on.
-	heldFor = 30 * time.Second
+	// heldFor is how long a subscription is left alone that could not go on,
+	// and unlistedFor if that is because its source is new.
+	heldFor     = 30 * time.Second
+	unlistedFor = 2 * time.Second
 )
 
 // Relay follows events on behalf of subscriptions. Any number of processes may
@@ -74,9 +76,13 @@ func (r *Relay) Step(ctx context.Context) (bool, error) {
 	case s == nil || ctx.Err() != nil:
 		return false, err
 	}
+	pause := heldFor
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.After > 0 {
+		pause = f.After
+	}
 	// The others must not wait for one that cannot go on.
 	r.log.WarnContext(ctx, "subscription held", slog.String("tenant_id", tenant.String()), slog.String("subscription", s.Name), slog.Any("error", err))
-	return true, postgres.InTx(ctx, r.db, postgres.Worker(), func(tx pgx.Tx) error { return hold(ctx, tx, tenant, s, heldFor) })
+	return true, postgres.InTx(ctx, r.db, postgres.Worker(), func(tx pgx.Tx) error { return hold(ctx, tx, tenant, s, pause) })
 }
 
 // round is one step of one subscription.
@@ -113,7 +119,7 @@ func (r *Relay) tell(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s
 	}
 	for _, name := range tools {
 		if _, ok := snap.Tool(policy.Key{Source: s.Source, Action: name}); !ok {
-			return nil, errHeld("the source has not listed the tool " + name)
+			return nil, fault.Limit(unlistedFor, "the source has not listed the tool %s", name)
 		}
 	}
 	if _, ok := snap.Limits.Bucket(s.Bucket); !ok {

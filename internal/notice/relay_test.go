@@ -419,6 +419,29 @@ func TestASourceThatIsOffHoldsOnlyItsOwn(t *testing.T) {
 	}
 }
 
+// Whoever follows the documentation subscribes a source that was made a moment
+// ago.
+func TestASourceThatIsNotListedYetIsLookedAtSoon(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := h.toHooks("proposed")
+	h.exec("DELETE FROM tools WHERE source_id = 'hooks'")
+	h.propose("free", `{}`, 1)
+
+	for one[int](h, "SELECT count(1) FROM subscriptions WHERE held_until IS NOT NULL") == 0 {
+		if _, err := h.relay.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if got := h.deliveries(s); len(got) != 0 {
+		t.Errorf("%d messages of a source that is not listed", len(got))
+	}
+	if one[bool](h, "SELECT held_until > now() + interval '5 seconds' FROM subscriptions") {
+		t.Error("it is held for long")
+	}
+}
+
 func TestTenantsAreToldOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	one := newHouse(t)

@@ -132,7 +132,7 @@ func requeue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, lot Lot, 
 	replayed := make([]envelope.ActionID, len(taken))
 	for i, r := range taken {
 		if Reason(r.Reason) == Unknown && !doubling {
-			return nil, fault.New(fault.Conflict, "envelope %s may have had its effect; replaying it could double that and must be asked for", r.ActionID)
+			return nil, fault.New(fault.Conflict, "action %s may have had its effect; replaying it could double that and must be asked for", r.ActionID)
 		}
 		ids[i], attempts[i], replayed[i] = r.ActionID, r.Attempt, envelope.ActionID(r.ActionID)
 		event.Items = append(event.Items, audit.Item{Action: replayed[i], Status: envelope.StatusPending, Attempt: int(r.Attempt), Note: lot.Note})
@@ -244,9 +244,9 @@ func holdUnknown(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actio
 	case err != nil:
 		return letter, err
 	case Reason(letter.Reason) != Unknown:
-		return letter, fault.New(fault.Conflict, "envelope %s is no riddle: it is a dead letter because it was %s; replay or discard it", action, letter.Reason)
+		return letter, fault.New(fault.Conflict, "action %s is no riddle: it is a dead letter because it was %s; replay or discard it", action, letter.Reason)
 	case look != 0 && int(letter.VerifyTries) != look:
-		return letter, fault.New(fault.Conflict, "envelope %s has been looked into again since", action)
+		return letter, fault.New(fault.Conflict, "action %s has been looked into again since", action)
 	}
 	return letter, nil
 }
@@ -258,9 +258,9 @@ func missing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action en
 		return err
 	}
 	if len(views) == 0 {
-		return fault.New(fault.NotFound, "no envelope %s", action)
+		return fault.New(fault.NotFound, "no action %s", action)
 	}
-	return fault.New(fault.Conflict, "envelope %s is no dead letter; it is %s", action, views[0].Envelope.Result.Status)
+	return fault.New(fault.Conflict, "action %s is no dead letter; it is %s", action, views[0].Envelope.Result.Status)
 }
 
 // Enqueue puts an envelope that was granted on the schedule.

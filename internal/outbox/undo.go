@@ -27,7 +27,7 @@ func Undo(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envel
 			return err
 		}
 		if len(views) == 0 {
-			return fault.New(fault.NotFound, "no envelope %s", action)
+			return fault.New(fault.NotFound, "no action %s", action)
 		}
 		_, err = envelope.Next(views[0].Envelope.Result.Status, envelope.EventUndo)
 		if err == nil {

@@ -64,7 +64,7 @@ func PinsOf(args json.RawMessage, pointers ...string) (map[string]json.RawMessag
 		}
 		value, ok := at(orEmpty(args), path)
 		if !ok {
-			return nil, fault.New(fault.Invalid, "the arguments have nothing at a place that is to be pinned")
+			return nil, fault.New(fault.Invalid, "the arguments have nothing at %q, which is to be pinned", pointer)
 		}
 		canonical, err := envelope.Canonical(value)
 		if err != nil {

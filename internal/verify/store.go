@@ -24,7 +24,10 @@ import (
 func Put(ctx context.Context, tx pgx.Tx, snap *catalog.Snapshot, key policy.Key, rule *Rule) error {
 	p := &dbsqlc.ToolVerifyPutParams{TenantID: uuid.UUID(snap.Tenant), SourceID: key.Source, Name: key.Action}
 	if rule != nil {
-		if err := check(snap, key.Source, *rule); err != nil {
+		if err := rule.Validate(); err != nil {
+			return err
+		}
+		if err := CheckRead(snap, key.Source, rule.Tool); err != nil {
 			return err
 		}
 		text, err := json.Marshal(rule)
@@ -45,40 +48,6 @@ func Put(ctx context.Context, tx pgx.Tx, snap *catalog.Snapshot, key policy.Key,
 		Wanted: rule != nil, TenantID: p.TenantID, SourceID: key.Source, Tool: key.Action,
 	})
 	return err
-}
-
-// check holds a rule to the catalog.
-func check(snap *catalog.Snapshot, source string, rule Rule) error {
-	if err := rule.Validate(); err != nil {
-		return err
-	}
-	refuse := func(why envelope.Rule, message string) error {
-		return &envelope.InvalidError{Fields: []envelope.FieldError{{Pointer: "/tool", Rule: why, Message: message}}}
-	}
-	switch _, trouble := reader(snap, source, rule.Tool, nil); trouble {
-	case saidToolGone:
-		return refuse("unknown_tool", "the source has no such tool; list the tools to see the ones there are")
-	case saidNoRead:
-		return refuse("effect", "must be a tool that only reads")
-	case saidPolicy:
-		return refuse("policy", "policy must allow it without a person's approval")
-	}
-	return nil
-}
-
-// reader finds the tool that reads, or says in one word why it must not be
-// called with those arguments; nil stands for any.
-func reader(snap *catalog.Snapshot, source, name string, args json.RawMessage) (*catalog.Tool, string) {
-	tool, ok := snap.Tool(policy.Key{Source: source, Action: name})
-	switch {
-	case !ok:
-		return nil, saidToolGone
-	case tool.Effect != envelope.EffectRead:
-		return nil, saidNoRead
-	case snap.Decide(tool, catalog.Proposed{Risk: tool.Risk.Envelope(), Args: args, AnyArgs: args == nil}).Mode != envelope.ModeAllow:
-		return nil, saidPolicy
-	}
-	return tool, ""
 }
 
 // Setting is the rule of one tool.

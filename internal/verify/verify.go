@@ -3,14 +3,12 @@ package verify
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
+	"strconv"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
@@ -25,19 +23,11 @@ import (
 // hours after the first.
 const MaxTries = 10
 
-// What a read came to, in one word, beside the findings and the codes of a
-// call that failed.
+// What a read came to, in one word, beside the findings and why there was no
+// answer.
 const (
-	saidEarly     = "not_found_yet"
-	saidRuleGone  = "rule_gone"
-	saidToolGone  = "tool_gone"
-	saidNoRead    = "not_a_read"
-	saidPolicy    = "policy"
-	saidPaused    = "paused"
-	saidNoArgs    = "args_missing"
-	saidWrongArgs = "invalid_args"
-	saidNoSource  = "source_gone"
-	saidPanicked  = "adapter_failed"
+	saidEarly    = "not_found_yet"
+	saidRuleGone = "rule_gone"
 )
 
 // Config says how a Verifier works. Its zero fields have the defaults that
@@ -134,46 +124,15 @@ func (v *Verifier) ask(ctx context.Context, snap *catalog.Snapshot, r *riddle) s
 	if r.rule == nil {
 		return saidRuleGone
 	}
-	args, err := r.rule.Fill(r.lease.Key(), r.args)
-	if err != nil {
-		return saidNoArgs
+	read := Read{
+		About: r.lease, Args: r.args, Source: r.source, Rule: *r.rule, Name: "verify/" + strconv.Itoa(r.try), Deadline: v.cfg.Deadline,
+		Open: func() (executor.Source, error) { return v.live.Get(snap, r.source) },
 	}
-	tool, trouble := reader(snap, r.source, r.rule.Tool, args)
-	if trouble != "" {
-		return trouble
+	answer, said := read.Make(ctx, v.cfg.Log, snap)
+	if said != "" {
+		return said
 	}
-	if _, paused := snap.Limits.Paused(envelope.EmployeeID{}, tool.Key); paused {
-		return saidPaused
-	}
-	if tool.Check(args) != nil {
-		return saidWrongArgs
-	}
-	src, err := v.live.Get(snap, r.source)
-	if err != nil {
-		v.cfg.Log.WarnContext(ctx, "source cannot be opened", slog.String("source_id", r.source), slog.Any("error", err))
-		return saidNoSource
-	}
-	out := v.call(ctx, src, r, args)
-	if out.Kind != executor.KindDone {
-		return cmp.Or(out.Code, string(out.Kind))
-	}
-	return string(r.rule.Read(out.Result))
-}
-
-// call makes the read under a key of its own: a source that honours keys would
-// answer the call's own with what it answered then.
-func (v *Verifier) call(ctx context.Context, src executor.Source, r *riddle, args json.RawMessage) (out executor.Outcome) {
-	ctx, cancel := context.WithTimeout(ctx, v.cfg.Deadline)
-	defer cancel()
-	defer func() {
-		if failed := recover(); failed != nil {
-			v.cfg.Log.ErrorContext(ctx, "adapter panicked", slog.String("action_id", r.lease.Action.String()),
-				slog.String("panic", fmt.Sprint(failed)), slog.String("stack", string(debug.Stack())))
-			out = executor.Outcome{Kind: executor.KindUnknown, Code: saidPanicked}
-		}
-	}()
-	key := uuid.NewSHA1(uuid.UUID(r.lease.Tenant), fmt.Appendf(nil, "%s/verify/%d", r.lease.Action, r.try)).String()
-	return src.Execute(ctx, executor.Call{Key: key, Tool: r.rule.Tool, Args: args, Effect: envelope.EffectRead, Attempt: 1})
+	return string(r.rule.Read(answer))
 }
 
 // verdict is what becomes of a letter that was looked into.

@@ -52,7 +52,8 @@ func happened(out executor.Outcome) bool {
 
 // seen takes a snapshot and keeps it, and reports whether both worked.
 func (p *Pipeline) seen(ctx context.Context, a attempt, stage forensic.Stage) bool {
-	s := forensic.Take(ctx, p.cfg.Log, a.shot.snap, a.source, a.item, a.shot.rule, stage)
+	source := func() (executor.Source, error) { return a.source, a.sourceErr }
+	s := forensic.Take(ctx, p.cfg.Log, a.shot.snap, source, a.item, a.shot.rule, stage)
 	// It is kept also when the process is about to end.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepShotFor)
 	defer cancel()

@@ -1,0 +1,66 @@
+package dev
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/catalog"
+)
+
+func vaultOf(t *testing.T, cfg Config) catalog.Vault {
+	t.Helper()
+	v, err := (&House{cfg: cfg, dir: cfg.Dir}).openVault()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestTheKeyOutlivesTheHouse(t *testing.T) {
+	t.Parallel()
+	kept := Config{Dir: t.TempDir()}
+	given := Config{SecretKey: strings.Repeat("QUFB", 10) + "QUE=", Dir: kept.Dir}
+	tenant := envelope.TenantID(uuid.New())
+	opens := func(of, by Config) bool {
+		t.Helper()
+		sealed, err := vaultOf(t, of).Seal(tenant, "hooks", []byte("hunter2"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := vaultOf(t, by).Open(tenant, "hooks", sealed)
+		return err == nil && string(text) == "hunter2"
+	}
+
+	if !opens(kept, kept) {
+		t.Error("what was sealed the last time is not opened")
+	}
+	if !opens(given, given) || opens(kept, given) {
+		t.Error("the key that was given is not the one that is used")
+	}
+	if opens(Config{}, Config{}) {
+		t.Error("two temporary houses have one key")
+	}
+}
+
+func TestAKeyIsNeverReplaced(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "hunter2\n"} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, keyName)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+
+		_, err := (&House{cfg: Config{Dir: dir}, dir: dir}).openVault()
+
+		after, readErr := os.ReadFile(path) //nolint:gosec // the test's own file
+		if err == nil || !strings.Contains(err.Error(), keyName) || strings.Contains(err.Error(), "hunter2") || readErr != nil || string(after) != text {
+			t.Errorf("a file that holds %q: %v, and now it holds %q", text, err, after)
+		}
+	}
+}
