@@ -30,12 +30,6 @@ DO UPDATE SET name = excluded.name, email = excluded.email, role = excluded.role
     slack_user = CASE WHEN excluded.role IN ('admin', 'owner') AND o.role IS DISTINCT FROM excluded.role THEN NULL ELSE o.slack_user END
 RETURNING o.operator_id, o.name, o.role, o.role_set, o.disabled_at;
 
--- name: OperatorOfToken :one
-SELECT t.operator_id FROM api_tokens t WHERE t.tenant_id = @tenant_id AND t.token_id = @token_id
-UNION ALL
-SELECT o.operator_id FROM operators o WHERE o.tenant_id = @tenant_id AND o.operator_id = @token_id
-LIMIT 1;
-
 -- name: OperatorUpdate :execrows
 UPDATE operators o
 SET name = @name, email = @email, issuer = @issuer, subject = @subject, role_set = @role_set,

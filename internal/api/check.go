@@ -223,7 +223,7 @@ func pointer(names ...string) string {
 		if len(name) > maxPart {
 			break
 		}
-		b.WriteString("/" + escape(name))
+		b.WriteString("/" + envelope.EscapePointer(name))
 	}
 	return b.String()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/identity"
 	"github.com/countersign-dev/countersign/schemas"
 )
@@ -84,7 +85,7 @@ func (l *Law) Answer(pattern string, status int, media string) (*jsonschema.Sche
 			return nil, fmt.Errorf("%s has no answer %d", pattern, status)
 		}
 	}
-	at := "/paths/" + escape(path) + "/" + method + "/responses/" + code
+	at := "/paths/" + envelope.EscapePointer(path) + "/" + method + "/responses/" + code
 	if found.Ref != "" {
 		at = strings.TrimPrefix(found.Ref, "#")
 		found = l.responses[at[strings.LastIndexByte(at, '/')+1:]]
@@ -95,7 +96,7 @@ func (l *Law) Answer(pattern string, status int, media string) (*jsonschema.Sche
 	if _, ok := found.Content[media]; !ok {
 		return nil, fmt.Errorf("%s has no answer %d as %q", pattern, status, media)
 	}
-	return l.compile(at + "/content/" + escape(media) + "/schema")
+	return l.compile(at + "/content/" + envelope.EscapePointer(media) + "/schema")
 }
 
 func (l *Law) compile(at string) (*jsonschema.Schema, error) {
@@ -152,7 +153,7 @@ func (l *Law) examples(at string, part any, all *[]Example) error {
 			*all = append(*all, Example{at, value, schema})
 		}
 		for name, one := range p {
-			if err := l.examples(at+"/"+escape(name), one, all); err != nil {
+			if err := l.examples(at+"/"+envelope.EscapePointer(name), one, all); err != nil {
 				return err
 			}
 		}

@@ -82,7 +82,7 @@ func (e *undoneError) Error() string {
 	switch e.Status {
 	case forensic.StatusDenied:
 		if e.Policy.Mode == envelope.ModeDeny {
-			return "policy denies this call"
+			return "policy denies this call: " + policy.Denial(e.Policy.Source, policy.Denying(e.Policy.Trace))
 		}
 		return "a person denied this call" + note
 	case forensic.StatusExpired:

@@ -9,6 +9,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/schemas"
 )
 
@@ -88,7 +89,7 @@ func loadLaw() (*law, error) {
 	}
 	for path, methods := range file.Paths {
 		for method, d := range methods {
-			op, err := l.operation("/paths/"+escape(path)+"/"+method, d)
+			op, err := l.operation("/paths/"+envelope.EscapePointer(path)+"/"+method, d)
 			if err != nil {
 				return nil, fmt.Errorf("operation %s: %w", d.OperationID, err)
 			}
@@ -125,7 +126,7 @@ func (l *law) operation(at string, d described) (*operation, error) {
 			op.media = media
 		}
 	}
-	op.body, err = l.compiler.Compile(lawAt + "#" + at + "/content/" + escape(op.media) + "/schema")
+	op.body, err = l.compiler.Compile(lawAt + "#" + at + "/content/" + envelope.EscapePointer(op.media) + "/schema")
 	return op, err
 }
 
@@ -153,6 +154,3 @@ func yamlToJSON(text []byte) ([]byte, error) {
 	}
 	return json.Marshal(doc)
 }
-
-// escape writes a name as a token of a JSON Pointer.
-func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }

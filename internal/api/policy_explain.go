@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/limit"
 	"github.com/countersign-dev/countersign/internal/policy"
 )
 
@@ -73,16 +71,9 @@ func onList(ctx context.Context, tx pgx.Tx, snap *catalog.Snapshot, tool *catalo
 	if args == nil {
 		return false, nil
 	}
-	if err := tool.Check(args); err != nil || !snap.Limits.HasDoNotContact() {
+	if err := tool.Check(args); err != nil {
 		return false, err
 	}
-	contacts, readable := snap.Contacts(tool.Key, args)
-	if !readable || len(contacts) == 0 {
-		return !readable, nil
-	}
-	matches, err := limit.Matches(ctx, tx, []limit.Ask{{Tenant: snap.Tenant, Contacts: contacts}})
-	if err != nil {
-		return false, fmt.Errorf("do-not-contact: %w", err)
-	}
-	return len(matches) > 0, nil
+	listed, err := snap.OnList(ctx, tx, 1, func(int) (policy.Key, json.RawMessage) { return tool.Key, args })
+	return len(listed) > 0, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/identity"
 	"github.com/countersign-dev/countersign/internal/notice"
 	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/policy"
 )
 
 // problem is an error as the outside sees it (RFC 9457).
@@ -51,7 +52,9 @@ func (e *methodError) Error() string {
 // deniedError says that policy denied a proposal, which is on record.
 type deniedError struct{ view outbox.View }
 
-func (e *deniedError) Error() string { return "policy denies this action" }
+func (e *deniedError) Error() string {
+	return "policy denies this action: " + policy.Denial(e.view.ModeSource, policy.Denying(e.view.Trace))
+}
 
 func (e *deniedError) Unwrap() error { return fault.Denied }
 

@@ -34,13 +34,18 @@ type route struct {
 }
 
 // admit says whether a caller may use the route: its role must be one of the
-// route's and, if its token is narrowed to scopes, the route's among them.
+// route's and, if its token is narrowed to scopes, the route's among them; nor
+// does one that is narrowed to tools look after what failed.
 func (rt route) admit(by identity.Principal) error {
 	if !slices.Contains(rt.roles, by.Role) {
 		return fault.New(fault.Denied, "a token of the role %s may not do this; it takes the role %s", by.Role, rolesText(rt.roles))
 	}
 	if rt.scope != "" && !by.Has(rt.scope) {
 		return fault.New(fault.Denied, "this needs the scope %s, which the token does not have", rt.scope)
+	}
+	// What failed is sent again in lots, of whatever tool.
+	if rt.scope == identity.LettersManage && by.Tools != nil {
+		return fault.New(fault.Denied, "the token is for some tools; this needs one that is for all")
 	}
 	return nil
 }

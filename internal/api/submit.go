@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/forensic"
 	"github.com/countersign-dev/countersign/internal/intake"
 	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/policy"
 )
 
 // errOtherSession tells an agent of an action that it may not see.
@@ -143,7 +144,8 @@ func batchItemOf(i int, a intake.Answer) batchItem {
 	case a.Known:
 		it.Result = "known"
 	case a.Mode == envelope.ModeDeny:
-		it.Result, it.Problem = "denied", new(describe(fault.New(fault.Denied, "policy denies this action")))
+		why := policy.Denial(a.Source, policy.Denying(a.Trace))
+		it.Result, it.Problem = "denied", new(describe(fault.New(fault.Denied, "policy denies this action: %s", why)))
 	}
 	return it
 }

@@ -204,7 +204,7 @@ func (s *Server) testSubscription(c *call) error {
 		}
 		src, _ := snap.Source(sub.Source)
 		if !hasTools(snap, sub.Source) {
-			return fault.New(fault.Busy, "the source %s has not been listed yet; try again in a moment", sub.Source)
+			return fault.New(fault.Busy, "the source %s has listed no tools yet; if it stays so, the list of sources says why", sub.Source)
 		}
 		p, err = sub.Trial(src.Kind, c.by.Name, time.Now())
 		return err

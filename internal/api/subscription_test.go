@@ -205,7 +205,7 @@ func TestATestMessageIsAnAction(t *testing.T) {
 	f.admin.send("POST", "/api/v1/subscriptions/out/test", nil).wants(t, 409)
 	f.admin.send("PUT", "/api/v1/sources/new", object{"kind": "webhook", "config": object{"url": "https://hooks.example.com/in"}, "credentials": object{"values": object{"signing_secret": whsec}}}).wants(t, 204)
 	f.admin.send("PUT", "/api/v1/subscriptions/soon", object{"source": "new"}).wants(t, 200)
-	if a := f.admin.send("POST", "/api/v1/subscriptions/soon/test", nil).wants(t, 503); !strings.Contains(string(a.body), "not been listed yet") {
+	if a := f.admin.send("POST", "/api/v1/subscriptions/soon/test", nil).wants(t, 503); !strings.Contains(string(a.body), "listed no tools yet") {
 		t.Errorf("a test before the source is listed: %s", a.body)
 	}
 	var args json.RawMessage

@@ -92,6 +92,25 @@ func TestNarrowedTokensHandOutNoMore(t *testing.T) {
 	}
 }
 
+// What failed is looked after in lots, of whatever tool.
+func TestATokenForSomeToolsSendsNothingAgain(t *testing.T) {
+	t.Parallel()
+	f := newHouse(t).tenant("lots")
+	narrow := f.holder(identity.Grant{Name: "n", Role: identity.RoleOperator, Tools: []string{"mail:*"}})
+	wide := f.holder(identity.Grant{Name: "w", Role: identity.RoleOperator})
+
+	for lot, body := range map[string]object{
+		"replay":  {"filter": object{}, "dry_run": true},
+		"discard": {"filter": object{}, "reason": "old", "dry_run": true},
+	} {
+		for who, want := range map[*client]int{narrow: 403, wide: 200} {
+			if a := who.send("POST", "/api/v1/dead-letters/"+lot, body); a.status != want {
+				t.Errorf("%s = %d, want %d: %s", lot, a.status, want, a.body)
+			}
+		}
+	}
+}
+
 // Secrets are shown once, to whoever asked for them, and nowhere else.
 func TestSecretsShowNowhere(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
@@ -72,9 +71,9 @@ func compare(a, b any, at string, found *[]string) {
 				x, had := was[k]
 				y, has := now[k]
 				if had && has {
-					compare(x, y, at+"/"+escape(k), found)
+					compare(x, y, at+"/"+envelope.EscapePointer(k), found)
 				} else {
-					*found = append(*found, at+"/"+escape(k))
+					*found = append(*found, at+"/"+envelope.EscapePointer(k))
 				}
 			}
 			return
@@ -91,6 +90,3 @@ func compare(a, b any, at string, found *[]string) {
 		*found = append(*found, at)
 	}
 }
-
-// escape writes a key as RFC 6901 has it within a pointer.
-func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }

@@ -2,7 +2,9 @@ package approval
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/google/uuid"
@@ -12,7 +14,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/catalog"
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/limit"
 	"github.com/countersign-dev/countersign/internal/outbox"
 	"github.com/countersign-dev/countersign/internal/policy"
 )
@@ -237,27 +238,14 @@ func (s *sitting) deny(ctx context.Context, note string, actions []envelope.Acti
 }
 
 // listed finds the matters that address somebody who is not to be contacted.
-// It costs nothing where the tenant has no such list.
 func (s *sitting) listed(ctx context.Context) (map[envelope.ActionID]bool, error) {
-	if !s.snap.Limits.HasDoNotContact() {
-		return nil, nil
+	matters := slices.Collect(maps.Values(s.matters))
+	listed, err := s.snap.OnList(ctx, s.tx, len(matters), func(i int) (policy.Key, json.RawMessage) {
+		return matters[i].tool, matters[i].proposed.Args
+	})
+	found := make(map[envelope.ActionID]bool, len(listed))
+	for i := range listed {
+		found[matters[i].action] = true
 	}
-	found := make(map[envelope.ActionID]bool)
-	var asks []limit.Ask
-	var of []envelope.ActionID
-	for _, m := range s.matters {
-		contacts, readable := s.snap.Contacts(m.tool, m.proposed.Args)
-		found[m.action] = !readable
-		if len(contacts) > 0 {
-			asks, of = append(asks, limit.Ask{Tenant: s.by.Tenant, Contacts: contacts}), append(of, m.action)
-		}
-	}
-	matches, err := limit.Matches(ctx, s.tx, asks)
-	if err != nil {
-		return nil, fmt.Errorf("do-not-contact: %w", err)
-	}
-	for _, m := range matches {
-		found[of[m.Ask]] = true
-	}
-	return found, nil
+	return found, err
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/gate"
 	"github.com/countersign-dev/countersign/internal/intake"
-	"github.com/countersign-dev/countersign/internal/limit"
 	"github.com/countersign-dev/countersign/internal/policy"
 )
 
@@ -222,7 +221,7 @@ func (s *Planned) mayHave(ref *reference) bool {
 	at := ""
 	for _, h := range ref.path {
 		if h.name != nil {
-			at += "/" + escape(*h.name)
+			at += "/" + envelope.EscapePointer(*h.name)
 		} else {
 			at += "/" + strconv.Itoa(h.index)
 		}
@@ -235,38 +234,27 @@ func (s *Planned) mayHave(ref *reference) bool {
 	return false
 }
 
-// contacts are whom the steps address, as far as that is known, for the
-// do-not-contact list. unclear holds the steps whose recipients cannot be read.
-func contacts(snap *catalog.Snapshot, steps []Planned) (asks []limit.Ask, at []int, unclear map[int]bool) {
-	unclear = make(map[int]bool)
-	for i := range steps {
-		values := make([]any, len(steps[i].holes))
-		raw, err := json.Marshal(with(steps[i].doc, steps[i].holes, values))
-		if err != nil {
-			continue // it was read from JSON
-		}
-		var found []gate.Contact
-		found, readable := snap.Contacts(steps[i].Tool, raw)
-		if !readable {
-			unclear[i] = true
-		}
-		if len(found) > 0 {
-			asks, at = append(asks, limit.Ask{Tenant: snap.Tenant, Contacts: found}), append(at, i)
-		}
+// known are the arguments of a step as far as they are known: null stands for
+// what its references will bring.
+func (s *Planned) known() json.RawMessage {
+	raw, err := json.Marshal(with(s.doc, s.holes, make([]any, len(s.holes))))
+	if err != nil {
+		return nil // it was read from JSON
 	}
-	return asks, at, unclear
+	return raw
 }
 
 // decide asks policy about every step, and about the reversals of an atomic
 // batch. What is denied is refused before anything runs: the error is an
 // *envelope.InvalidError.
-func decide(snap *catalog.Snapshot, by intake.Submitter, r *Request, steps []Planned, listed map[int]bool, now time.Time) error {
+func decide(snap *catalog.Snapshot, by intake.Submitter, r *Request, steps []Planned, listed map[int]gate.Match, now time.Time) error {
 	var found problems
 	for i := range steps {
 		s := &steps[i]
+		_, on := listed[i]
 		d := snap.Decide(s.tool, catalog.Proposed{
 			Automation: r.Automation, AskedApproval: r.Steps[i].Approval == envelope.ApprovalRequired, Employee: r.Employee, Risk: s.risk,
-			Listed: listed[i], Session: r.Session, Args: s.inputs, Tools: by.Tools, AnyArgs: len(s.holes) > 0, Now: now,
+			Listed: on, Session: r.Session, Args: s.inputs, Tools: by.Tools, AnyArgs: len(s.holes) > 0, Now: now,
 		})
 		s.Mode, s.Source = d.Mode, d.Source
 		if d.Mode == envelope.ModeDeny {

@@ -3,6 +3,7 @@ package batch
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/catalog"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/intake"
-	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/internal/policy"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
@@ -134,24 +135,11 @@ func (d *Desk) check(ctx context.Context, tx pgx.Tx, by intake.Submitter, r *Req
 	if err != nil {
 		return nil, err
 	}
-	listed, err := onList(ctx, tx, snap, steps)
+	listed, err := snap.OnList(ctx, tx, len(steps), func(i int) (policy.Key, json.RawMessage) { return steps[i].Tool, steps[i].known() })
 	if err != nil {
 		return nil, err
 	}
 	return steps, decide(snap, by, r, steps, listed, now.Now)
-}
-
-// onList finds the steps that address somebody who is not to be contacted.
-func onList(ctx context.Context, tx pgx.Tx, snap *catalog.Snapshot, steps []Planned) (map[int]bool, error) {
-	if !snap.Limits.HasDoNotContact() {
-		return nil, nil
-	}
-	asks, at, listed := contacts(snap, steps)
-	matches, err := limit.Matches(ctx, tx, asks)
-	for _, m := range matches {
-		listed[at[m.Ask]] = true
-	}
-	return listed, err
 }
 
 // newBatch makes the first state of a batch.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 // A reference is a string that stands for a value in an answer. In the inputs
@@ -199,7 +201,7 @@ func walk(at string, value any, replace replacer) (any, error) {
 	case map[string]any:
 		all := make(map[string]any, len(v))
 		for name, one := range v {
-			next, err := walk(at+"/"+escape(name), one, replace)
+			next, err := walk(at+"/"+envelope.EscapePointer(name), one, replace)
 			if err != nil {
 				return nil, err
 			}
@@ -209,9 +211,6 @@ func walk(at string, value any, replace replacer) (any, error) {
 	}
 	return value, nil
 }
-
-// escape writes a name as a part of a JSON Pointer.
-func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
 
 // decode reads one JSON value and keeps numbers as they are written.
 func decode(raw json.RawMessage) (any, error) {

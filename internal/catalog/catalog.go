@@ -156,28 +156,6 @@ func (s *Snapshot) Tool(key policy.Key) (*Tool, bool) {
 	return t, ok
 }
 
-// MaxRecipientBytes bounds the text at the recipient places of one call.
-// Reading addresses takes time, and an agent chooses the text.
-const MaxRecipientBytes = 32 << 10
-
-// Contacts returns whom a call of a tool addresses, by the tenant's way to
-// read addresses; nobody if the tool is not there. It reports false if there
-// is more text at those places than it reads: then nobody can say.
-func (s *Snapshot) Contacts(key policy.Key, args json.RawMessage) ([]gate.Contact, bool) {
-	t, ok := s.tools[key]
-	if !ok {
-		return nil, true
-	}
-	found, size := gate.Find(args, t.Recipients), 0
-	for _, text := range found {
-		size += len(text)
-	}
-	if size > MaxRecipientBytes {
-		return nil, false
-	}
-	return s.Limits.Contacts(found), true
-}
-
 func invalidTool(pointer string, rule envelope.Rule, message string) error {
 	return &envelope.InvalidError{Fields: []envelope.FieldError{{Pointer: pointer, Rule: rule, Message: message}}}
 }

@@ -69,8 +69,6 @@ const (
 
 func (e ModeEntry) label() string { return labelOf(e.Key, e.Automation) }
 
-func (e ModeEntry) settled() ModeEntry { return e }
-
 func (e ModeEntry) mode() Mode { return Mode{Automation: e.Automation, Pattern: e.Key, Mode: e.Mode} }
 
 func (e RuleEntry) label() string { return e.ID }
@@ -97,8 +95,6 @@ func (e PreferenceEntry) label() string {
 	}
 	return e.Key + " of " + e.Employee.String()
 }
-
-func (e PreferenceEntry) settled() PreferenceEntry { return e }
 
 func (e PreferenceEntry) preference() Preference {
 	return Preference{Employee: e.Employee, Pattern: e.Key}
@@ -145,6 +141,9 @@ func each[E, T any](section *[]E, of func(E) T) []T {
 	}
 	return all
 }
+
+// same is for sections whose entries have one form alone.
+func same[E any](e E) E { return e }
 
 // Validate checks everything that can be checked without a database. The
 // error is an *envelope.InvalidError whose pointers lead into the document.

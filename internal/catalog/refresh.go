@@ -73,7 +73,13 @@ func (r *Refresher) Refresh(ctx context.Context, tenant envelope.TenantID, id st
 		return err
 	}
 	tools, listErr := r.list(ctx, snap, id)
-	err = postgres.InTx(ctx, r.db, postgres.Worker(), func(tx pgx.Tx) error {
+	return errors.Join(listErr, r.store(ctx, tenant, id, tools, listErr))
+}
+
+// store keeps a listing, with an event of what it changed, or why there is
+// none.
+func (r *Refresher) store(ctx context.Context, tenant envelope.TenantID, id string, tools []executor.Tool, listErr error) error {
+	return postgres.InTx(ctx, r.db, postgres.Worker(), func(tx pgx.Tx) error {
 		if listErr != nil {
 			return PutListError(ctx, tx, tenant, id, reason(listErr))
 		}
@@ -83,7 +89,6 @@ func (r *Refresher) Refresh(ctx context.Context, tenant envelope.TenantID, id st
 		}
 		return audit.Write(ctx, tx, noteListing(tenant, id, changed))
 	})
-	return errors.Join(listErr, err)
 }
 
 func (r *Refresher) list(ctx context.Context, snap *Snapshot, id string) ([]executor.Tool, error) {

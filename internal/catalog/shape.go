@@ -208,8 +208,7 @@ func throughText(reference string) bool {
 	if plain, err := url.PathUnescape(fragment); err == nil {
 		fragment = plain
 	}
-	unescape := strings.NewReplacer("~1", "/", "~0", "~")
 	return slices.ContainsFunc(strings.Split(fragment, "/"), func(part string) bool {
-		return positionOf(unescape.Replace(part), nil) == aText
+		return positionOf(envelope.UnescapePointer(part), nil) == aText
 	})
 }

@@ -66,24 +66,24 @@ func (c *Cache) ApplyPolicy(ctx context.Context, tx pgx.Tx, tenant envelope.Tena
 	var changes []limit.Change
 	for _, apply := range []func() ([]limit.Change, error){
 		func() ([]limit.Change, error) {
-			return applySection(sectionModes, *was.Modes, doc.Modes, dry,
+			return applySection(sectionModes, *was.Modes, each(doc.Modes, same), dry,
 				func(e ModeEntry) error {
 					return PutMode(ctx, tx, tenant, e.Automation, e.Key, envelope.Mode(e.Mode), by)
 				},
 				func(e ModeEntry) error { return DeleteMode(ctx, tx, tenant, e.Automation, e.Key) })
 		},
 		func() ([]limit.Change, error) {
-			return applySection(sectionRules, *was.Rules, doc.Rules, dry,
+			return applySection(sectionRules, *was.Rules, each(doc.Rules, RuleEntry.settled), dry,
 				func(e RuleEntry) error { return PutRule(ctx, tx, snap, e.rule(), by) },
 				func(e RuleEntry) error { return DeleteRule(ctx, tx, tenant, e.ID) })
 		},
 		func() ([]limit.Change, error) {
-			return applySection(sectionPreferences, *was.Preferences, doc.Preferences, dry,
+			return applySection(sectionPreferences, *was.Preferences, each(doc.Preferences, same), dry,
 				func(e PreferenceEntry) error { return PutPreference(ctx, tx, tenant, e.preference(), by) },
 				func(e PreferenceEntry) error { return DeletePreference(ctx, tx, tenant, e.Employee, e.Key) })
 		},
 		func() ([]limit.Change, error) {
-			return applySection(sectionReviews, *was.Reviews, doc.Reviews, dry,
+			return applySection(sectionReviews, *was.Reviews, each(doc.Reviews, ReviewEntry.settled), dry,
 				func(e ReviewEntry) error { return PutReview(ctx, tx, tenant, e.review(), by) },
 				func(e ReviewEntry) error { return DeleteReview(ctx, tx, tenant, e.Key, e.Risk) })
 		},
@@ -101,16 +101,14 @@ func (c *Cache) ApplyPolicy(ctx context.Context, tx pgx.Tx, tenant envelope.Tena
 }
 
 // applySection makes a section what a document says: first it removes what is
-// not in it any more, then it writes what is new or has changed.
-func applySection[E interface {
-	label() string
-	settled() E
-}](section string, was []E, is *[]E, dry bool, put, remove func(E) error) ([]limit.Change, error) {
+// not in it any more, then it writes what is new or has changed. A section that
+// is nil is left alone.
+func applySection[E interface{ label() string }](section string, was, is []E, dry bool, put, remove func(E) error) ([]limit.Change, error) {
 	if is == nil {
 		return nil, nil
 	}
-	wanted, stored := make(map[string]bool, len(*is)), make(map[string]E, len(was))
-	for _, e := range *is {
+	wanted, stored := make(map[string]bool, len(is)), make(map[string]E, len(was))
+	for _, e := range is {
 		wanted[e.label()] = true
 	}
 	var changes []limit.Change
@@ -134,8 +132,7 @@ func applySection[E interface {
 			return nil, err
 		}
 	}
-	for _, e := range *is {
-		e = e.settled()
+	for _, e := range is {
 		var before any
 		if old, ok := stored[e.label()]; ok {
 			before = old

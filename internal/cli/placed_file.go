@@ -126,7 +126,7 @@ func (f *placedFile) mapping(pointer string, node *yaml.Node, depth int) (any, e
 		if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
 			return nil, f.wrong(here, pointer, "must have plain words as the names of its fields")
 		}
-		at := pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key.Value)
+		at := pointer + "/" + envelope.EscapePointer(key.Value)
 		if _, twice := object[key.Value]; twice {
 			return nil, f.wrong(here, at, "is there twice; keep one")
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -217,6 +218,8 @@ func TestSimulationStopsCleanly(t *testing.T) {
 			defer stop()
 			pages := 0
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				// Only then does the server notice that the caller went away.
+				_, _ = io.Copy(io.Discard, r.Body)
 				if pages++; pages == 3 {
 					if tt.signal {
 						stop()

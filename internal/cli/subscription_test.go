@@ -32,7 +32,7 @@ func TestSubscriptions(t *testing.T) {
 		t.Errorf("subscription = %+v", made)
 	}
 	d.want(d.operator("subscription", "delete", "out"), cli.ExitFailed, "role operator")
-	d.want(d.admin("subscription", "test", "out"), cli.ExitFailed, "no such tool") // it was not listed: it has no secret
+	d.want(d.admin("subscription", "test", "out"), cli.ExitFailed, "listed no tools") // it has no secret
 	d.want(d.admin("subscription", "set", "out", "--source", "hooks", "--off"), cli.ExitOK)
 	d.want(d.admin("subscription", "list"), cli.ExitOK, "off")
 	d.want(d.admin("subscription", "test", "out"), cli.ExitFailed, "is off")

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 // The limits of reading a schema.
@@ -120,7 +122,7 @@ func (g *guesser) resolve(ref string) any {
 		if !ok {
 			return nil
 		}
-		node = m[strings.ReplaceAll(strings.ReplaceAll(unpercent(segment), "~1", "/"), "~0", "~")]
+		node = m[envelope.UnescapePointer(unpercent(segment))]
 	}
 	return node
 }
@@ -208,7 +210,7 @@ func (g *guesser) add(schema map[string]any, path []string) {
 		if strings.Contains(segment, wildcard) {
 			segment = wildcard // a pattern has no way to name it alone
 		}
-		text.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(segment))
+		text.WriteString("/" + envelope.EscapePointer(segment))
 	}
 	if _, err := ParsePattern(text.String()); err == nil {
 		g.found[text.String()] = len(path)

@@ -38,7 +38,7 @@ func ParsePattern(text string) (Pattern, error) {
 	}
 	segments := strings.Split(text[1:], "/")
 	for i, s := range segments {
-		segments[i] = strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
+		segments[i] = envelope.UnescapePointer(s)
 	}
 	return Pattern{text, segments}, nil
 }

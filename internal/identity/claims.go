@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 // leeway is how far an issuer's clock may be from this one.
@@ -142,7 +144,7 @@ func (c *claims) texts(at string) []string {
 	if pointer, ok := strings.CutPrefix(at, "/"); ok {
 		found = any(c.all)
 		for _, part := range strings.Split(pointer, "/") {
-			found = child(found, strings.NewReplacer("~1", "/", "~0", "~").Replace(part))
+			found = child(found, envelope.UnescapePointer(part))
 		}
 	}
 	switch v := found.(type) {

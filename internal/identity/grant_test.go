@@ -396,25 +396,6 @@ func TestOperatorBySlack(t *testing.T) {
 	}
 }
 
-func TestPersonOf(t *testing.T) {
-	t.Parallel()
-	db := dbtest.Tx(t)
-	tenant := tenantOf(t, db)
-	person := add(t, db, tenant, identity.Operator{Name: "Ana", RoleSet: identity.RoleOperator})
-	bound := issue(t, db, tenant, identity.Grant{Name: "a", Role: identity.RoleAgent, Operator: person}, now()).Principal.Token
-	free := issue(t, db, tenant, identity.Grant{Name: "b", Role: identity.RoleAgent}, now()).Principal.Token
-
-	for token, want := range map[uuid.UUID]uuid.UUID{uuid.UUID(bound): person, uuid.UUID(free): uuid.UUID(free), person: person} {
-		inTenant(t, db, tenant, func(tx pgx.Tx) error {
-			got, err := identity.PersonOf(t.Context(), tx, tenant, token)
-			if got != want {
-				t.Errorf("PersonOf(%s) = %s, want %s", token, got, want)
-			}
-			return err
-		})
-	}
-}
-
 func TestUseIsNotedOffTheWay(t *testing.T) {
 	t.Parallel()
 	db, at := dbtest.Tx(t), now().Truncate(time.Millisecond)

@@ -110,16 +110,6 @@ func OperatorBySlack(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, t
 	}, err
 }
 
-// PersonOf is the person behind a token, in a transaction of the tenant's
-// scope: an operator's id or, where nobody said who that is, the token's.
-func PersonOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, token uuid.UUID) (uuid.UUID, error) {
-	operator, err := dbsqlc.New().OperatorOfToken(ctx, tx, &dbsqlc.OperatorOfTokenParams{TenantID: uuid.UUID(tenant), TokenID: token})
-	if errors.Is(err, pgx.ErrNoRows) || err == nil && operator == nil {
-		return token, nil
-	}
-	return or(operator), err
-}
-
 // logIn finds the person that verified claims are of, in a transaction of the
 // provider's tenant, and makes one of somebody who comes for the first time.
 // fault.Denied says that the person may do nothing here. So does a principal

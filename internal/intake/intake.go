@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/catalog"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/gate"
 	"github.com/countersign-dev/countersign/internal/limit"
 	"github.com/countersign-dev/countersign/internal/policy"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -66,6 +66,8 @@ type Answer struct {
 	// Mode and Source say what policy decided, for an envelope that is new.
 	Mode   envelope.Mode
 	Source string
+	// Trace is every layer's word about it, as a JSON list of policy.Step.
+	Trace json.RawMessage
 	// Approval is where it stands, for an envelope that is new.
 	Approval envelope.Approval
 	// Err says why the proposal was not accepted: an *envelope.InvalidError
@@ -173,7 +175,7 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 	if len(rows) == 0 {
 		return a, nil
 	}
-	listed, err := onList(ctx, tx, snap, rows)
+	listed, err := snap.OnList(ctx, tx, len(rows), func(i int) (policy.Key, json.RawMessage) { return rows[i].tool.Key, rows[i].proposal.Args })
 	if err != nil {
 		return acceptance{}, err
 	}
@@ -204,7 +206,7 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 	event := audit.Event{Tenant: by.Tenant, Kind: audit.Proposed, Actor: by.Name, Items: make([]audit.Item, len(rows))}
 	for i, r := range rows {
 		a.queued = a.queued || r.approval == envelope.ApprovalAuto
-		a.answers[r.at] = Answer{Action: r.action, Mode: r.decision.Mode, Source: r.decision.Source, Approval: r.approval}
+		a.answers[r.at] = Answer{Action: r.action, Mode: r.decision.Mode, Source: r.decision.Source, Trace: r.decision.TraceJSON, Approval: r.approval}
 		event.Items[i] = audit.Item{Action: r.action, Status: r.status(), Approval: r.approval}
 	}
 	return a, audit.Write(ctx, tx, event)
@@ -314,9 +316,10 @@ func prepare(snap *catalog.Snapshot, by Submitter, p *envelope.Proposal) (row, e
 }
 
 // decide asks policy about rows that can be accepted.
-func decide(snap *catalog.Snapshot, by Submitter, rows []row, listed map[int]bool, now time.Time) {
+func decide(snap *catalog.Snapshot, by Submitter, rows []row, listed map[int]gate.Match, now time.Time) {
 	for i := range rows {
-		rows[i].decide(snap, by, listed[i], now)
+		_, on := listed[i]
+		rows[i].decide(snap, by, on, now)
 	}
 }
 
@@ -334,34 +337,6 @@ func (r *row) decide(snap *catalog.Snapshot, by Submitter, listed bool, now time
 	case envelope.ModeDeny:
 		r.approval = envelope.ApprovalDenied
 	}
-}
-
-// onList finds the rows that address somebody who is not to be contacted. It
-// costs nothing where the tenant has no such list, and one look where it has.
-func onList(ctx context.Context, tx pgx.Tx, snap *catalog.Snapshot, rows []row) (map[int]bool, error) {
-	if !snap.Limits.HasDoNotContact() {
-		return nil, nil
-	}
-	listed := make(map[int]bool)
-	var asks []limit.Ask
-	var places []int
-	for i := range rows {
-		contacts, readable := snap.Contacts(rows[i].tool.Key, rows[i].proposal.Args)
-		if !readable {
-			listed[i] = true
-		}
-		if len(contacts) > 0 {
-			asks, places = append(asks, limit.Ask{Tenant: snap.Tenant, Contacts: contacts}), append(places, i)
-		}
-	}
-	matches, err := limit.Matches(ctx, tx, asks)
-	if err != nil {
-		return nil, fmt.Errorf("do-not-contact: %w", err)
-	}
-	for _, m := range matches {
-		listed[places[m.Ask]] = true
-	}
-	return listed, nil
 }
 
 func invalid(pointer string, rule envelope.Rule, message string) error {

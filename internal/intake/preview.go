@@ -151,21 +151,15 @@ type look struct {
 
 // read finds out how things stand.
 func (l *look) read(ctx context.Context, tx pgx.Tx) error {
-	p := l.row.proposal
+	key, args := l.row.tool.Key, l.row.proposal.Args
 	if l.snap.Limits.NeedsRecipients() {
-		var readable bool
-		l.contacts, readable = l.snap.Contacts(l.row.tool.Key, p.Args)
-		if !readable && l.snap.Limits.HasDoNotContact() {
-			l.listed, l.match = true, gate.Match{Kind: gate.ContactHandle, Reason: "more recipients than can be checked"}
-		}
-		matches, err := limit.Matches(ctx, tx, []limit.Ask{{Tenant: l.snap.Tenant, Contacts: l.contacts}})
-		if err != nil {
-			return fmt.Errorf("do-not-contact: %w", err)
-		}
-		for _, m := range matches {
-			l.listed, l.match = true, gate.Match{Kind: m.Kind, Reason: m.Reason}
-		}
+		l.contacts, _ = l.snap.Contacts(key, args)
 	}
+	listed, err := l.snap.OnList(ctx, tx, 1, func(int) (policy.Key, json.RawMessage) { return key, args })
+	if err != nil {
+		return err
+	}
+	l.match, l.listed = listed[0]
 	buckets, err := limit.BucketStates(ctx, tx, l.snap.Tenant, l.row.bucketName())
 	if err != nil {
 		return fmt.Errorf("bucket: %w", err)

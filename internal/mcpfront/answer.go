@@ -2,7 +2,6 @@ package mcpfront
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -120,7 +119,7 @@ func (d *desk) report(v outbox.View) report {
 	case "denied":
 		r.DecidedBy, r.Reason = v.DecidedBy, cmp.Or(v.DecisionNote, r.Reason)
 		if v.Mode == envelope.ModeDeny {
-			r.Code, r.Reason, r.Layers = "policy_denied", v.ModeSource, denying(v.Trace)
+			r.Code, r.Reason, r.Layers = "policy_denied", v.ModeSource, policy.Denying(v.Trace)
 		}
 	case "pending", "executing":
 		if v.WaitsFor != "" {
@@ -170,21 +169,6 @@ func statusOf(v outbox.View) string {
 	return "skipped"
 }
 
-// denying are the layers of a trace that denied. A trace that cannot be read
-// has none.
-func denying(trace json.RawMessage) []policy.Step {
-	var steps, found []policy.Step
-	if json.Unmarshal(trace, &steps) != nil {
-		return nil
-	}
-	for _, s := range steps {
-		if s.Said == envelope.ModeDeny {
-			found = append(found, s)
-		}
-	}
-	return found
-}
-
 // text says it in words for whoever made the call.
 func (r report) text() string {
 	var b strings.Builder
@@ -223,15 +207,7 @@ func (r report) denied(b *strings.Builder) {
 		}
 		return
 	}
-	fmt.Fprintf(b, "Denied by policy: action %s is not allowed (%s).", r.Action, r.Reason)
-	for _, s := range r.Layers {
-		fmt.Fprintf(b, " Layer %s says deny", s.Layer)
-		if detail := cmp.Or(s.Detail, s.Key); detail != "" {
-			fmt.Fprintf(b, ": %s", detail)
-		}
-		b.WriteByte('.')
-	}
-	b.WriteString(" The same call will be denied again.")
+	fmt.Fprintf(b, "Denied by policy: action %s is not allowed (%s). The same call will be denied again.", r.Action, policy.Denial(r.Reason, r.Layers))
 }
 
 // standing says what an action is doing.

@@ -156,7 +156,7 @@ func TestPolicyDenies(t *testing.T) {
 
 	got := f.connect(f.agent, withSessions).call(nameDanger, object{}).wants(t, "denied", true)
 
-	if len(got.said.Layers) != 1 || got.said.Layers[0].Layer != policy.LayerInferred || !strings.Contains(got.text, policy.LayerInferred) {
+	if len(got.said.Layers) != 1 || got.said.Layers[0].Layer != policy.LayerInferred || !strings.Contains(got.text, "layer inferred says deny: risk ") {
 		t.Errorf("the layer that denied is not named: %s", got.raw)
 	}
 }
@@ -263,6 +263,7 @@ func TestUndo(t *testing.T) {
 	undone := c.call("countersign_undo", object{"action_id": id.String()}).wants(t, "undone", false)
 	after := c.call("countersign_wait", object{"action_id": id.String()}).wants(t, "undone", false)
 	done := c.call(nameRead, object{})
+	c.call("countersign_wait", object{"action_id": done.note.Action, "seconds": 60})
 	late := c.call("countersign_undo", object{"action_id": done.note.Action}).wants(t, "conflict", true)
 
 	if !strings.Contains(undone.text, "taken back") || !strings.Contains(after.text, "taken back") || !strings.Contains(late.text, "Too late") {

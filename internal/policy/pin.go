@@ -146,7 +146,7 @@ func splitPointer(pointer string) ([]string, bool) {
 			}
 			rest = after[1:]
 		}
-		path[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+		path[i] = envelope.UnescapePointer(name)
 	}
 	return path, true
 }

@@ -3,7 +3,7 @@ package rehearsal
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
+	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/limit"
 	"github.com/countersign-dev/countersign/internal/policy"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
@@ -91,26 +90,11 @@ func (p *Page) pastFrom(r *dbsqlc.RehearsalPageRow, now time.Time) past {
 // list notes which of some envelopes address somebody who is not to be
 // contacted.
 func list(ctx context.Context, tx pgx.Tx, snap *catalog.Snapshot, some []past) error {
-	if !snap.Limits.HasDoNotContact() {
-		return nil
+	listed, err := snap.OnList(ctx, tx, len(some), func(i int) (policy.Key, json.RawMessage) { return some[i].key, some[i].proposed.Args })
+	for i := range listed {
+		some[i].proposed.Listed = true
 	}
-	var asks []limit.Ask
-	var places []int
-	for i := range some {
-		contacts, readable := snap.Contacts(some[i].key, some[i].proposed.Args)
-		some[i].proposed.Listed = !readable
-		if len(contacts) > 0 {
-			asks, places = append(asks, limit.Ask{Tenant: snap.Tenant, Contacts: contacts}), append(places, i)
-		}
-	}
-	matches, err := limit.Matches(ctx, tx, asks)
-	if err != nil {
-		return fmt.Errorf("do-not-contact: %w", err)
-	}
-	for _, m := range matches {
-		some[places[m.Ask]].proposed.Listed = true
-	}
-	return nil
+	return err
 }
 
 // idAt is the lowest UUIDv7 of a time.

@@ -3,6 +3,8 @@ package verify
 import (
 	"strconv"
 	"strings"
+
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 // pointer is a JSON Pointer (RFC 6901), in its parts.
@@ -22,7 +24,7 @@ func parsePointer(text string) (p pointer, ok bool) {
 		if strings.Contains(bare, "~") {
 			return nil, false
 		}
-		parts[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+		parts[i] = envelope.UnescapePointer(part)
 	}
 	return parts, true
 }

@@ -164,7 +164,7 @@ func walk(at string, value any, replace func(at, text string) (any, error)) (any
 	case map[string]any:
 		all := make(map[string]any, len(v))
 		for name, one := range v {
-			next, err := walk(at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), one, replace)
+			next, err := walk(at+"/"+envelope.EscapePointer(name), one, replace)
 			if err != nil {
 				return nil, err
 			}

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/countersign-dev/countersign/internal/catalog"
 	"github.com/countersign-dev/countersign/internal/circuit"
 	"github.com/countersign-dev/countersign/internal/executor"
 	"github.com/countersign-dev/countersign/internal/outbox"
@@ -30,6 +31,9 @@ type attempt struct {
 	// shot is the read around the call that shows how things stand; nil for
 	// most tools.
 	shot *shot
+	// sealed is the catalog that what a person approved is compared with once
+	// more, at its source; nil for what nobody approved.
+	sealed *catalog.Snapshot
 	// shared says that the bucket holds what names no other: what one source
 	// asks for must not close it for the others.
 	shared bool
@@ -58,7 +62,7 @@ func (p *Pipeline) execute(a attempt) {
 		p.settle <- settlement{Settlement: outbox.GiveBack(*it), item: it, attempt: whole, called: time.Now()}
 		return
 	}
-	out, took := p.callSeen(ctx, a)
+	out, took := p.callSealed(ctx, a)
 	if span.IsRecording() {
 		span.SetAttributes(attribute.String("countersign.outcome", string(out.Kind)), attribute.String("countersign.code", out.Code))
 		if out.Kind != executor.KindDone && out.Kind != executor.KindConflict {
@@ -78,6 +82,28 @@ func (p *Pipeline) execute(a attempt) {
 		s.Hold = 0
 	}
 	p.settle <- settlement{Settlement: s, item: it, attempt: whole, called: time.Now()}
+}
+
+// CodeUnconfirmed says that a call was not made because its source, when it
+// was asked just before, could not say that the tool is the approved one.
+const CodeUnconfirmed = "unconfirmed"
+
+// callSealed makes a call, after its source has said that the tool is still
+// what was approved. If it is another, the envelope is judged again by what
+// the source says now.
+func (p *Pipeline) callSealed(ctx context.Context, a attempt) (executor.Outcome, time.Duration) {
+	if a.sealed == nil || a.sourceErr != nil {
+		return p.callSeen(ctx, a)
+	}
+	same, err := p.confirm.Confirm(ctx, a.sealed, key(a.item), a.claimed, time.Now())
+	switch {
+	case err != nil:
+		p.cfg.Log.WarnContext(ctx, "source was not listed before an approved call", slog.String("source_id", a.item.Source), slog.Any("error", err))
+		return executor.Outcome{Kind: executor.KindRetry, Code: CodeUnconfirmed, Message: "the source could not be asked whether the tool is still the one that was approved"}, 0
+	case !same:
+		return executor.Outcome{Kind: executor.KindRetry, Code: CodeUnconfirmed, Message: "the source lists another definition of the tool than the one that was approved"}, 0
+	}
+	return p.callSeen(ctx, a)
 }
 
 // call asks the source, and turns a panic of an adapter into what it means:

@@ -62,6 +62,11 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimed) {
 		src, err := p.live.Get(snap, it.Source)
 		a := attempt{item: it, claimed: c.at, source: src, sourceErr: err, retry: p.retryOf(snap, it), probe: probes[it]}
 		a.shared = snap.Limits.NameOf(it.Bucket) == limit.DefaultBucket
+		if it.Seal != nil && it.Approval == envelope.ApprovalGranted {
+			if of, ok := snap.Source(it.Source); ok && catalog.Discovered(of.Kind) {
+				a.sealed = snap
+			}
+		}
 		if rule, ok := snap.Shot(key(it)); ok {
 			a.shot = &shot{rule: rule, snap: snap}
 		}

@@ -100,6 +100,7 @@ type Pipeline struct {
 	db      *pgxpool.Pool
 	catalog *catalog.Cache
 	live    *catalog.Live
+	confirm *catalog.Confirmer
 	cfg     Config
 
 	wake   chan struct{}
@@ -123,7 +124,8 @@ func NewPipeline(db *pgxpool.Pool, cache *catalog.Cache, live *catalog.Live, cfg
 	cfg.fill()
 	return &Pipeline{
 		db: db, catalog: cache, live: live, cfg: cfg,
-		wake: make(chan struct{}, 1), slots: newSlots(cfg.Concurrency), flight: newFlight(),
+		confirm: catalog.NewConfirmer(catalog.NewRefresher(db, cache, live, cfg.Log)),
+		wake:    make(chan struct{}, 1), slots: newSlots(cfg.Concurrency), flight: newFlight(),
 		settle: make(chan settlement, cfg.Concurrency), circuits: make(chan change, 2*cfg.Concurrency),
 		calls: context.Background(),
 	}

@@ -57,7 +57,7 @@ func newYard(t *testing.T) *yard {
 	}
 	y.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'yard')", y.tenant.String())
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
-		if err := catalog.PutSource(ctx, tx, y.tenant, catalog.Source{ID: "fake", Kind: catalog.KindBuiltin, Enabled: true}); err != nil {
+		if err := catalog.PutSource(ctx, tx, y.tenant, catalog.Source{ID: "fake", Kind: catalog.KindMCP, Enabled: true}); err != nil {
 			return err
 		}
 		if err := catalog.PutListing(ctx, tx, y.tenant, "fake", tools("as listed")); err != nil {

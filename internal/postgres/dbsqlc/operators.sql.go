@@ -207,25 +207,6 @@ func (q *Queries) OperatorLogin(ctx context.Context, db DBTX, arg *OperatorLogin
 	return i, err
 }
 
-const operatorOfToken = `-- name: OperatorOfToken :one
-SELECT t.operator_id FROM api_tokens t WHERE t.tenant_id = $1 AND t.token_id = $2
-UNION ALL
-SELECT o.operator_id FROM operators o WHERE o.tenant_id = $1 AND o.operator_id = $2
-LIMIT 1
-`
-
-type OperatorOfTokenParams struct {
-	TenantID uuid.UUID
-	TokenID  uuid.UUID
-}
-
-func (q *Queries) OperatorOfToken(ctx context.Context, db DBTX, arg *OperatorOfTokenParams) (*uuid.UUID, error) {
-	row := db.QueryRow(ctx, operatorOfToken, arg.TenantID, arg.TokenID)
-	var operator_id *uuid.UUID
-	err := row.Scan(&operator_id)
-	return operator_id, err
-}
-
 const operatorUpdate = `-- name: OperatorUpdate :execrows
 UPDATE operators o
 SET name = $1, email = $2, issuer = $3, subject = $4, role_set = $5,
