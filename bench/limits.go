@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/catalog"
 	"github.com/countersign-dev/countersign/internal/gate"
 	"github.com/countersign-dev/countersign/internal/limit"
 	"github.com/countersign-dev/countersign/internal/policy"
@@ -42,4 +43,18 @@ func setLimits(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
 	}
 	_, err := limit.PutEntries(ctx, tx, tenant, []limit.Entry{{Value: "nobody@example.org", Reason: "asked"}}, "bench")
 	return err
+}
+
+// setPolicy has policy look at the arguments of every envelope, and at what
+// users switched off. Neither holds the envelopes back.
+func setPolicy(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
+	snap, err := catalog.NewCache().Current(ctx, tx, tenant)
+	if err != nil {
+		return err
+	}
+	rule := catalog.Rule{ID: "large", Pattern: "*", Expression: "args.n < 0 || size(args.note) > 1000", Mode: string(envelope.ModeDeny), Enabled: true}
+	if err := catalog.PutRule(ctx, tx, snap, rule, "bench"); err != nil {
+		return err
+	}
+	return catalog.PutPreference(ctx, tx, tenant, catalog.Preference{Pattern: "*:switched.off"}, "bench")
 }

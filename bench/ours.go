@@ -95,7 +95,10 @@ func newTenant(ctx context.Context, url string, effect envelope.Effect) error {
 		if err := setLimits(ctx, tx, tenant); err != nil {
 			return err
 		}
-		return catalog.PutMode(ctx, tx, tenant, "", "*", envelope.ModeAllow, "bench")
+		if err := catalog.PutMode(ctx, tx, tenant, "", "*", envelope.ModeAllow, "bench"); err != nil {
+			return err
+		}
+		return setPolicy(ctx, tx, tenant)
 	})
 }
 

@@ -35,10 +35,10 @@ func (in *Intake) AcceptIn(ctx context.Context, tx pgx.Tx, by Submitter, proposa
 	}, nil
 }
 
-// CheckAutomation refuses an automation that only Countersign itself runs. The
-// error is an *envelope.InvalidError.
+// CheckAutomation refuses an automation that only Countersign itself runs, or
+// whose id people could take for one. The error is an *envelope.InvalidError.
 func (by Submitter) CheckAutomation(id string) error {
-	if by.Reserved || !strings.HasPrefix(id, ReservedPrefix) {
+	if by.Reserved || !strings.HasPrefix(strings.ToLower(strings.TrimSpace(id)), ReservedPrefix) {
 		return nil
 	}
 	return invalid("/automation_id", "reserved", "ids that begin with "+ReservedPrefix+" are Countersign's own; take another one")

@@ -54,3 +54,18 @@ func (d door) acceptAs(by intake.Submitter, proposals ...*envelope.Proposal) []i
 	}
 	return answers
 }
+
+func TestNobodyTakesTheNamesOfOurAutomations(t *testing.T) {
+	t.Parallel()
+	for id, refused := range map[string]bool{
+		"countersign.reversal": true, "Countersign.Reversal": true, " countersign.x": true, "countersign": false, "nightly.countersign.x": false, "": false,
+	} {
+		err := intake.Submitter{}.CheckAutomation(id)
+		if invalid, ok := errors.AsType[*envelope.InvalidError](err); ok != refused || ok && invalid.Fields[0].Pointer != "/automation_id" {
+			t.Errorf("CheckAutomation(%q) = %v, want it refused: %t", id, err, refused)
+		}
+	}
+	if err := (intake.Submitter{Reserved: true}).CheckAutomation("countersign.reversal"); err != nil {
+		t.Errorf("our own automation: %v", err)
+	}
+}
