@@ -52,7 +52,7 @@ func setPolicy(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
 	if err != nil {
 		return err
 	}
-	rule := catalog.Rule{ID: "large", Pattern: "*", Expression: "args.n < 0 || size(args.note) > 1000", Mode: string(envelope.ModeDeny), Enabled: true}
+	rule := catalog.Rule{ID: "large", Pattern: "*", Expression: "has(args.n) && args.n < 0 || has(args.note) && size(args.note) > 1000", Mode: string(envelope.ModeDeny), Enabled: true}
 	if err := catalog.PutRule(ctx, tx, snap, rule, "bench"); err != nil {
 		return err
 	}

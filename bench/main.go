@@ -54,6 +54,7 @@ type options struct {
 	length  time.Duration
 	past    int
 	crowd   int
+	rules   bool
 	url     string
 	child   string
 	results string
@@ -77,7 +78,7 @@ func run(ctx context.Context, args []string) error {
 	if o.child != "" {
 		return runChild(ctx, o)
 	}
-	srv, err := openServer(ctx, o.url)
+	srv, err := openServer(ctx, o.url, o.rules)
 	if err != nil {
 		return err
 	}
@@ -118,6 +119,7 @@ func parse(args []string) (options, error) {
 	fs.DurationVar(&o.length, "for", 15*time.Second, "how long a sustained run lasts")
 	fs.IntVar(&o.past, "past", 10_000_000, "ended envelopes behind the run past")
 	fs.IntVar(&o.crowd, "crowd", 1_000_000, "due envelopes of the bucket of the run exhausted")
+	fs.BoolVar(&o.rules, "rules", false, "have policy look at the arguments of every envelope, by a rule in CEL")
 	fs.StringVar(&o.url, "url", "", "superuser URL of a server to use instead of a private one")
 	fs.StringVar(&o.results, "results", "bench/results.jsonl", "where the lines of JSON go")
 	fs.StringVar(&o.child, "child", "", "internal: be a worker process, ours or river, on -url")

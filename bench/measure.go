@@ -18,7 +18,7 @@ func with(ctx context.Context, srv *server, effect envelope.Effect, fn func(h *h
 		return err
 	}
 	defer drop()
-	if err := newTenant(ctx, url, effect); err != nil {
+	if err := newTenant(ctx, url, effect, srv.rules); err != nil {
 		return err
 	}
 	h, err := newHouse(ctx, url)

@@ -61,8 +61,9 @@ func newHouse(ctx context.Context, url string) (*house, error) {
 }
 
 // newTenant migrates an empty database and fills in the tenant. The no-op
-// tool is of class idempotent unless another is asked for.
-func newTenant(ctx context.Context, url string, effect envelope.Effect) error {
+// tool is of class idempotent unless another is asked for. rules has policy
+// look at arguments too.
+func newTenant(ctx context.Context, url string, effect envelope.Effect, rules bool) error {
 	if _, err := postgres.Migrate(ctx, url); err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func newTenant(ctx context.Context, url string, effect envelope.Effect) error {
 		if err := setLimits(ctx, tx, tenant); err != nil {
 			return err
 		}
-		if err := catalog.PutMode(ctx, tx, tenant, "", "*", envelope.ModeAllow, "bench"); err != nil {
+		if err := catalog.PutMode(ctx, tx, tenant, "", "*", envelope.ModeAllow, "bench"); err != nil || !rules {
 			return err
 		}
 		return setPolicy(ctx, tx, tenant)
