@@ -423,17 +423,17 @@ func TestAWorkerWhoseLeaseWasTakenOverSettlesNothing(t *testing.T) {
 		step.Result = json.RawMessage(`{"by":"slow"}`)
 		return step
 	})
-	stop := y.run(y.pipeline(y.db, slow, config("slow")))
+	stop, wait := y.start(y.pipeline(y.db, slow, config("slow")))
 	g.wait(t)
+	// Only the quick one may take it over: the slow one claims nothing more
+	// by the time the lease is over.
+	stop()
 	y.exec("UPDATE outbox SET lease_until = now() - interval '1 second'")
-	// Only the quick one may take it over.
-	stopped := make(chan struct{})
-	go func() { stop(); close(stopped) }() // waited for below
 
 	y.run(y.pipeline(y.db, y.src, config("quick")))
 	y.empty()
 	close(g.open)
-	<-stopped
+	wait()
 
 	if diff := cmp.Diff([]string{"1 sent"}, y.history(id)); diff != "" {
 		t.Errorf("ledger (-want +got):\n%s", diff)

@@ -196,11 +196,20 @@ type runs interface {
 // end of the test does too.
 func (y *yard) run(w runs) (stop func()) {
 	y.t.Helper()
+	cancel, wait := y.start(w)
+	return func() {
+		cancel()
+		wait()
+	}
+}
+
+// start is run with a stop in two parts: to tell the worker, and to wait.
+func (y *yard) start(w runs) (cancel, wait func()) {
+	y.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(y.t.Context()))
 	ended := make(chan error, 1)
-	go func() { ended <- w.Run(ctx) }() // waited for by stop
-	stop = sync.OnceFunc(func() {
-		cancel()
+	go func() { ended <- w.Run(ctx) }() // waited for by wait
+	wait = sync.OnceFunc(func() {
 		select {
 		case err := <-ended:
 			if err != nil {
@@ -210,8 +219,11 @@ func (y *yard) run(w runs) (stop func()) {
 			y.t.Errorf("Run does not end")
 		}
 	})
-	y.t.Cleanup(stop)
-	return stop
+	y.t.Cleanup(func() {
+		cancel()
+		wait()
+	})
+	return cancel, wait
 }
 
 // work runs one worker until nothing is on the schedule, and stops it.
