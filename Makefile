@@ -15,7 +15,7 @@ help: ## List the targets
 .PHONY: build
 build: ## Build the commands into bin/
 	@mkdir -p bin
-	$(GO) build -o bin/ ./cmd/... ./examples/notes-mcp ./internal/tools/...
+	$(GO) build -o bin/ ./cmd/... ./examples/notes-mcp ./internal/postgres/withpg
 
 .PHONY: demo
 demo: build postgres ## Show the whole way of an envelope on real parts, and end
@@ -30,7 +30,7 @@ test: bin/withpg postgres npm ## Every test, on real PostgreSQL, with the race d
 	$(WITHPG) -fast -- $(GO) test $(TESTFLAGS) ./...
 
 .PHONY: check
-check: fmt vet staticcheck house generated test ## What CI runs
+check: fmt vet staticcheck rules generated test ## What CI runs
 
 .PHONY: fmt
 fmt: ## Fail if a Go file is not gofmt-ed
@@ -44,8 +44,8 @@ vet: ## go vet
 staticcheck: ## staticcheck
 	$(STATIC) ./...
 
-.PHONY: house
-house: ## The rules of the house: floors, doors, documents
+.PHONY: rules
+rules: ## The rules of the source: layers, stores, documents
 	$(GO) test -count=1 .
 
 .PHONY: generate
@@ -59,7 +59,7 @@ generated: ## Fail if generated files are not up to date
 
 .PHONY: npm
 npm: ## MCP servers and clients from npm for the tests, where there is Node
-	@if command -v npm >/dev/null; then for dir in internal/executor/mcp internal/executor/webhook internal/login internal/mcpfront; do \
+	@if command -v npm >/dev/null; then for dir in internal/source/mcp internal/source/webhook internal/cli/login internal/server/mcpserver; do \
 		(cd $$dir/testdata/npm && { [ -d node_modules ] || npm ci --ignore-scripts --no-audit --no-fund; }) || exit 1; done; \
 	else echo "no npm: the tests against servers and clients from npm will say that they are skipped"; fi
 
@@ -79,6 +79,6 @@ bench: build postgres ## Measure against River in the same run
 chaos: build postgres ## Kill, cut, freeze and break what can break, and count the effects
 	$(GO) run ./bench/chaos
 
-bin/withpg: $(wildcard internal/tools/withpg/*.go internal/postgres/embedded/*.go)
+bin/withpg: $(wildcard internal/postgres/withpg/*.go internal/postgres/embedded/*.go)
 	@mkdir -p bin
-	$(GO) build -o $@ ./internal/tools/withpg
+	$(GO) build -o $@ ./internal/postgres/withpg

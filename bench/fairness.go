@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/countersign-dev/countersign/internal/limit"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 // model is the number of the envelope that others are copied from, behind any
@@ -25,7 +25,7 @@ const flood = "flood"
 // dam is why nothing, or next to nothing, of the flood may run.
 type dam struct {
 	name   string
-	bucket limit.Bucket
+	bucket limits.Bucket
 	paused bool
 	// state is set in SQL, on top of it.
 	state string
@@ -38,13 +38,13 @@ func closed() dam { return dam{name: "paused", paused: true} }
 func dams() []dam {
 	return []dam{
 		closed(),
-		{name: "10 a second", bucket: limit.Bucket{Rate: &limit.Rate{Limit: 10, Per: limit.Duration(time.Second)}}},
+		{name: "10 a second", bucket: limits.Bucket{Rate: &limits.Rate{Limit: 10, Per: limits.Duration(time.Second)}}},
 		{
-			name: "calendar used up", bucket: limit.Bucket{Calendar: &limit.Calendar{Limit: 1, Every: limit.PeriodMonth}},
+			name: "calendar used up", bucket: limits.Bucket{Calendar: &limits.Calendar{Limit: 1, Every: limits.PeriodMonth}},
 			state: "UPDATE buckets SET calendar_used = calendar_limit WHERE name = 'flood'",
 		},
 		{
-			name: "at its ceiling", bucket: limit.Bucket{Concurrency: 1},
+			name: "at its ceiling", bucket: limits.Bucket{Concurrency: 1},
 			state: `UPDATE outbox SET held = true, lease_until = now() + interval '1 day', fence = fence + 1 WHERE (tenant_id, action_id) =
 				(SELECT o.tenant_id, o.action_id FROM outbox o JOIN buckets b USING (bucket_id) WHERE b.name = 'flood' LIMIT 1)`,
 		},
@@ -55,18 +55,18 @@ func dams() []dam {
 func (d dam) build(ctx context.Context, h *house) error {
 	err := postgres.InTx(ctx, h.pool, postgres.Admin(), func(tx pgx.Tx) error {
 		d.bucket.Name = flood
-		if err := limit.PutBucket(ctx, tx, h.tenant, d.bucket, "bench"); err != nil {
+		if err := limits.PutBucket(ctx, tx, h.tenant, d.bucket, "bench"); err != nil {
 			return err
 		}
-		of := limit.Target{Scope: limit.PauseBucket, Subject: flood}
-		standing, err := limit.Pauses(ctx, tx, h.tenant, limit.PauseFilter{Standing: true, Most: 1})
+		of := limits.Target{Scope: limits.PauseBucket, Subject: flood}
+		standing, err := limits.Pauses(ctx, tx, h.tenant, limits.PauseFilter{Standing: true, Most: 1})
 		switch {
 		case err != nil:
 			return err
 		case d.paused && len(standing) == 0:
-			_, err = limit.SetPause(ctx, tx, h.tenant, of, false, "bench", "bench")
+			_, err = limits.SetPause(ctx, tx, h.tenant, of, false, "bench", "bench")
 		case !d.paused && len(standing) > 0:
-			err = limit.Lift(ctx, tx, h.tenant, of, "bench", "bench")
+			err = limits.Lift(ctx, tx, h.tenant, of, "bench", "bench")
 		}
 		return err
 	})
@@ -272,13 +272,13 @@ func shares(ctx context.Context, pool *pgxpool.Pool) ([]float64, error) {
 // measureLimited burns envelopes down through buckets with limits that are too
 // wide to matter, against buckets without any: what the limits cost.
 func measureLimited(ctx context.Context, o options, srv *server, rep *report) error {
-	wide := limit.Bucket{Rate: &limit.Rate{Limit: 1_000_000, Per: limit.Duration(100 * time.Second), Burst: 1_000_000}}
+	wide := limits.Bucket{Rate: &limits.Rate{Limit: 1_000_000, Per: limits.Duration(100 * time.Second), Burst: 1_000_000}}
 	all := wide
-	all.Concurrency, all.Calendar = 100_000, &limit.Calendar{Limit: 1_000_000_000, Every: limit.PeriodDay}
+	all.Concurrency, all.Calendar = 100_000, &limits.Calendar{Limit: 1_000_000_000, Every: limits.PeriodDay}
 	kinds := []struct {
 		name   string
-		bucket limit.Bucket
-	}{{"without limits", limit.Bucket{}}, {"a rate", wide}, {"a ceiling", limit.Bucket{Concurrency: 100_000}}, {"all limits", all}}
+		bucket limits.Bucket
+	}{{"without limits", limits.Bucket{}}, {"a rate", wide}, {"a ceiling", limits.Bucket{Concurrency: 100_000}}, {"all limits", all}}
 	rates := make([][]float64, len(kinds))
 	for round := range o.rounds {
 		for i, kind := range kinds {
@@ -308,11 +308,11 @@ func measureLimited(ctx context.Context, o options, srv *server, rep *report) er
 }
 
 // putLanes sets the limits of every bucket that is measured.
-func putLanes(ctx context.Context, h *house, b limit.Bucket) error {
+func putLanes(ctx context.Context, h *house, b limits.Bucket) error {
 	return postgres.InTx(ctx, h.pool, postgres.Admin(), func(tx pgx.Tx) error {
 		for n := range lanes {
 			b.Name = lane(n)
-			if err := limit.PutBucket(ctx, tx, h.tenant, b, "bench"); err != nil {
+			if err := limits.PutBucket(ctx, tx, h.tenant, b, "bench"); err != nil {
 				return err
 			}
 		}

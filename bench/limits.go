@@ -9,10 +9,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/gate"
-	"github.com/countersign-dev/countersign/internal/limit"
-	"github.com/countersign-dev/countersign/internal/policy"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // lanes is over how many buckets the envelopes are spread.
@@ -26,22 +26,22 @@ func lane(n int) string { return fmt.Sprintf("lane.%d", (n%lanes+lanes)%lanes) }
 // envelopes back.
 func setLimits(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
 	for n := range lanes {
-		if err := limit.PutBucket(ctx, tx, tenant, limit.Bucket{Name: lane(n)}, "bench"); err != nil {
+		if err := limits.PutBucket(ctx, tx, tenant, limits.Bucket{Name: lane(n)}, "bench"); err != nil {
 			return err
 		}
 	}
 	day := strings.ToLower(time.Now().UTC().AddDate(0, 0, 3).Weekday().String()[:3])
-	quiet := limit.QuietHours{Scope: limit.QuietTenant, Quiet: gate.Quiet{
-		Timezone: "Europe/Berlin", Windows: []gate.Window{{Days: []string{day}, From: "11:00", Until: "13:00"}},
+	quiet := limits.QuietHours{Scope: limits.QuietTenant, Quiet: preflight.Quiet{
+		Timezone: "Europe/Berlin", Windows: []preflight.Window{{Days: []string{day}, From: "11:00", Until: "13:00"}},
 	}}
-	if err := limit.PutQuietHours(ctx, tx, tenant, quiet, "bench"); err != nil {
+	if err := limits.PutQuietHours(ctx, tx, tenant, quiet, "bench"); err != nil {
 		return err
 	}
-	everyone := limit.Employee{Trust: policy.TrustHigh, Scopes: []string{"*"}}
-	if err := limit.PutEmployee(ctx, tx, tenant, everyone, "bench"); err != nil {
+	everyone := limits.Employee{Trust: policy.TrustHigh, Scopes: []string{"*"}}
+	if err := limits.PutEmployee(ctx, tx, tenant, everyone, "bench"); err != nil {
 		return err
 	}
-	_, err := limit.PutEntries(ctx, tx, tenant, []limit.Entry{{Value: "nobody@example.org", Reason: "asked"}}, "bench")
+	_, err := limits.PutEntries(ctx, tx, tenant, []limits.Entry{{Value: "nobody@example.org", Reason: "asked"}}, "bench")
 	return err
 }
 

@@ -15,13 +15,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/executor"
-	"github.com/countersign-dev/countersign/internal/executor/builtin"
-	"github.com/countersign-dev/countersign/internal/intake"
-	"github.com/countersign-dev/countersign/internal/policy"
+	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/builtin"
 	"github.com/countersign-dev/countersign/internal/telemetry"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -52,7 +52,7 @@ func newHouse(ctx context.Context, url string) (*house, error) {
 		return nil, err
 	}
 	h := &house{pool: pool, cache: catalog.NewCache(), tel: tel, run: uuid.NewString()}
-	h.live = catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, tel.Log)
+	h.live = catalog.NewLive(catalog.Vault{}, source.BreakerConfig{}, tel.Log)
 	h.intake = intake.New(pool, h.cache, intake.Config{Wake: h.wake})
 	var id uuid.UUID
 	err = pool.QueryRow(ctx, "SELECT tenant_id FROM tenants WHERE name = $1", tenantName).Scan(&id)

@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/countersign-dev/countersign/internal/executor"
+	"github.com/countersign-dev/countersign/internal/source"
 )
 
 // fault is something that is broken on purpose, and what may come of it.
@@ -117,4 +117,4 @@ func perOutage(e evidence) int { return e.struck() * e.plan.workers * e.plan.con
 func perSpoiled(e evidence) int { return len(e.world.Spoiled) }
 
 // lostCodes are those of a call whose connection went away.
-func lostCodes() []string { return []string{executor.CodeLost, executor.CodeTimeout} }
+func lostCodes() []string { return []string{source.CodeLost, source.CodeTimeout} }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/countersign-dev/countersign/internal/executor"
+	"github.com/countersign-dev/countersign/internal/source"
 )
 
 // illness is what is wrong with the tool's answers.
@@ -56,12 +56,12 @@ func illFaults() []fault {
 	dies.tool = func(o *tallyOrder) { o.Ill, o.Share = deadly, 1 }
 	dies.strike, dies.feels, dies.most = die, []string{feltDeaths}, perOutage
 	return []fault{
-		ill(hangs, "the tool does not answer some calls at all", executor.CodeTimeout),
+		ill(hangs, "the tool does not answer some calls at all", source.CodeTimeout),
 		turnedAway,
-		ill(down503, "the tool answers some calls with 503, before or after the effect", executor.CodeServerError),
+		ill(down503, "the tool answers some calls with 503, before or after the effect", source.CodeServerError),
 		// Noise may happen to be a stream of events that has none.
-		ill(garbage, "the tool answers some calls with bytes that are no answer", executor.CodeMalformed, executor.CodeLost),
-		ill(huge, "the tool answers some calls with 50 MB", executor.CodeOversized),
+		ill(garbage, "the tool answers some calls with bytes that are no answer", source.CodeMalformed, source.CodeLost),
+		ill(huge, "the tool answers some calls with 50 MB", source.CodeOversized),
 		dies,
 	}
 }

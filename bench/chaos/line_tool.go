@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/countersign-dev/countersign/internal/executor/mcp"
+	"github.com/countersign-dev/countersign/internal/source/mcp"
 )
 
 const (

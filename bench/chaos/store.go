@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/executor"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source"
 )
 
 // readTimeout bounds one look at the database.
@@ -96,7 +96,7 @@ SELECT
     count(1) FILTER (WHERE e.finished_at - e.started_at >= make_interval(secs => $4))
 FROM tool_executions e
 WHERE e.tenant_id = $1`
-		return tx.QueryRow(ctx, query, uuid.UUID(s.tenant), executor.CodeLost, executor.CodeTimeout, long.Seconds()).
+		return tx.QueryRow(ctx, query, uuid.UUID(s.tenant), source.CodeLost, source.CodeTimeout, long.Seconds()).
 			Scan(&a.lost, &a.timedOut, &a.long)
 	})
 	return a, err

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/intake"
 	kind "github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/intake"
 )
 
 const (

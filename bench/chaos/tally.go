@@ -13,7 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	adapter "github.com/countersign-dev/countersign/internal/executor/mcp"
+	adapter "github.com/countersign-dev/countersign/internal/source/mcp"
 )
 
 // The tools of the counting server.

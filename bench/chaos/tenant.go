@@ -11,12 +11,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/executor"
-	"github.com/countersign-dev/countersign/internal/identity"
-	"github.com/countersign-dev/countersign/internal/limit"
-	"github.com/countersign-dev/countersign/internal/policy"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // sourceID is the counting server in the tenant's catalog.
@@ -49,7 +49,7 @@ func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *catalog.Cache, na
 	}
 	err = postgres.InTx(ctx, pool, postgres.API(tenant), func(tx pgx.Tx) error {
 		for _, b := range lanes() {
-			if err := limit.PutBucket(ctx, tx, tenant, b, "chaos"); err != nil {
+			if err := limits.PutBucket(ctx, tx, tenant, b, "chaos"); err != nil {
 				return err //nolint:wrapcheck // wrapped below
 			}
 		}
@@ -59,7 +59,7 @@ func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *catalog.Cache, na
 		return tenant, fmt.Errorf("put buckets: %w", err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	live := catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, log)
+	live := catalog.NewLive(catalog.Vault{}, source.BreakerConfig{}, log)
 	defer live.Close()
 	if err := catalog.NewRefresher(pool, cache, live, log).Refresh(ctx, tenant, sourceID); err != nil {
 		return tenant, fmt.Errorf("list tools: %w", err)
@@ -89,12 +89,12 @@ func toolOf(effect envelope.Effect) string {
 // lanes are the buckets that the envelopes of each class are spread over: two
 // without limits, one with a ceiling that leases of the dead count towards,
 // and one with a pace.
-func lanes() []limit.Bucket {
-	return []limit.Bucket{
+func lanes() []limits.Bucket {
+	return []limits.Bucket{
 		{Name: "lane.0"},
 		{Name: "lane.1"},
 		{Name: "lane.2", Concurrency: 16},
-		{Name: "lane.3", Rate: &limit.Rate{Limit: 200, Per: limit.Duration(time.Second), Burst: 50}},
+		{Name: "lane.3", Rate: &limits.Rate{Limit: 200, Per: limits.Duration(time.Second), Burst: 50}},
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
 )
 
 // workerLost is the code of an unknown outcome whose worker vanished.

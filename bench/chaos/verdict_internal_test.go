@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/executor"
+	"github.com/countersign-dev/countersign/internal/source"
 )
 
 // TestJudge shows each property something that breaks it.
@@ -18,7 +18,7 @@ func TestJudge(t *testing.T) {
 	good := func(class envelope.Effect) evidence {
 		return evidence{
 			fault: fault{
-				codes: []string{workerLost, executor.CodeTimeout}, most: perHit, feels: []string{feltKills},
+				codes: []string{workerLost, source.CodeTimeout}, most: perHit, feels: []string{feltKills},
 			},
 			plan:      plan{classes: []envelope.Effect{class}, n: 1, concurrency: 1},
 			blows:     []*blow{{kind: blowKill}},

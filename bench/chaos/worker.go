@@ -11,11 +11,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/executor"
-	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/telemetry"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -75,7 +75,7 @@ func work(ctx context.Context, o workerOrder, stderr io.Writer) error {
 		return err //nolint:wrapcheck // it tells all there is to tell
 	}
 	defer pool.Close()
-	live := catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{OpenFor: time.Second}, log)
+	live := catalog.NewLive(catalog.Vault{}, source.BreakerConfig{OpenFor: time.Second}, log)
 	defer live.Close()
 	fleet, err := worker.NewFleet(ctx, pool, catalog.NewCache(), live, worker.FleetConfig{Pipeline: worker.Config{
 		ID: o.ID, Concurrency: o.Concurrency, Lease: o.Lease, Log: log, Metrics: tel.Metrics,

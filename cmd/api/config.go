@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/countersign-dev/countersign/internal/forensic"
-	"github.com/countersign-dev/countersign/internal/mcpfront"
+	"github.com/countersign-dev/countersign/internal/insight/execution"
+	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 )
 
 // config is what the environment says.
@@ -75,13 +75,13 @@ func readConfig(env func(string) string) (config, error) {
 		return err
 	})
 	take("COUNTERSIGN_MCP_WAIT", "a duration from 1s to 5m, such as 45s", func(text string) (err error) {
-		if c.mcpWait, err = time.ParseDuration(text); err == nil && (c.mcpWait < time.Second || c.mcpWait > mcpfront.MaxWait) {
+		if c.mcpWait, err = time.ParseDuration(text); err == nil && (c.mcpWait < time.Second || c.mcpWait > mcpserver.MaxWait) {
 			err = strconv.ErrRange
 		}
 		return err
 	})
 	take("COUNTERSIGN_TRUSTED_PROXIES", "addresses or networks, parted by commas, such as 10.0.0.0/8", func(text string) (err error) {
-		c.proxies, err = forensic.ParseProxies(text)
+		c.proxies, err = execution.ParseProxies(text)
 		return err
 	})
 	take("COUNTERSIGN_DB_MAX_CONNS", "a number from 1 to 1000", func(text string) error {

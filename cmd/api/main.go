@@ -16,13 +16,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/countersign-dev/countersign/internal/api"
-	"github.com/countersign-dev/countersign/internal/approval"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/intake"
-	"github.com/countersign-dev/countersign/internal/mcpfront"
+	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/server/mcpserver"
+	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/telemetry"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -76,15 +76,15 @@ func run(ctx context.Context, args []string, env func(string) string, out io.Wri
 	defer waker.Close()
 	cache := catalog.NewCache()
 	door := intake.New(pool, cache, intake.Config{ApprovalWait: cfg.approvalWait, Wake: waker.Wake})
-	server, err := api.New(api.Core{
+	server, err := rest.New(rest.Core{
 		DB: pool, Catalog: cache, Intake: door,
 		Approval: approval.New(pool, cache, approval.Config{Wake: waker.Wake}),
-	}, api.Config{Vault: vault, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), Scrape: tel.Handler(), TrustedProxies: cfg.proxies})
+	}, rest.Config{Vault: vault, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), Scrape: tel.Handler(), TrustedProxies: cfg.proxies})
 	if err != nil {
 		return err
 	}
-	front, err := mcpfront.New(mcpfront.Core{DB: pool, Catalog: cache, Intake: door, Watcher: server, May: server.May},
-		mcpfront.Config{Version: version(), Wait: cfg.mcpWait, Auth: server.Auth(), Caller: api.NoteCaller, Origin: api.MCPOrigin, Log: tel.Log})
+	front, err := mcpserver.New(mcpserver.Core{DB: pool, Catalog: cache, Intake: door, Watcher: server, May: server.May},
+		mcpserver.Config{Version: version(), Wait: cfg.mcpWait, Auth: server.Auth(), Caller: rest.NoteCaller, Origin: rest.MCPOrigin, Log: tel.Log})
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func run(ctx context.Context, args []string, env func(string) string, out io.Wri
 
 // serve listens until ctx ends, then ends the streams and the waits, and lets
 // the other requests come to their end.
-func serve(ctx context.Context, listen string, server *api.Server, front *mcpfront.Front, log *slog.Logger) error {
+func serve(ctx context.Context, listen string, server *rest.Server, front *mcpserver.Front, log *slog.Logger) error {
 	defer server.Close()
 	defer front.Close()
 	at, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)

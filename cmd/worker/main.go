@@ -15,12 +15,12 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/executor"
-	"github.com/countersign-dev/countersign/internal/note"
-	"github.com/countersign-dev/countersign/internal/overview"
+	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/telemetry"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/notebook"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -86,9 +86,9 @@ func work(ctx context.Context, cfg config, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unobserve()) }()
-	live := catalog.NewLive(cfg.vault, executor.BreakerConfig{}, log)
+	live := catalog.NewLive(cfg.vault, source.BreakerConfig{}, log)
 	live.Stdio = cfg.stdio
-	live.Notes = note.NewBook(pool).Of
+	live.Notes = notebook.NewBook(pool).Of
 	defer live.Close()
 	fleet, err := worker.NewFleet(ctx, pool, catalog.NewCache(), live, worker.FleetConfig{PollOnly: cfg.pollOnly, Pipeline: worker.Config{
 		ID: cfg.id, Concurrency: cfg.concurrency, Batch: cfg.batch, Lease: cfg.lease, Grace: cfg.grace,

@@ -20,13 +20,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/executor"
-	"github.com/countersign-dev/countersign/internal/intake"
-	"github.com/countersign-dev/countersign/internal/limit"
-	"github.com/countersign-dev/countersign/internal/policy"
+	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // asWorker has this test binary, started as a child, be the worker.
@@ -116,11 +116,11 @@ func setUp(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 		if _, err := tx.Exec(ctx, "INSERT INTO tenants (tenant_id, name) VALUES ($1, 'processes')", tenant.String()); err != nil {
 			return err
 		}
-		for _, b := range []limit.Bucket{
-			{Name: "rate", Rate: &limit.Rate{Limit: rateLimit, Per: limit.Duration(time.Second), Burst: rateBurst}},
+		for _, b := range []limits.Bucket{
+			{Name: "rate", Rate: &limits.Rate{Limit: rateLimit, Per: limits.Duration(time.Second), Burst: rateBurst}},
 			{Name: "ceiling", Concurrency: ceiling},
 		} {
-			if err := limit.PutBucket(ctx, tx, tenant, b, "test"); err != nil {
+			if err := limits.PutBucket(ctx, tx, tenant, b, "test"); err != nil {
 				return err
 			}
 		}
@@ -130,7 +130,7 @@ func setUp(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 		return catalog.PutSource(ctx, tx, tenant, catalog.Source{ID: "clock", Kind: catalog.KindMCP, Config: config, Enabled: true})
 	})
 	log := slog.New(slog.DiscardHandler)
-	live := catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, log)
+	live := catalog.NewLive(catalog.Vault{}, source.BreakerConfig{}, log)
 	t.Cleanup(live.Close)
 	if err := catalog.NewRefresher(pool, catalog.NewCache(), live, log).Refresh(t.Context(), tenant, "clock"); err != nil {
 		t.Fatal(err)

@@ -18,13 +18,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/batch"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/executor"
-	"github.com/countersign-dev/countersign/internal/intake"
-	"github.com/countersign-dev/countersign/internal/policy"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/workflow"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // yard is an MCP server that makes things and takes them away. A call of one
@@ -107,7 +107,7 @@ func setUpYard(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 		return catalog.PutSource(ctx, tx, tenant, catalog.Source{ID: "yard", Kind: catalog.KindMCP, Config: config, Enabled: true})
 	})
 	log := slog.New(slog.DiscardHandler)
-	live := catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, log)
+	live := catalog.NewLive(catalog.Vault{}, source.BreakerConfig{}, log)
 	t.Cleanup(live.Close)
 	if err := catalog.NewRefresher(pool, catalog.NewCache(), live, log).Refresh(t.Context(), tenant, "yard"); err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func (st *story) kill() {
 
 // killBetweenSteps has the step that is held end, and the worker killed before
 // anybody has moved the batch on.
-func (st *story) killBetweenSteps(id batch.ID, h *hold) {
+func (st *story) killBetweenSteps(id workflow.ID, h *hold) {
 	st.t.Helper()
 	tx, err := st.pool.Begin(st.ctx)
 	if err != nil {
@@ -239,11 +239,11 @@ func TestAnAtomicBatchSurvivesKills(t *testing.T) {
 	making, made := y.hold("make b"), y.hold("make c")
 	unmaking, unmade := y.hold("unmake c"), y.hold("unmake b")
 	tenant := setUpYard(t, st.pool, y.serve(t))
-	r := batch.Request{Atomic: true, ExternalID: "saga"}
+	r := workflow.Request{Atomic: true, ExternalID: "saga"}
 	for _, step := range [][2]string{{"make", "a"}, {"make", "b"}, {"make", "c"}, {"refuse", "d"}} {
-		r.Steps = append(r.Steps, batch.StepRequest{Tool: "yard:" + step[0], Inputs: json.RawMessage(`{"name":"` + step[1] + `"}`)})
+		r.Steps = append(r.Steps, workflow.StepRequest{Tool: "yard:" + step[0], Inputs: json.RawMessage(`{"name":"` + step[1] + `"}`)})
 	}
-	id, _, err := batch.NewDesk(st.pool, catalog.NewCache(), func() {}).Submit(t.Context(), intake.Submitter{Tenant: tenant, Name: "agent"}, r)
+	id, _, err := workflow.NewDesk(st.pool, catalog.NewCache(), func() {}).Submit(t.Context(), intake.Submitter{Tenant: tenant, Name: "agent"}, r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/gate"
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
 )
 
 // showDryRun says what would become of a call.
@@ -30,7 +30,7 @@ func (a *app) showDryRun(inv client.Invocation) error {
 		{"arguments", compact(dry.Call.Args)},
 	}
 	for _, g := range dry.Gates {
-		if g.Verdict != gate.Pass {
+		if g.Verdict != preflight.Pass {
 			rows = append(rows, []string{"gate " + g.Gate, string(g.Verdict) + ": " + g.Message})
 		}
 	}

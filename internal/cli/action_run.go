@@ -14,11 +14,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/executor"
-	"github.com/countersign-dev/countersign/internal/forensic"
-	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/insight/execution"
+	"github.com/countersign-dev/countersign/internal/source"
 )
 
 const actionsRunHelp = `Call a tool and print what it answered. What policy allows runs at once; what it
@@ -142,8 +142,8 @@ func (a *app) readInputs(text string) (json.RawMessage, error) {
 	return raw, nil
 }
 
-func pendingStill(s forensic.Status) bool {
-	return s == forensic.StatusPending || s == forensic.StatusExecuting
+func pendingStill(s execution.Status) bool {
+	return s == execution.StatusPending || s == execution.StatusExecuting
 }
 
 // waitOut waits until an action has ended, and says what for whenever that
@@ -182,8 +182,8 @@ func waitingText(inv client.Invocation) string {
 func invocationOf(act client.Action, known bool) client.Invocation {
 	e := act.Envelope
 	inv := client.Invocation{
-		ID: e.ActionID, Status: forensic.StatusOf(e.Approval, e.Result.Status), Phase: act.Phase, Tool: e.Tool.Source + ":" + e.Tool.Name,
-		Known: known, Outputs: executor.Outputs(e.Result.Output), Error: e.Result.Error, Attempts: e.Result.Attempts,
+		ID: e.ActionID, Status: execution.StatusOf(e.Approval, e.Result.Status), Phase: act.Phase, Tool: e.Tool.Source + ":" + e.Tool.Name,
+		Known: known, Outputs: source.Outputs(e.Result.Output), Error: e.Result.Error, Attempts: e.Result.Attempts,
 		StartedAt: e.Timestamps.SentAt, FinishedAt: e.Timestamps.CompletedAt,
 		Policy: act.Policy, Decision: act.Decision, Waiting: act.Waiting,
 	}
@@ -197,7 +197,7 @@ func invocationOf(act client.Action, known bool) client.Invocation {
 // error is errEnvelope if there was no effect, or nobody knows.
 func (a *app) showInvocation(inv client.Invocation) error {
 	var failed error
-	if inv.Status != forensic.StatusSuccess && !pendingStill(inv.Status) {
+	if inv.Status != execution.StatusSuccess && !pendingStill(inv.Status) {
 		failed = errEnvelope
 	}
 	if a.json {
@@ -207,7 +207,7 @@ func (a *app) showInvocation(inv client.Invocation) error {
 		return failed
 	}
 	switch {
-	case inv.Status == forensic.StatusSuccess:
+	case inv.Status == execution.StatusSuccess:
 		return a.showOutputs(inv.Outputs)
 	case failed == nil:
 		a.note("%s", waitingText(inv))
@@ -225,7 +225,7 @@ func whyUndone(inv client.Invocation) string {
 		why = ": " + line(cmp.Or(inv.Error.Message, inv.Error.Code))
 	}
 	switch inv.Status {
-	case forensic.StatusDenied:
+	case execution.StatusDenied:
 		if inv.Policy.Mode == envelope.ModeDeny {
 			return "policy denies it (" + line(because(inv.Policy)) + ")"
 		}
@@ -233,13 +233,13 @@ func whyUndone(inv client.Invocation) string {
 			return "denied by " + line(inv.Decision.By) + noted(inv.Decision.Note)
 		}
 		return "denied" + why
-	case forensic.StatusExpired:
+	case execution.StatusExpired:
 		return "nobody decided in time; propose it again if it is still wanted"
-	case forensic.StatusUnknown:
+	case execution.StatusUnknown:
 		return "nobody knows whether it happened; do not repeat it" + why
-	case forensic.StatusSkipped:
+	case execution.StatusSkipped:
 		return "skipped" + why
-	case forensic.StatusError, forensic.StatusSuccess, forensic.StatusPending, forensic.StatusExecuting, forensic.StatusDryRun:
+	case execution.StatusError, execution.StatusSuccess, execution.StatusPending, execution.StatusExecuting, execution.StatusDryRun:
 	}
 	return "it failed" + why
 }

@@ -8,10 +8,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli"
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 // ear hears what a command says, and does something once when it waits for
@@ -207,7 +207,7 @@ func saysWhen(d *desk) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	if err := admin.PutSettings(d.t.Context(), limit.Tenant{Timezone: "UTC", SessionPending: new(1), SessionMinute: new(1000)}); err != nil {
+	if err := admin.PutSettings(d.t.Context(), limits.Tenant{Timezone: "UTC", SessionPending: new(1), SessionMinute: new(1000)}); err != nil {
 		d.t.Fatal(err)
 	}
 	run := []string{"actions", "run", "notes:notes.create", "title=x", "body=x", "--no-wait"}

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/cli"
-	"github.com/countersign-dev/countersign/internal/client"
 )
 
 // TestApprovals goes through every command with which people decide.

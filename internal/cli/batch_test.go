@@ -11,15 +11,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/batch"
-	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/workflow"
 	"github.com/countersign-dev/countersign/internal/cli"
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/executor"
-	"github.com/countersign-dev/countersign/internal/intake"
-	"github.com/countersign-dev/countersign/internal/policy"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // tools gives the tenant the source crm: create is taken back by delete.
@@ -30,9 +30,9 @@ func (m *morgue) tools() {
 		if err := catalog.PutSource(ctx, tx, m.tenant, catalog.Source{ID: "crm", Kind: catalog.KindBuiltin, Enabled: true}); err != nil {
 			return err
 		}
-		var all []executor.Tool
+		var all []source.Tool
 		for _, name := range []string{"create", "delete", "send"} {
-			all = append(all, executor.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`), Effect: envelope.EffectKeyed})
+			all = append(all, source.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`), Effect: envelope.EffectKeyed})
 		}
 		if err := catalog.PutListing(ctx, tx, m.tenant, "crm", all); err != nil {
 			return err
@@ -52,7 +52,7 @@ func (m *morgue) tools() {
 // drive moves batches on, as the fleet does.
 func (m *morgue) drive() {
 	m.t.Helper()
-	d := batch.NewDriver(m.db, intake.New(m.db, catalog.NewCache(), intake.Config{}), slog.New(slog.DiscardHandler))
+	d := workflow.NewDriver(m.db, intake.New(m.db, catalog.NewCache(), intake.Config{}), slog.New(slog.DiscardHandler))
 	if _, _, err := d.Sweep(m.t.Context()); err != nil {
 		m.t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 const bucketHelp = `A bucket is a pace that actions keep to together, over the whole fleet: so many
@@ -52,7 +52,7 @@ func (a *app) bucketList() *cobra.Command {
 	}
 }
 
-func (a *app) showBuckets(all []limit.BucketState) error {
+func (a *app) showBuckets(all []limits.BucketState) error {
 	if a.json {
 		return documents(a, all)
 	}
@@ -64,7 +64,7 @@ func (a *app) showBuckets(all []limit.BucketState) error {
 }
 
 // limitsText writes a bucket's limits as `bucket set` takes them.
-func limitsText(b limit.Bucket) string {
+func limitsText(b limits.Bucket) string {
 	var parts []string
 	if r := b.Rate; r != nil {
 		parts = append(parts, fmt.Sprintf("%d/%s", r.Limit, r.Per))
@@ -84,7 +84,7 @@ func limitsText(b limit.Bucket) string {
 	return strings.Join(parts, ", ")
 }
 
-func usedText(b limit.BucketState) string {
+func usedText(b limits.BucketState) string {
 	var parts []string
 	if b.CalendarUsed != nil {
 		parts = append(parts, fmt.Sprintf("%d this %s", *b.CalendarUsed, b.Calendar.Every))
@@ -100,13 +100,13 @@ func usedText(b limit.BucketState) string {
 
 // countText writes a count that may have stopped.
 func countText(n int64) string {
-	if n >= limit.MaxCount {
-		return fmt.Sprintf("%d+", limit.MaxCount)
+	if n >= limits.MaxCount {
+		return fmt.Sprintf("%d+", limits.MaxCount)
 	}
 	return strconv.FormatInt(n, 10)
 }
 
-func stateText(b limit.BucketState) string {
+func stateText(b limits.BucketState) string {
 	switch {
 	case b.RetiredAt != nil:
 		return "retired"
@@ -132,7 +132,7 @@ func (a *app) bucketShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.showBuckets([]limit.BucketState{b})
+			return a.showBuckets([]limits.BucketState{b})
 		}),
 	}
 }
@@ -148,7 +148,7 @@ with what waits already.
 
 func (a *app) bucketSet() *cobra.Command {
 	var rate, calendar, zone string
-	var b limit.Bucket
+	var b limits.Bucket
 	var burst int
 	cmd := &cobra.Command{
 		Use:   "set NAME",
@@ -180,17 +180,17 @@ func (a *app) bucketSet() *cobra.Command {
 }
 
 // readLimits reads what flags say of a bucket.
-func readLimits(b *limit.Bucket, rate string, burst int, calendar, zone string) error {
+func readLimits(b *limits.Bucket, rate string, burst int, calendar, zone string) error {
 	if rate != "" {
 		n, per, err := split("rate", rate, "30/1m")
 		if err != nil {
 			return err
 		}
-		interval, err := limit.ParseDuration(per)
+		interval, err := limits.ParseDuration(per)
 		if err != nil {
 			return misuse("--rate: %v", err)
 		}
-		b.Rate = &limit.Rate{Limit: n, Per: interval, Burst: burst}
+		b.Rate = &limits.Rate{Limit: n, Per: interval, Burst: burst}
 	} else if burst != 0 {
 		return misuse("--burst needs --rate")
 	}
@@ -199,7 +199,7 @@ func readLimits(b *limit.Bucket, rate string, burst int, calendar, zone string) 
 		if err != nil {
 			return err
 		}
-		b.Calendar = &limit.Calendar{Limit: n, Every: limit.Period(period), Timezone: zone}
+		b.Calendar = &limits.Calendar{Limit: n, Every: limits.Period(period), Timezone: zone}
 	} else if zone != "" {
 		return misuse("--timezone needs --calendar")
 	}

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/cli"
-	"github.com/countersign-dev/countersign/internal/client"
 	"github.com/countersign-dev/countersign/internal/dev"
-	"github.com/countersign-dev/countersign/internal/limit"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 // desk is a command line beside a running house.
@@ -104,7 +104,7 @@ func open(t *testing.T) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.PutSettings(t.Context(), limit.Tenant{Timezone: "UTC", SessionPending: new(0), SessionMinute: new(0)}); err != nil {
+	if err := admin.PutSettings(t.Context(), limits.Tenant{Timezone: "UTC", SessionPending: new(0), SessionMinute: new(0)}); err != nil {
 		t.Fatal(err)
 	}
 	return &desk{t: t, house: h, url: h.URL(), database: database, dir: t.TempDir()}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/gate"
-	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 const contactHelp = `The do-not-contact list says whom nobody may write to: mail addresses, domains
@@ -38,7 +38,7 @@ func (a *app) contacts() *cobra.Command {
 
 // contactKinds are the values of --kind.
 func contactKinds() []string {
-	return []string{string(gate.ContactEmail), string(gate.ContactDomain), string(gate.ContactPhone), string(gate.ContactHandle)}
+	return []string{string(preflight.ContactEmail), string(preflight.ContactDomain), string(preflight.ContactPhone), string(preflight.ContactHandle)}
 }
 
 func (a *app) contactList() *cobra.Command {
@@ -74,7 +74,7 @@ document, {"items": [...], "next_cursor": ...}. "dnc export" writes them all.`,
 	return cmd
 }
 
-func (a *app) showContacts(page client.Page[limit.Entry]) error {
+func (a *app) showContacts(page client.Page[limits.Entry]) error {
 	if a.json {
 		return a.document(page)
 	}
@@ -99,14 +99,14 @@ func (a *app) showContacts(page client.Page[limit.Entry]) error {
 type entryFlags struct{ kind, reason, source, expires string }
 
 // entries makes entries of arguments.
-func (f entryFlags) entries(args []string) ([]limit.Entry, error) {
+func (f entryFlags) entries(args []string) ([]limits.Entry, error) {
 	if err := oneOf("kind", f.kind, contactKinds()...); err != nil {
 		return nil, err
 	}
-	if len(args) > limit.MaxEntries {
-		return nil, misuse("at most %d at once; for more use `countersign dnc import`", limit.MaxEntries)
+	if len(args) > limits.MaxEntries {
+		return nil, misuse("at most %d at once; for more use `countersign dnc import`", limits.MaxEntries)
 	}
-	e := limit.Entry{Kind: gate.ContactKind(f.kind), Reason: f.reason, Source: f.source}
+	e := limits.Entry{Kind: preflight.ContactKind(f.kind), Reason: f.reason, Source: f.source}
 	if f.expires != "" {
 		at, err := time.Parse(time.DateOnly, f.expires)
 		if err != nil {
@@ -116,7 +116,7 @@ func (f entryFlags) entries(args []string) ([]limit.Entry, error) {
 		}
 		e.ExpiresAt = &at
 	}
-	all := make([]limit.Entry, len(args))
+	all := make([]limits.Entry, len(args))
 	for i, value := range args {
 		all[i] = e
 		all[i].Value = value
@@ -176,7 +176,7 @@ func (a *app) contactRemove() *cobra.Command {
 }
 
 // tallied says what became of entries.
-func (a *app) tallied(t limit.Tally, err error) error {
+func (a *app) tallied(t limits.Tally, err error) error {
 	if err != nil {
 		return err
 	}

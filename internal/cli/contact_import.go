@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 const contactImportHelp = `Add entries from a CSV file, or from standard input with "-". The first line
@@ -32,7 +32,7 @@ const shownBad = 20
 
 // imported is what an import came to.
 type imported struct {
-	limit.Tally
+	limits.Tally
 	Read    int  `json:"read"`
 	Bad     int  `json:"bad"`
 	Applied bool `json:"applied"`
@@ -73,7 +73,7 @@ func (a *app) runImport(ctx context.Context, c *client.Client, name string, skip
 		return err
 	}
 	result := imported{Applied: !dry}
-	err = eachEntry(ctx, file, settings, func(limit.Entry) error { result.Read++; return nil }, func(bad *limit.LineError) {
+	err = eachEntry(ctx, file, settings, func(limits.Entry) error { result.Read++; return nil }, func(bad *limits.LineError) {
 		result.Bad++
 		switch {
 		case result.Bad <= shownBad:
@@ -97,11 +97,11 @@ func (a *app) runImport(ctx context.Context, c *client.Client, name string, skip
 }
 
 // send imports the entries of a file in parts.
-func (a *app) send(ctx context.Context, c *client.Client, file io.ReadSeeker, settings limit.Tenant, result *imported) error {
+func (a *app) send(ctx context.Context, c *client.Client, file io.ReadSeeker, settings limits.Tenant, result *imported) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read the file again: %w", err)
 	}
-	part := make([]limit.Entry, 0, limit.MaxEntries)
+	part := make([]limits.Entry, 0, limits.MaxEntries)
 	sent := 0
 	flush := func() error {
 		if len(part) == 0 {
@@ -112,18 +112,18 @@ func (a *app) send(ctx context.Context, c *client.Client, file io.ReadSeeker, se
 			return err
 		}
 		result.Added, result.Changed = result.Added+tally.Added, result.Changed+tally.Changed
-		if sent += len(part); sent%(10*limit.MaxEntries) == 0 {
+		if sent += len(part); sent%(10*limits.MaxEntries) == 0 {
 			a.note("%d of %d", sent, result.Read)
 		}
 		part = part[:0]
 		return nil
 	}
-	err := eachEntry(ctx, file, settings, func(e limit.Entry) error {
-		if part = append(part, e); len(part) < limit.MaxEntries {
+	err := eachEntry(ctx, file, settings, func(e limits.Entry) error {
+		if part = append(part, e); len(part) < limits.MaxEntries {
 			return nil
 		}
 		return flush()
-	}, func(*limit.LineError) {})
+	}, func(*limits.LineError) {})
 	if err != nil {
 		return err
 	}
@@ -131,8 +131,8 @@ func (a *app) send(ctx context.Context, c *client.Client, file io.ReadSeeker, se
 }
 
 // eachEntry reads a CSV to its end.
-func eachEntry(ctx context.Context, in io.Reader, settings limit.Tenant, entry func(limit.Entry) error, bad func(*limit.LineError)) error {
-	r, err := limit.NewCSVReader(in, settings)
+func eachEntry(ctx context.Context, in io.Reader, settings limits.Tenant, entry func(limits.Entry) error, bad func(*limits.LineError)) error {
+	r, err := limits.NewCSVReader(in, settings)
 	if errors.Is(err, io.EOF) {
 		return errors.New("the file is empty; its first line must name the columns")
 	}
@@ -144,7 +144,7 @@ func eachEntry(ctx context.Context, in io.Reader, settings limit.Tenant, entry f
 		if errors.Is(err, io.EOF) {
 			return ctx.Err()
 		}
-		if wrong, ok := errors.AsType[*limit.LineError](err); ok {
+		if wrong, ok := errors.AsType[*limits.LineError](err); ok {
 			bad(wrong)
 			continue
 		}

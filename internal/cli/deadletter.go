@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/countersign-dev/countersign/internal/client"
+	"github.com/countersign-dev/countersign/client"
 )
 
 const deadLettersHelp = `Dead letters are actions that ended without their effect, or without anyone

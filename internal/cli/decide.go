@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 const approveHelp = `Let actions run that wait for a person. They are due at once; with --wait the
@@ -97,7 +97,7 @@ func (a *app) approval(ctx context.Context, c *client.Client, id envelope.Action
 		return in, misuse("--scope and --pin need --always")
 	}
 	if f.always != "" {
-		d, err := limit.ParseDuration(f.always)
+		d, err := limits.ParseDuration(f.always)
 		if err != nil {
 			return in, misuse("--always must be a time such as 8h or 1d; mind the equals sign: --always=1d")
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/countersign-dev/countersign/internal/doctor"
+	"github.com/countersign-dev/countersign/internal/insight/doctor"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/limit"
-	"github.com/countersign-dev/countersign/internal/policy"
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 const employeeHelp = `An employee is the identity that an agent acts for. Its trust is the highest
@@ -56,7 +56,7 @@ func (a *app) employeeList() *cobra.Command {
 			}
 			rows := make([][]string, len(all))
 			for i, e := range all {
-				rows[i] = []string{limit.EmployeeText(e.ID), e.Name, string(e.Trust), strings.Join(e.Scopes, " ")}
+				rows[i] = []string{limits.EmployeeText(e.ID), e.Name, string(e.Trust), strings.Join(e.Scopes, " ")}
 			}
 			return table(a.sys.Out, []string{"EMPLOYEE", "NAME", "TRUST", "SCOPES"}, rows)
 		}),
@@ -64,7 +64,7 @@ func (a *app) employeeList() *cobra.Command {
 }
 
 func (a *app) employeeSet() *cobra.Command {
-	var e limit.Employee
+	var e limits.Employee
 	var trust string
 	cmd := &cobra.Command{
 		Use:   "set ID|default",
@@ -76,14 +76,14 @@ that it shall have: one that no flag names is gone.`,
 		Args: arguments(1, 1, "an employee's id, or the word default"),
 		RunE: a.run(func(ctx context.Context, c *client.Client, args []string) error {
 			var err error
-			if e.ID, err = limit.ParseEmployee(args[0]); err != nil {
+			if e.ID, err = limits.ParseEmployee(args[0]); err != nil {
 				return misuse("%v", err)
 			}
 			e.Trust = policy.Trust(trust)
 			if err := e.Validate(); err != nil {
 				return misuse("%s", fieldsText(err))
 			}
-			return a.done(c.PutEmployee(ctx, e), "set employee %s: trust %s, %d scope(s)", limit.EmployeeText(e.ID), trust, len(e.Scopes))
+			return a.done(c.PutEmployee(ctx, e), "set employee %s: trust %s, %d scope(s)", limits.EmployeeText(e.ID), trust, len(e.Scopes))
 		}),
 	}
 	flags := cmd.Flags()
@@ -102,11 +102,11 @@ func (a *app) employeeRemove() *cobra.Command {
 		Example: "  countersign employee remove 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b",
 		Args:    arguments(1, 1, "an employee's id, or the word default"),
 		RunE: a.run(func(ctx context.Context, c *client.Client, args []string) error {
-			id, err := limit.ParseEmployee(args[0])
+			id, err := limits.ParseEmployee(args[0])
 			if err != nil {
 				return misuse("%v", err)
 			}
-			return a.done(c.DeleteEmployee(ctx, id), "removed what was set for the employee %s", limit.EmployeeText(id))
+			return a.done(c.DeleteEmployee(ctx, id), "removed what was set for the employee %s", limits.EmployeeText(id))
 		}),
 	}
 }

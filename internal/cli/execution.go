@@ -12,8 +12,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/forensic"
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/insight/execution"
 )
 
 const executionsHelp = `Look into the forensic log: every execution with what went in and came out, who
@@ -79,7 +79,7 @@ func (f *executionFilter) read() (client.ExecutionFilter, error) {
 	if err := oneOf("via", f.Via, "api", "mcp", "ui", "webhook", "batch", "system"); err != nil {
 		return out, err
 	}
-	out.Status = forensic.Status(f.status)
+	out.Status = execution.Status(f.status)
 	if source, tool, ok := strings.Cut(f.Tool, ":"); ok {
 		if f.Source != "" && f.Source != source {
 			return out, misuse("--tool names another source than --source")
@@ -141,7 +141,7 @@ func (a *app) executionList() *cobra.Command {
 
 func (a *app) runExecutionList(ctx context.Context, c *client.Client, f client.ExecutionFilter) error {
 	wanted := f.Limit
-	page := client.Page[forensic.Execution]{Items: []forensic.Execution{}}
+	page := client.Page[execution.Execution]{Items: []execution.Execution{}}
 	for parts := 0; ; parts++ {
 		f.Limit = wanted - len(page.Items)
 		part, err := c.Executions(ctx, f)
@@ -184,14 +184,14 @@ func took(ms *int64) string {
 	return (time.Duration(*ms) * time.Millisecond).String()
 }
 
-func userName(u *forensic.User) string {
+func userName(u *execution.User) string {
 	if u == nil {
 		return ""
 	}
 	return cmp.Or(u.Name, u.Token.String())
 }
 
-func cameVia(o *forensic.Origin) string {
+func cameVia(o *execution.Origin) string {
 	if o == nil {
 		return ""
 	}
@@ -290,7 +290,7 @@ func (a *app) showExecution(e client.Execution) error {
 	return a.showRelated(e.Related)
 }
 
-func (a *app) showSnapshots(all []forensic.Snapshot) error {
+func (a *app) showSnapshots(all []execution.Snapshot) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -302,7 +302,7 @@ func (a *app) showSnapshots(all []forensic.Snapshot) error {
 	return table(a.sys.Out, []string{"TRY", "SNAPSHOT", "AT", "READ", "RESULT"}, rows)
 }
 
-func (a *app) showRelated(all []forensic.Related) error {
+func (a *app) showRelated(all []execution.Related) error {
 	if len(all) == 0 {
 		return nil
 	}

@@ -3,9 +3,9 @@ package cli_test
 import (
 	"strings"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/cli"
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/forensic"
+	"github.com/countersign-dev/countersign/internal/insight/execution"
 )
 
 func looksIntoExecutions(d *desk) {
@@ -17,7 +17,7 @@ func looksIntoExecutions(d *desk) {
 	d.want(d.operator("executions", "show", created), cli.ExitOK,
 		"notes:notes.create", "success", "Seen before and after", "api 127.0.0.1", "SNAPSHOT", "before", "after", "LEFT IT", "granted by")
 	e := decode[client.Execution](d.t, d.want(d.operator("executions", "show", "--json", created), cli.ExitOK).out)
-	if e.Status != forensic.StatusSuccess || len(e.Snapshots) != 2 || e.Snapshots[0].Stage != forensic.StageBefore || len(e.Snapshots[1].Result) == 0 {
+	if e.Status != execution.StatusSuccess || len(e.Snapshots) != 2 || e.Snapshots[0].Stage != execution.StageBefore || len(e.Snapshots[1].Result) == 0 {
 		d.t.Errorf("execution = %+v", e)
 	}
 	listed := d.want(d.operator("executions", "list", "--tool", "notes:notes.create", "--status", "success", "--via", "api", "--since", "1h"), cli.ExitOK).out
@@ -26,7 +26,7 @@ func looksIntoExecutions(d *desk) {
 	}
 	exported := d.want(d.operator("executions", "export", "--status", "success", "--tool", "notes.create"), cli.ExitOK, "exported").out
 	for line := range strings.Lines(exported) {
-		if got := decode[forensic.Execution](d.t, line); got.Status != forensic.StatusSuccess || got.Tool != "notes.create" {
+		if got := decode[execution.Execution](d.t, line); got.Status != execution.StatusSuccess || got.Tool != "notes.create" {
 			d.t.Errorf("exported %s", line)
 		}
 	}

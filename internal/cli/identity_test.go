@@ -12,10 +12,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/cli"
-	"github.com/countersign-dev/countersign/internal/client"
 	"github.com/countersign-dev/countersign/internal/dev"
-	"github.com/countersign-dev/countersign/internal/identity/identitytest"
+	"github.com/countersign-dev/countersign/internal/tenant/identity/identitytest"
 )
 
 // owner makes an owner's token in the database.

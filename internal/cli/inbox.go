@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/countersign-dev/countersign/internal/client"
+	"github.com/countersign-dev/countersign/client"
 )
 
 const inboxHelp = `List what waits for a person, oldest first: actions to approve or deny, and

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/client"
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 

@@ -13,16 +13,16 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/api"
-	"github.com/countersign-dev/countersign/internal/approval"
-	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/cli"
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/identity"
-	"github.com/countersign-dev/countersign/internal/intake"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/server/rest"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
 // morgue is an API without a worker, so that what is replayed stays where it
@@ -37,9 +37,9 @@ type morgue struct {
 func newMorgue(t *testing.T) *morgue {
 	t.Helper()
 	db, cache := dbtest.DB(t), catalog.NewCache()
-	server, err := api.New(api.Core{
+	server, err := rest.New(rest.Core{
 		DB: db, Catalog: cache, Intake: intake.New(db, cache, intake.Config{}), Approval: approval.New(db, cache, approval.Config{}),
-	}, api.Config{})
+	}, rest.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

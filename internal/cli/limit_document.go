@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/countersign-dev/countersign/internal/api"
-	"github.com/countersign-dev/countersign/internal/client"
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/server/rest"
 )
 
 const limitsHelp = `All limits as one document, to be kept in a file beside the code: buckets, quiet
@@ -62,7 +62,7 @@ names is there, only "limits apply" can tell.`,
 		Example: "  countersign limits check -f limits.yaml",
 		Args:    arguments(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
-			_, err := a.readPlaced(file, api.CheckLimits)
+			_, err := a.readPlaced(file, rest.CheckLimits)
 			return a.done(err, "%s is in order", file)
 		},
 	}
@@ -81,7 +81,7 @@ what would change, and changes nothing. It takes an administrator's token.`,
 		Example: "  countersign limits apply -f limits.yaml\n  countersign limits apply -f limits.yaml --apply",
 		Args:    arguments(0, 0, ""),
 		RunE: a.run(func(ctx context.Context, c *client.Client, _ []string) error {
-			f, err := a.readPlaced(file, api.CheckLimits)
+			f, err := a.readPlaced(file, rest.CheckLimits)
 			if err != nil {
 				return err
 			}

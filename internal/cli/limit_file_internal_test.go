@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/countersign-dev/countersign/internal/api"
-	"github.com/countersign-dev/countersign/internal/gate"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/server/rest"
 )
 
 func TestLimitsFileSaysWhere(t *testing.T) {
@@ -30,7 +30,7 @@ func TestLimitsFileSaysWhere(t *testing.T) {
 		"a window backward": {"quiet_hours:\n- scope: tenant\n  timezone: UTC\n  windows: [{from: '8:00', until: '07:00'}]\n", "f:4:14: /quiet_hours/0/windows/0/from must be a time from 00:00 to 23:59, written HH:MM"},
 		"a circle":          {"buckets: &a\n- *a\n", "f:"},
 	} {
-		_, err := parsePlaced("f", []byte(tt.text), api.CheckLimits)
+		_, err := parsePlaced("f", []byte(tt.text), rest.CheckLimits)
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -39,7 +39,7 @@ func TestLimitsFileSaysWhere(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
-	if _, err := parsePlaced("f", []byte("buckets: ["), api.CheckLimits); err == nil || !strings.HasPrefix(err.Error(), "f: ") {
+	if _, err := parsePlaced("f", []byte("buckets: ["), rest.CheckLimits); err == nil || !strings.HasPrefix(err.Error(), "f: ") {
 		t.Errorf("no YAML: %v", err)
 	}
 }
@@ -49,7 +49,7 @@ func FuzzLimitsFile(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		file, err := parsePlaced("f", []byte(text), api.CheckLimits)
+		file, err := parsePlaced("f", []byte(text), rest.CheckLimits)
 		if err == nil && file.placed(nil) != nil {
 			t.Error("a file without an error has one")
 		}
@@ -59,7 +59,7 @@ func FuzzLimitsFile(f *testing.F) {
 func TestParseWindow(t *testing.T) {
 	t.Parallel()
 
-	for text, want := range map[string]gate.Window{
+	for text, want := range map[string]preflight.Window{
 		"20:00-08:00+1":              {From: "20:00", Until: "08:00+1"},
 		"sat,sun 00:00-24:00":        {Days: []string{"sat", "sun"}, From: "00:00", Until: "24:00"},
 		"fri-mon, wed  12:00-13:00 ": {Days: []string{"fri", "sat", "sun", "mon", "wed"}, From: "12:00", Until: "13:00"},

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/countersign-dev/countersign/internal/client"
+	"github.com/countersign-dev/countersign/client"
 )
 
 const limitsSessionHelp = `See or set how much one session of an agent may propose, on all replicas

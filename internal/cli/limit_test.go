@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/cli"
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 func (d *desk) admin(args ...string) said {
@@ -55,7 +55,7 @@ func setsBuckets(d *desk) {
 		cli.ExitOK, "set bucket email.daily: 30/1m, burst 5, 500/day Europe/Berlin, 4 at once")
 	d.want(d.operator("bucket", "list"), cli.ExitOK, "default", "email.daily", "5 may go now", "open")
 	s := d.want(d.operator("bucket", "show", "email.daily", "--json"), cli.ExitOK)
-	if b := decode[limit.BucketState](d.t, s.out); b.Rate == nil || b.Rate.Limit != 30 || b.Concurrency != 4 {
+	if b := decode[limits.BucketState](d.t, s.out); b.Rate == nil || b.Rate.Limit != 30 || b.Concurrency != 4 {
 		d.t.Errorf("shown: %+v", b)
 	}
 	d.want(d.operator("bucket", "reopen", "email.daily"), cli.ExitOK, "reopened")
@@ -129,7 +129,7 @@ func keepsContacts(d *desk) {
 	d.want(d.operator("dnc", "add", "ana@example.org"), cli.ExitOK, "0 added, 1 changed")
 	d.want(d.operator("dnc", "list"), cli.ExitOK, "ana@example.org", "rival.example", "+4930123456", "asked")
 	s := d.want(d.operator("dnc", "list", "--kind", "email", "--prefix", "AN", "--json"), cli.ExitOK)
-	if page := decode[client.Page[limit.Entry]](d.t, s.out); len(page.Items) != 1 {
+	if page := decode[client.Page[limits.Entry]](d.t, s.out); len(page.Items) != 1 {
 		d.t.Errorf("listed %+v", page.Items)
 	}
 	d.want(d.operator("dnc", "list", "--limit", "1"), cli.ExitOK, "--cursor")
@@ -180,7 +180,7 @@ func pausesAndKills(d *desk) {
 	d.want(d.operator("resume", "--tool", "notes:notes.read", "--reason", "fine"), cli.ExitOK, "goes on")
 	d.want(d.operator("resume", "--tool", "notes:notes.read"), cli.ExitFailed, "nothing is paused there")
 	s := d.want(d.operator("pause", "list", "--past", "--json"), cli.ExitOK)
-	if page := decode[client.Page[limit.Pause]](d.t, s.out); len(page.Items) != 1 || page.Items[0].LiftedAt == nil || page.Items[0].Reason != "worse" {
+	if page := decode[client.Page[limits.Pause]](d.t, s.out); len(page.Items) != 1 || page.Items[0].LiftedAt == nil || page.Items[0].Reason != "worse" {
 		d.t.Errorf("past: %+v", page.Items)
 	}
 }

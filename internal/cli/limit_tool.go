@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/limit"
-	"github.com/countersign-dev/countersign/internal/policy"
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 const toolSetHelp = `Say whom a tool writes to, what it takes to use it, and when it is tried again.
@@ -22,7 +22,7 @@ Retries double from --base up to --cap, and chance makes each shorter or longer
 by up to the share --jitter. What a provider asks for with Retry-After is kept.`
 
 func (a *app) toolSet() *cobra.Command {
-	var r limit.ToolRule
+	var r limits.ToolRule
 	var recipients []string
 	var nobody bool
 	var base, capped string
@@ -68,15 +68,15 @@ func (a *app) toolSet() *cobra.Command {
 }
 
 // readRetry reads what flags say of retries.
-func readRetry(r *limit.Retry, base, capped string, jitter float64) error {
+func readRetry(r *limits.Retry, base, capped string, jitter float64) error {
 	for _, f := range []struct {
 		flag, text string
-		to         *limit.Duration
+		to         *limits.Duration
 	}{{"base", base, &r.Base}, {"cap", capped, &r.Cap}} {
 		if f.text == "" {
 			continue
 		}
-		d, err := limit.ParseDuration(f.text)
+		d, err := limits.ParseDuration(f.text)
 		if err != nil {
 			return misuse("--%s: %v", f.flag, err)
 		}

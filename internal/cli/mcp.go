@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/mcpfront"
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 )
 
 const mcpHelp = `Serve an MCP client that only speaks over standard input and output, such as a
@@ -60,10 +60,10 @@ func (a *app) runMCP(ctx context.Context) error {
 	if token == "" {
 		return errors.New("there is no token: put one of an agent into " + tokenEnv + "; `countersign token create` makes one")
 	}
-	err := mcpfront.Bridge(ctx, mcpfront.BridgeConfig{
+	err := mcpserver.Bridge(ctx, mcpserver.BridgeConfig{
 		URL: strings.TrimSuffix(a.url, "/") + "/mcp", Token: token, Version: Version(), In: a.sys.In, Out: a.sys.Out,
 	})
-	if errors.Is(err, mcpfront.ErrBridgeToken) {
+	if errors.Is(err, mcpserver.ErrBridgeToken) {
 		return errors.New("the API does not take the token in " + tokenEnv + "; `countersign token create` makes one")
 	}
 	return err

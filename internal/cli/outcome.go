@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/client"
 )
 
 // refusedError says that proposals of a batch were not accepted. Why has been

@@ -3,8 +3,8 @@ package cli
 import (
 	"testing"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/client"
 )
 
 func TestBecause(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 // targetFlags say what is paused, killed or resumed.
@@ -33,28 +33,28 @@ func (f *targetFlags) add(cmd *cobra.Command, why string) {
 }
 
 // one returns the one target that was named.
-func (f *targetFlags) one() (limit.Target, error) {
-	var named []limit.Target
+func (f *targetFlags) one() (limits.Target, error) {
+	var named []limits.Target
 	for _, t := range []struct {
 		given bool
-		of    limit.Target
+		of    limits.Target
 	}{
-		{f.everything, limit.Target{Scope: limit.PauseEverything}},
-		{f.tenant, limit.Target{Scope: limit.PauseTenant}},
-		{f.employee != "", limit.Target{Scope: limit.PauseEmployee, Subject: f.employee}},
-		{f.source != "", limit.Target{Scope: limit.PauseSource, Subject: f.source}},
-		{f.bucket != "", limit.Target{Scope: limit.PauseBucket, Subject: f.bucket}},
-		{f.tool != "", limit.Target{Scope: limit.PauseTool, Subject: f.tool}},
+		{f.everything, limits.Target{Scope: limits.PauseEverything}},
+		{f.tenant, limits.Target{Scope: limits.PauseTenant}},
+		{f.employee != "", limits.Target{Scope: limits.PauseEmployee, Subject: f.employee}},
+		{f.source != "", limits.Target{Scope: limits.PauseSource, Subject: f.source}},
+		{f.bucket != "", limits.Target{Scope: limits.PauseBucket, Subject: f.bucket}},
+		{f.tool != "", limits.Target{Scope: limits.PauseTool, Subject: f.tool}},
 	} {
 		if t.given {
 			named = append(named, t.of)
 		}
 	}
 	if len(named) != 1 {
-		return limit.Target{}, misuse("say what: one of --tool, --bucket, --source, --employee, --tenant and --everything")
+		return limits.Target{}, misuse("say what: one of --tool, --bucket, --source, --employee, --tenant and --everything")
 	}
 	if err := named[0].Validate(); err != nil {
-		return limit.Target{}, misuse("%s: %s", named[0].Scope, fieldsText(err))
+		return limits.Target{}, misuse("%s: %s", named[0].Scope, fieldsText(err))
 	}
 	return named[0], nil
 }
@@ -115,7 +115,7 @@ func (a *app) runPause(ctx context.Context, f targetFlags, kill bool) error {
 	if f.reason == "" {
 		return misuse("--reason is required: whoever finds it stopped will ask")
 	}
-	var p limit.Pause
+	var p limits.Pause
 	flights := -1
 	if f.everything {
 		p, flights, err = a.pauseAll(ctx, kill, f.reason)
@@ -135,7 +135,7 @@ func (a *app) runPause(ctx context.Context, f targetFlags, kill bool) error {
 }
 
 // showStop says what stands, and when it is effective.
-func (a *app) showStop(of limit.Target, p limit.Pause, kill bool, flights int) error {
+func (a *app) showStop(of limits.Target, p limits.Pause, kill bool, flights int) error {
 	what := "paused"
 	if p.Kill {
 		what = "killed"
@@ -155,7 +155,7 @@ func (a *app) showStop(of limit.Target, p limit.Pause, kill bool, flights int) e
 }
 
 // flagsOf writes a target as flags.
-func flagsOf(of limit.Target) string {
+func flagsOf(of limits.Target) string {
 	if of.Subject == "" {
 		return "--" + string(of.Scope)
 	}
@@ -168,12 +168,12 @@ func (a *app) fleetOperator() string {
 }
 
 // pauseAll pauses every tenant, and counts what workers hold.
-func (a *app) pauseAll(ctx context.Context, kill bool, reason string) (p limit.Pause, flights int, err error) {
+func (a *app) pauseAll(ctx context.Context, kill bool, reason string) (p limits.Pause, flights int, err error) {
 	return p, flights, a.inDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) (err error) {
-		if p, err = limit.PauseAll(ctx, tx, kill, reason, a.fleetOperator()); err != nil {
+		if p, err = limits.PauseAll(ctx, tx, kill, reason, a.fleetOperator()); err != nil {
 			return err
 		}
-		flights, err = limit.Flights(ctx, tx)
+		flights, err = limits.Flights(ctx, tx)
 		return err
 	})
 }
@@ -195,7 +195,7 @@ as the limits allow. What a kill ended stays ended.`,
 			}
 			if f.everything {
 				err = a.inDatabase(cmd.Context(), "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) error {
-					return limit.LiftAll(ctx, tx, f.reason, a.fleetOperator())
+					return limits.LiftAll(ctx, tx, f.reason, a.fleetOperator())
 				})
 				return a.done(err, "%s goes on", of)
 			}
@@ -237,7 +237,7 @@ func (a *app) pauseList() *cobra.Command {
 	return cmd
 }
 
-func (a *app) showPauses(page client.Page[limit.Pause]) error {
+func (a *app) showPauses(page client.Page[limits.Pause]) error {
 	if a.json {
 		return a.document(page)
 	}
@@ -254,7 +254,7 @@ func (a *app) showPauses(page client.Page[limit.Pause]) error {
 		if p.LiftedAt != nil {
 			kind += ", lifted"
 		}
-		of := limit.Target{Scope: p.Scope, Subject: p.Subject}
+		of := limits.Target{Scope: p.Scope, Subject: p.Subject}
 		rows[i] = []string{of.String(), kind, local(&p.At), local(p.LiftedAt), p.By, ended, p.Reason}
 	}
 	if err := table(a.sys.Out, []string{"WHAT", "STATE", "SINCE", "UNTIL", "BY", "ENDED", "WHY"}, rows); err != nil {

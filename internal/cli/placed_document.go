@@ -8,8 +8,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 const fileFlag = "file"
@@ -74,17 +74,17 @@ func (f *placedFile) answered(err error) error {
 }
 
 // showChanges says what changed, or would.
-func (a *app) showChanges(changes []limit.Change, applied bool) error {
+func (a *app) showChanges(changes []limits.Change, applied bool) error {
 	if a.json {
 		return a.document(struct {
-			Applied bool           `json:"applied"`
-			Changes []limit.Change `json:"changes"`
+			Applied bool            `json:"applied"`
+			Changes []limits.Change `json:"changes"`
 		}{applied, changes})
 	}
-	counts := make(map[limit.ChangeKind]int)
+	counts := make(map[limits.ChangeKind]int)
 	var rows [][]string
 	for _, c := range changes {
-		if counts[c.Kind]++; c.Kind != limit.Unchanged {
+		if counts[c.Kind]++; c.Kind != limits.Unchanged {
 			rows = append(rows, []string{string(c.Kind), c.Section, c.Name, changeText(c)})
 		}
 	}
@@ -93,7 +93,7 @@ func (a *app) showChanges(changes []limit.Change, applied bool) error {
 			return err
 		}
 	}
-	summary := fmt.Sprintf("%d added, %d changed, %d removed, %d unchanged.", counts[limit.Added], counts[limit.Changed], counts[limit.Removed], counts[limit.Unchanged])
+	summary := fmt.Sprintf("%d added, %d changed, %d removed, %d unchanged.", counts[limits.Added], counts[limits.Changed], counts[limits.Removed], counts[limits.Unchanged])
 	switch {
 	case applied:
 		a.note("%s It is done.", summary)
@@ -106,11 +106,11 @@ func (a *app) showChanges(changes []limit.Change, applied bool) error {
 }
 
 // changeText writes what a setting becomes.
-func changeText(c limit.Change) string {
+func changeText(c limits.Change) string {
 	switch c.Kind {
-	case limit.Removed:
+	case limits.Removed:
 		return "was " + string(c.Was)
-	case limit.Added, limit.Changed, limit.Unchanged:
+	case limits.Added, limits.Changed, limits.Unchanged:
 	}
 	return strings.TrimSpace(string(c.Is))
 }

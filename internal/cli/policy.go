@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 const policyHelp = `What agents may do: allow, require_approval or deny.
@@ -64,7 +64,7 @@ func employeeFlag(text string) (envelope.EmployeeID, error) {
 	if text == "" {
 		return envelope.EmployeeID{}, nil
 	}
-	id, err := limit.ParseEmployee(text)
+	id, err := limits.ParseEmployee(text)
 	if err != nil || id == (envelope.EmployeeID{}) {
 		return id, misuse("--employee must be an id of 36 characters")
 	}

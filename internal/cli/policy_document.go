@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/countersign-dev/countersign/internal/api"
-	"github.com/countersign-dev/countersign/internal/client"
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/server/rest"
 )
 
 const policyShowHelp = `Write the policy in YAML, or with --json in JSON: modes, rules, preferences and
@@ -44,7 +44,7 @@ func (a *app) policyCheck() *cobra.Command {
 		Example: "  countersign policy check -f policy.yaml",
 		Args:    arguments(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
-			_, err := a.readPlaced(file, api.CheckPolicy)
+			_, err := a.readPlaced(file, rest.CheckPolicy)
 			return a.done(err, "%s is in order", file)
 		},
 	}
@@ -69,7 +69,7 @@ func (a *app) policyApply() *cobra.Command {
 		Example: "  countersign policy apply -f policy.yaml\n  countersign policy apply -f policy.yaml --apply",
 		Args:    arguments(0, 0, ""),
 		RunE: a.run(func(ctx context.Context, c *client.Client, _ []string) error {
-			f, err := a.readPlaced(file, api.CheckPolicy)
+			f, err := a.readPlaced(file, rest.CheckPolicy)
 			if err != nil {
 				return err
 			}

@@ -11,10 +11,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 const policyGrantHelp = `A grant lets calls of one tool through that would wait for a person: of a
@@ -123,7 +123,7 @@ JSON or else a text.`,
 				return err
 			}
 			if lasts != "" {
-				d, err := limit.ParseDuration(lasts)
+				d, err := limits.ParseDuration(lasts)
 				if err != nil {
 					return misuse("--for must be a time such as 90s, 15m, 2h or 1d")
 				}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/countersign-dev/countersign/internal/client"
+	"github.com/countersign-dev/countersign/client"
 )
 
 const policyModeHelp = `A mode says what holds for the tools that a key covers: allow, require_approval

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 const policySessionHelp = `What a session may do narrows one conversation of an agent while it lasts. The
@@ -70,7 +70,7 @@ func (a *app) policySessionSet() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d, err := limit.ParseDuration(lasts)
+			d, err := limits.ParseDuration(lasts)
 			if err != nil || time.Duration(d) < time.Second {
 				return misuse("--for must be a time such as 90s, 15m, 2h or 1d")
 			}

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/api"
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/rehearsal"
+	"github.com/countersign-dev/countersign/internal/insight/simulate"
+	"github.com/countersign-dev/countersign/internal/server/rest"
 )
 
 const policySimulateHelp = `Try a file of policy on what agents did, before it holds. Every action of the
@@ -67,7 +67,7 @@ func (a *app) policySimulate() *cobra.Command {
 }
 
 func (a *app) runSimulate(ctx context.Context, c *client.Client, f simulation) error {
-	file, err := a.readPlaced(f.file, api.CheckPolicy)
+	file, err := a.readPlaced(f.file, rest.CheckPolicy)
 	if err != nil {
 		return err
 	}
@@ -154,21 +154,21 @@ type summary struct {
 	Compared int  `json:"compared"`
 	Gone     int  `json:"gone"`
 	// Changed is how many come out differently than by the policy of now.
-	Changed int               `json:"changed"`
-	Counts  []rehearsal.Count `json:"counts"`
+	Changed int              `json:"changed"`
+	Counts  []simulate.Count `json:"counts"`
 
 	version  int64
-	counts   map[rehearsal.Count]int
+	counts   map[simulate.Count]int
 	most     int
-	examples []rehearsal.Difference
+	examples []simulate.Difference
 }
 
 func newSummary(examples int) *summary {
-	return &summary{most: examples, counts: make(map[rehearsal.Count]int), Counts: []rehearsal.Count{}}
+	return &summary{most: examples, counts: make(map[simulate.Count]int), Counts: []simulate.Count{}}
 }
 
 // add takes a page in.
-func (s *summary) add(r rehearsal.Report) {
+func (s *summary) add(r simulate.Report) {
 	s.Moved = s.Moved || s.Looked > 0 && r.Version != s.version
 	s.version = r.Version
 	s.Looked, s.Compared, s.Gone = s.Looked+r.Looked, s.Compared+r.Compared, s.Gone+r.Gone
@@ -193,7 +193,7 @@ func (s *summary) close() {
 		c.Count = n
 		s.Counts = append(s.Counts, c)
 	}
-	slices.SortFunc(s.Counts, func(a, b rehearsal.Count) int {
+	slices.SortFunc(s.Counts, func(a, b simulate.Count) int {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Now, b.Now), cmp.Compare(a.Would, b.Would), cmp.Compare(a.Then, b.Then))
 	})
 }
@@ -229,13 +229,13 @@ func (a *app) showSummary(s *summary) error {
 
 // showCounts shows how decisions come out: first from those of now, then from
 // those of then. Tools about which all is as it was are left out.
-func (a *app) showCounts(counts []rehearsal.Count) error {
+func (a *app) showCounts(counts []simulate.Count) error {
 	for _, side := range []struct {
 		name string
-		mode func(rehearsal.Count) envelope.Mode
+		mode func(simulate.Count) envelope.Mode
 	}{
-		{"NOW", func(c rehearsal.Count) envelope.Mode { return c.Now }},
-		{"THEN", func(c rehearsal.Count) envelope.Mode { return c.Then }},
+		{"NOW", func(c simulate.Count) envelope.Mode { return c.Now }},
+		{"THEN", func(c simulate.Count) envelope.Mode { return c.Then }},
 	} {
 		type change struct {
 			key         string
@@ -268,7 +268,7 @@ func (a *app) showCounts(counts []rehearsal.Count) error {
 	return nil
 }
 
-func (a *app) showExamples(examples []rehearsal.Difference) error {
+func (a *app) showExamples(examples []simulate.Difference) error {
 	if len(examples) == 0 {
 		return nil
 	}
@@ -293,7 +293,7 @@ func (a *app) section(head []string, rows [][]string) error {
 }
 
 // causesText names the layers that make a difference, each with its rule.
-func causesText(causes []rehearsal.Cause) string {
+func causesText(causes []simulate.Cause) string {
 	texts := make([]string, len(causes))
 	for i, c := range causes {
 		texts[i] = c.Layer

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/cli"
-	"github.com/countersign-dev/countersign/internal/client"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
 // TestPolicyCommands goes through the commands of policy against a real API.

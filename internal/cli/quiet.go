@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/gate"
-	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 const quietHelp = `Quiet hours are weekly windows in which nothing is sent: of the whole tenant, of
@@ -82,11 +82,11 @@ func (f *quietFlags) add(cmd *cobra.Command) {
 }
 
 // one returns the one that was named.
-func (f *quietFlags) one() (limit.QuietScope, string, error) {
-	var scopes []limit.QuietScope
+func (f *quietFlags) one() (limits.QuietScope, string, error) {
+	var scopes []limits.QuietScope
 	subject := f.employee + f.bucket + f.recipient
-	for scope, given := range map[limit.QuietScope]bool{
-		limit.QuietTenant: f.tenant, limit.QuietEmployee: f.employee != "", limit.QuietBucket: f.bucket != "", limit.QuietRecipient: f.recipient != "",
+	for scope, given := range map[limits.QuietScope]bool{
+		limits.QuietTenant: f.tenant, limits.QuietEmployee: f.employee != "", limits.QuietBucket: f.bucket != "", limits.QuietRecipient: f.recipient != "",
 	} {
 		if given {
 			scopes = append(scopes, scope)
@@ -113,7 +113,7 @@ func (a *app) quietSet() *cobra.Command {
 	var f quietFlags
 	var zone string
 	var windows []string
-	spread := gate.DefaultSpread
+	spread := preflight.DefaultSpread
 	cmd := &cobra.Command{
 		Use:   "set",
 		Short: "Set quiet hours",
@@ -126,7 +126,7 @@ func (a *app) quietSet() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			h := limit.QuietHours{Scope: scope, Subject: subject, Quiet: gate.Quiet{Timezone: zone, SpreadSeconds: new(int(spread / time.Second))}}
+			h := limits.QuietHours{Scope: scope, Subject: subject, Quiet: preflight.Quiet{Timezone: zone, SpreadSeconds: new(int(spread / time.Second))}}
 			for _, text := range windows {
 				w, err := parseWindow(text)
 				if err != nil {
@@ -152,8 +152,8 @@ func (a *app) quietSet() *cobra.Command {
 var weekdays = [...]string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}
 
 // parseWindow reads a window as the command takes it.
-func parseWindow(text string) (gate.Window, error) {
-	var w gate.Window
+func parseWindow(text string) (preflight.Window, error) {
+	var w preflight.Window
 	text = strings.TrimSpace(text)
 	space := strings.LastIndexByte(text, ' ') + 1
 	days, times := strings.TrimSpace(text[:space]), text[space:]

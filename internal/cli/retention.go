@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/retention"
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/tenant/retention"
 )
 
 const retentionHelp = `How long what is kept. There are two kinds:

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 const reviewHelp = `Review rules say how people look at actions that wait for them: how many must
@@ -66,7 +66,7 @@ func (a *app) reviewList() *cobra.Command {
 }
 
 // timeText shows a time of a rule; what it leaves to others is empty.
-func timeText(d *limit.Duration) string {
+func timeText(d *limits.Duration) string {
 	switch {
 	case d == nil:
 		return ""
@@ -107,12 +107,12 @@ func (a *app) reviewSet() *cobra.Command {
 		if err := oneOf("risk", risk, "low", "medium", "high"); err != nil {
 			return err
 		}
-		times := make(map[string]*limit.Duration)
+		times := make(map[string]*limits.Duration)
 		for flag, text := range map[string]string{"wait": wait, "warn": warn, "escalate": escalate} {
 			if text == "" {
 				continue
 			}
-			d, err := limit.ParseDuration(text)
+			d, err := limits.ParseDuration(text)
 			if err != nil {
 				return misuse("--%s must be a time such as 90s, 15m, 2h or 1d", flag)
 			}
@@ -125,7 +125,7 @@ func (a *app) reviewSet() *cobra.Command {
 		if flags.Changed("approvals") {
 			r.Approvals = approvals
 		}
-		for flag, field := range map[string]**limit.Duration{"wait": &r.Wait, "warn": &r.Warn, "escalate": &r.Escalate} {
+		for flag, field := range map[string]**limits.Duration{"wait": &r.Wait, "warn": &r.Warn, "escalate": &r.Escalate} {
 			if flags.Changed(flag) {
 				*field = times[flag]
 			}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/client"
 )
 
 const subscriptionHelp = `Tell somebody outside what happens: a webhook, whose messages are signed, or a

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/policy"
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 const toolDiffHelp = `Show what changed in a tool's definition since it was accepted, and the digest

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/countersign-dev/countersign/internal/client"
+	"github.com/countersign-dev/countersign/client"
 )
 
 // busy is an overview with something of everything.

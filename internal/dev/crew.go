@@ -8,14 +8,14 @@ import (
 	"os"
 	"time"
 
-	"github.com/countersign-dev/countersign/internal/api"
-	"github.com/countersign-dev/countersign/internal/approval"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/executor"
-	"github.com/countersign-dev/countersign/internal/intake"
-	"github.com/countersign-dev/countersign/internal/mcpfront"
-	"github.com/countersign-dev/countersign/internal/note"
-	"github.com/countersign-dev/countersign/internal/overview"
+	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/insight/overview"
+	"github.com/countersign-dev/countersign/internal/server/mcpserver"
+	"github.com/countersign-dev/countersign/internal/server/rest"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/notebook"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -43,10 +43,10 @@ func (c *crew) wake() {
 func (h *House) startWorker(ctx context.Context) (string, error) {
 	log := h.cfg.Log
 	h.cache = catalog.NewCache()
-	h.live = catalog.NewLive(h.vault, executor.BreakerConfig{}, log)
+	h.live = catalog.NewLive(h.vault, source.BreakerConfig{}, log)
 	// Who sets up sources here is who runs the house.
 	h.live.Stdio = true
-	h.live.Notes = note.NewBook(h.pool).Of
+	h.live.Notes = notebook.NewBook(h.pool).Of
 	h.onClose(func(context.Context) error {
 		h.live.Close()
 		return nil
@@ -92,17 +92,17 @@ func (h *House) startWorker(ctx context.Context) (string, error) {
 func (h *House) startAPI(context.Context) (string, error) {
 	log := h.cfg.Log
 	door := intake.New(h.pool, h.cache, intake.Config{Wake: h.worker.wake})
-	server, err := api.New(api.Core{
+	server, err := rest.New(rest.Core{
 		DB: h.pool, Catalog: h.cache, Intake: door,
 		Approval: approval.New(h.pool, h.cache, approval.Config{Wake: h.worker.wake}),
-	}, api.Config{
+	}, rest.Config{
 		Vault: h.vault, Wake: h.worker.wake, Log: log, Metrics: h.watched.Metrics, Tracer: h.watched.Tracer(), Scrape: h.watched.Handler(),
 	})
 	if err != nil {
 		return "", err
 	}
-	front, err := mcpfront.New(mcpfront.Core{DB: h.pool, Catalog: h.cache, Intake: door, Watcher: server, May: server.May},
-		mcpfront.Config{Version: h.cfg.Version, Auth: server.Auth(), Caller: api.NoteCaller, Origin: api.MCPOrigin, Log: log})
+	front, err := mcpserver.New(mcpserver.Core{DB: h.pool, Catalog: h.cache, Intake: door, Watcher: server, May: server.May},
+		mcpserver.Config{Version: h.cfg.Version, Auth: server.Auth(), Caller: rest.NoteCaller, Origin: rest.MCPOrigin, Log: log})
 	if err != nil {
 		return "", err
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/client"
 )
 
 // patience is how long the demonstration waits for an envelope to end.

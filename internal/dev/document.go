@@ -1,6 +1,6 @@
 package dev
 
-import "github.com/countersign-dev/countersign/internal/client"
+import "github.com/countersign-dev/countersign/client"
 
 // Document is a report for scripts.
 type Document struct {

@@ -19,11 +19,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/client"
-	"github.com/countersign-dev/countersign/internal/executor/builtin"
-	"github.com/countersign-dev/countersign/internal/note"
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source/builtin"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/notebook"
 )
 
 const (
@@ -199,7 +199,7 @@ func (h *House) registerNotes(ctx context.Context) (string, error) {
 
 // putBuiltin gives the tenant the built-in tools.
 func (h *House) putBuiltin(ctx context.Context) error {
-	source, err := builtin.With(builtin.Config{Notes: note.NewBook(h.pool).Of(h.tenant, builtinSource)})
+	source, err := builtin.With(builtin.Config{Notes: notebook.NewBook(h.pool).Of(h.tenant, builtinSource)})
 	if err != nil {
 		return err
 	}

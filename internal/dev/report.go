@@ -15,8 +15,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/client"
 )
 
 // publishLog is the file in which the example server notes every try to

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
 // keyName is the file of the key that seals the credentials of sources.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
 func vaultOf(t *testing.T, cfg Config) catalog.Vault {

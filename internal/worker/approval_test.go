@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/approval"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/executor"
+	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
 func (y *yard) mode(m envelope.Mode) {
@@ -24,7 +24,7 @@ func (y *yard) mode(m envelope.Mode) {
 	})
 }
 
-func (y *yard) relist(tools []executor.Tool) {
+func (y *yard) relist(tools []source.Tool) {
 	y.t.Helper()
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.PutListing(ctx, tx, y.tenant, "fake", tools)

@@ -8,27 +8,27 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/internal/batch"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/executor"
-	"github.com/countersign-dev/countersign/internal/executor/executortest"
-	"github.com/countersign-dev/countersign/internal/intake"
-	"github.com/countersign-dev/countersign/internal/policy"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/workflow"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // batchOf submits a batch of calls, in each of which $ stands for what the one
 // before it answered.
-func (y *yard) batchOf(atomic bool, tools ...string) batch.ID {
+func (y *yard) batchOf(atomic bool, tools ...string) workflow.ID {
 	y.t.Helper()
-	r := batch.Request{Atomic: atomic, ExternalID: uuid.NewString()}
+	r := workflow.Request{Atomic: atomic, ExternalID: uuid.NewString()}
 	for i, tool := range tools {
 		inputs := `{"n":0}`
 		if i > 0 {
 			inputs = `{"n":"$` + string(rune('0'+i-1)) + `.n"}`
 		}
-		r.Steps = append(r.Steps, batch.StepRequest{Tool: "fake:" + tool, Inputs: json.RawMessage(inputs)})
+		r.Steps = append(r.Steps, workflow.StepRequest{Tool: "fake:" + tool, Inputs: json.RawMessage(inputs)})
 	}
-	id, _, err := batch.NewDesk(y.db, catalog.NewCache(), func() {}).Submit(y.t.Context(), intake.Submitter{Tenant: y.tenant, Name: "agent"}, r)
+	id, _, err := workflow.NewDesk(y.db, catalog.NewCache(), func() {}).Submit(y.t.Context(), intake.Submitter{Tenant: y.tenant, Name: "agent"}, r)
 	if err != nil {
 		y.t.Fatal(err)
 	}
@@ -36,16 +36,16 @@ func (y *yard) batchOf(atomic bool, tools ...string) batch.ID {
 }
 
 // counting answers with one more than it was given.
-func counting(_ context.Context, call executor.Call) executortest.Step {
+func counting(_ context.Context, call source.Call) sourcetest.Step {
 	var in struct{ N int }
 	if json.Unmarshal(call.Args, &in) != nil {
-		return executortest.Failed()
+		return sourcetest.Failed()
 	}
 	out, err := json.Marshal(map[string]int{"n": in.N + 1})
 	if err != nil {
-		return executortest.Failed()
+		return sourcetest.Failed()
 	}
-	return executortest.Done(string(out))
+	return sourcetest.Done(string(out))
 }
 
 func TestTheFleetRunsABatch(t *testing.T) {
@@ -83,13 +83,13 @@ func TestTheFleetTakesABatchBack(t *testing.T) {
 		return nil
 	})
 	y.src.On(toolKeyed, counting)
-	y.src.On(toolOnce, func(ctx context.Context, call executor.Call) executortest.Step {
+	y.src.On(toolOnce, func(ctx context.Context, call source.Call) sourcetest.Step {
 		var in struct {
 			N    int
 			Back bool
 		}
 		if json.Unmarshal(call.Args, &in) == nil && in.N == 2 && !in.Back {
-			return executortest.Failed()
+			return sourcetest.Failed()
 		}
 		return counting(ctx, call)
 	})

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
 )
 
 // board is what the claimer knows of where work is due: the buckets with due

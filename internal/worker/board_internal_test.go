@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
 )
 
 func TestBoardShowsWhatIsDueAndWhenTheNextIs(t *testing.T) {

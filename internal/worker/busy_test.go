@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 // meter counts every statement, and tells of looks.
@@ -38,21 +38,21 @@ func (*meter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {
 func TestAnIdleFleetAsksTheDatabaseSeldom(t *testing.T) {
 	t.Parallel()
 	const workers, each, poll, relook = 3, 10, 250 * time.Millisecond, 125 * time.Millisecond
-	slow := limit.Bucket{Name: "slow", Rate: &limit.Rate{Limit: 1, Per: limit.Duration(time.Hour)}}
-	full := limit.Bucket{Name: "slow", Concurrency: 1}
+	slow := limits.Bucket{Name: "slow", Rate: &limits.Rate{Limit: 1, Per: limits.Duration(time.Hour)}}
+	full := limits.Bucket{Name: "slow", Concurrency: 1}
 	for name, test := range map[string]struct {
-		bucket limit.Bucket
+		bucket limits.Bucket
 		state  string
-		pause  *limit.Target
+		pause  *limits.Target
 		every  time.Duration
 		// statements are how many a round takes at most, with those of its
 		// transactions.
 		statements int
 	}{
 		"an exhausted bucket": {slow, "buckets SET tat = now() + interval '1 hour' WHERE name = 'slow'", nil, poll, 4},
-		"a closed bucket":     {limit.Bucket{Name: "slow"}, "buckets SET closed_until = now() + interval '1 hour' WHERE name = 'slow'", nil, poll, 4},
-		"a paused bucket":     {limit.Bucket{Name: "slow"}, "", &limit.Target{Scope: limit.PauseBucket, Subject: "slow"}, poll, 4},
-		"a paused tenant":     {slow, "", &limit.Target{Scope: limit.PauseTenant}, poll, 4},
+		"a closed bucket":     {limits.Bucket{Name: "slow"}, "buckets SET closed_until = now() + interval '1 hour' WHERE name = 'slow'", nil, poll, 4},
+		"a paused bucket":     {limits.Bucket{Name: "slow"}, "", &limits.Target{Scope: limits.PauseBucket, Subject: "slow"}, poll, 4},
+		"a paused tenant":     {slow, "", &limits.Target{Scope: limits.PauseTenant}, poll, 4},
 		"what waits":          {slow, "outbox SET next_attempt_at = now() + interval '1 hour'", nil, poll, 4},
 		// That a place was freed by another worker is seen by looking.
 		"a bucket at its ceiling": {full, "outbox SET held = true, fence = 1, lease_until = now() + interval '1 hour' WHERE action_id = (SELECT min(action_id::text)::uuid FROM outbox)", nil, relook, 10},
@@ -112,7 +112,7 @@ func TestAnIdleFleetAsksTheDatabaseSeldom(t *testing.T) {
 func TestWhatIsFullDoesNotSlowTheOthersDown(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
-	y.bucket(limit.Bucket{Name: "slow", Concurrency: 1})
+	y.bucket(limits.Bucket{Name: "slow", Concurrency: 1})
 	p := proposal(in("slow"))
 	y.propose(p, p, p)
 	y.exec("UPDATE outbox SET held = true, fence = 1, lease_until = now() + interval '1 hour' WHERE action_id = (SELECT min(action_id::text)::uuid FROM outbox)")

@@ -11,18 +11,18 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/circuit"
-	"github.com/countersign-dev/countersign/internal/executor"
-	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/breaker"
 	"github.com/countersign-dev/countersign/internal/telemetry"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
 // attempt is a call that is to be made.
 type attempt struct {
 	item      *outbox.Item
 	claimed   time.Time
-	source    executor.Source
+	source    source.Source
 	sourceErr error
 	retry     outbox.Retry
 	// probe says that the source is left alone, and the call shows whether it
@@ -65,7 +65,7 @@ func (p *Pipeline) execute(a attempt) {
 	out, took := p.callSealed(ctx, a)
 	if span.IsRecording() {
 		span.SetAttributes(attribute.String("countersign.outcome", string(out.Kind)), attribute.String("countersign.code", out.Code))
-		if out.Kind != executor.KindDone && out.Kind != executor.KindConflict {
+		if out.Kind != source.KindDone && out.Kind != source.KindConflict {
 			span.SetStatus(codes.Error, out.Code)
 		}
 	}
@@ -76,7 +76,7 @@ func (p *Pipeline) execute(a attempt) {
 	case a.probe:
 		p.probed(it, out)
 	case s.Hold > 0 && a.shared:
-		p.circuits <- change{Source: sourceOf(it), what: tripped, cause: circuit.RetryAfter, alone: min(s.Hold, outbox.LongestHold)}
+		p.circuits <- change{Source: sourceOf(it), what: tripped, cause: breaker.RetryAfter, alone: min(s.Hold, outbox.LongestHold)}
 	}
 	if a.shared {
 		s.Hold = 0
@@ -91,7 +91,7 @@ const CodeUnconfirmed = "unconfirmed"
 // callSealed makes a call, after its source has said that the tool is still
 // what was approved. If it is another, the envelope is judged again by what
 // the source says now.
-func (p *Pipeline) callSealed(ctx context.Context, a attempt) (executor.Outcome, time.Duration) {
+func (p *Pipeline) callSealed(ctx context.Context, a attempt) (source.Outcome, time.Duration) {
 	if a.sealed == nil || a.sourceErr != nil {
 		return p.callSeen(ctx, a)
 	}
@@ -99,28 +99,28 @@ func (p *Pipeline) callSealed(ctx context.Context, a attempt) (executor.Outcome,
 	switch {
 	case err != nil:
 		p.cfg.Log.WarnContext(ctx, "source was not listed before an approved call", slog.String("source_id", a.item.Source), slog.Any("error", err))
-		return executor.Outcome{Kind: executor.KindRetry, Code: CodeUnconfirmed, Message: "the source could not be asked whether the tool is still the one that was approved"}, 0
+		return source.Outcome{Kind: source.KindRetry, Code: CodeUnconfirmed, Message: "the source could not be asked whether the tool is still the one that was approved"}, 0
 	case !same:
-		return executor.Outcome{Kind: executor.KindRetry, Code: CodeUnconfirmed, Message: "the source lists another definition of the tool than the one that was approved"}, 0
+		return source.Outcome{Kind: source.KindRetry, Code: CodeUnconfirmed, Message: "the source lists another definition of the tool than the one that was approved"}, 0
 	}
 	return p.callSeen(ctx, a)
 }
 
 // call asks the source, and turns a panic of an adapter into what it means:
 // nobody knows whether the request went out.
-func (p *Pipeline) call(ctx context.Context, it *outbox.Item, src executor.Source, srcErr error) (out executor.Outcome) {
+func (p *Pipeline) call(ctx context.Context, it *outbox.Item, src source.Source, srcErr error) (out source.Outcome) {
 	if srcErr != nil {
 		p.cfg.Log.ErrorContext(ctx, "source cannot be opened", slog.String("source_id", it.Source), slog.Any("error", srcErr))
-		return executor.Conclude(it.Effect, executor.Observation{}, executor.CodeUnreachable, "the source cannot be opened; see the worker's log")
+		return source.Conclude(it.Effect, source.Observation{}, source.CodeUnreachable, "the source cannot be opened; see the worker's log")
 	}
 	defer func() {
 		if r := recover(); r != nil {
 			p.cfg.Log.ErrorContext(ctx, "adapter panicked", slog.String("action_id", it.Action.String()),
 				slog.String("panic", fmt.Sprint(r)), slog.String("stack", string(debug.Stack())))
-			out = executor.Conclude(it.Effect, executor.Observation{Written: true}, executor.CodeLost, "the adapter failed during the call")
+			out = source.Conclude(it.Effect, source.Observation{Written: true}, source.CodeLost, "the adapter failed during the call")
 		}
 	}()
-	return src.Execute(ctx, executor.Call{
+	return src.Execute(ctx, source.Call{
 		Key: it.Key(), Tool: it.Tool, Args: it.Args, Effect: it.Effect, Attempt: it.Attempt + 1,
 	})
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/circuit"
-	"github.com/countersign-dev/countersign/internal/executor"
-	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/breaker"
 )
 
 // change is news of a source that the fleet is to know.
 type change struct {
-	circuit.Source
+	breaker.Source
 	what  news
-	cause circuit.Cause
+	cause breaker.Cause
 	alone time.Duration
 }
 
@@ -30,21 +30,21 @@ const (
 	released
 )
 
-func sourceOf(it *outbox.Item) circuit.Source {
-	return circuit.Source{Tenant: it.Tenant, ID: it.Source}
+func sourceOf(it *outbox.Item) breaker.Source {
+	return breaker.Source{Tenant: it.Tenant, ID: it.Source}
 }
 
 // breakerChanged hears of this process's own breakers. It must not block.
 func (p *Pipeline) breakerChanged(tenant envelope.TenantID, source, to string) {
 	p.cfg.Metrics.Breaker(source, to).Add(context.WithoutCancel(p.calls), 1)
 	p.cfg.Log.Warn("breaker changed", slog.String("tenant_id", tenant.String()), slog.String("source_id", source), slog.String("state", to))
-	c := change{Source: circuit.Source{Tenant: tenant, ID: source}}
-	switch circuit.Phase(to) {
-	case circuit.Open:
-		c.what, c.cause, c.alone = tripped, circuit.Failures, p.live.OpenFor()
-	case circuit.Closed:
+	c := change{Source: breaker.Source{Tenant: tenant, ID: source}}
+	switch breaker.Phase(to) {
+	case breaker.Open:
+		c.what, c.cause, c.alone = tripped, breaker.Failures, p.live.OpenFor()
+	case breaker.Closed:
 		c.what = recovered
-	case circuit.HalfOpen:
+	case breaker.HalfOpen:
 		return
 	}
 	select {
@@ -56,17 +56,17 @@ func (p *Pipeline) breakerChanged(tenant envelope.TenantID, source, to string) {
 
 // probed says what a call has shown that was let through to a source which is
 // left alone.
-func (p *Pipeline) probed(it *outbox.Item, out executor.Outcome) {
+func (p *Pipeline) probed(it *outbox.Item, out source.Outcome) {
 	c := change{Source: sourceOf(it), what: recovered}
 	switch {
-	case out.Code == executor.CodeCancelled || out.Code == executor.CodeClosed:
+	case out.Code == source.CodeCancelled || out.Code == source.CodeClosed:
 		c.what = released // it was cut short on this side
 	case out.Deferred:
-		c.what, c.cause, c.alone = tripped, circuit.Failures, max(out.RetryAfter, politeness)
+		c.what, c.cause, c.alone = tripped, breaker.Failures, max(out.RetryAfter, politeness)
 	case out.Ailing():
-		c.what, c.cause, c.alone = tripped, circuit.Failures, p.live.OpenFor()
+		c.what, c.cause, c.alone = tripped, breaker.Failures, p.live.OpenFor()
 	case out.RetryAfter > 0:
-		c.what, c.cause, c.alone = tripped, circuit.RetryAfter, min(out.RetryAfter, outbox.LongestHold)
+		c.what, c.cause, c.alone = tripped, breaker.RetryAfter, min(out.RetryAfter, outbox.LongestHold)
 	}
 	p.circuits <- c
 }
@@ -80,12 +80,12 @@ func (p *Pipeline) circuitLoop() {
 		err := p.tx(ctx, func(tx pgx.Tx) error {
 			switch c.what {
 			case tripped:
-				return circuit.Trip(ctx, tx, c.Source, c.cause, c.alone, p.cfg.ID)
+				return breaker.Trip(ctx, tx, c.Source, c.cause, c.alone, p.cfg.ID)
 			case recovered:
-				_, err := circuit.Close(ctx, tx, c.Source, p.cfg.ID)
+				_, err := breaker.Close(ctx, tx, c.Source, p.cfg.ID)
 				return err
 			case released:
-				return circuit.Release(ctx, tx, c.Source, p.cfg.ID)
+				return breaker.Release(ctx, tx, c.Source, p.cfg.ID)
 			}
 			return nil
 		})

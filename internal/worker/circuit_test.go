@@ -11,20 +11,20 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/circuit"
-	"github.com/countersign-dev/countersign/internal/executor"
-	"github.com/countersign-dev/countersign/internal/executor/executortest"
-	"github.com/countersign-dev/countersign/internal/gate"
-	"github.com/countersign-dev/countersign/internal/limit"
-	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/breaker"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
 // nowhere has the yard's source be one that cannot be reached, and returns a
 // worker whose calls go there, through a breaker of its own.
-func (y *yard) nowhere(breaker executor.BreakerConfig, cfg worker.Config) *worker.Pipeline {
+func (y *yard) nowhere(breaker source.BreakerConfig, cfg worker.Config) *worker.Pipeline {
 	y.t.Helper()
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.PutSource(ctx, tx, y.tenant, catalog.Source{
@@ -37,11 +37,11 @@ func (y *yard) nowhere(breaker executor.BreakerConfig, cfg worker.Config) *worke
 }
 
 // standing is the breaker of the yard's source; nil if it is closed.
-func (y *yard) standing() *circuit.Standing {
+func (y *yard) standing() *breaker.Standing {
 	y.t.Helper()
-	var all []circuit.Standing
+	var all []breaker.Standing
 	if err := postgres.InTx(y.t.Context(), y.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
-		all, err = circuit.Of(y.t.Context(), tx, y.tenant)
+		all, err = breaker.Of(y.t.Context(), tx, y.tenant)
 		return err
 	}); err != nil {
 		y.t.Fatal(err)
@@ -56,7 +56,7 @@ func (y *yard) standing() *circuit.Standing {
 func (y *yard) trip(alone time.Duration) {
 	y.t.Helper()
 	y.inWorker(func(tx pgx.Tx) error {
-		return circuit.Trip(y.t.Context(), tx, circuit.Source{Tenant: y.tenant, ID: "fake"}, circuit.Failures, alone, "another")
+		return breaker.Trip(y.t.Context(), tx, breaker.Source{Tenant: y.tenant, ID: "fake"}, breaker.Failures, alone, "another")
 	})
 }
 
@@ -86,7 +86,7 @@ func TestABreakerThatOpensHoldsForTheFleet(t *testing.T) {
 	y.hearBreakers()
 	cfg := config("w1")
 	cfg.Retry = outbox.Retry{Base: time.Hour, Cap: time.Hour}
-	first := y.nowhere(executor.BreakerConfig{Failures: 5, OpenFor: time.Hour}, cfg)
+	first := y.nowhere(source.BreakerConfig{Failures: 5, OpenFor: time.Hour}, cfg)
 	y.submit(toolRead, 5)
 	y.run(first)
 	y.until("SELECT EXISTS (SELECT FROM breakers WHERE state = 'open' AND worker = 'w1')")
@@ -100,12 +100,12 @@ func TestABreakerThatOpensHoldsForTheFleet(t *testing.T) {
 		t.Errorf("%d calls were made after it opened", got)
 	}
 	s := y.standing()
-	if s == nil || s.Phase != circuit.Open || s.Trips != 1 || s.Cause != circuit.Failures {
+	if s == nil || s.Phase != breaker.Open || s.Trips != 1 || s.Cause != breaker.Failures {
 		t.Fatalf("breaker = %+v, want open once by failures", s)
 	}
 	for _, id := range later {
 		v := y.view(id)
-		if v.WaitsFor != gate.CodeBreakerOpen || v.WaitsUntil.Before(s.Until) || len(y.history(id)) != 0 {
+		if v.WaitsFor != preflight.CodeBreakerOpen || v.WaitsUntil.Before(s.Until) || len(y.history(id)) != 0 {
 			t.Fatalf("it waits for %q until %s with the ledger %q, want breaker_open until %s and no attempt", v.WaitsFor, v.WaitsUntil, y.history(id), s.Until)
 		}
 	}
@@ -114,14 +114,14 @@ func TestABreakerThatOpensHoldsForTheFleet(t *testing.T) {
 func TestOneProbeInTheFleet(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		step  executortest.Step
+		step  sourcetest.Step
 		sent  int
-		phase circuit.Phase
+		phase breaker.Phase
 		trips int
 	}{
-		"that succeeds":                   {executortest.Done(""), 60, circuit.Closed, 0},
-		"that fails":                      {executortest.Unreachable(), 0, circuit.Open, 2},
-		"that a tool refuses, being well": {executortest.Failed(), 59, circuit.Closed, 0},
+		"that succeeds":                   {sourcetest.Done(""), 60, breaker.Closed, 0},
+		"that fails":                      {sourcetest.Unreachable(), 0, breaker.Open, 2},
+		"that a tool refuses, being well": {sourcetest.Failed(), 59, breaker.Closed, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -129,10 +129,10 @@ func TestOneProbeInTheFleet(t *testing.T) {
 			y.hearBreakers()
 			g := newBarrier()
 			var calls atomic.Int32
-			y.src.On(toolOnce, func(ctx context.Context, call executor.Call) executortest.Step {
+			y.src.On(toolOnce, func(ctx context.Context, call source.Call) sourcetest.Step {
 				g.arrived <- call
 				if calls.Add(1) > 1 {
-					return executortest.Done("")
+					return sourcetest.Done("")
 				}
 				step := test.step
 				step.Wait = g.open
@@ -158,7 +158,7 @@ func TestOneProbeInTheFleet(t *testing.T) {
 			during, s := len(y.src.Calls()), y.standing()
 			close(g.open)
 			y.until("SELECT state <> 'half-open' FROM breakers")
-			if test.phase == circuit.Closed {
+			if test.phase == breaker.Closed {
 				y.exec("UPDATE outbox SET next_attempt_at = now() WHERE lease_until IS NULL")
 				y.empty()
 			} else {
@@ -167,7 +167,7 @@ func TestOneProbeInTheFleet(t *testing.T) {
 			stop()
 			stopOther()
 
-			if during != 1 || s == nil || s.Phase != circuit.HalfOpen {
+			if during != 1 || s == nil || s.Phase != breaker.HalfOpen {
 				t.Errorf("while the probe was under way %d calls were made, and the breaker was %+v; want one, and half-open", during, s)
 			}
 			sent := 0
@@ -181,9 +181,9 @@ func TestOneProbeInTheFleet(t *testing.T) {
 			}
 			after := y.standing()
 			switch {
-			case test.phase == circuit.Closed && after != nil:
+			case test.phase == breaker.Closed && after != nil:
 				t.Errorf("breaker = %+v, want it closed", after)
-			case test.phase == circuit.Open && (after == nil || after.Trips != test.trips || time.Until(after.Until) < 45*time.Second):
+			case test.phase == breaker.Open && (after == nil || after.Trips != test.trips || time.Until(after.Until) < 45*time.Second):
 				t.Errorf("breaker = %+v, want it open for longer", after)
 			}
 		})
@@ -193,13 +193,13 @@ func TestOneProbeInTheFleet(t *testing.T) {
 func TestFailedProbesDoubleTheTimeUpToABound(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
-	src := circuit.Source{Tenant: y.tenant, ID: "fake"}
+	src := breaker.Source{Tenant: y.tenant, ID: "fake"}
 	const alone = 30 * time.Second
 	for i, want := range []time.Duration{alone, 2 * alone, 4 * alone, 8 * alone, 5 * time.Minute, 5 * time.Minute} {
 		if i > 0 {
 			y.elapse()
 			y.inWorker(func(tx pgx.Tx) error {
-				won, err := circuit.Probe(t.Context(), tx, []circuit.Source{src}, "w1", time.Minute)
+				won, err := breaker.Probe(t.Context(), tx, []breaker.Source{src}, "w1", time.Minute)
 				if !won[src] {
 					t.Errorf("nobody may probe after %d openings", i)
 				}
@@ -218,17 +218,17 @@ func TestFailedProbesDoubleTheTimeUpToABound(t *testing.T) {
 func TestTheRightToProbe(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
-	src := circuit.Source{Tenant: y.tenant, ID: "fake"}
+	src := breaker.Source{Tenant: y.tenant, ID: "fake"}
 	probe := func(worker string) (won bool) {
 		y.inWorker(func(tx pgx.Tx) error {
-			all, err := circuit.Probe(t.Context(), tx, []circuit.Source{src, {Tenant: y.tenant, ID: "none"}}, worker, time.Minute)
+			all, err := breaker.Probe(t.Context(), tx, []breaker.Source{src, {Tenant: y.tenant, ID: "none"}}, worker, time.Minute)
 			won = all[src]
 			return err
 		})
 		return won
 	}
 	release := func(worker string) {
-		y.inWorker(func(tx pgx.Tx) error { return circuit.Release(t.Context(), tx, src, worker) })
+		y.inWorker(func(tx pgx.Tx) error { return breaker.Release(t.Context(), tx, src, worker) })
 	}
 	expect := func(when string, got, want bool) {
 		t.Helper()
@@ -250,8 +250,8 @@ func TestTheRightToProbe(t *testing.T) {
 	y.elapse()
 	expect("after its holder vanished", probe("w1"), true)
 	y.inWorker(func(tx pgx.Tx) error {
-		closed, err := circuit.Close(t.Context(), tx, src, "w1")
-		again, _ := circuit.Close(t.Context(), tx, src, "w1")
+		closed, err := breaker.Close(t.Context(), tx, src, "w1")
+		again, _ := breaker.Close(t.Context(), tx, src, "w1")
 		if !closed || again {
 			t.Errorf("Close = %t and again %t, want that only the first changes it", closed, again)
 		}
@@ -286,7 +286,7 @@ func TestAProbeThatIsNotMadeIsReleased(t *testing.T) {
 			stop()
 
 			s := y.standing()
-			if s == nil || s.Phase != circuit.Open || s.Until.After(time.Now().Add(5*time.Second)) || s.Trips != 1 {
+			if s == nil || s.Phase != breaker.Open || s.Until.After(time.Now().Add(5*time.Second)) || s.Trips != 1 {
 				t.Errorf("breaker = %+v, want it open, and free to be probed at once", s)
 			}
 			if got := len(y.src.Calls()); got != 0 {
@@ -314,7 +314,7 @@ func TestAProbeThatWasCutShortShowsNothing(t *testing.T) {
 	stop()
 
 	s := y.standing()
-	if s == nil || s.Phase == circuit.Closed || s.Trips != 1 {
+	if s == nil || s.Phase == breaker.Closed || s.Trips != 1 {
 		t.Errorf("breaker = %+v, want it not closed by a call that had no answer", s)
 	}
 }
@@ -334,7 +334,7 @@ func TestAWorkerThatDiesWithTheProbe(t *testing.T) {
 	y.until("SELECT state = 'closed' FROM breakers")
 	y.empty()
 
-	if waits != gate.CodeBreakerOpen || calls != 0 {
+	if waits != preflight.CodeBreakerOpen || calls != 0 {
 		t.Errorf("before the right lapsed it waited for %q after %d calls", waits, calls)
 	}
 	if diff := cmp.Diff([]string{"1 sent"}, y.history(id)); diff != "" {
@@ -343,8 +343,8 @@ func TestAWorkerThatDiesWithTheProbe(t *testing.T) {
 }
 
 // rateLimited is an answer that asks for time.
-func rateLimited(asked time.Duration) executortest.Step {
-	s := executortest.Status(429)
+func rateLimited(asked time.Duration) sourcetest.Step {
+	s := sourcetest.Status(429)
 	s.Observation.RetryAfter = asked
 	return s
 }
@@ -352,25 +352,25 @@ func rateLimited(asked time.Duration) executortest.Step {
 // TestRetryAfter has one answer ask for ten minutes.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
-	unavailable := executortest.Status(503)
+	unavailable := sourcetest.Status(503)
 	unavailable.Observation.RetryAfter = 10 * time.Minute
 	for name, test := range map[string]struct {
 		bucket string
-		step   executortest.Step
+		step   sourcetest.Step
 		// What one of the same bucket and source, of another source in it, and
 		// of another bucket of the source wait for.
 		same, neighbour, other string
 	}{
 		"closes a named bucket":                  {"slow", rateLimited(10 * time.Minute), "retry_after", "retry_after", ""},
-		"leaves the source of the default alone": {"", rateLimited(10 * time.Minute), gate.CodeBreakerOpen, "", gate.CodeBreakerOpen},
+		"leaves the source of the default alone": {"", rateLimited(10 * time.Minute), preflight.CodeBreakerOpen, "", preflight.CodeBreakerOpen},
 		"closes it also with an unknown end":     {"slow", unavailable, "retry_after", "retry_after", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			y := newYard(t)
 			y.hearBreakers()
-			y.bucket(limit.Bucket{Name: "slow"})
-			y.bucket(limit.Bucket{Name: "other"})
+			y.bucket(limits.Bucket{Name: "slow"})
+			y.bucket(limits.Bucket{Name: "other"})
 			y.configure(func(ctx context.Context, tx pgx.Tx) error {
 				if err := catalog.PutSource(ctx, tx, y.tenant, catalog.Source{ID: "second", Kind: catalog.KindBuiltin, Enabled: true}); err != nil {
 					return err
@@ -411,11 +411,11 @@ func (y *yard) settledOrClosed() {
 func TestAToolsOwnRetryPolicy(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
-	rule := limit.ToolRule{Source: "fake", Name: toolOnce, Retry: limit.Retry{
-		MaxAttempts: 3, Base: limit.Duration(time.Minute), Cap: limit.Duration(90 * time.Second), Jitter: new(0.0),
+	rule := limits.ToolRule{Source: "fake", Name: toolOnce, Retry: limits.Retry{
+		MaxAttempts: 3, Base: limits.Duration(time.Minute), Cap: limits.Duration(90 * time.Second), Jitter: new(0.0),
 	}}
-	y.configure(func(ctx context.Context, tx pgx.Tx) error { return limit.PutToolRule(ctx, tx, y.tenant, rule, "ada") })
-	step := func(context.Context, executor.Call) executortest.Step { return executortest.Unreachable() }
+	y.configure(func(ctx context.Context, tx pgx.Tx) error { return limits.PutToolRule(ctx, tx, y.tenant, rule, "ada") })
+	step := func(context.Context, source.Call) sourcetest.Step { return sourcetest.Unreachable() }
 	y.src.On(toolOnce, step)
 	id := y.propose(proposal())[0]
 	y.run(y.pipeline(y.db, y.src, config("w1")))

@@ -8,11 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/circuit"
-	"github.com/countersign-dev/countersign/internal/gate"
-	"github.com/countersign-dev/countersign/internal/limit"
-	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/source/breaker"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 // claimed is a batch with what it is judged by, all as of the claim.
@@ -23,12 +23,12 @@ type claimed struct {
 	// contacts are whom an item addresses, and matches the entries of the
 	// do-not-contact list among them, by the place of the item. Both are empty
 	// for tenants whose limits do not ask.
-	contacts map[int][]gate.Contact
-	matches  map[int]gate.Match
+	contacts map[int][]preflight.Contact
+	matches  map[int]preflight.Match
 	// alone are the sources that the fleet leaves alone, and probes those for
 	// which this worker makes the one call that shows whether they are well.
-	alone  map[circuit.Source]circuit.Standing
-	probes map[circuit.Source]bool
+	alone  map[breaker.Source]breaker.Standing
+	probes map[breaker.Source]bool
 }
 
 // claim leases a batch and reads, in the same transaction, what holds now:
@@ -87,7 +87,7 @@ func (p *Pipeline) readSnapshots(ctx context.Context, tx pgx.Tx, c *claimed) (ai
 // readMatches finds whom the items address, where that matters, and asks the
 // do-not-contact lists about all of them at once.
 func (c *claimed) readMatches(ctx context.Context, tx pgx.Tx) error {
-	var asks []limit.Ask
+	var asks []limits.Ask
 	var places []int
 	for i := range c.items {
 		it := &c.items[i]
@@ -97,35 +97,35 @@ func (c *claimed) readMatches(ctx context.Context, tx pgx.Tx) error {
 		}
 		contacts, readable := snap.Contacts(key(it), it.Args)
 		if !readable && snap.Limits.HasDoNotContact() {
-			c.match(i, gate.Match{Kind: gate.ContactHandle, Reason: "more recipients than can be checked"})
+			c.match(i, preflight.Match{Kind: preflight.ContactHandle, Reason: "more recipients than can be checked"})
 		}
 		if len(contacts) == 0 {
 			continue
 		}
 		if c.contacts == nil {
-			c.contacts = make(map[int][]gate.Contact)
+			c.contacts = make(map[int][]preflight.Contact)
 		}
 		c.contacts[i] = contacts
 		if snap.Limits.HasDoNotContact() {
-			asks, places = append(asks, limit.Ask{Tenant: it.Tenant, Contacts: contacts}), append(places, i)
+			asks, places = append(asks, limits.Ask{Tenant: it.Tenant, Contacts: contacts}), append(places, i)
 		}
 	}
 	if len(asks) == 0 {
 		return nil
 	}
-	matches, err := limit.Matches(ctx, tx, asks)
+	matches, err := limits.Matches(ctx, tx, asks)
 	if err != nil {
 		return fmt.Errorf("do-not-contact: %w", err)
 	}
 	for _, m := range matches {
-		c.match(places[m.Ask], gate.Match{Kind: m.Kind, Reason: m.Reason})
+		c.match(places[m.Ask], preflight.Match{Kind: m.Kind, Reason: m.Reason})
 	}
 	return nil
 }
 
-func (c *claimed) match(i int, m gate.Match) {
+func (c *claimed) match(i int, m preflight.Match) {
 	if c.matches == nil {
-		c.matches = make(map[int]gate.Match)
+		c.matches = make(map[int]preflight.Match)
 	}
 	c.matches[i] = m
 }
@@ -139,19 +139,19 @@ func (p *Pipeline) readCircuits(ctx context.Context, tx pgx.Tx, c *claimed, aili
 	if len(ailing) == 0 {
 		return nil
 	}
-	standing, err := circuit.Of(ctx, tx, ailing...)
+	standing, err := breaker.Of(ctx, tx, ailing...)
 	if err != nil {
 		return fmt.Errorf("breakers: %w", err)
 	}
-	c.alone = make(map[circuit.Source]circuit.Standing, len(standing))
+	c.alone = make(map[breaker.Source]breaker.Standing, len(standing))
 	for _, s := range standing {
 		c.alone[s.Source] = s
 	}
-	due := make(map[circuit.Source]bool)
-	var probe []circuit.Source
+	due := make(map[breaker.Source]bool)
+	var probe []breaker.Source
 	for i := range c.items {
 		it := &c.items[i]
-		src := circuit.Source{Tenant: it.Tenant, ID: it.Source}
+		src := breaker.Source{Tenant: it.Tenant, ID: it.Source}
 		if s, ok := c.alone[src]; ok && !s.Until.After(it.ClaimedAt) && !due[src] {
 			due[src] = true
 			probe = append(probe, src)
@@ -160,6 +160,6 @@ func (p *Pipeline) readCircuits(ctx context.Context, tx pgx.Tx, c *claimed, aili
 	if len(probe) == 0 {
 		return nil
 	}
-	c.probes, err = circuit.Probe(ctx, tx, probe, p.cfg.ID, probeLapse)
+	c.probes, err = breaker.Probe(ctx, tx, probe, p.cfg.ID, probeLapse)
 	return err
 }

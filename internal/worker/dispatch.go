@@ -10,12 +10,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/approval"
+	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/limit"
-	"github.com/countersign-dev/countersign/internal/outbox"
-	"github.com/countersign-dev/countersign/internal/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // dispatch judges a batch and starts the calls that may be made.
@@ -61,7 +61,7 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimed) {
 		snap := c.snaps[it.Tenant]
 		src, err := p.live.Get(snap, it.Source)
 		a := attempt{item: it, claimed: c.at, source: src, sourceErr: err, retry: p.retryOf(snap, it), probe: probes[it]}
-		a.shared = snap.Limits.NameOf(it.Bucket) == limit.DefaultBucket
+		a.shared = snap.Limits.NameOf(it.Bucket) == limits.DefaultBucket
 		if it.Seal != nil && it.Approval == envelope.ApprovalGranted {
 			if of, ok := snap.Source(it.Source); ok && catalog.Discovered(of.Kind) {
 				a.sealed = snap

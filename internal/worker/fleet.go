@@ -18,13 +18,13 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
-	"github.com/countersign-dev/countersign/internal/batch"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/intake"
-	"github.com/countersign-dev/countersign/internal/notice"
-	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/reconcile"
+	"github.com/countersign-dev/countersign/internal/action/subscription"
+	"github.com/countersign-dev/countersign/internal/action/workflow"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/verify"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
 // FleetConfig says how one process of the fleet works.
@@ -60,7 +60,7 @@ func NewFleet(ctx context.Context, db *pgxpool.Pool, cache *catalog.Cache, live 
 	cfg.Pipeline.Backlog = waker.Wake
 	f := &Fleet{db: db, waker: waker, log: log}
 	door := intake.New(db, cache, intake.Config{ApprovalWait: cfg.Pipeline.ApprovalWait, Wake: f.wakeAll})
-	f.batches = newBatches(batch.NewDriver(db, door, log), log)
+	f.batches = newBatches(workflow.NewDriver(db, door, log), log)
 	cfg.Pipeline.Settled = f.batches.settled
 	f.pipeline = NewPipeline(db, cache, live, cfg.Pipeline)
 
@@ -72,13 +72,13 @@ func NewFleet(ctx context.Context, db *pgxpool.Pool, cache *catalog.Cache, live 
 	river.AddWorker(workers, &sweepWorker{db: db, wake: f.wakeAll})
 	river.AddWorker(workers, &refreshWorker{refresher: catalog.NewRefresher(db, cache, live, log), age: cfg.CatalogAge})
 	river.AddWorker(workers, &lapseWorker{db: db})
-	river.AddWorker(workers, &noticeWorker{relay: notice.NewRelay(db, cache, door, log)})
+	river.AddWorker(workers, &noticeWorker{relay: subscription.NewRelay(db, cache, door, log)})
 	river.AddWorker(workers, &partitionWorker{db: db})
 	river.AddWorker(workers, &sealWorker{db: db})
 	river.AddWorker(workers, &retainWorker{db: db})
 	river.AddWorker(workers, &forgetWorker{db: db})
 	river.AddWorker(workers, &pruneSessionsWorker{db: db})
-	river.AddWorker(workers, &verifyWorker{verifier: verify.New(db, cache, live, verify.Config{Log: log}), look: f.pipeline.Look})
+	river.AddWorker(workers, &verifyWorker{verifier: reconcile.New(db, cache, live, reconcile.Config{Log: log}), look: f.pipeline.Look})
 	f.client, err = river.NewClient(riverpgxv5.New(db), &river.Config{
 		Schema:            postgres.RiverSchema,
 		ID:                cfg.Pipeline.ID,

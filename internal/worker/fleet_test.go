@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/executor/executortest"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -18,7 +18,7 @@ func (y *yard) leaderless() {
 	y.exec("INSERT INTO river.river_leader (elected_at, expires_at, leader_id, name) VALUES (now(), now() + interval '1 day', 'nobody', 'default')")
 }
 
-func (y *yard) fleet(src *executortest.Source, cfg worker.Config) *worker.Fleet {
+func (y *yard) fleet(src *sourcetest.Source, cfg worker.Config) *worker.Fleet {
 	y.t.Helper()
 	f, err := worker.NewFleet(y.t.Context(), y.db, catalog.NewCache(), y.live(src), worker.FleetConfig{Pipeline: cfg})
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
 )
 
 // flight is what this worker holds: every lease from claim to commit.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 // patient is a worker that looks again only when something wakes it.
@@ -18,7 +18,7 @@ func (y *yard) patient() {
 func TestAPlaceThatIsFreedIsTakenAtOnce(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
-	y.bucket(limit.Bucket{Name: "slow", Concurrency: 2})
+	y.bucket(limits.Bucket{Name: "slow", Concurrency: 2})
 	p := proposal(in("slow"))
 	y.propose(p, p, p, p, p, p, p)
 
@@ -36,8 +36,8 @@ func TestATokenThatWasNotUsedIsTakenAtOnce(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
 	asleep := newEmployee()
-	y.quiet(limit.QuietEmployee, asleep.String())
-	y.bucket(limit.Bucket{Name: "slow", Rate: &limit.Rate{Limit: 1, Per: limit.Duration(time.Hour)}})
+	y.quiet(limits.QuietEmployee, asleep.String())
+	y.bucket(limits.Bucket{Name: "slow", Rate: &limits.Rate{Limit: 1, Per: limits.Duration(time.Hour)}})
 	waiting := proposal(by(asleep), in("slow"))
 	y.propose(waiting, waiting, waiting, waiting, waiting)
 	awake := y.propose(proposal(in("slow")))[0]
@@ -51,7 +51,7 @@ func TestATokenThatWasNotUsedIsTakenAtOnce(t *testing.T) {
 func TestAnUndoneEnvelopeLeavesItsPlace(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
-	y.bucket(limit.Bucket{Name: "slow", Concurrency: 1})
+	y.bucket(limits.Bucket{Name: "slow", Concurrency: 1})
 	p := proposal(in("slow"))
 	ids := y.propose(p, p, p)
 	y.exec(`CREATE FUNCTION undone() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN

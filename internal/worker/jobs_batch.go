@@ -8,7 +8,7 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"github.com/countersign-dev/countersign/internal/batch"
+	"github.com/countersign-dev/countersign/internal/action/workflow"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
@@ -26,14 +26,14 @@ const (
 
 // batches moves batches on while a process of the fleet runs.
 type batches struct {
-	driver *batch.Driver
+	driver *workflow.Driver
 	wake   chan struct{}
 	// live says that there were batches under way at the last look.
 	live atomic.Bool
 	log  *slog.Logger
 }
 
-func newBatches(driver *batch.Driver, log *slog.Logger) *batches {
+func newBatches(driver *workflow.Driver, log *slog.Logger) *batches {
 	return &batches{driver: driver, wake: make(chan struct{}, 1), log: log}
 }
 
@@ -118,7 +118,7 @@ type pruneBatchesWorker struct {
 func (w *pruneBatchesWorker) Work(ctx context.Context, _ *river.Job[pruneBatchesArgs]) error {
 	return inTurns(ctx, func(more func() bool) (bool, error) {
 		for more() {
-			n, err := batch.Prune(ctx, w.db)
+			n, err := workflow.Prune(ctx, w.db)
 			if err != nil || n == 0 {
 				return err == nil, err
 			}

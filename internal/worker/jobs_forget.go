@@ -5,7 +5,7 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"github.com/countersign-dev/countersign/internal/forensic"
+	"github.com/countersign-dev/countersign/internal/insight/execution"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
@@ -22,5 +22,5 @@ type forgetWorker struct {
 }
 
 func (w *forgetWorker) Work(ctx context.Context, _ *river.Job[forgetArgs]) error {
-	return inTurns(ctx, func(more func() bool) (bool, error) { return forensic.PruneDryRuns(ctx, w.db, more) })
+	return inTurns(ctx, func(more func() bool) (bool, error) { return execution.PruneDryRuns(ctx, w.db, more) })
 }

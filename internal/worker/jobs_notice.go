@@ -7,7 +7,7 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"github.com/countersign-dev/countersign/internal/notice"
+	"github.com/countersign-dev/countersign/internal/action/subscription"
 )
 
 const (
@@ -29,7 +29,7 @@ func (noticeArgs) InsertOpts() river.InsertOpts {
 
 type noticeWorker struct {
 	river.WorkerDefaults[noticeArgs]
-	relay *notice.Relay
+	relay *subscription.Relay
 	busy  atomic.Bool
 }
 

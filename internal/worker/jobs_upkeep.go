@@ -8,7 +8,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/retention"
+	"github.com/countersign-dev/countersign/internal/tenant/retention"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"github.com/countersign-dev/countersign/internal/verify"
+	"github.com/countersign-dev/countersign/internal/action/reconcile"
 )
 
 const (
@@ -29,7 +29,7 @@ func (verifyArgs) InsertOpts() river.InsertOpts {
 
 type verifyWorker struct {
 	river.WorkerDefaults[verifyArgs]
-	verifier *verify.Verifier
+	verifier *reconcile.Verifier
 	// look has what runs again seen at once.
 	look func()
 	busy atomic.Bool

@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/approval"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/circuit"
-	"github.com/countersign-dev/countersign/internal/gate"
-	"github.com/countersign-dev/countersign/internal/outbox"
-	"github.com/countersign-dev/countersign/internal/policy"
+	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/source/breaker"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // verdict is what is to be done with a claimed envelope: settle it without a
@@ -52,16 +52,16 @@ func (c *claimed) judge(i int) verdict {
 		return v
 	}
 	facts, probe := c.facts(i, snap)
-	switch a := gate.Check(facts); a.Verdict {
-	case gate.Skip:
+	switch a := preflight.Check(facts); a.Verdict {
+	case preflight.Skip:
 		return settled(outbox.Skip(*it, a.Code, a.Message))
-	case gate.Wait:
+	case preflight.Wait:
 		wait := recheck
 		if !a.Until.IsZero() {
 			wait = max(0, a.Until.Sub(it.ClaimedAt))
 		}
 		return settled(outbox.Wait(*it, a.Code, wait))
-	case gate.Pass:
+	case preflight.Pass:
 	}
 	return verdict{probe: probe}
 }
@@ -165,31 +165,31 @@ func because(d policy.Decision) string {
 
 // facts gathers what the gates look at. Where the source is left alone and
 // this worker may probe it, the first envelope that passes is the probe.
-func (c *claimed) facts(i int, snap *catalog.Snapshot) (f gate.Facts, probe bool) {
+func (c *claimed) facts(i int, snap *catalog.Snapshot) (f preflight.Facts, probe bool) {
 	it := &c.items[i]
-	f = gate.Facts{
+	f = preflight.Facts{
 		Now: it.ClaimedAt, MustRunBefore: it.MustRunBefore,
 		DoNotContact: c.matches[i],
 		Quiet:        snap.Limits.Quiet(it.Employee, snap.Limits.NameOf(it.Bucket), c.contacts[i], it.ClaimedAt),
 	}
 	for n := range f.Quiet {
-		f.Quiet[n].Spread = gate.Spread(it.Action, f.Quiet[n].Spread)
+		f.Quiet[n].Spread = preflight.Spread(it.Action, f.Quiet[n].Spread)
 	}
 	if len(f.Quiet) > 0 && it.Urgent {
 		e, known := snap.Limits.Employee(it.Employee)
-		f.UrgentAsked, f.UrgentAllowed = true, known && len(gate.Granted(e.Scopes, []string{string(gate.ScopeQuietOverride)})) == 0
+		f.UrgentAsked, f.UrgentAllowed = true, known && len(preflight.Granted(e.Scopes, []string{string(preflight.ScopeQuietOverride)})) == 0
 	}
 	if pause, ok := snap.Limits.Paused(it.Employee, key(it)); ok {
-		f.Pause = gate.Pause{
+		f.Pause = preflight.Pause{
 			Scope: string(pause.Scope), Since: pause.At,
 			Kill: pause.Kill && pause.KilledAt != nil && !it.CreatedAt.After(*pause.KilledAt),
 		}
 	}
-	src := circuit.Source{Tenant: it.Tenant, ID: it.Source}
+	src := breaker.Source{Tenant: it.Tenant, ID: it.Source}
 	if s, ok := c.alone[src]; ok {
 		if probe = c.probes[src]; !probe {
 			f.BreakerUntil = s.Until
-			if !s.Until.After(it.ClaimedAt) || s.Phase == circuit.HalfOpen {
+			if !s.Until.After(it.ClaimedAt) || s.Phase == breaker.HalfOpen {
 				f.BreakerUntil = it.ClaimedAt.Add(politeness)
 			}
 		}

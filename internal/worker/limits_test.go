@@ -12,10 +12,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/gate"
-	"github.com/countersign-dev/countersign/internal/intake"
-	"github.com/countersign-dev/countersign/internal/limit"
-	"github.com/countersign-dev/countersign/internal/policy"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // proposal is one of the tool act.once, with what a test adds.
@@ -64,33 +64,33 @@ func (y *yard) propose(proposals ...*envelope.Proposal) []envelope.ActionID {
 
 func newEmployee() envelope.EmployeeID { return envelope.EmployeeID(uuid.Must(uuid.NewV7())) }
 
-func (y *yard) employ(e limit.Employee) {
+func (y *yard) employ(e limits.Employee) {
 	y.t.Helper()
-	y.configure(func(ctx context.Context, tx pgx.Tx) error { return limit.PutEmployee(ctx, tx, y.tenant, e, "ada") })
+	y.configure(func(ctx context.Context, tx pgx.Tx) error { return limits.PutEmployee(ctx, tx, y.tenant, e, "ada") })
 }
 
-func (y *yard) bucket(b limit.Bucket) {
+func (y *yard) bucket(b limits.Bucket) {
 	y.t.Helper()
-	y.configure(func(ctx context.Context, tx pgx.Tx) error { return limit.PutBucket(ctx, tx, y.tenant, b, "ada") })
+	y.configure(func(ctx context.Context, tx pgx.Tx) error { return limits.PutBucket(ctx, tx, y.tenant, b, "ada") })
 }
 
 // recipients says where act.once names whom it addresses.
 func (y *yard) recipients() {
 	y.t.Helper()
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
-		return limit.PutToolRule(ctx, tx, y.tenant, limit.ToolRule{Source: "fake", Name: toolOnce, Recipients: &[]string{"/to"}}, "ada")
+		return limits.PutToolRule(ctx, tx, y.tenant, limits.ToolRule{Source: "fake", Name: toolOnce, Recipients: &[]string{"/to"}}, "ada")
 	})
 }
 
 // quiet makes it quiet today and tomorrow. It returns the end of that.
-func (y *yard) quiet(scope limit.QuietScope, subject string) (end time.Time) {
+func (y *yard) quiet(scope limits.QuietScope, subject string) (end time.Time) {
 	y.t.Helper()
 	now := time.Now().UTC()
 	day := func(at time.Time) string { return strings.ToLower(at.Weekday().String()[:3]) }
-	h := limit.QuietHours{Scope: scope, Subject: subject, Quiet: gate.Quiet{
-		Timezone: "UTC", Windows: []gate.Window{{Days: []string{day(now), day(now.AddDate(0, 0, 1))}, From: "00:00", Until: "24:00"}}, SpreadSeconds: new(600),
+	h := limits.QuietHours{Scope: scope, Subject: subject, Quiet: preflight.Quiet{
+		Timezone: "UTC", Windows: []preflight.Window{{Days: []string{day(now), day(now.AddDate(0, 0, 1))}, From: "00:00", Until: "24:00"}}, SpreadSeconds: new(600),
 	}}
-	y.configure(func(ctx context.Context, tx pgx.Tx) error { return limit.PutQuietHours(ctx, tx, y.tenant, h, "ada") })
+	y.configure(func(ctx context.Context, tx pgx.Tx) error { return limits.PutQuietHours(ctx, tx, y.tenant, h, "ada") })
 	return now.Truncate(24 * time.Hour).Add(48 * time.Hour)
 }
 
@@ -114,21 +114,21 @@ func TestQuietHoursAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	employee := newEmployee()
 	for name, test := range map[string]struct {
-		scope   limit.QuietScope
+		scope   limits.QuietScope
 		subject string
 		meant   func(p *envelope.Proposal)
 	}{
-		"of the tenant":    {limit.QuietTenant, "", func(*envelope.Proposal) {}},
-		"of an employee":   {limit.QuietEmployee, employee.String(), by(employee)},
-		"of a bucket":      {limit.QuietBucket, "slow", in("slow")},
-		"of a recipient":   {limit.QuietRecipient, "email:ana@example.org", to("Ana@Example.org")},
-		"of a whole house": {limit.QuietRecipient, "domain:example.org", to("ana@mail.example.org")},
+		"of the tenant":    {limits.QuietTenant, "", func(*envelope.Proposal) {}},
+		"of an employee":   {limits.QuietEmployee, employee.String(), by(employee)},
+		"of a bucket":      {limits.QuietBucket, "slow", in("slow")},
+		"of a recipient":   {limits.QuietRecipient, "email:ana@example.org", to("Ana@Example.org")},
+		"of a whole house": {limits.QuietRecipient, "domain:example.org", to("ana@mail.example.org")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			y := newYard(t)
 			y.recipients()
-			y.bucket(limit.Bucket{Name: "slow"})
+			y.bucket(limits.Bucket{Name: "slow"})
 			end := y.quiet(test.scope, test.subject)
 			quiet := y.propose(proposal(test.meant), proposal(test.meant), proposal(test.meant))
 			other := y.propose(proposal(by(newEmployee()), to("bo@example.net")))[0]
@@ -139,7 +139,7 @@ func TestQuietHoursAreWaitedFor(t *testing.T) {
 			spread := make(map[time.Time]bool)
 			for _, id := range quiet {
 				v := y.view(id)
-				if v.WaitsFor != gate.CodeQuietHours || v.WaitsUntil.Before(end) || v.WaitsUntil.After(end.Add(11*time.Minute)) || len(y.history(id)) != 0 {
+				if v.WaitsFor != preflight.CodeQuietHours || v.WaitsUntil.Before(end) || v.WaitsUntil.After(end.Add(11*time.Minute)) || len(y.history(id)) != 0 {
 					t.Errorf("it waits for %q until %s with the ledger %q, want quiet_hours until %s or up to ten minutes later", v.WaitsFor, v.WaitsUntil, y.history(id), end)
 				}
 				spread[v.WaitsUntil] = true
@@ -147,7 +147,7 @@ func TestQuietHoursAreWaitedFor(t *testing.T) {
 			if len(spread) == 1 {
 				t.Errorf("all of them are to be sent at %v", end)
 			}
-			if got := y.view(other).Envelope.Result.Status; (got == envelope.StatusSent) == (test.scope == limit.QuietTenant) {
+			if got := y.view(other).Envelope.Result.Status; (got == envelope.StatusSent) == (test.scope == limits.QuietTenant) {
 				t.Errorf("one that is not meant is %s", got)
 			}
 		})
@@ -157,7 +157,7 @@ func TestQuietHoursAreWaitedFor(t *testing.T) {
 func TestQuietHoursAndTheDeadline(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
-	end := y.quiet(limit.QuietTenant, "")
+	end := y.quiet(limits.QuietTenant, "")
 	within, atEnd, after := y.propose(proposal(before(end.Add(-time.Hour))))[0], y.propose(proposal(before(end)))[0], y.propose(proposal(before(end.Add(time.Second))))[0]
 
 	y.run(y.pipeline(y.db, y.src, config("w1")))
@@ -172,7 +172,7 @@ func TestQuietHoursAndTheDeadline(t *testing.T) {
 		}
 	}
 	// The spread would carry it past its deadline.
-	if v := y.view(after); v.WaitsFor != gate.CodeQuietHours || v.WaitsUntil.Before(end) || !v.WaitsUntil.Before(end.Add(time.Second)) {
+	if v := y.view(after); v.WaitsFor != preflight.CodeQuietHours || v.WaitsUntil.Before(end) || !v.WaitsUntil.Before(end.Add(time.Second)) {
 		t.Errorf("one that may run a second longer waits for %q until %s, want until %s", v.WaitsFor, v.WaitsUntil, end)
 	}
 }
@@ -181,9 +181,9 @@ func TestUrgentGoesOutInQuietHoursOnlyWithTheScope(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
 	trusted, other := newEmployee(), newEmployee()
-	y.employ(limit.Employee{ID: trusted, Trust: policy.TrustHigh, Scopes: []string{"quiet_hours:override"}})
-	y.employ(limit.Employee{ID: other, Trust: policy.TrustHigh, Scopes: []string{"contacts:*"}})
-	y.quiet(limit.QuietTenant, "")
+	y.employ(limits.Employee{ID: trusted, Trust: policy.TrustHigh, Scopes: []string{"quiet_hours:override"}})
+	y.employ(limits.Employee{ID: other, Trust: policy.TrustHigh, Scopes: []string{"contacts:*"}})
+	y.quiet(limits.QuietTenant, "")
 	ids := y.propose(proposal(by(trusted), urgent), proposal(by(trusted)), proposal(by(other), urgent), proposal(urgent))
 
 	y.run(y.pipeline(y.db, y.src, config("w1")))
@@ -198,12 +198,12 @@ func TestUrgentGoesOutInQuietHoursOnlyWithTheScope(t *testing.T) {
 
 func (y *yard) list(values ...string) {
 	y.t.Helper()
-	var entries []limit.Entry
+	var entries []limits.Entry
 	for _, v := range values {
-		entries = append(entries, limit.Entry{Value: v, Reason: "asked not to be"})
+		entries = append(entries, limits.Entry{Value: v, Reason: "asked not to be"})
 	}
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := limit.PutEntries(ctx, tx, y.tenant, entries, "ada")
+		_, err := limits.PutEntries(ctx, tx, y.tenant, entries, "ada")
 		return err
 	})
 }
@@ -215,7 +215,7 @@ func TestDoNotContactCountsUntilTheCall(t *testing.T) {
 	ids := y.propose(proposal(to("ana@example.org")), proposal(to("bo@sub.example.net")), proposal(to("cy@example.com")), proposal(to("dee@example.edu")))
 	y.list("Ana@Example.org", "example.net", "dee@example.edu")
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := limit.DeleteEntries(ctx, tx, y.tenant, []limit.Entry{{Value: "dee@example.edu"}}, "ada")
+		_, err := limits.DeleteEntries(ctx, tx, y.tenant, []limits.Entry{{Value: "dee@example.edu"}}, "ada")
 		return err
 	})
 
@@ -254,11 +254,11 @@ func TestAnEmployeeIsHeldToWhatHoldsAtTheCall(t *testing.T) {
 	employee := newEmployee()
 	needs := func(y *yard, scopes ...string) {
 		y.configure(func(ctx context.Context, tx pgx.Tx) error {
-			return limit.PutToolRule(ctx, tx, y.tenant, limit.ToolRule{Source: "fake", Name: toolOnce, Scopes: scopes}, "ada")
+			return limits.PutToolRule(ctx, tx, y.tenant, limits.ToolRule{Source: "fake", Name: toolOnce, Scopes: scopes}, "ada")
 		})
 	}
 	employ := func(y *yard, trust policy.Trust, scopes ...string) {
-		y.employ(limit.Employee{ID: employee, Trust: trust, Scopes: scopes})
+		y.employ(limits.Employee{ID: employee, Trust: trust, Scopes: scopes})
 	}
 	for name, test := range map[string]struct {
 		lower func(y *yard)
@@ -269,12 +269,12 @@ func TestAnEmployeeIsHeldToWhatHoldsAtTheCall(t *testing.T) {
 		"trust is lowered":          {func(y *yard) { employ(y, policy.TrustNone, "contacts:*") }, envelope.PhasePending, "approval", ""},
 		"a scope is taken":          {func(y *yard) { employ(y, policy.TrustHigh, "notes:*") }, envelope.PhaseFailed, "", "policy_denied"},
 		"the tool needs another":    {func(y *yard) { needs(y, "contacts:write", "money:spend") }, envelope.PhaseFailed, "", "policy_denied"},
-		"everyone else is lowered":  {func(y *yard) { y.employ(limit.Employee{Trust: policy.TrustNone}) }, envelope.PhaseCompleted, "", ""},
+		"everyone else is lowered":  {func(y *yard) { y.employ(limits.Employee{Trust: policy.TrustNone}) }, envelope.PhaseCompleted, "", ""},
 		"more than needed is taken": {func(y *yard) { employ(y, policy.TrustHigh, "contacts:write") }, envelope.PhaseCompleted, "", ""},
 		"the employee is taken away": {func(y *yard) {
-			y.employ(limit.Employee{Trust: policy.TrustNone})
+			y.employ(limits.Employee{Trust: policy.TrustNone})
 			y.configure(func(ctx context.Context, tx pgx.Tx) error {
-				return limit.DeleteEmployee(ctx, tx, y.tenant, employee, "ada")
+				return limits.DeleteEmployee(ctx, tx, y.tenant, employee, "ada")
 			})
 		}, envelope.PhaseFailed, "", "policy_denied"},
 	} {
@@ -307,12 +307,12 @@ func TestAPersonsWordStandsAgainstLowerTrustAndNotAgainstAMissingScope(t *testin
 	for scope, want := range map[string]envelope.Status{"contacts:*": envelope.StatusSent, "notes:*": envelope.StatusSkipped} {
 		y := newYard(t)
 		y.configure(func(ctx context.Context, tx pgx.Tx) error {
-			return limit.PutToolRule(ctx, tx, y.tenant, limit.ToolRule{Source: "fake", Name: toolOnce, Scopes: []string{"contacts:write"}}, "ada")
+			return limits.PutToolRule(ctx, tx, y.tenant, limits.ToolRule{Source: "fake", Name: toolOnce, Scopes: []string{"contacts:write"}}, "ada")
 		})
-		y.employ(limit.Employee{ID: employee, Trust: policy.TrustHigh, Scopes: []string{"contacts:*"}})
+		y.employ(limits.Employee{ID: employee, Trust: policy.TrustHigh, Scopes: []string{"contacts:*"}})
 		id := y.propose(proposal(by(employee)))[0]
 		y.exec("UPDATE actions SET approval_state = 'granted'")
-		y.employ(limit.Employee{ID: employee, Trust: policy.TrustNone, Scopes: []string{scope}})
+		y.employ(limits.Employee{ID: employee, Trust: policy.TrustNone, Scopes: []string{scope}})
 
 		y.work()
 

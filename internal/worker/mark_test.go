@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/countersign-dev/countersign/internal/executor"
-	"github.com/countersign-dev/countersign/internal/executor/executortest"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 )
 
 // The database refuses the first commit of a mark, after the statement that
@@ -27,9 +27,9 @@ func TestNothingIsSentWhoseMarkIsNotCommitted(t *testing.T) {
 	for _, id := range ids {
 		byKey[y.key(id)] = id.String()
 	}
-	y.src.On(toolOnce, func(_ context.Context, call executor.Call) executortest.Step {
+	y.src.On(toolOnce, func(_ context.Context, call source.Call) sourcetest.Step {
 		unmarked.Add(one[int64](y, "SELECT count(1) FROM outbox WHERE action_id = $1 AND status <> 'sending'", byKey[call.Key]))
-		return executortest.Done(`{}`)
+		return sourcetest.Done(`{}`)
 	})
 
 	y.work()

@@ -16,10 +16,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/executor"
-	"github.com/countersign-dev/countersign/internal/intake"
-	"github.com/countersign-dev/countersign/internal/notice"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/subscription"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -76,10 +76,10 @@ func TestTheFleetTellsWebhooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	// One breaker would hold the rest back at the first answer of 503.
-	live := catalog.NewLive(vault, executor.BreakerConfig{Failures: 1000}, slog.New(slog.DiscardHandler))
+	live := catalog.NewLive(vault, source.BreakerConfig{Failures: 1000}, slog.New(slog.DiscardHandler))
 	t.Cleanup(live.Close)
 	real := live.Connect
-	live.Connect = func(tenant envelope.TenantID, of catalog.Source) (executor.Source, error) {
+	live.Connect = func(tenant envelope.TenantID, of catalog.Source) (source.Source, error) {
 		if of.Kind == catalog.KindWebhook {
 			return real(tenant, of)
 		}
@@ -97,8 +97,8 @@ func TestTheFleetTellsWebhooks(t *testing.T) {
 	}
 	y.exec("UPDATE tools SET retry_base_seconds = 0.001, retry_cap_seconds = 0.002, retry_jitter = 0 WHERE source_id = 'hooks'")
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
-		return notice.Put(ctx, tx, y.tenant, notice.Subscription{
-			ID: uuid.Must(uuid.NewV7()), Name: "out", Source: "hooks", Kinds: []string{notice.Completed}, Tool: "*", MinRisk: envelope.RiskLow, Enabled: true,
+		return subscription.Put(ctx, tx, y.tenant, subscription.Subscription{
+			ID: uuid.Must(uuid.NewV7()), Name: "out", Source: "hooks", Kinds: []string{subscription.Completed}, Tool: "*", MinRisk: envelope.RiskLow, Enabled: true,
 		}, nil, false)
 	})
 	const n = 30
@@ -133,18 +133,18 @@ func TestTheFleetTellsWebhooks(t *testing.T) {
 func TestWhatADeletedSubscriptionLeftEnds(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
-	sub := notice.Subscription{
-		ID: uuid.Must(uuid.NewV7()), Name: "out", Source: "hooks", Kinds: []string{notice.Completed}, Tool: "*", MinRisk: envelope.RiskLow, Enabled: true,
+	sub := subscription.Subscription{
+		ID: uuid.Must(uuid.NewV7()), Name: "out", Source: "hooks", Kinds: []string{subscription.Completed}, Tool: "*", MinRisk: envelope.RiskLow, Enabled: true,
 	}
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
 		if err := catalog.PutSource(ctx, tx, y.tenant, catalog.Source{ID: "hooks", Kind: catalog.KindWebhook, Enabled: true}); err != nil {
 			return err
 		}
-		deliver := executor.Tool{Name: "deliver", InputSchema: json.RawMessage(`{"type":"object"}`), Effect: envelope.EffectKeyed}
-		if err := catalog.PutListing(ctx, tx, y.tenant, "hooks", []executor.Tool{deliver}); err != nil {
+		deliver := source.Tool{Name: "deliver", InputSchema: json.RawMessage(`{"type":"object"}`), Effect: envelope.EffectKeyed}
+		if err := catalog.PutListing(ctx, tx, y.tenant, "hooks", []source.Tool{deliver}); err != nil {
 			return err
 		}
-		return notice.Put(ctx, tx, y.tenant, sub, nil, false)
+		return subscription.Put(ctx, tx, y.tenant, sub, nil, false)
 	})
 	trial, err := sub.Trial(catalog.KindWebhook, "test", time.Now())
 	if err != nil {
@@ -155,7 +155,7 @@ func TestWhatADeletedSubscriptionLeftEnds(t *testing.T) {
 		t.Fatalf("Accept = %+v, %v", answers, err)
 	}
 
-	y.configure(func(ctx context.Context, tx pgx.Tx) error { return notice.Delete(ctx, tx, y.tenant, "out") })
+	y.configure(func(ctx context.Context, tx pgx.Tx) error { return subscription.Delete(ctx, tx, y.tenant, "out") })
 	y.work()
 
 	for _, a := range answers {

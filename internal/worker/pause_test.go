@@ -13,14 +13,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/approval"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/executor"
-	"github.com/countersign-dev/countersign/internal/executor/executortest"
-	"github.com/countersign-dev/countersign/internal/gate"
-	"github.com/countersign-dev/countersign/internal/limit"
-	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -61,33 +61,33 @@ func (y *yard) watched(name string) (*pgxpool.Pool, statements) {
 
 // pause stops a target; an empty subject is for the tenant. Everything is
 // stopped by whoever runs the fleet.
-func (y *yard) pause(of limit.Target, kill bool) {
+func (y *yard) pause(of limits.Target, kill bool) {
 	y.t.Helper()
 	y.asOperator(of, func(ctx context.Context, tx pgx.Tx) error {
 		var err error
-		if of.Scope == limit.PauseEverything {
-			_, err = limit.PauseAll(ctx, tx, kill, "because", "ada")
+		if of.Scope == limits.PauseEverything {
+			_, err = limits.PauseAll(ctx, tx, kill, "because", "ada")
 		} else {
-			_, err = limit.SetPause(ctx, tx, y.tenant, of, kill, "because", "ada")
+			_, err = limits.SetPause(ctx, tx, y.tenant, of, kill, "because", "ada")
 		}
 		return err
 	})
 }
 
-func (y *yard) resume(of limit.Target) {
+func (y *yard) resume(of limits.Target) {
 	y.t.Helper()
 	y.asOperator(of, func(ctx context.Context, tx pgx.Tx) error {
-		if of.Scope == limit.PauseEverything {
-			return limit.LiftAll(ctx, tx, "enough", "ada")
+		if of.Scope == limits.PauseEverything {
+			return limits.LiftAll(ctx, tx, "enough", "ada")
 		}
-		return limit.Lift(ctx, tx, y.tenant, of, "enough", "ada")
+		return limits.Lift(ctx, tx, y.tenant, of, "enough", "ada")
 	})
 }
 
-func (y *yard) asOperator(of limit.Target, fn func(ctx context.Context, tx pgx.Tx) error) {
+func (y *yard) asOperator(of limits.Target, fn func(ctx context.Context, tx pgx.Tx) error) {
 	y.t.Helper()
 	scope := postgres.API(y.tenant)
-	if of.Scope == limit.PauseEverything {
+	if of.Scope == limits.PauseEverything {
 		scope = postgres.Admin()
 	}
 	if err := postgres.InTx(y.t.Context(), y.db, scope, func(tx pgx.Tx) error { return fn(y.t.Context(), tx) }); err != nil {
@@ -116,14 +116,14 @@ func (y *yard) later() {
 }
 
 // targets are all that can be stopped of one proposal.
-func targets(employee envelope.EmployeeID) map[string]limit.Target {
-	return map[string]limit.Target{
-		"everything":   {Scope: limit.PauseEverything},
-		"the tenant":   {Scope: limit.PauseTenant},
-		"the employee": {Scope: limit.PauseEmployee, Subject: employee.String()},
-		"the source":   {Scope: limit.PauseSource, Subject: "fake"},
-		"the bucket":   {Scope: limit.PauseBucket, Subject: "slow"},
-		"the tool":     {Scope: limit.PauseTool, Subject: "fake:" + toolOnce},
+func targets(employee envelope.EmployeeID) map[string]limits.Target {
+	return map[string]limits.Target{
+		"everything":   {Scope: limits.PauseEverything},
+		"the tenant":   {Scope: limits.PauseTenant},
+		"the employee": {Scope: limits.PauseEmployee, Subject: employee.String()},
+		"the source":   {Scope: limits.PauseSource, Subject: "fake"},
+		"the bucket":   {Scope: limits.PauseBucket, Subject: "slow"},
+		"the tool":     {Scope: limits.PauseTool, Subject: "fake:" + toolOnce},
 	}
 }
 
@@ -136,7 +136,7 @@ func TestWhatIsPausedWaitsUntilItIsResumed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			y := newYard(t)
-			y.bucket(limit.Bucket{Name: "slow"})
+			y.bucket(limits.Bucket{Name: "slow"})
 			meant := y.propose(proposal(by(employee), in("slow")), proposal(by(employee), in("slow")))
 			y.pause(of, false)
 			db, looks := y.watched("OutboxLook")
@@ -172,13 +172,13 @@ func TestAPauseStopsNothingElse(t *testing.T) {
 	t.Parallel()
 	employee := newEmployee()
 	for name, of := range targets(employee) {
-		if of.Scope == limit.PauseEverything || of.Scope == limit.PauseTenant || of.Scope == limit.PauseSource {
+		if of.Scope == limits.PauseEverything || of.Scope == limits.PauseTenant || of.Scope == limits.PauseSource {
 			continue // there is nothing else in the yard
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			y := newYard(t)
-			y.bucket(limit.Bucket{Name: "slow"})
+			y.bucket(limits.Bucket{Name: "slow"})
 			other := proposal(by(newEmployee()))
 			other.Tool.Name = toolRead
 			y.pause(of, false)
@@ -205,7 +205,7 @@ func TestAPauseMeetsTheNextClaimOfARunningFleet(t *testing.T) {
 	y.run(y.pipeline(db, y.src, cfg))
 	g.wait(t)
 
-	y.pause(limit.Target{Scope: limit.PauseTenant}, false)
+	y.pause(limits.Target{Scope: limits.PauseTenant}, false)
 	close(g.open)
 	y.until("SELECT EXISTS (SELECT FROM tool_executions)")
 	for len(claims.made) > 0 {
@@ -229,7 +229,7 @@ func TestTwoPausesHoldUntilBothAreLifted(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
 	employee := newEmployee()
-	person, tool := limit.Target{Scope: limit.PauseEmployee, Subject: employee.String()}, limit.Target{Scope: limit.PauseTool, Subject: "fake:" + toolOnce}
+	person, tool := limits.Target{Scope: limits.PauseEmployee, Subject: employee.String()}, limits.Target{Scope: limits.PauseTool, Subject: "fake:" + toolOnce}
 	y.pause(person, false)
 	y.pause(tool, false)
 	id := y.propose(proposal(by(employee)))[0]
@@ -255,13 +255,13 @@ func TestTwoPausesHoldUntilBothAreLifted(t *testing.T) {
 func TestQuietHoursThatAreTakenAwayLetGo(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
-	y.quiet(limit.QuietTenant, "")
+	y.quiet(limits.QuietTenant, "")
 	id := y.propose(proposal())[0]
 	y.run(y.pipeline(y.db, y.src, config("w1")))
 	y.settled()
 
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
-		return limit.DeleteQuietHours(ctx, tx, y.tenant, limit.QuietTenant, "", "ada")
+		return limits.DeleteQuietHours(ctx, tx, y.tenant, limits.QuietTenant, "", "ada")
 	})
 	y.sweep()
 	y.empty()
@@ -280,7 +280,7 @@ func TestAKillEndsWhatIsPending(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			y := newYard(t)
-			y.bucket(limit.Bucket{Name: "slow"})
+			y.bucket(limits.Bucket{Name: "slow"})
 			meant := func(tool string) *envelope.Proposal {
 				p := proposal(by(employee), in("slow"))
 				p.Tool.Name = tool
@@ -291,7 +291,7 @@ func TestAKillEndsWhatIsPending(t *testing.T) {
 			var proposals []*envelope.Proposal
 			for _, kind := range kinds {
 				tool := toolOnce
-				if tools[kind] != "" && of.Scope != limit.PauseTool {
+				if tools[kind] != "" && of.Scope != limits.PauseTool {
 					tool = tools[kind]
 				}
 				p := meant(tool)
@@ -327,7 +327,7 @@ func TestAKillEndsWhatIsPending(t *testing.T) {
 				"due": envelope.StatusSkipped, "later": envelope.StatusSkipped, "retried": envelope.StatusSkipped, "doubtful": envelope.StatusUnknown,
 				"started": envelope.StatusUnknown, "lost": envelope.StatusUnknown, "asked": envelope.StatusSkipped, "unanswered read": envelope.StatusSkipped,
 			}
-			if of.Scope == limit.PauseTool { // all are of class once, which has a mark for it
+			if of.Scope == limits.PauseTool { // all are of class once, which has a mark for it
 				want["doubtful"], want["lost"] = envelope.StatusSkipped, envelope.StatusSkipped
 			}
 			letters := 0
@@ -346,7 +346,7 @@ func TestAKillEndsWhatIsPending(t *testing.T) {
 			if got := y.view(after).Envelope.Result.Status; got != envelope.StatusPending {
 				t.Errorf("one that was proposed after the kill is %s, want pending", got)
 			}
-			covers := of.Scope == limit.PauseEverything || of.Scope == limit.PauseTenant || of.Scope == limit.PauseSource
+			covers := of.Scope == limits.PauseEverything || of.Scope == limits.PauseTenant || of.Scope == limits.PauseSource
 			if got := y.view(other).Envelope.Result.Status; (got == envelope.StatusSkipped) != covers {
 				t.Errorf("one of another employee, bucket and tool is %s", got)
 			}
@@ -377,10 +377,10 @@ func TestAKillLeavesWhatIsUnderWayToItsWorker(t *testing.T) {
 	y := newYard(t)
 	g := newBarrier()
 	y.src.On(toolOnce, g.hold)
-	y.src.On(toolKeyed, func(ctx context.Context, call executor.Call) executortest.Step {
+	y.src.On(toolKeyed, func(ctx context.Context, call source.Call) sourcetest.Step {
 		step := g.hold(ctx, call)
-		step.Effect, step.Observation = false, executor.Observation{}
-		step.Code = executor.CodeUnreachable
+		step.Effect, step.Observation = false, source.Observation{}
+		step.Code = source.CodeUnreachable
 		return step
 	})
 	once, keyed := y.submit(toolOnce, 1)[0], y.submit(toolKeyed, 1)[0]
@@ -390,7 +390,7 @@ func TestAKillLeavesWhatIsUnderWayToItsWorker(t *testing.T) {
 	g.wait(t)
 	g.wait(t)
 
-	y.pause(limit.Target{Scope: limit.PauseTenant}, true)
+	y.pause(limits.Target{Scope: limits.PauseTenant}, true)
 	y.sweep()
 	swept := one[bool](y, "SELECT swept_at IS NOT NULL FROM pauses")
 	close(g.open)
@@ -419,7 +419,7 @@ func TestAKillMeetsWhatIsBeingGranted(t *testing.T) {
 	y := newYard(t)
 	id := y.propose(proposal(func(p *envelope.Proposal) { p.Approval = envelope.ApprovalRequired }))[0]
 	desk := approval.New(y.db, catalog.NewCache(), approval.Config{})
-	y.pause(limit.Target{Scope: limit.PauseTenant}, true)
+	y.pause(limits.Target{Scope: limits.PauseTenant}, true)
 	lock, err := y.db.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -435,7 +435,7 @@ func TestAKillMeetsWhatIsBeingGranted(t *testing.T) {
 		t.Fatal(err)
 	}
 	y.sweep()
-	y.resume(limit.Target{Scope: limit.PauseTenant})
+	y.resume(limits.Target{Scope: limits.PauseTenant})
 	y.sweep()
 
 	y.work()
@@ -469,13 +469,13 @@ func TestAKillMeetsWhatIsBeingProposed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	y.pause(limit.Target{Scope: limit.PauseTenant}, true)
+	y.pause(limits.Target{Scope: limits.PauseTenant}, true)
 	y.sweep()
 	if err := slow.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	y.sweep()
-	y.resume(limit.Target{Scope: limit.PauseTenant})
+	y.resume(limits.Target{Scope: limits.PauseTenant})
 	y.sweep()
 
 	y.work()
@@ -490,7 +490,7 @@ func TestAKillMeetsWhatIsBeingProposed(t *testing.T) {
 func TestAResumeMeetsWhatIsBeingPutBack(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
-	source := limit.Target{Scope: limit.PauseSource, Subject: "fake"}
+	source := limits.Target{Scope: limits.PauseSource, Subject: "fake"}
 	id := y.propose(proposal())[0]
 	y.pause(source, false)
 	inWorker := func(fn func(tx pgx.Tx) error) {
@@ -513,7 +513,7 @@ func TestAResumeMeetsWhatIsBeingPutBack(t *testing.T) {
 	y.resume(source)
 	y.sweep()
 	inWorker(func(tx pgx.Tx) error {
-		_, err := outbox.Settle(t.Context(), tx, "w1", []outbox.Settlement{outbox.Wait(items[0], gate.CodePaused, time.Hour)})
+		_, err := outbox.Settle(t.Context(), tx, "w1", []outbox.Settlement{outbox.Wait(items[0], preflight.CodePaused, time.Hour)})
 		return err
 	})
 
@@ -530,7 +530,7 @@ func TestSweepsGoOnWhereOneWasCutShort(t *testing.T) {
 	y := newYard(t)
 	y.exec("DROP FUNCTION tell CASCADE")
 	y.fill(0, n)
-	y.pause(limit.Target{Scope: limit.PauseTenant}, true)
+	y.pause(limits.Target{Scope: limits.PauseTenant}, true)
 	step := func(most int) bool {
 		var ended bool
 		err := postgres.InTx(t.Context(), y.db, postgres.Worker(), func(tx pgx.Tx) error {
@@ -578,7 +578,7 @@ func TestAKillOfMany(t *testing.T) {
 	y.exec("DROP FUNCTION tell CASCADE")
 	y.fill(0, n)
 	y.submit(toolRead, 10)
-	y.pause(limit.Target{Scope: limit.PauseTool, Subject: "fake:" + toolOnce}, true)
+	y.pause(limits.Target{Scope: limits.PauseTool, Subject: "fake:" + toolOnce}, true)
 
 	y.sweep()
 	y.later()
@@ -598,7 +598,7 @@ func TestTheFleetSweeps(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
 	y.exec("CREATE TRIGGER tell AFTER UPDATE ON pauses FOR EACH STATEMENT EXECUTE FUNCTION tell()")
-	tool := limit.Target{Scope: limit.PauseTool, Subject: "fake:" + toolOnce}
+	tool := limits.Target{Scope: limits.PauseTool, Subject: "fake:" + toolOnce}
 	later := proposal(func(p *envelope.Proposal) { p.Constraints.NotBefore = time.Now().Add(time.Hour) })
 	killed := y.propose(later)[0]
 	y.run(y.fleet(y.src, config("w1")))

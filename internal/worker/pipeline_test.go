@@ -15,13 +15,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/approval"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/executor"
-	"github.com/countersign-dev/countersign/internal/executor/executortest"
-	"github.com/countersign-dev/countersign/internal/outbox"
-	"github.com/countersign-dev/countersign/internal/policy"
+	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 func TestTwoWorkersExecuteEachEnvelopeOnce(t *testing.T) {
@@ -53,52 +53,52 @@ func TestTwoWorkersExecuteEachEnvelopeOnce(t *testing.T) {
 // makes a difference for.
 func TestWhatBecomesOfACall(t *testing.T) {
 	t.Parallel()
-	always := func(step executortest.Step) func(context.Context, executor.Call) executortest.Step {
-		return func(context.Context, executor.Call) executortest.Step { return step }
+	always := func(step sourcetest.Step) func(context.Context, source.Call) sourcetest.Step {
+		return func(context.Context, source.Call) sourcetest.Step { return step }
 	}
-	firstThenDone := func(step executortest.Step) func(context.Context, executor.Call) executortest.Step {
-		return func(_ context.Context, call executor.Call) executortest.Step {
+	firstThenDone := func(step sourcetest.Step) func(context.Context, source.Call) sourcetest.Step {
+		return func(_ context.Context, call source.Call) sourcetest.Step {
 			if call.Attempt == 1 {
 				return step
 			}
-			return executortest.Done(`{"n":2}`)
+			return sourcetest.Done(`{"n":2}`)
 		}
 	}
-	panics := func(_ context.Context, call executor.Call) executortest.Step {
+	panics := func(_ context.Context, call source.Call) sourcetest.Step {
 		if call.Attempt == 1 {
 			panic("adapter")
 		}
-		return executortest.Done("")
+		return sourcetest.Done("")
 	}
-	unstorable := executortest.Done(`{"fine":true}`)
+	unstorable := sourcetest.Done(`{"fine":true}`)
 	unstorable.ProviderID = "p\x00q"
-	deferred := executortest.Unreachable()
+	deferred := sourcetest.Unreachable()
 	deferred.Deferred = true
 	held := new(atomic.Int32)
 
 	for name, test := range map[string]struct {
 		tool    string
-		on      func(context.Context, executor.Call) executortest.Step
+		on      func(context.Context, source.Call) sourcetest.Step
 		history []string
 		effects int
 		letter  outbox.Reason
 	}{
-		"retried and then done":                    {toolOnce, firstThenDone(executortest.Unreachable()), []string{"1 pending unreachable", "2 sent"}, 1, ""},
-		"retried under the same key when lost":     {toolKeyed, firstThenDone(executortest.Lost()), []string{"1 pending lost", "2 sent"}, 1, ""},
-		"unknown when lost and not to be repeated": {toolOnce, always(executortest.Lost()), []string{"1 unknown lost"}, 1, outbox.Unknown},
-		"a dead letter when refused":               {toolOnce, always(executortest.Failed()), []string{"1 failed tool_error"}, 0, outbox.Refused},
-		"done when it was there already":           {toolOnce, always(executortest.Status(409)), []string{"1 conflict conflict"}, 0, ""},
-		"a dead letter when its attempts are used up": {toolKeyed, always(executortest.Unreachable()), []string{
+		"retried and then done":                    {toolOnce, firstThenDone(sourcetest.Unreachable()), []string{"1 pending unreachable", "2 sent"}, 1, ""},
+		"retried under the same key when lost":     {toolKeyed, firstThenDone(sourcetest.Lost()), []string{"1 pending lost", "2 sent"}, 1, ""},
+		"unknown when lost and not to be repeated": {toolOnce, always(sourcetest.Lost()), []string{"1 unknown lost"}, 1, outbox.Unknown},
+		"a dead letter when refused":               {toolOnce, always(sourcetest.Failed()), []string{"1 failed tool_error"}, 0, outbox.Refused},
+		"done when it was there already":           {toolOnce, always(sourcetest.Status(409)), []string{"1 conflict conflict"}, 0, ""},
+		"a dead letter when its attempts are used up": {toolKeyed, always(sourcetest.Unreachable()), []string{
 			"1 pending unreachable", "2 pending unreachable", "3 pending unreachable", "4 pending unreachable", "5 failed unreachable",
 		}, 0, outbox.Exhausted},
 		"unknown when the adapter panics":       {toolOnce, panics, []string{"1 unknown lost"}, 0, outbox.Unknown},
 		"retried when the adapter panics":       {toolRead, panics, []string{"1 pending lost", "2 sent"}, 1, ""},
 		"done when its answer cannot be stored": {toolOnce, always(unstorable), []string{"1 sent"}, 1, ""},
-		"put off without an attempt": {toolOnce, func(context.Context, executor.Call) executortest.Step {
+		"put off without an attempt": {toolOnce, func(context.Context, source.Call) sourcetest.Step {
 			if held.Add(1) < 4 {
 				return deferred
 			}
-			return executortest.Done("")
+			return sourcetest.Done("")
 		}, []string{"1 sent"}, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,8 +127,8 @@ func TestOneUnstorableAnswerLeavesItsNeighboursAlone(t *testing.T) {
 	y := newYard(t)
 	ids := y.submit(toolOnce, 40)
 	bad := ids[17]
-	y.src.On(toolOnce, func(_ context.Context, call executor.Call) executortest.Step {
-		step := executortest.Done(`{"ok":true}`)
+	y.src.On(toolOnce, func(_ context.Context, call source.Call) sourcetest.Step {
+		step := sourcetest.Done(`{"ok":true}`)
 		if call.Key == y.key(bad) {
 			step.ProviderID = "\x00"
 		}
@@ -160,7 +160,7 @@ func TestTheWorldMovesBeforeTheCall(t *testing.T) {
 			})
 		}
 	}
-	list := func(tools ...executor.Tool) func(y *yard) {
+	list := func(tools ...source.Tool) func(y *yard) {
 		return func(y *yard) {
 			y.configure(func(ctx context.Context, tx pgx.Tx) error {
 				return catalog.PutListing(ctx, tx, y.tenant, "fake", tools)
@@ -332,9 +332,9 @@ func TestStopsAtAnyMomentLeaveNothingLeased(t *testing.T) {
 	y := newYard(t)
 	ids := append(y.submit(toolOnce, 150), y.submit(toolKeyed, 150)...)
 	calls := make(chan struct{}, 1000)
-	on := func(context.Context, executor.Call) executortest.Step {
+	on := func(context.Context, source.Call) sourcetest.Step {
 		calls <- struct{}{}
-		return executortest.Done("")
+		return sourcetest.Done("")
 	}
 	y.src.On(toolOnce, on)
 	y.src.On(toolKeyed, on)
@@ -378,11 +378,11 @@ func TestAnOutageBetweenCallAndSettleLosesAndDoublesNothing(t *testing.T) {
 	t.Cleanup(db.Close)
 	ids := append(y.submit(toolOnce, 60), y.submit(toolKeyed, 60)...)
 	var n atomic.Int32
-	on := func(context.Context, executor.Call) executortest.Step {
+	on := func(context.Context, source.Call) sourcetest.Step {
 		if n.Add(1)%15 == 0 {
 			y.cut("cut me")
 		}
-		return executortest.Done(`{"ok":true}`)
+		return sourcetest.Done(`{"ok":true}`)
 	}
 	y.src.On(toolOnce, on)
 	y.src.On(toolKeyed, on)
@@ -417,8 +417,8 @@ func TestAWorkerWhoseLeaseWasTakenOverSettlesNothing(t *testing.T) {
 	y := newYard(t)
 	id := y.submit(toolKeyed, 1)[0]
 	g := newBarrier()
-	slow := executortest.NewSource(tools("as listed")...)
-	slow.On(toolKeyed, func(ctx context.Context, call executor.Call) executortest.Step {
+	slow := sourcetest.NewSource(tools("as listed")...)
+	slow.On(toolKeyed, func(ctx context.Context, call source.Call) sourcetest.Step {
 		step := g.hold(ctx, call)
 		step.Result = json.RawMessage(`{"by":"slow"}`)
 		return step

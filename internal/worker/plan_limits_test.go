@@ -9,9 +9,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/internal/limit"
-	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -28,9 +28,9 @@ func TestLimitsReadOnlyWhatTheyReturn(t *testing.T) {
 	y.fill(10, 3)
 	y.analyse()
 	y.fill(10_000, 50_000)
-	y.bucket(limit.Bucket{
-		Name: "default", Concurrency: 3 * page, Rate: &limit.Rate{Limit: 100_000, Per: limit.Duration(time.Hour), Burst: 100_000},
-		Calendar: &limit.Calendar{Limit: 100_000, Every: limit.PeriodDay},
+	y.bucket(limits.Bucket{
+		Name: "default", Concurrency: 3 * page, Rate: &limits.Rate{Limit: 100_000, Per: limits.Duration(time.Hour), Burst: 100_000},
+		Calendar: &limits.Calendar{Limit: 100_000, Every: limits.PeriodDay},
 	})
 
 	y.checkLimitPlans("stale statistics", page)
@@ -95,7 +95,7 @@ func (y *yard) checkLimitPlans(when string, page int) {
 		})
 	}
 
-	tool := limit.Target{Scope: limit.PauseTool, Subject: "fake:" + toolOnce}
+	tool := limits.Target{Scope: limits.PauseTool, Subject: "fake:" + toolOnce}
 	sweep := func(name string) {
 		var at outbox.Place
 		for n := range 2 {
@@ -137,7 +137,7 @@ func TestSweepsReadEveryRowOnce(t *testing.T) {
 	y.fill(10_000, pages*page)
 	db, plans := y.explainer()
 	defer db.Close()
-	tool := limit.Target{Scope: limit.PauseTool, Subject: "fake:" + toolOnce}
+	tool := limits.Target{Scope: limits.PauseTool, Subject: "fake:" + toolOnce}
 	y.pause(tool, false)
 	y.exec("UPDATE outbox SET waits_for = 'paused'")
 

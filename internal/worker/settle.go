@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
-	"github.com/countersign-dev/countersign/internal/outbox"
 )
 
 // settleLoop commits outcomes in batches until no more can come.

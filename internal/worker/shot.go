@@ -7,9 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/executor"
-	"github.com/countersign-dev/countersign/internal/forensic"
+	"github.com/countersign-dev/countersign/internal/insight/execution"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
 // shot is the read that belongs to a call, and the catalog that it is judged
@@ -25,39 +25,39 @@ const keepShotFor = 5 * time.Second
 // callSeen makes a call, with the snapshots before and after it where the tool
 // has any. The time is the call's alone. Snapshots are taken after whatever
 // may have had an effect.
-func (p *Pipeline) callSeen(ctx context.Context, a attempt) (executor.Outcome, time.Duration) {
-	if a.shot != nil && a.sourceErr == nil && !p.seen(ctx, a, forensic.StageBefore) && a.shot.rule.Required {
-		return executor.Outcome{
-			Kind: executor.KindRetry, Code: forensic.CodeNoSnapshot, Message: "how things stand before the call could not be read or kept, and its rule requires that",
+func (p *Pipeline) callSeen(ctx context.Context, a attempt) (source.Outcome, time.Duration) {
+	if a.shot != nil && a.sourceErr == nil && !p.seen(ctx, a, execution.StageBefore) && a.shot.rule.Required {
+		return source.Outcome{
+			Kind: source.KindRetry, Code: execution.CodeNoSnapshot, Message: "how things stand before the call could not be read or kept, and its rule requires that",
 		}, 0
 	}
 	began := time.Now()
 	out := p.call(ctx, a.item, a.source, a.sourceErr)
 	took := time.Since(began)
 	if a.shot != nil && happened(out) {
-		p.seen(ctx, a, forensic.StageAfter)
+		p.seen(ctx, a, execution.StageAfter)
 	}
 	return out, took
 }
 
 // happened says that a call had its effect, or may have.
-func happened(out executor.Outcome) bool {
+func happened(out source.Outcome) bool {
 	switch out.Kind {
-	case executor.KindDone, executor.KindConflict, executor.KindUnknown:
+	case source.KindDone, source.KindConflict, source.KindUnknown:
 		return true
-	case executor.KindRefused, executor.KindRetry:
+	case source.KindRefused, source.KindRetry:
 	}
 	return out.Unsure
 }
 
 // seen takes a snapshot and keeps it, and reports whether both worked.
-func (p *Pipeline) seen(ctx context.Context, a attempt, stage forensic.Stage) bool {
-	source := func() (executor.Source, error) { return a.source, a.sourceErr }
-	s := forensic.Take(ctx, p.cfg.Log, a.shot.snap, source, a.item, a.shot.rule, stage)
+func (p *Pipeline) seen(ctx context.Context, a attempt, stage execution.Stage) bool {
+	source := func() (source.Source, error) { return a.source, a.sourceErr }
+	s := execution.Take(ctx, p.cfg.Log, a.shot.snap, source, a.item, a.shot.rule, stage)
 	// It is kept also when the process is about to end.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepShotFor)
 	defer cancel()
-	err := p.tx(ctx, func(tx pgx.Tx) error { return forensic.Keep(ctx, tx, a.item.Lease, s) })
+	err := p.tx(ctx, func(tx pgx.Tx) error { return execution.Keep(ctx, tx, a.item.Lease, s) })
 	if err != nil {
 		p.cfg.Log.ErrorContext(ctx, "snapshot was not kept", slog.String("action_id", a.item.Action.String()),
 			slog.String("stage", string(stage)), slog.Any("error", err))

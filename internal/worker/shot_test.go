@@ -10,10 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/executor/executortest"
-	"github.com/countersign-dev/countersign/internal/forensic"
-	"github.com/countersign-dev/countersign/internal/policy"
+	"github.com/countersign-dev/countersign/internal/insight/execution"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // see has every call of a tool seen by the reading one.
@@ -29,7 +29,7 @@ func (y *yard) see(tool string, required bool) {
 func (y *yard) snapshots(id envelope.ActionID) (lines []string) {
 	y.t.Helper()
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
-		all, err := forensic.Snapshots(ctx, tx, y.tenant, id)
+		all, err := execution.Snapshots(ctx, tx, y.tenant, id)
 		for _, s := range all {
 			lines = append(lines, string('0'+rune(s.Attempt))+" "+string(s.Stage)+" "+s.Said+string(s.Result))
 		}
@@ -41,28 +41,28 @@ func (y *yard) snapshots(id envelope.ActionID) (lines []string) {
 func TestACallIsSeenBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		reads, calls []executortest.Step
+		reads, calls []sourcetest.Step
 		want         []string
 		history      []string
 	}{
 		"done": {
-			[]executortest.Step{executortest.Done(`{"n":1}`), executortest.Done(`{"n":2,"password":"x"}`)}, nil,
+			[]sourcetest.Step{sourcetest.Done(`{"n":1}`), sourcetest.Done(`{"n":2,"password":"x"}`)}, nil,
 			[]string{`1 before {"n":1}`, `1 after {"n":2,"password":"[REDACTED]"}`}, []string{"1 sent"},
 		},
 		"tried again": {
-			[]executortest.Step{executortest.Done(`{"n":1}`), executortest.Done(`{"n":2}`), executortest.Done(`{"n":3}`)}, []executortest.Step{executortest.Unreachable()},
+			[]sourcetest.Step{sourcetest.Done(`{"n":1}`), sourcetest.Done(`{"n":2}`), sourcetest.Done(`{"n":3}`)}, []sourcetest.Step{sourcetest.Unreachable()},
 			[]string{`1 before {"n":1}`, `2 before {"n":2}`, `2 after {"n":3}`}, []string{"1 pending unreachable", "2 sent"},
 		},
 		"never heard of again": {
-			[]executortest.Step{executortest.Done(`{"n":1}`), executortest.Done(`{"n":2}`)}, []executortest.Step{executortest.Lost()},
+			[]sourcetest.Step{sourcetest.Done(`{"n":1}`), sourcetest.Done(`{"n":2}`)}, []sourcetest.Step{sourcetest.Lost()},
 			[]string{`1 before {"n":1}`, `1 after {"n":2}`}, []string{"1 unknown lost"},
 		},
 		"refused": {
-			[]executortest.Step{executortest.Done(`{"n":1}`)}, []executortest.Step{executortest.Failed()},
+			[]sourcetest.Step{sourcetest.Done(`{"n":1}`)}, []sourcetest.Step{sourcetest.Failed()},
 			[]string{`1 before {"n":1}`}, []string{"1 failed tool_error"},
 		},
 		"seen by a read that fails": {
-			[]executortest.Step{executortest.Failed(), executortest.Unreachable()}, nil,
+			[]sourcetest.Step{sourcetest.Failed(), sourcetest.Unreachable()}, nil,
 			[]string{"1 before tool_error", "1 after unreachable"}, []string{"1 sent"},
 		},
 	} {
@@ -90,7 +90,7 @@ func TestACallWaitsForTheSnapshotThatItsRuleRequires(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
 	y.see(toolOnce, true)
-	y.src.Next(toolRead, executortest.Unreachable(), executortest.Done(`{"n":1}`), executortest.Done(`{"n":2}`))
+	y.src.Next(toolRead, sourcetest.Unreachable(), sourcetest.Done(`{"n":1}`), sourcetest.Done(`{"n":2}`))
 
 	id := y.submit(toolOnce, 1)[0]
 	y.work()
@@ -98,7 +98,7 @@ func TestACallWaitsForTheSnapshotThatItsRuleRequires(t *testing.T) {
 	if diff := cmp.Diff([]string{"1 before unreachable", `2 before {"n":1}`, `2 after {"n":2}`}, y.snapshots(id)); diff != "" {
 		t.Errorf("snapshots (-want +got):\n%s", diff)
 	}
-	if got, want := y.history(id), []string{"1 pending " + forensic.CodeNoSnapshot, "2 sent"}; !slices.Equal(got, want) || y.effects(id) != 1 {
+	if got, want := y.history(id), []string{"1 pending " + execution.CodeNoSnapshot, "2 sent"}; !slices.Equal(got, want) || y.effects(id) != 1 {
 		t.Errorf("ledger = %q with %d effects, want %q with one", got, y.effects(id), want)
 	}
 }
@@ -151,7 +151,7 @@ func TestDryRunsAreForgotten(t *testing.T) {
 			VALUES ($1, gen_random_uuid(), now() - $2::interval, '', 's', 't', '{}', 'low', 'once', 'allow', 's', '[]', '{}')`, y.tenant.String(), age)
 	}
 
-	done, err := forensic.PruneDryRuns(t.Context(), y.db, func() bool { return true })
+	done, err := execution.PruneDryRuns(t.Context(), y.db, func() bool { return true })
 
 	if n := one[int](y, "SELECT count(1) FROM dry_runs"); n != 2 || !done || err != nil {
 		t.Errorf("PruneDryRuns = %t, %v and leaves %d, want true and 2", done, err, n)

@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/countersign-dev/countersign/internal/executor/executortest"
-	"github.com/countersign-dev/countersign/internal/limit"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 // TestOneTraceFollowsAnEnvelopeThroughItsRetry also has a gate defer it first:
@@ -23,8 +23,8 @@ func TestOneTraceFollowsAnEnvelopeThroughItsRetry(t *testing.T) {
 			y := newYard(t)
 			spans := tracetest.NewInMemoryExporter()
 			tracer := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)).Tracer("test")
-			y.src.Next(toolKeyed, executortest.Lost(), executortest.Done(`{}`))
-			source := limit.Target{Scope: limit.PauseSource, Subject: "fake"}
+			y.src.Next(toolKeyed, sourcetest.Lost(), sourcetest.Done(`{}`))
+			source := limits.Target{Scope: limits.PauseSource, Subject: "fake"}
 			if deferred {
 				y.pause(source, false)
 			}

@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/executor/executortest"
-	"github.com/countersign-dev/countersign/internal/policy"
-	"github.com/countersign-dev/countersign/internal/verify"
+	"github.com/countersign-dev/countersign/internal/action/reconcile"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 func TestTheFleetLooksIntoWhatNobodyHeardTheEndOf(t *testing.T) {
@@ -21,10 +21,10 @@ func TestTheFleetLooksIntoWhatNobodyHeardTheEndOf(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return verify.Put(ctx, tx, snap, policy.Key{Source: "fake", Action: toolOnce}, &verify.Rule{Tool: toolRead, Happened: "/found"})
+		return reconcile.Put(ctx, tx, snap, policy.Key{Source: "fake", Action: toolOnce}, &reconcile.Rule{Tool: toolRead, Happened: "/found"})
 	})
-	y.src.Next(toolOnce, executortest.Lost())
-	y.src.Next(toolRead, executortest.Done(`{"structured":{"found":true}}`))
+	y.src.Next(toolOnce, sourcetest.Lost())
+	y.src.Next(toolRead, sourcetest.Done(`{"structured":{"found":true}}`))
 	id := y.submit(toolOnce, 1)[0]
 	y.work()
 	y.exec("UPDATE dead_letters SET verify_after = now()")

@@ -8,16 +8,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/batch"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/circuit"
-	"github.com/countersign-dev/countersign/internal/forensic"
-	"github.com/countersign-dev/countersign/internal/gate"
-	"github.com/countersign-dev/countersign/internal/limit"
-	"github.com/countersign-dev/countersign/internal/outbox"
-	"github.com/countersign-dev/countersign/internal/policy"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/action/workflow"
+	"github.com/countersign-dev/countersign/internal/insight/execution"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
-	"github.com/countersign-dev/countersign/internal/retention"
+	"github.com/countersign-dev/countersign/internal/source/breaker"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/retention"
 )
 
 // TestTheSchemaKnowsTheWordsOfTheCode compares the lists of words that CHECK
@@ -46,24 +46,24 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		"sources_drift_guard_check": words(catalog.GuardFull, catalog.GuardInterface),
 		"reviews_risk_check":        words(envelope.RiskLow, envelope.RiskMedium, envelope.RiskHigh),
 		"votes_decision_check":      words(envelope.DecisionGrant, envelope.DecisionDeny),
-		"breakers_state_check":      words(circuit.Closed, circuit.Open, circuit.HalfOpen),
-		"buckets_calendar_check":    words(limit.PeriodHour, limit.PeriodDay, limit.PeriodWeek, limit.PeriodMonth),
-		"do_not_contact_kind_check": words(gate.ContactEmail, gate.ContactDomain, gate.ContactPhone, gate.ContactHandle),
+		"breakers_state_check":      words(breaker.Closed, breaker.Open, breaker.HalfOpen),
+		"buckets_calendar_check":    words(limits.PeriodHour, limits.PeriodDay, limits.PeriodWeek, limits.PeriodMonth),
+		"do_not_contact_kind_check": words(preflight.ContactEmail, preflight.ContactDomain, preflight.ContactPhone, preflight.ContactHandle),
 		"employees_trust_check":     words(policy.TrustNone, policy.TrustLow, policy.TrustMedium, policy.TrustHigh),
-		"pauses_scope_check": words(limit.PauseEverything, limit.PauseTenant, limit.PauseEmployee, limit.PauseSource,
-			limit.PauseBucket, limit.PauseTool),
-		"pauses_subject_check":    words(limit.PauseEverything, limit.PauseTenant),
-		"quiet_hours_scope_check": words(limit.QuietTenant, limit.QuietEmployee, limit.QuietBucket, limit.QuietRecipient),
+		"pauses_scope_check": words(limits.PauseEverything, limits.PauseTenant, limits.PauseEmployee, limits.PauseSource,
+			limits.PauseBucket, limits.PauseTool),
+		"pauses_subject_check":    words(limits.PauseEverything, limits.PauseTenant),
+		"quiet_hours_scope_check": words(limits.QuietTenant, limits.QuietEmployee, limits.QuietBucket, limits.QuietRecipient),
 		"dry_runs_effect_check":   effects,
 		"dry_runs_mode_check":     modes,
 		"dry_runs_risk_check":     words(envelope.RiskLow, envelope.RiskMedium, envelope.RiskHigh),
-		"snapshots_stage_check":   words(forensic.StageBefore, forensic.StageAfter),
+		"snapshots_stage_check":   words(execution.StageBefore, execution.StageAfter),
 		"retention_action_check":  words(retention.Delete, retention.Notice),
 		"retention_kind_check":    words(retention.Ledger, retention.Events),
-		"batches_state_check": words(batch.StateRunning, batch.StateReverting, batch.StateStuck, batch.StateCompensationFailed,
-			batch.StateCompleted, batch.StateFailed, batch.StateCancelled, batch.StateReverted, batch.StateResolved),
-		"batch_steps_state_check": words(batch.StepPlanned, batch.StepRunning, batch.StepDone, batch.StepFailed, batch.StepSkipped,
-			batch.StepKept, batch.StepReverting, batch.StepReverted, batch.StepUnreverted, batch.StepResolved),
+		"batches_state_check": words(workflow.StateRunning, workflow.StateReverting, workflow.StateStuck, workflow.StateCompensationFailed,
+			workflow.StateCompleted, workflow.StateFailed, workflow.StateCancelled, workflow.StateReverted, workflow.StateResolved),
+		"batch_steps_state_check": words(workflow.StepPlanned, workflow.StepRunning, workflow.StepDone, workflow.StepFailed, workflow.StepSkipped,
+			workflow.StepKept, workflow.StepReverting, workflow.StepReverted, workflow.StepUnreverted, workflow.StepResolved),
 		"subscriptions_min_risk_check": words(envelope.RiskLow, envelope.RiskMedium, envelope.RiskHigh),
 		// Roles belong to a package above this one.
 		"api_tokens_role_check":                 {"admin", "agent", "operator", "owner", "viewer"},

@@ -15,14 +15,14 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/catalog"
-	"github.com/countersign-dev/countersign/internal/executor"
-	"github.com/countersign-dev/countersign/internal/executor/executortest"
-	"github.com/countersign-dev/countersign/internal/intake"
-	"github.com/countersign-dev/countersign/internal/outbox"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/telemetry"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -42,7 +42,7 @@ type yard struct {
 	url    string
 	db     *pgxpool.Pool
 	tenant envelope.TenantID
-	src    *executortest.Source
+	src    *sourcetest.Source
 	in     *intake.Intake
 	heard  *pgx.Conn
 }
@@ -52,7 +52,7 @@ func newYard(t *testing.T) *yard {
 	db := dbtest.DB(t)
 	y := &yard{
 		t: t, url: db.Config().ConnString(), db: db,
-		tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), src: executortest.NewSource(tools("as listed")...),
+		tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), src: sourcetest.NewSource(tools("as listed")...),
 		in: intake.New(db, catalog.NewCache(), intake.Config{}),
 	}
 	y.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'yard')", y.tenant.String())
@@ -69,12 +69,12 @@ func newYard(t *testing.T) *yard {
 	return y
 }
 
-func tools(description string) []executor.Tool {
-	var all []executor.Tool
+func tools(description string) []source.Tool {
+	var all []source.Tool
 	for name, effect := range map[string]envelope.Effect{
 		toolRead: envelope.EffectRead, toolKeyed: envelope.EffectKeyed, toolOnce: envelope.EffectOnce,
 	} {
-		all = append(all, executor.Tool{Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object"}`), Effect: effect})
+		all = append(all, source.Tool{Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object"}`), Effect: effect})
 	}
 	return all
 }
@@ -177,13 +177,13 @@ func config(id string) worker.Config {
 }
 
 // pipeline returns a worker whose calls go to src.
-func (y *yard) pipeline(db *pgxpool.Pool, src executor.Source, cfg worker.Config) *worker.Pipeline {
+func (y *yard) pipeline(db *pgxpool.Pool, src source.Source, cfg worker.Config) *worker.Pipeline {
 	return worker.NewPipeline(db, catalog.NewCache(), y.live(src), cfg)
 }
 
-func (y *yard) live(src executor.Source) *catalog.Live {
-	live := catalog.NewLive(catalog.Vault{}, executor.BreakerConfig{}, slog.New(slog.DiscardHandler))
-	live.Connect = func(envelope.TenantID, catalog.Source) (executor.Source, error) { return src, nil }
+func (y *yard) live(src source.Source) *catalog.Live {
+	live := catalog.NewLive(catalog.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+	live.Connect = func(envelope.TenantID, catalog.Source) (source.Source, error) { return src, nil }
 	return live
 }
 
@@ -267,31 +267,31 @@ func (y *yard) history(id envelope.ActionID) []string {
 
 // barrier holds calls back: each reports its arrival, and ends when it is let go.
 type barrier struct {
-	arrived chan executor.Call
+	arrived chan source.Call
 	open    chan struct{}
 }
 
 func newBarrier() *barrier {
-	return &barrier{arrived: make(chan executor.Call, 1000), open: make(chan struct{})}
+	return &barrier{arrived: make(chan source.Call, 1000), open: make(chan struct{})}
 }
 
 // hold is a step for executortest.Source.On.
-func (g *barrier) hold(_ context.Context, call executor.Call) executortest.Step {
+func (g *barrier) hold(_ context.Context, call source.Call) sourcetest.Step {
 	g.arrived <- call
-	step := executortest.Done("")
+	step := sourcetest.Done("")
 	step.Wait = g.open
 	return step
 }
 
 // wait returns the next call that arrives.
-func (g *barrier) wait(t *testing.T) executor.Call {
+func (g *barrier) wait(t *testing.T) source.Call {
 	t.Helper()
 	select {
 	case call := <-g.arrived:
 		return call
 	case <-time.After(patience):
 		t.Fatal("no call arrived")
-		return executor.Call{}
+		return source.Call{}
 	}
 }
 

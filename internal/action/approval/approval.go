@@ -1,0 +1,217 @@
+// Package approval owns decisions by people: who may approve, edit or deny an
+// envelope that waits, how many must agree, and what a decision, or none in
+// time, leads to. What was approved is bound by a seal to the arguments, the
+// tool's definition and what policy said, so that a change between approval
+// and sending shows. Of decisions that race exactly one wins. The package
+// refuses to execute what it approves; approving puts the envelope on the
+// schedule.
+package approval
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+)
+
+// MaxBatch bounds the envelopes that are decided about at once.
+const MaxBatch = 500
+
+// Decider is who decides. Agents are never made one.
+type Decider struct {
+	Tenant envelope.TenantID
+	Token  uuid.UUID
+	// Person tells people apart who hold more than one token; zero is as if
+	// the token were all that is known of them.
+	Person uuid.UUID
+	Name   string
+	// Tools are the patterns of the tools that the token is for; nil is all.
+	Tools []string
+}
+
+func (by Decider) person() uuid.UUID {
+	if by.Person != uuid.Nil {
+		return by.Person
+	}
+	return by.Token
+}
+
+// Config says how a Desk works.
+type Config struct {
+	// Wake is called after a commit that put something on the schedule.
+	Wake func()
+}
+
+// Desk is where decisions are taken. It is safe for concurrent use.
+type Desk struct {
+	db      postgres.Begins
+	catalog *catalog.Cache
+	cfg     Config
+}
+
+// New returns a Desk.
+func New(db postgres.Begins, cache *catalog.Cache, cfg Config) *Desk {
+	if cfg.Wake == nil {
+		cfg.Wake = func() {}
+	}
+	return &Desk{db: db, catalog: cache, cfg: cfg}
+}
+
+// Approval says how an envelope is approved.
+type Approval struct {
+	// Note is for the record and for the agent.
+	Note string
+	// Seen is what Seen returned for the envelope as the approver saw it. If
+	// it is set, and the envelope is another by now, that is fault.Conflict.
+	Seen string
+	// Args, if set, are sent in place of the ones that were proposed.
+	Args json.RawMessage
+	// Always, if set, lets what is like it through from now on.
+	Always *Always
+}
+
+// Edit says how an envelope is to be changed that waits for a decision.
+type Edit struct {
+	// Args are sent in place of the ones that it has.
+	Args json.RawMessage
+	// Note says why, for the record.
+	Note string
+	// Seen is as in Approval.
+	Seen string
+}
+
+// Standing is how an envelope stands after a decision.
+type Standing struct {
+	Action envelope.ActionID
+	// Approval is ApprovalRequired while more people must agree.
+	Approval envelope.Approval
+	// Needed and Given count the people who must agree, and do.
+	Needed, Given int
+	// Grant is what Always made; zero if nothing.
+	Grant uuid.UUID
+	// Err says, in a batch, why nothing was decided about the envelope: it is
+	// a fault. Of the other fields only Action is then set.
+	Err error
+}
+
+// Approve lets an envelope run that waits for a decision, or counts as one of
+// the votes that it needs. Policy is asked again: if it denies the envelope by
+// now, or the tool is no longer the one that was proposed, that is
+// fault.Conflict and nothing changes. fault.Gone says that the time to decide
+// is over, fault.Denied that it is the decider's own proposal, or of a tool
+// that the token is not for.
+func (d *Desk) Approve(ctx context.Context, by Decider, action envelope.ActionID, a Approval) (Standing, error) {
+	var done Standing
+	err := postgres.InTx(ctx, d.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {
+		s, err := d.open(ctx, tx, by, action)
+		if err != nil {
+			return err
+		}
+		m, err := s.find(action, a.Seen)
+		if err != nil {
+			return err
+		}
+		if a.Args != nil {
+			if err := s.edit(ctx, m, a.Args, a.Note); err != nil {
+				return err
+			}
+		}
+		all, err := s.approve(ctx, a.Note, []ballot{{action: action}})
+		if err != nil {
+			return err
+		}
+		if done = all[0]; done.Err != nil {
+			return done.Err
+		}
+		if a.Always != nil {
+			done.Grant, err = s.always(ctx, m, *a.Always, a.Note)
+		}
+		return err
+	})
+	if err != nil {
+		return Standing{}, err
+	}
+	d.wake(done)
+	return done, nil
+}
+
+// ApproveMany approves up to MaxBatch envelopes as they are, and answers for
+// each in order. One that cannot be approved leaves the others alone. seen
+// holds what was seen of some of them, or is nil.
+func (d *Desk) ApproveMany(ctx context.Context, by Decider, actions []envelope.ActionID, note string, seen map[envelope.ActionID]string) ([]Standing, error) {
+	ballots := make([]ballot, len(actions))
+	for i, a := range actions {
+		ballots[i] = ballot{action: a, seen: seen[a]}
+	}
+	all, err := d.many(ctx, by, actions, func(s *sitting) ([]Standing, error) { return s.approve(ctx, note, ballots) })
+	if err != nil {
+		return nil, err
+	}
+	d.wake(all...)
+	return all, nil
+}
+
+// Deny refuses an envelope that waits for a decision; one who denies is
+// enough. The note reaches the agent.
+func (d *Desk) Deny(ctx context.Context, by Decider, action envelope.ActionID, note string) error {
+	all, err := d.DenyMany(ctx, by, []envelope.ActionID{action}, note)
+	if err != nil {
+		return err
+	}
+	return all[0].Err
+}
+
+// DenyMany refuses up to MaxBatch envelopes, and answers for each in order.
+func (d *Desk) DenyMany(ctx context.Context, by Decider, actions []envelope.ActionID, note string) ([]Standing, error) {
+	return d.many(ctx, by, actions, func(s *sitting) ([]Standing, error) { return s.deny(ctx, note, actions) })
+}
+
+// Edit changes what will be sent, and leaves the envelope waiting. Votes that
+// it had are void: they were for something else. The arguments are held to the
+// tool's schema (an *envelope.InvalidError, with pointers below /args), and
+// policy is asked about them; if it denies them, that is fault.Conflict.
+func (d *Desk) Edit(ctx context.Context, by Decider, action envelope.ActionID, e Edit) error {
+	return postgres.InTx(ctx, d.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {
+		s, err := d.open(ctx, tx, by, action)
+		if err != nil {
+			return err
+		}
+		m, err := s.find(action, e.Seen)
+		if err != nil {
+			return err
+		}
+		return s.edit(ctx, m, e.Args, e.Note)
+	})
+}
+
+func (d *Desk) many(ctx context.Context, by Decider, actions []envelope.ActionID, decide func(s *sitting) ([]Standing, error)) ([]Standing, error) {
+	if len(actions) > MaxBatch {
+		return nil, fault.New(fault.Invalid, "at most %d envelopes at once", MaxBatch)
+	}
+	var all []Standing
+	err := postgres.InTx(ctx, d.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {
+		s, err := d.open(ctx, tx, by, actions...)
+		if err != nil {
+			return err
+		}
+		all, err = decide(s)
+		return err
+	})
+	return all, err
+}
+
+// wake tells the fleet if something was put on the schedule.
+func (d *Desk) wake(all ...Standing) {
+	for _, s := range all {
+		if s.Approval == envelope.ApprovalGranted {
+			d.cfg.Wake()
+			return
+		}
+	}
+}

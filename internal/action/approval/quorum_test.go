@@ -1,0 +1,275 @@
+package approval_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+)
+
+func (o office) votes(id envelope.ActionID) (votes []approval.Vote) {
+	o.t.Helper()
+	o.as(func(ctx context.Context, tx pgx.Tx) (err error) {
+		votes, err = approval.Votes(ctx, tx, o.tenant, id)
+		return err
+	})
+	return votes
+}
+
+func TestTwoPeopleMustAgree(t *testing.T) {
+	t.Parallel()
+	o := alone(t)
+	o.review(2)
+	id := o.propose(1)[0]
+
+	first, err := o.desk.Approve(t.Context(), o.person("ada"), id, approval.Approval{Note: "fine"})
+	if err != nil || first.Approval != envelope.ApprovalRequired || first.Given != 1 || first.Needed != 2 || o.scheduled(id) != 0 || o.woken.Load() != 0 {
+		t.Errorf("the first vote = %+v, %v, want one of two and nothing else", first, err)
+	}
+	if err := o.grant(o.person("ada"), id, ""); !errors.Is(err, fault.Conflict) {
+		t.Errorf("the same person again, with another token = %v, want fault.Conflict", err)
+	}
+	second, err := o.desk.Approve(t.Context(), o.person("bob"), id, approval.Approval{Note: "by me too"})
+	if err != nil || second.Approval != envelope.ApprovalGranted || second.Given != 2 || o.scheduled(id) != 1 || o.woken.Load() != 1 {
+		t.Errorf("the second vote = %+v, %v", second, err)
+	}
+
+	if o.told(audit.Voted, id) != 1 || o.told(audit.Decided, id) != 1 {
+		t.Errorf("%d votes and %d decisions are told of, want one of each", o.told(audit.Voted, id), o.told(audit.Decided, id))
+	}
+	votes := o.votes(id)
+	if len(votes) != 2 || votes[0].Name != "ada" || votes[0].Note != "fine" || votes[1].Name != "bob" || votes[1].Decision != envelope.DecisionGrant {
+		t.Errorf("votes = %+v", votes)
+	}
+}
+
+func TestOneWhoDeniesIsEnough(t *testing.T) {
+	t.Parallel()
+	o := alone(t)
+	o.review(3)
+	id := o.propose(1)[0]
+	if err := o.grant(o.person("ada"), id, ""); err != nil {
+		t.Fatal(err)
+	}
+
+	err := o.desk.Deny(t.Context(), o.person("ada"), id, "on second thoughts")
+
+	if v := o.view(id); err != nil || v.Phase != envelope.PhaseDenied || v.DecisionNote != "on second thoughts" || len(o.votes(id)) != 2 {
+		t.Errorf("Deny = %v, and it is %s with %d votes", err, v.Phase, len(o.votes(id)))
+	}
+}
+
+// TestNobodyDecidesAboutTheirOwn, whatever token they hold.
+func TestNobodyDecidesAboutTheirOwn(t *testing.T) {
+	t.Parallel()
+	o := alone(t)
+	ada := uuid.Must(uuid.NewV7())
+	o.exec("INSERT INTO operators (tenant_id, operator_id, name, role_set) VALUES ($1, $2, 'ada', 'operator')", o.tenant.String(), ada.String())
+	o.exec("INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash, operator_id) VALUES ($1, $2, 'n', 'operator', '', $3)",
+		o.agent().String(), o.tenant.String(), ada.String())
+	id := o.propose(1)[0]
+
+	for name, by := range map[string]approval.Decider{
+		"the token itself":       {Tenant: o.tenant, Token: o.agent(), Name: "ada"},
+		"another token of hers":  {Tenant: o.tenant, Token: uuid.New(), Person: ada, Name: "ada"},
+		"her login":              {Tenant: o.tenant, Token: ada, Person: ada, Name: "ada"},
+		"her token, said as one": {Tenant: o.tenant, Token: o.agent(), Person: ada, Name: "ada"},
+	} {
+		granted, denied := o.grant(by, id, ""), o.desk.Deny(t.Context(), by, id, "")
+		edited := o.desk.Edit(t.Context(), by, id, approval.Edit{Args: []byte(`{"n":1}`)})
+		if !errors.Is(granted, fault.Denied) || !errors.Is(denied, fault.Denied) || !errors.Is(edited, fault.Denied) {
+			t.Errorf("decisions by %s = %v, %v, %v, want fault.Denied", name, granted, denied, edited)
+		}
+	}
+	if err := o.grant(o.person("bob"), id, ""); err != nil {
+		t.Errorf("a decision by somebody else = %v", err)
+	}
+}
+
+// TestAVoteIsForThePolicyOfItsTime: who agreed before policy changed agreed to
+// something else.
+func TestAVoteIsForThePolicyOfItsTime(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(o office)
+		needed int
+	}{
+		"a rule set anew":  {func(o office) { o.mode(envelope.ModeRequireApproval) }, 2},
+		"three, not two":   {func(o office) { o.review(3) }, 3},
+		"one, and not two": {func(o office) { o.review(1) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := alone(t)
+			o.review(2)
+			id := o.propose(1)[0]
+			if err := o.grant(o.person("ada"), id, ""); err != nil {
+				t.Fatal(err)
+			}
+
+			test.change(o)
+
+			for n, who := range []string{"ada", "bob", "cyd"}[:test.needed] {
+				s, err := o.desk.Approve(t.Context(), o.person(who), id, approval.Approval{})
+				if want := n+1 == test.needed; err != nil || s.Given != n+1 || s.Needed != test.needed || (s.Approval == envelope.ApprovalGranted) != want {
+					t.Errorf("vote %d after the change = %+v, %v", n+1, s, err)
+				}
+			}
+			if o.scheduled(id) != 1 {
+				t.Errorf("it is scheduled %d times", o.scheduled(id))
+			}
+		})
+	}
+}
+
+func TestABatchAnswersForEach(t *testing.T) {
+	t.Parallel()
+	o := alone(t)
+	ids := o.propose(5)
+	o.overdue(ids[1])
+	if err := o.desk.Deny(t.Context(), o.person("bob"), ids[2], ""); err != nil {
+		t.Fatal(err)
+	}
+	batch := []envelope.ActionID{ids[0], ids[1], ids[2], envelope.NewActionID(), ids[0], ids[3], ids[4]}
+	seen := map[envelope.ActionID]string{ids[3]: approval.Seen(o.view(ids[3])), ids[4]: "of another time"}
+
+	all, err := o.desk.ApproveMany(t.Context(), o.person("ada"), batch, "", seen)
+
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []fault.Kind{"", fault.Gone, fault.Conflict, fault.NotFound, fault.Conflict, "", fault.Conflict} {
+		if got := all[i]; got.Action != batch[i] || fault.KindOf(got.Err) != want || (want == "") != (got.Approval == envelope.ApprovalGranted) {
+			t.Errorf("answer %d = %+v, want fault %q", i, got, want)
+		}
+	}
+	if o.woken.Load() != 1 || o.scheduled(ids[0]) != 1 || o.scheduled(ids[3]) != 1 || o.scheduled(ids[4]) != 0 {
+		t.Errorf("the fleet was woken %d times", o.woken.Load())
+	}
+	if n := one[int](o, "SELECT count(1)::int FROM events WHERE kind = 'decided' AND actor = 'ada'"); n != 1 {
+		t.Errorf("a batch left %d events, want 1", n)
+	}
+	if _, err := o.desk.DenyMany(t.Context(), o.person("ada"), make([]envelope.ActionID, approval.MaxBatch+1), ""); !errors.Is(err, fault.Invalid) {
+		t.Errorf("a batch that is too large = %v, want fault.Invalid", err)
+	}
+}
+
+// TestABatchOfVotes: who has voted for some of a batch still votes for the
+// rest of it.
+func TestABatchOfVotes(t *testing.T) {
+	t.Parallel()
+	o := alone(t)
+	o.review(2)
+	ids := o.propose(3)
+	vote := func(name string, ids ...envelope.ActionID) (counted int) {
+		t.Helper()
+		all, err := o.desk.ApproveMany(t.Context(), o.person(name), ids, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range all {
+			switch {
+			case s.Err == nil:
+				counted++
+			case !errors.Is(s.Err, fault.Conflict):
+				t.Errorf("%s = %v, want nil or fault.Conflict", s.Action, s.Err)
+			}
+		}
+		return counted
+	}
+
+	if got := vote("ada", ids[0], ids[1], ids[0]); got != 2 || o.woken.Load() != 0 {
+		t.Errorf("%d votes counted, and %d wake-ups, want 2 and none", got, o.woken.Load())
+	}
+	if got := vote("ada", ids...); got != 1 {
+		t.Errorf("%d votes counted, want the one that was new", got)
+	}
+	if got := vote("bob", ids...); got != 3 || o.scheduled(ids[0])+o.scheduled(ids[1])+o.scheduled(ids[2]) != 3 {
+		t.Errorf("%d votes counted, want the second of each", got)
+	}
+}
+
+func TestAlwaysLetsFurtherOnesThrough(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		always        approval.Always
+		like, unlike  *envelope.Proposal
+		detail, owner string
+	}{
+		"of the session": {approval.Always{}, letter(`{"to":"bo@example.org"}`), with(letter(typo), func(p *envelope.Proposal) { p.SessionID = "s2" }), "s1", "session_id"},
+		"of the automation": {approval.Always{Scope: approval.ScopeAutomation}, with(letter(typo), func(p *envelope.Proposal) { p.SessionID = "s2" }),
+			with(letter(typo), func(p *envelope.Proposal) { p.AutomationID = "" }), "nightly", "automation_id"},
+		"with one argument pinned": {approval.Always{Pins: []string{"/to"}}, letter(`{"to":"anna@example.org","copies":1}`), letter(`{"to":"bo@example.org"}`), "s1", "session_id"},
+		"with all arguments pinned": {approval.Always{Scope: approval.ScopeTenant, Pins: []string{""}}, with(letter(typo), func(p *envelope.Proposal) { p.SessionID = "s2" }),
+			letter(`{"to":"anna@example.org","tags":["a","b"],"copies":1}`), "", "session_id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := alone(t)
+			id := o.accept(letter(typo)).Action
+
+			done, err := o.desk.Approve(t.Context(), o.person("ada"), id, approval.Approval{Note: "always", Always: &test.always})
+
+			if err != nil || done.Grant == uuid.Nil || o.scheduled(id) != 1 {
+				t.Fatalf("Approve = %+v, %v", done, err)
+			}
+			if a := o.accept(test.like); a.Mode != envelope.ModeAllow {
+				t.Errorf("one like it is %s from %s, want allow", a.Mode, a.Source)
+			}
+			if a := o.accept(test.unlike); a.Mode != envelope.ModeRequireApproval {
+				t.Errorf("one unlike it is %s from %s, want require_approval", a.Mode, a.Source)
+			}
+			if got := one[string](o, "SELECT coalesce("+test.owner+", '') FROM grants WHERE from_action = $1 AND created_by = 'ada'", id.String()); got != test.detail {
+				t.Errorf("the grant's %s is %q, want %q", test.owner, got, test.detail)
+			}
+			if n := one[int](o, "SELECT count(1)::int FROM events WHERE kind = 'configured' AND actor = 'ada'"); n != 1 {
+				t.Errorf("the grant left %d events, want 1", n)
+			}
+		})
+	}
+}
+
+func with(p *envelope.Proposal, change func(p *envelope.Proposal)) *envelope.Proposal {
+	change(p)
+	return p
+}
+
+// TestAlwaysThatCannotBe decides nothing: approval and grant are one.
+func TestAlwaysThatCannotBe(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		before func(o office)
+		always approval.Always
+		want   fault.Kind
+	}{
+		"where two must agree":   {func(o office) { o.review(2) }, approval.Always{}, fault.Conflict},
+		"of no employee":         {func(office) {}, approval.Always{Scope: approval.ScopeEmployee}, fault.Invalid},
+		"of no scope":            {func(office) {}, approval.Always{Scope: "world"}, fault.Invalid},
+		"with a pin on nothing":  {func(office) {}, approval.Always{Pins: []string{"/cc"}}, fault.Invalid},
+		"for longer than may be": {func(office) {}, approval.Always{For: catalog.MaxGrant + 1}, fault.Invalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := alone(t)
+			test.before(o)
+			id := o.accept(letter(typo)).Action
+
+			_, err := o.desk.Approve(t.Context(), o.person("ada"), id, approval.Approval{Always: &test.always})
+
+			if !errors.Is(err, test.want) || o.scheduled(id) != 0 || o.view(id).Envelope.Approval != envelope.ApprovalRequired || len(o.votes(id)) != 0 {
+				t.Errorf("Approve = %v, want fault %q; it is %s", err, test.want, o.view(id).Envelope.Approval)
+			}
+			if n := one[int](o, "SELECT count(1)::int FROM grants"); n != 0 {
+				t.Errorf("there are %d grants", n)
+			}
+		})
+	}
+}

@@ -1,0 +1,124 @@
+package approval_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+func TestASealReadsBack(t *testing.T) {
+	t.Parallel()
+	want := approval.Seal{Args: envelope.DigestOf([]byte(`{}`)), Decision: uuid.New(), Needed: 3, Tool: []byte{2, 1, 4}}
+
+	got, ok := approval.ParseSeal(want.Bytes())
+
+	if diff := cmp.Diff(want, got); !ok || diff != "" {
+		t.Errorf("ParseSeal(Bytes) = %t (-want +got):\n%s", ok, diff)
+	}
+}
+
+func FuzzParseSeal(f *testing.F) {
+	f.Add(approval.Seal{Decision: uuid.New(), Needed: 1, Tool: []byte{1}}.Bytes())
+	f.Add([]byte{})
+	f.Add([]byte{2})
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		s, ok := approval.ParseSeal(raw)
+		if ok && !bytes.Equal(s.Bytes(), raw) {
+			t.Errorf("a seal reads back as another: %x, want %x", s.Bytes(), raw)
+		}
+	})
+}
+
+// TestASealIsOfWhatMatters changes one thing at a time.
+func TestASealIsOfWhatMatters(t *testing.T) {
+	t.Parallel()
+	o := alone(t)
+	bind := func(change func(p *catalog.Proposed)) approval.Seal {
+		t.Helper()
+		p := catalog.Proposed{Args: json.RawMessage(`{"to":"a@example.org","n":1.50}`), Risk: envelope.RiskMedium, Session: "s1", Now: time.Now()}
+		change(&p)
+		var seal approval.Seal
+		o.as(func(ctx context.Context, tx pgx.Tx) error {
+			snap, err := catalog.NewCache().Current(ctx, tx, o.tenant)
+			if err != nil {
+				return err
+			}
+			tool, _ := snap.Tool(policy.Key{Source: "src", Action: "act"})
+			seal, _, err = approval.Bind(snap, tool, p)
+			return err
+		})
+		return seal
+	}
+	nothing := func(*catalog.Proposed) {}
+	first := bind(nothing)
+
+	for name, change := range map[string]func(p *catalog.Proposed){
+		"the order of keys":       func(p *catalog.Proposed) { p.Args = json.RawMessage(`{"n":1.5,"to":"a@example.org"}`) },
+		"that the agent asked":    func(p *catalog.Proposed) { p.AskedApproval = true },
+		"a do-not-contact match":  func(p *catalog.Proposed) { p.Listed = true },
+		"the proposer's patterns": func(p *catalog.Proposed) { p.Tools = []string{"src:*"} },
+	} {
+		if got := bind(change); !bytes.Equal(got.Bytes(), first.Bytes()) {
+			t.Errorf("another seal for %s", name)
+		}
+	}
+	if got := bind(func(p *catalog.Proposed) { p.Args = json.RawMessage(`{"to":"a@example.org","n":1.51}`) }); got.Args == first.Args {
+		t.Error("the same seal for other arguments")
+	}
+	o.mode(envelope.ModeRequireApproval) // the same mode, set anew
+	if got := bind(nothing); got.Decision == first.Decision {
+		t.Error("the same seal after a rule was set anew")
+	}
+	o.as(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.PutListing(ctx, tx, o.tenant, "src", listing("changed"))
+	})
+	if got := bind(nothing); bytes.Equal(got.Tool, first.Tool) {
+		t.Error("the same seal for another definition")
+	}
+	o.review(2)
+	if got := bind(nothing); got.Needed != 2 {
+		t.Errorf("it needs %d, want 2", got.Needed)
+	}
+}
+
+// TestSeenIsOfWhatIsShown: the inbox and the envelope itself name the same.
+func TestSeenIsOfWhatIsShown(t *testing.T) {
+	t.Parallel()
+	o := alone(t)
+	id := o.accept(letter(typo)).Action
+	v := o.view(id)
+
+	inbox, err := o.desk.Inbox(t.Context(), o.tenant, envelope.ActionID{}, 10)
+	if err != nil || len(inbox) != 1 || inbox[0].Seen != approval.Seen(v) {
+		t.Errorf("Inbox = %+v, %v, want the seen of the view, %s", inbox, err, approval.Seen(v))
+	}
+	seen := map[string]bool{approval.Seen(v): true}
+	for name, change := range map[string]func(v *outbox.View){
+		"arguments":  func(v *outbox.View) { v.Envelope.Args = json.RawMessage(`{}`) },
+		"definition": func(v *outbox.View) { v.ToolDigest = []byte{1} },
+		"decision":   func(v *outbox.View) { v.DecisionID = uuid.New() },
+		"round":      func(v *outbox.View) { v.Review.Round++ },
+	} {
+		other := v
+		change(&other)
+		if seen[approval.Seen(other)] {
+			t.Errorf("another %s is seen as the same", name)
+		}
+		seen[approval.Seen(other)] = true
+	}
+	if _, err := o.desk.Approve(t.Context(), o.person("ada"), id, approval.Approval{Seen: inbox[0].Seen}); err != nil {
+		t.Errorf("Approve what was seen = %v", err)
+	}
+}

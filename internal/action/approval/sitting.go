@@ -1,0 +1,251 @@
+package approval
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// sitting is one person deciding about some envelopes, in one transaction that
+// holds their locks: nothing about them changes but by it.
+type sitting struct {
+	tx      pgx.Tx
+	by      Decider
+	snap    *catalog.Snapshot
+	matters map[envelope.ActionID]*matter
+}
+
+// matter is an envelope that is before a sitting.
+type matter struct {
+	action     envelope.ActionID
+	state      envelope.Approval
+	overdue    bool
+	own        bool
+	tool       policy.Key
+	toolDigest []byte
+	proposed   catalog.Proposed
+	decision   uuid.UUID
+	round      int
+	needed     int
+	given      int
+	// seal is what the votes of the round are for; nil while there is none.
+	seal   []byte
+	voters []uuid.UUID
+}
+
+func (d *Desk) open(ctx context.Context, tx pgx.Tx, by Decider, actions ...envelope.ActionID) (*sitting, error) {
+	s := &sitting{tx: tx, by: by}
+	var err error
+	if s.matters, err = read(ctx, tx, by, actions); err != nil {
+		return nil, err
+	}
+	s.snap, err = d.catalog.Current(ctx, tx, by.Tenant)
+	return s, err
+}
+
+// find returns the matter of an envelope that the decider may decide about,
+// as it was seen, or says why there is none.
+func (s *sitting) find(action envelope.ActionID, seenAs string) (*matter, error) {
+	m, ok := s.matters[action]
+	switch {
+	case !ok:
+		return nil, fault.New(fault.NotFound, "no action %s", action)
+	case s.by.Tools != nil && !policy.Covers(s.by.Tools, m.tool):
+		return nil, fault.New(fault.Denied, "the token is for other tools than %s", m.tool)
+	case m.own:
+		return nil, fault.New(fault.Denied, "nobody decides about their own proposal; somebody else has to")
+	case m.state == envelope.ApprovalExpired, m.state == envelope.ApprovalRequired && m.overdue:
+		return nil, fault.New(fault.Gone, "the time to decide about action %s is over", action)
+	case m.state != envelope.ApprovalRequired:
+		return nil, fault.New(fault.Conflict, "action %s is not waiting for a decision: it is %s", action, m.state)
+	case seenAs != "" && seenAs != seen(m.proposed.Args, m.toolDigest, m.decision, m.round):
+		return nil, fault.New(fault.Conflict, "action %s is no longer as it was seen: its arguments, its tool, what policy says or the votes changed; look again", action)
+	}
+	return m, nil
+}
+
+// definition returns a matter's tool, if it still is the one that was
+// proposed.
+func (s *sitting) definition(m *matter) (*catalog.Tool, error) {
+	tool, ok := s.snap.Tool(m.tool)
+	if !ok {
+		return nil, fault.New(fault.Conflict, "its source no longer has the tool %s", m.tool)
+	}
+	if !tool.Is(m.toolDigest) {
+		return nil, fault.New(fault.Conflict, "the tool's definition changed after this was proposed; it must be proposed again")
+	}
+	return tool, nil
+}
+
+// ballot is a vote that is cast for an envelope.
+type ballot struct {
+	action envelope.ActionID
+	seen   string
+}
+
+// cast is a ballot that counts.
+type cast struct {
+	*matter
+	seal []byte
+}
+
+// approve counts ballots. Those that do not count are answered with why, and
+// nothing is written for them.
+func (s *sitting) approve(ctx context.Context, note string, ballots []ballot) ([]Standing, error) {
+	all := make([]Standing, len(ballots))
+	listed, err := s.listed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var casts, granted []cast
+	for i, b := range ballots {
+		all[i].Action = b.action
+		c, err := s.cast(b, listed)
+		switch {
+		case err == nil:
+			casts = append(casts, c)
+			all[i].Approval, all[i].Needed, all[i].Given = envelope.ApprovalRequired, c.needed, c.given
+		case fault.KindOf(err) == "":
+			return nil, err
+		default:
+			all[i].Err = err
+			continue
+		}
+		if c.given >= c.needed {
+			granted = append(granted, c)
+			all[i].Approval = envelope.ApprovalGranted
+			c.state = envelope.ApprovalGranted // so that the same id twice is one decision
+		}
+	}
+	if len(casts) == 0 {
+		return all, nil
+	}
+	if err := insertVotes(ctx, s.tx, s.by, envelope.DecisionGrant, note, casts); err != nil {
+		return nil, err
+	}
+	if len(granted) > 0 {
+		if err := s.grant(ctx, note, granted); err != nil {
+			return nil, err
+		}
+	}
+	return all, audit.Write(ctx, s.tx, s.told(note, casts)...)
+}
+
+// grant ends the wait of envelopes that enough people agreed to.
+func (s *sitting) grant(ctx context.Context, note string, granted []cast) error {
+	actions := make([]envelope.ActionID, len(granted))
+	for i, c := range granted {
+		actions[i] = c.action
+	}
+	if err := decide(ctx, s.tx, s.by, envelope.DecisionGrant, note, granted); err != nil {
+		return err
+	}
+	return outbox.Enqueue(ctx, s.tx, s.by.Tenant, actions...)
+}
+
+// told are the events of ballots: voted while more people must agree, decided
+// when enough do.
+func (s *sitting) told(note string, casts []cast) []audit.Event {
+	voted := audit.Event{Tenant: s.by.Tenant, Kind: audit.Voted, Actor: s.by.Name}
+	decided := audit.Event{Tenant: s.by.Tenant, Kind: audit.Decided, Actor: s.by.Name}
+	for _, c := range casts {
+		it := audit.Item{
+			Action: c.action, Status: envelope.StatusPending, Approval: c.state, Note: note,
+			Detail: map[string]any{"given": c.given, "needed": c.needed, "seal": fmt.Sprintf("%x", c.seal)},
+		}
+		if c.state == envelope.ApprovalGranted {
+			decided.Items = append(decided.Items, it)
+		} else {
+			voted.Items = append(voted.Items, it)
+		}
+	}
+	return []audit.Event{voted, decided}
+}
+
+// cast counts one ballot, in memory.
+func (s *sitting) cast(b ballot, listed map[envelope.ActionID]bool) (cast, error) {
+	m, err := s.find(b.action, b.seen)
+	if err != nil {
+		return cast{}, err
+	}
+	tool, err := s.definition(m)
+	if err != nil {
+		return cast{}, err
+	}
+	p := m.proposed
+	p.Listed = listed[m.action]
+	if d := s.snap.Decide(tool, p); d.Mode == envelope.ModeDeny {
+		return cast{}, fault.New(fault.Conflict, "policy denies this by now: %s", d.Source)
+	}
+	bound, _, err := Bind(s.snap, tool, p)
+	if err != nil {
+		return cast{}, fault.Wrap(err, fault.Conflict, "the arguments of action %s cannot be read", m.action)
+	}
+	seal := bound.Bytes()
+	if m.seal != nil && !slices.Equal(m.seal, seal) {
+		// What the others agreed to was under another policy.
+		m.round, m.given, m.voters = m.round+1, 0, nil
+	}
+	if slices.Contains(m.voters, s.by.person()) {
+		return cast{}, fault.New(fault.Conflict, "you have agreed to action %s; it needs somebody else as well", m.action)
+	}
+	m.seal, m.needed, m.given = seal, bound.Needed, m.given+1
+	m.voters = append(m.voters, s.by.person())
+	return cast{m, seal}, nil
+}
+
+// deny refuses envelopes.
+func (s *sitting) deny(ctx context.Context, note string, actions []envelope.ActionID) ([]Standing, error) {
+	all := make([]Standing, len(actions))
+	var denied []cast
+	for i, a := range actions {
+		all[i].Action = a
+		m, err := s.find(a, "")
+		if err != nil {
+			all[i].Err = err
+			continue
+		}
+		m.state = envelope.ApprovalDenied
+		denied = append(denied, cast{m, nil})
+		all[i].Approval, all[i].Needed, all[i].Given = m.state, m.needed, m.given
+	}
+	if len(denied) == 0 {
+		return all, nil
+	}
+	if err := insertVotes(ctx, s.tx, s.by, envelope.DecisionDeny, note, denied); err != nil {
+		return nil, err
+	}
+	if err := decide(ctx, s.tx, s.by, envelope.DecisionDeny, note, denied); err != nil {
+		return nil, err
+	}
+	told := audit.Event{Tenant: s.by.Tenant, Kind: audit.Decided, Actor: s.by.Name}
+	for _, c := range denied {
+		told.Items = append(told.Items, audit.Item{Action: c.action, Status: envelope.StatusSkipped, Approval: c.state, Note: note})
+	}
+	return all, audit.Write(ctx, s.tx, told)
+}
+
+// listed finds the matters that address somebody who is not to be contacted.
+func (s *sitting) listed(ctx context.Context) (map[envelope.ActionID]bool, error) {
+	matters := slices.Collect(maps.Values(s.matters))
+	listed, err := s.snap.OnList(ctx, s.tx, len(matters), func(i int) (policy.Key, json.RawMessage) {
+		return matters[i].tool, matters[i].proposed.Args
+	})
+	found := make(map[envelope.ActionID]bool, len(listed))
+	for i := range listed {
+		found[matters[i].action] = true
+	}
+	return found, err
+}

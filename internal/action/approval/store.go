@@ -1,0 +1,173 @@
+package approval
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// read locks envelopes and reads what a decision about them needs to know.
+// Those that do not exist are left out.
+func read(ctx context.Context, tx pgx.Tx, by Decider, actions []envelope.ActionID) (map[envelope.ActionID]*matter, error) {
+	q, ids := dbsqlc.New(), uuids(actions)
+	locked, err := q.ApprovalLock(ctx, tx, &dbsqlc.ApprovalLockParams{TenantID: uuid.UUID(by.Tenant), ActionIds: ids})
+	if err != nil {
+		return nil, err
+	}
+	rows, err := q.ApprovalRead(ctx, tx, &dbsqlc.ApprovalReadParams{TenantID: uuid.UUID(by.Tenant), ActionIds: locked})
+	if err != nil {
+		return nil, err
+	}
+	matters := make(map[envelope.ActionID]*matter, len(rows))
+	for i := range rows {
+		m := matterFromRow(&rows[i])
+		m.own = ownedBy(by, rows[i].ProposedBy, rows[i].OperatorID)
+		matters[m.action] = m
+	}
+	return matters, nil
+}
+
+// ownedBy says that an envelope is the decider's own proposal: of the same
+// token, or of another one of the same person.
+func ownedBy(by Decider, token, operator *uuid.UUID) bool {
+	for _, proposer := range []*uuid.UUID{token, operator} {
+		if proposer != nil && (*proposer == by.Token || *proposer == by.person()) {
+			return true
+		}
+	}
+	return false
+}
+
+func matterFromRow(r *dbsqlc.ApprovalReadRow) *matter {
+	m := &matter{
+		action: envelope.ActionID(r.ActionID), state: envelope.Approval(r.ApprovalState), overdue: r.Overdue,
+		tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, toolDigest: r.ToolDigest,
+		proposed: catalog.Proposed{
+			Automation: text(r.AutomationID), AskedApproval: r.Asked, Risk: envelope.Risk(r.Risk), Session: text(r.SessionID), Args: r.Args, Now: r.Now,
+		},
+		decision: r.DecisionID, round: int(r.Round), needed: int(r.Needed), given: int(r.Given), voters: r.Voters,
+	}
+	if r.EmployeeID != nil {
+		m.proposed.Employee = envelope.EmployeeID(*r.EmployeeID)
+	}
+	if len(r.Seal) > 0 {
+		m.seal = r.Seal
+	}
+	return m
+}
+
+// insertVotes keeps what somebody said, and how far the envelopes have got by
+// it.
+func insertVotes(ctx context.Context, tx pgx.Tx, by Decider, decision envelope.Decision, note string, casts []cast) error {
+	v := &dbsqlc.VoteInsertManyParams{
+		TenantID: uuid.UUID(by.Tenant), Person: by.person(), Token: by.Token, Name: by.Name, Decision: string(decision), Note: note,
+	}
+	p := &dbsqlc.ApprovalVotedParams{TenantID: uuid.UUID(by.Tenant)}
+	for _, c := range casts {
+		v.ActionIds, v.Rounds, v.Seals = append(v.ActionIds, uuid.UUID(c.action)), append(v.Rounds, int32(c.round)), append(v.Seals, orEmpty(c.seal)) //nolint:gosec // rounds are few
+		p.Needed, p.Given = append(p.Needed, int32(c.needed)), append(p.Given, int32(c.given))                                                        //nolint:gosec // at most catalog.MaxApprovals
+		p.Seals = append(p.Seals, c.matter.seal)
+	}
+	p.ActionIds, p.Rounds = v.ActionIds, v.Rounds
+	q := dbsqlc.New()
+	// First the row that the votes belong to.
+	if err := q.ApprovalVoted(ctx, tx, p); err != nil {
+		return err
+	}
+	return q.VoteInsertMany(ctx, tx, v)
+}
+
+// decide ends the wait of envelopes, whose locks are held.
+func decide(ctx context.Context, tx pgx.Tx, by Decider, decision envelope.Decision, note string, casts []cast) error {
+	to, err := envelope.NextApproval(envelope.ApprovalRequired, decision)
+	if err != nil {
+		return err
+	}
+	p := &dbsqlc.ActionsDecideParams{ApprovalState: string(to), DecidedBy: by.Name, DecisionNote: note, TenantID: uuid.UUID(by.Tenant)}
+	for _, c := range casts {
+		p.ActionIds, p.Seals = append(p.ActionIds, uuid.UUID(c.action)), append(p.Seals, orEmpty(c.seal))
+	}
+	decided, err := dbsqlc.New().ActionsDecide(ctx, tx, p)
+	if err == nil && len(decided) != len(casts) {
+		return fmt.Errorf("decided about %d of %d envelopes, whose locks are held", len(decided), len(casts))
+	}
+	return err
+}
+
+// storeEdit sets what will be sent, and returns it as it is stored.
+func storeEdit(ctx context.Context, tx pgx.Tx, by Decider, action envelope.ActionID, was, args json.RawMessage, decision uuid.UUID, version int64, e edited) (json.RawMessage, error) {
+	note, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	q := dbsqlc.New()
+	err = q.ApprovalEdit(ctx, tx, &dbsqlc.ApprovalEditParams{
+		TenantID: uuid.UUID(by.Tenant), ActionID: uuid.UUID(action), Was: was, Edit: note, EditedBy: by.Name,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return q.ActionEdit(ctx, tx, &dbsqlc.ActionEditParams{
+		Args: args, DecisionID: decision, ConfigVersion: version, TenantID: uuid.UUID(by.Tenant), ActionID: uuid.UUID(action),
+	})
+}
+
+// Keep stores decisions of policy under their ids, as far as they are new.
+func Keep(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, decisions ...policy.Decision) error {
+	// In one order everywhere, so that two transactions cannot deadlock.
+	slices.SortFunc(decisions, func(a, b policy.Decision) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	p := &dbsqlc.DecisionInsertManyParams{TenantID: uuid.UUID(tenant)}
+	for i, d := range decisions {
+		if i > 0 && d.ID == decisions[i-1].ID {
+			continue
+		}
+		p.DecisionIds = append(p.DecisionIds, d.ID)
+		p.Modes, p.ModeSources, p.Traces = append(p.Modes, string(d.Mode)), append(p.ModeSources, d.Source), append(p.Traces, d.TraceJSON)
+	}
+	return dbsqlc.New().DecisionInsertMany(ctx, tx, p)
+}
+
+// Votes returns what people said about an envelope, oldest first.
+func Votes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) ([]Vote, error) {
+	rows, err := dbsqlc.New().VoteList(ctx, tx, &dbsqlc.VoteListParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action)})
+	if err != nil {
+		return nil, err
+	}
+	votes := make([]Vote, len(rows))
+	for i, r := range rows {
+		votes[i] = Vote{Round: int(r.Round), Name: r.Name, Decision: envelope.Decision(r.Decision), Note: text(r.Note), At: r.At}
+	}
+	return votes, nil
+}
+
+func uuids(actions []envelope.ActionID) []uuid.UUID {
+	ids := make([]uuid.UUID, len(actions))
+	for i, a := range actions {
+		ids[i] = uuid.UUID(a)
+	}
+	return ids
+}
+
+// orEmpty is what a query takes for no seal: an array with a NULL in it would
+// have to be one of pointers.
+func orEmpty(seal []byte) []byte {
+	if seal == nil {
+		return []byte{}
+	}
+	return seal
+}
+
+func text(s *string) string {
+	return *cmp.Or(s, new(string))
+}

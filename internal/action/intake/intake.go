@@ -1,0 +1,344 @@
+// Package intake is the one door in: every proposal, whoever makes it and
+// however it comes, is resolved, checked, decided and written here. It works
+// in sets: a thousand proposals cost the same few round trips as one. It
+// refuses to execute anything.
+package intake
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/telemetry"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// MaxBatch bounds the proposals of one Accept.
+const MaxBatch = envelope.MaxItems
+
+// Submitter is who proposes.
+type Submitter struct {
+	Tenant envelope.TenantID
+	// Token identifies the submitter, so that nobody approves their own
+	// proposal; the zero UUID is the system itself.
+	Token uuid.UUID
+	// Name is shown in events.
+	Name string
+	// Employee and Session, if set, bind the submitter: proposals get them,
+	// and may not name others.
+	Employee envelope.EmployeeID
+	Session  string
+	// Tools are the patterns of the tools that the submitter may use; nil is
+	// all.
+	Tools []string
+	// Origin is the request that the proposals came with, as a JSON object;
+	// nil if nobody noted it.
+	Origin json.RawMessage
+	// Batch is what the proposals are steps of; zero for none.
+	Batch uuid.UUID
+	// Plan is of the only proposal, as a dry run found it; nil if none is
+	// presented. What has changed since refuses the proposal.
+	Plan *Plan
+	// Reserved says that it is Countersign itself, and may name automations
+	// that begin with ReservedPrefix, and envelopes as only it does.
+	Reserved bool
+}
+
+// Answer is what became of one proposal.
+type Answer struct {
+	Action envelope.ActionID
+	// Known says that the tenant had this envelope already, with the same
+	// content; it is not accepted a second time.
+	Known bool
+	// Mode and Source say what policy decided, for an envelope that is new.
+	Mode   envelope.Mode
+	Source string
+	// Trace is every layer's word about it, as a JSON list of policy.Step.
+	Trace json.RawMessage
+	// Approval is where it stands, for an envelope that is new.
+	Approval envelope.Approval
+	// Err says why the proposal was not accepted: an *envelope.InvalidError
+	// or a fault. The other fields are then empty.
+	Err error
+}
+
+// Config says how an Intake works.
+type Config struct {
+	// ApprovalWait is how long an envelope waits for a decision; zero means 5
+	// minutes.
+	ApprovalWait time.Duration
+	// Wake is called after a commit that put something on the schedule. It
+	// must not block. Losing a call delays work, and loses none.
+	Wake func()
+}
+
+// Intake accepts proposals. It is safe for concurrent use.
+type Intake struct {
+	db      postgres.Begins
+	catalog *catalog.Cache
+	cfg     Config
+
+	stored *stored
+}
+
+// New returns an Intake.
+func New(db postgres.Begins, cache *catalog.Cache, cfg Config) *Intake {
+	if cfg.ApprovalWait == 0 {
+		cfg.ApprovalWait = 5 * time.Minute
+	}
+	if cfg.Wake == nil {
+		cfg.Wake = func() {}
+	}
+	return &Intake{db: db, catalog: cache, cfg: cfg, stored: newStored()}
+}
+
+// Accept decides and writes up to MaxBatch proposals in one transaction and
+// answers for each in order. A proposal that is refused leaves the others
+// alone; an error means that none was accepted, and submitting the same
+// proposals again is safe if they carry an external id.
+func (in *Intake) Accept(ctx context.Context, by Submitter, proposals []*envelope.Proposal) ([]Answer, error) {
+	if len(proposals) > MaxBatch {
+		return nil, fault.New(fault.Invalid, "at most %d proposals at once", MaxBatch)
+	}
+	var a acceptance
+	var err error
+	// The first time the batch is written blindly, which is cheaper than to
+	// ask for every id first. If one of them is there already, nothing is
+	// written, and the batch is gone through with asking; and again, should
+	// somebody else write the same ids meanwhile.
+	for try := range 4 {
+		err = postgres.InTx(ctx, in.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {
+			var err error
+			a, err = in.accept(ctx, tx, by, proposals, try > 0)
+			return err
+		})
+		if !errors.Is(err, errTaken) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	in.stored.learn(by.Tenant, a.decisions)
+	if a.queued {
+		in.cfg.Wake()
+	}
+	return a.answers, nil
+}
+
+// errTaken says that an id of the batch is taken, or may be.
+var errTaken = fault.New(fault.Busy, "the same envelopes are being submitted elsewhere at this moment; submit them again")
+
+// acceptance is what one transaction came to.
+type acceptance struct {
+	answers []Answer
+	// queued says that something was put on the schedule.
+	queued bool
+	// decisions are stored as of the commit.
+	decisions []policy.Decision
+}
+
+func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals []*envelope.Proposal, ask bool) (acceptance, error) {
+	snap, state, err := in.catalog.Standing(ctx, tx, by.Tenant)
+	if err != nil {
+		return acceptance{}, err
+	}
+	a := acceptance{answers: make([]Answer, len(proposals))}
+	rows, doubtful, err := prepareAll(snap, by, proposals, a.answers)
+	if err != nil {
+		return acceptance{}, err
+	}
+	if ask {
+		doubtful = append(doubtful, rows...)
+	}
+	if len(doubtful) > 0 {
+		known, err := askFor(ctx, tx, by.Tenant, doubtful, a.answers)
+		if err != nil {
+			return acceptance{}, err
+		}
+		rows = slices.DeleteFunc(rows, func(r row) bool { return known[r.at] })
+	}
+	twins, rows := apart(rows)
+	if len(rows) == 0 {
+		return a, nil
+	}
+	listed, err := snap.OnList(ctx, tx, len(rows), func(i int) (policy.Key, json.RawMessage) { return rows[i].tool.Key, rows[i].proposal.Args })
+	if err != nil {
+		return acceptance{}, err
+	}
+	decide(snap, by, rows, listed, state.Now)
+	if by.Plan != nil {
+		if rows, err = planned(by.Plan, ask, rows, a.answers); err != nil {
+			return acceptance{}, err
+		}
+	}
+	if rows, err = admit(ctx, tx, snap, by, in.cfg.ApprovalWait, ask, rows, a.answers); err != nil {
+		return acceptance{}, err
+	}
+	answerTwins(twins, a.answers)
+	if len(rows) == 0 {
+		return a, nil
+	}
+	for i := range rows {
+		if r := &rows[i]; r.waits() {
+			r.review = snap.Review(r.tool, r.risk).Or(in.cfg.ApprovalWait)
+		}
+	}
+	if a.decisions, err = in.stored.fillDecisions(ctx, tx, by.Tenant, rows); err != nil {
+		return acceptance{}, err
+	}
+	if err := insert(ctx, tx, by, snap.Version, telemetry.Inject(ctx), rows); err != nil {
+		return acceptance{}, err
+	}
+	event := audit.Event{Tenant: by.Tenant, Kind: audit.Proposed, Actor: by.Name, Items: make([]audit.Item, len(rows))}
+	for i, r := range rows {
+		a.queued = a.queued || r.approval == envelope.ApprovalAuto
+		a.answers[r.at] = Answer{Action: r.action, Mode: r.decision.Mode, Source: r.decision.Source, Trace: r.decision.TraceJSON, Approval: r.approval}
+		event.Items[i] = audit.Item{Action: r.action, Status: r.status(), Approval: r.approval}
+	}
+	return a, audit.Write(ctx, tx, event)
+}
+
+// prepareAll prepares every proposal. One that cannot be accepted is answered
+// with why; if it carries a name, it is also returned as doubtful, since the
+// tenant may have the envelope from a time when it could be.
+func prepareAll(snap *catalog.Snapshot, by Submitter, proposals []*envelope.Proposal, answers []Answer) (rows, doubtful []row, err error) {
+	rows = make([]row, 0, len(proposals))
+	for i, p := range proposals {
+		r, err := prepare(snap, by, p)
+		r.at = i
+		switch {
+		case err == nil:
+			rows = append(rows, r)
+		case fault.KindOf(err) == "":
+			return nil, nil, err
+		default:
+			answers[i] = Answer{Err: err}
+			if r.named() && r.digest != (envelope.Digest{}) {
+				doubtful = append(doubtful, r)
+			}
+		}
+	}
+	return rows, doubtful, nil
+}
+
+// row is a proposal that may be written.
+type row struct {
+	identity
+	at       int
+	proposal *envelope.Proposal
+	tool     *catalog.Tool
+	decision policy.Decision
+	approval envelope.Approval
+	risk     envelope.Risk
+	bucket   int64
+	employee envelope.EmployeeID
+	session  string
+	// review is how people look at it, if it waits for them.
+	review catalog.Review
+}
+
+// waits says that people have to decide about it.
+func (r *row) waits() bool { return r.approval == envelope.ApprovalRequired }
+
+func (r *row) bucketName() string {
+	if r.proposal.Constraints.RateBucket == "" {
+		return limits.DefaultBucket
+	}
+	return r.proposal.Constraints.RateBucket
+}
+
+func (r *row) status() envelope.Status {
+	if r.approval == envelope.ApprovalDenied {
+		return envelope.StatusSkipped
+	}
+	return envelope.StatusPending
+}
+
+// prepare resolves, checks and decides one proposal.
+func prepare(snap *catalog.Snapshot, by Submitter, p *envelope.Proposal) (row, error) {
+	r := row{proposal: p, employee: p.EmployeeID, session: p.SessionID}
+	r.external, r.action, r.chosen = p.ExternalID, p.ActionID, p.ActionID != (envelope.ActionID{})
+	if p.TenantID != (envelope.TenantID{}) && p.TenantID != by.Tenant {
+		return r, invalid("/tenant_id", "tenant", "is not the tenant of this token; leave it out")
+	}
+	if by.Employee != (envelope.EmployeeID{}) {
+		if p.EmployeeID != (envelope.EmployeeID{}) && p.EmployeeID != by.Employee {
+			return r, invalid("/employee_id", "employee", "is not the employee of this token; leave it out")
+		}
+		r.employee = by.Employee
+	}
+	if by.Session != "" {
+		if p.SessionID != "" && p.SessionID != by.Session {
+			return r, invalid("/session_id", "session", "is not the session of this token; leave it out")
+		}
+		r.session = by.Session
+	}
+	err := by.CheckAutomation(p.AutomationID)
+	if err != nil {
+		return r, err
+	}
+	if r.digest, err = p.Digest(); err != nil {
+		return r, err
+	}
+	if err = by.checkName(p.ExternalID); err != nil {
+		return r, err
+	}
+	if r.tool, err = snap.Resolve(p.Tool); err != nil {
+		return r, err
+	}
+	if err = r.tool.Check(p.Args); err != nil {
+		return r, err
+	}
+	var known bool
+	if r.bucket, known = snap.Limits.Bucket(r.bucketName()); !known {
+		return r, invalid("/constraints/rate_bucket", "unknown_bucket",
+			"no such bucket; there are "+strings.Join(snap.Limits.BucketNames(), ", "))
+	}
+	if !r.chosen {
+		r.action = envelope.NewActionID()
+	}
+	r.risk = policy.RaiseRisk(p.Risk, r.tool.Risk.Envelope())
+	return r, nil
+}
+
+// decide asks policy about rows that can be accepted.
+func decide(snap *catalog.Snapshot, by Submitter, rows []row, listed map[int]preflight.Match, now time.Time) {
+	for i := range rows {
+		_, on := listed[i]
+		rows[i].decide(snap, by, on, now)
+	}
+}
+
+func (r *row) decide(snap *catalog.Snapshot, by Submitter, listed bool, now time.Time) {
+	p := r.proposal
+	r.decision = snap.Decide(r.tool, catalog.Proposed{
+		Automation: p.AutomationID, AskedApproval: p.Approval == envelope.ApprovalRequired, Employee: r.employee, Risk: r.risk, Listed: listed,
+		Session: r.session, Args: p.Args, Tools: by.Tools, Now: now,
+	})
+	switch r.decision.Mode {
+	case envelope.ModeAllow:
+		r.approval = envelope.ApprovalAuto
+	case envelope.ModeRequireApproval:
+		r.approval = envelope.ApprovalRequired
+	case envelope.ModeDeny:
+		r.approval = envelope.ApprovalDenied
+	}
+}
+
+func invalid(pointer string, rule envelope.Rule, message string) error {
+	return &envelope.InvalidError{Fields: []envelope.FieldError{{Pointer: pointer, Rule: rule, Message: message}}}
+}

@@ -1,0 +1,173 @@
+package intake_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source/breaker"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+)
+
+func (d door) preview(p *envelope.Proposal) intake.Preview {
+	d.t.Helper()
+	v, err := d.in.Preview(d.t.Context(), d.by(), p)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return v
+}
+
+// spoke are the gates that speak against a proposal, with their codes.
+func spoke(v intake.Preview) (words []string) {
+	for _, w := range v.Outlook.Gates {
+		if w.Verdict != preflight.Pass {
+			words = append(words, w.Gate+" "+w.Code)
+		}
+	}
+	return words
+}
+
+// today is quiet until tomorrow is over.
+func today() limits.QuietHours {
+	now := time.Now().UTC()
+	day := func(at time.Time) string { return strings.ToLower(at.Format("Mon")) }
+	return limits.QuietHours{Scope: limits.QuietTenant, Quiet: preflight.Quiet{
+		Timezone: "UTC", Windows: []preflight.Window{{Days: []string{day(now), day(now.Add(24 * time.Hour))}, From: "00:00", Until: "24:00"}},
+	}}
+}
+
+func TestAPreviewAsksEveryGate(t *testing.T) {
+	t.Parallel()
+	set := func(fn func(ctx context.Context, tx pgx.Tx, d door) error) func(d door) {
+		return func(d door) {
+			d.t.Helper()
+			d.as(func(ctx context.Context, tx pgx.Tx) error { return fn(ctx, tx, d) })
+		}
+	}
+	pause := func(target limits.Target) func(d door) {
+		return set(func(ctx context.Context, tx pgx.Tx, d door) error {
+			_, err := limits.SetPause(ctx, tx, d.tenant, target, false, "a test", "ada")
+			return err
+		})
+	}
+	soon := envelope.Constraints{MustRunBefore: time.Now().Add(time.Minute).UTC()}
+	late := envelope.Constraints{NotBefore: time.Now().Add(24 * 300 * time.Hour).UTC().Truncate(time.Second)}
+	for name, test := range map[string]struct {
+		prepare     func(d door)
+		constraints envelope.Constraints
+		would       intake.Would
+		spoke       []string
+		goes        bool
+	}{
+		"nothing": {func(door) {}, envelope.Constraints{}, intake.WouldRun, nil, true},
+		"quiet hours": {set(func(ctx context.Context, tx pgx.Tx, d door) error {
+			return limits.PutQuietHours(ctx, tx, d.tenant, today(), "ada")
+		}), envelope.Constraints{}, intake.WouldWait, []string{"quiet_hours quiet_hours"}, true},
+		"quiet hours past the deadline": {set(func(ctx context.Context, tx pgx.Tx, d door) error {
+			return limits.PutQuietHours(ctx, tx, d.tenant, today(), "ada")
+		}), soon, intake.WouldSkip, []string{"quiet_hours quiet_hours"}, false},
+		"a later time":       {func(door) {}, late, intake.WouldWait, []string{"not_before not_before"}, true},
+		"a paused tool":      {pause(limits.Target{Scope: limits.PauseTool, Subject: "first:note"}), envelope.Constraints{}, intake.WouldWait, []string{"pause paused"}, false},
+		"a paused tenant":    {pause(limits.Target{Scope: limits.PauseTenant}), envelope.Constraints{}, intake.WouldWait, []string{"pause paused"}, false},
+		"a pause of another": {pause(limits.Target{Scope: limits.PauseSource, Subject: "second"}), envelope.Constraints{}, intake.WouldRun, nil, true},
+		"an open breaker": {func(d door) {
+			if err := postgres.InTx(d.t.Context(), d.db, postgres.Worker(), func(tx pgx.Tx) error {
+				return breaker.Trip(d.t.Context(), tx, breaker.Source{Tenant: d.tenant, ID: "first"}, breaker.Failures, time.Minute, "w1")
+			}); err != nil {
+				d.t.Fatal(err)
+			}
+		}, envelope.Constraints{}, intake.WouldWait, []string{"breaker breaker_open"}, true},
+		"a breaker that outlasts the deadline": {func(d door) {
+			if err := postgres.InTx(d.t.Context(), d.db, postgres.Worker(), func(tx pgx.Tx) error {
+				return breaker.Trip(d.t.Context(), tx, breaker.Source{Tenant: d.tenant, ID: "first"}, breaker.RetryAfter, time.Hour, "w1")
+			}); err != nil {
+				d.t.Fatal(err)
+			}
+		}, soon, intake.WouldSkip, []string{"breaker breaker_open", "deadline deadline"}, false},
+		"a listed recipient": {set(func(ctx context.Context, tx pgx.Tx, d door) error {
+			if err := limits.PutToolRule(ctx, tx, d.tenant, limits.ToolRule{Source: "first", Name: "note", Recipients: &[]string{"/to"}}, "ada"); err != nil {
+				return err
+			}
+			_, err := limits.PutEntries(ctx, tx, d.tenant, []limits.Entry{{Value: "ana@example.org"}}, "ada")
+			return err
+		}), envelope.Constraints{}, intake.WouldDeny, []string{"do_not_contact do_not_contact"}, false},
+	} {
+		d := alone(t)
+		test.prepare(d)
+		p := call("note", `{"to":"ana@example.org"}`)
+		p.Constraints = test.constraints
+
+		v := d.preview(p)
+
+		if diff := cmp.Diff(test.spoke, spoke(v)); diff != "" || v.Outlook.Would != test.would || (v.Outlook.GoesOutAt != nil) != test.goes {
+			t.Errorf("%s: %s at %v, want %s; gates (-want +got):\n%s", name, v.Outlook.Would, v.Outlook.GoesOutAt, test.would, diff)
+		}
+		if d.count("SELECT count(1) FROM actions WHERE tenant_id = $1", d.tenant.String()) != 0 {
+			t.Errorf("%s: a preview proposed something", name)
+		}
+		if got := d.accept(p)[0]; got.Err != nil || got.Mode != v.Decision.Mode || got.Source != v.Decision.Source {
+			t.Errorf("%s: Accept = %+v, where the preview said %s by %s", name, got, v.Decision.Mode, v.Decision.Source)
+		}
+	}
+}
+
+func TestAPreviewRefusesWhatAcceptRefuses(t *testing.T) {
+	t.Parallel()
+	d := alone(t)
+	d.accept(note("taken"))
+	other := note("taken")
+	other.Args = json.RawMessage(`{"n":2}`)
+	for name, p := range map[string]*envelope.Proposal{
+		"no such tool":     call("nothing", `{}`),
+		"bad arguments":    call("send", `{"text":7}`),
+		"a taken name":     other,
+		"another tenant's": {Type: envelope.TypeExec, TenantID: envelope.TenantID(newEmployee()), Tool: envelope.Tool{Name: "note", Source: "first"}, Args: json.RawMessage(`{}`)},
+	} {
+		_, err := d.in.Preview(t.Context(), d.by(), p)
+
+		if want := d.accept(p)[0].Err; err == nil || want == nil || fault.KindOf(err) != fault.KindOf(want) || err.Error() != want.Error() {
+			t.Errorf("%s: Preview = %v, Accept = %v", name, err, want)
+		}
+	}
+	if v := d.preview(note("taken")); v.Known == (envelope.ActionID{}) {
+		t.Error("a preview of what is there does not know it")
+	}
+}
+
+func TestAPlanIsHeldToWhatIsAccepted(t *testing.T) {
+	t.Parallel()
+	d := alone(t)
+	v := d.preview(note(""))
+	by := d.by()
+	by.Plan = &v.Plan
+	accept := func(p *envelope.Proposal) intake.Answer {
+		answers, err := d.in.Accept(t.Context(), by, []*envelope.Proposal{p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answers[0]
+	}
+
+	same, other := accept(note("one")), accept(call("note", `{"n":2}`))
+	d.mode("first:note", envelope.ModeRequireApproval)
+	later, known := accept(note("two")), accept(note("one"))
+
+	if same.Err != nil || !errors.Is(other.Err, fault.Conflict) || !errors.Is(later.Err, fault.Conflict) || known.Err != nil || !known.Known {
+		t.Errorf("the same %v, other arguments %v, under other rules %v, known %+v", same.Err, other.Err, later.Err, known)
+	}
+	if same.Action != known.Action {
+		t.Error("what was accepted under a plan is not known again")
+	}
+}

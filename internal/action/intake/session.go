@@ -1,0 +1,94 @@
+package intake
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+)
+
+// usage is what a session has left of its limits. Whoever has one holds the
+// lock of the session's row, so that nobody else counts meanwhile.
+type usage struct {
+	limits limits.Session
+	// used is how many envelopes the session proposed in its minute, which is
+	// over in minuteIn.
+	used     int
+	minuteIn time.Duration
+	// pending is how many wait for a decision. If nobody decides, there is
+	// room for another in pendingIn.
+	pending   int
+	pendingIn time.Duration
+}
+
+// take counts an envelope, or says why there is no room for it.
+func (u *usage) take(r *row) error {
+	waits := r.waits()
+	switch {
+	case u.limits.Minute > 0 && u.used >= u.limits.Minute:
+		return fault.Limit(u.minuteIn, "the session has proposed %d actions within a minute, as many as it may; try again in %s", u.limits.Minute, roundUp(u.minuteIn))
+	case u.limits.Pending > 0 && waits && u.pending >= u.limits.Pending:
+		return fault.Limit(u.pendingIn,
+			"%d actions of the session wait for a person, as many as may; try again when one of them is decided or taken back, or in %s, when one expires",
+			u.limits.Pending, roundUp(u.pendingIn))
+	}
+	u.used++
+	if waits {
+		u.pending++
+	}
+	return nil
+}
+
+// roundUp is a wait in whole seconds, none of them too short.
+func roundUp(wait time.Duration) time.Duration {
+	return max(time.Second, (wait + time.Second - 1).Truncate(time.Second))
+}
+
+// admit keeps the rows that the limits of the submitter's session have room
+// for, in order, and answers the others with when to try again. It costs
+// nothing where there is no session, or no limit.
+//
+// An envelope that the tenant knows already is not proposed again, and so is
+// never refused for a limit: asked says that the rows are known to be new, and
+// if they are not and one would be refused, admit returns errTaken, to have
+// the batch gone through with asking.
+func admit(ctx context.Context, tx pgx.Tx, snap *catalog.Snapshot, by Submitter, wait time.Duration, asked bool, rows []row, answers []Answer) ([]row, error) {
+	limits := snap.Limits.Session()
+	waiting := 0
+	for i := range rows {
+		if rows[i].waits() {
+			waiting++
+		}
+	}
+	if by.Session == "" || limits.Minute == 0 && (limits.Pending == 0 || waiting == 0) {
+		return rows, nil
+	}
+	u, err := takeUsage(ctx, tx, by, limits, len(rows), waiting > 0)
+	if err != nil {
+		return nil, err
+	}
+	if u.pending == 0 {
+		u.pendingIn = wait
+	}
+	admitted := make([]row, 0, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		refusal := u.take(r)
+		if refusal == nil {
+			admitted = append(admitted, *r)
+			continue
+		}
+		if !asked && r.named() {
+			return nil, errTaken
+		}
+		answers[r.at] = Answer{Err: refusal}
+	}
+	if len(admitted) == len(rows) {
+		return admitted, nil
+	}
+	return admitted, setUsage(ctx, tx, by, u)
+}

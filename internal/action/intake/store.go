@@ -1,0 +1,132 @@
+package intake
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// insert writes rows and puts those that may run on the schedule. If one of
+// their names is taken, that is errTaken, and the transaction is over.
+func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, traceparent string, rows []row) error {
+	n := len(rows)
+	p := &dbsqlc.ActionInsertManyParams{
+		TenantID: uuid.UUID(by.Tenant), ConfigVersion: version, Traceparent: traceparent, Origin: by.Origin,
+		ActionIds: make([]uuid.UUID, n), ExternalIds: make([]string, n), ContentDigests: make([][]byte, n),
+		EmployeeIds: make([]uuid.UUID, n), AutomationIds: make([]string, n), SessionIds: make([]string, n),
+		SourceIds: make([]string, n), ToolNames: make([]string, n), ComposioApps: make([]string, n),
+		Args: make([][]byte, n), Risks: make([]string, n), Effects: make([]string, n),
+		DecisionIds: make([]uuid.UUID, n),
+		ToolDigests: make([][]byte, n), ApprovalStates: make([]string, n), BucketIds: make([]int64, n),
+		RateBuckets: make([]string, n), NotBefores: make([]time.Time, n), MustRunBefores: make([]time.Time, n), MaxAttempts: make([]int32, n), Urgent: make([]bool, n),
+	}
+	if by.Token != uuid.Nil {
+		p.ProposedBy = &by.Token
+	}
+	if by.Batch != uuid.Nil {
+		p.BatchID = &by.Batch
+	}
+	for i := range rows {
+		r := &rows[i]
+		q := r.proposal
+		p.ActionIds[i], p.ExternalIds[i], p.ContentDigests[i] = uuid.UUID(r.action), q.ExternalID, r.digest[:]
+		p.EmployeeIds[i], p.AutomationIds[i], p.SessionIds[i] = uuid.UUID(r.employee), q.AutomationID, r.session
+		p.SourceIds[i], p.ToolNames[i], p.ComposioApps[i] = r.tool.Key.Source, r.tool.Key.Action, q.Tool.ComposioApp
+		p.Args[i], p.Risks[i], p.Effects[i] = q.Args, string(r.risk), string(r.tool.Effect)
+		p.DecisionIds[i] = r.decision.ID
+		p.ToolDigests[i], p.ApprovalStates[i], p.BucketIds[i] = r.tool.Digest, string(r.approval), r.bucket
+		p.RateBuckets[i], p.NotBefores[i], p.MustRunBefores[i] = q.Constraints.RateBucket, q.Constraints.NotBefore, q.Constraints.MustRunBefore
+		p.MaxAttempts[i], p.Urgent[i] = int32(r.tool.MaxAttempts), q.Constraints.Urgent
+		if r.waits() {
+			if p.ApprovalWaits == nil {
+				p.ApprovalWaits = make([]float64, n)
+			}
+			p.ApprovalWaits[i] = r.review.Wait.Seconds()
+		}
+	}
+	err := dbsqlc.New().ActionInsertMany(ctx, tx, p)
+	if postgres.Duplicate(err) {
+		return errTaken
+	}
+	if err != nil || p.ApprovalWaits == nil {
+		return err
+	}
+	return insertApprovals(ctx, tx, by.Tenant, rows)
+}
+
+// insertApprovals notes how people look at the rows that wait for them.
+func insertApprovals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row) error {
+	p := &dbsqlc.ApprovalInsertManyParams{TenantID: uuid.UUID(tenant)}
+	for i := range rows {
+		r := &rows[i]
+		if !r.waits() {
+			continue
+		}
+		var warn time.Duration
+		if r.review.Warn > 0 {
+			warn = max(time.Millisecond, r.review.Wait-r.review.Warn)
+		}
+		p.ActionIds, p.Needed = append(p.ActionIds, uuid.UUID(r.action)), append(p.Needed, int32(r.review.Needed)) //nolint:gosec // at most MaxApprovals
+		p.Asked = append(p.Asked, r.proposal.Approval == envelope.ApprovalRequired)
+		p.WarnAfter, p.EscalateAfter = append(p.WarnAfter, warn.Seconds()), append(p.EscalateAfter, r.review.Escalate.Seconds())
+	}
+	return dbsqlc.New().ApprovalInsertMany(ctx, tx, p)
+}
+
+// askFor looks up which proposals the tenant has already, by their names, and
+// answers for those. It returns which ones they are, by their place in the
+// batch.
+func askFor(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row, answers []Answer) (map[int]bool, error) {
+	p := &dbsqlc.ActionsKnownParams{TenantID: uuid.UUID(tenant)}
+	for _, r := range rows {
+		if r.chosen {
+			p.ActionIds = append(p.ActionIds, uuid.UUID(r.action))
+		}
+		if r.external != "" {
+			p.ExternalIds = append(p.ExternalIds, r.external)
+		}
+	}
+	found, err := dbsqlc.New().ActionsKnown(ctx, tx, p)
+	if err != nil {
+		return nil, err
+	}
+	byAction, byExternal := make(map[envelope.ActionID]identity, len(found)), make(map[string]identity, len(found))
+	for _, f := range found {
+		id := identity{action: envelope.ActionID(f.ActionID), external: f.ExternalID, digest: envelope.Digest(f.ContentDigest)}
+		byAction[id.action] = id
+		if id.external != "" {
+			byExternal[id.external] = id
+		}
+	}
+	known := make(map[int]bool, len(found))
+	for _, r := range rows {
+		first, ok := byExternal[r.external]
+		if !ok {
+			first, ok = byAction[r.action]
+		}
+		if ok {
+			known[r.at] = true
+			answers[r.at] = r.against(first)
+		}
+	}
+	return known, nil
+}
+
+// insertDecisions keeps decisions under their ids.
+func insertDecisions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, decisions []policy.Decision) error {
+	p := &dbsqlc.DecisionInsertManyParams{TenantID: uuid.UUID(tenant)}
+	for _, d := range decisions {
+		p.DecisionIds = append(p.DecisionIds, d.ID)
+		p.Modes = append(p.Modes, string(d.Mode))
+		p.ModeSources = append(p.ModeSources, d.Source)
+		p.Traces = append(p.Traces, d.TraceJSON)
+	}
+	return dbsqlc.New().DecisionInsertMany(ctx, tx, p)
+}

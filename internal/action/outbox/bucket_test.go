@@ -1,0 +1,433 @@
+package outbox_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+)
+
+// Time passes here by moving what is stored into the past. Intervals are of
+// minutes, so that the real time of a test does not count.
+
+// blink is how long a test may take: in one transaction now() stands still,
+// while the clock that grants goes on.
+const blink = time.Second
+
+// put sets the limits of the bucket "limited" as an operator does, and
+// returns its id.
+func (d desk) put(b limits.Bucket) int64 {
+	d.t.Helper()
+	if b.Name == "" {
+		b.Name = "limited"
+	}
+	d.as(postgres.API(d.tenant), func(tx pgx.Tx) error { return limits.PutBucket(d.t.Context(), tx, d.tenant, b, "ada") })
+	return one[int64](d, "SELECT bucket_id FROM buckets WHERE tenant_id = $1 AND name = $2", d.tenant.String(), b.Name)
+}
+
+// perMinute is a rate with a burst.
+func perMinute(n, burst int) limits.Bucket {
+	return limits.Bucket{Rate: &limits.Rate{Limit: n, Per: limits.Duration(time.Minute), Burst: burst}}
+}
+
+// ceiling is so many at once.
+func ceiling(n int) limits.Bucket { return limits.Bucket{Concurrency: n} }
+
+// daily is so many a day by the clock of Berlin.
+func daily(n int) limits.Bucket {
+	return limits.Bucket{Calendar: &limits.Calendar{Limit: n, Every: limits.PeriodDay, Timezone: "Europe/Berlin"}}
+}
+
+// pass lets time pass for a bucket, its leases included.
+func (d desk) pass(bucket int64, by time.Duration) {
+	d.t.Helper()
+	d.exec(`UPDATE buckets SET tat = tat - make_interval(secs => $2), granted_at = granted_at - make_interval(secs => $2),
+			closed_until = closed_until - make_interval(secs => $2),
+			updated_at = updated_at - make_interval(secs => $2) WHERE bucket_id = $1`, bucket, by.Seconds())
+	d.exec("UPDATE outbox SET lease_until = lease_until - make_interval(secs => $2) WHERE bucket_id = $1", bucket, by.Seconds())
+}
+
+// aged is an item whose token was granted that much earlier.
+func aged(it outbox.Item, by time.Duration) outbox.Item {
+	it.Token.At = it.Token.At.Add(-by)
+	return it
+}
+
+// ask claims up to most of a bucket with limits.
+func (d desk) ask(bucket int64, most int) []outbox.Item {
+	d.t.Helper()
+	return d.claimFrom(outbox.Want{Bucket: bucket, Quota: most, Limited: true})
+}
+
+// due is what a look says of a bucket; nil if it has no free row.
+func (d desk) due(bucket int64) *outbox.Due {
+	d.t.Helper()
+	var found []outbox.Due
+	d.as(postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
+		found, err = outbox.Look(d.t.Context(), tx, bucket-1, 1)
+		return err
+	})
+	if len(found) == 0 || found[0].Bucket != bucket {
+		return nil
+	}
+	return &found[0]
+}
+
+// back settles items without a call and hastens them.
+func (d desk) back(items ...outbox.Item) {
+	d.t.Helper()
+	batch := make([]outbox.Settlement, len(items))
+	for i, it := range items {
+		batch[i] = outbox.GiveBack(it)
+	}
+	if n := len(d.settle(batch...)); n != len(items) {
+		d.t.Fatalf("%d of %d were put back", n, len(items))
+	}
+	d.hasten(actionsOf(items)...)
+}
+
+func TestABucketGivesItsBurstAndThenATokenAnInterval(t *testing.T) {
+	t.Parallel()
+	type step struct {
+		pass time.Duration
+		want int
+	}
+	for name, test := range map[string]struct {
+		limits limits.Bucket
+		steps  []step
+	}{
+		"one a minute, over five boundaries": {perMinute(1, 1), []step{
+			{0, 1}, {0, 0}, {58 * time.Second, 0}, {2 * time.Second, 1}, {0, 0}, {time.Minute, 1}, {time.Minute, 1}, {time.Minute, 1}, {time.Minute, 1}, {0, 0},
+		}},
+		"what was not used is kept up to the burst": {perMinute(6, 3), []step{
+			{0, 3}, {0, 0}, {10 * time.Second, 1}, {20 * time.Second, 2}, {time.Hour, 3}, {0, 0},
+		}},
+		"a burst of all":                         {perMinute(60, 60), []step{{0, 60}, {0, 0}, {30 * time.Second, 30}, {30 * time.Second, 30}, {time.Minute, 60}}},
+		"a third of a minute each":               {perMinute(3, 1), []step{{0, 1}, {19 * time.Second, 0}, {time.Second, 1}, {20 * time.Second, 1}}},
+		"an interval without an end in decimals": {perMinute(7, 7), []step{{0, 7}, {7 * time.Second, 0}, {2 * time.Second, 1}, {time.Minute, 7}}},
+		"one in 366 days": {limits.Bucket{Rate: &limits.Rate{Limit: 1, Per: limits.Duration(366 * 24 * time.Hour)}}, []step{
+			{0, 1}, {365 * 24 * time.Hour, 0}, {24 * time.Hour, 1},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := alone(t)
+			b := d.put(test.limits)
+			d.queueIn(b, envelope.EffectRead, 300)
+
+			for i, s := range test.steps {
+				d.pass(b, s.pass)
+				waits := d.due(b).In
+				if got := len(d.ask(b, 200)); got != s.want {
+					t.Errorf("step %d: %d were granted, want %d", i, got, s.want)
+				}
+				if (waits <= blink) != (s.want > 0) {
+					t.Errorf("step %d: a look says that it opens in %v, and %d were to be granted", i, waits, s.want)
+				}
+			}
+		})
+	}
+}
+
+func TestALookTellsWhenTheNextTokenComes(t *testing.T) {
+	t.Parallel()
+	d := alone(t)
+	b := d.put(perMinute(2, 2))
+	d.queueIn(b, envelope.EffectRead, 10)
+
+	d.ask(b, 1)
+	half := d.due(b).In
+	d.ask(b, 10)
+	none := d.due(b).In
+
+	if half > blink || none < 29*time.Second || none > 31*time.Second {
+		t.Errorf("with a token left a look waits %v, with none %v; want 0 and about 30 s", half, none)
+	}
+}
+
+func TestAGrantThatIsNotUsedUpIsNotSpent(t *testing.T) {
+	t.Parallel()
+	d := alone(t)
+	b := d.put(perMinute(10, 10))
+	d.queueIn(b, envelope.EffectRead, 3)
+
+	first := len(d.ask(b, 100))
+	d.queueIn(b, envelope.EffectRead, 20)
+	second, third := len(d.ask(b, 5)), len(d.ask(b, 100))
+
+	if first != 3 || second != 5 || third != 2 {
+		t.Errorf("granted %d, %d and %d, want 3 that were due, 5 that were asked for, and the 2 left", first, second, third)
+	}
+}
+
+func TestABigBatchIsCutToTheTokens(t *testing.T) {
+	t.Parallel()
+	d := alone(t)
+	b := d.put(limits.Bucket{Rate: &limits.Rate{Limit: 1500, Per: limits.Duration(24 * time.Hour), Burst: 1500}})
+	d.queueIn(b, envelope.EffectRead, 4000)
+
+	first, second := len(d.ask(b, 5000)), len(d.ask(b, 5000))
+
+	if first != 1500 || second != 0 {
+		t.Errorf("granted %d and %d, want 1500 and none", first, second)
+	}
+}
+
+func TestOneClaimGrantsForManyBuckets(t *testing.T) {
+	t.Parallel()
+	d := alone(t)
+	var wants []outbox.Want
+	want := make(map[int64]int)
+	for i := range 60 {
+		limits := limits.Bucket{Name: fmt.Sprintf("many.%d", i)}
+		granted := 12
+		switch i % 4 {
+		case 0: // without limits
+		case 1:
+			limits.Rate, granted = perMinute(12, 1+i%9).Rate, 1+i%9
+		case 2:
+			limits.Concurrency, granted = 1+i%5, 1+i%5
+		case 3:
+			limits.Calendar, granted = daily(1+i%7).Calendar, 1+i%7
+		}
+		b := d.put(limits)
+		d.queueIn(b, envelope.EffectRead, 12)
+		wants = append(wants, outbox.Want{Bucket: b, Quota: 20, Limited: i%4 != 0})
+		want[b] = granted
+	}
+
+	items := d.claimFrom(wants...)
+
+	got := make(map[int64]int)
+	for _, it := range items {
+		got[it.Bucket]++
+		limited := it.Token != (outbox.Token{})
+		if limited && it.Token.Bucket != it.Bucket || limited != slices.ContainsFunc(wants, func(w outbox.Want) bool { return w.Bucket == it.Bucket && w.Limited }) {
+			t.Errorf("an item of bucket %d has the token %+v", it.Bucket, it.Token)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("granted per bucket (-want +got):\n%s", diff)
+	}
+	if again := d.claimFrom(wants...); len(again) != 0 {
+		t.Errorf("%d were granted right after", len(again))
+	}
+}
+
+func TestTheTightestLimitDecides(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		rate, calendar, ceiling, want int
+	}{"the rate": {2, 5, 9, 2}, "the calendar": {5, 2, 9, 2}, "the ceiling": {9, 5, 2, 2}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := alone(t)
+			limits := perMinute(test.rate, test.rate)
+			limits.Calendar, limits.Concurrency = daily(test.calendar).Calendar, test.ceiling
+			b := d.put(limits)
+			d.queueIn(b, envelope.EffectRead, 20)
+
+			if got := len(d.ask(b, 20)); got != test.want {
+				t.Errorf("%d were granted, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+func TestCeilingsCountWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	d := alone(t)
+	b := d.put(ceiling(3))
+	d.queueIn(b, envelope.EffectOnce, 40)
+	free := func(when string, want int) []outbox.Item {
+		t.Helper()
+		items := d.ask(b, 40)
+		if len(items) != want {
+			t.Fatalf("%s: %d places were given, want %d", when, len(items), want)
+		}
+		return items
+	}
+
+	held := free("at first", 3)
+	free("when all are held", 0)
+	d.settle(sent(held[0]), again(held[1], time.Hour))
+	held = append(held[2:], free("after one was sent and one put back", 2)...)
+	d.back(held[0])
+	held = append(held[1:], free("after one was given back", 1)...)
+	if err := d.undo(held[0].Action); err != nil {
+		t.Fatal(err)
+	}
+	held = append(held[1:], free("after one was undone", 1)...)
+	d.as(postgres.Worker().Planned(), func(tx pgx.Tx) error {
+		_, err := outbox.Park(t.Context(), tx, []outbox.Parking{{Lease: held[0].Lease, ToolDigest: []byte{0}, Needed: 1, Wait: time.Hour, Unused: held[0].Token}})
+		return err
+	})
+	held = append(held[1:], free("after one was parked", 1)...)
+	d.expire(held[0].Action)
+	taken := free("after a lease ran out", 1)
+	if got := one[int](d, "SELECT count(1)::int FROM outbox WHERE bucket_id = $1 AND held AND lease_until >= now()", b); got != 3 {
+		t.Errorf("%d are held, want 3", got)
+	}
+	d.put(ceiling(5))
+	held = append(held[1:], taken...)
+	held = append(held, free("after the ceiling was raised", 2)...)
+	d.put(ceiling(2))
+	free("after it was lowered", 0)
+	d.settle(sent(held[0]), sent(held[1]))
+	free("when one too many is still held", 0)
+	d.settle(sent(held[2]), sent(held[3]))
+	free("when there is a place again", 1)
+}
+
+func TestAClosedBucketGivesNothing(t *testing.T) {
+	t.Parallel()
+	for name, limits := range map[string]limits.Bucket{"without limits": {}, "with a rate": perMinute(9, 9), "with a ceiling": ceiling(9)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := alone(t)
+			b := d.put(limits)
+			d.queueIn(b, envelope.EffectRead, 9)
+			limited := name != "without limits"
+			first := d.claimFrom(outbox.Want{Bucket: b, Quota: 1, Limited: limited})
+			held := again(first[0], time.Hour)
+			held.Hold, held.HoldBucket = 10*time.Minute, b
+			d.settle(held)
+
+			closed := len(d.claimFrom(outbox.Want{Bucket: b, Quota: 9, Limited: limited}))
+			waits := d.due(b).In
+			d.pass(b, 11*time.Minute)
+			open := len(d.claimFrom(outbox.Want{Bucket: b, Quota: 3, Limited: limited}))
+
+			if closed != 0 || open != 3 || waits < 9*time.Minute || waits > 10*time.Minute+time.Second {
+				t.Errorf("while closed %d were granted and a look waits %v, afterwards %d; want 0, 10 minutes and 3", closed, waits, open)
+			}
+		})
+	}
+}
+
+func TestAShorterHoldDoesNotShortenALongerOne(t *testing.T) {
+	t.Parallel()
+	d := alone(t)
+	b := d.put(ceiling(5))
+	d.queueIn(b, envelope.EffectRead, 3)
+	items := d.ask(b, 3)
+	for i, hold := range []time.Duration{time.Hour, time.Minute, 100 * time.Hour} {
+		s := again(items[i], time.Minute)
+		s.Hold, s.HoldBucket = hold, b
+		d.settle(s)
+		want := max(time.Hour, min(hold, outbox.LongestHold))
+		if got := d.due(b).In; got < want-time.Minute || got > want+time.Minute {
+			t.Errorf("after a hold of %v it is closed for %v, want %v", hold, got, want)
+		}
+	}
+}
+
+func TestARetiredBucketGivesWhatIsInIt(t *testing.T) {
+	t.Parallel()
+	d := alone(t)
+	b := d.put(perMinute(2, 2))
+	d.queueIn(b, envelope.EffectRead, 5)
+	d.as(postgres.API(d.tenant), func(tx pgx.Tx) error { return limits.RetireBucket(t.Context(), tx, d.tenant, "limited", "ada") })
+
+	first := len(d.ask(b, 5))
+	d.pass(b, time.Minute)
+	second := len(d.ask(b, 5))
+
+	if first != 2 || second != 2 {
+		t.Errorf("granted %d and %d, want 2 a minute also when it is retired", first, second)
+	}
+}
+
+func TestChangedLimitsHoldAtTheNextClaim(t *testing.T) {
+	t.Parallel()
+	type step struct {
+		put       *limits.Bucket
+		pass      time.Duration
+		ask, want int
+	}
+	to := func(b limits.Bucket, want int) step { return step{put: &b, ask: 100, want: want} }
+	using := func(b limits.Bucket, ask int) step { return step{put: &b, ask: ask, want: ask} }
+	after := func(by time.Duration, want int) step { return step{pass: by, ask: 100, want: want} }
+	perSecond := limits.Bucket{Rate: &limits.Rate{Limit: 1, Per: limits.Duration(time.Second), Burst: 1}}
+	for name, steps := range map[string][]step{
+		"five a minute to one": {
+			to(perMinute(5, 5), 5), to(perMinute(1, 1), 0), after(58*time.Second, 0), after(2*time.Second, 1), after(time.Minute, 1),
+		},
+		"five a minute to one, with a token left": {
+			using(perMinute(5, 5), 3), to(perMinute(1, 1), 0), after(time.Minute, 1),
+		},
+		"one a minute to five": {
+			// What was used stays used, at the new pace; the burst grows with it.
+			to(perMinute(1, 1), 1), to(perMinute(5, 1), 0), after(11*time.Second, 0), after(time.Second, 1), after(12*time.Second, 1),
+		},
+		"one a minute to five with a burst of five": {
+			to(perMinute(1, 1), 1), to(perMinute(5, 5), 4), after(12*time.Second, 1), after(time.Minute, 5),
+		},
+		"minutes to seconds": {to(perMinute(1, 1), 1), to(perSecond, 0), after(time.Second, 1)},
+		"a long hold of the old rate is cut": {
+			to(limits.Bucket{Rate: &limits.Rate{Limit: 1, Per: limits.Duration(100 * time.Hour)}}, 1), to(perMinute(1, 1), 0), after(time.Minute, 1),
+		},
+		"no limit to a rate":      {to(limits.Bucket{}, 100), to(perMinute(1, 1), 1), after(0, 0), after(time.Minute, 1)},
+		"a rate to no limit":      {to(perMinute(1, 1), 1), to(limits.Bucket{}, 100)},
+		"a calendar that shrinks": {to(daily(5), 5), to(daily(3), 0), to(daily(7), 2)},
+		"the same once more":      {using(perMinute(2, 2), 1), to(perMinute(2, 2), 1), to(perMinute(2, 2), 0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := alone(t)
+			var b int64
+			limited := false
+			for i, s := range steps {
+				if s.put != nil {
+					b = d.put(*s.put)
+					limited = *s.put != limits.Bucket{}
+					d.queueIn(b, envelope.EffectRead, 100)
+				}
+				d.pass(b, s.pass)
+				if got := len(d.claimFrom(outbox.Want{Bucket: b, Quota: s.ask, Limited: limited})); got != s.want {
+					t.Errorf("step %d: %d were granted, want %d", i, got, s.want)
+				}
+			}
+		})
+	}
+}
+
+func TestALimitThatChangedSinceTheLookGivesNothing(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		before, after limits.Bucket
+		limited       bool
+	}{
+		"set since":     {limits.Bucket{}, perMinute(1, 1), false},
+		"lifted since":  {perMinute(1, 1), limits.Bucket{}, true},
+		"a new ceiling": {limits.Bucket{}, ceiling(1), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := alone(t)
+			b := d.put(test.before)
+			d.queueIn(b, envelope.EffectRead, 20)
+			look := d.due(b)
+			d.put(test.after)
+
+			stale := len(d.claimFrom(outbox.Want{Bucket: b, Quota: 20, Limited: look.Limited}))
+			fresh := len(d.claimFrom(outbox.Want{Bucket: b, Quota: 20, Limited: d.due(b).Limited}))
+
+			want := 1
+			if test.limited {
+				want = 20
+			}
+			if look.Limited != test.limited || stale != 0 || fresh != want {
+				t.Errorf("with the stale look %d were granted, with a new one %d; want none and %d", stale, fresh, want)
+			}
+		})
+	}
+}

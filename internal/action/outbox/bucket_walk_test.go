@@ -1,0 +1,326 @@
+package outbox_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+)
+
+// grant is a token that a bucket gave: when, as time passes here, and in
+// which claim.
+type grant struct {
+	at    time.Time
+	claim int
+	day   int
+}
+
+// flying is an envelope that was claimed and not settled.
+type flying struct {
+	item    outbox.Item
+	grant   grant
+	expired bool
+}
+
+// queue is the model of a rate: tokens are served one an interval, in the
+// order of their grants, and a bucket is full when none waits.
+type queue []grant
+
+// left is how many tokens of a burst are there at a time, after a reservation
+// from before the model began.
+func (q queue) left(from, at time.Time, burst int, every time.Duration) int {
+	end := from
+	for _, g := range q {
+		if g.at.After(end) {
+			end = g.at
+		}
+		end = end.Add(every)
+	}
+	if end.Before(at) {
+		end = at
+	}
+	return max(0, min(burst, int((at.Add(time.Duration(burst)*every).Sub(end))/every)))
+}
+
+// pacing takes random steps with a bucket and says what each must do.
+type pacing struct {
+	desk
+	limits limits.Bucket
+	// passed is how much time was let pass, which is how much the stored
+	// times lie behind the model's.
+	passed time.Duration
+	// from is when the rate was free again when the limits were set last.
+	from time.Time
+	// used are the tokens that were granted under these limits and not given
+	// back. lost are those with the ones that were given back after something
+	// else had been granted, which the bucket may keep.
+	used, lost queue
+	// claims counts those that gave something.
+	claims int
+	day    int
+	flying []flying
+	due    int
+}
+
+// TestABucketNeverGivesMoreThanItsLimitsAndNeverLess lets claims, ends, time
+// and changes of limits come in any order.
+func TestABucketNeverGivesMoreThanItsLimitsAndNeverLess(t *testing.T) {
+	t.Parallel()
+	d := shared(t)
+
+	rapid.Check(t, func(rt *rapid.T) {
+		p := &pacing{desk: d}
+		p.change(rt)
+		p.due = 60
+		p.queueIn(p.bucket, envelope.EffectRead, p.due)
+		steps := map[string]func(*rapid.T){
+			"claim": p.claimSome, "claim again": p.claimSome, "end": p.endSome, "give back": p.returnSome, "give back again": p.returnSome,
+			"expire": p.expireOne, "pass": p.passSome, "next day": p.nextDay, "change": p.changeSometimes,
+		}
+		for range rapid.IntRange(5, 30).Draw(rt, "steps") {
+			steps[rapid.SampledFrom(slices.Sorted(maps.Keys(steps))).Draw(rt, "step")](rt)
+		}
+		p.rest(rt)
+	})
+}
+
+// change sets other limits, of a bucket of its own the first time.
+func (p *pacing) change(rt *rapid.T) {
+	name := p.limits.Name
+	if name == "" {
+		name = envelope.NewActionID().String()
+	}
+	p.limits = limits.Bucket{Name: name}
+	if rapid.Bool().Draw(rt, "rate") {
+		n := rapid.IntRange(1, 12).Draw(rt, "limit")
+		p.limits.Rate = &limits.Rate{Limit: n, Per: limits.Duration(time.Hour), Burst: rapid.IntRange(1, n).Draw(rt, "burst")}
+	}
+	if rapid.Bool().Draw(rt, "calendar") {
+		p.limits.Calendar = &limits.Calendar{Limit: rapid.IntRange(1, 12).Draw(rt, "a day"), Every: limits.PeriodDay}
+	}
+	if p.limits.Rate == nil && p.limits.Calendar == nil || rapid.Bool().Draw(rt, "ceiling") {
+		p.limits.Concurrency = rapid.IntRange(1, 6).Draw(rt, "at once")
+	}
+	p.bucket = p.put(p.limits)
+	p.used, p.lost = nil, nil
+	p.from = one[time.Time](p.desk, "SELECT coalesce(tat, '2000-01-01') FROM buckets WHERE bucket_id = $1", p.bucket).Add(p.passed)
+	// What is on its way under the old limits holds a place only if they had a
+	// ceiling, and counts in the calendar; the walk ends it.
+	for _, f := range p.flying {
+		p.settle(sent(f.item))
+	}
+	p.flying = nil
+	p.exec("UPDATE buckets SET calendar_used = 0 WHERE bucket_id = $1", p.bucket)
+}
+
+func (p *pacing) changeSometimes(rt *rapid.T) {
+	if rapid.IntRange(0, 3).Draw(rt, "change") == 0 {
+		p.change(rt)
+	}
+}
+
+func (p *pacing) now() time.Time {
+	return one[time.Time](p.desk, "SELECT clock_timestamp()").Add(p.passed)
+}
+
+func (p *pacing) every() time.Duration {
+	return time.Duration(one[int64](p.desk, "SELECT (extract(epoch FROM bucket_interval(b)) * 1000000)::bigint FROM buckets b WHERE bucket_id = $1", p.bucket)) * time.Microsecond
+}
+
+// held is how many places are taken.
+func (p *pacing) held() (n int) {
+	for _, f := range p.flying {
+		if !f.expired {
+			n++
+		}
+	}
+	return n
+}
+
+// today is how many were granted today and not given back.
+func today(q queue, day int) (n int) {
+	for _, g := range q {
+		if g.day == day {
+			n++
+		}
+	}
+	return n
+}
+
+// allowed is what the limits allow at a time, by a queue.
+func (p *pacing) allowed(q queue, at time.Time, every time.Duration) int {
+	n := 1 << 30
+	if r := p.limits.Rate; r != nil {
+		n = q.left(p.from, at, r.Burst, every)
+	}
+	if c := p.limits.Calendar; c != nil {
+		n = min(n, c.Limit-today(q, p.day))
+	}
+	if c := p.limits.Concurrency; c > 0 {
+		n = min(n, c-p.held())
+	}
+	return max(0, n)
+}
+
+func (p *pacing) claimSome(rt *rapid.T) {
+	most := rapid.IntRange(1, 12).Draw(rt, "quota")
+	var every time.Duration
+	if p.limits.Rate != nil {
+		every = p.every()
+	}
+	free := p.due
+	for _, f := range p.flying {
+		if f.expired {
+			free++
+		}
+	}
+	before := p.now()
+
+	items := p.ask(p.bucket, most)
+
+	after := p.now()
+	atLeast, atMost := min(most, free, p.allowed(p.lost, before, every)), min(most, free, p.allowed(p.used, after, every))
+	if n := len(items); n < atLeast || n > atMost {
+		rt.Fatalf("Claim(%d) has %d items, want %d to %d of %d that are due; limits %+v", most, n, atLeast, atMost, free, p.limits)
+	}
+	if len(items) > 0 {
+		p.claims++
+	}
+	for _, it := range items {
+		g := grant{it.Token.At.Add(p.passed), p.claims, p.day}
+		before := len(p.flying)
+		p.flying = slices.DeleteFunc(p.flying, func(f flying) bool { return f.item.Action == it.Action })
+		if len(p.flying) == before { // it is none whose lease ran out
+			p.due--
+		}
+		p.flying = append(p.flying, flying{item: it, grant: g})
+		p.used, p.lost = append(p.used, g), append(p.lost, g)
+	}
+	if c := p.limits.Concurrency; c > 0 && len(items) > 0 && p.held() > c {
+		rt.Fatalf("%d are on their way at once, want at most %d", p.held(), c)
+	}
+	p.windows(rt, every)
+}
+
+// windows looks at every stretch of time between two grants.
+func (p *pacing) windows(rt *rapid.T, every time.Duration) {
+	if p.limits.Rate == nil {
+		return
+	}
+	for i := range p.used {
+		for j := i; j < len(p.used); j++ {
+			length := p.used[j].at.Sub(p.used[i].at)
+			if n, most := j-i+1, p.limits.Rate.Burst+int(length/every); n > most {
+				rt.Fatalf("%d tokens were used within %v, want at most %d", n, length, most)
+			}
+		}
+	}
+}
+
+// some takes some of what is on its way.
+func (p *pacing) some(rt *rapid.T) []flying {
+	var alive []flying
+	for _, f := range p.flying {
+		if !f.expired {
+			alive = append(alive, f)
+		}
+	}
+	if len(alive) == 0 {
+		return nil
+	}
+	from := rapid.IntRange(0, len(alive)-1).Draw(rt, "from")
+	taken := alive[from:rapid.IntRange(from+1, len(alive)).Draw(rt, "to")]
+	p.flying = slices.DeleteFunc(p.flying, func(f flying) bool {
+		return slices.ContainsFunc(taken, func(g flying) bool { return g.item.Action == f.item.Action })
+	})
+	return taken
+}
+
+func (p *pacing) endSome(rt *rapid.T) {
+	var batch []outbox.Settlement
+	for _, f := range p.some(rt) {
+		batch = append(batch, sent(f.item))
+	}
+	p.settle(batch...)
+}
+
+// returnSome puts envelopes back whose tokens were not used.
+func (p *pacing) returnSome(rt *rapid.T) {
+	taken := p.some(rt)
+	var batch []outbox.Settlement
+	for _, f := range taken {
+		batch = append(batch, outbox.GiveBack(f.item))
+	}
+	if len(p.settle(batch...)) != len(batch) {
+		rt.Fatal("what was claimed could not be put back")
+	}
+	for _, f := range taken {
+		at := func(g grant) bool { return g == f.grant }
+		p.used = slices.Delete(p.used, slices.IndexFunc(p.used, at), slices.IndexFunc(p.used, at)+1)
+		if f.grant.claim == p.claims && f.grant.day == p.day && p.limits.Calendar == nil {
+			p.lost = slices.Delete(p.lost, slices.IndexFunc(p.lost, at), slices.IndexFunc(p.lost, at)+1)
+		}
+		p.hasten(f.item.Action)
+	}
+	p.due += len(taken)
+}
+
+func (p *pacing) expireOne(rt *rapid.T) {
+	if len(p.flying) > 0 {
+		f := &p.flying[rapid.IntRange(0, len(p.flying)-1).Draw(rt, "lease")]
+		p.expire(f.item.Action)
+		f.expired = true
+	}
+}
+
+func (p *pacing) passSome(rt *rapid.T) {
+	p.let(time.Duration(rapid.IntRange(1, 7200).Draw(rt, "seconds"))*time.Second, 0)
+}
+
+func (p *pacing) nextDay(*rapid.T) {
+	p.let(24*time.Hour, 24*time.Hour)
+	p.day++
+}
+
+// let lets time pass, for the leases too little of it.
+func (p *pacing) let(by, calendar time.Duration) {
+	p.exec(`UPDATE buckets SET tat = tat - make_interval(secs => $2), updated_at = updated_at - make_interval(secs => $2),
+			granted_at = granted_at - make_interval(secs => $2), calendar_from = calendar_from - make_interval(secs => $3) WHERE bucket_id = $1`, p.bucket, by.Seconds(), calendar.Seconds())
+	p.passed += by
+	for i := range p.flying {
+		p.flying[i].item = aged(p.flying[i].item, by)
+	}
+}
+
+// rest sees to it that a bucket that is left alone gives all that it may.
+func (p *pacing) rest(rt *rapid.T) {
+	for _, f := range p.flying {
+		p.settle(sent(f.item))
+	}
+	p.flying = nil
+	p.let(48*time.Hour, 48*time.Hour)
+	p.day += 2
+	want := p.due
+	if r := p.limits.Rate; r != nil {
+		want = min(want, r.Burst)
+	}
+	if c := p.limits.Calendar; c != nil {
+		want = min(want, c.Limit)
+	}
+	if c := p.limits.Concurrency; c > 0 {
+		want = min(want, c)
+	}
+	look := p.desk.due(p.bucket)
+	if want > 0 && (look == nil || look.In > 0) {
+		rt.Fatalf("after two days a look says %+v, and %d may go", look, want)
+	}
+	if got := len(p.ask(p.bucket, 1000)); got != want {
+		rt.Fatalf("after two days %d were granted, want %d; limits %+v", got, want, p.limits)
+	}
+}

@@ -1,0 +1,327 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+)
+
+// deadlocks counts the statements that PostgreSQL ended to break a circle.
+type deadlocks struct{ n atomic.Int32 }
+
+func (*deadlocks) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+
+func (c *deadlocks) TraceQueryEnd(_ context.Context, _ *pgx.Conn, data pgx.TraceQueryEndData) {
+	if pg, ok := errors.AsType[*pgconn.PgError](data.Err); ok && pg.Code == "40P01" {
+		c.n.Add(1)
+	}
+}
+
+// crowd is workers, operators and jobs that are busy with the same buckets.
+type crowd struct {
+	desk
+	deadlocks *deadlocks
+	// buckets are asked by every worker, each with whether it has limits.
+	buckets map[int64]bool
+	// sent counts per bucket, open and most how many are on their way at once.
+	sent, open, most map[int64]*atomic.Int32
+	// gone are envelopes that something else than a worker ended.
+	gone atomic.Int32
+}
+
+func newCrowd(t *testing.T) *crowd {
+	t.Helper()
+	d := shared(t)
+	cfg, err := pgxpool.ParseConfig(d.db.(*pgxpool.Pool).Config().ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &crowd{
+		desk: d, deadlocks: new(deadlocks), buckets: make(map[int64]bool),
+		sent: make(map[int64]*atomic.Int32), open: make(map[int64]*atomic.Int32), most: make(map[int64]*atomic.Int32),
+	}
+	cfg.MaxConns, cfg.ConnConfig.Tracer = 16, c.deadlocks
+	db, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	c.db = db
+	return c
+}
+
+// add makes a bucket with n due envelopes.
+func (c *crowd) add(b limits.Bucket, n int) int64 {
+	c.t.Helper()
+	id := c.put(b)
+	c.queueIn(id, envelope.EffectOnce, n)
+	c.buckets[id] = b.Rate != nil || b.Calendar != nil || b.Concurrency > 0
+	c.sent[id], c.open[id], c.most[id] = new(atomic.Int32), new(atomic.Int32), new(atomic.Int32)
+	return id
+}
+
+// worker claims from every bucket and settles, until it finds nothing several
+// times in a row. Some of what it claims it gives back.
+func (c *crowd) worker(ctx context.Context, returns bool) error {
+	for idle := 0; idle < 8 && ctx.Err() == nil; {
+		var wants []outbox.Want
+		for id, limited := range c.buckets {
+			wants = append(wants, outbox.Want{Bucket: id, Quota: 1 + rand.IntN(20), Limited: limited})
+		}
+		var items []outbox.Item
+		err := postgres.InTx(ctx, c.db, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
+			items, err = outbox.Claim(ctx, tx, wants, time.Hour)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if idle++; len(items) > 0 {
+			idle = 0
+		}
+		leases := make([]outbox.Lease, len(items))
+		for i, it := range items {
+			leases[i] = it.Lease
+			now := c.open[it.Bucket].Add(1)
+			for was := c.most[it.Bucket].Load(); now > was && !c.most[it.Bucket].CompareAndSwap(was, now); was = c.most[it.Bucket].Load() {
+			}
+		}
+		if err := c.settleAll(ctx, items, leases, returns); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *crowd) settleAll(ctx context.Context, items []outbox.Item, leases []outbox.Lease, returns bool) error {
+	if rand.IntN(3) == 0 {
+		err := postgres.InTx(ctx, c.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
+			_, err := outbox.Renew(ctx, tx, leases, time.Hour)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	rand.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
+	batch := make([]outbox.Settlement, len(items))
+	for i, it := range items {
+		c.open[it.Bucket].Add(-1) // before the commit frees its place
+		batch[i] = sent(it)
+		if returns && rand.IntN(3) == 0 {
+			batch[i] = outbox.GiveBack(it)
+		}
+		if returns && rand.IntN(20) == 0 {
+			batch[i].Hold, batch[i].HoldBucket = time.Millisecond, it.Bucket
+		}
+	}
+	var settled []outbox.Lease
+	err := postgres.InTx(ctx, c.db, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
+		settled, err = outbox.Settle(ctx, tx, "w", batch)
+		return err
+	})
+	ended := make(map[outbox.Lease]bool, len(settled))
+	for _, l := range settled {
+		ended[l] = true
+	}
+	for i, s := range batch {
+		if ended[s.Lease] && s.Status == envelope.StatusSent {
+			c.sent[items[i].Bucket].Add(1)
+		}
+	}
+	return err
+}
+
+// run has n workers at it, and the others for as long as they are.
+func (c *crowd) run(n int, returns bool, others ...func(ctx context.Context) error) {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(c.t.Context())
+	defer cancel()
+	var workers, rest sync.WaitGroup
+	for range n {
+		workers.Go(func() {
+			if err := c.worker(c.t.Context(), returns); err != nil {
+				c.t.Errorf("worker: %v", err)
+			}
+		})
+	}
+	for _, other := range others {
+		rest.Go(func() {
+			for ctx.Err() == nil {
+				if err := other(ctx); err != nil && ctx.Err() == nil {
+					c.t.Errorf("beside the workers: %v", err)
+					return
+				}
+			}
+		})
+	}
+	workers.Wait()
+	cancel()
+	rest.Wait()
+	if got := c.deadlocks.n.Load(); got != 0 {
+		c.t.Errorf("%d statements were ended because of a deadlock", got)
+	}
+}
+
+func TestEightWorkersNeverGiveMoreThanTheLimitsAndAllOfThem(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t)
+	day := limits.Duration(24 * time.Hour)
+	rate := c.add(limits.Bucket{Name: "rate", Rate: &limits.Rate{Limit: 300, Per: day, Burst: 300}}, 900)
+	calendar := c.add(limits.Bucket{Name: "calendar", Calendar: daily(250).Calendar}, 900)
+	ceiling := c.add(limits.Bucket{Name: "ceiling", Concurrency: 3}, 300)
+	both := c.add(limits.Bucket{Name: "both", Rate: &limits.Rate{Limit: 100, Per: day, Burst: 100}, Concurrency: 7}, 900)
+	none := c.add(limits.Bucket{Name: "none"}, 900)
+
+	c.run(8, false)
+
+	for _, test := range []struct {
+		bucket int64
+		sent   int32
+		most   int32
+	}{{rate, 300, 300}, {calendar, 250, 250}, {ceiling, 300, 3}, {both, 100, 7}, {none, 900, 900}} {
+		if got, most := c.sent[test.bucket].Load(), c.most[test.bucket].Load(); got != test.sent || most > test.most {
+			t.Errorf("bucket %d sent %d, at most %d at once; want %d, at most %d", test.bucket, got, most, test.sent, test.most)
+		}
+	}
+}
+
+func TestWorkersOperatorsAndSweepsDoNotStandInEachOthersWay(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t)
+	day := limits.Duration(24 * time.Hour)
+	rate := c.add(limits.Bucket{Name: "rate", Rate: &limits.Rate{Limit: 300, Per: day, Burst: 300}}, 900)
+	calendar := c.add(limits.Bucket{Name: "calendar", Calendar: daily(250).Calendar}, 900)
+	ceiling := c.add(limits.Bucket{Name: "ceiling", Concurrency: 3}, 400)
+	changing := c.add(limits.Bucket{Name: "changing", Concurrency: 5}, 400)
+	ids := c.queueIn(ceiling, envelope.EffectOnce, 200)
+	c.exec("UPDATE actions SET tool_name = 'other' WHERE action_id = ANY ($1::uuid[])", texts(ids[100:]))
+	api := func(ctx context.Context, fn func(tx pgx.Tx) error) error {
+		return postgres.InTx(ctx, c.db, postgres.API(c.tenant), fn)
+	}
+	var next atomic.Int32
+
+	c.run(8, true,
+		func(ctx context.Context) error { // an operator who cannot make up their mind
+			b := limits.Bucket{Name: "changing", Concurrency: 3 + rand.IntN(3)}
+			return api(ctx, func(tx pgx.Tx) error { return limits.PutBucket(ctx, tx, c.tenant, b, "ada") })
+		},
+		func(ctx context.Context) error { // one whose zone changes
+			zone := []string{"UTC", "Europe/Berlin"}[rand.IntN(2)]
+			return api(ctx, func(tx pgx.Tx) error {
+				return limits.PutTenant(ctx, tx, c.tenant, limits.Tenant{Timezone: zone}, "ada")
+			})
+		},
+		func(ctx context.Context) error { // undo
+			id := ids[int(next.Add(1))%100]
+			err := api(ctx, func(tx pgx.Tx) error { return outbox.Undo(ctx, tx, c.tenant, id, "ada") })
+			if err == nil {
+				c.gone.Add(1)
+			}
+			if errors.Is(err, fault.Conflict) {
+				return nil
+			}
+			return err
+		},
+		func(ctx context.Context) error { return c.killAndSweep(ctx, "src:other") },
+	)
+
+	if got := c.sent[rate].Load(); got > 300 {
+		t.Errorf("%d were sent, want at most 300", got)
+	}
+	if got := c.sent[calendar].Load(); got != 250 {
+		t.Errorf("%d were sent, want 250", got)
+	}
+	for bucket, most := range map[int64]int32{ceiling: 3, changing: 5} {
+		if got := c.most[bucket].Load(); got > most {
+			t.Errorf("%d of bucket %d were on their way at once, want at most %d", got, bucket, most)
+		}
+	}
+	left := one[int](c.desk, "SELECT count(1)::int FROM outbox WHERE bucket_id = ANY ($1::bigint[])", []int64{ceiling, changing})
+	cancelled := one[int](c.desk, "SELECT count(1)::int FROM tool_executions WHERE code = 'killed'")
+	if all := int(c.sent[ceiling].Load()+c.sent[changing].Load()+c.gone.Load()) + cancelled + left; all != 1000 || left != 0 {
+		t.Errorf("%d of 1000 are accounted for, %d are left; want all, and none", all, left)
+	}
+}
+
+// TestSettlingLocksBucketsInOneOrder has one worker give tokens back to the
+// bucket that another closes, and the other way round.
+func TestSettlingLocksBucketsInOneOrder(t *testing.T) {
+	t.Parallel()
+	const rounds = 60
+	c := newCrowd(t)
+	day := limits.Duration(24 * time.Hour)
+	buckets := make([]int64, 2)
+	for i, name := range []string{"one", "two"} {
+		buckets[i] = c.add(limits.Bucket{Name: name, Rate: &limits.Rate{Limit: 2 * rounds, Per: day, Burst: 2 * rounds}}, 2*rounds)
+	}
+	items := [2][]outbox.Item{c.ask(buckets[0], 2*rounds), c.ask(buckets[1], 2*rounds)}
+
+	var both sync.WaitGroup
+	for mine := range 2 {
+		both.Go(func() {
+			for round := range rounds {
+				unused, asked := items[mine][round], items[1-mine][rounds+round]
+				hold := sent(asked)
+				hold.Hold, hold.HoldBucket = time.Minute, asked.Bucket
+				err := postgres.InTx(t.Context(), c.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
+					_, err := outbox.Settle(t.Context(), tx, "w", []outbox.Settlement{outbox.GiveBack(unused), hold})
+					return err
+				})
+				if err != nil {
+					t.Errorf("Settle = %v", err)
+				}
+			}
+		})
+	}
+	both.Wait()
+
+	if got := c.deadlocks.n.Load(); got != 0 {
+		t.Errorf("%d statements were ended because of a deadlock", got)
+	}
+}
+
+// killAndSweep kills a tool and lifts that again, as operators and the fleet's
+// jobs do.
+func (c *crowd) killAndSweep(ctx context.Context, tool string) error {
+	err := postgres.InTx(ctx, c.db, postgres.Admin(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO pauses (pause_id, tenant_id, scope, subject, kill, reason, paused_by, killed_at) VALUES ($1, $2, 'tool', $3, true, 'test', 'ada', now())
+			ON CONFLICT (tenant_id, scope, subject) WHERE lifted_at IS NULL DO UPDATE SET lifted_at = now()`, uuid.Must(uuid.NewV7()).String(), c.tenant.String(), tool)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var sweeps []outbox.Sweep
+	err = postgres.InTx(ctx, c.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
+		sweeps, err = outbox.Sweeps(ctx, tx, 10)
+		return err
+	})
+	for _, s := range sweeps {
+		var at outbox.Place
+		for ended := false; !ended && err == nil; {
+			err = postgres.InTx(ctx, c.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
+				at, ended, err = s.Step(ctx, tx, at, 7)
+				return err
+			})
+		}
+	}
+	return err
+}

@@ -1,0 +1,198 @@
+package outbox_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/source"
+)
+
+func TestDisposeWalksEveryOutcome(t *testing.T) {
+	t.Parallel()
+	type want struct {
+		status   envelope.Status
+		letter   outbox.Reason
+		attempt  int
+		deferred bool
+	}
+	const most = 3
+	rows := map[source.Kind]func(before int) want{
+		source.KindDone:     func(n int) want { return want{status: envelope.StatusSent, attempt: n + 1} },
+		source.KindConflict: func(n int) want { return want{status: envelope.StatusConflict, attempt: n + 1} },
+		source.KindRefused: func(n int) want {
+			return want{status: envelope.StatusFailed, letter: outbox.Refused, attempt: n + 1}
+		},
+		source.KindUnknown: func(n int) want {
+			return want{status: envelope.StatusUnknown, letter: outbox.Unknown, attempt: n + 1}
+		},
+		source.KindRetry: func(n int) want {
+			if n+1 >= most {
+				return want{status: envelope.StatusFailed, letter: outbox.Exhausted, attempt: n + 1}
+			}
+			return want{status: envelope.StatusPending, attempt: n + 1}
+		},
+	}
+	effects := []envelope.Effect{envelope.EffectRead, envelope.EffectIdempotent, envelope.EffectKeyed, envelope.EffectOnce}
+
+	for kind, expect := range rows {
+		for _, effect := range effects {
+			for before := range most + 2 {
+				for _, deferred := range []bool{false, true} {
+					it := outbox.Item{Attempt: before, MaxAttempts: most, Effect: effect, Lease: outbox.Lease{Fence: 7}}
+					out := source.Outcome{Kind: kind, Code: "code", Message: "line", ProviderID: "p", Deferred: deferred}
+
+					got := outbox.Dispose(it, out, time.Second, outbox.DefaultRetry())
+
+					w := expect(before)
+					if kind == source.KindRetry && deferred {
+						w = want{status: envelope.StatusPending, attempt: before, deferred: true}
+					}
+					if diff := cmp.Diff(w, want{got.Status, got.Letter, got.Attempt, got.Deferred}, cmp.AllowUnexported(want{})); diff != "" {
+						t.Errorf("Dispose(%s of %s after %d attempts, deferred %t) (-want +got):\n%s", kind, effect, before, deferred, diff)
+					}
+					if goesBack := got.Status == envelope.StatusPending; goesBack != (got.Delay > 0) {
+						t.Errorf("Dispose(%s after %d attempts) waits %v and becomes %s", kind, before, got.Delay, got.Status)
+					}
+					if got.Lease != it.Lease || got.Took != time.Second || got.Code != "code" || got.ProviderID != "p" {
+						t.Errorf("Dispose(%s) = %+v, want what the item and the outcome say", kind, got)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestDisposeStoresNoSecret(t *testing.T) {
+	t.Parallel()
+	const secret = "sk-live-abcdefghijklmnopqrstuvwxyz0123456789"
+	out := source.Outcome{
+		Kind: source.KindRefused, Code: source.CodeToolError, Message: "authorization: Bearer " + secret,
+		Result: json.RawMessage(`{"api_key":"` + secret + `"}`),
+	}
+
+	got := outbox.Dispose(outbox.Item{MaxAttempts: 3}, out, 0, outbox.DefaultRetry())
+
+	text, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, stored := range []string{got.Message, string(got.Result), string(text)} {
+		if strings.Contains(stored, secret) {
+			t.Errorf("Dispose stores the secret: %s", stored)
+		}
+	}
+}
+
+func TestRetriesComeEverLaterAndNeverSoonerThanAsked(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		retry := outbox.Retry{
+			Base: time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(time.Minute)).Draw(t, "base")),
+			Cap:  time.Duration(rapid.Int64Range(int64(time.Minute), int64(time.Hour)).Draw(t, "cap")),
+		}
+		attempt := rapid.IntRange(0, 200).Draw(t, "attempt")
+		asked := time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "asked"))
+		out := source.Outcome{Kind: source.KindRetry, RetryAfter: asked}
+
+		got := outbox.Dispose(outbox.Item{Attempt: attempt, MaxAttempts: 1000}, out, 0, retry).Delay
+
+		switch {
+		case asked > 0 && (got < asked || got > asked+asked/4+1):
+			t.Fatalf("Dispose waits %v, want %v to a quarter more", got, asked)
+		case asked == 0 && (got <= 0 || got > retry.Cap+retry.Cap/2+1):
+			t.Fatalf("Dispose waits %v after attempt %d, want at most half more than %v", got, attempt, retry.Cap)
+		case asked == 0 && attempt == 0 && (got < retry.Base/2-1 || got > retry.Base+retry.Base/2+1):
+			t.Fatalf("Dispose waits %v after the first attempt, want about %v", got, retry.Base)
+		}
+	})
+}
+
+func TestEndsWithoutACall(t *testing.T) {
+	t.Parallel()
+	it := outbox.Item{Lease: outbox.Lease{Fence: 3}, Attempt: 2, MaxAttempts: 5, Lost: 21, Sending: true}
+	lease := it.Lease
+
+	for name, test := range map[string]struct{ got, want outbox.Settlement }{
+		"given back it is due at once and no attempt counts": {
+			outbox.GiveBack(it), outbox.Settlement{Lease: lease, Status: envelope.StatusPending, Attempt: 2, Deferred: true, WaitsFor: outbox.WaitsStart},
+		},
+		"skipped no attempt counts": {
+			outbox.Skip(it, "deadline", "too late"),
+			outbox.Settlement{Lease: lease, Status: envelope.StatusSkipped, Attempt: 2, Code: "deadline", Message: "too late"},
+		},
+		"lost the attempt counts and nobody knows": {
+			outbox.Lose(it), outbox.Settlement{Lease: lease, Status: envelope.StatusUnknown, Attempt: 3, Letter: outbox.Unknown, Code: "worker_lost"},
+		},
+		"poison is a dead letter": {
+			outbox.Poison(it), outbox.Settlement{Lease: lease, Status: envelope.StatusFailed, Attempt: 2, Letter: outbox.Exhausted, Code: "leases_lost"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			ignore := cmpopts.IgnoreFields(outbox.Settlement{}, "Message")
+			if test.want.Message != "" {
+				ignore = cmpopts.IgnoreFields(outbox.Settlement{}, "Took")
+			}
+			if diff := cmp.Diff(test.want, test.got, ignore); diff != "" {
+				t.Errorf("settlement (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatMayHaveHappenedIsNeverCalledFailedOrSkipped(t *testing.T) {
+	t.Parallel()
+	once, read := envelope.EffectOnce, envelope.EffectRead
+	for name, test := range map[string]struct {
+		unsure bool
+		lost   int
+		end    func(it outbox.Item) outbox.Settlement
+	}{
+		"skipped after an unanswered attempt":    {unsure: true, end: func(it outbox.Item) outbox.Settlement { return outbox.Skip(it, "deadline", "late") }},
+		"skipped after a worker vanished":        {lost: 1, end: func(it outbox.Item) outbox.Settlement { return outbox.Skip(it, "deadline", "late") }},
+		"given up as poison":                     {lost: outbox.MaxLost + 1, end: outbox.Poison},
+		"refused after an unanswered attempt":    {unsure: true, end: disposed(source.Outcome{Kind: source.KindRefused})},
+		"out of attempts, the last unanswered":   {end: disposed(source.Outcome{Kind: source.KindRetry, Unsure: true})},
+		"out of attempts, one before unanswered": {unsure: true, end: disposed(source.Outcome{Kind: source.KindRetry})},
+	} {
+		for _, effect := range []envelope.Effect{envelope.EffectKeyed, envelope.EffectIdempotent, read, once} {
+			it := outbox.Item{Effect: effect, Unsure: test.unsure, Lost: test.lost, MaxAttempts: 1}
+
+			got := test.end(it)
+
+			doubt := effect != read && effect != once
+			if (got.Status == envelope.StatusUnknown && got.Letter == outbox.Unknown) != doubt {
+				t.Errorf("%s, class %s: %s, letter %q", name, effect, got.Status, got.Letter)
+			}
+		}
+	}
+}
+
+func disposed(out source.Outcome) func(outbox.Item) outbox.Settlement {
+	return func(it outbox.Item) outbox.Settlement {
+		return outbox.Dispose(it, out, time.Second, outbox.DefaultRetry())
+	}
+}
+
+func TestAnUnansweredAttemptIsRememberedThroughRetries(t *testing.T) {
+	t.Parallel()
+	it := outbox.Item{Effect: envelope.EffectKeyed, MaxAttempts: 9}
+
+	first := outbox.Dispose(it, source.Outcome{Kind: source.KindRetry, Unsure: true}, 0, outbox.DefaultRetry())
+	it.Unsure = first.Unsure
+	second := outbox.Dispose(it, source.Outcome{Kind: source.KindRetry, Code: source.CodeRateLimited}, 0, outbox.DefaultRetry())
+
+	if !first.Unsure || !second.Unsure || !outbox.GiveBack(it).Unsure {
+		t.Errorf("unsure after the first attempt %t, after the second %t, given back %t; want it to stay", first.Unsure, second.Unsure, outbox.GiveBack(it).Unsure)
+	}
+}

@@ -1,0 +1,169 @@
+package outbox
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+)
+
+// Sweep is what is left to do after an operator's change: to end what a kill
+// hit, or to wake what waits for a reason that may be gone, because a pause
+// was lifted or quiet hours changed. Nothing of it is kept in memory: a sweep
+// that is cut short is taken up by the next one.
+type Sweep struct {
+	first, last uuid.UUID // of tenants
+	// pause is what the sweep belongs to; the zero UUID if to no pause.
+	pause    uuid.UUID
+	scope    string
+	subject  string
+	message  string
+	actor    string
+	kill     bool
+	killedAt time.Time
+	// settled says that no transaction is left that was open when the kill was
+	// given; long that the reason has been gone for longer than anybody holds
+	// what they claimed before.
+	settled, long bool
+	// waitsFor is the reason that may be gone, askedAt when that was said.
+	waitsFor string
+	askedAt  time.Time
+}
+
+// Sweeps returns up to most of either kind with work left, the oldest first.
+func Sweeps(ctx context.Context, tx pgx.Tx, most int) ([]Sweep, error) {
+	rows, err := dbsqlc.New().PauseUnfinished(ctx, tx, int64(most))
+	if err != nil {
+		return nil, err
+	}
+	sweeps := make([]Sweep, len(rows))
+	for i, r := range rows {
+		s := Sweep{
+			last: uuid.Max, pause: r.PauseID, scope: r.Scope, subject: r.Subject, actor: r.PausedBy,
+			message: "the kill switch: " + r.Reason, kill: r.Killing, killedAt: r.KilledAt, settled: r.Settled,
+			waitsFor: preflight.CodePaused, long: r.LongLifted,
+		}
+		if r.TenantID != nil {
+			s.first, s.last = *r.TenantID, *r.TenantID
+		}
+		sweeps[i] = s
+	}
+	wakes, err := dbsqlc.New().WakeList(ctx, tx, int64(most))
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range wakes {
+		sweeps = append(sweeps, Sweep{first: r.TenantID, last: r.TenantID, waitsFor: r.WaitsFor, askedAt: r.AskedAt, long: r.LongAsked})
+	}
+	return sweeps, nil
+}
+
+// Place is how far a sweep has come in the outbox.
+type Place struct{ tenant, action uuid.UUID }
+
+// Step does the next bounded part of a sweep in its own transaction, and says
+// where to go on; ended says that this round of the sweep is over. Whether
+// something is left, because a worker holds it, the next round finds out.
+func (s *Sweep) Step(ctx context.Context, tx pgx.Tx, from Place, most int) (next Place, ended bool, err error) {
+	if s.kill {
+		return s.cancel(ctx, tx, from, most)
+	}
+	return s.wake(ctx, tx, from, most)
+}
+
+func (s *Sweep) cancel(ctx context.Context, tx pgx.Tx, from Place, most int) (Place, bool, error) {
+	q := dbsqlc.New()
+	refused, err := q.ActionsCancel(ctx, tx, &dbsqlc.ActionsCancelParams{
+		FirstTenant: s.first, LastTenant: s.last, KilledAt: s.killedAt, Scope: s.scope, Subject: s.subject,
+		Most: int64(most), Message: s.message, DecidedBy: s.actor,
+	})
+	if err != nil {
+		return from, false, err
+	}
+	gone, err := q.OutboxCancel(ctx, tx, &dbsqlc.OutboxCancelParams{
+		FirstTenant: s.first, LastTenant: s.last, AfterTenant: from.tenant, AfterAction: from.action,
+		KilledAt: s.killedAt, Scope: s.scope, Subject: s.subject, Most: int64(most), Message: s.message,
+	})
+	if err != nil {
+		return from, false, err
+	}
+	items := make(map[envelope.TenantID][]audit.Item)
+	for _, r := range refused {
+		t := envelope.TenantID(r.TenantID)
+		items[t] = append(items[t], audit.Item{
+			Action: envelope.ActionID(r.ActionID), Status: envelope.StatusSkipped, Approval: envelope.ApprovalDenied, Code: preflight.CodeKilled,
+		})
+	}
+	for _, r := range gone {
+		t := envelope.TenantID(r.TenantID)
+		items[t] = append(items[t], audit.Item{
+			Action: envelope.ActionID(r.ActionID), Status: envelope.Status(r.Status), Attempt: int(r.Attempt), Code: preflight.CodeKilled,
+		})
+	}
+	var events []audit.Event
+	for tenant, of := range items {
+		events = append(events, audit.Event{Tenant: tenant, Kind: audit.Killed, Actor: s.actor, Items: of})
+	}
+	if err := audit.Write(ctx, tx, events...); err != nil {
+		return from, false, err
+	}
+	if n := len(refused) + len(gone); n > 0 {
+		if err := q.PauseCount(ctx, tx, &dbsqlc.PauseCountParams{PauseID: s.pause, More: int32(n)}); err != nil {
+			return from, false, err
+		}
+	}
+	if len(refused) == most || len(gone) == most {
+		if len(gone) > 0 {
+			last := gone[len(gone)-1]
+			from = Place{last.TenantID, last.ActionID}
+		}
+		return from, false, nil
+	}
+	left, err := q.OutboxCancelLeft(ctx, tx, &dbsqlc.OutboxCancelLeftParams{
+		FirstTenant: s.first, LastTenant: s.last, KilledAt: s.killedAt, Scope: s.scope, Subject: s.subject,
+	})
+	if err != nil || left || !s.settled {
+		return from, true, err
+	}
+	return from, true, q.PauseSwept(ctx, tx, &dbsqlc.PauseSweptParams{PauseID: s.pause, KilledAt: &s.killedAt})
+}
+
+func (s *Sweep) wake(ctx context.Context, tx pgx.Tx, from Place, most int) (Place, bool, error) {
+	q := dbsqlc.New()
+	rows, err := q.OutboxWake(ctx, tx, &dbsqlc.OutboxWakeParams{
+		FirstTenant: s.first, LastTenant: s.last, AfterTenant: from.tenant, AfterAction: from.action,
+		Scope: s.scope, Subject: s.subject, WaitsFor: s.waitsFor, Most: int64(most),
+	})
+	if err != nil {
+		return from, false, err
+	}
+	if len(rows) == most {
+		last := slices.MaxFunc(rows, func(a, b dbsqlc.OutboxWakeRow) int {
+			if c := bytes.Compare(a.TenantID[:], b.TenantID[:]); c != 0 {
+				return c
+			}
+			return bytes.Compare(a.ActionID[:], b.ActionID[:])
+		})
+		return Place{last.TenantID, last.ActionID}, false, nil
+	}
+	if !s.long {
+		left, err := q.OutboxWakeLeft(ctx, tx, &dbsqlc.OutboxWakeLeftParams{
+			FirstTenant: s.first, LastTenant: s.last, Scope: s.scope, Subject: s.subject,
+		})
+		if err != nil || left {
+			return from, true, err
+		}
+	}
+	if s.pause != uuid.Nil {
+		return from, true, q.PauseWoken(ctx, tx, s.pause)
+	}
+	return from, true, q.WakeDone(ctx, tx, &dbsqlc.WakeDoneParams{TenantID: s.first, WaitsFor: s.waitsFor, AskedAt: s.askedAt})
+}

@@ -1,0 +1,168 @@
+package outbox_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
+)
+
+func TestUndo(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		arrange func(d desk) envelope.ActionID
+		want    error
+	}{
+		"takes what waits for its turn": {func(d desk) envelope.ActionID {
+			return d.queue(envelope.EffectKeyed, 1)[0]
+		}, nil},
+		"takes what waits for a person": {func(d desk) envelope.ActionID {
+			return d.propose(d.bucket, envelope.EffectKeyed, envelope.ApprovalRequired, 1)[0]
+		}, nil},
+		"takes a leased call of class once that was not started": {func(d desk) envelope.ActionID {
+			d.queue(envelope.EffectOnce, 1)
+			return d.claim(1)[0].Action
+		}, nil},
+		"takes what waits for another attempt": {func(d desk) envelope.ActionID {
+			d.queue(envelope.EffectKeyed, 1)
+			it := d.claim(1)[0]
+			d.settle(again(it, 0))
+			return it.Action
+		}, nil},
+		"is too late for what waits after an unanswered attempt": {func(d desk) envelope.ActionID {
+			d.queue(envelope.EffectKeyed, 1)
+			it := d.claim(1)[0]
+			s := again(it, 0)
+			s.Unsure = true
+			d.settle(s)
+			return it.Action
+		}, fault.Conflict},
+		"is too late for an unmarked call whose lease ran out": {func(d desk) envelope.ActionID {
+			d.queue(envelope.EffectKeyed, 1)
+			id := d.claim(1)[0].Action
+			d.expire(id)
+			return id
+		}, fault.Conflict},
+		"is too late for a leased call that is not marked": {func(d desk) envelope.ActionID {
+			d.queue(envelope.EffectKeyed, 1)
+			return d.claim(1)[0].Action
+		}, fault.Conflict},
+		"is too late for a started call": {func(d desk) envelope.ActionID {
+			d.queue(envelope.EffectOnce, 1)
+			it := d.claim(1)[0]
+			d.start(it.Lease)
+			return it.Action
+		}, fault.Conflict},
+		"is too late for a started call whose lease ran out": {func(d desk) envelope.ActionID {
+			d.queue(envelope.EffectOnce, 1)
+			it := d.claim(1)[0]
+			d.start(it.Lease)
+			d.expire(it.Action)
+			return it.Action
+		}, fault.Conflict},
+		"is too late for what was sent": {func(d desk) envelope.ActionID {
+			d.queue(envelope.EffectKeyed, 1)
+			it := d.claim(1)[0]
+			d.settle(sent(it))
+			return it.Action
+		}, fault.Conflict},
+		"does not know what is not there": {func(desk) envelope.ActionID { return envelope.NewActionID() }, fault.NotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := alone(t)
+			id := test.arrange(d)
+
+			err := d.undo(id)
+
+			if !errors.Is(err, test.want) {
+				t.Fatalf("Undo = %v, want %v", err, test.want)
+			}
+			if test.want != nil {
+				return
+			}
+			if v := d.view(id); v.Envelope.Result.Status != envelope.StatusSkipped || v.Envelope.Result.Error.Code != outbox.CodeUndone || d.scheduled(id) {
+				t.Errorf("after Undo it is %s (%v), want skipped as undone", v.Envelope.Result.Status, v.Envelope.Result.Error)
+			}
+			if err := d.undo(id); !errors.Is(err, fault.Conflict) {
+				t.Errorf("Undo again = %v, want fault.Conflict", err)
+			}
+		})
+	}
+}
+
+// An undo and a claim with its start race for one envelope, many times: one of
+// them has it, and never both.
+func TestUndoAndStartHaveOneWinner(t *testing.T) {
+	t.Parallel()
+	const rounds = 150
+	d := shared(t)
+
+	for _, effect := range []envelope.Effect{envelope.EffectOnce, envelope.EffectKeyed} {
+		ids := d.queue(effect, rounds)
+		var undone [rounds]bool
+		sends := make(map[envelope.ActionID]bool)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for i, id := range ids {
+				err := d.undo(id)
+				if err != nil && !errors.Is(err, fault.Conflict) {
+					t.Errorf("Undo = %v", err)
+				}
+				undone[i] = err == nil
+			}
+		})
+		wg.Go(func() {
+			for range rounds {
+				if t.Context().Err() != nil {
+					return
+				}
+				for _, it := range tryClaim(t, d, 2) {
+					if effect != envelope.EffectOnce || tryStart(t, d, it.Lease) {
+						sends[it.Action] = true
+					}
+				}
+			}
+		})
+		wg.Wait()
+		for _, it := range d.claim(rounds) {
+			if effect != envelope.EffectOnce || len(d.start(it.Lease)) == 1 {
+				sends[it.Action] = true
+			}
+		}
+
+		for i, id := range ids {
+			if undone[i] == sends[id] {
+				t.Errorf("%s of class %s: undone %t, sent %t; want one of them", id, effect, undone[i], sends[id])
+			}
+		}
+	}
+}
+
+func tryClaim(t *testing.T, d desk, most int) []outbox.Item {
+	var items []outbox.Item
+	if err := postgres.InTx(t.Context(), d.db, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
+		items, err = outbox.Claim(t.Context(), tx, []outbox.Want{{Bucket: d.bucket, Quota: most}}, term)
+		return err
+	}); err != nil {
+		t.Errorf("Claim = %v", err)
+	}
+	return items
+}
+
+func tryStart(t *testing.T, d desk, lease outbox.Lease) bool {
+	var started map[outbox.Lease]bool
+	if err := postgres.InTx(t.Context(), d.db, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
+		started, err = outbox.Start(t.Context(), tx, []outbox.Lease{lease}, term)
+		return err
+	}); err != nil {
+		t.Errorf("Start = %v", err)
+	}
+	return started[lease]
+}

@@ -1,0 +1,207 @@
+package preflight
+
+import (
+	"net/mail"
+	"strings"
+	"unicode"
+
+	"github.com/nyaruka/phonenumbers"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+)
+
+// MaxContactLength is the length in bytes that a contact may have.
+const MaxContactLength = 320
+
+// ContactKind is what a contact is.
+type ContactKind string
+
+// The kinds of contacts.
+const (
+	// ContactEmail is one mail address.
+	ContactEmail ContactKind = "email"
+	// ContactDomain is a domain and all its subdomains, and thus every mail
+	// address in them.
+	ContactDomain ContactKind = "domain"
+	// ContactPhone is a telephone number.
+	ContactPhone ContactKind = "phone"
+	// ContactHandle is any other name: of a person, a channel, an account.
+	ContactHandle ContactKind = "handle"
+)
+
+// Contact is somebody who can be reached, in normal form: two texts that mean
+// the same give equal contacts.
+//
+//	email    ana@example.org, the domain in ASCII (punycode), all without
+//	         regard to case, though a server may think otherwise of what is
+//	         left of the @; dots stay, as they count with most
+//	domain   example.org, in ASCII
+//	phone    +4930123456, E.164
+//	handle   ana, without the @ or # before it
+type Contact struct {
+	// Kind says how to read Value.
+	Kind ContactKind `json:"kind"`
+	// Value is the normal form. It is payload: keep it out of logs.
+	Value string `json:"value"`
+}
+
+// ContactOptions says how contacts are read. The same options belong on both
+// sides: to a list's entries and to recipients.
+type ContactOptions struct {
+	// Region is an ISO 3166 code such as DE. With it, telephone numbers may be
+	// written as they are dialled there.
+	Region string `json:"region,omitempty"`
+	// PlusAddressing takes ana+shop@example.org for ana@example.org.
+	PlusAddressing bool `json:"plus_addressing,omitempty"`
+}
+
+// Check returns an *envelope.InvalidError if there is no such region.
+func (o ContactOptions) Check() error {
+	if o.Region != "" && !phonenumbers.GetSupportedRegions()[o.Region] {
+		return invalid("/region", envelope.RuleEnum, "must be a region's ISO 3166 code in two capital letters, such as DE")
+	}
+	return nil
+}
+
+// ParseContact reads an entry of a do-not-contact list and guesses its kind: a
+// text with an @ inside is an email, one that begins with @ or # a handle,
+// digits are a phone, a name with dots is a domain, all else a handle. An
+// entry that cannot be read is fault.Invalid; its text never repeats the
+// entry.
+func ParseContact(text string, o ContactOptions) (Contact, error) {
+	kind, err := guessKind(text)
+	if err != nil {
+		return Contact{}, err
+	}
+	return ParseContactAs(kind, text, o)
+}
+
+func guessKind(text string) (ContactKind, error) {
+	text = strings.TrimSpace(clean(text))
+	scheme, _, _ := strings.Cut(text, ":")
+	switch strings.ToLower(scheme) {
+	case "mailto":
+		return ContactEmail, nil
+	case "tel", "sms", "whatsapp":
+		return ContactPhone, nil
+	}
+	_, rest, address := strings.Cut(text, "@")
+	switch {
+	case strings.HasPrefix(text, "@") && !strings.Contains(rest, "@") && domainLike(foldDomain(rest), 2):
+		return "", fault.New(fault.Invalid, "contact may be a domain or a handle; give its kind, or write the domain without the @")
+	case strings.HasPrefix(text, "@"), strings.HasPrefix(text, "#"):
+		return ContactHandle, nil
+	case address:
+		return ContactEmail, nil
+	case phoneLike(text):
+		return ContactPhone, nil
+	case domainLike(foldDomain(strings.TrimPrefix(text, "*.")), 2):
+		return ContactDomain, nil
+	}
+	return ContactHandle, nil
+}
+
+// ParseContactAs reads an entry of a do-not-contact list of a known kind. An
+// entry that cannot be read is fault.Invalid; its text never repeats the
+// entry.
+func ParseContactAs(kind ContactKind, text string, o ContactOptions) (Contact, error) {
+	text = strings.TrimSpace(clean(text))
+	value, problem := "", ""
+	switch kind {
+	case ContactEmail:
+		value, problem = parseEmail(text, o)
+	case ContactDomain:
+		value = foldDomain(strings.TrimLeft(text, "@*."))
+		if !domainLike(value, 2) {
+			problem = "contact must be a domain of two labels or more, such as example.org"
+		}
+	case ContactPhone:
+		value, problem = parsePhone(text, o)
+	case ContactHandle:
+		value = foldHandle(text)
+		if value == "" {
+			problem = "contact must be a name, such as @ana or #general"
+		}
+	default:
+		problem = "contact's kind must be one of email, domain, phone, handle"
+	}
+	if problem == "" && len(value) > MaxContactLength {
+		problem = "contact must be at most 320 bytes long"
+	}
+	if problem != "" {
+		return Contact{}, fault.New(fault.Invalid, "%s", problem)
+	}
+	return Contact{Kind: kind, Value: value}, nil
+}
+
+// foldHandle folds a name and takes off the signs before it.
+func foldHandle(text string) string {
+	return strings.TrimLeft(fold(text), "@# ")
+}
+
+// parseEmail reads one mail address from a cleaned text, or says what is
+// wrong.
+func parseEmail(text string, o ContactOptions) (value, problem string) {
+	const wanted = "contact must be a mail address such as ana@example.org"
+	if scheme, rest, found := strings.Cut(text, ":"); found && strings.EqualFold(scheme, "mailto") {
+		text = strings.TrimSpace(clean(unpercent(rest)))
+		text, _, _ = strings.Cut(text, "?")
+	}
+	if list, err := mail.ParseAddressList(text); err == nil {
+		if len(list) != 1 {
+			return "", "contact must be one mail address; write an entry for each"
+		}
+		value, ok := splitEmail(list[0].Address, o)
+		if !ok {
+			return "", wanted
+		}
+		return value, ""
+	}
+	// What lies beyond the grammar but exists: dots in a row or at the end.
+	if open := strings.LastIndexByte(text, '<'); open >= 0 && strings.HasSuffix(text, ">") {
+		text = text[open+1 : len(text)-1]
+	}
+	at := strings.LastIndexByte(text, '@')
+	if at < 1 || strings.ContainsFunc(text[:at], notAtom) {
+		return "", wanted
+	}
+	value, ok := splitEmail(text, o)
+	if !ok {
+		return "", wanted
+	}
+	return value, ""
+}
+
+// splitEmail returns the normal form of an address whose quotes have been
+// taken off.
+func splitEmail(address string, o ContactOptions) (string, bool) {
+	at := strings.LastIndexByte(address, '@')
+	if at < 0 {
+		return "", false
+	}
+	return foldEmail(address[:at], address[at+1:], o)
+}
+
+// foldEmail returns the normal form of an address. A local part that would not
+// be read as it is gets quotes.
+func foldEmail(local, domain string, o ContactOptions) (string, bool) {
+	local, domain = fold(local), foldDomain(domain)
+	if o.PlusAddressing {
+		if base, _, found := strings.Cut(local, "+"); found && strings.TrimSpace(base) != "" {
+			local = strings.TrimSpace(base)
+		}
+	}
+	if local == "" || !domainLike(domain, 1) {
+		return "", false
+	}
+	if strings.ContainsFunc(local, notAtom) {
+		local = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(local) + `"`
+	}
+	return local + "@" + domain, true
+}
+
+// notAtom reports whether a rune may stand in a local part only in quotes.
+func notAtom(r rune) bool {
+	return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune(`"(),:;<>@[\]`, r)
+}

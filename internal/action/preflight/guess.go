@@ -1,0 +1,218 @@
+package preflight
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// The limits of reading a schema.
+const (
+	guessDepth = 8
+	guessNodes = 5000
+)
+
+// GuessRecipients returns patterns for where a tool's input schema seems to
+// name recipients: fields of format email or idn-email, and fields with a
+// well-known name such as to, cc, attendees, phone_number or channel, whether
+// written snake_case, camelCase or kebab-case. Fields that name the sender, or
+// are of a type that can name nobody, are left out.
+//
+// It follows properties, items, allOf and its like, and $ref within the
+// schema, into a recursive schema once. The patterns are at most MaxPatterns;
+// those nearest to the root come first, and within a level they are sorted. A
+// text that is no schema has none.
+func GuessRecipients(inputSchema json.RawMessage) []string {
+	var root any
+	if err := json.Unmarshal(inputSchema, &root); err != nil {
+		return nil
+	}
+	g := guesser{root: root, left: guessNodes, found: map[string]int{}}
+	g.schema(root, nil, nil)
+	list := slices.SortedFunc(maps.Keys(g.found), func(a, b string) int {
+		if d := g.found[a] - g.found[b]; d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	return list[:min(len(list), MaxPatterns)]
+}
+
+// guesser walks a schema.
+type guesser struct {
+	root  any
+	left  int            // how many more nodes it may look at
+	found map[string]int // patterns and how deep they are
+}
+
+// schema looks at a schema for the value at a path; refs are the references
+// that it came by.
+func (g *guesser) schema(node any, path, refs []string) {
+	schema, ok := node.(map[string]any)
+	if !ok || len(path) > guessDepth || g.left == 0 {
+		return
+	}
+	g.left--
+	if g.names(schema, path) {
+		g.add(schema, path)
+		return
+	}
+	if properties, ok := schema["properties"].(map[string]any); ok {
+		for _, name := range slices.Sorted(maps.Keys(properties)) {
+			g.schema(properties[name], append(slices.Clip(path), name), refs)
+		}
+	}
+	below := append(slices.Clip(path), wildcard)
+	g.schema(schema["items"], below, refs)
+	if tuple, ok := schema["items"].([]any); ok { // before draft 2020-12
+		for _, sub := range tuple {
+			g.schema(sub, below, refs)
+		}
+	}
+	g.schema(schema["additionalProperties"], below, refs)
+	for _, keyword := range []string{"prefixItems", "patternProperties"} {
+		for _, sub := range subschemas(schema[keyword]) {
+			g.schema(sub, below, refs)
+		}
+	}
+	for _, keyword := range []string{"if", "then", "else"} {
+		g.schema(schema[keyword], path, refs)
+	}
+	for _, keyword := range []string{"allOf", "anyOf", "oneOf", "dependentSchemas"} {
+		for _, sub := range subschemas(schema[keyword]) {
+			g.schema(sub, path, refs)
+		}
+	}
+	if ref, ok := schema["$ref"].(string); ok && !slices.Contains(refs, ref) {
+		g.schema(g.resolve(ref), path, append(slices.Clip(refs), ref))
+	}
+}
+
+// subschemas returns the schemas that a keyword lists, or has by name, in
+// order.
+func subschemas(node any) []any {
+	switch node := node.(type) {
+	case []any:
+		return node
+	case map[string]any:
+		var list []any
+		for _, name := range slices.Sorted(maps.Keys(node)) {
+			list = append(list, node[name])
+		}
+		return list
+	}
+	return nil
+}
+
+// resolve returns what a reference within the schema points to, or nil.
+func (g *guesser) resolve(ref string) any {
+	rest, ok := strings.CutPrefix(ref, "#")
+	if !ok || rest != "" && rest[0] != '/' {
+		return nil
+	}
+	node := g.root
+	for segment := range strings.SplitSeq(strings.TrimPrefix(rest, "/"), "/") {
+		if rest == "" {
+			break
+		}
+		m, ok := node.(map[string]any)
+		if !ok {
+			return nil
+		}
+		node = m[envelope.UnescapePointer(unpercent(segment))]
+	}
+	return node
+}
+
+// names reports whether the value at a path seems to name recipients.
+func (g *guesser) names(schema map[string]any, path []string) bool {
+	if len(path) == 0 {
+		return false
+	}
+	name := plainName(path[len(path)-1])
+	for _, sender := range []string{"from", "sender", "replyto", "returnpath"} {
+		if strings.HasPrefix(name, sender) {
+			return false
+		}
+	}
+	format, _ := schema["format"].(string)
+	switch {
+	case format == "email" || format == "idn-email":
+		return true
+	case strings.HasPrefix(format, "date") || strings.HasPrefix(format, "time") || format == "duration":
+		return false // a range from … to
+	}
+	if !knownName(name) {
+		return false
+	}
+	text, number, unknown := kinds(schema)
+	return text || unknown || number && name != "to" && name != "cc" && name != "bcc"
+}
+
+// kinds reports whether a schema's type can be a string, array or object, or a
+// number, or is not said.
+func kinds(schema map[string]any) (text, number, unknown bool) {
+	var list []any
+	switch t := schema["type"].(type) {
+	case string:
+		list = []any{t}
+	case []any:
+		list = t
+	default:
+		_, constant := schema["const"].(bool)
+		return false, false, !constant
+	}
+	for _, t := range list {
+		text = text || t == "string" || t == "array" || t == "object"
+		number = number || t == "integer" || t == "number"
+	}
+	return text, number, false
+}
+
+// plainName returns a field's name without case and without what divides its
+// words.
+func plainName(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(name))
+}
+
+// knownName reports whether a plain name is one that tools give recipients.
+func knownName(name string) bool {
+	for _, ending := range []string{"email", "emails", "emailaddress", "emailaddresses", "phonenumber", "phonenumbers", "msisdn", "msisdns", "recipient", "recipients"} {
+		if strings.HasSuffix(name, ending) {
+			return true
+		}
+	}
+	switch name {
+	case "to", "cc", "bcc", "toaddress", "toaddresses", "ccaddresses", "bccaddresses", "tonumber", "tonumbers",
+		"destination", "destinations", "destinationnumber", "destinationaddress",
+		"phone", "phones", "mobile", "mobiles", "mobilenumber", "telephone", "tel", "whatsapp", "sms",
+		"channel", "channels", "channelid", "channelids", "channelname",
+		"chat", "chatid", "chatids", "room", "roomid", "conversation", "conversationid",
+		"user", "users", "userid", "userids", "username", "usernames", "handle", "handles",
+		"contact", "contacts",
+		"attendee", "attendees", "invitee", "invitees", "participant", "participants", "guest", "guests":
+		return true
+	}
+	return false
+}
+
+// add notes a pattern for the value at a path: its elements, where it can only
+// be a list.
+func (g *guesser) add(schema map[string]any, path []string) {
+	if schema["type"] == "array" && path[len(path)-1] != wildcard {
+		path = append(slices.Clip(path), wildcard)
+	}
+	var text strings.Builder
+	for _, segment := range path {
+		if strings.Contains(segment, wildcard) {
+			segment = wildcard // a pattern has no way to name it alone
+		}
+		text.WriteString("/" + envelope.EscapePointer(segment))
+	}
+	if _, err := ParsePattern(text.String()); err == nil {
+		g.found[text.String()] = len(path)
+	}
+}

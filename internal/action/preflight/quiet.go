@@ -1,0 +1,360 @@
+package preflight
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+	_ "time/tzdata" // a zone that the API takes must be one that every worker has
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// The limits of quiet hours.
+const (
+	// MaxWindows is how many windows quiet hours may have.
+	MaxWindows = 50
+	// DefaultSpread is over how much time the envelopes that waited are sent
+	// once a window has ended, where the settings do not say.
+	DefaultSpread = 5 * time.Minute
+	// MaxSpread is the longest such time.
+	MaxSpread = 6 * time.Hour
+)
+
+// Rules that fields of quiet hours may break, beside those of the envelope.
+const (
+	ruleMinItems  envelope.Rule = "min_items"
+	ruleDuplicate envelope.Rule = "duplicate"
+	ruleOrder     envelope.Rule = "order"
+	ruleAlways    envelope.Rule = "always"
+	ruleRange     envelope.Rule = "range"
+)
+
+// maxFields is how many things that are wrong one error lists.
+const maxFields = 33
+
+const (
+	dayMinutes  = 24 * 60
+	weekMinutes = 7 * dayMinutes
+	daySeconds  = dayMinutes * 60
+	everyDay    = 1<<7 - 1
+)
+
+// Window is a time of the week in which nothing is sent.
+type Window struct {
+	// Days are the days on which the window begins: mon, tue, wed, thu, fri,
+	// sat, sun. None means every day.
+	Days []string `json:"days,omitempty"`
+	// From is when it begins, HH:MM on the wall clock.
+	From string `json:"from"`
+	// Until is when it ends: HH:MM on the same day, 24:00 for the day's end,
+	// or HH:MM+1 on the next day. A window is at most 24 hours long.
+	Until string `json:"until"`
+}
+
+// Quiet is quiet hours as they are sent and stored.
+type Quiet struct {
+	// Timezone is an IANA name such as Europe/Berlin.
+	Timezone string `json:"timezone"`
+	// Windows may overlap; quiet is what any of them covers.
+	Windows []Window `json:"windows"`
+	// SpreadSeconds is over how many seconds the envelopes that waited are
+	// sent once a window has ended, 0 to 21600. Absent means five minutes.
+	SpreadSeconds *int `json:"spread_seconds,omitempty"`
+}
+
+// ParseQuiet reads quiet hours from JSON and checks them. The error is an
+// *envelope.InvalidError.
+func ParseQuiet(raw []byte) (Quiet, error) {
+	var q Quiet
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(&q)
+	if err == nil {
+		if _, trailing := dec.Token(); trailing != io.EOF {
+			err = errors.New("more than one value")
+		}
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		field, _, _ := strings.Cut(wrong.Field, ".") // which window, it does not know
+		return Quiet{}, invalid("/"+field, envelope.RuleType, "must be of another JSON type: timezone, from, until and days are strings, days and windows lists, spread_seconds a whole number")
+	}
+	if err != nil {
+		return Quiet{}, invalid("", envelope.RuleSyntax, "must be one JSON object with timezone, windows (each with days, from and until) and spread_seconds, and no other field")
+	}
+	if _, err := q.Compile(); err != nil {
+		return Quiet{}, err
+	}
+	return q, nil
+}
+
+func invalid(pointer string, rule envelope.Rule, message string) *envelope.InvalidError {
+	return &envelope.InvalidError{Fields: []envelope.FieldError{{Pointer: pointer, Rule: rule, Message: message}}}
+}
+
+// Schedule is compiled quiet hours. It does not change, so that any number of
+// goroutines may use it.
+type Schedule struct {
+	zone    *time.Location
+	windows []span
+	spread  time.Duration
+}
+
+// span is a window in minutes from the midnight of the day on which it begins.
+type span struct {
+	days        uint8 // bit 0 is Monday
+	from, until int
+}
+
+// Compile checks quiet hours and prepares them for use. The error is an
+// *envelope.InvalidError that names every field that is wrong.
+func (q Quiet) Compile() (*Schedule, error) {
+	var fields []envelope.FieldError
+	report := func(at string, rule envelope.Rule, message string) {
+		if len(fields) < maxFields {
+			fields = append(fields, envelope.FieldError{Pointer: at, Rule: rule, Message: message})
+		}
+	}
+	s := &Schedule{spread: DefaultSpread, zone: loadZone(q.Timezone)}
+	if s.zone == nil {
+		report("/timezone", envelope.RuleFormat, "must be the name of a time zone in the IANA database, such as Europe/Berlin or UTC, upper and lower case as there")
+	}
+	if n := q.SpreadSeconds; n != nil {
+		s.spread = time.Duration(min(max(*n, -1), 1<<20)) * time.Second
+		if s.spread < 0 || s.spread > MaxSpread {
+			report("/spread_seconds", ruleRange, "must be from 0 to 21600 seconds; leave it out for 300")
+		}
+	}
+	switch n := len(q.Windows); {
+	case n == 0:
+		report("/windows", ruleMinItems, "must have at least one window; to have no quiet hours, delete them")
+	case n > MaxWindows:
+		report("/windows", envelope.RuleMaxItems, "must have at most 50 windows")
+	default:
+		for i, w := range q.Windows {
+			s.windows = append(s.windows, w.compile(fmt.Sprintf("/windows/%d", i), report))
+		}
+	}
+	if len(fields) == 0 && coverWeek(s.windows) {
+		report("/windows", ruleAlways, "must leave some time of the week to send in; to stop sending altogether, use pause")
+	}
+	if len(fields) > 0 {
+		return nil, &envelope.InvalidError{Fields: fields}
+	}
+	return s, nil
+}
+
+// loadZone returns nil for a name that does not mean the same zone on every
+// machine: the empty one and Local, and names of files that lie beside the
+// zones or count leap seconds.
+func loadZone(name string) *time.Location {
+	if name == "" || name == "Local" || name == "localtime" || name == "posixrules" || strings.HasPrefix(name, "right/") {
+		return nil
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil
+	}
+	return zone
+}
+
+func (w Window) compile(at string, report func(string, envelope.Rule, string)) span {
+	s := span{days: everyDay}
+	if len(w.Days) > 0 {
+		s.days = 0
+	}
+	for i, text := range w.Days {
+		here := fmt.Sprintf("%s/days/%d", at, i)
+		day := slices.Index([]string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}, text)
+		switch {
+		case i > 7:
+		case day < 0:
+			report(here, envelope.RuleEnum, "must be one of mon, tue, wed, thu, fri, sat, sun")
+		case s.days&(1<<day) != 0:
+			report(here, ruleDuplicate, "must not name a day that the window already has")
+		default:
+			s.days |= 1 << day
+		}
+	}
+	var fromOK, untilOK bool
+	if s.from, fromOK = clock(w.From); !fromOK {
+		report(at+"/from", envelope.RuleFormat, "must be a time from 00:00 to 23:59, written HH:MM")
+	}
+	text, next := strings.CutSuffix(w.Until, "+1")
+	s.until, untilOK = clock(text)
+	switch {
+	case w.Until == "24:00":
+		s.until, untilOK = dayMinutes, true
+	case next:
+		s.until += dayMinutes
+	}
+	switch {
+	case !untilOK:
+		report(at+"/until", envelope.RuleFormat, "must be a time from 00:01 to 24:00, written HH:MM, or HH:MM+1 for a time of the next day")
+	case fromOK && s.until <= s.from:
+		report(at+"/until", ruleOrder, "must be later than from; for a window over midnight write the next day's time with +1, such as 07:00+1")
+	case fromOK && s.until-s.from > dayMinutes:
+		report(at+"/until", ruleOrder, "must be at most 24 hours later than from; for a longer time write one window for each day")
+	}
+	return s
+}
+
+// clock reads HH:MM in minutes.
+func clock(text string) (minutes int, ok bool) {
+	if len(text) != len("00:00") {
+		return 0, false
+	}
+	t, err := time.Parse("15:04", text)
+	return t.Hour()*60 + t.Minute(), err == nil
+}
+
+// coverWeek reports whether windows leave no minute of the week.
+func coverWeek(windows []span) bool {
+	var quiet [weekMinutes]bool
+	left := weekMinutes
+	for _, w := range windows {
+		for day := range 7 {
+			if w.days&(1<<day) == 0 {
+				continue
+			}
+			for m := w.from; m < w.until; m++ {
+				if minute := &quiet[(day*dayMinutes+m)%weekMinutes]; !*minute {
+					*minute = true
+					left--
+				}
+			}
+		}
+	}
+	return left == 0
+}
+
+// Spread is over how much time the envelopes that waited are sent once a
+// window has ended.
+func (s *Schedule) Spread() time.Duration { return s.spread }
+
+// QuietUntil reports whether now is in a window, and if so the first instant
+// after it at which sending may begin: windows that overlap or adjoin count as
+// one. It allocates nothing.
+//
+// A window reaches from the first instant at which the wall clock shows From
+// to the last at which it shows Until, so that an hour that the clock shows
+// twice is quiet both times. A wall time that the clock leaps over is the
+// instant of the leap. A window that lies wholly in the leap is empty.
+func (s *Schedule) QuietUntil(now time.Time) (end time.Time, quiet bool) {
+	at := now.Unix()
+	for {
+		next := s.windowEnd(at)
+		if next <= at {
+			break
+		}
+		at, quiet = next, true
+	}
+	if !quiet {
+		return time.Time{}, false
+	}
+	return time.Unix(at, 0).UTC(), true
+}
+
+// windowEnd returns the latest end of the windows around an instant, or the
+// instant itself if there are none. All instants are Unix seconds.
+func (s *Schedule) windowEnd(at int64) int64 {
+	var room [8]period
+	periods, offset := periodsAround(s.zone, at, room[:0])
+	today := (at + offset) / daySeconds
+	if (at+offset)%daySeconds < 0 {
+		today--
+	}
+	end := at
+	// A window lasts at most a day from its start on its day, and the clock
+	// may leap a day at most.
+	for day := today - 2; day <= today+1; day++ {
+		weekday := (day%7 + 7 + 3) % 7 // 1970-01-01 was a Thursday
+		for _, w := range s.windows {
+			if w.days&(1<<weekday) == 0 {
+				continue
+			}
+			midnight := day * daySeconds
+			if last := lastShown(periods, midnight+int64(w.until)*60); last > end && firstShown(periods, midnight+int64(w.from)*60) <= at {
+				end = last
+			}
+		}
+	}
+	return end
+}
+
+// period is a time from start up to end during which a zone is offset seconds
+// ahead of UTC.
+type period struct{ start, end, offset int64 }
+
+// periodsAround appends the periods of the days around an instant, in order,
+// and returns the offset at the instant.
+func periodsAround(zone *time.Location, at int64, list []period) ([]period, int64) {
+	const reach = 4 * daySeconds
+	first := periodAt(zone, at)
+	offset := first.offset
+	for first.start > at-reach {
+		first = periodAt(zone, first.start-1)
+	}
+	list = append(list, first)
+	for last := first; last.end < at+reach; {
+		last = periodAt(zone, last.end)
+		list = append(list, last)
+	}
+	return list, offset
+}
+
+func periodAt(zone *time.Location, at int64) period {
+	t := time.Unix(at, 0).In(zone)
+	_, offset := t.Zone()
+	p := period{start: -1 << 63, end: 1<<63 - 1, offset: int64(offset)}
+	start, end := t.ZoneBounds()
+	if !start.IsZero() {
+		p.start = start.Unix()
+	}
+	if !end.IsZero() {
+		p.end = end.Unix()
+	}
+	return p
+}
+
+// firstShown returns the first instant at which the clock shows a wall time,
+// given in seconds since 1970-01-01 00:00 on that clock, or leaps over it.
+func firstShown(periods []period, wall int64) int64 {
+	for _, p := range periods[:len(periods)-1] {
+		if at := wall - p.offset; at < p.end {
+			return max(at, p.start)
+		}
+	}
+	p := periods[len(periods)-1]
+	return max(wall-p.offset, p.start)
+}
+
+// lastShown returns the last instant at which the clock shows a wall time, or
+// leaps over it.
+func lastShown(periods []period, wall int64) int64 {
+	for _, p := range slices.Backward(periods[1:]) {
+		if at := wall - p.offset; at >= p.start {
+			return min(at, p.end)
+		}
+	}
+	return min(wall-periods[0].offset, periods[0].end)
+}
+
+// Spread returns how long after the end of a window an envelope is sent: a
+// time from zero up to but not including over, always the same for the same
+// envelope and evenly distributed over all of them. It is zero if over is.
+func Spread(id envelope.ActionID, over time.Duration) time.Duration {
+	if over <= 0 {
+		return 0
+	}
+	sum := sha256.Sum256(id[:])
+	share, _ := bits.Mul64(binary.BigEndian.Uint64(sum[:]), uint64(over))
+	return time.Duration(share)
+}

@@ -1,0 +1,88 @@
+package preflight
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign-dev/countersign/internal/fault"
+)
+
+// ScopeQuietOverride is the scope that lets an employee send an urgent
+// envelope during quiet hours.
+const ScopeQuietOverride Scope = "quiet_hours:override"
+
+// MaxScopeLength is the length in bytes that a scope may have.
+const MaxScopeLength = 200
+
+const wildcard = "*"
+
+// Scope is a permission, or a pattern that stands for many: words divided by
+// colons, of which the last may be a star.
+//
+//	contacts:write   this permission
+//	contacts:*       every permission that begins with contacts:
+//	*                every permission
+type Scope string
+
+// ParseScope checks and reads a scope or a pattern. A text that is neither is
+// fault.Invalid.
+func ParseScope(text string) (Scope, error) {
+	if text == "" {
+		return "", fault.New(fault.Invalid, "scope is empty; write one such as contacts:write, contacts:* or *")
+	}
+	if len(text) > MaxScopeLength {
+		return "", fault.New(fault.Invalid, "scope must be at most 200 bytes long")
+	}
+	segments := strings.Split(text, ":")
+	for i, segment := range segments {
+		last := i == len(segments)-1
+		switch {
+		case segment == "":
+			return "", fault.New(fault.Invalid, "scope has an empty part; write words divided by single colons, such as contacts:write")
+		case segment == wildcard && last:
+		case strings.Contains(segment, wildcard):
+			return "", fault.New(fault.Invalid, "scope may have a star only as its whole last part, such as contacts:*")
+		case strings.ContainsFunc(segment, notScope):
+			return "", fault.New(fault.Invalid, "scope may have only lower-case letters a-z, digits, dots, hyphens and underscores between its colons")
+		}
+	}
+	return Scope(text), nil
+}
+
+func notScope(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("_.-", r)
+}
+
+// Covers reports whether whoever has the scope s has need as well. A pattern
+// is covered only by itself and by a wider one.
+func (s Scope) Covers(need Scope) bool {
+	if s == need || s == wildcard {
+		return true
+	}
+	prefix, wild := strings.CutSuffix(string(s), wildcard)
+	return wild && strings.HasPrefix(string(need), prefix)
+}
+
+// Granted returns those of the needed scopes that are not covered by what an
+// employee has, each once and in the order of need; none missing is nil. Both
+// are texts as stored: one that ParseScope refuses grants nothing, and is
+// missing if it is needed.
+func Granted(have, need []string) (missing []string) {
+	for _, text := range need {
+		if !granted(have, text) && !slices.Contains(missing, text) {
+			missing = append(missing, text)
+		}
+	}
+	return missing
+}
+
+func granted(have []string, text string) bool {
+	need, err := ParseScope(text)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(have, func(text string) bool {
+		s, err := ParseScope(text)
+		return err == nil && s.Covers(need)
+	})
+}

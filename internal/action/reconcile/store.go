@@ -1,0 +1,132 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// Put sets the rule of a tool, or removes it if that is nil. Letters of the
+// tool that are there already are looked into as well. The error is an
+// *envelope.InvalidError if the rule cannot work.
+func Put(ctx context.Context, tx pgx.Tx, snap *catalog.Snapshot, key policy.Key, rule *Rule) error {
+	p := &dbsqlc.ToolVerifyPutParams{TenantID: uuid.UUID(snap.Tenant), SourceID: key.Source, Name: key.Action}
+	if rule != nil {
+		if err := rule.Validate(); err != nil {
+			return err
+		}
+		if err := CheckRead(snap, key.Source, rule.Tool); err != nil {
+			return err
+		}
+		text, err := json.Marshal(rule)
+		if err != nil {
+			return fmt.Errorf("encode rule: %w", err)
+		}
+		p.Verify = text
+	}
+	q := dbsqlc.New()
+	n, err := q.ToolVerifyPut(ctx, tx, p)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return fault.New(fault.NotFound, "no tool %s", key)
+	}
+	_, err = q.DeadLetterVerifyPlan(ctx, tx, &dbsqlc.DeadLetterVerifyPlanParams{
+		Wanted: rule != nil, TenantID: p.TenantID, SourceID: key.Source, Tool: key.Action,
+	})
+	return err
+}
+
+// Setting is the rule of one tool.
+type Setting struct {
+	Key  policy.Key
+	Rule Rule
+}
+
+// List returns every rule of a tenant, by source and tool.
+func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Setting, error) {
+	rows, err := dbsqlc.New().ToolVerifyList(ctx, tx, uuid.UUID(tenant))
+	if err != nil {
+		return nil, err
+	}
+	settings := make([]Setting, len(rows))
+	for i, r := range rows {
+		settings[i].Key = policy.Key{Source: r.SourceID, Action: r.Name}
+		if err := json.Unmarshal(r.Verify, &settings[i].Rule); err != nil {
+			return nil, fmt.Errorf("decode rule of %s: %w", settings[i].Key, err)
+		}
+	}
+	return settings, nil
+}
+
+// riddle is a letter whose verifying read was taken on.
+type riddle struct {
+	lease        outbox.Lease
+	try          int
+	age          time.Duration
+	source, tool string
+	args         json.RawMessage
+	effect       envelope.Effect
+	// rule is nil if there is none any more.
+	rule *Rule
+}
+
+// takeOn takes on verifying reads that are due. Nobody else does so before
+// hold is over.
+func takeOn(ctx context.Context, tx pgx.Tx, most int, hold time.Duration) ([]riddle, error) {
+	rows, err := dbsqlc.New().DeadLetterVerifyClaim(ctx, tx, &dbsqlc.DeadLetterVerifyClaimParams{Most: int64(most), HoldSeconds: hold.Seconds()})
+	if err != nil {
+		return nil, err
+	}
+	riddles := make([]riddle, len(rows))
+	for i, r := range rows {
+		riddles[i] = riddle{
+			lease: outbox.Lease{Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID)},
+			try:   int(r.VerifyTries), age: time.Duration(r.AgeSeconds * float64(time.Second)),
+			source: r.SourceID, tool: r.ToolName, args: r.Args, effect: envelope.Effect(r.Effect),
+		}
+		if len(r.Verify) == 0 {
+			continue
+		}
+		riddles[i].rule = new(Rule)
+		if err := json.Unmarshal(r.Verify, riddles[i].rule); err != nil {
+			return nil, fmt.Errorf("decode rule of %s:%s: %w", r.SourceID, r.ToolName, err)
+		}
+	}
+	return riddles, nil
+}
+
+// settle resolves a riddle, or notes what was found and when to look again.
+// What somebody else has ended meanwhile is left alone.
+func settle(ctx context.Context, tx pgx.Tx, r *riddle, v verdict) error {
+	if v.resolve {
+		err := outbox.Resolve(ctx, tx, r.lease.Tenant, r.lease.Action, outbox.Resolution{
+			Happened: v.happened, Actor: "verify/" + r.rule.Tool, Note: v.note, Look: r.try,
+		})
+		if errors.Is(err, fault.Conflict) || errors.Is(err, fault.NotFound) {
+			return nil
+		}
+		return err
+	}
+	delay := v.again.Seconds()
+	if v.last {
+		delay = -1
+	}
+	_, err := dbsqlc.New().DeadLetterVerifyNote(ctx, tx, &dbsqlc.DeadLetterVerifyNoteParams{
+		Said: v.said, DelaySeconds: delay, TenantID: uuid.UUID(r.lease.Tenant), ActionID: uuid.UUID(r.lease.Action), Tries: int32(r.try),
+	})
+	return err
+}

@@ -1,0 +1,193 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/mcp"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+)
+
+// MaxTries is how often a letter is looked into. The last time is some two
+// hours after the first.
+const MaxTries = 10
+
+// What a read came to, in one word, beside the findings and why there was no
+// answer.
+const (
+	saidEarly    = "not_found_yet"
+	saidRuleGone = "rule_gone"
+)
+
+// Config says how a Verifier works. Its zero fields have the defaults that
+// stand beside them.
+type Config struct {
+	// Deadline bounds one read: 30 s.
+	Deadline time.Duration
+	// Grace is how long after a letter was made it takes until "it did not
+	// happen" is believed: half a minute longer than a call may take.
+	Grace time.Duration
+	// Batch bounds the reads of one sweep: 32. Parallel of them run side by
+	// side: 8.
+	Batch, Parallel int
+	Log             *slog.Logger
+}
+
+// Opens gives the connection to a source. *catalog.Live is one.
+type Opens interface {
+	Get(snap *catalog.Snapshot, source string) (source.Source, error)
+}
+
+// Verifier looks into calls that nobody heard the end of. It is safe for
+// concurrent use, and any number may work on one database.
+type Verifier struct {
+	db    postgres.Begins
+	cache *catalog.Cache
+	live  Opens
+	cfg   Config
+}
+
+// New returns a Verifier.
+func New(db postgres.Begins, cache *catalog.Cache, live Opens, cfg Config) *Verifier {
+	cfg.Deadline = cmp.Or(cfg.Deadline, 30*time.Second)
+	cfg.Grace = cmp.Or(cfg.Grace, mcp.DefaultCallTimeout+30*time.Second)
+	cfg.Batch = cmp.Or(cfg.Batch, 32)
+	cfg.Parallel = cmp.Or(cfg.Parallel, 8)
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Verifier{db: db, cache: cache, live: live, cfg: cfg}
+}
+
+// Sweep looks into letters that are due, and returns how many it took on; zero
+// means that none is due. One whose process dies meanwhile is due again soon
+// after Deadline.
+func (v *Verifier) Sweep(ctx context.Context) (int, error) {
+	rounds := (v.cfg.Batch + v.cfg.Parallel - 1) / v.cfg.Parallel
+	hold := time.Duration(rounds)*v.cfg.Deadline + time.Minute
+	var riddles []riddle
+	snaps := make(map[envelope.TenantID]*catalog.Snapshot)
+	err := postgres.InTx(ctx, v.db, postgres.Worker(), func(tx pgx.Tx) error {
+		var err error
+		if riddles, err = takeOn(ctx, tx, v.cfg.Batch, hold); err != nil {
+			return err
+		}
+		for i := range riddles {
+			tenant := riddles[i].lease.Tenant
+			if snaps[tenant], err = v.cache.Current(ctx, tx, tenant); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("take verifying reads on: %w", err)
+	}
+	var group errgroup.Group
+	group.SetLimit(v.cfg.Parallel)
+	for i := range riddles {
+		r := &riddles[i]
+		group.Go(func() error { return v.look(ctx, snaps[r.lease.Tenant], r) })
+	}
+	return len(riddles), group.Wait()
+}
+
+// look asks about one letter and keeps what it was told.
+func (v *Verifier) look(ctx context.Context, snap *catalog.Snapshot, r *riddle) error {
+	said := v.ask(ctx, snap, r)
+	found := v.judge(r, said)
+	// What was found is kept also when the process is about to end.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	err := postgres.InTx(ctx, v.db, postgres.Worker(), func(tx pgx.Tx) error { return settle(ctx, tx, r, found) })
+	if err != nil {
+		return fmt.Errorf("settle verifying read of %s: %w", r.lease.Action, err)
+	}
+	v.cfg.Log.InfoContext(ctx, "unknown outcome looked into", slog.String("action_id", r.lease.Action.String()),
+		slog.Int("try", r.try), slog.String("said", said), slog.Bool("resolved", found.resolve))
+	return nil
+}
+
+// ask makes the read and returns what it came to, in one word.
+func (v *Verifier) ask(ctx context.Context, snap *catalog.Snapshot, r *riddle) string {
+	if r.rule == nil {
+		return saidRuleGone
+	}
+	read := Read{
+		About: r.lease, Args: r.args, Source: r.source, Rule: *r.rule, Name: "verify/" + strconv.Itoa(r.try), Deadline: v.cfg.Deadline,
+		Open: func() (source.Source, error) { return v.live.Get(snap, r.source) },
+	}
+	answer, said := read.Make(ctx, v.cfg.Log, snap)
+	if said != "" {
+		return said
+	}
+	return string(r.rule.Read(answer))
+}
+
+// verdict is what becomes of a letter that was looked into.
+type verdict struct {
+	resolve, happened bool
+	note              string
+	// said, again and last are for a letter that stays: what the read came to,
+	// after how long the next one is due, and that there is none.
+	said  string
+	again time.Duration
+	last  bool
+}
+
+// judge decides what follows from what a read said.
+func (v *Verifier) judge(r *riddle, said string) verdict {
+	stays := verdict{said: said, again: wait(r.try), last: r.try >= MaxTries}
+	switch {
+	case said == saidRuleGone:
+		stays.last = true
+	case said == saidPaused:
+		stays.last = false // it was not asked
+	case said == string(Happened):
+		return verdict{resolve: true, happened: true, note: "the source has it"}
+	case said == string(NotFound) && r.age < v.cfg.Grace:
+		// Not yet believed; there is a look after the grace in any case.
+		stays.said, stays.again, stays.last = saidEarly, max(stays.again, v.cfg.Grace-r.age), false
+	case said == string(NotFound) && r.mayRunAgain():
+		return verdict{resolve: true, note: "the source does not have it"}
+	}
+	return stays
+}
+
+// mayRunAgain says that it does no harm if the first request arrives after the
+// call was made again; or that the operator says that it cannot.
+func (r *riddle) mayRunAgain() bool {
+	switch r.effect {
+	case envelope.EffectRead, envelope.EffectIdempotent, envelope.EffectKeyed:
+		return true
+	case envelope.EffectOnce:
+	}
+	return r.rule.Resend
+}
+
+// wait is how long after a try, counted from 1, the next one comes.
+func wait(try int) time.Duration {
+	b := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(10*time.Second),
+		backoff.WithMaxInterval(time.Hour),
+		backoff.WithMultiplier(2),
+		backoff.WithRandomizationFactor(0.2),
+		backoff.WithMaxElapsedTime(0),
+	)
+	d := b.NextBackOff()
+	for range min(try, MaxTries) - 1 {
+		d = b.NextBackOff()
+	}
+	return d
+}

@@ -1,0 +1,102 @@
+package subscription
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/audit"
+)
+
+// The events of an invocation: what an agent or an inbox needs to know of an
+// action, however many transitions it goes through.
+const (
+	// ApprovalRequest says that a person is needed.
+	ApprovalRequest = "action_approval_request"
+	// ApprovalResult says what was decided, or that nobody did in time.
+	ApprovalResult = "action_approval_result"
+	// Completed says that it is over.
+	Completed = "action_completed"
+)
+
+// Invocation names the event of an invocation that an item of an event is;
+// empty if it is none.
+func Invocation(kind audit.Kind, it audit.Item) string {
+	switch kind {
+	case audit.Proposed:
+		switch it.Approval {
+		case envelope.ApprovalRequired:
+			return ApprovalRequest
+		case envelope.ApprovalDenied:
+			return Completed
+		case envelope.ApprovalAuto, envelope.ApprovalGranted, envelope.ApprovalExpired:
+		}
+	case audit.Parked:
+		return ApprovalRequest
+	case audit.Decided:
+		return ApprovalResult
+	case audit.Settled, audit.Resolved, audit.Undone, audit.Killed:
+		if envelope.Terminal(it.Status) {
+			return Completed
+		}
+	case audit.Voted, audit.Edited, audit.Expiring, audit.Escalated, audit.Replayed, audit.Discarded, audit.Configured,
+		audit.Noticed, audit.Pruned, audit.Batched:
+	}
+	return ""
+}
+
+const (
+	// maxParams and maxResult bound what a message holds of arguments and
+	// results, in bytes.
+	maxParams = 16 << 10
+	maxResult = 16 << 10
+)
+
+// Invoked is the data of an event of an invocation.
+type Invoked struct {
+	InvocationID envelope.ActionID `json:"invocation_id"`
+	// Integration and Action are the source and the name of the tool.
+	Integration string        `json:"integration"`
+	Action      string        `json:"action"`
+	RiskLevel   envelope.Risk `json:"risk_level"`
+	SessionID   string        `json:"session_id,omitzero"`
+	// Params are the arguments, of a request: without secrets, and cut.
+	Params    json.RawMessage `json:"params,omitempty"`
+	ExpiresAt *time.Time      `json:"expires_at,omitempty"`
+	// Status is granted, denied or expired of a decision, and else the phase
+	// that it ended in.
+	Status    string            `json:"status,omitzero"`
+	Result    json.RawMessage   `json:"result,omitempty"`
+	Error     *envelope.Failure `json:"error,omitempty"`
+	DecidedBy string            `json:"decided_by,omitzero"`
+	Note      string            `json:"note,omitzero"`
+}
+
+// Invoke returns the data of an event of an invocation, whose name Invocation
+// gave.
+func Invoke(name string, actor string, it audit.Item, v outbox.View) Invoked {
+	e := &v.Envelope
+	d := Invoked{
+		InvocationID: e.ActionID, Integration: e.Tool.Source, Action: e.Tool.Name, RiskLevel: e.Risk, SessionID: e.SessionID,
+	}
+	switch name {
+	case ApprovalRequest:
+		d.Params = audit.Store(e.Args, maxParams)
+		if v.ApprovalExpiresAt != nil {
+			d.ExpiresAt = new(v.ApprovalExpiresAt.UTC())
+		}
+	case ApprovalResult:
+		d.Status, d.DecidedBy, d.Note = string(it.Approval), actor, audit.RedactText(it.Note)
+	case Completed:
+		d.Status = string(envelope.PhaseOf(e.Approval, it.Status))
+		// Of one that was replayed since, the end of then is not known.
+		if e.Result.Status == it.Status {
+			if len(e.Result.Output) > 0 && string(e.Result.Output) != "null" {
+				d.Result = audit.Store(e.Result.Output, maxResult)
+			}
+			d.Error = e.Result.Error
+		}
+	}
+	return d
+}

@@ -1,0 +1,114 @@
+package subscription
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/source/webhook"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+)
+
+// Test is the type of a message that only shows that messages arrive.
+const Test = "countersign.test"
+
+// transition is the data of a message about a transition.
+type transition struct {
+	EventID     string            `json:"event_id"`
+	Kind        audit.Kind        `json:"kind"`
+	ActionID    envelope.ActionID `json:"action_id,omitzero"`
+	Integration string            `json:"integration,omitzero"`
+	Action      string            `json:"action,omitzero"`
+	RiskLevel   envelope.Risk     `json:"risk_level,omitzero"`
+	SessionID   string            `json:"session_id,omitzero"`
+	Status      envelope.Status   `json:"status,omitzero"`
+	Approval    envelope.Approval `json:"approval,omitzero"`
+	Attempt     int               `json:"attempt,omitzero"`
+	Code        string            `json:"code,omitzero"`
+	Subject     string            `json:"subject,omitzero"`
+	Note        string            `json:"note,omitzero"`
+	Detail      json.RawMessage   `json:"detail,omitempty"`
+	Actor       string            `json:"actor"`
+}
+
+// told is one thing that a subscription is to hear of.
+type told struct {
+	name  string
+	place audit.Place
+	item  int
+	kind  audit.Kind
+	actor string
+	at    time.Time
+	it    audit.Item
+	// view is the envelope that it is about; nil if about none.
+	view *outbox.View
+}
+
+// id tells where it stands among the events, as streams of events do.
+func (t *told) id() string { return fmt.Sprintf("%s-%d", t.place, t.item) }
+
+// data is what a message says of it.
+func (t *told) data() (any, error) {
+	if t.view != nil && t.name != string(t.kind) {
+		return Invoke(t.name, t.actor, t.it, *t.view), nil
+	}
+	d := transition{
+		EventID: t.id(), Kind: t.kind, ActionID: t.it.Action, Status: t.it.Status, Approval: t.it.Approval, Attempt: t.it.Attempt,
+		Code: t.it.Code, Subject: t.it.Subject, Note: audit.RedactText(t.it.Note), Actor: t.actor,
+	}
+	if len(t.it.Detail) > 0 {
+		detail, err := json.Marshal(t.it.Detail)
+		if err != nil {
+			return nil, err
+		}
+		d.Detail = audit.Store(detail, maxParams)
+	}
+	if t.view != nil {
+		e := &t.view.Envelope
+		d.Integration, d.Action, d.RiskLevel, d.SessionID = e.Tool.Source, e.Tool.Name, e.Risk, e.SessionID
+	}
+	return d, nil
+}
+
+// body is what a webhook is handed.
+type body struct {
+	Type      string    `json:"type"`
+	Timestamp time.Time `json:"timestamp"`
+	Data      any       `json:"data"`
+}
+
+// deliver proposes to hand a webhook a message.
+func (s *Subscription) deliver(t *told) (*envelope.Proposal, error) {
+	data, err := t.data()
+	if err != nil {
+		return nil, err
+	}
+	return s.propose(webhook.ToolDeliver, s.external(t.id()), body{t.name, t.at.UTC(), data})
+}
+
+// external is the name of a message, by which it is proposed once.
+func (s *Subscription) external(of string) string { return "notice:" + s.ID.String() + ":" + of }
+
+// propose makes a proposal of a subscription.
+func (s *Subscription) propose(tool, external string, args any) (*envelope.Proposal, error) {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return nil, err
+	}
+	return &envelope.Proposal{
+		Type: envelope.TypeExec, ExternalID: external, Tool: envelope.Tool{Name: tool, Source: s.Source}, Args: raw,
+		AutomationID: catalog.SubscriptionAutomation(s.ID), Constraints: envelope.Constraints{RateBucket: s.Bucket},
+	}, nil
+}
+
+// Trial proposes a message that only shows that messages arrive. Nothing
+// makes two of them one.
+func (s *Subscription) Trial(kind string, by string, at time.Time) (*envelope.Proposal, error) {
+	if kind == catalog.KindSlack {
+		return s.say("Messages of Countersign for the subscription "+s.Name+" arrive here. "+by+" sent this one as a test.", "")
+	}
+	return s.propose(webhook.ToolDeliver, "", body{Test, at.UTC(), map[string]string{"subscription": s.Name, "sent_by": by}})
+}

@@ -1,0 +1,471 @@
+package subscription_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/subscription"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+func TestAWebhookHearsOfAnInvocation(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.propose("ask", `{}`, 1) // from before: nobody is told
+	h.seen()
+	s := h.toHooks()
+	id := h.propose("ask", `{"to":"bo","api_key":"hush"}`, 1)[0]
+	h.approve(id)
+	h.settle(sent)
+
+	h.relayAll()
+
+	got := h.deliveries(s)
+	if diff := cmp.Diff([]string{subscription.ApprovalRequest, subscription.ApprovalResult, subscription.Completed}, types(got)); diff != "" {
+		t.Fatalf("messages (-want +got):\n%s", diff)
+	}
+	for _, d := range got {
+		if d.source != "hooks" || d.tool != "deliver" || d.approval != "auto" || !strings.HasPrefix(d.external, "notice:"+s.ID.String()+":") {
+			t.Errorf("delivery = %+v", d)
+		}
+		if d.args.Data["invocation_id"] != id.String() || d.args.Data["integration"] != "mail" || d.args.Data["action"] != "ask" {
+			t.Errorf("%s = %v", d.args.Type, d.args.Data)
+		}
+		if strings.Contains(d.raw, "hush") {
+			t.Errorf("a message holds a secret: %s", d.raw)
+		}
+	}
+	request, result, done := got[0].args.Data, got[1].args.Data, got[2].args.Data
+	if request["params"].(map[string]any)["to"] != "bo" || request["expires_at"] == nil || request["risk_level"] == nil {
+		t.Errorf("request = %v", request)
+	}
+	if result["status"] != "granted" || result["decided_by"] != "ada" || result["note"] != "fine" {
+		t.Errorf("result = %v", result)
+	}
+	if done["status"] != "completed" || done["result"].(map[string]any)["ok"] != true {
+		t.Errorf("completion = %v", done)
+	}
+}
+
+func TestNobodyIsToldOfMessages(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	all := subscription.Kinds()[3:] // every transition
+	one, two := h.toHooks(all...), h.subscribe(subscription.Subscription{Name: "two", Source: "hooks", Kinds: all})
+
+	h.propose("free", `{}`, 3)
+	for range 5 {
+		h.relayAll()
+		h.settle(sent)
+	}
+	h.relayAll()
+
+	for _, s := range []subscription.Subscription{one, two} {
+		if diff := cmp.Diff([]string{"proposed", "proposed", "proposed", "settled", "settled", "settled"}, types(h.deliveries(s))); diff != "" {
+			t.Errorf("messages of %s (-want +got):\n%s", s.Name, diff)
+		}
+	}
+}
+
+func TestFilters(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	with := func(name string, change func(*subscription.Subscription)) subscription.Subscription {
+		return h.subscribe(subscription.Subscription{Name: name, Source: "hooks", Kinds: []string{"proposed", "configured"}}, change)
+	}
+	subs := map[string]subscription.Subscription{
+		"all":  with("all", func(*subscription.Subscription) {}),
+		"free": with("free", func(s *subscription.Subscription) { s.Tool = "mail:free" }),
+		"ask":  with("ask", func(s *subscription.Subscription) { s.Tool = "*:ask" }),
+		"none": with("none", func(s *subscription.Subscription) { s.Tool = "team:*" }),
+		"high": with("high", func(s *subscription.Subscription) { s.MinRisk = envelope.RiskHigh }),
+		"off":  with("off", func(s *subscription.Subscription) { s.Enabled = false }),
+	}
+	h.propose("free", `{}`, 2)
+	h.propose("ask", `{}`, 1)
+	h.as(func(ctx context.Context, tx pgx.Tx) error {
+		return audit.Write(ctx, tx, audit.Event{Tenant: h.tenant, Kind: audit.Configured, Actor: "bo", Items: []audit.Item{{Subject: "x"}}})
+	})
+
+	h.relayAll()
+
+	for name, want := range map[string]int{"all": 4, "free": 2, "ask": 1, "none": 0, "high": 0, "off": 0} {
+		if got := len(h.deliveries(subs[name])); got != want {
+			t.Errorf("%s was told %d times, want %d", name, got, want)
+		}
+	}
+}
+
+// TestAStormIsToldInSets: ten thousand events, several processes, each
+// message once and in a bounded number of transactions.
+func TestAStormIsToldInSets(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := h.toHooks("proposed")
+	const n = 10_000
+	h.propose("free", `{}`, n)
+
+	var steps atomic.Int32
+	var g errgroup.Group
+	for range 3 {
+		relay := h.newRelay(h.db)
+		g.Go(func() error {
+			for {
+				more, err := relay.Step(t.Context())
+				if err != nil || !more {
+					return err
+				}
+				steps.Add(1)
+			}
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	h.relayAll()
+
+	const told = "SELECT count(1) FROM actions WHERE automation_id = $1"
+	automation := catalog.SubscriptionAutomation(s.ID)
+	if got := one[int](h, told, automation); got != n {
+		t.Errorf("%d messages were proposed, want %d", got, n)
+	}
+	if got := one[int](h, "SELECT count(DISTINCT args -> 'data' ->> 'action_id') FROM actions WHERE automation_id = $1", automation); got != n {
+		t.Errorf("messages are about %d actions, want %d", got, n)
+	}
+	if got := steps.Load(); got > n/100+50 {
+		t.Errorf("it took %d steps", got)
+	}
+}
+
+// flaky is a database that loses commits: it says that they failed.
+type flaky struct {
+	postgres.Begins
+	lose *atomic.Int32
+}
+
+func (f flaky) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
+	tx, err := f.Begins.BeginTx(ctx, opts)
+	return flakyTx{tx, f.lose}, err
+}
+
+type flakyTx struct {
+	pgx.Tx
+	lose *atomic.Int32
+}
+
+var errKilled = errors.New("killed")
+
+func (f flakyTx) Commit(ctx context.Context) error {
+	if f.lose.Add(-1) >= 0 {
+		_ = f.Rollback(ctx) // as a process that ends does
+		return errKilled
+	}
+	return f.Tx.Commit(ctx)
+}
+
+// TestAWorkerThatDiesTellsNothingTwice: between proposing and moving on there
+// is nothing, since both are committed together.
+func TestAWorkerThatDiesTellsNothingTwice(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := h.toHooks("proposed")
+	h.propose("free", `{}`, 5)
+	lose := new(atomic.Int32)
+	lose.Store(2) // the step, and the hold that follows
+	dying := h.newRelay(flaky{h.db, lose})
+
+	for lose.Load() > 0 { // what others have open may hide the events for a while
+		if _, err := dying.Step(t.Context()); err != nil && !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+	}
+	if got := len(h.deliveries(s)); got != 0 {
+		t.Fatalf("%d messages of a transaction that was lost", got)
+	}
+	h.relayAll()
+
+	if got := len(h.deliveries(s)); got != 5 {
+		t.Errorf("%d messages, want 5", got)
+	}
+}
+
+// TestBeginningAgainDoublesNothing, should a cursor be put back.
+func TestBeginningAgainDoublesNothing(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := h.toHooks("proposed", subscription.ApprovalRequest)
+	h.propose("free", `{}`, 3)
+	h.propose("ask", `{}`, 2)
+	h.relayAll()
+
+	h.exec("UPDATE subscriptions SET cursor_txid = '0', cursor_event = 0, cursor_item = 0")
+	h.relayAll()
+
+	if got := h.deliveries(s); len(got) != 5 {
+		t.Errorf("%d messages, want 5: %v", len(got), types(got))
+	}
+}
+
+func TestAnEventIsTakenUpInItsMiddle(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := h.toHooks("proposed")
+	h.propose("free", `{}`, 450) // one event
+	var steps []int
+
+	for len(h.deliveries(s)) < 450 {
+		before := len(h.deliveries(s))
+		if _, err := h.relay.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if more := len(h.deliveries(s)) - before; more > 0 {
+			steps = append(steps, more)
+		}
+	}
+
+	if diff := cmp.Diff([]int{200, 200, 50}, steps); diff != "" {
+		t.Errorf("messages per step (-want +got):\n%s", diff)
+	}
+}
+
+func TestADeletedSubscriptionDeliversNothingMore(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(h *house, s subscription.Subscription){
+		"deleted": func(h *house, s subscription.Subscription) {
+			h.as(func(ctx context.Context, tx pgx.Tx) error { return subscription.Delete(ctx, tx, h.tenant, s.Name) })
+		},
+		"off": func(h *house, s subscription.Subscription) {
+			h.subscribe(s, func(s *subscription.Subscription) { s.Enabled = false })
+		},
+		"made anew": func(h *house, s subscription.Subscription) {
+			h.as(func(ctx context.Context, tx pgx.Tx) error { return subscription.Delete(ctx, tx, h.tenant, s.Name) })
+			s.ID = uuid.Nil
+			h.subscribe(s)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t)
+			s := h.toHooks("proposed")
+			h.propose("free", `{}`, 1)
+			h.relayAll()
+
+			end(h, s)
+
+			var decision string
+			h.as(func(ctx context.Context, tx pgx.Tx) error {
+				snap, err := h.cache.Current(ctx, tx, h.tenant)
+				if err != nil {
+					return err
+				}
+				for _, tool := range snap.Tools() {
+					d := snap.Decide(tool, catalog.Proposed{Automation: catalog.SubscriptionAutomation(s.ID), Risk: envelope.RiskLow})
+					if d.Mode != envelope.ModeDeny {
+						decision += fmt.Sprintf("%s is %s by %s; ", tool.Key, d.Mode, d.Source)
+					}
+				}
+				return nil
+			})
+			if decision != "" {
+				t.Errorf("what still waits would go out: %s", decision)
+			}
+		})
+	}
+}
+
+// TestASubscriptionMayDeliverAndNothingElse, whatever the organisation says of
+// agents: its rules, what employees are trusted with, and what arguments may be.
+func TestASubscriptionMayDeliverAndNothingElse(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := h.toHooks()
+	h.as(func(ctx context.Context, tx pgx.Tx) error {
+		if err := catalog.PutMode(ctx, tx, h.tenant, "", "*", envelope.ModeAllow, "test"); err != nil {
+			return err
+		}
+		if err := limits.PutEmployee(ctx, tx, h.tenant, limits.Employee{Trust: policy.TrustNone}, "test"); err != nil {
+			return err
+		}
+		snap, err := h.cache.Current(ctx, tx, h.tenant)
+		if err != nil {
+			return err
+		}
+		rule := catalog.Rule{ID: "dear", Pattern: "*", Expression: "args.amount > 100", Mode: "deny", Enabled: true}
+		if err := catalog.PutRule(ctx, tx, snap, rule, "test"); err != nil {
+			return err
+		}
+		return catalog.PutMode(ctx, tx, h.tenant, "", "hooks:deliver", envelope.ModeDeny, "test")
+	})
+
+	h.as(func(ctx context.Context, tx pgx.Tx) error {
+		snap, err := h.cache.Current(ctx, tx, h.tenant)
+		if err != nil {
+			return err
+		}
+		for _, tool := range snap.Tools() {
+			got := snap.Decide(tool, catalog.Proposed{Automation: catalog.SubscriptionAutomation(s.ID), Risk: envelope.RiskLow}).Mode
+			want := envelope.ModeDeny
+			if tool.Key.String() == "hooks:deliver" {
+				want = envelope.ModeAllow
+			}
+			if got != want {
+				t.Errorf("under the subscription %s is %s, want %s", tool.Key, got, want)
+			}
+		}
+		return nil
+	})
+}
+
+func TestAReceiverThatWantsNoMoreIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := h.toHooks("proposed")
+	h.propose("free", `{}`, 2)
+	h.relayAll()
+	h.settle(func(it outbox.Item, s *outbox.Settlement) {
+		if it.Tool == "deliver" {
+			s.Status, s.Code, s.Letter = envelope.StatusFailed, source.CodeGone, outbox.Refused
+		}
+	})
+
+	h.relayAll()
+
+	var off subscription.Subscription
+	h.as(func(ctx context.Context, tx pgx.Tx) (err error) {
+		off, err = subscription.Get(ctx, tx, h.tenant, s.Name)
+		return err
+	})
+	if off.Enabled || !strings.Contains(off.DisabledReason, "410") {
+		t.Errorf("subscription = %+v, want it off", off)
+	}
+	if got := one[int](h, "SELECT count(1) FROM events WHERE kind = 'configured' AND items::text LIKE '%subscription out disabled%'"); got != 1 {
+		t.Errorf("%d events say so, want 1", got)
+	}
+
+	// Switched on again, it is not switched off by what was said before.
+	h.subscribe(s)
+	h.propose("free", `{}`, 1)
+	h.relayAll()
+	if got := h.deliveries(s); len(got) != 3 {
+		t.Errorf("%d messages, want one more: %v", len(got), types(got))
+	}
+}
+
+// TestADownReceiverKeepsEventsBack: they stay events instead of becoming
+// envelopes that wait.
+func TestADownReceiverKeepsEventsBack(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := h.toHooks("proposed")
+	h.propose("free", `{}`, 3)
+	h.exec(`INSERT INTO breakers (tenant_id, source_id, state, cause, open_until, worker) VALUES ($1, 'hooks', 'open', 'failures', now() + interval '1 day', 'w')`, h.tenant.String())
+
+	for range 20 {
+		if more, err := h.relay.Step(t.Context()); more || err != nil {
+			t.Fatalf("Step = %t, %v, want nothing to do", more, err)
+		}
+	}
+	if got := h.deliveries(s); len(got) != 0 {
+		t.Errorf("%d messages to a receiver that is down", len(got))
+	}
+
+	h.exec("UPDATE breakers SET open_until = now()")
+	h.relayAll()
+	if got := h.deliveries(s); len(got) != 3 {
+		t.Errorf("%d messages when it is back, want 3", len(got))
+	}
+}
+
+func TestASourceThatIsOffHoldsOnlyItsOwn(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := h.toTeam("proposed")
+	other := h.toHooks("proposed")
+	h.exec("UPDATE sources SET enabled = false WHERE source_id = 'team'")
+	h.propose("free", `{}`, 1)
+
+	for len(h.deliveries(other)) == 0 || one[int](h, "SELECT count(1) FROM subscriptions WHERE held_until > now()") == 0 {
+		if _, err := h.relay.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := h.deliveries(s); len(got) != 0 {
+		t.Errorf("%d messages of a source that is off", len(got))
+	}
+
+	h.exec("UPDATE sources SET enabled = true")
+	h.exec("UPDATE subscriptions SET held_until = now()")
+	for len(h.deliveries(s)) == 0 {
+		if _, err := h.relay.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Whoever follows the documentation subscribes a source that was made a moment
+// ago.
+func TestASourceThatIsNotListedYetIsLookedAtSoon(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := h.toHooks("proposed")
+	h.exec("DELETE FROM tools WHERE source_id = 'hooks'")
+	h.propose("free", `{}`, 1)
+
+	for one[int](h, "SELECT count(1) FROM subscriptions WHERE held_until IS NOT NULL") == 0 {
+		if _, err := h.relay.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if got := h.deliveries(s); len(got) != 0 {
+		t.Errorf("%d messages of a source that is not listed", len(got))
+	}
+	if one[bool](h, "SELECT held_until > now() + interval '5 seconds' FROM subscriptions") {
+		t.Error("it is held for long")
+	}
+}
+
+func TestTenantsAreToldOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	one := newHouse(t)
+	two := newHouseIn(t, one.db)
+	mine, theirs := one.toHooks("proposed"), two.toHooks("proposed")
+	one.propose("free", `{}`, 1)
+
+	one.relayAll()
+
+	if got, other := one.deliveries(mine), two.deliveries(theirs); len(got) != 1 || len(other) != 0 {
+		t.Errorf("%d messages, and %d to another tenant; want 1 and 0", len(got), len(other))
+	}
+}
+
+func TestKindsAreKnown(t *testing.T) {
+	t.Parallel()
+	if all := subscription.Kinds(); len(slices.Compact(slices.Sorted(slices.Values(all)))) != len(all) {
+		t.Errorf("kinds %q are not each there once", all)
+	}
+	for _, kind := range []string{catalog.KindWebhook, catalog.KindSlack} {
+		for _, k := range subscription.DefaultKinds(kind) {
+			if !slices.Contains(subscription.Kinds(), k) {
+				t.Errorf("the default kind %s is none", k)
+			}
+		}
+	}
+}

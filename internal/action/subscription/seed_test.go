@@ -1,0 +1,364 @@
+package subscription_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/subscription"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/rest"
+	"github.com/countersign-dev/countersign/internal/source/slack"
+	"github.com/countersign-dev/countersign/internal/source/webhook"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = time.Minute
+
+// house is a tenant with tools of agents ("mail": free runs, ask needs a
+// person), a receiver ("hooks") and a workspace ("team").
+type house struct {
+	t      testing.TB
+	db     *pgxpool.Pool
+	tenant envelope.TenantID
+	cache  *catalog.Cache
+	in     *intake.Intake
+	desk   *approval.Desk
+	relay  *subscription.Relay
+}
+
+func newHouse(t testing.TB) *house {
+	t.Helper()
+	return newHouseIn(t, dbtest.DB(t))
+}
+
+func newHouseIn(t testing.TB, db *pgxpool.Pool) *house {
+	t.Helper()
+	h := &house{t: t, db: db, tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), cache: catalog.NewCache()}
+	h.in = intake.New(db, h.cache, intake.Config{ApprovalWait: time.Hour})
+	h.desk = approval.New(db, h.cache, approval.Config{})
+	h.relay = h.newRelay(db)
+	h.exec("INSERT INTO tenants (tenant_id, name, session_pending_max, session_minute_max) VALUES ($1::uuid, 'house-' || $1::text, 0, 0)", h.tenant.String())
+	anything := json.RawMessage(`{"type":"object"}`)
+	h.source("mail", catalog.KindBuiltin, []source.Tool{
+		{Name: "free", InputSchema: anything, Effect: envelope.EffectKeyed}, {Name: "ask", InputSchema: anything, Effect: envelope.EffectKeyed},
+	})
+	h.source("hooks", catalog.KindWebhook, listed(webhook.New(webhook.Config{
+		Name: "hooks", URL: "https://hooks.example.com", Secrets: []rest.Secret{rest.NewSecret("whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz")},
+	})))
+	h.source("team", catalog.KindSlack, listed(slack.New(slack.Config{Name: "team", Token: rest.NewSecret("xoxb-hush")})))
+	h.as(func(ctx context.Context, tx pgx.Tx) error {
+		if err := catalog.PutMode(ctx, tx, h.tenant, "", "mail:free", envelope.ModeAllow, "test"); err != nil {
+			return err
+		}
+		return catalog.PutMode(ctx, tx, h.tenant, "", "mail:ask", envelope.ModeRequireApproval, "test")
+	})
+	return h
+}
+
+// listed are the tools of a source that knows them without being asked.
+func listed[S source.Source](src S, err error) func(t testing.TB) []source.Tool {
+	return func(t testing.TB) []source.Tool {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tools, err := src.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := src.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return tools
+	}
+}
+
+// newRelay is another process's.
+func (h *house) newRelay(db postgres.Begins) *subscription.Relay {
+	cache := catalog.NewCache()
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	return subscription.NewRelay(db, cache, intake.New(db, cache, intake.Config{ApprovalWait: time.Hour}), log)
+}
+
+func (h *house) source(id, kind string, tools any) {
+	h.t.Helper()
+	var all []source.Tool
+	switch of := tools.(type) {
+	case []source.Tool:
+		all = of
+	case func(testing.TB) []source.Tool:
+		all = of(h.t)
+	}
+	h.as(func(ctx context.Context, tx pgx.Tx) error {
+		if err := catalog.PutSource(ctx, tx, h.tenant, catalog.Source{ID: id, Kind: kind, Enabled: true}); err != nil {
+			return err
+		}
+		return catalog.PutListing(ctx, tx, h.tenant, id, all)
+	})
+}
+
+func (h *house) as(fn func(ctx context.Context, tx pgx.Tx) error) {
+	h.t.Helper()
+	if err := postgres.InTx(h.t.Context(), h.db, postgres.API(h.tenant), func(tx pgx.Tx) error { return fn(h.t.Context(), tx) }); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) exec(sql string, args ...any) {
+	h.t.Helper()
+	if _, err := h.db.Exec(h.t.Context(), sql, args...); err != nil {
+		h.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func one[T any](h *house, sql string, args ...any) (v T) {
+	h.t.Helper()
+	if err := h.db.QueryRow(h.t.Context(), sql, args...).Scan(&v); err != nil {
+		h.t.Fatalf("%s: %v", sql, err)
+	}
+	return v
+}
+
+// subscribe makes a subscription, or changes one.
+func (h *house) subscribe(s subscription.Subscription, change ...func(*subscription.Subscription)) subscription.Subscription {
+	h.t.Helper()
+	if s.ID == uuid.Nil {
+		s.ID = uuid.Must(uuid.NewV7())
+	}
+	if s.Tool == "" {
+		s.Tool, s.MinRisk, s.Enabled = "*", envelope.RiskLow, true
+	}
+	for _, c := range change {
+		c(&s)
+	}
+	h.as(func(ctx context.Context, tx pgx.Tx) error { return subscription.Put(ctx, tx, h.tenant, s, nil, false) })
+	return s
+}
+
+func (h *house) toHooks(kinds ...string) subscription.Subscription {
+	h.t.Helper()
+	if kinds == nil {
+		kinds = subscription.DefaultKinds(catalog.KindWebhook)
+	}
+	return h.subscribe(subscription.Subscription{Name: "out", Source: "hooks", Kinds: kinds})
+}
+
+func (h *house) toTeam(kinds ...string) subscription.Subscription {
+	h.t.Helper()
+	if kinds == nil {
+		kinds = subscription.DefaultKinds(catalog.KindSlack)
+	}
+	return h.subscribe(subscription.Subscription{Name: "team", Source: "team", Kinds: kinds, Channel: "C1", Link: "https://ops.example.com/actions/"})
+}
+
+// propose has agents propose n calls of a tool of mail.
+func (h *house) propose(tool, args string, n int) []envelope.ActionID {
+	h.t.Helper()
+	var ids []envelope.ActionID
+	for rest := n; rest > 0; rest -= intake.MaxBatch {
+		proposals := make([]*envelope.Proposal, min(rest, intake.MaxBatch))
+		for i := range proposals {
+			proposals[i] = &envelope.Proposal{
+				Type: envelope.TypeExec, Tool: envelope.Tool{Name: tool, Source: "mail"}, Args: json.RawMessage(args), SessionID: "s1",
+			}
+		}
+		answers, err := h.in.Accept(h.t.Context(), intake.Submitter{Tenant: h.tenant, Token: uuid.UUID(h.tenant), Name: "agent"}, proposals)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		for _, a := range answers {
+			if a.Err != nil {
+				h.t.Fatal(a.Err)
+			}
+			ids = append(ids, a.Action)
+		}
+	}
+	return ids
+}
+
+func (h *house) decider() approval.Decider {
+	return approval.Decider{Tenant: h.tenant, Token: uuid.New(), Name: "ada"}
+}
+
+func (h *house) approve(id envelope.ActionID) {
+	h.t.Helper()
+	if _, err := h.desk.Approve(h.t.Context(), h.decider(), id, approval.Approval{Note: "fine"}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// settle claims everything that is due and ends it as told.
+func (h *house) settle(end func(it outbox.Item, s *outbox.Settlement)) int {
+	h.t.Helper()
+	n := 0
+	err := postgres.InTx(h.t.Context(), h.db, postgres.Worker(), func(tx pgx.Tx) error {
+		ctx := h.t.Context()
+		due, err := outbox.Look(ctx, tx, 0, 100)
+		if err != nil {
+			return err
+		}
+		var wants []outbox.Want
+		for _, d := range due {
+			wants = append(wants, outbox.Want{Bucket: d.Bucket, From: d.From, Quota: 1000})
+		}
+		got, err := outbox.Claim(ctx, tx, wants, time.Minute)
+		if err != nil {
+			return err
+		}
+		batch := make([]outbox.Settlement, len(got))
+		event := audit.Event{Tenant: h.tenant, Kind: audit.Settled, Actor: "worker/test"}
+		for i, it := range got {
+			batch[i] = outbox.Settlement{Lease: it.Lease, Status: envelope.StatusSent, Attempt: 1, Took: time.Millisecond, Result: json.RawMessage(`{"ok":true}`)}
+			end(it, &batch[i])
+			event.Items = append(event.Items, audit.Item{Action: it.Action, Status: batch[i].Status, Attempt: 1, Code: batch[i].Code})
+		}
+		settled, err := outbox.Settle(ctx, tx, "worker/test", batch)
+		if n = len(settled); err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx, event)
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return n
+}
+
+// sent ends everything well, and messages in Slack with where they stand.
+func sent(it outbox.Item, s *outbox.Settlement) {
+	if it.Tool == slack.ToolMessageSend {
+		s.ProviderID = "C1/" + it.Action.String()
+	}
+}
+
+// relayAll has everything told that happened. What other tests have open holds
+// events back, so that it may take some steps.
+func (h *house) relayAll() {
+	h.t.Helper()
+	const behind = `SELECT count(1) FROM subscriptions s WHERE s.enabled AND EXISTS (
+		SELECT 1 FROM events e WHERE e.tenant_id = s.tenant_id AND (e.txid, e.event_id) > (s.cursor_txid, s.cursor_event))`
+	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
+	defer cancel()
+	for one[int](h, behind) > 0 {
+		if _, err := h.relay.Step(ctx); err != nil {
+			h.t.Fatal(err)
+		}
+		if one[int](h, "SELECT count(1) FROM subscriptions WHERE held_until IS NOT NULL") > 0 {
+			h.t.Fatal("a subscription is held")
+		}
+	}
+}
+
+// seen waits until no open transaction hides what has happened.
+func (h *house) seen() {
+	h.t.Helper()
+	for one[bool](h, "SELECT EXISTS (SELECT 1 FROM events e WHERE e.txid >= pg_snapshot_xmin(pg_current_snapshot()))") {
+		if err := h.t.Context().Err(); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
+// delivery is a message as it was proposed.
+type delivery struct {
+	id                       envelope.ActionID
+	external, source, tool   string
+	approval, status, reason string
+	args                     struct {
+		Type string
+		Data map[string]any
+		post
+	}
+	raw string
+}
+
+// post is as much of a message in Slack as tests look at.
+type post struct {
+	Channel, TS, Text string
+	Blocks            []struct {
+		Type     string
+		Text     struct{ Type, Text string }
+		Fields   []struct{ Type, Text string }
+		Elements []struct {
+			ActionID string `json:"action_id"`
+			Value    string
+			URL      string
+		}
+	}
+}
+
+// texts are all that a message shows.
+func (p post) texts() []string {
+	all := []string{p.Text}
+	for _, b := range p.Blocks {
+		all = append(all, b.Text.Text)
+		for _, f := range b.Fields {
+			all = append(all, f.Text)
+		}
+	}
+	return all
+}
+
+// buttons are the ids of a message's buttons, and what they carry.
+func (p post) buttons() map[string]string {
+	all := map[string]string{}
+	for _, b := range p.Blocks {
+		for _, e := range b.Elements {
+			all[e.ActionID] = e.Value + e.URL
+		}
+	}
+	return all
+}
+
+// deliveries are those of a subscription, oldest first.
+func (h *house) deliveries(s subscription.Subscription) []delivery {
+	h.t.Helper()
+	var all []delivery
+	h.as(func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `SELECT action_id, coalesce(external_id, ''), source_id, tool_name, approval_state, status, mode_source, args::text
+			FROM envelopes WHERE automation_id = $1 ORDER BY action_id`, catalog.SubscriptionAutomation(s.ID))
+		if err != nil {
+			return err
+		}
+		for rows.Next() {
+			var d delivery
+			var id uuid.UUID
+			if err := rows.Scan(&id, &d.external, &d.source, &d.tool, &d.approval, &d.status, &d.reason, &d.raw); err != nil {
+				return err
+			}
+			d.id = envelope.ActionID(id)
+			if err := json.Unmarshal([]byte(d.raw), &d.args); err != nil {
+				return err
+			}
+			all = append(all, d)
+		}
+		return rows.Err()
+	})
+	return all
+}
+
+func types(all []delivery) []string {
+	names := make([]string, len(all))
+	for i, d := range all {
+		names[i] = d.args.Type
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,219 @@
+package subscription
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/source/slack"
+)
+
+// Press is what somebody in Slack did with a message of ours.
+type Press string
+
+// The presses.
+const (
+	// PressApprove and PressDeny are the buttons that decide.
+	PressApprove Press = "approve"
+	PressDeny    Press = "deny"
+	// PressReason asks for the form in which to say why.
+	PressReason Press = "reason"
+	// PressSubmit sends that form off.
+	PressSubmit Press = "submit"
+	// PressNothing is of no consequence here, such as a button that is a link.
+	PressNothing Press = "nothing"
+)
+
+// Interaction is a request that Slack sends when somebody uses a message.
+type Interaction struct {
+	Press Press
+	// Team and User are who did it: a user is known by both alone.
+	Team, User string
+	// Channel and TS are the message.
+	Channel, TS string
+	// Trigger lets a form be opened, once and for three seconds.
+	Trigger string
+	// Action is what the message is about, and Seen what it showed of it.
+	Action envelope.ActionID
+	Seen   string
+	// Reason is what the form says.
+	Reason string
+}
+
+// payload is what of Slack's request matters here.
+type payload struct {
+	Type string
+	Team *struct{ ID string }
+	User struct {
+		ID     string
+		TeamID string `json:"team_id"`
+	}
+	TriggerID string `json:"trigger_id"`
+	Container struct {
+		ChannelID string `json:"channel_id"`
+		MessageTS string `json:"message_ts"`
+	}
+	Actions []struct {
+		ActionID string `json:"action_id"`
+		BlockID  string `json:"block_id"`
+		Value    string
+	}
+	View struct {
+		CallbackID      string `json:"callback_id"`
+		PrivateMetadata string `json:"private_metadata"`
+		State           struct {
+			Values map[string]map[string]struct{ Value *string }
+		}
+	}
+}
+
+// errPayload says nothing of what was sent.
+func errPayload() error {
+	return fault.New(fault.Invalid, "is not what Slack sends when somebody uses a message of Countersign")
+}
+
+// ParseInteraction reads the body of a request whose signature was verified.
+// An error is fault.Invalid.
+func ParseInteraction(body []byte) (Interaction, error) {
+	form, err := url.ParseQuery(string(body))
+	if err != nil || len(form["payload"]) != 1 {
+		return Interaction{}, errPayload()
+	}
+	var p payload
+	if err := json.Unmarshal([]byte(form.Get("payload")), &p); err != nil {
+		return Interaction{}, errPayload()
+	}
+	in := Interaction{Press: PressNothing, User: p.User.ID, Team: p.User.TeamID, Trigger: p.TriggerID}
+	// The workspace of the user, who may be a guest in the one of the message.
+	if in.Team == "" && p.Team != nil {
+		in.Team = p.Team.ID
+	}
+	switch p.Type {
+	case "block_actions":
+		return in, in.pressed(p)
+	case "view_submission":
+		return in, in.submitted(p)
+	}
+	return in, nil
+}
+
+func (in *Interaction) pressed(p payload) error {
+	if len(p.Actions) != 1 {
+		return errPayload()
+	}
+	switch a := p.Actions[0]; a.ActionID {
+	case buttonApprove:
+		in.Press = PressApprove
+	case buttonDeny:
+		in.Press = PressDeny
+	case buttonReason:
+		in.Press = PressReason
+	default:
+		return nil
+	}
+	in.Channel, in.TS = p.Container.ChannelID, p.Container.MessageTS
+	return in.names(p.Actions[0].Value)
+}
+
+func (in *Interaction) submitted(p payload) error {
+	if p.View.CallbackID != formReason {
+		return nil
+	}
+	parts := strings.Split(p.View.PrivateMetadata, " ")
+	if len(parts) != 3 {
+		return errPayload()
+	}
+	in.Press, in.Channel, in.TS = PressSubmit, parts[1], parts[2]
+	if said := p.View.State.Values[formReason][formReason].Value; said != nil {
+		in.Reason = strings.TrimSpace(strings.ToValidUTF8(strings.ReplaceAll(*said, "\x00", ""), ""))
+	}
+	if utf8.RuneCountInString(in.Reason) > maxReason {
+		return errPayload()
+	}
+	return in.names(parts[0])
+}
+
+// names reads the value of a button.
+func (in *Interaction) names(value string) error {
+	id, seen, ok := strings.Cut(value, ".")
+	if !ok || seen == "" || in.Action.UnmarshalText([]byte(id)) != nil || in.Action == (envelope.ActionID{}) {
+		return errPayload()
+	}
+	if in.User == "" || in.Team == "" || in.Channel == "" || in.TS == "" {
+		return errPayload()
+	}
+	in.Seen = seen
+	return nil
+}
+
+// Message is what the source calls the message.
+func (in *Interaction) Message() string { return in.Channel + "/" + in.TS }
+
+// Whisper proposes to tell the one who pressed something. The same is said
+// once a minute.
+func (s *Subscription) Whisper(in Interaction, say string, now time.Time) (*envelope.Proposal, error) {
+	// Beside what says it, so that it shows before it is forgotten.
+	of := digest(in.Action.String(), in.User, say) + ":" + strconv.FormatInt(now.Unix()/60, 10)
+	p, err := s.propose(slack.ToolMessageWhisper, s.external("whisper:"+of), struct {
+		Channel string `json:"channel"`
+		User    string `json:"user"`
+		Text    string `json:"text"`
+		Mrkdwn  bool   `json:"mrkdwn"`
+	}{in.Channel, in.User, field(say), false})
+	if err != nil {
+		return nil, err
+	}
+	p.Constraints.MustRunBefore = now.Add(10 * time.Minute).UTC()
+	return p, nil
+}
+
+// AskReason proposes to open the form in which to say why something is denied.
+func (s *Subscription) AskReason(in Interaction, now time.Time) (*envelope.Proposal, error) {
+	type view struct {
+		Type            string  `json:"type"`
+		CallbackID      string  `json:"callback_id"`
+		PrivateMetadata string  `json:"private_metadata"`
+		Title           *text   `json:"title"`
+		Submit          *text   `json:"submit"`
+		Close           *text   `json:"close"`
+		Blocks          []block `json:"blocks"`
+	}
+	p, err := s.propose(slack.ToolViewOpen, s.external("form:"+digest(in.Trigger)), struct {
+		TriggerID string `json:"trigger_id"`
+		View      view   `json:"view"`
+	}{in.Trigger, view{
+		Type: "modal", CallbackID: formReason, PrivateMetadata: strings.Join([]string{in.Action.String() + "." + in.Seen, in.Channel, in.TS}, " "),
+		Title: plain("Deny"), Submit: plain("Deny"), Close: plain("Cancel"),
+		Blocks: []block{{
+			Type: "input", BlockID: formReason, Label: plain("Why? The agent reads this."), Optional: true,
+			Element: &element{Type: "plain_text_input", ActionID: formReason, Multiline: true, MaxLength: maxReason},
+		}},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	p.Constraints.MustRunBefore = now.Add(3 * time.Second).UTC()
+	return p, nil
+}
+
+// FormProblem is the answer to a form that has it show why it was not taken.
+func FormProblem(say string) any {
+	return map[string]any{"response_action": "errors", "errors": map[string]string{formReason: field(say)}}
+}
+
+// digest names some texts in few characters.
+func digest(texts ...string) string {
+	h := sha256.New()
+	for _, t := range texts {
+		sum := sha256.Sum256([]byte(t))
+		h.Write(sum[:])
+	}
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:15])
+}

@@ -1,0 +1,250 @@
+package subscription
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/source/slack"
+)
+
+// post is the arguments of a message in Slack. Nothing in it is formatted, and
+// nothing it names is unfurled: what it shows is an agent's.
+type post struct {
+	Channel     string  `json:"channel"`
+	TS          string  `json:"ts,omitzero"`
+	Text        string  `json:"text"`
+	Blocks      []block `json:"blocks,omitempty"`
+	Mrkdwn      *bool   `json:"mrkdwn,omitempty"`
+	UnfurlLinks *bool   `json:"unfurl_links,omitempty"`
+	UnfurlMedia *bool   `json:"unfurl_media,omitempty"`
+}
+
+// block is a block of Block Kit.
+type block struct {
+	Type     string    `json:"type"`
+	BlockID  string    `json:"block_id,omitzero"`
+	Text     *text     `json:"text,omitempty"`
+	Fields   []text    `json:"fields,omitempty"`
+	Elements []element `json:"elements,omitempty"`
+	Label    *text     `json:"label,omitempty"`
+	Element  *element  `json:"element,omitempty"`
+	Optional bool      `json:"optional,omitzero"`
+}
+
+// element is a button, or a field to write in.
+type element struct {
+	Type      string `json:"type"`
+	ActionID  string `json:"action_id,omitzero"`
+	Text      *text  `json:"text,omitempty"`
+	Value     string `json:"value,omitzero"`
+	URL       string `json:"url,omitzero"`
+	Style     string `json:"style,omitzero"`
+	Multiline bool   `json:"multiline,omitzero"`
+	MaxLength int    `json:"max_length,omitzero"`
+}
+
+// text is a text that Slack takes literally.
+type text struct {
+	Type  string `json:"type"`
+	Text  string `json:"text"`
+	Emoji *bool  `json:"emoji,omitempty"`
+}
+
+// plain makes a text of what is escaped already.
+func plain(escaped string) *text { return &text{"plain_text", escaped, new(false)} }
+
+// moment makes a text of a time, which Slack shows in the reader's own zone.
+// It is the one text that is formatted, and holds nothing but the time.
+func moment(at time.Time) *text {
+	return &text{"mrkdwn", fmt.Sprintf("<!date^%d^{date_short_pretty} {time_secs}|%s>", at.Unix(), at.UTC().Format(time.RFC3339)), nil}
+}
+
+// The names of the buttons and of what a form holds.
+const (
+	buttonApprove = "countersign_approve"
+	buttonDeny    = "countersign_deny"
+	buttonReason  = "countersign_reason"
+	buttonOpen    = "countersign_open"
+	blockButtons  = "countersign"
+	formReason    = "countersign_reason"
+	maxReason     = 1000
+)
+
+// announce proposes the message in Slack about something.
+func (s *Subscription) announce(t *told) (*envelope.Proposal, error) {
+	if t.view == nil || !asks(t) {
+		return s.say(sentence(t), t.id())
+	}
+	p, err := s.propose(slack.ToolMessageSend, s.external(t.id()), s.request(*t.view, headline(t.kind)))
+	if err != nil {
+		return nil, err
+	}
+	// After that, nobody can decide any more.
+	if t.view.ApprovalExpiresAt != nil {
+		p.Constraints.MustRunBefore = t.view.ApprovalExpiresAt.UTC()
+	}
+	return p, nil
+}
+
+// asks says that something is told in order to be decided.
+func asks(t *told) bool {
+	if t.view.Envelope.Approval != envelope.ApprovalRequired {
+		return false
+	}
+	return t.name == ApprovalRequest || t.kind == audit.Parked || t.kind == audit.Escalated || t.kind == audit.Expiring ||
+		t.kind == audit.Proposed && t.it.Approval == envelope.ApprovalRequired
+}
+
+func headline(kind audit.Kind) string {
+	switch kind { //nolint:exhaustive // the others ask for the first time
+	case audit.Expiring:
+		return "Approval needed soon"
+	case audit.Escalated:
+		return "Approval still needed"
+	case audit.Parked:
+		return "Approval needed after all"
+	}
+	return "Approval needed"
+}
+
+// say proposes a message of one paragraph. of is what it tells of; empty for
+// what may be said again.
+func (s *Subscription) say(escaped, of string) (*envelope.Proposal, error) {
+	external := ""
+	if of != "" {
+		external = s.external(of)
+	}
+	return s.propose(slack.ToolMessageSend, external, s.post(escaped, []block{{Type: "section", Text: plain(escaped)}}))
+}
+
+func (s *Subscription) post(fallback string, blocks []block) post {
+	return post{
+		Channel: s.Channel, Text: fallback, Blocks: blocks, Mrkdwn: new(false), UnfurlLinks: new(false), UnfurlMedia: new(false),
+	}
+}
+
+// sentence says in one line what happened.
+func sentence(t *told) string {
+	parts := []string{t.name}
+	if t.view != nil {
+		e := &t.view.Envelope
+		parts = append(parts, e.Tool.Source+":"+e.Tool.Name, e.ActionID.String())
+		if phase := envelope.PhaseOf(e.Approval, e.Result.Status); phase != "" {
+			parts = append(parts, string(phase))
+		}
+	}
+	for _, more := range []string{t.it.Code, t.it.Subject, audit.RedactText(t.it.Note)} {
+		if more != "" {
+			parts = append(parts, more)
+		}
+	}
+	shown := make([]string, len(parts))
+	for i, p := range parts {
+		shown[i] = field(p)
+	}
+	return strings.Join(shown, " · ") + " (" + field(t.actor) + ")"
+}
+
+// request is the message that asks for a decision. Without the arguments in
+// full there is no button to approve: nobody approves here what nobody can
+// see here.
+func (s *Subscription) request(v outbox.View, title string) post {
+	tool := field(v.Envelope.Tool.Source + ":" + v.Envelope.Tool.Name)
+	blocks, whole := s.about(v, title)
+	if v.ApprovalExpiresAt != nil {
+		blocks = append(blocks, block{Type: "section", Fields: []text{*plain("Time to decide ends"), *moment(*v.ApprovalExpiresAt)}})
+	}
+	value := v.Envelope.ActionID.String() + "." + approval.Seen(v)
+	var buttons []element
+	if whole {
+		buttons = append(buttons, element{Type: "button", ActionID: buttonApprove, Text: plain("Approve"), Value: value, Style: "primary"})
+	} else {
+		blocks = append(blocks, block{Type: "section", Text: plain("Not all of the arguments can be shown here, so it cannot be approved here. Look at it in full first.")})
+	}
+	buttons = append(buttons,
+		element{Type: "button", ActionID: buttonDeny, Text: plain("Deny"), Value: value, Style: "danger"},
+		element{Type: "button", ActionID: buttonReason, Text: plain("Deny with a reason…"), Value: value})
+	if s.Link != "" {
+		buttons = append(buttons, element{Type: "button", ActionID: buttonOpen, Text: plain("Open"), URL: s.Link + v.Envelope.ActionID.String()})
+	}
+	blocks = append(blocks, block{Type: "actions", BlockID: blockButtons, Elements: buttons})
+	return s.post(title+": "+tool, blocks)
+}
+
+// verdict is what becomes of the message once there is nothing to decide any
+// more.
+func (s *Subscription) verdict(v outbox.View) post {
+	title := ending(v)
+	blocks, _ := s.about(v, title)
+	var by []text
+	if v.DecidedBy != "" {
+		by = append(by, *plain("By " + field(v.DecidedBy)))
+	}
+	if v.DecisionNote != "" {
+		by = append(by, *plain("Note: " + field(audit.RedactText(v.DecisionNote))))
+	}
+	if len(by) > 0 {
+		blocks = append(blocks, block{Type: "section", Fields: by})
+	}
+	return s.post(title+": "+field(v.Envelope.Tool.Source+":"+v.Envelope.Tool.Name), blocks)
+}
+
+// ending says how the wait for a decision ended.
+func ending(v outbox.View) string {
+	switch v.Envelope.Approval {
+	case envelope.ApprovalAuto, envelope.ApprovalGranted:
+		return "Approved"
+	case envelope.ApprovalExpired:
+		return "Expired: nobody decided in time"
+	case envelope.ApprovalDenied, envelope.ApprovalRequired:
+	}
+	failure := v.Envelope.Result.Error
+	switch {
+	case failure != nil && failure.Code == outbox.CodeUndone:
+		return "Withdrawn"
+	case failure != nil && failure.Code == preflight.CodeKilled:
+		return "Stopped by the kill switch"
+	}
+	return "Denied"
+}
+
+// about shows an action. whole says that its arguments stand there in full.
+func (s *Subscription) about(v outbox.View, title string) (blocks []block, whole bool) {
+	e := &v.Envelope
+	facts := []text{
+		*plain("Tool: " + field(e.Tool.Source+":"+e.Tool.Name)), *plain("Risk: " + field(string(e.Risk))),
+		*plain("Because of: " + field(v.ModeSource)), *plain("Action: " + e.ActionID.String()),
+	}
+	if e.SessionID != "" {
+		facts = append(facts, *plain("Session: " + field(e.SessionID)))
+	}
+	if e.AutomationID != "" {
+		facts = append(facts, *plain("Automation: " + field(e.AutomationID)))
+	}
+	if v.Review.Needed > 1 {
+		facts = append(facts, *plain(fmt.Sprintf("Approvals: %d of %d", v.Review.Given, v.Review.Needed)))
+	}
+	if v.Review.EditedBy != "" {
+		facts = append(facts, *plain("Edited by: " + field(v.Review.EditedBy)))
+	}
+	args, whole := shownArgs(e.Args)
+	return []block{
+		{Type: "header", Text: plain(title)},
+		{Type: "section", Fields: facts},
+		{Type: "section", Text: plain(args)},
+	}, whole
+}
+
+// update proposes to change a message that was sent. state names what it is to
+// show, so that the same is not shown twice.
+func (s *Subscription) update(channel, ts string, delivery envelope.ActionID, state string, to post) (*envelope.Proposal, error) {
+	to.Channel, to.TS = channel, ts
+	to.Mrkdwn, to.UnfurlLinks, to.UnfurlMedia = nil, nil, nil
+	return s.propose(slack.ToolMessageUpdate, s.external(delivery.String()+":"+state), to)
+}

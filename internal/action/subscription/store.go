@@ -1,0 +1,211 @@
+package subscription
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+)
+
+// List returns a tenant's subscriptions in order of name.
+func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Subscription, error) {
+	rows, err := dbsqlc.New().SubscriptionList(ctx, tx, &dbsqlc.SubscriptionListParams{TenantID: uuid.UUID(tenant), Bound: BehindBound})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Subscription, len(rows))
+	for i, r := range rows {
+		all[i] = Subscription{
+			ID: r.SubscriptionID, Name: r.Name, Source: r.SourceID, Kinds: r.Kinds, Tool: r.Tool, MinRisk: envelope.Risk(r.MinRisk),
+			Channel: r.Channel, Link: r.Link, Bucket: r.RateBucket, HasSigningSecret: r.HasSigningSecret, Enabled: r.Enabled,
+			DisabledReason: r.DisabledReason, Behind: int(r.Behind), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, UpdatedBy: r.UpdatedBy,
+		}
+	}
+	return all, nil
+}
+
+// Get returns a subscription by its name. One that is not there is
+// fault.NotFound.
+func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string) (Subscription, error) {
+	all, err := List(ctx, tx, tenant)
+	if err != nil {
+		return Subscription{}, err
+	}
+	for _, s := range all {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return Subscription{}, fault.New(fault.NotFound, "no subscription %s", name)
+}
+
+// Put makes a subscription, which hears of what happens from now on, or
+// changes the one of its name. One that is changed goes on where it is, and so
+// hears of what happened while it was off, unless fromNow says to leave that
+// out. The id of a new one is s.ID; a secret, if given, must be sealed for it.
+func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Subscription, sealedSecret []byte, fromNow bool) error {
+	q := dbsqlc.New()
+	others, err := q.SubscriptionCount(ctx, tx, &dbsqlc.SubscriptionCountParams{TenantID: uuid.UUID(tenant), Name: s.Name})
+	if err != nil {
+		return err
+	}
+	if others >= MaxSubscriptions {
+		return fault.New(fault.Conflict, "there are %d subscriptions, as many as a tenant may have", others)
+	}
+	at, err := audit.Latest(ctx, tx, tenant)
+	if err != nil {
+		return err
+	}
+	id, err := q.SubscriptionPut(ctx, tx, &dbsqlc.SubscriptionPutParams{
+		TenantID: uuid.UUID(tenant), SubscriptionID: s.ID, Name: s.Name, SourceID: s.Source, Kinds: s.Kinds, Tool: s.Tool,
+		MinRisk: string(s.MinRisk), Channel: s.Channel, Link: s.Link, RateBucket: s.Bucket, SigningSecret: sealedSecret,
+		Enabled: s.Enabled, CursorTxid: at.Tx, CursorEvent: at.Event, UpdatedBy: s.UpdatedBy, FromNow: fromNow,
+	})
+	if err == nil && id != s.ID {
+		return fault.New(fault.Conflict, "a subscription of that name was made at the same moment; try again")
+	}
+	return err
+}
+
+// Delete removes a subscription. What it still has to deliver is denied from
+// then on.
+func Delete(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string) error {
+	n, err := dbsqlc.New().SubscriptionDelete(ctx, tx, &dbsqlc.SubscriptionDeleteParams{TenantID: uuid.UUID(tenant), Name: name})
+	if err == nil && n == 0 {
+		return fault.New(fault.NotFound, "no subscription %s", name)
+	}
+	return err
+}
+
+// Buttons is a subscription in Slack as the request of a button finds it.
+type Buttons struct {
+	Tenant envelope.TenantID
+	// Subscription has what a message of it needs.
+	Subscription Subscription
+	// SealedSecret is the signing secret of its Slack app.
+	SealedSecret []byte
+}
+
+// FindButtons finds a subscription whose messages have buttons before its
+// tenant is known, in a transaction of the scope postgres.Authenticator. One
+// that is not there is fault.NotFound.
+func FindButtons(ctx context.Context, tx pgx.Tx, id uuid.UUID) (Buttons, error) {
+	// sqlc does not see the columns of the function.
+	const query = "SELECT tenant_id, name, source_id, signing_secret FROM slack_subscription($1)"
+	b := Buttons{Subscription: Subscription{ID: id}}
+	var tenant uuid.UUID
+	err := tx.QueryRow(ctx, query, id).Scan(&tenant, &b.Subscription.Name, &b.Subscription.Source, &b.SealedSecret)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Buttons{}, fault.New(fault.NotFound, "no such subscription")
+	}
+	b.Tenant = envelope.TenantID(tenant)
+	return b, err
+}
+
+// Messages returns the deliveries of a subscription that asked for a decision
+// about an action.
+func Messages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, subscription uuid.UUID, action envelope.ActionID) ([]envelope.ActionID, error) {
+	all, err := notices(ctx, tx, tenant, subscription, []uuid.UUID{uuid.UUID(action)}, nil)
+	deliveries := make([]envelope.ActionID, len(all))
+	for i, n := range all {
+		deliveries[i] = n.delivery
+	}
+	return deliveries, err
+}
+
+// SealedFor is what a signing secret is sealed for, in the place of a source.
+// No source can be called that.
+func SealedFor(subscription uuid.UUID) string { return "subscription:" + subscription.String() }
+
+// place is how far a subscription has been told.
+type place struct {
+	audit.Place
+	// items are those of the next event that were told already.
+	items int
+}
+
+// claim takes the next subscription that has something to be told, and holds
+// its row until the transaction ends. It reports false if there is none.
+func claim(ctx context.Context, tx pgx.Tx) (envelope.TenantID, *Subscription, place, bool, error) {
+	r, err := dbsqlc.New().SubscriptionClaim(ctx, tx)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return envelope.TenantID{}, nil, place{}, false, nil
+	}
+	if err != nil {
+		return envelope.TenantID{}, nil, place{}, false, err
+	}
+	s := &Subscription{
+		ID: r.SubscriptionID, Name: r.Name, Source: r.SourceID, Kinds: r.Kinds, Tool: r.Tool, MinRisk: envelope.Risk(r.MinRisk),
+		Channel: r.Channel, Link: r.Link, Bucket: r.RateBucket, Enabled: true, UpdatedAt: r.UpdatedAt,
+	}
+	return envelope.TenantID(r.TenantID), s, place{audit.Place{Tx: r.CursorTxid, Event: r.CursorEvent}, int(r.CursorItem)}, true, nil
+}
+
+// advance notes how far a subscription has been told.
+func advance(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, to place) error {
+	return dbsqlc.New().SubscriptionAdvance(ctx, tx, &dbsqlc.SubscriptionAdvanceParams{
+		TenantID: uuid.UUID(tenant), SubscriptionID: s.ID, CursorTxid: to.Tx, CursorEvent: to.Event, CursorItem: int32(to.items), //nolint:gosec // of one event
+	})
+}
+
+// hold leaves a subscription alone for a time.
+func hold(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, long time.Duration) error {
+	_, err := dbsqlc.New().SubscriptionHold(ctx, tx, &dbsqlc.SubscriptionHoldParams{
+		TenantID: uuid.UUID(tenant), SubscriptionID: s.ID, Seconds: long.Seconds(),
+	})
+	return err
+}
+
+// disable switches a subscription off, and says so in an event.
+func disable(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, why string) error {
+	n, err := dbsqlc.New().SubscriptionDisable(ctx, tx, &dbsqlc.SubscriptionDisableParams{
+		TenantID: uuid.UUID(tenant), SubscriptionID: s.ID, DisabledReason: why, UpdatedBy: actor,
+	})
+	if err != nil || n == 0 {
+		return err
+	}
+	return audit.Write(ctx, tx, audit.Event{Tenant: tenant, Kind: audit.Configured, Actor: actor, Items: []audit.Item{{
+		Subject: "subscription " + s.Name + " disabled", Note: why, Detail: map[string]any{"subscription": s.Name, "enabled": false},
+	}}})
+}
+
+// notice is a message that asks for a decision.
+type notice struct{ about, delivery envelope.ActionID }
+
+// notices finds the messages about some actions, and those that some
+// deliveries send.
+func notices(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, subscription uuid.UUID, actions, deliveries []uuid.UUID) ([]notice, error) {
+	rows, err := dbsqlc.New().NoticesOf(ctx, tx, &dbsqlc.NoticesOfParams{
+		TenantID: uuid.UUID(tenant), SubscriptionID: subscription, ActionIds: actions, DeliveryIds: deliveries,
+	})
+	all := make([]notice, len(rows))
+	for i, r := range rows {
+		all[i] = notice{envelope.ActionID(r.ActionID), envelope.ActionID(r.DeliveryID)}
+	}
+	return all, err
+}
+
+func keepNotices(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, all []notice) error {
+	if len(all) == 0 {
+		return nil
+	}
+	p := &dbsqlc.NoticeInsertManyParams{TenantID: uuid.UUID(tenant), SubscriptionID: s.ID}
+	for _, n := range all {
+		p.ActionIds, p.DeliveryIds = append(p.ActionIds, uuid.UUID(n.about)), append(p.DeliveryIds, uuid.UUID(n.delivery))
+	}
+	return dbsqlc.New().NoticeInsertMany(ctx, tx, p)
+}
+
+func dropNotices(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, deliveries []uuid.UUID) error {
+	if len(deliveries) == 0 {
+		return nil
+	}
+	return dbsqlc.New().NoticeDelete(ctx, tx, &dbsqlc.NoticeDeleteParams{TenantID: uuid.UUID(tenant), SubscriptionID: s.ID, DeliveryIds: deliveries})
+}

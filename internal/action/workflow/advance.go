@@ -1,0 +1,266 @@
+package workflow
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// fact is how an envelope stands.
+type fact struct {
+	status   envelope.Status
+	approval envelope.Approval
+	effect   envelope.Effect
+	attempts int
+	// args are what it is, or was, sent with.
+	args json.RawMessage
+	// result is what is stored of the answer.
+	result        json.RawMessage
+	code, message string
+	// gone says that there is no such envelope any more.
+	gone bool
+}
+
+func (f fact) done() bool {
+	return !f.gone && (f.status == envelope.StatusSent || f.status == envelope.StatusConflict)
+}
+
+func (f fact) under() bool {
+	return !f.gone && (f.status == envelope.StatusPending || f.status == envelope.StatusSending)
+}
+
+// why says in a word and a line why an envelope ended without its effect.
+func (f fact) why() (code, message string) {
+	switch {
+	case f.gone:
+		return CodeGone, "the envelope is not there any more"
+	case f.code != "":
+		return f.code, f.message
+	case f.approval == envelope.ApprovalExpired:
+		return CodeExpired, "nobody decided about it in time"
+	}
+	return CodeDenied, "it was denied"
+}
+
+// moveKind is what is to be done next about a batch.
+type moveKind string
+
+// The moves.
+const (
+	// moveRest: nothing, before the envelope that it waits for has ended.
+	moveRest moveKind = "rest"
+	// movePropose: the step is to be proposed.
+	movePropose moveKind = "propose"
+	// moveRevert: the step's reversal is to be proposed.
+	moveRevert moveKind = "revert"
+	// moveUndo: the step's envelope is to be taken back, if that is possible.
+	moveUndo moveKind = "undo"
+)
+
+// move is what is to be done next about a batch.
+type move struct {
+	kind moveKind
+	step int
+}
+
+// next takes note of what has ended since it was last asked, and says what is
+// to be done. It is the one place that knows in which order things happen, and
+// depends on nothing but the batch and the facts.
+func (b *Batch) next(of func(envelope.ActionID) fact) move {
+	for !b.State.Ended() {
+		m, decided := b.forward(of)
+		if b.Code != "" {
+			m, decided = b.backward(of)
+		}
+		if decided {
+			return m
+		}
+	}
+	b.WaitsFor = nil
+	return move{kind: moveRest}
+}
+
+// forward looks at the first step that has not been done. It is undecided when
+// it took note of something and has to look again.
+func (b *Batch) forward(of func(envelope.ActionID) fact) (m move, decided bool) {
+	if b.Code != "" {
+		return m, false
+	}
+	i := b.first(StepPlanned, StepRunning)
+	if i < 0 {
+		b.State = StateCompleted
+		return m, false
+	}
+	s := &b.Steps[i]
+	if s.State == StepPlanned {
+		b.State = StateRunning
+		if b.CancelledBy != "" {
+			b.stop(i, CodeCancelled, "cancelled by "+b.CancelledBy)
+			return m, false
+		}
+		return move{movePropose, i}, true
+	}
+	f := of(*s.Action)
+	switch {
+	case f.done():
+		b.State = StateRunning
+		s.set(StepDone, "", "")
+		b.reversible(i, f)
+		return m, false
+	case f.under():
+		b.State, b.WaitsFor = StateRunning, s.Action
+		if b.CancelledBy != "" {
+			return move{moveUndo, i}, true
+		}
+		return move{kind: moveRest}, true
+	case !f.gone && f.status == envelope.StatusUnknown:
+		b.State, b.WaitsFor = StateStuck, s.Action
+		return move{kind: moveRest}, true
+	}
+	b.fail(i, f.why)
+	return m, false
+}
+
+// reversible stops an atomic batch with steps left at one that turns out to be
+// irreversible: each further step would make it worse.
+func (b *Batch) reversible(i int, f fact) {
+	if !b.Atomic || i == len(b.Steps)-1 || f.effect == envelope.EffectRead || f.status == envelope.StatusConflict {
+		return
+	}
+	if _, err := b.Steps[i].undo(f); err != nil {
+		b.stop(i, CodeIrreversible, fmt.Sprintf("step %d was done, and cannot be taken back: %s", i, err))
+	}
+}
+
+// fail ends a step, and with it what the batch would have done next.
+func (b *Batch) fail(i int, why func() (code, message string)) {
+	code, message := why()
+	b.Steps[i].set(StepFailed, code, message)
+	if b.CancelledBy != "" {
+		b.stop(i, CodeCancelled, "cancelled by "+b.CancelledBy)
+		return
+	}
+	b.stop(i, CodeStepFailed, fmt.Sprintf("step %d: %s", i, code))
+}
+
+// stop says that the batch goes no further than a step.
+func (b *Batch) stop(at int, code, message string) {
+	b.Code, b.Message, b.StoppedAt = code, message, &at
+	for i := range b.Steps {
+		if b.Steps[i].State == StepPlanned {
+			b.Steps[i].set(StepSkipped, "", "")
+		}
+	}
+	switch {
+	case b.Atomic:
+		b.State = StateReverting
+	case code == CodeCancelled:
+		b.State = StateCancelled
+	default:
+		b.State = StateFailed
+	}
+}
+
+// backward looks at the last step that has been done, and not been taken back.
+func (b *Batch) backward(of func(envelope.ActionID) fact) (m move, decided bool) {
+	if b.State.Ended() {
+		return m, false
+	}
+	i := b.last(StepDone, StepReverting, StepUnreverted)
+	if i < 0 {
+		b.State = StateReverted
+		return m, false
+	}
+	s := &b.Steps[i]
+	switch {
+	case s.State == StepDone:
+		return b.takeBack(i, of(*s.Action))
+	case s.Reversal == nil:
+		b.State, b.WaitsFor = StateCompensationFailed, nil
+		return move{kind: moveRest}, true
+	}
+	f := of(*s.Reversal)
+	switch {
+	case f.done():
+		s.set(StepReverted, "", "")
+		b.State = StateReverting
+		return m, false
+	case f.under():
+		s.set(StepReverting, "", "")
+		b.State, b.WaitsFor = StateReverting, s.Reversal
+	case !f.gone && f.status == envelope.StatusUnknown:
+		s.set(StepReverting, "", "")
+		b.State, b.WaitsFor = StateStuck, s.Reversal
+	default:
+		code, message := f.why()
+		s.set(StepUnreverted, code, message)
+		b.State, b.WaitsFor = StateCompensationFailed, s.Reversal
+	}
+	return move{kind: moveRest}, true
+}
+
+// takeBack decides what becomes of a step that was done.
+func (b *Batch) takeBack(i int, f fact) (m move, decided bool) {
+	s := &b.Steps[i]
+	b.State = StateReverting
+	asked := s.Tries > 0
+	switch _, err := s.undo(f); {
+	case f.effect == envelope.EffectRead, f.status == envelope.StatusConflict && f.attempts <= 1 && !asked:
+		s.set(StepKept, "", "")
+	case f.status == envelope.StatusConflict && !asked:
+		s.set(StepUnreverted, CodeWasThere, "it found its effect there already, perhaps from an earlier attempt of its own: retry takes it back, resolve leaves it")
+	case err != nil:
+		s.set(StepUnreverted, err.code, err.message)
+	default:
+		return move{moveRevert, i}, true
+	}
+	return m, false
+}
+
+// undo makes the arguments of the step's reversal.
+func (s *Step) undo(f fact) (json.RawMessage, *trouble) {
+	if f.gone {
+		return nil, &trouble{CodeGone, "the envelope is not there any more, and so nobody knows what to take back"}
+	}
+	if s.Undo == nil {
+		return nil, &trouble{CodeNoReversal, "nothing says how it is taken back"}
+	}
+	args, err := fillTemplate(s.Undo.Args, f.args, f.result)
+	if err != nil {
+		return nil, asTrouble(err)
+	}
+	return args, nil
+}
+
+// set notes where a step stands.
+func (s *Step) set(to StepState, code, message string) {
+	s.State, s.Code, s.Message, s.dirty = to, code, message, true
+}
+
+func (b *Batch) first(states ...StepState) int {
+	for i := range b.Steps {
+		if b.Steps[i].in(states) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (b *Batch) last(states ...StepState) int {
+	for i := len(b.Steps) - 1; i >= 0; i-- {
+		if b.Steps[i].in(states) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (s *Step) in(states []StepState) bool {
+	for _, st := range states {
+		if s.State == st {
+			return true
+		}
+	}
+	return false
+}

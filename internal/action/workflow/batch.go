@@ -1,0 +1,233 @@
+// Package workflow owns several calls in order: that later ones may refer to what
+// earlier ones answered, whose turn it is, and, where all of them or none are
+// wanted, how what was done is taken back. A step whose turn has come is
+// proposed through intake like any other envelope, and policy, people and
+// limits have the same say about it; so has whoever resolves or replays it.
+//
+// A batch moves on in transactions that propose the next step and note that
+// they did, so that a process which dies leaves nothing half done, and any
+// number of processes may drive the same batches. What has happened elsewhere
+// cannot be rolled back: an atomic batch runs the reversals that its tools
+// declare, and says so where one of them fails.
+//
+// The package refuses to call a tool, to guess what became of a step of
+// unknown outcome, and to go on around one.
+package workflow
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// ReversalAutomation is the automation that reversals run under, so that a
+// tenant may have rules of policy for them.
+const ReversalAutomation = "countersign.reversal"
+
+// MaxSteps bounds the steps of a batch.
+const MaxSteps = 100
+
+// ID names a batch. It is a UUIDv7.
+type ID uuid.UUID
+
+// String writes the id as UUIDs are written.
+func (id ID) String() string { return uuid.UUID(id).String() }
+
+// MarshalText writes the id as UUIDs are written.
+func (id ID) MarshalText() ([]byte, error) { return uuid.UUID(id).MarshalText() }
+
+// UnmarshalText reads what MarshalText wrote.
+func (id *ID) UnmarshalText(text []byte) error { return (*uuid.UUID)(id).UnmarshalText(text) }
+
+// State is where a batch stands.
+type State string
+
+// The states.
+const (
+	// StateRunning: its steps are run, or waited for.
+	StateRunning State = "running"
+	// StateReverting: what was done is being taken back.
+	StateReverting State = "reverting"
+	// StateStuck: nobody knows what became of the call that it waits for, and
+	// it goes on when somebody has said.
+	StateStuck State = "stuck"
+	// StateCompensationFailed: something that was done could not be taken
+	// back, and a person has to look at it.
+	StateCompensationFailed State = "compensation_failed"
+	// StateCompleted: every step was done.
+	StateCompleted State = "completed"
+	// StateFailed: a step failed, and those after it were not begun. What came
+	// before stays done.
+	StateFailed State = "failed"
+	// StateCancelled: somebody wanted no more of it. What was done stays done.
+	StateCancelled State = "cancelled"
+	// StateReverted: it is as if none of it had been done.
+	StateReverted State = "reverted"
+	// StateResolved: a person ended it as it stood.
+	StateResolved State = "resolved"
+)
+
+// Valid says that s is one of the constants.
+func (s State) Valid() bool {
+	switch s {
+	case StateRunning, StateReverting, StateStuck, StateCompensationFailed:
+		return true
+	}
+	return s.Ended()
+}
+
+// Ended says that nothing more happens to a batch.
+func (s State) Ended() bool {
+	switch s {
+	case StateCompleted, StateFailed, StateCancelled, StateReverted, StateResolved:
+		return true
+	case StateRunning, StateReverting, StateStuck, StateCompensationFailed:
+	}
+	return false
+}
+
+// StepState is where a step stands.
+type StepState string
+
+// The states of a step.
+const (
+	// StepPlanned: its turn has not come.
+	StepPlanned StepState = "planned"
+	// StepRunning: it was proposed, and has not ended.
+	StepRunning StepState = "running"
+	// StepDone: it had its effect.
+	StepDone StepState = "done"
+	// StepFailed: it ended without its effect, or could not be proposed.
+	StepFailed StepState = "failed"
+	// StepSkipped: it was never begun.
+	StepSkipped StepState = "skipped"
+	// StepKept: it was done, and there is nothing to take back: it only read,
+	// or found its effect there already.
+	StepKept StepState = "kept"
+	// StepReverting: its reversal was proposed, and has not ended.
+	StepReverting StepState = "reverting"
+	// StepReverted: its reversal was done.
+	StepReverted StepState = "reverted"
+	// StepUnreverted: it was done, and could not be taken back.
+	StepUnreverted StepState = "unreverted"
+	// StepResolved: a person has seen to it.
+	StepResolved StepState = "resolved"
+)
+
+// The codes that say why a batch goes no further, or a step or its reversal
+// did not succeed, beside those that envelopes carry.
+const (
+	// CodeStepFailed: a step ended without its effect.
+	CodeStepFailed = "step_failed"
+	// CodeCancelled: somebody wanted no more of the batch.
+	CodeCancelled = "cancelled"
+	// CodeTokenRevoked: the token that proposed the batch was revoked.
+	CodeTokenRevoked = "token_revoked"
+	// CodeIrreversible: a step of an atomic batch was done, and turned out to
+	// be one that cannot be taken back.
+	CodeIrreversible = "irreversible"
+	// CodeMissing: what is referred to is not in the answer.
+	CodeMissing = "reference_missing"
+	// CodeRedacted: what is referred to is a secret, which is not stored.
+	CodeRedacted = "reference_redacted"
+	// CodeTruncated: what is referred to was too large to be stored whole.
+	CodeTruncated = "reference_truncated"
+	// CodeRefused: the proposal was not accepted; the message says why.
+	CodeRefused = "proposal_refused"
+	// CodeNameTaken: somebody else has an envelope of the step's name.
+	CodeNameTaken = "name_taken"
+	// CodeGone: the envelope is not there any more.
+	CodeGone = "envelope_gone"
+	// CodeNoReversal: nothing says how the step is taken back.
+	CodeNoReversal = "no_reversal"
+	// CodeWasThere: the step found its effect there, perhaps from an attempt
+	// of its own, so that nobody knows whether it is its to take back.
+	CodeWasThere = "was_there"
+	// CodeDenied: policy or a person denied the envelope.
+	CodeDenied = "denied"
+	// CodeExpired: nobody decided about the envelope in time.
+	CodeExpired = "expired"
+)
+
+// Batch is a batch as it stands.
+type Batch struct {
+	ID         ID
+	Tenant     envelope.TenantID
+	ExternalID string
+	Atomic     bool
+	State      State
+	// Code says in one word, and Message in a line, why it goes no further;
+	// both are empty while it goes on and when it completed. StoppedAt is the
+	// step at which that was.
+	Code, Message string
+	StoppedAt     *int
+	Session       string
+	Employee      envelope.EmployeeID
+	Automation    string
+	// Proposer is the name of who submitted it.
+	Proposer string
+	// CancelledBy is who wanted no more of it, ResolvedBy who ended what could
+	// not be taken back, and Note what they said.
+	CancelledBy, ResolvedBy, Note string
+	// WaitsFor is the envelope whose end moves it on; nil for none.
+	WaitsFor             *envelope.ActionID
+	CreatedAt, UpdatedAt time.Time
+	EndedAt              *time.Time
+	Steps                []Step
+
+	proposedBy *uuid.UUID
+	bound      bool
+	tools      []string
+	origin     json.RawMessage
+}
+
+// Step is one call of a batch.
+type Step struct {
+	State StepState
+	Tool  policy.Key
+	// Inputs are as they were given, with references.
+	Inputs json.RawMessage
+	// Action is its envelope, and Reversal the one that takes it back; nil
+	// while there is none.
+	Action, Reversal *envelope.ActionID
+	// Undo is how it is taken back; nil if nobody said how.
+	Undo *Undo
+	// Tries counts how often the reversal was asked for again.
+	Tries int
+	// Code and Message say why it, or its reversal, did not succeed.
+	Code, Message string
+
+	terms terms
+	dirty bool
+}
+
+// Undo is the declaration of a reversal.
+type Undo struct {
+	Tool string          `json:"tool"`
+	Args json.RawMessage `json:"args"`
+}
+
+// terms are what a step's proposal says beside its tool and inputs.
+type terms struct {
+	Risk        envelope.Risk        `json:"risk,omitzero"`
+	Approval    envelope.Approval    `json:"approval,omitzero"`
+	Constraints envelope.Constraints `json:"constraints,omitzero"`
+}
+
+// Actions are the envelopes of the batch, in order of its steps and each
+// followed by its reversal.
+func (b *Batch) Actions() []envelope.ActionID {
+	var all []envelope.ActionID
+	for i := range b.Steps {
+		for _, id := range []*envelope.ActionID{b.Steps[i].Action, b.Steps[i].Reversal} {
+			if id != nil {
+				all = append(all, *id)
+			}
+		}
+	}
+	return all
+}

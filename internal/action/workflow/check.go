@@ -1,0 +1,293 @@
+package workflow
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// Planned is a step of a batch that was checked.
+type Planned struct {
+	Tool policy.Key
+	// Mode and Source say what policy decides as things stand. It decides
+	// again when the step's turn comes, with what the references stand for.
+	Mode   envelope.Mode
+	Source string
+	// References are what the inputs refer to.
+	References []string
+	// Undo is how it is taken back; nil if nobody said how.
+	Undo *Undo
+
+	tool   *catalog.Tool
+	doc    any
+	holes  []hole
+	inputs json.RawMessage
+	risk   envelope.Risk
+}
+
+// plan checks a request against the catalog, as far as it can be known before
+// anything runs, except what policy says. The error is an
+// *envelope.InvalidError that lists all that is wrong.
+func plan(snap *catalog.Snapshot, by intake.Submitter, r *Request) ([]Planned, error) {
+	var found problems
+	if err := found.below(by.CheckAutomation(r.Automation), pointerOf(0)); err != nil {
+		return nil, err
+	}
+	steps := make([]Planned, len(r.Steps))
+	for i := range r.Steps {
+		s, p := &steps[i], r.proposal(i)
+		s.inputs = p.Args
+		s.doc, s.holes = plain(p.Args, func(at, message string) {
+			found.add(stepPointer(i)+"/inputs"+at, "reference", "%s", message)
+		})
+		if len(s.holes) == 0 {
+			var err error
+			if s.inputs, err = json.Marshal(s.doc); err != nil {
+				return nil, err
+			}
+		}
+		tool, err := snap.Resolve(named(snap, r.Steps[i].Tool))
+		if err := found.below(err, pointerOf(i)); err != nil {
+			return nil, err
+		}
+		if tool != nil {
+			s.tool, s.Tool, s.risk = tool, tool.Key, policy.RaiseRisk(p.Risk, tool.Risk.Envelope())
+		}
+		if bucket := p.Constraints.RateBucket; bucket != "" {
+			if _, known := snap.Limits.Bucket(bucket); !known {
+				found.add(stepPointer(i)+"/constraints/rate_bucket", "unknown_bucket", "no such bucket; there are %s", strings.Join(snap.Limits.BucketNames(), ", "))
+			}
+		}
+	}
+	checkReferences(&found, steps)
+	for i := range steps {
+		if err := checkStep(&found, snap, i, &steps[i], r.Atomic); err != nil {
+			return nil, err
+		}
+	}
+	return steps, found.err()
+}
+
+// named reads the name of a tool as people write it.
+func named(snap *catalog.Snapshot, text string) envelope.Tool {
+	if source, action, ok := strings.Cut(text, ":"); ok {
+		if _, known := snap.Source(source); known {
+			return envelope.Tool{Source: source, Name: action}
+		}
+	}
+	return envelope.Tool{Name: text}
+}
+
+// checkReferences finds references that do not lead to an earlier step, and
+// takes note of what the others are declared to be.
+func checkReferences(found *problems, steps []Planned) {
+	for i := range steps {
+		for n := range steps[i].holes {
+			h := &steps[i].holes[n]
+			at := stepPointer(i) + "/inputs" + h.at
+			steps[i].References = append(steps[i].References, h.ref.String())
+			switch circle := circleOf(steps, h.ref.step, i); {
+			case h.ref.step >= len(steps):
+				found.add(at, "reference", "refers to step %d, and the last one is %d; a text that begins with a dollar sign is written with two", h.ref.step, len(steps)-1)
+				continue
+			case circle != "":
+				found.add(at, "cycle", "the steps %s wait for each other", circle)
+				continue
+			case h.ref.step > i:
+				found.add(at, "order", "refers to step %d, which comes later; steps run in order", h.ref.step)
+				continue
+			}
+			of := steps[h.ref.step].tool
+			if of == nil {
+				continue
+			}
+			var absent bool
+			if h.types, absent = declared(of.OutputSchema, h.ref); absent {
+				found.add(at, "reference", "the output schema of %s has no such part", of.Key)
+			}
+		}
+	}
+}
+
+// circleOf writes the way from a step back to another that refers to it, as
+// in "1 → 2 → 1", or is empty if there is none.
+func circleOf(steps []Planned, from, to int) string {
+	type way struct {
+		at   int
+		text string
+	}
+	seen := make(map[int]bool)
+	for open := []way{{from, strconv.Itoa(to)}}; len(open) > 0; open = open[1:] {
+		w := open[0]
+		if w.at >= len(steps) || seen[w.at] {
+			continue
+		}
+		seen[w.at] = true
+		text := w.text + " → " + strconv.Itoa(w.at)
+		if w.at == to {
+			return text
+		}
+		for _, h := range steps[w.at].holes {
+			open = append(open, way{h.ref.step, text})
+		}
+	}
+	return ""
+}
+
+// checkStep checks the inputs of a step and, for an atomic batch, that it can
+// be taken back.
+func checkStep(found *problems, snap *catalog.Snapshot, i int, s *Planned, atomic bool) error {
+	if s.tool == nil {
+		return nil
+	}
+	fields, err := checkHoles(s.tool, s.doc, s.holes)
+	if fault.KindOf(err) == fault.Conflict {
+		// Its schema cannot be used.
+		found.add(stepPointer(i)+"/tool", "schema", "%s", textOf(err))
+	} else if err != nil {
+		return err
+	}
+	for _, f := range fields {
+		f.Pointer = pointerOf(i)(f.Pointer)
+		*found = append(*found, f)
+	}
+	if s.tool.Reversal != nil {
+		s.Undo = undoOf(s.tool.Reversal)
+	}
+	if atomic && s.tool.Effect != envelope.EffectRead {
+		checkUndo(found, snap, i, s)
+	}
+	return nil
+}
+
+// undoOf is a reversal as a batch keeps it.
+func undoOf(r *catalog.Reversal) *Undo {
+	u := &Undo{Tool: r.Tool.String(), Args: r.Args}
+	if len(u.Args) == 0 {
+		u.Args = json.RawMessage("{}")
+	}
+	return u
+}
+
+// checkUndo finds out whether a step could be taken back.
+func checkUndo(found *problems, snap *catalog.Snapshot, i int, s *Planned) {
+	refuse := func(format string, args ...any) { found.add(stepPointer(i)+"/tool", "irreversible", format, args...) }
+	if s.Undo == nil {
+		refuse("an atomic batch takes only tools that read or declare a reversal, and %s does neither", s.Tool)
+		return
+	}
+	back, ok := snap.Tool(s.tool.Reversal.Tool)
+	if src, known := snap.Source(s.tool.Reversal.Tool.Source); !ok || !known || !src.Enabled {
+		refuse("its reversal %s is not there", s.Undo.Tool)
+		return
+	}
+	template, err := decode(s.Undo.Args)
+	if err != nil {
+		refuse("the arguments of its reversal %s cannot be read", back.Key)
+		return
+	}
+	_, _ = walk("", template, func(_, text string) (any, error) { // the function has no error
+		ref, _, err := parseTemplate(text)
+		switch {
+		case err != nil:
+			refuse("the arguments of its reversal %s cannot be read", back.Key)
+		case ref == nil:
+		case ref.root == rootInputs && !s.mayHave(ref):
+			refuse("its reversal %s needs %s, which the inputs do not have", back.Key, ref)
+		case ref.root == rootOutputs:
+			if _, absent := declared(s.tool.OutputSchema, ref); absent {
+				refuse("its reversal %s needs %s, which the output schema does not have", back.Key, ref)
+			}
+		}
+		return text, nil
+	})
+}
+
+// mayHave says that the inputs have what a reversal refers to, or may have it
+// once a hole on the way is filled.
+func (s *Planned) mayHave(ref *reference) bool {
+	if _, ok := ref.find(s.doc); ok {
+		return true
+	}
+	at := ""
+	for _, h := range ref.path {
+		if h.name != nil {
+			at += "/" + envelope.EscapePointer(*h.name)
+		} else {
+			at += "/" + strconv.Itoa(h.index)
+		}
+		for _, hole := range s.holes {
+			if hole.at == at {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// known are the arguments of a step as far as they are known: null stands for
+// what its references will bring.
+func (s *Planned) known() json.RawMessage {
+	raw, err := json.Marshal(with(s.doc, s.holes, make([]any, len(s.holes))))
+	if err != nil {
+		return nil // it was read from JSON
+	}
+	return raw
+}
+
+// decide asks policy about every step, and about the reversals of an atomic
+// batch. What is denied is refused before anything runs: the error is an
+// *envelope.InvalidError.
+func decide(snap *catalog.Snapshot, by intake.Submitter, r *Request, steps []Planned, listed map[int]preflight.Match, now time.Time) error {
+	var found problems
+	for i := range steps {
+		s := &steps[i]
+		_, on := listed[i]
+		d := snap.Decide(s.tool, catalog.Proposed{
+			Automation: r.Automation, AskedApproval: r.Steps[i].Approval == envelope.ApprovalRequired, Employee: r.Employee, Risk: s.risk,
+			Listed: on, Session: r.Session, Args: s.inputs, Tools: by.Tools, AnyArgs: len(s.holes) > 0, Now: now,
+		})
+		s.Mode, s.Source = d.Mode, d.Source
+		if d.Mode == envelope.ModeDeny {
+			found.add(stepPointer(i)+"/tool", "policy_denied", "policy denies it: %s", d.Source)
+		}
+		if !r.Atomic || s.Undo == nil || s.tool.Effect == envelope.EffectRead {
+			continue
+		}
+		back, ok := snap.Tool(s.tool.Reversal.Tool)
+		if !ok {
+			continue // plan has refused it
+		}
+		d = snap.Decide(back, catalog.Proposed{
+			Automation: ReversalAutomation, Employee: r.Employee, Risk: back.Risk.Envelope(), Session: r.Session, AnyArgs: true, Now: now,
+		})
+		if d.Mode == envelope.ModeDeny {
+			found.add(stepPointer(i)+"/tool", "irreversible", "policy denies its reversal %s: %s; a mode for the automation %s can allow it", back.Key, d.Source, ReversalAutomation)
+		}
+	}
+	return found.err()
+}
+
+// textOf is the text of a fault that is fit for the outside.
+func textOf(err error) string {
+	if f, ok := errors.AsType[*envelope.InvalidError](err); ok {
+		lines := make([]string, len(f.Fields))
+		for i, field := range f.Fields {
+			lines[i] = strings.TrimSpace(field.Pointer + " " + field.Message)
+		}
+		return strings.Join(lines, "; ")
+	}
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f.Text
+	}
+	return "it was refused"
+}

@@ -1,0 +1,294 @@
+package workflow
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// Desk is where batches are submitted and decided about. It is safe for
+// concurrent use.
+type Desk struct {
+	db    postgres.Begins
+	cache *catalog.Cache
+	wake  func()
+}
+
+// NewDesk returns a Desk. wake is called after a commit that lets a driver move
+// a batch on; it must not block, and may be lost.
+func NewDesk(db postgres.Begins, cache *catalog.Cache, wake func()) *Desk {
+	return &Desk{db: db, cache: cache, wake: wake}
+}
+
+// Submit checks a batch as far as that is possible before anything runs, and
+// writes it down; a driver does the rest. The same external id with the same
+// content is the same batch, whatever has become of it, and known says so;
+// with other content it is fault.Conflict. What is wrong is an
+// *envelope.InvalidError whose pointers begin with /steps.
+func (d *Desk) Submit(ctx context.Context, by intake.Submitter, r Request) (id ID, known bool, err error) {
+	digest, err := bind(&r, by)
+	if err != nil {
+		return id, false, err
+	}
+	for range 2 {
+		err = postgres.InTx(ctx, d.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {
+			id, known, err = d.submit(ctx, tx, by, &r, digest)
+			return err
+		})
+		// Somebody else wrote the same name meanwhile: it is known now.
+		if !errors.Is(err, errTwin) {
+			break
+		}
+	}
+	if err == nil && !known {
+		d.wake()
+	}
+	return id, known, err
+}
+
+// errTwin says that a batch of the same name was written at the same time.
+var errTwin = fault.New(fault.Busy, "the same batch is being submitted elsewhere at this moment; submit it again")
+
+func (d *Desk) submit(ctx context.Context, tx pgx.Tx, by intake.Submitter, r *Request, digest []byte) (ID, bool, error) {
+	first, err := knownAs(ctx, tx, by.Tenant, r.ExternalID)
+	if err != nil {
+		return ID{}, false, err
+	}
+	switch {
+	case first == nil:
+	case by.Session != "" && first.session != by.Session:
+		return ID{}, false, fault.New(fault.Conflict, "another session has submitted a batch of this external_id; take another one")
+	case !bytes.Equal(first.digest, digest):
+		return ID{}, false, fault.New(fault.Conflict, "a batch of this external_id exists with other content: %s", first.id)
+	default:
+		return first.id, true, nil
+	}
+	steps, err := d.check(ctx, tx, by, r)
+	if err != nil {
+		return ID{}, false, err
+	}
+	b := newBatch(by, r, steps)
+	if err := insert(ctx, tx, b, digest); err != nil {
+		return ID{}, false, err
+	}
+	return b.ID, false, note(ctx, tx, b, by.Name)
+}
+
+// Preview checks a batch as Submit does, and writes nothing.
+func (d *Desk) Preview(ctx context.Context, by intake.Submitter, r Request) ([]Planned, error) {
+	if _, err := bind(&r, by); err != nil {
+		return nil, err
+	}
+	var steps []Planned
+	err := postgres.InTx(ctx, d.db, postgres.API(by.Tenant), func(tx pgx.Tx) (err error) {
+		steps, err = d.check(ctx, tx, by, &r)
+		return err
+	})
+	return steps, err
+}
+
+// bind gives the request the session and the employee of its submitter, and
+// returns its digest.
+func bind(r *Request, by intake.Submitter) ([]byte, error) {
+	var found problems
+	if by.Session != "" && r.Session != "" && r.Session != by.Session {
+		found.add("/session_id", "session", "is not the session of this token; leave it out")
+	}
+	if by.Employee != (envelope.EmployeeID{}) && r.Employee != (envelope.EmployeeID{}) && r.Employee != by.Employee {
+		found.add("/employee_id", "employee", "is not the employee of this token; leave it out")
+	}
+	if err := found.err(); err != nil {
+		return nil, err
+	}
+	if by.Session != "" {
+		r.Session = by.Session
+	}
+	if by.Employee != (envelope.EmployeeID{}) {
+		r.Employee = by.Employee
+	}
+	return r.digest()
+}
+
+func (d *Desk) check(ctx context.Context, tx pgx.Tx, by intake.Submitter, r *Request) ([]Planned, error) {
+	states, err := catalog.States(ctx, tx, []envelope.TenantID{by.Tenant})
+	if err != nil {
+		return nil, err
+	}
+	now := states[by.Tenant]
+	snap, err := d.cache.At(ctx, tx, by.Tenant, now.Version)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := plan(snap, by, r)
+	if err != nil {
+		return nil, err
+	}
+	listed, err := snap.OnList(ctx, tx, len(steps), func(i int) (policy.Key, json.RawMessage) { return steps[i].Tool, steps[i].known() })
+	if err != nil {
+		return nil, err
+	}
+	return steps, decide(snap, by, r, steps, listed, now.Now)
+}
+
+// newBatch makes the first state of a batch.
+func newBatch(by intake.Submitter, r *Request, steps []Planned) *Batch {
+	b := &Batch{
+		ID: ID(uuid.Must(uuid.NewV7())), Tenant: by.Tenant, ExternalID: r.ExternalID, Atomic: r.Atomic, State: StateRunning,
+		Session: r.Session, Employee: r.Employee, Automation: r.Automation, Proposer: by.Name, Steps: make([]Step, len(steps)),
+		bound: by.Session != "", tools: by.Tools, origin: by.Origin,
+	}
+	if by.Token != uuid.Nil {
+		b.proposedBy = &by.Token
+	}
+	for i := range steps {
+		p := r.proposal(i)
+		b.Steps[i] = Step{
+			State: StepPlanned, Tool: steps[i].Tool, Inputs: p.Args, Undo: steps[i].Undo,
+			terms: terms{Risk: p.Risk, Approval: p.Approval, Constraints: p.Constraints},
+		}
+	}
+	return b
+}
+
+// Cancel has a batch go no further: the step whose turn it is is taken back if
+// nothing of it has been sent, and otherwise seen through. Of an atomic batch
+// what was done is then reverted. Cancelling twice is as good as once.
+// fault.Conflict says that it has stopped already.
+func (d *Desk) Cancel(ctx context.Context, tenant envelope.TenantID, id ID, actor string) error {
+	return d.change(ctx, tenant, id, func(tx pgx.Tx, b *Batch) error {
+		if b.Code != "" || b.State.Ended() {
+			return fault.New(fault.Conflict, "too late to cancel: the batch is %s", b.State)
+		}
+		return cancel(ctx, tx, b, actor)
+	})
+}
+
+// Retry asks again for the reversal that failed, made anew by what the catalog
+// declares now. fault.Conflict says that no reversal has failed.
+func (d *Desk) Retry(ctx context.Context, tenant envelope.TenantID, id ID, actor, why string) error {
+	return d.change(ctx, tenant, id, func(tx pgx.Tx, b *Batch) error {
+		s, err := b.unreverted(ctx, tx)
+		if err != nil {
+			return err
+		}
+		snap, err := d.cache.Current(ctx, tx, tenant)
+		if err != nil {
+			return err
+		}
+		if tool, ok := snap.Tool(s.Tool); ok && tool.Reversal != nil {
+			s.Undo = undoOf(tool.Reversal)
+		}
+		s.Reversal, s.Tries = nil, s.Tries+1
+		s.set(StepDone, "", "")
+		return b.goBack(ctx, tx, actor, why)
+	})
+}
+
+// Resolve says that a person has seen to the reversal that failed. What was
+// done before it is then reverted; with abandon everything is left as it
+// stands, which also ends a batch that is stuck. fault.Conflict says that
+// there is nothing to resolve.
+func (d *Desk) Resolve(ctx context.Context, tenant envelope.TenantID, id ID, actor, why string, abandon bool) error {
+	return d.change(ctx, tenant, id, func(tx pgx.Tx, b *Batch) error {
+		if b.State == StateStuck && abandon {
+			return b.leave(ctx, tx, actor, why)
+		}
+		s, err := b.unreverted(ctx, tx)
+		if err != nil {
+			return err
+		}
+		s.set(StepResolved, s.Code, s.Message)
+		if abandon {
+			return b.leave(ctx, tx, actor, why)
+		}
+		return b.goBack(ctx, tx, actor, why)
+	})
+}
+
+// change takes a batch for a change by a person.
+func (d *Desk) change(ctx context.Context, tenant envelope.TenantID, id ID, fn func(tx pgx.Tx, b *Batch) error) error {
+	err := postgres.InTx(ctx, d.db, postgres.API(tenant), func(tx pgx.Tx) error {
+		b, err := hold(ctx, tx, place{tenant, id})
+		if err != nil {
+			return err
+		}
+		return fn(tx, b)
+	})
+	if err == nil {
+		d.wake()
+	}
+	return err
+}
+
+// unreverted is the step whose reversal failed. Its envelope is taken out of
+// the dead letters, and must not have been replayed.
+func (b *Batch) unreverted(ctx context.Context, tx pgx.Tx) (*Step, error) {
+	at := b.last(StepUnreverted)
+	switch {
+	case b.State == StateStuck && b.WaitsFor != nil:
+		return nil, fault.New(fault.Conflict, "the batch is stuck: first say what became of the action %s (countersign dlq resolve), or abandon the batch", *b.WaitsFor)
+	case b.State != StateCompensationFailed || at < 0:
+		return nil, fault.New(fault.Conflict, "no reversal has failed: the batch is %s", b.State)
+	}
+	s := &b.Steps[at]
+	if s.Reversal == nil {
+		return s, nil
+	}
+	if err := discard(ctx, tx, b, *s.Reversal, "a person has seen to it"); err != nil {
+		return nil, err
+	}
+	f, err := factOf(ctx, tx, b.Tenant, *s.Reversal)
+	if err == nil && (f.done() || f.under()) {
+		err = fault.New(fault.Conflict, "the reversal was replayed meanwhile: the action %s is %s", *s.Reversal, f.status)
+	}
+	return s, err
+}
+
+// goBack has a driver take the batch up again.
+func (b *Batch) goBack(ctx context.Context, tx pgx.Tx, actor, why string) error {
+	b.State, b.WaitsFor, b.ResolvedBy, b.Note = StateReverting, nil, actor, why
+	if err := save(ctx, tx, b, 0); err != nil {
+		return err
+	}
+	return note(ctx, tx, b, actor)
+}
+
+// leave ends the batch as it stands.
+func (b *Batch) leave(ctx context.Context, tx pgx.Tx, actor, why string) error {
+	b.State, b.WaitsFor, b.ResolvedBy, b.Note = StateResolved, nil, actor, why
+	for i := range b.Steps {
+		if b.Steps[i].State == StepPlanned {
+			b.Steps[i].set(StepSkipped, "", "")
+		}
+	}
+	if err := save(ctx, tx, b, 0); err != nil {
+		return err
+	}
+	return note(ctx, tx, b, actor)
+}
+
+// Prune forgets batches that ended before what their tenants keep of the
+// ledger, and returns how many.
+func Prune(ctx context.Context, db postgres.Begins) (int64, error) {
+	const most = 1000
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var n int64
+	err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) (err error) {
+		n, err = prune(ctx, tx, most)
+		return err
+	})
+	return n, err
+}

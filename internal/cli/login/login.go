@@ -1,0 +1,310 @@
+// Package login gets a person's token from an issuer of OpenID Connect on the
+// person's own machine, through a browser, and keeps it there: by the
+// authorization code flow with PKCE, as a public client, on a port of the
+// loopback interface. It owns the file that tokens are kept in, one for each
+// server that they are for, and their renewal. It refuses to send a token
+// anywhere but to its issuer; that is for whoever asks for it.
+package login
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"html"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+)
+
+const (
+	// answerFor bounds a request to the issuer.
+	answerFor = 15 * time.Second
+	// personFor bounds how long the person may take.
+	personFor = 5 * time.Minute
+
+	callbackPath = "/callback"
+)
+
+// Session is what a login came to. It hides its secrets from logs.
+type Session struct {
+	// Server is the address that the token is for.
+	Server   string   `json:"server"`
+	Issuer   string   `json:"issuer"`
+	ClientID string   `json:"client_id"`
+	Scopes   []string `json:"scopes"`
+	// Token is what to show to the server, until ExpiresAt.
+	Token     string    `json:"token"`
+	ExpiresAt time.Time `json:"expires_at"`
+	// Refresh gets another token; empty if the issuer gave none.
+	Refresh string `json:"refresh_token,omitzero"`
+}
+
+// String names the server and the issuer, and hides the secrets.
+func (s Session) String() string { return "login at " + s.Issuer + " for " + s.Server }
+
+// LogValue hides the secrets.
+func (s Session) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// Config says where and as what to log in. Issuer, ClientID and Show are
+// required.
+type Config struct {
+	// Server is the address that the token is for.
+	Server string
+	// Issuer is the issuer's address, and ClientID what it knows this command
+	// line as: a public client.
+	Issuer, ClientID string
+	// Scopes are asked for; none means openid, email, profile and
+	// offline_access.
+	Scopes []string
+	// Port is where the browser comes back to, for issuers that must know it
+	// beforehand; zero is any.
+	Port int
+	// Show tells the person which address to open. It must not block.
+	Show func(address string)
+}
+
+// Begin has a person log in and returns what came of it. It ends with ctx, and
+// after five minutes.
+func Begin(ctx context.Context, cfg Config) (Session, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, personFor, errors.New("nobody logged in within five minutes"))
+	defer cancel()
+	provider, flow, err := discover(ctx, cfg.Issuer, cfg.ClientID)
+	if err != nil {
+		return Session{}, err
+	}
+	at, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(cfg.Port)))
+	if err != nil {
+		return Session{}, fmt.Errorf("listen for the browser: %w", err)
+	}
+	flow.RedirectURL = "http://" + at.Addr().String() + callbackPath
+	flow.Scopes = cfg.Scopes
+	if len(flow.Scopes) == 0 {
+		flow.Scopes = []string{oidc.ScopeOpenID, "email", "profile", oidc.ScopeOfflineAccess}
+	}
+	state, nonce, verifier := random(), random(), oauth2.GenerateVerifier()
+	back := &callback{state: state, issuer: cfg.Issuer, came: make(chan answer, 1)}
+	web := &http.Server{Handler: back, ReadHeaderTimeout: answerFor}
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(at) }() // Begin waits for it
+	defer func() {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = web.Shutdown(last) // what it was for has been said
+		<-served
+	}()
+	// An issuer gives offline access only to who was asked.
+	cfg.Show(flow.AuthCodeURL(state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier), oauth2.SetAuthURLParam("prompt", "consent")))
+	select {
+	case a := <-back.came:
+		if a.err != nil {
+			return Session{}, a.err
+		}
+		return redeem(ctx, cfg, provider, flow, a.code, nonce, verifier)
+	case <-ctx.Done():
+		return Session{}, context.Cause(ctx)
+	}
+}
+
+// discover asks an issuer how to log in there.
+func discover(ctx context.Context, issuer, client string) (*oidc.Provider, *oauth2.Config, error) {
+	if err := identity.CheckIssuer(issuer); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(asked(ctx), answerFor)
+	defer cancel()
+	provider, err := oidc.NewProvider(ctx, issuer)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the issuer at %s does not say how to log in there", issuer)
+	}
+	endpoint := provider.Endpoint()
+	endpoint.AuthStyle = oauth2.AuthStyleInParams
+	return provider, &oauth2.Config{ClientID: client, Endpoint: endpoint}, nil
+}
+
+// asked has the libraries use a client that goes where it is told.
+func asked(ctx context.Context) context.Context {
+	return oidc.ClientContext(ctx, &http.Client{
+		Timeout: answerFor, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	})
+}
+
+// redeem trades the code for a token, and believes it only if it was made for
+// this login.
+func redeem(ctx context.Context, cfg Config, provider *oidc.Provider, flow *oauth2.Config, code, nonce, verifier string) (Session, error) {
+	got, err := flow.Exchange(asked(ctx), code, oauth2.VerifierOption(verifier))
+	if err != nil {
+		return Session{}, refused(err)
+	}
+	s, token, err := sessionOf(asked(ctx), provider, flow, got)
+	if err != nil {
+		return Session{}, err
+	}
+	if subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(nonce)) != 1 {
+		return Session{}, errors.New("the issuer's token is of another login")
+	}
+	s.Server, s.Issuer = cfg.Server, cfg.Issuer
+	return s, nil
+}
+
+// sessionOf reads what the issuer gave, and verifies it.
+func sessionOf(ctx context.Context, provider *oidc.Provider, flow *oauth2.Config, got *oauth2.Token) (Session, *oidc.IDToken, error) {
+	text, ok := got.Extra("id_token").(string)
+	if !ok {
+		return Session{}, nil, errNoToken
+	}
+	token, err := provider.Verifier(&oidc.Config{ClientID: flow.ClientID}).Verify(ctx, text)
+	if err != nil {
+		return Session{}, nil, errors.New("the issuer's token is not valid") // the cause quotes it
+	}
+	return Session{ClientID: flow.ClientID, Scopes: flow.Scopes, Token: text, ExpiresAt: token.Expiry.UTC(), Refresh: got.RefreshToken}, token, nil
+}
+
+// errNoToken says that an issuer answered without a token of identity.
+var errNoToken = errors.New("the issuer gave no token of identity; does the client have the scope openid?")
+
+// refused says why an issuer gave no token: its own code, and nothing that it
+// quotes.
+func refused(err error) error {
+	if e, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		return fmt.Errorf("the issuer gave no token: %s", code(e.ErrorCode))
+	}
+	return errors.New("the issuer does not answer")
+}
+
+// code is one of OAuth's error codes, which are words of letters, digits and
+// underscores.
+func code(text string) string {
+	const most = 60
+	for _, r := range text {
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' {
+			return "no reason"
+		}
+	}
+	if text == "" || len(text) > most {
+		return "no reason"
+	}
+	return text
+}
+
+// answer is what the browser came back with.
+type answer struct {
+	code string
+	err  error
+}
+
+// callback is where the browser comes back to.
+type callback struct {
+	state, issuer string
+	// came takes the first answer; others are told that it is over.
+	came chan answer
+}
+
+// ServeHTTP takes what the issuer had the browser bring.
+func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	query := r.URL.Query()
+	if r.URL.Path != callbackPath || r.Method != http.MethodGet || subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(c.state)) != 1 {
+		page(w, http.StatusBadRequest, "This is not the login that the command line waits for.")
+		return
+	}
+	var a answer
+	switch {
+	case query.Get("iss") != "" && query.Get("iss") != c.issuer:
+		a.err = errors.New("another issuer answered than the one that was asked")
+	case query.Get("error") != "":
+		a.err = fmt.Errorf("the issuer refused the login: %s", code(query.Get("error")))
+	case query.Get("code") == "":
+		a.err = errors.New("the issuer answered without a code")
+	default:
+		a.code = query.Get("code")
+	}
+	select {
+	case c.came <- a:
+	default:
+		page(w, http.StatusConflict, "This login is over.")
+		return
+	}
+	if a.err != nil {
+		page(w, http.StatusForbidden, "Not logged in: "+a.err.Error()+".")
+		return
+	}
+	page(w, http.StatusOK, "You can close this page and go back to the command line.")
+}
+
+func page(w http.ResponseWriter, status int, text string) {
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, "<!doctype html><title>Countersign</title><p>%s</p>\n", html.EscapeString(text)) // the browser may have left
+}
+
+// random is 256 random bits in base64url.
+func random() string {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails: it ends the process rather than give less
+	return base64.RawURLEncoding.EncodeToString(secret)
+}
+
+// renew gets another token for a session.
+func renew(ctx context.Context, s Session) (Session, error) {
+	provider, flow, err := discover(ctx, s.Issuer, s.ClientID)
+	if err != nil {
+		return Session{}, err
+	}
+	flow.Scopes = s.Scopes
+	got, err := flow.TokenSource(asked(ctx), &oauth2.Token{RefreshToken: s.Refresh}).Token()
+	if err != nil {
+		return Session{}, refused(err)
+	}
+	next, _, err := sessionOf(asked(ctx), provider, flow, got)
+	if err != nil {
+		return Session{}, err
+	}
+	next.Server, next.Issuer = s.Server, s.Issuer
+	if next.Refresh == "" {
+		next.Refresh = s.Refresh
+	}
+	return next, nil
+}
+
+// Revoke has the issuer forget a session, if it offers that. The error says
+// that it could not be told, or would not.
+func Revoke(ctx context.Context, s Session) error {
+	if s.Refresh == "" {
+		return nil
+	}
+	provider, flow, err := discover(ctx, s.Issuer, s.ClientID)
+	if err != nil {
+		return err
+	}
+	var at struct {
+		Revocation string `json:"revocation_endpoint"`
+	}
+	if err := provider.Claims(&at); err != nil || at.Revocation == "" {
+		return nil //nolint:nilerr // what the issuer does not offer, it cannot be asked for
+	}
+	if identity.CheckIssuer(at.Revocation) != nil {
+		return errors.New("the issuer's address for that is neither https nor on this machine")
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerFor)
+	defer cancel()
+	form := url.Values{"token": {s.Refresh}, "token_type_hint": {"refresh_token"}, "client_id": {flow.ClientID}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.Revocation, nil)
+	if err != nil {
+		return fmt.Errorf("ask the issuer to forget the login: %w", err)
+	}
+	return post(r, form)
+}

@@ -1,0 +1,372 @@
+package doctor_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/countersign-dev/countersign/internal/insight/doctor"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/postgres/embedded"
+)
+
+// of returns the findings of a check.
+func of(all []doctor.Finding, check string) []doctor.Finding {
+	return slices.DeleteFunc(slices.Clone(all), func(f doctor.Finding) bool { return f.Check != check })
+}
+
+// sees fails the test unless a check has a finding of a status that says
+// something, and what to do.
+func sees(t *testing.T, all []doctor.Finding, check string, status doctor.Status, text string) {
+	t.Helper()
+	found := of(all, check)
+	for _, f := range found {
+		if f.Status == status && strings.Contains(f.What, text) {
+			if (f.Do == "") != (status == doctor.OK) {
+				t.Errorf("%s: %q says what to do: %q", check, f.What, f.Do)
+			}
+			return
+		}
+	}
+	t.Errorf("%s has no finding %s that says %q: %+v", check, status, text, found)
+}
+
+func examine(t *testing.T, db postgres.Begins) []doctor.Finding {
+	t.Helper()
+	return doctor.Examine(t.Context(), db, time.Now)
+}
+
+func run(t *testing.T, db postgres.Begins, statements ...string) {
+	t.Helper()
+	for _, sql := range statements {
+		err := postgres.InTx(t.Context(), db, postgres.Admin(), func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), sql)
+			return err
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+}
+
+// TestAFreshDatabaseIsWell also sees to it that every check says something.
+func TestAFreshDatabaseIsWell(t *testing.T) {
+	t.Parallel()
+
+	all := examine(t, dbtest.DB(t))
+
+	for _, check := range []string{
+		doctor.CheckServer, doctor.CheckMigrations, doctor.CheckRoles, doctor.CheckRowSecurity, doctor.CheckGrants, doctor.CheckPartitions,
+		doctor.CheckClock, doctor.CheckTransactions, doctor.CheckPrepared, doctor.CheckSlots, doctor.CheckBloat, doctor.CheckLeases,
+		doctor.CheckPauses, doctor.CheckSeals, doctor.CheckDeadLetters,
+	} {
+		found := of(all, check)
+		switch {
+		case len(found) == 0:
+			t.Errorf("%s says nothing", check)
+		case check == doctor.CheckServer: // the tests' server is set up to be fast
+		case len(found) != 1 || found[0].Status != doctor.OK || found[0].What == "" || found[0].Do != "":
+			t.Errorf("%s finds %+v", check, found)
+		}
+	}
+}
+
+// The tenant of the tests, and its id in SQL.
+const (
+	id     = "'0190a1b2-0000-7000-8000-000000000001'"
+	tenant = "INSERT INTO tenants (tenant_id, name) VALUES (" + id + ", 'patient')"
+)
+
+// TestWhatIsBrokenIsSeen breaks one database after another.
+func TestWhatIsBrokenIsSeen(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		broken []string
+		check  string
+		status doctor.Status
+		text   string
+	}{
+		"row security is off": {
+			[]string{"ALTER TABLE actions DISABLE ROW LEVEL SECURITY"}, doctor.CheckRowSecurity, doctor.Failed, "tenants see each other's rows of actions",
+		},
+		"row security is not forced": {
+			[]string{"ALTER TABLE pauses NO FORCE ROW LEVEL SECURITY"}, doctor.CheckRowSecurity, doctor.Failed, "row security of pauses does not hold for its owner",
+		},
+		"a table is somebody else's": {
+			[]string{"ALTER TABLE events OWNER TO postgres"}, doctor.CheckRowSecurity, doctor.Failed, "events belongs to postgres",
+		},
+		"a policy lets all through": {
+			[]string{"CREATE POLICY wide ON tools TO countersign_api USING (true)"}, doctor.CheckRowSecurity, doctor.Failed, "the policy wide lets tenants see every row of tools",
+		},
+		"a policy for everybody lets all through": {
+			[]string{"CREATE POLICY wide ON tools USING (true)"}, doctor.CheckRowSecurity, doctor.Failed, "the policy wide",
+		},
+		"the workers' policy is gone": {
+			[]string{"DROP POLICY outbox_worker ON outbox"}, doctor.CheckRowSecurity, doctor.Failed, "no policy lets the workers see outbox",
+		},
+		"the API may rewrite the log": {
+			[]string{"GRANT UPDATE ON events TO countersign_api"}, doctor.CheckGrants, doctor.Failed, "countersign_api has more than the migrations gave it: UPDATE on events",
+		},
+		"everybody may read": {
+			[]string{"GRANT SELECT ON actions TO PUBLIC"}, doctor.CheckGrants, doctor.Failed, "PUBLIC has more than the migrations gave it: SELECT on actions",
+		},
+		"a partition may be read past its parent": {
+			[]string{"DO $$ BEGIN EXECUTE format('GRANT SELECT ON tool_executions_%s TO countersign_api', to_char(now() AT TIME ZONE 'UTC', 'YYYYMM')); END $$"},
+			doctor.CheckGrants, doctor.Failed, "SELECT on tool_executions_",
+		},
+		"a column too many": {
+			[]string{"GRANT UPDATE (name) ON tenants TO countersign_api"}, doctor.CheckGrants, doctor.Failed, "UPDATE on tenants.name",
+		},
+		"a function that acts as the owner": {
+			[]string{"GRANT EXECUTE ON FUNCTION ensure_partitions(integer) TO PUBLIC"}, doctor.CheckGrants, doctor.Failed, "EXECUTE on ensure_partitions()",
+		},
+		"a grant is gone": {
+			[]string{"REVOKE INSERT ON tool_executions FROM countersign_worker"}, doctor.CheckGrants, doctor.Failed, "countersign_worker lacks INSERT on tool_executions",
+		},
+		"somebody else may read": {
+			[]string{"GRANT SELECT ON outbox TO pg_monitor"}, doctor.CheckGrants, doctor.Warning, "pg_monitor, who is not of Countersign, has SELECT on outbox",
+		},
+		"an older schema": {
+			[]string{"DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)"}, doctor.CheckMigrations, doctor.Failed, "and this binary wants",
+		},
+		"a newer schema": {
+			[]string{"INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, true)"}, doctor.CheckMigrations, doctor.Warning, "the schema is at version 99999",
+		},
+		"an older River": {
+			[]string{"DELETE FROM river.river_migration WHERE version = (SELECT max(version) FROM river.river_migration)"},
+			doctor.CheckMigrations, doctor.Failed, "River's schema is at version",
+		},
+		"no partition for this month": {
+			[]string{"DO $$ BEGIN EXECUTE format('DROP TABLE tool_executions_%s', to_char(now() AT TIME ZONE 'UTC', 'YYYYMM')); END $$"},
+			doctor.CheckPartitions, doctor.Failed, "no partition for this month",
+		},
+		"a partition that is long past": {
+			[]string{"CREATE TABLE tool_executions_202001 PARTITION OF tool_executions FOR VALUES FROM ('2020-01-01 00:00:00+00') TO ('2020-02-01 00:00:00+00')"},
+			doctor.CheckPartitions, doctor.Warning, "the partition of 202001 is empty and long past",
+		},
+		"a partition that should have been deleted": {
+			[]string{
+				"CREATE TABLE tool_executions_202001 PARTITION OF tool_executions FOR VALUES FROM ('2020-01-01 00:00:00+00') TO ('2020-02-01 00:00:00+00')",
+				tenant, "INSERT INTO retention (tenant_id, kind, days, action) VALUES (" + id + ", 'ledger', 30, 'delete')",
+				"INSERT INTO tool_executions (tenant_id, action_id, attempt, status, finished_at) VALUES (" + id + ", " + id + ", 1, 'sent', '2020-01-05')",
+			},
+			doctor.CheckPartitions, doctor.Warning, "a month older than the 30 days",
+		},
+		"autovacuum is off for a table": {
+			[]string{"ALTER TABLE outbox SET (autovacuum_enabled = off)"}, doctor.CheckBloat, doctor.Failed, "autovacuum passes outbox over",
+		},
+		"a table is full of dead rows": {
+			[]string{
+				"ALTER TABLE outbox SET (autovacuum_enabled = off)",
+				"INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts) SELECT gen_random_uuid(), gen_random_uuid(), 1, now(), 1 FROM generate_series(1, 60000)",
+				"DELETE FROM outbox", "SELECT pg_stat_force_next_flush()",
+			},
+			doctor.CheckBloat, doctor.Warning, "outbox has 60000 dead rows beside 0 that live",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := dbtest.URL(t)
+			// One connection, so that what a statement did to the statistics
+			// is known to the next.
+			db, err := postgres.Open(t.Context(), postgres.Config{URL: url, MaxConns: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			run(t, db, tt.broken...)
+
+			sees(t, examine(t, db), tt.check, tt.status, tt.text)
+		})
+	}
+}
+
+// TestWorkThatIsNotDoneIsSeen has rows alone to say so.
+func TestWorkThatIsNotDoneIsSeen(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		broken []string
+		check  string
+		status doctor.Status
+		text   string
+	}{
+		"a lease nobody took up": {
+			[]string{tenant, "INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts, lease_until) SELECT " + id + ", " + id + ", min(bucket_id), now() - interval '3 minutes', 1, now() - interval '2 minutes' FROM buckets"},
+			doctor.CheckLeases, doctor.Warning, "1 leases ran out and nobody has taken them up, the first 2m0s ago",
+		},
+		"leases nobody took up for long": {
+			[]string{tenant, "INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts, lease_until) SELECT " + id + ", " + id + ", min(bucket_id), now() - interval '3 hours', 1, now() - interval '2 hours' FROM buckets"},
+			doctor.CheckLeases, doctor.Failed, "the first 2h0m0s ago",
+		},
+		"a lease without an end": {
+			[]string{tenant, "INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts, lease_until) SELECT " + id + ", " + id + ", min(bucket_id), now(), 1, now() + interval '2 days' FROM buckets"},
+			doctor.CheckLeases, doctor.Warning, "1 leases last longer",
+		},
+		"nobody claims": {
+			[]string{tenant, "INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts) SELECT " + id + ", " + id + ", min(bucket_id), now() - interval '10 minutes', 1 FROM buckets"},
+			doctor.CheckLeases, doctor.Warning, "an envelope that could be claimed has waited for 10m0s",
+		},
+		"nobody has claimed for long": {
+			[]string{tenant, "INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts) SELECT " + id + ", " + id + ", min(bucket_id), now() - interval '10 hours', 1 FROM buckets"},
+			doctor.CheckLeases, doctor.Failed, "has waited for 10h0m0s",
+		},
+		"everything is paused": {
+			[]string{"INSERT INTO pauses (pause_id, scope, reason, paused_by) VALUES (gen_random_uuid(), 'everything', 'fire', 'Ana')"},
+			doctor.CheckPauses, doctor.Warning, "everything is paused",
+		},
+		"a kill is not swept": {
+			[]string{tenant, "INSERT INTO pauses (pause_id, tenant_id, scope, subject, kill, killed_at, reason, paused_by) VALUES (gen_random_uuid(), " + id + ", 'source', 'mail', true, now() - interval '2 minutes', 'r', 'Ana')"},
+			doctor.CheckPauses, doctor.Warning, "the kill of source mail has not ended all that it hit, after 2m0s",
+		},
+		"a lifted pause still holds": {
+			[]string{tenant, "INSERT INTO pauses (pause_id, tenant_id, scope, reason, paused_by, lifted_at, lifted_by) VALUES (gen_random_uuid(), " + id + ", 'tenant', 'r', 'Ana', now() - interval '20 minutes', 'Ana')"},
+			doctor.CheckPauses, doctor.Failed, "the lifted pause of tenant has not woken all that it held, after 20m0s",
+		},
+		"seals lag": {
+			[]string{tenant, "INSERT INTO events (tenant_id, kind, actor, at, items) VALUES (" + id + ", 'settled', 'w', now() - interval '20 minutes', '[]')"},
+			doctor.CheckSeals, doctor.Warning, "an event of 20m0s ago is not sealed",
+		},
+		"nothing is sealed": {
+			[]string{tenant, "INSERT INTO events (tenant_id, kind, actor, at, items) VALUES (" + id + ", 'settled', 'w', now() - interval '2 hours', '[]')"},
+			doctor.CheckSeals, doctor.Failed, "an event of 2h0m0s ago is not sealed",
+		},
+		"an unknown outcome": {
+			[]string{tenant, "INSERT INTO dead_letters (tenant_id, action_id, reason, attempt) VALUES (" + id + ", " + id + ", 'unknown', 1)"},
+			doctor.CheckDeadLetters, doctor.Warning, "of 1 calls nobody knows whether they happened",
+		},
+		"many dead letters": {
+			[]string{tenant, "INSERT INTO dead_letters (tenant_id, action_id, reason, attempt) SELECT " + id + ", gen_random_uuid(), 'refused', 1 FROM generate_series(1, 1001)"},
+			doctor.CheckDeadLetters, doctor.Warning, "there are 1001 dead letters",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tx := dbtest.Tx(t)
+			run(t, tx, tt.broken...)
+
+			sees(t, examine(t, tx), tt.check, tt.status, tt.text)
+		})
+	}
+}
+
+// TestRolesThatMayTooMuch changes roles, which all databases share, in a
+// transaction that is rolled back.
+func TestRolesThatMayTooMuch(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ broken, text string }{
+		"logs in":        {"ALTER ROLE countersign_api LOGIN", "the role countersign_api can log in"},
+		"sees past":      {"ALTER ROLE countersign_worker BYPASSRLS", "the role countersign_worker can see past row security"},
+		"is superuser":   {"ALTER ROLE countersign_triage SUPERUSER", "the role countersign_triage can do everything"},
+		"is another too": {"GRANT pg_read_all_data TO countersign_api", "the role countersign_api has all that pg_read_all_data has"},
+		"is not there":   {"ALTER ROLE countersign_triage RENAME TO countersign_gone", "there is no role countersign_triage"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tx := dbtest.Tx(t)
+			run(t, tx, tt.broken)
+
+			sees(t, examine(t, tx), doctor.CheckRoles, doctor.Failed, tt.text)
+		})
+	}
+}
+
+func TestADatabaseWithoutSchemaIsToldToMigrate(t *testing.T) {
+	t.Parallel()
+	db, err := postgres.Open(t.Context(), postgres.Config{URL: dbtest.EmptyURL(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+
+	all := examine(t, db)
+
+	sees(t, all, doctor.CheckMigrations, doctor.Failed, "the schema is not there")
+	sees(t, all, doctor.CheckMigrations, doctor.Failed, "River's schema is not there")
+	if found := of(all, doctor.CheckGrants); len(found) > 0 {
+		t.Errorf("grants are looked at without a schema: %+v", found)
+	}
+}
+
+func TestClocksThatDiffer(t *testing.T) {
+	t.Parallel()
+	db := dbtest.DB(t)
+
+	for offset, text := range map[time.Duration]string{
+		10 * time.Second: "behind this machine's", -10 * time.Second: "ahead of this machine's",
+	} {
+		all := doctor.Examine(t.Context(), db, func() time.Time { return time.Now().Add(offset) })
+		sees(t, all, doctor.CheckClock, doctor.Warning, text)
+	}
+}
+
+func TestSettingsOfASession(t *testing.T) {
+	t.Parallel()
+	tx := dbtest.Tx(t)
+	run(t, tx, "SET LOCAL synchronous_commit = off", "SET LOCAL default_transaction_isolation = 'serializable'")
+
+	all := examine(t, tx)
+
+	sees(t, all, doctor.CheckServer, doctor.Failed, "synchronous_commit is off")
+	sees(t, all, doctor.CheckServer, doctor.Warning, "default_transaction_isolation is serializable")
+}
+
+// TestAServerThatIsSetUpBadly has a server of its own, since what is wrong
+// with it is wrong for all its databases.
+func TestAServerThatIsSetUpBadly(t *testing.T) {
+	t.Parallel()
+	srv, err := embedded.Start(t.Context(), embedded.Config{Fast: true, Settings: map[string]string{
+		"max_prepared_transactions": "2", "max_connections": "20", "autovacuum": "off",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Stop(context.WithoutCancel(t.Context())) })
+	db, err := postgres.Open(t.Context(), postgres.Config{URL: srv.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	prepare(t, db)
+	run(t, db, "SELECT pg_create_physical_replication_slot('forgotten', true)")
+
+	all := examine(t, db)
+
+	sees(t, all, doctor.CheckServer, doctor.Failed, "fsync is off")
+	sees(t, all, doctor.CheckServer, doctor.Failed, "full_page_writes is off")
+	sees(t, all, doctor.CheckServer, doctor.Failed, "autovacuum is off")
+	sees(t, all, doctor.CheckServer, doctor.Warning, "max_connections is 20")
+	sees(t, all, doctor.CheckPrepared, doctor.Warning, `the prepared transaction "left behind"`)
+	sees(t, all, doctor.CheckSlots, doctor.Warning, "the replication slot forgotten (active: false) holds")
+}
+
+func prepare(t *testing.T, db *pgxpool.Pool) {
+	t.Helper()
+	conn, err := db.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	for _, sql := range []string{"BEGIN", "CREATE TABLE held ()", "PREPARE TRANSACTION 'left behind'"} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+}
+
+// TestAUserWithFewRights is what a deployment's own login may be.
+func TestAUserWithFewRights(t *testing.T) {
+	t.Parallel()
+	tx := dbtest.Tx(t)
+	run(t, tx, "CREATE ROLE countersign_doctor_test NOLOGIN", "SET LOCAL ROLE countersign_doctor_test")
+
+	all := examine(t, tx)
+
+	sees(t, all, doctor.CheckTransactions, doctor.Warning, "the sessions of other users cannot be seen")
+	sees(t, all, doctor.CheckMigrations, doctor.Warning, "this could not be looked at")
+	sees(t, all, doctor.CheckRowSecurity, doctor.OK, "it is forced")
+}

@@ -1,0 +1,77 @@
+package execution
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+func numbered(n byte) uuid.UUID { return uuid.UUID{15: n} }
+
+// TestLooksOfDifferentReachAddUp goes through two lists, each with a reach of
+// its own, as List does: whatever the reaches, every match comes once, in
+// order.
+func TestLooksOfDifferentReachAddUp(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
+	for round := range 2000 {
+		lists := [2][]uuid.UUID{}
+		var want []uuid.UUID
+		for n := byte(200); n > 0; n-- {
+			if of := random.IntN(8); of < 2 {
+				lists[of] = append(lists[of], numbered(n))
+				want = append(want, numbered(n))
+			}
+		}
+		most := 1 + random.IntN(9)
+
+		var got []uuid.UUID
+		before, pages := uuid.Max, 0
+		for ; pages < 500; pages++ {
+			var found []Execution
+			var floor uuid.UUID
+			for _, list := range lists {
+				from := uuid.Nil
+				if below := slices.IndexFunc(list, func(id uuid.UUID) bool { return compare(id, before) < 0 }); below >= 0 {
+					rest, reach := list[below:], 1+random.IntN(6)
+					if len(rest) >= reach {
+						from = rest[reach-1]
+					}
+					for _, id := range rest[:min(len(rest), most+1)] {
+						if compare(id, from) >= 0 {
+							found = append(found, Execution{ID: envelope.ActionID(id)})
+						}
+					}
+				}
+				floor = later(floor, from)
+			}
+			p := pageOf(found, floor, most)
+			for _, e := range p.Items {
+				got = append(got, uuid.UUID(e.ID))
+			}
+			if p.Next == nil {
+				break
+			}
+			before = uuid.UUID(*p.Next)
+		}
+
+		if !slices.Equal(got, want) {
+			t.Fatalf("round %d: pages of %d hold %d of %d", round, most, len(got), len(want))
+		}
+	}
+}
+
+func TestNextIsRightAbove(t *testing.T) {
+	t.Parallel()
+	for from, want := range map[uuid.UUID]uuid.UUID{
+		{15: 1}: {15: 2}, {15: 255}: {14: 1}, {14: 7, 15: 255}: {14: 8},
+	} {
+		if got := next(from); got != want {
+			t.Errorf("next(%s) = %s, want %s", from, got, want)
+		}
+	}
+}

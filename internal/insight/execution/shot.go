@@ -1,0 +1,83 @@
+package execution
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/reconcile"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// Stage is when a snapshot was taken.
+type Stage string
+
+// The stages.
+const (
+	// StageBefore is right before the call.
+	StageBefore Stage = "before"
+	// StageAfter is right after it.
+	StageAfter Stage = "after"
+)
+
+// Valid says that s is one of the constants.
+func (s Stage) Valid() bool { return s == StageBefore || s == StageAfter }
+
+// Snapshot is how things stood around a call.
+type Snapshot struct {
+	Attempt int       `json:"attempt"`
+	Stage   Stage     `json:"stage"`
+	At      time.Time `json:"at"`
+	// Tool is the read that was made, at the call's own source.
+	Tool string `json:"tool"`
+	// Said is why there is no result, in one word.
+	Said string `json:"said,omitzero"`
+	// Result is what the read answered, redacted and cut to size.
+	Result json.RawMessage `json:"result,omitempty"`
+}
+
+// CodeNoSnapshot is the code of a call that was not made because the read
+// before it, which is required, did not work.
+const CodeNoSnapshot = "snapshot_failed"
+
+// shotFor bounds one read.
+const shotFor = 10 * time.Second
+
+// CheckShot says what makes a rule unfit for a tool. The error is an
+// *envelope.InvalidError whose pointers are below the rule.
+func CheckShot(snap *catalog.Snapshot, key policy.Key, shot catalog.Shot) error {
+	if err := template(shot).Validate(); err != nil {
+		return err
+	}
+	return reconcile.CheckRead(snap, key.Source, shot.Tool)
+}
+
+// template is the rule in the language of verifying reads.
+func template(shot catalog.Shot) reconcile.Rule {
+	return reconcile.Rule{Tool: shot.Tool, Args: shot.Args}
+}
+
+// Take makes the read that belongs to a call, over what open gives. It never
+// fails: a snapshot that could not be taken says why.
+func Take(
+	ctx context.Context, log *slog.Logger, snap *catalog.Snapshot, open func() (source.Source, error), it *outbox.Item, shot catalog.Shot, stage Stage,
+) Snapshot {
+	s := Snapshot{Attempt: it.Attempt + 1, Stage: stage, Tool: shot.Tool}
+	read := reconcile.Read{
+		About: it.Lease, Args: it.Args, Source: it.Source, Rule: template(shot), Deadline: shotFor, Open: open,
+		Name: fmt.Sprintf("snapshot/%s/%d/%d", stage, s.Attempt, it.Fence),
+	}
+	answer, said := read.Make(ctx, log, snap)
+	if said != "" {
+		s.Said = said
+		return s
+	}
+	s.Result = audit.Store(answer, audit.DefaultLimit)
+	return s
+}

@@ -1,0 +1,257 @@
+package execution
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/source"
+)
+
+// Page is a part of the log.
+type Page struct {
+	Items []Execution
+	// Next is the id behind which the next page begins; nil at the end. A page
+	// that goes on may be short, or empty: more than it goes through at once
+	// lay between two matches.
+	Next *envelope.ActionID
+}
+
+// List returns a page of the log, newest first. However little a filter
+// matches, it goes through a bounded number of rows, by the primary key.
+func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) (Page, error) {
+	before := uuid.UUID(f.Before)
+	if before == uuid.Nil {
+		before = uuid.Max
+	}
+	var found []Execution
+	var floor uuid.UUID
+	if f.actions() {
+		rows, from, err := actionsOf(ctx, tx, tenant, f, before)
+		if err != nil {
+			return Page{}, err
+		}
+		for i := range rows {
+			found = append(found, fromAction(tenant, &rows[i]))
+		}
+		floor = from
+	}
+	if f.dryRuns() {
+		from, err := floorOf(f.narrows(), func() (uuid.UUID, error) {
+			return dbsqlc.New().DryRunFloor(ctx, tx, &dbsqlc.DryRunFloorParams{TenantID: uuid.UUID(tenant), Before: before, Look: int64(f.look() - 1)})
+		})
+		if err != nil {
+			return Page{}, err
+		}
+		rows, err := dbsqlc.New().DryRunList(ctx, tx, dryRunParams(tenant, f, before, from))
+		if err != nil {
+			return Page{}, err
+		}
+		for i := range rows {
+			found = append(found, fromDryRun(tenant, &rows[i]))
+		}
+		floor = later(floor, from)
+	}
+	return pageOf(found, floor, f.Most), nil
+}
+
+// actionsOf returns what one look finds among the actions, and how far down it
+// went; the zero id is to the end. The steps of a batch are looked for between
+// the first and the last of them.
+func actionsOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter, before uuid.UUID) ([]dbsqlc.ExecutionListRow, uuid.UUID, error) {
+	q, first := dbsqlc.New(), uuid.Nil
+	if f.Batch != uuid.Nil {
+		ends, err := q.ExecutionBatchEnds(ctx, tx, &dbsqlc.ExecutionBatchEndsParams{TenantID: uuid.UUID(tenant), BatchID: &f.Batch, Before: before})
+		if err != nil || len(ends) < 2 {
+			return nil, uuid.Nil, err
+		}
+		first, before = ends[0], next(ends[1])
+	}
+	floor, err := floorOf(f.narrows(), func() (uuid.UUID, error) {
+		return q.ExecutionFloor(ctx, tx, &dbsqlc.ExecutionFloorParams{TenantID: uuid.UUID(tenant), Before: before, Look: int64(f.look() - 1)})
+	})
+	if err != nil {
+		return nil, uuid.Nil, err
+	}
+	if compare(floor, first) <= 0 {
+		floor = uuid.Nil // nothing lies below
+	}
+	rows, err := q.ExecutionList(ctx, tx, actionParams(tenant, f, before, later(floor, first)))
+	return rows, floor, err
+}
+
+// floorOf asks how far down one look goes; the zero id is to the end.
+func floorOf(bounded bool, ask func() (uuid.UUID, error)) (uuid.UUID, error) {
+	if !bounded {
+		return uuid.Nil, nil
+	}
+	floor, err := ask()
+	if errors.Is(err, pgx.ErrNoRows) {
+		return uuid.Nil, nil
+	}
+	return floor, err
+}
+
+// pageOf puts what was found in order and ends the page where it is full, or
+// above what was not gone through.
+func pageOf(found []Execution, floor uuid.UUID, most int) Page {
+	slices.SortFunc(found, func(a, b Execution) int { return -compare(uuid.UUID(a.ID), uuid.UUID(b.ID)) })
+	if floor != uuid.Nil {
+		found = slices.DeleteFunc(found, func(e Execution) bool { return compare(uuid.UUID(e.ID), floor) < 0 })
+	}
+	p := Page{Items: found}
+	switch {
+	case len(found) > most:
+		p.Items = found[:most]
+		p.Next = &found[most-1].ID
+	case floor != uuid.Nil:
+		p.Next = new(envelope.ActionID(floor))
+	}
+	return p
+}
+
+func compare(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }
+
+func later(a, b uuid.UUID) uuid.UUID {
+	if compare(a, b) < 0 {
+		return b
+	}
+	return a
+}
+
+func actionParams(tenant envelope.TenantID, f Filter, before, floor uuid.UUID) *dbsqlc.ExecutionListParams {
+	p := &dbsqlc.ExecutionListParams{
+		TenantID: uuid.UUID(tenant), Before: before, Floor: floor, Tool: some(f.Tool), Source: some(f.Source), Session: some(f.Session),
+		Employee: some(uuid.UUID(f.Employee)), Proposer: some(f.User), Automation: some(f.Automation), Batch: some(f.Batch),
+		Via: some(f.Via), Ip: some(f.IP), Since: some(f.Since), Until: some(f.Until), Code: some(f.Code),
+		Statuses: []string{}, Approvals: []string{}, Most: int64(f.Most) + 1,
+	}
+	approvals, statuses := f.Status.means()
+	for _, a := range approvals {
+		p.Approvals = append(p.Approvals, string(a))
+	}
+	for _, s := range statuses {
+		p.Statuses = append(p.Statuses, string(s))
+	}
+	return p
+}
+
+func dryRunParams(tenant envelope.TenantID, f Filter, before, floor uuid.UUID) *dbsqlc.DryRunListParams {
+	return &dbsqlc.DryRunListParams{
+		TenantID: uuid.UUID(tenant), Before: before, Floor: floor, Tool: some(f.Tool), Source: some(f.Source), Session: some(f.Session),
+		Employee: some(uuid.UUID(f.Employee)), Proposer: some(f.User), Automation: some(f.Automation),
+		Via: some(f.Via), Ip: some(f.IP), Since: some(f.Since), Until: some(f.Until), Most: int64(f.Most) + 1,
+	}
+}
+
+// Get returns one execution; another tenant's, or none, is fault.NotFound.
+func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.ActionID) (Execution, error) {
+	q, one := dbsqlc.New(), Filter{Most: 0}
+	above := next(uuid.UUID(id))
+	actions, err := q.ExecutionList(ctx, tx, actionParams(tenant, one, above, uuid.UUID(id)))
+	if err != nil {
+		return Execution{}, fmt.Errorf("execution %s: %w", id, err)
+	}
+	if len(actions) == 1 {
+		return fromAction(tenant, &actions[0]), nil
+	}
+	dryRuns, err := q.DryRunList(ctx, tx, dryRunParams(tenant, one, above, uuid.UUID(id)))
+	if err != nil {
+		return Execution{}, fmt.Errorf("execution %s: %w", id, err)
+	}
+	if len(dryRuns) == 1 {
+		return fromDryRun(tenant, &dryRuns[0]), nil
+	}
+	return Execution{}, fault.New(fault.NotFound, "no execution %s", id)
+}
+
+// next is the id right above one.
+func next(id uuid.UUID) uuid.UUID {
+	for i := len(id) - 1; i >= 0; i-- {
+		id[i]++
+		if id[i] != 0 {
+			break
+		}
+	}
+	return id
+}
+
+func fromAction(tenant envelope.TenantID, r *dbsqlc.ExecutionListRow) Execution {
+	approval, status := envelope.Approval(r.ApprovalState), envelope.Status(r.Status)
+	e := Execution{
+		ID: envelope.ActionID(r.ActionID), Tenant: tenant, Status: StatusOf(approval, status), Phase: envelope.PhaseOf(approval, status),
+		Source: r.SourceID, Tool: r.ToolName, Inputs: r.Args, Outputs: source.Outputs(r.Result), ProviderID: r.ProviderID,
+		Attempts: int(r.Attempt), ProposedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt),
+		Risk: envelope.Risk(r.Risk), Effect: envelope.Effect(r.Effect), User: userOf(r.ProposedBy, r.Proposer),
+		Employee: (*envelope.EmployeeID)(r.EmployeeID), Session: text(r.SessionID), Automation: text(r.AutomationID),
+		ExternalID: text(r.ExternalID), Batch: r.BatchID, Context: originOf(r.Origin),
+		Policy: Verdict{envelope.Mode(r.Mode), r.ModeSource, r.Trace}, Proposed: r.ProposedArgs, EditedBy: r.EditedBy,
+	}
+	if code := text(r.Code); code != "" {
+		e.Error = &envelope.Failure{Code: code, Message: text(r.Message)}
+	}
+	if e.StartedAt != nil && e.FinishedAt != nil {
+		e.DurationMS = new(e.FinishedAt.Sub(*e.StartedAt).Milliseconds())
+	}
+	if approval != envelope.ApprovalAuto && e.Policy.Mode != envelope.ModeDeny {
+		e.Decision = &Decision{Approval: approval, At: utc(r.DecidedAt), By: text(r.DecidedBy), Note: text(r.DecisionNote)}
+	}
+	return e
+}
+
+func fromDryRun(tenant envelope.TenantID, r *dbsqlc.DryRunListRow) Execution {
+	return Execution{
+		ID: envelope.ActionID(r.ExecutionID), Tenant: tenant, Status: StatusDryRun, Source: r.SourceID, Tool: r.ToolName, Inputs: r.Args,
+		ProposedAt: r.At.UTC(), Risk: envelope.Risk(r.Risk), Effect: envelope.Effect(r.Effect), User: userOf(r.ProposedBy, r.Proposer),
+		Employee: (*envelope.EmployeeID)(r.EmployeeID), Session: text(r.SessionID), Automation: text(r.AutomationID),
+		Context: originOf(r.Origin), Policy: Verdict{envelope.Mode(r.Mode), r.ModeSource, r.Trace}, Outlook: r.Outlook,
+	}
+}
+
+func userOf(token *uuid.UUID, name string) *User {
+	if token == nil {
+		return nil
+	}
+	return &User{Token: *token, Name: name}
+}
+
+// originOf reads what an action keeps. What cannot be read is none.
+func originOf(raw json.RawMessage) *Origin {
+	var o Origin
+	if len(raw) == 0 || json.Unmarshal(raw, &o) != nil {
+		return nil
+	}
+	return &o
+}
+
+// some is a value, or nil for the zero one.
+func some[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func utc(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	return new(t.UTC())
+}

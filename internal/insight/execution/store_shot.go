@@ -1,0 +1,44 @@
+package execution
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+)
+
+// maxSnapshots bounds the snapshots that are shown of one action.
+const maxSnapshots = 100
+
+// Keep stores a snapshot of a call.
+func Keep(ctx context.Context, tx pgx.Tx, call outbox.Lease, s Snapshot) error {
+	err := dbsqlc.New().SnapshotInsert(ctx, tx, &dbsqlc.SnapshotInsertParams{
+		TenantID: uuid.UUID(call.Tenant), ActionID: uuid.UUID(call.Action), Attempt: int32(s.Attempt), //nolint:gosec // attempts are few
+		Stage: string(s.Stage), ToolName: s.Tool, Said: s.Said, Result: s.Result,
+	})
+	if err != nil {
+		return fmt.Errorf("snapshot of %s: %w", call.Action, err)
+	}
+	return nil
+}
+
+// Snapshots returns what was seen around an action's calls, oldest first.
+func Snapshots(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) ([]Snapshot, error) {
+	rows, err := dbsqlc.New().SnapshotList(ctx, tx, &dbsqlc.SnapshotListParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), Most: maxSnapshots})
+	if err != nil {
+		return nil, fmt.Errorf("snapshots of %s: %w", action, err)
+	}
+	all := make([]Snapshot, len(rows))
+	for i, r := range rows {
+		all[i] = Snapshot{
+			Attempt: int(r.Attempt), Stage: Stage(r.Stage), At: r.At.UTC(), Tool: r.ToolName, Said: r.Said, Result: json.RawMessage(r.Result),
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,146 @@
+package overview_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/insight/overview"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/telemetry"
+)
+
+// yard is a database with tenants.
+type yard struct {
+	t  testing.TB
+	db postgres.Begins
+}
+
+func (y yard) as(scope postgres.Scope, fn func(tx pgx.Tx) error) {
+	y.t.Helper()
+	if err := postgres.InTx(y.t.Context(), y.db, scope, fn); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+func (y yard) exec(sql string, args ...any) {
+	y.t.Helper()
+	y.as(postgres.Admin(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(y.t.Context(), sql, args...)
+		return err
+	})
+}
+
+func one[T any](y yard, sql string, args ...any) T {
+	y.t.Helper()
+	var v T
+	y.as(postgres.Admin(), func(tx pgx.Tx) error { return tx.QueryRow(y.t.Context(), sql, args...).Scan(&v) })
+	return v
+}
+
+// tenant is one of a yard's.
+type tenant struct {
+	yard
+
+	id   envelope.TenantID
+	name string
+}
+
+func (y yard) tenant(prefix string) tenant {
+	y.t.Helper()
+	id := uuid.Must(uuid.NewV7())
+	k := tenant{y, envelope.TenantID(id), prefix + "-" + id.String()}
+	y.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", k.id.String(), k.name)
+	y.exec("INSERT INTO decisions (tenant_id, decision_id, mode, mode_source, trace) VALUES ($1, $1, 'allow', 'test', '[]')", k.id.String())
+	y.exec("INSERT INTO sources (tenant_id, source_id, kind) VALUES ($1, 'mail', 'mcp')", k.id.String())
+	return k
+}
+
+// bucket makes one; set is what its columns are set to, as SQL.
+func (k tenant) bucket(name, set string) int64 {
+	k.t.Helper()
+	id := one[int64](k.yard, `INSERT INTO buckets (tenant_id, name) VALUES ($1, $2)
+		ON CONFLICT ON CONSTRAINT buckets_tenant_id_name_key DO UPDATE SET retired_at = NULL RETURNING bucket_id`, k.id.String(), name)
+	if set != "" {
+		k.exec("UPDATE buckets SET "+set+" WHERE bucket_id = $1", id)
+	}
+	return id
+}
+
+// propose writes an envelope of a tool without putting it on the schedule.
+func (k tenant) propose(bucket int64, tool string, approval envelope.Approval) envelope.ActionID {
+	k.t.Helper()
+	id := envelope.NewActionID()
+	k.exec(`INSERT INTO actions (tenant_id, action_id, content_digest, source_id, tool_name, args, risk, effect,
+			decision_id, config_version, tool_digest, approval_state, approval_expires_at, bucket_id, max_attempts)
+		VALUES ($1, $2, '\x00', 'mail', $3, '{}', 'low', 'keyed', $1, 1, '\x00', $4, now() + interval '1 hour', $5, 3)`,
+		k.id.String(), id.String(), tool, string(approval), bucket)
+	return id
+}
+
+// queue puts n envelopes on the schedule, due in some seconds. set is what
+// further columns are set to, as SQL.
+func (k tenant) queue(bucket int64, n int, dueIn float64, set string) []envelope.ActionID {
+	k.t.Helper()
+	ids := make([]envelope.ActionID, n)
+	for i := range ids {
+		ids[i] = k.propose(bucket, "send", envelope.ApprovalAuto)
+		k.exec(`INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts)
+			VALUES ($1, $2, $3, now() + make_interval(secs => $4::float8), 3)`, k.id.String(), ids[i].String(), bucket, dueIn)
+		if set != "" {
+			k.exec("UPDATE outbox SET "+set+" WHERE action_id = $1", ids[i].String())
+		}
+	}
+	return ids
+}
+
+// crowd fills a bucket with rows that have no envelope.
+func (k tenant) crowd(bucket int64, n int) {
+	k.t.Helper()
+	k.exec(`INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts)
+		SELECT $1, gen_random_uuid(), $2, now() - interval '1 minute', 3 FROM generate_series(1, $3)`, k.id.String(), bucket, n)
+}
+
+func (k tenant) overview() overview.Overview {
+	k.t.Helper()
+	var o overview.Overview
+	k.as(postgres.API(k.id), func(tx pgx.Tx) (err error) {
+		o, err = overview.Of(k.t.Context(), tx, k.id)
+		return err
+	})
+	return o
+}
+
+func (y yard) fleet() telemetry.Standing {
+	y.t.Helper()
+	s, err := overview.Reader(y.db)(y.t.Context())
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return s
+}
+
+// reasons are counts by reason.
+func reasons(all []overview.Waiting) map[string]int64 {
+	counts := make(map[string]int64)
+	for _, w := range all {
+		counts[w.Reason] += w.Envelopes
+	}
+	return counts
+}
+
+func find[T any](t testing.TB, all []T, is func(T) bool) T {
+	t.Helper()
+	i := slices.IndexFunc(all, is)
+	if i < 0 {
+		t.Fatalf("there is no such one among %+v", all)
+	}
+	return all[i]
+}
+
+// about says whether two durations are the same, but for rounding.
+func about(a, b time.Duration) bool { return (a - b).Abs() < time.Millisecond }

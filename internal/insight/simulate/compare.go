@@ -1,0 +1,131 @@
+package simulate
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// Compare decides about every envelope of the page by the policy of now and by
+// a changed one. Enough is asked after each: once it says so, the report ends
+// there, and Next leads to the rest. It needs no transaction.
+func (p *Page) Compare(change catalog.PolicyChange, enough func() bool) Report {
+	changed := p.Snapshot.With(change)
+	r := Report{Version: p.Snapshot.Version, Looked: p.looked, Counts: []Count{}, Differences: []Difference{}, Next: p.next}
+	counts := make(map[Count]int)
+	for i := range p.past {
+		if e := &p.past[i]; e.tool == nil {
+			r.Gone++
+		} else {
+			r.Compared++
+			d, because := e.judge(p.Snapshot, changed)
+			counts[Count{Key: d.Key, Then: d.Then.Mode, Now: d.Now.Mode, Would: d.Would.Mode}]++
+			if d.Then.Mode != d.Would.Mode || d.Now.Mode != d.Would.Mode {
+				d.Because = because()
+				r.Differences = append(r.Differences, d)
+			}
+		}
+		if i < len(p.past)-1 && enough() {
+			r.Looked, r.Next = p.past[i].looked, &p.past[i].action
+			break
+		}
+	}
+	for c, n := range counts {
+		c.Count = n
+		r.Counts = append(r.Counts, c)
+	}
+	slices.SortFunc(r.Counts, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Then, b.Then), cmp.Compare(a.Now, b.Now), cmp.Compare(a.Would, b.Would))
+	})
+	return r
+}
+
+// judge decides about an envelope twice. The causes of a difference are for
+// whoever wants them.
+func (e *past) judge(now, changed *catalog.Snapshot) (Difference, func() []Cause) {
+	was, would := now.Decide(e.tool, e.proposed), changed.Decide(e.tool, e.proposed)
+	return Difference{
+		Action: e.action, ProposedAt: e.at, Key: e.key.String(), Then: e.then,
+		Now: Decided{was.Mode, was.Source}, Would: Decided{would.Mode, would.Source},
+	}, func() []Cause { return causes(was, would) }
+}
+
+// word is which layer, and which rule of it, says something.
+type word struct{ layer, rule string }
+
+// causes finds the layers that say one thing in one decision and another in
+// the other, in the order in which they are asked.
+func causes(now, would policy.Decision) []Cause {
+	found := []Cause{}
+	if now.Mode == would.Mode {
+		return found
+	}
+	before := make(map[word]policy.Step, len(now.Trace))
+	var order []word
+	for _, s := range heard(now.Trace) {
+		before[word{s.Layer, s.Rule}] = s
+		order = append(order, word{s.Layer, s.Rule})
+	}
+	after := make(map[word]policy.Step, len(would.Trace))
+	for _, s := range heard(would.Trace) {
+		w := word{s.Layer, s.Rule}
+		after[w] = s
+		if _, ok := before[w]; !ok {
+			order = append(order, w)
+		}
+	}
+	for _, w := range order {
+		a, b := before[w], after[w]
+		if a.Said == b.Said {
+			continue
+		}
+		told := b
+		if b.Said == "" {
+			told = a
+		}
+		found = append(found, Cause{w.layer, w.rule, told.Key, a.Said, b.Said, told.Detail})
+	}
+	slices.SortStableFunc(found, func(a, b Cause) int { return rank(a.Layer) - rank(b.Layer) })
+	return found
+}
+
+// heard returns the steps that count: of the base layers, only the first that
+// spoke does.
+func heard(trace []policy.Step) []policy.Step {
+	spoken := false
+	var steps []policy.Step
+	for _, s := range trace {
+		if s.Said == "" || spoken && base(s.Layer) {
+			continue
+		}
+		spoken = spoken || base(s.Layer)
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+func base(layer string) bool {
+	return layer == policy.LayerAutomation || layer == policy.LayerOrganisation || layer == policy.LayerInferred
+}
+
+// rank puts the base layers first, and the grant last.
+func rank(layer string) int {
+	switch {
+	case base(layer):
+		return 0
+	case layer == policy.LayerGrant:
+		return 2
+	}
+	return 1
+}
+
+// orLast is the id below which the page begins; the zero one is at the top.
+func orLast(id, top envelope.ActionID) envelope.ActionID {
+	if id == (envelope.ActionID{}) || slices.Compare(top[:], id[:]) < 0 {
+		return top
+	}
+	return id
+}

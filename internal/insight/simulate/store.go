@@ -1,0 +1,107 @@
+package simulate
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+const (
+	// atOnce is how many envelopes one statement reads. Each may hold 256 KiB of
+	// arguments, so that they are not read all at once.
+	atOnce = 250
+	// maxBytes ends a page early whose arguments are long.
+	maxBytes = 32 << 20
+	// apart is how far the time in an envelope's id may be from when it was
+	// written.
+	apart = 10 * time.Minute
+)
+
+// Read reads the envelopes of a page, newest first, a few hundred in a
+// statement, and asks the do-not-contact list about as many at once. It may be
+// given a transaction that cannot write. What a token is for, whom not to
+// contact, grants and sessions, trust, drift and quarantine are as of now.
+func Read(ctx context.Context, tx pgx.Tx, cache *catalog.Cache, tenant envelope.TenantID, req Request) (*Page, error) {
+	snap, state, err := cache.Standing(ctx, tx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	p := &Page{Snapshot: snap}
+	params := &dbsqlc.RehearsalPageParams{
+		TenantID: uuid.UUID(tenant), Since: req.From, Until: req.To, Source: req.Tool.Source, Tool: req.Tool.Action,
+		Before: uuid.UUID(orLast(req.Before, idAt(req.To.Add(apart)))), Floor: uuid.UUID(idAt(req.From.Add(-apart))),
+	}
+	for size := 0; p.looked < req.Most && size < maxBytes; {
+		params.Most = int64(min(atOnce, req.Most-p.looked))
+		rows, err := dbsqlc.New().RehearsalPage(ctx, tx, params)
+		if err != nil {
+			return nil, err
+		}
+		from := len(p.past)
+		for i := range rows {
+			p.looked++
+			if rows[i].Wanted {
+				size += len(rows[i].Args)
+				p.past = append(p.past, p.pastFrom(&rows[i], state.Now))
+			}
+		}
+		if err := list(ctx, tx, snap, p.past[from:]); err != nil {
+			return nil, err
+		}
+		p.next = nil
+		if int64(len(rows)) < params.Most {
+			break
+		}
+		params.Before = rows[len(rows)-1].ActionID
+		p.next = new(envelope.ActionID(params.Before))
+	}
+	return p, nil
+}
+
+func (p *Page) pastFrom(r *dbsqlc.RehearsalPageRow, now time.Time) past {
+	e := past{
+		action: envelope.ActionID(r.ActionID), at: r.CreatedAt.UTC(), key: policy.Key{Source: r.SourceID, Action: r.ToolName},
+		then: Decided{envelope.Mode(r.Mode), r.ModeSource}, looked: p.looked,
+	}
+	tool, ok := p.Snapshot.Tool(e.key)
+	if !ok {
+		return e
+	}
+	e.tool = tool
+	e.proposed = catalog.Proposed{
+		Automation: r.AutomationID, AskedApproval: r.Asked, Session: r.SessionID, Args: r.Args, Tools: r.Tools, Now: now,
+		Risk: policy.RaiseRisk(envelope.Risk(r.Risk), tool.Risk.Envelope()),
+	}
+	if r.EmployeeID != nil {
+		e.proposed.Employee = envelope.EmployeeID(*r.EmployeeID)
+	}
+	return e
+}
+
+// list notes which of some envelopes address somebody who is not to be
+// contacted.
+func list(ctx context.Context, tx pgx.Tx, snap *catalog.Snapshot, some []past) error {
+	listed, err := snap.OnList(ctx, tx, len(some), func(i int) (policy.Key, json.RawMessage) { return some[i].key, some[i].proposed.Args })
+	for i := range listed {
+		some[i].proposed.Listed = true
+	}
+	return err
+}
+
+// idAt is the lowest UUIDv7 of a time.
+func idAt(t time.Time) envelope.ActionID {
+	var id envelope.ActionID
+	const bits = 48
+	ms := min(max(t.UnixMilli(), 0), 1<<bits-1)
+	binary.BigEndian.PutUint64(id[:8], uint64(ms)<<(64-bits)) //nolint:gosec // not negative
+	return id
+}

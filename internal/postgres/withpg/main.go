@@ -1,0 +1,112 @@
+// Command withpg runs another command beside a private PostgreSQL server that
+// ends with it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/countersign-dev/countersign/internal/postgres/embedded"
+)
+
+const usage = `withpg runs a command beside a private PostgreSQL server.
+
+usage: go run ./internal/postgres/withpg [flags] -- command [arguments]
+
+The command finds a superuser's URL of an empty database in TEST_DATABASE_URL
+and, without -fast, in DATABASE_URL too, unless that is set already. When the
+command ends, so does the server, and all its data is gone. If
+TEST_DATABASE_URL is set already, there is nothing to do: the command runs as
+it is.
+
+withpg exits with the command's own code; 128 + N if signal N ended it, 127 if
+it could not be started, 2 for wrong usage and 1 if there is no server. (go run
+turns all of them into 1; a built withpg does not.)
+
+flags:
+`
+
+const examples = `
+examples:
+  go run ./internal/postgres/withpg -fast -- go test ./...
+  go run ./internal/postgres/withpg -- go run ./cmd/countersign migrate
+  go run ./internal/postgres/withpg -bin "$(scripts/postgres.sh 18 /tmp/pg18)" -fast -- go test ./...
+`
+
+// The exit codes of our own.
+const (
+	exitNoServer   = 1
+	exitUsage      = 2
+	exitNotStarted = 127
+	exitSignalled  = 128 // plus the signal's number
+)
+
+const (
+	testURL = "TEST_DATABASE_URL"
+	liveURL = "DATABASE_URL"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stderr))
+}
+
+// run does what the flags say and returns the exit code.
+func run(args []string, stderr io.Writer) int {
+	flags := flag.NewFlagSet("withpg", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	var cfg embedded.Config
+	flags.StringVar(&cfg.Bin, "bin", "", "`folder` that holds initdb and postgres (default: the first that is found)")
+	flags.BoolVar(&cfg.Fast, "fast", false, "turn fsync and its like off: for tests, whose data may be lost")
+	flags.BoolVar(&cfg.Download, "download", false, "download PostgreSQL if none is found")
+	flags.Usage = func() {
+		fmt.Fprint(stderr, usage)
+		flags.PrintDefaults()
+		fmt.Fprint(stderr, examples)
+	}
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return exitUsage
+	case flags.NArg() == 0:
+		fmt.Fprintln(stderr, "withpg: no command; see withpg -help")
+		return exitUsage
+	}
+
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	if os.Getenv(testURL) != "" {
+		return execute(flags.Args(), nil, signals, stderr)
+	}
+	code, err := beside(cfg, flags.Args(), signals, stderr)
+	if err != nil {
+		fmt.Fprintln(stderr, "withpg:", err)
+	}
+	return code
+}
+
+// beside runs the command while a server runs.
+func beside(cfg embedded.Config, args []string, signals <-chan os.Signal, stderr io.Writer) (code int, err error) {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	server, err := embedded.Start(ctx, cfg)
+	cancel()
+	if err != nil {
+		return exitNoServer, err //nolint:wrapcheck // it tells all there is to tell
+	}
+	defer func() {
+		if stopErr := server.Stop(context.Background()); stopErr != nil {
+			code, err = max(code, exitNoServer), stopErr
+		}
+	}()
+	env := []string{testURL + "=" + server.URL()}
+	if !cfg.Fast && os.Getenv(liveURL) == "" {
+		env = append(env, liveURL+"="+server.URL())
+	}
+	return execute(args, env, signals, stderr), nil
+}

@@ -1,0 +1,264 @@
+package mcpserver
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// report is how an action stands, as the structured content of a result that
+// is not the tool's own.
+type report struct {
+	// Status is completed, pending, executing, denied, expired, undone,
+	// skipped, failed or unknown; or what is wrong with the call itself, such
+	// as limited.
+	Status    string             `json:"status"`
+	Action    *envelope.ActionID `json:"action_id,omitempty"`
+	Tool      string             `json:"tool,omitempty"`
+	Phase     envelope.Phase     `json:"phase,omitempty"`
+	Code      string             `json:"code,omitempty"`
+	Reason    string             `json:"reason,omitempty"`
+	DecidedBy string             `json:"decided_by,omitempty"`
+	// Layers are those of policy that denied.
+	Layers  []policy.Step `json:"layers,omitempty"`
+	Waiting *waiting      `json:"waiting,omitempty"`
+	// ExpiresAt is when nobody can decide any more.
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	Wait      *waitHow   `json:"wait,omitempty"`
+	// RetryAfter is how many seconds to wait before another call, for the
+	// status limited.
+	RetryAfter int `json:"retry_after_seconds,omitempty"`
+	// Errors are the rules that the arguments break.
+	Errors []envelope.FieldError `json:"errors,omitempty"`
+}
+
+// waiting is what an action waits for.
+type waiting struct {
+	For     string     `json:"for"`
+	Message string     `json:"message"`
+	Until   *time.Time `json:"until,omitempty"`
+}
+
+// waitHow is how to wait for an action.
+type waitHow struct {
+	Tool      string       `json:"tool"`
+	Arguments waitArgument `json:"arguments"`
+	REST      string       `json:"rest"`
+}
+
+type waitArgument struct {
+	Action  string `json:"action_id"`
+	Seconds int    `json:"seconds"`
+}
+
+// actionNote is what MetaAction holds.
+type actionNote struct {
+	Action envelope.ActionID `json:"action_id"`
+	Status envelope.Status   `json:"status"`
+	Phase  envelope.Phase    `json:"phase"`
+	// Truncated says that the tool answered more than is kept.
+	Truncated bool `json:"truncated"`
+	// Joined says that the call was a repeat, and made no action of its own.
+	Joined bool `json:"joined"`
+}
+
+// answer is the result of a call whose action stands as v says: the tool's own
+// where it has answered, else words about the action.
+func (d *desk) answer(v outbox.View, joined bool) *sdk.CallToolResult {
+	res := d.answerTo(v)
+	res.Meta = sdk.Meta{MetaAction: actionNote{
+		Action: v.Envelope.ActionID, Status: v.Envelope.Result.Status, Phase: v.Phase, Truncated: truncated(v.Envelope.Result.Output), Joined: joined,
+	}}
+	return res
+}
+
+func (d *desk) answerTo(v outbox.View) *sdk.CallToolResult {
+	result := v.Envelope.Result
+	done := result.Status == envelope.StatusSent || result.Status == envelope.StatusConflict
+	refused := result.Status == envelope.StatusFailed && result.Error != nil && result.Error.Code == source.CodeToolError
+	if done || refused {
+		if res, ok := toolResult(result.Output); ok {
+			res.IsError = refused
+			return res
+		}
+	}
+	r := d.report(v)
+	return said(r, r.bad(), r.text())
+}
+
+// bad says that an action ended without its effect, or may have.
+func (r report) bad() bool {
+	switch r.Status {
+	case "completed", "pending", "executing", "undone":
+		return false
+	}
+	return true
+}
+
+// report tells how an action stands.
+func (d *desk) report(v outbox.View) report {
+	e := v.Envelope
+	r := report{
+		Status: statusOf(v), Action: &e.ActionID, Tool: policy.Key{Source: e.Tool.Source, Action: e.Tool.Name}.String(), Phase: v.Phase,
+	}
+	if e.Result.Error != nil {
+		r.Code, r.Reason = e.Result.Error.Code, e.Result.Error.Message
+	}
+	switch r.Status {
+	case "denied":
+		r.DecidedBy, r.Reason = v.DecidedBy, cmp.Or(v.DecisionNote, r.Reason)
+		if v.Mode == envelope.ModeDeny {
+			r.Code, r.Reason, r.Layers = "policy_denied", v.ModeSource, policy.Denying(v.Trace)
+		}
+	case "pending", "executing":
+		if v.WaitsFor != "" {
+			r.Waiting = &waiting{For: v.WaitsFor, Message: outbox.Explain(v.WaitsFor)}
+			if !v.WaitsUntil.IsZero() && v.WaitsFor != preflight.CodePaused {
+				r.Waiting.Until = new(v.WaitsUntil.UTC())
+			}
+		}
+		if v.WaitsFor == outbox.WaitsApproval && v.ApprovalExpiresAt != nil {
+			r.ExpiresAt = new(v.ApprovalExpiresAt.UTC())
+		}
+		id := e.ActionID.String()
+		r.Wait = &waitHow{
+			Tool: toolWait, Arguments: waitArgument{id, d.cfg.waitSeconds()}, REST: "/api/v1/actions/" + id + "/wait",
+		}
+	}
+	return r
+}
+
+// statusOf is the one word for how an action stands.
+func statusOf(v outbox.View) string {
+	// Taking back what waits for a person is kept as a denial.
+	failure := v.Envelope.Result.Error
+	if failure != nil && failure.Code == outbox.CodeUndone && v.Envelope.Result.Status == envelope.StatusSkipped {
+		return "undone"
+	}
+	switch v.Envelope.Approval {
+	case envelope.ApprovalDenied:
+		return "denied"
+	case envelope.ApprovalExpired:
+		return "expired"
+	case envelope.ApprovalRequired, envelope.ApprovalGranted, envelope.ApprovalAuto:
+	}
+	switch v.Envelope.Result.Status {
+	case envelope.StatusSent, envelope.StatusConflict:
+		return "completed"
+	case envelope.StatusPending:
+		return "pending"
+	case envelope.StatusSending:
+		return "executing"
+	case envelope.StatusUnknown:
+		return "unknown"
+	case envelope.StatusFailed:
+		return "failed"
+	case envelope.StatusSkipped:
+	}
+	return "skipped"
+}
+
+// text says it in words for whoever made the call.
+func (r report) text() string {
+	var b strings.Builder
+	id := r.Action.String()
+	switch r.Status {
+	case "completed":
+		fmt.Fprintf(&b, "Done: action %s.", id)
+	case "pending", "executing":
+		fmt.Fprintf(&b, "Not done yet: action %s %s. ", id, r.standing())
+		if r.ExpiresAt != nil {
+			fmt.Fprintf(&b, "If nobody decides by %s, it is not done. ", r.ExpiresAt.Format(time.RFC3339))
+		}
+		fmt.Fprintf(&b, `Do not make the same call again. To wait for it, call %s with {"action_id":"%s","seconds":%d}.`,
+			toolWait, id, r.Wait.Arguments.Seconds)
+	case "denied":
+		r.denied(&b)
+	case "expired":
+		fmt.Fprintf(&b, "Not done: nobody decided about action %s in time. Make the call again only if it is still wanted.", id)
+	case "undone":
+		fmt.Fprintf(&b, "Not done: action %s was taken back before it began.", id)
+	case "skipped":
+		fmt.Fprintf(&b, "Not done: action %s was skipped: %s", id, sentence(r.because()))
+	case "unknown":
+		fmt.Fprintf(&b, "Nobody knows whether action %s happened: %s Do not repeat it; tell the user. An operator has to find out.", id, sentence(r.because()))
+	default:
+		fmt.Fprintf(&b, "Action %s failed: %s", id, sentence(r.because()))
+	}
+	return b.String()
+}
+
+func (r report) denied(b *strings.Builder) {
+	if r.DecidedBy != "" {
+		fmt.Fprintf(b, "Denied: %s refused action %s.", r.DecidedBy, r.Action)
+		if r.Reason != "" {
+			fmt.Fprintf(b, " They said: %s", r.Reason)
+		}
+		return
+	}
+	fmt.Fprintf(b, "Denied by policy: action %s is not allowed (%s). The same call will be denied again.", r.Action, policy.Denial(r.Reason, r.Layers))
+}
+
+// standing says what an action is doing.
+func (r report) standing() string {
+	switch {
+	case r.Waiting == nil && r.Status == "executing":
+		return "is being executed"
+	case r.Waiting == nil:
+		return "waits"
+	case r.Waiting.Until != nil && r.Waiting.For != outbox.WaitsApproval:
+		return "waits for " + r.Waiting.Message + ", until " + r.Waiting.Until.Format(time.RFC3339) + " at least"
+	}
+	return "waits for " + r.Waiting.Message
+}
+
+// because is why an action ended as it did.
+func (r report) because() string {
+	if r.Code != "" && r.Reason != "" {
+		return r.Reason + " (" + r.Code + ")"
+	}
+	return cmp.Or(r.Reason, r.Code, "no reason is on record")
+}
+
+// waitsText says in a line what an action waits for.
+func waitsText(v outbox.View) string {
+	if v.WaitsFor == "" {
+		return "being executed"
+	}
+	return "waits for " + outbox.Explain(v.WaitsFor)
+}
+
+// said is a result of this package's own.
+func said(r report, bad bool, text string) *sdk.CallToolResult {
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}, StructuredContent: r, IsError: bad}
+}
+
+// sentence begins a text with a capital and ends it with a full stop.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[size:], ".") + "."
+}
+
+// invalidText lists what is wrong with arguments.
+func invalidText(fields []envelope.FieldError) string {
+	var b strings.Builder
+	b.WriteString("The call is not valid, and nothing was proposed:")
+	for _, f := range fields {
+		fmt.Fprintf(&b, "\n%s: %s", cmp.Or(f.Pointer, "/"), f.Message)
+	}
+	return b.String()
+}

@@ -1,0 +1,244 @@
+package mcpserver_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/server/mcpserver"
+)
+
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`
+
+// answer is what came back over HTTP.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// send sends a request as it is; header holds names and values in turn.
+func (h *house) send(method, token, body string, header ...string) answer {
+	h.t.Helper()
+	res := h.open(h.t.Context(), method, token, body, header...)
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return answer{res.StatusCode, res.Header, string(text)}
+}
+
+// open is send without reading the answer.
+func (h *house) open(ctx context.Context, method, token, body string, header ...string) *http.Response {
+	h.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, method, h.url, strings.NewReader(body))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			r.Host = header[i+1]
+		} else {
+			r.Header.Set(header[i], header[i+1])
+		}
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return res
+}
+
+// session opens a session and returns its id.
+func (h *house) session(token string) string {
+	h.t.Helper()
+	a := h.send("POST", token, initialize)
+	id := a.header.Get("Mcp-Session-Id")
+	if a.status != http.StatusOK || id == "" {
+		h.t.Fatalf("initialize = %d %s", a.status, a.body)
+	}
+	h.send("POST", token, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Mcp-Session-Id", id)
+	return id
+}
+
+func TestTokenIsNeeded(t *testing.T) {
+	t.Parallel()
+	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	id := f.session(f.agent.Token.Text())
+
+	for name, token := range map[string]string{"none": "", "not one": marker, "unknown": "cs_agent_" + strings.Repeat("A", 43)} {
+		for _, a := range []answer{
+			f.send("POST", token, initialize), f.send("GET", token, "", "Mcp-Session-Id", id), f.send("DELETE", token, "", "Mcp-Session-Id", id),
+			f.send("POST", token, `{}`, "Mcp-Protocol-Version", withoutSessions),
+		} {
+			if a.status != http.StatusUnauthorized || !strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Bearer") || strings.Contains(a.body, marker) {
+				t.Errorf("token %s = %d %q %s", name, a.status, a.header.Get("WWW-Authenticate"), a.body)
+			}
+		}
+	}
+	if strings.Contains(f.logs.String(), marker) {
+		t.Error("the log holds a token")
+	}
+	if _, err := f.tryConnect(marker, withSessions); err == nil || strings.Contains(err.Error(), marker) {
+		t.Errorf("Connect() = %v", err)
+	}
+}
+
+func TestSessionIsForTheTokenThatOpenedIt(t *testing.T) {
+	t.Parallel()
+	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	id := f.session(f.agent.Token.Text())
+	const list = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
+
+	for _, who := range []string{f.other.Token.Text(), f.operator.Token.Text()} {
+		for _, method := range []string{"POST", "GET", "DELETE"} {
+			if a := f.send(method, who, list, "Mcp-Session-Id", id); a.status != http.StatusNotFound {
+				t.Errorf("%s with another token = %d %s, want 404", method, a.status, a.body)
+			}
+		}
+	}
+	if a := f.send("POST", f.agent.Token.Text(), list, "Mcp-Session-Id", id); a.status != http.StatusOK {
+		t.Errorf("the session's own token = %d %s", a.status, a.body)
+	}
+	if a := f.send("POST", f.agent.Token.Text(), list, "Mcp-Session-Id", "made-up"); a.status != http.StatusNotFound {
+		t.Errorf("a session that is not there = %d, want 404", a.status)
+	}
+}
+
+func TestOnlyPagesOfThisMachineGetIn(t *testing.T) {
+	t.Parallel()
+	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	token := f.agent.Token.Text()
+
+	for name, c := range map[string]struct {
+		header []string
+		want   int
+	}{
+		"no browser":                  {nil, http.StatusOK},
+		"no browser, behind a proxy":  {[]string{"Host", "countersign.example"}, http.StatusOK},
+		"a page of this machine":      {[]string{"Origin", "http://localhost:6274"}, http.StatusOK},
+		"a page of another":           {[]string{"Origin", "https://evil.example"}, http.StatusForbidden},
+		"a page without an origin":    {[]string{"Origin", "null"}, http.StatusForbidden},
+		"a name bound to this one":    {[]string{"Origin", "http://evil.example", "Host", "evil.example"}, http.StatusForbidden},
+		"such a name without origin":  {[]string{"Sec-Fetch-Site", "same-origin", "Host", "evil.example"}, http.StatusForbidden},
+		"a name that begins like one": {[]string{"Origin", "http://localhost.evil.example"}, http.StatusForbidden},
+	} {
+		if a := f.send("POST", token, initialize, c.header...); a.status != c.want {
+			t.Errorf("%s = %d %s, want %d", name, a.status, a.body, c.want)
+		}
+	}
+}
+
+func TestBodiesAreBounded(t *testing.T) {
+	t.Parallel()
+	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	c := f.connect(f.agent, withSessions)
+
+	if a := f.send("POST", f.agent.Token.Text(), strings.Repeat(" ", envelope.MaxBytes+64<<10+1)); a.status != http.StatusRequestEntityTooLarge {
+		t.Errorf("a large body = %d, want 413", a.status)
+	}
+	large := c.call(nameRead, object{"text": strings.Repeat(".", envelope.MaxBytes)}).wants(t, "invalid", true)
+	if len(large.said.Errors) == 0 || large.said.Errors[0].Rule != envelope.RuleSize {
+		t.Errorf("arguments larger than an envelope = %s", large.raw)
+	}
+}
+
+func TestSessionsAreBounded(t *testing.T) {
+	t.Parallel()
+	f := newHouse(t, mcpserver.Config{Sessions: 2}).tenant("acme")
+	token := f.agent.Token.Text()
+	first := f.session(token)
+	f.session(token)
+
+	refused := f.send("POST", token, initialize)
+	stranger := f.send("POST", f.other.Token.Text(), initialize)
+	f.send("DELETE", token, "", "Mcp-Session-Id", first)
+	soon := f.send("POST", token, initialize)
+
+	if refused.status != http.StatusTooManyRequests || refused.header.Get("Retry-After") == "" {
+		t.Errorf("a third session = %d, want 429", refused.status)
+	}
+	if stranger.status != http.StatusOK {
+		t.Errorf("another token's session = %d", stranger.status)
+	}
+	if soon.status != http.StatusTooManyRequests {
+		t.Errorf("a third opening in a minute = %d, want 429", soon.status)
+	}
+}
+
+func TestIdleSessionsAreClosed(t *testing.T) {
+	t.Parallel()
+	f := newHouse(t, mcpserver.Config{Idle: 50 * time.Millisecond}).tenant("acme")
+	token := f.agent.Token.Text()
+	id := f.session(token)
+
+	// A stream ends with its session, which is forgotten a moment later; a
+	// request that comes in between still finds it.
+	var stream, gone answer
+	for range 10 {
+		stream = f.send("GET", token, "", "Mcp-Session-Id", id)
+		gone = f.send("POST", token, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, "Mcp-Session-Id", id)
+		if gone.status == http.StatusNotFound {
+			return
+		}
+	}
+
+	t.Errorf("stream = %d, then %d, want 404", stream.status, gone.status)
+}
+
+func TestDroppedConnectionStopsTheWait(t *testing.T) {
+	t.Parallel()
+	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	token := f.agent.Token.Text()
+	id := f.session(token)
+	ctx, cancel := context.WithCancel(t.Context())
+
+	res := f.open(ctx, "POST", token,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+nameWrite+`","arguments":{"to":"ada"},"_meta":{"progressToken":1}}}`,
+		"Mcp-Session-Id", id)
+	if _, err := res.Body.Read(make([]byte, 10)); err != nil { // it waits by now
+		t.Fatal(err)
+	}
+	cancel()
+	_ = res.Body.Close()
+
+	select {
+	case <-f.stopped:
+	case <-time.After(patience):
+		t.Fatal("the wait goes on")
+	}
+	if got := f.connect(f.agent, withSessions).call("countersign_status", object{"action_id": f.only().String()}); got.said.Status != "pending" {
+		t.Errorf("the action is %s, want pending", got.raw)
+	}
+}
+
+func TestClosingEndsWaitsAndSessions(t *testing.T) {
+	t.Parallel()
+	everyVersion(t, func(t *testing.T, version string) {
+		f := newHouse(t, mcpserver.Config{}).tenant("acme")
+		c := f.connect(f.agent, version)
+
+		call := c.start(t.Context(), nameWrite, object{"to": "ada"})
+		c.told()
+		f.front.Close()
+		got := c.end(call).wants(t, "pending", false)
+
+		if got.said.Action != f.only().String() {
+			t.Errorf("result = %s, want the action", got.raw)
+		}
+		if a := f.send("POST", f.agent.Token.Text(), initialize); a.status != http.StatusServiceUnavailable {
+			t.Errorf("after Close a request is answered %d, want 503", a.status)
+		}
+		f.front.Close()
+	})
+}

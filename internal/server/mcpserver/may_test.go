@@ -1,0 +1,191 @@
+package mcpserver_test
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/server/mcpserver"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/identity/identitytest"
+)
+
+// deeds are what a client can do here, each with the scope that it takes.
+func deeds() map[string]identity.Scope {
+	return map[string]identity.Scope{
+		"list": identity.CatalogRead, nameRead: identity.ActionsPropose, "countersign_status": identity.ActionsRead,
+		"countersign_search": identity.CatalogRead, "countersign_wait": identity.ActionsRead, "countersign_undo": identity.ActionsPropose,
+	}
+}
+
+// Every role, as itself and narrowed to all scopes but one, and to one alone,
+// does everything that there is to do here, in both forms of the protocol.
+// What the REST API would not let it do must have no effect.
+func TestRolesAndScopesHoldHereToo(t *testing.T) {
+	t.Parallel()
+	f := newHouse(t, mcpserver.Config{Wait: 20 * time.Second}).tenant("acme")
+	proposers := []identity.Role{identity.RoleAgent, identity.RoleOperator, identity.RoleAdmin, identity.RoleOwner}
+	session := map[identity.Role]string{identity.RoleAgent: "walk"}
+
+	for _, role := range append(slices.Clone(proposers), identity.RoleViewer) {
+		for _, only := range []identity.Scope{"", identity.CatalogRead, identity.ActionsPropose, identity.ActionsRead} {
+			for _, but := range []bool{false, true} {
+				var scopes []identity.Scope
+				for _, s := range identity.Scopes() {
+					if only != "" && (s == only) != but {
+						scopes = append(scopes, s)
+					}
+				}
+				version := map[bool]string{false: withSessions, true: withoutSessions}[but]
+				c := f.connect(f.holder(identity.Grant{Name: "walker", Role: role, Session: session[role], Scopes: scopes}), version)
+				for deed, scope := range deeds() {
+					may := scopes == nil || slices.Contains(scopes, scope)
+					if role == identity.RoleViewer && scope == identity.ActionsPropose {
+						may = false
+					}
+					before := len(f.actions())
+					if got := c.does(deed); got != may {
+						t.Errorf("%s with the scopes %v does %s: %t, want %t", role, scopes, deed, got, may)
+					}
+					if after := len(f.actions()); !may && after != before {
+						t.Errorf("%s with the scopes %v made an envelope by %s", role, scopes, deed)
+					}
+				}
+			}
+		}
+	}
+}
+
+// does says whether a client was let do a deed. That there is no such action
+// is said only to those who may ask about one.
+func (c *client) does(deed string) bool {
+	c.t.Helper()
+	if deed == "list" {
+		list, err := c.ListTools(c.t.Context(), nil)
+		return err == nil && len(list.Tools) > 0
+	}
+	args := object{"action_id": uuid.NewString()}
+	switch deed {
+	case nameRead:
+		args = object{}
+	case "countersign_search":
+		args = object{"query": "read"}
+	}
+	got := c.end(c.start(c.t.Context(), deed, args))
+	return got.said.Status != "denied"
+}
+
+func TestViewersSeeToolsAndCallNone(t *testing.T) {
+	t.Parallel()
+	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	viewer := f.connect(f.holder(identity.Grant{Name: "v", Role: identity.RoleViewer}), withSessions)
+
+	if !viewer.does("list") || viewer.does(nameRead) || len(f.actions()) != 0 {
+		t.Error("a viewer does not see the tools, or can call them")
+	}
+}
+
+// A session goes on with what its holder may, and no longer when that changes.
+func TestSessionEndsWhenItsHolderMayLess(t *testing.T) {
+	t.Parallel()
+	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	issuer := identitytest.New(t)
+	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
+		return identity.PutProvider(ctx, tx, f.id, identity.Provider{ID: "p", Issuer: issuer.URL(), Audience: "mcp", DefaultRole: identity.RoleOperator})
+	})
+	person := issuer.Token("mcp", time.Now(), nil)
+	c, err := f.tryConnect(person, withSessions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.does(nameRead) {
+		t.Fatal("an operator cannot call")
+	}
+	session := c.ID()
+
+	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
+		all, err := identity.Operators(ctx, tx, f.id)
+		if err != nil {
+			return err
+		}
+		all[0].RoleSet = identity.RoleViewer
+		return identity.PutOperator(ctx, tx, identity.Principal{Tenant: f.id, Role: identity.RoleOwner}, all[0])
+	})
+	// Another login of the same person is not in the cache.
+	again := issuer.Token("mcp", time.Now(), identitytest.Claims{"jti": "again"})
+
+	before := len(f.actions())
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.url,
+		bytes.NewBufferString(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"`+nameRead+`","arguments":{"a":1}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"Authorization": "Bearer " + again, "Mcp-Session-Id": session, "Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": withSessions,
+	} {
+		r.Header.Set(name, value)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusNotFound || len(f.actions()) != before {
+		t.Errorf("the session of before answers %d, and there are %d envelopes, want 404 and %d", res.StatusCode, len(f.actions()), before)
+	}
+	viewer, err := f.tryConnect(again, withSessions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !viewer.does("list") || viewer.does(nameRead) {
+		t.Error("the new session of a viewer cannot see, or can call")
+	}
+}
+
+// People who are known to their issuer and may do nothing here are told so,
+// and an issuer that is down is not taken for a bad token.
+func TestDoorSaysWhyAPersonIsTurnedAway(t *testing.T) {
+	t.Parallel()
+	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	issuer := identitytest.New(t)
+	if err := postgres.InTx(t.Context(), f.db, postgres.API(f.id), func(tx pgx.Tx) error {
+		return identity.PutProvider(t.Context(), tx, f.id, identity.Provider{ID: "p", Issuer: issuer.URL(), Audience: "mcp"})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	status := func(token string) int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.url, bytes.NewBufferString(`{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		return res.StatusCode
+	}
+
+	issuer.SetDown(true)
+	if got := status(issuer.Token("mcp", time.Now(), nil)); got != http.StatusServiceUnavailable {
+		t.Errorf("while the issuer is down = %d, want 503", got)
+	}
+	if got := status("eyJ.not.one"); got != http.StatusUnauthorized {
+		t.Errorf("a token that is none = %d, want 401", got)
+	}
+	other := identitytest.New(t)
+	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
+		return identity.PutProvider(ctx, tx, f.id, identity.Provider{ID: "q", Issuer: other.URL(), Audience: "mcp"})
+	})
+	if got := status(other.Token("mcp", time.Now(), nil)); got != http.StatusForbidden {
+		t.Errorf("a person without a role = %d, want 403", got)
+	}
+}

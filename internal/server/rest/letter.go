@@ -1,0 +1,126 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+)
+
+// letter is a dead letter as the API shows it.
+type letter struct {
+	Action     envelope.ActionID `json:"action_id"`
+	ExternalID string            `json:"external_id,omitzero"`
+	Source     string            `json:"source"`
+	Tool       string            `json:"tool"`
+	Reason     outbox.Reason     `json:"reason"`
+	Attempts   int               `json:"attempts"`
+	Code       string            `json:"code,omitzero"`
+	Message    string            `json:"message,omitzero"`
+	At         time.Time         `json:"at"`
+	Verify     *verifying        `json:"verify,omitempty"`
+}
+
+// verifying is how far verifying reads have got with a letter.
+type verifying struct {
+	Tries int        `json:"tries"`
+	Said  string     `json:"said,omitzero"`
+	Next  *time.Time `json:"next_at"`
+}
+
+func letterFrom(l outbox.Letter) letter {
+	shown := letter{
+		Action: l.Action, ExternalID: l.ExternalID, Source: l.Source, Tool: l.Tool, Reason: l.Reason,
+		Attempts: l.Attempt, Code: l.Code, Message: l.Message, At: l.At.UTC(),
+	}
+	if l.Verify != (outbox.Verifying{}) {
+		shown.Verify = &verifying{Tries: l.Verify.Tries, Said: l.Verify.Said, Next: utc(l.Verify.Next)}
+	}
+	return shown
+}
+
+// letterFilter says which dead letters are meant, in a body.
+type letterFilter struct {
+	Reason outbox.Reason `json:"reason"`
+	Source string        `json:"source"`
+	Tool   string        `json:"tool"`
+	Code   string        `json:"code"`
+	Since  time.Time     `json:"since"`
+	Until  time.Time     `json:"until"`
+}
+
+// filter checks what the law cannot say; at is where the fields stand.
+func (f letterFilter) filter(at string) (outbox.LetterFilter, error) {
+	filter := outbox.LetterFilter{Reason: f.Reason, Source: f.Source, Tool: f.Tool, Code: f.Code, Since: f.Since, Until: f.Until}
+	return filter, below(at, filter.Validate())
+}
+
+// letterQuery reads the same filter from the query, with a place in the list.
+func (c *call) letterQuery() (outbox.LetterFilter, error) {
+	before, limit, err := c.place(cursorLetters)
+	if err != nil {
+		return outbox.LetterFilter{}, err
+	}
+	q := c.query
+	asked := letterFilter{Reason: outbox.Reason(q.Get("reason")), Source: q.Get("source"), Tool: q.Get("tool"), Code: q.Get("code")}
+	for name, at := range map[string]*time.Time{"since": &asked.Since, "until": &asked.Until} {
+		if text := q.Get(name); text != "" {
+			if *at, err = time.Parse(time.RFC3339, text); err != nil {
+				return outbox.LetterFilter{}, invalid("/query/"+name, envelope.RuleFormat, "must be a time such as 2026-01-02T03:04:05Z")
+			}
+		}
+	}
+	f, err := asked.filter("/query")
+	f.Before, f.Most = before, limit+1
+	return f, err
+}
+
+func (s *Server) listDeadLetters(c *call) error {
+	f, err := c.letterQuery()
+	if err != nil {
+		return err
+	}
+	var rows []outbox.Letter
+	err = s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
+		rows, err = outbox.Letters(ctx, tx, c.by.Tenant, f)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, pageOf(rows, f.Most-1, cursorLetters, letterFrom,
+		func(l outbox.Letter) envelope.ActionID { return l.Action }))
+}
+
+func (s *Server) getDeadLetter(c *call) error {
+	id, err := c.action()
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		Letter   letter    `json:"letter"`
+		Action   action    `json:"action"`
+		Attempts []attempt `json:"attempts"`
+	}
+	err = s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
+		dead, err := outbox.LetterOf(ctx, tx, c.by.Tenant, id)
+		if err != nil {
+			return err
+		}
+		view, err := c.view(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		rows, err := outbox.Attempts(ctx, tx, c.by.Tenant, id)
+		answer.Letter, answer.Action, answer.Attempts = letterFrom(dead), actionFromView(view), attemptsFrom(rows)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, answer)
+}

@@ -1,0 +1,159 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/insight/overview"
+)
+
+// standing is how a tenant stands, as the API shows it. Lengths of time are in
+// seconds.
+type standing struct {
+	At            time.Time         `json:"at"`
+	Estimated     bool              `json:"estimated"`
+	Due           int64             `json:"due"`
+	Scheduled     int64             `json:"scheduled"`
+	InFlight      int64             `json:"in_flight"`
+	LeasesOverdue int64             `json:"leases_overdue"`
+	OldestDue     float64           `json:"oldest_due_seconds"`
+	Waiting       []standingWaiting `json:"waiting"`
+	Buckets       []standingBucket  `json:"buckets"`
+	Breakers      []standingBreaker `json:"breakers"`
+	Pauses        []standingPause   `json:"pauses"`
+	Approvals     standingApprovals `json:"approvals"`
+	DeadLetters   []standingLetters `json:"dead_letters"`
+	Throughput    standingFlow      `json:"throughput"`
+}
+
+type standingWaiting struct {
+	Reason    string   `json:"reason"`
+	Envelopes int64    `json:"envelopes"`
+	OldestDue float64  `json:"oldest_due_seconds"`
+	NextIn    *float64 `json:"next_in_seconds"`
+}
+
+type standingBucket struct {
+	Name        string  `json:"name"`
+	Waiting     int64   `json:"waiting"`
+	OldestDue   float64 `json:"oldest_due_seconds"`
+	Paused      bool    `json:"paused"`
+	Limited     bool    `json:"limited"`
+	Tokens      *int64  `json:"tokens"`
+	InUse       *int64  `json:"in_use"`
+	Concurrency *int64  `json:"concurrency"`
+	OpensIn     float64 `json:"opens_in_seconds"`
+	ClosedBy    *string `json:"closed_by"`
+}
+
+type standingBreaker struct {
+	Source    string    `json:"source"`
+	State     string    `json:"state"`
+	Cause     string    `json:"cause"`
+	Since     time.Time `json:"since"`
+	OpenUntil time.Time `json:"open_until"`
+	Trips     int       `json:"trips"`
+}
+
+type standingPause struct {
+	Scope   string    `json:"scope"`
+	Subject string    `json:"subject"`
+	Kill    bool      `json:"kill"`
+	Reason  string    `json:"reason"`
+	By      string    `json:"by"`
+	At      time.Time `json:"at"`
+}
+
+type standingApprovals struct {
+	Waiting  int64      `json:"waiting"`
+	OldestAt *time.Time `json:"oldest_at"`
+}
+
+type standingLetters struct {
+	Reason  string  `json:"reason"`
+	Letters int64   `json:"letters"`
+	Oldest  float64 `json:"oldest_seconds"`
+}
+
+type standingFlow struct {
+	Covers float64         `json:"covers_seconds"`
+	Ended  []standingEnded `json:"ended"`
+}
+
+type standingEnded struct {
+	Source          string `json:"source"`
+	Tool            string `json:"tool"`
+	Status          string `json:"status"`
+	LastMinute      int64  `json:"last_minute"`
+	LastFiveMinutes int64  `json:"last_five_minutes"`
+}
+
+func (s *Server) getOverview(c *call) error {
+	var o overview.Overview
+	err := s.inTx(c, func(ctx context.Context, tx pgx.Tx) (err error) {
+		o, err = overview.Of(ctx, tx, c.by.Tenant)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, standingFrom(o))
+}
+
+func standingFrom(o overview.Overview) standing {
+	s := standing{
+		At: o.At.UTC(), Estimated: o.Estimated, Due: o.Due, Scheduled: o.Scheduled, InFlight: o.InFlight, LeasesOverdue: o.Overdue,
+		OldestDue: o.OldestDue.Seconds(), Approvals: standingApprovals{Waiting: o.Approvals.Waiting},
+		Throughput: standingFlow{Covers: o.Throughput.Covers.Seconds()},
+	}
+	if !o.Approvals.Oldest.IsZero() {
+		s.Approvals.OldestAt = new(o.Approvals.Oldest.UTC())
+	}
+	s.Waiting = each(o.Waiting, func(w overview.Waiting) standingWaiting {
+		shown := standingWaiting{Reason: w.Reason, Envelopes: w.Envelopes, OldestDue: w.OldestDue.Seconds()}
+		if w.NextIn > 0 {
+			shown.NextIn = new(w.NextIn.Seconds())
+		}
+		return shown
+	})
+	s.Buckets = each(o.Buckets, standingBucketFrom)
+	s.Breakers = each(o.Breakers, func(b overview.Breaker) standingBreaker {
+		return standingBreaker{b.Source, b.State, b.Cause, b.Since.UTC(), b.OpenUntil.UTC(), b.Trips}
+	})
+	s.Pauses = each(o.Pauses, func(p overview.Pause) standingPause {
+		return standingPause{p.Scope, p.Subject, p.Kill, p.Reason, p.By, p.At.UTC()}
+	})
+	s.DeadLetters = each(o.Letters, func(l overview.Letters) standingLetters {
+		return standingLetters{l.Reason, l.Letters, l.Oldest.Seconds()}
+	})
+	s.Throughput.Ended = each(o.Throughput.Ended, func(e overview.Ended) standingEnded { return standingEnded(e) })
+	return s
+}
+
+func standingBucketFrom(b overview.Bucket) standingBucket {
+	shown := standingBucket{
+		Name: b.Name, Waiting: b.Waiting, OldestDue: b.OldestDue.Seconds(), Paused: b.Paused, Limited: b.Limited, OpensIn: b.OpensIn.Seconds(),
+	}
+	if b.Tokens >= 0 {
+		shown.Tokens = new(b.Tokens)
+	}
+	if b.Concurrency >= 0 {
+		shown.InUse, shown.Concurrency = new(b.InUse), new(b.Concurrency)
+	}
+	if b.ClosedBy != "" {
+		shown.ClosedBy = new(b.ClosedBy)
+	}
+	return shown
+}
+
+// each makes a list of another, never nil.
+func each[A, B any](all []A, one func(A) B) []B {
+	made := make([]B, len(all))
+	for i, a := range all {
+		made[i] = one(a)
+	}
+	return made
+}

@@ -1,0 +1,235 @@
+package rest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/server/rest"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+)
+
+// policyChanges reads the answer of putPolicy: "section name change", but for
+// what is unchanged.
+func policyChanges(t *testing.T, a answer) []string {
+	t.Helper()
+	var got struct {
+		DryRun  bool `json:"dry_run"`
+		Changes []struct{ Change, Section, Name string }
+	}
+	a.wants(t, 200).into(t, &got)
+	changes := []string{}
+	for _, c := range got.Changes {
+		if c.Change != "unchanged" {
+			changes = append(changes, c.Section+" "+c.Name+" "+c.Change)
+		}
+	}
+	return changes
+}
+
+func TestPolicyIsOneDocument(t *testing.T) {
+	t.Parallel()
+	f := newHouse(t).tenant("document")
+	doc := object{
+		"modes": []any{object{"key": "mail:*", "mode": "allow"}, object{"key": "*", "mode": "deny", "automation": "nightly"}},
+		"rules": []any{
+			object{"id": "large", "key": "mail:write", "expression": "args.n > 100", "mode": "require_approval", "reason": "Large: #1"},
+			object{"id": "off", "key": "*", "expression": "true", "mode": "deny", "enabled": false},
+		},
+		"preferences": []any{object{"key": "mail:danger"}},
+		"reviews":     []any{object{"key": "*", "risk": "high", "approvals": 2.0, "wait": "1d", "warn": "1h"}},
+	}
+	const all = "/api/v1/policy"
+	f.admin.send("PUT", "/api/v1/policy/modes", object{"key": "old:*", "mode": "deny"}).wants(t, 204)
+
+	want := []string{
+		"modes old:* removed", "modes mail:* added", "modes * of automation nightly added", "rules large added", "rules off added",
+		"preferences mail:danger added", "reviews * from risk high added",
+	}
+	if diff := cmp.Diff(want, policyChanges(t, f.admin.send("PUT", all+"?dry_run=true", doc))); diff != "" {
+		t.Errorf("would change (-want +got):\n%s", diff)
+	}
+	var before, after object
+	f.operator.send("GET", all, nil).wants(t, 200).into(t, &before)
+	if diff := cmp.Diff([]any{object{"key": "old:*", "mode": "deny"}}, before["modes"]); diff != "" {
+		t.Errorf("after a dry run (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, policyChanges(t, f.admin.send("PUT", all, doc))); diff != "" {
+		t.Errorf("changed (-want +got):\n%s", diff)
+	}
+	f.operator.send("GET", all, nil).wants(t, 200).into(t, &after)
+	if diff := cmp.Diff(doc, after); diff != "" {
+		t.Errorf("read back (-put +got):\n%s", diff)
+	}
+	version := f.version()
+	if got := policyChanges(t, f.admin.send("PUT", all, after)); len(got) != 0 || f.version() != version {
+		t.Errorf("put back, it changes %v, and version %d to %d", got, version, f.version())
+	}
+	if got := policyChanges(t, f.admin.send("PUT", all, object{"rules": []any{}})); !cmp.Equal(got, []string{"rules large removed", "rules off removed"}) {
+		t.Errorf("an empty section changes %v", got)
+	}
+	if got := policyChanges(t, f.admin.send("PUT", all, object{})); len(got) != 0 {
+		t.Errorf("an empty document changes %v", got)
+	}
+	f.sealed()
+	events := string(f.operator.send("GET", "/api/v1/audit/events", nil).wants(t, 200).body)
+	for _, text := range []string{"policy rules large added", "policy modes old:* removed", "args.n"} {
+		if !strings.Contains(events, text) {
+			t.Errorf("no event says %q", text)
+		}
+	}
+}
+
+// version is that of the tenant's configuration.
+func (f *family) version() (v int64) {
+	f.t.Helper()
+	if err := f.db.QueryRow(f.t.Context(), "SELECT config_version FROM tenants WHERE tenant_id = $1", f.id.String()).Scan(&v); err != nil {
+		f.t.Fatal(err)
+	}
+	return v
+}
+
+// TestPolicyIsAppliedWholeOrNotAtAll refuses documents that are wrong in one
+// place, and says in which.
+func TestPolicyIsAppliedWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	f := newHouse(t).tenant("refused")
+	version := f.version()
+	rules := func(r object) object {
+		return object{"modes": []object{{"key": "mail:*", "mode": "allow"}}, "rules": []object{{"id": "fine", "key": "*", "expression": "true", "mode": "deny"}, r}}
+	}
+	for name, tt := range map[string]struct {
+		doc           object
+		pointer, text string
+	}{
+		"an expression":      {rules(object{"id": "a", "key": "*", "expression": "args.n >\n  > 1", "mode": "deny"}), "/rules/1/expression", "line 2, column 3"},
+		"an argument":        {rules(object{"id": "a", "key": "mail:write", "expression": "args.amount > 1", "mode": "deny"}), "/rules/1/expression", "it has n, to"},
+		"a rule that allows": {rules(object{"id": "a", "key": "*", "expression": "true", "mode": "allow"}), "/rules/1/mode", "set the mode allow for the tool"},
+		"a key":              {rules(object{"id": "a", "key": "ma*:x", "expression": "true", "mode": "deny"}), "/rules/1/key", "sourceId:*"},
+		"the same twice":     {rules(object{"id": "fine", "key": "*", "expression": "true", "mode": "deny"}), "/rules/1", "of the same rule as item 0"},
+		"a mode":             {object{"modes": []object{{"key": "*", "mode": "maybe"}}}, "/modes/0/mode", "must be"},
+		"another section":    {object{"grants": []object{}}, "/grants", "is not a field"},
+		"no id":              {rules(object{"id": "Not So", "key": "*", "expression": "true", "mode": "deny"}), "/rules/1/id", "must look like"},
+		"a review":           {object{"reviews": []object{{"key": "*", "wait": "1h", "warn": "2h"}}}, "/reviews/0", "within the wait"},
+		"too much work":      {rules(object{"id": "a", "key": "*", "expression": "args.a.all(x, args.b.all(y, args.c.all(z, x == y && y == z)))", "mode": "deny"}), "/rules/1/expression", ""},
+	} {
+		for _, path := range []string{"/api/v1/policy", "/api/v1/policy/simulate"} {
+			method, body, above := "PUT", any(tt.doc), ""
+			if strings.HasSuffix(path, "simulate") {
+				method, body, above = "POST", object{"from": "2026-01-02T03:04:05Z", "policy": tt.doc}, "/policy"
+			}
+			p := f.admin.send(method, path, body).wants(t, 400).problem(t)
+			if len(p.Errors) == 0 || p.Errors[0].Pointer != above+tt.pointer || !strings.Contains(p.Errors[0].Message, tt.text) {
+				t.Errorf("%s at %s: %+v, want %s%s to say %q", name, path, p.Errors, above, tt.pointer, tt.text)
+			}
+		}
+	}
+	if v := f.version(); v != version {
+		t.Errorf("the version went from %d to %d", version, v)
+	}
+	// A key that JSON has twice is read once by the law, and merged by others.
+	var many strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&many, `%s{"id":"r%d","key":"*","expression":"true","mode":"deny"}`, strings.Repeat(",", min(i, 1)), i)
+	}
+	f.admin.send("POST", "/api/v1/policy/simulate", `{"from":"2026-01-02T03:04:05Z","policy":{"rules":[`+many.String()+`]},"policy":{"modes":[]}}`).wants(t, 400)
+}
+
+func TestPolicyIsTriedOnThePast(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	f, other := h.tenant("tried"), h.tenant("stranger")
+	f.admin.send("PUT", "/api/v1/policy/modes", object{"key": "mail:write", "mode": "allow"}).wants(t, 204)
+	for n := range 5 {
+		f.agent.send("POST", "/api/v1/actions", proposal("write", object{"n": n, "to": marker})).wants(t, 201)
+	}
+	for range 3 {
+		other.agent.propose("write")
+	}
+	version := f.version()
+	viewer := f.holder(identity.Grant{Name: "viewer", Role: identity.RoleViewer})
+	ask := object{
+		"from": "2026-01-02T03:04:05Z", "tool": "mail:*", "most": 2,
+		"policy": object{"rules": []object{{"id": "some", "key": "mail:write", "expression": "args.n > 1", "mode": "deny"}}},
+	}
+	type report struct {
+		Looked, Compared int
+		Counts           []struct {
+			Key, Then, Now, Would string
+			Count                 int
+		}
+		Differences []struct {
+			ActionID    string `json:"action_id"`
+			Then, Would struct{ Mode, Source string }
+			Because     []struct{ Layer, Rule string }
+		}
+		NextCursor *string `json:"next_cursor"`
+	}
+
+	compared, would, pages := 0, map[string]int{}, 0
+	for pages = 1; pages < 9; pages++ {
+		got := viewer.send("POST", "/api/v1/policy/simulate", ask).wants(t, 200)
+		if strings.Contains(string(got.body), marker) {
+			t.Errorf("the report holds arguments: %s", got.body)
+		}
+		var r report
+		got.into(t, &r)
+		compared += r.Compared
+		for _, c := range r.Counts {
+			would[c.Would] += c.Count
+		}
+		for _, d := range r.Differences {
+			if d.Would.Source != "org_default+arguments:some" || len(d.Because) != 1 || d.Because[0].Rule != "some" {
+				t.Errorf("difference = %+v", d)
+			}
+		}
+		if r.NextCursor == nil {
+			break
+		}
+		ask["cursor"] = *r.NextCursor
+	}
+
+	if diff := cmp.Diff(map[string]int{"allow": 2, "deny": 3}, would); diff != "" || compared != 5 || pages != 3 {
+		t.Errorf("%d compared in %d pages (-want +got):\n%s", compared, pages, diff)
+	}
+	if v := f.version(); v != version {
+		t.Errorf("the version went from %d to %d", version, v)
+	}
+	for pointer, change := range map[string]object{
+		"/to": {"to": "2026-01-02T03:04:04Z"}, "/tool": {"tool": "ma*"}, "/cursor": {"cursor": "x"}, "/most": {"most": 2001}, "/from": {"from": "yesterday"},
+	} {
+		body := object{"from": ask["from"], "policy": object{}}
+		for k, v := range change {
+			body[k] = v
+		}
+		if p := viewer.send("POST", "/api/v1/policy/simulate", body).wants(t, 400).problem(t); len(p.Errors) != 1 || p.Errors[0].Pointer != pointer {
+			t.Errorf("%v: %+v", change, p.Errors)
+		}
+	}
+}
+
+func TestCheckPolicyNeedsNoServer(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"modes":[{"key":"mail:*","mode":"allow"}]}`:                                             "",
+		`{"rules":[{"id":"a","key":"mail:send","expression":"args.anything > 1","mode":"deny"}]}`: "",
+		`{"rules":[{"id":"a","key":"*","expression":"1 + 1","mode":"deny"}]}`:                     "/rules/0/expression",
+		`{"modes":[{"key":"*","mode":"maybe"}]}`:                                                  "/modes/0/mode",
+		`[]`:                                                                                      "",
+	} {
+		err := rest.CheckPolicy([]byte(text))
+		broken, ok := err.(*envelope.InvalidError) //nolint:errorlint // it is returned bare
+		if text != "[]" && want == "" {
+			if err != nil {
+				t.Errorf("CheckPolicy(%s) = %v", text, err)
+			}
+			continue
+		}
+		if !ok || broken.Fields[0].Pointer != want {
+			t.Errorf("CheckPolicy(%s) = %v, want %q named", text, err, want)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+func (s *Server) listGrants(c *call) error {
+	return listed(s, c, func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]catalog.Grant, error) {
+		return catalog.Grants(ctx, tx, tenant, c.query.Get("ended") == "true")
+	})
+}
+
+// grantInput is a grant that is to be made.
+type grantInput struct {
+	Key        string                     `json:"key"`
+	Digest     []byte                     `json:"digest"`
+	Employee   envelope.EmployeeID        `json:"employee_id"`
+	Session    string                     `json:"session_id"`
+	Automation string                     `json:"automation"`
+	Pins       map[string]json.RawMessage `json:"pins"`
+	Seconds    int64                      `json:"expires_in_seconds"`
+	Reason     string                     `json:"reason"`
+}
+
+func (s *Server) makeGrant(c *call) error {
+	var body grantInput
+	if err := c.decode(&body); err != nil {
+		return err
+	}
+	var id uuid.UUID
+	err := s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
+		snap, err := s.Catalog.Current(ctx, tx, c.by.Tenant)
+		if err != nil {
+			return err
+		}
+		g, err := body.grant(snap, c.by.Name)
+		if err != nil {
+			return err
+		}
+		if id, err = catalog.PutGrant(ctx, tx, c.by.Tenant, g); err != nil {
+			return err
+		}
+		// Values of arguments are payload: the event names the places alone.
+		c.detail = map[string]any{
+			"grant_id": id, "key": body.Key, "employee_id": orNil(body.Employee), "session_id": orNil(body.Session),
+			"automation": orNil(body.Automation), "pins": slices.Sorted(maps.Keys(body.Pins)), "expires_in_seconds": orNil(body.Seconds),
+		}
+		return c.noteChange(ctx, tx, "grant for "+body.Key+" made")
+	})
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusCreated, struct {
+		ID uuid.UUID `json:"id"`
+	}{id})
+}
+
+// grant is what to store. Without a digest it is for the definition that the
+// tool has now.
+func (in grantInput) grant(snap *catalog.Snapshot, by string) (catalog.Grant, error) {
+	key, err := policy.ParseKey(in.Key)
+	if err != nil {
+		return catalog.Grant{}, invalid("/key", envelope.RuleFormat, "must name one tool, as sourceId:actionId")
+	}
+	tool, ok := snap.Tool(key)
+	if !ok {
+		return catalog.Grant{}, fault.New(fault.NotFound, "no tool %s", key)
+	}
+	if len(in.Digest) > 0 && !bytes.Equal(in.Digest, tool.Digest) {
+		return catalog.Grant{}, fault.New(fault.Conflict, "the definition of the tool is no longer the one that was shown")
+	}
+	return catalog.Grant{
+		Tool: key, Digest: tool.Digest, Employee: in.Employee, Session: in.Session, Automation: in.Automation, Pins: in.Pins, Reason: in.Reason,
+		For: time.Duration(in.Seconds) * time.Second, By: by,
+	}, nil
+}
+
+func (s *Server) revokeGrant(c *call) error {
+	id, err := uuid.Parse(c.r.PathValue("id"))
+	if err != nil {
+		return invalid("/path/id", envelope.RuleFormat, "must be a UUID")
+	}
+	c.detail = map[string]any{"grant_id": id}
+	return s.configure(c, "grant revoked", func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.RevokeGrant(ctx, tx, c.by.Tenant, id, c.by.Name)
+	})
+}

@@ -1,0 +1,68 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+)
+
+// reviewRule says how people look at actions, as the API shows it.
+type reviewRule struct {
+	Key       string           `json:"key"`
+	Risk      envelope.Risk    `json:"risk"`
+	Needed    int              `json:"approvals"`
+	Wait      *limits.Duration `json:"wait,omitempty"`
+	Warn      *limits.Duration `json:"warn,omitempty"`
+	Escalate  *limits.Duration `json:"escalate,omitempty"`
+	UpdatedBy string           `json:"updated_by"`
+	UpdatedAt time.Time        `json:"updated_at"`
+}
+
+func (s *Server) listReviews(c *call) error {
+	var shown []reviewRule
+	err := s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
+		rules, err := catalog.Reviews(ctx, tx, c.by.Tenant)
+		shown = make([]reviewRule, len(rules))
+		for i, r := range rules {
+			shown[i] = reviewRule{
+				Key: r.Pattern, Risk: r.Risk, Needed: r.Needed,
+				Wait: (*limits.Duration)(r.Wait), Warn: (*limits.Duration)(r.Warn), Escalate: (*limits.Duration)(r.Escalate),
+				UpdatedBy: r.UpdatedBy, UpdatedAt: r.UpdatedAt.UTC(),
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return items(c, shown)
+}
+
+func (s *Server) putReview(c *call) error {
+	var body reviewRule
+	if err := c.decode(&body); err != nil {
+		return err
+	}
+	r := catalog.ReviewRule{
+		Pattern: body.Key, Risk: cmp.Or(body.Risk, envelope.RiskLow), Needed: cmp.Or(body.Needed, 1),
+		Wait: (*time.Duration)(body.Wait), Warn: (*time.Duration)(body.Warn), Escalate: (*time.Duration)(body.Escalate),
+	}
+	c.detail = map[string]any{"key": r.Pattern, "risk": r.Risk, "approvals": r.Needed, "wait": body.Wait, "warn": body.Warn, "escalate": body.Escalate}
+	return s.configure(c, "review of "+r.Pattern+" from risk "+string(r.Risk)+" set", func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.PutReview(ctx, tx, c.by.Tenant, r, c.by.Name)
+	})
+}
+
+func (s *Server) deleteReview(c *call) error {
+	key, risk := c.query.Get("key"), envelope.Risk(cmp.Or(c.query.Get("risk"), string(envelope.RiskLow)))
+	c.detail = map[string]any{"key": key, "risk": risk, "approvals": nil}
+	return s.configure(c, "review of "+key+" from risk "+string(risk)+" removed", func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.DeleteReview(ctx, tx, c.by.Tenant, key, risk)
+	})
+}

@@ -1,0 +1,372 @@
+package rest_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/server/rest"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/schemas"
+)
+
+func TestRoutesAndLawAreTheSame(t *testing.T) {
+	t.Parallel()
+	law, err := rest.LoadLaw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inLaw, inTable := map[string]string{}, map[string]string{}
+	for path, methods := range law.Paths {
+		for method, op := range methods {
+			inLaw[strings.ToUpper(method)+" "+path] = op.OperationID
+			if _, ok := op.Responses["default"]; !ok {
+				t.Errorf("%s describes no problem", op.OperationID)
+			}
+		}
+	}
+
+	for _, rt := range rest.Routes() {
+		inTable[rt.Pattern] = rt.Operation
+		method, path, _ := strings.Cut(rt.Pattern, " ")
+		op := law.Paths[path][strings.ToLower(method)]
+		if diff := cmp.Diff(op.Roles, rt.Roles); diff != "" {
+			t.Errorf("x-roles of %s (-law +table):\n%s", rt.Operation, diff)
+		}
+		if op.Scope != rt.Scope {
+			t.Errorf("x-scope of %s is %q in the law and %q in the table", rt.Operation, op.Scope, rt.Scope)
+		}
+		if wants := rt.Roles != nil && rt.Operation != "getMe"; wants != (rt.Scope != "") || wants && !rt.Scope.Valid() {
+			t.Errorf("%s has the scope %q; every route with roles has one that there is, except getMe", rt.Operation, rt.Scope)
+		}
+		if public := op.Security != nil; public != (rt.Roles == nil) {
+			t.Errorf("security of %s does not fit its roles", rt.Operation)
+		}
+	}
+
+	if diff := cmp.Diff(inLaw, inTable); diff != "" {
+		t.Errorf("operations (-law +table):\n%s", diff)
+	}
+}
+
+func TestExamplesKeepTheLaw(t *testing.T) {
+	t.Parallel()
+	law, err := rest.LoadLaw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples, err := law.Examples()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(examples) < 10 {
+		t.Fatalf("found %d examples", len(examples))
+	}
+	for _, e := range examples {
+		if err := e.Schema.Validate(e.Value); err != nil {
+			t.Errorf("example at %s: %v", e.At, err)
+		}
+	}
+}
+
+// visit is a request that a permitted caller can make.
+type visit struct {
+	method, path string
+	body         any
+	// want is the status for those who may.
+	want int
+}
+
+// visits returns one fresh request for every operation. Each call makes what
+// the requests need.
+func (f *family) visits() map[string]visit {
+	dead := f.dead()
+	riddle := f.riddle()
+	waiting, free, undoable, edited := f.agent.propose("write"), f.agent.propose("write"), f.agent.propose("write"), f.agent.propose("write")
+	narrow := []identity.Scope{identity.TokensManage}
+	doomed := f.holder(identity.Grant{Name: "doomed", Role: identity.RoleAgent}).id.String()
+	turning := f.holder(identity.Grant{Name: "turning", Role: identity.RoleAgent, Scopes: narrow}).id.String()
+	person, issuer := f.person("Ana"), "https://"+uuid.NewString()+".example.org"
+	f.provider("doomed", issuer)
+	src := "s" + uuid.NewString()[:8]
+	f.admin.send("PUT", "/api/v1/sources/"+src, object{"kind": "mcp", "config": object{"transport": "http", "url": "http://127.0.0.1:9"}}).wants(f.t, 204)
+	f.admin.send("PUT", "/api/v1/reviews", object{"key": src + ":x"}).wants(f.t, 204)
+	f.admin.send("PUT", "/api/v1/policy/modes", object{"key": src + ":*", "mode": "deny"}).wants(f.t, 204)
+	employee := uuid.NewString()
+	f.limited(src+".old", employee)
+	grant := f.ruled(src)
+	hooks := f.subscribed()
+	return map[string]visit{
+		"submitAction":       {"POST", "/api/v1/actions", proposal("read", object{}), 201},
+		"submitActions":      {"POST", "/api/v1/actions/batch", object{"items": []any{proposal("read", object{})}}, 200},
+		"listActions":        {"GET", "/api/v1/actions?limit=5&status=pending&approval=auto&tool=read&source=mail&external_id=x", nil, 200},
+		"getAction":          {"GET", path(waiting), nil, 200},
+		"listAttempts":       {"GET", path(dead[0], "/attempts"), nil, 200},
+		"waitForAction":      {"GET", path(waiting, "/wait?timeout=1ms"), nil, 200},
+		"approveAction":      {"POST", path(waiting, "/approve"), object{"note": "fine"}, 200},
+		"denyAction":         {"POST", path(free, "/deny"), nil, 200},
+		"undoAction":         {"POST", path(undoable, "/undo"), nil, 200},
+		"editAction":         {"POST", path(edited, "/edit"), object{"args": object{"n": 2}}, 200},
+		"listVotes":          {"GET", path(waiting, "/votes"), nil, 200},
+		"approveActions":     {"POST", "/api/v1/actions/approve", object{"ids": []string{edited}, "note": "all"}, 200},
+		"denyActions":        {"POST", "/api/v1/actions/deny", object{"ids": []string{edited}}, 200},
+		"getInbox":           {"GET", "/api/v1/inbox?limit=2", nil, 200},
+		"listReviews":        {"GET", "/api/v1/reviews", nil, 200},
+		"putReview":          {"PUT", "/api/v1/reviews", object{"key": src + ":*", "risk": "high", "approvals": 2}, 204},
+		"deleteReview":       {"DELETE", "/api/v1/reviews?key=" + src + ":x", nil, 204},
+		"invokeTool":         {"POST", "/api/v1/tools/mail:read", object{"external_id": uuid.NewString(), "wait_seconds": 0}, 202},
+		"listExecutions":     {"GET", "/api/v1/executions?tool=read&source=mail&status=error&code=http_400&via=api&ip=127.0.0.1&since=2026-01-02T03:04:05Z&limit=2", nil, 200},
+		"getExecution":       {"GET", "/api/v1/executions/" + waiting, nil, 200},
+		"listSnapshotRules":  {"GET", "/api/v1/tools/snapshots", nil, 200},
+		"putSnapshotRule":    {"PUT", "/api/v1/tools/snapshots", object{"source": "mail", "name": "write", "snapshot": object{"tool": "read", "args": object{"to": "$args/to"}}}, 204},
+		"listDeadLetters":    {"GET", "/api/v1/dead-letters?reason=refused&tool=read&limit=3", nil, 200},
+		"getDeadLetter":      {"GET", "/api/v1/dead-letters/" + dead[0], nil, 200},
+		"replayDeadLetters":  {"POST", "/api/v1/dead-letters/replay", object{"action_ids": []string{dead[1]}}, 200},
+		"discardDeadLetters": {"POST", "/api/v1/dead-letters/discard", object{"action_ids": []string{dead[2]}, "reason": "old"}, 200},
+		"exportDeadLetters":  {"GET", "/api/v1/dead-letters/export?source=mail&code=http_400&since=2026-01-02T03:04:05Z&until=2100-01-01T00:00:00Z", nil, 200},
+		"resolveDeadLetter":  {"POST", "/api/v1/dead-letters/" + riddle + "/resolve", object{"happened": true, "note": "seen"}, 200},
+		"submitBatch":        {"POST", "/api/v1/batches", object{"external_id": uuid.NewString(), "steps": []any{object{"tool": "mail:read"}}}, 201},
+		"listBatches":        {"GET", "/api/v1/batches?state=running&troubled=false&external_id=x&limit=3", nil, 200},
+		"getBatch":           {"GET", batches + "/" + f.batch("running"), nil, 200},
+		"cancelBatch":        {"POST", batches + "/" + f.batch("running") + "/cancel", nil, 200},
+		"retryBatch":         {"POST", batches + "/" + f.batch("compensation_failed") + "/retry", object{"note": "again"}, 200},
+		"resolveBatch":       {"POST", batches + "/" + f.batch("compensation_failed") + "/resolve", object{"note": "by hand", "abandon": true}, 200},
+		"listVerifyRules":    {"GET", "/api/v1/tools/verify", nil, 200},
+		"putVerifyRule":      {"PUT", "/api/v1/tools/verify", object{"source": "mail", "name": "write", "verify": object{"tool": "read", "happened": "/found"}}, 204},
+		"streamEvents":       {"GET", "/api/v1/events", nil, 200},
+		"listSubscriptions":  {"GET", "/api/v1/subscriptions", nil, 200},
+		"putSubscription":    {"PUT", "/api/v1/subscriptions/" + src, object{"source": hooks, "kinds": []string{"settled"}}, 200},
+		"deleteSubscription": {"DELETE", "/api/v1/subscriptions/" + hooks + ".b", nil, 204},
+		"testSubscription":   {"POST", "/api/v1/subscriptions/" + hooks + ".a/test", nil, 200},
+		"slackInteraction":   {"POST", "/api/v1/slack/interactions/" + uuid.NewString(), form("payload=%7B%7D"), 401},
+		"listTools":          {"GET", "/api/v1/tools", nil, 200},
+		"getTool":            {"GET", "/api/v1/tools/mail:read", nil, 200},
+		"diffTool":           {"GET", "/api/v1/tools/diff?key=mail:read", nil, 200},
+		"describeTool":       {"PUT", "/api/v1/tools/metadata", object{"source": "mail", "name": "write", "entity": "letter", "reversal": object{"tool": "mail:danger"}}, 204},
+		"refreshSource":      {"POST", "/api/v1/sources/mail/refresh", nil, 202},
+		"acceptTool":         {"POST", "/api/v1/tools/accept", object{"source": "mail", "name": "read", "digest": f.digest("read")}, 204},
+		"configureTool":      {"PUT", "/api/v1/tools/overrides", object{"source": "mail", "name": "danger", "max_attempts": 3}, 204},
+		"listSources":        {"GET", "/api/v1/sources", nil, 200},
+		"putSource":          {"PUT", "/api/v1/sources/" + src, object{"kind": "mcp", "config": object{"transport": "stdio", "command": []string{"true"}}}, 204},
+		"deleteSource":       {"DELETE", "/api/v1/sources/" + src, nil, 204},
+		"listModes":          {"GET", "/api/v1/policy/modes", nil, 200},
+		"putMode":            {"PUT", "/api/v1/policy/modes", object{"automation": "a", "key": "mail:danger", "mode": "deny"}, 204},
+		"deleteMode":         {"DELETE", "/api/v1/policy/modes?key=" + src + ":*", nil, 204},
+		"listRules":          {"GET", "/api/v1/policy/rules", nil, 200},
+		"putRule":            {"PUT", "/api/v1/policy/rules/made", object{"key": "mail:danger", "expression": "args.n > 1", "mode": "deny"}, 204},
+		"deleteRule":         {"DELETE", "/api/v1/policy/rules/" + src, nil, 204},
+		"listGrants":         {"GET", "/api/v1/policy/grants?ended=true", nil, 200},
+		"makeGrant":          {"POST", "/api/v1/policy/grants", object{"key": "mail:danger", "pins": object{"/n": 1}}, 201},
+		"revokeGrant":        {"DELETE", "/api/v1/policy/grants/" + grant, nil, 204},
+		"listSessionModes":   {"GET", "/api/v1/policy/sessions?session_id=s", nil, 200},
+		"putSessionMode":     {"PUT", "/api/v1/policy/sessions", object{"session_id": "s", "key": "mail:danger", "mode": "deny", "expires_in_seconds": 60}, 204},
+		"deleteSessionMode":  {"DELETE", "/api/v1/policy/sessions?session_id=" + src + "&key=" + src + ":*", nil, 204},
+		"explainPolicy":      {"POST", "/api/v1/policy/explain", object{"tool": object{"source": "mail", "name": "write"}, "args": object{"n": 1}}, 200},
+		"getPolicy":          {"GET", "/api/v1/policy", nil, 200},
+		"putPolicy":          {"PUT", "/api/v1/policy?dry_run=false", object{"reviews": []object{{"key": src + ":*", "approvals": 2}}}, 200},
+		"simulatePolicy":     {"POST", "/api/v1/policy/simulate", object{"from": "2026-01-02T03:04:05Z", "policy": object{"modes": []object{}}, "most": 5}, 200},
+		"listPreferences":    {"GET", "/api/v1/preferences", nil, 200},
+		"putPreference":      {"PUT", "/api/v1/preferences", object{"employee_id": employee, "key": "mail:danger"}, 204},
+		"deletePreference":   {"DELETE", "/api/v1/preferences?key=" + src + ":*", nil, 204},
+		"getMe":              {"GET", "/api/v1/me", nil, 200},
+		"listTokens":         {"GET", "/api/v1/tokens?all=true&limit=3", nil, 200},
+		"issueToken":         {"POST", "/api/v1/tokens", object{"name": "n", "role": "agent", "ttl_seconds": 60, "scopes": narrow}, 201},
+		"rotateToken":        {"POST", "/api/v1/tokens/" + turning + "/rotate", object{"overlap_seconds": 60}, 200},
+		"listOperators":      {"GET", "/api/v1/operators", nil, 200},
+		"createOperator":     {"POST", "/api/v1/operators", object{"name": "Bo", "role_set": "viewer"}, 201},
+		"putOperator":        {"PUT", "/api/v1/operators/" + person, object{"name": "Ana", "disabled": true}, 204},
+		"listProviders":      {"GET", "/api/v1/identity-providers", nil, 200},
+		"putProvider":        {"PUT", "/api/v1/identity-providers/made", object{"issuer": issuer, "audience": "made"}, 204},
+		"deleteProvider":     {"DELETE", "/api/v1/identity-providers/doomed", nil, 204},
+		"revokeToken":        {"DELETE", "/api/v1/tokens/" + doomed, nil, 204},
+		"verifyAudit":        {"GET", "/api/v1/audit/verify", nil, 200},
+		"exportAudit":        {"GET", "/api/v1/audit/events?from=2026-01-01T00:00:00Z", nil, 200},
+		"listRetention":      {"GET", "/api/v1/retention", nil, 200},
+		"putRetention":       {"PUT", "/api/v1/retention", object{"kind": "events", "days": 400, "action": "notice"}, 204},
+		"putToolRule":        {"PUT", "/api/v1/tools/rules", object{"source": "mail", "name": "write", "recipients": []string{"/to"}, "retry": object{"base": "2s"}}, 204},
+		"getGuide":           {"GET", "/api/v1/guide?q=read", nil, 200},
+		"listNotes":          {"GET", "/api/v1/notes?limit=2", nil, 200},
+		"listBucketNames":    {"GET", "/api/v1/bucket-names", nil, 200},
+		"listBuckets":        {"GET", "/api/v1/buckets", nil, 200},
+		"getBucket":          {"GET", "/api/v1/buckets/default", nil, 200},
+		"putBucket":          {"PUT", "/api/v1/buckets/" + src, object{"rate": object{"limit": 10, "per": "1m"}}, 204},
+		"retireBucket":       {"DELETE", "/api/v1/buckets/" + src + ".old", nil, 204},
+		"reopenBucket":       {"POST", "/api/v1/buckets/default/reopen", nil, 204},
+		"listQuietHours":     {"GET", "/api/v1/quiet-hours", nil, 200},
+		"putQuietHours":      {"PUT", "/api/v1/quiet-hours", night("tenant", ""), 204},
+		"deleteQuietHours":   {"DELETE", "/api/v1/quiet-hours?scope=bucket&subject=" + src + ".old", nil, 204},
+		"listDoNotContact":   {"GET", "/api/v1/do-not-contact?kind=email&prefix=A&expired=true&limit=2", nil, 200},
+		"addDoNotContact":    {"POST", "/api/v1/do-not-contact", object{"entries": []object{{"value": "a@example.org"}}}, 200},
+		"removeDoNotContact": {"POST", "/api/v1/do-not-contact/remove", object{"entries": []object{{"value": "b@example.org"}}}, 200},
+		"importDoNotContact": {"POST", "/api/v1/do-not-contact/import?dry_run=true", csv("value\nc@example.org\n"), 200},
+		"exportDoNotContact": {"GET", "/api/v1/do-not-contact/export", nil, 200},
+		"listEmployees":      {"GET", "/api/v1/employees", nil, 200},
+		"putEmployee":        {"PUT", "/api/v1/employees/default", object{"trust": "high"}, 204},
+		"deleteEmployee":     {"DELETE", "/api/v1/employees/" + employee, nil, 204},
+		"listPauses":         {"GET", "/api/v1/pauses?standing=true&limit=2", nil, 200},
+		"pause":              {"POST", "/api/v1/pauses", object{"scope": "source", "subject": "mail", "reason": "a test"}, 200},
+		"resume":             {"DELETE", "/api/v1/pauses?scope=bucket&subject=" + src + ".old&reason=done", nil, 204},
+		"listBreakers":       {"GET", "/api/v1/breakers", nil, 200},
+		"resetBreaker":       {"POST", "/api/v1/breakers/mail/reset", nil, 204},
+		"getSettings":        {"GET", "/api/v1/settings", nil, 200},
+		"putSettings":        {"PUT", "/api/v1/settings", object{"timezone": "Europe/Berlin"}, 204},
+		"getLimits":          {"GET", "/api/v1/limits", nil, 200},
+		"putLimits":          {"PUT", "/api/v1/limits?dry_run=true", object{"buckets": []object{{"name": "x"}}}, 200},
+		"getOverview":        {"GET", "/api/v1/overview", nil, 200},
+		"getOpenAPI":         {"GET", "/api/v1/openapi.yaml", nil, 200},
+		"getHealth":          {"GET", "/healthz", nil, 200},
+		"getReadiness":       {"GET", "/readyz", nil, 200},
+		"getMetrics":         {"GET", "/metrics", nil, 200},
+	}
+}
+
+// dead makes three dead letters of the agent.
+func (f *family) dead() []string {
+	ids := []string{f.agent.propose("read"), f.agent.propose("read"), f.agent.propose("read")}
+	f.settle(envelope.StatusFailed, outbox.Refused)
+	return ids
+}
+
+// riddle makes a dead letter of unknown outcome.
+func (f *family) riddle() string {
+	id := f.agent.propose("read")
+	f.settle(envelope.StatusUnknown, outbox.Unknown)
+	return id
+}
+
+// digest is that of a tool as it is listed.
+func (f *family) digest(name string) string {
+	var list struct {
+		Items []struct{ Name, Digest string }
+	}
+	f.agent.send("GET", "/api/v1/tools", nil).wants(f.t, 200).into(f.t, &list)
+	for _, it := range list.Items {
+		if it.Name == name {
+			return it.Digest
+		}
+	}
+	f.t.Fatalf("no tool %s", name)
+	return ""
+}
+
+// peek makes a request and returns its status. Of a stream it reads no more.
+func (c *client) peek(v visit) int {
+	c.t.Helper()
+	if v.path != "/api/v1/events" {
+		return c.send(v.method, v.path, v.body).status
+	}
+	r, err := c.request(c.t.Context(), v.method, v.path, v.body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	return res.StatusCode
+}
+
+func TestAnotherTenantReachesNothing(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	one, two := h.tenant("one"), h.tenant("two")
+	visits := one.visits()
+	mine := one.operator.send("GET", visits["getAction"].path, nil).wants(t, 200).body
+
+	for _, operation := range []string{"getAction", "listAttempts", "waitForAction", "approveAction", "denyAction", "undoAction", "getDeadLetter", "resolveDeadLetter", "revokeToken", "deleteSource", "deleteMode",
+		"deleteRule", "revokeGrant", "deleteSessionMode", "deletePreference"} {
+		v := visits[operation]
+		if a := two.admin.send(v.method, v.path, v.body); a.status != http.StatusNotFound {
+			t.Errorf("%s of another tenant = %d, want 404: %s", operation, a.status, a.body)
+		}
+	}
+	for _, operation := range []string{"replayDeadLetters", "discardDeadLetters"} {
+		v := visits[operation]
+		var done struct {
+			ActionIDs []string `json:"action_ids"`
+		}
+		if two.admin.send(v.method, v.path, v.body).wants(t, 200).into(t, &done); len(done.ActionIDs) > 0 {
+			t.Errorf("%s reached another tenant's %v", operation, done.ActionIDs)
+		}
+	}
+	for _, list := range []string{"/api/v1/actions", "/api/v1/dead-letters", "/api/v1/dead-letters/export", "/api/v1/tools/verify"} {
+		var page struct{ Items []any }
+		if two.admin.send("GET", list, nil).wants(t, 200).into(t, &page); len(page.Items) > 0 {
+			t.Errorf("%s shows another tenant's rows", list)
+		}
+	}
+	taken := proposal("read", object{})
+	taken["tenant_id"] = one.id.String()
+	two.admin.send("POST", "/api/v1/actions", taken).wants(t, 400)
+
+	if now := one.operator.send("GET", visits["getAction"].path, nil).wants(t, 200).body; !bytes.Equal(mine, now) {
+		t.Errorf("another tenant changed it:\n%s", cmp.Diff(string(mine), string(now)))
+	}
+}
+
+func TestAgentsSeeTheirOwnSessionOnly(t *testing.T) {
+	t.Parallel()
+	f := newHouse(t).tenant("sessions")
+	id := f.agent.propose("write")
+
+	for _, v := range []visit{
+		{"GET", path(id), nil, 404}, {"GET", path(id, "/attempts"), nil, 404},
+		{"GET", path(id, "/wait?timeout=1ms"), nil, 404}, {"POST", path(id, "/undo"), nil, 404},
+	} {
+		f.other.send(v.method, v.path, v.body).wants(t, v.want)
+		if v.method == "GET" {
+			f.agent.send(v.method, v.path, v.body).wants(t, 200)
+		}
+	}
+	for query, want := range map[string]int{"": 0, "?session=s-one": 0, "?session=s-two": 0} {
+		var page struct{ Items []shown }
+		if f.other.send("GET", "/api/v1/actions"+query, nil).wants(t, 200).into(t, &page); len(page.Items) != want {
+			t.Errorf("list%s shows %d actions of another session", query, len(page.Items))
+		}
+	}
+	f.other.send("POST", "/api/v1/actions", object{"type": "mcp.exec", "external_id": "x", "session_id": "s-one", "tool": object{"name": "read"}, "args": object{}}).wants(t, 400)
+}
+
+func TestServesItsOwnLaw(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	anyone := &client{house: h}
+
+	if got := anyone.send("GET", "/api/v1/openapi.yaml", nil).wants(t, 200).body; !bytes.Equal(got, schemas.OpenAPI()) {
+		t.Error("openapi.yaml is another one than the embedded")
+	}
+	anyone.send("GET", "/metrics", nil).wants(t, 404)
+	anyone.send("GET", "/readyz", nil).wants(t, 200)
+}
+
+func TestReadinessNeedsTheSchema(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	if _, err := h.db.Exec(t.Context(), "UPDATE goose_db_version SET is_applied = false"); err != nil {
+		t.Fatal(err)
+	}
+
+	a := (&client{house: h}).send("GET", "/readyz", nil).wants(t, 503)
+
+	if a.header.Get("Retry-After") == "" {
+		t.Error("503 without Retry-After")
+	}
+}
+
+func TestDigestIsShownAsItIsAccepted(t *testing.T) {
+	t.Parallel()
+	f := newHouse(t).tenant("digest")
+	other := base64.StdEncoding.EncodeToString([]byte("another definition"))
+
+	f.operator.send("POST", "/api/v1/tools/accept", object{"source": "mail", "name": "read", "digest": f.digest("read")}).wants(t, 204)
+	f.operator.send("POST", "/api/v1/tools/accept", object{"source": "mail", "name": "read", "digest": other}).wants(t, 409)
+	f.operator.send("POST", "/api/v1/tools/accept", object{"source": "mail", "name": "read", "digest": "==="}).wants(t, 400)
+}

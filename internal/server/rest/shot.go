@@ -1,0 +1,70 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/insight/execution"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// snapshotRule is the rule of one tool as the API shows and takes it.
+type snapshotRule struct {
+	Source   string        `json:"source"`
+	Name     string        `json:"name"`
+	Snapshot *catalog.Shot `json:"snapshot"`
+}
+
+func (s *Server) listSnapshotRules(c *call) error {
+	var shots map[policy.Key]catalog.Shot
+	err := s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
+		var err error
+		shots, err = catalog.Shots(ctx, tx, c.by.Tenant)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	shown := make([]snapshotRule, 0, len(shots))
+	for key, shot := range shots {
+		shown = append(shown, snapshotRule{key.Source, key.Action, &shot})
+	}
+	slices.SortFunc(shown, func(a, b snapshotRule) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
+	})
+	return items(c, shown)
+}
+
+func (s *Server) putSnapshotRule(c *call) error {
+	var body snapshotRule
+	if err := c.decode(&body); err != nil {
+		return err
+	}
+	key := policy.Key{Source: body.Source, Action: body.Name}
+	what := "no snapshots of tool " + key.String()
+	if body.Snapshot != nil {
+		what = "snapshots of tool " + key.String() + " by " + body.Snapshot.Tool
+		c.detail = map[string]any{"tool": body.Snapshot.Tool, "required": body.Snapshot.Required}
+	}
+	return s.configure(c, what, func(ctx context.Context, tx pgx.Tx) error {
+		if body.Snapshot == nil {
+			return catalog.PutShot(ctx, tx, c.by.Tenant, key, nil)
+		}
+		snap, err := s.Catalog.Current(ctx, tx, c.by.Tenant)
+		if err != nil {
+			return err
+		}
+		if _, ok := snap.Tool(key); !ok {
+			return fault.New(fault.NotFound, "no tool %s", key)
+		}
+		if err := execution.CheckShot(snap, key, *body.Snapshot); err != nil {
+			return below("/snapshot", err)
+		}
+		return catalog.PutShot(ctx, tx, c.by.Tenant, key, body.Snapshot)
+	})
+}

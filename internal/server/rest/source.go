@@ -1,0 +1,168 @@
+package rest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// source is a source as the API shows it: without its credentials.
+type sourceView struct {
+	ID             string          `json:"id"`
+	Kind           string          `json:"kind"`
+	Config         json.RawMessage `json:"config"`
+	HasCredentials bool            `json:"has_credentials"`
+	DefaultRisk    policy.ToolRisk `json:"default_risk,omitzero"`
+	Enabled        bool            `json:"enabled"`
+	// DriftGuard says which changes of its tools need a person, Quarantine
+	// whether its new tools wait for one.
+	DriftGuard catalog.DriftGuard `json:"drift_guard"`
+	Quarantine bool               `json:"quarantine"`
+	ListedAt   *time.Time         `json:"listed_at"`
+	ListError  *string            `json:"list_error"`
+	LeftOut    int                `json:"left_out"`
+}
+
+func sourceFrom(src catalog.Source) sourceView {
+	shown := sourceView{
+		ID: src.ID, Kind: src.Kind, Config: src.Config, HasCredentials: len(src.Secret) > 0,
+		DefaultRisk: src.DefaultRisk, Enabled: src.Enabled, DriftGuard: src.DriftGuard, Quarantine: src.Quarantine,
+		ListedAt: utc(src.ListedAt), LeftOut: src.LeftOut,
+	}
+	if src.ListError != "" {
+		shown.ListError = &src.ListError
+	}
+	return shown
+}
+
+func (s *Server) listSources(c *call) error {
+	var known []catalog.Source
+	err := s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
+		var err error
+		known, err = catalog.Sources(ctx, tx, c.by.Tenant)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	all := make([]sourceView, len(known))
+	for i, src := range known {
+		all[i] = sourceFrom(src)
+	}
+	return items(c, all)
+}
+
+// sourceInput is what a source is made of.
+type sourceInput struct {
+	Kind        string
+	Config      json.RawMessage
+	Credentials *catalog.Credentials
+	DefaultRisk policy.ToolRisk `json:"default_risk"`
+	Enabled     *bool
+	// DriftGuard and Quarantine stay as they are if they are left out, so that
+	// storing a source again does not lower its guard unseen.
+	DriftGuard catalog.DriftGuard `json:"drift_guard"`
+	Quarantine *bool
+}
+
+func (s *Server) putSource(c *call) error {
+	var in sourceInput
+	if err := c.decode(&in); err != nil {
+		return err
+	}
+	if err := catalog.CheckConfig(in.Kind, in.Config); err != nil {
+		return err
+	}
+	if in.Credentials != nil {
+		if err := catalog.CheckCredentials(in.Kind, *in.Credentials); err != nil {
+			return err
+		}
+	}
+	src := catalog.Source{
+		ID: c.r.PathValue("id"), Kind: in.Kind, Config: in.Config, DefaultRisk: in.DefaultRisk, Enabled: in.Enabled == nil || *in.Enabled,
+	}
+	return s.configure(c, "source "+src.ID+" stored", func(ctx context.Context, tx pgx.Tx) error {
+		old, err := s.sourceBefore(ctx, tx, c, src.ID)
+		if err != nil {
+			return err
+		}
+		src.DriftGuard, src.Quarantine = cmp.Or(in.DriftGuard, old.DriftGuard, catalog.GuardFull), old.Quarantine
+		if in.Quarantine != nil {
+			src.Quarantine = *in.Quarantine
+		}
+		if src.Secret, err = s.secret(c.by.Tenant, src, old, in.Credentials); err != nil {
+			return err
+		}
+		c.detail = sourceDetail(src, in.Credentials)
+		return catalog.PutSource(ctx, tx, c.by.Tenant, src)
+	})
+}
+
+func (s *Server) deleteSource(c *call) error {
+	id := c.r.PathValue("id")
+	return s.configure(c, "source "+id+" removed", func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.DeleteSource(ctx, tx, c.by.Tenant, id)
+	})
+}
+
+// sourceDetail tells what a source was set to. A command's arguments and an
+// address may hold credentials, which are taken out; of the credentials
+// themselves it says only that there are some, and whether they are new.
+func sourceDetail(src catalog.Source, given *catalog.Credentials) map[string]any {
+	credentials := "none"
+	switch {
+	case len(src.Secret) > 0 && given != nil:
+		credentials = "set"
+	case len(src.Secret) > 0:
+		credentials = "kept"
+	}
+	return map[string]any{
+		"kind": src.Kind, "config": audit.Redact(src.Config), "default_risk": orNil(src.DefaultRisk), "enabled": src.Enabled, "credentials": credentials,
+		"drift_guard": src.DriftGuard, "quarantine": src.Quarantine,
+	}
+}
+
+// sourceBefore returns the source as it is, or the zero value if there is none.
+func (s *Server) sourceBefore(ctx context.Context, tx pgx.Tx, c *call, id string) (catalog.Source, error) {
+	snap, err := s.Catalog.Current(ctx, tx, c.by.Tenant)
+	if err != nil {
+		return catalog.Source{}, err
+	}
+	old, _ := snap.Source(id)
+	return old, nil
+}
+
+// secret is what to store of credentials. Stored ones never go along to
+// another address unseen: whoever moves a source must show them again.
+func (s *Server) secret(tenant envelope.TenantID, src, old catalog.Source, given *catalog.Credentials) ([]byte, error) {
+	if given == nil {
+		if len(old.Secret) > 0 && (src.Kind != old.Kind || !sameConfig(src.Config, old.Config)) {
+			return nil, invalid("/credentials", envelope.RuleRequired, "config changes: give the credentials again, or {} for none")
+		}
+		return old.Secret, nil
+	}
+	if len(given.Header) == 0 && len(given.Env) == 0 && len(given.Values) == 0 {
+		return nil, nil
+	}
+	raw, err := json.Marshal(given)
+	if err != nil {
+		return nil, err
+	}
+	return s.cfg.Vault.Seal(tenant, src.ID, raw)
+}
+
+// sameConfig compares what was written with what the database made of it.
+func sameConfig(a, b json.RawMessage) bool {
+	one, errOne := envelope.Canonical(a)
+	two, errTwo := envelope.Canonical(b)
+	return errOne == nil && errTwo == nil && bytes.Equal(one, two)
+}

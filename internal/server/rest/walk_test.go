@@ -1,0 +1,188 @@
+package rest_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/server/rest"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+)
+
+// metrics answers GET /metrics.
+func metrics() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		_, _ = w.Write([]byte("up 1\n"))
+	})
+}
+
+// everyRole returns the roles, and in what session each proposes.
+func everyRole() map[identity.Role]string {
+	return map[identity.Role]string{
+		identity.RoleAgent: "s-one", identity.RoleViewer: "", identity.RoleOperator: "", identity.RoleAdmin: "", identity.RoleOwner: "",
+	}
+}
+
+// person adds somebody of the role viewer.
+func (f *family) person(name string) string {
+	f.t.Helper()
+	var id uuid.UUID
+	f.inTx(func(ctx context.Context, tx pgx.Tx) (err error) {
+		root := identity.Principal{Tenant: f.id, Role: identity.RoleOwner}
+		id, err = identity.NewOperator(ctx, tx, root, identity.Operator{Name: name, RoleSet: identity.RoleViewer}, time.Now())
+		return err
+	})
+	return id.String()
+}
+
+// provider sets an issuer up.
+func (f *family) provider(id, issuer string) {
+	f.t.Helper()
+	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
+		return identity.PutProvider(ctx, tx, f.id, identity.Provider{ID: id, Issuer: issuer, Audience: "countersign"})
+	})
+}
+
+// Every role makes a request of every route, as itself and narrowed to every
+// scope that there is, which must change nothing.
+func TestRolesMayWhatTheTableSays(t *testing.T) {
+	t.Parallel()
+	h := newScraped(t, metrics())
+	anyone := &client{house: h}
+
+	for role, session := range everyRole() {
+		for _, scopes := range [][]identity.Scope{nil, identity.Scopes()} {
+			f := h.tenant(fmt.Sprintf("%s-%d", role, len(scopes)))
+			caller := f.holder(identity.Grant{Name: "walker", Role: role, Session: session, Scopes: scopes})
+			visits := f.visits()
+			for _, rt := range rest.Routes() {
+				v, ok := visits[rt.Operation]
+				if !ok {
+					t.Errorf("no test makes a request of %s", rt.Operation)
+					continue
+				}
+				want := v.want
+				if rt.Roles != nil && !slices.Contains(rt.Roles, role) {
+					want = http.StatusForbidden
+				}
+				if got := caller.peek(v); got != want {
+					t.Errorf("%s as %s with %d scopes = %d, want %d", rt.Operation, role, len(scopes), got, want)
+				}
+				if rt.Roles == nil {
+					continue
+				}
+				if got := anyone.peek(v); got != http.StatusUnauthorized {
+					t.Errorf("%s without a token = %d, want 401", rt.Operation, got)
+				}
+			}
+		}
+	}
+}
+
+// Every route is asked of with a token that has every scope but its own, and
+// with one that has that alone.
+func TestScopesNarrowWhatARoleMay(t *testing.T) {
+	t.Parallel()
+	f := newScraped(t, metrics()).tenant("scopes")
+	without, with := map[identity.Scope]*client{}, map[identity.Scope]*client{}
+	for _, s := range identity.Scopes() {
+		others := slices.DeleteFunc(identity.Scopes(), func(o identity.Scope) bool { return o == s })
+		without[s] = f.holder(identity.Grant{Name: "without", Role: identity.RoleOwner, Scopes: others})
+		with[s] = f.holder(identity.Grant{Name: "with", Role: identity.RoleOwner, Scopes: []identity.Scope{s}})
+	}
+
+	visits := f.visits()
+	for _, rt := range rest.Routes() {
+		v, ok := visits[rt.Operation]
+		if !ok || rt.Scope == "" {
+			continue
+		}
+		if got := without[rt.Scope].peek(v); got != http.StatusForbidden {
+			t.Errorf("%s without %s = %d, want 403", rt.Operation, rt.Scope, got)
+		}
+		if got := with[rt.Scope].peek(v); got != v.want {
+			t.Errorf("%s with %s alone = %d, want %d", rt.Operation, rt.Scope, got, v.want)
+		}
+	}
+}
+
+// No way of writing a request lets an agent do what people do.
+func TestAgentsReachNoRouteOfPeople(t *testing.T) {
+	t.Parallel()
+	f := newHouse(t).tenant("detours")
+	id := f.agent.propose("write")
+	approve := path(id, "/approve")
+
+	for name, way := range map[string]struct{ method, path string }{
+		"plain":             {"POST", approve},
+		"a slash behind":    {"POST", approve + "/"},
+		"two slashes":       {"POST", strings.Replace(approve, "/v1/", "/v1//", 1)},
+		"a detour":          {"POST", path(id, "/wait/../approve")},
+		"an escaped detour": {"POST", path(id, "/wait/%2e%2e/approve")},
+		"an escaped slash":  {"POST", path(id, "%2Fapprove")},
+		"escaped letters":   {"POST", path(id, "/%61pprove")},
+		"capitals":          {"POST", path(id, "/Approve")},
+		"another method":    {"PUT", approve},
+		"a query":           {"POST", approve + "?role=owner"},
+		"settings by HEAD":  {"HEAD", "/api/v1/settings"},
+		"the audit log":     {"GET", "/api/v1/audit/events"},
+		"operators by HEAD": {"HEAD", "/api/v1/operators"},
+	} {
+		r, err := f.agent.request(t.Context(), way.method, way.path, object{"note": "fine"}, "X-Http-Method-Override", "POST", "X-Role", "owner", "X-Forwarded-User", "root")
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode < 400 {
+			t.Errorf("%s: %s %s as an agent = %d, want it refused", name, way.method, way.path, res.StatusCode)
+		}
+	}
+
+	if got := f.operator.send("GET", path(id), nil).wants(t, 200).action(t).Envelope.Approval; got != "required" {
+		t.Errorf("the action's approval is %q, want it still required", got)
+	}
+}
+
+func TestMeSaysWhatTheCallerMay(t *testing.T) {
+	t.Parallel()
+	f := newHouse(t).tenant("me")
+	narrow := f.holder(identity.Grant{
+		Name: "narrow", Role: identity.RoleAgent, Session: "s", Scopes: []identity.Scope{identity.ActionsRead}, Tools: []string{"mail:*"},
+	})
+
+	var got struct {
+		Tenant, Name, Role string
+		TokenID            string `json:"token_id"`
+		SessionID          string `json:"session_id"`
+		Scopes, Tools      []string
+		Operations         []string
+	}
+	narrow.send("GET", "/api/v1/me", nil).wants(t, 200).into(t, &got)
+
+	if got.Tenant != "me" || got.Name != "narrow" || got.Role != "agent" || got.TokenID != narrow.id.String() || got.SessionID != "s" ||
+		!slices.Equal(got.Scopes, []string{"actions:read"}) || !slices.Equal(got.Tools, []string{"mail:*"}) {
+		t.Errorf("me = %+v", got)
+	}
+	want := map[string]bool{}
+	for _, rt := range rest.Routes() {
+		if slices.Contains(rt.Roles, identity.RoleAgent) && (rt.Scope == "" || rt.Scope == identity.ActionsRead) {
+			want[rt.Operation] = true
+		}
+	}
+	if have := slices.Sorted(slices.Values(got.Operations)); !slices.Equal(have, slices.Sorted(maps.Keys(want))) {
+		t.Errorf("me says it may %v, want %v", have, want)
+	}
+}

@@ -1,0 +1,388 @@
+package builtin
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"maps"
+	"mime"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/rest"
+)
+
+// Bounds of a request.
+const (
+	// DefaultMaxBodyBytes bounds what is kept of an answer's body.
+	DefaultMaxBodyBytes = 1 << 20
+	// maxHops bounds the redirects that are followed.
+	maxHops = 5
+)
+
+// HTTPConfig says where requests may go.
+type HTTPConfig struct {
+	// Allow are the addresses, at least one.
+	Allow []Allowed
+	// Networks opens networks that are not of the public internet, such as
+	// 10.1.0.0/16. Link-local and other addresses at which clouds hand out
+	// credentials stay closed.
+	Networks []netip.Prefix
+	// Header is sent to those of Allow that say so. Agents cannot set what it
+	// sets.
+	Header map[string]rest.Secret
+	// CallTimeout bounds one call over all its redirects; 0 means
+	// rest.DefaultCallTimeout.
+	CallTimeout time.Duration
+	// MaxBodyBytes bounds what is kept of an answer's body; 0 means
+	// DefaultMaxBodyBytes.
+	MaxBodyBytes int
+}
+
+// web makes requests to where they are allowed to go.
+type web struct {
+	client    *rest.Client
+	transport *http.Transport
+	allow     []entry
+	header    map[string]rest.Secret
+	timeout   time.Duration
+}
+
+func newWeb(cfg HTTPConfig) (*web, error) {
+	if len(cfg.Allow) == 0 {
+		return nil, fault.New(fault.Invalid, "http needs addresses that are allowed")
+	}
+	if cfg.MaxBodyBytes <= 0 {
+		cfg.MaxBodyBytes = DefaultMaxBodyBytes
+	}
+	if cfg.CallTimeout <= 0 {
+		cfg.CallTimeout = rest.DefaultCallTimeout
+	}
+	w := &web{header: make(map[string]rest.Secret), timeout: cfg.CallTimeout}
+	for _, a := range cfg.Allow {
+		e, err := newEntry(a)
+		if err != nil {
+			return nil, err
+		}
+		w.allow = append(w.allow, e)
+	}
+	for name, value := range cfg.Header {
+		if !httpguts.ValidHeaderFieldName(name) || !value.FitsHeader() {
+			return nil, fault.New(fault.Invalid, "a header that is to be sent along cannot be one")
+		}
+		w.header[http.CanonicalHeaderKey(name)] = value
+	}
+	g, err := rest.NewGuard(cfg.Networks)
+	if err != nil {
+		return nil, err
+	}
+	w.transport = rest.NewTransport()
+	// A proxy would be dialled in the place of what is to be checked.
+	w.transport.Proxy = nil
+	w.transport.DialContext = g.Dialer().DialContext
+	w.client = rest.New(name, rest.Config{Transport: w.transport, MaxBodyBytes: cfg.MaxBodyBytes})
+	return w, nil
+}
+
+func (w *web) close() error {
+	w.transport.CloseIdleConnections()
+	return w.client.Close()
+}
+
+const (
+	schemaGet = `{"type":"object","properties":{
+		"url":{"type":"string","minLength":1,"maxLength":8192,"description":"An address among those that are allowed."},
+		"method":{"enum":["GET","HEAD"],"default":"GET"},
+		"headers":{"type":"object","additionalProperties":{"type":"string"},"description":"Credentials are added where they are configured and cannot be given."}
+	},"required":["url"],"additionalProperties":false}`
+
+	schemaRequest = `{"type":"object","properties":{
+		"url":{"type":"string","minLength":1,"maxLength":8192,"description":"An address among those that are allowed."},
+		"method":{"enum":["POST","PUT","PATCH","DELETE"]},
+		"headers":{"type":"object","additionalProperties":{"type":"string"},"description":"Credentials are added where they are configured and cannot be given."},
+		"json":{"description":"A body to send as JSON."},
+		"body":{"type":"string","description":"A body to send as it is."}
+	},"required":["url","method"],"not":{"required":["json","body"]},"additionalProperties":false}`
+
+	schemaAnswer = `{"type":"object","properties":{
+		"status":{"type":"integer"},
+		"headers":{"type":"object","additionalProperties":{"type":"string"}},
+		"json":{"description":"The body, if it is JSON."},
+		"text":{"type":"string","description":"The body, if it is other text."},
+		"base64":{"type":"string","description":"The body, if it is neither."},
+		"truncated":{"type":"boolean","description":"The body is longer than what is kept."}
+	},"required":["status","headers"],"additionalProperties":false}`
+)
+
+func (w *web) tools() []rest.Tool {
+	var tools []rest.Tool
+	if slices.ContainsFunc(w.allow, func(e entry) bool { return slices.ContainsFunc(readMethods(), e.takes) }) {
+		tools = append(tools, rest.Tool{
+			Tool: source.Tool{
+				Name: ToolHTTPGet, Title: "Read over HTTP",
+				Description: "Reads what is at an address that the operator allowed.",
+				InputSchema: json.RawMessage(schemaGet), OutputSchema: json.RawMessage(schemaAnswer),
+				Hints:  source.Hints{ReadOnly: true, Idempotent: true, Destructive: new(false), OpenWorld: new(true)},
+				Effect: envelope.EffectRead,
+			},
+			Run: w.run,
+		})
+	}
+	if !slices.ContainsFunc(w.allow, entry.writes) {
+		return tools
+	}
+	effect := envelope.EffectKeyed
+	for _, e := range w.allow {
+		if e.writes() && !e.HonoursKey {
+			effect = envelope.EffectOnce
+		}
+	}
+	return append(tools, rest.Tool{
+		Tool: source.Tool{
+			Name: ToolHTTPRequest, Title: "Write over HTTP",
+			Description: "Sends a request to an address that the operator allowed.",
+			InputSchema: json.RawMessage(schemaRequest), OutputSchema: json.RawMessage(schemaAnswer),
+			Hints:  source.Hints{Idempotent: effect == envelope.EffectKeyed, Destructive: new(true), OpenWorld: new(true)},
+			Effect: effect,
+		},
+		Run: w.run,
+	})
+}
+
+// request is what the arguments of a call ask for.
+type request struct {
+	URL     string            `json:"url"`
+	Method  string            `json:"method"`
+	Headers map[string]string `json:"headers"`
+	JSON    json.RawMessage   `json:"json"`
+	Body    *string           `json:"body"`
+}
+
+// run makes a request and follows redirects for as long as nothing has been
+// done yet, and they lead to where requests may go.
+func (w *web) run(ctx context.Context, call source.Call) rest.Finding {
+	ctx, cancel := context.WithTimeout(ctx, w.timeout)
+	defer cancel()
+	var in request
+	if json.Unmarshal(call.Args, &in) != nil {
+		return rest.Refuse(source.CodeInvalidArgs, "")
+	}
+	if in.Method == "" {
+		in.Method = http.MethodGet
+	}
+	at, err := url.Parse(in.URL)
+	if err != nil {
+		return rest.Refuse(source.CodeInvalidArgs, "the url is none")
+	}
+	header, ok := w.given(in)
+	if !ok {
+		return rest.Refuse(source.CodeInvalidArgs, "a header is not one that may be given")
+	}
+	body := []byte(in.JSON)
+	if in.Body != nil {
+		body = []byte(*in.Body)
+	}
+	for hop := 0; ; hop++ {
+		to, ok := w.find(at, in.Method)
+		switch {
+		case !ok && hop == 0:
+			return rest.Refuse(source.CodeRejected, "the address is not among those that are allowed")
+		case !ok:
+			return rest.Refuse(source.CodeRedirected, "the host points to an address that is not among those that are allowed")
+		case hop > maxHops:
+			return rest.Refuse(source.CodeRedirected, "the host points on and on")
+		}
+		reply := w.client.Send(ctx, rest.Request{
+			Method: in.Method, URL: at.String(), Header: w.dress(header, to, call), Body: body,
+		})
+		next, follow := onward(reply, at, in.Method)
+		if !follow {
+			w.hide(&reply)
+			return judge(reply, in.Method, to)
+		}
+		at = next
+	}
+}
+
+// given returns the headers that the arguments set. It reports false for one
+// that is not theirs to set: of credentials, of the connection, of the key.
+func (w *web) given(in request) (http.Header, bool) {
+	header := make(http.Header, len(in.Headers)+1)
+	switch {
+	case in.JSON != nil:
+		header.Set("Content-Type", "application/json")
+	case in.Body != nil:
+		header.Set("Content-Type", "text/plain; charset=utf-8")
+	}
+	for name, value := range in.Headers {
+		key := http.CanonicalHeaderKey(name)
+		_, ours := w.header[key]
+		if ours || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) ||
+			strings.HasPrefix(key, "Proxy-") {
+			return nil, false
+		}
+		switch key {
+		case "Authorization", "Connection", "Content-Length", "Cookie", "Expect", "Host", "Idempotency-Key", "Keep-Alive",
+			"Te", "Trailer", "Transfer-Encoding", "Upgrade", "X-Idempotency-Key":
+			return nil, false
+		}
+		header.Set(key, value)
+	}
+	return header, true
+}
+
+// dress adds what belongs to the place that a request goes to.
+func (w *web) dress(given http.Header, to entry, call source.Call) http.Header {
+	header := maps.Clone(given)
+	if to.Credentials {
+		for name, value := range w.header {
+			header.Set(name, value.Reveal())
+		}
+	}
+	if to.HonoursKey {
+		header.Set("Idempotency-Key", call.Key)
+	}
+	return header
+}
+
+// hide takes credentials out of an answer that says back what it was sent. One
+// that is short could be any word.
+func (w *web) hide(reply *rest.Reply) {
+	const short, redacted = 8, "[REDACTED]"
+	for _, value := range w.header {
+		text := value.Reveal()
+		_, token, _ := strings.Cut(text, " ")
+		for _, secret := range []string{text, token} {
+			if len(secret) < short {
+				continue
+			}
+			reply.Body = bytes.ReplaceAll(reply.Body, []byte(secret), []byte(redacted))
+			for _, values := range reply.Header {
+				for i := range values {
+					values[i] = strings.ReplaceAll(values[i], secret, redacted)
+				}
+			}
+		}
+	}
+}
+
+// find returns the longest prefix that covers an address, if it takes the
+// method.
+func (w *web) find(at *url.URL, method string) (entry, bool) {
+	var best entry
+	found := false
+	if !plain(at) {
+		return best, false
+	}
+	for _, e := range w.allow {
+		if e.covers(at) && e.takes(method) && (!found || len(e.path) > len(best.path)) {
+			best, found = e, true
+		}
+	}
+	return best, found
+}
+
+// onward returns where a reply points to, if the request is to be made again
+// there: always if it reads; if it writes, only where the status says that
+// nothing was done and the same is wanted elsewhere.
+func onward(reply rest.Reply, at *url.URL, method string) (*url.URL, bool) {
+	if !slices.Contains(readMethods(), method) &&
+		reply.Status != http.StatusTemporaryRedirect && reply.Status != http.StatusPermanentRedirect {
+		return nil, false
+	}
+	switch reply.Status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	default:
+		return nil, false
+	}
+	location := reply.Header.Get("Location")
+	next, err := at.Parse(location)
+	if err != nil || location == "" {
+		return nil, false
+	}
+	next.Fragment, next.RawFragment = "", ""
+	return next, true
+}
+
+// judge reads a final reply. Its status alone tells how the request fared.
+func judge(reply rest.Reply, method string, to entry) rest.Finding {
+	if errors.Is(reply.Err, rest.ErrForbidden) {
+		return rest.Refuse(source.CodeRejected, "the host's address is not of the public internet")
+	}
+	f := reply.Finding()
+	whole := reply.Code == "" || reply.Code == source.CodeOversized
+	if reply.Status == 0 || !whole {
+		f.Result = nil
+		return f
+	}
+	f.Result = show(reply)
+	switch write := slices.Contains(writeMethods(), method); {
+	case reply.Succeeded(), write && reply.Status == http.StatusSeeOther, !write && reply.Status == http.StatusNotModified:
+		// Where 303 points to is what came of a write.
+		f.Observation = source.Observation{Written: true, Answered: true, Status: http.StatusOK}
+		f.Code = ""
+	case write && (reply.Status == http.StatusMovedPermanently || reply.Status == http.StatusFound):
+		// Many say so after having done it, others instead.
+		return f.Unanswered(source.CodeRedirected)
+	case reply.Status < 400:
+		f.Code = source.CodeRedirected
+	case reply.Status == http.StatusConflict && write && to.HonoursKey:
+		// The first request of this key may be running still.
+		return f.Unanswered(source.CodeConflict)
+	case reply.Status == http.StatusConflict:
+		// It says that something stands against it, not that it is done.
+		f.Status = 0
+		return f.Permanently(source.CodeRejected)
+	}
+	return f
+}
+
+// show returns the result for a reply.
+func show(reply rest.Reply) json.RawMessage {
+	result := struct {
+		Status    int               `json:"status"`
+		Headers   map[string]string `json:"headers"`
+		JSON      json.RawMessage   `json:"json,omitempty"`
+		Text      *string           `json:"text,omitempty"`
+		Base64    string            `json:"base64,omitzero"`
+		Truncated bool              `json:"truncated,omitzero"`
+	}{Status: reply.Status, Headers: make(map[string]string), Truncated: reply.Code == source.CodeOversized}
+	for _, name := range []string{"Content-Type", "Etag", "Last-Modified", "Link", "Location", "Retry-After"} {
+		if value := reply.Header.Get(name); value != "" {
+			result.Headers[strings.ToLower(name)] = value
+		}
+	}
+	media, _, err := mime.ParseMediaType(reply.Header.Get("Content-Type"))
+	isJSON := err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
+	body := reply.Body
+	for n := 0; result.Truncated && n < utf8.UTFMax && !utf8.Valid(body) && len(body) > 0; n++ {
+		body = body[:len(body)-1] // the cut may go through a character
+	}
+	switch {
+	case len(reply.Body) == 0:
+	case isJSON && !result.Truncated && json.Valid(reply.Body):
+		result.JSON = reply.Body
+	case utf8.Valid(body):
+		result.Text = new(string(body))
+	default:
+		result.Base64 = base64.StdEncoding.EncodeToString(reply.Body)
+	}
+	raw, err := json.Marshal(result)
+	if err != nil {
+		return nil
+	}
+	return raw
+}

@@ -1,0 +1,83 @@
+package source
+
+import "net/http"
+
+// The words that Outcome.Code may hold. They are stable: operators alert on
+// them and metrics carry them as labels.
+const (
+	// CodeBreakerOpen means that the source's breaker held the call back.
+	CodeBreakerOpen = "breaker_open"
+	// CodeCancelled means that the caller gave up.
+	CodeCancelled = "cancelled"
+	// CodeClosed means that the source was closed.
+	CodeClosed = "closed"
+	// CodeConflict means that the effect was there already.
+	CodeConflict = "conflict"
+	// CodeGone means that the receiver wants to hear no more, for good.
+	CodeGone = "gone"
+	// CodeInputRequired means that the tool asked a question back, which an
+	// unattended worker cannot answer.
+	CodeInputRequired = "input_required"
+	// CodeInvalidArgs means that the arguments do not fit the tool.
+	CodeInvalidArgs = "invalid_args"
+	// CodeLost means that the connection, or the process behind it, went away
+	// after the request was sent.
+	CodeLost = "lost"
+	// CodeMalformed means that the answer could not be read.
+	CodeMalformed = "malformed"
+	// CodeNegotiation means that no session could be agreed on.
+	CodeNegotiation = "negotiation"
+	// CodeNotFound means that the source knows no such thing.
+	CodeNotFound = "not_found"
+	// CodeOversized means that the answer was larger than allowed.
+	CodeOversized = "oversized"
+	// CodeRateLimited means that the source asked for patience.
+	CodeRateLimited = "rate_limited"
+	// CodeRedirected means that the source pointed to another place, which the
+	// call did not follow it to.
+	CodeRedirected = "redirected"
+	// CodeRejected means that the source refused the request as it is.
+	CodeRejected = "rejected"
+	// CodeServerError means that the source answered with a 5xx.
+	CodeServerError = "server_error"
+	// CodeTimeout means that no answer came in time.
+	CodeTimeout = "timeout"
+	// CodeToolError means that the tool itself said that it failed.
+	CodeToolError = "tool_error"
+	// CodeUnauthorized means that the source did not accept the credentials.
+	CodeUnauthorized = "unauthorized"
+	// CodeUnknownTool means that the source has no tool of that name.
+	CodeUnknownTool = "unknown_tool"
+	// CodeUnreachable means that no connection could be made.
+	CodeUnreachable = "unreachable"
+)
+
+// StatusCode returns the word for an HTTP status, or "" for one that says
+// nothing bad.
+func StatusCode(status int) string {
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return CodeUnauthorized
+	case status == http.StatusNotFound || status == http.StatusGone:
+		return CodeNotFound
+	case status == http.StatusConflict:
+		return CodeConflict
+	case status == http.StatusTooManyRequests:
+		return CodeRateLimited
+	case status >= 500:
+		return CodeServerError
+	case status >= 300:
+		return CodeRejected
+	}
+	return ""
+}
+
+// Ailing reports whether an outcome speaks of its source's ill health rather
+// than of one call.
+func (o Outcome) Ailing() bool {
+	switch o.Code {
+	case CodeLost, CodeMalformed, CodeNegotiation, CodeServerError, CodeTimeout, CodeUnreachable:
+		return true
+	}
+	return false
+}

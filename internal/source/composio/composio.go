@@ -1,0 +1,239 @@
+// Package composio is the source of tools behind Composio's API, version 3.1,
+// which calls some other provider with the account that a user connected.
+//
+// Composio takes no idempotency key, and passes a provider's failure on with
+// status 200, too many requests among them: no field tells those apart from
+// any other failure, and their text is not looked at. So a call is of class
+// once unless its tool is tagged as one that reads, and a failure of the
+// provider is never retried by itself for class once.
+package composio
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/rest"
+)
+
+// DefaultURL is where Composio lies.
+const DefaultURL = "https://backend.composio.dev"
+
+// Bounds of one listing.
+const (
+	pageSize = 500
+	maxPages = 100
+	maxTools = 10_000
+)
+
+// Config says whose tools a source stands for.
+type Config struct {
+	// Name is the source's name in errors.
+	Name string
+	// URL is Composio's address; empty means DefaultURL.
+	URL string
+	// APIKey is a project's key.
+	APIKey rest.Secret
+	// UserID is the user of the project whose connected accounts act.
+	UserID string
+	// ConnectedAccountID names the one account that acts; empty leaves the
+	// choice to Composio.
+	ConnectedAccountID string
+	// Toolkits are the slugs of the toolkits whose tools are listed, at least
+	// one.
+	Toolkits []string
+	// Version is the toolkits' version; empty means the latest.
+	Version string
+	// HTTP bounds the requests.
+	HTTP rest.Config
+}
+
+// Source implements executor.Source over one user of a Composio project.
+type Source struct {
+	cfg    Config
+	client *rest.Client
+	base   rest.Base
+}
+
+// New returns a source for the user that cfg describes. It checks cfg, and
+// connects to nothing yet.
+func New(cfg Config) (*Source, error) {
+	if cfg.URL == "" {
+		cfg.URL = DefaultURL
+	}
+	base, err := rest.ParseBase(cfg.URL)
+	switch {
+	case err != nil:
+		return nil, fault.New(fault.Invalid, "composio source %s: url %s", cfg.Name, err)
+	case cfg.APIKey.Empty() || !cfg.APIKey.FitsHeader():
+		return nil, fault.New(fault.Invalid, "composio source %s: needs an api_key that can be sent in a header", cfg.Name)
+	case cfg.UserID == "":
+		return nil, fault.New(fault.Invalid, "composio source %s: needs a user_id", cfg.Name)
+	case len(cfg.Toolkits) == 0 || slices.Contains(cfg.Toolkits, ""):
+		return nil, fault.New(fault.Invalid, "composio source %s: needs the slugs of toolkits", cfg.Name)
+	}
+	cfg.Toolkits = slices.Clone(cfg.Toolkits)
+	return &Source{cfg: cfg, client: rest.New(cfg.Name, cfg.HTTP), base: base}, nil
+}
+
+// List implements executor.Source. It reads all pages of every toolkit.
+func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
+	return s.client.List(ctx, func(ctx context.Context) ([]source.Tool, error) {
+		tools := []source.Tool{}
+		names := make(map[string]bool)
+		for _, toolkit := range s.cfg.Toolkits {
+			cursor := ""
+			for n := 0; ; n++ {
+				page, err := s.page(ctx, toolkit, cursor)
+				if err != nil {
+					return nil, err
+				}
+				for _, item := range page.Items {
+					if !slug(item.Slug) || names[item.Slug] {
+						continue
+					}
+					names[item.Slug] = true
+					tools = append(tools, item.tool())
+				}
+				if len(tools) > maxTools || n >= maxPages {
+					return nil, &rest.ListError{Text: "there are more tools than can be listed"}
+				}
+				if page.Next == nil || *page.Next == "" {
+					break
+				}
+				cursor = *page.Next
+			}
+		}
+		return tools, nil
+	})
+}
+
+// page is one page of a listing.
+type page struct {
+	Items []item  `json:"items"`
+	Next  *string `json:"next_cursor"`
+}
+
+// item is a tool as Composio tells of it.
+type item struct {
+	Slug        string          `json:"slug"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Input       json.RawMessage `json:"input_parameters"`
+	Output      json.RawMessage `json:"output_parameters"`
+	Tags        []string        `json:"tags"`
+}
+
+func (s *Source) page(ctx context.Context, toolkit, cursor string) (page, error) {
+	query := url.Values{"toolkit_slug": {toolkit}, "limit": {strconv.Itoa(pageSize)}}
+	if cursor != "" {
+		query.Set("cursor", cursor)
+	}
+	if s.cfg.Version != "" {
+		query.Set("toolkit_versions", s.cfg.Version)
+	}
+	at, _ := s.base.URL(query, "api", "v3.1", "tools")
+	reply := s.client.Send(ctx, rest.Request{Method: http.MethodGet, URL: at, Header: s.header()})
+	var p page
+	if !reply.Succeeded() || !reply.Decode(&p) || p.Items == nil {
+		return page{}, reply.ListFailure()
+	}
+	return p, nil
+}
+
+// tool carries a definition over. Composio's tags are MCP's hints by name.
+func (i item) tool() source.Tool {
+	t := source.Tool{
+		Name: i.Slug, Title: i.Name, Description: i.Description,
+		InputSchema: json.RawMessage(`{"type":"object"}`),
+		Hints: source.Hints{
+			ReadOnly:   slices.Contains(i.Tags, "readOnlyHint"),
+			Idempotent: slices.Contains(i.Tags, "idempotentHint"),
+		},
+		Effect: envelope.EffectOnce,
+	}
+	if _, ok := rest.Object(i.Input); ok && len(i.Input) > 0 {
+		t.InputSchema = i.Input
+	}
+	if _, ok := rest.Object(i.Output); ok && len(i.Output) > 0 {
+		t.OutputSchema = i.Output
+	}
+	if slices.Contains(i.Tags, "destructiveHint") {
+		t.Hints.Destructive = new(true)
+	}
+	if slices.Contains(i.Tags, "openWorldHint") {
+		t.Hints.OpenWorld = new(true)
+	}
+	if t.Hints.ReadOnly {
+		// The tag is a claim, which whoever reads the hints judges.
+		t.Effect = ""
+	}
+	return t
+}
+
+// Execute implements executor.Source.
+func (s *Source) Execute(ctx context.Context, call source.Call) source.Outcome {
+	return s.client.Execute(ctx, call, func(ctx context.Context) rest.Finding { return s.execute(ctx, call) })
+}
+
+func (s *Source) execute(ctx context.Context, call source.Call) rest.Finding {
+	args, ok := rest.Object(call.Args)
+	if !ok {
+		return rest.Refuse(source.CodeInvalidArgs, "")
+	}
+	if !slug(call.Tool) {
+		return rest.Refuse(source.CodeUnknownTool, "")
+	}
+	body, err := json.Marshal(struct {
+		UserID    string          `json:"user_id"`
+		Account   string          `json:"connected_account_id,omitzero"`
+		Version   string          `json:"version,omitzero"`
+		Arguments json.RawMessage `json:"arguments"`
+	}{s.cfg.UserID, s.cfg.ConnectedAccountID, s.cfg.Version, args})
+	if err != nil {
+		return rest.Refuse(source.CodeInvalidArgs, "")
+	}
+	at, _ := s.base.URL(nil, "api", "v3.1", "tools", "execute", call.Tool)
+	reply := s.client.Send(ctx, rest.Request{Method: http.MethodPost, URL: at, Header: s.header(), Body: body})
+	f := reply.Finding()
+	if !f.Answered {
+		return f
+	}
+	var answer struct {
+		Successful *bool  `json:"successful"`
+		LogID      string `json:"log_id"`
+	}
+	if !reply.Decode(&answer) || answer.Successful == nil {
+		return f.Malformed()
+	}
+	f.ProviderID = answer.LogID
+	if !*answer.Successful {
+		return f.ToolError()
+	}
+	return f
+}
+
+func (s *Source) header() http.Header {
+	return http.Header{"X-Api-Key": {s.cfg.APIKey.Reveal()}}
+}
+
+// slug reports whether a name is one that Composio gives to tools.
+func slug(name string) bool {
+	for _, c := range []byte(name) {
+		if c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 200
+}
+
+// Close implements executor.Source.
+func (s *Source) Close() error { return s.client.Close() }
+
+var _ source.Source = (*Source)(nil)

@@ -1,0 +1,118 @@
+// Package source owns the contract of acting on the outside world: what a
+// source of tools is, what a call carries, and the few ways in which one can
+// end. It refuses to know about the database, policy or retries over time: it
+// says what is known of one attempt, and others decide when the next one is.
+//
+// Adapters live in the packages below this one and never see each other. They
+// report what they saw as an Observation and let Classify name the kind of the
+// outcome, so that the rule "unknown is never retried blindly" is written once.
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// Source is one place where tools live: an MCP server, a REST gateway, the
+// built-in tools. A Source is safe for concurrent use.
+type Source interface {
+	// List returns every tool that the source offers now. It is bounded in
+	// time by the source's own limit as well as by ctx.
+	List(ctx context.Context) ([]Tool, error)
+	// Execute makes one attempt at a call and says how it ended. It never
+	// retries a call that may have reached the other side.
+	Execute(ctx context.Context, call Call) Outcome
+	// Close ends running calls and gives back what the source holds. It may be
+	// called more than once; calls made afterwards are not executed and end in
+	// KindRetry.
+	Close() error
+}
+
+// Tool is the definition of one tool as its source gives it.
+type Tool struct {
+	Name        string
+	Title       string
+	Description string
+	// InputSchema and OutputSchema are JSON Schemas. OutputSchema is nil when
+	// the source declares none.
+	InputSchema  json.RawMessage
+	OutputSchema json.RawMessage
+	Hints        Hints
+	// Effect is the class that the adapter itself vouches for, because it knows
+	// the tool; empty where it only knows what the other side claims.
+	Effect envelope.Effect
+}
+
+// Hints are what a source says of a tool's behaviour, in the words of MCP.
+// They are claims of the other side, so nothing may be relaxed on their word
+// alone. A nil pointer means that the source did not say.
+type Hints struct {
+	ReadOnly    bool
+	Idempotent  bool
+	Destructive *bool
+	OpenWorld   *bool
+}
+
+// Call is one attempt at executing an envelope.
+type Call struct {
+	// Key is the idempotency key: the same for every attempt of one envelope.
+	Key string
+	// Tool is the name that the source knows the tool by.
+	Tool string
+	// Args is a JSON object; empty stands for {}.
+	Args json.RawMessage
+	// Effect is the tool's effect class. An unknown one is treated as
+	// envelope.EffectOnce.
+	Effect envelope.Effect
+	// Attempt counts from 1.
+	Attempt int
+}
+
+// Kind is the way in which one attempt ended.
+type Kind string
+
+// The kinds.
+const (
+	// KindDone says that the tool ran and answered.
+	KindDone Kind = "done"
+	// KindConflict says that the effect was there already.
+	KindConflict Kind = "conflict"
+	// KindRefused says that the same call will fail again.
+	KindRefused Kind = "refused"
+	// KindRetry says that another attempt is safe.
+	KindRetry Kind = "retry"
+	// KindUnknown says that the effect may or may not have happened, and that
+	// another attempt could double it.
+	KindUnknown Kind = "unknown"
+)
+
+// Outcome is what is known after one attempt.
+type Outcome struct {
+	Kind Kind
+	// Result is the JSON of what the tool answered; nil when nothing came. It
+	// is untrusted and may hold anything that the tool was asked for.
+	Result json.RawMessage
+	// ProviderID is the source's own name for what was made, if it gave one.
+	ProviderID string
+	// Code is a short stable word for operators and metrics, one of the Code
+	// constants; empty when the call was done without remark.
+	Code string
+	// Message is one short line of at most MaxMessageBytes that is safe to
+	// store: no payload, no secret, no text from the other side.
+	Message string
+	// Unsure says that the call may have had its effect all the same: its
+	// request went out and no usable answer came. It goes with KindRetry, where
+	// another attempt is safe for other reasons.
+	Unsure bool
+	// RetryAfter says not to try again sooner; 0 when the source named no time.
+	RetryAfter time.Duration
+	// Deferred says that the call was not sent at all, for a reason that must
+	// not count as an attempt, such as an open breaker.
+	Deferred bool
+}
+
+// MaxMessageBytes bounds Outcome.Message.
+const MaxMessageBytes = 300

@@ -1,0 +1,157 @@
+package linear
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/rest"
+)
+
+// maxProviderID bounds the id taken from an answer.
+const maxProviderID = 256
+
+// answer is the one field that an operation of ours asks for.
+type answer struct {
+	field json.RawMessage
+	// refused says that Linear looked at the operation and said no to what it
+	// asks for, rather than to who asks or when.
+	refused bool
+}
+
+// judge reads an answer of GraphQL, which says its errors with any status: too
+// many requests are 400.
+func judge(reply rest.Reply) (answer, rest.Finding) {
+	f := reply.Finding()
+	var body struct {
+		Data   map[string]json.RawMessage
+		Errors []struct {
+			Extensions struct{ Code, Type any }
+		}
+	}
+	spoken := reply.Decode(&body) && (body.Data != nil || len(body.Errors) > 0)
+	if !spoken || reply.Status >= 500 || reply.Status == http.StatusTooManyRequests {
+		if f.Answered {
+			f = f.Malformed()
+		}
+		return answer{}, f
+	}
+	var got answer
+	for _, field := range body.Data {
+		got.field = field
+	}
+	if len(body.Errors) == 0 || !got.empty() {
+		// Beside data, an error tells of a part of it that could not be shown.
+		return got, f
+	}
+	e := body.Errors[0].Extensions
+	code := meaning(e.Code)
+	if code == "" {
+		code = meaning(e.Type)
+	}
+	if code == "" {
+		code = source.StatusCode(reply.Status)
+	}
+	// The error says more than the status from here on.
+	f.Status = 0
+	switch code {
+	case source.CodeRateLimited:
+		f.RetryAfter = max(f.RetryAfter, patience(reply.Header, time.Now()))
+		return got, f.NotNow(code)
+	case source.CodeServerError:
+		return got, f.Unanswered(code)
+	case source.CodeUnauthorized:
+		return got, f.Permanently(code)
+	case "":
+		got.refused = true
+		return got, f.ToolError()
+	case source.CodeConflict:
+		// It is looked for before it is believed to be there.
+		code = source.CodeRejected
+	}
+	got.refused = true
+	return got, f.Permanently(code)
+}
+
+// empty reports whether there is nothing in the field.
+func (a answer) empty() bool { return len(a.field) == 0 || string(a.field) == "null" }
+
+// done is the finding for an answer that is an entity, or a list of them.
+func (a answer) done(f rest.Finding) rest.Finding {
+	f.Result = a.field
+	var entity struct{ ID any }
+	if json.Unmarshal(a.field, &entity) == nil {
+		if id, ok := entity.ID.(string); ok && len(id) <= maxProviderID {
+			f.ProviderID = id
+		}
+	}
+	return f
+}
+
+// changed is the finding for the answer to a mutation, which says whether it
+// worked beside what it made.
+func (a *answer) changed(f rest.Finding) rest.Finding {
+	if !f.Answered || f.Code != "" {
+		return f
+	}
+	var payload struct {
+		Success *bool
+		Issue   json.RawMessage
+		Comment json.RawMessage
+	}
+	switch {
+	case json.Unmarshal(a.field, &payload) != nil || payload.Success == nil:
+		return f.Malformed()
+	case !*payload.Success:
+		a.refused = true
+		return f.ToolError()
+	}
+	made := answer{field: payload.Issue}
+	if made.empty() {
+		made.field = payload.Comment
+	}
+	if made.empty() {
+		made.field = json.RawMessage(`{}`)
+	}
+	return made.done(f)
+}
+
+// meaning is the code for an error's code or type, which differ in writing
+// alone; empty for one that is not known here, which says no more than that
+// the operation failed.
+func meaning(word any) string {
+	text, _ := word.(string)
+	switch strings.ReplaceAll(strings.ToLower(text), "_", " ") {
+	case "ratelimited":
+		return source.CodeRateLimited
+	case "authentication error", "feature not accessible", "forbidden", "unauthenticated":
+		return source.CodeUnauthorized
+	case "bad user input", "graphql error", "graphql parse failed", "graphql validation failed", "input error", "invalid input", "user error":
+		return source.CodeInvalidArgs
+	case "entity not found", "not found":
+		return source.CodeNotFound
+	case "bootstrap error", "internal error", "internal server error", "lock timeout", "network error":
+		return source.CodeServerError
+	}
+	return ""
+}
+
+// patience is how long the exhausted ones among Linear's limits last: it counts
+// requests, their complexity, and the requests of some operations apart.
+func patience(header http.Header, now time.Time) time.Duration {
+	var wait time.Duration
+	for _, limit := range []string{"Requests", "Complexity", "Endpoint-Requests"} {
+		if header.Get("X-RateLimit-"+limit+"-Remaining") != "0" {
+			continue
+		}
+		at, err := strconv.ParseInt(header.Get("X-RateLimit-"+limit+"-Reset"), 10, 64)
+		if err != nil {
+			continue
+		}
+		wait = max(wait, time.UnixMilli(at).Sub(now))
+	}
+	return min(wait, source.MaxRetryAfter)
+}

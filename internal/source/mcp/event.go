@@ -1,0 +1,106 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/countersign-dev/countersign/internal/source"
+)
+
+// eventFilter passes server-sent events on one at a time, once each is known
+// to be whole, within limits and valid JSON-RPC. At the first that is not, it
+// reports a code and breaks the stream there. The SDK sees a cut stream, which
+// concerns one call, and not a bad message, which would concern them all.
+type eventFilter struct {
+	body  io.Closer
+	in    *bufio.Reader
+	spoil func(code string)
+
+	event bytes.Buffer // the event being read, then being handed out
+	data  bytes.Buffer // the event's data fields
+	name  []byte
+	ready bool // event is whole and may be handed out
+	err   error
+}
+
+// newEventFilter filters body, of which it reads at most limit bytes in all.
+func newEventFilter(body io.ReadCloser, limit int, spoil func(code string)) *eventFilter {
+	return &eventFilter{
+		body:  body,
+		in:    bufio.NewReader(&boundedBody{ReadCloser: body, left: limit}),
+		spoil: spoil,
+	}
+}
+
+// Read implements io.Reader.
+func (f *eventFilter) Read(p []byte) (int, error) {
+	for !f.ready {
+		if f.err != nil {
+			return 0, f.err
+		}
+		f.line()
+	}
+	n, _ := f.event.Read(p) // an empty buffer is the only error
+	if f.event.Len() == 0 {
+		f.event.Reset()
+		f.ready = false
+	}
+	return n, nil
+}
+
+// line takes in one line, and at an empty one finishes the event.
+func (f *eventFilter) line() {
+	line, err := f.in.ReadBytes('\n')
+	f.event.Write(line)
+	line = bytes.TrimRight(line, "\r\n")
+	name, value, found := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimPrefix(value, []byte(" "))
+	switch string(name) {
+	case "data":
+		if f.data.Len() > 0 {
+			f.data.WriteByte('\n')
+		}
+		f.data.Write(value)
+	case "event":
+		f.name = bytes.Clone(value)
+	}
+	switch {
+	case errors.Is(err, errOversized):
+		f.fail(source.CodeOversized, err)
+	case err != nil && !errors.Is(err, io.EOF):
+		f.err = err // cut; half an event is no answer
+	case len(line) > 0 && !found:
+		f.fail(source.CodeMalformed, errMalformed)
+	case len(line) == 0 || err != nil:
+		f.finish()
+		if f.err == nil {
+			f.err = err // the end, if it is one
+		}
+	}
+}
+
+func (f *eventFilter) finish() {
+	message := len(f.name) == 0 || string(f.name) == "message"
+	if message && f.data.Len() > 0 {
+		if _, err := jsonrpc.DecodeMessage(f.data.Bytes()); err != nil {
+			f.fail(source.CodeMalformed, errMalformed)
+			return
+		}
+	}
+	f.data.Reset()
+	f.name = nil
+	f.ready = f.event.Len() > 0
+}
+
+func (f *eventFilter) fail(code string, err error) {
+	f.spoil(code)
+	f.event.Reset()
+	f.err = err
+}
+
+// Close implements io.Closer.
+func (f *eventFilter) Close() error { return f.body.Close() }

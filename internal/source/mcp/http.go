@@ -1,0 +1,198 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/countersign-dev/countersign/internal/source"
+)
+
+const (
+	headerProtocolVersion = "Mcp-Protocol-Version"
+	headerSessionID       = "Mcp-Session-Id"
+)
+
+// farewell is how long a server has to take note that a session is over. Some
+// do so only after the session's last call has ended.
+const farewell = time.Second
+
+// errOversized and errMalformed end a response that cannot be used.
+var (
+	errOversized = errors.New("message is larger than allowed")
+	errMalformed = errors.New("message is not valid JSON-RPC")
+)
+
+// ownTransport is a transport whose idle connections suit many concurrent
+// calls to one host.
+func ownTransport() http.RoundTripper {
+	t, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport
+	}
+	t = t.Clone()
+	t.MaxIdleConnsPerHost = 64
+	// Many servers drop a connection after five idle seconds. One that is
+	// dropped just as a call is written to it costs an unknown outcome.
+	t.IdleConnTimeout = 4 * time.Second
+	return t
+}
+
+// roundTripper adds the source's headers, bounds every body, and shows the
+// SDK only such answers to a tools/call as it can use. The others it turns
+// into errors of that one request: the SDK would take them as the end of the
+// session, and with it of every other call in flight.
+type roundTripper struct {
+	base    http.RoundTripper
+	header  http.Header
+	limit   int
+	version func() string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx := req.Context()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	req = req.Clone(ctx)
+	for name, values := range t.header {
+		req.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	if v := t.version(); v != "" && req.Header.Get(headerProtocolVersion) == "" {
+		req.Header.Set(headerProtocolVersion, v)
+	}
+	if req.Method == http.MethodDelete {
+		return t.leave(req)
+	}
+	p := wireProbe(ctx)
+	if p == nil || req.Method != http.MethodPost {
+		return t.pass(req, p)
+	}
+
+	ctx, watch := source.WatchWrite(ctx)
+	p.sent(watch, req.Header.Get(headerSessionID) != "")
+	resp, err := t.base.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	note(p, resp)
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // only so that the connection can be used again
+		_ = resp.Body.Close()                         // nothing of it is used
+		return nil, fmt.Errorf("status %d", resp.StatusCode)
+	}
+	switch mediaType(resp) {
+	case "text/event-stream":
+		resp.Body = newEventFilter(resp.Body, t.limit, p.spoil)
+		return resp, nil
+	case "application/json":
+		if err := t.buffer(resp, p); err != nil {
+			return nil, err
+		}
+		return resp, nil
+	}
+	_ = resp.Body.Close() // nothing of it is used
+	p.spoil(source.CodeMalformed)
+	return nil, errMalformed
+}
+
+// pass makes any request but a tools/call. A handshake's probe remembers how
+// its last request fared; a stream that is taken up again is watched like the
+// one that broke.
+func (t *roundTripper) pass(req *http.Request, wire *probe) (*http.Response, error) {
+	handshake := handshakeProbe(req.Context())
+	if handshake != nil {
+		handshake.update(func(s *seen) { *s = seen{} })
+	}
+	resp, err := t.base.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if handshake != nil {
+		note(handshake, resp)
+	}
+	if wire != nil && mediaType(resp) == "text/event-stream" {
+		resp.Body = newEventFilter(resp.Body, t.limit, wire.spoil)
+		return resp, nil
+	}
+	resp.Body = &boundedBody{ReadCloser: resp.Body, left: t.limit}
+	return resp, nil
+}
+
+// leave ends a session; its answer has no body that anyone reads.
+func (t *roundTripper) leave(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(req.Context(), farewell)
+	defer cancel()
+	resp, err := t.base.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	err = resp.Body.Close()
+	resp.Body = http.NoBody
+	return resp, err
+}
+
+func note(p *probe, resp *http.Response) {
+	p.update(func(s *seen) {
+		s.status = resp.StatusCode
+		s.retryAfter = source.RetryAfter(resp.Header.Get("Retry-After"), time.Now())
+	})
+}
+
+// buffer reads and checks a whole JSON answer, so that a bad one is an error
+// of this request.
+func (t *roundTripper) buffer(resp *http.Response, p *probe) error {
+	body, err := io.ReadAll(&boundedBody{ReadCloser: resp.Body, left: t.limit})
+	_ = resp.Body.Close() // read to the end, or given up
+	if errors.Is(err, errOversized) {
+		p.spoil(source.CodeOversized)
+	}
+	if err != nil {
+		return err
+	}
+	msg, err := jsonrpc.DecodeMessage(body)
+	if _, ok := msg.(*jsonrpc.Response); err != nil || !ok {
+		p.spoil(source.CodeMalformed)
+		return errMalformed
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
+}
+
+func mediaType(resp *http.Response) string {
+	media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return media
+}
+
+// boundedBody fails, rather than ends, when it was read beyond its limit.
+type boundedBody struct {
+	io.ReadCloser
+	left int
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		return 0, errOversized
+	}
+	if len(p) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.left -= n
+	if b.left < 0 {
+		return n - 1, errOversized
+	}
+	return n, err
+}

@@ -1,0 +1,131 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/source"
+)
+
+// Bounds of one listing, far above what any agent could make use of.
+const (
+	maxPages = 100
+	maxTools = 10_000
+)
+
+// errTooMany means that a listing is beyond these bounds.
+var errTooMany = fmt.Errorf("more than %d tools or %d pages", maxTools, maxPages)
+
+// List implements executor.Source. It reads all pages within ListTimeout, and
+// starts over once on a fresh session if the one in use turns out to be dead.
+// A source that is closed or cannot be reached is fault.Busy.
+func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
+	ctx, leave, ok := s.enter(ctx, s.cfg.ListTimeout)
+	if !ok {
+		return nil, fault.Wrap(errClosed, fault.Busy, "list tools of %s", s.cfg.Name)
+	}
+	defer leave()
+
+	s.mu.Lock()
+	reused := s.current
+	s.mu.Unlock()
+	tools, sess, err := s.list(ctx)
+	if err != nil && sess != nil {
+		s.retire(sess)
+		if sess == reused && ctx.Err() == nil {
+			tools, _, err = s.list(ctx)
+		}
+	}
+	if err != nil {
+		return nil, fault.Wrap(printable(err), fault.Busy, "list tools of %s", s.cfg.Name)
+	}
+	known := make(map[string]bool, len(tools))
+	for _, t := range tools {
+		known[t.Name] = true
+	}
+	s.mu.Lock()
+	s.known = known
+	s.mu.Unlock()
+	return tools, nil
+}
+
+// list reads all pages over one session, which it returns too.
+func (s *Source) list(ctx context.Context) ([]source.Tool, *session, error) {
+	sess, err := s.session(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	tools := []source.Tool{}
+	names := make(map[string]bool)
+	cursor := ""
+	for range maxPages {
+		page, err := sess.sdk.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			return nil, sess, err
+		}
+		for _, t := range page.Tools {
+			// A name that comes twice could be called only once.
+			if t == nil || t.Name == "" || names[t.Name] {
+				continue
+			}
+			names[t.Name] = true
+			tool, err := convert(t)
+			if err != nil {
+				return nil, sess, err
+			}
+			tools = append(tools, tool)
+		}
+		if len(tools) > maxTools {
+			return nil, sess, errTooMany
+		}
+		if page.NextCursor == "" {
+			return tools, sess, nil
+		}
+		cursor = page.NextCursor
+	}
+	return nil, sess, errTooMany
+}
+
+// convert carries a tool's definition over.
+func convert(t *sdk.Tool) (source.Tool, error) {
+	tool := source.Tool{Name: t.Name, Title: t.Title, Description: t.Description}
+	if a := t.Annotations; a != nil {
+		if tool.Title == "" {
+			tool.Title = a.Title
+		}
+		tool.Hints = source.Hints{
+			ReadOnly:    a.ReadOnlyHint,
+			Idempotent:  a.IdempotentHint,
+			Destructive: a.DestructiveHint,
+			OpenWorld:   a.OpenWorldHint,
+		}
+	}
+	var err error
+	if tool.InputSchema, err = schema(t.InputSchema); err != nil {
+		return source.Tool{}, fmt.Errorf("input schema of %q: %w", t.Name, err)
+	}
+	if tool.OutputSchema, err = schema(t.OutputSchema); err != nil {
+		return source.Tool{}, fmt.Errorf("output schema of %q: %w", t.Name, err)
+	}
+	if tool.InputSchema == nil {
+		tool.InputSchema = json.RawMessage(`{"type":"object"}`)
+	}
+	return tool, nil
+}
+
+// schema returns the JSON of a schema, nil for one that is absent.
+func schema(v any) (json.RawMessage, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Equal(raw, []byte("null")) {
+		return nil, nil
+	}
+	return raw, nil
+}

@@ -1,0 +1,215 @@
+// Package mcp is the source of tools behind a Model Context Protocol server,
+// spoken to over streamable HTTP or as a child process over stdio. It owns the
+// sessions, and above all the knowledge of whether a tools/call may have
+// reached the other side: the SDK's errors do not say, so the package watches
+// the bytes itself.
+//
+// It refuses to act for the server: it offers no sampling, no elicitation and
+// no roots, and a tool that asks a question back is told no.
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/source"
+)
+
+// The transports.
+const (
+	// TransportHTTP is MCP's streamable HTTP.
+	TransportHTTP = "http"
+	// TransportStdio is a child process that speaks over its standard input
+	// and output.
+	TransportStdio = "stdio"
+)
+
+// Defaults of Config.
+const (
+	DefaultListTimeout    = 15 * time.Second
+	DefaultCallTimeout    = 30 * time.Second
+	DefaultMaxResultBytes = 4 << 20
+)
+
+// Config says which server a source stands for. Fields that do not belong to
+// the transport are ignored.
+type Config struct {
+	// Name is the source's name in errors and logs.
+	Name string
+	// Transport is TransportHTTP or TransportStdio.
+	Transport string
+
+	// URL is the endpoint, http or https. Redirects are not followed.
+	URL string
+	// Header is sent with every request. It may hold secrets and is never
+	// logged or echoed.
+	Header http.Header
+	// HTTPTransport makes the requests; nil means one of the source's own. It
+	// should support net/http/httptrace, or every failed call counts as sent.
+	HTTPTransport http.RoundTripper
+
+	// Command is the program and its arguments.
+	Command []string
+	// Env is the child's whole environment, as KEY=value; it may hold secrets.
+	// Nil gives it PATH and HOME alone.
+	Env []string
+	// Dir is the child's working directory; empty means this process's.
+	Dir string
+
+	// ListTimeout bounds a listing over all its pages, and the making of a
+	// session; 0 means DefaultListTimeout.
+	ListTimeout time.Duration
+	// CallTimeout bounds one call; 0 means DefaultCallTimeout.
+	CallTimeout time.Duration
+	// MaxResultBytes bounds the JSON of one answer; 0 means
+	// DefaultMaxResultBytes.
+	MaxResultBytes int
+	// Logger is told of sessions that end badly; nil means silence.
+	Logger *slog.Logger
+}
+
+// Source implements executor.Source over one MCP server. It connects when it
+// is first used and shares one session among concurrent calls.
+type Source struct {
+	cfg    Config
+	log    *slog.Logger
+	client *sdk.Client
+	base   http.RoundTripper
+	dials  singleflight.Group
+
+	mu      sync.Mutex
+	closed  bool
+	current *session
+	running map[*run]struct{}
+	known   map[string]bool // tools of the last listing; nil before the first
+
+	work sync.WaitGroup // runs, dials, and the closing of old sessions
+}
+
+// run is one List or Execute, or the making of a session, that Close has to
+// end.
+type run struct{ cancel context.CancelCauseFunc }
+
+// errClosed is why what was running when the source closed came to an end.
+var errClosed = errors.New("source is closed")
+
+// New returns a source for the server that cfg describes. It checks cfg, and
+// connects to nothing yet.
+func New(cfg Config) (*Source, error) {
+	switch cfg.Transport {
+	case TransportHTTP:
+		u, err := url.Parse(cfg.URL)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return nil, fault.New(fault.Invalid, "mcp source %s: url must be an absolute http or https address", cfg.Name)
+		}
+	case TransportStdio:
+		if len(cfg.Command) == 0 || cfg.Command[0] == "" {
+			return nil, fault.New(fault.Invalid, "mcp source %s: command is empty", cfg.Name)
+		}
+	default:
+		return nil, fault.New(fault.Invalid, "mcp source %s: unknown transport %q", cfg.Name, cfg.Transport)
+	}
+	cfg.Header = cfg.Header.Clone()
+	cfg.Command = slices.Clone(cfg.Command)
+	if cfg.ListTimeout <= 0 {
+		cfg.ListTimeout = DefaultListTimeout
+	}
+	if cfg.CallTimeout <= 0 {
+		cfg.CallTimeout = DefaultCallTimeout
+	}
+	if cfg.MaxResultBytes <= 0 {
+		cfg.MaxResultBytes = DefaultMaxResultBytes
+	}
+	s := &Source{
+		cfg:     cfg,
+		log:     slog.New(slog.DiscardHandler),
+		base:    cfg.HTTPTransport,
+		running: make(map[*run]struct{}),
+	}
+	if cfg.Logger != nil {
+		s.log = cfg.Logger.With(slog.String("source", cfg.Name))
+	}
+	if s.base == nil && cfg.Transport == TransportHTTP {
+		s.base = ownTransport()
+	}
+	s.client = sdk.NewClient(
+		&sdk.Implementation{Name: "countersign", Version: "1"},
+		&sdk.ClientOptions{
+			Capabilities: &sdk.ClientCapabilities{},
+			// The SDK would answer a question back by sending the call again.
+			MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
+		},
+	)
+	return s, nil
+}
+
+// frameLimit bounds one message, or one answer's body, on the wire. It leaves
+// room for listings, which may be larger than the largest result.
+func (s *Source) frameLimit() int {
+	return max(s.cfg.MaxResultBytes, DefaultMaxResultBytes) + 64<<10
+}
+
+// enter registers something that runs until leave is called, and bounds it in
+// time. It reports false when the source is closed.
+func (s *Source) enter(ctx context.Context, limit time.Duration) (_ context.Context, leave func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ctx, nil, false
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, stop := context.WithTimeout(ctx, limit)
+	r := &run{cancel: cancel}
+	s.running[r] = struct{}{}
+	s.work.Add(1)
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		s.mu.Lock()
+		delete(s.running, r)
+		s.mu.Unlock()
+		s.work.Done()
+	}, true
+}
+
+// Close implements executor.Source. Running calls end as if their time were
+// up; a child process is asked to leave, and killed with its process group if
+// it does not. It takes some seconds at most.
+func (s *Source) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	sess := s.current
+	s.current = nil
+	for r := range s.running {
+		r.cancel(errClosed)
+	}
+	s.mu.Unlock()
+
+	if sess != nil {
+		sess.conn.shut()
+		if err := sess.close(); err != nil {
+			s.log.Debug("mcp session closed badly", slog.String("error", printable(err).Error()))
+		}
+	}
+	s.work.Wait()
+	if t, ok := s.base.(*http.Transport); ok && s.cfg.HTTPTransport == nil {
+		t.CloseIdleConnections()
+	}
+	return nil
+}
+
+var _ source.Source = (*Source)(nil)
+
+// String names the source without any of its secrets.
+func (s *Source) String() string { return fmt.Sprintf("mcp source %s", s.cfg.Name) }

@@ -1,0 +1,155 @@
+package mcp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/mcp"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
+)
+
+func TestConformStdio(t *testing.T) {
+	t.Parallel()
+	sourcetest.Conform(t, func(t *testing.T) sourcetest.Harness {
+		l := newLedger(t)
+		src := open(t, stdio(t, "serve", l))
+		args := json.RawMessage(`{"note":"n"}`)
+		return sourcetest.Harness{
+			Source:  src,
+			Act:     sourcetest.Invocation{Tool: "act", Args: args},
+			Count:   l.count,
+			Fail:    sourcetest.Invocation{Tool: "fail", Args: args},
+			BadArgs: sourcetest.Invocation{Tool: "act", Args: json.RawMessage(`{"note":7}`)},
+			Hang:    sourcetest.Invocation{Tool: "hang", Args: args},
+			Lose:    sourcetest.Invocation{Tool: "lose", Args: args},
+			Restart: func(t *testing.T) {
+				got := src.Execute(t.Context(), callOf(t, "lose", envelope.EffectKeyed))
+				expect(t, got, source.KindRetry, source.CodeLost)
+			},
+			Without: map[sourcetest.Feature]string{
+				sourcetest.Keys:       "the fixture counts every call, so that one that was doubled shows",
+				sourcetest.RateLimits: "MCP over stdio has no words for it",
+			},
+		}
+	})
+}
+
+func TestGarbageOnStdout(t *testing.T) {
+	t.Parallel()
+	src := open(t, stdio(t, "serve", newLedger(t)))
+
+	once := src.Execute(t.Context(), callOf(t, "garble", envelope.EffectOnce))
+	keyed := src.Execute(t.Context(), callOf(t, "garble", envelope.EffectKeyed))
+
+	expect(t, once, source.KindUnknown, source.CodeMalformed)
+	expect(t, keyed, source.KindRetry, source.CodeMalformed)
+	expect(t, src.Execute(t.Context(), callOf(t, "act", envelope.EffectOnce)), source.KindDone, "")
+}
+
+func TestFrameLargerThanAllowed(t *testing.T) {
+	t.Parallel()
+	src := open(t, stdio(t, "serve", newLedger(t)))
+	call := callOf(t, "big", envelope.EffectOnce)
+	call.Args = json.RawMessage(`{"bytes":6000000}`)
+
+	got := src.Execute(t.Context(), call)
+
+	expect(t, got, source.KindUnknown, source.CodeOversized)
+	expect(t, src.Execute(t.Context(), callOf(t, "act", envelope.EffectOnce)), source.KindDone, "")
+}
+
+func TestFloodOnStderr(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	cfg := stdio(t, "serve", newLedger(t))
+	cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	src := open(t, cfg)
+
+	got := src.Execute(t.Context(), callOf(t, "flood", envelope.EffectOnce))
+	if err := src.Close(); err != nil {
+		t.Errorf("Close() = %v", err)
+	}
+
+	expect(t, got, source.KindDone, "")
+	if !strings.Contains(log.String(), "the last words") {
+		t.Error("the log has not the end of stderr")
+	}
+	if log.Len() > 16<<10 {
+		t.Errorf("the log has %d bytes, want little more than 8 KiB", log.Len())
+	}
+}
+
+func TestChildrenThatDoNotServe(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		mode, code string
+	}{
+		"exits at once":         {"exit", source.CodeNegotiation},
+		"greets on stdout":      {"garbage", source.CodeNegotiation},
+		"never answers":         {"deaf", source.CodeNegotiation},
+		"takes no hint to stop": {"stubborn", source.CodeNegotiation},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := stdio(t, test.mode, newLedger(t))
+			cfg.ListTimeout = time.Second
+			src := open(t, cfg)
+
+			got := src.Execute(t.Context(), callOf(t, "act", envelope.EffectOnce))
+
+			expect(t, got, source.KindRetry, test.code)
+		})
+	}
+}
+
+func TestNoSuchCommand(t *testing.T) {
+	t.Parallel()
+	src := open(t, mcp.Config{Transport: mcp.TransportStdio, Command: []string{"/nonexistent/mcp-server"}})
+
+	expect(t, src.Execute(t.Context(), callOf(t, "act", envelope.EffectOnce)), source.KindRetry, source.CodeUnreachable)
+	if _, err := src.List(t.Context()); err == nil {
+		t.Error("List() = nil, want an error")
+	}
+}
+
+func TestChildThatHangsIsReplaced(t *testing.T) {
+	t.Parallel()
+	src := open(t, stdio(t, "serve", newLedger(t)))
+	expect(t, src.Execute(t.Context(), callOf(t, "act", envelope.EffectOnce)), source.KindDone, "")
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	got := src.Execute(ctx, callOf(t, "stop", envelope.EffectOnce))
+
+	expect(t, got, source.KindUnknown, source.CodeTimeout)
+	expect(t, src.Execute(t.Context(), callOf(t, "act", envelope.EffectOnce)), source.KindDone, "")
+}
+
+func TestCloseLeavesNobodyBehind(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	src := open(t, stdio(t, "family", newLedger(t), envAddr+"="+listener.Addr().String()))
+	expect(t, src.Execute(t.Context(), callOf(t, "act", envelope.EffectOnce)), source.KindDone, "")
+	grandchild, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := src.Close(); err != nil {
+		t.Errorf("Close() = %v", err)
+	}
+
+	ends(t, grandchild)
+}

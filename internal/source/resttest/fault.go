@@ -1,0 +1,197 @@
+package resttest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
+)
+
+// MaxBodyBytes is the bound that Faults expects a rig's source to set itself.
+const MaxBodyBytes = 64 << 10
+
+// theirWords stand for whatever a provider may write into an error.
+const theirWords = "the words of the other side"
+
+// Rig is a fresh source, the server behind it, and a call that acts.
+type Rig struct {
+	Server *Server
+	// Source reads at most MaxBodyBytes, and is Keyed.
+	Source source.Source
+	// Act has one effect.
+	Act sourcetest.Invocation
+	// Secret is the credential; it is never shown.
+	Secret string
+}
+
+// fault is one way to fail, and what is to be known afterwards.
+type fault struct {
+	name        string
+	meddle      Meddler
+	once, keyed source.Kind
+	code        string
+	effects     int
+	retryAfter  time.Duration
+}
+
+// after lets the provider act, and answers in its place.
+func after(answer http.HandlerFunc) Meddler {
+	return func(w http.ResponseWriter, r *http.Request, provider http.Handler) {
+		provider.ServeHTTP(httptest.NewRecorder(), r)
+		answer(w, r)
+	}
+}
+
+// instead answers in the place of a provider that does not act.
+func instead(answer http.HandlerFunc) Meddler {
+	return func(w http.ResponseWriter, r *http.Request, _ http.Handler) { answer(w, r) }
+}
+
+func status(code int, header ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i+1 < len(header); i += 2 {
+			w.Header().Set(header[i], header[i+1])
+		}
+		w.WriteHeader(code)
+		_, _ = fmt.Fprintf(w, `{"detail":[%q]}`, theirWords) // the client may be gone
+	}
+}
+
+func body(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }
+}
+
+func cut(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+
+func cutAmid(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Length", "1000")
+	_, _ = w.Write([]byte(`{"ok":`))
+	panic(http.ErrAbortHandler)
+}
+
+func faults() []fault {
+	const unknown, retry, refused = source.KindUnknown, source.KindRetry, source.KindRefused
+	return []fault{
+		{"an error before the effect", instead(status(500)), unknown, retry, source.CodeServerError, 0, 0},
+		{"an error after the effect", after(status(502)), unknown, retry, source.CodeServerError, 1, 0},
+		{"unavailable for a while", instead(status(503, "Retry-After", "11")), unknown, retry, source.CodeServerError, 0, 11 * time.Second},
+		{"cut before the effect", instead(cut), unknown, retry, source.CodeLost, 0, 0},
+		{"cut after the effect", after(cut), unknown, retry, source.CodeLost, 1, 0},
+		{"cut amid the answer", after(cutAmid), unknown, retry, source.CodeLost, 1, 0},
+		{"an answer that is no JSON", after(body("<html>" + theirWords)), unknown, retry, source.CodeMalformed, 1, 0},
+		{"an answer that is half JSON", after(body(`{"ok":tru`)), unknown, retry, source.CodeMalformed, 1, 0},
+		{"an answer of another shape", after(body(`["ok"]`)), unknown, retry, source.CodeMalformed, 1, 0},
+		{"an empty answer", after(body("")), unknown, retry, source.CodeMalformed, 1, 0},
+		{"an answer that is too large", after(body(`{"ok":"` + strings.Repeat("x", MaxBodyBytes) + `"}`)), unknown, retry, source.CodeOversized, 1, 0},
+		{"too many requests", instead(status(429, "Retry-After", "7")), retry, retry, source.CodeRateLimited, 0, 7 * time.Second},
+		{"credentials not accepted", instead(status(401)), refused, refused, source.CodeUnauthorized, 0, 0},
+		{"not allowed", instead(status(403)), refused, refused, source.CodeUnauthorized, 0, 0},
+		{"not found", instead(status(404)), refused, refused, source.CodeNotFound, 0, 0},
+		{"not understood", instead(status(422)), refused, refused, source.CodeRejected, 0, 0},
+	}
+}
+
+// Faults runs every fault against a source. It calls open once for each.
+func Faults(t *testing.T, open func(t *testing.T) Rig) {
+	t.Helper()
+	for _, f := range faults() {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			for _, effect := range []envelope.Effect{envelope.EffectOnce, envelope.EffectKeyed} {
+				rig := open(t)
+				rig.Server.Meddle(f.meddle)
+				call := rig.call("key of " + t.Name() + string(effect))
+				call.Effect = effect
+
+				got := rig.Source.Execute(t.Context(), call)
+
+				want := f.once
+				if effect == envelope.EffectKeyed {
+					want = f.keyed
+				}
+				if got.Kind != want || got.Code != f.code || got.RetryAfter != f.retryAfter {
+					t.Errorf("Execute(%s) = %s %q after %v (%s), want %s %q after %v", effect, got.Kind, got.Code, got.RetryAfter, got.Message, want, f.code, f.retryAfter)
+				}
+				if n := rig.Server.Count(call.Key); n != f.effects {
+					t.Errorf("effects = %d, want %d", n, f.effects)
+				}
+				Quiet(t, rig.Secret, got.Message)
+				Quiet(t, theirWords, got.Message)
+			}
+		})
+	}
+	t.Run("nobody there", func(t *testing.T) {
+		t.Parallel()
+		rig := open(t)
+		rig.Server.Stop()
+
+		got := rig.Source.Execute(t.Context(), rig.call("key"))
+
+		if got.Kind != source.KindRetry || got.Code != source.CodeUnreachable {
+			t.Errorf("Execute() = %s %q, want retry unreachable", got.Kind, got.Code)
+		}
+		Quiet(t, rig.Secret, got)
+	})
+	t.Run("sent elsewhere", func(t *testing.T) {
+		t.Parallel()
+		rig := open(t)
+		var asked atomic.Bool
+		other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }))
+		t.Cleanup(other.Close)
+		rig.Server.Meddle(instead(func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		}))
+
+		got := rig.Source.Execute(t.Context(), rig.call("key"))
+
+		if got.Kind != source.KindRefused || got.Code != source.CodeRejected || asked.Load() {
+			t.Errorf("Execute() = %s %q, other host asked: %t; want refused and nobody asked", got.Kind, got.Code, asked.Load())
+		}
+	})
+	t.Run("closed meanwhile", func(t *testing.T) {
+		t.Parallel()
+		rig := open(t)
+		arrived := make(chan struct{})
+		rig.Server.Meddle(instead(func(_ http.ResponseWriter, r *http.Request) {
+			close(arrived)
+			<-r.Context().Done()
+		}))
+		ended := make(chan source.Outcome)
+		go func() { ended <- rig.Source.Execute(t.Context(), rig.call("key")) }() // the receive below waits for it
+
+		<-arrived
+		err := rig.Source.Close()
+		got := <-ended
+
+		if err != nil || got.Kind != source.KindUnknown || got.Code != source.CodeClosed {
+			t.Errorf("Close() = %v and Execute() = %s %q, want unknown closed", err, got.Kind, got.Code)
+		}
+	})
+}
+
+func (rig Rig) call(key string) source.Call {
+	return source.Call{Key: key, Tool: rig.Act.Tool, Args: rig.Act.Args, Effect: envelope.EffectOnce, Attempt: 1}
+}
+
+// Quiet fails if a text shows in a value, however it is printed or written.
+func Quiet(t *testing.T, text string, values ...any) {
+	t.Helper()
+	for _, value := range values {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+			if strings.Contains(fmt.Sprintf(verb, value), text) {
+				t.Errorf("%T printed with %s shows %q", value, verb, text)
+			}
+		}
+		if raw, err := json.Marshal(value); err == nil && strings.Contains(string(raw), text) {
+			t.Errorf("%T written as JSON shows %q", value, text)
+		}
+	}
+}

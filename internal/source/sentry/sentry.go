@@ -1,0 +1,195 @@
+// Package sentry is the source of tools that read and triage the issues of a
+// Sentry organisation. Its one write sets fields of an issue to values, so
+// that doing it twice is doing it once; only a time that an issue is ignored
+// for begins anew.
+package sentry
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/rest"
+)
+
+// DefaultURL is where Sentry lies for organisations without a region of their
+// own.
+const DefaultURL = "https://sentry.io"
+
+// Config says which organisation a source stands for.
+type Config struct {
+	// Name is the source's name in errors.
+	Name string
+	// URL is Sentry's address, which some regions and every own installation
+	// have one of; empty means DefaultURL.
+	URL string
+	// Organization is the organisation's slug.
+	Organization string
+	// Token is an auth token with the scope event:read, and event:write for
+	// writing.
+	Token rest.Secret
+	// HTTP bounds the requests.
+	HTTP rest.Config
+}
+
+// api makes the requests of one organisation.
+type api struct {
+	client       *rest.Client
+	base         rest.Base
+	organization string
+	token        rest.Secret
+}
+
+// New returns a source for the organisation that cfg describes. It checks cfg,
+// and connects to nothing yet.
+func New(cfg Config) (*rest.Source, error) {
+	if cfg.URL == "" {
+		cfg.URL = DefaultURL
+	}
+	base, err := rest.ParseBase(cfg.URL)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "sentry source %s: url %s", cfg.Name, err)
+	}
+	if _, ok := base.URL(nil, cfg.Organization, ""); !ok {
+		return nil, fault.New(fault.Invalid, "sentry source %s: needs the organization's slug", cfg.Name)
+	}
+	if cfg.Token.Empty() || !cfg.Token.FitsHeader() {
+		return nil, fault.New(fault.Invalid, "sentry source %s: needs a token that can be sent in a header", cfg.Name)
+	}
+	a := &api{client: rest.New(cfg.Name, cfg.HTTP), base: base, organization: cfg.Organization, token: cfg.Token}
+	return rest.NewSource(a.client, a.tools()...)
+}
+
+// send makes a request below the organisation's issues.
+func (a *api) send(ctx context.Context, method string, query url.Values, body []byte, segments ...string) (rest.Reply, rest.Finding) {
+	at, ok := a.base.URL(query, append([]string{"api", "0", "organizations", a.organization, "issues"}, segments...)...)
+	if !ok {
+		return rest.Reply{}, rest.Refuse(source.CodeInvalidArgs, "")
+	}
+	reply := a.client.Send(ctx, rest.Request{
+		Method: method, URL: at, Body: body, Header: http.Header{"Authorization": {"Bearer " + a.token.Reveal()}},
+	})
+	f := reply.Finding()
+	if f.Code == source.CodeRateLimited && f.RetryAfter == 0 {
+		f.RetryAfter = patience(reply.Header, time.Now())
+	}
+	return reply, f
+}
+
+// one sends a request about one issue, which is its answer.
+func (a *api) one(ctx context.Context, method, id string, body []byte) rest.Finding {
+	reply, f := a.send(ctx, method, nil, body, id, "")
+	if !f.Answered {
+		return f
+	}
+	var issue struct{ ID string }
+	if !reply.Decode(&issue) || issue.ID == "" {
+		return f.Malformed()
+	}
+	f.ProviderID = issue.ID
+	return f
+}
+
+func (a *api) get(ctx context.Context, call source.Call) rest.Finding {
+	var args struct {
+		IssueID string `json:"issue_id"`
+	}
+	if json.Unmarshal(call.Args, &args) != nil {
+		return rest.Refuse(source.CodeInvalidArgs, "")
+	}
+	return a.one(ctx, http.MethodGet, args.IssueID, nil)
+}
+
+func (a *api) update(ctx context.Context, call source.Call) rest.Finding {
+	fields := rest.Fields(call.Args)
+	var id string
+	if json.Unmarshal(fields["issue_id"], &id) != nil {
+		return rest.Refuse(source.CodeInvalidArgs, "")
+	}
+	delete(fields, "issue_id")
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return rest.Refuse(source.CodeInvalidArgs, "")
+	}
+	return a.one(ctx, http.MethodPut, id, body)
+}
+
+// list answers a page of issues, and the cursor of the next one, which Sentry
+// tells in a header.
+func (a *api) list(ctx context.Context, call source.Call) rest.Finding {
+	var args struct {
+		Query, Environment, Sort, Cursor string
+		StatsPeriod                      string `json:"statsPeriod"`
+		Project                          []json.Number
+		Limit                            json.Number
+	}
+	if json.Unmarshal(call.Args, &args) != nil {
+		return rest.Refuse(source.CodeInvalidArgs, "")
+	}
+	query := url.Values{}
+	for name, value := range map[string]string{
+		"environment": args.Environment, "sort": args.Sort, "cursor": args.Cursor,
+		"statsPeriod": args.StatsPeriod, "limit": args.Limit.String(),
+	} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	if _, given := rest.Fields(call.Args)["query"]; given {
+		// An empty one is a query too: without any, Sentry shows only what is
+		// unresolved.
+		query.Set("query", args.Query)
+	}
+	for _, project := range args.Project {
+		query.Add("project", project.String())
+	}
+	reply, f := a.send(ctx, http.MethodGet, query, nil, "")
+	if !f.Answered {
+		return f
+	}
+	page := struct {
+		Issues []json.RawMessage `json:"issues"`
+		Next   string            `json:"next_cursor,omitzero"`
+	}{Next: next(reply.Header)}
+	if !reply.Decode(&page.Issues) || page.Issues == nil {
+		return f.Malformed()
+	}
+	result, err := json.Marshal(page)
+	if err != nil {
+		return f.Malformed()
+	}
+	f.Result = result
+	return f
+}
+
+// next returns the cursor of the page after this one, if there is one. The
+// header Link names it even where that page is empty, and says so.
+func next(header http.Header) string {
+	for link := range strings.SplitSeq(header.Get("Link"), ",") {
+		params := map[string]string{}
+		for part := range strings.SplitSeq(link, ";") {
+			name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+			params[name] = strings.Trim(value, `"`)
+		}
+		if params["rel"] == "next" && params["results"] == "true" {
+			return params["cursor"]
+		}
+	}
+	return ""
+}
+
+// patience is how long Sentry's window lasts, whose end it tells in seconds of
+// Unix time.
+func patience(header http.Header, now time.Time) time.Duration {
+	at, err := strconv.ParseInt(header.Get("X-Sentry-Rate-Limit-Reset"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return min(max(time.Unix(at, 0).Sub(now), 0), source.MaxRetryAfter)
+}

@@ -1,0 +1,160 @@
+// Package slack is the source of tools that write to a Slack workspace: over
+// the Web API with a token, and over an incoming webhook.
+//
+// Slack takes no idempotency key, so that sending a message is of class once:
+// when the answer is lost, nobody can say whether the message is there. A
+// source that marks its messages leaves the call's key in each one's metadata,
+// by which slack.message.list finds it again.
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/rest"
+)
+
+// DefaultURL is where Slack's Web API lies.
+const DefaultURL = "https://slack.com/api"
+
+// EventType is the type of the metadata by which a message is marked; its
+// payload holds the call's key as "idempotency_key".
+const EventType = "countersign_action"
+
+// Config says which workspace a source stands for. It needs a token, a
+// webhook, or both; the tools of what is missing are left out.
+type Config struct {
+	// Name is the source's name in errors.
+	Name string
+	// URL is the Web API's address; empty means DefaultURL.
+	URL string
+	// Token is a bot's or a user's token.
+	Token rest.Secret
+	// Webhook is the address of an incoming webhook, which is a secret itself.
+	Webhook rest.Secret
+	// MarkMessages has slack.message.send leave the call's key in the message's
+	// metadata, where every app in the channel may read it.
+	MarkMessages bool
+	// HTTP bounds the requests.
+	HTTP rest.Config
+}
+
+// api makes the requests of one workspace.
+type api struct {
+	client  *rest.Client
+	base    rest.Base
+	token   rest.Secret
+	webhook rest.Secret
+	mark    bool
+}
+
+// New returns a source for the workspace that cfg describes. It checks cfg,
+// and connects to nothing yet.
+func New(cfg Config) (*rest.Source, error) {
+	if cfg.URL == "" {
+		cfg.URL = DefaultURL
+	}
+	base, err := rest.ParseBase(cfg.URL)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "slack source %s: url %s", cfg.Name, err)
+	}
+	if !cfg.Token.FitsHeader() {
+		return nil, fault.New(fault.Invalid, "slack source %s: the token cannot be sent in a header", cfg.Name)
+	}
+	if cfg.Token.Empty() && cfg.Webhook.Empty() {
+		return nil, fault.New(fault.Invalid, "slack source %s: needs a token or a webhook_url", cfg.Name)
+	}
+	if !cfg.Webhook.Empty() {
+		if _, err := rest.ParseBase(cfg.Webhook.Reveal()); err != nil {
+			return nil, fault.New(fault.Invalid, "slack source %s: webhook_url %s", cfg.Name, err)
+		}
+	}
+	a := &api{
+		client: rest.New(cfg.Name, cfg.HTTP), base: base,
+		token: cfg.Token, webhook: cfg.Webhook, mark: cfg.MarkMessages,
+	}
+	var tools []rest.Tool
+	if !cfg.Token.Empty() {
+		tools = append(tools, a.tools()...)
+	}
+	if !cfg.Webhook.Empty() {
+		tools = append(tools, a.webhookTool())
+	}
+	return rest.NewSource(a.client, tools...)
+}
+
+// write calls a method of the Web API with a JSON body. There already are the
+// errors which say that the effect was there before.
+func (a *api) write(method string, thereAlready ...string) func(context.Context, source.Call) rest.Finding {
+	return func(ctx context.Context, call source.Call) rest.Finding {
+		at, _ := a.base.URL(nil, method)
+		reply := a.client.Send(ctx, rest.Request{Method: http.MethodPost, URL: at, Header: a.header(), Body: call.Args})
+		return judge(reply, thereAlready)
+	}
+}
+
+// send posts a message, marked if the source marks its messages.
+func (a *api) send(ctx context.Context, call source.Call) rest.Finding {
+	if a.mark {
+		fields := rest.Fields(call.Args)
+		metadata, err := json.Marshal(map[string]any{
+			"event_type": EventType, "event_payload": map[string]string{"idempotency_key": call.Key},
+		})
+		if err != nil {
+			return rest.Refuse(source.CodeInvalidArgs, "")
+		}
+		fields["metadata"] = metadata
+		if call.Args, err = json.Marshal(fields); err != nil {
+			return rest.Refuse(source.CodeInvalidArgs, "")
+		}
+	}
+	return a.write("chat.postMessage")(ctx, call)
+}
+
+// list reads messages of a channel.
+func (a *api) list(ctx context.Context, call source.Call) rest.Finding {
+	var args struct {
+		Channel, Latest, Oldest, Cursor string
+		Inclusive                       bool
+		Limit                           json.Number
+	}
+	if json.Unmarshal(call.Args, &args) != nil {
+		return rest.Refuse(source.CodeInvalidArgs, "")
+	}
+	query := url.Values{"channel": {args.Channel}, "include_all_metadata": {"true"}}
+	for name, value := range map[string]string{
+		"latest": args.Latest, "oldest": args.Oldest, "cursor": args.Cursor, "limit": args.Limit.String(),
+	} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	if args.Inclusive {
+		query.Set("inclusive", "true")
+	}
+	at, _ := a.base.URL(query, "conversations.history")
+	return judge(a.client.Send(ctx, rest.Request{Method: http.MethodGet, URL: at, Header: a.header()}), nil)
+}
+
+// post hands a message to the incoming webhook, which answers "ok" in plain
+// text.
+func (a *api) post(ctx context.Context, call source.Call) rest.Finding {
+	reply := a.client.Send(ctx, rest.Request{Method: http.MethodPost, URL: a.webhook.Reveal(), Body: call.Args})
+	f := reply.Finding()
+	if !f.Answered {
+		return f
+	}
+	if string(reply.Body) != "ok" {
+		return f.Malformed()
+	}
+	f.Result = json.RawMessage(`{"ok":true}`)
+	return f
+}
+
+func (a *api) header() http.Header {
+	return http.Header{"Authorization": {"Bearer " + a.token.Reveal()}}
+}

@@ -1,0 +1,232 @@
+// Package toolgateway is the source of tools behind a gateway that puts MCP
+// servers behind plain REST: GET /api/tools and POST /api/tools/{server}/{tool}.
+//
+// Such a gateway leaves out what MCP says of a tool's behaviour and of its
+// failures: a tool that failed looks like one that worked, unless the gateway
+// itself could not call it. The package does not read the text to find out.
+// A tool of the gateway is called by its server and its name: "server/tool".
+package toolgateway
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/otel/propagation"
+	"golang.org/x/net/http/httpguts"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/rest"
+)
+
+// Bounds of one listing. Every tool costs a request of its own, since only
+// that shows its schema.
+const (
+	maxTools = 1000
+	atOnce   = 8
+)
+
+// Config says which gateway a source stands for.
+type Config struct {
+	// Name is the source's name in errors.
+	Name string
+	// URL is the gateway's address, http or https.
+	URL string
+	// Header is sent with every request, for what stands in front of a gateway
+	// that has no credentials of its own.
+	Header map[string]rest.Secret
+	// HonoursKey says that the gateway, unlike those known, does a call once
+	// for each value of the header Idempotency-Key; its tools are of class
+	// keyed then.
+	HonoursKey bool
+	// HTTP bounds the requests.
+	HTTP rest.Config
+}
+
+// Source implements executor.Source over one gateway.
+type Source struct {
+	cfg    Config
+	client *rest.Client
+	base   rest.Base
+}
+
+// New returns a source for the gateway that cfg describes. It checks cfg, and
+// connects to nothing yet.
+func New(cfg Config) (*Source, error) {
+	base, err := rest.ParseBase(cfg.URL)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "tool gateway source %s: url %s", cfg.Name, err)
+	}
+	for name, value := range cfg.Header {
+		if !httpguts.ValidHeaderFieldName(name) || !value.FitsHeader() {
+			return nil, fault.New(fault.Invalid, "tool gateway source %s: a header cannot be sent", cfg.Name)
+		}
+	}
+	cfg.Header = maps.Clone(cfg.Header)
+	return &Source{cfg: cfg, client: rest.New(cfg.Name, cfg.HTTP), base: base}, nil
+}
+
+// entry is a tool as the gateway lists it.
+type entry struct {
+	Server      string `json:"server_id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+// List implements executor.Source. A tool that is gone by the time its schema
+// is asked for is left out.
+func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
+	return s.client.List(ctx, func(ctx context.Context) ([]source.Tool, error) {
+		at, _ := s.base.URL(nil, "api", "tools")
+		reply := s.client.Send(ctx, rest.Request{Method: http.MethodGet, URL: at, Header: s.header(ctx)})
+		var entries []entry
+		if !reply.Succeeded() || !reply.Decode(&entries) || entries == nil {
+			return nil, reply.ListFailure()
+		}
+		if len(entries) > maxTools {
+			return nil, &rest.ListError{Text: "there are more tools than can be listed"}
+		}
+		tools := make([]source.Tool, len(entries))
+		g, ctx := errgroup.WithContext(ctx)
+		g.SetLimit(atOnce)
+		names := make(map[string]bool, len(entries))
+		for i, e := range entries {
+			name := e.Server + "/" + e.Name
+			if _, _, ok := split(name); !ok || names[name] {
+				continue
+			}
+			names[name] = true
+			g.Go(func() error {
+				var err error
+				tools[i], err = s.look(ctx, e)
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return nil, err
+		}
+		return slices.DeleteFunc(tools, func(t source.Tool) bool { return t.Name == "" }), nil
+	})
+}
+
+// look reads one tool's definition; the zero one if the tool is gone.
+func (s *Source) look(ctx context.Context, e entry) (source.Tool, error) {
+	at, ok := s.base.URL(nil, "api", "tools", e.Server, e.Name)
+	if !ok {
+		return source.Tool{}, nil
+	}
+	reply := s.client.Send(ctx, rest.Request{Method: http.MethodGet, URL: at, Header: s.header(ctx)})
+	var seen struct {
+		Description string          `json:"description"`
+		InputSchema json.RawMessage `json:"input_schema"`
+	}
+	switch {
+	case reply.Status == http.StatusNotFound:
+		return source.Tool{}, nil
+	case !reply.Succeeded() || !reply.Decode(&seen):
+		return source.Tool{}, reply.ListFailure()
+	}
+	tool := source.Tool{
+		Name: e.Server + "/" + e.Name, Title: e.Name, Description: seen.Description,
+		InputSchema: json.RawMessage(`{"type":"object"}`),
+		Effect:      envelope.EffectOnce,
+	}
+	if _, ok := rest.Object(seen.InputSchema); ok && len(seen.InputSchema) > 0 {
+		tool.InputSchema = seen.InputSchema
+	}
+	if s.cfg.HonoursKey {
+		tool.Effect = envelope.EffectKeyed
+	}
+	return tool, nil
+}
+
+// Execute implements executor.Source.
+func (s *Source) Execute(ctx context.Context, call source.Call) source.Outcome {
+	return s.client.Execute(ctx, call, func(ctx context.Context) rest.Finding { return s.execute(ctx, call) })
+}
+
+func (s *Source) execute(ctx context.Context, call source.Call) rest.Finding {
+	args, ok := rest.Object(call.Args)
+	if !ok {
+		return rest.Refuse(source.CodeInvalidArgs, "")
+	}
+	server, tool, ok := split(call.Tool)
+	if !ok {
+		return rest.Refuse(source.CodeUnknownTool, "")
+	}
+	at, ok := s.base.URL(nil, "api", "tools", server, tool)
+	if !ok {
+		return rest.Refuse(source.CodeUnknownTool, "")
+	}
+	// Wrapped, or a tool with a parameter named "arguments" would get only that.
+	body, err := json.Marshal(map[string]json.RawMessage{"arguments": args})
+	if err != nil {
+		return rest.Refuse(source.CodeInvalidArgs, "")
+	}
+	header := s.header(ctx)
+	if s.cfg.HonoursKey {
+		// To a gateway that does not honour it the header must not go: net/http
+		// takes it as leave to send the request again.
+		header.Set("Idempotency-Key", call.Key)
+	}
+	return judge(s.client.Send(ctx, rest.Request{Method: http.MethodPost, URL: at, Header: header, Body: body}))
+}
+
+// judge reads the answer to a call, whose status is 200 whether the gateway
+// could call the tool or not.
+func judge(reply rest.Reply) rest.Finding {
+	f := reply.Finding()
+	if reply.Status == http.StatusServiceUnavailable {
+		// The gateway's own word that it is not ready, which anything in front
+		// of it would put another way.
+		var refusal struct{ Detail *string }
+		if reply.Decode(&refusal) && refusal.Detail != nil {
+			return f.NotNow(source.CodeUnreachable)
+		}
+	}
+	if !f.Answered {
+		return f
+	}
+	var answer struct {
+		Success *bool           `json:"success"`
+		Result  json.RawMessage `json:"result"`
+	}
+	switch {
+	case !reply.Decode(&answer) || answer.Success == nil:
+		return f.Malformed()
+	case !*answer.Success:
+		return f.ToolError()
+	}
+	result, err := json.Marshal(map[string]json.RawMessage{"content": answer.Result})
+	if err != nil {
+		return f.Malformed()
+	}
+	f.Result = result
+	return f
+}
+
+// split takes a tool's name apart.
+func split(name string) (server, tool string, ok bool) {
+	server, tool, ok = strings.Cut(name, "/")
+	return server, tool, ok && server != "" && tool != "" && !strings.Contains(tool, "/")
+}
+
+func (s *Source) header(ctx context.Context) http.Header {
+	h := make(http.Header, len(s.cfg.Header)+1)
+	for name, value := range s.cfg.Header {
+		h.Set(name, value.Reveal())
+	}
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(h))
+	return h
+}
+
+// Close implements executor.Source.
+func (s *Source) Close() error { return s.client.Close() }
+
+var _ source.Source = (*Source)(nil)

@@ -1,0 +1,201 @@
+// Package webhook is the source of one tool that hands messages to an address
+// of the tenant's own: signed as Standard Webhooks says, under a message id
+// that stays the same however often one is sent, so that the receiver can tell
+// a repeat. It goes to one configured address and nowhere else, whatever that
+// resolves to and wherever an answer points.
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/rest"
+)
+
+// ToolDeliver hands one message over.
+const ToolDeliver = "deliver"
+
+// DefaultTimeout bounds one delivery.
+const DefaultTimeout = 15 * time.Second
+
+// maxAnswer bounds what is read of an answer, of which only the status counts.
+const maxAnswer = 64 << 10
+
+// Config says where messages go.
+type Config struct {
+	// Name is the source's name in errors.
+	Name string
+	// URL is the receiver's address: https, or http to the machine itself.
+	URL string
+	// Secrets sign each message, the current one first; at least one. Give the
+	// previous one as well until the receiver knows the new one.
+	Secrets []rest.Secret
+	// Networks opens networks that are not of the public internet, such as
+	// 10.1.0.0/16.
+	Networks []netip.Prefix
+	// Timeout bounds one delivery; 0 means DefaultTimeout.
+	Timeout time.Duration
+	// Transport makes the requests in tests; nil means one that dials only
+	// where Networks allows.
+	Transport http.RoundTripper
+}
+
+// Source implements executor.Source.
+type Source struct {
+	*rest.Source
+	idle func()
+}
+
+// Close implements executor.Source.
+func (s *Source) Close() error {
+	err := s.Source.Close()
+	s.idle()
+	return err
+}
+
+// CheckURL says what is wrong with a receiver's address, as fault.Invalid
+// without repeating it.
+func CheckURL(address string) error {
+	_, err := parseURL(address)
+	return err
+}
+
+func parseURL(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" || u.Opaque != "":
+		return nil, fault.New(fault.Invalid, "must be an absolute address without user and fragment")
+	case u.Scheme != "https" && (u.Scheme != "http" || !local(u.Hostname())):
+		return nil, fault.New(fault.Invalid, "must be https; http is for the machine itself alone: localhost, 127.0.0.1 or [::1]")
+	}
+	return u, nil
+}
+
+// local reports whether a host is this machine by its name alone.
+func local(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
+}
+
+// New returns a source for the receiver that cfg describes. It checks cfg, and
+// connects to nothing yet. The error is fault.Invalid.
+func New(cfg Config) (*Source, error) {
+	at, err := parseURL(cfg.URL)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "webhook source %s: url %s", cfg.Name, err)
+	}
+	sign, err := newSigner(cfg.Secrets)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "webhook source %s: %s", cfg.Name, err)
+	}
+	guard, err := rest.NewGuard(cfg.Networks)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "webhook source %s: %s", cfg.Name, err)
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	idle := func() {}
+	if cfg.Transport == nil {
+		own := transport(guard, at.Scheme == "http")
+		cfg.Transport, idle = own, own.CloseIdleConnections
+	}
+	r := &receiver{
+		client: rest.New(cfg.Name, rest.Config{Transport: cfg.Transport, CallTimeout: cfg.Timeout, MaxBodyBytes: maxAnswer}),
+		at:     cfg.URL, sign: sign,
+	}
+	src, err := rest.NewSource(r.client, r.tool())
+	if err != nil {
+		return nil, err
+	}
+	return &Source{Source: src, idle: idle}, nil
+}
+
+// transport returns one that connects only to what is permitted, and without
+// TLS only to the machine itself. A proxy would be dialled in the place of
+// what is to be checked.
+func transport(guard rest.Guard, plain bool) *http.Transport {
+	t := rest.NewTransport()
+	t.Proxy = nil
+	dialer := guard.Dialer()
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dialer.DialContext(ctx, network, address)
+		if err != nil || !plain {
+			return conn, err
+		}
+		if to, ok := conn.RemoteAddr().(*net.TCPAddr); !ok || !to.IP.IsLoopback() {
+			_ = conn.Close() // nothing was sent
+			return nil, rest.ErrForbidden
+		}
+		return conn, nil
+	}
+	return t
+}
+
+// receiver is where messages go.
+type receiver struct {
+	client *rest.Client
+	at     string
+	sign   signer
+}
+
+// schemaDeliver is open below data: what a message tells grows with versions.
+const schemaDeliver = `{"type":"object","properties":{
+	"type":{"type":"string","minLength":1,"maxLength":100,"description":"What the message is about."},
+	"timestamp":{"type":"string","description":"When it happened."},
+	"data":{"type":"object","description":"What happened."}
+},"required":["type","timestamp","data"],"additionalProperties":false}`
+
+const schemaDelivered = `{"type":"object","properties":{"status":{"type":"integer"}},"required":["status"],"additionalProperties":false}`
+
+func (r *receiver) tool() rest.Tool {
+	return rest.Tool{
+		Tool: source.Tool{
+			Name: ToolDeliver, Title: "Deliver a message",
+			Description: "Hands a signed message to the receiver that an administrator configured.",
+			InputSchema: json.RawMessage(schemaDeliver), OutputSchema: json.RawMessage(schemaDelivered),
+			Hints:  source.Hints{Idempotent: true, Destructive: new(false), OpenWorld: new(true)},
+			Effect: envelope.EffectKeyed,
+		},
+		Run: r.deliver,
+	}
+}
+
+// deliver sends the arguments as they are. The body of the answer is the
+// receiver's own affair: any status of 2xx has taken the message.
+func (r *receiver) deliver(ctx context.Context, call source.Call) rest.Finding {
+	now := time.Now()
+	reply := r.client.Send(ctx, rest.Request{Method: http.MethodPost, URL: r.at, Body: call.Args, Header: http.Header{
+		"Content-Type":      {"application/json"},
+		"Webhook-Id":        {call.Key},
+		"Webhook-Timestamp": {strconv.FormatInt(now.Unix(), 10)},
+		"Webhook-Signature": {r.sign.header(call.Key, now, call.Args)},
+	}})
+	if errors.Is(reply.Err, rest.ErrForbidden) {
+		return rest.Refuse(source.CodeRejected, "the receiver's address is not public; an administrator may open its network")
+	}
+	f := reply.Finding()
+	f.Result = nil
+	switch {
+	case reply.Succeeded():
+		f.Answered, f.Code = true, ""
+		f.Result = json.RawMessage(`{"status":` + strconv.Itoa(reply.Status) + `}`)
+	case reply.Status == http.StatusGone:
+		f = f.Permanently(source.CodeGone)
+		f.Message = "the receiver wants no more messages"
+	}
+	return f
+}
+
+var _ source.Source = (*Source)(nil)

@@ -1,0 +1,202 @@
+package catalog_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+func TestNamesAreInferred(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	for key, want := range map[string]string{
+		"slack:chat.postMessage":              "slack.chat_message.post",
+		"linear:createIssue":                  "linear.issue.create",
+		"linear:issueUpdate":                  "linear.issue.update",
+		"slack:SLACK_SEND_MESSAGE":            "slack.message.send",
+		"notes:notes.create":                  "notes.notes.create",
+		"countersign:countersign.note.create": "countersign.note.create",
+		"files:write_file":                    "files.file.write",
+		"files:list-directory_with/sizes":     "files.directory_with_sizes.list",
+		"web:HTTPRequest":                     "web.http.request",
+		"mail:send":                           "mail.mail.send",
+		"weather:forecast":                    "weather.forecast.call",
+		"a.b-c:get":                           "a_b_c.a_b_c.get",
+		"evil:mail.message.send":              "evil.mail_message.send",
+		"evil:发送":                             "evil.evil.call",
+		"x9:" + strings.Repeat("a", 150):      "x9." + strings.Repeat("a", 100) + ".call",
+	} {
+		parsed, err := policy.ParseKey(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.put(builtin(parsed.Source))
+		s.list(parsed.Source, tool(parsed.Action))
+		found, ok := s.snapshot().Tool(parsed)
+		if !ok || found.FullName.String() != want {
+			t.Errorf("the full name of %s = %v, want %s", key, found, want)
+		}
+	}
+}
+
+func TestOperatorsDescribeTools(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	act := policy.Key{Source: "src", Action: "act"}
+	describe := func(d catalog.Description) {
+		s.must(func(ctx context.Context, tx pgx.Tx) error { return catalog.DescribeTool(ctx, tx, s.tenant, act, d) })
+	}
+	before := s.act()
+	reversal := &catalog.Reversal{Tool: policy.Key{Source: "src", Action: "un:act"}, Args: json.RawMessage(`{"id": "$.outputs.id"}`)}
+
+	describe(catalog.Description{Name: catalog.FullName{Module: "crm", Action: "close"}, SideEffects: new([]string{"closes the deal"}), Reversal: reversal})
+	described := s.act()
+	describe(catalog.Description{SideEffects: new([]string{})})
+	silent := s.act()
+	describe(catalog.Description{})
+	after := s.act()
+
+	if before.FullName.String() != "src.act.call" || before.Reversible() || len(before.SideEffects) == 0 {
+		t.Errorf("inferred = %s, reversible %t, %v", before.FullName, before.Reversible(), before.SideEffects)
+	}
+	if described.FullName.String() != "crm.act.close" || !described.Reversible() || !slices.Equal(described.SideEffects, []string{"closes the deal"}) {
+		t.Errorf("described = %s, reversible %t, %v", described.FullName, described.Reversible(), described.SideEffects)
+	}
+	if described.Reversal.Tool != reversal.Tool || string(described.Reversal.Args) != string(reversal.Args) {
+		t.Errorf("Reversal = %+v, want %+v", described.Reversal, reversal)
+	}
+	if len(silent.SideEffects) != 0 || silent.Reversal != nil {
+		t.Errorf("an empty list of side effects = %v, and a reversal that was taken back %v", silent.SideEffects, silent.Reversal)
+	}
+	if diff := cmp.Diff(before.SideEffects, after.SideEffects); diff != "" || after.FullName != before.FullName {
+		t.Errorf("what was taken back is inferred again (-want +got):\n%s", diff)
+	}
+}
+
+func TestDescriptionsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	args := func(text string) catalog.Description {
+		return catalog.Description{Reversal: &catalog.Reversal{Tool: policy.Key{Source: "a", Action: "b"}, Args: json.RawMessage(text)}}
+	}
+	for name, test := range map[string]struct {
+		of   catalog.Description
+		want []string
+	}{
+		"words":             {catalog.Description{Name: catalog.FullName{Module: "a.b", Entity: "Ä", Action: "a b"}}, []string{"/action", "/entity", "/module"}},
+		"an empty effect":   {catalog.Description{SideEffects: new([]string{"x", ""})}, []string{"/side_effects/1"}},
+		"a hidden effect":   {catalog.Description{SideEffects: new([]string{"x\u200b"})}, []string{"/side_effects/0"}},
+		"too many effects":  {catalog.Description{SideEffects: new(slices.Repeat([]string{"x"}, 21))}, []string{"/side_effects"}},
+		"no object":         {args(`[]`), []string{"/reversal/args"}},
+		"no JSON":           {args(`{`), []string{"/reversal/args"}},
+		"a large template":  {args(`{"a":"` + strings.Repeat("x", 17000) + `"}`), []string{"/reversal/args"}},
+		"places":            {args(`{"a":"$.input.x","b":["$x",{"c/d":"$.outputs.x[-1]"}],"e":"$.inputs[x]","f":"$.outputs..x"}`), []string{"/reversal/args/a", "/reversal/args/b/0", "/reversal/args/b/1/c~1d", "/reversal/args/e", "/reversal/args/f"}},
+		"a place within":    {args(`{"a":"$.inputsx"}`), []string{"/reversal/args/a"}},
+		"what is all right": {args(`{"a":"$.inputs","b":"$.outputs[0].x[12]","c":"$$.inputs","d":"x $.inputs.y","e":1}`), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			if invalid, ok := errors.AsType[*envelope.InvalidError](test.of.Validate()); ok {
+				for _, f := range invalid.Fields {
+					got = append(got, f.Pointer)
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("Validate() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReversalFill(t *testing.T) {
+	t.Parallel()
+	inputs := json.RawMessage(`{"to":["ada","bob"],"big":12345678901234567890,"none":null,"a[0]":"odd","deep":{"x":{"y":[[1]]}}}`)
+	outputs := json.RawMessage(`{"id":"m-1","ok":true}`)
+	for template, want := range map[string]string{
+		``:                       `{}`,
+		`{"id":"$.outputs.id"}`:  `{"id":"m-1"}`,
+		`{"n":"$.inputs.big"}`:   `{"n":12345678901234567890}`,
+		`{"x":"$.inputs.none"}`:  `{"x":null}`,
+		`{"x":"$.inputs.to[1]"}`: `{"x":"bob"}`,
+		`{"x":["$.inputs.to",{"y":"$.outputs"}],"z":2}`: `{"x":[["ada","bob"],{"y":{"id":"m-1","ok":true}}],"z":2}`,
+		`{"x":"$.inputs.deep.x.y[0][0]"}`:               `{"x":1}`,
+		`{"x":"$$.inputs.to","y":"about $.inputs.to"}`:  `{"x":"$.inputs.to","y":"about $.inputs.to"}`,
+		`{"x":"$.inputs.gone"}`:                         "conflict",
+		`{"x":"$.inputs.to[2]"}`:                        "conflict",
+		`{"x":"$.inputs.to.length"}`:                    "conflict",
+		`{"x":"$.outputs.ok.x"}`:                        "conflict",
+		`{"x":"$.inputs.none.x"}`:                       "conflict",
+	} {
+		r := catalog.Reversal{Args: json.RawMessage(template)}
+		got, err := r.Fill(inputs, outputs)
+		switch {
+		case want == "conflict" && (!errors.Is(err, fault.Conflict) || strings.Contains(err.Error(), "ada")):
+			t.Errorf("Fill(%s) = %s, %v, want fault.Conflict", template, got, err)
+		case want != "conflict" && (err != nil || string(got) != want):
+			t.Errorf("Fill(%s) = %s, %v, want %s", template, got, err, want)
+		}
+	}
+	r := catalog.Reversal{Args: json.RawMessage(`{"x":"$.outputs"}`)}
+	if got, err := r.Fill(inputs, nil); !errors.Is(err, fault.Conflict) {
+		t.Errorf("Fill() without an answer = %s, %v, want fault.Conflict", got, err)
+	}
+}
+
+func FuzzReversalFill(f *testing.F) {
+	f.Add(`{"id":"$.outputs.id"}`, `{"to":["a"]}`, `{"id":1}`)
+	f.Add(`{"a":["$.inputs.to[0]","$$x"]}`, `{"to":["a"]}`, ``)
+	f.Fuzz(func(t *testing.T, template, inputs, outputs string) {
+		d := catalog.Description{Reversal: &catalog.Reversal{Args: json.RawMessage(template)}}
+		if d.Validate() != nil {
+			return
+		}
+		filled, err := d.Reversal.Fill(json.RawMessage(inputs), json.RawMessage(outputs))
+		if err == nil && (!json.Valid(filled) || filled[0] != '{') {
+			t.Errorf("Fill(%s) = %s, which is no object", template, filled)
+		}
+	})
+}
+
+// TestASourceCannotTalkAToolHarmless has a source take back by its hints what
+// an operator accepted as dangerous.
+func TestASourceCannotTalkAToolHarmless(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	danger, harmless := tool("wipe"), tool("wipe")
+	danger.Hints.Destructive = new(true)
+	harmless.Hints = source.Hints{ReadOnly: true, Idempotent: true, Destructive: new(false)}
+	key := policy.Key{Source: "src", Action: "wipe"}
+	wipe := func() *catalog.Tool {
+		found, _ := s.snapshot().Tool(key)
+		return found
+	}
+
+	s.list("src", danger)
+	before := s.snapshot().Decide(wipe(), catalog.Proposed{}).Mode
+	s.list("src", harmless)
+	lied := wipe()
+	during := s.snapshot().Decide(lied, catalog.Proposed{}).Mode
+	s.must(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.AcceptTool(ctx, tx, s.tenant, key, lied.Digest)
+	})
+	accepted := wipe()
+
+	if before != envelope.ModeDeny || during != envelope.ModeDeny || lied.Risk != policy.RiskDanger || lied.Effect != envelope.EffectOnce {
+		t.Errorf("modes %s, %s, risk %s, effect %s, want it to stay a danger", before, during, lied.Risk, lied.Effect)
+	}
+	if accepted.Risk != policy.RiskRead || accepted.Effect != envelope.EffectRead {
+		t.Errorf("accepted, its risk is %s and its effect %s", accepted.Risk, accepted.Effect)
+	}
+}

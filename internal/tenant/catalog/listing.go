@@ -1,0 +1,56 @@
+package catalog
+
+import (
+	"regexp"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/source"
+)
+
+// listed is what a listing changed of a tool.
+type listed struct {
+	tool   string
+	change listedWord
+}
+
+// listedWord says what became of a tool in a listing.
+type listedWord string
+
+const (
+	// listedNew is a tool of a source that had others before.
+	listedNew listedWord = "new"
+	// listedChanged is one whose definition is another than last time.
+	listedChanged listedWord = "changed"
+	// listedGone is one that the source lists no more, listedAgain one that was
+	// gone and is back.
+	listedGone  listedWord = "gone"
+	listedAgain listedWord = "back"
+)
+
+// maxNoted bounds the tools that one event names.
+const maxNoted = 100
+
+// noteListing is the event of what a listing changed, so that operators hear
+// of tools that nobody here has changed.
+func noteListing(tenant envelope.TenantID, source string, changed []listed) audit.Event {
+	event := audit.Event{Tenant: tenant, Kind: audit.Configured, Actor: "source/" + source}
+	for _, l := range changed[:min(len(changed), maxNoted)] {
+		event.Items = append(event.Items, audit.Item{
+			Subject: "tool " + source + ":" + l.tool + " " + string(l.change), Detail: map[string]any{"listing": string(l.change)},
+		})
+	}
+	if more := len(changed) - maxNoted; more > 0 {
+		event.Items = append(event.Items, audit.Item{Subject: "source " + source + " listed", Detail: map[string]any{"more_changes": more}})
+	}
+	return event
+}
+
+// namePattern is what an envelope can name a tool by.
+var namePattern = regexp.MustCompile(`^[\p{L}\p{M}\p{N}\p{P}\p{S} ]{1,200}$`)
+
+// usable says that an envelope could name a tool, that it has a schema, and
+// that the database can keep its texts.
+func usable(t source.Tool) bool {
+	return namePattern.MatchString(t.Name) && len(t.InputSchema) > 0 && storable(t.Title) && storable(t.Description)
+}

@@ -1,0 +1,423 @@
+package catalog_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// worded is the tool act with another description.
+func worded(description string) source.Tool {
+	changed := tool("act")
+	changed.Description = description
+	return changed
+}
+
+// as is the tool act with another schema.
+func as(schema string) source.Tool {
+	changed := tool("act")
+	changed.InputSchema = json.RawMessage(schema)
+	return changed
+}
+
+// exec changes rows as no code of ours does.
+func (s shop) exec(sql string, args ...any) {
+	s.t.Helper()
+	err := postgres.InTx(s.t.Context(), s.db, postgres.Admin(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(s.t.Context(), sql, args...)
+		return err
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s shop) accept(t *catalog.Tool) {
+	s.t.Helper()
+	s.must(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.AcceptTool(ctx, tx, s.tenant, t.Key, t.Digest)
+	})
+}
+
+func TestAToolThatVanishesIsRemembered(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	key := policy.Key{Source: "src", Action: "act"}
+	s.must(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.ConfigureTool(ctx, tx, s.tenant, key, catalog.Overrides{Risk: policy.RiskDanger})
+	})
+
+	s.list("src")
+	_, there := s.snapshot().Tool(key)
+	refused := s.try(func(ctx context.Context, tx pgx.Tx) error {
+		digest, err := catalog.Digest(tool("act"))
+		return errors.Join(err, catalog.AcceptTool(ctx, tx, s.tenant, key, digest))
+	})
+	s.list("src", worded("Acts otherwise."))
+	back := s.act()
+	s.list("src", tool("act"))
+
+	if there {
+		t.Error("the snapshot has a tool that its source lists no more")
+	}
+	if !errors.Is(refused, fault.Conflict) {
+		t.Errorf("AcceptTool of what is gone = %v, want fault.Conflict", refused)
+	}
+	if !back.Drifted() || back.Drift != catalog.DriftText || back.Risk != policy.RiskDanger {
+		t.Errorf("back under another definition it has drifted: %t (%s), with risk %s; want that, and the override", back.Drifted(), back.Drift, back.Risk)
+	}
+	if s.act().Drifted() {
+		t.Error("back as it was accepted it has drifted")
+	}
+}
+
+func TestLongGoneToolsAreForgottenUnlessSomebodySpokeOfThem(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.list("src", tool("act"), tool("spoken"))
+	s.must(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.ConfigureTool(ctx, tx, s.tenant, policy.Key{Source: "src", Action: "spoken"}, catalog.Overrides{MaxAttempts: 2})
+	})
+	s.list("src")
+	s.exec("UPDATE tools SET gone_at = gone_at - interval '91 days'")
+	s.list("src")
+
+	s.list("src", worded("Other."), func() source.Tool { t := worded("Other."); t.Name = "spoken"; return t }())
+	spoken, _ := s.snapshot().Tool(policy.Key{Source: "src", Action: "spoken"})
+
+	if s.act().Drifted() {
+		t.Error("a forgotten tool has drifted, want it to be new")
+	}
+	if !spoken.Drifted() || spoken.MaxAttempts != 2 {
+		t.Errorf("a tool that somebody spoke of has drifted: %t, attempts %d", spoken.Drifted(), spoken.MaxAttempts)
+	}
+}
+
+func TestQuarantineHoldsNewToolsOfKnownSources(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.mode("", "*", envelope.ModeAllow)
+	src := builtin("careful")
+	src.Quarantine = true
+	s.put(src)
+	key := policy.Key{Source: "careful", Action: "new"}
+	fresh := func() *catalog.Tool { found, _ := s.snapshot().Tool(key); return found }
+	mode := func() envelope.Mode { return s.snapshot().Decide(fresh(), catalog.Proposed{}).Mode }
+
+	s.list("careful", tool("first"))
+	first, _ := s.snapshot().Tool(policy.Key{Source: "careful", Action: "first"})
+	s.list("careful", tool("first"), tool("new"))
+	s.list("careful", tool("first"), tool("new"))
+	held, heldMode := fresh(), mode()
+	diff, err := held.Diff()
+	s.accept(held)
+	lifted, liftedMode := fresh(), mode()
+	src.Quarantine = false
+	s.put(src)
+	s.list("careful", tool("first"), tool("new"), tool("last"))
+	last, _ := s.snapshot().Tool(policy.Key{Source: "careful", Action: "last"})
+
+	if first.Quarantined || last.Quarantined {
+		t.Errorf("quarantined: first %t, last %t; want neither the first listing, nor one without quarantine", first.Quarantined, last.Quarantined)
+	}
+	if !held.Quarantined || heldMode != envelope.ModeDeny {
+		t.Errorf("a new tool is quarantined: %t, mode %s, want deny", held.Quarantined, heldMode)
+	}
+	if err != nil || len(diff) != 3 || diff[0].Was != nil {
+		t.Errorf("Diff() = %+v, %v, want title, description and schema as new", diff, err)
+	}
+	if lifted.Quarantined || lifted.Drifted() || liftedMode != envelope.ModeAllow {
+		t.Errorf("accepted: quarantined %t, drifted %t, mode %s", lifted.Quarantined, lifted.Drifted(), liftedMode)
+	}
+}
+
+func TestAGuardOfTheInterfaceLeavesTextsToTheSource(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		listed source.Tool
+		drift  catalog.Drift
+		full   bool
+		face   bool
+	}{
+		"the same":            {tool("act"), catalog.DriftNone, false, false},
+		"another description": {worded("Acts at once."), catalog.DriftText, true, false},
+		"another schema":      {as(`{"type":"object","properties":{"description":{}}}`), catalog.DriftInterface, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t)
+			s.list("src", test.listed)
+			full := s.act()
+			src := builtin("src")
+			src.DriftGuard = catalog.GuardInterface
+			s.put(src)
+			face := s.act()
+
+			if full.Drift != test.drift || full.Drifted() != test.full || face.Drifted() != test.face {
+				t.Errorf("drift %s; drifted under full %t, under interface %t; want %s, %t, %t", full.Drift, full.Drifted(), face.Drifted(), test.drift, test.full, test.face)
+			}
+		})
+	}
+}
+
+// TestUpgradingTheSchemeIsNoDrift has a tenant come from a release whose
+// digests were of the first scheme.
+func TestUpgradingTheSchemeIsNoDrift(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	older := firstScheme(t, tool("act"))
+	s.exec("UPDATE tools SET digest = $1, accepted_digest = $1, accepted = NULL", older)
+
+	before := s.act()
+	s.list("src", tool("act"))
+	after := s.act()
+	s.list("src", worded("Other."))
+	changed := s.act()
+
+	if before.Drifted() || !before.Is(older) || !before.Is(after.Digest) {
+		t.Errorf("before a listing it has drifted: %t, is of the older digest: %t, of the present: %t", before.Drifted(), before.Is(older), before.Is(after.Digest))
+	}
+	if after.Drifted() || bytes.Equal(after.Accepted, older) || !after.Is(older) {
+		t.Errorf("after it has drifted: %t, accepted %x", after.Drifted(), after.Accepted)
+	}
+	if changed.Drift != catalog.DriftText || changed.Is(older) || changed.AcceptedDefinition == nil {
+		t.Errorf("changed, its drift is %s, from %v", changed.Drift, changed.AcceptedDefinition)
+	}
+}
+
+// TestADriftThroughAnUpgradeStaysOne has a definition change between two
+// releases.
+func TestADriftThroughAnUpgradeStaysOne(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	older := firstScheme(t, tool("act"))
+	s.exec("UPDATE tools SET digest = $1, accepted_digest = $1, accepted = NULL", older)
+
+	s.list("src", worded("Other."))
+	drifted := s.act()
+	diff, err := drifted.Diff()
+	s.list("src", tool("act"))
+	back := s.act()
+
+	if drifted.Drift != catalog.DriftInterface || !drifted.Drifted() {
+		t.Errorf("drift = %s, want that of an interface while nobody knows what was accepted", drifted.Drift)
+	}
+	if err != nil || len(diff) != 3 || diff[0].Was != nil {
+		t.Errorf("Diff() = %+v, %v, want all of it", diff, err)
+	}
+	if back.Drifted() || bytes.Equal(back.Accepted, older) {
+		t.Errorf("back it has drifted: %t, accepted %x", back.Drifted(), back.Accepted)
+	}
+}
+
+// firstScheme is the digest that the first release made.
+func firstScheme(t *testing.T, of source.Tool) []byte {
+	t.Helper()
+	hints, err := json.Marshal(of.Hints)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := sha256.New()
+	for _, part := range [][]byte{[]byte(of.Name), []byte(of.Title), []byte(of.Description), of.InputSchema, of.OutputSchema, hints} {
+		if bytes.HasPrefix(part, []byte("{")) {
+			if part, err = envelope.Canonical(part); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sum := sha256.Sum256(part)
+		h.Write(sum[:])
+	}
+	return h.Sum([]byte{1})
+}
+
+func TestOneBadToolDoesNotSpoilAListing(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	bad := []source.Tool{
+		{Name: "nul", Description: "a\x00b", InputSchema: json.RawMessage(`{}`)},
+		{Name: "utf8", Title: "\xff", InputSchema: json.RawMessage(`{}`)},
+		{Name: "twice", InputSchema: json.RawMessage(`{"a":1,"a":2}`)},
+		{Name: "se\u200bnd", InputSchema: json.RawMessage(`{}`)},
+		{Name: "se\u202end", InputSchema: json.RawMessage(`{}`)},
+		{Name: "", InputSchema: json.RawMessage(`{}`)},
+		{Name: strings.Repeat("x", 201), InputSchema: json.RawMessage(`{}`)},
+		{Name: "deep", InputSchema: json.RawMessage(deep(200))},
+		{Name: "none"},
+		{Name: "act", Description: "The second of this name.", InputSchema: json.RawMessage(`{}`)},
+	}
+
+	s.list("src", append([]source.Tool{tool("act")}, bad...)...)
+	src, _ := s.fresh("src")
+	first := s.act()
+	braced := worded("{ is no JSON")
+	s.list("src", braced)
+
+	if first.Drifted() {
+		t.Error("the second tool of a name came before the first")
+	}
+	if src.LeftOut != len(bad) || src.ListError != "" {
+		t.Errorf("left out %d, error %q, want %d and none", src.LeftOut, src.ListError, len(bad))
+	}
+	if s.act().Description != braced.Description {
+		t.Error("a description that begins with a brace is left out")
+	}
+}
+
+func TestOverridesAndRulesKeepTheirOwnNumberOfAttempts(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	key := policy.Key{Source: "src", Action: "act"}
+	configure := func(n int) {
+		s.must(func(ctx context.Context, tx pgx.Tx) error {
+			return catalog.ConfigureTool(ctx, tx, s.tenant, key, catalog.Overrides{MaxAttempts: n})
+		})
+	}
+	var got []int
+	look := func() { got = append(got, s.act().MaxAttempts) }
+
+	look()
+	configure(3)
+	look()
+	s.exec("UPDATE tools SET retry_max_attempts = 7")
+	look()
+	configure(0)
+	look()
+	s.exec("UPDATE tools SET retry_max_attempts = NULL")
+	look()
+
+	if diff := cmp.Diff([]int{catalog.DefaultMaxAttempts, 3, 7, 7, catalog.DefaultMaxAttempts}, got); diff != "" {
+		t.Errorf("MaxAttempts (-want +got):\n%s", diff)
+	}
+}
+
+func TestAskRefresh(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	off := builtin("off")
+	off.Enabled = false
+	s.put(off)
+	stale := func() (ids []string) {
+		err := postgres.InTx(t.Context(), s.db, postgres.Worker(), func(tx pgx.Tx) error {
+			found, err := catalog.Stale(t.Context(), tx, 300, 100)
+			for _, f := range found {
+				if f.Tenant == s.tenant {
+					ids = append(ids, f.ID)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ids
+	}
+	ask := func(id string) (at time.Time, err error) {
+		err = s.try(func(ctx context.Context, tx pgx.Tx) error {
+			at, err = catalog.AskRefresh(ctx, tx, s.tenant, id)
+			return err
+		})
+		return at, err
+	}
+
+	before := stale()
+	asked, err := ask("src")
+	during := stale()
+	s.list("src", tool("act"))
+	after := stale()
+	src, _ := s.fresh("src")
+	_, none := ask("none")
+	_, offErr := ask("off")
+
+	if len(before) != 0 || !slices.Equal(during, []string{"src"}) || len(after) != 0 || err != nil {
+		t.Errorf("stale before %v, during %v, after %v, %v", before, during, after, err)
+	}
+	if src.ListedAt == nil || !src.ListedAt.After(asked) {
+		t.Errorf("listed at %v, want it later than %v, when it was asked", src.ListedAt, asked)
+	}
+	if !errors.Is(none, fault.NotFound) || !errors.Is(offErr, fault.NotFound) {
+		t.Errorf("AskRefresh of no source = %v, of one that is off = %v, want fault.NotFound", none, offErr)
+	}
+}
+
+// fresh reads a source as it is stored.
+func (s shop) fresh(id string) (found catalog.Source, ok bool) {
+	s.t.Helper()
+	s.must(func(ctx context.Context, tx pgx.Tx) error {
+		all, err := catalog.Sources(ctx, tx, s.tenant)
+		for _, src := range all {
+			if src.ID == id {
+				found, ok = src, true
+			}
+		}
+		return err
+	})
+	return found, ok
+}
+
+// TestARefreshTellsWhatChanged looks for the events of listings.
+func TestARefreshTellsWhatChanged(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	listing := []source.Tool{tool("act"), tool("other")}
+	live := catalog.NewLive(catalog.Vault{}, source.BreakerConfig{}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	live.Connect = func(envelope.TenantID, catalog.Source) (source.Source, error) {
+		return lister{sourcetest.NewSource(), &listing}, nil
+	}
+	refresher := catalog.NewRefresher(s.db, s.cache, live, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	refresh := func(tools ...source.Tool) {
+		listing = tools
+		if err := refresher.Refresh(t.Context(), s.tenant, "src"); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	refresh(tool("act"))
+	refresh(tool("act"), tool("other"))
+	refresh(worded("Other."), tool("other"))
+	refresh(worded("Other."))
+	refresh(worded("Other."), tool("other"))
+
+	var told []string
+	err := postgres.InTx(t.Context(), s.db, postgres.Admin(), func(tx pgx.Tx) error {
+		rows, err := tx.Query(t.Context(), `SELECT i->>'subject' FROM events e, jsonb_array_elements(e.items) i
+			WHERE e.tenant_id = $1 AND e.actor = 'source/src' ORDER BY e.event_id`, s.tenant.String())
+		if err != nil {
+			return err
+		}
+		told, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"tool src:other new", "tool src:act changed", "tool src:other gone", "tool src:other back"}, told); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// lister is a source whose tools change.
+type lister struct {
+	source.Source
+	tools *[]source.Tool
+}
+
+func (l lister) List(context.Context) ([]source.Tool, error) { return *l.tools, nil }

@@ -1,0 +1,57 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// Resolve finds the tool that a proposal means: by source and name, or by
+// Composio app and name. Without either the name may be source:name, the full
+// name module.entity.action, or the bare name. The first of these always means
+// that tool, since no source can take another one's id; of the others exactly
+// one tool must have the name, whichever way. Tools in quarantine stand in
+// nobody's way.
+func (s *Snapshot) Resolve(named envelope.Tool) (*Tool, error) {
+	source := named.Source
+	if source == "" {
+		source = named.ComposioApp
+	}
+	if source != "" {
+		if t, ok := s.tools[policy.Key{Source: source, Action: named.Name}]; ok && s.sources[source].Enabled {
+			return t, nil
+		}
+		if src, ok := s.sources[source]; !ok || !src.Enabled {
+			return nil, invalidTool("/tool/source", "unknown_source", "no such source; list the tools to see the ones there are")
+		}
+		return nil, invalidTool("/tool/name", "unknown_tool", "the source has no such tool; list the tools to see the ones there are")
+	}
+	if id, action, found := strings.Cut(named.Name, ":"); found {
+		if t, ok := s.tools[policy.Key{Source: id, Action: action}]; ok && s.sources[id].Enabled {
+			return t, nil
+		}
+	}
+	found := slices.Concat(s.byName[named.Name], s.byFullName[named.Name])
+	found = slices.DeleteFunc(found, func(t *Tool) bool { return !s.sources[t.Key.Source].Enabled })
+	slices.SortFunc(found, func(a, b *Tool) int { return strings.Compare(a.Key.String(), b.Key.String()) })
+	found = slices.Compact(found)
+	if usable := slices.DeleteFunc(slices.Clone(found), func(t *Tool) bool { return t.Quarantined }); len(usable) > 0 {
+		found = usable
+	}
+	switch len(found) {
+	case 0:
+		return nil, invalidTool("/tool/name", "unknown_tool", "no source has such a tool; list the tools to see the ones there are")
+	case 1:
+		return found[0], nil
+	}
+	keys := make([]string, min(len(found), maxListedKeys))
+	for i := range keys {
+		keys[i] = found[i].Key.String()
+	}
+	return nil, invalidTool("/tool/source", "required", "several tools have this name; say which by its source: "+strings.Join(keys, ", "))
+}
+
+// maxListedKeys bounds the tools that an error lists.
+const maxListedKeys = 20

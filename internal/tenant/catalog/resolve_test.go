@@ -1,0 +1,151 @@
+package catalog_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// TestResolveByEveryKindOfName has names of three kinds, and sources that want each other's.
+func TestResolveByEveryKindOfName(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	named := func(src string, names ...string) {
+		s.put(builtin(src))
+		var tools []source.Tool
+		for _, name := range names {
+			tools = append(tools, tool(name))
+		}
+		s.list(src, tools...)
+	}
+	named("mail", "sendMessage", "ping", "mail.message.read")
+	named("evil", "mail:sendMessage", "mail.message.send", "ping", "alone")
+	named("my_app", "item.get")
+	named("my.app", "item.get")
+	off := builtin("off")
+	off.Enabled = false
+	s.put(off)
+	s.list("off", tool("alone"), tool("dark"))
+	careful := builtin("careful")
+	careful.Quarantine = true
+	s.put(careful)
+	s.list("careful", tool("first"))
+	s.list("careful", tool("first"), tool("alone"), tool("fresh"))
+	failing := builtin("failing")
+	s.put(failing)
+	s.list("failing", tool("pending"))
+	s.must(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.PutListError(ctx, tx, s.tenant, "failing", "it does not answer")
+	})
+	snap := s.snapshot()
+
+	for name, test := range map[string]struct {
+		tool envelope.Tool
+		want string
+	}{
+		"source and name":                       {envelope.Tool{Source: "mail", Name: "ping"}, "mail:ping"},
+		"app and name":                          {envelope.Tool{ComposioApp: "mail", Name: "ping"}, "mail:ping"},
+		"a key":                                 {envelope.Tool{Name: "evil:alone"}, "evil:alone"},
+		"a key that another tool is called":     {envelope.Tool{Name: "mail:sendMessage"}, "mail:sendMessage"},
+		"that other tool, by its source":        {envelope.Tool{Source: "evil", Name: "mail:sendMessage"}, "evil:mail:sendMessage"},
+		"that other tool, by its key":           {envelope.Tool{Name: "evil:mail:sendMessage"}, "evil:mail:sendMessage"},
+		"a bare name":                           {envelope.Tool{Name: "sendMessage"}, "mail:sendMessage"},
+		"a bare name with dots":                 {envelope.Tool{Name: "mail.message.read"}, "mail:mail.message.read"},
+		"a full name that is a bare one":        {envelope.Tool{Name: "mail.message.send"}, "required: several tools have this name; say which by its source: evil:mail.message.send, mail:sendMessage"},
+		"a full name":                           {envelope.Tool{Name: "failing.pending.call"}, "failing:pending"},
+		"a full name of two":                    {envelope.Tool{Name: "my_app.item.get"}, "required: several tools have this name; say which by its source: my.app:item.get, my_app:item.get"},
+		"a bare name of two":                    {envelope.Tool{Name: "ping"}, "required: several tools have this name; say which by its source: evil:ping, mail:ping"},
+		"one beside quarantine and darkness":    {envelope.Tool{Name: "alone"}, "evil:alone"},
+		"one in quarantine only":                {envelope.Tool{Name: "fresh"}, "careful:fresh"},
+		"one of a source that cannot be listed": {envelope.Tool{Name: "pending"}, "failing:pending"},
+		"one of a source that is off":           {envelope.Tool{Name: "dark"}, "unknown_tool"},
+		"its key":                               {envelope.Tool{Name: "off:dark"}, "unknown_tool"},
+		"its source":                            {envelope.Tool{Source: "off", Name: "dark"}, "unknown_source"},
+		"no tool of a source":                   {envelope.Tool{Source: "mail", Name: "nothing"}, "unknown_tool"},
+		"a full name with its source":           {envelope.Tool{Source: "mail", Name: "mail.message.send"}, "unknown_tool"},
+		"no tool":                               {envelope.Tool{Name: "nothing"}, "unknown_tool"},
+		"nothing before the colon":              {envelope.Tool{Name: ":ping"}, "unknown_tool"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found, err := snap.Resolve(test.tool)
+
+			got := ""
+			if invalid, ok := errors.AsType[*envelope.InvalidError](err); ok {
+				got = string(invalid.Fields[0].Rule)
+				if got == "required" {
+					got += ": " + invalid.Fields[0].Message
+				}
+			} else if err == nil {
+				got = found.Key.String()
+			}
+			if got != test.want {
+				t.Errorf("Resolve() = %q, %v, want %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+func keys(tools []*catalog.Tool) []string {
+	found := []string{}
+	for _, t := range tools {
+		found = append(found, t.Key.String())
+	}
+	return found
+}
+
+func TestVisible(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	danger := tool("wipe")
+	danger.Hints.Destructive = new(true)
+	s.list("src", tool("act"), danger)
+	s.put(builtin("mail"))
+	s.list("mail", tool("send"), tool("read"))
+	s.put(builtin("failing"))
+	s.list("failing", tool("act"))
+	s.must(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.PutListError(ctx, tx, s.tenant, "failing", "it does not answer")
+	})
+	off := builtin("off")
+	off.Enabled = false
+	s.put(off)
+	s.list("off", tool("act"))
+	careful := builtin("careful")
+	careful.Quarantine = true
+	s.put(careful)
+	s.list("careful", tool("first"))
+	s.list("careful", tool("first"), tool("fresh"))
+	s.mode("nightly", "mail:send", envelope.ModeDeny)
+	s.mode("nightly", "src:wipe", envelope.ModeAllow)
+	snap := s.snapshot()
+
+	for name, test := range map[string]struct {
+		by   catalog.Viewer
+		want []string
+	}{
+		"anybody":             {catalog.Viewer{}, []string{"careful:first", "mail:read", "mail:send", "src:act"}},
+		"an automation":       {catalog.Viewer{Automation: "nightly"}, []string{"careful:first", "mail:read", "src:act", "src:wipe"}},
+		"a token":             {catalog.Viewer{Tools: []string{"mail:*"}}, []string{"mail:read", "mail:send"}},
+		"a token for nothing": {catalog.Viewer{Tools: []string{}}, []string{}},
+	} {
+		if diff := cmp.Diff(test.want, keys(snap.Visible(test.by))); diff != "" {
+			t.Errorf("Visible() to %s (-want +got):\n%s", name, diff)
+		}
+	}
+	s.list("failing", tool("act"))
+	if got := keys(s.snapshot().Visible(catalog.Viewer{Tools: []string{"failing:*"}})); len(got) != 1 {
+		t.Errorf("Visible() after the source is back = %v", got)
+	}
+	if _, known := snap.Tool(policy.Key{Source: "failing", Action: "act"}); !known {
+		t.Error("a tool of a source that fails is forgotten")
+	}
+}

@@ -1,0 +1,52 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// Shots returns what is set for a tenant's tools, those among them that their
+// sources do not list at present.
+func Shots(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (map[policy.Key]Shot, error) {
+	rows, err := dbsqlc.New().SnapshotRuleList(ctx, tx, uuid.UUID(tenant))
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	shots := make(map[policy.Key]Shot, len(rows))
+	for _, r := range rows {
+		key := policy.Key{Source: r.SourceID, Action: r.ToolName}
+		var shot Shot
+		if err := json.Unmarshal(r.Rule, &shot); err != nil {
+			return nil, fmt.Errorf("snapshot rule of %s: %w", key, err)
+		}
+		shots[key] = shot
+	}
+	return shots, nil
+}
+
+// PutShot sets the read that belongs to a tool, or removes it if that is nil.
+// It takes whatever it is given; package forensic checks it.
+func PutShot(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key policy.Key, shot *Shot) error {
+	q := dbsqlc.New()
+	if shot == nil {
+		n, err := q.SnapshotRuleDelete(ctx, tx, &dbsqlc.SnapshotRuleDeleteParams{TenantID: uuid.UUID(tenant), SourceID: key.Source, ToolName: key.Action})
+		if err == nil && n == 0 {
+			return fault.New(fault.NotFound, "no snapshots are set for %s", key)
+		}
+		return err
+	}
+	rule, err := json.Marshal(shot)
+	if err != nil {
+		return fmt.Errorf("encode snapshot rule of %s: %w", key, err)
+	}
+	return q.SnapshotRulePut(ctx, tx, &dbsqlc.SnapshotRulePutParams{TenantID: uuid.UUID(tenant), SourceID: key.Source, ToolName: key.Action, Rule: rule})
+}

@@ -1,0 +1,234 @@
+package catalog
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// forgetAfterDays is how long a tool that is gone is remembered if no operator
+// ever said anything of it.
+const forgetAfterDays = 90
+
+// PutListing stores what a source listed. Tools that it has no more are kept
+// as gone, so that their return is none of a new tool. New ones are accepted
+// as first seen, or wait in quarantine; changed ones keep what was accepted.
+// Tools that nobody could name in an envelope, whose name came before, or
+// whose definition has no canonical form are left out, and counted with the
+// source.
+func PutListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source string, tools []source.Tool) error {
+	_, err := putListing(ctx, tx, tenant, source, tools)
+	return err
+}
+
+// putListing is PutListing, and tells what changed since the listing before.
+func putListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source string, tools []source.Tool) ([]listed, error) {
+	q, id := dbsqlc.New(), uuid.UUID(tenant)
+	before, err := q.ToolListed(ctx, tx, &dbsqlc.ToolListedParams{TenantID: id, SourceID: source})
+	if err != nil {
+		return nil, err
+	}
+	p := &dbsqlc.ToolUpsertManyParams{TenantID: id, SourceID: source, Names: []string{}}
+	var older [][]byte
+	taken := make(map[string]bool, len(tools))
+	for _, t := range tools {
+		digest, err := Digest(t)
+		if err != nil || !usable(t) || taken[t.Name] {
+			continue
+		}
+		taken[t.Name] = true
+		hints, err := json.Marshal(t.Hints)
+		if err != nil {
+			return nil, err
+		}
+		p.Names, p.Titles, p.Descriptions = append(p.Names, t.Name), append(p.Titles, t.Title), append(p.Descriptions, t.Description)
+		p.InputSchemas, p.OutputSchemas = append(p.InputSchemas, t.InputSchema), append(p.OutputSchemas, t.OutputSchema)
+		p.Hints, p.Effects, p.Digests = append(p.Hints, hints), append(p.Effects, string(t.Effect)), append(p.Digests, digest)
+		older = append(older, partsDigest(t.Name, definitionOf(t)))
+	}
+	if len(p.Names) > 0 {
+		if err := q.ToolUpsertMany(ctx, tx, p); err != nil {
+			return nil, err
+		}
+		if err := q.ToolAcceptedAgain(ctx, tx, &dbsqlc.ToolAcceptedAgainParams{TenantID: id, SourceID: source, Names: p.Names, Older: older}); err != nil {
+			return nil, err
+		}
+	}
+	if err := q.ToolMissing(ctx, tx, &dbsqlc.ToolMissingParams{TenantID: id, SourceID: source, Names: p.Names}); err != nil {
+		return nil, err
+	}
+	if err := q.ToolPrune(ctx, tx, &dbsqlc.ToolPruneParams{TenantID: id, SourceID: source, Days: forgetAfterDays}); err != nil {
+		return nil, err
+	}
+	n, err := q.SourceListed(ctx, tx, &dbsqlc.SourceListedParams{
+		TenantID: id, SourceID: source, LeftOut: int32(len(tools) - len(p.Names)), //nolint:gosec // a listing has at most some thousands
+	})
+	if err == nil && n == 0 {
+		return nil, fault.New(fault.NotFound, "no source %s", source)
+	}
+	return compareListing(before, p, older), err
+}
+
+// compareListing tells what a listing changed.
+func compareListing(before []dbsqlc.ToolListedRow, now *dbsqlc.ToolUpsertManyParams, older [][]byte) []listed {
+	known := make(map[string]dbsqlc.ToolListedRow, len(before))
+	for _, r := range before {
+		known[r.Name] = r
+	}
+	var changed []listed
+	for i, name := range now.Names {
+		was, ok := known[name]
+		delete(known, name)
+		switch {
+		case !ok && len(before) > 0:
+			changed = append(changed, listed{name, listedNew})
+		case ok && was.Gone:
+			changed = append(changed, listed{name, listedAgain})
+		case ok && !bytes.Equal(was.Digest, now.Digests[i]) && !bytes.Equal(was.Digest, older[i]):
+			changed = append(changed, listed{name, listedChanged})
+		}
+	}
+	for _, r := range before {
+		if _, missing := known[r.Name]; missing && !r.Gone {
+			changed = append(changed, listed{r.Name, listedGone})
+		}
+	}
+	return changed
+}
+
+// PutListError notes that a source could not be listed. Its tools stay as
+// they were known.
+func PutListError(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source, why string) error {
+	return dbsqlc.New().SourceNotListed(ctx, tx, &dbsqlc.SourceNotListedParams{TenantID: uuid.UUID(tenant), SourceID: source, ListError: why})
+}
+
+// AcceptTool accepts a tool's definition by the digest that the operator saw,
+// and takes it out of quarantine. If it changed since, that is fault.Conflict.
+func AcceptTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key policy.Key, digest []byte) error {
+	n, err := dbsqlc.New().ToolAccept(ctx, tx, &dbsqlc.ToolAcceptParams{
+		TenantID: uuid.UUID(tenant), SourceID: key.Source, Name: key.Action, Digest: digest,
+	})
+	if err == nil && n == 0 {
+		return fault.New(fault.Conflict, "tool %s is not there, or its definition is no longer the one that was shown", key)
+	}
+	return err
+}
+
+// Overrides are what an operator sets for a tool; empty leaves it to what is
+// inferred.
+type Overrides struct {
+	Risk   policy.ToolRisk
+	Effect envelope.Effect
+	// MaxAttempts holds unless the rule of the tool's retries says a number.
+	MaxAttempts int
+}
+
+// ConfigureTool sets a tool's overrides.
+func ConfigureTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key policy.Key, o Overrides) error {
+	p := &dbsqlc.ToolConfigureParams{TenantID: uuid.UUID(tenant), SourceID: key.Source, Name: key.Action}
+	if o.Risk != "" {
+		p.RiskOverride = new(string(o.Risk))
+	}
+	if o.Effect != "" {
+		p.EffectOverride = new(string(o.Effect))
+	}
+	if o.MaxAttempts != 0 {
+		p.MaxAttempts = new(int32(o.MaxAttempts))
+	}
+	n, err := dbsqlc.New().ToolConfigure(ctx, tx, p)
+	return orNoTool(key, n, err)
+}
+
+// DescribeTool sets what operators say of a tool, instead of what they said.
+// The error is an *envelope.InvalidError, or fault.NotFound without the tool.
+func DescribeTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key policy.Key, d Description) error {
+	if err := d.Validate(); err != nil {
+		return err
+	}
+	p := &dbsqlc.ToolDescribeParams{
+		TenantID: uuid.UUID(tenant), SourceID: key.Source, Name: key.Action,
+		Module: orNull(d.Name.Module), Entity: orNull(d.Name.Entity), Action: orNull(d.Name.Action),
+	}
+	if d.SideEffects != nil {
+		// An empty list says that there are none; nil would be NULL.
+		p.SideEffects = append([]string{}, *d.SideEffects...)
+	}
+	if d.Reversal != nil {
+		var err error
+		if p.Reversal, err = json.Marshal(d.Reversal); err != nil {
+			return err
+		}
+	}
+	n, err := dbsqlc.New().ToolDescribe(ctx, tx, p)
+	return orNoTool(key, n, err)
+}
+
+func orNoTool(key policy.Key, n int64, err error) error {
+	if err == nil && n == 0 {
+		return fault.New(fault.NotFound, "no tool %s", key)
+	}
+	return err
+}
+
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func toolFromRow(r dbsqlc.ToolListRow, src Source) (*Tool, error) {
+	t := &Tool{
+		Key: policy.Key{Source: r.SourceID, Action: r.Name}, Title: r.Title, Description: r.Description,
+		InputSchema: r.InputSchema, OutputSchema: r.OutputSchema, Digest: r.Digest, Accepted: r.AcceptedDigest,
+		Guard: src.DriftGuard, Quarantined: len(r.AcceptedDigest) == 0,
+		MaxAttempts: cmp.Or(int(r.MaxAttempts), DefaultMaxAttempts), check: newChecker(r.InputSchema),
+	}
+	if err := json.Unmarshal(r.Hints, &t.Hints); err != nil {
+		return nil, fmt.Errorf("hints of tool %s: %w", t.Key, err)
+	}
+	var err error
+	if t.AcceptedDefinition, err = parseDefinition(r.Accepted); err != nil {
+		return nil, fmt.Errorf("accepted definition of tool %s: %w", t.Key, err)
+	}
+	if r.RetryBaseSeconds != nil && r.RetryCapSeconds != nil && r.RetryJitter != nil {
+		t.Retry = Retry{Base: seconds(*r.RetryBaseSeconds), Cap: seconds(*r.RetryCapSeconds), Jitter: *r.RetryJitter}
+	}
+	recipients := r.Recipients
+	if t.Guessed = recipients == nil; t.Guessed {
+		recipients = preflight.GuessRecipients(r.InputSchema)
+	}
+	if t.Recipients, err = preflight.ParsePatterns(recipients); err != nil {
+		return nil, fmt.Errorf("recipients of tool %s: %w", t.Key, err)
+	}
+	t.Scopes = r.Scopes
+	t.Drift = t.drift()
+	t.infer(Overrides{Risk: policy.ToolRisk(text(r.RiskOverride)), Effect: envelope.Effect(text(r.EffectOverride))}, envelope.Effect(text(r.Effect)), src.DefaultRisk)
+	said := Description{Name: FullName{text(r.Module), text(r.Entity), text(r.Action)}}
+	if r.SideEffects != nil {
+		said.SideEffects = &r.SideEffects
+	}
+	if len(r.Reversal) > 0 {
+		said.Reversal = new(Reversal)
+		if err := json.Unmarshal(r.Reversal, said.Reversal); err != nil {
+			return nil, fmt.Errorf("reversal of tool %s: %w", t.Key, err)
+		}
+	}
+	t.describe(said)
+	return t, nil
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

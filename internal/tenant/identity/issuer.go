@@ -1,0 +1,271 @@
+package identity
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/source/rest"
+)
+
+const (
+	// freshFor is how long an issuer's keys are used without asking for them
+	// again, and usableFor how long if it does not answer.
+	freshFor  = 15 * time.Minute
+	usableFor = time.Hour
+	// askEvery bounds how often an issuer is asked, however many tokens come
+	// that name a key nobody knows.
+	askEvery = 10 * time.Second
+	askFor   = 5 * time.Second
+	// maxAnswer bounds what an issuer says of itself, in bytes; maxKeys its
+	// keys.
+	maxAnswer = 1 << 20
+	maxKeys   = 100
+	// maxIssuers bounds the issuers that are remembered at once.
+	maxIssuers = 1000
+	minRSABits = 2048
+)
+
+// issuers asks issuers for their keys, and remembers them. It is safe for
+// concurrent use.
+type issuers struct {
+	near, far *http.Client
+
+	mu    sync.Mutex
+	known map[string]*issuer
+	asked singleflight.Group
+}
+
+// issuer is what is known of one. The mutex of issuers guards it.
+type issuer struct {
+	keys []jose.JSONWebKey
+	// got is when the keys came, asked when they were last asked for.
+	got, asked time.Time
+}
+
+// newIssuers returns issuers of whom nothing is known.
+func newIssuers() *issuers {
+	return &issuers{
+		near:  guarded(netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")),
+		far:   guarded(private()...),
+		known: make(map[string]*issuer),
+	}
+}
+
+// private are the networks where an issuer may stand beside the public ones.
+func private() []netip.Prefix {
+	return []netip.Prefix{
+		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
+		netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fc00::/7"),
+	}
+}
+
+// guarded returns a client that goes where it is told and nowhere else: it
+// follows no redirect, uses no proxy, and reads no long answer.
+func guarded(open ...netip.Prefix) *http.Client {
+	guard, err := rest.NewGuard(open)
+	dial := guard.Dialer().DialContext
+	if err != nil { // without a guard nothing is dialled
+		dial = func(context.Context, string, string) (net.Conn, error) { return nil, err }
+	}
+	return &http.Client{
+		Timeout:       askFor,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: short{&http.Transport{
+			DialContext: dial, ForceAttemptHTTP2: true, TLSHandshakeTimeout: askFor, MaxIdleConnsPerHost: 1, IdleConnTimeout: 10 * time.Second,
+		}},
+	}
+}
+
+// short cuts answers that are too long.
+type short struct{ http.RoundTripper }
+
+// RoundTrip makes a request.
+func (t short) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := t.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	answer.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(answer.Body, maxAnswer), answer.Body}
+	return answer, nil
+}
+
+// algorithms are those that a token may be signed with: with a private key
+// whose public half the issuer tells. None, and those with a shared secret,
+// are not among them.
+func algorithms() []jose.SignatureAlgorithm {
+	return []jose.SignatureAlgorithm{
+		jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
+	}
+}
+
+// keysFor returns the keys of an issuer that may have signed with a header.
+// fault.Busy says that the issuer does not answer.
+func (i *issuers) keysFor(ctx context.Context, url string, header jose.Header, now time.Time) ([]jose.JSONWebKey, error) {
+	keys, got, asked := i.look(url)
+	fit := fitting(keys, header)
+	age, pause := now.Sub(got), now.Sub(asked)
+	switch {
+	case len(fit) > 0 && age < freshFor:
+		return fit, nil
+	case pause >= askEvery:
+		break
+	case len(fit) > 0 && age < usableFor:
+		return fit, nil
+	case age < usableFor:
+		return nil, ErrToken
+	default:
+		return nil, errSilent(nil)
+	}
+	fresh, err := i.ask(ctx, url, now)
+	switch {
+	case err == nil:
+		return fitting(fresh, header), nil
+	case len(fit) > 0 && age < usableFor:
+		return fit, nil
+	}
+	return nil, errSilent(err)
+}
+
+// errSilent says that nobody can say whether a token is an issuer's.
+func errSilent(cause error) error {
+	const text = "the issuer of the token does not answer; tokens of Countersign's own still work"
+	if cause == nil {
+		return fault.New(fault.Busy, text)
+	}
+	return fault.Wrap(cause, fault.Busy, text)
+}
+
+func (i *issuers) look(url string) (keys []jose.JSONWebKey, got, asked time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if is := i.known[url]; is != nil {
+		return is.keys, is.got, is.asked
+	}
+	return nil, time.Time{}, time.Time{}
+}
+
+// ask asks an issuer once for everybody who wants to know. Who leaves does not
+// end it for the others.
+func (i *issuers) ask(ctx context.Context, url string, now time.Time) ([]jose.JSONWebKey, error) {
+	answer := i.asked.DoChan(url, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askFor)
+		defer cancel()
+		keys, err := i.fetch(ctx, url)
+		i.keep(url, keys, now, err == nil)
+		return keys, err
+	})
+	select {
+	case a := <-answer:
+		keys, _ := a.Val.([]jose.JSONWebKey)
+		return keys, a.Err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (i *issuers) keep(url string, keys []jose.JSONWebKey, now time.Time, came bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	is := i.known[url]
+	if is == nil {
+		if len(i.known) >= maxIssuers {
+			clear(i.known) // more issuers at once than fit: each is asked again
+		}
+		is = &issuer{}
+		i.known[url] = is
+	}
+	is.asked = now
+	if came {
+		is.keys, is.got = keys, now
+	}
+}
+
+// client is the one that may go where an issuer is.
+func (i *issuers) client(issuer string) *http.Client {
+	if u, err := url.Parse(issuer); err == nil && loopback(u.Hostname()) {
+		return i.near
+	}
+	return i.far
+}
+
+// fetch asks an issuer where its keys are, and for them.
+func (i *issuers) fetch(ctx context.Context, issuer string) ([]jose.JSONWebKey, error) {
+	client := i.client(issuer)
+	found, err := oidc.NewProvider(oidc.ClientContext(ctx, client), issuer)
+	if err != nil {
+		return nil, errors.New("the issuer's discovery document is not there, or of another issuer") // its own text quotes the answer
+	}
+	var at struct {
+		Keys string `json:"jwks_uri"`
+	}
+	if err := found.Claims(&at); err != nil {
+		return nil, fmt.Errorf("read where the issuer's keys are: %w", err)
+	}
+	where, err := url.Parse(at.Keys)
+	if err != nil || !secure(where) {
+		return nil, errors.New("the issuer's keys are neither at an https address nor on this machine")
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.Keys, nil)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the issuer's keys: %w", err)
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the issuer's keys: %w", err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("ask for the issuer's keys: status %d", answer.StatusCode)
+	}
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read the issuer's keys: %w", err)
+	}
+	return readKeys(text)
+}
+
+// readKeys reads a set of keys, and passes over those that cannot have signed
+// a token. A set without one that can is an error.
+func readKeys(text []byte) ([]jose.JSONWebKey, error) {
+	var set struct{ Keys []json.RawMessage }
+	if err := json.Unmarshal(text, &set); err != nil {
+		return nil, errors.New("the issuer's keys are no set of keys")
+	}
+	var keys []jose.JSONWebKey
+	for _, raw := range set.Keys[:min(len(set.Keys), maxKeys)] {
+		var key jose.JSONWebKey
+		if key.UnmarshalJSON(raw) == nil && signs(key) {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("the issuer has no key that signs")
+	}
+	return keys, nil
+}
+
+// fitting are the keys that may have signed with a header: of its name, if it
+// has one, and for its algorithm, if they say for which they are.
+func fitting(keys []jose.JSONWebKey, header jose.Header) []jose.JSONWebKey {
+	return slices.DeleteFunc(slices.Clone(keys), func(k jose.JSONWebKey) bool {
+		return header.KeyID != "" && k.KeyID != header.KeyID || k.Algorithm != "" && k.Algorithm != header.Algorithm
+	})
+}

@@ -1,0 +1,139 @@
+package limits
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// DefaultEmployee is how the entry is written that holds for every employee
+// without one, and for envelopes that name nobody.
+const DefaultEmployee = "default"
+
+// Employee is an agent's identity: how far it is trusted, and what it may do.
+type Employee struct {
+	// ID is zero for the default entry, which JSON writes as "default".
+	ID   envelope.EmployeeID
+	Name string
+	// Trust is the highest risk that may run without a person.
+	Trust policy.Trust
+	// Scopes are what it has, such as contacts:write or contacts:*.
+	Scopes []string
+}
+
+// employeeJSON is an employee as it is written.
+type employeeJSON struct {
+	ID     string       `json:"employee_id"`
+	Name   string       `json:"name,omitzero"`
+	Trust  policy.Trust `json:"trust"`
+	Scopes []string     `json:"scopes"`
+}
+
+// MarshalJSON writes the default entry's id as "default".
+func (e Employee) MarshalJSON() ([]byte, error) {
+	scopes := e.Scopes
+	if scopes == nil {
+		scopes = []string{}
+	}
+	return json.Marshal(employeeJSON{EmployeeText(e.ID), e.Name, e.Trust, scopes})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (e *Employee) UnmarshalJSON(text []byte) error {
+	var in employeeJSON
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	id, err := ParseEmployee(in.ID)
+	if err != nil {
+		return err
+	}
+	*e = Employee{id, in.Name, in.Trust, in.Scopes}
+	return nil
+}
+
+// EmployeeText writes an employee's id, and the default entry's as "default".
+func EmployeeText(id envelope.EmployeeID) string {
+	if id == (envelope.EmployeeID{}) {
+		return DefaultEmployee
+	}
+	return id.String()
+}
+
+// ParseEmployee reads what EmployeeText writes. What is neither is
+// fault.Invalid.
+func ParseEmployee(text string) (envelope.EmployeeID, error) {
+	var id envelope.EmployeeID
+	if text == DefaultEmployee || text == uuid.Nil.String() {
+		return id, nil
+	}
+	if id.UnmarshalText([]byte(text)) != nil {
+		return id, fault.New(fault.Invalid, "an employee is a UUID, or the word default")
+	}
+	return id, nil
+}
+
+// The bounds of an employee.
+const (
+	maxScopes = 200
+	maxName   = 200
+)
+
+// Validate checks an employee. The error is an *envelope.InvalidError.
+func (e Employee) Validate() error {
+	var p problems
+	p.text("/name", e.Name)
+	if len([]rune(e.Name)) > maxName {
+		p.add("/name", envelope.RuleMaxLength, "must have at most %d characters", maxName)
+	}
+	if !e.Trust.Valid() {
+		p.add("/trust", envelope.RuleEnum, "must be none, low, medium or high: the highest risk that may run without a person")
+	}
+	checkScopes(&p, e.Scopes)
+	return p.err()
+}
+
+// checkScopes checks the list of scopes at /scopes.
+func checkScopes(p *problems, scopes []string) {
+	if len(scopes) > maxScopes {
+		p.add("/scopes", envelope.RuleMaxItems, "must have at most %d items", maxScopes)
+		return
+	}
+	for i, text := range scopes {
+		at := fmt.Sprintf("/scopes/%d", i)
+		if _, err := preflight.ParseScope(text); err != nil {
+			p.add(at, envelope.RulePattern, "%s", err)
+		} else if slices.Index(scopes, text) < i {
+			p.add(at, envelope.RuleDuplicateKey, "must not repeat a scope that the list already has")
+		}
+	}
+}
+
+// settled is the employee with its scopes in order.
+func (e Employee) settled() Employee {
+	e.Scopes = ordered(e.Scopes)
+	return e
+}
+
+// ordered is a sorted copy that is never nil.
+func ordered(texts []string) []string {
+	all := append([]string{}, texts...)
+	slices.Sort(all)
+	return all
+}
+
+// sortEmployees puts the default entry first and the others in the order of
+// their ids.
+func sortEmployees(all []Employee) {
+	slices.SortFunc(all, func(a, b Employee) int {
+		return cmp.Compare(uuid.UUID(a.ID).String(), uuid.UUID(b.ID).String())
+	})
+}

@@ -1,0 +1,120 @@
+package limits
+
+import (
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// PauseScope is how much a pause stops.
+type PauseScope string
+
+// The scopes of a pause.
+const (
+	// PauseEverything stops every tenant. Only whoever runs the fleet sets it.
+	PauseEverything PauseScope = "everything"
+	PauseTenant     PauseScope = "tenant"
+	PauseEmployee   PauseScope = "employee"
+	PauseSource     PauseScope = "source"
+	PauseBucket     PauseScope = "bucket"
+	PauseTool       PauseScope = "tool"
+)
+
+// Valid says that s is one of the constants.
+func (s PauseScope) Valid() bool {
+	switch s {
+	case PauseEverything, PauseTenant, PauseEmployee, PauseSource, PauseBucket, PauseTool:
+		return true
+	}
+	return false
+}
+
+// PauseID identifies a pause. It is a UUIDv7.
+type PauseID uuid.UUID
+
+// String returns the 36 characters of the usual form, in lower case.
+func (id PauseID) String() string { return uuid.UUID(id).String() }
+
+// MarshalText returns the same as String and never an error.
+func (id PauseID) MarshalText() ([]byte, error) { return uuid.UUID(id).MarshalText() }
+
+// UnmarshalText reads what MarshalText writes.
+func (id *PauseID) UnmarshalText(text []byte) error { return (*uuid.UUID)(id).UnmarshalText(text) }
+
+// Pause is a stop, or was one. While it stands nothing that it covers is sent.
+type Pause struct {
+	ID    PauseID    `json:"pause_id"`
+	Scope PauseScope `json:"scope"`
+	// Subject is the employee's id, the source's id, the bucket's name, or
+	// source:tool; empty for the tenant and for everything.
+	Subject string `json:"subject,omitzero"`
+	// Kill says that what was pending is ended too.
+	Kill bool `json:"kill"`
+	// Reason and By are those of the pause or, if it became one, of the kill.
+	Reason string    `json:"reason"`
+	By     string    `json:"by"`
+	At     time.Time `json:"at"`
+	// KilledAt is up to when what was proposed is ended, Cancelled how many
+	// have been so far, and SweptAt when the last was.
+	KilledAt  *time.Time `json:"killed_at"`
+	Cancelled int        `json:"cancelled"`
+	SweptAt   *time.Time `json:"swept_at"`
+	// LiftedAt is nil while the pause stands. WokenAt is when the last of what
+	// it held was on the schedule again.
+	LiftedAt *time.Time `json:"lifted_at"`
+	LiftedBy string     `json:"lifted_by,omitzero"`
+	WokenAt  *time.Time `json:"woken_at"`
+}
+
+// Target is what a pause is of.
+type Target struct {
+	Scope   PauseScope `json:"scope"`
+	Subject string     `json:"subject,omitzero"`
+}
+
+// String names a target in a few words: tenant, bucket email.daily.
+func (t Target) String() string { return strings.TrimSuffix(string(t.Scope)+" "+t.Subject, " ") }
+
+// Validate checks a target. The error is an *envelope.InvalidError.
+func (t Target) Validate() error {
+	var p problems
+	switch t.Scope {
+	case PauseEverything, PauseTenant:
+		if t.Subject != "" {
+			p.add("/subject", envelope.RuleUnknownField, "must be left out: it is of the whole %s", map[bool]string{true: "tenant", false: "fleet"}[t.Scope == PauseTenant])
+		}
+	case PauseEmployee:
+		checkEmployee(&p, "/subject", t.Subject)
+	case PauseSource, PauseBucket:
+		if !slug.MatchString(t.Subject) {
+			p.add("/subject", envelope.RulePattern, "must be the id of a source or the name of a bucket, as scope says")
+		}
+	case PauseTool:
+		if _, err := policy.ParseKey(t.Subject); err != nil {
+			p.add("/subject", envelope.RuleFormat, "must be source:tool, such as mail:send_email")
+		}
+	default:
+		p.add("/scope", envelope.RuleEnum, "must be tenant, employee, source, bucket or tool")
+	}
+	return p.err()
+}
+
+// settled is the target as it is stored.
+func (t Target) settled() Target {
+	if t.Scope == PauseEmployee {
+		t.Subject = strings.ToLower(t.Subject)
+	}
+	return t
+}
+
+// checkReason checks why something is paused or resumed.
+func checkReason(p *problems, reason string) {
+	if strings.TrimSpace(reason) == "" {
+		p.add("/reason", envelope.RuleRequired, "must say why, for whoever finds it paused")
+	}
+	p.text("/reason", reason)
+}

@@ -1,0 +1,229 @@
+package limits_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+)
+
+func (h house) pause(of limits.Target, kill bool, reason string) limits.Pause {
+	h.t.Helper()
+	var p limits.Pause
+	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
+		p, err = limits.SetPause(ctx, tx, h.tenant, of, kill, reason, "ada")
+		return err
+	})
+	return p
+}
+
+func (h house) pauses(f limits.PauseFilter) []limits.Pause {
+	h.t.Helper()
+	var all []limits.Pause
+	f.Most = 100
+	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
+		all, err = limits.Pauses(ctx, tx, h.tenant, f)
+		return err
+	})
+	return all
+}
+
+func TestPauseBecomesAKill(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tool := limits.Target{Scope: limits.PauseTool, Subject: "mail:send"}
+
+	first := h.pause(tool, false, "odd answers")
+	same := h.pause(tool, false, "another reason")
+	killed := h.pause(tool, true, "worse")
+	still := h.pause(tool, false, "only a pause")
+
+	if diff := cmp.Diff(first, same); diff != "" || first.Kill || first.KilledAt != nil {
+		t.Errorf("to pause again changed something (-first +same):\n%s", diff)
+	}
+	if killed.ID != first.ID || !killed.Kill || killed.KilledAt == nil || killed.Reason != "worse" || !killed.At.Equal(first.At) {
+		t.Errorf("killed: %+v, want the same pause as a kill", killed)
+	}
+	if diff := cmp.Diff(killed, still); diff != "" {
+		t.Errorf("a pause weakened a kill (-kill +after):\n%s", diff)
+	}
+	h.admin("UPDATE pauses SET swept_at = now(), cancelled = 3")
+	if again := h.pause(tool, true, "once more"); again.SweptAt != nil || again.Cancelled != 3 {
+		t.Errorf("killed anew: %+v, want it to be swept again", again)
+	}
+	h.wantSubjects("tool mail:send paused", "tool mail:send killed", "tool mail:send killed")
+	if notes := h.events(); notes[0].Note != "odd answers" || notes[2].Note != "once more" {
+		t.Errorf("events do not say why: %+v", notes)
+	}
+}
+
+func TestLiftedPausesAreKept(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	lift := func(of limits.Target) error {
+		return h.try(func(ctx context.Context, tx pgx.Tx) error {
+			return limits.Lift(ctx, tx, h.tenant, of, "fine now", "ada")
+		})
+	}
+	tenant, bucket := limits.Target{Scope: limits.PauseTenant}, limits.Target{Scope: limits.PauseBucket, Subject: "default"}
+	h.pause(tenant, false, "lunch")
+	h.pause(bucket, true, "wrong")
+
+	if err := lift(tenant); err != nil {
+		t.Fatal(err)
+	}
+	if err := lift(tenant); !errors.Is(err, fault.NotFound) {
+		t.Errorf("Lift of what is not paused = %v, want fault.NotFound", err)
+	}
+	if err := lift(limits.Target{Scope: limits.PauseEverything}); !errors.Is(err, fault.Denied) {
+		t.Errorf("Lift of everything = %v, want fault.Denied", err)
+	}
+	again := h.pause(tenant, false, "dinner")
+
+	all, standing := h.pauses(limits.PauseFilter{}), h.pauses(limits.PauseFilter{Standing: true})
+	if len(all) != 3 || len(standing) != 2 || all[0].ID != again.ID || all[2].LiftedBy != "ada" || all[2].LiftedAt == nil {
+		t.Errorf("pauses = %+v, of which stand %d", all, len(standing))
+	}
+	if page := h.pauses(limits.PauseFilter{Before: all[0].ID}); len(page) != 2 || page[0].ID != all[1].ID {
+		t.Errorf("the next page is %+v", page)
+	}
+	h.wantSubjects("tenant paused", "bucket default killed", "tenant resumed", "tenant paused")
+}
+
+func TestEverythingIsPausedForAll(t *testing.T) {
+	t.Parallel()
+	one := newHouse(t)
+	two := one.neighbour()
+	two.pause(limits.Target{Scope: limits.PauseTenant}, false, "lunch")
+
+	one.as(postgres.Admin(), func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := limits.PauseAll(ctx, tx, false, "moving house", "ada"); err != nil {
+			return err
+		}
+		_, err := limits.PauseAll(ctx, tx, true, "for good", "ada")
+		return err
+	})
+
+	for name, h := range map[string]house{"one": one, "two": two} {
+		all := h.pauses(limits.PauseFilter{Standing: true})
+		if len(all) == 0 || all[0].Scope != limits.PauseEverything || !all[0].Kill || all[0].Reason != "for good" {
+			t.Errorf("%s sees %+v, want the pause of everything", name, all)
+		}
+		if h.bucket("default").Paused != true {
+			t.Errorf("%s has a bucket that is not paused", name)
+		}
+	}
+	if got := two.pauses(limits.PauseFilter{}); len(got) != 2 {
+		t.Errorf("two sees %d pauses, want its own and everything's", len(got))
+	}
+	one.wantSubjects("everything paused", "everything killed")
+	one.must(func(ctx context.Context, tx pgx.Tx) error {
+		p, ok, err := limits.PauseOfEverything(ctx, tx)
+		if !ok || !p.Kill {
+			t.Errorf("PauseOfEverything = %+v, %t", p, ok)
+		}
+		return err
+	})
+	one.as(postgres.Admin(), func(ctx context.Context, tx pgx.Tx) error { return limits.LiftAll(ctx, tx, "done", "ada") })
+	if one.bucket("default").Paused {
+		t.Error("everything is paused after it was lifted")
+	}
+}
+
+func TestFlightsAreCounted(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	for _, lease := range []string{"1 minute", "-1 minute", "1 minute"} {
+		h.admin(`INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, lease_until, max_attempts)
+			SELECT $1, $2, b.bucket_id, now(), now() + $3::interval, 5 FROM buckets b WHERE b.tenant_id = $1`, h.tenant.String(), newEmployee().String(), lease)
+	}
+
+	var n int
+	h.as(postgres.Admin(), func(ctx context.Context, tx pgx.Tx) (err error) {
+		n, err = limits.Flights(ctx, tx)
+		return err
+	})
+
+	if n != 2 {
+		t.Errorf("Flights = %d, want 2", n)
+	}
+}
+
+func TestEntriesAreListedAndTold(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	first := h.forbid(limits.Entry{Value: "Ana@Example.org", Reason: "a"}, limits.Entry{Value: "bo@example.org"}, limits.Entry{Kind: preflight.ContactDomain, Value: "x.example"},
+		limits.Entry{Value: "ANA@example.org", Reason: "b"})
+	second := h.forbid(limits.Entry{Value: "ana@example.org", Reason: "c"}, limits.Entry{Value: "@cy"})
+	var removed limits.Tally
+	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
+		removed, err = limits.DeleteEntries(ctx, tx, h.tenant, []limits.Entry{{Value: "BO@example.org"}, {Value: "nobody@example.org"}}, "ada")
+		return err
+	})
+
+	var seen []string
+	f := limits.EntryFilter{Most: 2}
+	for {
+		var page []limits.Entry
+		h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
+			page, err = limits.Entries(ctx, tx, h.tenant, f)
+			return err
+		})
+		for _, e := range page {
+			seen = append(seen, string(e.Kind)+" "+e.Value+" "+e.Reason+" "+e.CreatedBy)
+		}
+		if len(page) < f.Most {
+			break
+		}
+		f.AfterKind, f.AfterValue = page[len(page)-1].Kind, page[len(page)-1].Value
+	}
+
+	if diff := cmp.Diff([]limits.Tally{{Added: 3}, {Added: 1, Changed: 1}, {Removed: 1}}, []limits.Tally{first, second, removed}); diff != "" {
+		t.Errorf("tallies (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"domain x.example  ada", "email ana@example.org c ada", "handle cy  ada"}, seen); diff != "" {
+		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+	for _, it := range h.events() {
+		if it.Subject != "do-not-contact list changed" || it.Detail["kinds"] == nil {
+			t.Errorf("event = %+v, want counts by kind", it)
+		}
+	}
+	if len(h.events()) != 3 {
+		t.Errorf("%d events, want 3", len(h.events()))
+	}
+}
+
+func TestBreakersAreReset(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.admin(`INSERT INTO breakers (tenant_id, source_id, state, cause, open_until, trips, worker) VALUES ($1, 'mail', 'open', 'http_503', now() + interval '1 minute', 3, 'w')`, h.tenant.String())
+	reset := func(source string) error {
+		return h.try(func(ctx context.Context, tx pgx.Tx) error {
+			return limits.ResetBreaker(ctx, tx, h.tenant, source, "ada")
+		})
+	}
+
+	if err := reset("none"); !errors.Is(err, fault.NotFound) {
+		t.Errorf("ResetBreaker(none) = %v, want fault.NotFound", err)
+	}
+	if err := reset("mail"); err != nil {
+		t.Fatal(err)
+	}
+
+	h.must(func(ctx context.Context, tx pgx.Tx) error {
+		all, err := limits.Breakers(ctx, tx, h.tenant)
+		if len(all) != 1 || all[0].State != "closed" || all[0].Trips != 0 || all[0].Cause != "reset" {
+			t.Errorf("breakers = %+v", all)
+		}
+		return err
+	})
+	h.wantSubjects("breaker of the source mail reset")
+}

@@ -1,0 +1,168 @@
+package limits
+
+import (
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// Set is the settings of one tenant, compiled. It never changes, so that any
+// number of goroutines may use it; a nil Set has none. What is not set costs a
+// look at an empty map.
+type Set struct {
+	tenant       Tenant
+	doNotContact bool
+	buckets      map[string]int64
+	bucketNames  []string
+	names        map[int64]string
+	employees    map[envelope.EmployeeID]Employee
+	pauses       map[Target]Pause
+	quiet        *quietSet
+}
+
+// quietSet is quiet hours by what they are of.
+type quietSet struct {
+	tenant     *preflight.Schedule
+	employees  map[envelope.EmployeeID]*preflight.Schedule
+	buckets    map[string]*preflight.Schedule
+	recipients map[preflight.Contact]*preflight.Schedule
+}
+
+// Bucket finds a bucket that takes new envelopes by its name.
+func (s *Set) Bucket(name string) (id int64, ok bool) {
+	if s == nil {
+		return 0, false
+	}
+	id, ok = s.buckets[name]
+	return id, ok
+}
+
+// BucketNames returns the names of the buckets that take new envelopes, in
+// order. The caller must not change it.
+func (s *Set) BucketNames() []string {
+	if s == nil {
+		return nil
+	}
+	return s.bucketNames
+}
+
+// NameOf returns the name of a bucket, also of a retired one; "" for one that
+// is not the tenant's.
+func (s *Set) NameOf(id int64) string {
+	if s == nil {
+		return ""
+	}
+	return s.names[id]
+}
+
+// Tenant returns the tenant's own settings.
+func (s *Set) Tenant() Tenant {
+	if s == nil {
+		return Tenant{Timezone: "UTC"}
+	}
+	return s.tenant
+}
+
+// Session returns how much one session may propose.
+func (s *Set) Session() Session {
+	if s == nil {
+		return Session{}
+	}
+	t := s.tenant.settled()
+	return Session{Pending: *t.SessionPending, Minute: *t.SessionMinute}
+}
+
+// Employee returns what is set for an employee, or else for all who have no
+// entry of their own, the zero id among them. It is false if there is neither.
+func (s *Set) Employee(id envelope.EmployeeID) (Employee, bool) {
+	if s == nil || len(s.employees) == 0 {
+		return Employee{}, false
+	}
+	if e, ok := s.employees[id]; ok {
+		return e, true
+	}
+	e, ok := s.employees[envelope.EmployeeID{}]
+	return e, ok
+}
+
+// Paused returns the pause of an employee, a source or a tool under which an
+// envelope falls: a kill if one of them is, else the one of the widest scope.
+func (s *Set) Paused(employee envelope.EmployeeID, key policy.Key) (Pause, bool) {
+	if !s.AnyPause() {
+		return Pause{}, false
+	}
+	var first Pause
+	var found bool
+	for _, t := range [...]Target{{PauseSource, key.Source}, {PauseEmployee, employee.String()}, {PauseTool, key.String()}} {
+		p, ok := s.pauses[t]
+		if ok && p.Kill {
+			return p, true
+		}
+		if ok && !found {
+			first, found = p, true
+		}
+	}
+	return first, found
+}
+
+// AnyPause says that a pause of an employee, a source or a tool stands.
+func (s *Set) AnyPause() bool { return s != nil && len(s.pauses) > 0 }
+
+// Quiet returns a fact for each of the quiet hours that an envelope falls
+// into now: those of the tenant, of its employee, of its bucket and of whom it
+// goes to. Spread is over how much time all that waited are sent, and becomes
+// one envelope's own by gate.Spread.
+func (s *Set) Quiet(employee envelope.EmployeeID, bucket string, to []preflight.Contact, now time.Time) []preflight.QuietFact {
+	if s == nil || s.quiet == nil {
+		return nil
+	}
+	var facts []preflight.QuietFact
+	ask := func(level QuietScope, schedule *preflight.Schedule) {
+		if schedule == nil {
+			return
+		}
+		if until, quiet := schedule.QuietUntil(now); quiet {
+			facts = append(facts, preflight.QuietFact{Until: until, Level: string(level), Spread: schedule.Spread()})
+		}
+	}
+	ask(QuietTenant, s.quiet.tenant)
+	ask(QuietEmployee, s.quiet.employees[employee])
+	ask(QuietBucket, s.quiet.buckets[bucket])
+	if len(s.quiet.recipients) > 0 {
+		for _, c := range to {
+			ask(QuietRecipient, s.quiet.recipients[c])
+		}
+	}
+	return facts
+}
+
+// NeedsRecipients says that it matters whom an envelope goes to: there is a
+// do-not-contact list, or a recipient has quiet hours.
+func (s *Set) NeedsRecipients() bool {
+	return s != nil && (s.doNotContact || s.quiet != nil && len(s.quiet.recipients) > 0)
+}
+
+// HasDoNotContact says that the tenant's do-not-contact list has an entry.
+func (s *Set) HasDoNotContact() bool { return s != nil && s.doNotContact }
+
+// Contacts reads recipients as the tenant's options say, and returns everybody
+// whom they may mean, each once.
+func (s *Set) Contacts(recipients []string) []preflight.Contact {
+	opts := s.Tenant().contacts()
+	if len(recipients) == 1 {
+		return preflight.Recipients(recipients[0], opts)
+	}
+	var all []preflight.Contact
+	seen := make(map[preflight.Contact]bool)
+	for _, text := range recipients {
+		for _, c := range preflight.Recipients(text, opts) {
+			if !seen[c] {
+				seen[c] = true
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}

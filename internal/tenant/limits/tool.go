@@ -1,0 +1,106 @@
+package limits
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// ToolRule is what an operator says about a tool, beside its overrides of risk
+// and effect.
+type ToolRule struct {
+	Source string `json:"source"`
+	Name   string `json:"name"`
+	// Recipients are JSON Pointer patterns to whom the arguments address, such
+	// as /to/* or /message/channel; none means that it addresses nobody. Nil
+	// leaves it to a guess from the tool's schema.
+	Recipients *[]string `json:"recipients,omitempty"`
+	// Scopes are what an employee must have to use it.
+	Scopes []string `json:"scopes,omitempty"`
+	Retry  Retry    `json:"retry,omitzero"`
+}
+
+// Key names the tool.
+func (r ToolRule) Key() policy.Key { return policy.Key{Source: r.Source, Action: r.Name} }
+
+// Retry is when a failed attempt is made again. Its zero fields are left to
+// the defaults.
+type Retry struct {
+	// MaxAttempts is how many attempts are made in all, 1 to 100.
+	MaxAttempts int `json:"max_attempts,omitzero"`
+	// Base is the first pause, which doubles with every attempt up to Cap.
+	Base Duration `json:"base,omitzero"`
+	Cap  Duration `json:"cap,omitzero"`
+	// Jitter is the share of a pause, 0 to 1, by which chance makes it shorter
+	// or longer. Nil is the default.
+	Jitter *float64 `json:"jitter,omitempty"`
+}
+
+// The bounds of a rule.
+const (
+	maxAttempts = 100
+	minPause    = Duration(time.Millisecond)
+	maxBase     = Duration(day)
+	maxCap      = Duration(7 * day)
+)
+
+// Validate checks a rule. The error is an *envelope.InvalidError.
+func (r ToolRule) Validate() error {
+	var p problems
+	if !slug.MatchString(r.Source) {
+		p.add("/source", envelope.RulePattern, "must be the id of a source")
+	}
+	if r.Name == "" {
+		p.add("/name", envelope.RuleRequired, "must be the tool's name at its source")
+	}
+	p.text("/name", r.Name)
+	if r.Recipients != nil {
+		_, err := preflight.ParsePatterns(*r.Recipients)
+		if err := p.below("/recipients", err); err != nil {
+			return err
+		}
+	}
+	checkScopes(&p, r.Scopes)
+	r.Retry.check(&p)
+	return p.err()
+}
+
+func (r Retry) check(p *problems) {
+	if r.MaxAttempts != 0 {
+		p.within("/retry/max_attempts", r.MaxAttempts, 1, maxAttempts)
+	}
+	if r.Base != 0 && (r.Base < minPause || r.Base > maxBase) {
+		p.add("/retry/base", envelope.RuleFormat, "must be from 1ms to 1d")
+	}
+	if r.Cap != 0 && (r.Cap < minPause || r.Cap > maxCap) {
+		p.add("/retry/cap", envelope.RuleFormat, "must be from 1ms to 7d")
+	}
+	if r.Base != 0 && r.Cap != 0 && r.Cap < r.Base {
+		p.add("/retry/cap", ruleOrder, "must not be shorter than base")
+	}
+	if r.Jitter != nil && !(*r.Jitter >= 0 && *r.Jitter <= 1) {
+		p.add("/retry/jitter", ruleMaximum, "must be from 0 to 1: the share of a pause that chance may add or take")
+	}
+}
+
+// empty says that the rule leaves everything to the defaults.
+func (r ToolRule) empty() bool {
+	return r.Recipients == nil && len(r.Scopes) == 0 && r.Retry == (Retry{})
+}
+
+// settled is the rule with its scopes in order.
+func (r ToolRule) settled() ToolRule {
+	r.Scopes = ordered(r.Scopes)
+	return r
+}
+
+// sortRules puts rules into the order of their tools.
+func sortRules(all []ToolRule) {
+	slices.SortFunc(all, func(a, b ToolRule) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
+	})
+}

@@ -1,0 +1,67 @@
+package notebook
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/source/builtin"
+)
+
+// Book keeps the notes of all tenants in a database.
+type Book struct {
+	db postgres.Begins
+}
+
+// NewBook returns the book that is kept in a database.
+func NewBook(db postgres.Begins) *Book { return &Book{db: db} }
+
+// Of returns what keeps the notes of one source of a tenant.
+func (b *Book) Of(tenant envelope.TenantID, source string) builtin.Notes {
+	return pages{db: b.db, tenant: tenant, source: source}
+}
+
+type pages struct {
+	db     postgres.Begins
+	tenant envelope.TenantID
+	source string
+}
+
+// Keep implements builtin.Notes.
+func (p pages) Keep(ctx context.Context, key, text string) (string, error) {
+	made, err := uuid.NewV7()
+	if err != nil {
+		return "", fmt.Errorf("keep a note: %w", err)
+	}
+	err = postgres.InTx(ctx, p.db, postgres.Worker(), func(tx pgx.Tx) error {
+		made, err = dbsqlc.New().NoteKeep(ctx, tx, &dbsqlc.NoteKeepParams{
+			TenantID: uuid.UUID(p.tenant), NoteID: made, SourceID: p.source, Key: key, Body: text,
+		})
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("keep a note: %w", err)
+	}
+	return made.String(), nil
+}
+
+// List returns up to most notes of a tenant, the newest first, that are older
+// than before; the zero ID is the beginning.
+func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, before ID, most int) ([]Note, error) {
+	rows, err := dbsqlc.New().NoteList(ctx, tx, &dbsqlc.NoteListParams{
+		TenantID: uuid.UUID(tenant), Before: uuid.UUID(before), Most: int64(most),
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Note, len(rows))
+	for i, r := range rows {
+		all[i] = Note{ID: ID(r.NoteID), Source: r.SourceID, Key: r.Key, Text: r.Body, CreatedAt: r.CreatedAt.UTC()}
+	}
+	return all, nil
+}

@@ -1,0 +1,222 @@
+package countersign_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A layer is where a package stands: a level, and a step on it. A package
+// imports only from below.
+type layer struct{ level, step int }
+
+func (f layer) below(g layer) bool {
+	return f.level < g.level || f.level == g.level && f.step < g.step
+}
+
+func (f layer) String() string { return fmt.Sprintf("%d.%d", f.level, f.step) }
+
+// layers lists every package. A line ends in "/..." for all packages
+// below a folder; the longest line that matches a package holds. A new package
+// gets a line here, above everything it imports and below everything that
+// imports it. A family takes a step for each of its members that others of it
+// import.
+func layers() map[string]layer {
+	return map[string]layer{
+		"db":                 {1, 0},
+		"internal/fault":     {1, 0},
+		"internal/telemetry": {1, 1},
+		"schemas":            {1, 0},
+
+		"envelope/internal/...":      {2, 0},
+		"envelope":                   {2, 1},
+		"internal/postgres/dbsqlc":   {2, 0},
+		"internal/postgres":          {2, 2},
+		"internal/postgres/embedded": {2, 3},
+		"internal/postgres/dbtest":   {2, 4},
+
+		"internal/audit":             {3, 0},
+		"internal/source":            {3, 0},
+		"internal/source/sourcetest": {3, 1},
+		"internal/source/rest":       {3, 1},
+		"internal/source/breaker":    {3, 1},
+		"internal/source/...":        {3, 2},
+
+		"internal/action/preflight": {4, 0},
+		"internal/tenant/policy":    {4, 0},
+		"internal/tenant/limits":    {4, 1},
+		"internal/tenant/...":       {4, 2},
+
+		"internal/action/intake":       {5, 0},
+		"internal/action/outbox":       {5, 0},
+		"internal/action/approval":     {5, 1},
+		"internal/action/reconcile":    {5, 1},
+		"internal/action/workflow":     {5, 2},
+		"internal/action/subscription": {5, 2},
+
+		"internal/insight/...":    {6, 0},
+		"internal/insight/doctor": {6, 1},
+
+		"client":              {7, 0},
+		"internal/worker":     {7, 0},
+		"internal/triage/...": {7, 0},
+
+		"internal/server/...": {8, 0},
+		"internal/dev":        {8, 1},
+		"internal/cli/login":  {8, 1},
+		"internal/cli":        {8, 2},
+
+		".":                        {9, 0},
+		"web":                      {9, 0},
+		"bench":                    {9, 1},
+		"bench/...":                {9, 1},
+		"cmd/...":                  {9, 1},
+		"examples/...":             {9, 1},
+		"internal/postgres/withpg": {9, 1},
+	}
+}
+
+// mayPanic lists the files in which a panic is right, and why.
+func mayPanic() map[string]string {
+	return map[string]string{}
+}
+
+// rules are what every file of the module keeps to. Each returns what breaks
+// it, one line for each place.
+func rules() map[string]func(repo) []string {
+	return map[string]func(repo) []string{
+		"imports only from lower layers":       downwardImports,
+		"no circles":                           noCircles,
+		"adapters stand alone":                 adaptersIndependent,
+		"only store files import dbsqlc":       onlyStoresImportSQL,
+		"test helpers only in tests":           helpersOnlyInTests,
+		"cmd only wires":                       cmdOnlyWires,
+		"names say what is inside":             descriptiveNames,
+		"no init":                              noInit,
+		"no mutable package variables":         noMutableVariables,
+		"no sleep in tests":                    noSleepInTests,
+		"skips have a reason":                  skipsHaveReason,
+		"notes of what is to do name an issue": notesNameIssue,
+		"panics only where listed":             panicsListed,
+		"packages have a comment":              packageComments,
+		"exported names have a comment":        exportedComments,
+	}
+}
+
+func TestRules(t *testing.T) {
+	t.Parallel()
+
+	h, err := open(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, rule := range rules() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			for _, broken := range rule(h) {
+				t.Error(broken)
+			}
+		})
+	}
+}
+
+// open reads every Go file of the module whose root is dir. Nested modules and
+// folders that Go passes over are left out.
+func open(dir string) (repo, error) {
+	sources := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		if entry.IsDir() {
+			if path == dir {
+				return nil
+			}
+			_, err := os.Stat(filepath.Join(path, "go.mod"))
+			passedOver := name == "testdata" || name == "vendor" || name == "node_modules"
+			if err == nil || passedOver || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(dir, path)
+		sources[filepath.ToSlash(relative)] = string(text)
+		return err
+	})
+	if err != nil {
+		return repo{}, fmt.Errorf("read the module: %w", err)
+	}
+	return parse(sources)
+}
+
+// TestRulesCanFail shows each rule a module that breaks it, and one that does
+// not.
+func TestRulesCanFail(t *testing.T) {
+	t.Parallel()
+
+	for name, rule := range rules() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			samples, ok := violations()[name]
+			if !ok {
+				t.Fatalf("rule %q has no sample that breaks it", name)
+			}
+			for _, sample := range samples {
+				h, err := parse(sample.sources)
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				got := rule(h)
+
+				if !slices.ContainsFunc(got, func(line string) bool { return strings.Contains(line, sample.want) }) {
+					t.Errorf("found %q, want one that says %q", got, sample.want)
+				}
+			}
+			h, err := parse(conforming())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := rule(h); len(got) > 0 {
+				t.Errorf("found %q in a module that is in order", got)
+			}
+		})
+	}
+}
+
+func TestLayerOf(t *testing.T) {
+	t.Parallel()
+
+	for pkg, want := range map[string]string{
+		"internal/source":            "3.0",
+		"internal/source/slack":      "3.2",
+		"internal/source/mcp/wire":   "3.2",
+		"internal/source/sourcetest": "3.1",
+		"cmd/api":                    "9.1",
+		".":                          "9.0",
+		"internal/sources":           "none",
+		"cmd":                        "none",
+	} {
+		got := "none"
+		if f, ok := layerOf(pkg); ok {
+			got = f.String()
+		}
+		if got != want {
+			t.Errorf("layerOf(%q) = %s, want %s", pkg, got, want)
+		}
+	}
+}
