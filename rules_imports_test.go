@@ -32,7 +32,7 @@ func downwardImports(h repo) []string {
 		if !ok {
 			if !unknown[f.pkg] {
 				broken = append(broken, fmt.Sprintf(
-					"%s: package has no layer; add a line to layers() in house_test.go, above all it imports", f.pkg))
+					"%s: package has no layer; add a line to layers() in rules_test.go, above all it imports", f.pkg))
 			}
 			unknown[f.pkg] = true
 			continue

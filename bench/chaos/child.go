@@ -84,7 +84,7 @@ func spawnSelf(role string, order any, stdout, stderr io.Writer) (*child, error)
 
 // spawn starts a program as a child, with our environment and more.
 func spawn(program string, env []string, stdout, stderr io.Writer) (*child, error) {
-	cmd := exec.Command(program) //nolint:noctx // it is ended by name: killed, or stopped
+	cmd := exec.Command(program) // no context: the caller kills or stops the process
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.SysProcAttr = ownGroup()

@@ -37,16 +37,16 @@ func openDatabase(ctx context.Context, url string, private embedded.Config) (_ *
 	if url == "" {
 		server, err := embedded.Start(ctx, private)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it tells all there is to tell
+			return nil, err
 		}
 		db.closers = append(db.closers, func() error { return server.Stop(context.WithoutCancel(ctx)) })
 		db.url, db.dir, db.restart = server.URL(), server.Dir(), server.Restart
 	}
 	if _, err := postgres.Migrate(ctx, db.url); err != nil {
-		return nil, err //nolint:wrapcheck // it tells all there is to tell
+		return nil, err
 	}
 	if db.pool, err = postgres.Open(ctx, postgres.Config{URL: db.url, Name: ourName}); err != nil {
-		return nil, err //nolint:wrapcheck // it tells all there is to tell
+		return nil, err
 	}
 	db.closers = append(db.closers, func() error { db.pool.Close(); return nil })
 	if err := db.pool.QueryRow(ctx, "SHOW server_version").Scan(&db.version); err != nil {
@@ -92,7 +92,7 @@ func (db *database) revive(ctx context.Context) error {
 		pause(up, lookEvery)
 	}
 	if ctx.Err() != nil {
-		return ctx.Err() //nolint:wrapcheck // our own
+		return ctx.Err()
 	}
 	return db.restart(ctx, crash)
 }

@@ -47,7 +47,7 @@ func diskFault() fault {
 func fillDisk(ctx context.Context, t *trial) error {
 	for n := range fills {
 		if !pause(ctx, fillPause) {
-			return ctx.Err() //nolint:wrapcheck // our own
+			return ctx.Err()
 		}
 		if err := t.during(blowDisk, func() error { return t.fillOnce(ctx, n > 0) }); err != nil {
 			return err
@@ -88,7 +88,7 @@ type ballast struct{ file *os.File }
 func newBallast(path string) (*ballast, error) {
 	file, err := os.Create(path)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the file
+		return nil, err
 	}
 	return &ballast{file}, nil
 }
@@ -103,7 +103,7 @@ func (b *ballast) grow() error {
 				break
 			}
 			if err != nil {
-				return err //nolint:wrapcheck // it names the file
+				return err
 			}
 		}
 	}
@@ -111,5 +111,5 @@ func (b *ballast) grow() error {
 }
 
 func (b *ballast) remove() error {
-	return errors.Join(b.file.Close(), os.Remove(b.file.Name())) //nolint:wrapcheck // they name the file
+	return errors.Join(b.file.Close(), os.Remove(b.file.Name()))
 }

@@ -11,7 +11,7 @@ import (
 // release is called.
 func smallDisk(size int) (dir string, release func() error, err error) {
 	if dir, err = os.MkdirTemp("", "chaos-disk-"); err != nil {
-		return "", nil, err //nolint:wrapcheck // it names the folder
+		return "", nil, err
 	}
 	options := fmt.Sprintf("size=%d,mode=0755", size)
 	if err := syscall.Mount("chaos", dir, "tmpfs", 0, options); err != nil {
@@ -21,7 +21,7 @@ func smallDisk(size int) (dir string, release func() error, err error) {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
 			return fmt.Errorf("unmount %s: %w", dir, err)
 		}
-		return os.Remove(dir) //nolint:wrapcheck // it names the folder
+		return os.Remove(dir)
 	}, nil
 }
 

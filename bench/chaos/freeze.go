@@ -34,11 +34,11 @@ func freezeFault() fault {
 
 // freezeWorkers stops one worker after the other, for its lease and a half.
 func freezeWorkers(ctx context.Context, t *trial) error {
-	random := rand.New(rand.NewPCG(t.seed, 0)) //nolint:gosec // meant to be repeatable
+	random := rand.New(rand.NewPCG(t.seed, 0)) // repeatable by seed
 	first := random.IntN(t.workers)
 	for n := range freezes {
 		if !pause(ctx, freezePause) {
-			return ctx.Err() //nolint:wrapcheck // our own
+			return ctx.Err()
 		}
 		at, thaw, ok := t.crew.freeze((first + n) % t.workers)
 		if !ok {
@@ -49,11 +49,11 @@ func freezeWorkers(ctx context.Context, t *trial) error {
 		thaw()
 		t.blows.lasted(one, time.Since(at))
 		if !slept {
-			return ctx.Err() //nolint:wrapcheck // our own
+			return ctx.Err()
 		}
 	}
 	if !pause(ctx, freezePause) { // the last one says what it brings
-		return ctx.Err() //nolint:wrapcheck // our own
+		return ctx.Err()
 	}
 	late, err := t.log.count("outcomes came after their leases were lost")
 	t.feel(feltWakes, late)

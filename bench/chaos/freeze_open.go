@@ -29,7 +29,7 @@ func freezeOpenFault() fault {
 // open, and waits until all else has ended. If something has not, it kills the
 // worker, which is what nobody should have to do.
 func freezeAmidTransaction(ctx context.Context, t *trial) error {
-	random := rand.New(rand.NewPCG(t.seed, 0)) //nolint:gosec // meant to be repeatable
+	random := rand.New(rand.NewPCG(t.seed, 0)) // repeatable by seed
 	search, cancel := context.WithTimeout(ctx, holdPatience)
 	defer cancel()
 	for open := 0; open == 0; t.feel(feltOpen, open) {

@@ -46,7 +46,7 @@ type journal struct {
 func openJournal(path string) (*journal, error) {
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the file
+		return nil, err
 	}
 	return &journal{file: file}, nil
 }
@@ -59,7 +59,7 @@ func (j *journal) write(e event) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	_, err = j.file.Write(append(line, '\n'))
-	return err //nolint:wrapcheck // it names the file
+	return err
 }
 
 // tallied is what the journal says: per envelope number, the calls that
@@ -120,9 +120,9 @@ func readJournal(path string) (*tallied, error) {
 		return t, nil
 	}
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the file
+		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // only read from
+	defer file.Close()
 	return t, t.read(file)
 }
 
@@ -138,5 +138,5 @@ func (t *tallied) read(r io.Reader) error {
 			return fmt.Errorf("line %d of the journal: %w", n, err)
 		}
 	}
-	return lines.Err() //nolint:wrapcheck // it names the file
+	return lines.Err()
 }

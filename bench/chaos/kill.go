@@ -30,13 +30,13 @@ func killFault() fault {
 // killWorkers kills a worker at random at each interval until all that was
 // submitted has been taken up.
 func (t *trial) killWorkers(ctx context.Context, every time.Duration) error {
-	random := rand.New(rand.NewPCG(t.seed, 0)) //nolint:gosec // meant to be repeatable
+	random := rand.New(rand.NewPCG(t.seed, 0)) // repeatable by seed
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return ctx.Err() //nolint:wrapcheck // our own
+			return ctx.Err()
 		case <-t.taken:
 			return nil
 		case <-ticker.C:
@@ -58,7 +58,7 @@ func (t *trial) crashDatabase(ctx context.Context) error {
 	}
 	for n := range t.restarts {
 		if n > 0 && !pause(ctx, restartPause) {
-			return ctx.Err() //nolint:wrapcheck // our own
+			return ctx.Err()
 		}
 		if err := t.during(blowRestart, func() error { return t.db.restart(ctx, crash) }); err != nil {
 			return err

@@ -74,7 +74,7 @@ func databaseLineFaults() []fault {
 func cutDatabase(ctx context.Context, t *trial) error {
 	for range cuts {
 		if !pause(ctx, cutPause) {
-			return ctx.Err() //nolint:wrapcheck // our own
+			return ctx.Err()
 		}
 		before, err := t.store.sessions(ctx)
 		if err != nil {
@@ -84,7 +84,7 @@ func cutDatabase(ctx context.Context, t *trial) error {
 			return err
 		}
 		if !pause(ctx, lookEvery) {
-			return ctx.Err() //nolint:wrapcheck // our own
+			return ctx.Err()
 		}
 		if err := t.feelEnded(ctx, feltCut, before); err != nil {
 			return err
@@ -96,7 +96,7 @@ func cutDatabase(ctx context.Context, t *trial) error {
 // silenceDatabase counts what workers gave up during the silence.
 func silenceDatabase(ctx context.Context, t *trial) error {
 	if !pause(ctx, cutPause) {
-		return ctx.Err() //nolint:wrapcheck // our own
+		return ctx.Err()
 	}
 	return t.during(blowLine, func() error {
 		return t.line.suffer(ctx, silence(), func() error {
@@ -104,7 +104,7 @@ func silenceDatabase(ctx context.Context, t *trial) error {
 				return fmt.Errorf("the line is not silent: an answer came after %s", took)
 			}
 			if !pause(ctx, databaseSilence-probeTimeout) {
-				return ctx.Err() //nolint:wrapcheck // our own
+				return ctx.Err()
 			}
 			for _, msg := range []string{"worker waits for the database", "leases were not renewed"} {
 				n, err := t.log.count(msg)
@@ -136,7 +136,7 @@ func (t *trial) feelEnded(ctx context.Context, sign string, before map[int32]boo
 // and again.
 func (t *trial) impairDatabase(ctx context.Context, toxics []toxic, sign, query string, least time.Duration) error {
 	if !pause(ctx, cutPause) {
-		return ctx.Err() //nolint:wrapcheck // our own
+		return ctx.Err()
 	}
 	return t.during(blowLine, func() error {
 		return t.line.suffer(ctx, toxics, func() error {
@@ -149,7 +149,7 @@ func (t *trial) impairDatabase(ctx context.Context, toxics []toxic, sign, query 
 					t.feel(sign, 1)
 				}
 				if !pause(ctx, probePause) {
-					return ctx.Err() //nolint:wrapcheck // our own
+					return ctx.Err()
 				}
 			}
 			return nil
@@ -172,7 +172,7 @@ func (t *trial) probe(ctx context.Context, query string, limit time.Duration) (t
 		return 0, fmt.Errorf("ask over the line: %w", err)
 	}
 	rows.Close()
-	return time.Since(began), rows.Err() //nolint:wrapcheck // says enough
+	return time.Since(began), rows.Err()
 }
 
 // workersURL is where the workers find the database.

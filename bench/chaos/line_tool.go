@@ -29,7 +29,7 @@ func toolLineFaults() []fault {
 	impair := func(toxics []toxic) func(context.Context, *trial) error {
 		return func(ctx context.Context, t *trial) error {
 			if !pause(ctx, cutPause) {
-				return ctx.Err() //nolint:wrapcheck // our own
+				return ctx.Err()
 			}
 			return t.during(blowLine, func() error {
 				return t.line.suffer(ctx, toxics, func() error { return t.waitFor(ctx, impaired) })
@@ -47,7 +47,7 @@ func toolLineFaults() []fault {
 			n: 500, over: 6 * time.Second, line: placeTool,
 			strike: func(ctx context.Context, t *trial) error {
 				if !pause(ctx, cutPause) {
-					return ctx.Err() //nolint:wrapcheck // our own
+					return ctx.Err()
 				}
 				return t.during(blowLine, func() error {
 					return t.line.suffer(ctx, silence(), func() error { return t.waitFor(ctx, toolSilence) })
@@ -73,7 +73,7 @@ func toolLineFaults() []fault {
 func cutTool(ctx context.Context, t *trial) error {
 	for range toolCuts {
 		if !pause(ctx, cutPause) {
-			return ctx.Err() //nolint:wrapcheck // our own
+			return ctx.Err()
 		}
 		if err := t.during(blowLine, t.line.cut); err != nil {
 			return err
@@ -85,7 +85,7 @@ func cutTool(ctx context.Context, t *trial) error {
 // waitFor waits, and is an error if it may not.
 func (t *trial) waitFor(ctx context.Context, d time.Duration) error {
 	if !pause(ctx, d) {
-		return ctx.Err() //nolint:wrapcheck // our own
+		return ctx.Err()
 	}
 	return nil
 }

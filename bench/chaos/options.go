@@ -51,7 +51,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		fmt.Fprint(stderr, examples)
 	}
 	if err := flags.Parse(args); err != nil {
-		return o, err //nolint:wrapcheck // flag has printed it
+		return o, err
 	}
 	switch *class {
 	case "both":

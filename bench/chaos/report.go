@@ -190,11 +190,11 @@ func appendRecords(path string, all []record) error {
 	}
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
-		return err //nolint:wrapcheck // it names the file
+		return err
 	}
 	_, err = file.WriteString(b.String())
 	if closeErr := file.Close(); err == nil {
 		err = closeErr
 	}
-	return err //nolint:wrapcheck // it names the file
+	return err
 }

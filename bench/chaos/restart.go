@@ -60,7 +60,7 @@ func restartFaults() []fault {
 func (t *trial) restartAtMoments(ctx context.Context, mode embedded.Mode) error {
 	for _, m := range moments() {
 		if !pause(ctx, restartPause) {
-			return ctx.Err() //nolint:wrapcheck // our own
+			return ctx.Err()
 		}
 		caught, release, err := t.hold(ctx, m)
 		if err != nil {
@@ -129,7 +129,7 @@ func (h held) await(ctx context.Context, m moment) (map[moment]int, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err() //nolint:wrapcheck // hold says what it was
+			return nil, ctx.Err()
 		case <-ticker.C:
 		}
 	}

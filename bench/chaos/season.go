@@ -30,7 +30,7 @@ type omission struct{ fault, why string }
 func (o options) try(ctx context.Context, stdout io.Writer) (broken bool, err error) {
 	s := &season{options: o, stdout: stdout, programs: make(map[bool]string)}
 	if s.dir, err = os.MkdirTemp("", "chaos-"); err != nil {
-		return false, err //nolint:wrapcheck // it names the folder
+		return false, err
 	}
 	defer func() {
 		if broken || err != nil && ctx.Err() == nil {

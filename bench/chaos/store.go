@@ -67,7 +67,7 @@ SELECT count(1) FILTER (WHERE o.fence = 0), count(1)
 FROM outbox o
 WHERE o.tenant_id = $1`
 		if err := tx.QueryRow(ctx, left, uuid.UUID(s.tenant)).Scan(&now.fresh, &now.left); err != nil {
-			return err //nolint:wrapcheck // in does
+			return err
 		}
 		const ends = `
 SELECT e.status, count(1)
@@ -157,15 +157,15 @@ GROUP BY e.action_id`
 func (s store) each(ctx context.Context, tx pgx.Tx, query string, into []any, fn func()) error {
 	rows, err := tx.Query(ctx, query, uuid.UUID(s.tenant))
 	if err != nil {
-		return err //nolint:wrapcheck // in does
+		return err
 	}
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		fn()
 		return nil
 	})
-	return err //nolint:wrapcheck // in does
+	return err
 }
 
 func (s store) in(ctx context.Context, fn func(pgx.Tx) error) error {
-	return postgres.InTx(ctx, s.pool, postgres.Worker(), fn) //nolint:wrapcheck // it says which
+	return postgres.InTx(ctx, s.pool, postgres.Worker(), fn)
 }

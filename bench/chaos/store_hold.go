@@ -24,7 +24,7 @@ func (s store) holdStatements(ctx context.Context) (held, error) {
 	release := func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer cancel()
-		return tx.Rollback(ctx) //nolint:wrapcheck // hold says what it was
+		return tx.Rollback(ctx)
 	}
 	return held{
 		look: func(ctx context.Context) (map[moment]int, error) {

@@ -40,9 +40,9 @@ func (s store) wantsSpace(ctx context.Context, log bool) (sign string, err error
 func (s store) takeSpace(ctx context.Context) error {
 	tx, err := s.pool.Begin(ctx)
 	if err != nil {
-		return err //nolint:wrapcheck // wantsSpace reads it
+		return err
 	}
-	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // nothing of it stays, either way
+	defer tx.Rollback(context.WithoutCancel(ctx))
 	_, err = tx.Exec(ctx, "CREATE TABLE chaos_space AS SELECT repeat('x', 1000) AS filler FROM generate_series(1, 100)")
-	return err //nolint:wrapcheck // wantsSpace reads it
+	return err
 }

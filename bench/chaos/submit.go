@@ -39,7 +39,7 @@ func (a *agent) submit(ctx context.Context) error {
 	batches := (n - n/2 + submitBatch - 1) / submitBatch
 	for from := 0; from < n; from += submitBatch {
 		if from > n/2 && !pause(ctx, over/time.Duration(max(batches, 1))) {
-			return ctx.Err() //nolint:wrapcheck // our own
+			return ctx.Err()
 		}
 		if err := a.batch(ctx, from, min(submitBatch, n-from)); err != nil {
 			return err
@@ -77,7 +77,7 @@ func (a *agent) batch(ctx context.Context, from, n int) error {
 func (a *agent) accept(ctx context.Context, proposals []*envelope.Proposal) ([]intake.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, submitTimeout)
 	defer cancel()
-	return a.intake.Accept(ctx, intake.Submitter{Tenant: a.tenant, Name: "chaos"}, proposals) //nolint:wrapcheck // batch does
+	return a.intake.Accept(ctx, intake.Submitter{Tenant: a.tenant, Name: "chaos"}, proposals)
 }
 
 func (a *agent) check(answers []intake.Answer, from, try int) error {

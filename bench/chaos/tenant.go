@@ -30,7 +30,7 @@ const maxAttempts = 20
 func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *catalog.Cache, name, url string, classes []envelope.Effect) (envelope.TenantID, error) {
 	config, err := json.Marshal(catalog.MCPConfig{Transport: "http", URL: url + "/mcp"})
 	if err != nil {
-		return envelope.TenantID{}, err //nolint:wrapcheck // cannot happen
+		return envelope.TenantID{}, err
 	}
 	var tenant envelope.TenantID
 	err = postgres.InTx(ctx, pool, postgres.Admin(), func(tx pgx.Tx) error {
@@ -50,7 +50,7 @@ func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *catalog.Cache, na
 	err = postgres.InTx(ctx, pool, postgres.API(tenant), func(tx pgx.Tx) error {
 		for _, b := range lanes() {
 			if err := limits.PutBucket(ctx, tx, tenant, b, "chaos"); err != nil {
-				return err //nolint:wrapcheck // wrapped below
+				return err
 			}
 		}
 		return nil
@@ -68,7 +68,7 @@ func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *catalog.Cache, na
 		for _, effect := range classes {
 			key := policy.Key{Source: sourceID, Action: toolOf(effect)}
 			if err := catalog.ConfigureTool(ctx, tx, tenant, key, catalog.Overrides{Effect: effect, MaxAttempts: maxAttempts}); err != nil {
-				return err //nolint:wrapcheck // wrapped below
+				return err
 			}
 		}
 		return catalog.PutMode(ctx, tx, tenant, "", "*", envelope.ModeAllow, "chaos")

@@ -248,7 +248,7 @@ func (t *trial) watch(ctx context.Context) (time.Time, error) {
 	for {
 		select {
 		case <-ctx.Done():
-			return time.Time{}, ctx.Err() //nolint:wrapcheck // our own
+			return time.Time{}, ctx.Err()
 		case <-ticker.C:
 		}
 		begun := time.Now()

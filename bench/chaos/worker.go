@@ -67,12 +67,12 @@ func buildWorker(ctx context.Context, dir, name string, flags ...string) (string
 func work(ctx context.Context, o workerOrder, stderr io.Writer) error {
 	tel, err := telemetry.Setup(ctx, telemetry.Config{Service: o.ID, Level: slog.LevelWarn, Log: stderr})
 	if err != nil {
-		return err //nolint:wrapcheck // it tells all there is to tell
+		return err
 	}
 	log := tel.Log.With(slog.String("worker_id", o.ID))
 	pool, err := postgres.Open(ctx, postgres.Config{URL: o.URL, Name: o.ID})
 	if err != nil {
-		return err //nolint:wrapcheck // it tells all there is to tell
+		return err
 	}
 	defer pool.Close()
 	live := catalog.NewLive(catalog.Vault{}, source.BreakerConfig{OpenFor: time.Second}, log)
@@ -84,5 +84,5 @@ func work(ctx context.Context, o workerOrder, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("new fleet: %w", err)
 	}
-	return fleet.Run(ctx) //nolint:wrapcheck // it tells all there is to tell
+	return fleet.Run(ctx)
 }

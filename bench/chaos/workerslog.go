@@ -18,14 +18,14 @@ type workersLog struct {
 
 func openWorkersLog(path string) (*workersLog, error) {
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
-	return &workersLog{file: file}, err //nolint:wrapcheck // it names the file
+	return &workersLog{file: file}, err
 }
 
 // begin has the log begin anew for a trial.
 func (l *workersLog) begin() error {
 	info, err := l.file.Stat()
 	if err != nil {
-		return err //nolint:wrapcheck // it names the file
+		return err
 	}
 	l.from = info.Size()
 	return nil
@@ -42,7 +42,7 @@ type logLine struct {
 func (l *workersLog) each(fn func(logLine)) error {
 	info, err := l.file.Stat()
 	if err != nil {
-		return err //nolint:wrapcheck // it names the file
+		return err
 	}
 	lines := bufio.NewScanner(io.NewSectionReader(l.file, l.from, info.Size()-l.from))
 	lines.Buffer(nil, 1<<20)

@@ -54,7 +54,7 @@ func (w *world) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start counting server: %w", err)
 	}
-	defer r.Close() //nolint:errcheck // only read from
+	defer r.Close()
 	c, err := spawnSelf(roleTally, w.order, out, os.Stderr)
 	_ = out.Close() // the child has its own handle
 	if err != nil {

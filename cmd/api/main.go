@@ -35,7 +35,7 @@ func main() {
 	if err := run(ctx, os.Args[1:], os.Getenv, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "countersign api:", err)
 		stop()
-		os.Exit(1) //nolint:gocritic // stop has run
+		os.Exit(1) // stop has run: deferred calls are done
 	}
 }
 

@@ -60,7 +60,7 @@ func TestServesUntilItIsStopped(t *testing.T) {
 			t.Errorf("GET %s = %d, want 200", path, res.StatusCode)
 		}
 	}
-	res, err := http.Post("http://"+address+"/mcp", "application/json", strings.NewReader("{}")) //nolint:noctx // a test's
+	res, err := http.Post("http://"+address+"/mcp", "application/json", strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}

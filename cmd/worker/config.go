@@ -34,7 +34,7 @@ func configFrom(getenv func(string) string) (config, error) {
 		concurrency: r.number(varConcurrency, 100, 1, 10_000), batch: r.number(varBatch, 500, 1, 5_000),
 		lease: r.duration(varLease, 30*time.Second, 5*time.Second), grace: r.duration(varGrace, 20*time.Second, 0),
 		pollOnly: r.boolean(varPollOnly), pooled: r.boolean(varPooled), stdio: r.boolean(varStdio),
-		conns: int32(r.number(varConns, 20, 4, 1_000)), //nolint:gosec // at most 1000
+		conns: int32(r.number(varConns, 20, 4, 1_000)), // at most 1000
 	}
 	r.check(varDatabase, func(text string) (err error) {
 		if c.database = text; text == "" {

@@ -300,7 +300,7 @@ func (a *app) each(ctx context.Context, args []string, wait time.Duration, do fu
 // intended drops the verdict that an action ended without its effect, where
 // that was the point.
 func (a *app) intended(err error) error {
-	if err == errEnvelope { //nolint:errorlint // it is never wrapped
+	if err == errEnvelope { // never wrapped
 		return nil
 	}
 	return err

@@ -41,7 +41,7 @@ func TestHelp(t *testing.T) {
 			}
 			path := filepath.Join("testdata", "help", name+".txt")
 			if *update {
-				if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil { //nolint:gosec // a golden file
+				if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}

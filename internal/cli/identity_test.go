@@ -107,7 +107,7 @@ func (c *clicks) Write(b []byte) (int, error) {
 	for _, line := range strings.Split(string(b), "\n") {
 		if strings.HasPrefix(line, "http") {
 			c.wg.Go(func() {
-				answer, err := http.Get(line) //nolint:gosec // the address is the one to open
+				answer, err := http.Get(line)
 				if err != nil {
 					c.t.t.Error(err)
 					return

@@ -74,7 +74,7 @@ func (a *app) logins() (login.Store, error) {
 func (a *app) loggedIn(ctx context.Context) (string, error) {
 	store, err := a.logins()
 	if err != nil {
-		return "", nil //nolint:nilerr // nobody can have logged in
+		return "", nil // no file: nobody has logged in
 	}
 	is, err := store.Fresh(ctx, a.server(), time.Now())
 	switch {

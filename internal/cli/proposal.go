@@ -72,7 +72,7 @@ func (a *app) open(name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(a.sys.In), nil
 	}
-	f, err := os.Open(name) //nolint:gosec // the user named it
+	f, err := os.Open(name)
 	if err != nil {
 		return nil, misuse("%s cannot be read: %v", name, pathCause(err))
 	}

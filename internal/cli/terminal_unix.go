@@ -17,7 +17,7 @@ func terminalOf(out io.Writer) (terminal, bool) {
 	if !ok {
 		return terminal{}, false
 	}
-	fd := int(file.Fd()) //nolint:gosec // file descriptors are small
+	fd := int(file.Fd()) // file descriptors are small
 	_, err := unix.IoctlGetTermios(fd, getTermios)
 	return terminal{out, fd}, err == nil
 }
@@ -35,7 +35,7 @@ func (t terminal) size() (across, height int) {
 // pressed. The context ends when one asks for the end; leave puts everything
 // back as it was, and waits until no key is read any more.
 func (t terminal) enter(in io.Reader) (keys context.Context, leave func(), err error) {
-	keys, quit := context.WithCancel(context.Background()) //nolint:contextcheck // it stands for a key, not for a request
+	keys, quit := context.WithCancel(context.Background()) // no parent: the context ends with a key press
 	reading, restore, err := rawKeys(in)
 	if err != nil {
 		quit()
@@ -85,10 +85,10 @@ func rawKeys(in io.Reader) (read func() bool, restore func(), err error) {
 	if !ok {
 		return nil, func() {}, nil
 	}
-	fd := int(file.Fd()) //nolint:gosec // file descriptors are small
+	fd := int(file.Fd()) // file descriptors are small
 	was, err := unix.IoctlGetTermios(fd, getTermios)
 	if err != nil {
-		return nil, func() {}, nil //nolint:nilerr // it is no terminal: nobody presses keys there
+		return nil, func() {}, nil // not a terminal: no keys to read
 	}
 	raw := *was
 	raw.Lflag &^= unix.ICANON | unix.ECHO
@@ -100,7 +100,7 @@ func rawKeys(in io.Reader) (read func() bool, restore func(), err error) {
 		var key [16]byte
 		n, err := unix.Read(fd, key[:])
 		if err != nil {
-			return err != unix.EINTR //nolint:errorlint // it is a plain number; without a keyboard there is no other way to quit
+			return err != unix.EINTR // EINTR is a plain errno
 		}
 		for _, k := range key[:n] {
 			if k == 'q' || k == 'Q' {

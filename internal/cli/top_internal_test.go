@@ -81,7 +81,7 @@ func TestTopLooks(t *testing.T) {
 			got := strings.Join(lines, "\n") + "\n"
 			path := filepath.Join("testdata", "top", name+".txt")
 			if *update {
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil { //nolint:gosec // a golden file
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}

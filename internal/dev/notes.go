@@ -91,7 +91,7 @@ func (h *House) findNotes(ctx context.Context) (string, error) {
 
 // launchNotes starts the program and waits until it says where it listens.
 func launchNotes(ctx context.Context, program, dir string, log *slog.Logger) (*notesServer, error) {
-	cmd := exec.Command(program, "-dir", dir, "-http", "127.0.0.1:0") //nolint:gosec,noctx // our own program; stop ends it
+	cmd := exec.Command(program, "-dir", dir, "-http", "127.0.0.1:0")
 	cmd.SysProcAttr = childAttributes()
 	cmd.Stderr = logLines{log}
 	out, in, err := os.Pipe()

@@ -58,7 +58,7 @@ func (s Seal) Bytes() []byte {
 	b = append(b, sealScheme)
 	b = append(b, s.Args[:]...)
 	b = append(b, s.Decision[:]...)
-	b = append(b, byte(s.Needed)) //nolint:gosec // at most catalog.MaxApprovals
+	b = append(b, byte(s.Needed)) // at most catalog.MaxApprovals
 	return append(b, s.Tool...)
 }
 
@@ -90,7 +90,7 @@ func seen(args, tool []byte, decision uuid.UUID, round int) string {
 		canonical = args // as stored: it is the same text each time
 	}
 	h := sha256.New()
-	for _, part := range [][]byte{canonical, tool, decision[:], binary.BigEndian.AppendUint64(nil, uint64(max(round, 1)))} { //nolint:gosec // not negative
+	for _, part := range [][]byte{canonical, tool, decision[:], binary.BigEndian.AppendUint64(nil, uint64(max(round, 1)))} { // not negative
 		sum := sha256.Sum256(part)
 		h.Write(sum[:])
 	}

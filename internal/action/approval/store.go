@@ -75,8 +75,8 @@ func insertVotes(ctx context.Context, tx pgx.Tx, by Decider, decision envelope.D
 	}
 	p := &dbsqlc.ApprovalVotedParams{TenantID: uuid.UUID(by.Tenant)}
 	for _, c := range casts {
-		v.ActionIds, v.Rounds, v.Seals = append(v.ActionIds, uuid.UUID(c.action)), append(v.Rounds, int32(c.round)), append(v.Seals, orEmpty(c.seal)) //nolint:gosec // rounds are few
-		p.Needed, p.Given = append(p.Needed, int32(c.needed)), append(p.Given, int32(c.given))                                                        //nolint:gosec // at most catalog.MaxApprovals
+		v.ActionIds, v.Rounds, v.Seals = append(v.ActionIds, uuid.UUID(c.action)), append(v.Rounds, int32(c.round)), append(v.Seals, orEmpty(c.seal))
+		p.Needed, p.Given = append(p.Needed, int32(c.needed)), append(p.Given, int32(c.given)) // at most catalog.MaxApprovals
 		p.Seals = append(p.Seals, c.matter.seal)
 	}
 	p.ActionIds, p.Rounds = v.ActionIds, v.Rounds

@@ -45,7 +45,7 @@ func (p Plan) String() string {
 	raw = append(raw, planScheme)
 	raw = append(raw, p.Content[:]...)
 	raw = append(raw, p.Decision[:]...)
-	raw = binary.BigEndian.AppendUint64(raw, uint64(max(0, p.IssuedAt.Unix()))) //nolint:gosec // not negative
+	raw = binary.BigEndian.AppendUint64(raw, uint64(max(0, p.IssuedAt.Unix()))) // not negative
 	return planPrefix + base64.RawURLEncoding.EncodeToString(append(raw, p.Tool...))
 }
 
@@ -57,7 +57,7 @@ func ParsePlan(token string) (Plan, error) {
 		return Plan{}, fault.New(fault.Invalid, "is not the plan of a dry run; present it as it was, or leave it out")
 	}
 	p := Plan{Content: envelope.Digest(raw[1:33]), Decision: uuid.UUID(raw[33:49]), Tool: raw[planHead:]}
-	p.IssuedAt = time.Unix(int64(binary.BigEndian.Uint64(raw[49:planHead])&(1<<62-1)), 0).UTC() //nolint:gosec // cut to what fits
+	p.IssuedAt = time.Unix(int64(binary.BigEndian.Uint64(raw[49:planHead])&(1<<62-1)), 0).UTC() // masked to fit
 	return p, nil
 }
 

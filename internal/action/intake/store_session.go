@@ -23,7 +23,7 @@ func takeUsage(ctx context.Context, tx pgx.Tx, by Submitter, limits limits.Sessi
 	}
 	q, u := dbsqlc.New(), &usage{limits: limits}
 	taken, err := q.SessionUsageTake(ctx, tx, &dbsqlc.SessionUsageTakeParams{
-		TenantID: uuid.UUID(by.Tenant), SessionID: by.Session, Taken: int32(n), //nolint:gosec // a batch is short
+		TenantID: uuid.UUID(by.Tenant), SessionID: by.Session, Taken: int32(n),
 	})
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func takeUsage(ctx context.Context, tx pgx.Tx, by Submitter, limits limits.Sessi
 // takeUsage counted.
 func setUsage(ctx context.Context, tx pgx.Tx, by Submitter, u *usage) error {
 	return dbsqlc.New().SessionUsageSet(ctx, tx, &dbsqlc.SessionUsageSetParams{
-		TenantID: uuid.UUID(by.Tenant), SessionID: by.Session, Used: int32(u.used), //nolint:gosec // bounded by the limit and a batch
+		TenantID: uuid.UUID(by.Tenant), SessionID: by.Session, Used: int32(u.used),
 	})
 }
 

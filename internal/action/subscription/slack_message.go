@@ -102,7 +102,7 @@ func asks(t *told) bool {
 }
 
 func headline(kind audit.Kind) string {
-	switch kind { //nolint:exhaustive // the others ask for the first time
+	switch kind { // the other kinds ask for the first time
 	case audit.Expiring:
 		return "Approval needed soon"
 	case audit.Escalated:

@@ -151,7 +151,7 @@ func claim(ctx context.Context, tx pgx.Tx) (envelope.TenantID, *Subscription, pl
 // advance notes how far a subscription has been told.
 func advance(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, to place) error {
 	return dbsqlc.New().SubscriptionAdvance(ctx, tx, &dbsqlc.SubscriptionAdvanceParams{
-		TenantID: uuid.UUID(tenant), SubscriptionID: s.ID, CursorTxid: to.Tx, CursorEvent: to.Event, CursorItem: int32(to.items), //nolint:gosec // of one event
+		TenantID: uuid.UUID(tenant), SubscriptionID: s.ID, CursorTxid: to.Tx, CursorEvent: to.Event, CursorItem: int32(to.items),
 	})
 }
 

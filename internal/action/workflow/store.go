@@ -217,7 +217,7 @@ func insert(ctx context.Context, tx pgx.Tx, b *Batch, digest []byte) error {
 		if err != nil {
 			return fmt.Errorf("encode step %d: %w", i, err)
 		}
-		steps.Steps = append(steps.Steps, int32(i)) //nolint:gosec // at most MaxSteps
+		steps.Steps = append(steps.Steps, int32(i)) // at most MaxSteps
 		steps.SourceIds, steps.ToolNames = append(steps.SourceIds, s.Tool.Source), append(steps.ToolNames, s.Tool.Action)
 		steps.Inputs, steps.Terms, steps.Reversals = append(steps.Inputs, s.Inputs), append(steps.Terms, terms), append(steps.Reversals, undo)
 	}
@@ -233,7 +233,7 @@ func save(ctx context.Context, tx pgx.Tx, b *Batch, wait time.Duration) error {
 		WaitsFor: bare(b.WaitsFor), WaitSeconds: wait.Seconds(), Ended: b.State.Ended(),
 	}
 	if b.StoppedAt != nil {
-		p.StoppedAt = new(int32(*b.StoppedAt)) //nolint:gosec // at most MaxSteps
+		p.StoppedAt = new(int32(*b.StoppedAt)) // at most MaxSteps
 	}
 	if err := q.BatchSave(ctx, tx, p); err != nil {
 		return err
@@ -244,8 +244,8 @@ func save(ctx context.Context, tx pgx.Tx, b *Batch, wait time.Duration) error {
 			continue
 		}
 		step := &dbsqlc.BatchStepSaveParams{
-			TenantID: tenant, BatchID: id, Step: int32(i), State: string(s.State), ActionID: bare(s.Action), //nolint:gosec // at most MaxSteps
-			ReversalAction: bare(s.Reversal), ReversalTries: int32(s.Tries), Code: s.Code, Message: s.Message, //nolint:gosec // a person counts it up
+			TenantID: tenant, BatchID: id, Step: int32(i), State: string(s.State), ActionID: bare(s.Action), // at most MaxSteps
+			ReversalAction: bare(s.Reversal), ReversalTries: int32(s.Tries), Code: s.Code, Message: s.Message,
 		}
 		if s.Undo != nil {
 			var err error

@@ -122,7 +122,7 @@ func TestOnlyTheOwnerReadsLogins(t *testing.T) {
 	if shown := fmt.Sprint(secret) + fmt.Sprintf("%v", &secret) + text.String(); strings.Contains(shown, "secret") {
 		t.Errorf("a login shows its secrets: %s", shown)
 	}
-	if err := os.Chmod(filepath.Join(dir, "logins.json"), 0o644); err != nil { //nolint:gosec // that others can read it is the point
+	if err := os.Chmod(filepath.Join(dir, "logins.json"), 0o644); err != nil { // readable by others, which the test expects to be refused
 		t.Fatal(err)
 	}
 	if _, err := store.Load(server); err == nil || !strings.Contains(err.Error(), "others can read") {

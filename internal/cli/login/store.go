@@ -172,7 +172,7 @@ func (s Store) lock(ctx context.Context) (free func(), err error) {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for {
-		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) //nolint:gosec // file descriptors are small
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) // file descriptors are small
 		switch {
 		case err == nil:
 			return func() { _ = file.Close() }, nil // which also lets it go

@@ -45,8 +45,8 @@ func (a *archive) exec(sql string, args ...any) {
 // id is the n-th execution's, in order of time.
 func (a *archive) id(n int) envelope.ActionID {
 	var id uuid.UUID
-	binary.BigEndian.PutUint64(id[:8], uint64(a.began.Add(time.Duration(n)*time.Second).UnixMilli())<<16|0x7000) //nolint:gosec // a time of our own
-	binary.BigEndian.PutUint64(id[8:], 1<<63|uint64(n))                                                          //nolint:gosec // small
+	binary.BigEndian.PutUint64(id[:8], uint64(a.began.Add(time.Duration(n)*time.Second).UnixMilli())<<16|0x7000)
+	binary.BigEndian.PutUint64(id[8:], 1<<63|uint64(n))
 	return envelope.ActionID(id)
 }
 

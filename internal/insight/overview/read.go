@@ -129,7 +129,7 @@ func Fleet(ctx context.Context, tx pgx.Tx) (telemetry.Standing, error) {
 		// The one that waits longest may be in no page that was read. Where
 		// there are more buckets than are asked, it is others each time.
 		starts := append(ids, 0)
-		oldest, err := readOldest(ctx, tx, starts[rand.IntN(len(starts))]) //nolint:gosec // any will do
+		oldest, err := readOldest(ctx, tx, starts[rand.IntN(len(starts))])
 		if err != nil {
 			return telemetry.Standing{}, fmt.Errorf("overview of the fleet: oldest: %w", err)
 		}

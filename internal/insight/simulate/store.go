@@ -102,6 +102,6 @@ func idAt(t time.Time) envelope.ActionID {
 	var id envelope.ActionID
 	const bits = 48
 	ms := min(max(t.UnixMilli(), 0), 1<<bits-1)
-	binary.BigEndian.PutUint64(id[:8], uint64(ms)<<(64-bits)) //nolint:gosec // not negative
+	binary.BigEndian.PutUint64(id[:8], uint64(ms)<<(64-bits)) // not negative
 	return id
 }

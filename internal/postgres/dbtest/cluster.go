@@ -70,7 +70,7 @@ func open() (*cluster, error) {
 	if address == "" {
 		server, err := embedded.Start(ctx, embedded.Config{Fast: true})
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it tells all there is to tell
+			return nil, err
 		}
 		address = server.URL()
 	}
@@ -128,6 +128,6 @@ func (c *cluster) drop(ctx context.Context, name string) error {
 // newRun draws a number for this process.
 func newRun() int32 {
 	var b [4]byte
-	rand.Read(b[:]) //nolint:errcheck // never fails
+	rand.Read(b[:])
 	return int32(binary.BigEndian.Uint32(b[:]) >> 1)
 }

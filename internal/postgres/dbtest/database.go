@@ -61,7 +61,7 @@ func lockKey(digest string) int32 {
 	if err != nil {
 		return 0 // no name of ours; any key will do
 	}
-	return int32(n >> 1) //nolint:gosec // 31 bits
+	return int32(n >> 1) // 31 bits
 }
 
 func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }

@@ -89,7 +89,7 @@ func (c *cluster) build(ctx context.Context, databases []string) error {
 			return err
 		}
 		if _, err := postgres.Migrate(ctx, c.url(draft)); err != nil {
-			return err //nolint:wrapcheck // it says that it migrated
+			return err
 		}
 		rename := "ALTER DATABASE " + quoted(draft) + " RENAME TO " + quoted(c.template)
 		if _, err := c.locks.Exec(ctx, rename); err != nil {
@@ -140,5 +140,5 @@ func owner(name string) (class, key int32, ok bool) {
 	}
 	number, _, _ := strings.Cut(strings.TrimPrefix(name, runPrefix), "_")
 	run, err := strconv.ParseUint(number, 16, 31)
-	return runLock, int32(run), err == nil && strings.HasPrefix(name, runPrefix) //nolint:gosec // 31 bits
+	return runLock, int32(run), err == nil && strings.HasPrefix(name, runPrefix) // 31 bits
 }

@@ -25,7 +25,7 @@ type account struct {
 // PostgreSQL refuses to run as root.
 func serverAccount() (*account, error) {
 	if os.Geteuid() != 0 {
-		return nil, nil //nolint:nilnil // nil is the user we are
+		return nil, nil // nil means the current user
 	}
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)
@@ -119,5 +119,5 @@ func (a *account) command(cmd *exec.Cmd, dir string) *exec.Cmd {
 func output(cmd *exec.Cmd) ([]byte, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	return cmd.CombinedOutput() //nolint:wrapcheck // the caller says what was run
+	return cmd.CombinedOutput()
 }

@@ -89,7 +89,7 @@ func program(t *testing.T, versionLine string) string {
 	}
 	for _, name := range []string{"postgres", "initdb"} {
 		script := "#!/bin/sh\necho '" + versionLine + "'\n"
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -161,7 +161,7 @@ func (s *Server) command(port int) (cmd *exec.Cmd, closeLog func(), err error) {
 		args = append(args, "-c", name+"="+settings[name])
 	}
 	// No CommandContext: the server outlives the context of its start.
-	cmd = s.account.command(exec.Command(s.bin.path("postgres"), args...), s.home.dir) //nolint:noctx // see above
+	cmd = s.account.command(exec.Command(s.bin.path("postgres"), args...), s.home.dir)
 	cmd.Stdout, cmd.Stderr = log, log
-	return cmd, func() { log.Close() }, nil //nolint:errcheck // the server has its own handle
+	return cmd, func() { log.Close() }, nil
 }

@@ -73,7 +73,7 @@ func unpackInto(cache, final, repository string) (err error) {
 		RuntimePath(filepath.Join(work, "runtime")).
 		BinariesPath(unpacked).
 		DataPath(data).
-		Port(uint32(port)). //nolint:gosec // a TCP port
+		Port(uint32(port)). // a TCP port
 		Logger(io.Discard)
 	if repository != "" {
 		cfg = cfg.BinaryRepositoryURL(repository)

@@ -41,11 +41,11 @@ func repository(t *testing.T) (url string, asked *atomic.Int64) {
 	asked = &atomic.Int64{}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, ".sha256") {
-			w.Write([]byte(hex.EncodeToString(sum[:]))) //nolint:errcheck // the client notices
+			w.Write([]byte(hex.EncodeToString(sum[:])))
 			return
 		}
 		asked.Add(1)
-		w.Write(jar.Bytes()) //nolint:errcheck // the client notices
+		w.Write(jar.Bytes())
 	}))
 	t.Cleanup(srv.Close)
 	return srv.URL, asked

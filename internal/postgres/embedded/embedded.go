@@ -301,7 +301,7 @@ func probePort(ctx context.Context, port int) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("port %d on 127.0.0.1 cannot be used: %w", port, err)
 	}
-	free := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // a tcp4 listener has no other address
+	free := l.Addr().(*net.TCPAddr).Port // a tcp4 listener has no other address
 	if err := l.Close(); err != nil {
 		return 0, fmt.Errorf("release port %d: %w", free, err)
 	}
@@ -317,7 +317,7 @@ func (s *Server) provision(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("prepare postgres: %w", err)
 	}
-	cfg.Host, cfg.Port = s.home.socketDir, uint16(s.port) //nolint:gosec // a TCP port
+	cfg.Host, cfg.Port = s.home.socketDir, uint16(s.port) // a TCP port
 	cfg.User, cfg.Password, cfg.Database = superuser, "", "postgres"
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {

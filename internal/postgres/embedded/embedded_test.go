@@ -39,7 +39,7 @@ func ask(t *testing.T, url, query string) string {
 	if err != nil {
 		t.Fatalf("connect: %v", err)
 	}
-	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // only read
+	defer conn.Close(context.WithoutCancel(t.Context()))
 	var answer string
 	if err := conn.QueryRow(t.Context(), query).Scan(&answer); err != nil {
 		t.Fatalf("%s: %v", query, err)
@@ -113,7 +113,7 @@ func TestServerAsksForThePassword(t *testing.T) {
 	conn, err := pgx.ConnectConfig(t.Context(), cfg)
 
 	if err == nil {
-		conn.Close(t.Context()) //nolint:errcheck // the test has failed
+		conn.Close(t.Context())
 		t.Error("connect with a wrong password succeeded")
 	}
 }
@@ -148,7 +148,7 @@ func write(t *testing.T, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // written already
+	defer conn.Close(context.WithoutCancel(t.Context()))
 	const text = "SET synchronous_commit = on; CREATE TABLE kept AS SELECT 'here'::text AS body"
 	if _, err := conn.Exec(t.Context(), text); err != nil {
 		t.Fatal(err)
@@ -286,7 +286,7 @@ func TestStartRefuses(t *testing.T) {
 			s, err := embedded.Start(t.Context(), row.cfg)
 
 			if err == nil {
-				s.Stop(t.Context()) //nolint:errcheck // the test has failed
+				s.Stop(t.Context())
 			}
 			if err == nil || !strings.Contains(err.Error(), row.want) {
 				t.Errorf("Start() = %v, want an error with %q", err, row.want)
@@ -303,7 +303,7 @@ func TestStartEndsWithItsContext(t *testing.T) {
 	s, err := embedded.Start(ctx, embedded.Config{Fast: true})
 
 	if err == nil {
-		s.Stop(t.Context()) //nolint:errcheck // the test has failed
+		s.Stop(t.Context())
 		t.Error("Start() with a cancelled context succeeded")
 	}
 }
@@ -315,13 +315,13 @@ func ExampleStart() {
 		fmt.Println(err)
 		return
 	}
-	defer server.Stop(ctx) //nolint:errcheck // an example
+	defer server.Stop(ctx)
 	conn, err := pgx.Connect(ctx, server.URL())
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer conn.Close(ctx) //nolint:errcheck // an example
+	defer conn.Close(ctx)
 	var name string
 	err = conn.QueryRow(ctx, "SELECT current_database()").Scan(&name)
 	fmt.Println(name, err)

@@ -201,7 +201,7 @@ func (h *home) logTail() string {
 	if err != nil {
 		return ""
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	return tail(f, logTailBytes)
 }
 

@@ -48,7 +48,7 @@ func spawn(cmd *exec.Cmd, doomed []string) (*process, error) {
 		close(p.done)
 	}()
 	if err := <-started; err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what was started
+		return nil, err
 	}
 	p.os, p.pid = cmd.Process, cmd.Process.Pid
 	g, err := newGuard(p.pid, doomed)
@@ -126,9 +126,9 @@ func newGuard(pid int, doomed []string) (*guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the server's guard: %w", err)
 	}
-	defer r.Close() //nolint:errcheck // the guard has its own handle
+	defer r.Close()
 	args := append([]string{"-c", watch, "countersign-pg-guard", fmt.Sprint(pid)}, doomed...)
-	cmd := exec.Command("/bin/sh", args...) //nolint:noctx // it outlives every context
+	cmd := exec.Command("/bin/sh", args...) // the guard outlives every context
 	cmd.Stdin, cmd.Dir, cmd.Env = r, "/", []string{"PATH=/usr/bin:/bin"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // out of reach of the terminal's signals
 	if err := cmd.Start(); err != nil {

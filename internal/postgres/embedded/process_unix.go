@@ -19,7 +19,7 @@ func processAttributes() *syscall.SysProcAttr {
 // isPostmaster says whether the process is a PostgreSQL server. That it runs
 // on other data cannot be seen here, and is taken for the same.
 func isPostmaster(pid int, _ string) bool {
-	out, err := exec.Command("ps", "-o", "comm=", "-p", strconv.Itoa(pid)).Output() //nolint:noctx // answers at once
+	out, err := exec.Command("ps", "-o", "comm=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {
 		return false
 	}

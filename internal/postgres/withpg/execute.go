@@ -13,7 +13,7 @@ import (
 // execute runs the command with more environment, passes signals on and
 // returns its exit code.
 func execute(args, env []string, signals <-chan os.Signal, stderr io.Writer) int {
-	cmd := exec.Command(args[0], args[1:]...) //nolint:gosec,noctx // running it is what we are for
+	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := cmd.Start(); err != nil {

@@ -97,7 +97,7 @@ func beside(cfg embedded.Config, args []string, signals <-chan os.Signal, stderr
 	server, err := embedded.Start(ctx, cfg)
 	cancel()
 	if err != nil {
-		return exitNoServer, err //nolint:wrapcheck // it tells all there is to tell
+		return exitNoServer, err
 	}
 	defer func() {
 		if stopErr := server.Stop(context.Background()); stopErr != nil {

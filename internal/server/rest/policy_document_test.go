@@ -221,7 +221,7 @@ func TestCheckPolicyNeedsNoServer(t *testing.T) {
 		`[]`:                                                                                      "",
 	} {
 		err := rest.CheckPolicy([]byte(text))
-		broken, ok := err.(*envelope.InvalidError) //nolint:errorlint // it is returned bare
+		broken, ok := err.(*envelope.InvalidError) // never wrapped
 		if text != "[]" && want == "" {
 			if err != nil {
 				t.Errorf("CheckPolicy(%s) = %v", text, err)

@@ -37,7 +37,7 @@ type process struct {
 
 // start runs the command of a configuration.
 func start(cfg Config, log *slog.Logger) (*process, error) {
-	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...) //nolint:gosec // an operator configured the command
+	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...)
 	cmd.Dir = cfg.Dir
 	cmd.Env = cfg.Env
 	if cmd.Env == nil {

@@ -74,7 +74,7 @@ func putListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source
 		return nil, err
 	}
 	n, err := q.SourceListed(ctx, tx, &dbsqlc.SourceListedParams{
-		TenantID: id, SourceID: source, LeftOut: int32(len(tools) - len(p.Names)), //nolint:gosec // a listing has at most some thousands
+		TenantID: id, SourceID: source, LeftOut: int32(len(tools) - len(p.Names)), // bounded by the listing
 	})
 	if err == nil && n == 0 {
 		return nil, fault.New(fault.NotFound, "no source %s", source)

@@ -69,7 +69,7 @@ func (p *problems) below(pointer string, err error) error {
 	if err == nil {
 		return nil
 	}
-	broken, ok := err.(*envelope.InvalidError) //nolint:errorlint // the checks below return it bare
+	broken, ok := err.(*envelope.InvalidError) // never wrapped
 	if !ok {
 		return err
 	}

@@ -103,7 +103,7 @@ func Matches(ctx context.Context, tx pgx.Tx, asks []Ask) ([]Match, error) {
 	p := &dbsqlc.DoNotContactMatchParams{}
 	for i, ask := range asks {
 		for _, c := range ask.Contacts {
-			p.Indexes = append(p.Indexes, int32(i)) //nolint:gosec // a batch is short
+			p.Indexes = append(p.Indexes, int32(i))
 			p.TenantIds = append(p.TenantIds, uuid.UUID(ask.Tenant))
 			p.Kinds, p.Values, p.Bares = append(p.Kinds, string(c.Kind)), append(p.Values, c.Value), append(p.Bares, bare(c))
 		}

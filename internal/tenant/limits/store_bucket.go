@@ -119,16 +119,16 @@ func bucketFromRow(r dbsqlc.BucketSettingsListRow) Bucket {
 func bucketParams(tenant envelope.TenantID, settings Tenant, b Bucket) *dbsqlc.BucketPutParams {
 	p := &dbsqlc.BucketPutParams{TenantID: uuid.UUID(tenant), Name: b.Name, TenantTimezone: settings.Timezone}
 	if r := b.Rate; r != nil {
-		p.RateLimit, p.RateSeconds, p.Burst = new(int32(r.Limit)), new(r.Per.Seconds()), new(int32(r.Burst)) //nolint:gosec // checked
+		p.RateLimit, p.RateSeconds, p.Burst = new(int32(r.Limit)), new(r.Per.Seconds()), new(int32(r.Burst))
 	}
 	if c := b.Calendar; c != nil {
-		p.Calendar, p.CalendarLimit = new(string(c.Every)), new(int32(c.Limit)) //nolint:gosec // checked
+		p.Calendar, p.CalendarLimit = new(string(c.Every)), new(int32(c.Limit))
 		if c.Timezone != "" {
 			p.Timezone = &c.Timezone
 		}
 	}
 	if b.Concurrency != 0 {
-		p.Concurrency = new(int32(b.Concurrency)) //nolint:gosec // checked
+		p.Concurrency = new(int32(b.Concurrency))
 	}
 	return p
 }

@@ -150,7 +150,7 @@ func (d *desk) putTenant(ctx context.Context, t Tenant) error {
 	}
 	n, err := dbsqlc.New().TenantSettingsPut(ctx, d.tx, &dbsqlc.TenantSettingsPutParams{
 		TenantID: d.id(), Timezone: t.Timezone, PhoneRegion: t.PhoneRegion, PlusAddressing: t.PlusAddressing,
-		SessionPendingMax: int32(*t.SessionPending), SessionMinuteMax: int32(*t.SessionMinute), //nolint:gosec // checked
+		SessionPendingMax: int32(*t.SessionPending), SessionMinuteMax: int32(*t.SessionMinute),
 	})
 	if err == nil && n == 0 {
 		return fault.New(fault.NotFound, "no tenant %s", d.tenant)

@@ -55,7 +55,7 @@ func ruleParams(tenant envelope.TenantID, r ToolRule) *dbsqlc.ToolRulePutParams 
 		p.Recipients = append([]string{}, *r.Recipients...)
 	}
 	if r.Retry.MaxAttempts != 0 {
-		p.MaxAttempts = new(int32(r.Retry.MaxAttempts)) //nolint:gosec // checked
+		p.MaxAttempts = new(int32(r.Retry.MaxAttempts))
 	}
 	if r.Retry.Base != 0 {
 		p.RetryBaseSeconds = new(r.Retry.Base.Seconds())
