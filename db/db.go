@@ -6,7 +6,7 @@ package db
 import "embed"
 
 // Migrations holds the goose migrations under "migrations". They only go
-// forward; a merged one is never edited.
+// forward, and a released migration is never edited.
 //
 //go:embed migrations/*.sql
 var Migrations embed.FS

@@ -1,0 +1,39 @@
+-- +goose Up
+
+-- Roles belong to the PostgreSQL cluster, not to this database, so a migration
+-- of another database in the cluster may have created them already or may be
+-- creating them concurrently. No role can log in: a deployment grants them to
+-- its own login users, and every transaction switches to one with SET LOCAL
+-- ROLE.
+--
+--   countersign_owner   owns the tables and the SECURITY DEFINER functions
+--   countersign_api     sees the rows of one tenant, the one set for the transaction
+--   countersign_worker  sees the rows of all tenants
+--   countersign_triage  has no table privileges yet
+-- +goose StatementBegin
+DO $$
+DECLARE
+    wanted text;
+BEGIN
+    FOREACH wanted IN ARRAY ARRAY['countersign_owner', 'countersign_api', 'countersign_worker', 'countersign_triage'] LOOP
+        BEGIN
+            EXECUTE format('CREATE ROLE %I NOLOGIN NOSUPERUSER NOBYPASSRLS', wanted);
+        EXCEPTION WHEN duplicate_object OR unique_violation THEN
+            NULL;
+        END;
+        IF NOT pg_has_role(current_user, wanted, 'MEMBER') THEN
+            EXECUTE format('GRANT %I TO CURRENT_USER', wanted);
+        END IF;
+    END LOOP;
+    -- The owner needs CREATE because ensure_partitions() adds tables at run time.
+    EXECUTE format('GRANT CREATE, USAGE ON SCHEMA %I TO countersign_owner', current_schema());
+    EXECUTE format('GRANT USAGE ON SCHEMA %I TO countersign_api, countersign_worker, countersign_triage', current_schema());
+END
+$$;
+-- +goose StatementEnd
+
+-- current_tenant returns the tenant that is set for the transaction. It is NULL
+-- if none is set, so that the row-level security policies match no row.
+CREATE FUNCTION current_tenant() RETURNS uuid
+    LANGUAGE sql STABLE PARALLEL SAFE
+RETURN nullif(current_setting('countersign.tenant_id', true), '')::uuid;
