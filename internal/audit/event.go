@@ -1,3 +1,10 @@
+// Package audit owns the record of what happened: the events of each tenant,
+// written in the transaction of the change that they describe, and a chain of
+// hashes over them, whose checkpoints make a later change of an event visible.
+// It exports events, verifies the chain, and prunes what retention lets go.
+//
+// It does not decide what is kept of a value (package redact does), and it
+// never changes an event.
 package audit
 
 import (

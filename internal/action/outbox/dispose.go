@@ -6,7 +6,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
@@ -51,8 +51,8 @@ func Dispose(it Item, out source.Outcome, took time.Duration, retry Retry) Settl
 		Lease:      it.Lease,
 		Attempt:    it.Attempt + 1,
 		Code:       out.Code,
-		Message:    audit.RedactText(out.Message),
-		Result:     audit.Store(out.Result, audit.DefaultLimit),
+		Message:    redact.Text(out.Message),
+		Result:     redact.JSONTruncated(out.Result, redact.DefaultLimit),
 		ProviderID: out.ProviderID,
 		Took:       took,
 	}

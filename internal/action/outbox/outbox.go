@@ -82,7 +82,7 @@ type Settlement struct {
 	// Attempt counts the attempts including this one.
 	Attempt int
 	// Code and Message say why, in one word and one line. They, and Result,
-	// must have been through audit.Store or audit.RedactText.
+	// must have been through redact.JSONTruncated or redact.Text.
 	Code, Message string
 	Result        json.RawMessage
 	ProviderID    string

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/redact"
 )
 
 // Letters returns a page of dead letters, the newest envelopes first.
@@ -224,7 +225,7 @@ func Resolve(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action en
 	}
 	err = dbsqlc.New().ToolExecutionNote(ctx, tx, &dbsqlc.ToolExecutionNoteParams{
 		TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), Attempt: letter.Attempt, Status: string(status),
-		Code: CodeResolved, Message: audit.RedactText(r.Note), Worker: r.Actor,
+		Code: CodeResolved, Message: redact.Text(r.Note), Worker: r.Actor,
 	})
 	if err != nil {
 		return err

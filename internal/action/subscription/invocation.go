@@ -7,6 +7,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/redact"
 )
 
 // The events of an invocation: what an agent or an inbox needs to know of an
@@ -82,18 +83,18 @@ func Invoke(name string, actor string, it audit.Item, v outbox.View) Invoked {
 	}
 	switch name {
 	case ApprovalRequest:
-		d.Params = audit.Store(e.Args, maxParams)
+		d.Params = redact.JSONTruncated(e.Args, maxParams)
 		if v.ApprovalExpiresAt != nil {
 			d.ExpiresAt = new(v.ApprovalExpiresAt.UTC())
 		}
 	case ApprovalResult:
-		d.Status, d.DecidedBy, d.Note = string(it.Approval), actor, audit.RedactText(it.Note)
+		d.Status, d.DecidedBy, d.Note = string(it.Approval), actor, redact.Text(it.Note)
 	case Completed:
 		d.Status = string(envelope.PhaseOf(e.Approval, it.Status))
 		// Of one that was replayed since, the end of then is not known.
 		if e.Result.Status == it.Status {
 			if len(e.Result.Output) > 0 && string(e.Result.Output) != "null" {
-				d.Result = audit.Store(e.Result.Output, maxResult)
+				d.Result = redact.JSONTruncated(e.Result.Output, maxResult)
 			}
 			d.Error = e.Result.Error
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/source/webhook"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
@@ -57,14 +58,14 @@ func (t *told) data() (any, error) {
 	}
 	d := transition{
 		EventID: t.id(), Kind: t.kind, ActionID: t.it.Action, Status: t.it.Status, Approval: t.it.Approval, Attempt: t.it.Attempt,
-		Code: t.it.Code, Subject: t.it.Subject, Note: audit.RedactText(t.it.Note), Actor: t.actor,
+		Code: t.it.Code, Subject: t.it.Subject, Note: redact.Text(t.it.Note), Actor: t.actor,
 	}
 	if len(t.it.Detail) > 0 {
 		detail, err := json.Marshal(t.it.Detail)
 		if err != nil {
 			return nil, err
 		}
-		d.Detail = audit.Store(detail, maxParams)
+		d.Detail = redact.JSONTruncated(detail, maxParams)
 	}
 	if t.view != nil {
 		e := &t.view.Envelope

@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/source/slack"
 )
 
@@ -139,7 +140,7 @@ func sentence(t *told) string {
 			parts = append(parts, string(phase))
 		}
 	}
-	for _, more := range []string{t.it.Code, t.it.Subject, audit.RedactText(t.it.Note)} {
+	for _, more := range []string{t.it.Code, t.it.Subject, redact.Text(t.it.Note)} {
 		if more != "" {
 			parts = append(parts, more)
 		}
@@ -187,7 +188,7 @@ func (s *Subscription) verdict(v outbox.View) post {
 		by = append(by, *plain("By " + field(v.DecidedBy)))
 	}
 	if v.DecisionNote != "" {
-		by = append(by, *plain("Note: " + field(audit.RedactText(v.DecisionNote))))
+		by = append(by, *plain("Note: " + field(redact.Text(v.DecisionNote))))
 	}
 	if len(by) > 0 {
 		blocks = append(blocks, block{Type: "section", Fields: by})

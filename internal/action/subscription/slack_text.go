@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/redact"
 )
 
 const (
@@ -62,7 +62,7 @@ func field(text string) string {
 // shownArgs writes arguments for a person to read. whole says that they stand
 // there in full: nothing was cut, and nothing hidden as a secret.
 func shownArgs(args json.RawMessage) (text string, whole bool) {
-	clean := audit.Redact(args)
+	clean := redact.JSON(args)
 	whole = bytes.Equal(clean, args)
 	var pretty bytes.Buffer
 	if json.Indent(&pretty, clean, "", "  ") != nil {

@@ -92,7 +92,7 @@ func fill(template json.RawMessage, parse func(string) (*reference, string, erro
 	return json.Marshal(filled)
 }
 
-// What audit.Store leaves where it took something out.
+// What redact.JSONTruncated leaves where it took something out.
 const (
 	markRedacted  = "[REDACTED]"
 	markTruncated = "_truncated"

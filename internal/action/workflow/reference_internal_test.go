@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/redact"
 )
 
 func TestParseText(t *testing.T) {
@@ -120,7 +120,7 @@ func TestTheMarksAreThoseOfTheStore(t *testing.T) {
 		"something in deep": `{"a":{"b":[` + long + `]}}`,
 		"many keys":         `{"a":{` + strings.Repeat(`"k`+strings.Repeat("y", 90)+`":1,`, 30) + `"z":1}}`,
 	} {
-		stored := audit.Store(json.RawMessage(raw), 1000)
+		stored := redact.JSONTruncated(json.RawMessage(raw), 1000)
 		doc, err := decode(stored)
 		if err != nil {
 			t.Fatal(err)
@@ -129,7 +129,7 @@ func TestTheMarksAreThoseOfTheStore(t *testing.T) {
 			t.Errorf("%s: it is not seen that %s was cut", name, stored)
 		}
 	}
-	stored := audit.Store(json.RawMessage(`{"token":"abc","text":"Bearer abcdefghijkl0123"}`), 1000)
+	stored := redact.JSONTruncated(json.RawMessage(`{"token":"abc","text":"Bearer abcdefghijkl0123"}`), 1000)
 	doc, err := decode(stored)
 	if err != nil {
 		t.Fatal(err)

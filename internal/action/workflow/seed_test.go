@@ -15,9 +15,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
-	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -238,7 +238,7 @@ func (o *office) settle(items []outbox.Item, calls []call, how func(call) outcom
 		out := how(calls[i])
 		s := outbox.Settlement{
 			Lease: it.Lease, Status: out.status, Attempt: it.Attempt + 1 + out.attempt, Letter: out.letter, Took: time.Millisecond,
-			Result: audit.Store(json.RawMessage(out.result), audit.DefaultLimit),
+			Result: redact.JSONTruncated(json.RawMessage(out.result), redact.DefaultLimit),
 		}
 		if out.letter != "" {
 			s.Code, s.Message, s.Result = "tool_error", "the tool refused", nil

@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
@@ -320,7 +321,7 @@ func factOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelop
 	case f.approval == envelope.ApprovalDenied && (e == nil || e.Code != outbox.CodeUndone && e.Code != preflight.CodeKilled):
 		f.code, f.message = CodeDenied, "denied by "+v.DecidedBy
 		if v.DecisionNote != "" {
-			f.message += ": " + audit.RedactText(v.DecisionNote)
+			f.message += ": " + redact.Text(v.DecisionNote)
 		}
 	case e != nil:
 		f.code, f.message = e.Code, e.Message

@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
@@ -208,9 +208,9 @@ func (e *Execution) Key() policy.Key { return policy.Key{Source: e.Source, Actio
 func (e Execution) For(token uuid.UUID) Execution {
 	if e.User == nil || e.User.Token != token {
 		inputs, proposed := e.Inputs, e.Proposed
-		e.Inputs = audit.Redact(inputs)
+		e.Inputs = redact.JSON(inputs)
 		if proposed != nil {
-			e.Proposed = audit.Redact(proposed)
+			e.Proposed = redact.JSON(proposed)
 		}
 		e.Redacted = string(e.Inputs) != string(inputs) || string(e.Proposed) != string(proposed)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/reconcile"
-	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -78,6 +78,6 @@ func Take(
 		s.Said = said
 		return s
 	}
-	s.Result = audit.Store(answer, audit.DefaultLimit)
+	s.Result = redact.JSONTruncated(answer, redact.DefaultLimit)
 	return s
 }

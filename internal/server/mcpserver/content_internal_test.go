@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/redact"
 )
 
 func TestToolResult(t *testing.T) {
@@ -60,7 +60,7 @@ func FuzzToolResult(f *testing.F) {
 		if !json.Valid(raw) {
 			return // only JSON is ever stored
 		}
-		res, ok := toolResult(audit.Truncate(raw, limit%4096))
+		res, ok := toolResult(redact.Truncate(raw, limit%4096))
 		if !ok {
 			return
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
-	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/redact"
 )
 
 // exportLimit is how many letters an export's page holds, at most: each brings
@@ -31,7 +31,7 @@ type exported struct {
 func exportedFrom(l outbox.Letter, v outbox.View) exported {
 	return exported{
 		letter: letterFrom(l), Risk: v.Envelope.Risk, Effect: v.Effect, SessionID: v.Envelope.SessionID, AutomationID: v.Envelope.AutomationID,
-		ProposedAt: v.Envelope.Timestamps.CreatedAt, Args: audit.Redact(v.Envelope.Args),
+		ProposedAt: v.Envelope.Timestamps.CreatedAt, Args: redact.JSON(v.Envelope.Args),
 	}
 }
 

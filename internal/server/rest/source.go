@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
@@ -126,7 +126,7 @@ func sourceDetail(src catalog.Source, given *catalog.Credentials) map[string]any
 		credentials = "kept"
 	}
 	return map[string]any{
-		"kind": src.Kind, "config": audit.Redact(src.Config), "default_risk": orNil(src.DefaultRisk), "enabled": src.Enabled, "credentials": credentials,
+		"kind": src.Kind, "config": redact.JSON(src.Config), "default_risk": orNil(src.DefaultRisk), "enabled": src.Enabled, "credentials": credentials,
 		"drift_guard": src.DriftGuard, "quarantine": src.Quarantine,
 	}
 }

@@ -1,4 +1,4 @@
-package audit
+package redact
 
 import (
 	"strings"
@@ -23,13 +23,13 @@ const (
 	capitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
-// RedactText replaces what looks like a credential in text that people read,
+// Text replaces what looks like a credential in text that people read,
 // such as an error message: bearer and basic credentials, JSON web tokens,
 // tokens with a provider's prefix, private keys in PEM, passwords in URLs,
 // and the values of names that SecretName knows, as in token=…, "password":
 // "…" or a Cookie header. The rest stays as it is. Doing it twice changes
 // nothing more.
-func RedactText(s string) string {
+func Text(s string) string {
 	t := scrub{in: s}
 	t.run()
 	return t.result()

@@ -1,4 +1,4 @@
-package audit_test
+package redact_test
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/redact"
 )
 
 // list returns a JSON array of n values made by item.
@@ -77,12 +77,12 @@ func TestTruncate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got := audit.Truncate(json.RawMessage(test.raw), audit.MinLimit)
+			got := redact.Truncate(json.RawMessage(test.raw), redact.MinLimit)
 
 			if diff := cmp.Diff(test.want, string(got)); diff != "" {
 				t.Errorf("Truncate(%.60s…) differs (-want +got):\n%s", test.raw, diff)
 			}
-			check(t, got, audit.MinLimit)
+			check(t, got, redact.MinLimit)
 		})
 	}
 }
@@ -98,7 +98,7 @@ func check(t interface {
 		t.Fatalf("not JSON: %q", raw)
 	case !utf8.Valid(raw):
 		t.Fatalf("not UTF-8: %q", raw)
-	case len(raw) > max(limit, audit.MinLimit):
+	case len(raw) > max(limit, redact.MinLimit):
 		t.Fatalf("%d bytes, want at most %d: %q", len(raw), limit, raw)
 	}
 }
@@ -122,9 +122,9 @@ func TestTruncateLargeInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got := audit.Store(json.RawMessage(raw), audit.DefaultLimit)
+			got := redact.JSONTruncated(json.RawMessage(raw), redact.DefaultLimit)
 
-			check(t, got, audit.DefaultLimit)
+			check(t, got, redact.DefaultLimit)
 		})
 	}
 }
@@ -134,7 +134,7 @@ func TestTruncateCutsWhatIsNestedTooDeep(t *testing.T) {
 
 	raw := strings.Repeat("[", 5000) + strings.Repeat("]", 5000)
 
-	got := audit.Truncate(json.RawMessage(raw), len(raw))
+	got := redact.Truncate(json.RawMessage(raw), len(raw))
 
 	check(t, got, len(raw))
 	if depth := strings.Count(string(got), "["); depth > 512 {
@@ -152,13 +152,13 @@ func TestTruncateHolds(t *testing.T) {
 		}
 		limit := rapid.IntRange(0, 3000).Draw(t, "limit")
 
-		got := audit.Truncate(raw, limit)
+		got := redact.Truncate(raw, limit)
 
 		check(t, got, limit)
-		if again := audit.Truncate(got, limit); string(again) != string(got) {
+		if again := redact.Truncate(got, limit); string(again) != string(got) {
 			t.Fatalf("Truncate is not stable:\n%s\n%s", got, again)
 		}
-		if len(raw) <= max(limit, audit.MinLimit) {
+		if len(raw) <= max(limit, redact.MinLimit) {
 			if string(got) != string(raw) {
 				t.Fatalf("Truncate(%s) = %s, want it as it was", raw, got)
 			}
@@ -207,9 +207,9 @@ func TestStoreRedactsBeforeItCuts(t *testing.T) {
 	for pad := range 300 {
 		raw := json.RawMessage(`["` + strings.Repeat("x", pad) + " " + secret + strings.Repeat(" y", 200) + `"]`)
 
-		got := audit.Store(raw, audit.MinLimit)
+		got := redact.JSONTruncated(raw, redact.MinLimit)
 
-		check(t, got, audit.MinLimit)
+		check(t, got, redact.MinLimit)
 		if strings.Contains(string(got), "ghp_") {
 			t.Fatalf("Store kept a part of the secret: %s", got)
 		}
@@ -224,10 +224,10 @@ func FuzzStore(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte, limit int) {
 		limit = min(limit, 4096)
 
-		check(t, audit.Truncate(raw, limit), limit)
-		got := audit.Store(raw, limit)
+		check(t, redact.Truncate(raw, limit), limit)
+		got := redact.JSONTruncated(raw, limit)
 		check(t, got, limit)
-		if again := audit.Store(got, limit); string(again) != string(got) {
+		if again := redact.JSONTruncated(got, limit); string(again) != string(got) {
 			t.Fatalf("Store is not stable:\n%s\n%s", got, again)
 		}
 	})

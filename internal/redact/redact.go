@@ -1,10 +1,10 @@
-// Package audit owns what may be kept of the values that pass through: it
-// takes secrets out of results, errors and events, and cuts them to a size
+// Package redact owns what may be kept of the values that pass through: it
+// replaces secrets in results, errors and events, and truncates them to a size
 // that a row can hold.
 //
-// It refuses to touch what is sent to a tool. Redaction and truncation make a
+// It does not touch what is sent to a tool. Redaction and truncation make a
 // copy for readers; an action is always executed from the original.
-package audit
+package redact
 
 import (
 	"encoding/json"
@@ -24,26 +24,26 @@ const (
 	maxDigits   = 8000
 )
 
-// Redact returns a copy of a result, an error or an event that is fit to be
+// JSON returns a copy of a result, an error or an event that is fit to be
 // stored and shown. The values of names that telemetry.SecretName knows
 // become "[REDACTED]", whatever they are, save nulls and booleans, which tell
 // nothing. In every other string what looks like a credential is replaced as
-// RedactText does, also in JSON that the string carries. Order, numbers and
+// Text does, also in JSON that the string carries. Order, numbers and
 // white space stay. With nothing to redact, raw itself is returned.
 //
 // What comes out is valid JSON in UTF-8 that jsonb takes: a NUL, half a
 // surrogate pair and a number beyond its range are rewritten. A raw that is
 // no JSON becomes a JSON string of its redacted text, an empty one null.
-func Redact(raw json.RawMessage) json.RawMessage {
+func JSON(raw json.RawMessage) json.RawMessage {
 	if harmless(raw) {
 		return raw
 	}
 	return redactJSON(asJSON(raw))
 }
 
-// Store returns what is kept of raw: redacted first, then cut to limit bytes.
+// JSONTruncated returns what is kept of raw: redacted first, then cut to limit bytes.
 // The order matters, since half a credential is not known as one.
-func Store(raw json.RawMessage, limit int) json.RawMessage {
+func JSONTruncated(raw json.RawMessage, limit int) json.RawMessage {
 	if harmless(raw) {
 		return raw
 	}
@@ -147,7 +147,7 @@ func cleanString(token string, nested int) string {
 	if nested > 0 && carriesJSON(s) {
 		clean = redactText(s, nested-1)
 	} else {
-		clean = RedactText(s)
+		clean = Text(s)
 	}
 	if clean == s && !repaired {
 		return token

@@ -1,4 +1,4 @@
-package audit_test
+package redact_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/redact"
 )
 
 // planted are credentials that no redaction may let through, wherever they
@@ -59,7 +59,7 @@ func TestRedact(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got := audit.Redact(json.RawMessage(test.raw))
+			got := redact.JSON(json.RawMessage(test.raw))
 
 			if diff := cmp.Diff(test.want, string(got)); diff != "" {
 				t.Errorf("Redact(%s) differs (-want +got):\n%s", test.raw, diff)
@@ -107,7 +107,7 @@ func TestRedactText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got := audit.RedactText(test.text)
+			got := redact.Text(test.text)
 
 			if got != test.want {
 				t.Errorf("RedactText(%q) = %q, want %q", test.text, got, test.want)
@@ -121,7 +121,7 @@ func TestRedactReturnsCleanInputItself(t *testing.T) {
 
 	raw := json.RawMessage(`{"ok":true,"items":[{"id":1,"name":"a"}]}`)
 
-	got := audit.Redact(raw)
+	got := redact.JSON(raw)
 
 	if &got[0] != &raw[0] {
 		t.Error("Redact(clean) made a copy, want the input")
@@ -141,7 +141,7 @@ func TestPlantedSecretsNeverSurvive(t *testing.T) {
 		limit := rapid.IntRange(0, 2000).Draw(t, "limit")
 
 		for name, got := range map[string]json.RawMessage{
-			"Redact": audit.Redact(raw), "Store": audit.Store(raw, limit),
+			"Redact": redact.JSON(raw), "Store": redact.JSONTruncated(raw, limit),
 		} {
 			if !json.Valid(got) {
 				t.Fatalf("%s(%s) = %s, not JSON", name, raw, got)
@@ -151,7 +151,7 @@ func TestPlantedSecretsNeverSurvive(t *testing.T) {
 					t.Fatalf("%s(%s) = %s, holds %q", name, raw, got, line)
 				}
 			}
-			if again := audit.Redact(got); string(again) != string(got) {
+			if again := redact.JSON(got); string(again) != string(got) {
 				t.Fatalf("Redact(%s) = %s, not stable", got, again)
 			}
 		}
@@ -191,16 +191,16 @@ func FuzzRedact(f *testing.F) {
 		f.Add([]byte(raw))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		got := audit.Redact(raw)
+		got := redact.JSON(raw)
 
 		if !json.Valid(got) {
 			t.Fatalf("Redact(%q) = %q, not JSON", raw, got)
 		}
-		if again := audit.Redact(got); string(again) != string(got) {
+		if again := redact.JSON(got); string(again) != string(got) {
 			t.Fatalf("Redact(%q) = %q, then %q", raw, got, again)
 		}
-		text := audit.RedactText(string(raw))
-		if again := audit.RedactText(text); again != text {
+		text := redact.Text(string(raw))
+		if again := redact.Text(text); again != text {
 			t.Fatalf("RedactText(%q) = %q, then %q", raw, text, again)
 		}
 	})
@@ -210,7 +210,7 @@ func BenchmarkStoreEmpty(b *testing.B) {
 	raw := json.RawMessage(`{}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		audit.Store(raw, audit.DefaultLimit)
+		redact.JSONTruncated(raw, redact.DefaultLimit)
 	}
 }
 
@@ -218,6 +218,6 @@ func BenchmarkStoreSmall(b *testing.B) {
 	raw := json.RawMessage(`{"ok":true,"channel":"C024BE91L","ts":"1401383885.000061","message":{"text":"Here is a message"}}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		audit.Store(raw, audit.DefaultLimit)
+		redact.JSONTruncated(raw, redact.DefaultLimit)
 	}
 }

@@ -1,4 +1,4 @@
-package audit
+package redact
 
 import (
 	"encoding/json"
