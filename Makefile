@@ -52,10 +52,12 @@ rules: ## The rules of the source: layers, stores, documents
 generate: ## Write generated files anew
 	$(SQLC) generate
 	$(GO) test ./envelope -run TestDrawing -update >/dev/null
+	$(GO) test ./schemas -run TestBundle -update >/dev/null
 
 .PHONY: generated
 generated: ## Fail if generated files are not up to date
 	$(SQLC) diff
+	$(GO) test ./schemas -run TestBundle
 
 .PHONY: npm
 npm: ## MCP servers and clients from npm for the tests, where there is Node

@@ -17,5 +17,6 @@ var (
 func ActionEnvelope() []byte { return []byte(actionEnvelope) }
 
 // OpenAPI returns the description (OpenAPI 3.1) of the HTTP interface, in
-// YAML. It refers to the action envelope as ./action-envelope.json.
+// YAML. It is one document that refers to nothing outside itself: TestBundle
+// joins it from the files in openapi/ and action-envelope.json.
 func OpenAPI() []byte { return []byte(openAPI) }

@@ -13,13 +13,12 @@ import (
 	"github.com/countersign-dev/countersign/schemas"
 )
 
-const (
-	lawAt      = "https://countersign.dev/schemas/openapi.yaml"
-	envelopeAt = "https://countersign.dev/schemas/action-envelope.json"
-)
+const lawAt = "https://countersign.dev/schemas/openapi.yaml"
 
 // law is openapi.yaml in the form in which requests are held to it.
 type law struct {
+	// text is the file in JSON.
+	text       []byte
 	compiler   *jsonschema.Compiler
 	components map[string]map[string]element
 	operations map[string]*operation
@@ -63,16 +62,14 @@ func loadLaw() (*law, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read openapi.yaml: %w", err)
 	}
-	l := &law{compiler: jsonschema.NewCompiler(), operations: make(map[string]*operation)}
+	l := &law{text: raw, compiler: jsonschema.NewCompiler(), operations: make(map[string]*operation)}
 	l.compiler.AssertFormat()
-	for at, text := range map[string][]byte{lawAt: raw, envelopeAt: schemas.ActionEnvelope()} {
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", at, err)
-		}
-		if err := l.compiler.AddResource(at, doc); err != nil {
-			return nil, fmt.Errorf("read %s: %w", at, err)
-		}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return nil, fmt.Errorf("read openapi.yaml: %w", err)
+	}
+	if err := l.compiler.AddResource(lawAt, doc); err != nil {
+		return nil, fmt.Errorf("read openapi.yaml: %w", err)
 	}
 	var file struct {
 		Paths      map[string]map[string]described

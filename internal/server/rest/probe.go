@@ -49,3 +49,8 @@ func (s *Server) getOpenAPI(c *call) error {
 	writeBody(c.w, http.StatusOK, "application/yaml", schemas.OpenAPI())
 	return nil
 }
+
+func (s *Server) getOpenAPIAsJSON(c *call) error {
+	writeBody(c.w, http.StatusOK, jsonType, s.law.text)
+	return nil
+}

@@ -206,6 +206,7 @@ func routes() []route {
 		{pattern: "GET /api/v1/overview", operation: "getOverview", roles: readers, scope: identity.ActionsRead, handle: (*Server).getOverview},
 
 		{pattern: "GET /api/v1/openapi.yaml", operation: "getOpenAPI", handle: (*Server).getOpenAPI},
+		{pattern: "GET /api/v1/openapi.json", operation: "getOpenAPIAsJSON", handle: (*Server).getOpenAPIAsJSON},
 		{pattern: "GET /healthz", operation: "getHealth", handle: (*Server).getHealth},
 		{pattern: "GET /readyz", operation: "getReadiness", handle: (*Server).getReadiness},
 		{pattern: "GET /metrics", operation: "getMetrics", handle: (*Server).getMetrics},

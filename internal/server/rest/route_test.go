@@ -221,6 +221,7 @@ func (f *family) visits() map[string]visit {
 		"putLimits":          {"PUT", "/api/v1/limits?dry_run=true", object{"buckets": []object{{"name": "x"}}}, 200},
 		"getOverview":        {"GET", "/api/v1/overview", nil, 200},
 		"getOpenAPI":         {"GET", "/api/v1/openapi.yaml", nil, 200},
+		"getOpenAPIAsJSON":   {"GET", "/api/v1/openapi.json", nil, 200},
 		"getHealth":          {"GET", "/healthz", nil, 200},
 		"getReadiness":       {"GET", "/readyz", nil, 200},
 		"getMetrics":         {"GET", "/metrics", nil, 200},
