@@ -56,6 +56,7 @@ func layers() map[string]layer {
 		"internal/action/outbox":       {5, 0},
 		"internal/action/approval":     {5, 1},
 		"internal/action/reconcile":    {5, 1},
+		"internal/action/snapshot":     {5, 2},
 		"internal/action/workflow":     {5, 2},
 		"internal/action/subscription": {5, 2},
 

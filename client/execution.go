@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/snapshot"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
 )
 
@@ -31,9 +32,9 @@ type ExecutionFilter struct {
 type Execution struct {
 	execution.Execution
 	// Ledger is every attempt, and every end without one, oldest first.
-	Ledger    []Attempt            `json:"ledger"`
-	Snapshots []execution.Snapshot `json:"snapshots"`
-	Related   []execution.Related  `json:"related"`
+	Ledger    []Attempt           `json:"ledger"`
+	Snapshots []snapshot.Snapshot `json:"snapshots"`
+	Related   []execution.Related `json:"related"`
 }
 
 // Executions reads a page of the forensic log, newest first. A page may be

@@ -352,11 +352,11 @@ CREATE TABLE snapshots (
     stage     text        NOT NULL CONSTRAINT snapshots_stage_check CHECK (stage IN ('before', 'after')),
     at        timestamptz NOT NULL DEFAULT clock_timestamp(),
     tool_name text        NOT NULL,
-    said      text,
+    code      text,
     result    json,
     CONSTRAINT snapshots_pkey PRIMARY KEY (tenant_id, action_id, at, stage)
 );
-COMMENT ON COLUMN snapshots.said IS 'Code of the reason why there is no result; NULL if there is one.';
+COMMENT ON COLUMN snapshots.code IS 'Code of the reason why there is no result; NULL if there is one.';
 COMMENT ON COLUMN snapshots.result IS 'Redacted and truncated to valid JSON before it is stored.';
 
 -- drop_snapshots deletes the snapshots of deleted actions, whichever statement

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/action/snapshot"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
 )
 
@@ -290,13 +291,13 @@ func (a *app) showExecution(e client.Execution) error {
 	return a.showRelated(e.Related)
 }
 
-func (a *app) showSnapshots(all []execution.Snapshot) error {
+func (a *app) showSnapshots(all []snapshot.Snapshot) error {
 	if len(all) == 0 {
 		return nil
 	}
 	rows := make([][]string, len(all))
 	for i, s := range all {
-		rows[i] = []string{fmt.Sprint(s.Attempt), string(s.Stage), local(&s.At), s.Tool, cmp.Or(s.Said, compact(s.Result))}
+		rows[i] = []string{fmt.Sprint(s.Attempt), string(s.Stage), local(&s.At), s.Tool, cmp.Or(s.Code, compact(s.Result))}
 	}
 	fmt.Fprintln(a.sys.Out)
 	return table(a.sys.Out, []string{"TRY", "SNAPSHOT", "AT", "READ", "RESULT"}, rows)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/action/snapshot"
 	"github.com/countersign-dev/countersign/internal/cli"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
 )
@@ -17,7 +18,7 @@ func looksIntoExecutions(d *desk) {
 	d.want(d.operator("executions", "show", created), cli.ExitOK,
 		"notes:notes.create", "success", "Seen before and after", "api 127.0.0.1", "SNAPSHOT", "before", "after", "LEFT IT", "granted by")
 	e := decode[client.Execution](d.t, d.want(d.operator("executions", "show", "--json", created), cli.ExitOK).out)
-	if e.Status != execution.StatusSuccess || len(e.Snapshots) != 2 || e.Snapshots[0].Stage != execution.StageBefore || len(e.Snapshots[1].Result) == 0 {
+	if e.Status != execution.StatusSuccess || len(e.Snapshots) != 2 || e.Snapshots[0].Stage != snapshot.StageBefore || len(e.Snapshots[1].Result) == 0 {
 		d.t.Errorf("execution = %+v", e)
 	}
 	listed := d.want(d.operator("executions", "list", "--tool", "notes:notes.create", "--status", "success", "--via", "api", "--since", "1h"), cli.ExitOK).out

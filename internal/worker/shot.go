@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/internal/insight/execution"
+	"github.com/countersign-dev/countersign/internal/action/snapshot"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
@@ -26,16 +26,16 @@ const keepShotFor = 5 * time.Second
 // has any. The time is the call's alone. Snapshots are taken after whatever
 // may have had an effect.
 func (p *Pipeline) callSeen(ctx context.Context, a attempt) (source.Outcome, time.Duration) {
-	if a.shot != nil && a.sourceErr == nil && !p.seen(ctx, a, execution.StageBefore) && a.shot.rule.Required {
+	if a.shot != nil && a.sourceErr == nil && !p.seen(ctx, a, snapshot.StageBefore) && a.shot.rule.Required {
 		return source.Outcome{
-			Kind: source.KindRetry, Code: execution.CodeNoSnapshot, Message: "how things stand before the call could not be read or kept, and its rule requires that",
+			Kind: source.KindRetry, Code: snapshot.CodeFailed, Message: "how things stand before the call could not be read or kept, and its rule requires that",
 		}, 0
 	}
 	began := time.Now()
 	out := p.call(ctx, a.item, a.source, a.sourceErr)
 	took := time.Since(began)
 	if a.shot != nil && happened(out) {
-		p.seen(ctx, a, execution.StageAfter)
+		p.seen(ctx, a, snapshot.StageAfter)
 	}
 	return out, took
 }
@@ -51,16 +51,16 @@ func happened(out source.Outcome) bool {
 }
 
 // seen takes a snapshot and keeps it, and reports whether both worked.
-func (p *Pipeline) seen(ctx context.Context, a attempt, stage execution.Stage) bool {
+func (p *Pipeline) seen(ctx context.Context, a attempt, stage snapshot.Stage) bool {
 	source := func() (source.Source, error) { return a.source, a.sourceErr }
-	s := execution.Take(ctx, p.cfg.Log, a.shot.snap, source, a.item, a.shot.rule, stage)
+	s := snapshot.Take(ctx, p.cfg.Log, a.shot.snap, source, a.item, a.shot.rule, stage)
 	// It is kept also when the process is about to end.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepShotFor)
 	defer cancel()
-	err := p.tx(ctx, func(tx pgx.Tx) error { return execution.Keep(ctx, tx, a.item.Lease, s) })
+	err := p.tx(ctx, func(tx pgx.Tx) error { return snapshot.Insert(ctx, tx, a.item.Lease, s) })
 	if err != nil {
 		p.cfg.Log.ErrorContext(ctx, "snapshot was not kept", slog.String("action_id", a.item.Action.String()),
 			slog.String("stage", string(stage)), slog.Any("error", err))
 	}
-	return err == nil && s.Said == ""
+	return err == nil && s.Code == ""
 }

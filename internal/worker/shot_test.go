@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/snapshot"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
@@ -29,9 +30,9 @@ func (y *yard) see(tool string, required bool) {
 func (y *yard) snapshots(id envelope.ActionID) (lines []string) {
 	y.t.Helper()
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
-		all, err := execution.Snapshots(ctx, tx, y.tenant, id)
+		all, err := snapshot.List(ctx, tx, y.tenant, id)
 		for _, s := range all {
-			lines = append(lines, string('0'+rune(s.Attempt))+" "+string(s.Stage)+" "+s.Said+string(s.Result))
+			lines = append(lines, string('0'+rune(s.Attempt))+" "+string(s.Stage)+" "+s.Code+string(s.Result))
 		}
 		return err
 	})
@@ -98,7 +99,7 @@ func TestACallWaitsForTheSnapshotThatItsRuleRequires(t *testing.T) {
 	if diff := cmp.Diff([]string{"1 before unreachable", `2 before {"n":1}`, `2 after {"n":2}`}, y.snapshots(id)); diff != "" {
 		t.Errorf("snapshots (-want +got):\n%s", diff)
 	}
-	if got, want := y.history(id), []string{"1 pending " + execution.CodeNoSnapshot, "2 sent"}; !slices.Equal(got, want) || y.effects(id) != 1 {
+	if got, want := y.history(id), []string{"1 pending " + snapshot.CodeFailed, "2 sent"}; !slices.Equal(got, want) || y.effects(id) != 1 {
 		t.Errorf("ledger = %q with %d effects, want %q with one", got, y.effects(id), want)
 	}
 }

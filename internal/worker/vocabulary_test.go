@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/action/snapshot"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
-	"github.com/countersign-dev/countersign/internal/insight/execution"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
@@ -57,7 +57,7 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		"dry_runs_effect_check":   effects,
 		"dry_runs_mode_check":     modes,
 		"dry_runs_risk_check":     words(envelope.RiskLow, envelope.RiskMedium, envelope.RiskHigh),
-		"snapshots_stage_check":   words(execution.StageBefore, execution.StageAfter),
+		"snapshots_stage_check":   words(snapshot.StageBefore, snapshot.StageAfter),
 		"retention_action_check":  words(retention.Delete, retention.Notice),
 		"retention_kind_check":    words(retention.Ledger, retention.Events),
 		"batches_state_check": words(workflow.StateRunning, workflow.StateReverting, workflow.StateStuck, workflow.StateCompensationFailed,

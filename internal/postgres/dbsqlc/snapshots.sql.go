@@ -13,7 +13,7 @@ import (
 )
 
 const snapshotInsert = `-- name: SnapshotInsert :exec
-INSERT INTO snapshots (tenant_id, action_id, attempt, stage, tool_name, said, result)
+INSERT INTO snapshots (tenant_id, action_id, attempt, stage, tool_name, code, result)
 VALUES ($1, $2, $3, $4, $5, nullif($6::text, ''), $7)
 `
 
@@ -23,7 +23,7 @@ type SnapshotInsertParams struct {
 	Attempt  int32
 	Stage    string
 	ToolName string
-	Said     string
+	Code     string
 	Result   []byte
 }
 
@@ -34,14 +34,14 @@ func (q *Queries) SnapshotInsert(ctx context.Context, db DBTX, arg *SnapshotInse
 		arg.Attempt,
 		arg.Stage,
 		arg.ToolName,
-		arg.Said,
+		arg.Code,
 		arg.Result,
 	)
 	return err
 }
 
 const snapshotList = `-- name: SnapshotList :many
-SELECT s.attempt, s.stage, s.at, s.tool_name, coalesce(s.said, '')::text AS said, s.result
+SELECT s.attempt, s.stage, s.at, s.tool_name, coalesce(s.code, '')::text AS code, s.result
 FROM snapshots s
 WHERE s.tenant_id = $1 AND s.action_id = $2
 ORDER BY s.at, s.stage DESC
@@ -59,7 +59,7 @@ type SnapshotListRow struct {
 	Stage    string
 	At       time.Time
 	ToolName string
-	Said     string
+	Code     string
 	Result   []byte
 }
 
@@ -78,7 +78,7 @@ func (q *Queries) SnapshotList(ctx context.Context, db DBTX, arg *SnapshotListPa
 			&i.Stage,
 			&i.At,
 			&i.ToolName,
-			&i.Said,
+			&i.Code,
 			&i.Result,
 		); err != nil {
 			return nil, err

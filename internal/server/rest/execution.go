@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/snapshot"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
@@ -18,9 +19,9 @@ import (
 // executionDetail is an execution with all that is known of it.
 type executionDetail struct {
 	execution.Execution
-	Ledger    []attempt            `json:"ledger"`
-	Snapshots []execution.Snapshot `json:"snapshots"`
-	Related   []execution.Related  `json:"related"`
+	Ledger    []attempt           `json:"ledger"`
+	Snapshots []snapshot.Snapshot `json:"snapshots"`
+	Related   []execution.Related `json:"related"`
 }
 
 func (s *Server) listExecutions(c *call) error {
@@ -101,7 +102,7 @@ func (s *Server) getExecution(c *call) error {
 			return err
 		}
 		d.Ledger = attemptsFrom(rows)
-		if d.Snapshots, err = execution.Snapshots(ctx, tx, c.by.Tenant, id); err != nil {
+		if d.Snapshots, err = snapshot.List(ctx, tx, c.by.Tenant, id); err != nil {
 			return err
 		}
 		d.Related, err = execution.RelatedTo(ctx, tx, &d.Execution)

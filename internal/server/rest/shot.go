@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/internal/action/snapshot"
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/insight/execution"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
@@ -62,7 +62,7 @@ func (s *Server) putSnapshotRule(c *call) error {
 		if _, ok := snap.Tool(key); !ok {
 			return fault.New(fault.NotFound, "no tool %s", key)
 		}
-		if err := execution.CheckShot(snap, key, *body.Snapshot); err != nil {
+		if err := snapshot.CheckRule(snap, key, *body.Snapshot); err != nil {
 			return below("/snapshot", err)
 		}
 		return catalog.PutShot(ctx, tx, c.by.Tenant, key, body.Snapshot)

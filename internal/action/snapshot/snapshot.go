@@ -1,4 +1,9 @@
-package execution
+// Package snapshot takes and stores the state of a thing around a call: the
+// read that an operator declared for a tool, made right before and right after
+// the call. It owns the snapshots; their rules are stored with the catalog.
+//
+// It makes no call that changes anything, and a failed read is stored as one.
+package snapshot
 
 import (
 	"context"
@@ -36,46 +41,46 @@ type Snapshot struct {
 	At      time.Time `json:"at"`
 	// Tool is the read that was made, at the call's own source.
 	Tool string `json:"tool"`
-	// Said is why there is no result, in one word.
-	Said string `json:"said,omitzero"`
+	// Code is why there is no result, in one word.
+	Code string `json:"code,omitzero"`
 	// Result is what the read answered, redacted and cut to size.
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
-// CodeNoSnapshot is the code of a call that was not made because the read
+// CodeFailed is the code of a call that was not made because the read
 // before it, which is required, did not work.
-const CodeNoSnapshot = "snapshot_failed"
+const CodeFailed = "snapshot_failed"
 
-// shotFor bounds one read.
-const shotFor = 10 * time.Second
+// readTimeout bounds one read.
+const readTimeout = 10 * time.Second
 
-// CheckShot says what makes a rule unfit for a tool. The error is an
+// CheckRule says what makes a rule unfit for a tool. The error is an
 // *envelope.InvalidError whose pointers are below the rule.
-func CheckShot(snap *catalog.Snapshot, key policy.Key, shot catalog.Shot) error {
-	if err := template(shot).Validate(); err != nil {
+func CheckRule(snap *catalog.Snapshot, key policy.Key, rule catalog.Shot) error {
+	if err := template(rule).Validate(); err != nil {
 		return err
 	}
-	return reconcile.CheckRead(snap, key.Source, shot.Tool)
+	return reconcile.CheckRead(snap, key.Source, rule.Tool)
 }
 
 // template is the rule in the language of verifying reads.
-func template(shot catalog.Shot) reconcile.Rule {
-	return reconcile.Rule{Tool: shot.Tool, Args: shot.Args}
+func template(rule catalog.Shot) reconcile.Rule {
+	return reconcile.Rule{Tool: rule.Tool, Args: rule.Args}
 }
 
 // Take makes the read that belongs to a call, over what open gives. It never
 // fails: a snapshot that could not be taken says why.
 func Take(
-	ctx context.Context, log *slog.Logger, snap *catalog.Snapshot, open func() (source.Source, error), it *outbox.Item, shot catalog.Shot, stage Stage,
+	ctx context.Context, log *slog.Logger, snap *catalog.Snapshot, open func() (source.Source, error), it *outbox.Item, rule catalog.Shot, stage Stage,
 ) Snapshot {
-	s := Snapshot{Attempt: it.Attempt + 1, Stage: stage, Tool: shot.Tool}
+	s := Snapshot{Attempt: it.Attempt + 1, Stage: stage, Tool: rule.Tool}
 	read := reconcile.Read{
-		About: it.Lease, Args: it.Args, Source: it.Source, Rule: template(shot), Deadline: shotFor, Open: open,
+		About: it.Lease, Args: it.Args, Source: it.Source, Rule: template(rule), Deadline: readTimeout, Open: open,
 		Name: fmt.Sprintf("snapshot/%s/%d/%d", stage, s.Attempt, it.Fence),
 	}
 	answer, said := read.Make(ctx, log, snap)
 	if said != "" {
-		s.Said = said
+		s.Code = said
 		return s
 	}
 	s.Result = redact.JSONTruncated(answer, redact.DefaultLimit)

@@ -1,4 +1,4 @@
-package execution
+package snapshot
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 // maxSnapshots bounds the snapshots that are shown of one action.
 const maxSnapshots = 100
 
-// Keep stores a snapshot of a call.
-func Keep(ctx context.Context, tx pgx.Tx, call outbox.Lease, s Snapshot) error {
+// Insert stores a snapshot of a call.
+func Insert(ctx context.Context, tx pgx.Tx, call outbox.Lease, s Snapshot) error {
 	err := dbsqlc.New().SnapshotInsert(ctx, tx, &dbsqlc.SnapshotInsertParams{
 		TenantID: uuid.UUID(call.Tenant), ActionID: uuid.UUID(call.Action), Attempt: int32(s.Attempt), // attempts are bounded by the retry rule
-		Stage: string(s.Stage), ToolName: s.Tool, Said: s.Said, Result: s.Result,
+		Stage: string(s.Stage), ToolName: s.Tool, Code: s.Code, Result: s.Result,
 	})
 	if err != nil {
 		return fmt.Errorf("snapshot of %s: %w", call.Action, err)
@@ -28,8 +28,8 @@ func Keep(ctx context.Context, tx pgx.Tx, call outbox.Lease, s Snapshot) error {
 	return nil
 }
 
-// Snapshots returns what was seen around an action's calls, oldest first.
-func Snapshots(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) ([]Snapshot, error) {
+// List returns what was seen around an action's calls, oldest first.
+func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) ([]Snapshot, error) {
 	rows, err := dbsqlc.New().SnapshotList(ctx, tx, &dbsqlc.SnapshotListParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), Most: maxSnapshots})
 	if err != nil {
 		return nil, fmt.Errorf("snapshots of %s: %w", action, err)
@@ -37,7 +37,7 @@ func Snapshots(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action 
 	all := make([]Snapshot, len(rows))
 	for i, r := range rows {
 		all[i] = Snapshot{
-			Attempt: int(r.Attempt), Stage: Stage(r.Stage), At: r.At.UTC(), Tool: r.ToolName, Said: r.Said, Result: json.RawMessage(r.Result),
+			Attempt: int(r.Attempt), Stage: Stage(r.Stage), At: r.At.UTC(), Tool: r.ToolName, Code: r.Code, Result: json.RawMessage(r.Result),
 		}
 	}
 	return all, nil
