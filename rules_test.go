@@ -67,10 +67,13 @@ func layers() map[string]layer {
 		"internal/worker":     {7, 0},
 		"internal/triage/...": {7, 0},
 
-		"internal/server/...": {8, 0},
-		"internal/dev":        {8, 1},
-		"internal/cli/login":  {8, 1},
-		"internal/cli":        {8, 2},
+		"internal/server/...":  {8, 0},
+		"internal/dev":         {8, 1},
+		"internal/cli/login":   {8, 1},
+		"internal/cli/command": {8, 2},
+		"internal/cli/actions": {8, 3},
+		"internal/cli/...":     {8, 4},
+		"internal/cli":         {8, 5},
 
 		".":                        {9, 0},
 		"web":                      {9, 0},

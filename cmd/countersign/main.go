@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
 func main() {
@@ -17,7 +18,7 @@ func main() {
 	// The first signal asks for an end in order; from then on they have their
 	// usual effect, so that a second one forces it.
 	context.AfterFunc(ctx, stop)
-	os.Exit(cli.Run(ctx, os.Args[1:], cli.System{
+	os.Exit(cli.Run(ctx, os.Args[1:], command.System{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Program: os.Args[0], Getenv: os.Getenv,
 	}))
 }

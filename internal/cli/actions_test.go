@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
@@ -40,7 +41,7 @@ func (d *desk) attend(ctx context.Context, told func(id string), args ...string)
 	var out bytes.Buffer
 	errs := &ear{told: told}
 	env := map[string]string{"COUNTERSIGN_URL": d.url, "COUNTERSIGN_TOKEN": d.house.Tokens().Agent}
-	code := cli.Run(ctx, args, cli.System{
+	code := cli.Run(ctx, args, command.System{
 		In: strings.NewReader(""), Out: &out, Err: errs, Getenv: func(name string) string { return env[name] },
 	})
 	return said{code, out.String(), errs.text.String()}
@@ -74,33 +75,33 @@ func TestActions(t *testing.T) {
 }
 
 func listsActions(d *desk) {
-	s := d.want(d.agent("actions", "list"), cli.ExitOK, "notes:notes.create", "waits for a person", "notes:notes.list", "runs at once")
+	s := d.want(d.agent("actions", "list"), command.ExitOK, "notes:notes.create", "waits for a person", "notes:notes.list", "runs at once")
 	if strings.Contains(s.out, "notes:notes.delete") {
 		d.t.Errorf("it lists what is denied:\n%s", s.out)
 	}
-	if strings.Contains(d.want(d.operator("actions", "list"), cli.ExitOK, "notes:notes.create").out, "notes:notes.delete") {
+	if strings.Contains(d.want(d.operator("actions", "list"), command.ExitOK, "notes:notes.create").out, "notes:notes.delete") {
 		d.t.Error("it lists what is denied to a person")
 	}
-	found := d.want(d.agent("actions", "list", "--search", "notes.create", "--json"), cli.ExitOK)
+	found := d.want(d.agent("actions", "list", "--search", "notes.create", "--json"), command.ExitOK)
 	first, _, _ := strings.Cut(found.out, "\n")
 	if tool := decode[client.Tool](d.t, first); tool.Key != "notes:notes.create" || len(tool.InputSchema) == 0 {
 		d.t.Errorf("the first that is found is %s", first)
 	}
-	d.want(d.agent("actions", "list", "--search", "zeppelin"), cli.ExitOK, "No tool that you may use fits.")
+	d.want(d.agent("actions", "list", "--search", "zeppelin"), command.ExitOK, "No tool that you may use fits.")
 }
 
 func guides(d *desk) {
-	d.want(d.agent("actions", "guide"), cli.ExitOK, "# Acting through Countersign", "- TOOL: `notes:notes.create`")
-	d.want(d.agent("actions", "guide", "--search", "zeppelin"), cli.ExitOK, "None that you may use fits")
-	s := d.want(d.agent("actions", "guide", "--json"), cli.ExitOK)
+	d.want(d.agent("actions", "guide"), command.ExitOK, "# Acting through Countersign", "- TOOL: `notes:notes.create`")
+	d.want(d.agent("actions", "guide", "--search", "zeppelin"), command.ExitOK, "None that you may use fits")
+	s := d.want(d.agent("actions", "guide", "--json"), command.ExitOK)
 	if got := decode[map[string]string](d.t, s.out)["guide"]; !strings.HasPrefix(got, "# Acting") {
 		d.t.Errorf("guide --json is %s", s.out)
 	}
 }
 
 func runsAllowed(d *desk) {
-	d.want(d.agent("actions", "run", "notes:notes.list"), cli.ExitOK)
-	inv := decode[client.Invocation](d.t, d.want(d.agent("actions", "run", "notes:notes.list", "--json"), cli.ExitOK).out)
+	d.want(d.agent("actions", "run", "notes:notes.list"), command.ExitOK)
+	inv := decode[client.Invocation](d.t, d.want(d.agent("actions", "run", "notes:notes.list", "--json"), command.ExitOK).out)
 	if inv.Status != "success" || inv.Tool != "notes:notes.list" || len(inv.Outputs) == 0 {
 		d.t.Errorf("run --json is %+v", inv)
 	}
@@ -111,8 +112,8 @@ func waitsForAPerson(d *desk) {
 	s := d.attend(d.t.Context(), func(id string) { decided = d.operator("approve", id) },
 		"actions", "run", "notes:notes.create", "title=Awaited", "body=x")
 
-	d.want(decided, cli.ExitOK)
-	if d.want(s, cli.ExitOK, "waiting for approval"); !strings.Contains(s.out, "Awaited") && !strings.Contains(s.out, "id") {
+	d.want(decided, command.ExitOK)
+	if d.want(s, command.ExitOK, "waiting for approval"); !strings.Contains(s.out, "Awaited") && !strings.Contains(s.out, "id") {
 		d.t.Errorf("it does not print what the tool answered: %s", s.out)
 	}
 }
@@ -120,7 +121,7 @@ func waitsForAPerson(d *desk) {
 func keepsNotes(d *desk) {
 	s := d.attend(d.t.Context(), func(id string) { d.operator("approve", id) },
 		"actions", "run", "countersign.note.create", "text=Ana prefers mornings.")
-	d.want(s, cli.ExitOK, `"id"`)
+	d.want(s, command.ExitOK, `"id"`)
 	c, err := d.house.Client(d.house.Tokens().Operator)
 	if err != nil {
 		d.t.Fatal(err)
@@ -138,11 +139,11 @@ func isDeniedByAPerson(d *desk) {
 	s := d.attend(d.t.Context(), func(id string) { d.operator("deny", id, "--note", "ask Ana first") },
 		"actions", "run", "notes:notes.create", "--inputs", `{"title":"Refused","body":"x"}`)
 
-	d.want(s, cli.ExitEnvelope, "denied by", "ask Ana first")
+	d.want(s, command.ExitEnvelope, "denied by", "ask Ana first")
 }
 
 func isDenied(d *desk) {
-	d.want(d.agent("actions", "run", "notes:notes.delete", "id=x"), cli.ExitEnvelope, "policy denies it")
+	d.want(d.agent("actions", "run", "notes:notes.delete", "id=x"), command.ExitEnvelope, "policy denies it")
 }
 
 func isStopped(d *desk) {
@@ -154,18 +155,18 @@ func isStopped(d *desk) {
 		stop()
 	}, "actions", "run", "notes:notes.create", "title=Left", "body=x")
 
-	d.want(s, cli.ExitInterrupted, "countersign get "+action+" --wait=5m", "countersign undo "+action)
-	d.want(d.agent("get", action), cli.ExitOK, "pending")
-	d.want(d.agent("undo", action), cli.ExitOK)
+	d.want(s, command.ExitInterrupted, "countersign get "+action+" --wait=5m", "countersign undo "+action)
+	d.want(d.agent("get", action), command.ExitOK, "pending")
+	d.want(d.agent("undo", action), command.ExitOK)
 }
 
 func asksFirst(d *desk) {
-	s := d.want(d.agent("actions", "run", "notes:notes.create", "title=Asked", "body=x", "--dry-run"), cli.ExitOK, "require_approval", "Nothing was done", "--plan plan_")
+	s := d.want(d.agent("actions", "run", "notes:notes.create", "title=Asked", "body=x", "--dry-run"), command.ExitOK, "require_approval", "Nothing was done", "--plan plan_")
 	_, plan, _ := strings.Cut(s.out, "--plan ")
 	plan = strings.TrimSpace(plan)
-	d.want(d.agent("actions", "run", "notes:notes.create", "title=Other", "body=x", "--plan", plan), cli.ExitFailed, "arguments")
-	d.want(d.agent("actions", "run", "notes:notes.create", "title=Asked", "body=x", "--plan", plan, "--no-wait"), cli.ExitOK, "waiting for approval")
-	inv := decode[client.Invocation](d.t, d.want(d.agent("actions", "run", "notes:notes.list", "--dry-run", "--json"), cli.ExitOK).out)
+	d.want(d.agent("actions", "run", "notes:notes.create", "title=Other", "body=x", "--plan", plan), command.ExitFailed, "arguments")
+	d.want(d.agent("actions", "run", "notes:notes.create", "title=Asked", "body=x", "--plan", plan, "--no-wait"), command.ExitOK, "waiting for approval")
+	inv := decode[client.Invocation](d.t, d.want(d.agent("actions", "run", "notes:notes.list", "--dry-run", "--json"), command.ExitOK).out)
 	if inv.DryRun == nil || inv.DryRun.Plan == "" {
 		d.t.Errorf("--dry-run --json is %+v", inv)
 	}
@@ -175,17 +176,17 @@ func refusesToRun(d *desk) {
 	for _, args := range [][]string{
 		{}, {"notes:notes.list", "title"}, {"notes:notes.list", "--inputs", "7"}, {"notes:notes.list", "--inputs", "{"}, {"notes:notes.list", "--inputs", "@no-such-file"},
 	} {
-		d.want(d.agent(append([]string{"actions", "run"}, args...)...), cli.ExitUsage, "countersign: ")
+		d.want(d.agent(append([]string{"actions", "run"}, args...)...), command.ExitUsage, "countersign: ")
 	}
-	d.want(d.agent("actions", "run", "notes:notes.lost"), cli.ExitFailed)
-	d.want(d.agent("actions", "run", "notes:notes.create", "title=7"), cli.ExitFailed, "title")
+	d.want(d.agent("actions", "run", "notes:notes.lost"), command.ExitFailed)
+	d.want(d.agent("actions", "run", "notes:notes.create", "title=7"), command.ExitFailed, "title")
 	file := d.file("inputs.json", `{"title":"From a file"}`)
-	d.want(d.agent("actions", "run", "notes:notes.create", "--inputs", "@"+file, "body=x", "--no-wait"), cli.ExitOK, "countersign get")
-	d.want(d.run(d.t.Context(), d.house.Tokens().Agent, `{"title":"From a pipe","body":"x"}`, "actions", "run", "notes:notes.create", "--inputs", "-", "--no-wait"), cli.ExitOK)
+	d.want(d.agent("actions", "run", "notes:notes.create", "--inputs", "@"+file, "body=x", "--no-wait"), command.ExitOK, "countersign get")
+	d.want(d.run(d.t.Context(), d.house.Tokens().Agent, `{"title":"From a pipe","body":"x"}`, "actions", "run", "notes:notes.create", "--inputs", "-", "--no-wait"), command.ExitOK)
 }
 
 func doesNotWait(d *desk) {
-	inv := decode[client.Invocation](d.t, d.want(d.agent("actions", "run", "notes:notes.create", "title=Later", "body=x", "--no-wait", "--json"), cli.ExitOK).out)
+	inv := decode[client.Invocation](d.t, d.want(d.agent("actions", "run", "notes:notes.create", "title=Later", "body=x", "--no-wait", "--json"), command.ExitOK).out)
 	if inv.Status != "pending" || inv.ID == (envelope.ActionID{}) {
 		d.t.Errorf("--no-wait is %+v, want it pending", inv)
 	}
@@ -193,8 +194,8 @@ func doesNotWait(d *desk) {
 
 func runsAgain(d *desk) {
 	args := []string{"actions", "run", "notes:notes.list", "--external-id", "run-again", "--json"}
-	first := decode[client.Invocation](d.t, d.want(d.agent(args...), cli.ExitOK).out)
-	again := decode[client.Invocation](d.t, d.want(d.agent(args...), cli.ExitOK).out)
+	first := decode[client.Invocation](d.t, d.want(d.agent(args...), command.ExitOK).out)
+	again := decode[client.Invocation](d.t, d.want(d.agent(args...), command.ExitOK).out)
 	if first.ID != again.ID || first.Known || !again.Known {
 		d.t.Errorf("run again is %+v, want the first: %+v", again, first)
 	}
@@ -211,6 +212,6 @@ func saysWhen(d *desk) {
 		d.t.Fatal(err)
 	}
 	run := []string{"actions", "run", "notes:notes.create", "title=x", "body=x", "--no-wait"}
-	d.want(d.agent(run...), cli.ExitOK)
-	d.want(d.agent(run...), cli.ExitFailed, "wait for a person, as many as may", "try again")
+	d.want(d.agent(run...), command.ExitOK)
+	d.want(d.agent(run...), command.ExitFailed, "wait for a person, as many as may", "try again")
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/countersign-dev/countersign/client"
-	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
 // TestApprovals goes through every command with which people decide.
@@ -35,28 +35,28 @@ func TestApprovals(t *testing.T) {
 }
 
 func looksIntoTheInbox(d *desk) {
-	d.want(d.operator("inbox"), cli.ExitOK, "Nothing waits for a person")
+	d.want(d.operator("inbox"), command.ExitOK, "Nothing waits for a person")
 	id := d.propose("Inbox")
 
-	d.want(d.operator("inbox"), cli.ExitOK, id, "notes:notes.create", "approval", `"title":"Inbox"`)
-	page := decode[client.Page[client.InboxItem]](d.t, d.want(d.operator("inbox", "--json"), cli.ExitOK).out)
+	d.want(d.operator("inbox"), command.ExitOK, id, "notes:notes.create", "approval", `"title":"Inbox"`)
+	page := decode[client.Page[client.InboxItem]](d.t, d.want(d.operator("inbox", "--json"), command.ExitOK).out)
 	if len(page.Items) != 1 || page.Items[0].Kind != "approval" || page.Items[0].Seen == "" {
 		d.t.Errorf("inbox = %+v", page)
 	}
-	d.want(d.operator("approve", id, "--seen", strings.Repeat("A", 24)), cli.ExitFailed, "look again")
-	d.want(d.operator("approve", id, "--seen", page.Items[0].Seen, "--wait"), cli.ExitOK, "completed")
-	d.want(d.agent("inbox"), cli.ExitFailed, "role agent")
+	d.want(d.operator("approve", id, "--seen", strings.Repeat("A", 24)), command.ExitFailed, "look again")
+	d.want(d.operator("approve", id, "--seen", page.Items[0].Seen, "--wait"), command.ExitOK, "completed")
+	d.want(d.agent("inbox"), command.ExitFailed, "role agent")
 }
 
 func editsArguments(d *desk) {
 	id := d.propose("Typpo")
-	d.want(d.operator("edit", id, "--set", "title=Typo", "--note", "one p"), cli.ExitOK, id, "A person must decide")
-	d.want(d.operator("get", id), cli.ExitOK, `"title":"Typo"`, "as proposed", "Typpo", "edited by demo operator", "seen")
-	d.want(d.operator("inbox"), cli.ExitOK, "edited by demo operator")
-	d.want(d.operator("edit", id, "--set", "title=5", "--json"), cli.ExitFailed, "/args/title")
-	d.want(d.operator("edit", id), cli.ExitUsage, "--args or --set")
-	d.want(d.operator("approve", id, "--wait"), cli.ExitOK, "completed")
-	d.want(d.operator("edit", id, "--set", "title=Late"), cli.ExitFailed, "not waiting")
+	d.want(d.operator("edit", id, "--set", "title=Typo", "--note", "one p"), command.ExitOK, id, "A person must decide")
+	d.want(d.operator("get", id), command.ExitOK, `"title":"Typo"`, "as proposed", "Typpo", "edited by demo operator", "seen")
+	d.want(d.operator("inbox"), command.ExitOK, "edited by demo operator")
+	d.want(d.operator("edit", id, "--set", "title=5", "--json"), command.ExitFailed, "/args/title")
+	d.want(d.operator("edit", id), command.ExitUsage, "--args or --set")
+	d.want(d.operator("approve", id, "--wait"), command.ExitOK, "completed")
+	d.want(d.operator("edit", id, "--set", "title=Late"), command.ExitFailed, "not waiting")
 }
 
 func approvesOtherArguments(d *desk) {
@@ -66,8 +66,8 @@ func approvesOtherArguments(d *desk) {
 	}
 	for _, flags := range [][]string{{"--args", "@" + file}, {"--args", `{"title":"In a flag","body":"z"}`, "--set", "title=In flags"}} {
 		id := d.propose("Other")
-		d.want(d.operator(append([]string{"approve", id, "--wait"}, flags...)...), cli.ExitOK, "completed")
-		a := decode[client.Action](d.t, d.want(d.operator("get", id, "--json"), cli.ExitOK).out)
+		d.want(d.operator(append([]string{"approve", id, "--wait"}, flags...)...), command.ExitOK, "completed")
+		a := decode[client.Action](d.t, d.want(d.operator("get", id, "--json"), command.ExitOK).out)
 		if a.Decision.Edited == nil || !strings.Contains(string(a.Decision.Edited.ProposedArgs), "Other") || strings.Contains(string(a.Envelope.Args), "Other") {
 			d.t.Errorf("approved %s, proposed %+v", a.Envelope.Args, a.Decision.Edited)
 		}
@@ -76,10 +76,10 @@ func approvesOtherArguments(d *desk) {
 
 func decidesManyAtOnce(d *desk) {
 	one, two, three := d.propose("One"), d.propose("Two"), d.propose("Three")
-	d.want(d.operator("approve", one, two, "--note", "both"), cli.ExitOK, one, two, "approved")
-	d.want(d.operator("approve", one, three), cli.ExitFailed, "refused", "not waiting", "approved")
+	d.want(d.operator("approve", one, two, "--note", "both"), command.ExitOK, one, two, "approved")
+	d.want(d.operator("approve", one, three), command.ExitFailed, "refused", "not waiting", "approved")
 	four, five := d.propose("Four"), d.propose("Five")
-	s := d.want(d.operator("deny", four, five, "--json"), cli.ExitOK, `"result":"denied"`)
+	s := d.want(d.operator("deny", four, five, "--json"), command.ExitOK, `"result":"denied"`)
 	if lines := strings.Split(strings.TrimSpace(s.out), "\n"); len(lines) != 2 {
 		d.t.Errorf("two denials are %d lines:\n%s", len(lines), s.out)
 	}
@@ -87,27 +87,27 @@ func decidesManyAtOnce(d *desk) {
 
 func approvesForever(d *desk) {
 	id := d.propose("Again")
-	d.want(d.operator("approve", id, "--always=1h", "--scope", "session", "--pin", "/title", "--wait"), cli.ExitOK, "completed")
-	d.want(d.agent("submit", "--tool", "notes:notes.create", "--args", `{"title":"Again","body":"b"}`, "--wait"), cli.ExitOK, "completed")
-	d.want(d.agent("submit", "--tool", "notes:notes.create", "--args", `{"title":"Other","body":"b"}`), cli.ExitOK, "A person must decide")
+	d.want(d.operator("approve", id, "--always=1h", "--scope", "session", "--pin", "/title", "--wait"), command.ExitOK, "completed")
+	d.want(d.agent("submit", "--tool", "notes:notes.create", "--args", `{"title":"Again","body":"b"}`, "--wait"), command.ExitOK, "completed")
+	d.want(d.agent("submit", "--tool", "notes:notes.create", "--args", `{"title":"Other","body":"b"}`), command.ExitOK, "A person must decide")
 }
 
 func needsTwoPeople(d *desk) {
-	d.want(d.admin("review", "set", "notes:*", "--approvals", "2", "--wait", "1h", "--warn", "10m", "--escalate", "0s"), cli.ExitOK, "notes:*")
-	d.want(d.operator("review", "list"), cli.ExitOK, "notes:*", "low", "1h", "10m", "never")
-	d.want(d.admin("review", "set", "notes:*", "--wait", "2h", "--warn", ""), cli.ExitOK, "notes:*")
+	d.want(d.admin("review", "set", "notes:*", "--approvals", "2", "--wait", "1h", "--warn", "10m", "--escalate", "0s"), command.ExitOK, "notes:*")
+	d.want(d.operator("review", "list"), command.ExitOK, "notes:*", "low", "1h", "10m", "never")
+	d.want(d.admin("review", "set", "notes:*", "--wait", "2h", "--warn", ""), command.ExitOK, "notes:*")
 	if list := d.operator("review", "list", "--json"); !strings.Contains(list.out, `"approvals":2,"wait":"2h","escalate":"0s"`) {
 		d.t.Errorf("what no flag said is %s; it should be as it was, and the warning left to other rules", list.out)
 	}
 	id := d.propose("Dear")
-	d.want(d.operator("approve", id), cli.ExitOK, "1 of 2 people agree")
-	d.want(d.operator("approve", id), cli.ExitFailed, "somebody else")
-	d.want(d.operator("get", id), cli.ExitOK, "1 of 2 people agree")
-	d.want(d.operator("inbox"), cli.ExitOK, "1 of 2 approvals")
-	d.want(d.admin("approve", id, "--wait"), cli.ExitOK, "completed")
-	d.want(d.operator("review", "delete", "notes:*"), cli.ExitFailed, "role operator")
-	d.want(d.admin("review", "delete", "notes:*"), cli.ExitOK, "removed")
-	d.want(d.admin("review", "delete", "notes:*"), cli.ExitFailed, "no review")
+	d.want(d.operator("approve", id), command.ExitOK, "1 of 2 people agree")
+	d.want(d.operator("approve", id), command.ExitFailed, "somebody else")
+	d.want(d.operator("get", id), command.ExitOK, "1 of 2 people agree")
+	d.want(d.operator("inbox"), command.ExitOK, "1 of 2 approvals")
+	d.want(d.admin("approve", id, "--wait"), command.ExitOK, "completed")
+	d.want(d.operator("review", "delete", "notes:*"), command.ExitFailed, "role operator")
+	d.want(d.admin("review", "delete", "notes:*"), command.ExitOK, "removed")
+	d.want(d.admin("review", "delete", "notes:*"), command.ExitFailed, "no review")
 }
 
 func refusesDecisions(d *desk) {
@@ -117,6 +117,6 @@ func refusesDecisions(d *desk) {
 		{"inbox", "x"}, {"inbox", "--limit", "0"}, {"edit"}, {"edit", id, id}, {"edit", "x", "--set", "a=1"},
 		{"review", "set"}, {"review", "set", "*", "--risk", "danger"}, {"review", "set", "*", "--wait", "long"}, {"review", "delete"}, {"review", "delete", "*", "--risk", "x"},
 	} {
-		d.want(d.operator(args...), cli.ExitUsage, "countersign: ", "--help")
+		d.want(d.operator(args...), command.ExitUsage, "countersign: ", "--help")
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/audit"
-	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
@@ -40,10 +40,10 @@ func TestAuditVerifyNamesWhatIsWrong(t *testing.T) {
 	m := newMorgue(t)
 	ways := m.ways()
 	m.happened(3)
-	head := decode[audit.Report](t, m.run(cli.ExitOK, "audit", "verify", "--json").out).Head.Hash.String()
+	head := decode[audit.Report](t, m.run(command.ExitOK, "audit", "verify", "--json").out).Head.Hash.String()
 	m.happened(2)
 	for name, way := range ways {
-		s := m.run(cli.ExitOK, append([]string{"audit", "verify", "--head", head}, way...)...)
+		s := m.run(command.ExitOK, append([]string{"audit", "verify", "--head", head}, way...)...)
 		if !strings.Contains(s.out, "2 seals over 5 events") || !strings.Contains(s.out, "head: seal 2, ") {
 			t.Errorf("%s: %s", name, s.out)
 		}
@@ -56,13 +56,13 @@ func TestAuditVerifyNamesWhatIsWrong(t *testing.T) {
 	}
 
 	for name, way := range ways {
-		s := m.run(cli.ExitFailed, append([]string{"audit", "verify", "--head", strings.Repeat("0", 64), "--head", strings.Repeat("a", 64)}, way...)...)
+		s := m.run(command.ExitFailed, append([]string{"audit", "verify", "--head", strings.Repeat("0", 64), "--head", strings.Repeat("a", 64)}, way...)...)
 		for _, want := range []string{"changed", "-2 ", "missing", "-5 ", "chain_broken", "findings: 3"} {
 			if !strings.Contains(s.out+s.err, want) {
 				t.Errorf("%s: it does not say %q:\n%s%s", name, want, s.out, s.err)
 			}
 		}
-		report := decode[audit.Report](t, m.run(cli.ExitFailed, append([]string{"audit", "verify", "--json"}, way...)...).out)
+		report := decode[audit.Report](t, m.run(command.ExitFailed, append([]string{"audit", "verify", "--json"}, way...)...).out)
 		var got []audit.FindingKind
 		for _, f := range report.Findings {
 			got = append(got, f.Kind)
@@ -71,10 +71,10 @@ func TestAuditVerifyNamesWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: findings (-want +got):\n%s", name, diff)
 		}
 	}
-	m.run(cli.ExitUsage, "audit", "verify", "--head", "abc")
-	m.run(cli.ExitFailed, "audit", "verify", "--tenant", "nobody")
+	m.run(command.ExitUsage, "audit", "verify", "--head", "abc")
+	m.run(command.ExitFailed, "audit", "verify", "--tenant", "nobody")
 	m.env["DATABASE_URL"] = ""
-	m.run(cli.ExitUsage, "audit", "verify", "--tenant", "morgue")
+	m.run(command.ExitUsage, "audit", "verify", "--tenant", "morgue")
 }
 
 func TestAuditExportWritesLines(t *testing.T) {
@@ -86,7 +86,7 @@ func TestAuditExportWritesLines(t *testing.T) {
 	var first string
 
 	for name, way := range ways {
-		s := m.run(cli.ExitOK, append([]string{"audit", "export", "--from", "1h"}, way...)...)
+		s := m.run(command.ExitOK, append([]string{"audit", "export", "--from", "1h"}, way...)...)
 		lines := strings.Split(strings.TrimSpace(s.out), "\n")
 		if len(lines) != events+1 || !strings.Contains(lines[0], `"seal_no":1,"leaf":"`) {
 			t.Fatalf("%s: %d lines, want %d: %s", name, len(lines), events+1, lines[0])
@@ -101,20 +101,20 @@ func TestAuditExportWritesLines(t *testing.T) {
 		if diff := cmp.Diff(first, s.out); diff != "" {
 			t.Errorf("%s: another export than over the other way:\n%s", name, diff)
 		}
-		s = m.run(cli.ExitOK, append([]string{"audit", "export", "--until", "1h"}, way...)...)
+		s = m.run(command.ExitOK, append([]string{"audit", "export", "--until", "1h"}, way...)...)
 		if strings.Count(s.out, "\n") != 1 {
 			t.Errorf("%s: export of before = %s", name, s.out)
 		}
 	}
 	for _, wrong := range [][]string{{"--from", "soon"}, {"--until", "x"}, {"--from", "1h", "--until", "2h"}} {
-		m.run(cli.ExitUsage, append([]string{"audit", "export"}, wrong...)...)
+		m.run(command.ExitUsage, append([]string{"audit", "export"}, wrong...)...)
 	}
 }
 
 func TestRetentionIsListedAndSet(t *testing.T) {
 	t.Parallel()
 	m := newMorgue(t)
-	m.run(cli.ExitFailed, "retention", "set", "ledger", "--days", "30", "--action", "delete") // an operator may not
+	m.run(command.ExitFailed, "retention", "set", "ledger", "--days", "30", "--action", "delete") // an operator may not
 	var made identity.Issued
 	if err := postgres.InTx(t.Context(), m.db, postgres.API(m.tenant), func(tx pgx.Tx) (err error) {
 		made, err = identity.Issue(t.Context(), tx, m.tenant, identity.Grant{Name: "root", Role: identity.RoleAdmin}, time.Now())
@@ -124,22 +124,22 @@ func TestRetentionIsListedAndSet(t *testing.T) {
 	}
 	m.env["COUNTERSIGN_TOKEN"] = made.Token.Text()
 
-	s := m.run(cli.ExitOK, "retention", "set", "ledger", "--days", "30", "--action", "delete", "--note", "as agreed")
+	s := m.run(command.ExitOK, "retention", "set", "ledger", "--days", "30", "--action", "delete", "--note", "as agreed")
 
 	if s.out != "ledger: delete after 30 days\n" {
 		t.Errorf("set says %q", s.out)
 	}
-	if s := m.run(cli.ExitOK, "retention", "list"); !strings.Contains(s.out, "ledger  30    delete") || !strings.Contains(s.out, "events  90    notice") {
+	if s := m.run(command.ExitOK, "retention", "list"); !strings.Contains(s.out, "ledger  30    delete") || !strings.Contains(s.out, "events  90    notice") {
 		t.Errorf("list shows\n%s", s.out)
 	}
 	want := []client.Retention{{Kind: "ledger", Days: 30, Action: "delete"}, {Kind: "events", Days: 90, Action: "notice"}}
-	if diff := cmp.Diff(want, decode[client.Page[client.Retention]](t, m.run(cli.ExitOK, "retention", "list", "--json").out).Items); diff != "" {
+	if diff := cmp.Diff(want, decode[client.Page[client.Retention]](t, m.run(command.ExitOK, "retention", "list", "--json").out).Items); diff != "" {
 		t.Errorf("list --json (-want +got):\n%s", diff)
 	}
 	for _, wrong := range [][]string{
 		{"mail", "--days", "1", "--action", "delete"}, {"events", "--action", "delete"}, {"events", "--days", "36501", "--action", "delete"},
 		{"events", "--days", "1"}, {"events", "--days", "1", "--action", "burn"}, {"--days", "1", "--action", "delete"},
 	} {
-		m.run(cli.ExitUsage, append([]string{"retention", "set"}, wrong...)...)
+		m.run(command.ExitUsage, append([]string{"retention", "set"}, wrong...)...)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
-	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
@@ -74,9 +74,9 @@ func TestBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	plan := m.run(cli.ExitOK, "batch", "run", file, "--atomic", "--dry-run")
-	ran := m.run(cli.ExitOK, "batch", "run", file, "--atomic", "--external-id", "b-1", "--json")
-	again := m.run(cli.ExitOK, "batch", "run", file, "--atomic", "--external-id", "b-1")
+	plan := m.run(command.ExitOK, "batch", "run", file, "--atomic", "--dry-run")
+	ran := m.run(command.ExitOK, "batch", "run", file, "--atomic", "--external-id", "b-1", "--json")
+	again := m.run(command.ExitOK, "batch", "run", file, "--atomic", "--external-id", "b-1")
 	var b client.Batch
 	if err := json.Unmarshal([]byte(ran.out), &b); err != nil {
 		t.Fatal(err)
@@ -91,30 +91,30 @@ func TestBatch(t *testing.T) {
 		t.Errorf("the same again says %s%s", again.out, again.err)
 	}
 	m.drive()
-	if shown := m.run(cli.ExitOK, "batch", "show", b.ID.String()); !strings.Contains(shown.out, "atomic batch "+b.ID.String()+" is running") || !strings.Contains(shown.err, "countersign get") {
+	if shown := m.run(command.ExitOK, "batch", "show", b.ID.String()); !strings.Contains(shown.out, "atomic batch "+b.ID.String()+" is running") || !strings.Contains(shown.err, "countersign get") {
 		t.Errorf("it shows as %s%s", shown.out, shown.err)
 	}
-	if listed := m.run(cli.ExitOK, "batch", "list", "--state", "running"); !strings.Contains(listed.out, "0/2") {
+	if listed := m.run(command.ExitOK, "batch", "list", "--state", "running"); !strings.Contains(listed.out, "0/2") {
 		t.Errorf("the list is %s", listed.out)
 	}
-	m.run(cli.ExitOK, "batch", "cancel", b.ID.String())
+	m.run(command.ExitOK, "batch", "cancel", b.ID.String())
 	m.drive()
-	if shown := m.run(cli.ExitEnvelope, "batch", "show", b.ID.String(), "--wait"); !strings.Contains(shown.out, "reverted: cancelled by ada") {
+	if shown := m.run(command.ExitEnvelope, "batch", "show", b.ID.String(), "--wait"); !strings.Contains(shown.out, "reverted: cancelled by ada") {
 		t.Errorf("it shows as %s", shown.out)
 	}
-	m.run(cli.ExitFailed, "batch", "retry", b.ID.String(), "--note", "n")
+	m.run(command.ExitFailed, "batch", "retry", b.ID.String(), "--note", "n")
 	m.exec(t.Context(), "UPDATE batches SET state = 'compensation_failed', ended_at = NULL")
 	m.exec(t.Context(), "UPDATE batch_steps SET state = 'unreverted' WHERE step = 0")
-	if listed := m.run(cli.ExitOK, "batch", "list", "--troubled"); !strings.Contains(listed.out, b.ID.String()) {
+	if listed := m.run(command.ExitOK, "batch", "list", "--troubled"); !strings.Contains(listed.out, b.ID.String()) {
 		t.Errorf("the list of troubled ones is %s", listed.out)
 	}
-	if shown := m.run(cli.ExitEnvelope, "batch", "show", b.ID.String()); !strings.Contains(shown.err, "batch retry") || !strings.Contains(shown.err, "batch resolve") {
+	if shown := m.run(command.ExitEnvelope, "batch", "show", b.ID.String()); !strings.Contains(shown.err, "batch retry") || !strings.Contains(shown.err, "batch resolve") {
 		t.Errorf("it is not said how to go on: %s", shown.err)
 	}
-	if inbox := m.run(cli.ExitOK, "inbox"); !strings.Contains(inbox.out, "batch show") {
+	if inbox := m.run(command.ExitOK, "inbox"); !strings.Contains(inbox.out, "batch show") {
 		t.Errorf("the inbox is %s", inbox.out)
 	}
-	if done := m.run(cli.ExitOK, "batch", "resolve", b.ID.String(), "--abandon", "--note", "by hand"); !strings.Contains(done.out, "resolved") {
+	if done := m.run(command.ExitOK, "batch", "resolve", b.ID.String(), "--abandon", "--note", "by hand"); !strings.Contains(done.out, "resolved") {
 		t.Errorf("it is %s", done.out)
 	}
 }
@@ -128,11 +128,11 @@ func TestBatchSaysWhatIsWrongWhere(t *testing.T) {
 		text, want string
 		code       int
 	}{
-		"a circle":         {`{"steps":[{"tool":"crm:send","inputs":{"a":"$1.x"}},{"tool":"crm:send","inputs":{"a":"$0.x"}}]}`, "/steps/0/inputs/a: the steps 0 → 1 → 0", cli.ExitFailed},
-		"irreversible":     {`{"atomic":true,"steps":[{"tool":"crm:send"}]}`, "/steps/0/tool: an atomic batch takes only tools", cli.ExitFailed},
-		"no JSON":          {`steps`, "the file is not JSON", cli.ExitUsage},
-		"neither of both":  {`"steps"`, "must be an array of steps", cli.ExitUsage},
-		"no batch of ours": {`{}`, "/steps: is required", cli.ExitFailed},
+		"a circle":         {`{"steps":[{"tool":"crm:send","inputs":{"a":"$1.x"}},{"tool":"crm:send","inputs":{"a":"$0.x"}}]}`, "/steps/0/inputs/a: the steps 0 → 1 → 0", command.ExitFailed},
+		"irreversible":     {`{"atomic":true,"steps":[{"tool":"crm:send"}]}`, "/steps/0/tool: an atomic batch takes only tools", command.ExitFailed},
+		"no JSON":          {`steps`, "the file is not JSON", command.ExitUsage},
+		"neither of both":  {`"steps"`, "must be an array of steps", command.ExitUsage},
+		"no batch of ours": {`{}`, "/steps: is required", command.ExitFailed},
 	} {
 		file := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
 		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
@@ -142,9 +142,9 @@ func TestBatchSaysWhatIsWrongWhere(t *testing.T) {
 			t.Errorf("%s: it says %s", name, said.err)
 		}
 	}
-	m.run(cli.ExitUsage, "batch", "show", "b-1")
-	m.run(cli.ExitUsage, "batch", "list", "--state", "odd")
-	m.run(cli.ExitUsage, "batch", "list", "--limit", "0")
-	m.run(cli.ExitUsage, "batch", "resolve", "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b")
-	m.run(cli.ExitUsage, "batch", "frob")
+	m.run(command.ExitUsage, "batch", "show", "b-1")
+	m.run(command.ExitUsage, "batch", "list", "--state", "odd")
+	m.run(command.ExitUsage, "batch", "list", "--limit", "0")
+	m.run(command.ExitUsage, "batch", "resolve", "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b")
+	m.run(command.ExitUsage, "batch", "frob")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/dev"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
@@ -35,7 +36,7 @@ func (d *desk) run(ctx context.Context, token, in string, args ...string) said {
 	d.t.Helper()
 	var out, errs bytes.Buffer
 	env := map[string]string{"COUNTERSIGN_URL": d.url, "COUNTERSIGN_TOKEN": token, "DATABASE_URL": d.database}
-	code := cli.Run(ctx, args, cli.System{
+	code := cli.Run(ctx, args, command.System{
 		In: strings.NewReader(in), Out: &out, Err: &errs, Getenv: func(name string) string { return env[name] },
 	})
 	if token != "" && strings.Contains(out.String()+errs.String(), token) {
@@ -82,7 +83,7 @@ func decode[T any](t *testing.T, text string) T {
 // id.
 func (d *desk) propose(title string) string {
 	d.t.Helper()
-	s := d.want(d.agent("submit", "--json", "--tool", "notes:notes.create", "--args", `{"title":"`+title+`","body":"x"}`), cli.ExitOK)
+	s := d.want(d.agent("submit", "--json", "--tool", "notes:notes.create", "--args", `{"title":"`+title+`","body":"x"}`), command.ExitOK)
 	return decode[client.Action](d.t, s.out).Envelope.ActionID.String()
 }
 
@@ -152,44 +153,44 @@ func TestCommands(t *testing.T) {
 }
 
 func submitsAndWaits(d *desk) {
-	d.want(d.agent("submit", "--tool", "notes.list", "--source", "notes", "--wait"), cli.ExitOK, "notes:notes.list", "completed", "sent")
-	s := d.want(d.agent("submit", "--tool", "notes:notes.list", "--external-id", "wait-json", "--wait=20s", "--json"), cli.ExitOK)
+	d.want(d.agent("submit", "--tool", "notes.list", "--source", "notes", "--wait"), command.ExitOK, "notes:notes.list", "completed", "sent")
+	s := d.want(d.agent("submit", "--tool", "notes:notes.list", "--external-id", "wait-json", "--wait=20s", "--json"), command.ExitOK)
 	a := decode[client.Action](d.t, s.out)
 	if a.Phase != "completed" || a.Envelope.ExternalID != "wait-json" || strings.Count(s.out, "\n") != 1 {
 		d.t.Errorf("--json wrote %s", s.out)
 	}
-	d.want(d.agent("get", a.Envelope.ActionID.String()), cli.ExitOK, "wait-json", "inferred_default, risk read", "LEFT IT")
-	got := decode[client.Action](d.t, d.want(d.agent("get", "--json", "--wait", a.Envelope.ActionID.String()), cli.ExitOK).out)
+	d.want(d.agent("get", a.Envelope.ActionID.String()), command.ExitOK, "wait-json", "inferred_default, risk read", "LEFT IT")
+	got := decode[client.Action](d.t, d.want(d.agent("get", "--json", "--wait", a.Envelope.ActionID.String()), command.ExitOK).out)
 	if got.Envelope.ActionID != a.Envelope.ActionID {
 		d.t.Errorf("get shows %s", got.Envelope.ActionID)
 	}
-	d.want(d.agent("submit", "--tool", "notes:notes.list", "--not-before", "1h"), cli.ExitOK, "approved", "get")
+	d.want(d.agent("submit", "--tool", "notes:notes.list", "--not-before", "1h"), command.ExitOK, "approved", "get")
 	file := filepath.Join(d.dir, "args.json")
 	if err := os.WriteFile(file, []byte(`{"title":"From a file","body":"x"}`), 0o600); err != nil {
 		d.t.Fatal(err)
 	}
-	d.want(d.agent("submit", "--tool", "notes:notes.create", "--args", "@"+file), cli.ExitOK, "A person must decide: countersign approve")
+	d.want(d.agent("submit", "--tool", "notes:notes.create", "--args", "@"+file), command.ExitOK, "A person must decide: countersign approve")
 }
 
 func submitsAgain(d *desk) {
 	args := []string{"submit", "--tool", "notes:notes.list", "--external-id", "again", "--json"}
-	first := decode[client.Action](d.t, d.want(d.agent(args...), cli.ExitOK).out)
-	again := decode[client.Action](d.t, d.want(d.agent(args...), cli.ExitOK).out)
+	first := decode[client.Action](d.t, d.want(d.agent(args...), command.ExitOK).out)
+	again := decode[client.Action](d.t, d.want(d.agent(args...), command.ExitOK).out)
 	if first.Envelope.ActionID != again.Envelope.ActionID {
 		d.t.Error("the second answer is another action")
 	}
-	d.want(d.agent(args[:5]...), cli.ExitOK, "known already")
+	d.want(d.agent(args[:5]...), command.ExitOK, "known already")
 	d.want(d.agent("submit", "--tool", "notes:notes.create", "--args", `{"title":"x","body":"x"}`, "--external-id", "again"),
-		cli.ExitFailed, "exists with other content")
+		command.ExitFailed, "exists with other content")
 }
 
 func policyDenies(d *desk) {
-	s := d.want(d.agent("submit", "--tool", "notes:notes.delete", "--args", `{"id":"x"}`), cli.ExitEnvelope, "denied", "risk danger")
+	s := d.want(d.agent("submit", "--tool", "notes:notes.delete", "--args", `{"id":"x"}`), command.ExitEnvelope, "denied", "risk danger")
 	if strings.Contains(s.err, "--help") {
 		d.t.Errorf("a denial is no wrong usage: %s", s.err)
 	}
-	a := decode[client.Action](d.t, d.want(d.agent("submit", "--json", "--tool", "notes:notes.delete", "--args", `{"id":"x"}`), cli.ExitEnvelope).out)
-	d.want(d.agent("get", a.Envelope.ActionID.String()), cli.ExitEnvelope, "deny: inferred_default, risk danger")
+	a := decode[client.Action](d.t, d.want(d.agent("submit", "--json", "--tool", "notes:notes.delete", "--args", `{"id":"x"}`), command.ExitEnvelope).out)
+	d.want(d.agent("get", a.Envelope.ActionID.String()), command.ExitEnvelope, "deny: inferred_default, risk danger")
 }
 
 func submitsMany(d *desk) {
@@ -198,14 +199,14 @@ func submitsMany(d *desk) {
 		return `{"type":"mcp.exec","external_id":"` + name + `","tool":{"source":"notes","name":"` + tool + `"},"args":{}}`
 	}
 	lines := proposal("many-1", "notes.list") + "\n" + proposal("many-2", "notes.list")
-	d.want(d.run(d.t.Context(), token, lines, "submit", "-"), cli.ExitOK, "2 accepted, 0 known already")
-	d.want(d.run(d.t.Context(), token, "["+strings.ReplaceAll(lines, "\n", ",")+"]", "submit", "-", "--wait=20s"), cli.ExitOK, "many-1", "many-2", "completed")
+	d.want(d.run(d.t.Context(), token, lines, "submit", "-"), command.ExitOK, "2 accepted, 0 known already")
+	d.want(d.run(d.t.Context(), token, "["+strings.ReplaceAll(lines, "\n", ",")+"]", "submit", "-", "--wait=20s"), command.ExitOK, "many-1", "many-2", "completed")
 	mixed := lines + proposal("many-3", "notes.lost")
-	s := d.want(d.run(d.t.Context(), token, mixed, "submit", "-"), cli.ExitFailed, "1 refused", "tool/name the source has no such tool", "safe")
+	s := d.want(d.run(d.t.Context(), token, mixed, "submit", "-"), command.ExitFailed, "1 refused", "tool/name the source has no such tool", "safe")
 	if strings.Contains(s.out, "/items/") {
 		d.t.Errorf("it speaks of lots: %s", s.out)
 	}
-	s = d.want(d.run(d.t.Context(), token, mixed, "submit", "-", "--json"), cli.ExitFailed)
+	s = d.want(d.run(d.t.Context(), token, mixed, "submit", "-", "--json"), command.ExitFailed)
 	if got := strings.Count(s.out, "\n"); got != 3 {
 		d.t.Errorf("%d lines, want 3:\n%s", got, s.out)
 	}
@@ -213,14 +214,14 @@ func submitsMany(d *desk) {
 	if err := os.WriteFile(file, []byte(proposal("many-4", "notes.list")), 0o600); err != nil {
 		d.t.Fatal(err)
 	}
-	d.want(d.agent("submit", file), cli.ExitOK, "many-4")
+	d.want(d.agent("submit", file), command.ExitOK, "many-4")
 
 	var big strings.Builder
 	const n = 1001
 	for i := range n {
 		big.WriteString(strings.Replace(proposal("big-"+strconv.Itoa(i), "notes.list"), `"args"`, `"constraints":{"not_before":"2100-01-01T00:00:00Z"},"args"`, 1))
 	}
-	d.want(d.run(d.t.Context(), token, big.String(), "submit", "-"), cli.ExitOK, "1001 accepted", "submitted 1000 of 1001", "submitted 1001 of 1001")
+	d.want(d.run(d.t.Context(), token, big.String(), "submit", "-"), command.ExitOK, "1001 accepted", "submitted 1000 of 1001", "submitted 1001 of 1001")
 }
 
 func refusesBeforeSending(d *desk) {
@@ -233,10 +234,10 @@ func refusesBeforeSending(d *desk) {
 		{"list", "--url", "nowhere"},
 	} {
 		if len(args) == 1 && args[0] == "tenant" {
-			d.want(d.agent(args...), cli.ExitOK, "Usage:")
+			d.want(d.agent(args...), command.ExitOK, "Usage:")
 			continue
 		}
-		s := d.want(d.agent(args...), cli.ExitUsage, "countersign: ", "--help")
+		s := d.want(d.agent(args...), command.ExitUsage, "countersign: ", "--help")
 		if strings.Contains(s.err, "hunter2") || s.out != "" {
 			d.t.Errorf("%q says %s%s", args, s.out, s.err)
 		}
@@ -245,32 +246,32 @@ func refusesBeforeSending(d *desk) {
 
 func decides(d *desk) {
 	good, bad := d.propose("Approved"), d.propose("Denied")
-	d.want(d.agent("approve", good), cli.ExitFailed, "role agent", "it takes the role")
-	d.want(d.operator("approve", good, "--wait", "--note", "fine"), cli.ExitOK, "completed")
-	d.want(d.operator("approve", good), cli.ExitFailed, "not waiting")
-	d.want(d.operator("deny", bad, "--note", "no, thank you"), cli.ExitOK, "denied", "no, thank you")
-	d.want(d.agent("get", bad), cli.ExitEnvelope, "denied by demo operator", "no, thank you")
+	d.want(d.agent("approve", good), command.ExitFailed, "role agent", "it takes the role")
+	d.want(d.operator("approve", good, "--wait", "--note", "fine"), command.ExitOK, "completed")
+	d.want(d.operator("approve", good), command.ExitFailed, "not waiting")
+	d.want(d.operator("deny", bad, "--note", "no, thank you"), command.ExitOK, "denied", "no, thank you")
+	d.want(d.agent("get", bad), command.ExitEnvelope, "denied by demo operator", "no, thank you")
 	one, two := d.propose("One"), d.propose("Two")
-	d.want(d.operator("approve", one, bad, two, "--wait"), cli.ExitFailed, one, two, bad+":")
+	d.want(d.operator("approve", one, bad, two, "--wait"), command.ExitFailed, one, two, bad+":")
 }
 
 func undoes(d *desk) {
 	id := d.propose("Undone")
-	d.want(d.agent("undo", id), cli.ExitOK, "skipped", "undone")
-	d.want(d.agent("undo", id), cli.ExitFailed)
+	d.want(d.agent("undo", id), command.ExitOK, "skipped", "undone")
+	d.want(d.agent("undo", id), command.ExitFailed)
 }
 
 func lists(d *desk) {
 	d.propose("Listed first")
 	d.propose("Listed second")
 	id := d.propose("Listed")
-	d.want(d.operator("list", "--approval", "required", "--tool", "notes.create", "--source", "notes"), cli.ExitOK, id)
-	page := decode[client.Page[client.Action]](d.t, d.want(d.agent("list", "--json", "--limit", "1"), cli.ExitOK).out)
+	d.want(d.operator("list", "--approval", "required", "--tool", "notes.create", "--source", "notes"), command.ExitOK, id)
+	page := decode[client.Page[client.Action]](d.t, d.want(d.agent("list", "--json", "--limit", "1"), command.ExitOK).out)
 	if len(page.Items) != 1 || page.NextCursor == nil {
 		d.t.Fatalf("a page of one is %+v", page)
 	}
-	d.want(d.agent("list", "--limit", "1", "--cursor", *page.NextCursor), cli.ExitOK, "ID", "--cursor")
-	d.want(d.agent("list", "--external-id", "there-is-none"), cli.ExitOK, "There are none.")
+	d.want(d.agent("list", "--limit", "1", "--cursor", *page.NextCursor), command.ExitOK, "ID", "--cursor")
+	d.want(d.agent("list", "--external-id", "there-is-none"), command.ExitOK, "There are none.")
 }
 
 // ender ends a context when something was written.
@@ -294,9 +295,9 @@ func watches(d *desk) {
 		ctx, cancel := context.WithCancel(d.t.Context())
 		out, errs := &ender{text: id, end: cancel}, &bytes.Buffer{}
 		env := map[string]string{"COUNTERSIGN_URL": d.url, "COUNTERSIGN_TOKEN": d.house.Tokens().Operator}
-		code := cli.Run(ctx, args, cli.System{Out: out, Err: errs, Getenv: func(name string) string { return env[name] }})
+		code := cli.Run(ctx, args, command.System{Out: out, Err: errs, Getenv: func(name string) string { return env[name] }})
 		cancel()
-		if code != cli.ExitOK || !strings.Contains(out.String(), "proposed") {
+		if code != command.ExitOK || !strings.Contains(out.String(), "proposed") {
 			d.t.Errorf("%q = %d:\n%s%s", args, code, out, errs)
 		}
 		if len(args) == 4 {
@@ -308,46 +309,46 @@ func watches(d *desk) {
 			d.t.Errorf("it does not say how to go on: %s", errs)
 		}
 	}
-	d.want(d.agent("watch", "--since", "never"), cli.ExitFailed, "Last-Event-ID")
+	d.want(d.agent("watch", "--since", "never"), command.ExitFailed, "Last-Event-ID")
 }
 
 func deadLetters(d *desk) {
 	fail := func(name string) string {
-		s := d.want(d.agent("submit", "--tool", "notes:notes.read", "--args", `{"id":"nothere"}`, "--external-id", name, "--wait", "--json"), cli.ExitEnvelope)
+		s := d.want(d.agent("submit", "--tool", "notes:notes.read", "--args", `{"id":"nothere"}`, "--external-id", name, "--wait", "--json"), command.ExitEnvelope)
 		return decode[client.Action](d.t, s.out).Envelope.ActionID.String()
 	}
 	one, two := fail("dead-1"), fail("dead-2")
-	d.want(d.agent("dlq", "list"), cli.ExitFailed, "it takes the role")
-	d.want(d.operator("dlq", "list", "--reason", "exhausted", "--tool", "notes.read"), cli.ExitOK, one, two)
-	d.want(d.operator("dlq", "list", "--tool", "no.such"), cli.ExitOK, "no such dead letters")
-	page := decode[client.Page[client.Letter]](d.t, d.want(d.operator("dlq", "list", "--limit", "1", "--json"), cli.ExitOK).out)
+	d.want(d.agent("dlq", "list"), command.ExitFailed, "it takes the role")
+	d.want(d.operator("dlq", "list", "--reason", "exhausted", "--tool", "notes.read"), command.ExitOK, one, two)
+	d.want(d.operator("dlq", "list", "--tool", "no.such"), command.ExitOK, "no such dead letters")
+	page := decode[client.Page[client.Letter]](d.t, d.want(d.operator("dlq", "list", "--limit", "1", "--json"), command.ExitOK).out)
 	if len(page.Items) != 1 || page.NextCursor == nil {
 		d.t.Errorf("a page of one is %+v", page)
 	}
-	d.want(d.operator("dlq", "list", "--all", "--json"), cli.ExitOK, one, two)
-	d.want(d.operator("dlq", "show", one), cli.ExitOK, "no such note", "dlq replay "+one+" --apply")
-	d.want(d.operator("dlq", "show", one, "--json"), cli.ExitOK, `"letter":{`)
+	d.want(d.operator("dlq", "list", "--all", "--json"), command.ExitOK, one, two)
+	d.want(d.operator("dlq", "show", one), command.ExitOK, "no such note", "dlq replay "+one+" --apply")
+	d.want(d.operator("dlq", "show", one, "--json"), command.ExitOK, `"letter":{`)
 
-	d.want(d.operator("dlq", "replay", "--reason", "exhausted"), cli.ExitOK, "notes:notes.read", "Nothing was changed. To replay these 2, add --apply.")
-	d.want(d.operator("dlq", "discard", one, "--note", "x"), cli.ExitOK, "Nothing was changed.")
+	d.want(d.operator("dlq", "replay", "--reason", "exhausted"), command.ExitOK, "notes:notes.read", "Nothing was changed. To replay these 2, add --apply.")
+	d.want(d.operator("dlq", "discard", one, "--note", "x"), command.ExitOK, "Nothing was changed.")
 	dry := decode[struct {
 		Applied bool
 		Count   int
-	}](d.t, d.want(d.operator("dlq", "replay", "--all", "--json"), cli.ExitOK).out)
+	}](d.t, d.want(d.operator("dlq", "replay", "--all", "--json"), command.ExitOK).out)
 	if dry.Applied || dry.Count != 2 {
 		d.t.Errorf("a dry run came to %+v", dry)
 	}
-	d.want(d.operator("dlq", "replay", one, "--apply"), cli.ExitOK, "1 replayed")
-	d.want(d.operator("get", one, "--wait"), cli.ExitEnvelope, "failed")
-	d.want(d.operator("dlq", "discard", "--tool", "notes.read", "--note", "of no use", "--apply"), cli.ExitOK, "2 discarded")
-	d.want(d.operator("dlq", "replay", "--all", "--apply"), cli.ExitOK, "no such dead letters")
-	d.want(d.operator("dlq", "show", one), cli.ExitFailed, "no dead letter")
+	d.want(d.operator("dlq", "replay", one, "--apply"), command.ExitOK, "1 replayed")
+	d.want(d.operator("get", one, "--wait"), command.ExitEnvelope, "failed")
+	d.want(d.operator("dlq", "discard", "--tool", "notes.read", "--note", "of no use", "--apply"), command.ExitOK, "2 discarded")
+	d.want(d.operator("dlq", "replay", "--all", "--apply"), command.ExitOK, "no such dead letters")
+	d.want(d.operator("dlq", "show", one), command.ExitFailed, "no dead letter")
 }
 
 func advises(d *desk) {
-	d.want(d.run(d.t.Context(), "", "", "list"), cli.ExitFailed, "COUNTERSIGN_TOKEN", "countersign dev")
-	d.want(d.agent("list", "--url", "http://127.0.0.1:1"), cli.ExitFailed, "no answer from", "Is the API running there?")
-	s := d.want(d.run(d.t.Context(), "cs_agent_wrong", "", "list", "--json"), cli.ExitFailed)
+	d.want(d.run(d.t.Context(), "", "", "list"), command.ExitFailed, "COUNTERSIGN_TOKEN", "countersign dev")
+	d.want(d.agent("list", "--url", "http://127.0.0.1:1"), command.ExitFailed, "no answer from", "Is the API running there?")
+	s := d.want(d.run(d.t.Context(), "cs_agent_wrong", "", "list", "--json"), command.ExitFailed)
 	doc := decode[struct {
 		Error   string
 		Problem client.Problem
@@ -357,44 +358,44 @@ func advises(d *desk) {
 	}
 	ctx, cancel := context.WithCancel(d.t.Context())
 	cancel()
-	d.want(d.run(ctx, d.house.Tokens().Agent, "", "list"), cli.ExitInterrupted, "stopped")
+	d.want(d.run(ctx, d.house.Tokens().Agent, "", "list"), command.ExitInterrupted, "stopped")
 }
 
 func setsUp(d *desk) {
-	d.want(d.agent("migrate"), cli.ExitOK, "already")
+	d.want(d.agent("migrate"), command.ExitOK, "already")
 	empty := *d
 	empty.database = dbtest.EmptyURL(d.t)
-	d.want(empty.agent("migrate"), cli.ExitOK, "from version 0")
+	d.want(empty.agent("migrate"), command.ExitOK, "from version 0")
 	empty.database = ""
-	d.want(empty.agent("migrate"), cli.ExitUsage, "DATABASE_URL")
+	d.want(empty.agent("migrate"), command.ExitUsage, "DATABASE_URL")
 	empty.database = "postgres://u:hunter2@127.0.0.1:1/x"
-	if s := d.want(empty.agent("tenant", "create", "x"), cli.ExitFailed, "does not answer"); strings.Contains(s.err, "hunter2") {
+	if s := d.want(empty.agent("tenant", "create", "x"), command.ExitFailed, "does not answer"); strings.Contains(s.err, "hunter2") {
 		d.t.Errorf("the password shows: %s", s.err)
 	}
 
-	d.want(d.agent("token", "create", "--tenant", "acme", "--role", "agent", "--name", "x"), cli.ExitFailed, "tenant create")
-	d.want(d.agent("tenant", "create", "acme"), cli.ExitOK)
-	d.want(d.agent("tenant", "create", "acme"), cli.ExitFailed)
-	d.want(d.agent("token", "create", "--tenant", "acme", "--role", "king", "--name", "x"), cli.ExitUsage, "--role")
-	plain := d.want(d.agent("token", "create", "--tenant", "acme", "--role", "operator", "--name", "Ana", "--ttl", "1h"), cli.ExitOK, "only time")
-	d.want(d.run(d.t.Context(), strings.TrimSpace(plain.out), "", "list"), cli.ExitOK, "There are none.")
+	d.want(d.agent("token", "create", "--tenant", "acme", "--role", "agent", "--name", "x"), command.ExitFailed, "tenant create")
+	d.want(d.agent("tenant", "create", "acme"), command.ExitOK)
+	d.want(d.agent("tenant", "create", "acme"), command.ExitFailed)
+	d.want(d.agent("token", "create", "--tenant", "acme", "--role", "king", "--name", "x"), command.ExitUsage, "--role")
+	plain := d.want(d.agent("token", "create", "--tenant", "acme", "--role", "operator", "--name", "Ana", "--ttl", "1h"), command.ExitOK, "only time")
+	d.want(d.run(d.t.Context(), strings.TrimSpace(plain.out), "", "list"), command.ExitOK, "There are none.")
 	made := decode[struct {
 		TokenID string `json:"token_id"`
 		Token   string
-	}](d.t, d.want(d.agent("token", "create", "--tenant", "acme", "--role", "agent", "--name", "x", "--json"), cli.ExitOK).out)
-	d.want(d.agent("token", "revoke", made.TokenID), cli.ExitFailed, "a token of the role agent may not do this; it takes the role admin or owner")
-	d.want(d.agent("token", "revoke", made.TokenID, "--tenant", "acme"), cli.ExitOK, "revoked")
-	d.want(d.agent("token", "revoke", made.TokenID, "--tenant", "acme"), cli.ExitFailed, "no token")
-	d.want(d.run(d.t.Context(), made.Token, "", "list"), cli.ExitFailed, "not valid")
+	}](d.t, d.want(d.agent("token", "create", "--tenant", "acme", "--role", "agent", "--name", "x", "--json"), command.ExitOK).out)
+	d.want(d.agent("token", "revoke", made.TokenID), command.ExitFailed, "a token of the role agent may not do this; it takes the role admin or owner")
+	d.want(d.agent("token", "revoke", made.TokenID, "--tenant", "acme"), command.ExitOK, "revoked")
+	d.want(d.agent("token", "revoke", made.TokenID, "--tenant", "acme"), command.ExitFailed, "no token")
+	d.want(d.run(d.t.Context(), made.Token, "", "list"), command.ExitFailed, "not valid")
 }
 
 func runsDev(d *desk) {
 	d.database = dbtest.URL(d.t)
-	s := d.want(d.agent("dev", "--once"), cli.ExitOK, "postgres", "All 8 envelopes ended as they should.")
+	s := d.want(d.agent("dev", "--once"), command.ExitOK, "postgres", "All 8 envelopes ended as they should.")
 	if strings.Contains(s.out, "cs_") {
 		d.t.Errorf("tokens that are good for nothing show:\n%s", s.out)
 	}
-	doc := decode[dev.Document](d.t, d.want(d.agent("dev", "--once", "--json"), cli.ExitOK).out)
+	doc := decode[dev.Document](d.t, d.want(d.agent("dev", "--once", "--json"), command.ExitOK).out)
 	if !doc.OK || len(doc.Acts) != 8 {
 		d.t.Errorf("--json wrote %+v", doc)
 	}
@@ -404,11 +405,11 @@ func runsDev(d *desk) {
 	out, errs := &ender{text: "approve ID", end: cancel}, &bytes.Buffer{}
 	env := map[string]string{"DATABASE_URL": d.database}
 	code := cli.Run(ctx, []string{"dev", "--data-dir", d.dir, "--listen", "127.0.0.1:0"},
-		cli.System{Out: out, Err: errs, Program: "bin/countersign", Getenv: func(name string) string { return env[name] }})
-	if code != cli.ExitOK || !strings.Contains(out.String(), "bin/countersign submit --tool") || !strings.Contains(errs.String(), "Stopping") {
+		command.System{Out: out, Err: errs, Program: "bin/countersign", Getenv: func(name string) string { return env[name] }})
+	if code != command.ExitOK || !strings.Contains(out.String(), "bin/countersign submit --tool") || !strings.Contains(errs.String(), "Stopping") {
 		d.t.Errorf("dev = %d:\n%s%s", code, out, errs)
 	}
-	s = d.want(d.agent("dev", "--once", "--notes", "/bin/true"), cli.ExitFailed, "failed", "The log is in")
+	s = d.want(d.agent("dev", "--once", "--notes", "/bin/true"), command.ExitFailed, "failed", "The log is in")
 	_, log, _ := strings.Cut(s.err, "The log is in ")
 	log, _, _ = strings.Cut(log, "\n")
 	if err := os.Remove(log); err != nil {
@@ -417,8 +418,8 @@ func runsDev(d *desk) {
 }
 
 func knowsItself(d *desk) {
-	d.want(d.agent("version"), cli.ExitOK, "countersign "+cli.Version())
-	d.want(d.agent("version", "--json"), cli.ExitOK, `"go":"go1.`)
-	d.want(d.agent(), cli.ExitOK, "Start here:")
-	d.want(d.agent("completion", "bash"), cli.ExitOK, "__start_countersign")
+	d.want(d.agent("version"), command.ExitOK, "countersign "+command.Version())
+	d.want(d.agent("version", "--json"), command.ExitOK, `"go":"go1.`)
+	d.want(d.agent(), command.ExitOK, "Start here:")
+	d.want(d.agent("completion", "bash"), command.ExitOK, "__start_countersign")
 }

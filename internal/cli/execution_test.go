@@ -5,34 +5,34 @@ import (
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/action/snapshot"
-	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
 )
 
 func looksIntoExecutions(d *desk) {
-	d.want(d.operator("tools", "snapshot", "notes:notes.create", "--read", "notes.list", "--args", `{}`), cli.ExitOK, "is seen by notes:notes.list")
-	d.want(d.operator("tools", "snapshot"), cli.ExitOK, "notes:notes.create", "notes.list")
+	d.want(d.operator("tools", "snapshot", "notes:notes.create", "--read", "notes.list", "--args", `{}`), command.ExitOK, "is seen by notes:notes.list")
+	d.want(d.operator("tools", "snapshot"), command.ExitOK, "notes:notes.create", "notes.list")
 	created := d.propose("Seen before and after")
-	d.want(d.operator("approve", created, "--wait"), cli.ExitOK)
+	d.want(d.operator("approve", created, "--wait"), command.ExitOK)
 
-	d.want(d.operator("executions", "show", created), cli.ExitOK,
+	d.want(d.operator("executions", "show", created), command.ExitOK,
 		"notes:notes.create", "success", "Seen before and after", "api 127.0.0.1", "SNAPSHOT", "before", "after", "LEFT IT", "granted by")
-	e := decode[client.Execution](d.t, d.want(d.operator("executions", "show", "--json", created), cli.ExitOK).out)
+	e := decode[client.Execution](d.t, d.want(d.operator("executions", "show", "--json", created), command.ExitOK).out)
 	if e.Status != execution.StatusSuccess || len(e.Snapshots) != 2 || e.Snapshots[0].Stage != snapshot.StageBefore || len(e.Snapshots[1].Result) == 0 {
 		d.t.Errorf("execution = %+v", e)
 	}
-	listed := d.want(d.operator("executions", "list", "--tool", "notes:notes.create", "--status", "success", "--via", "api", "--since", "1h"), cli.ExitOK).out
+	listed := d.want(d.operator("executions", "list", "--tool", "notes:notes.create", "--status", "success", "--via", "api", "--since", "1h"), command.ExitOK).out
 	if !strings.Contains(listed, created) {
 		d.t.Errorf("the list does not hold %s:\n%s", created, listed)
 	}
-	exported := d.want(d.operator("executions", "export", "--status", "success", "--tool", "notes.create"), cli.ExitOK, "exported").out
+	exported := d.want(d.operator("executions", "export", "--status", "success", "--tool", "notes.create"), command.ExitOK, "exported").out
 	for line := range strings.Lines(exported) {
 		if got := decode[execution.Execution](d.t, line); got.Status != execution.StatusSuccess || got.Tool != "notes.create" {
 			d.t.Errorf("exported %s", line)
 		}
 	}
-	d.want(d.operator("executions", "list", "--session", "nobody's"), cli.ExitOK, "There are none.")
-	d.want(d.agent("executions", "show", created), cli.ExitOK, created)
+	d.want(d.operator("executions", "list", "--session", "nobody's"), command.ExitOK, "There are none.")
+	d.want(d.agent("executions", "show", created), command.ExitOK, created)
 
 	for text, args := range map[string][]string{
 		"--status must be":         {"list", "--status", "done"},
@@ -46,9 +46,9 @@ func looksIntoExecutions(d *desk) {
 		"--since must be a time":   {"export", "--since", "yesterday"},
 		"needs at least 1 argumen": {"show"},
 	} {
-		d.want(d.operator(append([]string{"executions"}, args...)...), cli.ExitUsage, text)
+		d.want(d.operator(append([]string{"executions"}, args...)...), command.ExitUsage, text)
 	}
-	d.want(d.operator("executions", "show", "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b"), cli.ExitFailed, "no execution")
+	d.want(d.operator("executions", "show", "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b"), command.ExitFailed, "no execution")
 	for text, args := range map[string][]string{
 		"source:name":         {"notes"},
 		"say of which tool":   {"--read", "notes.list"},
@@ -56,8 +56,8 @@ func looksIntoExecutions(d *desk) {
 		"--read must name":    {"notes:notes.create"},
 		"--args must be JSON": {"notes:notes.create", "--read", "notes.list", "--args", "{"},
 	} {
-		d.want(d.operator(append([]string{"tools", "snapshot"}, args...)...), cli.ExitUsage, text)
+		d.want(d.operator(append([]string{"tools", "snapshot"}, args...)...), command.ExitUsage, text)
 	}
-	d.want(d.operator("tools", "snapshot", "notes:notes.create", "--read", "notes.delete"), cli.ExitFailed, "only reads")
-	d.want(d.operator("tools", "snapshot", "notes:notes.create", "--none"), cli.ExitOK, "is not seen")
+	d.want(d.operator("tools", "snapshot", "notes:notes.create", "--read", "notes.delete"), command.ExitFailed, "only reads")
+	d.want(d.operator("tools", "snapshot", "notes:notes.create", "--none"), command.ExitOK, "is not seen")
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -26,22 +28,22 @@ func everyCommand(cmd *cobra.Command, words []string) [][]string {
 func TestHelp(t *testing.T) {
 	t.Parallel()
 
-	for _, words := range everyCommand((&app{}).root(), nil) {
+	for _, words := range everyCommand(root(&command.App{}), nil) {
 		name := strings.Join(append([]string{"countersign"}, words...), "-")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out, errs bytes.Buffer
 
-			code := Run(t.Context(), append(words[:len(words):len(words)], "--help"), System{
+			code := Run(t.Context(), append(words[:len(words):len(words)], "--help"), command.System{
 				Out: &out, Err: &errs, Getenv: func(string) string { return "" },
 			})
 
-			if code != ExitOK || errs.Len() > 0 {
+			if code != command.ExitOK || errs.Len() > 0 {
 				t.Errorf("exit code %d, %s", code, errs.String())
 			}
 			path := filepath.Join("testdata", "help", name+".txt")
 			if *update {
-				if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+				if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil { // a golden file
 					t.Fatal(err)
 				}
 			}
@@ -74,22 +76,9 @@ func TestFlagsWithFewValuesAreCompleted(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		args := append(append([]string{"__complete"}, strings.Fields(tt.words)...), "")
-		Run(t.Context(), args, System{Out: &out, Err: &bytes.Buffer{}, Getenv: func(string) string { return "" }})
+		Run(t.Context(), args, command.System{Out: &out, Err: &bytes.Buffer{}, Getenv: func(string) string { return "" }})
 		if !strings.Contains(out.String(), tt.want+"\n") {
 			t.Errorf("%s completes to %q, want %q among it", tt.words, out.String(), tt.want)
-		}
-	}
-}
-
-func TestLineIsFitForATerminal(t *testing.T) {
-	t.Parallel()
-
-	for in, want := range map[string]string{
-		"plain – ünï": "plain – ünï", "two\nlines\tand": "two lines and", "\x1b[31mred": "·[31mred", "a\u202eb\u009bc": "a·b·c",
-		strings.Repeat("x", 101): strings.Repeat("x", 99) + "…",
-	} {
-		if got := line(in); got != want {
-			t.Errorf("line(%q) = %q, want %q", in, got, want)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/dev"
 	"github.com/countersign-dev/countersign/internal/tenant/identity/identitytest"
 )
@@ -21,7 +22,7 @@ import (
 // owner makes an owner's token in the database.
 func (d *desk) owner() string {
 	d.t.Helper()
-	s := d.want(d.run(d.t.Context(), "", "", "token", "create", "--tenant", dev.TenantName, "--role", "owner", "--name", "root"), cli.ExitOK, "only time")
+	s := d.want(d.run(d.t.Context(), "", "", "token", "create", "--tenant", dev.TenantName, "--role", "owner", "--name", "root"), command.ExitOK, "only time")
 	return strings.TrimSpace(s.out)
 }
 
@@ -29,34 +30,34 @@ func setsTokensUp(d *desk) {
 	ctx, root := d.t.Context(), d.owner()
 	as := func(args ...string) said { return d.run(ctx, root, "", args...) }
 	made := decode[client.IssuedToken](d.t, d.want(as("token", "create", "--role", "agent", "--name", "narrow", "--scope", "actions:read",
-		"--tool", "notes:*", "--ttl", "1h", "--json"), cli.ExitOK).out)
-	d.want(d.run(ctx, made.Token, "", "whoami"), cli.ExitOK, "narrow", "agent", "demo", "actions:read", "notes:*", made.ID)
-	d.want(d.run(ctx, made.Token, "", "submit", "--tool", "notes:notes.list"), cli.ExitFailed, "actions:propose")
-	if s := d.want(as("token", "list"), cli.ExitOK, made.ID, "narrow", "actions:read notes:*", "never"); strings.Contains(s.out, made.Token) {
+		"--tool", "notes:*", "--ttl", "1h", "--json"), command.ExitOK).out)
+	d.want(d.run(ctx, made.Token, "", "whoami"), command.ExitOK, "narrow", "agent", "demo", "actions:read", "notes:*", made.ID)
+	d.want(d.run(ctx, made.Token, "", "submit", "--tool", "notes:notes.list"), command.ExitFailed, "actions:propose")
+	if s := d.want(as("token", "list"), command.ExitOK, made.ID, "narrow", "actions:read notes:*", "never"); strings.Contains(s.out, made.Token) {
 		d.t.Error("token list shows a secret")
 	}
 
-	next := strings.TrimSpace(d.want(as("token", "rotate", made.ID, "--overlap", "1h"), cli.ExitOK, "only time").out)
+	next := strings.TrimSpace(d.want(as("token", "rotate", made.ID, "--overlap", "1h"), command.ExitOK, "only time").out)
 	for _, token := range []string{made.Token, next} {
-		d.want(d.run(ctx, token, "", "whoami"), cli.ExitOK, made.ID)
+		d.want(d.run(ctx, token, "", "whoami"), command.ExitOK, made.ID)
 	}
-	d.want(as("token", "rotate", made.ID, "--overlap", "1h"), cli.ExitFailed, "without overlap")
-	d.want(as("token", "rotate", made.ID), cli.ExitOK)
-	d.want(d.run(ctx, next, "", "whoami"), cli.ExitFailed, "not valid", "countersign login")
-	d.want(as("token", "revoke", made.ID), cli.ExitOK, "revoked")
+	d.want(as("token", "rotate", made.ID, "--overlap", "1h"), command.ExitFailed, "without overlap")
+	d.want(as("token", "rotate", made.ID), command.ExitOK)
+	d.want(d.run(ctx, next, "", "whoami"), command.ExitFailed, "not valid", "countersign login")
+	d.want(as("token", "revoke", made.ID), command.ExitOK, "revoked")
 	if s := as("token", "list", "--json"); strings.Contains(s.out, made.ID) {
 		d.t.Error("token list shows a token that was revoked")
 	}
-	d.want(as("token", "list", "--all"), cli.ExitOK, made.ID, "revoked ")
+	d.want(as("token", "list", "--all"), command.ExitOK, made.ID, "revoked ")
 
 	admin := d.house.Tokens().Admin
-	d.want(d.run(ctx, admin, "", "token", "create", "--role", "admin", "--name", "x"), cli.ExitFailed, "role admin may not make or change one of the role admin")
+	d.want(d.run(ctx, admin, "", "token", "create", "--role", "admin", "--name", "x"), command.ExitFailed, "role admin may not make or change one of the role admin")
 	for _, wrong := range [][]string{
 		{"token", "create", "--role", "agent", "--name", "x", "--scope", "everything"}, {"token", "create", "--role", "agent", "--name", "x", "--operator", "ana"},
 		{"token", "rotate", next}, {"token", "rotate", made.ID, "--overlap", "1000h"}, {"operator", "add"}, {"operator", "add", "--name", "x", "--role", "king"},
 		{"operator", "set", made.ID, "--name", "x"}, {"provider", "set", "x"},
 	} {
-		if s := d.want(as(wrong...), cli.ExitUsage); strings.Contains(s.err, next) {
+		if s := d.want(as(wrong...), command.ExitUsage); strings.Contains(s.err, next) {
 			d.t.Errorf("%q repeats a secret", wrong)
 		}
 	}
@@ -91,7 +92,7 @@ func (p person) run(args ...string) said {
 	var out bytes.Buffer
 	errs := &clicks{t: p}
 	env := map[string]string{"COUNTERSIGN_URL": p.url, "COUNTERSIGN_CONFIG": p.dir}
-	code := cli.Run(p.t.Context(), args, cli.System{In: strings.NewReader(""), Out: &out, Err: errs, Getenv: func(name string) string { return env[name] }})
+	code := cli.Run(p.t.Context(), args, command.System{In: strings.NewReader(""), Out: &out, Err: errs, Getenv: func(name string) string { return env[name] }})
 	errs.wg.Wait()
 	return said{code, out.String(), errs.text.String()}
 }
@@ -107,7 +108,7 @@ func (c *clicks) Write(b []byte) (int, error) {
 	for _, line := range strings.Split(string(b), "\n") {
 		if strings.HasPrefix(line, "http") {
 			c.wg.Go(func() {
-				answer, err := http.Get(line)
+				answer, err := http.Get(line) // the address is the one to open
 				if err != nil {
 					c.t.t.Error(err)
 					return
@@ -125,51 +126,51 @@ func logsIn(d *desk) {
 	as := func(args ...string) said { return d.run(ctx, root, "", args...) }
 	ana := person{d, filepath.Join(d.dir, "ana")}
 	login := []string{"login", "--issuer", issuer.URL(), "--client-id", "cli"}
-	d.want(ana.run("whoami"), cli.ExitFailed, "countersign login")
-	d.want(ana.run("login"), cli.ExitUsage, "--issuer")
-	d.want(ana.run(login...), cli.ExitFailed, "not valid")
+	d.want(ana.run("whoami"), command.ExitFailed, "countersign login")
+	d.want(ana.run("login"), command.ExitUsage, "--issuer")
+	d.want(ana.run(login...), command.ExitFailed, "not valid")
 	if _, err := os.Stat(filepath.Join(ana.dir, "logins.json")); err == nil {
 		d.t.Error("a login that the API does not take was kept")
 	}
-	d.want(d.run(ctx, d.house.Tokens().Admin, "", "provider", "set", "acme", "--issuer", issuer.URL(), "--audience", "cli"), cli.ExitFailed, "role admin")
-	d.want(as("provider", "set", "acme", "--issuer", issuer.URL(), "--audience", "cli", "--role-claim", "groups", "--role", "ops=operator"), cli.ExitOK, "set acme")
-	d.want(as("provider", "list"), cli.ExitOK, "acme", issuer.URL(), "groups", "ops=operator")
-	d.want(ana.run(login...), cli.ExitFailed, "has no role here")
+	d.want(d.run(ctx, d.house.Tokens().Admin, "", "provider", "set", "acme", "--issuer", issuer.URL(), "--audience", "cli"), command.ExitFailed, "role admin")
+	d.want(as("provider", "set", "acme", "--issuer", issuer.URL(), "--audience", "cli", "--role-claim", "groups", "--role", "ops=operator"), command.ExitOK, "set acme")
+	d.want(as("provider", "list"), command.ExitOK, "acme", issuer.URL(), "groups", "ops=operator")
+	d.want(ana.run(login...), command.ExitFailed, "has no role here")
 
 	issuer.LogIn(identitytest.Claims{"sub": "ana", "name": "Ana Lima", "groups": []string{"ops"}})
-	d.want(ana.run(login...), cli.ExitOK, "Ana Lima", "operator", "demo")
-	d.want(ana.run("whoami"), cli.ExitOK, "Ana Lima")
-	s := d.want(ana.run("list"), cli.ExitOK)
+	d.want(ana.run(login...), command.ExitOK, "Ana Lima", "operator", "demo")
+	d.want(ana.run("whoami"), command.ExitOK, "Ana Lima")
+	s := d.want(ana.run("list"), command.ExitOK)
 	if strings.Contains(s.out+s.err, "eyJ") {
 		d.t.Error("a command shows the token")
 	}
-	me := decode[client.Me](d.t, d.want(ana.run("whoami", "--json"), cli.ExitOK).out)
+	me := decode[client.Me](d.t, d.want(ana.run("whoami", "--json"), command.ExitOK).out)
 	if me.TokenID != "" || me.OperatorID == "" {
 		d.t.Errorf("a person is %+v", me)
 	}
 	other := person{d, ana.dir}
 	other.desk = &desk{t: d.t, house: d.house, url: "http://127.0.0.1:1", database: d.database}
-	d.want(other.run("whoami"), cli.ExitFailed, "no answer") // and no token went there
+	d.want(other.run("whoami"), command.ExitFailed, "no answer") // and no token went there
 
-	d.want(as("operator", "list"), cli.ExitOK, "Ana Lima", me.OperatorID, issuer.URL())
-	d.want(as("operator", "set", me.OperatorID, "--role", "viewer", "--slack-team", "T1", "--slack-user", "U1"), cli.ExitOK, "set")
-	d.want(ana.run("whoami"), cli.ExitOK, "viewer")
-	d.want(as("operator", "disable", me.OperatorID), cli.ExitOK, "disabled")
-	d.want(ana.run("whoami"), cli.ExitFailed, "disabled here")
-	d.want(as("operator", "enable", me.OperatorID), cli.ExitOK, "enabled")
-	bo := decode[client.Operator](d.t, d.want(as("operator", "add", "--name", "Bo", "--role", "operator", "--json"), cli.ExitOK).out)
-	d.want(as("token", "create", "--role", "operator", "--name", "bo's", "--operator", bo.ID), cli.ExitOK)
+	d.want(as("operator", "list"), command.ExitOK, "Ana Lima", me.OperatorID, issuer.URL())
+	d.want(as("operator", "set", me.OperatorID, "--role", "viewer", "--slack-team", "T1", "--slack-user", "U1"), command.ExitOK, "set")
+	d.want(ana.run("whoami"), command.ExitOK, "viewer")
+	d.want(as("operator", "disable", me.OperatorID), command.ExitOK, "disabled")
+	d.want(ana.run("whoami"), command.ExitFailed, "disabled here")
+	d.want(as("operator", "enable", me.OperatorID), command.ExitOK, "enabled")
+	bo := decode[client.Operator](d.t, d.want(as("operator", "add", "--name", "Bo", "--role", "operator", "--json"), command.ExitOK).out)
+	d.want(as("token", "create", "--role", "operator", "--name", "bo's", "--operator", bo.ID), command.ExitOK)
 
-	d.want(ana.run("logout"), cli.ExitOK, "logged out")
-	d.want(ana.run("logout"), cli.ExitOK, "nobody was logged in")
-	d.want(ana.run("whoami"), cli.ExitFailed, "countersign login")
+	d.want(ana.run("logout"), command.ExitOK, "logged out")
+	d.want(ana.run("logout"), command.ExitOK, "nobody was logged in")
+	d.want(ana.run("whoami"), command.ExitFailed, "countersign login")
 	if len(issuer.Revoked()) != 1 {
 		d.t.Errorf("the issuer was told to forget %d logins, want one", len(issuer.Revoked()))
 	}
-	d.want(ana.run(login...), cli.ExitOK)
+	d.want(ana.run(login...), command.ExitOK)
 	issuer.SetDown(true)
 	late := identitytest.Claims{"sub": "late", "exp": time.Now().Add(time.Hour).Unix(), "groups": "ops"}
-	d.want(d.run(ctx, issuer.Token("cli", time.Now(), late), "", "whoami"), cli.ExitOK) // by the keys that are known
+	d.want(d.run(ctx, issuer.Token("cli", time.Now(), late), "", "whoami"), command.ExitOK) // by the keys that are known
 	issuer.SetDown(false)
-	d.want(as("provider", "delete", "acme"), cli.ExitOK, "deleted")
+	d.want(as("provider", "delete", "acme"), command.ExitOK, "deleted")
 }

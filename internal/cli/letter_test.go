@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/server/rest"
@@ -100,7 +101,7 @@ func (m *morgue) count(sql string) (n int) {
 func (m *morgue) run(code int, args ...string) said {
 	m.t.Helper()
 	var out, errs bytes.Buffer
-	got := cli.Run(m.t.Context(), args, cli.System{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(name string) string { return m.env[name] }})
+	got := cli.Run(m.t.Context(), args, command.System{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(name string) string { return m.env[name] }})
 	if got != code {
 		m.t.Fatalf("%q = %d, want %d\n%s%s", args, got, code, &out, &errs)
 	}
@@ -129,16 +130,16 @@ func TestReplayOfTenThousandIsStoppedAndTakenUpAgain(t *testing.T) {
 	// All is scheduled within the lead of a paced replay, so nothing waits.
 	args := []string{"dlq", "replay", "--tool", "send_email", "--rate", "5000", "--apply"}
 
-	dry := m.run(cli.ExitOK, args[:6]...)
+	dry := m.run(command.ExitOK, args[:6]...)
 	ctx, cancel := context.WithCancel(t.Context())
 	out, errs := &bytes.Buffer{}, &ender{text: " of 10000", end: cancel}
-	code := cli.Run(ctx, args, cli.System{Out: out, Err: errs, Getenv: func(name string) string { return m.env[name] }})
+	code := cli.Run(ctx, args, command.System{Out: out, Err: errs, Getenv: func(name string) string { return m.env[name] }})
 	some := m.count("SELECT count(1) FROM outbox")
 
 	if !strings.Contains(dry.out, "10000") || !strings.Contains(dry.err, "Nothing was changed") || !strings.Contains(dry.err, "3 of unknown outcome left out") {
 		t.Errorf("a dry run says %s%s", dry.out, dry.err)
 	}
-	if code != cli.ExitInterrupted || !strings.Contains(errs.String(), "To take up the rest, run the command again with --until 20") {
+	if code != command.ExitInterrupted || !strings.Contains(errs.String(), "To take up the rest, run the command again with --until 20") {
 		t.Fatalf("stopped it ends with %d and says %s", code, errs)
 	}
 	if left := m.count("SELECT count(1) FROM dead_letters"); some == 0 || some >= letters || some+left != letters+8 {
@@ -148,7 +149,7 @@ func TestReplayOfTenThousandIsStoppedAndTakenUpAgain(t *testing.T) {
 	_, until, _ := strings.Cut(errs.String(), "--until ")
 	until, _, _ = strings.Cut(until, ".\n")
 	m.die(2, "send_email", "refused")
-	done := decode[summary](t, m.run(cli.ExitOK, append(args, "--json", "--until", until)...).out)
+	done := decode[summary](t, m.run(command.ExitOK, append(args, "--json", "--until", until)...).out)
 
 	if !done.Applied || done.Stopped || done.Count != letters-some || done.Total != done.Count || done.Left != 0 || done.LeftOut != 3 {
 		t.Errorf("taken up again it came to %+v after %d of %d", done, some, letters)
@@ -177,21 +178,21 @@ func TestReplayFromAnExport(t *testing.T) {
 		}
 	}
 
-	export := m.run(cli.ExitOK, "dlq", "export", "--source", "mail", "--code", "timeout")
+	export := m.run(command.ExitOK, "dlq", "export", "--source", "mail", "--code", "timeout")
 	if lines := strings.Count(export.out, "\n"); lines != 122 || strings.Contains(export.out, "hunter2") || !strings.Contains(export.out, "a@example.org") {
 		t.Fatalf("the export has %d lines, such as %.300s", lines, export.out)
 	}
 	lines := strings.SplitAfter(export.out, "\n")
 	write(lines[0] + "not this\n" + lines[1])
-	bad := m.run(cli.ExitUsage, "dlq", "replay", "--from", file, "--apply")
+	bad := m.run(command.ExitUsage, "dlq", "replay", "--from", file, "--apply")
 	if !strings.Contains(bad.err, "line 2 is not a JSON object") || m.count("SELECT count(1) FROM outbox") != 0 {
 		t.Errorf("a bad line is refused with %s", bad.err)
 	}
 	gone := envelope.NewActionID().String()
 	write(export.out + `{"action_id":"` + gone + `"}` + "\n")
-	dry := decode[summary](t, m.run(cli.ExitOK, "dlq", "replay", "--from", file, "--json").out)
-	done := decode[summary](t, m.run(cli.ExitOK, "dlq", "replay", "--from", file, "--apply", "--json").out)
-	again := m.run(cli.ExitOK, "dlq", "replay", "--from", file, "--apply")
+	dry := decode[summary](t, m.run(command.ExitOK, "dlq", "replay", "--from", file, "--json").out)
+	done := decode[summary](t, m.run(command.ExitOK, "dlq", "replay", "--from", file, "--apply", "--json").out)
+	again := m.run(command.ExitOK, "dlq", "replay", "--from", file, "--apply")
 
 	for _, s := range []summary{dry, done} {
 		if s.Count != 120 || s.Total != 120 || s.LeftOut != 2 || len(s.NotDead) != 1 || s.NotDead[0] != gone {
@@ -204,32 +205,32 @@ func TestReplayFromAnExport(t *testing.T) {
 	if !strings.Contains(again.err, "121 are no dead letters") || !strings.Contains(again.err, gone) {
 		t.Errorf("again it says %s", again.err)
 	}
-	m.run(cli.ExitOK, "dlq", "discard", "--reason", "unknown", "--note", "x", "--apply")
-	if over := decode[summary](t, m.run(cli.ExitOK, "dlq", "replay", "--from", file, "--apply", "--json").out); over.Count != 0 || len(over.NotDead) != 123 {
+	m.run(command.ExitOK, "dlq", "discard", "--reason", "unknown", "--note", "x", "--apply")
+	if over := decode[summary](t, m.run(command.ExitOK, "dlq", "replay", "--from", file, "--apply", "--json").out); over.Count != 0 || len(over.NotDead) != 123 {
 		t.Errorf("with nothing left it came to %d, and %d are no letters", over.Count, len(over.NotDead))
 	}
-	m.run(cli.ExitFailed, "dlq", "replay", gone)
-	m.run(cli.ExitUsage, "dlq", "replay", gone, "--from", file)
+	m.run(command.ExitFailed, "dlq", "replay", gone)
+	m.run(command.ExitUsage, "dlq", "replay", gone, "--from", file)
 }
 
 func TestResolveFromTheCommandLine(t *testing.T) {
 	t.Parallel()
 	m := newMorgue(t)
 	m.die(4, "send_email", "unknown")
-	page := decode[client.Page[client.Letter]](t, m.run(cli.ExitOK, "dlq", "list", "--reason", "unknown", "--since", "1h", "--json").out)
+	page := decode[client.Page[client.Letter]](t, m.run(command.ExitOK, "dlq", "list", "--reason", "unknown", "--since", "1h", "--json").out)
 	var ids []string
 	for _, l := range page.Items {
 		ids = append(ids, l.ActionID.String())
 	}
-	if show := m.run(cli.ExitOK, "dlq", "show", ids[0]); !strings.Contains(show.err, "dlq resolve "+ids[0]) {
+	if show := m.run(command.ExitOK, "dlq", "show", ids[0]); !strings.Contains(show.err, "dlq resolve "+ids[0]) {
 		t.Errorf("show does not say how to go on: %s", show.err)
 	}
 
-	m.run(cli.ExitOK, "dlq", "resolve", ids[0], ids[1], "--happened", "--note", "in their log")
-	m.run(cli.ExitOK, "dlq", "resolve", ids[2], "--did-not", "--note", "not there")
-	m.run(cli.ExitOK, "dlq", "resolve", ids[3], "--did-not", "--give-up", "--note", "too late anyway")
+	m.run(command.ExitOK, "dlq", "resolve", ids[0], ids[1], "--happened", "--note", "in their log")
+	m.run(command.ExitOK, "dlq", "resolve", ids[2], "--did-not", "--note", "not there")
+	m.run(command.ExitOK, "dlq", "resolve", ids[3], "--did-not", "--give-up", "--note", "too late anyway")
 
-	if again := m.run(cli.ExitFailed, "dlq", "resolve", ids[0], "--did-not", "--note", "x"); !strings.Contains(again.err, "is no dead letter; it is sent") {
+	if again := m.run(command.ExitFailed, "dlq", "resolve", ids[0], "--did-not", "--note", "x"); !strings.Contains(again.err, "is no dead letter; it is sent") {
 		t.Errorf("again it says %s", again.err)
 	}
 	if m.count("SELECT count(1) FROM outbox") != 1 || m.count("SELECT count(1) FROM dead_letters") != 0 {
@@ -239,7 +240,7 @@ func TestResolveFromTheCommandLine(t *testing.T) {
 		{ids[0], "--note", "x"}, {ids[0], "--happened", "--did-not", "--note", "x"}, {ids[0], "--happened"}, {"--happened", "--note", "x"},
 		{ids[0], "--happened", "--give-up", "--note", "x"}, {"x", "--happened", "--note", "x"},
 	} {
-		m.run(cli.ExitUsage, append([]string{"dlq", "resolve"}, args...)...)
+		m.run(command.ExitUsage, append([]string{"dlq", "resolve"}, args...)...)
 	}
 }
 
@@ -251,9 +252,9 @@ func TestBadFiltersAreRefused(t *testing.T) {
 		{"replay", "--tool", "x", "--rate", "-1"}, {"replay", "--tool", "x", "--rate", "10001"}, {"replay", "--tool", "x", "--rate", "NaN"}, {"replay", "--from", "no-such-file"},
 		{"discard", "--all", "--from", "-", "--note", "x"},
 	} {
-		m.run(cli.ExitUsage, append([]string{"dlq"}, args...)...)
+		m.run(command.ExitUsage, append([]string{"dlq"}, args...)...)
 	}
-	if s := m.run(cli.ExitFailed, "dlq", "list", "--source", "No Source"); !strings.Contains(s.err, "/query/source") {
+	if s := m.run(command.ExitFailed, "dlq", "list", "--source", "No Source"); !strings.Contains(s.err, "/query/source") {
 		t.Errorf("the field that is wrong is not named: %s", s.err)
 	}
 }
@@ -261,16 +262,16 @@ func TestBadFiltersAreRefused(t *testing.T) {
 func TestVerifyingReadsAreSetFromTheCommandLine(t *testing.T) {
 	t.Parallel()
 	m := newMorgue(t)
-	if s := m.run(cli.ExitOK, "tools", "verify"); !strings.Contains(s.err, "No tool has") {
+	if s := m.run(command.ExitOK, "tools", "verify"); !strings.Contains(s.err, "No tool has") {
 		t.Errorf("it says %s", s.err)
 	}
 	for _, args := range [][]string{
 		{"mail", "--read", "x"}, {"mail:send"}, {"mail:send", "--none", "--read", "x"}, {"mail:send", "--read", "x", "--args", "{"}, {"--none"},
 	} {
-		m.run(cli.ExitUsage, append([]string{"tools", "verify"}, args...)...)
+		m.run(command.ExitUsage, append([]string{"tools", "verify"}, args...)...)
 	}
-	if s := m.run(cli.ExitFailed, "tools", "verify", "mail:send", "--read", "x", "--happened", "/found"); !strings.Contains(s.err, "/verify/tool") {
+	if s := m.run(command.ExitFailed, "tools", "verify", "mail:send", "--read", "x", "--happened", "/found"); !strings.Contains(s.err, "/verify/tool") {
 		t.Errorf("the field that is wrong is not named: %s", s.err)
 	}
-	m.run(cli.ExitFailed, "tools", "verify", "mail:send", "--none")
+	m.run(command.ExitFailed, "tools", "verify", "mail:send", "--none")
 }

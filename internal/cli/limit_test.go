@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/countersign-dev/countersign/client"
-	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
@@ -52,17 +52,17 @@ func TestLimitCommands(t *testing.T) {
 
 func setsBuckets(d *desk) {
 	d.want(d.admin("bucket", "set", "email.daily", "--rate", "30/1m", "--burst", "5", "--calendar", "500/day", "--timezone", "Europe/Berlin", "--concurrency", "4"),
-		cli.ExitOK, "set bucket email.daily: 30/1m, burst 5, 500/day Europe/Berlin, 4 at once")
-	d.want(d.operator("bucket", "list"), cli.ExitOK, "default", "email.daily", "5 may go now", "open")
-	s := d.want(d.operator("bucket", "show", "email.daily", "--json"), cli.ExitOK)
+		command.ExitOK, "set bucket email.daily: 30/1m, burst 5, 500/day Europe/Berlin, 4 at once")
+	d.want(d.operator("bucket", "list"), command.ExitOK, "default", "email.daily", "5 may go now", "open")
+	s := d.want(d.operator("bucket", "show", "email.daily", "--json"), command.ExitOK)
 	if b := decode[limits.BucketState](d.t, s.out); b.Rate == nil || b.Rate.Limit != 30 || b.Concurrency != 4 {
 		d.t.Errorf("shown: %+v", b)
 	}
-	d.want(d.operator("bucket", "reopen", "email.daily"), cli.ExitOK, "reopened")
-	d.want(d.admin("bucket", "retire", "email.daily"), cli.ExitOK, "retired bucket email.daily")
-	d.want(d.operator("bucket", "list"), cli.ExitOK, "retired")
-	d.want(d.admin("bucket", "retire", "default"), cli.ExitFailed, "cannot be retired")
-	d.want(d.operator("bucket", "set", "x"), cli.ExitFailed, "it takes the role")
+	d.want(d.operator("bucket", "reopen", "email.daily"), command.ExitOK, "reopened")
+	d.want(d.admin("bucket", "retire", "email.daily"), command.ExitOK, "retired bucket email.daily")
+	d.want(d.operator("bucket", "list"), command.ExitOK, "retired")
+	d.want(d.admin("bucket", "retire", "default"), command.ExitFailed, "cannot be retired")
+	d.want(d.operator("bucket", "set", "x"), command.ExitFailed, "it takes the role")
 	for text, args := range map[string][]string{
 		"must be at least 1":       {"--rate", "0/1m"},
 		"such as 30/1m":            {"--rate", "often"},
@@ -75,41 +75,41 @@ func setsBuckets(d *desk) {
 		"concurrency must be at":   {"--concurrency", "-1"},
 		"at most 10000 a second":   {"--rate", "20/1ms", "--burst", "1"},
 	} {
-		d.want(d.admin(append([]string{"bucket", "set", "bad"}, args...)...), cli.ExitUsage, text)
+		d.want(d.admin(append([]string{"bucket", "set", "bad"}, args...)...), command.ExitUsage, text)
 	}
-	d.want(d.operator("bucket", "show", "bad"), cli.ExitFailed, "no bucket bad")
+	d.want(d.operator("bucket", "show", "bad"), command.ExitFailed, "no bucket bad")
 }
 
 func setsQuietHours(d *desk) {
-	d.want(d.operator("quiet", "list"), cli.ExitOK, "There are no quiet hours")
-	d.want(d.admin("quiet", "set", "--bucket", "default", "--timezone", "Europe/Berlin", "--window", "sat,sun 03:00-03:01", "--window", "03:00-03:01", "--spread", "1m"), cli.ExitOK)
-	d.want(d.operator("quiet", "list"), cli.ExitOK, "default", "sat,sun", "every day", "03:00-03:01", "Europe/Berlin")
-	d.want(d.admin("quiet", "set", "--bucket", "none", "--timezone", "UTC", "--window", "03:00-03:01"), cli.ExitFailed, "/subject", "must be the name of a bucket: default")
-	d.want(d.admin("quiet", "set", "--tenant", "--timezone", "UTC", "--window", "20:00-08:00"), cli.ExitUsage, "windows 0 until", "+1")
-	d.want(d.admin("quiet", "set", "--tenant", "--timezone", "UTC", "--window", "whenever"), cli.ExitUsage, "mon-fri 20:00-08:00+1")
-	d.want(d.admin("quiet", "set", "--tenant", "--bucket", "default"), cli.ExitUsage, "one of --tenant")
-	d.want(d.admin("quiet", "remove", "--bucket", "default"), cli.ExitOK, "removed quiet hours of bucket default")
-	d.want(d.admin("quiet", "remove", "--bucket", "default"), cli.ExitFailed, "no quiet hours are set there")
+	d.want(d.operator("quiet", "list"), command.ExitOK, "There are no quiet hours")
+	d.want(d.admin("quiet", "set", "--bucket", "default", "--timezone", "Europe/Berlin", "--window", "sat,sun 03:00-03:01", "--window", "03:00-03:01", "--spread", "1m"), command.ExitOK)
+	d.want(d.operator("quiet", "list"), command.ExitOK, "default", "sat,sun", "every day", "03:00-03:01", "Europe/Berlin")
+	d.want(d.admin("quiet", "set", "--bucket", "none", "--timezone", "UTC", "--window", "03:00-03:01"), command.ExitFailed, "/subject", "must be the name of a bucket: default")
+	d.want(d.admin("quiet", "set", "--tenant", "--timezone", "UTC", "--window", "20:00-08:00"), command.ExitUsage, "windows 0 until", "+1")
+	d.want(d.admin("quiet", "set", "--tenant", "--timezone", "UTC", "--window", "whenever"), command.ExitUsage, "mon-fri 20:00-08:00+1")
+	d.want(d.admin("quiet", "set", "--tenant", "--bucket", "default"), command.ExitUsage, "one of --tenant")
+	d.want(d.admin("quiet", "remove", "--bucket", "default"), command.ExitOK, "removed quiet hours of bucket default")
+	d.want(d.admin("quiet", "remove", "--bucket", "default"), command.ExitFailed, "no quiet hours are set there")
 }
 
 func setsEmployees(d *desk) {
 	const id = "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b"
-	d.want(d.operator("employee", "list"), cli.ExitOK, "Nothing is set")
-	d.want(d.admin("employee", "set", id, "--trust", "medium", "--scope", "contacts:*", "--scope", "mail:send", "--name", "Newsletter"), cli.ExitOK, "trust medium, 2 scope(s)")
-	d.want(d.operator("employee", "list"), cli.ExitOK, id, "Newsletter", "medium", "contacts:* mail:send")
-	d.want(d.admin("employee", "set", "default", "--trust", "some"), cli.ExitUsage, "none, low, medium or high")
-	d.want(d.admin("employee", "set", "default", "--trust", "low", "--scope", "a:*:b"), cli.ExitUsage, "scopes 0")
-	d.want(d.admin("employee", "set", "Ana", "--trust", "low"), cli.ExitUsage, "UUID")
-	d.want(d.admin("employee", "remove", id), cli.ExitOK, "removed")
-	d.want(d.admin("employee", "remove", id), cli.ExitFailed, "nothing is set for the employee")
+	d.want(d.operator("employee", "list"), command.ExitOK, "Nothing is set")
+	d.want(d.admin("employee", "set", id, "--trust", "medium", "--scope", "contacts:*", "--scope", "mail:send", "--name", "Newsletter"), command.ExitOK, "trust medium, 2 scope(s)")
+	d.want(d.operator("employee", "list"), command.ExitOK, id, "Newsletter", "medium", "contacts:* mail:send")
+	d.want(d.admin("employee", "set", "default", "--trust", "some"), command.ExitUsage, "none, low, medium or high")
+	d.want(d.admin("employee", "set", "default", "--trust", "low", "--scope", "a:*:b"), command.ExitUsage, "scopes 0")
+	d.want(d.admin("employee", "set", "Ana", "--trust", "low"), command.ExitUsage, "UUID")
+	d.want(d.admin("employee", "remove", id), command.ExitOK, "removed")
+	d.want(d.admin("employee", "remove", id), command.ExitFailed, "nothing is set for the employee")
 }
 
 func setsTools(d *desk) {
-	d.want(d.operator("tools", "set", "notes:notes.create", "--recipient", "/title", "--scope", "notes:write", "--max-attempts", "3", "--base", "2s", "--cap", "1m", "--jitter", "0.5"), cli.ExitOK, "set tool notes:notes.create")
-	d.want(d.operator("tools", "list"), cli.ExitOK, "/title", "notes:write")
-	d.want(d.operator("tools", "set", "notes:notes.create", "--nobody"), cli.ExitOK)
-	d.want(d.operator("tools", "list"), cli.ExitOK, "nobody")
-	d.want(d.operator("tools", "set", "notes:notes.create"), cli.ExitOK)
+	d.want(d.operator("tools", "set", "notes:notes.create", "--recipient", "/title", "--scope", "notes:write", "--max-attempts", "3", "--base", "2s", "--cap", "1m", "--jitter", "0.5"), command.ExitOK, "set tool notes:notes.create")
+	d.want(d.operator("tools", "list"), command.ExitOK, "/title", "notes:write")
+	d.want(d.operator("tools", "set", "notes:notes.create", "--nobody"), command.ExitOK)
+	d.want(d.operator("tools", "list"), command.ExitOK, "nobody")
+	d.want(d.operator("tools", "set", "notes:notes.create"), command.ExitOK)
 	for text, args := range map[string][]string{
 		"retry jitter must be from": {"notes:notes.create", "--jitter", "-0.5"},
 		"retry cap must not be":     {"notes:notes.create", "--base", "2m", "--cap", "1m"},
@@ -118,26 +118,26 @@ func setsTools(d *desk) {
 		"not both":                  {"notes:notes.create", "--recipient", "/title", "--nobody"},
 		"a tool, as source:name":    {"notes"},
 	} {
-		d.want(d.operator(append([]string{"tools", "set"}, args...)...), cli.ExitUsage, text)
+		d.want(d.operator(append([]string{"tools", "set"}, args...)...), command.ExitUsage, text)
 	}
-	d.want(d.operator("tools", "set", "notes:none"), cli.ExitFailed, "/name", "list the tools")
+	d.want(d.operator("tools", "set", "notes:none"), command.ExitFailed, "/name", "list the tools")
 }
 
 func keepsContacts(d *desk) {
-	d.want(d.operator("dnc", "list"), cli.ExitOK, "no such entries")
-	d.want(d.operator("dnc", "add", "Ana@Example.org", "rival.example", "+49 30 123456", "--reason", "asked", "--expires", "2999-01-31"), cli.ExitOK, "3 added, 0 changed")
-	d.want(d.operator("dnc", "add", "ana@example.org"), cli.ExitOK, "0 added, 1 changed")
-	d.want(d.operator("dnc", "list"), cli.ExitOK, "ana@example.org", "rival.example", "+4930123456", "asked")
-	s := d.want(d.operator("dnc", "list", "--kind", "email", "--prefix", "AN", "--json"), cli.ExitOK)
+	d.want(d.operator("dnc", "list"), command.ExitOK, "no such entries")
+	d.want(d.operator("dnc", "add", "Ana@Example.org", "rival.example", "+49 30 123456", "--reason", "asked", "--expires", "2999-01-31"), command.ExitOK, "3 added, 0 changed")
+	d.want(d.operator("dnc", "add", "ana@example.org"), command.ExitOK, "0 added, 1 changed")
+	d.want(d.operator("dnc", "list"), command.ExitOK, "ana@example.org", "rival.example", "+4930123456", "asked")
+	s := d.want(d.operator("dnc", "list", "--kind", "email", "--prefix", "AN", "--json"), command.ExitOK)
 	if page := decode[client.Page[limits.Entry]](d.t, s.out); len(page.Items) != 1 {
 		d.t.Errorf("listed %+v", page.Items)
 	}
-	d.want(d.operator("dnc", "list", "--limit", "1"), cli.ExitOK, "--cursor")
-	d.want(d.operator("dnc", "add", "bo@example.org", "nobody@"), cli.ExitFailed, "/entries/1/value")
-	d.want(d.operator("dnc", "list", "--prefix", "bo"), cli.ExitOK, "no such entries")
-	d.want(d.operator("dnc", "add", "x", "--expires", "soon"), cli.ExitUsage, "--expires must be")
-	d.want(d.operator("dnc", "remove", "ana@example.org"), cli.ExitFailed, "it takes the role")
-	d.want(d.admin("dnc", "remove", "ana@example.org", "rival.example", "+4930123456", "cy@example.org"), cli.ExitOK, "3 removed")
+	d.want(d.operator("dnc", "list", "--limit", "1"), command.ExitOK, "--cursor")
+	d.want(d.operator("dnc", "add", "bo@example.org", "nobody@"), command.ExitFailed, "/entries/1/value")
+	d.want(d.operator("dnc", "list", "--prefix", "bo"), command.ExitOK, "no such entries")
+	d.want(d.operator("dnc", "add", "x", "--expires", "soon"), command.ExitUsage, "--expires must be")
+	d.want(d.operator("dnc", "remove", "ana@example.org"), command.ExitFailed, "it takes the role")
+	d.want(d.admin("dnc", "remove", "ana@example.org", "rival.example", "+4930123456", "cy@example.org"), command.ExitOK, "3 removed")
 }
 
 func importsContacts(d *desk) {
@@ -149,73 +149,73 @@ func importsContacts(d *desk) {
 	good := d.file("good.csv", long.String())
 	bad := d.file("bad.csv", "value,expires_at\nv@example.org,2027-01-31\nnobody@,\nw@example.org,someday\n")
 
-	d.want(d.admin("dnc", "import", bad), cli.ExitFailed, "bad.csv:3:1: value", "bad.csv:4:15: expires_at", "2 of 3 line(s) are wrong, so nothing was imported")
-	d.want(d.operator("dnc", "list"), cli.ExitOK, "no such entries")
-	d.want(d.admin("dnc", "import", bad, "--skip-bad"), cli.ExitOK, "1 read, 2 wrong, 1 added")
-	d.want(d.admin("dnc", "import", good, "--dry-run"), cli.ExitOK, "2500 read, 0 wrong; nothing was imported")
-	d.want(d.admin("dnc", "import", good), cli.ExitOK, "2500 read, 0 wrong, 2500 added, 0 changed")
-	again := d.want(d.run(d.t.Context(), d.house.Tokens().Admin, long.String(), "dnc", "import", "-", "--json"), cli.ExitOK)
+	d.want(d.admin("dnc", "import", bad), command.ExitFailed, "bad.csv:3:1: value", "bad.csv:4:15: expires_at", "2 of 3 line(s) are wrong, so nothing was imported")
+	d.want(d.operator("dnc", "list"), command.ExitOK, "no such entries")
+	d.want(d.admin("dnc", "import", bad, "--skip-bad"), command.ExitOK, "1 read, 2 wrong, 1 added")
+	d.want(d.admin("dnc", "import", good, "--dry-run"), command.ExitOK, "2500 read, 0 wrong; nothing was imported")
+	d.want(d.admin("dnc", "import", good), command.ExitOK, "2500 read, 0 wrong, 2500 added, 0 changed")
+	again := d.want(d.run(d.t.Context(), d.house.Tokens().Admin, long.String(), "dnc", "import", "-", "--json"), command.ExitOK)
 	if !strings.Contains(again.out, `"added":0,"changed":2500`) {
 		d.t.Errorf("the same again came to %s", again.out)
 	}
-	exported := d.want(d.operator("dnc", "export"), cli.ExitOK).out
+	exported := d.want(d.operator("dnc", "export"), command.ExitOK).out
 	if n := strings.Count(exported, "\n"); n != 2502 {
 		d.t.Errorf("exported %d lines, want 2502", n)
 	}
-	d.want(d.admin("dnc", "import", d.file("again.csv", exported), "--dry-run"), cli.ExitOK, "2501 read, 0 wrong")
-	d.want(d.admin("dnc", "import", d.file("none.csv", "")), cli.ExitFailed, "the file is empty")
-	d.want(d.admin("dnc", "import", d.file("odd.csv", "mail\n")), cli.ExitFailed, "line 1, column 1", "is not a column")
-	d.want(d.admin("dnc", "import", filepath.Join(d.dir, "missing.csv")), cli.ExitUsage, "cannot be read")
+	d.want(d.admin("dnc", "import", d.file("again.csv", exported), "--dry-run"), command.ExitOK, "2501 read, 0 wrong")
+	d.want(d.admin("dnc", "import", d.file("none.csv", "")), command.ExitFailed, "the file is empty")
+	d.want(d.admin("dnc", "import", d.file("odd.csv", "mail\n")), command.ExitFailed, "line 1, column 1", "is not a column")
+	d.want(d.admin("dnc", "import", filepath.Join(d.dir, "missing.csv")), command.ExitUsage, "cannot be read")
 }
 
 func pausesAndKills(d *desk) {
-	d.want(d.operator("pause", "list"), cli.ExitOK, "Nothing is paused")
-	d.want(d.operator("pause", "--tool", "notes:notes.read"), cli.ExitUsage, "--reason is required")
-	d.want(d.operator("pause", "--reason", "x"), cli.ExitUsage, "say what")
-	d.want(d.operator("pause", "--tool", "notes:none", "--reason", "x"), cli.ExitFailed, "/subject")
-	d.want(d.operator("pause", "--tool", "notes:notes.read", "--reason", "odd answers"), cli.ExitOK,
+	d.want(d.operator("pause", "list"), command.ExitOK, "Nothing is paused")
+	d.want(d.operator("pause", "--tool", "notes:notes.read"), command.ExitUsage, "--reason is required")
+	d.want(d.operator("pause", "--reason", "x"), command.ExitUsage, "say what")
+	d.want(d.operator("pause", "--tool", "notes:none", "--reason", "x"), command.ExitFailed, "/subject")
+	d.want(d.operator("pause", "--tool", "notes:notes.read", "--reason", "odd answers"), command.ExitOK,
 		"tool notes:notes.read is paused", "odd answers", "within a second", "countersign resume --tool notes:notes.read")
-	d.want(d.operator("kill", "--tool", "notes:notes.read", "--reason", "worse"), cli.ExitOK, "is killed", "pause list")
-	d.want(d.operator("pause", "list"), cli.ExitOK, "tool notes:notes.read", "killed", "worse")
-	d.want(d.operator("resume", "--tool", "notes:notes.read", "--reason", "fine"), cli.ExitOK, "goes on")
-	d.want(d.operator("resume", "--tool", "notes:notes.read"), cli.ExitFailed, "nothing is paused there")
-	s := d.want(d.operator("pause", "list", "--past", "--json"), cli.ExitOK)
+	d.want(d.operator("kill", "--tool", "notes:notes.read", "--reason", "worse"), command.ExitOK, "is killed", "pause list")
+	d.want(d.operator("pause", "list"), command.ExitOK, "tool notes:notes.read", "killed", "worse")
+	d.want(d.operator("resume", "--tool", "notes:notes.read", "--reason", "fine"), command.ExitOK, "goes on")
+	d.want(d.operator("resume", "--tool", "notes:notes.read"), command.ExitFailed, "nothing is paused there")
+	s := d.want(d.operator("pause", "list", "--past", "--json"), command.ExitOK)
 	if page := decode[client.Page[limits.Pause]](d.t, s.out); len(page.Items) != 1 || page.Items[0].LiftedAt == nil || page.Items[0].Reason != "worse" {
 		d.t.Errorf("past: %+v", page.Items)
 	}
 }
 
 func pausesEverything(d *desk) {
-	d.want(d.run(d.t.Context(), "", "", "pause", "--everything", "--reason", "moving house"), cli.ExitOK,
+	d.want(d.run(d.t.Context(), "", "", "pause", "--everything", "--reason", "moving house"), command.ExitOK,
 		"everything is paused", "by fleet operator", "action(s) at this moment", "countersign resume --everything")
-	d.want(d.operator("pause", "list"), cli.ExitOK, "everything", "moving house")
-	d.want(d.operator("resume", "--tenant"), cli.ExitFailed, "nothing is paused there")
-	d.want(d.run(d.t.Context(), "", "", "kill", "--everything", "--reason", "for good"), cli.ExitOK, "everything is killed")
-	d.want(d.run(d.t.Context(), "", "", "resume", "--everything"), cli.ExitOK, "everything goes on")
-	d.want(d.run(d.t.Context(), "", "", "resume", "--everything"), cli.ExitFailed, "nothing is paused there")
-	d.want(d.operator("pause", "list"), cli.ExitOK, "Nothing is paused")
+	d.want(d.operator("pause", "list"), command.ExitOK, "everything", "moving house")
+	d.want(d.operator("resume", "--tenant"), command.ExitFailed, "nothing is paused there")
+	d.want(d.run(d.t.Context(), "", "", "kill", "--everything", "--reason", "for good"), command.ExitOK, "everything is killed")
+	d.want(d.run(d.t.Context(), "", "", "resume", "--everything"), command.ExitOK, "everything goes on")
+	d.want(d.run(d.t.Context(), "", "", "resume", "--everything"), command.ExitFailed, "nothing is paused there")
+	d.want(d.operator("pause", "list"), command.ExitOK, "Nothing is paused")
 }
 
 func looksAtBreakers(d *desk) {
-	d.want(d.operator("breaker", "list"), cli.ExitOK, "No source has failed")
-	d.want(d.operator("breaker", "reset", "notes"), cli.ExitFailed, "no breaker of the source notes")
+	d.want(d.operator("breaker", "list"), command.ExitOK, "No source has failed")
+	d.want(d.operator("breaker", "reset", "notes"), command.ExitFailed, "no breaker of the source notes")
 }
 
 func limitsSessions(d *desk) {
-	d.want(d.admin("limits", "session", "--pending", "10", "--per-minute", "60"), cli.ExitOK)
-	d.want(d.operator("limits", "session"), cli.ExitOK, "waiting for a person  10", "proposed in a minute  60")
-	d.want(d.operator("limits", "session", "--pending", "3"), cli.ExitFailed, "it takes the role")
-	d.want(d.admin("limits", "session", "--pending", "-1"), cli.ExitFailed, "session_pending_max")
-	d.want(d.admin("limits", "session", "--pending", "3", "--per-minute", "0"), cli.ExitOK, "waiting for a person  3", "proposed in a minute  any number")
-	s := d.want(d.operator("limits", "session", "--json"), cli.ExitOK)
+	d.want(d.admin("limits", "session", "--pending", "10", "--per-minute", "60"), command.ExitOK)
+	d.want(d.operator("limits", "session"), command.ExitOK, "waiting for a person  10", "proposed in a minute  60")
+	d.want(d.operator("limits", "session", "--pending", "3"), command.ExitFailed, "it takes the role")
+	d.want(d.admin("limits", "session", "--pending", "-1"), command.ExitFailed, "session_pending_max")
+	d.want(d.admin("limits", "session", "--pending", "3", "--per-minute", "0"), command.ExitOK, "waiting for a person  3", "proposed in a minute  any number")
+	s := d.want(d.operator("limits", "session", "--json"), command.ExitOK)
 	if got := decode[map[string]int](d.t, s.out); got["session_pending_max"] != 3 || got["session_minute_max"] != 0 {
 		d.t.Errorf("limits session is %v, want 3 and 0", got)
 	}
-	d.want(d.admin("limits", "session", "--pending", "0"), cli.ExitOK, "waiting for a person  any number")
+	d.want(d.admin("limits", "session", "--pending", "0"), command.ExitOK, "waiting for a person  any number")
 }
 
 func appliesAFile(d *desk) {
-	before := d.want(d.operator("limits", "show"), cli.ExitOK).out
+	before := d.want(d.operator("limits", "show"), command.ExitOK).out
 	file := d.file("limits.yaml", `# as agreed
 settings: {timezone: Europe/Berlin, phone_region: DE}
 buckets:
@@ -232,19 +232,19 @@ employees:
 	bad := d.file("bad.yaml", "buckets:\n  - name: a\n    rate:\n      limit: 0\n      per: 1h\n  - name: b\n    colour: red\n")
 	late := d.file("late.yaml", "buckets:\n  - name: good\nquiet_hours:\n  - scope: bucket\n    subject: none\n    timezone: UTC\n    windows: [{from: '03:00', until: '03:01'}]\n")
 
-	d.want(d.run(d.t.Context(), "", "", "limits", "check", "-f", file), cli.ExitOK, "is in order")
-	d.want(d.run(d.t.Context(), "", "", "limits", "check", "-f", bad), cli.ExitFailed, "bad.yaml:4:7: /buckets/0/rate/limit must be at least 1", "bad.yaml:7:5: /buckets/1/colour is not a field")
-	d.want(d.run(d.t.Context(), "", "", "limits", "check"), cli.ExitUsage, "-f says which file")
-	d.want(d.admin("limits", "apply", "-f", late, "--apply"), cli.ExitFailed, "late.yaml:5:5: /quiet_hours/0/subject must be the name of a bucket")
-	d.want(d.admin("limits", "apply", "-f", file), cli.ExitOK, "added", "slack.minute", "Nothing was changed; add --apply")
-	if now := d.want(d.operator("limits", "show"), cli.ExitOK).out; now != before {
+	d.want(d.run(d.t.Context(), "", "", "limits", "check", "-f", file), command.ExitOK, "is in order")
+	d.want(d.run(d.t.Context(), "", "", "limits", "check", "-f", bad), command.ExitFailed, "bad.yaml:4:7: /buckets/0/rate/limit must be at least 1", "bad.yaml:7:5: /buckets/1/colour is not a field")
+	d.want(d.run(d.t.Context(), "", "", "limits", "check"), command.ExitUsage, "-f says which file")
+	d.want(d.admin("limits", "apply", "-f", late, "--apply"), command.ExitFailed, "late.yaml:5:5: /quiet_hours/0/subject must be the name of a bucket")
+	d.want(d.admin("limits", "apply", "-f", file), command.ExitOK, "added", "slack.minute", "Nothing was changed; add --apply")
+	if now := d.want(d.operator("limits", "show"), command.ExitOK).out; now != before {
 		d.t.Errorf("a dry run changed something:\n%s\nwas\n%s", now, before)
 	}
-	d.want(d.admin("limits", "apply", "-f", file, "--apply"), cli.ExitOK, "It is done.")
-	shown := d.want(d.operator("limits", "show"), cli.ExitOK, `per: "1m"`, `employee_id: default`, `until: "03:01"`).out
-	d.want(d.admin("limits", "apply", "-f", d.file("shown.yaml", shown)), cli.ExitOK, "There is nothing to do")
-	asJSON := d.want(d.operator("limits", "show", "--json"), cli.ExitOK).out
-	d.want(d.admin("limits", "apply", "-f", d.file("shown.json", asJSON)), cli.ExitOK, "There is nothing to do")
-	d.want(d.operator("limits", "apply", "-f", file), cli.ExitFailed, "it takes the role")
-	d.want(d.admin("limits", "apply", "-f", d.file("before.yaml", before), "--apply"), cli.ExitOK, "removed", "It is done.")
+	d.want(d.admin("limits", "apply", "-f", file, "--apply"), command.ExitOK, "It is done.")
+	shown := d.want(d.operator("limits", "show"), command.ExitOK, `per: "1m"`, `employee_id: default`, `until: "03:01"`).out
+	d.want(d.admin("limits", "apply", "-f", d.file("shown.yaml", shown)), command.ExitOK, "There is nothing to do")
+	asJSON := d.want(d.operator("limits", "show", "--json"), command.ExitOK).out
+	d.want(d.admin("limits", "apply", "-f", d.file("shown.json", asJSON)), command.ExitOK, "There is nothing to do")
+	d.want(d.operator("limits", "apply", "-f", file), command.ExitFailed, "it takes the role")
+	d.want(d.admin("limits", "apply", "-f", d.file("before.yaml", before), "--apply"), command.ExitOK, "removed", "It is done.")
 }

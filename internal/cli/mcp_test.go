@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
 func TestMCP(t *testing.T) {
@@ -20,7 +21,7 @@ func TestMCP(t *testing.T) {
 	code := make(chan int, 1)
 	env := map[string]string{"COUNTERSIGN_URL": d.url + "/", "COUNTERSIGN_TOKEN": d.house.Tokens().Agent}
 	go func() { // waited for below
-		code <- cli.Run(t.Context(), []string{"mcp"}, cli.System{
+		code <- cli.Run(t.Context(), []string{"mcp"}, command.System{
 			In: fromClient, Out: toClient, Err: &errs, Getenv: func(name string) string { return env[name] },
 		})
 		_ = toClient.Close()
@@ -47,7 +48,7 @@ func TestMCP(t *testing.T) {
 	if res.IsError || len(res.Content) == 0 || res.Meta["countersign.dev/action"] == nil {
 		t.Errorf("result = %+v, want the tool's own, and the action", res)
 	}
-	if got := <-code; got != cli.ExitOK || errs.Len() > 0 {
+	if got := <-code; got != command.ExitOK || errs.Len() > 0 {
 		t.Errorf("exit code %d, %s", got, errs.String())
 	}
 }
@@ -56,10 +57,10 @@ func TestMCPSaysWhyItCannotBegin(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 
-	d.want(d.run(t.Context(), "", "", "mcp"), cli.ExitFailed, "COUNTERSIGN_TOKEN", "countersign token create")
-	d.want(d.run(t.Context(), "cs_agent_none", "", "mcp"), cli.ExitFailed, "does not take the token")
+	d.want(d.run(t.Context(), "", "", "mcp"), command.ExitFailed, "COUNTERSIGN_TOKEN", "countersign token create")
+	d.want(d.run(t.Context(), "cs_agent_none", "", "mcp"), command.ExitFailed, "does not take the token")
 	d.url = "http://127.0.0.1:9"
-	d.want(d.run(t.Context(), d.house.Tokens().Agent, "", "mcp"), cli.ExitFailed, "http://127.0.0.1:9/mcp")
+	d.want(d.run(t.Context(), d.house.Tokens().Agent, "", "mcp"), command.ExitFailed, "http://127.0.0.1:9/mcp")
 	d.url = "ftp://nowhere"
-	d.want(d.run(t.Context(), "", "", "mcp"), cli.ExitUsage, "http://127.0.0.1:8080")
+	d.want(d.run(t.Context(), "", "", "mcp"), command.ExitUsage, "http://127.0.0.1:8080")
 }

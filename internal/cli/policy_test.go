@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
@@ -38,92 +39,92 @@ func TestPolicyCommands(t *testing.T) {
 }
 
 func setsModes(d *desk) {
-	d.want(d.admin("policy", "mode", "set", "notes:notes.create", "allow"), cli.ExitOK, "notes:notes.create is allow")
-	d.want(d.admin("policy", "mode", "set", "notes:*", "deny", "--automation", "nightly"), cli.ExitOK)
-	d.want(d.operator("policy", "mode", "list"), cli.ExitOK, "notes:notes.create", "allow", "nightly", "deny")
-	d.want(d.admin("policy", "mode", "delete", "notes:*", "--automation", "nightly"), cli.ExitOK, "removed the mode")
-	d.want(d.admin("policy", "mode", "delete", "notes:notes.create"), cli.ExitOK)
-	d.want(d.admin("policy", "mode", "delete", "notes:notes.create"), cli.ExitFailed, "no mode is set")
-	d.want(d.admin("policy", "mode", "set", "notes:*", "maybe"), cli.ExitUsage, "allow, require_approval or deny")
-	d.want(d.admin("policy", "mode", "set", "no*es:*", "deny"), cli.ExitFailed, "sourceId:*")
-	d.want(d.admin("policy", "mode", "set", "notes:*"), cli.ExitUsage, "at least 2")
-	d.want(d.operator("policy", "mode", "set", "notes:*", "deny"), cli.ExitFailed, "it takes the role")
-	d.want(d.admin("policy", "modes"), cli.ExitUsage, "did you mean mode")
+	d.want(d.admin("policy", "mode", "set", "notes:notes.create", "allow"), command.ExitOK, "notes:notes.create is allow")
+	d.want(d.admin("policy", "mode", "set", "notes:*", "deny", "--automation", "nightly"), command.ExitOK)
+	d.want(d.operator("policy", "mode", "list"), command.ExitOK, "notes:notes.create", "allow", "nightly", "deny")
+	d.want(d.admin("policy", "mode", "delete", "notes:*", "--automation", "nightly"), command.ExitOK, "removed the mode")
+	d.want(d.admin("policy", "mode", "delete", "notes:notes.create"), command.ExitOK)
+	d.want(d.admin("policy", "mode", "delete", "notes:notes.create"), command.ExitFailed, "no mode is set")
+	d.want(d.admin("policy", "mode", "set", "notes:*", "maybe"), command.ExitUsage, "allow, require_approval or deny")
+	d.want(d.admin("policy", "mode", "set", "no*es:*", "deny"), command.ExitFailed, "sourceId:*")
+	d.want(d.admin("policy", "mode", "set", "notes:*"), command.ExitUsage, "at least 2")
+	d.want(d.operator("policy", "mode", "set", "notes:*", "deny"), command.ExitFailed, "it takes the role")
+	d.want(d.admin("policy", "modes"), command.ExitUsage, "did you mean mode")
 }
 
 func setsRules(d *desk) {
 	file := d.file("long.cel", "args.title.size() > 40 ||\n  args.title == 'x'\n")
-	d.want(d.operator("policy", "rule", "list"), cli.ExitOK, "There are none.")
-	d.want(d.admin("policy", "rule", "set", "long", "--key", "notes:notes.create", "--when", "@"+file, "--mode", "deny", "--reason", "Too long"), cli.ExitOK, "set rule long")
-	d.want(d.admin("policy", "rule", "set", "spare", "--key", "*", "--when", "true", "--mode", "deny", "--off"), cli.ExitOK)
-	d.want(d.operator("policy", "rule", "list"), cli.ExitOK, "long", "Too long", "args.title.size() > 40 || ", "deny (off)")
-	rules := d.want(d.operator("policy", "rule", "list", "--json"), cli.ExitOK).out
+	d.want(d.operator("policy", "rule", "list"), command.ExitOK, "There are none.")
+	d.want(d.admin("policy", "rule", "set", "long", "--key", "notes:notes.create", "--when", "@"+file, "--mode", "deny", "--reason", "Too long"), command.ExitOK, "set rule long")
+	d.want(d.admin("policy", "rule", "set", "spare", "--key", "*", "--when", "true", "--mode", "deny", "--off"), command.ExitOK)
+	d.want(d.operator("policy", "rule", "list"), command.ExitOK, "long", "Too long", "args.title.size() > 40 || ", "deny (off)")
+	rules := d.want(d.operator("policy", "rule", "list", "--json"), command.ExitOK).out
 	if r := decode[catalog.Rule](d.t, strings.SplitN(rules, "\n", 2)[0]); r.ID != "long" || !strings.HasSuffix(r.Expression, "== 'x'") {
 		d.t.Errorf("listed %+v", r)
 	}
-	d.want(d.admin("policy", "rule", "set", "bad", "--key", "*", "--when", "args.x >", "--mode", "deny"), cli.ExitFailed, "line 1, column 9", "^")
-	d.want(d.admin("policy", "rule", "set", "bad", "--key", "*", "--when", "true"), cli.ExitUsage, "--key, --when and --mode")
-	d.want(d.admin("policy", "rule", "set", "bad", "--key", "*", "--when", "true", "--mode", "allow"), cli.ExitUsage, "--mode must be require_approval, deny")
-	d.want(d.admin("policy", "rule", "delete", "long"), cli.ExitOK, "removed rule long")
-	d.want(d.admin("policy", "rule", "delete", "long"), cli.ExitFailed, "no rule long")
-	d.want(d.admin("policy", "rule", "delete", "spare"), cli.ExitOK)
+	d.want(d.admin("policy", "rule", "set", "bad", "--key", "*", "--when", "args.x >", "--mode", "deny"), command.ExitFailed, "line 1, column 9", "^")
+	d.want(d.admin("policy", "rule", "set", "bad", "--key", "*", "--when", "true"), command.ExitUsage, "--key, --when and --mode")
+	d.want(d.admin("policy", "rule", "set", "bad", "--key", "*", "--when", "true", "--mode", "allow"), command.ExitUsage, "--mode must be require_approval, deny")
+	d.want(d.admin("policy", "rule", "delete", "long"), command.ExitOK, "removed rule long")
+	d.want(d.admin("policy", "rule", "delete", "long"), command.ExitFailed, "no rule long")
+	d.want(d.admin("policy", "rule", "delete", "spare"), command.ExitOK)
 }
 
 func makesGrants(d *desk) {
-	s := d.want(d.admin("policy", "grant", "make", "notes:notes.create", "--session", "s-1", "--pin", "/title=Plain text", "--pin", "/body=\"x\"", "--for", "1h", "--reason", "today"), cli.ExitOK, "made grant ")
+	s := d.want(d.admin("policy", "grant", "make", "notes:notes.create", "--session", "s-1", "--pin", "/title=Plain text", "--pin", "/body=\"x\"", "--for", "1h", "--reason", "today"), command.ExitOK, "made grant ")
 	id := strings.TrimSpace(strings.TrimPrefix(s.out, "made grant "))
-	d.want(d.operator("policy", "grant", "list"), cli.ExitOK, id, "session s-1", `/body="x" /title="Plain text"`, "today")
-	d.want(d.operator("policy", "grant", "revoke", id), cli.ExitOK, "revoked grant")
-	d.want(d.operator("policy", "grant", "revoke", id), cli.ExitFailed, "no grant")
-	d.want(d.operator("policy", "grant", "list"), cli.ExitOK, "There are none.")
-	d.want(d.operator("policy", "grant", "list", "--ended"), cli.ExitOK, "revoked by")
+	d.want(d.operator("policy", "grant", "list"), command.ExitOK, id, "session s-1", `/body="x" /title="Plain text"`, "today")
+	d.want(d.operator("policy", "grant", "revoke", id), command.ExitOK, "revoked grant")
+	d.want(d.operator("policy", "grant", "revoke", id), command.ExitFailed, "no grant")
+	d.want(d.operator("policy", "grant", "list"), command.ExitOK, "There are none.")
+	d.want(d.operator("policy", "grant", "list", "--ended"), command.ExitOK, "revoked by")
 	for text, args := range map[string][]string{
 		"such as /currency=EUR": {"--pin", "currency=EUR"}, "is there twice": {"--pin", "/a=1", "--pin", "/a=2"},
 		"--for must be": {"--for", "soon"}, "--employee must be": {"--employee", "Ana"},
 	} {
-		d.want(d.admin(append([]string{"policy", "grant", "make", "notes:notes.create"}, args...)...), cli.ExitUsage, text)
+		d.want(d.admin(append([]string{"policy", "grant", "make", "notes:notes.create"}, args...)...), command.ExitUsage, text)
 	}
-	d.want(d.admin("policy", "grant", "make", "notes"), cli.ExitUsage, "source:name")
-	d.want(d.admin("policy", "grant", "make", "notes:none"), cli.ExitFailed, "no tool notes:none")
-	d.want(d.admin("policy", "grant", "revoke", "x"), cli.ExitUsage, "36 characters")
+	d.want(d.admin("policy", "grant", "make", "notes"), command.ExitUsage, "source:name")
+	d.want(d.admin("policy", "grant", "make", "notes:none"), command.ExitFailed, "no tool notes:none")
+	d.want(d.admin("policy", "grant", "revoke", "x"), command.ExitUsage, "36 characters")
 }
 
 func narrowsSessions(d *desk) {
-	d.want(d.operator("policy", "session", "list"), cli.ExitOK, "Nothing is set.")
-	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--for", "1d"), cli.ExitOK, "notes:* is deny in session s-9 for 1d")
-	d.want(d.operator("policy", "session", "list", "s-9"), cli.ExitOK, "s-9", "notes:*", "deny")
-	d.want(d.operator("policy", "session", "list", "s-8"), cli.ExitOK, "Nothing is set.")
-	d.want(d.admin("policy", "session", "delete", "s-9", "notes:*"), cli.ExitOK, "removed notes:* of session s-9")
-	d.want(d.admin("policy", "session", "delete", "s-9", "notes:*"), cli.ExitFailed, "has no mode")
-	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--for", "31d"), cli.ExitFailed, "expires_in_seconds")
-	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--for", "0s"), cli.ExitUsage, "--for must be")
+	d.want(d.operator("policy", "session", "list"), command.ExitOK, "Nothing is set.")
+	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--for", "1d"), command.ExitOK, "notes:* is deny in session s-9 for 1d")
+	d.want(d.operator("policy", "session", "list", "s-9"), command.ExitOK, "s-9", "notes:*", "deny")
+	d.want(d.operator("policy", "session", "list", "s-8"), command.ExitOK, "Nothing is set.")
+	d.want(d.admin("policy", "session", "delete", "s-9", "notes:*"), command.ExitOK, "removed notes:* of session s-9")
+	d.want(d.admin("policy", "session", "delete", "s-9", "notes:*"), command.ExitFailed, "has no mode")
+	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--for", "31d"), command.ExitFailed, "expires_in_seconds")
+	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--for", "0s"), command.ExitUsage, "--for must be")
 }
 
 func switchesOff(d *desk) {
 	const ana = "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b"
-	d.want(d.operator("policy", "preference", "list"), cli.ExitOK, "Nothing is switched off.")
-	d.want(d.operator("policy", "preference", "set", "notes:notes.delete"), cli.ExitOK, "switched notes:notes.delete off for everybody")
-	d.want(d.operator("policy", "preference", "set", "notes:*", "--employee", ana), cli.ExitOK, "off for "+ana)
-	d.want(d.operator("policy", "preference", "list", "--employee", ana), cli.ExitOK, "everybody", ana)
-	d.want(d.operator("policy", "preference", "delete", "notes:*", "--employee", ana), cli.ExitOK, "on for "+ana)
-	d.want(d.operator("policy", "preference", "delete", "notes:notes.delete"), cli.ExitOK)
-	d.want(d.operator("policy", "preference", "delete", "notes:notes.delete"), cli.ExitFailed, "is not switched off")
+	d.want(d.operator("policy", "preference", "list"), command.ExitOK, "Nothing is switched off.")
+	d.want(d.operator("policy", "preference", "set", "notes:notes.delete"), command.ExitOK, "switched notes:notes.delete off for everybody")
+	d.want(d.operator("policy", "preference", "set", "notes:*", "--employee", ana), command.ExitOK, "off for "+ana)
+	d.want(d.operator("policy", "preference", "list", "--employee", ana), command.ExitOK, "everybody", ana)
+	d.want(d.operator("policy", "preference", "delete", "notes:*", "--employee", ana), command.ExitOK, "on for "+ana)
+	d.want(d.operator("policy", "preference", "delete", "notes:notes.delete"), command.ExitOK)
+	d.want(d.operator("policy", "preference", "delete", "notes:notes.delete"), command.ExitFailed, "is not switched off")
 }
 
 func explainsDecisions(d *desk) {
-	d.want(d.admin("policy", "rule", "set", "x", "--key", "notes:notes.create", "--when", "args.title == 'x'", "--mode", "deny", "--reason", "No x"), cli.ExitOK)
-	d.want(d.operator("policy", "explain", "notes:notes.create", `{"title":"x","body":"y"}`), cli.ExitOK,
+	d.want(d.admin("policy", "rule", "set", "x", "--key", "notes:notes.create", "--when", "args.title == 'x'", "--mode", "deny", "--reason", "No x"), command.ExitOK)
+	d.want(d.operator("policy", "explain", "notes:notes.create", `{"title":"x","body":"y"}`), command.ExitOK,
 		"LAYER", "inferred_default", "arguments", "No x", "notes:notes.create: deny, from inferred_default+arguments:x")
-	d.want(d.operator("policy", "explain", "notes.create"), cli.ExitOK, "require_approval, from inferred_default")
+	d.want(d.operator("policy", "explain", "notes.create"), command.ExitOK, "require_approval, from inferred_default")
 	file := d.file("args.json", `{"title":"z","body":"y"}`)
-	e := decode[client.Explanation](d.t, d.want(d.operator("policy", "explain", "notes:notes.create", "@"+file, "--ask", "--risk", "high", "--json"), cli.ExitOK).out)
+	e := decode[client.Explanation](d.t, d.want(d.operator("policy", "explain", "notes:notes.create", "@"+file, "--ask", "--risk", "high", "--json"), command.ExitOK).out)
 	if e.Mode != "require_approval" || e.Key != "notes:notes.create" {
 		d.t.Errorf("explained %+v", e)
 	}
-	d.want(d.operator("policy", "explain", "notes:notes.create", "{title}"), cli.ExitUsage, "mind the shell's quotes")
-	d.want(d.operator("policy", "explain", "notes:none"), cli.ExitFailed, "no such tool")
-	d.want(d.agent("policy", "explain", "notes:notes.create"), cli.ExitFailed, "it takes the role")
-	d.want(d.admin("policy", "rule", "delete", "x"), cli.ExitOK)
+	d.want(d.operator("policy", "explain", "notes:notes.create", "{title}"), command.ExitUsage, "mind the shell's quotes")
+	d.want(d.operator("policy", "explain", "notes:none"), command.ExitFailed, "no such tool")
+	d.want(d.agent("policy", "explain", "notes:notes.create"), command.ExitFailed, "it takes the role")
+	d.want(d.admin("policy", "rule", "delete", "x"), command.ExitOK)
 }
 
 func appliesAPolicy(d *desk) {
@@ -146,28 +147,28 @@ reviews:
 	bad := d.file("bad.yaml", "modes:\n  - key: 'no*es:x'\n    mode: allow\nrules:\n  - id: a\n    key: '*'\n    mode: deny\n    expression: |\n      args.x >\n        > 1\n")
 	late := d.file("late.yaml", "rules:\n  - id: a\n    key: notes:notes.create\n    mode: deny\n    expression: args.colour == 'red'\n")
 	bomb := d.file("bomb.yaml", "modes: &a [&b {key: x}]\nrules: [*a, *a]\n"+"preferences: &c [*c]\n")
-	before := d.want(d.operator("policy", "show"), cli.ExitOK).out
+	before := d.want(d.operator("policy", "show"), command.ExitOK).out
 
 	nobody := func(args ...string) said { return d.run(d.t.Context(), "", "", args...) }
-	d.want(nobody("policy", "check", "-f", file), cli.ExitOK, "is in order")
-	d.want(nobody("policy", "check", "-f", bad), cli.ExitFailed,
+	d.want(nobody("policy", "check", "-f", file), command.ExitOK, "is in order")
+	d.want(nobody("policy", "check", "-f", bad), command.ExitFailed,
 		"bad.yaml:2:5: /modes/0/key is refused", "bad.yaml:8:5: /rules/0/expression line 2, column 3: ", "> 1", "^")
-	d.want(nobody("policy", "check", "-f", bomb), cli.ExitFailed, "bomb.yaml:")
-	d.want(nobody("policy", "check"), cli.ExitUsage, "-f says which file")
-	d.want(d.admin("policy", "apply", "-f", late, "--apply"), cli.ExitFailed, "late.yaml:5:5: /rules/0/expression line 1, column 5: ", "the tool has no argument")
-	d.want(d.admin("policy", "apply", "-f", file), cli.ExitOK, "added", "notes:*", "Nothing was changed; add --apply")
-	if now := d.want(d.operator("policy", "show"), cli.ExitOK).out; now != before {
+	d.want(nobody("policy", "check", "-f", bomb), command.ExitFailed, "bomb.yaml:")
+	d.want(nobody("policy", "check"), command.ExitUsage, "-f says which file")
+	d.want(d.admin("policy", "apply", "-f", late, "--apply"), command.ExitFailed, "late.yaml:5:5: /rules/0/expression line 1, column 5: ", "the tool has no argument")
+	d.want(d.admin("policy", "apply", "-f", file), command.ExitOK, "added", "notes:*", "Nothing was changed; add --apply")
+	if now := d.want(d.operator("policy", "show"), command.ExitOK).out; now != before {
 		d.t.Errorf("a dry run changed the policy to\n%s", now)
 	}
-	d.want(d.admin("policy", "apply", "-f", file, "--apply"), cli.ExitOK, "* from risk high", "It is done.")
-	shown := d.want(d.operator("policy", "show"), cli.ExitOK, "expression: |", "Long: 40", "key: '*'", "wait: \"1d\"").out
-	again := d.want(d.admin("policy", "apply", "-f", d.file("again.yaml", shown), "--json", "--apply"), cli.ExitOK).out
+	d.want(d.admin("policy", "apply", "-f", file, "--apply"), command.ExitOK, "* from risk high", "It is done.")
+	shown := d.want(d.operator("policy", "show"), command.ExitOK, "expression: |", "Long: 40", "key: '*'", "wait: \"1d\"").out
+	again := d.want(d.admin("policy", "apply", "-f", d.file("again.yaml", shown), "--json", "--apply"), command.ExitOK).out
 	if strings.Count(again, `"unchanged"`) != 4 || strings.Contains(again, `"changed"`) {
 		d.t.Errorf("what was shown, applied again, changes %s", again)
 	}
-	d.want(d.operator("policy", "apply", "-f", file, "--apply"), cli.ExitFailed, "it takes the role")
-	d.want(d.run(d.t.Context(), d.house.Tokens().Admin, before, "policy", "apply", "-f", "-", "--apply"), cli.ExitOK, "4 removed")
-	if now := d.want(d.operator("policy", "show"), cli.ExitOK).out; now != before {
+	d.want(d.operator("policy", "apply", "-f", file, "--apply"), command.ExitFailed, "it takes the role")
+	d.want(d.run(d.t.Context(), d.house.Tokens().Admin, before, "policy", "apply", "-f", "-", "--apply"), command.ExitOK, "4 removed")
+	if now := d.want(d.operator("policy", "show"), command.ExitOK).out; now != before {
 		d.t.Errorf("put back, the policy is\n%s\nwant\n%s", now, before)
 	}
 }
@@ -180,14 +181,14 @@ func simulates(d *desk) {
 	same := d.file("same.yaml", "rules: []\n")
 	late := d.file("wrong.yaml", "rules:\n  - {id: a, key: notes:notes.create, mode: deny, expression: args.colour == 'red'}\n")
 
-	s := d.want(d.operator("policy", "simulate", "-f", stricter, "--since", "1h", "--tool", "notes:notes.create"), cli.ExitOK,
+	s := d.want(d.operator("policy", "simulate", "-f", stricter, "--since", "1h", "--tool", "notes:notes.create"), command.ExitOK,
 		"NOW", "WOULD", "require_approval", "deny", "arguments long", "3 compared: 1 come out differently")
 	if strings.Contains(s.out, "too long") {
 		d.t.Errorf("it shows arguments: %s", s.out)
 	}
-	d.want(d.operator("policy", "simulate", "-f", stricter, "--fail-on-change"), cli.ExitEnvelope, "1 come out differently")
-	d.want(d.operator("policy", "simulate", "-f", same, "--fail-on-change"), cli.ExitOK, "0 come out differently")
-	lines := strings.Split(strings.TrimSpace(d.want(d.operator("policy", "simulate", "-f", stricter, "--tool", "notes:notes.create", "--json", "--fail-on-change"), cli.ExitEnvelope).out), "\n")
+	d.want(d.operator("policy", "simulate", "-f", stricter, "--fail-on-change"), command.ExitEnvelope, "1 come out differently")
+	d.want(d.operator("policy", "simulate", "-f", same, "--fail-on-change"), command.ExitOK, "0 come out differently")
+	lines := strings.Split(strings.TrimSpace(d.want(d.operator("policy", "simulate", "-f", stricter, "--tool", "notes:notes.create", "--json", "--fail-on-change"), command.ExitEnvelope).out), "\n")
 	last := decode[struct {
 		Summary struct {
 			Partial           bool
@@ -197,12 +198,12 @@ func simulates(d *desk) {
 	if len(lines) != 2 || !strings.Contains(lines[0], `"would":{"mode":"deny"`) || last.Summary.Changed != 1 || last.Summary.Compared != 3 || last.Summary.Partial {
 		d.t.Errorf("--json wrote %s", lines)
 	}
-	d.want(d.operator("policy", "simulate", "-f", late), cli.ExitFailed, "wrong.yaml:2:", "/rules/0/expression", "the tool has no argument")
-	d.want(d.operator("policy", "simulate", "-f", same, "--since", "1h", "--until", "2h"), cli.ExitUsage, "--until must be later")
-	d.want(d.operator("policy", "simulate", "-f", same, "--since", "soon"), cli.ExitUsage, "--since must be")
-	d.want(d.operator("policy", "simulate", "-f", same, "--tool", "no*es"), cli.ExitFailed, "/tool")
-	d.want(d.operator("policy", "simulate"), cli.ExitUsage, "-f says which file")
-	d.want(d.agent("policy", "simulate", "-f", same), cli.ExitFailed, "it takes the role")
+	d.want(d.operator("policy", "simulate", "-f", late), command.ExitFailed, "wrong.yaml:2:", "/rules/0/expression", "the tool has no argument")
+	d.want(d.operator("policy", "simulate", "-f", same, "--since", "1h", "--until", "2h"), command.ExitUsage, "--until must be later")
+	d.want(d.operator("policy", "simulate", "-f", same, "--since", "soon"), command.ExitUsage, "--since must be")
+	d.want(d.operator("policy", "simulate", "-f", same, "--tool", "no*es"), command.ExitFailed, "/tool")
+	d.want(d.operator("policy", "simulate"), command.ExitUsage, "-f says which file")
+	d.want(d.agent("policy", "simulate", "-f", same), command.ExitFailed, "it takes the role")
 }
 
 // TestSimulationStopsCleanly ends a simulation at its third page: by a signal,
@@ -212,7 +213,7 @@ func TestSimulationStopsCleanly(t *testing.T) {
 	for name, tt := range map[string]struct {
 		signal bool
 		code   int
-	}{"a signal": {true, cli.ExitInterrupted}, "a failure": {false, cli.ExitFailed}} {
+	}{"a signal": {true, command.ExitInterrupted}, "a failure": {false, command.ExitFailed}} {
 		for _, asJSON := range []bool{false, true} {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
@@ -242,7 +243,7 @@ func TestSimulationStopsCleanly(t *testing.T) {
 				args = append(args, "--json")
 			}
 
-			code := cli.Run(ctx, args, cli.System{
+			code := cli.Run(ctx, args, command.System{
 				In: strings.NewReader("modes: []\n"), Out: &out, Err: &errs,
 				Getenv: func(name string) string {
 					return map[string]string{"COUNTERSIGN_URL": server.URL, "COUNTERSIGN_TOKEN": "t"}[name]

@@ -1,17 +1,30 @@
+// Package cli assembles the command line: its groups of commands and the help
+// of the program. What commands share is in package command, and each noun has
+// a package of its own below.
 package cli
 
 import (
-	"strings"
+	"context"
 
 	"github.com/spf13/cobra"
-)
 
-const (
-	urlEnv      = "COUNTERSIGN_URL"
-	tokenEnv    = "COUNTERSIGN_TOKEN"
-	databaseEnv = "DATABASE_URL"
-
-	defaultURL = "http://127.0.0.1:8080"
+	"github.com/countersign-dev/countersign/internal/cli/actions"
+	"github.com/countersign-dev/countersign/internal/cli/approvals"
+	"github.com/countersign-dev/countersign/internal/cli/audit"
+	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/cli/contacts"
+	"github.com/countersign-dev/countersign/internal/cli/deadletters"
+	"github.com/countersign-dev/countersign/internal/cli/executions"
+	"github.com/countersign-dev/countersign/internal/cli/identity"
+	"github.com/countersign-dev/countersign/internal/cli/limits"
+	"github.com/countersign-dev/countersign/internal/cli/mcp"
+	"github.com/countersign-dev/countersign/internal/cli/policy"
+	"github.com/countersign-dev/countersign/internal/cli/retention"
+	"github.com/countersign-dev/countersign/internal/cli/setup"
+	"github.com/countersign-dev/countersign/internal/cli/subscriptions"
+	"github.com/countersign-dev/countersign/internal/cli/tools"
+	"github.com/countersign-dev/countersign/internal/cli/top"
+	"github.com/countersign-dev/countersign/internal/cli/workflows"
 )
 
 const rootHelp = `Countersign is the outbox for AI agents' actions. An agent proposes an action;
@@ -44,8 +57,14 @@ const (
 	groupSetUp  = "setup"
 )
 
+// Run does what the arguments say and returns the exit code. When ctx ends, so
+// does the command.
+func Run(ctx context.Context, args []string, sys command.System) int {
+	return command.Execute(ctx, args, sys, root)
+}
+
 // root builds the tree of commands.
-func (a *app) root() *cobra.Command {
+func root(a *command.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "countersign",
 		Short: "The outbox for AI agents' actions",
@@ -55,21 +74,11 @@ func (a *app) root() *cobra.Command {
   countersign list --approval required
   countersign approve 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b
   countersign watch --json | jq .phase`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          cobra.ArbitraryArgs,
-		RunE:          group,
+		Args: cobra.ArbitraryArgs,
+		RunE: command.Group,
 
 		DisableFlagsInUseLine: true,
-		PersistentPreRun: func(*cobra.Command, []string) {
-			a.begun = true
-			a.fillConnection()
-		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return misuse("%v", err) })
-	root.PersistentFlags().BoolVar(&a.json, "json", false, "write JSON: one document, or one object a line for streams")
-	root.PersistentFlags().StringVar(&a.url, "url", "", "the `address` of the API (default $"+urlEnv+" or "+defaultURL+")")
-	root.PersistentFlags().StringVar(&a.token, "token", "", "a `token` (default $"+tokenEnv+", which is safer)")
 	root.AddGroup(
 		&cobra.Group{ID: groupStart, Title: "Start here:"},
 		&cobra.Group{ID: groupAct, Title: "Propose and follow actions:"},
@@ -83,59 +92,12 @@ func (a *app) root() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add(groupStart, a.dev())
-	add(groupAct, a.actions(), a.submit(), a.get(), a.list(), a.watch(), a.undo(), a.batches(), a.mcp())
-	add(groupDecide, a.inbox(), a.approve(), a.edit(), a.deny(), a.deadLetters(), a.top(), a.executions(), a.audit())
-	add(groupLimit, a.pauses(), a.resume(), a.kill(), a.buckets(), a.quiet(), a.contacts(), a.employees(), a.breakers(), a.limits())
-	add(groupSetUp, a.sources(), a.toolSettings(), a.subscriptions(), a.reviews(), a.retention(), a.migrate(), a.doctor(), a.tenant(), a.policies(), a.tokens(), a.operators(), a.providers(), a.login(), a.logout(), a.whoami(), a.version())
+	add(groupStart, setup.Dev(a))
+	add(groupAct, actions.Command(a), actions.Submit(a), actions.Get(a), actions.List(a), actions.Watch(a), approvals.Undo(a), workflows.Command(a), mcp.Command(a))
+	add(groupDecide, approvals.Inbox(a), approvals.Approve(a), approvals.Edit(a), approvals.Deny(a), deadletters.Command(a), top.Command(a), executions.Command(a), audit.Command(a))
+	add(groupLimit, limits.Pause(a), limits.Resume(a), limits.Kill(a), limits.Buckets(a), limits.QuietHours(a), contacts.Command(a), limits.Employees(a), limits.Breakers(a), limits.Command(a))
+	add(groupSetUp, tools.Sources(a), tools.Command(a), subscriptions.Command(a), approvals.Reviews(a), retention.Command(a), setup.Migrate(a), setup.Doctor(a), setup.Tenant(a), policy.Command(a), identity.Tokens(a), identity.Operators(a), identity.Providers(a), identity.Login(a), identity.Logout(a), identity.WhoAmI(a), setup.Version(a))
 	root.SetHelpCommandGroupID(groupSetUp)
 	root.SetCompletionCommandGroupID(groupSetUp)
 	return root
 }
-
-// fillConnection takes what no flag said from the environment.
-func (a *app) fillConnection() {
-	if a.url == "" {
-		a.url = a.sys.Getenv(urlEnv)
-	}
-	if a.url == "" {
-		a.url = defaultURL
-	}
-	if a.token == "" {
-		a.token = a.sys.Getenv(tokenEnv)
-	}
-}
-
-// group is what a command does that only has others below it: it shows them,
-// unless it was given a word that it does not know.
-func group(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return cmd.Help()
-	}
-	cmd.SuggestionsMinimumDistance = 2
-	text := "there is no command " + cmd.CommandPath() + " " + args[0]
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		text += "; did you mean " + strings.Join(near, " or ") + "?"
-	}
-	return misuse("%s", text)
-}
-
-// arguments counts a command's arguments in words that say what they are.
-func arguments(least, most int, what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < least && most == 1:
-			return misuse("%s needs %s", cmd.CommandPath(), what)
-		case len(args) < least:
-			return misuse("%s needs at least %d argument(s): %s", cmd.CommandPath(), least, what)
-		case most == 0 && len(args) > 0:
-			return misuse("%s takes no arguments, and was given %d", cmd.CommandPath(), len(args))
-		case most >= 0 && len(args) > most:
-			return misuse("%s takes only %s, and was given %d arguments", cmd.CommandPath(), what, len(args))
-		}
-		return nil
-	}
-}
-
-// many bounds nothing.
-const many = -1

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/countersign-dev/countersign/client"
-	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
 // TestSubscriptions goes through the commands that tell somebody outside.
@@ -18,26 +18,26 @@ func TestSubscriptions(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	d.want(d.admin("subscription", "list"), cli.ExitOK, "There are none")
-	d.want(d.admin("subscription", "set", "out"), cli.ExitUsage, "--source is required")
-	d.want(d.admin("subscription", "set", "out", "--source", "notes"), cli.ExitFailed, "webhook or slack")
-	d.want(d.admin("source", "set", "hooks", "--kind", "webhook", "--config", `{"url":"http://hooks.example.com/"}`), cli.ExitFailed, "must be https")
-	d.want(d.admin("source", "set", "hooks", "--kind", "webhook", "--config", `{"url":"https://hooks.example.com/"}`), cli.ExitOK, "stored source hooks")
-	d.want(d.admin("subscription", "set", "out", "--source", "hooks", "--min-risk", "huge"), cli.ExitUsage, "--min-risk")
-	d.want(d.admin("subscription", "set", "out", "--source", "hooks", "--signing-secret", empty), cli.ExitUsage, "is empty")
-	d.want(d.admin("subscription", "set", "out", "--source", "hooks", "--kinds", "settled,decided", "--tool", "notes:*"), cli.ExitOK, "stored subscription out")
-	d.want(d.operator("subscription", "list"), cli.ExitOK, "out", "hooks", "settled decided", "notes:*", "on")
-	made := decode[client.Subscription](t, d.want(d.operator("subscription", "list", "--json"), cli.ExitOK).out)
+	d.want(d.admin("subscription", "list"), command.ExitOK, "There are none")
+	d.want(d.admin("subscription", "set", "out"), command.ExitUsage, "--source is required")
+	d.want(d.admin("subscription", "set", "out", "--source", "notes"), command.ExitFailed, "webhook or slack")
+	d.want(d.admin("source", "set", "hooks", "--kind", "webhook", "--config", `{"url":"http://hooks.example.com/"}`), command.ExitFailed, "must be https")
+	d.want(d.admin("source", "set", "hooks", "--kind", "webhook", "--config", `{"url":"https://hooks.example.com/"}`), command.ExitOK, "stored source hooks")
+	d.want(d.admin("subscription", "set", "out", "--source", "hooks", "--min-risk", "huge"), command.ExitUsage, "--min-risk")
+	d.want(d.admin("subscription", "set", "out", "--source", "hooks", "--signing-secret", empty), command.ExitUsage, "is empty")
+	d.want(d.admin("subscription", "set", "out", "--source", "hooks", "--kinds", "settled,decided", "--tool", "notes:*"), command.ExitOK, "stored subscription out")
+	d.want(d.operator("subscription", "list"), command.ExitOK, "out", "hooks", "settled decided", "notes:*", "on")
+	made := decode[client.Subscription](t, d.want(d.operator("subscription", "list", "--json"), command.ExitOK).out)
 	if made.Name != "out" || !made.Enabled || made.ID == "" {
 		t.Errorf("subscription = %+v", made)
 	}
-	d.want(d.operator("subscription", "delete", "out"), cli.ExitFailed, "role operator")
-	d.want(d.admin("subscription", "test", "out"), cli.ExitFailed, "listed no tools") // it has no secret
-	d.want(d.admin("subscription", "set", "out", "--source", "hooks", "--off"), cli.ExitOK)
-	d.want(d.admin("subscription", "list"), cli.ExitOK, "off")
-	d.want(d.admin("subscription", "test", "out"), cli.ExitFailed, "is off")
-	d.want(d.admin("subscription", "set", "out", "--source", "hooks", "--from-now", "--json"), cli.ExitOK, `"enabled":true`)
-	d.want(d.admin("subscription", "delete", "out"), cli.ExitOK, "removed subscription out")
-	d.want(d.admin("subscription", "delete", "out"), cli.ExitFailed, "no subscription out")
-	d.want(d.operator("watch", "--kind", "everything"), cli.ExitFailed, "no such kind")
+	d.want(d.operator("subscription", "delete", "out"), command.ExitFailed, "role operator")
+	d.want(d.admin("subscription", "test", "out"), command.ExitFailed, "listed no tools") // it has no secret
+	d.want(d.admin("subscription", "set", "out", "--source", "hooks", "--off"), command.ExitOK)
+	d.want(d.admin("subscription", "list"), command.ExitOK, "off")
+	d.want(d.admin("subscription", "test", "out"), command.ExitFailed, "is off")
+	d.want(d.admin("subscription", "set", "out", "--source", "hooks", "--from-now", "--json"), command.ExitOK, `"enabled":true`)
+	d.want(d.admin("subscription", "delete", "out"), command.ExitOK, "removed subscription out")
+	d.want(d.admin("subscription", "delete", "out"), command.ExitFailed, "no subscription out")
+	d.want(d.operator("watch", "--kind", "everything"), command.ExitFailed, "no such kind")
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client"
-	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
 // TestCatalogCommands goes through the commands of sources and tools against a
@@ -31,22 +31,22 @@ func TestCatalogCommands(t *testing.T) {
 }
 
 func findsTools(d *desk) {
-	d.want(d.operator("tools", "list"), cli.ExitOK, "TOOL", "notes:notes.create", "require_approval")
-	d.want(d.operator("tools", "list", "--source", "notes", "--risk", "read", "--limit", "1"), cli.ExitOK, "notes:notes.")
-	d.want(d.operator("tools", "list", "--source", "none"), cli.ExitOK, "There are none.")
-	s := d.want(d.agent("tools", "search", "create", "note", "--json"), cli.ExitOK)
+	d.want(d.operator("tools", "list"), command.ExitOK, "TOOL", "notes:notes.create", "require_approval")
+	d.want(d.operator("tools", "list", "--source", "notes", "--risk", "read", "--limit", "1"), command.ExitOK, "notes:notes.")
+	d.want(d.operator("tools", "list", "--source", "none"), command.ExitOK, "There are none.")
+	s := d.want(d.agent("tools", "search", "create", "note", "--json"), command.ExitOK)
 	if first, _, _ := strings.Cut(s.out, "\n"); !strings.Contains(decode[client.Tool](d.t, first).Key, "create") {
 		d.t.Errorf("the best of the search is %s", first)
 	}
-	d.want(d.agent("tools", "show", "notes:notes.create"), cli.ExitOK, "full name", "notes.notes.create", "Arguments:", `"title"`)
-	d.want(d.agent("tools", "show", "none"), cli.ExitFailed, "no such tool")
-	d.want(d.agent("tools", "search"), cli.ExitUsage, "words to search for")
-	d.want(d.agent("tools", "list", "--risk", "huge"), cli.ExitUsage, "--risk must be")
-	d.want(d.agent("tools", "list", "--limit", "2000"), cli.ExitUsage, "--limit must be")
+	d.want(d.agent("tools", "show", "notes:notes.create"), command.ExitOK, "full name", "notes.notes.create", "Arguments:", `"title"`)
+	d.want(d.agent("tools", "show", "none"), command.ExitFailed, "no such tool")
+	d.want(d.agent("tools", "search"), command.ExitUsage, "words to search for")
+	d.want(d.agent("tools", "list", "--risk", "huge"), command.ExitUsage, "--risk must be")
+	d.want(d.agent("tools", "list", "--limit", "2000"), command.ExitUsage, "--limit must be")
 }
 
 func acceptsAChange(d *desk) {
-	d.want(d.operator("tools", "diff", "notes:notes.create"), cli.ExitOK, "is as it was accepted")
+	d.want(d.operator("tools", "diff", "notes:notes.create"), command.ExitOK, "is as it was accepted")
 	db, err := pgx.Connect(d.t.Context(), d.database)
 	if err != nil {
 		d.t.Fatal(err)
@@ -58,54 +58,54 @@ func acceptsAChange(d *desk) {
 		d.t.Fatal(err)
 	}
 
-	d.want(d.operator("tools", "list"), cli.ExitOK, "drifted (text)")
-	shown := d.want(d.operator("tools", "diff", "notes:notes.create"), cli.ExitOK,
+	d.want(d.operator("tools", "list"), command.ExitOK, "drifted (text)")
+	shown := d.want(d.operator("tools", "diff", "notes:notes.create"), command.ExitOK,
 		"has changed since it was accepted (text)", "/description  (text, WITH CHARACTERS THAT DO NOT SHOW)", `  - "Was\u{200B} \u{001B}[31mred."`, "To accept it as shown:")
 	if strings.ContainsAny(shown.out, "\u200b\u001b") {
 		d.t.Errorf("the diff lets through what does not show: %q", shown.out)
 	}
-	diff := decode[client.ToolDiff](d.t, d.want(d.operator("tools", "diff", "notes:notes.create", "--json"), cli.ExitOK).out)
-	d.want(d.operator("tools", "accept", "notes:notes.create"), cli.ExitUsage, "countersign tools diff notes:notes.create")
-	d.want(d.operator("tools", "accept", "notes:notes.create", "--digest", *diff.AcceptedDigest), cli.ExitFailed, "no longer the one that was shown")
-	d.want(d.operator("tools", "accept", "notes:notes.create", "--digest", diff.Digest), cli.ExitOK, "accepted notes:notes.create")
-	d.want(d.operator("tools", "diff", "notes:notes.create"), cli.ExitOK, "is as it was accepted")
-	d.want(d.operator("tools", "diff", "notes"), cli.ExitUsage, "source:name")
-	d.want(d.agent("tools", "diff", "notes:notes.create"), cli.ExitFailed, "role")
+	diff := decode[client.ToolDiff](d.t, d.want(d.operator("tools", "diff", "notes:notes.create", "--json"), command.ExitOK).out)
+	d.want(d.operator("tools", "accept", "notes:notes.create"), command.ExitUsage, "countersign tools diff notes:notes.create")
+	d.want(d.operator("tools", "accept", "notes:notes.create", "--digest", *diff.AcceptedDigest), command.ExitFailed, "no longer the one that was shown")
+	d.want(d.operator("tools", "accept", "notes:notes.create", "--digest", diff.Digest), command.ExitOK, "accepted notes:notes.create")
+	d.want(d.operator("tools", "diff", "notes:notes.create"), command.ExitOK, "is as it was accepted")
+	d.want(d.operator("tools", "diff", "notes"), command.ExitUsage, "source:name")
+	d.want(d.agent("tools", "diff", "notes:notes.create"), command.ExitFailed, "role")
 }
 
 func describesTools(d *desk) {
-	d.want(d.operator("tools", "override", "notes:notes.create", "--risk", "danger", "--max-attempts", "3"), cli.ExitOK, "set tool notes:notes.create")
-	d.want(d.operator("tools", "show", "notes:notes.create"), cli.ExitOK, "danger, effect once, at most 3 attempts", "deny")
-	d.want(d.operator("tools", "override", "notes:notes.create"), cli.ExitOK)
+	d.want(d.operator("tools", "override", "notes:notes.create", "--risk", "danger", "--max-attempts", "3"), command.ExitOK, "set tool notes:notes.create")
+	d.want(d.operator("tools", "show", "notes:notes.create"), command.ExitOK, "danger, effect once, at most 3 attempts", "deny")
+	d.want(d.operator("tools", "override", "notes:notes.create"), command.ExitOK)
 	d.want(d.operator("tools", "describe", "notes:notes.create", "--module", "wiki", "--side-effect", "a note is there",
-		"--reverse-by", "notes:notes.list", "--reverse-args", `{"id":"$.outputs.id"}`), cli.ExitOK, "described notes:notes.create")
-	d.want(d.operator("tools", "show", "wiki.notes.create"), cli.ExitOK, "wiki.notes.create", "a note is there", `by notes:notes.list {"id":"$.outputs.id"}`)
-	d.want(d.operator("tools", "describe", "notes:notes.create", "--reverse-by", "notes:none"), cli.ExitFailed, "reversal")
-	d.want(d.operator("tools", "describe", "notes:notes.create", "--reverse-args", "{}"), cli.ExitUsage, "--reverse-by")
-	d.want(d.operator("tools", "describe", "notes:notes.create", "--reverse-by", "a:b", "--reverse-args", "{"), cli.ExitUsage, "--reverse-args must hold")
-	d.want(d.operator("tools", "describe", "notes:notes.create", "--side-effect", "x", "--no-side-effects"), cli.ExitUsage, "not both")
-	d.want(d.operator("tools", "override", "notes:notes.create", "--effect", "twice"), cli.ExitUsage, "--effect must be")
-	d.want(d.operator("tools", "describe", "notes:notes.create"), cli.ExitOK)
+		"--reverse-by", "notes:notes.list", "--reverse-args", `{"id":"$.outputs.id"}`), command.ExitOK, "described notes:notes.create")
+	d.want(d.operator("tools", "show", "wiki.notes.create"), command.ExitOK, "wiki.notes.create", "a note is there", `by notes:notes.list {"id":"$.outputs.id"}`)
+	d.want(d.operator("tools", "describe", "notes:notes.create", "--reverse-by", "notes:none"), command.ExitFailed, "reversal")
+	d.want(d.operator("tools", "describe", "notes:notes.create", "--reverse-args", "{}"), command.ExitUsage, "--reverse-by")
+	d.want(d.operator("tools", "describe", "notes:notes.create", "--reverse-by", "a:b", "--reverse-args", "{"), command.ExitUsage, "--reverse-args must hold")
+	d.want(d.operator("tools", "describe", "notes:notes.create", "--side-effect", "x", "--no-side-effects"), command.ExitUsage, "not both")
+	d.want(d.operator("tools", "override", "notes:notes.create", "--effect", "twice"), command.ExitUsage, "--effect must be")
+	d.want(d.operator("tools", "describe", "notes:notes.create"), command.ExitOK)
 }
 
 func setsSources(d *desk) {
 	const secret = "hunter2-secret"
 	credentials := d.file("crm.json", `{"header":{"Authorization":"Bearer `+secret+`"}}`)
 	s := d.want(d.admin("source", "set", "crm", "--kind", "mcp", "--config", `{"transport":"http","url":"http://127.0.0.1:9/mcp"}`,
-		"--default-risk", "danger", "--drift-guard", "interface", "--quarantine"), cli.ExitOK, "stored source crm")
-	d.want(d.admin("source", "list"), cli.ExitOK, "SOURCE", "crm", "interface, quarantine", "notes")
-	listed := d.want(d.operator("source", "refresh", "notes"), cli.ExitOK, "listed notes: ok")
-	d.want(d.operator("source", "refresh", "none"), cli.ExitFailed, "no source none")
-	d.want(d.operator("source", "refresh", "crm", "--wait", "1ms"), cli.ExitOK, "has not been listed yet")
-	d.want(d.admin("source", "set", "crm", "--kind", "mcp", "--config", "{"), cli.ExitUsage, "--config must hold")
-	d.want(d.admin("source", "set", "crm", "--config", "{}"), cli.ExitUsage, "--kind is required")
-	d.want(d.admin("source", "set", "crm", "--kind", "mcp", "--config", "{}"), cli.ExitFailed, "/config")
-	d.want(d.admin("source", "set", "crm", "--kind", "mcp", "--drift-guard", "none"), cli.ExitUsage, "--drift-guard must be")
+		"--default-risk", "danger", "--drift-guard", "interface", "--quarantine"), command.ExitOK, "stored source crm")
+	d.want(d.admin("source", "list"), command.ExitOK, "SOURCE", "crm", "interface, quarantine", "notes")
+	listed := d.want(d.operator("source", "refresh", "notes"), command.ExitOK, "listed notes: ok")
+	d.want(d.operator("source", "refresh", "none"), command.ExitFailed, "no source none")
+	d.want(d.operator("source", "refresh", "crm", "--wait", "1ms"), command.ExitOK, "has not been listed yet")
+	d.want(d.admin("source", "set", "crm", "--kind", "mcp", "--config", "{"), command.ExitUsage, "--config must hold")
+	d.want(d.admin("source", "set", "crm", "--config", "{}"), command.ExitUsage, "--kind is required")
+	d.want(d.admin("source", "set", "crm", "--kind", "mcp", "--config", "{}"), command.ExitFailed, "/config")
+	d.want(d.admin("source", "set", "crm", "--kind", "mcp", "--drift-guard", "none"), command.ExitUsage, "--drift-guard must be")
 	with := d.admin("source", "set", "crm", "--kind", "mcp", "--config", `{"transport":"http","url":"http://127.0.0.1:9/mcp"}`, "--credentials", "@"+credentials, "--off")
 	if strings.Contains(with.out+with.err+s.out+listed.out, secret) {
 		d.t.Error("a command shows a credential")
 	}
-	d.want(d.operator("source", "delete", "crm"), cli.ExitFailed, "role")
-	d.want(d.admin("source", "delete", "crm"), cli.ExitOK, "removed source crm")
-	d.want(d.admin("source", "delete", "crm"), cli.ExitFailed, "no source crm")
+	d.want(d.operator("source", "delete", "crm"), command.ExitFailed, "role")
+	d.want(d.admin("source", "delete", "crm"), command.ExitOK, "removed source crm")
+	d.want(d.admin("source", "delete", "crm"), command.ExitFailed, "no source crm")
 }

@@ -1,0 +1,239 @@
+package actions
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/cli/command"
+)
+
+// refusedError says that proposals of a batch were not accepted. Why has been
+// shown.
+type refusedError struct{ refused, all int }
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("%d of %d proposals were refused; correct them and submit the whole again, which is safe", e.refused, e.all)
+}
+
+// ShowOutcome shows what became of actions and says how to go on. The error
+// is errEnvelope if one ended without its effect.
+func ShowOutcome(a *command.App, actions []client.Action, waited time.Duration) error {
+	var failed error
+	waiting, running := 0, 0
+	for _, act := range actions {
+		if a.JSON {
+			if err := a.WriteJSON(act); err != nil {
+				return err
+			}
+		}
+		switch {
+		case ended(act.Phase):
+			failed = command.ErrAction
+		case act.Phase == envelope.PhasePending:
+			waiting++
+		case act.Phase != envelope.PhaseCompleted:
+			running++
+		}
+	}
+	if a.JSON {
+		return failed
+	}
+	if err := actionTable(a.Out, actions); err != nil {
+		return err
+	}
+	for _, act := range actions {
+		explain(a, act)
+	}
+	switch {
+	case waiting > 0 && len(actions) == 1 && voted(actions[0]) != "":
+		a.Note("%s; somebody else must agree as well", voted(actions[0]))
+	case waiting > 0 && len(actions) == 1:
+		a.Note("A person must decide: countersign approve %s", actions[0].Envelope.ActionID)
+	case waiting > 0:
+		a.Note("%d wait for a person: countersign list --approval required", waiting)
+	case running == 1 && len(actions) == 1 && waited == 0:
+		a.Note("See what becomes of it: countersign get %s --wait", actions[0].Envelope.ActionID)
+	case running > 0:
+		a.Note("%d have not ended yet: countersign watch", running)
+	}
+	return failed
+}
+
+// voted says how many agree to an action, where some do and more must.
+func voted(act client.Action) string {
+	d := act.Decision
+	if d == nil || d.Needed < 2 || d.Given == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d people agree", d.Given, d.Needed)
+}
+
+// explain says why an action ended without its effect.
+func explain(a *command.App, act client.Action) {
+	e := act.Envelope
+	switch {
+	case !ended(act.Phase) && e.Result.Status != envelope.StatusUnknown:
+		return
+	case act.Policy.Mode == envelope.ModeDeny:
+		a.Note("%s: policy denies it (%s)", e.ActionID, command.Line(because(act.Policy)))
+	case act.Phase == envelope.PhaseDenied && act.Decision != nil:
+		a.Note("%s: denied by %s%s", e.ActionID, command.Line(act.Decision.By), command.Noted(act.Decision.Note))
+	case act.Phase == envelope.PhaseExpired:
+		a.Note("%s: nobody decided in time; propose it again", e.ActionID)
+	case e.Result.Error != nil:
+		a.Note("%s: %s: %s", e.ActionID, command.Line(e.Result.Error.Code), command.Line(e.Result.Error.Message))
+		if answer := command.Compact(e.Result.Output); answer != "" {
+			a.Note("It answered %s", command.Line(answer))
+		}
+	}
+}
+
+// because names the source of a decision, and what the layers say that want
+// it so.
+func because(v client.Verdict) string {
+	why := []string{v.Source}
+	for _, step := range v.Trace {
+		switch {
+		case step.Said != string(v.Mode):
+		case step.Key != "" && step.Detail != "":
+			why = append(why, "rule "+step.Key+": "+step.Detail)
+		case step.Key != "":
+			why = append(why, "rule "+step.Key)
+		case step.Detail != "":
+			why = append(why, step.Detail)
+		}
+	}
+	return strings.Join(why, ", ")
+}
+
+// Refusal says in one line why a proposal of a batch was not accepted.
+func Refusal(p *client.Problem) string {
+	if len(p.Errors) == 0 {
+		return p.Error()
+	}
+	reasons := make([]string, len(p.Errors))
+	for i, f := range p.Errors {
+		at := strings.TrimPrefix(f.Pointer, "/items/")
+		_, at, _ = strings.Cut(at, "/") // the number of the proposal in its lot
+		reasons[i] = strings.TrimSpace(at + " " + f.Message)
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// showBatch shows what became of the proposals of a batch: all of them to
+// scripts, those that were not accepted to people.
+func showBatch(a *command.App, items []client.BatchItem) error {
+	counts := map[string]int{}
+	var rows [][]string
+	for _, it := range items {
+		if a.JSON {
+			if err := a.WriteJSON(it); err != nil {
+				return err
+			}
+		}
+		counts[it.Result]++
+		id, why := "", ""
+		if it.ActionID != nil {
+			id = it.ActionID.String()
+		}
+		if it.Problem != nil {
+			why = Refusal(it.Problem)
+		}
+		if len(items) <= 20 || it.Problem != nil {
+			rows = append(rows, []string{fmt.Sprint(it.Index + 1), it.Result, string(it.Phase), id, why})
+		}
+	}
+	if a.JSON {
+		return nil
+	}
+	if len(rows) > 0 {
+		if err := command.Table(a.Out, []string{"NO.", "RESULT", "PHASE", "ID", "WHY"}, rows); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(a.Out, "%d accepted, %d known already, %d denied, %d refused\n",
+		counts["accepted"], counts["known"], counts["denied"], counts["refused"])
+	return err
+}
+
+// actionTable shows actions, one a line.
+func actionTable(w io.Writer, actions []client.Action) error {
+	rows := make([][]string, len(actions))
+	for i, a := range actions {
+		e := a.Envelope
+		rows[i] = []string{
+			e.ActionID.String(), toolName(e.Tool), string(a.Phase), string(e.Result.Status), strconv.Itoa(e.Result.Attempts),
+			command.Local(&e.Timestamps.CreatedAt), e.ExternalID,
+		}
+	}
+	return command.Table(w, []string{"ID", "TOOL", "PHASE", "STATUS", "TRIES", "PROPOSED", "EXTERNAL ID"}, rows)
+}
+
+func toolName(t envelope.Tool) string {
+	if source := cmp.Or(t.Source, t.ComposioApp); source != "" {
+		return source + ":" + t.Name
+	}
+	return t.Name
+}
+
+// ended says that a phase is an end without the effect.
+func ended(p envelope.Phase) bool {
+	switch p {
+	case envelope.PhaseDenied, envelope.PhaseExpired, envelope.PhaseFailed:
+		return true
+	case envelope.PhasePending, envelope.PhaseApproved, envelope.PhaseExecuting, envelope.PhaseCompleted:
+	}
+	return false
+}
+
+// Each does something to actions, one after the other, and shows those that it
+// was done to. It goes on after one that it cannot be done to, and ends with
+// the first such error.
+func Each(ctx context.Context, a *command.App, args []string, wait time.Duration, do func(context.Context, envelope.ActionID) (client.Action, error)) error {
+	wanted, err := command.Ids(args)
+	if err != nil {
+		return err
+	}
+	var done []client.Action
+	var first error
+	for _, id := range wanted {
+		action, err := do(ctx, id)
+		switch {
+		case ctx.Err() != nil && err != nil:
+			return err
+		case err != nil && len(wanted) > 1:
+			a.Note("%s: %v", id, err)
+			fallthrough
+		case err != nil:
+			if first == nil {
+				first = err
+			}
+		default:
+			done = append(done, action)
+		}
+	}
+	var shown error
+	if len(done) > 0 {
+		shown = ShowOutcome(a, done, wait)
+	}
+	if first != nil {
+		return first
+	}
+	return shown
+}
+
+// Intended drops the verdict that an action ended without its effect, where
+// that was the point.
+func Intended(a *command.App, err error) error {
+	if err == command.ErrAction { // it is never wrapped
+		return nil
+	}
+	return err
+}

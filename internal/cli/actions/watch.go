@@ -1,0 +1,109 @@
+package actions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/cli/command"
+)
+
+const watchHelp = `Show what happens, as it happens, until Ctrl-C. When the connection is lost it
+is made again, and goes on where it was: nothing is missed and nothing shows
+twice.
+
+Every event has an id. --since goes on after one, such as the last that was
+shown the time before; "--since start" begins with the oldest that is kept.
+With --json there is one object a line.
+
+The other flags leave out what does not fit all of them.`
+
+// Watch returns the command watch.
+func Watch(a *command.App) *cobra.Command {
+	var since string
+	var only client.EventFilter
+	cmd := &cobra.Command{
+		Use:   "watch",
+		Short: "Show what happens, live",
+		Long:  watchHelp,
+		Example: `  countersign watch
+  countersign watch --since 812-4711-0
+  countersign watch --kind decided,expiring --tool 'mail:*'
+  countersign watch --since start --json | jq -c 'select(.phase == "failed")'`,
+		Args: command.Arguments(0, 0, ""),
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error { return runWatch(ctx, a, c, since, only) }),
+	}
+	cmd.Flags().StringVar(&since, "since", "", "go on after the event of this `id`; start is before the first")
+	cmd.Flags().StringSliceVar(&only.Kinds, "kind", nil, "only these `kinds` of event, with commas between")
+	cmd.Flags().StringVar(&only.Action, "action", "", "only what is about the action of this `id`")
+	cmd.Flags().StringVar(&only.Session, "session", "", "only what is about actions of this `session`")
+	cmd.Flags().StringVar(&only.Tool, "tool", "", "only what is about this `tool`, as source:name; either may be *")
+	return cmd
+}
+
+func runWatch(ctx context.Context, a *command.App, c *client.Client, since string, only client.EventFilter) error {
+	if since == "start" {
+		since = client.FromStart
+	}
+	first := true
+	last, err := c.Follow(ctx, since, client.Watcher{
+		Only:  only,
+		Event: func(e client.Event) error { return showEvent(a, e) },
+		Opened: func(string) {
+			if first {
+				a.Note("Watching %s; Ctrl-C ends it.", c)
+			} else {
+				a.Note("Connected again.")
+			}
+			first = false
+		},
+		Lost: func(err error, again time.Duration) {
+			if errors.Is(err, io.EOF) {
+				err = errors.New("the server ended the stream")
+			}
+			a.Note("Connection lost: %v. Again in %s.", err, again.Round(100*time.Millisecond))
+		},
+	})
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		if last != "" {
+			a.Note("To go on from here: countersign watch --since %s", last)
+		}
+		return nil
+	}
+	return err
+}
+
+// showEvent writes an event: one object, or one line.
+func showEvent(a *command.App, e client.Event) error {
+	if a.JSON {
+		return a.WriteJSON(e)
+	}
+	about := e.ActionID.String()
+	if e.Kind == "configured" {
+		about = strings.Repeat("-", len(about))
+	}
+	what := string(e.Phase)
+	if e.Status != "" {
+		what = strings.TrimSpace(what + " " + string(e.Status))
+	}
+	if e.Attempt > 0 {
+		what += fmt.Sprintf(", try %d", e.Attempt)
+	}
+	if e.Code != "" {
+		what += ", " + e.Code
+	}
+	if e.Subject != "" {
+		what += " " + e.Subject
+	}
+	if e.Note != "" {
+		what += ", " + e.Note
+	}
+	_, err := fmt.Fprintf(a.Out, "%s  %-10s  %s  %s  (%s)\n", e.At.Local().Format("15:04:05.000"), command.Line(e.Kind), about, command.Line(strings.TrimSpace(what)), command.Line(e.Actor))
+	return err
+}

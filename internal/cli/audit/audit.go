@@ -1,0 +1,197 @@
+// Package audit has the commands that verify and export the log of events, over
+// the API or in the database itself.
+package audit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/cli/command"
+)
+
+const auditHelp = `Everything that happens is an event: who proposed, decided and changed what.
+Events are sealed every minute into a chain of hashes, so that nobody can change
+one unseen, not even in the database itself.
+
+It takes an operator's token; with --tenant it works on the database of
+DATABASE_URL itself, and needs no API.`
+
+// Command returns the command audit.
+func Command(a *command.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Verify and export the log of what happened",
+		Long:  auditHelp,
+		Example: `  countersign audit verify
+  countersign audit export --from 2026-01-01 --until 2026-02-01 > january.jsonl`,
+		Args: cobra.ArbitraryArgs,
+		RunE: command.Group,
+
+		DisableFlagsInUseLine: true,
+	}
+	cmd.AddCommand(auditVerify(a), auditExport(a))
+	return cmd
+}
+
+const auditVerifyHelp = `Compare every event with its seal, and every seal with the one before. What was
+changed, taken out or put in since is named, and the exit code is then 1.
+
+Whoever can write to the database as its owner can also write the whole chain
+anew. So note the head that is shown somewhere else, and give it with --head the
+next time: it must still be in the chain.`
+
+func auditVerify(a *command.App) *cobra.Command {
+	var tenant, head string
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Find events that were changed, taken out or put in",
+		Long:  auditVerifyHelp,
+		Example: `  countersign audit verify
+  countersign audit verify --json | jq -r .head.hash >> heads.txt
+  countersign audit verify --head "$(tail -n 1 heads.txt)"
+  DATABASE_URL=postgres://auditor@localhost/countersign countersign audit verify --tenant acme`,
+		Args: command.Arguments(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var opt audit.Options
+			if head != "" {
+				var err error
+				if opt.Noted, err = audit.ParseHash(head); err != nil {
+					return command.Misuse("--head must be the 64 hexadecimal digits of a head that was shown")
+				}
+			}
+			log, err := open(cmd.Context(), a, tenant)
+			if err != nil {
+				return err
+			}
+			defer log.close()
+			return runAuditVerify(cmd.Context(), a, log, opt)
+		},
+	}
+	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name`, to look into the database itself")
+	cmd.Flags().StringVar(&head, "head", "", "the `hash` of a head that was noted, which the chain must still hold")
+	return cmd
+}
+
+func runAuditVerify(ctx context.Context, a *command.App, log auditor, opt audit.Options) error {
+	report, err := log.verify(ctx, opt)
+	for err == nil && report.Next != 0 {
+		a.Note("%d events verified", report.Sealed)
+		opt.After = report.Next
+		var rest audit.Report
+		if rest, err = log.verify(ctx, opt); err == nil {
+			report.Join(rest)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		err = a.WriteJSON(report)
+	} else {
+		err = showReport(a, report)
+	}
+	if err == nil && !report.Intact() {
+		err = fmt.Errorf("the log is not what was sealed (findings: %d)", int64(len(report.Findings))+report.Omitted)
+	}
+	return err
+}
+
+func showReport(a *command.App, r audit.Report) error {
+	if !r.Intact() {
+		rows := make([][]string, len(r.Findings))
+		for i, f := range r.Findings {
+			rows[i] = []string{string(f.Kind), "", f.Place, "", f.What}
+			if f.Seal != 0 {
+				rows[i][1] = fmt.Sprint(f.Seal)
+			}
+			if !f.At.IsZero() {
+				rows[i][3] = command.Local(&f.At)
+			}
+		}
+		if err := command.Table(a.Out, []string{"FINDING", "SEAL", "PLACE", "TIME", "WHAT"}, rows); err != nil {
+			return err
+		}
+		if r.Omitted > 0 {
+			a.Note("and %d more", r.Omitted)
+		}
+		fmt.Fprintln(a.Out)
+	}
+	fmt.Fprintf(a.Out, "%d seals over %d events", r.Seals, r.Sealed+r.Pruned)
+	if r.Pruned > 0 {
+		fmt.Fprintf(a.Out, ", of which retention deleted %d", r.Pruned)
+	}
+	if r.Unsealed > 0 {
+		fmt.Fprintf(a.Out, "; %d not sealed yet, since %s", r.Unsealed, command.Local(&r.UnsealedSince))
+	}
+	fmt.Fprintln(a.Out)
+	if r.Head != nil {
+		fmt.Fprintf(a.Out, "head: seal %d, %s\n", r.Head.Seal, r.Head.Hash)
+	}
+	return nil
+}
+
+const auditExportHelp = `Write the events of a range of time as JSON, one a line, in the order in which
+they were committed: its place, its seal, the hash that the seal keeps of it,
+and what happened. The last line holds the head of the chain.`
+
+func auditExport(a *command.App) *cobra.Command {
+	var tenant, from, until string
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write events as JSON, one a line",
+		Long:  auditExportHelp,
+		Example: `  countersign audit export --from 2026-01-01 --until 2026-02-01 > january.jsonl
+  countersign audit export --from 24h | jq -c 'select(.kind == "configured")'`,
+		Args: command.Arguments(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var span audit.Span
+			var err error
+			now := time.Now()
+			if span.From, err = command.TimeFlag("from", from, now); err != nil {
+				return err
+			}
+			if span.Until, err = command.TimeFlag("until", until, now); err != nil {
+				return err
+			}
+			if !span.Until.IsZero() && !span.From.Before(span.Until) {
+				return command.Misuse("--until must be later than --from")
+			}
+			log, err := open(cmd.Context(), a, tenant)
+			if err != nil {
+				return err
+			}
+			defer log.close()
+			return runAuditExport(cmd.Context(), a, log, span)
+		},
+	}
+	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name`, to look into the database itself")
+	cmd.Flags().StringVar(&from, "from", "", "only what happened since this `time`: 24h ago, 2026-01-02 or 2026-01-02T03:04:05Z")
+	cmd.Flags().StringVar(&until, "until", "", "only what happened before this `time`")
+	return cmd
+}
+
+func runAuditExport(ctx context.Context, a *command.App, log auditor, span audit.Span) error {
+	write := func(line []byte) error {
+		if _, err := fmt.Fprintf(a.Out, "%s\n", line); err != nil {
+			return fmt.Errorf("write the output: %w", err)
+		}
+		return nil
+	}
+	var events int64
+	for after := ""; ; {
+		closing, err := log.export(ctx, span, after, write)
+		if err != nil {
+			return err
+		}
+		events += closing.Events
+		if closing.Next == "" {
+			closing.Events = events
+			return a.WriteJSON(closing)
+		}
+		after = closing.Next
+	}
+}

@@ -1,0 +1,125 @@
+package audit
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+)
+
+// auditor reads a tenant's log, a part at a time: each answer says where to go
+// on.
+type auditor interface {
+	verify(ctx context.Context, opt audit.Options) (audit.Report, error)
+	export(ctx context.Context, span audit.Span, after string, line func([]byte) error) (audit.Closing, error)
+	close()
+}
+
+// auditor returns the way to the log: over the API or, of a tenant that is
+// named, in the database.
+func open(ctx context.Context, a *command.App, tenant string) (auditor, error) {
+	if tenant == "" {
+		c, err := a.Client()
+		return remoteAuditor{c}, err
+	}
+	pool, err := a.OpenDatabase(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := &localAuditor{pool: pool}
+	err = postgres.InTx(ctx, pool, postgres.Admin(), func(tx pgx.Tx) (err error) {
+		l.tenant, err = identity.TenantByName(ctx, tx, tenant)
+		return err
+	})
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// remoteAuditor asks the API.
+type remoteAuditor struct{ c *client.Client }
+
+func (r remoteAuditor) verify(ctx context.Context, opt audit.Options) (audit.Report, error) {
+	return r.c.VerifyAudit(ctx, opt.After, opt.Noted)
+}
+
+func (r remoteAuditor) export(ctx context.Context, span audit.Span, after string, line func([]byte) error) (audit.Closing, error) {
+	return r.c.ExportAudit(ctx, span, after, line)
+}
+
+func (remoteAuditor) close() {}
+
+// localAuditor asks the database.
+type localAuditor struct {
+	pool   *pgxpool.Pool
+	tenant envelope.TenantID
+}
+
+// verifyAtOnce is about how many events are verified in one transaction, and
+// partFor how long one may take.
+const (
+	verifyAtOnce = 500_000
+	partFor      = 10 * time.Minute
+)
+
+func (l *localAuditor) inTx(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, partFor)
+	defer cancel()
+	return postgres.InTx(ctx, l.pool, postgres.API(l.tenant), func(tx pgx.Tx) error { return do(ctx, tx) })
+}
+
+func (l *localAuditor) verify(ctx context.Context, opt audit.Options) (report audit.Report, err error) {
+	opt.Most = verifyAtOnce
+	return report, l.inTx(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+		report, err = audit.Verify(ctx, tx, l.tenant, opt)
+		return err
+	})
+}
+
+func (l *localAuditor) export(ctx context.Context, span audit.Span, after string, line func([]byte) error) (audit.Closing, error) {
+	closing := audit.Closing{End: true, Tenant: l.tenant}
+	place := audit.Place{}
+	if after != "" {
+		var err error
+		if place, err = audit.ParsePlace(after); err != nil {
+			return closing, err
+		}
+	}
+	var page []audit.Entry
+	err := l.inTx(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+		if page, err = audit.Export(ctx, tx, l.tenant, span, place); err != nil {
+			return err
+		}
+		closing.Head, err = audit.CurrentHead(ctx, tx, l.tenant)
+		return err
+	})
+	if err != nil {
+		return closing, err
+	}
+	for _, e := range page {
+		text, err := e.Line()
+		if err != nil {
+			return closing, err
+		}
+		if err := line(text[:len(text)-1]); err != nil {
+			return closing, err
+		}
+	}
+	closing.Events = int64(len(page))
+	if len(page) == audit.ExportRows {
+		closing.Next = page[len(page)-1].Place.String()
+	}
+	return closing, nil
+}
+
+func (l *localAuditor) close() { l.pool.Close() }

@@ -1,0 +1,75 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+)
+
+// setUpFor bounds how long setting something up may take.
+const setUpFor = 30 * time.Second
+
+// DatabaseURL is where the database is, which only commands that set one up
+// ask for.
+func (a *App) DatabaseURL() (string, error) {
+	if url := a.Getenv(DatabaseEnv); url != "" {
+		return url, nil
+	}
+	return "", Misuse("%s must say where the database is: postgres://user:password@host:5432/database", DatabaseEnv)
+}
+
+// InDatabase does something in a transaction of the scope of a tenant, or of
+// the whole database without one.
+func (a *App) InDatabase(ctx context.Context, tenant string, do func(ctx context.Context, tx pgx.Tx, id envelope.TenantID) error) error {
+	ctx, cancel := context.WithTimeout(ctx, setUpFor)
+	defer cancel()
+	pool, err := a.OpenDatabase(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	return inScope(ctx, pool, tenant, do)
+}
+
+// OpenDatabase returns a pool of one connection, which answers, on the database
+// of DATABASE_URL. Whoever calls it closes it.
+func (a *App) OpenDatabase(ctx context.Context) (*pgxpool.Pool, error) {
+	url, err := a.DatabaseURL()
+	if err != nil {
+		return nil, err
+	}
+	pool, err := postgres.Open(ctx, postgres.Config{URL: url, MaxConns: 1, Name: "countersign"})
+	if err != nil {
+		return nil, err
+	}
+	ping, cancel := context.WithTimeout(ctx, setUpFor)
+	defer cancel()
+	if err := pool.Ping(ping); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("the database of %s does not answer; is it running, and is the address right?", DatabaseEnv)
+	}
+	return pool, nil
+}
+
+func inScope(ctx context.Context, pool *pgxpool.Pool, tenant string, do func(ctx context.Context, tx pgx.Tx, id envelope.TenantID) error) error {
+	var id envelope.TenantID
+	scope := postgres.Admin()
+	if tenant != "" {
+		err := postgres.InTx(ctx, pool, postgres.Admin(), func(tx pgx.Tx) (err error) {
+			id, err = identity.TenantByName(ctx, tx, tenant)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("%w; `countersign tenant create` makes one", err)
+		}
+		scope = postgres.API(id)
+	}
+	return postgres.InTx(ctx, pool, scope, func(tx pgx.Tx) error { return do(ctx, tx, id) })
+}

@@ -1,0 +1,199 @@
+package contacts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+)
+
+const contactImportHelp = `Add entries from a CSV file, or from standard input with "-". The first line
+names the columns, in any order:
+
+  kind,value,reason,source,expires_at
+
+Only value is needed. A kind that is empty is guessed; a time is a date, or RFC
+3339. Entries that are on the list already are changed to what the file says.
+
+The whole file is read first. If a line is wrong, it is named with its line and
+column, and nothing is imported, unless --skip-bad leaves such lines out. A file
+may be of any length: it is sent in parts of 1000, and if that is interrupted,
+the same command again does the rest.`
+
+// shownBad is how many wrong lines are named.
+const shownBad = 20
+
+// imported is what an import came to.
+type imported struct {
+	limits.Tally
+	Read    int  `json:"read"`
+	Bad     int  `json:"bad"`
+	Applied bool `json:"applied"`
+}
+
+func contactImport(a *command.App) *cobra.Command {
+	var skipBad, dry bool
+	cmd := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Add entries from CSV",
+		Long:  contactImportHelp,
+		Example: `  countersign dnc import unsubscribed.csv --dry-run
+  countersign dnc import unsubscribed.csv
+  mysql -Be "SELECT email AS value FROM optouts" | countersign dnc import - --skip-bad`,
+		Args: command.Arguments(1, 1, "a file, or - for standard input"),
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
+			return runImport(ctx, a, c, args[0], skipBad, dry)
+		}),
+	}
+	cmd.Flags().BoolVar(&skipBad, "skip-bad", false, "leave out lines that are wrong, and import the others")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "read the file and say what is wrong; import nothing")
+	return cmd
+}
+
+func runImport(ctx context.Context, a *command.App, c *client.Client, name string, skipBad, dry bool) error {
+	in, err := a.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	file, clean, err := rereadable(in)
+	if err != nil {
+		return err
+	}
+	defer clean()
+	settings, err := c.Settings(ctx)
+	if err != nil {
+		return err
+	}
+	result := imported{Applied: !dry}
+	err = eachEntry(ctx, file, settings, func(limits.Entry) error { result.Read++; return nil }, func(bad *limits.LineError) {
+		result.Bad++
+		switch {
+		case result.Bad <= shownBad:
+			fmt.Fprintf(a.Err, "%s:%d:%d: %s\n", name, bad.Line, bad.Column, strings.TrimSpace(bad.Field+" "+bad.Message))
+		case result.Bad == shownBad+1:
+			fmt.Fprintln(a.Err, "…")
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if result.Bad > 0 && !skipBad {
+		return fmt.Errorf("%d of %d line(s) are wrong, so nothing was imported; --skip-bad leaves them out", result.Bad, result.Bad+result.Read)
+	}
+	if !dry {
+		if err := sendParts(ctx, a, c, file, settings, &result); err != nil {
+			return fmt.Errorf("%w\n%d of %d entries were imported; the same command again does the rest", err, result.Added+result.Changed, result.Read)
+		}
+	}
+	return showImport(a, result)
+}
+
+// send imports the entries of a file in parts.
+func sendParts(ctx context.Context, a *command.App, c *client.Client, file io.ReadSeeker, settings limits.Tenant, result *imported) error {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("read the file again: %w", err)
+	}
+	part := make([]limits.Entry, 0, limits.MaxEntries)
+	sent := 0
+	flush := func() error {
+		if len(part) == 0 {
+			return nil
+		}
+		tally, err := c.AddContacts(ctx, part...)
+		if err != nil {
+			return err
+		}
+		result.Added, result.Changed = result.Added+tally.Added, result.Changed+tally.Changed
+		if sent += len(part); sent%(10*limits.MaxEntries) == 0 {
+			a.Note("%d of %d", sent, result.Read)
+		}
+		part = part[:0]
+		return nil
+	}
+	err := eachEntry(ctx, file, settings, func(e limits.Entry) error {
+		if part = append(part, e); len(part) < limits.MaxEntries {
+			return nil
+		}
+		return flush()
+	}, func(*limits.LineError) {})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
+// eachEntry reads a CSV to its end.
+func eachEntry(ctx context.Context, in io.Reader, settings limits.Tenant, entry func(limits.Entry) error, bad func(*limits.LineError)) error {
+	r, err := limits.NewCSVReader(in, settings)
+	if errors.Is(err, io.EOF) {
+		return errors.New("the file is empty; its first line must name the columns")
+	}
+	if err != nil {
+		return err
+	}
+	for {
+		e, _, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return ctx.Err()
+		}
+		if wrong, ok := errors.AsType[*limits.LineError](err); ok {
+			bad(wrong)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read the file: %w", err)
+		}
+		if err := entry(e); err != nil {
+			return err
+		}
+	}
+}
+
+// rereadable returns what can be read twice: the input itself if it is a file,
+// else a copy of it on the disk. What is returned with it takes the copy away.
+func rereadable(in io.Reader) (io.ReadSeeker, func(), error) {
+	if file, ok := in.(*os.File); ok {
+		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+			return file, func() {}, nil
+		}
+	}
+	spool, err := os.CreateTemp("", "countersign-import-*.csv")
+	if err != nil {
+		return nil, nil, fmt.Errorf("keep the input: %w", err)
+	}
+	clean := func() {
+		_ = spool.Close()
+		_ = os.Remove(spool.Name())
+	}
+	if _, err = io.Copy(spool, in); err == nil {
+		_, err = spool.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		clean()
+		return nil, nil, fmt.Errorf("keep the input: %w", err)
+	}
+	return spool, clean, nil
+}
+
+func showImport(a *command.App, r imported) error {
+	if a.JSON {
+		return a.WriteJSON(r)
+	}
+	text := fmt.Sprintf("%d read, %d wrong, %d added, %d changed", r.Read, r.Bad, r.Added, r.Changed)
+	if !r.Applied {
+		text = fmt.Sprintf("%d read, %d wrong; nothing was imported", r.Read, r.Bad)
+	}
+	if _, err := fmt.Fprintln(a.Out, text); err != nil {
+		return fmt.Errorf("write the output: %w", err)
+	}
+	return nil
+}

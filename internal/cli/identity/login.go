@@ -1,0 +1,158 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/cli/login"
+)
+
+const loginHelp = `Log in at the issuer that vouches for the people of your tenant, in a browser on
+this machine, and use what it signs as the token for the API at --url. It is
+kept for that address alone, in a file that only you can read, and renewed while
+the issuer allows it. A token in COUNTERSIGN_TOKEN, or --token, goes before it.
+
+Whoever set the provider up knows the issuer and the client's id. The client is
+a public one, with PKCE, that may come back to http://127.0.0.1 at any port, or
+at the one that --port says, with the path /callback.`
+
+type loginFlags struct {
+	issuer, client string
+	scopes         []string
+	port           int
+}
+
+// Login returns the command login.
+func Login(a *command.App) *cobra.Command {
+	var f loginFlags
+	cmd := &cobra.Command{
+		Use:   "login",
+		Short: "Log in as a person, through a browser",
+		Long:  loginHelp,
+		Example: `  countersign login --url https://countersign.acme.com --issuer https://login.acme.com/realms/acme --client-id countersign
+  countersign login`,
+		Args: command.Arguments(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runLogin(cmd.Context(), a, f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.issuer, "issuer", "", "the issuer's `address` (default $"+command.IssuerEnv+", or that of the last login)")
+	flags.StringVar(&f.client, "client-id", "", "what the issuer calls this command line (default $"+command.ClientIDEnv+", or that of the last login)")
+	flags.StringArrayVar(&f.scopes, "scope", nil, "a `scope` to ask the issuer for; may be repeated (default openid, email, profile, offline_access)")
+	flags.IntVar(&f.port, "port", 0, "the `port` that the browser comes back to (default any)")
+	return cmd
+}
+
+func runLogin(ctx context.Context, a *command.App, f loginFlags) error {
+	store, err := a.Logins()
+	if err != nil {
+		return err
+	}
+	was, err := store.Load(a.Server())
+	if err != nil && !errors.Is(err, login.ErrNone) {
+		return err
+	}
+	issuer, id := command.First(f.issuer, a.Getenv(command.IssuerEnv), was.Issuer), command.First(f.client, a.Getenv(command.ClientIDEnv), was.ClientID)
+	if issuer == "" || id == "" {
+		return command.Misuse("--issuer and --client-id are required the first time; whoever set the provider up knows them")
+	}
+	scopes := f.scopes
+	if len(scopes) == 0 && issuer == was.Issuer {
+		scopes = was.Scopes
+	}
+	is, err := login.Begin(ctx, login.Config{Server: a.Server(), Issuer: issuer, ClientID: id, Scopes: scopes, Port: f.port, Show: func(at string) {
+		// Scripts are not told with note, and cannot go on without it.
+		fmt.Fprintf(a.Err, "Open this address in a browser on this machine, and log in there:\n\n%s\n\n", at)
+	}})
+	if err != nil {
+		return err
+	}
+	c, err := client.New(a.URL, is.Token, client.Config{Agent: "countersign/" + command.Version()})
+	if err != nil {
+		return command.Misuse("%v", err)
+	}
+	me, err := c.Me(ctx)
+	if err != nil { // nothing is kept that is not taken
+		return err
+	}
+	if err := store.Save(ctx, is); err != nil {
+		return err
+	}
+	if a.Token != "" {
+		a.Note("A token in %s, or --token, goes before this login.", command.TokenEnv)
+	}
+	return showMe(a, me)
+}
+
+// Logout returns the command logout.
+func Logout(a *command.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "logout",
+		Short:   "Forget the login to the API",
+		Long:    "Forget the login to the API at --url, here and, if the issuer offers it, there.",
+		Example: "  countersign logout",
+		Args:    command.Arguments(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, err := a.Logins()
+			if err != nil {
+				return err
+			}
+			is, err := store.Load(a.Server())
+			if errors.Is(err, login.ErrNone) {
+				return a.Done(nil, "nobody was logged in to %s", a.Server())
+			}
+			if err == nil {
+				err = store.Delete(cmd.Context(), a.Server())
+			}
+			if err != nil {
+				return err
+			}
+			if err := login.Revoke(cmd.Context(), is); err != nil {
+				a.Note("It is forgotten here, but the issuer was not told: %v", err)
+			}
+			return a.Done(nil, "logged out of %s", a.Server())
+		},
+	}
+}
+
+const whoamiHelp = `Show who you are to the API: the tenant, the role, and what the token is
+narrowed to. With --json also every operation that you may use.`
+
+// WhoAmI returns the command whoami.
+func WhoAmI(a *command.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "whoami",
+		Short:   "Show who you are to the API",
+		Long:    whoamiHelp,
+		Example: "  countersign whoami\n  countersign whoami --json | jq -r .operations[]",
+		Args:    command.Arguments(0, 0, ""),
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
+			me, err := c.Me(ctx)
+			if err != nil {
+				return err
+			}
+			return showMe(a, me)
+		}),
+	}
+}
+
+func showMe(a *command.App, me client.Me) error {
+	if a.JSON {
+		return a.WriteJSON(me)
+	}
+	var rows [][]string
+	for _, row := range [][]string{
+		{"name", me.Name}, {"e-mail", me.Email}, {"role", me.Role}, {"tenant", me.Tenant}, {"token", me.TokenID}, {"person", me.OperatorID},
+		{"employee", me.EmployeeID}, {"session", me.SessionID}, {"scopes", strings.Join(me.Scopes, " ")}, {"tools", strings.Join(me.Tools, " ")},
+	} {
+		if row[1] != "" {
+			rows = append(rows, row)
+		}
+	}
+	return command.Table(a.Out, []string{"YOU", a.Server()}, rows)
+}

@@ -1,0 +1,174 @@
+package identity
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/cli/command"
+)
+
+const operatorHelp = `People, as the record names them. Who logs in is added by itself; others are
+added here, to be the person behind a token or a user in Slack. Nobody is
+deleted, only disabled: then nothing that the person shows is taken.
+
+Admins set up operators and viewers, owners everybody.`
+
+// Operators returns the command operator.
+func Operators(a *command.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "operator",
+		Short:   "Set people up: list, add, set, disable, enable",
+		Long:    operatorHelp,
+		Example: "  countersign operator list\n  countersign operator add --name \"Ana Lima\" --role operator",
+		Args:    cobra.ArbitraryArgs,
+		RunE:    command.Group,
+
+		DisableFlagsInUseLine: true,
+	}
+	cmd.AddCommand(operatorList(a), operatorAdd(a), operatorSet(a),
+		operatorSwitch(a, "disable", true, "Take nothing that a person shows any more",
+			"Take nothing that a person shows any more: logins, tokens, and clicks in Slack,\neverywhere within ten seconds. The last owner is not disabled."),
+		operatorSwitch(a, "enable", false, "Take what a disabled person shows again", "Take what a disabled person shows again."))
+	return cmd
+}
+
+func operatorList(a *command.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List people",
+		Long:    "List people by name, with what they are now. With --json it is one object a\nline.",
+		Example: "  countersign operator list",
+		Args:    command.Arguments(0, 0, ""),
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
+			all, err := c.Operators(ctx)
+			if err != nil {
+				return err
+			}
+			if a.JSON {
+				return command.WriteJSONLines(a, all)
+			}
+			rows := make([][]string, len(all))
+			for i, o := range all {
+				state := o.Role
+				if o.Disabled {
+					state = "disabled"
+				}
+				slack := strings.Trim(o.SlackTeam+"/"+o.SlackUser, "/")
+				rows[i] = []string{o.ID, o.Name, state, o.Email, o.Issuer, slack, command.Local(o.LastSeenAt)}
+			}
+			return command.Table(a.Out, []string{"PERSON", "NAME", "ROLE", "E-MAIL", "LOGS IN AT", "SLACK", "LAST SEEN"}, rows)
+		}),
+	}
+}
+
+// personFlags adds the flags that say what a person is.
+func personFlags(cmd *cobra.Command, in *client.OperatorInput) {
+	flags := cmd.Flags()
+	flags.StringVar(&in.Name, "name", "", "what to call the person")
+	flags.StringVar(&in.Email, "email", "", "an `address` for people to read; nobody is known by it")
+	flags.StringVar(&in.RoleSet, "role", "", "a `role` that goes before what logins give: viewer, operator, admin or owner; none lets logins decide")
+	flags.StringVar(&in.Issuer, "issuer", "", "the `address` of the issuer that the person logs in at")
+	flags.StringVar(&in.Subject, "subject", "", "what that issuer calls the person: the `text` of the claim sub")
+	flags.StringVar(&in.SlackTeam, "slack-team", "", "the `id` of the person's Slack team, such as T024BE7LD")
+	flags.StringVar(&in.SlackUser, "slack-user", "", "the `id` of the person there, such as U2147483697")
+	command.Fixed(cmd, "role", "viewer", "operator", "admin", "owner", "none")
+}
+
+// roleSet reads the flag's word for no role.
+func roleSet(in *client.OperatorInput) error {
+	if err := command.OneOf("role", in.RoleSet, "viewer", "operator", "admin", "owner", "none"); err != nil {
+		return err
+	}
+	if in.RoleSet == "none" {
+		in.RoleSet = ""
+	}
+	return nil
+}
+
+func operatorAdd(a *command.App) *cobra.Command {
+	var in client.OperatorInput
+	cmd := &cobra.Command{
+		Use:   "add",
+		Short: "Add a person",
+		Long:  "Add a person, and write its id. Issuer and subject go together, and so do the\nSlack team and user.",
+		Example: `  countersign operator add --name "Ana Lima" --role operator --slack-team T024BE7LD --slack-user U2147483697
+  countersign operator add --name "Bo" --issuer https://login.acme.com --subject 8d1f`,
+		Args: command.Arguments(0, 0, ""),
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
+			if err := roleSet(&in); err != nil {
+				return err
+			}
+			if in.Name == "" {
+				return command.Misuse("--name is required")
+			}
+			made, err := c.AddOperator(ctx, in)
+			if err == nil && a.JSON {
+				return a.WriteJSON(made)
+			}
+			return a.Done(err, "%s", made.ID)
+		}),
+	}
+	personFlags(cmd, &in)
+	return cmd
+}
+
+func operatorSet(a *command.App) *cobra.Command {
+	var in client.OperatorInput
+	cmd := &cobra.Command{
+		Use:     "set PERSON-ID",
+		Short:   "Change what a person is",
+		Long:    "Change what a person is. What no flag names stays as it is; an empty value takes\nit away. Who logs in otherwise than before has no role of its last login.",
+		Example: "  countersign operator set 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --role admin\n  countersign operator set 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --role none",
+		Args:    command.Arguments(1, 1, "the person's id"),
+	}
+	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
+		if err := roleSet(&in); err != nil {
+			return err
+		}
+		err := changePerson(ctx, c, args[0], func(was *client.OperatorInput) {
+			for name, field := range map[string][2]*string{
+				"name": {&was.Name, &in.Name}, "email": {&was.Email, &in.Email}, "role": {&was.RoleSet, &in.RoleSet}, "issuer": {&was.Issuer, &in.Issuer},
+				"subject": {&was.Subject, &in.Subject}, "slack-team": {&was.SlackTeam, &in.SlackTeam}, "slack-user": {&was.SlackUser, &in.SlackUser},
+			} {
+				if cmd.Flags().Changed(name) {
+					*field[0] = *field[1]
+				}
+			}
+		})
+		return a.Done(err, "set %s", args[0])
+	})
+	personFlags(cmd, &in)
+	return cmd
+}
+
+func operatorSwitch(a *command.App, word string, disabled bool, short, long string) *cobra.Command {
+	return &cobra.Command{
+		Use:     word + " PERSON-ID",
+		Short:   short,
+		Long:    long,
+		Example: "  countersign operator " + word + " 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b",
+		Args:    command.Arguments(1, 1, "the person's id"),
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
+			err := changePerson(ctx, c, args[0], func(was *client.OperatorInput) { was.Disabled = disabled })
+			return a.Done(err, "%sd %s", word, args[0])
+		}),
+	}
+}
+
+// changePerson reads a person and sets it changed.
+func changePerson(ctx context.Context, c *client.Client, id string, change func(*client.OperatorInput)) error {
+	all, err := c.Operators(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range all {
+		if o.ID == id {
+			change(&o.OperatorInput)
+			return c.PutOperator(ctx, id, o.OperatorInput)
+		}
+	}
+	return command.Misuse("there is no person of this id; `countersign operator list` shows them")
+}

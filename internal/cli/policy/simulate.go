@@ -1,0 +1,294 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/insight/simulate"
+	"github.com/countersign-dev/countersign/internal/server/rest"
+)
+
+const policySimulateHelp = `Try a file of policy on what agents did, before it holds. Every action of the
+time is decided about once more, and three decisions are compared:
+
+  then   what was decided about it
+  now    what the policy of now says
+  would  what it says with the sections of the file in place of its own
+
+Nothing is changed, and nothing is stored. Arguments are as they were proposed;
+everything else, such as drift, trust, grants and the do-not-contact list, is as
+it is now. Ctrl-C shows what was found so far.
+
+With --json every action that comes out differently is one line, and the last
+line is {"summary": ...}. It takes an operator's token.`
+
+// simulation is the flags of a simulation.
+type simulation struct {
+	file, since, until, tool string
+	examples                 int
+	failOnChange             bool
+}
+
+func policySimulate(a *command.App) *cobra.Command {
+	var f simulation
+	cmd := &cobra.Command{
+		Use:   "simulate",
+		Short: "Try a file of policy on the past",
+		Long:  policySimulateHelp,
+		Example: `  countersign policy simulate -f policy.yaml
+  countersign policy simulate -f policy.yaml --since 720h --tool 'shop:*'
+  countersign policy simulate -f policy.yaml --fail-on-change
+  countersign policy simulate -f policy.yaml --json | jq -c 'select(.would.mode == "deny")'`,
+		Args: command.Arguments(0, 0, ""),
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error { return runSimulate(ctx, a, c, f) }),
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.file, command.FileFlag, "f", "", "the `file`, or - for standard input (required)")
+	flags.StringVar(&f.since, "since", "168h", "only actions proposed since this `time`: 24h ago, 2026-01-02 or 2026-01-02T03:04:05Z")
+	flags.StringVar(&f.until, "until", "", "only actions proposed before this `time`")
+	flags.StringVar(&f.tool, "tool", "", "only actions of the tools that this `key` covers")
+	flags.IntVar(&f.examples, "examples", 20, "how many actions are shown that come out differently")
+	flags.BoolVar(&f.failOnChange, "fail-on-change", false, "exit with 3 if an action comes out differently than by the policy of now")
+	return cmd
+}
+
+func runSimulate(ctx context.Context, a *command.App, c *client.Client, f simulation) error {
+	file, err := a.ReadFile(f.file, rest.CheckPolicy)
+	if err != nil {
+		return err
+	}
+	if f.examples < 0 {
+		return command.Misuse("--examples must not be negative")
+	}
+	now := time.Now()
+	ask := client.Simulation{Tool: f.tool, Policy: file.JSON, To: now}
+	if ask.From, err = command.TimeFlag("since", f.since, now); err != nil {
+		return err
+	}
+	if f.until != "" {
+		if ask.To, err = command.TimeFlag("until", f.until, now); err != nil {
+			return err
+		}
+	}
+	if !ask.From.Before(ask.To) {
+		return command.Misuse("--until must be later than --since")
+	}
+	sum := newSummary(f.examples)
+	stopped := simulatePages(ctx, a, c, ask, sum)
+	if p, ok := errors.AsType[*client.Problem](stopped); ok && len(p.Errors) > 0 {
+		return file.Place(within("/policy", p.Errors))
+	}
+	sum.Partial = stopped != nil
+	if stopped != nil && sum.Looked == 0 {
+		return stopped
+	}
+	if err := showSummary(a, sum); err != nil {
+		return err
+	}
+	if stopped == nil && f.failOnChange && sum.Changed > 0 {
+		return command.ErrPolicyChange
+	}
+	return stopped
+}
+
+// within leaves out the place in the request below which a document was.
+func within(above string, fields []envelope.FieldError) []envelope.FieldError {
+	inside := slices.Clone(fields)
+	for i := range inside {
+		inside[i].Pointer = strings.TrimPrefix(inside[i].Pointer, above)
+	}
+	return inside
+}
+
+// told is how many pages pass between two notes of how far it is.
+const told = 5
+
+// simulate goes through the pages. What it found is in sum, also where it is
+// stopped.
+func simulatePages(ctx context.Context, a *command.App, c *client.Client, ask client.Simulation, sum *summary) error {
+	for pages := 1; ; pages++ {
+		page, err := c.Simulate(ctx, ask)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		if a.JSON {
+			if err := command.WriteJSONLines(a, page.Differences); err != nil {
+				return err
+			}
+		}
+		sum.add(page.Report)
+		if page.NextCursor == nil {
+			return nil
+		}
+		if pages%told == 0 {
+			a.Note("%d action(s) gone through, %d come out differently", sum.Looked, sum.Changed)
+		}
+		ask.Cursor = *page.NextCursor
+	}
+}
+
+// summary is what a simulation came to.
+type summary struct {
+	// Partial says that it was stopped before its end.
+	Partial bool `json:"partial"`
+	// Moved says that the policy of now changed meanwhile.
+	Moved    bool `json:"policy_moved"`
+	Looked   int  `json:"looked"`
+	Compared int  `json:"compared"`
+	Gone     int  `json:"gone"`
+	// Changed is how many come out differently than by the policy of now.
+	Changed int              `json:"changed"`
+	Counts  []simulate.Count `json:"counts"`
+
+	version  int64
+	counts   map[simulate.Count]int
+	most     int
+	examples []simulate.Difference
+}
+
+func newSummary(examples int) *summary {
+	return &summary{most: examples, counts: make(map[simulate.Count]int), Counts: []simulate.Count{}}
+}
+
+// add takes a page in.
+func (s *summary) add(r simulate.Report) {
+	s.Moved = s.Moved || s.Looked > 0 && r.Version != s.version
+	s.version = r.Version
+	s.Looked, s.Compared, s.Gone = s.Looked+r.Looked, s.Compared+r.Compared, s.Gone+r.Gone
+	for _, c := range r.Counts {
+		n := c.Count
+		if c.Now != c.Would {
+			s.Changed += n
+		}
+		c.Count = 0
+		s.counts[c] += n
+	}
+	for _, d := range r.Differences {
+		if len(s.examples) < s.most && d.Now.Mode != d.Would.Mode {
+			s.examples = append(s.examples, d)
+		}
+	}
+}
+
+// close puts the counts in order.
+func (s *summary) close() {
+	for c, n := range s.counts {
+		c.Count = n
+		s.Counts = append(s.Counts, c)
+	}
+	slices.SortFunc(s.Counts, func(a, b simulate.Count) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Now, b.Now), cmp.Compare(a.Would, b.Would), cmp.Compare(a.Then, b.Then))
+	})
+}
+
+func showSummary(a *command.App, s *summary) error {
+	s.close()
+	if a.JSON {
+		return a.WriteJSON(struct {
+			Summary *summary `json:"summary"`
+		}{s})
+	}
+	if err := showCounts(a, s.Counts); err != nil {
+		return err
+	}
+	if err := showExamples(a, s.examples); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("%d action(s) gone through, %d compared: %d come out differently than by the policy of now.", s.Looked, s.Compared, s.Changed)
+	if s.Gone > 0 {
+		text += fmt.Sprintf(" %d left out, whose tool is no more.", s.Gone)
+	}
+	if s.Partial {
+		text = "Stopped before its end; so far: " + text
+	}
+	if s.Moved {
+		text += " The policy of now changed meanwhile; run it again."
+	}
+	if _, err := fmt.Fprintln(a.Out, text); err != nil {
+		return fmt.Errorf("write the output: %w", err)
+	}
+	return nil
+}
+
+// showCounts shows how decisions come out: first from those of now, then from
+// those of then. Tools about which all is as it was are left out.
+func showCounts(a *command.App, counts []simulate.Count) error {
+	for _, side := range []struct {
+		name string
+		mode func(simulate.Count) envelope.Mode
+	}{
+		{"NOW", func(c simulate.Count) envelope.Mode { return c.Now }},
+		{"THEN", func(c simulate.Count) envelope.Mode { return c.Then }},
+	} {
+		type change struct {
+			key         string
+			from, would envelope.Mode
+		}
+		sums := make(map[change]int)
+		var order []change
+		for _, c := range counts {
+			from := side.mode(c)
+			if from == c.Would {
+				continue
+			}
+			at := change{c.Key, from, c.Would}
+			if sums[at] == 0 {
+				order = append(order, at)
+			}
+			sums[at] += c.Count
+		}
+		if len(order) == 0 {
+			continue
+		}
+		rows := make([][]string, len(order))
+		for i, at := range order {
+			rows[i] = []string{at.key, string(at.from), string(at.would), strconv.Itoa(sums[at])}
+		}
+		if err := a.Section([]string{"TOOL", side.name, "WOULD", "ACTIONS"}, rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func showExamples(a *command.App, examples []simulate.Difference) error {
+	if len(examples) == 0 {
+		return nil
+	}
+	rows := make([][]string, len(examples))
+	for i, d := range examples {
+		rows[i] = []string{
+			d.Action.String(), command.Local(&d.ProposedAt), d.Key, string(d.Then.Mode), string(d.Now.Mode), string(d.Would.Mode), causesText(d.Because),
+		}
+	}
+	return a.Section([]string{"ACTION", "PROPOSED", "TOOL", "THEN", "NOW", "WOULD", "BECAUSE OF"}, rows)
+}
+
+// causesText names the layers that make a difference, each with its rule.
+func causesText(causes []simulate.Cause) string {
+	texts := make([]string, len(causes))
+	for i, c := range causes {
+		texts[i] = c.Layer
+		if rule := cmp.Or(c.Rule, c.Key); rule != "" {
+			texts[i] += " " + rule
+		}
+		if c.Would == "" {
+			texts[i] += " (gone)"
+		}
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,218 @@
+package setup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/dev"
+	"github.com/countersign-dev/countersign/internal/telemetry"
+)
+
+const devHelp = `Start everything on this machine, in one process: a database, the API, a worker
+and an example MCP server with notes as its tools. Then send envelopes through
+all of it, the way agents and people do, and show what became of each.
+
+The database is the one of DATABASE_URL if that is set; else a private
+PostgreSQL is started, from the programs that are found on this machine or,
+once, downloaded. What it holds, the tokens, the key that seals credentials and
+the notes are kept in the data folder from one time to the next.
+
+Then everything stays up until Ctrl-C. With --once it lives in a temporary
+folder on a free port and ends after the demonstration; the exit code is 1 if
+an envelope did not end as it should.`
+
+type devFlags struct {
+	once, verbose        bool
+	listen, dir, program string
+}
+
+// Dev returns the command dev.
+func Dev(a *command.App) *cobra.Command {
+	var f devFlags
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run everything on this machine, and show what it does",
+		Long:  devHelp,
+		Example: `  countersign dev
+  countersign dev --once
+  countersign dev --listen 127.0.0.1:9090 --data-dir ./.countersign
+  DATABASE_URL=postgres://postgres@localhost/postgres countersign dev`,
+		Args: command.Arguments(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDev(cmd.Context(), a, f) },
+	}
+	cmd.Flags().BoolVar(&f.once, "once", false, "end after the demonstration, and leave nothing behind")
+	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8080", "the API's `address`; port 0 is a free one")
+	cmd.Flags().StringVar(&f.dir, "data-dir", "", "the `folder` that data, tokens and notes are kept in (default "+dataDirHelp+")")
+	cmd.Flags().BoolVar(&f.verbose, "verbose", false, "write the log to standard error instead of a file")
+	cmd.Flags().StringVar(&f.program, "notes", "", "the example server's `program` (default notes-mcp beside this one, or built)")
+	return cmd
+}
+
+// runDev opens the house, shows the demonstration and, unless it is for once,
+// stays until ctx ends.
+func runDev(ctx context.Context, a *command.App, f devFlags) (err error) {
+	if f.once && f.dir != "" {
+		return command.Misuse("--once lives in a temporary folder; leave --data-dir out")
+	}
+	cfg := dev.Config{
+		DatabaseURL: a.Getenv(command.DatabaseEnv), SecretKey: a.Getenv("COUNTERSIGN_SECRET_KEY"), Listen: f.listen, Notes: f.program, Version: command.Version(), Progress: a.Out,
+	}
+	if a.JSON {
+		cfg.Progress = a.Err
+	}
+	if f.once {
+		cfg.Listen = "127.0.0.1:0"
+	} else {
+		cfg.Dir = cmp.Or(f.dir, dataDir(a))
+	}
+	log, where, done, err := devLog(a, cfg.Dir, f.verbose)
+	if err != nil {
+		return err
+	}
+	cfg.Log = log
+	defer func() { err = errors.Join(err, done(err)) }()
+
+	fmt.Fprintln(cfg.Progress, "Starting Countersign on this machine:")
+	h, err := dev.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if !f.once {
+			a.Note("Stopping …")
+		}
+		err = errors.Join(err, h.Close())
+	}()
+	fmt.Fprintf(cfg.Progress, "  ready in %.1f s\n\nThe demonstration: an agent asks, over the API; policy and an operator decide.\n\n", h.Took().Seconds())
+	if err := demonstrate(ctx, a, h); err != nil || f.once {
+		return err
+	}
+	welcome(a, h, where)
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-h.Failed():
+		return err
+	}
+}
+
+func demonstrate(ctx context.Context, a *command.App, h *dev.House) error {
+	report, err := h.Demonstrate(ctx)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		if err := a.WriteJSON(report.Document()); err != nil {
+			return err
+		}
+	} else if err := report.Write(a.Out); err != nil {
+		return err
+	}
+	return report.Err()
+}
+
+// welcome says how to go on. It is the one place that shows tokens: they are
+// the demonstration's own.
+func welcome(a *command.App, h *dev.House, log string) {
+	out := a.Out
+	if a.JSON {
+		out = a.Err
+	}
+	tokens := h.Tokens()
+	fmt.Fprintf(out, `
+It stays up until Ctrl-C (a second one forces it).
+
+  API       %[1]s
+  agent     %[2]s
+  operator  %[3]s
+  admin     %[4]s
+  owner     %[8]s
+  tokens    %[5]s
+  log       %[6]s
+
+Three commands to try, in another terminal:
+
+  export COUNTERSIGN_URL=%[1]s COUNTERSIGN_TOKEN=%[2]s
+
+  %[7]s submit --tool notes:notes.create --args '{"title":"Hello","body":"from me"}'
+  %[7]s list --approval required
+  %[7]s approve ID --wait --token %[3]s
+`, h.URL(), tokens.Agent, tokens.Operator, tokens.Admin, h.TokensFile(), log, program(a), tokens.Owner)
+}
+
+// program is what to type to call this program again.
+func program(a *command.App) string {
+	if a.Program == "" || strings.Contains(a.Program, "go-build") {
+		return "countersign"
+	}
+	return a.Program
+}
+
+const dataDirHelp = "the user's folder for data"
+
+// dataDir is where data of the user's programs is kept on this system. What a
+// private server of root's runs as may not enter root's home.
+func dataDir(a *command.App) string {
+	home, err := os.UserHomeDir()
+	switch {
+	case a.Getenv("XDG_DATA_HOME") != "":
+		return filepath.Join(a.Getenv("XDG_DATA_HOME"), "countersign")
+	case os.Geteuid() == 0:
+		return "/var/lib/countersign"
+	case err != nil:
+		return ".countersign"
+	case runtime.GOOS == "darwin":
+		return filepath.Join(home, "Library", "Application Support", "countersign")
+	}
+	return filepath.Join(home, ".local", "share", "countersign")
+}
+
+// devLog opens the log: standard error, or a file. Without a folder to keep it
+// in, it is shown at the end if something went wrong.
+func devLog(a *command.App, dir string, verbose bool) (log *slog.Logger, where string, done func(error) error, err error) {
+	if verbose {
+		return textLog(a.Err), "on standard error", func(error) error { return nil }, nil
+	}
+	var file *os.File
+	if dir == "" {
+		file, err = os.CreateTemp("", "countersign-dev-*.log")
+	} else if err = os.MkdirAll(dir, 0o711); err == nil {
+		file, err = os.OpenFile(filepath.Join(dir, "dev.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	}
+	if err != nil {
+		return nil, "", nil, fmt.Errorf("open the log: %w; choose another folder with --data-dir", err)
+	}
+	done = func(failed error) error {
+		if failed != nil && !errors.Is(failed, context.Canceled) {
+			a.Note("The log is in %s", file.Name())
+			return file.Close()
+		}
+		err := file.Close()
+		if dir == "" {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+		return err
+	}
+	return textLog(file), file.Name(), done, nil
+}
+
+// textLog writes lines for people. What is secret by its name is hidden.
+func textLog(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{ReplaceAttr: func(_ []string, attr slog.Attr) slog.Attr {
+		if telemetry.SecretName(attr.Key) {
+			return slog.String(attr.Key, "[REDACTED]")
+		}
+		return attr
+	}}))
+}

@@ -1,0 +1,106 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/insight/doctor"
+	"github.com/countersign-dev/countersign/internal/postgres"
+)
+
+const doctorHelp = `Examine the database of DATABASE_URL: whether it is set up as the migrations
+left it (roles, row security, grants, versions, partitions), whether it is kept
+well (settings, clock, long transactions, replication slots, bloat), and whether
+the work gets done (leases, pauses, seals, dead letters). It changes nothing.
+
+Each thing that is wrong comes with what to do. The exit code is 1 if something
+failed, and 0 if there are only warnings. A superuser, or a user that was
+granted countersign_worker and pg_monitor, sees all there is.`
+
+// examineFor bounds the whole examination.
+const examineFor = 2 * time.Minute
+
+// Doctor returns the command doctor.
+func Doctor(a *command.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Examine the database, and say what to do",
+		Long:  doctorHelp,
+		Example: `  DATABASE_URL=postgres://postgres@localhost/countersign countersign doctor
+  countersign doctor --json | jq '.checks[] | select(.status != "ok")'`,
+		Args: command.Arguments(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), a) },
+	}
+}
+
+func runDoctor(ctx context.Context, a *command.App) error {
+	url, err := a.DatabaseURL()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, examineFor)
+	defer cancel()
+	pool, err := postgres.Open(ctx, postgres.Config{URL: url, MaxConns: 1, Name: "countersign-doctor"})
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if err := pool.Ping(ctx); err != nil {
+		return fmt.Errorf("the database of %s does not answer; is it running, and is the address right?", command.DatabaseEnv)
+	}
+	return showFindings(a, doctor.Examine(ctx, pool, time.Now))
+}
+
+// unwellError says that something failed. What it was has been shown.
+type unwellError struct{ failed int }
+
+func (e *unwellError) Error() string {
+	return fmt.Sprintf("%d of what was examined must be put right", e.failed)
+}
+
+// showFindings shows all of them. The error is an *unwellError if some failed.
+func showFindings(a *command.App, all []doctor.Finding) error {
+	counts := make(map[doctor.Status]int)
+	for _, f := range all {
+		counts[f.Status]++
+	}
+	if a.JSON {
+		err := a.WriteJSON(struct {
+			Checks   []doctor.Finding `json:"checks"`
+			Failed   int              `json:"failed"`
+			Warnings int              `json:"warnings"`
+		}{all, counts[doctor.Failed], counts[doctor.Warning]})
+		if err != nil {
+			return err
+		}
+	} else if err := writeFindings(a, all); err != nil {
+		return err
+	}
+	if n := counts[doctor.Failed]; n > 0 {
+		return &unwellError{n}
+	}
+	return nil
+}
+
+func writeFindings(a *command.App, all []doctor.Finding) error {
+	var b strings.Builder
+	for _, f := range all {
+		mark := string(f.Status)
+		if f.Status != doctor.OK {
+			mark = strings.ToUpper(mark)
+		}
+		fmt.Fprintf(&b, "%-8s %-21s  %s\n", mark, f.Check, command.Safe(f.What))
+		if f.Do != "" {
+			fmt.Fprintf(&b, "%-30s  → %s\n", "", command.Safe(f.Do))
+		}
+	}
+	if _, err := fmt.Fprint(a.Out, b.String()); err != nil {
+		return fmt.Errorf("write the output: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/cli/command"
+)
+
+const toolDiffHelp = `Show what changed in a tool's definition since it was accepted, and the digest
+to accept it by. While a tool has drifted, what policy would let run waits for
+a person; a new tool in quarantine cannot be used at all.
+
+A change is of the interface if a call may mean something else, and of text if
+it only describes. Agents read and obey texts too, so read them. Characters
+that do not show stand there as \u{200B}, and are pointed out.`
+
+func toolDiff(a *command.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "diff SOURCE:TOOL",
+		Short:   "Show what changed in a tool's definition",
+		Long:    toolDiffHelp,
+		Example: "  countersign tools diff mail:send_email",
+		Args:    command.Arguments(1, 1, "a tool, as source:name"),
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
+			if _, err := command.ToolKey(args[0]); err != nil {
+				return err
+			}
+			diff, err := c.DiffTool(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if a.JSON {
+				return a.WriteJSON(diff)
+			}
+			return showDiff(a, diff)
+		}),
+	}
+}
+
+func showDiff(a *command.App, d client.ToolDiff) error {
+	var b strings.Builder
+	switch {
+	case d.Quarantined:
+		fmt.Fprintf(&b, "%s is new, and in quarantine until it is accepted.\n", command.Safe(d.Key))
+	case len(d.Changes) == 0:
+		fmt.Fprintf(&b, "%s is as it was accepted.\n", command.Safe(d.Key))
+	case !d.AcceptedKnown:
+		fmt.Fprintf(&b, "%s has changed. What was accepted is not on record, so all of it is shown.\n", command.Safe(d.Key))
+	default:
+		fmt.Fprintf(&b, "%s has changed since it was accepted (%s).\n", command.Safe(d.Key), d.Drift)
+	}
+	for _, c := range d.Changes {
+		hidden := ""
+		if c.HiddenCharacters {
+			hidden = ", WITH CHARACTERS THAT DO NOT SHOW"
+		}
+		fmt.Fprintf(&b, "\n%s  (%s%s)\n", command.Safe(c.Pointer), c.Strength, hidden)
+		side(&b, "-", c.Was)
+		side(&b, "+", c.Now)
+	}
+	if len(d.Changes) == 0 && d.HiddenCharacters {
+		b.WriteString("It holds characters that do not show when it is read.\n")
+	}
+	if len(d.Changes) > 0 {
+		fmt.Fprintf(&b, "\nTo accept it as shown:\n  countersign tools accept %s --digest %s\n", command.Quoted(d.Key), d.Digest)
+	}
+	if _, err := fmt.Fprint(a.Out, b.String()); err != nil {
+		return fmt.Errorf("write the output: %w", err)
+	}
+	return nil
+}
+
+// side writes one side of a change, each line of it behind a mark. What stands
+// for a character that does not show is written as it is, not as JSON has it.
+func side(b *strings.Builder, mark string, value json.RawMessage) {
+	if value == nil {
+		return
+	}
+	for line := range strings.SplitSeq(strings.ReplaceAll(command.Indented(value), `\\u{`, `\u{`), "\n") {
+		fmt.Fprintf(b, "  %s %s\n", mark, line)
+	}
+}
+
+const toolAcceptHelp = `Accept a tool's definition as it was shown: after it changed, or for the first
+time if it is in quarantine. The digest is that which "tools diff" shows; if
+the definition is another one by now, nothing is accepted.`
+
+func toolAccept(a *command.App) *cobra.Command {
+	var digest string
+	cmd := &cobra.Command{
+		Use:     "accept SOURCE:TOOL",
+		Short:   "Accept a tool's definition as it was shown",
+		Long:    toolAcceptHelp,
+		Example: "  countersign tools accept mail:send_email --digest AnGv+7ycJpraC6EQxpOL7C1A/RNZ2EEoLNHquncW8of2",
+		Args:    command.Arguments(1, 1, "a tool, as source:name"),
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
+			key, err := command.ToolKey(args[0])
+			if err != nil {
+				return err
+			}
+			if digest == "" {
+				return command.Misuse("--digest is required: `countersign tools diff %s` shows it with what changed", command.Quoted(args[0]))
+			}
+			return a.Done(c.AcceptTool(ctx, key.Source, key.Action, digest), "accepted %s", key)
+		}),
+	}
+	cmd.Flags().StringVar(&digest, "digest", "", "the `digest` of the definition that was looked at (required)")
+	return cmd
+}

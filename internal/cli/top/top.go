@@ -1,0 +1,146 @@
+// Package top has the command that shows the state of a tenant live, as a screen
+// of panels.
+package top
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/cli/command"
+)
+
+const topHelp = `Show how everything stands, and draw it again every second: what waits and why,
+the buckets and how much of their limits is used, sources that are left alone,
+what is paused, what needs a person, and what each tool came to in the last
+minutes. q or Ctrl-C ends it.
+
+Where standard output is no terminal it writes one page after another, without
+colours; --once writes one. With --json each is one object on a line. Where more
+waits than can be counted, the numbers are estimates, and it says "about".
+It takes an operator's token. NO_COLOR turns colours off.`
+
+// soonest is how often may be asked at most.
+const soonest = 100 * time.Millisecond
+
+// Command returns the command top.
+func Command(a *command.App) *cobra.Command {
+	var every time.Duration
+	var once bool
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Show how everything stands, live",
+		Long:  topHelp,
+		Example: `  countersign top
+  countersign top --every 5s
+  countersign top --once --json | jq .waiting`,
+		Args: command.Arguments(0, 0, ""),
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
+			if every < soonest {
+				return command.Misuse("--every must be at least %s", soonest)
+			}
+			err := runTop(ctx, a, c, every, once)
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				return nil // Ctrl-C is how it ends
+			}
+			return err
+		}),
+	}
+	cmd.Flags().DurationVar(&every, "every", time.Second, "how `long` from one look to the next")
+	cmd.Flags().BoolVar(&once, "once", false, "look once")
+	return cmd
+}
+
+func runTop(ctx context.Context, a *command.App, c *client.Client, every time.Duration, once bool) error {
+	show := func(o client.Overview, _ error) error { return printPage(a, o, c.String()) }
+	if a.JSON {
+		show = func(o client.Overview, _ error) error { return a.WriteJSON(o) }
+	} else if screen, ok := terminalOf(a.Out); ok && !once {
+		var end context.CancelCauseFunc
+		ctx, end = context.WithCancelCause(ctx)
+		defer end(nil)
+		leave, err := screen.enter(a.In, func() { end(errQuit) })
+		if err != nil {
+			return err
+		}
+		defer leave()
+		show = func(o client.Overview, trouble error) error { return redraw(a, screen, o, c.String(), trouble) }
+	}
+	err := follow(ctx, every, once, c.Overview, show)
+	if errors.Is(context.Cause(ctx), errQuit) {
+		return nil
+	}
+	return err
+}
+
+// errQuit says that a key asked for the end.
+var errQuit = errors.New("quit")
+
+// follow looks again and again. A look that fails ends it, unless an earlier
+// one worked and the server may be back: then show is told of the trouble.
+func follow(ctx context.Context, every time.Duration, once bool, look func(context.Context) (client.Overview, error), show func(client.Overview, error) error) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	var last client.Overview
+	for first := true; ; first = false {
+		o, err := look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil:
+			last = o
+		case first || once || !passing(err):
+			return err
+		}
+		if err := show(last, err); err != nil || once {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// passing says that a later look may work.
+func passing(err error) bool {
+	if _, away := errors.AsType[*client.UnreachableError](err); away {
+		return true
+	}
+	p, ok := errors.AsType[*client.Problem](err)
+	return ok && p.Status >= 500
+}
+
+// page writes an overview where nothing can be drawn over.
+func printPage(a *command.App, o client.Overview, where string) error {
+	lines := drawTop(o, where, 80, 0, false)
+	_, err := fmt.Fprintf(a.Out, "%s\n\n", strings.Join(lines, "\n"))
+	if err != nil {
+		return fmt.Errorf("write the output: %w", err)
+	}
+	return nil
+}
+
+// redraw draws over what the screen shows. Its last line is for what a person
+// can do, or for trouble.
+func redraw(a *command.App, screen terminal, o client.Overview, where string, trouble error) error {
+	across, height := screen.size()
+	colour := a.Getenv("NO_COLOR") == ""
+	lines := drawTop(o, where, across, height-1, colour)
+	for len(lines) < height-1 {
+		lines = append(lines, "")
+	}
+	foot := &frame{width: across, colour: colour}
+	if trouble != nil {
+		foot.add(span{"old: " + trouble.Error(), toneAlarm})
+	} else {
+		foot.add(span{"q quits", toneFaint})
+	}
+	return screen.draw(append(lines, foot.lines...))
+}
