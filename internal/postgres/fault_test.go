@@ -1,11 +1,18 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -29,50 +36,76 @@ func constraints(t *testing.T) []string {
 		ORDER BY 1`)
 }
 
-// internal are constraints that only a bug of ours can break: no caller's
-// input leads there.
+// internal are constraints that a caller's input cannot violate, or whose
+// violation the package that owns the table handles itself.
 func internal() []string {
 	return []string{
-		"actions_approval_expires_at_check", "actions_approval_state_check", "actions_effect_check", "actions_risk_check",
-		"approvals_action_id_fkey", "approvals_needed_check", "approvals_pkey", "reviews_pkey", "votes_action_id_fkey", "votes_decision_check",
-		"api_tokens_pkey", "api_tokens_previous_hash_key", "api_tokens_token_hash_key", "buckets_pkey", "buckets_tenant_id_name_key",
-		"dry_runs_effect_check", "dry_runs_mode_check", "dry_runs_pkey", "dry_runs_risk_check", "snapshot_rules_pkey", "snapshots_pkey", "snapshots_stage_check",
-		"batch_steps_pkey", "batch_steps_state_check", "batches_state_check",
-		"dead_letters_reason_check", "decisions_mode_check", "decisions_pkey", "events_pkey", "outbox_status_check",
-		"breakers_pkey", "breakers_state_check", "do_not_contact_pkey", "employees_pkey", "pauses_pkey", "quiet_hours_pkey", "wakes_pkey",
-		"retention_checks_pkey", "retention_pkey", "seals_events_check", "seals_pkey", "seals_pruned_check", "seals_until_key",
-		"grants_pkey", "policy_modes_pkey", "policy_rules_pkey", "preferences_enabled_check", "preferences_pkey", "session_modes_pkey", "replay_schedules_pkey", "notes_key_key", "notes_pkey", "session_usage_pkey", "tool_executions_pkey", "tool_executions_status_check", "tools_effect_check", "tools_pkey",
+		"actions_approval_expires_at_check", "actions_approval_state_check", "actions_effect_check", "actions_external_id_key",
+		"actions_pkey", "actions_risk_check", "api_tokens_pkey", "api_tokens_previous_hash_key", "api_tokens_token_hash_key",
+		"approvals_action_id_fkey", "approvals_needed_check", "approvals_pkey", "batch_steps_batch_id_fkey", "batch_steps_pkey",
+		"batch_steps_state_check", "batches_external_id_key", "batches_pkey", "batches_state_check", "breakers_pkey",
+		"breakers_state_check", "buckets_pkey", "buckets_tenant_id_name_key", "dead_letters_pkey", "dead_letters_reason_check",
+		"decisions_mode_check", "decisions_pkey", "do_not_contact_pkey", "dry_runs_effect_check", "dry_runs_mode_check",
+		"dry_runs_pkey", "dry_runs_risk_check", "employees_pkey", "events_pkey", "grants_pkey", "notes_key_key", "notes_pkey",
+		"outbox_status_check", "pauses_pkey", "policy_modes_pkey", "policy_rules_pkey", "preferences_enabled_check",
+		"preferences_pkey", "quiet_hours_pkey", "replay_schedules_pkey", "retention_checks_pkey", "retention_pkey", "reviews_pkey",
+		"seals_events_check", "seals_pkey", "seals_pruned_check", "seals_until_key", "session_modes_pkey", "session_usage_pkey",
+		"snapshot_rules_pkey", "snapshots_pkey", "snapshots_stage_check", "tool_executions_pkey", "tool_executions_status_check",
+		"tools_effect_check", "tools_pkey", "votes_action_id_fkey", "votes_decision_check", "wakes_pkey",
 	}
 }
 
-func TestEveryConstraintIsAFaultOrOurOwnBug(t *testing.T) {
-	t.Parallel()
-	all := constraints(t)
-
-	for _, name := range all {
-		kind := fault.KindOf(postgres.Fault(&pgconn.PgError{Code: "23505", ConstraintName: name}))
-		if mapped, own := kind != "", slices.Contains(internal(), name); mapped == own {
-			t.Errorf("constraint %s is a fault: %t, and listed as internal: %t; want one of them", name, mapped, own)
+// explained returns the constraints that the packages above have faults for:
+// the names in their files violations.go.
+func explained(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != "violations.go" {
+			return err
 		}
-	}
-	for _, name := range internal() {
-		if !slices.Contains(all, name) {
-			t.Errorf("constraint %s is listed as internal and does not exist", name)
+		text, err := os.ReadFile(path)
+		for _, match := range regexp.MustCompile(`"([a-z_]+)":\s+fault\.New\(`).FindAllStringSubmatch(string(text), -1) {
+			names = append(names, match[1])
 		}
-	}
-}
-
-func TestFaultNamesOnlyConstraintsThatExist(t *testing.T) {
-	t.Parallel()
-	all := constraints(t)
-	source, err := os.ReadFile("fault.go")
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return names
+}
 
-	for _, match := range regexp.MustCompile(`"([a-z_]+_(?:key|pkey|fkey|check))"`).FindAllStringSubmatch(string(source), -1) {
-		if !slices.Contains(all, match[1]) {
-			t.Errorf("Fault knows the constraint %s, which does not exist", match[1])
+func TestEveryConstraintHasAFaultOrIsInternal(t *testing.T) {
+	t.Parallel()
+	all, known := constraints(t), explained(t)
+
+	for _, name := range all {
+		if mapped, own := slices.Contains(known, name), slices.Contains(internal(), name); mapped == own {
+			t.Errorf("constraint %s has a fault: %t, and is listed as internal: %t; want one of them", name, mapped, own)
+		}
+	}
+	for _, name := range append(known, internal()...) {
+		if !slices.Contains(all, name) {
+			t.Errorf("constraint %s has a fault or is listed as internal, and does not exist", name)
+		}
+	}
+}
+
+func TestViolations(t *testing.T) {
+	t.Parallel()
+	violations := postgres.Violations{"tools_pkey": fault.New(fault.Conflict, "the tool exists")}
+	violated := func(name string) error { return &pgconn.PgError{Code: "23505", ConstraintName: name} }
+	plain := errors.New("plain")
+
+	got := violations.Fault(fmt.Errorf("insert: %w", violated("tools_pkey")))
+
+	if typed, ok := errors.AsType[*fault.Error](got); !ok || typed.Kind != fault.Conflict || typed.Text != "the tool exists" || !postgres.Duplicate(got) {
+		t.Errorf("Fault = %#v, want a conflict with the cause", got)
+	}
+	for _, err := range []error{nil, plain, violated("other_pkey")} {
+		if got := violations.Fault(err); got != err {
+			t.Errorf("Fault(%v) = %v, want the error as it is", err, got)
 		}
 	}
 }
@@ -102,9 +135,15 @@ func TestFault(t *testing.T) {
 		"lock not available":   {pg("55P03"), fault.Busy},
 		"statement timeout":    {pg("57014"), fault.Busy},
 		"too many connections": {pg("53300"), fault.Busy},
+		"shut down":            {pg("57P01"), fault.Busy},
+		"starting up":          {pg("57P03"), fault.Busy},
+		"cannot connect":       {&pgconn.ConnectError{}, fault.Busy},
+		"connection reset":     {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, fault.Busy},
+		"connection closed":    {io.ErrUnexpectedEOF, fault.Busy},
 		"a fault already":      {known, fault.Gone},
 		"anything else":        {plain, ""},
 		"another SQLSTATE":     {pg("XX000"), ""},
+		"cancelled":            {context.Canceled, ""},
 		"nothing":              {nil, ""},
 	} {
 		got := postgres.Fault(test.err)

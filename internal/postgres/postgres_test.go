@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
@@ -175,8 +174,8 @@ func TestInTxRunsOtherErrorsOnce(t *testing.T) {
 		return err
 	})
 
-	if tries != 1 || !errors.Is(err, fault.Invalid) {
-		t.Errorf("InTx = %v after %d tries, want fault.Invalid after 1", err, tries)
+	if pg, ok := errors.AsType[*pgconn.PgError](err); tries != 1 || !ok || pg.Code != "23514" {
+		t.Errorf("InTx = %v after %d tries, want the violation after 1", err, tries)
 	}
 }
 

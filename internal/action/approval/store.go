@@ -85,7 +85,7 @@ func insertVotes(ctx context.Context, tx pgx.Tx, by Decider, decision envelope.D
 	if err := q.ApprovalVoted(ctx, tx, p); err != nil {
 		return err
 	}
-	return q.VoteInsertMany(ctx, tx, v)
+	return violations.Fault(q.VoteInsertMany(ctx, tx, v))
 }
 
 // decide ends the wait of envelopes, whose locks are held.

@@ -139,6 +139,7 @@ func requeue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, lot Lot, 
 		event.Items = append(event.Items, audit.Item{Action: replayed[i], Status: envelope.StatusPending, Attempt: int(r.Attempt), Note: lot.Note})
 	}
 	_, err := dbsqlc.New().OutboxEnqueue(ctx, tx, &dbsqlc.OutboxEnqueueParams{TenantID: uuid.UUID(tenant), ActionIds: ids, Attempts: attempts})
+	err = violations.Fault(err)
 	if err != nil {
 		return nil, err
 	}
@@ -219,6 +220,7 @@ func Resolve(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action en
 		_, err = dbsqlc.New().OutboxEnqueue(ctx, tx, &dbsqlc.OutboxEnqueueParams{
 			TenantID: uuid.UUID(tenant), ActionIds: []uuid.UUID{taken[0].ActionID}, Attempts: []int32{letter.Attempt},
 		})
+		err = violations.Fault(err)
 		if err != nil {
 			return err
 		}
@@ -269,6 +271,7 @@ func Enqueue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions .
 	_, err := dbsqlc.New().OutboxEnqueue(ctx, tx, &dbsqlc.OutboxEnqueueParams{
 		TenantID: uuid.UUID(tenant), ActionIds: uuids(actions), Attempts: make([]int32, len(actions)),
 	})
+	err = violations.Fault(err)
 	return err
 }
 

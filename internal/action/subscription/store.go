@@ -68,6 +68,7 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Subscriptio
 		MinRisk: string(s.MinRisk), Channel: s.Channel, Link: s.Link, RateBucket: s.Bucket, SigningSecret: sealedSecret,
 		Enabled: s.Enabled, CursorTxid: at.Tx, CursorEvent: at.Event, UpdatedBy: s.UpdatedBy, FromNow: fromNow,
 	})
+	err = violations.Fault(err)
 	if err == nil && id != s.ID {
 		return fault.New(fault.Conflict, "a subscription of that name was made at the same moment; try again")
 	}
@@ -200,7 +201,7 @@ func keepNotices(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Su
 	for _, n := range all {
 		p.ActionIds, p.DeliveryIds = append(p.ActionIds, uuid.UUID(n.about)), append(p.DeliveryIds, uuid.UUID(n.delivery))
 	}
-	return dbsqlc.New().NoticeInsertMany(ctx, tx, p)
+	return violations.Fault(dbsqlc.New().NoticeInsertMany(ctx, tx, p))
 }
 
 func dropNotices(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, deliveries []uuid.UUID) error {

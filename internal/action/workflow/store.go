@@ -201,7 +201,7 @@ func insert(ctx context.Context, tx pgx.Tx, b *Batch, digest []byte) error {
 	if b.Employee != (envelope.EmployeeID{}) {
 		p.EmployeeID = new(uuid.UUID(b.Employee))
 	}
-	if err := q.BatchInsert(ctx, tx, p); err != nil {
+	if err := violations.Fault(q.BatchInsert(ctx, tx, p)); err != nil {
 		if postgres.Duplicate(err) {
 			return errTwin
 		}

@@ -32,7 +32,7 @@ func NoteDryRun(ctx context.Context, tx pgx.Tx, by intake.Submitter, p *envelope
 		Trace: v.Decision.TraceJSON, Outlook: outlook, Origin: by.Origin,
 	}
 	if _, err := dbsqlc.New().DryRunInsert(ctx, tx, row); err != nil {
-		return Execution{}, fmt.Errorf("note dry run: %w", err)
+		return Execution{}, fmt.Errorf("insert dry run: %w", violations.Fault(err))
 	}
 	return Get(ctx, tx, by.Tenant, id)
 }

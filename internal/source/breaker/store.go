@@ -38,9 +38,9 @@ func Of(ctx context.Context, tx pgx.Tx, tenants ...envelope.TenantID) ([]Standin
 // between double the time, up to five minutes; what a source asked for is
 // kept as it is. One that is open already is never opened for a shorter time.
 func Trip(ctx context.Context, tx pgx.Tx, src Source, why Cause, alone time.Duration, worker string) error {
-	return dbsqlc.New().BreakerOpen(ctx, tx, &dbsqlc.BreakerOpenParams{
+	return violations.Fault(dbsqlc.New().BreakerOpen(ctx, tx, &dbsqlc.BreakerOpenParams{
 		TenantID: uuid.UUID(src.Tenant), SourceID: src.ID, Cause: string(why), Seconds: alone.Seconds(), Worker: worker,
-	})
+	}))
 }
 
 // Probe asks for the right to make the call that shows whether a source is
@@ -56,6 +56,7 @@ func Probe(ctx context.Context, tx pgx.Tx, sources []Source, worker string, laps
 		p.TenantIds, p.SourceIds = append(p.TenantIds, uuid.UUID(s.Tenant)), append(p.SourceIds, s.ID)
 	}
 	rows, err := dbsqlc.New().BreakerProbe(ctx, tx, p)
+	err = violations.Fault(err)
 	if err != nil {
 		return nil, err
 	}

@@ -21,9 +21,9 @@ func PutMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, automatio
 	if err := CheckMode(Mode{Automation: automation, Pattern: pattern, Mode: string(mode)}); err != nil {
 		return err
 	}
-	return dbsqlc.New().PolicyModeUpsert(ctx, tx, &dbsqlc.PolicyModeUpsertParams{
+	return violations.Fault(dbsqlc.New().PolicyModeUpsert(ctx, tx, &dbsqlc.PolicyModeUpsertParams{
 		TenantID: uuid.UUID(tenant), AutomationID: automation, Key: pattern, Mode: string(mode), UpdatedBy: by,
-	})
+	}))
 }
 
 // DeleteMode removes what PutMode set.
@@ -62,10 +62,10 @@ func PutRule(ctx context.Context, tx pgx.Tx, snap *Snapshot, r Rule, by string) 
 	if others >= MaxRules {
 		return fault.New(fault.Conflict, "there are %d rules about arguments already, which is as many as there can be", MaxRules)
 	}
-	return q.PolicyRuleUpsert(ctx, tx, &dbsqlc.PolicyRuleUpsertParams{
+	return violations.Fault(q.PolicyRuleUpsert(ctx, tx, &dbsqlc.PolicyRuleUpsertParams{
 		TenantID: id, RuleID: r.ID, AutomationID: r.Automation, Key: r.Pattern, Expression: r.Expression, Mode: r.Mode, Reason: r.Reason,
 		Enabled: r.Enabled, UpdatedBy: by,
-	})
+	}))
 }
 
 // DeleteRule removes a rule about arguments.
@@ -113,9 +113,10 @@ func PutSessionMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, m 
 	if others >= MaxSessionModes {
 		return time.Time{}, fault.New(fault.Conflict, "there are %d modes of sessions already, which is as many as there can be", MaxSessionModes)
 	}
-	return q.SessionModeUpsert(ctx, tx, &dbsqlc.SessionModeUpsertParams{
+	until, err := q.SessionModeUpsert(ctx, tx, &dbsqlc.SessionModeUpsertParams{
 		TenantID: id, SessionID: m.Session, Key: m.Pattern, Mode: string(m.Mode), Seconds: lasts.Seconds(), UpdatedBy: by,
 	})
+	return until, violations.Fault(err)
 }
 
 // DeleteSessionMode removes what PutSessionMode set.
@@ -155,7 +156,7 @@ func PutPreference(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p P
 	if others >= MaxPreferences {
 		return fault.New(fault.Conflict, "there are %d preferences already, which is as many as there can be", MaxPreferences)
 	}
-	return q.PreferenceUpsert(ctx, tx, &dbsqlc.PreferenceUpsertParams{TenantID: id, EmployeeID: uuid.UUID(p.Employee), Key: p.Pattern, UpdatedBy: by})
+	return violations.Fault(q.PreferenceUpsert(ctx, tx, &dbsqlc.PreferenceUpsertParams{TenantID: id, EmployeeID: uuid.UUID(p.Employee), Key: p.Pattern, UpdatedBy: by}))
 }
 
 // DeletePreference switches on again what PutPreference switched off.
@@ -218,7 +219,7 @@ func PutGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant)
 	if g.From != (envelope.ActionID{}) {
 		p.FromAction = new(uuid.UUID(g.From))
 	}
-	return g.ID, q.GrantInsert(ctx, tx, p)
+	return g.ID, violations.Fault(q.GrantInsert(ctx, tx, p))
 }
 
 // RevokeGrant ends a grant that holds. If there is none, that is

@@ -17,10 +17,10 @@ func PutReview(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r Revie
 	if err := r.check(); err != nil {
 		return err
 	}
-	return dbsqlc.New().ReviewUpsert(ctx, tx, &dbsqlc.ReviewUpsertParams{
+	return violations.Fault(dbsqlc.New().ReviewUpsert(ctx, tx, &dbsqlc.ReviewUpsertParams{
 		TenantID: uuid.UUID(tenant), Key: r.Pattern, Risk: string(r.Risk), ApprovalsNeeded: int32(r.Needed),
 		WaitSeconds: inSeconds(r.Wait), WarnSeconds: inSeconds(r.Warn), EscalateSeconds: inSeconds(r.Escalate), UpdatedBy: by,
-	})
+	}))
 }
 
 // DeleteReview removes what PutReview set.

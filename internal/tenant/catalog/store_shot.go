@@ -48,5 +48,5 @@ func PutShot(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key polic
 	if err != nil {
 		return fmt.Errorf("encode snapshot rule of %s: %w", key, err)
 	}
-	return q.SnapshotRulePut(ctx, tx, &dbsqlc.SnapshotRulePutParams{TenantID: uuid.UUID(tenant), SourceID: key.Source, ToolName: key.Action, Rule: rule})
+	return violations.Fault(q.SnapshotRulePut(ctx, tx, &dbsqlc.SnapshotRulePutParams{TenantID: uuid.UUID(tenant), SourceID: key.Source, ToolName: key.Action, Rule: rule}))
 }

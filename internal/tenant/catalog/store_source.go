@@ -49,7 +49,7 @@ func PutSource(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, src Sou
 	if src.DefaultRisk != "" {
 		p.DefaultRisk = new(string(src.DefaultRisk))
 	}
-	return dbsqlc.New().SourceUpsert(ctx, tx, p)
+	return violations.Fault(dbsqlc.New().SourceUpsert(ctx, tx, p))
 }
 
 // DeleteSource removes a source and its tools. Envelopes that name them stay.

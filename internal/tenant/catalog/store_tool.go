@@ -60,7 +60,7 @@ func putListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source
 		older = append(older, partsDigest(t.Name, definitionOf(t)))
 	}
 	if len(p.Names) > 0 {
-		if err := q.ToolUpsertMany(ctx, tx, p); err != nil {
+		if err := violations.Fault(q.ToolUpsertMany(ctx, tx, p)); err != nil {
 			return nil, err
 		}
 		if err := q.ToolAcceptedAgain(ctx, tx, &dbsqlc.ToolAcceptedAgainParams{TenantID: id, SourceID: source, Names: p.Names, Older: older}); err != nil {
@@ -149,6 +149,7 @@ func ConfigureTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key
 		p.MaxAttempts = new(int32(o.MaxAttempts))
 	}
 	n, err := dbsqlc.New().ToolConfigure(ctx, tx, p)
+	err = violations.Fault(err)
 	return orNoTool(key, n, err)
 }
 
@@ -173,6 +174,7 @@ func DescribeTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key 
 		}
 	}
 	n, err := dbsqlc.New().ToolDescribe(ctx, tx, p)
+	err = violations.Fault(err)
 	return orNoTool(key, n, err)
 }
 

@@ -20,7 +20,7 @@ func NewTenant(ctx context.Context, tx pgx.Tx, name string) (envelope.TenantID, 
 	if err != nil {
 		return envelope.TenantID{}, err
 	}
-	return envelope.TenantID(id), dbsqlc.New().TenantInsert(ctx, tx, &dbsqlc.TenantInsertParams{TenantID: id, Name: name})
+	return envelope.TenantID(id), violations.Fault(dbsqlc.New().TenantInsert(ctx, tx, &dbsqlc.TenantInsertParams{TenantID: id, Name: name}))
 }
 
 // TenantByName finds a tenant, in a transaction of the scope postgres.Admin.

@@ -35,7 +35,7 @@ func NewOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator, now t
 	if o.Disabled {
 		p.DisabledAt = new(now.UTC())
 	}
-	return id, dbsqlc.New().OperatorInsert(ctx, tx, p)
+	return id, violations.Fault(dbsqlc.New().OperatorInsert(ctx, tx, p))
 }
 
 // PutOperator sets what can be set of a person of the tenant of who asks, in a
@@ -60,6 +60,7 @@ func PutOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator) error
 			SlackTeam: unless(o.SlackTeam), SlackUser: unless(o.SlackUser), Disabled: o.Disabled,
 			TenantID: uuid.UUID(by.Tenant), OperatorID: o.ID,
 		})
+		err = violations.Fault(err)
 		return err
 	})
 }
@@ -139,6 +140,7 @@ func logIn(ctx context.Context, tx pgx.Tx, p stored, c *claims) (Principal, erro
 		made, err := q.OperatorLogin(ctx, tx, &dbsqlc.OperatorLoginParams{
 			TenantID: uuid.UUID(p.tenant), OperatorID: id, Name: name, Email: unless(email), Issuer: &p.Issuer, Subject: &c.subject, Role: unless(string(role)),
 		})
+		err = violations.Fault(err)
 		if err != nil {
 			return Principal{}, err
 		}

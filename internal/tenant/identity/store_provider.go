@@ -29,10 +29,10 @@ func PutProvider(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p Pro
 		return err
 	}
 	return keepOwner(ctx, tx, tenant, func() error {
-		return dbsqlc.New().IdentityProviderPut(ctx, tx, &dbsqlc.IdentityProviderPutParams{
+		return violations.Fault(dbsqlc.New().IdentityProviderPut(ctx, tx, &dbsqlc.IdentityProviderPutParams{
 			TenantID: uuid.UUID(tenant), ProviderID: p.ID, Issuer: p.Issuer, Audience: p.Audience, Clients: orEmpty(p.Clients),
 			RoleClaim: unless(p.RoleClaim), Roles: roles, DefaultRole: unless(string(p.DefaultRole)), AllowedDomains: orEmpty(p.AllowedDomains),
-		})
+		}))
 	})
 }
 

@@ -73,7 +73,7 @@ func Issue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant, no
 		made.ExpiresAt = new(now.Add(g.TTL).UTC())
 		p.ExpiresAt = made.ExpiresAt
 	}
-	return made, dbsqlc.New().ApiTokenInsert(ctx, tx, p)
+	return made, violations.Fault(dbsqlc.New().ApiTokenInsert(ctx, tx, p))
 }
 
 // checkPerson refuses a token for somebody who is not there, or that would be
@@ -207,6 +207,7 @@ func Rotate(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID
 		p.PreviousHash, p.PreviousUntil = hash, new(now.Add(how.Overlap).UTC())
 	}
 	n, err := dbsqlc.New().ApiTokenRotate(ctx, tx, p)
+	err = violations.Fault(err)
 	if err == nil && n == 0 {
 		return Issued{}, fault.New(fault.Conflict, "the token was rotated or revoked meanwhile")
 	}

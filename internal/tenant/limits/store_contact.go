@@ -50,6 +50,7 @@ func PutEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entrie
 		p.Reasons, p.Sources, p.ExpireAts = append(p.Reasons, e.Reason), append(p.Sources, e.Source), append(p.ExpireAts, expires)
 	}
 	rows, err := dbsqlc.New().DoNotContactUpsertMany(ctx, tx, p)
+	err = violations.Fault(err)
 	if err != nil {
 		return Tally{}, err
 	}

@@ -152,6 +152,7 @@ func (d *desk) putTenant(ctx context.Context, t Tenant) error {
 		TenantID: d.id(), Timezone: t.Timezone, PhoneRegion: t.PhoneRegion, PlusAddressing: t.PlusAddressing,
 		SessionPendingMax: int32(*t.SessionPending), SessionMinuteMax: int32(*t.SessionMinute),
 	})
+	err = violations.Fault(err)
 	if err == nil && n == 0 {
 		return fault.New(fault.NotFound, "no tenant %s", d.tenant)
 	}
@@ -178,7 +179,7 @@ func (d *desk) putBucket(ctx context.Context, b Bucket) error {
 	if err != nil || !write {
 		return err
 	}
-	return dbsqlc.New().BucketPut(ctx, d.tx, bucketParams(d.tenant, d.settings, b))
+	return violations.Fault(dbsqlc.New().BucketPut(ctx, d.tx, bucketParams(d.tenant, d.settings, b)))
 }
 
 // retireBucket lets nothing new into a bucket.
@@ -249,10 +250,10 @@ func (d *desk) putQuiet(ctx context.Context, h QuietHours, by string) error {
 	if err != nil {
 		return err
 	}
-	return dbsqlc.New().QuietHoursUpsert(ctx, d.tx, &dbsqlc.QuietHoursUpsertParams{
+	return violations.Fault(dbsqlc.New().QuietHoursUpsert(ctx, d.tx, &dbsqlc.QuietHoursUpsertParams{
 		TenantID: d.id(), Scope: string(h.Scope), Subject: h.Subject, Timezone: h.Timezone,
 		Windows: windows, SpreadSeconds: float64(*h.SpreadSeconds), UpdatedBy: by,
-	})
+	}))
 }
 
 // dropQuiet removes quiet hours.
@@ -286,9 +287,9 @@ func (d *desk) putEmployee(ctx context.Context, e Employee, by string) error {
 	if err != nil || !write {
 		return err
 	}
-	return dbsqlc.New().EmployeeUpsert(ctx, d.tx, &dbsqlc.EmployeeUpsertParams{
+	return violations.Fault(dbsqlc.New().EmployeeUpsert(ctx, d.tx, &dbsqlc.EmployeeUpsertParams{
 		TenantID: d.id(), EmployeeID: uuid.UUID(e.ID), Name: e.Name, Trust: string(e.Trust), Scopes: e.Scopes, UpdatedBy: by,
-	})
+	}))
 }
 
 // dropEmployee removes an employee's entry; the default one holds from then.
@@ -333,6 +334,7 @@ func (d *desk) putRule(ctx context.Context, r ToolRule) error {
 		return err
 	}
 	_, err = dbsqlc.New().ToolRulePut(ctx, d.tx, ruleParams(d.tenant, r))
+	err = violations.Fault(err)
 	return err
 }
 

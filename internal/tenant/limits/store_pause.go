@@ -60,6 +60,7 @@ func setPause(ctx context.Context, tx pgx.Tx, told []envelope.TenantID, tenant *
 	row, err := dbsqlc.New().PauseSet(ctx, tx, &dbsqlc.PauseSetParams{
 		PauseID: id, TenantID: tenant, Scope: string(of.Scope), Subject: of.Subject, Kill: kill, Reason: reason, PausedBy: by,
 	})
+	err = violations.Fault(err)
 	if err != nil {
 		return Pause{}, err
 	}

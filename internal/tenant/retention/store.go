@@ -65,9 +65,9 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Setting, by
 			was = old
 		}
 	}
-	return was, dbsqlc.New().RetentionPut(ctx, tx, &dbsqlc.RetentionPutParams{
+	return was, violations.Fault(dbsqlc.New().RetentionPut(ctx, tx, &dbsqlc.RetentionPutParams{
 		TenantID: uuid.UUID(tenant), Kind: string(s.Kind), Days: int32(s.Days), Action: string(s.Action), UpdatedBy: by,
-	})
+	}))
 }
 
 // envelopes are ids of envelopes of several tenants, side by side.
@@ -130,6 +130,7 @@ const CountMost = 10_000
 func check(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
 	q := dbsqlc.New()
 	mine, err := q.RetentionCheckBegin(ctx, tx, uuid.UUID(tenant))
+	err = violations.Fault(err)
 	if err != nil || mine == 0 {
 		return err
 	}

@@ -1,0 +1,37 @@
+package catalog
+
+import (
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
+)
+
+// violations are the faults for the constraints of this package's tables that
+// a caller's input can violate.
+var violations = postgres.Violations{
+	"sources_tenant_id_fkey":         fault.New(fault.NotFound, "no such tenant"),
+	"sources_pkey":                   fault.New(fault.Conflict, "a source of that id exists"),
+	"sources_source_id_check":        fault.New(fault.Invalid, "a source's id is 1 to 100 of a-z, 0-9, dot, - and _, and starts with a letter or a digit"),
+	"sources_kind_check":             fault.New(fault.Invalid, "a source's kind is mcp, builtin, tool_gateway, composio, slack, linear, sentry or webhook"),
+	"sources_default_risk_check":     fault.New(fault.Invalid, "a risk is read, write or danger"),
+	"sources_drift_guard_check":      fault.New(fault.Invalid, "a drift guard is full or interface"),
+	"tools_source_id_fkey":           fault.New(fault.NotFound, "no such source"),
+	"tools_risk_override_check":      fault.New(fault.Invalid, "a risk is read, write or danger"),
+	"tools_effect_override_check":    fault.New(fault.Invalid, "an effect is read, idempotent, keyed or once"),
+	"tools_words_check":              fault.New(fault.Invalid, "a part of a tool's full name is 1 to 100 of a-z, 0-9, - and _, and starts with a letter or a digit"),
+	"tools_max_attempts_check":       fault.New(fault.Invalid, "max_attempts is 1 to 100"),
+	"snapshot_rules_source_id_fkey":  fault.New(fault.NotFound, "no such source"),
+	"policy_modes_tenant_id_fkey":    fault.New(fault.NotFound, "no such tenant"),
+	"policy_rules_tenant_id_fkey":    fault.New(fault.NotFound, "no such tenant"),
+	"policy_rules_rule_id_check":     fault.New(fault.Invalid, "a rule's id is 1 to 100 of a-z, 0-9, dot, - and _, and starts with a letter or a digit"),
+	"session_modes_tenant_id_fkey":   fault.New(fault.NotFound, "no such tenant"),
+	"preferences_tenant_id_fkey":     fault.New(fault.NotFound, "no such tenant"),
+	"grants_tenant_id_fkey":          fault.New(fault.NotFound, "no such tenant"),
+	"grants_pins_check":              fault.New(fault.Invalid, "a grant's pins are JSON Pointers with values"),
+	"grants_expires_at_check":        fault.New(fault.Invalid, "a grant holds for 1 second to 90 days"),
+	"reviews_tenant_id_fkey":         fault.New(fault.NotFound, "no such tenant"),
+	"reviews_risk_check":             fault.New(fault.Invalid, "a risk is low, medium or high"),
+	"reviews_approvals_needed_check": fault.New(fault.Invalid, "an action needs 1 to 5 approvals"),
+	"reviews_wait_seconds_check":     fault.New(fault.Invalid, "the times of a review are at most 30 days"),
+	"reviews_warn_seconds_check":     fault.New(fault.Invalid, "the times of a review are at most 30 days"),
+	"reviews_escalate_seconds_check": fault.New(fault.Invalid, "the times of a review are at most 30 days"),
+}
