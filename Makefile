@@ -30,7 +30,7 @@ test: bin/withpg postgres npm ## Every test, on real PostgreSQL, with the race d
 	$(WITHPG) -fast -- $(GO) test $(TESTFLAGS) ./...
 
 .PHONY: check
-check: fmt vet staticcheck rules generated test ## What CI runs
+check: fmt vet staticcheck rules generated openapi test ## What CI runs
 
 .PHONY: fmt
 fmt: ## Fail if a Go file is not gofmt-ed
@@ -59,9 +59,14 @@ generated: ## Fail if generated files are not up to date
 	$(SQLC) diff
 	$(GO) test ./schemas -run TestBundle
 
+.PHONY: openapi
+openapi: npm ## Lint the API's document, where there is Node
+	@if command -v npm >/dev/null; then schemas/testdata/npm/node_modules/.bin/redocly lint --config schemas/redocly.yaml schemas/openapi.yaml; \
+	else echo "no npm: schemas/openapi.yaml is not linted"; fi
+
 .PHONY: npm
 npm: ## MCP servers and clients from npm for the tests, where there is Node
-	@if command -v npm >/dev/null; then for dir in internal/source/mcp internal/source/webhook internal/cli/login internal/server/mcpserver; do \
+	@if command -v npm >/dev/null; then for dir in internal/source/mcp internal/source/webhook internal/cli/login internal/server/mcpserver schemas; do \
 		(cd $$dir/testdata/npm && { [ -d node_modules ] || npm ci --ignore-scripts --no-audit --no-fund; }) || exit 1; done; \
 	else echo "no npm: the tests against servers and clients from npm will say that they are skipped"; fi
 

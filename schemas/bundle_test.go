@@ -50,6 +50,11 @@ func bundle() ([]byte, error) {
 	if err := join("openapi/paths/*.yaml", func(part *yaml.Node) error { return merge(paths, part) }); err != nil {
 		return nil, err
 	}
+	for i := 1; i < len(paths.Content); i += 2 {
+		for j := 1; j < len(paths.Content[i].Content); j += 2 {
+			addProblems(paths.Content[i-1].Value, paths.Content[i].Content[j])
+		}
+	}
 	inSections := func(part *yaml.Node) error { return sections(components, part) }
 	if err := join("openapi/components/*.yaml", inSections); err != nil {
 		return nil, err
@@ -69,6 +74,32 @@ func bundle() ([]byte, error) {
 	enc.SetIndent(2)
 	err = enc.Encode(root)
 	return text.Bytes(), err
+}
+
+// addProblems adds the problems that an operation shares with all of its kind,
+// unless it describes them itself.
+func addProblems(path string, operation *yaml.Node) {
+	shared := []struct {
+		status, response string
+		applies          bool
+	}{
+		{"400", "Invalid", true},
+		{"401", "Unauthorized", value(operation, "x-roles") != nil},
+		{"403", "Denied", value(operation, "x-roles") != nil},
+		{"404", "NotFound", strings.Contains(path, "{")},
+		{"413", "TooLarge", value(operation, "requestBody") != nil},
+		{"415", "UnsupportedMediaType", value(operation, "requestBody") != nil},
+		{"503", "Busy", true},
+	}
+	responses := value(operation, "responses")
+	for _, s := range shared {
+		if s.applies && value(responses, s.status) == nil {
+			ref := mapping("$ref", &yaml.Node{Kind: yaml.ScalarNode, Value: "#/components/responses/" + s.response})
+			added := mapping(s.status, ref)
+			added.Content[0].Style = yaml.SingleQuotedStyle
+			responses.Content = append(responses.Content, added.Content...)
+		}
+	}
 }
 
 // envelopeSchemas returns the schema of the envelope and each of its
