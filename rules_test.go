@@ -55,8 +55,9 @@ func layers() map[string]layer {
 		"internal/action/intake":       {5, 0},
 		"internal/action/outbox":       {5, 0},
 		"internal/action/approval":     {5, 1},
-		"internal/action/reconcile":    {5, 1},
-		"internal/action/snapshot":     {5, 2},
+		"internal/action/deadletter":   {5, 1},
+		"internal/action/reconcile":    {5, 2},
+		"internal/action/snapshot":     {5, 3},
 		"internal/action/workflow":     {5, 2},
 		"internal/action/subscription": {5, 2},
 

@@ -41,7 +41,7 @@ func measureLatency(ctx context.Context, _ options, srv *server, rep *report) er
 		}
 		cfg := h.workerConfig()
 		cfg.Concurrency = 100
-		fleet, err := worker.NewFleet(ctx, h.pool, catalog.NewCache(), h.live, worker.FleetConfig{Pipeline: cfg})
+		fleet, err := worker.New(ctx, h.pool, catalog.NewCache(), h.live, worker.Config{Pipeline: cfg})
 		if err != nil {
 			return err
 		}

@@ -132,14 +132,14 @@ func (h *house) submit(ctx context.Context, from, n, batch int) error {
 }
 
 // workerConfig has the peer's number of workers.
-func (h *house) workerConfig() worker.Config {
-	return worker.Config{ID: "bench", Concurrency: 2000, Metrics: h.tel.Metrics, Log: h.tel.Log}
+func (h *house) workerConfig() worker.PipelineConfig {
+	return worker.PipelineConfig{ID: "bench", Concurrency: 2000, Metrics: h.tel.Metrics, Log: h.tel.Log}
 }
 
 // work runs one worker until ctx is over.
 func (h *house) work(ctx context.Context) error {
 	p := worker.NewPipeline(h.pool, h.cache, h.live, h.workerConfig())
-	look := p.Look
+	look := p.Poll
 	h.look.Store(&look)
 	return p.Run(ctx)
 }

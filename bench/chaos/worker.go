@@ -77,7 +77,7 @@ func work(ctx context.Context, o workerOrder, stderr io.Writer) error {
 	defer pool.Close()
 	live := catalog.NewLive(catalog.Vault{}, source.BreakerConfig{OpenFor: time.Second}, log)
 	defer live.Close()
-	fleet, err := worker.NewFleet(ctx, pool, catalog.NewCache(), live, worker.FleetConfig{Pipeline: worker.Config{
+	fleet, err := worker.New(ctx, pool, catalog.NewCache(), live, worker.Config{Pipeline: worker.PipelineConfig{
 		ID: o.ID, Concurrency: o.Concurrency, Lease: o.Lease, Log: log, Metrics: tel.Metrics,
 		Retry: outbox.Retry{Base: 50 * time.Millisecond, Cap: time.Second},
 	}})

@@ -90,7 +90,7 @@ func work(ctx context.Context, cfg config, out io.Writer) (err error) {
 	live.Stdio = cfg.stdio
 	live.Notes = notebook.NewBook(pool).Of
 	defer live.Close()
-	fleet, err := worker.NewFleet(ctx, pool, catalog.NewCache(), live, worker.FleetConfig{PollOnly: cfg.pollOnly, Pipeline: worker.Config{
+	fleet, err := worker.New(ctx, pool, catalog.NewCache(), live, worker.Config{PollOnly: cfg.pollOnly, Pipeline: worker.PipelineConfig{
 		ID: cfg.id, Concurrency: cfg.concurrency, Batch: cfg.batch, Lease: cfg.lease, Grace: cfg.grace,
 		Log: log, Metrics: watched.Metrics, Tracer: watched.Tracer(),
 	}})

@@ -28,14 +28,14 @@ const (
 
 // crew is the fleet of one, and what wakes it.
 type crew struct {
-	fleet *worker.Fleet
+	fleet *worker.Worker
 	waker *worker.Waker
 }
 
 // wake has this process look now, and the rest of a fleet, if the database has
 // one, soon.
 func (c *crew) wake() {
-	c.fleet.Look()
+	c.fleet.Poll()
 	c.waker.Wake()
 }
 
@@ -51,7 +51,7 @@ func (h *House) startWorker(ctx context.Context) (string, error) {
 		h.live.Close()
 		return nil
 	})
-	fleet, err := worker.NewFleet(ctx, h.pool, h.cache, h.live, worker.FleetConfig{Pipeline: worker.Config{
+	fleet, err := worker.New(ctx, h.pool, h.cache, h.live, worker.Config{Pipeline: worker.PipelineConfig{
 		ID: fmt.Sprintf("dev-%d", os.Getpid()), Concurrency: concurrency, Grace: grace,
 		Log: log, Metrics: h.watched.Metrics, Tracer: h.watched.Tracer(),
 	}})

@@ -18,7 +18,7 @@ import (
 
 // batchOf submits a batch of calls, in each of which $ stands for what the one
 // before it answered.
-func (y *yard) batchOf(atomic bool, tools ...string) workflow.ID {
+func (y *fixture) batchOf(atomic bool, tools ...string) workflow.ID {
 	y.t.Helper()
 	r := workflow.Request{Atomic: atomic, ExternalID: uuid.NewString()}
 	for i, tool := range tools {
@@ -50,7 +50,7 @@ func counting(_ context.Context, call source.Call) sourcetest.Step {
 
 func TestTheFleetRunsABatch(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.exec("CREATE TRIGGER tell AFTER UPDATE ON batches FOR EACH STATEMENT EXECUTE FUNCTION tell()")
 	for _, tool := range []string{toolRead, toolKeyed, toolOnce} {
 		y.src.On(tool, counting)
@@ -69,7 +69,7 @@ func TestTheFleetRunsABatch(t *testing.T) {
 // step fails is taken back, each effect once.
 func TestTheFleetTakesABatchBack(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.exec("CREATE TRIGGER tell AFTER UPDATE ON batches FOR EACH STATEMENT EXECUTE FUNCTION tell()")
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
 		for tool, by := range map[string]string{toolKeyed: toolOnce, toolOnce: toolKeyed} {
@@ -111,7 +111,7 @@ func TestTheFleetTakesABatchBack(t *testing.T) {
 
 func TestTheFleetForgetsOldBatches(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.exec("CREATE TRIGGER tell AFTER DELETE ON batches FOR EACH STATEMENT EXECUTE FUNCTION tell()")
 	y.batchOf(false, toolRead)
 	y.exec("UPDATE batches SET state = 'completed', ended_at = now() - interval '40 days'")

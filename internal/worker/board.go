@@ -9,15 +9,15 @@ import (
 
 // board is what the claimer knows of where work is due: the buckets with due
 // rows, and for each the place before which it has claimed everything.
-type board struct {
-	lanes []lane
+type schedule struct {
+	queues []bucketQueue
 	// idle is how long until something is due, when no lane is.
 	idle time.Duration
 	// turn is the bucket before the one that is next.
-	turn int64
+	lastBucket int64
 }
 
-type lane struct {
+type bucketQueue struct {
 	bucket  int64
 	tenant  envelope.TenantID
 	limited bool
@@ -26,15 +26,15 @@ type lane struct {
 
 // show takes over what a look found. Rows that an earlier claim skipped, or
 // whose lease ran out, are found by it again.
-func (b *board) show(found []outbox.Due, longest time.Duration) {
-	b.lanes, b.idle = b.lanes[:0], longest
+func (b *schedule) update(found []outbox.DueBucket, longest time.Duration) {
+	b.queues, b.idle = b.queues[:0], longest
 	for _, d := range found {
 		switch {
 		case d.Paused:
-		case d.In <= 0:
-			b.lanes = append(b.lanes, lane{bucket: d.Bucket, tenant: d.Tenant, limited: d.Limited, from: d.From})
+		case d.DueIn <= 0:
+			b.queues = append(b.queues, bucketQueue{bucket: d.Bucket, tenant: d.Tenant, limited: d.Limited, from: d.From})
 		default:
-			b.idle = min(b.idle, d.In)
+			b.idle = min(b.idle, d.DueIn)
 		}
 	}
 }
@@ -42,31 +42,31 @@ func (b *board) show(found []outbox.Due, longest time.Duration) {
 // wants divides n rows among the tenants with work in equal shares, and a
 // tenant's share among its lanes; what the divisions leave over goes to the
 // first ones. A tenant gets no more by having more buckets. It sums up to n.
-func (b *board) wants(n int) []outbox.Want {
+func (b *schedule) requests(n int) []outbox.ClaimRequest {
 	shares := b.shares(n)
 	asked := make(map[envelope.TenantID]int, len(shares))
-	var lanes []lane
-	for _, l := range b.lanes {
+	var lanes []bucketQueue
+	for _, l := range b.queues {
 		if asked[l.tenant] < shares[l.tenant] {
 			asked[l.tenant]++
 			lanes = append(lanes, l)
 		}
 	}
-	wants := make([]outbox.Want, len(lanes))
+	wants := make([]outbox.ClaimRequest, len(lanes))
 	for i, l := range lanes {
 		quota := (shares[l.tenant] + asked[l.tenant] - 1) / asked[l.tenant]
 		shares[l.tenant] -= quota
 		asked[l.tenant]--
-		wants[i] = outbox.Want{Bucket: l.bucket, From: l.from, Quota: quota, Limited: l.limited}
+		wants[i] = outbox.ClaimRequest{Bucket: l.bucket, From: l.from, Quota: quota, Limited: l.limited}
 	}
 	return wants
 }
 
 // shares divides n rows among the tenants that have lanes, in their order.
-func (b *board) shares(n int) map[envelope.TenantID]int {
+func (b *schedule) shares(n int) map[envelope.TenantID]int {
 	var tenants []envelope.TenantID
 	shares := make(map[envelope.TenantID]int)
-	for _, l := range b.lanes {
+	for _, l := range b.queues {
 		if _, seen := shares[l.tenant]; !seen {
 			shares[l.tenant] = 0
 			tenants = append(tenants, l.tenant)
@@ -85,7 +85,7 @@ func (b *board) shares(n int) map[envelope.TenantID]int {
 // empty, or has no token left; the others go on where the claim ended. Lanes
 // that were not asked come first next time, and the next look begins with the
 // first of them.
-func (b *board) claimed(wants []outbox.Want, items []outbox.Item) {
+func (b *schedule) claimed(wants []outbox.ClaimRequest, items []outbox.Item) {
 	got := make(map[int64]int, len(wants))
 	last := make(map[int64]time.Time, len(wants))
 	for i := range items {
@@ -99,20 +99,20 @@ func (b *board) claimed(wants []outbox.Want, items []outbox.Item) {
 	for _, w := range wants {
 		asked[w.Bucket] = w.Quota
 	}
-	var waiting, worked []lane
-	for _, l := range b.lanes {
+	var waiting, worked []bucketQueue
+	for _, l := range b.queues {
 		quota, ok := asked[l.bucket]
 		switch {
 		case !ok:
 			waiting = append(waiting, l)
 			continue
 		case len(waiting) == 0:
-			b.turn = l.bucket
+			b.lastBucket = l.bucket
 		}
 		if got[l.bucket] >= quota {
 			l.from = last[l.bucket]
 			worked = append(worked, l)
 		}
 	}
-	b.lanes = append(waiting, worked...)
+	b.queues = append(waiting, worked...)
 }

@@ -15,18 +15,18 @@ import (
 
 func TestBoardShowsWhatIsDueAndWhenTheNextIs(t *testing.T) {
 	t.Parallel()
-	var b board
+	var b schedule
 
-	b.show([]outbox.Due{{Bucket: 1, In: -time.Second}, {Bucket: 2, In: 5 * time.Second}, {Bucket: 3}, {Bucket: 4, In: 3 * time.Second}, {Bucket: 5, Paused: true}}, time.Minute)
+	b.update([]outbox.DueBucket{{Bucket: 1, DueIn: -time.Second}, {Bucket: 2, DueIn: 5 * time.Second}, {Bucket: 3}, {Bucket: 4, DueIn: 3 * time.Second}, {Bucket: 5, Paused: true}}, time.Minute)
 
-	if diff := cmp.Diff([]lane{{bucket: 1}, {bucket: 3}}, b.lanes, cmp.AllowUnexported(lane{})); diff != "" {
+	if diff := cmp.Diff([]bucketQueue{{bucket: 1}, {bucket: 3}}, b.queues, cmp.AllowUnexported(bucketQueue{})); diff != "" {
 		t.Errorf("lanes (-want +got):\n%s", diff)
 	}
 	if b.idle != 3*time.Second {
 		t.Errorf("idle = %v, want 3s", b.idle)
 	}
-	b.show(nil, time.Minute)
-	if len(b.lanes) != 0 || b.idle != time.Minute {
+	b.update(nil, time.Minute)
+	if len(b.queues) != 0 || b.idle != time.Minute {
 		t.Errorf("board of nothing = %+v", b)
 	}
 }
@@ -39,23 +39,23 @@ func TestBoardWorksEveryLaneOff(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		depth, tenant := make(map[int64]int), make(map[int64]envelope.TenantID)
 		total := 0
-		var found []outbox.Due
+		var found []outbox.DueBucket
 		for bucket := range int64(rapid.IntRange(1, 12).Draw(t, "buckets")) {
 			depth[bucket] = rapid.IntRange(1, 40).Draw(t, "depth")
 			total += depth[bucket]
 			tenant[bucket] = envelope.TenantID{byte(rapid.IntRange(1, 4).Draw(t, "tenant"))}
-			found = append(found, outbox.Due{Bucket: bucket, Tenant: tenant[bucket], From: due(0)})
+			found = append(found, outbox.DueBucket{Bucket: bucket, Tenant: tenant[bucket], From: due(0)})
 		}
 		next := make(map[int64]int)
-		var b board
-		b.show(found, time.Minute)
+		var b schedule
+		b.update(found, time.Minute)
 
-		for got := 0; len(b.lanes) > 0; {
+		for got := 0; len(b.queues) > 0; {
 			n := rapid.IntRange(1, 30).Draw(t, "slots")
-			wants := b.wants(n)
+			wants := b.requests(n)
 
 			sum, of := 0, make(map[envelope.TenantID]int)
-			for _, l := range b.lanes {
+			for _, l := range b.queues {
 				of[l.tenant] += 0
 			}
 			for _, w := range wants {
@@ -69,8 +69,8 @@ func TestBoardWorksEveryLaneOff(t *testing.T) {
 			if sum != n || shares[len(shares)-1]-shares[0] > 1 {
 				t.Fatalf("wants(%d) = %+v, shares of the tenants %v; want them equal", n, wants, shares)
 			}
-			if !slices.ContainsFunc(wants, func(w outbox.Want) bool { return w.Bucket == b.lanes[0].bucket }) {
-				t.Fatalf("wants(%d) = %+v leaves out the first lane, %d", n, wants, b.lanes[0].bucket)
+			if !slices.ContainsFunc(wants, func(w outbox.ClaimRequest) bool { return w.Bucket == b.queues[0].bucket }) {
+				t.Fatalf("wants(%d) = %+v leaves out the first lane, %d", n, wants, b.queues[0].bucket)
 			}
 			var items []outbox.Item
 			for _, w := range wants {

@@ -59,7 +59,7 @@ func TestAnIdleFleetAsksTheDatabaseSeldom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t)
+			y := newFixture(t)
 			y.bucket(test.bucket)
 			p := proposal(in("slow"))
 			y.propose(p, p, p)
@@ -84,7 +84,7 @@ func TestAnIdleFleetAsksTheDatabaseSeldom(t *testing.T) {
 			began := time.Now()
 			for i := range workers {
 				wc := config(fmt.Sprintf("w%d", i))
-				wc.Poll, wc.Relook = poll, relook
+				wc.Poll, wc.BacklogPoll = poll, relook
 				y.run(y.pipeline(db, y.src, wc))
 			}
 			for range workers * each {
@@ -111,7 +111,7 @@ func TestAnIdleFleetAsksTheDatabaseSeldom(t *testing.T) {
 // always looks due, beside one with much to do.
 func TestWhatIsFullDoesNotSlowTheOthersDown(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.bucket(limits.Bucket{Name: "slow", Concurrency: 1})
 	p := proposal(in("slow"))
 	y.propose(p, p, p)

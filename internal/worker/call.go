@@ -30,13 +30,13 @@ type attempt struct {
 	probe bool
 	// shot is the read around the call that shows how things stand; nil for
 	// most tools.
-	shot *shot
+	snapshot *snapshotRead
 	// sealed is the catalog that what a person approved is compared with once
 	// more, at its source; nil for what nobody approved.
-	sealed *catalog.Snapshot
+	approvedBy *catalog.Snapshot
 	// shared says that the bucket holds what names no other: what one source
 	// asks for must not close it for the others.
-	shared bool
+	sharedBucket bool
 }
 
 // execute makes one call and hands its outcome to a settler. The span of the
@@ -57,12 +57,12 @@ func (p *Pipeline) execute(a attempt) {
 		// call was sent, and another worker may have the envelope by now.
 		span.End()
 		if a.probe {
-			p.circuits <- change{Source: sourceOf(it), what: released}
+			p.breakerEvents <- breakerEvent{Source: sourceOf(it), kind: probeReleased}
 		}
-		p.settle <- settlement{Settlement: outbox.GiveBack(*it), item: it, attempt: whole, called: time.Now()}
+		p.settle <- settlement{Settlement: outbox.Release(*it), item: it, attempt: whole, called: time.Now()}
 		return
 	}
-	out, took := p.callSealed(ctx, a)
+	out, took := p.callApproved(ctx, a)
 	if span.IsRecording() {
 		span.SetAttributes(attribute.String("countersign.outcome", string(out.Kind)), attribute.String("countersign.code", out.Code))
 		if out.Kind != source.KindDone && out.Kind != source.KindConflict {
@@ -71,15 +71,15 @@ func (p *Pipeline) execute(a attempt) {
 	}
 	span.End()
 	p.cfg.Metrics.Call(it.Source).Took(ctx, took)
-	s := outbox.Dispose(*it, out, took, a.retry)
+	s := outbox.SettlementOf(*it, out, took, a.retry)
 	switch {
 	case a.probe:
 		p.probed(it, out)
-	case s.Hold > 0 && a.shared:
-		p.circuits <- change{Source: sourceOf(it), what: tripped, cause: breaker.RetryAfter, alone: min(s.Hold, outbox.LongestHold)}
+	case s.CloseBucketFor > 0 && a.sharedBucket:
+		p.breakerEvents <- breakerEvent{Source: sourceOf(it), kind: breakerOpened, cause: breaker.RetryAfter, openFor: min(s.CloseBucketFor, outbox.MaxBucketClosed)}
 	}
-	if a.shared {
-		s.Hold = 0
+	if a.sharedBucket {
+		s.CloseBucketFor = 0
 	}
 	p.settle <- settlement{Settlement: s, item: it, attempt: whole, called: time.Now()}
 }
@@ -91,11 +91,11 @@ const CodeUnconfirmed = "unconfirmed"
 // callSealed makes a call, after its source has said that the tool is still
 // what was approved. If it is another, the envelope is judged again by what
 // the source says now.
-func (p *Pipeline) callSealed(ctx context.Context, a attempt) (source.Outcome, time.Duration) {
-	if a.sealed == nil || a.sourceErr != nil {
-		return p.callSeen(ctx, a)
+func (p *Pipeline) callApproved(ctx context.Context, a attempt) (source.Outcome, time.Duration) {
+	if a.approvedBy == nil || a.sourceErr != nil {
+		return p.callWithSnapshots(ctx, a)
 	}
-	same, err := p.confirm.Confirm(ctx, a.sealed, key(a.item), a.claimed, time.Now())
+	same, err := p.confirm.Confirm(ctx, a.approvedBy, key(a.item), a.claimed, time.Now())
 	switch {
 	case err != nil:
 		p.cfg.Log.WarnContext(ctx, "source was not listed before an approved call", slog.String("source_id", a.item.Source), slog.Any("error", err))
@@ -103,7 +103,7 @@ func (p *Pipeline) callSealed(ctx context.Context, a attempt) (source.Outcome, t
 	case !same:
 		return source.Outcome{Kind: source.KindRetry, Code: CodeUnconfirmed, Message: "the source lists another definition of the tool than the one that was approved"}, 0
 	}
-	return p.callSeen(ctx, a)
+	return p.callWithSnapshots(ctx, a)
 }
 
 // call asks the source, and turns a panic of an adapter into what it means:
@@ -137,7 +137,7 @@ type settlement struct {
 }
 
 // traced ends the spans of an attempt whose outcome is committed.
-func (p *Pipeline) traced(ctx context.Context, s *settlement) {
+func (p *Pipeline) endSpans(ctx context.Context, s *settlement) {
 	if s.attempt == nil {
 		return
 	}

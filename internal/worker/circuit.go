@@ -14,20 +14,20 @@ import (
 )
 
 // change is news of a source that the fleet is to know.
-type change struct {
+type breakerEvent struct {
 	breaker.Source
-	what  news
-	cause breaker.Cause
-	alone time.Duration
+	kind    breakerEventKind
+	cause   breaker.Cause
+	openFor time.Duration
 }
 
 // news is what became of a source.
-type news int
+type breakerEventKind int
 
 const (
-	tripped news = iota
-	recovered
-	released
+	breakerOpened breakerEventKind = iota
+	breakerClosed
+	probeReleased
 )
 
 func sourceOf(it *outbox.Item) breaker.Source {
@@ -38,17 +38,17 @@ func sourceOf(it *outbox.Item) breaker.Source {
 func (p *Pipeline) breakerChanged(tenant envelope.TenantID, source, to string) {
 	p.cfg.Metrics.Breaker(source, to).Add(context.WithoutCancel(p.calls), 1)
 	p.cfg.Log.Warn("breaker changed", slog.String("tenant_id", tenant.String()), slog.String("source_id", source), slog.String("state", to))
-	c := change{Source: breaker.Source{Tenant: tenant, ID: source}}
+	c := breakerEvent{Source: breaker.Source{Tenant: tenant, ID: source}}
 	switch breaker.Phase(to) {
 	case breaker.Open:
-		c.what, c.cause, c.alone = tripped, breaker.Failures, p.live.OpenFor()
+		c.kind, c.cause, c.openFor = breakerOpened, breaker.Failures, p.live.OpenFor()
 	case breaker.Closed:
-		c.what = recovered
+		c.kind = breakerClosed
 	case breaker.HalfOpen:
 		return
 	}
 	select {
-	case p.circuits <- c:
+	case p.breakerEvents <- c:
 	default:
 		p.cfg.Log.Warn("a breaker's change is not published", slog.String("source_id", source), slog.String("state", to))
 	}
@@ -57,34 +57,34 @@ func (p *Pipeline) breakerChanged(tenant envelope.TenantID, source, to string) {
 // probed says what a call has shown that was let through to a source which is
 // left alone.
 func (p *Pipeline) probed(it *outbox.Item, out source.Outcome) {
-	c := change{Source: sourceOf(it), what: recovered}
+	c := breakerEvent{Source: sourceOf(it), kind: breakerClosed}
 	switch {
 	case out.Code == source.CodeCancelled || out.Code == source.CodeClosed:
-		c.what = released // it was cut short on this side
+		c.kind = probeReleased // it was cut short on this side
 	case out.Deferred:
-		c.what, c.cause, c.alone = tripped, breaker.Failures, max(out.RetryAfter, politeness)
+		c.kind, c.cause, c.openFor = breakerOpened, breaker.Failures, max(out.RetryAfter, probeWait)
 	case out.Ailing():
-		c.what, c.cause, c.alone = tripped, breaker.Failures, p.live.OpenFor()
+		c.kind, c.cause, c.openFor = breakerOpened, breaker.Failures, p.live.OpenFor()
 	case out.RetryAfter > 0:
-		c.what, c.cause, c.alone = tripped, breaker.RetryAfter, min(out.RetryAfter, outbox.LongestHold)
+		c.kind, c.cause, c.openFor = breakerOpened, breaker.RetryAfter, min(out.RetryAfter, outbox.MaxBucketClosed)
 	}
-	p.circuits <- c
+	p.breakerEvents <- c
 }
 
 // circuitLoop tells the fleet until no more news can come. News that cannot be
 // written is lost: a breaker stays open until its time is over, or this
 // process's own one stands alone.
-func (p *Pipeline) circuitLoop() {
+func (p *Pipeline) breakerLoop() {
 	ctx := context.WithoutCancel(p.calls)
-	for c := range p.circuits {
+	for c := range p.breakerEvents {
 		err := p.tx(ctx, func(tx pgx.Tx) error {
-			switch c.what {
-			case tripped:
-				return breaker.Trip(ctx, tx, c.Source, c.cause, c.alone, p.cfg.ID)
-			case recovered:
+			switch c.kind {
+			case breakerOpened:
+				return breaker.Trip(ctx, tx, c.Source, c.cause, c.openFor, p.cfg.ID)
+			case breakerClosed:
 				_, err := breaker.Close(ctx, tx, c.Source, p.cfg.ID)
 				return err
-			case released:
+			case probeReleased:
 				return breaker.Release(ctx, tx, c.Source, p.cfg.ID)
 			}
 			return nil

@@ -24,7 +24,7 @@ import (
 
 // nowhere has the yard's source be one that cannot be reached, and returns a
 // worker whose calls go there, through a breaker of its own.
-func (y *yard) nowhere(breaker source.BreakerConfig, cfg worker.Config) *worker.Pipeline {
+func (y *fixture) nowhere(breaker source.BreakerConfig, cfg worker.PipelineConfig) *worker.Pipeline {
 	y.t.Helper()
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.PutSource(ctx, tx, y.tenant, catalog.Source{
@@ -37,7 +37,7 @@ func (y *yard) nowhere(breaker source.BreakerConfig, cfg worker.Config) *worker.
 }
 
 // standing is the breaker of the yard's source; nil if it is closed.
-func (y *yard) standing() *breaker.Standing {
+func (y *fixture) standing() *breaker.Standing {
 	y.t.Helper()
 	var all []breaker.Standing
 	if err := postgres.InTx(y.t.Context(), y.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
@@ -53,14 +53,14 @@ func (y *yard) standing() *breaker.Standing {
 }
 
 // trip opens the breaker of the yard's source, as another worker does.
-func (y *yard) trip(alone time.Duration) {
+func (y *fixture) trip(alone time.Duration) {
 	y.t.Helper()
 	y.inWorker(func(tx pgx.Tx) error {
 		return breaker.Trip(y.t.Context(), tx, breaker.Source{Tenant: y.tenant, ID: "fake"}, breaker.Failures, alone, "another")
 	})
 }
 
-func (y *yard) inWorker(fn func(tx pgx.Tx) error) {
+func (y *fixture) inWorker(fn func(tx pgx.Tx) error) {
 	y.t.Helper()
 	if err := postgres.InTx(y.t.Context(), y.db, postgres.Worker(), fn); err != nil {
 		y.t.Fatal(err)
@@ -68,21 +68,21 @@ func (y *yard) inWorker(fn func(tx pgx.Tx) error) {
 }
 
 // elapse lets the time of every breaker run out, and makes due what waits.
-func (y *yard) elapse() {
+func (y *fixture) elapse() {
 	y.t.Helper()
 	y.exec("UPDATE breakers SET open_until = now() - interval '1 second'")
 	y.exec("UPDATE outbox SET next_attempt_at = now() WHERE lease_until IS NULL")
 }
 
 // hearBreakers has changes of breakers heard too.
-func (y *yard) hearBreakers() {
+func (y *fixture) hearBreakers() {
 	y.t.Helper()
 	y.exec("CREATE TRIGGER tell AFTER INSERT OR UPDATE ON breakers FOR EACH STATEMENT EXECUTE FUNCTION tell()")
 }
 
 func TestABreakerThatOpensHoldsForTheFleet(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.hearBreakers()
 	cfg := config("w1")
 	cfg.Retry = outbox.Retry{Base: time.Hour, Cap: time.Hour}
@@ -125,7 +125,7 @@ func TestOneProbeInTheFleet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t)
+			y := newFixture(t)
 			y.hearBreakers()
 			g := newBarrier()
 			var calls atomic.Int32
@@ -192,7 +192,7 @@ func TestOneProbeInTheFleet(t *testing.T) {
 
 func TestFailedProbesDoubleTheTimeUpToABound(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	src := breaker.Source{Tenant: y.tenant, ID: "fake"}
 	const alone = 30 * time.Second
 	for i, want := range []time.Duration{alone, 2 * alone, 4 * alone, 8 * alone, 5 * time.Minute, 5 * time.Minute} {
@@ -217,7 +217,7 @@ func TestFailedProbesDoubleTheTimeUpToABound(t *testing.T) {
 
 func TestTheRightToProbe(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	src := breaker.Source{Tenant: y.tenant, ID: "fake"}
 	probe := func(worker string) (won bool) {
 		y.inWorker(func(tx pgx.Tx) error {
@@ -264,9 +264,9 @@ func TestTheRightToProbe(t *testing.T) {
 // by another gate, or be taken away before its start is marked.
 func TestAProbeThatIsNotMadeIsReleased(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(y *yard){
-		"because a gate spoke first": func(y *yard) { y.exec("UPDATE actions SET must_run_before = now() - interval '1 second'") },
-		"because it was undone before its start": func(y *yard) {
+	for name, spoil := range map[string]func(y *fixture){
+		"because a gate spoke first": func(y *fixture) { y.exec("UPDATE actions SET must_run_before = now() - interval '1 second'") },
+		"because it was undone before its start": func(y *fixture) {
 			y.exec(`CREATE FUNCTION undone() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
 				IF NEW.status = 'sending' THEN DELETE FROM outbox WHERE action_id = OLD.action_id; RETURN NULL; END IF; RETURN NEW; END $$`)
 			y.exec("CREATE TRIGGER undone BEFORE UPDATE ON outbox FOR EACH ROW EXECUTE FUNCTION undone()")
@@ -274,7 +274,7 @@ func TestAProbeThatIsNotMadeIsReleased(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t)
+			y := newFixture(t)
 			y.hearBreakers()
 			y.submit(toolOnce, 1)
 			spoil(y)
@@ -300,7 +300,7 @@ func TestAProbeThatIsNotMadeIsReleased(t *testing.T) {
 // hangs.
 func TestAProbeThatWasCutShortShowsNothing(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	g := newBarrier() // never opened
 	y.src.On(toolKeyed, g.hold)
 	y.submit(toolKeyed, 1)
@@ -321,7 +321,7 @@ func TestAProbeThatWasCutShortShowsNothing(t *testing.T) {
 
 func TestAWorkerThatDiesWithTheProbe(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.hearBreakers()
 	y.trip(time.Hour)
 	y.exec("UPDATE breakers SET state = 'half-open', worker = 'dead', open_until = now() + interval '1 minute'")
@@ -367,7 +367,7 @@ func TestRetryAfter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t)
+			y := newFixture(t)
 			y.hearBreakers()
 			y.bucket(limits.Bucket{Name: "slow"})
 			y.bucket(limits.Bucket{Name: "other"})
@@ -402,7 +402,7 @@ func TestRetryAfter(t *testing.T) {
 
 // settledOrClosed waits until what is left waits for something, its bucket
 // among it.
-func (y *yard) settledOrClosed() {
+func (y *fixture) settledOrClosed() {
 	y.t.Helper()
 	y.until(`SELECT NOT EXISTS (SELECT FROM outbox o JOIN buckets b USING (bucket_id)
 		WHERE o.lease_until > now() OR o.next_attempt_at <= now() AND (b.opens_at IS NULL OR b.opens_at <= now()))`)
@@ -410,7 +410,7 @@ func (y *yard) settledOrClosed() {
 
 func TestAToolsOwnRetryPolicy(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	rule := limits.ToolRule{Source: "fake", Name: toolOnce, Retry: limits.Retry{
 		MaxAttempts: 3, Base: limits.Duration(time.Minute), Cap: limits.Duration(90 * time.Second), Jitter: new(0.0),
 	}}
@@ -438,7 +438,7 @@ func TestAToolsOwnRetryPolicy(t *testing.T) {
 // TestABreakersStateIsToldToTheTenantAlone reads it as the API does.
 func TestABreakersStateIsToldToTheTenantAlone(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.trip(time.Hour)
 	other := newEmployee() // any id that is no tenant's
 	count := func(as envelope.TenantID) (n int) {

@@ -16,7 +16,7 @@ import (
 )
 
 // claimed is a batch with what it is judged by, all as of the claim.
-type claimed struct {
+type claimedBatch struct {
 	at    time.Time
 	items []outbox.Item
 	snaps map[envelope.TenantID]*catalog.Snapshot
@@ -27,18 +27,18 @@ type claimed struct {
 	matches  map[int]preflight.Match
 	// alone are the sources that the fleet leaves alone, and probes those for
 	// which this worker makes the one call that shows whether they are well.
-	alone  map[breaker.Source]breaker.Standing
-	probes map[breaker.Source]bool
+	openBreakers map[breaker.Source]breaker.Standing
+	probes       map[breaker.Source]bool
 }
 
 // claim leases a batch and reads, in the same transaction, what holds now:
 // the versions of policy, catalog and limits, who must not be contacted, and
 // which sources are left alone.
-func (p *Pipeline) claim(ctx context.Context, wants []outbox.Want) (claimed, error) {
-	var c claimed
+func (p *Pipeline) claim(ctx context.Context, wants []outbox.ClaimRequest) (claimedBatch, error) {
+	var c claimedBatch
 	err := p.tx(ctx, func(tx pgx.Tx) error {
 		var err error
-		c = claimed{snaps: make(map[envelope.TenantID]*catalog.Snapshot)}
+		c = claimedBatch{snaps: make(map[envelope.TenantID]*catalog.Snapshot)}
 		if c.items, err = outbox.Claim(ctx, tx, wants, p.cfg.Lease); err != nil || len(c.items) == 0 {
 			return err
 		}
@@ -49,19 +49,19 @@ func (p *Pipeline) claim(ctx context.Context, wants []outbox.Want) (claimed, err
 		if err := c.readMatches(ctx, tx); err != nil {
 			return err
 		}
-		return p.readCircuits(ctx, tx, &c, ailing)
+		return p.readBreakers(ctx, tx, &c, ailing)
 	})
 	if err != nil {
-		return claimed{}, err
+		return claimedBatch{}, err
 	}
 	c.at = time.Now()
-	p.flight.add(c.items, c.at)
+	p.inFlight.add(c.items, c.at)
 	return c, nil
 }
 
 // readSnapshots reads what the tenants of the batch have set up. It returns
 // those with a source that may have to be left alone.
-func (p *Pipeline) readSnapshots(ctx context.Context, tx pgx.Tx, c *claimed) (ailing []envelope.TenantID, err error) {
+func (p *Pipeline) readSnapshots(ctx context.Context, tx pgx.Tx, c *claimedBatch) (ailing []envelope.TenantID, err error) {
 	var tenants []envelope.TenantID
 	for i := range c.items {
 		if t := c.items[i].Tenant; c.snaps[t] == nil {
@@ -86,7 +86,7 @@ func (p *Pipeline) readSnapshots(ctx context.Context, tx pgx.Tx, c *claimed) (ai
 
 // readMatches finds whom the items address, where that matters, and asks the
 // do-not-contact lists about all of them at once.
-func (c *claimed) readMatches(ctx context.Context, tx pgx.Tx) error {
+func (c *claimedBatch) readMatches(ctx context.Context, tx pgx.Tx) error {
 	var asks []limits.Ask
 	var places []int
 	for i := range c.items {
@@ -97,7 +97,7 @@ func (c *claimed) readMatches(ctx context.Context, tx pgx.Tx) error {
 		}
 		contacts, readable := snap.Contacts(key(it), it.Args)
 		if !readable && snap.Limits.HasDoNotContact() {
-			c.match(i, preflight.Match{Kind: preflight.ContactHandle, Reason: "more recipients than can be checked"})
+			c.addMatch(i, preflight.Match{Kind: preflight.ContactHandle, Reason: "more recipients than can be checked"})
 		}
 		if len(contacts) == 0 {
 			continue
@@ -118,12 +118,12 @@ func (c *claimed) readMatches(ctx context.Context, tx pgx.Tx) error {
 		return fmt.Errorf("do-not-contact: %w", err)
 	}
 	for _, m := range matches {
-		c.match(places[m.Ask], preflight.Match{Kind: m.Kind, Reason: m.Reason})
+		c.addMatch(places[m.Ask], preflight.Match{Kind: m.Kind, Reason: m.Reason})
 	}
 	return nil
 }
 
-func (c *claimed) match(i int, m preflight.Match) {
+func (c *claimedBatch) addMatch(i int, m preflight.Match) {
 	if c.matches == nil {
 		c.matches = make(map[int]preflight.Match)
 	}
@@ -131,11 +131,11 @@ func (c *claimed) match(i int, m preflight.Match) {
 }
 
 // probeLapse is after which time a worker that makes a probe counts as gone.
-const probeLapse = time.Minute
+const probeTimeout = time.Minute
 
 // readCircuits reads which sources are left alone, and asks for the right to
 // probe those whose time is over.
-func (p *Pipeline) readCircuits(ctx context.Context, tx pgx.Tx, c *claimed, ailing []envelope.TenantID) error {
+func (p *Pipeline) readBreakers(ctx context.Context, tx pgx.Tx, c *claimedBatch, ailing []envelope.TenantID) error {
 	if len(ailing) == 0 {
 		return nil
 	}
@@ -143,16 +143,16 @@ func (p *Pipeline) readCircuits(ctx context.Context, tx pgx.Tx, c *claimed, aili
 	if err != nil {
 		return fmt.Errorf("breakers: %w", err)
 	}
-	c.alone = make(map[breaker.Source]breaker.Standing, len(standing))
+	c.openBreakers = make(map[breaker.Source]breaker.Standing, len(standing))
 	for _, s := range standing {
-		c.alone[s.Source] = s
+		c.openBreakers[s.Source] = s
 	}
 	due := make(map[breaker.Source]bool)
 	var probe []breaker.Source
 	for i := range c.items {
 		it := &c.items[i]
 		src := breaker.Source{Tenant: it.Tenant, ID: it.Source}
-		if s, ok := c.alone[src]; ok && !s.Until.After(it.ClaimedAt) && !due[src] {
+		if s, ok := c.openBreakers[src]; ok && !s.Until.After(it.ClaimedAt) && !due[src] {
 			due[src] = true
 			probe = append(probe, src)
 		}
@@ -160,6 +160,6 @@ func (p *Pipeline) readCircuits(ctx context.Context, tx pgx.Tx, c *claimed, aili
 	if len(probe) == 0 {
 		return nil
 	}
-	c.probes, err = breaker.Probe(ctx, tx, probe, p.cfg.ID, probeLapse)
+	c.probes, err = breaker.Probe(ctx, tx, probe, p.cfg.ID, probeTimeout)
 	return err
 }

@@ -19,23 +19,23 @@ import (
 )
 
 // dispatch judges a batch and starts the calls that may be made.
-func (p *Pipeline) dispatch(ctx context.Context, c claimed) {
+func (p *Pipeline) dispatch(ctx context.Context, c claimedBatch) {
 	if len(c.items) == 0 {
 		return
 	}
 	p.cfg.Metrics.ClaimBatch.Record(ctx, float64(len(c.items)))
 	var run []*outbox.Item
 	var once []outbox.Lease
-	var parked []parking
+	var parked []approvalReturn
 	probes := make(map[*outbox.Item]bool)
 	for i := range c.items {
 		it := &c.items[i]
-		v := c.judge(i)
+		v := c.recheck(i)
 		switch {
 		case v.settle != nil:
 			p.settle <- settlement{Settlement: *v.settle, item: it}
-		case v.park != nil:
-			parked = append(parked, parking{it, v.park, c.snaps[it.Tenant].Review(v.park.tool, it.Risk).Or(p.cfg.ApprovalWait)})
+		case v.needsApproval != nil:
+			parked = append(parked, approvalReturn{it, v.needsApproval, c.snaps[it.Tenant].Review(v.needsApproval.tool, it.Risk).Or(p.cfg.ApprovalWait)})
 		default:
 			run = append(run, it)
 			if v.probe {
@@ -49,32 +49,32 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimed) {
 		}
 	}
 	if len(parked) > 0 {
-		p.park(context.WithoutCancel(ctx), parked)
+		p.returnToApproval(context.WithoutCancel(ctx), parked)
 	}
 	if len(once) > 0 {
 		run = p.start(ctx, run, once)
 	}
 	for src := range c.probes {
-		p.circuits <- change{Source: src, what: released} // nothing was there to probe with
+		p.breakerEvents <- breakerEvent{Source: src, kind: probeReleased} // nothing was there to probe with
 	}
 	for _, it := range run {
 		snap := c.snaps[it.Tenant]
 		src, err := p.live.Get(snap, it.Source)
 		a := attempt{item: it, claimed: c.at, source: src, sourceErr: err, retry: p.retryOf(snap, it), probe: probes[it]}
-		a.shared = snap.Limits.NameOf(it.Bucket) == limits.DefaultBucket
-		if it.Seal != nil && it.Approval == envelope.ApprovalGranted {
+		a.sharedBucket = snap.Limits.NameOf(it.Bucket) == limits.DefaultBucket
+		if it.ApprovalDigest != nil && it.Approval == envelope.ApprovalGranted {
 			if of, ok := snap.Source(it.Source); ok && catalog.Discovered(of.Kind) {
-				a.sealed = snap
+				a.approvedBy = snap
 			}
 		}
 		if rule, ok := snap.Shot(key(it)); ok {
-			a.shot = &shot{rule: rule, snap: snap}
+			a.snapshot = &snapshotRead{rule: rule, snap: snap}
 		}
 		delete(probes, it)
 		p.running.Go(func() { p.execute(a) })
 	}
 	for it := range probes {
-		p.circuits <- change{Source: sourceOf(it), what: released} // its start could not be marked
+		p.breakerEvents <- breakerEvent{Source: sourceOf(it), kind: probeReleased} // its start could not be marked
 	}
 }
 
@@ -111,7 +111,7 @@ func (p *Pipeline) start(ctx context.Context, run []*outbox.Item, once []outbox.
 		if it.Effect == envelope.EffectOnce && !started[it.Lease] {
 			// Nothing of it was sent, so it goes back, whether the mark came
 			// to be or not. If the lease was lost, that changes nothing.
-			p.settle <- settlement{Settlement: outbox.GiveBack(*it), item: it}
+			p.settle <- settlement{Settlement: outbox.Release(*it), item: it}
 			continue
 		}
 		kept = append(kept, it)
@@ -120,28 +120,28 @@ func (p *Pipeline) start(ctx context.Context, run []*outbox.Item, once []outbox.
 }
 
 // parking is an item that goes back to people, and how they look at it.
-type parking struct {
+type approvalReturn struct {
 	*outbox.Item
-	*appeal
+	*needsApproval
 	review catalog.Review
 }
 
-func (p *Pipeline) parkAll(ctx context.Context, tx pgx.Tx, parkings []parking) error {
+func (p *Pipeline) writeApprovalReturns(ctx context.Context, tx pgx.Tx, parkings []approvalReturn) error {
 	decisions := make(map[envelope.TenantID][]policy.Decision)
-	rows := make([]outbox.Parking, len(parkings))
+	rows := make([]outbox.ApprovalReturn, len(parkings))
 	for i, k := range parkings {
 		decisions[k.Tenant] = append(decisions[k.Tenant], k.decision)
-		rows[i] = outbox.Parking{
-			Lease: k.Lease, ToolDigest: k.tool.Digest, Decision: k.decision.ID, Note: k.note, Unused: k.Token,
+		rows[i] = outbox.ApprovalReturn{
+			Lease: k.Lease, ToolDigest: k.tool.Digest, Decision: k.decision.ID, Note: k.note, UnusedPermit: k.Permit,
 			Needed: k.review.Needed, Wait: k.review.Wait, Warn: k.review.Warn, Escalate: k.review.Escalate,
 		}
 	}
 	for _, tenant := range slices.SortedFunc(maps.Keys(decisions), func(a, b envelope.TenantID) int { return bytes.Compare(a[:], b[:]) }) {
-		if err := approval.Keep(ctx, tx, tenant, decisions[tenant]...); err != nil {
+		if err := approval.StoreDecisions(ctx, tx, tenant, decisions[tenant]...); err != nil {
 			return err
 		}
 	}
-	parked, err := outbox.Park(ctx, tx, rows)
+	parked, err := outbox.ReturnToApproval(ctx, tx, rows)
 	if err != nil {
 		return err
 	}
@@ -153,9 +153,9 @@ func (p *Pipeline) parkAll(ctx context.Context, tx pgx.Tx, parkings []parking) e
 }
 
 // park sends envelopes to a person that were let through before.
-func (p *Pipeline) park(ctx context.Context, parkings []parking) {
+func (p *Pipeline) returnToApproval(ctx context.Context, parkings []approvalReturn) {
 	err := p.tx(ctx, func(tx pgx.Tx) error {
-		return p.parkAll(ctx, tx, parkings)
+		return p.writeApprovalReturns(ctx, tx, parkings)
 	})
 	if err != nil {
 		// Their leases run out, and they are judged again.
@@ -165,6 +165,6 @@ func (p *Pipeline) park(ctx context.Context, parkings []parking) {
 	for i, k := range parkings {
 		leases[i] = k.Lease
 	}
-	p.flight.drop(leases)
-	p.slots.put(len(leases))
+	p.inFlight.drop(leases)
+	p.semaphore.release(len(leases))
 }

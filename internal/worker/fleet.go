@@ -28,8 +28,8 @@ import (
 )
 
 // FleetConfig says how one process of the fleet works.
-type FleetConfig struct {
-	Pipeline Config
+type Config struct {
+	Pipeline PipelineConfig
 	// PollOnly does without LISTEN, for databases behind a pooler in
 	// transaction mode.
 	PollOnly bool
@@ -39,17 +39,17 @@ type FleetConfig struct {
 
 // Fleet is one process of the fleet: a pipeline, and the River client that
 // wakes it.
-type Fleet struct {
-	db       *pgxpool.Pool
-	pipeline *Pipeline
-	client   *river.Client[pgx.Tx]
-	waker    *Waker
-	batches  *batches
-	log      *slog.Logger
+type Worker struct {
+	db        *pgxpool.Pool
+	pipeline  *Pipeline
+	client    *river.Client[pgx.Tx]
+	waker     *Waker
+	workflows *workflowLoop
+	log       *slog.Logger
 }
 
 // NewFleet returns a process of the fleet that Run starts.
-func NewFleet(ctx context.Context, db *pgxpool.Pool, cache *catalog.Cache, live *catalog.Live, cfg FleetConfig) (*Fleet, error) {
+func New(ctx context.Context, db *pgxpool.Pool, cache *catalog.Cache, live *catalog.Live, cfg Config) (*Worker, error) {
 	cfg.CatalogAge = or(cfg.CatalogAge, 5*time.Minute)
 	cfg.Pipeline.fill()
 	log := cfg.Pipeline.Log
@@ -58,41 +58,41 @@ func NewFleet(ctx context.Context, db *pgxpool.Pool, cache *catalog.Cache, live 
 		return nil, err
 	}
 	cfg.Pipeline.Backlog = waker.Wake
-	f := &Fleet{db: db, waker: waker, log: log}
-	door := intake.New(db, cache, intake.Config{ApprovalWait: cfg.Pipeline.ApprovalWait, Wake: f.wakeAll})
-	f.batches = newBatches(workflow.NewDriver(db, door, log), log)
-	cfg.Pipeline.Settled = f.batches.settled
+	f := &Worker{db: db, waker: waker, log: log}
+	door := intake.New(db, cache, intake.Config{ApprovalWait: cfg.Pipeline.ApprovalWait, Wake: f.pollAll})
+	f.workflows = newWorkflowLoop(workflow.NewDriver(db, door, log), log)
+	cfg.Pipeline.Settled = f.workflows.settled
 	f.pipeline = NewPipeline(db, cache, live, cfg.Pipeline)
 
 	workers := river.NewWorkers()
-	river.AddWorker(workers, &pollWorker{look: f.Look})
-	river.AddWorker(workers, &pruneBatchesWorker{db: db})
+	river.AddWorker(workers, &pollWorker{look: f.Poll})
+	river.AddWorker(workers, &pruneWorkflowsWorker{db: db})
 	river.AddWorker(workers, &expireWorker{db: db})
 	river.AddWorker(workers, &remindWorker{db: db})
-	river.AddWorker(workers, &sweepWorker{db: db, wake: f.wakeAll})
+	river.AddWorker(workers, &sweepWorker{db: db, wake: f.pollAll})
 	river.AddWorker(workers, &refreshWorker{refresher: catalog.NewRefresher(db, cache, live, log), age: cfg.CatalogAge})
-	river.AddWorker(workers, &lapseWorker{db: db})
-	river.AddWorker(workers, &noticeWorker{relay: subscription.NewRelay(db, cache, door, log)})
+	river.AddWorker(workers, &expirePolicyWorker{db: db})
+	river.AddWorker(workers, &deliverWorker{relay: subscription.NewRelay(db, cache, door, log)})
 	river.AddWorker(workers, &partitionWorker{db: db})
-	river.AddWorker(workers, &sealWorker{db: db})
-	river.AddWorker(workers, &retainWorker{db: db})
-	river.AddWorker(workers, &forgetWorker{db: db})
+	river.AddWorker(workers, &checkpointWorker{db: db})
+	river.AddWorker(workers, &retentionWorker{db: db})
+	river.AddWorker(workers, &pruneDryRunsWorker{db: db})
 	river.AddWorker(workers, &pruneSessionsWorker{db: db})
-	river.AddWorker(workers, &verifyWorker{verifier: reconcile.New(db, cache, live, reconcile.Config{Log: log}), look: f.pipeline.Look})
+	river.AddWorker(workers, &reconcileWorker{verifier: reconcile.New(db, cache, live, reconcile.Config{Log: log}), look: f.pipeline.Poll})
 	f.client, err = river.NewClient(riverpgxv5.New(db), &river.Config{
 		Schema:            postgres.RiverSchema,
 		ID:                cfg.Pipeline.ID,
-		Logger:            quiet(log),
+		Logger:            warnOnly(log),
 		PollOnly:          cfg.PollOnly,
 		FetchCooldown:     2 * time.Millisecond,
 		FetchPollInterval: 250 * time.Millisecond,
 		Queues: map[string]river.QueueConfig{
-			queuePoll:     {MaxWorkers: 2},
-			queuePeriodic: {MaxWorkers: 2},
-			queueUpkeep:   {MaxWorkers: 2},
-			queueVerify:   {MaxWorkers: 2},
-			queueNotice:   {MaxWorkers: 2},
-			queueSweep:    {MaxWorkers: 2},
+			queuePoll:        {MaxWorkers: 2},
+			queuePeriodic:    {MaxWorkers: 2},
+			queueMaintenance: {MaxWorkers: 2},
+			queueReconcile:   {MaxWorkers: 2},
+			queueDeliver:     {MaxWorkers: 2},
+			queueSweep:       {MaxWorkers: 2},
 		},
 		Workers:      workers,
 		PeriodicJobs: periodic(),
@@ -107,19 +107,19 @@ func NewFleet(ctx context.Context, db *pgxpool.Pool, cache *catalog.Cache, live 
 }
 
 // Look has this process look for due work now, without a detour over River.
-func (f *Fleet) Look() {
-	f.pipeline.Look()
-	f.batches.look()
+func (f *Worker) Poll() {
+	f.pipeline.Poll()
+	f.workflows.poll()
 }
 
 // wakeAll has this process, and one other, look for due work.
-func (f *Fleet) wakeAll() {
-	f.pipeline.Look()
+func (f *Worker) pollAll() {
+	f.pipeline.Poll()
 	f.waker.Wake()
 }
 
 // Run works until ctx is over, and then as Pipeline.Run says.
-func (f *Fleet) Run(ctx context.Context) error {
+func (f *Worker) Run(ctx context.Context) error {
 	defer f.waker.Close()
 	if err := ensurePartitions(ctx, f.db); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	}
 	f.log.InfoContext(ctx, "worker started")
 	var beside sync.WaitGroup
-	beside.Go(func() { f.batches.run(ctx) })
+	beside.Go(func() { f.workflows.run(ctx) })
 	err := f.pipeline.Run(ctx)
 	beside.Wait()
 

@@ -13,14 +13,14 @@ import (
 
 // leaderless keeps River's leader jobs away, so that nothing but a wake-up or
 // a look of its own can set a worker going.
-func (y *yard) leaderless() {
+func (y *fixture) leaderless() {
 	y.t.Helper()
 	y.exec("INSERT INTO river.river_leader (elected_at, expires_at, leader_id, name) VALUES (now(), now() + interval '1 day', 'nobody', 'default')")
 }
 
-func (y *yard) fleet(src *sourcetest.Source, cfg worker.Config) *worker.Fleet {
+func (y *fixture) fleet(src *sourcetest.Source, cfg worker.PipelineConfig) *worker.Worker {
 	y.t.Helper()
-	f, err := worker.NewFleet(y.t.Context(), y.db, catalog.NewCache(), y.live(src), worker.FleetConfig{Pipeline: cfg})
+	f, err := worker.New(y.t.Context(), y.db, catalog.NewCache(), y.live(src), worker.Config{Pipeline: cfg})
 	if err != nil {
 		y.t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func (y *yard) fleet(src *sourcetest.Source, cfg worker.Config) *worker.Fleet {
 
 func TestAWakeUpReachesAnotherProcess(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.leaderless()
 	for _, id := range []string{"w1", "w2"} {
 		cfg := config(id)
@@ -56,7 +56,7 @@ func TestAWakeUpReachesAnotherProcess(t *testing.T) {
 
 func TestWithoutAWakeUpThePollFindsIt(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.leaderless()
 	y.run(y.fleet(y.src, config("w1")))
 
@@ -72,7 +72,7 @@ func TestWithoutAWakeUpThePollFindsIt(t *testing.T) {
 
 func TestTheLeaderEndsWaitsAndLooks(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.exec("INSERT INTO policy_modes (tenant_id, key, mode) VALUES ($1, 'fake:act.once', 'require_approval')", y.tenant.String())
 	id := y.submit(toolOnce, 1)[0]
 	y.exec("UPDATE actions SET approval_expires_at = now() - interval '1 second'")
@@ -87,7 +87,7 @@ func TestTheLeaderEndsWaitsAndLooks(t *testing.T) {
 
 func TestAWakerSendsWhatIsStillToBeSentWhenItCloses(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	waker, err := worker.NewWaker(t.Context(), y.db, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestAWakerSendsWhatIsStillToBeSentWhenItCloses(t *testing.T) {
 
 func TestWakeUpsOfAMomentAreOne(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	waker, err := worker.NewWaker(t.Context(), y.db, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestWakeUpsOfAMomentAreOne(t *testing.T) {
 
 func TestBacklogForTelemetry(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.submit(toolRead, 3)
 
 	got, err := worker.Backlog(context.WithoutCancel(t.Context()), y.db)

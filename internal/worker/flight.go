@@ -8,14 +8,14 @@ import (
 )
 
 // flight is what this worker holds: every lease from claim to commit.
-type flight struct {
+type inFlight struct {
 	mu   sync.Mutex
 	held map[outbox.Lease]time.Time
 }
 
-func newFlight() *flight { return &flight{held: make(map[outbox.Lease]time.Time)} }
+func newInFlight() *inFlight { return &inFlight{held: make(map[outbox.Lease]time.Time)} }
 
-func (f *flight) add(items []outbox.Item, now time.Time) {
+func (f *inFlight) add(items []outbox.Item, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range items {
@@ -23,7 +23,7 @@ func (f *flight) add(items []outbox.Item, now time.Time) {
 	}
 }
 
-func (f *flight) drop(leases []outbox.Lease) {
+func (f *inFlight) drop(leases []outbox.Lease) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, l := range leases {
@@ -33,7 +33,7 @@ func (f *flight) drop(leases []outbox.Lease) {
 
 // since returns the leases that were taken or renewed before then, and takes
 // them as renewed now.
-func (f *flight) since(then, now time.Time) []outbox.Lease {
+func (f *inFlight) since(then, now time.Time) []outbox.Lease {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var old []outbox.Lease

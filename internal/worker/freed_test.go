@@ -8,16 +8,16 @@ import (
 )
 
 // patient is a worker that looks again only when something wakes it.
-func (y *yard) patient() {
+func (y *fixture) patient() {
 	y.t.Helper()
 	cfg := config("w1")
-	cfg.Poll, cfg.Relook = 2*patience, 2*patience
+	cfg.Poll, cfg.BacklogPoll = 2*txTimeout, 2*txTimeout
 	y.run(y.pipeline(y.db, y.src, cfg))
 }
 
 func TestAPlaceThatIsFreedIsTakenAtOnce(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.bucket(limits.Bucket{Name: "slow", Concurrency: 2})
 	p := proposal(in("slow"))
 	y.propose(p, p, p, p, p, p, p)
@@ -34,7 +34,7 @@ func TestAPlaceThatIsFreedIsTakenAtOnce(t *testing.T) {
 // to envelopes that may not be sent now.
 func TestATokenThatWasNotUsedIsTakenAtOnce(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	asleep := newEmployee()
 	y.quiet(limits.QuietEmployee, asleep.String())
 	y.bucket(limits.Bucket{Name: "slow", Rate: &limits.Rate{Limit: 1, Per: limits.Duration(time.Hour)}})
@@ -50,7 +50,7 @@ func TestATokenThatWasNotUsedIsTakenAtOnce(t *testing.T) {
 // claim and the call.
 func TestAnUndoneEnvelopeLeavesItsPlace(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.bucket(limits.Bucket{Name: "slow", Concurrency: 1})
 	p := proposal(in("slow"))
 	ids := y.propose(p, p, p)

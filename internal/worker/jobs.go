@@ -32,22 +32,22 @@ func periodic() []*river.PeriodicJob {
 		every(2*time.Second, expireArgs{}),
 		every(2*time.Second, remindArgs{}),
 		every(time.Second, sweepArgs{}),
-		every(time.Second, noticeArgs{}),
-		every(5*time.Second, lapseArgs{}),
+		every(time.Second, deliverArgs{}),
+		every(5*time.Second, expirePolicyArgs{}),
 		every(3*time.Second, refreshArgs{}),
-		every(5*time.Second, verifyArgs{}),
+		every(5*time.Second, reconcileArgs{}),
 		every(time.Hour, partitionArgs{}),
-		every(time.Minute, sealArgs{}),
-		every(24*time.Hour, retainArgs{}),
-		every(24*time.Hour, forgetArgs{}),
+		every(time.Minute, checkpointArgs{}),
+		every(24*time.Hour, retentionArgs{}),
+		every(24*time.Hour, pruneDryRunsArgs{}),
 		every(time.Hour, pruneSessionsArgs{}),
-		every(time.Hour, pruneBatchesArgs{}),
+		every(time.Hour, pruneWorkflowsArgs{}),
 	}
 }
 
 // once is how a periodic job is inserted: tried once, since the next comes
 // soon.
-func once() river.InsertOpts { return river.InsertOpts{Queue: queuePeriodic, MaxAttempts: 1} }
+func periodicOpts() river.InsertOpts { return river.InsertOpts{Queue: queuePeriodic, MaxAttempts: 1} }
 
 // pollArgs says: look now.
 type pollArgs struct{}
@@ -73,7 +73,7 @@ type expireArgs struct{}
 
 func (expireArgs) Kind() string { return "countersign_expire" }
 
-func (expireArgs) InsertOpts() river.InsertOpts { return once() }
+func (expireArgs) InsertOpts() river.InsertOpts { return periodicOpts() }
 
 type expireWorker struct {
 	river.WorkerDefaults[expireArgs]
@@ -96,7 +96,7 @@ type remindArgs struct{}
 
 func (remindArgs) Kind() string { return "countersign_remind" }
 
-func (remindArgs) InsertOpts() river.InsertOpts { return once() }
+func (remindArgs) InsertOpts() river.InsertOpts { return periodicOpts() }
 
 type remindWorker struct {
 	river.WorkerDefaults[remindArgs]
@@ -119,7 +119,7 @@ type refreshArgs struct{}
 
 func (refreshArgs) Kind() string { return "countersign_refresh" }
 
-func (refreshArgs) InsertOpts() river.InsertOpts { return once() }
+func (refreshArgs) InsertOpts() river.InsertOpts { return periodicOpts() }
 
 type refreshWorker struct {
 	river.WorkerDefaults[refreshArgs]
@@ -153,7 +153,7 @@ type partitionArgs struct{}
 
 func (partitionArgs) Kind() string { return "countersign_partition" }
 
-func (partitionArgs) InsertOpts() river.InsertOpts { return once() }
+func (partitionArgs) InsertOpts() river.InsertOpts { return periodicOpts() }
 
 type partitionWorker struct {
 	river.WorkerDefaults[partitionArgs]

@@ -16,16 +16,16 @@ const (
 	// batchSoonest and batchLatest bound how often batches are looked for that
 	// can move on. A look that takes long, because many batches wait, is not
 	// made as often.
-	batchSoonest = 50 * time.Millisecond
-	batchLatest  = 200 * time.Millisecond
+	workflowMinPoll = 50 * time.Millisecond
+	workflowMaxPoll = 200 * time.Millisecond
 	// batchShare is how much longer the pause is than the look before it.
-	batchShare = 20
+	workflowPollShare = 20
 	// batchDebounce is the least time between two looks.
-	batchDebounce = 10 * time.Millisecond
+	workflowDebounce = 10 * time.Millisecond
 )
 
 // batches moves batches on while a process of the fleet runs.
-type batches struct {
+type workflowLoop struct {
 	driver *workflow.Driver
 	wake   chan struct{}
 	// live says that there were batches under way at the last look.
@@ -33,12 +33,12 @@ type batches struct {
 	log  *slog.Logger
 }
 
-func newBatches(driver *workflow.Driver, log *slog.Logger) *batches {
-	return &batches{driver: driver, wake: make(chan struct{}, 1), log: log}
+func newWorkflowLoop(driver *workflow.Driver, log *slog.Logger) *workflowLoop {
+	return &workflowLoop{driver: driver, wake: make(chan struct{}, 1), log: log}
 }
 
 // look has batches looked for now. It does not block.
-func (b *batches) look() {
+func (b *workflowLoop) poll() {
 	select {
 	case b.wake <- struct{}{}:
 	default:
@@ -47,15 +47,15 @@ func (b *batches) look() {
 
 // settled says that envelopes have ended. Where no batch is under way, nobody
 // looks.
-func (b *batches) settled() {
+func (b *workflowLoop) settled() {
 	if b.live.Load() {
-		b.look()
+		b.poll()
 	}
 }
 
 // run works until ctx is over. What it is about to write then is rolled back,
 // and another process does it.
-func (b *batches) run(ctx context.Context) {
+func (b *workflowLoop) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var began time.Time
@@ -64,21 +64,21 @@ func (b *batches) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-b.wake:
-			if early := batchDebounce - time.Since(began); early > 0 {
+			if early := workflowDebounce - time.Since(began); early > 0 {
 				timer.Reset(early)
 				continue
 			}
 		case <-timer.C:
 		}
 		began = time.Now()
-		pause, err := b.sweep(ctx)
+		pause, err := b.advance(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if failures++; err == nil {
 			failures = 0
 		} else {
-			pause = min(batchLatest<<min(failures, 4), 5*time.Second)
+			pause = min(workflowMaxPoll<<min(failures, 4), 5*time.Second)
 			b.log.ErrorContext(ctx, "worker waits for the database", slog.String("operation", "move batches on"), slog.Int("failures", failures), slog.Any("error", err))
 		}
 		timer.Reset(pause)
@@ -86,7 +86,7 @@ func (b *batches) run(ctx context.Context) {
 }
 
 // sweep moves on what can be, and returns when to look again.
-func (b *batches) sweep(ctx context.Context) (time.Duration, error) {
+func (b *workflowLoop) advance(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
 	moved, live, err := b.driver.Sweep(ctx)
 	if err != nil {
@@ -95,27 +95,27 @@ func (b *batches) sweep(ctx context.Context) (time.Duration, error) {
 	b.live.Store(live)
 	switch {
 	case moved > 0:
-		return batchSoonest, nil
+		return workflowMinPoll, nil
 	case !live:
-		return batchLatest, nil
+		return workflowMaxPoll, nil
 	}
-	return min(max(batchShare*time.Since(began), batchSoonest), batchLatest), nil
+	return min(max(workflowPollShare*time.Since(began), workflowMinPoll), workflowMaxPoll), nil
 }
 
 // pruneBatchesArgs says: forget batches that are older than what is kept of
 // their steps.
-type pruneBatchesArgs struct{}
+type pruneWorkflowsArgs struct{}
 
-func (pruneBatchesArgs) Kind() string { return "countersign_prune_batches" }
+func (pruneWorkflowsArgs) Kind() string { return "countersign_prune_batches" }
 
-func (pruneBatchesArgs) InsertOpts() river.InsertOpts { return upkeep() }
+func (pruneWorkflowsArgs) InsertOpts() river.InsertOpts { return maintenanceOpts() }
 
-type pruneBatchesWorker struct {
-	river.WorkerDefaults[pruneBatchesArgs]
+type pruneWorkflowsWorker struct {
+	river.WorkerDefaults[pruneWorkflowsArgs]
 	db postgres.Begins
 }
 
-func (w *pruneBatchesWorker) Work(ctx context.Context, _ *river.Job[pruneBatchesArgs]) error {
+func (w *pruneWorkflowsWorker) Work(ctx context.Context, _ *river.Job[pruneWorkflowsArgs]) error {
 	return inTurns(ctx, func(more func() bool) (bool, error) {
 		for more() {
 			n, err := workflow.Prune(ctx, w.db)

@@ -10,17 +10,17 @@ import (
 )
 
 // forgetArgs says: delete the dry runs that are old.
-type forgetArgs struct{}
+type pruneDryRunsArgs struct{}
 
-func (forgetArgs) Kind() string { return "countersign_forget" }
+func (pruneDryRunsArgs) Kind() string { return "countersign_forget" }
 
-func (forgetArgs) InsertOpts() river.InsertOpts { return upkeep() }
+func (pruneDryRunsArgs) InsertOpts() river.InsertOpts { return maintenanceOpts() }
 
-type forgetWorker struct {
-	river.WorkerDefaults[forgetArgs]
+type pruneDryRunsWorker struct {
+	river.WorkerDefaults[pruneDryRunsArgs]
 	db postgres.Begins
 }
 
-func (w *forgetWorker) Work(ctx context.Context, _ *river.Job[forgetArgs]) error {
+func (w *pruneDryRunsWorker) Work(ctx context.Context, _ *river.Job[pruneDryRunsArgs]) error {
 	return inTurns(ctx, func(more func() bool) (bool, error) { return execution.PruneDryRuns(ctx, w.db, more) })
 }

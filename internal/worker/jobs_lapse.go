@@ -11,25 +11,25 @@ import (
 )
 
 // lapseArgs says: note which grants and sessions' modes have expired.
-type lapseArgs struct{}
+type expirePolicyArgs struct{}
 
-func (lapseArgs) Kind() string { return "countersign_lapse" }
+func (expirePolicyArgs) Kind() string { return "countersign_lapse" }
 
-func (lapseArgs) InsertOpts() river.InsertOpts { return once() }
+func (expirePolicyArgs) InsertOpts() river.InsertOpts { return periodicOpts() }
 
-type lapseWorker struct {
-	river.WorkerDefaults[lapseArgs]
+type expirePolicyWorker struct {
+	river.WorkerDefaults[expirePolicyArgs]
 	db postgres.Begins
 }
 
-func (w *lapseWorker) Work(ctx context.Context, _ *river.Job[lapseArgs]) error {
-	return Lapse(ctx, w.db)
+func (w *expirePolicyWorker) Work(ctx context.Context, _ *river.Job[expirePolicyArgs]) error {
+	return ExpirePolicy(ctx, w.db)
 }
 
 // Lapse notes, a page a transaction, all that has expired of policy. Nothing
 // that has expired is obeyed before that either; but what was let through by
 // it is looked at again only when the version of its tenant goes up.
-func Lapse(ctx context.Context, db postgres.Begins) error {
+func ExpirePolicy(ctx context.Context, db postgres.Begins) error {
 	const most = 500
 	for taken := most; taken == most; {
 		err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) (err error) {

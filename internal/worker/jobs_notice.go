@@ -13,34 +13,34 @@ import (
 const (
 	// queueNotice is apart from the other periodic jobs: there may be much to
 	// tell, and nothing else must wait for it.
-	queueNotice = "countersign_notice"
+	queueDeliver = "countersign_notice"
 	// noticeFor is how long one job goes on telling.
-	noticeFor = 30 * time.Second
+	deliverFor = 30 * time.Second
 )
 
 // noticeArgs says: tell subscriptions what happened.
-type noticeArgs struct{}
+type deliverArgs struct{}
 
-func (noticeArgs) Kind() string { return "countersign_notice" }
+func (deliverArgs) Kind() string { return "countersign_notice" }
 
-func (noticeArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: queueNotice, MaxAttempts: 1}
+func (deliverArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: queueDeliver, MaxAttempts: 1}
 }
 
-type noticeWorker struct {
-	river.WorkerDefaults[noticeArgs]
+type deliverWorker struct {
+	river.WorkerDefaults[deliverArgs]
 	relay *subscription.Relay
 	busy  atomic.Bool
 }
 
 // Work goes on while there is something to tell. A job that comes while this
 // process works at another has nothing to do.
-func (w *noticeWorker) Work(ctx context.Context, _ *river.Job[noticeArgs]) error {
+func (w *deliverWorker) Work(ctx context.Context, _ *river.Job[deliverArgs]) error {
 	if !w.busy.CompareAndSwap(false, true) {
 		return nil
 	}
 	defer w.busy.Store(false)
-	for until := time.Now().Add(noticeFor); time.Now().Before(until) && ctx.Err() == nil; {
+	for until := time.Now().Add(deliverFor); time.Now().Before(until) && ctx.Err() == nil; {
 		more, err := w.relay.Step(ctx)
 		if err != nil || !more {
 			return err

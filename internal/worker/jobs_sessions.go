@@ -15,7 +15,7 @@ type pruneSessionsArgs struct{}
 
 func (pruneSessionsArgs) Kind() string { return "countersign_prune_sessions" }
 
-func (pruneSessionsArgs) InsertOpts() river.InsertOpts { return upkeep() }
+func (pruneSessionsArgs) InsertOpts() river.InsertOpts { return maintenanceOpts() }
 
 type pruneSessionsWorker struct {
 	river.WorkerDefaults[pruneSessionsArgs]

@@ -53,7 +53,7 @@ func Sweep(ctx context.Context, db postgres.Begins, wake func()) error {
 		return fmt.Errorf("sweep pauses: %w", err)
 	}
 	for i := range sweeps {
-		var at outbox.Place
+		var at outbox.SweepCursor
 		for ended := false; !ended; {
 			err := postgres.InTx(ctx, db, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
 				at, ended, err = sweeps[i].Step(ctx, tx, at, page)

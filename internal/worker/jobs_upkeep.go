@@ -14,54 +14,56 @@ import (
 const (
 	// queueUpkeep is apart from the other periodic jobs, which must not wait
 	// for what goes through much data.
-	queueUpkeep = "countersign_upkeep"
+	queueMaintenance = "countersign_upkeep"
 	// upkeepFor is how long one such job goes on before it makes room for
 	// another, and upkeepPause when it comes back.
-	upkeepFor   = 5 * time.Second
-	upkeepPause = time.Second
+	maintenanceFor   = 5 * time.Second
+	maintenancePause = time.Second
 )
 
-func upkeep() river.InsertOpts { return river.InsertOpts{Queue: queueUpkeep, MaxAttempts: 1} }
+func maintenanceOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: queueMaintenance, MaxAttempts: 1}
+}
 
 // inTurns does a part of some work, and has River bring the job back for the
 // rest.
 func inTurns(ctx context.Context, work func(more func() bool) (bool, error)) error {
-	until := time.Now().Add(upkeepFor)
+	until := time.Now().Add(maintenanceFor)
 	done, err := work(func() bool { return time.Now().Before(until) && ctx.Err() == nil })
 	if err != nil || done || ctx.Err() != nil {
 		return err
 	}
-	return river.JobSnooze(upkeepPause)
+	return river.JobSnooze(maintenancePause)
 }
 
 // sealArgs says: seal the events that are complete.
-type sealArgs struct{}
+type checkpointArgs struct{}
 
-func (sealArgs) Kind() string { return "countersign_seal" }
+func (checkpointArgs) Kind() string { return "countersign_seal" }
 
-func (sealArgs) InsertOpts() river.InsertOpts { return upkeep() }
+func (checkpointArgs) InsertOpts() river.InsertOpts { return maintenanceOpts() }
 
-type sealWorker struct {
-	river.WorkerDefaults[sealArgs]
+type checkpointWorker struct {
+	river.WorkerDefaults[checkpointArgs]
 	db postgres.Begins
 }
 
-func (w *sealWorker) Work(ctx context.Context, _ *river.Job[sealArgs]) error {
+func (w *checkpointWorker) Work(ctx context.Context, _ *river.Job[checkpointArgs]) error {
 	return inTurns(ctx, func(more func() bool) (bool, error) { return audit.SealAll(ctx, w.db, more) })
 }
 
 // retainArgs says: delete what is past what its tenant keeps.
-type retainArgs struct{}
+type retentionArgs struct{}
 
-func (retainArgs) Kind() string { return "countersign_retain" }
+func (retentionArgs) Kind() string { return "countersign_retain" }
 
-func (retainArgs) InsertOpts() river.InsertOpts { return upkeep() }
+func (retentionArgs) InsertOpts() river.InsertOpts { return maintenanceOpts() }
 
-type retainWorker struct {
-	river.WorkerDefaults[retainArgs]
+type retentionWorker struct {
+	river.WorkerDefaults[retentionArgs]
 	db postgres.Begins
 }
 
-func (w *retainWorker) Work(ctx context.Context, _ *river.Job[retainArgs]) error {
+func (w *retentionWorker) Work(ctx context.Context, _ *river.Job[retentionArgs]) error {
 	return inTurns(ctx, func(more func() bool) (bool, error) { return retention.Sweep(ctx, w.db, more) })
 }

@@ -4,7 +4,7 @@ import "testing"
 
 func TestTheLeaderSealsAndRetains(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	for _, table := range []string{"seals", "retention_checks"} {
 		y.exec("CREATE TRIGGER tell AFTER INSERT OR UPDATE OR DELETE ON " + table + " FOR EACH STATEMENT EXECUTE FUNCTION tell()")
 	}

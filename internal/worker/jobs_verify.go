@@ -13,22 +13,22 @@ import (
 const (
 	// queueVerify is apart from the other periodic jobs: a read may take long,
 	// and nothing else must wait for it.
-	queueVerify = "countersign_verify"
+	queueReconcile = "countersign_verify"
 	// verifyFor is how long one job goes on taking letters on.
-	verifyFor = time.Minute
+	reconcileFor = time.Minute
 )
 
 // verifyArgs says: look into calls that nobody heard the end of.
-type verifyArgs struct{}
+type reconcileArgs struct{}
 
-func (verifyArgs) Kind() string { return "countersign_verify" }
+func (reconcileArgs) Kind() string { return "countersign_verify" }
 
-func (verifyArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: queueVerify, MaxAttempts: 1}
+func (reconcileArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: queueReconcile, MaxAttempts: 1}
 }
 
-type verifyWorker struct {
-	river.WorkerDefaults[verifyArgs]
+type reconcileWorker struct {
+	river.WorkerDefaults[reconcileArgs]
 	verifier *reconcile.Verifier
 	// look has what runs again seen at once.
 	look func()
@@ -37,16 +37,16 @@ type verifyWorker struct {
 
 // Timeout leaves the reads that were taken on last the time that they may
 // take.
-func (*verifyWorker) Timeout(*river.Job[verifyArgs]) time.Duration { return 5 * time.Minute }
+func (*reconcileWorker) Timeout(*river.Job[reconcileArgs]) time.Duration { return 5 * time.Minute }
 
 // Work goes on while letters are due. A job that comes while this process
 // works at another has nothing to do.
-func (w *verifyWorker) Work(ctx context.Context, _ *river.Job[verifyArgs]) error {
+func (w *reconcileWorker) Work(ctx context.Context, _ *river.Job[reconcileArgs]) error {
 	if !w.busy.CompareAndSwap(false, true) {
 		return nil
 	}
 	defer w.busy.Store(false)
-	for until := time.Now().Add(verifyFor); time.Now().Before(until) && ctx.Err() == nil; {
+	for until := time.Now().Add(reconcileFor); time.Now().Before(until) && ctx.Err() == nil; {
 		n, err := w.verifier.Sweep(ctx)
 		if err != nil || n == 0 {
 			return err

@@ -15,16 +15,16 @@ import (
 
 // verdict is what is to be done with a claimed envelope: settle it without a
 // call, send it to a person, or, if neither is set, call the tool.
-type verdict struct {
-	settle *outbox.Settlement
-	park   *appeal
+type recheckResult struct {
+	settle        *outbox.Settlement
+	needsApproval *needsApproval
 	// probe says that the call shows whether its source is well again.
 	probe bool
 }
 
 // appeal is why an envelope that was let through needs a person after all, who
 // then decides about the tool as it is now.
-type appeal struct {
+type needsApproval struct {
 	tool     *catalog.Tool
 	decision policy.Decision
 	note     string
@@ -32,23 +32,23 @@ type appeal struct {
 
 // recheck is after which time an envelope is looked at again that waits for an
 // operator. Lifting a pause wakes it sooner.
-const recheck = time.Hour
+const pausedRecheck = time.Hour
 
 // politeness is how long a call waits that met a probe in flight.
-const politeness = time.Second
+const probeWait = time.Second
 
 // judge decides the second time, just before the call: the world may have
 // moved since the envelope was let through.
-func (c *claimed) judge(i int) verdict {
+func (c *claimedBatch) recheck(i int) recheckResult {
 	it := &c.items[i]
 	if it.Sending && it.Effect == envelope.EffectOnce {
-		return settled(outbox.Lose(*it))
+		return settled(outbox.WorkerLost(*it))
 	}
-	if it.Lost > outbox.MaxLost {
-		return settled(outbox.Poison(*it))
+	if it.LeasesLost > outbox.MaxLeasesLost {
+		return settled(outbox.TooManyLeasesLost(*it))
 	}
 	snap := c.snaps[it.Tenant]
-	if v := secondLook(it, snap); v.settle != nil || v.park != nil {
+	if v := recheckPolicy(it, snap); v.settle != nil || v.needsApproval != nil {
 		return v
 	}
 	facts, probe := c.facts(i, snap)
@@ -56,32 +56,32 @@ func (c *claimed) judge(i int) verdict {
 	case preflight.Skip:
 		return settled(outbox.Skip(*it, a.Code, a.Message))
 	case preflight.Wait:
-		wait := recheck
+		wait := pausedRecheck
 		if !a.Until.IsZero() {
 			wait = max(0, a.Until.Sub(it.ClaimedAt))
 		}
-		return settled(outbox.Wait(*it, a.Code, wait))
+		return settled(outbox.Defer(*it, a.Code, wait))
 	case preflight.Pass:
 	}
-	return verdict{probe: probe}
+	return recheckResult{probe: probe}
 }
 
 // secondLook decides again about what is to be sent, where it may have come
 // out otherwise by now: what a person approved is compared with its seal each
 // time, and the rest where something that policy depends on changed.
-func secondLook(it *outbox.Item, snap *catalog.Snapshot) verdict {
-	sealed := it.Approval == envelope.ApprovalGranted && it.Seal != nil
+func recheckPolicy(it *outbox.Item, snap *catalog.Snapshot) recheckResult {
+	sealed := it.Approval == envelope.ApprovalGranted && it.ApprovalDigest != nil
 	if !sealed && it.ConfigVersion == snap.Version {
-		return verdict{}
+		return recheckResult{}
 	}
 	tool, ok := snap.Tool(key(it))
 	if !ok {
 		return settled(outbox.Skip(*it, "tool_gone", "its source no longer has the tool"))
 	}
 	if sealed {
-		return reapprove(it, snap, tool)
+		return recheckApproval(it, snap, tool)
 	}
-	return redecide(it, snap, tool)
+	return recheckDecision(it, snap, tool)
 }
 
 // The notes for people to whom an envelope comes back.
@@ -93,28 +93,28 @@ const (
 )
 
 // reapprove compares an envelope with what was approved.
-func reapprove(it *outbox.Item, snap *catalog.Snapshot, tool *catalog.Tool) verdict {
-	now, decision, err := approval.Bind(snap, tool, proposed(it))
-	then, readable := approval.ParseSeal(it.Seal)
+func recheckApproval(it *outbox.Item, snap *catalog.Snapshot, tool *catalog.Tool) recheckResult {
+	now, decision, err := approval.ComputeDigest(snap, tool, proposed(it))
+	then, readable := approval.ParseDigest(it.ApprovalDigest)
 	switch {
 	case !readable:
-		return verdict{park: &appeal{tool, decision, noteUnread}}
+		return recheckResult{needsApproval: &needsApproval{tool, decision, noteUnread}}
 	case err != nil || now.Args != then.Args:
 		return settled(outbox.Skip(*it, "args_changed", "the arguments are not the ones that were approved"))
-	case !tool.Is(then.Tool):
+	case !tool.Is(then.ToolDigest):
 		return settled(outbox.Skip(*it, "tool_changed", "the tool's definition changed after it was approved"))
 	case decision.Mode == envelope.ModeDeny:
-		return denied(it, decision)
+		return policyDenied(it, decision)
 	case now.Needed > then.Needed:
-		return verdict{park: &appeal{tool, decision, noteQuorum}}
+		return recheckResult{needsApproval: &needsApproval{tool, decision, noteQuorum}}
 	case decision.Mode == envelope.ModeRequireApproval && now.Decision != then.Decision:
-		return verdict{park: &appeal{tool, decision, notePolicy + because(decision)}}
+		return recheckResult{needsApproval: &needsApproval{tool, decision, notePolicy + because(decision)}}
 	}
-	return verdict{}
+	return recheckResult{}
 }
 
 // redecide asks policy again, because something that it depends on changed.
-func redecide(it *outbox.Item, snap *catalog.Snapshot, tool *catalog.Tool) verdict {
+func recheckDecision(it *outbox.Item, snap *catalog.Snapshot, tool *catalog.Tool) recheckResult {
 	// Approved before approvals had seals.
 	granted := it.Approval == envelope.ApprovalGranted
 	if granted && !tool.Is(it.ToolDigest) {
@@ -123,14 +123,14 @@ func redecide(it *outbox.Item, snap *catalog.Snapshot, tool *catalog.Tool) verdi
 	decision := snap.Decide(tool, proposed(it))
 	switch decision.Mode {
 	case envelope.ModeDeny:
-		return denied(it, decision)
+		return policyDenied(it, decision)
 	case envelope.ModeRequireApproval:
 		if !granted {
-			return verdict{park: &appeal{tool, decision, noteChanged}}
+			return recheckResult{needsApproval: &needsApproval{tool, decision, noteChanged}}
 		}
 	case envelope.ModeAllow:
 	}
-	return verdict{}
+	return recheckResult{}
 }
 
 // proposed is what policy looks at in an item.
@@ -140,7 +140,7 @@ func proposed(it *outbox.Item) catalog.Proposed {
 	}
 }
 
-func denied(it *outbox.Item, d policy.Decision) verdict {
+func policyDenied(it *outbox.Item, d policy.Decision) recheckResult {
 	return settled(outbox.Skip(*it, "policy_denied", "policy denies the tool by now: "+d.Source))
 }
 
@@ -165,7 +165,7 @@ func because(d policy.Decision) string {
 
 // facts gathers what the gates look at. Where the source is left alone and
 // this worker may probe it, the first envelope that passes is the probe.
-func (c *claimed) facts(i int, snap *catalog.Snapshot) (f preflight.Facts, probe bool) {
+func (c *claimedBatch) facts(i int, snap *catalog.Snapshot) (f preflight.Facts, probe bool) {
 	it := &c.items[i]
 	f = preflight.Facts{
 		Now: it.ClaimedAt, MustRunBefore: it.MustRunBefore,
@@ -186,11 +186,11 @@ func (c *claimed) facts(i int, snap *catalog.Snapshot) (f preflight.Facts, probe
 		}
 	}
 	src := breaker.Source{Tenant: it.Tenant, ID: it.Source}
-	if s, ok := c.alone[src]; ok {
+	if s, ok := c.openBreakers[src]; ok {
 		if probe = c.probes[src]; !probe {
 			f.BreakerUntil = s.Until
 			if !s.Until.After(it.ClaimedAt) || s.Phase == breaker.HalfOpen {
-				f.BreakerUntil = it.ClaimedAt.Add(politeness)
+				f.BreakerUntil = it.ClaimedAt.Add(probeWait)
 			}
 		}
 	}
@@ -199,4 +199,4 @@ func (c *claimed) facts(i int, snap *catalog.Snapshot) (f preflight.Facts, probe
 
 func key(it *outbox.Item) policy.Key { return policy.Key{Source: it.Source, Action: it.Tool} }
 
-func settled(s outbox.Settlement) verdict { return verdict{settle: &s} }
+func settled(s outbox.Settlement) recheckResult { return recheckResult{settle: &s} }

@@ -46,7 +46,7 @@ func before(at time.Time) func(p *envelope.Proposal) {
 }
 
 // propose hands proposals in and returns their ids.
-func (y *yard) propose(proposals ...*envelope.Proposal) []envelope.ActionID {
+func (y *fixture) propose(proposals ...*envelope.Proposal) []envelope.ActionID {
 	y.t.Helper()
 	answers, err := y.in.Accept(y.t.Context(), intake.Submitter{Tenant: y.tenant, Name: "agent"}, proposals)
 	if err != nil {
@@ -64,18 +64,18 @@ func (y *yard) propose(proposals ...*envelope.Proposal) []envelope.ActionID {
 
 func newEmployee() envelope.EmployeeID { return envelope.EmployeeID(uuid.Must(uuid.NewV7())) }
 
-func (y *yard) employ(e limits.Employee) {
+func (y *fixture) employ(e limits.Employee) {
 	y.t.Helper()
 	y.configure(func(ctx context.Context, tx pgx.Tx) error { return limits.PutEmployee(ctx, tx, y.tenant, e, "ada") })
 }
 
-func (y *yard) bucket(b limits.Bucket) {
+func (y *fixture) bucket(b limits.Bucket) {
 	y.t.Helper()
 	y.configure(func(ctx context.Context, tx pgx.Tx) error { return limits.PutBucket(ctx, tx, y.tenant, b, "ada") })
 }
 
 // recipients says where act.once names whom it addresses.
-func (y *yard) recipients() {
+func (y *fixture) recipients() {
 	y.t.Helper()
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
 		return limits.PutToolRule(ctx, tx, y.tenant, limits.ToolRule{Source: "fake", Name: toolOnce, Recipients: &[]string{"/to"}}, "ada")
@@ -83,7 +83,7 @@ func (y *yard) recipients() {
 }
 
 // quiet makes it quiet today and tomorrow. It returns the end of that.
-func (y *yard) quiet(scope limits.QuietScope, subject string) (end time.Time) {
+func (y *fixture) quiet(scope limits.QuietScope, subject string) (end time.Time) {
 	y.t.Helper()
 	now := time.Now().UTC()
 	day := func(at time.Time) string { return strings.ToLower(at.Weekday().String()[:3]) }
@@ -96,13 +96,13 @@ func (y *yard) quiet(scope limits.QuietScope, subject string) (end time.Time) {
 
 // settled waits until every envelope has ended, or waits for something that
 // the worker itself has found.
-func (y *yard) settled() {
+func (y *fixture) settled() {
 	y.t.Helper()
 	y.until("SELECT NOT EXISTS (SELECT FROM outbox WHERE waits_for IS NULL OR lease_until > now())")
 }
 
 // code is the word with which an envelope ended.
-func (y *yard) code(id envelope.ActionID) string {
+func (y *fixture) code(id envelope.ActionID) string {
 	y.t.Helper()
 	if e := y.view(id).Envelope.Result.Error; e != nil {
 		return e.Code
@@ -126,7 +126,7 @@ func TestQuietHoursAreWaitedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t)
+			y := newFixture(t)
 			y.recipients()
 			y.bucket(limits.Bucket{Name: "slow"})
 			end := y.quiet(test.scope, test.subject)
@@ -156,7 +156,7 @@ func TestQuietHoursAreWaitedFor(t *testing.T) {
 
 func TestQuietHoursAndTheDeadline(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	end := y.quiet(limits.QuietTenant, "")
 	within, atEnd, after := y.propose(proposal(before(end.Add(-time.Hour))))[0], y.propose(proposal(before(end)))[0], y.propose(proposal(before(end.Add(time.Second))))[0]
 
@@ -179,7 +179,7 @@ func TestQuietHoursAndTheDeadline(t *testing.T) {
 
 func TestUrgentGoesOutInQuietHoursOnlyWithTheScope(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	trusted, other := newEmployee(), newEmployee()
 	y.employ(limits.Employee{ID: trusted, Trust: policy.TrustHigh, Scopes: []string{"quiet_hours:override"}})
 	y.employ(limits.Employee{ID: other, Trust: policy.TrustHigh, Scopes: []string{"contacts:*"}})
@@ -196,7 +196,7 @@ func TestUrgentGoesOutInQuietHoursOnlyWithTheScope(t *testing.T) {
 	}
 }
 
-func (y *yard) list(values ...string) {
+func (y *fixture) list(values ...string) {
 	y.t.Helper()
 	var entries []limits.Entry
 	for _, v := range values {
@@ -210,7 +210,7 @@ func (y *yard) list(values ...string) {
 
 func TestDoNotContactCountsUntilTheCall(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.recipients()
 	ids := y.propose(proposal(to("ana@example.org")), proposal(to("bo@sub.example.net")), proposal(to("cy@example.com")), proposal(to("dee@example.edu")))
 	y.list("Ana@Example.org", "example.net", "dee@example.edu")
@@ -233,7 +233,7 @@ func TestDoNotContactCountsUntilTheCall(t *testing.T) {
 
 func TestAnEntryThatExpiredDoesNotCount(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.recipients()
 	y.list("ana@example.org", "bo@example.org")
 	ids := y.propose(proposal(to("cy@example.org")))
@@ -252,26 +252,26 @@ func TestAnEntryThatExpiredDoesNotCount(t *testing.T) {
 func TestAnEmployeeIsHeldToWhatHoldsAtTheCall(t *testing.T) {
 	t.Parallel()
 	employee := newEmployee()
-	needs := func(y *yard, scopes ...string) {
+	needs := func(y *fixture, scopes ...string) {
 		y.configure(func(ctx context.Context, tx pgx.Tx) error {
 			return limits.PutToolRule(ctx, tx, y.tenant, limits.ToolRule{Source: "fake", Name: toolOnce, Scopes: scopes}, "ada")
 		})
 	}
-	employ := func(y *yard, trust policy.Trust, scopes ...string) {
+	employ := func(y *fixture, trust policy.Trust, scopes ...string) {
 		y.employ(limits.Employee{ID: employee, Trust: trust, Scopes: scopes})
 	}
 	for name, test := range map[string]struct {
-		lower func(y *yard)
+		lower func(y *fixture)
 		phase envelope.Phase
 		waits string
 		code  string
 	}{
-		"trust is lowered":          {func(y *yard) { employ(y, policy.TrustNone, "contacts:*") }, envelope.PhasePending, "approval", ""},
-		"a scope is taken":          {func(y *yard) { employ(y, policy.TrustHigh, "notes:*") }, envelope.PhaseFailed, "", "policy_denied"},
-		"the tool needs another":    {func(y *yard) { needs(y, "contacts:write", "money:spend") }, envelope.PhaseFailed, "", "policy_denied"},
-		"everyone else is lowered":  {func(y *yard) { y.employ(limits.Employee{Trust: policy.TrustNone}) }, envelope.PhaseCompleted, "", ""},
-		"more than needed is taken": {func(y *yard) { employ(y, policy.TrustHigh, "contacts:write") }, envelope.PhaseCompleted, "", ""},
-		"the employee is taken away": {func(y *yard) {
+		"trust is lowered":          {func(y *fixture) { employ(y, policy.TrustNone, "contacts:*") }, envelope.PhasePending, "approval", ""},
+		"a scope is taken":          {func(y *fixture) { employ(y, policy.TrustHigh, "notes:*") }, envelope.PhaseFailed, "", "policy_denied"},
+		"the tool needs another":    {func(y *fixture) { needs(y, "contacts:write", "money:spend") }, envelope.PhaseFailed, "", "policy_denied"},
+		"everyone else is lowered":  {func(y *fixture) { y.employ(limits.Employee{Trust: policy.TrustNone}) }, envelope.PhaseCompleted, "", ""},
+		"more than needed is taken": {func(y *fixture) { employ(y, policy.TrustHigh, "contacts:write") }, envelope.PhaseCompleted, "", ""},
+		"the employee is taken away": {func(y *fixture) {
 			y.employ(limits.Employee{Trust: policy.TrustNone})
 			y.configure(func(ctx context.Context, tx pgx.Tx) error {
 				return limits.DeleteEmployee(ctx, tx, y.tenant, employee, "ada")
@@ -280,7 +280,7 @@ func TestAnEmployeeIsHeldToWhatHoldsAtTheCall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t)
+			y := newFixture(t)
 			needs(y, "contacts:write")
 			employ(y, policy.TrustHigh, "contacts:*")
 			id := y.propose(proposal(by(employee)))[0]
@@ -305,7 +305,7 @@ func TestAPersonsWordStandsAgainstLowerTrustAndNotAgainstAMissingScope(t *testin
 	t.Parallel()
 	employee := newEmployee()
 	for scope, want := range map[string]envelope.Status{"contacts:*": envelope.StatusSent, "notes:*": envelope.StatusSkipped} {
-		y := newYard(t)
+		y := newFixture(t)
 		y.configure(func(ctx context.Context, tx pgx.Tx) error {
 			return limits.PutToolRule(ctx, tx, y.tenant, limits.ToolRule{Source: "fake", Name: toolOnce, Scopes: []string{"contacts:write"}}, "ada")
 		})

@@ -14,7 +14,7 @@ import (
 // statement: another worker would find the envelope unmarked, and send it too.
 func TestNothingIsSentWhoseMarkIsNotCommitted(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.exec("CREATE SEQUENCE marks")
 	y.exec("GRANT USAGE ON SEQUENCE marks TO countersign_worker")
 	y.exec(`CREATE FUNCTION refuse_first() RETURNS trigger LANGUAGE plpgsql AS

@@ -59,7 +59,7 @@ func (b *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // messages signed, retried and taken, each once.
 func TestTheFleetTellsWebhooks(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	box := &inbox{tries: map[string]int{}, taken: map[string]string{}}
 	receiver := httptest.NewServer(box)
 	t.Cleanup(receiver.Close)
@@ -105,7 +105,7 @@ func TestTheFleetTellsWebhooks(t *testing.T) {
 	ids := y.submit(toolKeyed, n)
 
 	for _, name := range []string{"w1", "w2"} {
-		fleet, err := worker.NewFleet(t.Context(), y.db, catalog.NewCache(), live, worker.FleetConfig{Pipeline: config(name)})
+		fleet, err := worker.New(t.Context(), y.db, catalog.NewCache(), live, worker.Config{Pipeline: config(name)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func TestTheFleetTellsWebhooks(t *testing.T) {
 // TestWhatADeletedSubscriptionLeftEnds: it is denied, and waits for nobody.
 func TestWhatADeletedSubscriptionLeftEnds(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	sub := subscription.Subscription{
 		ID: uuid.Must(uuid.NewV7()), Name: "out", Source: "hooks", Kinds: []string{subscription.Completed}, Tool: "*", MinRisk: envelope.RiskLow, Enabled: true,
 	}

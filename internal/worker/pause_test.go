@@ -43,7 +43,7 @@ func (s statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.T
 func (statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // watched returns a pool whose statements of a name are counted.
-func (y *yard) watched(name string) (*pgxpool.Pool, statements) {
+func (y *fixture) watched(name string) (*pgxpool.Pool, statements) {
 	y.t.Helper()
 	cfg, err := pgxpool.ParseConfig(y.url)
 	if err != nil {
@@ -61,7 +61,7 @@ func (y *yard) watched(name string) (*pgxpool.Pool, statements) {
 
 // pause stops a target; an empty subject is for the tenant. Everything is
 // stopped by whoever runs the fleet.
-func (y *yard) pause(of limits.Target, kill bool) {
+func (y *fixture) pause(of limits.Target, kill bool) {
 	y.t.Helper()
 	y.asOperator(of, func(ctx context.Context, tx pgx.Tx) error {
 		var err error
@@ -74,7 +74,7 @@ func (y *yard) pause(of limits.Target, kill bool) {
 	})
 }
 
-func (y *yard) resume(of limits.Target) {
+func (y *fixture) resume(of limits.Target) {
 	y.t.Helper()
 	y.asOperator(of, func(ctx context.Context, tx pgx.Tx) error {
 		if of.Scope == limits.PauseEverything {
@@ -84,7 +84,7 @@ func (y *yard) resume(of limits.Target) {
 	})
 }
 
-func (y *yard) asOperator(of limits.Target, fn func(ctx context.Context, tx pgx.Tx) error) {
+func (y *fixture) asOperator(of limits.Target, fn func(ctx context.Context, tx pgx.Tx) error) {
 	y.t.Helper()
 	scope := postgres.API(y.tenant)
 	if of.Scope == limits.PauseEverything {
@@ -96,7 +96,7 @@ func (y *yard) asOperator(of limits.Target, fn func(ctx context.Context, tx pgx.
 }
 
 // sweep does what the fleet's leader does every second.
-func (y *yard) sweep() {
+func (y *fixture) sweep() {
 	y.t.Helper()
 	if err := worker.Sweep(y.t.Context(), y.db, func() {}); err != nil {
 		y.t.Fatal(err)
@@ -104,7 +104,7 @@ func (y *yard) sweep() {
 }
 
 // later lets two minutes pass for every pause, and for what it is about.
-func (y *yard) later() {
+func (y *fixture) later() {
 	y.t.Helper()
 	for _, change := range []string{
 		"pauses SET killed_at = killed_at - interval '2 minutes', lifted_at = lifted_at - interval '2 minutes'",
@@ -135,7 +135,7 @@ func TestWhatIsPausedWaitsUntilItIsResumed(t *testing.T) {
 	for name, of := range targets(employee) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t)
+			y := newFixture(t)
 			y.bucket(limits.Bucket{Name: "slow"})
 			meant := y.propose(proposal(by(employee), in("slow")), proposal(by(employee), in("slow")))
 			y.pause(of, false)
@@ -177,7 +177,7 @@ func TestAPauseStopsNothingElse(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t)
+			y := newFixture(t)
 			y.bucket(limits.Bucket{Name: "slow"})
 			other := proposal(by(newEmployee()))
 			other.Tool.Name = toolRead
@@ -195,7 +195,7 @@ func TestAPauseStopsNothingElse(t *testing.T) {
 
 func TestAPauseMeetsTheNextClaimOfARunningFleet(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	g := newBarrier()
 	y.src.On(toolOnce, g.hold)
 	cfg := config("w1")
@@ -227,7 +227,7 @@ func TestAPauseMeetsTheNextClaimOfARunningFleet(t *testing.T) {
 // under the other.
 func TestTwoPausesHoldUntilBothAreLifted(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	employee := newEmployee()
 	person, tool := limits.Target{Scope: limits.PauseEmployee, Subject: employee.String()}, limits.Target{Scope: limits.PauseTool, Subject: "fake:" + toolOnce}
 	y.pause(person, false)
@@ -254,7 +254,7 @@ func TestTwoPausesHoldUntilBothAreLifted(t *testing.T) {
 // operator removes.
 func TestQuietHoursThatAreTakenAwayLetGo(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.quiet(limits.QuietTenant, "")
 	id := y.propose(proposal())[0]
 	y.run(y.pipeline(y.db, y.src, config("w1")))
@@ -279,7 +279,7 @@ func TestAKillEndsWhatIsPending(t *testing.T) {
 	for name, of := range targets(employee) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t)
+			y := newFixture(t)
 			y.bucket(limits.Bucket{Name: "slow"})
 			meant := func(tool string) *envelope.Proposal {
 				p := proposal(by(employee), in("slow"))
@@ -374,7 +374,7 @@ func TestAKillEndsWhatIsPending(t *testing.T) {
 
 func TestAKillLeavesWhatIsUnderWayToItsWorker(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	g := newBarrier()
 	y.src.On(toolOnce, g.hold)
 	y.src.On(toolKeyed, func(ctx context.Context, call source.Call) sourcetest.Step {
@@ -416,7 +416,7 @@ func TestAKillLeavesWhatIsUnderWayToItsWorker(t *testing.T) {
 // moment of the sweep.
 func TestAKillMeetsWhatIsBeingGranted(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	id := y.propose(proposal(func(p *envelope.Proposal) { p.Approval = envelope.ApprovalRequired }))[0]
 	desk := approval.New(y.db, catalog.NewCache(), approval.Config{})
 	y.pause(limits.Target{Scope: limits.PauseTenant}, true)
@@ -449,7 +449,7 @@ func TestAKillMeetsWhatIsBeingGranted(t *testing.T) {
 // commit after the first sweep.
 func TestAKillMeetsWhatIsBeingProposed(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	first := y.propose(proposal())[0]
 	y.work()
 	slow, err := y.db.Begin(t.Context())
@@ -489,7 +489,7 @@ func TestAKillMeetsWhatIsBeingProposed(t *testing.T) {
 // paused, and put that back when it is not any more.
 func TestAResumeMeetsWhatIsBeingPutBack(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	source := limits.Target{Scope: limits.PauseSource, Subject: "fake"}
 	id := y.propose(proposal())[0]
 	y.pause(source, false)
@@ -501,9 +501,9 @@ func TestAResumeMeetsWhatIsBeingPutBack(t *testing.T) {
 	}
 	var items []outbox.Item
 	inWorker(func(tx pgx.Tx) (err error) {
-		due, err := outbox.Look(t.Context(), tx, 0, 1)
+		due, err := outbox.DueBuckets(t.Context(), tx, 0, 1)
 		if err == nil && len(due) == 1 {
-			items, err = outbox.Claim(t.Context(), tx, []outbox.Want{{Bucket: due[0].Bucket, From: due[0].From, Quota: 1}}, time.Minute)
+			items, err = outbox.Claim(t.Context(), tx, []outbox.ClaimRequest{{Bucket: due[0].Bucket, From: due[0].From, Quota: 1}}, time.Minute)
 		}
 		return err
 	})
@@ -513,7 +513,7 @@ func TestAResumeMeetsWhatIsBeingPutBack(t *testing.T) {
 	y.resume(source)
 	y.sweep()
 	inWorker(func(tx pgx.Tx) error {
-		_, err := outbox.Settle(t.Context(), tx, "w1", []outbox.Settlement{outbox.Wait(items[0], preflight.CodePaused, time.Hour)})
+		_, err := outbox.Settle(t.Context(), tx, "w1", []outbox.Settlement{outbox.Defer(items[0], preflight.CodePaused, time.Hour)})
 		return err
 	})
 
@@ -527,7 +527,7 @@ func TestAResumeMeetsWhatIsBeingPutBack(t *testing.T) {
 func TestSweepsGoOnWhereOneWasCutShort(t *testing.T) {
 	t.Parallel()
 	const n = 2500 // more than two pages
-	y := newYard(t)
+	y := newFixture(t)
 	y.exec("DROP FUNCTION tell CASCADE")
 	y.fill(0, n)
 	y.pause(limits.Target{Scope: limits.PauseTenant}, true)
@@ -538,7 +538,7 @@ func TestSweepsGoOnWhereOneWasCutShort(t *testing.T) {
 			if err != nil || len(sweeps) == 0 {
 				return err
 			}
-			_, ended, err = sweeps[0].Step(t.Context(), tx, outbox.Place{}, most)
+			_, ended, err = sweeps[0].Step(t.Context(), tx, outbox.SweepCursor{}, most)
 			return err
 		})
 		if err != nil {
@@ -574,7 +574,7 @@ func TestSweepsGoOnWhereOneWasCutShort(t *testing.T) {
 func TestAKillOfMany(t *testing.T) {
 	t.Parallel()
 	const n = 20_000
-	y := newYard(t)
+	y := newFixture(t)
 	y.exec("DROP FUNCTION tell CASCADE")
 	y.fill(0, n)
 	y.submit(toolRead, 10)
@@ -596,7 +596,7 @@ func TestAKillOfMany(t *testing.T) {
 // resume leave to do.
 func TestTheFleetSweeps(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.exec("CREATE TRIGGER tell AFTER UPDATE ON pauses FOR EACH STATEMENT EXECUTE FUNCTION tell()")
 	tool := limits.Target{Scope: limits.PauseTool, Subject: "fake:" + toolOnce}
 	later := proposal(func(p *envelope.Proposal) { p.Constraints.NotBefore = time.Now().Add(time.Hour) })

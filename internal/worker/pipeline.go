@@ -23,7 +23,7 @@ import (
 
 // Config says how a Pipeline works. Its zero fields have the defaults that
 // stand beside them.
-type Config struct {
+type PipelineConfig struct {
 	// ID names the worker in the ledger and in logs.
 	ID string
 	// Concurrency bounds the calls that are open at once: 100.
@@ -40,7 +40,7 @@ type Config struct {
 	Poll time.Duration
 	// Relook is how often it looks for other buckets, skipped rows and lost
 	// leases while there is a backlog: 100 ms.
-	Relook time.Duration
+	BacklogPoll time.Duration
 	// Grace is how long running calls may go on after a stop: 20 s.
 	Grace time.Duration
 	// ApprovalWait is how long an envelope waits for a decision that needs
@@ -59,14 +59,14 @@ type Config struct {
 	Tracer  trace.Tracer
 }
 
-func (c *Config) fill() {
+func (c *PipelineConfig) fill() {
 	c.Concurrency = or(c.Concurrency, 100)
 	c.Batch = min(or(c.Batch, 500), c.Concurrency)
 	c.Settlers = or(c.Settlers, 2)
 	c.Window = or(c.Window, 2*time.Millisecond)
 	c.Lease = or(c.Lease, 30*time.Second)
 	c.Poll = or(c.Poll, time.Second)
-	c.Relook = or(c.Relook, 100*time.Millisecond)
+	c.BacklogPoll = or(c.BacklogPoll, 100*time.Millisecond)
 	c.Grace = or(c.Grace, 20*time.Second)
 	c.ApprovalWait = or(c.ApprovalWait, 5*time.Minute)
 	c.Retry = or(c.Retry, outbox.DefaultRetry())
@@ -101,18 +101,18 @@ type Pipeline struct {
 	catalog *catalog.Cache
 	live    *catalog.Live
 	confirm *catalog.Confirmer
-	cfg     Config
+	cfg     PipelineConfig
 
-	wake   chan struct{}
-	slots  *slots
-	flight *flight
-	settle chan settlement
+	wake      chan struct{}
+	semaphore *semaphore
+	inFlight  *inFlight
+	settle    chan settlement
 	// circuits are news of sources, on their way to the fleet.
-	circuits chan change
-	running  sync.WaitGroup
+	breakerEvents chan breakerEvent
+	running       sync.WaitGroup
 	// away is when the database first did not answer (Unix nanoseconds), until
 	// the claimer has taken note of it.
-	away atomic.Int64
+	databaseAway atomic.Int64
 	// calls is the context of every call. It outlives the stop by the grace.
 	calls context.Context
 	// stopping bounds how long a settler waits for the database.
@@ -120,19 +120,19 @@ type Pipeline struct {
 }
 
 // NewPipeline returns a pipeline that Run starts.
-func NewPipeline(db *pgxpool.Pool, cache *catalog.Cache, live *catalog.Live, cfg Config) *Pipeline {
+func NewPipeline(db *pgxpool.Pool, cache *catalog.Cache, live *catalog.Live, cfg PipelineConfig) *Pipeline {
 	cfg.fill()
 	return &Pipeline{
 		db: db, catalog: cache, live: live, cfg: cfg,
 		confirm: catalog.NewConfirmer(catalog.NewRefresher(db, cache, live, cfg.Log)),
-		wake:    make(chan struct{}, 1), slots: newSlots(cfg.Concurrency), flight: newFlight(),
-		settle: make(chan settlement, cfg.Concurrency), circuits: make(chan change, 2*cfg.Concurrency),
+		wake:    make(chan struct{}, 1), semaphore: newSemaphore(cfg.Concurrency), inFlight: newInFlight(),
+		settle: make(chan settlement, cfg.Concurrency), breakerEvents: make(chan breakerEvent, 2*cfg.Concurrency),
 		calls: context.Background(),
 	}
 }
 
 // Look has the pipeline look for due work now. It does not block.
-func (p *Pipeline) Look() {
+func (p *Pipeline) Poll() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -152,7 +152,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	for range p.cfg.Settlers {
 		settlers.Go(p.settleLoop)
 	}
-	circuits.Go(p.circuitLoop)
+	circuits.Go(p.breakerLoop)
 	renewer.Go(func() { p.renewLoop(calls) })
 
 	p.claimLoop(ctx)
@@ -175,7 +175,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	unwatch()
 	close(p.settle)
 	settlers.Wait()
-	close(p.circuits)
+	close(p.breakerEvents)
 	circuits.Wait()
 	cancel()
 	renewer.Wait()
@@ -183,65 +183,65 @@ func (p *Pipeline) Run(ctx context.Context) error {
 }
 
 func (p *Pipeline) claimLoop(ctx context.Context) {
-	var b board
+	var b schedule
 	var looked, nudged time.Time
 	failures := 0
 	for ctx.Err() == nil {
 		now := time.Now()
-		if len(b.lanes) == 0 || now.Sub(looked) >= p.cfg.Relook {
-			if err := p.look(ctx, &b); err != nil {
+		if len(b.queues) == 0 || now.Sub(looked) >= p.cfg.BacklogPoll {
+			if err := p.findDue(ctx, &b); err != nil {
 				p.pause(ctx, "look for due work", err, &failures)
 				continue
 			}
 			looked = now
-			if since := p.away.Swap(0); since != 0 && now.UnixNano()-since > int64(p.cfg.Lease/2) {
-				p.settleFirst(ctx)
+			if since := p.databaseAway.Swap(0); since != 0 && now.UnixNano()-since > int64(p.cfg.Lease/2) {
+				p.renewThenSettle(ctx)
 				failures, looked = 0, time.Time{}
 				continue
 			}
 		}
-		if len(b.lanes) == 0 {
+		if len(b.queues) == 0 {
 			failures = 0
 			p.sleep(ctx, b.idle)
 			looked = time.Time{}
 			continue
 		}
-		n := p.slots.take(ctx, p.cfg.Batch, p.cfg.Window)
+		n := p.semaphore.acquire(ctx, p.cfg.Batch, p.cfg.Window)
 		if n == 0 {
 			return
 		}
-		wants := b.wants(n)
+		wants := b.requests(n)
 		batch, err := p.claim(ctx, wants)
 		if err != nil {
-			p.slots.put(n)
+			p.semaphore.release(n)
 			p.pause(ctx, "claim", err, &failures)
 			looked = time.Time{} // it may have been claimed after all
 			continue
 		}
 		failures = 0
-		p.slots.put(n - len(batch.items))
+		p.semaphore.release(n - len(batch.items))
 		b.claimed(wants, batch.items)
-		if len(b.lanes) > 0 && now.Sub(nudged) >= p.cfg.Relook {
+		if len(b.queues) > 0 && now.Sub(nudged) >= p.cfg.BacklogPoll {
 			nudged = now
 			p.cfg.Backlog()
 		}
 		p.dispatch(ctx, batch)
-		if len(batch.items) == 0 && len(b.lanes) == 0 {
+		if len(batch.items) == 0 && len(b.queues) == 0 {
 			// All that is due is locked by someone, who may take a while.
-			p.sleep(ctx, p.cfg.Relook)
+			p.sleep(ctx, p.cfg.BacklogPoll)
 		}
 	}
 }
 
 // noAnswer notes that the database did not answer, unless that is noted.
-func (p *Pipeline) noAnswer() { p.away.CompareAndSwap(0, time.Now().UnixNano()) }
+func (p *Pipeline) markDatabaseAway() { p.databaseAway.CompareAndSwap(0, time.Now().UnixNano()) }
 
 // settleFirst waits after a time in which leases may have run out only because
 // the database was away: every worker gets the chance to keep its leases, and
 // to write down what it knows, before anyone takes it for lost.
-func (p *Pipeline) settleFirst(ctx context.Context) {
+func (p *Pipeline) renewThenSettle(ctx context.Context) {
 	now := time.Now()
-	p.renew(ctx, p.flight.since(now, now))
+	p.renew(ctx, p.inFlight.since(now, now))
 	p.sleepFor(ctx, longestSettlePause+longestSettlePause/4)
 }
 
@@ -249,39 +249,39 @@ func (p *Pipeline) settleFirst(ctx context.Context) {
 // within the patience counts as away: a cut network can keep a connection
 // silent for many minutes.
 func (p *Pipeline) tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, txTimeout)
 	defer cancel()
 	return postgres.InTx(ctx, p.db, postgres.Worker().Planned(), fn)
 }
 
-const patience = 10 * time.Second
+const txTimeout = 10 * time.Second
 
 // look fills the board, going round the buckets a page at a time until it
 // finds due work or has seen them all. It begins after the bucket whose turn
 // was last, so that looking anew gives nobody two turns.
-func (p *Pipeline) look(ctx context.Context, b *board) error {
+func (p *Pipeline) findDue(ctx context.Context, b *schedule) error {
 	const page = 256
 	return p.tx(ctx, func(tx pgx.Tx) error {
-		var all []outbox.Due
-		after, wrapped := b.turn, false
+		var all []outbox.DueBucket
+		after, wrapped := b.lastBucket, false
 		for {
-			found, err := outbox.Look(ctx, tx, after, page)
+			found, err := outbox.DueBuckets(ctx, tx, after, page)
 			if err != nil {
 				return err
 			}
 			more := len(found) == page
 			if wrapped { // those after the turn have been seen
-				n, _ := slices.BinarySearchFunc(found, b.turn, func(d outbox.Due, turn int64) int { return cmp.Compare(d.Bucket, turn+1) })
+				n, _ := slices.BinarySearchFunc(found, b.lastBucket, func(d outbox.DueBucket, turn int64) int { return cmp.Compare(d.Bucket, turn+1) })
 				found, more = found[:n], more && n == len(found)
 			}
 			all = append(all, found...)
-			b.show(all, p.cfg.Poll)
+			b.update(all, p.cfg.Poll)
 			switch {
-			case more && len(b.lanes) > 0:
+			case more && len(b.queues) > 0:
 				return nil
 			case more:
 				after = found[len(found)-1].Bucket
-			case !wrapped && b.turn > 0:
+			case !wrapped && b.lastBucket > 0:
 				wrapped, after = true, 0
 			default:
 				return nil
@@ -312,7 +312,7 @@ func (p *Pipeline) pause(ctx context.Context, what string, err error, failures *
 		return
 	}
 	*failures++
-	p.noAnswer()
+	p.markDatabaseAway()
 	p.cfg.Log.ErrorContext(ctx, "worker waits for the database", slog.String("operation", what), slog.Int("failures", *failures), slog.Any("error", err))
 	p.sleepFor(ctx, min(50*time.Millisecond<<min(*failures, 6), 2*time.Second))
 }

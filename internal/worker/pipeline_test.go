@@ -26,7 +26,7 @@ import (
 
 func TestTwoWorkersExecuteEachEnvelopeOnce(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	var ids []envelope.ActionID
 	for _, tool := range []string{toolRead, toolKeyed, toolOnce} {
 		ids = append(ids, y.submit(tool, 300)...)
@@ -103,7 +103,7 @@ func TestWhatBecomesOfACall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t)
+			y := newFixture(t)
 			id := y.submit(test.tool, 1)[0]
 			y.src.On(test.tool, test.on)
 
@@ -124,7 +124,7 @@ func TestWhatBecomesOfACall(t *testing.T) {
 
 func TestOneUnstorableAnswerLeavesItsNeighboursAlone(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	ids := y.submit(toolOnce, 40)
 	bad := ids[17]
 	y.src.On(toolOnce, func(_ context.Context, call source.Call) sourcetest.Step {
@@ -153,22 +153,22 @@ func TestOneUnstorableAnswerLeavesItsNeighboursAlone(t *testing.T) {
 // an envelope may run and its call.
 func TestTheWorldMovesBeforeTheCall(t *testing.T) {
 	t.Parallel()
-	mode := func(m envelope.Mode) func(y *yard) {
-		return func(y *yard) {
+	mode := func(m envelope.Mode) func(y *fixture) {
+		return func(y *fixture) {
 			y.configure(func(ctx context.Context, tx pgx.Tx) error {
 				return catalog.PutMode(ctx, tx, y.tenant, "", "*", m, "test")
 			})
 		}
 	}
-	list := func(tools ...source.Tool) func(y *yard) {
-		return func(y *yard) {
+	list := func(tools ...source.Tool) func(y *fixture) {
+		return func(y *fixture) {
 			y.configure(func(ctx context.Context, tx pgx.Tx) error {
 				return catalog.PutListing(ctx, tx, y.tenant, "fake", tools)
 			})
 		}
 	}
 	for name, test := range map[string]struct {
-		move  func(y *yard)
+		move  func(y *fixture)
 		phase envelope.Phase
 		code  string
 		calls int
@@ -178,22 +178,22 @@ func TestTheWorldMovesBeforeTheCall(t *testing.T) {
 		"policy still lets": {mode(envelope.ModeAllow), envelope.PhaseCompleted, "", 1},
 		"the tool drifted":  {list(tools("changed")...), envelope.PhasePending, "", 0},
 		"the tool is gone":  {list(), envelope.PhaseFailed, "tool_gone", 0},
-		"the source is gone": {func(y *yard) {
+		"the source is gone": {func(y *fixture) {
 			y.configure(func(ctx context.Context, tx pgx.Tx) error { return catalog.DeleteSource(ctx, tx, y.tenant, "fake") })
 		}, envelope.PhaseFailed, "tool_gone", 0},
-		"its deadline passed": {func(y *yard) { y.exec("UPDATE actions SET must_run_before = now() - interval '1 second'") },
+		"its deadline passed": {func(y *fixture) { y.exec("UPDATE actions SET must_run_before = now() - interval '1 second'") },
 			envelope.PhaseFailed, "deadline", 0},
-		"too many workers died of it": {func(y *yard) {
-			y.exec("UPDATE outbox SET lost = $1, lease_until = now() - interval '1 second'", outbox.MaxLost)
+		"too many workers died of it": {func(y *fixture) {
+			y.exec("UPDATE outbox SET lost = $1, lease_until = now() - interval '1 second'", outbox.MaxLeasesLost)
 		},
 			envelope.PhaseFailed, "leases_lost", 0},
-		"a worker died right after its start": {func(y *yard) {
+		"a worker died right after its start": {func(y *fixture) {
 			y.exec("UPDATE outbox SET status = 'sending', fence = 1, lease_until = now() - interval '1 second'")
 		}, envelope.PhaseExecuting, "worker_lost", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t)
+			y := newFixture(t)
 			id := y.submit(toolOnce, 1)[0]
 			test.move(y)
 
@@ -213,7 +213,7 @@ func TestTheWorldMovesBeforeTheCall(t *testing.T) {
 
 func TestAParkedEnvelopeRunsOnceWhenGranted(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	id := y.submit(toolOnce, 1)[0]
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.PutMode(ctx, tx, y.tenant, "", "*", envelope.ModeRequireApproval, "test")
@@ -237,7 +237,7 @@ func TestAParkedEnvelopeRunsOnceWhenGranted(t *testing.T) {
 
 func TestDriftThatWasAcceptedIsNoDrift(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	id := y.submit(toolOnce, 1)[0]
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
 		if err := catalog.PutListing(ctx, tx, y.tenant, "fake", tools("changed")); err != nil {
@@ -264,7 +264,7 @@ func TestDriftThatWasAcceptedIsNoDrift(t *testing.T) {
 
 func TestAStopLetsRunningCallsEnd(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	g := newBarrier()
 	y.src.On(toolOnce, g.hold)
 	ids := y.submit(toolOnce, 5)
@@ -293,7 +293,7 @@ func TestAStopLetsRunningCallsEnd(t *testing.T) {
 	y.nothingLeased()
 }
 
-func (y *yard) nothingLeased() {
+func (y *fixture) nothingLeased() {
 	y.t.Helper()
 	if got := one[int](y, "SELECT count(1)::int FROM outbox WHERE lease_until IS NOT NULL"); got != 0 {
 		y.t.Errorf("%d envelopes are still leased after the stop", got)
@@ -302,7 +302,7 @@ func (y *yard) nothingLeased() {
 
 func TestTheEndOfTheGraceCancelsCallsAndSettlesThem(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	g := newBarrier() // never opened
 	y.src.On(toolOnce, g.hold)
 	y.src.On(toolKeyed, g.hold)
@@ -329,7 +329,7 @@ func TestTheEndOfTheGraceCancelsCallsAndSettlesThem(t *testing.T) {
 func TestStopsAtAnyMomentLeaveNothingLeased(t *testing.T) {
 	t.Parallel()
 	const rounds = 20
-	y := newYard(t)
+	y := newFixture(t)
 	ids := append(y.submit(toolOnce, 150), y.submit(toolKeyed, 150)...)
 	calls := make(chan struct{}, 1000)
 	on := func(context.Context, source.Call) sourcetest.Step {
@@ -362,7 +362,7 @@ func TestStopsAtAnyMomentLeaveNothingLeased(t *testing.T) {
 }
 
 // cut ends every connection of a pool of that name.
-func (y *yard) cut(name string) {
+func (y *fixture) cut(name string) {
 	if _, err := y.db.Exec(y.t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1 AND datname = current_database()", name); err != nil {
 		y.t.Errorf("cut connections: %v", err)
 	}
@@ -370,7 +370,7 @@ func (y *yard) cut(name string) {
 
 func TestAnOutageBetweenCallAndSettleLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	db, err := postgres.Open(t.Context(), postgres.Config{URL: y.url, Name: "cut me"})
 	if err != nil {
 		t.Fatal(err)
@@ -414,7 +414,7 @@ func TestAnOutageBetweenCallAndSettleLosesAndDoublesNothing(t *testing.T) {
 
 func TestAWorkerWhoseLeaseWasTakenOverSettlesNothing(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	id := y.submit(toolKeyed, 1)[0]
 	g := newBarrier()
 	slow := sourcetest.NewSource(tools("as listed")...)
@@ -445,7 +445,7 @@ func TestAWorkerWhoseLeaseWasTakenOverSettlesNothing(t *testing.T) {
 
 func TestLeasesOfLongCallsAreRenewed(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	id := y.submit(toolOnce, 1)[0]
 	g := newBarrier()
 	y.src.On(toolOnce, g.hold)
@@ -471,7 +471,7 @@ func TestLeasesOfLongCallsAreRenewed(t *testing.T) {
 
 func TestWorkersTakeBucketsInTurn(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.submit(toolRead, 400)
 	y.exec("INSERT INTO buckets (tenant_id, name) VALUES ($1, 'small')", y.tenant.String())
 	small := y.submit(toolKeyed, 5)
@@ -497,7 +497,7 @@ func TestWorkersTakeBucketsInTurn(t *testing.T) {
 
 func TestLookingAnewGivesNoBucketTwoTurns(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	const buckets, each = 8, 20
 	for i := range buckets {
 		y.exec("INSERT INTO buckets (tenant_id, name) VALUES ($1, $2)", y.tenant.String(), fmt.Sprint(i))
@@ -510,7 +510,7 @@ func TestLookingAnewGivesNoBucketTwoTurns(t *testing.T) {
 	y.exec("CREATE TRIGGER turns AFTER DELETE ON outbox FOR EACH ROW EXECUTE FUNCTION note()")
 	cfg := config("w1")
 	cfg.Concurrency = 2
-	cfg.Relook = time.Nanosecond // before every claim
+	cfg.BacklogPoll = time.Nanosecond // before every claim
 
 	y.run(y.pipeline(y.db, y.src, cfg))
 	y.empty()
@@ -541,7 +541,7 @@ func (claims) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {
 
 func TestARowThatIsLockedIsNotAskedForWithoutEnd(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.submit(toolOnce, 1)
 	cfg, err := pgxpool.ParseConfig(y.url)
 	if err != nil {
@@ -562,7 +562,7 @@ func TestARowThatIsLockedIsNotAskedForWithoutEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	wc := config("w1")
-	wc.Relook, wc.Poll = 40*time.Millisecond, time.Second
+	wc.BacklogPoll, wc.Poll = 40*time.Millisecond, time.Second
 
 	began := time.Now()
 	y.run(y.pipeline(db, y.src, wc))
@@ -575,7 +575,7 @@ func TestARowThatIsLockedIsNotAskedForWithoutEnd(t *testing.T) {
 	}
 	y.empty()
 
-	if took < 5*wc.Relook {
-		t.Errorf("6 claims of a locked row were made in %v, want one every %v", took, wc.Relook)
+	if took < 5*wc.BacklogPoll {
+		t.Errorf("6 claims of a locked row were made in %v, want one every %v", took, wc.BacklogPoll)
 	}
 }

@@ -20,7 +20,7 @@ import (
 func TestLimitsReadOnlyWhatTheyReturn(t *testing.T) {
 	t.Parallel()
 	const page = 200
-	y := newYard(t)
+	y := newFixture(t)
 	y.exec("DROP FUNCTION tell CASCADE")
 	for _, table := range y.hot() {
 		y.exec("ALTER TABLE " + table + " SET (autovacuum_enabled = off)")
@@ -45,7 +45,7 @@ func TestLimitsReadOnlyWhatTheyReturn(t *testing.T) {
 
 // checkLimitPlans claims two pages under the limits and gives them back, and
 // sweeps two pages of what a pause held and of what a kill hit.
-func (y *yard) checkLimitPlans(when string, page int) {
+func (y *fixture) checkLimitPlans(when string, page int) {
 	y.t.Helper()
 	db, plans := y.explainer()
 	defer db.Close()
@@ -75,11 +75,11 @@ func (y *yard) checkLimitPlans(when string, page int) {
 	var taken []outbox.Item
 	for n := range 2 {
 		step(fmt.Sprintf("claim of page %d", n+1), scope, func(ctx context.Context, tx pgx.Tx) (int, error) {
-			due, err := outbox.Look(ctx, tx, 0, 1)
-			if err != nil || len(due) != 1 || due[0].In > 0 {
+			due, err := outbox.DueBuckets(ctx, tx, 0, 1)
+			if err != nil || len(due) != 1 || due[0].DueIn > 0 {
 				return 0, fmt.Errorf("look = %+v, %w", due, err)
 			}
-			items, err := outbox.Claim(ctx, tx, []outbox.Want{{Bucket: due[0].Bucket, From: due[0].From, Quota: page, Limited: true}}, time.Minute)
+			items, err := outbox.Claim(ctx, tx, []outbox.ClaimRequest{{Bucket: due[0].Bucket, From: due[0].From, Quota: page, Limited: true}}, time.Minute)
 			taken = append(taken, items...)
 			return len(items), err
 		})
@@ -88,7 +88,7 @@ func (y *yard) checkLimitPlans(when string, page int) {
 		step(fmt.Sprintf("giving page %d back", n+1), scope, func(ctx context.Context, tx pgx.Tx) (int, error) {
 			batch := make([]outbox.Settlement, page)
 			for i := range batch {
-				batch[i] = outbox.Wait(taken[n*page+i], "retry", 0)
+				batch[i] = outbox.Defer(taken[n*page+i], "retry", 0)
 			}
 			settled, err := outbox.Settle(ctx, tx, "w1", batch)
 			return len(settled), err
@@ -97,7 +97,7 @@ func (y *yard) checkLimitPlans(when string, page int) {
 
 	tool := limits.Target{Scope: limits.PauseTool, Subject: "fake:" + toolOnce}
 	sweep := func(name string) {
-		var at outbox.Place
+		var at outbox.SweepCursor
 		for n := range 2 {
 			step(fmt.Sprintf("page %d of a %s", n+1, name), scope, func(ctx context.Context, tx pgx.Tx) (int, error) {
 				sweeps, err := outbox.Sweeps(ctx, tx, 1)
@@ -127,7 +127,7 @@ func (y *yard) checkLimitPlans(when string, page int) {
 func TestSweepsReadEveryRowOnce(t *testing.T) {
 	t.Parallel()
 	const page, pages = 1000, 5 // of a sweep
-	y := newYard(t)
+	y := newFixture(t)
 	y.exec("DROP FUNCTION tell CASCADE")
 	for _, table := range y.hot() {
 		y.exec("ALTER TABLE " + table + " SET (autovacuum_enabled = off)")

@@ -47,7 +47,7 @@ func TestHotStatementsReadOnlyWhatTheyReturn(t *testing.T) {
 	for _, behind := range []int{0, 50_000} {
 		t.Run(fmt.Sprintf("%d behind", behind), func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t)
+			y := newFixture(t)
 			y.exec("DROP FUNCTION tell CASCADE")
 			for _, table := range y.hot() {
 				y.exec("ALTER TABLE " + table + " SET (autovacuum_enabled = off)")
@@ -69,7 +69,7 @@ func TestHotStatementsReadOnlyWhatTheyReturn(t *testing.T) {
 }
 
 // hot are the tables that must never be read as a whole, with partitions.
-func (y *yard) hot() []string {
+func (y *fixture) hot() []string {
 	tables := []string{"actions", "outbox", "dead_letters"}
 	rows, err := y.db.Query(y.t.Context(), "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'tool_executions'::regclass")
 	if err != nil {
@@ -82,14 +82,14 @@ func (y *yard) hot() []string {
 	return append(tables, partitions...)
 }
 
-func (y *yard) analyse() {
+func (y *fixture) analyse() {
 	for _, table := range y.hot() {
 		y.exec("ANALYZE " + table)
 	}
 }
 
 // fill adds envelopes that have ended, and some that have been due for long.
-func (y *yard) fill(past, behind int) {
+func (y *fixture) fill(past, behind int) {
 	y.t.Helper()
 	const action = `INSERT INTO actions (tenant_id, action_id, content_digest, source_id, tool_name, args, risk, effect, decision_id, config_version,
 			tool_digest, approval_state, bucket_id, max_attempts)
@@ -103,7 +103,7 @@ func (y *yard) fill(past, behind int) {
 }
 
 // checkPlans lets a batch of envelopes go its way and looks at each plan.
-func (y *yard) checkPlans(when string) {
+func (y *fixture) checkPlans(when string) {
 	y.t.Helper()
 	const batch = 200
 	db, plans := y.explainer()
@@ -141,17 +141,17 @@ func (y *yard) checkPlans(when string) {
 			return err
 		})
 	}
-	var due []outbox.Due
+	var due []outbox.DueBucket
 	step("look", 1, inWorker(func(ctx context.Context, tx pgx.Tx) (err error) {
-		due, err = outbox.Look(ctx, tx, 0, 256)
+		due, err = outbox.DueBuckets(ctx, tx, 0, 256)
 		return err
 	}))
-	if len(due) != 1 || due[0].In > 0 {
+	if len(due) != 1 || due[0].DueIn > 0 {
 		y.t.Fatalf("Look = %+v, want one bucket that is due", due)
 	}
 	var items []outbox.Item
 	step("claim", batch, inWorker(func(ctx context.Context, tx pgx.Tx) (err error) {
-		items, err = outbox.Claim(ctx, tx, []outbox.Want{{Bucket: due[0].Bucket, From: due[0].From, Quota: batch}}, time.Minute)
+		items, err = outbox.Claim(ctx, tx, []outbox.ClaimRequest{{Bucket: due[0].Bucket, From: due[0].From, Quota: batch}}, time.Minute)
 		return err
 	}))
 	if len(items) != batch {
@@ -162,7 +162,7 @@ func (y *yard) checkPlans(when string) {
 	for i, it := range items {
 		leases[i] = it.Lease
 		if i < batch/2 {
-			final[i] = outbox.Settlement{Lease: it.Lease, Status: envelope.StatusFailed, Attempt: 1, Letter: outbox.Refused, Code: "rejected"}
+			final[i] = outbox.Settlement{Lease: it.Lease, Status: envelope.StatusFailed, Attempt: 1, DeadLetter: outbox.Refused, Code: "rejected"}
 		} else {
 			back[i-batch/2] = outbox.Settlement{Lease: it.Lease, Status: envelope.StatusPending, Attempt: 1, Delay: 2 * time.Hour}
 		}
@@ -187,7 +187,7 @@ func (y *yard) checkPlans(when string) {
 }
 
 // explainer returns a pool that has every plan written down.
-func (y *yard) explainer() (*pgxpool.Pool, *[]explained) {
+func (y *fixture) explainer() (*pgxpool.Pool, *[]explained) {
 	y.t.Helper()
 	plans := new([]explained)
 	cfg, err := pgxpool.ParseConfig(y.url)

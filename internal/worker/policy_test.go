@@ -18,7 +18,7 @@ import (
 
 // proposeIn proposes a call in a session with arguments, and returns what was
 // decided.
-func (y *yard) proposeIn(session, args string) intake.Answer {
+func (y *fixture) proposeIn(session, args string) intake.Answer {
 	y.t.Helper()
 	answers, err := y.in.Accept(y.t.Context(), intake.Submitter{Tenant: y.tenant, Name: "agent"}, []*envelope.Proposal{{
 		Type: envelope.TypeExec, Tool: envelope.Tool{Name: toolKeyed, Source: "fake"}, Args: json.RawMessage(args), SessionID: session,
@@ -30,7 +30,7 @@ func (y *yard) proposeIn(session, args string) intake.Answer {
 }
 
 // rule has calls with a large n ask a person.
-func (y *yard) rule(expression, mode string) {
+func (y *fixture) rule(expression, mode string) {
 	y.t.Helper()
 	cache := catalog.NewCache()
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
@@ -43,7 +43,7 @@ func (y *yard) rule(expression, mode string) {
 }
 
 // allow grants calls of a session with n = 200.
-func (y *yard) allow(session string) uuid.UUID {
+func (y *fixture) allow(session string) uuid.UUID {
 	y.t.Helper()
 	cache := catalog.NewCache()
 	var id uuid.UUID
@@ -68,31 +68,33 @@ func TestWhatARuleSaysHoldsJustBeforeTheCall(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		args   string
-		change func(y *yard)
+		change func(y *fixture)
 		phase  envelope.Phase
 		code   string
 	}{
-		"a rule denies":         {`{"n":2e2}`, func(y *yard) { y.rule("args.n > 199", "deny") }, envelope.PhaseFailed, "policy_denied"},
-		"a rule asks":           {`{"n":200.0}`, func(y *yard) { y.rule("args.n == 200", "require_approval") }, envelope.PhasePending, ""},
-		"a rule does not apply": {`{"n":200}`, func(y *yard) { y.rule("args.n > 200", "deny") }, envelope.PhaseCompleted, ""},
-		"a rule fails":          {`{"n":"200"}`, func(y *yard) { y.rule("args.n > 200", "require_approval") }, envelope.PhasePending, ""},
-		"a rule cannot be read": {`{}`, func(y *yard) {
+		"a rule denies":         {`{"n":2e2}`, func(y *fixture) { y.rule("args.n > 199", "deny") }, envelope.PhaseFailed, "policy_denied"},
+		"a rule asks":           {`{"n":200.0}`, func(y *fixture) { y.rule("args.n == 200", "require_approval") }, envelope.PhasePending, ""},
+		"a rule does not apply": {`{"n":200}`, func(y *fixture) { y.rule("args.n > 200", "deny") }, envelope.PhaseCompleted, ""},
+		"a rule fails":          {`{"n":"200"}`, func(y *fixture) { y.rule("args.n > 200", "require_approval") }, envelope.PhasePending, ""},
+		"a rule cannot be read": {`{}`, func(y *fixture) {
 			y.exec("INSERT INTO policy_rules (tenant_id, rule_id, key, expression, mode) VALUES ($1, 'r', '*', '?', 'deny')", y.tenant.String())
 		}, envelope.PhaseFailed, "policy_denied"},
-		"the session may not": {`{}`, func(y *yard) {
+		"the session may not": {`{}`, func(y *fixture) {
 			y.exec("INSERT INTO session_modes (tenant_id, session_id, key, mode, expires_at) VALUES ($1, 's-1', '*', 'deny', now() + interval '1 hour')", y.tenant.String())
 		}, envelope.PhaseFailed, "policy_denied"},
-		"the session might not": {`{}`, func(y *yard) {
+		"the session might not": {`{}`, func(y *fixture) {
 			y.exec("INSERT INTO session_modes (tenant_id, session_id, key, mode, expires_at) VALUES ($1, 's-1', '*', 'deny', now() - interval '1 second')", y.tenant.String())
 		}, envelope.PhaseCompleted, ""},
-		"another session may not": {`{}`, func(y *yard) {
+		"another session may not": {`{}`, func(y *fixture) {
 			y.exec("INSERT INTO session_modes (tenant_id, session_id, key, mode, expires_at) VALUES ($1, 's-2', '*', 'deny', now() + interval '1 hour')", y.tenant.String())
 		}, envelope.PhaseCompleted, ""},
-		"it is switched off": {`{}`, func(y *yard) { y.exec("INSERT INTO preferences (tenant_id, key) VALUES ($1, '*')", y.tenant.String()) }, envelope.PhaseFailed, "policy_denied"},
+		"it is switched off": {`{}`, func(y *fixture) {
+			y.exec("INSERT INTO preferences (tenant_id, key) VALUES ($1, '*')", y.tenant.String())
+		}, envelope.PhaseFailed, "policy_denied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t)
+			y := newFixture(t)
 			id := y.proposeIn("s-1", test.args).Action
 			test.change(y)
 
@@ -115,26 +117,26 @@ func TestWhatARuleSaysHoldsJustBeforeTheCall(t *testing.T) {
 func TestAGrantThatEndsBeforeTheCallLetsNothingThrough(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		end   func(y *yard, id uuid.UUID)
+		end   func(y *fixture, id uuid.UUID)
 		phase envelope.Phase
 	}{
-		"it holds":                      {func(*yard, uuid.UUID) {}, envelope.PhaseCompleted},
-		"another change while it holds": {func(y *yard, _ uuid.UUID) { y.allow("s-2") }, envelope.PhaseCompleted},
-		"it is revoked": {func(y *yard, id uuid.UUID) {
+		"it holds":                      {func(*fixture, uuid.UUID) {}, envelope.PhaseCompleted},
+		"another change while it holds": {func(y *fixture, _ uuid.UUID) { y.allow("s-2") }, envelope.PhaseCompleted},
+		"it is revoked": {func(y *fixture, id uuid.UUID) {
 			y.configure(func(ctx context.Context, tx pgx.Tx) error { return catalog.RevokeGrant(ctx, tx, y.tenant, id, "ada") })
 		}, envelope.PhasePending},
-		"it expires": {func(y *yard, _ uuid.UUID) {
+		"it expires": {func(y *fixture, _ uuid.UUID) {
 			y.exec("ALTER TABLE grants DISABLE TRIGGER USER")
 			y.exec("UPDATE grants SET created_at = created_at - interval '2 hours', expires_at = expires_at - interval '2 hours'")
 			y.exec("ALTER TABLE grants ENABLE TRIGGER USER")
-			if err := worker.Lapse(y.t.Context(), y.db); err != nil {
+			if err := worker.ExpirePolicy(y.t.Context(), y.db); err != nil {
 				y.t.Fatal(err)
 			}
 		}, envelope.PhasePending},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t)
+			y := newFixture(t)
 			y.rule("args.n > 100", "require_approval")
 			id := y.allow("s-1")
 			got := y.proposeIn("s-1", `{"n":200}`)
@@ -155,7 +157,7 @@ func TestAGrantThatEndsBeforeTheCallLetsNothingThrough(t *testing.T) {
 
 func TestTheLeaderNotesWhatHasExpired(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.exec("CREATE TRIGGER tell AFTER INSERT OR UPDATE OR DELETE ON session_modes FOR EACH STATEMENT EXECUTE FUNCTION tell()")
 	y.exec("INSERT INTO session_modes (tenant_id, session_id, key, mode, expires_at) VALUES ($1, 's-1', '*', 'deny', now() - interval '1 second')", y.tenant.String())
 	before := one[int64](y, "SELECT config_version FROM tenants WHERE tenant_id = $1", y.tenant.String())

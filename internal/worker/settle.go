@@ -18,12 +18,12 @@ import (
 // settleLoop commits outcomes in batches until no more can come.
 func (p *Pipeline) settleLoop() {
 	for first := range p.settle {
-		p.commit(p.gather(first))
+		p.commit(p.collect(first))
 	}
 }
 
 // gather waits for company for at most the window.
-func (p *Pipeline) gather(first settlement) []settlement {
+func (p *Pipeline) collect(first settlement) []settlement {
 	batch := append(make([]settlement, 0, p.cfg.Batch), first)
 	window := time.NewTimer(p.cfg.Window)
 	defer window.Stop()
@@ -49,9 +49,9 @@ func (p *Pipeline) commit(batch []settlement) {
 	// be written down.
 	ctx := context.WithoutCancel(p.calls)
 	settled, err := p.write(ctx, batch)
-	for failures := 0; err != nil && !refused(err); {
+	for failures := 0; err != nil && !rejectedByDatabase(err); {
 		failures++
-		p.noAnswer()
+		p.markDatabaseAway()
 		if failures > 20 && p.stopping.Load() {
 			break // stopped, and the database does not come back
 		}
@@ -60,7 +60,7 @@ func (p *Pipeline) commit(batch []settlement) {
 		p.sleepFor(ctx, min(50*time.Millisecond<<min(failures, 6), longestSettlePause))
 		settled, err = p.write(ctx, batch)
 	}
-	if err != nil && !refused(err) {
+	if err != nil && !rejectedByDatabase(err) {
 		p.cfg.Log.ErrorContext(ctx, "outcomes are lost; their leases run out", slog.Int("envelopes", len(batch)), slog.Any("error", err))
 		p.finish(ctx, batch, nil)
 		return
@@ -89,7 +89,7 @@ const longestSettlePause = time.Second
 const unstorable = `{"_unstorable":true}`
 
 // refused says that the database will not take this batch, now or later.
-func refused(err error) bool {
+func rejectedByDatabase(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || missingPartition(pg) {
 		return false
@@ -118,7 +118,7 @@ func (p *Pipeline) write(ctx context.Context, batch []settlement) ([]outbox.Leas
 		if settled, err = outbox.Settle(ctx, tx, p.cfg.ID, rows); err != nil {
 			return err
 		}
-		return audit.Write(ctx, tx, p.events(audit.Settled, told(rows, settled))...)
+		return audit.Write(ctx, tx, p.events(audit.Settled, settledItems(rows, settled))...)
 	})
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && missingPartition(pg) {
 		err = errors.Join(err, ensurePartitions(ctx, p.db))
@@ -128,7 +128,7 @@ func (p *Pipeline) write(ctx context.Context, batch []settlement) ([]outbox.Leas
 
 // told lists, per tenant, what the settled envelopes became. One that was
 // deferred became nothing new.
-func told(rows []outbox.Settlement, settled []outbox.Lease) map[envelope.TenantID][]audit.Item {
+func settledItems(rows []outbox.Settlement, settled []outbox.Lease) map[envelope.TenantID][]audit.Item {
 	items := make(map[envelope.TenantID][]audit.Item)
 	next := 0
 	for i := range rows {
@@ -162,23 +162,23 @@ func (p *Pipeline) finish(ctx context.Context, batch []settlement, settled []out
 	for i := range batch {
 		s := &batch[i]
 		leases[i] = s.Lease
-		freed = freed || s.item.Held || s.Unused != (outbox.Token{})
+		freed = freed || s.item.HoldsConcurrency || s.UnusedPermit != (outbox.Permit{})
 		p.cfg.Metrics.Outcome(s.item.Tool, s.item.Source, string(s.Status)).Add(ctx, 1)
 		if envelope.Terminal(s.Status) {
 			p.cfg.Metrics.EndToEnd.Took(ctx, s.item.Age+s.Took)
 		}
-		p.traced(ctx, s)
+		p.endSpans(ctx, s)
 	}
 	if lost := len(batch) - len(settled); lost > 0 {
 		p.cfg.Metrics.FenceLost.Add(ctx, int64(lost))
 		p.cfg.Log.WarnContext(ctx, "outcomes came after their leases were lost", slog.Int("envelopes", lost))
 	}
 	p.cfg.Metrics.SettleBatch.Record(ctx, float64(len(batch)))
-	p.flight.drop(leases)
-	p.slots.put(len(batch))
+	p.inFlight.drop(leases)
+	p.semaphore.release(len(batch))
 	p.cfg.Settled()
 	if freed {
-		p.Look() // a bucket that was at its limit has a place or a token again
+		p.Poll() // a bucket that was at its limit has a place or a token again
 	}
 }
 
@@ -194,7 +194,7 @@ func (p *Pipeline) renewLoop(ctx context.Context) {
 		case <-ticker.C:
 		}
 		now := time.Now()
-		p.renew(ctx, p.flight.since(now.Add(-every/2), now))
+		p.renew(ctx, p.inFlight.since(now.Add(-every/2), now))
 	}
 }
 
@@ -208,7 +208,7 @@ func (p *Pipeline) renew(ctx context.Context, leases []outbox.Lease) {
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		p.noAnswer()
+		p.markDatabaseAway()
 		p.cfg.Log.ErrorContext(ctx, "leases were not renewed", slog.Int("envelopes", len(leases)), slog.Any("error", err))
 	}
 }

@@ -28,21 +28,21 @@ func TestAStopEndsWithoutTheDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		p := NewPipeline(db, nil, nil, Config{ID: "w1", Concurrency: held, Metrics: metrics})
+		p := NewPipeline(db, nil, nil, PipelineConfig{ID: "w1", Concurrency: held, Metrics: metrics})
 		p.calls = t.Context()
-		p.slots.take(t.Context(), held, 0)
+		p.semaphore.acquire(t.Context(), held, 0)
 		p.stopping.Store(true)
 		batch := make([]settlement, held)
 		for i := range batch {
 			it := &outbox.Item{Lease: outbox.Lease{Action: envelope.NewActionID(), Fence: 1}}
-			batch[i] = settlement{Settlement: outbox.GiveBack(*it), item: it}
+			batch[i] = settlement{Settlement: outbox.Release(*it), item: it}
 		}
 		began := time.Now()
 
 		p.commit(batch)
 
-		if took := time.Since(began); took > time.Minute || p.slots.free != held {
-			t.Errorf("commit gave up after %v with %d slots free, want less than a minute and all", took, p.slots.free)
+		if took := time.Since(began); took > time.Minute || p.semaphore.free != held {
+			t.Errorf("commit gave up after %v with %d slots free, want less than a minute and all", took, p.semaphore.free)
 		}
 	})
 }

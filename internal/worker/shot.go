@@ -14,19 +14,19 @@ import (
 
 // shot is the read that belongs to a call, and the catalog that it is judged
 // by.
-type shot struct {
+type snapshotRead struct {
 	rule catalog.Shot
 	snap *catalog.Snapshot
 }
 
 // keepShotFor bounds how long a snapshot may take to be stored.
-const keepShotFor = 5 * time.Second
+const snapshotStoreTimeout = 5 * time.Second
 
 // callSeen makes a call, with the snapshots before and after it where the tool
 // has any. The time is the call's alone. Snapshots are taken after whatever
 // may have had an effect.
-func (p *Pipeline) callSeen(ctx context.Context, a attempt) (source.Outcome, time.Duration) {
-	if a.shot != nil && a.sourceErr == nil && !p.seen(ctx, a, snapshot.StageBefore) && a.shot.rule.Required {
+func (p *Pipeline) callWithSnapshots(ctx context.Context, a attempt) (source.Outcome, time.Duration) {
+	if a.snapshot != nil && a.sourceErr == nil && !p.takeSnapshot(ctx, a, snapshot.StageBefore) && a.snapshot.rule.Required {
 		return source.Outcome{
 			Kind: source.KindRetry, Code: snapshot.CodeFailed, Message: "how things stand before the call could not be read or kept, and its rule requires that",
 		}, 0
@@ -34,8 +34,8 @@ func (p *Pipeline) callSeen(ctx context.Context, a attempt) (source.Outcome, tim
 	began := time.Now()
 	out := p.call(ctx, a.item, a.source, a.sourceErr)
 	took := time.Since(began)
-	if a.shot != nil && happened(out) {
-		p.seen(ctx, a, snapshot.StageAfter)
+	if a.snapshot != nil && happened(out) {
+		p.takeSnapshot(ctx, a, snapshot.StageAfter)
 	}
 	return out, took
 }
@@ -51,11 +51,11 @@ func happened(out source.Outcome) bool {
 }
 
 // seen takes a snapshot and keeps it, and reports whether both worked.
-func (p *Pipeline) seen(ctx context.Context, a attempt, stage snapshot.Stage) bool {
+func (p *Pipeline) takeSnapshot(ctx context.Context, a attempt, stage snapshot.Stage) bool {
 	source := func() (source.Source, error) { return a.source, a.sourceErr }
-	s := snapshot.Take(ctx, p.cfg.Log, a.shot.snap, source, a.item, a.shot.rule, stage)
+	s := snapshot.Take(ctx, p.cfg.Log, a.snapshot.snap, source, a.item, a.snapshot.rule, stage)
 	// It is kept also when the process is about to end.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepShotFor)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), snapshotStoreTimeout)
 	defer cancel()
 	err := p.tx(ctx, func(tx pgx.Tx) error { return snapshot.Insert(ctx, tx, a.item.Lease, s) })
 	if err != nil {

@@ -8,18 +8,18 @@ import (
 
 // slots bounds the calls that a worker has open: from the claim until the
 // outcome is committed.
-type slots struct {
+type semaphore struct {
 	mu    sync.Mutex
 	free  int
 	freed chan struct{}
 }
 
-func newSlots(n int) *slots { return &slots{free: n, freed: make(chan struct{}, 1)} }
+func newSemaphore(n int) *semaphore { return &semaphore{free: n, freed: make(chan struct{}, 1)} }
 
 // take returns from 1 to most slots as soon as there is one, or 0 when ctx is
 // over. While only a few are free it waits a moment for more, since a claim of
 // many costs hardly more than a claim of one.
-func (s *slots) take(ctx context.Context, most int, moment time.Duration) int {
+func (s *semaphore) acquire(ctx context.Context, most int, moment time.Duration) int {
 	var patience <-chan time.Time
 	for {
 		s.mu.Lock()
@@ -47,7 +47,7 @@ func (s *slots) take(ctx context.Context, most int, moment time.Duration) int {
 }
 
 // put gives slots back.
-func (s *slots) put(n int) {
+func (s *semaphore) release(n int) {
 	if n == 0 {
 		return
 	}

@@ -13,10 +13,10 @@ import (
 func TestSlotsAreTakenAtOnceWhenManyAreFree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlots(100)
+		s := newSemaphore(100)
 		began := time.Now()
 
-		first, second := s.take(t.Context(), 60, time.Second), s.take(t.Context(), 60, time.Second)
+		first, second := s.acquire(t.Context(), 60, time.Second), s.acquire(t.Context(), 60, time.Second)
 
 		if waited := time.Since(began); first != 60 || second != 40 || waited != 0 {
 			t.Errorf("take = %d, %d after %v, want 60 and 40 at once", first, second, waited)
@@ -27,11 +27,11 @@ func TestSlotsAreTakenAtOnceWhenManyAreFree(t *testing.T) {
 func TestSlotsWaitAMomentForMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlots(100)
-		s.take(t.Context(), 98, time.Second)
+		s := newSemaphore(100)
+		s.acquire(t.Context(), 98, time.Second)
 		began := time.Now()
 
-		n := s.take(t.Context(), 98, time.Second)
+		n := s.acquire(t.Context(), 98, time.Second)
 
 		if waited := time.Since(began); n != 2 || waited != time.Second {
 			t.Errorf("take = %d after %v, want 2 after the moment", n, waited)
@@ -42,17 +42,17 @@ func TestSlotsWaitAMomentForMore(t *testing.T) {
 func TestSlotsComeAsSoonAsEnoughAreFreed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlots(100)
-		s.take(t.Context(), 100, time.Second)
+		s := newSemaphore(100)
+		s.acquire(t.Context(), 100, time.Second)
 		began := time.Now()
 		go func() { // ends before the bubble does
 			time.Sleep(time.Minute)
-			s.put(1)
+			s.release(1)
 			time.Sleep(time.Millisecond)
-			s.put(39)
+			s.release(39)
 		}()
 
-		n := s.take(t.Context(), 100, time.Second)
+		n := s.acquire(t.Context(), 100, time.Second)
 
 		if waited := time.Since(began); n != 40 || waited != time.Minute+time.Millisecond {
 			t.Errorf("take = %d after %v, want 40 when they were freed", n, waited)
@@ -63,12 +63,12 @@ func TestSlotsComeAsSoonAsEnoughAreFreed(t *testing.T) {
 func TestSlotsEndWithTheContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlots(1)
-		s.take(t.Context(), 1, 0)
+		s := newSemaphore(1)
+		s.acquire(t.Context(), 1, 0)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 
-		if n := s.take(ctx, 1, time.Second); n != 0 {
+		if n := s.acquire(ctx, 1, time.Second); n != 0 {
 			t.Errorf("take = %d, want 0 at the end of the context", n)
 		}
 	})
@@ -83,12 +83,12 @@ func TestSlotsAreNeverMoreThanThereAre(t *testing.T) {
 		asks := rapid.SliceOfN(rapid.IntRange(1, 30), 1, 30).Draw(rt, "asks")
 		moment := time.Duration(rapid.IntRange(0, 3).Draw(rt, "moment"))
 		synctest.Test(t, func(t *testing.T) {
-			s := newSlots(size)
+			s := newSemaphore(size)
 			var wg sync.WaitGroup
 			var mu sync.Mutex
 			out, most := 0, 0
 			for _, ask := range asks { // one taker, as in the pipeline
-				n := s.take(t.Context(), ask, moment)
+				n := s.acquire(t.Context(), ask, moment)
 				if n < 1 || n > ask {
 					t.Errorf("take(%d) = %d", ask, n)
 				}
@@ -101,7 +101,7 @@ func TestSlotsAreNeverMoreThanThereAre(t *testing.T) {
 					mu.Lock()
 					out -= n
 					mu.Unlock()
-					s.put(n)
+					s.release(n)
 				})
 			}
 			wg.Wait()

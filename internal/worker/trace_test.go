@@ -20,7 +20,7 @@ func TestOneTraceFollowsAnEnvelopeThroughItsRetry(t *testing.T) {
 	for name, deferred := range map[string]bool{"at once": false, "after a gate": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t)
+			y := newFixture(t)
 			spans := tracetest.NewInMemoryExporter()
 			tracer := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)).Tracer("test")
 			y.src.Next(toolKeyed, sourcetest.Lost(), sourcetest.Done(`{}`))

@@ -15,7 +15,7 @@ import (
 
 func TestTheFleetLooksIntoWhatNobodyHeardTheEndOf(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
 		snap, err := catalog.NewCache().Current(ctx, tx, y.tenant)
 		if err != nil {

@@ -33,7 +33,7 @@ type Waker struct {
 // NewWaker starts a Waker; Close ends it.
 func NewWaker(ctx context.Context, db *pgxpool.Pool, log *slog.Logger) (*Waker, error) {
 	client, err := river.NewClient(riverpgxv5.New(db), &river.Config{
-		Schema: postgres.RiverSchema, Logger: quiet(log),
+		Schema: postgres.RiverSchema, Logger: warnOnly(log),
 		// River drops notifications that come sooner than this after another.
 		FetchCooldown: time.Millisecond,
 	})
@@ -93,20 +93,20 @@ func (w *Waker) send(ctx context.Context) {
 }
 
 // quiet keeps River's chatter out of an operator's log; its warnings stay.
-func quiet(log *slog.Logger) *slog.Logger {
-	return slog.New(atLeastWarn{log.Handler()})
+func warnOnly(log *slog.Logger) *slog.Logger {
+	return slog.New(warnHandler{log.Handler()})
 }
 
-type atLeastWarn struct{ slog.Handler }
+type warnHandler struct{ slog.Handler }
 
-func (h atLeastWarn) Enabled(ctx context.Context, level slog.Level) bool {
+func (h warnHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, level)
 }
 
-func (h atLeastWarn) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return atLeastWarn{h.Handler.WithAttrs(attrs)}
+func (h warnHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnHandler{h.Handler.WithAttrs(attrs)}
 }
 
-func (h atLeastWarn) WithGroup(name string) slog.Handler {
-	return atLeastWarn{h.Handler.WithGroup(name)}
+func (h warnHandler) WithGroup(name string) slog.Handler {
+	return warnHandler{h.Handler.WithGroup(name)}
 }

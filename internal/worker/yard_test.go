@@ -27,7 +27,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = time.Minute
+const txTimeout = time.Minute
 
 // The tools of a yard's source, by their effect class.
 const (
@@ -37,7 +37,7 @@ const (
 )
 
 // yard is a tenant with one source, in a database of its own.
-type yard struct {
+type fixture struct {
 	t      *testing.T
 	url    string
 	db     *pgxpool.Pool
@@ -47,10 +47,10 @@ type yard struct {
 	heard  *pgx.Conn
 }
 
-func newYard(t *testing.T) *yard {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	db := dbtest.DB(t)
-	y := &yard{
+	y := &fixture{
 		t: t, url: db.Config().ConnString(), db: db,
 		tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), src: sourcetest.NewSource(tools("as listed")...),
 		in: intake.New(db, catalog.NewCache(), intake.Config{}),
@@ -80,7 +80,7 @@ func tools(description string) []source.Tool {
 }
 
 // listen has every change of the tables that matter heard.
-func (y *yard) listen() {
+func (y *fixture) listen() {
 	y.t.Helper()
 	y.exec(`CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('changed', ''); RETURN NULL; END $$`)
 	for _, table := range []string{"actions", "outbox", "tool_executions", "dead_letters"} {
@@ -98,31 +98,31 @@ func (y *yard) listen() {
 }
 
 // until waits for a query to be true, asking after each change.
-func (y *yard) until(sql string, args ...any) {
+func (y *fixture) until(sql string, args ...any) {
 	y.t.Helper()
-	ctx, cancel := context.WithTimeout(y.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(y.t.Context(), txTimeout)
 	defer cancel()
 	for !one[bool](y, sql, args...) {
 		if _, err := y.heard.WaitForNotification(ctx); err != nil {
-			y.t.Fatalf("waited %v for: %s", patience, sql)
+			y.t.Fatalf("waited %v for: %s", txTimeout, sql)
 		}
 	}
 }
 
 // empty waits until nothing is on the schedule.
-func (y *yard) empty() {
+func (y *fixture) empty() {
 	y.t.Helper()
 	y.until("SELECT NOT EXISTS (SELECT 1 FROM outbox)")
 }
 
-func (y *yard) exec(sql string, args ...any) {
+func (y *fixture) exec(sql string, args ...any) {
 	y.t.Helper()
 	if _, err := y.db.Exec(y.t.Context(), sql, args...); err != nil {
 		y.t.Fatalf("%s: %v", sql, err)
 	}
 }
 
-func one[T any](y *yard, sql string, args ...any) T {
+func one[T any](y *fixture, sql string, args ...any) T {
 	y.t.Helper()
 	var v T
 	if err := y.db.QueryRow(y.t.Context(), sql, args...).Scan(&v); err != nil {
@@ -131,7 +131,7 @@ func one[T any](y *yard, sql string, args ...any) T {
 	return v
 }
 
-func (y *yard) configure(fn func(ctx context.Context, tx pgx.Tx) error) {
+func (y *fixture) configure(fn func(ctx context.Context, tx pgx.Tx) error) {
 	y.t.Helper()
 	if err := postgres.InTx(y.t.Context(), y.db, postgres.API(y.tenant), func(tx pgx.Tx) error { return fn(y.t.Context(), tx) }); err != nil {
 		y.t.Fatal(err)
@@ -139,12 +139,12 @@ func (y *yard) configure(fn func(ctx context.Context, tx pgx.Tx) error) {
 }
 
 // submit proposes n calls of a tool.
-func (y *yard) submit(tool string, n int) []envelope.ActionID {
+func (y *fixture) submit(tool string, n int) []envelope.ActionID {
 	y.t.Helper()
 	return y.submitIn(y.t.Context(), tool, n)
 }
 
-func (y *yard) submitIn(ctx context.Context, tool string, n int) []envelope.ActionID {
+func (y *fixture) submitIn(ctx context.Context, tool string, n int) []envelope.ActionID {
 	y.t.Helper()
 	proposals := make([]*envelope.Proposal, n)
 	for i := range proposals {
@@ -165,23 +165,23 @@ func (y *yard) submitIn(ctx context.Context, tool string, n int) []envelope.Acti
 }
 
 // config is for quick tests; every field may be changed.
-func config(id string) worker.Config {
+func config(id string) worker.PipelineConfig {
 	metrics, err := telemetry.NewMetrics(noop.Meter{})
 	if err != nil {
 		panic(err)
 	}
-	return worker.Config{
-		ID: id, Concurrency: 50, Lease: time.Minute, Poll: 20 * time.Millisecond, Grace: patience,
+	return worker.PipelineConfig{
+		ID: id, Concurrency: 50, Lease: time.Minute, Poll: 20 * time.Millisecond, Grace: txTimeout,
 		Retry: outbox.Retry{Base: time.Millisecond, Cap: 2 * time.Millisecond}, Metrics: metrics,
 	}
 }
 
 // pipeline returns a worker whose calls go to src.
-func (y *yard) pipeline(db *pgxpool.Pool, src source.Source, cfg worker.Config) *worker.Pipeline {
+func (y *fixture) pipeline(db *pgxpool.Pool, src source.Source, cfg worker.PipelineConfig) *worker.Pipeline {
 	return worker.NewPipeline(db, catalog.NewCache(), y.live(src), cfg)
 }
 
-func (y *yard) live(src source.Source) *catalog.Live {
+func (y *fixture) live(src source.Source) *catalog.Live {
 	live := catalog.NewLive(catalog.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
 	live.Connect = func(envelope.TenantID, catalog.Source) (source.Source, error) { return src, nil }
 	return live
@@ -194,7 +194,7 @@ type runs interface {
 
 // run starts a worker. The function that it returns stops it and waits; the
 // end of the test does too.
-func (y *yard) run(w runs) (stop func()) {
+func (y *fixture) run(w runs) (stop func()) {
 	y.t.Helper()
 	cancel, wait := y.start(w)
 	return func() {
@@ -204,7 +204,7 @@ func (y *yard) run(w runs) (stop func()) {
 }
 
 // start is run with a stop in two parts: to tell the worker, and to wait.
-func (y *yard) start(w runs) (cancel, wait func()) {
+func (y *fixture) start(w runs) (cancel, wait func()) {
 	y.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(y.t.Context()))
 	ended := make(chan error, 1)
@@ -215,7 +215,7 @@ func (y *yard) start(w runs) (cancel, wait func()) {
 			if err != nil {
 				y.t.Errorf("Run = %v", err)
 			}
-		case <-time.After(patience):
+		case <-time.After(txTimeout):
 			y.t.Errorf("Run does not end")
 		}
 	})
@@ -227,14 +227,14 @@ func (y *yard) start(w runs) (cancel, wait func()) {
 }
 
 // work runs one worker until nothing is on the schedule, and stops it.
-func (y *yard) work() {
+func (y *fixture) work() {
 	y.t.Helper()
 	stop := y.run(y.pipeline(y.db, y.src, config("w1")))
 	y.empty()
 	stop()
 }
 
-func (y *yard) view(id envelope.ActionID) outbox.View {
+func (y *fixture) view(id envelope.ActionID) outbox.View {
 	y.t.Helper()
 	var views []outbox.View
 	y.configure(func(ctx context.Context, tx pgx.Tx) (err error) {
@@ -248,7 +248,7 @@ func (y *yard) view(id envelope.ActionID) outbox.View {
 }
 
 // history is the ledger of an envelope in short: "1 pending unreachable".
-func (y *yard) history(id envelope.ActionID) []string {
+func (y *fixture) history(id envelope.ActionID) []string {
 	y.t.Helper()
 	var lines []string
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
@@ -289,15 +289,15 @@ func (g *barrier) wait(t *testing.T) source.Call {
 	select {
 	case call := <-g.arrived:
 		return call
-	case <-time.After(patience):
+	case <-time.After(txTimeout):
 		t.Fatal("no call arrived")
 		return source.Call{}
 	}
 }
 
 // key is what the fake source knows an envelope by.
-func (y *yard) key(id envelope.ActionID) string {
+func (y *fixture) key(id envelope.ActionID) string {
 	return outbox.Lease{Tenant: y.tenant, Action: id}.Key()
 }
 
-func (y *yard) effects(id envelope.ActionID) int { return y.src.Effects(y.key(id)) }
+func (y *fixture) effects(id envelope.ActionID) int { return y.src.Effects(y.key(id)) }

@@ -42,7 +42,7 @@ type Always struct {
 }
 
 // always makes the grant of an approval.
-func (s *sitting) always(ctx context.Context, m *matter, a Always, note string) (uuid.UUID, error) {
+func (s *decisionTx) always(ctx context.Context, m *item, a Always, note string) (uuid.UUID, error) {
 	if m.needed > 1 {
 		return uuid.Nil, fault.New(fault.Conflict, "what needs %d people cannot be let through beforehand by one", m.needed)
 	}
@@ -70,7 +70,7 @@ func (s *sitting) always(ctx context.Context, m *matter, a Always, note string) 
 }
 
 // scope narrows a grant to whose it is.
-func (a *Always) scope(g *catalog.Grant, m *matter) error {
+func (a *Always) scope(g *catalog.Grant, m *item) error {
 	none := func(what string) error {
 		return fault.New(fault.Invalid, "the action has no %s that further ones could be let through for", what)
 	}

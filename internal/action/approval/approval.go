@@ -49,18 +49,18 @@ type Config struct {
 }
 
 // Desk is where decisions are taken. It is safe for concurrent use.
-type Desk struct {
+type Service struct {
 	db      postgres.Begins
 	catalog *catalog.Cache
 	cfg     Config
 }
 
 // New returns a Desk.
-func New(db postgres.Begins, cache *catalog.Cache, cfg Config) *Desk {
+func New(db postgres.Begins, cache *catalog.Cache, cfg Config) *Service {
 	if cfg.Wake == nil {
 		cfg.Wake = func() {}
 	}
-	return &Desk{db: db, catalog: cache, cfg: cfg}
+	return &Service{db: db, catalog: cache, cfg: cfg}
 }
 
 // Approval says how an envelope is approved.
@@ -69,7 +69,7 @@ type Approval struct {
 	Note string
 	// Seen is what Seen returned for the envelope as the approver saw it. If
 	// it is set, and the envelope is another by now, that is fault.Conflict.
-	Seen string
+	IfMatch string
 	// Args, if set, are sent in place of the ones that were proposed.
 	Args json.RawMessage
 	// Always, if set, lets what is like it through from now on.
@@ -83,11 +83,11 @@ type Edit struct {
 	// Note says why, for the record.
 	Note string
 	// Seen is as in Approval.
-	Seen string
+	IfMatch string
 }
 
 // Standing is how an envelope stands after a decision.
-type Standing struct {
+type Result struct {
 	Action envelope.ActionID
 	// Approval is ApprovalRequired while more people must agree.
 	Approval envelope.Approval
@@ -106,14 +106,14 @@ type Standing struct {
 // fault.Conflict and nothing changes. fault.Gone says that the time to decide
 // is over, fault.Denied that it is the decider's own proposal, or of a tool
 // that the token is not for.
-func (d *Desk) Approve(ctx context.Context, by Decider, action envelope.ActionID, a Approval) (Standing, error) {
-	var done Standing
+func (d *Service) Approve(ctx context.Context, by Decider, action envelope.ActionID, a Approval) (Result, error) {
+	var done Result
 	err := postgres.InTx(ctx, d.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {
 		s, err := d.open(ctx, tx, by, action)
 		if err != nil {
 			return err
 		}
-		m, err := s.find(action, a.Seen)
+		m, err := s.find(action, a.IfMatch)
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (d *Desk) Approve(ctx context.Context, by Decider, action envelope.ActionID
 				return err
 			}
 		}
-		all, err := s.approve(ctx, a.Note, []ballot{{action: action}})
+		all, err := s.approve(ctx, a.Note, []requestedVote{{action: action}})
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (d *Desk) Approve(ctx context.Context, by Decider, action envelope.ActionID
 		return err
 	})
 	if err != nil {
-		return Standing{}, err
+		return Result{}, err
 	}
 	d.wake(done)
 	return done, nil
@@ -144,12 +144,12 @@ func (d *Desk) Approve(ctx context.Context, by Decider, action envelope.ActionID
 // ApproveMany approves up to MaxBatch envelopes as they are, and answers for
 // each in order. One that cannot be approved leaves the others alone. seen
 // holds what was seen of some of them, or is nil.
-func (d *Desk) ApproveMany(ctx context.Context, by Decider, actions []envelope.ActionID, note string, seen map[envelope.ActionID]string) ([]Standing, error) {
-	ballots := make([]ballot, len(actions))
+func (d *Service) ApproveMany(ctx context.Context, by Decider, actions []envelope.ActionID, note string, seen map[envelope.ActionID]string) ([]Result, error) {
+	ballots := make([]requestedVote, len(actions))
 	for i, a := range actions {
-		ballots[i] = ballot{action: a, seen: seen[a]}
+		ballots[i] = requestedVote{action: a, ifMatch: seen[a]}
 	}
-	all, err := d.many(ctx, by, actions, func(s *sitting) ([]Standing, error) { return s.approve(ctx, note, ballots) })
+	all, err := d.many(ctx, by, actions, func(s *decisionTx) ([]Result, error) { return s.approve(ctx, note, ballots) })
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (d *Desk) ApproveMany(ctx context.Context, by Decider, actions []envelope.A
 
 // Deny refuses an envelope that waits for a decision; one who denies is
 // enough. The note reaches the agent.
-func (d *Desk) Deny(ctx context.Context, by Decider, action envelope.ActionID, note string) error {
+func (d *Service) Deny(ctx context.Context, by Decider, action envelope.ActionID, note string) error {
 	all, err := d.DenyMany(ctx, by, []envelope.ActionID{action}, note)
 	if err != nil {
 		return err
@@ -168,21 +168,21 @@ func (d *Desk) Deny(ctx context.Context, by Decider, action envelope.ActionID, n
 }
 
 // DenyMany refuses up to MaxBatch envelopes, and answers for each in order.
-func (d *Desk) DenyMany(ctx context.Context, by Decider, actions []envelope.ActionID, note string) ([]Standing, error) {
-	return d.many(ctx, by, actions, func(s *sitting) ([]Standing, error) { return s.deny(ctx, note, actions) })
+func (d *Service) DenyMany(ctx context.Context, by Decider, actions []envelope.ActionID, note string) ([]Result, error) {
+	return d.many(ctx, by, actions, func(s *decisionTx) ([]Result, error) { return s.deny(ctx, note, actions) })
 }
 
 // Edit changes what will be sent, and leaves the envelope waiting. Votes that
 // it had are void: they were for something else. The arguments are held to the
 // tool's schema (an *envelope.InvalidError, with pointers below /args), and
 // policy is asked about them; if it denies them, that is fault.Conflict.
-func (d *Desk) Edit(ctx context.Context, by Decider, action envelope.ActionID, e Edit) error {
+func (d *Service) Edit(ctx context.Context, by Decider, action envelope.ActionID, e Edit) error {
 	return postgres.InTx(ctx, d.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {
 		s, err := d.open(ctx, tx, by, action)
 		if err != nil {
 			return err
 		}
-		m, err := s.find(action, e.Seen)
+		m, err := s.find(action, e.IfMatch)
 		if err != nil {
 			return err
 		}
@@ -190,11 +190,11 @@ func (d *Desk) Edit(ctx context.Context, by Decider, action envelope.ActionID, e
 	})
 }
 
-func (d *Desk) many(ctx context.Context, by Decider, actions []envelope.ActionID, decide func(s *sitting) ([]Standing, error)) ([]Standing, error) {
+func (d *Service) many(ctx context.Context, by Decider, actions []envelope.ActionID, decide func(s *decisionTx) ([]Result, error)) ([]Result, error) {
 	if len(actions) > MaxBatch {
 		return nil, fault.New(fault.Invalid, "at most %d envelopes at once", MaxBatch)
 	}
-	var all []Standing
+	var all []Result
 	err := postgres.InTx(ctx, d.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {
 		s, err := d.open(ctx, tx, by, actions...)
 		if err != nil {
@@ -207,7 +207,7 @@ func (d *Desk) many(ctx context.Context, by Decider, actions []envelope.ActionID
 }
 
 // wake tells the fleet if something was put on the schedule.
-func (d *Desk) wake(all ...Standing) {
+func (d *Service) wake(all ...Result) {
 	for _, s := range all {
 		if s.Approval == envelope.ApprovalGranted {
 			d.cfg.Wake()

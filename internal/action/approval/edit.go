@@ -11,7 +11,7 @@ import (
 )
 
 // edited notes one edit, as it is kept.
-type edited struct {
+type editRecord struct {
 	By string    `json:"by"`
 	At time.Time `json:"at"`
 	// Pointers are JSON Pointers into the arguments of what it changed.
@@ -20,7 +20,7 @@ type edited struct {
 }
 
 // edit sets what will be sent.
-func (s *sitting) edit(ctx context.Context, m *matter, args json.RawMessage, note string) error {
+func (s *decisionTx) edit(ctx context.Context, m *item, args json.RawMessage, note string) error {
 	tool, err := s.definition(m)
 	if err != nil {
 		return err
@@ -40,24 +40,24 @@ func (s *sitting) edit(ctx context.Context, m *matter, args json.RawMessage, not
 	}
 	was := m.proposed.Args
 	m.proposed.Args = args
-	listed, err := s.listed(ctx)
+	listed, err := s.onDoNotContact(ctx)
 	if err != nil {
 		return err
 	}
 	p := m.proposed
 	p.Listed = listed[m.action]
-	decision := s.snap.Decide(tool, p)
+	decision := s.settings.Decide(tool, p)
 	if decision.Mode == envelope.ModeDeny {
 		return fault.New(fault.Conflict, "policy denies these arguments: %s", decision.Source)
 	}
-	if err := Keep(ctx, s.tx, s.by.Tenant, decision); err != nil {
+	if err := StoreDecisions(ctx, s.tx, s.by.Tenant, decision); err != nil {
 		return err
 	}
-	e := edited{By: s.by.Name, At: m.proposed.Now.UTC(), Pointers: pointers, Note: note}
-	if m.proposed.Args, err = storeEdit(ctx, s.tx, s.by, m.action, was, args, decision.ID, s.snap.Version, e); err != nil {
+	e := editRecord{By: s.by.Name, At: m.proposed.Now.UTC(), Pointers: pointers, Note: note}
+	if m.proposed.Args, err = storeEdit(ctx, s.tx, s.by, m.action, was, args, decision.ID, s.settings.Version, e); err != nil {
 		return err
 	}
-	m.decision, m.round, m.given, m.seal, m.voters = decision.ID, m.round+1, 0, nil, nil
+	m.decision, m.round, m.given, m.digest, m.voters = decision.ID, m.round+1, 0, nil, nil
 	return audit.Write(ctx, s.tx, audit.Event{Tenant: s.by.Tenant, Kind: audit.Edited, Actor: s.by.Name, Items: []audit.Item{{
 		Action: m.action, Status: envelope.StatusPending, Approval: envelope.ApprovalRequired, Note: note,
 		Detail: map[string]any{"pointers": pointers},

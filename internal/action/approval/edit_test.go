@@ -158,11 +158,11 @@ func TestAnEditVoidsTheVotes(t *testing.T) {
 	o := alone(t)
 	o.review(2)
 	id := o.accept(letter(typo)).Action
-	seen := approval.Seen(o.view(id))
+	seen := approval.ETag(o.view(id))
 	if err := o.grant(o.person("ada"), id, ""); err != nil {
 		t.Fatal(err)
 	}
-	if got := approval.Seen(o.view(id)); got != seen {
+	if got := approval.ETag(o.view(id)); got != seen {
 		t.Errorf("a vote made it another: %s, want %s", got, seen)
 	}
 
@@ -170,10 +170,10 @@ func TestAnEditVoidsTheVotes(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if v := o.view(id); v.Review.Given != 0 || approval.Seen(v) == seen {
+	if v := o.view(id); v.Review.Given != 0 || approval.ETag(v) == seen {
 		t.Errorf("%d votes are left after the edit", v.Review.Given)
 	}
-	_, err := o.desk.Approve(t.Context(), o.person("cyd"), id, approval.Approval{Seen: seen})
+	_, err := o.desk.Approve(t.Context(), o.person("cyd"), id, approval.Approval{IfMatch: seen})
 	if !errors.Is(err, fault.Conflict) {
 		t.Errorf("a vote for what was seen before the edit = %v, want fault.Conflict", err)
 	}

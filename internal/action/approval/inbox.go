@@ -57,7 +57,7 @@ type InboxItem struct {
 	// Drift says what is wrong with the tool's definition; empty if nothing.
 	Drift string
 	// Seen is what to decide with; empty where there is nothing to decide.
-	Seen string
+	ETag string
 	// Code and Message say how it was lost, or why it was not taken back.
 	Code, Message string
 	// Batch is what it is a step of, if it could not be taken back.
@@ -75,7 +75,7 @@ const (
 
 // Inbox returns what waits for a person behind an id, at most so much, oldest
 // first.
-func (d *Desk) Inbox(ctx context.Context, tenant envelope.TenantID, after envelope.ActionID, most int) ([]InboxItem, error) {
+func (d *Service) Inbox(ctx context.Context, tenant envelope.TenantID, after envelope.ActionID, most int) ([]InboxItem, error) {
 	var all []InboxItem
 	err := postgres.InTx(ctx, d.db, postgres.API(tenant), func(tx pgx.Tx) error {
 		waiting, err := inboxApprovals(ctx, tx, tenant, after, most)

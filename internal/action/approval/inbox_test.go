@@ -54,7 +54,7 @@ func TestTheInboxHoldsWhatWaitsForAPerson(t *testing.T) {
 	if voted.Given != 1 || voted.Needed != 2 || !slices.Equal(voted.ApprovedBy, []string{"ada"}) || voted.Kind != approval.InboxApproval || voted.ExpiresAt.IsZero() || voted.Policy == "" {
 		t.Errorf("one with a vote = %+v", voted)
 	}
-	if lost.Kind != approval.InboxUnknown || lost.Code != "worker_lost" || lost.Message != "it vanished" || lost.Seen != "" {
+	if lost.Kind != approval.InboxUnknown || lost.Code != "worker_lost" || lost.Message != "it vanished" || lost.ETag != "" {
 		t.Errorf("one of unknown outcome = %+v", lost)
 	}
 	if edited.EditedBy != "bob" || string(edited.Args) != `{"n": 2}` {

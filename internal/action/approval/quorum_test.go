@@ -139,7 +139,7 @@ func TestABatchAnswersForEach(t *testing.T) {
 		t.Fatal(err)
 	}
 	batch := []envelope.ActionID{ids[0], ids[1], ids[2], envelope.NewActionID(), ids[0], ids[3], ids[4]}
-	seen := map[envelope.ActionID]string{ids[3]: approval.Seen(o.view(ids[3])), ids[4]: "of another time"}
+	seen := map[envelope.ActionID]string{ids[3]: approval.ETag(o.view(ids[3])), ids[4]: "of another time"}
 
 	all, err := o.desk.ApproveMany(t.Context(), o.person("ada"), batch, "", seen)
 

@@ -183,7 +183,7 @@ func (o office) sweep() error {
 	return postgres.InTx(o.t.Context(), o.db, postgres.Worker(), func(tx pgx.Tx) error {
 		sweeps, err := outbox.Sweeps(o.t.Context(), tx, 10)
 		for i := range sweeps {
-			var at outbox.Place
+			var at outbox.SweepCursor
 			for ended := false; err == nil && !ended; {
 				at, ended, err = sweeps[i].Step(o.t.Context(), tx, at, 100)
 			}
@@ -233,15 +233,15 @@ func TestAnEditAndAnApprovalHaveOneWinner(t *testing.T) {
 	count := make([]int, 2)
 
 	for _, id := range o.propose(25) {
-		seen := approval.Seen(o.view(id))
+		seen := approval.ETag(o.view(id))
 		won := o.rush(id, []fault.Kind{fault.Conflict},
 			func(o office, nth int, id envelope.ActionID) error {
-				_, err := o.desk.Approve(o.t.Context(), o.person(fmt.Sprintf("approver %d", nth)), id, approval.Approval{Seen: seen})
+				_, err := o.desk.Approve(o.t.Context(), o.person(fmt.Sprintf("approver %d", nth)), id, approval.Approval{IfMatch: seen})
 				return err
 			},
 			func(o office, nth int, id envelope.ActionID) error {
 				args := json.RawMessage(fmt.Sprintf(`{"n":%d}`, nth))
-				return o.desk.Edit(o.t.Context(), o.person(fmt.Sprintf("editor %d", nth)), id, approval.Edit{Args: args, Seen: seen})
+				return o.desk.Edit(o.t.Context(), o.person(fmt.Sprintf("editor %d", nth)), id, approval.Edit{Args: args, IfMatch: seen})
 			})
 
 		if won[0]+won[1] != 1 {
@@ -325,9 +325,9 @@ func TestOverlappingBatchesHaveOneWinnerEach(t *testing.T) {
 		mine = mine[:most]
 		wg.Go(func() {
 			by := o.person(fmt.Sprintf("person %d", nth))
-			decide := func() ([]approval.Standing, error) { return o.desk.ApproveMany(t.Context(), by, mine, "", nil) }
+			decide := func() ([]approval.Result, error) { return o.desk.ApproveMany(t.Context(), by, mine, "", nil) }
 			if nth%2 == 1 {
-				decide = func() ([]approval.Standing, error) { return o.desk.DenyMany(t.Context(), by, mine, "") }
+				decide = func() ([]approval.Result, error) { return o.desk.DenyMany(t.Context(), by, mine, "") }
 			}
 			decided, err := decide()
 			if err != nil {

@@ -16,13 +16,13 @@ import (
 
 // sealScheme is the first byte of a seal. A later scheme takes another, so
 // that an approval from before it is not taken for one of something else.
-const sealScheme = 1
+const digestScheme = 1
 
 // Seal is what people approved: digests of the arguments and of the tool's
 // definition, what policy said, and how many people it took. It is not secret
 // and not signed: it binds an approval within the database, where whoever can
 // write one can write the other.
-type Seal struct {
+type Digest struct {
 	// Args is the digest of the arguments in their canonical form.
 	Args envelope.Digest
 	// Decision names what policy said, by its content.
@@ -30,7 +30,7 @@ type Seal struct {
 	// Needed is how many people had to agree.
 	Needed int
 	// Tool is the digest of the tool's definition.
-	Tool []byte
+	ToolDigest []byte
 }
 
 // Bind returns the seal of an envelope as it stands, and what policy says of
@@ -38,53 +38,53 @@ type Seal struct {
 // differs in the world. What only holds for one of them is left out: that the
 // agent asked for a person (one has looked), and the do-not-contact list (a
 // gate asks it again, and names its reason).
-func Bind(snap *catalog.Snapshot, tool *catalog.Tool, p catalog.Proposed) (Seal, policy.Decision, error) {
+func ComputeDigest(snap *catalog.Snapshot, tool *catalog.Tool, p catalog.Proposed) (Digest, policy.Decision, error) {
 	args, err := envelope.Canonical(p.Args)
 	if err != nil {
-		return Seal{}, policy.Decision{}, err
+		return Digest{}, policy.Decision{}, err
 	}
 	p.AskedApproval, p.Listed, p.Tools = false, false, nil
 	decision := snap.Decide(tool, p)
-	return Seal{
-		Args: envelope.DigestOf(args), Decision: decision.ID, Needed: snap.Review(tool, p.Risk).Needed, Tool: tool.Digest,
+	return Digest{
+		Args: envelope.DigestOf(args), Decision: decision.ID, Needed: snap.Review(tool, p.Risk).Needed, ToolDigest: tool.Digest,
 	}, decision, nil
 }
 
-const sealHead = 1 + sha256.Size + len(uuid.UUID{}) + 1
+const digestHeadSize = 1 + sha256.Size + len(uuid.UUID{}) + 1
 
 // Bytes writes a seal as it is stored.
-func (s Seal) Bytes() []byte {
-	b := make([]byte, 0, sealHead+len(s.Tool))
-	b = append(b, sealScheme)
+func (s Digest) Bytes() []byte {
+	b := make([]byte, 0, digestHeadSize+len(s.ToolDigest))
+	b = append(b, digestScheme)
 	b = append(b, s.Args[:]...)
 	b = append(b, s.Decision[:]...)
 	b = append(b, byte(s.Needed)) // at most catalog.MaxApprovals
-	return append(b, s.Tool...)
+	return append(b, s.ToolDigest...)
 }
 
 // ParseSeal reads what Bytes wrote. It reports false for what is no seal of a
 // scheme that this version knows.
-func ParseSeal(b []byte) (Seal, bool) {
-	if len(b) < sealHead || b[0] != sealScheme {
-		return Seal{}, false
+func ParseDigest(b []byte) (Digest, bool) {
+	if len(b) < digestHeadSize || b[0] != digestScheme {
+		return Digest{}, false
 	}
 	rest := b[1:]
-	s := Seal{Args: envelope.Digest(rest[:sha256.Size])}
+	s := Digest{Args: envelope.Digest(rest[:sha256.Size])}
 	rest = rest[sha256.Size:]
 	s.Decision = uuid.UUID(rest[:len(s.Decision)])
 	rest = rest[len(s.Decision):]
-	s.Needed, s.Tool = int(rest[0]), bytes.Clone(rest[1:])
+	s.Needed, s.ToolDigest = int(rest[0]), bytes.Clone(rest[1:])
 	return s, true
 }
 
 // Seen names what somebody sees of an envelope that waits for a decision: its
 // arguments, its tool, what policy said, and the round of votes. Whoever sends
 // it along with a decision decides about nothing else.
-func Seen(v outbox.View) string {
-	return seen(v.Envelope.Args, v.ToolDigest, v.DecisionID, v.Review.Round)
+func ETag(v outbox.View) string {
+	return etag(v.Envelope.Args, v.ToolDigest, v.DecisionID, v.Review.Round)
 }
 
-func seen(args, tool []byte, decision uuid.UUID, round int) string {
+func etag(args, tool []byte, decision uuid.UUID, round int) string {
 	canonical, err := envelope.Canonical(args)
 	if err != nil {
 		canonical = args // as stored: it is the same text each time

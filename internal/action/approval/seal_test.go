@@ -20,9 +20,9 @@ import (
 
 func TestASealReadsBack(t *testing.T) {
 	t.Parallel()
-	want := approval.Seal{Args: envelope.DigestOf([]byte(`{}`)), Decision: uuid.New(), Needed: 3, Tool: []byte{2, 1, 4}}
+	want := approval.Digest{Args: envelope.DigestOf([]byte(`{}`)), Decision: uuid.New(), Needed: 3, ToolDigest: []byte{2, 1, 4}}
 
-	got, ok := approval.ParseSeal(want.Bytes())
+	got, ok := approval.ParseDigest(want.Bytes())
 
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
 		t.Errorf("ParseSeal(Bytes) = %t (-want +got):\n%s", ok, diff)
@@ -30,11 +30,11 @@ func TestASealReadsBack(t *testing.T) {
 }
 
 func FuzzParseSeal(f *testing.F) {
-	f.Add(approval.Seal{Decision: uuid.New(), Needed: 1, Tool: []byte{1}}.Bytes())
+	f.Add(approval.Digest{Decision: uuid.New(), Needed: 1, ToolDigest: []byte{1}}.Bytes())
 	f.Add([]byte{})
 	f.Add([]byte{2})
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		s, ok := approval.ParseSeal(raw)
+		s, ok := approval.ParseDigest(raw)
 		if ok && !bytes.Equal(s.Bytes(), raw) {
 			t.Errorf("a seal reads back as another: %x, want %x", s.Bytes(), raw)
 		}
@@ -45,18 +45,18 @@ func FuzzParseSeal(f *testing.F) {
 func TestASealIsOfWhatMatters(t *testing.T) {
 	t.Parallel()
 	o := alone(t)
-	bind := func(change func(p *catalog.Proposed)) approval.Seal {
+	bind := func(change func(p *catalog.Proposed)) approval.Digest {
 		t.Helper()
 		p := catalog.Proposed{Args: json.RawMessage(`{"to":"a@example.org","n":1.50}`), Risk: envelope.RiskMedium, Session: "s1", Now: time.Now()}
 		change(&p)
-		var seal approval.Seal
+		var seal approval.Digest
 		o.as(func(ctx context.Context, tx pgx.Tx) error {
 			snap, err := catalog.NewCache().Current(ctx, tx, o.tenant)
 			if err != nil {
 				return err
 			}
 			tool, _ := snap.Tool(policy.Key{Source: "src", Action: "act"})
-			seal, _, err = approval.Bind(snap, tool, p)
+			seal, _, err = approval.ComputeDigest(snap, tool, p)
 			return err
 		})
 		return seal
@@ -84,7 +84,7 @@ func TestASealIsOfWhatMatters(t *testing.T) {
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.PutListing(ctx, tx, o.tenant, "src", listing("changed"))
 	})
-	if got := bind(nothing); bytes.Equal(got.Tool, first.Tool) {
+	if got := bind(nothing); bytes.Equal(got.ToolDigest, first.ToolDigest) {
 		t.Error("the same seal for another definition")
 	}
 	o.review(2)
@@ -101,10 +101,10 @@ func TestSeenIsOfWhatIsShown(t *testing.T) {
 	v := o.view(id)
 
 	inbox, err := o.desk.Inbox(t.Context(), o.tenant, envelope.ActionID{}, 10)
-	if err != nil || len(inbox) != 1 || inbox[0].Seen != approval.Seen(v) {
-		t.Errorf("Inbox = %+v, %v, want the seen of the view, %s", inbox, err, approval.Seen(v))
+	if err != nil || len(inbox) != 1 || inbox[0].ETag != approval.ETag(v) {
+		t.Errorf("Inbox = %+v, %v, want the seen of the view, %s", inbox, err, approval.ETag(v))
 	}
-	seen := map[string]bool{approval.Seen(v): true}
+	seen := map[string]bool{approval.ETag(v): true}
 	for name, change := range map[string]func(v *outbox.View){
 		"arguments":  func(v *outbox.View) { v.Envelope.Args = json.RawMessage(`{}`) },
 		"definition": func(v *outbox.View) { v.ToolDigest = []byte{1} },
@@ -113,12 +113,12 @@ func TestSeenIsOfWhatIsShown(t *testing.T) {
 	} {
 		other := v
 		change(&other)
-		if seen[approval.Seen(other)] {
+		if seen[approval.ETag(other)] {
 			t.Errorf("another %s is seen as the same", name)
 		}
-		seen[approval.Seen(other)] = true
+		seen[approval.ETag(other)] = true
 	}
-	if _, err := o.desk.Approve(t.Context(), o.person("ada"), id, approval.Approval{Seen: inbox[0].Seen}); err != nil {
+	if _, err := o.desk.Approve(t.Context(), o.person("ada"), id, approval.Approval{IfMatch: inbox[0].ETag}); err != nil {
 		t.Errorf("Approve what was seen = %v", err)
 	}
 }

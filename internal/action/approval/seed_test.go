@@ -27,7 +27,7 @@ type office struct {
 	db     postgres.Begins
 	tenant envelope.TenantID
 	in     *intake.Intake
-	desk   *approval.Desk
+	desk   *approval.Service
 	woken  *atomic.Int32
 }
 

@@ -20,19 +20,19 @@ import (
 
 // sitting is one person deciding about some envelopes, in one transaction that
 // holds their locks: nothing about them changes but by it.
-type sitting struct {
-	tx      pgx.Tx
-	by      Decider
-	snap    *catalog.Snapshot
-	matters map[envelope.ActionID]*matter
+type decisionTx struct {
+	tx       pgx.Tx
+	by       Decider
+	settings *catalog.Snapshot
+	items    map[envelope.ActionID]*item
 }
 
 // matter is an envelope that is before a sitting.
-type matter struct {
+type item struct {
 	action     envelope.ActionID
 	state      envelope.Approval
 	overdue    bool
-	own        bool
+	isProposer bool
 	tool       policy.Key
 	toolDigest []byte
 	proposed   catalog.Proposed
@@ -41,36 +41,36 @@ type matter struct {
 	needed     int
 	given      int
 	// seal is what the votes of the round are for; nil while there is none.
-	seal   []byte
+	digest []byte
 	voters []uuid.UUID
 }
 
-func (d *Desk) open(ctx context.Context, tx pgx.Tx, by Decider, actions ...envelope.ActionID) (*sitting, error) {
-	s := &sitting{tx: tx, by: by}
+func (d *Service) open(ctx context.Context, tx pgx.Tx, by Decider, actions ...envelope.ActionID) (*decisionTx, error) {
+	s := &decisionTx{tx: tx, by: by}
 	var err error
-	if s.matters, err = read(ctx, tx, by, actions); err != nil {
+	if s.items, err = read(ctx, tx, by, actions); err != nil {
 		return nil, err
 	}
-	s.snap, err = d.catalog.Current(ctx, tx, by.Tenant)
+	s.settings, err = d.catalog.Current(ctx, tx, by.Tenant)
 	return s, err
 }
 
 // find returns the matter of an envelope that the decider may decide about,
 // as it was seen, or says why there is none.
-func (s *sitting) find(action envelope.ActionID, seenAs string) (*matter, error) {
-	m, ok := s.matters[action]
+func (s *decisionTx) find(action envelope.ActionID, seenAs string) (*item, error) {
+	m, ok := s.items[action]
 	switch {
 	case !ok:
 		return nil, fault.New(fault.NotFound, "no action %s", action)
 	case s.by.Tools != nil && !policy.Covers(s.by.Tools, m.tool):
 		return nil, fault.New(fault.Denied, "the token is for other tools than %s", m.tool)
-	case m.own:
+	case m.isProposer:
 		return nil, fault.New(fault.Denied, "nobody decides about their own proposal; somebody else has to")
 	case m.state == envelope.ApprovalExpired, m.state == envelope.ApprovalRequired && m.overdue:
 		return nil, fault.New(fault.Gone, "the time to decide about action %s is over", action)
 	case m.state != envelope.ApprovalRequired:
 		return nil, fault.New(fault.Conflict, "action %s is not waiting for a decision: it is %s", action, m.state)
-	case seenAs != "" && seenAs != seen(m.proposed.Args, m.toolDigest, m.decision, m.round):
+	case seenAs != "" && seenAs != etag(m.proposed.Args, m.toolDigest, m.decision, m.round):
 		return nil, fault.New(fault.Conflict, "action %s is no longer as it was seen: its arguments, its tool, what policy says or the votes changed; look again", action)
 	}
 	return m, nil
@@ -78,8 +78,8 @@ func (s *sitting) find(action envelope.ActionID, seenAs string) (*matter, error)
 
 // definition returns a matter's tool, if it still is the one that was
 // proposed.
-func (s *sitting) definition(m *matter) (*catalog.Tool, error) {
-	tool, ok := s.snap.Tool(m.tool)
+func (s *decisionTx) definition(m *item) (*catalog.Tool, error) {
+	tool, ok := s.settings.Tool(m.tool)
 	if !ok {
 		return nil, fault.New(fault.Conflict, "its source no longer has the tool %s", m.tool)
 	}
@@ -90,29 +90,29 @@ func (s *sitting) definition(m *matter) (*catalog.Tool, error) {
 }
 
 // ballot is a vote that is cast for an envelope.
-type ballot struct {
-	action envelope.ActionID
-	seen   string
+type requestedVote struct {
+	action  envelope.ActionID
+	ifMatch string
 }
 
 // cast is a ballot that counts.
-type cast struct {
-	*matter
-	seal []byte
+type countedVote struct {
+	*item
+	digest []byte
 }
 
 // approve counts ballots. Those that do not count are answered with why, and
 // nothing is written for them.
-func (s *sitting) approve(ctx context.Context, note string, ballots []ballot) ([]Standing, error) {
-	all := make([]Standing, len(ballots))
-	listed, err := s.listed(ctx)
+func (s *decisionTx) approve(ctx context.Context, note string, ballots []requestedVote) ([]Result, error) {
+	all := make([]Result, len(ballots))
+	listed, err := s.onDoNotContact(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var casts, granted []cast
+	var casts, granted []countedVote
 	for i, b := range ballots {
 		all[i].Action = b.action
-		c, err := s.cast(b, listed)
+		c, err := s.countVote(b, listed)
 		switch {
 		case err == nil:
 			casts = append(casts, c)
@@ -140,11 +140,11 @@ func (s *sitting) approve(ctx context.Context, note string, ballots []ballot) ([
 			return nil, err
 		}
 	}
-	return all, audit.Write(ctx, s.tx, s.told(note, casts)...)
+	return all, audit.Write(ctx, s.tx, s.events(note, casts)...)
 }
 
 // grant ends the wait of envelopes that enough people agreed to.
-func (s *sitting) grant(ctx context.Context, note string, granted []cast) error {
+func (s *decisionTx) grant(ctx context.Context, note string, granted []countedVote) error {
 	actions := make([]envelope.ActionID, len(granted))
 	for i, c := range granted {
 		actions[i] = c.action
@@ -157,13 +157,13 @@ func (s *sitting) grant(ctx context.Context, note string, granted []cast) error 
 
 // told are the events of ballots: voted while more people must agree, decided
 // when enough do.
-func (s *sitting) told(note string, casts []cast) []audit.Event {
+func (s *decisionTx) events(note string, casts []countedVote) []audit.Event {
 	voted := audit.Event{Tenant: s.by.Tenant, Kind: audit.Voted, Actor: s.by.Name}
 	decided := audit.Event{Tenant: s.by.Tenant, Kind: audit.Decided, Actor: s.by.Name}
 	for _, c := range casts {
 		it := audit.Item{
 			Action: c.action, Status: envelope.StatusPending, Approval: c.state, Note: note,
-			Detail: map[string]any{"given": c.given, "needed": c.needed, "seal": fmt.Sprintf("%x", c.seal)},
+			Detail: map[string]any{"given": c.given, "needed": c.needed, "seal": fmt.Sprintf("%x", c.digest)},
 		}
 		if c.state == envelope.ApprovalGranted {
 			decided.Items = append(decided.Items, it)
@@ -175,41 +175,41 @@ func (s *sitting) told(note string, casts []cast) []audit.Event {
 }
 
 // cast counts one ballot, in memory.
-func (s *sitting) cast(b ballot, listed map[envelope.ActionID]bool) (cast, error) {
-	m, err := s.find(b.action, b.seen)
+func (s *decisionTx) countVote(b requestedVote, listed map[envelope.ActionID]bool) (countedVote, error) {
+	m, err := s.find(b.action, b.ifMatch)
 	if err != nil {
-		return cast{}, err
+		return countedVote{}, err
 	}
 	tool, err := s.definition(m)
 	if err != nil {
-		return cast{}, err
+		return countedVote{}, err
 	}
 	p := m.proposed
 	p.Listed = listed[m.action]
-	if d := s.snap.Decide(tool, p); d.Mode == envelope.ModeDeny {
-		return cast{}, fault.New(fault.Conflict, "policy denies this by now: %s", d.Source)
+	if d := s.settings.Decide(tool, p); d.Mode == envelope.ModeDeny {
+		return countedVote{}, fault.New(fault.Conflict, "policy denies this by now: %s", d.Source)
 	}
-	bound, _, err := Bind(s.snap, tool, p)
+	bound, _, err := ComputeDigest(s.settings, tool, p)
 	if err != nil {
-		return cast{}, fault.Wrap(err, fault.Conflict, "the arguments of action %s cannot be read", m.action)
+		return countedVote{}, fault.Wrap(err, fault.Conflict, "the arguments of action %s cannot be read", m.action)
 	}
 	seal := bound.Bytes()
-	if m.seal != nil && !slices.Equal(m.seal, seal) {
+	if m.digest != nil && !slices.Equal(m.digest, seal) {
 		// What the others agreed to was under another policy.
 		m.round, m.given, m.voters = m.round+1, 0, nil
 	}
 	if slices.Contains(m.voters, s.by.person()) {
-		return cast{}, fault.New(fault.Conflict, "you have agreed to action %s; it needs somebody else as well", m.action)
+		return countedVote{}, fault.New(fault.Conflict, "you have agreed to action %s; it needs somebody else as well", m.action)
 	}
-	m.seal, m.needed, m.given = seal, bound.Needed, m.given+1
+	m.digest, m.needed, m.given = seal, bound.Needed, m.given+1
 	m.voters = append(m.voters, s.by.person())
-	return cast{m, seal}, nil
+	return countedVote{m, seal}, nil
 }
 
 // deny refuses envelopes.
-func (s *sitting) deny(ctx context.Context, note string, actions []envelope.ActionID) ([]Standing, error) {
-	all := make([]Standing, len(actions))
-	var denied []cast
+func (s *decisionTx) deny(ctx context.Context, note string, actions []envelope.ActionID) ([]Result, error) {
+	all := make([]Result, len(actions))
+	var denied []countedVote
 	for i, a := range actions {
 		all[i].Action = a
 		m, err := s.find(a, "")
@@ -218,7 +218,7 @@ func (s *sitting) deny(ctx context.Context, note string, actions []envelope.Acti
 			continue
 		}
 		m.state = envelope.ApprovalDenied
-		denied = append(denied, cast{m, nil})
+		denied = append(denied, countedVote{m, nil})
 		all[i].Approval, all[i].Needed, all[i].Given = m.state, m.needed, m.given
 	}
 	if len(denied) == 0 {
@@ -238,9 +238,9 @@ func (s *sitting) deny(ctx context.Context, note string, actions []envelope.Acti
 }
 
 // listed finds the matters that address somebody who is not to be contacted.
-func (s *sitting) listed(ctx context.Context) (map[envelope.ActionID]bool, error) {
-	matters := slices.Collect(maps.Values(s.matters))
-	listed, err := s.snap.OnList(ctx, s.tx, len(matters), func(i int) (policy.Key, json.RawMessage) {
+func (s *decisionTx) onDoNotContact(ctx context.Context) (map[envelope.ActionID]bool, error) {
+	matters := slices.Collect(maps.Values(s.items))
+	listed, err := s.settings.OnList(ctx, s.tx, len(matters), func(i int) (policy.Key, json.RawMessage) {
 		return matters[i].tool, matters[i].proposed.Args
 	})
 	found := make(map[envelope.ActionID]bool, len(listed))

@@ -19,7 +19,7 @@ import (
 
 // read locks envelopes and reads what a decision about them needs to know.
 // Those that do not exist are left out.
-func read(ctx context.Context, tx pgx.Tx, by Decider, actions []envelope.ActionID) (map[envelope.ActionID]*matter, error) {
+func read(ctx context.Context, tx pgx.Tx, by Decider, actions []envelope.ActionID) (map[envelope.ActionID]*item, error) {
 	q, ids := dbsqlc.New(), uuids(actions)
 	locked, err := q.ApprovalLock(ctx, tx, &dbsqlc.ApprovalLockParams{TenantID: uuid.UUID(by.Tenant), ActionIds: ids})
 	if err != nil {
@@ -29,10 +29,10 @@ func read(ctx context.Context, tx pgx.Tx, by Decider, actions []envelope.ActionI
 	if err != nil {
 		return nil, err
 	}
-	matters := make(map[envelope.ActionID]*matter, len(rows))
+	matters := make(map[envelope.ActionID]*item, len(rows))
 	for i := range rows {
-		m := matterFromRow(&rows[i])
-		m.own = ownedBy(by, rows[i].ProposedBy, rows[i].OperatorID)
+		m := itemFromRow(&rows[i])
+		m.isProposer = isProposer(by, rows[i].ProposedBy, rows[i].OperatorID)
 		matters[m.action] = m
 	}
 	return matters, nil
@@ -40,7 +40,7 @@ func read(ctx context.Context, tx pgx.Tx, by Decider, actions []envelope.ActionI
 
 // ownedBy says that an envelope is the decider's own proposal: of the same
 // token, or of another one of the same person.
-func ownedBy(by Decider, token, operator *uuid.UUID) bool {
+func isProposer(by Decider, token, operator *uuid.UUID) bool {
 	for _, proposer := range []*uuid.UUID{token, operator} {
 		if proposer != nil && (*proposer == by.Token || *proposer == by.person()) {
 			return true
@@ -49,8 +49,8 @@ func ownedBy(by Decider, token, operator *uuid.UUID) bool {
 	return false
 }
 
-func matterFromRow(r *dbsqlc.ApprovalReadRow) *matter {
-	m := &matter{
+func itemFromRow(r *dbsqlc.ApprovalReadRow) *item {
+	m := &item{
 		action: envelope.ActionID(r.ActionID), state: envelope.Approval(r.ApprovalState), overdue: r.Overdue,
 		tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, toolDigest: r.ToolDigest,
 		proposed: catalog.Proposed{
@@ -62,22 +62,22 @@ func matterFromRow(r *dbsqlc.ApprovalReadRow) *matter {
 		m.proposed.Employee = envelope.EmployeeID(*r.EmployeeID)
 	}
 	if len(r.Seal) > 0 {
-		m.seal = r.Seal
+		m.digest = r.Seal
 	}
 	return m
 }
 
 // insertVotes keeps what somebody said, and how far the envelopes have got by
 // it.
-func insertVotes(ctx context.Context, tx pgx.Tx, by Decider, decision envelope.Decision, note string, casts []cast) error {
+func insertVotes(ctx context.Context, tx pgx.Tx, by Decider, decision envelope.Decision, note string, casts []countedVote) error {
 	v := &dbsqlc.VoteInsertManyParams{
 		TenantID: uuid.UUID(by.Tenant), Person: by.person(), Token: by.Token, Name: by.Name, Decision: string(decision), Note: note,
 	}
 	p := &dbsqlc.ApprovalVotedParams{TenantID: uuid.UUID(by.Tenant)}
 	for _, c := range casts {
-		v.ActionIds, v.Rounds, v.Seals = append(v.ActionIds, uuid.UUID(c.action)), append(v.Rounds, int32(c.round)), append(v.Seals, orEmpty(c.seal))
+		v.ActionIds, v.Rounds, v.Seals = append(v.ActionIds, uuid.UUID(c.action)), append(v.Rounds, int32(c.round)), append(v.Seals, orEmpty(c.digest))
 		p.Needed, p.Given = append(p.Needed, int32(c.needed)), append(p.Given, int32(c.given)) // at most catalog.MaxApprovals
-		p.Seals = append(p.Seals, c.matter.seal)
+		p.Seals = append(p.Seals, c.item.digest)
 	}
 	p.ActionIds, p.Rounds = v.ActionIds, v.Rounds
 	q := dbsqlc.New()
@@ -89,14 +89,14 @@ func insertVotes(ctx context.Context, tx pgx.Tx, by Decider, decision envelope.D
 }
 
 // decide ends the wait of envelopes, whose locks are held.
-func decide(ctx context.Context, tx pgx.Tx, by Decider, decision envelope.Decision, note string, casts []cast) error {
+func decide(ctx context.Context, tx pgx.Tx, by Decider, decision envelope.Decision, note string, casts []countedVote) error {
 	to, err := envelope.NextApproval(envelope.ApprovalRequired, decision)
 	if err != nil {
 		return err
 	}
 	p := &dbsqlc.ActionsDecideParams{ApprovalState: string(to), DecidedBy: by.Name, DecisionNote: note, TenantID: uuid.UUID(by.Tenant)}
 	for _, c := range casts {
-		p.ActionIds, p.Seals = append(p.ActionIds, uuid.UUID(c.action)), append(p.Seals, orEmpty(c.seal))
+		p.ActionIds, p.Seals = append(p.ActionIds, uuid.UUID(c.action)), append(p.Seals, orEmpty(c.digest))
 	}
 	decided, err := dbsqlc.New().ActionsDecide(ctx, tx, p)
 	if err == nil && len(decided) != len(casts) {
@@ -106,7 +106,7 @@ func decide(ctx context.Context, tx pgx.Tx, by Decider, decision envelope.Decisi
 }
 
 // storeEdit sets what will be sent, and returns it as it is stored.
-func storeEdit(ctx context.Context, tx pgx.Tx, by Decider, action envelope.ActionID, was, args json.RawMessage, decision uuid.UUID, version int64, e edited) (json.RawMessage, error) {
+func storeEdit(ctx context.Context, tx pgx.Tx, by Decider, action envelope.ActionID, was, args json.RawMessage, decision uuid.UUID, version int64, e editRecord) (json.RawMessage, error) {
 	note, err := json.Marshal(e)
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func storeEdit(ctx context.Context, tx pgx.Tx, by Decider, action envelope.Actio
 }
 
 // Keep stores decisions of policy under their ids, as far as they are new.
-func Keep(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, decisions ...policy.Decision) error {
+func StoreDecisions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, decisions ...policy.Decision) error {
 	// In one order everywhere, so that two transactions cannot deadlock.
 	slices.SortFunc(decisions, func(a, b policy.Decision) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	p := &dbsqlc.DecisionInsertManyParams{TenantID: uuid.UUID(tenant)}

@@ -23,7 +23,7 @@ func inboxApprovals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, af
 			Args: r.Args, Risk: envelope.Risk(r.Risk), Session: text(r.SessionID), Automation: text(r.AutomationID), Employee: employee(r.EmployeeID),
 			Since: r.CreatedAt, ExpiresAt: r.ExpiresAt, Needed: int(r.Needed), Given: int(r.Given), ApprovedBy: r.Voters, EditedBy: text(r.EditedBy),
 			Escalated: r.EscalatedAt != nil, Policy: r.ModeSource, Note: text(r.DecisionNote),
-			Seen: seen(r.Args, r.ToolDigest, r.DecisionID, int(r.Round)), toolDigest: r.ToolDigest,
+			ETag: etag(r.Args, r.ToolDigest, r.DecisionID, int(r.Round)), toolDigest: r.ToolDigest,
 		}
 	}
 	return items, nil

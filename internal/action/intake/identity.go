@@ -15,11 +15,11 @@ type identity struct {
 }
 
 // named says that the tenant may know the proposal.
-func (id identity) named() bool { return id.chosen || id.external != "" }
+func (id identity) hasKey() bool { return id.chosen || id.external != "" }
 
 // against answers for a proposal that shares a name with an envelope that was
 // first: it is that envelope if content and names agree.
-func (id identity) against(first identity) Answer {
+func (id identity) compare(first identity) Answer {
 	switch {
 	case id.external != first.external:
 		return Answer{Err: fault.New(fault.Conflict, "the action_id is taken by another envelope")}
@@ -33,7 +33,7 @@ func (id identity) against(first identity) Answer {
 
 // twin is a proposal that shares a name with one before it in its batch, which
 // stands at the place firstAt.
-type twin struct {
+type duplicate struct {
 	row
 	first   identity
 	firstAt int
@@ -41,9 +41,9 @@ type twin struct {
 
 // answerTwins answers for proposals whose first one was answered for, if it
 // was refused: there is no envelope then that they could be.
-func answerTwins(twins []twin, answers []Answer) {
+func answerDuplicates(twins []duplicate, answers []Answer) {
 	for _, t := range twins {
-		if answers[t.at] = t.identity.against(t.first); answers[t.firstAt].Err != nil {
+		if answers[t.at] = t.identity.compare(t.first); answers[t.firstAt].Err != nil {
 			answers[t.at] = answers[t.firstAt]
 		}
 	}
@@ -51,14 +51,14 @@ func answerTwins(twins []twin, answers []Answer) {
 
 // apart separates the proposals whose names are new in their batch from the
 // twins.
-func apart(rows []row) ([]twin, []row) {
+func dedupe(rows []row) ([]duplicate, []row) {
 	type place struct {
 		identity
 		at int
 	}
 	byAction := make(map[envelope.ActionID]place, len(rows))
 	byExternal := make(map[string]place, len(rows))
-	var twins []twin
+	var twins []duplicate
 	firsts := rows[:0]
 	for _, r := range rows {
 		first, ok := byExternal[r.external]
@@ -66,7 +66,7 @@ func apart(rows []row) ([]twin, []row) {
 			first, ok = byAction[r.action]
 		}
 		if ok {
-			twins = append(twins, twin{r, first.identity, first.at})
+			twins = append(twins, duplicate{r, first.identity, first.at})
 			continue
 		}
 		byAction[r.action] = place{r.identity, r.at}

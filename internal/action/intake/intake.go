@@ -91,7 +91,7 @@ type Intake struct {
 	catalog *catalog.Cache
 	cfg     Config
 
-	stored *stored
+	decisions *decisionCache
 }
 
 // New returns an Intake.
@@ -102,7 +102,7 @@ func New(db postgres.Begins, cache *catalog.Cache, cfg Config) *Intake {
 	if cfg.Wake == nil {
 		cfg.Wake = func() {}
 	}
-	return &Intake{db: db, catalog: cache, cfg: cfg, stored: newStored()}
+	return &Intake{db: db, catalog: cache, cfg: cfg, decisions: newDecisionCache()}
 }
 
 // Accept decides and writes up to MaxBatch proposals in one transaction and
@@ -132,7 +132,7 @@ func (in *Intake) Accept(ctx context.Context, by Submitter, proposals []*envelop
 	if err != nil {
 		return nil, err
 	}
-	in.stored.learn(by.Tenant, a.decisions)
+	in.decisions.add(by.Tenant, a.decisions)
 	if a.queued {
 		in.cfg.Wake()
 	}
@@ -165,13 +165,13 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 		doubtful = append(doubtful, rows...)
 	}
 	if len(doubtful) > 0 {
-		known, err := askFor(ctx, tx, by.Tenant, doubtful, a.answers)
+		known, err := findExisting(ctx, tx, by.Tenant, doubtful, a.answers)
 		if err != nil {
 			return acceptance{}, err
 		}
 		rows = slices.DeleteFunc(rows, func(r row) bool { return known[r.at] })
 	}
-	twins, rows := apart(rows)
+	twins, rows := dedupe(rows)
 	if len(rows) == 0 {
 		return a, nil
 	}
@@ -181,14 +181,14 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 	}
 	decide(snap, by, rows, listed, state.Now)
 	if by.Plan != nil {
-		if rows, err = planned(by.Plan, ask, rows, a.answers); err != nil {
+		if rows, err = matchPlan(by.Plan, ask, rows, a.answers); err != nil {
 			return acceptance{}, err
 		}
 	}
 	if rows, err = admit(ctx, tx, snap, by, in.cfg.ApprovalWait, ask, rows, a.answers); err != nil {
 		return acceptance{}, err
 	}
-	answerTwins(twins, a.answers)
+	answerDuplicates(twins, a.answers)
 	if len(rows) == 0 {
 		return a, nil
 	}
@@ -197,7 +197,7 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 			r.review = snap.Review(r.tool, r.risk).Or(in.cfg.ApprovalWait)
 		}
 	}
-	if a.decisions, err = in.stored.fillDecisions(ctx, tx, by.Tenant, rows); err != nil {
+	if a.decisions, err = in.decisions.insertMissing(ctx, tx, by.Tenant, rows); err != nil {
 		return acceptance{}, err
 	}
 	if err := insert(ctx, tx, by, snap.Version, telemetry.Inject(ctx), rows); err != nil {
@@ -227,7 +227,7 @@ func prepareAll(snap *catalog.Snapshot, by Submitter, proposals []*envelope.Prop
 			return nil, nil, err
 		default:
 			answers[i] = Answer{Err: err}
-			if r.named() && r.digest != (envelope.Digest{}) {
+			if r.hasKey() && r.digest != (envelope.Digest{}) {
 				doubtful = append(doubtful, r)
 			}
 		}

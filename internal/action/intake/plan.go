@@ -13,7 +13,7 @@ import (
 )
 
 // PlanFor is how long a plan may be presented.
-const PlanFor = time.Hour
+const PlanLifetime = time.Hour
 
 const (
 	planPrefix = "plan_"
@@ -65,12 +65,12 @@ func ParsePlan(token string) (Plan, error) {
 // beyond what two clocks may be apart, counts as old.
 func (p Plan) Expired(now time.Time) bool {
 	age := now.Sub(p.IssuedAt)
-	return age > PlanFor || age < -time.Minute
+	return age > PlanLifetime || age < -time.Minute
 }
 
 // against says what of a proposal is no longer as the plan has it. The error
 // is fault.Conflict.
-func (p *Plan) against(r *row) error {
+func (p *Plan) compare(r *row) error {
 	var moved []string
 	if r.digest != p.Content {
 		moved = append(moved, "what is asked for (the arguments, or what goes with them)")
@@ -91,15 +91,15 @@ func (p *Plan) against(r *row) error {
 // has changed. What the tenant knows already is not proposed again, and so is
 // never refused for a plan: unless the rows are known to be new, planned then
 // returns errTaken, to have the batch gone through with asking.
-func planned(plan *Plan, asked bool, rows []row, answers []Answer) ([]row, error) {
+func matchPlan(plan *Plan, asked bool, rows []row, answers []Answer) ([]row, error) {
 	kept := make([]row, 0, len(rows))
 	for i := range rows {
 		r := &rows[i]
-		refusal := plan.against(r)
+		refusal := plan.compare(r)
 		switch {
 		case refusal == nil:
 			kept = append(kept, *r)
-		case !asked && r.named():
+		case !asked && r.hasKey():
 			return nil, errTaken
 		default:
 			answers[r.at] = Answer{Err: refusal}

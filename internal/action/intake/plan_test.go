@@ -49,7 +49,7 @@ func TestAPlanGrowsOld(t *testing.T) {
 	t.Parallel()
 	p := intake.Plan{IssuedAt: time.Date(2031, 5, 1, 0, 0, 0, 0, time.UTC)}
 	for after, want := range map[time.Duration]bool{
-		0: false, intake.PlanFor: false, intake.PlanFor + time.Second: true, -time.Minute: false, -time.Hour: true,
+		0: false, intake.PlanLifetime: false, intake.PlanLifetime + time.Second: true, -time.Minute: false, -time.Hour: true,
 	} {
 		if got := p.Expired(p.IssuedAt.Add(after)); got != want {
 			t.Errorf("Expired after %s = %t, want %t", after, got, want)

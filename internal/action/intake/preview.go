@@ -61,13 +61,13 @@ type Outlook struct {
 	// only an operator can say when.
 	GoesOutAt *time.Time `json:"goes_out_at"`
 	// Gates is what each of them says, in the order in which they are asked.
-	Gates []GateWord `json:"gates"`
+	Gates []GateResult `json:"gates"`
 	// Bucket is the pace that it would keep to.
-	Bucket BucketWord `json:"bucket"`
+	Bucket BucketPreview `json:"bucket"`
 }
 
 // GateWord is what one gate says.
-type GateWord struct {
+type GateResult struct {
 	Gate    string            `json:"gate"`
 	Verdict preflight.Verdict `json:"verdict"`
 	Code    string            `json:"code,omitzero"`
@@ -77,7 +77,7 @@ type GateWord struct {
 }
 
 // BucketWord is how a bucket stands.
-type BucketWord struct {
+type BucketPreview struct {
 	Name string `json:"name"`
 	// Tokens is how many may go now; nil is any number.
 	Tokens *int64 `json:"tokens"`
@@ -113,9 +113,9 @@ func (in *Intake) preview(ctx context.Context, tx pgx.Tx, by Submitter, p *envel
 		return Preview{}, err
 	}
 	v := Preview{Tool: r.tool, Args: p.Args, Digest: r.digest, Risk: r.risk, Employee: r.employee, Session: r.session}
-	if r.named() {
+	if r.hasKey() {
 		answers := make([]Answer, 1)
-		if _, err := askFor(ctx, tx, by.Tenant, []row{r}, answers); err != nil {
+		if _, err := findExisting(ctx, tx, by.Tenant, []row{r}, answers); err != nil {
 			return Preview{}, err
 		}
 		if answers[0].Err != nil {
@@ -123,7 +123,7 @@ func (in *Intake) preview(ctx context.Context, tx pgx.Tx, by Submitter, p *envel
 		}
 		v.Known = answers[0].Action
 	}
-	l := look{snap: snap, row: &r, start: later(now, p.Constraints.NotBefore)}
+	l := previewFacts{snap: snap, row: &r, start: later(now, p.Constraints.NotBefore)}
 	if err := l.read(ctx, tx); err != nil {
 		return Preview{}, err
 	}
@@ -135,7 +135,7 @@ func (in *Intake) preview(ctx context.Context, tx pgx.Tx, by Submitter, p *envel
 }
 
 // look is what the gates are asked about.
-type look struct {
+type previewFacts struct {
 	snap *catalog.Snapshot
 	row  *row
 	// start is when it would be due.
@@ -150,7 +150,7 @@ type look struct {
 }
 
 // read finds out how things stand.
-func (l *look) read(ctx context.Context, tx pgx.Tx) error {
+func (l *previewFacts) read(ctx context.Context, tx pgx.Tx) error {
 	key, args := l.row.tool.Key, l.row.proposal.Args
 	if l.snap.Limits.NeedsRecipients() {
 		l.contacts, _ = l.snap.Contacts(key, args)
@@ -181,12 +181,12 @@ func (l *look) read(ctx context.Context, tx pgx.Tx) error {
 
 // outlook asks each gate by itself, as it would be asked when the proposal is
 // due, and adds up what they say.
-func (l *look) outlook(now time.Time) Outlook {
+func (l *previewFacts) outlook(now time.Time) Outlook {
 	c := l.row.proposal.Constraints
-	o := Outlook{At: now.UTC(), Bucket: BucketWord{Name: l.row.bucketName(), Tokens: l.bucket.Tokens, OpensAt: l.bucket.OpensAt, Due: l.bucket.Due}}
+	o := Outlook{At: now.UTC(), Bucket: BucketPreview{Name: l.row.bucketName(), Tokens: l.bucket.Tokens, OpensAt: l.bucket.OpensAt, Due: l.bucket.Due}}
 	goes, stopped, skipped := l.start, false, false
 	say := func(name string, a preflight.Answer) {
-		w := GateWord{Gate: name, Verdict: a.Verdict, Code: a.Code, Message: a.Message}
+		w := GateResult{Gate: name, Verdict: a.Verdict, Code: a.Code, Message: a.Message}
 		switch {
 		case a.Verdict == preflight.Skip:
 			skipped = true
@@ -226,7 +226,7 @@ func would(mode envelope.Mode, skipped, waits bool) Would {
 	return WouldRun
 }
 
-func (l *look) paused() preflight.Answer {
+func (l *previewFacts) paused() preflight.Answer {
 	if p, ok := l.snap.Limits.Paused(l.row.employee, l.row.tool.Key); ok {
 		return preflight.Check(preflight.Facts{Now: l.start, Pause: preflight.Pause{Scope: string(p.Scope), Since: p.At}})
 	}
@@ -236,7 +236,7 @@ func (l *look) paused() preflight.Answer {
 	return preflight.Answer{Verdict: preflight.Pass}
 }
 
-func (l *look) quiet() preflight.Answer {
+func (l *previewFacts) quiet() preflight.Answer {
 	limits, c := l.snap.Limits, l.row.proposal.Constraints
 	f := preflight.Facts{Now: l.start, Quiet: limits.Quiet(l.row.employee, l.row.bucketName(), l.contacts, l.start)}
 	for i := range f.Quiet {
@@ -252,7 +252,7 @@ func (l *look) quiet() preflight.Answer {
 	return preflight.Check(f)
 }
 
-func (l *look) paced() preflight.Answer {
+func (l *previewFacts) paced() preflight.Answer {
 	if l.bucket.OpensAt == nil {
 		return preflight.Answer{Verdict: preflight.Pass}
 	}

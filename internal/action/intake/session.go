@@ -26,7 +26,7 @@ type usage struct {
 }
 
 // take counts an envelope, or says why there is no room for it.
-func (u *usage) take(r *row) error {
+func (u *usage) count(r *row) error {
 	waits := r.waits()
 	switch {
 	case u.limits.Minute > 0 && u.used >= u.limits.Minute:
@@ -67,7 +67,7 @@ func admit(ctx context.Context, tx pgx.Tx, snap *catalog.Snapshot, by Submitter,
 	if by.Session == "" || limits.Minute == 0 && (limits.Pending == 0 || waiting == 0) {
 		return rows, nil
 	}
-	u, err := takeUsage(ctx, tx, by, limits, len(rows), waiting > 0)
+	u, err := lockUsage(ctx, tx, by, limits, len(rows), waiting > 0)
 	if err != nil {
 		return nil, err
 	}
@@ -77,12 +77,12 @@ func admit(ctx context.Context, tx pgx.Tx, snap *catalog.Snapshot, by Submitter,
 	admitted := make([]row, 0, len(rows))
 	for i := range rows {
 		r := &rows[i]
-		refusal := u.take(r)
+		refusal := u.count(r)
 		if refusal == nil {
 			admitted = append(admitted, *r)
 			continue
 		}
-		if !asked && r.named() {
+		if !asked && r.hasKey() {
 			return nil, errTaken
 		}
 		answers[r.at] = Answer{Err: refusal}

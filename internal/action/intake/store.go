@@ -83,7 +83,7 @@ func insertApprovals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r
 // askFor looks up which proposals the tenant has already, by their names, and
 // answers for those. It returns which ones they are, by their place in the
 // batch.
-func askFor(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row, answers []Answer) (map[int]bool, error) {
+func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row, answers []Answer) (map[int]bool, error) {
 	p := &dbsqlc.ActionsKnownParams{TenantID: uuid.UUID(tenant)}
 	for _, r := range rows {
 		if r.chosen {
@@ -113,7 +113,7 @@ func askFor(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row
 		}
 		if ok {
 			known[r.at] = true
-			answers[r.at] = r.against(first)
+			answers[r.at] = r.compare(first)
 		}
 	}
 	return known, nil

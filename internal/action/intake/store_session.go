@@ -17,7 +17,7 @@ import (
 // where there is room for all, nothing else has to be written. What waits for
 // a decision is counted only if asked for: by a statement of its own, which
 // sees what others committed before they let go of the lock.
-func takeUsage(ctx context.Context, tx pgx.Tx, by Submitter, limits limits.Session, n int, waits bool) (*usage, error) {
+func lockUsage(ctx context.Context, tx pgx.Tx, by Submitter, limits limits.Session, n int, waits bool) (*usage, error) {
 	if limits.Minute == 0 {
 		n = 0
 	}

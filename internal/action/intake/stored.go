@@ -14,12 +14,12 @@ import (
 )
 
 // maxStored bounds what a process remembers; past it, it starts afresh.
-const maxStored = 100_000
+const maxCachedDecisions = 100_000
 
 // stored remembers which decisions the database has already, so that a batch
 // writes only new ones. It learns of one when the transaction that wrote it is
 // committed.
-type stored struct {
+type decisionCache struct {
 	mu        sync.RWMutex
 	decisions map[decisionKey]bool
 }
@@ -29,18 +29,18 @@ type decisionKey struct {
 	id     uuid.UUID
 }
 
-func newStored() *stored {
-	return &stored{decisions: make(map[decisionKey]bool)}
+func newDecisionCache() *decisionCache {
+	return &decisionCache{decisions: make(map[decisionKey]bool)}
 }
 
 // learn takes note of decisions that are committed.
-func (s *stored) learn(tenant envelope.TenantID, decisions []policy.Decision) {
+func (s *decisionCache) add(tenant envelope.TenantID, decisions []policy.Decision) {
 	if len(decisions) == 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.decisions) > maxStored {
+	if len(s.decisions) > maxCachedDecisions {
 		clear(s.decisions)
 	}
 	for _, d := range decisions {
@@ -49,7 +49,7 @@ func (s *stored) learn(tenant envelope.TenantID, decisions []policy.Decision) {
 }
 
 // fillDecisions writes the decisions that are new. It returns those.
-func (s *stored) fillDecisions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row) ([]policy.Decision, error) {
+func (s *decisionCache) insertMissing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row) ([]policy.Decision, error) {
 	seen := make(map[uuid.UUID]bool)
 	var missing []policy.Decision
 	s.mu.RLock()

@@ -19,7 +19,7 @@ const ReservedPrefix = "countersign."
 // and what they follow from are written together or not at all. Whoever calls
 // it must call committed after the commit, and not otherwise: it wakes the
 // fleet. Of an error the transaction is over.
-func (in *Intake) AcceptIn(ctx context.Context, tx pgx.Tx, by Submitter, proposals []*envelope.Proposal) (answers []Answer, committed func(), err error) {
+func (in *Intake) AcceptTx(ctx context.Context, tx pgx.Tx, by Submitter, proposals []*envelope.Proposal) (answers []Answer, committed func(), err error) {
 	if len(proposals) > MaxBatch {
 		return nil, nil, fault.New(fault.Invalid, "at most %d proposals at once", MaxBatch)
 	}
@@ -28,7 +28,7 @@ func (in *Intake) AcceptIn(ctx context.Context, tx pgx.Tx, by Submitter, proposa
 		return nil, nil, err
 	}
 	return a.answers, func() {
-		in.stored.learn(by.Tenant, a.decisions)
+		in.decisions.add(by.Tenant, a.decisions)
 		if a.queued {
 			in.cfg.Wake()
 		}

@@ -24,13 +24,13 @@ const blink = time.Second
 
 // put sets the limits of the bucket "limited" as an operator does, and
 // returns its id.
-func (d desk) put(b limits.Bucket) int64 {
-	d.t.Helper()
+func (fx fixture) put(b limits.Bucket) int64 {
+	fx.t.Helper()
 	if b.Name == "" {
 		b.Name = "limited"
 	}
-	d.as(postgres.API(d.tenant), func(tx pgx.Tx) error { return limits.PutBucket(d.t.Context(), tx, d.tenant, b, "ada") })
-	return one[int64](d, "SELECT bucket_id FROM buckets WHERE tenant_id = $1 AND name = $2", d.tenant.String(), b.Name)
+	fx.as(postgres.API(fx.tenant), func(tx pgx.Tx) error { return limits.PutBucket(fx.t.Context(), tx, fx.tenant, b, "ada") })
+	return one[int64](fx, "SELECT bucket_id FROM buckets WHERE tenant_id = $1 AND name = $2", fx.tenant.String(), b.Name)
 }
 
 // perMinute is a rate with a burst.
@@ -47,32 +47,32 @@ func daily(n int) limits.Bucket {
 }
 
 // pass lets time pass for a bucket, its leases included.
-func (d desk) pass(bucket int64, by time.Duration) {
-	d.t.Helper()
-	d.exec(`UPDATE buckets SET tat = tat - make_interval(secs => $2), granted_at = granted_at - make_interval(secs => $2),
+func (fx fixture) pass(bucket int64, by time.Duration) {
+	fx.t.Helper()
+	fx.exec(`UPDATE buckets SET tat = tat - make_interval(secs => $2), granted_at = granted_at - make_interval(secs => $2),
 			closed_until = closed_until - make_interval(secs => $2),
 			updated_at = updated_at - make_interval(secs => $2) WHERE bucket_id = $1`, bucket, by.Seconds())
-	d.exec("UPDATE outbox SET lease_until = lease_until - make_interval(secs => $2) WHERE bucket_id = $1", bucket, by.Seconds())
+	fx.exec("UPDATE outbox SET lease_until = lease_until - make_interval(secs => $2) WHERE bucket_id = $1", bucket, by.Seconds())
 }
 
 // aged is an item whose token was granted that much earlier.
 func aged(it outbox.Item, by time.Duration) outbox.Item {
-	it.Token.At = it.Token.At.Add(-by)
+	it.Permit.GrantedAt = it.Permit.GrantedAt.Add(-by)
 	return it
 }
 
 // ask claims up to most of a bucket with limits.
-func (d desk) ask(bucket int64, most int) []outbox.Item {
-	d.t.Helper()
-	return d.claimFrom(outbox.Want{Bucket: bucket, Quota: most, Limited: true})
+func (fx fixture) ask(bucket int64, most int) []outbox.Item {
+	fx.t.Helper()
+	return fx.claimFrom(outbox.ClaimRequest{Bucket: bucket, Quota: most, Limited: true})
 }
 
 // due is what a look says of a bucket; nil if it has no free row.
-func (d desk) due(bucket int64) *outbox.Due {
-	d.t.Helper()
-	var found []outbox.Due
-	d.as(postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
-		found, err = outbox.Look(d.t.Context(), tx, bucket-1, 1)
+func (fx fixture) due(bucket int64) *outbox.DueBucket {
+	fx.t.Helper()
+	var found []outbox.DueBucket
+	fx.as(postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
+		found, err = outbox.DueBuckets(fx.t.Context(), tx, bucket-1, 1)
 		return err
 	})
 	if len(found) == 0 || found[0].Bucket != bucket {
@@ -82,16 +82,16 @@ func (d desk) due(bucket int64) *outbox.Due {
 }
 
 // back settles items without a call and hastens them.
-func (d desk) back(items ...outbox.Item) {
-	d.t.Helper()
+func (fx fixture) back(items ...outbox.Item) {
+	fx.t.Helper()
 	batch := make([]outbox.Settlement, len(items))
 	for i, it := range items {
-		batch[i] = outbox.GiveBack(it)
+		batch[i] = outbox.Release(it)
 	}
-	if n := len(d.settle(batch...)); n != len(items) {
-		d.t.Fatalf("%d of %d were put back", n, len(items))
+	if n := len(fx.settle(batch...)); n != len(items) {
+		fx.t.Fatalf("%d of %d were put back", n, len(items))
 	}
-	d.hasten(actionsOf(items)...)
+	fx.hasten(actionsOf(items)...)
 }
 
 func TestABucketGivesItsBurstAndThenATokenAnInterval(t *testing.T) {
@@ -119,14 +119,14 @@ func TestABucketGivesItsBurstAndThenATokenAnInterval(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := alone(t)
-			b := d.put(test.limits)
-			d.queueIn(b, envelope.EffectRead, 300)
+			fx := newFixture(t)
+			b := fx.put(test.limits)
+			fx.queueIn(b, envelope.EffectRead, 300)
 
 			for i, s := range test.steps {
-				d.pass(b, s.pass)
-				waits := d.due(b).In
-				if got := len(d.ask(b, 200)); got != s.want {
+				fx.pass(b, s.pass)
+				waits := fx.due(b).DueIn
+				if got := len(fx.ask(b, 200)); got != s.want {
 					t.Errorf("step %d: %d were granted, want %d", i, got, s.want)
 				}
 				if (waits <= blink) != (s.want > 0) {
@@ -139,14 +139,14 @@ func TestABucketGivesItsBurstAndThenATokenAnInterval(t *testing.T) {
 
 func TestALookTellsWhenTheNextTokenComes(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
-	b := d.put(perMinute(2, 2))
-	d.queueIn(b, envelope.EffectRead, 10)
+	fx := newFixture(t)
+	b := fx.put(perMinute(2, 2))
+	fx.queueIn(b, envelope.EffectRead, 10)
 
-	d.ask(b, 1)
-	half := d.due(b).In
-	d.ask(b, 10)
-	none := d.due(b).In
+	fx.ask(b, 1)
+	half := fx.due(b).DueIn
+	fx.ask(b, 10)
+	none := fx.due(b).DueIn
 
 	if half > blink || none < 29*time.Second || none > 31*time.Second {
 		t.Errorf("with a token left a look waits %v, with none %v; want 0 and about 30 s", half, none)
@@ -155,13 +155,13 @@ func TestALookTellsWhenTheNextTokenComes(t *testing.T) {
 
 func TestAGrantThatIsNotUsedUpIsNotSpent(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
-	b := d.put(perMinute(10, 10))
-	d.queueIn(b, envelope.EffectRead, 3)
+	fx := newFixture(t)
+	b := fx.put(perMinute(10, 10))
+	fx.queueIn(b, envelope.EffectRead, 3)
 
-	first := len(d.ask(b, 100))
-	d.queueIn(b, envelope.EffectRead, 20)
-	second, third := len(d.ask(b, 5)), len(d.ask(b, 100))
+	first := len(fx.ask(b, 100))
+	fx.queueIn(b, envelope.EffectRead, 20)
+	second, third := len(fx.ask(b, 5)), len(fx.ask(b, 100))
 
 	if first != 3 || second != 5 || third != 2 {
 		t.Errorf("granted %d, %d and %d, want 3 that were due, 5 that were asked for, and the 2 left", first, second, third)
@@ -170,11 +170,11 @@ func TestAGrantThatIsNotUsedUpIsNotSpent(t *testing.T) {
 
 func TestABigBatchIsCutToTheTokens(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
-	b := d.put(limits.Bucket{Rate: &limits.Rate{Limit: 1500, Per: limits.Duration(24 * time.Hour), Burst: 1500}})
-	d.queueIn(b, envelope.EffectRead, 4000)
+	fx := newFixture(t)
+	b := fx.put(limits.Bucket{Rate: &limits.Rate{Limit: 1500, Per: limits.Duration(24 * time.Hour), Burst: 1500}})
+	fx.queueIn(b, envelope.EffectRead, 4000)
 
-	first, second := len(d.ask(b, 5000)), len(d.ask(b, 5000))
+	first, second := len(fx.ask(b, 5000)), len(fx.ask(b, 5000))
 
 	if first != 1500 || second != 0 {
 		t.Errorf("granted %d and %d, want 1500 and none", first, second)
@@ -183,8 +183,8 @@ func TestABigBatchIsCutToTheTokens(t *testing.T) {
 
 func TestOneClaimGrantsForManyBuckets(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
-	var wants []outbox.Want
+	fx := newFixture(t)
+	var wants []outbox.ClaimRequest
 	want := make(map[int64]int)
 	for i := range 60 {
 		limits := limits.Bucket{Name: fmt.Sprintf("many.%d", i)}
@@ -198,26 +198,26 @@ func TestOneClaimGrantsForManyBuckets(t *testing.T) {
 		case 3:
 			limits.Calendar, granted = daily(1+i%7).Calendar, 1+i%7
 		}
-		b := d.put(limits)
-		d.queueIn(b, envelope.EffectRead, 12)
-		wants = append(wants, outbox.Want{Bucket: b, Quota: 20, Limited: i%4 != 0})
+		b := fx.put(limits)
+		fx.queueIn(b, envelope.EffectRead, 12)
+		wants = append(wants, outbox.ClaimRequest{Bucket: b, Quota: 20, Limited: i%4 != 0})
 		want[b] = granted
 	}
 
-	items := d.claimFrom(wants...)
+	items := fx.claimFrom(wants...)
 
 	got := make(map[int64]int)
 	for _, it := range items {
 		got[it.Bucket]++
-		limited := it.Token != (outbox.Token{})
-		if limited && it.Token.Bucket != it.Bucket || limited != slices.ContainsFunc(wants, func(w outbox.Want) bool { return w.Bucket == it.Bucket && w.Limited }) {
-			t.Errorf("an item of bucket %d has the token %+v", it.Bucket, it.Token)
+		limited := it.Permit != (outbox.Permit{})
+		if limited && it.Permit.Bucket != it.Bucket || limited != slices.ContainsFunc(wants, func(w outbox.ClaimRequest) bool { return w.Bucket == it.Bucket && w.Limited }) {
+			t.Errorf("an item of bucket %d has the token %+v", it.Bucket, it.Permit)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("granted per bucket (-want +got):\n%s", diff)
 	}
-	if again := d.claimFrom(wants...); len(again) != 0 {
+	if again := fx.claimFrom(wants...); len(again) != 0 {
 		t.Errorf("%d were granted right after", len(again))
 	}
 }
@@ -229,13 +229,13 @@ func TestTheTightestLimitDecides(t *testing.T) {
 	}{"the rate": {2, 5, 9, 2}, "the calendar": {5, 2, 9, 2}, "the ceiling": {9, 5, 2, 2}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := alone(t)
+			fx := newFixture(t)
 			limits := perMinute(test.rate, test.rate)
 			limits.Calendar, limits.Concurrency = daily(test.calendar).Calendar, test.ceiling
-			b := d.put(limits)
-			d.queueIn(b, envelope.EffectRead, 20)
+			b := fx.put(limits)
+			fx.queueIn(b, envelope.EffectRead, 20)
 
-			if got := len(d.ask(b, 20)); got != test.want {
+			if got := len(fx.ask(b, 20)); got != test.want {
 				t.Errorf("%d were granted, want %d", got, test.want)
 			}
 		})
@@ -244,12 +244,12 @@ func TestTheTightestLimitDecides(t *testing.T) {
 
 func TestCeilingsCountWhatIsHeld(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
-	b := d.put(ceiling(3))
-	d.queueIn(b, envelope.EffectOnce, 40)
+	fx := newFixture(t)
+	b := fx.put(ceiling(3))
+	fx.queueIn(b, envelope.EffectOnce, 40)
 	free := func(when string, want int) []outbox.Item {
 		t.Helper()
-		items := d.ask(b, 40)
+		items := fx.ask(b, 40)
 		if len(items) != want {
 			t.Fatalf("%s: %d places were given, want %d", when, len(items), want)
 		}
@@ -258,32 +258,32 @@ func TestCeilingsCountWhatIsHeld(t *testing.T) {
 
 	held := free("at first", 3)
 	free("when all are held", 0)
-	d.settle(sent(held[0]), again(held[1], time.Hour))
+	fx.settle(sent(held[0]), again(held[1], time.Hour))
 	held = append(held[2:], free("after one was sent and one put back", 2)...)
-	d.back(held[0])
+	fx.back(held[0])
 	held = append(held[1:], free("after one was given back", 1)...)
-	if err := d.undo(held[0].Action); err != nil {
+	if err := fx.undo(held[0].Action); err != nil {
 		t.Fatal(err)
 	}
 	held = append(held[1:], free("after one was undone", 1)...)
-	d.as(postgres.Worker().Planned(), func(tx pgx.Tx) error {
-		_, err := outbox.Park(t.Context(), tx, []outbox.Parking{{Lease: held[0].Lease, ToolDigest: []byte{0}, Needed: 1, Wait: time.Hour, Unused: held[0].Token}})
+	fx.as(postgres.Worker().Planned(), func(tx pgx.Tx) error {
+		_, err := outbox.ReturnToApproval(t.Context(), tx, []outbox.ApprovalReturn{{Lease: held[0].Lease, ToolDigest: []byte{0}, Needed: 1, Wait: time.Hour, UnusedPermit: held[0].Permit}})
 		return err
 	})
 	held = append(held[1:], free("after one was parked", 1)...)
-	d.expire(held[0].Action)
+	fx.expire(held[0].Action)
 	taken := free("after a lease ran out", 1)
-	if got := one[int](d, "SELECT count(1)::int FROM outbox WHERE bucket_id = $1 AND held AND lease_until >= now()", b); got != 3 {
+	if got := one[int](fx, "SELECT count(1)::int FROM outbox WHERE bucket_id = $1 AND held AND lease_until >= now()", b); got != 3 {
 		t.Errorf("%d are held, want 3", got)
 	}
-	d.put(ceiling(5))
+	fx.put(ceiling(5))
 	held = append(held[1:], taken...)
 	held = append(held, free("after the ceiling was raised", 2)...)
-	d.put(ceiling(2))
+	fx.put(ceiling(2))
 	free("after it was lowered", 0)
-	d.settle(sent(held[0]), sent(held[1]))
+	fx.settle(sent(held[0]), sent(held[1]))
 	free("when one too many is still held", 0)
-	d.settle(sent(held[2]), sent(held[3]))
+	fx.settle(sent(held[2]), sent(held[3]))
 	free("when there is a place again", 1)
 }
 
@@ -292,19 +292,19 @@ func TestAClosedBucketGivesNothing(t *testing.T) {
 	for name, limits := range map[string]limits.Bucket{"without limits": {}, "with a rate": perMinute(9, 9), "with a ceiling": ceiling(9)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := alone(t)
-			b := d.put(limits)
-			d.queueIn(b, envelope.EffectRead, 9)
+			fx := newFixture(t)
+			b := fx.put(limits)
+			fx.queueIn(b, envelope.EffectRead, 9)
 			limited := name != "without limits"
-			first := d.claimFrom(outbox.Want{Bucket: b, Quota: 1, Limited: limited})
+			first := fx.claimFrom(outbox.ClaimRequest{Bucket: b, Quota: 1, Limited: limited})
 			held := again(first[0], time.Hour)
-			held.Hold, held.HoldBucket = 10*time.Minute, b
-			d.settle(held)
+			held.CloseBucketFor, held.CloseBucket = 10*time.Minute, b
+			fx.settle(held)
 
-			closed := len(d.claimFrom(outbox.Want{Bucket: b, Quota: 9, Limited: limited}))
-			waits := d.due(b).In
-			d.pass(b, 11*time.Minute)
-			open := len(d.claimFrom(outbox.Want{Bucket: b, Quota: 3, Limited: limited}))
+			closed := len(fx.claimFrom(outbox.ClaimRequest{Bucket: b, Quota: 9, Limited: limited}))
+			waits := fx.due(b).DueIn
+			fx.pass(b, 11*time.Minute)
+			open := len(fx.claimFrom(outbox.ClaimRequest{Bucket: b, Quota: 3, Limited: limited}))
 
 			if closed != 0 || open != 3 || waits < 9*time.Minute || waits > 10*time.Minute+time.Second {
 				t.Errorf("while closed %d were granted and a look waits %v, afterwards %d; want 0, 10 minutes and 3", closed, waits, open)
@@ -315,16 +315,16 @@ func TestAClosedBucketGivesNothing(t *testing.T) {
 
 func TestAShorterHoldDoesNotShortenALongerOne(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
-	b := d.put(ceiling(5))
-	d.queueIn(b, envelope.EffectRead, 3)
-	items := d.ask(b, 3)
+	fx := newFixture(t)
+	b := fx.put(ceiling(5))
+	fx.queueIn(b, envelope.EffectRead, 3)
+	items := fx.ask(b, 3)
 	for i, hold := range []time.Duration{time.Hour, time.Minute, 100 * time.Hour} {
 		s := again(items[i], time.Minute)
-		s.Hold, s.HoldBucket = hold, b
-		d.settle(s)
-		want := max(time.Hour, min(hold, outbox.LongestHold))
-		if got := d.due(b).In; got < want-time.Minute || got > want+time.Minute {
+		s.CloseBucketFor, s.CloseBucket = hold, b
+		fx.settle(s)
+		want := max(time.Hour, min(hold, outbox.MaxBucketClosed))
+		if got := fx.due(b).DueIn; got < want-time.Minute || got > want+time.Minute {
 			t.Errorf("after a hold of %v it is closed for %v, want %v", hold, got, want)
 		}
 	}
@@ -332,14 +332,14 @@ func TestAShorterHoldDoesNotShortenALongerOne(t *testing.T) {
 
 func TestARetiredBucketGivesWhatIsInIt(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
-	b := d.put(perMinute(2, 2))
-	d.queueIn(b, envelope.EffectRead, 5)
-	d.as(postgres.API(d.tenant), func(tx pgx.Tx) error { return limits.RetireBucket(t.Context(), tx, d.tenant, "limited", "ada") })
+	fx := newFixture(t)
+	b := fx.put(perMinute(2, 2))
+	fx.queueIn(b, envelope.EffectRead, 5)
+	fx.as(postgres.API(fx.tenant), func(tx pgx.Tx) error { return limits.RetireBucket(t.Context(), tx, fx.tenant, "limited", "ada") })
 
-	first := len(d.ask(b, 5))
-	d.pass(b, time.Minute)
-	second := len(d.ask(b, 5))
+	first := len(fx.ask(b, 5))
+	fx.pass(b, time.Minute)
+	second := len(fx.ask(b, 5))
 
 	if first != 2 || second != 2 {
 		t.Errorf("granted %d and %d, want 2 a minute also when it is retired", first, second)
@@ -382,17 +382,17 @@ func TestChangedLimitsHoldAtTheNextClaim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := alone(t)
+			fx := newFixture(t)
 			var b int64
 			limited := false
 			for i, s := range steps {
 				if s.put != nil {
-					b = d.put(*s.put)
+					b = fx.put(*s.put)
 					limited = *s.put != limits.Bucket{}
-					d.queueIn(b, envelope.EffectRead, 100)
+					fx.queueIn(b, envelope.EffectRead, 100)
 				}
-				d.pass(b, s.pass)
-				if got := len(d.claimFrom(outbox.Want{Bucket: b, Quota: s.ask, Limited: limited})); got != s.want {
+				fx.pass(b, s.pass)
+				if got := len(fx.claimFrom(outbox.ClaimRequest{Bucket: b, Quota: s.ask, Limited: limited})); got != s.want {
 					t.Errorf("step %d: %d were granted, want %d", i, got, s.want)
 				}
 			}
@@ -412,14 +412,14 @@ func TestALimitThatChangedSinceTheLookGivesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := alone(t)
-			b := d.put(test.before)
-			d.queueIn(b, envelope.EffectRead, 20)
-			look := d.due(b)
-			d.put(test.after)
+			fx := newFixture(t)
+			b := fx.put(test.before)
+			fx.queueIn(b, envelope.EffectRead, 20)
+			look := fx.due(b)
+			fx.put(test.after)
 
-			stale := len(d.claimFrom(outbox.Want{Bucket: b, Quota: 20, Limited: look.Limited}))
-			fresh := len(d.claimFrom(outbox.Want{Bucket: b, Quota: 20, Limited: d.due(b).Limited}))
+			stale := len(fx.claimFrom(outbox.ClaimRequest{Bucket: b, Quota: 20, Limited: look.Limited}))
+			fresh := len(fx.claimFrom(outbox.ClaimRequest{Bucket: b, Quota: 20, Limited: fx.due(b).Limited}))
 
 			want := 1
 			if test.limited {

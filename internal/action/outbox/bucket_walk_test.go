@@ -50,7 +50,7 @@ func (q queue) left(from, at time.Time, burst int, every time.Duration) int {
 
 // pacing takes random steps with a bucket and says what each must do.
 type pacing struct {
-	desk
+	fixture
 	limits limits.Bucket
 	// passed is how much time was let pass, which is how much the stored
 	// times lie behind the model's.
@@ -72,10 +72,10 @@ type pacing struct {
 // and changes of limits come in any order.
 func TestABucketNeverGivesMoreThanItsLimitsAndNeverLess(t *testing.T) {
 	t.Parallel()
-	d := shared(t)
+	fx := newSharedFixture(t)
 
 	rapid.Check(t, func(rt *rapid.T) {
-		p := &pacing{desk: d}
+		p := &pacing{fixture: fx}
 		p.change(rt)
 		p.due = 60
 		p.queueIn(p.bucket, envelope.EffectRead, p.due)
@@ -109,7 +109,7 @@ func (p *pacing) change(rt *rapid.T) {
 	}
 	p.bucket = p.put(p.limits)
 	p.used, p.lost = nil, nil
-	p.from = one[time.Time](p.desk, "SELECT coalesce(tat, '2000-01-01') FROM buckets WHERE bucket_id = $1", p.bucket).Add(p.passed)
+	p.from = one[time.Time](p.fixture, "SELECT coalesce(tat, '2000-01-01') FROM buckets WHERE bucket_id = $1", p.bucket).Add(p.passed)
 	// What is on its way under the old limits holds a place only if they had a
 	// ceiling, and counts in the calendar; the walk ends it.
 	for _, f := range p.flying {
@@ -126,11 +126,11 @@ func (p *pacing) changeSometimes(rt *rapid.T) {
 }
 
 func (p *pacing) now() time.Time {
-	return one[time.Time](p.desk, "SELECT clock_timestamp()").Add(p.passed)
+	return one[time.Time](p.fixture, "SELECT clock_timestamp()").Add(p.passed)
 }
 
 func (p *pacing) every() time.Duration {
-	return time.Duration(one[int64](p.desk, "SELECT (extract(epoch FROM bucket_interval(b)) * 1000000)::bigint FROM buckets b WHERE bucket_id = $1", p.bucket)) * time.Microsecond
+	return time.Duration(one[int64](p.fixture, "SELECT (extract(epoch FROM bucket_interval(b)) * 1000000)::bigint FROM buckets b WHERE bucket_id = $1", p.bucket)) * time.Microsecond
 }
 
 // held is how many places are taken.
@@ -193,7 +193,7 @@ func (p *pacing) claimSome(rt *rapid.T) {
 		p.claims++
 	}
 	for _, it := range items {
-		g := grant{it.Token.At.Add(p.passed), p.claims, p.day}
+		g := grant{it.Permit.GrantedAt.Add(p.passed), p.claims, p.day}
 		before := len(p.flying)
 		p.flying = slices.DeleteFunc(p.flying, func(f flying) bool { return f.item.Action == it.Action })
 		if len(p.flying) == before { // it is none whose lease ran out
@@ -255,7 +255,7 @@ func (p *pacing) returnSome(rt *rapid.T) {
 	taken := p.some(rt)
 	var batch []outbox.Settlement
 	for _, f := range taken {
-		batch = append(batch, outbox.GiveBack(f.item))
+		batch = append(batch, outbox.Release(f.item))
 	}
 	if len(p.settle(batch...)) != len(batch) {
 		rt.Fatal("what was claimed could not be put back")
@@ -316,8 +316,8 @@ func (p *pacing) rest(rt *rapid.T) {
 	if c := p.limits.Concurrency; c > 0 {
 		want = min(want, c)
 	}
-	look := p.desk.due(p.bucket)
-	if want > 0 && (look == nil || look.In > 0) {
+	look := p.fixture.due(p.bucket)
+	if want > 0 && (look == nil || look.DueIn > 0) {
 		rt.Fatalf("after two days a look says %+v, and %d may go", look, want)
 	}
 	if got := len(p.ask(p.bucket, 1000)); got != want {

@@ -12,15 +12,15 @@ import (
 )
 
 // counted makes a bucket count n in the period that began at a time.
-func (d desk) counted(bucket int64, from string, n int) {
-	d.t.Helper()
-	d.exec("UPDATE buckets SET calendar_from = $2::text::timestamptz, calendar_used = $3 WHERE bucket_id = $1", bucket, from, n)
+func (fx fixture) counted(bucket int64, from string, n int) {
+	fx.t.Helper()
+	fx.exec("UPDATE buckets SET calendar_from = $2::text::timestamptz, calendar_used = $3 WHERE bucket_id = $1", bucket, from, n)
 }
 
 // tokensAt is what a bucket would grant at a time.
-func (d desk) tokensAt(bucket int64, at string) int64 {
-	d.t.Helper()
-	return one[int64](d, `SELECT bucket_tokens(b, $2::text::timestamptz, t.timezone) FROM buckets b JOIN tenants t USING (tenant_id) WHERE bucket_id = $1`, bucket, at)
+func (fx fixture) tokensAt(bucket int64, at string) int64 {
+	fx.t.Helper()
+	return one[int64](fx, `SELECT bucket_tokens(b, $2::text::timestamptz, t.timezone) FROM buckets b JOIN tenants t USING (tenant_id) WHERE bucket_id = $1`, bucket, at)
 }
 
 func TestACalendarBeginsAnewOnTheWallClock(t *testing.T) {
@@ -51,18 +51,18 @@ func TestACalendarBeginsAnewOnTheWallClock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := alone(t)
-			b := d.put(limits.Bucket{Calendar: &limits.Calendar{Limit: 4, Every: test.every, Timezone: test.zone}})
-			d.counted(b, test.from, 3)
-			left := d.tokensAt(b, test.last)
-			d.counted(b, test.from, 4)
+			fx := newFixture(t)
+			b := fx.put(limits.Bucket{Calendar: &limits.Calendar{Limit: 4, Every: test.every, Timezone: test.zone}})
+			fx.counted(b, test.from, 3)
+			left := fx.tokensAt(b, test.last)
+			fx.counted(b, test.from, 4)
 
-			opens := one[time.Time](d, "SELECT opens_at FROM buckets WHERE bucket_id = $1", b)
-			want := one[time.Time](d, "SELECT $1::text::timestamptz", test.opens)
+			opens := one[time.Time](fx, "SELECT opens_at FROM buckets WHERE bucket_id = $1", b)
+			want := one[time.Time](fx, "SELECT $1::text::timestamptz", test.opens)
 			if !opens.Equal(want) {
 				t.Errorf("it opens at %s, want %s", opens.UTC(), want.UTC())
 			}
-			if none, some := d.tokensAt(b, test.last), d.tokensAt(b, test.opens); left != 1 || none != 0 || some != 4 {
+			if none, some := fx.tokensAt(b, test.last), fx.tokensAt(b, test.opens); left != 1 || none != 0 || some != 4 {
 				t.Errorf("at the end of the period %d are left of 4 with 3 used, and %d with 4; then %d. Want 1, 0 and 4", left, none, some)
 			}
 		})
@@ -71,13 +71,13 @@ func TestACalendarBeginsAnewOnTheWallClock(t *testing.T) {
 
 func TestAClockThatWentBackCountsOn(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
-	b := d.put(daily(5))
-	d.queueIn(b, envelope.EffectRead, 20)
-	first := len(d.ask(b, 3))
-	d.exec("UPDATE buckets SET calendar_from = calendar_from + interval '1 day' WHERE bucket_id = $1", b)
+	fx := newFixture(t)
+	b := fx.put(daily(5))
+	fx.queueIn(b, envelope.EffectRead, 20)
+	first := len(fx.ask(b, 3))
+	fx.exec("UPDATE buckets SET calendar_from = calendar_from + interval '1 day' WHERE bucket_id = $1", b)
 
-	second, third := len(d.ask(b, 20)), len(d.ask(b, 20))
+	second, third := len(fx.ask(b, 20)), len(fx.ask(b, 20))
 
 	if first != 3 || second != 2 || third != 0 {
 		t.Errorf("granted %d, %d and %d, want 5 in all though the clock shows the day before", first, second, third)
@@ -86,14 +86,14 @@ func TestAClockThatWentBackCountsOn(t *testing.T) {
 
 func TestANewDayIsANewCalendar(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
-	b := d.put(daily(5))
-	d.queueIn(b, envelope.EffectRead, 20)
-	first := len(d.ask(b, 20))
-	d.exec("UPDATE buckets SET calendar_from = calendar_from - interval '1 day' WHERE bucket_id = $1", b)
-	waits := d.due(b).In
+	fx := newFixture(t)
+	b := fx.put(daily(5))
+	fx.queueIn(b, envelope.EffectRead, 20)
+	first := len(fx.ask(b, 20))
+	fx.exec("UPDATE buckets SET calendar_from = calendar_from - interval '1 day' WHERE bucket_id = $1", b)
+	waits := fx.due(b).DueIn
 
-	second, third := len(d.ask(b, 20)), len(d.ask(b, 20))
+	second, third := len(fx.ask(b, 20)), len(fx.ask(b, 20))
 
 	if first != 5 || waits > 0 || second != 5 || third != 0 {
 		t.Errorf("granted %d, then a look waits %v, then %d and %d; want 5, nothing, 5 and none", first, waits, second, third)
@@ -111,17 +111,17 @@ func TestATenantThatMovesKeepsItsCalendars(t *testing.T) {
 	} {
 		t.Run(zone, func(t *testing.T) {
 			t.Parallel()
-			d := alone(t)
-			b := d.put(limits.Bucket{Calendar: &limits.Calendar{Limit: 4, Every: limits.PeriodDay}})
-			d.counted(b, test.from, 4)
+			fx := newFixture(t)
+			b := fx.put(limits.Bucket{Calendar: &limits.Calendar{Limit: 4, Every: limits.PeriodDay}})
+			fx.counted(b, test.from, 4)
 
-			d.as(postgres.API(d.tenant), func(tx pgx.Tx) error {
-				return limits.PutTenant(t.Context(), tx, d.tenant, limits.Tenant{Timezone: zone}, "ada")
+			fx.as(postgres.API(fx.tenant), func(tx pgx.Tx) error {
+				return limits.PutTenant(t.Context(), tx, fx.tenant, limits.Tenant{Timezone: zone}, "ada")
 			})
 
-			opens := one[time.Time](d, "SELECT opens_at FROM buckets WHERE bucket_id = $1", b)
-			want := one[time.Time](d, "SELECT $1::text::timestamptz", test.opens)
-			if now, then := d.tokensAt(b, test.used), d.tokensAt(b, test.opens); !opens.Equal(want) || now != 0 || then != 4 {
+			opens := one[time.Time](fx, "SELECT opens_at FROM buckets WHERE bucket_id = $1", b)
+			want := one[time.Time](fx, "SELECT $1::text::timestamptz", test.opens)
+			if now, then := fx.tokensAt(b, test.used), fx.tokensAt(b, test.opens); !opens.Equal(want) || now != 0 || then != 4 {
 				t.Errorf("it opens at %s with %d tokens, and has %d before; want %s, 4 and none", opens.UTC(), then, now, want.UTC())
 			}
 		})
@@ -132,7 +132,7 @@ func TestATenantThatMovesKeepsItsCalendars(t *testing.T) {
 // out even: as many as the limit must take at least the time of the limit.
 func TestAnIntervalIsNeverRoundedDown(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	fx := newFixture(t)
 	for _, rate := range []limits.Rate{
 		{Limit: 3, Per: limits.Duration(time.Second)}, {Limit: 7, Per: limits.Duration(time.Minute)}, {Limit: 9000, Per: limits.Duration(time.Second)},
 		{Limit: 10_000, Per: limits.Duration(time.Second)}, {Limit: 999_983, Per: limits.Duration(24 * time.Hour)}, {Limit: 1, Per: limits.Duration(time.Millisecond)},
@@ -141,9 +141,9 @@ func TestAnIntervalIsNeverRoundedDown(t *testing.T) {
 		if float64(rate.Limit)/time.Duration(rate.Per).Seconds() > 10_000 {
 			continue
 		}
-		b := d.put(limits.Bucket{Rate: &rate})
+		b := fx.put(limits.Bucket{Rate: &rate})
 
-		every := one[int64](d, "SELECT (extract(epoch FROM bucket_interval(b)) * 1000000)::bigint FROM buckets b WHERE bucket_id = $1", b)
+		every := one[int64](fx, "SELECT (extract(epoch FROM bucket_interval(b)) * 1000000)::bigint FROM buckets b WHERE bucket_id = $1", b)
 
 		whole := time.Duration(rate.Limit) * time.Duration(every) * time.Microsecond
 		if per := time.Duration(rate.Per); whole < per || whole > per+2*time.Duration(rate.Limit)*time.Microsecond {

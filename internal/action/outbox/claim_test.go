@@ -17,10 +17,10 @@ import (
 
 func TestClaimLeasesWhatIsDueInOrder(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
-	ids := d.queue(envelope.EffectKeyed, 5)
+	fx := newFixture(t)
+	ids := fx.queue(envelope.EffectKeyed, 5)
 
-	first, second, third := d.claim(3), d.claim(3), d.claim(3)
+	first, second, third := fx.claim(3), fx.claim(3), fx.claim(3)
 
 	if diff := cmp.Diff(texts(ids[:3]), sorted(first)); diff != "" {
 		t.Errorf("Claim(3) (-want +got):\n%s", diff)
@@ -33,8 +33,8 @@ func TestClaimLeasesWhatIsDueInOrder(t *testing.T) {
 	}
 	it := first[0]
 	want := outbox.Item{
-		Lease:  outbox.Lease{Tenant: d.tenant, Action: it.Action, Fence: 1},
-		Bucket: d.bucket, MaxAttempts: 3, Source: "src", Tool: "tool", Args: []byte("{}"), Effect: envelope.EffectKeyed,
+		Lease:  outbox.Lease{Tenant: fx.tenant, Action: it.Action, Fence: 1},
+		Bucket: fx.bucket, MaxAttempts: 3, Source: "src", Tool: "tool", Args: []byte("{}"), Effect: envelope.EffectKeyed,
 		Risk: envelope.RiskLow, Approval: envelope.ApprovalAuto, ConfigVersion: 1, ToolDigest: []byte{0},
 		Due: it.Due, Waited: it.Waited, Age: it.Age, CreatedAt: it.CreatedAt, ClaimedAt: it.ClaimedAt,
 	}
@@ -56,11 +56,11 @@ func TestClaimPassesOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := alone(t)
-			ids := d.queue(envelope.EffectKeyed, 2)
-			d.exec(change, ids[0].String())
+			fx := newFixture(t)
+			ids := fx.queue(envelope.EffectKeyed, 2)
+			fx.exec(change, ids[0].String())
 
-			items := d.claimFrom(outbox.Want{Bucket: d.bucket, From: time.Now().Add(-time.Hour), Quota: 10})
+			items := fx.claimFrom(outbox.ClaimRequest{Bucket: fx.bucket, From: time.Now().Add(-time.Hour), Quota: 10})
 
 			if diff := cmp.Diff(texts(ids[1:]), sorted(items)); diff != "" {
 				t.Errorf("Claim (-want +got):\n%s", diff)
@@ -71,64 +71,64 @@ func TestClaimPassesOver(t *testing.T) {
 
 func TestClaimSkipsWhatSomeoneElseHasLocked(t *testing.T) {
 	t.Parallel()
-	d := shared(t)
-	ids := d.queue(envelope.EffectKeyed, 2)
+	fx := newSharedFixture(t)
+	ids := fx.queue(envelope.EffectKeyed, 2)
 
-	d.as(postgres.Admin(), func(tx pgx.Tx) error {
+	fx.as(postgres.Admin(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), "SELECT 1 FROM outbox WHERE action_id = $1 FOR UPDATE", ids[0].String())
-		items := d.claim(10)
+		items := fx.claim(10)
 		if diff := cmp.Diff(texts(ids[1:]), sorted(items)); diff != "" {
 			t.Errorf("Claim beside a lock (-want +got):\n%s", diff)
 		}
 		return err
 	})
 
-	if diff := cmp.Diff(texts(ids[:1]), sorted(d.claim(10))); diff != "" {
+	if diff := cmp.Diff(texts(ids[:1]), sorted(fx.claim(10))); diff != "" {
 		t.Errorf("Claim after the lock (-want +got):\n%s", diff)
 	}
 }
 
 func TestClaimKeepsToTheQuotaOfEachBucket(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
-	other := d.newBucket("other")
-	d.queue(envelope.EffectRead, 10)
-	d.queueIn(other, envelope.EffectRead, 10)
+	fx := newFixture(t)
+	other := fx.newBucket("other")
+	fx.queue(envelope.EffectRead, 10)
+	fx.queueIn(other, envelope.EffectRead, 10)
 
-	items := d.claimFrom(outbox.Want{Bucket: d.bucket, Quota: 2}, outbox.Want{Bucket: other, Quota: 5}, outbox.Want{Bucket: -1, Quota: 5})
+	items := fx.claimFrom(outbox.ClaimRequest{Bucket: fx.bucket, Quota: 2}, outbox.ClaimRequest{Bucket: other, Quota: 5}, outbox.ClaimRequest{Bucket: -1, Quota: 5})
 
 	per := make(map[int64]int)
 	for _, it := range items {
 		per[it.Bucket]++
 	}
-	if diff := cmp.Diff(map[int64]int{d.bucket: 2, other: 5}, per); diff != "" {
+	if diff := cmp.Diff(map[int64]int{fx.bucket: 2, other: 5}, per); diff != "" {
 		t.Errorf("items per bucket (-want +got):\n%s", diff)
 	}
 }
 
 func TestClaimTakesOverALeaseThatRanOut(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
-	d.queue(envelope.EffectOnce, 1)
-	first := d.claim(1)[0]
-	d.start(first.Lease)
-	d.expire(first.Action)
+	fx := newFixture(t)
+	fx.queue(envelope.EffectOnce, 1)
+	first := fx.claim(1)[0]
+	fx.start(first.Lease)
+	fx.expire(first.Action)
 
-	second := d.claim(1)
+	second := fx.claim(1)
 
-	if len(second) != 1 || second[0].Fence != first.Fence+1 || second[0].Lost != 1 || !second[0].Sending {
+	if len(second) != 1 || second[0].Fence != first.Fence+1 || second[0].LeasesLost != 1 || !second[0].Sending {
 		t.Errorf("Claim = %+v, want fence 2, one lease lost and sending", second)
 	}
 }
 
 func TestClaimTellsTheDeadline(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
-	ids := d.queue(envelope.EffectRead, 2)
-	d.exec("UPDATE actions SET must_run_before = now() - interval '1 second' WHERE action_id = $1", ids[0].String())
-	d.exec("UPDATE actions SET must_run_before = now() + interval '1 hour' WHERE action_id = $1", ids[1].String())
+	fx := newFixture(t)
+	ids := fx.queue(envelope.EffectRead, 2)
+	fx.exec("UPDATE actions SET must_run_before = now() - interval '1 second' WHERE action_id = $1", ids[0].String())
+	fx.exec("UPDATE actions SET must_run_before = now() + interval '1 hour' WHERE action_id = $1", ids[1].String())
 
-	for _, it := range d.claim(2) {
+	for _, it := range fx.claim(2) {
 		if past := it.MustRunBefore.Before(it.ClaimedAt); past != (it.Action == ids[0]) {
 			t.Errorf("deadline of %s is %s, claimed at %s", it.Action, it.MustRunBefore, it.ClaimedAt)
 		}
@@ -138,8 +138,8 @@ func TestClaimTellsTheDeadline(t *testing.T) {
 func TestClaimersNeverShareARow(t *testing.T) {
 	t.Parallel()
 	const rows, claimers = 4000, 6
-	d := shared(t)
-	d.queue(envelope.EffectKeyed, rows)
+	fx := newSharedFixture(t)
+	fx.queue(envelope.EffectKeyed, rows)
 
 	var mu sync.Mutex
 	owners := make(map[envelope.ActionID]int)
@@ -148,8 +148,8 @@ func TestClaimersNeverShareARow(t *testing.T) {
 		wg.Go(func() {
 			for {
 				var items []outbox.Item
-				err := postgres.InTx(t.Context(), d.db, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
-					items, err = outbox.Claim(t.Context(), tx, []outbox.Want{{Bucket: d.bucket, Quota: 170}}, time.Hour)
+				err := postgres.InTx(t.Context(), fx.db, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
+					items, err = outbox.Claim(t.Context(), tx, []outbox.ClaimRequest{{Bucket: fx.bucket, Quota: 170}}, time.Hour)
 					return err
 				})
 				if err != nil {
@@ -167,7 +167,7 @@ func TestClaimersNeverShareARow(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for _, it := range d.claim(rows) { // what every claimer skipped at its last look
+	for _, it := range fx.claim(rows) { // what every claimer skipped at its last look
 		owners[it.Action]++
 	}
 
@@ -183,17 +183,17 @@ func TestClaimersNeverShareARow(t *testing.T) {
 
 func TestStartMarksOnlyWhatIsStillHeld(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
-	d.queue(envelope.EffectOnce, 4)
-	items := d.claim(4)
+	fx := newFixture(t)
+	fx.queue(envelope.EffectOnce, 4)
+	items := fx.claim(4)
 	leases := []outbox.Lease{items[0].Lease, items[1].Lease, items[2].Lease, items[3].Lease}
 	leases[1].Fence-- // an older claim's
-	if err := d.undo(items[2].Action); err != nil {
+	if err := fx.undo(items[2].Action); err != nil {
 		t.Fatal(err)
 	}
-	d.start(leases[3])
+	fx.start(leases[3])
 
-	got := d.start(leases...)
+	got := fx.start(leases...)
 
 	if diff := cmp.Diff(leases[:1], got); diff != "" {
 		t.Errorf("Start (-want +got):\n%s", diff)
@@ -203,7 +203,7 @@ func TestStartMarksOnlyWhatIsStillHeld(t *testing.T) {
 func TestStartTellsTenantsApart(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
-	a, b := newDesk(t, db), newDesk(t, db)
+	a, b := newFixtureIn(t, db), newFixtureIn(t, db)
 	id := a.queue(envelope.EffectOnce, 1)[0]
 	own := b.queue(envelope.EffectOnce, 1)[0]
 	// Tenants choose their ids; two may have the same one.
@@ -223,19 +223,19 @@ func TestStartTellsTenantsApart(t *testing.T) {
 
 func TestRenewKeepsOnlyOwnLeases(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
-	d.queue(envelope.EffectRead, 2)
-	items := d.claim(2)
+	fx := newFixture(t)
+	fx.queue(envelope.EffectRead, 2)
+	items := fx.claim(2)
 	stale := items[1].Lease
 	stale.Fence--
 
 	var kept int
-	d.as(postgres.Worker(), func(tx pgx.Tx) (err error) {
+	fx.as(postgres.Worker(), func(tx pgx.Tx) (err error) {
 		kept, err = outbox.Renew(t.Context(), tx, []outbox.Lease{items[0].Lease, stale}, time.Hour)
 		return err
 	})
 
-	renewed := one[int64](d, "SELECT count(1) FROM outbox WHERE tenant_id = $1 AND lease_until > now() + interval '59 minutes'", d.tenant.String())
+	renewed := one[int64](fx, "SELECT count(1) FROM outbox WHERE tenant_id = $1 AND lease_until > now() + interval '59 minutes'", fx.tenant.String())
 	if kept != 1 || renewed != 1 {
 		t.Errorf("Renew kept %d and renewed %d, want 1 and 1", kept, renewed)
 	}
@@ -243,27 +243,27 @@ func TestRenewKeepsOnlyOwnLeases(t *testing.T) {
 
 func TestLookHopsOverBuckets(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	fx := newFixture(t)
 	var buckets []int64
 	for _, name := range []string{"due", "later", "closed", "leased", "open-again", "empty"} {
-		buckets = append(buckets, d.newBucket(name))
+		buckets = append(buckets, fx.newBucket(name))
 	}
 	due, later, closed, leased, open := buckets[0], buckets[1], buckets[2], buckets[3], buckets[4]
 	for _, b := range buckets[:5] {
-		d.queueIn(b, envelope.EffectRead, 3)
+		fx.queueIn(b, envelope.EffectRead, 3)
 	}
-	d.exec("UPDATE outbox SET next_attempt_at = now() + interval '10 seconds' WHERE bucket_id = $1", later)
-	d.exec("UPDATE buckets SET closed_until = now() + interval '20 seconds' WHERE bucket_id = $1", closed)
-	d.exec("UPDATE buckets SET closed_until = now() - interval '5 seconds' WHERE bucket_id = $1", open)
-	d.exec("UPDATE outbox SET lease_until = now() + interval '1 hour' WHERE bucket_id = $1", leased)
+	fx.exec("UPDATE outbox SET next_attempt_at = now() + interval '10 seconds' WHERE bucket_id = $1", later)
+	fx.exec("UPDATE buckets SET closed_until = now() + interval '20 seconds' WHERE bucket_id = $1", closed)
+	fx.exec("UPDATE buckets SET closed_until = now() - interval '5 seconds' WHERE bucket_id = $1", open)
+	fx.exec("UPDATE outbox SET lease_until = now() + interval '1 hour' WHERE bucket_id = $1", leased)
 	look := func(after int64, most int) map[int64]time.Duration {
 		found := make(map[int64]time.Duration)
 		var order []int64
-		d.as(postgres.Worker().Planned(), func(tx pgx.Tx) error {
-			rows, err := outbox.Look(t.Context(), tx, after, most)
+		fx.as(postgres.Worker().Planned(), func(tx pgx.Tx) error {
+			rows, err := outbox.DueBuckets(t.Context(), tx, after, most)
 			for _, r := range rows {
 				// The clock stands still here, so that waits are exact.
-				found[r.Bucket] = r.In.Round(time.Second)
+				found[r.Bucket] = r.DueIn.Round(time.Second)
 				order = append(order, r.Bucket)
 			}
 			return err
@@ -274,7 +274,7 @@ func TestLookHopsOverBuckets(t *testing.T) {
 		return found
 	}
 
-	all, page, rest := look(d.bucket, 100), look(d.bucket, 2), look(later, 100)
+	all, page, rest := look(fx.bucket, 100), look(fx.bucket, 2), look(later, 100)
 
 	want := map[int64]time.Duration{due: -time.Minute, later: 10 * time.Second, closed: 20 * time.Second, open: -5 * time.Second}
 	if diff := cmp.Diff(want, all); diff != "" {
@@ -290,12 +290,12 @@ func TestLookHopsOverBuckets(t *testing.T) {
 
 func TestBacklogCountsWhatWaits(t *testing.T) {
 	t.Parallel()
-	d := shared(t)
-	ids := d.queue(envelope.EffectRead, 5)
-	d.exec("UPDATE outbox SET next_attempt_at = now() + interval '1 hour' WHERE action_id = $1", ids[4].String())
+	fx := newSharedFixture(t)
+	ids := fx.queue(envelope.EffectRead, 5)
+	fx.exec("UPDATE outbox SET next_attempt_at = now() + interval '1 hour' WHERE action_id = $1", ids[4].String())
 
 	var got outbox.Waiting
-	d.as(postgres.Worker(), func(tx pgx.Tx) (err error) {
+	fx.as(postgres.Worker(), func(tx pgx.Tx) (err error) {
 		got, err = outbox.Backlog(t.Context(), tx)
 		return err
 	})

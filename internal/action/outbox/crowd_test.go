@@ -36,7 +36,7 @@ func (c *deadlocks) TraceQueryEnd(_ context.Context, _ *pgx.Conn, data pgx.Trace
 
 // crowd is workers, operators and jobs that are busy with the same buckets.
 type crowd struct {
-	desk
+	fixture
 	deadlocks *deadlocks
 	// buckets are asked by every worker, each with whether it has limits.
 	buckets map[int64]bool
@@ -48,13 +48,13 @@ type crowd struct {
 
 func newCrowd(t *testing.T) *crowd {
 	t.Helper()
-	d := shared(t)
-	cfg, err := pgxpool.ParseConfig(d.db.(*pgxpool.Pool).Config().ConnString())
+	fx := newSharedFixture(t)
+	cfg, err := pgxpool.ParseConfig(fx.db.(*pgxpool.Pool).Config().ConnString())
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &crowd{
-		desk: d, deadlocks: new(deadlocks), buckets: make(map[int64]bool),
+		fixture: fx, deadlocks: new(deadlocks), buckets: make(map[int64]bool),
 		sent: make(map[int64]*atomic.Int32), open: make(map[int64]*atomic.Int32), most: make(map[int64]*atomic.Int32),
 	}
 	cfg.MaxConns, cfg.ConnConfig.Tracer = 16, c.deadlocks
@@ -81,9 +81,9 @@ func (c *crowd) add(b limits.Bucket, n int) int64 {
 // times in a row. Some of what it claims it gives back.
 func (c *crowd) worker(ctx context.Context, returns bool) error {
 	for idle := 0; idle < 8 && ctx.Err() == nil; {
-		var wants []outbox.Want
+		var wants []outbox.ClaimRequest
 		for id, limited := range c.buckets {
-			wants = append(wants, outbox.Want{Bucket: id, Quota: 1 + rand.IntN(20), Limited: limited})
+			wants = append(wants, outbox.ClaimRequest{Bucket: id, Quota: 1 + rand.IntN(20), Limited: limited})
 		}
 		var items []outbox.Item
 		err := postgres.InTx(ctx, c.db, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
@@ -126,10 +126,10 @@ func (c *crowd) settleAll(ctx context.Context, items []outbox.Item, leases []out
 		c.open[it.Bucket].Add(-1) // before the commit frees its place
 		batch[i] = sent(it)
 		if returns && rand.IntN(3) == 0 {
-			batch[i] = outbox.GiveBack(it)
+			batch[i] = outbox.Release(it)
 		}
 		if returns && rand.IntN(20) == 0 {
-			batch[i].Hold, batch[i].HoldBucket = time.Millisecond, it.Bucket
+			batch[i].CloseBucketFor, batch[i].CloseBucket = time.Millisecond, it.Bucket
 		}
 	}
 	var settled []outbox.Lease
@@ -254,8 +254,8 @@ func TestWorkersOperatorsAndSweepsDoNotStandInEachOthersWay(t *testing.T) {
 			t.Errorf("%d of bucket %d were on their way at once, want at most %d", got, bucket, most)
 		}
 	}
-	left := one[int](c.desk, "SELECT count(1)::int FROM outbox WHERE bucket_id = ANY ($1::bigint[])", []int64{ceiling, changing})
-	cancelled := one[int](c.desk, "SELECT count(1)::int FROM tool_executions WHERE code = 'killed'")
+	left := one[int](c.fixture, "SELECT count(1)::int FROM outbox WHERE bucket_id = ANY ($1::bigint[])", []int64{ceiling, changing})
+	cancelled := one[int](c.fixture, "SELECT count(1)::int FROM tool_executions WHERE code = 'killed'")
 	if all := int(c.sent[ceiling].Load()+c.sent[changing].Load()+c.gone.Load()) + cancelled + left; all != 1000 || left != 0 {
 		t.Errorf("%d of 1000 are accounted for, %d are left; want all, and none", all, left)
 	}
@@ -280,9 +280,9 @@ func TestSettlingLocksBucketsInOneOrder(t *testing.T) {
 			for round := range rounds {
 				unused, asked := items[mine][round], items[1-mine][rounds+round]
 				hold := sent(asked)
-				hold.Hold, hold.HoldBucket = time.Minute, asked.Bucket
+				hold.CloseBucketFor, hold.CloseBucket = time.Minute, asked.Bucket
 				err := postgres.InTx(t.Context(), c.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
-					_, err := outbox.Settle(t.Context(), tx, "w", []outbox.Settlement{outbox.GiveBack(unused), hold})
+					_, err := outbox.Settle(t.Context(), tx, "w", []outbox.Settlement{outbox.Release(unused), hold})
 					return err
 				})
 				if err != nil {
@@ -315,7 +315,7 @@ func (c *crowd) killAndSweep(ctx context.Context, tool string) error {
 		return err
 	})
 	for _, s := range sweeps {
-		var at outbox.Place
+		var at outbox.SweepCursor
 		for ended := false; !ended && err == nil; {
 			err = postgres.InTx(ctx, c.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
 				at, ended, err = s.Step(ctx, tx, at, 7)

@@ -16,7 +16,7 @@ import (
 
 // MaxLost is how many leases may run out on one envelope before it ends as a
 // dead letter: it has probably been killing its workers.
-const MaxLost = 20
+const MaxLeasesLost = 20
 
 // Lease is a claim's right to an envelope. It ends when its time runs out or
 // when someone claims the envelope again, which raises the fence.
@@ -40,7 +40,7 @@ type Item struct {
 	// Attempt counts the attempts before this claim; MaxAttempts bounds them.
 	Attempt, MaxAttempts int
 	// Lost counts the leases that ran out on it.
-	Lost int
+	LeasesLost int
 	// Unsure says that an attempt was sent and got no usable answer.
 	Unsure bool
 	// Sending says that an earlier claim had marked it as going out and never
@@ -59,11 +59,11 @@ type Item struct {
 	ToolDigest    []byte
 	Traceparent   string
 	// Seal is what a person approved; nil if nobody did.
-	Seal []byte
+	ApprovalDigest []byte
 
 	// Token is what its bucket granted, Held that it takes one of its places.
-	Token Token
-	Held  bool
+	Permit           Permit
+	HoldsConcurrency bool
 	// Urgent says that the agent asks to go out in quiet hours too.
 	Urgent bool
 	// MustRunBefore is the deadline, or zero. It, CreatedAt and ClaimedAt are
@@ -89,7 +89,7 @@ type Settlement struct {
 	// Took is how long the call ran.
 	Took time.Duration
 	// Letter puts it among the dead letters; empty for none.
-	Letter Reason
+	DeadLetter Reason
 	// Unsure goes back with an envelope whose effect may be there.
 	Unsure bool
 	// Delay is how long an envelope that goes back waits; Deferred says that
@@ -100,11 +100,11 @@ type Settlement struct {
 	WaitsFor string
 	// Unused is the claim's token where no call was made: it goes back to its
 	// bucket.
-	Unused Token
+	UnusedPermit Permit
 	// Hold closes HoldBucket for everyone, because the provider asked for
 	// time; zero does not.
-	Hold       time.Duration
-	HoldBucket int64
+	CloseBucketFor time.Duration
+	CloseBucket    int64
 }
 
 // Reason is why an envelope is among the dead letters.
@@ -119,3 +119,12 @@ const (
 	// Unknown: it was sent, and nobody knows what happened.
 	Unknown Reason = "unknown"
 )
+
+// Valid reports whether r is one of the constants.
+func (r Reason) Valid() bool {
+	switch r {
+	case Refused, Exhausted, Unknown:
+		return true
+	}
+	return false
+}

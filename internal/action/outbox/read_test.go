@@ -27,48 +27,48 @@ func TestViewOfEveryState(t *testing.T) {
 		scheduled bool // NextAttemptAt is set
 		code      string
 	}
-	claimed := func(effect envelope.Effect, then func(d desk, it outbox.Item)) func(d desk) envelope.ActionID {
-		return func(d desk) envelope.ActionID {
-			d.queue(effect, 1)
-			it := d.claim(1)[0]
-			then(d, it)
+	claimed := func(effect envelope.Effect, then func(fx fixture, it outbox.Item)) func(fx fixture) envelope.ActionID {
+		return func(fx fixture) envelope.ActionID {
+			fx.queue(effect, 1)
+			it := fx.claim(1)[0]
+			then(fx, it)
 			return it.Action
 		}
 	}
-	settled := func(s func(outbox.Item) outbox.Settlement) func(d desk) envelope.ActionID {
-		return claimed(envelope.EffectKeyed, func(d desk, it outbox.Item) { d.settle(s(it)) })
+	settled := func(s func(outbox.Item) outbox.Settlement) func(fx fixture) envelope.ActionID {
+		return claimed(envelope.EffectKeyed, func(fx fixture, it outbox.Item) { fx.settle(s(it)) })
 	}
-	proposed := func(approval envelope.Approval) func(d desk) envelope.ActionID {
-		return func(d desk) envelope.ActionID {
-			id := d.propose(d.bucket, envelope.EffectKeyed, approval, 1)[0]
-			d.exec("UPDATE actions SET decided_at = now() WHERE action_id = $1 AND approval_state <> 'required'", id.String())
+	proposed := func(approval envelope.Approval) func(fx fixture) envelope.ActionID {
+		return func(fx fixture) envelope.ActionID {
+			id := fx.propose(fx.bucket, envelope.EffectKeyed, approval, 1)[0]
+			fx.exec("UPDATE actions SET decided_at = now() WHERE action_id = $1 AND approval_state <> 'required'", id.String())
 			return id
 		}
 	}
-	park := func(d desk, it outbox.Item) {
-		d.as(postgres.Worker(), func(tx pgx.Tx) error {
-			_, err := outbox.Park(d.t.Context(), tx, []outbox.Parking{{Lease: it.Lease, ToolDigest: []byte{1}, Note: "changed", Needed: 1, Wait: time.Minute}})
+	park := func(fx fixture, it outbox.Item) {
+		fx.as(postgres.Worker(), func(tx pgx.Tx) error {
+			_, err := outbox.ReturnToApproval(fx.t.Context(), tx, []outbox.ApprovalReturn{{Lease: it.Lease, ToolDigest: []byte{1}, Note: "changed", Needed: 1, Wait: time.Minute}})
 			return err
 		})
 	}
 	// replayedAndParked failed once, was replayed, and then parked.
-	replayedAndParked := func(approval envelope.Approval) func(d desk) envelope.ActionID {
-		return func(d desk) envelope.ActionID {
-			id := d.deadLetters(1, outbox.Refused)[0]
-			if _, err := d.replay(false, id); err != nil {
-				d.t.Fatal(err)
+	replayedAndParked := func(approval envelope.Approval) func(fx fixture) envelope.ActionID {
+		return func(fx fixture) envelope.ActionID {
+			id := fx.deadLetters(1, outbox.Refused)[0]
+			if _, err := fx.replay(false, id); err != nil {
+				fx.t.Fatal(err)
 			}
-			park(d, d.claim(1)[0])
-			d.exec("UPDATE actions SET approval_state = $2 WHERE action_id = $1", id.String(), string(approval))
+			park(fx, fx.claim(1)[0])
+			fx.exec("UPDATE actions SET approval_state = $2 WHERE action_id = $1", id.String(), string(approval))
 			return id
 		}
 	}
 
 	for name, test := range map[string]struct {
-		arrange func(d desk) envelope.ActionID
+		arrange func(fx fixture) envelope.ActionID
 		want    want
 	}{
-		"waits for its turn": {func(d desk) envelope.ActionID { return d.queue(envelope.EffectKeyed, 1)[0] },
+		"waits for its turn": {func(fx fixture) envelope.ActionID { return fx.queue(envelope.EffectKeyed, 1)[0] },
 			want{status: envelope.StatusPending, approval: envelope.ApprovalAuto, scheduled: true}},
 		"waits for a person": {proposed(envelope.ApprovalRequired),
 			want{status: envelope.StatusPending, approval: envelope.ApprovalRequired}},
@@ -76,18 +76,18 @@ func TestViewOfEveryState(t *testing.T) {
 			want{status: envelope.StatusSkipped, approval: envelope.ApprovalDenied, completed: true}},
 		"expired": {proposed(envelope.ApprovalExpired),
 			want{status: envelope.StatusSkipped, approval: envelope.ApprovalExpired, completed: true}},
-		"granted": {func(d desk) envelope.ActionID {
-			id := d.queue(envelope.EffectKeyed, 1)[0]
-			d.exec("UPDATE actions SET approval_state = 'granted' WHERE action_id = $1", id.String())
+		"granted": {func(fx fixture) envelope.ActionID {
+			id := fx.queue(envelope.EffectKeyed, 1)[0]
+			fx.exec("UPDATE actions SET approval_state = 'granted' WHERE action_id = $1", id.String())
 			return id
 		}, want{status: envelope.StatusPending, approval: envelope.ApprovalGranted, scheduled: true}},
-		"leased of a class that is not marked": {claimed(envelope.EffectKeyed, func(desk, outbox.Item) {}),
+		"leased of a class that is not marked": {claimed(envelope.EffectKeyed, func(fixture, outbox.Item) {}),
 			want{status: envelope.StatusSending, approval: envelope.ApprovalAuto, scheduled: true}},
-		"its lease ran out": {claimed(envelope.EffectKeyed, func(d desk, it outbox.Item) { d.expire(it.Action) }),
+		"its lease ran out": {claimed(envelope.EffectKeyed, func(fx fixture, it outbox.Item) { fx.expire(it.Action) }),
 			want{status: envelope.StatusPending, approval: envelope.ApprovalAuto, scheduled: true}},
-		"leased of class once": {claimed(envelope.EffectOnce, func(desk, outbox.Item) {}),
+		"leased of class once": {claimed(envelope.EffectOnce, func(fixture, outbox.Item) {}),
 			want{status: envelope.StatusPending, approval: envelope.ApprovalAuto, scheduled: true}},
-		"started of class once": {claimed(envelope.EffectOnce, func(d desk, it outbox.Item) { d.start(it.Lease) }),
+		"started of class once": {claimed(envelope.EffectOnce, func(fx fixture, it outbox.Item) { fx.start(it.Lease) }),
 			want{status: envelope.StatusSending, approval: envelope.ApprovalAuto, scheduled: true}},
 		"to be tried again": {settled(func(it outbox.Item) outbox.Settlement { return again(it, time.Minute) }),
 			want{status: envelope.StatusPending, approval: envelope.ApprovalAuto, attempts: 1, scheduled: true, code: "unreachable"}},
@@ -100,7 +100,7 @@ func TestViewOfEveryState(t *testing.T) {
 		}), want{status: envelope.StatusConflict, approval: envelope.ApprovalAuto, attempts: 1, sent: true, completed: true}},
 		"failed": {settled(failed),
 			want{status: envelope.StatusFailed, approval: envelope.ApprovalAuto, attempts: 1, completed: true, code: "rejected"}},
-		"unknown": {settled(outbox.Lose),
+		"unknown": {settled(outbox.WorkerLost),
 			want{status: envelope.StatusUnknown, approval: envelope.ApprovalAuto, attempts: 1, code: "worker_lost"}},
 		"skipped": {settled(func(it outbox.Item) outbox.Settlement { return outbox.Skip(it, "deadline", "late") }),
 			want{status: envelope.StatusSkipped, approval: envelope.ApprovalAuto, completed: true, code: "deadline"}},
@@ -110,20 +110,20 @@ func TestViewOfEveryState(t *testing.T) {
 			want{status: envelope.StatusPending, approval: envelope.ApprovalRequired, attempts: 1, code: "rejected"}},
 		"denied after a replay": {replayedAndParked(envelope.ApprovalDenied),
 			want{status: envelope.StatusSkipped, approval: envelope.ApprovalDenied, attempts: 1, completed: true, code: "rejected"}},
-		"replayed": {func(d desk) envelope.ActionID {
-			id := d.deadLetters(1, outbox.Refused)[0]
-			if _, err := d.replay(false, id); err != nil {
-				d.t.Fatal(err)
+		"replayed": {func(fx fixture) envelope.ActionID {
+			id := fx.deadLetters(1, outbox.Refused)[0]
+			if _, err := fx.replay(false, id); err != nil {
+				fx.t.Fatal(err)
 			}
 			return id
 		}, want{status: envelope.StatusPending, approval: envelope.ApprovalAuto, attempts: 1, scheduled: true, code: "rejected"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := alone(t)
-			id := test.arrange(d)
+			fx := newFixture(t)
+			id := test.arrange(fx)
 
-			v := d.view(id)
+			v := fx.view(id)
 
 			e := v.Envelope
 			got := want{
@@ -139,18 +139,18 @@ func TestViewOfEveryState(t *testing.T) {
 			if want := envelope.PhaseOf(e.Approval, e.Result.Status); v.Phase != want || !v.Phase.Valid() {
 				t.Errorf("phase = %q, want %q", v.Phase, want)
 			}
-			if diff := cmp.Diff([]envelope.ActionID{id}, d.list(outbox.Filter{Status: test.want.status, Approval: test.want.approval, Most: 10})); diff != "" {
+			if diff := cmp.Diff([]envelope.ActionID{id}, fx.list(outbox.Filter{Status: test.want.status, Approval: test.want.approval, Most: 10})); diff != "" {
 				t.Errorf("List by its status and approval (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func (d desk) list(f outbox.Filter) []envelope.ActionID {
-	d.t.Helper()
+func (fx fixture) list(f outbox.Filter) []envelope.ActionID {
+	fx.t.Helper()
 	var ids []envelope.ActionID
-	d.as(postgres.API(d.tenant), func(tx pgx.Tx) error {
-		views, err := outbox.List(d.t.Context(), tx, d.tenant, f)
+	fx.as(postgres.API(fx.tenant), func(tx pgx.Tx) error {
+		views, err := outbox.List(fx.t.Context(), tx, fx.tenant, f)
 		for _, v := range views {
 			ids = append(ids, v.Envelope.ActionID)
 		}
@@ -161,16 +161,16 @@ func (d desk) list(f outbox.Filter) []envelope.ActionID {
 
 func TestViewReadsBackWhatWasProposed(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
-	id := d.propose(d.bucket, envelope.EffectOnce, envelope.ApprovalRequired, 1)[0]
-	d.exec(`UPDATE actions SET external_id = 'e1', employee_id = $1, session_id = 's1', automation_id = 'a1', composio_app = 'app',
+	fx := newFixture(t)
+	id := fx.propose(fx.bucket, envelope.EffectOnce, envelope.ApprovalRequired, 1)[0]
+	fx.exec(`UPDATE actions SET external_id = 'e1', employee_id = $1, session_id = 's1', automation_id = 'a1', composio_app = 'app',
 		args = '{"a": 1}', risk = 'high', rate_bucket = 'default', not_before = '2030-01-01', must_run_before = '2031-01-01',
-		decided_by = 'ada', decision_note = 'why' WHERE action_id = $2`, d.tenant.String(), id.String())
+		decided_by = 'ada', decision_note = 'why' WHERE action_id = $2`, fx.tenant.String(), id.String())
 
-	v := d.view(id)
+	v := fx.view(id)
 
 	want := envelope.Envelope{
-		Version: envelope.SchemaVersion, ActionID: id, ExternalID: "e1", TenantID: d.tenant, EmployeeID: envelope.EmployeeID(d.tenant),
+		Version: envelope.SchemaVersion, ActionID: id, ExternalID: "e1", TenantID: fx.tenant, EmployeeID: envelope.EmployeeID(fx.tenant),
 		Type: envelope.TypeExec, Tool: envelope.Tool{Name: "tool", Source: "src", ComposioApp: "app"}, Args: []byte(`{"a": 1}`),
 		Risk: envelope.RiskHigh, Approval: envelope.ApprovalRequired, SessionID: "s1", AutomationID: "a1",
 		Constraints: envelope.Constraints{
@@ -189,11 +189,11 @@ func TestViewReadsBackWhatWasProposed(t *testing.T) {
 
 func TestListNarrows(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
-	ids := d.propose(d.bucket, envelope.EffectKeyed, envelope.ApprovalRequired, 4)
-	d.exec("UPDATE actions SET session_id = 's', external_id = 'x' WHERE action_id = $1", ids[0].String())
-	d.exec("UPDATE actions SET tool_name = 'other' WHERE action_id = $1", ids[1].String())
-	d.exec("UPDATE actions SET source_id = 'elsewhere' WHERE action_id = $1", ids[2].String())
+	fx := newFixture(t)
+	ids := fx.propose(fx.bucket, envelope.EffectKeyed, envelope.ApprovalRequired, 4)
+	fx.exec("UPDATE actions SET session_id = 's', external_id = 'x' WHERE action_id = $1", ids[0].String())
+	fx.exec("UPDATE actions SET tool_name = 'other' WHERE action_id = $1", ids[1].String())
+	fx.exec("UPDATE actions SET source_id = 'elsewhere' WHERE action_id = $1", ids[2].String())
 
 	for name, test := range map[string]struct {
 		filter outbox.Filter
@@ -207,7 +207,7 @@ func TestListNarrows(t *testing.T) {
 		"by nothing":     {outbox.Filter{}, []envelope.ActionID{ids[3], ids[2], ids[1], ids[0]}},
 	} {
 		test.filter.Most = 10
-		if diff := cmp.Diff(texts(test.want), texts(d.list(test.filter))); diff != "" {
+		if diff := cmp.Diff(texts(test.want), texts(fx.list(test.filter))); diff != "" {
 			t.Errorf("List %s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -216,13 +216,13 @@ func TestListNarrows(t *testing.T) {
 func TestPagesStandStillWhileMoreComes(t *testing.T) {
 	t.Parallel()
 	const before, page = 60, 7
-	d := shared(t)
-	want := d.propose(d.bucket, envelope.EffectKeyed, envelope.ApprovalRequired, before)
+	fx := newSharedFixture(t)
+	want := fx.propose(fx.bucket, envelope.EffectKeyed, envelope.ApprovalRequired, before)
 	slices.Reverse(want)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for range 20 {
-			d.propose(d.bucket, envelope.EffectKeyed, envelope.ApprovalRequired, 3)
+			fx.propose(fx.bucket, envelope.EffectKeyed, envelope.ApprovalRequired, 3)
 		}
 	})
 
@@ -230,7 +230,7 @@ func TestPagesStandStillWhileMoreComes(t *testing.T) {
 	at := want[0]
 	got = append(got, at)
 	for {
-		ids := d.list(outbox.Filter{Before: at, Most: page})
+		ids := fx.list(outbox.Filter{Before: at, Most: page})
 		if len(ids) == 0 {
 			break
 		}

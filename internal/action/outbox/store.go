@@ -12,7 +12,7 @@ import (
 )
 
 // Due is a bucket's first free row.
-type Due struct {
+type DueBucket struct {
 	Bucket int64
 	Tenant envelope.TenantID
 	// Limited says that the bucket has a rate, a calendar or a ceiling.
@@ -21,30 +21,30 @@ type Due struct {
 	// of a claim.
 	From time.Time
 	// In is how long until it may run; zero or less if it may now.
-	In time.Duration
+	DueIn time.Duration
 	// Paused says that nothing of the bucket may run until someone resumes it.
 	Paused bool
 }
 
 // Look returns up to most buckets with work after the given one, in order of
 // their ids, whether their work is due or not.
-func Look(ctx context.Context, tx pgx.Tx, after int64, most int) ([]Due, error) {
+func DueBuckets(ctx context.Context, tx pgx.Tx, after int64, most int) ([]DueBucket, error) {
 	rows, err := dbsqlc.New().OutboxLook(ctx, tx, &dbsqlc.OutboxLookParams{After: after, Most: int64(most)})
 	if err != nil {
 		return nil, err
 	}
-	due := make([]Due, len(rows))
+	due := make([]DueBucket, len(rows))
 	for i, r := range rows {
-		due[i] = Due{
+		due[i] = DueBucket{
 			Bucket: r.BucketID, Tenant: envelope.TenantID(r.TenantID), Limited: r.Limited,
-			From: r.NextAttemptAt, In: seconds(r.WaitSeconds), Paused: r.Paused,
+			From: r.NextAttemptAt, DueIn: seconds(r.WaitSeconds), Paused: r.Paused,
 		}
 	}
 	return due, nil
 }
 
 // Want asks for up to Quota rows of a bucket that were due From or later.
-type Want struct {
+type ClaimRequest struct {
 	Bucket int64
 	From   time.Time
 	Quota  int
@@ -56,7 +56,7 @@ type Want struct {
 // The lease must be renewed before it runs out, or another worker takes the
 // envelope over. Limits hold across the fleet: a bucket's tokens are granted
 // under its lock, in the transaction of the claim, by the database's clock.
-func Claim(ctx context.Context, tx pgx.Tx, wants []Want, lease time.Duration) ([]Item, error) {
+func Claim(ctx context.Context, tx pgx.Tx, wants []ClaimRequest, lease time.Duration) ([]Item, error) {
 	wants, at, err := grant(ctx, tx, wants)
 	if err != nil || len(wants) == 0 {
 		return nil, err
@@ -79,38 +79,38 @@ func Claim(ctx context.Context, tx pgx.Tx, wants []Want, lease time.Duration) ([
 	for i := range rows {
 		items[i] = itemFromRow(&rows[i])
 	}
-	return items, spend(ctx, tx, items, at)
+	return items, takePermits(ctx, tx, items, at)
 }
 
 func itemFromRow(r *dbsqlc.OutboxClaimRow) Item {
 	it := Item{
-		Lease:         Lease{Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID), Fence: r.Fence},
-		Bucket:        r.BucketID,
-		Due:           r.NextAttemptAt,
-		Attempt:       int(r.Attempt),
-		MaxAttempts:   int(r.MaxAttempts),
-		Lost:          int(r.Lost),
-		Unsure:        r.Unsure,
-		Sending:       r.Status == string(envelope.StatusSending),
-		Source:        r.SourceID,
-		Tool:          r.ToolName,
-		Args:          r.Args,
-		Effect:        envelope.Effect(r.Effect),
-		Risk:          envelope.Risk(r.Risk),
-		Approval:      envelope.Approval(r.ApprovalState),
-		Session:       text(r.SessionID),
-		Automation:    text(r.AutomationID),
-		ConfigVersion: r.ConfigVersion,
-		ToolDigest:    r.ToolDigest,
-		Traceparent:   text(r.Traceparent),
-		Seal:          r.ApprovalSeal,
-		Held:          r.Held,
-		Urgent:        r.Urgent,
-		MustRunBefore: moment(r.MustRunBefore),
-		CreatedAt:     r.CreatedAt,
-		ClaimedAt:     r.ClaimedAt,
-		Waited:        seconds(r.WaitedSeconds),
-		Age:           seconds(r.AgeSeconds),
+		Lease:            Lease{Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID), Fence: r.Fence},
+		Bucket:           r.BucketID,
+		Due:              r.NextAttemptAt,
+		Attempt:          int(r.Attempt),
+		MaxAttempts:      int(r.MaxAttempts),
+		LeasesLost:       int(r.Lost),
+		Unsure:           r.Unsure,
+		Sending:          r.Status == string(envelope.StatusSending),
+		Source:           r.SourceID,
+		Tool:             r.ToolName,
+		Args:             r.Args,
+		Effect:           envelope.Effect(r.Effect),
+		Risk:             envelope.Risk(r.Risk),
+		Approval:         envelope.Approval(r.ApprovalState),
+		Session:          text(r.SessionID),
+		Automation:       text(r.AutomationID),
+		ConfigVersion:    r.ConfigVersion,
+		ToolDigest:       r.ToolDigest,
+		Traceparent:      text(r.Traceparent),
+		ApprovalDigest:   r.ApprovalSeal,
+		HoldsConcurrency: r.Held,
+		Urgent:           r.Urgent,
+		MustRunBefore:    utcOrZero(r.MustRunBefore),
+		CreatedAt:        r.CreatedAt,
+		ClaimedAt:        r.ClaimedAt,
+		Waited:           seconds(r.WaitedSeconds),
+		Age:              seconds(r.AgeSeconds),
 	}
 	if r.EmployeeID != nil {
 		it.Employee = envelope.EmployeeID(*r.EmployeeID)
@@ -147,7 +147,7 @@ func Renew(ctx context.Context, tx pgx.Tx, leases []Lease, lease time.Duration) 
 
 // Parking asks for an envelope to wait for a person, who then decides about
 // the tool of this definition.
-type Parking struct {
+type ApprovalReturn struct {
 	Lease
 	ToolDigest []byte
 	// Decision is what policy says by now; it must be kept already. Zero
@@ -161,13 +161,13 @@ type Parking struct {
 	Needed               int
 	Wait, Warn, Escalate time.Duration
 	// Unused is the claim's token, which goes back.
-	Unused Token
+	UnusedPermit Permit
 }
 
 // Park takes envelopes off the schedule that need a person after all, because
 // policy or the tool changed since they were let through. It returns those
 // that it parked.
-func Park(ctx context.Context, tx pgx.Tx, parkings []Parking) ([]Lease, error) {
+func ReturnToApproval(ctx context.Context, tx pgx.Tx, parkings []ApprovalReturn) ([]Lease, error) {
 	leases, n := make([]Lease, len(parkings)), len(parkings)
 	p := &dbsqlc.OutboxParkParams{
 		ToolDigests: make([][]byte, n), DecisionIds: make([]uuid.UUID, n), Notes: make([]string, n), Needed: make([]int32, n),
@@ -192,16 +192,16 @@ func Park(ctx context.Context, tx pgx.Tx, parkings []Parking) ([]Lease, error) {
 		parked[i] = Lease{Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID)}
 		gone[parked[i]] = true
 	}
-	tokens := make(map[Token]int64)
+	tokens := make(map[Permit]int64)
 	for _, p := range parkings {
-		if p.Unused != (Token{}) && gone[Lease{Tenant: p.Tenant, Action: p.Action}] {
-			tokens[p.Unused]++
+		if p.UnusedPermit != (Permit{}) && gone[Lease{Tenant: p.Tenant, Action: p.Action}] {
+			tokens[p.UnusedPermit]++
 		}
 	}
 	if err := lockBuckets(ctx, tx, tokens, nil); err != nil {
 		return nil, err
 	}
-	return parked, giveBack(ctx, tx, tokens)
+	return parked, returnPermits(ctx, tx, tokens)
 }
 
 // Settle writes what became of claimed envelopes: the outbox row, the ledger
@@ -228,27 +228,27 @@ func Settle(ctx context.Context, tx pgx.Tx, worker string, batch []Settlement) (
 		}
 	}
 	settled := make([]Lease, 0, len(held))
-	tokens, holds := make(map[Token]int64), make(map[int64]time.Duration)
+	tokens, holds := make(map[Permit]int64), make(map[int64]time.Duration)
 	for i := range batch {
 		s := &batch[i]
 		if !held[s.Lease] {
 			continue
 		}
 		settled = append(settled, s.Lease)
-		if s.Unused != (Token{}) {
-			tokens[s.Unused]++
+		if s.UnusedPermit != (Permit{}) {
+			tokens[s.UnusedPermit]++
 		}
-		if s.Hold > 0 {
-			holds[s.HoldBucket] = max(holds[s.HoldBucket], s.Hold)
+		if s.CloseBucketFor > 0 {
+			holds[s.CloseBucket] = max(holds[s.CloseBucket], s.CloseBucketFor)
 		}
 	}
 	if err := lockBuckets(ctx, tx, tokens, holds); err != nil {
 		return nil, err
 	}
-	if err := giveBack(ctx, tx, tokens); err != nil {
+	if err := returnPermits(ctx, tx, tokens); err != nil {
 		return nil, err
 	}
-	return settled, hold(ctx, tx, holds)
+	return settled, closeBuckets(ctx, tx, holds)
 }
 
 type keys struct {
@@ -316,7 +316,7 @@ func settleFinal(ctx context.Context, tx pgx.Tx, worker string, batch []*Settlem
 		k.tenants[i], k.actions[i], k.fences[i] = uuid.UUID(s.Tenant), uuid.UUID(s.Action), s.Fence
 		attempts[i], durations[i] = int32(s.Attempt), s.Took.Seconds()
 		statuses[i], codes[i], messages[i] = string(s.Status), s.Code, s.Message
-		providers[i], reasons[i], results[i] = s.ProviderID, string(s.Letter), s.Result
+		providers[i], reasons[i], results[i] = s.ProviderID, string(s.DeadLetter), s.Result
 	}
 	rows, err := tx.Query(ctx, outboxSettleFinal, k.tenants, k.actions, k.fences, attempts, statuses, codes, messages,
 		results, providers, durations, reasons, worker)
@@ -363,4 +363,51 @@ func text(s *string) string {
 		return ""
 	}
 	return *s
+}
+
+// Enqueue schedules actions that may run. Their first attempt is due at once,
+// or at their not_before.
+func Enqueue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions ...envelope.ActionID) error {
+	return Requeue(ctx, tx, tenant, actions, make([]int32, len(actions)))
+}
+
+// Requeue schedules actions after so many attempts each. The attempts that
+// are allowed are counted from there. The error is fault.Conflict if an action
+// is scheduled already.
+func Requeue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions []envelope.ActionID, attempts []int32) error {
+	_, err := dbsqlc.New().OutboxEnqueue(ctx, tx, &dbsqlc.OutboxEnqueueParams{
+		TenantID: uuid.UUID(tenant), ActionIds: uuids(actions), Attempts: attempts,
+	})
+	return violations.Fault(err)
+}
+
+// withdraw ends an action that is scheduled, or that waits for approval. An
+// action that is approved while this transaction waits for its lock is
+// scheduled by then, so the schedule is tried a second time.
+func withdraw(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, actor string) (bool, error) {
+	q, by := dbsqlc.New(), "undone by "+actor
+	unschedule := func() (int64, error) {
+		return q.OutboxUndo(ctx, tx, &dbsqlc.OutboxUndoParams{
+			TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), Code: CodeUndone, Message: by,
+		})
+	}
+	fromApproval := func() (int64, error) {
+		return q.ActionWithdraw(ctx, tx, &dbsqlc.ActionWithdrawParams{
+			TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), DecidedBy: actor, Message: by,
+		})
+	}
+	for _, try := range []func() (int64, error){unschedule, fromApproval, unschedule} {
+		if n, err := try(); err != nil || n > 0 {
+			return n > 0, err
+		}
+	}
+	return false, nil
+}
+
+func uuids(actions []envelope.ActionID) []uuid.UUID {
+	ids := make([]uuid.UUID, len(actions))
+	for i, a := range actions {
+		ids[i] = uuid.UUID(a)
+	}
+	return ids
 }

@@ -13,18 +13,18 @@ import (
 
 // Token is what a bucket with limits granted for a claimed envelope. The zero
 // Token is of a bucket without limits.
-type Token struct {
+type Permit struct {
 	Bucket int64
 	// At is when it was granted, by the database's clock.
-	At time.Time
+	GrantedAt time.Time
 }
 
 // grant locks the buckets with limits among wants and finds how much each may
 // give. It returns the wants that can be met at least in part, with a limited
 // one cut down to its grant; and when each was granted. Two statements, since
 // only one that begins after the lock sees what the last grant left.
-func grant(ctx context.Context, tx pgx.Tx, wants []Want) (open []Want, at map[int64]time.Time, err error) {
-	if !slices.ContainsFunc(wants, func(w Want) bool { return w.Limited }) {
+func grant(ctx context.Context, tx pgx.Tx, wants []ClaimRequest) (open []ClaimRequest, at map[int64]time.Time, err error) {
+	if !slices.ContainsFunc(wants, func(w ClaimRequest) bool { return w.Limited }) {
 		return wants, nil, nil
 	}
 	var limited []int64
@@ -49,7 +49,7 @@ func grant(ctx context.Context, tx pgx.Tx, wants []Want) (open []Want, at map[in
 			left[r.BucketID], at[r.BucketID] = int(r.Granted), r.At
 		}
 	}
-	open = make([]Want, 0, len(wants))
+	open = make([]ClaimRequest, 0, len(wants))
 	for _, w := range wants {
 		if w.Limited {
 			w.Quota = min(w.Quota, left[w.Bucket])
@@ -63,7 +63,7 @@ func grant(ctx context.Context, tx pgx.Tx, wants []Want) (open []Want, at map[in
 
 // spend takes the tokens of what was claimed and notes on every item what was
 // granted for it.
-func spend(ctx context.Context, tx pgx.Tx, items []Item, at map[int64]time.Time) error {
+func takePermits(ctx context.Context, tx pgx.Tx, items []Item, at map[int64]time.Time) error {
 	taken := make(map[int64]int32)
 	for i := range items {
 		if _, limited := at[items[i].Bucket]; limited {
@@ -83,7 +83,7 @@ func spend(ctx context.Context, tx pgx.Tx, items []Item, at map[int64]time.Time)
 	for i := range items {
 		it := &items[i]
 		if granted, limited := at[it.Bucket]; limited {
-			it.Token = Token{Bucket: it.Bucket, At: granted}
+			it.Permit = Permit{Bucket: it.Bucket, GrantedAt: granted}
 		}
 	}
 	return nil
@@ -92,7 +92,7 @@ func spend(ctx context.Context, tx pgx.Tx, items []Item, at map[int64]time.Time)
 // lockBuckets locks all the buckets that a batch gives tokens back to or
 // closes, before the first of them is changed: two batches that lock them in
 // two orders would stand in each other's way.
-func lockBuckets(ctx context.Context, tx pgx.Tx, tokens map[Token]int64, holds map[int64]time.Duration) error {
+func lockBuckets(ctx context.Context, tx pgx.Tx, tokens map[Permit]int64, holds map[int64]time.Duration) error {
 	if len(tokens) == 0 && len(holds) == 0 {
 		return nil
 	}
@@ -106,30 +106,30 @@ func lockBuckets(ctx context.Context, tx pgx.Tx, tokens map[Token]int64, holds m
 
 // giveBack returns tokens that were not used to their buckets, which must be
 // locked.
-func giveBack(ctx context.Context, tx pgx.Tx, tokens map[Token]int64) error {
+func returnPermits(ctx context.Context, tx pgx.Tx, tokens map[Permit]int64) error {
 	if len(tokens) == 0 {
 		return nil
 	}
 	p := &dbsqlc.BucketReturnParams{}
 	for u, n := range tokens {
-		p.BucketIds, p.GrantedAt, p.Counts = append(p.BucketIds, u.Bucket), append(p.GrantedAt, u.At), append(p.Counts, n)
+		p.BucketIds, p.GrantedAt, p.Counts = append(p.BucketIds, u.Bucket), append(p.GrantedAt, u.GrantedAt), append(p.Counts, n)
 	}
 	return dbsqlc.New().BucketReturn(ctx, tx, p)
 }
 
 // LongestHold bounds for how long one answer of a provider closes a bucket.
 // The envelope that got the answer waits for as long as it was told.
-const LongestHold = 24 * time.Hour
+const MaxBucketClosed = 24 * time.Hour
 
 // hold closes buckets, which must be locked, because a provider asked for
 // time.
-func hold(ctx context.Context, tx pgx.Tx, buckets map[int64]time.Duration) error {
+func closeBuckets(ctx context.Context, tx pgx.Tx, buckets map[int64]time.Duration) error {
 	if len(buckets) == 0 {
 		return nil
 	}
 	p := &dbsqlc.BucketCloseParams{Cause: WaitsRetryAfter}
 	for bucket, d := range buckets {
-		p.BucketIds, p.Seconds = append(p.BucketIds, bucket), append(p.Seconds, min(d, LongestHold).Seconds())
+		p.BucketIds, p.Seconds = append(p.BucketIds, bucket), append(p.Seconds, min(d, MaxBucketClosed).Seconds())
 	}
 	return dbsqlc.New().BucketClose(ctx, tx, p)
 }

@@ -82,8 +82,8 @@ type Filter struct {
 // List returns a page of envelopes, newest first.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]View, error) {
 	rows, err := dbsqlc.New().EnvelopeList(ctx, tx, &dbsqlc.EnvelopeListParams{
-		TenantID: uuid.UUID(tenant), Before: before(f.Before), SessionID: some(f.Session), Status: some(string(f.Status)),
-		Approval: some(string(f.Approval)), Tool: some(f.Tool), Source: some(f.Source), ExternalID: some(f.ExternalID), Most: int64(f.Most),
+		TenantID: uuid.UUID(tenant), Before: before(f.Before), SessionID: optional(f.Session), Status: optional(string(f.Status)),
+		Approval: optional(string(f.Approval)), Tool: optional(f.Tool), Source: optional(f.Source), ExternalID: optional(f.ExternalID), Most: int64(f.Most),
 	})
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func viewFromRow(r dbsqlc.EnvelopeListRow) View {
 			Tool: envelope.Tool{Name: r.ToolName, Source: r.SourceID, ComposioApp: text(r.ComposioApp)},
 			Args: r.Args, Risk: envelope.Risk(r.Risk), Approval: envelope.Approval(r.ApprovalState),
 			SessionID: text(r.SessionID), AutomationID: text(r.AutomationID),
-			Constraints: envelope.Constraints{RateBucket: text(r.RateBucket), MustRunBefore: moment(r.MustRunBefore), NotBefore: moment(r.NotBefore), Urgent: r.Urgent},
+			Constraints: envelope.Constraints{RateBucket: text(r.RateBucket), MustRunBefore: utcOrZero(r.MustRunBefore), NotBefore: utcOrZero(r.NotBefore), Urgent: r.Urgent},
 			Result: envelope.Result{
 				Status: envelope.Status(r.Status), ProviderID: r.ProviderID, Output: r.Result, Attempts: int(r.Attempt),
 			},
@@ -153,7 +153,7 @@ func viewFromRow(r dbsqlc.EnvelopeListRow) View {
 		Effect: envelope.Effect(r.Effect), Mode: envelope.Mode(r.Mode), ModeSource: r.ModeSource, Trace: r.Trace, ToolDigest: r.ToolDigest,
 		ProposedBy: r.ProposedBy, ApprovalExpiresAt: r.ApprovalExpiresAt, DecidedAt: r.DecidedAt,
 		DecidedBy: text(r.DecidedBy), DecisionNote: text(r.DecisionNote), NextAttemptAt: r.NextAttemptAt,
-		WaitsFor: r.WaitsFor, WaitsUntil: moment(&r.WaitsUntil), DecisionID: r.DecisionID,
+		WaitsFor: r.WaitsFor, WaitsUntil: utcOrZero(&r.WaitsUntil), DecisionID: r.DecisionID,
 		Review: Review{
 			Needed: int(r.ApprovalsNeeded), Given: int(r.ApprovalsGiven), Round: int(r.ApprovalRound),
 			ProposedArgs: r.ProposedArgs, EditedBy: r.EditedBy, Edits: r.Edits,
@@ -187,14 +187,14 @@ func before(id envelope.ActionID) uuid.UUID {
 	return uuid.UUID(id)
 }
 
-func some(s string) *string {
+func optional(s string) *string {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
 
-func moment(t *time.Time) time.Time {
+func utcOrZero(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}
 	}

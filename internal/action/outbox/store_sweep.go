@@ -67,19 +67,19 @@ func Sweeps(ctx context.Context, tx pgx.Tx, most int) ([]Sweep, error) {
 }
 
 // Place is how far a sweep has come in the outbox.
-type Place struct{ tenant, action uuid.UUID }
+type SweepCursor struct{ tenant, action uuid.UUID }
 
 // Step does the next bounded part of a sweep in its own transaction, and says
 // where to go on; ended says that this round of the sweep is over. Whether
 // something is left, because a worker holds it, the next round finds out.
-func (s *Sweep) Step(ctx context.Context, tx pgx.Tx, from Place, most int) (next Place, ended bool, err error) {
+func (s *Sweep) Step(ctx context.Context, tx pgx.Tx, from SweepCursor, most int) (next SweepCursor, ended bool, err error) {
 	if s.kill {
 		return s.cancel(ctx, tx, from, most)
 	}
 	return s.wake(ctx, tx, from, most)
 }
 
-func (s *Sweep) cancel(ctx context.Context, tx pgx.Tx, from Place, most int) (Place, bool, error) {
+func (s *Sweep) cancel(ctx context.Context, tx pgx.Tx, from SweepCursor, most int) (SweepCursor, bool, error) {
 	q := dbsqlc.New()
 	refused, err := q.ActionsCancel(ctx, tx, &dbsqlc.ActionsCancelParams{
 		FirstTenant: s.first, LastTenant: s.last, KilledAt: s.killedAt, Scope: s.scope, Subject: s.subject,
@@ -123,7 +123,7 @@ func (s *Sweep) cancel(ctx context.Context, tx pgx.Tx, from Place, most int) (Pl
 	if len(refused) == most || len(gone) == most {
 		if len(gone) > 0 {
 			last := gone[len(gone)-1]
-			from = Place{last.TenantID, last.ActionID}
+			from = SweepCursor{last.TenantID, last.ActionID}
 		}
 		return from, false, nil
 	}
@@ -136,7 +136,7 @@ func (s *Sweep) cancel(ctx context.Context, tx pgx.Tx, from Place, most int) (Pl
 	return from, true, q.PauseSwept(ctx, tx, &dbsqlc.PauseSweptParams{PauseID: s.pause, KilledAt: &s.killedAt})
 }
 
-func (s *Sweep) wake(ctx context.Context, tx pgx.Tx, from Place, most int) (Place, bool, error) {
+func (s *Sweep) wake(ctx context.Context, tx pgx.Tx, from SweepCursor, most int) (SweepCursor, bool, error) {
 	q := dbsqlc.New()
 	rows, err := q.OutboxWake(ctx, tx, &dbsqlc.OutboxWakeParams{
 		FirstTenant: s.first, LastTenant: s.last, AfterTenant: from.tenant, AfterAction: from.action,
@@ -152,7 +152,7 @@ func (s *Sweep) wake(ctx context.Context, tx pgx.Tx, from Place, most int) (Plac
 			}
 			return bytes.Compare(a.ActionID[:], b.ActionID[:])
 		})
-		return Place{last.TenantID, last.ActionID}, false, nil
+		return SweepCursor{last.TenantID, last.ActionID}, false, nil
 	}
 	if !s.long {
 		left, err := q.OutboxWakeLeft(ctx, tx, &dbsqlc.OutboxWakeLeftParams{

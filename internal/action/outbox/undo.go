@@ -17,7 +17,7 @@ const CodeUndone = "undone"
 // it waits for a decision or for its turn. fault.Conflict says that it is too
 // late, and what became of it.
 func Undo(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, actor string) error {
-	gone, err := takeBack(ctx, tx, tenant, action, actor)
+	gone, err := withdraw(ctx, tx, tenant, action, actor)
 	if err != nil {
 		return err
 	}

@@ -16,70 +16,70 @@ import (
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		arrange func(d desk) envelope.ActionID
+		arrange func(fx fixture) envelope.ActionID
 		want    error
 	}{
-		"takes what waits for its turn": {func(d desk) envelope.ActionID {
-			return d.queue(envelope.EffectKeyed, 1)[0]
+		"takes what waits for its turn": {func(fx fixture) envelope.ActionID {
+			return fx.queue(envelope.EffectKeyed, 1)[0]
 		}, nil},
-		"takes what waits for a person": {func(d desk) envelope.ActionID {
-			return d.propose(d.bucket, envelope.EffectKeyed, envelope.ApprovalRequired, 1)[0]
+		"takes what waits for a person": {func(fx fixture) envelope.ActionID {
+			return fx.propose(fx.bucket, envelope.EffectKeyed, envelope.ApprovalRequired, 1)[0]
 		}, nil},
-		"takes a leased call of class once that was not started": {func(d desk) envelope.ActionID {
-			d.queue(envelope.EffectOnce, 1)
-			return d.claim(1)[0].Action
+		"takes a leased call of class once that was not started": {func(fx fixture) envelope.ActionID {
+			fx.queue(envelope.EffectOnce, 1)
+			return fx.claim(1)[0].Action
 		}, nil},
-		"takes what waits for another attempt": {func(d desk) envelope.ActionID {
-			d.queue(envelope.EffectKeyed, 1)
-			it := d.claim(1)[0]
-			d.settle(again(it, 0))
+		"takes what waits for another attempt": {func(fx fixture) envelope.ActionID {
+			fx.queue(envelope.EffectKeyed, 1)
+			it := fx.claim(1)[0]
+			fx.settle(again(it, 0))
 			return it.Action
 		}, nil},
-		"is too late for what waits after an unanswered attempt": {func(d desk) envelope.ActionID {
-			d.queue(envelope.EffectKeyed, 1)
-			it := d.claim(1)[0]
+		"is too late for what waits after an unanswered attempt": {func(fx fixture) envelope.ActionID {
+			fx.queue(envelope.EffectKeyed, 1)
+			it := fx.claim(1)[0]
 			s := again(it, 0)
 			s.Unsure = true
-			d.settle(s)
+			fx.settle(s)
 			return it.Action
 		}, fault.Conflict},
-		"is too late for an unmarked call whose lease ran out": {func(d desk) envelope.ActionID {
-			d.queue(envelope.EffectKeyed, 1)
-			id := d.claim(1)[0].Action
-			d.expire(id)
+		"is too late for an unmarked call whose lease ran out": {func(fx fixture) envelope.ActionID {
+			fx.queue(envelope.EffectKeyed, 1)
+			id := fx.claim(1)[0].Action
+			fx.expire(id)
 			return id
 		}, fault.Conflict},
-		"is too late for a leased call that is not marked": {func(d desk) envelope.ActionID {
-			d.queue(envelope.EffectKeyed, 1)
-			return d.claim(1)[0].Action
+		"is too late for a leased call that is not marked": {func(fx fixture) envelope.ActionID {
+			fx.queue(envelope.EffectKeyed, 1)
+			return fx.claim(1)[0].Action
 		}, fault.Conflict},
-		"is too late for a started call": {func(d desk) envelope.ActionID {
-			d.queue(envelope.EffectOnce, 1)
-			it := d.claim(1)[0]
-			d.start(it.Lease)
+		"is too late for a started call": {func(fx fixture) envelope.ActionID {
+			fx.queue(envelope.EffectOnce, 1)
+			it := fx.claim(1)[0]
+			fx.start(it.Lease)
 			return it.Action
 		}, fault.Conflict},
-		"is too late for a started call whose lease ran out": {func(d desk) envelope.ActionID {
-			d.queue(envelope.EffectOnce, 1)
-			it := d.claim(1)[0]
-			d.start(it.Lease)
-			d.expire(it.Action)
+		"is too late for a started call whose lease ran out": {func(fx fixture) envelope.ActionID {
+			fx.queue(envelope.EffectOnce, 1)
+			it := fx.claim(1)[0]
+			fx.start(it.Lease)
+			fx.expire(it.Action)
 			return it.Action
 		}, fault.Conflict},
-		"is too late for what was sent": {func(d desk) envelope.ActionID {
-			d.queue(envelope.EffectKeyed, 1)
-			it := d.claim(1)[0]
-			d.settle(sent(it))
+		"is too late for what was sent": {func(fx fixture) envelope.ActionID {
+			fx.queue(envelope.EffectKeyed, 1)
+			it := fx.claim(1)[0]
+			fx.settle(sent(it))
 			return it.Action
 		}, fault.Conflict},
-		"does not know what is not there": {func(desk) envelope.ActionID { return envelope.NewActionID() }, fault.NotFound},
+		"does not know what is not there": {func(fixture) envelope.ActionID { return envelope.NewActionID() }, fault.NotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := alone(t)
-			id := test.arrange(d)
+			fx := newFixture(t)
+			id := test.arrange(fx)
 
-			err := d.undo(id)
+			err := fx.undo(id)
 
 			if !errors.Is(err, test.want) {
 				t.Fatalf("Undo = %v, want %v", err, test.want)
@@ -87,10 +87,10 @@ func TestUndo(t *testing.T) {
 			if test.want != nil {
 				return
 			}
-			if v := d.view(id); v.Envelope.Result.Status != envelope.StatusSkipped || v.Envelope.Result.Error.Code != outbox.CodeUndone || d.scheduled(id) {
+			if v := fx.view(id); v.Envelope.Result.Status != envelope.StatusSkipped || v.Envelope.Result.Error.Code != outbox.CodeUndone || fx.scheduled(id) {
 				t.Errorf("after Undo it is %s (%v), want skipped as undone", v.Envelope.Result.Status, v.Envelope.Result.Error)
 			}
-			if err := d.undo(id); !errors.Is(err, fault.Conflict) {
+			if err := fx.undo(id); !errors.Is(err, fault.Conflict) {
 				t.Errorf("Undo again = %v, want fault.Conflict", err)
 			}
 		})
@@ -102,16 +102,16 @@ func TestUndo(t *testing.T) {
 func TestUndoAndStartHaveOneWinner(t *testing.T) {
 	t.Parallel()
 	const rounds = 150
-	d := shared(t)
+	fx := newSharedFixture(t)
 
 	for _, effect := range []envelope.Effect{envelope.EffectOnce, envelope.EffectKeyed} {
-		ids := d.queue(effect, rounds)
+		ids := fx.queue(effect, rounds)
 		var undone [rounds]bool
 		sends := make(map[envelope.ActionID]bool)
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for i, id := range ids {
-				err := d.undo(id)
+				err := fx.undo(id)
 				if err != nil && !errors.Is(err, fault.Conflict) {
 					t.Errorf("Undo = %v", err)
 				}
@@ -123,16 +123,16 @@ func TestUndoAndStartHaveOneWinner(t *testing.T) {
 				if t.Context().Err() != nil {
 					return
 				}
-				for _, it := range tryClaim(t, d, 2) {
-					if effect != envelope.EffectOnce || tryStart(t, d, it.Lease) {
+				for _, it := range tryClaim(t, fx, 2) {
+					if effect != envelope.EffectOnce || tryStart(t, fx, it.Lease) {
 						sends[it.Action] = true
 					}
 				}
 			}
 		})
 		wg.Wait()
-		for _, it := range d.claim(rounds) {
-			if effect != envelope.EffectOnce || len(d.start(it.Lease)) == 1 {
+		for _, it := range fx.claim(rounds) {
+			if effect != envelope.EffectOnce || len(fx.start(it.Lease)) == 1 {
 				sends[it.Action] = true
 			}
 		}
@@ -145,10 +145,10 @@ func TestUndoAndStartHaveOneWinner(t *testing.T) {
 	}
 }
 
-func tryClaim(t *testing.T, d desk, most int) []outbox.Item {
+func tryClaim(t *testing.T, fx fixture, most int) []outbox.Item {
 	var items []outbox.Item
-	if err := postgres.InTx(t.Context(), d.db, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
-		items, err = outbox.Claim(t.Context(), tx, []outbox.Want{{Bucket: d.bucket, Quota: most}}, term)
+	if err := postgres.InTx(t.Context(), fx.db, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
+		items, err = outbox.Claim(t.Context(), tx, []outbox.ClaimRequest{{Bucket: fx.bucket, Quota: most}}, term)
 		return err
 	}); err != nil {
 		t.Errorf("Claim = %v", err)
@@ -156,9 +156,9 @@ func tryClaim(t *testing.T, d desk, most int) []outbox.Item {
 	return items
 }
 
-func tryStart(t *testing.T, d desk, lease outbox.Lease) bool {
+func tryStart(t *testing.T, fx fixture, lease outbox.Lease) bool {
 	var started map[outbox.Lease]bool
-	if err := postgres.InTx(t.Context(), d.db, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
+	if err := postgres.InTx(t.Context(), fx.db, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
 		started, err = outbox.Start(t.Context(), tx, []outbox.Lease{lease}, term)
 		return err
 	}); err != nil {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/deadletter"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -33,7 +34,7 @@ type place struct {
 
 // walk takes random steps with a few envelopes and says what each must do.
 type walk struct {
-	desk
+	fixture
 	model map[envelope.ActionID]*place
 	// held are leases that were given out, by good and by stale claims alike.
 	held []outbox.Item
@@ -41,11 +42,11 @@ type walk struct {
 
 func TestRandomWalksKeepTheInvariants(t *testing.T) {
 	t.Parallel()
-	d := shared(t)
+	fx := newSharedFixture(t)
 
 	rapid.Check(t, func(rt *rapid.T) {
-		w := &walk{desk: d, model: make(map[envelope.ActionID]*place)}
-		w.bucket = d.newBucket(envelope.NewActionID().String())
+		w := &walk{fixture: fx, model: make(map[envelope.ActionID]*place)}
+		w.bucket = fx.newBucket(envelope.NewActionID().String())
 		for _, effect := range []envelope.Effect{envelope.EffectOnce, envelope.EffectKeyed} {
 			for _, id := range w.queueIn(w.bucket, effect, 2) {
 				w.model[id] = &place{effect: effect, where: "queued", status: envelope.StatusPending}
@@ -121,8 +122,8 @@ func (w *walk) settleOne(rt *rapid.T) {
 	it := rapid.SampledFrom(w.held).Draw(rt, "lease")
 	p := w.model[it.Action]
 	how := map[string]outbox.Settlement{
-		"sent": sent(it), "failed": failed(it), "again": again(it, 0), "given back": outbox.GiveBack(it),
-		"skipped": outbox.Skip(it, "deadline", "late"), "lost": outbox.Lose(it),
+		"sent": sent(it), "failed": failed(it), "again": again(it, 0), "given back": outbox.Release(it),
+		"skipped": outbox.Skip(it, "deadline", "late"), "lost": outbox.WorkerLost(it),
 	}
 	s := how[rapid.SampledFrom(slices.Sorted(maps.Keys(how))).Draw(rt, "how")]
 
@@ -140,8 +141,8 @@ func (w *walk) settleOne(rt *rapid.T) {
 		p.rows++
 	}
 	switch {
-	case s.Letter != "":
-		p.where, p.unknown = "letter", s.Letter == outbox.Unknown
+	case s.DeadLetter != "":
+		p.where, p.unknown = "letter", s.DeadLetter == outbox.Unknown
 	case s.Status != envelope.StatusPending:
 		p.where = "ended"
 	default:
@@ -197,7 +198,7 @@ func (w *walk) check(rt *rapid.T) {
 	for id, p := range w.model {
 		letter := false
 		w.as(postgres.API(w.tenant), func(tx pgx.Tx) error {
-			_, err := outbox.LetterOf(w.t.Context(), tx, w.tenant, id)
+			_, err := deadletter.Get(w.t.Context(), tx, w.tenant, id)
 			letter = err == nil
 			if errors.Is(err, fault.NotFound) {
 				return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/deadletter"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
@@ -113,8 +114,8 @@ func takeOn(ctx context.Context, tx pgx.Tx, most int, hold time.Duration) ([]rid
 // What somebody else has ended meanwhile is left alone.
 func settle(ctx context.Context, tx pgx.Tx, r *riddle, v verdict) error {
 	if v.resolve {
-		err := outbox.Resolve(ctx, tx, r.lease.Tenant, r.lease.Action, outbox.Resolution{
-			Happened: v.happened, Actor: "verify/" + r.rule.Tool, Note: v.note, Look: r.try,
+		err := deadletter.Resolve(ctx, tx, r.lease.Tenant, r.lease.Action, deadletter.Resolution{
+			Happened: v.happened, Actor: "verify/" + r.rule.Tool, Note: v.note, ReconcileAttempt: r.try,
 		})
 		if errors.Is(err, fault.Conflict) || errors.Is(err, fault.NotFound) {
 			return nil

@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/deadletter"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/reconcile"
@@ -129,13 +130,13 @@ func (l *lab) claim() []outbox.Item {
 	l.t.Helper()
 	var items []outbox.Item
 	err := postgres.InTx(l.t.Context(), l.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
-		due, err := outbox.Look(l.t.Context(), tx, 0, 10)
+		due, err := outbox.DueBuckets(l.t.Context(), tx, 0, 10)
 		if err != nil {
 			return err
 		}
-		var wants []outbox.Want
+		var wants []outbox.ClaimRequest
 		for _, d := range due {
-			wants = append(wants, outbox.Want{Bucket: d.Bucket, From: d.From, Quota: 100})
+			wants = append(wants, outbox.ClaimRequest{Bucket: d.Bucket, From: d.From, Quota: 100})
 		}
 		items, err = outbox.Claim(l.t.Context(), tx, wants, time.Minute)
 		return err
@@ -150,7 +151,7 @@ func (l *lab) claim() []outbox.Item {
 func (l *lab) lose(it outbox.Item) {
 	l.t.Helper()
 	err := postgres.InTx(l.t.Context(), l.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
-		_, err := outbox.Settle(l.t.Context(), tx, "w1", []outbox.Settlement{outbox.Lose(it)})
+		_, err := outbox.Settle(l.t.Context(), tx, "w1", []outbox.Settlement{outbox.WorkerLost(it)})
 		return err
 	})
 	if err != nil {
@@ -198,11 +199,11 @@ func (l *lab) state(id envelope.ActionID) envelope.Status {
 	return views[0].Envelope.Result.Status
 }
 
-func (l *lab) letter(id envelope.ActionID) outbox.Letter {
+func (l *lab) letter(id envelope.ActionID) deadletter.Entry {
 	l.t.Helper()
-	var letter outbox.Letter
+	var letter deadletter.Entry
 	l.inTx(func(ctx context.Context, tx pgx.Tx) (err error) {
-		letter, err = outbox.LetterOf(ctx, tx, l.tenant, id)
+		letter, err = deadletter.Get(ctx, tx, l.tenant, id)
 		return err
 	})
 	return letter
@@ -279,8 +280,8 @@ func TestWhatIsNotFound(t *testing.T) {
 				}
 				return
 			}
-			got := l.letter(id).Verify
-			if got.Tries != 1 || got.Said != test.said || got.Next == nil {
+			got := l.letter(id).Reconciliation
+			if got.Attempts != 1 || got.LastResult != test.said || got.Next == nil {
 				t.Errorf("the letter says %+v, want %s and another look", got, test.said)
 			}
 		})
@@ -321,8 +322,8 @@ func TestWhatSaysNothingLeavesItUnknown(t *testing.T) {
 
 			got := l.letter(id)
 			last := test.said == "rule_gone"
-			if n != 1 || l.state(id) != envelope.StatusUnknown || got.Verify.Said != test.said || (got.Verify.Next == nil) != last {
-				t.Errorf("the envelope is %s, and its letter says %+v; want unknown and %s", l.state(id), got.Verify, test.said)
+			if n != 1 || l.state(id) != envelope.StatusUnknown || got.Reconciliation.LastResult != test.said || (got.Reconciliation.Next == nil) != last {
+				t.Errorf("the envelope is %s, and its letter says %+v; want unknown and %s", l.state(id), got.Reconciliation, test.said)
 			}
 		})
 	}
@@ -352,14 +353,14 @@ func TestNobodyIsAskedWhileItIsPaused(t *testing.T) {
 			})
 
 			l.sweep()
-			held := l.letter(id).Verify
+			held := l.letter(id).Reconciliation
 			l.inTx(func(ctx context.Context, tx pgx.Tx) error {
 				return limits.Lift(ctx, tx, l.tenant, test.of, "over", "ada")
 			})
 			l.age("0")
 			l.sweep()
 
-			if held.Said != test.said || held.Next == nil || len(l.src.Calls()) != 1 || l.state(id) != envelope.StatusSent {
+			if held.LastResult != test.said || held.Next == nil || len(l.src.Calls()) != 1 || l.state(id) != envelope.StatusSent {
 				t.Errorf("paused, the letter says %+v; in the end it is %s after %d reads", held, l.state(id), len(l.src.Calls()))
 			}
 		})
@@ -392,7 +393,7 @@ func TestLooksGetRarerAndEnd(t *testing.T) {
 			t.Errorf("after look %d the next comes in %v, want about %v", i+1, w, want)
 		}
 	}
-	if got := l.letter(id).Verify; len(waits) != reconcile.MaxTries-1 || got.Tries != reconcile.MaxTries || got.Next != nil || l.sweep() != 0 {
+	if got := l.letter(id).Reconciliation; len(waits) != reconcile.MaxTries-1 || got.Attempts != reconcile.MaxTries || got.Next != nil || l.sweep() != 0 {
 		t.Errorf("%d waits; the letter says %+v, want an end after %d", len(waits), got, reconcile.MaxTries)
 	}
 }
@@ -432,7 +433,7 @@ func TestManySweepersShareTheLetters(t *testing.T) {
 	byHand := 0
 	for _, id := range ids[:20] {
 		err := l.try(func(ctx context.Context, tx pgx.Tx) error {
-			return outbox.Resolve(ctx, tx, l.tenant, id, outbox.Resolution{GiveUp: true, Actor: "ada"})
+			return deadletter.Resolve(ctx, tx, l.tenant, id, deadletter.Resolution{GiveUp: true, Actor: "ada"})
 		})
 		switch {
 		case err == nil:
@@ -469,7 +470,7 @@ func TestAReadThatWasOvertakenResolvesNothing(t *testing.T) {
 	// While it reads, somebody replays the letter, and the call is lost again.
 	l.src.On(toolFind, func(context.Context, source.Call) sourcetest.Step {
 		l.inTx(func(ctx context.Context, tx pgx.Tx) error {
-			_, err := outbox.Replay(ctx, tx, l.tenant, outbox.Lot{IDs: []envelope.ActionID{id}, Most: 1, Actor: "ada"}, outbox.Pace{Doubling: true})
+			_, err := deadletter.Replay(ctx, tx, l.tenant, deadletter.BulkRequest{IDs: []envelope.ActionID{id}, Limit: 1, Actor: "ada"}, deadletter.ReplayOptions{AllowDuplicates: true})
 			return err
 		})
 		l.lose(l.claim()[0])
@@ -478,7 +479,7 @@ func TestAReadThatWasOvertakenResolvesNothing(t *testing.T) {
 
 	l.sweep()
 
-	if got := l.letter(id); got.Attempt != 2 || got.Verify.Tries != 0 || l.state(id) != envelope.StatusUnknown {
+	if got := l.letter(id); got.Attempt != 2 || got.Reconciliation.Attempts != 0 || l.state(id) != envelope.StatusUnknown {
 		t.Errorf("the letter is %+v, want the new one as it was", got)
 	}
 }
@@ -487,16 +488,16 @@ func TestRulesReachTheLettersThatAreThere(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	id := l.riddle(toolOnce)
-	if next := l.letter(id).Verify.Next; next != nil {
+	if next := l.letter(id).Reconciliation.Next; next != nil {
 		t.Errorf("without a rule the next look is at %v", next)
 	}
 
 	l.put(toolOnce, &rule)
-	planned := l.letter(id).Verify.Next
+	planned := l.letter(id).Reconciliation.Next
 	l.put(toolOnce, nil)
 
-	if planned == nil || l.letter(id).Verify.Next != nil || l.sweep() != 0 {
-		t.Errorf("with the rule the next look is at %v, and without it at %v", planned, l.letter(id).Verify.Next)
+	if planned == nil || l.letter(id).Reconciliation.Next != nil || l.sweep() != 0 {
+		t.Errorf("with the rule the next look is at %v, and without it at %v", planned, l.letter(id).Reconciliation.Next)
 	}
 	l.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		rules, err := reconcile.List(ctx, tx, l.tenant)

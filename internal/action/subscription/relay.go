@@ -336,7 +336,7 @@ func (rd *round) accept(ctx context.Context) (committed []func(), err error) {
 	var kept []notice
 	for at := 0; at < len(rd.proposals); at += intake.MaxBatch {
 		batch := rd.proposals[at:min(at+intake.MaxBatch, len(rd.proposals))]
-		answers, done, err := rd.intake.AcceptIn(ctx, rd.tx, by, batch)
+		answers, done, err := rd.intake.AcceptTx(ctx, rd.tx, by, batch)
 		if err != nil {
 			return nil, err
 		}

@@ -341,7 +341,7 @@ func TestAReceiverThatWantsNoMoreIsLeftAlone(t *testing.T) {
 	h.relayAll()
 	h.settle(func(it outbox.Item, s *outbox.Settlement) {
 		if it.Tool == "deliver" {
-			s.Status, s.Code, s.Letter = envelope.StatusFailed, source.CodeGone, outbox.Refused
+			s.Status, s.Code, s.DeadLetter = envelope.StatusFailed, source.CodeGone, outbox.Refused
 		}
 	})
 

@@ -39,7 +39,7 @@ type house struct {
 	tenant envelope.TenantID
 	cache  *catalog.Cache
 	in     *intake.Intake
-	desk   *approval.Desk
+	desk   *approval.Service
 	relay  *subscription.Relay
 }
 
@@ -210,13 +210,13 @@ func (h *house) settle(end func(it outbox.Item, s *outbox.Settlement)) int {
 	n := 0
 	err := postgres.InTx(h.t.Context(), h.db, postgres.Worker(), func(tx pgx.Tx) error {
 		ctx := h.t.Context()
-		due, err := outbox.Look(ctx, tx, 0, 100)
+		due, err := outbox.DueBuckets(ctx, tx, 0, 100)
 		if err != nil {
 			return err
 		}
-		var wants []outbox.Want
+		var wants []outbox.ClaimRequest
 		for _, d := range due {
-			wants = append(wants, outbox.Want{Bucket: d.Bucket, From: d.From, Quota: 1000})
+			wants = append(wants, outbox.ClaimRequest{Bucket: d.Bucket, From: d.From, Quota: 1000})
 		}
 		got, err := outbox.Claim(ctx, tx, wants, time.Minute)
 		if err != nil {

@@ -161,7 +161,7 @@ func (s *Subscription) request(v outbox.View, title string) post {
 	if v.ApprovalExpiresAt != nil {
 		blocks = append(blocks, block{Type: "section", Fields: []text{*plain("Time to decide ends"), *moment(*v.ApprovalExpiresAt)}})
 	}
-	value := v.Envelope.ActionID.String() + "." + approval.Seen(v)
+	value := v.Envelope.ActionID.String() + "." + approval.ETag(v)
 	var buttons []element
 	if whole {
 		buttons = append(buttons, element{Type: "button", ActionID: buttonApprove, Text: plain("Approve"), Value: value, Style: "primary"})

@@ -22,12 +22,12 @@ func messageOf(delivery *outbox.View) (channel, ts string, out bool) {
 
 // current says that a message shows an envelope as it is, as it was sent.
 func current(delivery, about *outbox.View) bool {
-	return about.Review.Given == 0 && bytes.Contains(delivery.Envelope.Args, []byte(approval.Seen(*about)))
+	return about.Review.Given == 0 && bytes.Contains(delivery.Envelope.Args, []byte(approval.ETag(*about)))
 }
 
 // stateOf names what a message shows of an envelope that waits.
 func stateOf(about *outbox.View) string {
-	return approval.Seen(*about) + "." + strconv.Itoa(about.Review.Given)
+	return approval.ETag(*about) + "." + strconv.Itoa(about.Review.Given)
 }
 
 // Shows says whether one of some deliveries is the message that a button was

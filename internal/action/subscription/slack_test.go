@@ -93,7 +93,7 @@ func TestMessagesThatNeverCameAreForgotten(t *testing.T) {
 	id := h.propose("ask", `{}`, 1)[0]
 	h.relayAll()
 	h.settle(func(_ outbox.Item, s *outbox.Settlement) {
-		s.Status, s.Code, s.Letter = envelope.StatusFailed, "not_found", outbox.Refused
+		s.Status, s.Code, s.DeadLetter = envelope.StatusFailed, "not_found", outbox.Refused
 	})
 	h.approve(id)
 

@@ -270,7 +270,7 @@ func (t *turn) accept(ctx context.Context, by intake.Submitter, p *envelope.Prop
 	if err := p.Validate(); err != nil {
 		return id, 0, &trouble{CodeRefused, textOf(err)}, nil
 	}
-	answers, committed, err := t.in.AcceptIn(ctx, t.tx, by, []*envelope.Proposal{p})
+	answers, committed, err := t.in.AcceptTx(ctx, t.tx, by, []*envelope.Proposal{p})
 	if err != nil {
 		return id, 0, nil, err
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/deadletter"
 	"github.com/countersign-dev/countersign/internal/action/intake"
-	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
@@ -261,16 +261,16 @@ func (w *world) sound(b *workflow.Batch) {
 // findOut says what became of the call that the batch is stuck at.
 func (w *world) findOut(b *workflow.Batch) {
 	w.t.Helper()
-	found := outbox.Resolution{Happened: true}
+	found := deadletter.Resolution{Happened: true}
 	for _, s := range b.Steps {
 		if s.Action == nil || *s.Action != *b.WaitsFor {
 			continue
 		}
 		switch w.plan.steps[slices.IndexFunc(b.Steps, func(o workflow.Step) bool { return o.Action == s.Action })].end {
 		case endRerun:
-			found = outbox.Resolution{}
+			found = deadletter.Resolution{}
 		case endGivenUp:
-			found = outbox.Resolution{GiveUp: true}
+			found = deadletter.Resolution{GiveUp: true}
 		case endSent, endThere, endFailed, endHappened:
 		}
 	}
@@ -287,7 +287,7 @@ func (w *world) seeTo(b *workflow.Batch) {
 		err = w.desk.Retry(w.t.Context(), w.tenant, w.id, "ada", "")
 	case backReplayed:
 		w.as(func(ctx context.Context, tx pgx.Tx) error {
-			_, err := outbox.Replay(ctx, tx, w.tenant, outbox.Lot{IDs: []envelope.ActionID{*b.Steps[i].Reversal}, Most: 1, Actor: "ada"}, outbox.Pace{})
+			_, err := deadletter.Replay(ctx, tx, w.tenant, deadletter.BulkRequest{IDs: []envelope.ActionID{*b.Steps[i].Reversal}, Limit: 1, Actor: "ada"}, deadletter.ReplayOptions{})
 			return err
 		})
 	case backResolved, backAbandoned:

@@ -206,13 +206,13 @@ func (o *office) work(how func(call) outcome) []call {
 func (o *office) claim() (items []outbox.Item, calls []call) {
 	o.t.Helper()
 	o.fleet(func(ctx context.Context, tx pgx.Tx) error {
-		due, err := outbox.Look(ctx, tx, 0, 100)
+		due, err := outbox.DueBuckets(ctx, tx, 0, 100)
 		if err != nil {
 			return err
 		}
-		var wants []outbox.Want
+		var wants []outbox.ClaimRequest
 		for _, d := range due {
-			wants = append(wants, outbox.Want{Bucket: d.Bucket, From: d.From, Quota: 100})
+			wants = append(wants, outbox.ClaimRequest{Bucket: d.Bucket, From: d.From, Quota: 100})
 		}
 		if items, err = outbox.Claim(ctx, tx, wants, time.Minute); err != nil {
 			return err
@@ -237,7 +237,7 @@ func (o *office) settle(items []outbox.Item, calls []call, how func(call) outcom
 	for i, it := range items {
 		out := how(calls[i])
 		s := outbox.Settlement{
-			Lease: it.Lease, Status: out.status, Attempt: it.Attempt + 1 + out.attempt, Letter: out.letter, Took: time.Millisecond,
+			Lease: it.Lease, Status: out.status, Attempt: it.Attempt + 1 + out.attempt, DeadLetter: out.letter, Took: time.Millisecond,
 			Result: redact.JSONTruncated(json.RawMessage(out.result), redact.DefaultLimit),
 		}
 		if out.letter != "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/deadletter"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
@@ -331,7 +332,7 @@ func factOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelop
 
 // discard takes an envelope out of the dead letters, if it is there.
 func discard(ctx context.Context, tx pgx.Tx, b *Batch, id envelope.ActionID, why string) error {
-	_, err := outbox.Discard(ctx, tx, b.Tenant, outbox.Lot{IDs: []envelope.ActionID{id}, Most: 1, Actor: "batch", Note: why})
+	_, err := deadletter.Discard(ctx, tx, b.Tenant, deadletter.BulkRequest{IDs: []envelope.ActionID{id}, Limit: 1, Actor: "batch", Note: why})
 	return err
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/deadletter"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
 	"github.com/countersign-dev/countersign/internal/fault"
@@ -82,7 +83,7 @@ func TestWhatAReferenceStandsForIsHeldToTheSchema(t *testing.T) {
 }
 
 // desk takes decisions as another person than who submitted.
-func (o *office) approvals() (*approval.Desk, approval.Decider) {
+func (o *office) approvals() (*approval.Service, approval.Decider) {
 	return approval.New(o.db, o.cache, approval.Config{}), approval.Decider{Tenant: o.tenant, Token: uuid.Must(uuid.NewV7()), Name: "ada"}
 }
 
@@ -138,22 +139,22 @@ func TestAStepThatNobodyDecidesAboutExpires(t *testing.T) {
 	}
 }
 
-func (o *office) resolve(id envelope.ActionID, r outbox.Resolution) {
+func (o *office) resolve(id envelope.ActionID, r deadletter.Resolution) {
 	o.t.Helper()
 	r.Actor, r.Note = "ada", "seen"
-	o.as(func(ctx context.Context, tx pgx.Tx) error { return outbox.Resolve(ctx, tx, o.tenant, id, r) })
+	o.as(func(ctx context.Context, tx pgx.Tx) error { return deadletter.Resolve(ctx, tx, o.tenant, id, r) })
 }
 
 func TestAnUnknownOutcomeIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		found outbox.Resolution
+		found deadletter.Resolution
 		want  string
 		calls []string
 	}{
-		"it happened":    {outbox.Resolution{Happened: true}, "completed: done done done", []string{"find"}},
-		"it runs again":  {outbox.Resolution{}, "completed: done done done", []string{"link", "find"}},
-		"it is given up": {outbox.Resolution{GiveUp: true}, "reverted: reverted failed skipped", []string{"delete"}},
+		"it happened":    {deadletter.Resolution{Happened: true}, "completed: done done done", []string{"find"}},
+		"it runs again":  {deadletter.Resolution{}, "completed: done done done", []string{"link", "find"}},
+		"it is given up": {deadletter.Resolution{GiveUp: true}, "reverted: reverted failed skipped", []string{"delete"}},
 	} {
 		o := alone(t)
 		id := o.submit(steps(true, "create", `{"name":"a"}`, "link", `{"from":"a","to":"b"}`, "find", `{}`))
@@ -239,7 +240,7 @@ func TestAReversalThatFailedIsRetried(t *testing.T) {
 		t.Errorf("the second try was %+v", calls[0])
 	}
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := outbox.LetterOf(ctx, tx, o.tenant, first); !errors.Is(err, fault.NotFound) {
+		if _, err := deadletter.Get(ctx, tx, o.tenant, first); !errors.Is(err, fault.NotFound) {
 			t.Errorf("the first reversal is a dead letter still: %v", err)
 		}
 		return nil
@@ -254,7 +255,7 @@ func TestAReversalThatIsReplayedHealsItsBatch(t *testing.T) {
 	o := alone(t)
 	id := o.compensation()
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := outbox.Replay(ctx, tx, o.tenant, outbox.Lot{Most: 10, Actor: "ada"}, outbox.Pace{})
+		_, err := deadletter.Replay(ctx, tx, o.tenant, deadletter.BulkRequest{Limit: 10, Actor: "ada"}, deadletter.ReplayOptions{})
 		return err
 	})
 	if err := o.desk.Retry(t.Context(), o.tenant, id, "ada", ""); !errors.Is(err, fault.Conflict) {
@@ -432,7 +433,7 @@ func TestCancelOfAStuckBatchWaitsForWhatHappened(t *testing.T) {
 	o.run(always(sent))
 	b := o.wants(id, "stuck: running planned")
 
-	o.resolve(*b.WaitsFor, outbox.Resolution{Happened: true})
+	o.resolve(*b.WaitsFor, deadletter.Resolution{Happened: true})
 	calls := o.run(always(sent))
 
 	o.wants(id, "reverted: reverted skipped")
@@ -571,7 +572,7 @@ func TestAFailedStepOfAnAtomicBatchIsNotReplayed(t *testing.T) {
 		o.run(failing("link", failed))
 
 		o.as(func(ctx context.Context, tx pgx.Tx) error {
-			all, err := outbox.Letters(ctx, tx, o.tenant, outbox.LetterFilter{Most: 10})
+			all, err := deadletter.List(ctx, tx, o.tenant, deadletter.Filter{Limit: 10})
 			if len(all) != want {
 				t.Errorf("atomic %t: %d dead letters, want %d", atomic, len(all), want)
 			}

@@ -53,7 +53,7 @@ type house struct {
 	db    *pgxpool.Pool
 	url   string
 	front *mcpserver.Front
-	desk  *approval.Desk
+	desk  *approval.Service
 	src   *sourcetest.Source
 	logs  *logs
 	// stopped hears of every wait that ends.
@@ -133,12 +133,12 @@ func newHouseOn(t *testing.T, cfg mcpserver.Config, live *catalog.Live, fake boo
 		t.Fatal(err)
 	}
 	cache := catalog.NewCache()
-	pipeline := worker.NewPipeline(db, cache, live, worker.Config{
+	pipeline := worker.NewPipeline(db, cache, live, worker.PipelineConfig{
 		ID: "w1", Concurrency: 20, Lease: time.Minute, Poll: 20 * time.Millisecond, Grace: patience,
 		Retry: outbox.Retry{Base: time.Millisecond, Cap: 2 * time.Millisecond}, Metrics: metrics,
 	})
-	door := intake.New(db, cache, intake.Config{Wake: pipeline.Look})
-	h.desk = approval.New(db, cache, approval.Config{Wake: pipeline.Look})
+	door := intake.New(db, cache, intake.Config{Wake: pipeline.Poll})
+	h.desk = approval.New(db, cache, approval.Config{Wake: pipeline.Poll})
 	server, err := rest.New(rest.Core{DB: db, Catalog: cache, Intake: door, Approval: h.desk}, rest.Config{Log: log, Poll: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)

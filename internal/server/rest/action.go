@@ -79,7 +79,7 @@ func decisionFrom(v outbox.View) *decision {
 		Needed: max(v.Review.Needed, 1), Given: v.Review.Given,
 	}
 	if v.Envelope.Approval == envelope.ApprovalRequired {
-		d.Seen = approval.Seen(v)
+		d.Seen = approval.ETag(v)
 	}
 	if v.Review.EditedBy != "" {
 		d.Edited = &edited{By: v.Review.EditedBy, ProposedArgs: v.Review.ProposedArgs, Edits: v.Review.Edits}

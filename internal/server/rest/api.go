@@ -32,7 +32,7 @@ type Core struct {
 	DB       postgres.Begins
 	Catalog  *catalog.Cache
 	Intake   *intake.Intake
-	Approval *approval.Desk
+	Approval *approval.Service
 }
 
 // Config says how a Server works. Its zero value logs and counts nothing.

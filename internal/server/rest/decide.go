@@ -51,7 +51,7 @@ func (s *Server) approveAction(c *call) error {
 	if err != nil {
 		return err
 	}
-	a := approval.Approval{Note: body.Note, Seen: body.Seen, Args: body.Args}
+	a := approval.Approval{Note: body.Note, IfMatch: body.Seen, Args: body.Args}
 	if w := body.Always; w != nil {
 		a.Always = &approval.Always{For: time.Duration(w.ExpiresIn), Scope: w.Scope, Pins: w.Pins}
 	}
@@ -95,7 +95,7 @@ func (s *Server) editAction(c *call) error {
 	if err != nil {
 		return err
 	}
-	err = s.Approval.Edit(c.r.Context(), c.decider(), id, approval.Edit{Args: body.Args, Note: body.Note, Seen: body.Seen})
+	err = s.Approval.Edit(c.r.Context(), c.decider(), id, approval.Edit{Args: body.Args, Note: body.Note, IfMatch: body.Seen})
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ type lotItem struct {
 	Problem *problem          `json:"problem,omitempty"`
 }
 
-func (c *call) lotDecided(all []approval.Standing, err error) error {
+func (c *call) lotDecided(all []approval.Result, err error) error {
 	if err != nil {
 		return err
 	}

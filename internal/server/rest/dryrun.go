@@ -55,7 +55,7 @@ func (s *Server) dryRun(c *call, p *envelope.Proposal) error {
 		ID: noted.ID, Status: execution.StatusDryRun, Tool: v.Tool.Key.String(), Known: v.Known != (envelope.ActionID{}),
 		Policy: verdict{Mode: v.Decision.Mode, Source: v.Decision.Source, Trace: v.Decision.TraceJSON},
 		DryRun: &dryRun{
-			Outlook: v.Outlook, Plan: v.Plan.String(), PlanUntil: v.Plan.IssuedAt.Add(intake.PlanFor).UTC(),
+			Outlook: v.Outlook, Plan: v.Plan.String(), PlanUntil: v.Plan.IssuedAt.Add(intake.PlanLifetime).UTC(),
 			Call: wouldSend{
 				Source: v.Tool.Key.Source, Tool: v.Tool.Key.Action, Args: v.Args, Effect: v.Tool.Effect, Repeatable: v.Tool.Effect != envelope.EffectOnce,
 			},

@@ -172,13 +172,13 @@ func (f *family) settle(status envelope.Status, reason outbox.Reason) int {
 
 func (f *family) trySettle(ctx context.Context, status envelope.Status, reason outbox.Reason) (n int, err error) {
 	return n, postgres.InTx(ctx, f.db, postgres.Worker(), func(tx pgx.Tx) error {
-		due, err := outbox.Look(ctx, tx, 0, 100)
+		due, err := outbox.DueBuckets(ctx, tx, 0, 100)
 		if err != nil {
 			return err
 		}
-		var wants []outbox.Want
+		var wants []outbox.ClaimRequest
 		for _, d := range due {
-			wants = append(wants, outbox.Want{Bucket: d.Bucket, From: d.From, Quota: 100})
+			wants = append(wants, outbox.ClaimRequest{Bucket: d.Bucket, From: d.From, Quota: 100})
 		}
 		got, err := outbox.Claim(ctx, tx, wants, time.Minute)
 		if err != nil {
@@ -186,7 +186,7 @@ func (f *family) trySettle(ctx context.Context, status envelope.Status, reason o
 		}
 		var batch []outbox.Settlement
 		for _, it := range got {
-			s := outbox.Settlement{Lease: it.Lease, Status: status, Attempt: it.Attempt + 1, Letter: reason, Took: time.Millisecond, Result: json.RawMessage(`{"ok":true}`)}
+			s := outbox.Settlement{Lease: it.Lease, Status: status, Attempt: it.Attempt + 1, DeadLetter: reason, Took: time.Millisecond, Result: json.RawMessage(`{"ok":true}`)}
 			if reason != "" {
 				s.Code, s.Message = "http_400", "the tool refused"
 			}

@@ -43,7 +43,7 @@ func inboxItemFrom(it approval.InboxItem) inboxItem {
 		Kind: it.Kind, Action: it.Action, Source: it.Tool.Source, Tool: it.Tool.Action, Args: it.Args, Risk: it.Risk,
 		Session: it.Session, Automation: it.Automation, Employee: it.Employee, Since: it.Since.UTC(),
 		Needed: it.Needed, Given: it.Given, ApprovedBy: append([]string{}, it.ApprovedBy...), EditedBy: it.EditedBy, Escalated: it.Escalated,
-		Policy: it.Policy, Note: it.Note, Drift: it.Drift, Seen: it.Seen, Code: it.Code, Message: it.Message, Batch: it.Batch,
+		Policy: it.Policy, Note: it.Note, Drift: it.Drift, Seen: it.ETag, Code: it.Code, Message: it.Message, Batch: it.Batch,
 	}
 	if !it.ExpiresAt.IsZero() {
 		shown.ExpiresAt = new(it.ExpiresAt.UTC())

@@ -150,7 +150,7 @@ func (c *call) planned(token, at string) (intake.Submitter, error) {
 		return by, invalid(at, envelope.RuleFormat, detail(err))
 	}
 	if plan.Expired(time.Now()) {
-		return by, fault.New(fault.Conflict, "the plan is too old: it holds for %s. Make another dry run", intake.PlanFor)
+		return by, fault.New(fault.Conflict, "the plan is too old: it holds for %s. Make another dry run", intake.PlanLifetime)
 	}
 	by.Plan = &plan
 	return by, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/deadletter"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 )
 
@@ -32,13 +33,13 @@ type verifying struct {
 	Next  *time.Time `json:"next_at"`
 }
 
-func letterFrom(l outbox.Letter) letter {
+func letterFrom(l deadletter.Entry) letter {
 	shown := letter{
 		Action: l.Action, ExternalID: l.ExternalID, Source: l.Source, Tool: l.Tool, Reason: l.Reason,
-		Attempts: l.Attempt, Code: l.Code, Message: l.Message, At: l.At.UTC(),
+		Attempts: l.Attempt, Code: l.Code, Message: l.Message, At: l.CreatedAt.UTC(),
 	}
-	if l.Verify != (outbox.Verifying{}) {
-		shown.Verify = &verifying{Tries: l.Verify.Tries, Said: l.Verify.Said, Next: utc(l.Verify.Next)}
+	if l.Reconciliation != (deadletter.Reconciliation{}) {
+		shown.Verify = &verifying{Tries: l.Reconciliation.Attempts, Said: l.Reconciliation.LastResult, Next: utc(l.Reconciliation.Next)}
 	}
 	return shown
 }
@@ -54,28 +55,28 @@ type letterFilter struct {
 }
 
 // filter checks what the law cannot say; at is where the fields stand.
-func (f letterFilter) filter(at string) (outbox.LetterFilter, error) {
-	filter := outbox.LetterFilter{Reason: f.Reason, Source: f.Source, Tool: f.Tool, Code: f.Code, Since: f.Since, Until: f.Until}
+func (f letterFilter) filter(at string) (deadletter.Filter, error) {
+	filter := deadletter.Filter{Reason: f.Reason, Source: f.Source, Tool: f.Tool, Code: f.Code, Since: f.Since, Until: f.Until}
 	return filter, below(at, filter.Validate())
 }
 
 // letterQuery reads the same filter from the query, with a place in the list.
-func (c *call) letterQuery() (outbox.LetterFilter, error) {
+func (c *call) letterQuery() (deadletter.Filter, error) {
 	before, limit, err := c.place(cursorLetters)
 	if err != nil {
-		return outbox.LetterFilter{}, err
+		return deadletter.Filter{}, err
 	}
 	q := c.query
 	asked := letterFilter{Reason: outbox.Reason(q.Get("reason")), Source: q.Get("source"), Tool: q.Get("tool"), Code: q.Get("code")}
 	for name, at := range map[string]*time.Time{"since": &asked.Since, "until": &asked.Until} {
 		if text := q.Get(name); text != "" {
 			if *at, err = time.Parse(time.RFC3339, text); err != nil {
-				return outbox.LetterFilter{}, invalid("/query/"+name, envelope.RuleFormat, "must be a time such as 2026-01-02T03:04:05Z")
+				return deadletter.Filter{}, invalid("/query/"+name, envelope.RuleFormat, "must be a time such as 2026-01-02T03:04:05Z")
 			}
 		}
 	}
 	f, err := asked.filter("/query")
-	f.Before, f.Most = before, limit+1
+	f.Before, f.Limit = before, limit+1
 	return f, err
 }
 
@@ -84,16 +85,16 @@ func (s *Server) listDeadLetters(c *call) error {
 	if err != nil {
 		return err
 	}
-	var rows []outbox.Letter
+	var rows []deadletter.Entry
 	err = s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
-		rows, err = outbox.Letters(ctx, tx, c.by.Tenant, f)
+		rows, err = deadletter.List(ctx, tx, c.by.Tenant, f)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, pageOf(rows, f.Most-1, cursorLetters, letterFrom,
-		func(l outbox.Letter) envelope.ActionID { return l.Action }))
+	return c.json(http.StatusOK, pageOf(rows, f.Limit-1, cursorLetters, letterFrom,
+		func(l deadletter.Entry) envelope.ActionID { return l.Action }))
 }
 
 func (s *Server) getDeadLetter(c *call) error {
@@ -107,7 +108,7 @@ func (s *Server) getDeadLetter(c *call) error {
 		Attempts []attempt `json:"attempts"`
 	}
 	err = s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
-		dead, err := outbox.LetterOf(ctx, tx, c.by.Tenant, id)
+		dead, err := deadletter.Get(ctx, tx, c.by.Tenant, id)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/deadletter"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/redact"
 )
@@ -28,7 +29,7 @@ type exported struct {
 	Args         json.RawMessage `json:"args"`
 }
 
-func exportedFrom(l outbox.Letter, v outbox.View) exported {
+func exportedFrom(l deadletter.Entry, v outbox.View) exported {
 	return exported{
 		letter: letterFrom(l), Risk: v.Envelope.Risk, Effect: v.Effect, SessionID: v.Envelope.SessionID, AutomationID: v.Envelope.AutomationID,
 		ProposedAt: v.Envelope.Timestamps.CreatedAt, Args: redact.JSON(v.Envelope.Args),
@@ -37,7 +38,7 @@ func exportedFrom(l outbox.Letter, v outbox.View) exported {
 
 // story is a letter with its envelope.
 type story struct {
-	letter outbox.Letter
+	letter deadletter.Entry
 	view   outbox.View
 }
 
@@ -46,7 +47,7 @@ func (s *Server) exportDeadLetters(c *call) error {
 	if err != nil {
 		return err
 	}
-	f.Most = min(f.Most, exportLimit+1)
+	f.Limit = min(f.Limit, exportLimit+1)
 	var rows []story
 	err = s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
 		rows, err = stories(ctx, tx, c.by.Tenant, f)
@@ -55,14 +56,14 @@ func (s *Server) exportDeadLetters(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, pageOf(rows, f.Most-1, cursorLetters,
+	return c.json(http.StatusOK, pageOf(rows, f.Limit-1, cursorLetters,
 		func(r story) exported { return exportedFrom(r.letter, r.view) },
 		func(r story) envelope.ActionID { return r.letter.Action }))
 }
 
 // stories reads letters with their envelopes.
-func stories(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f outbox.LetterFilter) ([]story, error) {
-	letters, err := outbox.Letters(ctx, tx, tenant, f)
+func stories(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f deadletter.Filter) ([]story, error) {
+	letters, err := deadletter.List(ctx, tx, tenant, f)
 	if err != nil {
 		return nil, err
 	}

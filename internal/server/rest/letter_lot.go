@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/deadletter"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 )
 
@@ -20,10 +21,10 @@ type letterLot struct {
 	DryRun    bool                `json:"dry_run"`
 }
 
-func (l letterLot) lot(c *call, note string) (outbox.Lot, error) {
+func (l letterLot) lot(c *call, note string) (deadletter.BulkRequest, error) {
 	f, err := l.Filter.filter("/filter")
-	return outbox.Lot{
-		IDs: l.ActionIDs, Filter: f, Most: cmp.Or(l.Limit, envelope.MaxItems), DryRun: l.DryRun, Actor: c.by.Name, Note: note,
+	return deadletter.BulkRequest{
+		IDs: l.ActionIDs, Filter: f, Limit: cmp.Or(l.Limit, envelope.MaxItems), DryRun: l.DryRun, Actor: c.by.Name, Note: note,
 	}, err
 }
 
@@ -46,16 +47,16 @@ type tally struct {
 	Letters int           `json:"letters"`
 }
 
-func (c *call) lotDone(lot outbox.Lot, done outbox.LotDone) error {
+func (c *call) lotDone(lot deadletter.BulkRequest, done deadletter.BulkResult) error {
 	shown := lotDone{
-		DryRun: lot.DryRun, Actions: done.Actions, Left: done.Left, LeftOut: done.LeftOut,
-		Counts: make([]tally, len(done.Tallies)), AsOf: done.AsOf.UTC(), Ahead: done.Ahead.Milliseconds(),
+		DryRun: lot.DryRun, Actions: done.Actions, Left: done.Remaining, LeftOut: done.Excluded,
+		Counts: make([]tally, len(done.Counts)), AsOf: done.AsOf.UTC(), Ahead: done.ScheduledFor.Milliseconds(),
 	}
 	if shown.Actions == nil {
 		shown.Actions = []envelope.ActionID{}
 	}
-	for i, t := range done.Tallies {
-		shown.Counts[i] = tally(t)
+	for i, t := range done.Counts {
+		shown.Counts[i] = tally{Source: t.Source, Tool: t.Tool, Reason: t.Reason, Letters: t.Entries}
 	}
 	return c.json(http.StatusOK, shown)
 }
@@ -74,9 +75,9 @@ func (s *Server) replayDeadLetters(c *call) error {
 	if err != nil {
 		return err
 	}
-	var done outbox.LotDone
+	var done deadletter.BulkResult
 	err = s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
-		done, err = outbox.Replay(ctx, tx, c.by.Tenant, lot, outbox.Pace{Doubling: body.AllowDoubling, PerSecond: body.PerSecond})
+		done, err = deadletter.Replay(ctx, tx, c.by.Tenant, lot, deadletter.ReplayOptions{AllowDuplicates: body.AllowDoubling, PerSecond: body.PerSecond})
 		return err
 	})
 	if err != nil {
@@ -100,9 +101,9 @@ func (s *Server) discardDeadLetters(c *call) error {
 	if err != nil {
 		return err
 	}
-	var done outbox.LotDone
+	var done deadletter.BulkResult
 	err = s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
-		done, err = outbox.Discard(ctx, tx, c.by.Tenant, lot)
+		done, err = deadletter.Discard(ctx, tx, c.by.Tenant, lot)
 		return err
 	})
 	if err != nil {
@@ -128,8 +129,8 @@ func (s *Server) resolveDeadLetter(c *call) error {
 		return invalid("/give_up", "excluded", "makes no sense of what happened; leave it out")
 	}
 	err = s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
-		said := outbox.Resolution{Happened: body.Happened, GiveUp: body.GiveUp, Actor: c.by.Name, Note: body.Note}
-		return outbox.Resolve(ctx, tx, c.by.Tenant, id, said)
+		said := deadletter.Resolution{Happened: body.Happened, GiveUp: body.GiveUp, Actor: c.by.Name, Note: body.Note}
+		return deadletter.Resolve(ctx, tx, c.by.Tenant, id, said)
 	})
 	if err != nil {
 		return err

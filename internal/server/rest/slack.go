@@ -119,7 +119,7 @@ func (s *Server) press(ctx context.Context, p *pressed) error {
 	by := approval.Decider{Tenant: p.of.Tenant, Token: uuid.UUID(p.by.Token), Person: p.by.Person(), Name: p.by.Name}
 	switch p.Press {
 	case subscription.PressApprove:
-		_, err := s.Approval.Approve(ctx, by, p.Action, approval.Approval{Seen: p.Seen})
+		_, err := s.Approval.Approve(ctx, by, p.Action, approval.Approval{IfMatch: p.Seen})
 		return err
 	case subscription.PressDeny, subscription.PressSubmit:
 		note := p.Reason
@@ -173,7 +173,7 @@ func (p *pressed) look(ctx context.Context, tx pgx.Tx) error {
 		return fault.New(fault.Conflict, "there is nothing to decide any more: it is %s", p.view.Phase)
 	case !subscription.Shows(sent, p.Interaction):
 		return fault.New(fault.Denied, "this message is not known to Countersign; if it has only just come, try again in a moment")
-	case approval.Seen(p.view) != p.Seen:
+	case approval.ETag(p.view) != p.Seen:
 		return fault.New(fault.Conflict, "it has changed since this message was written; look at it again")
 	}
 	return nil

@@ -136,13 +136,13 @@ func (ch *channel) post() {
 	ch.t.Helper()
 	err := postgres.InTx(ch.t.Context(), ch.db, postgres.Worker(), func(tx pgx.Tx) error {
 		ctx := ch.t.Context()
-		due, err := outbox.Look(ctx, tx, 0, 100)
+		due, err := outbox.DueBuckets(ctx, tx, 0, 100)
 		if err != nil {
 			return err
 		}
-		var wants []outbox.Want
+		var wants []outbox.ClaimRequest
 		for _, d := range due {
-			wants = append(wants, outbox.Want{Bucket: d.Bucket, From: d.From, Quota: 100})
+			wants = append(wants, outbox.ClaimRequest{Bucket: d.Bucket, From: d.From, Quota: 100})
 		}
 		got, err := outbox.Claim(ctx, tx, wants, time.Minute)
 		if err != nil {
@@ -152,7 +152,7 @@ func (ch *channel) post() {
 		told := audit.Event{Tenant: ch.family.id, Kind: audit.Settled, Actor: "worker/test"}
 		for _, it := range got {
 			if it.Source != "team" {
-				batch = append(batch, outbox.GiveBack(it))
+				batch = append(batch, outbox.Release(it))
 				continue
 			}
 			s := outbox.Settlement{Lease: it.Lease, Status: envelope.StatusSent, Attempt: 1, Took: time.Millisecond, Result: json.RawMessage(`{"ok":true}`)}

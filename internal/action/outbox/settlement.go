@@ -46,7 +46,7 @@ func (r Retry) wait(attempt int, asked time.Duration) time.Duration {
 
 // Dispose turns the outcome of a call into what becomes of the envelope. It
 // is the only place that decides it.
-func Dispose(it Item, out source.Outcome, took time.Duration, retry Retry) Settlement {
+func SettlementOf(it Item, out source.Outcome, took time.Duration, retry Retry) Settlement {
 	s := Settlement{
 		Lease:      it.Lease,
 		Attempt:    it.Attempt + 1,
@@ -58,7 +58,7 @@ func Dispose(it Item, out source.Outcome, took time.Duration, retry Retry) Settl
 	}
 	if out.RetryAfter > 0 && !out.Deferred {
 		// Whatever became of this one, the others are asked for patience.
-		s.Hold, s.HoldBucket = out.RetryAfter, it.Bucket
+		s.CloseBucketFor, s.CloseBucket = out.RetryAfter, it.Bucket
 	}
 	switch out.Kind {
 	case source.KindDone:
@@ -66,9 +66,9 @@ func Dispose(it Item, out source.Outcome, took time.Duration, retry Retry) Settl
 	case source.KindConflict:
 		s.Status = envelope.StatusConflict
 	case source.KindRefused:
-		s.give(it.doubtful(), Refused)
+		s.fail(it.mayHaveHappened(), Refused)
 	case source.KindUnknown:
-		s.Status, s.Letter = envelope.StatusUnknown, Unknown
+		s.Status, s.DeadLetter = envelope.StatusUnknown, Unknown
 	case source.KindRetry:
 		it.Unsure = it.Unsure || out.Unsure
 		s.Unsure = it.Unsure
@@ -76,9 +76,9 @@ func Dispose(it Item, out source.Outcome, took time.Duration, retry Retry) Settl
 		case out.Deferred:
 			s.Status, s.Deferred, s.Attempt = envelope.StatusPending, true, it.Attempt
 			s.Delay = retry.wait(1, out.RetryAfter)
-			s.WaitsFor, s.Unused = out.Code, it.Token
+			s.WaitsFor, s.UnusedPermit = out.Code, it.Permit
 		case s.Attempt >= it.MaxAttempts:
-			s.give(it.doubtful(), Exhausted)
+			s.fail(it.mayHaveHappened(), Exhausted)
 		default:
 			s.Status, s.WaitsFor = envelope.StatusPending, WaitsRetry
 			s.Delay = retry.wait(s.Attempt, out.RetryAfter)
@@ -90,44 +90,44 @@ func Dispose(it Item, out source.Outcome, took time.Duration, retry Retry) Settl
 // doubtful says that the effect may be there from an earlier attempt, so that
 // to end the envelope as not executed would be a guess. Class once has its own
 // mark for that, and reading has no effect.
-func (it *Item) doubtful() bool {
+func (it *Item) mayHaveHappened() bool {
 	switch it.Effect {
 	case envelope.EffectIdempotent, envelope.EffectKeyed:
-		return it.Unsure || it.Lost > 0
+		return it.Unsure || it.LeasesLost > 0
 	case envelope.EffectRead, envelope.EffectOnce:
 	}
 	return false
 }
 
 // give gives an envelope up: as failed or, in doubt, as unknown.
-func (s *Settlement) give(doubt bool, why Reason) {
-	if s.Status, s.Letter = envelope.StatusFailed, why; doubt {
-		s.Status, s.Letter = envelope.StatusUnknown, Unknown
+func (s *Settlement) fail(doubt bool, why Reason) {
+	if s.Status, s.DeadLetter = envelope.StatusFailed, why; doubt {
+		s.Status, s.DeadLetter = envelope.StatusUnknown, Unknown
 	}
 }
 
 // GiveBack puts an envelope back whose call was not started; it is due at
 // once and no attempt is counted. Only the holder of the lease knows that
 // nothing was sent, so the mark of its start goes too.
-func GiveBack(it Item) Settlement {
-	return Wait(it, WaitsStart, 0)
+func Release(it Item) Settlement {
+	return Defer(it, WaitsStart, 0)
 }
 
 // Wait puts an envelope back that may not run now; no attempt is counted, and
 // its token goes back. It is not for one of class once that was marked.
-func Wait(it Item, why string, delay time.Duration) Settlement {
+func Defer(it Item, why string, delay time.Duration) Settlement {
 	return Settlement{
 		Lease: it.Lease, Status: envelope.StatusPending, Attempt: it.Attempt, Deferred: true, Unsure: it.Unsure,
-		Delay: delay, WaitsFor: why, Unused: it.Token,
+		Delay: delay, WaitsFor: why, UnusedPermit: it.Permit,
 	}
 }
 
 // Skip ends an envelope without a call; or, if an earlier attempt may have
 // had its effect, as unknown.
 func Skip(it Item, code, message string) Settlement {
-	s := Settlement{Lease: it.Lease, Status: envelope.StatusSkipped, Attempt: it.Attempt, Code: code, Message: message, Unused: it.Token}
-	if it.doubtful() {
-		s.Status, s.Letter = envelope.StatusUnknown, Unknown
+	s := Settlement{Lease: it.Lease, Status: envelope.StatusSkipped, Attempt: it.Attempt, Code: code, Message: message, UnusedPermit: it.Permit}
+	if it.mayHaveHappened() {
+		s.Status, s.DeadLetter = envelope.StatusUnknown, Unknown
 		s.Message += "; an earlier attempt may have had its effect"
 	}
 	return s
@@ -135,16 +135,16 @@ func Skip(it Item, code, message string) Settlement {
 
 // Lose ends an envelope of class once whose worker vanished after it had
 // marked it as going out.
-func Lose(it Item) Settlement {
+func WorkerLost(it Item) Settlement {
 	return Settlement{
-		Lease: it.Lease, Status: envelope.StatusUnknown, Attempt: it.Attempt + 1, Letter: Unknown,
-		Code: "worker_lost", Message: "the worker vanished after the call was started", Unused: it.Token,
+		Lease: it.Lease, Status: envelope.StatusUnknown, Attempt: it.Attempt + 1, DeadLetter: Unknown,
+		Code: "worker_lost", Message: "the worker vanished after the call was started", UnusedPermit: it.Permit,
 	}
 }
 
 // Poison ends an envelope on which too many leases ran out.
-func Poison(it Item) Settlement {
-	s := Settlement{Lease: it.Lease, Attempt: it.Attempt, Code: "leases_lost", Message: "its workers vanished too many times", Unused: it.Token}
-	s.give(it.doubtful(), Exhausted)
+func TooManyLeasesLost(it Item) Settlement {
+	s := Settlement{Lease: it.Lease, Attempt: it.Attempt, Code: "leases_lost", Message: "its workers vanished too many times", UnusedPermit: it.Permit}
+	s.fail(it.mayHaveHappened(), Exhausted)
 	return s
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // see has every call of a tool seen by the reading one.
-func (y *yard) see(tool string, required bool) {
+func (y *fixture) see(tool string, required bool) {
 	y.t.Helper()
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
 		shot := catalog.Shot{Tool: toolRead, Args: json.RawMessage(`{"of":"$key"}`), Required: required}
@@ -27,7 +27,7 @@ func (y *yard) see(tool string, required bool) {
 }
 
 // snapshots are those of an envelope in short: "1 before {"n":1}".
-func (y *yard) snapshots(id envelope.ActionID) (lines []string) {
+func (y *fixture) snapshots(id envelope.ActionID) (lines []string) {
 	y.t.Helper()
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
 		all, err := snapshot.List(ctx, tx, y.tenant, id)
@@ -69,7 +69,7 @@ func TestACallIsSeenBeforeAndAfter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newYard(t)
+			y := newFixture(t)
 			y.see(toolOnce, false)
 			y.src.Next(toolRead, test.reads...)
 			y.src.Next(toolOnce, test.calls...)
@@ -89,7 +89,7 @@ func TestACallIsSeenBeforeAndAfter(t *testing.T) {
 
 func TestACallWaitsForTheSnapshotThatItsRuleRequires(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.see(toolOnce, true)
 	y.src.Next(toolRead, sourcetest.Unreachable(), sourcetest.Done(`{"n":1}`), sourcetest.Done(`{"n":2}`))
 
@@ -108,7 +108,7 @@ func TestACallWaitsForTheSnapshotThatItsRuleRequires(t *testing.T) {
 // read must not be taken for the call, nor one read for the other.
 func TestASnapshotDoesNotAnswerForItsCall(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.see(toolKeyed, false)
 
 	id := y.submit(toolKeyed, 1)[0]
@@ -129,7 +129,7 @@ func TestASnapshotDoesNotAnswerForItsCall(t *testing.T) {
 // TestSnapshotsGoWithTheirAction has retention's way of deleting at work.
 func TestSnapshotsGoWithTheirAction(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	y.see(toolOnce, false)
 	kept, gone := y.submit(toolOnce, 1)[0], y.submit(toolOnce, 1)[0]
 	y.work()
@@ -146,7 +146,7 @@ func TestSnapshotsGoWithTheirAction(t *testing.T) {
 
 func TestDryRunsAreForgotten(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	for _, age := range []string{"1 day", "29 days", "31 days", "1 year"} {
 		y.exec(`INSERT INTO dry_runs (tenant_id, execution_id, at, content_digest, source_id, tool_name, args, risk, effect, mode, mode_source, trace, outlook)
 			VALUES ($1, gen_random_uuid(), now() - $2::interval, '', 's', 't', '{}', 'low', 'once', 'allow', 's', '[]', '{}')`, y.tenant.String(), age)

@@ -49,13 +49,13 @@ func TestDisposeWalksEveryOutcome(t *testing.T) {
 					it := outbox.Item{Attempt: before, MaxAttempts: most, Effect: effect, Lease: outbox.Lease{Fence: 7}}
 					out := source.Outcome{Kind: kind, Code: "code", Message: "line", ProviderID: "p", Deferred: deferred}
 
-					got := outbox.Dispose(it, out, time.Second, outbox.DefaultRetry())
+					got := outbox.SettlementOf(it, out, time.Second, outbox.DefaultRetry())
 
 					w := expect(before)
 					if kind == source.KindRetry && deferred {
 						w = want{status: envelope.StatusPending, attempt: before, deferred: true}
 					}
-					if diff := cmp.Diff(w, want{got.Status, got.Letter, got.Attempt, got.Deferred}, cmp.AllowUnexported(want{})); diff != "" {
+					if diff := cmp.Diff(w, want{got.Status, got.DeadLetter, got.Attempt, got.Deferred}, cmp.AllowUnexported(want{})); diff != "" {
 						t.Errorf("Dispose(%s of %s after %d attempts, deferred %t) (-want +got):\n%s", kind, effect, before, deferred, diff)
 					}
 					if goesBack := got.Status == envelope.StatusPending; goesBack != (got.Delay > 0) {
@@ -78,7 +78,7 @@ func TestDisposeStoresNoSecret(t *testing.T) {
 		Result: json.RawMessage(`{"api_key":"` + secret + `"}`),
 	}
 
-	got := outbox.Dispose(outbox.Item{MaxAttempts: 3}, out, 0, outbox.DefaultRetry())
+	got := outbox.SettlementOf(outbox.Item{MaxAttempts: 3}, out, 0, outbox.DefaultRetry())
 
 	text, err := json.Marshal(got)
 	if err != nil {
@@ -103,7 +103,7 @@ func TestRetriesComeEverLaterAndNeverSoonerThanAsked(t *testing.T) {
 		asked := time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "asked"))
 		out := source.Outcome{Kind: source.KindRetry, RetryAfter: asked}
 
-		got := outbox.Dispose(outbox.Item{Attempt: attempt, MaxAttempts: 1000}, out, 0, retry).Delay
+		got := outbox.SettlementOf(outbox.Item{Attempt: attempt, MaxAttempts: 1000}, out, 0, retry).Delay
 
 		switch {
 		case asked > 0 && (got < asked || got > asked+asked/4+1):
@@ -118,22 +118,22 @@ func TestRetriesComeEverLaterAndNeverSoonerThanAsked(t *testing.T) {
 
 func TestEndsWithoutACall(t *testing.T) {
 	t.Parallel()
-	it := outbox.Item{Lease: outbox.Lease{Fence: 3}, Attempt: 2, MaxAttempts: 5, Lost: 21, Sending: true}
+	it := outbox.Item{Lease: outbox.Lease{Fence: 3}, Attempt: 2, MaxAttempts: 5, LeasesLost: 21, Sending: true}
 	lease := it.Lease
 
 	for name, test := range map[string]struct{ got, want outbox.Settlement }{
 		"given back it is due at once and no attempt counts": {
-			outbox.GiveBack(it), outbox.Settlement{Lease: lease, Status: envelope.StatusPending, Attempt: 2, Deferred: true, WaitsFor: outbox.WaitsStart},
+			outbox.Release(it), outbox.Settlement{Lease: lease, Status: envelope.StatusPending, Attempt: 2, Deferred: true, WaitsFor: outbox.WaitsStart},
 		},
 		"skipped no attempt counts": {
 			outbox.Skip(it, "deadline", "too late"),
 			outbox.Settlement{Lease: lease, Status: envelope.StatusSkipped, Attempt: 2, Code: "deadline", Message: "too late"},
 		},
 		"lost the attempt counts and nobody knows": {
-			outbox.Lose(it), outbox.Settlement{Lease: lease, Status: envelope.StatusUnknown, Attempt: 3, Letter: outbox.Unknown, Code: "worker_lost"},
+			outbox.WorkerLost(it), outbox.Settlement{Lease: lease, Status: envelope.StatusUnknown, Attempt: 3, DeadLetter: outbox.Unknown, Code: "worker_lost"},
 		},
 		"poison is a dead letter": {
-			outbox.Poison(it), outbox.Settlement{Lease: lease, Status: envelope.StatusFailed, Attempt: 2, Letter: outbox.Exhausted, Code: "leases_lost"},
+			outbox.TooManyLeasesLost(it), outbox.Settlement{Lease: lease, Status: envelope.StatusFailed, Attempt: 2, DeadLetter: outbox.Exhausted, Code: "leases_lost"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,19 +160,19 @@ func TestWhatMayHaveHappenedIsNeverCalledFailedOrSkipped(t *testing.T) {
 	}{
 		"skipped after an unanswered attempt":    {unsure: true, end: func(it outbox.Item) outbox.Settlement { return outbox.Skip(it, "deadline", "late") }},
 		"skipped after a worker vanished":        {lost: 1, end: func(it outbox.Item) outbox.Settlement { return outbox.Skip(it, "deadline", "late") }},
-		"given up as poison":                     {lost: outbox.MaxLost + 1, end: outbox.Poison},
+		"given up as poison":                     {lost: outbox.MaxLeasesLost + 1, end: outbox.TooManyLeasesLost},
 		"refused after an unanswered attempt":    {unsure: true, end: disposed(source.Outcome{Kind: source.KindRefused})},
 		"out of attempts, the last unanswered":   {end: disposed(source.Outcome{Kind: source.KindRetry, Unsure: true})},
 		"out of attempts, one before unanswered": {unsure: true, end: disposed(source.Outcome{Kind: source.KindRetry})},
 	} {
 		for _, effect := range []envelope.Effect{envelope.EffectKeyed, envelope.EffectIdempotent, read, once} {
-			it := outbox.Item{Effect: effect, Unsure: test.unsure, Lost: test.lost, MaxAttempts: 1}
+			it := outbox.Item{Effect: effect, Unsure: test.unsure, LeasesLost: test.lost, MaxAttempts: 1}
 
 			got := test.end(it)
 
 			doubt := effect != read && effect != once
-			if (got.Status == envelope.StatusUnknown && got.Letter == outbox.Unknown) != doubt {
-				t.Errorf("%s, class %s: %s, letter %q", name, effect, got.Status, got.Letter)
+			if (got.Status == envelope.StatusUnknown && got.DeadLetter == outbox.Unknown) != doubt {
+				t.Errorf("%s, class %s: %s, letter %q", name, effect, got.Status, got.DeadLetter)
 			}
 		}
 	}
@@ -180,7 +180,7 @@ func TestWhatMayHaveHappenedIsNeverCalledFailedOrSkipped(t *testing.T) {
 
 func disposed(out source.Outcome) func(outbox.Item) outbox.Settlement {
 	return func(it outbox.Item) outbox.Settlement {
-		return outbox.Dispose(it, out, time.Second, outbox.DefaultRetry())
+		return outbox.SettlementOf(it, out, time.Second, outbox.DefaultRetry())
 	}
 }
 
@@ -188,11 +188,11 @@ func TestAnUnansweredAttemptIsRememberedThroughRetries(t *testing.T) {
 	t.Parallel()
 	it := outbox.Item{Effect: envelope.EffectKeyed, MaxAttempts: 9}
 
-	first := outbox.Dispose(it, source.Outcome{Kind: source.KindRetry, Unsure: true}, 0, outbox.DefaultRetry())
+	first := outbox.SettlementOf(it, source.Outcome{Kind: source.KindRetry, Unsure: true}, 0, outbox.DefaultRetry())
 	it.Unsure = first.Unsure
-	second := outbox.Dispose(it, source.Outcome{Kind: source.KindRetry, Code: source.CodeRateLimited}, 0, outbox.DefaultRetry())
+	second := outbox.SettlementOf(it, source.Outcome{Kind: source.KindRetry, Code: source.CodeRateLimited}, 0, outbox.DefaultRetry())
 
-	if !first.Unsure || !second.Unsure || !outbox.GiveBack(it).Unsure {
-		t.Errorf("unsure after the first attempt %t, after the second %t, given back %t; want it to stay", first.Unsure, second.Unsure, outbox.GiveBack(it).Unsure)
+	if !first.Unsure || !second.Unsure || !outbox.Release(it).Unsure {
+		t.Errorf("unsure after the first attempt %t, after the second %t, given back %t; want it to stay", first.Unsure, second.Unsure, outbox.Release(it).Unsure)
 	}
 }

@@ -1,0 +1,418 @@
+package deadletter_test
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/deadletter"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
+)
+
+// replayLot replays a lot, all of whose letters may be doubled.
+func (fx fixture) replayLot(lot deadletter.BulkRequest, perSecond float64) deadletter.BulkResult {
+	fx.t.Helper()
+	var done deadletter.BulkResult
+	lot.Actor = "ada"
+	fx.as(postgres.API(fx.tenant), func(tx pgx.Tx) (err error) {
+		done, err = deadletter.Replay(fx.t.Context(), tx, fx.tenant, lot, deadletter.ReplayOptions{AllowDuplicates: true, PerSecond: perSecond})
+		return err
+	})
+	return done
+}
+
+func (fx fixture) dryRun(lot deadletter.BulkRequest) deadletter.BulkResult {
+	fx.t.Helper()
+	lot.DryRun, lot.Limit = true, 100
+	return fx.replayLot(lot, 0)
+}
+
+func (fx fixture) resolve(id envelope.ActionID, r deadletter.Resolution) error {
+	r.Actor = "ada"
+	return postgres.InTx(fx.t.Context(), fx.db, postgres.API(fx.tenant), func(tx pgx.Tx) error {
+		return deadletter.Resolve(fx.t.Context(), tx, fx.tenant, id, r)
+	})
+}
+
+// told returns the last event, which has one item.
+func (fx fixture) told() (e audit.Event) {
+	fx.t.Helper()
+	fx.as(postgres.Admin(), func(tx pgx.Tx) error {
+		return tx.QueryRow(fx.t.Context(), "SELECT kind, actor, items FROM events WHERE tenant_id = $1 ORDER BY event_id DESC LIMIT 1", fx.tenant.String()).
+			Scan(&e.Kind, &e.Actor, &e.Items)
+	})
+	return e
+}
+
+// places returns when envelopes are due, counted from the first of them.
+func (fx fixture) places(ids []envelope.ActionID) []time.Duration {
+	fx.t.Helper()
+	var at []time.Time
+	fx.as(postgres.Admin(), func(tx pgx.Tx) error {
+		rows, err := tx.Query(fx.t.Context(), "SELECT next_attempt_at FROM outbox WHERE action_id = ANY ($1::uuid[]) ORDER BY action_id", texts(ids))
+		if err != nil {
+			return err
+		}
+		at, err = pgx.CollectRows(rows, pgx.RowTo[time.Time])
+		return err
+	})
+	all := make([]time.Duration, len(at))
+	for i := range at {
+		all[i] = at[i].Sub(at[0]).Round(time.Millisecond)
+	}
+	return all
+}
+
+func TestADryRunChangesNothing(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t)
+	refused, unknown := fx.deadLetters(3, outbox.Refused), fx.deadLetters(2, outbox.Unknown)
+	for name, test := range map[string]struct {
+		lot  deadletter.BulkRequest
+		pace deadletter.ReplayOptions
+		want deadletter.BulkResult
+	}{
+		"of everything": {deadletter.BulkRequest{Limit: 2}, deadletter.ReplayOptions{}, deadletter.BulkResult{Actions: refused[:2], Remaining: 3, Excluded: 2}},
+		"of the unknown, too": {
+			deadletter.BulkRequest{Limit: 9}, deadletter.ReplayOptions{AllowDuplicates: true}, deadletter.BulkResult{Actions: slices.Concat(refused, unknown), Remaining: 5},
+		},
+		"of some by id": {
+			deadletter.BulkRequest{IDs: []envelope.ActionID{unknown[0], refused[1], envelope.NewActionID()}, Limit: 9},
+			deadletter.ReplayOptions{}, deadletter.BulkResult{Actions: refused[1:2], Remaining: 1, Excluded: 1},
+		},
+		"of none by id": {deadletter.BulkRequest{IDs: []envelope.ActionID{}, Limit: 9}, deadletter.ReplayOptions{}, deadletter.BulkResult{Actions: []envelope.ActionID{}}},
+	} {
+		var done deadletter.BulkResult
+		test.lot.DryRun = true
+		fx.as(postgres.API(fx.tenant), func(tx pgx.Tx) (err error) {
+			done, err = deadletter.Replay(t.Context(), tx, fx.tenant, test.lot, test.pace)
+			return err
+		})
+
+		done.Counts, done.AsOf = nil, time.Time{}
+		if diff := cmp.Diff(test.want, done); diff != "" {
+			t.Errorf("a dry run %s (-want +got):\n%s", name, diff)
+		}
+	}
+	want := []deadletter.Count{
+		{Source: "src", Tool: "tool", Reason: outbox.Refused, Entries: 3}, {Source: "src", Tool: "tool", Reason: outbox.Unknown, Entries: 2},
+	}
+	if diff := cmp.Diff(want, fx.dryRun(deadletter.BulkRequest{}).Counts); diff != "" {
+		t.Errorf("tallies (-want +got):\n%s", diff)
+	}
+	if n := len(fx.letters(deadletter.Filter{})); n != 5 {
+		t.Errorf("%d letters are left, want all 5", n)
+	}
+}
+
+func TestALotTakesTheOldestFirst(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t)
+	ids := fx.deadLetters(5, outbox.Refused)
+
+	first := fx.replayLot(deadletter.BulkRequest{Limit: 2}, 0)
+	second := fx.replayLot(deadletter.BulkRequest{Limit: 2}, 0)
+	third := fx.replayLot(deadletter.BulkRequest{Limit: 2}, 0)
+
+	got := texts(slices.Concat(first.Actions, second.Actions, third.Actions))
+	if diff := cmp.Diff(texts(ids), got); diff != "" {
+		t.Errorf("replayed (-want +got):\n%s", diff)
+	}
+	if first.Remaining != 3 || second.Remaining != 1 || third.Remaining != 0 {
+		t.Errorf("left are %d, %d and %d, want 3, 1 and 0", first.Remaining, second.Remaining, third.Remaining)
+	}
+}
+
+func TestAPacedReplayIsSpreadAndGoesOnWhereItStopped(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t)
+	ids := fx.deadLetters(6, outbox.Refused)
+
+	first := fx.replayLot(deadletter.BulkRequest{Limit: 2}, 4)
+	// Taken up again, with a bound to the time that names the same letters.
+	second := fx.replayLot(deadletter.BulkRequest{Limit: 3, Filter: deadletter.Filter{Until: time.Now().Add(time.Hour)}}, 4)
+	other := fx.replayLot(deadletter.BulkRequest{Limit: 1, Filter: deadletter.Filter{Tool: "tool"}}, 4)
+
+	const step = 250 * time.Millisecond
+	// What has another filter has a schedule of its own.
+	want := []time.Duration{0, step, 2 * step, 3 * step, 4 * step, 0}
+	if diff := cmp.Diff(want, fx.places(ids)); diff != "" {
+		t.Errorf("due after the first (-want +got):\n%s", diff)
+	}
+	for name, done := range map[string][2]time.Duration{
+		"first": {first.ScheduledFor, 2 * step}, "second": {second.ScheduledFor, 5 * step}, "other": {other.ScheduledFor, step},
+	} {
+		if got := done[0].Round(time.Millisecond); got != done[1] {
+			t.Errorf("%s schedule reaches %v ahead, want %v", name, got, done[1])
+		}
+	}
+}
+
+func TestASpentScheduleBeginsNow(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t)
+	fx.deadLetters(2, outbox.Refused)
+	fx.replayLot(deadletter.BulkRequest{Limit: 1}, 1)
+	fx.exec("UPDATE replay_schedules SET next_at = now() - interval '1 hour'")
+	fx.exec("INSERT INTO replay_schedules VALUES ($1, 'old', now() - interval '2 days')", fx.tenant.String())
+
+	done := fx.replayLot(deadletter.BulkRequest{Limit: 1}, 1)
+
+	if got := done.ScheduledFor.Round(time.Millisecond); got != time.Second {
+		t.Errorf("the schedule reaches %v ahead, want 1s", got)
+	}
+	if n := one[int64](fx, "SELECT count(1) FROM replay_schedules"); n != 1 {
+		t.Errorf("%d schedules are kept, want the one in use", n)
+	}
+}
+
+func TestPacedLotsAtOnceDoNotBunch(t *testing.T) {
+	t.Parallel()
+	const lots, each = 8, 5
+	fx := newSharedFixture(t)
+	ids := fx.deadLetters(lots*each, outbox.Refused)
+
+	var wg sync.WaitGroup
+	for i := range lots {
+		wg.Go(func() {
+			lot := deadletter.BulkRequest{IDs: ids[i*each : (i+1)*each], Limit: each, Actor: "ada"}
+			err := postgres.InTx(t.Context(), fx.db, postgres.API(fx.tenant), func(tx pgx.Tx) error {
+				_, err := deadletter.Replay(t.Context(), tx, fx.tenant, lot, deadletter.ReplayOptions{PerSecond: 10})
+				return err
+			})
+			if err != nil {
+				t.Errorf("Replay = %v", err)
+			}
+		})
+	}
+	wg.Wait()
+
+	// Committed in any order, but a tenth of a second apart or more.
+	got := one[float64](fx, `SELECT min(gap) FROM (
+		SELECT extract(epoch FROM next_attempt_at - lag(next_attempt_at) OVER (ORDER BY next_attempt_at))::float8 AS gap FROM outbox) g`)
+	if got < 0.0999 {
+		t.Errorf("two envelopes are due %.4f s apart, want 0.1", got)
+	}
+	if n := one[int64](fx, "SELECT count(1) FROM outbox"); n != lots*each {
+		t.Errorf("%d envelopes are on the schedule, want %d", n, lots*each)
+	}
+}
+
+func TestLotsOfOneFilterAtOnceShareTheLetters(t *testing.T) {
+	t.Parallel()
+	const letters = 60
+	fx := newSharedFixture(t)
+	fx.deadLetters(letters, outbox.Refused)
+
+	var mu sync.Mutex
+	replayed := make(map[envelope.ActionID]int)
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			for left := letters; left > 0; {
+				var done deadletter.BulkResult
+				err := postgres.InTx(t.Context(), fx.db, postgres.API(fx.tenant), func(tx pgx.Tx) (err error) {
+					done, err = deadletter.Replay(t.Context(), tx, fx.tenant, deadletter.BulkRequest{Limit: 7, Actor: "ada"}, deadletter.ReplayOptions{})
+					return err
+				})
+				if err != nil {
+					t.Errorf("Replay = %v", err)
+					return
+				}
+				mu.Lock()
+				for _, id := range done.Actions {
+					replayed[id]++
+				}
+				mu.Unlock()
+				left = done.Remaining
+			}
+		})
+	}
+	wg.Wait()
+
+	for id, n := range replayed {
+		if n != 1 {
+			t.Errorf("%s was replayed %d times", id, n)
+		}
+	}
+	if len(replayed) != letters {
+		t.Errorf("%d letters were replayed, want %d", len(replayed), letters)
+	}
+}
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		say    deadletter.Resolution
+		status envelope.Status
+		phase  envelope.Phase
+	}{
+		"it happened":              {deadletter.Resolution{Happened: true, Note: "it is in the log"}, envelope.StatusSent, envelope.PhaseCompleted},
+		"it did not":               {deadletter.Resolution{Note: "it is not there"}, envelope.StatusPending, envelope.PhaseApproved},
+		"it did not, and need not": {deadletter.Resolution{GiveUp: true, Note: "too late anyway"}, envelope.StatusFailed, envelope.PhaseFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fx := newFixture(t)
+			id := fx.deadLetters(1, outbox.Unknown)[0]
+
+			if err := fx.resolve(id, test.say); err != nil {
+				t.Fatalf("Resolve = %v", err)
+			}
+
+			v := fx.view(id)
+			if v.Envelope.Result.Status != test.status || v.Phase != test.phase || len(fx.letters(deadletter.Filter{})) != 0 {
+				t.Errorf("resolved it is %s, %s; want %s, %s and no letter", v.Envelope.Result.Status, v.Phase, test.status, test.phase)
+			}
+			ledger := fx.ledger(id)
+			last := ledger[len(ledger)-1]
+			if len(ledger) != 2 || last.Status != test.status || last.Code != deadletter.CodeResolved || last.Message != test.say.Note || last.Worker != "ada" {
+				t.Errorf("ledger = %+v, want what was said last", ledger)
+			}
+			want := audit.Event{Kind: audit.Resolved, Actor: "ada", Items: []audit.Item{
+				{Action: id, Status: test.status, Attempt: 1, Code: deadletter.CodeResolved, Note: test.say.Note},
+			}}
+			if diff := cmp.Diff(want, fx.told()); diff != "" {
+				t.Errorf("event (-want +got):\n%s", diff)
+			}
+			if err := fx.resolve(id, test.say); !errors.Is(err, fault.Conflict) {
+				t.Errorf("Resolve again = %v, want fault.Conflict", err)
+			}
+		})
+	}
+}
+
+func TestWhatDidNotHappenRunsAgainUnderTheOldKey(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t)
+	fx.queue(envelope.EffectOnce, 1)
+	lost := fx.claim(1)[0]
+	fx.start(lost.Lease)
+	fx.settle(outbox.WorkerLost(lost))
+
+	if err := fx.resolve(lost.Action, deadletter.Resolution{}); err != nil {
+		t.Fatalf("Resolve = %v", err)
+	}
+
+	items := fx.claim(1)
+	if len(items) != 1 || items[0].Key() != lost.Key() || items[0].Fence <= lost.Fence || items[0].Attempt != 1 || items[0].MaxAttempts != 4 || items[0].Sending {
+		t.Fatalf("Claim = %+v, want the same key, a later fence and three more attempts", items)
+	}
+	if stale := fx.settle(sent(lost)); len(stale) != 0 {
+		t.Error("the worker that was lost could settle the new claim")
+	}
+}
+
+func TestResolveRefuses(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t)
+	refused, unknown := fx.deadLetters(1, outbox.Refused)[0], fx.deadLetters(1, outbox.Unknown)[0]
+	waiting := fx.queue(envelope.EffectOnce, 1)[0]
+	for name, test := range map[string]struct {
+		id   envelope.ActionID
+		say  deadletter.Resolution
+		want fault.Kind
+	}{
+		"what is known to have failed":          {refused, deadletter.Resolution{Happened: true}, fault.Conflict},
+		"what waits for its turn":               {waiting, deadletter.Resolution{Happened: true}, fault.Conflict},
+		"what there is not":                     {envelope.NewActionID(), deadletter.Resolution{Happened: true}, fault.NotFound},
+		"what an outdated verifying read found": {unknown, deadletter.Resolution{Happened: true, ReconcileAttempt: 7}, fault.Conflict},
+	} {
+		if err := fx.resolve(test.id, test.say); !errors.Is(err, test.want) {
+			t.Errorf("Resolve of %s = %v, want %v", name, err, test.want)
+		}
+	}
+	if n := len(fx.letters(deadletter.Filter{})); n != 2 {
+		t.Errorf("%d letters are left, want both", n)
+	}
+}
+
+// Two people, and somebody who replays, want to end the same riddles at once:
+// each letter has one winner.
+func TestOfTwoResolutionsOneWins(t *testing.T) {
+	t.Parallel()
+	const rounds = 30
+	fx := newSharedFixture(t)
+	ids := fx.deadLetters(rounds, outbox.Unknown)
+
+	var mu sync.Mutex
+	won := make(map[envelope.ActionID][]envelope.Status)
+	win := func(id envelope.ActionID, as envelope.Status) {
+		mu.Lock()
+		defer mu.Unlock()
+		won[id] = append(won[id], as)
+	}
+	var wg sync.WaitGroup
+	for _, say := range []deadletter.Resolution{{Happened: true}, {}, {GiveUp: true}} {
+		status := map[bool]envelope.Status{true: envelope.StatusSent, false: envelope.StatusPending}[say.Happened]
+		if say.GiveUp {
+			status = envelope.StatusFailed
+		}
+		wg.Go(func() {
+			for _, id := range ids {
+				switch err := fx.resolve(id, say); {
+				case err == nil:
+					win(id, status)
+				case !errors.Is(err, fault.Conflict):
+					t.Errorf("Resolve = %v", err)
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for _, id := range ids {
+			replayed, err := fx.replay(true, id)
+			if err != nil {
+				t.Errorf("Replay = %v", err)
+			}
+			if len(replayed) > 0 {
+				win(id, envelope.StatusPending)
+			}
+		}
+	})
+	wg.Wait()
+
+	for _, id := range ids {
+		if len(won[id]) != 1 {
+			t.Fatalf("%s has %d winners: %v", id, len(won[id]), won[id])
+		}
+		if got := fx.view(id).Envelope.Result.Status; got != won[id][0] {
+			t.Errorf("%s is %s, and %s won", id, got, won[id][0])
+		}
+	}
+}
+
+func TestFilterSaysWhichFieldIsWrong(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		filter deadletter.Filter
+		want   []string
+	}{
+		"nothing given":              {deadletter.Filter{}, nil},
+		"an open end":                {deadletter.Filter{Since: noon}, nil},
+		"a window":                   {deadletter.Filter{Since: noon, Until: noon.Add(1)}, nil},
+		"an empty window":            {deadletter.Filter{Since: noon, Until: noon}, []string{"/until"}},
+		"an unknown reason and more": {deadletter.Filter{Reason: "bored", Since: noon, Until: noon.Add(-1)}, []string{"/reason", "/until"}},
+	} {
+		err := test.filter.Validate()
+		var got []string
+		if broken, ok := errors.AsType[*envelope.InvalidError](err); ok {
+			for _, f := range broken.Fields {
+				got = append(got, f.Pointer)
+			}
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" || (err == nil) != (test.want == nil) {
+			t.Errorf("Validate of %s = %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package deadletter
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/redact"
+)
+
+// List returns a page of dead letters, the newest actions first.
+func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]Entry, error) {
+	before := uuid.UUID(f.Before)
+	if before == uuid.Nil {
+		before = uuid.Max
+	}
+	rows, err := dbsqlc.New().DeadLetterList(ctx, tx, &dbsqlc.DeadLetterListParams{
+		TenantID: uuid.UUID(tenant), Before: before, Reason: optional(string(f.Reason)), Source: optional(f.Source), Tool: optional(f.Tool),
+		Code: optional(f.Code), Since: optional(f.Since), Until: optional(f.Until), Most: int64(f.Limit),
+	})
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]Entry, len(rows))
+	for i, r := range rows {
+		entries[i] = entryFromRow(r)
+	}
+	return entries, nil
+}
+
+// Get returns the dead letter of an action, or fault.NotFound.
+func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) (Entry, error) {
+	rows, err := dbsqlc.New().DeadLetterPerID(ctx, tx, &dbsqlc.DeadLetterPerIDParams{TenantID: uuid.UUID(tenant), ActionIds: []uuid.UUID{uuid.UUID(action)}})
+	if err != nil {
+		return Entry{}, err
+	}
+	if len(rows) == 0 {
+		return Entry{}, fault.New(fault.NotFound, "no dead letter %s", action)
+	}
+	return entryFromRow(dbsqlc.DeadLetterListRow(rows[0])), nil
+}
+
+// Replay schedules dead letters again under their old idempotency keys, with
+// as many attempts as at first. Replaying an unknown outcome may repeat the
+// effect: unless AllowDuplicates is set, unknown entries are left out, and an
+// unknown entry that is named by id makes the whole request fail with
+// fault.Conflict.
+func Replay(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, opts ReplayOptions) (BulkResult, error) {
+	selected, err := choose(ctx, tx, tenant, req, opts.AllowDuplicates || req.IDs != nil && !req.DryRun)
+	if err != nil {
+		return BulkResult{}, err
+	}
+	result := BulkResult{Actions: selected}
+	if !req.DryRun {
+		taken, err := take(ctx, tx, tenant, selected)
+		if err != nil {
+			return BulkResult{}, err
+		}
+		if result.Actions, err = requeue(ctx, tx, tenant, req, taken, opts.AllowDuplicates); err != nil {
+			return BulkResult{}, err
+		}
+		if result.ScheduledFor, err = spread(ctx, tx, tenant, req, opts.interval(), result.Actions); err != nil {
+			return BulkResult{}, err
+		}
+	}
+	return result, count(ctx, tx, tenant, req, opts.AllowDuplicates, &result)
+}
+
+// Discard deletes dead letters. The ledger keeps what happened.
+func Discard(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest) (BulkResult, error) {
+	selected, err := choose(ctx, tx, tenant, req, true)
+	if err != nil {
+		return BulkResult{}, err
+	}
+	result := BulkResult{Actions: selected}
+	if !req.DryRun {
+		taken, err := take(ctx, tx, tenant, selected)
+		if err != nil {
+			return BulkResult{}, err
+		}
+		event := audit.Event{Tenant: tenant, Kind: audit.Discarded, Actor: req.Actor}
+		result.Actions = make([]envelope.ActionID, len(taken))
+		for i, r := range taken {
+			result.Actions[i] = envelope.ActionID(r.ActionID)
+			event.Items = append(event.Items, audit.Item{Action: result.Actions[i], Note: req.Note})
+		}
+		if err := audit.Write(ctx, tx, event); err != nil {
+			return BulkResult{}, err
+		}
+	}
+	return result, count(ctx, tx, tenant, req, true, &result)
+}
+
+// choose returns the actions of a bulk request, the oldest first.
+func choose(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, unknown bool) ([]envelope.ActionID, error) {
+	f := req.Filter
+	rows, err := dbsqlc.New().DeadLetterChoose(ctx, tx, &dbsqlc.DeadLetterChooseParams{
+		TenantID: uuid.UUID(tenant), Every: req.IDs == nil, ActionIds: uuids(req.IDs), Unsure: unknown,
+		Reason: optional(string(f.Reason)), Source: optional(f.Source), Tool: optional(f.Tool), Code: optional(f.Code),
+		Since: optional(f.Since), Until: optional(f.Until), Most: int64(req.Limit),
+	})
+	if err != nil {
+		return nil, err
+	}
+	selected := make([]envelope.ActionID, len(rows))
+	for i, id := range rows {
+		selected[i] = envelope.ActionID(id)
+	}
+	return selected, nil
+}
+
+// take deletes entries and returns them, the oldest action first, without
+// those that another transaction deleted meanwhile.
+func take(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, selected []envelope.ActionID) ([]dbsqlc.DeadLetterTakeRow, error) {
+	if len(selected) == 0 {
+		return nil, nil
+	}
+	taken, err := dbsqlc.New().DeadLetterTake(ctx, tx, &dbsqlc.DeadLetterTakeParams{TenantID: uuid.UUID(tenant), ActionIds: uuids(selected)})
+	slices.SortFunc(taken, func(a, b dbsqlc.DeadLetterTakeRow) int { return slices.Compare(a.ActionID[:], b.ActionID[:]) })
+	return taken, err
+}
+
+// requeue schedules the actions of deleted entries.
+func requeue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, taken []dbsqlc.DeadLetterTakeRow, allowDuplicates bool) ([]envelope.ActionID, error) {
+	if len(taken) == 0 {
+		return nil, nil
+	}
+	attempts := make([]int32, len(taken))
+	event := audit.Event{Tenant: tenant, Kind: audit.Replayed, Actor: req.Actor}
+	replayed := make([]envelope.ActionID, len(taken))
+	for i, r := range taken {
+		if outbox.Reason(r.Reason) == outbox.Unknown && !allowDuplicates {
+			return nil, fault.New(fault.Conflict, "action %s may have had its effect; to replay it although that may repeat the effect, allow duplicates", r.ActionID)
+		}
+		attempts[i], replayed[i] = r.Attempt, envelope.ActionID(r.ActionID)
+		event.Items = append(event.Items, audit.Item{Action: replayed[i], Status: envelope.StatusPending, Attempt: int(r.Attempt), Note: req.Note})
+	}
+	if err := outbox.Requeue(ctx, tx, tenant, replayed, attempts); err != nil {
+		return nil, err
+	}
+	return replayed, audit.Write(ctx, tx, event)
+}
+
+// spread gives replayed actions their due times in the schedule of their
+// selection. It returns how far from now that schedule reaches.
+func spread(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, interval time.Duration, replayed []envelope.ActionID) (time.Duration, error) {
+	if interval == 0 || len(replayed) == 0 {
+		return 0, nil
+	}
+	q, selection := dbsqlc.New(), "ids"
+	if req.IDs == nil {
+		selection = req.Filter.selection()
+	}
+	stretch := time.Duration(len(replayed)) * interval
+	schedule, err := q.ReplayScheduleAdvance(ctx, tx, &dbsqlc.ReplayScheduleAdvanceParams{
+		TenantID: uuid.UUID(tenant), Selection: selection, StretchSeconds: stretch.Seconds(),
+	})
+	if err != nil {
+		return 0, err
+	}
+	err = q.DeadLetterPace(ctx, tx, &dbsqlc.DeadLetterPaceParams{
+		TenantID: uuid.UUID(tenant), ActionIds: uuids(replayed), Due: dueTimes(schedule.StartsAt, interval, len(replayed)),
+	})
+	if err != nil {
+		return 0, err
+	}
+	return time.Duration(schedule.AheadSeconds * float64(time.Second)), q.ReplayScheduleForget(ctx, tx, uuid.UUID(tenant))
+}
+
+// count adds the number of matching entries that are left to a result.
+func count(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, allowDuplicates bool, result *BulkResult) error {
+	q, f := dbsqlc.New(), req.Filter
+	var err error
+	if result.AsOf, err = q.DeadLetterClock(ctx, tx); err != nil {
+		return err
+	}
+	rows, err := q.DeadLetterTally(ctx, tx, &dbsqlc.DeadLetterTallyParams{
+		TenantID: uuid.UUID(tenant), Every: req.IDs == nil, ActionIds: uuids(req.IDs), Reason: optional(string(f.Reason)),
+		Source: optional(f.Source), Tool: optional(f.Tool), Code: optional(f.Code), Since: optional(f.Since), Until: optional(f.Until),
+	})
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		c := Count{Source: r.SourceID, Tool: r.ToolName, Reason: outbox.Reason(r.Reason), Entries: int(r.Letters)}
+		if c.Reason == outbox.Unknown && !allowDuplicates {
+			result.Excluded += c.Entries
+		} else {
+			result.Remaining += c.Entries
+		}
+		result.Counts = append(result.Counts, c)
+	}
+	return nil
+}
+
+// Resolve deletes the entry of an action whose outcome was unknown and records
+// the outcome in the ledger. An action whose call did not happen is scheduled
+// again under its old idempotency key, with as many attempts as at first.
+// The error is fault.Conflict if the outcome is not, or no longer, unknown.
+func Resolve(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, r Resolution) error {
+	status, err := envelope.Next(envelope.StatusUnknown, r.event())
+	if err != nil {
+		return err
+	}
+	entry, err := lockUnknown(ctx, tx, tenant, action, r.ReconcileAttempt)
+	if err != nil {
+		return err
+	}
+	if _, err := take(ctx, tx, tenant, []envelope.ActionID{action}); err != nil {
+		return err
+	}
+	if status == envelope.StatusPending {
+		if err := outbox.Requeue(ctx, tx, tenant, []envelope.ActionID{action}, []int32{entry.Attempt}); err != nil {
+			return err
+		}
+	}
+	err = dbsqlc.New().ToolExecutionNote(ctx, tx, &dbsqlc.ToolExecutionNoteParams{
+		TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), Attempt: entry.Attempt, Status: string(status),
+		Code: CodeResolved, Message: redact.Text(r.Note), Worker: r.Actor,
+	})
+	if err != nil {
+		return err
+	}
+	return audit.Write(ctx, tx, audit.Event{Tenant: tenant, Kind: audit.Resolved, Actor: r.Actor, Items: []audit.Item{
+		{Action: action, Status: status, Attempt: int(entry.Attempt), Code: CodeResolved, Note: r.Note},
+	}})
+}
+
+// lockUnknown locks the entry of an action with an unknown outcome. Of two
+// resolutions at once the second waits, and then finds none.
+func lockUnknown(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, attempt int) (dbsqlc.DeadLetterHoldRow, error) {
+	entry, err := dbsqlc.New().DeadLetterHold(ctx, tx, &dbsqlc.DeadLetterHoldParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action)})
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return entry, notDead(ctx, tx, tenant, action)
+	case err != nil:
+		return entry, err
+	case outbox.Reason(entry.Reason) != outbox.Unknown:
+		return entry, fault.New(fault.Conflict, "the outcome of action %s is known: it is a dead letter because it was %s; replay or discard it", action, entry.Reason)
+	case attempt != 0 && int(entry.VerifyTries) != attempt:
+		return entry, fault.New(fault.Conflict, "another read about action %s was made since", action)
+	}
+	return entry, nil
+}
+
+// notDead returns the error for an action that is not a dead letter.
+func notDead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) error {
+	views, err := outbox.Get(ctx, tx, tenant, action)
+	if err != nil {
+		return err
+	}
+	if len(views) == 0 {
+		return fault.New(fault.NotFound, "no action %s", action)
+	}
+	return fault.New(fault.Conflict, "action %s is not a dead letter; it is %s", action, views[0].Envelope.Result.Status)
+}
+
+func entryFromRow(r dbsqlc.DeadLetterListRow) Entry {
+	return Entry{
+		Action: envelope.ActionID(r.ActionID), ExternalID: text(r.ExternalID), Source: r.SourceID, Tool: r.ToolName,
+		Reason: outbox.Reason(r.Reason), Attempt: int(r.Attempt), Code: text(r.Code), Message: text(r.Message), CreatedAt: r.CreatedAt,
+		Reconciliation: Reconciliation{Attempts: int(r.VerifyTries), LastResult: text(r.VerifySaid), Next: r.VerifyAfter},
+	}
+}
+
+func uuids(actions []envelope.ActionID) []uuid.UUID {
+	ids := make([]uuid.UUID, len(actions))
+	for i, a := range actions {
+		ids[i] = uuid.UUID(a)
+	}
+	return ids
+}
+
+// optional returns nil for a zero value.
+func optional[T comparable](v T) *T {
+	if v == *new(T) {
+		return nil
+	}
+	return &v
+}
+
+func text(s *string) string { return *cmp.Or(s, new(string)) }
