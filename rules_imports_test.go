@@ -106,7 +106,7 @@ func adaptersIndependent(h repo) []string {
 			continue
 		}
 		for _, im := range f.imports() {
-			if other := adapter(im.local); other != "" && other != adapter(f.pkg) {
+			if other := adapter(im.local); other != "" && other != adapter(f.pkg) && f.pkg != family+"/connect" {
 				broken = append(broken, h.at(im.pos, "%s imports the adapter %s; adapters do not see each other", f.pkg, im.local))
 			}
 			if slices.Contains([]string{family + "/breaker", family + "/connect"}, f.pkg) {

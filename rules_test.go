@@ -51,6 +51,8 @@ func layers() map[string]layer {
 		"internal/tenant/policy":    {4, 0},
 		"internal/tenant/limits":    {4, 1},
 		"internal/tenant/...":       {4, 2},
+		"internal/tenant/settings":  {4, 3},
+		"internal/source/connect":   {4, 4},
 
 		"internal/action/intake":       {5, 0},
 		"internal/action/outbox":       {5, 0},

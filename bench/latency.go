@@ -17,7 +17,9 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -41,7 +43,7 @@ func measureLatency(ctx context.Context, _ options, srv *server, rep *report) er
 		}
 		cfg := h.workerConfig()
 		cfg.Concurrency = 100
-		fleet, err := worker.New(ctx, h.pool, catalog.NewCache(), h.live, worker.Config{Pipeline: cfg})
+		fleet, err := worker.New(ctx, h.pool, settings.NewCache(), h.live, worker.Config{Pipeline: cfg})
 		if err != nil {
 			return err
 		}
@@ -105,7 +107,7 @@ func toolServer(called chan<- time.Time) *httptest.Server {
 
 // addSource registers the tool server and lists its tools.
 func (h *house) addSource(ctx context.Context, url string) error {
-	config, err := json.Marshal(catalog.MCPConfig{Transport: "http", URL: url})
+	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: url})
 	if err != nil {
 		return err
 	}
@@ -115,5 +117,5 @@ func (h *house) addSource(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	return catalog.NewRefresher(h.pool, h.cache, h.live, h.tel.Log).Refresh(ctx, h.tenant, "clock")
+	return connect.NewRefresher(h.pool, h.cache, h.live, h.tel.Log).Refresh(ctx, h.tenant, "clock")
 }

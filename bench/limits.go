@@ -10,9 +10,9 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // lanes is over how many buckets the envelopes are spread.
@@ -48,13 +48,13 @@ func setLimits(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
 // setPolicy has policy look at the arguments of every envelope, and at what
 // users switched off. Neither holds the envelopes back.
 func setPolicy(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
-	snap, err := catalog.NewCache().Current(ctx, tx, tenant)
+	snap, err := settings.NewCache().Current(ctx, tx, tenant)
 	if err != nil {
 		return err
 	}
-	rule := catalog.Rule{ID: "large", Pattern: "*", Expression: "has(args.n) && args.n < 0 || has(args.note) && size(args.note) > 1000", Mode: string(envelope.ModeDeny), Enabled: true}
-	if err := catalog.PutRule(ctx, tx, snap, rule, "bench"); err != nil {
+	rule := settings.Rule{ID: "large", Pattern: "*", Expression: "has(args.n) && args.n < 0 || has(args.note) && size(args.note) > 1000", Mode: string(envelope.ModeDeny), Enabled: true}
+	if err := settings.PutRule(ctx, tx, snap, rule, "bench"); err != nil {
 		return err
 	}
-	return catalog.PutPreference(ctx, tx, tenant, catalog.Preference{Pattern: "*:switched.off"}, "bench")
+	return settings.PutPreference(ctx, tx, tenant, settings.Preference{Pattern: "*:switched.off"}, "bench")
 }

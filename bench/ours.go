@@ -19,9 +19,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/builtin"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -32,8 +34,8 @@ const tenantName = "bench"
 type house struct {
 	pool   *pgxpool.Pool
 	tenant envelope.TenantID
-	cache  *catalog.Cache
-	live   *catalog.Live
+	cache  *settings.Cache
+	live   *connect.Live
 	tel    *telemetry.Telemetry
 	intake *intake.Intake
 	run    string
@@ -51,8 +53,8 @@ func newHouse(ctx context.Context, url string) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &house{pool: pool, cache: catalog.NewCache(), tel: tel, run: uuid.NewString()}
-	h.live = catalog.NewLive(catalog.Vault{}, source.BreakerConfig{}, tel.Log)
+	h := &house{pool: pool, cache: settings.NewCache(), tel: tel, run: uuid.NewString()}
+	h.live = connect.NewLive(connect.Vault{}, source.BreakerConfig{}, tel.Log)
 	h.intake = intake.New(pool, h.cache, intake.Config{Wake: h.wake})
 	var id uuid.UUID
 	err = pool.QueryRow(ctx, "SELECT tenant_id FROM tenants WHERE name = $1", tenantName).Scan(&id)
@@ -96,7 +98,7 @@ func newTenant(ctx context.Context, url string, effect envelope.Effect, rules bo
 		if err := setLimits(ctx, tx, tenant); err != nil {
 			return err
 		}
-		if err := catalog.PutMode(ctx, tx, tenant, "", "*", envelope.ModeAllow, "bench"); err != nil || !rules {
+		if err := settings.PutMode(ctx, tx, tenant, "", "*", envelope.ModeAllow, "bench"); err != nil || !rules {
 			return err
 		}
 		return setPolicy(ctx, tx, tenant)

@@ -11,9 +11,9 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/insight/simulate"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // The paths of policy.
@@ -28,8 +28,8 @@ const (
 )
 
 // Modes lists the modes of the organisation and of automations.
-func (c *Client) Modes(ctx context.Context) ([]catalog.Mode, error) {
-	return listOf[catalog.Mode](ctx, c, modesPath)
+func (c *Client) Modes(ctx context.Context) ([]settings.Mode, error) {
+	return listOf[settings.Mode](ctx, c, modesPath)
 }
 
 // PutModeOf sets an automation's mode for the tools that a key covers.
@@ -48,12 +48,12 @@ func (c *Client) DeleteMode(ctx context.Context, automation, key string) error {
 }
 
 // Rules lists the rules about arguments.
-func (c *Client) Rules(ctx context.Context) ([]catalog.Rule, error) {
-	return listOf[catalog.Rule](ctx, c, rulesPath)
+func (c *Client) Rules(ctx context.Context) ([]settings.Rule, error) {
+	return listOf[settings.Rule](ctx, c, rulesPath)
 }
 
 // PutRule makes or changes a rule about arguments.
-func (c *Client) PutRule(ctx context.Context, r catalog.Rule) error {
+func (c *Client) PutRule(ctx context.Context, r settings.Rule) error {
 	in := struct {
 		Automation string `json:"automation,omitzero"`
 		Key        string `json:"key"`
@@ -72,17 +72,17 @@ func (c *Client) DeleteRule(ctx context.Context, id string) error {
 
 // Grants lists the grants that hold, the latest first; if ended is set, also
 // those that do not hold any more.
-func (c *Client) Grants(ctx context.Context, ended bool) ([]catalog.Grant, error) {
+func (c *Client) Grants(ctx context.Context, ended bool) ([]settings.Grant, error) {
 	query := url.Values{}
 	if ended {
 		query.Set("ended", "true")
 	}
-	return listWith[catalog.Grant](ctx, c, grantsPath, query)
+	return listWith[settings.Grant](ctx, c, grantsPath, query)
 }
 
 // MakeGrant lets calls of a tool through beforehand. Without a digest the
 // grant is for the definition that the tool has now.
-func (c *Client) MakeGrant(ctx context.Context, g catalog.Grant) (uuid.UUID, error) {
+func (c *Client) MakeGrant(ctx context.Context, g settings.Grant) (uuid.UUID, error) {
 	in := struct {
 		Key        string                     `json:"key"`
 		Digest     []byte                     `json:"digest,omitempty"`
@@ -106,8 +106,8 @@ func (c *Client) RevokeGrant(ctx context.Context, id uuid.UUID) error {
 }
 
 // SessionModes lists what narrows a session, or all of them if it is empty.
-func (c *Client) SessionModes(ctx context.Context, session string) ([]catalog.SessionMode, error) {
-	return listWith[catalog.SessionMode](ctx, c, sessionsPath, given("session_id", session))
+func (c *Client) SessionModes(ctx context.Context, session string) ([]settings.SessionMode, error) {
+	return listWith[settings.SessionMode](ctx, c, sessionsPath, given("session_id", session))
 }
 
 // PutSessionMode narrows a session for some time, in whole seconds.
@@ -128,8 +128,8 @@ func (c *Client) DeleteSessionMode(ctx context.Context, session, key string) err
 
 // Preferences lists what is switched off; for an employee, if one is named,
 // its own and everybody's.
-func (c *Client) Preferences(ctx context.Context, employee envelope.EmployeeID) ([]catalog.Preference, error) {
-	return listWith[catalog.Preference](ctx, c, preferencesPath, forEmployee(employee))
+func (c *Client) Preferences(ctx context.Context, employee envelope.EmployeeID) ([]settings.Preference, error) {
+	return listWith[settings.Preference](ctx, c, preferencesPath, forEmployee(employee))
 }
 
 // PutPreference switches tools off; the zero employee is everybody.
@@ -180,8 +180,8 @@ func (c *Client) Explain(ctx context.Context, q Question) (Explanation, error) {
 
 // Policy reads the policy as one document: everything but grants and the modes
 // of sessions.
-func (c *Client) Policy(ctx context.Context) (catalog.PolicyDocument, error) {
-	var doc catalog.PolicyDocument
+func (c *Client) Policy(ctx context.Context) (settings.PolicyDocument, error) {
+	var doc settings.PolicyDocument
 	_, err := c.do(ctx, request{method: http.MethodGet, path: policyPath}, &doc)
 	return doc, err
 }

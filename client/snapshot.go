@@ -11,9 +11,9 @@ const snapshotsPath = "/api/v1/tools/snapshots"
 
 // SnapshotSetting is the read around the calls of one tool; a nil one is none.
 type SnapshotSetting struct {
-	Source   string        `json:"source"`
-	Name     string        `json:"name"`
-	Snapshot *catalog.Shot `json:"snapshot,omitempty"`
+	Source   string                `json:"source"`
+	Name     string                `json:"name"`
+	Snapshot *catalog.SnapshotRule `json:"snapshot,omitempty"`
 }
 
 // SnapshotRules lists the tools whose calls are seen before and after.

@@ -13,10 +13,12 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // sourceID is the counting server in the tenant's catalog.
@@ -27,8 +29,8 @@ const maxAttempts = 20
 
 // newTenant makes a tenant whose only source is the counting server, with the
 // tools of the classes under test, and everything allowed.
-func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *catalog.Cache, name, url string, classes []envelope.Effect) (envelope.TenantID, error) {
-	config, err := json.Marshal(catalog.MCPConfig{Transport: "http", URL: url + "/mcp"})
+func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *settings.Cache, name, url string, classes []envelope.Effect) (envelope.TenantID, error) {
+	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: url + "/mcp"})
 	if err != nil {
 		return envelope.TenantID{}, err
 	}
@@ -59,9 +61,9 @@ func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *catalog.Cache, na
 		return tenant, fmt.Errorf("put buckets: %w", err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	live := catalog.NewLive(catalog.Vault{}, source.BreakerConfig{}, log)
+	live := connect.NewLive(connect.Vault{}, source.BreakerConfig{}, log)
 	defer live.Close()
-	if err := catalog.NewRefresher(pool, cache, live, log).Refresh(ctx, tenant, sourceID); err != nil {
+	if err := connect.NewRefresher(pool, cache, live, log).Refresh(ctx, tenant, sourceID); err != nil {
 		return tenant, fmt.Errorf("list tools: %w", err)
 	}
 	err = postgres.InTx(ctx, pool, postgres.API(tenant), func(tx pgx.Tx) error {
@@ -71,7 +73,7 @@ func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *catalog.Cache, na
 				return err
 			}
 		}
-		return catalog.PutMode(ctx, tx, tenant, "", "*", envelope.ModeAllow, "chaos")
+		return settings.PutMode(ctx, tx, tenant, "", "*", envelope.ModeAllow, "chaos")
 	})
 	if err != nil {
 		return tenant, fmt.Errorf("configure tool: %w", err)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 const (
@@ -115,7 +115,7 @@ func (t *trial) run(ctx context.Context) (_ outcome, err error) {
 	if t.line != nil {
 		defer t.line.close()
 	}
-	cache := catalog.NewCache()
+	cache := settings.NewCache()
 	tenant, err := newTenant(ctx, t.db.pool, cache, t.fault.name, toolURL, t.classes)
 	if err != nil {
 		return outcome{}, err

@@ -14,8 +14,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -75,9 +76,9 @@ func work(ctx context.Context, o workerOrder, stderr io.Writer) error {
 		return err
 	}
 	defer pool.Close()
-	live := catalog.NewLive(catalog.Vault{}, source.BreakerConfig{OpenFor: time.Second}, log)
+	live := connect.NewLive(connect.Vault{}, source.BreakerConfig{OpenFor: time.Second}, log)
 	defer live.Close()
-	fleet, err := worker.New(ctx, pool, catalog.NewCache(), live, worker.Config{Pipeline: worker.PipelineConfig{
+	fleet, err := worker.New(ctx, pool, settings.NewCache(), live, worker.Config{Pipeline: worker.PipelineConfig{
 		ID: o.ID, Concurrency: o.Concurrency, Lease: o.Lease, Log: log, Metrics: tel.Metrics,
 		Retry: outbox.Retry{Base: 50 * time.Millisecond, Cap: time.Second},
 	}})

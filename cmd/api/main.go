@@ -21,8 +21,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/server/rest"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -65,7 +66,7 @@ func run(ctx context.Context, args []string, env func(string) string, out io.Wri
 		return err
 	}
 	defer pool.Close()
-	vault, err := catalog.NewVault(cfg.secretKey)
+	vault, err := connect.NewVault(cfg.secretKey)
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func run(ctx context.Context, args []string, env func(string) string, out io.Wri
 		return err
 	}
 	defer waker.Close()
-	cache := catalog.NewCache()
+	cache := settings.NewCache()
 	door := intake.New(pool, cache, intake.Config{ApprovalWait: cfg.approvalWait, Wake: waker.Wake})
 	server, err := rest.New(rest.Core{
 		DB: pool, Catalog: cache, Intake: door,

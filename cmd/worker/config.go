@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 )
 
 // config is what the environment says.
@@ -21,7 +21,7 @@ type config struct {
 	lease, grace                      time.Duration
 	pollOnly, pooled, stdio           bool
 	level                             slog.Level
-	vault                             catalog.Vault
+	vault                             connect.Vault
 	hasKey                            bool
 }
 
@@ -47,7 +47,7 @@ func configFrom(getenv func(string) string) (config, error) {
 	})
 	r.check(varKey, func(text string) (err error) {
 		c.hasKey = text != ""
-		if c.vault, err = catalog.NewVault(text); err != nil {
+		if c.vault, err = connect.NewVault(text); err != nil {
 			return errors.New("must be 32 bytes in base64; make one with: openssl rand -base64 32")
 		}
 		return nil

@@ -18,9 +18,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/notebook"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -86,11 +87,11 @@ func work(ctx context.Context, cfg config, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unobserve()) }()
-	live := catalog.NewLive(cfg.vault, source.BreakerConfig{}, log)
+	live := connect.NewLive(cfg.vault, source.BreakerConfig{}, log)
 	live.Stdio = cfg.stdio
 	live.Notes = notebook.NewBook(pool).Of
 	defer live.Close()
-	fleet, err := worker.New(ctx, pool, catalog.NewCache(), live, worker.Config{PollOnly: cfg.pollOnly, Pipeline: worker.PipelineConfig{
+	fleet, err := worker.New(ctx, pool, settings.NewCache(), live, worker.Config{PollOnly: cfg.pollOnly, Pipeline: worker.PipelineConfig{
 		ID: cfg.id, Concurrency: cfg.concurrency, Batch: cfg.batch, Lease: cfg.lease, Grace: cfg.grace,
 		Log: log, Metrics: watched.Metrics, Tracer: watched.Tracer(),
 	}})

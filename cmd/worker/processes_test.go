@@ -24,9 +24,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // asWorker has this test binary, started as a child, be the worker.
@@ -102,7 +104,7 @@ func (c *clock) touch(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToo
 func setUp(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 	t.Helper()
 	tenant := envelope.TenantID(uuid.Must(uuid.NewV7()))
-	config, err := json.Marshal(catalog.MCPConfig{Transport: "http", URL: url})
+	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,15 +126,15 @@ func setUp(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 				return err
 			}
 		}
-		if err := catalog.PutMode(ctx, tx, tenant, "", "*", envelope.ModeAllow, "test"); err != nil {
+		if err := settings.PutMode(ctx, tx, tenant, "", "*", envelope.ModeAllow, "test"); err != nil {
 			return err
 		}
 		return catalog.PutSource(ctx, tx, tenant, catalog.Source{ID: "clock", Kind: catalog.KindMCP, Config: config, Enabled: true})
 	})
 	log := slog.New(slog.DiscardHandler)
-	live := catalog.NewLive(catalog.Vault{}, source.BreakerConfig{}, log)
+	live := connect.NewLive(connect.Vault{}, source.BreakerConfig{}, log)
 	t.Cleanup(live.Close)
-	if err := catalog.NewRefresher(pool, catalog.NewCache(), live, log).Refresh(t.Context(), tenant, "clock"); err != nil {
+	if err := connect.NewRefresher(pool, settings.NewCache(), live, log).Refresh(t.Context(), tenant, "clock"); err != nil {
 		t.Fatal(err)
 	}
 	in(func(ctx context.Context, tx pgx.Tx) error {
@@ -170,7 +172,7 @@ func submit(t *testing.T, pool *pgxpool.Pool, tenant envelope.TenantID) {
 			})
 		}
 	}
-	answers, err := intake.New(pool, catalog.NewCache(), intake.Config{}).Accept(t.Context(), intake.Submitter{Tenant: tenant, Name: "test"}, proposals)
+	answers, err := intake.New(pool, settings.NewCache(), intake.Config{}).Accept(t.Context(), intake.Submitter{Tenant: tenant, Name: "test"}, proposals)
 	if err != nil {
 		t.Fatal(err)
 	}

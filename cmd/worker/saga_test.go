@@ -23,8 +23,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // yard is an MCP server that makes things and takes them away. A call of one
@@ -87,7 +89,7 @@ func (y *yard) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToo
 func setUpYard(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 	t.Helper()
 	tenant := envelope.TenantID(uuid.Must(uuid.NewV7()))
-	config, err := json.Marshal(catalog.MCPConfig{Transport: "http", URL: url})
+	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,15 +103,15 @@ func setUpYard(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 		if _, err := tx.Exec(ctx, "INSERT INTO tenants (tenant_id, name) VALUES ($1, 'saga')", tenant.String()); err != nil {
 			return err
 		}
-		if err := catalog.PutMode(ctx, tx, tenant, "", "*", envelope.ModeAllow, "test"); err != nil {
+		if err := settings.PutMode(ctx, tx, tenant, "", "*", envelope.ModeAllow, "test"); err != nil {
 			return err
 		}
 		return catalog.PutSource(ctx, tx, tenant, catalog.Source{ID: "yard", Kind: catalog.KindMCP, Config: config, Enabled: true})
 	})
 	log := slog.New(slog.DiscardHandler)
-	live := catalog.NewLive(catalog.Vault{}, source.BreakerConfig{}, log)
+	live := connect.NewLive(connect.Vault{}, source.BreakerConfig{}, log)
 	t.Cleanup(live.Close)
-	if err := catalog.NewRefresher(pool, catalog.NewCache(), live, log).Refresh(t.Context(), tenant, "yard"); err != nil {
+	if err := connect.NewRefresher(pool, settings.NewCache(), live, log).Refresh(t.Context(), tenant, "yard"); err != nil {
 		t.Fatal(err)
 	}
 	in(func(ctx context.Context, tx pgx.Tx) error {
@@ -243,7 +245,7 @@ func TestAnAtomicBatchSurvivesKills(t *testing.T) {
 	for _, step := range [][2]string{{"make", "a"}, {"make", "b"}, {"make", "c"}, {"refuse", "d"}} {
 		r.Steps = append(r.Steps, workflow.StepRequest{Tool: "yard:" + step[0], Inputs: json.RawMessage(`{"name":"` + step[1] + `"}`)})
 	}
-	id, _, err := workflow.NewDesk(st.pool, catalog.NewCache(), func() {}).Submit(t.Context(), intake.Submitter{Tenant: tenant, Name: "agent"}, r)
+	id, _, err := workflow.NewDesk(st.pool, settings.NewCache(), func() {}).Submit(t.Context(), intake.Submitter{Tenant: tenant, Name: "agent"}, r)
 	if err != nil {
 		t.Fatal(err)
 	}

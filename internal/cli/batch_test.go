@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // tools gives the tenant the source crm: create is taken back by delete.
@@ -37,7 +38,7 @@ func (m *morgue) tools() {
 		if err := catalog.PutListing(ctx, tx, m.tenant, "crm", all); err != nil {
 			return err
 		}
-		if err := catalog.PutMode(ctx, tx, m.tenant, "", "*", envelope.ModeAllow, "test"); err != nil {
+		if err := settings.PutMode(ctx, tx, m.tenant, "", "*", envelope.ModeAllow, "test"); err != nil {
 			return err
 		}
 		return catalog.DescribeTool(ctx, tx, m.tenant, policy.Key{Source: "crm", Action: "create"}, catalog.Description{Reversal: &catalog.Reversal{
@@ -52,7 +53,7 @@ func (m *morgue) tools() {
 // drive moves batches on, as the fleet does.
 func (m *morgue) drive() {
 	m.t.Helper()
-	d := workflow.NewDriver(m.db, intake.New(m.db, catalog.NewCache(), intake.Config{}), slog.New(slog.DiscardHandler))
+	d := workflow.NewDriver(m.db, intake.New(m.db, settings.NewCache(), intake.Config{}), slog.New(slog.DiscardHandler))
 	if _, _, err := d.Sweep(m.t.Context()); err != nil {
 		m.t.Fatal(err)
 	}

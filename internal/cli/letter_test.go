@@ -22,8 +22,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/server/rest"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // morgue is an API without a worker, so that what is replayed stays where it
@@ -37,7 +37,7 @@ type morgue struct {
 
 func newMorgue(t *testing.T) *morgue {
 	t.Helper()
-	db, cache := dbtest.DB(t), catalog.NewCache()
+	db, cache := dbtest.DB(t), settings.NewCache()
 	server, err := rest.New(rest.Core{
 		DB: db, Catalog: cache, Intake: intake.New(db, cache, intake.Config{}), Approval: approval.New(db, cache, approval.Config{}),
 	}, rest.Config{})

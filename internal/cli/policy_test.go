@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/cli"
 	"github.com/countersign-dev/countersign/internal/cli/command"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // TestPolicyCommands goes through the commands of policy against a real API.
@@ -59,7 +59,7 @@ func setsRules(d *desk) {
 	d.want(d.admin("policy", "rule", "set", "spare", "--key", "*", "--when", "true", "--mode", "deny", "--off"), command.ExitOK)
 	d.want(d.operator("policy", "rule", "list"), command.ExitOK, "long", "Too long", "args.title.size() > 40 || ", "deny (off)")
 	rules := d.want(d.operator("policy", "rule", "list", "--json"), command.ExitOK).out
-	if r := decode[catalog.Rule](d.t, strings.SplitN(rules, "\n", 2)[0]); r.ID != "long" || !strings.HasSuffix(r.Expression, "== 'x'") {
+	if r := decode[settings.Rule](d.t, strings.SplitN(rules, "\n", 2)[0]); r.ID != "long" || !strings.HasSuffix(r.Expression, "== 'x'") {
 		d.t.Errorf("listed %+v", r)
 	}
 	d.want(d.admin("policy", "rule", "set", "bad", "--key", "*", "--when", "args.x >", "--mode", "deny"), command.ExitFailed, "line 1, column 9", "^")

@@ -14,8 +14,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/source"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/notebook"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -42,8 +43,8 @@ func (c *crew) wake() {
 // startWorker runs the fleet until the house closes.
 func (h *House) startWorker(ctx context.Context) (string, error) {
 	log := h.cfg.Log
-	h.cache = catalog.NewCache()
-	h.live = catalog.NewLive(h.vault, source.BreakerConfig{}, log)
+	h.cache = settings.NewCache()
+	h.live = connect.NewLive(h.vault, source.BreakerConfig{}, log)
 	// Who sets up sources here is who runs the house.
 	h.live.Stdio = true
 	h.live.Notes = notebook.NewBook(h.pool).Of

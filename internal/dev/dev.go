@@ -19,8 +19,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // Config says what house to open.
@@ -61,9 +62,9 @@ type House struct {
 	watched  *telemetry.Telemetry
 	tenant   envelope.TenantID
 	tokens   Tokens
-	vault    catalog.Vault
-	cache    *catalog.Cache
-	live     *catalog.Live
+	vault    connect.Vault
+	cache    *settings.Cache
+	live     *connect.Live
 	worker   *crew
 	notes    *notesServer
 

@@ -22,6 +22,7 @@ import (
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source/builtin"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/notebook"
 )
@@ -181,7 +182,7 @@ func (h *House) registerNotes(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	config, err := json.Marshal(catalog.MCPConfig{Transport: "http", URL: h.notes.url})
+	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: h.notes.url})
 	if err != nil {
 		return "", err
 	}
@@ -191,7 +192,7 @@ func (h *House) registerNotes(ctx context.Context) (string, error) {
 	if err := h.putBuiltin(ctx); err != nil {
 		return "", err
 	}
-	if err := catalog.NewRefresher(h.pool, h.cache, h.live, h.cfg.Log).Refresh(ctx, h.tenant, NotesSource); err != nil {
+	if err := connect.NewRefresher(h.pool, h.cache, h.live, h.cfg.Log).Refresh(ctx, h.tenant, NotesSource); err != nil {
 		return "", err
 	}
 	return NotesSource + ", with its tools listed", nil

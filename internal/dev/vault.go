@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 )
 
 // keyName is the file of the key that seals the credentials of sources.
@@ -18,15 +18,15 @@ const keyName = "secret.key"
 
 // openVault returns what seals credentials: by the key that was given, or else
 // by the one of the last time, or else by a new one that is kept for the next.
-func (h *House) openVault() (catalog.Vault, error) {
+func (h *House) openVault() (connect.Vault, error) {
 	if h.cfg.SecretKey != "" {
-		return catalog.NewVault(h.cfg.SecretKey)
+		return connect.NewVault(h.cfg.SecretKey)
 	}
 	raw := make([]byte, 32)
 	_, _ = rand.Read(raw) // never fails
 	key := base64.StdEncoding.EncodeToString(raw)
 	if h.cfg.Dir == "" {
-		return catalog.NewVault(key)
+		return connect.NewVault(key)
 	}
 	path := filepath.Join(h.dir, keyName)
 	kept, err := os.ReadFile(path)
@@ -37,11 +37,11 @@ func (h *House) openVault() (catalog.Vault, error) {
 		err = keep(path, []byte(key))
 	}
 	if err != nil {
-		return catalog.Vault{}, fmt.Errorf("the key that seals credentials: %w", err)
+		return connect.Vault{}, fmt.Errorf("the key that seals credentials: %w", err)
 	}
-	vault, err := catalog.NewVault(key)
+	vault, err := connect.NewVault(key)
 	if err != nil || key == "" {
-		return catalog.Vault{}, fmt.Errorf("%s holds no key; put back the one that it held, or remove it and give all credentials again", path)
+		return connect.Vault{}, fmt.Errorf("%s holds no key; put back the one that it held, or remove it and give all credentials again", path)
 	}
 	return vault, nil
 }

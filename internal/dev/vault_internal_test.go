@@ -9,10 +9,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 )
 
-func vaultOf(t *testing.T, cfg Config) catalog.Vault {
+func vaultOf(t *testing.T, cfg Config) connect.Vault {
 	t.Helper()
 	v, err := (&House{cfg: cfg, dir: cfg.Dir}).openVault()
 	if err != nil {

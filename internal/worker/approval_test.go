@@ -15,12 +15,13 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 func (y *fixture) mode(m envelope.Mode) {
 	y.t.Helper()
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutMode(ctx, tx, y.tenant, "", "*", m, "ada")
+		return settings.PutMode(ctx, tx, y.tenant, "", "*", m, "ada")
 	})
 }
 
@@ -33,7 +34,7 @@ func (y *fixture) relist(tools []source.Tool) {
 
 func (y *fixture) approve(id envelope.ActionID, a approval.Approval) {
 	y.t.Helper()
-	desk := approval.New(y.db, catalog.NewCache(), approval.Config{})
+	desk := approval.New(y.db, settings.NewCache(), approval.Config{})
 	if _, err := desk.Approve(y.t.Context(), approval.Decider{Tenant: y.tenant, Token: uuid.New(), Name: "ada"}, id, a); err != nil {
 		y.t.Fatal(err)
 	}
@@ -73,23 +74,23 @@ func TestWhatWasApprovedIsWhatIsSent(t *testing.T) {
 		}},
 		"a rule of another automation": {change: func(y *fixture, _ envelope.ActionID) {
 			y.configure(func(ctx context.Context, tx pgx.Tx) error {
-				return catalog.PutMode(ctx, tx, y.tenant, "nightly", "*", envelope.ModeDeny, "ada")
+				return settings.PutMode(ctx, tx, y.tenant, "nightly", "*", envelope.ModeDeny, "ada")
 			})
 		}},
 		"a rule about the arguments": {note: "policy changed after it was approved", change: func(y *fixture, _ envelope.ActionID) {
 			y.configure(func(ctx context.Context, tx pgx.Tx) error {
-				snap, err := catalog.NewCache().Current(ctx, tx, y.tenant)
+				snap, err := settings.NewCache().Current(ctx, tx, y.tenant)
 				if err != nil {
 					return err
 				}
-				return catalog.PutRule(ctx, tx, snap, catalog.Rule{
+				return settings.PutRule(ctx, tx, snap, settings.Rule{
 					ID: "mail", Pattern: "*", Expression: `has(args.to)`, Mode: "require_approval", Enabled: true,
 				}, "ada")
 			})
 		}},
 		"two people must agree": {note: "more people must agree than did", change: func(y *fixture, _ envelope.ActionID) {
 			y.configure(func(ctx context.Context, tx pgx.Tx) error {
-				return catalog.PutReview(ctx, tx, y.tenant, catalog.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Needed: 2}, "ada")
+				return settings.PutReview(ctx, tx, y.tenant, settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Needed: 2}, "ada")
 			})
 		}},
 		"the seal": {note: "cannot be read", change: func(y *fixture, id envelope.ActionID) {

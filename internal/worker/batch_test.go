@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // batchOf submits a batch of calls, in each of which $ stands for what the one
@@ -28,7 +29,7 @@ func (y *fixture) batchOf(atomic bool, tools ...string) workflow.ID {
 		}
 		r.Steps = append(r.Steps, workflow.StepRequest{Tool: "fake:" + tool, Inputs: json.RawMessage(inputs)})
 	}
-	id, _, err := workflow.NewDesk(y.db, catalog.NewCache(), func() {}).Submit(y.t.Context(), intake.Submitter{Tenant: y.tenant, Name: "agent"}, r)
+	id, _, err := workflow.NewDesk(y.db, settings.NewCache(), func() {}).Submit(y.t.Context(), intake.Submitter{Tenant: y.tenant, Name: "agent"}, r)
 	if err != nil {
 		y.t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
 	"github.com/countersign-dev/countersign/internal/telemetry"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // attempt is a call that is to be made.
@@ -33,7 +33,7 @@ type attempt struct {
 	snapshot *snapshotRead
 	// sealed is the catalog that what a person approved is compared with once
 	// more, at its source; nil for what nobody approved.
-	approvedBy *catalog.Snapshot
+	approvedBy *settings.Settings
 	// shared says that the bucket holds what names no other: what one source
 	// asks for must not close it for the others.
 	sharedBucket bool

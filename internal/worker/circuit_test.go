@@ -16,9 +16,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -31,9 +33,9 @@ func (y *fixture) nowhere(breaker source.BreakerConfig, cfg worker.PipelineConfi
 			ID: "fake", Kind: catalog.KindMCP, Config: []byte(`{"transport":"http","url":"http://127.0.0.1:1/mcp"}`), Enabled: true,
 		})
 	})
-	live := catalog.NewLive(catalog.Vault{}, breaker, slog.New(slog.DiscardHandler))
+	live := connect.NewLive(connect.Vault{}, breaker, slog.New(slog.DiscardHandler))
 	y.t.Cleanup(live.Close)
-	return worker.NewPipeline(y.db, catalog.NewCache(), live, cfg)
+	return worker.NewPipeline(y.db, settings.NewCache(), live, cfg)
 }
 
 // standing is the breaker of the yard's source; nil if it is closed.

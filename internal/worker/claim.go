@@ -11,15 +11,15 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // claimed is a batch with what it is judged by, all as of the claim.
 type claimedBatch struct {
 	at    time.Time
 	items []outbox.Item
-	snaps map[envelope.TenantID]*catalog.Snapshot
+	snaps map[envelope.TenantID]*settings.Settings
 	// contacts are whom an item addresses, and matches the entries of the
 	// do-not-contact list among them, by the place of the item. Both are empty
 	// for tenants whose limits do not ask.
@@ -38,7 +38,7 @@ func (p *Pipeline) claim(ctx context.Context, wants []outbox.ClaimRequest) (clai
 	var c claimedBatch
 	err := p.tx(ctx, func(tx pgx.Tx) error {
 		var err error
-		c = claimedBatch{snaps: make(map[envelope.TenantID]*catalog.Snapshot)}
+		c = claimedBatch{snaps: make(map[envelope.TenantID]*settings.Settings)}
 		if c.items, err = outbox.Claim(ctx, tx, wants, p.cfg.Lease); err != nil || len(c.items) == 0 {
 			return err
 		}
@@ -65,11 +65,11 @@ func (p *Pipeline) readSnapshots(ctx context.Context, tx pgx.Tx, c *claimedBatch
 	var tenants []envelope.TenantID
 	for i := range c.items {
 		if t := c.items[i].Tenant; c.snaps[t] == nil {
-			c.snaps[t] = &catalog.Snapshot{}
+			c.snaps[t] = &settings.Settings{}
 			tenants = append(tenants, t)
 		}
 	}
-	states, err := catalog.States(ctx, tx, tenants)
+	states, err := settings.States(ctx, tx, tenants)
 	if err != nil {
 		return nil, err
 	}

@@ -13,9 +13,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // dispatch judges a batch and starts the calls that may be made.
@@ -63,11 +65,11 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimedBatch) {
 		a := attempt{item: it, claimed: c.at, source: src, sourceErr: err, retry: p.retryOf(snap, it), probe: probes[it]}
 		a.sharedBucket = snap.Limits.NameOf(it.Bucket) == limits.DefaultBucket
 		if it.ApprovalDigest != nil && it.Approval == envelope.ApprovalGranted {
-			if of, ok := snap.Source(it.Source); ok && catalog.Discovered(of.Kind) {
+			if of, ok := snap.Source(it.Source); ok && connect.Discovered(of.Kind) {
 				a.approvedBy = snap
 			}
 		}
-		if rule, ok := snap.Shot(key(it)); ok {
+		if rule, ok := snap.SnapshotRule(key(it)); ok {
 			a.snapshot = &snapshotRead{rule: rule, snap: snap}
 		}
 		delete(probes, it)
@@ -79,7 +81,7 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimedBatch) {
 }
 
 // retryOf is how the attempts of an item's tool are spaced.
-func (p *Pipeline) retryOf(snap *catalog.Snapshot, it *outbox.Item) outbox.Retry {
+func (p *Pipeline) retryOf(snap *settings.Settings, it *outbox.Item) outbox.Retry {
 	if tool, ok := snap.Tool(key(it)); ok && tool.Retry != (catalog.Retry{}) {
 		return outbox.Retry(tool.Retry)
 	}
@@ -123,7 +125,7 @@ func (p *Pipeline) start(ctx context.Context, run []*outbox.Item, once []outbox.
 type approvalReturn struct {
 	*outbox.Item
 	*needsApproval
-	review catalog.Review
+	review settings.Review
 }
 
 func (p *Pipeline) writeApprovalReturns(ctx context.Context, tx pgx.Tx, parkings []approvalReturn) error {

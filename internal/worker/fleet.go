@@ -24,7 +24,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/subscription"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/source/connect"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // FleetConfig says how one process of the fleet works.
@@ -49,7 +50,7 @@ type Worker struct {
 }
 
 // NewFleet returns a process of the fleet that Run starts.
-func New(ctx context.Context, db *pgxpool.Pool, cache *catalog.Cache, live *catalog.Live, cfg Config) (*Worker, error) {
+func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *connect.Live, cfg Config) (*Worker, error) {
 	cfg.CatalogAge = or(cfg.CatalogAge, 5*time.Minute)
 	cfg.Pipeline.fill()
 	log := cfg.Pipeline.Log
@@ -70,7 +71,7 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *catalog.Cache, live *cata
 	river.AddWorker(workers, &expireWorker{db: db})
 	river.AddWorker(workers, &remindWorker{db: db})
 	river.AddWorker(workers, &sweepWorker{db: db, wake: f.pollAll})
-	river.AddWorker(workers, &refreshWorker{refresher: catalog.NewRefresher(db, cache, live, log), age: cfg.CatalogAge})
+	river.AddWorker(workers, &refreshWorker{refresher: connect.NewRefresher(db, cache, live, log), age: cfg.CatalogAge})
 	river.AddWorker(workers, &expirePolicyWorker{db: db})
 	river.AddWorker(workers, &deliverWorker{relay: subscription.NewRelay(db, cache, door, log)})
 	river.AddWorker(workers, &partitionWorker{db: db})

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -20,7 +20,7 @@ func (y *fixture) leaderless() {
 
 func (y *fixture) fleet(src *sourcetest.Source, cfg worker.PipelineConfig) *worker.Worker {
 	y.t.Helper()
-	f, err := worker.New(y.t.Context(), y.db, catalog.NewCache(), y.live(src), worker.Config{Pipeline: cfg})
+	f, err := worker.New(y.t.Context(), y.db, settings.NewCache(), y.live(src), worker.Config{Pipeline: cfg})
 	if err != nil {
 		y.t.Fatal(err)
 	}

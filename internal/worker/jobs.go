@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 )
 
 const (
@@ -123,7 +123,7 @@ func (refreshArgs) InsertOpts() river.InsertOpts { return periodicOpts() }
 
 type refreshWorker struct {
 	river.WorkerDefaults[refreshArgs]
-	refresher *catalog.Refresher
+	refresher *connect.Refresher
 	age       time.Duration
 	// busy is held while sources are listed. A source that hangs is not asked
 	// again meanwhile, nor does it fill the queue.

@@ -7,7 +7,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // lapseArgs says: note which grants and sessions' modes have expired.
@@ -33,7 +33,7 @@ func ExpirePolicy(ctx context.Context, db postgres.Begins) error {
 	const most = 500
 	for taken := most; taken == most; {
 		err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) (err error) {
-			taken, err = catalog.Lapse(ctx, tx, most)
+			taken, err = settings.Lapse(ctx, tx, most)
 			return err
 		})
 		if err != nil {

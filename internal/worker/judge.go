@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/breaker"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // verdict is what is to be done with a claimed envelope: settle it without a
@@ -69,7 +70,7 @@ func (c *claimedBatch) recheck(i int) recheckResult {
 // secondLook decides again about what is to be sent, where it may have come
 // out otherwise by now: what a person approved is compared with its seal each
 // time, and the rest where something that policy depends on changed.
-func recheckPolicy(it *outbox.Item, snap *catalog.Snapshot) recheckResult {
+func recheckPolicy(it *outbox.Item, snap *settings.Settings) recheckResult {
 	sealed := it.Approval == envelope.ApprovalGranted && it.ApprovalDigest != nil
 	if !sealed && it.ConfigVersion == snap.Version {
 		return recheckResult{}
@@ -93,7 +94,7 @@ const (
 )
 
 // reapprove compares an envelope with what was approved.
-func recheckApproval(it *outbox.Item, snap *catalog.Snapshot, tool *catalog.Tool) recheckResult {
+func recheckApproval(it *outbox.Item, snap *settings.Settings, tool *catalog.Tool) recheckResult {
 	now, decision, err := approval.ComputeDigest(snap, tool, proposed(it))
 	then, readable := approval.ParseDigest(it.ApprovalDigest)
 	switch {
@@ -114,7 +115,7 @@ func recheckApproval(it *outbox.Item, snap *catalog.Snapshot, tool *catalog.Tool
 }
 
 // redecide asks policy again, because something that it depends on changed.
-func recheckDecision(it *outbox.Item, snap *catalog.Snapshot, tool *catalog.Tool) recheckResult {
+func recheckDecision(it *outbox.Item, snap *settings.Settings, tool *catalog.Tool) recheckResult {
 	// Approved before approvals had seals.
 	granted := it.Approval == envelope.ApprovalGranted
 	if granted && !tool.Is(it.ToolDigest) {
@@ -134,8 +135,8 @@ func recheckDecision(it *outbox.Item, snap *catalog.Snapshot, tool *catalog.Tool
 }
 
 // proposed is what policy looks at in an item.
-func proposed(it *outbox.Item) catalog.Proposed {
-	return catalog.Proposed{
+func proposed(it *outbox.Item) settings.Proposed {
+	return settings.Proposed{
 		Automation: it.Automation, Employee: it.Employee, Risk: it.Risk, Session: it.Session, Args: it.Args, Now: it.ClaimedAt,
 	}
 }
@@ -165,7 +166,7 @@ func because(d policy.Decision) string {
 
 // facts gathers what the gates look at. Where the source is left alone and
 // this worker may probe it, the first envelope that passes is the probe.
-func (c *claimedBatch) facts(i int, snap *catalog.Snapshot) (f preflight.Facts, probe bool) {
+func (c *claimedBatch) facts(i int, snap *settings.Settings) (f preflight.Facts, probe bool) {
 	it := &c.items[i]
 	f = preflight.Facts{
 		Now: it.ClaimedAt, MustRunBefore: it.MustRunBefore,

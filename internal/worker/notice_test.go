@@ -19,7 +19,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -63,11 +65,11 @@ func TestTheFleetTellsWebhooks(t *testing.T) {
 	box := &inbox{tries: map[string]int{}, taken: map[string]string{}}
 	receiver := httptest.NewServer(box)
 	t.Cleanup(receiver.Close)
-	vault, err := catalog.NewVault(base64.StdEncoding.EncodeToString(make([]byte, 32)))
+	vault, err := connect.NewVault(base64.StdEncoding.EncodeToString(make([]byte, 32)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret, err := json.Marshal(catalog.Credentials{Values: map[string]string{catalog.ValueSigningSecret: "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"}})
+	secret, err := json.Marshal(connect.Credentials{Values: map[string]string{connect.ValueSigningSecret: "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +78,7 @@ func TestTheFleetTellsWebhooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	// One breaker would hold the rest back at the first answer of 503.
-	live := catalog.NewLive(vault, source.BreakerConfig{Failures: 1000}, slog.New(slog.DiscardHandler))
+	live := connect.NewLive(vault, source.BreakerConfig{Failures: 1000}, slog.New(slog.DiscardHandler))
 	t.Cleanup(live.Close)
 	real := live.Connect
 	live.Connect = func(tenant envelope.TenantID, of catalog.Source) (source.Source, error) {
@@ -86,13 +88,13 @@ func TestTheFleetTellsWebhooks(t *testing.T) {
 		return y.src, nil
 	}
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
-		config, err := json.Marshal(catalog.WebhookConfig{URL: receiver.URL, Networks: []string{"127.0.0.0/8"}})
+		config, err := json.Marshal(connect.WebhookConfig{URL: receiver.URL, Networks: []string{"127.0.0.0/8"}})
 		if err != nil {
 			return err
 		}
 		return catalog.PutSource(ctx, tx, y.tenant, catalog.Source{ID: "hooks", Kind: catalog.KindWebhook, Config: config, Secret: sealed, Enabled: true})
 	})
-	if err := catalog.NewRefresher(y.db, catalog.NewCache(), live, slog.New(slog.DiscardHandler)).Refresh(t.Context(), y.tenant, "hooks"); err != nil {
+	if err := connect.NewRefresher(y.db, settings.NewCache(), live, slog.New(slog.DiscardHandler)).Refresh(t.Context(), y.tenant, "hooks"); err != nil {
 		t.Fatal(err)
 	}
 	y.exec("UPDATE tools SET retry_base_seconds = 0.001, retry_cap_seconds = 0.002, retry_jitter = 0 WHERE source_id = 'hooks'")
@@ -105,7 +107,7 @@ func TestTheFleetTellsWebhooks(t *testing.T) {
 	ids := y.submit(toolKeyed, n)
 
 	for _, name := range []string{"w1", "w2"} {
-		fleet, err := worker.New(t.Context(), y.db, catalog.NewCache(), live, worker.Config{Pipeline: config(name)})
+		fleet, err := worker.New(t.Context(), y.db, settings.NewCache(), live, worker.Config{Pipeline: config(name)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -418,7 +418,7 @@ func TestAKillMeetsWhatIsBeingGranted(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	id := y.propose(proposal(func(p *envelope.Proposal) { p.Approval = envelope.ApprovalRequired }))[0]
-	desk := approval.New(y.db, catalog.NewCache(), approval.Config{})
+	desk := approval.New(y.db, settings.NewCache(), approval.Config{})
 	y.pause(limits.Target{Scope: limits.PauseTenant}, true)
 	lock, err := y.db.Begin(t.Context())
 	if err != nil {

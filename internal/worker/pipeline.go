@@ -17,8 +17,9 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // Config says how a Pipeline works. Its zero fields have the defaults that
@@ -98,9 +99,9 @@ func or[T comparable](v, otherwise T) T {
 // freed when the outcome is committed.
 type Pipeline struct {
 	db      *pgxpool.Pool
-	catalog *catalog.Cache
-	live    *catalog.Live
-	confirm *catalog.Confirmer
+	catalog *settings.Cache
+	live    *connect.Live
+	confirm *connect.Confirmer
 	cfg     PipelineConfig
 
 	wake      chan struct{}
@@ -120,11 +121,11 @@ type Pipeline struct {
 }
 
 // NewPipeline returns a pipeline that Run starts.
-func NewPipeline(db *pgxpool.Pool, cache *catalog.Cache, live *catalog.Live, cfg PipelineConfig) *Pipeline {
+func NewPipeline(db *pgxpool.Pool, cache *settings.Cache, live *connect.Live, cfg PipelineConfig) *Pipeline {
 	cfg.fill()
 	return &Pipeline{
 		db: db, catalog: cache, live: live, cfg: cfg,
-		confirm: catalog.NewConfirmer(catalog.NewRefresher(db, cache, live, cfg.Log)),
+		confirm: connect.NewConfirmer(connect.NewRefresher(db, cache, live, cfg.Log)),
 		wake:    make(chan struct{}, 1), semaphore: newSemaphore(cfg.Concurrency), inFlight: newInFlight(),
 		settle: make(chan settlement, cfg.Concurrency), breakerEvents: make(chan breakerEvent, 2*cfg.Concurrency),
 		calls: context.Background(),

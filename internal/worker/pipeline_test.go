@@ -22,6 +22,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 func TestTwoWorkersExecuteEachEnvelopeOnce(t *testing.T) {
@@ -156,7 +157,7 @@ func TestTheWorldMovesBeforeTheCall(t *testing.T) {
 	mode := func(m envelope.Mode) func(y *fixture) {
 		return func(y *fixture) {
 			y.configure(func(ctx context.Context, tx pgx.Tx) error {
-				return catalog.PutMode(ctx, tx, y.tenant, "", "*", m, "test")
+				return settings.PutMode(ctx, tx, y.tenant, "", "*", m, "test")
 			})
 		}
 	}
@@ -216,12 +217,12 @@ func TestAParkedEnvelopeRunsOnceWhenGranted(t *testing.T) {
 	y := newFixture(t)
 	id := y.submit(toolOnce, 1)[0]
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutMode(ctx, tx, y.tenant, "", "*", envelope.ModeRequireApproval, "test")
+		return settings.PutMode(ctx, tx, y.tenant, "", "*", envelope.ModeRequireApproval, "test")
 	})
 	y.run(y.pipeline(y.db, y.src, config("w1")))
 	y.empty()
 
-	desk := approval.New(y.db, catalog.NewCache(), approval.Config{})
+	desk := approval.New(y.db, settings.NewCache(), approval.Config{})
 	if _, err := desk.Approve(t.Context(), approval.Decider{Tenant: y.tenant, Token: uuid.New(), Name: "ada"}, id, approval.Approval{}); err != nil {
 		t.Fatal(err)
 	}

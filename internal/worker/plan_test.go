@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // node is a part of a plan as auto_explain writes it.
@@ -108,7 +108,7 @@ func (y *fixture) checkPlans(when string) {
 	const batch = 200
 	db, plans := y.explainer()
 	defer db.Close()
-	in := intake.New(db, catalog.NewCache(), intake.Config{})
+	in := intake.New(db, settings.NewCache(), intake.Config{})
 	proposals := make([]*envelope.Proposal, batch)
 	for i := range proposals {
 		proposals[i] = &envelope.Proposal{

@@ -11,8 +11,8 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -32,20 +32,20 @@ func (y *fixture) proposeIn(session, args string) intake.Answer {
 // rule has calls with a large n ask a person.
 func (y *fixture) rule(expression, mode string) {
 	y.t.Helper()
-	cache := catalog.NewCache()
+	cache := settings.NewCache()
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
 		snap, err := cache.Current(ctx, tx, y.tenant)
 		if err != nil {
 			return err
 		}
-		return catalog.PutRule(ctx, tx, snap, catalog.Rule{ID: "large", Pattern: "*", Expression: expression, Mode: mode, Enabled: true}, "ada")
+		return settings.PutRule(ctx, tx, snap, settings.Rule{ID: "large", Pattern: "*", Expression: expression, Mode: mode, Enabled: true}, "ada")
 	})
 }
 
 // allow grants calls of a session with n = 200.
 func (y *fixture) allow(session string) uuid.UUID {
 	y.t.Helper()
-	cache := catalog.NewCache()
+	cache := settings.NewCache()
 	var id uuid.UUID
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
 		snap, err := cache.Current(ctx, tx, y.tenant)
@@ -53,7 +53,7 @@ func (y *fixture) allow(session string) uuid.UUID {
 			return err
 		}
 		tool, _ := snap.Tool(policy.Key{Source: "fake", Action: toolKeyed})
-		id, err = catalog.PutGrant(ctx, tx, y.tenant, catalog.Grant{
+		id, err = settings.PutGrant(ctx, tx, y.tenant, settings.Grant{
 			Tool: tool.Key, Digest: tool.Digest, Session: session, Pins: map[string]json.RawMessage{"/n": json.RawMessage("200")}, For: time.Hour,
 		})
 		return err
@@ -123,7 +123,7 @@ func TestAGrantThatEndsBeforeTheCallLetsNothingThrough(t *testing.T) {
 		"it holds":                      {func(*fixture, uuid.UUID) {}, envelope.PhaseCompleted},
 		"another change while it holds": {func(y *fixture, _ uuid.UUID) { y.allow("s-2") }, envelope.PhaseCompleted},
 		"it is revoked": {func(y *fixture, id uuid.UUID) {
-			y.configure(func(ctx context.Context, tx pgx.Tx) error { return catalog.RevokeGrant(ctx, tx, y.tenant, id, "ada") })
+			y.configure(func(ctx context.Context, tx pgx.Tx) error { return settings.RevokeGrant(ctx, tx, y.tenant, id, "ada") })
 		}, envelope.PhasePending},
 		"it expires": {func(y *fixture, _ uuid.UUID) {
 			y.exec("ALTER TABLE grants DISABLE TRIGGER USER")

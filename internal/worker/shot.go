@@ -10,13 +10,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/snapshot"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // shot is the read that belongs to a call, and the catalog that it is judged
 // by.
 type snapshotRead struct {
-	rule catalog.Shot
-	snap *catalog.Snapshot
+	rule catalog.SnapshotRule
+	snap *settings.Settings
 }
 
 // keepShotFor bounds how long a snapshot may take to be stored.

@@ -9,15 +9,15 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/reconcile"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 func TestTheFleetLooksIntoWhatNobodyHeardTheEndOf(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
-		snap, err := catalog.NewCache().Current(ctx, tx, y.tenant)
+		snap, err := settings.NewCache().Current(ctx, tx, y.tenant)
 		if err != nil {
 			return err
 		}

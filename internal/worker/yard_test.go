@@ -20,9 +20,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -53,7 +55,7 @@ func newFixture(t *testing.T) *fixture {
 	y := &fixture{
 		t: t, url: db.Config().ConnString(), db: db,
 		tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), src: sourcetest.NewSource(tools("as listed")...),
-		in: intake.New(db, catalog.NewCache(), intake.Config{}),
+		in: intake.New(db, settings.NewCache(), intake.Config{}),
 	}
 	y.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'yard')", y.tenant.String())
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
@@ -63,7 +65,7 @@ func newFixture(t *testing.T) *fixture {
 		if err := catalog.PutListing(ctx, tx, y.tenant, "fake", tools("as listed")); err != nil {
 			return err
 		}
-		return catalog.PutMode(ctx, tx, y.tenant, "", "*", envelope.ModeAllow, "test")
+		return settings.PutMode(ctx, tx, y.tenant, "", "*", envelope.ModeAllow, "test")
 	})
 	y.listen()
 	return y
@@ -178,11 +180,11 @@ func config(id string) worker.PipelineConfig {
 
 // pipeline returns a worker whose calls go to src.
 func (y *fixture) pipeline(db *pgxpool.Pool, src source.Source, cfg worker.PipelineConfig) *worker.Pipeline {
-	return worker.NewPipeline(db, catalog.NewCache(), y.live(src), cfg)
+	return worker.NewPipeline(db, settings.NewCache(), y.live(src), cfg)
 }
 
-func (y *fixture) live(src source.Source) *catalog.Live {
-	live := catalog.NewLive(catalog.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+func (y *fixture) live(src source.Source) *connect.Live {
+	live := connect.NewLive(connect.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
 	live.Connect = func(envelope.TenantID, catalog.Source) (source.Source, error) { return src, nil }
 	return live
 }

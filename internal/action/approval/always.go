@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // Scope is whose further envelopes an Always is for.
@@ -50,7 +50,7 @@ func (s *decisionTx) always(ctx context.Context, m *item, a Always, note string)
 	if err != nil {
 		return uuid.Nil, err
 	}
-	g := catalog.Grant{
+	g := settings.Grant{
 		Tool: m.tool, Digest: tool.Digest, For: a.For, Reason: note, By: s.by.Name, From: m.action,
 	}
 	if err := a.scope(&g, m); err != nil {
@@ -59,18 +59,18 @@ func (s *decisionTx) always(ctx context.Context, m *item, a Always, note string)
 	if g.Pins, err = policy.PinsOf(m.proposed.Args, a.Pins...); err != nil {
 		return uuid.Nil, err
 	}
-	id, err := catalog.PutGrant(ctx, s.tx, s.by.Tenant, g)
+	id, err := settings.PutGrant(ctx, s.tx, s.by.Tenant, g)
 	if err != nil {
 		return uuid.Nil, err
 	}
 	return id, audit.Write(ctx, s.tx, audit.Event{Tenant: s.by.Tenant, Kind: audit.Configured, Actor: s.by.Name, Items: []audit.Item{{
 		Subject: "grant " + id.String() + " of " + m.tool.String() + " made", Note: note,
-		Detail: map[string]any{"from_action": m.action, "scope": a.Scope, "pins": a.Pins, "for": cmp.Or(a.For, catalog.DefaultGrant).String()},
+		Detail: map[string]any{"from_action": m.action, "scope": a.Scope, "pins": a.Pins, "for": cmp.Or(a.For, settings.DefaultGrant).String()},
 	}}})
 }
 
 // scope narrows a grant to whose it is.
-func (a *Always) scope(g *catalog.Grant, m *item) error {
+func (a *Always) scope(g *settings.Grant, m *item) error {
 	none := func(what string) error {
 		return fault.New(fault.Invalid, "the action has no %s that further ones could be let through for", what)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // MaxBatch bounds the envelopes that are decided about at once.
@@ -51,12 +51,12 @@ type Config struct {
 // Desk is where decisions are taken. It is safe for concurrent use.
 type Service struct {
 	db      postgres.Begins
-	catalog *catalog.Cache
+	catalog *settings.Cache
 	cfg     Config
 }
 
 // New returns a Desk.
-func New(db postgres.Begins, cache *catalog.Cache, cfg Config) *Service {
+func New(db postgres.Begins, cache *settings.Cache, cfg Config) *Service {
 	if cfg.Wake == nil {
 		cfg.Wake = func() {}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 const typo = `{"to":"anna@example.org","tags":["a","b"]}`
@@ -120,11 +120,11 @@ func TestEditsThatCannotBeMade(t *testing.T) {
 		}, `{"to":"never@example.org"}`, fault.Conflict, ""},
 		"what a rule denies": {func(o office) {
 			o.as(func(ctx context.Context, tx pgx.Tx) error {
-				snap, err := catalog.NewCache().Current(ctx, tx, o.tenant)
+				snap, err := settings.NewCache().Current(ctx, tx, o.tenant)
 				if err != nil {
 					return err
 				}
-				return catalog.PutRule(ctx, tx, snap, catalog.Rule{
+				return settings.PutRule(ctx, tx, snap, settings.Rule{
 					ID: "inside", Pattern: "*:mail", Expression: `!args.to.endsWith("@example.org")`, Mode: "deny", Enabled: true,
 				}, "ada")
 			})

@@ -12,8 +12,8 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // InboxKind is why something waits for a person.
@@ -107,7 +107,7 @@ func (d *Service) Inbox(ctx context.Context, tenant envelope.TenantID, after env
 	return all[:min(len(all), most)], nil
 }
 
-func drift(snap *catalog.Snapshot, it *InboxItem) string {
+func drift(snap *settings.Settings, it *InboxItem) string {
 	tool, ok := snap.Tool(it.Tool)
 	switch {
 	case !ok:

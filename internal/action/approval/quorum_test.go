@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 func (o office) votes(id envelope.ActionID) (votes []approval.Vote) {
@@ -254,7 +254,7 @@ func TestAlwaysThatCannotBe(t *testing.T) {
 		"of no employee":         {func(office) {}, approval.Always{Scope: approval.ScopeEmployee}, fault.Invalid},
 		"of no scope":            {func(office) {}, approval.Always{Scope: "world"}, fault.Invalid},
 		"with a pin on nothing":  {func(office) {}, approval.Always{Pins: []string{"/cc"}}, fault.Invalid},
-		"for longer than may be": {func(office) {}, approval.Always{For: catalog.MaxGrant + 1}, fault.Invalid},
+		"for longer than may be": {func(office) {}, approval.Always{For: settings.MaxGrant + 1}, fault.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

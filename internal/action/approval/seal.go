@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // sealScheme is the first byte of a seal. A later scheme takes another, so
@@ -38,7 +39,7 @@ type Digest struct {
 // differs in the world. What only holds for one of them is left out: that the
 // agent asked for a person (one has looked), and the do-not-contact list (a
 // gate asks it again, and names its reason).
-func ComputeDigest(snap *catalog.Snapshot, tool *catalog.Tool, p catalog.Proposed) (Digest, policy.Decision, error) {
+func ComputeDigest(snap *settings.Settings, tool *catalog.Tool, p settings.Proposed) (Digest, policy.Decision, error) {
 	args, err := envelope.Canonical(p.Args)
 	if err != nil {
 		return Digest{}, policy.Decision{}, err
@@ -58,7 +59,7 @@ func (s Digest) Bytes() []byte {
 	b = append(b, digestScheme)
 	b = append(b, s.Args[:]...)
 	b = append(b, s.Decision[:]...)
-	b = append(b, byte(s.Needed)) // at most catalog.MaxApprovals
+	b = append(b, byte(s.Needed)) // at most settings.MaxApprovals
 	return append(b, s.ToolDigest...)
 }
 

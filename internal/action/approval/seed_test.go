@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // office is a tenant whose every proposal waits for a person.
@@ -34,7 +35,7 @@ type office struct {
 func newOffice(t testing.TB, db postgres.Begins) office {
 	t.Helper()
 	o := office{t: t, db: db, tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), woken: new(atomic.Int32)}
-	cache := catalog.NewCache()
+	cache := settings.NewCache()
 	o.in = intake.New(db, cache, intake.Config{ApprovalWait: time.Hour})
 	o.desk = approval.New(db, cache, approval.Config{Wake: func() { o.woken.Add(1) }})
 	o.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", o.tenant.String(), "t-"+o.tenant.String())
@@ -90,7 +91,7 @@ func one[T any](o office, sql string, args ...any) (v T) {
 func (o office) mode(m envelope.Mode) {
 	o.t.Helper()
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutMode(ctx, tx, o.tenant, "", "*", m, "test")
+		return settings.PutMode(ctx, tx, o.tenant, "", "*", m, "test")
 	})
 }
 
@@ -112,7 +113,7 @@ func (o office) person(name string) approval.Decider {
 func (o office) review(needed int) {
 	o.t.Helper()
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutReview(ctx, tx, o.tenant, catalog.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Needed: needed}, "test")
+		return settings.PutReview(ctx, tx, o.tenant, settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Needed: needed}, "test")
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // sitting is one person deciding about some envelopes, in one transaction that
@@ -23,7 +24,7 @@ import (
 type decisionTx struct {
 	tx       pgx.Tx
 	by       Decider
-	settings *catalog.Snapshot
+	settings *settings.Settings
 	items    map[envelope.ActionID]*item
 }
 
@@ -35,7 +36,7 @@ type item struct {
 	isProposer bool
 	tool       policy.Key
 	toolDigest []byte
-	proposed   catalog.Proposed
+	proposed   settings.Proposed
 	decision   uuid.UUID
 	round      int
 	needed     int

@@ -13,8 +13,8 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // read locks envelopes and reads what a decision about them needs to know.
@@ -53,7 +53,7 @@ func itemFromRow(r *dbsqlc.ApprovalReadRow) *item {
 	m := &item{
 		action: envelope.ActionID(r.ActionID), state: envelope.Approval(r.ApprovalState), overdue: r.Overdue,
 		tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, toolDigest: r.ToolDigest,
-		proposed: catalog.Proposed{
+		proposed: settings.Proposed{
 			Automation: text(r.AutomationID), AskedApproval: r.Asked, Risk: envelope.Risk(r.Risk), Session: text(r.SessionID), Args: r.Args, Now: r.Now,
 		},
 		decision: r.DecisionID, round: int(r.Round), needed: int(r.Needed), given: int(r.Given), voters: r.Voters,
@@ -76,7 +76,7 @@ func insertVotes(ctx context.Context, tx pgx.Tx, by Decider, decision envelope.D
 	p := &dbsqlc.ApprovalVotedParams{TenantID: uuid.UUID(by.Tenant)}
 	for _, c := range casts {
 		v.ActionIds, v.Rounds, v.Seals = append(v.ActionIds, uuid.UUID(c.action)), append(v.Rounds, int32(c.round)), append(v.Seals, orEmpty(c.digest))
-		p.Needed, p.Given = append(p.Needed, int32(c.needed)), append(p.Given, int32(c.given)) // at most catalog.MaxApprovals
+		p.Needed, p.Given = append(p.Needed, int32(c.needed)), append(p.Given, int32(c.given)) // at most settings.MaxApprovals
 		p.Seals = append(p.Seals, c.item.digest)
 	}
 	p.ActionIds, p.Rounds = v.ActionIds, v.Rounds

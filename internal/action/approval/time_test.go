@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // times are those of an envelope that waits, counted from its proposal.
@@ -34,7 +34,7 @@ func TestReviewRulesSetTheTimes(t *testing.T) {
 	}
 
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutReview(ctx, tx, o.tenant, catalog.ReviewRule{
+		return settings.PutReview(ctx, tx, o.tenant, settings.ReviewRule{
 			Pattern: "src:act", Risk: envelope.RiskLow, Needed: 1, Wait: new(24 * time.Hour), Warn: new(time.Hour), Escalate: new(2 * time.Hour),
 		}, "ada")
 	})

@@ -24,6 +24,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // MaxBatch bounds the proposals of one Accept.
@@ -88,14 +89,14 @@ type Config struct {
 // Intake accepts proposals. It is safe for concurrent use.
 type Intake struct {
 	db      postgres.Begins
-	catalog *catalog.Cache
+	catalog *settings.Cache
 	cfg     Config
 
 	decisions *decisionCache
 }
 
 // New returns an Intake.
-func New(db postgres.Begins, cache *catalog.Cache, cfg Config) *Intake {
+func New(db postgres.Begins, cache *settings.Cache, cfg Config) *Intake {
 	if cfg.ApprovalWait == 0 {
 		cfg.ApprovalWait = 5 * time.Minute
 	}
@@ -215,7 +216,7 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 // prepareAll prepares every proposal. One that cannot be accepted is answered
 // with why; if it carries a name, it is also returned as doubtful, since the
 // tenant may have the envelope from a time when it could be.
-func prepareAll(snap *catalog.Snapshot, by Submitter, proposals []*envelope.Proposal, answers []Answer) (rows, doubtful []row, err error) {
+func prepareAll(snap *settings.Settings, by Submitter, proposals []*envelope.Proposal, answers []Answer) (rows, doubtful []row, err error) {
 	rows = make([]row, 0, len(proposals))
 	for i, p := range proposals {
 		r, err := prepare(snap, by, p)
@@ -248,7 +249,7 @@ type row struct {
 	employee envelope.EmployeeID
 	session  string
 	// review is how people look at it, if it waits for them.
-	review catalog.Review
+	review settings.Review
 }
 
 // waits says that people have to decide about it.
@@ -269,7 +270,7 @@ func (r *row) status() envelope.Status {
 }
 
 // prepare resolves, checks and decides one proposal.
-func prepare(snap *catalog.Snapshot, by Submitter, p *envelope.Proposal) (row, error) {
+func prepare(snap *settings.Settings, by Submitter, p *envelope.Proposal) (row, error) {
 	r := row{proposal: p, employee: p.EmployeeID, session: p.SessionID}
 	r.external, r.action, r.chosen = p.ExternalID, p.ActionID, p.ActionID != (envelope.ActionID{})
 	if p.TenantID != (envelope.TenantID{}) && p.TenantID != by.Tenant {
@@ -316,16 +317,16 @@ func prepare(snap *catalog.Snapshot, by Submitter, p *envelope.Proposal) (row, e
 }
 
 // decide asks policy about rows that can be accepted.
-func decide(snap *catalog.Snapshot, by Submitter, rows []row, listed map[int]preflight.Match, now time.Time) {
+func decide(snap *settings.Settings, by Submitter, rows []row, listed map[int]preflight.Match, now time.Time) {
 	for i := range rows {
 		_, on := listed[i]
 		rows[i].decide(snap, by, on, now)
 	}
 }
 
-func (r *row) decide(snap *catalog.Snapshot, by Submitter, listed bool, now time.Time) {
+func (r *row) decide(snap *settings.Settings, by Submitter, listed bool, now time.Time) {
 	p := r.proposal
-	r.decision = snap.Decide(r.tool, catalog.Proposed{
+	r.decision = snap.Decide(r.tool, settings.Proposed{
 		Automation: p.AutomationID, AskedApproval: p.Approval == envelope.ApprovalRequired, Employee: r.employee, Risk: r.risk, Listed: listed,
 		Session: r.session, Args: p.Args, Tools: by.Tools, Now: now,
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // Preview is what would become of a proposal, were it made now.
@@ -136,7 +137,7 @@ func (in *Intake) preview(ctx context.Context, tx pgx.Tx, by Submitter, p *envel
 
 // look is what the gates are asked about.
 type previewFacts struct {
-	snap *catalog.Snapshot
+	snap *settings.Settings
 	row  *row
 	// start is when it would be due.
 	start time.Time

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // TestOnlyWhatNeedsPeopleHasAnApproval, each by the rules for its own tool and
@@ -19,7 +19,7 @@ func TestOnlyWhatNeedsPeopleHasAnApproval(t *testing.T) {
 	d.mode("first:send", envelope.ModeRequireApproval)
 	d.mode("first:danger", envelope.ModeDeny)
 	d.as(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutReview(ctx, tx, d.tenant, catalog.ReviewRule{
+		return settings.PutReview(ctx, tx, d.tenant, settings.ReviewRule{
 			Pattern: "first:send", Risk: envelope.RiskHigh, Needed: 2, Wait: new(2 * time.Hour), Warn: new(time.Duration(0)), Escalate: new(time.Hour),
 		}, "ada")
 	})

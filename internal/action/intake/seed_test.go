@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // door is the intake of a tenant that has two sources. Both have the tool
@@ -34,7 +35,7 @@ func newDoor(t testing.TB, db postgres.Begins) door {
 	t.Helper()
 	woken := new(atomic.Int32)
 	d := door{t: t, db: db, tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), woken: woken}
-	d.in = intake.New(db, catalog.NewCache(), intake.Config{ApprovalWait: time.Hour, Wake: func() { woken.Add(1) }})
+	d.in = intake.New(db, settings.NewCache(), intake.Config{ApprovalWait: time.Hour, Wake: func() { woken.Add(1) }})
 	d.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", d.tenant.String(), "t-"+d.tenant.String())
 	d.as(func(ctx context.Context, tx pgx.Tx) error {
 		for _, id := range []string{"first", "second"} {
@@ -91,7 +92,7 @@ func (d door) count(sql string, args ...any) (n int) {
 func (d door) mode(pattern string, mode envelope.Mode) {
 	d.t.Helper()
 	d.as(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutMode(ctx, tx, d.tenant, "", pattern, mode, "test")
+		return settings.PutMode(ctx, tx, d.tenant, "", pattern, mode, "test")
 	})
 }
 
@@ -163,7 +164,7 @@ func call(tool, args string) *envelope.Proposal {
 
 // newDoorLike is another process's intake for the same tenant.
 func newDoorLike(d door) *intake.Intake {
-	return intake.New(d.db, catalog.NewCache(), intake.Config{})
+	return intake.New(d.db, settings.NewCache(), intake.Config{})
 }
 
 // disable switches a source off.

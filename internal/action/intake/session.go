@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // usage is what a session has left of its limits. Whoever has one holds the
@@ -56,7 +56,7 @@ func roundUp(wait time.Duration) time.Duration {
 // never refused for a limit: asked says that the rows are known to be new, and
 // if they are not and one would be refused, admit returns errTaken, to have
 // the batch gone through with asking.
-func admit(ctx context.Context, tx pgx.Tx, snap *catalog.Snapshot, by Submitter, wait time.Duration, asked bool, rows []row, answers []Answer) ([]row, error) {
+func admit(ctx context.Context, tx pgx.Tx, snap *settings.Settings, by Submitter, wait time.Duration, asked bool, rows []row, answers []Answer) ([]row, error) {
 	limits := snap.Limits.Session()
 	waiting := 0
 	for i := range rows {

@@ -19,8 +19,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // sessions sets what a session may propose.
@@ -274,7 +274,7 @@ func (d door) replicas(t *testing.T, n int) []*intake.Intake {
 			t.Fatal(err)
 		}
 		t.Cleanup(own.Close)
-		all[i] = intake.New(own, catalog.NewCache(), intake.Config{ApprovalWait: time.Hour})
+		all[i] = intake.New(own, settings.NewCache(), intake.Config{ApprovalWait: time.Hour})
 	}
 	return all
 }

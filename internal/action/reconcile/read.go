@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // Why a read has no answer, in one word, beside the codes of a call that
@@ -52,7 +53,7 @@ type Read struct {
 
 // Make makes the read, if the tool only reads and policy allows it without a
 // person. If there is no answer, said is the reason in one word.
-func (r Read) Make(ctx context.Context, log *slog.Logger, snap *catalog.Snapshot) (answer json.RawMessage, said string) {
+func (r Read) Make(ctx context.Context, log *slog.Logger, snap *settings.Settings) (answer json.RawMessage, said string) {
 	args, err := r.Rule.Fill(r.About.Key(), r.Args)
 	if err != nil {
 		return nil, saidNoArgs
@@ -95,7 +96,7 @@ func (r Read) call(ctx context.Context, log *slog.Logger, src source.Source, arg
 
 // CheckRead says what makes a tool of a source unfit for reads. The error is an
 // *envelope.InvalidError with the pointer /tool.
-func CheckRead(snap *catalog.Snapshot, source, tool string) error {
+func CheckRead(snap *settings.Settings, source, tool string) error {
 	refuse := func(why envelope.Rule, message string) error {
 		return &envelope.InvalidError{Fields: []envelope.FieldError{{Pointer: "/tool", Rule: why, Message: message}}}
 	}
@@ -112,14 +113,14 @@ func CheckRead(snap *catalog.Snapshot, source, tool string) error {
 
 // reader finds the tool that reads, or says in one word why it must not be
 // called with those arguments; nil stands for any.
-func reader(snap *catalog.Snapshot, source, name string, args json.RawMessage) (*catalog.Tool, string) {
+func reader(snap *settings.Settings, source, name string, args json.RawMessage) (*catalog.Tool, string) {
 	tool, ok := snap.Tool(policy.Key{Source: source, Action: name})
 	switch {
 	case !ok:
 		return nil, saidToolGone
 	case tool.Effect != envelope.EffectRead:
 		return nil, saidNoRead
-	case snap.Decide(tool, catalog.Proposed{Risk: tool.Risk.Envelope(), Args: args, AnyArgs: args == nil}).Mode != envelope.ModeAllow:
+	case snap.Decide(tool, settings.Proposed{Risk: tool.Risk.Envelope(), Args: args, AnyArgs: args == nil}).Mode != envelope.ModeAllow:
 		return nil, saidPolicy
 	}
 	return tool, ""

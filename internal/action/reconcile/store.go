@@ -15,14 +15,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // Put sets the rule of a tool, or removes it if that is nil. Letters of the
 // tool that are there already are looked into as well. The error is an
 // *envelope.InvalidError if the rule cannot work.
-func Put(ctx context.Context, tx pgx.Tx, snap *catalog.Snapshot, key policy.Key, rule *Rule) error {
+func Put(ctx context.Context, tx pgx.Tx, snap *settings.Settings, key policy.Key, rule *Rule) error {
 	p := &dbsqlc.ToolVerifyPutParams{TenantID: uuid.UUID(snap.Tenant), SourceID: key.Source, Name: key.Action}
 	if rule != nil {
 		if err := rule.Validate(); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/mcp"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // MaxTries is how often a letter is looked into. The last time is some two
@@ -44,22 +44,22 @@ type Config struct {
 	Log             *slog.Logger
 }
 
-// Opens gives the connection to a source. *catalog.Live is one.
+// Opens gives the connection to a source. *connect.Live is one.
 type Opens interface {
-	Get(snap *catalog.Snapshot, source string) (source.Source, error)
+	Get(snap *settings.Settings, source string) (source.Source, error)
 }
 
 // Verifier looks into calls that nobody heard the end of. It is safe for
 // concurrent use, and any number may work on one database.
 type Verifier struct {
 	db    postgres.Begins
-	cache *catalog.Cache
+	cache *settings.Cache
 	live  Opens
 	cfg   Config
 }
 
 // New returns a Verifier.
-func New(db postgres.Begins, cache *catalog.Cache, live Opens, cfg Config) *Verifier {
+func New(db postgres.Begins, cache *settings.Cache, live Opens, cfg Config) *Verifier {
 	cfg.Deadline = cmp.Or(cfg.Deadline, 30*time.Second)
 	cfg.Grace = cmp.Or(cfg.Grace, mcp.DefaultCallTimeout+30*time.Second)
 	cfg.Batch = cmp.Or(cfg.Batch, 32)
@@ -77,7 +77,7 @@ func (v *Verifier) Sweep(ctx context.Context) (int, error) {
 	rounds := (v.cfg.Batch + v.cfg.Parallel - 1) / v.cfg.Parallel
 	hold := time.Duration(rounds)*v.cfg.Deadline + time.Minute
 	var riddles []riddle
-	snaps := make(map[envelope.TenantID]*catalog.Snapshot)
+	snaps := make(map[envelope.TenantID]*settings.Settings)
 	err := postgres.InTx(ctx, v.db, postgres.Worker(), func(tx pgx.Tx) error {
 		var err error
 		if riddles, err = takeOn(ctx, tx, v.cfg.Batch, hold); err != nil {
@@ -104,7 +104,7 @@ func (v *Verifier) Sweep(ctx context.Context) (int, error) {
 }
 
 // look asks about one letter and keeps what it was told.
-func (v *Verifier) look(ctx context.Context, snap *catalog.Snapshot, r *riddle) error {
+func (v *Verifier) look(ctx context.Context, snap *settings.Settings, r *riddle) error {
 	said := v.ask(ctx, snap, r)
 	found := v.judge(r, said)
 	// What was found is kept also when the process is about to end.
@@ -120,7 +120,7 @@ func (v *Verifier) look(ctx context.Context, snap *catalog.Snapshot, r *riddle) 
 }
 
 // ask makes the read and returns what it came to, in one word.
-func (v *Verifier) ask(ctx context.Context, snap *catalog.Snapshot, r *riddle) string {
+func (v *Verifier) ask(ctx context.Context, snap *settings.Settings, r *riddle) string {
 	if r.rule == nil {
 		return saidRuleGone
 	}

@@ -28,10 +28,12 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // The tools of a lab's source: two that act, and one that reads.
@@ -50,12 +52,12 @@ type lab struct {
 	db     *pgxpool.Pool
 	tenant envelope.TenantID
 	src    *sourcetest.Source
-	cache  *catalog.Cache
+	cache  *settings.Cache
 }
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	l := &lab{t: t, db: dbtest.DB(t), tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), cache: catalog.NewCache()}
+	l := &lab{t: t, db: dbtest.DB(t), tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), cache: settings.NewCache()}
 	l.src = sourcetest.NewSource(tools()...)
 	l.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'lab')", l.tenant.String())
 	l.inTx(func(ctx context.Context, tx pgx.Tx) error {
@@ -65,7 +67,7 @@ func newLab(t *testing.T) *lab {
 		if err := catalog.PutListing(ctx, tx, l.tenant, "fake", tools()); err != nil {
 			return err
 		}
-		return catalog.PutMode(ctx, tx, l.tenant, "", "*", envelope.ModeAllow, "test")
+		return settings.PutMode(ctx, tx, l.tenant, "", "*", envelope.ModeAllow, "test")
 	})
 	return l
 }
@@ -173,8 +175,8 @@ func (l *lab) age(by string) {
 	l.exec("UPDATE dead_letters SET created_at = created_at - $1::interval, verify_after = CASE WHEN verify_after IS NOT NULL THEN now() END", by)
 }
 
-func (l *lab) live() *catalog.Live {
-	live := catalog.NewLive(catalog.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+func (l *lab) live() *connect.Live {
+	live := connect.NewLive(connect.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
 	live.Connect = func(envelope.TenantID, catalog.Source) (source.Source, error) { return l.src, nil }
 	return live
 }
@@ -517,11 +519,11 @@ func TestNotesAreFoundByTheirKeys(t *testing.T) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	l := newLab(t)
-	config, err := json.Marshal(catalog.MCPConfig{Transport: "http", URL: serveNotes(t, binary)})
+	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: serveNotes(t, binary)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := catalog.NewLive(catalog.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+	live := connect.NewLive(connect.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
 	t.Cleanup(live.Close)
 	l.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.PutSource(ctx, tx, l.tenant, catalog.Source{ID: "notes", Kind: catalog.KindMCP, Config: config, Enabled: true})
@@ -563,7 +565,7 @@ func TestNotesAreFoundByTheirKeys(t *testing.T) {
 }
 
 // open connects to the source "notes".
-func (l *lab) open(live *catalog.Live) source.Source {
+func (l *lab) open(live *connect.Live) source.Source {
 	l.t.Helper()
 	var src source.Source
 	l.inTx(func(ctx context.Context, tx pgx.Tx) error {

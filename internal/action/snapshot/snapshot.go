@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // Stage is when a snapshot was taken.
@@ -56,7 +57,7 @@ const readTimeout = 10 * time.Second
 
 // CheckRule says what makes a rule unfit for a tool. The error is an
 // *envelope.InvalidError whose pointers are below the rule.
-func CheckRule(snap *catalog.Snapshot, key policy.Key, rule catalog.Shot) error {
+func CheckRule(snap *settings.Settings, key policy.Key, rule catalog.SnapshotRule) error {
 	if err := template(rule).Validate(); err != nil {
 		return err
 	}
@@ -64,14 +65,14 @@ func CheckRule(snap *catalog.Snapshot, key policy.Key, rule catalog.Shot) error 
 }
 
 // template is the rule in the language of verifying reads.
-func template(rule catalog.Shot) reconcile.Rule {
+func template(rule catalog.SnapshotRule) reconcile.Rule {
 	return reconcile.Rule{Tool: rule.Tool, Args: rule.Args}
 }
 
 // Take makes the read that belongs to a call, over what open gives. It never
 // fails: a snapshot that could not be taken says why.
 func Take(
-	ctx context.Context, log *slog.Logger, snap *catalog.Snapshot, open func() (source.Source, error), it *outbox.Item, rule catalog.Shot, stage Stage,
+	ctx context.Context, log *slog.Logger, snap *settings.Settings, open func() (source.Source, error), it *outbox.Item, rule catalog.SnapshotRule, stage Stage,
 ) Snapshot {
 	s := Snapshot{Attempt: it.Attempt + 1, Stage: stage, Tool: rule.Tool}
 	read := reconcile.Read{

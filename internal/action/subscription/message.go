@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/source/webhook"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // Test is the type of a message that only shows that messages arrive.
@@ -101,7 +102,7 @@ func (s *Subscription) propose(tool, external string, args any) (*envelope.Propo
 	}
 	return &envelope.Proposal{
 		Type: envelope.TypeExec, ExternalID: external, Tool: envelope.Tool{Name: tool, Source: s.Source}, Args: raw,
-		AutomationID: catalog.SubscriptionAutomation(s.ID), Constraints: envelope.Constraints{RateBucket: s.Bucket},
+		AutomationID: settings.SubscriptionAutomation(s.ID), Constraints: envelope.Constraints{RateBucket: s.Bucket},
 	}, nil
 }
 

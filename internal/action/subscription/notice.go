@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // MaxSubscriptions bounds those of one tenant: each reads every event.
@@ -70,7 +71,7 @@ func (s Subscription) Check(kind string) error {
 	refuse := func(at string, rule envelope.Rule, message string) {
 		wrong = append(wrong, envelope.FieldError{Pointer: at, Rule: rule, Message: message})
 	}
-	if len(catalog.DeliveryTools(kind)) == 0 {
+	if len(settings.DeliveryTools(kind)) == 0 {
 		refuse("/source", "kind", "must be a source of the kind webhook or slack")
 	}
 	for _, k := range s.Kinds {

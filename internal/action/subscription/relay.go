@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 const (
@@ -39,13 +40,13 @@ const (
 // run one at the same time.
 type Relay struct {
 	db      postgres.Begins
-	catalog *catalog.Cache
+	catalog *settings.Cache
 	intake  *intake.Intake
 	log     *slog.Logger
 }
 
 // NewRelay returns a Relay that proposes messages through an intake.
-func NewRelay(db postgres.Begins, cache *catalog.Cache, in *intake.Intake, log *slog.Logger) *Relay {
+func NewRelay(db postgres.Begins, cache *settings.Cache, in *intake.Intake, log *slog.Logger) *Relay {
 	return &Relay{db: db, catalog: cache, intake: in, log: log}
 }
 
@@ -110,7 +111,7 @@ func (r *Relay) tell(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s
 		return nil, err
 	}
 	src, known := snap.Source(s.Source)
-	tools := catalog.DeliveryTools(src.Kind)
+	tools := settings.DeliveryTools(src.Kind)
 	if known && len(tools) == 0 {
 		return nil, disable(ctx, tx, tenant, s, "its source is neither a webhook nor Slack any more")
 	}
@@ -252,7 +253,7 @@ func (rd *round) read(ctx context.Context, shown []notice) error {
 func (rd *round) refused(t *told) bool {
 	e := &t.view.Envelope
 	return t.kind == audit.Settled && t.it.Code == source.CodeGone &&
-		e.AutomationID == catalog.SubscriptionAutomation(rd.s.ID) && e.Timestamps.CreatedAt.After(rd.s.UpdatedAt)
+		e.AutomationID == settings.SubscriptionAutomation(rd.s.ID) && e.Timestamps.CreatedAt.After(rd.s.UpdatedAt)
 }
 
 // end switches the subscription off. It stands behind the item that said so,
@@ -277,7 +278,7 @@ func (rd *round) compose(t *told) error {
 	case t.view == nil: // retention took it
 		return nil
 	default:
-		if _, delivery := catalog.Delivery(t.view.Envelope.AutomationID); delivery || !rd.s.covers(&t.view.Envelope) {
+		if _, delivery := settings.Delivery(t.view.Envelope.AutomationID); delivery || !rd.s.covers(&t.view.Envelope) {
 			return nil
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 func TestAWebhookHearsOfAnInvocation(t *testing.T) {
@@ -142,7 +143,7 @@ func TestAStormIsToldInSets(t *testing.T) {
 	h.relayAll()
 
 	const told = "SELECT count(1) FROM actions WHERE automation_id = $1"
-	automation := catalog.SubscriptionAutomation(s.ID)
+	automation := settings.SubscriptionAutomation(s.ID)
 	if got := one[int](h, told, automation); got != n {
 		t.Errorf("%d messages were proposed, want %d", got, n)
 	}
@@ -276,7 +277,7 @@ func TestADeletedSubscriptionDeliversNothingMore(t *testing.T) {
 					return err
 				}
 				for _, tool := range snap.Tools() {
-					d := snap.Decide(tool, catalog.Proposed{Automation: catalog.SubscriptionAutomation(s.ID), Risk: envelope.RiskLow})
+					d := snap.Decide(tool, settings.Proposed{Automation: settings.SubscriptionAutomation(s.ID), Risk: envelope.RiskLow})
 					if d.Mode != envelope.ModeDeny {
 						decision += fmt.Sprintf("%s is %s by %s; ", tool.Key, d.Mode, d.Source)
 					}
@@ -297,7 +298,7 @@ func TestASubscriptionMayDeliverAndNothingElse(t *testing.T) {
 	h := newHouse(t)
 	s := h.toHooks()
 	h.as(func(ctx context.Context, tx pgx.Tx) error {
-		if err := catalog.PutMode(ctx, tx, h.tenant, "", "*", envelope.ModeAllow, "test"); err != nil {
+		if err := settings.PutMode(ctx, tx, h.tenant, "", "*", envelope.ModeAllow, "test"); err != nil {
 			return err
 		}
 		if err := limits.PutEmployee(ctx, tx, h.tenant, limits.Employee{Trust: policy.TrustNone}, "test"); err != nil {
@@ -307,11 +308,11 @@ func TestASubscriptionMayDeliverAndNothingElse(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		rule := catalog.Rule{ID: "dear", Pattern: "*", Expression: "args.amount > 100", Mode: "deny", Enabled: true}
-		if err := catalog.PutRule(ctx, tx, snap, rule, "test"); err != nil {
+		rule := settings.Rule{ID: "dear", Pattern: "*", Expression: "args.amount > 100", Mode: "deny", Enabled: true}
+		if err := settings.PutRule(ctx, tx, snap, rule, "test"); err != nil {
 			return err
 		}
-		return catalog.PutMode(ctx, tx, h.tenant, "", "hooks:deliver", envelope.ModeDeny, "test")
+		return settings.PutMode(ctx, tx, h.tenant, "", "hooks:deliver", envelope.ModeDeny, "test")
 	})
 
 	h.as(func(ctx context.Context, tx pgx.Tx) error {
@@ -320,7 +321,7 @@ func TestASubscriptionMayDeliverAndNothingElse(t *testing.T) {
 			return err
 		}
 		for _, tool := range snap.Tools() {
-			got := snap.Decide(tool, catalog.Proposed{Automation: catalog.SubscriptionAutomation(s.ID), Risk: envelope.RiskLow}).Mode
+			got := snap.Decide(tool, settings.Proposed{Automation: settings.SubscriptionAutomation(s.ID), Risk: envelope.RiskLow}).Mode
 			want := envelope.ModeDeny
 			if tool.Key.String() == "hooks:deliver" {
 				want = envelope.ModeAllow

@@ -26,6 +26,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/slack"
 	"github.com/countersign-dev/countersign/internal/source/webhook"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // patience is how long a test waits for what must happen.
@@ -37,7 +38,7 @@ type house struct {
 	t      testing.TB
 	db     *pgxpool.Pool
 	tenant envelope.TenantID
-	cache  *catalog.Cache
+	cache  *settings.Cache
 	in     *intake.Intake
 	desk   *approval.Service
 	relay  *subscription.Relay
@@ -50,7 +51,7 @@ func newHouse(t testing.TB) *house {
 
 func newHouseIn(t testing.TB, db *pgxpool.Pool) *house {
 	t.Helper()
-	h := &house{t: t, db: db, tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), cache: catalog.NewCache()}
+	h := &house{t: t, db: db, tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), cache: settings.NewCache()}
 	h.in = intake.New(db, h.cache, intake.Config{ApprovalWait: time.Hour})
 	h.desk = approval.New(db, h.cache, approval.Config{})
 	h.relay = h.newRelay(db)
@@ -64,10 +65,10 @@ func newHouseIn(t testing.TB, db *pgxpool.Pool) *house {
 	})))
 	h.source("team", catalog.KindSlack, listed(slack.New(slack.Config{Name: "team", Token: rest.NewSecret("xoxb-hush")})))
 	h.as(func(ctx context.Context, tx pgx.Tx) error {
-		if err := catalog.PutMode(ctx, tx, h.tenant, "", "mail:free", envelope.ModeAllow, "test"); err != nil {
+		if err := settings.PutMode(ctx, tx, h.tenant, "", "mail:free", envelope.ModeAllow, "test"); err != nil {
 			return err
 		}
-		return catalog.PutMode(ctx, tx, h.tenant, "", "mail:ask", envelope.ModeRequireApproval, "test")
+		return settings.PutMode(ctx, tx, h.tenant, "", "mail:ask", envelope.ModeRequireApproval, "test")
 	})
 	return h
 }
@@ -92,7 +93,7 @@ func listed[S source.Source](src S, err error) func(t testing.TB) []source.Tool 
 
 // newRelay is another process's.
 func (h *house) newRelay(db postgres.Begins) *subscription.Relay {
-	cache := catalog.NewCache()
+	cache := settings.NewCache()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	return subscription.NewRelay(db, cache, intake.New(db, cache, intake.Config{ApprovalWait: time.Hour}), log)
 }
@@ -333,7 +334,7 @@ func (h *house) deliveries(s subscription.Subscription) []delivery {
 	var all []delivery
 	h.as(func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `SELECT action_id, coalesce(external_id, ''), source_id, tool_name, approval_state, status, mode_source, args::text
-			FROM envelopes WHERE automation_id = $1 ORDER BY action_id`, catalog.SubscriptionAutomation(s.ID))
+			FROM envelopes WHERE automation_id = $1 ORDER BY action_id`, settings.SubscriptionAutomation(s.ID))
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // Planned is a step of a batch that was checked.
@@ -37,7 +38,7 @@ type Planned struct {
 // plan checks a request against the catalog, as far as it can be known before
 // anything runs, except what policy says. The error is an
 // *envelope.InvalidError that lists all that is wrong.
-func plan(snap *catalog.Snapshot, by intake.Submitter, r *Request) ([]Planned, error) {
+func plan(snap *settings.Settings, by intake.Submitter, r *Request) ([]Planned, error) {
 	var found problems
 	if err := found.below(by.CheckAutomation(r.Automation), pointerOf(0)); err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func plan(snap *catalog.Snapshot, by intake.Submitter, r *Request) ([]Planned, e
 }
 
 // named reads the name of a tool as people write it.
-func named(snap *catalog.Snapshot, text string) envelope.Tool {
+func named(snap *settings.Settings, text string) envelope.Tool {
 	if source, action, ok := strings.Cut(text, ":"); ok {
 		if _, known := snap.Source(source); known {
 			return envelope.Tool{Source: source, Name: action}
@@ -145,7 +146,7 @@ func circleOf(steps []Planned, from, to int) string {
 
 // checkStep checks the inputs of a step and, for an atomic batch, that it can
 // be taken back.
-func checkStep(found *problems, snap *catalog.Snapshot, i int, s *Planned, atomic bool) error {
+func checkStep(found *problems, snap *settings.Settings, i int, s *Planned, atomic bool) error {
 	if s.tool == nil {
 		return nil
 	}
@@ -179,7 +180,7 @@ func undoOf(r *catalog.Reversal) *Undo {
 }
 
 // checkUndo finds out whether a step could be taken back.
-func checkUndo(found *problems, snap *catalog.Snapshot, i int, s *Planned) {
+func checkUndo(found *problems, snap *settings.Settings, i int, s *Planned) {
 	refuse := func(format string, args ...any) { found.add(stepPointer(i)+"/tool", "irreversible", format, args...) }
 	if s.Undo == nil {
 		refuse("an atomic batch takes only tools that read or declare a reversal, and %s does neither", s.Tool)
@@ -247,12 +248,12 @@ func (s *Planned) known() json.RawMessage {
 // decide asks policy about every step, and about the reversals of an atomic
 // batch. What is denied is refused before anything runs: the error is an
 // *envelope.InvalidError.
-func decide(snap *catalog.Snapshot, by intake.Submitter, r *Request, steps []Planned, listed map[int]preflight.Match, now time.Time) error {
+func decide(snap *settings.Settings, by intake.Submitter, r *Request, steps []Planned, listed map[int]preflight.Match, now time.Time) error {
 	var found problems
 	for i := range steps {
 		s := &steps[i]
 		_, on := listed[i]
-		d := snap.Decide(s.tool, catalog.Proposed{
+		d := snap.Decide(s.tool, settings.Proposed{
 			Automation: r.Automation, AskedApproval: r.Steps[i].Approval == envelope.ApprovalRequired, Employee: r.Employee, Risk: s.risk,
 			Listed: on, Session: r.Session, Args: s.inputs, Tools: by.Tools, AnyArgs: len(s.holes) > 0, Now: now,
 		})
@@ -267,7 +268,7 @@ func decide(snap *catalog.Snapshot, by intake.Submitter, r *Request, steps []Pla
 		if !ok {
 			continue // plan has refused it
 		}
-		d = snap.Decide(back, catalog.Proposed{
+		d = snap.Decide(back, settings.Proposed{
 			Automation: ReversalAutomation, Employee: r.Employee, Risk: back.Risk.Envelope(), Session: r.Session, AnyArgs: true, Now: now,
 		})
 		if d.Mode == envelope.ModeDeny {

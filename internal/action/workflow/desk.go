@@ -14,21 +14,21 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // Desk is where batches are submitted and decided about. It is safe for
 // concurrent use.
 type Desk struct {
 	db    postgres.Begins
-	cache *catalog.Cache
+	cache *settings.Cache
 	wake  func()
 }
 
 // NewDesk returns a Desk. wake is called after a commit that lets a driver move
 // a batch on; it must not block, and may be lost.
-func NewDesk(db postgres.Begins, cache *catalog.Cache, wake func()) *Desk {
+func NewDesk(db postgres.Begins, cache *settings.Cache, wake func()) *Desk {
 	return &Desk{db: db, cache: cache, wake: wake}
 }
 
@@ -122,7 +122,7 @@ func bind(r *Request, by intake.Submitter) ([]byte, error) {
 }
 
 func (d *Desk) check(ctx context.Context, tx pgx.Tx, by intake.Submitter, r *Request) ([]Planned, error) {
-	states, err := catalog.States(ctx, tx, []envelope.TenantID{by.Tenant})
+	states, err := settings.States(ctx, tx, []envelope.TenantID{by.Tenant})
 	if err != nil {
 		return nil, err
 	}

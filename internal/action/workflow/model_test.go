@@ -23,7 +23,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/workflow"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // end is how a call of a plan ends.
@@ -329,7 +329,7 @@ func TestDriversThatDieLoseAndDoubleNothing(t *testing.T) {
 	db := &mortal{pool: o.db, rand: rand.New(rand.NewPCG(7, 7))}
 	drivers := make([]*workflow.Driver, 3)
 	for i := range drivers {
-		drivers[i] = workflow.NewDriver(db, intake.New(db, catalog.NewCache(), intake.Config{ApprovalWait: time.Hour}), slog.New(slog.DiscardHandler))
+		drivers[i] = workflow.NewDriver(db, intake.New(db, settings.NewCache(), intake.Config{ApprovalWait: time.Hour}), slog.New(slog.DiscardHandler))
 	}
 	drive := func() {
 		for range 2 {

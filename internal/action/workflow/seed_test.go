@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // office is a tenant with the source "crm". Policy allows everything but ask,
@@ -29,7 +30,7 @@ type office struct {
 	t      testing.TB
 	db     postgres.Begins
 	tenant envelope.TenantID
-	cache  *catalog.Cache
+	cache  *settings.Cache
 	in     *intake.Intake
 	desk   *workflow.Desk
 	driver *workflow.Driver
@@ -58,7 +59,7 @@ func tools() []source.Tool {
 
 func newOffice(t testing.TB, db postgres.Begins) *office {
 	t.Helper()
-	o := &office{t: t, db: db, tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), cache: catalog.NewCache()}
+	o := &office{t: t, db: db, tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), cache: settings.NewCache()}
 	o.in = intake.New(db, o.cache, intake.Config{ApprovalWait: time.Hour})
 	o.desk = workflow.NewDesk(db, o.cache, func() {})
 	o.driver = o.newDriver(db)
@@ -71,7 +72,7 @@ func newOffice(t testing.TB, db postgres.Begins) *office {
 			return err
 		}
 		for pattern, mode := range map[string]envelope.Mode{"*": envelope.ModeAllow, "crm:ask": envelope.ModeRequireApproval, "crm:no": envelope.ModeDeny} {
-			if err := catalog.PutMode(ctx, tx, o.tenant, "", pattern, mode, "test"); err != nil {
+			if err := settings.PutMode(ctx, tx, o.tenant, "", pattern, mode, "test"); err != nil {
 				return err
 			}
 		}
@@ -85,7 +86,7 @@ func newOffice(t testing.TB, db postgres.Begins) *office {
 
 // newDriver is another process's driver for the same tenant.
 func (o *office) newDriver(db postgres.Begins) *workflow.Driver {
-	return workflow.NewDriver(db, intake.New(db, catalog.NewCache(), intake.Config{ApprovalWait: time.Hour}), slog.New(slog.DiscardHandler))
+	return workflow.NewDriver(db, intake.New(db, settings.NewCache(), intake.Config{ApprovalWait: time.Hour}), slog.New(slog.DiscardHandler))
 }
 
 func alone(t testing.TB) *office  { return newOffice(t, dbtest.Tx(t)) }
@@ -122,7 +123,7 @@ func key(tool string) policy.Key { return policy.Key{Source: "crm", Action: tool
 func (o *office) mode(automation, pattern string, mode envelope.Mode) {
 	o.t.Helper()
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutMode(ctx, tx, o.tenant, automation, pattern, mode, "test")
+		return settings.PutMode(ctx, tx, o.tenant, automation, pattern, mode, "test")
 	})
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 const policyGrantHelp = `A grant lets calls of one tool through that would wait for a person: of a
@@ -69,7 +69,7 @@ func policyGrantList(a *command.App) *cobra.Command {
 }
 
 // grantScope says whose calls a grant is for.
-func grantScope(g catalog.Grant) string {
+func grantScope(g settings.Grant) string {
 	var parts []string
 	if g.Session != "" {
 		parts = append(parts, "session "+g.Session)
@@ -99,7 +99,7 @@ func pinsText(pins map[string]json.RawMessage) string {
 }
 
 func policyGrantMake(a *command.App) *cobra.Command {
-	var g catalog.Grant
+	var g settings.Grant
 	var employee, lasts string
 	var pins []string
 	cmd := &cobra.Command{

@@ -8,7 +8,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/cli/command"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 const policyRuleHelp = `A rule about arguments is an expression in CEL and a mode: where the expression
@@ -62,7 +62,7 @@ func policyRuleList(a *command.App) *cobra.Command {
 }
 
 func policyRuleSet(a *command.App) *cobra.Command {
-	var r catalog.Rule
+	var r settings.Rule
 	var off bool
 	cmd := &cobra.Command{
 		Use:   "set ID",

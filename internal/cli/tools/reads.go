@@ -27,7 +27,7 @@ is not made until the read before it has worked, and fails when its attempts are
 used up.`
 
 func toolSnapshot(a *command.App) *cobra.Command {
-	var shot catalog.Shot
+	var shot catalog.SnapshotRule
 	var args string
 	var none bool
 	cmd := &cobra.Command{
@@ -56,7 +56,7 @@ func toolSnapshot(a *command.App) *cobra.Command {
 	return cmd
 }
 
-func runToolSnapshot(ctx context.Context, a *command.App, c *client.Client, tool string, shot catalog.Shot, none bool) error {
+func runToolSnapshot(ctx context.Context, a *command.App, c *client.Client, tool string, shot catalog.SnapshotRule, none bool) error {
 	source, name, ok := strings.Cut(tool, ":")
 	switch {
 	case !ok || source == "" || name == "":

@@ -5,14 +5,14 @@ import (
 	"slices"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // Compare decides about every envelope of the page by the policy of now and by
 // a changed one. Enough is asked after each: once it says so, the report ends
 // there, and Next leads to the rest. It needs no transaction.
-func (p *Page) Compare(change catalog.PolicyChange, enough func() bool) Report {
+func (p *Page) Compare(change settings.PolicyChange, enough func() bool) Report {
 	changed := p.Snapshot.With(change)
 	r := Report{Version: p.Snapshot.Version, Looked: p.looked, Counts: []Count{}, Differences: []Difference{}, Next: p.next}
 	counts := make(map[Count]int)
@@ -45,7 +45,7 @@ func (p *Page) Compare(change catalog.PolicyChange, enough func() bool) Report {
 
 // judge decides about an envelope twice. The causes of a difference are for
 // whoever wants them.
-func (e *past) judge(now, changed *catalog.Snapshot) (Difference, func() []Cause) {
+func (e *past) judge(now, changed *settings.Settings) (Difference, func() []Cause) {
 	was, would := now.Decide(e.tool, e.proposed), changed.Decide(e.tool, e.proposed)
 	return Difference{
 		Action: e.action, ProposedAt: e.at, Key: e.key.String(), Then: e.then,

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // MaxPage is how many envelopes a page goes through at most.
@@ -34,7 +35,7 @@ type Request struct {
 // Page is some envelopes of the past, as policy looks at them.
 type Page struct {
 	// Snapshot is the catalog and the policy of now.
-	Snapshot *catalog.Snapshot
+	Snapshot *settings.Settings
 
 	past   []past
 	looked int
@@ -50,7 +51,7 @@ type past struct {
 	then   Decided
 	// tool is nil if it is gone.
 	tool     *catalog.Tool
-	proposed catalog.Proposed
+	proposed settings.Proposed
 	// looked is how many envelopes the page went through up to this one.
 	looked int
 }

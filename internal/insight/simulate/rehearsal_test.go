@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 const (
@@ -63,20 +64,20 @@ func TestWhatMakesTheDifference(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, dbtest.Tx(t))
 	s.as(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutPreference(ctx, tx, s.tenant, catalog.Preference{Pattern: "shop:mail"}, "ada")
+		return settings.PutPreference(ctx, tx, s.tenant, settings.Preference{Pattern: "shop:mail"}, "ada")
 	})
 	s.propose(s.by(), call("refund", `{"amount":10}`), call("mail", `{}`))
 	for name, tt := range map[string]struct {
-		change catalog.PolicyChange
+		change settings.PolicyChange
 		want   []string
 	}{
-		"nothing":       {catalog.PolicyChange{}, nil},
-		"modes":         {catalog.PolicyChange{Modes: []catalog.Mode{{Pattern: "shop:refund", Mode: "deny"}}}, []string{"shop:refund org_default allow deny"}},
-		"no modes":      {catalog.PolicyChange{Modes: []catalog.Mode{}}, []string{"shop:refund org_default allow ", "shop:refund inferred_default  require_approval"}},
-		"preferences":   {catalog.PolicyChange{Preferences: []catalog.Preference{{Pattern: "shop:refund"}}}, []string{"shop:mail user_preference deny ", "shop:refund user_preference  deny"}},
-		"reviews":       {catalog.PolicyChange{Reviews: []catalog.ReviewRule{{Pattern: "*", Risk: envelope.RiskLow, Needed: 2}}}, nil},
+		"nothing":       {settings.PolicyChange{}, nil},
+		"modes":         {settings.PolicyChange{Modes: []settings.Mode{{Pattern: "shop:refund", Mode: "deny"}}}, []string{"shop:refund org_default allow deny"}},
+		"no modes":      {settings.PolicyChange{Modes: []settings.Mode{}}, []string{"shop:refund org_default allow ", "shop:refund inferred_default  require_approval"}},
+		"preferences":   {settings.PolicyChange{Preferences: []settings.Preference{{Pattern: "shop:refund"}}}, []string{"shop:mail user_preference deny ", "shop:refund user_preference  deny"}},
+		"reviews":       {settings.PolicyChange{Reviews: []settings.ReviewRule{{Pattern: "*", Risk: envelope.RiskLow, Needed: 2}}}, nil},
 		"a broken rule": {rule("args.", deny), []string{"shop:refund arguments r deny"}},
-		"no such mode":  {catalog.PolicyChange{Modes: []catalog.Mode{{Pattern: "*", Mode: "maybe"}}}, []string{"shop:refund org_default allow deny"}},
+		"no such mode":  {settings.PolicyChange{Modes: []settings.Mode{{Pattern: "*", Mode: "maybe"}}}, []string{"shop:refund org_default allow deny"}},
 	} {
 		got := s.read(lately()).Compare(tt.change, never)
 		var causes []string
@@ -110,7 +111,7 @@ func TestProposalsAreAsTheyWere(t *testing.T) {
 		if err := limits.PutEmployee(ctx, tx, s.tenant, limits.Employee{ID: employee, Trust: policy.TrustNone}, "ada"); err != nil {
 			return err
 		}
-		return catalog.PutMode(ctx, tx, s.tenant, "nightly", "*", asks, "ada")
+		return settings.PutMode(ctx, tx, s.tenant, "nightly", "*", asks, "ada")
 	})
 	asked := call("refund", `{}`)
 	asked.Approval = envelope.ApprovalRequired
@@ -131,7 +132,7 @@ func TestProposalsAreAsTheyWere(t *testing.T) {
 	s.exec("UPDATE actions SET args = '{\"amount\":5}' WHERE action_id = $1", edited[0].String())
 	s.exec("UPDATE approvals SET proposed_args = '{\"amount\":500}' WHERE action_id = $1", edited[0].String())
 
-	same := s.read(lately()).Compare(catalog.PolicyChange{}, never)
+	same := s.read(lately()).Compare(settings.PolicyChange{}, never)
 	ruled := s.read(lately()).Compare(rule("has(args.amount) && args.amount == 500", deny), never)
 
 	if len(same.Differences) != 0 || same.Compared != 7 {
@@ -275,7 +276,7 @@ func TestRequestsNarrow(t *testing.T) {
 	} {
 		req := lately()
 		tt.change(&req)
-		got := s.read(req).Compare(catalog.PolicyChange{}, never)
+		got := s.read(req).Compare(settings.PolicyChange{}, never)
 		if got.Compared != tt.compared || got.Gone != tt.gone {
 			t.Errorf("%s: %d compared and %d gone, want %d and %d", name, got.Compared, got.Gone, tt.compared, tt.gone)
 		}
@@ -294,7 +295,7 @@ func TestOtherTenantsAreInvisible(t *testing.T) {
 	}
 	// Not even where the code would ask for another's.
 	err := postgres.InTx(t.Context(), db, postgres.API(two.tenant).ReadOnly(), func(tx pgx.Tx) error {
-		page, err := simulate.Read(t.Context(), tx, catalog.NewCache(), one.tenant, lately())
+		page, err := simulate.Read(t.Context(), tx, settings.NewCache(), one.tenant, lately())
 		if err == nil {
 			t.Errorf("another tenant's past is read: %+v", page)
 		}
@@ -339,7 +340,7 @@ func TestNothingIsWritten(t *testing.T) {
 		t.Errorf("the database (-before +after):\n%s", diff)
 	}
 	if err := postgres.InTx(t.Context(), s.db, postgres.API(s.tenant).ReadOnly(), func(tx pgx.Tx) error {
-		return catalog.PutMode(t.Context(), tx, s.tenant, "", "*", allow, "ada")
+		return settings.PutMode(t.Context(), tx, s.tenant, "", "*", allow, "ada")
 	}); err == nil || !strings.Contains(err.Error(), "read-only") {
 		t.Errorf("a change in such a transaction = %v, want it refused by the database", err)
 	}

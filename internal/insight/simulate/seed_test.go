@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // stage is a tenant with the source shop, whose tools are refund, which is
@@ -27,13 +28,13 @@ type stage struct {
 	t      testing.TB
 	db     postgres.Begins
 	tenant envelope.TenantID
-	cache  *catalog.Cache
+	cache  *settings.Cache
 	in     *intake.Intake
 }
 
 func newStage(t testing.TB, db postgres.Begins) stage {
 	t.Helper()
-	cache := catalog.NewCache()
+	cache := settings.NewCache()
 	s := stage{t: t, db: db, tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), cache: cache, in: intake.New(db, cache, intake.Config{})}
 	s.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", s.tenant.String(), "t-"+s.tenant.String())
 	s.as(func(ctx context.Context, tx pgx.Tx) error {
@@ -74,7 +75,7 @@ func (s stage) exec(sql string, args ...any) {
 func (s stage) mode(pattern string, mode envelope.Mode) {
 	s.t.Helper()
 	s.as(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutMode(ctx, tx, s.tenant, "", pattern, mode, "ada")
+		return settings.PutMode(ctx, tx, s.tenant, "", pattern, mode, "ada")
 	})
 }
 
@@ -138,8 +139,8 @@ func (s stage) read(req simulate.Request) *simulate.Page {
 func never() bool { return false }
 
 // rule is a change that adds one rule about arguments.
-func rule(expression string, mode envelope.Mode) catalog.PolicyChange {
-	return catalog.PolicyChange{Rules: []catalog.Rule{{ID: "r", Pattern: "shop:*", Expression: expression, Mode: string(mode), Reason: "why", Enabled: true}}}
+func rule(expression string, mode envelope.Mode) settings.PolicyChange {
+	return settings.PolicyChange{Rules: []settings.Rule{{ID: "r", Pattern: "shop:*", Expression: expression, Mode: string(mode), Reason: "why", Enabled: true}}}
 }
 
 // counting counts the statements that its transactions make.

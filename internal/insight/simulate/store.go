@@ -11,8 +11,8 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 // statement, and asks the do-not-contact list about as many at once. It may be
 // given a transaction that cannot write. What a token is for, whom not to
 // contact, grants and sessions, trust, drift and quarantine are as of now.
-func Read(ctx context.Context, tx pgx.Tx, cache *catalog.Cache, tenant envelope.TenantID, req Request) (*Page, error) {
+func Read(ctx context.Context, tx pgx.Tx, cache *settings.Cache, tenant envelope.TenantID, req Request) (*Page, error) {
 	snap, state, err := cache.Standing(ctx, tx, tenant)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (p *Page) pastFrom(r *dbsqlc.RehearsalPageRow, now time.Time) past {
 		return e
 	}
 	e.tool = tool
-	e.proposed = catalog.Proposed{
+	e.proposed = settings.Proposed{
 		Automation: r.AutomationID, AskedApproval: r.Asked, Session: r.SessionID, Args: r.Args, Tools: r.Tools, Now: now,
 		Risk: policy.RaiseRisk(envelope.Risk(r.Risk), tool.Risk.Envelope()),
 	}
@@ -89,7 +89,7 @@ func (p *Page) pastFrom(r *dbsqlc.RehearsalPageRow, now time.Time) past {
 
 // list notes which of some envelopes address somebody who is not to be
 // contacted.
-func list(ctx context.Context, tx pgx.Tx, snap *catalog.Snapshot, some []past) error {
+func list(ctx context.Context, tx pgx.Tx, snap *settings.Settings, some []past) error {
 	listed, err := snap.OnList(ctx, tx, len(some), func(i int) (policy.Key, json.RawMessage) { return some[i].key, some[i].proposed.Args })
 	for i := range listed {
 		some[i].proposed.Listed = true

@@ -22,6 +22,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // everyVersion plays a story in both kinds of the protocol.
@@ -302,7 +303,7 @@ func TestToolErrorComesAsItIs(t *testing.T) {
 func (f *family) allow(pattern string) {
 	f.t.Helper()
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutMode(ctx, tx, f.id, "", pattern, envelope.ModeAllow, "test")
+		return settings.PutMode(ctx, tx, f.id, "", pattern, envelope.ModeAllow, "test")
 	})
 }
 

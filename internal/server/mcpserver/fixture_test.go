@@ -26,10 +26,12 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -115,12 +117,12 @@ const (
 
 func newHouse(t *testing.T, cfg mcpserver.Config) *house {
 	t.Helper()
-	return newHouseOn(t, cfg, catalog.NewLive(catalog.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler)), true)
+	return newHouseOn(t, cfg, connect.NewLive(connect.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler)), true)
 }
 
 // newHouseOn opens a house whose worker calls the sources of live: the fake
 // one, or those that are configured.
-func newHouseOn(t *testing.T, cfg mcpserver.Config, live *catalog.Live, fake bool) *house {
+func newHouseOn(t *testing.T, cfg mcpserver.Config, live *connect.Live, fake bool) *house {
 	t.Helper()
 	db := dbtest.DB(t)
 	h := &house{t: t, db: db, src: sourcetest.NewSource(boxTools("as listed")...), logs: &logs{}, stopped: make(chan struct{}, 1000)}
@@ -132,7 +134,7 @@ func newHouseOn(t *testing.T, cfg mcpserver.Config, live *catalog.Live, fake boo
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache := catalog.NewCache()
+	cache := settings.NewCache()
 	pipeline := worker.NewPipeline(db, cache, live, worker.PipelineConfig{
 		ID: "w1", Concurrency: 20, Lease: time.Minute, Poll: 20 * time.Millisecond, Grace: patience,
 		Retry: outbox.Retry{Base: time.Millisecond, Cap: 2 * time.Millisecond}, Metrics: metrics,

@@ -25,8 +25,8 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // MetaIdempotencyKey is the key of a call's _meta under which a client may
@@ -51,7 +51,7 @@ type Watcher interface {
 // Core is what a Front stands on. All of it is required.
 type Core struct {
 	DB      postgres.Begins
-	Catalog *catalog.Cache
+	Catalog *settings.Cache
 	Intake  *intake.Intake
 	Watcher Watcher
 	// May says whether a caller may use an operation of the REST API; it is

@@ -16,6 +16,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // MetaTool is the key of a tool's _meta that says what the catalog knows of it
@@ -36,7 +37,7 @@ type toolNote struct {
 // made of.
 type listing struct {
 	mu    sync.Mutex
-	of    *catalog.Snapshot
+	of    *settings.Settings
 	tools []*sdk.Tool
 	// sum is of all that is listed, and told the one that clients were last
 	// told of, or saw first.
@@ -109,7 +110,7 @@ func (d *desk) catalog(ctx context.Context) ([]*sdk.Tool, error) {
 
 // moved says whether the holder would see another list now than the one that
 // clients were last told of, and takes it that they are told.
-func (d *desk) moved(snap *catalog.Snapshot, now time.Time) (bool, error) {
+func (d *desk) moved(snap *settings.Settings, now time.Time) (bool, error) {
 	d.shown.mu.Lock()
 	defer d.shown.mu.Unlock()
 	if err := d.show(snap, d.viewer(now)); err != nil {
@@ -121,7 +122,7 @@ func (d *desk) moved(snap *catalog.Snapshot, now time.Time) (bool, error) {
 }
 
 // show makes the listing of a snapshot. The listing's mutex is held.
-func (d *desk) show(snap *catalog.Snapshot, by catalog.Viewer) error {
+func (d *desk) show(snap *settings.Settings, by settings.Viewer) error {
 	if d.shown.of == snap {
 		return nil
 	}
@@ -139,19 +140,19 @@ func (d *desk) show(snap *catalog.Snapshot, by catalog.Viewer) error {
 
 // looks returns the catalog as it is now, and the holder as somebody who looks
 // at it.
-func (d *desk) looks(ctx context.Context) (*catalog.Snapshot, catalog.Viewer, error) {
+func (d *desk) looks(ctx context.Context) (*settings.Settings, settings.Viewer, error) {
 	snap, now, err := d.snapshot(ctx)
 	return snap, d.viewer(now), err
 }
 
-func (d *desk) viewer(now time.Time) catalog.Viewer {
-	return catalog.Viewer{Employee: d.by.Employee, Session: d.by.Session, Tools: d.by.Tools, Now: now}
+func (d *desk) viewer(now time.Time) settings.Viewer {
+	return settings.Viewer{Employee: d.by.Employee, Session: d.by.Session, Tools: d.by.Tools, Now: now}
 }
 
 // snapshot is the tenant's catalog, with the database's clock.
-func (d *desk) snapshot(ctx context.Context) (snap *catalog.Snapshot, now time.Time, err error) {
+func (d *desk) snapshot(ctx context.Context) (snap *settings.Settings, now time.Time, err error) {
 	err = d.inTx(ctx, d.by.Tenant, func(ctx context.Context, tx pgx.Tx) error {
-		var state catalog.State
+		var state settings.State
 		snap, state, err = d.Catalog.Standing(ctx, tx, d.by.Tenant)
 		now = state.Now
 		return err

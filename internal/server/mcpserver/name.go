@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // maxName bounds the name of a tool in bytes, by the protocol.
@@ -54,7 +55,7 @@ func keyOf(name string) (policy.Key, bool) {
 
 // find returns the tool that is offered under a name, if its source is
 // switched on.
-func find(snap *catalog.Snapshot, name string) (*catalog.Tool, bool) {
+func find(snap *settings.Settings, name string) (*catalog.Tool, bool) {
 	key, whole := keyOf(name)
 	if !whole {
 		for _, t := range snap.Tools() {
@@ -69,7 +70,7 @@ func find(snap *catalog.Snapshot, name string) (*catalog.Tool, bool) {
 }
 
 // offered says that a tool's source is switched on.
-func offered(snap *catalog.Snapshot, t *catalog.Tool) bool {
+func offered(snap *settings.Settings, t *catalog.Tool) bool {
 	src, ok := snap.Source(t.Key.Source)
 	return ok && src.Enabled
 }

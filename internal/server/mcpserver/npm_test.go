@@ -19,7 +19,9 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // script is a program from testdata/npm; the test is skipped where it is not
@@ -49,10 +51,10 @@ func filed(t *testing.T, cfg mcpserver.Config) (f *family, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := catalog.NewLive(catalog.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+	live := connect.NewLive(connect.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
 	live.Stdio = true
 	f = newHouseOn(t, cfg, live, false).tenant("acme")
-	config, err := json.Marshal(catalog.MCPConfig{Transport: "stdio", Command: append(server, dir)})
+	config, err := json.Marshal(connect.MCPConfig{Transport: "stdio", Command: append(server, dir)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,9 +62,9 @@ func filed(t *testing.T, cfg mcpserver.Config) (f *family, dir string) {
 		if err := catalog.PutSource(ctx, tx, f.id, catalog.Source{ID: "files", Kind: catalog.KindMCP, Config: config, Enabled: true}); err != nil {
 			return err
 		}
-		return catalog.PutMode(ctx, tx, f.id, "", "files:write_file", envelope.ModeRequireApproval, "test")
+		return settings.PutMode(ctx, tx, f.id, "", "files:write_file", envelope.ModeRequireApproval, "test")
 	})
-	refresher := catalog.NewRefresher(f.db, catalog.NewCache(), live, slog.New(slog.DiscardHandler))
+	refresher := connect.NewRefresher(f.db, settings.NewCache(), live, slog.New(slog.DiscardHandler))
 	if err := refresher.Refresh(t.Context(), f.id, "files"); err != nil {
 		t.Fatal(err)
 	}

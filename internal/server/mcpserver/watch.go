@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // recheckEvery is how often the tokens of open requests are looked at again.
@@ -52,7 +52,7 @@ func (f *Front) tidy(now time.Time) {
 // tenant that has clients.
 func (f *Front) compare(ctx context.Context) {
 	type standing struct {
-		snap *catalog.Snapshot
+		snap *settings.Settings
 		now  time.Time
 	}
 	known := make(map[envelope.TenantID]standing)

@@ -22,15 +22,16 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // Core is what a Server stands on. All of it is required.
 type Core struct {
 	DB       postgres.Begins
-	Catalog  *catalog.Cache
+	Catalog  *settings.Cache
 	Intake   *intake.Intake
 	Approval *approval.Service
 }
@@ -38,7 +39,7 @@ type Core struct {
 // Config says how a Server works. Its zero value logs and counts nothing.
 type Config struct {
 	// Vault seals the credentials of sources. Without a key none are taken.
-	Vault catalog.Vault
+	Vault connect.Vault
 	// Wake is called after a commit that put something on the schedule. It
 	// must not block.
 	Wake func()

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 const batches = "/api/v1/batches"
@@ -67,7 +67,7 @@ func (f *family) drive() {
 }
 
 func (f *family) tryDrive(ctx context.Context) (int, error) {
-	n, _, err := workflow.NewDriver(f.db, intake.New(f.db, catalog.NewCache(), intake.Config{}), slog.New(slog.DiscardHandler)).Sweep(ctx)
+	n, _, err := workflow.NewDriver(f.db, intake.New(f.db, settings.NewCache(), intake.Config{}), slog.New(slog.DiscardHandler)).Sweep(ctx)
 	return n, err
 }
 

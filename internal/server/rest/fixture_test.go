@@ -28,8 +28,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // marker stands in payloads; no error and no log line may hold it.
@@ -76,10 +78,10 @@ func newHouseWith(t testing.TB, db *pgxpool.Pool, cfg rest.Config) *house {
 	}
 	h := &house{t: t, db: db, law: law, logs: &logs{}}
 	cfg.Log = slog.New(slog.NewTextHandler(h.logs, nil))
-	if cfg.Vault, err = catalog.NewVault(base64.StdEncoding.EncodeToString(make([]byte, 32))); err != nil {
+	if cfg.Vault, err = connect.NewVault(base64.StdEncoding.EncodeToString(make([]byte, 32))); err != nil {
 		t.Fatal(err)
 	}
-	cache := catalog.NewCache()
+	cache := settings.NewCache()
 	h.api, err = rest.New(rest.Core{
 		DB: db, Catalog: cache, Intake: intake.New(db, cache, intake.Config{}), Approval: approval.New(db, cache, approval.Config{}),
 	}, cfg)

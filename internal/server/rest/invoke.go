@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // asked is a call of a tool, as the body asks for it.
@@ -83,7 +84,7 @@ func (s *Server) invokeTool(c *call) error {
 // name that only one source has. A tool that is not there is named as the path
 // has it, so that a call from when it was there is still known.
 func (s *Server) toolNamed(c *call, text string) (envelope.Tool, *catalog.Tool, error) {
-	var snap *catalog.Snapshot
+	var snap *settings.Settings
 	err := s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
 		var err error
 		snap, err = s.Catalog.Current(ctx, tx, c.by.Tenant)

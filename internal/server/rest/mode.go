@@ -6,10 +6,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-func (s *Server) listModes(c *call) error { return listed(s, c, catalog.Modes) }
+func (s *Server) listModes(c *call) error { return listed(s, c, settings.Modes) }
 
 func (s *Server) putMode(c *call) error {
 	var body struct {
@@ -21,7 +21,7 @@ func (s *Server) putMode(c *call) error {
 	}
 	c.detail = map[string]any{"automation": body.Automation, "key": body.Key, "mode": body.Mode}
 	return s.configure(c, "policy "+ruleName(body.Automation, body.Key)+" is "+string(body.Mode), func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutMode(ctx, tx, c.by.Tenant, body.Automation, body.Key, body.Mode, c.by.Name)
+		return settings.PutMode(ctx, tx, c.by.Tenant, body.Automation, body.Key, body.Mode, c.by.Name)
 	})
 }
 
@@ -29,7 +29,7 @@ func (s *Server) deleteMode(c *call) error {
 	automation, key := c.query.Get("automation"), c.query.Get("key")
 	c.detail = map[string]any{"automation": automation, "key": key, "mode": nil}
 	return s.configure(c, "policy "+ruleName(automation, key)+" removed", func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.DeleteMode(ctx, tx, c.by.Tenant, automation, key)
+		return settings.DeleteMode(ctx, tx, c.by.Tenant, automation, key)
 	})
 }
 

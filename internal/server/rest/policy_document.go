@@ -11,15 +11,15 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/insight/simulate"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 func (s *Server) getPolicy(c *call) error {
-	var doc catalog.PolicyDocument
+	var doc settings.PolicyDocument
 	err := s.inTx(c, func(ctx context.Context, tx pgx.Tx) (err error) {
-		doc, err = catalog.ExportPolicy(ctx, tx, c.by.Tenant)
+		doc, err = settings.ExportPolicy(ctx, tx, c.by.Tenant)
 		return err
 	})
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Server) getPolicy(c *call) error {
 }
 
 func (s *Server) putPolicy(c *call) error {
-	var doc catalog.PolicyDocument
+	var doc settings.PolicyDocument
 	if err := c.decode(&doc); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func CheckPolicy(text []byte) error {
 	if err := l.operations["putPolicy"].checkBody(text); err != nil {
 		return err
 	}
-	var doc catalog.PolicyDocument
+	var doc settings.PolicyDocument
 	if err := (&call{body: text}).decode(&doc); err != nil {
 		return err
 	}
@@ -108,14 +108,14 @@ func (s *Server) simulate(c *call) error {
 }
 
 // rehearsal reads what is to be tried, and on which part of the past.
-func (c *call) rehearsal(now time.Time) (catalog.PolicyDocument, simulate.Request, error) {
+func (c *call) rehearsal(now time.Time) (settings.PolicyDocument, simulate.Request, error) {
 	body := struct {
-		Policy catalog.PolicyDocument `json:"policy"`
-		From   time.Time              `json:"from"`
-		To     *time.Time             `json:"to"`
-		Tool   string                 `json:"tool"`
-		Cursor string                 `json:"cursor"`
-		Most   int                    `json:"most"`
+		Policy settings.PolicyDocument `json:"policy"`
+		From   time.Time               `json:"from"`
+		To     *time.Time              `json:"to"`
+		Tool   string                  `json:"tool"`
+		Cursor string                  `json:"cursor"`
+		Most   int                     `json:"most"`
 	}{Tool: "*", Most: simulate.MaxPage}
 	if err := c.decode(&body); err != nil {
 		return body.Policy, simulate.Request{}, err

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // explained is a decision with every layer's word.
@@ -48,7 +49,7 @@ func (s *Server) explain(c *call) error {
 		if err != nil {
 			return err
 		}
-		p := catalog.Proposed{
+		p := settings.Proposed{
 			Automation: body.Automation, AskedApproval: body.Approval == envelope.ApprovalRequired, Employee: body.Employee, Session: body.Session,
 			Risk: policy.RaiseRisk(body.Risk, tool.Risk.Envelope()), Args: body.Args, AnyArgs: body.Args == nil, Now: state.Now,
 		}
@@ -67,7 +68,7 @@ func (s *Server) explain(c *call) error {
 
 // onList checks the arguments of a call, and says whether they address
 // somebody who is not to be contacted. No arguments address nobody.
-func onList(ctx context.Context, tx pgx.Tx, snap *catalog.Snapshot, tool *catalog.Tool, args json.RawMessage) (bool, error) {
+func onList(ctx context.Context, tx pgx.Tx, snap *settings.Settings, tool *catalog.Tool, args json.RawMessage) (bool, error) {
 	if args == nil {
 		return false, nil
 	}

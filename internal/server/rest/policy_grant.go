@@ -14,13 +14,13 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 func (s *Server) listGrants(c *call) error {
-	return listed(s, c, func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]catalog.Grant, error) {
-		return catalog.Grants(ctx, tx, tenant, c.query.Get("ended") == "true")
+	return listed(s, c, func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]settings.Grant, error) {
+		return settings.Grants(ctx, tx, tenant, c.query.Get("ended") == "true")
 	})
 }
 
@@ -51,7 +51,7 @@ func (s *Server) makeGrant(c *call) error {
 		if err != nil {
 			return err
 		}
-		if id, err = catalog.PutGrant(ctx, tx, c.by.Tenant, g); err != nil {
+		if id, err = settings.PutGrant(ctx, tx, c.by.Tenant, g); err != nil {
 			return err
 		}
 		// Values of arguments are payload: the event names the places alone.
@@ -71,19 +71,19 @@ func (s *Server) makeGrant(c *call) error {
 
 // grant is what to store. Without a digest it is for the definition that the
 // tool has now.
-func (in grantInput) grant(snap *catalog.Snapshot, by string) (catalog.Grant, error) {
+func (in grantInput) grant(snap *settings.Settings, by string) (settings.Grant, error) {
 	key, err := policy.ParseKey(in.Key)
 	if err != nil {
-		return catalog.Grant{}, invalid("/key", envelope.RuleFormat, "must name one tool, as sourceId:actionId")
+		return settings.Grant{}, invalid("/key", envelope.RuleFormat, "must name one tool, as sourceId:actionId")
 	}
 	tool, ok := snap.Tool(key)
 	if !ok {
-		return catalog.Grant{}, fault.New(fault.NotFound, "no tool %s", key)
+		return settings.Grant{}, fault.New(fault.NotFound, "no tool %s", key)
 	}
 	if len(in.Digest) > 0 && !bytes.Equal(in.Digest, tool.Digest) {
-		return catalog.Grant{}, fault.New(fault.Conflict, "the definition of the tool is no longer the one that was shown")
+		return settings.Grant{}, fault.New(fault.Conflict, "the definition of the tool is no longer the one that was shown")
 	}
-	return catalog.Grant{
+	return settings.Grant{
 		Tool: key, Digest: tool.Digest, Employee: in.Employee, Session: in.Session, Automation: in.Automation, Pins: in.Pins, Reason: in.Reason,
 		For: time.Duration(in.Seconds) * time.Second, By: by,
 	}, nil
@@ -96,6 +96,6 @@ func (s *Server) revokeGrant(c *call) error {
 	}
 	c.detail = map[string]any{"grant_id": id}
 	return s.configure(c, "grant revoked", func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.RevokeGrant(ctx, tx, c.by.Tenant, id, c.by.Name)
+		return settings.RevokeGrant(ctx, tx, c.by.Tenant, id, c.by.Name)
 	})
 }

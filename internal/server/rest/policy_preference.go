@@ -8,8 +8,8 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // listPreferences lists what is switched off. Who asks for an employee gets
@@ -28,22 +28,22 @@ func (s *Server) listPreferences(c *call) error {
 		}
 		employee, one = c.by.Employee, true
 	}
-	return listed(s, c, func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]catalog.Preference, error) {
-		all, err := catalog.Preferences(ctx, tx, tenant)
-		return slices.DeleteFunc(all, func(p catalog.Preference) bool {
+	return listed(s, c, func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]settings.Preference, error) {
+		all, err := settings.Preferences(ctx, tx, tenant)
+		return slices.DeleteFunc(all, func(p settings.Preference) bool {
 			return one && p.Employee != employee && p.Employee != (envelope.EmployeeID{})
 		}), err
 	})
 }
 
 func (s *Server) putPreference(c *call) error {
-	var p catalog.Preference
+	var p settings.Preference
 	if err := c.decode(&p); err != nil {
 		return err
 	}
 	c.detail = map[string]any{"employee_id": orNil(p.Employee), "key": p.Pattern, "enabled": false}
 	return s.configure(c, "preference: "+p.Pattern+" switched off", func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutPreference(ctx, tx, c.by.Tenant, p, c.by.Name)
+		return settings.PutPreference(ctx, tx, c.by.Tenant, p, c.by.Name)
 	})
 }
 
@@ -57,6 +57,6 @@ func (s *Server) deletePreference(c *call) error {
 	key := c.query.Get("key")
 	c.detail = map[string]any{"employee_id": orNil(employee), "key": key, "enabled": true}
 	return s.configure(c, "preference: "+key+" switched on", func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.DeletePreference(ctx, tx, c.by.Tenant, employee, key)
+		return settings.DeletePreference(ctx, tx, c.by.Tenant, employee, key)
 	})
 }

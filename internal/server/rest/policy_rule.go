@@ -5,13 +5,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-func (s *Server) listRules(c *call) error { return listed(s, c, catalog.Rules) }
+func (s *Server) listRules(c *call) error { return listed(s, c, settings.Rules) }
 
 func (s *Server) putRule(c *call) error {
-	rule := catalog.Rule{Enabled: true}
+	rule := settings.Rule{Enabled: true}
 	if err := c.decode(&rule); err != nil {
 		return err
 	}
@@ -24,13 +24,13 @@ func (s *Server) putRule(c *call) error {
 		if err != nil {
 			return err
 		}
-		return catalog.PutRule(ctx, tx, snap, rule, c.by.Name)
+		return settings.PutRule(ctx, tx, snap, rule, c.by.Name)
 	})
 }
 
 func (s *Server) deleteRule(c *call) error {
 	id := c.r.PathValue("id")
 	return s.configure(c, "policy rule "+id+" removed", func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.DeleteRule(ctx, tx, c.by.Tenant, id)
+		return settings.DeleteRule(ctx, tx, c.by.Tenant, id)
 	})
 }

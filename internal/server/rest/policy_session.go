@@ -7,12 +7,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 func (s *Server) listSessionModes(c *call) error {
-	return listed(s, c, func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]catalog.SessionMode, error) {
-		return catalog.SessionModes(ctx, tx, tenant, c.query.Get("session_id"))
+	return listed(s, c, func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]settings.SessionMode, error) {
+		return settings.SessionModes(ctx, tx, tenant, c.query.Get("session_id"))
 	})
 }
 
@@ -26,10 +26,10 @@ func (s *Server) putSessionMode(c *call) error {
 	if err := c.decode(&body); err != nil {
 		return err
 	}
-	m := catalog.SessionMode{Session: body.Session, Pattern: body.Key, Mode: body.Mode}
+	m := settings.SessionMode{Session: body.Session, Pattern: body.Key, Mode: body.Mode}
 	c.detail = map[string]any{"session_id": body.Session, "key": body.Key, "mode": body.Mode, "expires_in_seconds": body.Seconds}
 	return s.configure(c, "policy "+body.Key+" of a session is "+string(body.Mode), func(ctx context.Context, tx pgx.Tx) error {
-		_, err := catalog.PutSessionMode(ctx, tx, c.by.Tenant, m, time.Duration(body.Seconds)*time.Second, c.by.Name)
+		_, err := settings.PutSessionMode(ctx, tx, c.by.Tenant, m, time.Duration(body.Seconds)*time.Second, c.by.Name)
 		return err
 	})
 }
@@ -38,6 +38,6 @@ func (s *Server) deleteSessionMode(c *call) error {
 	session, key := c.query.Get("session_id"), c.query.Get("key")
 	c.detail = map[string]any{"session_id": session, "key": key, "mode": nil}
 	return s.configure(c, "policy "+key+" of a session removed", func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.DeleteSessionMode(ctx, tx, c.by.Tenant, session, key)
+		return settings.DeleteSessionMode(ctx, tx, c.by.Tenant, session, key)
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // reviewRule says how people look at actions, as the API shows it.
@@ -27,7 +27,7 @@ type reviewRule struct {
 func (s *Server) listReviews(c *call) error {
 	var shown []reviewRule
 	err := s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
-		rules, err := catalog.Reviews(ctx, tx, c.by.Tenant)
+		rules, err := settings.Reviews(ctx, tx, c.by.Tenant)
 		shown = make([]reviewRule, len(rules))
 		for i, r := range rules {
 			shown[i] = reviewRule{
@@ -49,13 +49,13 @@ func (s *Server) putReview(c *call) error {
 	if err := c.decode(&body); err != nil {
 		return err
 	}
-	r := catalog.ReviewRule{
+	r := settings.ReviewRule{
 		Pattern: body.Key, Risk: cmp.Or(body.Risk, envelope.RiskLow), Needed: cmp.Or(body.Needed, 1),
 		Wait: (*time.Duration)(body.Wait), Warn: (*time.Duration)(body.Warn), Escalate: (*time.Duration)(body.Escalate),
 	}
 	c.detail = map[string]any{"key": r.Pattern, "risk": r.Risk, "approvals": r.Needed, "wait": body.Wait, "warn": body.Warn, "escalate": body.Escalate}
 	return s.configure(c, "review of "+r.Pattern+" from risk "+string(r.Risk)+" set", func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutReview(ctx, tx, c.by.Tenant, r, c.by.Name)
+		return settings.PutReview(ctx, tx, c.by.Tenant, r, c.by.Name)
 	})
 }
 
@@ -63,6 +63,6 @@ func (s *Server) deleteReview(c *call) error {
 	key, risk := c.query.Get("key"), envelope.Risk(cmp.Or(c.query.Get("risk"), string(envelope.RiskLow)))
 	c.detail = map[string]any{"key": key, "risk": risk, "approvals": nil}
 	return s.configure(c, "review of "+key+" from risk "+string(risk)+" removed", func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.DeleteReview(ctx, tx, c.by.Tenant, key, risk)
+		return settings.DeleteReview(ctx, tx, c.by.Tenant, key, risk)
 	})
 }

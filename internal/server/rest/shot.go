@@ -15,16 +15,16 @@ import (
 
 // snapshotRule is the rule of one tool as the API shows and takes it.
 type snapshotRule struct {
-	Source   string        `json:"source"`
-	Name     string        `json:"name"`
-	Snapshot *catalog.Shot `json:"snapshot"`
+	Source   string                `json:"source"`
+	Name     string                `json:"name"`
+	Snapshot *catalog.SnapshotRule `json:"snapshot"`
 }
 
 func (s *Server) listSnapshotRules(c *call) error {
-	var shots map[policy.Key]catalog.Shot
+	var shots map[policy.Key]catalog.SnapshotRule
 	err := s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
 		var err error
-		shots, err = catalog.Shots(ctx, tx, c.by.Tenant)
+		shots, err = catalog.SnapshotRules(ctx, tx, c.by.Tenant)
 		return err
 	})
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Server) putSnapshotRule(c *call) error {
 	}
 	return s.configure(c, what, func(ctx context.Context, tx pgx.Tx) error {
 		if body.Snapshot == nil {
-			return catalog.PutShot(ctx, tx, c.by.Tenant, key, nil)
+			return catalog.PutSnapshotRule(ctx, tx, c.by.Tenant, key, nil)
 		}
 		snap, err := s.Catalog.Current(ctx, tx, c.by.Tenant)
 		if err != nil {
@@ -65,6 +65,6 @@ func (s *Server) putSnapshotRule(c *call) error {
 		if err := snapshot.CheckRule(snap, key, *body.Snapshot); err != nil {
 			return below("/snapshot", err)
 		}
-		return catalog.PutShot(ctx, tx, c.by.Tenant, key, body.Snapshot)
+		return catalog.PutSnapshotRule(ctx, tx, c.by.Tenant, key, body.Snapshot)
 	})
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source/slack"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 const signingSecret = "8f742231b10e8888abcd99yyyzzz85a5"
@@ -49,7 +49,7 @@ func newChannel(t *testing.T) *channel {
 	var made shownSubscription
 	f.admin.send("PUT", "/api/v1/subscriptions/ops", object{"source": "team", "channel": "C1", "signing_secret": signingSecret}).wants(t, 200).into(t, &made)
 	ch.id, ch.path = made.ID, made.Interactions
-	cache := catalog.NewCache()
+	cache := settings.NewCache()
 	ch.relay = subscription.NewRelay(f.db, cache, intake.New(f.db, cache, intake.Config{}), slog.New(slog.DiscardHandler))
 	ch.operator("U1", "T1", identity.RoleOperator, "ada")
 	ch.announce()
@@ -420,7 +420,7 @@ func TestTwoPeopleAgreeInSlack(t *testing.T) {
 	ch := newChannel(t)
 	ch.operator("U5", "T1", identity.RoleOperator, "eve")
 	ch.inTx(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutReview(ctx, tx, ch.family.id, catalog.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Needed: 2}, "test")
+		return settings.PutReview(ctx, tx, ch.family.id, settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Needed: 2}, "test")
 	})
 	ch.announce()
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/redact"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
@@ -65,7 +66,7 @@ func (s *Server) listSources(c *call) error {
 type sourceInput struct {
 	Kind        string
 	Config      json.RawMessage
-	Credentials *catalog.Credentials
+	Credentials *connect.Credentials
 	DefaultRisk policy.ToolRisk `json:"default_risk"`
 	Enabled     *bool
 	// DriftGuard and Quarantine stay as they are if they are left out, so that
@@ -79,11 +80,11 @@ func (s *Server) putSource(c *call) error {
 	if err := c.decode(&in); err != nil {
 		return err
 	}
-	if err := catalog.CheckConfig(in.Kind, in.Config); err != nil {
+	if err := connect.CheckConfig(in.Kind, in.Config); err != nil {
 		return err
 	}
 	if in.Credentials != nil {
-		if err := catalog.CheckCredentials(in.Kind, *in.Credentials); err != nil {
+		if err := connect.CheckCredentials(in.Kind, *in.Credentials); err != nil {
 			return err
 		}
 	}
@@ -117,7 +118,7 @@ func (s *Server) deleteSource(c *call) error {
 // sourceDetail tells what a source was set to. A command's arguments and an
 // address may hold credentials, which are taken out; of the credentials
 // themselves it says only that there are some, and whether they are new.
-func sourceDetail(src catalog.Source, given *catalog.Credentials) map[string]any {
+func sourceDetail(src catalog.Source, given *connect.Credentials) map[string]any {
 	credentials := "none"
 	switch {
 	case len(src.Secret) > 0 && given != nil:
@@ -143,7 +144,7 @@ func (s *Server) sourceBefore(ctx context.Context, tx pgx.Tx, c *call, id string
 
 // secret is what to store of credentials. Stored ones never go along to
 // another address unseen: whoever moves a source must show them again.
-func (s *Server) secret(tenant envelope.TenantID, src, old catalog.Source, given *catalog.Credentials) ([]byte, error) {
+func (s *Server) secret(tenant envelope.TenantID, src, old catalog.Source, given *connect.Credentials) ([]byte, error) {
 	if given == nil {
 		if len(old.Secret) > 0 && (src.Kind != old.Kind || !sameConfig(src.Config, old.Config)) {
 			return nil, invalid("/credentials", envelope.RuleRequired, "config changes: give the credentials again, or {} for none")

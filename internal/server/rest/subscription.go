@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // subscription is a subscription as the API shows it: without its secret.
@@ -166,9 +167,9 @@ func (s *Server) subscribing(ctx context.Context, tx pgx.Tx, c *call, in subscri
 
 // deliverable says that a source cannot deliver with the credentials that it
 // has. One that was not listed yet may be able to.
-func deliverable(snap *catalog.Snapshot, src catalog.Source) error {
+func deliverable(snap *settings.Settings, src catalog.Source) error {
 	known := hasTools(snap, src.ID)
-	for _, name := range catalog.DeliveryTools(src.Kind) {
+	for _, name := range settings.DeliveryTools(src.Kind) {
 		if _, ok := snap.Tool(policy.Key{Source: src.ID, Action: name}); known && !ok {
 			return invalid("/source", "unknown_tool", "the source has no tool "+name+"; a source of the kind slack needs a token for it")
 		}
@@ -177,7 +178,7 @@ func deliverable(snap *catalog.Snapshot, src catalog.Source) error {
 }
 
 // hasTools says that the tools of a source are known.
-func hasTools(snap *catalog.Snapshot, source string) bool {
+func hasTools(snap *settings.Settings, source string) bool {
 	return slices.ContainsFunc(snap.Tools(), func(t *catalog.Tool) bool { return t.Key.Source == source })
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // tool is a tool as the API shows it.
@@ -58,8 +59,8 @@ type toolSource struct {
 
 // shelf is the catalog as one caller sees it.
 type shelf struct {
-	snap  *catalog.Snapshot
-	by    catalog.Viewer
+	snap  *settings.Settings
+	by    settings.Viewer
 	agent bool
 	rules map[policy.Key]limits.ToolRule
 }
@@ -67,11 +68,11 @@ type shelf struct {
 // shelf reads the catalog as it is now.
 func (s *Server) shelf(c *call) (*shelf, error) {
 	sh := &shelf{
-		by:    catalog.Viewer{Employee: c.by.Employee, Session: c.by.Session, Tools: c.by.Tools, Automation: c.query.Get("automation_id")},
+		by:    settings.Viewer{Employee: c.by.Employee, Session: c.by.Session, Tools: c.by.Tools, Automation: c.query.Get("automation_id")},
 		agent: c.by.Role == identity.RoleAgent,
 	}
 	return sh, s.inTx(c, func(ctx context.Context, tx pgx.Tx) error {
-		var now catalog.State
+		var now settings.State
 		var err error
 		if sh.snap, now, err = s.Catalog.Standing(ctx, tx, c.by.Tenant); err != nil {
 			return err

@@ -1,8 +1,8 @@
-// Package catalog owns what can be acted with: the sources of tools, their
-// tools with the digests of their definitions, and the rules of policy that
-// name them. Readers get a snapshot of one tenant at one version, which never
-// changes; a version that moved on means another snapshot. It refuses to
-// decide: policy does, from what the snapshot holds.
+// Package catalog owns the sources of tools and their tools: what the sources
+// list, the digests and drift of definitions, what operators say of a tool, how
+// a tool is found by its name or by words, and how all of it is stored. A
+// Catalog is one tenant's, and never changes. It does not call sources
+// (source/connect) and does not decide what may be called (settings).
 package catalog
 
 import (
@@ -14,7 +14,6 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/source"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
@@ -65,20 +64,26 @@ type Tool struct {
 	// Described is what operators say of it, without what is inferred.
 	Described Description
 
-	check checker
-}
-
-// Retry is how the attempts of a tool are spaced: exponentially longer from
-// Base to Cap, each wait spread by the part Jitter of itself to either side.
-type Retry struct {
-	Base, Cap time.Duration
-	Jitter    float64
+	schema Schema
 }
 
 // Check validates arguments against the tool's input schema. The error is an
 // *envelope.InvalidError whose pointers begin with /args, or fault.Conflict
 // if the schema itself cannot be used.
-func (t *Tool) Check(args json.RawMessage) error { return t.check.check(args) }
+func (t *Tool) Check(args json.RawMessage) error { return t.schema.Check(args) }
+
+// The kinds of source.
+const (
+	KindMCP         = "mcp"
+	KindBuiltin     = "builtin"
+	KindToolGateway = "tool_gateway"
+	KindComposio    = "composio"
+	KindSlack       = "slack"
+	KindLinear      = "linear"
+	KindSentry      = "sentry"
+	// KindWebhook delivers messages to an address of the tenant's own.
+	KindWebhook = "webhook"
+)
 
 // Source is a source as the catalog knows it.
 type Source struct {
@@ -102,38 +107,27 @@ type Source struct {
 	ListedAt *time.Time
 }
 
-// Snapshot is one tenant's catalog and policy at one version. It is safe for
-// concurrent use and never changes.
-type Snapshot struct {
-	Tenant  envelope.TenantID
-	Version int64
-	// Limits are the tenant's own settings of what may go out, when, and how
-	// fast.
-	Limits *limits.Set
-
-	sources      map[string]Source
-	tools        map[policy.Key]*Tool
-	shots        map[policy.Key]Shot
-	byName       map[string][]*Tool
-	byFullName   map[string][]*Tool
-	index        func() *index
-	organisation policy.Rules
-	automations  map[string]policy.Rules
-	book         book
-	decider      *policy.Decider
-	reviews      map[policy.Key][]ReviewRule
+// Catalog is one tenant's sources and their tools. It is safe for concurrent
+// use and never changes.
+type Catalog struct {
+	sources       map[string]Source
+	tools         map[policy.Key]*Tool
+	snapshotRules map[policy.Key]SnapshotRule
+	byName        map[string][]*Tool
+	byFullName    map[string][]*Tool
+	index         func() *index
 }
 
 // Source returns a source by its id.
-func (s *Snapshot) Source(id string) (Source, bool) {
-	src, ok := s.sources[id]
+func (c *Catalog) Source(id string) (Source, bool) {
+	src, ok := c.sources[id]
 	return src, ok
 }
 
 // Sources returns every source in order of id.
-func (s *Snapshot) Sources() []Source {
-	all := make([]Source, 0, len(s.sources))
-	for _, src := range s.sources {
+func (c *Catalog) Sources() []Source {
+	all := make([]Source, 0, len(c.sources))
+	for _, src := range c.sources {
 		all = append(all, src)
 	}
 	slices.SortFunc(all, func(a, b Source) int { return strings.Compare(a.ID, b.ID) })
@@ -141,9 +135,9 @@ func (s *Snapshot) Sources() []Source {
 }
 
 // Tools returns every tool in order of its key.
-func (s *Snapshot) Tools() []*Tool {
-	all := make([]*Tool, 0, len(s.tools))
-	for _, t := range s.tools {
+func (c *Catalog) Tools() []*Tool {
+	all := make([]*Tool, 0, len(c.tools))
+	for _, t := range c.tools {
 		all = append(all, t)
 	}
 	slices.SortFunc(all, func(a, b *Tool) int { return strings.Compare(a.Key.String(), b.Key.String()) })
@@ -151,9 +145,17 @@ func (s *Snapshot) Tools() []*Tool {
 }
 
 // Tool returns a tool by its key.
-func (s *Snapshot) Tool(key policy.Key) (*Tool, bool) {
-	t, ok := s.tools[key]
+func (c *Catalog) Tool(key policy.Key) (*Tool, bool) {
+	t, ok := c.tools[key]
 	return t, ok
+}
+
+// Offers says that a tool's source is switched on, and that it could be listed
+// the last time. What waits for a tool of another source is not lost: Resolve
+// and Tool know it still.
+func (c *Catalog) Offers(t *Tool) bool {
+	src, ok := c.sources[t.Key.Source]
+	return ok && src.Enabled && src.ListError == ""
 }
 
 func invalidTool(pointer string, rule envelope.Rule, message string) error {

@@ -13,14 +13,13 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 func TestNamesAreInferred(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	for key, want := range map[string]string{
 		"slack:chat.postMessage":              "slack.chat_message.post",
 		"linear:createIssue":                  "linear.issue.create",
@@ -53,7 +52,7 @@ func TestNamesAreInferred(t *testing.T) {
 
 func TestOperatorsDescribeTools(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	act := policy.Key{Source: "src", Action: "act"}
 	describe := func(d catalog.Description) {
 		s.must(func(ctx context.Context, tx pgx.Tx) error { return catalog.DescribeTool(ctx, tx, s.tenant, act, d) })
@@ -167,36 +166,4 @@ func FuzzReversalFill(f *testing.F) {
 			t.Errorf("Fill(%s) = %s, which is no object", template, filled)
 		}
 	})
-}
-
-// TestASourceCannotTalkAToolHarmless has a source take back by its hints what
-// an operator accepted as dangerous.
-func TestASourceCannotTalkAToolHarmless(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	danger, harmless := tool("wipe"), tool("wipe")
-	danger.Hints.Destructive = new(true)
-	harmless.Hints = source.Hints{ReadOnly: true, Idempotent: true, Destructive: new(false)}
-	key := policy.Key{Source: "src", Action: "wipe"}
-	wipe := func() *catalog.Tool {
-		found, _ := s.snapshot().Tool(key)
-		return found
-	}
-
-	s.list("src", danger)
-	before := s.snapshot().Decide(wipe(), catalog.Proposed{}).Mode
-	s.list("src", harmless)
-	lied := wipe()
-	during := s.snapshot().Decide(lied, catalog.Proposed{}).Mode
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.AcceptTool(ctx, tx, s.tenant, key, lied.Digest)
-	})
-	accepted := wipe()
-
-	if before != envelope.ModeDeny || during != envelope.ModeDeny || lied.Risk != policy.RiskDanger || lied.Effect != envelope.EffectOnce {
-		t.Errorf("modes %s, %s, risk %s, effect %s, want it to stay a danger", before, during, lied.Risk, lied.Effect)
-	}
-	if accepted.Risk != policy.RiskRead || accepted.Effect != envelope.EffectRead {
-		t.Errorf("accepted, its risk is %s and its effect %s", accepted.Risk, accepted.Effect)
-	}
 }

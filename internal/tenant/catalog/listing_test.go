@@ -6,8 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +18,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source"
-	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
@@ -40,7 +37,7 @@ func as(schema string) source.Tool {
 }
 
 // exec changes rows as no code of ours does.
-func (s shop) exec(sql string, args ...any) {
+func (s fixture) exec(sql string, args ...any) {
 	s.t.Helper()
 	err := postgres.InTx(s.t.Context(), s.db, postgres.Admin(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(s.t.Context(), sql, args...)
@@ -51,7 +48,7 @@ func (s shop) exec(sql string, args ...any) {
 	}
 }
 
-func (s shop) accept(t *catalog.Tool) {
+func (s fixture) accept(t *catalog.Tool) {
 	s.t.Helper()
 	s.must(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.AcceptTool(ctx, tx, s.tenant, t.Key, t.Digest)
@@ -60,7 +57,7 @@ func (s shop) accept(t *catalog.Tool) {
 
 func TestAToolThatVanishesIsRemembered(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	key := policy.Key{Source: "src", Action: "act"}
 	s.must(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.ConfigureTool(ctx, tx, s.tenant, key, catalog.Overrides{Risk: policy.RiskDanger})
@@ -92,7 +89,7 @@ func TestAToolThatVanishesIsRemembered(t *testing.T) {
 
 func TestLongGoneToolsAreForgottenUnlessSomebodySpokeOfThem(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	s.list("src", tool("act"), tool("spoken"))
 	s.must(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.ConfigureTool(ctx, tx, s.tenant, policy.Key{Source: "src", Action: "spoken"}, catalog.Overrides{MaxAttempts: 2})
@@ -112,44 +109,6 @@ func TestLongGoneToolsAreForgottenUnlessSomebodySpokeOfThem(t *testing.T) {
 	}
 }
 
-func TestQuarantineHoldsNewToolsOfKnownSources(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.mode("", "*", envelope.ModeAllow)
-	src := builtin("careful")
-	src.Quarantine = true
-	s.put(src)
-	key := policy.Key{Source: "careful", Action: "new"}
-	fresh := func() *catalog.Tool { found, _ := s.snapshot().Tool(key); return found }
-	mode := func() envelope.Mode { return s.snapshot().Decide(fresh(), catalog.Proposed{}).Mode }
-
-	s.list("careful", tool("first"))
-	first, _ := s.snapshot().Tool(policy.Key{Source: "careful", Action: "first"})
-	s.list("careful", tool("first"), tool("new"))
-	s.list("careful", tool("first"), tool("new"))
-	held, heldMode := fresh(), mode()
-	diff, err := held.Diff()
-	s.accept(held)
-	lifted, liftedMode := fresh(), mode()
-	src.Quarantine = false
-	s.put(src)
-	s.list("careful", tool("first"), tool("new"), tool("last"))
-	last, _ := s.snapshot().Tool(policy.Key{Source: "careful", Action: "last"})
-
-	if first.Quarantined || last.Quarantined {
-		t.Errorf("quarantined: first %t, last %t; want neither the first listing, nor one without quarantine", first.Quarantined, last.Quarantined)
-	}
-	if !held.Quarantined || heldMode != envelope.ModeDeny {
-		t.Errorf("a new tool is quarantined: %t, mode %s, want deny", held.Quarantined, heldMode)
-	}
-	if err != nil || len(diff) != 3 || diff[0].Was != nil {
-		t.Errorf("Diff() = %+v, %v, want title, description and schema as new", diff, err)
-	}
-	if lifted.Quarantined || lifted.Drifted() || liftedMode != envelope.ModeAllow {
-		t.Errorf("accepted: quarantined %t, drifted %t, mode %s", lifted.Quarantined, lifted.Drifted(), liftedMode)
-	}
-}
-
 func TestAGuardOfTheInterfaceLeavesTextsToTheSource(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -164,7 +123,7 @@ func TestAGuardOfTheInterfaceLeavesTextsToTheSource(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShop(t)
+			s := newFixture(t)
 			s.list("src", test.listed)
 			full := s.act()
 			src := builtin("src")
@@ -183,7 +142,7 @@ func TestAGuardOfTheInterfaceLeavesTextsToTheSource(t *testing.T) {
 // digests were of the first scheme.
 func TestUpgradingTheSchemeIsNoDrift(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	older := firstScheme(t, tool("act"))
 	s.exec("UPDATE tools SET digest = $1, accepted_digest = $1, accepted = NULL", older)
 
@@ -208,7 +167,7 @@ func TestUpgradingTheSchemeIsNoDrift(t *testing.T) {
 // releases.
 func TestADriftThroughAnUpgradeStaysOne(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	older := firstScheme(t, tool("act"))
 	s.exec("UPDATE tools SET digest = $1, accepted_digest = $1, accepted = NULL", older)
 
@@ -251,7 +210,7 @@ func firstScheme(t *testing.T, of source.Tool) []byte {
 
 func TestOneBadToolDoesNotSpoilAListing(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	bad := []source.Tool{
 		{Name: "nul", Description: "a\x00b", InputSchema: json.RawMessage(`{}`)},
 		{Name: "utf8", Title: "\xff", InputSchema: json.RawMessage(`{}`)},
@@ -284,7 +243,7 @@ func TestOneBadToolDoesNotSpoilAListing(t *testing.T) {
 
 func TestOverridesAndRulesKeepTheirOwnNumberOfAttempts(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	key := policy.Key{Source: "src", Action: "act"}
 	configure := func(n int) {
 		s.must(func(ctx context.Context, tx pgx.Tx) error {
@@ -311,7 +270,7 @@ func TestOverridesAndRulesKeepTheirOwnNumberOfAttempts(t *testing.T) {
 
 func TestAskRefresh(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	off := builtin("off")
 	off.Enabled = false
 	s.put(off)
@@ -359,7 +318,7 @@ func TestAskRefresh(t *testing.T) {
 }
 
 // fresh reads a source as it is stored.
-func (s shop) fresh(id string) (found catalog.Source, ok bool) {
+func (s fixture) fresh(id string) (found catalog.Source, ok bool) {
 	s.t.Helper()
 	s.must(func(ctx context.Context, tx pgx.Tx) error {
 		all, err := catalog.Sources(ctx, tx, s.tenant)
@@ -372,52 +331,3 @@ func (s shop) fresh(id string) (found catalog.Source, ok bool) {
 	})
 	return found, ok
 }
-
-// TestARefreshTellsWhatChanged looks for the events of listings.
-func TestARefreshTellsWhatChanged(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	listing := []source.Tool{tool("act"), tool("other")}
-	live := catalog.NewLive(catalog.Vault{}, source.BreakerConfig{}, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	live.Connect = func(envelope.TenantID, catalog.Source) (source.Source, error) {
-		return lister{sourcetest.NewSource(), &listing}, nil
-	}
-	refresher := catalog.NewRefresher(s.db, s.cache, live, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	refresh := func(tools ...source.Tool) {
-		listing = tools
-		if err := refresher.Refresh(t.Context(), s.tenant, "src"); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	refresh(tool("act"))
-	refresh(tool("act"), tool("other"))
-	refresh(worded("Other."), tool("other"))
-	refresh(worded("Other."))
-	refresh(worded("Other."), tool("other"))
-
-	var told []string
-	err := postgres.InTx(t.Context(), s.db, postgres.Admin(), func(tx pgx.Tx) error {
-		rows, err := tx.Query(t.Context(), `SELECT i->>'subject' FROM events e, jsonb_array_elements(e.items) i
-			WHERE e.tenant_id = $1 AND e.actor = 'source/src' ORDER BY e.event_id`, s.tenant.String())
-		if err != nil {
-			return err
-		}
-		told, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"tool src:other new", "tool src:act changed", "tool src:other gone", "tool src:other back"}, told); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
-}
-
-// lister is a source whose tools change.
-type lister struct {
-	source.Source
-	tools *[]source.Tool
-}
-
-func (l lister) List(context.Context) ([]source.Tool, error) { return *l.tools, nil }

@@ -14,27 +14,27 @@ import (
 // that tool, since no source can take another one's id; of the others exactly
 // one tool must have the name, whichever way. Tools in quarantine stand in
 // nobody's way.
-func (s *Snapshot) Resolve(named envelope.Tool) (*Tool, error) {
+func (c *Catalog) Resolve(named envelope.Tool) (*Tool, error) {
 	source := named.Source
 	if source == "" {
 		source = named.ComposioApp
 	}
 	if source != "" {
-		if t, ok := s.tools[policy.Key{Source: source, Action: named.Name}]; ok && s.sources[source].Enabled {
+		if t, ok := c.tools[policy.Key{Source: source, Action: named.Name}]; ok && c.sources[source].Enabled {
 			return t, nil
 		}
-		if src, ok := s.sources[source]; !ok || !src.Enabled {
+		if src, ok := c.sources[source]; !ok || !src.Enabled {
 			return nil, invalidTool("/tool/source", "unknown_source", "no such source; list the tools to see the ones there are")
 		}
 		return nil, invalidTool("/tool/name", "unknown_tool", "the source has no such tool; list the tools to see the ones there are")
 	}
 	if id, action, found := strings.Cut(named.Name, ":"); found {
-		if t, ok := s.tools[policy.Key{Source: id, Action: action}]; ok && s.sources[id].Enabled {
+		if t, ok := c.tools[policy.Key{Source: id, Action: action}]; ok && c.sources[id].Enabled {
 			return t, nil
 		}
 	}
-	found := slices.Concat(s.byName[named.Name], s.byFullName[named.Name])
-	found = slices.DeleteFunc(found, func(t *Tool) bool { return !s.sources[t.Key.Source].Enabled })
+	found := slices.Concat(c.byName[named.Name], c.byFullName[named.Name])
+	found = slices.DeleteFunc(found, func(t *Tool) bool { return !c.sources[t.Key.Source].Enabled })
 	slices.SortFunc(found, func(a, b *Tool) int { return strings.Compare(a.Key.String(), b.Key.String()) })
 	found = slices.Compact(found)
 	if usable := slices.DeleteFunc(slices.Clone(found), func(t *Tool) bool { return t.Quarantined }); len(usable) > 0 {

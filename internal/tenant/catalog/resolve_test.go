@@ -5,19 +5,17 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
-	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // TestResolveByEveryKindOfName has names of three kinds, and sources that want each other's.
 func TestResolveByEveryKindOfName(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	named := func(src string, names ...string) {
 		s.put(builtin(src))
 		var tools []source.Tool
@@ -100,52 +98,4 @@ func keys(tools []*catalog.Tool) []string {
 		found = append(found, t.Key.String())
 	}
 	return found
-}
-
-func TestVisible(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	danger := tool("wipe")
-	danger.Hints.Destructive = new(true)
-	s.list("src", tool("act"), danger)
-	s.put(builtin("mail"))
-	s.list("mail", tool("send"), tool("read"))
-	s.put(builtin("failing"))
-	s.list("failing", tool("act"))
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutListError(ctx, tx, s.tenant, "failing", "it does not answer")
-	})
-	off := builtin("off")
-	off.Enabled = false
-	s.put(off)
-	s.list("off", tool("act"))
-	careful := builtin("careful")
-	careful.Quarantine = true
-	s.put(careful)
-	s.list("careful", tool("first"))
-	s.list("careful", tool("first"), tool("fresh"))
-	s.mode("nightly", "mail:send", envelope.ModeDeny)
-	s.mode("nightly", "src:wipe", envelope.ModeAllow)
-	snap := s.snapshot()
-
-	for name, test := range map[string]struct {
-		by   catalog.Viewer
-		want []string
-	}{
-		"anybody":             {catalog.Viewer{}, []string{"careful:first", "mail:read", "mail:send", "src:act"}},
-		"an automation":       {catalog.Viewer{Automation: "nightly"}, []string{"careful:first", "mail:read", "src:act", "src:wipe"}},
-		"a token":             {catalog.Viewer{Tools: []string{"mail:*"}}, []string{"mail:read", "mail:send"}},
-		"a token for nothing": {catalog.Viewer{Tools: []string{}}, []string{}},
-	} {
-		if diff := cmp.Diff(test.want, keys(snap.Visible(test.by))); diff != "" {
-			t.Errorf("Visible() to %s (-want +got):\n%s", name, diff)
-		}
-	}
-	s.list("failing", tool("act"))
-	if got := keys(s.snapshot().Visible(catalog.Viewer{Tools: []string{"failing:*"}})); len(got) != 1 {
-		t.Errorf("Visible() after the source is back = %v", got)
-	}
-	if _, known := snap.Tool(policy.Key{Source: "failing", Action: "act"}); !known {
-		t.Error("a tool of a source that fails is forgotten")
-	}
 }

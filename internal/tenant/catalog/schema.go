@@ -14,13 +14,16 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// checker holds a tool's input schema, compiled when it is first needed.
-type checker struct {
+// Schema is a JSON Schema that arguments are checked against, compiled when it
+// is first needed.
+type Schema struct {
 	compile func() (*jsonschema.Schema, error)
 }
 
-func newChecker(schema json.RawMessage) checker {
-	return checker{compile: sync.OnceValues(func() (*jsonschema.Schema, error) { return compileSchema(schema) })}
+// NewSchema returns the schema that a text holds. Check returns what is wrong
+// with the text.
+func NewSchema(schema json.RawMessage) Schema {
+	return Schema{compile: sync.OnceValues(func() (*jsonschema.Schema, error) { return compileSchema(schema) })}
 }
 
 // compileSchema compiles a schema that came from outside. It may not refer to
@@ -74,7 +77,9 @@ func (refuseLoader) Load(string) (any, error) {
 	return nil, errors.New("a tool's schema may not refer to another document")
 }
 
-func (c checker) check(args json.RawMessage) error {
+// Check validates arguments. The error is an *envelope.InvalidError whose
+// pointers begin with /args, or fault.Conflict if the schema cannot be used.
+func (c Schema) Check(args json.RawMessage) error {
 	schema, err := c.compile()
 	if err != nil {
 		return fault.Wrap(err, fault.Conflict, "the tool's input schema cannot be used; ask its source to mend it")

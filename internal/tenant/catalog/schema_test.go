@@ -34,7 +34,7 @@ func TestArgumentsAreHeldToTheSchema(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShop(t)
+			s := newFixture(t)
 			s.list("src", source.Tool{Name: "act", InputSchema: json.RawMessage(test.schema)})
 
 			err := s.act().Check(json.RawMessage(test.args))
@@ -78,7 +78,7 @@ func TestASchemaMayNotReachOut(t *testing.T) {
 		`{"properties":{"a":{"pattern":"("}}}`,
 		`{"$ref":"#/nowhere"}`,
 	} {
-		s := newShop(t)
+		s := newFixture(t)
 		s.list("src", source.Tool{Name: "act", InputSchema: json.RawMessage(schema)})
 
 		err := s.act().Check(json.RawMessage(`{"a":1}`))
@@ -91,7 +91,7 @@ func TestASchemaMayNotReachOut(t *testing.T) {
 
 func TestResolve(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	s.put(builtin("gmail"))
 	s.list("gmail", tool("send"), tool("act"))
 	off := builtin("off")

@@ -28,10 +28,10 @@ const (
 
 // Search returns those of some tools of the snapshot that a text fits, the
 // best first. A text of several words need not fit with all of them.
-func (s *Snapshot) Search(among []*Tool, text string) []*Tool {
+func (c *Catalog) Search(among []*Tool, text string) []*Tool {
 	query := terms(text)
 	query = query[:min(len(query), maxQueryTerms)]
-	scores := s.index().search(query)
+	scores := c.index().search(query)
 	allowed := make(map[*Tool]bool, len(among))
 	for _, t := range among {
 		allowed[t] = true

@@ -13,7 +13,7 @@ import (
 
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	of := func(name, title, description, arguments string) source.Tool {
 		properties := map[string]any{}
 		for _, a := range strings.Fields(arguments) {
@@ -72,7 +72,7 @@ func TestSearch(t *testing.T) {
 }
 
 func FuzzSearch(f *testing.F) {
-	s := newShop(f)
+	s := newFixture(f)
 	var tools []source.Tool
 	for i := range 50 {
 		tools = append(tools, tool(fmt.Sprintf("tool_%d", i)))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
@@ -32,7 +33,7 @@ func Sources(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Source
 func sourceFromRow(r dbsqlc.SourceListRow) Source {
 	return Source{
 		ID: r.SourceID, Kind: r.Kind, Config: r.Config, Secret: r.Secret, Enabled: r.Enabled,
-		DefaultRisk: policy.ToolRisk(text(r.DefaultRisk)), ListError: text(r.ListError), ListedAt: r.ListedAt,
+		DefaultRisk: policy.ToolRisk(postgres.OrZero(r.DefaultRisk)), ListError: postgres.OrZero(r.ListError), ListedAt: r.ListedAt,
 		DriftGuard: DriftGuard(r.DriftGuard), Quarantine: r.Quarantine, LeftOut: int(r.LeftOut),
 	}
 }

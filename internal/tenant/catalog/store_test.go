@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -18,108 +16,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// TestTheVersionGoesUpWithWhatMatters makes every change there is.
-func TestTheVersionGoesUpWithWhatMatters(t *testing.T) {
-	t.Parallel()
-	act := policy.Key{Source: "src", Action: "act"}
-	changed := tool("act")
-	changed.Description = "Acts otherwise."
-	vouched := tool("act")
-	vouched.Effect = envelope.EffectKeyed
-	off := builtin("src")
-	off.Enabled = false
-	riskier := builtin("src")
-	riskier.DefaultRisk = policy.RiskDanger
-	faced, careful := builtin("src"), builtin("src")
-	faced.DriftGuard, careful.Quarantine = catalog.GuardInterface, true
-	secret := builtin("src")
-	secret.Secret = []byte("sealed")
-	do := func(fn func(ctx context.Context, tx pgx.Tx, s shop) error) func(s shop) {
-		return func(s shop) {
-			s.must(func(ctx context.Context, tx pgx.Tx) error { return fn(ctx, tx, s) })
-		}
-	}
-	for name, test := range map[string]struct {
-		change func(s shop)
-		moves  bool
-	}{
-		"a new source":             {func(s shop) { s.put(builtin("other")) }, true},
-		"the same source again":    {func(s shop) { s.put(builtin("src")) }, false},
-		"a source is switched off": {func(s shop) { s.put(off) }, true},
-		"another default risk":     {func(s shop) { s.put(riskier) }, true},
-		"another secret":           {func(s shop) { s.put(secret) }, true},
-		"a source is deleted": {do(func(ctx context.Context, tx pgx.Tx, s shop) error {
-			return catalog.DeleteSource(ctx, tx, s.tenant, "src")
-		}), true},
-		"the same listing again":      {func(s shop) { s.list("src", tool("act")) }, false},
-		"a listing with another tool": {func(s shop) { s.list("src", tool("act"), tool("more")) }, true},
-		"a listing without the tool":  {func(s shop) { s.list("src") }, true},
-		"a changed definition":        {func(s shop) { s.list("src", changed) }, true},
-		"another effect":              {func(s shop) { s.list("src", vouched) }, true},
-		"a listing that failed": {do(func(ctx context.Context, tx pgx.Tx, s shop) error {
-			return catalog.PutListError(ctx, tx, s.tenant, "src", "not there")
-		}), true},
-		"the same failure again": {func(s shop) {
-			fail := do(func(ctx context.Context, tx pgx.Tx, s shop) error {
-				return catalog.PutListError(ctx, tx, s.tenant, "src", "not there")
-			})
-			fail(s)
-			before := s.snapshot().Version
-			if fail(s); s.snapshot().Version != before {
-				s.t.Error("failing again moved the version")
-			}
-		}, true},
-		"another drift guard": {func(s shop) { s.put(faced) }, true},
-		"quarantine":          {func(s shop) { s.put(careful) }, true},
-		"a full name": {do(func(ctx context.Context, tx pgx.Tx, s shop) error {
-			return catalog.DescribeTool(ctx, tx, s.tenant, act, catalog.Description{Name: catalog.FullName{Entity: "deed"}})
-		}), true},
-		"side effects": {do(func(ctx context.Context, tx pgx.Tx, s shop) error {
-			return catalog.DescribeTool(ctx, tx, s.tenant, act, catalog.Description{SideEffects: new([]string{})})
-		}), true},
-		"a reversal": {do(func(ctx context.Context, tx pgx.Tx, s shop) error {
-			return catalog.DescribeTool(ctx, tx, s.tenant, act, catalog.Description{Reversal: &catalog.Reversal{Tool: act}})
-		}), true},
-		"a refresh that is asked for": {do(func(ctx context.Context, tx pgx.Tx, s shop) error {
-			_, err := catalog.AskRefresh(ctx, tx, s.tenant, "src")
-			return err
-		}), false},
-		"an override": {do(func(ctx context.Context, tx pgx.Tx, s shop) error {
-			return catalog.ConfigureTool(ctx, tx, s.tenant, act, catalog.Overrides{Risk: policy.RiskRead})
-		}), true},
-		"no description": {do(func(ctx context.Context, tx pgx.Tx, s shop) error {
-			return catalog.DescribeTool(ctx, tx, s.tenant, act, catalog.Description{})
-		}), false},
-		"no override": {do(func(ctx context.Context, tx pgx.Tx, s shop) error {
-			return catalog.ConfigureTool(ctx, tx, s.tenant, act, catalog.Overrides{})
-		}), false},
-		"a mode": {func(s shop) { s.mode("", "*", envelope.ModeDeny) }, true},
-		"a mode is deleted": {func(s shop) {
-			s.mode("", "*", envelope.ModeDeny)
-			before := s.snapshot().Version
-			s.must(func(ctx context.Context, tx pgx.Tx) error { return catalog.DeleteMode(ctx, tx, s.tenant, "", "*") })
-			if s.snapshot().Version <= before {
-				s.t.Error("deleting a mode left the version as it was")
-			}
-		}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newShop(t)
-			before := s.snapshot().Version
-
-			test.change(s)
-
-			if after := s.snapshot().Version; (after > before) != test.moves || after < before {
-				t.Errorf("the version went from %d to %d, want it to move: %t", before, after, test.moves)
-			}
-		})
-	}
-}
-
 func TestAListingKeepsWhatWasAccepted(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	first := s.act()
 	if first.Drifted() {
 		t.Error("a tool that is new has drifted")
@@ -149,60 +48,9 @@ func TestAListingKeepsWhatWasAccepted(t *testing.T) {
 	}
 }
 
-func TestADriftAsksAPerson(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.mode("", "*", envelope.ModeAllow)
-	changed := tool("act")
-	changed.Title = "Another"
-
-	before := s.snapshot().Decide(s.act(), catalog.Proposed{})
-	s.list("src", changed)
-	after := s.snapshot().Decide(s.act(), catalog.Proposed{})
-
-	if before.Mode != envelope.ModeAllow || after.Mode != envelope.ModeRequireApproval {
-		t.Errorf("Decide = %s, and %s after a drift; want allow and require_approval", before.Mode, after.Mode)
-	}
-}
-
-func TestDecideAsksTheAutomationThenTheOrganisation(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.mode("", "*", envelope.ModeDeny)
-	s.mode("mailer", "src:*", envelope.ModeAllow)
-	s.mode("careful", "src:act", envelope.ModeRequireApproval)
-	snap, act := s.snapshot(), s.act()
-
-	for automation, want := range map[string]envelope.Mode{
-		"": envelope.ModeDeny, "unknown": envelope.ModeDeny, "mailer": envelope.ModeAllow, "careful": envelope.ModeRequireApproval,
-	} {
-		if got := snap.Decide(act, catalog.Proposed{Automation: automation}).Mode; got != want {
-			t.Errorf("Decide for automation %q = %s, want %s", automation, got, want)
-		}
-	}
-	if got := snap.Decide(act, catalog.Proposed{Automation: "mailer", AskedApproval: true}).Mode; got != envelope.ModeRequireApproval {
-		t.Errorf("Decide when a person was asked for = %s", got)
-	}
-}
-
-func TestAModeThatCannotBeReadDenies(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "INSERT INTO policy_modes (tenant_id, key, mode) VALUES ($1, '*', 'ask_twice')", s.tenant.String())
-		return err
-	})
-
-	got := s.snapshot().Decide(s.act(), catalog.Proposed{})
-
-	if got.Mode != envelope.ModeDeny || got.Source != "unknown_mode:ask_twice" {
-		t.Errorf("Decide = %s from %s, want deny from unknown_mode:ask_twice", got.Mode, got.Source)
-	}
-}
-
 func TestOverridesOfATool(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	key := policy.Key{Source: "src", Action: "act"}
 	before := s.act()
 	s.must(func(ctx context.Context, tx pgx.Tx) error {
@@ -223,97 +71,14 @@ func TestOverridesOfATool(t *testing.T) {
 	}
 }
 
-func TestChangesThatAreRefused(t *testing.T) {
+func TestCatalogListsInOrder(t *testing.T) {
 	t.Parallel()
-	nothing := policy.Key{Source: "src", Action: "nothing"}
-	for name, test := range map[string]struct {
-		change func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error
-		want   fault.Kind
-	}{
-		"a source of a bad name": {func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
-			return catalog.PutSource(ctx, tx, tenant, builtin("Not A Name"))
-		}, fault.Invalid},
-		"a source of no kind": {func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
-			return catalog.PutSource(ctx, tx, tenant, catalog.Source{ID: "s", Kind: "ftp"})
-		}, fault.Invalid},
-		"a source that is not there is deleted": {func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
-			return catalog.DeleteSource(ctx, tx, tenant, "nothing")
-		}, fault.NotFound},
-		"a listing of no source": {func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
-			return catalog.PutListing(ctx, tx, tenant, "nothing", []source.Tool{tool("act")})
-		}, fault.NotFound},
-		"overrides of no tool": {func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
-			return catalog.ConfigureTool(ctx, tx, tenant, nothing, catalog.Overrides{})
-		}, fault.NotFound},
-		"no such risk": {func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
-			return catalog.ConfigureTool(ctx, tx, tenant, policy.Key{Source: "src", Action: "act"}, catalog.Overrides{Risk: "mild"})
-		}, fault.Invalid},
-		"no such effect": {func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
-			return catalog.ConfigureTool(ctx, tx, tenant, policy.Key{Source: "src", Action: "act"}, catalog.Overrides{Effect: "twice"})
-		}, fault.Invalid},
-		"too many attempts": {func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
-			return catalog.ConfigureTool(ctx, tx, tenant, policy.Key{Source: "src", Action: "act"}, catalog.Overrides{MaxAttempts: 101})
-		}, fault.Invalid},
-		"accepting no tool": {func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
-			return catalog.AcceptTool(ctx, tx, tenant, nothing, []byte{1})
-		}, fault.Conflict},
-		"no such mode": {func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
-			return catalog.PutMode(ctx, tx, tenant, "", "*", "maybe", "ada")
-		}, fault.Invalid},
-		"no such pattern": {func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
-			return catalog.PutMode(ctx, tx, tenant, "", "sr*:act", envelope.ModeAllow, "ada")
-		}, fault.Invalid},
-		"a mode that is not set is deleted": {func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
-			return catalog.DeleteMode(ctx, tx, tenant, "", "*")
-		}, fault.NotFound},
-		"a tenant that is not there": {func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) error {
-			_, err := catalog.NewCache().Current(ctx, tx, envelope.TenantID(uuid.New()))
-			return err
-		}, fault.NotFound},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newShop(t)
-
-			err := s.try(func(ctx context.Context, tx pgx.Tx) error { return test.change(ctx, tx, s.tenant) })
-
-			if !errors.Is(err, test.want) {
-				t.Errorf("change = %v, want fault %q", err, test.want)
-			}
-		})
-	}
-}
-
-func TestTheCacheReadsAgainOnlyWhatMoved(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	first := s.snapshot()
-	second := s.snapshot()
-	s.mode("", "*", envelope.ModeAllow)
-	third := s.snapshot()
-	var older *catalog.Snapshot
-	s.must(func(ctx context.Context, tx pgx.Tx) (err error) {
-		older, err = s.cache.At(ctx, tx, s.tenant, first.Version)
-		return err
-	})
-
-	if first != second || third == first || older != third {
-		t.Error("want one snapshot for one version, another for the next, and never an older one again")
-	}
-	if got := first.Decide(s.act(), catalog.Proposed{}).Source; got != policy.LayerInferred {
-		t.Errorf("a snapshot of before decides by %s, want it as it was", got)
-	}
-}
-
-func TestSnapshotListsInOrder(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
+	s := newFixture(t)
 	s.put(builtin("aaa"))
 	s.list("aaa", tool("z"), tool("b"))
 	s.must(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.PutListError(ctx, tx, s.tenant, "src", "down")
 	})
-	s.mode("", "*", envelope.ModeAllow)
 	snap := s.snapshot()
 
 	var sources, tools []string
@@ -323,20 +88,11 @@ func TestSnapshotListsInOrder(t *testing.T) {
 	for _, tool := range snap.Tools() {
 		tools = append(tools, tool.Key.String())
 	}
-	var modes []catalog.Mode
-	s.must(func(ctx context.Context, tx pgx.Tx) (err error) {
-		modes, err = catalog.Modes(ctx, tx, s.tenant)
-		return err
-	})
-
 	if diff := cmp.Diff([]string{"aaa", "srcdown"}, sources); diff != "" {
 		t.Errorf("sources (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"aaa:b", "aaa:z", "src:act"}, tools); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]catalog.Mode{{Pattern: "*", Mode: "allow"}}, modes, cmpopts.IgnoreFields(catalog.Mode{}, "Touched")); diff != "" {
-		t.Errorf("modes (-want +got):\n%s", diff)
 	}
 }
 

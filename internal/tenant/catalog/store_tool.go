@@ -13,7 +13,9 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -23,18 +25,21 @@ import (
 // ever said anything of it.
 const forgetAfterDays = 90
 
-// PutListing stores what a source listed. Tools that it has no more are kept
-// as gone, so that their return is none of a new tool. New ones are accepted
+// PutListing stores what a source listed, and records what changed since the
+// listing before. Tools that the source no longer lists are kept as gone, so
+// that they are not taken for new ones when they return. New tools are accepted
 // as first seen, or wait in quarantine; changed ones keep what was accepted.
-// Tools that nobody could name in an envelope, whose name came before, or
-// whose definition has no canonical form are left out, and counted with the
-// source.
+// Tools that no envelope can name, whose name is there twice, or whose
+// definition has no canonical form are left out, and counted with the source.
 func PutListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source string, tools []source.Tool) error {
-	_, err := putListing(ctx, tx, tenant, source, tools)
-	return err
+	changed, err := putListing(ctx, tx, tenant, source, tools)
+	if err != nil || len(changed) == 0 {
+		return err
+	}
+	return audit.Write(ctx, tx, listingEvent(tenant, source, changed))
 }
 
-// putListing is PutListing, and tells what changed since the listing before.
+// putListing is PutListing without the event, and returns what changed.
 func putListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source string, tools []source.Tool) ([]listed, error) {
 	q, id := dbsqlc.New(), uuid.UUID(tenant)
 	before, err := q.ToolListed(ctx, tx, &dbsqlc.ToolListedParams{TenantID: id, SourceID: source})
@@ -43,21 +48,15 @@ func putListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source
 	}
 	p := &dbsqlc.ToolUpsertManyParams{TenantID: id, SourceID: source, Names: []string{}}
 	var older [][]byte
-	taken := make(map[string]bool, len(tools))
-	for _, t := range tools {
-		digest, err := Digest(t)
-		if err != nil || !usable(t) || taken[t.Name] {
-			continue
-		}
-		taken[t.Name] = true
+	for _, t := range namedOnce(tools) {
 		hints, err := json.Marshal(t.Hints)
 		if err != nil {
 			return nil, err
 		}
 		p.Names, p.Titles, p.Descriptions = append(p.Names, t.Name), append(p.Titles, t.Title), append(p.Descriptions, t.Description)
 		p.InputSchemas, p.OutputSchemas = append(p.InputSchemas, t.InputSchema), append(p.OutputSchemas, t.OutputSchema)
-		p.Hints, p.Effects, p.Digests = append(p.Hints, hints), append(p.Effects, string(t.Effect)), append(p.Digests, digest)
-		older = append(older, partsDigest(t.Name, definitionOf(t)))
+		p.Hints, p.Effects, p.Digests = append(p.Hints, hints), append(p.Effects, string(t.Effect)), append(p.Digests, t.digest)
+		older = append(older, partsDigest(t.Name, definitionOf(t.Tool)))
 	}
 	if len(p.Names) > 0 {
 		if err := violations.Fault(q.ToolUpsertMany(ctx, tx, p)); err != nil {
@@ -161,7 +160,7 @@ func DescribeTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key 
 	}
 	p := &dbsqlc.ToolDescribeParams{
 		TenantID: uuid.UUID(tenant), SourceID: key.Source, Name: key.Action,
-		Module: orNull(d.Name.Module), Entity: orNull(d.Name.Entity), Action: orNull(d.Name.Action),
+		Module: postgres.OrNull(d.Name.Module), Entity: postgres.OrNull(d.Name.Entity), Action: postgres.OrNull(d.Name.Action),
 	}
 	if d.SideEffects != nil {
 		// An empty list says that there are none; nil would be NULL.
@@ -185,19 +184,12 @@ func orNoTool(key policy.Key, n int64, err error) error {
 	return err
 }
 
-func orNull(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
 func toolFromRow(r dbsqlc.ToolListRow, src Source) (*Tool, error) {
 	t := &Tool{
 		Key: policy.Key{Source: r.SourceID, Action: r.Name}, Title: r.Title, Description: r.Description,
 		InputSchema: r.InputSchema, OutputSchema: r.OutputSchema, Digest: r.Digest, Accepted: r.AcceptedDigest,
 		Guard: src.DriftGuard, Quarantined: len(r.AcceptedDigest) == 0,
-		MaxAttempts: cmp.Or(int(r.MaxAttempts), DefaultMaxAttempts), check: newChecker(r.InputSchema),
+		MaxAttempts: cmp.Or(int(r.MaxAttempts), DefaultMaxAttempts), schema: NewSchema(r.InputSchema),
 	}
 	if err := json.Unmarshal(r.Hints, &t.Hints); err != nil {
 		return nil, fmt.Errorf("hints of tool %s: %w", t.Key, err)
@@ -218,8 +210,8 @@ func toolFromRow(r dbsqlc.ToolListRow, src Source) (*Tool, error) {
 	}
 	t.Scopes = r.Scopes
 	t.Drift = t.drift()
-	t.infer(Overrides{Risk: policy.ToolRisk(text(r.RiskOverride)), Effect: envelope.Effect(text(r.EffectOverride))}, envelope.Effect(text(r.Effect)), src.DefaultRisk)
-	said := Description{Name: FullName{text(r.Module), text(r.Entity), text(r.Action)}}
+	t.infer(Overrides{Risk: policy.ToolRisk(postgres.OrZero(r.RiskOverride)), Effect: envelope.Effect(postgres.OrZero(r.EffectOverride))}, envelope.Effect(postgres.OrZero(r.Effect)), src.DefaultRisk)
+	said := Description{Name: FullName{postgres.OrZero(r.Module), postgres.OrZero(r.Entity), postgres.OrZero(r.Action)}}
 	if r.SideEffects != nil {
 		said.SideEffects = &r.SideEffects
 	}

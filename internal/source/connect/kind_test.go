@@ -1,0 +1,175 @@
+package connect_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/connect"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+)
+
+func TestCheckConfig(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		kind, config string
+		want         []string
+	}{
+		{catalog.KindMCP, `{"transport":"http","url":"http://x"}`, nil},
+		{catalog.KindMCP, `{"transport":"http"}`, []string{"/config/url required"}},
+		{catalog.KindToolGateway, `{"url":"http://127.0.0.1:8085","honours_key":true}`, nil},
+		{catalog.KindToolGateway, `{}`, []string{"/config/url required"}},
+		{catalog.KindToolGateway, `{"url":"https://hush@x"}`, []string{"/config/url pattern"}},
+		{catalog.KindToolGateway, `{"url":"https://x?hush"}`, []string{"/config/url pattern"}},
+		{catalog.KindToolGateway, `{"url":"https://x","hush":1}`, []string{"/config/hush unknown_field"}},
+		{catalog.KindToolGateway, `[]`, []string{"/config type"}},
+		{catalog.KindToolGateway, `{`, []string{"/config syntax"}},
+		{catalog.KindComposio, `{"user_id":"u","toolkits":["gmail"],"version":"latest","connected_account_id":"ca_1"}`, nil},
+		{catalog.KindComposio, `{"toolkits":[]}`, []string{"/config/toolkits minItems", "/config/user_id required"}},
+		{catalog.KindComposio, `{"user_id":7,"toolkits":["a b"]}`, []string{"/config/toolkits/0 pattern", "/config/user_id type"}},
+		{catalog.KindSlack, `{}`, nil},
+		{catalog.KindSlack, ``, nil},
+		{catalog.KindSlack, `{"mark_messages":"yes","token":"hush"}`, []string{"/config/mark_messages type", "/config/token unknown_field"}},
+		{catalog.KindLinear, `{"url":"https://api.linear.app/graphql"}`, nil},
+		{catalog.KindLinear, `{"url":7}`, []string{"/config/url type"}},
+		{catalog.KindSentry, `{"organization":"acme"}`, nil},
+		{catalog.KindSentry, `{"organization":".."}`, []string{"/config/organization pattern"}},
+		{catalog.KindBuiltin, ``, nil},
+		{catalog.KindBuiltin, `{"max_wait_seconds":5,"http":{"allow":[{"prefix":"https://a/v1","methods":["GET"],"credentials":true,"honours_key":true}],"networks":["10.1.0.0/16"],"timeout_seconds":5}}`, nil},
+		{catalog.KindBuiltin, `{"http":{}}`, []string{"/config/http/allow required"}},
+		{catalog.KindBuiltin, `{"max_wait_seconds":0}`, []string{"/config/max_wait_seconds minimum"}},
+		{catalog.KindBuiltin, `{"http":{"allow":[{"prefix":"https://a"},{"prefix":"https://a/b/../c"}]}}`, []string{"/config/http/allow/1 format"}},
+		{catalog.KindBuiltin, `{"http":{"allow":[{"prefix":"https://a"}],"networks":["10.0.0.0/8","10.1.2.3/8"]}}`, []string{"/config/http/networks/1 format"}},
+		{catalog.KindBuiltin, `{"http":{"allow":[{"prefix":"https://a","methods":["get"]}]}}`, []string{"/config/http/allow/0/methods/0 enum"}},
+	} {
+		err := connect.CheckConfig(test.kind, json.RawMessage(test.config))
+
+		var got []string
+		if invalid, ok := errors.AsType[*envelope.InvalidError](err); ok {
+			for _, f := range invalid.Fields {
+				got = append(got, f.Pointer+" "+string(f.Rule))
+				if strings.Contains(f.Message, "hush") || strings.Contains(f.Message, "argument") || f.Message == "" {
+					t.Errorf("CheckConfig(%s, %s) says %q", test.kind, test.config, f.Message)
+				}
+			}
+		} else if err != nil {
+			t.Errorf("CheckConfig(%s, %s) = %v, want an InvalidError", test.kind, test.config, err)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("CheckConfig(%s, %s) (-want +got):\n%s", test.kind, test.config, diff)
+		}
+	}
+	if err := connect.CheckConfig("fax", json.RawMessage(`{}`)); !errors.Is(err, fault.Invalid) {
+		t.Errorf("CheckConfig(fax) = %v, want fault.Invalid", err)
+	}
+}
+
+// sealing is a vault with a key.
+func sealing(t *testing.T) connect.Vault {
+	t.Helper()
+	v, err := connect.NewVault(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestLiveOpensEveryKind(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	vault := sealing(t)
+	live := connect.NewLive(vault, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+	t.Cleanup(live.Close)
+	values := func(of ...string) connect.Credentials {
+		c := connect.Credentials{Values: map[string]string{}}
+		for _, name := range of {
+			c.Values[name] = "https://hush.example.com/"
+		}
+		return c
+	}
+	works := make(map[string]bool)
+	put := func(id, kind, config string, creds connect.Credentials, ok bool) {
+		t.Helper()
+		raw, err := json.Marshal(creds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sealed, err := vault.Seal(s.tenant, id, raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.put(catalog.Source{ID: id, Kind: kind, Enabled: true, Config: json.RawMessage(config), Secret: sealed})
+		works[id] = ok
+	}
+	put("gateway", catalog.KindToolGateway, `{"url":"http://127.0.0.1:1"}`, connect.Credentials{}, true)
+	put("apps", catalog.KindComposio, `{"user_id":"u","toolkits":["gmail"]}`, values(connect.ValueAPIKey), true)
+	put("apps-bare", catalog.KindComposio, `{"user_id":"u","toolkits":["gmail"]}`, values(connect.ValueToken), false)
+	put("team", catalog.KindSlack, `{}`, values(connect.ValueToken), true)
+	put("team-hook", catalog.KindSlack, `{}`, values(connect.ValueWebhookURL), true)
+	put("team-bare", catalog.KindSlack, `{}`, values(), false)
+	put("work", catalog.KindLinear, `{}`, values(connect.ValueAPIKey), true)
+	put("work-both", catalog.KindLinear, `{}`, values(connect.ValueAPIKey, connect.ValueToken), false)
+	put("errors", catalog.KindSentry, `{"organization":"acme"}`, values(connect.ValueToken), true)
+	put("errors-odd", catalog.KindSentry, `{}`, values(connect.ValueToken), false)
+	put("tools", catalog.KindBuiltin, `{"http":{"allow":[{"prefix":"https://a"}]}}`, connect.Credentials{}, true)
+	put("tools-odd", catalog.KindBuiltin, `{"http":{"allow":[]}}`, connect.Credentials{}, false)
+	snap := s.snapshot()
+
+	for id, ok := range works {
+		src, err := live.Get(snap, id)
+
+		if (err == nil) != ok || (src == nil) == ok || err != nil && strings.Contains(err.Error(), "hush") {
+			t.Errorf("Get(%s) = %v, %v, want it to work: %t", id, src, err, ok)
+		}
+	}
+	tools, err := live.Get(snap, "tools")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := tools.List(t.Context()); err != nil || len(all) != 4 {
+		t.Errorf("the built-in source lists %d tools, %v, want 4: nobody keeps notes here", len(all), err)
+	}
+}
+
+func TestLiveHandsCredentialsToTheProviderAlone(t *testing.T) {
+	t.Parallel()
+	seen := make(chan string, 1)
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen <- r.Header.Get("Authorization")
+		_, _ = io.WriteString(w, `[]`) // the client may be gone
+	}))
+	t.Cleanup(gateway.Close)
+	s := newFixture(t)
+	vault := sealing(t)
+	live := connect.NewLive(vault, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+	t.Cleanup(live.Close)
+	sealed, err := vault.Seal(s.tenant, "gateway", []byte(`{"header":{"Authorization":"Bearer hush"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.put(catalog.Source{
+		ID: "gateway", Kind: catalog.KindToolGateway, Enabled: true, Secret: sealed, Config: json.RawMessage(`{"url":"` + gateway.URL + `"}`),
+	})
+
+	src, err := live.Get(s.snapshot(), "gateway")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = src.List(t.Context())
+
+	if got := <-seen; err != nil || got != "Bearer hush" {
+		t.Errorf("List() = %v, and the gateway saw %q, want the header", err, got)
+	}
+}

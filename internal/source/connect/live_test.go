@@ -1,0 +1,234 @@
+package connect_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/connect"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+)
+
+// connections is a Live whose sources are fakes, in the order in which they
+// were opened.
+func connections() (*connect.Live, *[]*sourcetest.Source) {
+	opened := new([]*sourcetest.Source)
+	live := connect.NewLive(connect.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+	live.Connect = func(envelope.TenantID, catalog.Source) (source.Source, error) {
+		src := sourcetest.NewSource(tool("act"), tool("more"))
+		*opened = append(*opened, src)
+		return src, nil
+	}
+	return live, opened
+}
+
+// open says whether a source still takes calls.
+func open(t *testing.T, src source.Source) bool {
+	t.Helper()
+	return src.Execute(t.Context(), source.Call{Key: "k", Tool: "act"}).Kind == source.KindDone
+}
+
+func TestLiveKeepsAConnectionUntilItsSourceChanges(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	live, opened := connections()
+	get := func() source.Source {
+		t.Helper()
+		src, err := live.Get(s.snapshot(), "src")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return src
+	}
+
+	first := get()
+	s.mode("", "*", envelope.ModeAllow)
+	same := get()
+	changed := builtin("src")
+	changed.Config = json.RawMessage(`{"a":1}`)
+	s.put(changed)
+	second := get()
+
+	if first != same || second == first || len(*opened) != 2 {
+		t.Fatalf("%d connections were opened, want one, and another after the change", len(*opened))
+	}
+	if live.Sweep(); !open(t, first) {
+		t.Error("the first sweep closed a connection on which calls may still run")
+	}
+	if live.Sweep(); open(t, first) || !open(t, second) {
+		t.Error("want the second sweep to close what was replaced, and that alone")
+	}
+	if live.Close(); open(t, second) {
+		t.Error("Close left a connection open")
+	}
+}
+
+func TestLiveOpensNothingThatIsOff(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	live, _ := connections()
+	off := builtin("src")
+	off.Enabled = false
+	s.put(off)
+
+	_, disabled := live.Get(s.snapshot(), "src")
+	_, missing := live.Get(s.snapshot(), "nothing")
+
+	if !errors.Is(disabled, fault.NotFound) || !errors.Is(missing, fault.NotFound) {
+		t.Errorf("Get = %v, %v, want fault.NotFound", disabled, missing)
+	}
+}
+
+func TestLiveKnowsItsKinds(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	live := connect.NewLive(connect.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+	t.Cleanup(live.Close)
+	s.put(catalog.Source{ID: "web", Kind: catalog.KindMCP, Enabled: true, Config: json.RawMessage(`{"transport":"http","url":"http://127.0.0.1:1/mcp"}`)})
+	s.put(catalog.Source{ID: "bad", Kind: catalog.KindMCP, Enabled: true, Config: json.RawMessage(`{"transport":"fax"}`)})
+	s.put(catalog.Source{ID: "sealed", Kind: catalog.KindMCP, Enabled: true, Secret: []byte("x"), Config: json.RawMessage(`{"transport":"http","url":"http://127.0.0.1:1/mcp"}`)})
+	snap := s.snapshot()
+
+	for id, works := range map[string]bool{"src": true, "web": true, "bad": false, "sealed": false} {
+		if _, err := live.Get(snap, id); (err == nil) != works {
+			t.Errorf("Get(%s) = %v, want it to work: %t", id, err, works)
+		}
+	}
+}
+
+func TestParseMCPConfig(t *testing.T) {
+	t.Parallel()
+	for raw, pointer := range map[string]string{
+		`{"transport":"http","url":"http://x"}`:                   "",
+		`{"transport":"stdio","command":["x","y"],"dir":"/"}`:     "",
+		`{"transport":"http"}`:                                    "/config/url",
+		`{"transport":"http","url":"http://x","command":["x"]}`:   "/config/command",
+		`{"transport":"stdio"}`:                                   "/config/command",
+		`{"transport":"stdio","command":["x"],"url":"http://x"}`:  "/config/url",
+		`{"transport":"fax"}`:                                     "/config/transport",
+		`{"transport":"http","url":"http://x","password":"hush"}`: "/config",
+		`[]`: "/config",
+	} {
+		_, err := connect.ParseMCPConfig(json.RawMessage(raw))
+
+		invalid, ok := errors.AsType[*envelope.InvalidError](err)
+		if ok != (pointer != "") || ok && invalid.Fields[0].Pointer != pointer || err != nil && strings.Contains(err.Error(), "hush") {
+			t.Errorf("ParseMCPConfig(%s) = %v, want %q", raw, err, pointer)
+		}
+	}
+}
+
+func TestRefreshStoresWhatASourceLists(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	live, opened := connections()
+	refresher := connect.NewRefresher(s.db, s.cache, live, slog.New(slog.DiscardHandler))
+
+	first := refresher.Refresh(t.Context(), s.tenant, "src")
+	listed := len(s.snapshot().Tools())
+	(*opened)[0].FailList(errors.New("password hunter2 refused"))
+	second := refresher.Refresh(t.Context(), s.tenant, "src")
+
+	if first != nil || listed != 2 {
+		t.Errorf("Refresh = %v with %d tools, want 2", first, listed)
+	}
+	// The version did not move, so that only a new cache reads it.
+	s.cache = settings.NewCache()
+	snap := s.snapshot()
+	src, _ := snap.Source("src")
+	if second == nil || src.ListError == "" || strings.Contains(src.ListError, "hunter2") || len(snap.Tools()) != 2 {
+		t.Errorf("Refresh of a source that fails = %v; noted %q with %d tools, want a reason without the cause and the tools as they were", second, src.ListError, len(snap.Tools()))
+	}
+}
+
+func TestRefreshStaleTakesWhatIsOld(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	s.db = dbtest.DB(t)
+	tx := func(sql string, args ...any) {
+		t.Helper()
+		s.must(func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "RESET ROLE")
+			if err == nil {
+				_, err = tx.Exec(ctx, sql, args...)
+			}
+			return err
+		})
+	}
+	tx("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'refresh')", s.tenant.String())
+	for _, id := range []string{"never", "old", "new", "off"} {
+		src := builtin(id)
+		src.Enabled = id != "off"
+		s.put(src)
+	}
+	tx("UPDATE sources SET listed_at = now() - interval '1 hour' WHERE source_id = 'old'")
+	tx("UPDATE sources SET listed_at = now() WHERE source_id = 'new'")
+	live, opened := connections()
+
+	err := connect.NewRefresher(s.db, settings.NewCache(), live, slog.New(slog.DiscardHandler)).RefreshStale(t.Context(), time.Minute)
+
+	if err != nil || len(*opened) != 2 {
+		t.Errorf("RefreshStale = %v after %d listings, want those of never and old", err, len(*opened))
+	}
+}
+
+func TestVault(t *testing.T) {
+	t.Parallel()
+	key := func(b byte) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, 32)) }
+	vault := func(text string) connect.Vault {
+		t.Helper()
+		v, err := connect.NewVault(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	tenant, secret := envelope.TenantID(uuid.New()), []byte("hunter2")
+	v := vault(key(1))
+
+	sealed, err := v.Seal(tenant, "src", secret)
+	again, _ := v.Seal(tenant, "src", secret)
+	opened, openErr := v.Open(tenant, "src", sealed)
+
+	if err != nil || openErr != nil || !bytes.Equal(opened, secret) || bytes.Contains(sealed, secret) || bytes.Equal(sealed, again) {
+		t.Errorf("Seal and Open = %q, %v, %v, want the secret, and each seal another", opened, err, openErr)
+	}
+	damaged := bytes.Clone(sealed)
+	damaged[len(damaged)-1] ^= 1
+	for name, open := range map[string]func() ([]byte, error){
+		"another key":    func() ([]byte, error) { return vault(key(2)).Open(tenant, "src", sealed) },
+		"no key":         func() ([]byte, error) { return connect.Vault{}.Open(tenant, "src", sealed) },
+		"another tenant": func() ([]byte, error) { return v.Open(envelope.TenantID(uuid.New()), "src", sealed) },
+		"another source": func() ([]byte, error) { return v.Open(tenant, "other", sealed) },
+		"damaged":        func() ([]byte, error) { return v.Open(tenant, "src", damaged) },
+		"cut short":      func() ([]byte, error) { return v.Open(tenant, "src", sealed[:5]) },
+		"empty":          func() ([]byte, error) { return v.Open(tenant, "src", nil) },
+	} {
+		if got, err := open(); err == nil || got != nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("Open with %s = %q, %v, want an error", name, got, err)
+		}
+	}
+	if _, err := (connect.Vault{}).Seal(tenant, "src", secret); !errors.Is(err, fault.Conflict) {
+		t.Errorf("Seal without a key = %v, want fault.Conflict", err)
+	}
+	for _, bad := range []string{"x", key(1)[:20], base64.StdEncoding.EncodeToString([]byte("short"))} {
+		if _, err := connect.NewVault(bad); err == nil || strings.Contains(err.Error(), bad) && len(bad) > 5 {
+			t.Errorf("NewVault = %v, want an error without the key", err)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+)
+
+// Refresher lists sources again and stores what they have.
+type Refresher struct {
+	db    postgres.Begins
+	cache *settings.Cache
+	live  *Live
+	log   *slog.Logger
+}
+
+// NewRefresher returns a Refresher.
+func NewRefresher(db postgres.Begins, cache *settings.Cache, live *Live, log *slog.Logger) *Refresher {
+	return &Refresher{db: db, cache: cache, live: live, log: log}
+}
+
+// RefreshStale lists the sources of every tenant whose listing is older than
+// age, and those that somebody wants listed, a few at a time. A source that
+// cannot be listed has the reason noted and holds nobody up.
+func (r *Refresher) RefreshStale(ctx context.Context, age time.Duration) error {
+	const most, atOnce = 200, 8
+	var stale []catalog.StaleSource
+	err := postgres.InTx(ctx, r.db, postgres.Worker(), func(tx pgx.Tx) error {
+		var err error
+		stale, err = catalog.Stale(ctx, tx, age.Seconds(), most)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var g errgroup.Group
+	g.SetLimit(atOnce)
+	for _, s := range stale {
+		g.Go(func() error {
+			if err := r.Refresh(ctx, s.Tenant, s.ID); err != nil {
+				r.log.WarnContext(ctx, "source was not listed", slog.String("tenant_id", s.Tenant.String()),
+					slog.String("source_id", s.ID), slog.Any("error", err))
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// Sweep lets go of connections that were replaced, as Live.Sweep does.
+func (r *Refresher) Sweep() { r.live.Sweep() }
+
+// Refresh lists one source now. The error says why it could not be listed;
+// that is noted with the source, and its tools stay as they were known.
+func (r *Refresher) Refresh(ctx context.Context, tenant envelope.TenantID, id string) error {
+	var snap *settings.Settings
+	err := postgres.InTx(ctx, r.db, postgres.Worker(), func(tx pgx.Tx) error {
+		var err error
+		snap, err = r.cache.Current(ctx, tx, tenant)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	tools, listErr := r.list(ctx, snap, id)
+	return errors.Join(listErr, r.store(ctx, tenant, id, tools, listErr))
+}
+
+// store keeps a listing, with an event of what it changed, or why there is
+// none.
+func (r *Refresher) store(ctx context.Context, tenant envelope.TenantID, id string, tools []source.Tool, listErr error) error {
+	return postgres.InTx(ctx, r.db, postgres.Worker(), func(tx pgx.Tx) error {
+		if listErr != nil {
+			return catalog.PutListError(ctx, tx, tenant, id, reason(listErr))
+		}
+		return catalog.PutListing(ctx, tx, tenant, id, tools)
+	})
+}
+
+func (r *Refresher) list(ctx context.Context, snap *settings.Settings, id string) ([]source.Tool, error) {
+	src, err := r.live.Get(snap, id)
+	if err != nil {
+		return nil, err
+	}
+	return src.List(ctx)
+}
+
+// reason is what an operator may read of a failed listing.
+func reason(err error) string {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f.Text
+	}
+	return "the source could not be listed; see the worker's log"
+}

@@ -1,0 +1,64 @@
+package settings
+
+import (
+	"context"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// Cache keeps the latest snapshot of each tenant. It never serves one of
+// another version than asked for or newer, so it needs no expiry: the version
+// is read with the work itself. It is safe for concurrent use.
+type Cache struct {
+	mu    sync.RWMutex
+	known map[envelope.TenantID]*Settings
+	// language is made when somebody needs it, and is the same for all.
+	language func() (*policy.Language, error)
+}
+
+// NewCache returns an empty cache.
+func NewCache() *Cache {
+	return &Cache{known: make(map[envelope.TenantID]*Settings), language: sync.OnceValues(policy.NewLanguage)}
+}
+
+// At returns the tenant's snapshot of the given version or a newer one,
+// reading it through tx if need be.
+func (c *Cache) At(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, version int64) (*Settings, error) {
+	c.mu.RLock()
+	snap := c.known[tenant]
+	c.mu.RUnlock()
+	if snap != nil && snap.Version >= version {
+		return snap, nil
+	}
+	snap, err := load(ctx, tx, tenant, c.language)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := c.known[tenant]; old == nil || old.Version < snap.Version {
+		c.known[tenant] = snap
+	}
+	return snap, nil
+}
+
+// Current returns the tenant's snapshot as of now.
+func (c *Cache) Current(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Settings, error) {
+	snap, _, err := c.Standing(ctx, tx, tenant)
+	return snap, err
+}
+
+// Standing returns the tenant's snapshot as of now, with its state, whose
+// clock says what of the snapshot has expired.
+func (c *Cache) Standing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Settings, State, error) {
+	states, err := States(ctx, tx, []envelope.TenantID{tenant})
+	if err != nil {
+		return nil, State{}, err
+	}
+	snap, err := c.At(ctx, tx, tenant, states[tenant].Version)
+	return snap, states[tenant], err
+}

@@ -1,0 +1,44 @@
+package settings_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+)
+
+// TestWithTriesWhatIsStoredWouldDo tries modes that would speak for what only
+// subscriptions may, and reviews that keep a grant from holding.
+func TestWithTriesWhatIsStoredWouldDo(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	s.mode("", "*", envelope.ModeRequireApproval)
+	id := s.grant(settings.Grant{Tool: policy.Key{Source: "src", Action: "act"}, Digest: s.act().Digest, For: time.Hour})
+	snap, now := s.snapshot(), s.now()
+	reserved := settings.SubscriptionAutomation(uuid.New())
+
+	changed := snap.With(settings.PolicyChange{
+		Modes:   []settings.Mode{{Pattern: "*", Mode: "require_approval"}, {Automation: "nightly", Pattern: "*", Mode: "deny"}},
+		Reviews: []settings.ReviewRule{{Pattern: "*", Risk: envelope.RiskLow, Needed: 2}},
+	})
+
+	for name, tt := range map[string]struct {
+		snap       *settings.Settings
+		automation string
+		want       envelope.Mode
+	}{
+		"a grant":                     {snap, "", envelope.ModeAllow},
+		"a grant where two must look": {changed, "", envelope.ModeRequireApproval},
+		"an automation of the change": {changed, "nightly", envelope.ModeDeny},
+		"a subscription that is gone": {changed, reserved, envelope.ModeDeny},
+		"the snapshot itself":         {snap, "nightly", envelope.ModeAllow},
+	} {
+		if d := tt.snap.Decide(s.act(), settings.Proposed{Automation: tt.automation, Now: now}); d.Mode != tt.want {
+			t.Errorf("%s: %s from %s, want %s (grant %s)", name, d.Mode, d.Source, tt.want, id)
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// The bounds of grants.
+const (
+	// DefaultGrant is how long a grant holds that does not say.
+	DefaultGrant = 8 * time.Hour
+	// MaxGrant is the longest that one holds.
+	MaxGrant = 90 * 24 * time.Hour
+	// MaxGrants bounds the live grants of a tenant.
+	MaxGrants = 1000
+)
+
+// Grant is an always-allow: calls of one tool that a person let through
+// beforehand. It turns require_approval into allow, and never turns deny.
+type Grant struct {
+	ID uuid.UUID
+	// Tool is what may be called, and Digest the definition of it that the
+	// person saw: with another one the grant does not hold.
+	Tool   policy.Key
+	Digest []byte
+	// Employee, Session and Automation narrow it to proposals of theirs; empty
+	// is any.
+	Employee            envelope.EmployeeID
+	Session, Automation string
+	// Pins are places in the arguments, as JSON Pointers, with the values that
+	// must be there; see policy.PinsOf. None is any arguments.
+	Pins   map[string]json.RawMessage
+	Reason string
+	// For is how long it holds from now; zero is DefaultGrant. Stored grants
+	// have ExpiresAt instead.
+	For time.Duration
+	// From is the envelope whose approval made it; zero for none.
+	From envelope.ActionID
+	// By is who made it.
+	By string
+
+	// CreatedAt, ExpiresAt and Version are of a stored grant, and RevokedAt and
+	// RevokedBy of one that was taken back.
+	CreatedAt, ExpiresAt time.Time
+	RevokedAt            *time.Time
+	RevokedBy            string
+	Version              int64
+}
+
+// grantJSON is a grant as it is written.
+type grantJSON struct {
+	ID         uuid.UUID                  `json:"id"`
+	Key        string                     `json:"key"`
+	Digest     []byte                     `json:"digest"`
+	Employee   envelope.EmployeeID        `json:"employee_id,omitzero"`
+	Session    string                     `json:"session_id,omitzero"`
+	Automation string                     `json:"automation,omitzero"`
+	Pins       map[string]json.RawMessage `json:"pins"`
+	Reason     string                     `json:"reason"`
+	From       envelope.ActionID          `json:"from_action,omitzero"`
+	CreatedAt  time.Time                  `json:"created_at"`
+	CreatedBy  string                     `json:"created_by"`
+	ExpiresAt  time.Time                  `json:"expires_at"`
+	RevokedAt  *time.Time                 `json:"revoked_at,omitzero"`
+	RevokedBy  string                     `json:"revoked_by,omitzero"`
+	Version    int64                      `json:"version"`
+}
+
+// MarshalJSON writes a stored grant.
+func (g Grant) MarshalJSON() ([]byte, error) {
+	return json.Marshal(grantJSON{
+		g.ID, g.Tool.String(), g.Digest, g.Employee, g.Session, g.Automation, g.Pins, g.Reason, g.From, g.CreatedAt, g.By, g.ExpiresAt,
+		g.RevokedAt, g.RevokedBy, g.Version,
+	})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (g *Grant) UnmarshalJSON(text []byte) error {
+	var w grantJSON
+	if err := json.Unmarshal(text, &w); err != nil {
+		return err
+	}
+	key, err := policy.ParseKey(w.Key)
+	if err != nil {
+		return err
+	}
+	*g = Grant{
+		ID: w.ID, Tool: key, Digest: w.Digest, Employee: w.Employee, Session: w.Session, Automation: w.Automation, Pins: w.Pins, Reason: w.Reason,
+		From: w.From, By: w.CreatedBy, CreatedAt: w.CreatedAt, ExpiresAt: w.ExpiresAt, RevokedAt: w.RevokedAt, RevokedBy: w.RevokedBy,
+		Version: w.Version,
+	}
+	return nil
+}
+
+// check refuses what cannot be granted.
+func (g Grant) check() error {
+	if _, err := policy.ParseKey(g.Tool.String()); err != nil {
+		return err
+	}
+	if len(g.Digest) == 0 {
+		return fault.New(fault.Invalid, "a grant names the definition of its tool")
+	}
+	if g.For < 0 || g.For > MaxGrant || g.For > 0 && g.For < time.Second {
+		return fault.New(fault.Invalid, "a grant holds for 1 second to 90 days")
+	}
+	if len([]rune(g.Reason)) > maxReason {
+		return fault.New(fault.Invalid, "a reason has at most %d characters", maxReason)
+	}
+	_, err := policy.ParsePins(g.Pins)
+	return err
+}
+
+// maxReason bounds the reasons that people give, in characters.
+const maxReason = 500
+
+// liveGrant is a grant, ready to be held against proposals.
+type liveGrant struct {
+	Grant
+	pins policy.Pins
+}
+
+// compileGrants groups grants by their tool, in order of their ids. One whose
+// pins cannot be read lets nothing through.
+func compileGrants(grants []Grant) map[policy.Key][]liveGrant {
+	var compiled map[policy.Key][]liveGrant
+	for _, g := range grants {
+		pins, err := policy.ParsePins(g.Pins)
+		if err != nil {
+			continue
+		}
+		if compiled == nil {
+			compiled = make(map[policy.Key][]liveGrant)
+		}
+		compiled[g.Tool] = append(compiled[g.Tool], liveGrant{g, pins})
+	}
+	for _, group := range compiled {
+		slices.SortFunc(group, func(a, b liveGrant) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	}
+	return compiled
+}
+
+// covers says whether the grant lets a proposal through, as far as it is asked.
+func (g *liveGrant) covers(t *catalog.Tool, p *Proposed) bool {
+	switch {
+	case p.Now.IsZero() || !p.Now.Before(g.ExpiresAt):
+	case g.Employee != (envelope.EmployeeID{}) && g.Employee != p.Employee:
+	case g.Session != "" && g.Session != p.Session:
+	case g.Automation != "" && g.Automation != p.Automation:
+	case !t.Is(g.Digest):
+	default:
+		return g.pins.Hold(p.Args)
+	}
+	return false
+}
+
+// sessionRules are the modes of one session.
+type sessionRules struct {
+	all policy.Rules
+	// rows are those of all, which hold until first at least.
+	rows  []SessionMode
+	first time.Time
+}
+
+// compileSessions groups modes by their session.
+func compileSessions(modes []SessionMode) map[string]sessionRules {
+	if len(modes) == 0 {
+		return nil
+	}
+	compiled := make(map[string]sessionRules)
+	for _, m := range modes {
+		s := compiled[m.Session]
+		s.rows = append(s.rows, m)
+		if s.first.IsZero() || m.ExpiresAt.Before(s.first) {
+			s.first = m.ExpiresAt
+		}
+		compiled[m.Session] = s
+	}
+	for id, s := range compiled {
+		s.all = compileSession(s.rows)
+		compiled[id] = s
+	}
+	return compiled
+}
+
+func compileSession(modes []SessionMode) policy.Rules {
+	rules := make([]policy.Rule, len(modes))
+	for i, m := range modes {
+		rules[i] = policy.Rule{Key: m.Pattern, Mode: string(m.Mode), Version: versionText(m.Version)}
+	}
+	return policy.Compile(rules)
+}
+
+// at returns the rules that have not expired.
+func (s *sessionRules) at(now time.Time) policy.Rules {
+	if now.Before(s.first) {
+		return s.all
+	}
+	return compileSession(slices.DeleteFunc(slices.Clone(s.rows), func(m SessionMode) bool { return !now.Before(m.ExpiresAt) }))
+}
+
+// reserved says that an automation's rules are not stored as modes.
+func reserved(automation string) bool { return strings.HasPrefix(automation, subscriptionPrefix) }

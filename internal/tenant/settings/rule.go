@@ -1,0 +1,208 @@
+package settings
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// The bounds of a tenant's policy.
+const (
+	// MaxRules bounds the rules about arguments.
+	MaxRules = 200
+	// MaxSessionMode is how long a session's mode holds at most, and
+	// MaxSessionModes how many of them there are at once.
+	MaxSessionMode  = 30 * 24 * time.Hour
+	MaxSessionModes = 10_000
+	// MaxPreferences bounds what users switched off.
+	MaxPreferences = 10_000
+)
+
+// Mode is a rule of policy as stored.
+type Mode struct {
+	// Automation is empty for the organisation's.
+	Automation string `json:"automation"`
+	// Pattern and Mode are text as stored: another version may have written
+	// what this one cannot read, and denies.
+	Pattern string `json:"key"`
+	Mode    string `json:"mode"`
+	Touched
+}
+
+// Touched tells of the last change of a row. Nobody sets it.
+type Touched struct {
+	// Version is the one that traces name; zero if the row is from before there
+	// were versions.
+	Version   int64     `json:"version"`
+	UpdatedAt time.Time `json:"updated_at"`
+	UpdatedBy string    `json:"updated_by"`
+}
+
+// Rule is a rule about arguments as stored.
+type Rule struct {
+	ID string `json:"id"`
+	// Automation is empty for the organisation's, which hold for all.
+	Automation string `json:"automation"`
+	// Pattern, Expression and Mode are text as stored, as in Mode.
+	Pattern    string `json:"key"`
+	Expression string `json:"expression"`
+	Mode       string `json:"mode"`
+	// Reason is told where the rule applies.
+	Reason  string `json:"reason"`
+	Enabled bool   `json:"enabled"`
+	Touched
+}
+
+func (r Rule) compiled() policy.ArgumentRule {
+	return policy.ArgumentRule{
+		ID: r.ID, Automation: r.Automation, Key: r.Pattern, Expression: r.Expression, Mode: r.Mode, Reason: r.Reason,
+		Version: versionText(r.Version),
+	}
+}
+
+// SessionMode is what a session may do with the tools that a pattern covers.
+type SessionMode struct {
+	Session   string        `json:"session_id"`
+	Pattern   string        `json:"key"`
+	Mode      envelope.Mode `json:"mode"`
+	ExpiresAt time.Time     `json:"expires_at"`
+	Touched
+}
+
+// Preference says that the tools that a pattern covers are switched off.
+type Preference struct {
+	// Employee is for whom; the zero value is everybody.
+	Employee envelope.EmployeeID `json:"employee_id,omitzero"`
+	Pattern  string              `json:"key"`
+	Touched
+}
+
+// versionText is how traces name a version; rows from before there were
+// versions have none.
+func versionText(version int64) string {
+	if version == 0 {
+		return ""
+	}
+	return strconv.FormatInt(version, 10)
+}
+
+// book is what the layers of policy look up, beside the modes.
+type book struct {
+	language  func() (*policy.Language, error)
+	arguments policy.Arguments
+	sessions  map[string]sessionRules
+	everybody policy.Rules
+	personal  map[envelope.EmployeeID]policy.Rules
+	grants    map[policy.Key][]liveGrant
+}
+
+// setModes has the snapshot decide by modes.
+func (s *Settings) setModes(modes []Mode) {
+	rules := make(map[string][]policy.Rule)
+	for _, m := range modes {
+		rules[m.Automation] = append(rules[m.Automation], policy.Rule{Key: m.Pattern, Mode: m.Mode, Version: versionText(m.Version)})
+	}
+	for automation, rows := range rules {
+		s.automations[automation] = policy.Compile(rows)
+	}
+	s.organisation = s.automations[""]
+	delete(s.automations, "")
+}
+
+// setRules has it decide by rules about arguments.
+func (b *book) setRules(rules []Rule) {
+	var rows []policy.ArgumentRule
+	for _, r := range rules {
+		if r.Enabled {
+			rows = append(rows, r.compiled())
+		}
+	}
+	b.arguments = policy.CompileArguments(b.language, rows)
+}
+
+// setPreferences has it decide by what users switched off.
+func (b *book) setPreferences(preferences []Preference) {
+	rows := make(map[envelope.EmployeeID][]policy.Rule)
+	for _, p := range preferences {
+		rows[p.Employee] = append(rows[p.Employee], policy.Rule{Key: p.Pattern, Mode: string(envelope.ModeDeny), Version: versionText(p.Version)})
+	}
+	b.personal = make(map[envelope.EmployeeID]policy.Rules, len(rows))
+	for employee, rules := range rows {
+		b.personal[employee] = policy.Compile(rules)
+	}
+	b.everybody = b.personal[envelope.EmployeeID{}]
+	delete(b.personal, envelope.EmployeeID{})
+}
+
+// PolicyChange is another policy to decide by. A field that is nil leaves what
+// there is; one that is empty removes it.
+type PolicyChange struct {
+	Modes       []Mode
+	Rules       []Rule
+	Preferences []Preference
+	Reviews     []ReviewRule
+}
+
+// With returns a snapshot that decides by a changed policy, and is otherwise
+// the same. It stores nothing.
+func (s *Settings) With(change PolicyChange) *Settings {
+	changed := *s
+	changed.decider = policy.NewDecider()
+	if change.Modes != nil {
+		changed.automations = make(map[string]policy.Rules)
+		changed.setModes(change.Modes)
+		for automation, rules := range s.automations {
+			if reserved(automation) {
+				changed.automations[automation] = rules
+			}
+		}
+	}
+	if change.Rules != nil {
+		changed.book.setRules(change.Rules)
+	}
+	if change.Preferences != nil {
+		changed.book.setPreferences(change.Preferences)
+	}
+	if change.Reviews != nil {
+		changed.reviews = compileReviews(change.Reviews)
+	}
+	return &changed
+}
+
+// CheckMode says whether a mode may be stored. The error is fault.Invalid.
+func CheckMode(m Mode) error {
+	if _, err := policy.ParsePattern(m.Pattern); err != nil {
+		return err
+	}
+	_, err := policy.ParseMode(m.Mode)
+	return err
+}
+
+// CheckRule says whether a rule about arguments may be stored: its expression
+// must compile, and name arguments that there are where its pattern is one
+// tool that closes its schema. The error is fault.Invalid, or an
+// *envelope.InvalidError that says where in the expression.
+func (s *Settings) CheckRule(r Rule) error {
+	language, err := s.book.language()
+	if err != nil {
+		return fmt.Errorf("rule %s: %w", r.ID, err)
+	}
+	var shape policy.Shape
+	if key, err := policy.ParsePattern(r.Pattern); err == nil {
+		if t, ok := s.Tool(key); ok {
+			shape = policy.ShapeOf(t.InputSchema)
+		}
+	}
+	return checkRule(r, language, shape)
+}
+
+func checkRule(r Rule, language *policy.Language, shape policy.Shape) error {
+	if len(r.ID) == 0 || len(r.ID) > 100 {
+		return fault.New(fault.Invalid, "a rule's id has 1 to 100 characters")
+	}
+	return r.compiled().Check(language, shape)
+}

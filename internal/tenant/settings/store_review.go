@@ -1,0 +1,64 @@
+package settings
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+)
+
+// PutReview sets how people look at what a pattern covers, from a risk on.
+func PutReview(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r ReviewRule, by string) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	return violations.Fault(dbsqlc.New().ReviewUpsert(ctx, tx, &dbsqlc.ReviewUpsertParams{
+		TenantID: uuid.UUID(tenant), Key: r.Pattern, Risk: string(r.Risk), ApprovalsNeeded: int32(r.Needed),
+		WaitSeconds: inSeconds(r.Wait), WarnSeconds: inSeconds(r.Warn), EscalateSeconds: inSeconds(r.Escalate), UpdatedBy: by,
+	}))
+}
+
+// DeleteReview removes what PutReview set.
+func DeleteReview(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, pattern string, risk envelope.Risk) error {
+	n, err := dbsqlc.New().ReviewDelete(ctx, tx, &dbsqlc.ReviewDeleteParams{TenantID: uuid.UUID(tenant), Key: pattern, Risk: string(risk)})
+	if err == nil && n == 0 {
+		return fault.New(fault.NotFound, "no review is set for %s from the risk %s on", pattern, risk)
+	}
+	return err
+}
+
+// Reviews returns every review rule of a tenant, in order of pattern and risk.
+func Reviews(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]ReviewRule, error) {
+	rows, err := dbsqlc.New().ReviewList(ctx, tx, uuid.UUID(tenant))
+	if err != nil {
+		return nil, err
+	}
+	rules := make([]ReviewRule, len(rows))
+	for i, r := range rows {
+		rules[i] = ReviewRule{
+			Pattern: r.Key, Risk: envelope.Risk(r.Risk), Needed: int(r.ApprovalsNeeded),
+			Wait: ofSeconds(r.WaitSeconds), Warn: ofSeconds(r.WarnSeconds), Escalate: ofSeconds(r.EscalateSeconds),
+			UpdatedBy: r.UpdatedBy, UpdatedAt: r.UpdatedAt,
+		}
+	}
+	return rules, nil
+}
+
+func inSeconds(d *time.Duration) *int32 {
+	if d == nil {
+		return nil
+	}
+	return new(int32(d.Seconds()))
+}
+
+func ofSeconds(n *int32) *time.Duration {
+	if n == nil {
+		return nil
+	}
+	return new(time.Duration(*n) * time.Second)
+}
