@@ -39,6 +39,27 @@ func TestBundle(t *testing.T) {
 	}
 }
 
+// Generators make one type of each component, whatever its kind, and some write
+// all names in one style.
+func TestComponentsHaveNamesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	var doc struct{ Components map[string]map[string]any }
+	if err := yaml.Unmarshal(schemas.OpenAPI(), &doc); err != nil {
+		t.Fatal(err)
+	}
+
+	taken := map[string]string{}
+	for kind, all := range doc.Components {
+		for name := range all {
+			is, key := kind+"/"+name, strings.ToLower(name)
+			if other, ok := taken[key]; ok {
+				t.Errorf("%s and %s have the same name", is, other)
+			}
+			taken[key] = is
+		}
+	}
+}
+
 // bundle joins openapi/openapi.yaml, the paths and components beside it, and
 // the definitions of action-envelope.json into one document.
 func bundle() ([]byte, error) {
