@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/server/rest"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -84,8 +85,8 @@ func run(ctx context.Context, args []string, env func(string) string, out io.Wri
 	if err != nil {
 		return err
 	}
-	front, err := mcpserver.New(mcpserver.Core{DB: pool, Catalog: cache, Intake: door, Watcher: server, May: server.May},
-		mcpserver.Config{Version: version(), Wait: cfg.mcpWait, Auth: server.Auth(), Caller: rest.NoteCaller, Origin: rest.MCPOrigin, Log: tel.Log})
+	front, err := mcpserver.New(mcpserver.Core{DB: pool, Catalog: cache, Intake: door, Watcher: server.Broker(), May: server.Admit},
+		mcpserver.Config{Version: version(), Wait: cfg.mcpWait, Auth: server.Auth(), Caller: request.SetCaller, Origin: request.MCPOrigin, Log: tel.Log})
 	if err != nil {
 		return err
 	}

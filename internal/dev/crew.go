@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/server/rest"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/notebook"
@@ -102,8 +103,8 @@ func (h *House) startAPI(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	front, err := mcpserver.New(mcpserver.Core{DB: h.pool, Catalog: h.cache, Intake: door, Watcher: server, May: server.May},
-		mcpserver.Config{Version: h.cfg.Version, Auth: server.Auth(), Caller: rest.NoteCaller, Origin: rest.MCPOrigin, Log: log})
+	front, err := mcpserver.New(mcpserver.Core{DB: h.pool, Catalog: h.cache, Intake: door, Watcher: server.Broker(), May: server.Admit},
+		mcpserver.Config{Version: h.cfg.Version, Auth: server.Auth(), Caller: request.SetCaller, Origin: request.MCPOrigin, Log: log})
 	if err != nil {
 		return "", err
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-dev/countersign/internal/server/rest"
+	restlimits "github.com/countersign-dev/countersign/internal/server/rest/limits"
 )
 
 func TestLimitsFileSaysWhere(t *testing.T) {
@@ -27,7 +27,7 @@ func TestLimitsFileSaysWhere(t *testing.T) {
 		"a window backward": {"quiet_hours:\n- scope: tenant\n  timezone: UTC\n  windows: [{from: '8:00', until: '07:00'}]\n", "f:4:14: /quiet_hours/0/windows/0/from must be a time from 00:00 to 23:59, written HH:MM"},
 		"a circle":          {"buckets: &a\n- *a\n", "f:"},
 	} {
-		_, err := parseFile("f", []byte(tt.text), rest.CheckLimits)
+		_, err := parseFile("f", []byte(tt.text), restlimits.CheckDocument)
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -36,7 +36,7 @@ func TestLimitsFileSaysWhere(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
-	if _, err := parseFile("f", []byte("buckets: ["), rest.CheckLimits); err == nil || !strings.HasPrefix(err.Error(), "f: ") {
+	if _, err := parseFile("f", []byte("buckets: ["), restlimits.CheckDocument); err == nil || !strings.HasPrefix(err.Error(), "f: ") {
 		t.Errorf("no YAML: %v", err)
 	}
 }
@@ -46,7 +46,7 @@ func FuzzLimitsFile(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		file, err := parseFile("f", []byte(text), rest.CheckLimits)
+		file, err := parseFile("f", []byte(text), restlimits.CheckDocument)
 		if err == nil && file.placed(nil) != nil {
 			t.Error("a file without an error has one")
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/cli/command"
-	"github.com/countersign-dev/countersign/internal/server/rest"
+	restlimits "github.com/countersign-dev/countersign/internal/server/rest/limits"
 )
 
 const limitsHelp = `All limits as one document, to be kept in a file beside the code: buckets, quiet
@@ -68,7 +68,7 @@ names is there, only "limits apply" can tell.`,
 		Example: "  countersign limits check -f limits.yaml",
 		Args:    command.Arguments(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
-			_, err := a.ReadFile(file, rest.CheckLimits)
+			_, err := a.ReadFile(file, restlimits.CheckDocument)
 			return a.Done(err, "%s is in order", file)
 		},
 	}
@@ -87,7 +87,7 @@ what would change, and changes nothing. It takes an administrator's token.`,
 		Example: "  countersign limits apply -f limits.yaml\n  countersign limits apply -f limits.yaml --apply",
 		Args:    command.Arguments(0, 0, ""),
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			f, err := a.ReadFile(file, rest.CheckLimits)
+			f, err := a.ReadFile(file, restlimits.CheckDocument)
 			if err != nil {
 				return err
 			}

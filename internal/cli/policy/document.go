@@ -7,7 +7,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/cli/command"
-	"github.com/countersign-dev/countersign/internal/server/rest"
+	"github.com/countersign-dev/countersign/internal/server/rest/policies"
 )
 
 const policyShowHelp = `Write the policy in YAML, or with --json in JSON: modes, rules, preferences and
@@ -45,7 +45,7 @@ func policyCheck(a *command.App) *cobra.Command {
 		Example: "  countersign policy check -f policy.yaml",
 		Args:    command.Arguments(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
-			_, err := a.ReadFile(file, rest.CheckPolicy)
+			_, err := a.ReadFile(file, policies.CheckDocument)
 			return a.Done(err, "%s is in order", file)
 		},
 	}
@@ -70,7 +70,7 @@ func policyApply(a *command.App) *cobra.Command {
 		Example: "  countersign policy apply -f policy.yaml\n  countersign policy apply -f policy.yaml --apply",
 		Args:    command.Arguments(0, 0, ""),
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			f, err := a.ReadFile(file, rest.CheckPolicy)
+			f, err := a.ReadFile(file, policies.CheckDocument)
 			if err != nil {
 				return err
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/insight/simulate"
-	"github.com/countersign-dev/countersign/internal/server/rest"
+	"github.com/countersign-dev/countersign/internal/server/rest/policies"
 )
 
 const policySimulateHelp = `Try a file of policy on what agents did, before it holds. Every action of the
@@ -64,7 +64,7 @@ func policySimulate(a *command.App) *cobra.Command {
 }
 
 func runSimulate(ctx context.Context, a *command.App, c *client.Client, f simulation) error {
-	file, err := a.ReadFile(f.file, rest.CheckPolicy)
+	file, err := a.ReadFile(f.file, policies.CheckDocument)
 	if err != nil {
 		return err
 	}

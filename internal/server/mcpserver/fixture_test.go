@@ -25,6 +25,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/server/rest"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
@@ -145,8 +146,8 @@ func newHouseOn(t *testing.T, cfg mcpserver.Config, live *connect.Live, fake boo
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Log, cfg.Caller, cfg.Origin = log, rest.NoteCaller, rest.MCPOrigin
-	h.front, err = mcpserver.New(mcpserver.Core{DB: db, Catalog: cache, Intake: door, Watcher: watcher{server, h.stopped}, May: server.May}, cfg)
+	cfg.Log, cfg.Caller, cfg.Origin = log, request.SetCaller, request.MCPOrigin
+	h.front, err = mcpserver.New(mcpserver.Core{DB: db, Catalog: cache, Intake: door, Watcher: watcher{server.Broker(), h.stopped}, May: server.Admit}, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/server/openapi/openapitest"
 	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/connect"
@@ -43,7 +44,7 @@ type house struct {
 	db   *pgxpool.Pool
 	url  string
 	api  *rest.Server
-	law  *rest.Law
+	law  *openapitest.Contract
 	logs *logs
 }
 
@@ -72,12 +73,10 @@ func newHouse(t testing.TB) *house {
 
 func newHouseWith(t testing.TB, db *pgxpool.Pool, cfg rest.Config) *house {
 	t.Helper()
-	law, err := rest.LoadLaw()
-	if err != nil {
-		t.Fatal(err)
-	}
+	law := openapitest.Load(t)
 	h := &house{t: t, db: db, law: law, logs: &logs{}}
 	cfg.Log = slog.New(slog.NewTextHandler(h.logs, nil))
+	var err error
 	if cfg.Vault, err = connect.NewVault(base64.StdEncoding.EncodeToString(make([]byte, 32))); err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	restlimits "github.com/countersign-dev/countersign/internal/server/rest/limits"
+
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/server/rest"
 )
 
 // limited makes the limits that requests take away.
@@ -331,11 +332,11 @@ func TestAnotherTenantsLimitsAreOutOfReach(t *testing.T) {
 	}
 }
 
-func TestCheckLimitsWithoutAServer(t *testing.T) {
+func TestCheckDocumentWithoutAServer(t *testing.T) {
 	t.Parallel()
 
-	if err := rest.CheckLimits([]byte(`{"buckets":[{"name":"a"}]}`)); err != nil {
-		t.Errorf("CheckLimits = %v, want nil", err)
+	if err := restlimits.CheckDocument([]byte(`{"buckets":[{"name":"a"}]}`)); err != nil {
+		t.Errorf("CheckDocument = %v, want nil", err)
 	}
 	for text, want := range map[string]string{
 		`{"buckets":[{"name":"a","colour":1}]}`:                                                            "/buckets/0/colour",
@@ -343,9 +344,9 @@ func TestCheckLimitsWithoutAServer(t *testing.T) {
 		`{"buckets":[{"name":"a","rate":{"limit":1,"per":"1s","burst":2}}]}`:                               "/buckets/0/rate/burst",
 		`{"quiet_hours":[{"scope":"tenant","timezone":"UTC","windows":[{"from":"7:00","until":"8:00"}]}]}`: "/quiet_hours/0/windows/0/from",
 	} {
-		broken, ok := rest.CheckLimits([]byte(text)).(*envelope.InvalidError)
+		broken, ok := restlimits.CheckDocument([]byte(text)).(*envelope.InvalidError)
 		if !ok || broken.Fields[0].Pointer != want {
-			t.Errorf("CheckLimits(%s) = %v, want one at %s", text, broken, want)
+			t.Errorf("CheckDocument(%s) = %v, want one at %s", text, broken, want)
 		}
 	}
 }

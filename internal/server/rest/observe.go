@@ -1,11 +1,9 @@
 package rest
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"path"
 	"regexp"
 	"runtime/debug"
@@ -18,36 +16,12 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/telemetry"
-	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
 // saneID is a request id that is taken over from the caller.
 var saneID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
-
-type noteKey struct{}
-
-// note is what is found out about a request on its way, for its log line.
-type note struct {
-	id string
-	by identity.Principal
-	// request is the request itself, and trusted the proxies in front of this
-	// server, for Origin.
-	request *http.Request
-	trusted []netip.Prefix
-}
-
-func noteOf(ctx context.Context) *note {
-	if n, ok := ctx.Value(noteKey{}).(*note); ok {
-		return n
-	}
-	return &note{}
-}
-
-func noteCaller(ctx context.Context, by identity.Principal) { noteOf(ctx).by = by }
-
-// requestID is the id that the request has in logs and problems.
-func requestID(ctx context.Context) string { return noteOf(ctx).id }
 
 // recorder remembers what was answered, and bounds how long that may take.
 type recorder struct {
@@ -71,7 +45,7 @@ func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (w *recorder) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
-		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeFor))
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(request.WriteTimeout))
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
@@ -89,16 +63,16 @@ func (w *recorder) Write(b []byte) (int, error) {
 // observe serves a request with an id, a span, a log line and a measurement.
 func (s *Server) observe(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
-	n := &note{id: r.Header.Get("X-Request-Id"), request: r, trusted: s.cfg.TrustedProxies}
-	if !saneID.MatchString(n.id) {
-		n.id = uuid.Must(uuid.NewV7()).String()
+	m := &request.Meta{ID: r.Header.Get("X-Request-Id"), Request: r, TrustedProxies: s.cfg.TrustedProxies}
+	if !saneID.MatchString(m.ID) {
+		m.ID = uuid.Must(uuid.NewV7()).String()
 	}
 	ctx := telemetry.Propagator().Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-	ctx, span := s.cfg.Tracer.Start(context.WithValue(ctx, noteKey{}, n), "http request", trace.WithSpanKind(trace.SpanKindServer))
+	ctx, span := s.cfg.Tracer.Start(request.WithMeta(ctx, m), "http request", trace.WithSpanKind(trace.SpanKindServer))
 	defer span.End()
 	r = r.WithContext(ctx)
 	rec := record(w)
-	secure(rec.Header(), n.id)
+	secure(rec.Header(), m.ID)
 
 	s.guard(next, rec, r)
 
@@ -108,14 +82,14 @@ func (s *Server) observe(next http.Handler, w http.ResponseWriter, r *http.Reque
 	}
 	method, took := knownMethod(r.Method), time.Since(start)
 	span.SetName(route)
-	span.SetAttributes(attribute.String("http.route", route), attribute.Int("http.response.status_code", rec.status), attribute.String("request.id", n.id))
+	span.SetAttributes(attribute.String("http.route", route), attribute.Int("http.response.status_code", rec.status), attribute.String("request.id", m.ID))
 	if rec.status >= http.StatusInternalServerError {
 		span.SetStatus(codes.Error, http.StatusText(rec.status))
 	}
 	s.cfg.Metrics.Request(method, route, rec.status).Took(ctx, took)
-	s.cfg.Log.InfoContext(ctx, "request", slog.String("request_id", n.id), slog.String("method", method), slog.String("route", route),
+	s.cfg.Log.InfoContext(ctx, "request", slog.String("request_id", m.ID), slog.String("method", method), slog.String("route", route),
 		slog.Int("status", rec.status), slog.Duration("took", took), slog.Int64("bytes", rec.bytes),
-		slog.String("tenant_id", n.by.Tenant.String()), slog.String("caller_id", n.by.Token.String()))
+		slog.String("tenant_id", m.By.Tenant.String()), slog.String("caller_id", m.By.Token.String()))
 }
 
 // guard answers 500 to what panics, and refuses paths that are not clean,
@@ -126,14 +100,14 @@ func (s *Server) guard(next http.Handler, w *recorder, r *http.Request) {
 		if cause == nil {
 			return
 		}
-		s.cfg.Log.ErrorContext(r.Context(), "request panicked", slog.String("request_id", requestID(r.Context())),
+		s.cfg.Log.ErrorContext(r.Context(), "request panicked", slog.String("request_id", request.ID(r.Context())),
 			slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
 		if w.status == 0 {
-			s.writeProblem(w, r, fmt.Errorf("panic: %v", cause))
+			request.WriteProblem(s.cfg.Log, w, r, fmt.Errorf("panic: %v", cause))
 		}
 	}()
 	if clean := path.Clean("/" + r.URL.Path); r.URL.Path != clean || strings.Contains(r.URL.Path, "\x00") {
-		s.writeProblem(w, r, errNoRoute)
+		request.WriteProblem(s.cfg.Log, w, r, request.ErrNoRoute)
 		return
 	}
 	next.ServeHTTP(w, r)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/server/rest"
+	"github.com/countersign-dev/countersign/internal/server/rest/policies"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
@@ -220,7 +220,7 @@ func TestCheckPolicyNeedsNoServer(t *testing.T) {
 		`{"modes":[{"key":"*","mode":"maybe"}]}`:                                                  "/modes/0/mode",
 		`[]`:                                                                                      "",
 	} {
-		err := rest.CheckPolicy([]byte(text))
+		err := policies.CheckDocument([]byte(text))
 		broken, ok := err.(*envelope.InvalidError) // never wrapped
 		if text != "[]" && want == "" {
 			if err != nil {

@@ -5,8 +5,12 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/server/openapi"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/schemas"
 )
 
@@ -18,39 +22,54 @@ type health struct {
 	Status string `json:"status"`
 }
 
-func (s *Server) getHealth(c *call) error { return c.json(http.StatusOK, health{"ok"}) }
+func getHealth(c *request.Call) error { return c.JSON(http.StatusOK, health{"ok"}) }
 
-func (s *Server) getReadiness(c *call) error {
+func getReadiness(c *request.Call) error {
 	want, err := postgres.LatestSchema()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.r.Context(), probeFor)
+	ctx, cancel := context.WithTimeout(c.R.Context(), probeFor)
 	defer cancel()
-	got, err := migratedTo(ctx, s.DB)
+	got, err := migratedTo(ctx, c.DB)
 	if err != nil {
 		return fault.Wrap(err, fault.Busy, "the database does not answer")
 	}
 	if got < want {
 		return fault.New(fault.Busy, "the database is of version %d and must be migrated to %d", got, want)
 	}
-	return c.json(http.StatusOK, health{"ok"})
+	return c.JSON(http.StatusOK, health{"ok"})
 }
 
-func (s *Server) getMetrics(c *call) error {
-	if s.cfg.Scrape == nil {
-		return errNoRoute
+func getMetrics(c *request.Call) error {
+	if c.Scrape == nil {
+		return request.ErrNoRoute
 	}
-	s.cfg.Scrape.ServeHTTP(c.w, c.r)
+	c.Scrape.ServeHTTP(c.W, c.R)
 	return nil
 }
 
-func (s *Server) getOpenAPI(c *call) error {
-	writeBody(c.w, http.StatusOK, "application/yaml", schemas.OpenAPI())
+func getOpenAPI(c *request.Call) error {
+	c.Write(http.StatusOK, "application/yaml", schemas.OpenAPI())
 	return nil
 }
 
-func (s *Server) getOpenAPIAsJSON(c *call) error {
-	writeBody(c.w, http.StatusOK, jsonType, s.law.text)
+func getOpenAPIAsJSON(c *request.Call) error {
+	contract, err := openapi.Load()
+	if err != nil {
+		return err
+	}
+	c.Write(http.StatusOK, openapi.JSON, contract.JSON())
 	return nil
+}
+
+// migratedTo is the version of the database's schema. goose keeps it in a
+// table of its own, which no query file knows.
+func migratedTo(ctx context.Context, db postgres.Begins) (int64, error) {
+	const query = "SELECT coalesce(max(g.version_id), 0)::bigint FROM goose_db_version g WHERE g.is_applied"
+	var version int64
+	err := postgres.InTx(ctx, db, postgres.Admin(), func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, query).Scan(&version)
+	})
+	return version, err
 }

@@ -1,69 +1,51 @@
 package rest
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/server/access"
+	"github.com/countersign-dev/countersign/internal/server/rest/accounts"
+	"github.com/countersign-dev/countersign/internal/server/rest/actions"
+	"github.com/countersign-dev/countersign/internal/server/rest/approvals"
+	"github.com/countersign-dev/countersign/internal/server/rest/audit"
+	"github.com/countersign-dev/countersign/internal/server/rest/deadletters"
+	"github.com/countersign-dev/countersign/internal/server/rest/events"
+	"github.com/countersign-dev/countersign/internal/server/rest/insight"
+	"github.com/countersign-dev/countersign/internal/server/rest/limits"
+	"github.com/countersign-dev/countersign/internal/server/rest/policies"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/server/rest/tools"
+	"github.com/countersign-dev/countersign/internal/server/rest/workflows"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// route is a path and a method, and who may use it.
+// route is a line of the table of routes.
 type route struct {
-	// pattern is a pattern of http.ServeMux with a method.
-	pattern string
-	// operation names it in openapi.yaml.
-	operation string
-	// roles may use it; nil is everybody, without a token.
-	roles []identity.Role
-	// scope is the right that a token narrowed to some must have; every route
-	// with roles has one, except getMe.
-	scope identity.Scope
+	access.Route
 	// maxBody bounds the body in bytes.
 	maxBody int64
-	// parsed says that the body goes to a parser of its own, which is stricter
+	// ownParser says that the handler parses the body itself, more strictly
 	// than the schema.
-	parsed bool
-	// endless says that it has no deadline of its own.
+	ownParser bool
+	// endless says that requests have no deadline.
 	endless bool
-	// wait is how long it waits for an action's end unless told otherwise.
+	// wait is how long a request waits for an action's end unless told
+	// otherwise.
 	wait   time.Duration
-	handle func(*Server, *call) error
+	handle func(*request.Call) error
 }
 
-// admit says whether a caller may use the route: its role must be one of the
-// route's and, if its token is narrowed to scopes, the route's among them; nor
-// does one that is narrowed to tools look after what failed.
-func (rt route) admit(by identity.Principal) error {
-	if !slices.Contains(rt.roles, by.Role) {
-		return fault.New(fault.Denied, "a token of the role %s may not do this; it takes the role %s", by.Role, rolesText(rt.roles))
+// accessTable returns who may call which route.
+func accessTable() access.Table {
+	var table access.Table
+	for _, rt := range routes() {
+		table = append(table, rt.Route)
 	}
-	if rt.scope != "" && !by.Has(rt.scope) {
-		return fault.New(fault.Denied, "this needs the scope %s, which the token does not have", rt.scope)
-	}
-	// What failed is sent again in lots, of whatever tool.
-	if rt.scope == identity.LettersManage && by.Tools != nil {
-		return fault.New(fault.Denied, "the token is for some tools; this needs one that is for all")
-	}
-	return nil
+	return table
 }
 
-// rolesText lists roles as a sentence does.
-func rolesText(roles []identity.Role) string {
-	names := make([]string, len(roles))
-	for i, r := range roles {
-		names[i] = string(r)
-	}
-	last := len(names) - 1
-	if last < 1 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:last], ", ") + " or " + names[last]
-}
-
-// routes is the one list of what the API answers.
+// routes is the table of everything that the API answers.
 func routes() []route {
 	all := []identity.Role{identity.RoleAgent, identity.RoleViewer, identity.RoleOperator, identity.RoleAdmin, identity.RoleOwner}
 	proposers := []identity.Role{identity.RoleAgent, identity.RoleOperator, identity.RoleAdmin, identity.RoleOwner}
@@ -75,140 +57,140 @@ func routes() []route {
 	const contactBytes, limitsBytes = 8 << 20, 4 << 20
 	const batchBytes, policyBytes = 4 << 20, 4 << 20
 	return []route{
-		{pattern: "POST /api/v1/actions", operation: "submitAction", roles: proposers, scope: identity.ActionsPropose, maxBody: one, parsed: true, handle: (*Server).submitAction},
-		{pattern: "POST /api/v1/actions/batch", operation: "submitActions", roles: proposers, scope: identity.ActionsPropose, maxBody: many, parsed: true, handle: (*Server).submitActions},
-		{pattern: "GET /api/v1/actions", operation: "listActions", roles: all, scope: identity.ActionsRead, handle: (*Server).listActions},
-		{pattern: "GET /api/v1/actions/{id}", operation: "getAction", roles: all, scope: identity.ActionsRead, handle: (*Server).getAction},
-		{pattern: "GET /api/v1/actions/{id}/attempts", operation: "listAttempts", roles: all, scope: identity.ActionsRead, handle: (*Server).listAttempts},
-		{pattern: "GET /api/v1/actions/{id}/wait", operation: "waitForAction", roles: all, scope: identity.ActionsRead, wait: defaultWait, handle: (*Server).waitForAction},
-		{pattern: "POST /api/v1/actions/{id}/approve", operation: "approveAction", roles: people, scope: identity.ApprovalsDecide, maxBody: one, handle: (*Server).approveAction},
-		{pattern: "POST /api/v1/actions/{id}/deny", operation: "denyAction", roles: people, scope: identity.ApprovalsDecide, maxBody: one, handle: (*Server).denyAction},
-		{pattern: "POST /api/v1/actions/{id}/edit", operation: "editAction", roles: people, scope: identity.ApprovalsDecide, maxBody: one, handle: (*Server).editAction},
-		{pattern: "GET /api/v1/actions/{id}/votes", operation: "listVotes", roles: readers, scope: identity.ActionsRead, handle: (*Server).listVotes},
-		{pattern: "POST /api/v1/actions/approve", operation: "approveActions", roles: people, scope: identity.ApprovalsDecide, maxBody: one, handle: (*Server).approveActions},
-		{pattern: "POST /api/v1/actions/deny", operation: "denyActions", roles: people, scope: identity.ApprovalsDecide, maxBody: one, handle: (*Server).denyActions},
-		{pattern: "POST /api/v1/actions/{id}/undo", operation: "undoAction", roles: proposers, scope: identity.ActionsPropose, handle: (*Server).undoAction},
+		{Route: access.Route{Pattern: "POST /api/v1/actions", Operation: "submitAction", Roles: proposers, Scope: identity.ActionsPropose}, maxBody: one, ownParser: true, handle: actions.Submit},
+		{Route: access.Route{Pattern: "POST /api/v1/actions/batch", Operation: "submitActions", Roles: proposers, Scope: identity.ActionsPropose}, maxBody: many, ownParser: true, handle: actions.SubmitMany},
+		{Route: access.Route{Pattern: "GET /api/v1/actions", Operation: "listActions", Roles: all, Scope: identity.ActionsRead}, handle: actions.List},
+		{Route: access.Route{Pattern: "GET /api/v1/actions/{id}", Operation: "getAction", Roles: all, Scope: identity.ActionsRead}, handle: actions.Get},
+		{Route: access.Route{Pattern: "GET /api/v1/actions/{id}/attempts", Operation: "listAttempts", Roles: all, Scope: identity.ActionsRead}, handle: actions.Attempts},
+		{Route: access.Route{Pattern: "GET /api/v1/actions/{id}/wait", Operation: "waitForAction", Roles: all, Scope: identity.ActionsRead}, wait: request.DefaultWait, handle: actions.Wait},
+		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/approve", Operation: "approveAction", Roles: people, Scope: identity.ApprovalsDecide}, maxBody: one, handle: approvals.Approve},
+		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/deny", Operation: "denyAction", Roles: people, Scope: identity.ApprovalsDecide}, maxBody: one, handle: approvals.Deny},
+		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/edit", Operation: "editAction", Roles: people, Scope: identity.ApprovalsDecide}, maxBody: one, handle: approvals.Edit},
+		{Route: access.Route{Pattern: "GET /api/v1/actions/{id}/votes", Operation: "listVotes", Roles: readers, Scope: identity.ActionsRead}, handle: approvals.Votes},
+		{Route: access.Route{Pattern: "POST /api/v1/actions/approve", Operation: "approveActions", Roles: people, Scope: identity.ApprovalsDecide}, maxBody: one, handle: approvals.ApproveMany},
+		{Route: access.Route{Pattern: "POST /api/v1/actions/deny", Operation: "denyActions", Roles: people, Scope: identity.ApprovalsDecide}, maxBody: one, handle: approvals.DenyMany},
+		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/undo", Operation: "undoAction", Roles: proposers, Scope: identity.ActionsPropose}, handle: actions.Undo},
 
-		{pattern: "GET /api/v1/inbox", operation: "getInbox", roles: readers, scope: identity.ActionsRead, handle: (*Server).getInbox},
-		{pattern: "GET /api/v1/reviews", operation: "listReviews", roles: readers, scope: identity.PolicyRead, handle: (*Server).listReviews},
-		{pattern: "PUT /api/v1/reviews", operation: "putReview", roles: admin, scope: identity.PolicyWrite, maxBody: one, handle: (*Server).putReview},
-		{pattern: "DELETE /api/v1/reviews", operation: "deleteReview", roles: admin, scope: identity.PolicyWrite, handle: (*Server).deleteReview},
+		{Route: access.Route{Pattern: "GET /api/v1/inbox", Operation: "getInbox", Roles: readers, Scope: identity.ActionsRead}, handle: approvals.Inbox},
+		{Route: access.Route{Pattern: "GET /api/v1/reviews", Operation: "listReviews", Roles: readers, Scope: identity.PolicyRead}, handle: approvals.Reviews},
+		{Route: access.Route{Pattern: "PUT /api/v1/reviews", Operation: "putReview", Roles: admin, Scope: identity.PolicyWrite}, maxBody: one, handle: approvals.PutReview},
+		{Route: access.Route{Pattern: "DELETE /api/v1/reviews", Operation: "deleteReview", Roles: admin, Scope: identity.PolicyWrite}, handle: approvals.DeleteReview},
 
-		{pattern: "GET /api/v1/executions", operation: "listExecutions", roles: all, scope: identity.ActionsRead, handle: (*Server).listExecutions},
-		{pattern: "GET /api/v1/executions/{id}", operation: "getExecution", roles: all, scope: identity.ActionsRead, handle: (*Server).getExecution},
+		{Route: access.Route{Pattern: "GET /api/v1/executions", Operation: "listExecutions", Roles: all, Scope: identity.ActionsRead}, handle: insight.Executions},
+		{Route: access.Route{Pattern: "GET /api/v1/executions/{id}", Operation: "getExecution", Roles: all, Scope: identity.ActionsRead}, handle: insight.Execution},
 
-		{pattern: "POST /api/v1/batches", operation: "submitBatch", roles: proposers, scope: identity.ActionsPropose, maxBody: batchBytes, wait: maxWait, handle: (*Server).submitBatch},
-		{pattern: "GET /api/v1/batches", operation: "listBatches", roles: all, scope: identity.ActionsRead, handle: (*Server).listBatches},
-		{pattern: "GET /api/v1/batches/{id}", operation: "getBatch", roles: all, scope: identity.ActionsRead, handle: (*Server).getBatch},
-		{pattern: "POST /api/v1/batches/{id}/cancel", operation: "cancelBatch", roles: proposers, scope: identity.ActionsPropose, handle: (*Server).cancelBatch},
-		{pattern: "POST /api/v1/batches/{id}/retry", operation: "retryBatch", roles: people, scope: identity.LettersManage, maxBody: one, handle: (*Server).retryBatch},
-		{pattern: "POST /api/v1/batches/{id}/resolve", operation: "resolveBatch", roles: people, scope: identity.LettersManage, maxBody: one, handle: (*Server).resolveBatch},
+		{Route: access.Route{Pattern: "POST /api/v1/batches", Operation: "submitBatch", Roles: proposers, Scope: identity.ActionsPropose}, maxBody: batchBytes, wait: request.MaxWait, handle: workflows.Submit},
+		{Route: access.Route{Pattern: "GET /api/v1/batches", Operation: "listBatches", Roles: all, Scope: identity.ActionsRead}, handle: workflows.List},
+		{Route: access.Route{Pattern: "GET /api/v1/batches/{id}", Operation: "getBatch", Roles: all, Scope: identity.ActionsRead}, handle: workflows.Get},
+		{Route: access.Route{Pattern: "POST /api/v1/batches/{id}/cancel", Operation: "cancelBatch", Roles: proposers, Scope: identity.ActionsPropose}, handle: workflows.Cancel},
+		{Route: access.Route{Pattern: "POST /api/v1/batches/{id}/retry", Operation: "retryBatch", Roles: people, Scope: identity.LettersManage}, maxBody: one, handle: workflows.Retry},
+		{Route: access.Route{Pattern: "POST /api/v1/batches/{id}/resolve", Operation: "resolveBatch", Roles: people, Scope: identity.LettersManage}, maxBody: one, handle: workflows.Resolve},
 
-		{pattern: "GET /api/v1/dead-letters", operation: "listDeadLetters", roles: readers, scope: identity.LettersRead, handle: (*Server).listDeadLetters},
-		{pattern: "GET /api/v1/dead-letters/export", operation: "exportDeadLetters", roles: readers, scope: identity.LettersRead, handle: (*Server).exportDeadLetters},
-		{pattern: "GET /api/v1/dead-letters/{id}", operation: "getDeadLetter", roles: readers, scope: identity.LettersRead, handle: (*Server).getDeadLetter},
-		{pattern: "POST /api/v1/dead-letters/{id}/resolve", operation: "resolveDeadLetter", roles: people, scope: identity.LettersManage, maxBody: one, handle: (*Server).resolveDeadLetter},
-		{pattern: "POST /api/v1/dead-letters/replay", operation: "replayDeadLetters", roles: people, scope: identity.LettersManage, maxBody: one, handle: (*Server).replayDeadLetters},
-		{pattern: "POST /api/v1/dead-letters/discard", operation: "discardDeadLetters", roles: people, scope: identity.LettersManage, maxBody: one, handle: (*Server).discardDeadLetters},
+		{Route: access.Route{Pattern: "GET /api/v1/dead-letters", Operation: "listDeadLetters", Roles: readers, Scope: identity.LettersRead}, handle: deadletters.List},
+		{Route: access.Route{Pattern: "GET /api/v1/dead-letters/export", Operation: "exportDeadLetters", Roles: readers, Scope: identity.LettersRead}, handle: deadletters.Export},
+		{Route: access.Route{Pattern: "GET /api/v1/dead-letters/{id}", Operation: "getDeadLetter", Roles: readers, Scope: identity.LettersRead}, handle: deadletters.Get},
+		{Route: access.Route{Pattern: "POST /api/v1/dead-letters/{id}/resolve", Operation: "resolveDeadLetter", Roles: people, Scope: identity.LettersManage}, maxBody: one, handle: deadletters.Resolve},
+		{Route: access.Route{Pattern: "POST /api/v1/dead-letters/replay", Operation: "replayDeadLetters", Roles: people, Scope: identity.LettersManage}, maxBody: one, handle: deadletters.Replay},
+		{Route: access.Route{Pattern: "POST /api/v1/dead-letters/discard", Operation: "discardDeadLetters", Roles: people, Scope: identity.LettersManage}, maxBody: one, handle: deadletters.Discard},
 
-		{pattern: "GET /api/v1/events", operation: "streamEvents", roles: all, scope: identity.ActionsRead, endless: true, handle: (*Server).streamEvents},
+		{Route: access.Route{Pattern: "GET /api/v1/events", Operation: "streamEvents", Roles: all, Scope: identity.ActionsRead}, endless: true, handle: events.Stream},
 
-		{pattern: "GET /api/v1/subscriptions", operation: "listSubscriptions", roles: readers, scope: identity.SubscriptionsRead, handle: (*Server).listSubscriptions},
-		{pattern: "PUT /api/v1/subscriptions/{name}", operation: "putSubscription", roles: admin, scope: identity.SubscriptionsWrite, maxBody: one, handle: (*Server).putSubscription},
-		{pattern: "DELETE /api/v1/subscriptions/{name}", operation: "deleteSubscription", roles: admin, scope: identity.SubscriptionsWrite, handle: (*Server).deleteSubscription},
-		{pattern: "POST /api/v1/subscriptions/{name}/test", operation: "testSubscription", roles: admin, scope: identity.SubscriptionsWrite, handle: (*Server).testSubscription},
+		{Route: access.Route{Pattern: "GET /api/v1/subscriptions", Operation: "listSubscriptions", Roles: readers, Scope: identity.SubscriptionsRead}, handle: events.Subscriptions},
+		{Route: access.Route{Pattern: "PUT /api/v1/subscriptions/{name}", Operation: "putSubscription", Roles: admin, Scope: identity.SubscriptionsWrite}, maxBody: one, handle: events.PutSubscription},
+		{Route: access.Route{Pattern: "DELETE /api/v1/subscriptions/{name}", Operation: "deleteSubscription", Roles: admin, Scope: identity.SubscriptionsWrite}, handle: events.DeleteSubscription},
+		{Route: access.Route{Pattern: "POST /api/v1/subscriptions/{name}/test", Operation: "testSubscription", Roles: admin, Scope: identity.SubscriptionsWrite}, handle: events.TestSubscription},
 		// Slack shows no token: it signs.
-		{pattern: "POST /api/v1/slack/interactions/{subscription}", operation: "slackInteraction", maxBody: one, parsed: true, handle: (*Server).slackInteraction},
+		{Route: access.Route{Pattern: "POST /api/v1/slack/interactions/{subscription}", Operation: "slackInteraction"}, maxBody: one, ownParser: true, handle: events.SlackInteraction},
 
-		{pattern: "GET /api/v1/tools", operation: "listTools", roles: all, scope: identity.CatalogRead, handle: (*Server).listTools},
-		{pattern: "GET /api/v1/tools/{tool}", operation: "getTool", roles: all, scope: identity.CatalogRead, handle: (*Server).getTool},
-		{pattern: "GET /api/v1/tools/diff", operation: "diffTool", roles: readers, scope: identity.CatalogRead, handle: (*Server).diffTool},
-		{pattern: "PUT /api/v1/tools/metadata", operation: "describeTool", roles: people, scope: identity.CatalogWrite, maxBody: one, handle: (*Server).describeTool},
-		{pattern: "POST /api/v1/tools/{tool}", operation: "invokeTool", roles: proposers, scope: identity.ActionsPropose, maxBody: one, wait: maxWait, handle: (*Server).invokeTool},
-		{pattern: "GET /api/v1/tools/snapshots", operation: "listSnapshotRules", roles: readers, scope: identity.CatalogRead, handle: (*Server).listSnapshotRules},
-		{pattern: "PUT /api/v1/tools/snapshots", operation: "putSnapshotRule", roles: people, scope: identity.CatalogWrite, maxBody: one, handle: (*Server).putSnapshotRule},
-		{pattern: "POST /api/v1/tools/accept", operation: "acceptTool", roles: people, scope: identity.CatalogWrite, maxBody: one, handle: (*Server).acceptTool},
-		{pattern: "PUT /api/v1/tools/overrides", operation: "configureTool", roles: people, scope: identity.CatalogWrite, maxBody: one, handle: (*Server).configureTool},
-		{pattern: "PUT /api/v1/tools/rules", operation: "putToolRule", roles: people, scope: identity.CatalogWrite, maxBody: one, handle: (*Server).putToolRule},
-		{pattern: "GET /api/v1/tools/verify", operation: "listVerifyRules", roles: readers, scope: identity.CatalogRead, handle: (*Server).listVerifyRules},
-		{pattern: "PUT /api/v1/tools/verify", operation: "putVerifyRule", roles: people, scope: identity.CatalogWrite, maxBody: one, handle: (*Server).putVerifyRule},
-		{pattern: "GET /api/v1/sources", operation: "listSources", roles: readers, scope: identity.CatalogRead, handle: (*Server).listSources},
-		{pattern: "PUT /api/v1/sources/{id}", operation: "putSource", roles: admin, scope: identity.CatalogWrite, maxBody: one, handle: (*Server).putSource},
-		{pattern: "POST /api/v1/sources/{id}/refresh", operation: "refreshSource", roles: people, scope: identity.CatalogWrite, handle: (*Server).refreshSource},
-		{pattern: "DELETE /api/v1/sources/{id}", operation: "deleteSource", roles: admin, scope: identity.CatalogWrite, handle: (*Server).deleteSource},
-		{pattern: "GET /api/v1/policy", operation: "getPolicy", roles: readers, scope: identity.PolicyRead, handle: (*Server).getPolicy},
-		{pattern: "PUT /api/v1/policy", operation: "putPolicy", roles: admin, scope: identity.PolicyWrite, maxBody: policyBytes, handle: (*Server).putPolicy},
-		{pattern: "POST /api/v1/policy/simulate", operation: "simulatePolicy", roles: readers, scope: identity.PolicyRead, maxBody: policyBytes, handle: (*Server).simulate},
-		{pattern: "GET /api/v1/policy/modes", operation: "listModes", roles: readers, scope: identity.PolicyRead, handle: (*Server).listModes},
-		{pattern: "PUT /api/v1/policy/modes", operation: "putMode", roles: admin, scope: identity.PolicyWrite, maxBody: one, handle: (*Server).putMode},
-		{pattern: "DELETE /api/v1/policy/modes", operation: "deleteMode", roles: admin, scope: identity.PolicyWrite, handle: (*Server).deleteMode},
-		{pattern: "GET /api/v1/policy/rules", operation: "listRules", roles: readers, scope: identity.PolicyRead, handle: (*Server).listRules},
-		{pattern: "PUT /api/v1/policy/rules/{id}", operation: "putRule", roles: admin, scope: identity.PolicyWrite, maxBody: one, handle: (*Server).putRule},
-		{pattern: "DELETE /api/v1/policy/rules/{id}", operation: "deleteRule", roles: admin, scope: identity.PolicyWrite, handle: (*Server).deleteRule},
-		{pattern: "GET /api/v1/policy/grants", operation: "listGrants", roles: readers, scope: identity.PolicyRead, handle: (*Server).listGrants},
-		{pattern: "POST /api/v1/policy/grants", operation: "makeGrant", roles: admin, scope: identity.PolicyWrite, maxBody: one, handle: (*Server).makeGrant},
-		{pattern: "DELETE /api/v1/policy/grants/{id}", operation: "revokeGrant", roles: people, scope: identity.PolicyWrite, handle: (*Server).revokeGrant},
-		{pattern: "GET /api/v1/policy/sessions", operation: "listSessionModes", roles: readers, scope: identity.PolicyRead, handle: (*Server).listSessionModes},
-		{pattern: "PUT /api/v1/policy/sessions", operation: "putSessionMode", roles: admin, scope: identity.PolicyWrite, maxBody: one, handle: (*Server).putSessionMode},
-		{pattern: "DELETE /api/v1/policy/sessions", operation: "deleteSessionMode", roles: admin, scope: identity.PolicyWrite, handle: (*Server).deleteSessionMode},
-		{pattern: "POST /api/v1/policy/explain", operation: "explainPolicy", roles: readers, scope: identity.PolicyRead, maxBody: one, handle: (*Server).explain},
-		{pattern: "GET /api/v1/preferences", operation: "listPreferences", roles: all, scope: identity.PolicyRead, handle: (*Server).listPreferences},
-		{pattern: "PUT /api/v1/preferences", operation: "putPreference", roles: people, scope: identity.PolicyWrite, maxBody: one, handle: (*Server).putPreference},
-		{pattern: "DELETE /api/v1/preferences", operation: "deletePreference", roles: people, scope: identity.PolicyWrite, handle: (*Server).deletePreference},
+		{Route: access.Route{Pattern: "GET /api/v1/tools", Operation: "listTools", Roles: all, Scope: identity.CatalogRead}, handle: tools.List},
+		{Route: access.Route{Pattern: "GET /api/v1/tools/{tool}", Operation: "getTool", Roles: all, Scope: identity.CatalogRead}, handle: tools.Get},
+		{Route: access.Route{Pattern: "GET /api/v1/tools/diff", Operation: "diffTool", Roles: readers, Scope: identity.CatalogRead}, handle: tools.Diff},
+		{Route: access.Route{Pattern: "PUT /api/v1/tools/metadata", Operation: "describeTool", Roles: people, Scope: identity.CatalogWrite}, maxBody: one, handle: tools.Describe},
+		{Route: access.Route{Pattern: "POST /api/v1/tools/{tool}", Operation: "invokeTool", Roles: proposers, Scope: identity.ActionsPropose}, maxBody: one, wait: request.MaxWait, handle: actions.Invoke},
+		{Route: access.Route{Pattern: "GET /api/v1/tools/snapshots", Operation: "listSnapshotRules", Roles: readers, Scope: identity.CatalogRead}, handle: tools.SnapshotRules},
+		{Route: access.Route{Pattern: "PUT /api/v1/tools/snapshots", Operation: "putSnapshotRule", Roles: people, Scope: identity.CatalogWrite}, maxBody: one, handle: tools.PutSnapshotRule},
+		{Route: access.Route{Pattern: "POST /api/v1/tools/accept", Operation: "acceptTool", Roles: people, Scope: identity.CatalogWrite}, maxBody: one, handle: tools.Accept},
+		{Route: access.Route{Pattern: "PUT /api/v1/tools/overrides", Operation: "configureTool", Roles: people, Scope: identity.CatalogWrite}, maxBody: one, handle: tools.Override},
+		{Route: access.Route{Pattern: "PUT /api/v1/tools/rules", Operation: "putToolRule", Roles: people, Scope: identity.CatalogWrite}, maxBody: one, handle: tools.PutRule},
+		{Route: access.Route{Pattern: "GET /api/v1/tools/verify", Operation: "listVerifyRules", Roles: readers, Scope: identity.CatalogRead}, handle: tools.ReconcileRules},
+		{Route: access.Route{Pattern: "PUT /api/v1/tools/verify", Operation: "putVerifyRule", Roles: people, Scope: identity.CatalogWrite}, maxBody: one, handle: tools.PutReconcileRule},
+		{Route: access.Route{Pattern: "GET /api/v1/sources", Operation: "listSources", Roles: readers, Scope: identity.CatalogRead}, handle: tools.Sources},
+		{Route: access.Route{Pattern: "PUT /api/v1/sources/{id}", Operation: "putSource", Roles: admin, Scope: identity.CatalogWrite}, maxBody: one, handle: tools.PutSource},
+		{Route: access.Route{Pattern: "POST /api/v1/sources/{id}/refresh", Operation: "refreshSource", Roles: people, Scope: identity.CatalogWrite}, handle: tools.RefreshSource},
+		{Route: access.Route{Pattern: "DELETE /api/v1/sources/{id}", Operation: "deleteSource", Roles: admin, Scope: identity.CatalogWrite}, handle: tools.DeleteSource},
+		{Route: access.Route{Pattern: "GET /api/v1/policy", Operation: "getPolicy", Roles: readers, Scope: identity.PolicyRead}, handle: policies.Get},
+		{Route: access.Route{Pattern: "PUT /api/v1/policy", Operation: "putPolicy", Roles: admin, Scope: identity.PolicyWrite}, maxBody: policyBytes, handle: policies.Put},
+		{Route: access.Route{Pattern: "POST /api/v1/policy/simulate", Operation: "simulatePolicy", Roles: readers, Scope: identity.PolicyRead}, maxBody: policyBytes, handle: policies.Simulate},
+		{Route: access.Route{Pattern: "GET /api/v1/policy/modes", Operation: "listModes", Roles: readers, Scope: identity.PolicyRead}, handle: policies.Modes},
+		{Route: access.Route{Pattern: "PUT /api/v1/policy/modes", Operation: "putMode", Roles: admin, Scope: identity.PolicyWrite}, maxBody: one, handle: policies.PutMode},
+		{Route: access.Route{Pattern: "DELETE /api/v1/policy/modes", Operation: "deleteMode", Roles: admin, Scope: identity.PolicyWrite}, handle: policies.DeleteMode},
+		{Route: access.Route{Pattern: "GET /api/v1/policy/rules", Operation: "listRules", Roles: readers, Scope: identity.PolicyRead}, handle: policies.Rules},
+		{Route: access.Route{Pattern: "PUT /api/v1/policy/rules/{id}", Operation: "putRule", Roles: admin, Scope: identity.PolicyWrite}, maxBody: one, handle: policies.PutRule},
+		{Route: access.Route{Pattern: "DELETE /api/v1/policy/rules/{id}", Operation: "deleteRule", Roles: admin, Scope: identity.PolicyWrite}, handle: policies.DeleteRule},
+		{Route: access.Route{Pattern: "GET /api/v1/policy/grants", Operation: "listGrants", Roles: readers, Scope: identity.PolicyRead}, handle: policies.Grants},
+		{Route: access.Route{Pattern: "POST /api/v1/policy/grants", Operation: "makeGrant", Roles: admin, Scope: identity.PolicyWrite}, maxBody: one, handle: policies.MakeGrant},
+		{Route: access.Route{Pattern: "DELETE /api/v1/policy/grants/{id}", Operation: "revokeGrant", Roles: people, Scope: identity.PolicyWrite}, handle: policies.RevokeGrant},
+		{Route: access.Route{Pattern: "GET /api/v1/policy/sessions", Operation: "listSessionModes", Roles: readers, Scope: identity.PolicyRead}, handle: policies.SessionModes},
+		{Route: access.Route{Pattern: "PUT /api/v1/policy/sessions", Operation: "putSessionMode", Roles: admin, Scope: identity.PolicyWrite}, maxBody: one, handle: policies.PutSessionMode},
+		{Route: access.Route{Pattern: "DELETE /api/v1/policy/sessions", Operation: "deleteSessionMode", Roles: admin, Scope: identity.PolicyWrite}, handle: policies.DeleteSessionMode},
+		{Route: access.Route{Pattern: "POST /api/v1/policy/explain", Operation: "explainPolicy", Roles: readers, Scope: identity.PolicyRead}, maxBody: one, handle: policies.Explain},
+		{Route: access.Route{Pattern: "GET /api/v1/preferences", Operation: "listPreferences", Roles: all, Scope: identity.PolicyRead}, handle: policies.Preferences},
+		{Route: access.Route{Pattern: "PUT /api/v1/preferences", Operation: "putPreference", Roles: people, Scope: identity.PolicyWrite}, maxBody: one, handle: policies.PutPreference},
+		{Route: access.Route{Pattern: "DELETE /api/v1/preferences", Operation: "deletePreference", Roles: people, Scope: identity.PolicyWrite}, handle: policies.DeletePreference},
 
-		{pattern: "GET /api/v1/guide", operation: "getGuide", roles: all, scope: identity.CatalogRead, handle: (*Server).getGuide},
-		{pattern: "GET /api/v1/notes", operation: "listNotes", roles: readers, scope: identity.ActionsRead, handle: (*Server).listNotes},
+		{Route: access.Route{Pattern: "GET /api/v1/guide", Operation: "getGuide", Roles: all, Scope: identity.CatalogRead}, handle: tools.Guide},
+		{Route: access.Route{Pattern: "GET /api/v1/notes", Operation: "listNotes", Roles: readers, Scope: identity.ActionsRead}, handle: insight.Notes},
 
-		{pattern: "GET /api/v1/bucket-names", operation: "listBucketNames", roles: all, scope: identity.LimitsRead, handle: (*Server).listBucketNames},
-		{pattern: "GET /api/v1/buckets", operation: "listBuckets", roles: readers, scope: identity.LimitsRead, handle: (*Server).listBuckets},
-		{pattern: "GET /api/v1/buckets/{name}", operation: "getBucket", roles: readers, scope: identity.LimitsRead, handle: (*Server).getBucket},
-		{pattern: "PUT /api/v1/buckets/{name}", operation: "putBucket", roles: admin, scope: identity.LimitsWrite, maxBody: one, handle: (*Server).putBucket},
-		{pattern: "DELETE /api/v1/buckets/{name}", operation: "retireBucket", roles: admin, scope: identity.LimitsWrite, handle: (*Server).retireBucket},
-		{pattern: "POST /api/v1/buckets/{name}/reopen", operation: "reopenBucket", roles: people, scope: identity.LimitsWrite, handle: (*Server).reopenBucket},
-		{pattern: "GET /api/v1/quiet-hours", operation: "listQuietHours", roles: readers, scope: identity.LimitsRead, handle: (*Server).listQuietHours},
-		{pattern: "PUT /api/v1/quiet-hours", operation: "putQuietHours", roles: admin, scope: identity.LimitsWrite, maxBody: one, handle: (*Server).putQuietHours},
-		{pattern: "DELETE /api/v1/quiet-hours", operation: "deleteQuietHours", roles: admin, scope: identity.LimitsWrite, handle: (*Server).deleteQuietHours},
-		{pattern: "GET /api/v1/do-not-contact", operation: "listDoNotContact", roles: readers, scope: identity.ContactsRead, handle: (*Server).listDoNotContact},
-		{pattern: "POST /api/v1/do-not-contact", operation: "addDoNotContact", roles: people, scope: identity.ContactsWrite, maxBody: contactBytes, handle: (*Server).addDoNotContact},
-		{pattern: "POST /api/v1/do-not-contact/remove", operation: "removeDoNotContact", roles: admin, scope: identity.ContactsWrite, maxBody: contactBytes, handle: (*Server).removeDoNotContact},
-		{pattern: "POST /api/v1/do-not-contact/import", operation: "importDoNotContact", roles: admin, scope: identity.ContactsWrite, maxBody: contactBytes, parsed: true, handle: (*Server).importDoNotContact},
-		{pattern: "GET /api/v1/do-not-contact/export", operation: "exportDoNotContact", roles: readers, scope: identity.ContactsRead, endless: true, handle: (*Server).exportDoNotContact},
-		{pattern: "GET /api/v1/employees", operation: "listEmployees", roles: readers, scope: identity.LimitsRead, handle: (*Server).listEmployees},
-		{pattern: "PUT /api/v1/employees/{id}", operation: "putEmployee", roles: admin, scope: identity.LimitsWrite, maxBody: one, handle: (*Server).putEmployee},
-		{pattern: "DELETE /api/v1/employees/{id}", operation: "deleteEmployee", roles: admin, scope: identity.LimitsWrite, handle: (*Server).deleteEmployee},
-		{pattern: "GET /api/v1/pauses", operation: "listPauses", roles: readers, scope: identity.LimitsRead, handle: (*Server).listPauses},
-		{pattern: "POST /api/v1/pauses", operation: "pause", roles: people, scope: identity.PausesWrite, maxBody: one, handle: (*Server).pause},
-		{pattern: "DELETE /api/v1/pauses", operation: "resume", roles: people, scope: identity.PausesWrite, handle: (*Server).resume},
-		{pattern: "GET /api/v1/breakers", operation: "listBreakers", roles: readers, scope: identity.LimitsRead, handle: (*Server).listBreakers},
-		{pattern: "POST /api/v1/breakers/{id}/reset", operation: "resetBreaker", roles: people, scope: identity.LimitsWrite, handle: (*Server).resetBreaker},
-		{pattern: "GET /api/v1/settings", operation: "getSettings", roles: readers, scope: identity.LimitsRead, handle: (*Server).getSettings},
-		{pattern: "PUT /api/v1/settings", operation: "putSettings", roles: admin, scope: identity.LimitsWrite, maxBody: one, handle: (*Server).putSettings},
-		{pattern: "GET /api/v1/limits", operation: "getLimits", roles: readers, scope: identity.LimitsRead, handle: (*Server).getLimits},
-		{pattern: "PUT /api/v1/limits", operation: "putLimits", roles: admin, scope: identity.LimitsWrite, maxBody: limitsBytes, handle: (*Server).putLimits},
+		{Route: access.Route{Pattern: "GET /api/v1/bucket-names", Operation: "listBucketNames", Roles: all, Scope: identity.LimitsRead}, handle: limits.BucketNames},
+		{Route: access.Route{Pattern: "GET /api/v1/buckets", Operation: "listBuckets", Roles: readers, Scope: identity.LimitsRead}, handle: limits.Buckets},
+		{Route: access.Route{Pattern: "GET /api/v1/buckets/{name}", Operation: "getBucket", Roles: readers, Scope: identity.LimitsRead}, handle: limits.Bucket},
+		{Route: access.Route{Pattern: "PUT /api/v1/buckets/{name}", Operation: "putBucket", Roles: admin, Scope: identity.LimitsWrite}, maxBody: one, handle: limits.PutBucket},
+		{Route: access.Route{Pattern: "DELETE /api/v1/buckets/{name}", Operation: "retireBucket", Roles: admin, Scope: identity.LimitsWrite}, handle: limits.RetireBucket},
+		{Route: access.Route{Pattern: "POST /api/v1/buckets/{name}/reopen", Operation: "reopenBucket", Roles: people, Scope: identity.LimitsWrite}, handle: limits.ReopenBucket},
+		{Route: access.Route{Pattern: "GET /api/v1/quiet-hours", Operation: "listQuietHours", Roles: readers, Scope: identity.LimitsRead}, handle: limits.QuietHours},
+		{Route: access.Route{Pattern: "PUT /api/v1/quiet-hours", Operation: "putQuietHours", Roles: admin, Scope: identity.LimitsWrite}, maxBody: one, handle: limits.PutQuietHours},
+		{Route: access.Route{Pattern: "DELETE /api/v1/quiet-hours", Operation: "deleteQuietHours", Roles: admin, Scope: identity.LimitsWrite}, handle: limits.DeleteQuietHours},
+		{Route: access.Route{Pattern: "GET /api/v1/do-not-contact", Operation: "listDoNotContact", Roles: readers, Scope: identity.ContactsRead}, handle: limits.DoNotContact},
+		{Route: access.Route{Pattern: "POST /api/v1/do-not-contact", Operation: "addDoNotContact", Roles: people, Scope: identity.ContactsWrite}, maxBody: contactBytes, handle: limits.AddDoNotContact},
+		{Route: access.Route{Pattern: "POST /api/v1/do-not-contact/remove", Operation: "removeDoNotContact", Roles: admin, Scope: identity.ContactsWrite}, maxBody: contactBytes, handle: limits.RemoveDoNotContact},
+		{Route: access.Route{Pattern: "POST /api/v1/do-not-contact/import", Operation: "importDoNotContact", Roles: admin, Scope: identity.ContactsWrite}, maxBody: contactBytes, ownParser: true, handle: limits.ImportDoNotContact},
+		{Route: access.Route{Pattern: "GET /api/v1/do-not-contact/export", Operation: "exportDoNotContact", Roles: readers, Scope: identity.ContactsRead}, endless: true, handle: limits.ExportDoNotContact},
+		{Route: access.Route{Pattern: "GET /api/v1/employees", Operation: "listEmployees", Roles: readers, Scope: identity.LimitsRead}, handle: limits.Employees},
+		{Route: access.Route{Pattern: "PUT /api/v1/employees/{id}", Operation: "putEmployee", Roles: admin, Scope: identity.LimitsWrite}, maxBody: one, handle: limits.PutEmployee},
+		{Route: access.Route{Pattern: "DELETE /api/v1/employees/{id}", Operation: "deleteEmployee", Roles: admin, Scope: identity.LimitsWrite}, handle: limits.DeleteEmployee},
+		{Route: access.Route{Pattern: "GET /api/v1/pauses", Operation: "listPauses", Roles: readers, Scope: identity.LimitsRead}, handle: limits.Pauses},
+		{Route: access.Route{Pattern: "POST /api/v1/pauses", Operation: "pause", Roles: people, Scope: identity.PausesWrite}, maxBody: one, handle: limits.Pause},
+		{Route: access.Route{Pattern: "DELETE /api/v1/pauses", Operation: "resume", Roles: people, Scope: identity.PausesWrite}, handle: limits.Resume},
+		{Route: access.Route{Pattern: "GET /api/v1/breakers", Operation: "listBreakers", Roles: readers, Scope: identity.LimitsRead}, handle: limits.Breakers},
+		{Route: access.Route{Pattern: "POST /api/v1/breakers/{id}/reset", Operation: "resetBreaker", Roles: people, Scope: identity.LimitsWrite}, handle: limits.ResetBreaker},
+		{Route: access.Route{Pattern: "GET /api/v1/settings", Operation: "getSettings", Roles: readers, Scope: identity.LimitsRead}, handle: limits.Settings},
+		{Route: access.Route{Pattern: "PUT /api/v1/settings", Operation: "putSettings", Roles: admin, Scope: identity.LimitsWrite}, maxBody: one, handle: limits.PutSettings},
+		{Route: access.Route{Pattern: "GET /api/v1/limits", Operation: "getLimits", Roles: readers, Scope: identity.LimitsRead}, handle: limits.Get},
+		{Route: access.Route{Pattern: "PUT /api/v1/limits", Operation: "putLimits", Roles: admin, Scope: identity.LimitsWrite}, maxBody: limitsBytes, handle: limits.Put},
 
-		{pattern: "GET /api/v1/me", operation: "getMe", roles: all, handle: (*Server).getMe},
-		{pattern: "GET /api/v1/tokens", operation: "listTokens", roles: admin, scope: identity.TokensManage, handle: (*Server).listTokens},
-		{pattern: "POST /api/v1/tokens", operation: "issueToken", roles: admin, scope: identity.TokensManage, maxBody: one, handle: (*Server).issueToken},
-		{pattern: "POST /api/v1/tokens/{id}/rotate", operation: "rotateToken", roles: admin, scope: identity.TokensManage, maxBody: one, handle: (*Server).rotateToken},
-		{pattern: "DELETE /api/v1/tokens/{id}", operation: "revokeToken", roles: admin, scope: identity.TokensManage, handle: (*Server).revokeToken},
-		{pattern: "GET /api/v1/operators", operation: "listOperators", roles: admin, scope: identity.OperatorsManage, handle: (*Server).listOperators},
-		{pattern: "POST /api/v1/operators", operation: "createOperator", roles: admin, scope: identity.OperatorsManage, maxBody: one, handle: (*Server).createOperator},
-		{pattern: "PUT /api/v1/operators/{id}", operation: "putOperator", roles: admin, scope: identity.OperatorsManage, maxBody: one, handle: (*Server).putOperator},
-		{pattern: "GET /api/v1/identity-providers", operation: "listProviders", roles: admin, scope: identity.OperatorsManage, handle: (*Server).listProviders},
-		{pattern: "PUT /api/v1/identity-providers/{id}", operation: "putProvider", roles: owner, scope: identity.OperatorsManage, maxBody: one, handle: (*Server).putProvider},
-		{pattern: "DELETE /api/v1/identity-providers/{id}", operation: "deleteProvider", roles: owner, scope: identity.OperatorsManage, handle: (*Server).deleteProvider},
+		{Route: access.Route{Pattern: "GET /api/v1/me", Operation: "getMe", Roles: all}, handle: accounts.Me},
+		{Route: access.Route{Pattern: "GET /api/v1/tokens", Operation: "listTokens", Roles: admin, Scope: identity.TokensManage}, handle: accounts.Tokens},
+		{Route: access.Route{Pattern: "POST /api/v1/tokens", Operation: "issueToken", Roles: admin, Scope: identity.TokensManage}, maxBody: one, handle: accounts.IssueToken},
+		{Route: access.Route{Pattern: "POST /api/v1/tokens/{id}/rotate", Operation: "rotateToken", Roles: admin, Scope: identity.TokensManage}, maxBody: one, handle: accounts.RotateToken},
+		{Route: access.Route{Pattern: "DELETE /api/v1/tokens/{id}", Operation: "revokeToken", Roles: admin, Scope: identity.TokensManage}, handle: accounts.RevokeToken},
+		{Route: access.Route{Pattern: "GET /api/v1/operators", Operation: "listOperators", Roles: admin, Scope: identity.OperatorsManage}, handle: accounts.Operators},
+		{Route: access.Route{Pattern: "POST /api/v1/operators", Operation: "createOperator", Roles: admin, Scope: identity.OperatorsManage}, maxBody: one, handle: accounts.CreateOperator},
+		{Route: access.Route{Pattern: "PUT /api/v1/operators/{id}", Operation: "putOperator", Roles: admin, Scope: identity.OperatorsManage}, maxBody: one, handle: accounts.PutOperator},
+		{Route: access.Route{Pattern: "GET /api/v1/identity-providers", Operation: "listProviders", Roles: admin, Scope: identity.OperatorsManage}, handle: accounts.Providers},
+		{Route: access.Route{Pattern: "PUT /api/v1/identity-providers/{id}", Operation: "putProvider", Roles: owner, Scope: identity.OperatorsManage}, maxBody: one, handle: accounts.PutProvider},
+		{Route: access.Route{Pattern: "DELETE /api/v1/identity-providers/{id}", Operation: "deleteProvider", Roles: owner, Scope: identity.OperatorsManage}, handle: accounts.DeleteProvider},
 
-		{pattern: "GET /api/v1/audit/verify", operation: "verifyAudit", roles: readers, scope: identity.AuditRead, handle: (*Server).verifyAudit},
-		{pattern: "GET /api/v1/audit/events", operation: "exportAudit", roles: readers, scope: identity.AuditRead, endless: true, handle: (*Server).exportAudit},
-		{pattern: "GET /api/v1/retention", operation: "listRetention", roles: readers, scope: identity.AuditRead, handle: (*Server).listRetention},
-		{pattern: "PUT /api/v1/retention", operation: "putRetention", roles: admin, scope: identity.AuditWrite, maxBody: one, handle: (*Server).putRetention},
+		{Route: access.Route{Pattern: "GET /api/v1/audit/verify", Operation: "verifyAudit", Roles: readers, Scope: identity.AuditRead}, handle: audit.Verify},
+		{Route: access.Route{Pattern: "GET /api/v1/audit/events", Operation: "exportAudit", Roles: readers, Scope: identity.AuditRead}, endless: true, handle: audit.Export},
+		{Route: access.Route{Pattern: "GET /api/v1/retention", Operation: "listRetention", Roles: readers, Scope: identity.AuditRead}, handle: audit.Retention},
+		{Route: access.Route{Pattern: "PUT /api/v1/retention", Operation: "putRetention", Roles: admin, Scope: identity.AuditWrite}, maxBody: one, handle: audit.PutRetention},
 
-		{pattern: "GET /api/v1/overview", operation: "getOverview", roles: readers, scope: identity.ActionsRead, handle: (*Server).getOverview},
+		{Route: access.Route{Pattern: "GET /api/v1/overview", Operation: "getOverview", Roles: readers, Scope: identity.ActionsRead}, handle: insight.Overview},
 
-		{pattern: "GET /api/v1/openapi.yaml", operation: "getOpenAPI", handle: (*Server).getOpenAPI},
-		{pattern: "GET /api/v1/openapi.json", operation: "getOpenAPIAsJSON", handle: (*Server).getOpenAPIAsJSON},
-		{pattern: "GET /healthz", operation: "getHealth", handle: (*Server).getHealth},
-		{pattern: "GET /readyz", operation: "getReadiness", handle: (*Server).getReadiness},
-		{pattern: "GET /metrics", operation: "getMetrics", handle: (*Server).getMetrics},
+		{Route: access.Route{Pattern: "GET /api/v1/openapi.yaml", Operation: "getOpenAPI"}, handle: getOpenAPI},
+		{Route: access.Route{Pattern: "GET /api/v1/openapi.json", Operation: "getOpenAPIAsJSON"}, handle: getOpenAPIAsJSON},
+		{Route: access.Route{Pattern: "GET /healthz", Operation: "getHealth"}, handle: getHealth},
+		{Route: access.Route{Pattern: "GET /readyz", Operation: "getReadiness"}, handle: getReadiness},
+		{Route: access.Route{Pattern: "GET /metrics", Operation: "getMetrics"}, handle: getMetrics},
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/server/openapi/openapitest"
 	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/schemas"
@@ -19,10 +20,7 @@ import (
 
 func TestRoutesAndLawAreTheSame(t *testing.T) {
 	t.Parallel()
-	law, err := rest.LoadLaw()
-	if err != nil {
-		t.Fatal(err)
-	}
+	law := openapitest.Load(t)
 	inLaw, inTable := map[string]string{}, map[string]string{}
 	for path, methods := range law.Paths {
 		for method, op := range methods {
@@ -58,10 +56,7 @@ func TestRoutesAndLawAreTheSame(t *testing.T) {
 
 func TestExamplesKeepTheLaw(t *testing.T) {
 	t.Parallel()
-	law, err := rest.LoadLaw()
-	if err != nil {
-		t.Fatal(err)
-	}
+	law := openapitest.Load(t)
 	examples, err := law.Examples()
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,107 @@
+package access
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/subscription"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// SeesSession reports whether a caller may see what belongs to a session.
+// Agents see their own session; people see every session.
+func SeesSession(by identity.Principal, session string) bool {
+	return by.Role != identity.RoleAgent || by.Session != "" && session == by.Session
+}
+
+// SessionFilter returns the session to list for a caller who asked for a
+// session, or for all with "". visible is false if the caller may see nothing
+// of what was asked for.
+func SessionFilter(by identity.Principal, asked string) (session string, visible bool) {
+	if asked == "" && by.Role == identity.RoleAgent {
+		asked = by.Session
+	}
+	return asked, SeesSession(by, asked)
+}
+
+// View reads an action that a caller may see. An action that the caller may not
+// see is fault.NotFound, as one that does not exist.
+func View(ctx context.Context, tx pgx.Tx, by identity.Principal, id envelope.ActionID) (outbox.View, error) {
+	views, err := outbox.Get(ctx, tx, by.Tenant, id)
+	if err != nil {
+		return outbox.View{}, err
+	}
+	if len(views) == 0 || !SeesSession(by, views[0].Envelope.SessionID) {
+		return outbox.View{}, fault.New(fault.NotFound, "no action %s", id)
+	}
+	return views[0], nil
+}
+
+// Subject is what a Filter has to know of an action.
+type Subject struct {
+	Session string
+	Tool    policy.Key
+}
+
+// Filter selects the actions whose events a caller sees: of those that the
+// caller may see, those that the caller asks for.
+type Filter struct {
+	by      identity.Principal
+	session string
+	// tools are sets of patterns. In each set one pattern must cover the tool.
+	tools [][]policy.Key
+}
+
+// NewFilter returns the filter of all actions whose events a caller may see:
+// agents see those of their own session, and a token narrowed to tools those of
+// its tools.
+func NewFilter(by identity.Principal) (*Filter, error) {
+	f := &Filter{by: by}
+	if by.Tools == nil {
+		return f, nil
+	}
+	return f, f.Tools(by.Tools...)
+}
+
+// Session restricts the filter to the actions of a session; "" is every
+// session.
+func (f *Filter) Session(session string) { f.session = session }
+
+// Tools restricts the filter to the actions whose tool one of the patterns
+// covers.
+func (f *Filter) Tools(texts ...string) error {
+	patterns := make([]policy.Key, len(texts))
+	for i, text := range texts {
+		var err error
+		if patterns[i], err = policy.ParsePattern(text); err != nil {
+			return fault.Wrap(err, fault.Denied, "the token is for tools that cannot be read")
+		}
+	}
+	f.tools = append(f.tools, patterns)
+	return nil
+}
+
+// PassesAll reports whether every action passes, so that subjects need not be
+// looked up.
+func (f *Filter) PassesAll() bool {
+	return f.by.Role != identity.RoleAgent && f.session == "" && len(f.tools) == 0
+}
+
+// Passes reports whether an action passes.
+func (f *Filter) Passes(of Subject) bool {
+	if !SeesSession(f.by, of.Session) || f.session != "" && of.Session != f.session {
+		return false
+	}
+	for _, patterns := range f.tools {
+		if !slices.ContainsFunc(patterns, func(p policy.Key) bool { return subscription.Covers(p, of.Tool) }) {
+			return false
+		}
+	}
+	return true
+}

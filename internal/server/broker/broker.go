@@ -1,0 +1,393 @@
+// Package broker reads a tenant's events, once for everybody in the process who
+// waits for them, and hands them to streams of events and to waits for single
+// actions. It does not decide who may see an event (access).
+package broker
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/server/access"
+)
+
+const (
+	// readAtOnce is the most events that one query reads.
+	readAtOnce = 100
+	// backlog is how many batches a subscriber may be behind before the
+	// subscription ends.
+	backlog = 64
+	// sweepEvery is how often the statuses of awaited actions are read, beside
+	// the events: an event can be read only after the oldest transaction of the
+	// whole database has ended.
+	sweepEvery = time.Second
+	// queryTimeout bounds one round of queries.
+	queryTimeout = 30 * time.Second
+)
+
+// ErrClosed says that the broker takes no more subscribers.
+var ErrClosed = fault.New(fault.Busy, "the server is closing; try again")
+
+// Broker reads the events of those tenants that have subscribers. It is safe
+// for concurrent use, and must be closed.
+type Broker struct {
+	db     postgres.Begins
+	every  time.Duration
+	log    *slog.Logger
+	closed chan struct{}
+
+	mu      sync.Mutex
+	topics  map[envelope.TenantID]*topic
+	pollers sync.WaitGroup
+}
+
+// topic is the events of one tenant. The broker's mutex guards it, except for
+// swept, which only the poller uses.
+type topic struct {
+	tenant envelope.TenantID
+	// users counts the subscribers and waits; the poller stops with the last.
+	users int
+	stop  context.CancelFunc
+	// ready is closed once at, the last event that was handed out, is known.
+	ready       chan struct{}
+	at          audit.Place
+	subscribers map[*Subscriber]struct{}
+	waits       map[envelope.ActionID]map[*wait]struct{}
+	swept       time.Time
+}
+
+// Subscriber receives every event behind From.
+type Subscriber struct {
+	// From is the last event before the subscription.
+	From audit.Place
+
+	topic    *topic
+	subjects bool
+	batches  chan Batch
+	ended    bool
+}
+
+// Batches is the channel of events, in order. It is closed when the subscriber
+// was too slow, or the broker closes.
+func (s *Subscriber) Batches() <-chan Batch { return s.batches }
+
+// Batch is the events of one query.
+type Batch struct {
+	Events []audit.Stored
+	// Subjects are the sessions and tools of the events' actions, as far as the
+	// actions still exist; nil if no subscriber asked for subjects.
+	Subjects map[envelope.ActionID]access.Subject
+}
+
+// Full reports whether there may be more events behind those of a batch.
+func (b Batch) Full() bool { return len(b.Events) == readAtOnce }
+
+// wait is a wait for something to happen to one action.
+type wait struct {
+	topic   *topic
+	action  envelope.ActionID
+	changed chan struct{}
+}
+
+// New returns a broker that looks for events at an interval.
+func New(db postgres.Begins, every time.Duration, log *slog.Logger) *Broker {
+	return &Broker{db: db, every: every, log: log, closed: make(chan struct{}), topics: make(map[envelope.TenantID]*topic)}
+}
+
+// Closed is closed when the broker is.
+func (b *Broker) Closed() <-chan struct{} { return b.closed }
+
+// IsClosed reports whether the broker is closed.
+func (b *Broker) IsClosed() bool {
+	select {
+	case <-b.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Close ends all subscriptions and waits, and returns when no poller runs any
+// more.
+func (b *Broker) Close() {
+	b.mu.Lock()
+	if !b.IsClosed() {
+		close(b.closed)
+		for _, t := range b.topics {
+			t.stop()
+			for sub := range t.subscribers {
+				t.end(sub)
+			}
+		}
+	}
+	b.mu.Unlock()
+	b.pollers.Wait()
+}
+
+// Subscribe starts a subscription to a tenant's events, with the subjects of
+// their actions if asked for. Whoever got a Subscriber must unsubscribe it. The
+// error is ErrClosed, or that of ctx.
+func (b *Broker) Subscribe(ctx context.Context, tenant envelope.TenantID, subjects bool) (*Subscriber, error) {
+	t, err := b.join(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sub := &Subscriber{topic: t, subjects: subjects, From: t.at, batches: make(chan Batch, backlog)}
+	t.subscribers[sub] = struct{}{}
+	if b.IsClosed() {
+		t.end(sub)
+	}
+	return sub, nil
+}
+
+// Unsubscribe ends a subscription.
+func (b *Broker) Unsubscribe(sub *Subscriber) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(sub.topic.subscribers, sub)
+	b.leave(sub.topic)
+}
+
+// Watch returns a channel that receives a value after something has happened to
+// an action; several things are perhaps one value. What happened before Watch
+// returned may be missed. stop ends the wait and must be called. The error is
+// ErrClosed, or that of ctx.
+func (b *Broker) Watch(ctx context.Context, tenant envelope.TenantID, action envelope.ActionID) (changed <-chan struct{}, stop func(), err error) {
+	t, err := b.join(ctx, tenant)
+	if err != nil {
+		return nil, nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w := &wait{topic: t, action: action, changed: make(chan struct{}, 1)}
+	if t.waits[action] == nil {
+		t.waits[action] = make(map[*wait]struct{})
+	}
+	t.waits[action][w] = struct{}{}
+	return w.changed, func() { b.stopWait(w) }, nil
+}
+
+func (b *Broker) stopWait(w *wait) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(w.topic.waits[w.action], w)
+	if len(w.topic.waits[w.action]) == 0 {
+		delete(w.topic.waits, w.action)
+	}
+	b.leave(w.topic)
+}
+
+// Read returns the next events behind a place, with the subjects of their
+// actions if asked for.
+func (b *Broker) Read(ctx context.Context, tenant envelope.TenantID, after audit.Place, subjects bool) (Batch, error) {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	events, err := readEvents(ctx, b.db, tenant, after)
+	if err != nil || !subjects || len(events) == 0 {
+		return Batch{Events: events}, err
+	}
+	found, err := subjectsOf(ctx, b.db, tenant, events)
+	return Batch{events, found}, err
+}
+
+// join counts a user in and returns the tenant's topic once its place is known.
+func (b *Broker) join(ctx context.Context, tenant envelope.TenantID) (*topic, error) {
+	b.mu.Lock()
+	if b.IsClosed() {
+		b.mu.Unlock()
+		return nil, ErrClosed
+	}
+	t := b.topics[tenant]
+	if t == nil {
+		polling, stop := context.WithCancel(context.WithoutCancel(ctx))
+		t = &topic{
+			tenant: tenant, stop: stop, ready: make(chan struct{}),
+			subscribers: make(map[*Subscriber]struct{}), waits: make(map[envelope.ActionID]map[*wait]struct{}),
+		}
+		b.topics[tenant] = t
+		b.pollers.Go(func() { b.poll(polling, t) })
+	}
+	t.users++
+	b.mu.Unlock()
+	var err error
+	select {
+	case <-t.ready:
+		return t, nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-b.closed:
+		err = ErrClosed
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.leave(t)
+	return nil, err
+}
+
+// leave counts a user out; the last one stops the poller. The caller holds the
+// mutex.
+func (b *Broker) leave(t *topic) {
+	if t.users--; t.users == 0 {
+		t.stop()
+		delete(b.topics, t.tenant)
+	}
+}
+
+// poll looks for events until ctx ends.
+func (b *Broker) poll(ctx context.Context, t *topic) {
+	defer t.stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		pause := b.every
+		if err := b.advance(ctx, t); err != nil && ctx.Err() == nil {
+			b.log.WarnContext(ctx, "events not read", slog.String("tenant_id", t.tenant.String()), slog.Any("error", err))
+			pause = max(pause, time.Second)
+		}
+		timer.Reset(pause)
+	}
+}
+
+// advance hands out the events that were committed since the last call.
+func (b *Broker) advance(ctx context.Context, t *topic) error {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	if !t.known() {
+		return b.begin(ctx, t)
+	}
+	for {
+		events, err := readEvents(ctx, b.db, t.tenant, t.at)
+		if err != nil {
+			return err
+		}
+		if len(events) > 0 {
+			if err := b.publish(ctx, t, Batch{Events: events}); err != nil {
+				return err
+			}
+		}
+		if len(events) < readAtOnce {
+			return b.sweep(ctx, t, time.Now())
+		}
+	}
+}
+
+func (t *topic) known() bool {
+	select {
+	case <-t.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// begin finds the last event before the topic's first user.
+func (b *Broker) begin(ctx context.Context, t *topic) error {
+	var at audit.Place
+	err := postgres.InTx(ctx, b.db, postgres.API(t.tenant), func(tx pgx.Tx) error {
+		var err error
+		at, err = audit.Latest(ctx, tx, t.tenant)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t.at = at
+	close(t.ready)
+	return nil
+}
+
+// publish hands a batch to all subscribers. Whoever subscribes while subjects
+// are looked up gets the batch too, since at stays before it until then.
+func (b *Broker) publish(ctx context.Context, t *topic, events Batch) error {
+	for !b.handOut(t, events) {
+		var err error
+		if events.Subjects, err = subjectsOf(ctx, b.db, t.tenant, events.Events); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// handOut hands out a batch. It reports false, and does nothing, if a
+// subscriber needs subjects that the batch does not have.
+func (b *Broker) handOut(t *topic, events Batch) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for sub := range t.subscribers {
+		if sub.subjects && events.Subjects == nil {
+			return false
+		}
+	}
+	for sub := range t.subscribers {
+		select {
+		case sub.batches <- events:
+		default:
+			t.end(sub)
+		}
+	}
+	for _, e := range events.Events {
+		for _, it := range e.Items {
+			t.notify(it.Action)
+		}
+	}
+	t.at = events.Events[len(events.Events)-1].Place
+	return true
+}
+
+// end ends a subscription from this side. The caller holds the mutex.
+func (t *topic) end(sub *Subscriber) {
+	if !sub.ended {
+		sub.ended = true
+		delete(t.subscribers, sub)
+		close(sub.batches)
+	}
+}
+
+func (t *topic) notify(action envelope.ActionID) {
+	for w := range t.waits[action] {
+		select {
+		case w.changed <- struct{}{}:
+		default: // a value is there that was not received yet
+		}
+	}
+}
+
+// sweep notifies, every sweepEvery, the waits for actions that have ended.
+func (b *Broker) sweep(ctx context.Context, t *topic, now time.Time) error {
+	b.mu.Lock()
+	due := len(t.waits) > 0 && now.Sub(t.swept) >= sweepEvery
+	awaited := slices.Collect(maps.Keys(t.waits))
+	b.mu.Unlock()
+	if !due {
+		return nil
+	}
+	t.swept = now
+	ended, err := endedOf(ctx, b.db, t.tenant, awaited)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, action := range ended {
+		t.notify(action)
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package broker
+
+import (
+	"testing"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/server/access"
+)
+
+func topicOf(subscribers ...*Subscriber) *topic {
+	t := &topic{subscribers: make(map[*Subscriber]struct{}), waits: make(map[envelope.ActionID]map[*wait]struct{})}
+	for _, sub := range subscribers {
+		sub.topic, sub.batches = t, make(chan Batch, backlog)
+		t.subscribers[sub] = struct{}{}
+	}
+	return t
+}
+
+func batchAt(event int64) Batch {
+	return Batch{Events: []audit.Stored{{Place: audit.Place{Tx: 1, Event: event}}}}
+}
+
+func TestSlowSubscriberIsEndedAndOthersAreNot(t *testing.T) {
+	t.Parallel()
+	slow, quick := &Subscriber{}, &Subscriber{}
+	b, topic := &Broker{}, topicOf(slow, quick)
+
+	for n := range int64(backlog + 1) {
+		if !b.handOut(topic, batchAt(n)) {
+			t.Fatal("a batch was held back")
+		}
+		<-quick.batches
+	}
+
+	got := 0
+	for range slow.Batches() { // ends, since it was closed
+		got++
+	}
+	if got != backlog || !slow.ended || quick.ended {
+		t.Errorf("slow got %d batches (ended %t), quick ended %t; want %d, true, false", got, slow.ended, quick.ended, backlog)
+	}
+}
+
+func TestBatchIsHeldUntilItsSubjectsAreKnown(t *testing.T) {
+	t.Parallel()
+	agent := &Subscriber{subjects: true}
+	b, topic := &Broker{}, topicOf(agent)
+	batch := batchAt(7)
+
+	if b.handOut(topic, batch) || len(agent.batches) != 0 || topic.at != (audit.Place{}) {
+		t.Fatal("a batch without subjects was handed to a subscriber that needs them")
+	}
+	batch.Subjects = map[envelope.ActionID]access.Subject{}
+	if !b.handOut(topic, batch) || len(agent.batches) != 1 || topic.at != batch.Events[0].Place {
+		t.Error("a batch with subjects was not handed out")
+	}
+}

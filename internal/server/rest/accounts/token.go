@@ -1,0 +1,208 @@
+package accounts
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+)
+
+// cursorTokens is the list of tokens, as cursors name it.
+const cursorTokens = "tokens"
+
+// issued is a token at the one moment at which it is shown.
+type issued struct {
+	ID        identity.TokenID    `json:"token_id"`
+	Token     string              `json:"token"`
+	Name      string              `json:"name"`
+	Role      identity.Role       `json:"role"`
+	Employee  envelope.EmployeeID `json:"employee_id,omitzero"`
+	Session   string              `json:"session_id,omitzero"`
+	Operator  uuid.UUID           `json:"operator_id,omitzero"`
+	Scopes    []identity.Scope    `json:"scopes,omitempty"`
+	Tools     []string            `json:"tools,omitempty"`
+	ExpiresAt *time.Time          `json:"expires_at"`
+	// PreviousUntil is when the secret before this one ends, after a rotation.
+	PreviousUntil *time.Time `json:"previous_until,omitempty"`
+}
+
+func issuedFrom(made identity.Issued) issued {
+	p := made.Principal
+	return issued{
+		ID: p.Token, Token: made.Token.Text(), Name: p.Name, Role: p.Role, Employee: p.Employee, Session: p.Session,
+		Operator: p.Operator, Scopes: p.Scopes, Tools: p.Tools, ExpiresAt: made.ExpiresAt,
+	}
+}
+
+// credential is what is shown of a token otherwise.
+type credential struct {
+	ID            identity.TokenID    `json:"token_id"`
+	Name          string              `json:"name"`
+	Role          identity.Role       `json:"role"`
+	Employee      envelope.EmployeeID `json:"employee_id,omitzero"`
+	Session       string              `json:"session_id,omitzero"`
+	Operator      uuid.UUID           `json:"operator_id,omitzero"`
+	Scopes        []identity.Scope    `json:"scopes,omitempty"`
+	Tools         []string            `json:"tools,omitempty"`
+	IssuedBy      string              `json:"issued_by,omitzero"`
+	CreatedAt     time.Time           `json:"created_at"`
+	ExpiresAt     *time.Time          `json:"expires_at"`
+	LastUsedAt    *time.Time          `json:"last_used_at"`
+	RotatedAt     *time.Time          `json:"rotated_at,omitempty"`
+	PreviousUntil *time.Time          `json:"previous_until,omitempty"`
+	RevokedAt     *time.Time          `json:"revoked_at,omitempty"`
+}
+
+func credentialFrom(c identity.Credential) credential {
+	return credential{
+		ID: c.ID, Name: c.Name, Role: c.Role, Employee: c.Employee, Session: c.Session, Operator: c.Operator, Scopes: c.Scopes, Tools: c.Tools,
+		IssuedBy: c.IssuedBy, CreatedAt: c.CreatedAt, ExpiresAt: c.ExpiresAt, LastUsedAt: c.LastUsedAt, RotatedAt: c.RotatedAt,
+		PreviousUntil: c.PreviousUntil, RevokedAt: c.RevokedAt,
+	}
+}
+
+// GET /api/v1/tokens lists the tokens.
+func Tokens(c *request.Call) error {
+	before, most, err := c.Page(cursorTokens)
+	if err != nil {
+		return err
+	}
+	var rows []identity.Credential
+	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		rows, err = identity.Credentials(ctx, tx, c.By.Tenant, identity.TokenID(before), most+1, c.Query.Get("all") == "true")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, request.PageOf(rows, most, cursorTokens, credentialFrom,
+		func(t identity.Credential) envelope.ActionID { return envelope.ActionID(t.ID) }))
+}
+
+// POST /api/v1/tokens issues a token.
+func IssueToken(c *request.Call) error {
+	var body struct {
+		Name     string
+		Role     identity.Role
+		Employee envelope.EmployeeID `json:"employee_id"`
+		Session  string              `json:"session_id"`
+		Operator uuid.UUID           `json:"operator_id"`
+		Scopes   []identity.Scope
+		Tools    []string
+		TTL      int64 `json:"ttl_seconds"`
+	}
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	g := identity.Grant{
+		Name: body.Name, Role: body.Role, Employee: body.Employee, Session: body.Session, Operator: body.Operator,
+		Scopes: body.Scopes, Tools: body.Tools, TTL: request.Seconds(body.TTL), By: c.By.Name,
+	}
+	if err := c.By.MayGrant(g); err != nil {
+		return err
+	}
+	var made identity.Issued
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		var err error
+		if made, err = identity.Issue(ctx, tx, c.By.Tenant, g, time.Now()); err != nil {
+			return err
+		}
+		what, detail := made.Told()
+		c.Detail = detail
+		return c.RecordChange(ctx, tx, what)
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusCreated, issuedFrom(made))
+}
+
+// token is the id in the path.
+func token(c *request.Call) (identity.TokenID, error) {
+	id, err := uuid.Parse(c.R.PathValue("id"))
+	if err != nil {
+		return identity.TokenID{}, request.Invalid("/path/id", envelope.RuleFormat, "must be a UUID")
+	}
+	return identity.TokenID(id), nil
+}
+
+// granted is what a token that there is allows.
+func granted(c *request.Call, ctx context.Context, tx pgx.Tx, id identity.TokenID) (identity.Grant, error) {
+	of, err := identity.CredentialByID(ctx, tx, c.By.Tenant, id)
+	return of.Grant(), err
+}
+
+// mayRotate says whether the caller may have a new secret of a token: of one
+// that it could have made, or of its own, whose end it then leaves as it is.
+func mayRotate(c *request.Call, ctx context.Context, tx pgx.Tx, id identity.TokenID, how identity.Rotation) error {
+	g, err := granted(c, ctx, tx, id)
+	if err != nil || id == c.By.Token && how.TTL == 0 {
+		return err
+	}
+	return c.By.MayGrant(g)
+}
+
+// POST /api/v1/tokens/{id}/rotate gives a token a new secret.
+func RotateToken(c *request.Call) error {
+	var body struct {
+		Overlap int64 `json:"overlap_seconds"`
+		TTL     int64 `json:"ttl_seconds"`
+	}
+	id, err := token(c)
+	if err == nil {
+		err = c.Decode(&body)
+	}
+	if err != nil {
+		return err
+	}
+	how, now := identity.Rotation{Overlap: request.Seconds(body.Overlap), TTL: request.Seconds(body.TTL)}, time.Now()
+	var made identity.Issued
+	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		if err := mayRotate(c, ctx, tx, id, how); err != nil {
+			return err
+		}
+		var err error
+		if made, err = identity.Rotate(ctx, tx, c.By.Tenant, id, how, now); err != nil {
+			return err
+		}
+		c.Detail = map[string]any{"token_id": id, "overlap_seconds": body.Overlap, "expires_at": made.ExpiresAt}
+		return c.RecordChange(ctx, tx, "token "+id.String()+" rotated")
+	})
+	if err != nil {
+		return err
+	}
+	c.Auth.Forget(id)
+	answer := issuedFrom(made)
+	if how.Overlap > 0 {
+		answer.PreviousUntil = new(now.Add(how.Overlap).UTC())
+	}
+	return c.JSON(http.StatusOK, answer)
+}
+
+// DELETE /api/v1/tokens/{id} revokes a token.
+func RevokeToken(c *request.Call) error {
+	id, err := token(c)
+	if err != nil {
+		return err
+	}
+	err = c.Configure("token "+id.String()+" revoked", func(ctx context.Context, tx pgx.Tx) error {
+		g, err := granted(c, ctx, tx, id)
+		if err == nil && id != c.By.Token {
+			err = c.By.MayRevoke(g)
+		}
+		if err != nil {
+			return err
+		}
+		return identity.Revoke(ctx, tx, c.By.Tenant, id)
+	})
+	if err == nil {
+		c.Auth.Forget(id)
+	}
+	return err
+}

@@ -1,0 +1,69 @@
+package actions
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/insight/execution"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+)
+
+// dryRun is what a call would have come to.
+type dryRun struct {
+	intake.Outlook
+	// Call is what would be sent.
+	Call wouldSend `json:"call"`
+	// KnownID is the action that has this name already, with this content.
+	KnownID *envelope.ActionID `json:"known_action_id"`
+	// Plan proves, with a call that comes later, that it is this one.
+	Plan      string    `json:"plan"`
+	PlanUntil time.Time `json:"plan_expires_at"`
+}
+
+// wouldSend is what would go to the source.
+type wouldSend struct {
+	Source string          `json:"source"`
+	Tool   string          `json:"tool"`
+	Args   json.RawMessage `json:"args"`
+	Effect envelope.Effect `json:"effect"`
+	// Repeatable says that a second attempt under the same key does no harm.
+	Repeatable bool `json:"repeatable"`
+}
+
+// dryRun answers with what would become of a proposal. All that it leaves is a
+// row of the forensic log.
+func answerDryRun(c *request.Call, p *envelope.Proposal) error {
+	by := c.Submitter()
+	v, err := c.Intake.Preview(c.R.Context(), by, p)
+	if err != nil {
+		return err
+	}
+	var noted execution.Execution
+	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		noted, err = execution.NoteDryRun(ctx, tx, by, p, v)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	inv := invocation{
+		ID: noted.ID, Status: execution.StatusDryRun, Tool: v.Tool.Key.String(), Known: v.Known != (envelope.ActionID{}),
+		Policy: verdict{Mode: v.Decision.Mode, Source: v.Decision.Source, Trace: v.Decision.TraceJSON},
+		DryRun: &dryRun{
+			Outlook: v.Outlook, Plan: v.Plan.String(), PlanUntil: v.Plan.IssuedAt.Add(intake.PlanLifetime).UTC(),
+			Call: wouldSend{
+				Source: v.Tool.Key.Source, Tool: v.Tool.Key.Action, Args: v.Args, Effect: v.Tool.Effect, Repeatable: v.Tool.Effect != envelope.EffectOnce,
+			},
+		},
+	}
+	if inv.Known {
+		inv.DryRun.KnownID = &v.Known
+	}
+	return c.JSON(http.StatusOK, inv)
+}

@@ -1,0 +1,198 @@
+package actions
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+)
+
+// asked is a call of a tool, as the body asks for it.
+type asked struct {
+	Inputs      json.RawMessage `json:"inputs"`
+	DryRun      bool            `json:"dry_run"`
+	WaitSeconds *int            `json:"wait_seconds"`
+	Plan        string          `json:"plan"`
+	ExternalID  string          `json:"external_id"`
+	envelopeFields
+}
+
+// envelopeFields go into the envelope as they are.
+type envelopeFields struct {
+	AutomationID json.RawMessage `json:"automation_id,omitempty"`
+	EmployeeID   json.RawMessage `json:"employee_id,omitempty"`
+	SessionID    json.RawMessage `json:"session_id,omitempty"`
+	Risk         json.RawMessage `json:"risk,omitempty"`
+	Approval     json.RawMessage `json:"approval,omitempty"`
+	Constraints  json.RawMessage `json:"constraints,omitempty"`
+}
+
+// POST /api/v1/tools/{tool} calls a tool and answers with the outcome of the
+// call.
+func Invoke(c *request.Call) error {
+	var in asked
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	named, tool, err := toolNamed(c, c.R.PathValue("tool"))
+	if err != nil {
+		return err
+	}
+	p, err := invocationProposal(c, in, named, tool)
+	if err != nil {
+		return invoked(err)
+	}
+	if in.DryRun {
+		if in.Plan != "" {
+			return request.Invalid("/plan", "dry_run", "belongs to the call that follows the dry run; leave one of them out")
+		}
+		return invoked(answerDryRun(c, p))
+	}
+	by, err := planned(c, in.Plan, "/plan")
+	if err != nil {
+		return err
+	}
+	answers, err := c.Intake.Accept(c.R.Context(), by, []*envelope.Proposal{p})
+	if err == nil {
+		err = answers[0].Err
+	}
+	if err != nil {
+		return invoked(err)
+	}
+	view, err := outcome(c, answers[0], in.WaitSeconds)
+	if answers[0].Known && errors.Is(err, fault.NotFound) {
+		return errOtherSession
+	}
+	if err != nil {
+		return err
+	}
+	return answerInvocation(c, view, answers[0].Known)
+}
+
+// toolNamed finds the tool that a path names: source:tool, its full name, or a
+// name that only one source has. A tool that is not there is named as the path
+// has it, so that a call from when it was there is still known.
+func toolNamed(c *request.Call, text string) (envelope.Tool, *catalog.Tool, error) {
+	var snap *settings.Settings
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		var err error
+		snap, err = c.Catalog.Current(ctx, tx, c.By.Tenant)
+		return err
+	})
+	if err != nil {
+		return envelope.Tool{}, nil, err
+	}
+	key, keyed := policy.ParseKey(text)
+	named := envelope.Tool{Name: text}
+	if keyed == nil {
+		named = envelope.Tool{Source: key.Source, Name: key.Action}
+	}
+	tool, err := snap.Resolve(named)
+	if err != nil && keyed == nil {
+		return named, nil, nil
+	}
+	if err != nil {
+		return named, nil, invoked(err)
+	}
+	return envelope.Tool{Source: tool.Key.Source, Name: tool.Key.Action}, tool, nil
+}
+
+// invocation writes a call as an envelope and reads it as any other. What only
+// reads needs no name, since doing it again does no harm; nor does a dry run.
+func invocationProposal(c *request.Call, in asked, named envelope.Tool, tool *catalog.Tool) (*envelope.Proposal, error) {
+	key := c.R.Header.Get("Idempotency-Key")
+	if key != "" && in.ExternalID != "" && key != in.ExternalID {
+		return nil, request.Invalid("/external_id", "same", "is not the Idempotency-Key; leave one of them out")
+	}
+	if in.ExternalID == "" {
+		in.ExternalID = key
+	}
+	if in.ExternalID == "" && !in.DryRun && tool != nil && tool.Effect != envelope.EffectRead {
+		return nil, request.Invalid("/external_id", envelope.RuleRequired, "give the call a name of your own, in external_id or in the header Idempotency-Key, so that sending it again is safe")
+	}
+	if len(in.Inputs) == 0 {
+		in.Inputs = json.RawMessage("{}")
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(struct {
+		Type       string          `json:"type"`
+		ExternalID string          `json:"external_id,omitempty"`
+		Tool       envelope.Tool   `json:"tool"`
+		Args       json.RawMessage `json:"args"`
+		envelopeFields
+	}{envelope.TypeExec, in.ExternalID, named, in.Inputs, in.envelopeFields})
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "the call cannot be written as an envelope")
+	}
+	return envelope.Parse(text.Bytes())
+}
+
+// planned is the caller with the plan that it presents, if any.
+func planned(c *request.Call, token, at string) (intake.Submitter, error) {
+	by := c.Submitter()
+	if token == "" {
+		return by, nil
+	}
+	plan, err := intake.ParsePlan(token)
+	if err != nil {
+		return by, request.Invalid(at, envelope.RuleFormat, request.Detail(err))
+	}
+	if plan.Expired(time.Now()) {
+		return by, fault.New(fault.Conflict, "the plan is too old: it holds for %s. Make another dry run", intake.PlanLifetime)
+	}
+	by.Plan = &plan
+	return by, nil
+}
+
+// outcome returns an action when it has ended, or when the caller has waited
+// long enough. Unless told how long to wait, the caller does not wait for a
+// person.
+func outcome(c *request.Call, a intake.Answer, seconds *int) (outbox.View, error) {
+	c.WaitFor = request.DefaultWait
+	if seconds != nil {
+		c.WaitFor = time.Duration(*seconds) * time.Second
+		return await(c, a.Action)
+	}
+	if v, err := read(c, a.Action); err != nil || v.Envelope.Approval == envelope.ApprovalRequired {
+		return v, err
+	}
+	return await(c, a.Action)
+}
+
+// invoked says of an error about an envelope what it is of a call: a tool that
+// is not there is no thing to be called, and the arguments are inputs.
+func invoked(err error) error {
+	broken, ok := errors.AsType[*envelope.InvalidError](err)
+	if !ok {
+		return err
+	}
+	fields := make([]envelope.FieldError, len(broken.Fields))
+	for i, f := range broken.Fields {
+		if f.Rule == "unknown_tool" || f.Rule == "unknown_source" {
+			return fault.New(fault.NotFound, "%s", f.Message)
+		}
+		switch {
+		case f.Pointer == "/args" || strings.HasPrefix(f.Pointer, "/args/"):
+			f.Pointer = "/inputs" + strings.TrimPrefix(f.Pointer, "/args")
+		case f.Pointer == "/tool" || strings.HasPrefix(f.Pointer, "/tool/"):
+			f.Pointer = "/path/tool"
+		}
+		fields[i] = f
+	}
+	return &envelope.InvalidError{Fields: fields}
+}

@@ -1,0 +1,100 @@
+package actions
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/server/access"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+)
+
+// cursorActions is the list of actions, as cursors name it.
+const cursorActions = "actions"
+
+// Views reads actions of any session, by id. Actions that do not exist are left
+// out.
+func Views(c *request.Call, ids ...envelope.ActionID) (map[envelope.ActionID]outbox.View, error) {
+	views, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]outbox.View, error) {
+		return outbox.Get(ctx, tx, c.By.Tenant, ids...)
+	})
+	byID := make(map[envelope.ActionID]outbox.View, len(views))
+	for _, v := range views {
+		byID[v.Envelope.ActionID] = v
+	}
+	return byID, err
+}
+
+// show answers with an action, after its end if the caller wants to wait.
+func Show(c *request.Call, id envelope.ActionID) error {
+	view, err := await(c, id)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, ViewOf(view))
+}
+
+// GET /api/v1/actions/{id} shows an action, after its end if the caller wants
+// to wait.
+func Get(c *request.Call) error {
+	id, err := c.ActionID()
+	if err != nil {
+		return err
+	}
+	return Show(c, id)
+}
+
+// GET /api/v1/actions/{id}/wait shows an action when it has ended, or when the
+// time is over.
+func Wait(c *request.Call) error { return Get(c) }
+
+// GET /api/v1/actions lists actions, newest first.
+func List(c *request.Call) error {
+	before, limit, err := c.Page(cursorActions)
+	if err != nil {
+		return err
+	}
+	q := c.Query
+	f := outbox.Filter{
+		Session: q.Get("session"), Tool: q.Get("tool"), Source: q.Get("source"), ExternalID: q.Get("external_id"),
+		Status: envelope.Status(q.Get("status")), Approval: envelope.Approval(q.Get("approval")), Before: before, Most: limit + 1,
+	}
+	var visible bool
+	f.Session, visible = access.SessionFilter(c.By, f.Session)
+	var views []outbox.View
+	if visible {
+		err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+			var err error
+			views, err = outbox.List(ctx, tx, c.By.Tenant, f)
+			return err
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, request.PageOf(views, limit, cursorActions, ViewOf,
+		func(v outbox.View) envelope.ActionID { return v.Envelope.ActionID }))
+}
+
+// GET /api/v1/actions/{id}/attempts lists the attempts at an action.
+func Attempts(c *request.Call) error {
+	id, err := c.ActionID()
+	if err != nil {
+		return err
+	}
+	var rows []outbox.Attempt
+	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := access.View(ctx, tx, c.By, id); err != nil {
+			return err
+		}
+		rows, err = outbox.Attempts(ctx, tx, c.By.Tenant, id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return request.Items(c, AttemptsOf(rows))
+}

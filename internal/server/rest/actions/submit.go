@@ -1,0 +1,191 @@
+// Package actions handles requests about actions: proposing them, calling tools, showing and
+// waiting for them, and undoing them.
+package actions
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/server/access"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// deniedError says that policy denied a proposal, which is on record.
+type deniedError struct{ view outbox.View }
+
+func (e *deniedError) Error() string {
+	return "policy denies this action: " + policy.Denial(e.view.ModeSource, policy.Denying(e.view.Trace))
+}
+
+// Problem returns the problem, with the action.
+func (e *deniedError) Problem() request.Problem {
+	p := request.ProblemOf(fault.New(fault.Denied, "%s", e.Error()))
+	p.Action = new(ViewOf(e.view))
+	return p
+}
+
+// errOtherSession tells an agent of an action that it may not see.
+var errOtherSession = fault.New(fault.Conflict, "another session has proposed an action of this external_id; take another one")
+
+// proposal reads the one proposal of the body and gives it its name.
+func proposal(c *request.Call) (*envelope.Proposal, error) {
+	p, err := envelope.Parse(c.Body)
+	if err != nil {
+		return nil, err
+	}
+	key := c.R.Header.Get("Idempotency-Key")
+	switch {
+	case key == "" && p.ExternalID == "" && c.Query.Get("dry_run") != "true":
+		return nil, request.Invalid("/external_id", envelope.RuleRequired, "give the action a name of your own, in external_id or in the header Idempotency-Key, so that sending it again is safe")
+	case key != "" && p.ExternalID != "" && key != p.ExternalID:
+		return nil, request.Invalid("/external_id", "same", "is not the Idempotency-Key; leave one of them out")
+	case key != "":
+		p.ExternalID = key
+	}
+	return p, nil
+}
+
+// POST /api/v1/actions proposes an action: 201 if it is new, 200 if it is
+// known, and with dry_run what a proposal would come to.
+func Submit(c *request.Call) error {
+	p, err := proposal(c)
+	if err != nil {
+		return err
+	}
+	if c.Query.Get("dry_run") == "true" {
+		return answerDryRun(c, p)
+	}
+	by, err := planned(c, c.Query.Get("plan"), "/query/plan")
+	if err != nil {
+		return err
+	}
+	answers, err := c.Intake.Accept(c.R.Context(), by, []*envelope.Proposal{p})
+	if err != nil {
+		return err
+	}
+	if answers[0].Err != nil {
+		return answers[0].Err
+	}
+	view, err := await(c, answers[0].Action)
+	if answers[0].Known && errors.Is(err, fault.NotFound) {
+		return errOtherSession
+	}
+	if err != nil {
+		return err
+	}
+	if view.Mode == envelope.ModeDeny {
+		return &deniedError{view}
+	}
+	c.W.Header().Set("Location", "/api/v1/actions/"+view.Envelope.ActionID.String())
+	status := http.StatusCreated
+	if answers[0].Known {
+		status = http.StatusOK
+	}
+	return c.JSON(status, ViewOf(view))
+}
+
+// batchItem is what became of one proposal of a batch.
+type batchItem struct {
+	Index   int                `json:"index"`
+	Result  string             `json:"result"`
+	Action  *envelope.ActionID `json:"action_id,omitempty"`
+	Phase   envelope.Phase     `json:"phase,omitzero"`
+	Problem *request.Problem   `json:"problem,omitempty"`
+}
+
+// POST /api/v1/actions/batch proposes many actions and answers with what became
+// of each.
+func SubmitMany(c *request.Call) error {
+	parsed, err := envelope.ParseMany(c.Body)
+	if err != nil {
+		return err
+	}
+	answered := make([]batchItem, len(parsed))
+	proposals, at := named(parsed, answered)
+	answers, err := c.Intake.Accept(c.R.Context(), c.Submitter(), proposals)
+	if err != nil {
+		return err
+	}
+	var known []envelope.ActionID
+	for i, a := range answers {
+		answered[at[i]] = batchItemOf(at[i], a)
+		if a.Known {
+			known = append(known, a.Action)
+		}
+	}
+	if err := fillKnown(c, answered, known); err != nil {
+		return err
+	}
+	for i := range answered {
+		if p := answered[i].Problem; p != nil {
+			p.Instance = request.ID(c.R.Context())
+		}
+	}
+	return request.Items(c, answered)
+}
+
+// named passes on the proposals that can be accepted, with their places, and
+// refuses the others.
+func named(parsed []envelope.Item, answered []batchItem) (proposals []*envelope.Proposal, at []int) {
+	for i, it := range parsed {
+		switch {
+		case it.Err != nil:
+			answered[i] = refusedItem(i, it.Err)
+		case it.Proposal.ExternalID == "":
+			answered[i] = refusedItem(i, request.Invalid(itemPointer(i)+"/external_id", envelope.RuleRequired, "every proposal of a batch needs a name of your own, so that sending it again is safe"))
+		default:
+			proposals, at = append(proposals, it.Proposal), append(at, i)
+		}
+	}
+	return proposals, at
+}
+
+func batchItemOf(i int, a intake.Answer) batchItem {
+	if a.Err != nil {
+		return refusedItem(i, request.Below(itemPointer(i), a.Err))
+	}
+	it := batchItem{Index: i, Result: "accepted", Action: &a.Action, Phase: envelope.PhaseOf(a.Approval, envelope.StatusPending)}
+	switch {
+	case a.Known:
+		it.Result = "known"
+	case a.Mode == envelope.ModeDeny:
+		why := policy.Denial(a.Source, policy.Denying(a.Trace))
+		it.Result, it.Problem = "denied", new(request.ProblemOf(fault.New(fault.Denied, "policy denies this action: %s", why)))
+	}
+	return it
+}
+
+// fillKnown says where envelopes stand that were known already.
+func fillKnown(c *request.Call, answered []batchItem, known []envelope.ActionID) error {
+	if len(known) == 0 {
+		return nil
+	}
+	found, err := Views(c, known...)
+	if err != nil {
+		return err
+	}
+	for i := range answered {
+		it := &answered[i]
+		if it.Result != "known" {
+			continue
+		}
+		if v, ok := found[*it.Action]; ok && access.SeesSession(c.By, v.Envelope.SessionID) {
+			it.Phase = v.Phase
+		} else {
+			*it = refusedItem(i, errOtherSession)
+		}
+	}
+	return nil
+}
+
+func refusedItem(i int, err error) batchItem {
+	return batchItem{Index: i, Result: "refused", Problem: new(request.ProblemOf(err))}
+}
+
+func itemPointer(i int) string { return "/items/" + strconv.Itoa(i) }

@@ -1,0 +1,211 @@
+// Package approvals handles requests about decisions of people: approving, denying and
+// editing actions, the inbox, and the review rules.
+package approvals
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/server/access"
+	"github.com/countersign-dev/countersign/internal/server/rest/actions"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+)
+
+// decider is the caller as the desk knows it.
+func decider(c *request.Call) approval.Decider {
+	return approval.Decider{Tenant: c.By.Tenant, Token: uuid.UUID(c.By.Token), Person: c.By.Person(), Name: c.By.Name, Tools: c.By.Tools}
+}
+
+// alwaysBody asks that what is like an action be let through from now on.
+type alwaysBody struct {
+	ExpiresIn limits.Duration `json:"expires_in"`
+	Scope     approval.Scope  `json:"scope"`
+	Pins      pins            `json:"pins"`
+}
+
+// pins are JSON Pointers, or "all" for the arguments as a whole.
+type pins []string
+
+// UnmarshalJSON reads either.
+func (p *pins) UnmarshalJSON(text []byte) error {
+	if string(text) == `"all"` {
+		*p = pins{""}
+		return nil
+	}
+	return json.Unmarshal(text, (*[]string)(p))
+}
+
+// POST /api/v1/actions/{id}/approve approves an action, with other arguments or
+// with a grant for similar actions if the caller says so.
+func Approve(c *request.Call) error {
+	var body struct {
+		Note, Seen string
+		Args       json.RawMessage
+		Always     *alwaysBody
+	}
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	id, err := c.ActionID()
+	if err != nil {
+		return err
+	}
+	a := approval.Approval{Note: body.Note, IfMatch: body.Seen, Args: body.Args}
+	if w := body.Always; w != nil {
+		a.Always = &approval.Always{For: time.Duration(w.ExpiresIn), Scope: w.Scope, Pins: w.Pins}
+	}
+	done, err := c.Approval.Approve(c.R.Context(), decider(c), id, a)
+	if err != nil {
+		return err
+	}
+	if done.Grant != uuid.Nil {
+		c.W.Header().Set("Countersign-Grant", done.Grant.String())
+	}
+	if done.Approval != envelope.ApprovalGranted {
+		c.WaitFor = 0 // nothing happens before somebody else agrees
+	}
+	return actions.Show(c, id)
+}
+
+// POST /api/v1/actions/{id}/deny denies an action.
+func Deny(c *request.Call) error {
+	var body struct{ Note string }
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	id, err := c.ActionID()
+	if err != nil {
+		return err
+	}
+	if err := c.Approval.Deny(c.R.Context(), decider(c), id, body.Note); err != nil {
+		return err
+	}
+	return actions.Show(c, id)
+}
+
+// POST /api/v1/actions/{id}/edit changes the arguments of an action that waits
+// for approval.
+func Edit(c *request.Call) error {
+	var body struct {
+		Args       json.RawMessage
+		Note, Seen string
+	}
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	id, err := c.ActionID()
+	if err != nil {
+		return err
+	}
+	err = c.Approval.Edit(c.R.Context(), decider(c), id, approval.Edit{Args: body.Args, Note: body.Note, IfMatch: body.Seen})
+	if err != nil {
+		return err
+	}
+	return actions.Show(c, id)
+}
+
+// lot is a decision about several actions.
+type lot struct {
+	IDs  []envelope.ActionID
+	Note string
+	Seen map[envelope.ActionID]string
+}
+
+// lotItem is what became of one action of a lot.
+type lotItem struct {
+	Action  envelope.ActionID `json:"action_id"`
+	Result  string            `json:"result"`
+	Needed  int               `json:"approvals_needed,omitzero"`
+	Given   int               `json:"approvals_given,omitzero"`
+	Problem *request.Problem  `json:"problem,omitempty"`
+}
+
+// answerMany answers with what became of each action of a decision about
+// several.
+func answerMany(c *request.Call, all []approval.Result) error {
+	answered := make([]lotItem, len(all))
+	for i, s := range all {
+		it := lotItem{Action: s.Action, Needed: s.Needed, Given: s.Given}
+		switch {
+		case s.Err != nil:
+			it.Result, it.Problem = "refused", new(request.ProblemOf(s.Err))
+			it.Problem.Instance = request.ID(c.R.Context())
+		case s.Approval == envelope.ApprovalGranted:
+			it.Result = "approved"
+		case s.Approval == envelope.ApprovalDenied:
+			it.Result = "denied"
+		default:
+			it.Result = "voted"
+		}
+		answered[i] = it
+	}
+	return request.Items(c, answered)
+}
+
+// POST /api/v1/actions/approve approves several actions and answers with what
+// became of each.
+func ApproveMany(c *request.Call) error {
+	var body lot
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	all, err := c.Approval.ApproveMany(c.R.Context(), decider(c), body.IDs, body.Note, body.Seen)
+	if err != nil {
+		return err
+	}
+	return answerMany(c, all)
+}
+
+// POST /api/v1/actions/deny denies several actions and answers with what became
+// of each.
+func DenyMany(c *request.Call) error {
+	var body lot
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	all, err := c.Approval.DenyMany(c.R.Context(), decider(c), body.IDs, body.Note)
+	if err != nil {
+		return err
+	}
+	return answerMany(c, all)
+}
+
+// vote is what one person said about an action.
+type vote struct {
+	Round    int               `json:"round"`
+	By       string            `json:"by"`
+	Decision envelope.Decision `json:"decision"`
+	Note     string            `json:"note"`
+	At       time.Time         `json:"at"`
+}
+
+// GET /api/v1/actions/{id}/votes lists the votes on an action.
+func Votes(c *request.Call) error {
+	id, err := c.ActionID()
+	if err != nil {
+		return err
+	}
+	var votes []approval.Vote
+	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := access.View(ctx, tx, c.By, id); err != nil {
+			return err
+		}
+		votes, err = approval.Votes(ctx, tx, c.By.Tenant, id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	shown := make([]vote, len(votes))
+	for i, v := range votes {
+		shown[i] = vote{Round: v.Round, By: v.Name, Decision: v.Decision, Note: v.Note, At: v.At.UTC()}
+	}
+	return request.Items(c, shown)
+}

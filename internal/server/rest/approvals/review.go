@@ -1,0 +1,72 @@
+package approvals
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+)
+
+// reviewRule says how people look at actions, as the API shows it.
+type reviewRule struct {
+	Key       string           `json:"key"`
+	Risk      envelope.Risk    `json:"risk"`
+	Needed    int              `json:"approvals"`
+	Wait      *limits.Duration `json:"wait,omitempty"`
+	Warn      *limits.Duration `json:"warn,omitempty"`
+	Escalate  *limits.Duration `json:"escalate,omitempty"`
+	UpdatedBy string           `json:"updated_by"`
+	UpdatedAt time.Time        `json:"updated_at"`
+}
+
+// GET /api/v1/reviews lists the review rules.
+func Reviews(c *request.Call) error {
+	var shown []reviewRule
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		rules, err := settings.Reviews(ctx, tx, c.By.Tenant)
+		shown = make([]reviewRule, len(rules))
+		for i, r := range rules {
+			shown[i] = reviewRule{
+				Key: r.Pattern, Risk: r.Risk, Needed: r.Needed,
+				Wait: (*limits.Duration)(r.Wait), Warn: (*limits.Duration)(r.Warn), Escalate: (*limits.Duration)(r.Escalate),
+				UpdatedBy: r.UpdatedBy, UpdatedAt: r.UpdatedAt.UTC(),
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return request.Items(c, shown)
+}
+
+// PUT /api/v1/reviews sets a review rule.
+func PutReview(c *request.Call) error {
+	var body reviewRule
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	r := settings.ReviewRule{
+		Pattern: body.Key, Risk: cmp.Or(body.Risk, envelope.RiskLow), Needed: cmp.Or(body.Needed, 1),
+		Wait: (*time.Duration)(body.Wait), Warn: (*time.Duration)(body.Warn), Escalate: (*time.Duration)(body.Escalate),
+	}
+	c.Detail = map[string]any{"key": r.Pattern, "risk": r.Risk, "approvals": r.Needed, "wait": body.Wait, "warn": body.Warn, "escalate": body.Escalate}
+	return c.Configure("review of "+r.Pattern+" from risk "+string(r.Risk)+" set", func(ctx context.Context, tx pgx.Tx) error {
+		return settings.PutReview(ctx, tx, c.By.Tenant, r, c.By.Name)
+	})
+}
+
+// DELETE /api/v1/reviews deletes a review rule.
+func DeleteReview(c *request.Call) error {
+	key, risk := c.Query.Get("key"), envelope.Risk(cmp.Or(c.Query.Get("risk"), string(envelope.RiskLow)))
+	c.Detail = map[string]any{"key": key, "risk": risk, "approvals": nil}
+	return c.Configure("review of "+key+" from risk "+string(risk)+" removed", func(ctx context.Context, tx pgx.Tx) error {
+		return settings.DeleteReview(ctx, tx, c.By.Tenant, key, risk)
+	})
+}

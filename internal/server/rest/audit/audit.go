@@ -1,0 +1,151 @@
+// Package audit handles requests about the audit log and the retention of data.
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+)
+
+const (
+	// verifyAtOnce and exportAtOnce are about how many events one request
+	// verifies, or exports. The answer says where to go on.
+	verifyAtOnce = 200_000
+	exportAtOnce = 50_000
+)
+
+// GET /api/v1/audit/verify verifies the hash chain of the audit log.
+func Verify(c *request.Call) error {
+	opt := audit.Options{Most: verifyAtOnce}
+	var err error
+	if text := c.Query.Get("after_seal"); text != "" {
+		if opt.After, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return request.Invalid("/query/after_seal", envelope.RuleType, "must be an integer")
+		}
+	}
+	if text := c.Query.Get("head"); text != "" {
+		if opt.Noted, err = audit.ParseHash(text); err != nil {
+			return request.Invalid("/query/head", envelope.RuleFormat, "must be 64 hexadecimal digits")
+		}
+	}
+	var report audit.Report
+	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		report, err = audit.Verify(ctx, tx, c.By.Tenant, opt)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, report)
+}
+
+// exportQuery reads which events are wanted.
+func exportQuery(c *request.Call) (audit.Span, audit.Place, error) {
+	var span audit.Span
+	for name, at := range map[string]*time.Time{"from": &span.From, "until": &span.Until} {
+		text := c.Query.Get(name)
+		if text == "" {
+			continue
+		}
+		var err error
+		if *at, err = time.Parse(time.RFC3339, text); err != nil {
+			return span, audit.Place{}, request.Invalid("/query/"+name, envelope.RuleFormat, "must be a date-time, such as 2026-01-02T03:04:05Z")
+		}
+	}
+	if !span.Until.IsZero() && !span.Until.After(span.From) {
+		return span, audit.Place{}, request.Invalid("/query/until", "range", "must be after from")
+	}
+	text := c.Query.Get("after")
+	if text == "" {
+		return span, audit.Place{}, nil
+	}
+	after, err := audit.ParsePlace(text)
+	if err != nil {
+		return span, after, request.Invalid("/query/after", envelope.RuleFormat, "is not the place of an event; take next as it was")
+	}
+	return span, after, nil
+}
+
+// GET /api/v1/audit/events exports events as they come from the database, a few
+// hundred at a time, so that neither a long range nor a slow reader holds a
+// transaction open.
+func Export(c *request.Call) error {
+	span, after, err := exportQuery(c)
+	if err != nil {
+		return err
+	}
+	page, err := exportPage(c, span, after)
+	if err != nil {
+		return err
+	}
+	c.W.Header().Set("Content-Type", "application/jsonl")
+	c.W.WriteHeader(http.StatusOK)
+	closing := audit.Closing{End: true, Tenant: c.By.Tenant}
+	for {
+		if err := writeEntries(c, page); err != nil {
+			return c.EndExport(err)
+		}
+		closing.Events += int64(len(page))
+		if len(page) < audit.ExportRows {
+			break
+		}
+		after = page[len(page)-1].Place
+		if closing.Events >= exportAtOnce {
+			closing.Next = after.String()
+			break
+		}
+		if page, err = exportPage(c, span, after); err != nil {
+			return c.EndExport(err)
+		}
+	}
+	return c.EndExport(writeClosing(c, closing))
+}
+
+// exportPage reads in a transaction of its own.
+func exportPage(c *request.Call, span audit.Span, after audit.Place) (page []audit.Entry, err error) {
+	ctx, cancel := context.WithTimeout(c.R.Context(), request.WorkTimeout)
+	defer cancel()
+	return page, postgres.InTx(ctx, c.DB, postgres.API(c.By.Tenant), func(tx pgx.Tx) (err error) {
+		page, err = audit.Export(ctx, tx, c.By.Tenant, span, after)
+		return err
+	})
+}
+
+func writeEntries(c *request.Call, page []audit.Entry) error {
+	var lines bytes.Buffer
+	for _, e := range page {
+		line, err := e.Line()
+		if err != nil {
+			return err
+		}
+		lines.Write(line)
+	}
+	return c.WritePiece(lines.Bytes())
+}
+
+func writeClosing(c *request.Call, closing audit.Closing) error {
+	ctx, cancel := context.WithTimeout(c.R.Context(), request.WorkTimeout)
+	defer cancel()
+	err := postgres.InTx(ctx, c.DB, postgres.API(c.By.Tenant), func(tx pgx.Tx) (err error) {
+		closing.Head, err = audit.CurrentHead(ctx, tx, c.By.Tenant)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	line, err := json.Marshal(closing)
+	if err != nil {
+		return err
+	}
+	return c.WritePiece(append(line, '\n'))
+}

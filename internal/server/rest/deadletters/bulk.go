@@ -1,0 +1,146 @@
+package deadletters
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/deadletter"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/server/rest/actions"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+)
+
+// letterLot is a change of dead letters that is asked for.
+type letterLot struct {
+	ActionIDs []envelope.ActionID `json:"action_ids"`
+	Filter    letterFilter        `json:"filter"`
+	Limit     int                 `json:"limit"`
+	DryRun    bool                `json:"dry_run"`
+}
+
+func (l letterLot) lot(c *request.Call, note string) (deadletter.BulkRequest, error) {
+	f, err := l.Filter.filter("/filter")
+	return deadletter.BulkRequest{
+		IDs: l.ActionIDs, Filter: f, Limit: cmp.Or(l.Limit, envelope.MaxItems), DryRun: l.DryRun, Actor: c.By.Name, Note: note,
+	}, err
+}
+
+// lotDone is what came of a change of dead letters.
+type lotDone struct {
+	DryRun  bool                `json:"dry_run"`
+	Actions []envelope.ActionID `json:"action_ids"`
+	Left    int                 `json:"left"`
+	LeftOut int                 `json:"left_out"`
+	Counts  []tally             `json:"counts"`
+	AsOf    time.Time           `json:"as_of"`
+	Ahead   int64               `json:"ahead_ms"`
+}
+
+// tally counts the dead letters of one tool and reason.
+type tally struct {
+	Source  string        `json:"source"`
+	Tool    string        `json:"tool"`
+	Reason  outbox.Reason `json:"reason"`
+	Letters int           `json:"letters"`
+}
+
+func answerBulk(c *request.Call, lot deadletter.BulkRequest, done deadletter.BulkResult) error {
+	shown := lotDone{
+		DryRun: lot.DryRun, Actions: done.Actions, Left: done.Remaining, LeftOut: done.Excluded,
+		Counts: make([]tally, len(done.Counts)), AsOf: done.AsOf.UTC(), Ahead: done.ScheduledFor.Milliseconds(),
+	}
+	if shown.Actions == nil {
+		shown.Actions = []envelope.ActionID{}
+	}
+	for i, t := range done.Counts {
+		shown.Counts[i] = tally{Source: t.Source, Tool: t.Tool, Reason: t.Reason, Letters: t.Entries}
+	}
+	return c.JSON(http.StatusOK, shown)
+}
+
+// POST /api/v1/dead-letters/replay puts dead letters back on the schedule.
+func Replay(c *request.Call) error {
+	var body struct {
+		letterLot
+		AllowDoubling bool    `json:"allow_doubling"`
+		PerSecond     float64 `json:"per_second"`
+		Note          string  `json:"note"`
+	}
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	lot, err := body.lot(c, body.Note)
+	if err != nil {
+		return err
+	}
+	var done deadletter.BulkResult
+	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		done, err = deadletter.Replay(ctx, tx, c.By.Tenant, lot, deadletter.ReplayOptions{AllowDuplicates: body.AllowDoubling, PerSecond: body.PerSecond})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(done.Actions) > 0 && !lot.DryRun {
+		c.Wake()
+	}
+	return answerBulk(c, lot, done)
+}
+
+// POST /api/v1/dead-letters/discard discards dead letters.
+func Discard(c *request.Call) error {
+	var body struct {
+		letterLot
+		Reason string `json:"reason"`
+	}
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	lot, err := body.lot(c, body.Reason)
+	if err != nil {
+		return err
+	}
+	var done deadletter.BulkResult
+	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		done, err = deadletter.Discard(ctx, tx, c.By.Tenant, lot)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return answerBulk(c, lot, done)
+}
+
+// POST /api/v1/dead-letters/{id}/resolve says whether an action of unknown
+// outcome happened.
+func Resolve(c *request.Call) error {
+	id, err := c.ActionID()
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Happened bool   `json:"happened"`
+		GiveUp   bool   `json:"give_up"`
+		Note     string `json:"note"`
+	}
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	if body.Happened && body.GiveUp {
+		return request.Invalid("/give_up", "excluded", "makes no sense of what happened; leave it out")
+	}
+	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		said := deadletter.Resolution{Happened: body.Happened, GiveUp: body.GiveUp, Actor: c.By.Name, Note: body.Note}
+		return deadletter.Resolve(ctx, tx, c.By.Tenant, id, said)
+	})
+	if err != nil {
+		return err
+	}
+	c.Wake()
+	return actions.Show(c, id)
+}

@@ -1,0 +1,138 @@
+// Package deadletters handles requests about dead letters: actions that ended without
+// success and wait for a person.
+package deadletters
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/deadletter"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/server/access"
+	"github.com/countersign-dev/countersign/internal/server/rest/actions"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+)
+
+// cursorLetters is the list of dead letters, as cursors name it.
+const cursorLetters = "dead-letters"
+
+// letter is a dead letter as the API shows it.
+type letter struct {
+	Action     envelope.ActionID `json:"action_id"`
+	ExternalID string            `json:"external_id,omitzero"`
+	Source     string            `json:"source"`
+	Tool       string            `json:"tool"`
+	Reason     outbox.Reason     `json:"reason"`
+	Attempts   int               `json:"attempts"`
+	Code       string            `json:"code,omitzero"`
+	Message    string            `json:"message,omitzero"`
+	At         time.Time         `json:"at"`
+	Verify     *verifying        `json:"verify,omitempty"`
+}
+
+// verifying is how far verifying reads have got with a letter.
+type verifying struct {
+	Tries int        `json:"tries"`
+	Said  string     `json:"said,omitzero"`
+	Next  *time.Time `json:"next_at"`
+}
+
+func letterFrom(l deadletter.Entry) letter {
+	shown := letter{
+		Action: l.Action, ExternalID: l.ExternalID, Source: l.Source, Tool: l.Tool, Reason: l.Reason,
+		Attempts: l.Attempt, Code: l.Code, Message: l.Message, At: l.CreatedAt.UTC(),
+	}
+	if l.Reconciliation != (deadletter.Reconciliation{}) {
+		shown.Verify = &verifying{Tries: l.Reconciliation.Attempts, Said: l.Reconciliation.LastResult, Next: request.UTC(l.Reconciliation.Next)}
+	}
+	return shown
+}
+
+// letterFilter says which dead letters are meant, in a body.
+type letterFilter struct {
+	Reason outbox.Reason `json:"reason"`
+	Source string        `json:"source"`
+	Tool   string        `json:"tool"`
+	Code   string        `json:"code"`
+	Since  time.Time     `json:"since"`
+	Until  time.Time     `json:"until"`
+}
+
+// filter checks what the law cannot say; at is where the fields stand.
+func (f letterFilter) filter(at string) (deadletter.Filter, error) {
+	filter := deadletter.Filter{Reason: f.Reason, Source: f.Source, Tool: f.Tool, Code: f.Code, Since: f.Since, Until: f.Until}
+	return filter, request.Below(at, filter.Validate())
+}
+
+// letterQuery reads the same filter from the query, with a place in the list.
+func letterQuery(c *request.Call) (deadletter.Filter, error) {
+	before, limit, err := c.Page(cursorLetters)
+	if err != nil {
+		return deadletter.Filter{}, err
+	}
+	q := c.Query
+	asked := letterFilter{Reason: outbox.Reason(q.Get("reason")), Source: q.Get("source"), Tool: q.Get("tool"), Code: q.Get("code")}
+	for name, at := range map[string]*time.Time{"since": &asked.Since, "until": &asked.Until} {
+		if text := q.Get(name); text != "" {
+			if *at, err = time.Parse(time.RFC3339, text); err != nil {
+				return deadletter.Filter{}, request.Invalid("/query/"+name, envelope.RuleFormat, "must be a time such as 2026-01-02T03:04:05Z")
+			}
+		}
+	}
+	f, err := asked.filter("/query")
+	f.Before, f.Limit = before, limit+1
+	return f, err
+}
+
+// GET /api/v1/dead-letters lists dead letters, newest first.
+func List(c *request.Call) error {
+	f, err := letterQuery(c)
+	if err != nil {
+		return err
+	}
+	var rows []deadletter.Entry
+	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		rows, err = deadletter.List(ctx, tx, c.By.Tenant, f)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, request.PageOf(rows, f.Limit-1, cursorLetters, letterFrom,
+		func(l deadletter.Entry) envelope.ActionID { return l.Action }))
+}
+
+// GET /api/v1/dead-letters/{id} shows a dead letter with its action and
+// attempts.
+func Get(c *request.Call) error {
+	id, err := c.ActionID()
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		Letter   letter            `json:"letter"`
+		Action   actions.Action    `json:"action"`
+		Attempts []actions.Attempt `json:"attempts"`
+	}
+	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		dead, err := deadletter.Get(ctx, tx, c.By.Tenant, id)
+		if err != nil {
+			return err
+		}
+		view, err := access.View(ctx, tx, c.By, id)
+		if err != nil {
+			return err
+		}
+		rows, err := outbox.Attempts(ctx, tx, c.By.Tenant, id)
+		answer.Letter, answer.Action, answer.Attempts = letterFrom(dead), actions.ViewOf(view), actions.AttemptsOf(rows)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, answer)
+}

@@ -1,0 +1,89 @@
+package deadletters
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/deadletter"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/redact"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+)
+
+// exportLimit is how many letters an export's page holds, at most: each brings
+// its arguments.
+const exportLimit = 100
+
+// exported is a dead letter with what was proposed.
+type exported struct {
+	letter
+	Risk         envelope.Risk   `json:"risk"`
+	Effect       envelope.Effect `json:"effect"`
+	SessionID    string          `json:"session_id,omitzero"`
+	AutomationID string          `json:"automation_id,omitzero"`
+	ProposedAt   time.Time       `json:"proposed_at"`
+	Args         json.RawMessage `json:"args"`
+}
+
+func exportedFrom(l deadletter.Entry, v outbox.View) exported {
+	return exported{
+		letter: letterFrom(l), Risk: v.Envelope.Risk, Effect: v.Effect, SessionID: v.Envelope.SessionID, AutomationID: v.Envelope.AutomationID,
+		ProposedAt: v.Envelope.Timestamps.CreatedAt, Args: redact.JSON(v.Envelope.Args),
+	}
+}
+
+// story is a letter with its envelope.
+type story struct {
+	letter deadletter.Entry
+	view   outbox.View
+}
+
+// GET /api/v1/dead-letters/export lists dead letters with what was proposed.
+func Export(c *request.Call) error {
+	f, err := letterQuery(c)
+	if err != nil {
+		return err
+	}
+	f.Limit = min(f.Limit, exportLimit+1)
+	var rows []story
+	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		rows, err = stories(ctx, tx, c.By.Tenant, f)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, request.PageOf(rows, f.Limit-1, cursorLetters,
+		func(r story) exported { return exportedFrom(r.letter, r.view) },
+		func(r story) envelope.ActionID { return r.letter.Action }))
+}
+
+// stories reads letters with their envelopes.
+func stories(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f deadletter.Filter) ([]story, error) {
+	letters, err := deadletter.List(ctx, tx, tenant, f)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]envelope.ActionID, len(letters))
+	for i, l := range letters {
+		ids[i] = l.Action
+	}
+	views, err := outbox.Get(ctx, tx, tenant, ids...)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[envelope.ActionID]outbox.View, len(views))
+	for _, v := range views {
+		found[v.Envelope.ActionID] = v
+	}
+	rows := make([]story, len(letters))
+	for i, l := range letters {
+		rows[i] = story{l, found[l.Action]}
+	}
+	return rows, nil
+}

@@ -1,0 +1,204 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/subscription"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+)
+
+// slackFor bounds how long a button may take: Slack gives up after three
+// seconds, and shows that to whoever pressed it.
+const slackFor = 2500 * time.Millisecond
+
+// pressed is a button of Slack on its way to a decision.
+type pressed struct {
+	subscription.Interaction
+	of subscription.Buttons
+	// by is the operator that the Slack user is, and view the action as it is.
+	by   identity.Principal
+	view outbox.View
+}
+
+// POST /api/v1/slack/interactions/{subscription} receives what a person did
+// with a message in Slack. The request is authenticated by its signature; the
+// person is part of what is signed.
+func SlackInteraction(c *request.Call) error {
+	ctx, cancel := context.WithTimeout(c.R.Context(), slackFor)
+	defer cancel()
+	of, err := slackSubscription(ctx, c)
+	if err != nil {
+		return err
+	}
+	in, err := subscription.ParseInteraction(c.Body)
+	if err != nil {
+		return err
+	}
+	if in.Press == subscription.PressNothing {
+		return acknowledge(c)
+	}
+	p := &pressed{Interaction: in, of: of}
+	err = press(ctx, c.Backend, p)
+	switch {
+	case err == nil:
+		return acknowledge(c)
+	case fault.KindOf(err) == "":
+		return err
+	}
+	// A refusal is told to whoever pressed the button, and to nobody else.
+	c.Log.InfoContext(ctx, "button refused", slog.String("subscription", of.Subscription.Name), slog.String("action_id", in.Action.String()),
+		slog.String("press", string(in.Press)), slog.Any("reason", err))
+	why := "Countersign: " + reason(err)
+	if in.Press == subscription.PressSubmit {
+		return c.JSON(http.StatusOK, subscription.FormProblem(why))
+	}
+	if err := whisper(ctx, c.Backend, p, why); err != nil {
+		return err
+	}
+	return acknowledge(c)
+}
+
+// acknowledge answers as Slack wants it: with nothing.
+func acknowledge(c *request.Call) error {
+	c.Write(http.StatusOK, "text/plain; charset=utf-8", nil)
+	return nil
+}
+
+// reason is what a fault may tell.
+func reason(err error) string {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f.Text
+	}
+	return err.Error()
+}
+
+// slackSubscription finds the subscription that a request is for, and makes sure that
+// Slack sent it. That there is no such subscription is told no better than
+// that the signature is wrong.
+func slackSubscription(ctx context.Context, c *request.Call) (subscription.Buttons, error) {
+	id, err := uuid.Parse(c.R.PathValue("subscription"))
+	if err != nil {
+		return subscription.Buttons{}, subscription.ErrSignature
+	}
+	var of subscription.Buttons
+	err = postgres.InTx(ctx, c.DB, postgres.Authenticator(), func(tx pgx.Tx) error {
+		of, err = subscription.FindButtons(ctx, tx, id)
+		return err
+	})
+	if fault.KindOf(err) == fault.NotFound {
+		return subscription.Buttons{}, subscription.ErrSignature
+	}
+	if err != nil {
+		return subscription.Buttons{}, err
+	}
+	secret, err := c.Vault.Open(of.Tenant, subscription.SealedFor(id), of.SealedSecret)
+	if err != nil {
+		return subscription.Buttons{}, err
+	}
+	h := c.R.Header
+	return of, subscription.VerifySlack(string(secret), h.Get("X-Slack-Request-Timestamp"), h.Get("X-Slack-Signature"), c.Body, time.Now())
+}
+
+// press does what a button says, as the operator who pressed it.
+func press(ctx context.Context, s *request.Backend, p *pressed) error {
+	err := postgres.InTx(ctx, s.DB, postgres.API(p.of.Tenant), func(tx pgx.Tx) error { return p.look(ctx, tx) })
+	if err != nil {
+		return err
+	}
+	by := approval.Decider{Tenant: p.of.Tenant, Token: uuid.UUID(p.by.Token), Person: p.by.Person(), Name: p.by.Name}
+	switch p.Press {
+	case subscription.PressApprove:
+		_, err := s.Approval.Approve(ctx, by, p.Action, approval.Approval{IfMatch: p.Seen})
+		return err
+	case subscription.PressDeny, subscription.PressSubmit:
+		note := p.Reason
+		if note == "" {
+			note = "denied in Slack"
+		}
+		return s.Approval.Deny(ctx, by, p.Action, note)
+	case subscription.PressReason:
+		ask, err := p.of.Subscription.AskReason(p.Interaction, time.Now())
+		if err != nil {
+			return err
+		}
+		_, err = propose(ctx, s, p.of.Tenant, "subscription "+p.of.Subscription.Name, ask)
+		return err
+	case subscription.PressNothing:
+	}
+	return nil
+}
+
+// look finds out who pressed the button and in which message, and whether that
+// shows the action as it is. A fault says why the button does not count.
+func (p *pressed) look(ctx context.Context, tx pgx.Tx) error {
+	var err error
+	if p.by, err = identity.OperatorBySlack(ctx, tx, p.of.Tenant, p.Team, p.User); err != nil {
+		if fault.KindOf(err) == fault.NotFound {
+			return fault.New(fault.Denied, "you are not an operator here; an administrator can say which operator this Slack user is")
+		}
+		return err
+	}
+	if !decides(p.by.Role) {
+		return fault.New(fault.Denied, "the role %s may not decide", p.by.Role)
+	}
+	deliveries, err := subscription.Messages(ctx, tx, p.of.Tenant, p.of.Subscription.ID, p.Action)
+	if err != nil {
+		return err
+	}
+	views, err := outbox.Get(ctx, tx, p.of.Tenant, append(deliveries, p.Action)...)
+	if err != nil {
+		return err
+	}
+	var sent []outbox.View
+	for _, v := range views {
+		if v.Envelope.ActionID == p.Action {
+			p.view = v
+		} else {
+			sent = append(sent, v)
+		}
+	}
+	switch {
+	case p.view.Envelope.ActionID == p.Action && p.view.Envelope.Approval != envelope.ApprovalRequired:
+		return fault.New(fault.Conflict, "there is nothing to decide any more: it is %s", p.view.Phase)
+	case !subscription.Shows(sent, p.Interaction):
+		return fault.New(fault.Denied, "this message is not known to Countersign; if it has only just come, try again in a moment")
+	case approval.ETag(p.view) != p.Seen:
+		return fault.New(fault.Conflict, "it has changed since this message was written; look at it again")
+	}
+	return nil
+}
+
+// decides says whether a role may decide, as for the routes that do.
+func decides(role identity.Role) bool {
+	switch role {
+	case identity.RoleOperator, identity.RoleAdmin, identity.RoleOwner:
+		return true
+	case identity.RoleAgent, identity.RoleViewer:
+	}
+	return false
+}
+
+// whisper tells somebody in Slack, and nobody else, why a button did nothing.
+func whisper(ctx context.Context, s *request.Backend, p *pressed, why string) error {
+	message, err := p.of.Subscription.Whisper(p.Interaction, why, time.Now())
+	if err == nil {
+		_, err = propose(ctx, s, p.of.Tenant, "subscription "+p.of.Subscription.Name, message)
+	}
+	if fault.KindOf(err) == fault.Conflict {
+		return nil // it was said this minute
+	}
+	return err
+}

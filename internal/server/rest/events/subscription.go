@@ -1,0 +1,237 @@
+package events
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/subscription"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/server/rest/actions"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+)
+
+// subscription is a subscription as the API shows it: without its secret.
+type subscriptionView struct {
+	ID               uuid.UUID     `json:"id"`
+	Name             string        `json:"name"`
+	Source           string        `json:"source"`
+	Kinds            []string      `json:"kinds"`
+	Tool             string        `json:"tool"`
+	MinRisk          envelope.Risk `json:"min_risk"`
+	Channel          string        `json:"channel,omitzero"`
+	Link             string        `json:"link,omitzero"`
+	RateBucket       string        `json:"rate_bucket,omitzero"`
+	HasSigningSecret bool          `json:"has_signing_secret"`
+	// Interactions is where Slack sends what people do with messages.
+	Interactions   string    `json:"interactions,omitzero"`
+	Enabled        bool      `json:"enabled"`
+	DisabledReason string    `json:"disabled_reason,omitzero"`
+	Behind         int       `json:"behind"`
+	CreatedAt      time.Time `json:"created_at"`
+	UpdatedAt      time.Time `json:"updated_at"`
+	UpdatedBy      string    `json:"updated_by"`
+}
+
+func subscriptionFrom(s subscription.Subscription) subscriptionView {
+	shown := subscriptionView{
+		ID: s.ID, Name: s.Name, Source: s.Source, Kinds: s.Kinds, Tool: s.Tool, MinRisk: s.MinRisk, Channel: s.Channel, Link: s.Link,
+		RateBucket: s.Bucket, HasSigningSecret: s.HasSigningSecret, Enabled: s.Enabled, DisabledReason: s.DisabledReason,
+		Behind: s.Behind, CreatedAt: s.CreatedAt.UTC(), UpdatedAt: s.UpdatedAt.UTC(), UpdatedBy: s.UpdatedBy,
+	}
+	if s.HasSigningSecret {
+		shown.Interactions = "/api/v1/slack/interactions/" + s.ID.String()
+	}
+	return shown
+}
+
+// GET /api/v1/subscriptions lists the subscriptions.
+func Subscriptions(c *request.Call) error {
+	var shown []subscriptionView
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		all, err := subscription.List(ctx, tx, c.By.Tenant)
+		shown = make([]subscriptionView, len(all))
+		for i := range all {
+			shown[i] = subscriptionFrom(all[i])
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return request.Items(c, shown)
+}
+
+// subscriptionInput is what a subscription is made of.
+type subscriptionInput struct {
+	Source        string
+	Kinds         []string
+	Tool          string
+	MinRisk       envelope.Risk `json:"min_risk"`
+	Channel       string
+	Link          string
+	RateBucket    string `json:"rate_bucket"`
+	SigningSecret string `json:"signing_secret"`
+	Enabled       *bool
+	FromNow       bool `json:"from_now"`
+}
+
+// PUT /api/v1/subscriptions/{name} sets a subscription.
+func PutSubscription(c *request.Call) error {
+	var in subscriptionInput
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	var made subscription.Subscription
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		sub, sealed, err := subscribing(ctx, tx, c, in)
+		if err != nil {
+			return err
+		}
+		if err := subscription.Put(ctx, tx, c.By.Tenant, sub, sealed, in.FromNow); err != nil {
+			return err
+		}
+		c.Detail = map[string]any{
+			"source": sub.Source, "kinds": sub.Kinds, "tool": sub.Tool, "min_risk": sub.MinRisk, "channel": request.NilIfZero(sub.Channel),
+			"link": request.NilIfZero(sub.Link), "rate_bucket": request.NilIfZero(sub.Bucket), "enabled": sub.Enabled, "from_now": in.FromNow,
+			"signing_secret": secretWord(in.SigningSecret),
+		}
+		if err := c.RecordChange(ctx, tx, "subscription "+sub.Name+" stored"); err != nil {
+			return err
+		}
+		made, err = subscription.Get(ctx, tx, c.By.Tenant, sub.Name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, subscriptionFrom(made))
+}
+
+func secretWord(given string) string {
+	if given == "" {
+		return "kept"
+	}
+	return "set"
+}
+
+// subscribing makes a subscription of what was asked for, and seals its secret.
+func subscribing(ctx context.Context, tx pgx.Tx, c *request.Call, in subscriptionInput) (subscription.Subscription, []byte, error) {
+	snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
+	if err != nil {
+		return subscription.Subscription{}, nil, err
+	}
+	src, ok := snap.Source(in.Source)
+	if !ok {
+		return subscription.Subscription{}, nil, request.Invalid("/source", "unknown_source", "no such source; set one up of the kind webhook or slack")
+	}
+	sub := subscription.Subscription{
+		Name: c.R.PathValue("name"), Source: in.Source, Kinds: in.Kinds, Tool: cmp.Or(in.Tool, "*"), MinRisk: cmp.Or(in.MinRisk, envelope.RiskLow),
+		Channel: in.Channel, Link: in.Link, Bucket: in.RateBucket, HasSigningSecret: in.SigningSecret != "",
+		Enabled: in.Enabled == nil || *in.Enabled, UpdatedBy: c.By.Name,
+	}
+	if sub.Kinds == nil {
+		sub.Kinds = subscription.DefaultKinds(src.Kind)
+	}
+	if err := sub.Check(src.Kind); err != nil {
+		return sub, nil, err
+	}
+	if err := deliverable(snap, src); err != nil {
+		return sub, nil, err
+	}
+	if _, known := snap.Limits.Bucket(cmp.Or(sub.Bucket, "default")); !known {
+		return sub, nil, request.Invalid("/rate_bucket", "unknown_bucket", "no such bucket")
+	}
+	switch old, err := subscription.Get(ctx, tx, c.By.Tenant, sub.Name); {
+	case err == nil:
+		sub.ID = old.ID
+	case fault.KindOf(err) == fault.NotFound:
+		if sub.ID, err = uuid.NewV7(); err != nil {
+			return sub, nil, err
+		}
+	default:
+		return sub, nil, err
+	}
+	if in.SigningSecret == "" {
+		return sub, nil, nil
+	}
+	sealed, err := c.Vault.Seal(c.By.Tenant, subscription.SealedFor(sub.ID), []byte(in.SigningSecret))
+	return sub, sealed, err
+}
+
+// deliverable says that a source cannot deliver with the credentials that it
+// has. One that was not listed yet may be able to.
+func deliverable(snap *settings.Settings, src catalog.Source) error {
+	known := hasTools(snap, src.ID)
+	for _, name := range settings.DeliveryTools(src.Kind) {
+		if _, ok := snap.Tool(policy.Key{Source: src.ID, Action: name}); known && !ok {
+			return request.Invalid("/source", "unknown_tool", "the source has no tool "+name+"; a source of the kind slack needs a token for it")
+		}
+	}
+	return nil
+}
+
+// hasTools says that the tools of a source are known.
+func hasTools(snap *settings.Settings, source string) bool {
+	return slices.ContainsFunc(snap.Tools(), func(t *catalog.Tool) bool { return t.Key.Source == source })
+}
+
+// DELETE /api/v1/subscriptions/{name} deletes a subscription.
+func DeleteSubscription(c *request.Call) error {
+	name := c.R.PathValue("name")
+	return c.Configure("subscription "+name+" removed", func(ctx context.Context, tx pgx.Tx) error {
+		return subscription.Delete(ctx, tx, c.By.Tenant, name)
+	})
+}
+
+// POST /api/v1/subscriptions/{name}/test sends a test message to a
+// subscription.
+func TestSubscription(c *request.Call) error {
+	var p *envelope.Proposal
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		sub, err := subscription.Get(ctx, tx, c.By.Tenant, c.R.PathValue("name"))
+		if err != nil {
+			return err
+		}
+		if !sub.Enabled {
+			return fault.New(fault.Conflict, "the subscription %s is off", sub.Name)
+		}
+		snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
+		if err != nil {
+			return err
+		}
+		src, _ := snap.Source(sub.Source)
+		if !hasTools(snap, sub.Source) {
+			return fault.New(fault.Busy, "the source %s has listed no tools yet; if it stays so, the list of sources says why", sub.Source)
+		}
+		p, err = sub.Trial(src.Kind, c.By.Name, time.Now())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	id, err := propose(c.R.Context(), c.Backend, c.By.Tenant, "subscription "+c.R.PathValue("name"), p)
+	if err != nil {
+		return err
+	}
+	return actions.Show(c, id)
+}
+
+// propose proposes a message of Countersign's own.
+func propose(ctx context.Context, s *request.Backend, tenant envelope.TenantID, name string, p *envelope.Proposal) (envelope.ActionID, error) {
+	answers, err := s.Intake.Accept(ctx, intake.Submitter{Tenant: tenant, Name: name, Reserved: true}, []*envelope.Proposal{p})
+	if err != nil {
+		return envelope.ActionID{}, err
+	}
+	return answers[0].Action, answers[0].Err
+}

@@ -1,0 +1,126 @@
+// Package insight handles requests about executions, the overview and the notebook.
+package insight
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/snapshot"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/insight/execution"
+	"github.com/countersign-dev/countersign/internal/server/access"
+	"github.com/countersign-dev/countersign/internal/server/rest/actions"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+)
+
+// cursorExecutions is the list of executions, as cursors name it.
+const cursorExecutions = "executions"
+
+// executionDetail is an execution with all that is known of it.
+type executionDetail struct {
+	execution.Execution
+	Ledger    []actions.Attempt   `json:"ledger"`
+	Snapshots []snapshot.Snapshot `json:"snapshots"`
+	Related   []execution.Related `json:"related"`
+}
+
+// GET /api/v1/executions lists executions, newest first.
+func Executions(c *request.Call) error {
+	f, err := executionFilter(c)
+	if err != nil {
+		return err
+	}
+	shown := request.Page[execution.Execution]{Items: []execution.Execution{}}
+	var visible bool
+	if f.Session, visible = access.SessionFilter(c.By, f.Session); !visible {
+		return c.JSON(http.StatusOK, shown)
+	}
+	var found execution.Page
+	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		found, err = execution.List(ctx, tx, c.By.Tenant, f)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, e := range found.Items {
+		shown.Items = append(shown.Items, e.For(uuid.UUID(c.By.Token)))
+	}
+	if found.Next != nil {
+		shown.NextCursor = new(request.WriteCursor(cursorExecutions, *found.Next))
+	}
+	return c.JSON(http.StatusOK, shown)
+}
+
+// executionFilter reads the filter from the query.
+func executionFilter(c *request.Call) (execution.Filter, error) {
+	before, limit, err := c.Page(cursorExecutions)
+	if err != nil {
+		return execution.Filter{}, err
+	}
+	q := c.Query
+	f := execution.Filter{
+		Tool: q.Get("tool"), Source: q.Get("source"), Status: execution.Status(q.Get("status")), Session: q.Get("session"),
+		Automation: q.Get("automation"), Code: q.Get("code"), Via: q.Get("via"), IP: q.Get("ip"), Before: before, Most: limit,
+	}
+	for name, id := range map[string]*uuid.UUID{"employee": (*uuid.UUID)(&f.Employee), "user": &f.User, "batch": &f.Batch} {
+		if text := q.Get(name); text != "" {
+			if *id, err = uuid.Parse(text); err != nil {
+				return f, request.Invalid("/query/"+name, envelope.RuleFormat, "must be a UUID")
+			}
+		}
+	}
+	for name, at := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
+		if text := q.Get(name); text != "" {
+			if *at, err = time.Parse(time.RFC3339, text); err != nil {
+				return f, request.Invalid("/query/"+name, envelope.RuleFormat, "must be a time such as 2026-01-02T03:04:05Z")
+			}
+		}
+	}
+	if !f.Until.IsZero() && !f.Since.Before(f.Until) {
+		return f, request.Invalid("/query/until", "order", "must be later than since")
+	}
+	return f, nil
+}
+
+// GET /api/v1/executions/{id} shows an execution with its attempts, snapshots
+// and related executions.
+func Execution(c *request.Call) error {
+	id, err := c.ActionID()
+	if err != nil {
+		return err
+	}
+	var d executionDetail
+	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		if d.Execution, err = execution.Get(ctx, tx, c.By.Tenant, id); err != nil {
+			return err
+		}
+		if !access.SeesSession(c.By, d.Session) {
+			return fault.New(fault.NotFound, "no execution %s", id)
+		}
+		rows, err := outbox.Attempts(ctx, tx, c.By.Tenant, id)
+		if err != nil {
+			return err
+		}
+		d.Ledger = actions.AttemptsOf(rows)
+		if d.Snapshots, err = snapshot.List(ctx, tx, c.By.Tenant, id); err != nil {
+			return err
+		}
+		d.Related, err = execution.RelatedTo(ctx, tx, &d.Execution)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	d.Execution = d.For(uuid.UUID(c.By.Token))
+	if d.Related == nil {
+		d.Related = []execution.Related{}
+	}
+	return c.JSON(http.StatusOK, d)
+}

@@ -1,0 +1,232 @@
+package limits
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/server/openapi"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+)
+
+// cursorContacts is the list of do not contact, as cursors name it.
+const cursorContacts = "do-not-contact"
+
+// GET /api/v1/do-not-contact lists the do-not-contact list.
+func DoNotContact(c *request.Call) error {
+	q := c.Query
+	most, err := c.Limit()
+	if err != nil {
+		return err
+	}
+	f := limits.EntryFilter{Kind: preflight.ContactKind(q.Get("kind")), Prefix: q.Get("prefix"), Expired: q.Get("expired") == "true", Most: most + 1}
+	if f.AfterKind, f.AfterValue, err = parseContactCursor(q.Get("cursor")); err != nil {
+		return err
+	}
+	var rows []limits.Entry
+	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		rows, err = limits.Entries(ctx, tx, c.By.Tenant, f)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	p := request.Page[limits.Entry]{Items: rows}
+	if len(rows) > most {
+		p.Items = rows[:most]
+		p.NextCursor = new(writeContactCursor(rows[most-1]))
+	}
+	return c.JSON(http.StatusOK, p)
+}
+
+// writeContactCursor writes the place behind an entry. It can be read by
+// whoever may read the list.
+func writeContactCursor(last limits.Entry) string {
+	return request.WriteTextCursor(cursorContacts, string(last.Kind)+":"+last.Value)
+}
+
+// parseContactCursor reads what writeContactCursor wrote; "" is the beginning.
+func parseContactCursor(text string) (preflight.ContactKind, string, error) {
+	if text == "" {
+		return "", "", nil
+	}
+	rest, err := request.ParseTextCursor(cursorContacts, text, "/query/cursor")
+	if err != nil {
+		return "", "", err
+	}
+	kind, value, found := strings.Cut(rest, ":")
+	if !found || openapi.Unstorable("", rest) != nil {
+		return "", "", request.Invalid("/query/cursor", envelope.RuleFormat, "is not a cursor of this list; send next_cursor as it was, or leave it out to begin again")
+	}
+	return preflight.ContactKind(kind), value, nil
+}
+
+// entries is a body with entries of the list.
+type entries struct{ Entries []limits.Entry }
+
+// POST /api/v1/do-not-contact adds entries to the do-not-contact list.
+func AddDoNotContact(c *request.Call) error { return contacts(c, limits.PutEntries) }
+
+// POST /api/v1/do-not-contact/remove removes entries from the do-not-contact
+// list.
+func RemoveDoNotContact(c *request.Call) error { return contacts(c, limits.DeleteEntries) }
+
+func contacts(c *request.Call, change func(context.Context, pgx.Tx, envelope.TenantID, []limits.Entry, string) (limits.Tally, error)) error {
+	var body entries
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	var tally limits.Tally
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		var err error
+		tally, err = change(ctx, tx, c.By.Tenant, body.Entries, c.By.Name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, tally)
+}
+
+// errDry rolls a rehearsal back.
+var errDry = errors.New("it was a rehearsal")
+
+// POST /api/v1/do-not-contact/import adds the entries of a CSV file to the
+// do-not-contact list, all or none.
+func ImportDoNotContact(c *request.Call) error {
+	dry := c.Query.Get("dry_run") == "true"
+	var tally limits.Tally
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		var err error
+		if tally, err = importCSV(ctx, tx, c); err == nil && dry {
+			err = errDry
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, errDry) {
+		return err
+	}
+	return c.JSON(http.StatusOK, tally)
+}
+
+// importCSV stores the entries of the body, all of them or none.
+func importCSV(ctx context.Context, tx pgx.Tx, c *request.Call) (limits.Tally, error) {
+	var total limits.Tally
+	settings, err := limits.TenantOf(ctx, tx, c.By.Tenant)
+	if err != nil {
+		return total, err
+	}
+	r, err := limits.NewCSVReader(bytes.NewReader(c.Body), settings)
+	if err != nil {
+		return total, invalidLines(err)
+	}
+	var wrong []error
+	for {
+		some, bad, err := readSome(r)
+		if wrong = append(wrong, bad...); len(wrong) > 0 && (errors.Is(err, io.EOF) || len(wrong) >= openapi.MaxErrors) {
+			return total, invalidLines(wrong...)
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return total, err
+		}
+		tally, failed := limits.PutEntries(ctx, tx, c.By.Tenant, some, c.By.Name)
+		if failed != nil {
+			return total, failed
+		}
+		total.Added, total.Changed = total.Added+tally.Added, total.Changed+tally.Changed
+		if err != nil {
+			return total, nil
+		}
+	}
+}
+
+// readSome reads as many entries as one statement stores, and what is wrong
+// between them. At the end the error is io.EOF.
+func readSome(r *limits.CSVReader) (some []limits.Entry, wrong []error, err error) {
+	for len(some)+len(wrong) < limits.MaxEntries {
+		e, _, err := r.Read()
+		if _, bad := errors.AsType[*limits.LineError](err); bad {
+			wrong = append(wrong, err)
+			continue
+		}
+		if err != nil {
+			return some, wrong, err
+		}
+		some = append(some, e)
+	}
+	return some, wrong, nil
+}
+
+// invalidLines says in the API's way which lines are wrong.
+func invalidLines(wrong ...error) error {
+	var fields []envelope.FieldError
+	for _, err := range wrong {
+		if errors.Is(err, io.EOF) {
+			return request.Invalid("", envelope.RuleRequired, "must have a first line that names the columns")
+		}
+		bad, ok := errors.AsType[*limits.LineError](err)
+		if !ok {
+			return err
+		}
+		at := "/lines/" + strconv.Itoa(bad.Line) + "/columns/" + strconv.Itoa(bad.Column)
+		fields = append(fields, envelope.FieldError{Pointer: at, Rule: envelope.RuleFormat, Message: bad.Message})
+	}
+	return openapi.InvalidFields(fields)
+}
+
+// completeTrailer says behind an export that nothing is missing from it.
+const completeTrailer = "Countersign-Complete"
+
+// GET /api/v1/do-not-contact/export exports the do-not-contact list as CSV, as
+// it comes from the database, so that neither a long list nor a slow reader
+// holds a transaction open.
+func ExportDoNotContact(c *request.Call) error {
+	f := limits.EntryFilter{Expired: true, Most: limits.MaxEntries}
+	rows, err := contactPage(c, f)
+	if err != nil {
+		return err
+	}
+	c.W.Header().Set("Content-Type", openapi.CSV+"; charset=utf-8; header=present")
+	c.W.Header().Set("Content-Disposition", `attachment; filename="do-not-contact.csv"`)
+	c.W.Header().Set("Trailer", completeTrailer)
+	c.W.WriteHeader(http.StatusOK)
+	var piece bytes.Buffer
+	out, err := limits.NewCSVWriter(&piece)
+	for err == nil {
+		if err = out.Write(rows...); err != nil {
+			break
+		}
+		if err = c.WritePiece(piece.Bytes()); err != nil {
+			break
+		}
+		if len(rows) < f.Most {
+			c.W.Header().Set(completeTrailer, "true")
+			return nil
+		}
+		piece.Reset()
+		last := rows[len(rows)-1]
+		f.AfterKind, f.AfterValue = last.Kind, last.Value
+		rows, err = contactPage(c, f)
+	}
+	return c.EndExport(err)
+}
+
+// contactPage reads in a transaction of its own.
+func contactPage(c *request.Call, f limits.EntryFilter) (rows []limits.Entry, err error) {
+	ctx, cancel := context.WithTimeout(c.R.Context(), request.WorkTimeout)
+	defer cancel()
+	return rows, postgres.InTx(ctx, c.DB, postgres.API(c.By.Tenant), func(tx pgx.Tx) (err error) {
+		rows, err = limits.Entries(ctx, tx, c.By.Tenant, f)
+		return err
+	})
+}

@@ -1,0 +1,152 @@
+// Package policies handles requests about policy: the document, modes, rules, grants,
+// preferences, simulation and explanation.
+package policies
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/insight/simulate"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/server/openapi"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+)
+
+// cursorRehearsal is the list of policy simulate, as cursors name it.
+const cursorRehearsal = "policy-simulate"
+
+// GET /api/v1/policy shows the policy as one document.
+func Get(c *request.Call) error {
+	var doc settings.PolicyDocument
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) (err error) {
+		doc, err = settings.ExportPolicy(ctx, tx, c.By.Tenant)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, doc)
+}
+
+// PUT /api/v1/policy replaces the policy by a document, or answers what would
+// change with dry_run.
+func Put(c *request.Call) error {
+	var doc settings.PolicyDocument
+	if err := c.Decode(&doc); err != nil {
+		return err
+	}
+	dry := c.Query.Get("dry_run") == "true"
+	changes := []limits.Change{}
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		made, err := c.Catalog.ApplyPolicy(ctx, tx, c.By.Tenant, doc, c.By.Name, dry)
+		changes = append(changes[:0], made...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, struct {
+		DryRun  bool            `json:"dry_run"`
+		Changes []limits.Change `json:"changes"`
+	}{dry, changes})
+}
+
+// CheckDocument checks a document of policy, in JSON, against openapi.yaml and
+// policy itself say, as the API does. The error is an *envelope.InvalidError
+// whose pointers lead into the document.
+func CheckDocument(text []byte) error {
+	contract, err := openapi.Load()
+	if err != nil {
+		return err
+	}
+	op, err := contract.Operation("putPolicy")
+	if err != nil {
+		return err
+	}
+	if err := op.CheckBody(text); err != nil {
+		return err
+	}
+	var doc settings.PolicyDocument
+	if err := request.Decode(text, &doc); err != nil {
+		return err
+	}
+	return doc.Validate()
+}
+
+// rehearseFor is after how long a page of a rehearsal answers with what it
+// has: expressions may be costly, and a request has a deadline.
+const rehearseFor = 5 * time.Second
+
+// rehearsed is the answer of a rehearsal.
+type rehearsed struct {
+	simulate.Report
+	NextCursor *string `json:"next_cursor"`
+}
+
+// POST /api/v1/policy/simulate tries a policy on past actions, in a read-only
+// transaction.
+func Simulate(c *request.Call) error {
+	doc, req, err := rehearsal(c, time.Now())
+	if err != nil {
+		return err
+	}
+	ctx := c.R.Context()
+	var page *simulate.Page
+	err = postgres.InTx(ctx, c.DB, postgres.API(c.By.Tenant).ReadOnly(), func(tx pgx.Tx) error {
+		page, err = simulate.Read(ctx, tx, c.Catalog, c.By.Tenant, req)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := request.Below("/policy", page.Snapshot.CheckPolicy(doc)); err != nil {
+		return err
+	}
+	begun := time.Now()
+	report := page.Compare(doc.Change(), func() bool { return time.Since(begun) > rehearseFor || ctx.Err() != nil })
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	answer := rehearsed{Report: report}
+	if report.Next != nil {
+		answer.NextCursor = new(request.WriteCursor(cursorRehearsal, *report.Next))
+	}
+	return c.JSON(http.StatusOK, answer)
+}
+
+// rehearsal reads what is to be tried, and on which part of the past.
+func rehearsal(c *request.Call, now time.Time) (settings.PolicyDocument, simulate.Request, error) {
+	body := struct {
+		Policy settings.PolicyDocument `json:"policy"`
+		From   time.Time               `json:"from"`
+		To     *time.Time              `json:"to"`
+		Tool   string                  `json:"tool"`
+		Cursor string                  `json:"cursor"`
+		Most   int                     `json:"most"`
+	}{Tool: "*", Most: simulate.MaxPage}
+	if err := c.Decode(&body); err != nil {
+		return body.Policy, simulate.Request{}, err
+	}
+	req := simulate.Request{From: body.From, To: now, Most: body.Most}
+	if body.To != nil {
+		req.To = *body.To
+	}
+	if !req.From.Before(req.To) {
+		return body.Policy, req, request.Invalid("/to", "order", "must be later than from")
+	}
+	var err error
+	if req.Tool, err = policy.ParsePattern(body.Tool); err != nil {
+		return body.Policy, req, request.Invalid("/tool", envelope.RuleFormat, "must be source:action, source:*, *:action or *")
+	}
+	if req.Before, err = request.ParseCursor(cursorRehearsal, body.Cursor); err != nil {
+		return body.Policy, req, request.Invalid("/cursor", envelope.RuleFormat, "is not a cursor of a simulation; take next_cursor as it was, or leave it out to begin again")
+	}
+	return body.Policy, req, nil
+}

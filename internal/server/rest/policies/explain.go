@@ -1,0 +1,81 @@
+package policies
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+)
+
+// explained is a decision with every layer's word.
+type explained struct {
+	Key      string        `json:"key"`
+	Mode     envelope.Mode `json:"mode"`
+	Source   string        `json:"mode_source"`
+	Decision uuid.UUID     `json:"decision_id"`
+	Version  int64         `json:"config_version"`
+	Trace    []policy.Step `json:"trace"`
+}
+
+// POST /api/v1/policy/explain says what policy would decide about a call, and
+// why. It stores nothing.
+func Explain(c *request.Call) error {
+	var body struct {
+		Tool       envelope.Tool       `json:"tool"`
+		Args       json.RawMessage     `json:"args"`
+		Employee   envelope.EmployeeID `json:"employee_id"`
+		Session    string              `json:"session_id"`
+		Automation string              `json:"automation_id"`
+		Risk       envelope.Risk       `json:"risk"`
+		Approval   envelope.Approval   `json:"approval"`
+	}
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	var answer explained
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		snap, state, err := c.Catalog.Standing(ctx, tx, c.By.Tenant)
+		if err != nil {
+			return err
+		}
+		tool, err := snap.Resolve(body.Tool)
+		if err != nil {
+			return err
+		}
+		p := settings.Proposed{
+			Automation: body.Automation, AskedApproval: body.Approval == envelope.ApprovalRequired, Employee: body.Employee, Session: body.Session,
+			Risk: policy.RaiseRisk(body.Risk, tool.Risk.Envelope()), Args: body.Args, AnyArgs: body.Args == nil, Now: state.Now,
+		}
+		if p.Listed, err = onList(ctx, tx, snap, tool, body.Args); err != nil {
+			return err
+		}
+		d := snap.Decide(tool, p)
+		answer = explained{tool.Key.String(), d.Mode, d.Source, d.ID, snap.Version, d.Trace}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, answer)
+}
+
+// onList checks the arguments of a call, and says whether they address
+// somebody who is not to be contacted. No arguments address nobody.
+func onList(ctx context.Context, tx pgx.Tx, snap *settings.Settings, tool *catalog.Tool, args json.RawMessage) (bool, error) {
+	if args == nil {
+		return false, nil
+	}
+	if err := tool.Check(args); err != nil {
+		return false, err
+	}
+	listed, err := snap.OnList(ctx, tx, 1, func(int) (policy.Key, json.RawMessage) { return tool.Key, args })
+	return len(listed) > 0, err
+}

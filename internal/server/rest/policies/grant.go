@@ -1,0 +1,105 @@
+package policies
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+)
+
+// GET /api/v1/policy/grants lists the grants.
+func Grants(c *request.Call) error {
+	return request.List(c, func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]settings.Grant, error) {
+		return settings.Grants(ctx, tx, tenant, c.Query.Get("ended") == "true")
+	})
+}
+
+// grantInput is a grant that is to be made.
+type grantInput struct {
+	Key        string                     `json:"key"`
+	Digest     []byte                     `json:"digest"`
+	Employee   envelope.EmployeeID        `json:"employee_id"`
+	Session    string                     `json:"session_id"`
+	Automation string                     `json:"automation"`
+	Pins       map[string]json.RawMessage `json:"pins"`
+	Seconds    int64                      `json:"expires_in_seconds"`
+	Reason     string                     `json:"reason"`
+}
+
+// POST /api/v1/policy/grants makes a grant.
+func MakeGrant(c *request.Call) error {
+	var body grantInput
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	var id uuid.UUID
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
+		if err != nil {
+			return err
+		}
+		g, err := body.grant(snap, c.By.Name)
+		if err != nil {
+			return err
+		}
+		if id, err = settings.PutGrant(ctx, tx, c.By.Tenant, g); err != nil {
+			return err
+		}
+		// Values of arguments are payload: the event names the places alone.
+		c.Detail = map[string]any{
+			"grant_id": id, "key": body.Key, "employee_id": request.NilIfZero(body.Employee), "session_id": request.NilIfZero(body.Session),
+			"automation": request.NilIfZero(body.Automation), "pins": slices.Sorted(maps.Keys(body.Pins)), "expires_in_seconds": request.NilIfZero(body.Seconds),
+		}
+		return c.RecordChange(ctx, tx, "grant for "+body.Key+" made")
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusCreated, struct {
+		ID uuid.UUID `json:"id"`
+	}{id})
+}
+
+// grant is what to store. Without a digest it is for the definition that the
+// tool has now.
+func (in grantInput) grant(snap *settings.Settings, by string) (settings.Grant, error) {
+	key, err := policy.ParseKey(in.Key)
+	if err != nil {
+		return settings.Grant{}, request.Invalid("/key", envelope.RuleFormat, "must name one tool, as sourceId:actionId")
+	}
+	tool, ok := snap.Tool(key)
+	if !ok {
+		return settings.Grant{}, fault.New(fault.NotFound, "no tool %s", key)
+	}
+	if len(in.Digest) > 0 && !bytes.Equal(in.Digest, tool.Digest) {
+		return settings.Grant{}, fault.New(fault.Conflict, "the definition of the tool is no longer the one that was shown")
+	}
+	return settings.Grant{
+		Tool: key, Digest: tool.Digest, Employee: in.Employee, Session: in.Session, Automation: in.Automation, Pins: in.Pins, Reason: in.Reason,
+		For: time.Duration(in.Seconds) * time.Second, By: by,
+	}, nil
+}
+
+// DELETE /api/v1/policy/grants/{id} revokes a grant.
+func RevokeGrant(c *request.Call) error {
+	id, err := uuid.Parse(c.R.PathValue("id"))
+	if err != nil {
+		return request.Invalid("/path/id", envelope.RuleFormat, "must be a UUID")
+	}
+	c.Detail = map[string]any{"grant_id": id}
+	return c.Configure("grant revoked", func(ctx context.Context, tx pgx.Tx) error {
+		return settings.RevokeGrant(ctx, tx, c.By.Tenant, id, c.By.Name)
+	})
+}

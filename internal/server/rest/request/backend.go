@@ -1,0 +1,54 @@
+// Package request is what all handlers of the REST API share: the request that
+// was admitted and checked, transactions, answers, pages, cursors and problems.
+// It does not know any route (rest) and decides nothing.
+package request
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/server/access"
+	"github.com/countersign-dev/countersign/internal/server/broker"
+	"github.com/countersign-dev/countersign/internal/source/connect"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+)
+
+const (
+	// WriteTimeout bounds how long an answer, or one piece of a stream, may
+	// take to be sent.
+	WriteTimeout = 15 * time.Second
+	// WorkTimeout bounds a request, not counting the time that it asked to
+	// wait.
+	WorkTimeout = 30 * time.Second
+	// readTimeout bounds how long a body may take to arrive.
+	readTimeout = 30 * time.Second
+)
+
+// Backend is what handlers call.
+type Backend struct {
+	DB       postgres.Begins
+	Catalog  *settings.Cache
+	Intake   *intake.Intake
+	Approval *approval.Service
+	Auth     *identity.Authenticator
+	Broker   *broker.Broker
+	// Routes are every route of the API, for the routes of a caller.
+	Routes access.Table
+	// Vault encrypts the credentials of sources. Without a key none are taken.
+	Vault connect.Vault
+	// Wake is called after a commit that put something on the schedule. It does
+	// not block.
+	Wake func()
+	Log  *slog.Logger
+	// Scrape answers GET /metrics; nil is 404.
+	Scrape http.Handler
+	// Poll is how often what is waited for is looked at.
+	Poll time.Duration
+	// Heartbeat is how often a stream of events that is silent sends something.
+	Heartbeat time.Duration
+}

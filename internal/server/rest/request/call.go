@@ -1,0 +1,174 @@
+package request
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/insight/execution"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/server/openapi"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+)
+
+// Call is a request that was admitted and checked against the contract.
+type Call struct {
+	*Backend
+	W     http.ResponseWriter
+	R     *http.Request
+	By    identity.Principal
+	Query url.Values
+	Body  []byte
+	// WaitFor is how long the caller wants to wait for an action's end.
+	WaitFor time.Duration
+	// Detail and Note say in the event of a change of configuration what was
+	// set, without secrets, and why.
+	Detail map[string]any
+	Note   string
+}
+
+// Authenticate returns who sent the request. The error is ErrNoToken, or that
+// of identity.Authenticator.
+func (c *Call) Authenticate() (identity.Principal, error) {
+	scheme, token, ok := strings.Cut(c.R.Header.Get("Authorization"), " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") {
+		return identity.Principal{}, ErrNoToken
+	}
+	ctx, cancel := context.WithTimeout(c.R.Context(), WorkTimeout)
+	defer cancel()
+	return c.Auth.Authenticate(ctx, token, time.Now())
+}
+
+// ReadBody reads a body of at most limit bytes and checks it against the
+// operation, unless the handler's own parser, which is stricter, does. A body
+// that may be left out and was is "{}".
+func (c *Call) ReadBody(op *openapi.Operation, limit int64, ownParser bool) error {
+	// The deadline is cleared afterwards, because net/http takes a connection
+	// whose deadline passes for one that was closed. The recorder of a test has
+	// no deadlines.
+	control := http.NewResponseController(c.W)
+	_ = control.SetReadDeadline(time.Now().Add(readTimeout))
+	body, err := io.ReadAll(http.MaxBytesReader(c.W, c.R.Body, limit))
+	_ = control.SetReadDeadline(time.Time{})
+	if err != nil {
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+			return err
+		}
+		return fault.Wrap(err, fault.Invalid, "the body could not be read")
+	}
+	if len(body) == 0 && !op.BodyRequired {
+		c.Body = []byte("{}")
+		return nil
+	}
+	if !op.HasMedia(c.R) {
+		return &mediaError{op.Media}
+	}
+	c.Body = body
+	if ownParser {
+		return nil
+	}
+	return op.CheckBody(body)
+}
+
+// Decode decodes the body, which was checked against the contract, into v.
+func (c *Call) Decode(v any) error { return Decode(c.Body, v) }
+
+// Decode decodes a body that was checked against the contract.
+func Decode(body []byte, v any) error {
+	if err := json.Unmarshal(body, v); err != nil {
+		return fault.Wrap(err, fault.Invalid, "the body does not fit")
+	}
+	return nil
+}
+
+// ActionID returns the {id} in the path.
+func (c *Call) ActionID() (envelope.ActionID, error) {
+	var id envelope.ActionID
+	return id, id.UnmarshalText([]byte(c.R.PathValue("id")))
+}
+
+// UUID returns the {id} in the path of a resource whose ids are UUIDs.
+func (c *Call) UUID() (uuid.UUID, error) {
+	id, err := uuid.Parse(c.R.PathValue("id"))
+	if err != nil {
+		return id, Invalid("/path/id", envelope.RuleFormat, "must be a UUID")
+	}
+	return id, nil
+}
+
+// QueryTime returns a date-time in the query; the zero time if it was left out.
+func (c *Call) QueryTime(name string) (time.Time, error) {
+	text := c.Query.Get(name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, Invalid("/query/"+name, envelope.RuleFormat, "must be a date-time, such as 2026-01-02T03:04:05Z")
+	}
+	return at, nil
+}
+
+// Submitter returns the caller as intake knows it.
+func (c *Call) Submitter() intake.Submitter {
+	return intake.Submitter{
+		Tenant: c.By.Tenant, Token: uuid.UUID(c.By.Token), Name: c.By.Name, Employee: c.By.Employee, Session: c.By.Session, Tools: c.By.Tools,
+		Origin: Origin(c.R.Context(), execution.ViaAPI),
+	}
+}
+
+// InTx runs fn in a transaction of the caller's tenant.
+func (c *Call) InTx(fn func(ctx context.Context, tx pgx.Tx) error) error {
+	return inTx(c.R.Context(), c.Backend, c.By.Tenant, fn)
+}
+
+// InOwnTx is InTx with a deadline of its own, for requests without a deadline.
+func (c *Call) InOwnTx(fn func(ctx context.Context, tx pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(c.R.Context(), WorkTimeout)
+	defer cancel()
+	return inTx(ctx, c.Backend, c.By.Tenant, fn)
+}
+
+func inTx(ctx context.Context, s *Backend, tenant envelope.TenantID, fn func(ctx context.Context, tx pgx.Tx) error) error {
+	return postgres.InTx(ctx, s.DB, postgres.API(tenant), func(tx pgx.Tx) error { return fn(ctx, tx) })
+}
+
+// JSON writes an answer.
+func (c *Call) JSON(status int, v any) error {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	c.Write(status, openapi.JSON, body.Bytes())
+	return nil
+}
+
+// NoContent answers 204.
+func (c *Call) NoContent() error {
+	c.W.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// Write writes an answer of a media type.
+func (c *Call) Write(status int, media string, body []byte) { writeBody(c.W, status, media, body) }
+
+// writeBody ignores the error, which says that the caller has left.
+func writeBody(w http.ResponseWriter, status int, media string, body []byte) {
+	w.Header().Set("Content-Type", media)
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}

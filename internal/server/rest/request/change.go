@@ -1,0 +1,50 @@
+package request
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/audit"
+)
+
+// Change runs a change that records its own event, and answers 204.
+func (c *Call) Change(change func(ctx context.Context, tx pgx.Tx) error) error {
+	if err := c.InTx(change); err != nil {
+		return err
+	}
+	c.Wake() // actions that waited may be due now
+	return c.NoContent()
+}
+
+// Configure runs a change of configuration, records its event in the same
+// transaction, and answers 204.
+func (c *Call) Configure(subject string, change func(ctx context.Context, tx pgx.Tx) error) error {
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		if err := change(ctx, tx); err != nil {
+			return err
+		}
+		return c.RecordChange(ctx, tx, subject)
+	})
+	if err != nil {
+		return err
+	}
+	return c.NoContent()
+}
+
+// RecordChange records the event of a change of configuration.
+func (c *Call) RecordChange(ctx context.Context, tx pgx.Tx, subject string) error {
+	return audit.Write(ctx, tx, audit.Event{
+		Tenant: c.By.Tenant, Kind: audit.Configured, Actor: c.By.Name, Items: []audit.Item{{Subject: subject, Note: c.Note, Detail: c.Detail}},
+	})
+}
+
+// NilIfZero returns nil for a value that was not set, or was reset, and the
+// value otherwise.
+func NilIfZero[T comparable](v T) any {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return v
+}

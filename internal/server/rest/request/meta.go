@@ -1,0 +1,59 @@
+package request
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/netip"
+
+	"github.com/countersign-dev/countersign/internal/insight/execution"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+)
+
+type metaKey struct{}
+
+// Meta is what the log line of a request says of it, and the request itself.
+type Meta struct {
+	// ID is the id of the request in logs and problems.
+	ID string
+	// By is the caller, once it is authenticated.
+	By identity.Principal
+	// Request and TrustedProxies are for Origin.
+	Request        *http.Request
+	TrustedProxies []netip.Prefix
+}
+
+// WithMeta returns a context that carries m.
+func WithMeta(ctx context.Context, m *Meta) context.Context {
+	return context.WithValue(ctx, metaKey{}, m)
+}
+
+func metaOf(ctx context.Context) *Meta {
+	if m, ok := ctx.Value(metaKey{}).(*Meta); ok {
+		return m
+	}
+	return &Meta{}
+}
+
+// ID returns the id of the request of a context.
+func ID(ctx context.Context) string { return metaOf(ctx).ID }
+
+// SetCaller stores who sent the request of a context, for its log line.
+func SetCaller(ctx context.Context, by identity.Principal) { metaOf(ctx).By = by }
+
+// Origin returns where the request of a context comes from, in the form in
+// which an action stores it; nil without a request. Browsers mark the requests
+// of a page of this server in a header that scripts cannot set.
+func Origin(ctx context.Context, via execution.Via) json.RawMessage {
+	m := metaOf(ctx)
+	if m.Request == nil {
+		return nil
+	}
+	if via == execution.ViaAPI && m.Request.Header.Get("Sec-Fetch-Site") == "same-origin" {
+		via = execution.ViaUI
+	}
+	return execution.OriginOf(m.Request, via, m.ID, m.TrustedProxies).JSON()
+}
+
+// MCPOrigin is Origin of a request over MCP.
+func MCPOrigin(ctx context.Context) json.RawMessage { return Origin(ctx, execution.ViaMCP) }

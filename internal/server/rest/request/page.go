@@ -1,0 +1,76 @@
+package request
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// Page is one page of a list.
+type Page[T any] struct {
+	Items      []T     `json:"items"`
+	NextCursor *string `json:"next_cursor"`
+}
+
+// PageOf makes a page of up to limit+1 rows: one row more than limit says that
+// there is a next page.
+func PageOf[R, T any](rows []R, limit int, list string, show func(R) T, id func(R) envelope.ActionID) Page[T] {
+	p := Page[T]{Items: make([]T, 0, min(len(rows), limit))}
+	for i, r := range rows {
+		if i == limit {
+			p.NextCursor = new(WriteCursor(list, id(rows[i-1])))
+			break
+		}
+		p.Items = append(p.Items, show(r))
+	}
+	return p
+}
+
+// Items answers with a list that has no pages.
+func Items[T any](c *Call, all []T) error {
+	return c.JSON(http.StatusOK, struct {
+		Items []T `json:"items"`
+	}{all})
+}
+
+// List answers with everything of a kind that the tenant has.
+func List[T any](c *Call, read func(context.Context, pgx.Tx, envelope.TenantID) ([]T, error)) error {
+	all, err := Read(c, func(ctx context.Context, tx pgx.Tx) ([]T, error) { return read(ctx, tx, c.By.Tenant) })
+	if err != nil {
+		return err
+	}
+	return Items(c, all)
+}
+
+// Read returns what fn reads in a transaction of the caller's tenant.
+func Read[T any](c *Call, fn func(ctx context.Context, tx pgx.Tx) (T, error)) (v T, err error) {
+	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		v, err = fn(ctx, tx)
+		return err
+	})
+	return v, err
+}
+
+// Map returns the list of convert's results, never nil.
+func Map[A, B any](all []A, convert func(A) B) []B {
+	made := make([]B, len(all))
+	for i, a := range all {
+		made[i] = convert(a)
+	}
+	return made
+}
+
+// UTC returns a time in UTC; nil stays nil.
+func UTC(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	return new(t.UTC())
+}
+
+// Seconds returns a whole number of seconds as a duration.
+func Seconds(n int64) time.Duration { return time.Duration(n) * time.Second }

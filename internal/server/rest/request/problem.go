@@ -1,0 +1,163 @@
+package request
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/subscription"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+)
+
+// Problem is an error as the API answers with it (RFC 9457).
+type Problem struct {
+	Type     string                `json:"type"`
+	Title    string                `json:"title"`
+	Status   int                   `json:"status"`
+	Detail   string                `json:"detail,omitzero"`
+	Instance string                `json:"instance"`
+	Errors   []envelope.FieldError `json:"errors,omitempty"`
+	// Action is the action that policy denied.
+	Action any `json:"action,omitempty"`
+	// Execution is what is on record of a call of a tool that was not done.
+	Execution any `json:"execution,omitempty"`
+}
+
+// Describer is an error that is a problem of its own kind.
+type Describer interface {
+	error
+	Problem() Problem
+}
+
+// The errors that only HTTP knows. They are their own detail.
+var (
+	ErrNoToken = errors.New("show a token: Authorization: Bearer cs_…")
+	ErrNoRoute = errors.New("there is nothing at this path; GET /api/v1/openapi.yaml lists what there is")
+)
+
+// mediaError says that the body has to be of another media type.
+type mediaError struct{ want string }
+
+func (e *mediaError) Error() string { return "send the body as Content-Type: " + e.want }
+
+// MethodError says that a path takes other methods.
+type MethodError struct{ Allowed []string }
+
+// Error says which methods the path takes.
+func (e *MethodError) Error() string {
+	return "this path takes " + strings.Join(e.Allowed, ", ")
+}
+
+// WriteProblem is the only place where an error becomes HTTP. Only an error of
+// a known kind shows its text; the cause of any other goes to the log alone.
+func WriteProblem(log *slog.Logger, w http.ResponseWriter, r *http.Request, err error) {
+	p := ProblemOf(err)
+	p.Instance = ID(r.Context())
+	if p.Status == http.StatusInternalServerError || p.Status == http.StatusServiceUnavailable {
+		log.ErrorContext(r.Context(), "request failed", slog.String("request_id", p.Instance),
+			slog.String("route", r.Pattern), slog.Any("error", err))
+	}
+	h := w.Header()
+	switch p.Status {
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", `Bearer realm="countersign"`)
+	case http.StatusServiceUnavailable:
+		h.Set("Retry-After", "1")
+	case http.StatusTooManyRequests:
+		h.Set("Retry-After", strconv.Itoa(retryAfter(err)))
+	case http.StatusMethodNotAllowed:
+		if e, ok := errors.AsType[*MethodError](err); ok {
+			h.Set("Allow", strings.Join(e.Allowed, ", "))
+		}
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		log.ErrorContext(r.Context(), "problem not written", slog.String("request_id", p.Instance), slog.Any("error", err))
+		w.WriteHeader(p.Status)
+		return
+	}
+	writeBody(w, p.Status, "application/problem+json", body)
+}
+
+// ProblemOf returns the problem of an error.
+func ProblemOf(err error) Problem {
+	switch {
+	case errors.Is(err, ErrNoToken), errors.Is(err, identity.ErrToken):
+		return NewProblem("unauthorized", http.StatusUnauthorized, "The token is missing or not valid", err.Error())
+	case errors.Is(err, subscription.ErrSignature):
+		return NewProblem("unauthorized", http.StatusUnauthorized, "The signature is missing or not valid", err.Error())
+	case errors.Is(err, ErrNoRoute):
+		return NewProblem("not_found", http.StatusNotFound, "Not found", err.Error())
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return NewProblem("busy", http.StatusServiceUnavailable, "Busy", "it took too long; try again")
+	}
+	if e, ok := errors.AsType[Describer](err); ok {
+		return e.Problem()
+	}
+	if e, ok := errors.AsType[*mediaError](err); ok {
+		return NewProblem("unsupported_media_type", http.StatusUnsupportedMediaType, "The body is of another media type", e.Error())
+	}
+	if e, ok := errors.AsType[*MethodError](err); ok {
+		return NewProblem("method_not_allowed", http.StatusMethodNotAllowed, "The path does not take this method", e.Error())
+	}
+	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return NewProblem("too_large", http.StatusRequestEntityTooLarge, "The body is too large",
+			"the body may be "+strconv.FormatInt(e.Limit, 10)+" bytes long")
+	}
+	return problemOfFault(err)
+}
+
+func problemOfFault(err error) Problem {
+	switch fault.KindOf(err) {
+	case fault.NotFound:
+		return NewProblem("not_found", http.StatusNotFound, "Not found", Detail(err))
+	case fault.Invalid:
+		p := NewProblem("invalid", http.StatusBadRequest, "The request is not valid", Detail(err))
+		if e, ok := errors.AsType[*envelope.InvalidError](err); ok {
+			p.Detail, p.Errors = "the request breaks the rules that errors lists", e.Fields
+		}
+		return p
+	case fault.Conflict:
+		return NewProblem("conflict", http.StatusConflict, "Not possible as things stand", Detail(err))
+	case fault.Denied:
+		return NewProblem("denied", http.StatusForbidden, "Not allowed", Detail(err))
+	case fault.Busy:
+		return NewProblem("busy", http.StatusServiceUnavailable, "Busy", Detail(err))
+	case fault.Limited:
+		return NewProblem("limited", http.StatusTooManyRequests, "Too many requests", Detail(err))
+	case fault.Gone:
+		return NewProblem("gone", http.StatusGone, "Too late", Detail(err))
+	}
+	return NewProblem("internal", http.StatusInternalServerError, "Internal error", "")
+}
+
+// NewProblem returns a problem of the type urn:countersign:problem:kind.
+func NewProblem(kind string, status int, title, detail string) Problem {
+	return Problem{Type: "urn:countersign:problem:" + kind, Title: title, Status: status, Detail: detail}
+}
+
+// Detail returns the text of a fault, which is written for the caller; "" for
+// any other error.
+func Detail(err error) string {
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		return e.Text
+	}
+	return ""
+}
+
+// retryAfter returns how long to wait before the next try, in whole seconds and
+// at least one.
+func retryAfter(err error) int {
+	e, _ := errors.AsType[*fault.Error](err)
+	if e == nil {
+		return 1
+	}
+	return max(1, int((e.After+time.Second-1)/time.Second))
+}

@@ -1,0 +1,175 @@
+// Package rest is the REST API over HTTP: the table of routes, and what happens
+// to every request before and after its handler. The contract is
+// schemas/openapi.yaml: requests are checked against it at run time, answers in
+// the tests. The handlers are in the packages below, one for each group of
+// resources. A handler reads the request, calls one function and writes the
+// answer.
+package rest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/server/broker"
+	"github.com/countersign-dev/countersign/internal/server/openapi"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/source/connect"
+	"github.com/countersign-dev/countersign/internal/telemetry"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+)
+
+// Core is what a Server calls. All of it is required.
+type Core struct {
+	DB       postgres.Begins
+	Catalog  *settings.Cache
+	Intake   *intake.Intake
+	Approval *approval.Service
+}
+
+// Config configures a Server. With the zero value the server neither logs nor
+// measures.
+type Config struct {
+	// Vault encrypts the credentials of sources. Without a key none are taken.
+	Vault connect.Vault
+	// Wake is called after a commit that put something on the schedule. It
+	// must not block.
+	Wake func()
+	// Log receives a line for every request, without payloads.
+	Log *slog.Logger
+	// Metrics measures requests.
+	Metrics *telemetry.Metrics
+	// Tracer makes a span of every request.
+	Tracer trace.Tracer
+	// Scrape answers GET /metrics; nil is 404.
+	Scrape http.Handler
+	// Poll is how often the broker looks for events while somebody waits for
+	// them; zero means 100 ms.
+	Poll time.Duration
+	// TrustedProxies are the proxies whose headers about a client's address
+	// count.
+	TrustedProxies []netip.Prefix
+	// Heartbeat is how often a stream of events that is silent sends something;
+	// zero means 15 s.
+	Heartbeat time.Duration
+}
+
+// withDefaults fills in what was left out.
+func (cfg Config) withDefaults() (Config, error) {
+	if cfg.Wake == nil {
+		cfg.Wake = func() {}
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Tracer == nil {
+		cfg.Tracer = tracenoop.NewTracerProvider().Tracer("")
+	}
+	if cfg.Poll == 0 {
+		cfg.Poll = 100 * time.Millisecond
+	}
+	if cfg.Heartbeat == 0 {
+		cfg.Heartbeat = 15 * time.Second
+	}
+	var err error
+	if cfg.Metrics == nil {
+		cfg.Metrics, err = telemetry.NewMetrics(noop.NewMeterProvider().Meter(""))
+	}
+	return cfg, err
+}
+
+// Server is the HTTP server's handler. It is safe for concurrent use, and must
+// be closed.
+type Server struct {
+	cfg     Config
+	backend *request.Backend
+	mux     *http.ServeMux
+	// bulkSlots holds a value for each request whose body may be of
+	// envelope.MaxManyBytes.
+	bulkSlots chan struct{}
+	// stop ends the goroutine that records when tokens were used last, and
+	// background waits for it.
+	stop       context.CancelFunc
+	background sync.WaitGroup
+}
+
+// maxBulkRequests bounds the requests with many proposals that are read and
+// parsed at the same time, since each may be many megabytes.
+const maxBulkRequests = 8
+
+// New returns a Server. The error says that the embedded openapi.yaml and the
+// table of routes do not fit each other, which no released build has.
+func New(core Core, cfg Config) (*Server, error) {
+	if core.DB == nil || core.Catalog == nil || core.Intake == nil || core.Approval == nil {
+		return nil, errors.New("the API needs a database, a catalog, an intake and an approval desk")
+	}
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, mux: http.NewServeMux(), bulkSlots: make(chan struct{}, maxBulkRequests)}
+	s.backend = &request.Backend{
+		DB: core.DB, Catalog: core.Catalog, Intake: core.Intake, Approval: core.Approval,
+		Auth: identity.NewAuthenticator(core.DB), Broker: broker.New(core.DB, cfg.Poll, cfg.Log), Routes: accessTable(),
+		Vault: cfg.Vault, Wake: cfg.Wake, Log: cfg.Log, Scrape: cfg.Scrape, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat,
+	}
+	contract, err := openapi.Load()
+	if err != nil {
+		return nil, err
+	}
+	for _, rt := range routes() {
+		op, err := contract.Operation(rt.Operation)
+		if err != nil {
+			return nil, err
+		}
+		s.mux.Handle(rt.Pattern, s.handler(rt, op))
+	}
+	s.mux.HandleFunc("/", s.unmatched)
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.background.Go(func() {
+		s.backend.Auth.Keep(ctx, func(err error) { cfg.Log.WarnContext(ctx, "use of tokens not recorded", slog.Any("error", err)) })
+	})
+	return s, nil
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.observe(s.mux, w, r) }
+
+// Mount serves a path with another handler, with the log lines, measurements
+// and headers of every request. Call it before the server serves.
+func (s *Server) Mount(path string, handler http.Handler) { s.mux.Handle(path, handler) }
+
+// Admit returns nil if a caller may use an operation, for mounted handlers that
+// offer operations in another form. The error is fault.Denied.
+func (s *Server) Admit(by identity.Principal, operation string) error {
+	return s.backend.Routes.Admit(by, operation)
+}
+
+// Auth returns the server's authenticator, for mounted handlers that
+// authenticate callers themselves.
+func (s *Server) Auth() *identity.Authenticator { return s.backend.Auth }
+
+// Broker returns the server's broker of events, for mounted handlers.
+func (s *Server) Broker() *broker.Broker { return s.backend.Broker }
+
+// Close ends every stream of events and every wait, whose requests are answered
+// with what is known, and returns when no goroutine of the server runs any
+// more. Call it before the HTTP server drains, which would wait for them.
+func (s *Server) Close() {
+	s.backend.Broker.Close()
+	s.stop()
+	s.background.Wait()
+}

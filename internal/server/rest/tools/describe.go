@@ -1,0 +1,62 @@
+package tools
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// toolDescription is what an operator says a tool is and does.
+type toolDescription struct {
+	Source, Name           string
+	Module, Entity, Action string
+	SideEffects            *[]string         `json:"side_effects"`
+	Reversal               *catalog.Reversal `json:"reversal"`
+}
+
+// PUT /api/v1/tools/metadata sets the names, side effects and reversal of a
+// tool.
+func Describe(c *request.Call) error {
+	var in toolDescription
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	key := policy.Key{Source: in.Source, Action: in.Name}
+	d := catalog.Description{
+		Name: catalog.FullName{Module: in.Module, Entity: in.Entity, Action: in.Action}, SideEffects: in.SideEffects, Reversal: in.Reversal,
+	}
+	c.Detail = map[string]any{"module": request.NilIfZero(in.Module), "entity": request.NilIfZero(in.Entity), "action": request.NilIfZero(in.Action), "side_effects": in.SideEffects}
+	if in.Reversal != nil {
+		c.Detail["reversal"] = in.Reversal.Tool.String()
+	}
+	return c.Configure("tool "+key.String()+" described", func(ctx context.Context, tx pgx.Tx) error {
+		if err := checkReversal(ctx, tx, c, key, in.Reversal); err != nil {
+			return err
+		}
+		return catalog.DescribeTool(ctx, tx, c.By.Tenant, key, d)
+	})
+}
+
+// checkReversal refuses a reversal by a tool that is not there, or by the tool
+// itself.
+func checkReversal(ctx context.Context, tx pgx.Tx, c *request.Call, of policy.Key, r *catalog.Reversal) error {
+	if r == nil {
+		return nil
+	}
+	if r.Tool == of {
+		return request.Invalid("/reversal/tool", "other", "must be another tool than the one that it undoes")
+	}
+	snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
+	if err != nil {
+		return err
+	}
+	if _, ok := snap.Tool(r.Tool); !ok {
+		return request.Invalid("/reversal/tool", envelope.RuleEnum, "must be a tool that there is, as source:name; list the tools to see them")
+	}
+	return nil
+}

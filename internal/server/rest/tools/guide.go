@@ -1,0 +1,28 @@
+package tools
+
+import (
+	"net/http"
+
+	"github.com/countersign-dev/countersign/internal/insight/guide"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+)
+
+// GET /api/v1/guide describes in Markdown what the caller may do and how.
+func Guide(c *request.Call) error {
+	l, err := newListing(c)
+	if err != nil {
+		return err
+	}
+	facts := guide.Facts{Session: c.By.Session != "", Limits: l.snap.Limits.Session(), Buckets: l.snap.Limits.BucketNames()}
+	visible := l.snap.Visible(l.by)
+	if q := c.Query.Get("q"); q != "" {
+		facts.Searched, visible = true, l.snap.Search(visible, q)
+	}
+	for _, t := range visible {
+		facts.Tools = append(facts.Tools, guide.Tool{Tool: t, Mode: l.snap.Decide(t, l.by.Proposal(t)).Mode})
+	}
+	// What depends on who asks belongs in nobody else's cache.
+	c.W.Header().Set("Cache-Control", "private, no-store")
+	c.Write(http.StatusOK, "text/markdown; charset=utf-8", guide.Markdown(facts))
+	return nil
+}

@@ -1,0 +1,56 @@
+package tools
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// PUT /api/v1/tools/rules sets the recipients, scopes and retries of a tool.
+func PutRule(c *request.Call) error {
+	var rule limits.ToolRule
+	if err := c.Decode(&rule); err != nil {
+		return err
+	}
+	return c.Change(func(ctx context.Context, tx pgx.Tx) error {
+		return limits.PutToolRule(ctx, tx, c.By.Tenant, rule, c.By.Name)
+	})
+}
+
+// toolLimits is what holds for a tool of whom it writes to, what it takes to
+// use it, and its retries.
+type toolLimits struct {
+	Recipients []string     `json:"recipients"`
+	Confirmed  bool         `json:"recipients_confirmed"`
+	Scopes     []string     `json:"scopes"`
+	Retry      limits.Retry `json:"retry"`
+}
+
+// limitsOf is what an operator said about a tool, and a guess where nobody
+// did.
+func limitsOf(rule limits.ToolRule, t *catalog.Tool) toolLimits {
+	l := toolLimits{Scopes: append([]string{}, rule.Scopes...), Retry: rule.Retry}
+	if rule.Recipients != nil {
+		l.Recipients, l.Confirmed = *rule.Recipients, true
+		return l
+	}
+	l.Recipients = append([]string{}, preflight.GuessRecipients(t.InputSchema)...)
+	return l
+}
+
+// toolRules reads what operators said about tools.
+func toolRules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (map[policy.Key]limits.ToolRule, error) {
+	rules, err := limits.ToolRules(ctx, tx, tenant)
+	byKey := make(map[policy.Key]limits.ToolRule, len(rules))
+	for _, r := range rules {
+		byKey[r.Key()] = r
+	}
+	return byKey, err
+}

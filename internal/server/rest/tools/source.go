@@ -1,0 +1,194 @@
+package tools
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/redact"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/source/connect"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// source is a source as the API shows it: without its credentials.
+type sourceView struct {
+	ID             string          `json:"id"`
+	Kind           string          `json:"kind"`
+	Config         json.RawMessage `json:"config"`
+	HasCredentials bool            `json:"has_credentials"`
+	DefaultRisk    policy.ToolRisk `json:"default_risk,omitzero"`
+	Enabled        bool            `json:"enabled"`
+	// DriftGuard says which changes of its tools need a person, Quarantine
+	// whether its new tools wait for one.
+	DriftGuard catalog.DriftGuard `json:"drift_guard"`
+	Quarantine bool               `json:"quarantine"`
+	ListedAt   *time.Time         `json:"listed_at"`
+	ListError  *string            `json:"list_error"`
+	LeftOut    int                `json:"left_out"`
+}
+
+func sourceFrom(src catalog.Source) sourceView {
+	shown := sourceView{
+		ID: src.ID, Kind: src.Kind, Config: src.Config, HasCredentials: len(src.Secret) > 0,
+		DefaultRisk: src.DefaultRisk, Enabled: src.Enabled, DriftGuard: src.DriftGuard, Quarantine: src.Quarantine,
+		ListedAt: request.UTC(src.ListedAt), LeftOut: src.LeftOut,
+	}
+	if src.ListError != "" {
+		shown.ListError = &src.ListError
+	}
+	return shown
+}
+
+// GET /api/v1/sources lists the sources.
+func Sources(c *request.Call) error {
+	var known []catalog.Source
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		var err error
+		known, err = catalog.Sources(ctx, tx, c.By.Tenant)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	all := make([]sourceView, len(known))
+	for i, src := range known {
+		all[i] = sourceFrom(src)
+	}
+	return request.Items(c, all)
+}
+
+// sourceInput is what a source is made of.
+type sourceInput struct {
+	Kind        string
+	Config      json.RawMessage
+	Credentials *connect.Credentials
+	DefaultRisk policy.ToolRisk `json:"default_risk"`
+	Enabled     *bool
+	// DriftGuard and Quarantine stay as they are if they are left out, so that
+	// storing a source again does not lower its guard unseen.
+	DriftGuard catalog.DriftGuard `json:"drift_guard"`
+	Quarantine *bool
+}
+
+// PUT /api/v1/sources/{id} sets a source.
+func PutSource(c *request.Call) error {
+	var in sourceInput
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	if err := connect.CheckConfig(in.Kind, in.Config); err != nil {
+		return err
+	}
+	if in.Credentials != nil {
+		if err := connect.CheckCredentials(in.Kind, *in.Credentials); err != nil {
+			return err
+		}
+	}
+	src := catalog.Source{
+		ID: c.R.PathValue("id"), Kind: in.Kind, Config: in.Config, DefaultRisk: in.DefaultRisk, Enabled: in.Enabled == nil || *in.Enabled,
+	}
+	return c.Configure("source "+src.ID+" stored", func(ctx context.Context, tx pgx.Tx) error {
+		old, err := sourceBefore(ctx, tx, c, src.ID)
+		if err != nil {
+			return err
+		}
+		src.DriftGuard, src.Quarantine = cmp.Or(in.DriftGuard, old.DriftGuard, catalog.GuardFull), old.Quarantine
+		if in.Quarantine != nil {
+			src.Quarantine = *in.Quarantine
+		}
+		if src.Secret, err = secret(c, src, old, in.Credentials); err != nil {
+			return err
+		}
+		c.Detail = sourceDetail(src, in.Credentials)
+		return catalog.PutSource(ctx, tx, c.By.Tenant, src)
+	})
+}
+
+// DELETE /api/v1/sources/{id} deletes a source.
+func DeleteSource(c *request.Call) error {
+	id := c.R.PathValue("id")
+	return c.Configure("source "+id+" removed", func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.DeleteSource(ctx, tx, c.By.Tenant, id)
+	})
+}
+
+// sourceDetail tells what a source was set to. A command's arguments and an
+// address may hold credentials, which are taken out; of the credentials
+// themselves it says only that there are some, and whether they are new.
+func sourceDetail(src catalog.Source, given *connect.Credentials) map[string]any {
+	credentials := "none"
+	switch {
+	case len(src.Secret) > 0 && given != nil:
+		credentials = "set"
+	case len(src.Secret) > 0:
+		credentials = "kept"
+	}
+	return map[string]any{
+		"kind": src.Kind, "config": redact.JSON(src.Config), "default_risk": request.NilIfZero(src.DefaultRisk), "enabled": src.Enabled, "credentials": credentials,
+		"drift_guard": src.DriftGuard, "quarantine": src.Quarantine,
+	}
+}
+
+// sourceBefore returns the source as it is, or the zero value if there is none.
+func sourceBefore(ctx context.Context, tx pgx.Tx, c *request.Call, id string) (catalog.Source, error) {
+	snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
+	if err != nil {
+		return catalog.Source{}, err
+	}
+	old, _ := snap.Source(id)
+	return old, nil
+}
+
+// secret is what to store of credentials. Stored ones never go along to
+// another address unseen: whoever moves a source must show them again.
+func secret(c *request.Call, src, old catalog.Source, given *connect.Credentials) ([]byte, error) {
+	if given == nil {
+		if len(old.Secret) > 0 && (src.Kind != old.Kind || !sameConfig(src.Config, old.Config)) {
+			return nil, request.Invalid("/credentials", envelope.RuleRequired, "config changes: give the credentials again, or {} for none")
+		}
+		return old.Secret, nil
+	}
+	if len(given.Header) == 0 && len(given.Env) == 0 && len(given.Values) == 0 {
+		return nil, nil
+	}
+	raw, err := json.Marshal(given)
+	if err != nil {
+		return nil, err
+	}
+	return c.Vault.Seal(c.By.Tenant, src.ID, raw)
+}
+
+// sameConfig compares what was written with what the database made of it.
+func sameConfig(a, b json.RawMessage) bool {
+	one, errOne := envelope.Canonical(a)
+	two, errTwo := envelope.Canonical(b)
+	return errOne == nil && errTwo == nil && bytes.Equal(one, two)
+}
+
+// POST /api/v1/sources/{id}/refresh asks the workers to list the tools of a
+// source now. It does not change configuration; the listing records what
+// changed.
+func RefreshSource(c *request.Call) error {
+	id := c.R.PathValue("id")
+	var asked time.Time
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		var err error
+		asked, err = catalog.AskRefresh(ctx, tx, c.By.Tenant, id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusAccepted, struct {
+		ID      string    `json:"id"`
+		AskedAt time.Time `json:"asked_at"`
+	}{id, asked.UTC()})
+}
