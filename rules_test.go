@@ -30,6 +30,7 @@ func layers() map[string]layer {
 		"db":                 {1, 0},
 		"internal/fault":     {1, 0},
 		"internal/telemetry": {1, 1},
+		"internal/config":    {1, 1},
 		"schemas":            {1, 0},
 
 		"envelope/internal/...":      {2, 0},

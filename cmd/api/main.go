@@ -12,12 +12,12 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	"time"
 
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/config"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/server/rest"
@@ -28,46 +28,48 @@ import (
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
-// drainFor is how long requests that run may take to end.
+// drainFor bounds how long running requests may take to end.
 const drainFor = 10 * time.Second
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Getenv, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "countersign api:", err)
-		stop()
-		os.Exit(1) // stop has run: deferred calls are done
-	}
+	// The first signal asks for an orderly end; a second one has its usual
+	// effect.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }
 
-// run serves until ctx ends.
-func run(ctx context.Context, args []string, env func(string) string, out io.Writer) error {
-	if asked, err := usage(args, out); asked || err != nil {
-		return err
+// run serves until ctx ends and returns the exit code.
+func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	var cfg config.API
+	if exit, ended := config.Start(&cfg, args, environ, stdout, stderr); ended {
+		return exit
 	}
-	cfg, err := readConfig(env)
+	if err := serve(ctx, cfg, stdout); err != nil {
+		fmt.Fprintln(stderr, "api:", err)
+		return config.ExitFailed
+	}
+	return config.ExitOK
+}
+
+// serve builds the process and runs it.
+func serve(ctx context.Context, cfg config.API, out io.Writer) (err error) {
+	tel, err := telemetry.Setup(ctx, telemetry.Config{Service: "countersign-api", Level: cfg.LogLevel, Log: out, Endpoint: cfg.OTLP})
 	if err != nil {
 		return err
 	}
-	tel, err := telemetry.Setup(ctx, telemetry.Config{Service: "countersign-api", Version: version(), Level: cfg.level, Log: out, Endpoint: cfg.otlp})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainFor)
-		defer cancel()
-		if err := tel.Shutdown(last); err != nil {
-			tel.Log.WarnContext(last, "telemetry not flushed", slog.Any("error", err))
-		}
-	}()
-	tel.Log.InfoContext(ctx, "starting", slog.Any("config", cfg))
-	pool, err := postgres.Open(ctx, postgres.Config{URL: cfg.database, MaxConns: cfg.maxConns, Pooled: cfg.pooled, Name: "countersign-api"})
+	defer func() { err = errors.Join(err, tel.Flush(ctx)) }()
+	tel.Log.InfoContext(ctx, "api starting", slog.String("version", telemetry.Version()), slog.Any("config", cfg))
+	pool, err := postgres.Open(ctx, postgres.Config{URL: cfg.DatabaseURL, MaxConns: cfg.MaxConns, Pooled: cfg.Pooled, Name: "countersign-api"})
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	vault, err := connect.NewVault(cfg.secretKey)
+	ready := func(ctx context.Context) error { return postgres.CheckSchema(ctx, pool) }
+	if err := ready(ctx); err != nil {
+		return err
+	}
+	vault, err := connect.NewVault(cfg.SecretKey)
 	if err != nil {
 		return err
 	}
@@ -77,29 +79,31 @@ func run(ctx context.Context, args []string, env func(string) string, out io.Wri
 	}
 	defer waker.Close()
 	cache := settings.NewCache()
-	door := intake.New(pool, cache, intake.Config{ApprovalWait: cfg.approvalWait, Wake: waker.Wake})
+	proposals := intake.New(pool, cache, intake.Config{ApprovalWait: cfg.ApprovalWait, Wake: waker.Wake})
 	server, err := rest.New(rest.Core{
-		DB: pool, Catalog: cache, Intake: door,
+		DB: pool, Catalog: cache, Intake: proposals,
 		Approval: approval.New(pool, cache, approval.Config{Wake: waker.Wake}),
-	}, rest.Config{Vault: vault, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), Scrape: tel.Handler(), TrustedProxies: cfg.proxies})
+	}, rest.Config{Vault: vault, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), Scrape: tel.Handler(), TrustedProxies: cfg.TrustedProxies})
 	if err != nil {
 		return err
 	}
-	front, err := mcpserver.New(mcpserver.Core{DB: pool, Catalog: cache, Intake: door, Watcher: server.Broker(), May: server.Admit},
-		mcpserver.Config{Version: version(), Wait: cfg.mcpWait, Auth: server.Auth(), Caller: request.SetCaller, Origin: request.MCPOrigin, Log: tel.Log})
+	front, err := mcpserver.New(mcpserver.Core{DB: pool, Catalog: cache, Intake: proposals, Watcher: server.Broker(), May: server.Admit},
+		mcpserver.Config{Version: telemetry.Version(), Wait: cfg.MCPWait, Auth: server.Auth(), Caller: request.SetCaller, Origin: request.MCPOrigin, Log: tel.Log})
 	if err != nil {
 		return err
 	}
 	server.Mount("/mcp", front)
-	return serve(ctx, cfg.listen, server, front, tel.Log)
+	return tel.RunWithProbes(ctx, cfg.MetricsListen, ready, func(ctx context.Context) error {
+		return listen(ctx, cfg.Listen, server, front, tel.Log)
+	})
 }
 
-// serve listens until ctx ends, then ends the streams and the waits, and lets
-// the other requests come to their end.
-func serve(ctx context.Context, listen string, server *rest.Server, front *mcpserver.Front, log *slog.Logger) error {
+// listen serves until ctx ends, then ends the streams and the waits, and lets
+// the other requests finish.
+func listen(ctx context.Context, address string, server *rest.Server, front *mcpserver.Front, log *slog.Logger) error {
 	defer server.Close()
 	defer front.Close()
-	at, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
+	at, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
@@ -109,14 +113,14 @@ func serve(ctx context.Context, listen string, server *rest.Server, front *mcpse
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- web.Serve(at) }() // serve waits for it
+	go func() { ended <- web.Serve(at) }() // listen waits for it
 	log.InfoContext(ctx, "listening", slog.String("address", at.Addr().String()))
 	select {
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
 	}
-	log.InfoContext(ctx, "stopping")
+	log.InfoContext(ctx, "api stopping")
 	front.Close()
 	server.Close()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainFor)
@@ -126,12 +130,4 @@ func serve(ctx context.Context, listen string, server *rest.Server, front *mcpse
 		err = errors.Join(err, served)
 	}
 	return err
-}
-
-// version is the build's.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info.Main.Version
-	}
-	return "unknown"
 }

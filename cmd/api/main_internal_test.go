@@ -7,29 +7,25 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/countersign-dev/countersign/internal/config"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
-
-func environment(vars map[string]string) func(string) string {
-	return func(name string) string { return vars[name] }
-}
 
 func TestServesUntilItIsStopped(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	env := environment(map[string]string{"DATABASE_URL": dbtest.URL(t), "COUNTERSIGN_LISTEN": "127.0.0.1:0"})
+	environ := []string{"DATABASE_URL=" + dbtest.URL(t), "COUNTERSIGN_LISTEN=127.0.0.1:0"}
+	var errs bytes.Buffer
 	read, write := io.Pipe()
-	ended := make(chan error, 1)
+	ended := make(chan int, 1)
 	go func() { // waited for below
-		err := run(ctx, nil, env, write)
+		code := run(ctx, nil, environ, write, &errs)
 		_ = write.Close()
-		ended <- err
+		ended <- code
 	}()
 	var address string
 	lines := bufio.NewScanner(read)
@@ -70,74 +66,34 @@ func TestServesUntilItIsStopped(t *testing.T) {
 	}
 	stop()
 
-	if err := <-ended; err != nil {
-		t.Errorf("run ended with %v", err)
+	if code := <-ended; code != config.ExitOK {
+		t.Errorf("run = %d, %s", code, errs.String())
 	}
 	<-drained
 }
 
-func TestHelpTeachesEveryVariable(t *testing.T) {
+func TestWrongUse(t *testing.T) {
 	t.Parallel()
-	var asked []string
-	_, _ = readConfig(func(name string) string {
-		asked = append(asked, name)
-		return ""
-	})
-	var out bytes.Buffer
 
-	if err := run(t.Context(), []string{"--help"}, environment(nil), &out); err != nil {
-		t.Fatal(err)
-	}
-
-	taught := regexp.MustCompile(`(?m)^  ([A-Z_]+) `).FindAllStringSubmatch(out.String(), -1)
-	if len(taught) != len(asked) {
-		t.Errorf("help teaches %d variables, and %d are read", len(taught), len(asked))
-	}
-	for _, m := range taught {
-		if !slices.Contains(asked, m[1]) {
-			t.Errorf("help teaches %s, which nobody reads", m[1])
+	for name, args := range map[string][]string{"no configuration": nil, "an argument": {"serve"}} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), args, nil, &out, &errs); code != config.ExitConfig || errs.Len() == 0 {
+			t.Errorf("%s: run = %d with %q, want %d and why", name, code, errs.String(), config.ExitConfig)
 		}
 	}
 }
 
-func TestConfigNamesWhatIsWrongAndNoValue(t *testing.T) {
+func TestRefusesADatabaseThatIsNotMigrated(t *testing.T) {
 	t.Parallel()
-	_, err := readConfig(environment(map[string]string{
-		"COUNTERSIGN_LOG_LEVEL": "loud-x", "COUNTERSIGN_APPROVAL_WAIT": "0s", "COUNTERSIGN_MCP_WAIT": "6m", "COUNTERSIGN_DB_MAX_CONNS": "0", "COUNTERSIGN_DB_POOLED": "maybe-x", "COUNTERSIGN_TRUSTED_PROXIES": "proxy-x",
-	}))
-	if err == nil {
-		t.Fatal("a wrong configuration was taken")
-	}
 
-	for _, name := range []string{"DATABASE_URL", "COUNTERSIGN_LOG_LEVEL", "COUNTERSIGN_APPROVAL_WAIT", "COUNTERSIGN_MCP_WAIT", "COUNTERSIGN_DB_MAX_CONNS", "COUNTERSIGN_DB_POOLED", "COUNTERSIGN_TRUSTED_PROXIES"} {
-		if !strings.Contains(err.Error(), name) {
-			t.Errorf("the error does not name %s: %v", name, err)
+	for url, want := range map[string]string{
+		"postgres://u:hunter2@127.0.0.1:1/x": "does not answer",
+		dbtest.EmptyURL(t):                   "countersign migrate",
+	} {
+		var out, errs bytes.Buffer
+		code := run(t.Context(), nil, []string{"DATABASE_URL=" + url, "COUNTERSIGN_LISTEN=127.0.0.1:0"}, &out, &errs)
+		if text := out.String() + errs.String(); code != config.ExitFailed || !strings.Contains(text, want) || strings.Contains(text, "hunter2") {
+			t.Errorf("run = %d, %s, want %d and %q", code, text, config.ExitFailed, want)
 		}
-	}
-	if strings.Contains(err.Error(), "-x") {
-		t.Errorf("the error repeats a value: %v", err)
-	}
-}
-
-func TestConfigHidesItsSecrets(t *testing.T) {
-	t.Parallel()
-	c, err := readConfig(environment(map[string]string{
-		"DATABASE_URL": "postgres://u:hush@db:5432/countersign?sslpassword=hush", "COUNTERSIGN_SECRET_KEY": "hush", "COUNTERSIGN_DB_POOLED": "true",
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	text := c.LogValue().String()
-
-	if strings.Contains(text, "hush") || !strings.Contains(text, "db:5432/countersign") {
-		t.Errorf("shown as %s", text)
-	}
-}
-
-func TestArgumentsAreRefused(t *testing.T) {
-	t.Parallel()
-	if err := run(t.Context(), []string{"serve"}, environment(nil), io.Discard); err == nil || !strings.Contains(err.Error(), "--help") {
-		t.Errorf("run(serve) = %v, want an error that names --help", err)
 	}
 }

@@ -1,5 +1,5 @@
-// Command worker is one process of the fleet: it claims what is due, calls the
-// tools and commits what became of it, until SIGTERM asks it to drain.
+// Command worker claims actions that are due, calls their tools and commits the
+// outcomes, until SIGTERM drains it. Run as many as needed.
 package main
 
 import (
@@ -11,10 +11,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
+	"github.com/countersign-dev/countersign/internal/config"
 	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source"
@@ -29,85 +27,65 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal asks to drain; a second one has its usual effect.
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }
 
-// run works until ctx ends and returns the exit code: 2 for a configuration
-// that cannot be used, 1 if the worker could not go on.
-func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
-	if len(args) > 0 {
-		if args[0] == "--help" || args[0] == "-help" || args[0] == "-h" {
-			usage(stdout)
-			return 0
-		}
-		fmt.Fprintln(stderr, "worker: it takes no arguments; --help lists the variables that configure it")
-		return 2
+// run works until ctx ends and returns the exit code.
+func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	var cfg config.Worker
+	if exit, ended := config.Start(&cfg, args, environ, stdout, stderr); ended {
+		return exit
 	}
-	cfg, err := configFrom(getenv)
-	if err != nil {
-		fmt.Fprintf(stderr, "worker: the configuration cannot be used:\n%v\n", err)
-		return 2
-	}
-	err = work(ctx, cfg, stdout)
+	err := work(ctx, cfg, stdout)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = nil // it was asked to end before it had begun to work
+		err = nil // stopped before it had begun to work
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "worker:", err)
-		return 1
+		return config.ExitFailed
 	}
-	return 0
+	return config.ExitOK
 }
 
 // work builds the process and runs it.
-func work(ctx context.Context, cfg config, out io.Writer) (err error) {
-	watched, err := telemetry.Setup(ctx, telemetry.Config{
-		Service: "countersign-worker", Version: version(), Level: cfg.level, Log: out, Endpoint: cfg.otlp,
+func work(ctx context.Context, cfg config.Worker, out io.Writer) (err error) {
+	tel, err := telemetry.Setup(ctx, telemetry.Config{
+		Service: "countersign-worker", Instance: cfg.ID, Level: cfg.LogLevel, Log: out, Endpoint: cfg.OTLP,
 	})
 	if err != nil {
 		return err
 	}
-	defer func() {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		err = errors.Join(err, watched.Shutdown(end))
-	}()
-	log := watched.Log
-	log.InfoContext(ctx, "worker starting", slog.String("version", version()), slog.Any("config", cfg))
-	pool, err := postgres.Open(ctx, postgres.Config{URL: cfg.database, MaxConns: cfg.conns, Pooled: cfg.pooled, Name: "countersign-worker"})
+	defer func() { err = errors.Join(err, tel.Flush(ctx)) }()
+	log := tel.Log
+	log.InfoContext(ctx, "worker starting", slog.String("version", telemetry.Version()), slog.Any("config", cfg))
+	pool, err := postgres.Open(ctx, postgres.Config{URL: cfg.DatabaseURL, MaxConns: cfg.MaxConns, Pooled: cfg.Pooled, Name: "countersign-worker"})
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	if err := usable(ctx, pool); err != nil {
+	ready := func(ctx context.Context) error { return postgres.CheckSchema(ctx, pool) }
+	if err := ready(ctx); err != nil {
 		return err
 	}
-	unobserve, err := watched.Metrics.ObserveStanding(overview.Reader(pool))
+	vault, err := connect.NewVault(cfg.SecretKey)
+	if err != nil {
+		return err
+	}
+	unobserve, err := tel.Metrics.ObserveStanding(overview.Reader(pool))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, unobserve()) }()
-	live := connect.NewLive(cfg.vault, source.BreakerConfig{}, log)
-	live.Stdio = cfg.stdio
+	live := connect.NewLive(vault, source.BreakerConfig{}, log)
+	live.Stdio = cfg.StdioSources
 	live.Notes = notebook.NewBook(pool).Of
 	defer live.Close()
-	fleet, err := worker.New(ctx, pool, settings.NewCache(), live, worker.Config{PollOnly: cfg.pollOnly, Pipeline: worker.PipelineConfig{
-		ID: cfg.id, Concurrency: cfg.concurrency, Batch: cfg.batch, Lease: cfg.lease, Grace: cfg.grace,
-		Log: log, Metrics: watched.Metrics, Tracer: watched.Tracer(),
+	fleet, err := worker.New(ctx, pool, settings.NewCache(), live, worker.Config{PollOnly: cfg.PollOnly, Pipeline: worker.PipelineConfig{
+		ID: cfg.ID, Concurrency: cfg.Concurrency, Batch: cfg.Batch, Lease: cfg.Lease, Grace: cfg.Grace,
+		Log: log, Metrics: tel.Metrics, Tracer: tel.Tracer(),
 	}})
 	if err != nil {
 		return err
 	}
-	return runBeside(ctx, cfg.metricsListen, probes(pool, watched), log, fleet.Run)
-}
-
-// usable says what to do about a database that is not ready for a worker.
-func usable(ctx context.Context, pool *pgxpool.Pool) error {
-	if err := pool.Ping(ctx); err != nil {
-		return fmt.Errorf("the database of %s does not answer: %w", varDatabase, err)
-	}
-	if _, err := worker.Backlog(ctx, pool); err != nil {
-		return fmt.Errorf("the database cannot be worked on; run `countersign migrate` first: %w", err)
-	}
-	return nil
+	return tel.RunWithProbes(ctx, cfg.MetricsListen, ready, fleet.Run)
 }

@@ -187,7 +187,8 @@ func submit(t *testing.T, pool *pgxpool.Pool, tenant envelope.TenantID) {
 func start(t *testing.T, url string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0])
-	cmd.Env = append(os.Environ(), asWorker+"=1", varDatabase+"="+url, varLease+"=5s", varConns+"=5", varConcurrency+"=20", varGrace+"=5s")
+	cmd.Env = append(os.Environ(), asWorker+"=1", "DATABASE_URL="+url, "COUNTERSIGN_LEASE=5s",
+		"COUNTERSIGN_DB_MAX_CONNS=5", "COUNTERSIGN_CONCURRENCY=20", "COUNTERSIGN_GRACE=5s")
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

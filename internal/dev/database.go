@@ -50,7 +50,7 @@ func (h *House) openPool(ctx context.Context) error {
 	if err := pool.Ping(ctx); err != nil {
 		return fmt.Errorf("the database does not answer: %w", err)
 	}
-	watched, err := telemetry.Setup(ctx, telemetry.Config{Service: "countersign-dev", Version: h.cfg.Version})
+	watched, err := telemetry.Setup(ctx, telemetry.Config{Service: "countersign-dev"})
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func scrape(t *testing.T, tel *telemetry.Telemetry) string {
 
 func setup(t *testing.T) *telemetry.Telemetry {
 	t.Helper()
-	tel, err := telemetry.Setup(t.Context(), telemetry.Config{Service: "countersign-test", Version: "1"})
+	tel, err := telemetry.Setup(t.Context(), telemetry.Config{Service: "countersign-test", Instance: "a"})
 	if err != nil {
 		t.Fatalf("Setup = %v", err)
 	}
@@ -60,7 +60,7 @@ func TestPrometheusNames(t *testing.T) {
 		`countersign_call_duration_seconds_count{source="slack"} 1`,
 		`countersign_breaker_changes_total{source="slack",state="open"} 1`,
 		`countersign_http_server_request_duration_seconds_count{http_request_method="POST",http_response_status_code="202",http_route="/v1/actions"} 1`,
-		`target_info{service_name="countersign-test",service_version="1"} 1`,
+		`target_info{service_instance_id="a",service_name="countersign-test",service_version="` + telemetry.Version() + `"} 1`,
 	} {
 		if !strings.Contains(page, line+"\n") {
 			t.Errorf("metrics lack %s", line)

@@ -8,6 +8,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
+	"runtime/debug"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -39,8 +43,9 @@ const scope = "github.com/countersign-dev/countersign"
 type Config struct {
 	// Service is the process's name, such as countersign-worker.
 	Service string
-	// Version is the build's.
-	Version string
+	// Instance tells the processes of a service apart; empty means the host's
+	// name and the process id.
+	Instance string
 	// Level is the lowest level that is logged.
 	Level slog.Level
 	// Log receives one JSON object a line. Nil logs nothing.
@@ -79,7 +84,8 @@ func Setup(ctx context.Context, config Config) (*Telemetry, error) {
 	}
 	about := resource.NewSchemaless(
 		attribute.String("service.name", config.Service),
-		attribute.String("service.version", config.Version),
+		attribute.String("service.version", Version()),
+		attribute.String("service.instance.id", cmp.Or(config.Instance, instance())),
 	)
 	if err := t.setUp(ctx, config.Endpoint, about); err != nil {
 		return nil, errors.Join(fmt.Errorf("set up telemetry: %w", err), t.Shutdown(ctx))
@@ -148,6 +154,31 @@ func (t *Telemetry) TracerProvider() trace.TracerProvider { return t.tracers }
 // Handler serves the metrics in the format of Prometheus.
 func (t *Telemetry) Handler() http.Handler {
 	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{Registry: t.registry})
+}
+
+// flushWithin bounds how long Flush may take.
+const flushWithin = 5 * time.Second
+
+// Flush is Shutdown for the end of a process, whose context may be over.
+func (t *Telemetry) Flush(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushWithin)
+	defer cancel()
+	return t.Shutdown(ctx)
+}
+
+// Version returns the version that the program was built from, or "devel".
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "devel"
+	}
+	return cmp.Or(info.Main.Version, "devel")
+}
+
+// instance returns a name that no other process that runs now has.
+func instance() string {
+	host, _ := os.Hostname() // empty on an error
+	return fmt.Sprintf("%s-%d", cmp.Or(host, "localhost"), os.Getpid())
 }
 
 // Shutdown sends what is still held and stops the exporters. It takes as long

@@ -110,26 +110,3 @@ func printable(text string) string {
 	}
 	return text[:cut]
 }
-
-// ParseProxies reads a list of addresses and networks, parted by commas or
-// spaces, such as "10.0.0.0/8, 192.0.2.7".
-func ParseProxies(text string) ([]netip.Prefix, error) {
-	var all []netip.Prefix
-	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }) {
-		if !strings.Contains(part, "/") {
-			addr, err := netip.ParseAddr(part)
-			if err != nil {
-				return nil, err
-			}
-			addr = addr.Unmap()
-			all = append(all, netip.PrefixFrom(addr, addr.BitLen()))
-			continue
-		}
-		p, err := netip.ParsePrefix(part)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, p.Masked())
-	}
-	return all, nil
-}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/countersign-dev/countersign/internal/config"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
 )
 
@@ -27,7 +28,7 @@ func TestTheClientIsFoundPastTrustedProxies(t *testing.T) {
 		"a zone":                        {"[fe80::1%eth0]:80", "", "", "fe80::1"},
 		"what has no address of a peer": {"@", "192.0.2.7", "10.0.0.0/8", ""},
 	} {
-		trusted, err := execution.ParseProxies(test.trusted)
+		trusted, err := config.ParseNetworks(test.trusted)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,24 +44,12 @@ func TestTheClientIsFoundPastTrustedProxies(t *testing.T) {
 	}
 }
 
-func TestParseProxiesRefusesWhatIsNone(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{"proxy.example", "10.0.0.0/33", "10.0.0.1:80", "10.0.0.0/8;"} {
-		if got, err := execution.ParseProxies(text); err == nil {
-			t.Errorf("ParseProxies(%q) = %v, want an error", text, got)
-		}
-	}
-	if got, err := execution.ParseProxies(" 10.0.0.1, 10.1.2.3/8  ::1 "); err != nil || len(got) != 3 || got[1].String() != "10.0.0.0/8" {
-		t.Errorf("ParseProxies = %v, %v", got, err)
-	}
-}
-
 // Whatever a client calls itself, the database takes it.
 func FuzzOriginOf(f *testing.F) {
 	f.Add("curl/8", "192.0.2.7", "10.0.0.1:1")
 	f.Add("\x00\xff\u2028"+strings.Repeat("ä", 200), "a, b", "[::1%x]:1")
 	f.Fuzz(func(t *testing.T, agent, forwarded, remote string) {
-		trusted, err := execution.ParseProxies("10.0.0.0/8")
+		trusted, err := config.ParseNetworks("10.0.0.0/8")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,9 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/openapi"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
@@ -25,18 +22,10 @@ type health struct {
 func getHealth(c *request.Call) error { return c.JSON(http.StatusOK, health{"ok"}) }
 
 func getReadiness(c *request.Call) error {
-	want, err := postgres.LatestSchema()
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(c.R.Context(), probeFor)
 	defer cancel()
-	got, err := migratedTo(ctx, c.DB)
-	if err != nil {
-		return fault.Wrap(err, fault.Busy, "the database does not answer")
-	}
-	if got < want {
-		return fault.New(fault.Busy, "the database is of version %d and must be migrated to %d", got, want)
+	if err := postgres.CheckSchema(ctx, c.DB); err != nil {
+		return err
 	}
 	return c.JSON(http.StatusOK, health{"ok"})
 }
@@ -61,15 +50,4 @@ func getOpenAPIAsJSON(c *request.Call) error {
 	}
 	c.Write(http.StatusOK, openapi.JSON, contract.JSON())
 	return nil
-}
-
-// migratedTo is the version of the database's schema. goose keeps it in a
-// table of its own, which no query file knows.
-func migratedTo(ctx context.Context, db postgres.Begins) (int64, error) {
-	const query = "SELECT coalesce(max(g.version_id), 0)::bigint FROM goose_db_version g WHERE g.is_applied"
-	var version int64
-	err := postgres.InTx(ctx, db, postgres.Admin(), func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, query).Scan(&version)
-	})
-	return version, err
 }

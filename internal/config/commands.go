@@ -1,0 +1,159 @@
+package config
+
+import (
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+const databaseForm = "postgres://user:password@host:5432/database"
+
+// Shared is the configuration that every server process has.
+type Shared struct {
+	// DatabaseURL may hold a password.
+	DatabaseURL string
+	MaxConns    int32
+	// Pooled says that a pooler in transaction mode stands before the database.
+	Pooled bool
+	// SecretKey is empty, or 32 bytes in base64.
+	SecretKey string
+	LogLevel  slog.Level
+	// MetricsListen is the address of a listener for metrics and probes, or
+	// empty.
+	MetricsListen string
+	// OTLP is the base URL of a collector, or empty.
+	OTLP string
+}
+
+func (c *Shared) variables(conns string, least int32) []variable {
+	return []variable{
+		{name: "DATABASE_URL", required: true, parse: database(&c.DatabaseURL), shown: databaseOf, about: "the database: " + databaseForm},
+		{name: prefix + "DB_MAX_CONNS", standard: conns, parse: number(&c.MaxConns, least, 1000),
+			about: fmt.Sprintf("connections to the database at most, %d to 1000", least)},
+		{name: prefix + "DB_POOLED", standard: "false", parse: boolean(&c.Pooled), about: "true behind a pooler in transaction mode (PgBouncer)"},
+		{name: prefix + "SECRET_KEY", parse: secretKey(&c.SecretKey), shown: isSet,
+			about: "encrypts the credentials of sources: 32 bytes in base64, the same for api and worker (openssl rand -base64 32)"},
+		{name: prefix + "LOG_LEVEL", standard: "info", parse: level(&c.LogLevel), about: "debug, info, warn or error"},
+		{name: prefix + "METRICS_LISTEN", parse: address(&c.MetricsListen), about: "serves /metrics, /healthz and /readyz on this address, such as :9090"},
+		{name: "OTEL_EXPORTER_OTLP_ENDPOINT", parse: collector(&c.OTLP), shown: hostOf,
+			about: "sends traces and metrics to this collector over OTLP/HTTP, such as http://collector:4318"},
+	}
+}
+
+// API is the configuration of the command api.
+type API struct {
+	logged
+	Shared
+	Listen         string
+	ApprovalWait   time.Duration
+	MCPWait        time.Duration
+	TrustedProxies []netip.Prefix
+}
+
+// MaxMCPWait bounds API.MCPWait: clients and proxies give up at some time.
+const MaxMCPWait = 5 * time.Minute
+
+// maxApprovalWait is as long as a review rule may have an action wait.
+const maxApprovalWait = 30 * 24 * time.Hour
+
+func (c *API) name() string { return "api" }
+
+func (c *API) usage() (before, after string) {
+	return `api serves Countersign over HTTP: the API, MCP and the event stream. Run as many
+as needed behind a load balancer.
+
+usage: api            (configured by the environment alone)
+
+SIGTERM or SIGINT ends it after the running requests have ended. It writes one
+line of JSON for each event to standard output, and exits with 0 after an
+orderly end, 2 for a configuration that cannot be used and 1 if it could not
+go on.
+
+Variables:
+`, `
+The database's user must be granted the role countersign_api. Migrate the
+database first: countersign migrate
+`
+}
+
+func (c *API) variables() []variable {
+	return slices.Concat(c.Shared.variables("10", 1), []variable{
+		{name: prefix + "LISTEN", standard: "127.0.0.1:8080", parse: address(&c.Listen), about: "the address to listen on"},
+		{name: prefix + "APPROVAL_WAIT", standard: "5m", parse: duration(&c.ApprovalWait, time.Second, maxApprovalWait),
+			about: "how long an action waits for a decision, unless a review rule says otherwise"},
+		{name: prefix + "MCP_WAIT", standard: "45s", parse: duration(&c.MCPWait, time.Second, MaxMCPWait),
+			about: "how long a call over MCP waits for its action to end before it is answered as pending, 1s to 5m"},
+		{name: prefix + "TRUSTED_PROXIES", parse: networks(&c.TrustedProxies),
+			about: "addresses and networks of the proxies in front, such as 10.0.0.0/8, whose X-Forwarded-For is believed"},
+	})
+}
+
+// Worker is the configuration of the command worker.
+type Worker struct {
+	logged
+	Shared
+	// ID is unique among all workers.
+	ID           string
+	Concurrency  int
+	Batch        int
+	Lease        time.Duration
+	Grace        time.Duration
+	PollOnly     bool
+	StdioSources bool
+}
+
+func (c *Worker) name() string { return "worker" }
+
+func (c *Worker) usage() (before, after string) {
+	return `worker claims actions that are due, calls their tools, and commits the outcomes.
+Run as many as you like, anywhere that reaches the database.
+
+usage: worker            (configured by the environment alone)
+
+SIGTERM or SIGINT drains it: it claims nothing more, lets running calls end
+within the grace period, commits every outcome and returns what was not started.
+A second signal ends it at once; other workers take up what it held when its
+leases expire. It writes one line of JSON for each event to standard output, and
+exits with 0 after a drain, 2 for a configuration that cannot be used and 1 if
+it could not go on.
+
+Variables:
+`, `
+Examples:
+  DATABASE_URL=postgres://countersign@db/countersign worker
+  DATABASE_URL=… COUNTERSIGN_METRICS_LISTEN=:9090 COUNTERSIGN_CONCURRENCY=400 worker
+  DATABASE_URL=postgres://…@pgbouncer:6432/countersign COUNTERSIGN_DB_POOLED=true COUNTERSIGN_POLL_ONLY=true worker
+
+Migrate the database first: countersign migrate
+`
+}
+
+func (c *Worker) variables() []variable {
+	c.ID = workerID()
+	return slices.Concat(c.Shared.variables("20", 4), []variable{
+		{name: prefix + "WORKER_ID", parse: text(&c.ID), about: "the worker's name in records and logs; unless set, made of host, process id and random letters"},
+		{name: prefix + "CONCURRENCY", standard: "100", parse: number(&c.Concurrency, 1, 10_000), about: "calls that are open at once, at most, 1 to 10000"},
+		{name: prefix + "BATCH", standard: "500", parse: number(&c.Batch, 1, 5_000), about: "actions that one claim takes, at most, 1 to 5000"},
+		{name: prefix + "LEASE", standard: "30s", parse: duration(&c.Lease, 5*time.Second, time.Hour),
+			about: "how long a claim holds without being renewed, 5s to 1h; after that others take up the work of a worker that died"},
+		{name: prefix + "GRACE", standard: "20s", parse: duration(&c.Grace, time.Millisecond, time.Hour),
+			about: "how long running calls may go on after SIGTERM, up to 1h; less than the time after which your platform kills"},
+		{name: prefix + "POLL_ONLY", standard: "false", parse: boolean(&c.PollOnly), about: "does without LISTEN, which a pooler in transaction mode does not pass on"},
+		{name: prefix + "STDIO_SOURCES", standard: "false", parse: boolean(&c.StdioSources),
+			about: "lets sources of transport stdio start their programs as this process's user; who sets up sources can then run any program"},
+	})
+}
+
+// workerID returns a name that no other worker has.
+func workerID() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "worker"
+	}
+	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:6]))
+}

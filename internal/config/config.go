@@ -1,0 +1,130 @@
+// Package config reads what configures a process from its environment: the
+// variables of each command, their defaults, their checks and their help. What
+// a value does is documented where the value goes. Nothing else in the module
+// reads COUNTERSIGN_ variables of a server process.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// The exit codes of every command that is configured by this package.
+const (
+	ExitOK     = 0
+	ExitFailed = 1
+	// ExitConfig is the exit code for a configuration that cannot be used.
+	ExitConfig = 2
+)
+
+// A Command is the configuration of one command, as API and Worker are.
+type Command interface {
+	// name is the command's name, and usage is the text of its help before and
+	// after the table of variables.
+	name() string
+	usage() (before, after string)
+	// variables binds the variables to the fields of the configuration.
+	variables() []variable
+	// keep stores what may be logged of the configuration.
+	keep(shown slog.Value)
+}
+
+// logged is the part of a configuration that may be logged.
+type logged struct{ shown slog.Value }
+
+func (l *logged) keep(shown slog.Value) { l.shown = shown }
+
+// LogValue returns the configuration without its secrets: each variable's value
+// under the last part of its name.
+func (l logged) LogValue() slog.Value { return l.shown }
+
+// A variable is one variable of the environment. Its default is a text like
+// those that the environment has.
+type variable struct {
+	name     string
+	standard string
+	about    string
+	required bool
+	// parse stores a value. Its error says what a value must be, as in "must be
+	// true or false", and does not repeat the value, which may be a secret.
+	parse func(text string) error
+	// shown is the value as it may be logged; nil logs the text itself.
+	shown func(text string) string
+}
+
+// Start reads a command's configuration into c. If the command has nothing to
+// do after that, ended is true, and exit the code to exit with: for --help, or
+// after a message on stderr that says what is wrong and what to do.
+func Start(c Command, args, environ []string, stdout, stderr io.Writer) (exit int, ended bool) {
+	if len(args) > 0 {
+		if slices.Contains([]string{"--help", "-help", "-h", "help"}, args[0]) {
+			writeHelp(stdout, c)
+			return ExitOK, true
+		}
+		fmt.Fprintf(stderr, "%s: it takes no arguments; --help lists the variables that configure it\n", c.name())
+		return ExitConfig, true
+	}
+	if err := Read(c, environ); err != nil {
+		fmt.Fprintf(stderr, "%s: the configuration cannot be used:\n%v\n", c.name(), err)
+		return ExitConfig, true
+	}
+	return ExitOK, false
+}
+
+// Read reads environ, which has the form of os.Environ, into c. The error names
+// every variable that cannot be used, one a line, with what to do. It repeats
+// no value.
+func Read(c Command, environ []string) error {
+	values := map[string]string{}
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		values[name] = value
+	}
+	wrong := unknown(values)
+	var shown []slog.Attr
+	for _, v := range c.variables() {
+		text := values[v.name]
+		if text == "" && v.required {
+			wrong = append(wrong, fmt.Errorf("  %s is required: %s", v.name, v.about))
+			continue
+		}
+		if text == "" {
+			text = v.standard
+		}
+		if text != "" {
+			if err := v.parse(text); err != nil {
+				wrong = append(wrong, fmt.Errorf("  %s %w", v.name, err))
+			}
+		}
+		if v.shown != nil {
+			text = v.shown(text)
+		}
+		shown = append(shown, slog.String(strings.ToLower(strings.TrimPrefix(v.name, prefix)), text))
+	}
+	c.keep(slog.GroupValue(shown...))
+	return errors.Join(wrong...)
+}
+
+// writeHelp writes a command's help. A writer that fails has no reader.
+func writeHelp(w io.Writer, c Command) {
+	before, after := c.usage()
+	fmt.Fprint(w, before)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, v := range c.variables() {
+		standard := v.standard
+		switch {
+		case v.required:
+			standard = "required"
+		case standard == "":
+			standard = "none"
+		}
+		fmt.Fprintf(table, "  %s\t%s\t%s\n", v.name, standard, v.about)
+	}
+	_ = table.Flush()
+	fmt.Fprint(w, after)
+}

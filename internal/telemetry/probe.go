@@ -1,0 +1,56 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// readyWithin bounds how long a readiness probe may take.
+const readyWithin = 2 * time.Second
+
+// RunWithProbes runs a process while /metrics, /healthz and /readyz are served
+// on an address; an empty address serves nothing. Probes are answered until run
+// has returned. What ready returns is shown by /readyz.
+func (t *Telemetry) RunWithProbes(ctx context.Context, address string, ready, run func(context.Context) error) error {
+	if address == "" {
+		return run(ctx)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen for probes: %w", err)
+	}
+	web := &http.Server{Handler: t.probes(ready), ReadHeaderTimeout: 10 * time.Second}
+	served := make(chan struct{})
+	go func() { // RunWithProbes waits for it below
+		defer close(served)
+		if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			t.Log.Error("probes no longer answered", slog.Any("error", err))
+		}
+	}()
+	t.Log.InfoContext(ctx, "probes answered", slog.String("address", listener.Addr().String()))
+	err = run(ctx)
+	err = errors.Join(err, web.Close())
+	<-served
+	return err
+}
+
+func (t *Telemetry) probes(ready func(context.Context) error) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", t.Handler())
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, `{"status":"ok"}`) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), readyWithin)
+		defer cancel()
+		if err := ready(ctx); err != nil {
+			http.Error(w, `{"status":"the database does not answer, or is not migrated"}`, http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, `{"status":"ok"}`)
+	})
+	return mux
+}
