@@ -1,0 +1,59 @@
+package contract_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// compile generates the types of the API, checks a TypeScript program against
+// them and returns the folder in which it stands in JavaScript.
+func compile(t *testing.T, program string) string {
+	t.Helper()
+	modules, dir := requireNPM(t), t.TempDir()
+	text, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, filepath.Base(program)), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"type":"module"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	document, err := filepath.Abs("../../../schemas/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{t: t}
+	run(t, f.program(dir, filepath.Join(modules, ".bin", "openapi-typescript"), document, "-o", "api.d.ts"))
+	run(t, f.program(dir, filepath.Join(modules, ".bin", "tsc"), "--strict", "--noUncheckedIndexedAccess", "--skipLibCheck",
+		"--target", "es2022", "--module", "nodenext", "--lib", "es2022,dom", filepath.Base(program)))
+	return dir
+}
+
+// The program has no casts and no any.
+func TestGeneratedTypeScriptClientWorks(t *testing.T) {
+	t.Parallel()
+	dir := compile(t, "testdata/typescript/contract.ts")
+	f := newFixture(t)
+
+	got := run(t, f.program(dir, "node", "contract.js"))
+
+	const want = `proposed: pending
+still waiting: true
+approved: approved
+ended: completed sent
+arguments: ana@example.org
+listed: 3 in 3 pages
+called: success
+refused: 400 /type required
+denied: 403 denied
+`
+	if got != want {
+		t.Errorf("the program printed\n%swant\n%s", got, want)
+	}
+}
