@@ -73,7 +73,7 @@ type Decided struct {
 // InboxItem is something that waits for a person.
 type InboxItem struct {
 	// Kind is approval, unknown (somebody has to find out what happened) or
-	// compensation: a step of BatchID could not be taken back.
+	// compensation: a step of WorkflowID could not be taken back.
 	Kind         string            `json:"kind"`
 	ActionID     envelope.ActionID `json:"action_id"`
 	Source       string            `json:"source"`
@@ -83,7 +83,7 @@ type InboxItem struct {
 	SessionID    string            `json:"session_id,omitzero"`
 	AutomationID string            `json:"automation_id,omitzero"`
 	EmployeeID   string            `json:"employee_id,omitzero"`
-	BatchID      uuid.UUID         `json:"batch_id,omitzero"`
+	WorkflowID   uuid.UUID         `json:"workflow_id,omitzero"`
 	Since        time.Time         `json:"since"`
 	ExpiresAt    *time.Time        `json:"expires_at"`
 	Needed       int               `json:"approvals_needed"`

@@ -14,14 +14,14 @@ const executionsPath = "/api/v1/executions"
 
 // ExecutionFilter narrows the forensic log; its zero fields do not.
 type ExecutionFilter struct {
-	Tool, Source  string
-	Status        execution.Status
-	Session       string
-	Employee      string
-	User, Batch   string
-	Automation    string
-	Code, Via, IP string
-	Since, Until  time.Time
+	Tool, Source   string
+	Status         execution.Status
+	Session        string
+	Employee       string
+	User, Workflow string
+	Automation     string
+	Code, Via, IP  string
+	Since, Until   time.Time
 	// Limit is how many a page holds; zero means 50.
 	Limit int
 	// Cursor is the NextCursor of the page before.
@@ -42,7 +42,7 @@ type Execution struct {
 func (c *Client) Executions(ctx context.Context, f ExecutionFilter) (Page[execution.Execution], error) {
 	query := given(
 		"tool", f.Tool, "source", f.Source, "status", string(f.Status), "session", f.Session, "employee", f.Employee, "user", f.User,
-		"batch", f.Batch, "automation", f.Automation, "code", f.Code, "via", f.Via, "ip", f.IP, "cursor", f.Cursor)
+		"workflow_id", f.Workflow, "automation", f.Automation, "code", f.Code, "via", f.Via, "ip", f.IP, "cursor", f.Cursor)
 	for name, at := range map[string]time.Time{"since": f.Since, "until": f.Until} {
 		if !at.IsZero() {
 			query.Set(name, at.UTC().Format(time.RFC3339Nano))

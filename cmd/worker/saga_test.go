@@ -162,7 +162,7 @@ func newStory(t *testing.T) *story {
 	for _, statement := range []string{
 		"CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('changed', ''); RETURN NULL; END $$",
 		"CREATE TRIGGER tell AFTER DELETE ON outbox FOR EACH STATEMENT EXECUTE FUNCTION tell()",
-		"CREATE TRIGGER tell AFTER UPDATE ON batches FOR EACH STATEMENT EXECUTE FUNCTION tell()",
+		"CREATE TRIGGER tell AFTER UPDATE ON workflows FOR EACH STATEMENT EXECUTE FUNCTION tell()",
 	} {
 		if _, err := st.pool.Exec(ctx, statement); err != nil {
 			t.Fatal(err)
@@ -222,7 +222,7 @@ func (st *story) killBetweenSteps(id workflow.ID, h *hold) {
 			st.t.Error(err)
 		}
 	}()
-	if _, err := tx.Exec(st.ctx, "SELECT 1 FROM batches WHERE batch_id = $1 FOR UPDATE", id.String()); err != nil {
+	if _, err := tx.Exec(st.ctx, "SELECT 1 FROM workflows WHERE workflow_id = $1 FOR UPDATE", id.String()); err != nil {
 		st.t.Fatal(err)
 	}
 	close(h.release)
@@ -245,7 +245,7 @@ func TestAnAtomicBatchSurvivesKills(t *testing.T) {
 	for _, step := range [][2]string{{"make", "a"}, {"make", "b"}, {"make", "c"}, {"refuse", "d"}} {
 		r.Steps = append(r.Steps, workflow.StepRequest{Tool: "yard:" + step[0], Inputs: json.RawMessage(`{"name":"` + step[1] + `"}`)})
 	}
-	id, _, err := workflow.NewDesk(st.pool, settings.NewCache(), func() {}).Submit(t.Context(), intake.Submitter{Tenant: tenant, Name: "agent"}, r)
+	id, _, err := workflow.NewService(st.pool, settings.NewCache(), func() {}).Submit(t.Context(), intake.Submitter{Tenant: tenant, Name: "agent"}, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestAnAtomicBatchSurvivesKills(t *testing.T) {
 	st.reaches(unmade, "the second reversal")
 	st.killBetweenSteps(id, unmade)
 	st.worker = start(t, st.url)
-	st.until("SELECT state = 'reverted' FROM batches WHERE batch_id = $1", id.String())
+	st.until("SELECT state = 'reverted' FROM workflows WHERE workflow_id = $1", id.String())
 
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -275,7 +275,7 @@ func TestAnAtomicBatchSurvivesKills(t *testing.T) {
 		t.Errorf("what is left: %v", y.things)
 	}
 	var envelopes int
-	if err := st.pool.QueryRow(t.Context(), "SELECT count(1) FROM actions WHERE batch_id = $1", id.String()).Scan(&envelopes); err != nil || envelopes != 7 {
+	if err := st.pool.QueryRow(t.Context(), "SELECT count(1) FROM actions WHERE workflow_id = $1", id.String()).Scan(&envelopes); err != nil || envelopes != 7 {
 		t.Errorf("%d envelopes, %v; want 4 steps and 3 reversals", envelopes, err)
 	}
 }

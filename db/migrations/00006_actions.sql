@@ -53,7 +53,7 @@ CREATE TABLE actions (
     urgent              boolean     NOT NULL DEFAULT false,
     approval_seal       bytea,
     origin              jsonb,
-    batch_id            uuid,
+    workflow_id            uuid,
     CONSTRAINT actions_pkey PRIMARY KEY (tenant_id, action_id),
     CONSTRAINT actions_approval_expires_at_check CHECK (approval_state <> 'required' OR approval_expires_at IS NOT NULL)
 ) WITH (fillfactor = 95);
@@ -66,14 +66,14 @@ CREATE INDEX actions_inbox ON actions (tenant_id, action_id) WHERE approval_stat
 CREATE INDEX actions_session_pending ON actions (tenant_id, session_id, approval_expires_at)
     WHERE approval_state = 'required' AND session_id IS NOT NULL;
 -- The steps of a workflow. Actions that are not steps are not in it.
-CREATE INDEX actions_batch_id ON actions (tenant_id, batch_id, action_id) WHERE batch_id IS NOT NULL;
+CREATE INDEX actions_workflow_id ON actions (tenant_id, workflow_id, action_id) WHERE workflow_id IS NOT NULL;
 -- Retention finds old actions by it. BRIN, because it adds a few pages to the
 -- hot path instead of one index entry per row.
 CREATE INDEX actions_created_at ON actions USING brin (created_at) WITH (autosummarize = on);
 COMMENT ON COLUMN actions.urgent IS 'The agent asks to send during quiet hours too. This applies only if the employee has the scope quiet_hours:override.';
 COMMENT ON COLUMN actions.approval_seal IS 'Approval digest: what was approved, computed from the digests of the arguments, the tool definition and the decision. Set with granted, and compared just before sending.';
-COMMENT ON COLUMN actions.origin IS 'The request that proposed it: ip, user_agent, via (api, mcp, ui, webhook, batch, system), request_id; NULL if not recorded.';
-COMMENT ON COLUMN actions.batch_id IS 'Workflow of which the action is a step.';
+COMMENT ON COLUMN actions.origin IS 'The request that proposed it: ip, user_agent, via (api, mcp, ui, webhook, workflow, system), request_id; NULL if not recorded.';
+COMMENT ON COLUMN actions.workflow_id IS 'Workflow of which the action is a step.';
 
 -- The state of the approval of an action; only actions that need one have a
 -- row. Like everything about a decision it is written under the lock of the row
@@ -406,7 +406,7 @@ SELECT
         WHEN o.action_id IS NOT NULL THEN 'turn'
     END AS waits_for,
     CASE WHEN o.lease_until > now() THEN NULL ELSE greatest(o.next_attempt_at, b.opens_at) END AS waits_until,
-    a.origin, a.batch_id,
+    a.origin, a.workflow_id,
     p.proposed_args, p.needed AS approvals_needed, p.given AS approvals_given, p.edited_by, p.edits, p.round AS approval_round,
     a.decision_id
 FROM actions a

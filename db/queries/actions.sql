@@ -32,7 +32,7 @@ WITH proposed AS (
     INSERT INTO actions (
         tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by,
         source_id, tool_name, composio_app, args, risk, effect, decision_id, config_version, tool_digest,
-        approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent, urgent, origin, batch_id)
+        approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent, urgent, origin, workflow_id)
     SELECT
         @tenant_id, p.action_id, nullif(p.external_id, ''), p.content_digest, nullif(p.employee_id, '00000000-0000-0000-0000-000000000000'),
         nullif(p.session_id, ''), nullif(p.automation_id, ''), sqlc.narg(proposed_by)::uuid,
@@ -42,7 +42,7 @@ WITH proposed AS (
         CASE WHEN p.approval_state = 'denied' THEN 'policy' END,
         p.bucket_id, nullif(p.rate_bucket, ''),
         nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif(@traceparent::text, ''), p.urgent,
-        sqlc.narg(origin)::jsonb, sqlc.narg(batch_id)::uuid
+        sqlc.narg(origin)::jsonb, sqlc.narg(workflow_id)::uuid
     FROM proposed p
 )
 INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts)

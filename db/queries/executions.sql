@@ -1,10 +1,10 @@
 -- name: ExecutionBatchEnds :many
 -- The first and the last step of a batch that lie below a place, from the
--- index on batches alone.
+-- index on workflows alone.
 (
     SELECT a.action_id
     FROM actions a
-    WHERE a.tenant_id = @tenant_id AND a.batch_id = @batch_id AND a.action_id < @before
+    WHERE a.tenant_id = @tenant_id AND a.workflow_id = @workflow_id AND a.action_id < @before
     ORDER BY a.action_id
     LIMIT 1
 )
@@ -12,7 +12,7 @@ UNION ALL
 (
     SELECT a.action_id
     FROM actions a
-    WHERE a.tenant_id = @tenant_id AND a.batch_id = @batch_id AND a.action_id < @before
+    WHERE a.tenant_id = @tenant_id AND a.workflow_id = @workflow_id AND a.action_id < @before
     ORDER BY a.action_id DESC
     LIMIT 1
 );
@@ -38,7 +38,7 @@ SELECT
     v.action_id, v.external_id, v.employee_id, v.session_id, v.automation_id, v.proposed_by, coalesce(t.name, '')::text AS proposer,
     v.source_id, v.tool_name, v.args, v.risk, v.effect, v.mode, v.mode_source, v.trace,
     v.approval_state, v.decided_at, v.decided_by, v.decision_note, v.created_at,
-    v.status, v.attempt, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at, v.origin, v.batch_id,
+    v.status, v.attempt, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at, v.origin, v.workflow_id,
     v.proposed_args, coalesce(v.edited_by, '')::text AS edited_by
 FROM envelopes v
 LEFT JOIN api_tokens t ON t.token_id = v.proposed_by AND t.tenant_id = v.tenant_id
@@ -51,7 +51,7 @@ WHERE v.tenant_id = @tenant_id
     AND (sqlc.narg(employee)::uuid IS NULL OR v.employee_id = sqlc.narg(employee))
     AND (sqlc.narg(proposer)::uuid IS NULL OR v.proposed_by = sqlc.narg(proposer))
     AND (sqlc.narg(automation)::text IS NULL OR v.automation_id = sqlc.narg(automation))
-    AND (sqlc.narg(batch)::uuid IS NULL OR v.batch_id = sqlc.narg(batch))
+    AND (sqlc.narg(workflow)::uuid IS NULL OR v.workflow_id = sqlc.narg(workflow))
     AND (sqlc.narg(via)::text IS NULL OR v.origin ->> 'via' = sqlc.narg(via))
     AND (sqlc.narg(ip)::text IS NULL OR v.origin ->> 'ip' = sqlc.narg(ip))
     AND (sqlc.narg(since)::timestamptz IS NULL OR v.created_at >= sqlc.narg(since))
@@ -66,7 +66,7 @@ LIMIT @most::bigint;
 -- The steps of a batch, in the order in which they were proposed.
 SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.source_id, a.tool_name, a.created_at
 FROM actions a
-WHERE a.tenant_id = @tenant_id AND a.batch_id = @batch_id
+WHERE a.tenant_id = @tenant_id AND a.workflow_id = @workflow_id
 ORDER BY a.action_id
 LIMIT @most::bigint;
 

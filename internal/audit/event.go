@@ -56,7 +56,7 @@ const (
 	Pruned Kind = "pruned"
 	// Batched: a batch of steps has got somewhere. Subject names it, and Code
 	// is where it stands.
-	Batched Kind = "batched"
+	WorkflowChanged Kind = "workflow_changed"
 )
 
 // Event is something that happened to a batch of one tenant's envelopes.

@@ -78,7 +78,7 @@ func TestBatch(t *testing.T) {
 	plan := m.run(command.ExitOK, "batch", "run", file, "--atomic", "--dry-run")
 	ran := m.run(command.ExitOK, "batch", "run", file, "--atomic", "--external-id", "b-1", "--json")
 	again := m.run(command.ExitOK, "batch", "run", file, "--atomic", "--external-id", "b-1")
-	var b client.Batch
+	var b client.Workflow
 	if err := json.Unmarshal([]byte(ran.out), &b); err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +104,8 @@ func TestBatch(t *testing.T) {
 		t.Errorf("it shows as %s", shown.out)
 	}
 	m.run(command.ExitFailed, "batch", "retry", b.ID.String(), "--note", "n")
-	m.exec(t.Context(), "UPDATE batches SET state = 'compensation_failed', ended_at = NULL")
-	m.exec(t.Context(), "UPDATE batch_steps SET state = 'unreverted' WHERE step = 0")
+	m.exec(t.Context(), "UPDATE workflows SET state = 'compensation_failed', ended_at = NULL")
+	m.exec(t.Context(), "UPDATE workflow_steps SET state = 'revert_failed' WHERE step = 0")
 	if listed := m.run(command.ExitOK, "batch", "list", "--troubled"); !strings.Contains(listed.out, b.ID.String()) {
 		t.Errorf("the list of troubled ones is %s", listed.out)
 	}
@@ -130,7 +130,7 @@ func TestBatchSaysWhatIsWrongWhere(t *testing.T) {
 		code       int
 	}{
 		"a circle":         {`{"steps":[{"tool":"crm:send","inputs":{"a":"$1.x"}},{"tool":"crm:send","inputs":{"a":"$0.x"}}]}`, "/steps/0/inputs/a: the steps 0 → 1 → 0", command.ExitFailed},
-		"irreversible":     {`{"atomic":true,"steps":[{"tool":"crm:send"}]}`, "/steps/0/tool: an atomic batch takes only tools", command.ExitFailed},
+		"irreversible":     {`{"atomic":true,"steps":[{"tool":"crm:send"}]}`, "/steps/0/tool: an atomic workflow takes only tools", command.ExitFailed},
 		"no JSON":          {`steps`, "the file is not JSON", command.ExitUsage},
 		"neither of both":  {`"steps"`, "must be an array of steps", command.ExitUsage},
 		"no batch of ours": {`{}`, "/steps: is required", command.ExitFailed},

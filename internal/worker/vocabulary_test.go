@@ -60,10 +60,10 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		"snapshots_stage_check":   words(snapshot.StageBefore, snapshot.StageAfter),
 		"retention_action_check":  words(retention.Delete, retention.Notice),
 		"retention_kind_check":    words(retention.Ledger, retention.Events),
-		"batches_state_check": words(workflow.StateRunning, workflow.StateReverting, workflow.StateStuck, workflow.StateCompensationFailed,
+		"workflows_state_check": words(workflow.StateRunning, workflow.StateReverting, workflow.StateStuck, workflow.StateCompensationFailed,
 			workflow.StateCompleted, workflow.StateFailed, workflow.StateCancelled, workflow.StateReverted, workflow.StateResolved),
-		"batch_steps_state_check": words(workflow.StepPlanned, workflow.StepRunning, workflow.StepDone, workflow.StepFailed, workflow.StepSkipped,
-			workflow.StepKept, workflow.StepReverting, workflow.StepReverted, workflow.StepUnreverted, workflow.StepResolved),
+		"workflow_steps_state_check": words(workflow.StepPlanned, workflow.StepRunning, workflow.StepDone, workflow.StepFailed, workflow.StepSkipped,
+			workflow.StepKept, workflow.StepReverting, workflow.StepReverted, workflow.StepRevertFailed, workflow.StepResolved),
 		"subscriptions_min_risk_check": words(envelope.RiskLow, envelope.RiskMedium, envelope.RiskHigh),
 		// Roles belong to a package above this one.
 		"api_tokens_role_check":                 {"admin", "agent", "operator", "owner", "viewer"},

@@ -61,7 +61,7 @@ type InboxItem struct {
 	// Code and Message say how it was lost, or why it was not taken back.
 	Code, Message string
 	// Batch is what it is a step of, if it could not be taken back.
-	Batch uuid.UUID
+	Workflow uuid.UUID
 
 	toolDigest []byte
 }

@@ -46,7 +46,7 @@ func inboxUnknown(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, afte
 }
 
 func inboxCompensations(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after envelope.ActionID, most int) ([]InboxItem, error) {
-	rows, err := dbsqlc.New().BatchInbox(ctx, tx, &dbsqlc.BatchInboxParams{TenantID: uuid.UUID(tenant), After: uuid.UUID(after), Most: int64(most)})
+	rows, err := dbsqlc.New().WorkflowInbox(ctx, tx, &dbsqlc.WorkflowInboxParams{TenantID: uuid.UUID(tenant), After: uuid.UUID(after), Most: int64(most)})
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func inboxCompensations(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID
 		items[i] = InboxItem{
 			Kind: InboxCompensation, Action: envelope.ActionID(r.ActionID), Tool: policy.Key{Source: r.SourceID, Action: r.ToolName},
 			Args: r.Args, Risk: envelope.Risk(r.Risk), Session: text(r.SessionID), Automation: text(r.AutomationID), Employee: employee(r.EmployeeID),
-			Since: r.UpdatedAt, Code: text(r.Code), Message: text(r.Message), Batch: r.BatchID,
+			Since: r.UpdatedAt, Code: text(r.Code), Message: text(r.Message), Workflow: r.WorkflowID,
 		}
 	}
 	return items, nil

@@ -49,7 +49,7 @@ type Submitter struct {
 	// nil if nobody noted it.
 	Origin json.RawMessage
 	// Batch is what the proposals are steps of; zero for none.
-	Batch uuid.UUID
+	Workflow uuid.UUID
 	// Plan is of the only proposal, as a dry run found it; nil if none is
 	// presented. What has changed since refuses the proposal.
 	Plan *Plan

@@ -30,8 +30,8 @@ func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, tracepa
 	if by.Token != uuid.Nil {
 		p.ProposedBy = &by.Token
 	}
-	if by.Batch != uuid.Nil {
-		p.BatchID = &by.Batch
+	if by.Workflow != uuid.Nil {
+		p.WorkflowID = &by.Workflow
 	}
 	for i := range rows {
 		r := &rows[i]

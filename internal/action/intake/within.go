@@ -45,13 +45,13 @@ func (by Submitter) CheckAutomation(id string) error {
 }
 
 // checkName refuses an external id by which Countersign itself proposes a step
-// of a batch, or a message of a subscription: whoever had it first would keep
+// of a workflow, or a message of a subscription: whoever had it first would keep
 // the step or the message from being proposed.
 func (by Submitter) checkName(external string) error {
-	if by.Reserved || by.Batch != uuid.Nil {
+	if by.Reserved || by.Workflow != uuid.Nil {
 		return nil
 	}
-	for _, prefix := range []string{"batch:", "notice:"} {
+	for _, prefix := range []string{"workflow:", "notice:"} {
 		rest, ours := strings.CutPrefix(external, prefix)
 		if id, _, more := strings.Cut(rest, ":"); ours && more && uuid.Validate(id) == nil {
 			return invalid("/external_id", "reserved", "names that begin like this are Countersign's own; take another one")

@@ -31,7 +31,7 @@ func TestNobodyTakesTheNamesOfMessagesAndSteps(t *testing.T) {
 	}
 
 	by := d.by()
-	by.Batch = uuid.MustParse(id)
+	by.Workflow = uuid.MustParse(id)
 	made := d.acceptAs(by, note(step))[0]
 	if made.Err != nil {
 		t.Errorf("a batch's own step: %v", made.Err)

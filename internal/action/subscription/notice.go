@@ -113,7 +113,7 @@ func Kinds() []string {
 		string(audit.Proposed), string(audit.Decided), string(audit.Voted), string(audit.Edited), string(audit.Expiring),
 		string(audit.Escalated), string(audit.Settled), string(audit.Undone), string(audit.Parked), string(audit.Replayed),
 		string(audit.Discarded), string(audit.Resolved), string(audit.Killed), string(audit.Configured), string(audit.Noticed),
-		string(audit.Pruned), string(audit.Batched),
+		string(audit.Pruned), string(audit.WorkflowChanged),
 	}
 }
 

@@ -182,7 +182,7 @@ func (rd *round) pick(e audit.Stored, i int, it audit.Item) bool {
 	case audit.Decided, audit.Voted, audit.Edited:
 		rd.changed = append(rd.changed, uuid.UUID(it.Action))
 	case audit.Proposed, audit.Expiring, audit.Escalated, audit.Parked, audit.Replayed, audit.Discarded, audit.Configured,
-		audit.Noticed, audit.Pruned, audit.Batched:
+		audit.Noticed, audit.Pruned, audit.WorkflowChanged:
 		return wanted
 	}
 	return true

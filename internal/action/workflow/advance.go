@@ -8,7 +8,7 @@ import (
 )
 
 // fact is how an envelope stands.
-type fact struct {
+type actionState struct {
 	status   envelope.Status
 	approval envelope.Approval
 	effect   envelope.Effect
@@ -22,16 +22,16 @@ type fact struct {
 	gone bool
 }
 
-func (f fact) done() bool {
+func (f actionState) done() bool {
 	return !f.gone && (f.status == envelope.StatusSent || f.status == envelope.StatusConflict)
 }
 
-func (f fact) under() bool {
+func (f actionState) under() bool {
 	return !f.gone && (f.status == envelope.StatusPending || f.status == envelope.StatusSending)
 }
 
 // why says in a word and a line why an envelope ended without its effect.
-func (f fact) why() (code, message string) {
+func (f actionState) why() (code, message string) {
 	switch {
 	case f.gone:
 		return CodeGone, "the envelope is not there any more"
@@ -43,31 +43,31 @@ func (f fact) why() (code, message string) {
 	return CodeDenied, "it was denied"
 }
 
-// moveKind is what is to be done next about a batch.
-type moveKind string
+// moveKind is what is to be done next about a workflow.
+type transitionKind string
 
 // The moves.
 const (
 	// moveRest: nothing, before the envelope that it waits for has ended.
-	moveRest moveKind = "rest"
+	transitionWait transitionKind = "rest"
 	// movePropose: the step is to be proposed.
-	movePropose moveKind = "propose"
+	transitionPropose transitionKind = "propose"
 	// moveRevert: the step's reversal is to be proposed.
-	moveRevert moveKind = "revert"
+	transitionRevert transitionKind = "revert"
 	// moveUndo: the step's envelope is to be taken back, if that is possible.
-	moveUndo moveKind = "undo"
+	transitionCancel transitionKind = "undo"
 )
 
-// move is what is to be done next about a batch.
-type move struct {
-	kind moveKind
+// move is what is to be done next about a workflow.
+type transition struct {
+	kind transitionKind
 	step int
 }
 
 // next takes note of what has ended since it was last asked, and says what is
 // to be done. It is the one place that knows in which order things happen, and
-// depends on nothing but the batch and the facts.
-func (b *Batch) next(of func(envelope.ActionID) fact) move {
+// depends on nothing but the workflow and the facts.
+func (b *Workflow) next(of func(envelope.ActionID) actionState) transition {
 	for !b.State.Ended() {
 		m, decided := b.forward(of)
 		if b.Code != "" {
@@ -78,12 +78,12 @@ func (b *Batch) next(of func(envelope.ActionID) fact) move {
 		}
 	}
 	b.WaitsFor = nil
-	return move{kind: moveRest}
+	return transition{kind: transitionWait}
 }
 
 // forward looks at the first step that has not been done. It is undecided when
 // it took note of something and has to look again.
-func (b *Batch) forward(of func(envelope.ActionID) fact) (m move, decided bool) {
+func (b *Workflow) forward(of func(envelope.ActionID) actionState) (m transition, decided bool) {
 	if b.Code != "" {
 		return m, false
 	}
@@ -99,7 +99,7 @@ func (b *Batch) forward(of func(envelope.ActionID) fact) (m move, decided bool) 
 			b.stop(i, CodeCancelled, "cancelled by "+b.CancelledBy)
 			return m, false
 		}
-		return move{movePropose, i}, true
+		return transition{transitionPropose, i}, true
 	}
 	f := of(*s.Action)
 	switch {
@@ -111,30 +111,30 @@ func (b *Batch) forward(of func(envelope.ActionID) fact) (m move, decided bool) 
 	case f.under():
 		b.State, b.WaitsFor = StateRunning, s.Action
 		if b.CancelledBy != "" {
-			return move{moveUndo, i}, true
+			return transition{transitionCancel, i}, true
 		}
-		return move{kind: moveRest}, true
+		return transition{kind: transitionWait}, true
 	case !f.gone && f.status == envelope.StatusUnknown:
 		b.State, b.WaitsFor = StateStuck, s.Action
-		return move{kind: moveRest}, true
+		return transition{kind: transitionWait}, true
 	}
 	b.fail(i, f.why)
 	return m, false
 }
 
-// reversible stops an atomic batch with steps left at one that turns out to be
+// reversible stops an atomic workflow with steps left at one that turns out to be
 // irreversible: each further step would make it worse.
-func (b *Batch) reversible(i int, f fact) {
+func (b *Workflow) reversible(i int, f actionState) {
 	if !b.Atomic || i == len(b.Steps)-1 || f.effect == envelope.EffectRead || f.status == envelope.StatusConflict {
 		return
 	}
-	if _, err := b.Steps[i].undo(f); err != nil {
+	if _, err := b.Steps[i].reversalArgs(f); err != nil {
 		b.stop(i, CodeIrreversible, fmt.Sprintf("step %d was done, and cannot be taken back: %s", i, err))
 	}
 }
 
-// fail ends a step, and with it what the batch would have done next.
-func (b *Batch) fail(i int, why func() (code, message string)) {
+// fail ends a step, and with it what the workflow would have done next.
+func (b *Workflow) fail(i int, why func() (code, message string)) {
 	code, message := why()
 	b.Steps[i].set(StepFailed, code, message)
 	if b.CancelledBy != "" {
@@ -144,8 +144,8 @@ func (b *Batch) fail(i int, why func() (code, message string)) {
 	b.stop(i, CodeStepFailed, fmt.Sprintf("step %d: %s", i, code))
 }
 
-// stop says that the batch goes no further than a step.
-func (b *Batch) stop(at int, code, message string) {
+// stop says that the workflow goes no further than a step.
+func (b *Workflow) stop(at int, code, message string) {
 	b.Code, b.Message, b.StoppedAt = code, message, &at
 	for i := range b.Steps {
 		if b.Steps[i].State == StepPlanned {
@@ -163,11 +163,11 @@ func (b *Batch) stop(at int, code, message string) {
 }
 
 // backward looks at the last step that has been done, and not been taken back.
-func (b *Batch) backward(of func(envelope.ActionID) fact) (m move, decided bool) {
+func (b *Workflow) backward(of func(envelope.ActionID) actionState) (m transition, decided bool) {
 	if b.State.Ended() {
 		return m, false
 	}
-	i := b.last(StepDone, StepReverting, StepUnreverted)
+	i := b.last(StepDone, StepReverting, StepRevertFailed)
 	if i < 0 {
 		b.State = StateReverted
 		return m, false
@@ -175,12 +175,12 @@ func (b *Batch) backward(of func(envelope.ActionID) fact) (m move, decided bool)
 	s := &b.Steps[i]
 	switch {
 	case s.State == StepDone:
-		return b.takeBack(i, of(*s.Action))
-	case s.Reversal == nil:
+		return b.beginRevert(i, of(*s.Action))
+	case s.ReversalAction == nil:
 		b.State, b.WaitsFor = StateCompensationFailed, nil
-		return move{kind: moveRest}, true
+		return transition{kind: transitionWait}, true
 	}
-	f := of(*s.Reversal)
+	f := of(*s.ReversalAction)
 	switch {
 	case f.done():
 		s.set(StepReverted, "", "")
@@ -188,47 +188,47 @@ func (b *Batch) backward(of func(envelope.ActionID) fact) (m move, decided bool)
 		return m, false
 	case f.under():
 		s.set(StepReverting, "", "")
-		b.State, b.WaitsFor = StateReverting, s.Reversal
+		b.State, b.WaitsFor = StateReverting, s.ReversalAction
 	case !f.gone && f.status == envelope.StatusUnknown:
 		s.set(StepReverting, "", "")
-		b.State, b.WaitsFor = StateStuck, s.Reversal
+		b.State, b.WaitsFor = StateStuck, s.ReversalAction
 	default:
 		code, message := f.why()
-		s.set(StepUnreverted, code, message)
-		b.State, b.WaitsFor = StateCompensationFailed, s.Reversal
+		s.set(StepRevertFailed, code, message)
+		b.State, b.WaitsFor = StateCompensationFailed, s.ReversalAction
 	}
-	return move{kind: moveRest}, true
+	return transition{kind: transitionWait}, true
 }
 
 // takeBack decides what becomes of a step that was done.
-func (b *Batch) takeBack(i int, f fact) (m move, decided bool) {
+func (b *Workflow) beginRevert(i int, f actionState) (m transition, decided bool) {
 	s := &b.Steps[i]
 	b.State = StateReverting
-	asked := s.Tries > 0
-	switch _, err := s.undo(f); {
+	asked := s.ReversalAttempts > 0
+	switch _, err := s.reversalArgs(f); {
 	case f.effect == envelope.EffectRead, f.status == envelope.StatusConflict && f.attempts <= 1 && !asked:
 		s.set(StepKept, "", "")
 	case f.status == envelope.StatusConflict && !asked:
-		s.set(StepUnreverted, CodeWasThere, "it found its effect there already, perhaps from an earlier attempt of its own: retry takes it back, resolve leaves it")
+		s.set(StepRevertFailed, CodeAlreadyPresent, "it found its effect there already, perhaps from an earlier attempt of its own: retry takes it back, resolve leaves it")
 	case err != nil:
-		s.set(StepUnreverted, err.code, err.message)
+		s.set(StepRevertFailed, err.code, err.message)
 	default:
-		return move{moveRevert, i}, true
+		return transition{transitionRevert, i}, true
 	}
 	return m, false
 }
 
 // undo makes the arguments of the step's reversal.
-func (s *Step) undo(f fact) (json.RawMessage, *trouble) {
+func (s *Step) reversalArgs(f actionState) (json.RawMessage, *stepError) {
 	if f.gone {
-		return nil, &trouble{CodeGone, "the envelope is not there any more, and so nobody knows what to take back"}
+		return nil, &stepError{CodeGone, "the envelope is not there any more, and so nobody knows what to take back"}
 	}
-	if s.Undo == nil {
-		return nil, &trouble{CodeNoReversal, "nothing says how it is taken back"}
+	if s.Reversal == nil {
+		return nil, &stepError{CodeNoReversal, "nothing says how it is taken back"}
 	}
-	args, err := fillTemplate(s.Undo.Args, f.args, f.result)
+	args, err := fillTemplate(s.Reversal.Args, f.args, f.result)
 	if err != nil {
-		return nil, asTrouble(err)
+		return nil, asStepError(err)
 	}
 	return args, nil
 }
@@ -238,7 +238,7 @@ func (s *Step) set(to StepState, code, message string) {
 	s.State, s.Code, s.Message, s.dirty = to, code, message, true
 }
 
-func (b *Batch) first(states ...StepState) int {
+func (b *Workflow) first(states ...StepState) int {
 	for i := range b.Steps {
 		if b.Steps[i].in(states) {
 			return i
@@ -247,7 +247,7 @@ func (b *Batch) first(states ...StepState) int {
 	return -1
 }
 
-func (b *Batch) last(states ...StepState) int {
+func (b *Workflow) last(states ...StepState) int {
 	for i := len(b.Steps) - 1; i >= 0; i-- {
 		if b.Steps[i].in(states) {
 			return i

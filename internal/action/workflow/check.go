@@ -16,8 +16,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// Planned is a step of a batch that was checked.
-type Planned struct {
+// Planned is a step of a workflow that was checked.
+type PlannedStep struct {
 	Tool policy.Key
 	// Mode and Source say what policy decides as things stand. It decides
 	// again when the step's turn comes, with what the references stand for.
@@ -26,11 +26,11 @@ type Planned struct {
 	// References are what the inputs refer to.
 	References []string
 	// Undo is how it is taken back; nil if nobody said how.
-	Undo *Undo
+	Reversal *Reversal
 
 	tool   *catalog.Tool
 	doc    any
-	holes  []hole
+	holes  []placeholder
 	inputs json.RawMessage
 	risk   envelope.Risk
 }
@@ -38,12 +38,12 @@ type Planned struct {
 // plan checks a request against the catalog, as far as it can be known before
 // anything runs, except what policy says. The error is an
 // *envelope.InvalidError that lists all that is wrong.
-func plan(snap *settings.Settings, by intake.Submitter, r *Request) ([]Planned, error) {
+func plan(snap *settings.Settings, by intake.Submitter, r *Request) ([]PlannedStep, error) {
 	var found problems
 	if err := found.below(by.CheckAutomation(r.Automation), pointerOf(0)); err != nil {
 		return nil, err
 	}
-	steps := make([]Planned, len(r.Steps))
+	steps := make([]PlannedStep, len(r.Steps))
 	for i := range r.Steps {
 		s, p := &steps[i], r.proposal(i)
 		s.inputs = p.Args
@@ -90,7 +90,7 @@ func named(snap *settings.Settings, text string) envelope.Tool {
 
 // checkReferences finds references that do not lead to an earlier step, and
 // takes note of what the others are declared to be.
-func checkReferences(found *problems, steps []Planned) {
+func checkReferences(found *problems, steps []PlannedStep) {
 	for i := range steps {
 		for n := range steps[i].holes {
 			h := &steps[i].holes[n]
@@ -121,7 +121,7 @@ func checkReferences(found *problems, steps []Planned) {
 
 // circleOf writes the way from a step back to another that refers to it, as
 // in "1 → 2 → 1", or is empty if there is none.
-func circleOf(steps []Planned, from, to int) string {
+func circleOf(steps []PlannedStep, from, to int) string {
 	type way struct {
 		at   int
 		text string
@@ -144,9 +144,9 @@ func circleOf(steps []Planned, from, to int) string {
 	return ""
 }
 
-// checkStep checks the inputs of a step and, for an atomic batch, that it can
+// checkStep checks the inputs of a step and, for an atomic workflow, that it can
 // be taken back.
-func checkStep(found *problems, snap *settings.Settings, i int, s *Planned, atomic bool) error {
+func checkStep(found *problems, snap *settings.Settings, i int, s *PlannedStep, atomic bool) error {
 	if s.tool == nil {
 		return nil
 	}
@@ -162,17 +162,17 @@ func checkStep(found *problems, snap *settings.Settings, i int, s *Planned, atom
 		*found = append(*found, f)
 	}
 	if s.tool.Reversal != nil {
-		s.Undo = undoOf(s.tool.Reversal)
+		s.Reversal = reversalOf(s.tool.Reversal)
 	}
 	if atomic && s.tool.Effect != envelope.EffectRead {
-		checkUndo(found, snap, i, s)
+		checkReversal(found, snap, i, s)
 	}
 	return nil
 }
 
-// undoOf is a reversal as a batch keeps it.
-func undoOf(r *catalog.Reversal) *Undo {
-	u := &Undo{Tool: r.Tool.String(), Args: r.Args}
+// undoOf is a reversal as a workflow keeps it.
+func reversalOf(r *catalog.Reversal) *Reversal {
+	u := &Reversal{Tool: r.Tool.String(), Args: r.Args}
 	if len(u.Args) == 0 {
 		u.Args = json.RawMessage("{}")
 	}
@@ -180,18 +180,18 @@ func undoOf(r *catalog.Reversal) *Undo {
 }
 
 // checkUndo finds out whether a step could be taken back.
-func checkUndo(found *problems, snap *settings.Settings, i int, s *Planned) {
+func checkReversal(found *problems, snap *settings.Settings, i int, s *PlannedStep) {
 	refuse := func(format string, args ...any) { found.add(stepPointer(i)+"/tool", "irreversible", format, args...) }
-	if s.Undo == nil {
-		refuse("an atomic batch takes only tools that read or declare a reversal, and %s does neither", s.Tool)
+	if s.Reversal == nil {
+		refuse("an atomic workflow takes only tools that read or declare a reversal, and %s does neither", s.Tool)
 		return
 	}
 	back, ok := snap.Tool(s.tool.Reversal.Tool)
 	if src, known := snap.Source(s.tool.Reversal.Tool.Source); !ok || !known || !src.Enabled {
-		refuse("its reversal %s is not there", s.Undo.Tool)
+		refuse("its reversal %s is not there", s.Reversal.Tool)
 		return
 	}
-	template, err := decode(s.Undo.Args)
+	template, err := decode(s.Reversal.Args)
 	if err != nil {
 		refuse("the arguments of its reversal %s cannot be read", back.Key)
 		return
@@ -215,7 +215,7 @@ func checkUndo(found *problems, snap *settings.Settings, i int, s *Planned) {
 
 // mayHave says that the inputs have what a reversal refers to, or may have it
 // once a hole on the way is filled.
-func (s *Planned) mayHave(ref *reference) bool {
+func (s *PlannedStep) mayHave(ref *reference) bool {
 	if _, ok := ref.find(s.doc); ok {
 		return true
 	}
@@ -237,7 +237,7 @@ func (s *Planned) mayHave(ref *reference) bool {
 
 // known are the arguments of a step as far as they are known: null stands for
 // what its references will bring.
-func (s *Planned) known() json.RawMessage {
+func (s *PlannedStep) known() json.RawMessage {
 	raw, err := json.Marshal(with(s.doc, s.holes, make([]any, len(s.holes))))
 	if err != nil {
 		return nil // it was read from JSON
@@ -246,9 +246,9 @@ func (s *Planned) known() json.RawMessage {
 }
 
 // decide asks policy about every step, and about the reversals of an atomic
-// batch. What is denied is refused before anything runs: the error is an
+// workflow. What is denied is refused before anything runs: the error is an
 // *envelope.InvalidError.
-func decide(snap *settings.Settings, by intake.Submitter, r *Request, steps []Planned, listed map[int]preflight.Match, now time.Time) error {
+func decide(snap *settings.Settings, by intake.Submitter, r *Request, steps []PlannedStep, listed map[int]preflight.Match, now time.Time) error {
 	var found problems
 	for i := range steps {
 		s := &steps[i]
@@ -261,7 +261,7 @@ func decide(snap *settings.Settings, by intake.Submitter, r *Request, steps []Pl
 		if d.Mode == envelope.ModeDeny {
 			found.add(stepPointer(i)+"/tool", "policy_denied", "policy denies it: %s", d.Source)
 		}
-		if !r.Atomic || s.Undo == nil || s.tool.Effect == envelope.EffectRead {
+		if !r.Atomic || s.Reversal == nil || s.tool.Effect == envelope.EffectRead {
 			continue
 		}
 		back, ok := snap.Tool(s.tool.Reversal.Tool)

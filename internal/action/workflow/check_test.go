@@ -39,8 +39,8 @@ func TestWhatCanBeKnownIsCheckedBeforeAnythingRuns(t *testing.T) {
 	// send has no reversal, ask one that policy denies to reversals, link one
 	// whose tool is not there in the next case.
 	for name, test := range map[string]struct {
-		batch workflow.Request
-		want  []string
+		workflow workflow.Request
+		want     []string
 	}{
 		"all is well":               {steps(true, "create", `{"name":"a"}`, "link", `{"from":"$0.id","to":"$0[\"id\"]"}`, "find", `{"any":"$1.x"}`), nil},
 		"no steps":                  {steps(false), []string{"/steps max_items"}},
@@ -67,8 +67,8 @@ func TestWhatCanBeKnownIsCheckedBeforeAnythingRuns(t *testing.T) {
 		"atomic, and irreversible":  {steps(true, "find", `{}`, "send", `{}`), []string{"/steps/1/tool irreversible"}},
 		"several at once":           {steps(true, "send", `{}`, "create", `{}`), []string{"/steps/0/tool irreversible", "/steps/1/inputs/name required"}},
 	} {
-		_, err := o.desk.Preview(t.Context(), o.by(), test.batch)
-		_, _, submitted := o.desk.Submit(t.Context(), o.by(), test.batch)
+		_, err := o.desk.Preview(t.Context(), o.by(), test.workflow)
+		_, _, submitted := o.desk.Submit(t.Context(), o.by(), test.workflow)
 		got := complaints(err)
 		if err == nil {
 			got = nil
@@ -94,7 +94,7 @@ func TestACircleIsNamed(t *testing.T) {
 	}
 }
 
-func TestAnAtomicBatchNeedsReversalsThatWork(t *testing.T) {
+func TestAnAtomicWorkflowNeedsReversalsThatWork(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(o *office){
 		"the reversal's tool is gone":          func(o *office) { o.reversal("create", "vanish", `{}`) },
@@ -131,8 +131,8 @@ func TestADryRunTellsAndWritesNothing(t *testing.T) {
 	var lines []string
 	for _, p := range got {
 		undo := ""
-		if p.Undo != nil {
-			undo = p.Undo.Tool
+		if p.Reversal != nil {
+			undo = p.Reversal.Tool
 		}
 		lines = append(lines, strings.Join([]string{p.Tool.String(), string(p.Mode), strings.Join(p.References, " "), undo}, "|"))
 	}
@@ -141,9 +141,9 @@ func TestADryRunTellsAndWritesNothing(t *testing.T) {
 		t.Errorf("Preview (-want +got):\n%s", diff)
 	}
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
-		all, err := workflow.List(ctx, tx, o.tenant, workflow.Filter{Most: 10})
+		all, err := workflow.List(ctx, tx, o.tenant, workflow.Filter{Limit: 10})
 		if len(all) != 0 {
-			t.Errorf("there are %d batches", len(all))
+			t.Errorf("there are %d workflows", len(all))
 		}
 		return err
 	})
@@ -167,7 +167,7 @@ func TestWhoIsNotToBeContactedIsFoundBefore(t *testing.T) {
 	}
 }
 
-func TestABatchIsKnownByItsName(t *testing.T) {
+func TestAWorkflowIsKnownByItsName(t *testing.T) {
 	t.Parallel()
 	o := alone(t)
 	r := steps(false, "create", `{"name":"a"}`)
@@ -219,6 +219,6 @@ func TestASubmitterIsBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b := o.get(id); b.Session != "mine" || b.Employee != by.Employee {
-		t.Errorf("the batch is of session %q and employee %s", b.Session, b.Employee)
+		t.Errorf("the workflow is of session %q and employee %s", b.Session, b.Employee)
 	}
 }

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// sweepMost bounds the batches of one sweep, and abreast how many of them
+	// sweepMost bounds the workflows of one sweep, and abreast how many of them
 	// are moved on side by side.
 	sweepMost = 200
 	abreast   = 4
 	// advanceFor bounds the time that one may take.
 	advanceFor = 10 * time.Second
-	// faultPause is how long a batch is left alone that could not be moved on.
+	// faultPause is how long a workflow is left alone that could not be moved on.
 	faultPause = 5 * time.Second
 	// undoPause is when the next try to take a step back is made, if it was
 	// being sent at the last one.
@@ -36,8 +36,8 @@ const (
 	limitPause = 10 * time.Second
 )
 
-// Driver moves batches on. It is safe for concurrent use, and any number of
-// processes may have one: who comes second finds the batch taken.
+// Driver moves workflows on. It is safe for concurrent use, and any number of
+// processes may have one: who comes second finds the workflow taken.
 type Driver struct {
 	db  postgres.Begins
 	in  *intake.Intake
@@ -50,12 +50,12 @@ func NewDriver(db postgres.Begins, in *intake.Intake, log *slog.Logger) *Driver 
 	return &Driver{db: db, in: in, log: log}
 }
 
-// Sweep moves on every batch that can be, as far as it can be, and returns how
+// Sweep moves on every workflow that can be, as far as it can be, and returns how
 // many there were, and whether any are under way. One that cannot be moved on
 // for an error is logged, and left alone for some seconds; the others are not
 // held up by it.
 func (d *Driver) Sweep(ctx context.Context) (moved int, live bool, err error) {
-	var due []place
+	var due []workflowKey
 	err = postgres.InTx(ctx, d.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
 		due, live, err = ready(ctx, tx, sweepMost)
 		return err
@@ -74,31 +74,31 @@ func (d *Driver) Sweep(ctx context.Context) (moved int, live bool, err error) {
 	return len(due), live, group.Wait()
 }
 
-func (d *Driver) try(ctx context.Context, at place) {
+func (d *Driver) try(ctx context.Context, at workflowKey) {
 	ctx, cancel := context.WithTimeout(ctx, advanceFor)
 	defer cancel()
 	err := d.advance(ctx, at)
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	d.log.ErrorContext(ctx, "batch was not moved on", slog.String("batch_id", at.id.String()), slog.Any("error", err))
+	d.log.ErrorContext(ctx, "workflow was not moved on", slog.String("workflow_id", at.id.String()), slog.Any("error", err))
 	err = postgres.InTx(ctx, d.db, postgres.Worker(), func(tx pgx.Tx) error { return postpone(ctx, tx, at, faultPause) })
 	if err != nil && ctx.Err() == nil {
-		d.log.WarnContext(ctx, "batch was not postponed", slog.String("batch_id", at.id.String()), slog.Any("error", err))
+		d.log.WarnContext(ctx, "workflow was not postponed", slog.String("workflow_id", at.id.String()), slog.Any("error", err))
 	}
 }
 
-// advance moves a batch on in one transaction: what it proposes and that it
+// advance moves a workflow on in one transaction: what it proposes and that it
 // did are written together.
-func (d *Driver) advance(ctx context.Context, at place) error {
-	var turn *turn
+func (d *Driver) advance(ctx context.Context, at workflowKey) error {
+	var turn *tick
 	err := postgres.InTx(ctx, d.db, postgres.Worker(), func(tx pgx.Tx) error {
 		turn = nil
 		b, err := take(ctx, tx, at)
 		if err != nil || b == nil {
 			return err
 		}
-		turn = newTurn(tx, d.in, b)
+		turn = newTick(tx, d.in, b)
 		return turn.run(ctx)
 	})
 	if err == nil && turn != nil {
@@ -109,40 +109,40 @@ func (d *Driver) advance(ctx context.Context, at place) error {
 	return err
 }
 
-// turn is one transaction's work at a batch that it holds the lock of.
-type turn struct {
+// turn is one transaction's work at a workflow that it holds the lock of.
+type tick struct {
 	tx  pgx.Tx
 	in  *intake.Intake
-	b   *Batch
+	b   *Workflow
 	was State
 	// known are the envelopes as they stand, err why one could not be read.
-	known map[envelope.ActionID]fact
+	known map[envelope.ActionID]actionState
 	err   error
 	// committed are to be called after the commit.
 	committed []func()
 }
 
-func newTurn(tx pgx.Tx, in *intake.Intake, b *Batch) *turn {
-	return &turn{tx: tx, in: in, b: b, was: b.State, known: make(map[envelope.ActionID]fact)}
+func newTick(tx pgx.Tx, in *intake.Intake, b *Workflow) *tick {
+	return &tick{tx: tx, in: in, b: b, was: b.State, known: make(map[envelope.ActionID]actionState)}
 }
 
-// run moves the batch on until it has to wait.
-func (t *turn) run(ctx context.Context) error {
+// run moves the workflow on until it has to wait.
+func (t *tick) run(ctx context.Context) error {
 	for {
-		m := t.b.next(func(id envelope.ActionID) fact { return t.fact(ctx, id) })
+		m := t.b.next(func(id envelope.ActionID) actionState { return t.fact(ctx, id) })
 		if t.err != nil {
 			return t.err
 		}
 		var wait time.Duration
 		var err error
 		switch m.kind {
-		case moveRest:
+		case transitionWait:
 			return t.rest(ctx, 0)
-		case movePropose:
+		case transitionPropose:
 			wait, err = t.propose(ctx, m.step)
-		case moveRevert:
+		case transitionRevert:
 			wait, err = t.revert(ctx, m.step)
-		case moveUndo:
+		case transitionCancel:
 			wait, err = t.undo(ctx, m.step)
 		}
 		if err != nil {
@@ -155,41 +155,41 @@ func (t *turn) run(ctx context.Context) error {
 	}
 }
 
-// rest writes down how the batch stands.
-func (t *turn) rest(ctx context.Context, wait time.Duration) error {
+// rest writes down how the workflow stands.
+func (t *tick) rest(ctx context.Context, wait time.Duration) error {
 	if err := save(ctx, t.tx, t.b, wait); err != nil {
 		return err
 	}
 	if t.b.State == t.was {
 		return nil
 	}
-	return note(ctx, t.tx, t.b, "batch")
+	return writeEvent(ctx, t.tx, t.b, "workflow")
 }
 
-// fact reads how an envelope stands. A step of an atomic batch that failed is
-// taken out of the dead letters first: its batch goes on without it, and a
+// fact reads how an envelope stands. A step of an atomic workflow that failed is
+// taken out of the dead letters first: its workflow goes on without it, and a
 // replay would do what has been taken back.
-func (t *turn) fact(ctx context.Context, id envelope.ActionID) fact {
+func (t *tick) fact(ctx context.Context, id envelope.ActionID) actionState {
 	if f, ok := t.known[id]; ok {
 		return f
 	}
-	f, err := factOf(ctx, t.tx, t.b.Tenant, id)
+	f, err := readActionState(ctx, t.tx, t.b.Tenant, id)
 	if err == nil && t.b.Atomic && t.b.Code == "" && f.status == envelope.StatusFailed {
-		if err = discard(ctx, t.tx, t.b, id, "its atomic batch goes on without it"); err == nil {
-			f, err = factOf(ctx, t.tx, t.b.Tenant, id)
+		if err = discard(ctx, t.tx, t.b, id, "its atomic workflow goes on without it"); err == nil {
+			f, err = readActionState(ctx, t.tx, t.b.Tenant, id)
 		}
 	}
 	if err != nil {
 		t.err = errors.Join(t.err, err)
-		return fact{status: envelope.StatusPending}
+		return actionState{status: envelope.StatusPending}
 	}
 	t.known[id] = f
 	return f
 }
 
-// submitter is who proposed the batch.
-func (t *turn) submitter() intake.Submitter {
-	by := intake.Submitter{Tenant: t.b.Tenant, Name: t.b.Proposer, Tools: t.b.tools, Origin: t.b.origin, Batch: uuid.UUID(t.b.ID)}
+// submitter is who proposed the workflow.
+func (t *tick) submitter() intake.Submitter {
+	by := intake.Submitter{Tenant: t.b.Tenant, Name: t.b.Proposer, Tools: t.b.tools, Origin: t.b.origin, Workflow: uuid.UUID(t.b.ID)}
 	if t.b.proposedBy != nil {
 		by.Token = *t.b.proposedBy
 	}
@@ -201,7 +201,7 @@ func (t *turn) submitter() intake.Submitter {
 
 // propose proposes a step. It returns how long to wait where a limit is in the
 // way.
-func (t *turn) propose(ctx context.Context, i int) (time.Duration, error) {
+func (t *tick) propose(ctx context.Context, i int) (time.Duration, error) {
 	s, by := &t.b.Steps[i], t.submitter()
 	gone, err := revoked(ctx, t.tx, by)
 	if err != nil {
@@ -213,13 +213,13 @@ func (t *turn) propose(ctx context.Context, i int) (time.Duration, error) {
 	}
 	args, err := fillInputs(s.Inputs, func(step int) answer { return read(t.fact(ctx, *t.b.Steps[step].Action).result) })
 	if err != nil {
-		why := asTrouble(err)
+		why := asStepError(err)
 		t.b.fail(i, func() (string, string) { return why.code, why.message })
 		return 0, t.err
 	}
 	action, wait, why, err := t.accept(ctx, by, &envelope.Proposal{
 		Type: envelope.TypeExec, ExternalID: t.b.nameOf(i), Tool: envelope.Tool{Name: s.Tool.Action, Source: s.Tool.Source}, Args: args,
-		Risk: s.terms.Risk, Approval: s.terms.Approval, Constraints: s.terms.Constraints,
+		Risk: s.options.Risk, Approval: s.options.Approval, Constraints: s.options.Constraints,
 		EmployeeID: t.b.Employee, SessionID: t.b.Session, AutomationID: t.b.Automation,
 	})
 	switch {
@@ -235,18 +235,18 @@ func (t *turn) propose(ctx context.Context, i int) (time.Duration, error) {
 }
 
 // revert proposes the reversal of a step. It is Countersign's own proposal, in
-// the name of who proposed the batch, so that they do not approve it
+// the name of who proposed the workflow, so that they do not approve it
 // themselves; neither their tools nor their limits bound it.
-func (t *turn) revert(ctx context.Context, i int) (time.Duration, error) {
+func (t *tick) revert(ctx context.Context, i int) (time.Duration, error) {
 	s := &t.b.Steps[i]
-	args, trouble := s.undo(t.fact(ctx, *s.Action))
-	key, err := policy.ParseKey(s.Undo.Tool)
+	args, trouble := s.reversalArgs(t.fact(ctx, *s.Action))
+	key, err := policy.ParseKey(s.Reversal.Tool)
 	if trouble != nil || err != nil {
-		s.set(StepUnreverted, CodeNoReversal, "its reversal cannot be read")
+		s.set(StepRevertFailed, CodeNoReversal, "its reversal cannot be read")
 		return 0, t.err
 	}
 	by := t.submitter()
-	by.Session, by.Tools, by.Name, by.Reserved = "", nil, "batch", true
+	by.Session, by.Tools, by.Name, by.Reserved = "", nil, "workflow", true
 	action, wait, why, err := t.accept(ctx, by, &envelope.Proposal{
 		Type: envelope.TypeExec, ExternalID: t.b.nameOfReversal(i), Tool: envelope.Tool{Name: key.Action, Source: key.Source}, Args: args,
 		EmployeeID: t.b.Employee, SessionID: t.b.Session, AutomationID: ReversalAutomation,
@@ -255,9 +255,9 @@ func (t *turn) revert(ctx context.Context, i int) (time.Duration, error) {
 	case err != nil || wait > 0:
 		return wait, err
 	case why != nil:
-		s.set(StepUnreverted, why.code, why.message)
+		s.set(StepRevertFailed, why.code, why.message)
 	default:
-		s.Reversal = &action
+		s.ReversalAction = &action
 		s.set(StepReverting, "", "")
 	}
 	return 0, nil
@@ -266,9 +266,9 @@ func (t *turn) revert(ctx context.Context, i int) (time.Duration, error) {
 // accept has a proposal accepted. It says how long to wait where it cannot be
 // now, and what is the trouble where it cannot be at all. One that is known
 // already is not ours: ours are written together with the note of them.
-func (t *turn) accept(ctx context.Context, by intake.Submitter, p *envelope.Proposal) (id envelope.ActionID, wait time.Duration, why *trouble, err error) {
+func (t *tick) accept(ctx context.Context, by intake.Submitter, p *envelope.Proposal) (id envelope.ActionID, wait time.Duration, why *stepError, err error) {
 	if err := p.Validate(); err != nil {
-		return id, 0, &trouble{CodeRefused, textOf(err)}, nil
+		return id, 0, &stepError{CodeRefused, textOf(err)}, nil
 	}
 	answers, committed, err := t.in.AcceptTx(ctx, t.tx, by, []*envelope.Proposal{p})
 	if err != nil {
@@ -286,16 +286,16 @@ func (t *turn) accept(ctx context.Context, by intake.Submitter, p *envelope.Prop
 	case a.Err != nil && kind == "":
 		return id, 0, nil, a.Err
 	case a.Err != nil:
-		return id, 0, &trouble{CodeRefused, textOf(a.Err)}, nil
+		return id, 0, &stepError{CodeRefused, textOf(a.Err)}, nil
 	case a.Known:
-		return id, 0, &trouble{CodeNameTaken, "somebody else has an envelope of the name " + p.ExternalID}, nil
+		return id, 0, &stepError{CodeNameTaken, "somebody else has an envelope of the name " + p.ExternalID}, nil
 	}
 	return a.Action, 0, nil, nil
 }
 
 // undo takes the envelope of a step back. One that is on its way comes to its
 // end, or goes back to the schedule, where it is met later.
-func (t *turn) undo(ctx context.Context, i int) (time.Duration, error) {
+func (t *tick) undo(ctx context.Context, i int) (time.Duration, error) {
 	id := *t.b.Steps[i].Action
 	delete(t.known, id)
 	err := outbox.Undo(ctx, t.tx, t.b.Tenant, id, t.b.CancelledBy)

@@ -11,10 +11,10 @@ import (
 
 // trouble is why a step, or its reversal, cannot be proposed. Its message
 // names places and never values.
-type trouble struct{ code, message string }
+type stepError struct{ code, message string }
 
 // Error is the message.
-func (t *trouble) Error() string { return t.message }
+func (t *stepError) Error() string { return t.message }
 
 // answer is what is stored of a call that was done.
 type answer struct {
@@ -40,11 +40,11 @@ func (a answer) at(ref *reference) (any, error) {
 	value, ok := ref.find(a.doc)
 	switch {
 	case a.cut && (!ok || a.absent || marked(value)):
-		return nil, &trouble{CodeTruncated, fmt.Sprintf("%s: the answer was too large to be stored whole, and this part of it is missing", ref)}
+		return nil, &stepError{CodeTruncated, fmt.Sprintf("%s: the answer was too large to be stored whole, and this part of it is missing", ref)}
 	case !ok || a.absent:
-		return nil, &trouble{CodeMissing, fmt.Sprintf("%s: the answer has no such part", ref)}
+		return nil, &stepError{CodeMissing, fmt.Sprintf("%s: the answer has no such part", ref)}
 	case hidden(value):
-		return nil, &trouble{CodeRedacted, fmt.Sprintf("%s: is a secret, or holds one; what is redacted cannot be referred to", ref)}
+		return nil, &stepError{CodeRedacted, fmt.Sprintf("%s: is a secret, or holds one; what is redacted cannot be referred to", ref)}
 	}
 	return value, nil
 }
@@ -60,7 +60,7 @@ func fillInputs(inputs json.RawMessage, of func(step int) answer) (json.RawMessa
 func fillTemplate(template, inputs, result json.RawMessage) (json.RawMessage, error) {
 	given, err := decode(inputs)
 	if err != nil {
-		return nil, &trouble{CodeMissing, "the step's inputs cannot be read"}
+		return nil, &stepError{CodeMissing, "the step's inputs cannot be read"}
 	}
 	answered := read(result)
 	return fill(template, parseTemplate, func(ref *reference) answer {
@@ -74,12 +74,12 @@ func fillTemplate(template, inputs, result json.RawMessage) (json.RawMessage, er
 func fill(template json.RawMessage, parse func(string) (*reference, string, error), of func(*reference) answer) (json.RawMessage, error) {
 	doc, err := decode(template)
 	if err != nil {
-		return nil, &trouble{CodeMissing, "the template cannot be read"}
+		return nil, &stepError{CodeMissing, "the template cannot be read"}
 	}
 	filled, err := walk("", doc, func(at, text string) (any, error) {
 		ref, plain, err := parse(text)
 		if err != nil {
-			return nil, &trouble{CodeMissing, at + ": " + err.Error()}
+			return nil, &stepError{CodeMissing, at + ": " + err.Error()}
 		}
 		if ref == nil {
 			return plain, nil
@@ -144,9 +144,9 @@ func some(value any, name, text func(string) bool) bool {
 }
 
 // asTrouble is err, which fill returned, as what it is.
-func asTrouble(err error) *trouble {
-	if t, ok := errors.AsType[*trouble](err); ok {
+func asStepError(err error) *stepError {
+	if t, ok := errors.AsType[*stepError](err); ok {
 		return t
 	}
-	return &trouble{CodeMissing, "the arguments cannot be written"}
+	return &stepError{CodeMissing, "the arguments cannot be written"}
 }

@@ -52,7 +52,7 @@ const (
 	backAbandoned
 )
 
-// plan is a batch, and all that will happen to it.
+// plan is a workflow, and all that will happen to it.
 type plan struct {
 	atomic bool
 	steps  []planStep
@@ -97,7 +97,7 @@ func randomPlan(r *rand.Rand) plan {
 	return p
 }
 
-// outcome is what the model says: how the batch stands in the end, and which
+// outcome is what the model says: how the workflow stands in the end, and which
 // calls were made, in order.
 func (p plan) model() (stands string, calls []string) {
 	states := slices.Repeat([]string{"skipped"}, len(p.steps))
@@ -174,7 +174,7 @@ type world struct {
 
 // ends says how a call ends. calls counts those of the same name before it.
 func (w *world) ends(c call) outcome {
-	name := strings.TrimPrefix(c.external, "batch:"+w.id.String()+":")
+	name := strings.TrimPrefix(c.external, "workflow:"+w.id.String()+":")
 	w.called = append(w.called, name)
 	before := w.tried[name]
 	w.tried[name]++
@@ -208,8 +208,8 @@ func (w *world) ends(c call) outcome {
 	return sent
 }
 
-// play has everything happen, and returns the batch at its end.
-func (w *world) play() *workflow.Batch {
+// play has everything happen, and returns the workflow at its end.
+func (w *world) play() *workflow.Workflow {
 	w.t.Helper()
 	w.id = w.submit(w.plan.request())
 	for range 1000 {
@@ -231,13 +231,13 @@ func (w *world) play() *workflow.Batch {
 			w.work(w.ends)
 		}
 	}
-	w.t.Fatalf("the batch does not end: %s", stands(w.get(w.id)))
+	w.t.Fatalf("the workflow does not end: %s", stands(w.get(w.id)))
 	return nil
 }
 
 // sound checks what holds at every moment: nothing runs beside another step,
 // and nothing is begun behind a step that has not ended.
-func (w *world) sound(b *workflow.Batch) {
+func (w *world) sound(b *workflow.Workflow) {
 	w.t.Helper()
 	busy, seen := 0, "done"
 	for i, s := range b.Steps {
@@ -250,7 +250,7 @@ func (w *world) sound(b *workflow.Batch) {
 			if seen == "planned" {
 				w.t.Errorf("step %d was done before those before it", i)
 			}
-		case workflow.StepFailed, workflow.StepSkipped, workflow.StepKept, workflow.StepReverted, workflow.StepUnreverted, workflow.StepResolved:
+		case workflow.StepFailed, workflow.StepSkipped, workflow.StepKept, workflow.StepReverted, workflow.StepRevertFailed, workflow.StepResolved:
 		}
 	}
 	if busy > 1 {
@@ -258,8 +258,8 @@ func (w *world) sound(b *workflow.Batch) {
 	}
 }
 
-// findOut says what became of the call that the batch is stuck at.
-func (w *world) findOut(b *workflow.Batch) {
+// findOut says what became of the call that the workflow is stuck at.
+func (w *world) findOut(b *workflow.Workflow) {
 	w.t.Helper()
 	found := deadletter.Resolution{Happened: true}
 	for _, s := range b.Steps {
@@ -278,16 +278,16 @@ func (w *world) findOut(b *workflow.Batch) {
 }
 
 // seeTo does what the plan has a person do about a reversal that failed.
-func (w *world) seeTo(b *workflow.Batch) {
+func (w *world) seeTo(b *workflow.Workflow) {
 	w.t.Helper()
-	i := slices.IndexFunc(b.Steps, func(s workflow.Step) bool { return s.State == workflow.StepUnreverted })
+	i := slices.IndexFunc(b.Steps, func(s workflow.Step) bool { return s.State == workflow.StepRevertFailed })
 	var err error
 	switch w.plan.steps[i].back {
 	case backRetried:
 		err = w.desk.Retry(w.t.Context(), w.tenant, w.id, "ada", "")
 	case backReplayed:
 		w.as(func(ctx context.Context, tx pgx.Tx) error {
-			_, err := deadletter.Replay(ctx, tx, w.tenant, deadletter.BulkRequest{IDs: []envelope.ActionID{*b.Steps[i].Reversal}, Limit: 1, Actor: "ada"}, deadletter.ReplayOptions{})
+			_, err := deadletter.Replay(ctx, tx, w.tenant, deadletter.BulkRequest{IDs: []envelope.ActionID{*b.Steps[i].ReversalAction}, Limit: 1, Actor: "ada"}, deadletter.ReplayOptions{})
 			return err
 		})
 	case backResolved, backAbandoned:
@@ -305,14 +305,14 @@ func (w *world) matches(seed uint64) {
 	b := w.play()
 	want, calls := w.plan.model()
 	if got := stands(b); got != want {
-		w.t.Errorf("seed %d: the batch stands at %q (%s: %s), and the model at %q; plan %+v", seed, got, b.Code, b.Message, want, w.plan)
+		w.t.Errorf("seed %d: the workflow stands at %q (%s: %s), and the model at %q; plan %+v", seed, got, b.Code, b.Message, want, w.plan)
 	}
 	if diff := cmp.Diff(calls, w.called); diff != "" {
 		w.t.Errorf("seed %d: calls (-model +got):\n%s; plan %+v", seed, diff, w.plan)
 	}
 }
 
-func TestRandomBatchesBehaveAsTheModelSays(t *testing.T) {
+func TestRandomWorkflowsBehaveAsTheModelSays(t *testing.T) {
 	t.Parallel()
 	o := shared(t)
 	for seed := range uint64(60) {
@@ -333,7 +333,7 @@ func TestDriversThatDieLoseAndDoubleNothing(t *testing.T) {
 	}
 	drive := func() {
 		for range 2 {
-			o.exec("UPDATE batches SET look_at = now() WHERE look_at > now()")
+			o.exec("UPDATE workflows SET check_at = now() WHERE check_at > now()")
 			var all sync.WaitGroup
 			for _, d := range drivers {
 				all.Go(func() { _, _, _ = d.Sweep(t.Context()) }) // it dies, and that is the point
@@ -341,7 +341,7 @@ func TestDriversThatDieLoseAndDoubleNothing(t *testing.T) {
 			all.Wait()
 		}
 		// One that lives brings to an end what can be.
-		o.exec("UPDATE batches SET look_at = now() WHERE look_at > now()")
+		o.exec("UPDATE workflows SET check_at = now() WHERE check_at > now()")
 		o.sweep()
 	}
 	for seed := range uint64(12) {

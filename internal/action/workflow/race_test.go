@@ -13,7 +13,7 @@ import (
 )
 
 // Drivers, workers and somebody who cancels, all at once: whoever comes first,
-// every effect of the batch is there or taken back, and none is doubled.
+// every effect of the workflow is there or taken back, and none is doubled.
 func TestCancelRacesTheSteps(t *testing.T) {
 	t.Parallel()
 	o := shared(t)
@@ -55,7 +55,7 @@ func TestCancelRacesTheSteps(t *testing.T) {
 		})
 		all.Wait()
 		for !o.get(id).State.Ended() {
-			o.exec("UPDATE batches SET look_at = now() WHERE look_at > now()")
+			o.exec("UPDATE workflows SET check_at = now() WHERE check_at > now()")
 			o.run(count)
 		}
 
@@ -66,18 +66,18 @@ func TestCancelRacesTheSteps(t *testing.T) {
 			want = map[string]int{"create": 1, "link": 1}
 		case workflow.StateReverted:
 		case workflow.StateRunning, workflow.StateReverting, workflow.StateStuck, workflow.StateCompensationFailed, workflow.StateFailed, workflow.StateCancelled, workflow.StateResolved:
-			t.Fatalf("the batch stands at %s", stands(b))
+			t.Fatalf("the workflow stands at %s", stands(b))
 		}
 		if left := counted["create"] - counted["delete"]; left != want["create"] || counted["create"] > 1 {
-			t.Errorf("round %d: %v, and the batch stands at %s", round, counted, stands(b))
+			t.Errorf("round %d: %v, and the workflow stands at %s", round, counted, stands(b))
 		}
 		if left := counted["link"] - counted["unlink"]; left != want["link"] || counted["link"] > 1 {
-			t.Errorf("round %d: %v, and the batch stands at %s", round, counted, stands(b))
+			t.Errorf("round %d: %v, and the workflow stands at %s", round, counted, stands(b))
 		}
 	}
 }
 
-func TestTheSameBatchAtOnceIsOne(t *testing.T) {
+func TestTheSameWorkflowAtOnceIsOne(t *testing.T) {
 	t.Parallel()
 	o := shared(t)
 	r := steps(false, "find", `{}`)
@@ -98,7 +98,7 @@ func TestTheSameBatchAtOnceIsOne(t *testing.T) {
 	fresh := 0
 	for i := range many {
 		if ids[i] != ids[0] {
-			t.Errorf("the batch is %s and %s", ids[0], ids[i])
+			t.Errorf("the workflow is %s and %s", ids[0], ids[i])
 		}
 		if news[i] {
 			fresh++
@@ -132,12 +132,12 @@ func TestRetryRacesResolve(t *testing.T) {
 			}
 		}
 		if b := o.get(id); won != 1 || b.State != workflow.StateReverted || len(calls) > 1 {
-			t.Errorf("%d won, %d calls, and the batch stands at %s", won, len(calls), stands(b))
+			t.Errorf("%d won, %d calls, and the workflow stands at %s", won, len(calls), stands(b))
 		}
 	}
 }
 
-// compensationAlone is a batch of whose two steps the first could not be taken
+// compensationAlone is a workflow of whose two steps the first could not be taken
 // back.
 func (o *office) compensationAlone() workflow.ID {
 	o.t.Helper()
@@ -148,24 +148,24 @@ func (o *office) compensationAlone() workflow.ID {
 		}
 		return failed
 	})
-	o.wants(id, "compensation_failed: unreverted failed")
+	o.wants(id, "compensation_failed: revert_failed failed")
 	return id
 }
 
-// A batch that cannot be moved on for an error does not hold up the others.
-func TestABatchThatCannotBeReadHoldsUpNobody(t *testing.T) {
+// A workflow that cannot be moved on for an error does not hold up the others.
+func TestAWorkflowThatCannotBeReadHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	o := shared(t)
 	broken, fine := o.submit(steps(false, "find", `{}`)), o.submit(steps(false, "find", `{"a":1}`))
-	o.exec("UPDATE batch_steps SET terms = '[]' WHERE batch_id = $1", broken.String())
+	o.exec("UPDATE workflow_steps SET options = '[]' WHERE workflow_id = $1", broken.String())
 
 	o.run(always(sent))
 
 	o.wants(fine, "completed: done")
 	var waits bool
 	if err := postgres.InTx(t.Context(), o.db, postgres.Admin(), func(tx pgx.Tx) error {
-		return tx.QueryRow(t.Context(), "SELECT look_at > now() FROM batches WHERE batch_id = $1", broken.String()).Scan(&waits)
+		return tx.QueryRow(t.Context(), "SELECT check_at > now() FROM workflows WHERE workflow_id = $1", broken.String()).Scan(&waits)
 	}); err != nil || !waits {
-		t.Errorf("the broken batch is looked at again at once: %v", err)
+		t.Errorf("the broken workflow is looked at again at once: %v", err)
 	}
 }

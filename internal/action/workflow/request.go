@@ -11,9 +11,9 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Request is a batch as it is submitted.
+// Request is a workflow as it is submitted.
 type Request struct {
-	// ExternalID is the submitter's own name for the batch, which makes it
+	// ExternalID is the submitter's own name for the workflow, which makes it
 	// safe to submit again. A dry run needs none.
 	ExternalID string
 	Atomic     bool
@@ -23,7 +23,7 @@ type Request struct {
 	Steps      []StepRequest
 }
 
-// StepRequest is one call of a batch that is submitted.
+// StepRequest is one call of a workflow that is submitted.
 type StepRequest struct {
 	// Tool names it as people do: source:action, module.entity.action, or the
 	// action alone where one source has it.
@@ -35,7 +35,7 @@ type StepRequest struct {
 	Constraints envelope.Constraints
 }
 
-// digestScheme is the first byte of what a batch's digest covers.
+// digestScheme is the first byte of what a workflow's digest covers.
 const digestScheme = 1
 
 // problems gathers what is wrong with the fields of a request.

@@ -34,15 +34,15 @@ func TestStepsRunInOrderWithWhatEarlierOnesAnswered(t *testing.T) {
 
 	b := o.wants(id, "completed: done done done")
 	want := []call{
-		{"create", "batch:" + id.String() + ":0", `{"name":"Ana","tags":["$5","$x"]}`},
-		{"find", "batch:" + id.String() + ":1", `{"q":{"all":["c-1",{"n":12345678901234567890}]}}`},
-		{"link", "batch:" + id.String() + ":2", `{"to":"odd","from":"h-1"}`},
+		{"create", "workflow:" + id.String() + ":0", `{"name":"Ana","tags":["$5","$x"]}`},
+		{"find", "workflow:" + id.String() + ":1", `{"q":{"all":["c-1",{"n":12345678901234567890}]}}`},
+		{"link", "workflow:" + id.String() + ":2", `{"to":"odd","from":"h-1"}`},
 	}
 	if diff := cmp.Diff(want, calls, cmp.AllowUnexported(call{})); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 	if b.Code != "" || b.EndedAt == nil || b.WaitsFor != nil || len(b.Actions()) != 3 {
-		t.Errorf("batch = %+v", b)
+		t.Errorf("workflow = %+v", b)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestWithoutAtomicItStopsAtTheFirstFailure(t *testing.T) {
 	}
 }
 
-func TestAnAtomicBatchGoesBackInReverse(t *testing.T) {
+func TestAnAtomicWorkflowGoesBackInReverse(t *testing.T) {
 	t.Parallel()
 	o := alone(t)
 
@@ -78,7 +78,7 @@ func TestAnAtomicBatchGoesBackInReverse(t *testing.T) {
 	if diff := cmp.Diff([]string{"create", "find", "link", "create", "unlink", "delete"}, names(calls)); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
-	if got := calls[4]; got.args != `{"to":"b","from":"c-1"}` || got.external != "batch:"+id.String()+":2:reverse" {
+	if got := calls[4]; got.args != `{"to":"b","from":"c-1"}` || got.external != "workflow:"+id.String()+":2:reverse" {
 		t.Errorf("the link was taken back by %+v", got)
 	}
 	if got := calls[5].args; got != `{"id":"c-1"}` {

@@ -32,7 +32,7 @@ type office struct {
 	tenant envelope.TenantID
 	cache  *settings.Cache
 	in     *intake.Intake
-	desk   *workflow.Desk
+	desk   *workflow.Service
 	driver *workflow.Driver
 }
 
@@ -61,7 +61,7 @@ func newOffice(t testing.TB, db postgres.Begins) *office {
 	t.Helper()
 	o := &office{t: t, db: db, tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), cache: settings.NewCache()}
 	o.in = intake.New(db, o.cache, intake.Config{ApprovalWait: time.Hour})
-	o.desk = workflow.NewDesk(db, o.cache, func() {})
+	o.desk = workflow.NewService(db, o.cache, func() {})
 	o.driver = o.newDriver(db)
 	o.exec("INSERT INTO tenants (tenant_id, name, session_pending_max, session_minute_max) VALUES ($1, $2, 0, 0)", o.tenant.String(), "t-"+o.tenant.String())
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
@@ -149,7 +149,7 @@ func (o *office) submit(r workflow.Request) workflow.ID {
 	return id
 }
 
-func (o *office) get(id workflow.ID) (b *workflow.Batch) {
+func (o *office) get(id workflow.ID) (b *workflow.Workflow) {
 	o.t.Helper()
 	o.as(func(ctx context.Context, tx pgx.Tx) (err error) {
 		b, err = workflow.Get(ctx, tx, o.tenant, id)
@@ -234,7 +234,7 @@ func (o *office) claim() (items []outbox.Item, calls []call) {
 // settle ends calls that were claimed.
 func (o *office) settle(items []outbox.Item, calls []call, how func(call) outcome) {
 	o.t.Helper()
-	var batch []outbox.Settlement
+	var workflow []outbox.Settlement
 	for i, it := range items {
 		out := how(calls[i])
 		s := outbox.Settlement{
@@ -244,10 +244,10 @@ func (o *office) settle(items []outbox.Item, calls []call, how func(call) outcom
 		if out.letter != "" {
 			s.Code, s.Message, s.Result = "tool_error", "the tool refused", nil
 		}
-		batch = append(batch, s)
+		workflow = append(workflow, s)
 	}
 	o.fleet(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := outbox.Settle(ctx, tx, "worker/test", batch)
+		_, err := outbox.Settle(ctx, tx, "worker/test", workflow)
 		return err
 	})
 }
@@ -281,8 +281,8 @@ func names(calls []call) (tools []string) {
 	return tools
 }
 
-// stands writes in short how the steps of a batch stand.
-func stands(b *workflow.Batch) string {
+// stands writes in short how the steps of a workflow stand.
+func stands(b *workflow.Workflow) string {
 	words := []string{string(b.State) + ":"}
 	for _, s := range b.Steps {
 		words = append(words, string(s.State))
@@ -290,11 +290,11 @@ func stands(b *workflow.Batch) string {
 	return strings.Join(words, " ")
 }
 
-func (o *office) wants(id workflow.ID, want string) *workflow.Batch {
+func (o *office) wants(id workflow.ID, want string) *workflow.Workflow {
 	o.t.Helper()
 	b := o.get(id)
 	if got := stands(b); got != want {
-		o.t.Fatalf("the batch stands at %q (%s: %s), want %q", got, b.Code, b.Message, want)
+		o.t.Fatalf("the workflow stands at %q (%s: %s), want %q", got, b.Code, b.Message, want)
 	}
 	return b
 }

@@ -8,5 +8,5 @@ import (
 // violations are the faults for the constraints of this package's tables that
 // a caller's input can violate.
 var violations = postgres.Violations{
-	"batches_tenant_id_fkey": fault.New(fault.NotFound, "no such tenant"),
+	"workflows_tenant_id_fkey": fault.New(fault.NotFound, "no such tenant"),
 }

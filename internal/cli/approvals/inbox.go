@@ -72,7 +72,7 @@ func showInbox(a *command.App, page client.Page[client.InboxItem], now time.Time
 // waitsText says what something in the inbox waits for.
 func waitsText(it client.InboxItem) string {
 	if it.Kind == "compensation" {
-		return "somebody to see to what could not be taken back: countersign batch show " + it.BatchID.String()
+		return "somebody to see to what could not be taken back: countersign batch show " + it.WorkflowID.String()
 	}
 	if it.Kind == "unknown" {
 		return "somebody to find out whether it happened: countersign dlq resolve"

@@ -66,14 +66,14 @@ func (f *executionFilter) flags(cmd *cobra.Command) {
 	flags.StringVar(&f.Employee, "employee", "", "only those on behalf of the employee of this `id`")
 	flags.StringVar(&f.User, "user", "", "only those that the token of this `id` proposed")
 	flags.StringVar(&f.Automation, "automation", "", "only those of this `automation`")
-	flags.StringVar(&f.Batch, "batch", "", "only the steps of the batch of this `id`")
+	flags.StringVar(&f.Workflow, "workflow", "", "only the steps of the workflow of this `id`")
 	flags.StringVar(&f.Code, "code", "", "only those whose last attempt came to this `word`, such as timeout")
-	flags.StringVar(&f.Via, "via", "", "only those that came in this `way`: api, mcp, ui, webhook, batch or system")
+	flags.StringVar(&f.Via, "via", "", "only those that came in this `way`: api, mcp, ui, webhook, workflow or system")
 	flags.StringVar(&f.IP, "ip", "", "only those that came from this `address`")
 	flags.StringVar(&f.since, "since", "", "only those proposed since this `time`: 24h ago, 2026-01-02 or 2026-01-02T03:04:05Z")
 	flags.StringVar(&f.until, "until", "", "only those proposed before this `time`")
 	command.Fixed(cmd, "status", executionStatuses()...)
-	command.Fixed(cmd, "via", "api", "mcp", "ui", "webhook", "batch", "system")
+	command.Fixed(cmd, "via", "api", "mcp", "ui", "webhook", "workflow", "system")
 }
 
 // read checks the flags.
@@ -82,7 +82,7 @@ func (f *executionFilter) read() (client.ExecutionFilter, error) {
 	if err := command.OneOf("status", f.status, executionStatuses()...); err != nil {
 		return out, err
 	}
-	if err := command.OneOf("via", f.Via, "api", "mcp", "ui", "webhook", "batch", "system"); err != nil {
+	if err := command.OneOf("via", f.Via, "api", "mcp", "ui", "webhook", "workflow", "system"); err != nil {
 		return out, err
 	}
 	out.Status = execution.Status(f.status)
@@ -92,7 +92,7 @@ func (f *executionFilter) read() (client.ExecutionFilter, error) {
 		}
 		out.Source, out.Tool = source, tool
 	}
-	for flag, id := range map[string]string{"employee": f.Employee, "user": f.User, "batch": f.Batch} {
+	for flag, id := range map[string]string{"employee": f.Employee, "user": f.User, "workflow": f.Workflow} {
 		if _, err := uuid.Parse(id); id != "" && err != nil {
 			return out, command.Misuse("--%s must be an id of 36 characters", flag)
 		}
@@ -274,8 +274,8 @@ func showExecution(a *command.App, e client.Execution) error {
 	}
 	row("session", e.Session)
 	row("automation", e.Automation)
-	if e.Batch != nil {
-		row("batch", e.Batch.String())
+	if e.Workflow != nil {
+		row("workflow", e.Workflow.String())
 	}
 	row("policy", string(e.Policy.Mode)+": "+e.Policy.Source)
 	if d := e.Decision; d != nil && d.At != nil {

@@ -104,20 +104,20 @@ func runBatch(ctx context.Context, a *command.App, c *client.Client, f batchRunF
 		return err
 	}
 	if f.dryRun {
-		plan, err := c.PlanBatch(ctx, body)
+		plan, err := c.PlanWorkflow(ctx, body)
 		if err != nil {
 			return err
 		}
 		return showPlan(a, plan)
 	}
-	s, err := c.SubmitBatch(ctx, body, f.wait)
+	s, err := c.SubmitWorkflow(ctx, body, f.wait)
 	if err != nil {
 		return err
 	}
 	if s.Known {
 		a.Note("It was known already, with the same content; nothing was begun a second time.")
 	}
-	return showBatchOutcome(a, s.Batch, f.wait > 0)
+	return showBatchOutcome(a, s.Workflow, f.wait > 0)
 }
 
 // maxBatch bounds a file in bytes.
@@ -155,7 +155,7 @@ func (f batchRunFlags) body(text []byte) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
-func showPlan(a *command.App, p client.BatchPlan) error {
+func showPlan(a *command.App, p client.WorkflowPlan) error {
 	if a.JSON {
 		return a.WriteJSON(p)
 	}
@@ -176,7 +176,7 @@ func showPlan(a *command.App, p client.BatchPlan) error {
 
 // showBatchOutcome shows a batch and says how to go on. The error is
 // errEnvelope if it ended otherwise than completed.
-func showBatchOutcome(a *command.App, b client.Batch, waited bool) error {
+func showBatchOutcome(a *command.App, b client.Workflow, waited bool) error {
 	if err := showBatchState(a, b); err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func showBatchOutcome(a *command.App, b client.Batch, waited bool) error {
 	return command.ErrAction
 }
 
-func showBatchState(a *command.App, b client.Batch) error {
+func showBatchState(a *command.App, b client.Workflow) error {
 	if a.JSON {
 		return a.WriteJSON(b)
 	}
@@ -243,7 +243,7 @@ if it ended otherwise than completed.`,
 			if err != nil {
 				return err
 			}
-			b, _, err := c.Batch(ctx, id, wait)
+			b, _, err := c.Workflow(ctx, id, wait)
 			if err != nil {
 				return err
 			}
@@ -263,7 +263,7 @@ func batchID(text string) (uuid.UUID, error) {
 }
 
 func batchList(a *command.App) *cobra.Command {
-	var f client.BatchFilter
+	var f client.WorkflowFilter
 	states := []string{"running", "reverting", "stuck", "compensation_failed", "completed", "failed", "cancelled", "reverted", "resolved"}
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -282,7 +282,7 @@ With --json it is one document, {"items": [...], "next_cursor": ...}.`,
 			if f.Limit < 1 || f.Limit > command.MaxPage {
 				return command.Misuse("--limit must be from 1 to %d", command.MaxPage)
 			}
-			page, err := c.Batches(ctx, f)
+			page, err := c.Workflows(ctx, f)
 			if err != nil {
 				return err
 			}
@@ -291,7 +291,7 @@ With --json it is one document, {"items": [...], "next_cursor": ...}.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.State, "state", "", "only those of this `state`: "+strings.Join(states, ", "))
-	flags.BoolVar(&f.Troubled, "troubled", false, "only those that wait for an operator")
+	flags.BoolVar(&f.NeedsOperator, "troubled", false, "only those that wait for an operator")
 	flags.StringVar(&f.Session, "session", "", "only those of this `session`")
 	flags.StringVar(&f.ExternalID, "external-id", "", "only the one of this `name` of yours")
 	flags.IntVar(&f.Limit, "limit", 50, "how many a page, at most 200")
@@ -300,7 +300,7 @@ With --json it is one document, {"items": [...], "next_cursor": ...}.`,
 	return cmd
 }
 
-func showBatches(a *command.App, page client.Page[client.Batch]) error {
+func showBatches(a *command.App, page client.Page[client.Workflow]) error {
 	if a.JSON {
 		return a.WriteJSON(page)
 	}
@@ -341,7 +341,7 @@ done is then taken back; what another has done stays.`,
 		Example: "  countersign batch cancel 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b",
 		Args:    command.Arguments(1, 1, "the id of a batch"),
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			return changeBatch(a, args[0], func(id uuid.UUID) (client.Batch, error) { return c.CancelBatch(ctx, id) })
+			return changeBatch(a, args[0], func(id uuid.UUID) (client.Workflow, error) { return c.CancelWorkflow(ctx, id) })
 		}),
 	}
 }
@@ -358,7 +358,7 @@ step that found its effect there already is taken back by this too.`,
   countersign batch retry 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --note "the CRM is back"`,
 		Args: command.Arguments(1, 1, "the id of a batch"),
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			return changeBatch(a, args[0], func(id uuid.UUID) (client.Batch, error) { return c.RetryBatch(ctx, id, note) })
+			return changeBatch(a, args[0], func(id uuid.UUID) (client.Workflow, error) { return c.RetryWorkflow(ctx, id, note) })
 		}),
 	}
 	cmd.Flags().StringVar(&note, "note", "", "why, for the record")
@@ -381,7 +381,7 @@ the batch ends; that also ends one that is stuck.`,
 			if note == "" {
 				return command.Misuse("--note must say what you did, for the record")
 			}
-			return changeBatch(a, args[0], func(id uuid.UUID) (client.Batch, error) { return c.ResolveBatch(ctx, id, note, abandon) })
+			return changeBatch(a, args[0], func(id uuid.UUID) (client.Workflow, error) { return c.ResolveWorkflow(ctx, id, note, abandon) })
 		}),
 	}
 	cmd.Flags().StringVar(&note, "note", "", "what you did, for the record (required)")
@@ -390,7 +390,7 @@ the batch ends; that also ends one that is stuck.`,
 }
 
 // changeBatch makes a change and shows what the batch is then.
-func changeBatch(a *command.App, text string, change func(uuid.UUID) (client.Batch, error)) error {
+func changeBatch(a *command.App, text string, change func(uuid.UUID) (client.Workflow, error)) error {
 	id, err := batchID(text)
 	if err != nil {
 		return err

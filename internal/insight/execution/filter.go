@@ -24,7 +24,7 @@ type Filter struct {
 	Employee      envelope.EmployeeID
 	User          uuid.UUID
 	Automation    string
-	Batch         uuid.UUID
+	Workflow      uuid.UUID
 	Code, Via, IP string
 	Since, Until  time.Time
 	Before        envelope.ActionID
@@ -49,5 +49,5 @@ func (f *Filter) look() int {
 func (f *Filter) actions() bool { return f.Status != StatusDryRun }
 
 func (f *Filter) dryRuns() bool {
-	return (f.Status == "" || f.Status == StatusDryRun) && f.Code == "" && f.Batch == uuid.Nil
+	return (f.Status == "" || f.Status == StatusDryRun) && f.Code == "" && f.Workflow == uuid.Nil
 }

@@ -142,7 +142,7 @@ type Execution struct {
 	Session    string               `json:"session_id,omitzero"`
 	Automation string               `json:"automation_id,omitzero"`
 	ExternalID string               `json:"external_id,omitzero"`
-	Batch      *uuid.UUID           `json:"batch_id"`
+	Workflow   *uuid.UUID           `json:"workflow_id"`
 	// Context is the request that it came with; nil where nobody noted it.
 	Context *Origin `json:"context"`
 	Policy  Verdict `json:"policy"`
@@ -189,7 +189,7 @@ type Relation string
 // The relations.
 const (
 	// RelationBatch: it is a step of the same batch.
-	RelationBatch Relation = "batch"
+	RelationWorkflow Relation = "workflow"
 	// RelationReversal: it undoes this one.
 	RelationReversal Relation = "reversal"
 	// RelationReverses: this one undoes it.

@@ -14,18 +14,18 @@ type Via string
 
 // The ways.
 const (
-	ViaAPI     Via = "api"
-	ViaMCP     Via = "mcp"
-	ViaUI      Via = "ui"
-	ViaWebhook Via = "webhook"
-	ViaBatch   Via = "batch"
-	ViaSystem  Via = "system"
+	ViaAPI      Via = "api"
+	ViaMCP      Via = "mcp"
+	ViaUI       Via = "ui"
+	ViaWebhook  Via = "webhook"
+	ViaWorkflow Via = "workflow"
+	ViaSystem   Via = "system"
 )
 
 // Valid says that v is one of the constants.
 func (v Via) Valid() bool {
 	switch v {
-	case ViaAPI, ViaMCP, ViaUI, ViaWebhook, ViaBatch, ViaSystem:
+	case ViaAPI, ViaMCP, ViaUI, ViaWebhook, ViaWorkflow, ViaSystem:
 		return true
 	}
 	return false

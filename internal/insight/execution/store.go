@@ -69,8 +69,8 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) (P
 // the first and the last of them.
 func actionsOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter, before uuid.UUID) ([]dbsqlc.ExecutionListRow, uuid.UUID, error) {
 	q, first := dbsqlc.New(), uuid.Nil
-	if f.Batch != uuid.Nil {
-		ends, err := q.ExecutionBatchEnds(ctx, tx, &dbsqlc.ExecutionBatchEndsParams{TenantID: uuid.UUID(tenant), BatchID: &f.Batch, Before: before})
+	if f.Workflow != uuid.Nil {
+		ends, err := q.ExecutionBatchEnds(ctx, tx, &dbsqlc.ExecutionBatchEndsParams{TenantID: uuid.UUID(tenant), WorkflowID: &f.Workflow, Before: before})
 		if err != nil || len(ends) < 2 {
 			return nil, uuid.Nil, err
 		}
@@ -131,7 +131,7 @@ func later(a, b uuid.UUID) uuid.UUID {
 func actionParams(tenant envelope.TenantID, f Filter, before, floor uuid.UUID) *dbsqlc.ExecutionListParams {
 	p := &dbsqlc.ExecutionListParams{
 		TenantID: uuid.UUID(tenant), Before: before, Floor: floor, Tool: some(f.Tool), Source: some(f.Source), Session: some(f.Session),
-		Employee: some(uuid.UUID(f.Employee)), Proposer: some(f.User), Automation: some(f.Automation), Batch: some(f.Batch),
+		Employee: some(uuid.UUID(f.Employee)), Proposer: some(f.User), Automation: some(f.Automation), Workflow: some(f.Workflow),
 		Via: some(f.Via), Ip: some(f.IP), Since: some(f.Since), Until: some(f.Until), Code: some(f.Code),
 		Statuses: []string{}, Approvals: []string{}, Most: int64(f.Most) + 1,
 	}
@@ -193,7 +193,7 @@ func fromAction(tenant envelope.TenantID, r *dbsqlc.ExecutionListRow) Execution 
 		Attempts: int(r.Attempt), ProposedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt),
 		Risk: envelope.Risk(r.Risk), Effect: envelope.Effect(r.Effect), User: userOf(r.ProposedBy, r.Proposer),
 		Employee: (*envelope.EmployeeID)(r.EmployeeID), Session: text(r.SessionID), Automation: text(r.AutomationID),
-		ExternalID: text(r.ExternalID), Batch: r.BatchID, Context: originOf(r.Origin),
+		ExternalID: text(r.ExternalID), Workflow: r.WorkflowID, Context: originOf(r.Origin),
 		Policy: Verdict{envelope.Mode(r.Mode), r.ModeSource, r.Trace}, Proposed: r.ProposedArgs, EditedBy: r.EditedBy,
 	}
 	if code := text(r.Code); code != "" {

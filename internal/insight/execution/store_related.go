@@ -37,13 +37,13 @@ func RelatedTo(ctx context.Context, tx pgx.Tx, e *Execution) ([]Related, error) 
 			all = append(all, r)
 		}
 	}
-	if e.Batch != nil {
-		steps, err := q.ExecutionOfBatch(ctx, tx, &dbsqlc.ExecutionOfBatchParams{TenantID: tenant, BatchID: e.Batch, Most: maxRelated})
+	if e.Workflow != nil {
+		steps, err := q.ExecutionOfBatch(ctx, tx, &dbsqlc.ExecutionOfBatchParams{TenantID: tenant, WorkflowID: e.Workflow, Most: maxRelated})
 		if err != nil {
 			return nil, fmt.Errorf("batch of execution %s: %w", e.ID, err)
 		}
 		for _, s := range steps {
-			add(s.ActionID, Related{Relation: RelationBatch, Source: s.SourceID, Tool: s.ToolName, ExternalID: s.ExternalID, ProposedAt: s.CreatedAt.UTC()})
+			add(s.ActionID, Related{Relation: RelationWorkflow, Source: s.SourceID, Tool: s.ToolName, ExternalID: s.ExternalID, ProposedAt: s.CreatedAt.UTC()})
 		}
 	}
 	if e.ExternalID != "" {

@@ -129,7 +129,7 @@ func TestAFilterGoesThroughABoundedNumberOfRows(t *testing.T) {
 	a := newArchive(t)
 	a.fill(0, past)
 	a.exec("UPDATE tool_executions SET status = 'failed', code = 'http_400' WHERE action_id = $1", a.id(3).String())
-	a.exec("UPDATE actions SET session_id = 's-two', batch_id = $2 WHERE action_id = $1", a.id(5).String(), a.id(0).String())
+	a.exec("UPDATE actions SET session_id = 's-two', workflow_id = $2 WHERE action_id = $1", a.id(5).String(), a.id(0).String())
 	for name, test := range map[string]struct {
 		filter execution.Filter
 		want   int
@@ -140,10 +140,10 @@ func TestAFilterGoesThroughABoundedNumberOfRows(t *testing.T) {
 		"its code":        {execution.Filter{Code: "http_400"}, 3, 5 * bound},
 		"who asked":       {execution.Filter{Session: "s-two"}, 5, 2*past + 50},
 		"an early time":   {execution.Filter{Until: a.began.Add(6 * time.Second), Session: "s-two", Since: a.began}, -1, 2*past + 50},
-		"its batch":       {execution.Filter{Batch: uuid.UUID(a.id(0))}, 5, 50},
+		"its batch":       {execution.Filter{Workflow: uuid.UUID(a.id(0))}, 5, 50},
 		"nothing at all":  {execution.Filter{IP: "192.0.2.1"}, -1, 2*past + 50},
 		"a dry run":       {execution.Filter{Status: execution.StatusDryRun}, -1, 0},
-		"another's batch": {execution.Filter{Batch: uuid.New()}, -1, 0},
+		"another's batch": {execution.Filter{Workflow: uuid.New()}, -1, 0},
 	} {
 		f := test.filter
 		f.Most = 10

@@ -41,7 +41,7 @@ WITH proposed AS (
     INSERT INTO actions (
         tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by,
         source_id, tool_name, composio_app, args, risk, effect, decision_id, config_version, tool_digest,
-        approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent, urgent, origin, batch_id)
+        approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent, urgent, origin, workflow_id)
     SELECT
         $1, p.action_id, nullif(p.external_id, ''), p.content_digest, nullif(p.employee_id, '00000000-0000-0000-0000-000000000000'),
         nullif(p.session_id, ''), nullif(p.automation_id, ''), $24::uuid,
@@ -88,7 +88,7 @@ type ActionInsertManyParams struct {
 	ConfigVersion  int64
 	Traceparent    string
 	Origin         []byte
-	BatchID        *uuid.UUID
+	WorkflowID     *uuid.UUID
 }
 
 // Writes a batch of decided envelopes and puts those that may run on the
@@ -125,7 +125,7 @@ func (q *Queries) ActionInsertMany(ctx context.Context, db DBTX, arg *ActionInse
 		arg.ConfigVersion,
 		arg.Traceparent,
 		arg.Origin,
-		arg.BatchID,
+		arg.WorkflowID,
 	)
 	return err
 }

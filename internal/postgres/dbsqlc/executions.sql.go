@@ -16,7 +16,7 @@ const executionBatchEnds = `-- name: ExecutionBatchEnds :many
 (
     SELECT a.action_id
     FROM actions a
-    WHERE a.tenant_id = $1 AND a.batch_id = $2 AND a.action_id < $3
+    WHERE a.tenant_id = $1 AND a.workflow_id = $2 AND a.action_id < $3
     ORDER BY a.action_id
     LIMIT 1
 )
@@ -24,22 +24,22 @@ UNION ALL
 (
     SELECT a.action_id
     FROM actions a
-    WHERE a.tenant_id = $1 AND a.batch_id = $2 AND a.action_id < $3
+    WHERE a.tenant_id = $1 AND a.workflow_id = $2 AND a.action_id < $3
     ORDER BY a.action_id DESC
     LIMIT 1
 )
 `
 
 type ExecutionBatchEndsParams struct {
-	TenantID uuid.UUID
-	BatchID  *uuid.UUID
-	Before   uuid.UUID
+	TenantID   uuid.UUID
+	WorkflowID *uuid.UUID
+	Before     uuid.UUID
 }
 
 // The first and the last step of a batch that lie below a place, from the
-// index on batches alone.
+// index on workflows alone.
 func (q *Queries) ExecutionBatchEnds(ctx context.Context, db DBTX, arg *ExecutionBatchEndsParams) ([]uuid.UUID, error) {
-	rows, err := db.Query(ctx, executionBatchEnds, arg.TenantID, arg.BatchID, arg.Before)
+	rows, err := db.Query(ctx, executionBatchEnds, arg.TenantID, arg.WorkflowID, arg.Before)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ SELECT
     v.action_id, v.external_id, v.employee_id, v.session_id, v.automation_id, v.proposed_by, coalesce(t.name, '')::text AS proposer,
     v.source_id, v.tool_name, v.args, v.risk, v.effect, v.mode, v.mode_source, v.trace,
     v.approval_state, v.decided_at, v.decided_by, v.decision_note, v.created_at,
-    v.status, v.attempt, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at, v.origin, v.batch_id,
+    v.status, v.attempt, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at, v.origin, v.workflow_id,
     v.proposed_args, coalesce(v.edited_by, '')::text AS edited_by
 FROM envelopes v
 LEFT JOIN api_tokens t ON t.token_id = v.proposed_by AND t.tenant_id = v.tenant_id
@@ -116,7 +116,7 @@ WHERE v.tenant_id = $1
     AND ($7::uuid IS NULL OR v.employee_id = $7)
     AND ($8::uuid IS NULL OR v.proposed_by = $8)
     AND ($9::text IS NULL OR v.automation_id = $9)
-    AND ($10::uuid IS NULL OR v.batch_id = $10)
+    AND ($10::uuid IS NULL OR v.workflow_id = $10)
     AND ($11::text IS NULL OR v.origin ->> 'via' = $11)
     AND ($12::text IS NULL OR v.origin ->> 'ip' = $12)
     AND ($13::timestamptz IS NULL OR v.created_at >= $13)
@@ -138,7 +138,7 @@ type ExecutionListParams struct {
 	Employee   *uuid.UUID
 	Proposer   *uuid.UUID
 	Automation *string
-	Batch      *uuid.UUID
+	Workflow   *uuid.UUID
 	Via        *string
 	Ip         *string
 	Since      *time.Time
@@ -179,7 +179,7 @@ type ExecutionListRow struct {
 	StartedAt     *time.Time
 	FinishedAt    *time.Time
 	Origin        []byte
-	BatchID       *uuid.UUID
+	WorkflowID    *uuid.UUID
 	ProposedArgs  []byte
 	EditedBy      string
 }
@@ -198,7 +198,7 @@ func (q *Queries) ExecutionList(ctx context.Context, db DBTX, arg *ExecutionList
 		arg.Employee,
 		arg.Proposer,
 		arg.Automation,
-		arg.Batch,
+		arg.Workflow,
 		arg.Via,
 		arg.Ip,
 		arg.Since,
@@ -245,7 +245,7 @@ func (q *Queries) ExecutionList(ctx context.Context, db DBTX, arg *ExecutionList
 			&i.StartedAt,
 			&i.FinishedAt,
 			&i.Origin,
-			&i.BatchID,
+			&i.WorkflowID,
 			&i.ProposedArgs,
 			&i.EditedBy,
 		); err != nil {
@@ -262,15 +262,15 @@ func (q *Queries) ExecutionList(ctx context.Context, db DBTX, arg *ExecutionList
 const executionOfBatch = `-- name: ExecutionOfBatch :many
 SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.source_id, a.tool_name, a.created_at
 FROM actions a
-WHERE a.tenant_id = $1 AND a.batch_id = $2
+WHERE a.tenant_id = $1 AND a.workflow_id = $2
 ORDER BY a.action_id
 LIMIT $3::bigint
 `
 
 type ExecutionOfBatchParams struct {
-	TenantID uuid.UUID
-	BatchID  *uuid.UUID
-	Most     int64
+	TenantID   uuid.UUID
+	WorkflowID *uuid.UUID
+	Most       int64
 }
 
 type ExecutionOfBatchRow struct {
@@ -283,7 +283,7 @@ type ExecutionOfBatchRow struct {
 
 // The steps of a batch, in the order in which they were proposed.
 func (q *Queries) ExecutionOfBatch(ctx context.Context, db DBTX, arg *ExecutionOfBatchParams) ([]ExecutionOfBatchRow, error) {
-	rows, err := db.Query(ctx, executionOfBatch, arg.TenantID, arg.BatchID, arg.Most)
+	rows, err := db.Query(ctx, executionOfBatch, arg.TenantID, arg.WorkflowID, arg.Most)
 	if err != nil {
 		return nil, err
 	}

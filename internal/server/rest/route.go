@@ -55,7 +55,7 @@ func routes() []route {
 	owner := []identity.Role{identity.RoleOwner}
 	const one, many = envelope.MaxBytes, envelope.MaxManyBytes
 	const contactBytes, limitsBytes = 8 << 20, 4 << 20
-	const batchBytes, policyBytes = 4 << 20, 4 << 20
+	const workflowBytes, policyBytes = 4 << 20, 4 << 20
 	return []route{
 		{Route: access.Route{Pattern: "POST /api/v1/actions", Operation: "submitAction", Roles: proposers, Scope: identity.ActionsPropose}, maxBody: one, ownParser: true, handle: actions.Submit},
 		{Route: access.Route{Pattern: "POST /api/v1/actions/batch", Operation: "submitActions", Roles: proposers, Scope: identity.ActionsPropose}, maxBody: many, ownParser: true, handle: actions.SubmitMany},
@@ -79,12 +79,12 @@ func routes() []route {
 		{Route: access.Route{Pattern: "GET /api/v1/executions", Operation: "listExecutions", Roles: all, Scope: identity.ActionsRead}, handle: insight.Executions},
 		{Route: access.Route{Pattern: "GET /api/v1/executions/{id}", Operation: "getExecution", Roles: all, Scope: identity.ActionsRead}, handle: insight.Execution},
 
-		{Route: access.Route{Pattern: "POST /api/v1/batches", Operation: "submitBatch", Roles: proposers, Scope: identity.ActionsPropose}, maxBody: batchBytes, wait: request.MaxWait, handle: workflows.Submit},
-		{Route: access.Route{Pattern: "GET /api/v1/batches", Operation: "listBatches", Roles: all, Scope: identity.ActionsRead}, handle: workflows.List},
-		{Route: access.Route{Pattern: "GET /api/v1/batches/{id}", Operation: "getBatch", Roles: all, Scope: identity.ActionsRead}, handle: workflows.Get},
-		{Route: access.Route{Pattern: "POST /api/v1/batches/{id}/cancel", Operation: "cancelBatch", Roles: proposers, Scope: identity.ActionsPropose}, handle: workflows.Cancel},
-		{Route: access.Route{Pattern: "POST /api/v1/batches/{id}/retry", Operation: "retryBatch", Roles: people, Scope: identity.LettersManage}, maxBody: one, handle: workflows.Retry},
-		{Route: access.Route{Pattern: "POST /api/v1/batches/{id}/resolve", Operation: "resolveBatch", Roles: people, Scope: identity.LettersManage}, maxBody: one, handle: workflows.Resolve},
+		{Route: access.Route{Pattern: "POST /api/v1/workflows", Operation: "submitWorkflow", Roles: proposers, Scope: identity.ActionsPropose}, maxBody: workflowBytes, wait: request.MaxWait, handle: workflows.Submit},
+		{Route: access.Route{Pattern: "GET /api/v1/workflows", Operation: "listWorkflows", Roles: all, Scope: identity.ActionsRead}, handle: workflows.List},
+		{Route: access.Route{Pattern: "GET /api/v1/workflows/{id}", Operation: "getWorkflow", Roles: all, Scope: identity.ActionsRead}, handle: workflows.Get},
+		{Route: access.Route{Pattern: "POST /api/v1/workflows/{id}/cancel", Operation: "cancelWorkflow", Roles: proposers, Scope: identity.ActionsPropose}, handle: workflows.Cancel},
+		{Route: access.Route{Pattern: "POST /api/v1/workflows/{id}/retry", Operation: "retryWorkflow", Roles: people, Scope: identity.LettersManage}, maxBody: one, handle: workflows.Retry},
+		{Route: access.Route{Pattern: "POST /api/v1/workflows/{id}/resolve", Operation: "resolveWorkflow", Roles: people, Scope: identity.LettersManage}, maxBody: one, handle: workflows.Resolve},
 
 		{Route: access.Route{Pattern: "GET /api/v1/dead-letters", Operation: "listDeadLetters", Roles: readers, Scope: identity.LettersRead}, handle: deadletters.List},
 		{Route: access.Route{Pattern: "GET /api/v1/dead-letters/export", Operation: "exportDeadLetters", Roles: readers, Scope: identity.LettersRead}, handle: deadletters.Export},

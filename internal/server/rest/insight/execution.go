@@ -69,7 +69,7 @@ func executionFilter(c *request.Call) (execution.Filter, error) {
 		Tool: q.Get("tool"), Source: q.Get("source"), Status: execution.Status(q.Get("status")), Session: q.Get("session"),
 		Automation: q.Get("automation"), Code: q.Get("code"), Via: q.Get("via"), IP: q.Get("ip"), Before: before, Most: limit,
 	}
-	for name, id := range map[string]*uuid.UUID{"employee": (*uuid.UUID)(&f.Employee), "user": &f.User, "batch": &f.Batch} {
+	for name, id := range map[string]*uuid.UUID{"employee": (*uuid.UUID)(&f.Employee), "user": &f.User, "workflow_id": &f.Workflow} {
 		if text := q.Get(name); text != "" {
 			if *id, err = uuid.Parse(text); err != nil {
 				return f, request.Invalid("/query/"+name, envelope.RuleFormat, "must be a UUID")

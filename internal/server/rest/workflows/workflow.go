@@ -1,4 +1,4 @@
-// Package workflows handles requests about workflows, which the paths still call batches.
+// Package workflows handles requests about workflows.
 package workflows
 
 import (
@@ -11,7 +11,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
-	batches "github.com/countersign-dev/countersign/internal/action/workflow"
+	"github.com/countersign-dev/countersign/internal/action/workflow"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
 	"github.com/countersign-dev/countersign/internal/server/access"
@@ -19,11 +19,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// cursorBatches is the list of batches, as cursors name it.
-const cursorBatches = "batches"
+// cursorWorkflows is the list of workflows, as cursors name it.
+const cursorWorkflows = "workflows"
 
-// batchAsked is a batch of steps, as the body asks for it.
-type batchAsked struct {
+// workflowRequest is a workflow of steps, as the body asks for it.
+type workflowRequest struct {
 	Steps        []stepAsked         `json:"steps"`
 	Atomic       bool                `json:"atomic"`
 	DryRun       bool                `json:"dry_run"`
@@ -42,33 +42,33 @@ type stepAsked struct {
 	Constraints envelope.Constraints `json:"constraints"`
 }
 
-// request is the batch with its name.
-func (in batchAsked) request(c *request.Call) (batches.Request, error) {
+// request is the workflow with its name.
+func (in workflowRequest) request(c *request.Call) (workflow.Request, error) {
 	key := c.R.Header.Get("Idempotency-Key")
 	switch {
 	case key == "" && in.ExternalID == "" && !in.DryRun:
-		return batches.Request{}, request.Invalid("/external_id", envelope.RuleRequired, "give the batch a name of your own, in external_id or in the header Idempotency-Key, so that sending it again is safe")
+		return workflow.Request{}, request.Invalid("/external_id", envelope.RuleRequired, "give the workflow a name of your own, in external_id or in the header Idempotency-Key, so that sending it again is safe")
 	case key != "" && in.ExternalID != "" && key != in.ExternalID:
-		return batches.Request{}, request.Invalid("/external_id", "same", "is not the Idempotency-Key; leave one of them out")
+		return workflow.Request{}, request.Invalid("/external_id", "same", "is not the Idempotency-Key; leave one of them out")
 	case key != "":
 		in.ExternalID = key
 	}
-	r := batches.Request{
+	r := workflow.Request{
 		ExternalID: in.ExternalID, Atomic: in.Atomic, Session: in.SessionID, Employee: in.EmployeeID, Automation: in.AutomationID,
-		Steps: make([]batches.StepRequest, len(in.Steps)),
+		Steps: make([]workflow.StepRequest, len(in.Steps)),
 	}
 	for i, s := range in.Steps {
-		r.Steps[i] = batches.StepRequest(s)
+		r.Steps[i] = workflow.StepRequest(s)
 	}
 	return r, nil
 }
 
-// batchShown is a batch as the API shows it.
-type batchShown struct {
-	ID          batches.ID          `json:"batch_id"`
+// workflowView is a workflow as the API shows it.
+type workflowView struct {
+	ID          workflow.ID         `json:"workflow_id"`
 	ExternalID  string              `json:"external_id"`
 	Atomic      bool                `json:"atomic"`
-	State       batches.State       `json:"state"`
+	State       workflow.State      `json:"state"`
 	Code        string              `json:"code,omitzero"`
 	Message     string              `json:"message,omitzero"`
 	StoppedAt   *int                `json:"stopped_at"`
@@ -90,7 +90,7 @@ type stepShown struct {
 	Step     int                `json:"step"`
 	Tool     string             `json:"tool"`
 	Inputs   json.RawMessage    `json:"inputs"`
-	State    batches.StepState  `json:"state"`
+	State    workflow.StepState `json:"state"`
 	Action   *envelope.ActionID `json:"action_id"`
 	Outputs  json.RawMessage    `json:"outputs,omitempty"`
 	Code     string             `json:"code,omitzero"`
@@ -104,8 +104,8 @@ type reversalShown struct {
 	Action *envelope.ActionID `json:"action_id"`
 }
 
-func batchFrom(b *batches.Batch) batchShown {
-	shown := batchShown{
+func workflowFrom(b *workflow.Workflow) workflowView {
+	shown := workflowView{
 		ID: b.ID, ExternalID: b.ExternalID, Atomic: b.Atomic, State: b.State, Code: b.Code, Message: b.Message, StoppedAt: b.StoppedAt,
 		WaitsFor: b.WaitsFor, Proposer: b.Proposer, Session: b.Session, Employee: b.Employee, Automation: b.Automation,
 		CancelledBy: b.CancelledBy, ResolvedBy: b.ResolvedBy, Note: b.Note, CreatedAt: b.CreatedAt.UTC(), UpdatedAt: b.UpdatedAt.UTC(),
@@ -113,14 +113,14 @@ func batchFrom(b *batches.Batch) batchShown {
 	}
 	for i, s := range b.Steps {
 		shown.Steps[i] = stepShown{Step: i, Tool: s.Tool.String(), Inputs: s.Inputs, State: s.State, Action: s.Action, Code: s.Code, Message: s.Message}
-		if s.Undo != nil {
-			shown.Steps[i].Reversal = &reversalShown{Tool: s.Undo.Tool, Action: s.Reversal}
+		if s.Reversal != nil {
+			shown.Steps[i].Reversal = &reversalShown{Tool: s.Reversal.Tool, Action: s.ReversalAction}
 		}
 	}
 	return shown
 }
 
-// plannedShown is a step of a batch that was only checked.
+// plannedShown is a step of a workflow that was only checked.
 type plannedShown struct {
 	Step       int            `json:"step"`
 	Tool       string         `json:"tool"`
@@ -130,11 +130,11 @@ type plannedShown struct {
 	Reversal   *reversalShown `json:"reversal"`
 }
 
-func desk(c *request.Call) *batches.Desk { return batches.NewDesk(c.DB, c.Catalog, c.Wake) }
+func service(c *request.Call) *workflow.Service { return workflow.NewService(c.DB, c.Catalog, c.Wake) }
 
-// POST /api/v1/batches starts a workflow, or checks it only with dry_run.
+// POST /api/v1/workflows starts a workflow, or checks it only with dry_run.
 func Submit(c *request.Call) error {
-	var in batchAsked
+	var in workflowRequest
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
@@ -143,33 +143,33 @@ func Submit(c *request.Call) error {
 		return err
 	}
 	by := c.Submitter()
-	by.Origin = request.Origin(c.R.Context(), execution.ViaBatch)
+	by.Origin = request.Origin(c.R.Context(), execution.ViaWorkflow)
 	if in.DryRun {
-		steps, err := desk(c).Preview(c.R.Context(), by, r)
+		steps, err := service(c).Preview(c.R.Context(), by, r)
 		if err != nil {
 			return err
 		}
 		return c.JSON(http.StatusOK, plannedFrom(in.Atomic, steps))
 	}
-	id, known, err := desk(c).Submit(c.R.Context(), by, r)
+	id, known, err := service(c).Submit(c.R.Context(), by, r)
 	if err != nil {
 		return err
 	}
 	c.WaitFor = time.Duration(in.WaitSeconds) * time.Second
-	c.W.Header().Set("Location", "/api/v1/batches/"+id.String())
+	c.W.Header().Set("Location", "/api/v1/workflows/"+id.String())
 	status := http.StatusCreated
 	if known {
 		status = http.StatusOK
 	}
-	return showBatch(c, id, status)
+	return showWorkflow(c, id, status)
 }
 
-func plannedFrom(atomic bool, steps []batches.Planned) any {
+func plannedFrom(atomic bool, steps []workflow.PlannedStep) any {
 	shown := make([]plannedShown, len(steps))
 	for i, p := range steps {
 		shown[i] = plannedShown{Step: i, Tool: p.Tool.String(), Mode: p.Mode, Source: p.Source, References: append([]string{}, p.References...)}
-		if p.Undo != nil {
-			shown[i].Reversal = &reversalShown{Tool: p.Undo.Tool}
+		if p.Reversal != nil {
+			shown[i].Reversal = &reversalShown{Tool: p.Reversal.Tool}
 		}
 	}
 	return struct {
@@ -179,30 +179,30 @@ func plannedFrom(atomic bool, steps []batches.Planned) any {
 	}{true, atomic, shown}
 }
 
-// batchOf reads a batch that the caller may see. Another one is not there.
-func batchOf(c *request.Call, ctx context.Context, tx pgx.Tx, id batches.ID) (*batches.Batch, error) {
-	b, err := batches.Get(ctx, tx, c.By.Tenant, id)
+// workflowOf reads a workflow that the caller may see. Another one is not there.
+func workflowOf(c *request.Call, ctx context.Context, tx pgx.Tx, id workflow.ID) (*workflow.Workflow, error) {
+	b, err := workflow.Get(ctx, tx, c.By.Tenant, id)
 	if err == nil && !access.SeesSession(c.By, b.Session) {
-		err = fault.New(fault.NotFound, "no batch %s", id)
+		err = fault.New(fault.NotFound, "no workflow %s", id)
 	}
 	return b, err
 }
 
-// batchID is the id in the path.
-func batchID(c *request.Call) (batches.ID, error) {
+// workflowID is the id in the path.
+func workflowID(c *request.Call) (workflow.ID, error) {
 	id, err := c.ActionID()
-	return batches.ID(id), err
+	return workflow.ID(id), err
 }
 
-// showBatch answers with a batch, after its end if the caller wants to wait.
+// showWorkflow answers with a workflow, after its end if the caller wants to wait.
 // What a person has to see to is an end for now.
-func showBatch(c *request.Call, id batches.ID, status int) error {
+func showWorkflow(c *request.Call, id workflow.ID, status int) error {
 	ctx, cancel := context.WithTimeout(c.R.Context(), c.WaitFor)
 	defer cancel()
 	tick := time.NewTicker(c.Poll)
 	defer tick.Stop()
 	for {
-		shown, settled, err := lookAtBatch(c, id)
+		shown, settled, err := readWorkflow(c, id)
 		if err != nil {
 			return err
 		}
@@ -220,14 +220,14 @@ func showBatch(c *request.Call, id batches.ID, status int) error {
 	}
 }
 
-// lookAtBatch reads a batch with what its steps answered.
-func lookAtBatch(c *request.Call, id batches.ID) (shown batchShown, settled bool, err error) {
+// readWorkflow reads a workflow with what its steps answered.
+func readWorkflow(c *request.Call, id workflow.ID) (shown workflowView, settled bool, err error) {
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		b, err := batchOf(c, ctx, tx, id)
+		b, err := workflowOf(c, ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		shown, settled = batchFrom(b), b.State.Ended() || b.State == batches.StateCompensationFailed || b.State == batches.StateStuck
+		shown, settled = workflowFrom(b), b.State.Ended() || b.State == workflow.StateCompensationFailed || b.State == workflow.StateStuck
 		views, err := outbox.Get(ctx, tx, c.By.Tenant, b.Actions()...)
 		for i := range shown.Steps {
 			for _, v := range views {
@@ -241,85 +241,85 @@ func lookAtBatch(c *request.Call, id batches.ID) (shown batchShown, settled bool
 	return shown, settled, err
 }
 
-// GET /api/v1/batches/{id} shows a workflow, after its end if the caller wants
+// GET /api/v1/workflows/{id} shows a workflow, after its end if the caller wants
 // to wait.
 func Get(c *request.Call) error {
-	id, err := batchID(c)
+	id, err := workflowID(c)
 	if err != nil {
 		return err
 	}
-	return showBatch(c, id, http.StatusOK)
+	return showWorkflow(c, id, http.StatusOK)
 }
 
-// GET /api/v1/batches lists workflows, newest first.
+// GET /api/v1/workflows lists workflows, newest first.
 func List(c *request.Call) error {
-	before, limit, err := c.Page(cursorBatches)
+	before, limit, err := c.Page(cursorWorkflows)
 	if err != nil {
 		return err
 	}
 	q := c.Query
-	f := batches.Filter{
-		State: batches.State(q.Get("state")), Session: q.Get("session"), ExternalID: q.Get("external_id"), Troubled: q.Get("troubled") == "true",
-		Before: batches.ID(before), Most: limit + 1,
+	f := workflow.Filter{
+		State: workflow.State(q.Get("state")), Session: q.Get("session"), ExternalID: q.Get("external_id"), NeedsOperator: q.Get("needs_operator") == "true",
+		Before: workflow.ID(before), Limit: limit + 1,
 	}
 	var visible bool
 	f.Session, visible = access.SessionFilter(c.By, f.Session)
-	var all []*batches.Batch
+	var all []*workflow.Workflow
 	if visible {
 		err = c.InTx(func(ctx context.Context, tx pgx.Tx) (err error) {
-			all, err = batches.List(ctx, tx, c.By.Tenant, f)
+			all, err = workflow.List(ctx, tx, c.By.Tenant, f)
 			return err
 		})
 	}
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, request.PageOf(all, limit, cursorBatches, batchFrom,
-		func(b *batches.Batch) envelope.ActionID { return envelope.ActionID(b.ID) }))
+	return c.JSON(http.StatusOK, request.PageOf(all, limit, cursorWorkflows, workflowFrom,
+		func(b *workflow.Workflow) envelope.ActionID { return envelope.ActionID(b.ID) }))
 }
 
-// POST /api/v1/batches/{id}/cancel cancels a workflow.
+// POST /api/v1/workflows/{id}/cancel cancels a workflow.
 func Cancel(c *request.Call) error {
-	return changeBatch(c, func(id batches.ID, _ batchDecision) error {
-		return desk(c).Cancel(c.R.Context(), c.By.Tenant, id, c.By.Name)
+	return changeWorkflow(c, func(id workflow.ID, _ workflowDecision) error {
+		return service(c).Cancel(c.R.Context(), c.By.Tenant, id, c.By.Name)
 	})
 }
 
-// POST /api/v1/batches/{id}/retry retries a workflow that needs a person.
+// POST /api/v1/workflows/{id}/retry retries a workflow that needs a person.
 func Retry(c *request.Call) error {
-	return changeBatch(c, func(id batches.ID, d batchDecision) error {
-		return desk(c).Retry(c.R.Context(), c.By.Tenant, id, c.By.Name, d.Note)
+	return changeWorkflow(c, func(id workflow.ID, d workflowDecision) error {
+		return service(c).Retry(c.R.Context(), c.By.Tenant, id, c.By.Name, d.Note)
 	})
 }
 
-// POST /api/v1/batches/{id}/resolve resolves a workflow that needs a person.
+// POST /api/v1/workflows/{id}/resolve resolves a workflow that needs a person.
 func Resolve(c *request.Call) error {
-	return changeBatch(c, func(id batches.ID, d batchDecision) error {
-		return desk(c).Resolve(c.R.Context(), c.By.Tenant, id, c.By.Name, d.Note, d.Abandon)
+	return changeWorkflow(c, func(id workflow.ID, d workflowDecision) error {
+		return service(c).Resolve(c.R.Context(), c.By.Tenant, id, c.By.Name, d.Note, d.Abandon)
 	})
 }
 
-// batchDecision is what somebody says about a batch.
-type batchDecision struct {
+// workflowDecision is what somebody says about a workflow.
+type workflowDecision struct {
 	Note    string `json:"note"`
 	Abandon bool   `json:"abandon"`
 }
 
-// changeBatch has a change made to a batch that the caller may see, and
-// answers with what the batch is then.
-func changeBatch(c *request.Call, change func(batches.ID, batchDecision) error) error {
-	var d batchDecision
+// changeWorkflow has a change made to a workflow that the caller may see, and
+// answers with what the workflow is then.
+func changeWorkflow(c *request.Call, change func(workflow.ID, workflowDecision) error) error {
+	var d workflowDecision
 	if len(c.Body) > 0 {
 		if err := c.Decode(&d); err != nil {
 			return err
 		}
 	}
-	id, err := batchID(c)
+	id, err := workflowID(c)
 	if err != nil {
 		return err
 	}
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := batchOf(c, ctx, tx, id)
+		_, err := workflowOf(c, ctx, tx, id)
 		return err
 	})
 	if err != nil {
@@ -328,5 +328,5 @@ func changeBatch(c *request.Call, change func(batches.ID, batchDecision) error) 
 	if err := change(id, d); err != nil {
 		return err
 	}
-	return showBatch(c, id, http.StatusOK)
+	return showWorkflow(c, id, http.StatusOK)
 }

@@ -11,7 +11,7 @@ import (
 
 // hole is a place in the inputs of a step whose value is not known before an
 // earlier step has answered.
-type hole struct {
+type placeholder struct {
 	// at is a JSON Pointer into the inputs.
 	at  string
 	ref *reference
@@ -21,11 +21,11 @@ type hole struct {
 }
 
 // covers says that a pointer is that of the hole or below it.
-func (h hole) covers(at string) bool { return at == h.at || strings.HasPrefix(at, h.at+"/") }
+func (h placeholder) covers(at string) bool { return at == h.at || strings.HasPrefix(at, h.at+"/") }
 
 // plain returns the inputs without what is not known, and its places. What is
 // wrong with a reference is reported.
-func plain(inputs json.RawMessage, wrong func(at, message string)) (doc any, holes []hole) {
+func plain(inputs json.RawMessage, wrong func(at, message string)) (doc any, holes []placeholder) {
 	given, err := decode(inputs)
 	if err != nil {
 		wrong("", "must be a JSON object")
@@ -37,17 +37,17 @@ func plain(inputs json.RawMessage, wrong func(at, message string)) (doc any, hol
 		case err != nil:
 			wrong(at, err.Error())
 		case ref != nil:
-			holes = append(holes, hole{at: at, ref: ref})
+			holes = append(holes, placeholder{at: at, ref: ref})
 			return text, nil
 		}
 		return said, nil
 	})
-	slices.SortFunc(holes, func(a, b hole) int { return strings.Compare(a.at, b.at) })
+	slices.SortFunc(holes, func(a, b placeholder) int { return strings.Compare(a.at, b.at) })
 	return doc, holes
 }
 
 // with returns a copy of a value in which holes have values.
-func with(doc any, holes []hole, values []any) any {
+func with(doc any, holes []placeholder, values []any) any {
 	filled, _ := walk("", doc, func(at, text string) (any, error) { // the function has no error
 		for i, h := range holes {
 			if h.at == at {
@@ -64,7 +64,7 @@ func with(doc any, holes []hole, values []any) any {
 // and everything beside the holes is held to the schema, unless that has
 // choices, in which what fits one place depends on another. What remains is
 // checked when the step's turn comes.
-func checkHoles(tool *catalog.Tool, doc any, holes []hole) ([]envelope.FieldError, error) {
+func checkHoles(tool *catalog.Tool, doc any, holes []placeholder) ([]envelope.FieldError, error) {
 	if len(holes) == 0 {
 		return check(tool, doc)
 	}
@@ -108,7 +108,7 @@ func checkHoles(tool *catalog.Tool, doc any, holes []hole) ([]envelope.FieldErro
 }
 
 // unsure says that a finding may be another one once the holes are filled.
-func unsure(at string, rule envelope.Rule, holes []hole) bool {
+func unsure(at string, rule envelope.Rule, holes []placeholder) bool {
 	for _, h := range holes {
 		if h.covers(at) {
 			return true

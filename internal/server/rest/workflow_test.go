@@ -19,11 +19,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-const batches = "/api/v1/batches"
+const workflows = "/api/v1/workflows"
 
-// shownBatch is as much of a batch as tests look at.
-type shownBatch struct {
-	ID        string `json:"batch_id"`
+// shownWorkflow is as much of a workflow as tests look at.
+type shownWorkflow struct {
+	ID        string `json:"workflow_id"`
 	State     string
 	Code      string
 	SessionID string  `json:"session_id"`
@@ -36,21 +36,21 @@ type shownBatch struct {
 	}
 }
 
-func (a answer) batch(t testing.TB) (b shownBatch) {
+func (a answer) workflow(t testing.TB) (b shownWorkflow) {
 	t.Helper()
 	a.into(t, &b)
 	return b
 }
 
-// batch submits one as the agent, and has it stand as told.
-func (f *family) batch(state string) string {
+// workflow submits one as the agent, and has it stand as told.
+func (f *family) workflow(state string) string {
 	f.t.Helper()
-	id := f.agent.send("POST", batches, object{"external_id": uuid.NewString(), "steps": []any{object{"tool": "mail:read"}}}).wants(f.t, 201).batch(f.t).ID
+	id := f.agent.send("POST", workflows, object{"external_id": uuid.NewString(), "steps": []any{object{"tool": "mail:read"}}}).wants(f.t, 201).workflow(f.t).ID
 	if state == "compensation_failed" {
 		f.inTx(func(ctx context.Context, tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, "UPDATE batches SET state = $2, atomic = true, code = 'step_failed' WHERE batch_id = $1", id, state)
+			_, err := tx.Exec(ctx, "UPDATE workflows SET state = $2, atomic = true, code = 'step_failed' WHERE workflow_id = $1", id, state)
 			if err == nil {
-				_, err = tx.Exec(ctx, "UPDATE batch_steps SET state = 'unreverted' WHERE batch_id = $1", id)
+				_, err = tx.Exec(ctx, "UPDATE workflow_steps SET state = 'revert_failed' WHERE workflow_id = $1", id)
 			}
 			return err
 		})
@@ -58,7 +58,7 @@ func (f *family) batch(state string) string {
 	return id
 }
 
-// drive moves batches on, as the fleet does.
+// drive moves workflows on, as the fleet does.
 func (f *family) drive() {
 	f.t.Helper()
 	if _, err := f.tryDrive(f.t.Context()); err != nil {
@@ -71,57 +71,57 @@ func (f *family) tryDrive(ctx context.Context) (int, error) {
 	return n, err
 }
 
-func TestABatchFromItsSubmissionToItsEnd(t *testing.T) {
+func TestAWorkflowFromItsSubmissionToItsEnd(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("batches")
+	f := newHouse(t).tenant("workflows")
 	body := object{"external_id": "b-1", "steps": []any{
 		object{"tool": "mail:read", "inputs": object{"q": "x"}},
 		object{"tool": "read", "inputs": object{"ok": "$0.ok"}, "constraints": object{"urgent": true}, "risk": "medium"},
 	}}
 
-	first := f.agent.send("POST", batches, body).wants(t, http.StatusCreated)
-	known := f.agent.send("POST", batches, body).wants(t, http.StatusOK)
+	first := f.agent.send("POST", workflows, body).wants(t, http.StatusCreated)
+	known := f.agent.send("POST", workflows, body).wants(t, http.StatusOK)
 	for range 2 {
 		f.drive()
 		f.settle(envelope.StatusSent, "")
 	}
 	f.drive()
-	b := f.agent.send("GET", first.header.Get("Location")+"?wait=1s", nil).wants(t, 200).batch(t)
+	b := f.agent.send("GET", first.header.Get("Location")+"?wait=1s", nil).wants(t, 200).workflow(t)
 
-	if got := known.batch(t); got.ID != b.ID || got.SessionID != "s-one" {
+	if got := known.workflow(t); got.ID != b.ID || got.SessionID != "s-one" {
 		t.Errorf("the same again is %+v", got)
 	}
 	if b.State != "completed" || b.Steps[1].State != "done" || string(b.Steps[1].Outputs) != `{"ok":true}` {
-		t.Errorf("the batch is %+v", b)
+		t.Errorf("the workflow is %+v", b)
 	}
 	action := f.agent.send("GET", path(*b.Steps[1].ActionID), nil).wants(t, 200)
 	if !strings.Contains(string(action.body), `"args":{"ok":true}`) {
 		t.Errorf("the second step is %s", action.body)
 	}
-	f.operator.send("GET", batches+"?session=s-one", nil).wants(t, 200)
-	f.other.send("GET", batches+"/"+b.ID, nil).wants(t, 404)
-	f.other.send("POST", batches+"/"+b.ID+"/cancel", nil).wants(t, 404)
-	f.agent.send("POST", batches+"/"+b.ID+"/cancel", nil).wants(t, 409)
+	f.operator.send("GET", workflows+"?session=s-one", nil).wants(t, 200)
+	f.other.send("GET", workflows+"/"+b.ID, nil).wants(t, 404)
+	f.other.send("POST", workflows+"/"+b.ID+"/cancel", nil).wants(t, 404)
+	f.agent.send("POST", workflows+"/"+b.ID+"/cancel", nil).wants(t, 409)
 	for who, want := range map[*client]int{f.agent: 1, f.other: 0, f.operator: 1} {
-		var page struct{ Items []shownBatch }
-		who.send("GET", batches, nil).wants(t, 200).into(t, &page)
+		var page struct{ Items []shownWorkflow }
+		who.send("GET", workflows, nil).wants(t, 200).into(t, &page)
 		if len(page.Items) != want {
-			t.Errorf("somebody sees %d batches, want %d", len(page.Items), want)
+			t.Errorf("somebody sees %d workflows, want %d", len(page.Items), want)
 		}
 	}
-	var page struct{ Items []shownBatch }
-	f.other.send("GET", batches+"?session=s-one", nil).wants(t, 200).into(t, &page)
+	var page struct{ Items []shownWorkflow }
+	f.other.send("GET", workflows+"?session=s-one", nil).wants(t, 200).into(t, &page)
 	if len(page.Items) != 0 {
-		t.Errorf("another agent sees %d batches of the session", len(page.Items))
+		t.Errorf("another agent sees %d workflows of the session", len(page.Items))
 	}
 }
 
-func TestABatchIsWaitedFor(t *testing.T) {
+func TestAWorkflowIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("patient")
 	ended := make(chan answer, 1)
 	go func() { // waited for below
-		a, err := f.agent.trySend(t.Context(), "POST", batches, object{"external_id": "b", "wait_seconds": 60, "steps": []any{object{"tool": "mail:read"}}})
+		a, err := f.agent.trySend(t.Context(), "POST", workflows, object{"external_id": "b", "wait_seconds": 60, "steps": []any{object{"tool": "mail:read"}}})
 		if err != nil {
 			t.Error(err)
 		}
@@ -137,7 +137,7 @@ func TestABatchIsWaitedFor(t *testing.T) {
 		}
 		select {
 		case a := <-ended:
-			if b := a.wants(t, 201).batch(t); b.State != "completed" || a.header.Get("Countersign-Pending") != "" {
+			if b := a.wants(t, 201).workflow(t); b.State != "completed" || a.header.Get("Countersign-Pending") != "" {
 				t.Errorf("the answer is %s", a.body)
 			}
 			done = true
@@ -145,13 +145,13 @@ func TestABatchIsWaitedFor(t *testing.T) {
 		}
 	}
 
-	id := f.agent.send("POST", batches, object{"external_id": "w", "wait_seconds": 0, "steps": []any{object{"tool": "mail:write"}}}).wants(t, 201).batch(t).ID
-	if a := f.agent.send("GET", batches+"/"+id+"?wait=1ms", nil).wants(t, 200); a.header.Get("Countersign-Pending") != "true" {
-		t.Errorf("a batch that has not ended is answered without saying so")
+	id := f.agent.send("POST", workflows, object{"external_id": "w", "wait_seconds": 0, "steps": []any{object{"tool": "mail:write"}}}).wants(t, 201).workflow(t).ID
+	if a := f.agent.send("GET", workflows+"/"+id+"?wait=1ms", nil).wants(t, 200); a.header.Get("Countersign-Pending") != "true" {
+		t.Errorf("a workflow that has not ended is answered without saying so")
 	}
 }
 
-func TestABatchThatCannotWorkIsRefused(t *testing.T) {
+func TestAWorkflowThatCannotWorkIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("refused")
 	step := func(tool string, inputs object) object { return object{"tool": tool, "inputs": inputs} }
@@ -170,7 +170,7 @@ func TestABatchThatCannotWorkIsRefused(t *testing.T) {
 		"of a dry run too":  {object{"dry_run": true, "steps": []any{step("mail:read", object{"a": "$7.x"})}}, []string{"/steps/0/inputs/a"}},
 		"a session of else": {object{"external_id": "x", "session_id": "s-two", "steps": []any{step("mail:read", object{})}}, []string{"/session_id"}},
 	} {
-		p := f.agent.send("POST", batches, test.body).wants(t, 400).problem(t)
+		p := f.agent.send("POST", workflows, test.body).wants(t, 400).problem(t)
 		var at []string
 		for _, e := range p.Errors {
 			at = append(at, e.Pointer)
@@ -179,12 +179,12 @@ func TestABatchThatCannotWorkIsRefused(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if a := f.agent.send("POST", batches, object{"external_id": "a", "steps": []any{object{"tool": "mail:read"}}}, "Idempotency-Key", "b"); a.status != 400 {
+	if a := f.agent.send("POST", workflows, object{"external_id": "a", "steps": []any{object{"tool": "mail:read"}}}, "Idempotency-Key", "b"); a.status != 400 {
 		t.Errorf("two names are %d", a.status)
 	}
 }
 
-func TestADryRunOfABatch(t *testing.T) {
+func TestADryRunOfAWorkflow(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("rehearsed")
 
@@ -195,7 +195,7 @@ func TestADryRunOfABatch(t *testing.T) {
 			References []string
 		}
 	}
-	f.agent.send("POST", batches, object{"dry_run": true, "steps": []any{
+	f.agent.send("POST", workflows, object{"dry_run": true, "steps": []any{
 		object{"tool": "read"}, object{"tool": "mail:write", "inputs": object{"to": "$0.from"}},
 	}}).wants(t, 200).into(t, &plan)
 
@@ -203,20 +203,20 @@ func TestADryRunOfABatch(t *testing.T) {
 		plan.Steps[1].Mode != "require_approval" || !slices.Equal(plan.Steps[1].References, []string{"$0.from"}) {
 		t.Errorf("the plan is %+v", plan)
 	}
-	var page struct{ Items []shownBatch }
-	f.agent.send("GET", batches, nil).wants(t, 200).into(t, &page)
+	var page struct{ Items []shownWorkflow }
+	f.agent.send("GET", workflows, nil).wants(t, 200).into(t, &page)
 	if len(page.Items) != 0 {
-		t.Errorf("a dry run made %d batches", len(page.Items))
+		t.Errorf("a dry run made %d workflows", len(page.Items))
 	}
 }
 
 // Nobody approves what they proposed, nor how it is taken back.
-func TestTheProposerOfABatchApprovesNoneOfIt(t *testing.T) {
+func TestTheProposerOfAWorkflowApprovesNoneOfIt(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("alone")
-	id := f.operator.send("POST", batches, object{"external_id": "x", "steps": []any{object{"tool": "mail:write"}}}).wants(t, 201).batch(t).ID
+	id := f.operator.send("POST", workflows, object{"external_id": "x", "steps": []any{object{"tool": "mail:write"}}}).wants(t, 201).workflow(t).ID
 	f.drive()
-	b := f.operator.send("GET", batches+"/"+id, nil).wants(t, 200).batch(t)
+	b := f.operator.send("GET", workflows+"/"+id, nil).wants(t, 200).workflow(t)
 
 	f.operator.send("POST", path(*b.WaitsFor, "/approve"), nil).wants(t, 403)
 	f.admin.send("POST", path(*b.WaitsFor, "/approve"), nil).wants(t, 200)

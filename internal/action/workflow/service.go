@@ -18,26 +18,26 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// Desk is where batches are submitted and decided about. It is safe for
+// Desk is where workflows are submitted and decided about. It is safe for
 // concurrent use.
-type Desk struct {
+type Service struct {
 	db    postgres.Begins
 	cache *settings.Cache
 	wake  func()
 }
 
 // NewDesk returns a Desk. wake is called after a commit that lets a driver move
-// a batch on; it must not block, and may be lost.
-func NewDesk(db postgres.Begins, cache *settings.Cache, wake func()) *Desk {
-	return &Desk{db: db, cache: cache, wake: wake}
+// a workflow on; it must not block, and may be lost.
+func NewService(db postgres.Begins, cache *settings.Cache, wake func()) *Service {
+	return &Service{db: db, cache: cache, wake: wake}
 }
 
-// Submit checks a batch as far as that is possible before anything runs, and
+// Submit checks a workflow as far as that is possible before anything runs, and
 // writes it down; a driver does the rest. The same external id with the same
-// content is the same batch, whatever has become of it, and known says so;
+// content is the same workflow, whatever has become of it, and known says so;
 // with other content it is fault.Conflict. What is wrong is an
 // *envelope.InvalidError whose pointers begin with /steps.
-func (d *Desk) Submit(ctx context.Context, by intake.Submitter, r Request) (id ID, known bool, err error) {
+func (d *Service) Submit(ctx context.Context, by intake.Submitter, r Request) (id ID, known bool, err error) {
 	digest, err := bind(&r, by)
 	if err != nil {
 		return id, false, err
@@ -48,7 +48,7 @@ func (d *Desk) Submit(ctx context.Context, by intake.Submitter, r Request) (id I
 			return err
 		})
 		// Somebody else wrote the same name meanwhile: it is known now.
-		if !errors.Is(err, errTwin) {
+		if !errors.Is(err, errDuplicate) {
 			break
 		}
 	}
@@ -58,20 +58,20 @@ func (d *Desk) Submit(ctx context.Context, by intake.Submitter, r Request) (id I
 	return id, known, err
 }
 
-// errTwin says that a batch of the same name was written at the same time.
-var errTwin = fault.New(fault.Busy, "the same batch is being submitted elsewhere at this moment; submit it again")
+// errTwin says that a workflow of the same name was written at the same time.
+var errDuplicate = fault.New(fault.Busy, "the same workflow is being submitted elsewhere at this moment; submit it again")
 
-func (d *Desk) submit(ctx context.Context, tx pgx.Tx, by intake.Submitter, r *Request, digest []byte) (ID, bool, error) {
-	first, err := knownAs(ctx, tx, by.Tenant, r.ExternalID)
+func (d *Service) submit(ctx context.Context, tx pgx.Tx, by intake.Submitter, r *Request, digest []byte) (ID, bool, error) {
+	first, err := findExisting(ctx, tx, by.Tenant, r.ExternalID)
 	if err != nil {
 		return ID{}, false, err
 	}
 	switch {
 	case first == nil:
 	case by.Session != "" && first.session != by.Session:
-		return ID{}, false, fault.New(fault.Conflict, "another session has submitted a batch of this external_id; take another one")
+		return ID{}, false, fault.New(fault.Conflict, "another session has submitted a workflow of this external_id; take another one")
 	case !bytes.Equal(first.digest, digest):
-		return ID{}, false, fault.New(fault.Conflict, "a batch of this external_id exists with other content: %s", first.id)
+		return ID{}, false, fault.New(fault.Conflict, "a workflow of this external_id exists with other content: %s", first.id)
 	default:
 		return first.id, true, nil
 	}
@@ -79,19 +79,19 @@ func (d *Desk) submit(ctx context.Context, tx pgx.Tx, by intake.Submitter, r *Re
 	if err != nil {
 		return ID{}, false, err
 	}
-	b := newBatch(by, r, steps)
+	b := newWorkflow(by, r, steps)
 	if err := insert(ctx, tx, b, digest); err != nil {
 		return ID{}, false, err
 	}
-	return b.ID, false, note(ctx, tx, b, by.Name)
+	return b.ID, false, writeEvent(ctx, tx, b, by.Name)
 }
 
-// Preview checks a batch as Submit does, and writes nothing.
-func (d *Desk) Preview(ctx context.Context, by intake.Submitter, r Request) ([]Planned, error) {
+// Preview checks a workflow as Submit does, and writes nothing.
+func (d *Service) Preview(ctx context.Context, by intake.Submitter, r Request) ([]PlannedStep, error) {
 	if _, err := bind(&r, by); err != nil {
 		return nil, err
 	}
-	var steps []Planned
+	var steps []PlannedStep
 	err := postgres.InTx(ctx, d.db, postgres.API(by.Tenant), func(tx pgx.Tx) (err error) {
 		steps, err = d.check(ctx, tx, by, &r)
 		return err
@@ -121,7 +121,7 @@ func bind(r *Request, by intake.Submitter) ([]byte, error) {
 	return r.digest()
 }
 
-func (d *Desk) check(ctx context.Context, tx pgx.Tx, by intake.Submitter, r *Request) ([]Planned, error) {
+func (d *Service) check(ctx context.Context, tx pgx.Tx, by intake.Submitter, r *Request) ([]PlannedStep, error) {
 	states, err := settings.States(ctx, tx, []envelope.TenantID{by.Tenant})
 	if err != nil {
 		return nil, err
@@ -142,9 +142,9 @@ func (d *Desk) check(ctx context.Context, tx pgx.Tx, by intake.Submitter, r *Req
 	return steps, decide(snap, by, r, steps, listed, now.Now)
 }
 
-// newBatch makes the first state of a batch.
-func newBatch(by intake.Submitter, r *Request, steps []Planned) *Batch {
-	b := &Batch{
+// newWorkflow makes the first state of a workflow.
+func newWorkflow(by intake.Submitter, r *Request, steps []PlannedStep) *Workflow {
+	b := &Workflow{
 		ID: ID(uuid.Must(uuid.NewV7())), Tenant: by.Tenant, ExternalID: r.ExternalID, Atomic: r.Atomic, State: StateRunning,
 		Session: r.Session, Employee: r.Employee, Automation: r.Automation, Proposer: by.Name, Steps: make([]Step, len(steps)),
 		bound: by.Session != "", tools: by.Tools, origin: by.Origin,
@@ -155,21 +155,21 @@ func newBatch(by intake.Submitter, r *Request, steps []Planned) *Batch {
 	for i := range steps {
 		p := r.proposal(i)
 		b.Steps[i] = Step{
-			State: StepPlanned, Tool: steps[i].Tool, Inputs: p.Args, Undo: steps[i].Undo,
-			terms: terms{Risk: p.Risk, Approval: p.Approval, Constraints: p.Constraints},
+			State: StepPlanned, Tool: steps[i].Tool, Inputs: p.Args, Reversal: steps[i].Reversal,
+			options: options{Risk: p.Risk, Approval: p.Approval, Constraints: p.Constraints},
 		}
 	}
 	return b
 }
 
-// Cancel has a batch go no further: the step whose turn it is is taken back if
-// nothing of it has been sent, and otherwise seen through. Of an atomic batch
+// Cancel has a workflow go no further: the step whose turn it is is taken back if
+// nothing of it has been sent, and otherwise seen through. Of an atomic workflow
 // what was done is then reverted. Cancelling twice is as good as once.
 // fault.Conflict says that it has stopped already.
-func (d *Desk) Cancel(ctx context.Context, tenant envelope.TenantID, id ID, actor string) error {
-	return d.change(ctx, tenant, id, func(tx pgx.Tx, b *Batch) error {
+func (d *Service) Cancel(ctx context.Context, tenant envelope.TenantID, id ID, actor string) error {
+	return d.change(ctx, tenant, id, func(tx pgx.Tx, b *Workflow) error {
 		if b.Code != "" || b.State.Ended() {
-			return fault.New(fault.Conflict, "too late to cancel: the batch is %s", b.State)
+			return fault.New(fault.Conflict, "too late to cancel: the workflow is %s", b.State)
 		}
 		return cancel(ctx, tx, b, actor)
 	})
@@ -177,9 +177,9 @@ func (d *Desk) Cancel(ctx context.Context, tenant envelope.TenantID, id ID, acto
 
 // Retry asks again for the reversal that failed, made anew by what the catalog
 // declares now. fault.Conflict says that no reversal has failed.
-func (d *Desk) Retry(ctx context.Context, tenant envelope.TenantID, id ID, actor, why string) error {
-	return d.change(ctx, tenant, id, func(tx pgx.Tx, b *Batch) error {
-		s, err := b.unreverted(ctx, tx)
+func (d *Service) Retry(ctx context.Context, tenant envelope.TenantID, id ID, actor, why string) error {
+	return d.change(ctx, tenant, id, func(tx pgx.Tx, b *Workflow) error {
+		s, err := b.failedReversal(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -188,39 +188,39 @@ func (d *Desk) Retry(ctx context.Context, tenant envelope.TenantID, id ID, actor
 			return err
 		}
 		if tool, ok := snap.Tool(s.Tool); ok && tool.Reversal != nil {
-			s.Undo = undoOf(tool.Reversal)
+			s.Reversal = reversalOf(tool.Reversal)
 		}
-		s.Reversal, s.Tries = nil, s.Tries+1
+		s.ReversalAction, s.ReversalAttempts = nil, s.ReversalAttempts+1
 		s.set(StepDone, "", "")
-		return b.goBack(ctx, tx, actor, why)
+		return b.resume(ctx, tx, actor, why)
 	})
 }
 
 // Resolve says that a person has seen to the reversal that failed. What was
 // done before it is then reverted; with abandon everything is left as it
-// stands, which also ends a batch that is stuck. fault.Conflict says that
+// stands, which also ends a workflow that is stuck. fault.Conflict says that
 // there is nothing to resolve.
-func (d *Desk) Resolve(ctx context.Context, tenant envelope.TenantID, id ID, actor, why string, abandon bool) error {
-	return d.change(ctx, tenant, id, func(tx pgx.Tx, b *Batch) error {
+func (d *Service) Resolve(ctx context.Context, tenant envelope.TenantID, id ID, actor, why string, abandon bool) error {
+	return d.change(ctx, tenant, id, func(tx pgx.Tx, b *Workflow) error {
 		if b.State == StateStuck && abandon {
-			return b.leave(ctx, tx, actor, why)
+			return b.abandon(ctx, tx, actor, why)
 		}
-		s, err := b.unreverted(ctx, tx)
+		s, err := b.failedReversal(ctx, tx)
 		if err != nil {
 			return err
 		}
 		s.set(StepResolved, s.Code, s.Message)
 		if abandon {
-			return b.leave(ctx, tx, actor, why)
+			return b.abandon(ctx, tx, actor, why)
 		}
-		return b.goBack(ctx, tx, actor, why)
+		return b.resume(ctx, tx, actor, why)
 	})
 }
 
-// change takes a batch for a change by a person.
-func (d *Desk) change(ctx context.Context, tenant envelope.TenantID, id ID, fn func(tx pgx.Tx, b *Batch) error) error {
+// change takes a workflow for a change by a person.
+func (d *Service) change(ctx context.Context, tenant envelope.TenantID, id ID, fn func(tx pgx.Tx, b *Workflow) error) error {
 	err := postgres.InTx(ctx, d.db, postgres.API(tenant), func(tx pgx.Tx) error {
-		b, err := hold(ctx, tx, place{tenant, id})
+		b, err := hold(ctx, tx, workflowKey{tenant, id})
 		if err != nil {
 			return err
 		}
@@ -232,41 +232,41 @@ func (d *Desk) change(ctx context.Context, tenant envelope.TenantID, id ID, fn f
 	return err
 }
 
-// unreverted is the step whose reversal failed. Its envelope is taken out of
+// revert_failed is the step whose reversal failed. Its envelope is taken out of
 // the dead letters, and must not have been replayed.
-func (b *Batch) unreverted(ctx context.Context, tx pgx.Tx) (*Step, error) {
-	at := b.last(StepUnreverted)
+func (b *Workflow) failedReversal(ctx context.Context, tx pgx.Tx) (*Step, error) {
+	at := b.last(StepRevertFailed)
 	switch {
 	case b.State == StateStuck && b.WaitsFor != nil:
-		return nil, fault.New(fault.Conflict, "the batch is stuck: first say what became of the action %s (countersign dlq resolve), or abandon the batch", *b.WaitsFor)
+		return nil, fault.New(fault.Conflict, "the workflow is stuck: first say what became of the action %s (countersign dlq resolve), or abandon the workflow", *b.WaitsFor)
 	case b.State != StateCompensationFailed || at < 0:
-		return nil, fault.New(fault.Conflict, "no reversal has failed: the batch is %s", b.State)
+		return nil, fault.New(fault.Conflict, "no reversal has failed: the workflow is %s", b.State)
 	}
 	s := &b.Steps[at]
-	if s.Reversal == nil {
+	if s.ReversalAction == nil {
 		return s, nil
 	}
-	if err := discard(ctx, tx, b, *s.Reversal, "a person has seen to it"); err != nil {
+	if err := discard(ctx, tx, b, *s.ReversalAction, "a person has seen to it"); err != nil {
 		return nil, err
 	}
-	f, err := factOf(ctx, tx, b.Tenant, *s.Reversal)
+	f, err := readActionState(ctx, tx, b.Tenant, *s.ReversalAction)
 	if err == nil && (f.done() || f.under()) {
-		err = fault.New(fault.Conflict, "the reversal was replayed meanwhile: the action %s is %s", *s.Reversal, f.status)
+		err = fault.New(fault.Conflict, "the reversal was replayed meanwhile: the action %s is %s", *s.ReversalAction, f.status)
 	}
 	return s, err
 }
 
-// goBack has a driver take the batch up again.
-func (b *Batch) goBack(ctx context.Context, tx pgx.Tx, actor, why string) error {
+// goBack has a driver take the workflow up again.
+func (b *Workflow) resume(ctx context.Context, tx pgx.Tx, actor, why string) error {
 	b.State, b.WaitsFor, b.ResolvedBy, b.Note = StateReverting, nil, actor, why
 	if err := save(ctx, tx, b, 0); err != nil {
 		return err
 	}
-	return note(ctx, tx, b, actor)
+	return writeEvent(ctx, tx, b, actor)
 }
 
-// leave ends the batch as it stands.
-func (b *Batch) leave(ctx context.Context, tx pgx.Tx, actor, why string) error {
+// leave ends the workflow as it stands.
+func (b *Workflow) abandon(ctx context.Context, tx pgx.Tx, actor, why string) error {
 	b.State, b.WaitsFor, b.ResolvedBy, b.Note = StateResolved, nil, actor, why
 	for i := range b.Steps {
 		if b.Steps[i].State == StepPlanned {
@@ -276,10 +276,10 @@ func (b *Batch) leave(ctx context.Context, tx pgx.Tx, actor, why string) error {
 	if err := save(ctx, tx, b, 0); err != nil {
 		return err
 	}
-	return note(ctx, tx, b, actor)
+	return writeEvent(ctx, tx, b, actor)
 }
 
-// Prune forgets batches that ended before what their tenants keep of the
+// Prune forgets workflows that ended before what their tenants keep of the
 // ledger, and returns how many.
 func Prune(ctx context.Context, db postgres.Begins) (int64, error) {
 	const most = 1000

@@ -17,9 +17,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// batchOf submits a batch of calls, in each of which $ stands for what the one
+// workflowOf submits a workflow of calls, in each of which $ stands for what the one
 // before it answered.
-func (y *fixture) batchOf(atomic bool, tools ...string) workflow.ID {
+func (y *fixture) workflowOf(atomic bool, tools ...string) workflow.ID {
 	y.t.Helper()
 	r := workflow.Request{Atomic: atomic, ExternalID: uuid.NewString()}
 	for i, tool := range tools {
@@ -29,7 +29,7 @@ func (y *fixture) batchOf(atomic bool, tools ...string) workflow.ID {
 		}
 		r.Steps = append(r.Steps, workflow.StepRequest{Tool: "fake:" + tool, Inputs: json.RawMessage(inputs)})
 	}
-	id, _, err := workflow.NewDesk(y.db, settings.NewCache(), func() {}).Submit(y.t.Context(), intake.Submitter{Tenant: y.tenant, Name: "agent"}, r)
+	id, _, err := workflow.NewService(y.db, settings.NewCache(), func() {}).Submit(y.t.Context(), intake.Submitter{Tenant: y.tenant, Name: "agent"}, r)
 	if err != nil {
 		y.t.Fatal(err)
 	}
@@ -49,29 +49,29 @@ func counting(_ context.Context, call source.Call) sourcetest.Step {
 	return sourcetest.Done(string(out))
 }
 
-func TestTheFleetRunsABatch(t *testing.T) {
+func TestTheFleetRunsAWorkflow(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
-	y.exec("CREATE TRIGGER tell AFTER UPDATE ON batches FOR EACH STATEMENT EXECUTE FUNCTION tell()")
+	y.exec("CREATE TRIGGER tell AFTER UPDATE ON workflows FOR EACH STATEMENT EXECUTE FUNCTION tell()")
 	for _, tool := range []string{toolRead, toolKeyed, toolOnce} {
 		y.src.On(tool, counting)
 	}
 	y.run(y.fleet(y.src, config("w1")))
 
-	id := y.batchOf(false, toolRead, toolKeyed, toolOnce, toolKeyed)
+	id := y.workflowOf(false, toolRead, toolKeyed, toolOnce, toolKeyed)
 
-	y.until("SELECT state = 'completed' FROM batches WHERE batch_id = $1", id.String())
-	if got := one[string](y, "SELECT args->>'n' FROM actions WHERE external_id = $1", "batch:"+id.String()+":3"); got != "3" {
+	y.until("SELECT state = 'completed' FROM workflows WHERE workflow_id = $1", id.String())
+	if got := one[string](y, "SELECT args->>'n' FROM actions WHERE external_id = $1", "workflow:"+id.String()+":3"); got != "3" {
 		t.Errorf("the last step was called with %s, want 3: one more from each before it", got)
 	}
 }
 
-// Two fleets, of which one is stopped in the middle: an atomic batch whose last
+// Two fleets, of which one is stopped in the middle: an atomic workflow whose last
 // step fails is taken back, each effect once.
-func TestTheFleetTakesABatchBack(t *testing.T) {
+func TestTheFleetTakesAWorkflowBack(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
-	y.exec("CREATE TRIGGER tell AFTER UPDATE ON batches FOR EACH STATEMENT EXECUTE FUNCTION tell()")
+	y.exec("CREATE TRIGGER tell AFTER UPDATE ON workflows FOR EACH STATEMENT EXECUTE FUNCTION tell()")
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
 		for tool, by := range map[string]string{toolKeyed: toolOnce, toolOnce: toolKeyed} {
 			err := catalog.DescribeTool(ctx, tx, y.tenant, policy.Key{Source: "fake", Action: tool}, catalog.Description{Reversal: &catalog.Reversal{
@@ -97,12 +97,12 @@ func TestTheFleetTakesABatchBack(t *testing.T) {
 	stop := y.run(y.fleet(y.src, config("w1")))
 	y.run(y.fleet(y.src, config("w2")))
 
-	id := y.batchOf(true, toolKeyed, toolOnce, toolOnce)
-	y.until("SELECT EXISTS (SELECT FROM actions WHERE batch_id = $1)", id.String())
+	id := y.workflowOf(true, toolKeyed, toolOnce, toolOnce)
+	y.until("SELECT EXISTS (SELECT FROM actions WHERE workflow_id = $1)", id.String())
 	stop()
 
-	y.until("SELECT state = 'reverted' FROM batches WHERE batch_id = $1", id.String())
-	if got := one[int](y, "SELECT count(1) FROM actions WHERE batch_id = $1 AND automation_id = 'countersign.reversal'", id.String()); got != 2 {
+	y.until("SELECT state = 'reverted' FROM workflows WHERE workflow_id = $1", id.String())
+	if got := one[int](y, "SELECT count(1) FROM actions WHERE workflow_id = $1 AND automation_id = 'countersign.reversal'", id.String()); got != 2 {
 		t.Errorf("%d reversals, want 2", got)
 	}
 	if got := y.src.TotalEffects(); got != 4 {
@@ -110,15 +110,15 @@ func TestTheFleetTakesABatchBack(t *testing.T) {
 	}
 }
 
-func TestTheFleetForgetsOldBatches(t *testing.T) {
+func TestTheFleetForgetsOldWorkflows(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
-	y.exec("CREATE TRIGGER tell AFTER DELETE ON batches FOR EACH STATEMENT EXECUTE FUNCTION tell()")
-	y.batchOf(false, toolRead)
-	y.exec("UPDATE batches SET state = 'completed', ended_at = now() - interval '40 days'")
+	y.exec("CREATE TRIGGER tell AFTER DELETE ON workflows FOR EACH STATEMENT EXECUTE FUNCTION tell()")
+	y.workflowOf(false, toolRead)
+	y.exec("UPDATE workflows SET state = 'completed', ended_at = now() - interval '40 days'")
 	y.exec("INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'ledger', 30, 'delete')", y.tenant.String())
 
 	y.run(y.fleet(y.src, config("w1")))
 
-	y.until("SELECT NOT EXISTS (SELECT FROM batches)")
+	y.until("SELECT NOT EXISTS (SELECT FROM workflows)")
 }

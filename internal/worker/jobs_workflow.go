@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// batchSoonest and batchLatest bound how often batches are looked for that
-	// can move on. A look that takes long, because many batches wait, is not
+	// workflowSoonest and workflowLatest bound how often workflows are looked for that
+	// can move on. A look that takes long, because many workflows wait, is not
 	// made as often.
 	workflowMinPoll = 50 * time.Millisecond
 	workflowMaxPoll = 200 * time.Millisecond
-	// batchShare is how much longer the pause is than the look before it.
+	// workflowShare is how much longer the pause is than the look before it.
 	workflowPollShare = 20
-	// batchDebounce is the least time between two looks.
+	// workflowDebounce is the least time between two looks.
 	workflowDebounce = 10 * time.Millisecond
 )
 
-// batches moves batches on while a process of the fleet runs.
+// workflows moves workflows on while a process of the fleet runs.
 type workflowLoop struct {
 	driver *workflow.Driver
 	wake   chan struct{}
-	// live says that there were batches under way at the last look.
+	// live says that there were workflows under way at the last look.
 	live atomic.Bool
 	log  *slog.Logger
 }
@@ -37,7 +37,7 @@ func newWorkflowLoop(driver *workflow.Driver, log *slog.Logger) *workflowLoop {
 	return &workflowLoop{driver: driver, wake: make(chan struct{}, 1), log: log}
 }
 
-// look has batches looked for now. It does not block.
+// look has workflows looked for now. It does not block.
 func (b *workflowLoop) poll() {
 	select {
 	case b.wake <- struct{}{}:
@@ -45,7 +45,7 @@ func (b *workflowLoop) poll() {
 	}
 }
 
-// settled says that envelopes have ended. Where no batch is under way, nobody
+// settled says that envelopes have ended. Where no workflow is under way, nobody
 // looks.
 func (b *workflowLoop) settled() {
 	if b.live.Load() {
@@ -79,7 +79,7 @@ func (b *workflowLoop) run(ctx context.Context) {
 			failures = 0
 		} else {
 			pause = min(workflowMaxPoll<<min(failures, 4), 5*time.Second)
-			b.log.ErrorContext(ctx, "worker waits for the database", slog.String("operation", "move batches on"), slog.Int("failures", failures), slog.Any("error", err))
+			b.log.ErrorContext(ctx, "worker waits for the database", slog.String("operation", "move workflows on"), slog.Int("failures", failures), slog.Any("error", err))
 		}
 		timer.Reset(pause)
 	}
@@ -102,11 +102,11 @@ func (b *workflowLoop) advance(ctx context.Context) (time.Duration, error) {
 	return min(max(workflowPollShare*time.Since(began), workflowMinPoll), workflowMaxPoll), nil
 }
 
-// pruneBatchesArgs says: forget batches that are older than what is kept of
+// pruneWorkflowsArgs says: forget workflows that are older than what is kept of
 // their steps.
 type pruneWorkflowsArgs struct{}
 
-func (pruneWorkflowsArgs) Kind() string { return "countersign_prune_batches" }
+func (pruneWorkflowsArgs) Kind() string { return "countersign_prune_workflows" }
 
 func (pruneWorkflowsArgs) InsertOpts() river.InsertOpts { return maintenanceOpts() }
 

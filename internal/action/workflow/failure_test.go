@@ -174,7 +174,7 @@ func TestAnUnknownOutcomeIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAStuckBatchCanBeAbandoned(t *testing.T) {
+func TestAStuckWorkflowCanBeAbandoned(t *testing.T) {
 	t.Parallel()
 	o := alone(t)
 	id := o.submit(steps(true, "create", `{"name":"a"}`, "link", `{"from":"a","to":"b"}`, "find", `{}`))
@@ -190,7 +190,7 @@ func TestAStuckBatchCanBeAbandoned(t *testing.T) {
 	}
 }
 
-// compensation is a batch whose second reversal, of create, fails.
+// compensation is a workflow whose second reversal, of create, fails.
 func (o *office) compensation() workflow.ID {
 	o.t.Helper()
 	id := o.submit(steps(true, "link", `{"from":"a","to":"b"}`, "create", `{"name":"a"}`, "link", `{"from":"$1.id","to":"c"}`, "ask", `{}`))
@@ -200,14 +200,14 @@ func (o *office) compensation() workflow.ID {
 		o.t.Fatal(err)
 	}
 	o.run(failing("delete", failed))
-	b := o.wants(id, "compensation_failed: done unreverted reverted failed")
-	if b.Steps[1].Code != "tool_error" || b.Steps[1].Reversal == nil {
+	b := o.wants(id, "compensation_failed: done revert_failed reverted failed")
+	if b.Steps[1].Code != "tool_error" || b.Steps[1].ReversalAction == nil {
 		o.t.Fatalf("the reversal failed for %+v", b.Steps[1])
 	}
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
-		all, err := workflow.List(ctx, tx, o.tenant, workflow.Filter{Troubled: true, Most: 10})
+		all, err := workflow.List(ctx, tx, o.tenant, workflow.Filter{NeedsOperator: true, Limit: 10})
 		if len(all) != 1 || all[0].ID != id {
-			o.t.Errorf("%d batches wait for an operator", len(all))
+			o.t.Errorf("%d workflows wait for an operator", len(all))
 		}
 		return err
 	})
@@ -218,10 +218,10 @@ func TestAReversalThatFailedIsRetried(t *testing.T) {
 	t.Parallel()
 	o := alone(t)
 	id := o.compensation()
-	first := *o.get(id).Steps[1].Reversal
+	first := *o.get(id).Steps[1].ReversalAction
 	desk, _ := o.approvals()
 	inbox, err := desk.Inbox(t.Context(), o.tenant, envelope.ActionID{}, 10)
-	if err != nil || len(inbox) != 1 || inbox[0].Kind != approval.InboxCompensation || workflow.ID(inbox[0].Batch) != id || inbox[0].Code != "tool_error" {
+	if err != nil || len(inbox) != 1 || inbox[0].Kind != approval.InboxCompensation || workflow.ID(inbox[0].Workflow) != id || inbox[0].Code != "tool_error" {
 		t.Errorf("the inbox holds %+v, %v", inbox, err)
 	}
 	// Meanwhile somebody has put the declaration right.
@@ -236,7 +236,7 @@ func TestAReversalThatFailedIsRetried(t *testing.T) {
 	if diff := cmp.Diff([]string{"delete", "unlink"}, names(calls)); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
-	if calls[0].args != `{"id":"fixed"}` || calls[0].external != "batch:"+id.String()+":1:reverse:1" || *b.Steps[1].Reversal == first {
+	if calls[0].args != `{"id":"fixed"}` || calls[0].external != "workflow:"+id.String()+":1:reverse:1" || *b.Steps[1].ReversalAction == first {
 		t.Errorf("the second try was %+v", calls[0])
 	}
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
@@ -250,7 +250,7 @@ func TestAReversalThatFailedIsRetried(t *testing.T) {
 	}
 }
 
-func TestAReversalThatIsReplayedHealsItsBatch(t *testing.T) {
+func TestAReversalThatIsReplayedHealsItsWorkflow(t *testing.T) {
 	t.Parallel()
 	o := alone(t)
 	id := o.compensation()
@@ -290,15 +290,15 @@ func TestAReversalThatFailedIsResolved(t *testing.T) {
 	}
 }
 
-func TestAReversalThatPointsAtNothingStopsTheBatch(t *testing.T) {
+func TestAReversalThatPointsAtNothingStopsTheWorkflow(t *testing.T) {
 	t.Parallel()
 	o := alone(t)
 
 	id := o.submit(steps(true, "link", `{"from":"a","to":"b"}`, "create", `{"name":"a"}`, "find", `{}`))
 	calls := o.run(failing("create", answering(`{"nick":"a"}`)))
 
-	b := o.wants(id, "compensation_failed: done unreverted skipped")
-	if b.Code != workflow.CodeIrreversible || b.Steps[1].Code != workflow.CodeMissing || b.Steps[1].Reversal != nil {
+	b := o.wants(id, "compensation_failed: done revert_failed skipped")
+	if b.Code != workflow.CodeIrreversible || b.Steps[1].Code != workflow.CodeMissing || b.Steps[1].ReversalAction != nil {
 		t.Errorf("it stopped for %s, the step for %s", b.Code, b.Steps[1].Code)
 	}
 	if diff := cmp.Diff([]string{"link", "create"}, names(calls)); diff != "" {
@@ -340,7 +340,7 @@ func TestWhatWasThereIsNotTakenBack(t *testing.T) {
 		}
 		return failed
 	})
-	if b := o.wants(id, "compensation_failed: unreverted failed"); b.Steps[0].Code != workflow.CodeWasThere {
+	if b := o.wants(id, "compensation_failed: revert_failed failed"); b.Steps[0].Code != workflow.CodeAlreadyPresent {
 		t.Errorf("the step is not taken back for %s", b.Steps[0].Code)
 	}
 	if err := o.desk.Retry(t.Context(), o.tenant, id, "ada", "it is ours"); err != nil {
@@ -412,7 +412,7 @@ func TestCancelMeetsACallOnItsWay(t *testing.T) {
 		o.wants(id, "running: running planned")
 
 		o.settle(items, calls, always(test.ends))
-		o.exec("UPDATE batches SET look_at = now() WHERE tenant_id = $1", o.tenant.String())
+		o.exec("UPDATE workflows SET check_at = now() WHERE tenant_id = $1", o.tenant.String())
 		calls = o.run(always(sent))
 
 		o.wants(id, test.want)
@@ -422,7 +422,7 @@ func TestCancelMeetsACallOnItsWay(t *testing.T) {
 	}
 }
 
-func TestCancelOfAStuckBatchWaitsForWhatHappened(t *testing.T) {
+func TestCancelOfAStuckWorkflowWaitsForWhatHappened(t *testing.T) {
 	t.Parallel()
 	o := alone(t)
 	id := o.submit(steps(true, "link", `{"from":"a","to":"b"}`, "find", `{}`))
@@ -488,7 +488,7 @@ func TestAPersonWhoIsDisabledProposesNothingMore(t *testing.T) {
 	}
 }
 
-// The definition of a tool changes after the batch was accepted: its step goes
+// The definition of a tool changes after the workflow was accepted: its step goes
 // by the new one, and a person looks at it.
 func TestAToolThatDriftsBetweenSteps(t *testing.T) {
 	t.Parallel()
@@ -535,7 +535,7 @@ func TestALimitOfTheSessionIsWaitedOut(t *testing.T) {
 	o.wants(id, "running: done planned")
 
 	o.exec("UPDATE tenants SET session_minute_max = 0 WHERE tenant_id = $1", o.tenant.String())
-	o.exec("UPDATE batches SET look_at = now() WHERE tenant_id = $1", o.tenant.String())
+	o.exec("UPDATE workflows SET check_at = now() WHERE tenant_id = $1", o.tenant.String())
 	o.run(always(sent))
 
 	o.wants(id, "completed: done done")
@@ -549,7 +549,7 @@ func TestAnotherEnvelopeOfTheStepsNameIsNotTaken(t *testing.T) {
 	by := o.by()
 	by.Reserved = true
 	answers, err := o.in.Accept(t.Context(), by, []*envelope.Proposal{{
-		Type: envelope.TypeExec, ExternalID: "batch:" + id.String() + ":0", Tool: envelope.Tool{Name: "find", Source: "crm"}, Args: []byte(`{}`),
+		Type: envelope.TypeExec, ExternalID: "workflow:" + id.String() + ":0", Tool: envelope.Tool{Name: "find", Source: "crm"}, Args: []byte(`{}`),
 	}})
 	if err != nil || answers[0].Err != nil {
 		t.Fatal(err, answers)
@@ -562,9 +562,9 @@ func TestAnotherEnvelopeOfTheStepsNameIsNotTaken(t *testing.T) {
 	}
 }
 
-// A failed step of an atomic batch is no dead letter: a replay would do what
+// A failed step of an atomic workflow is no dead letter: a replay would do what
 // has been taken back.
-func TestAFailedStepOfAnAtomicBatchIsNotReplayed(t *testing.T) {
+func TestAFailedStepOfAnAtomicWorkflowIsNotReplayed(t *testing.T) {
 	t.Parallel()
 	for atomic, want := range map[bool]int{true: 0, false: 1} {
 		o := alone(t)
@@ -586,8 +586,8 @@ func TestPruneForgetsWhatTheLedgerForgets(t *testing.T) {
 	o := shared(t)
 	old, young, alive := o.submit(steps(false, "find", `{}`)), o.submit(steps(false, "find", `{"a":1}`)), o.submit(steps(false, "ask", `{}`))
 	o.run(always(sent))
-	o.exec("UPDATE batches SET ended_at = now() - interval '40 days' WHERE batch_id = $1", old.String())
-	o.exec("UPDATE batches SET created_at = now() - interval '40 days' WHERE batch_id = $1", alive.String())
+	o.exec("UPDATE workflows SET ended_at = now() - interval '40 days' WHERE workflow_id = $1", old.String())
+	o.exec("UPDATE workflows SET created_at = now() - interval '40 days' WHERE workflow_id = $1", alive.String())
 	if n, err := workflow.Prune(t.Context(), o.db); n != 0 || err != nil {
 		t.Errorf("Prune without retention = %d, %v", n, err)
 	}

@@ -4,10 +4,10 @@
 // proposed through intake like any other envelope, and policy, people and
 // limits have the same say about it; so has whoever resolves or replays it.
 //
-// A batch moves on in transactions that propose the next step and note that
+// A workflow moves on in transactions that propose the next step and note that
 // they did, so that a process which dies leaves nothing half done, and any
-// number of processes may drive the same batches. What has happened elsewhere
-// cannot be rolled back: an atomic batch runs the reversals that its tools
+// number of processes may drive the same workflows. What has happened elsewhere
+// cannot be rolled back: an atomic workflow runs the reversals that its tools
 // declare, and says so where one of them fails.
 //
 // The package refuses to call a tool, to guess what became of a step of
@@ -28,10 +28,10 @@ import (
 // tenant may have rules of policy for them.
 const ReversalAutomation = "countersign.reversal"
 
-// MaxSteps bounds the steps of a batch.
+// MaxSteps bounds the steps of a workflow.
 const MaxSteps = 100
 
-// ID names a batch. It is a UUIDv7.
+// ID names a workflow. It is a UUIDv7.
 type ID uuid.UUID
 
 // String writes the id as UUIDs are written.
@@ -43,7 +43,7 @@ func (id ID) MarshalText() ([]byte, error) { return uuid.UUID(id).MarshalText() 
 // UnmarshalText reads what MarshalText wrote.
 func (id *ID) UnmarshalText(text []byte) error { return (*uuid.UUID)(id).UnmarshalText(text) }
 
-// State is where a batch stands.
+// State is where a workflow stands.
 type State string
 
 // The states.
@@ -80,7 +80,7 @@ func (s State) Valid() bool {
 	return s.Ended()
 }
 
-// Ended says that nothing more happens to a batch.
+// Ended says that nothing more happens to a workflow.
 func (s State) Ended() bool {
 	switch s {
 	case StateCompleted, StateFailed, StateCancelled, StateReverted, StateResolved:
@@ -113,21 +113,21 @@ const (
 	// StepReverted: its reversal was done.
 	StepReverted StepState = "reverted"
 	// StepUnreverted: it was done, and could not be taken back.
-	StepUnreverted StepState = "unreverted"
+	StepRevertFailed StepState = "revert_failed"
 	// StepResolved: a person has seen to it.
 	StepResolved StepState = "resolved"
 )
 
-// The codes that say why a batch goes no further, or a step or its reversal
+// The codes that say why a workflow goes no further, or a step or its reversal
 // did not succeed, beside those that envelopes carry.
 const (
 	// CodeStepFailed: a step ended without its effect.
 	CodeStepFailed = "step_failed"
-	// CodeCancelled: somebody wanted no more of the batch.
+	// CodeCancelled: somebody wanted no more of the workflow.
 	CodeCancelled = "cancelled"
-	// CodeTokenRevoked: the token that proposed the batch was revoked.
+	// CodeTokenRevoked: the token that proposed the workflow was revoked.
 	CodeTokenRevoked = "token_revoked"
-	// CodeIrreversible: a step of an atomic batch was done, and turned out to
+	// CodeIrreversible: a step of an atomic workflow was done, and turned out to
 	// be one that cannot be taken back.
 	CodeIrreversible = "irreversible"
 	// CodeMissing: what is referred to is not in the answer.
@@ -146,15 +146,15 @@ const (
 	CodeNoReversal = "no_reversal"
 	// CodeWasThere: the step found its effect there, perhaps from an attempt
 	// of its own, so that nobody knows whether it is its to take back.
-	CodeWasThere = "was_there"
+	CodeAlreadyPresent = "already_present"
 	// CodeDenied: policy or a person denied the envelope.
 	CodeDenied = "denied"
 	// CodeExpired: nobody decided about the envelope in time.
 	CodeExpired = "expired"
 )
 
-// Batch is a batch as it stands.
-type Batch struct {
+// Workflow is a workflow as it stands.
+type Workflow struct {
 	ID         ID
 	Tenant     envelope.TenantID
 	ExternalID string
@@ -185,7 +185,7 @@ type Batch struct {
 	origin     json.RawMessage
 }
 
-// Step is one call of a batch.
+// Step is one call of a workflow.
 type Step struct {
 	State StepState
 	Tool  policy.Key
@@ -193,37 +193,37 @@ type Step struct {
 	Inputs json.RawMessage
 	// Action is its envelope, and Reversal the one that takes it back; nil
 	// while there is none.
-	Action, Reversal *envelope.ActionID
+	Action, ReversalAction *envelope.ActionID
 	// Undo is how it is taken back; nil if nobody said how.
-	Undo *Undo
+	Reversal *Reversal
 	// Tries counts how often the reversal was asked for again.
-	Tries int
+	ReversalAttempts int
 	// Code and Message say why it, or its reversal, did not succeed.
 	Code, Message string
 
-	terms terms
-	dirty bool
+	options options
+	dirty   bool
 }
 
 // Undo is the declaration of a reversal.
-type Undo struct {
+type Reversal struct {
 	Tool string          `json:"tool"`
 	Args json.RawMessage `json:"args"`
 }
 
 // terms are what a step's proposal says beside its tool and inputs.
-type terms struct {
+type options struct {
 	Risk        envelope.Risk        `json:"risk,omitzero"`
 	Approval    envelope.Approval    `json:"approval,omitzero"`
 	Constraints envelope.Constraints `json:"constraints,omitzero"`
 }
 
-// Actions are the envelopes of the batch, in order of its steps and each
+// Actions are the envelopes of the workflow, in order of its steps and each
 // followed by its reversal.
-func (b *Batch) Actions() []envelope.ActionID {
+func (b *Workflow) Actions() []envelope.ActionID {
 	var all []envelope.ActionID
 	for i := range b.Steps {
-		for _, id := range []*envelope.ActionID{b.Steps[i].Action, b.Steps[i].Reversal} {
+		for _, id := range []*envelope.ActionID{b.Steps[i].Action, b.Steps[i].ReversalAction} {
 			if id != nil {
 				all = append(all, *id)
 			}
