@@ -51,7 +51,7 @@ rules: ## The rules of the source: layers, stores, documents
 .PHONY: generate
 generate: ## Write generated files anew
 	$(SQLC) generate
-	$(GO) test ./envelope -run TestDrawing -update >/dev/null
+	$(GO) test ./envelope -run TestStatesDrawing -update >/dev/null
 	$(GO) test ./schemas -run TestBundle -update >/dev/null
 
 .PHONY: generated

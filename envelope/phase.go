@@ -1,41 +1,66 @@
 package envelope
 
-// Phase is the one word for approval and status together that agents and
-// people see.
+// Phase is the state of an action in one word, for agents and people. PhaseOf
+// computes it from the approval, the status and the code; the SQL function
+// action_phase computes the same.
 type Phase string
 
 // The phases.
 const (
-	// PhasePending waits for a person.
+	// PhasePending is an action that waits for a person's decision.
 	PhasePending Phase = "pending"
-	// PhaseApproved may run, now or later.
+	// PhaseApproved is an action that is scheduled, for now or later.
 	PhaseApproved Phase = "approved"
-	// PhaseExecuting has been started, and its outcome is not known yet.
+	// PhaseExecuting is an action whose tool call is in progress.
 	PhaseExecuting Phase = "executing"
-	// PhaseCompleted has happened.
+	// PhaseCompleted is an action that was done.
 	PhaseCompleted Phase = "completed"
-	// PhaseDenied was refused.
+	// PhaseDenied is an action that policy or a person refused.
 	PhaseDenied Phase = "denied"
-	// PhaseFailed did not happen and will not by itself.
+	// PhaseFailed is an action whose tool call failed for good. It is a dead
+	// letter until somebody replays or discards it.
 	PhaseFailed Phase = "failed"
-	// PhaseExpired waited for a person longer than it may.
+	// PhaseExpired is an action that nobody decided about in time.
 	PhaseExpired Phase = "expired"
+	// PhaseSkipped is an action that was approved and then not sent, because
+	// its deadline passed or something changed before the call.
+	PhaseSkipped Phase = "skipped"
+	// PhaseUndone is an action that was withdrawn before it was sent.
+	PhaseUndone Phase = "undone"
+	// PhaseUnknown is an action whose tool call may or may not have had its
+	// effect. Somebody has to find out; proposing it again could repeat it.
+	PhaseUnknown Phase = "unknown"
 )
 
-// Valid says that p is one of the constants.
+// CodeUndone is the code of an action that was withdrawn before it was sent.
+const CodeUndone = "undone"
+
+// Phases returns all phases.
+func Phases() []Phase {
+	return []Phase{
+		PhasePending, PhaseApproved, PhaseExecuting, PhaseCompleted, PhaseDenied, PhaseFailed, PhaseExpired, PhaseSkipped, PhaseUndone, PhaseUnknown,
+	}
+}
+
+// Valid reports whether p is one of the constants.
 func (p Phase) Valid() bool {
 	switch p {
-	case PhasePending, PhaseApproved, PhaseExecuting, PhaseCompleted, PhaseDenied, PhaseFailed, PhaseExpired:
+	case PhasePending, PhaseApproved, PhaseExecuting, PhaseCompleted, PhaseDenied, PhaseFailed, PhaseExpired, PhaseSkipped, PhaseUndone, PhaseUnknown:
 		return true
 	}
 	return false
 }
 
-// PhaseOf returns the phase of an action. One that is unknown shows as
-// executing: to call it failed would invite the agent to do it again. One that
-// was skipped or undone shows as failed, since it did not happen. For an
-// approval or a status that is not valid it returns "".
-func PhaseOf(a Approval, s Status) Phase {
+// PhaseOf returns the phase of an action with an approval, a status and the
+// code of its last attempt, which may be empty. For an approval or a status
+// that is not valid it returns "".
+func PhaseOf(a Approval, s Status, code string) Phase {
+	if !a.Valid() || !s.Valid() {
+		return ""
+	}
+	if s == StatusSkipped && code == CodeUndone {
+		return PhaseUndone
+	}
 	switch a {
 	case ApprovalDenied:
 		return PhaseDenied
@@ -45,24 +70,21 @@ func PhaseOf(a Approval, s Status) Phase {
 		if s == StatusPending {
 			return PhasePending
 		}
-		return phaseOfDue(s)
 	case ApprovalAuto, ApprovalGranted:
-		return phaseOfDue(s)
 	}
-	return ""
-}
-
-// phaseOfDue is the phase of an action that nobody has to approve any more.
-func phaseOfDue(s Status) Phase {
 	switch s {
 	case StatusPending:
 		return PhaseApproved
-	case StatusSending, StatusUnknown:
+	case StatusSending:
 		return PhaseExecuting
 	case StatusSent, StatusConflict:
 		return PhaseCompleted
-	case StatusFailed, StatusSkipped:
+	case StatusFailed:
 		return PhaseFailed
+	case StatusSkipped:
+		return PhaseSkipped
+	case StatusUnknown:
+		return PhaseUnknown
 	}
 	return ""
 }

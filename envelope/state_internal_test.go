@@ -70,7 +70,7 @@ func drawing() string {
 			}
 		}
 	}
-	page.WriteString("```\n\n## Phase\n\nWhat agents and people see, by status and approval.\n\n| |")
+	page.WriteString("```\n\n## Phase\n\nThe state of an action in one word, by status and approval. A skipped action whose code is `undone` is `undone`, whatever its approval.\n\n| |")
 	for _, a := range approvals {
 		fmt.Fprintf(&page, " %s |", a)
 	}
@@ -78,7 +78,7 @@ func drawing() string {
 	for _, s := range []Status{StatusPending, StatusSending, StatusSent, StatusConflict, StatusFailed, StatusSkipped, StatusUnknown} {
 		fmt.Fprintf(&page, "| %s |", s)
 		for _, a := range approvals {
-			fmt.Fprintf(&page, " %s |", PhaseOf(a, s))
+			fmt.Fprintf(&page, " %s |", PhaseOf(a, s, ""))
 		}
 		page.WriteString("\n")
 	}

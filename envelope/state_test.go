@@ -154,13 +154,14 @@ func TestPhaseOf(t *testing.T) {
 		want     envelope.Phase
 	}{
 		{envelope.ApprovalRequired, pending, envelope.PhasePending},
-		{envelope.ApprovalRequired, skipped, envelope.PhaseFailed},
+		{envelope.ApprovalRequired, skipped, envelope.PhaseSkipped},
+		{envelope.ApprovalGranted, skipped, envelope.PhaseSkipped},
 		{envelope.ApprovalDenied, skipped, envelope.PhaseDenied},
 		{envelope.ApprovalExpired, pending, envelope.PhaseExpired},
 		{envelope.ApprovalAuto, pending, envelope.PhaseApproved},
 		{envelope.ApprovalGranted, pending, envelope.PhaseApproved},
 		{envelope.ApprovalAuto, sending, envelope.PhaseExecuting},
-		{envelope.ApprovalAuto, unknown, envelope.PhaseExecuting},
+		{envelope.ApprovalAuto, unknown, envelope.PhaseUnknown},
 		{envelope.ApprovalAuto, sent, envelope.PhaseCompleted},
 		{envelope.ApprovalGranted, conflict, envelope.PhaseCompleted},
 		{envelope.ApprovalGranted, failed, envelope.PhaseFailed},
@@ -169,7 +170,7 @@ func TestPhaseOf(t *testing.T) {
 	}
 
 	for _, tt := range tests {
-		if got := envelope.PhaseOf(tt.approval, tt.status); got != tt.want {
+		if got := envelope.PhaseOf(tt.approval, tt.status, "code"); got != tt.want {
 			t.Errorf("PhaseOf(%q, %q) = %q, want %q", tt.approval, tt.status, got, tt.want)
 		}
 	}
@@ -183,8 +184,14 @@ func TestEveryPairHasAPhase(t *testing.T) {
 			envelope.ApprovalAuto, envelope.ApprovalRequired, envelope.ApprovalGranted,
 			envelope.ApprovalDenied, envelope.ApprovalExpired,
 		} {
-			if got := envelope.PhaseOf(a, s); !got.Valid() {
-				t.Errorf("PhaseOf(%q, %q) = %q, want a valid phase", a, s, got)
+			for _, code := range []string{"", envelope.CodeUndone} {
+				got := envelope.PhaseOf(a, s, code)
+				if !got.Valid() {
+					t.Errorf("PhaseOf(%q, %q, %q) = %q, want a valid phase", a, s, code, got)
+				}
+				if undone := code != "" && s == skipped; undone != (got == envelope.PhaseUndone) {
+					t.Errorf("PhaseOf(%q, %q, %q) = %q", a, s, code, got)
+				}
 			}
 		}
 	}
@@ -200,7 +207,7 @@ func TestVocabularyKnowsItsWords(t *testing.T) {
 		envelope.EffectRead, envelope.EffectIdempotent, envelope.EffectKeyed, envelope.EffectOnce,
 		envelope.ModeAllow, envelope.ModeRequireApproval, envelope.ModeDeny,
 		envelope.PhasePending, envelope.PhaseApproved, envelope.PhaseExecuting, envelope.PhaseCompleted,
-		envelope.PhaseDenied, envelope.PhaseFailed, envelope.PhaseExpired,
+		envelope.PhaseDenied, envelope.PhaseFailed, envelope.PhaseExpired, envelope.PhaseSkipped, envelope.PhaseUndone, envelope.PhaseUnknown,
 	}
 	others := []interface{ Valid() bool }{
 		envelope.Status(""), envelope.Approval("Auto"), envelope.Risk("none"), envelope.Effect("twice"),

@@ -51,9 +51,9 @@ CREATE TABLE actions (
     traceparent         text,
     created_at          timestamptz NOT NULL DEFAULT now(),
     urgent              boolean     NOT NULL DEFAULT false,
-    approval_seal       bytea,
+    approval_digest     bytea,
     origin              jsonb,
-    workflow_id            uuid,
+    workflow_id         uuid,
     CONSTRAINT actions_pkey PRIMARY KEY (tenant_id, action_id),
     CONSTRAINT actions_approval_expires_at_check CHECK (approval_state <> 'required' OR approval_expires_at IS NOT NULL)
 ) WITH (fillfactor = 95);
@@ -71,7 +71,7 @@ CREATE INDEX actions_workflow_id ON actions (tenant_id, workflow_id, action_id) 
 -- hot path instead of one index entry per row.
 CREATE INDEX actions_created_at ON actions USING brin (created_at) WITH (autosummarize = on);
 COMMENT ON COLUMN actions.urgent IS 'The agent asks to send during quiet hours too. This applies only if the employee has the scope quiet_hours:override.';
-COMMENT ON COLUMN actions.approval_seal IS 'Approval digest: what was approved, computed from the digests of the arguments, the tool definition and the decision. Set with granted, and compared just before sending.';
+COMMENT ON COLUMN actions.approval_digest IS 'Approval digest: what was approved, computed from the digests of the arguments, the tool definition and the decision. Set with granted, and compared just before sending.';
 COMMENT ON COLUMN actions.origin IS 'The request that proposed it: ip, user_agent, via (api, mcp, ui, webhook, workflow, system), request_id; NULL if not recorded.';
 COMMENT ON COLUMN actions.workflow_id IS 'Workflow of which the action is a step.';
 
@@ -84,7 +84,7 @@ CREATE TABLE approvals (
     round         integer     NOT NULL DEFAULT 1,
     needed        integer     NOT NULL CONSTRAINT approvals_needed_check CHECK (needed BETWEEN 1 AND 5),
     given         integer     NOT NULL DEFAULT 0,
-    seal          bytea,
+    approval_digest bytea,
     asked         boolean     NOT NULL DEFAULT false,
     warn_at       timestamptz,
     warned_at     timestamptz,
@@ -99,7 +99,7 @@ CREATE TABLE approvals (
 CREATE INDEX approvals_warn_at ON approvals (warn_at) WHERE warn_at IS NOT NULL;
 CREATE INDEX approvals_escalate_at ON approvals (escalate_at) WHERE escalate_at IS NOT NULL;
 COMMENT ON COLUMN approvals.round IS 'Incremented when what is voted on changes; votes of earlier rounds do not count.';
-COMMENT ON COLUMN approvals.seal IS 'Approval digest that the votes of this round are for; NULL while there is none.';
+COMMENT ON COLUMN approvals.approval_digest IS 'Approval digest that the votes of this round are for; NULL while there is none.';
 COMMENT ON COLUMN approvals.asked IS 'Whether the agent asked for an approval regardless of policy.';
 COMMENT ON COLUMN approvals.warn_at IS 'When the expiry warning is due; NULL if none is.';
 COMMENT ON COLUMN approvals.escalate_at IS 'When the escalation is due; NULL if none is.';
@@ -115,7 +115,7 @@ CREATE TABLE votes (
     name      text        NOT NULL,
     decision  text        NOT NULL CONSTRAINT votes_decision_check CHECK (decision IN ('grant', 'deny')),
     note      text,
-    seal      bytea,
+    approval_digest bytea,
     at        timestamptz NOT NULL DEFAULT clock_timestamp(),
     CONSTRAINT votes_pkey PRIMARY KEY (tenant_id, action_id, round, person, decision),
     CONSTRAINT votes_action_id_fkey FOREIGN KEY (tenant_id, action_id) REFERENCES approvals (tenant_id, action_id) ON DELETE CASCADE
@@ -373,6 +373,19 @@ $$;
 -- +goose StatementEnd
 CREATE TRIGGER actions_drop_snapshots AFTER DELETE ON actions REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION drop_snapshots();
 
+-- action_phase is envelope.PhaseOf in SQL; a test compares the two.
+CREATE FUNCTION action_phase(approval text, status text, code text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE
+        WHEN status = 'skipped' AND code = 'undone' THEN 'undone'
+        WHEN approval IN ('denied', 'expired') THEN approval
+        WHEN approval = 'required' AND status = 'pending' THEN 'pending'
+        WHEN status = 'pending' THEN 'approved'
+        WHEN status = 'sending' THEN 'executing'
+        WHEN status IN ('sent', 'conflict') THEN 'completed'
+        ELSE status
+    END
+$$;
+
 -- envelopes is the view that readers use: an action with its decision, its
 -- approval, its status, what it waits for, and its last attempt.
 CREATE VIEW envelopes WITH (security_invoker = true) AS
@@ -381,17 +394,7 @@ SELECT
     a.source_id, a.tool_name, a.composio_app, a.args, a.risk, a.effect, d.mode, d.mode_source, d.trace,
     a.config_version, a.tool_digest, a.approval_state, a.approval_expires_at, a.decided_at, a.decided_by, a.decision_note,
     a.rate_bucket, a.not_before, a.must_run_before, a.traceparent, a.created_at,
-    CASE
-        WHEN o.action_id IS NOT NULL THEN
-            CASE WHEN o.status = 'sending' OR (a.effect <> 'once' AND o.lease_until > now()) THEN 'sending' ELSE 'pending' END
-        -- These come before the last attempt: an action that waits for approval,
-        -- or was denied, may have ended earlier and been replayed, and its last
-        -- attempt is then from before the replay.
-        WHEN a.approval_state = 'required' THEN 'pending'
-        WHEN a.approval_state IN ('denied', 'expired') THEN 'skipped'
-        WHEN l.status IS NOT NULL THEN l.status
-        ELSE 'pending'
-    END AS status,
+    s.status,
     coalesce(o.attempt, l.attempt, 0) AS attempt,
     o.next_attempt_at,
     l.code, l.message, l.result, l.provider_id, l.started_at, l.finished_at,
@@ -408,7 +411,8 @@ SELECT
     CASE WHEN o.lease_until > now() THEN NULL ELSE greatest(o.next_attempt_at, b.opens_at) END AS waits_until,
     a.origin, a.workflow_id,
     p.proposed_args, p.needed AS approvals_needed, p.given AS approvals_given, p.edited_by, p.edits, p.round AS approval_round,
-    a.decision_id
+    a.decision_id,
+    action_phase(a.approval_state, s.status, l.code) AS phase
 FROM actions a
 JOIN decisions d ON d.tenant_id = a.tenant_id AND d.decision_id = a.decision_id
 LEFT JOIN approvals p ON p.tenant_id = a.tenant_id AND p.action_id = a.action_id
@@ -420,7 +424,21 @@ LEFT JOIN LATERAL (
     WHERE e.tenant_id = a.tenant_id AND e.action_id = a.action_id
     ORDER BY e.finished_at DESC, e.attempt DESC
     LIMIT 1
-) l ON true;
+) l ON true
+CROSS JOIN LATERAL (
+    SELECT
+        CASE
+            WHEN o.action_id IS NOT NULL THEN
+                CASE WHEN o.status = 'sending' OR (a.effect <> 'once' AND o.lease_until > now()) THEN 'sending' ELSE 'pending' END
+            -- These come before the last attempt: an action that waits for approval,
+            -- or was denied, may have ended earlier and been replayed, and its last
+            -- attempt is then from before the replay.
+            WHEN a.approval_state = 'required' THEN 'pending'
+            WHEN a.approval_state IN ('denied', 'expired') THEN 'skipped'
+            WHEN l.status IS NOT NULL THEN l.status
+            ELSE 'pending'
+        END AS status
+) s;
 
 -- ended_actions is the view of actions that ended, with the time of the end:
 -- those that are neither in the outbox, nor waiting for approval, nor dead

@@ -28,7 +28,7 @@ WITH proposed AS (
         unnest(@max_attempts::integer[]) AS max_attempts,
         unnest(@urgent::boolean[]) AS urgent,
         unnest(@approval_waits::float8[]) AS approval_wait
-), written AS (
+), inserted_actions AS (
     INSERT INTO actions (
         tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by,
         source_id, tool_name, composio_app, args, risk, effect, decision_id, config_version, tool_digest,
@@ -66,7 +66,7 @@ WITH withdrawn AS (
     SET approval_state = 'denied', decided_at = now(), decided_by = @decided_by::text, decision_note = 'undone'
     WHERE a.tenant_id = @tenant_id AND a.action_id = @action_id AND a.approval_state = 'required'
     RETURNING a.tenant_id, a.action_id
-), noted AS (
+), inserted_attempts AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
     SELECT w.tenant_id, w.action_id, 0, 'skipped', 'undone', nullif(@message::text, ''), clock_timestamp()
     FROM withdrawn w
@@ -76,7 +76,7 @@ SELECT count(1)::bigint FROM withdrawn;
 -- name: ActionsCancel :many
 -- Ends what a kill hit and waits for a decision. FOR UPDATE SKIP LOCKED: one
 -- that is being decided at this moment is met by the next sweep.
-WITH hit AS MATERIALIZED (
+WITH killed AS MATERIALIZED (
     SELECT a.tenant_id, a.action_id
     FROM actions a
     JOIN buckets b ON b.bucket_id = a.bucket_id
@@ -86,14 +86,14 @@ WITH hit AS MATERIALIZED (
         AND pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name)
     LIMIT @most::bigint
     FOR UPDATE OF a SKIP LOCKED
-), noted AS (
+), inserted_attempts AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
     SELECT h.tenant_id, h.action_id, 0, 'skipped', 'killed', @message::text, clock_timestamp()
-    FROM hit h
+    FROM killed h
 )
 UPDATE actions a
 SET approval_state = 'denied', decided_at = now(), decided_by = @decided_by::text, decision_note = @message::text
-FROM hit h
+FROM killed h
 WHERE a.tenant_id = h.tenant_id AND a.action_id = h.action_id
 RETURNING a.tenant_id, a.action_id;
 

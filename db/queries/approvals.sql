@@ -3,11 +3,11 @@
 -- the lock that ApprovalLock took.
 UPDATE actions a
 SET approval_state = @approval_state,
-    approval_seal = nullif(d.seal, ''::bytea),
+    approval_digest = nullif(d.approval_digest, ''::bytea),
     decided_at = now(),
     decided_by = @decided_by::text,
     decision_note = nullif(@decision_note::text, '')
-FROM (SELECT unnest(@action_ids::uuid[]) AS action_id, unnest(@seals::bytea[]) AS seal) d
+FROM (SELECT unnest(@action_ids::uuid[]) AS action_id, unnest(@approval_digests::bytea[]) AS approval_digest) d
 WHERE a.tenant_id = @tenant_id AND a.action_id = d.action_id AND a.approval_state = 'required'
 RETURNING a.action_id;
 
@@ -25,7 +25,7 @@ INSERT INTO approvals (tenant_id, action_id, needed, proposed_args, edits, edite
 VALUES (@tenant_id, @action_id, 1, @was, jsonb_build_array(@edit::jsonb), @edited_by::text)
 ON CONFLICT ON CONSTRAINT approvals_pkey
 DO UPDATE SET proposed_args = coalesce(approvals.proposed_args, excluded.proposed_args), edits = approvals.edits || excluded.edits,
-    edited_by = excluded.edited_by, round = approvals.round + 1, given = 0, seal = NULL;
+    edited_by = excluded.edited_by, round = approvals.round + 1, given = 0, approval_digest = NULL;
 
 -- name: ApprovalInsertMany :exec
 -- What is known at the beginning of envelopes that need a person.
@@ -61,7 +61,7 @@ SELECT
     a.proposed_by, t.operator_id, a.source_id, a.tool_name, a.args, a.risk, a.employee_id, a.session_id, a.automation_id,
     a.tool_digest, a.decision_id, clock_timestamp()::timestamptz AS now,
     coalesce(p.round, 1)::integer AS round, coalesce(p.needed, 1)::integer AS needed, coalesce(p.given, 0)::integer AS given,
-    coalesce(p.seal, '')::bytea AS seal, coalesce(p.asked, false)::boolean AS asked,
+    coalesce(p.approval_digest, '')::bytea AS approval_digest, coalesce(p.asked, false)::boolean AS asked,
     ARRAY(
         SELECT v.person FROM votes v
         WHERE v.tenant_id = a.tenant_id AND v.action_id = a.action_id AND v.round = p.round AND v.decision = 'grant'
@@ -109,10 +109,10 @@ RETURNING p.tenant_id, p.action_id, d.needed, d.given, coalesce(d.approval_expir
 
 -- name: ApprovalVoted :exec
 -- Notes how far the rounds of some envelopes have got.
-INSERT INTO approvals (tenant_id, action_id, round, needed, given, seal)
-SELECT @tenant_id, unnest(@action_ids::uuid[]), unnest(@rounds::integer[]), unnest(@needed::integer[]), unnest(@given::integer[]), unnest(@seals::bytea[])
+INSERT INTO approvals (tenant_id, action_id, round, needed, given, approval_digest)
+SELECT @tenant_id, unnest(@action_ids::uuid[]), unnest(@rounds::integer[]), unnest(@needed::integer[]), unnest(@given::integer[]), unnest(@approval_digests::bytea[])
 ON CONFLICT ON CONSTRAINT approvals_pkey
-DO UPDATE SET round = excluded.round, needed = excluded.needed, given = excluded.given, seal = excluded.seal;
+DO UPDATE SET round = excluded.round, needed = excluded.needed, given = excluded.given, approval_digest = excluded.approval_digest;
 
 -- name: InboxApprovals :many
 -- What waits for a person, oldest first, after one.
@@ -146,9 +146,9 @@ ORDER BY l.action_id
 LIMIT @most::bigint;
 
 -- name: VoteInsertMany :exec
-INSERT INTO votes (tenant_id, action_id, round, person, token, name, decision, note, seal)
-SELECT @tenant_id, v.action_id, v.round, @person, @token, @name, @decision, nullif(@note::text, ''), nullif(v.seal, ''::bytea)
-FROM (SELECT unnest(@action_ids::uuid[]) AS action_id, unnest(@rounds::integer[]) AS round, unnest(@seals::bytea[]) AS seal) v;
+INSERT INTO votes (tenant_id, action_id, round, person, token, name, decision, note, approval_digest)
+SELECT @tenant_id, v.action_id, v.round, @person, @token, @name, @decision, nullif(@note::text, ''), nullif(v.approval_digest, ''::bytea)
+FROM (SELECT unnest(@action_ids::uuid[]) AS action_id, unnest(@rounds::integer[]) AS round, unnest(@approval_digests::bytea[]) AS approval_digest) v;
 
 -- name: VoteList :many
 -- Who has said what about an envelope, oldest first.

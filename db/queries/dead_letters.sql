@@ -1,11 +1,11 @@
--- name: DeadLetterChoose :many
+-- name: DeadLetterSelect :many
 -- The letters that a change is about, those first whose envelopes are oldest.
 SELECT d.action_id
 FROM dead_letters d
 JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
 WHERE d.tenant_id = @tenant_id
     AND (@every::boolean OR d.action_id = ANY (@action_ids::uuid[]))
-    AND (@unsure::boolean OR d.reason <> 'unknown')
+    AND (@include_unknown::boolean OR d.reason <> 'unknown')
     AND (sqlc.narg(reason)::text IS NULL OR d.reason = sqlc.narg(reason))
     AND (sqlc.narg(source)::text IS NULL OR a.source_id = sqlc.narg(source))
     AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
@@ -18,7 +18,7 @@ LIMIT @most::bigint;
 -- name: DeadLetterClock :one
 SELECT now()::timestamptz AS now;
 
--- name: DeadLetterHold :one
+-- name: DeadLetterLock :one
 -- Locks a letter of which somebody says what happened. Of two at once the
 -- second waits, and finds none.
 SELECT d.reason, d.attempt, d.verify_tries
@@ -42,7 +42,7 @@ WHERE d.tenant_id = @tenant_id
 ORDER BY d.action_id DESC
 LIMIT @most::bigint;
 
--- name: DeadLetterPace :exec
+-- name: DeadLetterSpread :exec
 -- Spreads envelopes that were just put on the schedule over time.
 UPDATE outbox o
 SET next_attempt_at = greatest(o.next_attempt_at, p.due_at)
@@ -58,7 +58,7 @@ FROM dead_letters d
 JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
 WHERE d.tenant_id = @tenant_id AND d.action_id = ANY (@action_ids::uuid[]);
 
--- name: DeadLetterTake :many
+-- name: DeadLetterDelete :many
 -- Takes letters out, to be replayed or given up. They are locked in the order
 -- of their ids: of two changes at once one waits for the other and finds none
 -- of its letters.
@@ -74,9 +74,9 @@ USING chosen c
 WHERE d.tenant_id = c.tenant_id AND d.action_id = c.action_id
 RETURNING d.action_id, d.attempt, d.reason;
 
--- name: DeadLetterTally :many
+-- name: DeadLetterCount :many
 -- How many letters there are, by tool and reason.
-SELECT a.source_id, a.tool_name, d.reason, count(1)::bigint AS letters
+SELECT a.source_id, a.tool_name, d.reason, count(1)::bigint AS entries
 FROM dead_letters d
 JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
 WHERE d.tenant_id = @tenant_id

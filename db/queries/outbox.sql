@@ -13,7 +13,7 @@ FROM (SELECT o.next_attempt_at FROM outbox o LIMIT 100000) w;
 -- had its effect, as unknown, with a dead letter. A page at a time, in the
 -- order of the primary key. FOR UPDATE SKIP LOCKED: what is being claimed,
 -- settled or undone at this moment is met by the next sweep.
-WITH hit AS MATERIALIZED (
+WITH killed AS MATERIALIZED (
     SELECT o.tenant_id, o.action_id, o.attempt,
         CASE
             WHEN o.status = 'sending' THEN 'unknown'
@@ -31,22 +31,22 @@ WITH hit AS MATERIALIZED (
     ORDER BY o.tenant_id, o.action_id
     LIMIT @most::bigint
     FOR UPDATE OF o SKIP LOCKED
-), gone AS (
+), deleted AS (
     DELETE FROM outbox o
-    WHERE (o.tenant_id, o.action_id) IN (SELECT h.tenant_id, h.action_id FROM hit h)
-), noted AS (
+    WHERE (o.tenant_id, o.action_id) IN (SELECT h.tenant_id, h.action_id FROM killed h)
+), inserted_attempts AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
     SELECT h.tenant_id, h.action_id, h.attempt, h.status, 'killed', @message::text, clock_timestamp()
-    FROM hit h
-), lettered AS (
+    FROM killed h
+), inserted_dead_letters AS (
     INSERT INTO dead_letters (tenant_id, action_id, reason, attempt, code, message)
     SELECT h.tenant_id, h.action_id, 'unknown', h.attempt, 'killed', @message::text
-    FROM hit h
+    FROM killed h
     WHERE h.status = 'unknown'
     ON CONFLICT ON CONSTRAINT dead_letters_pkey DO UPDATE
     SET reason = excluded.reason, attempt = excluded.attempt, code = excluded.code, message = excluded.message, created_at = now()
 )
-SELECT h.tenant_id, h.action_id, h.attempt, h.status::text AS status FROM hit h ORDER BY h.tenant_id, h.action_id;
+SELECT h.tenant_id, h.action_id, h.attempt, h.status::text AS status FROM killed h ORDER BY h.tenant_id, h.action_id;
 
 -- name: OutboxCancelLeft :one
 -- Whether something that a kill hit is still there: held by a worker, or
@@ -75,22 +75,22 @@ SELECT (EXISTS (
 -- dead index entries that settled rows leave behind. A bucket that is closed
 -- or paused by now gives nothing; one with limits gives only what BucketGrant
 -- granted under its lock, so that a limit which was set a moment ago holds.
-WITH asked AS (
+WITH requests AS (
     SELECT
         unnest(@bucket_ids::bigint[]) AS bucket_id,
         unnest(@lowers::timestamptz[]) AS lower,
         unnest(@quotas::bigint[]) AS quota,
         unnest(@granted::boolean[]) AS granted
-), wanted AS MATERIALIZED (
+), open_buckets AS MATERIALIZED (
     SELECT k.bucket_id, k.lower, k.quota, b.concurrency IS NOT NULL AS held
-    FROM asked k
+    FROM requests k
     JOIN buckets b ON b.bucket_id = k.bucket_id
     WHERE b.limited = k.granted
         AND (k.granted OR b.opens_at IS NULL OR b.opens_at <= now())
         AND NOT bucket_paused(b.tenant_id, b.name)
-), picked AS MATERIALIZED (
+), due_rows AS MATERIALIZED (
     SELECT due.tenant_id, due.action_id, w.held
-    FROM wanted w
+    FROM open_buckets w
     CROSS JOIN LATERAL (
         SELECT o.tenant_id, o.action_id
         FROM outbox o
@@ -108,14 +108,14 @@ WITH asked AS (
         fence = o.fence + 1,
         lost = o.lost + (o.lease_until IS NOT NULL)::integer,
         held = p.held
-    FROM picked p
+    FROM due_rows p
     WHERE o.tenant_id = p.tenant_id AND o.action_id = p.action_id
     RETURNING o.tenant_id, o.action_id, o.bucket_id, o.next_attempt_at, o.fence, o.attempt, o.max_attempts, o.lost, o.unsure, o.status, o.held
 )
 SELECT
     c.tenant_id, c.action_id, c.bucket_id, c.next_attempt_at, c.fence, c.attempt, c.max_attempts, c.lost, c.unsure, c.status, c.held,
     a.source_id, a.tool_name, a.args, a.effect, a.risk, a.approval_state, a.employee_id, a.automation_id, a.session_id,
-    a.config_version, a.tool_digest, a.traceparent, a.must_run_before, a.urgent, a.created_at, a.approval_seal,
+    a.config_version, a.tool_digest, a.traceparent, a.must_run_before, a.urgent, a.created_at, a.approval_digest,
     now()::timestamptz AS claimed_at,
     extract(epoch FROM now() - c.next_attempt_at)::float8 AS waited_seconds,
     extract(epoch FROM now() - a.created_at)::float8 AS age_seconds
@@ -140,18 +140,18 @@ FROM (
 JOIN actions a ON a.tenant_id = @tenant_id AND a.action_id = q.action_id
 ON CONFLICT ON CONSTRAINT outbox_pkey DO NOTHING;
 
--- name: OutboxLook :many
+-- name: OutboxDueBuckets :many
 -- Says per bucket where its first free row is, and whether that is due. It
 -- hops from bucket to bucket over the index, so it costs one probe per bucket
 -- with work, however long the backlog. Leased rows at the head are passed
 -- over; there are at most as many as the fleet works on. A bucket that is
 -- paused is left out; one that is closed, or has no token, is due when it
 -- opens.
-WITH RECURSIVE ring AS (
+WITH RECURSIVE bucket_ids AS (
     (SELECT o.bucket_id FROM outbox o WHERE o.bucket_id > @after::bigint ORDER BY o.bucket_id LIMIT 1)
     UNION ALL
     SELECT (SELECT o.bucket_id FROM outbox o WHERE o.bucket_id > r.bucket_id ORDER BY o.bucket_id LIMIT 1)
-    FROM ring r
+    FROM bucket_ids r
     WHERE r.bucket_id IS NOT NULL
 )
 SELECT
@@ -161,7 +161,7 @@ SELECT
     bucket_paused(b.tenant_id, b.name)::boolean AS paused,
     f.next_attempt_at,
     extract(epoch FROM greatest(f.next_attempt_at, b.opens_at) - now())::float8 AS wait_seconds
-FROM ring r
+FROM bucket_ids r
 JOIN buckets b ON b.bucket_id = r.bucket_id
 CROSS JOIN LATERAL (
     SELECT o.next_attempt_at
@@ -172,11 +172,11 @@ CROSS JOIN LATERAL (
 ) f
 LIMIT @most::bigint;
 
--- name: OutboxPark :many
+-- name: OutboxReturnToApproval :many
 -- Takes envelopes off the schedule to wait for a person, because policy or
 -- the tool changed since they were let through. The decision will be about
 -- the tool as it is now, and votes of before are void.
-WITH asked AS (
+WITH requests AS (
     SELECT
         unnest(@tenant_ids::uuid[]) AS tenant_id,
         unnest(@action_ids::uuid[]) AS action_id,
@@ -188,32 +188,32 @@ WITH asked AS (
         unnest(@waits::float8[]) AS wait,
         unnest(@warn_after::float8[]) AS warn_after,
         unnest(@escalate_after::float8[]) AS escalate_after
-), parked AS (
+), deleted AS (
     DELETE FROM outbox o
-    WHERE (o.tenant_id, o.action_id, o.fence) IN (SELECT k.tenant_id, k.action_id, k.fence FROM asked k)
+    WHERE (o.tenant_id, o.action_id, o.fence) IN (SELECT k.tenant_id, k.action_id, k.fence FROM requests k)
     RETURNING o.tenant_id, o.action_id
-), begun AS (
+), upserted_approvals AS (
     INSERT INTO approvals (tenant_id, action_id, needed, warn_at, escalate_at)
     SELECT k.tenant_id, k.action_id, k.needed,
         CASE WHEN k.warn_after > 0 THEN now() + make_interval(secs => k.warn_after) END,
         CASE WHEN k.escalate_after > 0 THEN now() + make_interval(secs => k.escalate_after) END
-    FROM parked p
-    JOIN asked k ON k.tenant_id = p.tenant_id AND k.action_id = p.action_id
+    FROM deleted p
+    JOIN requests k ON k.tenant_id = p.tenant_id AND k.action_id = p.action_id
     ON CONFLICT ON CONSTRAINT approvals_pkey
-    DO UPDATE SET round = approvals.round + 1, needed = excluded.needed, given = 0, seal = NULL,
+    DO UPDATE SET round = approvals.round + 1, needed = excluded.needed, given = 0, approval_digest = NULL,
         warn_at = excluded.warn_at, warned_at = NULL, escalate_at = excluded.escalate_at, escalated_at = NULL
 )
 UPDATE actions a
 SET approval_state = 'required',
     approval_expires_at = now() + make_interval(secs => k.wait),
-    approval_seal = NULL,
+    approval_digest = NULL,
     tool_digest = k.tool_digest,
     decision_id = coalesce(nullif(k.decision_id, '00000000-0000-0000-0000-000000000000'), a.decision_id),
     decided_at = NULL,
     decided_by = NULL,
     decision_note = nullif(k.note, '')
-FROM parked p
-JOIN asked k ON k.tenant_id = p.tenant_id AND k.action_id = p.action_id
+FROM deleted p
+JOIN requests k ON k.tenant_id = p.tenant_id AND k.action_id = p.action_id
 WHERE a.tenant_id = p.tenant_id AND a.action_id = p.action_id
 RETURNING a.tenant_id, a.action_id;
 
@@ -227,12 +227,12 @@ FROM (
 WHERE o.tenant_id = r.tenant_id AND o.action_id = r.action_id AND o.fence = r.fence;
 
 -- name: OutboxSettleBack :many
--- Puts envelopes back on the schedule: to be tried again (with a ledger row)
+-- Puts envelopes settlements on the schedule: to be tried again (with a ledger row)
 -- or deferred (without). Only with the fence of the claim, which goes up so
 -- that settling the same lease a second time finds nothing. The ledger goes by
 -- the clock, not by the transaction's begin: rows of one envelope are in the
 -- order in which its lock was had.
-WITH back AS (
+WITH settlements AS (
     SELECT
         unnest(@tenant_ids::uuid[]) AS tenant_id,
         unnest(@action_ids::uuid[]) AS action_id,
@@ -246,7 +246,7 @@ WITH back AS (
         unnest(@messages::text[]) AS message,
         unnest(@results::json[]) AS result,
         unnest(@durations::float8[]) AS duration_seconds
-), moved AS (
+), updated AS (
     UPDATE outbox o
     SET attempt = b.attempt,
         fence = o.fence + 1,
@@ -256,17 +256,17 @@ WITH back AS (
         unsure = b.unsure,
         waits_for = nullif(b.waits_for, ''),
         status = 'pending'
-    FROM back b
+    FROM settlements b
     WHERE o.tenant_id = b.tenant_id AND o.action_id = b.action_id AND o.fence = b.fence
     RETURNING b.tenant_id, b.action_id, b.fence, b.attempt, b.deferred, b.code, b.message, b.result, b.duration_seconds
-), noted AS (
+), inserted_attempts AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, result, worker, started_at, finished_at)
     SELECT m.tenant_id, m.action_id, m.attempt, 'pending', nullif(m.code, ''), nullif(m.message, ''), m.result, @worker::text,
         clock_timestamp() - make_interval(secs => m.duration_seconds), clock_timestamp()
-    FROM moved m
+    FROM updated m
     WHERE NOT m.deferred
 )
-SELECT m.tenant_id::uuid AS tenant_id, m.action_id::uuid AS action_id, m.fence::bigint AS fence FROM moved m;
+SELECT m.tenant_id::uuid AS tenant_id, m.action_id::uuid AS action_id, m.fence::bigint AS fence FROM updated m;
 
 -- name: OutboxStart :many
 -- Marks calls of class once, just before their bytes go out. What is not
@@ -285,7 +285,7 @@ RETURNING o.tenant_id, o.action_id, o.fence;
 -- it is pending and, unless its start would be marked (class once), it is not
 -- leased, no lease on it ran out, and no attempt was left unanswered. The row
 -- lock of the DELETE decides against a claim at the same time.
-WITH gone AS (
+WITH deleted AS (
     DELETE FROM outbox o
     USING actions a
     WHERE o.tenant_id = @tenant_id AND o.action_id = @action_id
@@ -293,18 +293,18 @@ WITH gone AS (
         AND o.status = 'pending'
         AND (a.effect = 'once' OR (o.lease_until IS NULL AND o.lost = 0 AND NOT o.unsure))
     RETURNING o.tenant_id, o.action_id, o.attempt
-), noted AS (
+), inserted_attempts AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
     SELECT g.tenant_id, g.action_id, g.attempt, 'skipped', @code::text, nullif(@message::text, ''), clock_timestamp()
-    FROM gone g
+    FROM deleted g
 )
-SELECT count(1)::bigint FROM gone;
+SELECT count(1)::bigint FROM deleted;
 
 -- name: OutboxWake :many
 -- Puts on the schedule again what waits for a reason that may be gone: a
 -- pause that was lifted, quiet hours that changed. What still has one goes
 -- back to waiting when it is claimed.
-WITH hit AS MATERIALIZED (
+WITH waiting AS MATERIALIZED (
     SELECT o.tenant_id, o.action_id
     FROM outbox o
     JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id
@@ -319,7 +319,7 @@ WITH hit AS MATERIALIZED (
 )
 UPDATE outbox o
 SET next_attempt_at = now(), waits_for = NULL
-FROM hit h
+FROM waiting h
 WHERE o.tenant_id = h.tenant_id AND o.action_id = h.action_id
 RETURNING o.tenant_id, o.action_id;
 

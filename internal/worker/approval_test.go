@@ -94,13 +94,13 @@ func TestWhatWasApprovedIsWhatIsSent(t *testing.T) {
 			})
 		}},
 		"the seal": {note: "cannot be read", change: func(y *fixture, id envelope.ActionID) {
-			y.exec(`UPDATE actions SET approval_seal = '\x09' WHERE action_id = $1`, id.String())
+			y.exec(`UPDATE actions SET approval_digest = '\x09' WHERE action_id = $1`, id.String())
 		}},
 		"a seal of other arguments": {code: "args_changed", change: func(y *fixture, id envelope.ActionID) {
-			y.exec("UPDATE actions SET approval_seal = set_byte(approval_seal, 1, 255 - get_byte(approval_seal, 1)) WHERE action_id = $1", id.String())
+			y.exec("UPDATE actions SET approval_digest = set_byte(approval_digest, 1, 255 - get_byte(approval_digest, 1)) WHERE action_id = $1", id.String())
 		}},
 		"it was approved before there were seals": {change: func(y *fixture, id envelope.ActionID) {
-			y.exec("UPDATE actions SET approval_seal = NULL WHERE action_id = $1", id.String())
+			y.exec("UPDATE actions SET approval_digest = NULL WHERE action_id = $1", id.String())
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -174,23 +174,23 @@ func TestTheWorldMovesBeforeTheCall(t *testing.T) {
 		code  string
 		calls int
 	}{
-		"policy denies":     {mode(envelope.ModeDeny), envelope.PhaseFailed, "policy_denied", 0},
+		"policy denies":     {mode(envelope.ModeDeny), envelope.PhaseSkipped, "policy_denied", 0},
 		"policy asks":       {mode(envelope.ModeRequireApproval), envelope.PhasePending, "", 0},
 		"policy still lets": {mode(envelope.ModeAllow), envelope.PhaseCompleted, "", 1},
 		"the tool drifted":  {list(tools("changed")...), envelope.PhasePending, "", 0},
-		"the tool is gone":  {list(), envelope.PhaseFailed, "tool_gone", 0},
+		"the tool is gone":  {list(), envelope.PhaseSkipped, "tool_gone", 0},
 		"the source is gone": {func(y *fixture) {
 			y.configure(func(ctx context.Context, tx pgx.Tx) error { return catalog.DeleteSource(ctx, tx, y.tenant, "fake") })
-		}, envelope.PhaseFailed, "tool_gone", 0},
+		}, envelope.PhaseSkipped, "tool_gone", 0},
 		"its deadline passed": {func(y *fixture) { y.exec("UPDATE actions SET must_run_before = now() - interval '1 second'") },
-			envelope.PhaseFailed, "deadline", 0},
+			envelope.PhaseSkipped, "deadline", 0},
 		"too many workers died of it": {func(y *fixture) {
 			y.exec("UPDATE outbox SET lost = $1, lease_until = now() - interval '1 second'", outbox.MaxLeasesLost)
 		},
 			envelope.PhaseFailed, "leases_lost", 0},
 		"a worker died right after its start": {func(y *fixture) {
 			y.exec("UPDATE outbox SET status = 'sending', fence = 1, lease_until = now() - interval '1 second'")
-		}, envelope.PhaseExecuting, "worker_lost", 0},
+		}, envelope.PhaseUnknown, "worker_lost", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -72,16 +72,16 @@ func TestWhatARuleSaysHoldsJustBeforeTheCall(t *testing.T) {
 		phase  envelope.Phase
 		code   string
 	}{
-		"a rule denies":         {`{"n":2e2}`, func(y *fixture) { y.rule("args.n > 199", "deny") }, envelope.PhaseFailed, "policy_denied"},
+		"a rule denies":         {`{"n":2e2}`, func(y *fixture) { y.rule("args.n > 199", "deny") }, envelope.PhaseSkipped, "policy_denied"},
 		"a rule asks":           {`{"n":200.0}`, func(y *fixture) { y.rule("args.n == 200", "require_approval") }, envelope.PhasePending, ""},
 		"a rule does not apply": {`{"n":200}`, func(y *fixture) { y.rule("args.n > 200", "deny") }, envelope.PhaseCompleted, ""},
 		"a rule fails":          {`{"n":"200"}`, func(y *fixture) { y.rule("args.n > 200", "require_approval") }, envelope.PhasePending, ""},
 		"a rule cannot be read": {`{}`, func(y *fixture) {
 			y.exec("INSERT INTO policy_rules (tenant_id, rule_id, key, expression, mode) VALUES ($1, 'r', '*', '?', 'deny')", y.tenant.String())
-		}, envelope.PhaseFailed, "policy_denied"},
+		}, envelope.PhaseSkipped, "policy_denied"},
 		"the session may not": {`{}`, func(y *fixture) {
 			y.exec("INSERT INTO session_modes (tenant_id, session_id, key, mode, expires_at) VALUES ($1, 's-1', '*', 'deny', now() + interval '1 hour')", y.tenant.String())
-		}, envelope.PhaseFailed, "policy_denied"},
+		}, envelope.PhaseSkipped, "policy_denied"},
 		"the session might not": {`{}`, func(y *fixture) {
 			y.exec("INSERT INTO session_modes (tenant_id, session_id, key, mode, expires_at) VALUES ($1, 's-1', '*', 'deny', now() - interval '1 second')", y.tenant.String())
 		}, envelope.PhaseCompleted, ""},
@@ -90,7 +90,7 @@ func TestWhatARuleSaysHoldsJustBeforeTheCall(t *testing.T) {
 		}, envelope.PhaseCompleted, ""},
 		"it is switched off": {`{}`, func(y *fixture) {
 			y.exec("INSERT INTO preferences (tenant_id, key) VALUES ($1, '*')", y.tenant.String())
-		}, envelope.PhaseFailed, "policy_denied"},
+		}, envelope.PhaseSkipped, "policy_denied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -87,7 +87,7 @@ func (o office) agrees(id envelope.ActionID, want envelope.Approval, votes int) 
 		o.view(id).Envelope.Approval, o.scheduled(id),
 		one[int](o, "SELECT count(1)::int FROM votes WHERE action_id = $1", id.String()),
 		one[int](o, "SELECT count(1)::int FROM events, jsonb_array_elements(items) i WHERE kind = 'decided' AND i ->> 'action_id' = $1 AND i ->> 'approval' = $2", id.String(), string(want)),
-		one[int](o, "SELECT count(approval_seal)::int FROM actions WHERE action_id = $1", id.String()),
+		one[int](o, "SELECT count(approval_digest)::int FROM actions WHERE action_id = $1", id.String()),
 	}
 	if wanted := (record{want, granted, votes, 1, granted}); got != wanted {
 		o.t.Errorf("%s is on record as %+v, want %+v", id, got, wanted)

@@ -61,8 +61,8 @@ func itemFromRow(r *dbsqlc.ApprovalReadRow) *item {
 	if r.EmployeeID != nil {
 		m.proposed.Employee = envelope.EmployeeID(*r.EmployeeID)
 	}
-	if len(r.Seal) > 0 {
-		m.digest = r.Seal
+	if len(r.ApprovalDigest) > 0 {
+		m.digest = r.ApprovalDigest
 	}
 	return m
 }
@@ -75,9 +75,9 @@ func insertVotes(ctx context.Context, tx pgx.Tx, by Decider, decision envelope.D
 	}
 	p := &dbsqlc.ApprovalVotedParams{TenantID: uuid.UUID(by.Tenant)}
 	for _, c := range casts {
-		v.ActionIds, v.Rounds, v.Seals = append(v.ActionIds, uuid.UUID(c.action)), append(v.Rounds, int32(c.round)), append(v.Seals, orEmpty(c.digest))
+		v.ActionIds, v.Rounds, v.ApprovalDigests = append(v.ActionIds, uuid.UUID(c.action)), append(v.Rounds, int32(c.round)), append(v.ApprovalDigests, orEmpty(c.digest))
 		p.Needed, p.Given = append(p.Needed, int32(c.needed)), append(p.Given, int32(c.given)) // at most settings.MaxApprovals
-		p.Seals = append(p.Seals, c.item.digest)
+		p.ApprovalDigests = append(p.ApprovalDigests, c.item.digest)
 	}
 	p.ActionIds, p.Rounds = v.ActionIds, v.Rounds
 	q := dbsqlc.New()
@@ -96,7 +96,7 @@ func decide(ctx context.Context, tx pgx.Tx, by Decider, decision envelope.Decisi
 	}
 	p := &dbsqlc.ActionsDecideParams{ApprovalState: string(to), DecidedBy: by.Name, DecisionNote: note, TenantID: uuid.UUID(by.Tenant)}
 	for _, c := range casts {
-		p.ActionIds, p.Seals = append(p.ActionIds, uuid.UUID(c.action)), append(p.Seals, orEmpty(c.digest))
+		p.ActionIds, p.ApprovalDigests = append(p.ActionIds, uuid.UUID(c.action)), append(p.ApprovalDigests, orEmpty(c.digest))
 	}
 	decided, err := dbsqlc.New().ActionsDecide(ctx, tx, p)
 	if err == nil && len(decided) != len(casts) {

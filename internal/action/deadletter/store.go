@@ -104,8 +104,8 @@ func Discard(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkR
 // choose returns the actions of a bulk request, the oldest first.
 func choose(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, unknown bool) ([]envelope.ActionID, error) {
 	f := req.Filter
-	rows, err := dbsqlc.New().DeadLetterChoose(ctx, tx, &dbsqlc.DeadLetterChooseParams{
-		TenantID: uuid.UUID(tenant), Every: req.IDs == nil, ActionIds: uuids(req.IDs), Unsure: unknown,
+	rows, err := dbsqlc.New().DeadLetterSelect(ctx, tx, &dbsqlc.DeadLetterSelectParams{
+		TenantID: uuid.UUID(tenant), Every: req.IDs == nil, ActionIds: uuids(req.IDs), IncludeUnknown: unknown,
 		Reason: optional(string(f.Reason)), Source: optional(f.Source), Tool: optional(f.Tool), Code: optional(f.Code),
 		Since: optional(f.Since), Until: optional(f.Until), Most: int64(req.Limit),
 	})
@@ -121,17 +121,17 @@ func choose(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRe
 
 // take deletes entries and returns them, the oldest action first, without
 // those that another transaction deleted meanwhile.
-func take(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, selected []envelope.ActionID) ([]dbsqlc.DeadLetterTakeRow, error) {
+func take(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, selected []envelope.ActionID) ([]dbsqlc.DeadLetterDeleteRow, error) {
 	if len(selected) == 0 {
 		return nil, nil
 	}
-	taken, err := dbsqlc.New().DeadLetterTake(ctx, tx, &dbsqlc.DeadLetterTakeParams{TenantID: uuid.UUID(tenant), ActionIds: uuids(selected)})
-	slices.SortFunc(taken, func(a, b dbsqlc.DeadLetterTakeRow) int { return slices.Compare(a.ActionID[:], b.ActionID[:]) })
+	taken, err := dbsqlc.New().DeadLetterDelete(ctx, tx, &dbsqlc.DeadLetterDeleteParams{TenantID: uuid.UUID(tenant), ActionIds: uuids(selected)})
+	slices.SortFunc(taken, func(a, b dbsqlc.DeadLetterDeleteRow) int { return slices.Compare(a.ActionID[:], b.ActionID[:]) })
 	return taken, err
 }
 
 // requeue schedules the actions of deleted entries.
-func requeue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, taken []dbsqlc.DeadLetterTakeRow, allowDuplicates bool) ([]envelope.ActionID, error) {
+func requeue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, taken []dbsqlc.DeadLetterDeleteRow, allowDuplicates bool) ([]envelope.ActionID, error) {
 	if len(taken) == 0 {
 		return nil, nil
 	}
@@ -168,7 +168,7 @@ func spread(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRe
 	if err != nil {
 		return 0, err
 	}
-	err = q.DeadLetterPace(ctx, tx, &dbsqlc.DeadLetterPaceParams{
+	err = q.DeadLetterSpread(ctx, tx, &dbsqlc.DeadLetterSpreadParams{
 		TenantID: uuid.UUID(tenant), ActionIds: uuids(replayed), Due: dueTimes(schedule.StartsAt, interval, len(replayed)),
 	})
 	if err != nil {
@@ -184,7 +184,7 @@ func count(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkReq
 	if result.AsOf, err = q.DeadLetterClock(ctx, tx); err != nil {
 		return err
 	}
-	rows, err := q.DeadLetterTally(ctx, tx, &dbsqlc.DeadLetterTallyParams{
+	rows, err := q.DeadLetterCount(ctx, tx, &dbsqlc.DeadLetterCountParams{
 		TenantID: uuid.UUID(tenant), Every: req.IDs == nil, ActionIds: uuids(req.IDs), Reason: optional(string(f.Reason)),
 		Source: optional(f.Source), Tool: optional(f.Tool), Code: optional(f.Code), Since: optional(f.Since), Until: optional(f.Until),
 	})
@@ -192,7 +192,7 @@ func count(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkReq
 		return err
 	}
 	for _, r := range rows {
-		c := Count{Source: r.SourceID, Tool: r.ToolName, Reason: outbox.Reason(r.Reason), Entries: int(r.Letters)}
+		c := Count{Source: r.SourceID, Tool: r.ToolName, Reason: outbox.Reason(r.Reason), Entries: int(r.Entries)}
 		if c.Reason == outbox.Unknown && !allowDuplicates {
 			result.Excluded += c.Entries
 		} else {
@@ -238,8 +238,8 @@ func Resolve(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action en
 
 // lockUnknown locks the entry of an action with an unknown outcome. Of two
 // resolutions at once the second waits, and then finds none.
-func lockUnknown(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, attempt int) (dbsqlc.DeadLetterHoldRow, error) {
-	entry, err := dbsqlc.New().DeadLetterHold(ctx, tx, &dbsqlc.DeadLetterHoldParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action)})
+func lockUnknown(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, attempt int) (dbsqlc.DeadLetterLockRow, error) {
+	entry, err := dbsqlc.New().DeadLetterLock(ctx, tx, &dbsqlc.DeadLetterLockParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action)})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return entry, notDead(ctx, tx, tenant, action)

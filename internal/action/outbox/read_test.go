@@ -136,8 +136,9 @@ func TestViewOfEveryState(t *testing.T) {
 			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("view (-want +got):\n%s", diff)
 			}
-			if want := envelope.PhaseOf(e.Approval, e.Result.Status); v.Phase != want || !v.Phase.Valid() {
-				t.Errorf("phase = %q, want %q", v.Phase, want)
+			inSQL := envelope.Phase(one[string](fx, "SELECT phase FROM envelopes WHERE action_id = $1", id.String()))
+			if want := envelope.PhaseOf(e.Approval, e.Result.Status, got.code); v.Phase != want || inSQL != want || !want.Valid() {
+				t.Errorf("phase = %q, in SQL %q, want %q", v.Phase, inSQL, want)
 			}
 			if diff := cmp.Diff([]envelope.ActionID{id}, fx.list(outbox.Filter{Status: test.want.status, Approval: test.want.approval, Most: 10})); diff != "" {
 				t.Errorf("List by its status and approval (-want +got):\n%s", diff)
@@ -240,5 +241,25 @@ func TestPagesStandStillWhileMoreComes(t *testing.T) {
 
 	if diff := cmp.Diff(texts(want), texts(got)); diff != "" {
 		t.Errorf("pages (-want +got):\n%s", diff)
+	}
+}
+
+func TestSQLComputesThePhaseOfEveryPair(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t)
+	for _, a := range []envelope.Approval{
+		envelope.ApprovalAuto, envelope.ApprovalRequired, envelope.ApprovalGranted, envelope.ApprovalDenied, envelope.ApprovalExpired,
+	} {
+		for _, s := range []envelope.Status{
+			envelope.StatusPending, envelope.StatusSending, envelope.StatusSent, envelope.StatusConflict, envelope.StatusFailed,
+			envelope.StatusSkipped, envelope.StatusUnknown,
+		} {
+			for _, code := range []string{"", envelope.CodeUndone, "deadline"} {
+				got := one[string](fx, "SELECT action_phase($1, $2, nullif($3, ''))", string(a), string(s), code)
+				if want := envelope.PhaseOf(a, s, code); envelope.Phase(got) != want {
+					t.Errorf("action_phase(%s, %s, %q) = %q, want %q", a, s, code, got, want)
+				}
+			}
+		}
 	}
 }

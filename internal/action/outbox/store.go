@@ -29,7 +29,7 @@ type DueBucket struct {
 // Look returns up to most buckets with work after the given one, in order of
 // their ids, whether their work is due or not.
 func DueBuckets(ctx context.Context, tx pgx.Tx, after int64, most int) ([]DueBucket, error) {
-	rows, err := dbsqlc.New().OutboxLook(ctx, tx, &dbsqlc.OutboxLookParams{After: after, Most: int64(most)})
+	rows, err := dbsqlc.New().OutboxDueBuckets(ctx, tx, &dbsqlc.OutboxDueBucketsParams{After: after, Most: int64(most)})
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func itemFromRow(r *dbsqlc.OutboxClaimRow) Item {
 		ConfigVersion:    r.ConfigVersion,
 		ToolDigest:       r.ToolDigest,
 		Traceparent:      text(r.Traceparent),
-		ApprovalDigest:   r.ApprovalSeal,
+		ApprovalDigest:   r.ApprovalDigest,
 		HoldsConcurrency: r.Held,
 		Urgent:           r.Urgent,
 		MustRunBefore:    utcOrZero(r.MustRunBefore),
@@ -169,7 +169,7 @@ type ApprovalReturn struct {
 // that it parked.
 func ReturnToApproval(ctx context.Context, tx pgx.Tx, parkings []ApprovalReturn) ([]Lease, error) {
 	leases, n := make([]Lease, len(parkings)), len(parkings)
-	p := &dbsqlc.OutboxParkParams{
+	p := &dbsqlc.OutboxReturnToApprovalParams{
 		ToolDigests: make([][]byte, n), DecisionIds: make([]uuid.UUID, n), Notes: make([]string, n), Needed: make([]int32, n),
 		Waits: make([]float64, n), WarnAfter: make([]float64, n), EscalateAfter: make([]float64, n),
 	}
@@ -182,7 +182,7 @@ func ReturnToApproval(ctx context.Context, tx pgx.Tx, parkings []ApprovalReturn)
 	}
 	k := keysOf(leases)
 	p.TenantIds, p.ActionIds, p.Fences = k.tenants, k.actions, k.fences
-	rows, err := dbsqlc.New().OutboxPark(ctx, tx, p)
+	rows, err := dbsqlc.New().OutboxReturnToApproval(ctx, tx, p)
 	if err != nil {
 		return nil, err
 	}

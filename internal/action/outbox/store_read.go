@@ -175,7 +175,7 @@ func viewFromRow(r dbsqlc.EnvelopeListRow) View {
 			e.Timestamps.CompletedAt = r.DecidedAt
 		}
 	}
-	v.Phase = envelope.PhaseOf(e.Approval, e.Result.Status)
+	v.Phase = envelope.PhaseOf(e.Approval, e.Result.Status, text(r.Code))
 	return v
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // CodeUndone is the code of an envelope that was taken back in time.
-const CodeUndone = "undone"
+const CodeUndone = envelope.CodeUndone
 
 // Undo takes an envelope back while nothing of it can have been sent, whether
 // it waits for a decision or for its turn. fault.Conflict says that it is too

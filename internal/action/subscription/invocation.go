@@ -90,7 +90,7 @@ func Invoke(name string, actor string, it audit.Item, v outbox.View) Invoked {
 	case ApprovalResult:
 		d.Status, d.DecidedBy, d.Note = string(it.Approval), actor, redact.Text(it.Note)
 	case Completed:
-		d.Status = string(envelope.PhaseOf(e.Approval, it.Status))
+		d.Status = string(envelope.PhaseOf(e.Approval, it.Status, it.Code))
 		// Of one that was replayed since, the end of then is not known.
 		if e.Result.Status == it.Status {
 			if len(e.Result.Output) > 0 && string(e.Result.Output) != "null" {

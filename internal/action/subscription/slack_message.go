@@ -136,7 +136,7 @@ func sentence(t *told) string {
 	if t.view != nil {
 		e := &t.view.Envelope
 		parts = append(parts, e.Tool.Source+":"+e.Tool.Name, e.ActionID.String())
-		if phase := envelope.PhaseOf(e.Approval, e.Result.Status); phase != "" {
+		if phase := t.view.Phase; phase != "" {
 			parts = append(parts, string(phase))
 		}
 	}

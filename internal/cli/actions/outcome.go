@@ -186,9 +186,9 @@ func toolName(t envelope.Tool) string {
 // ended says that a phase is an end without the effect.
 func ended(p envelope.Phase) bool {
 	switch p {
-	case envelope.PhaseDenied, envelope.PhaseExpired, envelope.PhaseFailed:
+	case envelope.PhaseDenied, envelope.PhaseExpired, envelope.PhaseFailed, envelope.PhaseSkipped, envelope.PhaseUndone:
 		return true
-	case envelope.PhasePending, envelope.PhaseApproved, envelope.PhaseExecuting, envelope.PhaseCompleted:
+	case envelope.PhasePending, envelope.PhaseApproved, envelope.PhaseExecuting, envelope.PhaseCompleted, envelope.PhaseUnknown:
 	}
 	return false
 }

@@ -188,7 +188,7 @@ func next(id uuid.UUID) uuid.UUID {
 func fromAction(tenant envelope.TenantID, r *dbsqlc.ExecutionListRow) Execution {
 	approval, status := envelope.Approval(r.ApprovalState), envelope.Status(r.Status)
 	e := Execution{
-		ID: envelope.ActionID(r.ActionID), Tenant: tenant, Status: StatusOf(approval, status), Phase: envelope.PhaseOf(approval, status),
+		ID: envelope.ActionID(r.ActionID), Tenant: tenant, Status: StatusOf(approval, status), Phase: envelope.PhaseOf(approval, status, text(r.Code)),
 		Source: r.SourceID, Tool: r.ToolName, Inputs: r.Args, Outputs: source.Outputs(r.Result), ProviderID: r.ProviderID,
 		Attempts: int(r.Attempt), ProposedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt),
 		Risk: envelope.Risk(r.Risk), Effect: envelope.Effect(r.Effect), User: userOf(r.ProposedBy, r.Proposer),

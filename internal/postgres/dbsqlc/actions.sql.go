@@ -37,7 +37,7 @@ WITH proposed AS (
         unnest($21::integer[]) AS max_attempts,
         unnest($22::boolean[]) AS urgent,
         unnest($23::float8[]) AS approval_wait
-), written AS (
+), inserted_actions AS (
     INSERT INTO actions (
         tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by,
         source_id, tool_name, composio_app, args, risk, effect, decision_id, config_version, tool_digest,
@@ -164,7 +164,7 @@ WITH withdrawn AS (
     SET approval_state = 'denied', decided_at = now(), decided_by = $1::text, decision_note = 'undone'
     WHERE a.tenant_id = $2 AND a.action_id = $3 AND a.approval_state = 'required'
     RETURNING a.tenant_id, a.action_id
-), noted AS (
+), inserted_attempts AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
     SELECT w.tenant_id, w.action_id, 0, 'skipped', 'undone', nullif($4::text, ''), clock_timestamp()
     FROM withdrawn w
@@ -193,7 +193,7 @@ func (q *Queries) ActionWithdraw(ctx context.Context, db DBTX, arg *ActionWithdr
 }
 
 const actionsCancel = `-- name: ActionsCancel :many
-WITH hit AS MATERIALIZED (
+WITH killed AS MATERIALIZED (
     SELECT a.tenant_id, a.action_id
     FROM actions a
     JOIN buckets b ON b.bucket_id = a.bucket_id
@@ -203,14 +203,14 @@ WITH hit AS MATERIALIZED (
         AND pause_covers($6::text, $7::text, a.employee_id, a.source_id, a.tool_name, b.name)
     LIMIT $8::bigint
     FOR UPDATE OF a SKIP LOCKED
-), noted AS (
+), inserted_attempts AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
     SELECT h.tenant_id, h.action_id, 0, 'skipped', 'killed', $2::text, clock_timestamp()
-    FROM hit h
+    FROM killed h
 )
 UPDATE actions a
 SET approval_state = 'denied', decided_at = now(), decided_by = $1::text, decision_note = $2::text
-FROM hit h
+FROM killed h
 WHERE a.tenant_id = h.tenant_id AND a.action_id = h.action_id
 RETURNING a.tenant_id, a.action_id
 `

@@ -45,22 +45,22 @@ func (q *Queries) ActionEdit(ctx context.Context, db DBTX, arg *ActionEditParams
 const actionsDecide = `-- name: ActionsDecide :many
 UPDATE actions a
 SET approval_state = $1,
-    approval_seal = nullif(d.seal, ''::bytea),
+    approval_digest = nullif(d.approval_digest, ''::bytea),
     decided_at = now(),
     decided_by = $2::text,
     decision_note = nullif($3::text, '')
-FROM (SELECT unnest($5::uuid[]) AS action_id, unnest($6::bytea[]) AS seal) d
+FROM (SELECT unnest($5::uuid[]) AS action_id, unnest($6::bytea[]) AS approval_digest) d
 WHERE a.tenant_id = $4 AND a.action_id = d.action_id AND a.approval_state = 'required'
 RETURNING a.action_id
 `
 
 type ActionsDecideParams struct {
-	ApprovalState string
-	DecidedBy     string
-	DecisionNote  string
-	TenantID      uuid.UUID
-	ActionIds     []uuid.UUID
-	Seals         [][]byte
+	ApprovalState   string
+	DecidedBy       string
+	DecisionNote    string
+	TenantID        uuid.UUID
+	ActionIds       []uuid.UUID
+	ApprovalDigests [][]byte
 }
 
 // Grants or denies envelopes that wait for a decision. Compare-and-set, under
@@ -72,7 +72,7 @@ func (q *Queries) ActionsDecide(ctx context.Context, db DBTX, arg *ActionsDecide
 		arg.DecisionNote,
 		arg.TenantID,
 		arg.ActionIds,
-		arg.Seals,
+		arg.ApprovalDigests,
 	)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ INSERT INTO approvals (tenant_id, action_id, needed, proposed_args, edits, edite
 VALUES ($1, $2, 1, $3, jsonb_build_array($4::jsonb), $5::text)
 ON CONFLICT ON CONSTRAINT approvals_pkey
 DO UPDATE SET proposed_args = coalesce(approvals.proposed_args, excluded.proposed_args), edits = approvals.edits || excluded.edits,
-    edited_by = excluded.edited_by, round = approvals.round + 1, given = 0, seal = NULL
+    edited_by = excluded.edited_by, round = approvals.round + 1, given = 0, approval_digest = NULL
 `
 
 type ApprovalEditParams struct {
@@ -200,7 +200,7 @@ SELECT
     a.proposed_by, t.operator_id, a.source_id, a.tool_name, a.args, a.risk, a.employee_id, a.session_id, a.automation_id,
     a.tool_digest, a.decision_id, clock_timestamp()::timestamptz AS now,
     coalesce(p.round, 1)::integer AS round, coalesce(p.needed, 1)::integer AS needed, coalesce(p.given, 0)::integer AS given,
-    coalesce(p.seal, '')::bytea AS seal, coalesce(p.asked, false)::boolean AS asked,
+    coalesce(p.approval_digest, '')::bytea AS approval_digest, coalesce(p.asked, false)::boolean AS asked,
     ARRAY(
         SELECT v.person FROM votes v
         WHERE v.tenant_id = a.tenant_id AND v.action_id = a.action_id AND v.round = p.round AND v.decision = 'grant'
@@ -217,27 +217,27 @@ type ApprovalReadParams struct {
 }
 
 type ApprovalReadRow struct {
-	ActionID      uuid.UUID
-	ApprovalState string
-	Overdue       bool
-	ProposedBy    *uuid.UUID
-	OperatorID    *uuid.UUID
-	SourceID      string
-	ToolName      string
-	Args          []byte
-	Risk          string
-	EmployeeID    *uuid.UUID
-	SessionID     *string
-	AutomationID  *string
-	ToolDigest    []byte
-	DecisionID    uuid.UUID
-	Now           time.Time
-	Round         int32
-	Needed        int32
-	Given         int32
-	Seal          []byte
-	Asked         bool
-	Voters        []uuid.UUID
+	ActionID       uuid.UUID
+	ApprovalState  string
+	Overdue        bool
+	ProposedBy     *uuid.UUID
+	OperatorID     *uuid.UUID
+	SourceID       string
+	ToolName       string
+	Args           []byte
+	Risk           string
+	EmployeeID     *uuid.UUID
+	SessionID      *string
+	AutomationID   *string
+	ToolDigest     []byte
+	DecisionID     uuid.UUID
+	Now            time.Time
+	Round          int32
+	Needed         int32
+	Given          int32
+	ApprovalDigest []byte
+	Asked          bool
+	Voters         []uuid.UUID
 }
 
 // Everything that a decision needs to know. A statement of its own, so that it
@@ -270,7 +270,7 @@ func (q *Queries) ApprovalRead(ctx context.Context, db DBTX, arg *ApprovalReadPa
 			&i.Round,
 			&i.Needed,
 			&i.Given,
-			&i.Seal,
+			&i.ApprovalDigest,
 			&i.Asked,
 			&i.Voters,
 		); err != nil {
@@ -285,19 +285,19 @@ func (q *Queries) ApprovalRead(ctx context.Context, db DBTX, arg *ApprovalReadPa
 }
 
 const approvalVoted = `-- name: ApprovalVoted :exec
-INSERT INTO approvals (tenant_id, action_id, round, needed, given, seal)
+INSERT INTO approvals (tenant_id, action_id, round, needed, given, approval_digest)
 SELECT $1, unnest($2::uuid[]), unnest($3::integer[]), unnest($4::integer[]), unnest($5::integer[]), unnest($6::bytea[])
 ON CONFLICT ON CONSTRAINT approvals_pkey
-DO UPDATE SET round = excluded.round, needed = excluded.needed, given = excluded.given, seal = excluded.seal
+DO UPDATE SET round = excluded.round, needed = excluded.needed, given = excluded.given, approval_digest = excluded.approval_digest
 `
 
 type ApprovalVotedParams struct {
-	TenantID  uuid.UUID
-	ActionIds []uuid.UUID
-	Rounds    []int32
-	Needed    []int32
-	Given     []int32
-	Seals     [][]byte
+	TenantID        uuid.UUID
+	ActionIds       []uuid.UUID
+	Rounds          []int32
+	Needed          []int32
+	Given           []int32
+	ApprovalDigests [][]byte
 }
 
 // Notes how far the rounds of some envelopes have got.
@@ -308,7 +308,7 @@ func (q *Queries) ApprovalVoted(ctx context.Context, db DBTX, arg *ApprovalVoted
 		arg.Rounds,
 		arg.Needed,
 		arg.Given,
-		arg.Seals,
+		arg.ApprovalDigests,
 	)
 	return err
 }
@@ -585,21 +585,21 @@ func (q *Queries) InboxUnknown(ctx context.Context, db DBTX, arg *InboxUnknownPa
 }
 
 const voteInsertMany = `-- name: VoteInsertMany :exec
-INSERT INTO votes (tenant_id, action_id, round, person, token, name, decision, note, seal)
-SELECT $1, v.action_id, v.round, $2, $3, $4, $5, nullif($6::text, ''), nullif(v.seal, ''::bytea)
-FROM (SELECT unnest($7::uuid[]) AS action_id, unnest($8::integer[]) AS round, unnest($9::bytea[]) AS seal) v
+INSERT INTO votes (tenant_id, action_id, round, person, token, name, decision, note, approval_digest)
+SELECT $1, v.action_id, v.round, $2, $3, $4, $5, nullif($6::text, ''), nullif(v.approval_digest, ''::bytea)
+FROM (SELECT unnest($7::uuid[]) AS action_id, unnest($8::integer[]) AS round, unnest($9::bytea[]) AS approval_digest) v
 `
 
 type VoteInsertManyParams struct {
-	TenantID  uuid.UUID
-	Person    uuid.UUID
-	Token     uuid.UUID
-	Name      string
-	Decision  string
-	Note      string
-	ActionIds []uuid.UUID
-	Rounds    []int32
-	Seals     [][]byte
+	TenantID        uuid.UUID
+	Person          uuid.UUID
+	Token           uuid.UUID
+	Name            string
+	Decision        string
+	Note            string
+	ActionIds       []uuid.UUID
+	Rounds          []int32
+	ApprovalDigests [][]byte
 }
 
 func (q *Queries) VoteInsertMany(ctx context.Context, db DBTX, arg *VoteInsertManyParams) error {
@@ -612,7 +612,7 @@ func (q *Queries) VoteInsertMany(ctx context.Context, db DBTX, arg *VoteInsertMa
 		arg.Note,
 		arg.ActionIds,
 		arg.Rounds,
-		arg.Seals,
+		arg.ApprovalDigests,
 	)
 	return err
 }

@@ -12,70 +12,6 @@ import (
 	"github.com/google/uuid"
 )
 
-const deadLetterChoose = `-- name: DeadLetterChoose :many
-SELECT d.action_id
-FROM dead_letters d
-JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
-WHERE d.tenant_id = $1
-    AND ($2::boolean OR d.action_id = ANY ($3::uuid[]))
-    AND ($4::boolean OR d.reason <> 'unknown')
-    AND ($5::text IS NULL OR d.reason = $5)
-    AND ($6::text IS NULL OR a.source_id = $6)
-    AND ($7::text IS NULL OR a.tool_name = $7)
-    AND ($8::text IS NULL OR d.code = $8)
-    AND ($9::timestamptz IS NULL OR d.created_at >= $9)
-    AND ($10::timestamptz IS NULL OR d.created_at < $10)
-ORDER BY d.action_id
-LIMIT $11::bigint
-`
-
-type DeadLetterChooseParams struct {
-	TenantID  uuid.UUID
-	Every     bool
-	ActionIds []uuid.UUID
-	Unsure    bool
-	Reason    *string
-	Source    *string
-	Tool      *string
-	Code      *string
-	Since     *time.Time
-	Until     *time.Time
-	Most      int64
-}
-
-// The letters that a change is about, those first whose envelopes are oldest.
-func (q *Queries) DeadLetterChoose(ctx context.Context, db DBTX, arg *DeadLetterChooseParams) ([]uuid.UUID, error) {
-	rows, err := db.Query(ctx, deadLetterChoose,
-		arg.TenantID,
-		arg.Every,
-		arg.ActionIds,
-		arg.Unsure,
-		arg.Reason,
-		arg.Source,
-		arg.Tool,
-		arg.Code,
-		arg.Since,
-		arg.Until,
-		arg.Most,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []uuid.UUID{}
-	for rows.Next() {
-		var action_id uuid.UUID
-		if err := rows.Scan(&action_id); err != nil {
-			return nil, err
-		}
-		items = append(items, action_id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const deadLetterClock = `-- name: DeadLetterClock :one
 SELECT now()::timestamptz AS now
 `
@@ -87,31 +23,123 @@ func (q *Queries) DeadLetterClock(ctx context.Context, db DBTX) (time.Time, erro
 	return now, err
 }
 
-const deadLetterHold = `-- name: DeadLetterHold :one
-SELECT d.reason, d.attempt, d.verify_tries
+const deadLetterCount = `-- name: DeadLetterCount :many
+SELECT a.source_id, a.tool_name, d.reason, count(1)::bigint AS entries
 FROM dead_letters d
-WHERE d.tenant_id = $1 AND d.action_id = $2
-FOR UPDATE
+JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
+WHERE d.tenant_id = $1
+    AND ($2::boolean OR d.action_id = ANY ($3::uuid[]))
+    AND ($4::text IS NULL OR d.reason = $4)
+    AND ($5::text IS NULL OR a.source_id = $5)
+    AND ($6::text IS NULL OR a.tool_name = $6)
+    AND ($7::text IS NULL OR d.code = $7)
+    AND ($8::timestamptz IS NULL OR d.created_at >= $8)
+    AND ($9::timestamptz IS NULL OR d.created_at < $9)
+GROUP BY a.source_id, a.tool_name, d.reason
+ORDER BY a.source_id, a.tool_name, d.reason
 `
 
-type DeadLetterHoldParams struct {
-	TenantID uuid.UUID
+type DeadLetterCountParams struct {
+	TenantID  uuid.UUID
+	Every     bool
+	ActionIds []uuid.UUID
+	Reason    *string
+	Source    *string
+	Tool      *string
+	Code      *string
+	Since     *time.Time
+	Until     *time.Time
+}
+
+type DeadLetterCountRow struct {
+	SourceID string
+	ToolName string
+	Reason   string
+	Entries  int64
+}
+
+// How many letters there are, by tool and reason.
+func (q *Queries) DeadLetterCount(ctx context.Context, db DBTX, arg *DeadLetterCountParams) ([]DeadLetterCountRow, error) {
+	rows, err := db.Query(ctx, deadLetterCount,
+		arg.TenantID,
+		arg.Every,
+		arg.ActionIds,
+		arg.Reason,
+		arg.Source,
+		arg.Tool,
+		arg.Code,
+		arg.Since,
+		arg.Until,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []DeadLetterCountRow{}
+	for rows.Next() {
+		var i DeadLetterCountRow
+		if err := rows.Scan(
+			&i.SourceID,
+			&i.ToolName,
+			&i.Reason,
+			&i.Entries,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const deadLetterDelete = `-- name: DeadLetterDelete :many
+WITH chosen AS MATERIALIZED (
+    SELECT d.tenant_id, d.action_id
+    FROM dead_letters d
+    WHERE d.tenant_id = $1 AND d.action_id = ANY ($2::uuid[])
+    ORDER BY d.action_id
+    FOR UPDATE
+)
+DELETE FROM dead_letters d
+USING chosen c
+WHERE d.tenant_id = c.tenant_id AND d.action_id = c.action_id
+RETURNING d.action_id, d.attempt, d.reason
+`
+
+type DeadLetterDeleteParams struct {
+	TenantID  uuid.UUID
+	ActionIds []uuid.UUID
+}
+
+type DeadLetterDeleteRow struct {
 	ActionID uuid.UUID
+	Attempt  int32
+	Reason   string
 }
 
-type DeadLetterHoldRow struct {
-	Reason      string
-	Attempt     int32
-	VerifyTries int32
-}
-
-// Locks a letter of which somebody says what happened. Of two at once the
-// second waits, and finds none.
-func (q *Queries) DeadLetterHold(ctx context.Context, db DBTX, arg *DeadLetterHoldParams) (DeadLetterHoldRow, error) {
-	row := db.QueryRow(ctx, deadLetterHold, arg.TenantID, arg.ActionID)
-	var i DeadLetterHoldRow
-	err := row.Scan(&i.Reason, &i.Attempt, &i.VerifyTries)
-	return i, err
+// Takes letters out, to be replayed or given up. They are locked in the order
+// of their ids: of two changes at once one waits for the other and finds none
+// of its letters.
+func (q *Queries) DeadLetterDelete(ctx context.Context, db DBTX, arg *DeadLetterDeleteParams) ([]DeadLetterDeleteRow, error) {
+	rows, err := db.Query(ctx, deadLetterDelete, arg.TenantID, arg.ActionIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []DeadLetterDeleteRow{}
+	for rows.Next() {
+		var i DeadLetterDeleteRow
+		if err := rows.Scan(&i.ActionID, &i.Attempt, &i.Reason); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const deadLetterList = `-- name: DeadLetterList :many
@@ -201,25 +229,31 @@ func (q *Queries) DeadLetterList(ctx context.Context, db DBTX, arg *DeadLetterLi
 	return items, nil
 }
 
-const deadLetterPace = `-- name: DeadLetterPace :exec
-UPDATE outbox o
-SET next_attempt_at = greatest(o.next_attempt_at, p.due_at)
-FROM (
-    SELECT unnest($2::uuid[]) AS action_id, unnest($3::timestamptz[]) AS due_at
-) p
-WHERE o.tenant_id = $1 AND o.action_id = p.action_id
+const deadLetterLock = `-- name: DeadLetterLock :one
+SELECT d.reason, d.attempt, d.verify_tries
+FROM dead_letters d
+WHERE d.tenant_id = $1 AND d.action_id = $2
+FOR UPDATE
 `
 
-type DeadLetterPaceParams struct {
-	TenantID  uuid.UUID
-	ActionIds []uuid.UUID
-	Due       []time.Time
+type DeadLetterLockParams struct {
+	TenantID uuid.UUID
+	ActionID uuid.UUID
 }
 
-// Spreads envelopes that were just put on the schedule over time.
-func (q *Queries) DeadLetterPace(ctx context.Context, db DBTX, arg *DeadLetterPaceParams) error {
-	_, err := db.Exec(ctx, deadLetterPace, arg.TenantID, arg.ActionIds, arg.Due)
-	return err
+type DeadLetterLockRow struct {
+	Reason      string
+	Attempt     int32
+	VerifyTries int32
+}
+
+// Locks a letter of which somebody says what happened. Of two at once the
+// second waits, and finds none.
+func (q *Queries) DeadLetterLock(ctx context.Context, db DBTX, arg *DeadLetterLockParams) (DeadLetterLockRow, error) {
+	row := db.QueryRow(ctx, deadLetterLock, arg.TenantID, arg.ActionID)
+	var i DeadLetterLockRow
+	err := row.Scan(&i.Reason, &i.Attempt, &i.VerifyTries)
+	return i, err
 }
 
 const deadLetterPerID = `-- name: DeadLetterPerID :many
@@ -283,123 +317,89 @@ func (q *Queries) DeadLetterPerID(ctx context.Context, db DBTX, arg *DeadLetterP
 	return items, nil
 }
 
-const deadLetterTake = `-- name: DeadLetterTake :many
-WITH chosen AS MATERIALIZED (
-    SELECT d.tenant_id, d.action_id
-    FROM dead_letters d
-    WHERE d.tenant_id = $1 AND d.action_id = ANY ($2::uuid[])
-    ORDER BY d.action_id
-    FOR UPDATE
-)
-DELETE FROM dead_letters d
-USING chosen c
-WHERE d.tenant_id = c.tenant_id AND d.action_id = c.action_id
-RETURNING d.action_id, d.attempt, d.reason
-`
-
-type DeadLetterTakeParams struct {
-	TenantID  uuid.UUID
-	ActionIds []uuid.UUID
-}
-
-type DeadLetterTakeRow struct {
-	ActionID uuid.UUID
-	Attempt  int32
-	Reason   string
-}
-
-// Takes letters out, to be replayed or given up. They are locked in the order
-// of their ids: of two changes at once one waits for the other and finds none
-// of its letters.
-func (q *Queries) DeadLetterTake(ctx context.Context, db DBTX, arg *DeadLetterTakeParams) ([]DeadLetterTakeRow, error) {
-	rows, err := db.Query(ctx, deadLetterTake, arg.TenantID, arg.ActionIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []DeadLetterTakeRow{}
-	for rows.Next() {
-		var i DeadLetterTakeRow
-		if err := rows.Scan(&i.ActionID, &i.Attempt, &i.Reason); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const deadLetterTally = `-- name: DeadLetterTally :many
-SELECT a.source_id, a.tool_name, d.reason, count(1)::bigint AS letters
+const deadLetterSelect = `-- name: DeadLetterSelect :many
+SELECT d.action_id
 FROM dead_letters d
 JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
 WHERE d.tenant_id = $1
     AND ($2::boolean OR d.action_id = ANY ($3::uuid[]))
-    AND ($4::text IS NULL OR d.reason = $4)
-    AND ($5::text IS NULL OR a.source_id = $5)
-    AND ($6::text IS NULL OR a.tool_name = $6)
-    AND ($7::text IS NULL OR d.code = $7)
-    AND ($8::timestamptz IS NULL OR d.created_at >= $8)
-    AND ($9::timestamptz IS NULL OR d.created_at < $9)
-GROUP BY a.source_id, a.tool_name, d.reason
-ORDER BY a.source_id, a.tool_name, d.reason
+    AND ($4::boolean OR d.reason <> 'unknown')
+    AND ($5::text IS NULL OR d.reason = $5)
+    AND ($6::text IS NULL OR a.source_id = $6)
+    AND ($7::text IS NULL OR a.tool_name = $7)
+    AND ($8::text IS NULL OR d.code = $8)
+    AND ($9::timestamptz IS NULL OR d.created_at >= $9)
+    AND ($10::timestamptz IS NULL OR d.created_at < $10)
+ORDER BY d.action_id
+LIMIT $11::bigint
 `
 
-type DeadLetterTallyParams struct {
-	TenantID  uuid.UUID
-	Every     bool
-	ActionIds []uuid.UUID
-	Reason    *string
-	Source    *string
-	Tool      *string
-	Code      *string
-	Since     *time.Time
-	Until     *time.Time
+type DeadLetterSelectParams struct {
+	TenantID       uuid.UUID
+	Every          bool
+	ActionIds      []uuid.UUID
+	IncludeUnknown bool
+	Reason         *string
+	Source         *string
+	Tool           *string
+	Code           *string
+	Since          *time.Time
+	Until          *time.Time
+	Most           int64
 }
 
-type DeadLetterTallyRow struct {
-	SourceID string
-	ToolName string
-	Reason   string
-	Letters  int64
-}
-
-// How many letters there are, by tool and reason.
-func (q *Queries) DeadLetterTally(ctx context.Context, db DBTX, arg *DeadLetterTallyParams) ([]DeadLetterTallyRow, error) {
-	rows, err := db.Query(ctx, deadLetterTally,
+// The letters that a change is about, those first whose envelopes are oldest.
+func (q *Queries) DeadLetterSelect(ctx context.Context, db DBTX, arg *DeadLetterSelectParams) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, deadLetterSelect,
 		arg.TenantID,
 		arg.Every,
 		arg.ActionIds,
+		arg.IncludeUnknown,
 		arg.Reason,
 		arg.Source,
 		arg.Tool,
 		arg.Code,
 		arg.Since,
 		arg.Until,
+		arg.Most,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []DeadLetterTallyRow{}
+	items := []uuid.UUID{}
 	for rows.Next() {
-		var i DeadLetterTallyRow
-		if err := rows.Scan(
-			&i.SourceID,
-			&i.ToolName,
-			&i.Reason,
-			&i.Letters,
-		); err != nil {
+		var action_id uuid.UUID
+		if err := rows.Scan(&action_id); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, action_id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
 	return items, nil
+}
+
+const deadLetterSpread = `-- name: DeadLetterSpread :exec
+UPDATE outbox o
+SET next_attempt_at = greatest(o.next_attempt_at, p.due_at)
+FROM (
+    SELECT unnest($2::uuid[]) AS action_id, unnest($3::timestamptz[]) AS due_at
+) p
+WHERE o.tenant_id = $1 AND o.action_id = p.action_id
+`
+
+type DeadLetterSpreadParams struct {
+	TenantID  uuid.UUID
+	ActionIds []uuid.UUID
+	Due       []time.Time
+}
+
+// Spreads envelopes that were just put on the schedule over time.
+func (q *Queries) DeadLetterSpread(ctx context.Context, db DBTX, arg *DeadLetterSpreadParams) error {
+	_, err := db.Exec(ctx, deadLetterSpread, arg.TenantID, arg.ActionIds, arg.Due)
+	return err
 }
 
 const deadLetterVerifyClaim = `-- name: DeadLetterVerifyClaim :many

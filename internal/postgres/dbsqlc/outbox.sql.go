@@ -37,7 +37,7 @@ func (q *Queries) OutboxBacklog(ctx context.Context, db DBTX) (OutboxBacklogRow,
 }
 
 const outboxCancel = `-- name: OutboxCancel :many
-WITH hit AS MATERIALIZED (
+WITH killed AS MATERIALIZED (
     SELECT o.tenant_id, o.action_id, o.attempt,
         CASE
             WHEN o.status = 'sending' THEN 'unknown'
@@ -55,22 +55,22 @@ WITH hit AS MATERIALIZED (
     ORDER BY o.tenant_id, o.action_id
     LIMIT $8::bigint
     FOR UPDATE OF o SKIP LOCKED
-), gone AS (
+), deleted AS (
     DELETE FROM outbox o
-    WHERE (o.tenant_id, o.action_id) IN (SELECT h.tenant_id, h.action_id FROM hit h)
-), noted AS (
+    WHERE (o.tenant_id, o.action_id) IN (SELECT h.tenant_id, h.action_id FROM killed h)
+), inserted_attempts AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
     SELECT h.tenant_id, h.action_id, h.attempt, h.status, 'killed', $9::text, clock_timestamp()
-    FROM hit h
-), lettered AS (
+    FROM killed h
+), inserted_dead_letters AS (
     INSERT INTO dead_letters (tenant_id, action_id, reason, attempt, code, message)
     SELECT h.tenant_id, h.action_id, 'unknown', h.attempt, 'killed', $9::text
-    FROM hit h
+    FROM killed h
     WHERE h.status = 'unknown'
     ON CONFLICT ON CONSTRAINT dead_letters_pkey DO UPDATE
     SET reason = excluded.reason, attempt = excluded.attempt, code = excluded.code, message = excluded.message, created_at = now()
 )
-SELECT h.tenant_id, h.action_id, h.attempt, h.status::text AS status FROM hit h ORDER BY h.tenant_id, h.action_id
+SELECT h.tenant_id, h.action_id, h.attempt, h.status::text AS status FROM killed h ORDER BY h.tenant_id, h.action_id
 `
 
 type OutboxCancelParams struct {
@@ -173,22 +173,22 @@ func (q *Queries) OutboxCancelLeft(ctx context.Context, db DBTX, arg *OutboxCanc
 }
 
 const outboxClaim = `-- name: OutboxClaim :many
-WITH asked AS (
+WITH requests AS (
     SELECT
         unnest($1::bigint[]) AS bucket_id,
         unnest($2::timestamptz[]) AS lower,
         unnest($3::bigint[]) AS quota,
         unnest($4::boolean[]) AS granted
-), wanted AS MATERIALIZED (
+), open_buckets AS MATERIALIZED (
     SELECT k.bucket_id, k.lower, k.quota, b.concurrency IS NOT NULL AS held
-    FROM asked k
+    FROM requests k
     JOIN buckets b ON b.bucket_id = k.bucket_id
     WHERE b.limited = k.granted
         AND (k.granted OR b.opens_at IS NULL OR b.opens_at <= now())
         AND NOT bucket_paused(b.tenant_id, b.name)
-), picked AS MATERIALIZED (
+), due_rows AS MATERIALIZED (
     SELECT due.tenant_id, due.action_id, w.held
-    FROM wanted w
+    FROM open_buckets w
     CROSS JOIN LATERAL (
         SELECT o.tenant_id, o.action_id
         FROM outbox o
@@ -206,14 +206,14 @@ WITH asked AS (
         fence = o.fence + 1,
         lost = o.lost + (o.lease_until IS NOT NULL)::integer,
         held = p.held
-    FROM picked p
+    FROM due_rows p
     WHERE o.tenant_id = p.tenant_id AND o.action_id = p.action_id
     RETURNING o.tenant_id, o.action_id, o.bucket_id, o.next_attempt_at, o.fence, o.attempt, o.max_attempts, o.lost, o.unsure, o.status, o.held
 )
 SELECT
     c.tenant_id, c.action_id, c.bucket_id, c.next_attempt_at, c.fence, c.attempt, c.max_attempts, c.lost, c.unsure, c.status, c.held,
     a.source_id, a.tool_name, a.args, a.effect, a.risk, a.approval_state, a.employee_id, a.automation_id, a.session_id,
-    a.config_version, a.tool_digest, a.traceparent, a.must_run_before, a.urgent, a.created_at, a.approval_seal,
+    a.config_version, a.tool_digest, a.traceparent, a.must_run_before, a.urgent, a.created_at, a.approval_digest,
     now()::timestamptz AS claimed_at,
     extract(epoch FROM now() - c.next_attempt_at)::float8 AS waited_seconds,
     extract(epoch FROM now() - a.created_at)::float8 AS age_seconds
@@ -230,36 +230,36 @@ type OutboxClaimParams struct {
 }
 
 type OutboxClaimRow struct {
-	TenantID      uuid.UUID
-	ActionID      uuid.UUID
-	BucketID      int64
-	NextAttemptAt time.Time
-	Fence         int64
-	Attempt       int32
-	MaxAttempts   int32
-	Lost          int32
-	Unsure        bool
-	Status        string
-	Held          bool
-	SourceID      string
-	ToolName      string
-	Args          []byte
-	Effect        string
-	Risk          string
-	ApprovalState string
-	EmployeeID    *uuid.UUID
-	AutomationID  *string
-	SessionID     *string
-	ConfigVersion int64
-	ToolDigest    []byte
-	Traceparent   *string
-	MustRunBefore *time.Time
-	Urgent        bool
-	CreatedAt     time.Time
-	ApprovalSeal  []byte
-	ClaimedAt     time.Time
-	WaitedSeconds float64
-	AgeSeconds    float64
+	TenantID       uuid.UUID
+	ActionID       uuid.UUID
+	BucketID       int64
+	NextAttemptAt  time.Time
+	Fence          int64
+	Attempt        int32
+	MaxAttempts    int32
+	Lost           int32
+	Unsure         bool
+	Status         string
+	Held           bool
+	SourceID       string
+	ToolName       string
+	Args           []byte
+	Effect         string
+	Risk           string
+	ApprovalState  string
+	EmployeeID     *uuid.UUID
+	AutomationID   *string
+	SessionID      *string
+	ConfigVersion  int64
+	ToolDigest     []byte
+	Traceparent    *string
+	MustRunBefore  *time.Time
+	Urgent         bool
+	CreatedAt      time.Time
+	ApprovalDigest []byte
+	ClaimedAt      time.Time
+	WaitedSeconds  float64
+	AgeSeconds     float64
 }
 
 // Leases up to a quota of due rows per bucket and reads what the call needs.
@@ -311,10 +311,84 @@ func (q *Queries) OutboxClaim(ctx context.Context, db DBTX, arg *OutboxClaimPara
 			&i.MustRunBefore,
 			&i.Urgent,
 			&i.CreatedAt,
-			&i.ApprovalSeal,
+			&i.ApprovalDigest,
 			&i.ClaimedAt,
 			&i.WaitedSeconds,
 			&i.AgeSeconds,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const outboxDueBuckets = `-- name: OutboxDueBuckets :many
+WITH RECURSIVE bucket_ids AS (
+    (SELECT o.bucket_id FROM outbox o WHERE o.bucket_id > $2::bigint ORDER BY o.bucket_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT o.bucket_id FROM outbox o WHERE o.bucket_id > r.bucket_id ORDER BY o.bucket_id LIMIT 1)
+    FROM bucket_ids r
+    WHERE r.bucket_id IS NOT NULL
+)
+SELECT
+    r.bucket_id::bigint AS bucket_id,
+    b.tenant_id,
+    b.limited,
+    bucket_paused(b.tenant_id, b.name)::boolean AS paused,
+    f.next_attempt_at,
+    extract(epoch FROM greatest(f.next_attempt_at, b.opens_at) - now())::float8 AS wait_seconds
+FROM bucket_ids r
+JOIN buckets b ON b.bucket_id = r.bucket_id
+CROSS JOIN LATERAL (
+    SELECT o.next_attempt_at
+    FROM outbox o
+    WHERE o.bucket_id = r.bucket_id AND (o.lease_until IS NULL OR o.lease_until < now())
+    ORDER BY o.next_attempt_at
+    LIMIT 1
+) f
+LIMIT $1::bigint
+`
+
+type OutboxDueBucketsParams struct {
+	Most  int64
+	After int64
+}
+
+type OutboxDueBucketsRow struct {
+	BucketID      int64
+	TenantID      uuid.UUID
+	Limited       bool
+	Paused        bool
+	NextAttemptAt time.Time
+	WaitSeconds   float64
+}
+
+// Says per bucket where its first free row is, and whether that is due. It
+// hops from bucket to bucket over the index, so it costs one probe per bucket
+// with work, however long the backlog. Leased rows at the head are passed
+// over; there are at most as many as the fleet works on. A bucket that is
+// paused is left out; one that is closed, or has no token, is due when it
+// opens.
+func (q *Queries) OutboxDueBuckets(ctx context.Context, db DBTX, arg *OutboxDueBucketsParams) ([]OutboxDueBucketsRow, error) {
+	rows, err := db.Query(ctx, outboxDueBuckets, arg.Most, arg.After)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OutboxDueBucketsRow{}
+	for rows.Next() {
+		var i OutboxDueBucketsRow
+		if err := rows.Scan(
+			&i.BucketID,
+			&i.TenantID,
+			&i.Limited,
+			&i.Paused,
+			&i.NextAttemptAt,
+			&i.WaitSeconds,
 		); err != nil {
 			return nil, err
 		}
@@ -359,175 +433,6 @@ func (q *Queries) OutboxEnqueue(ctx context.Context, db DBTX, arg *OutboxEnqueue
 	return result.RowsAffected(), nil
 }
 
-const outboxLook = `-- name: OutboxLook :many
-WITH RECURSIVE ring AS (
-    (SELECT o.bucket_id FROM outbox o WHERE o.bucket_id > $2::bigint ORDER BY o.bucket_id LIMIT 1)
-    UNION ALL
-    SELECT (SELECT o.bucket_id FROM outbox o WHERE o.bucket_id > r.bucket_id ORDER BY o.bucket_id LIMIT 1)
-    FROM ring r
-    WHERE r.bucket_id IS NOT NULL
-)
-SELECT
-    r.bucket_id::bigint AS bucket_id,
-    b.tenant_id,
-    b.limited,
-    bucket_paused(b.tenant_id, b.name)::boolean AS paused,
-    f.next_attempt_at,
-    extract(epoch FROM greatest(f.next_attempt_at, b.opens_at) - now())::float8 AS wait_seconds
-FROM ring r
-JOIN buckets b ON b.bucket_id = r.bucket_id
-CROSS JOIN LATERAL (
-    SELECT o.next_attempt_at
-    FROM outbox o
-    WHERE o.bucket_id = r.bucket_id AND (o.lease_until IS NULL OR o.lease_until < now())
-    ORDER BY o.next_attempt_at
-    LIMIT 1
-) f
-LIMIT $1::bigint
-`
-
-type OutboxLookParams struct {
-	Most  int64
-	After int64
-}
-
-type OutboxLookRow struct {
-	BucketID      int64
-	TenantID      uuid.UUID
-	Limited       bool
-	Paused        bool
-	NextAttemptAt time.Time
-	WaitSeconds   float64
-}
-
-// Says per bucket where its first free row is, and whether that is due. It
-// hops from bucket to bucket over the index, so it costs one probe per bucket
-// with work, however long the backlog. Leased rows at the head are passed
-// over; there are at most as many as the fleet works on. A bucket that is
-// paused is left out; one that is closed, or has no token, is due when it
-// opens.
-func (q *Queries) OutboxLook(ctx context.Context, db DBTX, arg *OutboxLookParams) ([]OutboxLookRow, error) {
-	rows, err := db.Query(ctx, outboxLook, arg.Most, arg.After)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []OutboxLookRow{}
-	for rows.Next() {
-		var i OutboxLookRow
-		if err := rows.Scan(
-			&i.BucketID,
-			&i.TenantID,
-			&i.Limited,
-			&i.Paused,
-			&i.NextAttemptAt,
-			&i.WaitSeconds,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const outboxPark = `-- name: OutboxPark :many
-WITH asked AS (
-    SELECT
-        unnest($1::uuid[]) AS tenant_id,
-        unnest($2::uuid[]) AS action_id,
-        unnest($3::bigint[]) AS fence,
-        unnest($4::bytea[]) AS tool_digest,
-        unnest($5::uuid[]) AS decision_id,
-        unnest($6::text[]) AS note,
-        unnest($7::integer[]) AS needed,
-        unnest($8::float8[]) AS wait,
-        unnest($9::float8[]) AS warn_after,
-        unnest($10::float8[]) AS escalate_after
-), parked AS (
-    DELETE FROM outbox o
-    WHERE (o.tenant_id, o.action_id, o.fence) IN (SELECT k.tenant_id, k.action_id, k.fence FROM asked k)
-    RETURNING o.tenant_id, o.action_id
-), begun AS (
-    INSERT INTO approvals (tenant_id, action_id, needed, warn_at, escalate_at)
-    SELECT k.tenant_id, k.action_id, k.needed,
-        CASE WHEN k.warn_after > 0 THEN now() + make_interval(secs => k.warn_after) END,
-        CASE WHEN k.escalate_after > 0 THEN now() + make_interval(secs => k.escalate_after) END
-    FROM parked p
-    JOIN asked k ON k.tenant_id = p.tenant_id AND k.action_id = p.action_id
-    ON CONFLICT ON CONSTRAINT approvals_pkey
-    DO UPDATE SET round = approvals.round + 1, needed = excluded.needed, given = 0, seal = NULL,
-        warn_at = excluded.warn_at, warned_at = NULL, escalate_at = excluded.escalate_at, escalated_at = NULL
-)
-UPDATE actions a
-SET approval_state = 'required',
-    approval_expires_at = now() + make_interval(secs => k.wait),
-    approval_seal = NULL,
-    tool_digest = k.tool_digest,
-    decision_id = coalesce(nullif(k.decision_id, '00000000-0000-0000-0000-000000000000'), a.decision_id),
-    decided_at = NULL,
-    decided_by = NULL,
-    decision_note = nullif(k.note, '')
-FROM parked p
-JOIN asked k ON k.tenant_id = p.tenant_id AND k.action_id = p.action_id
-WHERE a.tenant_id = p.tenant_id AND a.action_id = p.action_id
-RETURNING a.tenant_id, a.action_id
-`
-
-type OutboxParkParams struct {
-	TenantIds     []uuid.UUID
-	ActionIds     []uuid.UUID
-	Fences        []int64
-	ToolDigests   [][]byte
-	DecisionIds   []uuid.UUID
-	Notes         []string
-	Needed        []int32
-	Waits         []float64
-	WarnAfter     []float64
-	EscalateAfter []float64
-}
-
-type OutboxParkRow struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
-}
-
-// Takes envelopes off the schedule to wait for a person, because policy or
-// the tool changed since they were let through. The decision will be about
-// the tool as it is now, and votes of before are void.
-func (q *Queries) OutboxPark(ctx context.Context, db DBTX, arg *OutboxParkParams) ([]OutboxParkRow, error) {
-	rows, err := db.Query(ctx, outboxPark,
-		arg.TenantIds,
-		arg.ActionIds,
-		arg.Fences,
-		arg.ToolDigests,
-		arg.DecisionIds,
-		arg.Notes,
-		arg.Needed,
-		arg.Waits,
-		arg.WarnAfter,
-		arg.EscalateAfter,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []OutboxParkRow{}
-	for rows.Next() {
-		var i OutboxParkRow
-		if err := rows.Scan(&i.TenantID, &i.ActionID); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const outboxRenew = `-- name: OutboxRenew :execrows
 UPDATE outbox o
 SET lease_until = now() + make_interval(secs => $1::float8)
@@ -558,8 +463,103 @@ func (q *Queries) OutboxRenew(ctx context.Context, db DBTX, arg *OutboxRenewPara
 	return result.RowsAffected(), nil
 }
 
+const outboxReturnToApproval = `-- name: OutboxReturnToApproval :many
+WITH requests AS (
+    SELECT
+        unnest($1::uuid[]) AS tenant_id,
+        unnest($2::uuid[]) AS action_id,
+        unnest($3::bigint[]) AS fence,
+        unnest($4::bytea[]) AS tool_digest,
+        unnest($5::uuid[]) AS decision_id,
+        unnest($6::text[]) AS note,
+        unnest($7::integer[]) AS needed,
+        unnest($8::float8[]) AS wait,
+        unnest($9::float8[]) AS warn_after,
+        unnest($10::float8[]) AS escalate_after
+), deleted AS (
+    DELETE FROM outbox o
+    WHERE (o.tenant_id, o.action_id, o.fence) IN (SELECT k.tenant_id, k.action_id, k.fence FROM requests k)
+    RETURNING o.tenant_id, o.action_id
+), upserted_approvals AS (
+    INSERT INTO approvals (tenant_id, action_id, needed, warn_at, escalate_at)
+    SELECT k.tenant_id, k.action_id, k.needed,
+        CASE WHEN k.warn_after > 0 THEN now() + make_interval(secs => k.warn_after) END,
+        CASE WHEN k.escalate_after > 0 THEN now() + make_interval(secs => k.escalate_after) END
+    FROM deleted p
+    JOIN requests k ON k.tenant_id = p.tenant_id AND k.action_id = p.action_id
+    ON CONFLICT ON CONSTRAINT approvals_pkey
+    DO UPDATE SET round = approvals.round + 1, needed = excluded.needed, given = 0, approval_digest = NULL,
+        warn_at = excluded.warn_at, warned_at = NULL, escalate_at = excluded.escalate_at, escalated_at = NULL
+)
+UPDATE actions a
+SET approval_state = 'required',
+    approval_expires_at = now() + make_interval(secs => k.wait),
+    approval_digest = NULL,
+    tool_digest = k.tool_digest,
+    decision_id = coalesce(nullif(k.decision_id, '00000000-0000-0000-0000-000000000000'), a.decision_id),
+    decided_at = NULL,
+    decided_by = NULL,
+    decision_note = nullif(k.note, '')
+FROM deleted p
+JOIN requests k ON k.tenant_id = p.tenant_id AND k.action_id = p.action_id
+WHERE a.tenant_id = p.tenant_id AND a.action_id = p.action_id
+RETURNING a.tenant_id, a.action_id
+`
+
+type OutboxReturnToApprovalParams struct {
+	TenantIds     []uuid.UUID
+	ActionIds     []uuid.UUID
+	Fences        []int64
+	ToolDigests   [][]byte
+	DecisionIds   []uuid.UUID
+	Notes         []string
+	Needed        []int32
+	Waits         []float64
+	WarnAfter     []float64
+	EscalateAfter []float64
+}
+
+type OutboxReturnToApprovalRow struct {
+	TenantID uuid.UUID
+	ActionID uuid.UUID
+}
+
+// Takes envelopes off the schedule to wait for a person, because policy or
+// the tool changed since they were let through. The decision will be about
+// the tool as it is now, and votes of before are void.
+func (q *Queries) OutboxReturnToApproval(ctx context.Context, db DBTX, arg *OutboxReturnToApprovalParams) ([]OutboxReturnToApprovalRow, error) {
+	rows, err := db.Query(ctx, outboxReturnToApproval,
+		arg.TenantIds,
+		arg.ActionIds,
+		arg.Fences,
+		arg.ToolDigests,
+		arg.DecisionIds,
+		arg.Notes,
+		arg.Needed,
+		arg.Waits,
+		arg.WarnAfter,
+		arg.EscalateAfter,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OutboxReturnToApprovalRow{}
+	for rows.Next() {
+		var i OutboxReturnToApprovalRow
+		if err := rows.Scan(&i.TenantID, &i.ActionID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const outboxSettleBack = `-- name: OutboxSettleBack :many
-WITH back AS (
+WITH settlements AS (
     SELECT
         unnest($1::uuid[]) AS tenant_id,
         unnest($2::uuid[]) AS action_id,
@@ -573,7 +573,7 @@ WITH back AS (
         unnest($10::text[]) AS message,
         unnest($11::json[]) AS result,
         unnest($12::float8[]) AS duration_seconds
-), moved AS (
+), updated AS (
     UPDATE outbox o
     SET attempt = b.attempt,
         fence = o.fence + 1,
@@ -583,17 +583,17 @@ WITH back AS (
         unsure = b.unsure,
         waits_for = nullif(b.waits_for, ''),
         status = 'pending'
-    FROM back b
+    FROM settlements b
     WHERE o.tenant_id = b.tenant_id AND o.action_id = b.action_id AND o.fence = b.fence
     RETURNING b.tenant_id, b.action_id, b.fence, b.attempt, b.deferred, b.code, b.message, b.result, b.duration_seconds
-), noted AS (
+), inserted_attempts AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, result, worker, started_at, finished_at)
     SELECT m.tenant_id, m.action_id, m.attempt, 'pending', nullif(m.code, ''), nullif(m.message, ''), m.result, $13::text,
         clock_timestamp() - make_interval(secs => m.duration_seconds), clock_timestamp()
-    FROM moved m
+    FROM updated m
     WHERE NOT m.deferred
 )
-SELECT m.tenant_id::uuid AS tenant_id, m.action_id::uuid AS action_id, m.fence::bigint AS fence FROM moved m
+SELECT m.tenant_id::uuid AS tenant_id, m.action_id::uuid AS action_id, m.fence::bigint AS fence FROM updated m
 `
 
 type OutboxSettleBackParams struct {
@@ -618,7 +618,7 @@ type OutboxSettleBackRow struct {
 	Fence    int64
 }
 
-// Puts envelopes back on the schedule: to be tried again (with a ledger row)
+// Puts envelopes settlements on the schedule: to be tried again (with a ledger row)
 // or deferred (without). Only with the fence of the claim, which goes up so
 // that settling the same lease a second time finds nothing. The ledger goes by
 // the clock, not by the transaction's begin: rows of one envelope are in the
@@ -709,7 +709,7 @@ func (q *Queries) OutboxStart(ctx context.Context, db DBTX, arg *OutboxStartPara
 }
 
 const outboxUndo = `-- name: OutboxUndo :one
-WITH gone AS (
+WITH deleted AS (
     DELETE FROM outbox o
     USING actions a
     WHERE o.tenant_id = $1 AND o.action_id = $2
@@ -717,12 +717,12 @@ WITH gone AS (
         AND o.status = 'pending'
         AND (a.effect = 'once' OR (o.lease_until IS NULL AND o.lost = 0 AND NOT o.unsure))
     RETURNING o.tenant_id, o.action_id, o.attempt
-), noted AS (
+), inserted_attempts AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
     SELECT g.tenant_id, g.action_id, g.attempt, 'skipped', $3::text, nullif($4::text, ''), clock_timestamp()
-    FROM gone g
+    FROM deleted g
 )
-SELECT count(1)::bigint FROM gone
+SELECT count(1)::bigint FROM deleted
 `
 
 type OutboxUndoParams struct {
@@ -749,7 +749,7 @@ func (q *Queries) OutboxUndo(ctx context.Context, db DBTX, arg *OutboxUndoParams
 }
 
 const outboxWake = `-- name: OutboxWake :many
-WITH hit AS MATERIALIZED (
+WITH waiting AS MATERIALIZED (
     SELECT o.tenant_id, o.action_id
     FROM outbox o
     JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id
@@ -764,7 +764,7 @@ WITH hit AS MATERIALIZED (
 )
 UPDATE outbox o
 SET next_attempt_at = now(), waits_for = NULL
-FROM hit h
+FROM waiting h
 WHERE o.tenant_id = h.tenant_id AND o.action_id = h.action_id
 RETURNING o.tenant_id, o.action_id
 `

@@ -139,34 +139,13 @@ func (d *desk) report(v outbox.View) report {
 	return r
 }
 
-// statusOf is the one word for how an action stands.
+// statusOf returns the phase of an action. Agents are told "pending" as long as
+// a call has not begun, whoever or whatever it waits for.
 func statusOf(v outbox.View) string {
-	// Taking back what waits for a person is kept as a denial.
-	failure := v.Envelope.Result.Error
-	if failure != nil && failure.Code == outbox.CodeUndone && v.Envelope.Result.Status == envelope.StatusSkipped {
-		return "undone"
+	if v.Phase == envelope.PhaseApproved {
+		return string(envelope.PhasePending)
 	}
-	switch v.Envelope.Approval {
-	case envelope.ApprovalDenied:
-		return "denied"
-	case envelope.ApprovalExpired:
-		return "expired"
-	case envelope.ApprovalRequired, envelope.ApprovalGranted, envelope.ApprovalAuto:
-	}
-	switch v.Envelope.Result.Status {
-	case envelope.StatusSent, envelope.StatusConflict:
-		return "completed"
-	case envelope.StatusPending:
-		return "pending"
-	case envelope.StatusSending:
-		return "executing"
-	case envelope.StatusUnknown:
-		return "unknown"
-	case envelope.StatusFailed:
-		return "failed"
-	case envelope.StatusSkipped:
-	}
-	return "skipped"
+	return string(v.Phase)
 }
 
 // text says it in words for whoever made the call.

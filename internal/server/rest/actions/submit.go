@@ -150,7 +150,7 @@ func batchItemOf(i int, a intake.Answer) batchItem {
 	if a.Err != nil {
 		return refusedItem(i, request.Below(itemPointer(i), a.Err))
 	}
-	it := batchItem{Index: i, Result: "accepted", Action: &a.Action, Phase: envelope.PhaseOf(a.Approval, envelope.StatusPending)}
+	it := batchItem{Index: i, Result: "accepted", Action: &a.Action, Phase: envelope.PhaseOf(a.Approval, envelope.StatusPending, "")}
 	switch {
 	case a.Known:
 		it.Result = "known"

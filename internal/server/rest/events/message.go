@@ -116,7 +116,7 @@ func eventOf(e audit.Stored, it audit.Item) event {
 		Attempt: it.Attempt, Subject: it.Subject, Note: it.Note, Detail: it.Detail, Actor: e.Actor, At: e.At.UTC(),
 	}
 	if it.Approval != "" && it.Status != "" {
-		data.Phase = envelope.PhaseOf(it.Approval, it.Status)
+		data.Phase = envelope.PhaseOf(it.Approval, it.Status, it.Code)
 	}
 	return data
 }
