@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
@@ -38,7 +39,7 @@ func closed() dam { return dam{name: "paused", paused: true} }
 func dams() []dam {
 	return []dam{
 		closed(),
-		{name: "10 a second", bucket: limits.Bucket{Rate: &limits.Rate{Limit: 10, Per: limits.Duration(time.Second)}}},
+		{name: "10 a second", bucket: limits.Bucket{Rate: &limits.Rate{Limit: 10, Per: envelope.Duration(time.Second)}}},
 		{
 			name: "calendar used up", bucket: limits.Bucket{Calendar: &limits.Calendar{Limit: 1, Every: limits.PeriodMonth}},
 			state: "UPDATE buckets SET calendar_used = calendar_limit WHERE name = 'flood'",
@@ -272,7 +273,7 @@ func shares(ctx context.Context, pool *pgxpool.Pool) ([]float64, error) {
 // measureLimited burns envelopes down through buckets with limits that are too
 // wide to matter, against buckets without any: what the limits cost.
 func measureLimited(ctx context.Context, o options, srv *server, rep *report) error {
-	wide := limits.Bucket{Rate: &limits.Rate{Limit: 1_000_000, Per: limits.Duration(100 * time.Second), Burst: 1_000_000}}
+	wide := limits.Bucket{Rate: &limits.Rate{Limit: 1_000_000, Per: envelope.Duration(100 * time.Second), Burst: 1_000_000}}
 	all := wide
 	all.Concurrency, all.Calendar = 100_000, &limits.Calendar{Limit: 1_000_000_000, Every: limits.PeriodDay}
 	kinds := []struct {

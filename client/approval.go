@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 // Approval says how an action is approved.
@@ -28,7 +27,7 @@ type Approval struct {
 // Always lets through what is like an action, for a while.
 type Always struct {
 	// ExpiresIn is for how long; zero leaves it to the server.
-	ExpiresIn limits.Duration `json:"expires_in,omitzero"`
+	ExpiresIn envelope.Duration `json:"expires_in,omitzero"`
 	// Scope is session, employee, automation or tenant; empty is session.
 	Scope string `json:"scope,omitzero"`
 	// Pins are JSON Pointers to the arguments that must be the same; the empty
@@ -103,12 +102,12 @@ type InboxItem struct {
 // Review says how people look at the actions that a key covers, from a risk
 // on.
 type Review struct {
-	Key       string           `json:"key"`
-	Risk      envelope.Risk    `json:"risk,omitzero"`
-	Approvals int              `json:"approvals,omitzero"`
-	Wait      *limits.Duration `json:"wait,omitempty"`
-	Warn      *limits.Duration `json:"warn,omitempty"`
-	Escalate  *limits.Duration `json:"escalate,omitempty"`
+	Key       string             `json:"key"`
+	Risk      envelope.Risk      `json:"risk,omitzero"`
+	Approvals int                `json:"approvals,omitzero"`
+	Wait      *envelope.Duration `json:"wait,omitempty"`
+	Warn      *envelope.Duration `json:"warn,omitempty"`
+	Escalate  *envelope.Duration `json:"escalate,omitempty"`
 	// UpdatedBy and UpdatedAt are not sent.
 	UpdatedBy string    `json:"updated_by,omitzero"`
 	UpdatedAt time.Time `json:"updated_at,omitzero"`

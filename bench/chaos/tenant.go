@@ -96,7 +96,7 @@ func lanes() []limits.Bucket {
 		{Name: "lane.0"},
 		{Name: "lane.1"},
 		{Name: "lane.2", Concurrency: 16},
-		{Name: "lane.3", Rate: &limits.Rate{Limit: 200, Per: limits.Duration(time.Second), Burst: 50}},
+		{Name: "lane.3", Rate: &limits.Rate{Limit: 200, Per: envelope.Duration(time.Second), Burst: 50}},
 	}
 }
 

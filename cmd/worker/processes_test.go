@@ -119,7 +119,7 @@ func setUp(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 			return err
 		}
 		for _, b := range []limits.Bucket{
-			{Name: "rate", Rate: &limits.Rate{Limit: rateLimit, Per: limits.Duration(time.Second), Burst: rateBurst}},
+			{Name: "rate", Rate: &limits.Rate{Limit: rateLimit, Per: envelope.Duration(time.Second), Burst: rateBurst}},
 			{Name: "ceiling", Concurrency: ceiling},
 		} {
 			if err := limits.PutBucket(ctx, tx, tenant, b, "test"); err != nil {

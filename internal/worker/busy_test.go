@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
@@ -38,7 +39,7 @@ func (*meter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {
 func TestAnIdleFleetAsksTheDatabaseSeldom(t *testing.T) {
 	t.Parallel()
 	const workers, each, poll, relook = 3, 10, 250 * time.Millisecond, 125 * time.Millisecond
-	slow := limits.Bucket{Name: "slow", Rate: &limits.Rate{Limit: 1, Per: limits.Duration(time.Hour)}}
+	slow := limits.Bucket{Name: "slow", Rate: &limits.Rate{Limit: 1, Per: envelope.Duration(time.Hour)}}
 	full := limits.Bucket{Name: "slow", Concurrency: 1}
 	for name, test := range map[string]struct {
 		bucket limits.Bucket

@@ -414,7 +414,7 @@ func TestAToolsOwnRetryPolicy(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	rule := limits.ToolRule{Source: "fake", Name: toolOnce, Retry: limits.Retry{
-		MaxAttempts: 3, Base: limits.Duration(time.Minute), Cap: limits.Duration(90 * time.Second), Jitter: new(0.0),
+		MaxAttempts: 3, Base: envelope.Duration(time.Minute), Cap: envelope.Duration(90 * time.Second), Jitter: new(0.0),
 	}}
 	y.configure(func(ctx context.Context, tx pgx.Tx) error { return limits.PutToolRule(ctx, tx, y.tenant, rule, "ada") })
 	step := func(context.Context, source.Call) sourcetest.Step { return sourcetest.Unreachable() }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
@@ -37,7 +38,7 @@ func TestATokenThatWasNotUsedIsTakenAtOnce(t *testing.T) {
 	y := newFixture(t)
 	asleep := newEmployee()
 	y.quiet(limits.QuietEmployee, asleep.String())
-	y.bucket(limits.Bucket{Name: "slow", Rate: &limits.Rate{Limit: 1, Per: limits.Duration(time.Hour)}})
+	y.bucket(limits.Bucket{Name: "slow", Rate: &limits.Rate{Limit: 1, Per: envelope.Duration(time.Hour)}})
 	waiting := proposal(by(asleep), in("slow"))
 	y.propose(waiting, waiting, waiting, waiting, waiting)
 	awake := y.propose(proposal(in("slow")))[0]

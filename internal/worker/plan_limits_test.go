@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
@@ -29,7 +30,7 @@ func TestLimitsReadOnlyWhatTheyReturn(t *testing.T) {
 	y.analyse()
 	y.fill(10_000, 50_000)
 	y.bucket(limits.Bucket{
-		Name: "default", Concurrency: 3 * page, Rate: &limits.Rate{Limit: 100_000, Per: limits.Duration(time.Hour), Burst: 100_000},
+		Name: "default", Concurrency: 3 * page, Rate: &limits.Rate{Limit: 100_000, Per: envelope.Duration(time.Hour), Burst: 100_000},
 		Calendar: &limits.Calendar{Limit: 100_000, Every: limits.PeriodDay},
 	})
 

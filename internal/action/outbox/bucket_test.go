@@ -35,7 +35,7 @@ func (fx fixture) put(b limits.Bucket) int64 {
 
 // perMinute is a rate with a burst.
 func perMinute(n, burst int) limits.Bucket {
-	return limits.Bucket{Rate: &limits.Rate{Limit: n, Per: limits.Duration(time.Minute), Burst: burst}}
+	return limits.Bucket{Rate: &limits.Rate{Limit: n, Per: envelope.Duration(time.Minute), Burst: burst}}
 }
 
 // ceiling is so many at once.
@@ -113,7 +113,7 @@ func TestABucketGivesItsBurstAndThenATokenAnInterval(t *testing.T) {
 		"a burst of all":                         {perMinute(60, 60), []step{{0, 60}, {0, 0}, {30 * time.Second, 30}, {30 * time.Second, 30}, {time.Minute, 60}}},
 		"a third of a minute each":               {perMinute(3, 1), []step{{0, 1}, {19 * time.Second, 0}, {time.Second, 1}, {20 * time.Second, 1}}},
 		"an interval without an end in decimals": {perMinute(7, 7), []step{{0, 7}, {7 * time.Second, 0}, {2 * time.Second, 1}, {time.Minute, 7}}},
-		"one in 366 days": {limits.Bucket{Rate: &limits.Rate{Limit: 1, Per: limits.Duration(366 * 24 * time.Hour)}}, []step{
+		"one in 366 days": {limits.Bucket{Rate: &limits.Rate{Limit: 1, Per: envelope.Duration(366 * 24 * time.Hour)}}, []step{
 			{0, 1}, {365 * 24 * time.Hour, 0}, {24 * time.Hour, 1},
 		}},
 	} {
@@ -171,7 +171,7 @@ func TestAGrantThatIsNotUsedUpIsNotSpent(t *testing.T) {
 func TestABigBatchIsCutToTheTokens(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
-	b := fx.put(limits.Bucket{Rate: &limits.Rate{Limit: 1500, Per: limits.Duration(24 * time.Hour), Burst: 1500}})
+	b := fx.put(limits.Bucket{Rate: &limits.Rate{Limit: 1500, Per: envelope.Duration(24 * time.Hour), Burst: 1500}})
 	fx.queueIn(b, envelope.EffectRead, 4000)
 
 	first, second := len(fx.ask(b, 5000)), len(fx.ask(b, 5000))
@@ -356,7 +356,7 @@ func TestChangedLimitsHoldAtTheNextClaim(t *testing.T) {
 	to := func(b limits.Bucket, want int) step { return step{put: &b, ask: 100, want: want} }
 	using := func(b limits.Bucket, ask int) step { return step{put: &b, ask: ask, want: ask} }
 	after := func(by time.Duration, want int) step { return step{pass: by, ask: 100, want: want} }
-	perSecond := limits.Bucket{Rate: &limits.Rate{Limit: 1, Per: limits.Duration(time.Second), Burst: 1}}
+	perSecond := limits.Bucket{Rate: &limits.Rate{Limit: 1, Per: envelope.Duration(time.Second), Burst: 1}}
 	for name, steps := range map[string][]step{
 		"five a minute to one": {
 			to(perMinute(5, 5), 5), to(perMinute(1, 1), 0), after(58*time.Second, 0), after(2*time.Second, 1), after(time.Minute, 1),
@@ -373,7 +373,7 @@ func TestChangedLimitsHoldAtTheNextClaim(t *testing.T) {
 		},
 		"minutes to seconds": {to(perMinute(1, 1), 1), to(perSecond, 0), after(time.Second, 1)},
 		"a long hold of the old rate is cut": {
-			to(limits.Bucket{Rate: &limits.Rate{Limit: 1, Per: limits.Duration(100 * time.Hour)}}, 1), to(perMinute(1, 1), 0), after(time.Minute, 1),
+			to(limits.Bucket{Rate: &limits.Rate{Limit: 1, Per: envelope.Duration(100 * time.Hour)}}, 1), to(perMinute(1, 1), 0), after(time.Minute, 1),
 		},
 		"no limit to a rate":      {to(limits.Bucket{}, 100), to(perMinute(1, 1), 1), after(0, 0), after(time.Minute, 1)},
 		"a rate to no limit":      {to(perMinute(1, 1), 1), to(limits.Bucket{}, 100)},

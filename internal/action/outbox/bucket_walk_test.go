@@ -99,7 +99,7 @@ func (p *pacing) change(rt *rapid.T) {
 	p.limits = limits.Bucket{Name: name}
 	if rapid.Bool().Draw(rt, "rate") {
 		n := rapid.IntRange(1, 12).Draw(rt, "limit")
-		p.limits.Rate = &limits.Rate{Limit: n, Per: limits.Duration(time.Hour), Burst: rapid.IntRange(1, n).Draw(rt, "burst")}
+		p.limits.Rate = &limits.Rate{Limit: n, Per: envelope.Duration(time.Hour), Burst: rapid.IntRange(1, n).Draw(rt, "burst")}
 	}
 	if rapid.Bool().Draw(rt, "calendar") {
 		p.limits.Calendar = &limits.Calendar{Limit: rapid.IntRange(1, 12).Draw(rt, "a day"), Every: limits.PeriodDay}

@@ -134,9 +134,9 @@ func TestAnIntervalIsNeverRoundedDown(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	for _, rate := range []limits.Rate{
-		{Limit: 3, Per: limits.Duration(time.Second)}, {Limit: 7, Per: limits.Duration(time.Minute)}, {Limit: 9000, Per: limits.Duration(time.Second)},
-		{Limit: 10_000, Per: limits.Duration(time.Second)}, {Limit: 999_983, Per: limits.Duration(24 * time.Hour)}, {Limit: 1, Per: limits.Duration(time.Millisecond)},
-		{Limit: 60, Per: limits.Duration(time.Minute)}, {Limit: 11, Per: limits.Duration(366 * 24 * time.Hour)},
+		{Limit: 3, Per: envelope.Duration(time.Second)}, {Limit: 7, Per: envelope.Duration(time.Minute)}, {Limit: 9000, Per: envelope.Duration(time.Second)},
+		{Limit: 10_000, Per: envelope.Duration(time.Second)}, {Limit: 999_983, Per: envelope.Duration(24 * time.Hour)}, {Limit: 1, Per: envelope.Duration(time.Millisecond)},
+		{Limit: 60, Per: envelope.Duration(time.Minute)}, {Limit: 11, Per: envelope.Duration(366 * 24 * time.Hour)},
 	} {
 		if float64(rate.Limit)/time.Duration(rate.Per).Seconds() > 10_000 {
 			continue

@@ -183,7 +183,7 @@ func (c *crowd) run(n int, returns bool, others ...func(ctx context.Context) err
 func TestEightWorkersNeverGiveMoreThanTheLimitsAndAllOfThem(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t)
-	day := limits.Duration(24 * time.Hour)
+	day := envelope.Duration(24 * time.Hour)
 	rate := c.add(limits.Bucket{Name: "rate", Rate: &limits.Rate{Limit: 300, Per: day, Burst: 300}}, 900)
 	calendar := c.add(limits.Bucket{Name: "calendar", Calendar: daily(250).Calendar}, 900)
 	ceiling := c.add(limits.Bucket{Name: "ceiling", Concurrency: 3}, 300)
@@ -206,7 +206,7 @@ func TestEightWorkersNeverGiveMoreThanTheLimitsAndAllOfThem(t *testing.T) {
 func TestWorkersOperatorsAndSweepsDoNotStandInEachOthersWay(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t)
-	day := limits.Duration(24 * time.Hour)
+	day := envelope.Duration(24 * time.Hour)
 	rate := c.add(limits.Bucket{Name: "rate", Rate: &limits.Rate{Limit: 300, Per: day, Burst: 300}}, 900)
 	calendar := c.add(limits.Bucket{Name: "calendar", Calendar: daily(250).Calendar}, 900)
 	ceiling := c.add(limits.Bucket{Name: "ceiling", Concurrency: 3}, 400)
@@ -267,7 +267,7 @@ func TestSettlingLocksBucketsInOneOrder(t *testing.T) {
 	t.Parallel()
 	const rounds = 60
 	c := newCrowd(t)
-	day := limits.Duration(24 * time.Hour)
+	day := envelope.Duration(24 * time.Hour)
 	buckets := make([]int64, 2)
 	for i, name := range []string{"one", "two"} {
 		buckets[i] = c.add(limits.Bucket{Name: name, Rate: &limits.Rate{Limit: 2 * rounds, Per: day, Burst: 2 * rounds}}, 2*rounds)

@@ -12,7 +12,6 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/actions"
 	"github.com/countersign-dev/countersign/internal/cli/command"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 const approveHelp = `Let actions run that wait for a person. They are due at once; with --wait the
@@ -100,7 +99,7 @@ func approval(ctx context.Context, a *command.App, c *client.Client, id envelope
 		return in, command.Misuse("--scope and --pin need --always")
 	}
 	if f.always != "" {
-		d, err := limits.ParseDuration(f.always)
+		d, err := envelope.ParseDuration(f.always)
 		if err != nil {
 			return in, command.Misuse("--always must be a time such as 8h or 1d; mind the equals sign: --always=1d")
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 const reviewHelp = `Review rules say how people look at actions that wait for them: how many must
@@ -68,7 +67,7 @@ func reviewList(a *command.App) *cobra.Command {
 }
 
 // timeText shows a time of a rule; what it leaves to others is empty.
-func timeText(d *limits.Duration) string {
+func timeText(d *envelope.Duration) string {
 	switch {
 	case d == nil:
 		return ""
@@ -109,12 +108,12 @@ func reviewSet(a *command.App) *cobra.Command {
 		if err := command.OneOf("risk", risk, "low", "medium", "high"); err != nil {
 			return err
 		}
-		times := make(map[string]*limits.Duration)
+		times := make(map[string]*envelope.Duration)
 		for flag, text := range map[string]string{"wait": wait, "warn": warn, "escalate": escalate} {
 			if text == "" {
 				continue
 			}
-			d, err := limits.ParseDuration(text)
+			d, err := envelope.ParseDuration(text)
 			if err != nil {
 				return command.Misuse("--%s must be a time such as 90s, 15m, 2h or 1d", flag)
 			}
@@ -127,7 +126,7 @@ func reviewSet(a *command.App) *cobra.Command {
 		if flags.Changed("approvals") {
 			r.Approvals = approvals
 		}
-		for flag, field := range map[string]**limits.Duration{"wait": &r.Wait, "warn": &r.Warn, "escalate": &r.Escalate} {
+		for flag, field := range map[string]**envelope.Duration{"wait": &r.Wait, "warn": &r.Warn, "escalate": &r.Escalate} {
 			if flags.Changed(flag) {
 				*field = times[flag]
 			}

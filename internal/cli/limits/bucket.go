@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
@@ -188,7 +189,7 @@ func readLimits(b *limits.Bucket, rate string, burst int, calendar, zone string)
 		if err != nil {
 			return err
 		}
-		interval, err := limits.ParseDuration(per)
+		interval, err := envelope.ParseDuration(per)
 		if err != nil {
 			return command.Misuse("--rate: %v", err)
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
@@ -124,7 +123,7 @@ JSON or else a text.`,
 				return err
 			}
 			if lasts != "" {
-				d, err := limits.ParseDuration(lasts)
+				d, err := envelope.ParseDuration(lasts)
 				if err != nil {
 					return command.Misuse("--for must be a time such as 90s, 15m, 2h or 1d")
 				}

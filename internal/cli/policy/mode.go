@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 const policyModeHelp = `A mode says what holds for the tools that a key covers: allow, require_approval
@@ -228,7 +228,7 @@ func policySessionSet(a *command.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d, err := limits.ParseDuration(lasts)
+			d, err := envelope.ParseDuration(lasts)
 			if err != nil || time.Duration(d) < time.Second {
 				return command.Misuse("--for must be a time such as 90s, 15m, 2h or 1d")
 			}

@@ -73,12 +73,12 @@ func toolSet(a *command.App) *cobra.Command {
 func readRetry(r *limits.Retry, base, capped string, jitter float64) error {
 	for _, f := range []struct {
 		flag, text string
-		to         *limits.Duration
+		to         *envelope.Duration
 	}{{"base", base, &r.Base}, {"cap", capped, &r.Cap}} {
 		if f.text == "" {
 			continue
 		}
-		d, err := limits.ParseDuration(f.text)
+		d, err := envelope.ParseDuration(f.text)
 		if err != nil {
 			return command.Misuse("--%s: %v", f.flag, err)
 		}

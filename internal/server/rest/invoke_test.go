@@ -286,7 +286,7 @@ func TestADryRunSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 	later := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	past := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
-		return limits.PutBucket(ctx, tx, f.id, limits.Bucket{Name: "slow", Rate: &limits.Rate{Limit: 3, Per: limits.Duration(time.Hour), Burst: 2}}, "ada")
+		return limits.PutBucket(ctx, tx, f.id, limits.Bucket{Name: "slow", Rate: &limits.Rate{Limit: 3, Per: envelope.Duration(time.Hour), Burst: 2}}, "ada")
 	})
 	for name, test := range map[string]struct {
 		tool          string

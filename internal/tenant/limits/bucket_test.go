@@ -10,13 +10,14 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 func perMinute(n, burst int) *limits.Rate {
-	return &limits.Rate{Limit: n, Per: limits.Duration(time.Minute), Burst: burst}
+	return &limits.Rate{Limit: n, Per: envelope.Duration(time.Minute), Burst: burst}
 }
 
 func (h house) putBucket(b limits.Bucket) {
@@ -99,9 +100,9 @@ func TestLimitsThatChangeKeepWhatIsUsed(t *testing.T) {
 	h := newHouse(t)
 
 	// A slow bucket that is used up for hours is not so at a faster pace.
-	h.putBucket(limits.Bucket{Name: "b", Rate: &limits.Rate{Limit: 2, Per: limits.Duration(24 * time.Hour), Burst: 2}})
+	h.putBucket(limits.Bucket{Name: "b", Rate: &limits.Rate{Limit: 2, Per: envelope.Duration(24 * time.Hour), Burst: 2}})
 	h.use("b", "tat = now() + interval '23 hours'")
-	h.putBucket(limits.Bucket{Name: "b", Rate: &limits.Rate{Limit: 2, Per: limits.Duration(24 * time.Second), Burst: 2}})
+	h.putBucket(limits.Bucket{Name: "b", Rate: &limits.Rate{Limit: 2, Per: envelope.Duration(24 * time.Second), Burst: 2}})
 	if got := h.bucket("b"); got.OpensAt == nil || time.Until(*got.OpensAt) > 12*time.Second || *got.Tokens != 0 {
 		t.Errorf("used up, then faster: %+v, want none left, for seconds", got)
 	}

@@ -31,7 +31,7 @@ func fullDocument() limits.Document {
 			{Scope: limits.QuietTenant, Quiet: nightly(300)},
 		},
 		Employees: &[]limits.Employee{{Trust: policy.TrustLow, Scopes: []string{}}, {ID: employeeA(), Name: "Ana", Trust: policy.TrustHigh, Scopes: []string{"contacts:*"}}},
-		Tools:     &[]limits.ToolRule{{Source: "mail", Name: "send", Recipients: some([]string{"/to/*"}), Scopes: []string{"mail:send"}, Retry: limits.Retry{MaxAttempts: 3, Base: limits.Duration(2 * time.Second), Cap: limits.Duration(time.Minute), Jitter: some(0.2)}}},
+		Tools:     &[]limits.ToolRule{{Source: "mail", Name: "send", Recipients: some([]string{"/to/*"}), Scopes: []string{"mail:send"}, Retry: limits.Retry{MaxAttempts: 3, Base: envelope.Duration(2 * time.Second), Cap: envelope.Duration(time.Minute), Jitter: some(0.2)}}},
 	}
 }
 
@@ -156,7 +156,7 @@ func TestBadSettingsChangeNothing(t *testing.T) {
 		r.Source, r.Name = "mail", "send"
 		return func(ctx context.Context, tx pgx.Tx) error { return limits.PutToolRule(ctx, tx, h.tenant, r, "ada") }
 	}
-	hour := limits.Duration(time.Hour)
+	hour := envelope.Duration(time.Hour)
 
 	for name, tt := range map[string]struct {
 		do   func(context.Context, pgx.Tx) error
@@ -169,7 +169,7 @@ func TestBadSettingsChangeNothing(t *testing.T) {
 		"no interval":         {put(limits.Bucket{Name: "b", Rate: &limits.Rate{Limit: 1}}), []string{"/rate/per"}},
 		"a long interval":     {put(limits.Bucket{Name: "b", Rate: &limits.Rate{Limit: 1, Per: 367 * 24 * hour}}), []string{"/rate/per"}},
 		"a short interval":    {put(limits.Bucket{Name: "b", Rate: &limits.Rate{Limit: 1, Per: 1000}}), []string{"/rate/per"}},
-		"too fast":            {put(limits.Bucket{Name: "b", Rate: &limits.Rate{Limit: 1000, Per: limits.Duration(time.Millisecond)}}), []string{"/rate"}},
+		"too fast":            {put(limits.Bucket{Name: "b", Rate: &limits.Rate{Limit: 1000, Per: envelope.Duration(time.Millisecond)}}), []string{"/rate"}},
 		"a burst above":       {put(limits.Bucket{Name: "b", Rate: &limits.Rate{Limit: 1, Per: hour, Burst: 2}}), []string{"/rate/burst"}},
 		"a burst below":       {put(limits.Bucket{Name: "b", Rate: &limits.Rate{Limit: 1, Per: hour, Burst: -2}}), []string{"/rate/burst"}},
 		"a calendar of zero":  {put(limits.Bucket{Name: "b", Calendar: &limits.Calendar{Every: limits.PeriodDay}}), []string{"/calendar/limit"}},

@@ -9,7 +9,6 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
@@ -52,11 +51,11 @@ type PreferenceEntry struct {
 type ReviewEntry struct {
 	Key string `json:"key"`
 	// Risk is low where it is left out, and Approvals 1.
-	Risk      envelope.Risk    `json:"risk,omitzero"`
-	Approvals int              `json:"approvals,omitzero"`
-	Wait      *limits.Duration `json:"wait,omitempty"`
-	Warn      *limits.Duration `json:"warn,omitempty"`
-	Escalate  *limits.Duration `json:"escalate,omitempty"`
+	Risk      envelope.Risk      `json:"risk,omitzero"`
+	Approvals int                `json:"approvals,omitzero"`
+	Wait      *envelope.Duration `json:"wait,omitempty"`
+	Warn      *envelope.Duration `json:"warn,omitempty"`
+	Escalate  *envelope.Duration `json:"escalate,omitempty"`
 }
 
 // The sections, as they are named in documents and in changes.

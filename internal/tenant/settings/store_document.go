@@ -39,7 +39,7 @@ func ExportPolicy(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Pol
 		})),
 		Preferences: new(each(&preferences, func(p Preference) PreferenceEntry { return PreferenceEntry{p.Employee, p.Pattern} })),
 		Reviews: new(each(&reviews, func(r ReviewRule) ReviewEntry {
-			return ReviewEntry{r.Pattern, r.Risk, r.Needed, (*limits.Duration)(r.Wait), (*limits.Duration)(r.Warn), (*limits.Duration)(r.Escalate)}
+			return ReviewEntry{r.Pattern, r.Risk, r.Needed, (*envelope.Duration)(r.Wait), (*envelope.Duration)(r.Warn), (*envelope.Duration)(r.Escalate)}
 		})),
 	}, nil
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/actions"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 // decider is the caller as the desk knows it.
@@ -25,9 +24,9 @@ func decider(c *request.Call) approval.Decider {
 
 // alwaysBody asks that what is like an action be let through from now on.
 type alwaysBody struct {
-	ExpiresIn limits.Duration `json:"expires_in"`
-	Scope     approval.Scope  `json:"scope"`
-	Pins      pins            `json:"pins"`
+	ExpiresIn envelope.Duration `json:"expires_in"`
+	Scope     approval.Scope    `json:"scope"`
+	Pins      pins              `json:"pins"`
 }
 
 // pins are JSON Pointers, or "all" for the arguments as a whole.

@@ -9,20 +9,19 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // reviewRule says how people look at actions, as the API shows it.
 type reviewRule struct {
-	Key       string           `json:"key"`
-	Risk      envelope.Risk    `json:"risk"`
-	Needed    int              `json:"approvals"`
-	Wait      *limits.Duration `json:"wait,omitempty"`
-	Warn      *limits.Duration `json:"warn,omitempty"`
-	Escalate  *limits.Duration `json:"escalate,omitempty"`
-	UpdatedBy string           `json:"updated_by"`
-	UpdatedAt time.Time        `json:"updated_at"`
+	Key       string             `json:"key"`
+	Risk      envelope.Risk      `json:"risk"`
+	Needed    int                `json:"approvals"`
+	Wait      *envelope.Duration `json:"wait,omitempty"`
+	Warn      *envelope.Duration `json:"warn,omitempty"`
+	Escalate  *envelope.Duration `json:"escalate,omitempty"`
+	UpdatedBy string             `json:"updated_by"`
+	UpdatedAt time.Time          `json:"updated_at"`
 }
 
 // GET /api/v1/reviews lists the review rules.
@@ -34,7 +33,7 @@ func Reviews(c *request.Call) error {
 		for i, r := range rules {
 			shown[i] = reviewRule{
 				Key: r.Pattern, Risk: r.Risk, Needed: r.Needed,
-				Wait: (*limits.Duration)(r.Wait), Warn: (*limits.Duration)(r.Warn), Escalate: (*limits.Duration)(r.Escalate),
+				Wait: (*envelope.Duration)(r.Wait), Warn: (*envelope.Duration)(r.Warn), Escalate: (*envelope.Duration)(r.Escalate),
 				UpdatedBy: r.UpdatedBy, UpdatedAt: r.UpdatedAt.UTC(),
 			}
 		}

@@ -1,12 +1,12 @@
-package limits_test
+package envelope_test
 
 import (
 	"errors"
 	"testing"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 func TestDurationsReadBack(t *testing.T) {
@@ -21,16 +21,16 @@ func TestDurationsReadBack(t *testing.T) {
 		"500ms": {500 * time.Millisecond, "500ms"}, "0d": {0, "0s"}, "0s": {0, "0s"}, "10m": {10 * time.Minute, "10m"}, "100s": {100 * time.Second, "1m40s"},
 		"20h": {20 * time.Hour, "20h"}, "366d": {366 * 24 * time.Hour, "366d"},
 	} {
-		got, err := limits.ParseDuration(text)
+		got, err := envelope.ParseDuration(text)
 		if err != nil || time.Duration(got) != want.d || got.String() != want.text {
 			t.Errorf("ParseDuration(%q) = %s (%v), %v, want %v as %s", text, got, time.Duration(got), err, want.d, want.text)
 		}
-		if again, err := limits.ParseDuration(got.String()); again != got || err != nil {
+		if again, err := envelope.ParseDuration(got.String()); again != got || err != nil {
 			t.Errorf("%s reads back as %s, %v", got, again, err)
 		}
 	}
 	for _, text := range []string{"", "d", "1", "1x", "-1s", "1d-1s", "1d+1s", "1.5d", "1h1d", "20000d", "99999999999h", "1 d"} {
-		if got, err := limits.ParseDuration(text); !errors.Is(err, fault.Invalid) {
+		if got, err := envelope.ParseDuration(text); !errors.Is(err, fault.Invalid) {
 			t.Errorf("ParseDuration(%q) = %s, %v, want fault.Invalid", text, got, err)
 		}
 	}
@@ -41,11 +41,11 @@ func FuzzDuration(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		d, err := limits.ParseDuration(text)
+		d, err := envelope.ParseDuration(text)
 		if err != nil {
 			return
 		}
-		if again, err := limits.ParseDuration(d.String()); again != d || err != nil {
+		if again, err := envelope.ParseDuration(d.String()); again != d || err != nil {
 			t.Errorf("%q is %s, which reads back as %s, %v", text, d, again, err)
 		}
 	})
