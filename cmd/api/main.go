@@ -87,7 +87,7 @@ func serve(ctx context.Context, cfg config.API, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	front, err := mcpserver.New(mcpserver.Core{DB: pool, Catalog: cache, Intake: proposals, Watcher: server.Broker(), May: server.Admit},
+	front, err := mcpserver.New(mcpserver.Core{DB: pool, Catalog: cache, Intake: proposals, Watcher: server.Broker(), Admit: server.Admit},
 		mcpserver.Config{Version: telemetry.Version(), Wait: cfg.MCPWait, Auth: server.Auth(), Caller: request.SetCaller, Origin: request.MCPOrigin, Log: tel.Log})
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func serve(ctx context.Context, cfg config.API, out io.Writer) (err error) {
 
 // listen serves until ctx ends, then ends the streams and the waits, and lets
 // the other requests finish.
-func listen(ctx context.Context, address string, server *rest.Server, front *mcpserver.Front, log *slog.Logger) error {
+func listen(ctx context.Context, address string, server *rest.Server, front *mcpserver.Server, log *slog.Logger) error {
 	defer server.Close()
 	defer front.Close()
 	at, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)

@@ -103,7 +103,7 @@ func (h *House) startAPI(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	front, err := mcpserver.New(mcpserver.Core{DB: h.pool, Catalog: h.cache, Intake: door, Watcher: server.Broker(), May: server.Admit},
+	front, err := mcpserver.New(mcpserver.Core{DB: h.pool, Catalog: h.cache, Intake: door, Watcher: server.Broker(), Admit: server.Admit},
 		mcpserver.Config{Version: h.cfg.Version, Auth: server.Auth(), Caller: request.SetCaller, Origin: request.MCPOrigin, Log: log})
 	if err != nil {
 		return "", err

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// report is how an action stands, as the structured content of a result that
+// report is the state of an action, as the structured content of a result that
 // is not the tool's own.
 type report struct {
 	// Status is completed, pending, executing, denied, expired, undone,
@@ -30,12 +30,12 @@ type report struct {
 	Code      string             `json:"code,omitempty"`
 	Reason    string             `json:"reason,omitempty"`
 	DecidedBy string             `json:"decided_by,omitempty"`
-	// Layers are those of policy that denied.
+	// Layers are the layers of policy that denied.
 	Layers  []policy.Step `json:"layers,omitempty"`
 	Waiting *waiting      `json:"waiting,omitempty"`
-	// ExpiresAt is when nobody can decide any more.
+	// ExpiresAt is when the wait for a decision ends.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
-	Wait      *waitHow   `json:"wait,omitempty"`
+	Wait      *waitHint  `json:"wait,omitempty"`
 	// RetryAfter is how many seconds to wait before another call, for the
 	// status limited.
 	RetryAfter int `json:"retry_after_seconds,omitempty"`
@@ -50,8 +50,8 @@ type waiting struct {
 	Until   *time.Time `json:"until,omitempty"`
 }
 
-// waitHow is how to wait for an action.
-type waitHow struct {
+// waitHint says how to wait for an action.
+type waitHint struct {
 	Tool      string       `json:"tool"`
 	Arguments waitArgument `json:"arguments"`
 	REST      string       `json:"rest"`
@@ -62,28 +62,28 @@ type waitArgument struct {
 	Seconds int    `json:"seconds"`
 }
 
-// actionNote is what MetaAction holds.
-type actionNote struct {
+// actionMeta is the value of MetaAction.
+type actionMeta struct {
 	Action envelope.ActionID `json:"action_id"`
 	Status envelope.Status   `json:"status"`
 	Phase  envelope.Phase    `json:"phase"`
-	// Truncated says that the tool answered more than is kept.
+	// Truncated says that the tool answered more than is stored.
 	Truncated bool `json:"truncated"`
-	// Joined says that the call was a repeat, and made no action of its own.
+	// Joined says that the call was a repeat of a known action.
 	Joined bool `json:"joined"`
 }
 
-// answer is the result of a call whose action stands as v says: the tool's own
-// where it has answered, else words about the action.
-func (d *desk) answer(v outbox.View, joined bool) *sdk.CallToolResult {
-	res := d.answerTo(v)
-	res.Meta = sdk.Meta{MetaAction: actionNote{
+// answer returns the result of a call: the tool's own if it has answered, else
+// the state of the action in words.
+func (ts *tokenServer) answer(v outbox.View, joined bool) *sdk.CallToolResult {
+	res := ts.result(v)
+	res.Meta = sdk.Meta{MetaAction: actionMeta{
 		Action: v.Envelope.ActionID, Status: v.Envelope.Result.Status, Phase: v.Phase, Truncated: truncated(v.Envelope.Result.Output), Joined: joined,
 	}}
 	return res
 }
 
-func (d *desk) answerTo(v outbox.View) *sdk.CallToolResult {
+func (ts *tokenServer) result(v outbox.View) *sdk.CallToolResult {
 	result := v.Envelope.Result
 	done := result.Status == envelope.StatusSent || result.Status == envelope.StatusConflict
 	refused := result.Status == envelope.StatusFailed && result.Error != nil && result.Error.Code == source.CodeToolError
@@ -93,12 +93,13 @@ func (d *desk) answerTo(v outbox.View) *sdk.CallToolResult {
 			return res
 		}
 	}
-	r := d.report(v)
-	return said(r, r.bad(), r.text())
+	r := ts.report(v)
+	return newResult(r, r.isError(), r.text())
 }
 
-// bad says that an action ended without its effect, or may have.
-func (r report) bad() bool {
+// isError reports whether an action ended, or may have ended, without its
+// effect.
+func (r report) isError() bool {
 	switch r.Status {
 	case "completed", "pending", "executing", "undone":
 		return false
@@ -106,8 +107,8 @@ func (r report) bad() bool {
 	return true
 }
 
-// report tells how an action stands.
-func (d *desk) report(v outbox.View) report {
+// report returns the state of an action.
+func (ts *tokenServer) report(v outbox.View) report {
 	e := v.Envelope
 	r := report{
 		Status: statusOf(v), Action: &e.ActionID, Tool: policy.Key{Source: e.Tool.Source, Action: e.Tool.Name}.String(), Phase: v.Phase,
@@ -132,8 +133,8 @@ func (d *desk) report(v outbox.View) report {
 			r.ExpiresAt = new(v.ApprovalExpiresAt.UTC())
 		}
 		id := e.ActionID.String()
-		r.Wait = &waitHow{
-			Tool: toolWait, Arguments: waitArgument{id, d.cfg.waitSeconds()}, REST: "/api/v1/actions/" + id + "/wait",
+		r.Wait = &waitHint{
+			Tool: toolWait, Arguments: waitArgument{id, ts.cfg.waitSeconds()}, REST: "/api/v1/actions/" + id + "/wait",
 		}
 	}
 	return r
@@ -148,7 +149,7 @@ func statusOf(v outbox.View) string {
 	return string(v.Phase)
 }
 
-// text says it in words for whoever made the call.
+// text returns the state in words for whoever made the call.
 func (r report) text() string {
 	var b strings.Builder
 	id := r.Action.String()
@@ -156,7 +157,7 @@ func (r report) text() string {
 	case "completed":
 		fmt.Fprintf(&b, "Done: action %s.", id)
 	case "pending", "executing":
-		fmt.Fprintf(&b, "Not done yet: action %s %s. ", id, r.standing())
+		fmt.Fprintf(&b, "Not done yet: action %s %s. ", id, r.stateText())
 		if r.ExpiresAt != nil {
 			fmt.Fprintf(&b, "If nobody decides by %s, it is not done. ", r.ExpiresAt.Format(time.RFC3339))
 		}
@@ -169,11 +170,11 @@ func (r report) text() string {
 	case "undone":
 		fmt.Fprintf(&b, "Not done: action %s was taken back before it began.", id)
 	case "skipped":
-		fmt.Fprintf(&b, "Not done: action %s was skipped: %s", id, sentence(r.because()))
+		fmt.Fprintf(&b, "Not done: action %s was skipped: %s", id, sentence(r.causeText()))
 	case "unknown":
-		fmt.Fprintf(&b, "Nobody knows whether action %s happened: %s Do not repeat it; tell the user. An operator has to find out.", id, sentence(r.because()))
+		fmt.Fprintf(&b, "Nobody knows whether action %s happened: %s Do not repeat it; tell the user. An operator has to find out.", id, sentence(r.causeText()))
 	default:
-		fmt.Fprintf(&b, "Action %s failed: %s", id, sentence(r.because()))
+		fmt.Fprintf(&b, "Action %s failed: %s", id, sentence(r.causeText()))
 	}
 	return b.String()
 }
@@ -189,8 +190,8 @@ func (r report) denied(b *strings.Builder) {
 	fmt.Fprintf(b, "Denied by policy: action %s is not allowed (%s). The same call will be denied again.", r.Action, policy.Denial(r.Reason, r.Layers))
 }
 
-// standing says what an action is doing.
-func (r report) standing() string {
+// stateText says what an action that has not ended is doing.
+func (r report) stateText() string {
 	switch {
 	case r.Waiting == nil && r.Status == "executing":
 		return "is being executed"
@@ -202,8 +203,8 @@ func (r report) standing() string {
 	return "waits for " + r.Waiting.Message
 }
 
-// because is why an action ended as it did.
-func (r report) because() string {
+// causeText says why an action ended as it did.
+func (r report) causeText() string {
 	if r.Code != "" && r.Reason != "" {
 		return r.Reason + " (" + r.Code + ")"
 	}
@@ -218,12 +219,13 @@ func waitsText(v outbox.View) string {
 	return "waits for " + outbox.Explain(v.WaitsFor)
 }
 
-// said is a result of this package's own.
-func said(r report, bad bool, text string) *sdk.CallToolResult {
+// newResult returns a result of this package's own.
+func newResult(r report, bad bool, text string) *sdk.CallToolResult {
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}, StructuredContent: r, IsError: bad}
 }
 
-// sentence begins a text with a capital and ends it with a full stop.
+// sentence returns a text that begins with a capital letter and ends with a
+// full stop.
 func sentence(text string) string {
 	if text == "" {
 		return ""

@@ -18,116 +18,116 @@ import (
 
 // BridgeConfig says what a Bridge connects.
 type BridgeConfig struct {
-	// URL is that of a Front: http://127.0.0.1:8080/mcp.
+	// URL is that of a Server: http://127.0.0.1:8080/mcp.
 	URL string
 	// Token is sent to it as the bearer.
 	Token string
 	// Version is the build's, as both sides see it.
 	Version string
-	// In and Out are the client's: one message a line.
+	// In and Out are the client's streams, with one message a line.
 	In  io.Reader
 	Out io.Writer
 }
 
-// ErrBridgeToken says that the server does not know the token.
+// ErrBridgeToken says that the server does not accept the token.
 var ErrBridgeToken = errors.New("the server does not take the token")
 
-// Bridge serves one client that speaks MCP over its standard streams by way of
-// a Front that is reached over HTTP, until the client closes its stream or ctx
-// ends. The error is ErrBridgeToken, that the server cannot be reached at the
-// start, or that of ctx. Later, what goes wrong on the way is the answer to
-// the call that it befell.
+// Bridge serves one client that speaks MCP over its standard streams by passing
+// everything on to a Server over HTTP, until the client closes its stream or
+// ctx ends. The error is ErrBridgeToken, that the server cannot be reached at
+// the start, or that of ctx. A later error is the answer to the call that it
+// happened to.
 func Bridge(ctx context.Context, cfg BridgeConfig) error {
-	b := &bridge{cfg: cfg, by: &carrier{token: cfg.Token, next: http.DefaultTransport}}
-	b.http = &http.Client{Transport: b.by, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	b.near = sdk.NewServer(b.self(), &sdk.ServerOptions{
+	b := &bridge{cfg: cfg, transport: &bearerTransport{token: cfg.Token, next: http.DefaultTransport}}
+	b.http = &http.Client{Transport: b.transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	b.server = sdk.NewServer(b.implementation(), &sdk.ServerOptions{
 		Instructions: instructions,
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}},
 	})
-	b.near.AddTool(&sdk.Tool{Name: catalogTool, InputSchema: objectSchema(nil)}, b.call)
-	b.near.AddReceivingMiddleware(b.receive)
+	b.server.AddTool(&sdk.Tool{Name: catalogTool, InputSchema: objectSchema(nil)}, b.call)
+	b.server.AddReceivingMiddleware(b.middleware)
 	if _, err := b.connect(ctx, nil); err != nil {
 		return err
 	}
 	defer b.close()
-	err := b.near.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(cfg.In), Writer: nopWriteCloser{cfg.Out}})
+	err := b.server.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(cfg.In), Writer: nopWriteCloser{cfg.Out}})
 	if errors.Is(err, io.EOF) && ctx.Err() == nil {
 		return nil
 	}
 	return err
 }
 
-// bridge is one run of Bridge. It follows no redirect, so that the token goes
-// nowhere else.
+// bridge is one run of Bridge. Its client follows no redirect, so that the
+// token is sent nowhere else.
 type bridge struct {
-	cfg  BridgeConfig
-	http *http.Client
-	by   *carrier
-	near *sdk.Server
+	cfg       BridgeConfig
+	http      *http.Client
+	transport *bearerTransport
+	server    *sdk.Server
 
-	mu  sync.Mutex
-	far *sdk.ClientSession
+	mu      sync.Mutex
+	session *sdk.ClientSession
 }
 
-func (b *bridge) self() *sdk.Implementation {
+func (b *bridge) implementation() *sdk.Implementation {
 	return &sdk.Implementation{Name: "countersign", Title: "Countersign", Version: cmp.Or(b.cfg.Version, "unknown")}
 }
 
-// connect returns the connection to the Front, a new one if there is none but
-// the one that was found dead.
+// connect returns the session with the Server, a new one if there is none or if
+// the current one is dead.
 func (b *bridge) connect(ctx context.Context, dead *sdk.ClientSession) (*sdk.ClientSession, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.far != dead {
-		return b.far, nil
+	if b.session != dead {
+		return b.session, nil
 	}
-	client := sdk.NewClient(b.self(), &sdk.ClientOptions{
+	client := sdk.NewClient(b.implementation(), &sdk.ClientOptions{
 		Capabilities:                &sdk.ClientCapabilities{},
 		ToolListChangedHandler:      b.listChanged,
 		ProgressNotificationHandler: b.progress,
 	})
-	far, err := client.Connect(ctx, &sdk.StreamableClientTransport{Endpoint: b.cfg.URL, HTTPClient: b.http}, nil)
+	session, err := client.Connect(ctx, &sdk.StreamableClientTransport{Endpoint: b.cfg.URL, HTTPClient: b.http}, nil)
 	if err != nil {
-		if b.by.refused.Load() {
+		if b.transport.refused.Load() {
 			return nil, ErrBridgeToken
 		}
 		return nil, fmt.Errorf("connect to %s: %w", b.cfg.URL, err)
 	}
 	if dead != nil {
-		_ = dead.Close() // it is dead already
+		_ = dead.Close() // it is dead
 	}
-	b.far = far
-	return far, nil
+	b.session = session
+	return session, nil
 }
 
 func (b *bridge) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_ = b.far.Close() // the process is at its end, and the session too
+	_ = b.session.Close() // the process ends
 }
 
-// ask does something over the connection, and once more over a new one if the
-// old one was dead before anything was sent.
-func (b *bridge) ask(ctx context.Context, do func(*sdk.ClientSession) error) error {
-	far, err := b.connect(ctx, nil)
+// do runs fn over the session, and once more over a new session if the old one
+// was dead before anything was sent.
+func (b *bridge) do(ctx context.Context, fn func(*sdk.ClientSession) error) error {
+	session, err := b.connect(ctx, nil)
 	if err != nil {
 		return b.explain(ctx, err)
 	}
-	err = do(far)
+	err = fn(session)
 	if errors.Is(err, sdk.ErrSessionMissing) || errors.Is(err, sdk.ErrConnectionClosed) {
-		if far, err = b.connect(ctx, far); err == nil {
-			err = do(far)
+		if session, err = b.connect(ctx, session); err == nil {
+			err = fn(session)
 		}
 	}
 	return b.explain(ctx, err)
 }
 
-// explain is an error as the client may read it.
+// explain returns an error as the client may read it.
 func (b *bridge) explain(ctx context.Context, err error) error {
 	switch {
 	case err == nil, ctx.Err() != nil:
 		return err
-	case b.by.refused.Load():
+	case b.transport.refused.Load():
 		return protocolError(jsonrpc.CodeInternalError, ErrBridgeToken.Error())
 	}
 	if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
@@ -136,8 +136,8 @@ func (b *bridge) explain(ctx context.Context, err error) error {
 	return protocolError(jsonrpc.CodeInternalError, "no answer from "+b.cfg.URL+"; nobody knows whether the call arrived")
 }
 
-// receive passes lists and calls on.
-func (b *bridge) receive(next sdk.MethodHandler) sdk.MethodHandler {
+// middleware passes lists and calls on.
+func (b *bridge) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		switch r := req.(type) {
 		case *sdk.ListToolsRequest:
@@ -150,8 +150,8 @@ func (b *bridge) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			if r.Params != nil {
 				params.Cursor = r.Params.Cursor
 			}
-			return page, b.ask(ctx, func(far *sdk.ClientSession) error {
-				got, err := far.ListTools(ctx, params)
+			return page, b.do(ctx, func(session *sdk.ClientSession) error {
+				got, err := session.ListTools(ctx, params)
 				if err == nil {
 					page.Tools, page.NextCursor, page.CacheScope = got.Tools, got.NextCursor, got.CacheScope
 				}
@@ -166,18 +166,18 @@ func (b *bridge) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// call passes a call on. What its _meta says of the way between client and
-// bridge stays behind.
+// call passes a call on, without those parts of its _meta that are about the
+// connection between client and bridge.
 func (b *bridge) call(ctx context.Context, req *sdk.CallToolRequest) (res *sdk.CallToolResult, err error) {
 	name, _ := ctx.Value(calledKey{}).(string)
 	meta := maps.Clone(req.Params.Meta)
 	maps.DeleteFunc(meta, func(key string, _ any) bool { return strings.HasPrefix(key, "io.modelcontextprotocol/") })
-	err = b.ask(ctx, func(far *sdk.ClientSession) error {
+	err = b.do(ctx, func(session *sdk.ClientSession) error {
 		params := &sdk.CallToolParams{Meta: maps.Clone(meta), Name: name}
 		if len(req.Params.Arguments) > 0 {
 			params.Arguments = req.Params.Arguments
 		}
-		got, err := far.CallTool(ctx, params)
+		got, err := session.CallTool(ctx, params)
 		if err == nil {
 			res = &sdk.CallToolResult{Meta: got.Meta, Content: got.Content, StructuredContent: got.StructuredContent, IsError: got.IsError}
 		}
@@ -186,28 +186,30 @@ func (b *bridge) call(ctx context.Context, req *sdk.CallToolRequest) (res *sdk.C
 	return res, err
 }
 
-// listChanged passes on that the list changed: the SDK's server tells its
-// client so when a tool is added.
+// listChanged passes on that the list has changed: the SDK's server notifies
+// its client when a tool is added.
 func (b *bridge) listChanged(context.Context, *sdk.ToolListChangedRequest) {
-	b.near.AddTool(&sdk.Tool{Name: catalogTool, InputSchema: objectSchema(nil)}, b.call)
+	b.server.AddTool(&sdk.Tool{Name: catalogTool, InputSchema: objectSchema(nil)}, b.call)
 }
 
-// progress passes progress on. Who does not hear it misses nothing.
+// progress passes progress on. Its errors are ignored: the answer of the call
+// says the same.
 func (b *bridge) progress(ctx context.Context, req *sdk.ProgressNotificationClientRequest) {
-	for s := range b.near.Sessions() {
+	for s := range b.server.Sessions() {
 		_ = s.NotifyProgress(ctx, req.Params)
 	}
 }
 
-// carrier sends the token with every request, and notes that it was refused.
-type carrier struct {
+// bearerTransport sends the token with every request, and stores whether it was
+// refused.
+type bearerTransport struct {
 	token   string
 	next    http.RoundTripper
 	refused atomic.Bool
 }
 
 // RoundTrip sends a request.
-func (c *carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c *bearerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+c.token)
 	res, err := c.next.RoundTrip(r)

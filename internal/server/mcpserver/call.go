@@ -20,75 +20,76 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
-// errUnexpected says that the SDK answered with another type than it promises.
+// errUnexpected says that the SDK's server answered with another type than it
+// documents.
 var errUnexpected = errors.New("unexpected answer of the MCP server")
 
-// errOther tells an agent of an action that it may not see.
-var errOther = fault.New(fault.Conflict, "another session has proposed an action of this name; take another one")
+// errOtherSession tells an agent that an action exists which it may not see.
+var errOtherSession = fault.New(fault.Conflict, "another session has proposed an action of this name; take another one")
 
-// call makes an envelope of a call of the catalog, and answers with what
-// became of it.
-func (d *desk) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+// call proposes a call of a catalog tool, and answers with the outcome.
+func (ts *tokenServer) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	name, _ := ctx.Value(calledKey{}).(string)
-	p, err := d.proposal(ctx, name, req.Params)
+	p, err := ts.proposal(ctx, name, req.Params)
 	if err != nil {
-		return d.failed(ctx, err)
+		return ts.failed(ctx, err)
 	}
 	by := intake.Submitter{
-		Tenant: d.by.Tenant, Token: uuid.UUID(d.by.Token), Name: d.by.Name, Employee: d.by.Employee, Session: d.by.Session, Tools: d.by.Tools,
-		Origin: d.origin(req.Extra),
+		Tenant: ts.by.Tenant, Token: uuid.UUID(ts.by.Token), Name: ts.by.Name, Employee: ts.by.Employee, Session: ts.by.Session, Tools: ts.by.Tools,
+		Origin: ts.origin(req.Extra),
 	}
-	answers, err := d.Intake.Accept(ctx, by, []*envelope.Proposal{p})
+	answers, err := ts.Intake.Accept(ctx, by, []*envelope.Proposal{p})
 	if err == nil {
 		err = answers[0].Err
 	}
 	if err != nil {
-		return d.failed(ctx, err)
+		return ts.failed(ctx, err)
 	}
-	res, err := d.follow(ctx, req, answers[0].Action, d.cfg.Wait, answers[0].Known)
+	res, err := ts.follow(ctx, req, answers[0].Action, ts.cfg.Wait, answers[0].Known)
 	if answers[0].Known && errors.Is(err, fault.NotFound) {
-		err = errOther
+		err = errOtherSession
 	}
 	if err != nil {
-		return d.failed(ctx, err)
+		return ts.failed(ctx, err)
 	}
 	return res, nil
 }
 
-// origin is the HTTP request that a call came with, as an action keeps it.
-func (d *desk) origin(extra *sdk.RequestExtra) json.RawMessage {
-	request := d.requestOf(extra)
+// origin returns where the HTTP request of a call comes from, in the form in
+// which an action stores it.
+func (ts *tokenServer) origin(extra *sdk.RequestExtra) json.RawMessage {
+	request := ts.requestContext(extra)
 	if request == nil {
 		return nil
 	}
-	return d.cfg.Origin(request)
+	return ts.cfg.Origin(request)
 }
 
-// proposal is the envelope that a call asks for.
-func (d *desk) proposal(ctx context.Context, name string, params *sdk.CallToolParamsRaw) (p *envelope.Proposal, err error) {
+// proposal returns the envelope that a call asks for.
+func (ts *tokenServer) proposal(ctx context.Context, name string, params *sdk.CallToolParamsRaw) (p *envelope.Proposal, err error) {
 	key, named, err := idempotencyKey(params.Meta)
 	if err != nil {
 		return nil, err
 	}
-	err = d.inTx(ctx, d.by.Tenant, func(ctx context.Context, tx pgx.Tx) error {
-		snap, err := d.Catalog.Current(ctx, tx, d.by.Tenant)
+	err = ts.inTx(ctx, ts.by.Tenant, func(ctx context.Context, tx pgx.Tx) error {
+		snap, err := ts.Catalog.Current(ctx, tx, ts.by.Tenant)
 		if err != nil {
 			return err
 		}
-		tool, ok := find(snap, name)
+		tool, ok := findTool(snap, name)
 		if !ok {
 			return protocolError(jsonrpc.CodeInvalidParams, "unknown tool; list the tools to see the ones there are")
 		}
 		if p, err = proposalOf(tool, params.Arguments, key); err != nil || named {
 			return err
 		}
-		p.ExternalID, err = externalID(ctx, tx, d.by, p)
+		p.ExternalID, err = externalID(ctx, tx, ts.by, p)
 		return err
 	})
 	return p, err
 }
 
-// idempotencyKey is the name that the client gave the call, if it did.
+// idempotencyKey returns the external id that the client gave the call, if any.
 func idempotencyKey(meta sdk.Meta) (key string, given bool, err error) {
 	v, given := meta[MetaIdempotencyKey]
 	if !given {
@@ -101,7 +102,7 @@ func idempotencyKey(meta sdk.Meta) (key string, given bool, err error) {
 	return key, true, nil
 }
 
-// proposalOf writes a call as an envelope and reads it as any other.
+// proposalOf writes a call as an envelope and parses it as any other.
 func proposalOf(tool *catalog.Tool, args json.RawMessage, externalID string) (*envelope.Proposal, error) {
 	if len(bytes.TrimSpace(args)) == 0 || string(bytes.TrimSpace(args)) == "null" {
 		args = json.RawMessage("{}")
@@ -121,46 +122,46 @@ func proposalOf(tool *catalog.Tool, args json.RawMessage, externalID string) (*e
 	return envelope.Parse(text.Bytes())
 }
 
-// failed says in a result what is wrong with a call. What has no kind that the
-// outside can tell apart is an error of the protocol without a cause, which
-// goes to the log alone.
-func (d *desk) failed(ctx context.Context, err error) (*sdk.CallToolResult, error) {
+// failed returns the result that says what is wrong with a call. An error of no
+// known kind is an internal error of the protocol; its cause goes to the log
+// alone.
+func (ts *tokenServer) failed(ctx context.Context, err error) (*sdk.CallToolResult, error) {
 	if broken, ok := errors.AsType[*envelope.InvalidError](err); ok {
-		return said(report{Status: "invalid", Errors: broken.Fields}, true, invalidText(broken.Fields)), nil
+		return newResult(report{Status: "invalid", Errors: broken.Fields}, true, invalidText(broken.Fields)), nil
 	}
 	if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return nil, err
 	}
 	shown, known := errors.AsType[*fault.Error](err)
 	if !known {
-		return nil, d.internal(ctx, "mcp call failed", err)
+		return nil, ts.internal(ctx, "mcp call failed", err)
 	}
 	status := map[fault.Kind]string{
 		fault.NotFound: "not_found", fault.Invalid: "invalid", fault.Conflict: "conflict", fault.Denied: "denied", fault.Busy: "busy", fault.Gone: "gone",
 		fault.Limited: "limited",
 	}[fault.KindOf(err)]
 	r := report{Status: cmp.Or(status, "failed"), Reason: shown.Text, RetryAfter: int((shown.After + time.Second - 1) / time.Second)}
-	return said(r, true, sentence(shown.Text)), nil
+	return newResult(r, true, sentence(shown.Text)), nil
 }
 
-// internal logs an error and returns what a client may know of it.
-func (d *desk) internal(ctx context.Context, what string, err error) error {
+// internal logs an error and returns an internal error of the protocol.
+func (ts *tokenServer) internal(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return err // the client has left, and is not answered
 	}
-	d.cfg.Log.ErrorContext(ctx, what, slog.String("tenant_id", d.by.Tenant.String()), slog.Any("error", err))
+	ts.cfg.Log.ErrorContext(ctx, what, slog.String("tenant_id", ts.by.Tenant.String()), slog.Any("error", err))
 	return protocolError(jsonrpc.CodeInternalError, "internal error")
 }
 
-// protocolError is an error of the protocol.
+// protocolError returns an error of the protocol.
 func protocolError(code int64, text string) error { return &jsonrpc.Error{Code: code, Message: text} }
 
 // follow keeps a call open until its action has ended or the time is over, and
-// answers with how it stands.
-func (d *desk) follow(ctx context.Context, req *sdk.CallToolRequest, id envelope.ActionID, wait time.Duration, joined bool) (*sdk.CallToolResult, error) {
-	v, err := d.await(ctx, id, wait, d.teller(req, wait))
+// answers with its state.
+func (ts *tokenServer) follow(ctx context.Context, req *sdk.CallToolRequest, id envelope.ActionID, wait time.Duration, joined bool) (*sdk.CallToolResult, error) {
+	v, err := ts.await(ctx, id, wait, ts.progressFunc(req, wait))
 	if err != nil {
 		return nil, err
 	}
-	return d.answer(v, joined), nil
+	return ts.answer(v, joined), nil
 }

@@ -7,16 +7,17 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// stored is what is kept of a tool's answer: redacted, and cut if it was
-// large. A source of kind mcp leaves content and structured; others any JSON.
+// stored is the stored part of a tool's answer: redacted, and truncated if it
+// was large. A source of kind mcp stores content and structured; others any
+// JSON.
 type stored struct {
 	Content    []json.RawMessage `json:"content"`
 	Structured json.RawMessage   `json:"structured"`
 	Truncated  bool              `json:"_truncated"`
 }
 
-// toolResult is what is kept of a tool's answer as the result of a call, its
-// parts as they came. It reports false if nothing is kept.
+// toolResult returns a stored answer as the result of a call, with its parts as
+// the tool sent them. ok is false if nothing is stored.
 func toolResult(output json.RawMessage) (*sdk.CallToolResult, bool) {
 	output = bytes.TrimSpace(output)
 	if len(output) == 0 || string(output) == "null" {
@@ -36,7 +37,7 @@ func toolResult(output json.RawMessage) (*sdk.CallToolResult, bool) {
 	return res, true
 }
 
-// plainResult is an answer in no form of MCP.
+// plainResult returns an answer that is not in MCP's form.
 func plainResult(output json.RawMessage) *sdk.CallToolResult {
 	res := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(output)}}}
 	if isObject(output) {
@@ -45,8 +46,8 @@ func plainResult(output json.RawMessage) *sdk.CallToolResult {
 	return res
 }
 
-// contentOf reads a part of a tool's answer. One that was cut until it is no
-// content any more is shown as the text that is left.
+// contentOf decodes a part of a tool's answer. A part that was truncated until
+// it is no content any more becomes text.
 func contentOf(part json.RawMessage) sdk.Content {
 	var one sdk.CallToolResult
 	wrapped, err := json.Marshal(struct {
@@ -58,7 +59,7 @@ func contentOf(part json.RawMessage) sdk.Content {
 	return &sdk.TextContent{Text: string(part)}
 }
 
-// truncated says that more was answered than is kept.
+// truncated reports whether the tool answered more than is stored.
 func truncated(output json.RawMessage) bool {
 	var s stored
 	return json.Unmarshal(output, &s) == nil && s.Truncated

@@ -55,7 +55,7 @@ type house struct {
 	t     *testing.T
 	db    *pgxpool.Pool
 	url   string
-	front *mcpserver.Front
+	front *mcpserver.Server
 	desk  *approval.Service
 	src   *sourcetest.Source
 	logs  *logs
@@ -147,7 +147,7 @@ func newHouseOn(t *testing.T, cfg mcpserver.Config, live *connect.Live, fake boo
 		t.Fatal(err)
 	}
 	cfg.Log, cfg.Caller, cfg.Origin = log, request.SetCaller, request.MCPOrigin
-	h.front, err = mcpserver.New(mcpserver.Core{DB: db, Catalog: cache, Intake: door, Watcher: watcher{server.Broker(), h.stopped}, May: server.Admit}, cfg)
+	h.front, err = mcpserver.New(mcpserver.Core{DB: db, Catalog: cache, Intake: door, Watcher: watcher{server.Broker(), h.stopped}, Admit: server.Admit}, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,34 +19,34 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// MetaTool is the key of a tool's _meta that says what the catalog knows of it
-// beside the definition: its key there, the mode that policy has for it, and
-// the schema of what it answers. That schema is not the tool's outputSchema
-// here, because an answer may be that the action waits, and what is kept of a
-// result is redacted and cut to size.
+// MetaTool is the key of a tool's _meta that holds what the catalog knows
+// beside the definition: the tool's key, its mode by policy, and the schema of
+// its outputs. That schema is not the tool's outputSchema here, because an
+// answer may be that the action waits, and stored results are redacted and
+// truncated.
 const MetaTool = "countersign.dev/tool"
 
-// toolNote is what MetaTool holds.
-type toolNote struct {
+// toolMeta is the value of MetaTool.
+type toolMeta struct {
 	Key          string          `json:"key"`
 	Mode         envelope.Mode   `json:"mode"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 }
 
-// listing is the catalog as one holder sees it, for the snapshot that it was
-// made of.
+// listing is the catalog as one holder sees it, made of one version of the
+// settings.
 type listing struct {
-	mu    sync.Mutex
-	of    *settings.Settings
-	tools []*sdk.Tool
-	// sum is of all that is listed, and told the one that clients were last
-	// told of, or saw first.
-	sum, told [sha256.Size]byte
+	mu       sync.Mutex
+	settings *settings.Settings
+	tools    []*sdk.Tool
+	// digest is that of tools; announced is the digest that clients were last
+	// notified of, or listed first.
+	digest, announced [sha256.Size]byte
 }
 
-// list answers tools/list: the follow-ups and the catalog in one order, a page at
-// a time. own asks the SDK's server.
-func (d *desk) list(ctx context.Context, req *sdk.ListToolsRequest, own func(context.Context, *sdk.ListToolsRequest) (sdk.Result, error)) (sdk.Result, error) {
+// list answers tools/list with the built-in tools and the catalog in one order,
+// a page at a time. own asks the SDK's server.
+func (ts *tokenServer) list(ctx context.Context, req *sdk.ListToolsRequest, own func(context.Context, *sdk.ListToolsRequest) (sdk.Result, error)) (sdk.Result, error) {
 	after, err := placeOf(req)
 	if err != nil {
 		return nil, err
@@ -62,24 +62,24 @@ func (d *desk) list(ctx context.Context, req *sdk.ListToolsRequest, own func(con
 	}
 	page, ok := answer.(*sdk.ListToolsResult)
 	if !ok {
-		return nil, d.internal(ctx, "mcp tools not listed", errUnexpected)
+		return nil, ts.internal(ctx, "mcp tools not listed", errUnexpected)
 	}
-	tools, err := d.catalog(ctx)
+	tools, err := ts.catalog(ctx)
 	if err != nil {
-		return nil, d.internal(ctx, "mcp tools not listed", err)
+		return nil, ts.internal(ctx, "mcp tools not listed", err)
 	}
 	both := slices.Concat(page.Tools, tools)
 	both = slices.DeleteFunc(both, func(t *sdk.Tool) bool { return t.Name == catalogTool || t.Name <= after })
 	slices.SortFunc(both, func(a, b *sdk.Tool) int { return strings.Compare(a.Name, b.Name) })
-	if page.NextCursor = ""; len(both) > d.cfg.Page {
-		both = both[:d.cfg.Page]
+	if page.NextCursor = ""; len(both) > ts.cfg.Page {
+		both = both[:ts.cfg.Page]
 		page.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(both[len(both)-1].Name))
 	}
 	page.Tools, page.CacheScope = both, "private"
 	return page, nil
 }
 
-// placeOf is the name behind which a page begins.
+// placeOf returns the name after which a page begins.
 func placeOf(req *sdk.ListToolsRequest) (string, error) {
 	if req.Params == nil || req.Params.Cursor == "" {
 		return "", nil
@@ -91,39 +91,40 @@ func placeOf(req *sdk.ListToolsRequest) (string, error) {
 	return string(name), nil
 }
 
-// catalog is what the holder may use of the catalog as it is now.
-func (d *desk) catalog(ctx context.Context) ([]*sdk.Tool, error) {
-	snap, by, err := d.looks(ctx)
+// catalog returns the tools of the current catalog that the holder may use.
+func (ts *tokenServer) catalog(ctx context.Context) ([]*sdk.Tool, error) {
+	snap, by, err := ts.view(ctx)
 	if err != nil {
 		return nil, err
 	}
-	d.shown.mu.Lock()
-	defer d.shown.mu.Unlock()
-	if err := d.show(snap, by); err != nil {
+	ts.listing.mu.Lock()
+	defer ts.listing.mu.Unlock()
+	if err := ts.refresh(snap, by); err != nil {
 		return nil, err
 	}
-	if d.shown.told == [sha256.Size]byte{} {
-		d.shown.told = d.shown.sum
+	if ts.listing.announced == [sha256.Size]byte{} {
+		ts.listing.announced = ts.listing.digest
 	}
-	return d.shown.tools, nil
+	return ts.listing.tools, nil
 }
 
-// moved says whether the holder would see another list now than the one that
-// clients were last told of, and takes it that they are told.
-func (d *desk) moved(snap *settings.Settings, now time.Time) (bool, error) {
-	d.shown.mu.Lock()
-	defer d.shown.mu.Unlock()
-	if err := d.show(snap, d.viewer(now)); err != nil {
+// listChanged reports whether the holder's list differs from the one that
+// clients were last notified of, and stores that they are notified.
+func (ts *tokenServer) listChanged(snap *settings.Settings, now time.Time) (bool, error) {
+	ts.listing.mu.Lock()
+	defer ts.listing.mu.Unlock()
+	if err := ts.refresh(snap, ts.viewer(now)); err != nil {
 		return false, err
 	}
-	was := d.shown.told
-	d.shown.told = d.shown.sum
-	return was != [sha256.Size]byte{} && was != d.shown.sum, nil
+	was := ts.listing.announced
+	ts.listing.announced = ts.listing.digest
+	return was != [sha256.Size]byte{} && was != ts.listing.digest, nil
 }
 
-// show makes the listing of a snapshot. The listing's mutex is held.
-func (d *desk) show(snap *settings.Settings, by settings.Viewer) error {
-	if d.shown.of == snap {
+// refresh makes the listing of a version of the settings. The caller holds the
+// listing's mutex.
+func (ts *tokenServer) refresh(snap *settings.Settings, by settings.Viewer) error {
+	if ts.listing.settings == snap {
 		return nil
 	}
 	var tools []*sdk.Tool
@@ -134,34 +135,33 @@ func (d *desk) show(snap *settings.Settings, by settings.Viewer) error {
 	if err != nil {
 		return err
 	}
-	d.shown.of, d.shown.tools, d.shown.sum = snap, tools, sha256.Sum256(text)
+	ts.listing.settings, ts.listing.tools, ts.listing.digest = snap, tools, sha256.Sum256(text)
 	return nil
 }
 
-// looks returns the catalog as it is now, and the holder as somebody who looks
-// at it.
-func (d *desk) looks(ctx context.Context) (*settings.Settings, settings.Viewer, error) {
-	snap, now, err := d.snapshot(ctx)
-	return snap, d.viewer(now), err
+// view returns the current settings, and the holder as a viewer of them.
+func (ts *tokenServer) view(ctx context.Context) (*settings.Settings, settings.Viewer, error) {
+	snap, now, err := ts.settings(ctx)
+	return snap, ts.viewer(now), err
 }
 
-func (d *desk) viewer(now time.Time) settings.Viewer {
-	return settings.Viewer{Employee: d.by.Employee, Session: d.by.Session, Tools: d.by.Tools, Now: now}
+func (ts *tokenServer) viewer(now time.Time) settings.Viewer {
+	return settings.Viewer{Employee: ts.by.Employee, Session: ts.by.Session, Tools: ts.by.Tools, Now: now}
 }
 
-// snapshot is the tenant's catalog, with the database's clock.
-func (d *desk) snapshot(ctx context.Context) (snap *settings.Settings, now time.Time, err error) {
-	err = d.inTx(ctx, d.by.Tenant, func(ctx context.Context, tx pgx.Tx) error {
+// settings returns the tenant's current settings and the database's time.
+func (ts *tokenServer) settings(ctx context.Context) (snap *settings.Settings, now time.Time, err error) {
+	err = ts.inTx(ctx, ts.by.Tenant, func(ctx context.Context, tx pgx.Tx) error {
 		var state settings.State
-		snap, state, err = d.Catalog.Standing(ctx, tx, d.by.Tenant)
+		snap, state, err = ts.Catalog.Standing(ctx, tx, ts.by.Tenant)
 		now = state.Now
 		return err
 	})
 	return snap, now, err
 }
 
-// toolOf is a tool of the catalog as clients see it. Its texts are the
-// source's: data, which this package only hands on.
+// toolOf returns a tool of the catalog as clients see it. Its texts are written
+// by the source: data, which this package passes on.
 func toolOf(t *catalog.Tool, mode envelope.Mode) *sdk.Tool {
 	return &sdk.Tool{
 		Name: nameOf(t.Key), Title: t.Title, Description: t.Description, InputSchema: objectSchema(t.InputSchema),
@@ -169,14 +169,13 @@ func toolOf(t *catalog.Tool, mode envelope.Mode) *sdk.Tool {
 			Title: t.Title, ReadOnlyHint: t.Hints.ReadOnly, IdempotentHint: t.Hints.Idempotent,
 			DestructiveHint: t.Hints.Destructive, OpenWorldHint: t.Hints.OpenWorld,
 		},
-		Meta: sdk.Meta{MetaTool: toolNote{Key: t.Key.String(), Mode: mode, OutputSchema: t.OutputSchema}},
+		Meta: sdk.Meta{MetaTool: toolMeta{Key: t.Key.String(), Mode: mode, OutputSchema: t.OutputSchema}},
 	}
 }
 
-// objectSchema is a schema of type object, which clients insist on: one that
-// says something else would have them refuse the whole list. Arguments are
-// objects whatever a schema says, and intake holds them to the schema as the
-// source gave it.
+// objectSchema returns a schema of the type object, because clients reject a
+// whole list that has another. Arguments are objects whatever a schema says,
+// and intake validates them against the source's own schema.
 func objectSchema(raw json.RawMessage) json.RawMessage {
 	var schema map[string]json.RawMessage
 	if json.Unmarshal(raw, &schema) != nil || schema == nil {
@@ -187,7 +186,7 @@ func objectSchema(raw json.RawMessage) json.RawMessage {
 	}
 	schema["type"] = json.RawMessage(`"object"`)
 	fixed, err := json.Marshal(schema)
-	if err != nil { // its parts have just been read
+	if err != nil { // cannot happen: its parts were just decoded
 		return json.RawMessage(`{"type":"object"}`)
 	}
 	return fixed

@@ -11,22 +11,23 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// maxName bounds the name of a tool in bytes, by the protocol.
+// maxName is the longest name of a tool in bytes, by the protocol.
 const maxName = 128
 
-// separator stands between the source and the tool. No escaped source holds it
-// or ends in a part of it, so that its first occurrence is the separator.
+// separator stands between the source and the tool. An escaped source neither
+// contains it nor ends in a part of it, so that its first occurrence is the
+// separator.
 const separator = "__"
 
 // shortened begins the hash at the end of a name that would be too long. An
-// escaped name never holds it, since an escape is two dots, two digits of
+// escaped name never contains it, since an escape is two dots, two digits of
 // upper-case hexadecimal and a dot.
 const shortened = "..h"
 
 // nameOf returns the name under which a tool of the catalog is offered:
-// notes:notes.create is notes__notes.create. Two tools never share one, and
-// none is that of a follow-up. What the protocol does not allow in a name is
-// escaped; what would be too long ends in a hash.
+// notes:notes.create is notes__notes.create. No two tools share a name, and
+// none has that of a built-in tool. Characters that the protocol does not allow
+// are escaped; a name that would be too long ends in a hash.
 func nameOf(key policy.Key) string {
 	name := escape(key.Source, true) + separator + escape(key.Action, false)
 	if len(name) <= maxName {
@@ -37,8 +38,8 @@ func nameOf(key policy.Key) string {
 	return name[:maxName-len(tail)] + tail
 }
 
-// keyOf is the way back from a name to a key. It reports false for what is no
-// name, or one that was shortened.
+// keyOf returns the key of a name. ok is false for a text that is no name, or a
+// shortened one.
 func keyOf(name string) (policy.Key, bool) {
 	left, right, found := strings.Cut(name, separator)
 	if !found {
@@ -53,9 +54,9 @@ func keyOf(name string) (policy.Key, bool) {
 	return key, ok && nameOf(key) == name
 }
 
-// find returns the tool that is offered under a name, if its source is
-// switched on.
-func find(snap *settings.Settings, name string) (*catalog.Tool, bool) {
+// findTool returns the tool that is offered under a name, if its source is
+// enabled.
+func findTool(snap *settings.Settings, name string) (*catalog.Tool, bool) {
 	key, whole := keyOf(name)
 	if !whole {
 		for _, t := range snap.Tools() {
@@ -66,18 +67,18 @@ func find(snap *settings.Settings, name string) (*catalog.Tool, bool) {
 		}
 	}
 	tool, ok := snap.Tool(key)
-	return tool, ok && offered(snap, tool)
+	return tool, ok && sourceEnabled(snap, tool)
 }
 
-// offered says that a tool's source is switched on.
-func offered(snap *settings.Settings, t *catalog.Tool) bool {
+// sourceEnabled reports whether a tool's source is enabled.
+func sourceEnabled(snap *settings.Settings, t *catalog.Tool) bool {
 	src, ok := snap.Source(t.Key.Source)
 	return ok && src.Enabled
 }
 
-// escape writes a text in the letters that a name may have. A dot stays where
-// it stands between letters that stay. In a source an underscore is escaped
-// where it could be taken for a part of the separator.
+// escape returns a text in the characters that a name may have. A dot stays
+// where it stands between characters that stay. In a source an underscore is
+// escaped where it could be taken for a part of the separator.
 func escape(text string, source bool) string {
 	stays := func(i int) bool {
 		if i < 0 || i >= len(text) {
@@ -86,7 +87,7 @@ func escape(text string, source bool) string {
 		if text[i] == '_' && source {
 			return i+1 < len(text) && text[i+1] != '_'
 		}
-		return plain(text[i])
+		return isPlain(text[i])
 	}
 	var b strings.Builder
 	for i := range len(text) {
@@ -101,12 +102,12 @@ func escape(text string, source bool) string {
 	return b.String()
 }
 
-// plain says that a byte stands for itself.
-func plain(c byte) bool {
+// isPlain reports whether a byte stands for itself.
+func isPlain(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
 }
 
-// unescape is the way back from escape. It reports false for an escape that is
+// unescape returns the text that escape was given; ok is false if there is
 // none.
 func unescape(text string) (string, bool) {
 	var b strings.Builder

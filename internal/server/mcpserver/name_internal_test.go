@@ -51,7 +51,7 @@ func TestNamesLeadBack(t *testing.T) {
 		if !allowed.MatchString(name) {
 			t.Fatalf("nameOf(%q) = %q, which is no name", key, name)
 		}
-		if isOwn(name) || name == catalogTool {
+		if isBuiltin(name) || name == catalogTool {
 			t.Fatalf("nameOf(%q) = %q, which is one of our own", key, name)
 		}
 		back, whole := keyOf(name)

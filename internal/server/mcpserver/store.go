@@ -11,10 +11,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// lastTurn finds the newest envelope whose external id is base and a turn.
-func lastTurn(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, base string) (external string, action envelope.ActionID, found bool, err error) {
+// lastOccurrence returns the newest action whose external id is base and an
+// occurrence.
+func lastOccurrence(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, base string) (external string, action envelope.ActionID, found bool, err error) {
 	row, err := dbsqlc.New().ActionLastTurn(ctx, tx, &dbsqlc.ActionLastTurnParams{
-		TenantID: uuid.UUID(tenant), First: base + turnText(0), Last: base + turnText(maxTurn),
+		TenantID: uuid.UUID(tenant), First: base + occurrenceText(0), Last: base + occurrenceText(maxOccurrence),
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", envelope.ActionID{}, false, nil

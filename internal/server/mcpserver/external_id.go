@@ -16,26 +16,27 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// maxTurn bounds how often the same call can be made anew.
-const maxTurn = 999_999_999_999
+// maxOccurrence bounds how often the same call can be repeated.
+const maxOccurrence = 999_999_999_999
 
-// turnText writes a turn with as many digits as any other.
-func turnText(turn int64) string { return fmt.Sprintf("%012d", turn) }
+// occurrenceText returns an occurrence in twelve digits, so that external ids
+// sort by it.
+func occurrenceText(n int64) string { return fmt.Sprintf("%012d", n) }
 
-// externalID names a call to which the client gave no name of its own. The
-// same call of the same agent has the same name until its envelope is at its
-// end, so that repeats become that envelope, whichever replica they reach; the
-// database, which lets a name be taken once, decides among those who try at
-// the same time. Then the next turn begins. An envelope of which nobody knows
-// what became is not at its end: a repeat could double its effect.
+// externalID returns the external id of a call to which the client gave none.
+// The same call of the same agent has the same id until its action has ended,
+// so that repeats become that action whichever replica they reach; the
+// database, where an external id is unique, decides among concurrent calls.
+// Then the next occurrence begins. An action of unknown outcome has not ended:
+// a repeat could double its effect.
 func externalID(ctx context.Context, tx pgx.Tx, by identity.Principal, p *envelope.Proposal) (string, error) {
-	base, err := callOf(by, p)
+	base, err := callDigest(by, p)
 	if err != nil {
 		return "", err
 	}
-	last, action, found, err := lastTurn(ctx, tx, by.Tenant, base)
+	last, action, found, err := lastOccurrence(ctx, tx, by.Tenant, base)
 	if err != nil || !found {
-		return base + turnText(1), err
+		return base + occurrenceText(1), err
 	}
 	views, err := outbox.Get(ctx, tx, by.Tenant, action)
 	if err != nil {
@@ -44,15 +45,16 @@ func externalID(ctx context.Context, tx pgx.Tx, by identity.Principal, p *envelo
 	if len(views) == 1 && !envelope.Terminal(views[0].Envelope.Result.Status) {
 		return last, nil
 	}
-	turn, err := strconv.ParseInt(strings.TrimPrefix(last, base), 10, 64)
-	if err != nil || turn >= maxTurn {
+	occurrence, err := strconv.ParseInt(strings.TrimPrefix(last, base), 10, 64)
+	if err != nil || occurrence >= maxOccurrence {
 		return "", fault.New(fault.Conflict, "this call cannot be told from another one; give it a name in _meta[%q]", MetaIdempotencyKey)
 	}
-	return base + turnText(turn+1), nil
+	return base + occurrenceText(occurrence+1), nil
 }
 
-// callOf tells calls apart by who makes them and by what is asked for.
-func callOf(by identity.Principal, p *envelope.Proposal) (string, error) {
+// callDigest returns what tells calls apart: who makes them and what they ask
+// for.
+func callDigest(by identity.Principal, p *envelope.Proposal) (string, error) {
 	digest, err := p.Digest()
 	if err != nil {
 		return "", err

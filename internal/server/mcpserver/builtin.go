@@ -12,59 +12,60 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/server/access"
 )
 
-// The follow-ups: tools beside the catalog, about actions themselves.
+// The built-in tools about actions.
 const (
 	toolWait   = "countersign_wait"
 	toolStatus = "countersign_status"
 	toolUndo   = "countersign_undo"
 )
 
-// toolSearch searches the catalog.
+// toolSearch is the tool that searches the catalog.
 const toolSearch = "countersign_search"
 
-// isOwn says that a name is that of a follow-up or of the search, and none of
-// the catalog.
-func isOwn(name string) bool {
+// isBuiltin reports whether a name is that of a built-in tool, and not of the
+// catalog.
+func isBuiltin(name string) bool {
 	return name == toolWait || name == toolStatus || name == toolUndo || name == toolSearch
 }
 
-// addFollowUps has the SDK's server offer the follow-ups. Its clients are told
-// each time that the list changed.
-func (d *desk) addFollowUps() {
+// addFollowUps adds the tools about actions to the SDK's server, which each
+// time notifies its clients that the list has changed.
+func (ts *tokenServer) addFollowUps() {
 	id := `"action_id":{"type":"string","format":"uuid","description":"the action_id that a result named"}`
 	schema := func(more string) json.RawMessage {
 		return json.RawMessage(`{"type":"object","properties":{` + id + more + `},"required":["action_id"],"additionalProperties":false}`)
 	}
-	d.server.AddTool(&sdk.Tool{
+	ts.server.AddTool(&sdk.Tool{
 		Name: toolWait, Title: "Wait for an action",
 		Description: "Wait for an action that is pending, and get what its tool answered. If it is still pending when the time is over, the result says so; wait again, or go on with something else.",
 		InputSchema: schema(fmt.Sprintf(`,"seconds":{"type":"integer","minimum":0,"maximum":%d,"description":"how long to wait at most; %d unless said otherwise"}`,
-			int(MaxWait.Seconds()), d.cfg.waitSeconds())),
+			int(MaxWait.Seconds()), ts.cfg.waitSeconds())),
 		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: new(false)},
-	}, d.callWait)
-	d.server.AddTool(&sdk.Tool{
-		Name: toolStatus, Title: "How an action stands",
-		Description: "See how an action stands, at once: whether it is pending and what it waits for, done, denied, failed, or unknown.",
+	}, ts.callWait)
+	ts.server.AddTool(&sdk.Tool{
+		Name: toolStatus, Title: "Show the state of an action",
+		Description: "Show the state of an action at once: pending and what it waits for, done, denied, failed, or unknown.",
 		InputSchema: schema(""),
 		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: new(false)},
-	}, d.callStatus)
-	d.server.AddTool(&sdk.Tool{
+	}, ts.callStatus)
+	ts.server.AddTool(&sdk.Tool{
 		Name: toolUndo, Title: "Take an action back",
-		Description: "Take back an action that has not begun: one that waits for a person, for its time or for its turn. Once it runs, it is too late.",
+		Description: "Take back an action that has not begun: one that waits for a person, for its time or for a rate limit. Once it runs, it is too late.",
 		InputSchema: schema(""),
 		Annotations: &sdk.ToolAnnotations{DestructiveHint: new(false), IdempotentHint: true, OpenWorldHint: new(false)},
-	}, d.callUndo)
+	}, ts.callUndo)
 }
 
-// followUp is what a follow-up is called with.
+// followUp is the arguments of a tool about actions.
 type followUp struct {
 	Action  envelope.ActionID `json:"action_id"`
 	Seconds *int              `json:"seconds"`
 }
 
-// argumentsOf reads and checks them.
+// argumentsOf decodes and checks the arguments.
 func argumentsOf(req *sdk.CallToolRequest) (a followUp, err error) {
 	if json.Unmarshal(req.Params.Arguments, &a) != nil || a.Action == (envelope.ActionID{}) {
 		return a, fault.New(fault.Invalid, "the action_id must be the id of an action, which has 36 characters")
@@ -75,55 +76,55 @@ func argumentsOf(req *sdk.CallToolRequest) (a followUp, err error) {
 	return a, nil
 }
 
-func (d *desk) callWait(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+func (ts *tokenServer) callWait(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	a, err := argumentsOf(req)
 	if err != nil {
-		return d.failed(ctx, err)
+		return ts.failed(ctx, err)
 	}
-	wait := d.cfg.Wait
+	wait := ts.cfg.Wait
 	if a.Seconds != nil {
 		wait = time.Duration(*a.Seconds) * time.Second
 	}
-	res, err := d.follow(ctx, req, a.Action, wait, false)
+	res, err := ts.follow(ctx, req, a.Action, wait, false)
 	if err != nil {
-		return d.failed(ctx, err)
+		return ts.failed(ctx, err)
 	}
 	return res, nil
 }
 
-func (d *desk) callStatus(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+func (ts *tokenServer) callStatus(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	a, err := argumentsOf(req)
 	if err != nil {
-		return d.failed(ctx, err)
+		return ts.failed(ctx, err)
 	}
-	v, err := d.look(ctx, a.Action)
+	v, err := ts.readAction(ctx, a.Action)
 	if err != nil {
-		return d.failed(ctx, err)
+		return ts.failed(ctx, err)
 	}
-	// That an action was denied or failed is what was asked for.
-	r := d.report(v)
-	return said(r, false, r.text()), nil
+	// A denied or failed action is no error of this call.
+	r := ts.report(v)
+	return newResult(r, false, r.text()), nil
 }
 
-func (d *desk) callUndo(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+func (ts *tokenServer) callUndo(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	a, err := argumentsOf(req)
 	if err != nil {
-		return d.failed(ctx, err)
+		return ts.failed(ctx, err)
 	}
 	var v outbox.View
-	err = d.inTx(ctx, d.by.Tenant, func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := d.view(ctx, tx, a.Action); err != nil {
+	err = ts.inTx(ctx, ts.by.Tenant, func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := access.View(ctx, tx, ts.by, a.Action); err != nil {
 			return err
 		}
-		if err := outbox.Undo(ctx, tx, d.by.Tenant, a.Action, d.by.Name); err != nil {
+		if err := outbox.Undo(ctx, tx, ts.by.Tenant, a.Action, ts.by.Name); err != nil {
 			return err
 		}
-		v, err = d.view(ctx, tx, a.Action)
+		v, err = access.View(ctx, tx, ts.by, a.Action)
 		return err
 	})
 	if err != nil {
-		return d.failed(ctx, err)
+		return ts.failed(ctx, err)
 	}
-	r := d.report(v)
-	return said(r, r.Status != "undone", r.text()), nil
+	r := ts.report(v)
+	return newResult(r, r.Status != "undone", r.text()), nil
 }

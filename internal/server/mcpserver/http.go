@@ -1,0 +1,291 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+)
+
+const (
+	// maxBody bounds a request in bytes: an envelope, and the frame around it.
+	maxBody = envelope.MaxBytes + 64<<10
+	// readFor bounds how long a body may take to come, writeFor how long a
+	// piece of an answer may take to go.
+	readTimeout  = 30 * time.Second
+	writeTimeout = 15 * time.Second
+)
+
+// The headers that this package reads or sets.
+const (
+	sessionHeader = "Mcp-Session-Id"
+	versionHeader = "Mcp-Protocol-Version"
+	// methodHeader is the method, in the protocol versions without sessions.
+	methodHeader = "Mcp-Method"
+	// openHeader carries the id of an open request to its handler, which
+	// receives the headers and not the request. A client's value is
+	// overwritten.
+	openHeader = "Countersign-Open-Request"
+)
+
+// httpError is a request that is rejected before it reaches MCP.
+type httpError struct {
+	status int
+	text   string
+}
+
+func (r *httpError) Error() string { return r.text }
+
+// openRequest is an HTTP request that is being served.
+type openRequest struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	token  string
+	by     identity.Principal
+	// answers says that the request ends with an answer, unlike a stream. done
+	// is closed when the request has ended.
+	answers bool
+	done    chan struct{}
+}
+
+// listenMethod is the method whose answer is an endless stream.
+const listenMethod = "subscriptions/listen"
+
+type tokenServerKey struct{}
+
+// serverOf returns the MCP server for an admitted request.
+func serverOf(r *http.Request) *sdk.Server {
+	if ts, ok := r.Context().Value(tokenServerKey{}).(*tokenServer); ok {
+		return ts.server
+	}
+	return nil
+}
+
+// ServeHTTP authenticates a request and serves it.
+func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	token, by, err := srv.authenticate(r)
+	if err == nil {
+		srv.cfg.Caller(r.Context(), by)
+		err = readBody(w, r)
+	}
+	if err != nil {
+		srv.reject(w, r, err)
+		return
+	}
+	r, done, err := srv.track(r, token, by)
+	if err != nil {
+		srv.reject(w, r, err)
+		return
+	}
+	defer done()
+	srv.handler(r, by).ServeHTTP(deadlineWriter{w}, r)
+}
+
+// handler returns the handler for the protocol version of a request, and sets
+// the token as the owner of the session, so that no other token can use it.
+func (srv *Server) handler(r *http.Request, by identity.Principal) http.Handler {
+	next := srv.sessions
+	if r.Header.Get(sessionHeader) == "" && r.Header.Get(versionHeader) >= firstStateless {
+		next = srv.stateless
+	}
+	known := func(context.Context, string, *http.Request) (*auth.TokenInfo, error) {
+		return &auth.TokenInfo{UserID: by.Token.String()}, nil
+	}
+	return auth.RequireBearerToken(known, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(next)
+}
+
+// opensSession reports whether a request may open a session.
+func opensSession(r *http.Request) bool {
+	return r.Method == http.MethodPost && r.Header.Get(sessionHeader) == "" && r.Header.Get(versionHeader) < firstStateless
+}
+
+// authenticate checks the origin of a request and returns who sent it.
+func (srv *Server) authenticate(r *http.Request) (token string, by identity.Principal, err error) {
+	if !allowedOrigin(r) {
+		return "", by, &httpError{http.StatusForbidden, "a page of another origin may not do this"}
+	}
+	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") {
+		return "", by, &httpError{http.StatusUnauthorized, "show a token: Authorization: Bearer cs_…"}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), workTimeout)
+	defer cancel()
+	by, err = srv.auth.Authenticate(ctx, token, time.Now())
+	if errors.Is(err, identity.ErrToken) {
+		err = &httpError{http.StatusUnauthorized, err.Error()}
+	}
+	return token, by, err
+}
+
+// allowedOrigin reports whether a request is not sent by a web page, or by a
+// page of this machine to this machine. A page whose host name was rebound to
+// this machine's address still has the origin that it was loaded from. Clients
+// that are no browsers send neither header, whatever proxy stands between.
+func allowedOrigin(r *http.Request) bool {
+	site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
+	if origin == "" {
+		return site == "" || site == "none" || loopback(r.Host)
+	}
+	from, err := url.Parse(origin)
+	return err == nil && loopback(from.Host) && loopback(r.Host)
+}
+
+// loopback reports whether a host, with or without a port, is this machine.
+func loopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return ip != nil && ip.IsLoopback()
+}
+
+// readBody reads the whole body, within limits of time and size, so that
+// net/http notices from then on when the client leaves.
+func readBody(w http.ResponseWriter, r *http.Request) error {
+	// The deadline is cleared afterwards, because net/http takes a connection
+	// whose deadline passes for one that was closed. The recorder of a test has
+	// no deadlines.
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(readTimeout))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	_ = control.SetReadDeadline(time.Time{})
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return &httpError{http.StatusRequestEntityTooLarge, "the body is larger than an envelope may be"}
+	}
+	if err != nil {
+		return &httpError{http.StatusBadRequest, "the body could not be read"}
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
+}
+
+// isAuthError reports whether an error is about the token and not about the
+// database or the issuer.
+func isAuthError(err error) bool {
+	return errors.Is(err, identity.ErrToken) || errors.Is(err, fault.Denied)
+}
+
+// reject answers a request that is not served. Only an error of a known kind
+// shows its text; the cause of any other goes to the log alone.
+func (srv *Server) reject(w http.ResponseWriter, r *http.Request, err error) {
+	why, ok := errors.AsType[*httpError](err)
+	shown, known := errors.AsType[*fault.Error](err)
+	switch {
+	case ok:
+	case known && shown.Kind == fault.Denied:
+		why = &httpError{http.StatusForbidden, shown.Text}
+	case known && shown.Kind == fault.Busy:
+		why = &httpError{http.StatusServiceUnavailable, shown.Text}
+	default:
+		srv.cfg.Log.ErrorContext(r.Context(), "mcp request failed", slog.Any("error", err))
+		why = &httpError{http.StatusInternalServerError, "internal error"}
+	}
+	switch why.status {
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", `Bearer realm="countersign"`)
+	case http.StatusTooManyRequests:
+		w.Header().Set("Retry-After", "60")
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "1")
+	}
+	http.Error(w, why.text, why.status)
+}
+
+// track stores a request, and the token server that serves it, until done is
+// called.
+func (srv *Server) track(r *http.Request, token string, by identity.Principal) (_ *http.Request, done func(), err error) {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	if srv.closed {
+		return r, nil, &httpError{http.StatusServiceUnavailable, "the server is closing; try again"}
+	}
+	ts := srv.servers[by.Token]
+	if ts != nil && !ts.by.Equal(by) {
+		srv.background.Go(ts.closeSessions)
+		ts = nil
+	}
+	if ts == nil {
+		ts = newTokenServer(srv, by)
+		srv.servers[by.Token] = ts
+	}
+	if session := r.Header.Get(sessionHeader); session != "" && !ts.hasSession(session) {
+		return r, nil, &httpError{http.StatusNotFound, "no such session; open another one"}
+	}
+	if opensSession(r) && !ts.admitSession(time.Now()) {
+		return r, nil, &httpError{http.StatusTooManyRequests, "this token has too many sessions open, or opened too many; close some, or try again"}
+	}
+	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), tokenServerKey{}, ts))
+	o := &openRequest{
+		ctx: ctx, cancel: cancel, token: token, by: by, done: make(chan struct{}),
+		answers: r.Method == http.MethodPost && r.Header.Get(methodHeader) != listenMethod,
+	}
+	name := uuid.NewString()
+	r = r.WithContext(ctx)
+	r.Header.Set(openHeader, name)
+	srv.requests[name] = o
+	ts.users++
+	return r, func() {
+		srv.mu.Lock()
+		defer srv.mu.Unlock()
+		delete(srv.requests, name)
+		ts.users--
+		ts.used = time.Now()
+		cancel()
+		close(o.done)
+	}, nil
+}
+
+// requestContext returns the context of the HTTP request that a call came with;
+// nil if the client has left.
+func (srv *Server) requestContext(extra *sdk.RequestExtra) context.Context {
+	if extra == nil {
+		return nil
+	}
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	if o := srv.requests[extra.Header.Get(openHeader)]; o != nil {
+		return o.ctx
+	}
+	return nil
+}
+
+// deadlineWriter sets a deadline for every piece of an answer, so that a client
+// that does not read is disconnected.
+type deadlineWriter struct{ http.ResponseWriter }
+
+// Unwrap lets http.ResponseController find the connection.
+func (w deadlineWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Write writes a piece.
+func (w deadlineWriter) Write(b []byte) (int, error) {
+	w.setDeadline()
+	return w.ResponseWriter.Write(b)
+}
+
+// FlushError sends what was buffered.
+func (w deadlineWriter) FlushError() error {
+	w.setDeadline()
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// setDeadline ignores the error, which the recorder of a test returns.
+func (w deadlineWriter) setDeadline() {
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
+}

@@ -1,0 +1,232 @@
+// Package mcpserver is the MCP server: any client that speaks the Model Context
+// Protocol sees the tenant's catalog as tools, and each of its calls is proposed
+// to intake as an envelope. The package owns the names under which tools are
+// offered, the sessions, how long a call is kept open, and the result of a call
+// for each end of an action. It does not decide and does not execute, and does
+// not promise what a tool will answer: a result may be that the action waits
+// for a person.
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+)
+
+// MetaIdempotencyKey is the key of a call's _meta under which a client may give
+// the call an external id of its own: the same id with the same content is the
+// same action, however often it is sent. Countersign sends the same key to the
+// servers behind it, so that one Countersign behind another acts once.
+const MetaIdempotencyKey = "countersign.dev/idempotency-key"
+
+// MetaAction is the key of a result's _meta that says which action the result
+// is of.
+const MetaAction = "countersign.dev/action"
+
+// Watcher reports that something has happened to an action (broker.Broker).
+type Watcher interface {
+	// Watch returns a channel that receives a value after something has
+	// happened to an action; several things are perhaps one value. stop ends
+	// the wait and must be called.
+	Watch(ctx context.Context, tenant envelope.TenantID, action envelope.ActionID) (changed <-chan struct{}, stop func(), err error)
+}
+
+// Core is what a Server calls. All of it is required.
+type Core struct {
+	DB      postgres.Begins
+	Catalog *settings.Cache
+	Intake  *intake.Intake
+	Watcher Watcher
+	// Admit returns nil if a caller may use an operation of the REST API. A
+	// tool may be called by whoever may use the operation that does the same.
+	Admit func(by identity.Principal, operation string) error
+}
+
+// Config configures a Server. With the zero value the server logs nothing.
+type Config struct {
+	// Version is the build's, as clients see it.
+	Version string
+	// Wait is how long a call is kept open for its action to end; zero means
+	// 45 s, below the minute after which many clients give up. It is at most
+	// MaxWait.
+	Wait time.Duration
+	// Progress is how often a client that asked for progress is notified of an
+	// open call; zero means 5 s.
+	Progress time.Duration
+	// Poll is how often catalogs are compared with what clients have listed;
+	// zero means 2 s.
+	Poll time.Duration
+	// Page is how many tools a page lists; zero means 100.
+	Page int
+	// Sessions bounds the sessions that one token has open at once; zero means
+	// 50. As many as that again may be opened in a minute.
+	Sessions int
+	// Idle is how long a session stays open without a request; zero means an
+	// hour.
+	Idle time.Duration
+	// Auth authenticates callers; nil means one of the Server's own.
+	Auth *identity.Authenticator
+	// Caller, if set, receives who sends a request, for its log line.
+	Caller func(context.Context, identity.Principal)
+	// Origin, if set, returns where the request of a context comes from, which
+	// is stored with what it proposes.
+	Origin func(context.Context) json.RawMessage
+	// Log receives what goes wrong, without payloads.
+	Log *slog.Logger
+}
+
+// waitSeconds returns Wait in whole seconds.
+func (c *Config) waitSeconds() int { return max(1, int(c.Wait.Seconds())) }
+
+// MaxWait bounds how long a call can be kept open.
+const MaxWait = 5 * time.Minute
+
+// firstStateless is the first version of the protocol that has no sessions.
+const firstStateless = "2026-07-28"
+
+// Server is the http.Handler of one path. It is safe for concurrent use and
+// must be closed.
+type Server struct {
+	Core
+	cfg  Config
+	auth *identity.Authenticator
+	// sessions serves the versions of the protocol that have sessions,
+	// stateless the others.
+	sessions, stateless http.Handler
+
+	closing    chan struct{}
+	background sync.WaitGroup
+
+	mu       sync.Mutex
+	closed   bool
+	servers  map[identity.TokenID]*tokenServer
+	requests map[string]*openRequest
+}
+
+// New returns a Front.
+func New(core Core, cfg Config) (*Server, error) {
+	if core.DB == nil || core.Catalog == nil || core.Intake == nil || core.Watcher == nil || core.Admit == nil {
+		return nil, errors.New("the MCP server needs a database, a catalog, an intake, a watcher and a rule of admission")
+	}
+	cfg.Version = cmp.Or(cfg.Version, "unknown")
+	cfg.Wait = min(cmp.Or(cfg.Wait, 45*time.Second), MaxWait)
+	cfg.Progress = cmp.Or(cfg.Progress, 5*time.Second)
+	cfg.Poll = cmp.Or(cfg.Poll, 2*time.Second)
+	cfg.Page = cmp.Or(cfg.Page, 100)
+	cfg.Sessions = cmp.Or(cfg.Sessions, 50)
+	cfg.Idle = cmp.Or(cfg.Idle, time.Hour)
+	if cfg.Origin == nil {
+		cfg.Origin = func(context.Context) json.RawMessage { return nil }
+	}
+	if cfg.Caller == nil {
+		cfg.Caller = func(context.Context, identity.Principal) {}
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	srv := &Server{
+		Core: core, cfg: cfg, auth: cfg.Auth, closing: make(chan struct{}),
+		servers: make(map[identity.TokenID]*tokenServer), requests: make(map[string]*openRequest),
+	}
+	if srv.auth == nil {
+		srv.auth = identity.NewAuthenticator(core.DB)
+		srv.background.Go(srv.keepAuth)
+	}
+	// authenticate checks the origin of a request, since it tells a browser
+	// from a client behind a proxy.
+	options := sdk.StreamableHTTPOptions{
+		MaxRequestBodyBytes: maxBody, SessionTimeout: cfg.Idle, DisableLocalhostProtection: true, PropagateRequestCancellation: true,
+	}
+	srv.sessions = sdk.NewStreamableHTTPHandler(serverOf, &options)
+	options.Stateless = true
+	srv.stateless = sdk.NewStreamableHTTPHandler(serverOf, &options)
+	srv.background.Go(srv.run)
+	return srv, nil
+}
+
+// Close ends every wait, which is answered with what is known, and every
+// session, and returns when no goroutine of the Server runs any more. Call it
+// before the HTTP server drains, which would wait for them. It may be called
+// twice.
+func (srv *Server) Close() {
+	srv.mu.Lock()
+	if !srv.closed {
+		srv.closed = true
+		close(srv.closing)
+	}
+	srv.mu.Unlock()
+	srv.background.Wait()
+	srv.drain()
+	for _, ts := range srv.tokenServers() {
+		ts.closeSessions() // no call waits any more
+	}
+}
+
+// keepAuth stores when tokens were used last, until the Server closes.
+func (srv *Server) keepAuth() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	srv.background.Go(func() {
+		<-srv.closing
+		cancel()
+	})
+	srv.auth.Keep(ctx, func(err error) { srv.cfg.Log.WarnContext(ctx, "use of tokens not recorded", slog.Any("error", err)) })
+}
+
+// drainTimeout bounds how long answers may take to be sent when the Server
+// closes.
+const drainTimeout = 5 * time.Second
+
+// drain waits until open requests have been answered, because closing their
+// sessions would lose the answers.
+func (srv *Server) drain() {
+	srv.mu.Lock()
+	calls := slices.Collect(maps.Values(srv.requests))
+	srv.mu.Unlock()
+	over := time.NewTimer(drainTimeout)
+	defer over.Stop()
+	for _, o := range calls {
+		if !o.answers {
+			continue
+		}
+		select {
+		case <-o.done:
+		case <-over.C:
+			return
+		}
+	}
+}
+
+// tokenServers returns the current token servers.
+func (srv *Server) tokenServers() []*tokenServer {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	return slices.Collect(maps.Values(srv.servers))
+}
+
+// workTimeout bounds the work of a request, not counting the time that it
+// waits.
+const workTimeout = 30 * time.Second
+
+// inTx runs fn in a transaction of a tenant.
+func (srv *Server) inTx(ctx context.Context, tenant envelope.TenantID, fn func(ctx context.Context, tx pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, workTimeout)
+	defer cancel()
+	return postgres.InTx(ctx, srv.DB, postgres.API(tenant), func(tx pgx.Tx) error { return fn(ctx, tx) })
+}
