@@ -21,7 +21,7 @@ import (
 // desk is a command line beside a running house.
 type desk struct {
 	t                  *testing.T
-	house              *dev.House
+	house              *dev.Environment
 	url, database, dir string
 }
 
@@ -396,7 +396,7 @@ func runsDev(d *desk) {
 		d.t.Errorf("tokens that are good for nothing show:\n%s", s.out)
 	}
 	doc := decode[dev.Document](d.t, d.want(d.agent("dev", "--once", "--json"), command.ExitOK).out)
-	if !doc.OK || len(doc.Acts) != 8 {
+	if !doc.OK || len(doc.Steps) != 8 {
 		d.t.Errorf("--json wrote %+v", doc)
 	}
 

@@ -11,39 +11,39 @@ import (
 	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
-// startDatabase finds the database, or starts one that ends with the house.
-func (h *House) startDatabase(ctx context.Context) (string, error) {
-	if h.cfg.DatabaseURL != "" {
-		h.database = h.cfg.DatabaseURL
-		return "the one of DATABASE_URL", h.openPool(ctx)
+// startDatabase connects to the database of the configuration, or starts a
+// private server.
+func (e *Environment) startDatabase(ctx context.Context) (string, error) {
+	if e.cfg.DatabaseURL != "" {
+		e.database = e.cfg.DatabaseURL
+		return "the one of DATABASE_URL", e.openPool(ctx)
 	}
-	cfg := embedded.Config{Logger: h.cfg.Log, Download: true, Fast: h.cfg.Dir == ""}
+	cfg := embedded.Config{Logger: e.cfg.Log, Download: true, Fast: e.cfg.Dir == ""}
 	where := "in a temporary folder"
-	if h.cfg.Dir != "" {
-		cfg.Dir = filepath.Join(h.dir, "postgres")
+	if e.cfg.Dir != "" {
+		cfg.Dir = filepath.Join(e.dir, "postgres")
 		where = "in " + cfg.Dir
 	}
 	server, err := embedded.Start(ctx, cfg)
 	if running, ok := errors.AsType[*embedded.RunningError](err); ok {
-		return "", fmt.Errorf("another countersign dev uses %s (its postgres is process %d); stop it, or choose another folder with --data-dir", h.dir, running.Pid)
+		return "", fmt.Errorf("another countersign dev uses %s (its postgres is process %d); stop it, or choose another folder with --data-dir", e.dir, running.Pid)
 	}
 	if err != nil {
 		return "", err
 	}
-	h.onClose(server.Stop)
-	h.database = server.URL()
-	return fmt.Sprintf("%s, private, %s", server.Version(), where), h.openPool(ctx)
+	e.onClose(server.Stop)
+	e.database = server.URL()
+	return fmt.Sprintf("%s, private, %s", server.Version(), where), e.openPool(ctx)
 }
 
-// openPool opens the pool that API and worker share, and what both are watched
-// with.
-func (h *House) openPool(ctx context.Context) error {
-	pool, err := postgres.Open(ctx, postgres.Config{URL: h.database, MaxConns: poolConns, Name: "countersign-dev"})
+// openPool opens the pool and the telemetry that API and worker share.
+func (e *Environment) openPool(ctx context.Context) error {
+	pool, err := postgres.Open(ctx, postgres.Config{URL: e.database, MaxConns: poolConns, Name: "countersign-dev"})
 	if err != nil {
 		return err
 	}
-	h.pool = pool
-	h.onClose(func(context.Context) error {
+	e.pool = pool
+	e.onClose(func(context.Context) error {
 		pool.Close()
 		return nil
 	})
@@ -54,16 +54,16 @@ func (h *House) openPool(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.watched = watched
-	h.onClose(watched.Shutdown)
+	e.watched = watched
+	e.onClose(watched.Shutdown)
 	return nil
 }
 
 // poolConns are enough for the API, the worker and River side by side.
 const poolConns = 20
 
-func (h *House) migrate(ctx context.Context) (string, error) {
-	m, err := postgres.Migrate(ctx, h.database)
+func (e *Environment) migrate(ctx context.Context) (string, error) {
+	m, err := postgres.Migrate(ctx, e.database)
 	if err != nil {
 		return "", err
 	}

@@ -13,33 +13,34 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// patience is how long the demonstration waits for an envelope to end.
-const patience = 15 * time.Second
+// waitFor bounds how long the demonstration waits for an action to end.
+const waitFor = 15 * time.Second
 
-// demonstration sends envelopes as an agent and decides as an operator. What
-// it asks for, and how each must end, stands in story.go.
+// demonstration proposes actions as an agent and decides as an operator. What
+// it proposes, and how each action must end, is in steps.go.
 type demonstration struct {
-	agent, operator, admin *client.Client
-	notes                  string
-	// run makes the names of this run's envelopes its own.
-	run  string
-	acts []act
+	agent, operator *client.Client
+	notes           string
+	// runID makes the ids of this run's proposals unique.
+	runID string
+	steps []step
 }
 
-// act is one thing that the agent asked for, and what became of it.
-type act struct {
-	asked string
-	// person is what somebody did about it.
-	person string
-	action client.Action
-	want   ending
-	// result says in a few words what came of it.
+// A step is one action of the demonstration.
+type step struct {
+	// request says in a few words what the agent asked for.
+	request string
+	// decision is what a person decided, if asked.
+	decision string
+	action   client.Action
+	want     ending
+	// result says in a few words what the call returned.
 	result string
-	// wrong lists what is not as it should be, beside the ending.
-	wrong []string
+	// problems are what is wrong beside the ending.
+	problems []string
 }
 
-// ending is how an envelope must end.
+// ending is how an action must end.
 type ending struct {
 	mode     envelope.Mode
 	phase    envelope.Phase
@@ -47,26 +48,26 @@ type ending struct {
 	attempts int
 }
 
-// Demonstrate sends envelopes through all three modes over the API, and
-// returns what became of them. The error says that it could not go on; that
-// something ended as it should not is in the report.
-func (h *House) Demonstrate(ctx context.Context) (Report, error) {
-	d := &demonstration{notes: h.notes.dir, run: strings.ToLower(rand.Text()[:8])}
-	for _, holder := range []struct {
-		of    **client.Client
-		token string
-	}{{&d.agent, h.tokens.Agent}, {&d.operator, h.tokens.Operator}, {&d.admin, h.tokens.Admin}} {
-		c, err := h.Client(holder.token)
-		if err != nil {
-			return Report{}, err
-		}
-		*holder.of = c
+// Demonstrate proposes actions of all three modes through the API, in a tenant
+// made for this run, and reports how they ended. The error is that of a step
+// that failed; that an action ended otherwise than it should is in the report.
+func (e *Environment) Demonstrate(ctx context.Context) (Report, error) {
+	d := &demonstration{notes: e.notes.dir, runID: strings.ToLower(rand.Text()[:8])}
+	own, err := e.newDemonstrationTenant(ctx, d.runID)
+	if err != nil {
+		return Report{}, fmt.Errorf("demonstration: make a tenant: %w", err)
+	}
+	if d.agent, err = e.Client(own.tokens.Agent); err != nil {
+		return Report{}, err
+	}
+	if d.operator, err = e.Client(own.tokens.Operator); err != nil {
+		return Report{}, err
 	}
 	before, err := listFiles(d.notes)
 	if err != nil {
 		return Report{}, err
 	}
-	if err := d.tell(ctx); err != nil {
+	if err := d.runAll(ctx); err != nil {
 		return Report{}, fmt.Errorf("demonstration: %w", err)
 	}
 	after, err := listFiles(d.notes)
@@ -76,7 +77,7 @@ func (h *House) Demonstrate(ctx context.Context) (Report, error) {
 	return d.report(before, after), nil
 }
 
-// proposal is what the agent writes.
+// proposal is what the agent submits.
 type proposal struct {
 	Type       string          `json:"type"`
 	ExternalID string          `json:"external_id"`
@@ -90,12 +91,12 @@ func (d *demonstration) propose(name, tool string, args map[string]string) (json
 		return nil, err
 	}
 	return json.Marshal(proposal{
-		Type: envelope.TypeExec, ExternalID: "demo-" + d.run + "-" + name,
+		Type: envelope.TypeExec, ExternalID: "demo-" + d.runID + "-" + name,
 		Tool: envelope.Tool{Source: NotesSource, Name: tool}, Args: text,
 	})
 }
 
-// submit sends a proposal, and waits for its end if patient.
+// submit sends a proposal and waits up to wait for the end of its action.
 func (d *demonstration) submit(ctx context.Context, wait time.Duration, name, tool string, args map[string]string) (client.Submitted, error) {
 	text, err := d.propose(name, tool, args)
 	if err != nil {
@@ -103,7 +104,7 @@ func (d *demonstration) submit(ctx context.Context, wait time.Duration, name, to
 	}
 	s, err := d.agent.Submit(ctx, text, wait)
 	if p, ok := errors.AsType[*client.Problem](err); ok && p.Action != nil {
-		return client.Submitted{Action: *p.Action}, nil // denied by policy, and on record
+		return client.Submitted{Action: *p.Action}, nil // denied by policy
 	}
 	if err != nil {
 		return s, fmt.Errorf("submit %s: %w", tool, err)
@@ -111,13 +112,13 @@ func (d *demonstration) submit(ctx context.Context, wait time.Duration, name, to
 	return s, nil
 }
 
-// add puts an act on record as it stands now.
-func (d *demonstration) add(a act) *act {
-	d.acts = append(d.acts, a)
-	return &d.acts[len(d.acts)-1]
+// add records a step.
+func (d *demonstration) add(a step) *step {
+	d.steps = append(d.steps, a)
+	return &d.steps[len(d.steps)-1]
 }
 
-// output is the structured result of a tool call.
+// output returns the structured result of a tool call.
 func output[T any](a client.Action) (T, error) {
 	var out struct {
 		Structured T `json:"structured"`
@@ -129,10 +130,10 @@ func output[T any](a client.Action) (T, error) {
 	return out.Structured, err
 }
 
-// differs says how an act ended otherwise than it should.
-func (a *act) differs() []string {
+// findProblems returns how a step ended otherwise than it should.
+func (a *step) findProblems() []string {
 	got := ending{a.action.Policy.Mode, a.action.Phase, a.action.Envelope.Result.Status, a.action.Envelope.Result.Attempts}
-	wrong := a.wrong
+	wrong := a.problems
 	check := func(what string, got, want any) {
 		if got != want {
 			wrong = append(wrong, fmt.Sprintf("%s is %v, want %v", what, got, want))

@@ -10,12 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/dev"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
 
-// open opens a house on a database, and closes it when the test ends.
-func open(t *testing.T, database, dir string) *dev.House {
+// open opens an environment on a database, and closes it when the test ends.
+func open(t *testing.T, database, dir string) *dev.Environment {
 	t.Helper()
 	h, err := dev.Open(t.Context(), dev.Config{DatabaseURL: database, Dir: dir, Listen: "127.0.0.1:0"})
 	if err != nil {
@@ -29,7 +30,7 @@ func open(t *testing.T, database, dir string) *dev.House {
 	return h
 }
 
-func demonstrate(t *testing.T, h *dev.House) string {
+func demonstrate(t *testing.T, h *dev.Environment) string {
 	t.Helper()
 	report, err := h.Demonstrate(t.Context())
 	if err != nil {
@@ -45,14 +46,14 @@ func demonstrate(t *testing.T, h *dev.House) string {
 	return out.String()
 }
 
-func TestDemonstrationTwiceInOneHouse(t *testing.T) {
+func TestDemonstrationTwice(t *testing.T) {
 	t.Parallel()
 	database, dir := dbtest.URL(t), t.TempDir()
 	h := open(t, database, dir)
 
 	text := demonstrate(t, h)
 
-	for _, want := range []string{"THE AGENT ASKED TO", "sent twice", "undone", "All 8 envelopes ended as they should."} {
+	for _, want := range []string{"REQUEST", "sent twice", "undone", "All 8 actions ended as expected."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("report has no %q:\n%s", want, text)
 		}
@@ -170,5 +171,34 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: Open() = %v, want it to say %q", name, err, tt.want)
 		}
+	}
+}
+
+// What the user sets in the tenant demo changes neither how the environment
+// starts nor how the demonstration ends.
+func TestTheUsersSettingsDoNotReachTheDemonstration(t *testing.T) {
+	t.Parallel()
+	database, dir := dbtest.URL(t), t.TempDir()
+	first := open(t, database, dir)
+	admin, err := first.Client(first.Tokens().Admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []struct {
+		pattern string
+		mode    envelope.Mode
+	}{{"*", envelope.ModeDeny}, {dev.NotesSource + ":notes.publish", envelope.ModeRequireApproval}, {dev.NotesSource + ":notes.create", envelope.ModeAllow}} {
+		if err := admin.PutMode(t.Context(), mode.pattern, mode.mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	second := open(t, database, dir)
+
+	if text := demonstrate(t, second); !strings.Contains(text, "All 8 actions ended as expected.") {
+		t.Errorf("the demonstration ended otherwise:\n%s", text)
 	}
 }

@@ -2,30 +2,30 @@ package dev
 
 import "github.com/countersign-dev/countersign/client"
 
-// Document is a report for scripts.
+// Document is a report in JSON.
 type Document struct {
-	OK       bool        `json:"ok"`
-	Wrong    []string    `json:"wrong"`
-	Acts     []ActReport `json:"acts"`
-	NotesDir string      `json:"notes_dir"`
-	Files    []string    `json:"files"`
+	OK       bool         `json:"ok"`
+	Problems []string     `json:"problems"`
+	Steps    []StepReport `json:"steps"`
+	NotesDir string       `json:"notes_dir"`
+	Files    []string     `json:"files"`
 }
 
-// ActReport is one thing that the agent asked for.
-type ActReport struct {
-	Asked  string        `json:"asked"`
-	Person string        `json:"person,omitzero"`
-	Result string        `json:"result"`
-	OK     bool          `json:"ok"`
-	Action client.Action `json:"action"`
+// StepReport is one step of the demonstration.
+type StepReport struct {
+	Request  string        `json:"request"`
+	Decision string        `json:"decision,omitzero"`
+	Result   string        `json:"result"`
+	OK       bool          `json:"ok"`
+	Action   client.Action `json:"action"`
 }
 
-// Document returns the report for scripts.
+// Document returns the report as a value for JSON.
 func (r Report) Document() Document {
-	doc := Document{OK: len(r.Wrong) == 0, Wrong: append([]string{}, r.Wrong...), NotesDir: r.dir, Files: append([]string{}, r.files...)}
-	for i := range r.acts {
-		a := &r.acts[i]
-		doc.Acts = append(doc.Acts, ActReport{Asked: a.asked, Person: a.person, Result: a.result, OK: len(a.differs()) == 0, Action: a.action})
+	doc := Document{OK: len(r.Wrong) == 0, Problems: append([]string{}, r.Wrong...), NotesDir: r.dir, Files: append([]string{}, r.files...)}
+	for i := range r.steps {
+		a := &r.steps[i]
+		doc.Steps = append(doc.Steps, StepReport{Request: a.request, Decision: a.decision, Result: a.result, OK: len(a.findProblems()) == 0, Action: a.action})
 	}
 	return doc
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source/builtin"
 	"github.com/countersign-dev/countersign/internal/source/connect"
@@ -35,34 +36,34 @@ const (
 
 	notesProgram = "notes-mcp"
 	notesPackage = "github.com/countersign-dev/countersign/examples/notes-mcp"
-	// notesStart bounds how long the server may take to say where it listens.
+	// notesStart bounds how long the server may take to print its address.
 	notesStart = 15 * time.Second
-	// notesStop is how long it may take to leave before it is killed.
+	// notesStop is how long the server may take to end before it is killed.
 	notesStop = 5 * time.Second
 )
 
-// notesServer is the example MCP server, a process of its own.
+// notesServer is the process of the example MCP server.
 type notesServer struct {
 	dir, url string
 	process  *os.Process
 	ended    chan struct{}
-	// asked is set when it was told to end.
+	// asked is set when the process was asked to end.
 	asked atomic.Bool
 }
 
 // startNotes runs the example server on a free port.
-func (h *House) startNotes(ctx context.Context) (string, error) {
-	program, err := h.findNotes(ctx)
+func (e *Environment) startNotes(ctx context.Context) (string, error) {
+	program, err := e.findNotes(ctx)
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(h.dir, "notes")
-	s, err := launchNotes(ctx, program, dir, h.cfg.Log)
+	dir := filepath.Join(e.dir, "notes")
+	s, err := launchNotes(ctx, program, dir, e.cfg.Log)
 	if err != nil {
 		return "", err
 	}
-	h.notes = s
-	h.onClose(func(context.Context) error {
+	e.notes = s
+	e.onClose(func(context.Context) error {
 		s.stop()
 		return nil
 	})
@@ -71,9 +72,9 @@ func (h *House) startNotes(ctx context.Context) (string, error) {
 
 // findNotes returns the program: the configured one, the one beside this
 // program, or one that is built from the source.
-func (h *House) findNotes(ctx context.Context) (string, error) {
-	if h.cfg.Notes != "" {
-		return h.cfg.Notes, nil
+func (e *Environment) findNotes(ctx context.Context) (string, error) {
+	if e.cfg.Notes != "" {
+		return e.cfg.Notes, nil
 	}
 	if self, err := os.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(self), notesProgram)
@@ -81,16 +82,16 @@ func (h *House) findNotes(ctx context.Context) (string, error) {
 			return beside, nil
 		}
 	}
-	built := filepath.Join(h.dir, notesProgram)
+	built := filepath.Join(e.dir, notesProgram)
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", built, notesPackage)
 	if said, err := cmd.CombinedOutput(); err != nil {
-		h.cfg.Log.WarnContext(ctx, "notes-mcp was not built", slog.Any("error", err), slog.String("output", string(said)))
+		e.cfg.Log.WarnContext(ctx, "notes-mcp was not built", slog.Any("error", err), slog.String("output", string(said)))
 		return "", errors.New("the example server notes-mcp is not beside this program, and could not be built: run `make build`, or run this in the folder of Countersign's source")
 	}
 	return built, nil
 }
 
-// launchNotes starts the program and waits until it says where it listens.
+// launchNotes starts the program and waits until it prints its address.
 func launchNotes(ctx context.Context, program, dir string, log *slog.Logger) (*notesServer, error) {
 	cmd := exec.Command(program, "-dir", dir, "-http", "127.0.0.1:0")
 	cmd.SysProcAttr = childAttributes()
@@ -103,9 +104,8 @@ func launchNotes(ctx context.Context, program, dir string, log *slog.Logger) (*n
 	cmd.Stdout = in
 	s := &notesServer{dir: dir, ended: make(chan struct{})}
 	started := make(chan error)
-	// The server owns this goroutine: stop waits for it. It keeps its thread
-	// to itself, because Linux ends the child when the thread dies that
-	// started it.
+	// The server owns this goroutine: stop waits for it. It keeps its thread,
+	// because Linux ends the child when the thread that started it ends.
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
@@ -133,7 +133,7 @@ func launchNotes(ctx context.Context, program, dir string, log *slog.Logger) (*n
 	return s, nil
 }
 
-// awaitAddress reads the line in which the server says where it listens.
+// awaitAddress reads the line in which the server prints its address.
 func awaitAddress(ctx context.Context, out *os.File) (string, error) {
 	stop := context.AfterFunc(ctx, func() { _ = out.SetReadDeadline(time.Now()) })
 	defer stop()
@@ -151,7 +151,7 @@ func awaitAddress(ctx context.Context, out *os.File) (string, error) {
 	return url, nil
 }
 
-// stop ends the process, by force if it does not leave, and waits for it.
+// stop ends the process, kills it if it does not end in time, and waits for it.
 func (s *notesServer) stop() {
 	s.asked.Store(true)
 	_ = s.process.Signal(syscall.SIGTERM) // it may have ended
@@ -166,41 +166,71 @@ func (s *notesServer) stop() {
 	<-s.ended
 }
 
-// logLines passes on what a child says on its standard error.
+// logLines logs what a child writes to standard error.
 type logLines struct{ log *slog.Logger }
 
-// Write logs what it is given.
+// Write logs text as one entry.
 func (w logLines) Write(text []byte) (int, error) {
-	w.log.Info("notes-mcp says", slog.String("text", strings.TrimSpace(string(text))))
+	w.log.Info("notes-mcp wrote", slog.String("text", strings.TrimSpace(string(text))))
 	return len(text), nil
 }
 
-// registerNotes makes the server a source, over the API as an administrator
-// would, and has its tools listed at once.
-func (h *House) registerNotes(ctx context.Context) (string, error) {
-	admin, err := h.Client(h.tokens.Admin)
-	if err != nil {
+// registerDemo registers the sources of the tenant demo, and sets up its tools
+// if the tenant is new. Later the tools are as the user has set them up.
+func (e *Environment) registerDemo(ctx context.Context) (string, error) {
+	if err := e.registerSources(ctx, e.demo); err != nil {
 		return "", err
 	}
-	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: h.notes.url})
-	if err != nil {
-		return "", err
-	}
-	if err := admin.PutSource(ctx, NotesSource, client.SourceInput{Kind: catalog.KindMCP, Config: config}); err != nil {
-		return "", err
-	}
-	if err := h.putBuiltin(ctx); err != nil {
-		return "", err
-	}
-	if err := connect.NewRefresher(h.pool, h.cache, h.live, h.cfg.Log).Refresh(ctx, h.tenant, NotesSource); err != nil {
-		return "", err
+	if e.demo.made {
+		admin, err := e.Client(e.demo.tokens.Admin)
+		if err != nil {
+			return "", err
+		}
+		if err := setUpTools(ctx, admin); err != nil {
+			return "", err
+		}
 	}
 	return NotesSource + ", with its tools listed", nil
 }
 
-// putBuiltin gives the tenant the built-in tools.
-func (h *House) putBuiltin(ctx context.Context) error {
-	source, err := builtin.With(builtin.Config{Notes: notebook.NewBook(h.pool).Of(h.tenant, builtinSource)})
+// registerSources makes the example server a source of a tenant, through the
+// API as an administrator does, lists its tools, and adds the built-in tools.
+func (e *Environment) registerSources(ctx context.Context, of tenant) error {
+	admin, err := e.Client(of.tokens.Admin)
+	if err != nil {
+		return err
+	}
+	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: e.notes.url})
+	if err != nil {
+		return err
+	}
+	if err := admin.PutSource(ctx, NotesSource, client.SourceInput{Kind: catalog.KindMCP, Config: config}); err != nil {
+		return err
+	}
+	if err := e.putBuiltin(ctx, of.id); err != nil {
+		return err
+	}
+	return connect.NewRefresher(e.pool, e.cache, e.live, e.cfg.Log).Refresh(ctx, of.id, NotesSource)
+}
+
+// setUpTools configures what the example server does not say of its tools, and
+// people would: which effect class they have, and that publishing needs no
+// approval.
+func setUpTools(ctx context.Context, admin *client.Client) error {
+	for _, o := range []client.Overrides{
+		{Source: NotesSource, Name: toolCreate, Effect: envelope.EffectKeyed},
+		{Source: NotesSource, Name: toolPublish, Effect: envelope.EffectIdempotent, MaxAttempts: 4},
+	} {
+		if err := admin.ConfigureTool(ctx, o); err != nil {
+			return fmt.Errorf("configure %s: %w", o.Name, err)
+		}
+	}
+	return admin.PutMode(ctx, NotesSource+":"+toolPublish, envelope.ModeAllow)
+}
+
+// putBuiltin gives a tenant the built-in tools.
+func (e *Environment) putBuiltin(ctx context.Context, of envelope.TenantID) error {
+	source, err := builtin.With(builtin.Config{Notes: notebook.NewBook(e.pool).Of(of, builtinSource)})
 	if err != nil {
 		return err
 	}
@@ -209,16 +239,16 @@ func (h *House) putBuiltin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return postgres.InTx(ctx, h.pool, postgres.API(h.tenant), func(tx pgx.Tx) error {
+	return postgres.InTx(ctx, e.pool, postgres.API(of), func(tx pgx.Tx) error {
 		src := catalog.Source{ID: builtinSource, Kind: catalog.KindBuiltin, Enabled: true}
-		if err := catalog.PutSource(ctx, tx, h.tenant, src); err != nil {
+		if err := catalog.PutSource(ctx, tx, of, src); err != nil {
 			return err
 		}
-		return catalog.PutListing(ctx, tx, h.tenant, builtinSource, tools)
+		return catalog.PutListing(ctx, tx, of, builtinSource, tools)
 	})
 }
 
-// Client speaks to the house's API with a token.
-func (h *House) Client(token string) (*client.Client, error) {
-	return client.New(h.url, token, client.Config{Agent: "countersign-dev"})
+// Client returns a client of the API with a token.
+func (e *Environment) Client(token string) (*client.Client, error) {
+	return client.New(e.url, token, client.Config{Agent: "countersign-dev"})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
 
-// TestReadmeCurl runs the README's lines of curl against a house of its own.
+// TestReadmeCurl runs the README's lines of curl against an environment of its own.
 func TestReadmeCurl(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {

@@ -19,26 +19,26 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// publishLog is the file in which the example server notes every try to
+// publishLog is the file in which the example server records every attempt to
 // publish.
 const publishLog = "publish.log"
 
-// Report is what a demonstration came to.
+// Report is the result of a demonstration.
 type Report struct {
-	acts  []act
+	steps []step
 	dir   string
 	files []string
-	// Wrong lists what is not as it should be; empty is good.
+	// Wrong lists the problems; empty means success.
 	Wrong []string
 }
 
-// report compares what is on disk with what was asked for and agreed to.
+// report compares the files on disk with the approved actions.
 func (d *demonstration) report(before, after []string) Report {
-	r := Report{acts: d.acts, dir: d.notes, files: after}
-	for i := range d.acts {
-		a := &d.acts[i]
-		for _, wrong := range a.differs() {
-			r.Wrong = append(r.Wrong, a.asked+": "+wrong)
+	r := Report{steps: d.steps, dir: d.notes, files: after}
+	for i := range d.steps {
+		a := &d.steps[i]
+		for _, wrong := range a.findProblems() {
+			r.Wrong = append(r.Wrong, a.request+": "+wrong)
 		}
 	}
 	var titles []string
@@ -59,28 +59,28 @@ func (d *demonstration) report(before, after []string) Report {
 func (r Report) Write(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "THE AGENT ASKED TO\tPOLICY SAID\tA PERSON\tIT ENDED\tTRIES\tRESULT")
-	for i := range r.acts {
-		a := &r.acts[i]
+	fmt.Fprintln(table, "REQUEST\tPOLICY\tDECISION\tENDED\tATTEMPTS\tRESULT")
+	for i := range r.steps {
+		a := &r.steps[i]
 		mark := ""
-		if len(a.differs()) > 0 {
+		if len(a.findProblems()) > 0 {
 			mark = "  ✗"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s%s\n", a.asked, why(a.action.Policy), cmp.Or(a.person, "–"),
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s%s\n", a.request, why(a.action.Policy), cmp.Or(a.decision, "–"),
 			ended(a.action), tries(a.action), a.result, mark)
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nOn disk, in %s:\n", r.dir)
+	fmt.Fprintf(out, "\nFiles in %s:\n", r.dir)
 	for _, name := range r.files {
 		writeHead(out, r.dir, name)
 	}
 	fmt.Fprintln(out)
 	if len(r.Wrong) == 0 {
-		fmt.Fprintf(out, "All %d envelopes ended as they should.\n", len(r.acts))
+		fmt.Fprintf(out, "All %d actions ended as expected.\n", len(r.steps))
 	} else {
-		fmt.Fprintln(out, "Not as it should be:")
+		fmt.Fprintln(out, "Not as expected:")
 		for _, wrong := range r.Wrong {
 			fmt.Fprintf(out, "  ✗ %s\n", wrong)
 		}
@@ -88,15 +88,15 @@ func (r Report) Write(w io.Writer) error {
 	return out.Flush()
 }
 
-// Err is nil if everything ended as it should.
+// Err returns nil if every action ended as expected.
 func (r Report) Err() error {
 	if len(r.Wrong) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the demonstration did not end as it should: %s", strings.Join(r.Wrong, "; "))
+	return fmt.Errorf("the demonstration did not end as expected: %s", strings.Join(r.Wrong, "; "))
 }
 
-// why says in a few words what policy said and what made it say so.
+// why returns the mode that policy decided and where it is set, in a few words.
 func why(v client.Verdict) string {
 	mode := map[envelope.Mode]string{
 		envelope.ModeAllow: "allow", envelope.ModeRequireApproval: "ask a person", envelope.ModeDeny: "deny",
@@ -149,7 +149,7 @@ func writeHead(out io.Writer, dir, name string) {
 	fmt.Fprintf(out, "  %-38s %s\n", name, clip(strings.Join(lines[max(0, len(lines)-2):], " | ")))
 }
 
-// publication is a line of the log of publications in a few words.
+// publication returns a line of the log of publications in a few words.
 func publication(line string) string {
 	var try struct {
 		ID  string `json:"id"`
@@ -174,7 +174,7 @@ func clip(text string) string {
 	return text
 }
 
-// heading is a file's first line.
+// heading returns the first line of a file.
 func heading(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -184,8 +184,8 @@ func heading(path string) string {
 	return first
 }
 
-// listFiles returns the names of the files in a folder, which need not be
-// there yet.
+// listFiles returns the names of the files in a folder, which need not
+// exist.
 func listFiles(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -32,9 +32,9 @@ func TestReportSaysWhatDiffers(t *testing.T) {
 	failed := sent()
 	failed.Phase = envelope.PhaseFailed
 	failed.Envelope.Result = envelope.Result{Status: envelope.StatusFailed, Attempts: 4, Error: &envelope.Failure{Code: "lost", Message: "gone"}}
-	d := &demonstration{notes: dir, acts: []act{
-		{asked: "be good", action: sent(), want: sentAfter(envelope.ModeAllow, 1)},
-		{asked: "be bad", action: failed, want: sentAfter(envelope.ModeAllow, 1)},
+	d := &demonstration{notes: dir, steps: []step{
+		{request: "be good", action: sent(), want: sentAfter(envelope.ModeAllow, 1)},
+		{request: "be bad", action: failed, want: sentAfter(envelope.ModeAllow, 1)},
 	}}
 
 	r := d.report([]string{"old.md"}, []string{"a.md", "b.md", "old.md"})
@@ -52,14 +52,14 @@ func TestReportSaysWhatDiffers(t *testing.T) {
 	if r.Err() == nil {
 		t.Error("Err() = nil, want an error")
 	}
-	if doc := r.Document(); doc.OK || !doc.Acts[0].OK || doc.Acts[1].OK {
+	if doc := r.Document(); doc.OK || !doc.Steps[0].OK || doc.Steps[1].OK {
 		t.Errorf("Document() = %+v", doc)
 	}
 	var out bytes.Buffer
 	if err := r.Write(&out); err != nil {
 		t.Fatal(err)
 	}
-	if text := out.String(); !strings.Contains(text, "Not as it should be:") || strings.Contains(text, "ended as they should") {
+	if text := out.String(); !strings.Contains(text, "Not as expected:") || strings.Contains(text, "ended as expected.") {
 		t.Errorf("report:\n%s", text)
 	}
 }

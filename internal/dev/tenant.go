@@ -18,8 +18,11 @@ import (
 )
 
 const (
-	// TenantName is the tenant that the house works for.
+	// TenantName is the name of the tenant whose tokens the user gets.
 	TenantName = "demo"
+	// demonstrationPrefix begins the names of the tenants that demonstrations
+	// run in.
+	demonstrationPrefix = "demonstration-"
 
 	tokensName   = "tokens.json"
 	demoSession  = "demo"
@@ -29,7 +32,7 @@ const (
 	ownerName    = "demo owner"
 )
 
-// Tokens are the demo tenant's, one for each role.
+// Tokens are the tokens of a tenant, one for each role.
 type Tokens struct {
 	Agent    string `json:"agent"`
 	Operator string `json:"operator"`
@@ -37,76 +40,118 @@ type Tokens struct {
 	Owner    string `json:"owner"`
 }
 
-// fillTenant sees to it that there are the demo tenant and a valid token for
-// each role: the ones of the last time where they still are.
-func (h *House) fillTenant(ctx context.Context) (string, error) {
+// A tenant is one that the environment has tokens of.
+type tenant struct {
+	id     envelope.TenantID
+	tokens Tokens
+	// made reports that the tenant did not exist before.
+	made bool
+}
+
+// prepareTenant makes the tenant demo, unless it exists, and a valid token for
+// each role, unless the file of tokens has one.
+func (e *Environment) prepareTenant(ctx context.Context) (string, error) {
 	var err error
-	if h.tenant, err = h.ensureTenant(ctx); err != nil {
+	if e.demo, err = e.ensureTenant(ctx); err != nil {
 		return "", err
 	}
-	kept, err := readTokens(h.TokensFile())
+	kept, err := readTokens(e.TokensFile())
 	if err != nil {
 		return "", err
 	}
-	h.tokens = kept
+	e.demo.tokens = kept
+	if err := e.ensureTokens(ctx, &e.demo); err != nil {
+		return "", err
+	}
+	if e.demo.tokens == kept {
+		return TenantName + ", with the tokens it had", nil
+	}
+	return TenantName + ", with tokens for an agent, an operator, an admin and an owner", writeTokens(e.TokensFile(), e.demo.tokens)
+}
+
+// newDemonstrationTenant makes a tenant for one demonstration, with the sources
+// of the tenant demo. What the user has set for that one (limits, quiet hours,
+// policy) thus never changes how a demonstration ends.
+func (e *Environment) newDemonstrationTenant(ctx context.Context, runID string) (tenant, error) {
+	var t tenant
+	err := postgres.InTx(ctx, e.pool, postgres.Admin(), func(tx pgx.Tx) (err error) {
+		t.id, err = identity.NewTenant(ctx, tx, demonstrationPrefix+runID)
+		return err
+	})
+	if err != nil {
+		return t, err
+	}
+	if err := e.ensureTokens(ctx, &t); err != nil {
+		return t, err
+	}
+	if err := e.registerSources(ctx, t); err != nil {
+		return t, err
+	}
+	admin, err := e.Client(t.tokens.Admin)
+	if err != nil {
+		return t, err
+	}
+	return t, setUpTools(ctx, admin)
+}
+
+// ensureTokens replaces the tokens that are not valid.
+func (e *Environment) ensureTokens(ctx context.Context, of *tenant) error {
 	for _, t := range []struct {
 		text  *string
 		grant identity.Grant
 	}{
-		{&h.tokens.Agent, identity.Grant{Name: agentName, Role: identity.RoleAgent, Session: demoSession}},
-		{&h.tokens.Operator, identity.Grant{Name: operatorName, Role: identity.RoleOperator}},
-		{&h.tokens.Admin, identity.Grant{Name: adminName, Role: identity.RoleAdmin}},
-		{&h.tokens.Owner, identity.Grant{Name: ownerName, Role: identity.RoleOwner}},
+		{&of.tokens.Agent, identity.Grant{Name: agentName, Role: identity.RoleAgent, Session: demoSession}},
+		{&of.tokens.Operator, identity.Grant{Name: operatorName, Role: identity.RoleOperator}},
+		{&of.tokens.Admin, identity.Grant{Name: adminName, Role: identity.RoleAdmin}},
+		{&of.tokens.Owner, identity.Grant{Name: ownerName, Role: identity.RoleOwner}},
 	} {
-		if err := h.ensureToken(ctx, t.text, t.grant); err != nil {
-			return "", err
+		if err := e.ensureToken(ctx, of.id, t.text, t.grant); err != nil {
+			return err
 		}
 	}
-	if h.tokens == kept {
-		return TenantName + ", with the tokens it had", nil
-	}
-	return TenantName + ", with tokens for an agent, an operator, an admin and an owner", writeTokens(h.TokensFile(), h.tokens)
+	return nil
 }
 
-func (h *House) ensureTenant(ctx context.Context) (envelope.TenantID, error) {
-	var id envelope.TenantID
+func (e *Environment) ensureTenant(ctx context.Context) (tenant, error) {
+	var t tenant
 	find := func(tx pgx.Tx) (err error) {
-		id, err = identity.TenantByName(ctx, tx, TenantName)
+		t.id, err = identity.TenantByName(ctx, tx, TenantName)
 		return err
 	}
-	err := postgres.InTx(ctx, h.pool, postgres.Admin(), find)
+	err := postgres.InTx(ctx, e.pool, postgres.Admin(), find)
 	if !errors.Is(err, fault.NotFound) {
-		return id, err
+		return t, err
 	}
-	err = postgres.InTx(ctx, h.pool, postgres.Admin(), func(tx pgx.Tx) (err error) {
-		id, err = identity.NewTenant(ctx, tx, TenantName)
+	err = postgres.InTx(ctx, e.pool, postgres.Admin(), func(tx pgx.Tx) (err error) {
+		t.id, err = identity.NewTenant(ctx, tx, TenantName)
 		return err
 	})
-	if errors.Is(err, fault.Conflict) { // another process was quicker
-		err = postgres.InTx(ctx, h.pool, postgres.Admin(), find)
+	t.made = err == nil
+	if errors.Is(err, fault.Conflict) { // another process made it at this moment
+		err = postgres.InTx(ctx, e.pool, postgres.Admin(), find)
 	}
-	return id, err
+	return t, err
 }
 
-// ensureToken replaces a token that is not the tenant's, or not valid.
-func (h *House) ensureToken(ctx context.Context, text *string, grant identity.Grant) error {
+// ensureToken replaces a token that is not of the tenant, or not valid.
+func (e *Environment) ensureToken(ctx context.Context, of envelope.TenantID, text *string, grant identity.Grant) error {
 	now := time.Now()
-	who, err := identity.NewAuthenticator(h.pool).Authenticate(ctx, *text, now)
-	if err == nil && who.Tenant == h.tenant && who.Role == grant.Role {
+	who, err := identity.NewAuthenticator(e.pool).Authenticate(ctx, *text, now)
+	if err == nil && who.Tenant == of && who.Role == grant.Role {
 		return nil
 	}
 	if err != nil && !errors.Is(err, identity.ErrToken) {
 		return err
 	}
-	return postgres.InTx(ctx, h.pool, postgres.API(h.tenant), func(tx pgx.Tx) error {
-		made, err := identity.Issue(ctx, tx, h.tenant, grant, now)
+	return postgres.InTx(ctx, e.pool, postgres.API(of), func(tx pgx.Tx) error {
+		made, err := identity.Issue(ctx, tx, of, grant, now)
 		*text = made.Token.Text()
 		return err
 	})
 }
 
-// readTokens reads the tokens of the last time. A file that holds none is as
-// good as no file.
+// readTokens reads the file of tokens. A file that cannot be parsed, like one
+// that does not exist, gives no tokens.
 func readTokens(path string) (Tokens, error) {
 	var t Tokens
 	if path == "" {
@@ -125,7 +170,7 @@ func readTokens(path string) (Tokens, error) {
 	return t, nil
 }
 
-// writeTokens keeps the tokens where only their owner can read them.
+// writeTokens writes the tokens to a file that only its owner can read.
 func writeTokens(path string, t Tokens) error {
 	if path == "" {
 		return nil
@@ -134,8 +179,8 @@ func writeTokens(path string, t Tokens) error {
 	if err != nil {
 		return err
 	}
-	if err := keep(path, text); err != nil {
-		return fmt.Errorf("keep the tokens: %w", err)
+	if err := writeSecret(path, text); err != nil {
+		return fmt.Errorf("write the tokens: %w", err)
 	}
 	return nil
 }

@@ -20,17 +20,20 @@ import (
 )
 
 const devHelp = `Start everything on this machine, in one process: a database, the API, a worker
-and an example MCP server with notes as its tools. Then send envelopes through
-all of it, the way agents and people do, and show what became of each.
+and an example MCP server with notes as its tools. Then run a demonstration that
+proposes and decides actions as agents and people do, and show how each ended.
 
 The database is the one of DATABASE_URL if that is set; else a private
-PostgreSQL is started, from the programs that are found on this machine or,
-once, downloaded. What it holds, the tokens, the key that seals credentials and
-the notes are kept in the data folder from one time to the next.
+PostgreSQL is started, from the programs that are found on this machine or
+downloaded: the first run may take some minutes to download and build. The data,
+the tokens, the key that encrypts credentials and the notes are kept in the data
+folder for the next run.
 
-Then everything stays up until Ctrl-C. With --once it lives in a temporary
-folder on a free port and ends after the demonstration; the exit code is 1 if
-an envelope did not end as it should.`
+The tokens that are shown are those of the tenant demo, in which you can set
+what you like. The demonstration runs in a tenant of its own, made anew each
+time. Everything stays up until Ctrl-C, also if the demonstration fails. With
+--once everything is in a temporary folder on a free port and ends after the
+demonstration; the exit code is 1 if an action did not end as expected.`
 
 type devFlags struct {
 	once, verbose        bool
@@ -59,8 +62,8 @@ func Dev(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// runDev opens the house, shows the demonstration and, unless it is for once,
-// stays until ctx ends.
+// runDev opens the environment, runs the demonstration and, without --once, waits
+// until ctx ends. A demonstration that fails ends --once alone.
 func runDev(ctx context.Context, a *command.App, f devFlags) (err error) {
 	if f.once && f.dir != "" {
 		return command.Misuse("--once lives in a temporary folder; leave --data-dir out")
@@ -94,8 +97,13 @@ func runDev(ctx context.Context, a *command.App, f devFlags) (err error) {
 		}
 		err = errors.Join(err, h.Close())
 	}()
-	fmt.Fprintf(cfg.Progress, "  ready in %.1f s\n\nThe demonstration: an agent asks, over the API; policy and an operator decide.\n\n", h.Took().Seconds())
-	if err := demonstrate(ctx, a, h); err != nil || f.once {
+	fmt.Fprintf(cfg.Progress, "  ready in %.1f s\n\nThe demonstration: an agent proposes actions; policy and an operator decide.\n\n", h.Elapsed().Seconds())
+	err = demonstrate(ctx, a, h)
+	if err != nil && !f.once && ctx.Err() == nil {
+		a.Note("%v\nThe environment is up all the same.", err)
+		err = nil
+	}
+	if err != nil || f.once {
 		return err
 	}
 	welcome(a, h, where)
@@ -107,7 +115,7 @@ func runDev(ctx context.Context, a *command.App, f devFlags) (err error) {
 	}
 }
 
-func demonstrate(ctx context.Context, a *command.App, h *dev.House) error {
+func demonstrate(ctx context.Context, a *command.App, h *dev.Environment) error {
 	report, err := h.Demonstrate(ctx)
 	if err != nil {
 		return err
@@ -122,16 +130,16 @@ func demonstrate(ctx context.Context, a *command.App, h *dev.House) error {
 	return report.Err()
 }
 
-// welcome says how to go on. It is the one place that shows tokens: they are
-// the demonstration's own.
-func welcome(a *command.App, h *dev.House, log string) {
+// welcome says what to do next. It shows tokens, which are those of a tenant for
+// development.
+func welcome(a *command.App, h *dev.Environment, log string) {
 	out := a.Out
 	if a.JSON {
 		out = a.Err
 	}
 	tokens := h.Tokens()
 	fmt.Fprintf(out, `
-It stays up until Ctrl-C (a second one forces it).
+It stays up until Ctrl-C (a second one forces the end).
 
   API       %[1]s
   agent     %[2]s
@@ -151,7 +159,7 @@ Three commands to try, in another terminal:
 `, h.URL(), tokens.Agent, tokens.Operator, tokens.Admin, h.TokensFile(), log, program(a), tokens.Owner)
 }
 
-// program is what to type to call this program again.
+// program returns what to type to call this program again.
 func program(a *command.App) string {
 	if a.Program == "" || strings.Contains(a.Program, "go-build") {
 		return "countersign"
@@ -161,8 +169,9 @@ func program(a *command.App) string {
 
 const dataDirHelp = "the user's folder for data"
 
-// dataDir is where data of the user's programs is kept on this system. What a
-// private server of root's runs as may not enter root's home.
+// dataDir returns the folder for data of the user's programs on this system. For
+// root that is not in root's home, which the account that a private server then
+// runs as cannot enter.
 func dataDir(a *command.App) string {
 	home, err := os.UserHomeDir()
 	switch {
@@ -178,8 +187,8 @@ func dataDir(a *command.App) string {
 	return filepath.Join(home, ".local", "share", "countersign")
 }
 
-// devLog opens the log: standard error, or a file. Without a folder to keep it
-// in, it is shown at the end if something went wrong.
+// devLog opens the log: standard error, or a file. A temporary file is kept, and
+// named at the end, only if something failed.
 func devLog(a *command.App, dir string, verbose bool) (log *slog.Logger, where string, done func(error) error, err error) {
 	if verbose {
 		return textLog(a.Err), "on standard error", func(error) error { return nil }, nil
@@ -207,7 +216,7 @@ func devLog(a *command.App, dir string, verbose bool) (log *slog.Logger, where s
 	return textLog(file), file.Name(), done, nil
 }
 
-// textLog writes lines for people. What is secret by its name is hidden.
+// textLog writes lines for people. Values with the name of a secret are hidden.
 func textLog(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{ReplaceAttr: func(_ []string, attr slog.Attr) slog.Attr {
 		if telemetry.SecretName(attr.Key) {

@@ -19,7 +19,7 @@ const (
 	toolDelete  = "notes.delete"
 )
 
-// What the notes say.
+// The titles and texts of the notes.
 const (
 	shoppingTitle = "Shopping list"
 	shoppingBody  = "milk, bread, two countersigned letters\n"
@@ -29,12 +29,9 @@ const (
 	undoneTitle   = "A thought too many"
 )
 
-// tell goes through the whole story. The order matters: later acts need what
-// earlier ones made.
-func (d *demonstration) tell(ctx context.Context) error {
-	if err := d.setUp(ctx); err != nil {
-		return err
-	}
+// runAll runs the steps. Their order matters: later steps need what earlier
+// ones made.
+func (d *demonstration) runAll(ctx context.Context) error {
 	if err := d.list(ctx); err != nil {
 		return err
 	}
@@ -60,42 +57,27 @@ func (d *demonstration) tell(ctx context.Context) error {
 	return nil
 }
 
-// setUp says what is known of the tools beyond what their server says. That
-// publishing may be repeated is only a hint of the server's until someone
-// vouches for it; and nobody wants to be asked about each.
-func (d *demonstration) setUp(ctx context.Context) error {
-	for _, o := range []client.Overrides{
-		{Source: NotesSource, Name: toolCreate, Effect: envelope.EffectKeyed},
-		{Source: NotesSource, Name: toolPublish, Effect: envelope.EffectIdempotent, MaxAttempts: 4},
-	} {
-		if err := d.admin.ConfigureTool(ctx, o); err != nil {
-			return fmt.Errorf("configure %s: %w", o.Name, err)
-		}
-	}
-	return d.admin.PutMode(ctx, NotesSource+":"+toolPublish, envelope.ModeAllow)
-}
-
 func (d *demonstration) list(ctx context.Context) error {
-	s, err := d.submit(ctx, patience, "list", toolList, map[string]string{})
+	s, err := d.submit(ctx, waitFor, "list", toolList, map[string]string{})
 	if err != nil {
 		return err
 	}
-	a := d.add(act{asked: "list the notes", action: s.Action, want: sentAfter(envelope.ModeAllow, 1)})
+	a := d.add(step{request: "list the notes", action: s.Action, want: sentAfter(envelope.ModeAllow, 1)})
 	found, err := output[struct{ Notes []any }](s.Action)
-	a.say(err, "found %d", len(found.Notes))
+	a.setResult(err, "found %d", len(found.Notes))
 	return nil
 }
 
-// createApproved has a note written that the operator agrees to.
+// createApproved creates a note with an operator's approval.
 func (d *demonstration) createApproved(ctx context.Context) (id string, err error) {
 	s, err := d.submit(ctx, 0, "shopping", toolCreate, map[string]string{"title": shoppingTitle, "body": shoppingBody})
 	if err != nil {
 		return "", err
 	}
-	return d.approve(ctx, s, act{asked: "write the shopping list", person: "approved"}, "")
+	return d.approve(ctx, s, step{request: "write the shopping list", decision: "approved"}, "")
 }
 
-// createTwice sends the same envelope twice, as an agent does that lost the
+// createTwice submits the same proposal twice, as an agent does that lost the
 // first answer.
 func (d *demonstration) createTwice(ctx context.Context) (id string, err error) {
 	args := map[string]string{"title": minutesTitle, "body": minutesBody}
@@ -107,53 +89,53 @@ func (d *demonstration) createTwice(ctx context.Context) (id string, err error) 
 	if err != nil {
 		return "", err
 	}
-	a := act{asked: "write the minutes, sent twice", person: "approved"}
+	a := step{request: "write the minutes, sent twice", decision: "approved"}
 	if !again.Known || again.Action.Envelope.ActionID != first.Action.Envelope.ActionID {
-		a.wrong = append(a.wrong, "the second answer is another envelope than the first")
+		a.problems = append(a.problems, "the second answer is another action than the first")
 	}
 	return d.approve(ctx, first, a, ", once")
 }
 
-func (d *demonstration) approve(ctx context.Context, s client.Submitted, a act, how string) (id string, err error) {
-	a.action, err = d.operator.Approve(ctx, s.Action.Envelope.ActionID, client.Approval{Note: "fine"}, patience)
+func (d *demonstration) approve(ctx context.Context, s client.Submitted, a step, how string) (id string, err error) {
+	a.action, err = d.operator.Approve(ctx, s.Action.Envelope.ActionID, client.Approval{Note: "fine"}, waitFor)
 	if err != nil {
 		return "", fmt.Errorf("approve: %w", err)
 	}
 	a.want = sentAfter(envelope.ModeRequireApproval, 1)
 	made, err := output[struct{ ID string }](a.action)
 	on := d.add(a)
-	on.say(err, "wrote %s%s", short(made.ID), how)
+	on.setResult(err, "wrote %s%s", short(made.ID), how)
 	if _, statErr := os.Stat(filepath.Join(d.notes, made.ID+".md")); err == nil && statErr != nil {
-		on.wrong = append(on.wrong, "its file is not on disk")
+		on.problems = append(on.problems, "its file is not on disk")
 	}
 	return made.ID, nil
 }
 
 func (d *demonstration) read(ctx context.Context, id string) error {
-	s, err := d.submit(ctx, patience, "read", toolRead, map[string]string{"id": id})
+	s, err := d.submit(ctx, waitFor, "read", toolRead, map[string]string{"id": id})
 	if err != nil {
 		return err
 	}
-	a := d.add(act{asked: "read the shopping list", action: s.Action, want: sentAfter(envelope.ModeAllow, 1)})
+	a := d.add(step{request: "read the shopping list", action: s.Action, want: sentAfter(envelope.ModeAllow, 1)})
 	got, err := output[struct{ Title, Body string }](s.Action)
-	a.say(err, "%q", got.Title)
+	a.setResult(err, "%q", got.Title)
 	if err == nil && (got.Title != shoppingTitle || got.Body != shoppingBody) {
-		a.wrong = append(a.wrong, "what was read is not what was written")
+		a.problems = append(a.problems, "what was read is not what was written")
 	}
 	return nil
 }
 
-// publish fails at first, and is tried again.
+// publish calls a tool that fails at the first attempt.
 func (d *demonstration) publish(ctx context.Context, id string) error {
-	s, err := d.submit(ctx, patience, "publish", toolPublish, map[string]string{"id": id})
+	s, err := d.submit(ctx, waitFor, "publish", toolPublish, map[string]string{"id": id})
 	if err != nil {
 		return err
 	}
-	a := d.add(act{asked: "publish the minutes", action: s.Action, want: sentAfter(envelope.ModeAllow, 2)})
+	a := d.add(step{request: "publish the minutes", action: s.Action, want: sentAfter(envelope.ModeAllow, 2)})
 	out, err := output[struct{ Tries int }](s.Action)
-	a.say(err, "the press was busy once")
+	a.setResult(err, "the press was busy once")
 	if err == nil && out.Tries != 2 {
-		a.wrong = append(a.wrong, fmt.Sprintf("the server counts %d tries, want 2", out.Tries))
+		a.problems = append(a.problems, fmt.Sprintf("the server counts %d tries, want 2", out.Tries))
 	}
 	return nil
 }
@@ -167,8 +149,8 @@ func (d *demonstration) createDenied(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("deny: %w", err)
 	}
-	d.add(act{
-		asked: "write about a raise", person: "denied", action: action, result: `"not without the board"`,
+	d.add(step{
+		request: "write about a raise", decision: "denied", action: action, result: `"not without the board"`,
 		want: ending{envelope.ModeRequireApproval, envelope.PhaseDenied, envelope.StatusSkipped, 0},
 	})
 	return nil
@@ -183,21 +165,21 @@ func (d *demonstration) createUndone(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("undo: %w", err)
 	}
-	d.add(act{
-		asked: "write down a thought", person: "undone by the agent", action: action, result: "nothing was sent",
+	d.add(step{
+		request: "write down a thought", decision: "undone by the agent", action: action, result: "nothing was sent",
 		want: ending{envelope.ModeRequireApproval, envelope.PhaseDenied, envelope.StatusSkipped, 0},
 	})
 	return nil
 }
 
-// remove asks for what destroys, which policy denies by itself.
+// remove proposes a destructive action, which policy denies by default.
 func (d *demonstration) remove(ctx context.Context, id string) error {
 	s, err := d.submit(ctx, 0, "delete", toolDelete, map[string]string{"id": id})
 	if err != nil {
 		return err
 	}
-	d.add(act{
-		asked: "delete the shopping list", action: s.Action, result: "nothing was sent",
+	d.add(step{
+		request: "delete the shopping list", action: s.Action, result: "nothing was sent",
 		want: ending{envelope.ModeDeny, envelope.PhaseDenied, envelope.StatusSkipped, 0},
 	})
 	return nil
@@ -207,17 +189,17 @@ func sentAfter(mode envelope.Mode, attempts int) ending {
 	return ending{mode, envelope.PhaseCompleted, envelope.StatusSent, attempts}
 }
 
-// say notes the result, or that there is none to read.
-func (a *act) say(err error, format string, args ...any) {
+// setResult sets the result, or that it cannot be read.
+func (a *step) setResult(err error, format string, args ...any) {
 	if err != nil {
 		a.result = "—"
-		a.wrong = append(a.wrong, "its result cannot be read: "+err.Error())
+		a.problems = append(a.problems, "its result cannot be read: "+err.Error())
 		return
 	}
 	a.result = fmt.Sprintf(format, args...)
 }
 
-// short is the beginning of a note's file name.
+// short returns the beginning of a note's file name.
 func short(id string) string {
 	const enough = 8
 	if len(id) <= enough {

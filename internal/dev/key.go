@@ -13,31 +13,31 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/connect"
 )
 
-// keyName is the file of the key that seals the credentials of sources.
+// keyName is the file of the key that encrypts the credentials of sources.
 const keyName = "secret.key"
 
-// openVault returns what seals credentials: by the key that was given, or else
-// by the one of the last time, or else by a new one that is kept for the next.
-func (h *House) openVault() (connect.Vault, error) {
-	if h.cfg.SecretKey != "" {
-		return connect.NewVault(h.cfg.SecretKey)
+// loadVault returns the vault that encrypts credentials, with the configured
+// key, else the key in Dir, else a new key, which is written there.
+func (e *Environment) loadVault() (connect.Vault, error) {
+	if e.cfg.SecretKey != "" {
+		return connect.NewVault(e.cfg.SecretKey)
 	}
 	raw := make([]byte, 32)
 	_, _ = rand.Read(raw) // never fails
 	key := base64.StdEncoding.EncodeToString(raw)
-	if h.cfg.Dir == "" {
+	if e.cfg.Dir == "" {
 		return connect.NewVault(key)
 	}
-	path := filepath.Join(h.dir, keyName)
+	path := filepath.Join(e.dir, keyName)
 	kept, err := os.ReadFile(path)
 	switch {
 	case err == nil:
 		key = strings.TrimSpace(string(kept))
 	case errors.Is(err, fs.ErrNotExist):
-		err = keep(path, []byte(key))
+		err = writeSecret(path, []byte(key))
 	}
 	if err != nil {
-		return connect.Vault{}, fmt.Errorf("the key that seals credentials: %w", err)
+		return connect.Vault{}, fmt.Errorf("the key that encrypts credentials: %w", err)
 	}
 	vault, err := connect.NewVault(key)
 	if err != nil || key == "" {
@@ -46,8 +46,8 @@ func (h *House) openVault() (connect.Vault, error) {
 	return vault, nil
 }
 
-// keep writes a file whole that only its owner can read.
-func keep(path string, text []byte) error {
+// writeSecret writes a file at once that only its owner can read.
+func writeSecret(path string, text []byte) error {
 	draft := path + ".new"
 	if err := os.WriteFile(draft, append(text, '\n'), 0o600); err != nil {
 		return err

@@ -14,14 +14,14 @@ import (
 
 func vaultOf(t *testing.T, cfg Config) connect.Vault {
 	t.Helper()
-	v, err := (&House{cfg: cfg, dir: cfg.Dir}).openVault()
+	v, err := (&Environment{cfg: cfg, dir: cfg.Dir}).loadVault()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return v
 }
 
-func TestTheKeyOutlivesTheHouse(t *testing.T) {
+func TestTheKeyOutlivesTheEnvironment(t *testing.T) {
 	t.Parallel()
 	kept := Config{Dir: t.TempDir()}
 	given := Config{SecretKey: strings.Repeat("QUFB", 10) + "QUE=", Dir: kept.Dir}
@@ -43,7 +43,7 @@ func TestTheKeyOutlivesTheHouse(t *testing.T) {
 		t.Error("the key that was given is not the one that is used")
 	}
 	if opens(Config{}, Config{}) {
-		t.Error("two temporary houses have one key")
+		t.Error("two temporary environments have one key")
 	}
 }
 
@@ -56,7 +56,7 @@ func TestAKeyIsNeverReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		_, err := (&House{cfg: Config{Dir: dir}, dir: dir}).openVault()
+		_, err := (&Environment{cfg: Config{Dir: dir}, dir: dir}).loadVault()
 
 		after, readErr := os.ReadFile(path)
 		if err == nil || !strings.Contains(err.Error(), keyName) || strings.Contains(err.Error(), "hunter2") || readErr != nil || string(after) != text {

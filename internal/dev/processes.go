@@ -1,0 +1,133 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/insight/overview"
+	"github.com/countersign-dev/countersign/internal/server/mcpserver"
+	"github.com/countersign-dev/countersign/internal/server/rest"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/connect"
+	"github.com/countersign-dev/countersign/internal/tenant/notebook"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/worker"
+)
+
+const (
+	// grace is how long running calls, and requests, may take at the end.
+	grace = 5 * time.Second
+	// concurrency bounds the calls that are open at once.
+	concurrency = 20
+)
+
+// workers is the worker of this process and what wakes others.
+type workers struct {
+	fleet *worker.Worker
+	waker *worker.Waker
+}
+
+// wake has the worker of this process poll now, and other workers on the same
+// database soon.
+func (c *workers) wake() {
+	c.fleet.Poll()
+	c.waker.Wake()
+}
+
+// startWorker runs a worker until the environment closes.
+func (e *Environment) startWorker(ctx context.Context) (string, error) {
+	log := e.cfg.Log
+	e.cache = settings.NewCache()
+	e.live = connect.NewLive(e.vault, source.BreakerConfig{}, log)
+	// Whoever sets up sources here also runs the environment.
+	e.live.Stdio = true
+	e.live.Notes = notebook.NewBook(e.pool).Of
+	e.onClose(func(context.Context) error {
+		e.live.Close()
+		return nil
+	})
+	fleet, err := worker.New(ctx, e.pool, e.cache, e.live, worker.Config{Pipeline: worker.PipelineConfig{
+		ID: fmt.Sprintf("dev-%d", os.Getpid()), Concurrency: concurrency, Grace: grace,
+		Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(),
+	}})
+	if err != nil {
+		return "", err
+	}
+	unobserve, err := e.watched.Metrics.ObserveStanding(overview.Reader(e.pool))
+	if err != nil {
+		return "", err
+	}
+	e.onClose(func(context.Context) error { return unobserve() })
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() { // the environment's Close waits for it
+		defer close(ended)
+		if err := fleet.Run(running); err != nil {
+			e.failed <- fmt.Errorf("the worker ended: %w", err)
+		}
+	}()
+	e.onClose(func(context.Context) error {
+		stop()
+		<-ended
+		return nil
+	})
+	waker, err := worker.NewWaker(ctx, e.pool, log)
+	if err != nil {
+		return "", err
+	}
+	e.onClose(func(context.Context) error {
+		waker.Close()
+		return nil
+	})
+	e.worker = &workers{fleet: fleet, waker: waker}
+	return fmt.Sprintf("up to %d calls at once", concurrency), nil
+}
+
+// startAPI serves on the listener until the environment closes.
+func (e *Environment) startAPI(context.Context) (string, error) {
+	log := e.cfg.Log
+	proposals := intake.New(e.pool, e.cache, intake.Config{Wake: e.worker.wake})
+	server, err := rest.New(rest.Core{
+		DB: e.pool, Catalog: e.cache, Intake: proposals,
+		Approval: approval.New(e.pool, e.cache, approval.Config{Wake: e.worker.wake}),
+	}, rest.Config{
+		Vault: e.vault, Wake: e.worker.wake, Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(), Scrape: e.watched.Handler(),
+	})
+	if err != nil {
+		return "", err
+	}
+	front, err := mcpserver.New(mcpserver.Core{DB: e.pool, Catalog: e.cache, Intake: proposals, Watcher: server.Broker(), Admit: server.Admit},
+		mcpserver.Config{Version: e.cfg.Version, Auth: server.Auth(), Caller: request.SetCaller, Origin: request.MCPOrigin, Log: log})
+	if err != nil {
+		return "", err
+	}
+	server.Mount("/mcp", front)
+	web := &http.Server{Handler: server, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	ended := make(chan struct{})
+	go func() { // the environment's Close waits for it
+		defer close(ended)
+		if err := web.Serve(e.listener); !errors.Is(err, http.ErrServerClosed) {
+			e.failed <- fmt.Errorf("the API ended: %w", err)
+		}
+	}()
+	e.onClose(func(ctx context.Context) error {
+		front.Close()
+		server.Close()
+		ctx, cancel := context.WithTimeout(ctx, grace)
+		defer cancel()
+		err := web.Shutdown(ctx)
+		if err != nil {
+			err = web.Close()
+		}
+		<-ended
+		return err
+	})
+	return e.url, nil
+}
