@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -9,47 +10,47 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// claimed is a batch with what it is judged by, all as of the claim.
+// claimedBatch is a set of leased actions with what they are rechecked
+// against, all as of the claim.
 type claimedBatch struct {
-	at    time.Time
-	items []outbox.Item
-	snaps map[envelope.TenantID]*settings.Settings
-	// contacts are whom an item addresses, and matches the entries of the
-	// do-not-contact list among them, by the place of the item. Both are empty
-	// for tenants whose limits do not ask.
-	contacts map[int][]preflight.Contact
-	matches  map[int]preflight.Match
-	// alone are the sources that the fleet leaves alone, and probes those for
-	// which this worker makes the one call that shows whether they are well.
+	at         time.Time
+	items      []outbox.Item
+	settings   map[envelope.TenantID]*settings.Settings
+	recipients settings.Recipients
+	// openBreakers are the breakers that are not closed, anywhere in the
+	// fleet. probes are the sources for which this worker makes the one call
+	// that finds out whether the source is back.
 	openBreakers map[breaker.Source]breaker.Standing
 	probes       map[breaker.Source]bool
 }
 
 // claim leases a batch and reads, in the same transaction, what holds now:
-// the versions of policy, catalog and limits, who must not be contacted, and
-// which sources are left alone.
-func (p *Pipeline) claim(ctx context.Context, wants []outbox.ClaimRequest) (claimedBatch, error) {
+// the tenants' settings, the do-not-contact lists, and the breakers.
+func (p *Pipeline) claim(ctx context.Context, requests []outbox.ClaimRequest) (claimedBatch, error) {
 	var c claimedBatch
 	err := p.tx(ctx, func(tx pgx.Tx) error {
 		var err error
-		c = claimedBatch{snaps: make(map[envelope.TenantID]*settings.Settings)}
-		if c.items, err = outbox.Claim(ctx, tx, wants, p.cfg.Lease); err != nil || len(c.items) == 0 {
+		c = claimedBatch{settings: make(map[envelope.TenantID]*settings.Settings)}
+		if c.items, err = outbox.Claim(ctx, tx, requests, p.cfg.Lease); err != nil || len(c.items) == 0 {
 			return err
 		}
-		ailing, err := p.readSnapshots(ctx, tx, &c)
+		broken, err := p.readSettings(ctx, tx, &c)
 		if err != nil {
 			return err
 		}
-		if err := c.readMatches(ctx, tx); err != nil {
+		c.recipients, err = settings.FindRecipients(ctx, tx, len(c.items), func(i int) (*settings.Settings, policy.Key, json.RawMessage) {
+			it := &c.items[i]
+			return c.settings[it.Tenant], key(it), it.Args
+		})
+		if err != nil {
 			return err
 		}
-		return p.readBreakers(ctx, tx, &c, ailing)
+		return p.readBreakers(ctx, tx, &c, broken)
 	})
 	if err != nil {
 		return claimedBatch{}, err
@@ -59,13 +60,13 @@ func (p *Pipeline) claim(ctx context.Context, wants []outbox.ClaimRequest) (clai
 	return c, nil
 }
 
-// readSnapshots reads what the tenants of the batch have set up. It returns
-// those with a source that may have to be left alone.
-func (p *Pipeline) readSnapshots(ctx context.Context, tx pgx.Tx, c *claimedBatch) (ailing []envelope.TenantID, err error) {
+// readSettings reads the settings of the tenants of the batch. It returns the
+// tenants that have a breaker which is not closed.
+func (p *Pipeline) readSettings(ctx context.Context, tx pgx.Tx, c *claimedBatch) (broken []envelope.TenantID, err error) {
 	var tenants []envelope.TenantID
 	for i := range c.items {
-		if t := c.items[i].Tenant; c.snaps[t] == nil {
-			c.snaps[t] = &settings.Settings{}
+		if t := c.items[i].Tenant; c.settings[t] == nil {
+			c.settings[t] = &settings.Settings{}
 			tenants = append(tenants, t)
 		}
 	}
@@ -74,85 +75,40 @@ func (p *Pipeline) readSnapshots(ctx context.Context, tx pgx.Tx, c *claimedBatch
 		return nil, err
 	}
 	for _, t := range tenants {
-		if c.snaps[t], err = p.catalog.At(ctx, tx, t, states[t].Version); err != nil {
-			return nil, fmt.Errorf("catalog of tenant %s: %w", t, err)
+		if c.settings[t], err = p.catalog.At(ctx, tx, t, states[t].Version); err != nil {
+			return nil, fmt.Errorf("settings of tenant %s: %w", t, err)
 		}
 		if states[t].Ailing {
-			ailing = append(ailing, t)
+			broken = append(broken, t)
 		}
 	}
-	return ailing, nil
+	return broken, nil
 }
 
-// readMatches finds whom the items address, where that matters, and asks the
-// do-not-contact lists about all of them at once.
-func (c *claimedBatch) readMatches(ctx context.Context, tx pgx.Tx) error {
-	var asks []limits.Ask
-	var places []int
-	for i := range c.items {
-		it := &c.items[i]
-		snap := c.snaps[it.Tenant]
-		if !snap.Limits.NeedsRecipients() {
-			continue
-		}
-		contacts, readable := snap.Contacts(key(it), it.Args)
-		if !readable && snap.Limits.HasDoNotContact() {
-			c.addMatch(i, preflight.Match{Kind: preflight.ContactHandle, Reason: "more recipients than can be checked"})
-		}
-		if len(contacts) == 0 {
-			continue
-		}
-		if c.contacts == nil {
-			c.contacts = make(map[int][]preflight.Contact)
-		}
-		c.contacts[i] = contacts
-		if snap.Limits.HasDoNotContact() {
-			asks, places = append(asks, limits.Ask{Tenant: it.Tenant, Contacts: contacts}), append(places, i)
-		}
-	}
-	if len(asks) == 0 {
-		return nil
-	}
-	matches, err := limits.Matches(ctx, tx, asks)
-	if err != nil {
-		return fmt.Errorf("do-not-contact: %w", err)
-	}
-	for _, m := range matches {
-		c.addMatch(places[m.Ask], preflight.Match{Kind: m.Kind, Reason: m.Reason})
-	}
-	return nil
-}
-
-func (c *claimedBatch) addMatch(i int, m preflight.Match) {
-	if c.matches == nil {
-		c.matches = make(map[int]preflight.Match)
-	}
-	c.matches[i] = m
-}
-
-// probeLapse is after which time a worker that makes a probe counts as gone.
+// probeTimeout is the time after which another worker may probe a source, if
+// the worker that was to probe it has not reported.
 const probeTimeout = time.Minute
 
-// readCircuits reads which sources are left alone, and asks for the right to
-// probe those whose time is over.
-func (p *Pipeline) readBreakers(ctx context.Context, tx pgx.Tx, c *claimedBatch, ailing []envelope.TenantID) error {
-	if len(ailing) == 0 {
+// readBreakers reads the breakers of tenants, and acquires the right to probe
+// the sources whose breakers have been open for long enough.
+func (p *Pipeline) readBreakers(ctx context.Context, tx pgx.Tx, c *claimedBatch, broken []envelope.TenantID) error {
+	if len(broken) == 0 {
 		return nil
 	}
-	standing, err := breaker.Of(ctx, tx, ailing...)
+	breakers, err := breaker.Of(ctx, tx, broken...)
 	if err != nil {
 		return fmt.Errorf("breakers: %w", err)
 	}
-	c.openBreakers = make(map[breaker.Source]breaker.Standing, len(standing))
-	for _, s := range standing {
-		c.openBreakers[s.Source] = s
+	c.openBreakers = make(map[breaker.Source]breaker.Standing, len(breakers))
+	for _, b := range breakers {
+		c.openBreakers[b.Source] = b
 	}
 	due := make(map[breaker.Source]bool)
 	var probe []breaker.Source
 	for i := range c.items {
 		it := &c.items[i]
-		src := breaker.Source{Tenant: it.Tenant, ID: it.Source}
-		if s, ok := c.openBreakers[src]; ok && !s.Until.After(it.ClaimedAt) && !due[src] {
+		src := sourceOf(it)
+		if b, ok := c.openBreakers[src]; ok && !b.Until.After(it.ClaimedAt) && !due[src] {
 			due[src] = true
 			probe = append(probe, src)
 		}

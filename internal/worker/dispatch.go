@@ -37,7 +37,7 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimedBatch) {
 		case v.settle != nil:
 			p.settle <- settlement{Settlement: *v.settle, item: it}
 		case v.needsApproval != nil:
-			parked = append(parked, approvalReturn{it, v.needsApproval, c.snaps[it.Tenant].Review(v.needsApproval.tool, it.Risk).Or(p.cfg.ApprovalWait)})
+			parked = append(parked, approvalReturn{it, v.needsApproval, c.settings[it.Tenant].Review(v.needsApproval.tool, it.Risk).Or(p.cfg.ApprovalWait)})
 		default:
 			run = append(run, it)
 			if v.probe {
@@ -60,7 +60,7 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimedBatch) {
 		p.breakerEvents <- breakerEvent{Source: src, kind: probeReleased} // nothing was there to probe with
 	}
 	for _, it := range run {
-		snap := c.snaps[it.Tenant]
+		snap := c.settings[it.Tenant]
 		src, err := p.live.Get(snap, it.Source)
 		a := attempt{item: it, claimed: c.at, source: src, sourceErr: err, retry: p.retryOf(snap, it), probe: probes[it]}
 		a.sharedBucket = snap.Limits.NameOf(it.Bucket) == limits.DefaultBucket

@@ -125,7 +125,7 @@ func (in *Intake) preview(ctx context.Context, tx pgx.Tx, by Submitter, p *envel
 		v.Known = answers[0].Action
 	}
 	l := previewFacts{snap: snap, row: &r, start: later(now, p.Constraints.NotBefore)}
-	if err := l.read(ctx, tx); err != nil {
+	if err := l.read(ctx, tx, now); err != nil {
 		return Preview{}, err
 	}
 	r.decide(snap, by, l.listed, now)
@@ -142,25 +142,28 @@ type previewFacts struct {
 	// start is when it would be due.
 	start time.Time
 
-	contacts []preflight.Contact
-	match    preflight.Match
-	listed   bool
-	bucket   limits.BucketState
+	// gates are what the tenant's limits say at that time.
+	gates  preflight.Facts
+	listed bool
+	bucket limits.BucketState
 	// aloneUntil is when its source is used again; zero if it is.
 	aloneUntil time.Time
 }
 
 // read finds out how things stand.
-func (l *previewFacts) read(ctx context.Context, tx pgx.Tx) error {
-	key, args := l.row.tool.Key, l.row.proposal.Args
-	if l.snap.Limits.NeedsRecipients() {
-		l.contacts, _ = l.snap.Contacts(key, args)
-	}
-	listed, err := l.snap.OnList(ctx, tx, 1, func(int) (policy.Key, json.RawMessage) { return key, args })
+func (l *previewFacts) read(ctx context.Context, tx pgx.Tx, now time.Time) error {
+	r, c := l.row, l.row.proposal.Constraints
+	found, err := settings.FindRecipients(ctx, tx, 1, func(int) (*settings.Settings, policy.Key, json.RawMessage) {
+		return l.snap, r.tool.Key, r.proposal.Args
+	})
 	if err != nil {
 		return err
 	}
-	l.match, l.listed = listed[0]
+	_, l.listed = found.Listed[0]
+	l.gates = l.snap.Gates(settings.Gated{
+		Tool: r.tool.Key, Employee: r.employee, Bucket: r.bucketName(), Urgent: c.Urgent, MustRunBefore: c.MustRunBefore, CreatedAt: now,
+		Contacts: found.Contacts[0], Listed: found.Listed[0],
+	}, l.start)
 	buckets, err := limits.BucketStates(ctx, tx, l.snap.Tenant, l.row.bucketName())
 	if err != nil {
 		return fmt.Errorf("bucket: %w", err)
@@ -198,7 +201,7 @@ func (l *previewFacts) outlook(now time.Time) Outlook {
 		}
 		o.Gates = append(o.Gates, w)
 	}
-	say("do_not_contact", preflight.Check(preflight.Facts{Now: l.start, DoNotContact: l.match}))
+	say("do_not_contact", preflight.Check(preflight.Facts{Now: l.start, DoNotContact: l.gates.DoNotContact}))
 	say("pause", l.paused())
 	say("not_before", waitUntil(now, c.NotBefore, "not_before", "it asks not to be sent before then"))
 	say("quiet_hours", l.quiet())
@@ -228,8 +231,8 @@ func would(mode envelope.Mode, skipped, waits bool) Would {
 }
 
 func (l *previewFacts) paused() preflight.Answer {
-	if p, ok := l.snap.Limits.Paused(l.row.employee, l.row.tool.Key); ok {
-		return preflight.Check(preflight.Facts{Now: l.start, Pause: preflight.Pause{Scope: string(p.Scope), Since: p.At}})
+	if l.gates.Pause != (preflight.Pause{}) {
+		return preflight.Check(preflight.Facts{Now: l.start, Pause: l.gates.Pause})
 	}
 	if l.bucket.Paused {
 		return preflight.Answer{Verdict: preflight.Wait, Code: preflight.CodePaused, Message: "an operator paused its bucket, its tenant or everything"}
@@ -238,17 +241,13 @@ func (l *previewFacts) paused() preflight.Answer {
 }
 
 func (l *previewFacts) quiet() preflight.Answer {
-	limits, c := l.snap.Limits, l.row.proposal.Constraints
-	f := preflight.Facts{Now: l.start, Quiet: limits.Quiet(l.row.employee, l.row.bucketName(), l.contacts, l.start)}
+	f := l.gates
+	f.DoNotContact, f.Pause = preflight.Match{}, preflight.Pause{}
 	for i := range f.Quiet {
 		f.Quiet[i].Spread = 0 // it depends on the action's id, which is not made yet
 	}
-	if c.MustRunBefore.After(l.start) {
-		f.MustRunBefore = c.MustRunBefore
-	}
-	if len(f.Quiet) > 0 && c.Urgent {
-		e, known := limits.Employee(l.row.employee)
-		f.UrgentAsked, f.UrgentAllowed = true, known && len(preflight.Granted(e.Scopes, []string{string(preflight.ScopeQuietOverride)})) == 0
+	if !f.MustRunBefore.After(l.start) {
+		f.MustRunBefore = time.Time{} // checked by itself
 	}
 	return preflight.Check(f)
 }

@@ -42,7 +42,7 @@ func TestSettleEndsAnEnvelope(t *testing.T) {
 	}
 	letters := fx.letters(deadletter.Filter{})
 	want := []deadletter.Entry{{Action: items[1].Action, Source: "src", Tool: "tool", Reason: outbox.Refused, Attempt: 1, Code: "rejected", Message: "no"}}
-	if diff := cmp.Diff(want, letters, cmpopts.IgnoreFields(deadletter.Entry{}, "At")); diff != "" {
+	if diff := cmp.Diff(want, letters, cmpopts.IgnoreFields(deadletter.Entry{}, "CreatedAt")); diff != "" {
 		t.Errorf("dead letters (-want +got):\n%s", diff)
 	}
 }

@@ -12,14 +12,70 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// MaxRecipientBytes bounds the text at the recipient places of one call.
-// Reading addresses takes time, and an agent chooses the text.
+// MaxRecipientBytes bounds the text at the recipient pointers of one call, in
+// bytes. Parsing addresses takes time, and an agent chooses the text.
 const MaxRecipientBytes = 32 << 10
 
-// Contacts returns whom a call of a tool addresses, by the tenant's way to
-// read addresses; nobody if the tool is not there. It reports false if there
-// is more text at those places than it reads: then nobody can say.
-func (s *Settings) Contacts(key policy.Key, args json.RawMessage) ([]preflight.Contact, bool) {
+// Recipients are the recipients of a set of calls, by the index of the call.
+// Calls of tenants whose limits do not depend on recipients are in neither map.
+type Recipients struct {
+	Contacts map[int][]preflight.Contact
+	// Listed are the do-not-contact entries that a recipient matches. A call
+	// with more recipients than can be checked counts as listed.
+	Listed map[int]preflight.Match
+}
+
+// FindRecipients returns the recipients of n calls. call returns the settings,
+// the tool and the arguments of one of them. All do-not-contact lists are
+// read by one statement, and by none where no tenant needs it.
+func FindRecipients(ctx context.Context, tx pgx.Tx, n int, call func(i int) (*Settings, policy.Key, json.RawMessage)) (Recipients, error) {
+	var r Recipients
+	var asks []limits.Ask
+	var indexes []int
+	for i := range n {
+		s, key, args := call(i)
+		if !s.Limits.NeedsRecipients() {
+			continue
+		}
+		contacts, readable := s.contacts(key, args)
+		if !readable && s.Limits.HasDoNotContact() {
+			r.list(i, preflight.Match{Kind: preflight.ContactHandle, Reason: "more recipients than can be checked"})
+		}
+		if len(contacts) == 0 {
+			continue
+		}
+		if r.Contacts == nil {
+			r.Contacts = make(map[int][]preflight.Contact)
+		}
+		r.Contacts[i] = contacts
+		if s.Limits.HasDoNotContact() {
+			asks, indexes = append(asks, limits.Ask{Tenant: s.Tenant, Contacts: contacts}), append(indexes, i)
+		}
+	}
+	if len(asks) == 0 {
+		return r, nil
+	}
+	matches, err := limits.Matches(ctx, tx, asks)
+	if err != nil {
+		return Recipients{}, fmt.Errorf("do-not-contact: %w", err)
+	}
+	for _, m := range matches {
+		r.list(indexes[m.Ask], preflight.Match{Kind: m.Kind, Reason: m.Reason})
+	}
+	return r, nil
+}
+
+func (r *Recipients) list(i int, m preflight.Match) {
+	if r.Listed == nil {
+		r.Listed = make(map[int]preflight.Match)
+	}
+	r.Listed[i] = m
+}
+
+// contacts returns the recipients of a call by the tenant's address options;
+// none if the tool is unknown. It reports false if there is more text at the
+// recipient pointers than MaxRecipientBytes.
+func (s *Settings) contacts(key policy.Key, args json.RawMessage) ([]preflight.Contact, bool) {
 	t, ok := s.Tool(key)
 	if !ok {
 		return nil, true
@@ -34,32 +90,15 @@ func (s *Settings) Contacts(key policy.Key, args json.RawMessage) ([]preflight.C
 	return s.Limits.Contacts(found), true
 }
 
-// OnList finds which of n calls address somebody on the tenant's do-not-contact
-// list, or more recipients than can be checked, by their place. call gives the
-// tool and the arguments of one. It costs nothing where the tenant has no such
-// list: call is then never asked. Where it has, it is one look for all of them.
+// OnList returns the do-not-contact entries that n calls of the tenant match,
+// by the index of the call. See FindRecipients.
 func (s *Settings) OnList(ctx context.Context, tx pgx.Tx, n int, call func(i int) (policy.Key, json.RawMessage)) (map[int]preflight.Match, error) {
 	if !s.Limits.HasDoNotContact() {
 		return nil, nil
 	}
-	found := make(map[int]preflight.Match)
-	var asks []limits.Ask
-	var places []int
-	for i := range n {
-		contacts, readable := s.Contacts(call(i))
-		if !readable {
-			found[i] = preflight.Match{Kind: preflight.ContactHandle, Reason: "more recipients than can be checked"}
-		}
-		if len(contacts) > 0 {
-			asks, places = append(asks, limits.Ask{Tenant: s.Tenant, Contacts: contacts}), append(places, i)
-		}
-	}
-	matches, err := limits.Matches(ctx, tx, asks)
-	if err != nil {
-		return nil, fmt.Errorf("do-not-contact: %w", err)
-	}
-	for _, m := range matches {
-		found[places[m.Ask]] = preflight.Match{Kind: m.Kind, Reason: m.Reason}
-	}
-	return found, nil
+	r, err := FindRecipients(ctx, tx, n, func(i int) (*Settings, policy.Key, json.RawMessage) {
+		key, args := call(i)
+		return s, key, args
+	})
+	return r.Listed, err
 }

@@ -14,32 +14,32 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// verdict is what is to be done with a claimed envelope: settle it without a
-// call, send it to a person, or, if neither is set, call the tool.
+// recheckResult is what to do with a claimed action: settle it without a call,
+// return it to approval or, if neither is set, call the tool.
 type recheckResult struct {
 	settle        *outbox.Settlement
 	needsApproval *needsApproval
-	// probe says that the call shows whether its source is well again.
+	// probe reports whether the call finds out if its source is back.
 	probe bool
 }
 
-// appeal is why an envelope that was let through needs a person after all, who
-// then decides about the tool as it is now.
+// needsApproval is why an action that was approved needs a person after all,
+// who then decides about the tool's present definition.
 type needsApproval struct {
 	tool     *catalog.Tool
 	decision policy.Decision
 	note     string
 }
 
-// recheck is after which time an envelope is looked at again that waits for an
-// operator. Lifting a pause wakes it sooner.
+// pausedRecheck is the time after which a paused action is checked again.
+// Resuming wakes it sooner.
 const pausedRecheck = time.Hour
 
-// politeness is how long a call waits that met a probe in flight.
+// probeWait is how long an action waits if another call is probing its source.
 const probeWait = time.Second
 
-// judge decides the second time, just before the call: the world may have
-// moved since the envelope was let through.
+// recheck asks policy and the gates again, just before the call: they may have
+// changed since the action was approved.
 func (c *claimedBatch) recheck(i int) recheckResult {
 	it := &c.items[i]
 	if it.Sending && it.Effect == envelope.EffectOnce {
@@ -48,11 +48,11 @@ func (c *claimedBatch) recheck(i int) recheckResult {
 	if it.LeasesLost > outbox.MaxLeasesLost {
 		return settled(outbox.TooManyLeasesLost(*it))
 	}
-	snap := c.snaps[it.Tenant]
-	if v := recheckPolicy(it, snap); v.settle != nil || v.needsApproval != nil {
-		return v
+	s := c.settings[it.Tenant]
+	if r := recheckPolicy(it, s); r.settle != nil || r.needsApproval != nil {
+		return r
 	}
-	facts, probe := c.facts(i, snap)
+	facts, probe := c.facts(i, s)
 	switch a := preflight.Check(facts); a.Verdict {
 	case preflight.Skip:
 		return settled(outbox.Skip(*it, a.Code, a.Message))
@@ -67,35 +67,35 @@ func (c *claimedBatch) recheck(i int) recheckResult {
 	return recheckResult{probe: probe}
 }
 
-// secondLook decides again about what is to be sent, where it may have come
-// out otherwise by now: what a person approved is compared with its seal each
-// time, and the rest where something that policy depends on changed.
-func recheckPolicy(it *outbox.Item, snap *settings.Settings) recheckResult {
-	sealed := it.Approval == envelope.ApprovalGranted && it.ApprovalDigest != nil
-	if !sealed && it.ConfigVersion == snap.Version {
+// recheckPolicy asks policy again where its answer may have changed: an action
+// that a person approved is compared with its approval digest each time, any
+// other only if the tenant's settings changed.
+func recheckPolicy(it *outbox.Item, s *settings.Settings) recheckResult {
+	hasDigest := it.Approval == envelope.ApprovalGranted && it.ApprovalDigest != nil
+	if !hasDigest && it.ConfigVersion == s.Version {
 		return recheckResult{}
 	}
-	tool, ok := snap.Tool(key(it))
+	tool, ok := s.Tool(key(it))
 	if !ok {
 		return settled(outbox.Skip(*it, "tool_gone", "its source no longer has the tool"))
 	}
-	if sealed {
-		return recheckApproval(it, snap, tool)
+	if hasDigest {
+		return recheckApproval(it, s, tool)
 	}
-	return recheckDecision(it, snap, tool)
+	return recheckDecision(it, s, tool)
 }
 
-// The notes for people to whom an envelope comes back.
+// The notes for people to whom an action returns.
 const (
-	noteChanged = "policy or the tool changed after it was let through"
+	noteChanged = "policy or the tool changed after it was approved"
 	noteQuorum  = "more people must agree than did: the review rules changed after it was approved"
 	noteUnread  = "what was approved cannot be read by this version"
 	notePolicy  = "policy changed after it was approved: "
 )
 
-// reapprove compares an envelope with what was approved.
-func recheckApproval(it *outbox.Item, snap *settings.Settings, tool *catalog.Tool) recheckResult {
-	now, decision, err := approval.ComputeDigest(snap, tool, proposed(it))
+// recheckApproval compares an action with what was approved.
+func recheckApproval(it *outbox.Item, s *settings.Settings, tool *catalog.Tool) recheckResult {
+	now, decision, err := approval.ComputeDigest(s, tool, proposed(it))
 	then, readable := approval.ParseDigest(it.ApprovalDigest)
 	switch {
 	case !readable:
@@ -114,14 +114,14 @@ func recheckApproval(it *outbox.Item, snap *settings.Settings, tool *catalog.Too
 	return recheckResult{}
 }
 
-// redecide asks policy again, because something that it depends on changed.
-func recheckDecision(it *outbox.Item, snap *settings.Settings, tool *catalog.Tool) recheckResult {
-	// Approved before approvals had seals.
+// recheckDecision asks policy about an action without an approval digest.
+func recheckDecision(it *outbox.Item, s *settings.Settings, tool *catalog.Tool) recheckResult {
+	// Approved by a version that did not compute approval digests.
 	granted := it.Approval == envelope.ApprovalGranted
 	if granted && !tool.Is(it.ToolDigest) {
 		return settled(outbox.Skip(*it, "tool_changed", "the tool's definition changed after it was approved"))
 	}
-	decision := snap.Decide(tool, proposed(it))
+	decision := s.Decide(tool, proposed(it))
 	switch decision.Mode {
 	case envelope.ModeDeny:
 		return policyDenied(it, decision)
@@ -134,7 +134,7 @@ func recheckDecision(it *outbox.Item, snap *settings.Settings, tool *catalog.Too
 	return recheckResult{}
 }
 
-// proposed is what policy looks at in an item.
+// proposed returns what policy decides about.
 func proposed(it *outbox.Item) settings.Proposed {
 	return settings.Proposed{
 		Automation: it.Automation, Employee: it.Employee, Risk: it.Risk, Session: it.Session, Args: it.Args, Now: it.ClaimedAt,
@@ -145,7 +145,7 @@ func policyDenied(it *outbox.Item, d policy.Decision) recheckResult {
 	return settled(outbox.Skip(*it, "policy_denied", "policy denies the tool by now: "+d.Source))
 }
 
-// because names the layers that ask for a person, each with its rule.
+// because names the layers that require approval, each with its rule.
 func because(d policy.Decision) string {
 	var reasons []string
 	for _, step := range d.Trace {
@@ -164,33 +164,22 @@ func because(d policy.Decision) string {
 	return strings.Join(reasons, ", ")
 }
 
-// facts gathers what the gates look at. Where the source is left alone and
-// this worker may probe it, the first envelope that passes is the probe.
-func (c *claimedBatch) facts(i int, snap *settings.Settings) (f preflight.Facts, probe bool) {
+// facts returns what the gates check. If the breaker of the source is open and
+// this worker may probe the source, the first action that passes is the probe.
+func (c *claimedBatch) facts(i int, s *settings.Settings) (f preflight.Facts, probe bool) {
 	it := &c.items[i]
-	f = preflight.Facts{
-		Now: it.ClaimedAt, MustRunBefore: it.MustRunBefore,
-		DoNotContact: c.matches[i],
-		Quiet:        snap.Limits.Quiet(it.Employee, snap.Limits.NameOf(it.Bucket), c.contacts[i], it.ClaimedAt),
-	}
+	f = s.Gates(settings.Gated{
+		Tool: key(it), Employee: it.Employee, Bucket: s.Limits.NameOf(it.Bucket), Urgent: it.Urgent,
+		MustRunBefore: it.MustRunBefore, CreatedAt: it.CreatedAt, Contacts: c.recipients.Contacts[i], Listed: c.recipients.Listed[i],
+	}, it.ClaimedAt)
 	for n := range f.Quiet {
 		f.Quiet[n].Spread = preflight.Spread(it.Action, f.Quiet[n].Spread)
 	}
-	if len(f.Quiet) > 0 && it.Urgent {
-		e, known := snap.Limits.Employee(it.Employee)
-		f.UrgentAsked, f.UrgentAllowed = true, known && len(preflight.Granted(e.Scopes, []string{string(preflight.ScopeQuietOverride)})) == 0
-	}
-	if pause, ok := snap.Limits.Paused(it.Employee, key(it)); ok {
-		f.Pause = preflight.Pause{
-			Scope: string(pause.Scope), Since: pause.At,
-			Kill: pause.Kill && pause.KilledAt != nil && !it.CreatedAt.After(*pause.KilledAt),
-		}
-	}
-	src := breaker.Source{Tenant: it.Tenant, ID: it.Source}
-	if s, ok := c.openBreakers[src]; ok {
+	src := sourceOf(it)
+	if b, ok := c.openBreakers[src]; ok {
 		if probe = c.probes[src]; !probe {
-			f.BreakerUntil = s.Until
-			if !s.Until.After(it.ClaimedAt) || s.Phase == breaker.HalfOpen {
+			f.BreakerUntil = b.Until
+			if !b.Until.After(it.ClaimedAt) || b.Phase == breaker.HalfOpen {
 				f.BreakerUntil = it.ClaimedAt.Add(probeWait)
 			}
 		}
