@@ -41,6 +41,7 @@ func layers() map[string]layer {
 		"internal/postgres/dbtest":   {2, 4},
 
 		"internal/audit":             {3, 0},
+		"internal/jsonref":           {3, 0},
 		"internal/redact":            {3, 0},
 		"internal/source":            {3, 0},
 		"internal/source/sourcetest": {3, 1},

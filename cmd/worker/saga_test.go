@@ -115,7 +115,7 @@ func setUpYard(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 		t.Fatal(err)
 	}
 	in(func(ctx context.Context, tx pgx.Tx) error {
-		reversal := &catalog.Reversal{Tool: policy.Key{Source: "yard", Action: "unmake"}, Args: json.RawMessage(`{"name":"$.inputs.name"}`)}
+		reversal := &catalog.Reversal{Tool: policy.Key{Source: "yard", Action: "unmake"}, Args: json.RawMessage(`{"name":"$inputs/name"}`)}
 		for tool, effect := range map[string]envelope.Effect{
 			"make": envelope.EffectIdempotent, "unmake": envelope.EffectIdempotent, "refuse": envelope.EffectOnce,
 		} {

@@ -42,7 +42,7 @@ func (m *morgue) tools() {
 			return err
 		}
 		return catalog.DescribeTool(ctx, tx, m.tenant, policy.Key{Source: "crm", Action: "create"}, catalog.Description{Reversal: &catalog.Reversal{
-			Tool: policy.Key{Source: "crm", Action: "delete"}, Args: json.RawMessage(`{"id":"$.outputs.id"}`),
+			Tool: policy.Key{Source: "crm", Action: "delete"}, Args: json.RawMessage(`{"id":"$outputs/id"}`),
 		}})
 	})
 	if err != nil {

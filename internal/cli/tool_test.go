@@ -78,8 +78,8 @@ func describesTools(d *desk) {
 	d.want(d.operator("tools", "show", "notes:notes.create"), command.ExitOK, "danger, effect once, at most 3 attempts", "deny")
 	d.want(d.operator("tools", "override", "notes:notes.create"), command.ExitOK)
 	d.want(d.operator("tools", "describe", "notes:notes.create", "--module", "wiki", "--side-effect", "a note is there",
-		"--reverse-by", "notes:notes.list", "--reverse-args", `{"id":"$.outputs.id"}`), command.ExitOK, "described notes:notes.create")
-	d.want(d.operator("tools", "show", "wiki.notes.create"), command.ExitOK, "wiki.notes.create", "a note is there", `by notes:notes.list {"id":"$.outputs.id"}`)
+		"--reverse-by", "notes:notes.list", "--reverse-args", `{"id":"$outputs/id"}`), command.ExitOK, "described notes:notes.create")
+	d.want(d.operator("tools", "show", "wiki.notes.create"), command.ExitOK, "wiki.notes.create", "a note is there", `by notes:notes.list {"id":"$outputs/id"}`)
 	d.want(d.operator("tools", "describe", "notes:notes.create", "--reverse-by", "notes:none"), command.ExitFailed, "reversal")
 	d.want(d.operator("tools", "describe", "notes:notes.create", "--reverse-args", "{}"), command.ExitUsage, "--reverse-by")
 	d.want(d.operator("tools", "describe", "notes:notes.create", "--reverse-by", "a:b", "--reverse-args", "{"), command.ExitUsage, "--reverse-args must hold")

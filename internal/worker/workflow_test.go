@@ -75,7 +75,7 @@ func TestTheFleetTakesAWorkflowBack(t *testing.T) {
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
 		for tool, by := range map[string]string{toolKeyed: toolOnce, toolOnce: toolKeyed} {
 			err := catalog.DescribeTool(ctx, tx, y.tenant, policy.Key{Source: "fake", Action: tool}, catalog.Description{Reversal: &catalog.Reversal{
-				Tool: policy.Key{Source: "fake", Action: by}, Args: json.RawMessage(`{"back":true,"n":"$.inputs.n"}`),
+				Tool: policy.Key{Source: "fake", Action: by}, Args: json.RawMessage(`{"back":true,"n":"$inputs/n"}`),
 			}})
 			if err != nil {
 				return err

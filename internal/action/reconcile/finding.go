@@ -1,6 +1,10 @@
 package reconcile
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/countersign-dev/countersign/internal/jsonref"
+)
 
 // Finding is what the answer of a read says about a call.
 type Finding string
@@ -18,7 +22,7 @@ const (
 // Read says what an answer means. A result of MCP is read by its structured
 // part or, without one, by its only text, if that is JSON; any other as it is.
 func (r Rule) Read(result json.RawMessage) Finding {
-	at, ok := parsePointer(r.Happened)
+	at, ok := jsonref.ParsePointer(r.Happened)
 	if !ok {
 		return Unclear
 	}
@@ -26,7 +30,7 @@ func (r Rule) Read(result json.RawMessage) Finding {
 	if !ok {
 		return Unclear
 	}
-	found, ok := at.find(doc)
+	found, ok := at.Find(doc)
 	switch {
 	case !ok:
 		return Unclear
@@ -52,7 +56,7 @@ func document(result json.RawMessage) (any, bool) {
 	case len(wire.Content) > 0:
 		return nil, false
 	}
-	doc, err := decode(result)
+	doc, err := jsonref.Decode(result)
 	return doc, err == nil
 }
 

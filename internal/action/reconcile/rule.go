@@ -14,24 +14,20 @@
 package reconcile
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"strconv"
-	"strings"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/jsonref"
 )
 
 // Rule says how a read finds out whether a call of a tool happened.
 type Rule struct {
 	// Tool is the read's name at the same source.
 	Tool string `json:"tool"`
-	// Args is the template of its arguments, a JSON object; empty stands for
-	// {}. In it the text "$key" stands for the idempotency key of the call,
-	// "$args" and "$args/…" for what stands there in the call's arguments, and
-	// "$$" at the beginning of a text for a dollar sign.
+	// Args are its arguments, a JSON object; empty is {}. They may refer to
+	// the call by $key, its idempotency key, and $inputs/…, its arguments.
 	Args json.RawMessage `json:"args,omitempty"`
 	// Happened is a JSON Pointer into the read's structured answer, or into
 	// the JSON of its text. What it finds says that the call happened, unless
@@ -54,22 +50,17 @@ func (r Rule) Validate() error {
 	if r.Tool == "" {
 		wrong("/tool", envelope.RuleRequired, "is required; name a tool of the same source that only reads")
 	}
-	if _, ok := parsePointer(r.Happened); !ok {
+	if _, ok := jsonref.ParsePointer(r.Happened); !ok {
 		wrong("/happened", envelope.RuleFormat, "must be a JSON Pointer, such as /found")
 	}
-	template, err := r.template()
-	switch _, object := template.(map[string]any); {
+	template, err := jsonref.DecodeObject(r.Args)
+	switch {
 	case len(r.Args) > maxArgs:
 		wrong("/args", envelope.RuleMaxLength, "must have at most "+strconv.Itoa(maxArgs)+" bytes")
-	case err != nil || !object:
+	case err != nil:
 		wrong("/args", envelope.RuleType, "must be a JSON object")
 	default:
-		_, _ = walk("/args", template, func(at, text string) (any, error) {
-			if _, ok := parsePlace(text); !ok {
-				wrong(at, envelope.RuleFormat, "must be $key, $args, $args/… or a text; $$ at its beginning is a dollar sign")
-			}
-			return text, nil
-		})
+		scope().Check("/args", template, func(at string, err error) { wrong(at, envelope.RuleFormat, err.Error()) })
 	}
 	if len(fields) == 0 {
 		return nil
@@ -77,37 +68,32 @@ func (r Rule) Validate() error {
 	return &envelope.InvalidError{Fields: fields}
 }
 
-func (r Rule) template() (any, error) {
-	if len(r.Args) == 0 {
-		return map[string]any{}, nil
-	}
-	return decode(r.Args)
+// scope returns the references that the arguments of a rule may hold.
+func scope() jsonref.Scope {
+	return jsonref.Scope{Roots: []jsonref.Root{jsonref.Key, jsonref.Inputs}}
 }
 
-// errMissing says that the call's arguments lack what a template names.
+// errMissing says that the call's arguments lack what a rule refers to.
 var errMissing = fault.New(fault.Invalid, "the call has no such argument")
 
 // Fill returns the arguments of the read that looks for a call.
 func (r Rule) Fill(key string, args json.RawMessage) (json.RawMessage, error) {
-	template, err := r.template()
+	template, err := jsonref.DecodeObject(r.Args)
 	if err != nil {
 		return nil, err
 	}
-	given, err := decode(args)
+	inputs, err := jsonref.Decode(args)
 	if err != nil {
 		return nil, err
 	}
-	filled, err := walk("", template, func(_, text string) (any, error) {
-		p, ok := parsePlace(text)
-		switch {
-		case !ok:
-			return nil, errMissing
-		case p.key:
-			return key, nil
-		case !p.args:
-			return p.text, nil
+	filled, err := scope().Fill("", template, func(_ string, ref jsonref.Ref, invalid error) (any, error) {
+		if invalid != nil {
+			return nil, invalid
 		}
-		value, ok := p.at.find(given)
+		if ref.Root == jsonref.Key {
+			return key, nil
+		}
+		value, ok := ref.Path.Find(inputs)
 		if !ok {
 			return nil, errMissing
 		}
@@ -117,71 +103,4 @@ func (r Rule) Fill(key string, args json.RawMessage) (json.RawMessage, error) {
 		return nil, err
 	}
 	return json.Marshal(filled)
-}
-
-// place is what a text of a template stands for.
-type place struct {
-	key, args bool
-	at        pointer
-	text      string
-}
-
-// parsePlace reads a text of a template; ok is false for one that looks like a
-// place and is none.
-func parsePlace(text string) (p place, ok bool) {
-	rest, special := strings.CutPrefix(text, "$")
-	switch {
-	case !special:
-		return place{text: text}, true
-	case strings.HasPrefix(rest, "$"):
-		return place{text: rest}, true
-	case rest == "key":
-		return place{key: true}, true
-	}
-	rest, special = strings.CutPrefix(rest, "args")
-	if !special {
-		return place{}, false
-	}
-	at, ok := parsePointer(rest)
-	return place{args: true, at: at}, ok
-}
-
-// walk returns a copy of a value in which every text is replaced.
-func walk(at string, value any, replace func(at, text string) (any, error)) (any, error) {
-	switch v := value.(type) {
-	case string:
-		return replace(at, v)
-	case []any:
-		all := make([]any, len(v))
-		for i, one := range v {
-			next, err := walk(at+"/"+strconv.Itoa(i), one, replace)
-			if err != nil {
-				return nil, err
-			}
-			all[i] = next
-		}
-		return all, nil
-	case map[string]any:
-		all := make(map[string]any, len(v))
-		for name, one := range v {
-			next, err := walk(at+"/"+envelope.EscapePointer(name), one, replace)
-			if err != nil {
-				return nil, err
-			}
-			all[name] = next
-		}
-		return all, nil
-	}
-	return value, nil
-}
-
-// decode reads JSON and keeps numbers as they are written.
-func decode(raw json.RawMessage) (any, error) {
-	if !json.Valid(raw) {
-		return nil, errors.New("not one JSON value")
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var value any
-	return value, dec.Decode(&value)
 }

@@ -20,14 +20,14 @@ func TestRuleSaysWhichFieldIsWrong(t *testing.T) {
 		want []string
 	}{
 		"without arguments":     {reconcile.Rule{Tool: "find", Happened: "/found"}, nil},
-		"with every place":      {reconcile.Rule{Tool: "find", Args: json.RawMessage(`{"a":["$key","$args","$args/to/0","$$9","free"],"n":1}`)}, nil},
+		"with every place":      {reconcile.Rule{Tool: "find", Args: json.RawMessage(`{"a":["$key","$inputs","$inputs/to/0","$$9","free"],"n":1}`)}, nil},
 		"no tool":               {reconcile.Rule{}, []string{"/tool"}},
 		"no pointer":            {reconcile.Rule{Tool: "find", Happened: "found"}, []string{"/happened"}},
 		"a pointer half":        {reconcile.Rule{Tool: "find", Happened: "/a~2"}, []string{"/happened"}},
 		"arguments of no JSON":  {reconcile.Rule{Tool: "find", Args: json.RawMessage(`{`)}, []string{"/args"}},
 		"arguments of a list":   {reconcile.Rule{Tool: "find", Args: json.RawMessage(`[]`)}, []string{"/args"}},
 		"an unknown place":      {reconcile.Rule{Tool: "find", Args: json.RawMessage(`{"a/b":["$arg"]}`)}, []string{"/args/a~1b/0"}},
-		"a place of no pointer": {reconcile.Rule{Tool: "find", Args: json.RawMessage(`{"a":"$argsx"}`)}, []string{"/args/a"}},
+		"a place of no pointer": {reconcile.Rule{Tool: "find", Args: json.RawMessage(`{"a":"$inputsx"}`)}, []string{"/args/a"}},
 		"too many arguments":    {reconcile.Rule{Tool: "find", Args: json.RawMessage(`{"a":"` + strings.Repeat("x", 16<<10) + `"}`)}, []string{"/args"}},
 	} {
 		err := test.rule.Validate()
@@ -49,15 +49,15 @@ func TestFill(t *testing.T) {
 	for name, test := range map[string]struct{ template, want string }{
 		"nothing":              {``, `{}`},
 		"the key":              {`{"k":"$key"}`, `{"k":"key-1"}`},
-		"an argument":          {`{"q":"$args/to/1"}`, `{"q":"b"}`},
-		"an argument as it is": {`{"n":"$args/n","l":"$args/to"}`, `{"l":["a@example.org","b"],"n":12345678901234567890}`},
-		"a name with a slash":  {`{"q":"$args/deep/a~1b"}`, `{"q":true}`},
-		"all arguments":        {`{"q":"$args"}`, `{"q":` + `{"deep":{"a/b":true},"n":12345678901234567890,"to":["a@example.org","b"]}` + `}`},
+		"an argument":          {`{"q":"$inputs/to/1"}`, `{"q":"b"}`},
+		"an argument as it is": {`{"n":"$inputs/n","l":"$inputs/to"}`, `{"l":["a@example.org","b"],"n":12345678901234567890}`},
+		"a name with a slash":  {`{"q":"$inputs/deep/a~1b"}`, `{"q":true}`},
+		"all arguments":        {`{"q":"$inputs"}`, `{"q":` + `{"deep":{"a/b":true},"n":12345678901234567890,"to":["a@example.org","b"]}` + `}`},
 		"text, and a dollar":   {`{"a":"key","b":"$$key","c":[null,1.50]}`, `{"a":"key","b":"$key","c":[null,1.50]}`},
-		"what is not there":    {`{"q":"$args/cc"}`, ``},
-		"beyond the end":       {`{"q":"$args/to/2"}`, ``},
-		"no index":             {`{"q":"$args/to/01"}`, ``},
-		"below a text":         {`{"q":"$args/to/0/x"}`, ``},
+		"what is not there":    {`{"q":"$inputs/cc"}`, ``},
+		"beyond the end":       {`{"q":"$inputs/to/2"}`, ``},
+		"no index":             {`{"q":"$inputs/to/01"}`, ``},
+		"below a text":         {`{"q":"$inputs/to/0/x"}`, ``},
 	} {
 		got, err := reconcile.Rule{Tool: "find", Args: json.RawMessage(test.template)}.Fill("key-1", json.RawMessage(args))
 		if string(got) != test.want || errors.Is(err, fault.Invalid) != (test.want == "") {
@@ -109,9 +109,9 @@ func TestRead(t *testing.T) {
 // Whatever a server answers, it is one of the three, and what a template
 // stands for is JSON.
 func FuzzRule(f *testing.F) {
-	f.Add(`{"k":"$key","q":"$args/to"}`, `{"to":"a"}`, "/found", `{"structured":{"found":true}}`)
-	f.Add(`{"k":["$$",{"a":"$args"}]}`, `{}`, "", `{"content":[{"type":"text","text":"[]"}]}`)
-	f.Add(`{"a":"$args/0/~01"}`, `[{"~1":1}]`, "/a~0b/1", `null`)
+	f.Add(`{"k":"$key","q":"$inputs/to"}`, `{"to":"a"}`, "/found", `{"structured":{"found":true}}`)
+	f.Add(`{"k":["$$",{"a":"$inputs"}]}`, `{}`, "", `{"content":[{"type":"text","text":"[]"}]}`)
+	f.Add(`{"a":"$inputs/0/~01"}`, `[{"~1":1}]`, "/a~0b/1", `null`)
 	f.Fuzz(func(t *testing.T, template, args, happened, answer string) {
 		r := reconcile.Rule{Tool: "find", Args: json.RawMessage(template), Happened: happened}
 		if r.Validate() != nil {

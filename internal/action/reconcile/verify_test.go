@@ -44,7 +44,7 @@ const (
 )
 
 // rule asks the tool that reads.
-var rule = reconcile.Rule{Tool: toolFind, Args: json.RawMessage(`{"key":"$key","to":"$args/to"}`), Happened: "/found"}
+var rule = reconcile.Rule{Tool: toolFind, Args: json.RawMessage(`{"key":"$key","to":"$inputs/to"}`), Happened: "/found"}
 
 // lab is a tenant with a source, and calls whose end nobody heard.
 type lab struct {

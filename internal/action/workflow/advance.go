@@ -226,7 +226,7 @@ func (s *Step) reversalArgs(f actionState) (json.RawMessage, *stepError) {
 	if s.Reversal == nil {
 		return nil, &stepError{CodeNoReversal, "nothing says how it is taken back"}
 	}
-	args, err := fillTemplate(s.Reversal.Args, f.args, f.result)
+	args, err := fillReversal(s.Reversal.Args, f.args, f.result)
 	if err != nil {
 		return nil, asStepError(err)
 	}

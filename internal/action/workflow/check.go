@@ -3,6 +3,7 @@ package workflow
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,12 +12,13 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/jsonref"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// Planned is a step of a workflow that was checked.
+// PlannedStep is a step of a workflow that was checked.
 type PlannedStep struct {
 	Tool policy.Key
 	// Mode and Source say what policy decides as things stand. It decides
@@ -28,11 +30,11 @@ type PlannedStep struct {
 	// Undo is how it is taken back; nil if nobody said how.
 	Reversal *Reversal
 
-	tool   *catalog.Tool
-	doc    any
-	holes  []placeholder
-	inputs json.RawMessage
-	risk   envelope.Risk
+	tool         *catalog.Tool
+	doc          any
+	placeholders []placeholder
+	inputs       json.RawMessage
+	risk         envelope.Risk
 }
 
 // plan checks a request against the catalog, as far as it can be known before
@@ -47,10 +49,10 @@ func plan(snap *settings.Settings, by intake.Submitter, r *Request) ([]PlannedSt
 	for i := range r.Steps {
 		s, p := &steps[i], r.proposal(i)
 		s.inputs = p.Args
-		s.doc, s.holes = plain(p.Args, func(at, message string) {
+		s.doc, s.placeholders = parseInputs(p.Args, func(at, message string) {
 			found.add(stepPointer(i)+"/inputs"+at, "reference", "%s", message)
 		})
-		if len(s.holes) == 0 {
+		if len(s.placeholders) == 0 {
 			var err error
 			if s.inputs, err = json.Marshal(s.doc); err != nil {
 				return nil, err
@@ -92,27 +94,27 @@ func named(snap *settings.Settings, text string) envelope.Tool {
 // takes note of what the others are declared to be.
 func checkReferences(found *problems, steps []PlannedStep) {
 	for i := range steps {
-		for n := range steps[i].holes {
-			h := &steps[i].holes[n]
+		for n := range steps[i].placeholders {
+			h := &steps[i].placeholders[n]
 			at := stepPointer(i) + "/inputs" + h.at
 			steps[i].References = append(steps[i].References, h.ref.String())
-			switch circle := circleOf(steps, h.ref.step, i); {
-			case h.ref.step >= len(steps):
-				found.add(at, "reference", "refers to step %d, and the last one is %d; a text that begins with a dollar sign is written with two", h.ref.step, len(steps)-1)
+			switch circle := circleOf(steps, h.ref.Step, i); {
+			case h.ref.Step >= len(steps):
+				found.add(at, "reference", "refers to step %d, and the last one is %d; a text that begins with a dollar sign is written with two", h.ref.Step, len(steps)-1)
 				continue
 			case circle != "":
 				found.add(at, "cycle", "the steps %s wait for each other", circle)
 				continue
-			case h.ref.step > i:
-				found.add(at, "order", "refers to step %d, which comes later; steps run in order", h.ref.step)
+			case h.ref.Step > i:
+				found.add(at, "order", "refers to step %d, which comes later; steps run in order", h.ref.Step)
 				continue
 			}
-			of := steps[h.ref.step].tool
+			of := steps[h.ref.Step].tool
 			if of == nil {
 				continue
 			}
 			var absent bool
-			if h.types, absent = declared(of.OutputSchema, h.ref); absent {
+			if h.types, absent = declaredTypes(of.OutputSchema, h.ref.Path); absent {
 				found.add(at, "reference", "the output schema of %s has no such part", of.Key)
 			}
 		}
@@ -137,8 +139,8 @@ func circleOf(steps []PlannedStep, from, to int) string {
 		if w.at == to {
 			return text
 		}
-		for _, h := range steps[w.at].holes {
-			open = append(open, way{h.ref.step, text})
+		for _, h := range steps[w.at].placeholders {
+			open = append(open, way{h.ref.Step, text})
 		}
 	}
 	return ""
@@ -150,7 +152,7 @@ func checkStep(found *problems, snap *settings.Settings, i int, s *PlannedStep, 
 	if s.tool == nil {
 		return nil
 	}
-	fields, err := checkHoles(s.tool, s.doc, s.holes)
+	fields, err := checkInputs(s.tool, s.doc, s.placeholders)
 	if fault.KindOf(err) == fault.Conflict {
 		// Its schema cannot be used.
 		found.add(stepPointer(i)+"/tool", "schema", "%s", textOf(err))
@@ -170,7 +172,7 @@ func checkStep(found *problems, snap *settings.Settings, i int, s *PlannedStep, 
 	return nil
 }
 
-// undoOf is a reversal as a workflow keeps it.
+// reversalOf returns a reversal as a workflow stores it.
 func reversalOf(r *catalog.Reversal) *Reversal {
 	u := &Reversal{Tool: r.Tool.String(), Args: r.Args}
 	if len(u.Args) == 0 {
@@ -179,7 +181,7 @@ func reversalOf(r *catalog.Reversal) *Reversal {
 	return u
 }
 
-// checkUndo finds out whether a step could be taken back.
+// checkReversal checks that a step could be taken back.
 func checkReversal(found *problems, snap *settings.Settings, i int, s *PlannedStep) {
 	refuse := func(format string, args ...any) { found.add(stepPointer(i)+"/tool", "irreversible", format, args...) }
 	if s.Reversal == nil {
@@ -191,54 +193,40 @@ func checkReversal(found *problems, snap *settings.Settings, i int, s *PlannedSt
 		refuse("its reversal %s is not there", s.Reversal.Tool)
 		return
 	}
-	template, err := decode(s.Reversal.Args)
+	template, err := jsonref.DecodeObject(s.Reversal.Args)
 	if err != nil {
 		refuse("the arguments of its reversal %s cannot be read", back.Key)
 		return
 	}
-	_, _ = walk("", template, func(_, text string) (any, error) { // the function has no error
-		ref, _, err := parseTemplate(text)
+	_, _ = catalog.ReversalScope().Fill("", template, func(_ string, ref jsonref.Ref, invalid error) (any, error) { // the function has no error
 		switch {
-		case err != nil:
+		case invalid != nil:
 			refuse("the arguments of its reversal %s cannot be read", back.Key)
-		case ref == nil:
-		case ref.root == rootInputs && !s.mayHave(ref):
+		case ref.Root == jsonref.Inputs && !s.mayHave(ref.Path):
 			refuse("its reversal %s needs %s, which the inputs do not have", back.Key, ref)
-		case ref.root == rootOutputs:
-			if _, absent := declared(s.tool.OutputSchema, ref); absent {
+		case ref.Root == jsonref.Outputs:
+			if _, absent := declaredTypes(s.tool.OutputSchema, ref.Path); absent {
 				refuse("its reversal %s needs %s, which the output schema does not have", back.Key, ref)
 			}
 		}
-		return text, nil
+		return nil, nil
 	})
 }
 
-// mayHave says that the inputs have what a reversal refers to, or may have it
-// once a hole on the way is filled.
-func (s *PlannedStep) mayHave(ref *reference) bool {
-	if _, ok := ref.find(s.doc); ok {
+// mayHave reports whether the inputs have a value at a path, or may have one
+// once a placeholder on the way is filled.
+func (s *PlannedStep) mayHave(path jsonref.Pointer) bool {
+	if _, ok := path.Find(s.doc); ok {
 		return true
 	}
-	at := ""
-	for _, h := range ref.path {
-		if h.name != nil {
-			at += "/" + envelope.EscapePointer(*h.name)
-		} else {
-			at += "/" + strconv.Itoa(h.index)
-		}
-		for _, hole := range s.holes {
-			if hole.at == at {
-				return true
-			}
-		}
-	}
-	return false
+	at := path.String()
+	return slices.ContainsFunc(s.placeholders, func(h placeholder) bool { return strings.HasPrefix(at+"/", h.at+"/") })
 }
 
 // known are the arguments of a step as far as they are known: null stands for
 // what its references will bring.
 func (s *PlannedStep) known() json.RawMessage {
-	raw, err := json.Marshal(with(s.doc, s.holes, make([]any, len(s.holes))))
+	raw, err := json.Marshal(with(s.doc, s.placeholders, make([]any, len(s.placeholders))))
 	if err != nil {
 		return nil // it was read from JSON
 	}
@@ -255,7 +243,7 @@ func decide(snap *settings.Settings, by intake.Submitter, r *Request, steps []Pl
 		_, on := listed[i]
 		d := snap.Decide(s.tool, settings.Proposed{
 			Automation: r.Automation, AskedApproval: r.Steps[i].Approval == envelope.ApprovalRequired, Employee: r.Employee, Risk: s.risk,
-			Listed: on, Session: r.Session, Args: s.inputs, Tools: by.Tools, AnyArgs: len(s.holes) > 0, Now: now,
+			Listed: on, Session: r.Session, Args: s.inputs, Tools: by.Tools, AnyArgs: len(s.placeholders) > 0, Now: now,
 		})
 		s.Mode, s.Source = d.Mode, d.Source
 		if d.Mode == envelope.ModeDeny {

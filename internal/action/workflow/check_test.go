@@ -99,9 +99,9 @@ func TestAnAtomicWorkflowNeedsReversalsThatWork(t *testing.T) {
 	for name, prepare := range map[string]func(o *office){
 		"the reversal's tool is gone":          func(o *office) { o.reversal("create", "vanish", `{}`) },
 		"policy denies the reversal":           func(o *office) { o.mode(workflow.ReversalAutomation, "crm:delete", envelope.ModeDeny) },
-		"it needs what the inputs lack":        func(o *office) { o.reversal("create", "delete", `{"id":"$.inputs.id"}`) },
-		"it needs what is never answered":      func(o *office) { o.reversal("create", "delete", `{"id":"$.outputs.key"}`) },
-		"it needs what is below another value": func(o *office) { o.reversal("create", "delete", `{"id":"$.inputs.name.first"}`) },
+		"it needs what the inputs lack":        func(o *office) { o.reversal("create", "delete", `{"id":"$inputs/id"}`) },
+		"it needs what is never answered":      func(o *office) { o.reversal("create", "delete", `{"id":"$outputs/key"}`) },
+		"it needs what is below another value": func(o *office) { o.reversal("create", "delete", `{"id":"$inputs/name/first"}`) },
 	} {
 		o := alone(t)
 		prepare(o)
@@ -136,7 +136,7 @@ func TestADryRunTellsAndWritesNothing(t *testing.T) {
 		}
 		lines = append(lines, strings.Join([]string{p.Tool.String(), string(p.Mode), strings.Join(p.References, " "), undo}, "|"))
 	}
-	want := []string{"crm:create|allow||crm:delete", "crm:ask|require_approval|$0.id|crm:unlink", "crm:find|allow||"}
+	want := []string{"crm:create|allow||crm:delete", "crm:ask|require_approval|$steps.0/id|crm:unlink", "crm:find|allow||"}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("Preview (-want +got):\n%s", diff)
 	}

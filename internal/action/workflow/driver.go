@@ -211,7 +211,7 @@ func (t *tick) propose(ctx context.Context, i int) (time.Duration, error) {
 		t.b.stop(i, CodeTokenRevoked, "the token that proposed it was revoked, or who holds it disabled")
 		return 0, nil
 	}
-	args, err := fillInputs(s.Inputs, func(step int) answer { return read(t.fact(ctx, *t.b.Steps[step].Action).result) })
+	args, err := fillInputs(s.Inputs, func(step int) stepOutput { return outputOf(t.fact(ctx, *t.b.Steps[step].Action).result) })
 	if err != nil {
 		why := asStepError(err)
 		t.b.fail(i, func() (string, string) { return why.code, why.message })

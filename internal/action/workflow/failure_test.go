@@ -304,7 +304,7 @@ func TestAReversalThatPointsAtNothingStopsTheWorkflow(t *testing.T) {
 	if diff := cmp.Diff([]string{"link", "create"}, names(calls)); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
-	o.reversal("create", "delete", `{"id":"$.outputs.nick"}`)
+	o.reversal("create", "delete", `{"id":"$outputs/nick"}`)
 	if err := o.desk.Retry(t.Context(), o.tenant, id, "ada", ""); err != nil {
 		t.Fatal(err)
 	}

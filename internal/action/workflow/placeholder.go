@@ -6,50 +6,49 @@ import (
 	"strings"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/jsonref"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
-// hole is a place in the inputs of a step whose value is not known before an
-// earlier step has answered.
+// placeholder is a place in the inputs of a step whose value is known only
+// when an earlier step has answered.
 type placeholder struct {
 	// at is a JSON Pointer into the inputs.
 	at  string
-	ref *reference
-	// types are those that the answer declares for the value; nil if it
-	// declares none.
+	ref jsonref.Ref
+	// types are those that the output schema of the earlier step declares for
+	// the value; nil if it declares none.
 	types []string
 }
 
-// covers says that a pointer is that of the hole or below it.
-func (h placeholder) covers(at string) bool { return at == h.at || strings.HasPrefix(at, h.at+"/") }
+// contains reports whether a pointer is that of the placeholder or below it.
+func (h placeholder) contains(at string) bool { return at == h.at || strings.HasPrefix(at, h.at+"/") }
 
-// plain returns the inputs without what is not known, and its places. What is
-// wrong with a reference is reported.
-func plain(inputs json.RawMessage, wrong func(at, message string)) (doc any, holes []placeholder) {
-	given, err := decode(inputs)
+// parseInputs returns the inputs of a step with literal texts in place of $$,
+// and their placeholders in order of their pointers. It reports every text that
+// is not a valid reference.
+func parseInputs(inputs json.RawMessage, report func(at, message string)) (doc any, placeholders []placeholder) {
+	given, err := jsonref.Decode(inputs)
 	if err != nil {
-		wrong("", "must be a JSON object")
+		report("", "must be a JSON object")
 		return nil, nil
 	}
-	doc, _ = walk("", given, func(at, text string) (any, error) { // the function has no error
-		ref, said, err := parseText(text)
-		switch {
-		case err != nil:
-			wrong(at, err.Error())
-		case ref != nil:
-			holes = append(holes, placeholder{at: at, ref: ref})
-			return text, nil
+	doc, _ = inputScope().Fill("", given, func(at string, ref jsonref.Ref, invalid error) (any, error) { // the function has no error
+		if invalid != nil {
+			report(at, invalid.Error())
+			return "", nil
 		}
-		return said, nil
+		placeholders = append(placeholders, placeholder{at: at, ref: ref})
+		return ref.String(), nil
 	})
-	slices.SortFunc(holes, func(a, b placeholder) int { return strings.Compare(a.at, b.at) })
-	return doc, holes
+	slices.SortFunc(placeholders, func(a, b placeholder) int { return strings.Compare(a.at, b.at) })
+	return doc, placeholders
 }
 
-// with returns a copy of a value in which holes have values.
-func with(doc any, holes []placeholder, values []any) any {
-	filled, _ := walk("", doc, func(at, text string) (any, error) { // the function has no error
-		for i, h := range holes {
+// with returns a copy of a value in which placeholders have values.
+func with(doc any, placeholders []placeholder, values []any) any {
+	filled, _ := jsonref.Walk("", doc, func(at, text string) (any, error) { // the function has no error
+		for i, h := range placeholders {
 			if h.at == at {
 				return values[i], nil
 			}
@@ -59,25 +58,25 @@ func with(doc any, holes []placeholder, values []any) any {
 	return filled
 }
 
-// checkHoles checks inputs against the tool's schema, as far as that does not
-// depend on what is not known yet: a type that the answer declares must fit,
-// and everything beside the holes is held to the schema, unless that has
-// choices, in which what fits one place depends on another. What remains is
-// checked when the step's turn comes.
-func checkHoles(tool *catalog.Tool, doc any, holes []placeholder) ([]envelope.FieldError, error) {
-	if len(holes) == 0 {
+// checkInputs checks inputs against the tool's schema, as far as that does not
+// depend on values that are not known yet: a type that an output schema
+// declares must fit, and everything beside the placeholders must be valid. A
+// schema with choices, in which what fits one place depends on another, is
+// checked only when the step is proposed.
+func checkInputs(tool *catalog.Tool, doc any, placeholders []placeholder) ([]envelope.FieldError, error) {
+	if len(placeholders) == 0 {
 		return check(tool, doc)
 	}
 	if hasChoice(tool.InputSchema) {
 		return nil, nil
 	}
-	values := make([]any, len(holes))
+	values := make([]any, len(placeholders))
 	var fields []envelope.FieldError
-	for i, h := range holes {
+	for i, h := range placeholders {
 		var misfits []envelope.FieldError
 		for _, c := range candidates(h.types) {
 			values[i] = c
-			found, err := check(tool, with(doc, holes, values))
+			found, err := check(tool, with(doc, placeholders, values))
 			if err != nil {
 				return nil, err
 			}
@@ -95,22 +94,23 @@ func checkHoles(tool *catalog.Tool, doc any, holes []placeholder) ([]envelope.Fi
 			fields = append(fields, f)
 		}
 	}
-	rest, err := check(tool, with(doc, holes, values))
+	rest, err := check(tool, with(doc, placeholders, values))
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range rest {
-		if !unsure(argsPointer(f.Pointer), f.Rule, holes) {
+		if !unsure(argsPointer(f.Pointer), f.Rule, placeholders) {
 			fields = append(fields, f)
 		}
 	}
 	return fields, nil
 }
 
-// unsure says that a finding may be another one once the holes are filled.
-func unsure(at string, rule envelope.Rule, holes []placeholder) bool {
-	for _, h := range holes {
-		if h.covers(at) {
+// unsure reports whether a finding may go away once the placeholders are
+// filled.
+func unsure(at string, rule envelope.Rule, placeholders []placeholder) bool {
+	for _, h := range placeholders {
+		if h.contains(at) {
 			return true
 		}
 		if strings.HasPrefix(h.at, at+"/") && rule != envelope.RuleRequired && rule != envelope.RuleUnknownField && rule != envelope.RuleType {
@@ -122,7 +122,7 @@ func unsure(at string, rule envelope.Rule, holes []placeholder) bool {
 
 func argsPointer(at string) string { return strings.TrimPrefix(at, "/args") }
 
-// check holds a value to the tool's input schema.
+// check returns what is wrong with a value by the tool's input schema.
 func check(tool *catalog.Tool, doc any) ([]envelope.FieldError, error) {
 	raw, err := json.Marshal(doc)
 	if err != nil {
@@ -135,7 +135,7 @@ func check(tool *catalog.Tool, doc any) ([]envelope.FieldError, error) {
 	return found, nil
 }
 
-// candidates are values of the types that a hole may have, one for each.
+// candidates returns one value of each type that a placeholder may have.
 func candidates(types []string) []any {
 	all := []struct {
 		name  string
@@ -149,18 +149,18 @@ func candidates(types []string) []any {
 		{"array", []any{}},
 		{"null", nil},
 	}
-	var some []any
+	var values []any
 	for _, c := range all {
 		if len(types) == 0 || slices.Contains(types, c.name) {
-			some = append(some, c.value)
+			values = append(values, c.value)
 		}
 	}
-	return some
+	return values
 }
 
-// hasChoice says that a schema makes what fits one place depend on another.
+// hasChoice reports whether in a schema what fits one place depends on another.
 func hasChoice(schema json.RawMessage) bool {
-	doc, err := decode(schema)
+	doc, err := jsonref.Decode(schema)
 	return err != nil || choice(doc)
 }
 
@@ -183,31 +183,30 @@ func choice(value any) bool {
 	return false
 }
 
-// declared says what an output schema declares of the value at a reference:
-// its types, nil if it leaves them open, and whether there cannot be one.
-func declared(schema json.RawMessage, ref *reference) (types []string, absent bool) {
-	doc, err := decode(schema)
+// declaredTypes returns the types that an output schema declares for the value
+// at a path, nil if it leaves them open, and whether there cannot be a value.
+func declaredTypes(schema json.RawMessage, path jsonref.Pointer) (types []string, absent bool) {
+	doc, err := jsonref.Decode(schema)
 	if len(schema) == 0 || err != nil {
 		return nil, false
 	}
-	for _, h := range ref.path {
+	for _, token := range path {
 		at, ok := doc.(map[string]any)
-		if !ok || refers(at) {
+		if !ok || isComposed(at) {
 			return nil, false
 		}
-		if h.name == nil {
-			doc = at["items"]
-			continue
-		}
 		properties, _ := at["properties"].(map[string]any)
-		next, ok := properties[*h.name]
+		next, ok := properties[token]
+		if _, isIndex := jsonref.Index(token); !ok && isIndex && at["items"] != nil {
+			next, ok = at["items"], true
+		}
 		if !ok {
 			return nil, at["additionalProperties"] == false && at["patternProperties"] == nil
 		}
 		doc = next
 	}
 	at, ok := doc.(map[string]any)
-	if !ok || refers(at) {
+	if !ok || isComposed(at) {
 		return nil, false
 	}
 	switch t := at["type"].(type) {
@@ -223,8 +222,8 @@ func declared(schema json.RawMessage, ref *reference) (types []string, absent bo
 	return types, false
 }
 
-// refers says that a schema leaves what it says to others.
-func refers(schema map[string]any) bool {
+// isComposed reports whether a schema is made of other schemas.
+func isComposed(schema map[string]any) bool {
 	for _, name := range []string{"$ref", "$dynamicRef", "anyOf", "oneOf", "allOf", "if", "not"} {
 		if _, ok := schema[name]; ok {
 			return true

@@ -1,224 +1,157 @@
 package workflow
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"strconv"
+	"fmt"
 	"strings"
 
-	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/jsonref"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
-// A reference is a string that stands for a value in an answer. In the inputs
-// of a step it is wholly $<n>.<path> or $<n>[<i>]…, n being the number of an
-// earlier step; in the template of a reversal it is wholly $.inputs… or
-// $.outputs…. A path is names after dots and indexes in brackets; a name that
-// holds dots or brackets stands in brackets, quoted as in JSON. Any other
-// string is what it says, except that $$ at its beginning stands for one
-// dollar sign.
-type reference struct {
-	// step is the number of a step, or -1 where root names what is meant.
-	step int
-	root string
-	path []hop
+// inputScope returns the references that the inputs of a step may hold. Agents
+// write inputs, so a text such as "$5 each" stays what it is.
+func inputScope() jsonref.Scope {
+	return jsonref.Scope{Roots: []jsonref.Root{jsonref.Steps}, LooseText: true}
 }
 
-// hop is a name in an object or, if name is nil, an index in a list.
-type hop struct {
-	name  *string
-	index int
+// stepError is why a step, or its reversal, cannot be proposed. Its message
+// names places and never values.
+type stepError struct{ code, message string }
+
+// Error returns the message.
+func (e *stepError) Error() string { return e.message }
+
+// asStepError returns err, which a fill function returned, as a stepError.
+func asStepError(err error) *stepError {
+	if e, ok := errors.AsType[*stepError](err); ok {
+		return e
+	}
+	return &stepError{CodeMissing, "the arguments cannot be written"}
 }
 
-// The roots of a reversal's template.
-const (
-	rootInputs  = "inputs"
-	rootOutputs = "outputs"
-)
+// stepOutput is what is stored of the answer of a completed call.
+type stepOutput struct {
+	doc any
+	// empty says that there is no answer that a reference could lead into.
+	empty bool
+	// truncated says that the stored answer is not whole.
+	truncated bool
+}
 
-// errReference says that a string looks like a reference and is none.
-var errReference = errors.New("looks like a reference and is none; a path is .name and [0] in turn, and $$ at the beginning of a text is a dollar sign")
+// outputOf reads a stored result.
+func outputOf(result json.RawMessage) stepOutput {
+	outputs := source.Outputs(result)
+	doc, err := jsonref.Decode(outputs)
+	if len(outputs) == 0 || err != nil {
+		return stepOutput{empty: true}
+	}
+	return stepOutput{doc: doc, truncated: isTruncated(result)}
+}
 
-// parseText reads a string of a step's inputs: it is a reference, or else the
-// text that it stands for.
-func parseText(text string) (ref *reference, plain string, err error) {
-	rest, special := strings.CutPrefix(text, "$")
+// find returns the value of a reference. The error is a *stepError.
+func (o stepOutput) find(ref jsonref.Ref) (any, error) {
+	value, ok := ref.Path.Find(o.doc)
 	switch {
-	case !special:
-		return nil, text, nil
-	case strings.HasPrefix(rest, "$"):
-		return nil, rest, nil
-	}
-	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
-	if digits == 0 || digits == len(rest) || rest[digits] != '.' && rest[digits] != '[' {
-		return nil, text, nil
-	}
-	step, err := strconv.Atoi(rest[:digits])
-	if err != nil {
-		return nil, "", errReference
-	}
-	path, err := parsePath(rest[digits:])
-	if err != nil {
-		return nil, "", err
-	}
-	return &reference{step: step, path: path}, "", nil
-}
-
-// parseTemplate reads a string of a reversal's template likewise.
-func parseTemplate(text string) (ref *reference, plain string, err error) {
-	rest, special := strings.CutPrefix(text, "$")
-	switch {
-	case !special:
-		return nil, text, nil
-	case strings.HasPrefix(rest, "$"):
-		return nil, rest, nil
-	case !strings.HasPrefix(rest, "."):
-		return nil, text, nil
-	}
-	for _, root := range []string{rootInputs, rootOutputs} {
-		below, ok := strings.CutPrefix(rest, "."+root)
-		if !ok || below != "" && below[0] != '.' && below[0] != '[' {
-			continue
-		}
-		path, err := parsePath(below)
-		return &reference{step: -1, root: root, path: path}, "", err
-	}
-	return nil, "", errReference
-}
-
-func parsePath(text string) (path []hop, err error) {
-	for text != "" {
-		var next hop
-		if text[0] == '.' {
-			end := strings.IndexAny(text[1:], ".[") + 1
-			if end == 0 {
-				end = len(text)
-			}
-			name := text[1:end]
-			if name == "" || strings.Contains(name, "]") {
-				return nil, errReference
-			}
-			next.name, text = &name, text[end:]
-		} else if next, text, err = parseBracket(text); err != nil {
-			return nil, err
-		}
-		path = append(path, next)
-	}
-	return path, nil
-}
-
-// parseBracket reads [0] or ["a name"] at the beginning of a text.
-func parseBracket(text string) (next hop, rest string, err error) {
-	if text[0] != '[' {
-		return next, "", errReference
-	}
-	if strings.HasPrefix(text, `["`) {
-		dec := json.NewDecoder(strings.NewReader(text[1:]))
-		var name string
-		if dec.Decode(&name) != nil {
-			return next, "", errReference
-		}
-		rest, ok := strings.CutPrefix(text[1+dec.InputOffset():], "]")
-		if !ok {
-			return next, "", errReference
-		}
-		return hop{name: &name}, rest, nil
-	}
-	inner, rest, ok := strings.Cut(text[1:], "]")
-	index, err := strconv.Atoi(inner)
-	if !ok || err != nil || index < 0 || strconv.Itoa(index) != inner {
-		return next, "", errReference
-	}
-	return hop{index: index}, rest, nil
-}
-
-// find returns what stands at the path in a value as decode reads it.
-func (r *reference) find(doc any) (any, bool) {
-	for _, h := range r.path {
-		switch at := doc.(type) {
-		case map[string]any:
-			if h.name == nil {
-				return nil, false
-			}
-			next, ok := at[*h.name]
-			if !ok {
-				return nil, false
-			}
-			doc = next
-		case []any:
-			if h.name != nil || h.index >= len(at) {
-				return nil, false
-			}
-			doc = at[h.index]
-		default:
-			return nil, false
-		}
-	}
-	return doc, true
-}
-
-// String writes the reference in its canonical form.
-func (r *reference) String() string {
-	var b strings.Builder
-	b.WriteByte('$')
-	if r.root != "" {
-		b.WriteString("." + r.root)
-	} else {
-		b.WriteString(strconv.Itoa(r.step))
-	}
-	for _, h := range r.path {
-		switch {
-		case h.name == nil:
-			b.WriteString("[" + strconv.Itoa(h.index) + "]")
-		case *h.name == "" || strings.ContainsAny(*h.name, `.[]"`):
-			quoted, _ := json.Marshal(*h.name) // a string always is JSON
-			b.WriteString("[" + string(quoted) + "]")
-		default:
-			b.WriteString("." + *h.name)
-		}
-	}
-	return b.String()
-}
-
-// replacer says what a text at a place, which is a JSON Pointer, becomes.
-type replacer func(at, text string) (any, error)
-
-// walk returns a copy of a value in which every text is replaced.
-func walk(at string, value any, replace replacer) (any, error) {
-	switch v := value.(type) {
-	case string:
-		return replace(at, v)
-	case []any:
-		all := make([]any, len(v))
-		for i, one := range v {
-			next, err := walk(at+"/"+strconv.Itoa(i), one, replace)
-			if err != nil {
-				return nil, err
-			}
-			all[i] = next
-		}
-		return all, nil
-	case map[string]any:
-		all := make(map[string]any, len(v))
-		for name, one := range v {
-			next, err := walk(at+"/"+envelope.EscapePointer(name), one, replace)
-			if err != nil {
-				return nil, err
-			}
-			all[name] = next
-		}
-		return all, nil
+	case o.truncated && (!ok || o.empty || holdsTruncation(value)):
+		return nil, &stepError{CodeTruncated, fmt.Sprintf("%s: the answer was too large to be stored whole, and this part of it is missing", ref)}
+	case !ok || o.empty:
+		return nil, &stepError{CodeMissing, fmt.Sprintf("%s: the answer has no such part", ref)}
+	case holdsRedaction(value):
+		return nil, &stepError{CodeRedacted, fmt.Sprintf("%s: is a secret, or holds one; what is redacted cannot be referred to", ref)}
 	}
 	return value, nil
 }
 
-// decode reads one JSON value and keeps numbers as they are written.
-func decode(raw json.RawMessage) (any, error) {
-	if !json.Valid(raw) {
-		return nil, errors.New("not one JSON value")
+// fillInputs replaces the references in a step's inputs by what earlier steps
+// answered. The error is a *stepError.
+func fillInputs(inputs json.RawMessage, output func(step int) stepOutput) (json.RawMessage, error) {
+	return fill(inputScope(), inputs, func(ref jsonref.Ref) stepOutput { return output(ref.Step) })
+}
+
+// fillReversal returns the arguments of a reversal, from what the call was
+// given and what it answered. The error is a *stepError.
+func fillReversal(template, inputs, result json.RawMessage) (json.RawMessage, error) {
+	given, err := jsonref.Decode(inputs)
+	if err != nil {
+		return nil, &stepError{CodeMissing, "the step's inputs cannot be read"}
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var value any
-	return value, dec.Decode(&value)
+	answered := outputOf(result)
+	return fill(catalog.ReversalScope(), template, func(ref jsonref.Ref) stepOutput {
+		if ref.Root == jsonref.Inputs {
+			return stepOutput{doc: given}
+		}
+		return answered
+	})
+}
+
+func fill(scope jsonref.Scope, template json.RawMessage, output func(jsonref.Ref) stepOutput) (json.RawMessage, error) {
+	doc, err := jsonref.Decode(template)
+	if err != nil {
+		return nil, &stepError{CodeMissing, "the arguments cannot be read"}
+	}
+	filled, err := scope.Fill("", doc, func(at string, ref jsonref.Ref, invalid error) (any, error) {
+		if invalid != nil {
+			return nil, &stepError{CodeMissing, at + ": " + invalid.Error()}
+		}
+		return output(ref).find(ref)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(filled)
+}
+
+// What redact.JSONTruncated leaves where it took something out.
+const (
+	markRedacted  = "[REDACTED]"
+	markTruncated = "_truncated"
+	markEllipsis  = "…"
+	markBytes     = " bytes more]"
+)
+
+// isTruncated reports whether a stored result is not whole.
+func isTruncated(result json.RawMessage) bool {
+	var head struct {
+		Truncated  bool `json:"_truncated"`
+		Unstorable bool `json:"_unstorable"`
+	}
+	return json.Unmarshal(result, &head) == nil && (head.Truncated || head.Unstorable)
+}
+
+// holdsTruncation reports whether something in a value of a truncated answer
+// is not whole.
+func holdsTruncation(value any) bool {
+	return anyText(value, func(name string) bool { return strings.HasPrefix(name, "_omitted_") || name == markTruncated }, func(text string) bool {
+		return text == markEllipsis || strings.HasSuffix(text, markBytes)
+	})
+}
+
+// holdsRedaction reports whether something in a value was redacted.
+func holdsRedaction(value any) bool {
+	return anyText(value, func(string) bool { return false }, func(text string) bool { return strings.Contains(text, markRedacted) })
+}
+
+// anyText reports whether name or text holds for a member's name or a text
+// anywhere in a value.
+func anyText(value any, name, text func(string) bool) bool {
+	switch v := value.(type) {
+	case string:
+		return text(v)
+	case []any:
+		for _, element := range v {
+			if anyText(element, name, text) {
+				return true
+			}
+		}
+	case map[string]any:
+		for n, member := range v {
+			if name(n) || anyText(member, name, text) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -78,8 +78,8 @@ func newOffice(t testing.TB, db postgres.Begins) *office {
 		}
 		return nil
 	})
-	o.reversal("create", "delete", `{"id":"$.outputs.id"}`)
-	o.reversal("link", "unlink", `{"from":"$.inputs.from","to":"$.inputs.to"}`)
+	o.reversal("create", "delete", `{"id":"$outputs/id"}`)
+	o.reversal("link", "unlink", `{"from":"$inputs/from","to":"$inputs/to"}`)
 	o.reversal("ask", "unlink", `{"from":"x","to":"y"}`)
 	return o
 }

@@ -142,10 +142,10 @@ A full name is module.entity.action; the module is inferred from the source,
 the others from the tool's name.
 
 An atomic batch takes only tools that just read and tools that can be undone.
-The arguments of the call that undoes are a template: a text that is wholly
-$.inputs.<path> or $.outputs.<path> stands for what the call was given, or
-answered; $$ at its beginning is a dollar sign. A path is names with dots
-between, and [i] for an element.`
+In the arguments of the call that undoes, a text that is wholly $inputs/<path>
+or $outputs/<path> is replaced by that part of what the call was given, or
+answered. The path is a JSON Pointer, such as $outputs/items/0/id. $$ at the
+beginning of a text is a dollar sign.`
 
 func toolDescribe(a *command.App) *cobra.Command {
 	var d client.ToolDescription
@@ -157,7 +157,7 @@ func toolDescribe(a *command.App) *cobra.Command {
 		Short: "Say what a tool is, what it changes and how it is undone",
 		Long:  toolDescribeHelp,
 		Example: `  countersign tools describe crm:createContact --entity contact --side-effect "colleagues see it" \
-      --reverse-by crm:deleteContact --reverse-args '{"id":"$.outputs.id"}'`,
+      --reverse-by crm:deleteContact --reverse-args '{"id":"$outputs/id"}'`,
 		Args: command.Arguments(1, 1, "a tool, as source:name"),
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, words []string) error {
 			key, err := command.ToolKey(words[0])

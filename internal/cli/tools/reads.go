@@ -18,9 +18,9 @@ worker then makes it right before each call, and right after one that had its
 effect or may have, and keeps the answers: "countersign executions show" shows
 them. Without arguments it shows what is set.
 
---args is the template of the read's arguments. The text "$key" in it becomes
-the idempotency key of the call, "$args/to" what stands at /to in its arguments,
-and "$$" at the beginning of a text a dollar sign.
+--args is the arguments of the read. In them the text "$key" is replaced by the
+idempotency key of the call, and "$inputs/to" by what stands at the JSON Pointer
+/to in its arguments. "$$" at the beginning of a text is a dollar sign.
 
 A read that fails never holds a call up, unless it is --required: then the call
 is not made until the read before it has worked, and fails when its attempts are
@@ -35,7 +35,7 @@ func toolSnapshot(a *command.App) *cobra.Command {
 		Short: "Say which read shows how things stand before and after a call",
 		Long:  snapshotHelp,
 		Example: `  countersign tools snapshot
-  countersign tools snapshot notes:notes.update --read notes.get --args '{"id":"$args/id"}'
+  countersign tools snapshot notes:notes.update --read notes.get --args '{"id":"$inputs/id"}'
   countersign tools snapshot notes:notes.update --none`,
 		Args: command.Arguments(0, 1, "a tool, as source:name"),
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, tool []string) error {
@@ -135,9 +135,9 @@ const verifyHelp = `Say how to find out whether a call of a tool happened, when 
 end. The fleet then asks by itself: ten times within some two hours, with a tool
 of the same source that only reads. Without arguments it shows what is set.
 
---args is the template of the read's arguments. The text "$key" in it becomes
-the idempotency key of the call, "$args/to" what stands at /to in its arguments,
-and "$$" at the beginning of a text a dollar sign.
+--args is the arguments of the read. In them the text "$key" is replaced by the
+idempotency key of the call, and "$inputs/to" by what stands at the JSON Pointer
+/to in its arguments. "$$" at the beginning of a text is a dollar sign.
 
 --happened is a JSON Pointer into the read's answer. What it finds says that the
 call happened, unless it is false, null, 0 or empty: that says that it did not.

@@ -19,8 +19,9 @@ import (
 )
 
 const batchHelp = `A batch is several calls that run in order. A later one may use what an earlier
-one answered: a text in its inputs that is wholly $<n>.<path>, such as $0.id or
-$1.hits[0].name, stands for that part of the answer of step n, counted from 0.
+one answered: a text in its inputs that is wholly a reference, such as $0.id or
+$1.hits[0].name, is replaced by that part of the answer of the step, counted from
+0. The long form is $steps.1/hits/0/name, a JSON Pointer behind the step.
 
 An atomic batch is all or nothing. It takes only tools that read or declare how
 they are taken back, and when a step fails, what was done before it is taken

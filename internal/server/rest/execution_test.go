@@ -212,7 +212,7 @@ func TestSnapshotRulesAreHeldToTheCatalog(t *testing.T) {
 		}
 	}
 	put("nothing", object{"tool": "read"}).wants(t, http.StatusNotFound)
-	put("write", object{"tool": "read", "args": object{"to": "$args/to"}, "required": true}).wants(t, http.StatusNoContent)
+	put("write", object{"tool": "read", "args": object{"to": "$inputs/to"}, "required": true}).wants(t, http.StatusNoContent)
 
 	var list struct {
 		Items []struct {

@@ -263,14 +263,14 @@ func TestVerifyRulesAreCheckedBeforeTheyAreKept(t *testing.T) {
 			t.Errorf("%s is an error at %+v, want %s", name, p.Errors, test.at)
 		}
 	}
-	rule := object{"tool": "read", "args": object{"q": "$args/to"}, "happened": "/found", "resend": true}
+	rule := object{"tool": "read", "args": object{"q": "$inputs/to"}, "happened": "/found", "resend": true}
 	put("nothing", rule, 404)
 	put("write", rule, 204)
 	list := func() string {
 		t.Helper()
 		return string(f.operator.send("GET", "/api/v1/tools/verify", nil).wants(t, 200).body)
 	}
-	if got := list(); !strings.Contains(got, `{"source":"mail","name":"write","verify":{"tool":"read","args":{"q":"$args/to"},"happened":"/found","resend":true}}`) {
+	if got := list(); !strings.Contains(got, `{"source":"mail","name":"write","verify":{"tool":"read","args":{"q":"$inputs/to"},"happened":"/found","resend":true}}`) {
 		t.Errorf("rules are %s", got)
 	}
 	put("write", nil, 204)

@@ -120,7 +120,7 @@ func (f *family) visits() map[string]visit {
 		"listExecutions":     {"GET", "/api/v1/executions?tool=read&source=mail&status=error&code=http_400&via=api&ip=127.0.0.1&since=2026-01-02T03:04:05Z&limit=2", nil, 200},
 		"getExecution":       {"GET", "/api/v1/executions/" + waiting, nil, 200},
 		"listSnapshotRules":  {"GET", "/api/v1/tools/snapshots", nil, 200},
-		"putSnapshotRule":    {"PUT", "/api/v1/tools/snapshots", object{"source": "mail", "name": "write", "snapshot": object{"tool": "read", "args": object{"to": "$args/to"}}}, 204},
+		"putSnapshotRule":    {"PUT", "/api/v1/tools/snapshots", object{"source": "mail", "name": "write", "snapshot": object{"tool": "read", "args": object{"to": "$inputs/to"}}}, 204},
 		"listDeadLetters":    {"GET", "/api/v1/dead-letters?reason=refused&tool=read&limit=3", nil, 200},
 		"getDeadLetter":      {"GET", "/api/v1/dead-letters/" + dead[0], nil, 200},
 		"replayDeadLetters":  {"POST", "/api/v1/dead-letters/replay", object{"action_ids": []string{dead[1]}}, 200},

@@ -258,7 +258,7 @@ func TestToolsAreDescribed(t *testing.T) {
 	}
 
 	before := f.operator.tools("?source=mail").Items[2]
-	put(object{"module": "letters", "entity": "letter", "side_effects": []string{"a letter goes out"}, "reversal": object{"tool": "mail:danger", "args": object{"id": "$.outputs.id"}}}, 204)
+	put(object{"module": "letters", "entity": "letter", "side_effects": []string{"a letter goes out"}, "reversal": object{"tool": "mail:danger", "args": object{"id": "$outputs/id"}}}, 204)
 	after := f.operator.tools("?source=mail").Items[2]
 
 	if before.FullName != "mail.mail.write" || before.Reversible || len(before.SideEffects) != 2 {

@@ -206,9 +206,7 @@ func words(name string) []string {
 type Reversal struct {
 	// Tool is what undoes it.
 	Tool policy.Key
-	// Args are the arguments of that call, a JSON object; nothing stands for
-	// {}. A string in it that is wholly $.inputs.<path> or $.outputs.<path>
-	// stands for what the call was given, or answered; $$ at its beginning is a
-	// dollar sign. A path is names with dots between, and [i] for an element.
+	// Args are the arguments of that call, a JSON object with the references
+	// of ReversalScope. Empty is {}.
 	Args json.RawMessage
 }
