@@ -169,7 +169,7 @@ func (c *Client) Action(ctx context.Context, id envelope.ActionID) (Action, erro
 // over; ended says which.
 func (c *Client) Wait(ctx context.Context, id envelope.ActionID, atMost time.Duration) (a Action, ended bool, err error) {
 	rq := request{method: http.MethodGet, path: actionPath(id) + "/wait"}
-	rq.waiting("timeout", atMost)
+	rq.waiting("wait", atMost)
 	answer, err := c.do(ctx, rq, &a)
 	if err != nil {
 		return Action{}, false, err

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 // The paths of identities.
@@ -87,14 +89,14 @@ func (c *Client) Tokens(ctx context.Context, all bool) ([]Token, error) {
 
 // TokenInput is what a new token is to allow.
 type TokenInput struct {
-	Name       string   `json:"name"`
-	Role       string   `json:"role"`
-	EmployeeID string   `json:"employee_id,omitzero"`
-	SessionID  string   `json:"session_id,omitzero"`
-	OperatorID string   `json:"operator_id,omitzero"`
-	Scopes     []string `json:"scopes,omitempty"`
-	Tools      []string `json:"tools,omitempty"`
-	TTLSeconds int64    `json:"ttl_seconds,omitzero"`
+	Name       string            `json:"name"`
+	Role       string            `json:"role"`
+	EmployeeID string            `json:"employee_id,omitzero"`
+	SessionID  string            `json:"session_id,omitzero"`
+	OperatorID string            `json:"operator_id,omitzero"`
+	Scopes     []string          `json:"scopes,omitempty"`
+	Tools      []string          `json:"tools,omitempty"`
+	ExpiresIn  envelope.Duration `json:"expires_in,omitzero"`
 }
 
 // IssuedToken is a token at the one moment at which it is shown.
@@ -121,13 +123,12 @@ func (c *Client) IssueToken(ctx context.Context, in TokenInput) (IssuedToken, er
 }
 
 // RotateToken gives a token another secret. The old one stays valid for the
-// overlap; a ttl of zero leaves the token's end as it is. Both are rounded
-// down to seconds.
+// overlap; a ttl of zero leaves the token's end as it is.
 func (c *Client) RotateToken(ctx context.Context, id string, overlap, ttl time.Duration) (IssuedToken, error) {
 	in := struct {
-		Overlap int64 `json:"overlap_seconds"`
-		TTL     int64 `json:"ttl_seconds,omitzero"`
-	}{int64(overlap.Seconds()), int64(ttl.Seconds())}
+		Overlap envelope.Duration `json:"overlap"`
+		TTL     envelope.Duration `json:"expires_in,omitzero"`
+	}{envelope.Duration(overlap), envelope.Duration(ttl)}
 	var made IssuedToken
 	_, err := c.do(ctx, request{method: http.MethodPost, path: tokensPath + "/" + url.PathEscape(id) + "/rotate", in: in}, &made)
 	return made, err

@@ -22,10 +22,10 @@ type Call struct {
 	ExternalID string `json:"external_id,omitzero"`
 	// DryRun asks what would happen.
 	DryRun bool `json:"dry_run,omitzero"`
-	// WaitSeconds is how long to wait for its end. If it is nil, what may run
+	// Wait is how long to wait for its end. If it is nil, what may run
 	// is waited for for half a minute, and what a person has to approve not at
 	// all.
-	WaitSeconds *int `json:"wait_seconds,omitempty"`
+	Wait *envelope.Duration `json:"wait,omitempty"`
 	// Plan is what a dry run of the same call gave.
 	Plan         string                `json:"plan,omitzero"`
 	AutomationID string                `json:"automation_id,omitzero"`
@@ -84,8 +84,8 @@ type WouldSend struct {
 // with the *Problem that says so.
 func (c *Client) Invoke(ctx context.Context, tool string, call Call) (Invocation, error) {
 	rq := request{method: http.MethodPost, path: "/api/v1/tools/" + url.PathEscape(tool), in: call, wait: 30 * time.Second}
-	if call.WaitSeconds != nil {
-		rq.wait = time.Duration(*call.WaitSeconds) * time.Second
+	if call.Wait != nil {
+		rq.wait = time.Duration(*call.Wait)
 	}
 	var inv Invocation
 	_, err := c.do(ctx, rq, &inv)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
 )
@@ -25,12 +26,12 @@ func TestInvokeNamesTheToolInItsPath(t *testing.T) {
 		_, _ = io.WriteString(w, `{"execution_id":"019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b","status":"success","outputs":{"n":12345678901234567890}}`)
 	})
 
-	inv, err := c.Invoke(t.Context(), "mail:a/b c", client.Call{Inputs: json.RawMessage(`{"n":1}`), ExternalID: "one", WaitSeconds: new(0)})
+	inv, err := c.Invoke(t.Context(), "mail:a/b c", client.Call{Inputs: json.RawMessage(`{"n":1}`), ExternalID: "one", Wait: new(envelope.Duration(0))})
 
 	if err != nil || inv.Status != execution.StatusSuccess || string(inv.Outputs) != `{"n":12345678901234567890}` {
 		t.Errorf("Invoke = %+v, %v", inv, err)
 	}
-	if path != "/api/v1/tools/mail:a%2Fb%20c" || body != `{"inputs":{"n":1},"external_id":"one","wait_seconds":0}` {
+	if path != "/api/v1/tools/mail:a%2Fb%20c" || body != `{"inputs":{"n":1},"external_id":"one","wait":"0s"}` {
 		t.Errorf("it asked %s with %s", path, body)
 	}
 }

@@ -90,9 +90,9 @@ func (c *Client) MakeGrant(ctx context.Context, g settings.Grant) (uuid.UUID, er
 		Session    string                     `json:"session_id,omitzero"`
 		Automation string                     `json:"automation,omitzero"`
 		Pins       map[string]json.RawMessage `json:"pins,omitempty"`
-		Seconds    int64                      `json:"expires_in_seconds,omitzero"`
+		ExpiresIn  envelope.Duration          `json:"expires_in,omitzero"`
 		Reason     string                     `json:"reason,omitzero"`
-	}{g.Tool.String(), g.Digest, g.Employee, g.Session, g.Automation, g.Pins, int64(g.For / time.Second), g.Reason}
+	}{g.Tool.String(), g.Digest, g.Employee, g.Session, g.Automation, g.Pins, envelope.Duration(g.For), g.Reason}
 	var out struct {
 		ID uuid.UUID `json:"id"`
 	}
@@ -110,14 +110,14 @@ func (c *Client) SessionModes(ctx context.Context, session string) ([]settings.S
 	return listWith[settings.SessionMode](ctx, c, sessionsPath, given("session_id", session))
 }
 
-// PutSessionMode narrows a session for some time, in whole seconds.
+// PutSessionMode narrows a session for some time.
 func (c *Client) PutSessionMode(ctx context.Context, session, key string, mode envelope.Mode, lasts time.Duration) error {
 	in := struct {
-		Session string        `json:"session_id"`
-		Key     string        `json:"key"`
-		Mode    envelope.Mode `json:"mode"`
-		Seconds int64         `json:"expires_in_seconds"`
-	}{session, key, mode, int64(lasts / time.Second)}
+		Session   string            `json:"session_id"`
+		Key       string            `json:"key"`
+		Mode      envelope.Mode     `json:"mode"`
+		ExpiresIn envelope.Duration `json:"expires_in"`
+	}{session, key, mode, envelope.Duration(lasts)}
 	return c.tell(ctx, http.MethodPut, sessionsPath, nil, in)
 }
 

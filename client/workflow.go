@@ -92,7 +92,7 @@ type SubmittedWorkflow struct {
 }
 
 // SubmitWorkflow submits a workflow, which is an object as the API takes it. The
-// time to wait is that of its wait_seconds, of which wait must be no less.
+// time to wait is that of its wait, of which wait must be no less.
 func (c *Client) SubmitWorkflow(ctx context.Context, workflow json.RawMessage, wait time.Duration) (SubmittedWorkflow, error) {
 	var s SubmittedWorkflow
 	answer, err := c.do(ctx, request{method: http.MethodPost, path: workflowsPath, in: workflow, wait: wait}, &s.Workflow)

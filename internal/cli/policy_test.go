@@ -96,7 +96,7 @@ func narrowsSessions(d *desk) {
 	d.want(d.operator("policy", "session", "list", "s-8"), command.ExitOK, "Nothing is set.")
 	d.want(d.admin("policy", "session", "delete", "s-9", "notes:*"), command.ExitOK, "removed notes:* of session s-9")
 	d.want(d.admin("policy", "session", "delete", "s-9", "notes:*"), command.ExitFailed, "has no mode")
-	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--for", "31d"), command.ExitFailed, "expires_in_seconds")
+	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--for", "31d"), command.ExitFailed, "expires_in")
 	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--for", "0s"), command.ExitUsage, "--for must be")
 }
 

@@ -88,7 +88,7 @@ func (y *fixture) quiet(scope limits.QuietScope, subject string) (end time.Time)
 	now := time.Now().UTC()
 	day := func(at time.Time) string { return strings.ToLower(at.Weekday().String()[:3]) }
 	h := limits.QuietHours{Scope: scope, Subject: subject, Quiet: preflight.Quiet{
-		Timezone: "UTC", Windows: []preflight.Window{{Days: []string{day(now), day(now.AddDate(0, 0, 1))}, From: "00:00", Until: "24:00"}}, SpreadSeconds: new(600),
+		Timezone: "UTC", Windows: []preflight.Window{{Days: []string{day(now), day(now.AddDate(0, 0, 1))}, From: "00:00", Until: "24:00"}}, Spread: new(envelope.Duration(10 * time.Minute)),
 	}}
 	y.configure(func(ctx context.Context, tx pgx.Tx) error { return limits.PutQuietHours(ctx, tx, y.tenant, h, "ada") })
 	return now.Truncate(24 * time.Hour).Add(48 * time.Hour)

@@ -65,9 +65,9 @@ type Quiet struct {
 	Timezone string `json:"timezone"`
 	// Windows may overlap; quiet is what any of them covers.
 	Windows []Window `json:"windows"`
-	// SpreadSeconds is over how many seconds the envelopes that waited are
+	// Spread is over how much time the envelopes that waited are
 	// sent once a window has ended, 0 to 21600. Absent means five minutes.
-	SpreadSeconds *int `json:"spread_seconds,omitempty"`
+	Spread *envelope.Duration `json:"spread,omitempty"`
 }
 
 // ParseQuiet reads quiet hours from JSON and checks them. The error is an
@@ -84,10 +84,10 @@ func ParseQuiet(raw []byte) (Quiet, error) {
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		field, _, _ := strings.Cut(wrong.Field, ".") // which window, it does not know
-		return Quiet{}, invalid("/"+field, envelope.RuleType, "must be of another JSON type: timezone, from, until and days are strings, days and windows lists, spread_seconds a whole number")
+		return Quiet{}, invalid("/"+field, envelope.RuleType, "must be of another JSON type: timezone, from, until and days are strings, days and windows lists, spread a duration")
 	}
 	if err != nil {
-		return Quiet{}, invalid("", envelope.RuleSyntax, "must be one JSON object with timezone, windows (each with days, from and until) and spread_seconds, and no other field")
+		return Quiet{}, invalid("", envelope.RuleSyntax, "must be one JSON object with timezone, windows (each with days, from and until) and spread, and no other field")
 	}
 	if _, err := q.Compile(); err != nil {
 		return Quiet{}, err
@@ -126,10 +126,10 @@ func (q Quiet) Compile() (*Schedule, error) {
 	if s.zone == nil {
 		report("/timezone", envelope.RuleFormat, "must be the name of a time zone in the IANA database, such as Europe/Berlin or UTC, upper and lower case as there")
 	}
-	if n := q.SpreadSeconds; n != nil {
-		s.spread = time.Duration(min(max(*n, -1), 1<<20)) * time.Second
+	if n := q.Spread; n != nil {
+		s.spread = time.Duration(*n)
 		if s.spread < 0 || s.spread > MaxSpread {
-			report("/spread_seconds", ruleRange, "must be from 0 to 21600 seconds; leave it out for 300")
+			report("/spread", ruleRange, "must be from 0s to 6h; leave it out for 5m")
 		}
 	}
 	switch n := len(q.Windows); {

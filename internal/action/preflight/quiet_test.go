@@ -324,9 +324,9 @@ func TestCompileRefuses(t *testing.T) {
 		"a day twice":              {one("07:00", "08:00", "mon", "mon"), "/windows/0/days/1", "already"},
 		"the whole week":           {one("00:00", "24:00"), "/windows", "pause"},
 		"the whole week by others": {one("12:00", "12:00+1"), "/windows", "pause"},
-		"a negative spread":        {preflight.Quiet{Timezone: "UTC", Windows: ok, SpreadSeconds: new(-1)}, "/spread_seconds", "21600"},
-		"a day's spread":           {preflight.Quiet{Timezone: "UTC", Windows: ok, SpreadSeconds: new(86400)}, "/spread_seconds", "21600"},
-		"an endless spread":        {preflight.Quiet{Timezone: "UTC", Windows: ok, SpreadSeconds: new(1 << 62)}, "/spread_seconds", "21600"},
+		"a negative spread":        {preflight.Quiet{Timezone: "UTC", Windows: ok, Spread: new(envelope.Duration(-1))}, "/spread", "6h"},
+		"a day's spread":           {preflight.Quiet{Timezone: "UTC", Windows: ok, Spread: new(envelope.Duration(24 * time.Hour))}, "/spread", "6h"},
+		"an endless spread":        {preflight.Quiet{Timezone: "UTC", Windows: ok, Spread: new(envelope.Duration(1 << 62))}, "/spread", "6h"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -368,11 +368,11 @@ func TestCompileNamesAllThatIsWrong(t *testing.T) {
 func TestParseQuiet(t *testing.T) {
 	t.Parallel()
 
-	got, err := preflight.ParseQuiet([]byte(`{"timezone":"Asia/Kolkata","windows":[{"days":["sat"],"from":"00:00","until":"24:00"}],"spread_seconds":0}`))
+	got, err := preflight.ParseQuiet([]byte(`{"timezone":"Asia/Kolkata","windows":[{"days":["sat"],"from":"00:00","until":"24:00"}],"spread":"0s"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := preflight.Quiet{Timezone: "Asia/Kolkata", Windows: []preflight.Window{window("00:00", "24:00", "sat")}, SpreadSeconds: new(0)}
+	want := preflight.Quiet{Timezone: "Asia/Kolkata", Windows: []preflight.Window{window("00:00", "24:00", "sat")}, Spread: new(envelope.Duration(0))}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("ParseQuiet (-want +got):\n%s", diff)
 	}
@@ -392,7 +392,7 @@ func TestParseQuiet(t *testing.T) {
 		`{"windows":{}}`:                "/windows",
 		`{"windows":[{"from":7}]}`:      "/windows",
 		`{"timezone":"UTC"}`:            "/windows",
-		`{"spread_seconds":1.5}`:        "/spread_seconds",
+		`{"spread":1.5}`:                "/spread",
 		`{"windows":[{"for":"07:00"}]}`: "",
 	} {
 		_, err := preflight.ParseQuiet([]byte(text))

@@ -145,7 +145,7 @@ func callOf(a *command.App, f runFlags, sets []string) (client.Call, error) {
 	}
 	call := client.Call{Inputs: inputs, ExternalID: f.externalID, DryRun: f.dryRun, Plan: f.plan}
 	if f.noWait {
-		call.WaitSeconds = new(0)
+		call.Wait = new(envelope.Duration(0))
 	}
 	if call.ExternalID == "" && !f.dryRun {
 		id, err := uuid.NewV7()

@@ -147,7 +147,7 @@ func issueOverAPI(ctx context.Context, a *command.App, f tokenFlags) (client.Iss
 	}
 	return c.IssueToken(ctx, client.TokenInput{
 		Name: f.name, Role: f.role, EmployeeID: f.employee, SessionID: f.session, OperatorID: f.operator,
-		Scopes: f.scopes, Tools: f.tools, TTLSeconds: int64(f.ttl.Seconds()),
+		Scopes: f.scopes, Tools: f.tools, ExpiresIn: envelope.Duration(f.ttl),
 	})
 }
 

@@ -5,11 +5,11 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
@@ -128,7 +128,7 @@ func quietSet(a *command.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			h := limits.QuietHours{Scope: scope, Subject: subject, Quiet: preflight.Quiet{Timezone: zone, SpreadSeconds: new(int(spread / time.Second))}}
+			h := limits.QuietHours{Scope: scope, Subject: subject, Quiet: preflight.Quiet{Timezone: zone, Spread: new(envelope.Duration(spread))}}
 			for _, text := range windows {
 				w, err := parseWindow(text)
 				if err != nil {

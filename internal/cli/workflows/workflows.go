@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
@@ -152,7 +153,7 @@ func (f batchRunFlags) body(text []byte) (json.RawMessage, error) {
 	put("external_id", f.externalID, f.externalID != "")
 	_, named := fields["external_id"]
 	put("external_id", "cli-"+uuid.NewString(), !named && !f.dryRun)
-	put("wait_seconds", int((f.wait+time.Second-1)/time.Second), f.wait > 0)
+	put("wait", envelope.Duration(f.wait), f.wait > 0)
 	return json.Marshal(fields)
 }
 

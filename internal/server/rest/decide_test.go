@@ -143,7 +143,7 @@ func TestWaitReturnsWhenTheActionEnds(t *testing.T) {
 	}
 	begun := time.Now()
 
-	wait("GET", path(id, "/wait?timeout=1m"), nil)
+	wait("GET", path(id, "/wait?wait=1m"), nil)
 	wait("GET", path(id, "/wait"), nil)
 	wait("POST", "/api/v1/actions?wait=1m", proposal("read", object{}))
 	for settled := 0; settled < 2; {
@@ -160,7 +160,7 @@ func TestWaitReturnsWhenTheActionEnds(t *testing.T) {
 	if took := time.Since(begun); took > 20*time.Second {
 		t.Errorf("the wait took %s", took)
 	}
-	f.agent.send("GET", path(id, "/wait?timeout=5m"), nil).wants(t, 200)
+	f.agent.send("GET", path(id, "/wait?wait=5m"), nil).wants(t, 200)
 }
 
 func TestWaitEndsAtItsDeadline(t *testing.T) {
@@ -168,7 +168,7 @@ func TestWaitEndsAtItsDeadline(t *testing.T) {
 	f := newHouse(t).tenant("deadlines")
 	id := f.agent.propose("write")
 
-	a := f.agent.send("GET", path(id, "/wait?timeout=150ms"), nil).wants(t, 200)
+	a := f.agent.send("GET", path(id, "/wait?wait=150ms"), nil).wants(t, 200)
 
 	if a.action(t).Phase != "pending" || a.header.Get("Countersign-Pending") != "true" {
 		t.Errorf("phase %s with Countersign-Pending %q", a.action(t).Phase, a.header.Get("Countersign-Pending"))
@@ -197,7 +197,7 @@ func TestWaitDoesNotHangOnAnotherTransaction(t *testing.T) {
 	done := make(chan answer, 1)
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
-		a, err := f.agent.trySend(t.Context(), "GET", path(other, "/wait?timeout=1m"), nil)
+		a, err := f.agent.trySend(t.Context(), "GET", path(other, "/wait?wait=1m"), nil)
 		if err != nil {
 			t.Error(err)
 		}

@@ -135,7 +135,7 @@ func TestAnExecutionTellsAllThatIsKnownOfIt(t *testing.T) {
 	inputs := object{"to": "ana", "n": 3}
 	dry := f.agent.invoke("mail:write", object{"inputs": inputs, "dry_run": true}).wants(t, http.StatusOK).call(t).ID
 	id := f.agent.invoke("mail:write", object{"inputs": inputs, "external_id": "letter"}).wants(t, http.StatusAccepted).call(t).ID
-	undo := f.agent.invoke("mail:read", object{"external_id": "letter:reverse", "wait_seconds": 0}).wants(t, http.StatusAccepted).call(t).ID
+	undo := f.agent.invoke("mail:read", object{"external_id": "letter:reverse", "wait": "0s"}).wants(t, http.StatusAccepted).call(t).ID
 	f.operator.send("POST", path(id, "/approve"), object{"note": "fine"}).wants(t, http.StatusOK)
 	f.settle(envelope.StatusSent, "")
 

@@ -78,7 +78,7 @@ func (c *client) invoke(tool string, body object, header ...string) answer {
 
 // named is a body with a name of its own.
 func named(more object) object {
-	body := object{"external_id": uuid.NewString(), "wait_seconds": 0}
+	body := object{"external_id": uuid.NewString(), "wait": "0s"}
 	for name, v := range more {
 		body[name] = v
 	}
@@ -203,7 +203,7 @@ func TestTheTableOfErrors(t *testing.T) {
 		"an unknown field":       {func() answer { return f.agent.invoke("mail:read", body(object{"args": object{}})) }, 400, "invalid", "", "/args"},
 		"no name":                {func() answer { return f.agent.invoke("mail:write", object{}) }, 400, "invalid", "", "/external_id"},
 		"two names":              {func() answer { return f.agent.invoke("mail:write", body(nil), "Idempotency-Key", "other") }, 400, "invalid", "", "/external_id"},
-		"too long a wait":        {func() answer { return f.agent.invoke("mail:read", body(object{"wait_seconds": 301})) }, 400, "invalid", "", "/wait_seconds"},
+		"too long a wait":        {func() answer { return f.agent.invoke("mail:read", body(object{"wait": "301s"})) }, 400, "invalid", "", "/wait"},
 		"a plan that is none":    {func() answer { return f.agent.invoke("mail:read", body(object{"plan": "plan_AAAA"})) }, 400, "invalid", "", "/plan"},
 		"an unknown bucket": {func() answer {
 			return f.agent.invoke("mail:read", body(object{"constraints": object{"rate_bucket": "nothing"}}))
@@ -227,12 +227,12 @@ func TestTheTableOfErrors(t *testing.T) {
 			f.agent.send("POST", path(id, "/undo"), nil).wants(t, http.StatusOK)
 		}), 409, "conflict", "skipped", ""},
 		"its name is taken": {func() answer {
-			f.agent.invoke("mail:read", object{"external_id": "taken", "wait_seconds": 0}).wants(t, http.StatusAccepted)
+			f.agent.invoke("mail:read", object{"external_id": "taken", "wait": "0s"}).wants(t, http.StatusAccepted)
 			return f.agent.invoke("mail:read", object{"external_id": "taken", "inputs": object{"other": 1}})
 		}, 409, "conflict", "", ""},
 		"its name is taken by another session": {func() answer {
-			f.other.invoke("mail:read", object{"external_id": "theirs", "wait_seconds": 0}).wants(t, http.StatusAccepted)
-			return f.agent.invoke("mail:read", object{"external_id": "theirs", "wait_seconds": 0})
+			f.other.invoke("mail:read", object{"external_id": "theirs", "wait": "0s"}).wants(t, http.StatusAccepted)
+			return f.agent.invoke("mail:read", object{"external_id": "theirs", "wait": "0s"})
 		}, 409, "conflict", "", ""},
 		"the tool fails":               {ended("mail:read", end(envelope.StatusFailed, outbox.Refused)), 502, "execution_failed", "error", ""},
 		"nobody knows what it came to": {ended("mail:read", end(envelope.StatusUnknown, outbox.Unknown)), 502, "execution_failed", "unknown", ""},

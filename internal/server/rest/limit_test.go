@@ -207,7 +207,7 @@ func TestLimitsAsOneDocument(t *testing.T) {
 		"buckets": []any{
 			object{"name": "default"}, object{"name": "email.daily", "calendar": object{"limit": 500.0, "every": "day"}},
 		},
-		"quiet_hours": []any{object{"scope": "tenant", "timezone": "UTC", "windows": []any{object{"from": "20:00", "until": "08:00+1"}}, "spread_seconds": 60.0}},
+		"quiet_hours": []any{object{"scope": "tenant", "timezone": "UTC", "windows": []any{object{"from": "20:00", "until": "08:00+1"}}, "spread": "1m"}},
 		"employees":   []any{object{"employee_id": "default", "trust": "low", "scopes": []any{"mail:*"}}},
 		"tools":       []any{object{"source": "mail", "name": "write", "recipients": []any{"/to"}, "retry": object{"base": "2s", "cap": "10m"}}},
 	}

@@ -22,7 +22,7 @@ import (
 func (f *family) ruled(name string) string {
 	f.t.Helper()
 	f.admin.send("PUT", "/api/v1/policy/rules/"+name, object{"key": name + ":*", "expression": "true", "mode": "deny"}).wants(f.t, 204)
-	f.admin.send("PUT", "/api/v1/policy/sessions", object{"session_id": name, "key": name + ":*", "mode": "deny", "expires_in_seconds": 60}).wants(f.t, 204)
+	f.admin.send("PUT", "/api/v1/policy/sessions", object{"session_id": name, "key": name + ":*", "mode": "deny", "expires_in": "1m"}).wants(f.t, 204)
 	f.operator.send("PUT", "/api/v1/preferences", object{"key": name + ":*"}).wants(f.t, 204)
 	var made struct{ ID string }
 	f.admin.send("POST", "/api/v1/policy/grants", object{"key": "mail:danger"}).wants(f.t, 201).into(f.t, &made)
@@ -62,7 +62,7 @@ func TestRulesGrantsAndSessionsReachTheWay(t *testing.T) {
 	check("a rule that fails", f.agent, object{}, "require_approval", "org_default+arguments:large")
 
 	var made struct{ ID string }
-	f.admin.send("POST", "/api/v1/policy/grants", object{"key": "mail:write", "session_id": "s-one", "pins": object{"/n": 200}, "expires_in_seconds": 600}).wants(t, 201).into(t, &made)
+	f.admin.send("POST", "/api/v1/policy/grants", object{"key": "mail:write", "session_id": "s-one", "pins": object{"/n": 200}, "expires_in": "10m"}).wants(t, 201).into(t, &made)
 	check("a grant", f.agent, refund(200), "allow", "org_default+arguments:large+grant:"+made.ID)
 	check("another number than the grant's", f.agent, refund(201), "require_approval", "org_default+arguments:large")
 	check("another session than the grant's", f.other, refund(200), "require_approval", "org_default+arguments:large")
@@ -70,7 +70,7 @@ func TestRulesGrantsAndSessionsReachTheWay(t *testing.T) {
 	check("a grant taken back", f.agent, refund(200), "require_approval", "org_default+arguments:large")
 	f.operator.send("DELETE", "/api/v1/policy/grants/"+made.ID, nil).wants(t, 404)
 
-	f.admin.send("PUT", "/api/v1/policy/sessions", object{"session_id": "s-two", "key": "mail:*", "mode": "deny", "expires_in_seconds": 600}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/sessions", object{"session_id": "s-two", "key": "mail:*", "mode": "deny", "expires_in": "10m"}).wants(t, 204)
 	check("a session that may not", f.other, refund(20), "deny", "org_default+session_capability")
 	check("another session", f.agent, refund(20), "allow", "org_default")
 
@@ -130,7 +130,7 @@ func TestGrantsAreCheckedBeforeTheyAreStored(t *testing.T) {
 		"no one tool":        {object{"key": "mail:*"}, 400},
 		"no such tool":       {object{"key": "mail:none"}, 404},
 		"another definition": {object{"key": "mail:write", "digest": "AQID"}, 409},
-		"too long":           {object{"key": "mail:write", "expires_in_seconds": 7776001}, 400},
+		"too long":           {object{"key": "mail:write", "expires_in": "7776001s"}, 400},
 		"no pointer":         {object{"key": "mail:write", "pins": object{"to": 1}}, 400},
 	} {
 		if a := f.admin.send("POST", "/api/v1/policy/grants", tt.body); a.status != tt.status {

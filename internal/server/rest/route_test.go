@@ -104,7 +104,7 @@ func (f *family) visits() map[string]visit {
 		"listActions":        {"GET", "/api/v1/actions?limit=5&status=pending&approval=auto&tool=read&source=mail&external_id=x", nil, 200},
 		"getAction":          {"GET", path(waiting), nil, 200},
 		"listAttempts":       {"GET", path(dead[0], "/attempts"), nil, 200},
-		"waitForAction":      {"GET", path(waiting, "/wait?timeout=1ms"), nil, 200},
+		"waitForAction":      {"GET", path(waiting, "/wait?wait=1ms"), nil, 200},
 		"approveAction":      {"POST", path(waiting, "/approve"), object{"note": "fine"}, 200},
 		"denyAction":         {"POST", path(free, "/deny"), nil, 200},
 		"undoAction":         {"POST", path(undoable, "/undo"), nil, 200},
@@ -116,7 +116,7 @@ func (f *family) visits() map[string]visit {
 		"listReviews":        {"GET", "/api/v1/reviews", nil, 200},
 		"putReview":          {"PUT", "/api/v1/reviews", object{"key": src + ":*", "risk": "high", "approvals": 2}, 204},
 		"deleteReview":       {"DELETE", "/api/v1/reviews?key=" + src + ":x", nil, 204},
-		"invokeTool":         {"POST", "/api/v1/tools/mail:read", object{"external_id": uuid.NewString(), "wait_seconds": 0}, 202},
+		"invokeTool":         {"POST", "/api/v1/tools/mail:read", object{"external_id": uuid.NewString(), "wait": "0s"}, 202},
 		"listExecutions":     {"GET", "/api/v1/executions?tool=read&source=mail&status=error&code=http_400&via=api&ip=127.0.0.1&since=2026-01-02T03:04:05Z&limit=2", nil, 200},
 		"getExecution":       {"GET", "/api/v1/executions/" + waiting, nil, 200},
 		"listSnapshotRules":  {"GET", "/api/v1/tools/snapshots", nil, 200},
@@ -161,7 +161,7 @@ func (f *family) visits() map[string]visit {
 		"makeGrant":          {"POST", "/api/v1/policy/grants", object{"key": "mail:danger", "pins": object{"/n": 1}}, 201},
 		"revokeGrant":        {"DELETE", "/api/v1/policy/grants/" + grant, nil, 204},
 		"listSessionModes":   {"GET", "/api/v1/policy/sessions?session_id=s", nil, 200},
-		"putSessionMode":     {"PUT", "/api/v1/policy/sessions", object{"session_id": "s", "key": "mail:danger", "mode": "deny", "expires_in_seconds": 60}, 204},
+		"putSessionMode":     {"PUT", "/api/v1/policy/sessions", object{"session_id": "s", "key": "mail:danger", "mode": "deny", "expires_in": "1m"}, 204},
 		"deleteSessionMode":  {"DELETE", "/api/v1/policy/sessions?session_id=" + src + "&key=" + src + ":*", nil, 204},
 		"explainPolicy":      {"POST", "/api/v1/policy/explain", object{"tool": object{"source": "mail", "name": "write"}, "args": object{"n": 1}}, 200},
 		"getPolicy":          {"GET", "/api/v1/policy", nil, 200},
@@ -172,8 +172,8 @@ func (f *family) visits() map[string]visit {
 		"deletePreference":   {"DELETE", "/api/v1/preferences?key=" + src + ":*", nil, 204},
 		"getMe":              {"GET", "/api/v1/me", nil, 200},
 		"listTokens":         {"GET", "/api/v1/tokens?all=true&limit=3", nil, 200},
-		"issueToken":         {"POST", "/api/v1/tokens", object{"name": "n", "role": "agent", "ttl_seconds": 60, "scopes": narrow}, 201},
-		"rotateToken":        {"POST", "/api/v1/tokens/" + turning + "/rotate", object{"overlap_seconds": 60}, 200},
+		"issueToken":         {"POST", "/api/v1/tokens", object{"name": "n", "role": "agent", "expires_in": "1m", "scopes": narrow}, 201},
+		"rotateToken":        {"POST", "/api/v1/tokens/" + turning + "/rotate", object{"overlap": "1m"}, 200},
 		"listOperators":      {"GET", "/api/v1/operators", nil, 200},
 		"createOperator":     {"POST", "/api/v1/operators", object{"name": "Bo", "role_set": "viewer"}, 201},
 		"putOperator":        {"PUT", "/api/v1/operators/" + person, object{"name": "Ana", "disabled": true}, 204},
@@ -315,7 +315,7 @@ func TestAgentsSeeTheirOwnSessionOnly(t *testing.T) {
 
 	for _, v := range []visit{
 		{"GET", path(id), nil, 404}, {"GET", path(id, "/attempts"), nil, 404},
-		{"GET", path(id, "/wait?timeout=1ms"), nil, 404}, {"POST", path(id, "/undo"), nil, 404},
+		{"GET", path(id, "/wait?wait=1ms"), nil, 404}, {"POST", path(id, "/undo"), nil, 404},
 	} {
 		f.other.send(v.method, v.path, v.body).wants(t, v.want)
 		if v.method == "GET" {

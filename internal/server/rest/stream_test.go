@@ -299,7 +299,7 @@ func TestCloseEndsStreamsAndWaits(t *testing.T) {
 	waited := make(chan answer, 1)
 	var waiting errgroup.Group
 	waiting.Go(func() error {
-		a, err := f.agent.trySend(t.Context(), "GET", path(id, "/wait?timeout=5m"), nil)
+		a, err := f.agent.trySend(t.Context(), "GET", path(id, "/wait?wait=5m"), nil)
 		waited <- a
 		return err
 	})

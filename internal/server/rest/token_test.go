@@ -48,7 +48,7 @@ func TestAdministratorsCannotRaiseThemselves(t *testing.T) {
 		"an operator as the owner": {"POST", "/api/v1/tokens", object{"name": "x", "role": "operator", "operator_id": person.ID}, 403},
 		"the owner's secret":       {"POST", at(owner, "/rotate"), nil, 403},
 		"another admin's secret":   {"POST", at(other, "/rotate"), nil, 403},
-		"its own end":              {"POST", at(f.admin, "/rotate"), object{"ttl_seconds": 60}, 403},
+		"its own end":              {"POST", at(f.admin, "/rotate"), object{"expires_in": "1m"}, 403},
 		"the owner away":           {"DELETE", at(owner), nil, 403},
 		"another admin away":       {"DELETE", at(other), nil, 403},
 		"an owner":                 {"POST", "/api/v1/operators", object{"name": "x", "role_set": "owner"}, 403},
@@ -84,7 +84,7 @@ func TestNarrowedTokensHandOutNoMore(t *testing.T) {
 		"a wider secret":  {"POST", "/api/v1/tokens/" + wide.id.String() + "/rotate", nil, 403},
 		"as much":         {"POST", "/api/v1/tokens", object{"name": "x", "role": "owner", "tools": []string{"mail:send"}, "scopes": []string{"tokens:manage"}}, 201},
 		"a wider one off": {"DELETE", "/api/v1/tokens/" + spare.id.String(), nil, 204},
-		"its own secret":  {"POST", "/api/v1/tokens/" + narrow.id.String() + "/rotate", object{"overlap_seconds": 60}, 200},
+		"its own secret":  {"POST", "/api/v1/tokens/" + narrow.id.String() + "/rotate", object{"overlap": "1m"}, 200},
 	} {
 		if a := narrow.send(v.method, v.path, v.body); a.status != v.want {
 			t.Errorf("%s = %d, want %d: %s", name, a.status, v.want, a.body)
@@ -120,7 +120,7 @@ func TestSecretsShowNowhere(t *testing.T) {
 	owner.send("PUT", "/api/v1/identity-providers/acme", object{"issuer": issuer.URL(), "audience": "api", "default_role": "viewer"}).wants(t, 204)
 	var made, turned shownToken
 	owner.send("POST", "/api/v1/tokens", object{"name": "x", "role": "agent"}).wants(t, 201).into(t, &made)
-	owner.send("POST", "/api/v1/tokens/"+made.ID+"/rotate", object{"overlap_seconds": 60, "ttl_seconds": 60}).wants(t, 200).into(t, &turned)
+	owner.send("POST", "/api/v1/tokens/"+made.ID+"/rotate", object{"overlap": "1m", "expires_in": "1m"}).wants(t, 200).into(t, &turned)
 	if turned.ID != made.ID || turned.Token == made.Token || turned.ExpiresAt == nil {
 		t.Errorf("a rotation answers %+v", turned)
 	}

@@ -121,7 +121,7 @@ func TestAWorkflowIsWaitedFor(t *testing.T) {
 	f := newHouse(t).tenant("patient")
 	ended := make(chan answer, 1)
 	go func() { // waited for below
-		a, err := f.agent.trySend(t.Context(), "POST", workflows, object{"external_id": "b", "wait_seconds": 60, "steps": []any{object{"tool": "mail:read"}}})
+		a, err := f.agent.trySend(t.Context(), "POST", workflows, object{"external_id": "b", "wait": "1m", "steps": []any{object{"tool": "mail:read"}}})
 		if err != nil {
 			t.Error(err)
 		}
@@ -145,7 +145,7 @@ func TestAWorkflowIsWaitedFor(t *testing.T) {
 		}
 	}
 
-	id := f.agent.send("POST", workflows, object{"external_id": "w", "wait_seconds": 0, "steps": []any{object{"tool": "mail:write"}}}).wants(t, 201).workflow(t).ID
+	id := f.agent.send("POST", workflows, object{"external_id": "w", "wait": "0s", "steps": []any{object{"tool": "mail:write"}}}).wants(t, 201).workflow(t).ID
 	if a := f.agent.send("GET", workflows+"/"+id+"?wait=1ms", nil).wants(t, 200); a.header.Get("Countersign-Pending") != "true" {
 		t.Errorf("a workflow that has not ended is answered without saying so")
 	}

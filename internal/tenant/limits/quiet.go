@@ -82,8 +82,8 @@ func (q QuietHours) settled(t Tenant) QuietHours {
 		}
 	case QuietTenant, QuietBucket:
 	}
-	if q.SpreadSeconds == nil {
-		q.SpreadSeconds = new(int(preflight.DefaultSpread.Seconds()))
+	if q.Spread == nil {
+		q.Spread = new(envelope.Duration(preflight.DefaultSpread))
 	}
 	return q
 }

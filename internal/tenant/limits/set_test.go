@@ -150,7 +150,7 @@ func TestSetKnowsPauses(t *testing.T) {
 
 // nightly is quiet from 20:00 to 08:00 of the next day, UTC.
 func nightly(spread int) preflight.Quiet {
-	return preflight.Quiet{Timezone: "UTC", Windows: []preflight.Window{{From: "20:00", Until: "08:00+1"}}, SpreadSeconds: some(spread)}
+	return preflight.Quiet{Timezone: "UTC", Windows: []preflight.Window{{From: "20:00", Until: "08:00+1"}}, Spread: new(envelope.Duration(time.Duration(spread) * time.Second))}
 }
 
 func TestSetKnowsQuietHours(t *testing.T) {

@@ -190,7 +190,7 @@ func TestBadSettingsChangeNothing(t *testing.T) {
 		"no window":                 {quiet(limits.QuietTenant, "", preflight.Quiet{Timezone: "UTC"}), []string{"/windows"}},
 		"ends before it starts":     {quiet(limits.QuietTenant, "", preflight.Quiet{Timezone: "UTC", Windows: []preflight.Window{{From: "20:00", Until: "08:00"}}}), []string{"/windows/0/until"}},
 		"no day":                    {quiet(limits.QuietTenant, "", preflight.Quiet{Timezone: "UTC", Windows: []preflight.Window{{Days: []string{"someday"}, From: "20:00", Until: "21:00"}}}), []string{"/windows/0/days/0"}},
-		"a spread":                  {quiet(limits.QuietTenant, "", nightly(-1)), []string{"/spread_seconds"}},
+		"a spread":                  {quiet(limits.QuietTenant, "", nightly(-1)), []string{"/spread"}},
 
 		"a trust": {func(ctx context.Context, tx pgx.Tx) error {
 			return limits.PutEmployee(ctx, tx, h.tenant, limits.Employee{Trust: "much"}, "ada")

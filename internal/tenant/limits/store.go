@@ -133,7 +133,7 @@ func QuietHoursList(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([
 	for i, r := range rows {
 		h := &all[i]
 		h.Scope, h.Subject, h.Timezone = QuietScope(r.Scope), r.Subject, r.Timezone
-		h.SpreadSeconds = new(int(r.SpreadSeconds))
+		h.Spread = new(durationOf(r.SpreadSeconds))
 		if err := json.Unmarshal(r.Windows, &h.Windows); err != nil {
 			return nil, fmt.Errorf("quiet hours of %s: %w", r.Scope, err)
 		}

@@ -252,7 +252,7 @@ func (d *desk) putQuiet(ctx context.Context, h QuietHours, by string) error {
 	}
 	return violations.Fault(dbsqlc.New().QuietHoursUpsert(ctx, d.tx, &dbsqlc.QuietHoursUpsertParams{
 		TenantID: d.id(), Scope: string(h.Scope), Subject: h.Subject, Timezone: h.Timezone,
-		Windows: windows, SpreadSeconds: float64(*h.SpreadSeconds), UpdatedBy: by,
+		Windows: windows, SpreadSeconds: h.Spread.Seconds(), UpdatedBy: by,
 	}))
 }
 

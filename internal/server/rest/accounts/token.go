@@ -16,6 +16,13 @@ import (
 // cursorTokens is the list of tokens, as cursors name it.
 const cursorTokens = "tokens"
 
+// maxTTL is the longest time that a token is valid, maxOverlap the longest time
+// for which the secret before a rotation stays valid.
+const (
+	maxTTL     = 3650 * request.Day
+	maxOverlap = 7 * request.Day
+)
+
 // issued is a token at the one moment at which it is shown.
 type issued struct {
 	ID        identity.TokenID    `json:"token_id"`
@@ -95,14 +102,17 @@ func IssueToken(c *request.Call) error {
 		Operator uuid.UUID           `json:"operator_id"`
 		Scopes   []identity.Scope
 		Tools    []string
-		TTL      int64 `json:"ttl_seconds"`
+		TTL      envelope.Duration `json:"expires_in"`
 	}
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
+	if err := request.CheckDuration("/expires_in", body.TTL, time.Second, maxTTL); body.TTL != 0 && err != nil {
+		return err
+	}
 	g := identity.Grant{
 		Name: body.Name, Role: body.Role, Employee: body.Employee, Session: body.Session, Operator: body.Operator,
-		Scopes: body.Scopes, Tools: body.Tools, TTL: request.Seconds(body.TTL), By: c.By.Name,
+		Scopes: body.Scopes, Tools: body.Tools, TTL: time.Duration(body.TTL), By: c.By.Name,
 	}
 	if err := c.By.MayGrant(g); err != nil {
 		return err
@@ -151,17 +161,23 @@ func mayRotate(c *request.Call, ctx context.Context, tx pgx.Tx, id identity.Toke
 // POST /api/v1/tokens/{id}/rotate gives a token a new secret.
 func RotateToken(c *request.Call) error {
 	var body struct {
-		Overlap int64 `json:"overlap_seconds"`
-		TTL     int64 `json:"ttl_seconds"`
+		Overlap envelope.Duration `json:"overlap"`
+		TTL     envelope.Duration `json:"expires_in"`
 	}
 	id, err := token(c)
 	if err == nil {
 		err = c.Decode(&body)
 	}
+	if err == nil {
+		err = request.CheckDuration("/overlap", body.Overlap, 0, maxOverlap)
+	}
+	if err == nil && body.TTL != 0 {
+		err = request.CheckDuration("/expires_in", body.TTL, time.Second, maxTTL)
+	}
 	if err != nil {
 		return err
 	}
-	how, now := identity.Rotation{Overlap: request.Seconds(body.Overlap), TTL: request.Seconds(body.TTL)}, time.Now()
+	how, now := identity.Rotation{Overlap: time.Duration(body.Overlap), TTL: time.Duration(body.TTL)}, time.Now()
 	var made identity.Issued
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		if err := mayRotate(c, ctx, tx, id, how); err != nil {
@@ -171,7 +187,7 @@ func RotateToken(c *request.Call) error {
 		if made, err = identity.Rotate(ctx, tx, c.By.Tenant, id, how, now); err != nil {
 			return err
 		}
-		c.Detail = map[string]any{"token_id": id, "overlap_seconds": body.Overlap, "expires_at": made.ExpiresAt}
+		c.Detail = map[string]any{"token_id": id, "overlap": body.Overlap, "expires_at": made.ExpiresAt}
 		return c.RecordChange(ctx, tx, "token "+id.String()+" rotated")
 	})
 	if err != nil {

@@ -22,11 +22,11 @@ import (
 
 // asked is a call of a tool, as the body asks for it.
 type asked struct {
-	Inputs      json.RawMessage `json:"inputs"`
-	DryRun      bool            `json:"dry_run"`
-	WaitSeconds *int            `json:"wait_seconds"`
-	Plan        string          `json:"plan"`
-	ExternalID  string          `json:"external_id"`
+	Inputs     json.RawMessage    `json:"inputs"`
+	DryRun     bool               `json:"dry_run"`
+	Wait       *envelope.Duration `json:"wait"`
+	Plan       string             `json:"plan"`
+	ExternalID string             `json:"external_id"`
 	envelopeFields
 }
 
@@ -46,6 +46,11 @@ func Invoke(c *request.Call) error {
 	var in asked
 	if err := c.Decode(&in); err != nil {
 		return err
+	}
+	if in.Wait != nil {
+		if err := request.CheckDuration("/wait", *in.Wait, 0, request.MaxWait); err != nil {
+			return err
+		}
 	}
 	named, tool, err := toolNamed(c, c.R.PathValue("tool"))
 	if err != nil {
@@ -72,7 +77,7 @@ func Invoke(c *request.Call) error {
 	if err != nil {
 		return invoked(err)
 	}
-	view, err := outcome(c, answers[0], in.WaitSeconds)
+	view, err := outcome(c, answers[0], in.Wait)
 	if answers[0].Known && errors.Is(err, fault.NotFound) {
 		return errOtherSession
 	}
@@ -162,10 +167,10 @@ func planned(c *request.Call, token, at string) (intake.Submitter, error) {
 // outcome returns an action when it has ended, or when the caller has waited
 // long enough. Unless told how long to wait, the caller does not wait for a
 // person.
-func outcome(c *request.Call, a intake.Answer, seconds *int) (outbox.View, error) {
+func outcome(c *request.Call, a intake.Answer, wait *envelope.Duration) (outbox.View, error) {
 	c.WaitFor = request.DefaultWait
-	if seconds != nil {
-		c.WaitFor = time.Duration(*seconds) * time.Second
+	if wait != nil {
+		c.WaitFor = time.Duration(*wait)
 		return await(c, a.Action)
 	}
 	if v, err := read(c, a.Action); err != nil || v.Envelope.Approval == envelope.ApprovalRequired {

@@ -34,7 +34,7 @@ type grantInput struct {
 	Session    string                     `json:"session_id"`
 	Automation string                     `json:"automation"`
 	Pins       map[string]json.RawMessage `json:"pins"`
-	Seconds    int64                      `json:"expires_in_seconds"`
+	ExpiresIn  envelope.Duration          `json:"expires_in"`
 	Reason     string                     `json:"reason"`
 }
 
@@ -42,6 +42,9 @@ type grantInput struct {
 func MakeGrant(c *request.Call) error {
 	var body grantInput
 	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	if err := request.CheckDuration("/expires_in", body.ExpiresIn, time.Second, 90*request.Day); body.ExpiresIn != 0 && err != nil {
 		return err
 	}
 	var id uuid.UUID
@@ -60,7 +63,7 @@ func MakeGrant(c *request.Call) error {
 		// Values of arguments are payload: the event names the places alone.
 		c.Detail = map[string]any{
 			"grant_id": id, "key": body.Key, "employee_id": request.NilIfZero(body.Employee), "session_id": request.NilIfZero(body.Session),
-			"automation": request.NilIfZero(body.Automation), "pins": slices.Sorted(maps.Keys(body.Pins)), "expires_in_seconds": request.NilIfZero(body.Seconds),
+			"automation": request.NilIfZero(body.Automation), "pins": slices.Sorted(maps.Keys(body.Pins)), "expires_in": request.NilIfZero(body.ExpiresIn),
 		}
 		return c.RecordChange(ctx, tx, "grant for "+body.Key+" made")
 	})
@@ -88,7 +91,7 @@ func (in grantInput) grant(snap *settings.Settings, by string) (settings.Grant, 
 	}
 	return settings.Grant{
 		Tool: key, Digest: tool.Digest, Employee: in.Employee, Session: in.Session, Automation: in.Automation, Pins: in.Pins, Reason: in.Reason,
-		For: time.Duration(in.Seconds) * time.Second, By: by,
+		For: time.Duration(in.ExpiresIn), By: by,
 	}, nil
 }
 

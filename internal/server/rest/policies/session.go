@@ -21,18 +21,21 @@ func SessionModes(c *request.Call) error {
 // PUT /api/v1/policy/sessions sets a mode that holds for a session.
 func PutSessionMode(c *request.Call) error {
 	var body struct {
-		Session string        `json:"session_id"`
-		Key     string        `json:"key"`
-		Mode    envelope.Mode `json:"mode"`
-		Seconds int64         `json:"expires_in_seconds"`
+		Session   string            `json:"session_id"`
+		Key       string            `json:"key"`
+		Mode      envelope.Mode     `json:"mode"`
+		ExpiresIn envelope.Duration `json:"expires_in"`
 	}
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
+	if err := request.CheckDuration("/expires_in", body.ExpiresIn, time.Second, 30*request.Day); err != nil {
+		return err
+	}
 	m := settings.SessionMode{Session: body.Session, Pattern: body.Key, Mode: body.Mode}
-	c.Detail = map[string]any{"session_id": body.Session, "key": body.Key, "mode": body.Mode, "expires_in_seconds": body.Seconds}
+	c.Detail = map[string]any{"session_id": body.Session, "key": body.Key, "mode": body.Mode, "expires_in": body.ExpiresIn}
 	return c.Configure("policy "+body.Key+" of a session is "+string(body.Mode), func(ctx context.Context, tx pgx.Tx) error {
-		_, err := settings.PutSessionMode(ctx, tx, c.By.Tenant, m, time.Duration(body.Seconds)*time.Second, c.By.Name)
+		_, err := settings.PutSessionMode(ctx, tx, c.By.Tenant, m, time.Duration(body.ExpiresIn), c.By.Name)
 		return err
 	})
 }

@@ -71,6 +71,3 @@ func UTC(t *time.Time) *time.Time {
 	}
 	return new(t.UTC())
 }
-
-// Seconds returns a whole number of seconds as a duration.
-func Seconds(n int64) time.Duration { return time.Duration(n) * time.Second }

@@ -14,22 +14,31 @@ const (
 	MaxWait     = 5 * time.Minute
 )
 
+// Day is 24 hours.
+const Day = 24 * time.Hour
+
 // WaitOf returns how long the caller wants to wait for an action's end, or
 // otherwise if the query does not say.
 func WaitOf(query url.Values, otherwise time.Duration) (time.Duration, error) {
-	for _, name := range []string{"wait", "timeout"} {
-		text := query.Get(name)
-		if text == "" {
-			continue
-		}
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			return 0, Invalid("/query/"+name, envelope.RuleFormat, "must be a duration such as 30s")
-		}
-		if d > MaxWait {
-			return 0, Invalid("/query/"+name, "maximum", "must be at most 5m")
-		}
-		return d, nil
+	text := query.Get("wait")
+	if text == "" {
+		return otherwise, nil
 	}
-	return otherwise, nil
+	d, err := envelope.ParseDuration(text)
+	if err != nil {
+		return 0, Invalid("/query/wait", envelope.RuleFormat, "must be a duration such as 30s")
+	}
+	return time.Duration(d), CheckDuration("/query/wait", d, 0, MaxWait)
+}
+
+// CheckDuration returns an *envelope.InvalidError for the pointer at if a
+// duration is shorter than least or longer than most.
+func CheckDuration(at string, d envelope.Duration, least, most time.Duration) error {
+	switch {
+	case time.Duration(d) < least:
+		return Invalid(at, "minimum", "must be at least "+envelope.Duration(least).String())
+	case time.Duration(d) > most:
+		return Invalid(at, "maximum", "must be at most "+envelope.Duration(most).String())
+	}
+	return nil
 }

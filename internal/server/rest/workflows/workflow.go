@@ -27,7 +27,7 @@ type workflowRequest struct {
 	Steps        []stepAsked         `json:"steps"`
 	Atomic       bool                `json:"atomic"`
 	DryRun       bool                `json:"dry_run"`
-	WaitSeconds  int                 `json:"wait_seconds"`
+	Wait         envelope.Duration   `json:"wait"`
 	ExternalID   string              `json:"external_id"`
 	SessionID    string              `json:"session_id"`
 	EmployeeID   envelope.EmployeeID `json:"employee_id"`
@@ -138,6 +138,9 @@ func Submit(c *request.Call) error {
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
+	if err := request.CheckDuration("/wait", in.Wait, 0, request.MaxWait); err != nil {
+		return err
+	}
 	r, err := in.request(c)
 	if err != nil {
 		return err
@@ -155,7 +158,7 @@ func Submit(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	c.WaitFor = time.Duration(in.WaitSeconds) * time.Second
+	c.WaitFor = time.Duration(in.Wait)
 	c.W.Header().Set("Location", "/api/v1/workflows/"+id.String())
 	status := http.StatusCreated
 	if known {

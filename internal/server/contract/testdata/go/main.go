@@ -23,14 +23,14 @@ func main() {
 	fmt.Println("proposed:", proposed.JSON201.Phase)
 	id := proposed.JSON201.Envelope.ActionId
 
-	waiting, err := agent.WaitForActionWithResponse(ctx, id, &WaitForActionParams{Timeout: new("10ms")})
+	waiting, err := agent.WaitForActionWithResponse(ctx, id, &WaitForActionParams{Wait: new("10ms")})
 	check(err, waiting.JSON200 != nil, waiting.Status)
 	fmt.Println("still waiting:", waiting.HTTPResponse.Header.Get("Countersign-Pending"))
 
 	approved, err := operator.ApproveActionWithResponse(ctx, id, nil, ApproveActionJSONRequestBody{Note: new("As agreed.")})
 	check(err, approved.JSON200 != nil, approved.Status)
 
-	ended, err := agent.WaitForActionWithResponse(ctx, id, &WaitForActionParams{Timeout: new("60s")})
+	ended, err := agent.WaitForActionWithResponse(ctx, id, &WaitForActionParams{Wait: new("60s")})
 	check(err, ended.JSON200 != nil, ended.Status)
 	fmt.Println("ended:", ended.JSON200.Phase, ended.JSON200.Envelope.Args["to"])
 

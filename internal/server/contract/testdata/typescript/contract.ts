@@ -32,13 +32,13 @@ if (!("envelope" in proposed)) throw new Error("that was no dry run");
 console.log("proposed:", proposed.phase);
 const path = { id: proposed.envelope.action_id };
 
-const waiting = await agent.GET("/api/v1/actions/{id}/wait", { params: { path, query: { timeout: "10ms" } } });
+const waiting = await agent.GET("/api/v1/actions/{id}/wait", { params: { path, query: { wait: "10ms" } } });
 console.log("still waiting:", ok(waiting).phase === "pending" && waiting.response.headers.get("Countersign-Pending") === "true");
 
 const approved = ok(await operator.POST("/api/v1/actions/{id}/approve", { params: { path }, body: { note: "As agreed." } }));
 console.log("approved:", approved.phase === "executing" || approved.phase === "completed" ? "approved" : approved.phase);
 
-const ended = ok(await agent.GET("/api/v1/actions/{id}/wait", { params: { path, query: { timeout: "60s" } } }));
+const ended = ok(await agent.GET("/api/v1/actions/{id}/wait", { params: { path, query: { wait: "60s" } } }));
 console.log("ended:", ended.phase, ended.envelope.result.status);
 console.log("arguments:", ended.envelope.args["to"]);
 
