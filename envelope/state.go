@@ -73,6 +73,14 @@ const (
 	EventReplay         Event = "replay"
 )
 
+// Events returns all events.
+func Events() []Event {
+	return []Event{
+		EventClaim, EventStart, EventRelease, EventDefer, EventRetry, EventSucceed, EventConflict, EventFail, EventLose, EventUndo, EventSkip,
+		EventResolveSent, EventResolvePending, EventResolveFailed, EventReplay,
+	}
+}
+
 // transition is one legal move. The drawing in docs/states.md shows when it is
 // made.
 type transition struct {
@@ -88,15 +96,18 @@ type transition struct {
 var transitions = [...]transition{
 	{StatusPending, EventClaim, StatusPending, "a worker leases it"},
 	{StatusPending, EventRelease, StatusPending, "a lease ends before the call was started"},
-	{StatusPending, EventDefer, StatusPending, "a gate or a bucket says later"},
+	{StatusPending, EventDefer, StatusPending, "a gate, a bucket or the provider says later, or it needs a person after all"},
 	{StatusPending, EventRetry, StatusPending, "a repeatable call is to be made again"},
 	{StatusPending, EventStart, StatusSending, "an unrepeatable call is about to go out"},
 	{StatusPending, EventSucceed, StatusSent, "a repeatable call was done"},
 	{StatusPending, EventConflict, StatusConflict, "the provider had done it already"},
+	{StatusPending, EventLose, StatusUnknown, "it is given up, and an earlier attempt may have had its effect"},
 	{StatusPending, EventFail, StatusFailed, "it was refused for good, or its attempts are used up"},
 	{StatusPending, EventSkip, StatusSkipped, "its deadline, do-not-contact or policy forbids it"},
 	{StatusPending, EventUndo, StatusSkipped, "someone took it back"},
 
+	{StatusSending, EventClaim, StatusSending, "a worker leases it after the worker that started it was lost"},
+	{StatusSending, EventRelease, StatusPending, "a worker returns it before the call was started"},
 	{StatusSending, EventSucceed, StatusSent, "the call was done"},
 	{StatusSending, EventConflict, StatusConflict, "the provider had done it already"},
 	{StatusSending, EventFail, StatusFailed, "it was refused for good, or its attempts are used up"},

@@ -61,6 +61,11 @@ func drawing() string {
 		fmt.Fprintf(&page, "| %s | `%s` | %s | %s |\n", t.from, t.event, t.to, t.when)
 	}
 
+	page.WriteString("\nThe table binds. Go sets a status by `envelope.Next` or by the settlements of `internal/action/outbox`, which ask it.\n" +
+		"Statements set one without asking; `moves_test.go` there lists each of them with its moves and fails if a statement that\n" +
+		"writes a status is not listed, if one makes a move that is not in this table, or if nothing makes a move that is. Under\n" +
+		"concurrency the row lock and the lease's fence decide which of two moves is made.\n")
+
 	approvals := []Approval{ApprovalAuto, ApprovalRequired, ApprovalGranted, ApprovalDenied, ApprovalExpired}
 	page.WriteString("\n## Approval\n\n```mermaid\nstateDiagram-v2\n    [*] --> auto\n    [*] --> required\n    [*] --> denied : by policy\n")
 	for _, from := range approvals {
@@ -82,5 +87,12 @@ func drawing() string {
 		}
 		page.WriteString("\n")
 	}
+	page.WriteString("\n## Other words for the same state\n\n" +
+		"The envelope's `result.status` and the status in the execution log, by phase.\n\n" +
+		"| phase | `result.status` | execution log |\n| --- | --- | --- |\n" +
+		"| pending | pending | pending |\n| approved | pending | pending |\n| executing | sending | executing |\n" +
+		"| completed | sent, conflict | success |\n| denied | skipped | denied |\n| failed | failed | error |\n" +
+		"| expired | skipped | expired |\n| skipped | skipped | skipped |\n" +
+		"| undone | skipped | skipped; denied if it waited for a person |\n| unknown | unknown | unknown |\n")
 	return page.String()
 }

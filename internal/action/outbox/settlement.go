@@ -10,20 +10,19 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// Retry says how long to wait between attempts: exponentially longer from
-// Base to Cap.
+// Retry is the backoff between attempts: exponential, from Base to Cap.
 type Retry struct {
 	Base, Cap time.Duration
-	// Jitter is by which part of itself each wait is spread to either side,
-	// from 0 to 1.
+	// Jitter is the fraction of a wait, from 0 to 1, by which it is randomly
+	// made shorter or longer.
 	Jitter float64
 }
 
 // DefaultRetry waits about 1, 2, 4 … seconds, at most 5 minutes.
 func DefaultRetry() Retry { return Retry{Base: time.Second, Cap: 5 * time.Minute, Jitter: 0.5} }
 
-// wait returns how long to wait after an attempt, counted from 1. What the
-// provider asked for is a floor that jitter never goes below.
+// wait returns how long to wait after an attempt, counted from 1. The wait
+// that the provider asked for is a lower bound, jitter included.
 func (r Retry) wait(attempt int, asked time.Duration) time.Duration {
 	b := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(r.Base),
@@ -37,59 +36,107 @@ func (r Retry) wait(attempt int, asked time.Duration) time.Duration {
 		d = b.NextBackOff()
 	}
 	if asked > 0 {
-		// Spread upwards only, so that a thousand envelopes which were told
-		// the same second do not all come back in it.
+		// Longer only, so that a thousand actions which were told the same
+		// second are not all due in it.
 		return asked + min(d, asked)/4
 	}
 	return d
 }
 
-// Dispose turns the outcome of a call into what becomes of the envelope. It
-// is the only place that decides it.
-func SettlementOf(it Item, out source.Outcome, took time.Duration, retry Retry) Settlement {
-	s := Settlement{
-		Lease:      it.Lease,
-		Attempt:    it.Attempt + 1,
-		Code:       out.Code,
-		Message:    redact.Text(out.Message),
-		Result:     redact.JSONTruncated(out.Result, redact.DefaultLimit),
-		ProviderID: out.ProviderID,
-		Took:       took,
+// settle returns the settlement of an item by an event of the state table.
+// Every settlement is made here, so that no status is set which the table does
+// not lead to. An event that the table does not have ends as unknown, since
+// then nobody can say what happened.
+func (it *Item) settle(from envelope.Status, ev envelope.Event) Settlement {
+	to, err := envelope.Next(from, ev)
+	if err != nil {
+		to = envelope.StatusUnknown
 	}
-	if out.RetryAfter > 0 && !out.Deferred {
-		// Whatever became of this one, the others are asked for patience.
-		s.CloseBucketFor, s.CloseBucket = out.RetryAfter, it.Bucket
-	}
-	switch out.Kind {
-	case source.KindDone:
-		s.Status = envelope.StatusSent
-	case source.KindConflict:
-		s.Status = envelope.StatusConflict
-	case source.KindRefused:
-		s.fail(it.mayHaveHappened(), Refused)
-	case source.KindUnknown:
-		s.Status, s.DeadLetter = envelope.StatusUnknown, Unknown
-	case source.KindRetry:
-		it.Unsure = it.Unsure || out.Unsure
-		s.Unsure = it.Unsure
-		switch {
-		case out.Deferred:
-			s.Status, s.Deferred, s.Attempt = envelope.StatusPending, true, it.Attempt
-			s.Delay = retry.wait(1, out.RetryAfter)
-			s.WaitsFor, s.UnusedPermit = out.Code, it.Permit
-		case s.Attempt >= it.MaxAttempts:
-			s.fail(it.mayHaveHappened(), Exhausted)
-		default:
-			s.Status, s.WaitsFor = envelope.StatusPending, WaitsRetry
-			s.Delay = retry.wait(s.Attempt, out.RetryAfter)
-		}
+	s := Settlement{Lease: it.Lease, Status: to, Attempt: it.Attempt}
+	if to == envelope.StatusUnknown {
+		s.DeadLetter = Unknown
 	}
 	return s
 }
 
-// doubtful says that the effect may be there from an earlier attempt, so that
-// to end the envelope as not executed would be a guess. Class once has its own
-// mark for that, and reading has no effect.
+// giveUp returns the settlement of an item whose call failed for good: failed
+// or, if an earlier attempt may have had its effect, unknown.
+func (it *Item) giveUp(from envelope.Status, why Reason) Settlement {
+	if it.mayHaveHappened() {
+		return it.settle(from, envelope.EventLose)
+	}
+	s := it.settle(from, envelope.EventFail)
+	s.DeadLetter = why
+	return s
+}
+
+// status returns the status of an item's row as this worker claimed it.
+func (it *Item) status() envelope.Status {
+	if it.Sending {
+		return envelope.StatusSending
+	}
+	return envelope.StatusPending
+}
+
+// calledStatus returns the status of an item's row once its call was started:
+// calls of class once are marked before.
+func (it *Item) calledStatus() envelope.Status {
+	if it.Effect == envelope.EffectOnce {
+		return envelope.StatusSending
+	}
+	return it.status()
+}
+
+// SettlementOf returns the settlement of an item after a call with an outcome,
+// which took so long.
+func SettlementOf(it Item, out source.Outcome, took time.Duration, retry Retry) Settlement {
+	if out.Kind == source.KindRetry {
+		it.Unsure = it.Unsure || out.Unsure
+	}
+	s := it.afterCall(out, retry)
+	s.Code, s.Message, s.ProviderID, s.Took = out.Code, redact.Text(out.Message), out.ProviderID, took
+	s.Result = redact.JSONTruncated(out.Result, redact.DefaultLimit)
+	if out.RetryAfter > 0 && !out.Deferred {
+		// Whatever the outcome of this call, the provider asked every caller to
+		// wait.
+		s.CloseBucketFor, s.CloseBucket = out.RetryAfter, it.Bucket
+	}
+	return s
+}
+
+// afterCall returns the settlement of an item by the kind of an outcome.
+func (it *Item) afterCall(out source.Outcome, retry Retry) (s Settlement) {
+	from, attempt := it.calledStatus(), it.Attempt+1
+	switch out.Kind {
+	case source.KindDone:
+		s = it.settle(from, envelope.EventSucceed)
+	case source.KindConflict:
+		s = it.settle(from, envelope.EventConflict)
+	case source.KindRefused:
+		s = it.giveUp(from, Refused)
+	case source.KindUnknown:
+		s = it.settle(from, envelope.EventLose)
+	case source.KindRetry:
+		switch {
+		case out.Deferred:
+			s = it.settle(from, envelope.EventDefer)
+			s.Deferred, s.Delay, s.WaitsFor, s.UnusedPermit = true, retry.wait(1, out.RetryAfter), out.Code, it.Permit
+			attempt = it.Attempt
+		case attempt >= it.MaxAttempts:
+			s = it.giveUp(from, Exhausted)
+		default:
+			s = it.settle(from, envelope.EventRetry)
+			s.WaitsFor, s.Delay = WaitsRetry, retry.wait(attempt, out.RetryAfter)
+		}
+		s.Unsure = it.Unsure
+	}
+	s.Attempt = attempt
+	return s
+}
+
+// mayHaveHappened reports whether an earlier attempt may have had its effect,
+// so that failed or skipped could be wrong. Calls of class once are marked
+// before they start, and reads have no effect.
 func (it *Item) mayHaveHappened() bool {
 	switch it.Effect {
 	case envelope.EffectIdempotent, envelope.EffectKeyed:
@@ -99,52 +146,49 @@ func (it *Item) mayHaveHappened() bool {
 	return false
 }
 
-// give gives an envelope up: as failed or, in doubt, as unknown.
-func (s *Settlement) fail(doubt bool, why Reason) {
-	if s.Status, s.DeadLetter = envelope.StatusFailed, why; doubt {
-		s.Status, s.DeadLetter = envelope.StatusUnknown, Unknown
-	}
-}
-
-// GiveBack puts an envelope back whose call was not started; it is due at
-// once and no attempt is counted. Only the holder of the lease knows that
-// nothing was sent, so the mark of its start goes too.
+// Release returns an item to the schedule whose call was not started. The item
+// is due at once, and no attempt is counted. The mark of the start is removed
+// too: only the holder of the lease knows that nothing was sent.
 func Release(it Item) Settlement {
-	return Defer(it, WaitsStart, 0)
-}
-
-// Wait puts an envelope back that may not run now; no attempt is counted, and
-// its token goes back. It is not for one of class once that was marked.
-func Defer(it Item, why string, delay time.Duration) Settlement {
-	return Settlement{
-		Lease: it.Lease, Status: envelope.StatusPending, Attempt: it.Attempt, Deferred: true, Unsure: it.Unsure,
-		Delay: delay, WaitsFor: why, UnusedPermit: it.Permit,
-	}
-}
-
-// Skip ends an envelope without a call; or, if an earlier attempt may have
-// had its effect, as unknown.
-func Skip(it Item, code, message string) Settlement {
-	s := Settlement{Lease: it.Lease, Status: envelope.StatusSkipped, Attempt: it.Attempt, Code: code, Message: message, UnusedPermit: it.Permit}
-	if it.mayHaveHappened() {
-		s.Status, s.DeadLetter = envelope.StatusUnknown, Unknown
-		s.Message += "; an earlier attempt may have had its effect"
-	}
+	s := it.settle(it.status(), envelope.EventRelease)
+	s.Deferred, s.Unsure, s.WaitsFor, s.UnusedPermit = true, it.Unsure, WaitsStart, it.Permit
 	return s
 }
 
-// Lose ends an envelope of class once whose worker vanished after it had
-// marked it as going out.
-func WorkerLost(it Item) Settlement {
-	return Settlement{
-		Lease: it.Lease, Status: envelope.StatusUnknown, Attempt: it.Attempt + 1, DeadLetter: Unknown,
-		Code: "worker_lost", Message: "the worker vanished after the call was started", UnusedPermit: it.Permit,
-	}
+// Defer returns an item to the schedule that may not run now. No attempt is
+// counted, and the item's permit is returned. Items of class once that are
+// marked as started must not be deferred.
+func Defer(it Item, waitsFor string, delay time.Duration) Settlement {
+	s := it.settle(it.status(), envelope.EventDefer)
+	s.Deferred, s.Unsure, s.Delay, s.WaitsFor, s.UnusedPermit = true, it.Unsure, delay, waitsFor, it.Permit
+	return s
 }
 
-// Poison ends an envelope on which too many leases ran out.
+// Skip ends an item without a call; if an earlier attempt may have had its
+// effect, as unknown.
+func Skip(it Item, code, message string) Settlement {
+	event := envelope.EventSkip
+	if it.mayHaveHappened() {
+		event, message = envelope.EventLose, message+"; an earlier attempt may have had its effect"
+	}
+	s := it.settle(it.status(), event)
+	s.Code, s.Message, s.UnusedPermit = code, message, it.Permit
+	return s
+}
+
+// WorkerLost ends an item of class once whose worker was lost after it had
+// marked the call as started.
+func WorkerLost(it Item) Settlement {
+	s := it.settle(envelope.StatusSending, envelope.EventLose)
+	s.Attempt++
+	s.Code, s.Message, s.UnusedPermit = "worker_lost", "the worker was lost after the call was started", it.Permit
+	return s
+}
+
+// TooManyLeasesLost ends an item of which more than MaxLeasesLost leases
+// expired.
 func TooManyLeasesLost(it Item) Settlement {
-	s := Settlement{Lease: it.Lease, Attempt: it.Attempt, Code: "leases_lost", Message: "its workers vanished too many times", UnusedPermit: it.Permit}
-	s.fail(it.mayHaveHappened(), Exhausted)
+	s := it.giveUp(it.status(), Exhausted)
+	s.Code, s.Message, s.UnusedPermit = "leases_lost", "too many workers were lost while they held it", it.Permit
 	return s
 }
