@@ -104,7 +104,7 @@ func TestWorksUntilAskedToDrain(t *testing.T) {
 	if code != 0 || errs.Len() > 0 {
 		t.Errorf("run() = %d, %s", code, errs.String())
 	}
-	for _, line := range []string{`"msg":"worker starting"`, `"msg":"worker started"`, `"msg":"worker stopped"`} {
+	for _, line := range []string{`"msg":"worker starting"`, `"msg":"worker started"`, `"msg":"worker drained","finished":0,"returned":0`, `"msg":"worker stopped"`} {
 		if !strings.Contains(out.text.String(), line) {
 			t.Errorf("log has no %s:\n%s", line, out.text.String())
 		}

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"io"
 	"log/slog"
+	"strings"
 )
 
 // hidden stands in logs where a secret was.
@@ -10,12 +11,13 @@ const hidden = "[REDACTED]"
 
 // NewLogger returns a logger that writes one JSON object a line to w, at level
 // and above. An attribute whose key SecretName knows is logged as
-// "[REDACTED]", and so is everything in a group of such a name.
+// "[REDACTED]", and so is everything in a group of such a name. Durations are
+// logged in milliseconds, under a key that ends in _ms.
 func NewLogger(w io.Writer, level slog.Level) *slog.Logger {
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: hide}))
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: replace}))
 }
 
-func hide(groups []string, attr slog.Attr) slog.Attr {
+func replace(groups []string, attr slog.Attr) slog.Attr {
 	if SecretName(attr.Key) {
 		return slog.String(attr.Key, hidden)
 	}
@@ -23,6 +25,9 @@ func hide(groups []string, attr slog.Attr) slog.Attr {
 		if SecretName(group) {
 			return slog.String(attr.Key, hidden)
 		}
+	}
+	if attr.Value.Kind() == slog.KindDuration {
+		return slog.Float64(strings.TrimSuffix(attr.Key, "_ms")+"_ms", float64(attr.Value.Duration().Microseconds())/1000)
 	}
 	return attr
 }

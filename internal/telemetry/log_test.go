@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/countersign-dev/countersign/internal/telemetry"
 )
@@ -49,4 +51,37 @@ func TestLoggerObeysItsLevel(t *testing.T) {
 	if got := out.String(); strings.Contains(got, "not this") || !strings.Contains(got, "but this") {
 		t.Errorf("log = %s, want only the warning", got)
 	}
+}
+
+func TestDurationsAreLoggedInMilliseconds(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+
+	telemetry.NewLogger(&out, slog.LevelInfo).Info("call made", slog.Duration("took", 17_421_447*time.Nanosecond))
+
+	if text := out.String(); !strings.Contains(text, `"took_ms":17.421}`) {
+		t.Errorf("log = %s, want took_ms", text)
+	}
+}
+
+func TestARepeatedMessageIsLoggedOnceAnInterval(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log := slog.New(telemetry.WithoutRepeats(telemetry.NewLogger(&out, slog.LevelInfo).Handler(), time.Minute))
+		component := log.With(slog.String("component", "listener"))
+
+		for range 5 {
+			log.Error("database away")
+			component.Error("database away")
+			log.Error("another")
+		}
+		time.Sleep(time.Minute)
+		log.Error("database away")
+
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		if len(lines) != 3 || !strings.Contains(lines[2], `"msg":"database away","repeated":9}`) {
+			t.Errorf("log =\n%s\nwant each message once, and the first again with the number left out", out.String())
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -77,6 +78,8 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("create instruments: %w", err)
 	}
+	// A counter that has never counted would be missing instead of zero.
+	m.FenceLost.Add(context.Background(), 0)
 	return m, nil
 }
 

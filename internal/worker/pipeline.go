@@ -118,6 +118,9 @@ type Pipeline struct {
 	calls context.Context
 	// stopping bounds how long a settler waits for the database.
 	stopping atomic.Bool
+	// drainFinished and drainReturned count, since stopping is set, the actions
+	// whose calls ended, and those that were returned to the outbox unsent.
+	drainFinished, drainReturned atomic.Int64
 }
 
 // NewPipeline returns a pipeline that Run starts.
@@ -180,6 +183,8 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	circuits.Wait()
 	cancel()
 	renewer.Wait()
+	p.cfg.Log.InfoContext(context.WithoutCancel(ctx), "worker drained",
+		slog.Int64("finished", p.drainFinished.Load()), slog.Int64("returned", p.drainReturned.Load()))
 	return nil
 }
 

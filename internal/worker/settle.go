@@ -164,6 +164,11 @@ func (p *Pipeline) finish(ctx context.Context, batch []settlement, settled []out
 		leases[i] = s.Lease
 		freed = freed || s.item.HoldsConcurrency || s.UnusedPermit != (outbox.Permit{})
 		p.cfg.Metrics.Outcome(s.item.Tool, s.item.Source, string(s.Status)).Add(ctx, 1)
+		if s.Deferred {
+			p.drainReturned.Add(p.draining())
+		} else {
+			p.drainFinished.Add(p.draining())
+		}
 		if envelope.Terminal(s.Status) {
 			p.cfg.Metrics.EndToEnd.Took(ctx, s.item.Age+s.Took)
 		}
@@ -180,6 +185,14 @@ func (p *Pipeline) finish(ctx context.Context, batch []settlement, settled []out
 	if freed {
 		p.Poll() // a bucket that was at its limit has a place or a token again
 	}
+}
+
+// draining returns 1 while the pipeline drains, else 0.
+func (p *Pipeline) draining() int64 {
+	if p.stopping.Load() {
+		return 1
+	}
+	return 0
 }
 
 // renewLoop keeps the leases of calls that run long.

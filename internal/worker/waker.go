@@ -13,6 +13,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
 // debounce is the least time between two wake-ups of one process. What is
@@ -92,9 +93,11 @@ func (w *Waker) send(ctx context.Context) {
 	}
 }
 
-// quiet keeps River's chatter out of an operator's log; its warnings stay.
+// warnOnly returns a logger for River: its warnings and errors, each message at
+// most once a minute, since River reports an outage of the database in every
+// part and at every try.
 func warnOnly(log *slog.Logger) *slog.Logger {
-	return slog.New(warnHandler{log.Handler()})
+	return slog.New(warnHandler{telemetry.WithoutRepeats(log.Handler(), time.Minute)})
 }
 
 type warnHandler struct{ slog.Handler }
