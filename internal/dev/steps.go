@@ -167,7 +167,7 @@ func (d *demonstration) createUndone(ctx context.Context) error {
 	}
 	d.add(step{
 		request: "write down a thought", decision: "undone by the agent", action: action, result: "nothing was sent",
-		want: ending{envelope.ModeRequireApproval, envelope.PhaseDenied, envelope.StatusSkipped, 0},
+		want: ending{envelope.ModeRequireApproval, envelope.PhaseUndone, envelope.StatusSkipped, 0},
 	})
 	return nil
 }
