@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
 // model is the number of the envelope that others are copied from, behind any
@@ -59,15 +60,15 @@ func (d dam) build(ctx context.Context, h *house) error {
 		if err := limits.PutBucket(ctx, tx, h.tenant, d.bucket, "bench"); err != nil {
 			return err
 		}
-		of := limits.Target{Scope: limits.PauseBucket, Subject: flood}
-		standing, err := limits.Pauses(ctx, tx, h.tenant, limits.PauseFilter{Standing: true, Most: 1})
+		of := pause.Target{Scope: pause.Bucket, Subject: flood}
+		standing, err := pause.List(ctx, tx, h.tenant, pause.Filter{Standing: true, Most: 1})
 		switch {
 		case err != nil:
 			return err
 		case d.paused && len(standing) == 0:
-			_, err = limits.SetPause(ctx, tx, h.tenant, of, false, "bench", "bench")
+			_, err = pause.Set(ctx, tx, h.tenant, of, false, "bench", "bench")
 		case !d.paused && len(standing) > 0:
-			err = limits.Lift(ctx, tx, h.tenant, of, "bench", "bench")
+			err = pause.Lift(ctx, tx, h.tenant, of, "bench", "bench")
 		}
 		return err
 	})

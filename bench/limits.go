@@ -9,9 +9,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
@@ -31,8 +32,8 @@ func setLimits(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
 		}
 	}
 	day := strings.ToLower(time.Now().UTC().AddDate(0, 0, 3).Weekday().String()[:3])
-	quiet := limits.QuietHours{Scope: limits.QuietTenant, Quiet: preflight.Quiet{
-		Timezone: "Europe/Berlin", Windows: []preflight.Window{{Days: []string{day}, From: "11:00", Until: "13:00"}},
+	quiet := limits.QuietHours{Scope: limits.QuietTenant, Hours: quiethours.Hours{
+		Timezone: "Europe/Berlin", Windows: []quiethours.Window{{Days: []string{day}, From: "11:00", Until: "13:00"}},
 	}}
 	if err := limits.PutQuietHours(ctx, tx, tenant, quiet, "bench"); err != nil {
 		return err
@@ -41,7 +42,7 @@ func setLimits(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
 	if err := limits.PutEmployee(ctx, tx, tenant, everyone, "bench"); err != nil {
 		return err
 	}
-	_, err := limits.PutEntries(ctx, tx, tenant, []limits.Entry{{Value: "nobody@example.org", Reason: "asked"}}, "bench")
+	_, err := contact.PutEntries(ctx, tx, tenant, []contact.Entry{{Value: "nobody@example.org", Reason: "asked"}}, "bench")
 	return err
 }
 

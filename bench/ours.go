@@ -35,7 +35,7 @@ type house struct {
 	pool   *pgxpool.Pool
 	tenant envelope.TenantID
 	cache  *settings.Cache
-	live   *connect.Live
+	live   *connect.Pool
 	tel    *telemetry.Telemetry
 	intake *intake.Intake
 	run    string
@@ -54,7 +54,7 @@ func newHouse(ctx context.Context, url string) (*house, error) {
 		return nil, err
 	}
 	h := &house{pool: pool, cache: settings.NewCache(), tel: tel, run: uuid.NewString()}
-	h.live = connect.NewLive(connect.Vault{}, source.BreakerConfig{}, tel.Log)
+	h.live = connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, tel.Log)
 	h.intake = intake.New(pool, h.cache, intake.Config{Wake: h.wake})
 	var id uuid.UUID
 	err = pool.QueryRow(ctx, "SELECT tenant_id FROM tenants WHERE name = $1", tenantName).Scan(&id)

@@ -10,7 +10,10 @@ import (
 	"net/url"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/source/breaker"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
@@ -87,32 +90,32 @@ type ContactFilter struct {
 }
 
 // Contacts lists do-not-contact entries in order of kind and value.
-func (c *Client) Contacts(ctx context.Context, f ContactFilter) (Page[limits.Entry], error) {
+func (c *Client) Contacts(ctx context.Context, f ContactFilter) (Page[contact.Entry], error) {
 	query := given("kind", f.Kind, "prefix", f.Prefix, "cursor", f.Cursor)
 	limited(query, f.Limit)
 	if f.Expired {
 		query.Set("expired", "true")
 	}
-	var page Page[limits.Entry]
+	var page Page[contact.Entry]
 	_, err := c.do(ctx, request{method: http.MethodGet, path: doNotContactPath, query: query}, &page)
 	return page, err
 }
 
 // AddContacts adds entries, up to limit.MaxEntries at once, or none of them.
-func (c *Client) AddContacts(ctx context.Context, entries ...limits.Entry) (limits.Tally, error) {
+func (c *Client) AddContacts(ctx context.Context, entries ...contact.Entry) (contact.Counts, error) {
 	return c.contacts(ctx, doNotContactPath, entries)
 }
 
 // RemoveContacts takes entries off the list, up to limit.MaxEntries at once.
-func (c *Client) RemoveContacts(ctx context.Context, entries ...limits.Entry) (limits.Tally, error) {
+func (c *Client) RemoveContacts(ctx context.Context, entries ...contact.Entry) (contact.Counts, error) {
 	return c.contacts(ctx, doNotContactPath+"/remove", entries)
 }
 
-func (c *Client) contacts(ctx context.Context, path string, entries []limits.Entry) (limits.Tally, error) {
+func (c *Client) contacts(ctx context.Context, path string, entries []contact.Entry) (contact.Counts, error) {
 	in := struct {
-		Entries []limits.Entry `json:"entries"`
+		Entries []contact.Entry `json:"entries"`
 	}{entries}
-	var tally limits.Tally
+	var tally contact.Counts
 	_, err := c.do(ctx, request{method: http.MethodPost, path: path, in: in}, &tally)
 	return tally, err
 }
@@ -165,37 +168,37 @@ type PauseFilter struct {
 }
 
 // Pauses lists what is paused, and what was, the newest first.
-func (c *Client) Pauses(ctx context.Context, f PauseFilter) (Page[limits.Pause], error) {
+func (c *Client) Pauses(ctx context.Context, f PauseFilter) (Page[pause.Pause], error) {
 	query := given("cursor", f.Cursor)
 	limited(query, f.Limit)
 	if f.Standing {
 		query.Set("standing", "true")
 	}
-	var page Page[limits.Pause]
+	var page Page[pause.Pause]
 	_, err := c.do(ctx, request{method: http.MethodGet, path: pausesPath, query: query}, &page)
 	return page, err
 }
 
 // Pause pauses what a target names, or kills it, and returns what stands.
-func (c *Client) Pause(ctx context.Context, of limits.Target, kill bool, reason string) (limits.Pause, error) {
+func (c *Client) Pause(ctx context.Context, of pause.Target, kill bool, reason string) (pause.Pause, error) {
 	in := struct {
-		limits.Target
+		pause.Target
 		Kill   bool   `json:"kill"`
 		Reason string `json:"reason"`
 	}{of, kill, reason}
-	var p limits.Pause
+	var p pause.Pause
 	_, err := c.do(ctx, request{method: http.MethodPost, path: pausesPath, in: in}, &p)
 	return p, err
 }
 
 // Resume lifts a pause or a kill.
-func (c *Client) Resume(ctx context.Context, of limits.Target, reason string) error {
+func (c *Client) Resume(ctx context.Context, of pause.Target, reason string) error {
 	return c.tell(ctx, http.MethodDelete, pausesPath, given("scope", string(of.Scope), "subject", of.Subject, "reason", reason), nil)
 }
 
 // Breakers lists the sources that failed, and how the fleet stands to them.
-func (c *Client) Breakers(ctx context.Context) ([]limits.Breaker, error) {
-	return listOf[limits.Breaker](ctx, c, breakersPath)
+func (c *Client) Breakers(ctx context.Context) ([]breaker.State, error) {
+	return listOf[breaker.State](ctx, c, breakersPath)
 }
 
 // ResetBreaker lets calls to a source through at once.

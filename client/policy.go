@@ -180,8 +180,8 @@ func (c *Client) Explain(ctx context.Context, q Question) (Explanation, error) {
 
 // Policy reads the policy as one document: everything but grants and the modes
 // of sessions.
-func (c *Client) Policy(ctx context.Context) (settings.PolicyDocument, error) {
-	var doc settings.PolicyDocument
+func (c *Client) Policy(ctx context.Context) (settings.Document, error) {
+	var doc settings.Document
 	_, err := c.do(ctx, request{method: http.MethodGet, path: policyPath}, &doc)
 	return doc, err
 }

@@ -61,7 +61,7 @@ func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *settings.Cache, n
 		return tenant, fmt.Errorf("put buckets: %w", err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	live := connect.NewLive(connect.Vault{}, source.BreakerConfig{}, log)
+	live := connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, log)
 	defer live.Close()
 	if err := connect.NewRefresher(pool, cache, live, log).Refresh(ctx, tenant, sourceID); err != nil {
 		return tenant, fmt.Errorf("list tools: %w", err)

@@ -69,7 +69,7 @@ func serve(ctx context.Context, cfg config.API, out io.Writer) (err error) {
 	if err := ready(ctx); err != nil {
 		return err
 	}
-	vault, err := connect.NewVault(cfg.SecretKey)
+	vault, err := connect.NewCipher(cfg.SecretKey)
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func work(ctx context.Context, cfg config.Worker, out io.Writer) (err error) {
 	if err := ready(ctx); err != nil {
 		return err
 	}
-	vault, err := connect.NewVault(cfg.SecretKey)
+	vault, err := connect.NewCipher(cfg.SecretKey)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func work(ctx context.Context, cfg config.Worker, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unobserve()) }()
-	live := connect.NewLive(vault, source.BreakerConfig{}, log)
+	live := connect.NewPool(vault, source.BreakerConfig{}, log)
 	live.Stdio = cfg.StdioSources
 	live.Notes = notebook.NewBook(pool).Of
 	defer live.Close()

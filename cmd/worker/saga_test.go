@@ -109,7 +109,7 @@ func setUpYard(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 		return catalog.PutSource(ctx, tx, tenant, catalog.Source{ID: "yard", Kind: catalog.KindMCP, Config: config, Enabled: true})
 	})
 	log := slog.New(slog.DiscardHandler)
-	live := connect.NewLive(connect.Vault{}, source.BreakerConfig{}, log)
+	live := connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, log)
 	t.Cleanup(live.Close)
 	if err := connect.NewRefresher(pool, settings.NewCache(), live, log).Refresh(t.Context(), tenant, "yard"); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,9 @@ import (
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
 func (d *desk) admin(args ...string) said {
@@ -129,7 +131,7 @@ func keepsContacts(d *desk) {
 	d.want(d.operator("dnc", "add", "ana@example.org"), command.ExitOK, "0 added, 1 changed")
 	d.want(d.operator("dnc", "list"), command.ExitOK, "ana@example.org", "rival.example", "+4930123456", "asked")
 	s := d.want(d.operator("dnc", "list", "--kind", "email", "--prefix", "AN", "--json"), command.ExitOK)
-	if page := decode[client.Page[limits.Entry]](d.t, s.out); len(page.Items) != 1 {
+	if page := decode[client.Page[contact.Entry]](d.t, s.out); len(page.Items) != 1 {
 		d.t.Errorf("listed %+v", page.Items)
 	}
 	d.want(d.operator("dnc", "list", "--limit", "1"), command.ExitOK, "--cursor")
@@ -180,7 +182,7 @@ func pausesAndKills(d *desk) {
 	d.want(d.operator("resume", "--tool", "notes:notes.read", "--reason", "fine"), command.ExitOK, "goes on")
 	d.want(d.operator("resume", "--tool", "notes:notes.read"), command.ExitFailed, "nothing is paused there")
 	s := d.want(d.operator("pause", "list", "--past", "--json"), command.ExitOK)
-	if page := decode[client.Page[limits.Pause]](d.t, s.out); len(page.Items) != 1 || page.Items[0].LiftedAt == nil || page.Items[0].Reason != "worse" {
+	if page := decode[client.Page[pause.Pause]](d.t, s.out); len(page.Items) != 1 || page.Items[0].LiftedAt == nil || page.Items[0].Reason != "worse" {
 		d.t.Errorf("past: %+v", page.Items)
 	}
 }

@@ -61,9 +61,9 @@ type Environment struct {
 	pool     *pgxpool.Pool
 	watched  *telemetry.Telemetry
 	demo     tenant
-	vault    connect.Vault
+	vault    connect.Cipher
 	cache    *settings.Cache
-	live     *connect.Live
+	live     *connect.Pool
 	worker   *workers
 	notes    *notesServer
 

@@ -18,15 +18,15 @@ const keyName = "secret.key"
 
 // loadVault returns the vault that encrypts credentials, with the configured
 // key, else the key in Dir, else a new key, which is written there.
-func (e *Environment) loadVault() (connect.Vault, error) {
+func (e *Environment) loadVault() (connect.Cipher, error) {
 	if e.cfg.SecretKey != "" {
-		return connect.NewVault(e.cfg.SecretKey)
+		return connect.NewCipher(e.cfg.SecretKey)
 	}
 	raw := make([]byte, 32)
 	_, _ = rand.Read(raw) // never fails
 	key := base64.StdEncoding.EncodeToString(raw)
 	if e.cfg.Dir == "" {
-		return connect.NewVault(key)
+		return connect.NewCipher(key)
 	}
 	path := filepath.Join(e.dir, keyName)
 	kept, err := os.ReadFile(path)
@@ -37,11 +37,11 @@ func (e *Environment) loadVault() (connect.Vault, error) {
 		err = writeSecret(path, []byte(key))
 	}
 	if err != nil {
-		return connect.Vault{}, fmt.Errorf("the key that encrypts credentials: %w", err)
+		return connect.Cipher{}, fmt.Errorf("the key that encrypts credentials: %w", err)
 	}
-	vault, err := connect.NewVault(key)
+	vault, err := connect.NewCipher(key)
 	if err != nil || key == "" {
-		return connect.Vault{}, fmt.Errorf("%s holds no key; put back the one that it held, or remove it and give all credentials again", path)
+		return connect.Cipher{}, fmt.Errorf("%s holds no key; put back the one that it held, or remove it and give all credentials again", path)
 	}
 	return vault, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/connect"
 )
 
-func vaultOf(t *testing.T, cfg Config) connect.Vault {
+func vaultOf(t *testing.T, cfg Config) connect.Cipher {
 	t.Helper()
 	v, err := (&Environment{cfg: cfg, dir: cfg.Dir}).loadVault()
 	if err != nil {
@@ -28,11 +28,11 @@ func TestTheKeyOutlivesTheEnvironment(t *testing.T) {
 	tenant := envelope.TenantID(uuid.New())
 	opens := func(of, by Config) bool {
 		t.Helper()
-		sealed, err := vaultOf(t, of).Seal(tenant, "hooks", []byte("hunter2"))
+		sealed, err := vaultOf(t, of).Encrypt(tenant, "hooks", []byte("hunter2"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := vaultOf(t, by).Open(tenant, "hooks", sealed)
+		text, err := vaultOf(t, by).Decrypt(tenant, "hooks", sealed)
 		return err == nil && string(text) == "hunter2"
 	}
 

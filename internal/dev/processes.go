@@ -45,7 +45,7 @@ func (c *workers) wake() {
 func (e *Environment) startWorker(ctx context.Context) (string, error) {
 	log := e.cfg.Log
 	e.cache = settings.NewCache()
-	e.live = connect.NewLive(e.vault, source.BreakerConfig{}, log)
+	e.live = connect.NewPool(e.vault, source.BreakerConfig{}, log)
 	// Whoever sets up sources here also runs the environment.
 	e.live.Stdio = true
 	e.live.Notes = notebook.NewBook(e.pool).Of

@@ -1,5 +1,7 @@
 package postgres
 
+import "time"
+
 // OrZero returns what a nullable column holds, or the zero value for NULL.
 func OrZero[T any](column *T) T {
 	if column == nil {
@@ -16,4 +18,12 @@ func OrNull[T comparable](value T) *T {
 		return nil
 	}
 	return &value
+}
+
+// UTC returns a nullable time in UTC.
+func UTC(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	return new(t.UTC())
 }

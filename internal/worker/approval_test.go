@@ -90,7 +90,7 @@ func TestWhatWasApprovedIsWhatIsSent(t *testing.T) {
 		}},
 		"two people must agree": {note: "more people must agree than did", change: func(y *fixture, _ envelope.ActionID) {
 			y.configure(func(ctx context.Context, tx pgx.Tx) error {
-				return settings.PutReview(ctx, tx, y.tenant, settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Needed: 2}, "ada")
+				return settings.PutReview(ctx, tx, y.tenant, settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Approvals: 2}, "ada")
 			})
 		}},
 		"the seal": {note: "cannot be read", change: func(y *fixture, id envelope.ActionID) {

@@ -33,7 +33,7 @@ func (y *fixture) nowhere(breaker source.BreakerConfig, cfg worker.PipelineConfi
 			ID: "fake", Kind: catalog.KindMCP, Config: []byte(`{"transport":"http","url":"http://127.0.0.1:1/mcp"}`), Enabled: true,
 		})
 	})
-	live := connect.NewLive(connect.Vault{}, breaker, slog.New(slog.DiscardHandler))
+	live := connect.NewPool(connect.Cipher{}, breaker, slog.New(slog.DiscardHandler))
 	y.t.Cleanup(live.Close)
 	return worker.NewPipeline(y.db, settings.NewCache(), live, cfg)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
 // meter counts every statement, and tells of looks.
@@ -44,7 +45,7 @@ func TestAnIdleFleetAsksTheDatabaseSeldom(t *testing.T) {
 	for name, test := range map[string]struct {
 		bucket limits.Bucket
 		state  string
-		pause  *limits.Target
+		pause  *pause.Target
 		every  time.Duration
 		// statements are how many a round takes at most, with those of its
 		// transactions.
@@ -52,8 +53,8 @@ func TestAnIdleFleetAsksTheDatabaseSeldom(t *testing.T) {
 	}{
 		"an exhausted bucket": {slow, "buckets SET tat = now() + interval '1 hour' WHERE name = 'slow'", nil, poll, 4},
 		"a closed bucket":     {limits.Bucket{Name: "slow"}, "buckets SET closed_until = now() + interval '1 hour' WHERE name = 'slow'", nil, poll, 4},
-		"a paused bucket":     {limits.Bucket{Name: "slow"}, "", &limits.Target{Scope: limits.PauseBucket, Subject: "slow"}, poll, 4},
-		"a paused tenant":     {slow, "", &limits.Target{Scope: limits.PauseTenant}, poll, 4},
+		"a paused bucket":     {limits.Bucket{Name: "slow"}, "", &pause.Target{Scope: pause.Bucket, Subject: "slow"}, poll, 4},
+		"a paused tenant":     {slow, "", &pause.Target{Scope: pause.Tenant}, poll, 4},
 		"what waits":          {slow, "outbox SET next_attempt_at = now() + interval '1 hour'", nil, poll, 4},
 		// That a place was freed by another worker is seen by looking.
 		"a bucket at its ceiling": {full, "outbox SET held = true, fence = 1, lease_until = now() + interval '1 hour' WHERE action_id = (SELECT min(action_id::text)::uuid FROM outbox)", nil, relook, 10},

@@ -78,7 +78,7 @@ func (p *Pipeline) readSettings(ctx context.Context, tx pgx.Tx, c *claimedBatch)
 		if c.settings[t], err = p.catalog.At(ctx, tx, t, states[t].Version); err != nil {
 			return nil, fmt.Errorf("settings of tenant %s: %w", t, err)
 		}
-		if states[t].Ailing {
+		if states[t].BreakerOpen {
 			broken = append(broken, t)
 		}
 	}

@@ -65,7 +65,7 @@ func TestTheFleetTellsWebhooks(t *testing.T) {
 	box := &inbox{tries: map[string]int{}, taken: map[string]string{}}
 	receiver := httptest.NewServer(box)
 	t.Cleanup(receiver.Close)
-	vault, err := connect.NewVault(base64.StdEncoding.EncodeToString(make([]byte, 32)))
+	vault, err := connect.NewCipher(base64.StdEncoding.EncodeToString(make([]byte, 32)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,12 +73,12 @@ func TestTheFleetTellsWebhooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := vault.Seal(y.tenant, "hooks", secret)
+	sealed, err := vault.Encrypt(y.tenant, "hooks", secret)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// One breaker would hold the rest back at the first answer of 503.
-	live := connect.NewLive(vault, source.BreakerConfig{Failures: 1000}, slog.New(slog.DiscardHandler))
+	live := connect.NewPool(vault, source.BreakerConfig{Failures: 1000}, slog.New(slog.DiscardHandler))
 	t.Cleanup(live.Close)
 	real := live.Connect
 	live.Connect = func(tenant envelope.TenantID, of catalog.Source) (source.Source, error) {

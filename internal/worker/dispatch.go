@@ -135,7 +135,7 @@ func (p *Pipeline) writeApprovalReturns(ctx context.Context, tx pgx.Tx, parkings
 		decisions[k.Tenant] = append(decisions[k.Tenant], k.decision)
 		rows[i] = outbox.ApprovalReturn{
 			Lease: k.Lease, ToolDigest: k.tool.Digest, Decision: k.decision.ID, Note: k.note, UnusedPermit: k.Permit,
-			Needed: k.review.Needed, Wait: k.review.Wait, Warn: k.review.Warn, Escalate: k.review.Escalate,
+			Needed: k.review.Approvals, Wait: k.review.Wait, Warn: k.review.Warn, Escalate: k.review.Escalate,
 		}
 	}
 	for _, tenant := range slices.SortedFunc(maps.Keys(decisions), func(a, b envelope.TenantID) int { return bytes.Compare(a[:], b[:]) }) {

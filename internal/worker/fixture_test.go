@@ -183,8 +183,8 @@ func (y *fixture) pipeline(db *pgxpool.Pool, src source.Source, cfg worker.Pipel
 	return worker.NewPipeline(db, settings.NewCache(), y.live(src), cfg)
 }
 
-func (y *fixture) live(src source.Source) *connect.Live {
-	live := connect.NewLive(connect.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+func (y *fixture) live(src source.Source) *connect.Pool {
+	live := connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
 	live.Connect = func(envelope.TenantID, catalog.Source) (source.Source, error) { return src, nil }
 	return live
 }

@@ -33,7 +33,7 @@ func ExpirePolicy(ctx context.Context, db postgres.Begins) error {
 	const most = 500
 	for taken := most; taken == most; {
 		err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) (err error) {
-			taken, err = settings.Lapse(ctx, tx, most)
+			taken, err = settings.Expire(ctx, tx, most)
 			return err
 		})
 		if err != nil {

@@ -14,8 +14,10 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 )
 
 // proposal is one of the tool act.once, with what a test adds.
@@ -87,8 +89,8 @@ func (y *fixture) quiet(scope limits.QuietScope, subject string) (end time.Time)
 	y.t.Helper()
 	now := time.Now().UTC()
 	day := func(at time.Time) string { return strings.ToLower(at.Weekday().String()[:3]) }
-	h := limits.QuietHours{Scope: scope, Subject: subject, Quiet: preflight.Quiet{
-		Timezone: "UTC", Windows: []preflight.Window{{Days: []string{day(now), day(now.AddDate(0, 0, 1))}, From: "00:00", Until: "24:00"}}, Spread: new(envelope.Duration(10 * time.Minute)),
+	h := limits.QuietHours{Scope: scope, Subject: subject, Hours: quiethours.Hours{
+		Timezone: "UTC", Windows: []quiethours.Window{{Days: []string{day(now), day(now.AddDate(0, 0, 1))}, From: "00:00", Until: "24:00"}}, Spread: new(envelope.Duration(10 * time.Minute)),
 	}}
 	y.configure(func(ctx context.Context, tx pgx.Tx) error { return limits.PutQuietHours(ctx, tx, y.tenant, h, "ada") })
 	return now.Truncate(24 * time.Hour).Add(48 * time.Hour)
@@ -198,12 +200,12 @@ func TestUrgentGoesOutInQuietHoursOnlyWithTheScope(t *testing.T) {
 
 func (y *fixture) list(values ...string) {
 	y.t.Helper()
-	var entries []limits.Entry
+	var entries []contact.Entry
 	for _, v := range values {
-		entries = append(entries, limits.Entry{Value: v, Reason: "asked not to be"})
+		entries = append(entries, contact.Entry{Value: v, Reason: "asked not to be"})
 	}
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := limits.PutEntries(ctx, tx, y.tenant, entries, "ada")
+		_, err := contact.PutEntries(ctx, tx, y.tenant, entries, "ada")
 		return err
 	})
 }
@@ -215,7 +217,7 @@ func TestDoNotContactCountsUntilTheCall(t *testing.T) {
 	ids := y.propose(proposal(to("ana@example.org")), proposal(to("bo@sub.example.net")), proposal(to("cy@example.com")), proposal(to("dee@example.edu")))
 	y.list("Ana@Example.org", "example.net", "dee@example.edu")
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := limits.DeleteEntries(ctx, tx, y.tenant, []limits.Entry{{Value: "dee@example.edu"}}, "ada")
+		_, err := contact.DeleteEntries(ctx, tx, y.tenant, []contact.Entry{{Value: "dee@example.edu"}}, "ada")
 		return err
 	})
 

@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
@@ -61,33 +62,33 @@ func (y *fixture) watched(name string) (*pgxpool.Pool, statements) {
 
 // pause stops a target; an empty subject is for the tenant. Everything is
 // stopped by whoever runs the fleet.
-func (y *fixture) pause(of limits.Target, kill bool) {
+func (y *fixture) pause(of pause.Target, kill bool) {
 	y.t.Helper()
 	y.asOperator(of, func(ctx context.Context, tx pgx.Tx) error {
 		var err error
-		if of.Scope == limits.PauseEverything {
-			_, err = limits.PauseAll(ctx, tx, kill, "because", "ada")
+		if of.Scope == pause.Everything {
+			_, err = pause.SetEverything(ctx, tx, kill, "because", "ada")
 		} else {
-			_, err = limits.SetPause(ctx, tx, y.tenant, of, kill, "because", "ada")
+			_, err = pause.Set(ctx, tx, y.tenant, of, kill, "because", "ada")
 		}
 		return err
 	})
 }
 
-func (y *fixture) resume(of limits.Target) {
+func (y *fixture) resume(of pause.Target) {
 	y.t.Helper()
 	y.asOperator(of, func(ctx context.Context, tx pgx.Tx) error {
-		if of.Scope == limits.PauseEverything {
-			return limits.LiftAll(ctx, tx, "enough", "ada")
+		if of.Scope == pause.Everything {
+			return pause.LiftEverything(ctx, tx, "enough", "ada")
 		}
-		return limits.Lift(ctx, tx, y.tenant, of, "enough", "ada")
+		return pause.Lift(ctx, tx, y.tenant, of, "enough", "ada")
 	})
 }
 
-func (y *fixture) asOperator(of limits.Target, fn func(ctx context.Context, tx pgx.Tx) error) {
+func (y *fixture) asOperator(of pause.Target, fn func(ctx context.Context, tx pgx.Tx) error) {
 	y.t.Helper()
 	scope := postgres.API(y.tenant)
-	if of.Scope == limits.PauseEverything {
+	if of.Scope == pause.Everything {
 		scope = postgres.Admin()
 	}
 	if err := postgres.InTx(y.t.Context(), y.db, scope, func(tx pgx.Tx) error { return fn(y.t.Context(), tx) }); err != nil {
@@ -116,14 +117,14 @@ func (y *fixture) later() {
 }
 
 // targets are all that can be stopped of one proposal.
-func targets(employee envelope.EmployeeID) map[string]limits.Target {
-	return map[string]limits.Target{
-		"everything":   {Scope: limits.PauseEverything},
-		"the tenant":   {Scope: limits.PauseTenant},
-		"the employee": {Scope: limits.PauseEmployee, Subject: employee.String()},
-		"the source":   {Scope: limits.PauseSource, Subject: "fake"},
-		"the bucket":   {Scope: limits.PauseBucket, Subject: "slow"},
-		"the tool":     {Scope: limits.PauseTool, Subject: "fake:" + toolOnce},
+func targets(employee envelope.EmployeeID) map[string]pause.Target {
+	return map[string]pause.Target{
+		"everything":   {Scope: pause.Everything},
+		"the tenant":   {Scope: pause.Tenant},
+		"the employee": {Scope: pause.Employee, Subject: employee.String()},
+		"the source":   {Scope: pause.Source, Subject: "fake"},
+		"the bucket":   {Scope: pause.Bucket, Subject: "slow"},
+		"the tool":     {Scope: pause.Tool, Subject: "fake:" + toolOnce},
 	}
 }
 
@@ -172,7 +173,7 @@ func TestAPauseStopsNothingElse(t *testing.T) {
 	t.Parallel()
 	employee := newEmployee()
 	for name, of := range targets(employee) {
-		if of.Scope == limits.PauseEverything || of.Scope == limits.PauseTenant || of.Scope == limits.PauseSource {
+		if of.Scope == pause.Everything || of.Scope == pause.Tenant || of.Scope == pause.Source {
 			continue // there is nothing else in the yard
 		}
 		t.Run(name, func(t *testing.T) {
@@ -205,7 +206,7 @@ func TestAPauseMeetsTheNextClaimOfARunningFleet(t *testing.T) {
 	y.run(y.pipeline(db, y.src, cfg))
 	g.wait(t)
 
-	y.pause(limits.Target{Scope: limits.PauseTenant}, false)
+	y.pause(pause.Target{Scope: pause.Tenant}, false)
 	close(g.open)
 	y.until("SELECT EXISTS (SELECT FROM tool_executions)")
 	for len(claims.made) > 0 {
@@ -229,7 +230,7 @@ func TestTwoPausesHoldUntilBothAreLifted(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	employee := newEmployee()
-	person, tool := limits.Target{Scope: limits.PauseEmployee, Subject: employee.String()}, limits.Target{Scope: limits.PauseTool, Subject: "fake:" + toolOnce}
+	person, tool := pause.Target{Scope: pause.Employee, Subject: employee.String()}, pause.Target{Scope: pause.Tool, Subject: "fake:" + toolOnce}
 	y.pause(person, false)
 	y.pause(tool, false)
 	id := y.propose(proposal(by(employee)))[0]
@@ -291,7 +292,7 @@ func TestAKillEndsWhatIsPending(t *testing.T) {
 			var proposals []*envelope.Proposal
 			for _, kind := range kinds {
 				tool := toolOnce
-				if tools[kind] != "" && of.Scope != limits.PauseTool {
+				if tools[kind] != "" && of.Scope != pause.Tool {
 					tool = tools[kind]
 				}
 				p := meant(tool)
@@ -327,7 +328,7 @@ func TestAKillEndsWhatIsPending(t *testing.T) {
 				"due": envelope.StatusSkipped, "later": envelope.StatusSkipped, "retried": envelope.StatusSkipped, "doubtful": envelope.StatusUnknown,
 				"started": envelope.StatusUnknown, "lost": envelope.StatusUnknown, "asked": envelope.StatusSkipped, "unanswered read": envelope.StatusSkipped,
 			}
-			if of.Scope == limits.PauseTool { // all are of class once, which has a mark for it
+			if of.Scope == pause.Tool { // all are of class once, which has a mark for it
 				want["doubtful"], want["lost"] = envelope.StatusSkipped, envelope.StatusSkipped
 			}
 			letters := 0
@@ -346,7 +347,7 @@ func TestAKillEndsWhatIsPending(t *testing.T) {
 			if got := y.view(after).Envelope.Result.Status; got != envelope.StatusPending {
 				t.Errorf("one that was proposed after the kill is %s, want pending", got)
 			}
-			covers := of.Scope == limits.PauseEverything || of.Scope == limits.PauseTenant || of.Scope == limits.PauseSource
+			covers := of.Scope == pause.Everything || of.Scope == pause.Tenant || of.Scope == pause.Source
 			if got := y.view(other).Envelope.Result.Status; (got == envelope.StatusSkipped) != covers {
 				t.Errorf("one of another employee, bucket and tool is %s", got)
 			}
@@ -390,7 +391,7 @@ func TestAKillLeavesWhatIsUnderWayToItsWorker(t *testing.T) {
 	g.wait(t)
 	g.wait(t)
 
-	y.pause(limits.Target{Scope: limits.PauseTenant}, true)
+	y.pause(pause.Target{Scope: pause.Tenant}, true)
 	y.sweep()
 	swept := one[bool](y, "SELECT swept_at IS NOT NULL FROM pauses")
 	close(g.open)
@@ -419,7 +420,7 @@ func TestAKillMeetsWhatIsBeingGranted(t *testing.T) {
 	y := newFixture(t)
 	id := y.propose(proposal(func(p *envelope.Proposal) { p.Approval = envelope.ApprovalRequired }))[0]
 	desk := approval.New(y.db, settings.NewCache(), approval.Config{})
-	y.pause(limits.Target{Scope: limits.PauseTenant}, true)
+	y.pause(pause.Target{Scope: pause.Tenant}, true)
 	lock, err := y.db.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -435,7 +436,7 @@ func TestAKillMeetsWhatIsBeingGranted(t *testing.T) {
 		t.Fatal(err)
 	}
 	y.sweep()
-	y.resume(limits.Target{Scope: limits.PauseTenant})
+	y.resume(pause.Target{Scope: pause.Tenant})
 	y.sweep()
 
 	y.work()
@@ -469,13 +470,13 @@ func TestAKillMeetsWhatIsBeingProposed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	y.pause(limits.Target{Scope: limits.PauseTenant}, true)
+	y.pause(pause.Target{Scope: pause.Tenant}, true)
 	y.sweep()
 	if err := slow.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	y.sweep()
-	y.resume(limits.Target{Scope: limits.PauseTenant})
+	y.resume(pause.Target{Scope: pause.Tenant})
 	y.sweep()
 
 	y.work()
@@ -490,7 +491,7 @@ func TestAKillMeetsWhatIsBeingProposed(t *testing.T) {
 func TestAResumeMeetsWhatIsBeingPutBack(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
-	source := limits.Target{Scope: limits.PauseSource, Subject: "fake"}
+	source := pause.Target{Scope: pause.Source, Subject: "fake"}
 	id := y.propose(proposal())[0]
 	y.pause(source, false)
 	inWorker := func(fn func(tx pgx.Tx) error) {
@@ -530,7 +531,7 @@ func TestSweepsGoOnWhereOneWasCutShort(t *testing.T) {
 	y := newFixture(t)
 	y.exec("DROP FUNCTION tell CASCADE")
 	y.fill(0, n)
-	y.pause(limits.Target{Scope: limits.PauseTenant}, true)
+	y.pause(pause.Target{Scope: pause.Tenant}, true)
 	step := func(most int) bool {
 		var ended bool
 		err := postgres.InTx(t.Context(), y.db, postgres.Worker(), func(tx pgx.Tx) error {
@@ -578,7 +579,7 @@ func TestAKillOfMany(t *testing.T) {
 	y.exec("DROP FUNCTION tell CASCADE")
 	y.fill(0, n)
 	y.submit(toolRead, 10)
-	y.pause(limits.Target{Scope: limits.PauseTool, Subject: "fake:" + toolOnce}, true)
+	y.pause(pause.Target{Scope: pause.Tool, Subject: "fake:" + toolOnce}, true)
 
 	y.sweep()
 	y.later()
@@ -598,7 +599,7 @@ func TestTheFleetSweeps(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	y.exec("CREATE TRIGGER tell AFTER UPDATE ON pauses FOR EACH STATEMENT EXECUTE FUNCTION tell()")
-	tool := limits.Target{Scope: limits.PauseTool, Subject: "fake:" + toolOnce}
+	tool := pause.Target{Scope: pause.Tool, Subject: "fake:" + toolOnce}
 	later := proposal(func(p *envelope.Proposal) { p.Constraints.NotBefore = time.Now().Add(time.Hour) })
 	killed := y.propose(later)[0]
 	y.run(y.fleet(y.src, config("w1")))

@@ -100,7 +100,7 @@ func or[T comparable](v, otherwise T) T {
 type Pipeline struct {
 	db      *pgxpool.Pool
 	catalog *settings.Cache
-	live    *connect.Live
+	live    *connect.Pool
 	confirm *connect.Confirmer
 	cfg     PipelineConfig
 
@@ -124,7 +124,7 @@ type Pipeline struct {
 }
 
 // NewPipeline returns a pipeline that Run starts.
-func NewPipeline(db *pgxpool.Pool, cache *settings.Cache, live *connect.Live, cfg PipelineConfig) *Pipeline {
+func NewPipeline(db *pgxpool.Pool, cache *settings.Cache, live *connect.Pool, cfg PipelineConfig) *Pipeline {
 	cfg.fill()
 	return &Pipeline{
 		db: db, catalog: cache, live: live, cfg: cfg,

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -96,7 +97,7 @@ func (y *fixture) checkLimitPlans(when string, page int) {
 		})
 	}
 
-	tool := limits.Target{Scope: limits.PauseTool, Subject: "fake:" + toolOnce}
+	tool := pause.Target{Scope: pause.Tool, Subject: "fake:" + toolOnce}
 	sweep := func(name string) {
 		var at outbox.SweepCursor
 		for n := range 2 {
@@ -138,7 +139,7 @@ func TestSweepsReadEveryRowOnce(t *testing.T) {
 	y.fill(10_000, pages*page)
 	db, plans := y.explainer()
 	defer db.Close()
-	tool := limits.Target{Scope: limits.PauseTool, Subject: "fake:" + toolOnce}
+	tool := pause.Target{Scope: pause.Tool, Subject: "fake:" + toolOnce}
 	y.pause(tool, false)
 	y.exec("UPDATE outbox SET waits_for = 'paused'")
 

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/breaker"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
@@ -135,8 +136,8 @@ func recheckDecision(it *outbox.Item, s *settings.Settings, tool *catalog.Tool) 
 }
 
 // proposed returns what policy decides about.
-func proposed(it *outbox.Item) settings.Proposed {
-	return settings.Proposed{
+func proposed(it *outbox.Item) settings.Proposal {
+	return settings.Proposal{
 		Automation: it.Automation, Employee: it.Employee, Risk: it.Risk, Session: it.Session, Args: it.Args, Now: it.ClaimedAt,
 	}
 }
@@ -168,12 +169,12 @@ func because(d policy.Decision) string {
 // this worker may probe the source, the first action that passes is the probe.
 func (c *claimedBatch) facts(i int, s *settings.Settings) (f preflight.Facts, probe bool) {
 	it := &c.items[i]
-	f = s.Gates(settings.Gated{
+	f = preflight.FactsOf(s.Limits, preflight.Action{
 		Tool: key(it), Employee: it.Employee, Bucket: s.Limits.NameOf(it.Bucket), Urgent: it.Urgent,
 		MustRunBefore: it.MustRunBefore, CreatedAt: it.CreatedAt, Contacts: c.recipients.Contacts[i], Listed: c.recipients.Listed[i],
 	}, it.ClaimedAt)
 	for n := range f.Quiet {
-		f.Quiet[n].Spread = preflight.Spread(it.Action, f.Quiet[n].Spread)
+		f.Quiet[n].Spread = quiethours.Spread(it.Action, f.Quiet[n].Spread)
 	}
 	src := sourceOf(it)
 	if b, ok := c.openBreakers[src]; ok {

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
 // TestOneTraceFollowsAnEnvelopeThroughItsRetry also has a gate defer it first:
@@ -24,7 +24,7 @@ func TestOneTraceFollowsAnEnvelopeThroughItsRetry(t *testing.T) {
 			spans := tracetest.NewInMemoryExporter()
 			tracer := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)).Tracer("test")
 			y.src.Next(toolKeyed, sourcetest.Lost(), sourcetest.Done(`{}`))
-			source := limits.Target{Scope: limits.PauseSource, Subject: "fake"}
+			source := pause.Target{Scope: pause.Source, Subject: "fake"}
 			if deferred {
 				y.pause(source, false)
 			}

@@ -9,13 +9,14 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/action/snapshot"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/retention"
 )
@@ -48,11 +49,11 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		"votes_decision_check":      words(envelope.DecisionGrant, envelope.DecisionDeny),
 		"breakers_state_check":      words(breaker.Closed, breaker.Open, breaker.HalfOpen),
 		"buckets_calendar_check":    words(limits.PeriodHour, limits.PeriodDay, limits.PeriodWeek, limits.PeriodMonth),
-		"do_not_contact_kind_check": words(preflight.ContactEmail, preflight.ContactDomain, preflight.ContactPhone, preflight.ContactHandle),
+		"do_not_contact_kind_check": words(contact.Email, contact.Domain, contact.Phone, contact.Handle),
 		"employees_trust_check":     words(policy.TrustNone, policy.TrustLow, policy.TrustMedium, policy.TrustHigh),
-		"pauses_scope_check": words(limits.PauseEverything, limits.PauseTenant, limits.PauseEmployee, limits.PauseSource,
-			limits.PauseBucket, limits.PauseTool),
-		"pauses_subject_check":    words(limits.PauseEverything, limits.PauseTenant),
+		"pauses_scope_check": words(pause.Everything, pause.Tenant, pause.Employee, pause.Source,
+			pause.Bucket, pause.Tool),
+		"pauses_subject_check":    words(pause.Everything, pause.Tenant),
 		"quiet_hours_scope_check": words(limits.QuietTenant, limits.QuietEmployee, limits.QuietBucket, limits.QuietRecipient),
 		"dry_runs_effect_check":   effects,
 		"dry_runs_mode_check":     modes,

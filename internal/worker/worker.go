@@ -50,7 +50,7 @@ type Worker struct {
 }
 
 // NewFleet returns a process of the fleet that Run starts.
-func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *connect.Live, cfg Config) (*Worker, error) {
+func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *connect.Pool, cfg Config) (*Worker, error) {
 	cfg.CatalogAge = or(cfg.CatalogAge, 5*time.Minute)
 	cfg.Pipeline.fill()
 	log := cfg.Pipeline.Log

@@ -36,7 +36,7 @@ type item struct {
 	isProposer bool
 	tool       policy.Key
 	toolDigest []byte
-	proposed   settings.Proposed
+	proposed   settings.Proposal
 	decision   uuid.UUID
 	round      int
 	needed     int

@@ -39,7 +39,7 @@ type Digest struct {
 // differs in the world. What only holds for one of them is left out: that the
 // agent asked for a person (one has looked), and the do-not-contact list (a
 // gate asks it again, and names its reason).
-func ComputeDigest(snap *settings.Settings, tool *catalog.Tool, p settings.Proposed) (Digest, policy.Decision, error) {
+func ComputeDigest(snap *settings.Settings, tool *catalog.Tool, p settings.Proposal) (Digest, policy.Decision, error) {
 	args, err := envelope.Canonical(p.Args)
 	if err != nil {
 		return Digest{}, policy.Decision{}, err
@@ -47,7 +47,7 @@ func ComputeDigest(snap *settings.Settings, tool *catalog.Tool, p settings.Propo
 	p.AskedApproval, p.Listed, p.Tools = false, false, nil
 	decision := snap.Decide(tool, p)
 	return Digest{
-		Args: envelope.DigestOf(args), Decision: decision.ID, Needed: snap.Review(tool, p.Risk).Needed, ToolDigest: tool.Digest,
+		Args: envelope.DigestOf(args), Decision: decision.ID, Needed: snap.Review(tool, p.Risk).Approvals, ToolDigest: tool.Digest,
 	}, decision, nil
 }
 

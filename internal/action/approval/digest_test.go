@@ -46,9 +46,9 @@ func FuzzParseSeal(f *testing.F) {
 func TestASealIsOfWhatMatters(t *testing.T) {
 	t.Parallel()
 	o := alone(t)
-	bind := func(change func(p *settings.Proposed)) approval.Digest {
+	bind := func(change func(p *settings.Proposal)) approval.Digest {
 		t.Helper()
-		p := settings.Proposed{Args: json.RawMessage(`{"to":"a@example.org","n":1.50}`), Risk: envelope.RiskMedium, Session: "s1", Now: time.Now()}
+		p := settings.Proposal{Args: json.RawMessage(`{"to":"a@example.org","n":1.50}`), Risk: envelope.RiskMedium, Session: "s1", Now: time.Now()}
 		change(&p)
 		var seal approval.Digest
 		o.as(func(ctx context.Context, tx pgx.Tx) error {
@@ -62,20 +62,20 @@ func TestASealIsOfWhatMatters(t *testing.T) {
 		})
 		return seal
 	}
-	nothing := func(*settings.Proposed) {}
+	nothing := func(*settings.Proposal) {}
 	first := bind(nothing)
 
-	for name, change := range map[string]func(p *settings.Proposed){
-		"the order of keys":       func(p *settings.Proposed) { p.Args = json.RawMessage(`{"n":1.5,"to":"a@example.org"}`) },
-		"that the agent asked":    func(p *settings.Proposed) { p.AskedApproval = true },
-		"a do-not-contact match":  func(p *settings.Proposed) { p.Listed = true },
-		"the proposer's patterns": func(p *settings.Proposed) { p.Tools = []string{"src:*"} },
+	for name, change := range map[string]func(p *settings.Proposal){
+		"the order of keys":       func(p *settings.Proposal) { p.Args = json.RawMessage(`{"n":1.5,"to":"a@example.org"}`) },
+		"that the agent asked":    func(p *settings.Proposal) { p.AskedApproval = true },
+		"a do-not-contact match":  func(p *settings.Proposal) { p.Listed = true },
+		"the proposer's patterns": func(p *settings.Proposal) { p.Tools = []string{"src:*"} },
 	} {
 		if got := bind(change); !bytes.Equal(got.Bytes(), first.Bytes()) {
 			t.Errorf("another seal for %s", name)
 		}
 	}
-	if got := bind(func(p *settings.Proposed) { p.Args = json.RawMessage(`{"to":"a@example.org","n":1.51}`) }); got.Args == first.Args {
+	if got := bind(func(p *settings.Proposal) { p.Args = json.RawMessage(`{"to":"a@example.org","n":1.51}`) }); got.Args == first.Args {
 		t.Error("the same seal for other arguments")
 	}
 	o.mode(envelope.ModeRequireApproval) // the same mode, set anew

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
@@ -114,7 +114,7 @@ func TestEditsThatCannotBeMade(t *testing.T) {
 		"beyond a bound":   {unlisted, `{"to":"a@example.org","copies":6}`, fault.Invalid, "/args/copies"},
 		"somebody who is not to be contacted": {func(o office) {
 			o.as(func(ctx context.Context, tx pgx.Tx) error {
-				_, err := limits.PutEntries(ctx, tx, o.tenant, []limits.Entry{{Value: "never@example.org"}}, "ada")
+				_, err := contact.PutEntries(ctx, tx, o.tenant, []contact.Entry{{Value: "never@example.org"}}, "ada")
 				return err
 			})
 		}, `{"to":"never@example.org"}`, fault.Conflict, ""},

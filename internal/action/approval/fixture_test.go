@@ -113,7 +113,7 @@ func (o office) person(name string) approval.Decider {
 func (o office) review(needed int) {
 	o.t.Helper()
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
-		return settings.PutReview(ctx, tx, o.tenant, settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Needed: needed}, "test")
+		return settings.PutReview(ctx, tx, o.tenant, settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Approvals: needed}, "test")
 	})
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
 // crowd is how many goroutines make the same move at once.
@@ -200,7 +200,7 @@ func TestAnApprovalAndAKillLeaveNothingToSend(t *testing.T) {
 	for range 12 {
 		id := o.propose(1)[0]
 		o.as(func(ctx context.Context, tx pgx.Tx) error {
-			_, err := limits.SetPause(ctx, tx, o.tenant, limits.Target{Scope: limits.PauseTenant}, true, "stop", "ada")
+			_, err := pause.Set(ctx, tx, o.tenant, pause.Target{Scope: pause.Tenant}, true, "stop", "ada")
 			return err
 		})
 		won := o.rush(id, []fault.Kind{fault.Conflict}, approves, sweeps)
@@ -220,7 +220,7 @@ func TestAnApprovalAndAKillLeaveNothingToSend(t *testing.T) {
 			t.Errorf("%d approvals won, and it is %s, %d times killed, with %d decisions", won[0], v.Envelope.Approval, killed, o.decisions(id))
 		}
 		o.as(func(ctx context.Context, tx pgx.Tx) error {
-			return limits.Lift(ctx, tx, o.tenant, limits.Target{Scope: limits.PauseTenant}, "done", "ada")
+			return pause.Lift(ctx, tx, o.tenant, pause.Target{Scope: pause.Tenant}, "done", "ada")
 		})
 	}
 }

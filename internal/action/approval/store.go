@@ -53,7 +53,7 @@ func itemFromRow(r *dbsqlc.ApprovalReadRow) *item {
 	m := &item{
 		action: envelope.ActionID(r.ActionID), state: envelope.Approval(r.ApprovalState), overdue: r.Overdue,
 		tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, toolDigest: r.ToolDigest,
-		proposed: settings.Proposed{
+		proposed: settings.Proposal{
 			Automation: text(r.AutomationID), AskedApproval: r.Asked, Risk: envelope.Risk(r.Risk), Session: text(r.SessionID), Args: r.Args, Now: r.Now,
 		},
 		decision: r.DecisionID, round: int(r.Round), needed: int(r.Needed), given: int(r.Given), voters: r.Voters,

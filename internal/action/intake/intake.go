@@ -16,12 +16,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -153,7 +153,7 @@ type acceptance struct {
 }
 
 func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals []*envelope.Proposal, ask bool) (acceptance, error) {
-	snap, state, err := in.catalog.Standing(ctx, tx, by.Tenant)
+	snap, state, err := in.catalog.CurrentAndState(ctx, tx, by.Tenant)
 	if err != nil {
 		return acceptance{}, err
 	}
@@ -317,7 +317,7 @@ func prepare(snap *settings.Settings, by Submitter, p *envelope.Proposal) (row, 
 }
 
 // decide asks policy about rows that can be accepted.
-func decide(snap *settings.Settings, by Submitter, rows []row, listed map[int]preflight.Match, now time.Time) {
+func decide(snap *settings.Settings, by Submitter, rows []row, listed map[int]contact.Match, now time.Time) {
 	for i := range rows {
 		_, on := listed[i]
 		rows[i].decide(snap, by, on, now)
@@ -326,7 +326,7 @@ func decide(snap *settings.Settings, by Submitter, rows []row, listed map[int]pr
 
 func (r *row) decide(snap *settings.Settings, by Submitter, listed bool, now time.Time) {
 	p := r.proposal
-	r.decision = snap.Decide(r.tool, settings.Proposed{
+	r.decision = snap.Decide(r.tool, settings.Proposal{
 		Automation: p.AutomationID, AskedApproval: p.Approval == envelope.ApprovalRequired, Employee: r.employee, Risk: r.risk, Listed: listed,
 		Session: r.session, Args: p.Args, Tools: by.Tools, Now: now,
 	})

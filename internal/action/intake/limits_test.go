@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
@@ -53,7 +54,7 @@ func TestWhoIsNotToBeContactedIsNot(t *testing.T) {
 	to := func(args string) *envelope.Proposal { return call("note", args) }
 	before := d.accept(to(`{"to":["ana@example.org"]}`))[0]
 	d.as(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := limits.PutEntries(ctx, tx, d.tenant, []limits.Entry{{Value: "ana@example.org", Reason: "asked"}, {Value: "example.net"}}, "ada")
+		_, err := contact.PutEntries(ctx, tx, d.tenant, []contact.Entry{{Value: "ana@example.org", Reason: "asked"}, {Value: "example.net"}}, "ada")
 		return err
 	})
 
@@ -160,7 +161,7 @@ func TestAChangeOfLimitsMeetsTheNextSubmission(t *testing.T) {
 	d.employ(limits.Employee{ID: employee, Trust: policy.TrustNone})
 	second := accept()
 	d.as(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := limits.PutEntries(ctx, tx, d.tenant, []limits.Entry{{Value: "ana@example.org"}}, "ada")
+		_, err := contact.PutEntries(ctx, tx, d.tenant, []contact.Entry{{Value: "ana@example.org"}}, "ada")
 		return err
 	})
 	third := accept()
@@ -168,7 +169,7 @@ func TestAChangeOfLimitsMeetsTheNextSubmission(t *testing.T) {
 		if err := limits.DeleteEmployee(ctx, tx, d.tenant, employee, "ada"); err != nil {
 			return err
 		}
-		_, err := limits.DeleteEntries(ctx, tx, d.tenant, []limits.Entry{{Value: "ana@example.org"}}, "ada")
+		_, err := contact.DeleteEntries(ctx, tx, d.tenant, []contact.Entry{{Value: "ana@example.org"}}, "ada")
 		return err
 	})
 	fourth := accept()

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -104,7 +105,7 @@ func (in *Intake) Preview(ctx context.Context, by Submitter, p *envelope.Proposa
 }
 
 func (in *Intake) preview(ctx context.Context, tx pgx.Tx, by Submitter, p *envelope.Proposal) (Preview, error) {
-	snap, state, err := in.catalog.Standing(ctx, tx, by.Tenant)
+	snap, state, err := in.catalog.CurrentAndState(ctx, tx, by.Tenant)
 	if err != nil {
 		return Preview{}, err
 	}
@@ -160,7 +161,7 @@ func (l *previewFacts) read(ctx context.Context, tx pgx.Tx, now time.Time) error
 		return err
 	}
 	_, l.listed = found.Listed[0]
-	l.gates = l.snap.Gates(settings.Gated{
+	l.gates = preflight.FactsOf(l.snap.Limits, preflight.Action{
 		Tool: r.tool.Key, Employee: r.employee, Bucket: r.bucketName(), Urgent: c.Urgent, MustRunBefore: c.MustRunBefore, CreatedAt: now,
 		Contacts: found.Contacts[0], Listed: found.Listed[0],
 	}, l.start)
@@ -242,7 +243,7 @@ func (l *previewFacts) paused() preflight.Answer {
 
 func (l *previewFacts) quiet() preflight.Answer {
 	f := l.gates
-	f.DoNotContact, f.Pause = preflight.Match{}, preflight.Pause{}
+	f.DoNotContact, f.Pause = contact.Match{}, preflight.Pause{}
 	for i := range f.Quiet {
 		f.Quiet[i].Spread = 0 // it depends on the action's id, which is not made yet
 	}

@@ -17,7 +17,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
+	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 )
 
 func (d door) preview(p *envelope.Proposal) intake.Preview {
@@ -43,8 +46,8 @@ func spoke(v intake.Preview) (words []string) {
 func today() limits.QuietHours {
 	now := time.Now().UTC()
 	day := func(at time.Time) string { return strings.ToLower(at.Format("Mon")) }
-	return limits.QuietHours{Scope: limits.QuietTenant, Quiet: preflight.Quiet{
-		Timezone: "UTC", Windows: []preflight.Window{{Days: []string{day(now), day(now.Add(24 * time.Hour))}, From: "00:00", Until: "24:00"}},
+	return limits.QuietHours{Scope: limits.QuietTenant, Hours: quiethours.Hours{
+		Timezone: "UTC", Windows: []quiethours.Window{{Days: []string{day(now), day(now.Add(24 * time.Hour))}, From: "00:00", Until: "24:00"}},
 	}}
 }
 
@@ -56,9 +59,9 @@ func TestAPreviewAsksEveryGate(t *testing.T) {
 			d.as(func(ctx context.Context, tx pgx.Tx) error { return fn(ctx, tx, d) })
 		}
 	}
-	pause := func(target limits.Target) func(d door) {
+	setPause := func(target pause.Target) func(d door) {
 		return set(func(ctx context.Context, tx pgx.Tx, d door) error {
-			_, err := limits.SetPause(ctx, tx, d.tenant, target, false, "a test", "ada")
+			_, err := pause.Set(ctx, tx, d.tenant, target, false, "a test", "ada")
 			return err
 		})
 	}
@@ -79,9 +82,9 @@ func TestAPreviewAsksEveryGate(t *testing.T) {
 			return limits.PutQuietHours(ctx, tx, d.tenant, today(), "ada")
 		}), soon, intake.WouldSkip, []string{"quiet_hours quiet_hours"}, false},
 		"a later time":       {func(door) {}, late, intake.WouldWait, []string{"not_before not_before"}, true},
-		"a paused tool":      {pause(limits.Target{Scope: limits.PauseTool, Subject: "first:note"}), envelope.Constraints{}, intake.WouldWait, []string{"pause paused"}, false},
-		"a paused tenant":    {pause(limits.Target{Scope: limits.PauseTenant}), envelope.Constraints{}, intake.WouldWait, []string{"pause paused"}, false},
-		"a pause of another": {pause(limits.Target{Scope: limits.PauseSource, Subject: "second"}), envelope.Constraints{}, intake.WouldRun, nil, true},
+		"a paused tool":      {setPause(pause.Target{Scope: pause.Tool, Subject: "first:note"}), envelope.Constraints{}, intake.WouldWait, []string{"pause paused"}, false},
+		"a paused tenant":    {setPause(pause.Target{Scope: pause.Tenant}), envelope.Constraints{}, intake.WouldWait, []string{"pause paused"}, false},
+		"a pause of another": {setPause(pause.Target{Scope: pause.Source, Subject: "second"}), envelope.Constraints{}, intake.WouldRun, nil, true},
 		"an open breaker": {func(d door) {
 			if err := postgres.InTx(d.t.Context(), d.db, postgres.Worker(), func(tx pgx.Tx) error {
 				return breaker.Trip(d.t.Context(), tx, breaker.Source{Tenant: d.tenant, ID: "first"}, breaker.Failures, time.Minute, "w1")
@@ -100,7 +103,7 @@ func TestAPreviewAsksEveryGate(t *testing.T) {
 			if err := limits.PutToolRule(ctx, tx, d.tenant, limits.ToolRule{Source: "first", Name: "note", Recipients: &[]string{"/to"}}, "ada"); err != nil {
 				return err
 			}
-			_, err := limits.PutEntries(ctx, tx, d.tenant, []limits.Entry{{Value: "ana@example.org"}}, "ada")
+			_, err := contact.PutEntries(ctx, tx, d.tenant, []contact.Entry{{Value: "ana@example.org"}}, "ada")
 			return err
 		}), envelope.Constraints{}, intake.WouldDeny, []string{"do_not_contact do_not_contact"}, false},
 	} {

@@ -73,7 +73,7 @@ func insertApprovals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r
 		if r.review.Warn > 0 {
 			warn = max(time.Millisecond, r.review.Wait-r.review.Warn)
 		}
-		p.ActionIds, p.Needed = append(p.ActionIds, uuid.UUID(r.action)), append(p.Needed, int32(r.review.Needed)) // at most MaxApprovals
+		p.ActionIds, p.Needed = append(p.ActionIds, uuid.UUID(r.action)), append(p.Needed, int32(r.review.Approvals)) // at most MaxApprovals
 		p.Asked = append(p.Asked, r.proposal.Approval == envelope.ApprovalRequired)
 		p.WarnAfter, p.EscalateAfter = append(p.WarnAfter, warn.Seconds()), append(p.EscalateAfter, r.review.Escalate.Seconds())
 	}

@@ -1,9 +1,7 @@
-// Package preflight owns the checks that stand between an envelope that may run
-// and its call, and the settings that they compare with: quiet hours,
-// do-not-contact entries, scopes, and where a tool's arguments name its
-// recipients. All of it is pure: what the world looks like comes in as Facts,
-// and the answer says what to do and why. It refuses to read a clock or a
-// table.
+// Package preflight owns the checks between an action that may run and its
+// call: kill, deadline, do-not-contact, pause, quiet hours and breaker. They are
+// pure: the state of the world comes in as Facts, and the Answer says what to do
+// and why. The package reads no clock and no table.
 package preflight
 
 import (
@@ -11,7 +9,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 )
 
 // Verdict is what a gate says.
@@ -51,26 +52,17 @@ type Facts struct {
 	// MustRunBefore is the envelope's deadline; zero if it has none.
 	MustRunBefore time.Time
 	// DoNotContact is the entry that a recipient matched, if any.
-	DoNotContact Match
+	DoNotContact contact.Match
 	// Pause is the pause that the envelope falls under, if any.
 	Pause Pause
 	// Quiet has one fact for every level at which it is quiet now.
-	Quiet []QuietFact
+	Quiet []quiethours.Active
 	// UrgentAsked says that the envelope asks to be sent during quiet hours,
 	// UrgentAllowed that its employee has ScopeQuietOverride.
 	UrgentAsked, UrgentAllowed bool
 	// BreakerUntil is when a breaker that is open lets the next call through;
 	// zero, or not after Now, if calls may be made.
 	BreakerUntil time.Time
-}
-
-// Match is an entry of the do-not-contact list that a recipient matched. The
-// zero value is no match.
-type Match struct {
-	// Kind is what kind of entry it is.
-	Kind ContactKind
-	// Reason is why an operator put it there; it may be empty.
-	Reason string
 }
 
 // Pause is an operator's stop. The zero value is none.
@@ -82,18 +74,6 @@ type Pause struct {
 	Since time.Time
 	// Kill says that what was pending is to be cancelled, not kept.
 	Kill bool
-}
-
-// QuietFact says that it is quiet at one level.
-type QuietFact struct {
-	// Until is when it ends. A fact whose end has come counts for nothing.
-	Until time.Time
-	// Level is whose quiet hours they are: tenant, employee, bucket or
-	// recipient.
-	Level string
-	// Spread is how long after the end this envelope is to be sent, as the
-	// function Spread gives it.
-	Spread time.Duration
 }
 
 // Answer is a verdict with its reason.
@@ -135,41 +115,17 @@ func deadline(f *Facts) Answer {
 }
 
 func doNotContact(f *Facts) Answer {
-	if f.DoNotContact == (Match{}) {
+	if f.DoNotContact == (contact.Match{}) {
 		return Answer{Verdict: Pass}
 	}
 	message := "a recipient is on the do-not-contact list"
 	if kind := f.DoNotContact.Kind; kind != "" {
 		message += fmt.Sprintf(" (by %s)", kind)
 	}
-	if reason := safeReason(f.DoNotContact.Reason); reason != "" {
+	if reason := f.DoNotContact.PublicReason(); reason != "" {
 		message += ": " + reason
 	}
 	return Answer{Verdict: Skip, Code: CodeDoNotContact, Message: message}
-}
-
-// safeReason returns an operator's reason on one line, or "" if it looks as
-// though it named the recipient, or is too long to tell.
-func safeReason(reason string) string {
-	const longest = 300
-	digits, row := 0, 0
-	for _, r := range fold(reason) {
-		row++
-		if unicode.IsDigit(r) {
-			digits++
-		} else {
-			row = 0
-		}
-		if r == '@' || row > len("2006") || digits > len("20060102") {
-			return "" // a date may pass
-		}
-	}
-	if len(reason) > longest {
-		return ""
-	}
-	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(reason, ""), func(r rune) bool {
-		return unicode.IsSpace(r) || !unicode.IsPrint(r)
-	}), " ")
 }
 
 func paused(f *Facts) Answer {
@@ -197,7 +153,7 @@ func quietHours(f *Facts) Answer {
 	if f.UrgentAsked && f.UrgentAllowed {
 		return Answer{Verdict: Pass}
 	}
-	var last QuietFact
+	var last quiethours.Active
 	var levels []string
 	for _, q := range f.Quiet {
 		if !q.Until.After(f.Now) {
@@ -216,7 +172,7 @@ func quietHours(f *Facts) Answer {
 	message := fmt.Sprintf("quiet hours (%s) last until %s", strings.Join(levels, ", "), stamp(last.Until))
 	urgent := ""
 	if f.UrgentAsked {
-		urgent = "; it asks to be sent as urgent, but its employee lacks the scope " + string(ScopeQuietOverride)
+		urgent = "; it asks to be sent as urgent, but its employee lacks the scope " + string(policy.ScopeQuietOverride)
 	}
 	due := f.MustRunBefore
 	if !due.IsZero() && !due.After(last.Until) {

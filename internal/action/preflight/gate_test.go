@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
+	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 )
 
 func TestCheckPasses(t *testing.T) {
@@ -17,8 +19,8 @@ func TestCheckPasses(t *testing.T) {
 	for name, facts := range map[string]preflight.Facts{
 		"nothing against it":        {},
 		"a deadline ahead":          {Now: now, MustRunBefore: now.Add(1)},
-		"quiet hours that are over": {Now: now, Quiet: []preflight.QuietFact{{Until: now, Level: "tenant"}, {Level: "bucket"}}},
-		"urgent, and allowed to":    {Now: now, Quiet: []preflight.QuietFact{{Until: now.Add(1), Level: "tenant"}}, UrgentAsked: true, UrgentAllowed: true},
+		"quiet hours that are over": {Now: now, Quiet: []quiethours.Active{{Until: now, Level: "tenant"}, {Level: "bucket"}}},
+		"urgent, and allowed to":    {Now: now, Quiet: []quiethours.Active{{Until: now.Add(1), Level: "tenant"}}, UrgentAsked: true, UrgentAllowed: true},
 		"a breaker that may probe":  {Now: now, BreakerUntil: now},
 		"a kill of nothing":         {Pause: preflight.Pause{Kill: true}},
 	} {
@@ -41,14 +43,14 @@ func TestCheckOrder(t *testing.T) {
 	}{
 		{preflight.CodeKilled, preflight.Skip, func(f *preflight.Facts) { f.Pause = preflight.Pause{Scope: "tenant", Since: now, Kill: true} }},
 		{preflight.CodeDeadline, preflight.Skip, func(f *preflight.Facts) { f.MustRunBefore = f.Now.Add(-time.Second) }},
-		{preflight.CodeDoNotContact, preflight.Skip, func(f *preflight.Facts) { f.DoNotContact = preflight.Match{Kind: preflight.ContactEmail} }},
+		{preflight.CodeDoNotContact, preflight.Skip, func(f *preflight.Facts) { f.DoNotContact = contact.Match{Kind: contact.Email} }},
 		{preflight.CodePaused, preflight.Wait, func(f *preflight.Facts) {
 			if f.Pause.Scope == "" {
 				f.Pause = preflight.Pause{Scope: "bucket", Since: now}
 			}
 		}},
 		{preflight.CodeQuietHours, preflight.Wait, func(f *preflight.Facts) {
-			f.Quiet = []preflight.QuietFact{{Until: now.Add(time.Hour), Level: "employee"}}
+			f.Quiet = []quiethours.Active{{Until: now.Add(time.Hour), Level: "employee"}}
 		}},
 		{preflight.CodeBreakerOpen, preflight.Wait, func(f *preflight.Facts) { f.BreakerUntil = now.Add(time.Minute) }},
 	}
@@ -75,7 +77,7 @@ func TestCheckQuietHours(t *testing.T) {
 
 	now := at(t, "2026-01-02T23:00:00Z")
 	six, seven := at(t, "2026-01-03T06:00:00Z"), at(t, "2026-01-03T07:00:00Z")
-	both := []preflight.QuietFact{
+	both := []quiethours.Active{
 		{Until: six, Level: "tenant", Spread: 3 * time.Hour},
 		{Until: seven, Level: "recipient", Spread: 2 * time.Minute},
 		{Until: now, Level: "bucket"},
@@ -137,21 +139,21 @@ func TestCheckMessages(t *testing.T) {
 		"killed":         {preflight.Facts{Pause: preflight.Pause{Scope: "everything", Since: now, Kill: true}}, "an operator used the kill switch on everything at 2026-01-02T23:00:00Z"},
 		"paused":         {preflight.Facts{Pause: preflight.Pause{Scope: "source"}}, "an operator paused its source"},
 		"breaker":        {preflight.Facts{BreakerUntil: now}, "its source failed too often and is left alone until 2026-01-02T23:00:00Z"},
-		"a reason alone": {preflight.Facts{DoNotContact: preflight.Match{Reason: "asked us to stop"}}, "a recipient is on the do-not-contact list: asked us to stop"},
+		"a reason alone": {preflight.Facts{DoNotContact: contact.Match{Reason: "asked us to stop"}}, "a recipient is on the do-not-contact list: asked us to stop"},
 		"kind and reason": {
-			preflight.Facts{DoNotContact: preflight.Match{Kind: preflight.ContactDomain, Reason: " opted out\non 2025-11-30\x00 "}},
+			preflight.Facts{DoNotContact: contact.Match{Kind: contact.Domain, Reason: " opted out\non 2025-11-30\x00 "}},
 			"a recipient is on the do-not-contact list (by domain): opted out on 2025-11-30",
 		},
 		"a reason that names an address": {
-			preflight.Facts{DoNotContact: preflight.Match{Kind: preflight.ContactEmail, Reason: "ana\uff20example.org complained"}},
+			preflight.Facts{DoNotContact: contact.Match{Kind: contact.Email, Reason: "ana\uff20example.org complained"}},
 			"a recipient is on the do-not-contact list (by email)",
 		},
 		"a reason that names a number": {
-			preflight.Facts{DoNotContact: preflight.Match{Kind: preflight.ContactPhone, Reason: "call +49 30 123 456"}},
+			preflight.Facts{DoNotContact: contact.Match{Kind: contact.Phone, Reason: "call +49 30 123 456"}},
 			"a recipient is on the do-not-contact list (by phone)",
 		},
 		"a reason without end": {
-			preflight.Facts{DoNotContact: preflight.Match{Kind: preflight.ContactHandle, Reason: strings.Repeat("so ", 200)}},
+			preflight.Facts{DoNotContact: contact.Match{Kind: contact.Handle, Reason: strings.Repeat("so ", 200)}},
 			"a recipient is on the do-not-contact list (by handle)",
 		},
 	} {
@@ -163,4 +165,13 @@ func TestCheckMessages(t *testing.T) {
 			}
 		})
 	}
+}
+
+func at(t testing.TB, text string) time.Time {
+	t.Helper()
+	when, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return when
 }

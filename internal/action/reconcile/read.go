@@ -120,7 +120,7 @@ func reader(snap *settings.Settings, source, name string, args json.RawMessage) 
 		return nil, saidToolGone
 	case tool.Effect != envelope.EffectRead:
 		return nil, saidNoRead
-	case snap.Decide(tool, settings.Proposed{Risk: tool.Risk.Envelope(), Args: args, AnyArgs: args == nil}).Mode != envelope.ModeAllow:
+	case snap.Decide(tool, settings.Proposal{Risk: tool.Risk.Envelope(), Args: args, AnyArgs: args == nil}).Mode != envelope.ModeAllow:
 		return nil, saidPolicy
 	}
 	return tool, ""

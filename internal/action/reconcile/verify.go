@@ -44,7 +44,7 @@ type Config struct {
 	Log             *slog.Logger
 }
 
-// Opens gives the connection to a source. *connect.Live is one.
+// Opens gives the connection to a source. *connect.Pool is one.
 type Opens interface {
 	Get(snap *settings.Settings, source string) (source.Source, error)
 }

@@ -31,7 +31,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -175,8 +175,8 @@ func (l *lab) age(by string) {
 	l.exec("UPDATE dead_letters SET created_at = created_at - $1::interval, verify_after = CASE WHEN verify_after IS NOT NULL THEN now() END", by)
 }
 
-func (l *lab) live() *connect.Live {
-	live := connect.NewLive(connect.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+func (l *lab) live() *connect.Pool {
+	live := connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
 	live.Connect = func(envelope.TenantID, catalog.Source) (source.Source, error) { return l.src, nil }
 	return live
 }
@@ -334,12 +334,12 @@ func TestWhatSaysNothingLeavesItUnknown(t *testing.T) {
 func TestNobodyIsAskedWhileItIsPaused(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		of   limits.Target
+		of   pause.Target
 		said string
 	}{
-		{limits.Target{Scope: limits.PauseTenant}, ""},
-		{limits.Target{Scope: limits.PauseSource, Subject: "fake"}, "paused"},
-		{limits.Target{Scope: limits.PauseTool, Subject: "fake:find"}, "paused"},
+		{pause.Target{Scope: pause.Tenant}, ""},
+		{pause.Target{Scope: pause.Source, Subject: "fake"}, "paused"},
+		{pause.Target{Scope: pause.Tool, Subject: "fake:find"}, "paused"},
 	} {
 		t.Run(test.of.String(), func(t *testing.T) {
 			t.Parallel()
@@ -350,14 +350,14 @@ func TestNobodyIsAskedWhileItIsPaused(t *testing.T) {
 			l.age("1 hour")
 			l.exec("UPDATE dead_letters SET verify_tries = $1", reconcile.MaxTries)
 			l.inTx(func(ctx context.Context, tx pgx.Tx) error {
-				_, err := limits.SetPause(ctx, tx, l.tenant, test.of, false, "maintenance", "ada")
+				_, err := pause.Set(ctx, tx, l.tenant, test.of, false, "maintenance", "ada")
 				return err
 			})
 
 			l.sweep()
 			held := l.letter(id).Reconciliation
 			l.inTx(func(ctx context.Context, tx pgx.Tx) error {
-				return limits.Lift(ctx, tx, l.tenant, test.of, "over", "ada")
+				return pause.Lift(ctx, tx, l.tenant, test.of, "over", "ada")
 			})
 			l.age("0")
 			l.sweep()
@@ -523,7 +523,7 @@ func TestNotesAreFoundByTheirKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := connect.NewLive(connect.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+	live := connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
 	t.Cleanup(live.Close)
 	l.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.PutSource(ctx, tx, l.tenant, catalog.Source{ID: "notes", Kind: catalog.KindMCP, Config: config, Enabled: true})
@@ -565,7 +565,7 @@ func TestNotesAreFoundByTheirKeys(t *testing.T) {
 }
 
 // open connects to the source "notes".
-func (l *lab) open(live *connect.Live) source.Source {
+func (l *lab) open(live *connect.Pool) source.Source {
 	l.t.Helper()
 	var src source.Source
 	l.inTx(func(ctx context.Context, tx pgx.Tx) error {

@@ -277,7 +277,7 @@ func TestADeletedSubscriptionDeliversNothingMore(t *testing.T) {
 					return err
 				}
 				for _, tool := range snap.Tools() {
-					d := snap.Decide(tool, settings.Proposed{Automation: settings.SubscriptionAutomation(s.ID), Risk: envelope.RiskLow})
+					d := snap.Decide(tool, settings.Proposal{Automation: settings.SubscriptionAutomation(s.ID), Risk: envelope.RiskLow})
 					if d.Mode != envelope.ModeDeny {
 						decision += fmt.Sprintf("%s is %s by %s; ", tool.Key, d.Mode, d.Source)
 					}
@@ -321,7 +321,7 @@ func TestASubscriptionMayDeliverAndNothingElse(t *testing.T) {
 			return err
 		}
 		for _, tool := range snap.Tools() {
-			got := snap.Decide(tool, settings.Proposed{Automation: settings.SubscriptionAutomation(s.ID), Risk: envelope.RiskLow}).Mode
+			got := snap.Decide(tool, settings.Proposal{Automation: settings.SubscriptionAutomation(s.ID), Risk: envelope.RiskLow}).Mode
 			want := envelope.ModeDeny
 			if tool.Key.String() == "hooks:deliver" {
 				want = envelope.ModeAllow

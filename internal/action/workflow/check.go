@@ -10,10 +10,10 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/jsonref"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -236,12 +236,12 @@ func (s *PlannedStep) known() json.RawMessage {
 // decide asks policy about every step, and about the reversals of an atomic
 // workflow. What is denied is refused before anything runs: the error is an
 // *envelope.InvalidError.
-func decide(snap *settings.Settings, by intake.Submitter, r *Request, steps []PlannedStep, listed map[int]preflight.Match, now time.Time) error {
+func decide(snap *settings.Settings, by intake.Submitter, r *Request, steps []PlannedStep, listed map[int]contact.Match, now time.Time) error {
 	var found problems
 	for i := range steps {
 		s := &steps[i]
 		_, on := listed[i]
-		d := snap.Decide(s.tool, settings.Proposed{
+		d := snap.Decide(s.tool, settings.Proposal{
 			Automation: r.Automation, AskedApproval: r.Steps[i].Approval == envelope.ApprovalRequired, Employee: r.Employee, Risk: s.risk,
 			Listed: on, Session: r.Session, Args: s.inputs, Tools: by.Tools, AnyArgs: len(s.placeholders) > 0, Now: now,
 		})
@@ -256,7 +256,7 @@ func decide(snap *settings.Settings, by intake.Submitter, r *Request, steps []Pl
 		if !ok {
 			continue // plan has refused it
 		}
-		d = snap.Decide(back, settings.Proposed{
+		d = snap.Decide(back, settings.Proposal{
 			Automation: ReversalAutomation, Employee: r.Employee, Risk: back.Risk.Envelope(), Session: r.Session, AnyArgs: true, Now: now,
 		})
 		if d.Mode == envelope.ModeDeny {

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
@@ -156,7 +157,7 @@ func TestWhoIsNotToBeContactedIsFoundBefore(t *testing.T) {
 		if err := limits.PutToolRule(ctx, tx, o.tenant, limits.ToolRule{Source: "crm", Name: "send", Recipients: &[]string{"/to"}}, "ada"); err != nil {
 			return err
 		}
-		_, err := limits.PutEntries(ctx, tx, o.tenant, []limits.Entry{{Value: "ana@example.org"}}, "ada")
+		_, err := contact.PutEntries(ctx, tx, o.tenant, []contact.Entry{{Value: "ana@example.org"}}, "ada")
 		return err
 	})
 

@@ -10,9 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/cli/command"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 )
 
 const contactHelp = `The do-not-contact list says whom nobody may write to: mail addresses, domains
@@ -42,7 +41,7 @@ func Command(a *command.App) *cobra.Command {
 
 // contactKinds are the values of --kind.
 func contactKinds() []string {
-	return []string{string(preflight.ContactEmail), string(preflight.ContactDomain), string(preflight.ContactPhone), string(preflight.ContactHandle)}
+	return []string{string(contact.Email), string(contact.Domain), string(contact.Phone), string(contact.Handle)}
 }
 
 func contactList(a *command.App) *cobra.Command {
@@ -78,7 +77,7 @@ document, {"items": [...], "next_cursor": ...}. "dnc export" writes them all.`,
 	return cmd
 }
 
-func showContacts(a *command.App, page client.Page[limits.Entry]) error {
+func showContacts(a *command.App, page client.Page[contact.Entry]) error {
 	if a.JSON {
 		return a.WriteJSON(page)
 	}
@@ -103,14 +102,14 @@ func showContacts(a *command.App, page client.Page[limits.Entry]) error {
 type entryFlags struct{ kind, reason, source, expires string }
 
 // entries makes entries of arguments.
-func (f entryFlags) entries(args []string) ([]limits.Entry, error) {
+func (f entryFlags) entries(args []string) ([]contact.Entry, error) {
 	if err := command.OneOf("kind", f.kind, contactKinds()...); err != nil {
 		return nil, err
 	}
-	if len(args) > limits.MaxEntries {
-		return nil, command.Misuse("at most %d at once; for more use `countersign dnc import`", limits.MaxEntries)
+	if len(args) > contact.MaxEntries {
+		return nil, command.Misuse("at most %d at once; for more use `countersign dnc import`", contact.MaxEntries)
 	}
-	e := limits.Entry{Kind: preflight.ContactKind(f.kind), Reason: f.reason, Source: f.source}
+	e := contact.Entry{Kind: contact.Kind(f.kind), Reason: f.reason, Source: f.source}
 	if f.expires != "" {
 		at, err := time.Parse(time.DateOnly, f.expires)
 		if err != nil {
@@ -120,7 +119,7 @@ func (f entryFlags) entries(args []string) ([]limits.Entry, error) {
 		}
 		e.ExpiresAt = &at
 	}
-	all := make([]limits.Entry, len(args))
+	all := make([]contact.Entry, len(args))
 	for i, value := range args {
 		all[i] = e
 		all[i].Value = value
@@ -180,7 +179,7 @@ func contactRemove(a *command.App) *cobra.Command {
 }
 
 // tallied says what became of entries.
-func tallied(a *command.App, t limits.Tally, err error) error {
+func tallied(a *command.App, t contact.Counts, err error) error {
 	if err != nil {
 		return err
 	}

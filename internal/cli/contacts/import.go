@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
@@ -33,7 +34,7 @@ const shownBad = 20
 
 // imported is what an import came to.
 type imported struct {
-	limits.Tally
+	contact.Counts
 	Read    int  `json:"read"`
 	Bad     int  `json:"bad"`
 	Applied bool `json:"applied"`
@@ -74,7 +75,7 @@ func runImport(ctx context.Context, a *command.App, c *client.Client, name strin
 		return err
 	}
 	result := imported{Applied: !dry}
-	err = eachEntry(ctx, file, settings, func(limits.Entry) error { result.Read++; return nil }, func(bad *limits.LineError) {
+	err = eachEntry(ctx, file, settings, func(contact.Entry) error { result.Read++; return nil }, func(bad *contact.LineError) {
 		result.Bad++
 		switch {
 		case result.Bad <= shownBad:
@@ -102,7 +103,7 @@ func sendParts(ctx context.Context, a *command.App, c *client.Client, file io.Re
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read the file again: %w", err)
 	}
-	part := make([]limits.Entry, 0, limits.MaxEntries)
+	part := make([]contact.Entry, 0, contact.MaxEntries)
 	sent := 0
 	flush := func() error {
 		if len(part) == 0 {
@@ -113,18 +114,18 @@ func sendParts(ctx context.Context, a *command.App, c *client.Client, file io.Re
 			return err
 		}
 		result.Added, result.Changed = result.Added+tally.Added, result.Changed+tally.Changed
-		if sent += len(part); sent%(10*limits.MaxEntries) == 0 {
+		if sent += len(part); sent%(10*contact.MaxEntries) == 0 {
 			a.Note("%d of %d", sent, result.Read)
 		}
 		part = part[:0]
 		return nil
 	}
-	err := eachEntry(ctx, file, settings, func(e limits.Entry) error {
-		if part = append(part, e); len(part) < limits.MaxEntries {
+	err := eachEntry(ctx, file, settings, func(e contact.Entry) error {
+		if part = append(part, e); len(part) < contact.MaxEntries {
 			return nil
 		}
 		return flush()
-	}, func(*limits.LineError) {})
+	}, func(*contact.LineError) {})
 	if err != nil {
 		return err
 	}
@@ -132,8 +133,8 @@ func sendParts(ctx context.Context, a *command.App, c *client.Client, file io.Re
 }
 
 // eachEntry reads a CSV to its end.
-func eachEntry(ctx context.Context, in io.Reader, settings limits.Tenant, entry func(limits.Entry) error, bad func(*limits.LineError)) error {
-	r, err := limits.NewCSVReader(in, settings)
+func eachEntry(ctx context.Context, in io.Reader, settings limits.Tenant, entry func(contact.Entry) error, bad func(*contact.LineError)) error {
+	r, err := contact.NewCSVReader(in, settings.ContactOptions())
 	if errors.Is(err, io.EOF) {
 		return errors.New("the file is empty; its first line must name the columns")
 	}
@@ -145,7 +146,7 @@ func eachEntry(ctx context.Context, in io.Reader, settings limits.Tenant, entry 
 		if errors.Is(err, io.EOF) {
 			return ctx.Err()
 		}
-		if wrong, ok := errors.AsType[*limits.LineError](err); ok {
+		if wrong, ok := errors.AsType[*contact.LineError](err); ok {
 			bad(wrong)
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
 // targetFlags say what is paused, killed or resumed.
@@ -34,28 +34,28 @@ func (f *targetFlags) add(cmd *cobra.Command, why string) {
 }
 
 // one returns the one target that was named.
-func (f *targetFlags) one() (limits.Target, error) {
-	var named []limits.Target
+func (f *targetFlags) one() (pause.Target, error) {
+	var named []pause.Target
 	for _, t := range []struct {
 		given bool
-		of    limits.Target
+		of    pause.Target
 	}{
-		{f.everything, limits.Target{Scope: limits.PauseEverything}},
-		{f.tenant, limits.Target{Scope: limits.PauseTenant}},
-		{f.employee != "", limits.Target{Scope: limits.PauseEmployee, Subject: f.employee}},
-		{f.source != "", limits.Target{Scope: limits.PauseSource, Subject: f.source}},
-		{f.bucket != "", limits.Target{Scope: limits.PauseBucket, Subject: f.bucket}},
-		{f.tool != "", limits.Target{Scope: limits.PauseTool, Subject: f.tool}},
+		{f.everything, pause.Target{Scope: pause.Everything}},
+		{f.tenant, pause.Target{Scope: pause.Tenant}},
+		{f.employee != "", pause.Target{Scope: pause.Employee, Subject: f.employee}},
+		{f.source != "", pause.Target{Scope: pause.Source, Subject: f.source}},
+		{f.bucket != "", pause.Target{Scope: pause.Bucket, Subject: f.bucket}},
+		{f.tool != "", pause.Target{Scope: pause.Tool, Subject: f.tool}},
 	} {
 		if t.given {
 			named = append(named, t.of)
 		}
 	}
 	if len(named) != 1 {
-		return limits.Target{}, command.Misuse("say what: one of --tool, --bucket, --source, --employee, --tenant and --everything")
+		return pause.Target{}, command.Misuse("say what: one of --tool, --bucket, --source, --employee, --tenant and --everything")
 	}
 	if err := named[0].Validate(); err != nil {
-		return limits.Target{}, command.Misuse("%s: %s", named[0].Scope, command.FieldsText(err))
+		return pause.Target{}, command.Misuse("%s: %s", named[0].Scope, command.FieldsText(err))
 	}
 	return named[0], nil
 }
@@ -118,7 +118,7 @@ func runPause(ctx context.Context, a *command.App, f targetFlags, kill bool) err
 	if f.reason == "" {
 		return command.Misuse("--reason is required: whoever finds it stopped will ask")
 	}
-	var p limits.Pause
+	var p pause.Pause
 	flights := -1
 	if f.everything {
 		p, flights, err = pauseAll(ctx, a, kill, f.reason)
@@ -138,7 +138,7 @@ func runPause(ctx context.Context, a *command.App, f targetFlags, kill bool) err
 }
 
 // showStop says what stands, and when it is effective.
-func showStop(a *command.App, of limits.Target, p limits.Pause, kill bool, flights int) error {
+func showStop(a *command.App, of pause.Target, p pause.Pause, kill bool, flights int) error {
 	what := "paused"
 	if p.Kill {
 		what = "killed"
@@ -158,7 +158,7 @@ func showStop(a *command.App, of limits.Target, p limits.Pause, kill bool, fligh
 }
 
 // flagsOf writes a target as flags.
-func flagsOf(of limits.Target) string {
+func flagsOf(of pause.Target) string {
 	if of.Subject == "" {
 		return "--" + string(of.Scope)
 	}
@@ -171,12 +171,12 @@ func fleetOperator(a *command.App) string {
 }
 
 // pauseAll pauses every tenant, and counts what workers hold.
-func pauseAll(ctx context.Context, a *command.App, kill bool, reason string) (p limits.Pause, flights int, err error) {
+func pauseAll(ctx context.Context, a *command.App, kill bool, reason string) (p pause.Pause, flights int, err error) {
 	return p, flights, a.InDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) (err error) {
-		if p, err = limits.PauseAll(ctx, tx, kill, reason, fleetOperator(a)); err != nil {
+		if p, err = pause.SetEverything(ctx, tx, kill, reason, fleetOperator(a)); err != nil {
 			return err
 		}
-		flights, err = limits.Flights(ctx, tx)
+		flights, err = pause.Flights(ctx, tx)
 		return err
 	})
 }
@@ -199,7 +199,7 @@ as the limits allow. What a kill ended stays ended.`,
 			}
 			if f.everything {
 				err = a.InDatabase(cmd.Context(), "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) error {
-					return limits.LiftAll(ctx, tx, f.reason, fleetOperator(a))
+					return pause.LiftEverything(ctx, tx, f.reason, fleetOperator(a))
 				})
 				return a.Done(err, "%s goes on", of)
 			}
@@ -241,7 +241,7 @@ func pauseList(a *command.App) *cobra.Command {
 	return cmd
 }
 
-func showPauses(a *command.App, page client.Page[limits.Pause]) error {
+func showPauses(a *command.App, page client.Page[pause.Pause]) error {
 	if a.JSON {
 		return a.WriteJSON(page)
 	}
@@ -258,7 +258,7 @@ func showPauses(a *command.App, page client.Page[limits.Pause]) error {
 		if p.LiftedAt != nil {
 			kind += ", lifted"
 		}
-		of := limits.Target{Scope: p.Scope, Subject: p.Subject}
+		of := pause.Target{Scope: p.Scope, Subject: p.Subject}
 		rows[i] = []string{of.String(), kind, command.Local(&p.At), command.Local(p.LiftedAt), p.By, ended, p.Reason}
 	}
 	if err := command.Table(a.Out, []string{"WHAT", "STATE", "SINCE", "UNTIL", "BY", "ENDED", "WHY"}, rows); err != nil {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 )
 
 const quietHelp = `Quiet hours are weekly windows in which nothing is sent: of the whole tenant, of
@@ -115,7 +115,7 @@ func quietSet(a *command.App) *cobra.Command {
 	var f quietFlags
 	var zone string
 	var windows []string
-	spread := preflight.DefaultSpread
+	spread := quiethours.DefaultSpread
 	cmd := &cobra.Command{
 		Use:   "set",
 		Short: "Set quiet hours",
@@ -128,7 +128,7 @@ func quietSet(a *command.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			h := limits.QuietHours{Scope: scope, Subject: subject, Quiet: preflight.Quiet{Timezone: zone, Spread: new(envelope.Duration(spread))}}
+			h := limits.QuietHours{Scope: scope, Subject: subject, Hours: quiethours.Hours{Timezone: zone, Spread: new(envelope.Duration(spread))}}
 			for _, text := range windows {
 				w, err := parseWindow(text)
 				if err != nil {
@@ -154,8 +154,8 @@ func quietSet(a *command.App) *cobra.Command {
 var weekdays = [...]string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}
 
 // parseWindow reads a window as the command takes it.
-func parseWindow(text string) (preflight.Window, error) {
-	var w preflight.Window
+func parseWindow(text string) (quiethours.Window, error) {
+	var w quiethours.Window
 	text = strings.TrimSpace(text)
 	space := strings.LastIndexByte(text, ' ') + 1
 	days, times := strings.TrimSpace(text[:space]), text[space:]

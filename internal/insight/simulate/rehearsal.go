@@ -51,7 +51,7 @@ type past struct {
 	then   Decided
 	// tool is nil if it is gone.
 	tool     *catalog.Tool
-	proposed settings.Proposed
+	proposed settings.Proposal
 	// looked is how many envelopes the page went through up to this one.
 	looked int
 }

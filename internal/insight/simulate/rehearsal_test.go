@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -68,16 +69,16 @@ func TestWhatMakesTheDifference(t *testing.T) {
 	})
 	s.propose(s.by(), call("refund", `{"amount":10}`), call("mail", `{}`))
 	for name, tt := range map[string]struct {
-		change settings.PolicyChange
+		change settings.Change
 		want   []string
 	}{
-		"nothing":       {settings.PolicyChange{}, nil},
-		"modes":         {settings.PolicyChange{Modes: []settings.Mode{{Pattern: "shop:refund", Mode: "deny"}}}, []string{"shop:refund org_default allow deny"}},
-		"no modes":      {settings.PolicyChange{Modes: []settings.Mode{}}, []string{"shop:refund org_default allow ", "shop:refund inferred_default  require_approval"}},
-		"preferences":   {settings.PolicyChange{Preferences: []settings.Preference{{Pattern: "shop:refund"}}}, []string{"shop:mail user_preference deny ", "shop:refund user_preference  deny"}},
-		"reviews":       {settings.PolicyChange{Reviews: []settings.ReviewRule{{Pattern: "*", Risk: envelope.RiskLow, Needed: 2}}}, nil},
+		"nothing":       {settings.Change{}, nil},
+		"modes":         {settings.Change{Modes: []settings.Mode{{Pattern: "shop:refund", Mode: "deny"}}}, []string{"shop:refund org_default allow deny"}},
+		"no modes":      {settings.Change{Modes: []settings.Mode{}}, []string{"shop:refund org_default allow ", "shop:refund inferred_default  require_approval"}},
+		"preferences":   {settings.Change{Preferences: []settings.Preference{{Pattern: "shop:refund"}}}, []string{"shop:mail user_preference deny ", "shop:refund user_preference  deny"}},
+		"reviews":       {settings.Change{Reviews: []settings.ReviewRule{{Pattern: "*", Risk: envelope.RiskLow, Approvals: 2}}}, nil},
 		"a broken rule": {rule("args.", deny), []string{"shop:refund arguments r deny"}},
-		"no such mode":  {settings.PolicyChange{Modes: []settings.Mode{{Pattern: "*", Mode: "maybe"}}}, []string{"shop:refund org_default allow deny"}},
+		"no such mode":  {settings.Change{Modes: []settings.Mode{{Pattern: "*", Mode: "maybe"}}}, []string{"shop:refund org_default allow deny"}},
 	} {
 		got := s.read(lately()).Compare(tt.change, never)
 		var causes []string
@@ -105,7 +106,7 @@ func TestProposalsAreAsTheyWere(t *testing.T) {
 	s := newStage(t, dbtest.Tx(t))
 	employee := envelope.EmployeeID(uuid.New())
 	s.as(func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := limits.PutEntries(ctx, tx, s.tenant, []limits.Entry{{Value: "no@example.org"}}, "ada"); err != nil {
+		if _, err := contact.PutEntries(ctx, tx, s.tenant, []contact.Entry{{Value: "no@example.org"}}, "ada"); err != nil {
 			return err
 		}
 		if err := limits.PutEmployee(ctx, tx, s.tenant, limits.Employee{ID: employee, Trust: policy.TrustNone}, "ada"); err != nil {
@@ -132,7 +133,7 @@ func TestProposalsAreAsTheyWere(t *testing.T) {
 	s.exec("UPDATE actions SET args = '{\"amount\":5}' WHERE action_id = $1", edited[0].String())
 	s.exec("UPDATE approvals SET proposed_args = '{\"amount\":500}' WHERE action_id = $1", edited[0].String())
 
-	same := s.read(lately()).Compare(settings.PolicyChange{}, never)
+	same := s.read(lately()).Compare(settings.Change{}, never)
 	ruled := s.read(lately()).Compare(rule("has(args.amount) && args.amount == 500", deny), never)
 
 	if len(same.Differences) != 0 || same.Compared != 7 {
@@ -179,7 +180,7 @@ func TestThousandsAreReadInSets(t *testing.T) {
 	const all = 2600
 	s.refunds(all)
 	s.as(func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := limits.PutEntries(ctx, tx, s.tenant, []limits.Entry{{Value: "u7@example.org"}}, "ada"); err != nil {
+		if _, err := contact.PutEntries(ctx, tx, s.tenant, []contact.Entry{{Value: "u7@example.org"}}, "ada"); err != nil {
 			return err
 		}
 		return limits.PutToolRule(ctx, tx, s.tenant, limits.ToolRule{Source: "shop", Name: "refund", Recipients: new([]string{"/to"})}, "ada")
@@ -276,7 +277,7 @@ func TestRequestsNarrow(t *testing.T) {
 	} {
 		req := lately()
 		tt.change(&req)
-		got := s.read(req).Compare(settings.PolicyChange{}, never)
+		got := s.read(req).Compare(settings.Change{}, never)
 		if got.Compared != tt.compared || got.Gone != tt.gone {
 			t.Errorf("%s: %d compared and %d gone, want %d and %d", name, got.Compared, got.Gone, tt.compared, tt.gone)
 		}

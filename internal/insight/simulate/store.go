@@ -31,7 +31,7 @@ const (
 // given a transaction that cannot write. What a token is for, whom not to
 // contact, grants and sessions, trust, drift and quarantine are as of now.
 func Read(ctx context.Context, tx pgx.Tx, cache *settings.Cache, tenant envelope.TenantID, req Request) (*Page, error) {
-	snap, state, err := cache.Standing(ctx, tx, tenant)
+	snap, state, err := cache.CurrentAndState(ctx, tx, tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (p *Page) pastFrom(r *dbsqlc.RehearsalPageRow, now time.Time) past {
 		return e
 	}
 	e.tool = tool
-	e.proposed = settings.Proposed{
+	e.proposed = settings.Proposal{
 		Automation: r.AutomationID, AskedApproval: r.Asked, Session: r.SessionID, Args: r.Args, Tools: r.Tools, Now: now,
 		Risk: policy.RaiseRisk(envelope.Risk(r.Risk), tool.Risk.Envelope()),
 	}

@@ -118,12 +118,12 @@ const (
 
 func newHouse(t *testing.T, cfg mcpserver.Config) *house {
 	t.Helper()
-	return newHouseOn(t, cfg, connect.NewLive(connect.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler)), true)
+	return newHouseOn(t, cfg, connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler)), true)
 }
 
 // newHouseOn opens a house whose worker calls the sources of live: the fake
 // one, or those that are configured.
-func newHouseOn(t *testing.T, cfg mcpserver.Config, live *connect.Live, fake bool) *house {
+func newHouseOn(t *testing.T, cfg mcpserver.Config, live *connect.Pool, fake bool) *house {
 	t.Helper()
 	db := dbtest.DB(t)
 	h := &house{t: t, db: db, src: sourcetest.NewSource(boxTools("as listed")...), logs: &logs{}, stopped: make(chan struct{}, 1000)}

@@ -153,7 +153,7 @@ func (ts *tokenServer) viewer(now time.Time) settings.Viewer {
 func (ts *tokenServer) settings(ctx context.Context) (snap *settings.Settings, now time.Time, err error) {
 	err = ts.inTx(ctx, ts.by.Tenant, func(ctx context.Context, tx pgx.Tx) error {
 		var state settings.State
-		snap, state, err = ts.Catalog.Standing(ctx, tx, ts.by.Tenant)
+		snap, state, err = ts.Catalog.CurrentAndState(ctx, tx, ts.by.Tenant)
 		now = state.Now
 		return err
 	})

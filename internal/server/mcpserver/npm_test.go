@@ -51,7 +51,7 @@ func filed(t *testing.T, cfg mcpserver.Config) (f *family, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := connect.NewLive(connect.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+	live := connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
 	live.Stdio = true
 	f = newHouseOn(t, cfg, live, false).tenant("acme")
 	config, err := json.Marshal(connect.MCPConfig{Transport: "stdio", Command: append(server, dir)})

@@ -77,7 +77,7 @@ func newHouseWith(t testing.TB, db *pgxpool.Pool, cfg rest.Config) *house {
 	h := &house{t: t, db: db, law: law, logs: &logs{}}
 	cfg.Log = slog.New(slog.NewTextHandler(h.logs, nil))
 	var err error
-	if cfg.Vault, err = connect.NewVault(base64.StdEncoding.EncodeToString(make([]byte, 32))); err != nil {
+	if cfg.Vault, err = connect.NewCipher(base64.StdEncoding.EncodeToString(make([]byte, 32))); err != nil {
 		t.Fatal(err)
 	}
 	cache := settings.NewCache()

@@ -43,7 +43,7 @@ type Core struct {
 // measures.
 type Config struct {
 	// Vault encrypts the credentials of sources. Without a key none are taken.
-	Vault connect.Vault
+	Vault connect.Cipher
 	// Wake is called after a commit that put something on the schedule. It
 	// must not block.
 	Wake func()

@@ -420,7 +420,7 @@ func TestTwoPeopleAgreeInSlack(t *testing.T) {
 	ch := newChannel(t)
 	ch.operator("U5", "T1", identity.RoleOperator, "eve")
 	ch.inTx(func(ctx context.Context, tx pgx.Tx) error {
-		return settings.PutReview(ctx, tx, ch.family.id, settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Needed: 2}, "test")
+		return settings.PutReview(ctx, tx, ch.family.id, settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Approvals: 2}, "test")
 	})
 	ch.announce()
 

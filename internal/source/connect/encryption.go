@@ -13,30 +13,30 @@ import (
 
 // Vault seals the credentials of sources for storage and opens them in the
 // worker. The zero value holds no key: it seals and opens nothing.
-type Vault struct {
+type Cipher struct {
 	gcm cipher.AEAD
 }
 
 // NewVault takes a key of 32 bytes in base64, as COUNTERSIGN_SECRET_KEY holds
 // it. An empty text gives a vault without a key.
-func NewVault(key string) (Vault, error) {
+func NewCipher(key string) (Cipher, error) {
 	if key == "" {
-		return Vault{}, nil
+		return Cipher{}, nil
 	}
 	raw, err := base64.StdEncoding.DecodeString(key)
 	if err != nil || len(raw) != 32 {
-		return Vault{}, errors.New("COUNTERSIGN_SECRET_KEY must be 32 bytes in base64; make one with: openssl rand -base64 32")
+		return Cipher{}, errors.New("COUNTERSIGN_SECRET_KEY must be 32 bytes in base64; make one with: openssl rand -base64 32")
 	}
 	block, err := aes.NewCipher(raw)
 	if err != nil {
-		return Vault{}, err
+		return Cipher{}, err
 	}
 	gcm, err := cipher.NewGCM(block)
-	return Vault{gcm: gcm}, err
+	return Cipher{gcm: gcm}, err
 }
 
 // Seal encrypts a secret for one source of one tenant; it opens for no other.
-func (v Vault) Seal(tenant envelope.TenantID, source string, secret []byte) ([]byte, error) {
+func (v Cipher) Encrypt(tenant envelope.TenantID, source string, secret []byte) ([]byte, error) {
 	if v.gcm == nil {
 		return nil, fault.New(fault.Conflict, "storing credentials needs COUNTERSIGN_SECRET_KEY to be set")
 	}
@@ -48,7 +48,7 @@ func (v Vault) Seal(tenant envelope.TenantID, source string, secret []byte) ([]b
 }
 
 // Open decrypts what Seal sealed.
-func (v Vault) Open(tenant envelope.TenantID, source string, sealed []byte) ([]byte, error) {
+func (v Cipher) Decrypt(tenant envelope.TenantID, source string, sealed []byte) ([]byte, error) {
 	if v.gcm == nil {
 		return nil, errors.New("the source has credentials, and COUNTERSIGN_SECRET_KEY is not set")
 	}

@@ -77,9 +77,9 @@ func TestCheckConfig(t *testing.T) {
 }
 
 // sealing is a vault with a key.
-func sealing(t *testing.T) connect.Vault {
+func sealing(t *testing.T) connect.Cipher {
 	t.Helper()
-	v, err := connect.NewVault(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)))
+	v, err := connect.NewCipher(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestLiveOpensEveryKind(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	vault := sealing(t)
-	live := connect.NewLive(vault, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+	live := connect.NewPool(vault, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
 	t.Cleanup(live.Close)
 	values := func(of ...string) connect.Credentials {
 		c := connect.Credentials{Values: map[string]string{}}
@@ -106,7 +106,7 @@ func TestLiveOpensEveryKind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sealed, err := vault.Seal(s.tenant, id, raw)
+		sealed, err := vault.Encrypt(s.tenant, id, raw)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,9 +153,9 @@ func TestLiveHandsCredentialsToTheProviderAlone(t *testing.T) {
 	t.Cleanup(gateway.Close)
 	s := newFixture(t)
 	vault := sealing(t)
-	live := connect.NewLive(vault, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+	live := connect.NewPool(vault, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
 	t.Cleanup(live.Close)
-	sealed, err := vault.Seal(s.tenant, "gateway", []byte(`{"header":{"Authorization":"Bearer hush"}}`))
+	sealed, err := vault.Encrypt(s.tenant, "gateway", []byte(`{"header":{"Authorization":"Bearer hush"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func invalidConfig(at string, rule envelope.Rule, message string) error {
 // Live holds the open connections to sources, one per source, made when first
 // asked for and made anew when the source's configuration changed. It is safe
 // for concurrent use.
-type Live struct {
+type Pool struct {
 	// Connect opens a source. NewLive sets it to what knows every kind;
 	// another must be set before the first Get.
 	Connect func(tenant envelope.TenantID, of catalog.Source) (source.Source, error)
@@ -86,7 +86,7 @@ type Live struct {
 	// set before the first Get.
 	Notes func(tenant envelope.TenantID, source string) builtin.Notes
 
-	vault   Vault
+	vault   Cipher
 	breaker source.BreakerConfig
 	log     *slog.Logger
 
@@ -110,8 +110,8 @@ type liveSource struct {
 }
 
 // NewLive returns an empty set.
-func NewLive(vault Vault, breaker source.BreakerConfig, log *slog.Logger) *Live {
-	l := &Live{vault: vault, breaker: breaker, log: log, watch: make(map[*Watcher]bool), open: make(map[liveKey]*liveSource)}
+func NewPool(vault Cipher, breaker source.BreakerConfig, log *slog.Logger) *Pool {
+	l := &Pool{vault: vault, breaker: breaker, log: log, watch: make(map[*Watcher]bool), open: make(map[liveKey]*liveSource)}
 	l.Connect = l.connect
 	return l
 }
@@ -122,7 +122,7 @@ type Watcher func(tenant envelope.TenantID, source, to string)
 
 // Watch has a watcher hear of every change until stop is called; none is under
 // way any more when stop returns.
-func (l *Live) Watch(w Watcher) (stop func()) {
+func (l *Pool) Watch(w Watcher) (stop func()) {
 	at := &w
 	l.watchers.Lock()
 	defer l.watchers.Unlock()
@@ -134,7 +134,7 @@ func (l *Live) Watch(w Watcher) (stop func()) {
 	}
 }
 
-func (l *Live) changed(tenant envelope.TenantID, source, to string) {
+func (l *Pool) changed(tenant envelope.TenantID, source, to string) {
 	l.watchers.RLock()
 	defer l.watchers.RUnlock()
 	for w := range l.watch {
@@ -143,10 +143,10 @@ func (l *Live) changed(tenant envelope.TenantID, source, to string) {
 }
 
 // OpenFor is how long a breaker that opens holds calls back.
-func (l *Live) OpenFor() time.Duration { return l.breaker.Open() }
+func (l *Pool) OpenFor() time.Duration { return l.breaker.Open() }
 
 // Get returns the connection to a source of the snapshot's tenant.
-func (l *Live) Get(snap *settings.Settings, id string) (source.Source, error) {
+func (l *Pool) Get(snap *settings.Settings, id string) (source.Source, error) {
 	of, ok := snap.Source(id)
 	if !ok || !of.Enabled {
 		return nil, fault.New(fault.NotFound, "no source %s", id)
@@ -172,7 +172,7 @@ func (l *Live) Get(snap *settings.Settings, id string) (source.Source, error) {
 
 // Sweep closes connections that were replaced before the sweep before this
 // one. Call it at intervals longer than a call may take.
-func (l *Live) Sweep() {
+func (l *Pool) Sweep() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, src := range l.leaving {
@@ -182,7 +182,7 @@ func (l *Live) Sweep() {
 }
 
 // Close closes every connection.
-func (l *Live) Close() {
+func (l *Pool) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for at, s := range l.open {
@@ -195,13 +195,13 @@ func (l *Live) Close() {
 	l.leaving, l.retired = nil, nil
 }
 
-func (l *Live) close(src source.Source) {
+func (l *Pool) close(src source.Source) {
 	if err := src.Close(); err != nil {
 		l.log.Warn("source closed badly", slog.Any("error", err))
 	}
 }
 
-func (l *Live) connect(tenant envelope.TenantID, of catalog.Source) (source.Source, error) {
+func (l *Pool) connect(tenant envelope.TenantID, of catalog.Source) (source.Source, error) {
 	creds, err := l.credentials(tenant, of)
 	if err != nil {
 		return nil, err
@@ -227,12 +227,12 @@ func (l *Live) connect(tenant envelope.TenantID, of catalog.Source) (source.Sour
 }
 
 // credentials opens what is sealed; the zero value if nothing is.
-func (l *Live) credentials(tenant envelope.TenantID, of catalog.Source) (Credentials, error) {
+func (l *Pool) credentials(tenant envelope.TenantID, of catalog.Source) (Credentials, error) {
 	var creds Credentials
 	if len(of.Secret) == 0 {
 		return creds, nil
 	}
-	raw, err := l.vault.Open(tenant, of.ID, of.Secret)
+	raw, err := l.vault.Decrypt(tenant, of.ID, of.Secret)
 	if err != nil {
 		return creds, err
 	}
@@ -242,7 +242,7 @@ func (l *Live) credentials(tenant envelope.TenantID, of catalog.Source) (Credent
 	return creds, nil
 }
 
-func (l *Live) openMCP(of catalog.Source, creds Credentials) (source.Source, error) {
+func (l *Pool) openMCP(of catalog.Source, creds Credentials) (source.Source, error) {
 	cfg, err := ParseMCPConfig(of.Config)
 	if err != nil {
 		return nil, err

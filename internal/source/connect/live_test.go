@@ -26,9 +26,9 @@ import (
 
 // connections is a Live whose sources are fakes, in the order in which they
 // were opened.
-func connections() (*connect.Live, *[]*sourcetest.Source) {
+func connections() (*connect.Pool, *[]*sourcetest.Source) {
 	opened := new([]*sourcetest.Source)
-	live := connect.NewLive(connect.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+	live := connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
 	live.Connect = func(envelope.TenantID, catalog.Source) (source.Source, error) {
 		src := sourcetest.NewSource(tool("act"), tool("more"))
 		*opened = append(*opened, src)
@@ -97,7 +97,7 @@ func TestLiveOpensNothingThatIsOff(t *testing.T) {
 func TestLiveKnowsItsKinds(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	live := connect.NewLive(connect.Vault{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+	live := connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
 	t.Cleanup(live.Close)
 	s.put(catalog.Source{ID: "web", Kind: catalog.KindMCP, Enabled: true, Config: json.RawMessage(`{"transport":"http","url":"http://127.0.0.1:1/mcp"}`)})
 	s.put(catalog.Source{ID: "bad", Kind: catalog.KindMCP, Enabled: true, Config: json.RawMessage(`{"transport":"fax"}`)})
@@ -190,9 +190,9 @@ func TestRefreshStaleTakesWhatIsOld(t *testing.T) {
 func TestVault(t *testing.T) {
 	t.Parallel()
 	key := func(b byte) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, 32)) }
-	vault := func(text string) connect.Vault {
+	vault := func(text string) connect.Cipher {
 		t.Helper()
-		v, err := connect.NewVault(text)
+		v, err := connect.NewCipher(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,9 +201,9 @@ func TestVault(t *testing.T) {
 	tenant, secret := envelope.TenantID(uuid.New()), []byte("hunter2")
 	v := vault(key(1))
 
-	sealed, err := v.Seal(tenant, "src", secret)
-	again, _ := v.Seal(tenant, "src", secret)
-	opened, openErr := v.Open(tenant, "src", sealed)
+	sealed, err := v.Encrypt(tenant, "src", secret)
+	again, _ := v.Encrypt(tenant, "src", secret)
+	opened, openErr := v.Decrypt(tenant, "src", sealed)
 
 	if err != nil || openErr != nil || !bytes.Equal(opened, secret) || bytes.Contains(sealed, secret) || bytes.Equal(sealed, again) {
 		t.Errorf("Seal and Open = %q, %v, %v, want the secret, and each seal another", opened, err, openErr)
@@ -211,23 +211,23 @@ func TestVault(t *testing.T) {
 	damaged := bytes.Clone(sealed)
 	damaged[len(damaged)-1] ^= 1
 	for name, open := range map[string]func() ([]byte, error){
-		"another key":    func() ([]byte, error) { return vault(key(2)).Open(tenant, "src", sealed) },
-		"no key":         func() ([]byte, error) { return connect.Vault{}.Open(tenant, "src", sealed) },
-		"another tenant": func() ([]byte, error) { return v.Open(envelope.TenantID(uuid.New()), "src", sealed) },
-		"another source": func() ([]byte, error) { return v.Open(tenant, "other", sealed) },
-		"damaged":        func() ([]byte, error) { return v.Open(tenant, "src", damaged) },
-		"cut short":      func() ([]byte, error) { return v.Open(tenant, "src", sealed[:5]) },
-		"empty":          func() ([]byte, error) { return v.Open(tenant, "src", nil) },
+		"another key":    func() ([]byte, error) { return vault(key(2)).Decrypt(tenant, "src", sealed) },
+		"no key":         func() ([]byte, error) { return connect.Cipher{}.Decrypt(tenant, "src", sealed) },
+		"another tenant": func() ([]byte, error) { return v.Decrypt(envelope.TenantID(uuid.New()), "src", sealed) },
+		"another source": func() ([]byte, error) { return v.Decrypt(tenant, "other", sealed) },
+		"damaged":        func() ([]byte, error) { return v.Decrypt(tenant, "src", damaged) },
+		"cut short":      func() ([]byte, error) { return v.Decrypt(tenant, "src", sealed[:5]) },
+		"empty":          func() ([]byte, error) { return v.Decrypt(tenant, "src", nil) },
 	} {
 		if got, err := open(); err == nil || got != nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("Open with %s = %q, %v, want an error", name, got, err)
 		}
 	}
-	if _, err := (connect.Vault{}).Seal(tenant, "src", secret); !errors.Is(err, fault.Conflict) {
+	if _, err := (connect.Cipher{}).Encrypt(tenant, "src", secret); !errors.Is(err, fault.Conflict) {
 		t.Errorf("Seal without a key = %v, want fault.Conflict", err)
 	}
 	for _, bad := range []string{"x", key(1)[:20], base64.StdEncoding.EncodeToString([]byte("short"))} {
-		if _, err := connect.NewVault(bad); err == nil || strings.Contains(err.Error(), bad) && len(bad) > 5 {
+		if _, err := connect.NewCipher(bad); err == nil || strings.Contains(err.Error(), bad) && len(bad) > 5 {
 			t.Errorf("NewVault = %v, want an error without the key", err)
 		}
 	}

@@ -21,12 +21,12 @@ import (
 type Refresher struct {
 	db    postgres.Begins
 	cache *settings.Cache
-	live  *Live
+	live  *Pool
 	log   *slog.Logger
 }
 
 // NewRefresher returns a Refresher.
-func NewRefresher(db postgres.Begins, cache *settings.Cache, live *Live, log *slog.Logger) *Refresher {
+func NewRefresher(db postgres.Begins, cache *settings.Cache, live *Pool, log *slog.Logger) *Refresher {
 	return &Refresher{db: db, cache: cache, live: live, log: log}
 }
 

@@ -22,7 +22,7 @@ func TestARefreshTellsWhatChanged(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	listing := []source.Tool{tool("act"), tool("other")}
-	live := connect.NewLive(connect.Vault{}, source.BreakerConfig{}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	live := connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	live.Connect = func(envelope.TenantID, catalog.Source) (source.Source, error) {
 		return lister{sourcetest.NewSource(), &listing}, nil
 	}

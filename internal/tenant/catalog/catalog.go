@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
@@ -48,7 +48,7 @@ type Tool struct {
 	Retry Retry
 	// Recipients find whom its arguments address. Guessed says that no operator
 	// said so.
-	Recipients []preflight.Pattern
+	Recipients []contact.Pattern
 	Guessed    bool
 	// Scopes are what an employee needs to use it.
 	Scopes []string

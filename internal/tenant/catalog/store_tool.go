@@ -12,12 +12,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
@@ -203,9 +203,9 @@ func toolFromRow(r dbsqlc.ToolListRow, src Source) (*Tool, error) {
 	}
 	recipients := r.Recipients
 	if t.Guessed = recipients == nil; t.Guessed {
-		recipients = preflight.GuessRecipients(r.InputSchema)
+		recipients = contact.InferRecipients(r.InputSchema)
 	}
-	if t.Recipients, err = preflight.ParsePatterns(recipients); err != nil {
+	if t.Recipients, err = contact.ParsePatterns(recipients); err != nil {
 		return nil, fmt.Errorf("recipients of tool %s: %w", t.Key, err)
 	}
 	t.Scopes = r.Scopes

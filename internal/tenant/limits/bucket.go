@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 )
 
 // DefaultBucket holds what names no other bucket. Every tenant has it, and it
@@ -74,9 +75,9 @@ func (p Period) Valid() bool {
 
 // Validate checks a bucket. The error is an *envelope.InvalidError.
 func (b Bucket) Validate() error {
-	var p problems
-	if !slug.MatchString(b.Name) {
-		p.add("/name", envelope.RulePattern, "must be 1 to 100 of a-z, 0-9, dot, - and _, and start with a letter or a digit, such as email.daily")
+	var p check.Problems
+	if !check.Slug(b.Name) {
+		p.Add("/name", envelope.RulePattern, "must be 1 to 100 of a-z, 0-9, dot, - and _, and start with a letter or a digit, such as email.daily")
 	}
 	if b.Rate != nil {
 		b.Rate.check(&p)
@@ -85,46 +86,46 @@ func (b Bucket) Validate() error {
 		b.Calendar.check(&p)
 	}
 	if b.Concurrency != 0 {
-		p.within("/concurrency", b.Concurrency, 1, maxConcurrency)
+		p.Within("/concurrency", b.Concurrency, 1, maxConcurrency)
 	}
-	return p.err()
+	return p.Err()
 }
 
-func (r Rate) check(p *problems) {
+func (r Rate) check(p *check.Problems) {
 	switch {
 	case r.Limit == 0:
-		p.add("/rate/limit", ruleMinimum, "must be at least 1; to stop a bucket altogether pause it, and for no limit leave the rate out")
+		p.Add("/rate/limit", check.RuleMinimum, "must be at least 1; to stop a bucket altogether pause it, and for no limit leave the rate out")
 	default:
-		p.within("/rate/limit", r.Limit, 1, maxRate)
+		p.Within("/rate/limit", r.Limit, 1, maxRate)
 	}
 	switch {
 	case r.Per == 0:
-		p.add("/rate/per", envelope.RuleRequired, "must say the interval, such as 1s, 1m, 1h or 1d")
+		p.Add("/rate/per", envelope.RuleRequired, "must say the interval, such as 1s, 1m, 1h or 1d")
 	case r.Per < minPer || r.Per > maxPer:
-		p.add("/rate/per", envelope.RuleFormat, "must be from 1ms to 366d")
+		p.Add("/rate/per", envelope.RuleFormat, "must be from 1ms to 366d")
 	case r.Limit > 0 && float64(r.Limit)/r.Per.Seconds() > maxPerSecond:
-		p.add("/rate", ruleMaximum, "must be at most %d a second; for more than that leave the rate out", maxPerSecond)
+		p.Add("/rate", check.RuleMaximum, "must be at most %d a second; for more than that leave the rate out", maxPerSecond)
 	}
 	switch {
 	case r.Burst < 0:
-		p.add("/rate/burst", ruleMinimum, "must be at least 1; leave it out for 1")
+		p.Add("/rate/burst", check.RuleMinimum, "must be at least 1; leave it out for 1")
 	case r.Limit > 0 && r.Burst > r.Limit:
-		p.add("/rate/burst", ruleMaximum, "must be at most the limit, %d: more at once would be more than the interval allows", r.Limit)
+		p.Add("/rate/burst", check.RuleMaximum, "must be at most the limit, %d: more at once would be more than the interval allows", r.Limit)
 	}
 }
 
-func (c Calendar) check(p *problems) {
+func (c Calendar) check(p *check.Problems) {
 	switch {
 	case c.Limit == 0:
-		p.add("/calendar/limit", ruleMinimum, "must be at least 1; to stop a bucket altogether pause it, and for no limit leave the calendar out")
+		p.Add("/calendar/limit", check.RuleMinimum, "must be at least 1; to stop a bucket altogether pause it, and for no limit leave the calendar out")
 	default:
-		p.within("/calendar/limit", c.Limit, 1, maxCalendar)
+		p.Within("/calendar/limit", c.Limit, 1, maxCalendar)
 	}
 	if !c.Every.Valid() {
-		p.add("/calendar/every", envelope.RuleEnum, "must be hour, day, week or month")
+		p.Add("/calendar/every", envelope.RuleEnum, "must be hour, day, week or month")
 	}
 	if c.Timezone != "" {
-		p.zone("/calendar/timezone", c.Timezone)
+		p.Zone("/calendar/timezone", c.Timezone)
 	}
 }
 

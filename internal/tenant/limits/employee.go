@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
@@ -89,30 +89,30 @@ const (
 
 // Validate checks an employee. The error is an *envelope.InvalidError.
 func (e Employee) Validate() error {
-	var p problems
-	p.text("/name", e.Name)
+	var p check.Problems
+	p.Text("/name", e.Name)
 	if len([]rune(e.Name)) > maxName {
-		p.add("/name", envelope.RuleMaxLength, "must have at most %d characters", maxName)
+		p.Add("/name", envelope.RuleMaxLength, "must have at most %d characters", maxName)
 	}
 	if !e.Trust.Valid() {
-		p.add("/trust", envelope.RuleEnum, "must be none, low, medium or high: the highest risk that may run without a person")
+		p.Add("/trust", envelope.RuleEnum, "must be none, low, medium or high: the highest risk that may run without a person")
 	}
 	checkScopes(&p, e.Scopes)
-	return p.err()
+	return p.Err()
 }
 
 // checkScopes checks the list of scopes at /scopes.
-func checkScopes(p *problems, scopes []string) {
+func checkScopes(p *check.Problems, scopes []string) {
 	if len(scopes) > maxScopes {
-		p.add("/scopes", envelope.RuleMaxItems, "must have at most %d items", maxScopes)
+		p.Add("/scopes", envelope.RuleMaxItems, "must have at most %d items", maxScopes)
 		return
 	}
 	for i, text := range scopes {
 		at := fmt.Sprintf("/scopes/%d", i)
-		if _, err := preflight.ParseScope(text); err != nil {
-			p.add(at, envelope.RulePattern, "%s", err)
+		if _, err := policy.ParseScope(text); err != nil {
+			p.Add(at, envelope.RulePattern, "%s", err)
 		} else if slices.Index(scopes, text) < i {
-			p.add(at, envelope.RuleDuplicateKey, "must not repeat a scope that the list already has")
+			p.Add(at, envelope.RuleDuplicateKey, "must not repeat a scope that the list already has")
 		}
 	}
 }

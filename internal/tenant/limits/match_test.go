@@ -10,32 +10,32 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
-func (h house) matches(scope postgres.Scope, asks ...limits.Ask) []limits.Match {
+func (h house) matches(scope postgres.Scope, asks ...contact.Ask) []contact.Found {
 	h.t.Helper()
-	var found []limits.Match
+	var found []contact.Found
 	h.as(scope, func(ctx context.Context, tx pgx.Tx) (err error) {
-		found, err = limits.Matches(ctx, tx, asks)
+		found, err = contact.Matches(ctx, tx, asks)
 		return err
 	})
-	slices.SortFunc(found, func(a, b limits.Match) int { return cmp.Or(a.Ask-b.Ask, cmp.Compare(a.Kind, b.Kind)) })
+	slices.SortFunc(found, func(a, b contact.Found) int { return cmp.Or(a.Ask-b.Ask, cmp.Compare(a.Kind, b.Kind)) })
 	return found
 }
 
-func (h house) ask(recipients ...string) limits.Ask {
+func (h house) ask(recipients ...string) contact.Ask {
 	h.t.Helper()
-	return limits.Ask{Tenant: h.tenant, Contacts: h.set().Contacts(recipients)}
+	return contact.Ask{Tenant: h.tenant, Contacts: h.set().Contacts(recipients)}
 }
 
-func (h house) forbid(entries ...limits.Entry) limits.Tally {
+func (h house) forbid(entries ...contact.Entry) contact.Counts {
 	h.t.Helper()
-	var tally limits.Tally
+	var tally contact.Counts
 	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
-		tally, err = limits.PutEntries(ctx, tx, h.tenant, entries, "ada")
+		tally, err = contact.PutEntries(ctx, tx, h.tenant, entries, "ada")
 		return err
 	})
 	return tally
@@ -47,24 +47,24 @@ func TestMatchesAcrossTenants(t *testing.T) {
 	two := one.neighbour()
 	past, future := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	one.forbid(
-		limits.Entry{Value: "Ana@Example.ORG", Reason: "asked not to be"},
-		limits.Entry{Kind: preflight.ContactDomain, Value: "rival.example", Reason: "legal"},
-		limits.Entry{Value: "gone@example.org", ExpiresAt: &past},
-		limits.Entry{Value: "soon@example.org", ExpiresAt: &future},
-		limits.Entry{Value: "+49 30 123456"},
-		limits.Entry{Value: "@Bo"},
+		contact.Entry{Value: "Ana@Example.ORG", Reason: "asked not to be"},
+		contact.Entry{Kind: contact.Domain, Value: "rival.example", Reason: "legal"},
+		contact.Entry{Value: "gone@example.org", ExpiresAt: &past},
+		contact.Entry{Value: "soon@example.org", ExpiresAt: &future},
+		contact.Entry{Value: "+49 30 123456"},
+		contact.Entry{Value: "@Bo"},
 	)
-	two.forbid(limits.Entry{Value: "cy@example.org"})
+	two.forbid(contact.Entry{Value: "cy@example.org"})
 
 	got := one.matches(postgres.Worker(),
 		one.ask("ana@example.org"), one.ask("cy@example.org"), two.ask("cy@example.org"), two.ask("ana@example.org"),
 		one.ask("x@mail.rival.example"), one.ask("gone@example.org"), one.ask("nobody@example.org", "soon@example.org"),
-		one.ask("+4930123456"), one.ask("@bo"), limits.Ask{Tenant: one.tenant},
+		one.ask("+4930123456"), one.ask("@bo"), contact.Ask{Tenant: one.tenant},
 	)
 
-	want := []limits.Match{
-		{0, preflight.ContactEmail, "asked not to be"}, {2, preflight.ContactEmail, ""}, {4, preflight.ContactDomain, "legal"},
-		{6, preflight.ContactEmail, ""}, {7, preflight.ContactPhone, ""}, {8, preflight.ContactHandle, ""},
+	want := []contact.Found{
+		{Ask: 0, Kind: contact.Email, Reason: "asked not to be"}, {Ask: 2, Kind: contact.Email, Reason: ""}, {Ask: 4, Kind: contact.Domain, Reason: "legal"},
+		{Ask: 6, Kind: contact.Email, Reason: ""}, {Ask: 7, Kind: contact.Phone, Reason: ""}, {Ask: 8, Kind: contact.Handle, Reason: ""},
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("Matches (-want +got):\n%s", diff)
@@ -77,7 +77,7 @@ func TestMatchesAcrossTenants(t *testing.T) {
 func TestMatchesByPlusAddressing(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	h.forbid(limits.Entry{Value: "ana+shop@example.org"}, limits.Entry{Value: "bo@example.org"})
+	h.forbid(contact.Entry{Value: "ana+shop@example.org"}, contact.Entry{Value: "bo@example.org"})
 	count := func(to string) int { return len(h.matches(postgres.Worker(), h.ask(to))) }
 
 	for to, want := range map[string]int{"ana+shop@example.org": 1, "ana@example.org": 0, "bo+x@example.org": 0, "bo@example.org": 1} {

@@ -8,28 +8,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/source/breaker"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
-func (h house) pause(of limits.Target, kill bool, reason string) limits.Pause {
+func (h house) pause(of pause.Target, kill bool, reason string) pause.Pause {
 	h.t.Helper()
-	var p limits.Pause
+	var p pause.Pause
 	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
-		p, err = limits.SetPause(ctx, tx, h.tenant, of, kill, reason, "ada")
+		p, err = pause.Set(ctx, tx, h.tenant, of, kill, reason, "ada")
 		return err
 	})
 	return p
 }
 
-func (h house) pauses(f limits.PauseFilter) []limits.Pause {
+func (h house) pauses(f pause.Filter) []pause.Pause {
 	h.t.Helper()
-	var all []limits.Pause
+	var all []pause.Pause
 	f.Most = 100
 	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
-		all, err = limits.Pauses(ctx, tx, h.tenant, f)
+		all, err = pause.List(ctx, tx, h.tenant, f)
 		return err
 	})
 	return all
@@ -38,7 +39,7 @@ func (h house) pauses(f limits.PauseFilter) []limits.Pause {
 func TestPauseBecomesAKill(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	tool := limits.Target{Scope: limits.PauseTool, Subject: "mail:send"}
+	tool := pause.Target{Scope: pause.Tool, Subject: "mail:send"}
 
 	first := h.pause(tool, false, "odd answers")
 	same := h.pause(tool, false, "another reason")
@@ -67,12 +68,12 @@ func TestPauseBecomesAKill(t *testing.T) {
 func TestLiftedPausesAreKept(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	lift := func(of limits.Target) error {
+	lift := func(of pause.Target) error {
 		return h.try(func(ctx context.Context, tx pgx.Tx) error {
-			return limits.Lift(ctx, tx, h.tenant, of, "fine now", "ada")
+			return pause.Lift(ctx, tx, h.tenant, of, "fine now", "ada")
 		})
 	}
-	tenant, bucket := limits.Target{Scope: limits.PauseTenant}, limits.Target{Scope: limits.PauseBucket, Subject: "default"}
+	tenant, bucket := pause.Target{Scope: pause.Tenant}, pause.Target{Scope: pause.Bucket, Subject: "default"}
 	h.pause(tenant, false, "lunch")
 	h.pause(bucket, true, "wrong")
 
@@ -82,16 +83,16 @@ func TestLiftedPausesAreKept(t *testing.T) {
 	if err := lift(tenant); !errors.Is(err, fault.NotFound) {
 		t.Errorf("Lift of what is not paused = %v, want fault.NotFound", err)
 	}
-	if err := lift(limits.Target{Scope: limits.PauseEverything}); !errors.Is(err, fault.Denied) {
+	if err := lift(pause.Target{Scope: pause.Everything}); !errors.Is(err, fault.Denied) {
 		t.Errorf("Lift of everything = %v, want fault.Denied", err)
 	}
 	again := h.pause(tenant, false, "dinner")
 
-	all, standing := h.pauses(limits.PauseFilter{}), h.pauses(limits.PauseFilter{Standing: true})
+	all, standing := h.pauses(pause.Filter{}), h.pauses(pause.Filter{Standing: true})
 	if len(all) != 3 || len(standing) != 2 || all[0].ID != again.ID || all[2].LiftedBy != "ada" || all[2].LiftedAt == nil {
 		t.Errorf("pauses = %+v, of which stand %d", all, len(standing))
 	}
-	if page := h.pauses(limits.PauseFilter{Before: all[0].ID}); len(page) != 2 || page[0].ID != all[1].ID {
+	if page := h.pauses(pause.Filter{Before: all[0].ID}); len(page) != 2 || page[0].ID != all[1].ID {
 		t.Errorf("the next page is %+v", page)
 	}
 	h.wantSubjects("tenant paused", "bucket default killed", "tenant resumed", "tenant paused")
@@ -101,37 +102,37 @@ func TestEverythingIsPausedForAll(t *testing.T) {
 	t.Parallel()
 	one := newHouse(t)
 	two := one.neighbour()
-	two.pause(limits.Target{Scope: limits.PauseTenant}, false, "lunch")
+	two.pause(pause.Target{Scope: pause.Tenant}, false, "lunch")
 
 	one.as(postgres.Admin(), func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := limits.PauseAll(ctx, tx, false, "moving house", "ada"); err != nil {
+		if _, err := pause.SetEverything(ctx, tx, false, "moving house", "ada"); err != nil {
 			return err
 		}
-		_, err := limits.PauseAll(ctx, tx, true, "for good", "ada")
+		_, err := pause.SetEverything(ctx, tx, true, "for good", "ada")
 		return err
 	})
 
 	for name, h := range map[string]house{"one": one, "two": two} {
-		all := h.pauses(limits.PauseFilter{Standing: true})
-		if len(all) == 0 || all[0].Scope != limits.PauseEverything || !all[0].Kill || all[0].Reason != "for good" {
+		all := h.pauses(pause.Filter{Standing: true})
+		if len(all) == 0 || all[0].Scope != pause.Everything || !all[0].Kill || all[0].Reason != "for good" {
 			t.Errorf("%s sees %+v, want the pause of everything", name, all)
 		}
 		if h.bucket("default").Paused != true {
 			t.Errorf("%s has a bucket that is not paused", name)
 		}
 	}
-	if got := two.pauses(limits.PauseFilter{}); len(got) != 2 {
+	if got := two.pauses(pause.Filter{}); len(got) != 2 {
 		t.Errorf("two sees %d pauses, want its own and everything's", len(got))
 	}
 	one.wantSubjects("everything paused", "everything killed")
 	one.must(func(ctx context.Context, tx pgx.Tx) error {
-		p, ok, err := limits.PauseOfEverything(ctx, tx)
+		p, ok, err := pause.OfEverything(ctx, tx)
 		if !ok || !p.Kill {
 			t.Errorf("PauseOfEverything = %+v, %t", p, ok)
 		}
 		return err
 	})
-	one.as(postgres.Admin(), func(ctx context.Context, tx pgx.Tx) error { return limits.LiftAll(ctx, tx, "done", "ada") })
+	one.as(postgres.Admin(), func(ctx context.Context, tx pgx.Tx) error { return pause.LiftEverything(ctx, tx, "done", "ada") })
 	if one.bucket("default").Paused {
 		t.Error("everything is paused after it was lifted")
 	}
@@ -147,7 +148,7 @@ func TestFlightsAreCounted(t *testing.T) {
 
 	var n int
 	h.as(postgres.Admin(), func(ctx context.Context, tx pgx.Tx) (err error) {
-		n, err = limits.Flights(ctx, tx)
+		n, err = pause.Flights(ctx, tx)
 		return err
 	})
 
@@ -159,21 +160,21 @@ func TestFlightsAreCounted(t *testing.T) {
 func TestEntriesAreListedAndTold(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	first := h.forbid(limits.Entry{Value: "Ana@Example.org", Reason: "a"}, limits.Entry{Value: "bo@example.org"}, limits.Entry{Kind: preflight.ContactDomain, Value: "x.example"},
-		limits.Entry{Value: "ANA@example.org", Reason: "b"})
-	second := h.forbid(limits.Entry{Value: "ana@example.org", Reason: "c"}, limits.Entry{Value: "@cy"})
-	var removed limits.Tally
+	first := h.forbid(contact.Entry{Value: "Ana@Example.org", Reason: "a"}, contact.Entry{Value: "bo@example.org"}, contact.Entry{Kind: contact.Domain, Value: "x.example"},
+		contact.Entry{Value: "ANA@example.org", Reason: "b"})
+	second := h.forbid(contact.Entry{Value: "ana@example.org", Reason: "c"}, contact.Entry{Value: "@cy"})
+	var removed contact.Counts
 	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
-		removed, err = limits.DeleteEntries(ctx, tx, h.tenant, []limits.Entry{{Value: "BO@example.org"}, {Value: "nobody@example.org"}}, "ada")
+		removed, err = contact.DeleteEntries(ctx, tx, h.tenant, []contact.Entry{{Value: "BO@example.org"}, {Value: "nobody@example.org"}}, "ada")
 		return err
 	})
 
 	var seen []string
-	f := limits.EntryFilter{Most: 2}
+	f := contact.EntryFilter{Most: 2}
 	for {
-		var page []limits.Entry
+		var page []contact.Entry
 		h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
-			page, err = limits.Entries(ctx, tx, h.tenant, f)
+			page, err = contact.Entries(ctx, tx, h.tenant, f)
 			return err
 		})
 		for _, e := range page {
@@ -185,7 +186,7 @@ func TestEntriesAreListedAndTold(t *testing.T) {
 		f.AfterKind, f.AfterValue = page[len(page)-1].Kind, page[len(page)-1].Value
 	}
 
-	if diff := cmp.Diff([]limits.Tally{{Added: 3}, {Added: 1, Changed: 1}, {Removed: 1}}, []limits.Tally{first, second, removed}); diff != "" {
+	if diff := cmp.Diff([]contact.Counts{{Added: 3}, {Added: 1, Changed: 1}, {Removed: 1}}, []contact.Counts{first, second, removed}); diff != "" {
 		t.Errorf("tallies (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"domain x.example  ada", "email ana@example.org c ada", "handle cy  ada"}, seen); diff != "" {
@@ -207,7 +208,7 @@ func TestBreakersAreReset(t *testing.T) {
 	h.admin(`INSERT INTO breakers (tenant_id, source_id, state, cause, open_until, trips, worker) VALUES ($1, 'mail', 'open', 'http_503', now() + interval '1 minute', 3, 'w')`, h.tenant.String())
 	reset := func(source string) error {
 		return h.try(func(ctx context.Context, tx pgx.Tx) error {
-			return limits.ResetBreaker(ctx, tx, h.tenant, source, "ada")
+			return breaker.Reset(ctx, tx, h.tenant, source, "ada")
 		})
 	}
 
@@ -219,7 +220,7 @@ func TestBreakersAreReset(t *testing.T) {
 	}
 
 	h.must(func(ctx context.Context, tx pgx.Tx) error {
-		all, err := limits.Breakers(ctx, tx, h.tenant)
+		all, err := breaker.List(ctx, tx, h.tenant)
 		if len(all) != 1 || all[0].State != "closed" || all[0].Trips != 0 || all[0].Cause != "reset" {
 			t.Errorf("breakers = %+v", all)
 		}

@@ -8,7 +8,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/check"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
+	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 )
 
 // QuietScope is whose quiet hours they are.
@@ -37,41 +39,41 @@ type QuietHours struct {
 	// Subject is the employee's id, the bucket's name, or the recipient as
 	// kind:value; empty for the tenant.
 	Subject string `json:"subject,omitzero"`
-	preflight.Quiet
+	quiethours.Hours
 }
 
 // Validate checks quiet hours. The error is an *envelope.InvalidError.
 func (q QuietHours) Validate() error {
-	var p problems
+	var p check.Problems
 	switch q.Scope {
 	case QuietTenant:
 		if q.Subject != "" {
-			p.add("/subject", envelope.RuleUnknownField, "must be left out: the tenant's quiet hours hold for all of it")
+			p.Add("/subject", envelope.RuleUnknownField, "must be left out: the tenant's quiet hours hold for all of it")
 		}
 	case QuietEmployee:
 		checkEmployee(&p, "/subject", q.Subject)
 	case QuietBucket:
-		if !slug.MatchString(q.Subject) {
-			p.add("/subject", envelope.RulePattern, "must be the name of a bucket")
+		if !check.Slug(q.Subject) {
+			p.Add("/subject", envelope.RulePattern, "must be the name of a bucket")
 		}
 	case QuietRecipient:
-		if _, err := parseRecipient(q.Subject, preflight.ContactOptions{}); err != nil {
-			p.add("/subject", envelope.RuleFormat, "must be kind:value, the kind email, domain, phone or handle, such as email:ana@example.org or domain:example.org")
+		if _, err := parseRecipient(q.Subject, contact.Options{}); err != nil {
+			p.Add("/subject", envelope.RuleFormat, "must be kind:value, the kind email, domain, phone or handle, such as email:ana@example.org or domain:example.org")
 		}
 	default:
-		p.add("/scope", envelope.RuleEnum, "must be tenant, employee, bucket or recipient")
+		p.Add("/scope", envelope.RuleEnum, "must be tenant, employee, bucket or recipient")
 	}
 	_, err := q.Compile()
-	if err := p.below("", err); err != nil {
+	if err := p.Below("", err); err != nil {
 		return err
 	}
-	return p.err()
+	return p.Err()
 }
 
 // settled is the quiet hours with the subject and the spread as they are
 // stored.
 func (q QuietHours) settled(t Tenant) QuietHours {
-	opts := t.contacts()
+	opts := t.ContactOptions()
 	opts.PlusAddressing = false
 	switch q.Scope {
 	case QuietEmployee:
@@ -83,7 +85,7 @@ func (q QuietHours) settled(t Tenant) QuietHours {
 	case QuietTenant, QuietBucket:
 	}
 	if q.Spread == nil {
-		q.Spread = new(envelope.Duration(preflight.DefaultSpread))
+		q.Spread = new(envelope.Duration(quiethours.DefaultSpread))
 	}
 	return q
 }
@@ -112,10 +114,10 @@ func sortQuiet(all []QuietHours) {
 }
 
 // checkEmployee checks the id of an employee.
-func checkEmployee(p *problems, pointer, text string) {
+func checkEmployee(p *check.Problems, pointer, text string) {
 	var id envelope.EmployeeID
 	if err := id.UnmarshalText([]byte(text)); err != nil {
-		p.add(pointer, envelope.RuleFormat, "must be the UUID of an employee")
+		p.Add(pointer, envelope.RuleFormat, "must be the UUID of an employee")
 	}
 }
 
@@ -126,7 +128,7 @@ func employeeOf(text string) envelope.EmployeeID {
 }
 
 // parseRecipient reads a recipient as kind:value.
-func parseRecipient(text string, opts preflight.ContactOptions) (preflight.Contact, error) {
+func parseRecipient(text string, opts contact.Options) (contact.Contact, error) {
 	kind, value, _ := strings.Cut(text, ":")
-	return preflight.ParseContactAs(preflight.ContactKind(kind), value, opts)
+	return contact.ParseAs(contact.Kind(kind), value, opts)
 }

@@ -1,11 +1,19 @@
+// Package limits owns the settings of what may be sent, when, and how fast:
+// buckets, quiet hours, what employees may do, what operators say about tools,
+// and a tenant's own settings. It checks them, stores them with the event that
+// tells who changed what, reads them back, and compiles those of one tenant into
+// a Set that answers without a database. It does not apply them: the preflight
+// checks and the claim do.
 package limits
 
 import (
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 )
 
 // Set is the settings of one tenant, compiled. It never changes, so that any
@@ -18,16 +26,16 @@ type Set struct {
 	bucketNames  []string
 	names        map[int64]string
 	employees    map[envelope.EmployeeID]Employee
-	pauses       map[Target]Pause
+	pauses       map[pause.Target]pause.Pause
 	quiet        *quietSet
 }
 
 // quietSet is quiet hours by what they are of.
 type quietSet struct {
-	tenant     *preflight.Schedule
-	employees  map[envelope.EmployeeID]*preflight.Schedule
-	buckets    map[string]*preflight.Schedule
-	recipients map[preflight.Contact]*preflight.Schedule
+	tenant     *quiethours.Schedule
+	employees  map[envelope.EmployeeID]*quiethours.Schedule
+	buckets    map[string]*quiethours.Schedule
+	recipients map[contact.Contact]*quiethours.Schedule
 }
 
 // Bucket finds a bucket that takes new envelopes by its name.
@@ -89,13 +97,13 @@ func (s *Set) Employee(id envelope.EmployeeID) (Employee, bool) {
 
 // Paused returns the pause of an employee, a source or a tool under which an
 // envelope falls: a kill if one of them is, else the one of the widest scope.
-func (s *Set) Paused(employee envelope.EmployeeID, key policy.Key) (Pause, bool) {
+func (s *Set) Paused(employee envelope.EmployeeID, key policy.Key) (pause.Pause, bool) {
 	if !s.AnyPause() {
-		return Pause{}, false
+		return pause.Pause{}, false
 	}
-	var first Pause
+	var first pause.Pause
 	var found bool
-	for _, t := range [...]Target{{PauseSource, key.Source}, {PauseEmployee, employee.String()}, {PauseTool, key.String()}} {
+	for _, t := range [...]pause.Target{{Scope: pause.Source, Subject: key.Source}, {Scope: pause.Employee, Subject: employee.String()}, {Scope: pause.Tool, Subject: key.String()}} {
 		p, ok := s.pauses[t]
 		if ok && p.Kill {
 			return p, true
@@ -114,17 +122,17 @@ func (s *Set) AnyPause() bool { return s != nil && len(s.pauses) > 0 }
 // into now: those of the tenant, of its employee, of its bucket and of whom it
 // goes to. Spread is over how much time all that waited are sent, and becomes
 // one envelope's own by gate.Spread.
-func (s *Set) Quiet(employee envelope.EmployeeID, bucket string, to []preflight.Contact, now time.Time) []preflight.QuietFact {
+func (s *Set) Quiet(employee envelope.EmployeeID, bucket string, to []contact.Contact, now time.Time) []quiethours.Active {
 	if s == nil || s.quiet == nil {
 		return nil
 	}
-	var facts []preflight.QuietFact
-	ask := func(level QuietScope, schedule *preflight.Schedule) {
+	var facts []quiethours.Active
+	ask := func(level QuietScope, schedule *quiethours.Schedule) {
 		if schedule == nil {
 			return
 		}
 		if until, quiet := schedule.QuietUntil(now); quiet {
-			facts = append(facts, preflight.QuietFact{Until: until, Level: string(level), Spread: schedule.Spread()})
+			facts = append(facts, quiethours.Active{Until: until, Level: string(level), Spread: schedule.Spread()})
 		}
 	}
 	ask(QuietTenant, s.quiet.tenant)
@@ -149,15 +157,15 @@ func (s *Set) HasDoNotContact() bool { return s != nil && s.doNotContact }
 
 // Contacts reads recipients as the tenant's options say, and returns everybody
 // whom they may mean, each once.
-func (s *Set) Contacts(recipients []string) []preflight.Contact {
-	opts := s.Tenant().contacts()
+func (s *Set) Contacts(recipients []string) []contact.Contact {
+	opts := s.Tenant().ContactOptions()
 	if len(recipients) == 1 {
-		return preflight.Recipients(recipients[0], opts)
+		return contact.Recipients(recipients[0], opts)
 	}
-	var all []preflight.Contact
-	seen := make(map[preflight.Contact]bool)
+	var all []contact.Contact
+	seen := make(map[contact.Contact]bool)
 	for _, text := range recipients {
-		for _, c := range preflight.Recipients(text, opts) {
+		for _, c := range contact.Recipients(text, opts) {
 			if !seen[c] {
 				seen[c] = true
 				all = append(all, c)

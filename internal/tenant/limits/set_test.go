@@ -11,10 +11,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 )
 
 func newEmployee() envelope.EmployeeID { return envelope.EmployeeID(uuid.Must(uuid.NewV7())) }
@@ -33,7 +35,7 @@ func TestSetOfNothing(t *testing.T) {
 		if _, ok := set.Paused(newEmployee(), policy.Key{Source: "mail", Action: "send"}); ok || set.AnyPause() {
 			t.Errorf("%s: something is paused", name)
 		}
-		if got := set.Quiet(newEmployee(), "default", []preflight.Contact{{Kind: preflight.ContactEmail, Value: "a@b.org"}}, time.Now()); got != nil {
+		if got := set.Quiet(newEmployee(), "default", []contact.Contact{{Kind: contact.Email, Value: "a@b.org"}}, time.Now()); got != nil {
 			t.Errorf("%s: Quiet = %v, want none", name, got)
 		}
 		if set.NeedsRecipients() || set.HasDoNotContact() {
@@ -107,37 +109,37 @@ func TestSetKnowsPauses(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	employee := newEmployee()
-	pause := func(of limits.Target, kill bool) {
+	setPause := func(of pause.Target, kill bool) {
 		h.must(func(ctx context.Context, tx pgx.Tx) error {
-			_, err := limits.SetPause(ctx, tx, h.tenant, of, kill, "because", "ada")
+			_, err := pause.Set(ctx, tx, h.tenant, of, kill, "because", "ada")
 			return err
 		})
 	}
 	send := policy.Key{Source: "mail", Action: "send"}
-	pause(limits.Target{Scope: limits.PauseTenant}, false)
-	pause(limits.Target{Scope: limits.PauseBucket, Subject: "default"}, false)
+	setPause(pause.Target{Scope: pause.Tenant}, false)
+	setPause(pause.Target{Scope: pause.Bucket, Subject: "default"}, false)
 	if h.set().AnyPause() {
 		t.Error("AnyPause = true, but only the claim's pauses stand")
 	}
-	pause(limits.Target{Scope: limits.PauseSource, Subject: "mail"}, false)
+	setPause(pause.Target{Scope: pause.Source, Subject: "mail"}, false)
 
-	if p, ok := h.set().Paused(employee, send); !ok || p.Scope != limits.PauseSource || p.Kill {
+	if p, ok := h.set().Paused(employee, send); !ok || p.Scope != pause.Source || p.Kill {
 		t.Errorf("Paused = %+v, %t, want that of the source", p, ok)
 	}
 	if _, ok := h.set().Paused(employee, policy.Key{Source: "other", Action: "send"}); ok {
 		t.Error("another source is paused too")
 	}
-	pause(limits.Target{Scope: limits.PauseEmployee, Subject: employee.String()}, true)
-	if p, ok := h.set().Paused(employee, send); !ok || p.Scope != limits.PauseEmployee || !p.Kill || p.Reason != "because" || p.By != "ada" {
+	setPause(pause.Target{Scope: pause.Employee, Subject: employee.String()}, true)
+	if p, ok := h.set().Paused(employee, send); !ok || p.Scope != pause.Employee || !p.Kill || p.Reason != "because" || p.By != "ada" {
 		t.Errorf("Paused = %+v, %t, want the kill of the employee", p, ok)
 	}
-	pause(limits.Target{Scope: limits.PauseTool, Subject: "mail:send"}, true)
-	if p, ok := h.set().Paused(newEmployee(), send); !ok || p.Scope != limits.PauseTool || !p.Kill {
+	setPause(pause.Target{Scope: pause.Tool, Subject: "mail:send"}, true)
+	if p, ok := h.set().Paused(newEmployee(), send); !ok || p.Scope != pause.Tool || !p.Kill {
 		t.Errorf("Paused = %+v, %t, want the kill of the tool", p, ok)
 	}
 	h.must(func(ctx context.Context, tx pgx.Tx) error {
-		for _, of := range []limits.Target{{limits.PauseTool, "mail:send"}, {limits.PauseSource, "mail"}, {limits.PauseEmployee, employee.String()}} {
-			if err := limits.Lift(ctx, tx, h.tenant, of, "", "ada"); err != nil {
+		for _, of := range []pause.Target{{Scope: pause.Tool, Subject: "mail:send"}, {Scope: pause.Source, Subject: "mail"}, {Scope: pause.Employee, Subject: employee.String()}} {
+			if err := pause.Lift(ctx, tx, h.tenant, of, "", "ada"); err != nil {
 				return err
 			}
 		}
@@ -149,8 +151,8 @@ func TestSetKnowsPauses(t *testing.T) {
 }
 
 // nightly is quiet from 20:00 to 08:00 of the next day, UTC.
-func nightly(spread int) preflight.Quiet {
-	return preflight.Quiet{Timezone: "UTC", Windows: []preflight.Window{{From: "20:00", Until: "08:00+1"}}, Spread: new(envelope.Duration(time.Duration(spread) * time.Second))}
+func nightly(spread int) quiethours.Hours {
+	return quiethours.Hours{Timezone: "UTC", Windows: []quiethours.Window{{From: "20:00", Until: "08:00+1"}}, Spread: new(envelope.Duration(time.Duration(spread) * time.Second))}
 }
 
 func TestSetKnowsQuietHours(t *testing.T) {
@@ -161,7 +163,7 @@ func TestSetKnowsQuietHours(t *testing.T) {
 	end := time.Date(2026, 3, 4, 8, 0, 0, 0, time.UTC)
 	put := func(scope limits.QuietScope, subject string, spread int) {
 		h.must(func(ctx context.Context, tx pgx.Tx) error {
-			return limits.PutQuietHours(ctx, tx, h.tenant, limits.QuietHours{Scope: scope, Subject: subject, Quiet: nightly(spread)}, "ada")
+			return limits.PutQuietHours(ctx, tx, h.tenant, limits.QuietHours{Scope: scope, Subject: subject, Hours: nightly(spread)}, "ada")
 		})
 	}
 	put(limits.QuietTenant, "", 1)
@@ -175,18 +177,18 @@ func TestSetKnowsQuietHours(t *testing.T) {
 	if !set.NeedsRecipients() || set.HasDoNotContact() {
 		t.Errorf("NeedsRecipients = %t, HasDoNotContact = %t, want true, false", set.NeedsRecipients(), set.HasDoNotContact())
 	}
-	fact := func(level string, spread int) preflight.QuietFact {
-		return preflight.QuietFact{Until: end, Level: level, Spread: time.Duration(spread) * time.Second}
+	fact := func(level string, spread int) quiethours.Active {
+		return quiethours.Active{Until: end, Level: level, Spread: time.Duration(spread) * time.Second}
 	}
 	for name, tt := range map[string]struct {
 		employee envelope.EmployeeID
 		bucket   string
 		to       string
 		at       time.Time
-		want     []preflight.QuietFact
+		want     []quiethours.Active
 	}{
-		"all of them": {employee, "default", "ana@example.org", night, []preflight.QuietFact{fact("tenant", 1), fact("employee", 2), fact("bucket", 3), fact("recipient", 4)}},
-		"a domain":    {newEmployee(), "other", "bo@mail.example.net", night, []preflight.QuietFact{fact("tenant", 1), fact("recipient", 5)}},
+		"all of them": {employee, "default", "ana@example.org", night, []quiethours.Active{fact("tenant", 1), fact("employee", 2), fact("bucket", 3), fact("recipient", 4)}},
+		"a domain":    {newEmployee(), "other", "bo@mail.example.net", night, []quiethours.Active{fact("tenant", 1), fact("recipient", 5)}},
 		"by day":      {employee, "default", "ana@example.org", end, nil},
 	} {
 		got := set.Quiet(tt.employee, tt.bucket, set.Contacts([]string{tt.to}), tt.at)

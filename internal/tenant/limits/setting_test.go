@@ -11,10 +11,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 )
 
 // fullDocument sets something of everything.
@@ -26,9 +28,9 @@ func fullDocument() limits.Document {
 			{Name: "email.daily", Calendar: &limits.Calendar{Limit: 500, Every: limits.PeriodDay}, Rate: perMinute(30, 5)},
 		},
 		QuietHours: &[]limits.QuietHours{
-			{Scope: limits.QuietBucket, Subject: "email.daily", Quiet: nightly(60)},
-			{Scope: limits.QuietRecipient, Subject: "phone:+4930123456", Quiet: nightly(60)},
-			{Scope: limits.QuietTenant, Quiet: nightly(300)},
+			{Scope: limits.QuietBucket, Subject: "email.daily", Hours: nightly(60)},
+			{Scope: limits.QuietRecipient, Subject: "phone:+4930123456", Hours: nightly(60)},
+			{Scope: limits.QuietTenant, Hours: nightly(300)},
 		},
 		Employees: &[]limits.Employee{{Trust: policy.TrustLow, Scopes: []string{}}, {ID: employeeA(), Name: "Ana", Trust: policy.TrustHigh, Scopes: []string{"contacts:*"}}},
 		Tools:     &[]limits.ToolRule{{Source: "mail", Name: "send", Recipients: some([]string{"/to/*"}), Scopes: []string{"mail:send"}, Retry: limits.Retry{MaxAttempts: 3, Base: envelope.Duration(2 * time.Second), Cap: envelope.Duration(time.Minute), Jitter: some(0.2)}}},
@@ -141,14 +143,14 @@ func TestBadSettingsChangeNothing(t *testing.T) {
 	put := func(b limits.Bucket) func(context.Context, pgx.Tx) error {
 		return func(ctx context.Context, tx pgx.Tx) error { return limits.PutBucket(ctx, tx, h.tenant, b, "ada") }
 	}
-	quiet := func(scope limits.QuietScope, subject string, q preflight.Quiet) func(context.Context, pgx.Tx) error {
+	quiet := func(scope limits.QuietScope, subject string, q quiethours.Hours) func(context.Context, pgx.Tx) error {
 		return func(ctx context.Context, tx pgx.Tx) error {
-			return limits.PutQuietHours(ctx, tx, h.tenant, limits.QuietHours{Scope: scope, Subject: subject, Quiet: q}, "ada")
+			return limits.PutQuietHours(ctx, tx, h.tenant, limits.QuietHours{Scope: scope, Subject: subject, Hours: q}, "ada")
 		}
 	}
-	pause := func(scope limits.PauseScope, subject, reason string) func(context.Context, pgx.Tx) error {
+	setPause := func(scope pause.Scope, subject, reason string) func(context.Context, pgx.Tx) error {
 		return func(ctx context.Context, tx pgx.Tx) error {
-			_, err := limits.SetPause(ctx, tx, h.tenant, limits.Target{Scope: scope, Subject: subject}, false, reason, "ada")
+			_, err := pause.Set(ctx, tx, h.tenant, pause.Target{Scope: scope, Subject: subject}, false, reason, "ada")
 			return err
 		}
 	}
@@ -186,10 +188,10 @@ func TestBadSettingsChangeNothing(t *testing.T) {
 		"a bucket that is none":     {quiet(limits.QuietBucket, "none", nightly(1)), []string{"/subject"}},
 		"a recipient without kind":  {quiet(limits.QuietRecipient, "ana@example.org", nightly(1)), []string{"/subject"}},
 		"a recipient that is none":  {quiet(limits.QuietRecipient, "email:ana", nightly(1)), []string{"/subject"}},
-		"a zone of quiet hours":     {quiet(limits.QuietTenant, "", preflight.Quiet{Timezone: "x", Windows: nightly(1).Windows}), []string{"/timezone"}},
-		"no window":                 {quiet(limits.QuietTenant, "", preflight.Quiet{Timezone: "UTC"}), []string{"/windows"}},
-		"ends before it starts":     {quiet(limits.QuietTenant, "", preflight.Quiet{Timezone: "UTC", Windows: []preflight.Window{{From: "20:00", Until: "08:00"}}}), []string{"/windows/0/until"}},
-		"no day":                    {quiet(limits.QuietTenant, "", preflight.Quiet{Timezone: "UTC", Windows: []preflight.Window{{Days: []string{"someday"}, From: "20:00", Until: "21:00"}}}), []string{"/windows/0/days/0"}},
+		"a zone of quiet hours":     {quiet(limits.QuietTenant, "", quiethours.Hours{Timezone: "x", Windows: nightly(1).Windows}), []string{"/timezone"}},
+		"no window":                 {quiet(limits.QuietTenant, "", quiethours.Hours{Timezone: "UTC"}), []string{"/windows"}},
+		"ends before it starts":     {quiet(limits.QuietTenant, "", quiethours.Hours{Timezone: "UTC", Windows: []quiethours.Window{{From: "20:00", Until: "08:00"}}}), []string{"/windows/0/until"}},
+		"no day":                    {quiet(limits.QuietTenant, "", quiethours.Hours{Timezone: "UTC", Windows: []quiethours.Window{{Days: []string{"someday"}, From: "20:00", Until: "21:00"}}}), []string{"/windows/0/days/0"}},
 		"a spread":                  {quiet(limits.QuietTenant, "", nightly(-1)), []string{"/spread"}},
 
 		"a trust": {func(ctx context.Context, tx pgx.Tx) error {
@@ -222,19 +224,19 @@ func TestBadSettingsChangeNothing(t *testing.T) {
 			return limits.PutToolRule(ctx, tx, h.tenant, limits.ToolRule{Source: "mail", Name: "none"}, "ada")
 		}, []string{"/name"}},
 
-		"no reason":            {pause(limits.PauseTenant, "", " "), []string{"/reason"}},
-		"a long reason":        {pause(limits.PauseTenant, "", long), []string{"/reason"}},
-		"everything":           {pause(limits.PauseEverything, "", "x"), []string{"/scope"}},
-		"a scope of a pause":   {pause("week", "", "x"), []string{"/scope"}},
-		"a tenant's subject":   {pause(limits.PauseTenant, "x", "x"), []string{"/subject"}},
-		"no source":            {pause(limits.PauseSource, "none", "x"), []string{"/subject"}},
-		"no bucket":            {pause(limits.PauseBucket, "none", "x"), []string{"/subject"}},
-		"no tool":              {pause(limits.PauseTool, "mail:none", "x"), []string{"/subject"}},
-		"a tool without colon": {pause(limits.PauseTool, "mail", "x"), []string{"/subject"}},
-		"no employee":          {pause(limits.PauseEmployee, "x", "x"), []string{"/subject"}},
+		"no reason":            {setPause(pause.Tenant, "", " "), []string{"/reason"}},
+		"a long reason":        {setPause(pause.Tenant, "", long), []string{"/reason"}},
+		"everything":           {setPause(pause.Everything, "", "x"), []string{"/scope"}},
+		"a scope of a pause":   {setPause("week", "", "x"), []string{"/scope"}},
+		"a tenant's subject":   {setPause(pause.Tenant, "x", "x"), []string{"/subject"}},
+		"no source":            {setPause(pause.Source, "none", "x"), []string{"/subject"}},
+		"no bucket":            {setPause(pause.Bucket, "none", "x"), []string{"/subject"}},
+		"no tool":              {setPause(pause.Tool, "mail:none", "x"), []string{"/subject"}},
+		"a tool without colon": {setPause(pause.Tool, "mail", "x"), []string{"/subject"}},
+		"no employee":          {setPause(pause.Employee, "x", "x"), []string{"/subject"}},
 
 		"contacts": {func(ctx context.Context, tx pgx.Tx) error {
-			_, err := limits.PutEntries(ctx, tx, h.tenant, []limits.Entry{{Value: "a@b.org"}, {Kind: "post", Value: "x"}, {Kind: preflight.ContactEmail, Value: "x"}, {}, {Value: "c@d.org", Reason: long}}, "ada")
+			_, err := contact.PutEntries(ctx, tx, h.tenant, []contact.Entry{{Value: "a@b.org"}, {Kind: "post", Value: "x"}, {Kind: contact.Email, Value: "x"}, {}, {Value: "c@d.org", Reason: long}}, "ada")
 			return err
 		}, []string{"/entries/1/kind", "/entries/2/value", "/entries/3/value", "/entries/4/reason"}},
 		"a late part of a document": {func(ctx context.Context, tx pgx.Tx) error {
@@ -244,7 +246,7 @@ func TestBadSettingsChangeNothing(t *testing.T) {
 		}, []string{"/tools/0/name"}},
 		"twice in a document": {func(ctx context.Context, tx pgx.Tx) error {
 			doc := limits.Document{Employees: &[]limits.Employee{{Trust: policy.TrustLow}, {Trust: policy.TrustHigh}}, QuietHours: &[]limits.QuietHours{
-				{Scope: limits.QuietEmployee, Subject: employee, Quiet: nightly(1)}, {Scope: limits.QuietEmployee, Subject: strings.ToUpper(employee), Quiet: nightly(2)},
+				{Scope: limits.QuietEmployee, Subject: employee, Hours: nightly(1)}, {Scope: limits.QuietEmployee, Subject: strings.ToUpper(employee), Hours: nightly(2)},
 			}}
 			_, err := limits.Apply(ctx, tx, h.tenant, doc, "ada", false)
 			return err
@@ -280,22 +282,22 @@ func TestRowsOfAnotherTenantAreOutOfReach(t *testing.T) {
 			return limits.PutEmployee(ctx, tx, one.tenant, limits.Employee{Trust: policy.TrustHigh}, "eve")
 		},
 		"SetPause": func(ctx context.Context, tx pgx.Tx) error {
-			_, err := limits.SetPause(ctx, tx, one.tenant, limits.Target{Scope: limits.PauseTenant}, true, "x", "eve")
+			_, err := pause.Set(ctx, tx, one.tenant, pause.Target{Scope: pause.Tenant}, true, "x", "eve")
 			return err
 		},
 		"PauseAll": func(ctx context.Context, tx pgx.Tx) error {
-			_, err := limits.PauseAll(ctx, tx, true, "x", "eve")
+			_, err := pause.SetEverything(ctx, tx, true, "x", "eve")
 			return err
 		},
 		"PutEntries": func(ctx context.Context, tx pgx.Tx) error {
-			_, err := limits.PutEntries(ctx, tx, one.tenant, []limits.Entry{{Value: "a@b.org"}}, "eve")
+			_, err := contact.PutEntries(ctx, tx, one.tenant, []contact.Entry{{Value: "a@b.org"}}, "eve")
 			return err
 		},
 		"Apply": func(ctx context.Context, tx pgx.Tx) error {
 			_, err := limits.Apply(ctx, tx, one.tenant, limits.Document{Buckets: &[]limits.Bucket{}}, "eve", false)
 			return err
 		},
-		"LiftAll": func(ctx context.Context, tx pgx.Tx) error { return limits.LiftAll(ctx, tx, "", "eve") },
+		"LiftAll": func(ctx context.Context, tx pgx.Tx) error { return pause.LiftEverything(ctx, tx, "", "eve") },
 	} {
 		if err := two.try(do); err == nil {
 			t.Errorf("%s reached another tenant", name)

@@ -11,10 +11,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 )
 
 // Load reads and compiles what is set for a tenant. A tenant that is not there
@@ -45,17 +47,17 @@ func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Set, error
 	if s.employees, err = employeesByID(ctx, tx, tenant); err != nil {
 		return nil, err
 	}
-	if s.quiet, err = loadQuiet(ctx, tx, tenant, s.tenant.contacts()); err != nil {
+	if s.quiet, err = loadQuiet(ctx, tx, tenant, s.tenant.ContactOptions()); err != nil {
 		return nil, err
 	}
 	standing, err := q.PauseStanding(ctx, tx, &id)
 	if err != nil {
 		return nil, err
 	}
-	s.pauses = make(map[Target]Pause, len(standing))
+	s.pauses = make(map[pause.Target]pause.Pause, len(standing))
 	for _, r := range standing {
-		s.pauses[Target{PauseScope(r.Scope), r.Subject}] = Pause{
-			ID: PauseID(r.PauseID), Scope: PauseScope(r.Scope), Subject: r.Subject, Kill: r.Kill,
+		s.pauses[pause.Target{Scope: pause.Scope(r.Scope), Subject: r.Subject}] = pause.Pause{
+			ID: pause.ID(r.PauseID), Scope: pause.Scope(r.Scope), Subject: r.Subject, Kill: r.Kill,
 			Reason: r.Reason, By: r.PausedBy, At: r.PausedAt, KilledAt: r.KilledAt,
 		}
 	}
@@ -63,14 +65,14 @@ func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Set, error
 }
 
 // loadQuiet compiles a tenant's quiet hours; nil if it has none.
-func loadQuiet(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, opts preflight.ContactOptions) (*quietSet, error) {
+func loadQuiet(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, opts contact.Options) (*quietSet, error) {
 	all, err := QuietHoursList(ctx, tx, tenant)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
 	set := &quietSet{
-		employees: make(map[envelope.EmployeeID]*preflight.Schedule), buckets: make(map[string]*preflight.Schedule),
-		recipients: make(map[preflight.Contact]*preflight.Schedule),
+		employees: make(map[envelope.EmployeeID]*quiethours.Schedule), buckets: make(map[string]*quiethours.Schedule),
+		recipients: make(map[contact.Contact]*quiethours.Schedule),
 	}
 	for _, h := range all {
 		schedule, err := h.Compile()
@@ -93,33 +95,6 @@ func loadQuiet(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, opts pr
 		}
 	}
 	return set, nil
-}
-
-// Matches looks a batch's recipients up in the do-not-contact lists of their
-// tenants, in one statement. Entries that have expired are none. The answer
-// is in no order, and has several matches of an ask that matches several
-// entries.
-func Matches(ctx context.Context, tx pgx.Tx, asks []Ask) ([]Match, error) {
-	p := &dbsqlc.DoNotContactMatchParams{}
-	for i, ask := range asks {
-		for _, c := range ask.Contacts {
-			p.Indexes = append(p.Indexes, int32(i))
-			p.TenantIds = append(p.TenantIds, uuid.UUID(ask.Tenant))
-			p.Kinds, p.Values, p.Bares = append(p.Kinds, string(c.Kind)), append(p.Values, c.Value), append(p.Bares, bare(c))
-		}
-	}
-	if len(p.Indexes) == 0 {
-		return nil, nil
-	}
-	rows, err := dbsqlc.New().DoNotContactMatch(ctx, tx, p)
-	if err != nil {
-		return nil, err
-	}
-	matches := make([]Match, len(rows))
-	for i, r := range rows {
-		matches[i] = Match{int(r.Index), preflight.ContactKind(r.Kind), r.Reason}
-	}
-	return matches, nil
 }
 
 // QuietHoursList returns every quiet hours of a tenant, in order of scope and

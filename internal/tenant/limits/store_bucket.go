@@ -17,13 +17,13 @@ import (
 // back in use. The limits hold at the next claim; what is used of the old ones
 // counts on where it can.
 func PutBucket(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, b Bucket, by string) error {
-	return change(ctx, tx, tenant, by, func(d *desk) error { return d.putBucket(ctx, b) })
+	return change(ctx, tx, tenant, by, func(d *editor) error { return d.putBucket(ctx, b) })
 }
 
 // RetireBucket lets nothing new into a bucket. What is in it goes out as its
 // limits allow. The bucket named default cannot be retired: fault.Conflict.
 func RetireBucket(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name, by string) error {
-	return change(ctx, tx, tenant, by, func(d *desk) error { return d.retireBucket(ctx, name) })
+	return change(ctx, tx, tenant, by, func(d *editor) error { return d.retireBucket(ctx, name) })
 }
 
 // ReopenBucket ends the hold that a provider's answer put on a bucket. Its own

@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
@@ -18,7 +19,7 @@ import (
 // desk changes the settings of one tenant in one transaction, and remembers
 // what changed. A dry desk writes nothing, and otherwise does the same: what
 // it says would change is what a wet one changes.
-type desk struct {
+type editor struct {
 	tx      pgx.Tx
 	tenant  envelope.TenantID
 	dry     bool
@@ -39,16 +40,16 @@ type storedBucket struct {
 }
 
 // openDesk is newDesk for changes: it waits for those of others.
-func openDesk(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*desk, error) {
+func lockAndEdit(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*editor, error) {
 	if err := dbsqlc.New().TenantLock(ctx, tx, uuid.UUID(tenant)); err != nil {
 		return nil, err
 	}
-	return newDesk(ctx, tx, tenant)
+	return newEditor(ctx, tx, tenant)
 }
 
 // newDesk reads what is set for a tenant.
-func newDesk(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*desk, error) {
-	d := &desk{tx: tx, tenant: tenant, buckets: make(map[string]storedBucket), quiet: make(map[quietKey]QuietHours), tools: make(map[string]ToolRule)}
+func newEditor(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*editor, error) {
+	d := &editor{tx: tx, tenant: tenant, buckets: make(map[string]storedBucket), quiet: make(map[quietKey]QuietHours), tools: make(map[string]ToolRule)}
 	var err error
 	if d.settings, err = TenantOf(ctx, tx, tenant); err != nil {
 		return nil, err
@@ -82,8 +83,8 @@ func newDesk(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*desk, e
 
 // change makes one change of a tenant's settings, and writes the event that
 // tells of it.
-func change(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by string, do func(d *desk) error) error {
-	d, err := openDesk(ctx, tx, tenant)
+func change(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by string, do func(d *editor) error) error {
+	d, err := lockAndEdit(ctx, tx, tenant)
 	if err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func change(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by string,
 }
 
 // close writes the event that tells of all that changed.
-func (d *desk) close(ctx context.Context, by string) error {
+func (d *editor) close(ctx context.Context, by string) error {
 	var items []audit.Item
 	for _, c := range d.changes {
 		if c.Kind != Unchanged {
@@ -108,7 +109,7 @@ func (d *desk) close(ctx context.Context, by string) error {
 }
 
 // record notes a change, and says whether it is to be written.
-func (d *desk) record(section, name string, was, is any) (write bool, err error) {
+func (d *editor) record(section, name string, was, is any) (write bool, err error) {
 	c, err := ChangeOf(section, name, was, is)
 	if err != nil {
 		return false, err
@@ -117,10 +118,10 @@ func (d *desk) record(section, name string, was, is any) (write bool, err error)
 	return c.Kind != Unchanged && !d.dry, nil
 }
 
-func (d *desk) id() uuid.UUID { return uuid.UUID(d.tenant) }
+func (d *editor) id() uuid.UUID { return uuid.UUID(d.tenant) }
 
 // zone checks that the database, too, knows a time zone: it reckons with it.
-func (d *desk) zone(ctx context.Context, pointer, name string) error {
+func (d *editor) zone(ctx context.Context, pointer, name string) error {
 	if name == "" {
 		return nil
 	}
@@ -129,13 +130,13 @@ func (d *desk) zone(ctx context.Context, pointer, name string) error {
 	var known bool
 	err := d.tx.QueryRow(ctx, query, name).Scan(&known)
 	if err == nil && !known {
-		return invalid(pointer, envelope.RuleFormat, "must be a time zone that the database's server knows too; this one it does not")
+		return check.Invalid(pointer, envelope.RuleFormat, "must be a time zone that the database's server knows too; this one it does not")
 	}
 	return err
 }
 
 // putTenant stores the tenant's own settings.
-func (d *desk) putTenant(ctx context.Context, t Tenant) error {
+func (d *editor) putTenant(ctx context.Context, t Tenant) error {
 	if err := t.Validate(); err != nil {
 		return err
 	}
@@ -160,7 +161,7 @@ func (d *desk) putTenant(ctx context.Context, t Tenant) error {
 }
 
 // putBucket stores a bucket, and takes it back into use if it was retired.
-func (d *desk) putBucket(ctx context.Context, b Bucket) error {
+func (d *editor) putBucket(ctx context.Context, b Bucket) error {
 	if err := b.Validate(); err != nil {
 		return err
 	}
@@ -183,7 +184,7 @@ func (d *desk) putBucket(ctx context.Context, b Bucket) error {
 }
 
 // retireBucket lets nothing new into a bucket.
-func (d *desk) retireBucket(ctx context.Context, name string) error {
+func (d *editor) retireBucket(ctx context.Context, name string) error {
 	old, ok := d.buckets[name]
 	if !ok || old.retired {
 		return fault.New(fault.NotFound, "no bucket %s", shortened(name))
@@ -202,16 +203,16 @@ func (d *desk) retireBucket(ctx context.Context, name string) error {
 }
 
 // bucket checks that a bucket is there, retired or not.
-func (d *desk) bucket(pointer, name string) error {
+func (d *editor) bucket(pointer, name string) error {
 	if _, ok := d.buckets[name]; ok {
 		return nil
 	}
-	return invalid(pointer, ruleUnknown, "must be the name of a bucket: %s", strings.Join(d.bucketNames(), ", "))
+	return check.Invalid(pointer, check.RuleUnknown, "must be the name of a bucket: %s", strings.Join(d.bucketNames(), ", "))
 }
 
 // bucketNames is the names of buckets that take new envelopes, the first few
 // of many.
-func (d *desk) bucketNames() []string {
+func (d *editor) bucketNames() []string {
 	const shown = 50
 	var names []string
 	for name, b := range d.buckets {
@@ -227,7 +228,7 @@ func (d *desk) bucketNames() []string {
 }
 
 // putQuiet stores quiet hours.
-func (d *desk) putQuiet(ctx context.Context, h QuietHours, by string) error {
+func (d *editor) putQuiet(ctx context.Context, h QuietHours, by string) error {
 	if err := h.Validate(); err != nil {
 		return err
 	}
@@ -257,7 +258,7 @@ func (d *desk) putQuiet(ctx context.Context, h QuietHours, by string) error {
 }
 
 // dropQuiet removes quiet hours.
-func (d *desk) dropQuiet(ctx context.Context, scope QuietScope, subject string) error {
+func (d *editor) dropQuiet(ctx context.Context, scope QuietScope, subject string) error {
 	h := QuietHours{Scope: scope, Subject: subject}.settled(d.settings)
 	old, ok := d.quiet[h.key()]
 	if !ok {
@@ -273,7 +274,7 @@ func (d *desk) dropQuiet(ctx context.Context, scope QuietScope, subject string) 
 }
 
 // putEmployee stores what an employee may do.
-func (d *desk) putEmployee(ctx context.Context, e Employee, by string) error {
+func (d *editor) putEmployee(ctx context.Context, e Employee, by string) error {
 	if err := e.Validate(); err != nil {
 		return err
 	}
@@ -293,7 +294,7 @@ func (d *desk) putEmployee(ctx context.Context, e Employee, by string) error {
 }
 
 // dropEmployee removes an employee's entry; the default one holds from then.
-func (d *desk) dropEmployee(ctx context.Context, id envelope.EmployeeID) error {
+func (d *editor) dropEmployee(ctx context.Context, id envelope.EmployeeID) error {
 	old, ok := d.employees[id]
 	if !ok {
 		return fault.New(fault.NotFound, "nothing is set for the employee %s", EmployeeText(id))
@@ -308,14 +309,14 @@ func (d *desk) dropEmployee(ctx context.Context, id envelope.EmployeeID) error {
 }
 
 // putRule stores what an operator says about a tool.
-func (d *desk) putRule(ctx context.Context, r ToolRule) error {
+func (d *editor) putRule(ctx context.Context, r ToolRule) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
 	key := r.Key().String()
 	old, ok := d.tools[key]
 	if !ok {
-		return invalid("/name", ruleUnknown, "must be a tool that the source has; list the tools to see them")
+		return check.Invalid("/name", check.RuleUnknown, "must be a tool that the source has; list the tools to see them")
 	}
 	r = r.settled()
 	var was, is any

@@ -10,12 +10,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 )
 
 // Export returns what is set for a tenant, every section of it. Apply of it
 // changes nothing.
 func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Document, error) {
-	d, err := newDesk(ctx, tx, tenant)
+	d, err := newEditor(ctx, tx, tenant)
 	if err != nil {
 		return Document{}, err
 	}
@@ -48,7 +49,7 @@ func Apply(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, doc Documen
 	if err := doc.Validate(); err != nil {
 		return nil, err
 	}
-	d, err := openDesk(ctx, tx, tenant)
+	d, err := lockAndEdit(ctx, tx, tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -62,14 +63,14 @@ func Apply(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, doc Documen
 	return d.changes, d.close(ctx, by)
 }
 
-func (d *desk) applySettings(ctx context.Context, doc Document, _ string) error {
+func (d *editor) applySettings(ctx context.Context, doc Document, _ string) error {
 	if doc.Settings == nil {
 		return nil
 	}
 	return within("/settings", d.putTenant(ctx, *doc.Settings))
 }
 
-func (d *desk) applyBuckets(ctx context.Context, doc Document, _ string) error {
+func (d *editor) applyBuckets(ctx context.Context, doc Document, _ string) error {
 	if doc.Buckets == nil {
 		return nil
 	}
@@ -97,7 +98,7 @@ func (d *desk) applyBuckets(ctx context.Context, doc Document, _ string) error {
 	return nil
 }
 
-func (d *desk) applyQuiet(ctx context.Context, doc Document, by string) error {
+func (d *editor) applyQuiet(ctx context.Context, doc Document, by string) error {
 	if doc.QuietHours == nil {
 		return nil
 	}
@@ -119,7 +120,7 @@ func (d *desk) applyQuiet(ctx context.Context, doc Document, by string) error {
 	return nil
 }
 
-func (d *desk) applyEmployees(ctx context.Context, doc Document, by string) error {
+func (d *editor) applyEmployees(ctx context.Context, doc Document, by string) error {
 	if doc.Employees == nil {
 		return nil
 	}
@@ -141,7 +142,7 @@ func (d *desk) applyEmployees(ctx context.Context, doc Document, by string) erro
 	return nil
 }
 
-func (d *desk) applyTools(ctx context.Context, doc Document, _ string) error {
+func (d *editor) applyTools(ctx context.Context, doc Document, _ string) error {
 	if doc.Tools == nil {
 		return nil
 	}
@@ -165,9 +166,9 @@ func (d *desk) applyTools(ctx context.Context, doc Document, _ string) error {
 
 // within puts the pointers of an error below a place in the document.
 func within(pointer string, err error) error {
-	var p problems
-	if err := p.below(pointer, err); err != nil {
+	var p check.Problems
+	if err := p.Below(pointer, err); err != nil {
 		return err
 	}
-	return p.err()
+	return p.Err()
 }

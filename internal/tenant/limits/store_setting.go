@@ -12,38 +12,38 @@ import (
 
 // PutTenant stores a tenant's own settings.
 func PutTenant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, t Tenant, by string) error {
-	return change(ctx, tx, tenant, by, func(d *desk) error { return d.putTenant(ctx, t) })
+	return change(ctx, tx, tenant, by, func(d *editor) error { return d.putTenant(ctx, t) })
 }
 
 // PutQuietHours stores the quiet hours of a scope and subject, instead of
 // those that were there.
 func PutQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, h QuietHours, by string) error {
-	return change(ctx, tx, tenant, by, func(d *desk) error { return d.putQuiet(ctx, h, by) })
+	return change(ctx, tx, tenant, by, func(d *editor) error { return d.putQuiet(ctx, h, by) })
 }
 
 // DeleteQuietHours removes the quiet hours of a scope and subject; if there
 // are none, that is fault.NotFound.
 func DeleteQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, scope QuietScope, subject, by string) error {
-	return change(ctx, tx, tenant, by, func(d *desk) error { return d.dropQuiet(ctx, scope, subject) })
+	return change(ctx, tx, tenant, by, func(d *editor) error { return d.dropQuiet(ctx, scope, subject) })
 }
 
 // PutEmployee stores an employee's trust and scopes. It holds for envelopes
 // that wait already.
 func PutEmployee(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, e Employee, by string) error {
-	return change(ctx, tx, tenant, by, func(d *desk) error { return d.putEmployee(ctx, e, by) })
+	return change(ctx, tx, tenant, by, func(d *editor) error { return d.putEmployee(ctx, e, by) })
 }
 
 // DeleteEmployee removes an employee's entry, so that the default one holds;
 // if there is none, that is fault.NotFound.
 func DeleteEmployee(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.EmployeeID, by string) error {
-	return change(ctx, tx, tenant, by, func(d *desk) error { return d.dropEmployee(ctx, id) })
+	return change(ctx, tx, tenant, by, func(d *editor) error { return d.dropEmployee(ctx, id) })
 }
 
 // PutToolRule stores what an operator says about a tool, instead of what was
 // said; an empty rule leaves all to the defaults again. It holds for envelopes
 // that wait already, except for the number of attempts.
 func PutToolRule(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r ToolRule, by string) error {
-	return change(ctx, tx, tenant, by, func(d *desk) error { return d.putRule(ctx, r) })
+	return change(ctx, tx, tenant, by, func(d *editor) error { return d.putRule(ctx, r) })
 }
 
 func ruleParams(tenant envelope.TenantID, r ToolRule) *dbsqlc.ToolRulePutParams {

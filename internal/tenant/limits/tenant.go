@@ -2,7 +2,8 @@ package limits
 
 import (
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/check"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 )
 
 // Tenant is what holds for a whole tenant.
@@ -35,15 +36,15 @@ const maxSession = 1_000_000
 
 // Validate checks a tenant's settings. The error is an *envelope.InvalidError.
 func (t Tenant) Validate() error {
-	var p problems
-	p.zone("/timezone", t.Timezone)
-	if (preflight.ContactOptions{Region: t.PhoneRegion}).Check() != nil {
-		p.add("/phone_region", envelope.RuleEnum, "must be a country's two capital letters (ISO 3166-1), such as DE; leave it empty if all numbers are written with their country code")
+	var p check.Problems
+	p.Zone("/timezone", t.Timezone)
+	if (contact.Options{Region: t.PhoneRegion}).Check() != nil {
+		p.Add("/phone_region", envelope.RuleEnum, "must be a country's two capital letters (ISO 3166-1), such as DE; leave it empty if all numbers are written with their country code")
 	}
 	t = t.settled()
-	p.within("/session_pending_max", *t.SessionPending, 0, maxSession)
-	p.within("/session_minute_max", *t.SessionMinute, 0, maxSession)
-	return p.err()
+	p.Within("/session_pending_max", *t.SessionPending, 0, maxSession)
+	p.Within("/session_minute_max", *t.SessionMinute, 0, maxSession)
+	return p.Err()
 }
 
 // settled is the settings with what was left out as it then is.
@@ -66,6 +67,6 @@ type Session struct {
 }
 
 // contacts is how the tenant's recipients are read.
-func (t Tenant) contacts() preflight.ContactOptions {
-	return preflight.ContactOptions{Region: t.PhoneRegion, PlusAddressing: t.PlusAddressing}
+func (t Tenant) ContactOptions() contact.Options {
+	return contact.Options{Region: t.PhoneRegion, PlusAddressing: t.PlusAddressing}
 }

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/check"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
@@ -50,40 +51,40 @@ const (
 
 // Validate checks a rule. The error is an *envelope.InvalidError.
 func (r ToolRule) Validate() error {
-	var p problems
-	if !slug.MatchString(r.Source) {
-		p.add("/source", envelope.RulePattern, "must be the id of a source")
+	var p check.Problems
+	if !check.Slug(r.Source) {
+		p.Add("/source", envelope.RulePattern, "must be the id of a source")
 	}
 	if r.Name == "" {
-		p.add("/name", envelope.RuleRequired, "must be the tool's name at its source")
+		p.Add("/name", envelope.RuleRequired, "must be the tool's name at its source")
 	}
-	p.text("/name", r.Name)
+	p.Text("/name", r.Name)
 	if r.Recipients != nil {
-		_, err := preflight.ParsePatterns(*r.Recipients)
-		if err := p.below("/recipients", err); err != nil {
+		_, err := contact.ParsePatterns(*r.Recipients)
+		if err := p.Below("/recipients", err); err != nil {
 			return err
 		}
 	}
 	checkScopes(&p, r.Scopes)
 	r.Retry.check(&p)
-	return p.err()
+	return p.Err()
 }
 
-func (r Retry) check(p *problems) {
+func (r Retry) check(p *check.Problems) {
 	if r.MaxAttempts != 0 {
-		p.within("/retry/max_attempts", r.MaxAttempts, 1, maxAttempts)
+		p.Within("/retry/max_attempts", r.MaxAttempts, 1, maxAttempts)
 	}
 	if r.Base != 0 && (r.Base < minPause || r.Base > maxBase) {
-		p.add("/retry/base", envelope.RuleFormat, "must be from 1ms to 1d")
+		p.Add("/retry/base", envelope.RuleFormat, "must be from 1ms to 1d")
 	}
 	if r.Cap != 0 && (r.Cap < minPause || r.Cap > maxCap) {
-		p.add("/retry/cap", envelope.RuleFormat, "must be from 1ms to 7d")
+		p.Add("/retry/cap", envelope.RuleFormat, "must be from 1ms to 7d")
 	}
 	if r.Base != 0 && r.Cap != 0 && r.Cap < r.Base {
-		p.add("/retry/cap", ruleOrder, "must not be shorter than base")
+		p.Add("/retry/cap", check.RuleOrder, "must not be shorter than base")
 	}
 	if r.Jitter != nil && !(*r.Jitter >= 0 && *r.Jitter <= 1) {
-		p.add("/retry/jitter", ruleMaximum, "must be from 0 to 1: the share of a pause that chance may add or take")
+		p.Add("/retry/jitter", check.RuleMaximum, "must be from 0 to 1: the share of a pause that chance may add or take")
 	}
 }
 

@@ -48,13 +48,13 @@ func (c *Cache) At(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ver
 
 // Current returns the tenant's snapshot as of now.
 func (c *Cache) Current(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Settings, error) {
-	snap, _, err := c.Standing(ctx, tx, tenant)
+	snap, _, err := c.CurrentAndState(ctx, tx, tenant)
 	return snap, err
 }
 
 // Standing returns the tenant's snapshot as of now, with its state, whose
 // clock says what of the snapshot has expired.
-func (c *Cache) Standing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Settings, State, error) {
+func (c *Cache) CurrentAndState(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Settings, State, error) {
 	states, err := States(ctx, tx, []envelope.TenantID{tenant})
 	if err != nil {
 		return nil, State{}, err

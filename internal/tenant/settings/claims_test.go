@@ -28,10 +28,10 @@ func TestASourceCannotTalkAToolHarmless(t *testing.T) {
 	}
 
 	s.list("src", danger)
-	before := s.snapshot().Decide(wipe(), settings.Proposed{}).Mode
+	before := s.snapshot().Decide(wipe(), settings.Proposal{}).Mode
 	s.list("src", harmless)
 	lied := wipe()
-	during := s.snapshot().Decide(lied, settings.Proposed{}).Mode
+	during := s.snapshot().Decide(lied, settings.Proposal{}).Mode
 	s.must(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.AcceptTool(ctx, tx, s.tenant, key, lied.Digest)
 	})
@@ -54,7 +54,7 @@ func TestQuarantineHoldsNewToolsOfKnownSources(t *testing.T) {
 	s.put(src)
 	key := policy.Key{Source: "careful", Action: "new"}
 	fresh := func() *catalog.Tool { found, _ := s.snapshot().Tool(key); return found }
-	mode := func() envelope.Mode { return s.snapshot().Decide(fresh(), settings.Proposed{}).Mode }
+	mode := func() envelope.Mode { return s.snapshot().Decide(fresh(), settings.Proposal{}).Mode }
 
 	s.list("careful", tool("first"))
 	first, _ := s.snapshot().Tool(policy.Key{Source: "careful", Action: "first"})

@@ -10,9 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -24,8 +23,8 @@ func TestOnListFindsTheCallsThatAddressSomebodyOnIt(t *testing.T) {
 	long := strings.Repeat("x", settings.MaxRecipientBytes+1)
 	calls := []string{`{"to":"bo@example.org"}`, `{"to":"ana@example.org"}`, `{}`, `{"to":"` + long + `"}`, `{"to":"ANA@example.org"}`}
 	asked := 0
-	find := func() map[int]preflight.Match {
-		var found map[int]preflight.Match
+	find := func() map[int]contact.Match {
+		var found map[int]contact.Match
 		snap := s.snapshot()
 		s.must(func(ctx context.Context, tx pgx.Tx) (err error) {
 			found, err = snap.OnList(ctx, tx, len(calls), func(i int) (policy.Key, json.RawMessage) {
@@ -40,7 +39,7 @@ func TestOnListFindsTheCallsThatAddressSomebodyOnIt(t *testing.T) {
 	none := find()
 	before := asked
 	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := limits.PutEntries(ctx, tx, s.tenant, []limits.Entry{{Value: "ana@example.org", Reason: "asked us"}}, "ada")
+		_, err := contact.PutEntries(ctx, tx, s.tenant, []contact.Entry{{Value: "ana@example.org", Reason: "asked us"}}, "ada")
 		return err
 	})
 	found := find()
@@ -48,8 +47,8 @@ func TestOnListFindsTheCallsThatAddressSomebodyOnIt(t *testing.T) {
 	if len(none) != 0 || before != 0 {
 		t.Errorf("without a list OnList() = %v and looked at %d calls", none, before)
 	}
-	ana := preflight.Match{Kind: preflight.ContactEmail, Reason: "asked us"}
-	want := map[int]preflight.Match{1: ana, 3: {Kind: preflight.ContactHandle, Reason: "more recipients than can be checked"}, 4: ana}
+	ana := contact.Match{Kind: contact.Email, Reason: "asked us"}
+	want := map[int]contact.Match{1: ana, 3: {Kind: contact.Handle, Reason: "more recipients than can be checked"}, 4: ana}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("OnList() (-want +got):\n%s", diff)
 	}

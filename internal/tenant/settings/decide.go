@@ -5,13 +5,12 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // Proposed is what policy looks at in an envelope, beside its tool.
-type Proposed struct {
+type Proposal struct {
 	Automation string
 	// AskedApproval says that the agent wants a person to look.
 	AskedApproval bool
@@ -40,7 +39,7 @@ type Proposed struct {
 // Decide asks policy about a tool. An automation without rules of its own
 // adds nothing; nor does an employee who is not registered, unless the tenant
 // has an entry for those.
-func (s *Settings) Decide(t *catalog.Tool, p Proposed) policy.Decision {
+func (s *Settings) Decide(t *catalog.Tool, p Proposal) policy.Decision {
 	in := policy.Input{
 		Key:           t.Key,
 		Automation:    s.rules(p.Automation),
@@ -58,7 +57,7 @@ func (s *Settings) Decide(t *catalog.Tool, p Proposed) policy.Decision {
 	_, delivery := Delivery(p.Automation)
 	if employee, known := s.Limits.Employee(p.Employee); known && !delivery {
 		in.Trust, in.EnvelopeRisk = policy.Trust(employee.Trust), p.Risk
-		in.MissingScopes = preflight.Granted(employee.Scopes, t.Scopes)
+		in.MissingScopes = policy.MissingScopes(employee.Scopes, t.Scopes)
 	}
 	if len(s.book.personal) > 0 {
 		in.Personal = s.book.personal[p.Employee]
@@ -74,21 +73,21 @@ func (s *Settings) Decide(t *catalog.Tool, p Proposed) policy.Decision {
 
 // judgeArgs asks what depends on the arguments, where the tenant has any of
 // it.
-func (s *Settings) judgeArgs(t *catalog.Tool, p *Proposed, in *policy.Input) {
+func (s *Settings) judgeArgs(t *catalog.Tool, p *Proposal, in *policy.Input) {
 	if !s.book.arguments.Empty() {
 		in.Matches = s.book.arguments.Match(p.Automation, t.Key, func() *policy.Subject { return s.subject(t, p) })
 	}
 	for _, g := range s.book.grants[t.Key] {
 		if g.covers(t, p) {
 			in.Grant = policy.GrantFound{ID: g.ID.String(), Version: versionText(g.Version)}
-			in.Quorum = s.Review(t, p.Risk).Needed
+			in.Quorum = s.Review(t, p.Risk).Approvals
 			return
 		}
 	}
 }
 
 // subject is what rules about arguments see of a proposal.
-func (s *Settings) subject(t *catalog.Tool, p *Proposed) *policy.Subject {
+func (s *Settings) subject(t *catalog.Tool, p *Proposal) *policy.Subject {
 	subject := &policy.Subject{
 		Args: p.Args, Key: t.Key, Risk: t.Risk, Effect: t.Effect, EnvelopeRisk: p.Risk, Automation: p.Automation, Session: p.Session,
 		Scopes: []string{},

@@ -15,7 +15,7 @@ import (
 // PolicyDocument is all of a tenant's policy that belongs into a file: not
 // grants and the modes of sessions, which end by themselves. A section that is
 // nil is left alone; one that is there is made to be exactly that.
-type PolicyDocument struct {
+type Document struct {
 	Modes       *[]ModeEntry       `json:"modes,omitempty"`
 	Rules       *[]RuleEntry       `json:"rules,omitempty"`
 	Preferences *[]PreferenceEntry `json:"preferences,omitempty"`
@@ -109,7 +109,7 @@ func (e ReviewEntry) settled() ReviewEntry {
 func (e ReviewEntry) review() ReviewRule {
 	e = e.settled()
 	return ReviewRule{
-		Pattern: e.Key, Risk: e.Risk, Needed: e.Approvals,
+		Pattern: e.Key, Risk: e.Risk, Approvals: e.Approvals,
 		Wait: (*time.Duration)(e.Wait), Warn: (*time.Duration)(e.Warn), Escalate: (*time.Duration)(e.Escalate),
 	}
 }
@@ -122,8 +122,8 @@ func labelOf(key, automation string) string {
 }
 
 // Change is the policy that the document describes, to decide by.
-func (d PolicyDocument) Change() PolicyChange {
-	return PolicyChange{
+func (d Document) Change() Change {
+	return Change{
 		Modes: each(d.Modes, ModeEntry.mode), Rules: each(d.Rules, RuleEntry.rule),
 		Preferences: each(d.Preferences, PreferenceEntry.preference), Reviews: each(d.Reviews, ReviewEntry.review),
 	}
@@ -146,7 +146,7 @@ func same[E any](e E) E { return e }
 
 // Validate checks everything that can be checked without a database. The
 // error is an *envelope.InvalidError whose pointers lead into the document.
-func (d PolicyDocument) Validate() error {
+func (d Document) Validate() error {
 	language, err := policy.NewLanguage()
 	if err != nil {
 		return fmt.Errorf("policy: %w", err)
@@ -156,9 +156,9 @@ func (d PolicyDocument) Validate() error {
 
 // CheckPolicy is Validate for a document that is to hold in the snapshot's
 // tenant: rules may name only arguments that its tools have.
-func (s *Settings) CheckPolicy(d PolicyDocument) error { return d.check(s.CheckRule) }
+func (s *Settings) CheckDocument(d Document) error { return d.check(s.CheckRule) }
 
-func (d PolicyDocument) check(rule func(Rule) error) error {
+func (d Document) check(rule func(Rule) error) error {
 	var found []envelope.FieldError
 	key := func(text string) []envelope.FieldError {
 		_, err := policy.ParsePattern(text)

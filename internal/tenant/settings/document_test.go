@@ -21,9 +21,9 @@ func TestWithTriesWhatIsStoredWouldDo(t *testing.T) {
 	snap, now := s.snapshot(), s.now()
 	reserved := settings.SubscriptionAutomation(uuid.New())
 
-	changed := snap.With(settings.PolicyChange{
+	changed := snap.With(settings.Change{
 		Modes:   []settings.Mode{{Pattern: "*", Mode: "require_approval"}, {Automation: "nightly", Pattern: "*", Mode: "deny"}},
-		Reviews: []settings.ReviewRule{{Pattern: "*", Risk: envelope.RiskLow, Needed: 2}},
+		Reviews: []settings.ReviewRule{{Pattern: "*", Risk: envelope.RiskLow, Approvals: 2}},
 	})
 
 	for name, tt := range map[string]struct {
@@ -37,7 +37,7 @@ func TestWithTriesWhatIsStoredWouldDo(t *testing.T) {
 		"a subscription that is gone": {changed, reserved, envelope.ModeDeny},
 		"the snapshot itself":         {snap, "nightly", envelope.ModeAllow},
 	} {
-		if d := tt.snap.Decide(s.act(), settings.Proposed{Automation: tt.automation, Now: now}); d.Mode != tt.want {
+		if d := tt.snap.Decide(s.act(), settings.Proposal{Automation: tt.automation, Now: now}); d.Mode != tt.want {
 			t.Errorf("%s: %s from %s, want %s (grant %s)", name, d.Mode, d.Source, tt.want, id)
 		}
 	}

@@ -150,7 +150,7 @@ func compileGrants(grants []Grant) map[policy.Key][]liveGrant {
 }
 
 // covers says whether the grant lets a proposal through, as far as it is asked.
-func (g *liveGrant) covers(t *catalog.Tool, p *Proposed) bool {
+func (g *liveGrant) covers(t *catalog.Tool, p *Proposal) bool {
 	switch {
 	case p.Now.IsZero() || !p.Now.Before(g.ExpiresAt):
 	case g.Employee != (envelope.EmployeeID{}) && g.Employee != p.Employee:

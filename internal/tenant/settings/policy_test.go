@@ -61,7 +61,7 @@ func (s fixture) now() time.Time {
 	s.t.Helper()
 	var now time.Time
 	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		_, state, err := s.cache.Standing(ctx, tx, s.tenant)
+		_, state, err := s.cache.CurrentAndState(ctx, tx, s.tenant)
 		now = state.Now
 		return err
 	})
@@ -76,7 +76,7 @@ func (s fixture) lapse(most int) int {
 	s.t.Helper()
 	var n int
 	if err := postgres.InTx(s.t.Context(), s.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
-		n, err = settings.Lapse(s.t.Context(), tx, most)
+		n, err = settings.Expire(s.t.Context(), tx, most)
 		return err
 	}); err != nil {
 		s.t.Fatal(err)
@@ -148,7 +148,7 @@ func TestEveryRuleThatIsSetAnewHasAnotherVersion(t *testing.T) {
 			seen, decisions := map[string]bool{}, map[uuid.UUID]bool{}
 			look := func() {
 				t.Helper()
-				d := s.snapshot().Decide(s.act(), settings.Proposed{Session: "s-1"})
+				d := s.snapshot().Decide(s.act(), settings.Proposal{Session: "s-1"})
 				at := step(t, d, tt.layer)
 				if at.Said != envelope.ModeDeny || at.Version == "" || seen[at.Version] || decisions[d.ID] {
 					t.Errorf("step = %+v in decision %s; want it denied, with a version of its own", at, d.ID)
@@ -161,7 +161,7 @@ func TestEveryRuleThatIsSetAnewHasAnotherVersion(t *testing.T) {
 			do(tt.put)
 			look()
 			do(tt.del)
-			if at := step(t, s.snapshot().Decide(s.act(), settings.Proposed{Session: "s-1"}), tt.layer); at.Said != "" {
+			if at := step(t, s.snapshot().Decide(s.act(), settings.Proposal{Session: "s-1"}), tt.layer); at.Said != "" {
 				t.Errorf("what was deleted says %+v", at)
 			}
 			if err := s.try(func(ctx context.Context, tx pgx.Tx) error { return tt.del(ctx, tx, s) }); !errors.Is(err, fault.NotFound) {
@@ -220,31 +220,31 @@ func TestAGrantCoversWhatItSays(t *testing.T) {
 		Pins: map[string]json.RawMessage{"/to": json.RawMessage(`"a"`), "/n": json.RawMessage("1.0")}, Reason: "r", For: time.Hour, By: "ada",
 	})
 	now := s.now()
-	with := func(fn func(p *settings.Proposed)) settings.Proposed {
-		p := settings.Proposed{Employee: employee, Session: "s-1", Automation: "nightly", Args: json.RawMessage(`{"n":1,"to":"a","more":true}`), Now: now}
+	with := func(fn func(p *settings.Proposal)) settings.Proposal {
+		p := settings.Proposal{Employee: employee, Session: "s-1", Automation: "nightly", Args: json.RawMessage(`{"n":1,"to":"a","more":true}`), Now: now}
 		fn(&p)
 		return p
 	}
 	for name, tt := range map[string]struct {
-		proposed settings.Proposed
+		proposed settings.Proposal
 		covered  bool
 	}{
-		"what it says":             {with(func(*settings.Proposed) {}), true},
-		"just before its end":      {with(func(p *settings.Proposed) { p.Now = now.Add(time.Hour - time.Second) }), true},
-		"at its end":               {with(func(p *settings.Proposed) { p.Now = now.Add(time.Hour + time.Second) }), false},
-		"without a clock":          {with(func(p *settings.Proposed) { p.Now = time.Time{} }), false},
-		"another session":          {with(func(p *settings.Proposed) { p.Session = "s-2" }), false},
-		"no session":               {with(func(p *settings.Proposed) { p.Session = "" }), false},
-		"another employee":         {with(func(p *settings.Proposed) { p.Employee = envelope.EmployeeID(uuid.New()) }), false},
-		"nobody":                   {with(func(p *settings.Proposed) { p.Employee = envelope.EmployeeID{} }), false},
-		"another automation":       {with(func(p *settings.Proposed) { p.Automation = "weekly" }), false},
-		"another value":            {with(func(p *settings.Proposed) { p.Args = json.RawMessage(`{"n":1,"to":"b"}`) }), false},
-		"another type":             {with(func(p *settings.Proposed) { p.Args = json.RawMessage(`{"n":"1","to":"a"}`) }), false},
-		"a missing argument":       {with(func(p *settings.Proposed) { p.Args = json.RawMessage(`{"n":1}`) }), false},
-		"no arguments":             {with(func(p *settings.Proposed) { p.Args = nil }), false},
-		"arguments nobody knows":   {with(func(p *settings.Proposed) { p.AnyArgs = true }), false},
-		"the agent asks a person":  {with(func(p *settings.Proposed) { p.AskedApproval = true }), false},
-		"somebody not to write to": {with(func(p *settings.Proposed) { p.Listed = true }), false},
+		"what it says":             {with(func(*settings.Proposal) {}), true},
+		"just before its end":      {with(func(p *settings.Proposal) { p.Now = now.Add(time.Hour - time.Second) }), true},
+		"at its end":               {with(func(p *settings.Proposal) { p.Now = now.Add(time.Hour + time.Second) }), false},
+		"without a clock":          {with(func(p *settings.Proposal) { p.Now = time.Time{} }), false},
+		"another session":          {with(func(p *settings.Proposal) { p.Session = "s-2" }), false},
+		"no session":               {with(func(p *settings.Proposal) { p.Session = "" }), false},
+		"another employee":         {with(func(p *settings.Proposal) { p.Employee = envelope.EmployeeID(uuid.New()) }), false},
+		"nobody":                   {with(func(p *settings.Proposal) { p.Employee = envelope.EmployeeID{} }), false},
+		"another automation":       {with(func(p *settings.Proposal) { p.Automation = "weekly" }), false},
+		"another value":            {with(func(p *settings.Proposal) { p.Args = json.RawMessage(`{"n":1,"to":"b"}`) }), false},
+		"another type":             {with(func(p *settings.Proposal) { p.Args = json.RawMessage(`{"n":"1","to":"a"}`) }), false},
+		"a missing argument":       {with(func(p *settings.Proposal) { p.Args = json.RawMessage(`{"n":1}`) }), false},
+		"no arguments":             {with(func(p *settings.Proposal) { p.Args = nil }), false},
+		"arguments nobody knows":   {with(func(p *settings.Proposal) { p.AnyArgs = true }), false},
+		"the agent asks a person":  {with(func(p *settings.Proposal) { p.AskedApproval = true }), false},
+		"somebody not to write to": {with(func(p *settings.Proposal) { p.Listed = true }), false},
 	} {
 		d := s.snapshot().Decide(s.act(), tt.proposed)
 		if covered := d.Mode == envelope.ModeAllow; covered != tt.covered {
@@ -259,20 +259,20 @@ func TestAGrantCoversWhatItSays(t *testing.T) {
 	changed := tool("act")
 	changed.Description = "Acts otherwise."
 	s.list("src", changed)
-	if d := s.snapshot().Decide(s.act(), with(func(*settings.Proposed) {})); d.Mode != envelope.ModeRequireApproval {
+	if d := s.snapshot().Decide(s.act(), with(func(*settings.Proposal) {})); d.Mode != envelope.ModeRequireApproval {
 		t.Errorf("after a drift Decide = %s from %s", d.Mode, d.Source)
 	}
 	s.must(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.AcceptTool(ctx, tx, s.tenant, s.act().Key, s.act().Digest)
 	})
-	if d := s.snapshot().Decide(s.act(), with(func(*settings.Proposed) {})); d.Mode != envelope.ModeRequireApproval {
+	if d := s.snapshot().Decide(s.act(), with(func(*settings.Proposal) {})); d.Mode != envelope.ModeRequireApproval {
 		t.Errorf("after the drift was accepted Decide = %s from %s", d.Mode, d.Source)
 	}
 	s.list("src", tool("act"))
 	s.must(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.AcceptTool(ctx, tx, s.tenant, s.act().Key, s.act().Digest)
 	})
-	if d := s.snapshot().Decide(s.act(), with(func(*settings.Proposed) {})); d.Mode != envelope.ModeAllow {
+	if d := s.snapshot().Decide(s.act(), with(func(*settings.Proposal) {})); d.Mode != envelope.ModeAllow {
 		t.Errorf("with the definition of before Decide = %s from %s", d.Mode, d.Source)
 	}
 }
@@ -281,10 +281,10 @@ func TestGrantsNeedAsManyPeopleAsReviewsSay(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	s.grant(settings.Grant{Tool: s.act().Key, Digest: s.act().Digest})
-	p := settings.Proposed{Risk: envelope.RiskMedium, Now: s.now()}
+	p := settings.Proposal{Risk: envelope.RiskMedium, Now: s.now()}
 	before := s.snapshot().Decide(s.act(), p)
 	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		return settings.PutReview(ctx, tx, s.tenant, settings.ReviewRule{Pattern: "src:*", Risk: envelope.RiskMedium, Needed: 2}, "ada")
+		return settings.PutReview(ctx, tx, s.tenant, settings.ReviewRule{Pattern: "src:*", Risk: envelope.RiskMedium, Approvals: 2}, "ada")
 	})
 
 	after := s.snapshot().Decide(s.act(), p)
@@ -391,7 +391,7 @@ func TestSessionsModesEnd(t *testing.T) {
 		"another session":          {"s-2", now, envelope.ModeAllow},
 		"no session":               {"", now, envelope.ModeAllow},
 	} {
-		if d := s.snapshot().Decide(s.act(), settings.Proposed{Session: tt.session, Now: tt.now}); d.Mode != tt.want {
+		if d := s.snapshot().Decide(s.act(), settings.Proposal{Session: tt.session, Now: tt.now}); d.Mode != tt.want {
 			t.Errorf("%s: Decide = %s from %s, want %s", name, d.Mode, d.Source, tt.want)
 		}
 	}
@@ -456,7 +456,7 @@ func TestPreferencesAreOfAnEmployeeOrOfAll(t *testing.T) {
 		s.must(func(ctx context.Context, tx pgx.Tx) error { return settings.PutPreference(ctx, tx, s.tenant, p, "ada") })
 	}
 	mode := func(e envelope.EmployeeID) envelope.Mode {
-		return s.snapshot().Decide(s.act(), settings.Proposed{Employee: e}).Mode
+		return s.snapshot().Decide(s.act(), settings.Proposal{Employee: e}).Mode
 	}
 
 	put(settings.Preference{Employee: ana, Pattern: "src:*"})
@@ -480,7 +480,7 @@ func TestRulesSeeTheProposal(t *testing.T) {
 	s.rule(settings.Rule{ID: "all", Pattern: "*", Expression: `args.n > 1 && !employee.known && employee.id != "" && envelope.session == "s-1"`, Mode: "deny", Enabled: true})
 	s.rule(settings.Rule{ID: "nightly", Automation: "nightly", Pattern: "src:act", Expression: `tool.name == "act" && envelope.automation == "nightly"`, Mode: "require_approval", Enabled: true})
 	s.rule(settings.Rule{ID: "off", Pattern: "*", Expression: "true", Mode: "deny"})
-	p := settings.Proposed{Employee: envelope.EmployeeID(uuid.New()), Session: "s-1", Args: json.RawMessage(`{"n":2}`)}
+	p := settings.Proposal{Employee: envelope.EmployeeID(uuid.New()), Session: "s-1", Args: json.RawMessage(`{"n":2}`)}
 	other := p
 	other.Session = "s-2"
 	nightly := other
@@ -491,7 +491,7 @@ func TestRulesSeeTheProposal(t *testing.T) {
 	nobody.Args, nobody.AnyArgs = nil, true
 
 	for name, tt := range map[string]struct {
-		proposed settings.Proposed
+		proposed settings.Proposal
 		want     string
 	}{
 		"all hold":               {p, "org_default+arguments:all"},
@@ -553,7 +553,7 @@ func TestStoredRulesThatNobodyCanReadDeny(t *testing.T) {
 			s.mode("", "*", envelope.ModeAllow)
 			s.exec(tt.sql, s.tenant.String())
 
-			d := s.snapshot().Decide(s.act(), settings.Proposed{Session: "s-1", Now: s.now()})
+			d := s.snapshot().Decide(s.act(), settings.Proposal{Session: "s-1", Now: s.now()})
 
 			if d.Mode != envelope.ModeDeny || d.Source != tt.want {
 				t.Errorf("Decide = %s from %s, want deny from %s", d.Mode, d.Source, tt.want)
@@ -563,7 +563,7 @@ func TestStoredRulesThatNobodyCanReadDeny(t *testing.T) {
 	s := newFixture(t)
 	s.exec(`INSERT INTO grants (tenant_id, grant_id, source_id, tool_name, tool_digest, pins, expires_at)
 		SELECT $1, gen_random_uuid(), 'src', 'act', t.digest, '{"to": 1}', now() + interval '1 hour' FROM tools t WHERE t.tenant_id = $1`, s.tenant.String())
-	if d := s.snapshot().Decide(s.act(), settings.Proposed{Now: s.now()}); d.Mode != envelope.ModeRequireApproval {
+	if d := s.snapshot().Decide(s.act(), settings.Proposal{Now: s.now()}); d.Mode != envelope.ModeRequireApproval {
 		t.Errorf("a grant with pins that nobody can read: Decide = %s from %s", d.Mode, d.Source)
 	}
 }
@@ -580,7 +580,7 @@ func TestASnapshotWithAnotherPolicy(t *testing.T) {
 	snap, act := s.snapshot(), s.act()
 	sources := func(snap *settings.Settings) string {
 		var all []string
-		for _, p := range []settings.Proposed{{Args: json.RawMessage(`{"n":2}`)}, {Args: json.RawMessage(`{"n":1}`)}, {Automation: "nightly", AnyArgs: true}} {
+		for _, p := range []settings.Proposal{{Args: json.RawMessage(`{"n":2}`)}, {Args: json.RawMessage(`{"n":1}`)}, {Automation: "nightly", AnyArgs: true}} {
 			all = append(all, snap.Decide(act, p).Source)
 		}
 		return fmt.Sprint(all)
@@ -588,16 +588,16 @@ func TestASnapshotWithAnotherPolicy(t *testing.T) {
 	before := sources(snap)
 
 	for name, tt := range map[string]struct {
-		change settings.PolicyChange
+		change settings.Change
 		want   string
 	}{
-		"no change": {settings.PolicyChange{}, "[org_default+arguments:r org_default automation_override]"},
-		"no modes":  {settings.PolicyChange{Modes: []settings.Mode{}}, "[inferred_default+arguments:r inferred_default inferred_default]"},
-		"other modes": {settings.PolicyChange{Modes: []settings.Mode{{Pattern: "src:act", Mode: "deny"}, {Automation: "nightly", Pattern: "*", Mode: "odd"}}},
+		"no change": {settings.Change{}, "[org_default+arguments:r org_default automation_override]"},
+		"no modes":  {settings.Change{Modes: []settings.Mode{}}, "[inferred_default+arguments:r inferred_default inferred_default]"},
+		"other modes": {settings.Change{Modes: []settings.Mode{{Pattern: "src:act", Mode: "deny"}, {Automation: "nightly", Pattern: "*", Mode: "odd"}}},
 			"[org_default org_default unknown_mode:odd]"},
-		"no rules":    {settings.PolicyChange{Rules: []settings.Rule{}}, "[org_default org_default automation_override]"},
-		"other rules": {settings.PolicyChange{Rules: []settings.Rule{{ID: "q", Pattern: "*", Expression: "args.n == 1", Mode: "require_approval", Enabled: true}}}, "[org_default org_default+arguments:q automation_override]"},
-		"preferences": {settings.PolicyChange{Preferences: []settings.Preference{{Pattern: "src:*"}}}, "[org_default+arguments:r+user_preference org_default+user_preference automation_override]"},
+		"no rules":    {settings.Change{Rules: []settings.Rule{}}, "[org_default org_default automation_override]"},
+		"other rules": {settings.Change{Rules: []settings.Rule{{ID: "q", Pattern: "*", Expression: "args.n == 1", Mode: "require_approval", Enabled: true}}}, "[org_default org_default+arguments:q automation_override]"},
+		"preferences": {settings.Change{Preferences: []settings.Preference{{Pattern: "src:*"}}}, "[org_default+arguments:r+user_preference org_default+user_preference automation_override]"},
 	} {
 		if got := sources(snap.With(tt.change)); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)

@@ -24,7 +24,7 @@ type ReviewRule struct {
 	// Risk is the lowest risk of an envelope that the rule covers.
 	Risk envelope.Risk
 	// Needed is how many people must agree: 1 to MaxApprovals.
-	Needed int
+	Approvals int
 	// Wait is how long a decision is waited for, Warn how long before the end
 	// of that a warning is given, and Escalate after how much of it more
 	// people are told; zero for either of the last two is never. nil leaves
@@ -44,7 +44,7 @@ func (r ReviewRule) check() error {
 	switch {
 	case !r.Risk.Valid():
 		return fault.New(fault.Invalid, "a risk is low, medium or high")
-	case r.Needed < 1 || r.Needed > MaxApprovals:
+	case r.Approvals < 1 || r.Approvals > MaxApprovals:
 		return fault.New(fault.Invalid, "an envelope needs 1 to %d approvals", MaxApprovals)
 	case r.Wait != nil && (wait < time.Second || wait > MaxReviewTime):
 		return fault.New(fault.Invalid, "a decision is waited for from a second to 30 days")
@@ -68,7 +68,7 @@ func of(d *time.Duration) time.Duration {
 // Review is how people look at one envelope.
 type Review struct {
 	// Needed is how many people must agree; at least 1.
-	Needed int
+	Approvals int
 	// Wait is how long a decision is waited for; zero where no rule says.
 	Wait time.Duration
 	// Warn is how long before the end of that a warning is given, and Escalate
@@ -83,7 +83,7 @@ type Review struct {
 // a second person that another asks for. Each time is from the most particular
 // rule that sets it: first by its pattern, then by its risk.
 func (s *Settings) Review(t *catalog.Tool, risk envelope.Risk) Review {
-	review := Review{Needed: 1}
+	review := Review{Approvals: 1}
 	if len(s.reviews) == 0 {
 		return review
 	}
@@ -93,7 +93,7 @@ func (s *Settings) Review(t *catalog.Tool, risk envelope.Risk) Review {
 			if height(rule.Risk) > height(risk) {
 				continue
 			}
-			review.Needed = max(review.Needed, rule.Needed)
+			review.Approvals = max(review.Approvals, rule.Approvals)
 			times.Wait, times.Warn, times.Escalate = first(times.Wait, rule.Wait), first(times.Warn, rule.Warn), first(times.Escalate, rule.Escalate)
 		}
 	}

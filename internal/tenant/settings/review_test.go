@@ -23,23 +23,23 @@ func (s fixture) review(r settings.ReviewRule) {
 func TestReviewTakesTheLargestNumberAndTheMostParticularTime(t *testing.T) {
 	t.Parallel()
 	const minute = time.Minute
-	everything := settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Needed: 2, Wait: new(10 * minute), Warn: new(time.Duration(0))}
-	source := settings.ReviewRule{Pattern: "src:*", Risk: envelope.RiskMedium, Needed: 1, Wait: new(20 * minute), Escalate: new(5 * minute)}
-	exact := settings.ReviewRule{Pattern: "src:act", Risk: envelope.RiskHigh, Needed: 3, Wait: new(30 * minute), Warn: new(minute)}
-	other := settings.ReviewRule{Pattern: "src:other", Risk: envelope.RiskLow, Needed: 5}
+	everything := settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Approvals: 2, Wait: new(10 * minute), Warn: new(time.Duration(0))}
+	source := settings.ReviewRule{Pattern: "src:*", Risk: envelope.RiskMedium, Approvals: 1, Wait: new(20 * minute), Escalate: new(5 * minute)}
+	exact := settings.ReviewRule{Pattern: "src:act", Risk: envelope.RiskHigh, Approvals: 3, Wait: new(30 * minute), Warn: new(minute)}
+	other := settings.ReviewRule{Pattern: "src:other", Risk: envelope.RiskLow, Approvals: 5}
 	for name, test := range map[string]struct {
 		rules []settings.ReviewRule
 		risk  envelope.Risk
 		want  settings.Review
 	}{
-		"no rule":                   {nil, envelope.RiskHigh, settings.Review{Needed: 1, Wait: 100 * minute, Warn: 20 * minute}},
-		"one of another tool":       {[]settings.ReviewRule{other}, envelope.RiskHigh, settings.Review{Needed: 1, Wait: 100 * minute, Warn: 20 * minute}},
-		"one for everything":        {[]settings.ReviewRule{everything, other}, envelope.RiskLow, settings.Review{Needed: 2, Wait: 10 * minute}},
-		"a risk below the others'":  {[]settings.ReviewRule{everything, source, exact}, envelope.RiskLow, settings.Review{Needed: 2, Wait: 10 * minute}},
-		"a number that is larger":   {[]settings.ReviewRule{everything, source}, envelope.RiskMedium, settings.Review{Needed: 2, Wait: 20 * minute, Escalate: 5 * minute}},
-		"all of them":               {[]settings.ReviewRule{everything, source, exact}, envelope.RiskHigh, settings.Review{Needed: 3, Wait: 30 * minute, Warn: minute, Escalate: 5 * minute}},
-		"a risk that is none":       {[]settings.ReviewRule{exact}, "odd", settings.Review{Needed: 3, Wait: 30 * minute, Warn: minute}},
-		"a warning before the wait": {[]settings.ReviewRule{{Pattern: "*", Risk: envelope.RiskLow, Needed: 1, Warn: new(200 * minute)}}, envelope.RiskLow, settings.Review{Needed: 1, Wait: 100 * minute, Warn: 100 * minute}},
+		"no rule":                   {nil, envelope.RiskHigh, settings.Review{Approvals: 1, Wait: 100 * minute, Warn: 20 * minute}},
+		"one of another tool":       {[]settings.ReviewRule{other}, envelope.RiskHigh, settings.Review{Approvals: 1, Wait: 100 * minute, Warn: 20 * minute}},
+		"one for everything":        {[]settings.ReviewRule{everything, other}, envelope.RiskLow, settings.Review{Approvals: 2, Wait: 10 * minute}},
+		"a risk below the others'":  {[]settings.ReviewRule{everything, source, exact}, envelope.RiskLow, settings.Review{Approvals: 2, Wait: 10 * minute}},
+		"a number that is larger":   {[]settings.ReviewRule{everything, source}, envelope.RiskMedium, settings.Review{Approvals: 2, Wait: 20 * minute, Escalate: 5 * minute}},
+		"all of them":               {[]settings.ReviewRule{everything, source, exact}, envelope.RiskHigh, settings.Review{Approvals: 3, Wait: 30 * minute, Warn: minute, Escalate: 5 * minute}},
+		"a risk that is none":       {[]settings.ReviewRule{exact}, "odd", settings.Review{Approvals: 3, Wait: 30 * minute, Warn: minute}},
+		"a warning before the wait": {[]settings.ReviewRule{{Pattern: "*", Risk: envelope.RiskLow, Approvals: 1, Warn: new(200 * minute)}}, envelope.RiskLow, settings.Review{Approvals: 1, Wait: 100 * minute, Warn: 100 * minute}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,9 +62,9 @@ func TestReviewRulesReadBack(t *testing.T) {
 	s := newFixture(t)
 	version := s.snapshot().Version
 	want := []settings.ReviewRule{
-		{Pattern: "*", Risk: envelope.RiskLow, Needed: 1},
-		{Pattern: "*", Risk: envelope.RiskHigh, Needed: 2, Wait: new(time.Hour), Warn: new(time.Minute), Escalate: new(time.Duration(0))},
-		{Pattern: "src:act", Risk: envelope.RiskMedium, Needed: 5},
+		{Pattern: "*", Risk: envelope.RiskLow, Approvals: 1},
+		{Pattern: "*", Risk: envelope.RiskHigh, Approvals: 2, Wait: new(time.Hour), Warn: new(time.Minute), Escalate: new(time.Duration(0))},
+		{Pattern: "src:act", Risk: envelope.RiskMedium, Approvals: 5},
 	}
 	for _, r := range want {
 		s.review(r)
@@ -104,8 +104,8 @@ func TestReviewRulesThatMakeNoSense(t *testing.T) {
 	for name, change := range map[string]func(r *settings.ReviewRule){
 		"a key that is none":         func(r *settings.ReviewRule) { r.Pattern = "src:a*" },
 		"a risk that is none":        func(r *settings.ReviewRule) { r.Risk = "danger" },
-		"nobody":                     func(r *settings.ReviewRule) { r.Needed = 0 },
-		"a crowd":                    func(r *settings.ReviewRule) { r.Needed = 6 },
+		"nobody":                     func(r *settings.ReviewRule) { r.Approvals = 0 },
+		"a crowd":                    func(r *settings.ReviewRule) { r.Approvals = 6 },
 		"no wait":                    func(r *settings.ReviewRule) { r.Wait = new(time.Duration(0)) },
 		"an endless wait":            func(r *settings.ReviewRule) { r.Wait = new(settings.MaxReviewTime + time.Second) },
 		"a part of a second":         func(r *settings.ReviewRule) { r.Wait = new(1500 * time.Millisecond) },
@@ -113,7 +113,7 @@ func TestReviewRulesThatMakeNoSense(t *testing.T) {
 		"an escalation that is late": func(r *settings.ReviewRule) { r.Wait, r.Escalate = new(time.Minute), new(time.Hour) },
 		"a warning of the past":      func(r *settings.ReviewRule) { r.Warn = new(-time.Second) },
 	} {
-		r := settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Needed: 1}
+		r := settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Approvals: 1}
 		change(&r)
 
 		err := s.try(func(ctx context.Context, tx pgx.Tx) error { return settings.PutReview(ctx, tx, s.tenant, r, "ada") })

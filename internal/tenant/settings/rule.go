@@ -30,11 +30,11 @@ type Mode struct {
 	// what this one cannot read, and denies.
 	Pattern string `json:"key"`
 	Mode    string `json:"mode"`
-	Touched
+	LastChange
 }
 
 // Touched tells of the last change of a row. Nobody sets it.
-type Touched struct {
+type LastChange struct {
 	// Version is the one that traces name; zero if the row is from before there
 	// were versions.
 	Version   int64     `json:"version"`
@@ -54,7 +54,7 @@ type Rule struct {
 	// Reason is told where the rule applies.
 	Reason  string `json:"reason"`
 	Enabled bool   `json:"enabled"`
-	Touched
+	LastChange
 }
 
 func (r Rule) compiled() policy.ArgumentRule {
@@ -70,7 +70,7 @@ type SessionMode struct {
 	Pattern   string        `json:"key"`
 	Mode      envelope.Mode `json:"mode"`
 	ExpiresAt time.Time     `json:"expires_at"`
-	Touched
+	LastChange
 }
 
 // Preference says that the tools that a pattern covers are switched off.
@@ -78,7 +78,7 @@ type Preference struct {
 	// Employee is for whom; the zero value is everybody.
 	Employee envelope.EmployeeID `json:"employee_id,omitzero"`
 	Pattern  string              `json:"key"`
-	Touched
+	LastChange
 }
 
 // versionText is how traces name a version; rows from before there were
@@ -140,7 +140,7 @@ func (b *book) setPreferences(preferences []Preference) {
 
 // PolicyChange is another policy to decide by. A field that is nil leaves what
 // there is; one that is empty removes it.
-type PolicyChange struct {
+type Change struct {
 	Modes       []Mode
 	Rules       []Rule
 	Preferences []Preference
@@ -149,7 +149,7 @@ type PolicyChange struct {
 
 // With returns a snapshot that decides by a changed policy, and is otherwise
 // the same. It stores nothing.
-func (s *Settings) With(change PolicyChange) *Settings {
+func (s *Settings) With(change Change) *Settings {
 	changed := *s
 	changed.decider = policy.NewDecider()
 	if change.Modes != nil {

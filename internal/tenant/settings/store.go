@@ -21,7 +21,7 @@ type State struct {
 	// Version is that of its catalog, policy and limits.
 	Version int64
 	// Ailing says that a source of it may have to be left alone.
-	Ailing bool
+	BreakerOpen bool
 	// Now is the database's clock, as of the transaction's start.
 	Now time.Time
 }

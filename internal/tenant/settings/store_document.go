@@ -15,31 +15,31 @@ import (
 
 // ExportPolicy returns the policy of a tenant, every section of it.
 // ApplyPolicy of it changes nothing.
-func ExportPolicy(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (PolicyDocument, error) {
+func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Document, error) {
 	modes, err := Modes(ctx, tx, tenant)
 	if err != nil {
-		return PolicyDocument{}, fmt.Errorf("modes: %w", err)
+		return Document{}, fmt.Errorf("modes: %w", err)
 	}
 	rules, err := Rules(ctx, tx, tenant)
 	if err != nil {
-		return PolicyDocument{}, fmt.Errorf("rules: %w", err)
+		return Document{}, fmt.Errorf("rules: %w", err)
 	}
 	preferences, err := Preferences(ctx, tx, tenant)
 	if err != nil {
-		return PolicyDocument{}, fmt.Errorf("preferences: %w", err)
+		return Document{}, fmt.Errorf("preferences: %w", err)
 	}
 	reviews, err := Reviews(ctx, tx, tenant)
 	if err != nil {
-		return PolicyDocument{}, fmt.Errorf("reviews: %w", err)
+		return Document{}, fmt.Errorf("reviews: %w", err)
 	}
-	return PolicyDocument{
+	return Document{
 		Modes: new(each(&modes, func(m Mode) ModeEntry { return ModeEntry{m.Automation, m.Pattern, m.Mode} })),
 		Rules: new(each(&rules, func(r Rule) RuleEntry {
 			return RuleEntry{r.ID, r.Automation, r.Pattern, r.Expression, r.Mode, r.Reason, &r.Enabled}.settled()
 		})),
 		Preferences: new(each(&preferences, func(p Preference) PreferenceEntry { return PreferenceEntry{p.Employee, p.Pattern} })),
 		Reviews: new(each(&reviews, func(r ReviewRule) ReviewEntry {
-			return ReviewEntry{r.Pattern, r.Risk, r.Needed, (*envelope.Duration)(r.Wait), (*envelope.Duration)(r.Warn), (*envelope.Duration)(r.Escalate)}
+			return ReviewEntry{r.Pattern, r.Risk, r.Approvals, (*envelope.Duration)(r.Wait), (*envelope.Duration)(r.Warn), (*envelope.Duration)(r.Escalate)}
 		})),
 	}, nil
 }
@@ -48,7 +48,7 @@ func ExportPolicy(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Pol
 // nothing, with one event that tells of it, and returns what changed in the
 // order of the sections. With dry it says what would change, and changes
 // nothing. It waits for the changes that others are making.
-func (c *Cache) ApplyPolicy(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, doc PolicyDocument, by string, dry bool) ([]limits.Change, error) {
+func (c *Cache) Apply(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, doc Document, by string, dry bool) ([]limits.Change, error) {
 	if err := dbsqlc.New().TenantLock(ctx, tx, uuid.UUID(tenant)); err != nil {
 		return nil, err
 	}
@@ -56,10 +56,10 @@ func (c *Cache) ApplyPolicy(ctx context.Context, tx pgx.Tx, tenant envelope.Tena
 	if err != nil {
 		return nil, err
 	}
-	if err := snap.CheckPolicy(doc); err != nil {
+	if err := snap.CheckDocument(doc); err != nil {
 		return nil, err
 	}
-	was, err := ExportPolicy(ctx, tx, tenant)
+	was, err := Export(ctx, tx, tenant)
 	if err != nil {
 		return nil, err
 	}

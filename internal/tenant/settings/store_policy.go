@@ -44,7 +44,7 @@ func Modes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Mode, er
 	}
 	modes := make([]Mode, len(rows))
 	for i, r := range rows {
-		modes[i] = Mode{r.AutomationID, r.Key, r.Mode, Touched{r.Version, r.UpdatedAt, r.UpdatedBy}}
+		modes[i] = Mode{r.AutomationID, r.Key, r.Mode, LastChange{r.Version, r.UpdatedAt, r.UpdatedBy}}
 	}
 	return modes, nil
 }
@@ -88,7 +88,7 @@ func Rules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Rule, er
 	for i, r := range rows {
 		rules[i] = Rule{
 			ID: r.RuleID, Automation: r.AutomationID, Pattern: r.Key, Expression: r.Expression, Mode: r.Mode, Reason: r.Reason, Enabled: r.Enabled,
-			Touched: Touched{r.Version, r.UpdatedAt, r.UpdatedBy},
+			LastChange: LastChange{r.Version, r.UpdatedAt, r.UpdatedBy},
 		}
 	}
 	return rules, nil
@@ -138,7 +138,7 @@ func SessionModes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, sess
 	}
 	modes := make([]SessionMode, len(rows))
 	for i, r := range rows {
-		modes[i] = SessionMode{r.SessionID, r.Key, envelope.Mode(r.Mode), r.ExpiresAt, Touched{r.Version, r.UpdatedAt, r.UpdatedBy}}
+		modes[i] = SessionMode{r.SessionID, r.Key, envelope.Mode(r.Mode), r.ExpiresAt, LastChange{r.Version, r.UpdatedAt, r.UpdatedBy}}
 	}
 	return modes, nil
 }
@@ -178,7 +178,7 @@ func Preferences(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Pr
 	}
 	preferences := make([]Preference, len(rows))
 	for i, r := range rows {
-		preferences[i] = Preference{envelope.EmployeeID(r.EmployeeID), r.Key, Touched{r.Version, r.UpdatedAt, r.UpdatedBy}}
+		preferences[i] = Preference{envelope.EmployeeID(r.EmployeeID), r.Key, LastChange{r.Version, r.UpdatedAt, r.UpdatedBy}}
 	}
 	return preferences, nil
 }
@@ -266,7 +266,7 @@ func Grants(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ended bool
 // expired, so that the versions of their tenants go up. It takes no more than
 // most of each, of any tenant, and returns how many it took of the one it took
 // more of.
-func Lapse(ctx context.Context, tx pgx.Tx, most int) (int, error) {
+func Expire(ctx context.Context, tx pgx.Tx, most int) (int, error) {
 	q := dbsqlc.New()
 	modes, err := q.SessionModePrune(ctx, tx, int32(most))
 	if err != nil {

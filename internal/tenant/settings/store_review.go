@@ -18,7 +18,7 @@ func PutReview(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r Revie
 		return err
 	}
 	return violations.Fault(dbsqlc.New().ReviewUpsert(ctx, tx, &dbsqlc.ReviewUpsertParams{
-		TenantID: uuid.UUID(tenant), Key: r.Pattern, Risk: string(r.Risk), ApprovalsNeeded: int32(r.Needed),
+		TenantID: uuid.UUID(tenant), Key: r.Pattern, Risk: string(r.Risk), ApprovalsNeeded: int32(r.Approvals),
 		WaitSeconds: inSeconds(r.Wait), WarnSeconds: inSeconds(r.Warn), EscalateSeconds: inSeconds(r.Escalate), UpdatedBy: by,
 	}))
 }
@@ -41,7 +41,7 @@ func Reviews(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Review
 	rules := make([]ReviewRule, len(rows))
 	for i, r := range rows {
 		rules[i] = ReviewRule{
-			Pattern: r.Key, Risk: envelope.Risk(r.Risk), Needed: int(r.ApprovalsNeeded),
+			Pattern: r.Key, Risk: envelope.Risk(r.Risk), Approvals: int(r.ApprovalsNeeded),
 			Wait: ofSeconds(r.WaitSeconds), Warn: ofSeconds(r.WarnSeconds), Escalate: ofSeconds(r.EscalateSeconds),
 			UpdatedBy: r.UpdatedBy, UpdatedAt: r.UpdatedAt,
 		}

@@ -124,9 +124,9 @@ func TestADriftAsksAPerson(t *testing.T) {
 	changed := tool("act")
 	changed.Title = "Another"
 
-	before := s.snapshot().Decide(s.act(), settings.Proposed{})
+	before := s.snapshot().Decide(s.act(), settings.Proposal{})
 	s.list("src", changed)
-	after := s.snapshot().Decide(s.act(), settings.Proposed{})
+	after := s.snapshot().Decide(s.act(), settings.Proposal{})
 
 	if before.Mode != envelope.ModeAllow || after.Mode != envelope.ModeRequireApproval {
 		t.Errorf("Decide = %s, and %s after a drift; want allow and require_approval", before.Mode, after.Mode)
@@ -144,11 +144,11 @@ func TestDecideAsksTheAutomationThenTheOrganisation(t *testing.T) {
 	for automation, want := range map[string]envelope.Mode{
 		"": envelope.ModeDeny, "unknown": envelope.ModeDeny, "mailer": envelope.ModeAllow, "careful": envelope.ModeRequireApproval,
 	} {
-		if got := snap.Decide(act, settings.Proposed{Automation: automation}).Mode; got != want {
+		if got := snap.Decide(act, settings.Proposal{Automation: automation}).Mode; got != want {
 			t.Errorf("Decide for automation %q = %s, want %s", automation, got, want)
 		}
 	}
-	if got := snap.Decide(act, settings.Proposed{Automation: "mailer", AskedApproval: true}).Mode; got != envelope.ModeRequireApproval {
+	if got := snap.Decide(act, settings.Proposal{Automation: "mailer", AskedApproval: true}).Mode; got != envelope.ModeRequireApproval {
 		t.Errorf("Decide when a person was asked for = %s", got)
 	}
 }
@@ -161,7 +161,7 @@ func TestAModeThatCannotBeReadDenies(t *testing.T) {
 		return err
 	})
 
-	got := s.snapshot().Decide(s.act(), settings.Proposed{})
+	got := s.snapshot().Decide(s.act(), settings.Proposal{})
 
 	if got.Mode != envelope.ModeDeny || got.Source != "unknown_mode:ask_twice" {
 		t.Errorf("Decide = %s from %s, want deny from unknown_mode:ask_twice", got.Mode, got.Source)
@@ -245,7 +245,7 @@ func TestTheCacheReadsAgainOnlyWhatMoved(t *testing.T) {
 	if first != second || third == first || older != third {
 		t.Error("want one snapshot for one version, another for the next, and never an older one again")
 	}
-	if got := first.Decide(s.act(), settings.Proposed{}).Source; got != policy.LayerInferred {
+	if got := first.Decide(s.act(), settings.Proposal{}).Source; got != policy.LayerInferred {
 		t.Errorf("a snapshot of before decides by %s, want it as it was", got)
 	}
 }
@@ -264,7 +264,7 @@ func TestModesAreListedInOrder(t *testing.T) {
 	})
 
 	want := []settings.Mode{{Pattern: "*", Mode: "allow"}, {Pattern: "src:*", Mode: "deny"}, {Automation: "mailer", Pattern: "*", Mode: "deny"}}
-	if diff := cmp.Diff(want, modes, cmpopts.IgnoreFields(settings.Mode{}, "Touched")); diff != "" {
+	if diff := cmp.Diff(want, modes, cmpopts.IgnoreFields(settings.Mode{}, "LastChange")); diff != "" {
 		t.Errorf("modes (-want +got):\n%s", diff)
 	}
 }

@@ -39,8 +39,8 @@ func (s *Settings) MayUse(t *catalog.Tool, by Viewer) bool {
 
 // Proposal is a call of a tool by the viewer, without a word about its
 // arguments.
-func (by Viewer) Proposal(t *catalog.Tool) Proposed {
-	return Proposed{
+func (by Viewer) Proposal(t *catalog.Tool) Proposal {
+	return Proposal{
 		Automation: by.Automation, Employee: by.Employee, Session: by.Session, Tools: by.Tools, Risk: t.Risk.Envelope(),
 		AnyArgs: true, Now: by.Now,
 	}

@@ -32,7 +32,7 @@ func Reviews(c *request.Call) error {
 		shown = make([]reviewRule, len(rules))
 		for i, r := range rules {
 			shown[i] = reviewRule{
-				Key: r.Pattern, Risk: r.Risk, Needed: r.Needed,
+				Key: r.Pattern, Risk: r.Risk, Needed: r.Approvals,
 				Wait: (*envelope.Duration)(r.Wait), Warn: (*envelope.Duration)(r.Warn), Escalate: (*envelope.Duration)(r.Escalate),
 				UpdatedBy: r.UpdatedBy, UpdatedAt: r.UpdatedAt.UTC(),
 			}
@@ -52,10 +52,10 @@ func PutReview(c *request.Call) error {
 		return err
 	}
 	r := settings.ReviewRule{
-		Pattern: body.Key, Risk: cmp.Or(body.Risk, envelope.RiskLow), Needed: cmp.Or(body.Needed, 1),
+		Pattern: body.Key, Risk: cmp.Or(body.Risk, envelope.RiskLow), Approvals: cmp.Or(body.Needed, 1),
 		Wait: (*time.Duration)(body.Wait), Warn: (*time.Duration)(body.Warn), Escalate: (*time.Duration)(body.Escalate),
 	}
-	c.Detail = map[string]any{"key": r.Pattern, "risk": r.Risk, "approvals": r.Needed, "wait": body.Wait, "warn": body.Warn, "escalate": body.Escalate}
+	c.Detail = map[string]any{"key": r.Pattern, "risk": r.Risk, "approvals": r.Approvals, "wait": body.Wait, "warn": body.Warn, "escalate": body.Escalate}
 	return c.Configure("review of "+r.Pattern+" from risk "+string(r.Risk)+" set", func(ctx context.Context, tx pgx.Tx) error {
 		return settings.PutReview(ctx, tx, c.By.Tenant, r, c.By.Name)
 	})

@@ -104,7 +104,7 @@ func slackSubscription(ctx context.Context, c *request.Call) (subscription.Butto
 	if err != nil {
 		return subscription.Buttons{}, err
 	}
-	secret, err := c.Vault.Open(of.Tenant, subscription.SealedFor(id), of.SealedSecret)
+	secret, err := c.Vault.Decrypt(of.Tenant, subscription.SealedFor(id), of.SealedSecret)
 	if err != nil {
 		return subscription.Buttons{}, err
 	}

@@ -165,7 +165,7 @@ func subscribing(ctx context.Context, tx pgx.Tx, c *request.Call, in subscriptio
 	if in.SigningSecret == "" {
 		return sub, nil, nil
 	}
-	sealed, err := c.Vault.Seal(c.By.Tenant, subscription.SealedFor(sub.ID), []byte(in.SigningSecret))
+	sealed, err := c.Vault.Encrypt(c.By.Tenant, subscription.SealedFor(sub.ID), []byte(in.SigningSecret))
 	return sub, sealed, err
 }
 

@@ -6,15 +6,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/source/breaker"
 )
 
 // GET /api/v1/breakers lists the circuit breakers.
 func Breakers(c *request.Call) error {
-	var all []limits.Breaker
+	var all []breaker.State
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		var err error
-		all, err = limits.Breakers(ctx, tx, c.By.Tenant)
+		all, err = breaker.List(ctx, tx, c.By.Tenant)
 		return err
 	})
 	if err != nil {
@@ -26,6 +26,6 @@ func Breakers(c *request.Call) error {
 // POST /api/v1/breakers/{id}/reset closes a circuit breaker.
 func ResetBreaker(c *request.Call) error {
 	return c.Change(func(ctx context.Context, tx pgx.Tx) error {
-		return limits.ResetBreaker(ctx, tx, c.By.Tenant, c.R.PathValue("id"), c.By.Name)
+		return breaker.Reset(ctx, tx, c.By.Tenant, c.R.PathValue("id"), c.By.Name)
 	})
 }

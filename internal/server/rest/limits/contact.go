@@ -12,10 +12,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/openapi"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
@@ -29,19 +29,19 @@ func DoNotContact(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	f := limits.EntryFilter{Kind: preflight.ContactKind(q.Get("kind")), Prefix: q.Get("prefix"), Expired: q.Get("expired") == "true", Most: most + 1}
+	f := contact.EntryFilter{Kind: contact.Kind(q.Get("kind")), Prefix: q.Get("prefix"), Expired: q.Get("expired") == "true", Most: most + 1}
 	if f.AfterKind, f.AfterValue, err = parseContactCursor(q.Get("cursor")); err != nil {
 		return err
 	}
-	var rows []limits.Entry
+	var rows []contact.Entry
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		rows, err = limits.Entries(ctx, tx, c.By.Tenant, f)
+		rows, err = contact.Entries(ctx, tx, c.By.Tenant, f)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	p := request.Page[limits.Entry]{Items: rows}
+	p := request.Page[contact.Entry]{Items: rows}
 	if len(rows) > most {
 		p.Items = rows[:most]
 		p.NextCursor = new(writeContactCursor(rows[most-1]))
@@ -51,12 +51,12 @@ func DoNotContact(c *request.Call) error {
 
 // writeContactCursor writes the place behind an entry. It can be read by
 // whoever may read the list.
-func writeContactCursor(last limits.Entry) string {
+func writeContactCursor(last contact.Entry) string {
 	return request.WriteTextCursor(cursorContacts, string(last.Kind)+":"+last.Value)
 }
 
 // parseContactCursor reads what writeContactCursor wrote; "" is the beginning.
-func parseContactCursor(text string) (preflight.ContactKind, string, error) {
+func parseContactCursor(text string) (contact.Kind, string, error) {
 	if text == "" {
 		return "", "", nil
 	}
@@ -68,25 +68,25 @@ func parseContactCursor(text string) (preflight.ContactKind, string, error) {
 	if !found || openapi.Unstorable("", rest) != nil {
 		return "", "", request.Invalid("/query/cursor", envelope.RuleFormat, "is not a cursor of this list; send next_cursor as it was, or leave it out to begin again")
 	}
-	return preflight.ContactKind(kind), value, nil
+	return contact.Kind(kind), value, nil
 }
 
 // entries is a body with entries of the list.
-type entries struct{ Entries []limits.Entry }
+type entries struct{ Entries []contact.Entry }
 
 // POST /api/v1/do-not-contact adds entries to the do-not-contact list.
-func AddDoNotContact(c *request.Call) error { return contacts(c, limits.PutEntries) }
+func AddDoNotContact(c *request.Call) error { return contacts(c, contact.PutEntries) }
 
 // POST /api/v1/do-not-contact/remove removes entries from the do-not-contact
 // list.
-func RemoveDoNotContact(c *request.Call) error { return contacts(c, limits.DeleteEntries) }
+func RemoveDoNotContact(c *request.Call) error { return contacts(c, contact.DeleteEntries) }
 
-func contacts(c *request.Call, change func(context.Context, pgx.Tx, envelope.TenantID, []limits.Entry, string) (limits.Tally, error)) error {
+func contacts(c *request.Call, change func(context.Context, pgx.Tx, envelope.TenantID, []contact.Entry, string) (contact.Counts, error)) error {
 	var body entries
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	var tally limits.Tally
+	var tally contact.Counts
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		var err error
 		tally, err = change(ctx, tx, c.By.Tenant, body.Entries, c.By.Name)
@@ -105,7 +105,7 @@ var errDry = errors.New("it was a rehearsal")
 // do-not-contact list, all or none.
 func ImportDoNotContact(c *request.Call) error {
 	dry := c.Query.Get("dry_run") == "true"
-	var tally limits.Tally
+	var tally contact.Counts
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		var err error
 		if tally, err = importCSV(ctx, tx, c); err == nil && dry {
@@ -120,13 +120,13 @@ func ImportDoNotContact(c *request.Call) error {
 }
 
 // importCSV stores the entries of the body, all of them or none.
-func importCSV(ctx context.Context, tx pgx.Tx, c *request.Call) (limits.Tally, error) {
-	var total limits.Tally
+func importCSV(ctx context.Context, tx pgx.Tx, c *request.Call) (contact.Counts, error) {
+	var total contact.Counts
 	settings, err := limits.TenantOf(ctx, tx, c.By.Tenant)
 	if err != nil {
 		return total, err
 	}
-	r, err := limits.NewCSVReader(bytes.NewReader(c.Body), settings)
+	r, err := contact.NewCSVReader(bytes.NewReader(c.Body), settings.ContactOptions())
 	if err != nil {
 		return total, invalidLines(err)
 	}
@@ -139,7 +139,7 @@ func importCSV(ctx context.Context, tx pgx.Tx, c *request.Call) (limits.Tally, e
 		if err != nil && !errors.Is(err, io.EOF) {
 			return total, err
 		}
-		tally, failed := limits.PutEntries(ctx, tx, c.By.Tenant, some, c.By.Name)
+		tally, failed := contact.PutEntries(ctx, tx, c.By.Tenant, some, c.By.Name)
 		if failed != nil {
 			return total, failed
 		}
@@ -152,10 +152,10 @@ func importCSV(ctx context.Context, tx pgx.Tx, c *request.Call) (limits.Tally, e
 
 // readSome reads as many entries as one statement stores, and what is wrong
 // between them. At the end the error is io.EOF.
-func readSome(r *limits.CSVReader) (some []limits.Entry, wrong []error, err error) {
-	for len(some)+len(wrong) < limits.MaxEntries {
+func readSome(r *contact.CSVReader) (some []contact.Entry, wrong []error, err error) {
+	for len(some)+len(wrong) < contact.MaxEntries {
 		e, _, err := r.Read()
-		if _, bad := errors.AsType[*limits.LineError](err); bad {
+		if _, bad := errors.AsType[*contact.LineError](err); bad {
 			wrong = append(wrong, err)
 			continue
 		}
@@ -174,7 +174,7 @@ func invalidLines(wrong ...error) error {
 		if errors.Is(err, io.EOF) {
 			return request.Invalid("", envelope.RuleRequired, "must have a first line that names the columns")
 		}
-		bad, ok := errors.AsType[*limits.LineError](err)
+		bad, ok := errors.AsType[*contact.LineError](err)
 		if !ok {
 			return err
 		}
@@ -191,7 +191,7 @@ const completeTrailer = "Countersign-Complete"
 // it comes from the database, so that neither a long list nor a slow reader
 // holds a transaction open.
 func ExportDoNotContact(c *request.Call) error {
-	f := limits.EntryFilter{Expired: true, Most: limits.MaxEntries}
+	f := contact.EntryFilter{Expired: true, Most: contact.MaxEntries}
 	rows, err := contactPage(c, f)
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ func ExportDoNotContact(c *request.Call) error {
 	c.W.Header().Set("Trailer", completeTrailer)
 	c.W.WriteHeader(http.StatusOK)
 	var piece bytes.Buffer
-	out, err := limits.NewCSVWriter(&piece)
+	out, err := contact.NewCSVWriter(&piece)
 	for err == nil {
 		if err = out.Write(rows...); err != nil {
 			break
@@ -222,11 +222,11 @@ func ExportDoNotContact(c *request.Call) error {
 }
 
 // contactPage reads in a transaction of its own.
-func contactPage(c *request.Call, f limits.EntryFilter) (rows []limits.Entry, err error) {
+func contactPage(c *request.Call, f contact.EntryFilter) (rows []contact.Entry, err error) {
 	ctx, cancel := context.WithTimeout(c.R.Context(), request.WorkTimeout)
 	defer cancel()
 	return rows, postgres.InTx(ctx, c.DB, postgres.API(c.By.Tenant), func(tx pgx.Tx) (err error) {
-		rows, err = limits.Entries(ctx, tx, c.By.Tenant, f)
+		rows, err = contact.Entries(ctx, tx, c.By.Tenant, f)
 		return err
 	})
 }

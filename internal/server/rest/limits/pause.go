@@ -8,7 +8,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
 // cursorPauses is the list of pauses, as cursors name it.
@@ -20,33 +20,33 @@ func Pauses(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	f := limits.PauseFilter{Standing: c.Query.Get("standing") == "true", Before: limits.PauseID(before), Most: most + 1}
-	var rows []limits.Pause
+	f := pause.Filter{Standing: c.Query.Get("standing") == "true", Before: pause.ID(before), Most: most + 1}
+	var rows []pause.Pause
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		rows, err = limits.Pauses(ctx, tx, c.By.Tenant, f)
+		rows, err = pause.List(ctx, tx, c.By.Tenant, f)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, request.PageOf(rows, most, cursorPauses, func(p limits.Pause) limits.Pause { return p },
-		func(p limits.Pause) envelope.ActionID { return envelope.ActionID(p.ID) }))
+	return c.JSON(http.StatusOK, request.PageOf(rows, most, cursorPauses, func(p pause.Pause) pause.Pause { return p },
+		func(p pause.Pause) envelope.ActionID { return envelope.ActionID(p.ID) }))
 }
 
 // POST /api/v1/pauses pauses a part of the tenant's actions.
 func Pause(c *request.Call) error {
 	var body struct {
-		limits.Target
+		pause.Target
 		Kill   bool
 		Reason string
 	}
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	var standing limits.Pause
+	var standing pause.Pause
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		var err error
-		standing, err = limits.SetPause(ctx, tx, c.By.Tenant, body.Target, body.Kill, body.Reason, c.By.Name)
+		standing, err = pause.Set(ctx, tx, c.By.Tenant, body.Target, body.Kill, body.Reason, c.By.Name)
 		return err
 	})
 	if err != nil {
@@ -57,8 +57,8 @@ func Pause(c *request.Call) error {
 
 // DELETE /api/v1/pauses ends a pause.
 func Resume(c *request.Call) error {
-	of := limits.Target{Scope: limits.PauseScope(c.Query.Get("scope")), Subject: c.Query.Get("subject")}
+	of := pause.Target{Scope: pause.Scope(c.Query.Get("scope")), Subject: c.Query.Get("subject")}
 	return c.Change(func(ctx context.Context, tx pgx.Tx) error {
-		return limits.Lift(ctx, tx, c.By.Tenant, of, c.Query.Get("reason"), c.By.Name)
+		return pause.Lift(ctx, tx, c.By.Tenant, of, c.Query.Get("reason"), c.By.Name)
 	})
 }

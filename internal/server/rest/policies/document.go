@@ -24,9 +24,9 @@ const cursorRehearsal = "policy-simulate"
 
 // GET /api/v1/policy shows the policy as one document.
 func Get(c *request.Call) error {
-	var doc settings.PolicyDocument
+	var doc settings.Document
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) (err error) {
-		doc, err = settings.ExportPolicy(ctx, tx, c.By.Tenant)
+		doc, err = settings.Export(ctx, tx, c.By.Tenant)
 		return err
 	})
 	if err != nil {
@@ -38,14 +38,14 @@ func Get(c *request.Call) error {
 // PUT /api/v1/policy replaces the policy by a document, or answers what would
 // change with dry_run.
 func Put(c *request.Call) error {
-	var doc settings.PolicyDocument
+	var doc settings.Document
 	if err := c.Decode(&doc); err != nil {
 		return err
 	}
 	dry := c.Query.Get("dry_run") == "true"
 	changes := []limits.Change{}
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		made, err := c.Catalog.ApplyPolicy(ctx, tx, c.By.Tenant, doc, c.By.Name, dry)
+		made, err := c.Catalog.Apply(ctx, tx, c.By.Tenant, doc, c.By.Name, dry)
 		changes = append(changes[:0], made...)
 		return err
 	})
@@ -73,7 +73,7 @@ func CheckDocument(text []byte) error {
 	if err := op.CheckBody(text); err != nil {
 		return err
 	}
-	var doc settings.PolicyDocument
+	var doc settings.Document
 	if err := request.Decode(text, &doc); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func Simulate(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := request.Below("/policy", page.Snapshot.CheckPolicy(doc)); err != nil {
+	if err := request.Below("/policy", page.Snapshot.CheckDocument(doc)); err != nil {
 		return err
 	}
 	begun := time.Now()
@@ -122,14 +122,14 @@ func Simulate(c *request.Call) error {
 }
 
 // rehearsal reads what is to be tried, and on which part of the past.
-func rehearsal(c *request.Call, now time.Time) (settings.PolicyDocument, simulate.Request, error) {
+func rehearsal(c *request.Call, now time.Time) (settings.Document, simulate.Request, error) {
 	body := struct {
-		Policy settings.PolicyDocument `json:"policy"`
-		From   time.Time               `json:"from"`
-		To     *time.Time              `json:"to"`
-		Tool   string                  `json:"tool"`
-		Cursor string                  `json:"cursor"`
-		Most   int                     `json:"most"`
+		Policy settings.Document `json:"policy"`
+		From   time.Time         `json:"from"`
+		To     *time.Time        `json:"to"`
+		Tool   string            `json:"tool"`
+		Cursor string            `json:"cursor"`
+		Most   int               `json:"most"`
 	}{Tool: "*", Most: simulate.MaxPage}
 	if err := c.Decode(&body); err != nil {
 		return body.Policy, simulate.Request{}, err

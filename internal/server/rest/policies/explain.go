@@ -42,7 +42,7 @@ func Explain(c *request.Call) error {
 	}
 	var answer explained
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		snap, state, err := c.Catalog.Standing(ctx, tx, c.By.Tenant)
+		snap, state, err := c.Catalog.CurrentAndState(ctx, tx, c.By.Tenant)
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func Explain(c *request.Call) error {
 		if err != nil {
 			return err
 		}
-		p := settings.Proposed{
+		p := settings.Proposal{
 			Automation: body.Automation, AskedApproval: body.Approval == envelope.ApprovalRequired, Employee: body.Employee, Session: body.Session,
 			Risk: policy.RaiseRisk(body.Risk, tool.Risk.Envelope()), Args: body.Args, AnyArgs: body.Args == nil, Now: state.Now,
 		}

@@ -40,7 +40,7 @@ type Backend struct {
 	// Routes are every route of the API, for the routes of a caller.
 	Routes access.Table
 	// Vault encrypts the credentials of sources. Without a key none are taken.
-	Vault connect.Vault
+	Vault connect.Cipher
 	// Wake is called after a commit that put something on the schedule. It does
 	// not block.
 	Wake func()

@@ -6,9 +6,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
@@ -41,7 +41,7 @@ func limitsOf(rule limits.ToolRule, t *catalog.Tool) toolLimits {
 		l.Recipients, l.Confirmed = *rule.Recipients, true
 		return l
 	}
-	l.Recipients = append([]string{}, preflight.GuessRecipients(t.InputSchema)...)
+	l.Recipients = append([]string{}, contact.InferRecipients(t.InputSchema)...)
 	return l
 }
 

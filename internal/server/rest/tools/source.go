@@ -163,7 +163,7 @@ func secret(c *request.Call, src, old catalog.Source, given *connect.Credentials
 	if err != nil {
 		return nil, err
 	}
-	return c.Vault.Seal(c.By.Tenant, src.ID, raw)
+	return c.Vault.Encrypt(c.By.Tenant, src.ID, raw)
 }
 
 // sameConfig compares what was written with what the database made of it.

@@ -76,7 +76,7 @@ func newListing(c *request.Call) (*listing, error) {
 	return l, c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		var now settings.State
 		var err error
-		if l.snap, now, err = c.Catalog.Standing(ctx, tx, c.By.Tenant); err != nil {
+		if l.snap, now, err = c.Catalog.CurrentAndState(ctx, tx, c.By.Tenant); err != nil {
 			return err
 		}
 		l.by.Now = now.Now

@@ -1,4 +1,4 @@
-package limits
+package breaker
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
@@ -15,30 +14,35 @@ import (
 
 // Breakers returns those of a tenant's sources that were ever left alone, in
 // order of the source's id. A source without one is called as ever.
-func Breakers(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Breaker, error) {
+func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]State, error) {
 	rows, err := dbsqlc.New().BreakerList(ctx, tx, uuid.UUID(tenant))
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Breaker, len(rows))
+	all := make([]State, len(rows))
 	for i, r := range rows {
-		all[i] = Breaker{r.SourceID, r.State, r.Cause, r.Since.UTC(), r.OpenUntil.UTC(), int(r.Trips), r.Worker}
+		all[i] = State{r.SourceID, r.State, r.Cause, r.Since.UTC(), r.OpenUntil.UTC(), int(r.Trips), r.Worker}
 	}
 	return all, nil
 }
 
 // ResetBreaker lets calls to a source through at once, whatever it failed
 // before. A source that was never left alone is fault.NotFound.
-func ResetBreaker(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source, by string) error {
+func Reset(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source, by string) error {
 	n, err := dbsqlc.New().BreakerReset(ctx, tx, &dbsqlc.BreakerResetParams{TenantID: uuid.UUID(tenant), SourceID: source, Cause: "reset"})
 	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, "no breaker of the source %s", shortened(source))
+		return fault.New(fault.NotFound, "the source has no breaker; list the breakers to see which have one")
 	}
 	if err != nil {
 		return err
 	}
-	if err := dbsqlc.New().WakePut(ctx, tx, &dbsqlc.WakePutParams{TenantID: uuid.UUID(tenant), WaitsFor: preflight.CodeBreakerOpen}); err != nil {
+	if err := dbsqlc.New().WakePut(ctx, tx, &dbsqlc.WakePutParams{TenantID: uuid.UUID(tenant), WaitsFor: waitsForBreaker}); err != nil {
 		return err
 	}
-	return note(ctx, tx, tenant, by, audit.Item{Subject: "breaker of the source " + source + " reset"})
+	return audit.Write(ctx, tx, audit.Event{Tenant: tenant, Kind: audit.Configured, Actor: by, Items: []audit.Item{{
+		Subject: "breaker of the source " + source + " reset",
+	}}})
 }
+
+// waitsForBreaker is what rows of the outbox wait for while a breaker is open.
+const waitsForBreaker = "breaker_open"

@@ -1,4 +1,4 @@
-package preflight
+package contact
 
 import (
 	"html"
@@ -27,7 +27,7 @@ import (
 //
 // It is linear in the length of the value. Readings longer than
 // MaxContactLength are left out, since no entry can be as long.
-func Recipients(text string, o ContactOptions) []Contact {
+func Recipients(text string, o Options) []Contact {
 	r := reach{options: o, seen: map[Contact]struct{}{}, dialled: map[string]struct{}{}}
 	for _, reading := range readTexts(text) {
 		r.text(reading)
@@ -91,15 +91,15 @@ func dropComments(text string) string {
 
 // reach collects whom a value may mean.
 type reach struct {
-	options ContactOptions
+	options Options
 	seen    map[Contact]struct{}
 	dialled map[string]struct{}
 	found   []Contact
 }
 
-func (r *reach) add(kind ContactKind, value string) {
+func (r *reach) add(kind Kind, value string) {
 	c := Contact{kind, value}
-	if _, old := r.seen[c]; old || value == "" || len(value) > MaxContactLength {
+	if _, old := r.seen[c]; old || value == "" || len(value) > MaxLength {
 		return
 	}
 	r.seen[c] = struct{}{}
@@ -138,7 +138,7 @@ func (r *reach) text(text string) {
 		}
 		r.dialled[run] = struct{}{}
 		for _, value := range readings(run, r.options) {
-			r.add(ContactPhone, value)
+			r.add(Phone, value)
 		}
 	}
 }
@@ -171,26 +171,26 @@ func (r *reach) token(text string) {
 }
 
 func (r *reach) handle(text string) {
-	if len(text) <= 8*MaxContactLength { // folding makes nothing that much shorter
-		r.add(ContactHandle, foldHandle(text))
+	if len(text) <= 8*MaxLength { // folding makes nothing that much shorter
+		r.add(Handle, foldHandle(text))
 	}
 }
 
 func (r *reach) domain(text string) {
-	if len(text) > 8*MaxContactLength {
+	if len(text) > 8*MaxLength {
 		return
 	}
 	for _, domain := range parents(foldDomain(text)) {
-		r.add(ContactDomain, domain)
+		r.add(Domain, domain)
 	}
 }
 
 func (r *reach) email(local, domain string) {
-	if len(local)+len(domain) > 8*MaxContactLength {
+	if len(local)+len(domain) > 8*MaxLength {
 		return
 	}
 	if value, ok := foldEmail(local, domain, r.options); ok {
-		r.add(ContactEmail, value)
+		r.add(Email, value)
 	}
 	r.domain(domain)
 }

@@ -1,4 +1,4 @@
-package preflight
+package contact
 
 import (
 	"encoding/json"
@@ -25,7 +25,7 @@ const (
 // schema, into a recursive schema once. The patterns are at most MaxPatterns;
 // those nearest to the root come first, and within a level they are sorted. A
 // text that is no schema has none.
-func GuessRecipients(inputSchema json.RawMessage) []string {
+func InferRecipients(inputSchema json.RawMessage) []string {
 	var root any
 	if err := json.Unmarshal(inputSchema, &root); err != nil {
 		return nil

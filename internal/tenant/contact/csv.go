@@ -1,4 +1,4 @@
-package limits
+package contact
 
 import (
 	"bufio"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
@@ -52,17 +51,17 @@ func (*LineError) Unwrap() error { return fault.Invalid }
 type CSVReader struct {
 	csv     *csv.Reader
 	meter   *meter
-	tenant  Tenant
+	options Options
 	columns []string
 	// last is the line on which the last record that could be read ended.
 	last int
 }
 
 // NewCSVReader reads the first line. What is wrong with it is a *LineError. An
-// empty input is io.EOF. The tenant's settings say how phone numbers are read.
-func NewCSVReader(r io.Reader, tenant Tenant) (*CSVReader, error) {
+// empty input is io.EOF. The tenant's options say how phone numbers are read.
+func NewCSVReader(r io.Reader, o Options) (*CSVReader, error) {
 	m := &meter{r: r}
-	c := &CSVReader{csv: csv.NewReader(withoutMark(m)), meter: m, tenant: tenant}
+	c := &CSVReader{csv: csv.NewReader(withoutMark(m)), meter: m, options: o}
 	c.csv.FieldsPerRecord = -1
 	c.csv.ReuseRecord = true
 	header, err := c.record()
@@ -102,7 +101,7 @@ func (c *CSVReader) Read() (Entry, int, error) {
 		text = strings.TrimSpace(text)
 		switch c.columns[i] {
 		case "kind":
-			e.Kind = preflight.ContactKind(strings.ToLower(text))
+			e.Kind = Kind(strings.ToLower(text))
 		case "value":
 			e.Value = text
 		case "reason":
@@ -120,7 +119,7 @@ func (c *CSVReader) Read() (Entry, int, error) {
 			e.ExpiresAt = &at
 		}
 	}
-	if err := e.Validate(c.tenant); err != nil {
+	if err := e.Validate(c.options); err != nil {
 		return Entry{}, line, c.invalid(err, len(record), line)
 	}
 	return e, line, nil

@@ -1,4 +1,4 @@
-package preflight_test
+package quiethours_test
 
 import (
 	"errors"
@@ -11,13 +11,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 )
 
-func compile(t testing.TB, zone string, windows ...preflight.Window) *preflight.Schedule {
+func compile(t testing.TB, zone string, windows ...quiethours.Window) *quiethours.Schedule {
 	t.Helper()
-	s, err := preflight.Quiet{Timezone: zone, Windows: windows}.Compile()
+	s, err := quiethours.Hours{Timezone: zone, Windows: windows}.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,18 +33,18 @@ func at(t testing.TB, text string) time.Time {
 	return when
 }
 
-func window(from, until string, days ...string) preflight.Window {
-	return preflight.Window{From: from, Until: until, Days: days}
+func window(from, until string, days ...string) quiethours.Window {
+	return quiethours.Window{From: from, Until: until, Days: days}
 }
 
 func TestQuietUntil(t *testing.T) {
 	t.Parallel()
 
-	night := []preflight.Window{window("22:00", "07:00+1")}
-	small := []preflight.Window{window("01:30", "02:30")}
+	night := []quiethours.Window{window("22:00", "07:00+1")}
+	small := []quiethours.Window{window("01:30", "02:30")}
 	for _, zone := range []struct {
 		name    string
-		windows []preflight.Window
+		windows []quiethours.Window
 		// rows are now, and when it ends; "" is not quiet.
 		rows [][2]string
 	}{
@@ -70,7 +70,7 @@ func TestQuietUntil(t *testing.T) {
 			{"2026-10-25T00:45:00Z", "2026-10-25T01:30:00Z"},
 			{"2026-10-25T01:30:00Z", ""},
 		}},
-		{"Europe/Berlin", []preflight.Window{window("02:15", "04:00")}, [][2]string{
+		{"Europe/Berlin", []quiethours.Window{window("02:15", "04:00")}, [][2]string{
 			// 02:15 is leapt over, so the window begins with the leap.
 			{"2026-03-29T00:59:59Z", ""},
 			{"2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z"},
@@ -79,13 +79,13 @@ func TestQuietUntil(t *testing.T) {
 			{"2026-10-25T00:15:00Z", "2026-10-25T03:00:00Z"},
 			{"2026-10-25T01:05:00Z", "2026-10-25T03:00:00Z"},
 		}},
-		{"Europe/Berlin", []preflight.Window{window("02:10", "02:50")}, [][2]string{
+		{"Europe/Berlin", []quiethours.Window{window("02:10", "02:50")}, [][2]string{
 			// All of it is leapt over.
 			{"2026-03-29T00:59:59Z", ""},
 			{"2026-03-29T01:00:00Z", ""},
 			{"2026-10-25T00:10:00Z", "2026-10-25T01:50:00Z"},
 		}},
-		{"America/Sao_Paulo", []preflight.Window{window("22:00", "24:00"), window("00:00", "00:30")}, [][2]string{
+		{"America/Sao_Paulo", []quiethours.Window{window("22:00", "24:00"), window("00:00", "00:30")}, [][2]string{
 			// 2018-11-04 began at 01:00: 00:00 and 00:30 are leapt over.
 			{"2018-11-04T01:00:00Z", "2018-11-04T03:00:00Z"},
 			{"2018-11-04T02:59:59Z", "2018-11-04T03:00:00Z"},
@@ -119,14 +119,14 @@ func TestQuietUntil(t *testing.T) {
 			{"2011-12-30T10:00:00Z", "2011-12-30T17:00:00Z"},
 			{"2011-12-30T17:00:00Z", ""},
 		}},
-		{"Pacific/Apia", []preflight.Window{window("09:00", "17:00", "fri")}, [][2]string{
+		{"Pacific/Apia", []quiethours.Window{window("09:00", "17:00", "fri")}, [][2]string{
 			{"2011-12-23T18:00:00Z", ""},
 			{"2011-12-23T20:00:00Z", "2011-12-24T03:00:00Z"},
 			{"2011-12-30T09:59:59Z", ""},
 			{"2011-12-30T10:00:00Z", ""},
 			{"2012-01-05T19:00:00Z", "2012-01-06T03:00:00Z"},
 		}},
-		{"Pacific/Apia", []preflight.Window{window("03:15", "03:45")}, [][2]string{
+		{"Pacific/Apia", []quiethours.Window{window("03:15", "03:45")}, [][2]string{
 			// On 2012-04-01 the clock went back from 04:00 to 03:00.
 			{"2012-03-31T13:14:59Z", ""},
 			{"2012-03-31T13:15:00Z", "2012-03-31T14:45:00Z"},
@@ -136,7 +136,7 @@ func TestQuietUntil(t *testing.T) {
 			{"2012-09-29T14:00:00Z", ""},
 			{"2012-09-30T13:20:00Z", "2012-09-30T13:45:00Z"},
 		}},
-		{"UTC", []preflight.Window{
+		{"UTC", []quiethours.Window{
 			window("18:00", "24:00", "fri"), window("00:00", "24:00", "sat", "sun"), window("00:00", "08:00", "mon"),
 			window("07:30", "09:00", "mon"),
 		}, [][2]string{
@@ -146,7 +146,7 @@ func TestQuietUntil(t *testing.T) {
 			{"2026-01-05T09:00:00Z", ""},
 			{"2026-01-06T08:00:00Z", ""},
 		}},
-		{"UTC", []preflight.Window{window("12:00", "12:00+1", "sun")}, [][2]string{
+		{"UTC", []quiethours.Window{window("12:00", "12:00+1", "sun")}, [][2]string{
 			{"1969-12-28T11:59:59.5Z", ""},
 			{"1969-12-28T12:00:00Z", "1969-12-29T12:00:00Z"},
 			{"1969-12-29T11:59:59.5Z", "1969-12-29T12:00:00Z"},
@@ -174,7 +174,7 @@ func TestQuietUntil(t *testing.T) {
 
 // shown is the model: it reads the wall clock and looks whether a window has
 // it.
-func shown(zone *time.Location, windows []preflight.Window, now time.Time) bool {
+func shown(zone *time.Location, windows []quiethours.Window, now time.Time) bool {
 	local := now.In(zone)
 	minutes := func(text string) int {
 		text, next := strings.CutSuffix(text, "+1")
@@ -225,18 +225,18 @@ func TestQuietUntilAgreesWithTheClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var windows []preflight.Window
+		var windows []quiethours.Window
 		for range rapid.IntRange(1, 3).Draw(t, "windows") {
 			from := rapid.IntRange(0, 1439).Draw(t, "from")
 			until := from + rapid.OneOf(rapid.IntRange(1, 90), rapid.IntRange(1, 1440)).Draw(t, "minutes")
-			w := preflight.Window{From: clock(from), Until: clock(until)}
+			w := quiethours.Window{From: clock(from), Until: clock(until)}
 			if until >= 1440 {
 				w.Until += "+1"
 			}
 			w.Days = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}), 0, 6, rapid.ID).Draw(t, "days")
 			windows = append(windows, w)
 		}
-		s, err := preflight.Quiet{Timezone: name, Windows: windows}.Compile()
+		s, err := quiethours.Hours{Timezone: name, Windows: windows}.Compile()
 		if invalid, ok := errors.AsType[*envelope.InvalidError](err); ok && invalid.Fields[0].Rule == "always" {
 			return
 		}
@@ -294,22 +294,22 @@ func TestQuietUntilAllocatesNothing(t *testing.T) {
 func TestCompileRefuses(t *testing.T) {
 	t.Parallel()
 
-	ok := []preflight.Window{window("22:00", "07:00+1")}
-	one := func(from, until string, days ...string) preflight.Quiet {
-		return preflight.Quiet{Timezone: "UTC", Windows: []preflight.Window{window(from, until, days...)}}
+	ok := []quiethours.Window{window("22:00", "07:00+1")}
+	one := func(from, until string, days ...string) quiethours.Hours {
+		return quiethours.Hours{Timezone: "UTC", Windows: []quiethours.Window{window(from, until, days...)}}
 	}
 	for name, test := range map[string]struct {
-		quiet         preflight.Quiet
+		quiet         quiethours.Hours
 		pointer, says string
 	}{
-		"no zone":                  {preflight.Quiet{Windows: ok}, "/timezone", "IANA"},
-		"an unknown zone":          {preflight.Quiet{Timezone: "Europe/Atlantis", Windows: ok}, "/timezone", "IANA"},
-		"the machine's zone":       {preflight.Quiet{Timezone: "Local", Windows: ok}, "/timezone", "IANA"},
-		"a file of another kind":   {preflight.Quiet{Timezone: "tzdata.zi", Windows: ok}, "/timezone", "IANA"},
-		"a way out":                {preflight.Quiet{Timezone: "../UTC", Windows: ok}, "/timezone", "IANA"},
-		"leap seconds":             {preflight.Quiet{Timezone: "right/UTC", Windows: ok}, "/timezone", "IANA"},
-		"no windows":               {preflight.Quiet{Timezone: "UTC"}, "/windows", "delete"},
-		"too many windows":         {preflight.Quiet{Timezone: "UTC", Windows: make([]preflight.Window, 51)}, "/windows", "50"},
+		"no zone":                  {quiethours.Hours{Windows: ok}, "/timezone", "IANA"},
+		"an unknown zone":          {quiethours.Hours{Timezone: "Europe/Atlantis", Windows: ok}, "/timezone", "IANA"},
+		"the machine's zone":       {quiethours.Hours{Timezone: "Local", Windows: ok}, "/timezone", "IANA"},
+		"a file of another kind":   {quiethours.Hours{Timezone: "tzdata.zi", Windows: ok}, "/timezone", "IANA"},
+		"a way out":                {quiethours.Hours{Timezone: "../UTC", Windows: ok}, "/timezone", "IANA"},
+		"leap seconds":             {quiethours.Hours{Timezone: "right/UTC", Windows: ok}, "/timezone", "IANA"},
+		"no windows":               {quiethours.Hours{Timezone: "UTC"}, "/windows", "delete"},
+		"too many windows":         {quiethours.Hours{Timezone: "UTC", Windows: make([]quiethours.Window, 51)}, "/windows", "50"},
 		"no from":                  {one("", "07:00"), "/windows/0/from", "HH:MM"},
 		"a short time":             {one("7:00", "08:00"), "/windows/0/from", "HH:MM"},
 		"a long hour":              {one("24:00", "24:00"), "/windows/0/from", "23:59"},
@@ -324,9 +324,9 @@ func TestCompileRefuses(t *testing.T) {
 		"a day twice":              {one("07:00", "08:00", "mon", "mon"), "/windows/0/days/1", "already"},
 		"the whole week":           {one("00:00", "24:00"), "/windows", "pause"},
 		"the whole week by others": {one("12:00", "12:00+1"), "/windows", "pause"},
-		"a negative spread":        {preflight.Quiet{Timezone: "UTC", Windows: ok, Spread: new(envelope.Duration(-1))}, "/spread", "6h"},
-		"a day's spread":           {preflight.Quiet{Timezone: "UTC", Windows: ok, Spread: new(envelope.Duration(24 * time.Hour))}, "/spread", "6h"},
-		"an endless spread":        {preflight.Quiet{Timezone: "UTC", Windows: ok, Spread: new(envelope.Duration(1 << 62))}, "/spread", "6h"},
+		"a negative spread":        {quiethours.Hours{Timezone: "UTC", Windows: ok, Spread: new(envelope.Duration(-1))}, "/spread", "6h"},
+		"a day's spread":           {quiethours.Hours{Timezone: "UTC", Windows: ok, Spread: new(envelope.Duration(24 * time.Hour))}, "/spread", "6h"},
+		"an endless spread":        {quiethours.Hours{Timezone: "UTC", Windows: ok, Spread: new(envelope.Duration(1 << 62))}, "/spread", "6h"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -347,7 +347,7 @@ func TestCompileRefuses(t *testing.T) {
 func TestCompileNamesAllThatIsWrong(t *testing.T) {
 	t.Parallel()
 
-	_, err := preflight.Quiet{Windows: []preflight.Window{window("x", "y", "z"), window("09:00", "08:00")}}.Compile()
+	_, err := quiethours.Hours{Windows: []quiethours.Window{window("x", "y", "z"), window("09:00", "08:00")}}.Compile()
 
 	var got []string
 	if e, ok := errors.AsType[*envelope.InvalidError](err); ok {
@@ -359,7 +359,7 @@ func TestCompileNamesAllThatIsWrong(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("pointers (-want +got):\n%s", diff)
 	}
-	_, err = preflight.Quiet{Timezone: "UTC", Windows: make([]preflight.Window, 50)}.Compile()
+	_, err = quiethours.Hours{Timezone: "UTC", Windows: make([]quiethours.Window, 50)}.Compile()
 	if e, ok := errors.AsType[*envelope.InvalidError](err); !ok || len(e.Fields) != 33 {
 		t.Errorf("Compile(50 empty windows) = %v, want 33 things", err)
 	}
@@ -368,11 +368,11 @@ func TestCompileNamesAllThatIsWrong(t *testing.T) {
 func TestParseQuiet(t *testing.T) {
 	t.Parallel()
 
-	got, err := preflight.ParseQuiet([]byte(`{"timezone":"Asia/Kolkata","windows":[{"days":["sat"],"from":"00:00","until":"24:00"}],"spread":"0s"}`))
+	got, err := quiethours.Parse([]byte(`{"timezone":"Asia/Kolkata","windows":[{"days":["sat"],"from":"00:00","until":"24:00"}],"spread":"0s"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := preflight.Quiet{Timezone: "Asia/Kolkata", Windows: []preflight.Window{window("00:00", "24:00", "sat")}, Spread: new(envelope.Duration(0))}
+	want := quiethours.Hours{Timezone: "Asia/Kolkata", Windows: []quiethours.Window{window("00:00", "24:00", "sat")}, Spread: new(envelope.Duration(0))}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("ParseQuiet (-want +got):\n%s", diff)
 	}
@@ -395,7 +395,7 @@ func TestParseQuiet(t *testing.T) {
 		`{"spread":1.5}`:                "/spread",
 		`{"windows":[{"for":"07:00"}]}`: "",
 	} {
-		_, err := preflight.ParseQuiet([]byte(text))
+		_, err := quiethours.Parse([]byte(text))
 
 		if e, ok := errors.AsType[*envelope.InvalidError](err); !ok || e.Fields[0].Pointer != pointer {
 			t.Errorf("ParseQuiet(%s) = %v, want an InvalidError at %q", text, err, pointer)
@@ -410,8 +410,8 @@ func TestSpread(t *testing.T) {
 	var count [parts]int
 	for range n {
 		id := envelope.NewActionID()
-		got := preflight.Spread(id, parts*time.Second)
-		if got != preflight.Spread(id, parts*time.Second) {
+		got := quiethours.Spread(id, parts*time.Second)
+		if got != quiethours.Spread(id, parts*time.Second) {
 			t.Fatal("Spread differs from one time to the next")
 		}
 		if got < 0 || got >= parts*time.Second {
@@ -425,7 +425,7 @@ func TestSpread(t *testing.T) {
 		}
 	}
 	for _, over := range []time.Duration{0, -1} {
-		if got := preflight.Spread(envelope.NewActionID(), over); got != 0 {
+		if got := quiethours.Spread(envelope.NewActionID(), over); got != 0 {
 			t.Errorf("Spread(%v) = %v, want 0", over, got)
 		}
 	}

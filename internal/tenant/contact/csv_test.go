@@ -1,4 +1,4 @@
-package limits_test
+package contact_test
 
 import (
 	"bytes"
@@ -10,13 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/countersign-dev/countersign/internal/action/preflight"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 )
 
 // readCSV reads everything, and what is wrong.
-func readCSV(text string) (entries []limits.Entry, wrong []string, err error) {
-	r, err := limits.NewCSVReader(strings.NewReader(text), limits.Tenant{Timezone: "UTC"})
+func readCSV(text string) (entries []contact.Entry, wrong []string, err error) {
+	r, err := contact.NewCSVReader(strings.NewReader(text), contact.Options{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -25,7 +24,7 @@ func readCSV(text string) (entries []limits.Entry, wrong []string, err error) {
 		if errors.Is(err, io.EOF) {
 			return entries, wrong, nil
 		}
-		if bad, ok := errors.AsType[*limits.LineError](err); ok {
+		if bad, ok := errors.AsType[*contact.LineError](err); ok {
 			wrong = append(wrong, bad.Error())
 			continue
 		}
@@ -42,14 +41,14 @@ func TestCSVReader(t *testing.T) {
 
 	for name, tt := range map[string]struct {
 		text string
-		want []limits.Entry
+		want []contact.Entry
 	}{
-		"only values":       {"value\na@b.org\n\n c@d.org \n", []limits.Entry{{Value: "a@b.org"}, {Value: "c@d.org"}}},
-		"a mark and CRLF":   {"\uFEFFvalue\r\na@b.org\r\n", []limits.Entry{{Value: "a@b.org"}}},
-		"any order":         {"Reason,VALUE\n\"said \"\"no\"\", twice\",a@b.org\n", []limits.Entry{{Value: "a@b.org", Reason: `said "no", twice`}}},
-		"every column":      {"kind,value,reason,source,expires_at\nDomain,b.org,r,s,2027-01-31\n", []limits.Entry{{Kind: preflight.ContactDomain, Value: "b.org", Reason: "r", Source: "s", ExpiresAt: &at}}},
-		"a time":            {"value,expires_at\na@b.org,2027-01-31T01:00:00+01:00\n", []limits.Entry{{Value: "a@b.org", ExpiresAt: &at}}},
-		"fields left out":   {"value,reason\na@b.org\n", []limits.Entry{{Value: "a@b.org"}}},
+		"only values":       {"value\na@b.org\n\n c@d.org \n", []contact.Entry{{Value: "a@b.org"}, {Value: "c@d.org"}}},
+		"a mark and CRLF":   {"\uFEFFvalue\r\na@b.org\r\n", []contact.Entry{{Value: "a@b.org"}}},
+		"any order":         {"Reason,VALUE\n\"said \"\"no\"\", twice\",a@b.org\n", []contact.Entry{{Value: "a@b.org", Reason: `said "no", twice`}}},
+		"every column":      {"kind,value,reason,source,expires_at\nDomain,b.org,r,s,2027-01-31\n", []contact.Entry{{Kind: contact.Domain, Value: "b.org", Reason: "r", Source: "s", ExpiresAt: &at}}},
+		"a time":            {"value,expires_at\na@b.org,2027-01-31T01:00:00+01:00\n", []contact.Entry{{Value: "a@b.org", ExpiresAt: &at}}},
+		"fields left out":   {"value,reason\na@b.org\n", []contact.Entry{{Value: "a@b.org"}}},
 		"nothing but names": {"value\n", nil},
 	} {
 		got, wrong, err := readCSV(tt.text)
@@ -97,7 +96,7 @@ func TestCSVGoesOnAfterWhatIsWrong(t *testing.T) {
 
 	got, wrong, err := readCSV("value\nx@\na@b.org\n\"x\"y\nc@d.org\n")
 
-	want := []limits.Entry{{Value: "a@b.org"}, {Value: "c@d.org"}}
+	want := []contact.Entry{{Value: "a@b.org"}, {Value: "c@d.org"}}
 	if diff := cmp.Diff(want, got); diff != "" || len(wrong) != 2 || err != nil {
 		t.Errorf("%v, wrong %q (-want +got):\n%s", err, wrong, diff)
 	}
@@ -113,7 +112,7 @@ func FuzzCSV(f *testing.F) {
 			return
 		}
 		var out bytes.Buffer
-		w, err := limits.NewCSVWriter(&out)
+		w, err := contact.NewCSVWriter(&out)
 		if err != nil {
 			t.Fatal(err)
 		}

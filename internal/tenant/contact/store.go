@@ -1,7 +1,8 @@
-package limits
+package contact
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -10,13 +11,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/check"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
 // Tally counts what became of entries.
-type Tally struct {
+type Counts struct {
 	Added   int `json:"added"`
 	Changed int `json:"changed"`
 	Removed int `json:"removed"`
@@ -27,12 +30,12 @@ type Tally struct {
 // last holds. If one is wrong, none is stored; the error's pointers begin with
 // /entries and the place of the entry. The event that tells of it counts the
 // entries by kind and names none.
-func PutEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry, by string) (Tally, error) {
+func PutEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry, by string) (Counts, error) {
 	contacts, err := readEntries(ctx, tx, tenant, entries)
 	if err != nil || len(contacts) == 0 {
-		return Tally{}, err
+		return Counts{}, err
 	}
-	last := make(map[preflight.Contact]int, len(contacts))
+	last := make(map[Contact]int, len(contacts))
 	for i, c := range contacts {
 		last[c] = i
 	}
@@ -46,15 +49,15 @@ func PutEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entrie
 		if e.ExpiresAt != nil {
 			expires = *e.ExpiresAt
 		}
-		p.Kinds, p.Values, p.Bares = append(p.Kinds, string(c.Kind)), append(p.Values, c.Value), append(p.Bares, bare(c))
+		p.Kinds, p.Values, p.Bares = append(p.Kinds, string(c.Kind)), append(p.Values, c.Value), append(p.Bares, withoutPlus(c))
 		p.Reasons, p.Sources, p.ExpireAts = append(p.Reasons, e.Reason), append(p.Sources, e.Source), append(p.ExpireAts, expires)
 	}
 	rows, err := dbsqlc.New().DoNotContactUpsertMany(ctx, tx, p)
 	err = violations.Fault(err)
 	if err != nil {
-		return Tally{}, err
+		return Counts{}, err
 	}
-	var t Tally
+	var t Counts
 	kinds := make(map[string]int)
 	for _, r := range rows {
 		kinds[r.Kind]++
@@ -70,10 +73,10 @@ func PutEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entrie
 // DeleteEntries takes entries off a tenant's do-not-contact list, up to
 // MaxEntries. Only kind and value count. Those that are not on it are passed
 // over.
-func DeleteEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry, by string) (Tally, error) {
+func DeleteEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry, by string) (Counts, error) {
 	contacts, err := readEntries(ctx, tx, tenant, entries)
 	if err != nil || len(contacts) == 0 {
-		return Tally{}, err
+		return Counts{}, err
 	}
 	p := &dbsqlc.DoNotContactDeleteManyParams{TenantID: uuid.UUID(tenant)}
 	for _, c := range contacts {
@@ -81,57 +84,66 @@ func DeleteEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ent
 	}
 	rows, err := dbsqlc.New().DoNotContactDeleteMany(ctx, tx, p)
 	if err != nil {
-		return Tally{}, err
+		return Counts{}, err
 	}
 	kinds := make(map[string]int)
 	for _, r := range rows {
 		kinds[r.Kind]++
 	}
-	t := Tally{Removed: len(rows)}
+	t := Counts{Removed: len(rows)}
 	return t, noteEntries(ctx, tx, tenant, by, t, kinds)
+}
+
+// optionsOf returns how a tenant's contacts are read.
+func optionsOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Options, error) {
+	row, err := dbsqlc.New().TenantSettings(ctx, tx, uuid.UUID(tenant))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Options{}, fault.New(fault.NotFound, "no tenant %s", tenant)
+	}
+	return Options{Region: row.PhoneRegion, PlusAddressing: row.PlusAddressing}, err
 }
 
 // readEntries reads entries as the tenant's settings say, or says which are
 // wrong.
-func readEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry) ([]preflight.Contact, error) {
+func readEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry) ([]Contact, error) {
 	if len(entries) > MaxEntries {
-		return nil, invalid("/entries", envelope.RuleMaxItems, "must have at most %d items", MaxEntries)
+		return nil, check.Invalid("/entries", envelope.RuleMaxItems, "must have at most %d items", MaxEntries)
 	}
-	settings, err := TenantOf(ctx, tx, tenant)
+	options, err := optionsOf(ctx, tx, tenant)
 	if err != nil {
 		return nil, err
 	}
-	var p problems
-	contacts := make([]preflight.Contact, len(entries))
+	var p check.Problems
+	contacts := make([]Contact, len(entries))
 	for i, e := range entries {
-		c, err := e.contact(settings)
+		c, err := e.parse(options)
 		contacts[i] = c
-		if err := p.below(fmt.Sprintf("/entries/%d", i), err); err != nil {
+		if err := p.Below(fmt.Sprintf("/entries/%d", i), err); err != nil {
 			return nil, err
 		}
 	}
-	return contacts, p.err()
+	return contacts, p.Err()
 }
 
-func noteEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by string, t Tally, kinds map[string]int) error {
-	if t == (Tally{}) {
+func noteEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by string, t Counts, kinds map[string]int) error {
+	if t == (Counts{}) {
 		return nil
 	}
-	return note(ctx, tx, tenant, by, audit.Item{
+	return audit.Write(ctx, tx, audit.Event{Tenant: tenant, Kind: audit.Configured, Actor: by, Items: []audit.Item{{
 		Subject: "do-not-contact list changed",
 		Detail:  map[string]any{"added": t.Added, "changed": t.Changed, "removed": t.Removed, "kinds": kinds},
-	})
+	}}})
 }
 
 // EntryFilter narrows a list of entries; its zero fields do not.
 type EntryFilter struct {
-	Kind preflight.ContactKind
+	Kind Kind
 	// Prefix is what the values begin with, in any case.
 	Prefix string
 	// Expired takes in entries that no longer count.
 	Expired bool
 	// AfterKind and AfterValue are those of the last of the page before.
-	AfterKind  preflight.ContactKind
+	AfterKind  Kind
 	AfterValue string
 	Most       int
 }
@@ -149,9 +161,36 @@ func Entries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f EntryFi
 	all := make([]Entry, len(rows))
 	for i, r := range rows {
 		all[i] = Entry{
-			Kind: preflight.ContactKind(r.Kind), Value: r.Value, Reason: r.Reason, Source: r.Source, ExpiresAt: inUTC(r.ExpiresAt),
+			Kind: Kind(r.Kind), Value: r.Value, Reason: r.Reason, Source: r.Source, ExpiresAt: postgres.UTC(r.ExpiresAt),
 			CreatedAt: r.CreatedAt.UTC(), CreatedBy: r.CreatedBy,
 		}
 	}
 	return all, nil
+}
+
+// Matches looks a batch's recipients up in the do-not-contact lists of their
+// tenants, in one statement. Entries that have expired are none. The answer
+// is in no order, and has several matches of an ask that matches several
+// entries.
+func Matches(ctx context.Context, tx pgx.Tx, asks []Ask) ([]Found, error) {
+	p := &dbsqlc.DoNotContactMatchParams{}
+	for i, ask := range asks {
+		for _, c := range ask.Contacts {
+			p.Indexes = append(p.Indexes, int32(i))
+			p.TenantIds = append(p.TenantIds, uuid.UUID(ask.Tenant))
+			p.Kinds, p.Values, p.Bares = append(p.Kinds, string(c.Kind)), append(p.Values, c.Value), append(p.Bares, withoutPlus(c))
+		}
+	}
+	if len(p.Indexes) == 0 {
+		return nil, nil
+	}
+	rows, err := dbsqlc.New().DoNotContactMatch(ctx, tx, p)
+	if err != nil {
+		return nil, err
+	}
+	matches := make([]Found, len(rows))
+	for i, r := range rows {
+		matches[i] = Found{int(r.Index), Kind(r.Kind), r.Reason}
+	}
+	return matches, nil
 }

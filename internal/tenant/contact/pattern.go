@@ -1,4 +1,4 @@
-package preflight
+package contact
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
@@ -22,6 +23,9 @@ const (
 	// MaxPatternLength is the length in bytes that a pattern may have.
 	MaxPatternLength = 200
 )
+
+// wildcard stands for every element of a list or member of an object.
+const wildcard = "*"
 
 // Pattern says where in a tool's arguments recipients are: an RFC 6901 JSON
 // Pointer in which a segment * means every element of an array or every member
@@ -72,7 +76,7 @@ func patternProblem(text string) string {
 // *envelope.InvalidError whose pointers count from the list: /0 is the first.
 func ParsePatterns(texts []string) ([]Pattern, error) {
 	if len(texts) > MaxPatterns {
-		return nil, invalid("", envelope.RuleMaxItems, "must be at most 20 recipient patterns")
+		return nil, check.Invalid("", envelope.RuleMaxItems, "must be at most 20 recipient patterns")
 	}
 	var list []Pattern
 	var fields []envelope.FieldError
@@ -83,7 +87,7 @@ func ParsePatterns(texts []string) ([]Pattern, error) {
 		case err != nil:
 			fields = append(fields, envelope.FieldError{Pointer: at, Rule: envelope.RulePattern, Message: patternProblem(text)})
 		case slices.Contains(texts[:i], text):
-			fields = append(fields, envelope.FieldError{Pointer: at, Rule: ruleDuplicate, Message: "must not repeat a pattern above it"})
+			fields = append(fields, envelope.FieldError{Pointer: at, Rule: check.RuleDuplicate, Message: "must not repeat a pattern above it"})
 		default:
 			list = append(list, p)
 		}

@@ -1,4 +1,4 @@
-package preflight_test
+package policy_test
 
 import (
 	"errors"
@@ -7,17 +7,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 func TestParseScope(t *testing.T) {
 	t.Parallel()
 
 	for _, text := range []string{
-		"*", "contacts", "contacts:write", "contacts:*", "a.b-c_d:0:*", string(preflight.ScopeQuietOverride),
+		"*", "contacts", "contacts:write", "contacts:*", "a.b-c_d:0:*", string(policy.ScopeQuietOverride),
 	} {
-		if got, err := preflight.ParseScope(text); err != nil || string(got) != text {
+		if got, err := policy.ParseScope(text); err != nil || string(got) != text {
 			t.Errorf("ParseScope(%q) = %q, %v, want it back", text, got, err)
 		}
 	}
@@ -35,7 +35,7 @@ func TestParseScope(t *testing.T) {
 		"contact\u00e9":          "lower-case",
 		strings.Repeat("a", 201): "200 bytes",
 	} {
-		_, err := preflight.ParseScope(text)
+		_, err := policy.ParseScope(text)
 		if !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("ParseScope(%q) = %v, want an invalid one that says %q", text, err, want)
 		}
@@ -62,7 +62,7 @@ func TestGranted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			if diff := cmp.Diff(test.missing, preflight.Granted(test.have, test.need)); diff != "" {
+			if diff := cmp.Diff(test.missing, policy.MissingScopes(test.have, test.need)); diff != "" {
 				t.Errorf("Granted (-want +got):\n%s", diff)
 			}
 		})

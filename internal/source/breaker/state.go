@@ -1,9 +1,9 @@
-package limits
+package breaker
 
 import "time"
 
 // Breaker is how the fleet stands to a source that failed, or asked for time.
-type Breaker struct {
+type State struct {
 	Source string `json:"source"`
 	// State is closed, open or half-open.
 	State string `json:"state"`

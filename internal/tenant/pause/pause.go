@@ -1,4 +1,7 @@
-package limits
+// Package pause owns pauses and kills: what operators stopped, in which scope,
+// since when and why. It stores them with the events that tell of them. It does
+// not hold back or cancel anything: the claim and the sweeps do.
+package pause
 
 import (
 	"strings"
@@ -7,48 +10,49 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // PauseScope is how much a pause stops.
-type PauseScope string
+type Scope string
 
 // The scopes of a pause.
 const (
 	// PauseEverything stops every tenant. Only whoever runs the fleet sets it.
-	PauseEverything PauseScope = "everything"
-	PauseTenant     PauseScope = "tenant"
-	PauseEmployee   PauseScope = "employee"
-	PauseSource     PauseScope = "source"
-	PauseBucket     PauseScope = "bucket"
-	PauseTool       PauseScope = "tool"
+	Everything Scope = "everything"
+	Tenant     Scope = "tenant"
+	Employee   Scope = "employee"
+	Source     Scope = "source"
+	Bucket     Scope = "bucket"
+	Tool       Scope = "tool"
 )
 
 // Valid says that s is one of the constants.
-func (s PauseScope) Valid() bool {
+func (s Scope) Valid() bool {
 	switch s {
-	case PauseEverything, PauseTenant, PauseEmployee, PauseSource, PauseBucket, PauseTool:
+	case Everything, Tenant, Employee, Source, Bucket, Tool:
 		return true
 	}
 	return false
 }
 
 // PauseID identifies a pause. It is a UUIDv7.
-type PauseID uuid.UUID
+type ID uuid.UUID
 
 // String returns the 36 characters of the usual form, in lower case.
-func (id PauseID) String() string { return uuid.UUID(id).String() }
+func (id ID) String() string { return uuid.UUID(id).String() }
 
 // MarshalText returns the same as String and never an error.
-func (id PauseID) MarshalText() ([]byte, error) { return uuid.UUID(id).MarshalText() }
+func (id ID) MarshalText() ([]byte, error) { return uuid.UUID(id).MarshalText() }
 
 // UnmarshalText reads what MarshalText writes.
-func (id *PauseID) UnmarshalText(text []byte) error { return (*uuid.UUID)(id).UnmarshalText(text) }
+func (id *ID) UnmarshalText(text []byte) error { return (*uuid.UUID)(id).UnmarshalText(text) }
 
 // Pause is a stop, or was one. While it stands nothing that it covers is sent.
 type Pause struct {
-	ID    PauseID    `json:"pause_id"`
-	Scope PauseScope `json:"scope"`
+	ID    ID    `json:"pause_id"`
+	Scope Scope `json:"scope"`
 	// Subject is the employee's id, the source's id, the bucket's name, or
 	// source:tool; empty for the tenant and for everything.
 	Subject string `json:"subject,omitzero"`
@@ -72,8 +76,8 @@ type Pause struct {
 
 // Target is what a pause is of.
 type Target struct {
-	Scope   PauseScope `json:"scope"`
-	Subject string     `json:"subject,omitzero"`
+	Scope   Scope  `json:"scope"`
+	Subject string `json:"subject,omitzero"`
 }
 
 // String names a target in a few words: tenant, bucket email.daily.
@@ -81,40 +85,42 @@ func (t Target) String() string { return strings.TrimSuffix(string(t.Scope)+" "+
 
 // Validate checks a target. The error is an *envelope.InvalidError.
 func (t Target) Validate() error {
-	var p problems
+	var p check.Problems
 	switch t.Scope {
-	case PauseEverything, PauseTenant:
+	case Everything, Tenant:
 		if t.Subject != "" {
-			p.add("/subject", envelope.RuleUnknownField, "must be left out: it is of the whole %s", map[bool]string{true: "tenant", false: "fleet"}[t.Scope == PauseTenant])
+			p.Add("/subject", envelope.RuleUnknownField, "must be left out: it is of the whole %s", map[bool]string{true: "tenant", false: "fleet"}[t.Scope == Tenant])
 		}
-	case PauseEmployee:
-		checkEmployee(&p, "/subject", t.Subject)
-	case PauseSource, PauseBucket:
-		if !slug.MatchString(t.Subject) {
-			p.add("/subject", envelope.RulePattern, "must be the id of a source or the name of a bucket, as scope says")
+	case Employee:
+		if new(envelope.EmployeeID).UnmarshalText([]byte(t.Subject)) != nil {
+			p.Add("/subject", envelope.RuleFormat, "must be the UUID of an employee")
 		}
-	case PauseTool:
+	case Source, Bucket:
+		if !check.Slug(t.Subject) {
+			p.Add("/subject", envelope.RulePattern, "must be the id of a source or the name of a bucket, as scope says")
+		}
+	case Tool:
 		if _, err := policy.ParseKey(t.Subject); err != nil {
-			p.add("/subject", envelope.RuleFormat, "must be source:tool, such as mail:send_email")
+			p.Add("/subject", envelope.RuleFormat, "must be source:tool, such as mail:send_email")
 		}
 	default:
-		p.add("/scope", envelope.RuleEnum, "must be tenant, employee, source, bucket or tool")
+		p.Add("/scope", envelope.RuleEnum, "must be tenant, employee, source, bucket or tool")
 	}
-	return p.err()
+	return p.Err()
 }
 
 // settled is the target as it is stored.
 func (t Target) settled() Target {
-	if t.Scope == PauseEmployee {
+	if t.Scope == Employee {
 		t.Subject = strings.ToLower(t.Subject)
 	}
 	return t
 }
 
 // checkReason checks why something is paused or resumed.
-func checkReason(p *problems, reason string) {
+func checkReason(p *check.Problems, reason string) {
 	if strings.TrimSpace(reason) == "" {
-		p.add("/reason", envelope.RuleRequired, "must say why, for whoever finds it paused")
+		p.Add("/reason", envelope.RuleRequired, "must say why, for whoever finds it paused")
 	}
-	p.text("/reason", reason)
+	p.Text("/reason", reason)
 }

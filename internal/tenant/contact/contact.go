@@ -1,4 +1,8 @@
-package preflight
+// Package contact owns whom a call addresses: where a tool's arguments name
+// recipients, the normal form of mail addresses, domains, telephone numbers and
+// handles, and the tenant's do-not-contact list. It does not decide what follows
+// from a match.
+package contact
 
 import (
 	"net/mail"
@@ -8,26 +12,27 @@ import (
 	"github.com/nyaruka/phonenumbers"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
 // MaxContactLength is the length in bytes that a contact may have.
-const MaxContactLength = 320
+const MaxLength = 320
 
 // ContactKind is what a contact is.
-type ContactKind string
+type Kind string
 
 // The kinds of contacts.
 const (
 	// ContactEmail is one mail address.
-	ContactEmail ContactKind = "email"
+	Email Kind = "email"
 	// ContactDomain is a domain and all its subdomains, and thus every mail
 	// address in them.
-	ContactDomain ContactKind = "domain"
+	Domain Kind = "domain"
 	// ContactPhone is a telephone number.
-	ContactPhone ContactKind = "phone"
+	Phone Kind = "phone"
 	// ContactHandle is any other name: of a person, a channel, an account.
-	ContactHandle ContactKind = "handle"
+	Handle Kind = "handle"
 )
 
 // Contact is somebody who can be reached, in normal form: two texts that mean
@@ -41,14 +46,14 @@ const (
 //	handle   ana, without the @ or # before it
 type Contact struct {
 	// Kind says how to read Value.
-	Kind ContactKind `json:"kind"`
+	Kind Kind `json:"kind"`
 	// Value is the normal form. It is payload: keep it out of logs.
 	Value string `json:"value"`
 }
 
 // ContactOptions says how contacts are read. The same options belong on both
 // sides: to a list's entries and to recipients.
-type ContactOptions struct {
+type Options struct {
 	// Region is an ISO 3166 code such as DE. With it, telephone numbers may be
 	// written as they are dialled there.
 	Region string `json:"region,omitempty"`
@@ -57,9 +62,9 @@ type ContactOptions struct {
 }
 
 // Check returns an *envelope.InvalidError if there is no such region.
-func (o ContactOptions) Check() error {
+func (o Options) Check() error {
 	if o.Region != "" && !phonenumbers.GetSupportedRegions()[o.Region] {
-		return invalid("/region", envelope.RuleEnum, "must be a region's ISO 3166 code in two capital letters, such as DE")
+		return check.Invalid("/region", envelope.RuleEnum, "must be a region's ISO 3166 code in two capital letters, such as DE")
 	}
 	return nil
 }
@@ -69,56 +74,56 @@ func (o ContactOptions) Check() error {
 // digits are a phone, a name with dots is a domain, all else a handle. An
 // entry that cannot be read is fault.Invalid; its text never repeats the
 // entry.
-func ParseContact(text string, o ContactOptions) (Contact, error) {
+func Parse(text string, o Options) (Contact, error) {
 	kind, err := guessKind(text)
 	if err != nil {
 		return Contact{}, err
 	}
-	return ParseContactAs(kind, text, o)
+	return ParseAs(kind, text, o)
 }
 
-func guessKind(text string) (ContactKind, error) {
+func guessKind(text string) (Kind, error) {
 	text = strings.TrimSpace(clean(text))
 	scheme, _, _ := strings.Cut(text, ":")
 	switch strings.ToLower(scheme) {
 	case "mailto":
-		return ContactEmail, nil
+		return Email, nil
 	case "tel", "sms", "whatsapp":
-		return ContactPhone, nil
+		return Phone, nil
 	}
 	_, rest, address := strings.Cut(text, "@")
 	switch {
 	case strings.HasPrefix(text, "@") && !strings.Contains(rest, "@") && domainLike(foldDomain(rest), 2):
 		return "", fault.New(fault.Invalid, "contact may be a domain or a handle; give its kind, or write the domain without the @")
 	case strings.HasPrefix(text, "@"), strings.HasPrefix(text, "#"):
-		return ContactHandle, nil
+		return Handle, nil
 	case address:
-		return ContactEmail, nil
+		return Email, nil
 	case phoneLike(text):
-		return ContactPhone, nil
+		return Phone, nil
 	case domainLike(foldDomain(strings.TrimPrefix(text, "*.")), 2):
-		return ContactDomain, nil
+		return Domain, nil
 	}
-	return ContactHandle, nil
+	return Handle, nil
 }
 
 // ParseContactAs reads an entry of a do-not-contact list of a known kind. An
 // entry that cannot be read is fault.Invalid; its text never repeats the
 // entry.
-func ParseContactAs(kind ContactKind, text string, o ContactOptions) (Contact, error) {
+func ParseAs(kind Kind, text string, o Options) (Contact, error) {
 	text = strings.TrimSpace(clean(text))
 	value, problem := "", ""
 	switch kind {
-	case ContactEmail:
+	case Email:
 		value, problem = parseEmail(text, o)
-	case ContactDomain:
+	case Domain:
 		value = foldDomain(strings.TrimLeft(text, "@*."))
 		if !domainLike(value, 2) {
 			problem = "contact must be a domain of two labels or more, such as example.org"
 		}
-	case ContactPhone:
+	case Phone:
 		value, problem = parsePhone(text, o)
-	case ContactHandle:
+	case Handle:
 		value = foldHandle(text)
 		if value == "" {
 			problem = "contact must be a name, such as @ana or #general"
@@ -126,7 +131,7 @@ func ParseContactAs(kind ContactKind, text string, o ContactOptions) (Contact, e
 	default:
 		problem = "contact's kind must be one of email, domain, phone, handle"
 	}
-	if problem == "" && len(value) > MaxContactLength {
+	if problem == "" && len(value) > MaxLength {
 		problem = "contact must be at most 320 bytes long"
 	}
 	if problem != "" {
@@ -142,7 +147,7 @@ func foldHandle(text string) string {
 
 // parseEmail reads one mail address from a cleaned text, or says what is
 // wrong.
-func parseEmail(text string, o ContactOptions) (value, problem string) {
+func parseEmail(text string, o Options) (value, problem string) {
 	const wanted = "contact must be a mail address such as ana@example.org"
 	if scheme, rest, found := strings.Cut(text, ":"); found && strings.EqualFold(scheme, "mailto") {
 		text = strings.TrimSpace(clean(unpercent(rest)))
@@ -175,7 +180,7 @@ func parseEmail(text string, o ContactOptions) (value, problem string) {
 
 // splitEmail returns the normal form of an address whose quotes have been
 // taken off.
-func splitEmail(address string, o ContactOptions) (string, bool) {
+func splitEmail(address string, o Options) (string, bool) {
 	at := strings.LastIndexByte(address, '@')
 	if at < 0 {
 		return "", false
@@ -185,7 +190,7 @@ func splitEmail(address string, o ContactOptions) (string, bool) {
 
 // foldEmail returns the normal form of an address. A local part that would not
 // be read as it is gets quotes.
-func foldEmail(local, domain string, o ContactOptions) (string, bool) {
+func foldEmail(local, domain string, o Options) (string, bool) {
 	local, domain = fold(local), foldDomain(domain)
 	if o.PlusAddressing {
 		if base, _, found := strings.Cut(local, "+"); found && strings.TrimSpace(base) != "" {

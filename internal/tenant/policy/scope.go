@@ -1,4 +1,4 @@
-package preflight
+package policy
 
 import (
 	"slices"
@@ -13,8 +13,6 @@ const ScopeQuietOverride Scope = "quiet_hours:override"
 
 // MaxScopeLength is the length in bytes that a scope may have.
 const MaxScopeLength = 200
-
-const wildcard = "*"
 
 // Scope is a permission, or a pattern that stands for many: words divided by
 // colons, of which the last may be a star.
@@ -39,8 +37,8 @@ func ParseScope(text string) (Scope, error) {
 		switch {
 		case segment == "":
 			return "", fault.New(fault.Invalid, "scope has an empty part; write words divided by single colons, such as contacts:write")
-		case segment == wildcard && last:
-		case strings.Contains(segment, wildcard):
+		case segment == "*" && last:
+		case strings.Contains(segment, "*"):
 			return "", fault.New(fault.Invalid, "scope may have a star only as its whole last part, such as contacts:*")
 		case strings.ContainsFunc(segment, notScope):
 			return "", fault.New(fault.Invalid, "scope may have only lower-case letters a-z, digits, dots, hyphens and underscores between its colons")
@@ -56,10 +54,10 @@ func notScope(r rune) bool {
 // Covers reports whether whoever has the scope s has need as well. A pattern
 // is covered only by itself and by a wider one.
 func (s Scope) Covers(need Scope) bool {
-	if s == need || s == wildcard {
+	if s == need || s == "*" {
 		return true
 	}
-	prefix, wild := strings.CutSuffix(string(s), wildcard)
+	prefix, wild := strings.CutSuffix(string(s), "*")
 	return wild && strings.HasPrefix(string(need), prefix)
 }
 
@@ -67,7 +65,7 @@ func (s Scope) Covers(need Scope) bool {
 // employee has, each once and in the order of need; none missing is nil. Both
 // are texts as stored: one that ParseScope refuses grants nothing, and is
 // missing if it is needed.
-func Granted(have, need []string) (missing []string) {
+func MissingScopes(have, need []string) (missing []string) {
 	for _, text := range need {
 		if !granted(have, text) && !slices.Contains(missing, text) {
 			missing = append(missing, text)

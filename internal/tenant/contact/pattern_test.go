@@ -1,4 +1,4 @@
-package preflight_test
+package contact_test
 
 import (
 	"encoding/json"
@@ -9,13 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 )
 
-func patterns(t testing.TB, texts ...string) []preflight.Pattern {
+func patterns(t testing.TB, texts ...string) []contact.Pattern {
 	t.Helper()
-	list, err := preflight.ParsePatterns(texts)
+	list, err := contact.ParsePatterns(texts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestParseRecipientPattern(t *testing.T) {
 	t.Parallel()
 
 	for _, text := range []string{"/", "/to", "/to/*", "/*", "/message/channel", "/a~1b/m~0n/0", "/" + strings.Repeat("a", 199)} {
-		if got, err := preflight.ParsePattern(text); err != nil || got.String() != text {
+		if got, err := contact.ParsePattern(text); err != nil || got.String() != text {
 			t.Errorf("ParsePattern(%q) = %q, %v, want it back", text, got, err)
 		}
 	}
@@ -43,7 +43,7 @@ func TestParseRecipientPattern(t *testing.T) {
 		"/\xff":                        "UTF-8",
 		"/" + strings.Repeat("a", 200): "200",
 	} {
-		if _, err := preflight.ParsePattern(text); !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), says) {
+		if _, err := contact.ParsePattern(text); !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), says) {
 			t.Errorf("ParsePattern(%q) = %v, want an invalid one that says %q", text, err, says)
 		}
 	}
@@ -52,7 +52,7 @@ func TestParseRecipientPattern(t *testing.T) {
 func TestParsePatterns(t *testing.T) {
 	t.Parallel()
 
-	_, err := preflight.ParsePatterns([]string{"/to", "cc", "/to"})
+	_, err := contact.ParsePatterns([]string{"/to", "cc", "/to"})
 	want := []envelope.FieldError{
 		{Pointer: "/1", Rule: "pattern", Message: "must begin with a slash, such as /to/*"},
 		{Pointer: "/2", Rule: "duplicate", Message: "must not repeat a pattern above it"},
@@ -62,7 +62,7 @@ func TestParsePatterns(t *testing.T) {
 	} else if diff := cmp.Diff(want, e.Fields); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)
 	}
-	if _, err := preflight.ParsePatterns(make([]string, 21)); err == nil || !strings.Contains(err.Error(), "20") {
+	if _, err := contact.ParsePatterns(make([]string, 21)); err == nil || !strings.Contains(err.Error(), "20") {
 		t.Errorf("ParsePatterns(21 of them) = %v, want it refused", err)
 	}
 	if got := patterns(t); got != nil {
@@ -106,7 +106,7 @@ func TestFind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			if diff := cmp.Diff(test.want, preflight.Find(json.RawMessage(test.args), patterns(t, test.patterns...))); diff != "" {
+			if diff := cmp.Diff(test.want, contact.Find(json.RawMessage(test.args), patterns(t, test.patterns...))); diff != "" {
 				t.Errorf("Find (-want +got):\n%s", diff)
 			}
 		})
@@ -119,16 +119,16 @@ func FuzzFind(f *testing.F) {
 	f.Add([]byte(`[[["x"]]]`), "/0/*/0")
 	f.Add([]byte(`{`), "/*")
 	f.Fuzz(func(t *testing.T, args []byte, text string) {
-		p, err := preflight.ParsePattern(text)
+		p, err := contact.ParsePattern(text)
 		if err != nil {
 			return
 		}
-		got := preflight.Find(args, []preflight.Pattern{p})
-		if diff := cmp.Diff(got, preflight.Find(args, []preflight.Pattern{p})); diff != "" {
+		got := contact.Find(args, []contact.Pattern{p})
+		if diff := cmp.Diff(got, contact.Find(args, []contact.Pattern{p})); diff != "" {
 			t.Errorf("Find differs from one time to the next:\n%s", diff)
 		}
 		everything := map[string]bool{}
-		for _, value := range preflight.Find(args, patterns(t, "/*")) {
+		for _, value := range contact.Find(args, patterns(t, "/*")) {
 			everything[value] = true
 		}
 		for _, value := range got {
@@ -174,7 +174,7 @@ func TestGuessRecipients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got := preflight.GuessRecipients(json.RawMessage(test.schema))
+			got := contact.InferRecipients(json.RawMessage(test.schema))
 
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("GuessRecipients (-want +got):\n%s", diff)
@@ -202,13 +202,13 @@ func TestGuessRecipientsIsBounded(t *testing.T) {
 	wide += `"to":{"type":"array"}}}`
 	deep := strings.Repeat(`{"properties":{"x":`, 100) + `{"properties":{"to":{}}}` + strings.Repeat("}}", 100)
 
-	if got := preflight.GuessRecipients(json.RawMessage(wide)); len(got) != preflight.MaxPatterns || got[0] != "/"+"x_email" {
+	if got := contact.InferRecipients(json.RawMessage(wide)); len(got) != contact.MaxPatterns || got[0] != "/"+"x_email" {
 		t.Errorf("GuessRecipients(41 of them) = %q, want the first 20", got)
 	}
-	if got := preflight.GuessRecipients(json.RawMessage(deep)); len(got) != 0 {
+	if got := contact.InferRecipients(json.RawMessage(deep)); len(got) != 0 {
 		t.Errorf("GuessRecipients(deep down) = %q, want none", got)
 	}
-	if diff := cmp.Diff([]string{"/to"}, preflight.GuessRecipients(json.RawMessage(doubling))); diff != "" {
+	if diff := cmp.Diff([]string{"/to"}, contact.InferRecipients(json.RawMessage(doubling))); diff != "" {
 		t.Errorf("GuessRecipients(doubling) (-want +got):\n%s", diff)
 	}
 }

@@ -1,16 +1,17 @@
-package limits
+package pause
 
 import (
 	"context"
 	"math"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
@@ -18,41 +19,41 @@ import (
 // SetPause pauses what a target names, which must be there. If it is paused
 // already, nothing changes, unless a kill is asked for: then the pause becomes
 // one, or kills anew what was proposed since.
-func SetPause(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target, kill bool, reason, by string) (Pause, error) {
-	var p problems
+func Set(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target, kill bool, reason, by string) (Pause, error) {
+	var p check.Problems
 	checkReason(&p, reason)
-	if err := p.below("", of.Validate()); err != nil {
+	if err := p.Below("", of.Validate()); err != nil {
 		return Pause{}, err
 	}
-	if of.Scope == PauseEverything {
-		p.add("/scope", envelope.RuleEnum, "must be tenant, employee, source, bucket or tool; everything is paused by whoever runs the fleet: countersign pause --everything")
+	if of.Scope == Everything {
+		p.Add("/scope", envelope.RuleEnum, "must be tenant, employee, source, bucket or tool; everything is paused by whoever runs the fleet: countersign pause --everything")
 	}
-	if err := p.err(); err != nil {
+	if err := p.Err(); err != nil {
 		return Pause{}, err
 	}
 	of = of.settled()
 	if err := present(ctx, tx, tenant, of); err != nil {
 		return Pause{}, err
 	}
-	return setPause(ctx, tx, []envelope.TenantID{tenant}, new(uuid.UUID(tenant)), of, kill, reason, by)
+	return set(ctx, tx, []envelope.TenantID{tenant}, new(uuid.UUID(tenant)), of, kill, reason, by)
 }
 
 // PauseAll pauses every tenant, in a transaction of the scope Admin. Otherwise
 // it is SetPause. The audit of every tenant tells of it.
-func PauseAll(ctx context.Context, tx pgx.Tx, kill bool, reason, by string) (Pause, error) {
-	var p problems
+func SetEverything(ctx context.Context, tx pgx.Tx, kill bool, reason, by string) (Pause, error) {
+	var p check.Problems
 	checkReason(&p, reason)
-	if err := p.err(); err != nil {
+	if err := p.Err(); err != nil {
 		return Pause{}, err
 	}
 	tenants, err := everyTenant(ctx, tx)
 	if err != nil {
 		return Pause{}, err
 	}
-	return setPause(ctx, tx, tenants, nil, Target{Scope: PauseEverything}, kill, reason, by)
+	return set(ctx, tx, tenants, nil, Target{Scope: Everything}, kill, reason, by)
 }
 
-func setPause(ctx context.Context, tx pgx.Tx, told []envelope.TenantID, tenant *uuid.UUID, of Target, kill bool, reason, by string) (Pause, error) {
+func set(ctx context.Context, tx pgx.Tx, told []envelope.TenantID, tenant *uuid.UUID, of Target, kill bool, reason, by string) (Pause, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return Pause{}, err
@@ -65,7 +66,7 @@ func setPause(ctx context.Context, tx pgx.Tx, told []envelope.TenantID, tenant *
 		return Pause{}, err
 	}
 	made := pauseFromRow(dbsqlc.PauseListRow(row))
-	if made.ID != PauseID(id) && !kill {
+	if made.ID != ID(id) && !kill {
 		return made, nil // it was paused already
 	}
 	what := "paused"
@@ -78,27 +79,27 @@ func setPause(ctx context.Context, tx pgx.Tx, told []envelope.TenantID, tenant *
 // Lift ends a pause or a kill. What it held is put on the schedule again; what
 // a kill ended stays so. If nothing is paused there, that is fault.NotFound.
 func Lift(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target, reason, by string) error {
-	var p problems
-	p.text("/reason", reason)
-	if err := p.below("", of.Validate()); err != nil {
+	var p check.Problems
+	p.Text("/reason", reason)
+	if err := p.Below("", of.Validate()); err != nil {
 		return err
 	}
-	if err := p.err(); err != nil {
+	if err := p.Err(); err != nil {
 		return err
 	}
-	if of.Scope == PauseEverything {
+	if of.Scope == Everything {
 		return fault.New(fault.Denied, "whoever runs the fleet lifts the pause of everything: countersign resume --everything")
 	}
 	return lift(ctx, tx, []envelope.TenantID{tenant}, new(uuid.UUID(tenant)), of.settled(), reason, by)
 }
 
 // LiftAll ends the pause of everything, in a transaction of the scope Admin.
-func LiftAll(ctx context.Context, tx pgx.Tx, reason, by string) error {
+func LiftEverything(ctx context.Context, tx pgx.Tx, reason, by string) error {
 	tenants, err := everyTenant(ctx, tx)
 	if err != nil {
 		return err
 	}
-	return lift(ctx, tx, tenants, nil, Target{Scope: PauseEverything}, reason, by)
+	return lift(ctx, tx, tenants, nil, Target{Scope: Everything}, reason, by)
 }
 
 func lift(ctx context.Context, tx pgx.Tx, told []envelope.TenantID, tenant *uuid.UUID, of Target, reason, by string) error {
@@ -127,7 +128,7 @@ func present(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target
 	q, id := dbsqlc.New(), uuid.UUID(tenant)
 	known, what := true, ""
 	switch of.Scope {
-	case PauseSource:
+	case Source:
 		rows, err := q.SourceList(ctx, tx, id)
 		if err != nil {
 			return err
@@ -136,7 +137,7 @@ func present(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target
 		for _, r := range rows {
 			known = known || r.SourceID == of.Subject
 		}
-	case PauseTool:
+	case Tool:
 		rows, err := q.ToolRuleList(ctx, tx, id)
 		if err != nil {
 			return err
@@ -145,8 +146,8 @@ func present(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target
 		for _, r := range rows {
 			known = known || (policy.Key{Source: r.SourceID, Action: r.Name}).String() == of.Subject
 		}
-	case PauseBucket:
-		rows, err := storedBuckets(ctx, tx, tenant)
+	case Bucket:
+		rows, err := q.BucketSettingsList(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -154,26 +155,26 @@ func present(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target
 		for _, b := range rows {
 			known = known || b.Name == of.Subject
 		}
-	case PauseEverything, PauseTenant, PauseEmployee:
+	case Everything, Tenant, Employee:
 	}
 	if !known {
-		return invalid("/subject", ruleUnknown, "must be the name of %s", what)
+		return check.Invalid("/subject", check.RuleUnknown, "must be the name of %s", what)
 	}
 	return nil
 }
 
 // PauseFilter narrows a list of pauses; its zero fields do not.
-type PauseFilter struct {
+type Filter struct {
 	// Standing leaves out what was lifted.
 	Standing bool
 	// Before is the last of the page before.
-	Before PauseID
+	Before ID
 	Most   int
 }
 
 // Pauses returns a page of a tenant's pauses, the newest first. The pause of
 // everything is among them.
-func Pauses(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f PauseFilter) ([]Pause, error) {
+func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]Pause, error) {
 	before := uuid.UUID(f.Before)
 	if before == uuid.Nil {
 		before = uuid.Max
@@ -193,7 +194,7 @@ func Pauses(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f PauseFil
 
 // PauseOfEverything returns the pause of everything, in a transaction of any
 // scope; false if none stands.
-func PauseOfEverything(ctx context.Context, tx pgx.Tx) (Pause, bool, error) {
+func OfEverything(ctx context.Context, tx pgx.Tx) (Pause, bool, error) {
 	rows, err := dbsqlc.New().PauseOfEverything(ctx, tx)
 	if err != nil || len(rows) == 0 {
 		return Pause{}, false, err
@@ -222,18 +223,11 @@ func everyTenant(ctx context.Context, tx pgx.Tx) ([]envelope.TenantID, error) {
 
 func pauseFromRow(r dbsqlc.PauseListRow) Pause {
 	p := Pause{
-		ID: PauseID(r.PauseID), Scope: PauseScope(r.Scope), Subject: r.Subject, Kill: r.Kill, Reason: r.Reason, By: r.PausedBy, At: r.PausedAt.UTC(),
-		KilledAt: inUTC(r.KilledAt), Cancelled: int(r.Cancelled), SweptAt: inUTC(r.SweptAt), LiftedAt: inUTC(r.LiftedAt), WokenAt: inUTC(r.WokenAt),
+		ID: ID(r.PauseID), Scope: Scope(r.Scope), Subject: r.Subject, Kill: r.Kill, Reason: r.Reason, By: r.PausedBy, At: r.PausedAt.UTC(),
+		KilledAt: postgres.UTC(r.KilledAt), Cancelled: int(r.Cancelled), SweptAt: postgres.UTC(r.SweptAt), LiftedAt: postgres.UTC(r.LiftedAt), WokenAt: postgres.UTC(r.WokenAt),
 	}
 	if r.LiftedBy != nil {
 		p.LiftedBy = *r.LiftedBy
 	}
 	return p
-}
-
-func inUTC(t *time.Time) *time.Time {
-	if t == nil {
-		return nil
-	}
-	return new(t.UTC())
 }

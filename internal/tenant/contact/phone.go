@@ -1,4 +1,4 @@
-package preflight
+package contact
 
 import (
 	"strings"
@@ -72,7 +72,7 @@ func countDigits(text string) int {
 }
 
 // parsePhone reads a telephone number of an entry, or says what is wrong.
-func parsePhone(text string, o ContactOptions) (value, problem string) {
+func parsePhone(text string, o Options) (value, problem string) {
 	text = dialled(text)
 	if scheme, rest, found := strings.Cut(text, ":"); found {
 		switch strings.ToLower(scheme) {
@@ -116,7 +116,7 @@ func foldPhone(text, region string) (string, bool) {
 // readings returns in E.164 every number that a run of digits may be meant as:
 // with its plus, with what is dialled to get abroad, as it is dialled in the
 // region, and with a plus left out.
-func readings(run string, o ContactOptions) []string {
+func readings(run string, o Options) []string {
 	var list []string
 	try := func(text, region string) {
 		if value, ok := foldPhone(text, region); ok {

@@ -1,4 +1,7 @@
-package preflight
+// Package quiethours owns the arithmetic of quiet hours: weekly windows on the
+// wall clock of a time zone, when they end, and how what waited is spread over
+// the time after. It reads no clock and no table.
+package quiethours
 
 import (
 	"bytes"
@@ -12,9 +15,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-	_ "time/tzdata" // a zone that the API takes must be one that every worker has
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 )
 
 // The limits of quiet hours.
@@ -27,18 +30,6 @@ const (
 	// MaxSpread is the longest such time.
 	MaxSpread = 6 * time.Hour
 )
-
-// Rules that fields of quiet hours may break, beside those of the envelope.
-const (
-	ruleMinItems  envelope.Rule = "min_items"
-	ruleDuplicate envelope.Rule = "duplicate"
-	ruleOrder     envelope.Rule = "order"
-	ruleAlways    envelope.Rule = "always"
-	ruleRange     envelope.Rule = "range"
-)
-
-// maxFields is how many things that are wrong one error lists.
-const maxFields = 33
 
 const (
 	dayMinutes  = 24 * 60
@@ -60,7 +51,7 @@ type Window struct {
 }
 
 // Quiet is quiet hours as they are sent and stored.
-type Quiet struct {
+type Hours struct {
 	// Timezone is an IANA name such as Europe/Berlin.
 	Timezone string `json:"timezone"`
 	// Windows may overlap; quiet is what any of them covers.
@@ -72,8 +63,8 @@ type Quiet struct {
 
 // ParseQuiet reads quiet hours from JSON and checks them. The error is an
 // *envelope.InvalidError.
-func ParseQuiet(raw []byte) (Quiet, error) {
-	var q Quiet
+func Parse(raw []byte) (Hours, error) {
+	var q Hours
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	err := dec.Decode(&q)
@@ -84,19 +75,15 @@ func ParseQuiet(raw []byte) (Quiet, error) {
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		field, _, _ := strings.Cut(wrong.Field, ".") // which window, it does not know
-		return Quiet{}, invalid("/"+field, envelope.RuleType, "must be of another JSON type: timezone, from, until and days are strings, days and windows lists, spread a duration")
+		return Hours{}, check.Invalid("/"+field, envelope.RuleType, "must be of another JSON type: timezone, from, until and days are strings, days and windows lists, spread a duration")
 	}
 	if err != nil {
-		return Quiet{}, invalid("", envelope.RuleSyntax, "must be one JSON object with timezone, windows (each with days, from and until) and spread, and no other field")
+		return Hours{}, check.Invalid("", envelope.RuleSyntax, "must be one JSON object with timezone, windows (each with days, from and until) and spread, and no other field")
 	}
 	if _, err := q.Compile(); err != nil {
-		return Quiet{}, err
+		return Hours{}, err
 	}
 	return q, nil
-}
-
-func invalid(pointer string, rule envelope.Rule, message string) *envelope.InvalidError {
-	return &envelope.InvalidError{Fields: []envelope.FieldError{{Pointer: pointer, Rule: rule, Message: message}}}
 }
 
 // Schedule is compiled quiet hours. It does not change, so that any number of
@@ -115,26 +102,22 @@ type span struct {
 
 // Compile checks quiet hours and prepares them for use. The error is an
 // *envelope.InvalidError that names every field that is wrong.
-func (q Quiet) Compile() (*Schedule, error) {
-	var fields []envelope.FieldError
-	report := func(at string, rule envelope.Rule, message string) {
-		if len(fields) < maxFields {
-			fields = append(fields, envelope.FieldError{Pointer: at, Rule: rule, Message: message})
-		}
-	}
-	s := &Schedule{spread: DefaultSpread, zone: loadZone(q.Timezone)}
+func (q Hours) Compile() (*Schedule, error) {
+	var p check.Problems
+	report := func(at string, rule envelope.Rule, message string) { p.Add(at, rule, "%s", message) }
+	s := &Schedule{spread: DefaultSpread, zone: check.Zone(q.Timezone)}
 	if s.zone == nil {
 		report("/timezone", envelope.RuleFormat, "must be the name of a time zone in the IANA database, such as Europe/Berlin or UTC, upper and lower case as there")
 	}
 	if n := q.Spread; n != nil {
 		s.spread = time.Duration(*n)
 		if s.spread < 0 || s.spread > MaxSpread {
-			report("/spread", ruleRange, "must be from 0s to 6h; leave it out for 5m")
+			report("/spread", "range", "must be from 0s to 6h; leave it out for 5m")
 		}
 	}
 	switch n := len(q.Windows); {
 	case n == 0:
-		report("/windows", ruleMinItems, "must have at least one window; to have no quiet hours, delete them")
+		report("/windows", "min_items", "must have at least one window; to have no quiet hours, delete them")
 	case n > MaxWindows:
 		report("/windows", envelope.RuleMaxItems, "must have at most 50 windows")
 	default:
@@ -142,27 +125,13 @@ func (q Quiet) Compile() (*Schedule, error) {
 			s.windows = append(s.windows, w.compile(fmt.Sprintf("/windows/%d", i), report))
 		}
 	}
-	if len(fields) == 0 && coverWeek(s.windows) {
-		report("/windows", ruleAlways, "must leave some time of the week to send in; to stop sending altogether, use pause")
+	if len(p) == 0 && coverWeek(s.windows) {
+		report("/windows", "always", "must leave some time of the week to send in; to stop sending altogether, use pause")
 	}
-	if len(fields) > 0 {
-		return nil, &envelope.InvalidError{Fields: fields}
+	if err := p.Err(); err != nil {
+		return nil, err
 	}
 	return s, nil
-}
-
-// loadZone returns nil for a name that does not mean the same zone on every
-// machine: the empty one and Local, and names of files that lie beside the
-// zones or count leap seconds.
-func loadZone(name string) *time.Location {
-	if name == "" || name == "Local" || name == "localtime" || name == "posixrules" || strings.HasPrefix(name, "right/") {
-		return nil
-	}
-	zone, err := time.LoadLocation(name)
-	if err != nil {
-		return nil
-	}
-	return zone
 }
 
 func (w Window) compile(at string, report func(string, envelope.Rule, string)) span {
@@ -178,7 +147,7 @@ func (w Window) compile(at string, report func(string, envelope.Rule, string)) s
 		case day < 0:
 			report(here, envelope.RuleEnum, "must be one of mon, tue, wed, thu, fri, sat, sun")
 		case s.days&(1<<day) != 0:
-			report(here, ruleDuplicate, "must not name a day that the window already has")
+			report(here, check.RuleDuplicate, "must not name a day that the window already has")
 		default:
 			s.days |= 1 << day
 		}
@@ -199,9 +168,9 @@ func (w Window) compile(at string, report func(string, envelope.Rule, string)) s
 	case !untilOK:
 		report(at+"/until", envelope.RuleFormat, "must be a time from 00:01 to 24:00, written HH:MM, or HH:MM+1 for a time of the next day")
 	case fromOK && s.until <= s.from:
-		report(at+"/until", ruleOrder, "must be later than from; for a window over midnight write the next day's time with +1, such as 07:00+1")
+		report(at+"/until", check.RuleOrder, "must be later than from; for a window over midnight write the next day's time with +1, such as 07:00+1")
 	case fromOK && s.until-s.from > dayMinutes:
-		report(at+"/until", ruleOrder, "must be at most 24 hours later than from; for a longer time write one window for each day")
+		report(at+"/until", check.RuleOrder, "must be at most 24 hours later than from; for a longer time write one window for each day")
 	}
 	return s
 }
@@ -345,6 +314,18 @@ func lastShown(periods []period, wall int64) int64 {
 		}
 	}
 	return min(wall-periods[0].offset, periods[0].end)
+}
+
+// Active is quiet hours of one level that an action falls into.
+type Active struct {
+	// Until is when it ends. A fact whose end has come counts for nothing.
+	Until time.Time
+	// Level is whose quiet hours they are: tenant, employee, bucket or
+	// recipient.
+	Level string
+	// Spread is how long after the end this envelope is to be sent, as the
+	// function Spread gives it.
+	Spread time.Duration
 }
 
 // Spread returns how long after the end of a window an envelope is sent: a

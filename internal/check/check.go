@@ -1,0 +1,118 @@
+// Package check collects what is wrong with a document that somebody wrote: one
+// field error for each place, in the words of the contract.
+package check
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+	_ "time/tzdata" // a zone that one process accepts must be one that every process has
+	"unicode/utf8"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// Rules that a field may break, beside those of the envelope.
+const (
+	RuleMinimum   envelope.Rule = "minimum"
+	RuleMaximum   envelope.Rule = "maximum"
+	RuleUnknown   envelope.Rule = "unknown"
+	RuleOrder     envelope.Rule = "order"
+	RuleDuplicate envelope.Rule = "duplicate"
+)
+
+// maxText is how many characters a name, a reason or a source may have.
+const maxText = 500
+
+// Problems collects field errors. The zero value has none.
+type Problems []envelope.FieldError
+
+// Add adds a field error.
+func (p *Problems) Add(pointer string, rule envelope.Rule, format string, args ...any) {
+	*p = append(*p, envelope.FieldError{Pointer: pointer, Rule: rule, Message: fmt.Sprintf(format, args...)})
+}
+
+// Within checks that a number lies in bounds.
+func (p *Problems) Within(pointer string, n, least, most int) {
+	if n < least {
+		p.Add(pointer, RuleMinimum, "must be at least %d", least)
+	}
+	if n > most {
+		p.Add(pointer, RuleMaximum, "must be at most %d", most)
+	}
+}
+
+// Text checks that a text can be stored and is not too long.
+func (p *Problems) Text(pointer, text string) {
+	switch {
+	case !utf8.ValidString(text):
+		p.Add(pointer, envelope.RuleEncoding, "must be UTF-8")
+	case strings.ContainsRune(text, 0):
+		p.Add(pointer, envelope.RuleNUL, "must not hold the character U+0000")
+	case utf8.RuneCountInString(text) > maxText:
+		p.Add(pointer, envelope.RuleMaxLength, "must have at most %d characters", maxText)
+	}
+}
+
+// Zone checks the name of a time zone.
+func (p *Problems) Zone(pointer, name string) {
+	if Zone(name) == nil {
+		p.Add(pointer, envelope.RuleFormat, "must be the name of a time zone in the IANA database, such as Europe/Berlin or UTC, upper and lower case as there")
+	}
+}
+
+// Below adds what another check found, at a place below a pointer. It returns
+// an error that is no *envelope.InvalidError.
+func (p *Problems) Below(pointer string, err error) error {
+	if err == nil {
+		return nil
+	}
+	broken, ok := errors.AsType[*envelope.InvalidError](err)
+	if !ok {
+		return err
+	}
+	for _, f := range broken.Fields {
+		p.Add(pointer+f.Pointer, f.Rule, "%s", f.Message)
+	}
+	return nil
+}
+
+// maxProblems is how many fields one error lists.
+const maxProblems = 33
+
+// Err returns an *envelope.InvalidError with what was found, or nil.
+func (p Problems) Err() error {
+	if len(p) == 0 {
+		return nil
+	}
+	return &envelope.InvalidError{Fields: p[:min(len(p), maxProblems)]}
+}
+
+// Invalid returns an *envelope.InvalidError for one field.
+func Invalid(pointer string, rule envelope.Rule, format string, args ...any) error {
+	var p Problems
+	p.Add(pointer, rule, format, args...)
+	return p.Err()
+}
+
+// Zone returns a time zone by its IANA name, or nil for a name that does not
+// mean the same zone on every machine: the empty one and Local, and the names of
+// files that lie beside the zones or count leap seconds.
+func Zone(name string) *time.Location {
+	if name == "" || name == "Local" || name == "localtime" || name == "posixrules" || strings.HasPrefix(name, "right/") {
+		return nil
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil
+	}
+	return zone
+}
+
+// Slug reports whether a text can be the name of a bucket or the id of a
+// source.
+func Slug(text string) bool { return slug.MatchString(text) }
+
+var slug = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,99}$`)
