@@ -8,27 +8,35 @@ WHERE s.tenant_id = @tenant_id
 ORDER BY s.source_id;
 
 -- name: SourceListed :execrows
-UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = @left_out, known_at = coalesce(known_at, now())
+-- A request whose time is still to come was made before the clock was set back;
+-- this listing answers it.
+UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = @left_out, known_at = coalesce(known_at, now()),
+    refresh_asked_at = CASE WHEN refresh_asked_at <= clock_timestamp() THEN refresh_asked_at END
 WHERE tenant_id = @tenant_id AND source_id = @source_id;
 
 -- name: SourceNotListed :exec
-UPDATE sources SET listed_at = clock_timestamp(), list_error = @list_error::text
+UPDATE sources SET listed_at = clock_timestamp(), list_error = @list_error::text,
+    refresh_asked_at = CASE WHEN refresh_asked_at <= clock_timestamp() THEN refresh_asked_at END
 WHERE tenant_id = @tenant_id AND source_id = @source_id;
 
 -- name: SourceRefreshAsk :one
--- Asks for a listing out of turn. It is the later of two clocks, so that an
--- answer can be told from a listing that was there before.
-UPDATE sources SET refresh_asked_at = greatest(clock_timestamp(), listed_at + interval '1 microsecond')
+-- Asks for a listing out of turn. The request is later than the last listing, so
+-- that its answer can be told from a listing that was there before. A listing
+-- from before the clock was set back is forgotten: it would look like an answer.
+UPDATE sources SET listed_at = CASE WHEN listed_at <= clock_timestamp() THEN listed_at END,
+    refresh_asked_at = greatest(clock_timestamp(), CASE WHEN listed_at <= clock_timestamp() THEN listed_at + interval '1 microsecond' END)
 WHERE tenant_id = @tenant_id AND source_id = @source_id AND enabled
 RETURNING refresh_asked_at::timestamptz AS asked_at;
 
 -- name: SourceStale :many
 -- Sources of any tenant whose listing is older than allowed, or that somebody
--- wants listed now.
+-- wants listed now. A listing from the future is one from before the clock was
+-- set back, and its age is not known.
 SELECT s.tenant_id, s.source_id
 FROM sources s
 WHERE s.enabled
-    AND (s.listed_at IS NULL OR s.listed_at < now() - make_interval(secs => @max_age_seconds::float8) OR s.refresh_asked_at > s.listed_at)
+    AND (s.listed_at IS NULL OR s.listed_at < now() - make_interval(secs => @max_age_seconds::float8)
+        OR s.listed_at > now() + interval '1 minute' OR s.refresh_asked_at > s.listed_at)
 ORDER BY s.refresh_asked_at > s.listed_at DESC NULLS LAST, s.listed_at NULLS FIRST
 LIMIT @most::bigint;
 

@@ -83,7 +83,8 @@ func (q *Queries) SourceList(ctx context.Context, db DBTX, tenantID uuid.UUID) (
 }
 
 const sourceListed = `-- name: SourceListed :execrows
-UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = $1, known_at = coalesce(known_at, now())
+UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = $1, known_at = coalesce(known_at, now()),
+    refresh_asked_at = CASE WHEN refresh_asked_at <= clock_timestamp() THEN refresh_asked_at END
 WHERE tenant_id = $2 AND source_id = $3
 `
 
@@ -93,6 +94,8 @@ type SourceListedParams struct {
 	SourceID string
 }
 
+// A request whose time is still to come was made before the clock was set back;
+// this listing answers it.
 func (q *Queries) SourceListed(ctx context.Context, db DBTX, arg *SourceListedParams) (int64, error) {
 	result, err := db.Exec(ctx, sourceListed, arg.LeftOut, arg.TenantID, arg.SourceID)
 	if err != nil {
@@ -102,7 +105,8 @@ func (q *Queries) SourceListed(ctx context.Context, db DBTX, arg *SourceListedPa
 }
 
 const sourceNotListed = `-- name: SourceNotListed :exec
-UPDATE sources SET listed_at = clock_timestamp(), list_error = $1::text
+UPDATE sources SET listed_at = clock_timestamp(), list_error = $1::text,
+    refresh_asked_at = CASE WHEN refresh_asked_at <= clock_timestamp() THEN refresh_asked_at END
 WHERE tenant_id = $2 AND source_id = $3
 `
 
@@ -118,7 +122,8 @@ func (q *Queries) SourceNotListed(ctx context.Context, db DBTX, arg *SourceNotLi
 }
 
 const sourceRefreshAsk = `-- name: SourceRefreshAsk :one
-UPDATE sources SET refresh_asked_at = greatest(clock_timestamp(), listed_at + interval '1 microsecond')
+UPDATE sources SET listed_at = CASE WHEN listed_at <= clock_timestamp() THEN listed_at END,
+    refresh_asked_at = greatest(clock_timestamp(), CASE WHEN listed_at <= clock_timestamp() THEN listed_at + interval '1 microsecond' END)
 WHERE tenant_id = $1 AND source_id = $2 AND enabled
 RETURNING refresh_asked_at::timestamptz AS asked_at
 `
@@ -128,8 +133,9 @@ type SourceRefreshAskParams struct {
 	SourceID string
 }
 
-// Asks for a listing out of turn. It is the later of two clocks, so that an
-// answer can be told from a listing that was there before.
+// Asks for a listing out of turn. The request is later than the last listing, so
+// that its answer can be told from a listing that was there before. A listing
+// from before the clock was set back is forgotten: it would look like an answer.
 func (q *Queries) SourceRefreshAsk(ctx context.Context, db DBTX, arg *SourceRefreshAskParams) (time.Time, error) {
 	row := db.QueryRow(ctx, sourceRefreshAsk, arg.TenantID, arg.SourceID)
 	var asked_at time.Time
@@ -141,7 +147,8 @@ const sourceStale = `-- name: SourceStale :many
 SELECT s.tenant_id, s.source_id
 FROM sources s
 WHERE s.enabled
-    AND (s.listed_at IS NULL OR s.listed_at < now() - make_interval(secs => $1::float8) OR s.refresh_asked_at > s.listed_at)
+    AND (s.listed_at IS NULL OR s.listed_at < now() - make_interval(secs => $1::float8)
+        OR s.listed_at > now() + interval '1 minute' OR s.refresh_asked_at > s.listed_at)
 ORDER BY s.refresh_asked_at > s.listed_at DESC NULLS LAST, s.listed_at NULLS FIRST
 LIMIT $2::bigint
 `
@@ -157,7 +164,8 @@ type SourceStaleRow struct {
 }
 
 // Sources of any tenant whose listing is older than allowed, or that somebody
-// wants listed now.
+// wants listed now. A listing from the future is one from before the clock was
+// set back, and its age is not known.
 func (q *Queries) SourceStale(ctx context.Context, db DBTX, arg *SourceStaleParams) ([]SourceStaleRow, error) {
 	rows, err := db.Query(ctx, sourceStale, arg.MaxAgeSeconds, arg.Most)
 	if err != nil {

@@ -268,6 +268,47 @@ func TestOverridesAndRulesKeepTheirOwnNumberOfAttempts(t *testing.T) {
 	}
 }
 
+func TestSourcesAreListedAgainAfterTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	stale := func() bool {
+		var found []catalog.StaleSource
+		err := postgres.InTx(t.Context(), s.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
+			found, err = catalog.Stale(t.Context(), tx, 300, 100)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Contains(found, catalog.StaleSource{Tenant: s.tenant, ID: "src"})
+	}
+	ask := func() (at time.Time) {
+		s.must(func(ctx context.Context, tx pgx.Tx) (err error) {
+			at, err = catalog.AskRefresh(ctx, tx, s.tenant, "src")
+			return err
+		})
+		return at
+	}
+
+	fresh := stale()
+	s.exec("UPDATE sources SET listed_at = now() + interval '30 days', refresh_asked_at = now() + interval '31 days' WHERE tenant_id = $1", s.tenant.String())
+	setBack := stale()
+	s.list("src", tool("act"))
+	listed := stale()
+	s.exec("UPDATE sources SET listed_at = now() + interval '30 days' WHERE tenant_id = $1", s.tenant.String())
+	asked := ask()
+	before, _ := s.fresh("src")
+	s.list("src", tool("act"))
+	after, _ := s.fresh("src")
+
+	if fresh || !setBack || listed {
+		t.Errorf("stale when fresh %t, after the clock was set back %t, and listed again %t; want false, true, false", fresh, setBack, listed)
+	}
+	if before.ListedAt != nil || after.ListedAt == nil || !after.ListedAt.After(asked) {
+		t.Errorf("listed at %v before the answer and %v after it, asked at %v", before.ListedAt, after.ListedAt, asked)
+	}
+}
+
 func TestAskRefresh(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
