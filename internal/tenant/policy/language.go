@@ -3,6 +3,8 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strings"
@@ -68,12 +70,7 @@ func NewLanguage() (*Language, error) {
 		cel.ParserExpressionSizeLimit(MaxExpressionBytes),
 		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateComprehensionNestingLimit(maxNesting)),
 	}
-	for name, kind := range map[string]*cel.Type{
-		variableArgs: cel.MapType(cel.StringType, cel.DynType), "tool.source": cel.StringType, "tool.name": cel.StringType,
-		"tool.risk": cel.StringType, "tool.effect": cel.StringType, "envelope.risk": cel.StringType, "envelope.automation": cel.StringType,
-		"envelope.session": cel.StringType, "employee.id": cel.StringType, "employee.known": cel.BoolType, "employee.trust": cel.StringType,
-		"employee.scopes": cel.ListType(cel.StringType),
-	} {
+	for name, kind := range variables() {
 		opts = append(opts, cel.Variable(name, kind))
 	}
 	env, err := cel.NewEnv(opts...)
@@ -81,6 +78,36 @@ func NewLanguage() (*Language, error) {
 		return nil, err
 	}
 	return &Language{env}, nil
+}
+
+// variables are what an expression can name, with their types.
+func variables() map[string]*cel.Type {
+	return map[string]*cel.Type{
+		variableArgs: cel.MapType(cel.StringType, cel.DynType), "tool.source": cel.StringType, "tool.name": cel.StringType,
+		"tool.risk": cel.StringType, "tool.effect": cel.StringType, "envelope.risk": cel.StringType, "envelope.automation": cel.StringType,
+		"envelope.session": cel.StringType, "employee.id": cel.StringType, "employee.known": cel.BoolType, "employee.trust": cel.StringType,
+		"employee.scopes": cel.ListType(cel.StringType),
+	}
+}
+
+// undeclared matches cel-go's message about a name that does not exist.
+var undeclared = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
+
+// explain adds the names that exist to a message about one that does not:
+// those of the same object where there are any, else all. It drops cel-go's
+// suggestion, which is of the names of types.
+func explain(message string) string {
+	found := undeclared.FindStringSubmatch(message)
+	if found == nil {
+		return message
+	}
+	object, _, _ := strings.Cut(found[1], ".")
+	all := slices.Sorted(maps.Keys(variables()))
+	names := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return !strings.HasPrefix(name, object+".") })
+	if len(names) == 0 {
+		names = all
+	}
+	return found[0] + "; the names are " + strings.Join(names, ", ")
 }
 
 // variableArgs is the variable that holds the arguments.
@@ -261,7 +288,7 @@ func mistakes(text string, found []*cel.Error) error {
 	var told []string
 	for _, m := range found[:min(len(found), maxReported)] {
 		line, column := max(m.Location.Line(), 1), max(m.Location.Column(), 0)
-		message := fmt.Sprintf("line %d, column %d: %s", line, column+1, firstLine(m.Message))
+		message := fmt.Sprintf("line %d, column %d: %s", line, column+1, explain(firstLine(m.Message)))
 		if line <= len(lines) {
 			message += excerpt(lines[line-1], column)
 		}
