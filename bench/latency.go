@@ -28,7 +28,7 @@ import (
 // is shared with the fleet but the database: the wake-up goes over River.
 func measureLatency(ctx context.Context, _ options, srv *server, rep *report) error {
 	const samples, warm = 300, 20
-	return with(ctx, srv, "", func(h *house, _ string) error {
+	return with(ctx, srv, "", func(h *environment, _ string) error {
 		called := make(chan time.Time, 1)
 		tools := toolServer(called)
 		defer tools.Close()
@@ -106,7 +106,7 @@ func toolServer(called chan<- time.Time) *httptest.Server {
 }
 
 // addSource registers the tool server and lists its tools.
-func (h *house) addSource(ctx context.Context, url string) error {
+func (h *environment) addSource(ctx context.Context, url string) error {
 	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: url})
 	if err != nil {
 		return err

@@ -16,18 +16,20 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// lanes is over how many buckets the envelopes are spread.
-const lanes = 10
+// bucketCount is over how many buckets the envelopes are spread.
+const bucketCount = 10
 
-func lane(n int) string { return fmt.Sprintf("lane.%d", (n%lanes+lanes)%lanes) }
+func bucketName(n int) string {
+	return fmt.Sprintf("bucket.%d", (n%bucketCount+bucketCount)%bucketCount)
+}
 
 // setLimits switches every check on that an envelope can meet, so that none is
 // left out of what is measured: quiet hours (three days from now), a list of
 // those who must not be contacted, trust and scopes. None of them holds the
 // envelopes back.
 func setLimits(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
-	for n := range lanes {
-		if err := limits.PutBucket(ctx, tx, tenant, limits.Bucket{Name: lane(n)}, "bench"); err != nil {
+	for n := range bucketCount {
+		if err := limits.PutBucket(ctx, tx, tenant, limits.Bucket{Name: bucketName(n)}, "bench"); err != nil {
 			return err
 		}
 	}

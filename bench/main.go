@@ -1,7 +1,8 @@
 // Command bench measures Countersign against the River library, each in the
 // same run, in turn, on the same PostgreSQL, and prints the ratio: the median
 // of several rounds, and the worst one. Nothing is claimed about the machine;
-// a ratio of two figures that were taken seconds apart is what travels.
+// the ratio of two figures measured seconds apart can be compared across
+// machines.
 package main
 
 import (
@@ -19,7 +20,7 @@ import (
 
 const usage = `bench measures Countersign against the River library in the same run.
 
-  go run ./bench [-run burn,once,sustained,submit,processes,latency] [-n 200000] [-rounds 5]
+  go run -C bench . [-run burn,once,sustained,submit,processes,latency] [-n 200000] [-rounds 5]
 
   burn        burn-down of -n submitted envelopes (claimed, judged, executed by
               a no-op tool, settled with a ledger row) against River burning
@@ -121,7 +122,7 @@ func parse(args []string) (options, error) {
 	fs.IntVar(&o.crowd, "crowd", 1_000_000, "due envelopes of the bucket of the run exhausted")
 	fs.BoolVar(&o.rules, "rules", false, "have policy look at the arguments of every envelope, by a rule in CEL")
 	fs.StringVar(&o.url, "url", "", "superuser URL of a server to use instead of a private one")
-	fs.StringVar(&o.results, "results", "bench/results.jsonl", "where the lines of JSON go")
+	fs.StringVar(&o.results, "results", "results.jsonl", "where the lines of JSON go")
 	fs.StringVar(&o.child, "child", "", "internal: be a worker process, ours or river, on -url")
 	if err := fs.Parse(args); err != nil {
 		return o, err

@@ -12,7 +12,7 @@ import (
 )
 
 // with gives fn a fresh database of ours and closes it.
-func with(ctx context.Context, srv *server, effect envelope.Effect, fn func(h *house, url string) error) error {
+func with(ctx context.Context, srv *server, effect envelope.Effect, fn func(h *environment, url string) error) error {
 	url, drop, err := srv.fresh(ctx)
 	if err != nil {
 		return err
@@ -21,7 +21,7 @@ func with(ctx context.Context, srv *server, effect envelope.Effect, fn func(h *h
 	if err := newTenant(ctx, url, effect, srv.rules); err != nil {
 		return err
 	}
-	h, err := newHouse(ctx, url)
+	h, err := newEnvironment(ctx, url)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func burnDown(ctx context.Context, o options, srv *server, rep *report, name str
 		if err != nil {
 			return fmt.Errorf("river: %w", err)
 		}
-		err = with(ctx, srv, effect, func(h *house, _ string) error {
+		err = with(ctx, srv, effect, func(h *environment, _ string) error {
 			before, err := costs(ctx, h.pool)
 			if err != nil {
 				return err
@@ -107,7 +107,7 @@ func burnDown(ctx context.Context, o options, srv *server, rep *report, name str
 	return nil
 }
 
-// checkLedger sees to it that what was measured was done.
+// checkLedger returns an error unless n envelopes were executed and recorded.
 func checkLedger(ctx context.Context, pool *pgxpool.Pool, n int) error {
 	var sent int
 	if err := pool.QueryRow(ctx, "SELECT count(*) FROM tool_executions WHERE status = 'sent' AND result IS NOT NULL").Scan(&sent); err != nil {
@@ -145,7 +145,7 @@ func measureSubmit(ctx context.Context, o options, srv *server, rep *report) err
 		if err != nil {
 			return fmt.Errorf("river: %w", err)
 		}
-		err = with(ctx, srv, "", func(h *house, _ string) error {
+		err = with(ctx, srv, "", func(h *environment, _ string) error {
 			began := time.Now()
 			err := h.submit(ctx, 0, o.n, batch)
 			ours = append(ours, rate(o.n, time.Since(began)))
@@ -174,7 +174,7 @@ func measureSustained(ctx context.Context, o options, srv *server, rep *report) 
 		if err != nil {
 			return fmt.Errorf("river: %w", err)
 		}
-		err = with(ctx, srv, "", func(h *house, _ string) error {
+		err = with(ctx, srv, "", func(h *environment, _ string) error {
 			working, cancel := context.WithCancel(ctx)
 			defer cancel()
 			ended := make(chan error, 1)
@@ -220,21 +220,21 @@ func sustain(ctx context.Context, length time.Duration, batch int, submit func(c
 
 // left counts what waits. What has ended is what was submitted less that, and
 // the outbox is small, so looking costs next to nothing.
-func (h *house) left(ctx context.Context) (n int, err error) {
+func (h *environment) left(ctx context.Context) (n int, err error) {
 	err = h.pool.QueryRow(ctx, "SELECT count(*) FROM outbox").Scan(&n)
 	return n, err
 }
 
 func measurePast(ctx context.Context, o options, srv *server, rep *report) error {
 	var ours, empty []float64
-	return with(ctx, srv, "", func(behind *house, _ string) error {
+	return with(ctx, srv, "", func(behind *environment, _ string) error {
 		began := time.Now()
 		if err := fillPast(ctx, behind, o.past); err != nil {
 			return err
 		}
 		rep.note("%d ended envelopes were written in %s", o.past, time.Since(began).Round(time.Second))
 		for round := range o.rounds {
-			err := with(ctx, srv, "", func(h *house, _ string) error {
+			err := with(ctx, srv, "", func(h *environment, _ string) error {
 				if err := h.submit(ctx, 0, o.n, 1000); err != nil {
 					return err
 				}
@@ -259,8 +259,8 @@ func measurePast(ctx context.Context, o options, srv *server, rep *report) error
 	})
 }
 
-// fillPast writes envelopes that have ended, as they would lie there.
-func fillPast(ctx context.Context, h *house, n int) error {
+// fillPast inserts envelopes that have ended.
+func fillPast(ctx context.Context, h *environment, n int) error {
 	if err := h.submit(ctx, -1, 1, 1); err != nil {
 		return err
 	}

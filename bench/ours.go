@@ -29,9 +29,9 @@ import (
 
 const tenantName = "bench"
 
-// house is a tenant with the built-in tools, everything allowed, and one
+// environment is a tenant with the built-in tools, everything allowed, and one
 // process that submits and works.
-type house struct {
+type environment struct {
 	pool   *pgxpool.Pool
 	tenant envelope.TenantID
 	cache  *settings.Cache
@@ -39,12 +39,12 @@ type house struct {
 	tel    *telemetry.Telemetry
 	intake *intake.Intake
 	run    string
-	// look wakes the worker that runs in this process, if there is one.
+	// poll wakes the worker that runs in this process, if there is one.
 	look atomic.Pointer[func()]
 }
 
-// newHouse opens a database that newTenant has been called on.
-func newHouse(ctx context.Context, url string) (*house, error) {
+// newEnvironment opens a database that newTenant has been called on.
+func newEnvironment(ctx context.Context, url string) (*environment, error) {
 	pool, err := postgres.Open(ctx, postgres.Config{URL: url, MaxConns: 8, Name: "bench"})
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func newHouse(ctx context.Context, url string) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &house{pool: pool, cache: settings.NewCache(), tel: tel, run: uuid.NewString()}
+	h := &environment{pool: pool, cache: settings.NewCache(), tel: tel, run: uuid.NewString()}
 	h.live = connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, tel.Log)
 	h.intake = intake.New(pool, h.cache, intake.Config{Wake: h.wake})
 	var id uuid.UUID
@@ -107,14 +107,14 @@ func newTenant(ctx context.Context, url string, effect envelope.Effect, rules bo
 
 // submit parses, decides and writes n envelopes of the no-op tool, spread over
 // ten buckets, each with an external id of its own.
-func (h *house) submit(ctx context.Context, from, n, batch int) error {
+func (h *environment) submit(ctx context.Context, from, n, batch int) error {
 	by := intake.Submitter{Tenant: h.tenant, Name: "bench"}
 	note := strings.Repeat("x", 100)
 	for end := from + n; from < end; from += batch {
 		ps := make([]*envelope.Proposal, min(batch, end-from))
 		for i := range ps {
 			p, err := envelope.Parse(fmt.Appendf(nil, `{"type":"mcp.exec","external_id":"%s-%d","tool":{"name":%q,"source":"countersign"},`+
-				`"args":{"n":%d,"note":%q},"constraints":{"rate_bucket":%q}}`, h.run, from+i, builtin.ToolNoop, from+i, note, lane(from+i)))
+				`"args":{"n":%d,"note":%q},"constraints":{"rate_bucket":%q}}`, h.run, from+i, builtin.ToolNoop, from+i, note, bucketName(from+i)))
 			if err != nil {
 				return err
 			}
@@ -134,26 +134,26 @@ func (h *house) submit(ctx context.Context, from, n, batch int) error {
 }
 
 // workerConfig has the peer's number of workers.
-func (h *house) workerConfig() worker.PipelineConfig {
+func (h *environment) workerConfig() worker.PipelineConfig {
 	return worker.PipelineConfig{ID: "bench", Concurrency: 2000, Metrics: h.tel.Metrics, Log: h.tel.Log}
 }
 
 // work runs one worker until ctx is over.
-func (h *house) work(ctx context.Context) error {
+func (h *environment) work(ctx context.Context) error {
 	p := worker.NewPipeline(h.pool, h.cache, h.live, h.workerConfig())
 	look := p.Poll
 	h.look.Store(&look)
 	return p.Run(ctx)
 }
 
-func (h *house) wake() {
+func (h *environment) wake() {
 	if look := h.look.Load(); look != nil {
 		(*look)()
 	}
 }
 
 // burn works until the outbox is empty.
-func (h *house) burn(ctx context.Context) (time.Duration, error) {
+func (h *environment) burn(ctx context.Context) (time.Duration, error) {
 	working, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -167,7 +167,7 @@ func (h *house) burn(ctx context.Context) (time.Duration, error) {
 
 const outboxLeft = "SELECT EXISTS (SELECT 1 FROM outbox)"
 
-func (h *house) close(ctx context.Context) {
+func (h *environment) close(ctx context.Context) {
 	h.live.Close()
 	h.pool.Close()
 	_ = h.tel.Shutdown(context.WithoutCancel(ctx))

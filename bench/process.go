@@ -25,7 +25,7 @@ func measureProcesses(ctx context.Context, o options, srv *server, rep *report) 
 			if err != nil {
 				return fmt.Errorf("river: %w", err)
 			}
-			err = with(ctx, srv, "", func(h *house, url string) error {
+			err = with(ctx, srv, "", func(h *environment, url string) error {
 				return burnBy(ctx, processes, "ours", url, func() error { return h.submit(ctx, 0, o.n, 1000) }, h.pool, outboxLeft, o.n, &ours)
 			})
 			if err != nil {
@@ -103,7 +103,7 @@ func runChild(ctx context.Context, o options) error {
 	var start func() error
 	switch o.child {
 	case "ours":
-		h, err := newHouse(ctx, o.url)
+		h, err := newEnvironment(ctx, o.url)
 		if err != nil {
 			return err
 		}

@@ -41,7 +41,7 @@ func newReport(_ context.Context, path string, srv *server) (*report, error) {
 	return r, os.MkdirAll(filepath.Dir(path), 0o755)
 }
 
-// pair reports rounds of the peer and of ours, taken in turn.
+// pair reports rounds of River and of Countersign, measured in turn.
 func (r *report) pair(name, unit string, ours, peer []float64, extra map[string]float64) error {
 	ratios := make([]float64, len(ours))
 	worst := ours[0] / peer[0]
@@ -56,7 +56,7 @@ func (r *report) pair(name, unit string, ours, peer []float64, extra map[string]
 	return r.write(res)
 }
 
-// alone reports a figure that has no peer.
+// alone reports a figure that River has no counterpart of.
 func (r *report) alone(name, unit string, value float64, extra map[string]float64) error {
 	fmt.Printf("%-28s      %9.2f %s\n", name, value, unit)
 	return r.write(result{Name: name, Ours: value, Unit: unit, Extra: extra})

@@ -15,8 +15,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestChaos is the real thing, only smaller: real processes, real kills, a
-// database that crashes and a tool that is down.
+// TestChaos runs three faults with few envelopes: killed workers, a database that
+// crashes, and a tool that is down.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
@@ -33,7 +33,7 @@ func TestChaos(t *testing.T) {
 	o.private.Fast, o.private.Settings = true, map[string]string{"synchronous_commit": "on"}
 	var out bytes.Buffer
 
-	broken, err := o.try(ctx, &out)
+	broken, err := o.runSuite(ctx, &out)
 
 	if err != nil || broken {
 		t.Errorf("try() = %t, %v, want false and no error; it said:\n%s", broken, err, out.String())

@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// Most children are this same program, told by their environment what to be. The
-// environment, not the command line, since it holds the database's password.
+// Most children are this program, which takes its role from the environment: not
+// from the command line, since the role holds the database's password.
 const (
 	roleEnv  = "CHAOS_ROLE"
 	orderEnv = "CHAOS_ORDER"
 
-	roleTally  = "tally"
+	roleTally  = "counter"
 	roleWorker = "worker"
 )
 
-// asChild does a child's work if this process is one, and reports whether it
-// was.
+// asChild runs the role of this process, if it is a child, and reports whether it
+// is one.
 func asChild() (code int, ok bool) {
 	role := os.Getenv(roleEnv)
 	if role == "" {
@@ -46,11 +46,11 @@ func asChild() (code int, ok bool) {
 func serveAs(ctx context.Context, role string, order []byte) error {
 	switch role {
 	case roleTally:
-		var o tallyOrder
+		var o serverConfig
 		if err := json.Unmarshal(order, &o); err != nil {
 			return fmt.Errorf("read order: %w", err)
 		}
-		return serveTally(ctx, o, os.Stdout)
+		return serveCounting(ctx, o, os.Stdout)
 	case roleWorker:
 		var o workerOrder
 		if err := json.Unmarshal(order, &o); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/embedded"
 )
 
-// ourName is what our own sessions are called in pg_stat_activity.
+// ourName is the application_name of this program's sessions.
 const ourName = "chaos"
 
 // database is a server under test.
@@ -81,7 +81,7 @@ func (db *database) close() error {
 	return err
 }
 
-// revive starts the server again if it has gone down for good.
+// revive starts the server again if it has stopped.
 func (db *database) revive(ctx context.Context) error {
 	up, cancel := context.WithTimeout(ctx, upTimeout)
 	defer cancel()
@@ -89,7 +89,7 @@ func (db *database) revive(ctx context.Context) error {
 		if db.pool.Ping(up) == nil {
 			return nil
 		}
-		pause(up, lookEvery)
+		pause(up, pollInterval)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

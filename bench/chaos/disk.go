@@ -39,17 +39,17 @@ func diskFault() fault {
 		about: fmt.Sprintf("PostgreSQL's disk (%d MB, a tmpfs) is full for %s, %d times; the second time its log needs space too, which it crashes of",
 			diskSize>>20, fullFor, fills),
 		n: 1500, over: 18 * time.Second, disk: true, ours: true,
-		strike: fillDisk, feels: []string{feltFull, feltAway}, codes: []string{workerLost}, most: perOutage,
+		inject: fillDisk, wantSigns: []string{feltFull, feltAway}, codes: []string{workerLost}, most: perOutage,
 	}
 }
 
 // fillDisk fills the database's disk up and frees it again.
-func fillDisk(ctx context.Context, t *trial) error {
+func fillDisk(ctx context.Context, t *faultRun) error {
 	for n := range fills {
 		if !pause(ctx, fillPause) {
 			return ctx.Err()
 		}
-		if err := t.during(blowDisk, func() error { return t.fillOnce(ctx, n > 0) }); err != nil {
+		if err := t.during(byDisk, func() error { return t.fillOnce(ctx, n > 0) }); err != nil {
 			return err
 		}
 	}
@@ -58,8 +58,8 @@ func fillDisk(ctx context.Context, t *trial) error {
 
 // fillOnce fills the disk up for a while. With log, the database is asked to
 // begin a new file of its log again and again.
-func (t *trial) fillOnce(ctx context.Context, log bool) error {
-	b, err := newBallast(filepath.Join(t.db.dir, "ballast"))
+func (t *faultRun) fillOnce(ctx context.Context, log bool) error {
+	b, err := newFiller(filepath.Join(t.db.dir, "ballast"))
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (t *trial) fillOnce(ctx context.Context, log bool) error {
 		if err != nil {
 			return errors.Join(err, b.remove())
 		}
-		t.feel(sign, 1)
+		t.addSign(sign, 1)
 		if !pause(ctx, refill) {
 			return errors.Join(ctx.Err(), b.remove())
 		}
@@ -82,19 +82,19 @@ func (t *trial) fillOnce(ctx context.Context, log bool) error {
 	return t.db.revive(ctx)
 }
 
-// ballast is a file that takes all space there is.
-type ballast struct{ file *os.File }
+// filler is a file that takes all free space.
+type filler struct{ file *os.File }
 
-func newBallast(path string) (*ballast, error) {
+func newFiller(path string) (*filler, error) {
 	file, err := os.Create(path)
 	if err != nil {
 		return nil, err
 	}
-	return &ballast{file}, nil
+	return &filler{file}, nil
 }
 
-// grow takes what is free, to the last page.
-func (b *ballast) grow() error {
+// grow takes all that is free.
+func (b *filler) grow() error {
 	for _, piece := range []int{8 << 20, 4 << 10} {
 		page := make([]byte, piece)
 		for {
@@ -110,6 +110,6 @@ func (b *ballast) grow() error {
 	return nil
 }
 
-func (b *ballast) remove() error {
+func (b *filler) remove() error {
 	return errors.Join(b.file.Close(), os.Remove(b.file.Name()))
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// fault is something that is broken on purpose, and what may come of it.
+// fault is a kind of failure to inject, and which outcomes it allows.
 type fault struct {
 	name, about string
 	// n is how many envelopes per class show it, over how long the second
 	// half of them is submitted.
 	n    int
 	over time.Duration
-	// line is where a proxy stands between two of the processes.
-	line place
+	// line is where a proxy is put between two of the processes.
+	line proxyPlace
 	// tool, if set, changes how the tool behaves from the start.
-	tool func(*tallyOrder)
+	tool func(*serverConfig)
 	// disk gives the database a small disk of its own.
 	disk bool
 	// skewed has workers whose clocks are minutes apart.
@@ -31,34 +31,33 @@ type fault struct {
 	// builds that it takes cmd/worker as built here.
 	ours, builds bool
 
-	// strike breaks things for as long as the fault takes, and returns when
-	// nothing is broken any more.
-	strike func(context.Context, *trial) error
-	// feels are the signs that it was felt; each must be seen at least once.
-	feels []string
+	// inject injects the failure, and returns when nothing fails any more.
+	inject func(context.Context, *faultRun) error
+	// wantSigns are the signs that the fault had an effect; each must be seen.
+	wantSigns []string
 	// codes are what a call of class once may end unknown by, and most is how
 	// many may; see mayBeUnknown.
 	codes []string
 	most  func(evidence) int
 }
 
-// place is where a proxy stands.
-type place string
+// proxyPlace is where a proxy is put.
+type proxyPlace string
 
 // The places.
 const (
-	placeNone     place = ""
-	placeDatabase place = "database"
-	placeTool     place = "tool"
+	placeNone     proxyPlace = ""
+	placeDatabase proxyPlace = "database"
+	placeTool     proxyPlace = "tool"
 )
 
 // faults are all there are, in the order in which they are made.
 func faults() []fault {
 	all := []fault{killFault()}
 	all = append(all, restartFaults()...)
-	all = append(all, databaseLineFaults()...)
-	all = append(all, toolLineFaults()...)
-	all = append(all, illFaults()...)
+	all = append(all, databaseNetworkFaults()...)
+	all = append(all, toolNetworkFaults()...)
+	all = append(all, toolFaults()...)
 	return append(all, freezeFault(), freezeOpenFault(), diskFault(), skewFault())
 }
 
@@ -107,14 +106,14 @@ func (f fault) lacks(o options) string {
 // noneUnknown: the fault keeps nobody from knowing.
 func noneUnknown(evidence) int { return 0 }
 
-// perHit is what one worker can have in its hands at each blow.
-func perHit(e evidence) int { return e.struck() * e.plan.concurrency }
+// perHit is what one worker can hold at each injection.
+func perHit(e evidence) int { return e.injected() * e.plan.concurrency }
 
-// perOutage is what all workers can have in their hands at each blow.
-func perOutage(e evidence) int { return e.struck() * e.plan.workers * e.plan.concurrency }
+// perOutage is what all workers can hold at each injection.
+func perOutage(e evidence) int { return e.injected() * e.plan.workers * e.plan.concurrency }
 
-// perSpoiled is what the tool itself says it has spoiled.
-func perSpoiled(e evidence) int { return len(e.world.Spoiled) }
+// perSpoiled is the number of faulty responses in the journal.
+func perSpoiled(e evidence) int { return len(e.server.Spoiled) }
 
 // lostCodes are those of a call whose connection went away.
 func lostCodes() []string { return []string{source.CodeLost, source.CodeTimeout} }

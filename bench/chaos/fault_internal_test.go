@@ -8,9 +8,9 @@ import (
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	e := evidence{
-		plan:  plan{workers: 3, concurrency: 8},
-		blows: []*blow{{kind: blowKill}, {kind: blowRestart}},
-		world: &tallied{Spoiled: map[int]int{1: 1, 5: 2}},
+		plan:       plan{workers: 3, concurrency: 8},
+		injections: []*injection{{kind: byKill}, {kind: byRestart}},
+		server:     &journalCounts{Spoiled: map[int]int{1: 1, 5: 2}},
 	}
 
 	for name, row := range map[string]struct {
@@ -26,7 +26,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestFaults holds every fault to what makes its verdict worth something.
+// TestFaults holds every fault to what makes its check worth something.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -35,7 +35,7 @@ func TestFaults(t *testing.T) {
 		if seen[f.name] || f.name == "" || f.about == "" || f.n == 0 || f.over == 0 {
 			t.Errorf("fault %q is there twice, or says too little", f.name)
 		}
-		if f.strike == nil || f.most == nil || len(f.feels) == 0 {
+		if f.inject == nil || f.most == nil || len(f.wantSigns) == 0 {
 			t.Errorf("fault %q cannot be made, bounded or felt", f.name)
 		}
 		seen[f.name] = true

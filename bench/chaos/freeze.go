@@ -25,29 +25,29 @@ func freezeFault() fault {
 		name:  "freeze",
 		about: fmt.Sprintf("%d times, a worker is stopped with SIGSTOP past its lease, and woken with SIGCONT", freezes),
 		n:     1000, over: 20 * time.Second,
-		tool:   func(o *tallyOrder) { o.Call *= 5 }, // so that a frozen worker has something in its hands
-		strike: freezeWorkers,
-		feels:  []string{feltFreezes, feltWakes},
-		codes:  []string{workerLost}, most: perHit,
+		tool:      func(o *serverConfig) { o.Call *= 5 }, // so that a frozen worker holds calls
+		inject:    freezeWorkers,
+		wantSigns: []string{feltFreezes, feltWakes},
+		codes:     []string{workerLost}, most: perHit,
 	}
 }
 
 // freezeWorkers stops one worker after the other, for its lease and a half.
-func freezeWorkers(ctx context.Context, t *trial) error {
+func freezeWorkers(ctx context.Context, t *faultRun) error {
 	random := rand.New(rand.NewPCG(t.seed, 0)) // repeatable by seed
 	first := random.IntN(t.workers)
 	for n := range freezes {
 		if !pause(ctx, freezePause) {
 			return ctx.Err()
 		}
-		at, thaw, ok := t.crew.freeze((first + n) % t.workers)
+		at, thaw, ok := t.fleet.freeze((first + n) % t.workers)
 		if !ok {
 			return fmt.Errorf("there is no worker to freeze in place %d", (first+n)%t.workers)
 		}
-		one := t.blows.add(blowFreeze, at)
+		one := t.injections.add(byFreeze, at)
 		slept := pause(ctx, t.lease+t.lease/2)
 		thaw()
-		t.blows.lasted(one, time.Since(at))
+		t.injections.setDuration(one, time.Since(at))
 		if !slept {
 			return ctx.Err()
 		}
@@ -56,6 +56,6 @@ func freezeWorkers(ctx context.Context, t *trial) error {
 		return ctx.Err()
 	}
 	late, err := t.log.count("outcomes came after their leases were lost")
-	t.feel(feltWakes, late)
+	t.addSign(feltWakes, late)
 	return err
 }

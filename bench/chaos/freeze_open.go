@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// openPatience is how long everything may take to end beside a transaction
-// that nobody will end.
+// openPatience bounds how long everything else may take to end while a
+// transaction stays open.
 const openPatience = 45 * time.Second
 
 // feltOpen are transactions of the frozen worker that were open.
@@ -21,18 +21,18 @@ func freezeOpenFault() fault {
 		about: "a worker is stopped with SIGSTOP amid a transaction that claims or settles, and stays so, " +
 			"as if its host were gone without a word; it is never woken",
 		n: 400, over: 4 * time.Second,
-		strike: freezeAmidTransaction, feels: []string{feltOpen}, codes: []string{workerLost}, most: perHit,
+		inject: freezeAmidTransaction, wantSigns: []string{feltOpen}, codes: []string{workerLost}, most: perHit,
 	}
 }
 
 // freezeAmidTransaction freezes a worker for good while it has a transaction
 // open, and waits until all else has ended. If something has not, it kills the
-// worker, which is what nobody should have to do.
-func freezeAmidTransaction(ctx context.Context, t *trial) error {
+// worker, and the run counts as stuck.
+func freezeAmidTransaction(ctx context.Context, t *faultRun) error {
 	random := rand.New(rand.NewPCG(t.seed, 0)) // repeatable by seed
 	search, cancel := context.WithTimeout(ctx, holdPatience)
 	defer cancel()
-	for open := 0; open == 0; t.feel(feltOpen, open) {
+	for open := 0; open == 0; t.addSign(feltOpen, open) {
 		slot := random.IntN(t.workers)
 		var thaw func()
 		var err error
@@ -43,14 +43,14 @@ func freezeAmidTransaction(ctx context.Context, t *trial) error {
 			thaw()
 			continue
 		}
-		defer t.crew.kill(slot) // its host is gone
+		defer t.fleet.kill(slot) // its host is gone
 	}
 	return t.awaitOthers(ctx)
 }
 
 // freezeOpen freezes a worker while statements wait in the database, and counts
 // the transactions that are left open when they have run.
-func (t *trial) freezeOpen(ctx context.Context, slot int) (open int, thaw func(), err error) {
+func (t *faultRun) freezeOpen(ctx context.Context, slot int) (open int, thaw func(), err error) {
 	if err := t.waitFor(ctx, holdTry); err != nil {
 		return 0, nil, err
 	}
@@ -59,7 +59,7 @@ func (t *trial) freezeOpen(ctx context.Context, slot int) (open int, thaw func()
 		return 0, nil, err
 	}
 	_, err = h.await(ctx, claimRuns)
-	at, thaw, ok := t.crew.freeze(slot)
+	at, thaw, ok := t.fleet.freeze(slot)
 	if err = errors.Join(err, h.release(ctx)); err != nil || !ok {
 		return 0, func() {}, err
 	}
@@ -67,18 +67,18 @@ func (t *trial) freezeOpen(ctx context.Context, slot int) (open int, thaw func()
 		return 0, thaw, err
 	}
 	if open, err = t.store.leftOpen(ctx, holdTry/2); open > 0 {
-		t.blows.lasted(t.blows.add(blowFreeze, at), 0)
+		t.injections.setDuration(t.injections.add(byFreeze, at), 0)
 	}
 	return open, thaw, err
 }
 
 // awaitOthers waits until nothing is left, or it has taken too long.
-func (t *trial) awaitOthers(ctx context.Context) error {
+func (t *faultRun) awaitOthers(ctx context.Context) error {
 	if err := t.submittedShare(ctx, 1); err != nil {
 		return err
 	}
 	for end := time.Now().Add(openPatience); ; {
-		now, err := t.store.look(ctx)
+		now, err := t.store.readState(ctx)
 		if err != nil || now.left == 0 {
 			return err
 		}
@@ -88,7 +88,7 @@ func (t *trial) awaitOthers(ctx context.Context) error {
 			t.mu.Unlock()
 			return nil
 		}
-		if err := t.waitFor(ctx, lookEvery); err != nil {
+		if err := t.waitFor(ctx, pollInterval); err != nil {
 			return err
 		}
 	}

@@ -10,17 +10,17 @@ import (
 	"sync"
 )
 
-// event is a line of the counting server's journal.
+// event is a line of the journal.
 type event struct {
 	// What happened: a call arrived, an effect took place, an answer was
-	// spoiled by an illness, or a call was turned away because the server was
+	// made faulty, or a call was turned away because the server was
 	// busy anyway.
 	What what `json:"what"`
 	// N is the envelope's number, Key what the call was to be known by.
 	N   int    `json:"n"`
 	Key string `json:"key,omitzero"`
-	// Ill is what spoiled an answer.
-	Ill illness `json:"ill,omitzero"`
+	// Fault is what spoiled an answer.
+	Fault toolFault `json:"fault,omitzero"`
 }
 
 // what is what can happen.
@@ -34,8 +34,8 @@ const (
 	turnedAway what = "turned_away"
 )
 
-// journal is the counting server's memory: a file to which every event is
-// written in one piece before anything else comes of it. It is there whatever
+// journal is a file to which the counting server appends every event before the
+// event has any other effect. It is there whatever
 // becomes of the process; it is not forced to the disk, since no machine is
 // crashed here.
 type journal struct {
@@ -62,32 +62,32 @@ func (j *journal) write(e event) error {
 	return err
 }
 
-// tallied is what the journal says: per envelope number, the calls that
+// journalCounts is what the journal says: per envelope number, the calls that
 // arrived and the effects that took place.
-type tallied struct {
+type journalCounts struct {
 	Arrived, Effects map[int]int
 	// Mixed lists the numbers that came under more than one key, or none.
 	Mixed []int
-	// Spoiled has the numbers whose answers were spoiled by an illness, and
+	// Spoiled has the numbers whose answers were made faulty, and
 	// how often.
 	Spoiled map[int]int
 	// TurnedAway counts the answers with status 429 that the server gave
-	// because it was busy, Told those that the illness busy gave.
+	// because it was busy, Told those that the fault busy gave.
 	TurnedAway, Told int
 	// keys has the key of each number, done the keys that took effect.
 	keys map[int]string
 	done map[string]bool
 }
 
-func newTallied() *tallied {
-	return &tallied{
+func newJournalCounts() *journalCounts {
+	return &journalCounts{
 		Arrived: make(map[int]int), Effects: make(map[int]int), Spoiled: make(map[int]int),
 		keys: make(map[int]string), done: make(map[string]bool),
 	}
 }
 
 // add counts an event.
-func (t *tallied) add(e event) error {
+func (t *journalCounts) add(e event) error {
 	switch e.What {
 	case arrived:
 		t.Arrived[e.N]++
@@ -99,7 +99,7 @@ func (t *tallied) add(e event) error {
 		t.done[e.Key] = true
 		t.Effects[e.N]++
 	case spoiled:
-		if e.Ill == busy {
+		if e.Fault == busy {
 			t.Told++
 			return nil
 		}
@@ -113,8 +113,8 @@ func (t *tallied) add(e event) error {
 }
 
 // readJournal counts what a journal says; one that is not there says nothing.
-func readJournal(path string) (*tallied, error) {
-	t := newTallied()
+func readJournal(path string) (*journalCounts, error) {
+	t := newJournalCounts()
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return t, nil
@@ -126,7 +126,7 @@ func readJournal(path string) (*tallied, error) {
 	return t, t.read(file)
 }
 
-func (t *tallied) read(r io.Reader) error {
+func (t *journalCounts) read(r io.Reader) error {
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
 		var e event

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// feltKills are envelopes that killed workers had in their hands.
+// feltKills are envelopes that killed workers held.
 const feltKills = "envelopes left behind"
 
 func killFault() fault {
@@ -16,20 +16,20 @@ func killFault() fault {
 		name:  "kill",
 		about: "a worker is killed with SIGKILL each second, and PostgreSQL crashes once on the way",
 		n:     5000, over: 15 * time.Second,
-		strike: func(ctx context.Context, t *trial) error {
+		inject: func(ctx context.Context, t *faultRun) error {
 			g, ctx := errgroup.WithContext(ctx)
 			g.Go(func() error { return t.killWorkers(ctx, t.killEvery) })
 			g.Go(func() error { return t.crashDatabase(ctx) })
 			return g.Wait()
 		},
-		feels: []string{feltKills},
-		codes: []string{workerLost}, most: func(e evidence) int { return e.count(blowKill) * e.plan.concurrency },
+		wantSigns: []string{feltKills},
+		codes:     []string{workerLost}, most: func(e evidence) int { return e.count(byKill) * e.plan.concurrency },
 	}
 }
 
 // killWorkers kills a worker at random at each interval until all that was
 // submitted has been taken up.
-func (t *trial) killWorkers(ctx context.Context, every time.Duration) error {
+func (t *faultRun) killWorkers(ctx context.Context, every time.Duration) error {
 	random := rand.New(rand.NewPCG(t.seed, 0)) // repeatable by seed
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -37,19 +37,19 @@ func (t *trial) killWorkers(ctx context.Context, every time.Duration) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-t.taken:
+		case <-t.claimed:
 			return nil
 		case <-ticker.C:
 		}
-		if at, ok := t.crew.kill(random.IntN(t.workers)); ok {
-			t.blows.lasted(t.blows.add(blowKill, at), 0)
+		if at, ok := t.fleet.kill(random.IntN(t.workers)); ok {
+			t.injections.setDuration(t.injections.add(byKill, at), 0)
 		}
 	}
 }
 
 // crashDatabase crashes and restarts the server while envelopes are being
 // submitted, if the server is ours.
-func (t *trial) crashDatabase(ctx context.Context) error {
+func (t *faultRun) crashDatabase(ctx context.Context) error {
 	if t.db.restart == nil {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (t *trial) crashDatabase(ctx context.Context) error {
 		if n > 0 && !pause(ctx, restartPause) {
 			return ctx.Err()
 		}
-		if err := t.during(blowRestart, func() error { return t.db.restart(ctx, crash) }); err != nil {
+		if err := t.during(byRestart, func() error { return t.db.restart(ctx, crash) }); err != nil {
 			return err
 		}
 	}

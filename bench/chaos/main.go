@@ -2,7 +2,7 @@
 // not know: it sends envelopes to a server that counts, breaks something on
 // purpose meanwhile (workers, the database, the network, the tool, the disk,
 // the clock), and then holds what Countersign says against the server's own
-// count. It refuses to prove anything about speed.
+// count. It does not measure speed.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 
 const usage = `chaos breaks things on purpose, and counts the effects.
 
-usage: go run ./bench/chaos [flags]
+usage: go run -C bench ./chaos [flags]
 
 Envelopes go to an MCP server that does nothing but count: its own process,
 over streamable HTTP, with a journal that survives it. Some workers execute
@@ -33,7 +33,7 @@ chaos -list. Of each fault's envelopes one half goes to either tool:
 
 A fault that was not felt proves nothing and fails the run. The program exits
 with 1 if a property does not hold, and names the envelopes; with 2 for wrong
-usage, and with 3 if a trial could not be done. What cannot be done here is
+usage, and with 3 if a run could not be done. What cannot be done here is
 left out, and the table says why.
 
 flags:
@@ -41,11 +41,11 @@ flags:
 
 const examples = `
 examples:
-  go run ./bench/chaos
-  go run ./bench/chaos -list
-  go run ./bench/chaos -fault kill -n 10000
-  go run ./bench/chaos -fault db-cut,tool-dies -class once -seed 7
-  go run ./bench/chaos -fault kill -url postgres://user:password@host:5432/empty_database
+  go run -C bench ./chaos
+  go run -C bench ./chaos -list
+  go run -C bench ./chaos -fault kill -n 10000
+  go run -C bench ./chaos -fault db-cut,tool-dies -class once -seed 7
+  go run -C bench ./chaos -fault kill -url postgres://user:password@host:5432/empty_database
 `
 
 // The exit codes.
@@ -77,7 +77,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		list(stdout)
 		return 0
 	}
-	broken, err := o.try(ctx, stdout)
+	broken, err := o.runSuite(ctx, stdout)
 	switch {
 	case ctx.Err() != nil:
 		fmt.Fprintln(stderr, "chaos: interrupted")

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// outcome is what a trial came to.
+// outcome is the result of a run.
 type outcome struct {
 	evidence
 	totals     []total
@@ -23,30 +23,30 @@ type outcome struct {
 	// submissions that had to be made again.
 	exits, repeated int
 	// took is from the start to the end of the last envelope, worst the
-	// longest recovery from a blow.
+	// longest recovery from an injection.
 	took, worst time.Duration
 }
 
-// broken says that a property does not hold.
+// broken reports whether a property does not hold.
 func (o outcome) broken() bool {
 	return slices.ContainsFunc(o.properties, func(p property) bool { return len(p.broken) > 0 })
 }
 
-// tell prints one line of progress.
-func (t *trial) tell(at time.Time, now standing, away bool) {
+// printProgress prints one line of progress.
+func (t *faultRun) printProgress(at time.Time, now state, away bool) {
 	note := ""
 	if away {
 		note = "  the database is away"
 	}
-	fmt.Fprintf(t.stdout, "%5.0fs  submitted %6d  sent %6d  unknown %4d  leased %4d  blows %3d%s\n",
+	fmt.Fprintf(t.stdout, "%5.0fs  submitted %6d  sent %6d  unknown %4d  leased %4d  injections %3d%s\n",
 		at.Sub(t.began).Seconds(), t.agent.submitted.Load(), now.ended[string(envelope.StatusSent)],
-		now.ended[string(envelope.StatusUnknown)], len(now.held), len(t.blows.list()), note)
+		now.ended[string(envelope.StatusUnknown)], len(now.held), len(t.injections.list()), note)
 }
 
 // namedAtMost is how many of those that break a property are named.
 const namedAtMost = 20
 
-// print writes what one trial came to.
+// print writes what one run came to.
 func (o outcome) print(w io.Writer) {
 	fmt.Fprintf(w, "\n%s: %d workers with %d calls each, lease %s, seed %d, %.1f s\n",
 		o.fault.name, o.plan.workers, o.plan.concurrency, o.plan.lease, o.plan.seed, o.took.Seconds())
@@ -57,10 +57,10 @@ func (o outcome) print(w io.Writer) {
 		line(string(t.class), "%d sent, %d conflict, %d dead, %d unknown, %d not ended; effects %d, lost %d, doubled %d, of unknown %d",
 			t.sent, t.conflict, t.dead, t.unknown, t.open, t.effects, t.lost, t.doubled, t.effectsOfUnknowns)
 	}
-	line("calls", "%d arrived, %d turned away with 429", sum(o.world.Arrived), o.world.TurnedAway)
-	line("felt", "%s", o.signs())
+	line("calls", "%d arrived, %d turned away with 429", sum(o.server.Arrived), o.server.TurnedAway)
+	line("signs", "%s", o.describeSigns())
 	line("", "%d workers ended by themselves; %d submissions repeated", o.exits, o.repeated)
-	line("recovery", "what was in work had ended %.1f s after a blow was over (worst of %d)", o.worst.Seconds(), len(o.blows))
+	line("recovery", "what was in work had ended %.1f s after an injection was over (worst of %d)", o.worst.Seconds(), len(o.injections))
 	for _, p := range o.properties {
 		if len(p.broken) == 0 {
 			fmt.Fprintf(w, "  holds      %s\n", p.text)
@@ -76,11 +76,11 @@ func (o outcome) print(w io.Writer) {
 	}
 }
 
-// signs says in words how the fault was felt.
-func (o outcome) signs() string {
-	signs := make([]string, len(o.fault.feels))
-	for i, sign := range o.fault.feels {
-		signs[i] = fmt.Sprintf("%d %s", o.felt[sign], sign)
+// describeSigns returns the signs of the fault in words.
+func (o outcome) describeSigns() string {
+	signs := make([]string, len(o.fault.wantSigns))
+	for i, sign := range o.fault.wantSigns {
+		signs[i] = fmt.Sprintf("%d %s", o.signs[sign], sign)
 	}
 	return strings.Join(signs, "; ")
 }
@@ -95,13 +95,13 @@ func printTable(w io.Writer, all []outcome, skipped []omission) {
 		}
 		fmt.Fprintln(table, "|")
 	}
-	row("fault", "class", "envelopes", "effects", "sent", "unknown", "failed", "lost", "doubled", "worst recovery", "took", "felt")
+	row("fault", "class", "envelopes", "effects", "sent", "unknown", "failed", "lost", "doubled", "worst recovery", "took", "signs")
 	row("---", "---", "---:", "---:", "---:", "---:", "---:", "---:", "---:", "---:", "---:", "---")
 	for _, o := range all {
 		for i, t := range o.totals {
 			fault, recovery, took, felt := "", "", "", ""
 			if i == 0 {
-				fault, felt = o.fault.name, o.signs()
+				fault, felt = o.fault.name, o.describeSigns()
 				recovery, took = fmt.Sprintf("%.1f s", o.worst.Seconds()), fmt.Sprintf("%.0f s", o.took.Seconds())
 			}
 			if i == 0 && o.broken() {
@@ -137,8 +137,8 @@ type record struct {
 	Failed               int               `json:"failed"`
 	Lost                 int               `json:"lost"`
 	Doubled              int               `json:"doubled"`
-	Blows                int               `json:"blows"`
-	Felt                 map[string]int    `json:"felt"`
+	Injections           int               `json:"injections"`
+	Felt                 map[string]int    `json:"signs"`
 	WorstRecoverySeconds float64           `json:"worst_recovery_seconds"`
 	Seconds              float64           `json:"seconds"`
 	Broken               []string          `json:"broken,omitempty"`
@@ -151,11 +151,11 @@ type record struct {
 	Time                 time.Time         `json:"time"`
 }
 
-// records returns the lines of one trial.
+// records returns the lines of one run.
 func (o outcome) records(versions map[string]string) []record {
 	felt := make(map[string]int)
-	for _, sign := range o.fault.feels {
-		felt[sign] = o.felt[sign]
+	for _, sign := range o.fault.wantSigns {
+		felt[sign] = o.signs[sign]
 	}
 	var broken []string
 	for _, p := range o.properties {
@@ -168,7 +168,7 @@ func (o outcome) records(versions map[string]string) []record {
 		all[i] = record{
 			Fault: o.fault.name, Class: t.class, Envelopes: t.envelopes, Effects: t.effects, Sent: t.sent + t.conflict,
 			Unknown: t.unknown, EffectsOfUnknown: t.effectsOfUnknowns, Failed: t.dead, Lost: t.lost, Doubled: t.doubled,
-			Blows: len(o.blows), Felt: felt, WorstRecoverySeconds: round(o.worst), Seconds: round(o.took), Broken: broken,
+			Injections: len(o.injections), Felt: felt, WorstRecoverySeconds: round(o.worst), Seconds: round(o.took), Broken: broken,
 			Workers: o.plan.workers, Concurrency: o.plan.concurrency, LeaseSeconds: o.plan.lease.Seconds(),
 			Seed: o.plan.seed, Machine: machine(), Versions: versions, Time: time.Now().UTC(),
 		}

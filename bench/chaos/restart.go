@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/embedded"
 )
 
-// crash is how a server goes down that is not asked.
+// crash is how a server ends without a clean shutdown.
 const crash = embedded.Immediate
 
 const (
@@ -22,20 +22,19 @@ const (
 	holdLook     = 5 * time.Millisecond
 )
 
-// moment is what a worker's session is in the middle of when the database goes
-// away.
-type moment string
+// lockPoint is what a worker's session is doing when the database goes away.
+type lockPoint string
 
-// The moments. One whose statement runs is undone by the crash; one that
+// The lock points. One whose statement runs is undone by the crash; one that
 // commits is there afterwards, but its worker was never told.
 const (
-	claimRuns     moment = "claims undone"
-	claimCommits  moment = "claims committed, untold"
-	settleRuns    moment = "settlings undone"
-	settleCommits moment = "settlings committed, untold"
+	claimRuns     lockPoint = "claims undone"
+	claimCommits  lockPoint = "claims committed, untold"
+	settleRuns    lockPoint = "settlings undone"
+	settleCommits lockPoint = "settlings committed, untold"
 )
 
-func moments() []moment { return []moment{claimRuns, settleRuns, claimCommits, settleCommits} }
+func lockPoints() []lockPoint { return []lockPoint{claimRuns, settleRuns, claimCommits, settleCommits} }
 
 func restartFaults() []fault {
 	var all []fault
@@ -45,9 +44,9 @@ func restartFaults() []fault {
 			about: fmt.Sprintf("PostgreSQL restarts (%s) while a claim, and while a settling, is running in it; "+
 				"and when each has committed and its worker was not told", mode),
 			n: 1500, over: 14 * time.Second, ours: true,
-			strike: func(ctx context.Context, t *trial) error { return t.restartAtMoments(ctx, mode) },
-			feels:  []string{string(claimRuns), string(settleRuns), string(claimCommits), string(settleCommits)},
-			codes:  []string{workerLost}, most: perOutage,
+			inject:    func(ctx context.Context, t *faultRun) error { return t.restartAtMoments(ctx, mode) },
+			wantSigns: []string{string(claimRuns), string(settleRuns), string(claimCommits), string(settleCommits)},
+			codes:     []string{workerLost}, most: perOutage,
 		})
 	}
 	if all[0].name > all[1].name {
@@ -56,9 +55,9 @@ func restartFaults() []fault {
 	return all
 }
 
-// restartAtMoments restarts the database once at each moment.
-func (t *trial) restartAtMoments(ctx context.Context, mode embedded.Mode) error {
-	for _, m := range moments() {
+// restartAtMoments restarts the database once at each lock point.
+func (t *faultRun) restartAtMoments(ctx context.Context, mode embedded.Mode) error {
+	for _, m := range lockPoints() {
 		if !pause(ctx, restartPause) {
 			return ctx.Err()
 		}
@@ -67,9 +66,9 @@ func (t *trial) restartAtMoments(ctx context.Context, mode embedded.Mode) error 
 			return fmt.Errorf("hold the database for %s: %w", m, err)
 		}
 		for what, n := range caught {
-			t.feel(string(what), n)
+			t.addSign(string(what), n)
 		}
-		err = t.during(blowRestart, func() error { return t.db.restart(ctx, mode) })
+		err = t.during(byRestart, func() error { return t.db.restart(ctx, mode) })
 		_ = release(ctx) // what it would let go of has gone down
 		if err != nil {
 			return err
@@ -81,7 +80,7 @@ func (t *trial) restartAtMoments(ctx context.Context, mode embedded.Mode) error 
 // hold brings the database to a standstill at a moment and leaves it so: what
 // is there now goes down with it. It returns how many sessions of workers are
 // at which moment, and what gives back our own part in it afterwards.
-func (t *trial) hold(ctx context.Context, m moment) (map[moment]int, func(context.Context) error, error) {
+func (t *faultRun) hold(ctx context.Context, m lockPoint) (map[lockPoint]int, func(context.Context) error, error) {
 	ctx, cancel := context.WithTimeout(ctx, holdPatience)
 	defer cancel()
 	take := t.store.holdStatements
@@ -109,8 +108,8 @@ func (t *trial) hold(ctx context.Context, m moment) (map[moment]int, func(contex
 
 // held is a database that is held up.
 type held struct {
-	// look says what the workers' sessions are in the middle of.
-	look func(context.Context) (map[moment]int, error)
+	// readState says what the workers' sessions are in the middle of.
+	look func(context.Context) (map[lockPoint]int, error)
 	// release lets everything go on. leave lets nothing go on before the
 	// database has gone down, and has it come up as it was; what it returns is
 	// called then.
@@ -119,7 +118,7 @@ type held struct {
 }
 
 // await looks for a while whether a session has come to the moment.
-func (h held) await(ctx context.Context, m moment) (map[moment]int, error) {
+func (h held) await(ctx context.Context, m lockPoint) (map[lockPoint]int, error) {
 	ticker := time.NewTicker(holdLook)
 	defer ticker.Stop()
 	for end := time.Now().Add(holdTry); ; {

@@ -19,7 +19,7 @@ const skewEnv = "CHAOS_CLOCK_SKEW"
 // feltSkew are workers whose clock was seen to be wrong.
 const feltSkew = "clocks wrong"
 
-// skewSeen is more than a trial takes and less than every skew.
+// skewSeen is more than a run takes and less than every skew.
 const skewSeen = 4 * time.Minute
 
 // skewKillEvery is how often a worker is killed under skew, so that leases run
@@ -38,16 +38,16 @@ func skewFault() fault {
 		about: fmt.Sprintf("the clocks of three workers are %s ahead, %s behind and right; one is killed every %s",
 			skewOf(0), -skewOf(1), skewKillEvery),
 		n: 1500, over: 12 * time.Second, skewed: true, builds: true,
-		strike: func(ctx context.Context, t *trial) error {
+		inject: func(ctx context.Context, t *faultRun) error {
 			if err := t.killWorkers(ctx, skewKillEvery); err != nil {
 				return err
 			}
 			wrong, err := t.log.wrongClocks(skewSeen)
-			t.feel(feltSkew, wrong)
+			t.addSign(feltSkew, wrong)
 			return err
 		},
-		feels: []string{feltSkew, feltKills},
-		codes: []string{workerLost}, most: perHit,
+		wantSigns: []string{feltSkew, feltKills},
+		codes:     []string{workerLost}, most: perHit,
 	}
 }
 

@@ -28,8 +28,8 @@ type hold struct {
 	Fence  int64
 }
 
-// standing is how things stand at one moment.
-type standing struct {
+// state is how things stand at one moment.
+type state struct {
 	// held are the leases that are out, run out or not.
 	held map[hold]bool
 	// begun are the envelopes that have been claimed and have not ended.
@@ -41,11 +41,11 @@ type standing struct {
 	ended map[string]int
 }
 
-// look reads how things stand.
-func (s store) look(ctx context.Context) (standing, error) {
+// readState reads how things stand.
+func (s store) readState(ctx context.Context) (state, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	now := standing{held: make(map[hold]bool), begun: make(map[uuid.UUID]bool), ended: make(map[string]int)}
+	now := state{held: make(map[hold]bool), begun: make(map[uuid.UUID]bool), ended: make(map[string]int)}
 	err := s.in(ctx, func(tx pgx.Tx) error {
 		const begun = `
 SELECT o.action_id, o.fence, o.lease_until IS NOT NULL
@@ -105,10 +105,10 @@ WHERE e.tenant_id = $1`
 // envelopes reads every envelope of the tenant, with what the ledger and the
 // dead letters say of it. They are put together here, since the planner knows
 // nothing yet of tables that have just been filled.
-func (s store) envelopes(ctx context.Context) ([]found, error) {
+func (s store) envelopes(ctx context.Context) ([]storedAction, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	var all []found
+	var all []storedAction
 	err := s.in(ctx, func(tx pgx.Tx) error {
 		notes, err := s.ledger(ctx, tx)
 		if err != nil {
@@ -119,8 +119,8 @@ func (s store) envelopes(ctx context.Context) ([]found, error) {
 SELECT d.action_id, d.reason
 FROM dead_letters d
 WHERE d.tenant_id = $1`
-		var f found
-		err = s.each(ctx, tx, dead, []any{&f.Action, &f.Letter}, func() { letters[f.Action] = f.Letter })
+		var f storedAction
+		err = s.each(ctx, tx, dead, []any{&f.Action, &f.DeadLetter}, func() { letters[f.Action] = f.DeadLetter })
 		if err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ FROM envelopes v
 WHERE v.tenant_id = $1`
 		all = nil
 		return s.each(ctx, tx, views, []any{&f.External, &f.Action, &f.Status, &f.Code}, func() {
-			f.Letter = letters[f.Action]
+			f.DeadLetter = letters[f.Action]
 			f.Ends, f.Repeats = notes[f.Action].ends, notes[f.Action].repeats
 			all = append(all, f)
 		})
@@ -139,17 +139,17 @@ WHERE v.tenant_id = $1`
 }
 
 // note is what the ledger has of one envelope.
-type note struct{ ends, repeats int }
+type attemptCounts struct{ ends, repeats int }
 
-func (s store) ledger(ctx context.Context, tx pgx.Tx) (map[uuid.UUID]note, error) {
+func (s store) ledger(ctx context.Context, tx pgx.Tx) (map[uuid.UUID]attemptCounts, error) {
 	const query = `
 SELECT e.action_id, count(1) FILTER (WHERE e.status <> 'pending'), count(1) - count(DISTINCT e.attempt)
 FROM tool_executions e
 WHERE e.tenant_id = $1
 GROUP BY e.action_id`
-	notes := make(map[uuid.UUID]note)
+	notes := make(map[uuid.UUID]attemptCounts)
 	var action uuid.UUID
-	var n note
+	var n attemptCounts
 	return notes, s.each(ctx, tx, query, []any{&action, &n.ends, &n.repeats}, func() { notes[action] = n })
 }
 

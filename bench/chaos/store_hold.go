@@ -27,7 +27,7 @@ func (s store) holdStatements(ctx context.Context) (held, error) {
 		return tx.Rollback(ctx)
 	}
 	return held{
-		look: func(ctx context.Context) (map[moment]int, error) {
+		look: func(ctx context.Context) (map[lockPoint]int, error) {
 			return s.waiting(ctx, claimRuns, settleRuns, statementsSQL)
 		},
 		release: release,
@@ -45,7 +45,7 @@ func (s store) holdCommits(ctx context.Context) (held, error) {
 		return held{}, err
 	}
 	return held{
-		look: func(ctx context.Context) (map[moment]int, error) {
+		look: func(ctx context.Context) (map[lockPoint]int, error) {
 			return s.waiting(ctx, claimCommits, settleCommits, commitsSQL)
 		},
 		release: func(ctx context.Context) error { return s.alter(ctx, reset, true) },
@@ -99,7 +99,7 @@ CROSS JOIN LATERAL (
 WHERE a.datname = current_database() AND a.wait_event = 'SyncRep' AND a.application_name <> $1`
 )
 
-func (s store) waiting(ctx context.Context, claim, settle moment, query string) (map[moment]int, error) {
+func (s store) waiting(ctx context.Context, claim, settle lockPoint, query string) (map[lockPoint]int, error) {
 	var args []any
 	if query == commitsSQL {
 		args = append(args, ourName)
@@ -109,7 +109,7 @@ func (s store) waiting(ctx context.Context, claim, settle moment, query string) 
 	if err != nil {
 		return nil, fmt.Errorf("look into pg_stat_activity: %w", err)
 	}
-	return map[moment]int{claim: claims, settle: settles}, nil
+	return map[lockPoint]int{claim: claims, settle: settles}, nil
 }
 
 // leftOpen counts the transactions that have claimed or settled something, and

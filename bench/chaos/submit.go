@@ -35,7 +35,7 @@ type agent struct {
 // submit sends all envelopes: the first half as fast as it goes, so that there
 // is a backlog, and the rest spread over a time.
 func (a *agent) submit(ctx context.Context) error {
-	n, over := a.plan.all(), a.plan.over
+	n, over := a.plan.total(), a.plan.over
 	batches := (n - n/2 + submitBatch - 1) / submitBatch
 	for from := 0; from < n; from += submitBatch {
 		if from > n/2 && !pause(ctx, over/time.Duration(max(batches, 1))) {
@@ -52,7 +52,7 @@ func (a *agent) batch(ctx context.Context, from, n int) error {
 	proposals := make([]*envelope.Proposal, n)
 	for i := range proposals {
 		text := fmt.Sprintf(`{"type":"mcp.exec","external_id":%q,"tool":{"name":%q,"source":%q},"args":{"n":%d},`+
-			`"constraints":{"rate_bucket":%q}}`, externalID(from+i), toolOf(a.plan.class(from+i)), sourceID, from+i, lane(from+i))
+			`"constraints":{"rate_bucket":%q}}`, externalID(from+i), toolOf(a.plan.class(from+i)), sourceID, from+i, bucketName(from+i))
 		p, err := envelope.Parse([]byte(text))
 		if err != nil {
 			return fmt.Errorf("envelope %d: %w", from+i, err)

@@ -22,7 +22,7 @@ import (
 )
 
 // sourceID is the counting server in the tenant's catalog.
-const sourceID = "tally"
+const sourceID = "counter"
 
 // maxAttempts is more than a fault takes that goes away.
 const maxAttempts = 20
@@ -50,7 +50,7 @@ func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *settings.Cache, n
 		return tenant, fmt.Errorf("put source: %w", err)
 	}
 	err = postgres.InTx(ctx, pool, postgres.API(tenant), func(tx pgx.Tx) error {
-		for _, b := range lanes() {
+		for _, b := range bucketRules() {
 			if err := limits.PutBucket(ctx, tx, tenant, b, "chaos"); err != nil {
 				return err
 			}
@@ -88,20 +88,20 @@ func toolOf(effect envelope.Effect) string {
 	return toolOnce
 }
 
-// lanes are the buckets that the envelopes of each class are spread over: two
+// bucketRules are the buckets that the envelopes of each class are spread over: two
 // without limits, one with a ceiling that leases of the dead count towards,
 // and one with a pace.
-func lanes() []limits.Bucket {
+func bucketRules() []limits.Bucket {
 	return []limits.Bucket{
-		{Name: "lane.0"},
-		{Name: "lane.1"},
-		{Name: "lane.2", Concurrency: 16},
-		{Name: "lane.3", Rate: &limits.Rate{Limit: 200, Per: envelope.Duration(time.Second), Burst: 50}},
+		{Name: "bucket.0"},
+		{Name: "bucket.1"},
+		{Name: "bucket.2", Concurrency: 16},
+		{Name: "bucket.3", Rate: &limits.Rate{Limit: 200, Per: envelope.Duration(time.Second), Burst: 50}},
 	}
 }
 
-// lane is the bucket of an envelope's number.
-func lane(n int) string {
-	all := lanes()
+// bucketName is the bucket of an envelope's number.
+func bucketName(n int) string {
+	all := bucketRules()
 	return all[n/2%len(all)].Name
 }

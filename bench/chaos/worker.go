@@ -64,7 +64,7 @@ func buildWorker(ctx context.Context, dir, name string, flags ...string) (string
 }
 
 // work is one process of the fleet, wired as cmd/worker wires it, but with a
-// short lease and short waits, between attempts and for a source that is ill.
+// short lease and short waits, between attempts and for a source with faults.
 func work(ctx context.Context, o workerOrder, stderr io.Writer) error {
 	tel, err := telemetry.Setup(ctx, telemetry.Config{Service: o.ID, Level: slog.LevelWarn, Log: stderr})
 	if err != nil {

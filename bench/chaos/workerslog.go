@@ -13,7 +13,7 @@ import (
 // event.
 type workersLog struct {
 	file *os.File
-	from int64 // where the trial's part begins
+	from int64 // where the run's part begins
 }
 
 func openWorkersLog(path string) (*workersLog, error) {
@@ -21,7 +21,7 @@ func openWorkersLog(path string) (*workersLog, error) {
 	return &workersLog{file: file}, err
 }
 
-// begin has the log begin anew for a trial.
+// begin has the log begin anew for a run.
 func (l *workersLog) begin() error {
 	info, err := l.file.Stat()
 	if err != nil {
@@ -37,7 +37,7 @@ type logLine struct {
 	Msg  string    `json:"msg"`
 }
 
-// each calls fn with the lines of the trial. What is no event is passed over:
+// each calls fn with the lines of the run. What is no event is passed over:
 // the last words of a worker may be of any kind.
 func (l *workersLog) each(fn func(logLine)) error {
 	info, err := l.file.Stat()
@@ -70,7 +70,7 @@ func (l *workersLog) count(msg string) (int, error) {
 }
 
 // wrongClocks counts the workers that gave another time than ours when they
-// started, by at least so much. The trial takes less.
+// started, by at least so much. The run takes less.
 func (l *workersLog) wrongClocks(least time.Duration) (int, error) {
 	n, now := 0, time.Now()
 	err := l.each(func(line logLine) {

@@ -12,13 +12,13 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// line is the network between two of the processes: a proxy of Toxiproxy in
-// this one, through which all of their bytes go.
-type line struct {
+// networkProxy is a proxy of Toxiproxy in this process, through which two other
+// processes are connected.
+type networkProxy struct {
 	proxy *toxiproxy.Proxy
 }
 
-// toxic is what Toxiproxy calls something that is wrong with a line.
+// toxic is Toxiproxy's word for one disturbance of a connection.
 type toxic struct {
 	Name       string         `json:"name"`
 	Type       string         `json:"type"`
@@ -33,11 +33,11 @@ const (
 	down = "downstream"
 )
 
-// newLine starts a line to an address.
-func newLine(name, to string) (*line, error) {
+// newNetworkProxy starts a proxy of an address.
+func newNetworkProxy(name, to string) (*networkProxy, error) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // it would write to our standard error
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	l := &line{toxiproxy.NewProxy(server, name, "127.0.0.1:0", to)}
+	l := &networkProxy{toxiproxy.NewProxy(server, name, "127.0.0.1:0", to)}
 	for _, stream := range []string{up, down} {
 		// It never acts, but has every connection end with a reset.
 		if err := l.add(toxic{Name: "linger_" + stream, Type: "reset_peer", Stream: stream}); err != nil {
@@ -50,12 +50,12 @@ func newLine(name, to string) (*line, error) {
 	return l, nil
 }
 
-func (l *line) address() string { return l.proxy.Listen }
+func (l *networkProxy) address() string { return l.proxy.Listen }
 
-func (l *line) close() { l.proxy.Stop() }
+func (l *networkProxy) close() { l.proxy.Stop() }
 
 // cut ends every connection with a reset; new ones may be made at once.
-func (l *line) cut() error {
+func (l *networkProxy) cut() error {
 	l.proxy.Stop()
 	if err := l.proxy.Start(); err != nil {
 		return fmt.Errorf("start proxy %s again: %w", l.proxy.Name, err)
@@ -63,7 +63,7 @@ func (l *line) cut() error {
 	return nil
 }
 
-func (l *line) add(t toxic) error {
+func (l *networkProxy) add(t toxic) error {
 	text, err := json.Marshal(t)
 	if err != nil {
 		return fmt.Errorf("toxic %s: %w", t.Name, err)
@@ -74,8 +74,8 @@ func (l *line) add(t toxic) error {
 	return nil
 }
 
-// suffer has the line suffer from toxics, always and in full, while fn runs.
-func (l *line) suffer(ctx context.Context, toxics []toxic, fn func() error) (err error) {
+// withToxics runs fn while the toxics apply to all connections.
+func (l *networkProxy) withToxics(ctx context.Context, toxics []toxic, fn func() error) (err error) {
 	for i, t := range toxics {
 		t.Name, t.Toxicity = fmt.Sprintf("%s_%d", t.Type, i), 1
 		if err := l.add(t); err != nil {
@@ -88,8 +88,8 @@ func (l *line) suffer(ctx context.Context, toxics []toxic, fn func() error) (err
 	return fn()
 }
 
-// silence lets no byte through, and says so to nobody. Connections are made,
-// and those that were silent are closed when it is over.
+// silence drops all bytes. Connections can be made; those that were silent are
+// closed at the end.
 func silence() []toxic {
 	never := map[string]any{"timeout": 0}
 	return []toxic{{Type: "timeout", Stream: up, Attributes: never}, {Type: "timeout", Stream: down, Attributes: never}}

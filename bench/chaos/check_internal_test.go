@@ -11,21 +11,21 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// TestJudge shows each property something that breaks it.
-func TestJudge(t *testing.T) {
+// TestCheck breaks each property.
+func TestCheck(t *testing.T) {
 	t.Parallel()
 	id := uuid.MustParse("01890a5d-ac96-774b-bcce-b302099a8057")
 	good := func(class envelope.Effect) evidence {
 		return evidence{
 			fault: fault{
-				codes: []string{workerLost, source.CodeTimeout}, most: perHit, feels: []string{feltKills},
+				codes: []string{workerLost, source.CodeTimeout}, most: perHit, wantSigns: []string{feltKills},
 			},
-			plan:      plan{classes: []envelope.Effect{class}, n: 1, concurrency: 1},
-			blows:     []*blow{{kind: blowKill}},
-			felt:      map[string]int{feltKills: 1},
-			envelopes: []found{{External: "n-0", Action: id, Status: "sent", Ends: 1}},
-			world:     &tallied{Effects: map[int]int{0: 1}},
-			inHand:    map[uuid.UUID]bool{id: true},
+			plan:       plan{classes: []envelope.Effect{class}, n: 1, concurrency: 1},
+			injections: []*injection{{kind: byKill}},
+			signs:      map[string]int{feltKills: 1},
+			envelopes:  []storedAction{{External: "n-0", Action: id, Status: "sent", Ends: 1}},
+			server:     &journalCounts{Effects: map[int]int{0: 1}},
+			held:       map[uuid.UUID]bool{id: true},
 		}
 	}
 	for _, row := range []struct {
@@ -38,49 +38,49 @@ func TestJudge(t *testing.T) {
 		{"an envelope is not there", envelope.EffectOnce, func(e *evidence) { e.envelopes = nil }, []int{allThere}},
 		{"one is there twice", envelope.EffectOnce, func(e *evidence) { e.envelopes = append(e.envelopes, e.envelopes[0]) }, []int{allThere}},
 		{"one was not submitted", envelope.EffectOnce, func(e *evidence) {
-			e.envelopes = append(e.envelopes, found{External: "else", Status: "sent", Ends: 1})
+			e.envelopes = append(e.envelopes, storedAction{External: "else", Status: "sent", Ends: 1})
 		}, []int{allThere}},
 		{"one has not ended", envelope.EffectOnce, func(e *evidence) { e.envelopes[0].Status, e.envelopes[0].Ends = "pending", 0 }, []int{allEnded}},
 		{"one was skipped", envelope.EffectOnce, func(e *evidence) { e.envelopes[0].Status = "skipped" }, []int{allEnded}},
-		{"one took effect twice", envelope.EffectOnce, func(e *evidence) { e.world.Effects[0] = 2 }, []int{nothingDoubled}},
-		{"one is sent without effect", envelope.EffectOnce, func(e *evidence) { e.world.Effects[0] = 0 }, []int{sentIsDone}},
+		{"one took effect twice", envelope.EffectOnce, func(e *evidence) { e.server.Effects[0] = 2 }, []int{nothingDoubled}},
+		{"one is sent without effect", envelope.EffectOnce, func(e *evidence) { e.server.Effects[0] = 0 }, []int{sentIsDone}},
 		{"one failed with effect", envelope.EffectOnce, func(e *evidence) {
-			e.envelopes[0].Status, e.envelopes[0].Letter = "failed", "exhausted"
+			e.envelopes[0].Status, e.envelopes[0].DeadLetter = "failed", "exhausted"
 		}, []int{failedIsNot}},
 		{"one failed without a dead letter", envelope.EffectOnce, func(e *evidence) {
-			e.envelopes[0].Status, e.world.Effects[0] = "failed", 0
+			e.envelopes[0].Status, e.server.Effects[0] = "failed", 0
 		}, []int{letters}},
-		{"one is sent and a dead letter", envelope.EffectOnce, func(e *evidence) { e.envelopes[0].Letter = "unknown" }, []int{letters}},
-		{"one had two keys", envelope.EffectOnce, func(e *evidence) { e.world.Mixed = []int{0} }, []int{oneKey}},
+		{"one is sent and a dead letter", envelope.EffectOnce, func(e *evidence) { e.envelopes[0].DeadLetter = "unknown" }, []int{letters}},
+		{"one had two keys", envelope.EffectOnce, func(e *evidence) { e.server.Mixed = []int{0} }, []int{oneKey}},
 		{"one is unknown and was in hand", envelope.EffectOnce, func(e *evidence) {
-			e.envelopes[0] = found{External: "n-0", Action: id, Status: "unknown", Code: workerLost, Ends: 1, Letter: "unknown"}
+			e.envelopes[0] = storedAction{External: "n-0", Action: id, Status: "unknown", Code: workerLost, Ends: 1, DeadLetter: "unknown"}
 		}, nil},
 		{"the same of class keyed", envelope.EffectKeyed, func(e *evidence) {
-			e.envelopes[0] = found{External: "n-0", Action: id, Status: "unknown", Code: workerLost, Ends: 1, Letter: "unknown"}
+			e.envelopes[0] = storedAction{External: "n-0", Action: id, Status: "unknown", Code: workerLost, Ends: 1, DeadLetter: "unknown"}
 		}, []int{allSent}},
 		{"one is unknown and was not in hand", envelope.EffectOnce, func(e *evidence) {
-			e.envelopes[0] = found{External: "n-0", Action: id, Status: "unknown", Code: workerLost, Ends: 1, Letter: "unknown"}
-			e.inHand = nil
+			e.envelopes[0] = storedAction{External: "n-0", Action: id, Status: "unknown", Code: workerLost, Ends: 1, DeadLetter: "unknown"}
+			e.held = nil
 		}, []int{unknownByFault}},
 		{"one is unknown for another reason", envelope.EffectOnce, func(e *evidence) {
-			e.envelopes[0] = found{External: "n-0", Action: id, Status: "unknown", Code: "lost", Ends: 1, Letter: "unknown"}
+			e.envelopes[0] = storedAction{External: "n-0", Action: id, Status: "unknown", Code: "lost", Ends: 1, DeadLetter: "unknown"}
 		}, []int{unknownByFault}},
 		{"one is unknown and its answer was spoiled", envelope.EffectOnce, func(e *evidence) {
-			e.envelopes[0] = found{External: "n-0", Action: id, Status: "unknown", Code: "timeout", Ends: 1, Letter: "unknown"}
-			e.world.Spoiled = map[int]int{0: 1}
+			e.envelopes[0] = storedAction{External: "n-0", Action: id, Status: "unknown", Code: "timeout", Ends: 1, DeadLetter: "unknown"}
+			e.server.Spoiled = map[int]int{0: 1}
 		}, nil},
 		{"one is unknown and its answer was not", envelope.EffectOnce, func(e *evidence) {
-			e.envelopes[0] = found{External: "n-0", Action: id, Status: "unknown", Code: "timeout", Ends: 1, Letter: "unknown"}
+			e.envelopes[0] = storedAction{External: "n-0", Action: id, Status: "unknown", Code: "timeout", Ends: 1, DeadLetter: "unknown"}
 		}, []int{unknownByFault}},
 		{"one is unknown and the line was bad", envelope.EffectOnce, func(e *evidence) {
-			e.envelopes[0] = found{External: "n-0", Action: id, Status: "unknown", Code: "timeout", Ends: 1, Letter: "unknown"}
+			e.envelopes[0] = storedAction{External: "n-0", Action: id, Status: "unknown", Code: "timeout", Ends: 1, DeadLetter: "unknown"}
 			e.fault.line = placeTool
 		}, nil},
 		{"we had to step in", envelope.EffectOnce, func(e *evidence) { e.stuck = 1 }, []int{byItself}},
-		{"the fault was not felt", envelope.EffectOnce, func(e *evidence) { e.felt = nil }, []int{wasFelt}},
+		{"the fault was not felt", envelope.EffectOnce, func(e *evidence) { e.signs = nil }, []int{wasFelt}},
 		{"one is unknown and nobody was killed", envelope.EffectOnce, func(e *evidence) {
-			e.envelopes[0] = found{External: "n-0", Action: id, Status: "unknown", Code: workerLost, Ends: 1, Letter: "unknown"}
-			e.blows = nil
+			e.envelopes[0] = storedAction{External: "n-0", Action: id, Status: "unknown", Code: workerLost, Ends: 1, DeadLetter: "unknown"}
+			e.injections = nil
 		}, []int{fewUnknown}},
 		{"one ended twice", envelope.EffectOnce, func(e *evidence) { e.envelopes[0].Ends = 2 }, []int{ledgerOnce}},
 		{"an attempt is written twice", envelope.EffectOnce, func(e *evidence) { e.envelopes[0].Repeats = 1 }, []int{ledgerOnce}},
@@ -92,7 +92,7 @@ func TestJudge(t *testing.T) {
 			e := good(row.class)
 			row.change(&e)
 
-			_, properties := e.judge()
+			_, properties := e.check()
 
 			var got, want []string
 			for _, p := range properties {
@@ -110,20 +110,20 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestJudgePerClass has the classes take turns.
-func TestJudgePerClass(t *testing.T) {
+// TestCheckPerClass alternates the classes.
+func TestCheckPerClass(t *testing.T) {
 	t.Parallel()
 	e := evidence{
 		fault: fault{most: noneUnknown},
 		plan:  plan{classes: []envelope.Effect{envelope.EffectOnce, envelope.EffectKeyed}, n: 2},
-		envelopes: []found{
+		envelopes: []storedAction{
 			{External: "n-0", Status: "sent", Ends: 1}, {External: "n-1", Status: "sent", Ends: 1},
 			{External: "n-2", Status: "sent", Ends: 1}, {External: "n-3", Status: "pending"},
 		},
-		world: &tallied{Effects: map[int]int{0: 1, 1: 1, 2: 2}},
+		server: &journalCounts{Effects: map[int]int{0: 1, 1: 1, 2: 2}},
 	}
 
-	totals, _ := e.judge()
+	totals, _ := e.check()
 
 	want := []total{
 		{class: envelope.EffectOnce, envelopes: 2, sent: 2, effects: 3, doubled: 1},

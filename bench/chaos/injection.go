@@ -9,18 +9,18 @@ import (
 	"github.com/google/uuid"
 )
 
-// The kinds of blow.
+// The kinds of injection.
 const (
-	blowKill    = "kill"
-	blowRestart = "restart"
-	blowFreeze  = "freeze"
-	blowLine    = "line"
-	blowIll     = "ill"
-	blowDisk    = "disk"
+	byKill    = "kill"
+	byRestart = "restart"
+	byFreeze  = "freeze"
+	byLine    = "line"
+	byTool    = "ill"
+	byDisk    = "disk"
 )
 
-// blow is one time that something was broken, and what came of it.
-type blow struct {
+// injection is one failure that was injected, and what followed.
+type injection struct {
 	kind string
 	at   time.Time
 	// took is how long it lasted, once it is over.
@@ -30,8 +30,8 @@ type blow struct {
 	// held are the leases that were out from the look before it to the look
 	// after it.
 	held map[hold]bool
-	// taken are the leases of the first look since it began, without those
-	// that an earlier blow had left behind; open those of taken that are still
+	// claimed are the leases of the first look since it began, without those
+	// that an earlier injection had left behind; open those of taken that are still
 	// as they were; orphans those that nobody settled before half a lease had
 	// passed: the ones of the worker that was hit.
 	seen, sifted bool
@@ -44,20 +44,20 @@ type blow struct {
 	settled time.Time // when the last of them had ended
 }
 
-// blows is what was broken so far. It is safe for concurrent use.
-type blows struct {
+// injections are the failures injected so far. Safe for concurrent use.
+type injections struct {
 	lease time.Duration
 
 	mu   sync.Mutex
-	all  []*blow
+	all  []*injection
 	last map[hold]bool // as of the last look
 }
 
-// add notes that something was broken; lasted says when that is over.
-func (b *blows) add(kind string, at time.Time) *blow {
+// add records an injection; setDuration records its end.
+func (b *injections) add(kind string, at time.Time) *injection {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	one := &blow{kind: kind, at: at, held: maps.Clone(b.last)}
+	one := &injection{kind: kind, at: at, held: maps.Clone(b.last)}
 	if one.held == nil {
 		one.held = make(map[hold]bool)
 	}
@@ -65,19 +65,19 @@ func (b *blows) add(kind string, at time.Time) *blow {
 	return one
 }
 
-// lasted notes that a blow is over, and how long it took.
-func (b *blows) lasted(one *blow, d time.Duration) {
+// setDuration records the end of an injection.
+func (b *injections) setDuration(one *injection, d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one.took, one.over = d, true
 }
 
-// end is when a blow was over.
-func (one *blow) end() time.Time { return one.at.Add(one.took) }
+// end is when an injection was over.
+func (one *injection) end() time.Time { return one.at.Add(one.took) }
 
 // update takes in a look that was begun at a time: a lease that is held no
 // more, or under another fence, has been looked at.
-func (b *blows) update(at time.Time, now standing) {
+func (b *injections) update(at time.Time, now state) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last = now.held
@@ -86,7 +86,7 @@ func (b *blows) update(at time.Time, now standing) {
 			continue
 		}
 		if !one.seen {
-			b.see(one, now.held)
+			b.observe(one, now.held)
 		}
 		maps.DeleteFunc(one.open, func(h hold, _ bool) bool { return !now.held[h] })
 		if !one.sifted && at.Sub(one.at) >= b.lease/2 {
@@ -97,8 +97,8 @@ func (b *blows) update(at time.Time, now standing) {
 	}
 }
 
-// see takes note of the leases that were out when a blow fell.
-func (b *blows) see(one *blow, held map[hold]bool) {
+// see takes note of the leases that were out when an injection fell.
+func (b *injections) observe(one *injection, held map[hold]bool) {
 	one.seen, one.taken = true, maps.Clone(held)
 	for _, earlier := range b.all {
 		if earlier == one {
@@ -111,8 +111,8 @@ func (b *blows) see(one *blow, held map[hold]bool) {
 	one.open = maps.Clone(one.taken)
 }
 
-// follow follows what was in work when the blow was over to its end.
-func (one *blow) follow(at time.Time, now standing) {
+// follow follows what was in work when the injection was over to its end.
+func (one *injection) follow(at time.Time, now state) {
 	if !one.past {
 		maps.Copy(one.held, now.held)
 		if !one.over || one.end().After(at) {
@@ -126,15 +126,15 @@ func (one *blow) follow(at time.Time, now standing) {
 	}
 }
 
-// list returns the blows when no more can come.
-func (b *blows) list() []*blow {
+// list returns the injections when no more can come.
+func (b *injections) list() []*injection {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.all)
 }
 
-// countBlows says how many blows of a kind there were.
-func countBlows(all []*blow, kind string) int {
+// countInjections says how many injections of a kind there were.
+func countInjections(all []*injection, kind string) int {
 	n := 0
 	for _, one := range all {
 		if one.kind == kind {
@@ -144,9 +144,9 @@ func countBlows(all []*blow, kind string) int {
 	return n
 }
 
-// inHand returns the envelopes that some worker held when something that takes
+// heldActions returns the envelopes that some worker held when something that takes
 // a worker from its leases happened.
-func inHand(all []*blow) map[uuid.UUID]bool {
+func heldActions(all []*injection) map[uuid.UUID]bool {
 	held := make(map[uuid.UUID]bool)
 	for _, one := range all {
 		for h := range one.held {
@@ -156,9 +156,9 @@ func inHand(all []*blow) map[uuid.UUID]bool {
 	return held
 }
 
-// recovery is how long after a blow the last envelope ended that was in work
+// recovery is how long after an injection the last envelope ended that was in work
 // when it was over; false if one never did.
-func (one *blow) recovery() (time.Duration, bool) {
+func (one *injection) recovery() (time.Duration, bool) {
 	if one.settled.IsZero() {
 		return 0, false
 	}
@@ -166,7 +166,7 @@ func (one *blow) recovery() (time.Duration, bool) {
 }
 
 // worst is the longest recovery.
-func worst(all []*blow) time.Duration {
+func worst(all []*injection) time.Duration {
 	var longest time.Duration
 	for _, one := range all {
 		if d, ok := one.recovery(); ok {
@@ -176,8 +176,8 @@ func worst(all []*blow) time.Duration {
 	return longest
 }
 
-// orphans counts the leases that workers which were hit left behind.
-func orphans(all []*blow, kind string) int {
+// countAbandoned counts the leases that workers which were hit left behind.
+func countAbandoned(all []*injection, kind string) int {
 	n := 0
 	for _, one := range all {
 		if one.kind == kind {
@@ -187,18 +187,18 @@ func orphans(all []*blow, kind string) int {
 	return n
 }
 
-// awaySlack is how long after the database was away a worker may still end
+// outageSlack is how long after the database was away a worker may still end
 // because of it: it has tried to connect before.
-const awaySlack = 2 * time.Second
+const outageSlack = 2 * time.Second
 
 // unexplained counts the ends of workers that no absence of the database
 // explains: one that cannot reach it when it starts may end.
-func unexplained(ends []time.Time, all []*blow) int {
+func unexplained(ends []time.Time, all []*injection) int {
 	n := 0
 	for _, at := range ends {
-		if !slices.ContainsFunc(all, func(one *blow) bool {
-			away := one.kind == blowRestart || one.kind == blowDisk
-			return away && at.After(one.at) && at.Before(one.end().Add(awaySlack))
+		if !slices.ContainsFunc(all, func(one *injection) bool {
+			away := one.kind == byRestart || one.kind == byDisk
+			return away && at.After(one.at) && at.Before(one.end().Add(outageSlack))
 		}) {
 			n++
 		}

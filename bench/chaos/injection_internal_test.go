@@ -7,22 +7,22 @@ import (
 	"github.com/google/uuid"
 )
 
-// TestBlows follows the leases of a worker that was hit, and of one that lives
+// TestInjections follows the leases of a worker that was hit, and of one that lives
 // on.
-func TestBlows(t *testing.T) {
+func TestInjections(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	dead, alive, next := hold{Action: uuid.UUID{1}, Fence: 1}, hold{Action: uuid.UUID{2}, Fence: 1}, hold{Action: uuid.UUID{1}, Fence: 2}
-	look := func(all ...hold) standing {
-		s := standing{held: map[hold]bool{}, begun: map[uuid.UUID]bool{}}
+	look := func(all ...hold) state {
+		s := state{held: map[hold]bool{}, begun: map[uuid.UUID]bool{}}
 		for _, h := range all {
 			s.held[h], s.begun[h.Action] = true, true
 		}
 		return s
 	}
-	b := &blows{lease: 4 * time.Second}
-	one := b.add(blowKill, start)
-	b.lasted(one, 0)
+	b := &injections{lease: 4 * time.Second}
+	one := b.add(byKill, start)
+	b.setDuration(one, 0)
 
 	b.update(start.Add(-time.Second), look(dead)) // begun before the kill
 	b.update(start.Add(1*time.Second), look(dead, alive))
@@ -36,32 +36,32 @@ func TestBlows(t *testing.T) {
 	if got, ok := one.recovery(); !ok || got != 6*time.Second {
 		t.Errorf("recovery() = %s, %t, want 6s", got, ok)
 	}
-	if held := inHand(b.list()); !held[dead.Action] || !held[alive.Action] || len(held) != 2 {
+	if held := heldActions(b.list()); !held[dead.Action] || !held[alive.Action] || len(held) != 2 {
 		t.Errorf("inHand() = %v, want both envelopes", held)
 	}
-	if got := orphans(b.list(), blowKill); got != 1 {
+	if got := countAbandoned(b.list(), byKill); got != 1 {
 		t.Errorf("orphans() = %d, want 1", got)
 	}
 }
 
-// TestBlowLasts counts recovery from the end of what lasts, and takes every
+// TestInjectionDuration counts recovery from the end of what lasts, and takes every
 // lease meanwhile for hit.
-func TestBlowLasts(t *testing.T) {
+func TestInjectionDuration(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	before, during := uuid.UUID{1}, uuid.UUID{2}
-	look := func(ids ...uuid.UUID) standing {
-		s := standing{held: map[hold]bool{}, begun: map[uuid.UUID]bool{}}
+	look := func(ids ...uuid.UUID) state {
+		s := state{held: map[hold]bool{}, begun: map[uuid.UUID]bool{}}
 		for _, id := range ids {
 			s.held[hold{Action: id, Fence: 1}], s.begun[id] = true, true
 		}
 		return s
 	}
-	b := &blows{lease: 4 * time.Second}
+	b := &injections{lease: 4 * time.Second}
 	b.update(start.Add(-time.Second), look(before))
-	one := b.add(blowDisk, start)
+	one := b.add(byDisk, start)
 	b.update(start.Add(time.Second), look(during))
-	b.lasted(one, 3*time.Second)
+	b.setDuration(one, 3*time.Second)
 	b.update(start.Add(4*time.Second), look(during))
 
 	if _, ok := one.recovery(); ok {
@@ -72,7 +72,7 @@ func TestBlowLasts(t *testing.T) {
 	if got := worst(b.list()); got != 2*time.Second {
 		t.Errorf("worst() = %s, want 2s", got)
 	}
-	if held := inHand(b.list()); !held[before] || !held[during] {
+	if held := heldActions(b.list()); !held[before] || !held[during] {
 		t.Errorf("inHand() = %v, want both envelopes", held)
 	}
 	ends := []time.Time{start.Add(-time.Second), start.Add(4 * time.Second), start.Add(6 * time.Second)}

@@ -14,27 +14,27 @@ import (
 	"time"
 )
 
-// healTimeout bounds telling the counting server how it is.
-const healTimeout = 10 * time.Second
+// setFaultTimeout bounds telling the counting server how it is.
+const setFaultTimeout = 10 * time.Second
 
-// world is the counting server as its own process, seen from the outside. One
+// tool is the counting server as its own process, seen from the outside. One
 // that dies is started again at the same place, as a supervisor would do it.
-type world struct {
+type toolProcess struct {
 	url string
 	wg  sync.WaitGroup
 
-	mu    sync.Mutex
-	order tallyOrder
-	child *child
-	died  int
-	over  bool
-	err   error
+	mu       sync.Mutex
+	order    serverConfig
+	child    *child
+	restarts int
+	stopped  bool
+	err      error
 }
 
-// startWorld starts a counting server and waits for its address.
-func startWorld(ctx context.Context, order tallyOrder) (*world, error) {
+// startToolProcess starts a counting server and waits for its address.
+func startToolProcess(ctx context.Context, order serverConfig) (*toolProcess, error) {
 	order.Address = "127.0.0.1:0"
-	w := &world{order: order}
+	w := &toolProcess{order: order}
 	if err := w.start(ctx); err != nil {
 		return nil, err
 	}
@@ -44,12 +44,12 @@ func startWorld(ctx context.Context, order tallyOrder) (*world, error) {
 		return nil, fmt.Errorf("read counting server's address: %w", err)
 	}
 	w.order.Address = at.Host
-	w.wg.Go(w.keep)
+	w.wg.Go(w.supervise)
 	return w, nil
 }
 
 // start starts the process. w.mu is held, or nobody else knows w yet.
-func (w *world) start(ctx context.Context) error {
+func (w *toolProcess) start(ctx context.Context) error {
 	r, out, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("start counting server: %w", err)
@@ -72,20 +72,20 @@ func (w *world) start(ctx context.Context) error {
 }
 
 // keep starts the server again whenever it dies.
-func (w *world) keep() {
+func (w *toolProcess) supervise() {
 	for {
 		w.mu.Lock()
 		c := w.child
 		w.mu.Unlock()
 		<-c.ended
 		w.mu.Lock()
-		if w.over {
+		if w.stopped {
 			w.mu.Unlock()
 			return
 		}
-		w.died++
-		if w.order.Ill == deadly { // it has had its effect
-			w.order.Ill, w.order.Share = healthy, 0
+		w.restarts++
+		if w.order.Fault == deadly { // it has had its effect
+			w.order.Fault, w.order.Share = healthy, 0
 		}
 		w.err = w.start(context.Background())
 		failed := w.err != nil
@@ -97,9 +97,9 @@ func (w *world) keep() {
 }
 
 // stop ends the server and says what kept it from being there.
-func (w *world) stop() error {
+func (w *toolProcess) stop() error {
 	w.mu.Lock()
-	w.over = true
+	w.stopped = true
 	c := w.child
 	w.mu.Unlock()
 	c.kill()
@@ -107,37 +107,37 @@ func (w *world) stop() error {
 	return w.err
 }
 
-// deaths is how often the server has died.
-func (w *world) deaths() int {
+// restartCount is how often the server has died.
+func (w *toolProcess) restartCount() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.died
+	return w.restarts
 }
 
-// heal makes the server well, and sicken ill.
-func (w *world) heal(ctx context.Context) error { return w.sicken(ctx, healthy, 0) }
+// clearFault ends the fault, and setFault begins one.
+func (w *toolProcess) clearFault(ctx context.Context) error { return w.setFault(ctx, healthy, 0) }
 
-func (w *world) sicken(ctx context.Context, ill illness, share float64) error {
-	ctx, cancel := context.WithTimeout(ctx, healTimeout)
+func (w *toolProcess) setFault(ctx context.Context, kind toolFault, share float64) error {
+	ctx, cancel := context.WithTimeout(ctx, setFaultTimeout)
 	defer cancel()
-	body, err := json.Marshal(health{Ill: ill, Share: share})
+	body, err := json.Marshal(faultSetting{Fault: kind, Share: share})
 	if err != nil {
-		return fmt.Errorf("set health: %w", err)
+		return fmt.Errorf("set fault: %w", err)
 	}
 	w.mu.Lock() // so that one that is just starting is told too
 	defer w.mu.Unlock()
-	w.order.Ill, w.order.Share = ill, share
-	req, err := http.NewRequestWithContext(ctx, http.MethodPut, w.url+"/health", bytes.NewReader(body))
+	w.order.Fault, w.order.Share = kind, share
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, w.url+"/fault", bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("set health: %w", err)
+		return fmt.Errorf("set fault: %w", err)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("set health: %w", err)
+		return fmt.Errorf("set fault: %w", err)
 	}
 	_ = resp.Body.Close() // nothing is in it
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("set health: status %d", resp.StatusCode)
+		return fmt.Errorf("set fault: status %d", resp.StatusCode)
 	}
 	return nil
 }

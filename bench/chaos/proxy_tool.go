@@ -9,30 +9,30 @@ import (
 )
 
 const (
-	// toolCuts is how often the line to the tool is cut. After the first time
+	// toolCuts is how often the network to the tool is cut. After the first time
 	// breakers keep most calls from it for half a minute.
 	toolCuts = 3
 	// toolSilence is longer than a call may take.
 	toolSilence = mcp.DefaultCallTimeout + 5*time.Second
-	// toolRate is a slow line to the tool, in kilobytes a second.
+	// toolRate is a slow connection to the tool, in kilobytes a second.
 	toolRate = 2
 )
 
-// The signs that a line to the tool was bad: what the ledger says of attempts.
+// The signs that the network to the tool was bad: what the ledger says of attempts.
 const (
 	feltLost     = "attempts lost"
 	feltTimeouts = "attempts timed out"
 	feltLong     = "attempts slow"
 )
 
-func toolLineFaults() []fault {
-	impair := func(toxics []toxic) func(context.Context, *trial) error {
-		return func(ctx context.Context, t *trial) error {
+func toolNetworkFaults() []fault {
+	impair := func(toxics []toxic) func(context.Context, *faultRun) error {
+		return func(ctx context.Context, t *faultRun) error {
 			if !pause(ctx, cutPause) {
 				return ctx.Err()
 			}
-			return t.during(blowLine, func() error {
-				return t.line.suffer(ctx, toxics, func() error { return t.waitFor(ctx, impaired) })
+			return t.during(byLine, func() error {
+				return t.proxy.withToxics(ctx, toxics, func() error { return t.waitFor(ctx, impaired) })
 			})
 		}
 	}
@@ -40,42 +40,42 @@ func toolLineFaults() []fault {
 		{
 			name: "tool-cut", about: fmt.Sprintf("between workers and the tool, every connection is reset, %d times", toolCuts),
 			n: 500, over: 6 * time.Second, line: placeTool,
-			strike: cutTool, feels: []string{feltLost}, codes: lostCodes(), most: perOutage,
+			inject: cutTool, wantSigns: []string{feltLost}, codes: lostCodes(), most: perOutage,
 		},
 		{
 			name: "tool-drop", about: fmt.Sprintf("between workers and the tool, nothing comes through for %s, and nobody is told", toolSilence),
 			n: 500, over: 6 * time.Second, line: placeTool,
-			strike: func(ctx context.Context, t *trial) error {
+			inject: func(ctx context.Context, t *faultRun) error {
 				if !pause(ctx, cutPause) {
 					return ctx.Err()
 				}
-				return t.during(blowLine, func() error {
-					return t.line.suffer(ctx, silence(), func() error { return t.waitFor(ctx, toolSilence) })
+				return t.during(byLine, func() error {
+					return t.proxy.withToxics(ctx, silence(), func() error { return t.waitFor(ctx, toolSilence) })
 				})
 			},
-			feels: []string{feltTimeouts}, codes: lostCodes(),
+			wantSigns: []string{feltTimeouts}, codes: lostCodes(),
 			// A second round of calls begins when the first has timed out.
 			most: func(e evidence) int { return 2 * perOutage(e) },
 		},
 		{
 			name: "tool-delay", about: fmt.Sprintf("between workers and the tool, every answer comes %s (± %s) late", lineDelay, lineJitter),
 			n: 500, over: 9 * time.Second, line: placeTool,
-			strike: impair(delayed(lineDelay, lineJitter)), feels: []string{feltLong}, most: noneUnknown,
+			inject: impair(delayed(lineDelay, lineJitter)), wantSigns: []string{feltLong}, most: noneUnknown,
 		},
 		{
 			name: "tool-slow", about: fmt.Sprintf("between workers and the tool, answers come at %d kB/s on each connection", toolRate),
 			n: 500, over: 9 * time.Second, line: placeTool,
-			strike: impair(slow(toolRate)), feels: []string{feltLong}, most: noneUnknown,
+			inject: impair(slow(toolRate)), wantSigns: []string{feltLong}, most: noneUnknown,
 		},
 	}
 }
 
-func cutTool(ctx context.Context, t *trial) error {
+func cutTool(ctx context.Context, t *faultRun) error {
 	for range toolCuts {
 		if !pause(ctx, cutPause) {
 			return ctx.Err()
 		}
-		if err := t.during(blowLine, t.line.cut); err != nil {
+		if err := t.during(byLine, t.proxy.cut); err != nil {
 			return err
 		}
 	}
@@ -83,7 +83,7 @@ func cutTool(ctx context.Context, t *trial) error {
 }
 
 // waitFor waits, and is an error if it may not.
-func (t *trial) waitFor(ctx context.Context, d time.Duration) error {
+func (t *faultRun) waitFor(ctx context.Context, d time.Duration) error {
 	if !pause(ctx, d) {
 		return ctx.Err()
 	}

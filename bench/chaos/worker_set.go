@@ -15,9 +15,9 @@ const (
 	respawnPause = 100 * time.Millisecond
 )
 
-// crew is a fixed number of worker processes, each replaced at once when it
+// fleet is a fixed number of worker processes, each replaced at once when it
 // ends, as a supervisor would do it.
-type crew struct {
+type workerSet struct {
 	spawn func(slot, generation int) (*child, error)
 
 	cancel context.CancelFunc
@@ -30,18 +30,18 @@ type crew struct {
 	failed error
 }
 
-// startCrew starts so many workers.
-func startCrew(size int, spawn func(slot, generation int) (*child, error)) *crew {
+// startWorkerSet starts so many workers.
+func startWorkerSet(size int, spawn func(slot, generation int) (*child, error)) *workerSet {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &crew{spawn: spawn, cancel: cancel, at: make([]*child, size)}
+	c := &workerSet{spawn: spawn, cancel: cancel, at: make([]*child, size)}
 	for slot := range size {
-		c.wg.Go(func() { c.keep(ctx, slot) })
+		c.wg.Go(func() { c.supervise(ctx, slot) })
 	}
 	return c
 }
 
 // keep has a worker in a slot until ctx ends.
-func (c *crew) keep(ctx context.Context, slot int) {
+func (c *workerSet) supervise(ctx context.Context, slot int) {
 	for generation := 1; ctx.Err() == nil; generation++ {
 		w, err := c.spawn(slot, generation)
 		c.mu.Lock()
@@ -77,7 +77,7 @@ func (c *crew) keep(ctx context.Context, slot int) {
 
 // kill ends the worker in a slot with SIGKILL and returns when that was. It
 // reports false if there was none.
-func (c *crew) kill(slot int) (time.Time, bool) {
+func (c *workerSet) kill(slot int) (time.Time, bool) {
 	c.mu.Lock()
 	w := c.at[slot]
 	c.at[slot] = nil
@@ -96,7 +96,7 @@ func (c *crew) kill(slot int) (time.Time, bool) {
 
 // freeze stops the worker in a slot with SIGSTOP and returns when that was, and
 // what wakes it. It reports false if there was none.
-func (c *crew) freeze(slot int) (at time.Time, thaw func(), ok bool) {
+func (c *workerSet) freeze(slot int) (at time.Time, thaw func(), ok bool) {
 	c.mu.Lock()
 	w := c.at[slot]
 	c.mu.Unlock()
@@ -107,7 +107,7 @@ func (c *crew) freeze(slot int) (at time.Time, thaw func(), ok bool) {
 }
 
 // stop asks all workers to stop, and waits for them.
-func (c *crew) stop() (exits []time.Time, late int, err error) {
+func (c *workerSet) stop() (exits []time.Time, late int, err error) {
 	c.cancel()
 	c.wg.Wait()
 	return c.exits, c.late, c.failed

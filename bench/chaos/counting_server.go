@@ -18,37 +18,37 @@ import (
 
 // The tools of the counting server.
 const (
-	toolOnce  = "tally.once"
-	toolKeyed = "tally.keyed"
+	toolOnce  = "count.once"
+	toolKeyed = "count.keyed"
 )
 
-// tallyOrder says how the counting server is to behave.
-type tallyOrder struct {
-	// Address is where it listens, Journal the file that it remembers by.
+// serverConfig configures the counting server.
+type serverConfig struct {
+	// Address is the address to listen on, Journal the file of its journal.
 	Address string `json:"address"`
 	Journal string `json:"journal"`
 	// Call is the shortest time that a call takes; the longest is four times
 	// as long.
 	Call time.Duration `json:"call"`
-	// Busy is the share of calls that are turned away with status 429 before
-	// anything happens.
+	// Busy is the share of calls that are rejected with status 429 before their
+	// effect.
 	Busy float64 `json:"busy"`
-	// Ill is what is wrong with it, Share the share of calls that suffer.
-	Ill   illness `json:"ill"`
-	Share float64 `json:"share"`
+	// Fault is what the server does wrong, and Share the share of calls affected.
+	Fault toolFault `json:"fault"`
+	Share float64   `json:"share"`
 }
 
-// tally is an MCP server's state whose tools do nothing but count. It is the
-// world outside: what is in its journal has happened.
-type tally struct {
-	order   tallyOrder
+// countingServer is an MCP server whose tools only count. An effect has happened
+// if it is in the journal.
+type countingServer struct {
+	order   serverConfig
 	journal *journal
-	// fail is told what keeps the server from being believed.
+	// fail ends the server when its journal cannot be trusted any more.
 	fail func(error)
 
 	mu    sync.Mutex
-	seen  *tallied
-	ill   illness
+	seen  *journalCounts
+	fault toolFault
 	share float64
 }
 
@@ -62,8 +62,8 @@ type countOut struct {
 	Again bool `json:"again" jsonschema:"whether this had been counted before"`
 }
 
-// serveTally serves until ctx ends. It prints its base URL as one line.
-func serveTally(ctx context.Context, order tallyOrder, stdout io.Writer) error {
+// serveCounting serves until ctx ends. It prints its base URL as one line.
+func serveCounting(ctx context.Context, order serverConfig, stdout io.Writer) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	seen, err := readJournal(order.Journal)
@@ -74,15 +74,15 @@ func serveTally(ctx context.Context, order tallyOrder, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	t := &tally{order: order, journal: j, fail: fail, seen: seen, ill: order.Ill, share: order.Share}
+	t := &countingServer{order: order, journal: j, fail: fail, seen: seen, fault: order.Fault, share: order.Share}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", order.Address)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	server := t.server()
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", t.turnAway(t.suffer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))))
-	mux.HandleFunc("PUT /health", t.setHealth)
+	mux.Handle("/mcp", t.rejectSome(t.injectFaults(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))))
+	mux.HandleFunc("PUT /fault", t.setFault)
 	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	if _, err := fmt.Fprintf(stdout, "http://%s\n", listener.Addr()); err != nil {
 		return fmt.Errorf("print address: %w", err)
@@ -98,8 +98,8 @@ func serveTally(ctx context.Context, order tallyOrder, stdout io.Writer) error {
 	return nil
 }
 
-func (t *tally) server() *mcp.Server {
-	s := mcp.NewServer(&mcp.Implementation{Name: "tally", Version: "1.0.0"}, nil)
+func (t *countingServer) server() *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "counter", Version: "1.0.0"}, nil)
 	mcp.AddTool(s, &mcp.Tool{
 		Name:        toolOnce,
 		Description: "Counts every call.",
@@ -119,38 +119,38 @@ func (t *tally) server() *mcp.Server {
 
 // count lets the effect take place at any moment of the call's time, whether
 // the caller is still there or not.
-func (t *tally) count(req *mcp.CallToolRequest, in countIn, keyed bool) countOut {
+func (t *countingServer) count(req *mcp.CallToolRequest, in countIn, keyed bool) countOut {
 	key, _ := req.Params.Meta[adapter.MetaIdempotencyKey].(string)
 	took := t.order.Call + time.Duration(rand.Int64N(int64(3*t.order.Call)+1))
 	before := time.Duration(rand.Int64N(int64(took) + 1))
-	t.note(event{What: arrived, N: in.N, Key: key})
+	t.record(event{What: arrived, N: in.N, Key: key})
 	time.Sleep(before)
-	again := t.act(in.N, key, keyed)
+	again := t.apply(in.N, key, keyed)
 	time.Sleep(took - before)
 	return countOut{N: in.N, Again: again}
 }
 
-// note writes an event down and counts it. A server that cannot write ends: it
-// would not be believed any more.
-func (t *tally) note(e event) {
+// record appends an event to the journal and counts it. A server that cannot
+// write ends, since its journal would be incomplete.
+func (t *countingServer) record(e event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.noteLocked(e)
+	t.recordLocked(e)
 }
 
-func (t *tally) noteLocked(e event) {
+func (t *countingServer) recordLocked(e event) {
 	if err := errors.Join(t.journal.write(e), t.seen.add(e)); err != nil {
 		t.fail(err)
 	}
 }
 
-// act is the effect.
-func (t *tally) act(n int, key string, keyed bool) (again bool) {
+// apply records the effect, unless the key has had it.
+func (t *countingServer) apply(n int, key string, keyed bool) (again bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if keyed && t.seen.done[key] {
 		return true
 	}
-	t.noteLocked(event{What: effect, N: n, Key: key})
+	t.recordLocked(event{What: effect, N: n, Key: key})
 	return false
 }

@@ -12,24 +12,24 @@ import (
 	"syscall"
 )
 
-// health is what PUT /health sets.
-type health struct {
-	Ill   illness `json:"ill"`
-	Share float64 `json:"share"`
+// faultSetting is the body of PUT /fault.
+type faultSetting struct {
+	Fault toolFault `json:"fault"`
+	Share float64   `json:"share"`
 }
 
-func (t *tally) setHealth(w http.ResponseWriter, r *http.Request) {
-	var h health
+func (t *countingServer) setFault(w http.ResponseWriter, r *http.Request) {
+	var h faultSetting
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&h); err != nil {
-		http.Error(w, "the body is no health", http.StatusBadRequest)
+		http.Error(w, "the body is not a fault setting", http.StatusBadRequest)
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.ill, t.share = h.Ill, h.Share
+	t.fault, t.share = h.Fault, h.Share
 }
 
-// request is what a call is known by before it is looked into.
+// request is the part of a call that the middleware needs.
 type request struct {
 	Method string          `json:"method"`
 	ID     json.RawMessage `json:"id"`
@@ -38,9 +38,9 @@ type request struct {
 	} `json:"params"`
 }
 
-// peek reads a request that can be read again. It reports false for what is
-// no call of a tool.
-func peek(w http.ResponseWriter, r *http.Request) (request, bool) {
+// readCall reads a request and restores its body. It reports false for a request
+// that is not a tool call.
+func readCall(w http.ResponseWriter, r *http.Request) (request, bool) {
 	if r.Method != http.MethodPost {
 		return request{}, false
 	}
@@ -50,45 +50,44 @@ func peek(w http.ResponseWriter, r *http.Request) (request, bool) {
 	return req, err == nil && json.Unmarshal(body, &req) == nil && req.Method == "tools/call"
 }
 
-// turnAway answers some calls with 429, as a provider does that has too much
-// to do.
-func (t *tally) turnAway(next http.Handler) http.Handler {
+// rejectSome answers a share of the calls with 429, as an overloaded provider does.
+func (t *countingServer) rejectSome(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		req, isCall := peek(w, r)
+		req, isCall := readCall(w, r)
 		if !isCall || rand.Float64() >= t.order.Busy {
 			next.ServeHTTP(w, r)
 			return
 		}
-		t.note(event{What: turnedAway, N: req.Params.Arguments.N})
+		t.record(event{What: turnedAway, N: req.Params.Arguments.N})
 		http.Error(w, "busy", http.StatusTooManyRequests)
 	})
 }
 
-// suffer spoils some answers.
-func (t *tally) suffer(next http.Handler) http.Handler {
+// injectFaults makes a share of the responses faulty.
+func (t *countingServer) injectFaults(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.mu.Lock()
-		ill, share := t.ill, t.share
+		kind, share := t.fault, t.share
 		t.mu.Unlock()
-		req, isCall := peek(w, r)
-		if !isCall || ill == healthy || rand.Float64() >= share {
+		req, isCall := readCall(w, r)
+		if !isCall || kind == healthy || rand.Float64() >= share {
 			next.ServeHTTP(w, r)
 			return
 		}
-		t.note(event{What: spoiled, N: req.Params.Arguments.N, Ill: ill})
-		if ill == deadly || ill != busy && rand.IntN(2) == 0 {
-			next.ServeHTTP(unheard{http.Header{}}, r) // it takes effect
+		t.record(event{What: spoiled, N: req.Params.Arguments.N, Fault: kind})
+		if kind == deadly || kind != busy && rand.IntN(2) == 0 {
+			next.ServeHTTP(discardedResponse{http.Header{}}, r) // it takes effect
 		}
-		t.spoil(w, r, ill, req.ID)
+		t.writeFaulty(w, r, kind, req.ID)
 	})
 }
 
-// spoil gives no answer, or a bad one.
-func (t *tally) spoil(w http.ResponseWriter, r *http.Request, ill illness, id json.RawMessage) {
-	switch ill {
+// writeFaulty writes a faulty response, or none.
+func (t *countingServer) writeFaulty(w http.ResponseWriter, r *http.Request, kind toolFault, id json.RawMessage) {
+	switch kind {
 	case healthy:
 	case hangs:
-		<-r.Context().Done() // the caller has had enough
+		<-r.Context().Done() // until the caller gives up
 	case busy:
 		w.Header().Set("Retry-After", strconv.Itoa(int(busyFor.Seconds())))
 		http.Error(w, "busy", http.StatusTooManyRequests)
@@ -117,17 +116,17 @@ func (t *tally) spoil(w http.ResponseWriter, r *http.Request, ill illness, id js
 	}
 }
 
-// unheard takes an answer that nobody hears.
-type unheard struct{ header http.Header }
+// discardedResponse discards a response.
+type discardedResponse struct{ header http.Header }
 
 // Header implements http.ResponseWriter.
-func (u unheard) Header() http.Header { return u.header }
+func (u discardedResponse) Header() http.Header { return u.header }
 
 // Write implements io.Writer.
-func (u unheard) Write(p []byte) (int, error) { return len(p), nil }
+func (u discardedResponse) Write(p []byte) (int, error) { return len(p), nil }
 
 // WriteHeader implements http.ResponseWriter.
-func (u unheard) WriteHeader(int) {}
+func (u discardedResponse) WriteHeader(int) {}
 
 // Flush implements http.Flusher, without which nothing is streamed.
-func (u unheard) Flush() {}
+func (u discardedResponse) Flush() {}

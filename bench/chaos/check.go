@@ -13,31 +13,31 @@ import (
 // workerLost is the code of an unknown outcome whose worker vanished.
 const workerLost = "worker_lost"
 
-// found is an envelope as Countersign tells of it at the end.
-type found struct {
+// storedAction is an envelope as Countersign stores it at the end.
+type storedAction struct {
 	External string
 	Action   uuid.UUID
 	Status   string
 	Code     string
-	// Ends counts the ledger's rows that say how it ended, Repeats those that
-	// tell of an attempt a second time.
+	// Ends counts the attempts in the ledger that ended the envelope, Repeats the
+	// attempts that are recorded twice.
 	Ends, Repeats int
-	// Letter is why it is among the dead letters; empty if it is not.
-	Letter string
+	// DeadLetter is the reason of its dead letter; empty if it has none.
+	DeadLetter string
 }
 
-// evidence is everything that the verdict rests on.
+// evidence is the data that the properties are checked on.
 type evidence struct {
-	fault fault
-	plan  plan
-	blows []*blow
-	felt  map[string]int
-	// stuck counts the envelopes that ended only because we stepped in.
+	fault      fault
+	plan       plan
+	injections []*injection
+	signs      map[string]int
+	// stuck counts the envelopes that ended only after a worker was killed for them.
 	stuck     int
-	envelopes []found
-	world     *tallied
-	// inHand are the envelopes that a worker held when something was broken.
-	inHand map[uuid.UUID]bool
+	envelopes []storedAction
+	server    *journalCounts
+	// held are the envelopes that a worker held at an injection.
+	held map[uuid.UUID]bool
 	// late counts the workers that did not stop when asked to.
 	late int
 	// crashes counts those that ended by themselves while the database was
@@ -45,9 +45,9 @@ type evidence struct {
 	crashes int
 }
 
-// count says how many blows of a kind there were, and struck how many in all.
-func (e evidence) count(kind string) int { return countBlows(e.blows, kind) }
-func (e evidence) struck() int           { return len(e.blows) }
+// count says how many injections of a kind there were, and struck how many in all.
+func (e evidence) count(kind string) int { return countInjections(e.injections, kind) }
+func (e evidence) injected() int         { return len(e.injections) }
 
 // property is something that must hold, and what breaks it.
 type property struct {
@@ -55,7 +55,7 @@ type property struct {
 	broken []string
 }
 
-// total is what it came to for the envelopes of one class.
+// total counts the envelopes of one class.
 type total struct {
 	class                                     envelope.Effect
 	envelopes                                 int
@@ -63,17 +63,17 @@ type total struct {
 	effects, lost, doubled, effectsOfUnknowns int
 }
 
-// judge holds what Countersign says against what the world has counted. There
-// is a total for each class.
-func (e evidence) judge() ([]total, []property) {
+// check compares what Countersign stores with the journal of the counting server.
+// It returns a total for each class, and the properties with what breaks them.
+func (e evidence) check() ([]total, []property) {
 	totals := make([]total, len(e.plan.classes))
 	p := properties{}
 	byNumber := e.byNumber(&p)
-	for n := range e.plan.all() {
+	for n := range e.plan.total() {
 		t := &totals[n%len(totals)]
 		t.class = e.plan.class(n)
 		t.envelopes++
-		effects := e.world.Effects[n]
+		effects := e.server.Effects[n]
 		t.effects += effects
 		if effects > 1 {
 			t.doubled++
@@ -89,7 +89,7 @@ func (e evidence) judge() ([]total, []property) {
 			t.lost++
 		}
 	}
-	for _, n := range e.world.Mixed {
+	for _, n := range e.server.Mixed {
 		p.breaks(oneKey, name(n, byNumber))
 	}
 	unknown := 0
@@ -99,8 +99,8 @@ func (e evidence) judge() ([]total, []property) {
 	if most := e.fault.most(e); unknown > most {
 		p.breaks(fewUnknown, fmt.Sprintf("%d are unknown, and the fault can have hit %d", unknown, most))
 	}
-	for _, sign := range e.fault.feels {
-		if e.felt[sign] == 0 {
+	for _, sign := range e.fault.wantSigns {
+		if e.signs[sign] == 0 {
 			p.breaks(wasFelt, sign+": 0")
 		}
 	}
@@ -116,8 +116,8 @@ func (e evidence) judge() ([]total, []property) {
 	return totals, p.list()
 }
 
-// envelope judges one envelope and reports whether it is lost.
-func (e evidence) envelope(t *total, p *properties, n int, f found, effects int) (lost bool) {
+// envelope checks one envelope and reports whether it is lost.
+func (e evidence) envelope(t *total, p *properties, n int, f storedAction, effects int) (lost bool) {
 	who := fmt.Sprintf("%s (%s)", f.External, f.Action)
 	letter := outbox.Reason("")
 	switch envelope.Status(f.Status) {
@@ -133,7 +133,7 @@ func (e evidence) envelope(t *total, p *properties, n int, f found, effects int)
 		}
 	case envelope.StatusFailed:
 		t.dead++
-		letter = outbox.Reason(f.Letter)
+		letter = outbox.Reason(f.DeadLetter)
 		if letter == "" {
 			p.breaks(letters, who+" failed and is no dead letter")
 		}
@@ -152,8 +152,8 @@ func (e evidence) envelope(t *total, p *properties, n int, f found, effects int)
 		lost = true
 		p.breaks(allEnded, who+" is "+f.Status)
 	}
-	if f.Letter != string(letter) {
-		p.breaks(letters, fmt.Sprintf("%s is %s and its dead letter says %q", who, f.Status, f.Letter))
+	if f.DeadLetter != string(letter) {
+		p.breaks(letters, fmt.Sprintf("%s is %s and its dead letter says %q", who, f.Status, f.DeadLetter))
 	}
 	if f.Ends != 1 && !lost || f.Repeats != 0 {
 		p.breaks(ledgerOnce, fmt.Sprintf("%s has %d ends and %d attempts written twice", who, f.Ends, f.Repeats))
@@ -164,31 +164,31 @@ func (e evidence) envelope(t *total, p *properties, n int, f found, effects int)
 	return lost
 }
 
-// mayBeUnknown says that the fault explains it: a worker that was lost had the
-// envelope in its hands, or the tool has spoiled its answer, or the line to the
-// tool was at fault.
-func (e evidence) mayBeUnknown(n int, f found) bool {
+// mayBeUnknown reports whether the fault explains an unknown outcome: a lost worker
+// held the envelope, the tool sent a faulty response, or the network to the tool
+// was disturbed.
+func (e evidence) mayBeUnknown(n int, f storedAction) bool {
 	switch {
 	case !slices.Contains(e.fault.codes, f.Code):
 		return false
 	case f.Code == workerLost:
-		return e.inHand[f.Action]
-	case e.fault.line == placeTool || e.felt[feltDeaths] > 0: // those that were open are not counted anywhere
+		return e.held[f.Action]
+	case e.fault.line == placeTool || e.signs[feltDeaths] > 0: // those that were open are not counted anywhere
 		return true
 	}
-	return e.world.Spoiled[n] > 0
+	return e.server.Spoiled[n] > 0
 }
 
 // byNumber finds the envelopes by the number they were submitted under.
-func (e evidence) byNumber(p *properties) map[int]found {
-	all := make(map[int]found, len(e.envelopes))
+func (e evidence) byNumber(p *properties) map[int]storedAction {
+	all := make(map[int]storedAction, len(e.envelopes))
 	for _, f := range e.envelopes {
 		var n int
 		if _, err := fmt.Sscanf(f.External, "n-%d", &n); err != nil {
 			p.breaks(allThere, f.Action.String()+" was not submitted")
 			continue
 		}
-		if _, twice := all[n]; twice || n < 0 || n >= e.plan.all() {
+		if _, twice := all[n]; twice || n < 0 || n >= e.plan.total() {
 			p.breaks(allThere, f.External+" is there twice, or was not submitted")
 		}
 		all[n] = f
@@ -196,14 +196,14 @@ func (e evidence) byNumber(p *properties) map[int]found {
 	return all
 }
 
-func name(n int, all map[int]found) string {
+func name(n int, all map[int]storedAction) string {
 	if f, ok := all[n]; ok {
 		return fmt.Sprintf("%s (%s)", f.External, f.Action)
 	}
 	return externalID(n)
 }
 
-// The properties, in the order in which they are told.
+// The properties, in the order in which they are printed.
 const (
 	allThere = iota
 	allEnded
@@ -248,7 +248,7 @@ type properties [propertyCount][]string
 
 func (p *properties) breaks(i int, what string) { p[i] = append(p[i], what) }
 
-// list gives every property its text.
+// list returns the properties with their texts.
 func (p *properties) list() []property {
 	all := make([]property, 0, propertyCount)
 	for i, broken := range p {

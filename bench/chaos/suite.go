@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// season is a run of trials, one fault after the other.
-type season struct {
+// suite is a run of runs, one fault after the other.
+type suite struct {
 	options
 	stdout io.Writer
 	dir    string
@@ -27,8 +27,8 @@ type season struct {
 type omission struct{ fault, why string }
 
 // try makes the faults and reports whether a property is broken.
-func (o options) try(ctx context.Context, stdout io.Writer) (broken bool, err error) {
-	s := &season{options: o, stdout: stdout, programs: make(map[bool]string)}
+func (o options) runSuite(ctx context.Context, stdout io.Writer) (broken bool, err error) {
+	s := &suite{options: o, stdout: stdout, programs: make(map[bool]string)}
 	if s.dir, err = os.MkdirTemp("", "chaos-"); err != nil {
 		return false, err
 	}
@@ -54,7 +54,7 @@ func (o options) try(ctx context.Context, stdout io.Writer) (broken bool, err er
 			s.skipped = append(s.skipped, omission{f.name, why})
 			continue
 		}
-		result, err := s.one(ctx, f)
+		result, err := s.runFault(ctx, f)
 		if err != nil {
 			return false, fmt.Errorf("fault %s: %w", f.name, err)
 		}
@@ -65,8 +65,8 @@ func (o options) try(ctx context.Context, stdout io.Writer) (broken bool, err er
 }
 
 // one makes one fault.
-func (s *season) one(ctx context.Context, f fault) (_ outcome, err error) {
-	t := &trial{plan: s.plan, fault: f, db: s.db, dir: s.dir, log: s.log, stdout: s.stdout}
+func (s *suite) runFault(ctx context.Context, f fault) (_ outcome, err error) {
+	t := &faultRun{plan: s.plan, fault: f, db: s.db, dir: s.dir, log: s.log, stdout: s.stdout}
 	if t.n == 0 {
 		t.n = f.n
 	}
@@ -92,7 +92,7 @@ func (s *season) one(ctx context.Context, f fault) (_ outcome, err error) {
 
 // program is the worker to run, built when it is first asked for; empty for
 // the one in this program.
-func (s *season) program(ctx context.Context, skewed bool) (string, error) {
+func (s *suite) program(ctx context.Context, skewed bool) (string, error) {
 	if s.worker == workerSelf {
 		return "", nil
 	}
@@ -112,7 +112,7 @@ func (s *season) program(ctx context.Context, skewed bool) (string, error) {
 }
 
 // report prints what came of it, below all the lines of progress.
-func (s *season) report() {
+func (s *suite) report() {
 	for _, o := range s.all {
 		o.print(s.stdout)
 	}
