@@ -64,8 +64,8 @@ type Decision struct {
 	// Needed and Given count the people who must agree, and do.
 	Needed int `json:"approvals_needed"`
 	Given  int `json:"approvals_given"`
-	// Seen is what to decide with; empty where there is nothing to decide.
-	Seen string `json:"seen,omitzero"`
+	// ETag is what to decide with; empty where there is nothing to decide.
+	ETag string `json:"etag,omitzero"`
 	// Edited is nil where the envelope has what was proposed.
 	Edited *Edited `json:"edited,omitempty"`
 }

@@ -15,9 +15,10 @@ import (
 // Approval says how an action is approved.
 type Approval struct {
 	Note string `json:"note,omitzero"`
-	// Seen is the Decision.Seen of the action as the approver saw it; the
-	// server refuses if it is another by now. Empty is not compared.
-	Seen string `json:"seen,omitzero"`
+	// ETag is the Decision.ETag of the action as the approver saw it. The
+	// server refuses if the action has another now; empty is not compared,
+	// unless the action was edited.
+	ETag string `json:"-"`
 	// Args are sent in place of the proposed ones; nil leaves those.
 	Args json.RawMessage `json:"args,omitempty"`
 	// Always also lets through what is like it; nil does not.
@@ -93,8 +94,8 @@ type InboxItem struct {
 	Policy       string            `json:"policy,omitzero"`
 	Note         string            `json:"note,omitzero"`
 	Drift        string            `json:"drift,omitzero"`
-	// Seen is what to decide with.
-	Seen    string `json:"seen,omitzero"`
+	// ETag is what to decide with.
+	ETag    string `json:"etag,omitzero"`
 	Code    string `json:"code,omitzero"`
 	Message string `json:"message,omitzero"`
 }
@@ -118,7 +119,7 @@ const reviewsPath = "/api/v1/reviews"
 // Approve lets an action run that waits for a decision, or counts as a vote
 // where several people must agree, and waits that long for its end.
 func (c *Client) Approve(ctx context.Context, id envelope.ActionID, in Approval, wait time.Duration) (Action, error) {
-	rq := request{method: http.MethodPost, path: actionPath(id) + "/approve", in: in}
+	rq := request{method: http.MethodPost, path: actionPath(id) + "/approve", header: ifMatch(in.ETag), in: in}
 	rq.waiting("wait", wait)
 	var a Action
 	_, err := c.do(ctx, rq, &a)
@@ -137,11 +138,11 @@ func (c *Client) Deny(ctx context.Context, id envelope.ActionID, note string) (A
 }
 
 // EditAction changes the arguments of an action that waits for a decision. Of
-// the approval only Note, Seen and Args count.
+// the approval only Note, ETag and Args count.
 func (c *Client) EditAction(ctx context.Context, id envelope.ActionID, in Approval) (Action, error) {
 	in.Always = nil
 	var a Action
-	_, err := c.do(ctx, request{method: http.MethodPost, path: actionPath(id) + "/edit", in: in}, &a)
+	_, err := c.do(ctx, request{method: http.MethodPost, path: actionPath(id) + "/edit", header: ifMatch(in.ETag), in: in}, &a)
 	return a, err
 }
 

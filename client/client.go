@@ -18,6 +18,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 const (
@@ -172,6 +174,34 @@ func (c *Client) do(ctx context.Context, rq request, out any) (*http.Response, e
 		return nil, fmt.Errorf("read the answer of %s: it is not what this version expects; is that the address of a Countersign API?", c)
 	}
 	return answer, nil
+}
+
+// ifMatch is the header for the ETag of the version that a change is based on;
+// nil without one.
+func ifMatch(tag string) http.Header {
+	if tag == "" {
+		return nil
+	}
+	return http.Header{"If-Match": {`"` + tag + `"`}}
+}
+
+// putDocument replaces the document at a path and returns the changes; with dry
+// it changes nothing. It is based on the document as it is when it is called,
+// so that of two who replace it at the same time one is refused.
+func (c *Client) putDocument(ctx context.Context, path string, doc json.RawMessage, dry bool) ([]limits.Change, error) {
+	rq := request{method: http.MethodPut, path: path, in: doc}
+	if dry {
+		rq.query = url.Values{"dry_run": {"true"}}
+	} else {
+		answer, err := c.do(ctx, request{method: http.MethodGet, path: path}, nil)
+		if err != nil {
+			return nil, err
+		}
+		rq.header = ifMatch(strings.Trim(answer.Header.Get("ETag"), `"`))
+	}
+	var out struct{ Changes []limits.Change }
+	_, err := c.do(ctx, rq, &out)
+	return out.Changes, err
 }
 
 func isJSON(answer *http.Response) bool {

@@ -229,13 +229,7 @@ func (c *Client) Limits(ctx context.Context) (limits.Document, error) {
 // PutLimits makes the limits what a document in JSON says, and returns what
 // changed; with dry, what would.
 func (c *Client) PutLimits(ctx context.Context, doc json.RawMessage, dry bool) ([]limits.Change, error) {
-	query := url.Values{}
-	if dry {
-		query.Set("dry_run", "true")
-	}
-	var out struct{ Changes []limits.Change }
-	_, err := c.do(ctx, request{method: http.MethodPut, path: limitsPath, query: query, in: doc}, &out)
-	return out.Changes, err
+	return c.putDocument(ctx, limitsPath, doc, dry)
 }
 
 // PutToolRule says whom a tool writes to, what it takes to use it, and when it

@@ -189,13 +189,7 @@ func (c *Client) Policy(ctx context.Context) (settings.Document, error) {
 // PutPolicy makes the policy what a document in JSON says, and returns what
 // changed; with dry, what would.
 func (c *Client) PutPolicy(ctx context.Context, doc json.RawMessage, dry bool) ([]limits.Change, error) {
-	query := url.Values{}
-	if dry {
-		query.Set("dry_run", "true")
-	}
-	var out struct{ Changes []limits.Change }
-	_, err := c.do(ctx, request{method: http.MethodPut, path: policyPath, query: query, in: doc}, &out)
-	return out.Changes, err
+	return c.putDocument(ctx, policyPath, doc, dry)
 }
 
 // Simulation is a part of the past on which a policy is tried.

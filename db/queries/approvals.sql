@@ -62,6 +62,7 @@ SELECT
     a.tool_digest, a.decision_id, clock_timestamp()::timestamptz AS now,
     coalesce(p.round, 1)::integer AS round, coalesce(p.needed, 1)::integer AS needed, coalesce(p.given, 0)::integer AS given,
     coalesce(p.approval_digest, '')::bytea AS approval_digest, coalesce(p.asked, false)::boolean AS asked,
+    (p.edited_by IS NOT NULL)::boolean AS edited,
     ARRAY(
         SELECT v.person FROM votes v
         WHERE v.tenant_id = a.tenant_id AND v.action_id = a.action_id AND v.round = p.round AND v.decision = 'grant'

@@ -40,22 +40,24 @@ func looksIntoTheInbox(d *desk) {
 
 	d.want(d.operator("inbox"), command.ExitOK, id, "notes:notes.create", "approval", `"title":"Inbox"`)
 	page := decode[client.Page[client.InboxItem]](d.t, d.want(d.operator("inbox", "--json"), command.ExitOK).out)
-	if len(page.Items) != 1 || page.Items[0].Kind != "approval" || page.Items[0].Seen == "" {
+	if len(page.Items) != 1 || page.Items[0].Kind != "approval" || page.Items[0].ETag == "" {
 		d.t.Errorf("inbox = %+v", page)
 	}
-	d.want(d.operator("approve", id, "--seen", strings.Repeat("A", 24)), command.ExitFailed, "look again")
-	d.want(d.operator("approve", id, "--seen", page.Items[0].Seen, "--wait"), command.ExitOK, "completed")
+	d.want(d.operator("approve", id, "--etag", strings.Repeat("A", 24)), command.ExitFailed, "look again")
+	d.want(d.operator("approve", id, "--etag", page.Items[0].ETag, "--wait"), command.ExitOK, "completed")
 	d.want(d.agent("inbox"), command.ExitFailed, "role agent")
 }
 
 func editsArguments(d *desk) {
 	id := d.propose("Typpo")
 	d.want(d.operator("edit", id, "--set", "title=Typo", "--note", "one p"), command.ExitOK, id, "A person must decide")
-	d.want(d.operator("get", id), command.ExitOK, `"title":"Typo"`, "as proposed", "Typpo", "edited by demo operator", "seen")
+	d.want(d.operator("get", id), command.ExitOK, `"title":"Typo"`, "as proposed", "Typpo", "edited by demo operator", "etag")
 	d.want(d.operator("inbox"), command.ExitOK, "edited by demo operator")
 	d.want(d.operator("edit", id, "--set", "title=5", "--json"), command.ExitFailed, "/args/title")
 	d.want(d.operator("edit", id), command.ExitUsage, "--args or --set")
-	d.want(d.operator("approve", id, "--wait"), command.ExitOK, "completed")
+	d.want(d.operator("approve", id, "--wait"), command.ExitFailed, "edited after it was proposed")
+	action := decode[client.Action](d.t, d.want(d.operator("get", id, "--json"), command.ExitOK).out)
+	d.want(d.operator("approve", id, "--etag", action.Decision.ETag, "--wait"), command.ExitOK, "completed")
 	d.want(d.operator("edit", id, "--set", "title=Late"), command.ExitFailed, "not waiting")
 }
 

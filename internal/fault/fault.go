@@ -29,6 +29,11 @@ const (
 	Busy Kind = "busy"
 	// Gone says that the time for it has passed.
 	Gone Kind = "gone"
+	// Stale says that the thing is not the one that the caller saw.
+	Stale Kind = "stale"
+	// Unconditional says that the caller has to say which version of the thing
+	// it saw.
+	Unconditional Kind = "unconditional"
 	// Limited says that the caller has had as much as it may have for now.
 	Limited Kind = "limited"
 )
@@ -77,6 +82,16 @@ func (e *Error) Unwrap() []error {
 		return []error{e.Kind}
 	}
 	return []error{e.Kind, e.Cause}
+}
+
+// RetryAfter returns how long to wait before the next try, in whole seconds and
+// at least one.
+func RetryAfter(err error) int {
+	e, _ := errors.AsType[*Error](err)
+	if e == nil {
+		return 1
+	}
+	return max(1, int((e.After+time.Second-1)/time.Second))
 }
 
 // KindOf returns the kind of err, or "" for one that the outside has no name

@@ -68,7 +68,9 @@ type Approval struct {
 	// Note is for the record and for the agent.
 	Note string
 	// Seen is what Seen returned for the envelope as the approver saw it. If
-	// it is set, and the envelope is another by now, that is fault.Conflict.
+	// it is set, and the envelope is another by now, that is fault.Stale; if it
+	// is empty, and the envelope was edited after it was proposed, that is
+	// fault.Unconditional.
 	IfMatch string
 	// Args, if set, are sent in place of the ones that were proposed.
 	Args json.RawMessage
@@ -113,7 +115,7 @@ func (d *Service) Approve(ctx context.Context, by Decider, action envelope.Actio
 		if err != nil {
 			return err
 		}
-		m, err := s.find(action, a.IfMatch)
+		m, err := s.findSeen(action, a.IfMatch)
 		if err != nil {
 			return err
 		}
@@ -122,7 +124,7 @@ func (d *Service) Approve(ctx context.Context, by Decider, action envelope.Actio
 				return err
 			}
 		}
-		all, err := s.approve(ctx, a.Note, []requestedVote{{action: action}})
+		all, err := s.approve(ctx, a.Note, []requestedVote{{action: action, find: (*decisionTx).find}})
 		if err != nil {
 			return err
 		}
@@ -147,7 +149,7 @@ func (d *Service) Approve(ctx context.Context, by Decider, action envelope.Actio
 func (d *Service) ApproveMany(ctx context.Context, by Decider, actions []envelope.ActionID, note string, seen map[envelope.ActionID]string) ([]Result, error) {
 	ballots := make([]requestedVote, len(actions))
 	for i, a := range actions {
-		ballots[i] = requestedVote{action: a, ifMatch: seen[a]}
+		ballots[i] = requestedVote{action: a, ifMatch: seen[a], find: (*decisionTx).findSeen}
 	}
 	all, err := d.many(ctx, by, actions, func(s *decisionTx) ([]Result, error) { return s.approve(ctx, note, ballots) })
 	if err != nil {
@@ -182,7 +184,7 @@ func (d *Service) Edit(ctx context.Context, by Decider, action envelope.ActionID
 		if err != nil {
 			return err
 		}
-		m, err := s.find(action, e.IfMatch)
+		m, err := s.findSeen(action, e.IfMatch)
 		if err != nil {
 			return err
 		}

@@ -34,6 +34,8 @@ type item struct {
 	state      envelope.Approval
 	overdue    bool
 	isProposer bool
+	// edited says that a person changed what was proposed.
+	edited     bool
 	tool       policy.Key
 	toolDigest []byte
 	proposed   settings.Proposal
@@ -72,9 +74,19 @@ func (s *decisionTx) find(action envelope.ActionID, seenAs string) (*item, error
 	case m.state != envelope.ApprovalRequired:
 		return nil, fault.New(fault.Conflict, "action %s is not waiting for a decision: it is %s", action, m.state)
 	case seenAs != "" && seenAs != etag(m.proposed.Args, m.toolDigest, m.decision, m.round):
-		return nil, fault.New(fault.Conflict, "action %s is no longer as it was seen: its arguments, its tool, what policy says or the votes changed; look again", action)
+		return nil, fault.New(fault.Stale, "action %s is no longer as it was seen: its arguments, its tool, what policy says or the votes changed; look again", action)
 	}
 	return m, nil
+}
+
+// findSeen is find for a decision that binds: of an action that was edited after
+// it was proposed, the decider has to say which version it is about.
+func (s *decisionTx) findSeen(action envelope.ActionID, ifMatch string) (*item, error) {
+	m, err := s.find(action, ifMatch)
+	if err == nil && ifMatch == "" && m.edited {
+		return nil, fault.New(fault.Unconditional, "action %s was edited after it was proposed; look at it, and decide with its ETag in If-Match", action)
+	}
+	return m, err
 }
 
 // definition returns a matter's tool, if it still is the one that was
@@ -94,6 +106,8 @@ func (s *decisionTx) definition(m *item) (*catalog.Tool, error) {
 type requestedVote struct {
 	action  envelope.ActionID
 	ifMatch string
+	// find returns the item: findSeen, or find where that was done.
+	find func(*decisionTx, envelope.ActionID, string) (*item, error)
 }
 
 // cast is a ballot that counts.
@@ -177,7 +191,7 @@ func (s *decisionTx) events(note string, casts []countedVote) []audit.Event {
 
 // cast counts one ballot, in memory.
 func (s *decisionTx) countVote(b requestedVote, listed map[envelope.ActionID]bool) (countedVote, error) {
-	m, err := s.find(b.action, b.ifMatch)
+	m, err := b.find(s, b.action, b.ifMatch)
 	if err != nil {
 		return countedVote{}, err
 	}

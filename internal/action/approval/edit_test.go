@@ -25,7 +25,7 @@ func TestAnEditKeepsWhatWasProposed(t *testing.T) {
 	id := o.accept(letter(typo)).Action
 	edit := func(name, args string) {
 		t.Helper()
-		if err := o.desk.Edit(t.Context(), o.person(name), id, approval.Edit{Args: json.RawMessage(args), Note: "a typo"}); err != nil {
+		if err := o.desk.Edit(t.Context(), o.person(name), id, approval.Edit{Args: json.RawMessage(args), Note: "a typo", IfMatch: approval.ETag(o.view(id))}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -174,16 +174,23 @@ func TestAnEditVoidsTheVotes(t *testing.T) {
 		t.Errorf("%d votes are left after the edit", v.Review.Given)
 	}
 	_, err := o.desk.Approve(t.Context(), o.person("cyd"), id, approval.Approval{IfMatch: seen})
-	if !errors.Is(err, fault.Conflict) {
-		t.Errorf("a vote for what was seen before the edit = %v, want fault.Conflict", err)
+	if !errors.Is(err, fault.Stale) {
+		t.Errorf("a vote for what was seen before the edit = %v, want fault.Stale", err)
 	}
-	if err := o.grant(o.person("ada"), id, ""); err != nil {
+	if err := o.grant(o.person("ada"), id, ""); !errors.Is(err, fault.Unconditional) {
+		t.Errorf("a vote that does not say for what = %v, want fault.Unconditional", err)
+	}
+	approve := func(name string) error {
+		_, err := o.desk.Approve(t.Context(), o.person(name), id, approval.Approval{IfMatch: approval.ETag(o.view(id))})
+		return err
+	}
+	if err := approve("ada"); err != nil {
 		t.Errorf("who voted before the edit may not vote again: %v", err)
 	}
 	if o.scheduled(id) != 0 {
 		t.Error("a void vote was counted")
 	}
-	if err := o.grant(o.person("bob"), id, ""); err != nil || o.scheduled(id) != 1 {
+	if err := approve("bob"); err != nil || o.scheduled(id) != 1 {
 		t.Errorf("the second vote = %v, and it is scheduled %d times", err, o.scheduled(id))
 	}
 	votes := o.votes(id)

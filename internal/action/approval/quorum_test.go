@@ -146,7 +146,7 @@ func TestABatchAnswersForEach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []fault.Kind{"", fault.Gone, fault.Conflict, fault.NotFound, fault.Conflict, "", fault.Conflict} {
+	for i, want := range []fault.Kind{"", fault.Gone, fault.Conflict, fault.NotFound, fault.Conflict, "", fault.Stale} {
 		if got := all[i]; got.Action != batch[i] || fault.KindOf(got.Err) != want || (want == "") != (got.Approval == envelope.ApprovalGranted) {
 			t.Errorf("answer %d = %+v, want fault %q", i, got, want)
 		}

@@ -234,7 +234,7 @@ func TestAnEditAndAnApprovalHaveOneWinner(t *testing.T) {
 
 	for _, id := range o.propose(25) {
 		seen := approval.ETag(o.view(id))
-		won := o.rush(id, []fault.Kind{fault.Conflict},
+		won := o.rush(id, []fault.Kind{fault.Conflict, fault.Stale, fault.Unconditional},
 			func(o office, nth int, id envelope.ActionID) error {
 				_, err := o.desk.Approve(o.t.Context(), o.person(fmt.Sprintf("approver %d", nth)), id, approval.Approval{IfMatch: seen})
 				return err

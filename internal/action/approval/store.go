@@ -56,7 +56,7 @@ func itemFromRow(r *dbsqlc.ApprovalReadRow) *item {
 		proposed: settings.Proposal{
 			Automation: text(r.AutomationID), AskedApproval: r.Asked, Risk: envelope.Risk(r.Risk), Session: text(r.SessionID), Args: r.Args, Now: r.Now,
 		},
-		decision: r.DecisionID, round: int(r.Round), needed: int(r.Needed), given: int(r.Given), voters: r.Voters,
+		decision: r.DecisionID, round: int(r.Round), needed: int(r.Needed), given: int(r.Given), voters: r.Voters, edited: r.Edited,
 	}
 	if r.EmployeeID != nil {
 		m.proposed.Employee = envelope.EmployeeID(*r.EmployeeID)

@@ -97,7 +97,7 @@ func ShowStory(a *command.App, act client.Action, attempts []client.Attempt) err
 	row("policy", string(act.Policy.Mode)+": "+because(act.Policy))
 	row("decision", decided(act))
 	if act.Decision != nil {
-		row("seen", act.Decision.Seen)
+		row("etag", act.Decision.ETag)
 	}
 	row("risk", string(e.Risk)+", effect "+string(act.Effect))
 	row("session", e.SessionID)

@@ -33,14 +33,14 @@ The exit code is 3 if one was approved and then failed.`
 
 // approveFlags are how an action is approved, in flags.
 type approveFlags struct {
-	note, seen, args, always, scope string
+	note, etag, args, always, scope string
 	sets, pins                      []string
 	wait                            time.Duration
 }
 
 // alone says that the flags are about one action.
 func (f *approveFlags) alone() bool {
-	return f.seen != "" || f.changes() || f.always != "" || f.scope != "" || len(f.pins) > 0
+	return f.etag != "" || f.changes() || f.always != "" || f.scope != "" || len(f.pins) > 0
 }
 
 func (f *approveFlags) changes() bool { return f.args != "" || len(f.sets) > 0 }
@@ -60,7 +60,7 @@ func Approve(a *command.App) *cobra.Command {
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			switch {
 			case f.alone() && len(args) > 1:
-				return command.Misuse("--args, --set, --seen and --always are about one action; approve the others by themselves")
+				return command.Misuse("--args, --set, --etag and --always are about one action; approve the others by themselves")
 			case len(args) > 1 && f.wait == 0:
 				return decideMany(a, args, func(ids []envelope.ActionID) ([]client.Decided, error) { return c.ApproveMany(ctx, ids, f.note) })
 			}
@@ -88,13 +88,13 @@ func Approve(a *command.App) *cobra.Command {
 func changeFlags(cmd *cobra.Command, f *approveFlags) {
 	cmd.Flags().StringVar(&f.args, "args", "", "send these arguments instead, as a JSON `object` or @FILE")
 	cmd.Flags().StringArrayVar(&f.sets, "set", nil, "send this one instead: a.b=`value`, JSON or a text (may be given again)")
-	cmd.Flags().StringVar(&f.seen, "seen", "", "only if it is as it was when \"get\" showed this `digest`")
+	cmd.Flags().StringVar(&f.etag, "etag", "", "only if it is as it was when \"get\" showed this `etag`")
 }
 
 // approval is what the flags say of an action. What they change, they change
 // of the action as it stands.
 func approval(ctx context.Context, a *command.App, c *client.Client, id envelope.ActionID, f *approveFlags) (client.Approval, error) {
-	in := client.Approval{Note: f.note, Seen: f.seen}
+	in := client.Approval{Note: f.note, ETag: f.etag}
 	if f.always == "" && (f.scope != "" || len(f.pins) > 0) {
 		return in, command.Misuse("--scope and --pin need --always")
 	}
@@ -118,7 +118,7 @@ func approval(ctx context.Context, a *command.App, c *client.Client, id envelope
 		return in, nil
 	}
 	var err error
-	if in.Args, in.Seen, err = changed(ctx, a, c, id, f); err != nil {
+	if in.Args, in.ETag, err = changed(ctx, a, c, id, f); err != nil {
 		return in, err
 	}
 	return in, nil
@@ -126,14 +126,14 @@ func approval(ctx context.Context, a *command.App, c *client.Client, id envelope
 
 // changed are the arguments that the flags ask for, and what they are a change
 // of.
-func changed(ctx context.Context, a *command.App, c *client.Client, id envelope.ActionID, f *approveFlags) (args json.RawMessage, seen string, err error) {
+func changed(ctx context.Context, a *command.App, c *client.Client, id envelope.ActionID, f *approveFlags) (args json.RawMessage, etag string, err error) {
 	action, err := c.Action(ctx, id)
 	if err != nil {
 		return nil, "", err
 	}
-	args, seen = action.Envelope.Args, f.seen
-	if seen == "" && action.Decision != nil {
-		seen = action.Decision.Seen
+	args, etag = action.Envelope.Args, f.etag
+	if etag == "" && action.Decision != nil {
+		etag = action.Decision.ETag
 	}
 	if f.args != "" {
 		given, err := a.ReadArgs(f.args)
@@ -149,7 +149,7 @@ func changed(ctx context.Context, a *command.App, c *client.Client, id envelope.
 			return nil, "", err
 		}
 	}
-	return args, seen, nil
+	return args, etag, nil
 }
 
 const editHelp = `Change what will be sent of an action that waits for a person, and leave it

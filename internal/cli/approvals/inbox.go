@@ -18,8 +18,8 @@ const inboxHelp = `List what waits for a person, oldest first: actions to approv
 actions of which nobody knows whether they happened. It takes an operator's or a
 viewer's token.
 
-With --json it is one document, {"items": [...], "next_cursor": ...}. The "seen"
-of an item goes with "approve --seen", which then approves nothing else.`
+With --json it is one document, {"items": [...], "next_cursor": ...}. The "etag"
+of an item goes with "approve --etag", which then approves nothing else.`
 
 // Inbox returns the command inbox.
 func Inbox(a *command.App) *cobra.Command {

@@ -201,6 +201,7 @@ SELECT
     a.tool_digest, a.decision_id, clock_timestamp()::timestamptz AS now,
     coalesce(p.round, 1)::integer AS round, coalesce(p.needed, 1)::integer AS needed, coalesce(p.given, 0)::integer AS given,
     coalesce(p.approval_digest, '')::bytea AS approval_digest, coalesce(p.asked, false)::boolean AS asked,
+    (p.edited_by IS NOT NULL)::boolean AS edited,
     ARRAY(
         SELECT v.person FROM votes v
         WHERE v.tenant_id = a.tenant_id AND v.action_id = a.action_id AND v.round = p.round AND v.decision = 'grant'
@@ -237,6 +238,7 @@ type ApprovalReadRow struct {
 	Given          int32
 	ApprovalDigest []byte
 	Asked          bool
+	Edited         bool
 	Voters         []uuid.UUID
 }
 
@@ -272,6 +274,7 @@ func (q *Queries) ApprovalRead(ctx context.Context, db DBTX, arg *ApprovalReadPa
 			&i.Given,
 			&i.ApprovalDigest,
 			&i.Asked,
+			&i.Edited,
 			&i.Voters,
 		); err != nil {
 			return nil, err

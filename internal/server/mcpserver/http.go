@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -203,7 +204,7 @@ func (srv *Server) reject(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusTooManyRequests:
 		w.Header().Set("Retry-After", "60")
 	case http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Retry-After", strconv.Itoa(fault.RetryAfter(err)))
 	}
 	http.Error(w, why.text, why.status)
 }

@@ -19,7 +19,7 @@ type judged struct {
 	}
 	Phase    string
 	Decision struct {
-		By, Note, Seen string
+		By, Note, ETag string
 		Needed         int `json:"approvals_needed"`
 		Given          int `json:"approvals_given"`
 		Edited         *struct {
@@ -50,21 +50,22 @@ func TestApproveWhatWasSeen(t *testing.T) {
 	id := f.mail(object{"to": marker, "n": 1})
 	before := f.operator.judged(id)
 
-	f.admin.send("POST", path(id, "/edit"), object{"args": object{"to": marker, "n": 2}, "note": "two", "seen": before.Decision.Seen}).wants(t, 200)
+	f.admin.send("POST", path(id, "/edit"), object{"args": object{"to": marker, "n": 2}, "note": "two"}, ifMatch(before.Decision.ETag)...).wants(t, 200)
 
-	f.operator.send("POST", path(id, "/approve"), object{"seen": before.Decision.Seen}).wants(t, 409)
-	f.operator.send("POST", path(id, "/edit"), object{"args": object{"n": 3}, "seen": before.Decision.Seen}).wants(t, 409)
+	f.operator.send("POST", path(id, "/approve"), nil, ifMatch(before.Decision.ETag)...).wants(t, 412)
+	f.operator.send("POST", path(id, "/approve"), nil).wants(t, 428)
+	f.operator.send("POST", path(id, "/edit"), object{"args": object{"n": 3}}, ifMatch(before.Decision.ETag)...).wants(t, 412)
 	after := f.agent.judged(id)
 	e := after.Decision.Edited
 	if e == nil || e.By != "admin" || len(e.Edits) != 1 || !slices.Equal(e.Edits[0].Pointers, []string{"/n"}) || e.Edits[0].Note != "two" || !contains(e.ProposedArgs, `"n":1`) {
 		t.Errorf("the agent sees the edit as %+v", e)
 	}
-	if !contains(after.Envelope.Args, `"n":2`) || after.Decision.Seen == before.Decision.Seen {
-		t.Errorf("args %s, seen %s", after.Envelope.Args, after.Decision.Seen)
+	if !contains(after.Envelope.Args, `"n":2`) || after.Decision.ETag == before.Decision.ETag {
+		t.Errorf("args %s, etag %s", after.Envelope.Args, after.Decision.ETag)
 	}
 	var done judged
-	f.operator.send("POST", path(id, "/approve"), object{"seen": after.Decision.Seen}).wants(t, 200).into(t, &done)
-	if done.Phase != "approved" || done.Decision.Seen != "" || done.Decision.Given != 1 {
+	f.operator.send("POST", path(id, "/approve"), nil, ifMatch(after.Decision.ETag)...).wants(t, 200).into(t, &done)
+	if done.Phase != "approved" || done.Decision.ETag != "" || done.Decision.Given != 1 {
 		t.Errorf("approved = %+v", done)
 	}
 }
@@ -150,7 +151,7 @@ func TestTheInboxOverHTTP(t *testing.T) {
 	first, second := f.mail(object{"n": 1}), f.mail(object{"n": 2})
 	type page struct {
 		Items []struct {
-			Kind, Source, Tool, Seen, Policy string
+			Kind, Source, Tool, ETag, Policy string
 			ActionID                         string `json:"action_id"`
 		}
 		NextCursor *string `json:"next_cursor"`
@@ -161,8 +162,8 @@ func TestTheInboxOverHTTP(t *testing.T) {
 	if len(got.Items) != 2 || got.NextCursor == nil || got.Items[0].ActionID != lost || got.Items[0].Kind != "unknown" || got.Items[1].ActionID != first || got.Items[1].Policy == "" {
 		t.Fatalf("the first page = %+v", got)
 	}
-	if got.Items[1].Seen != f.operator.judged(first).Decision.Seen {
-		t.Errorf("the inbox has another seen than the action: %s", got.Items[1].Seen)
+	if got.Items[1].ETag != f.operator.judged(first).Decision.ETag {
+		t.Errorf("the inbox has another etag than the action: %s", got.Items[1].ETag)
 	}
 	next := *got.NextCursor
 	got = page{}
@@ -187,13 +188,13 @@ func TestLotsOverHTTP(t *testing.T) {
 	}
 
 	f.operator.send("POST", "/api/v1/actions/approve", object{
-		"ids": []string{good, gone, own, changed}, "note": "all", "seen": object{changed: "AAAAAAAAAAAAAAAAAAAAAAAA", good: f.operator.judged(good).Decision.Seen},
+		"ids": []string{good, gone, own, changed}, "note": "all", "etags": object{changed: "AAAAAAAAAAAAAAAAAAAAAAAA", good: f.operator.judged(good).Decision.ETag},
 	}).wants(t, 200).into(t, &done)
 
 	for i, want := range []struct {
 		id, result string
 		status     int
-	}{{good, "approved", 0}, {gone, "refused", 409}, {own, "refused", 403}, {changed, "refused", 409}} {
+	}{{good, "approved", 0}, {gone, "refused", 409}, {own, "refused", 403}, {changed, "refused", 412}} {
 		got := done.Items[i]
 		if got.ActionID != want.id || got.Result != want.result || (got.Problem == nil) != (want.status == 0) || got.Problem != nil && got.Problem.Status != want.status {
 			t.Errorf("item %d = %+v, want %+v", i, got, want)

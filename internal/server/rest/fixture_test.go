@@ -391,6 +391,16 @@ func (a answer) wants(t testing.TB, status int) answer {
 	return a
 }
 
+// ifMatch is the header for an entity tag, as send takes it.
+func ifMatch(tag string) []string { return []string{"If-Match", `"` + tag + `"`} }
+
+// replace puts a document in the place of the one that is there now.
+func (c *client) replace(path string, doc any) answer {
+	c.t.Helper()
+	now := c.send("GET", path, nil).wants(c.t, http.StatusOK)
+	return c.send("PUT", path, doc, "If-Match", now.header.Get("ETag"))
+}
+
 type object = map[string]any
 
 // csv is a body of that media type.

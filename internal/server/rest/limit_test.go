@@ -226,10 +226,10 @@ func TestLimitsAsOneDocument(t *testing.T) {
 	planned := kinds(f.admin.send("PUT", "/api/v1/limits?dry_run=true", doc))
 	var untouched object
 	f.operator.send("GET", "/api/v1/limits", nil).wants(t, 200).into(t, &untouched)
-	done := kinds(f.admin.send("PUT", "/api/v1/limits", doc))
+	done := kinds(f.admin.replace("/api/v1/limits", doc))
 	var got object
 	f.operator.send("GET", "/api/v1/limits", nil).wants(t, 200).into(t, &got)
-	again := kinds(f.admin.send("PUT", "/api/v1/limits", got))
+	again := kinds(f.admin.replace("/api/v1/limits", got))
 
 	want := []string{"unchanged buckets default", "added buckets email.daily", "added employees default", "added quiet_hours tenant", "changed settings ", "added tools mail:write"}
 	if diff := cmp.Diff(want, planned); diff != "" {
@@ -280,9 +280,9 @@ func TestBadLimitsNameTheField(t *testing.T) {
 		"cap below base":   {"PUT", "/api/v1/tools/rules", object{"source": "mail", "name": "write", "retry": object{"base": "1m", "cap": "1s"}}, "/retry/cap"},
 		"pause of nothing": {"POST", "/api/v1/pauses", object{"scope": "source", "subject": "none", "reason": "x"}, "/subject"},
 		"of everything":    {"POST", "/api/v1/pauses", object{"scope": "everything", "reason": "x"}, "/scope"},
-		"a document":       {"PUT", "/api/v1/limits", object{"buckets": []object{{"name": "good"}, {"name": "bad", "rate": object{"limit": 1, "per": "1h", "burst": 9}}}}, "/buckets/1/rate/burst"},
-		"twice":            {"PUT", "/api/v1/limits", object{"buckets": []object{{"name": "b"}, {"name": "b"}}}, "/buckets/1"},
-		"a late section":   {"PUT", "/api/v1/limits", object{"buckets": []object{{"name": "good"}}, "tools": []object{{"source": "mail", "name": "none"}}}, "/tools/0/name"},
+		"a document":       {"PUT", "/api/v1/limits?dry_run=true", object{"buckets": []object{{"name": "good"}, {"name": "bad", "rate": object{"limit": 1, "per": "1h", "burst": 9}}}}, "/buckets/1/rate/burst"},
+		"twice":            {"PUT", "/api/v1/limits?dry_run=true", object{"buckets": []object{{"name": "b"}, {"name": "b"}}}, "/buckets/1"},
+		"a late section":   {"PUT", "/api/v1/limits?dry_run=true", object{"buckets": []object{{"name": "good"}}, "tools": []object{{"source": "mail", "name": "none"}}}, "/tools/0/name"},
 	} {
 		p := f.admin.send(tt.method, tt.path, tt.body).wants(t, 400).problem(t)
 		if len(p.Errors) != 1 || p.Errors[0].Pointer != tt.want {
@@ -314,10 +314,10 @@ func TestAnotherTenantsLimitsAreOutOfReach(t *testing.T) {
 		{"DELETE", "/api/v1/pauses?scope=bucket&subject=mine", nil, 404}, {"POST", "/api/v1/breakers/mail/reset", nil, 404},
 		{"POST", "/api/v1/pauses", object{"scope": "bucket", "subject": "mine", "reason": "x"}, 400},
 		{"POST", "/api/v1/do-not-contact/remove", object{"entries": []object{{"value": "a@example.org"}}}, 200},
-		{"PUT", "/api/v1/limits", object{"buckets": []object{}, "employees": []object{}, "quiet_hours": []object{}}, 200},
 	} {
 		two.admin.send(v.method, v.path, v.body).wants(t, v.want)
 	}
+	two.admin.replace("/api/v1/limits", object{"buckets": []object{}, "employees": []object{}, "quiet_hours": []object{}}).wants(t, 200)
 	for _, list := range []string{"quiet-hours", "employees", "pauses", "breakers", "do-not-contact"} {
 		var page struct{ Items []any }
 		if two.admin.send("GET", "/api/v1/"+list, nil).wants(t, 200).into(t, &page); len(page.Items) > 0 {

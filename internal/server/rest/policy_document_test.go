@@ -57,7 +57,7 @@ func TestPolicyIsOneDocument(t *testing.T) {
 	if diff := cmp.Diff([]any{object{"key": "old:*", "mode": "deny"}}, before["modes"]); diff != "" {
 		t.Errorf("after a dry run (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(want, policyChanges(t, f.admin.send("PUT", all, doc))); diff != "" {
+	if diff := cmp.Diff(want, policyChanges(t, f.admin.replace(all, doc))); diff != "" {
 		t.Errorf("changed (-want +got):\n%s", diff)
 	}
 	f.operator.send("GET", all, nil).wants(t, 200).into(t, &after)
@@ -65,13 +65,13 @@ func TestPolicyIsOneDocument(t *testing.T) {
 		t.Errorf("read back (-put +got):\n%s", diff)
 	}
 	version := f.version()
-	if got := policyChanges(t, f.admin.send("PUT", all, after)); len(got) != 0 || f.version() != version {
+	if got := policyChanges(t, f.admin.replace(all, after)); len(got) != 0 || f.version() != version {
 		t.Errorf("put back, it changes %v, and version %d to %d", got, version, f.version())
 	}
-	if got := policyChanges(t, f.admin.send("PUT", all, object{"rules": []any{}})); !cmp.Equal(got, []string{"rules large removed", "rules off removed"}) {
+	if got := policyChanges(t, f.admin.replace(all, object{"rules": []any{}})); !cmp.Equal(got, []string{"rules large removed", "rules off removed"}) {
 		t.Errorf("an empty section changes %v", got)
 	}
-	if got := policyChanges(t, f.admin.send("PUT", all, object{})); len(got) != 0 {
+	if got := policyChanges(t, f.admin.replace(all, object{})); len(got) != 0 {
 		t.Errorf("an empty document changes %v", got)
 	}
 	f.sealed()
@@ -116,7 +116,7 @@ func TestPolicyIsAppliedWholeOrNotAtAll(t *testing.T) {
 		"a review":           {object{"reviews": []object{{"key": "*", "wait": "1h", "warn": "2h"}}}, "/reviews/0", "within the wait"},
 		"too much work":      {rules(object{"id": "a", "key": "*", "expression": "args.a.all(x, args.b.all(y, args.c.all(z, x == y && y == z)))", "mode": "deny"}), "/rules/1/expression", ""},
 	} {
-		for _, path := range []string{"/api/v1/policy", "/api/v1/policy/simulate"} {
+		for _, path := range []string{"/api/v1/policy?dry_run=true", "/api/v1/policy/simulate"} {
 			method, body, above := "PUT", any(tt.doc), ""
 			if strings.HasSuffix(path, "simulate") {
 				method, body, above = "POST", object{"from": "2026-01-02T03:04:05Z", "policy": tt.doc}, "/policy"

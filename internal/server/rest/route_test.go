@@ -165,7 +165,7 @@ func (f *family) visits() map[string]visit {
 		"deleteSessionMode":  {"DELETE", "/api/v1/policy/sessions?session_id=" + src + "&key=" + src + ":*", nil, 204},
 		"explainPolicy":      {"POST", "/api/v1/policy/explain", object{"tool": object{"source": "mail", "name": "write"}, "args": object{"n": 1}}, 200},
 		"getPolicy":          {"GET", "/api/v1/policy", nil, 200},
-		"putPolicy":          {"PUT", "/api/v1/policy?dry_run=false", object{"reviews": []object{{"key": src + ":*", "approvals": 2}}}, 200},
+		"putPolicy":          {"PUT", "/api/v1/policy?dry_run=true", object{"reviews": []object{{"key": src + ":*", "approvals": 2}}}, 200},
 		"simulatePolicy":     {"POST", "/api/v1/policy/simulate", object{"from": "2026-01-02T03:04:05Z", "policy": object{"modes": []object{}}, "most": 5}, 200},
 		"listPreferences":    {"GET", "/api/v1/preferences", nil, 200},
 		"putPreference":      {"PUT", "/api/v1/preferences", object{"employee_id": employee, "key": "mail:danger"}, 204},

@@ -34,7 +34,18 @@ func Show(c *request.Call, id envelope.ActionID) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, ViewOf(view))
+	shown := ViewOf(view)
+	var tag string
+	if shown.Decision != nil {
+		tag = shown.Decision.ETag
+	}
+	if tag == "" {
+		if tag, err = request.ETagOf(shown); err != nil {
+			return err
+		}
+	}
+	c.SetETag(tag)
+	return c.JSON(http.StatusOK, shown)
 }
 
 // GET /api/v1/actions/{id} shows an action, after its end if the caller wants

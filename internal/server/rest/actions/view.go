@@ -57,8 +57,8 @@ type decision struct {
 	// Needed and Given count the people who must agree, and do.
 	Needed int `json:"approvals_needed"`
 	Given  int `json:"approvals_given"`
-	// Seen is what to decide with, while somebody has to.
-	Seen string `json:"seen,omitzero"`
+	// ETag is the ETag of the action while it waits for a decision.
+	ETag string `json:"etag,omitzero"`
 	// Edited tells of changes to what the agent proposed; nil if there are
 	// none.
 	Edited *edited `json:"edited,omitempty"`
@@ -80,7 +80,7 @@ func decisionFrom(v outbox.View) *decision {
 		Needed: max(v.Review.Needed, 1), Given: v.Review.Given,
 	}
 	if v.Envelope.Approval == envelope.ApprovalRequired {
-		d.Seen = approval.ETag(v)
+		d.ETag = approval.ETag(v)
 	}
 	if v.Review.EditedBy != "" {
 		d.Edited = &edited{By: v.Review.EditedBy, ProposedArgs: v.Review.ProposedArgs, Edits: v.Review.Edits}

@@ -45,9 +45,9 @@ func (p *pins) UnmarshalJSON(text []byte) error {
 // with a grant for similar actions if the caller says so.
 func Approve(c *request.Call) error {
 	var body struct {
-		Note, Seen string
-		Args       json.RawMessage
-		Always     *alwaysBody
+		Note   string
+		Args   json.RawMessage
+		Always *alwaysBody
 	}
 	if err := c.Decode(&body); err != nil {
 		return err
@@ -56,7 +56,7 @@ func Approve(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	a := approval.Approval{Note: body.Note, IfMatch: body.Seen, Args: body.Args}
+	a := approval.Approval{Note: body.Note, IfMatch: c.IfMatch(), Args: body.Args}
 	if w := body.Always; w != nil {
 		a.Always = &approval.Always{For: time.Duration(w.ExpiresIn), Scope: w.Scope, Pins: w.Pins}
 	}
@@ -93,8 +93,8 @@ func Deny(c *request.Call) error {
 // for approval.
 func Edit(c *request.Call) error {
 	var body struct {
-		Args       json.RawMessage
-		Note, Seen string
+		Args json.RawMessage
+		Note string
 	}
 	if err := c.Decode(&body); err != nil {
 		return err
@@ -103,7 +103,7 @@ func Edit(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	err = c.Approval.Edit(c.R.Context(), decider(c), id, approval.Edit{Args: body.Args, Note: body.Note, IfMatch: body.Seen})
+	err = c.Approval.Edit(c.R.Context(), decider(c), id, approval.Edit{Args: body.Args, Note: body.Note, IfMatch: c.IfMatch()})
 	if err != nil {
 		return err
 	}
@@ -112,9 +112,9 @@ func Edit(c *request.Call) error {
 
 // lot is a decision about several actions.
 type lot struct {
-	IDs  []envelope.ActionID
-	Note string
-	Seen map[envelope.ActionID]string
+	IDs   []envelope.ActionID
+	Note  string
+	ETags map[envelope.ActionID]string
 }
 
 // lotItem is what became of one action of a lot.
@@ -155,7 +155,7 @@ func ApproveMany(c *request.Call) error {
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	all, err := c.Approval.ApproveMany(c.R.Context(), decider(c), body.IDs, body.Note, body.Seen)
+	all, err := c.Approval.ApproveMany(c.R.Context(), decider(c), body.IDs, body.Note, body.ETags)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ type inboxItem struct {
 	Policy     string              `json:"policy,omitzero"`
 	Note       string              `json:"note,omitzero"`
 	Drift      string              `json:"drift,omitzero"`
-	Seen       string              `json:"seen,omitzero"`
+	ETag       string              `json:"etag,omitzero"`
 	Code       string              `json:"code,omitzero"`
 	Message    string              `json:"message,omitzero"`
 	Batch      uuid.UUID           `json:"workflow_id,omitzero"`
@@ -47,7 +47,7 @@ func inboxItemFrom(it approval.InboxItem) inboxItem {
 		Kind: it.Kind, Action: it.Action, Source: it.Tool.Source, Tool: it.Tool.Action, Args: it.Args, Risk: it.Risk,
 		Session: it.Session, Automation: it.Automation, Employee: it.Employee, Since: it.Since.UTC(),
 		Needed: it.Needed, Given: it.Given, ApprovedBy: append([]string{}, it.ApprovedBy...), EditedBy: it.EditedBy, Escalated: it.Escalated,
-		Policy: it.Policy, Note: it.Note, Drift: it.Drift, Seen: it.ETag, Code: it.Code, Message: it.Message, Batch: it.Workflow,
+		Policy: it.Policy, Note: it.Note, Drift: it.Drift, ETag: it.ETag, Code: it.Code, Message: it.Message, Batch: it.Workflow,
 	}
 	if !it.ExpiresAt.IsZero() {
 		shown.ExpiresAt = new(it.ExpiresAt.UTC())

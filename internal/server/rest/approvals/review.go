@@ -22,27 +22,45 @@ type reviewRule struct {
 	Escalate  *envelope.Duration `json:"escalate,omitempty"`
 	UpdatedBy string             `json:"updated_by"`
 	UpdatedAt time.Time          `json:"updated_at"`
+	ETag      string             `json:"etag,omitzero"`
 }
 
 // GET /api/v1/reviews lists the review rules.
-func Reviews(c *request.Call) error {
-	var shown []reviewRule
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		rules, err := settings.Reviews(ctx, tx, c.By.Tenant)
-		shown = make([]reviewRule, len(rules))
-		for i, r := range rules {
-			shown[i] = reviewRule{
-				Key: r.Pattern, Risk: r.Risk, Needed: r.Approvals,
-				Wait: (*envelope.Duration)(r.Wait), Warn: (*envelope.Duration)(r.Warn), Escalate: (*envelope.Duration)(r.Escalate),
-				UpdatedBy: r.UpdatedBy, UpdatedAt: r.UpdatedAt.UTC(),
+func Reviews(c *request.Call) error { return request.List(c, reviews) }
+
+// reviews reads the review rules as the API shows them.
+func reviews(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]reviewRule, error) {
+	rules, err := settings.Reviews(ctx, tx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	shown := make([]reviewRule, len(rules))
+	for i, r := range rules {
+		shown[i] = reviewRule{
+			Key: r.Pattern, Risk: r.Risk, Needed: r.Approvals,
+			Wait: (*envelope.Duration)(r.Wait), Warn: (*envelope.Duration)(r.Warn), Escalate: (*envelope.Duration)(r.Escalate),
+			UpdatedBy: r.UpdatedBy, UpdatedAt: r.UpdatedAt.UTC(),
+		}
+		if shown[i].ETag, err = request.ETagOf(shown[i]); err != nil {
+			return nil, err
+		}
+	}
+	return shown, nil
+}
+
+// checkReview compares If-Match with the ETag of the review rule of a key and
+// risk.
+func checkReview(ctx context.Context, tx pgx.Tx, c *request.Call, key string, risk envelope.Risk) error {
+	return c.CheckMatch(ctx, tx, func(ctx context.Context, tx pgx.Tx) (any, error) {
+		rules, err := reviews(ctx, tx, c.By.Tenant)
+		for _, r := range rules {
+			if r.Key == key && r.Risk == risk {
+				r.ETag = ""
+				return r, err
 			}
 		}
-		return err
+		return nil, err
 	})
-	if err != nil {
-		return err
-	}
-	return request.Items(c, shown)
 }
 
 // PUT /api/v1/reviews sets a review rule.
@@ -57,6 +75,9 @@ func PutReview(c *request.Call) error {
 	}
 	c.Detail = map[string]any{"key": r.Pattern, "risk": r.Risk, "approvals": r.Approvals, "wait": body.Wait, "warn": body.Warn, "escalate": body.Escalate}
 	return c.Configure("review of "+r.Pattern+" from risk "+string(r.Risk)+" set", func(ctx context.Context, tx pgx.Tx) error {
+		if err := checkReview(ctx, tx, c, r.Pattern, r.Risk); err != nil {
+			return err
+		}
 		return settings.PutReview(ctx, tx, c.By.Tenant, r, c.By.Name)
 	})
 }
@@ -66,6 +87,9 @@ func DeleteReview(c *request.Call) error {
 	key, risk := c.Query.Get("key"), envelope.Risk(cmp.Or(c.Query.Get("risk"), string(envelope.RiskLow)))
 	c.Detail = map[string]any{"key": key, "risk": risk, "approvals": nil}
 	return c.Configure("review of "+key+" from risk "+string(risk)+" removed", func(ctx context.Context, tx pgx.Tx) error {
+		if err := checkReview(ctx, tx, c, key, risk); err != nil {
+			return err
+		}
 		return settings.DeleteReview(ctx, tx, c.By.Tenant, key, risk)
 	})
 }

@@ -41,6 +41,7 @@ type subscriptionView struct {
 	CreatedAt      time.Time `json:"created_at"`
 	UpdatedAt      time.Time `json:"updated_at"`
 	UpdatedBy      string    `json:"updated_by"`
+	ETag           string    `json:"etag"`
 }
 
 func subscriptionFrom(s subscription.Subscription) subscriptionView {
@@ -55,21 +56,43 @@ func subscriptionFrom(s subscription.Subscription) subscriptionView {
 	return shown
 }
 
+// subscriptionVersion is the part of a subscription that people edit.
+func subscriptionVersion(s subscription.Subscription) any {
+	s.Behind = 0
+	return subscriptionFrom(s)
+}
+
+// shown returns a subscription as the API shows it, with its ETag.
+func shown(s subscription.Subscription) (subscriptionView, error) {
+	view := subscriptionFrom(s)
+	var err error
+	view.ETag, err = request.ETagOf(subscriptionVersion(s))
+	return view, err
+}
+
+// checkSubscription compares If-Match with the ETag of a subscription.
+func checkSubscription(ctx context.Context, tx pgx.Tx, c *request.Call, name string) error {
+	return c.CheckMatch(ctx, tx, func(ctx context.Context, tx pgx.Tx) (any, error) {
+		s, err := subscription.Get(ctx, tx, c.By.Tenant, name)
+		if fault.KindOf(err) == fault.NotFound {
+			return nil, nil
+		}
+		return subscriptionVersion(s), err
+	})
+}
+
 // GET /api/v1/subscriptions lists the subscriptions.
 func Subscriptions(c *request.Call) error {
-	var shown []subscriptionView
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		all, err := subscription.List(ctx, tx, c.By.Tenant)
-		shown = make([]subscriptionView, len(all))
-		for i := range all {
-			shown[i] = subscriptionFrom(all[i])
+	return request.List(c, func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]subscriptionView, error) {
+		all, err := subscription.List(ctx, tx, tenant)
+		views := make([]subscriptionView, len(all))
+		for i, s := range all {
+			if err == nil {
+				views[i], err = shown(s)
+			}
 		}
-		return err
+		return views, err
 	})
-	if err != nil {
-		return err
-	}
-	return request.Items(c, shown)
 }
 
 // subscriptionInput is what a subscription is made of.
@@ -93,7 +116,10 @@ func PutSubscription(c *request.Call) error {
 		return err
 	}
 	var made subscription.Subscription
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+	err := c.InConfigurationTx(func(ctx context.Context, tx pgx.Tx) error {
+		if err := checkSubscription(ctx, tx, c, c.R.PathValue("name")); err != nil {
+			return err
+		}
 		sub, sealed, err := subscribing(ctx, tx, c, in)
 		if err != nil {
 			return err
@@ -115,7 +141,11 @@ func PutSubscription(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, subscriptionFrom(made))
+	view, err := shown(made)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, view)
 }
 
 func secretWord(given string) string {
@@ -190,6 +220,9 @@ func hasTools(snap *settings.Settings, source string) bool {
 func DeleteSubscription(c *request.Call) error {
 	name := c.R.PathValue("name")
 	return c.Configure("subscription "+name+" removed", func(ctx context.Context, tx pgx.Tx) error {
+		if err := checkSubscription(ctx, tx, c, name); err != nil {
+			return err
+		}
 		return subscription.Delete(ctx, tx, c.By.Tenant, name)
 	})
 }

@@ -61,6 +61,11 @@ func Bucket(c *request.Call) error {
 	if len(states) == 0 {
 		return fault.New(fault.NotFound, "no bucket %s", c.R.PathValue("name"))
 	}
+	tag, err := request.ETagOf(states[0].Bucket)
+	if err != nil {
+		return err
+	}
+	c.SetETag(tag)
 	return c.JSON(http.StatusOK, states[0])
 }
 
@@ -72,6 +77,9 @@ func PutBucket(c *request.Call) error {
 	}
 	b.Name = c.R.PathValue("name")
 	return c.Change(func(ctx context.Context, tx pgx.Tx) error {
+		if err := c.CheckMatch(ctx, tx, bucket(c)); err != nil {
+			return err
+		}
 		return limits.PutBucket(ctx, tx, c.By.Tenant, b, c.By.Name)
 	})
 }
@@ -79,6 +87,9 @@ func PutBucket(c *request.Call) error {
 // DELETE /api/v1/buckets/{name} retires a bucket.
 func RetireBucket(c *request.Call) error {
 	return c.Change(func(ctx context.Context, tx pgx.Tx) error {
+		if err := c.CheckMatch(ctx, tx, bucket(c)); err != nil {
+			return err
+		}
 		return limits.RetireBucket(ctx, tx, c.By.Tenant, c.R.PathValue("name"), c.By.Name)
 	})
 }
@@ -89,4 +100,16 @@ func ReopenBucket(c *request.Call) error {
 	return c.Change(func(ctx context.Context, tx pgx.Tx) error {
 		return limits.ReopenBucket(ctx, tx, c.By.Tenant, c.R.PathValue("name"), c.By.Name)
 	})
+}
+
+// bucket returns a function that reads the limits of the bucket in the path; nil
+// if there is none.
+func bucket(c *request.Call) func(context.Context, pgx.Tx) (any, error) {
+	return func(ctx context.Context, tx pgx.Tx) (any, error) {
+		states, err := limits.BucketStates(ctx, tx, c.By.Tenant, c.R.PathValue("name"))
+		if err != nil || len(states) == 0 {
+			return nil, err
+		}
+		return states[0].Bucket, nil
+	}
 }

@@ -4,7 +4,6 @@ package limits
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,18 +13,7 @@ import (
 )
 
 // GET /api/v1/settings shows the tenant's settings.
-func Settings(c *request.Call) error {
-	var settings limits.Tenant
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		var err error
-		settings, err = limits.TenantOf(ctx, tx, c.By.Tenant)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, settings)
-}
+func Settings(c *request.Call) error { return request.Show(c, limits.TenantOf) }
 
 // PUT /api/v1/settings sets the tenant's settings.
 func PutSettings(c *request.Call) error {
@@ -33,24 +21,17 @@ func PutSettings(c *request.Call) error {
 	if err := c.Decode(&settings); err != nil {
 		return err
 	}
+	current := func(ctx context.Context, tx pgx.Tx) (any, error) { return limits.TenantOf(ctx, tx, c.By.Tenant) }
 	return c.Change(func(ctx context.Context, tx pgx.Tx) error {
+		if err := c.CheckMatch(ctx, tx, current); err != nil {
+			return err
+		}
 		return limits.PutTenant(ctx, tx, c.By.Tenant, settings, c.By.Name)
 	})
 }
 
 // GET /api/v1/limits shows all limits as one document.
-func Get(c *request.Call) error {
-	var doc limits.Document
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		var err error
-		doc, err = limits.Export(ctx, tx, c.By.Tenant)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, doc)
-}
+func Get(c *request.Call) error { return request.Show(c, limits.Export) }
 
 // PUT /api/v1/limits replaces the limits by a document, or answers what would
 // change with dry_run.
@@ -59,23 +40,9 @@ func Put(c *request.Call) error {
 	if err := c.Decode(&doc); err != nil {
 		return err
 	}
-	dry := c.Query.Get("dry_run") == "true"
-	changes := []limits.Change{}
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		made, err := limits.Apply(ctx, tx, c.By.Tenant, doc, c.By.Name, dry)
-		changes = append(changes[:0], made...)
-		return err
+	return request.PutDocument(c, limits.Export, func(ctx context.Context, tx pgx.Tx, dry bool) ([]limits.Change, error) {
+		return limits.Apply(ctx, tx, c.By.Tenant, doc, c.By.Name, dry)
 	})
-	if err != nil {
-		return err
-	}
-	if !dry {
-		c.Wake()
-	}
-	return c.JSON(http.StatusOK, struct {
-		DryRun  bool            `json:"dry_run"`
-		Changes []limits.Change `json:"changes"`
-	}{dry, changes})
 }
 
 // CheckDocument checks a document of limits, in JSON, against openapi.yaml and

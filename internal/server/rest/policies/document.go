@@ -23,17 +23,7 @@ import (
 const cursorRehearsal = "policy-simulate"
 
 // GET /api/v1/policy shows the policy as one document.
-func Get(c *request.Call) error {
-	var doc settings.Document
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) (err error) {
-		doc, err = settings.Export(ctx, tx, c.By.Tenant)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, doc)
-}
+func Get(c *request.Call) error { return request.Show(c, settings.Export) }
 
 // PUT /api/v1/policy replaces the policy by a document, or answers what would
 // change with dry_run.
@@ -42,20 +32,9 @@ func Put(c *request.Call) error {
 	if err := c.Decode(&doc); err != nil {
 		return err
 	}
-	dry := c.Query.Get("dry_run") == "true"
-	changes := []limits.Change{}
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		made, err := c.Catalog.Apply(ctx, tx, c.By.Tenant, doc, c.By.Name, dry)
-		changes = append(changes[:0], made...)
-		return err
+	return request.PutDocument(c, settings.Export, func(ctx context.Context, tx pgx.Tx, dry bool) ([]limits.Change, error) {
+		return c.Catalog.Apply(ctx, tx, c.By.Tenant, doc, c.By.Name, dry)
 	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, struct {
-		DryRun  bool            `json:"dry_run"`
-		Changes []limits.Change `json:"changes"`
-	}{dry, changes})
 }
 
 // CheckDocument checks a document of policy, in JSON, against openapi.yaml and

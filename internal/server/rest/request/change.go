@@ -10,7 +10,7 @@ import (
 
 // Change runs a change that records its own event, and answers 204.
 func (c *Call) Change(change func(ctx context.Context, tx pgx.Tx) error) error {
-	if err := c.InTx(change); err != nil {
+	if err := c.InConfigurationTx(change); err != nil {
 		return err
 	}
 	c.Wake() // actions that waited may be due now
@@ -20,7 +20,7 @@ func (c *Call) Change(change func(ctx context.Context, tx pgx.Tx) error) error {
 // Configure runs a change of configuration, records its event in the same
 // transaction, and answers 204.
 func (c *Call) Configure(subject string, change func(ctx context.Context, tx pgx.Tx) error) error {
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+	err := c.InConfigurationTx(func(ctx context.Context, tx pgx.Tx) error {
 		if err := change(ctx, tx); err != nil {
 			return err
 		}
@@ -30,6 +30,17 @@ func (c *Call) Configure(subject string, change func(ctx context.Context, tx pgx
 		return err
 	}
 	return c.NoContent()
+}
+
+// InConfigurationTx is InTx for a change of configuration, of which the tenant
+// has one at a time.
+func (c *Call) InConfigurationTx(fn func(ctx context.Context, tx pgx.Tx) error) error {
+	return c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		if err := c.lockConfiguration(ctx, tx); err != nil {
+			return err
+		}
+		return fn(ctx, tx)
+	})
 }
 
 // RecordChange records the event of a change of configuration.

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
@@ -68,10 +67,8 @@ func WriteProblem(log *slog.Logger, w http.ResponseWriter, r *http.Request, err 
 	switch p.Status {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", `Bearer realm="countersign"`)
-	case http.StatusServiceUnavailable:
-		h.Set("Retry-After", "1")
-	case http.StatusTooManyRequests:
-		h.Set("Retry-After", strconv.Itoa(retryAfter(err)))
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		h.Set("Retry-After", strconv.Itoa(fault.RetryAfter(err)))
 	case http.StatusMethodNotAllowed:
 		if e, ok := errors.AsType[*MethodError](err); ok {
 			h.Set("Allow", strings.Join(e.Allowed, ", "))
@@ -126,6 +123,10 @@ func problemOfFault(err error) Problem {
 		return p
 	case fault.Conflict:
 		return NewProblem("conflict", http.StatusConflict, "Not possible as things stand", Detail(err))
+	case fault.Stale:
+		return NewProblem("precondition_failed", http.StatusPreconditionFailed, "Changed since it was read", Detail(err))
+	case fault.Unconditional:
+		return NewProblem("precondition_required", http.StatusPreconditionRequired, "If-Match is required", Detail(err))
 	case fault.Denied:
 		return NewProblem("denied", http.StatusForbidden, "Not allowed", Detail(err))
 	case fault.Busy:
@@ -150,14 +151,4 @@ func Detail(err error) string {
 		return e.Text
 	}
 	return ""
-}
-
-// retryAfter returns how long to wait before the next try, in whole seconds and
-// at least one.
-func retryAfter(err error) int {
-	e, _ := errors.AsType[*fault.Error](err)
-	if e == nil {
-		return 1
-	}
-	return max(1, int((e.After+time.Second-1)/time.Second))
 }

@@ -33,6 +33,12 @@ type sourceView struct {
 	ListedAt   *time.Time         `json:"listed_at"`
 	ListError  *string            `json:"list_error"`
 	LeftOut    int                `json:"left_out"`
+	ETag       string             `json:"etag"`
+}
+
+// sourceVersion is the part of a source that people edit.
+func sourceVersion(src catalog.Source) any {
+	return []any{src.ID, src.Kind, src.Config, src.Secret, src.DefaultRisk, src.Enabled, src.DriftGuard, src.Quarantine}
 }
 
 func sourceFrom(src catalog.Source) sourceView {
@@ -49,20 +55,30 @@ func sourceFrom(src catalog.Source) sourceView {
 
 // GET /api/v1/sources lists the sources.
 func Sources(c *request.Call) error {
-	var known []catalog.Source
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		var err error
-		known, err = catalog.Sources(ctx, tx, c.By.Tenant)
-		return err
+	return request.List(c, func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]sourceView, error) {
+		known, err := catalog.Sources(ctx, tx, tenant)
+		all := make([]sourceView, len(known))
+		for i, src := range known {
+			all[i] = sourceFrom(src)
+			if err == nil {
+				all[i].ETag, err = request.ETagOf(sourceVersion(src))
+			}
+		}
+		return all, err
 	})
-	if err != nil {
-		return err
-	}
-	all := make([]sourceView, len(known))
-	for i, src := range known {
-		all[i] = sourceFrom(src)
-	}
-	return request.Items(c, all)
+}
+
+// checkSource compares If-Match with the ETag of a source.
+func checkSource(ctx context.Context, tx pgx.Tx, c *request.Call, id string) error {
+	return c.CheckMatch(ctx, tx, func(ctx context.Context, tx pgx.Tx) (any, error) {
+		known, err := catalog.Sources(ctx, tx, c.By.Tenant)
+		for _, src := range known {
+			if src.ID == id {
+				return sourceVersion(src), err
+			}
+		}
+		return nil, err
+	})
 }
 
 // sourceInput is what a source is made of.
@@ -96,6 +112,9 @@ func PutSource(c *request.Call) error {
 		ID: c.R.PathValue("id"), Kind: in.Kind, Config: in.Config, DefaultRisk: in.DefaultRisk, Enabled: in.Enabled == nil || *in.Enabled,
 	}
 	return c.Configure("source "+src.ID+" stored", func(ctx context.Context, tx pgx.Tx) error {
+		if err := checkSource(ctx, tx, c, src.ID); err != nil {
+			return err
+		}
 		old, err := sourceBefore(ctx, tx, c, src.ID)
 		if err != nil {
 			return err
@@ -116,6 +135,9 @@ func PutSource(c *request.Call) error {
 func DeleteSource(c *request.Call) error {
 	id := c.R.PathValue("id")
 	return c.Configure("source "+id+" removed", func(ctx context.Context, tx pgx.Tx) error {
+		if err := checkSource(ctx, tx, c, id); err != nil {
+			return err
+		}
 		return catalog.DeleteSource(ctx, tx, c.By.Tenant, id)
 	})
 }

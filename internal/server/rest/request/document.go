@@ -1,0 +1,65 @@
+package request
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
+)
+
+// Show answers with a resource that people edit as a whole, and its ETag.
+func Show[T any](c *Call, read func(context.Context, pgx.Tx, envelope.TenantID) (T, error)) error {
+	v, err := Read(c, func(ctx context.Context, tx pgx.Tx) (T, error) { return read(ctx, tx, c.By.Tenant) })
+	if err != nil {
+		return err
+	}
+	tag, err := ETagOf(v)
+	if err != nil {
+		return err
+	}
+	c.SetETag(tag)
+	return c.JSON(http.StatusOK, v)
+}
+
+// PutDocument replaces a document that read returns by means of apply, and
+// answers with the changes; with dry_run in the query it changes nothing. The
+// header ETag of a dry run is that of the document as it is.
+func PutDocument[T any](c *Call, read func(context.Context, pgx.Tx, envelope.TenantID) (T, error), apply func(ctx context.Context, tx pgx.Tx, dry bool) ([]limits.Change, error)) error {
+	dry := c.Query.Get("dry_run") == "true"
+	if !dry {
+		if err := c.RequireMatch(); err != nil {
+			return err
+		}
+	}
+	current := func(ctx context.Context, tx pgx.Tx) (any, error) { return read(ctx, tx, c.By.Tenant) }
+	var changes []limits.Change
+	var tag string
+	err := c.InConfigurationTx(func(ctx context.Context, tx pgx.Tx) error {
+		err := c.CheckMatch(ctx, tx, current)
+		if err == nil {
+			changes, err = apply(ctx, tx, dry)
+		}
+		if err != nil {
+			return err
+		}
+		after, err := current(ctx, tx)
+		if err == nil {
+			tag, err = ETagOf(after)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !dry {
+		c.Wake()
+	}
+	c.SetETag(tag)
+	return c.JSON(http.StatusOK, struct {
+		DryRun  bool            `json:"dry_run"`
+		Changes []limits.Change `json:"changes"`
+	}{dry, append([]limits.Change{}, changes...)})
+}

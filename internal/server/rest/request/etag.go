@@ -1,0 +1,66 @@
+package request
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/fault"
+)
+
+// ETagOf returns the entity tag, without quotes, of the part of a resource that
+// people edit: a digest of its JSON.
+func ETagOf(v any) (string, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return base64.RawURLEncoding.EncodeToString(sum[:18]), nil
+}
+
+// SetETag sets the header ETag of the answer.
+func (c *Call) SetETag(tag string) { c.W.Header().Set("ETag", `"`+tag+`"`) }
+
+// IfMatch returns the entity tag of the header If-Match, without quotes; "" if
+// the request has none. The contract admits one strong tag.
+func (c *Call) IfMatch() string { return strings.Trim(c.R.Header.Get("If-Match"), `"`) }
+
+// CheckMatch returns nil if the request has no If-Match, or that of the current
+// version of a resource, which read returns. Otherwise the error is
+// fault.Stale.
+func (c *Call) CheckMatch(ctx context.Context, tx pgx.Tx, read func(context.Context, pgx.Tx) (any, error)) error {
+	want := c.IfMatch()
+	if want == "" {
+		return nil
+	}
+	current, err := read(ctx, tx)
+	if err != nil {
+		return err
+	}
+	tag, err := ETagOf(current)
+	if err == nil && tag != want {
+		err = fault.New(fault.Stale, "this is no longer the version of the ETag in If-Match; read it again, and repeat the change on what it is now")
+	}
+	return err
+}
+
+// RequireMatch returns fault.Unconditional if the request has no If-Match.
+func (c *Call) RequireMatch() error {
+	if c.IfMatch() == "" {
+		return fault.New(fault.Unconditional, "this replaces the whole document; read it, and send its ETag in If-Match")
+	}
+	return nil
+}
+
+// lockConfiguration makes changes of a tenant's configuration wait for each
+// other, so that no other change comes between a comparison with If-Match and
+// the write.
+func (c *Call) lockConfiguration(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('configuration of ' || $1, 0))", c.By.Tenant.String())
+	return err
+}
