@@ -97,6 +97,19 @@ func violations() map[string][]sample {
 				"internal/action/preflight/quiet.go": "// Package gate is quiet.\npackage preflight\n",
 			}},
 		},
+		"comments say more than the name": {
+			one("internal/action/preflight/quiet.go", "package preflight\n// ListTools lists the tools.\nfunc ListTools() {}\n", "comment of ListTools"),
+			one("internal/action/preflight/quiet.go", "package preflight\n// QuietHours are quiet hours.\ntype QuietHours struct{}\n", "comment of QuietHours"),
+		},
+		"names and comments use plain words": {
+			one("internal/action/preflight/season.go", "package preflight\n", `"season" is a metaphor`),
+			one("internal/action/preflight/quiet.go", "package preflight\nfunc openSeason() {}\n", "openSeason"),
+			one("internal/action/preflight/quiet.go", "package preflight\nfunc f() { seasons := 1; _ = seasons }\n", "seasons"),
+			one("internal/action/preflight/quiet.go", "package preflight\n// The season keeps what failed.\n", "quiet.go:2: comment"),
+		},
+		"no directives for linters": {
+			one("internal/action/preflight/quiet.go", "package preflight\nvar x = 1 //no"+"lint:unused // reason\n", "quiet.go:2"),
+		},
 		"exported names have a comment": {
 			one("internal/action/preflight/gate.go", "package preflight\nfunc Check() {}\n", "exported Check"),
 			one("internal/action/preflight/gate.go", "package preflight\ntype T[A any] struct{}\nfunc (*T[A]) Do() {}\n", "exported Do"),
@@ -137,7 +150,7 @@ type gate struct{ n int }
 
 func (g *gate) Open() { names := 1; names++; g.n = names }
 
-// Check checks. TO` + `DO(#12): check more, until the next release.
+// Check reports whether the gate is open. TO` + `DO(#12): check more, until the next release.
 func Check() bool { return pattern.MatchString("a") && names["a"] == 1 }
 `,
 		"internal/action/preflight/gate_test.go": "package preflight_test\n" +

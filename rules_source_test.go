@@ -272,6 +272,22 @@ func notesNameIssue(h repo) []string {
 	return broken
 }
 
+// noLinterDirectives finds comments that address a linter other than
+// staticcheck, which is the one that runs.
+func noLinterDirectives(h repo) []string {
+	var broken []string
+	for _, f := range h.files {
+		for _, group := range f.tree.Comments {
+			for _, comment := range group.List {
+				if strings.Contains(comment.Text, "//no"+"lint") {
+					broken = append(broken, h.at(comment.Pos(), "nothing runs this linter; delete the directive"))
+				}
+			}
+		}
+	}
+	return broken
+}
+
 func panicsListed(h repo) []string {
 	var broken []string
 	for _, f := range h.files {

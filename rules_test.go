@@ -127,6 +127,9 @@ func rules() map[string]func(repo) []string {
 		"panics only where listed":             panicsListed,
 		"packages have a comment":              packageComments,
 		"exported names have a comment":        exportedComments,
+		"comments say more than the name":      commentsSayMore,
+		"names and comments use plain words":   plainWords,
+		"no directives for linters":            noLinterDirectives,
 	}
 }
 

@@ -82,7 +82,7 @@ type PlannedStep struct {
 	Reversal   *WorkflowReversal `json:"reversal"`
 }
 
-// SubmittedWorkflow is a workflow that was submitted.
+// SubmittedWorkflow is the answer to SubmitWorkflow.
 type SubmittedWorkflow struct {
 	Workflow Workflow
 	// Known says that it had been accepted before.

@@ -40,13 +40,13 @@ func freezeWorkers(ctx context.Context, t *faultRun) error {
 		if !pause(ctx, freezePause) {
 			return ctx.Err()
 		}
-		at, thaw, ok := t.fleet.freeze((first + n) % t.workers)
+		at, resume, ok := t.fleet.freeze((first + n) % t.workers)
 		if !ok {
 			return fmt.Errorf("there is no worker to freeze in place %d", (first+n)%t.workers)
 		}
 		one := t.injections.add(byFreeze, at)
 		slept := pause(ctx, t.lease+t.lease/2)
-		thaw()
+		resume()
 		t.injections.setDuration(one, time.Since(at))
 		if !slept {
 			return ctx.Err()

@@ -34,13 +34,13 @@ func freezeAmidTransaction(ctx context.Context, t *faultRun) error {
 	defer cancel()
 	for open := 0; open == 0; t.addSign(feltOpen, open) {
 		slot := random.IntN(t.workers)
-		var thaw func()
+		var resume func()
 		var err error
-		if open, thaw, err = t.freezeOpen(search, slot); err != nil {
+		if open, resume, err = t.freezeOpen(search, slot); err != nil {
 			return fmt.Errorf("freeze a worker amid a transaction: %w", err)
 		}
 		if open == 0 {
-			thaw()
+			resume()
 			continue
 		}
 		defer t.fleet.kill(slot) // its host is gone
@@ -50,7 +50,7 @@ func freezeAmidTransaction(ctx context.Context, t *faultRun) error {
 
 // freezeOpen freezes a worker while statements wait in the database, and counts
 // the transactions that are left open when they have run.
-func (t *faultRun) freezeOpen(ctx context.Context, slot int) (open int, thaw func(), err error) {
+func (t *faultRun) freezeOpen(ctx context.Context, slot int) (open int, resume func(), err error) {
 	if err := t.waitFor(ctx, holdTry); err != nil {
 		return 0, nil, err
 	}
@@ -59,17 +59,17 @@ func (t *faultRun) freezeOpen(ctx context.Context, slot int) (open int, thaw fun
 		return 0, nil, err
 	}
 	_, err = h.await(ctx, claimRuns)
-	at, thaw, ok := t.fleet.freeze(slot)
+	at, resume, ok := t.fleet.freeze(slot)
 	if err = errors.Join(err, h.release(ctx)); err != nil || !ok {
 		return 0, func() {}, err
 	}
 	if err := t.waitFor(ctx, holdTry); err != nil { // the statements run now
-		return 0, thaw, err
+		return 0, resume, err
 	}
 	if open, err = t.store.leftOpen(ctx, holdTry/2); open > 0 {
 		t.injections.setDuration(t.injections.add(byFreeze, at), 0)
 	}
-	return open, thaw, err
+	return open, resume, err
 }
 
 // awaitOthers waits until nothing is left, or it has taken too long.

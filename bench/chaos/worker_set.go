@@ -96,7 +96,7 @@ func (c *workerSet) kill(slot int) (time.Time, bool) {
 
 // freeze stops the worker in a slot with SIGSTOP and returns when that was, and
 // what wakes it. It reports false if there was none.
-func (c *workerSet) freeze(slot int) (at time.Time, thaw func(), ok bool) {
+func (c *workerSet) freeze(slot int) (at time.Time, resume func(), ok bool) {
 	c.mu.Lock()
 	w := c.at[slot]
 	c.mu.Unlock()

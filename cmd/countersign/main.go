@@ -1,6 +1,6 @@
 // Command countersign is the command line for people and agents: it proposes,
-// decides, watches, looks after dead letters, sets databases up, and runs the
-// development house.
+// decides, watches, works on dead letters, sets databases up, and runs the
+// development environment.
 package main
 
 import (

@@ -26,7 +26,7 @@ import (
 // constraints, and unique indexes.
 func constraints(t *testing.T) []string {
 	t.Helper()
-	h := newHouse(t)
+	h := newFixture(t)
 	return query[string](h, postgres.Admin(), `
 		SELECT c.conname::text FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid
 		WHERE r.relnamespace = 'public'::regnamespace AND NOT r.relispartition AND r.relname NOT LIKE 'goose%' AND c.contype IN ('p', 'u', 'c', 'f', 'x')
@@ -112,7 +112,7 @@ func TestViolations(t *testing.T) {
 
 func TestConstraintsAreNamedByUs(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 
 	for _, name := range constraints(t) {
 		if !slices.ContainsFunc(h.tables, func(table string) bool { return strings.HasPrefix(name, table+"_") }) {

@@ -18,17 +18,17 @@ import (
 
 const denied = "42501" // insufficient_privilege, also what row-level security says
 
-// house is a database with two tenants that have a row in every table.
-type house struct {
+// fixture is a database with two tenants that have a row in every table.
+type fixture struct {
 	*dbtest.Session
 	t      *testing.T
 	a, b   envelope.TenantID
 	tables []string
 }
 
-func newHouse(t *testing.T) house {
+func newFixture(t *testing.T) fixture {
 	t.Helper()
-	h := house{
+	h := fixture{
 		Session: dbtest.Tx(t), t: t,
 		a: envelope.TenantID(uuid.Must(uuid.NewV7())), b: envelope.TenantID(uuid.Must(uuid.NewV7())),
 	}
@@ -37,7 +37,7 @@ func newHouse(t *testing.T) house {
 		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attname = 'tenant_id'
 		ORDER BY 1`)
 	for _, tenant := range []envelope.TenantID{h.a, h.b} {
-		h.furnish(tenant)
+		h.insertEveryRow(tenant)
 	}
 	for _, table := range h.tables {
 		for _, tenant := range []envelope.TenantID{h.a, h.b} {
@@ -49,8 +49,8 @@ func newHouse(t *testing.T) house {
 	return h
 }
 
-// furnish gives a tenant a row in every table.
-func (h house) furnish(tenant envelope.TenantID) {
+// insertEveryRow gives a tenant a row in every table.
+func (h fixture) insertEveryRow(tenant envelope.TenantID) {
 	h.t.Helper()
 	for _, sql := range []string{
 		`INSERT INTO tenants (tenant_id, name) VALUES ($1::uuid, 't-' || $1::uuid::text)`,
@@ -104,7 +104,7 @@ func (h house) furnish(tenant envelope.TenantID) {
 }
 
 // query returns the only column of a query that a scope makes.
-func query[T any](h house, scope postgres.Scope, sql string, args ...any) []T {
+func query[T any](h fixture, scope postgres.Scope, sql string, args ...any) []T {
 	h.t.Helper()
 	values, err := tryQuery[T](h, scope, sql, args...)
 	if err != nil {
@@ -113,7 +113,7 @@ func query[T any](h house, scope postgres.Scope, sql string, args ...any) []T {
 	return values
 }
 
-func tryQuery[T any](h house, scope postgres.Scope, sql string, args ...any) (values []T, err error) {
+func tryQuery[T any](h fixture, scope postgres.Scope, sql string, args ...any) (values []T, err error) {
 	err = postgres.InTx(h.t.Context(), h.Session, scope, func(tx pgx.Tx) error {
 		rows, err := tx.Query(h.t.Context(), sql, args...)
 		if err != nil {
@@ -129,7 +129,7 @@ func tryQuery[T any](h house, scope postgres.Scope, sql string, args ...any) (va
 var errUndo = errors.New("undo")
 
 // attempt makes a change as a scope, counts the rows and takes it back.
-func (h house) attempt(scope postgres.Scope, sql string, args ...any) (affected int64, err error) {
+func (h fixture) attempt(scope postgres.Scope, sql string, args ...any) (affected int64, err error) {
 	err = postgres.InTx(h.t.Context(), h.Session, scope, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(h.t.Context(), sql, args...)
 		affected = tag.RowsAffected()
@@ -150,14 +150,14 @@ func code(err error) string {
 }
 
 // rows counts a tenant's rows as they are, past every policy.
-func (h house) rows(table string, tenant envelope.TenantID) (n int64) {
+func (h fixture) rows(table string, tenant envelope.TenantID) (n int64) {
 	h.t.Helper()
 	return query[int64](h, postgres.Admin(), fmt.Sprintf("SELECT count(1) FROM %s WHERE tenant_id = $1", table), tenant.String())[0]
 }
 
 func TestATenantSeesNothingOfAnother(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	as := postgres.API(h.b)
 
 	for _, table := range append(h.tables, "envelopes") {
@@ -176,7 +176,7 @@ func TestATenantSeesNothingOfAnother(t *testing.T) {
 
 func TestATenantChangesNothingOfAnother(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	as := postgres.API(h.b)
 
 	for _, table := range h.tables {
@@ -205,7 +205,7 @@ func TestATenantChangesNothingOfAnother(t *testing.T) {
 
 func TestATenantWritesNothingForAnother(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 
 	for _, table := range h.tables {
 		copied := "copy_of_" + table
@@ -232,7 +232,7 @@ func TestATenantWritesNothingForAnother(t *testing.T) {
 
 func TestWithoutATenantNothingIsSeen(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 
 	for _, table := range append(h.tables, "envelopes") {
 		if n := query[int64](h, postgres.Authenticator(), "SELECT count(1) FROM "+table)[0]; n != 0 {
@@ -245,7 +245,7 @@ func TestWithoutATenantNothingIsSeen(t *testing.T) {
 // nobody else may, and for them alone sees some tables.
 func TestTheOwnerIsHeldToo(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	if _, err := h.Exec(t.Context(), "SET LOCAL ROLE countersign_owner"); err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func TestTheOwnerIsHeldToo(t *testing.T) {
 
 func TestTriageCanReadNothing(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 
 	for _, table := range append(h.tables, "envelopes") {
 		for _, privilege := range []string{"SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE"} {
@@ -282,7 +282,7 @@ func TestTriageCanReadNothing(t *testing.T) {
 
 func TestNobodyEmptiesATable(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 
 	for _, table := range h.tables {
 		for _, role := range []string{"countersign_api", "countersign_worker"} {
@@ -296,7 +296,7 @@ func TestNobodyEmptiesATable(t *testing.T) {
 
 func TestPartitionsCannotBeReadByName(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	partitions := query[string](h, postgres.Admin(), "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'tool_executions'::regclass")
 	if len(partitions) < 3 {
 		t.Fatalf("the ledger has %d partitions, want this month and two more", len(partitions))
@@ -318,7 +318,7 @@ func TestPartitionsCannotBeReadByName(t *testing.T) {
 // A table that a later migration adds is found by this walk.
 func TestEveryTableOfATenantIsGuarded(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 
 	open := query[string](h, postgres.Admin(), `
 		SELECT c.relname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
@@ -337,7 +337,7 @@ func TestEveryTableOfATenantIsGuarded(t *testing.T) {
 
 func TestFunctionsOfTheOwnerAreFencedIn(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	const definer = "SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace AND p.prosecdef"
 
 	loose := query[string](h, postgres.Admin(), definer+" AND NOT coalesce(array_to_string(p.proconfig, ',') LIKE '%search_path=public, pg_temp%', false)")
@@ -352,7 +352,7 @@ func TestFunctionsOfTheOwnerAreFencedIn(t *testing.T) {
 
 func TestAuthenticateIsForTheAPIAlone(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	const call = "SELECT tenant_id::text FROM authenticate(uuid_send($1::uuid))"
 
 	if got := query[string](h, postgres.Authenticator(), call, h.a.String()); !slices.Equal(got, []string{h.a.String()}) {
@@ -384,7 +384,7 @@ func TestAuthenticateIsForTheAPIAlone(t *testing.T) {
 
 func TestTheWorkerKnowsNoTokens(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 
 	if _, err := tryQuery[int64](h, postgres.Worker(), "SELECT count(1) FROM api_tokens"); code(err) != denied {
 		t.Errorf("SELECT FROM api_tokens as the worker = %v, want it denied", err)

@@ -25,7 +25,7 @@ type Refresher struct {
 	log   *slog.Logger
 }
 
-// NewRefresher returns a Refresher.
+// NewRefresher returns a Refresher that lists sources through the sessions of live.
 func NewRefresher(db postgres.Begins, cache *settings.Cache, live *Pool, log *slog.Logger) *Refresher {
 	return &Refresher{db: db, cache: cache, live: live, log: log}
 }

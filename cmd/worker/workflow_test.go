@@ -29,9 +29,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// yard is an MCP server that makes things and takes them away. A call of one
+// toolServer is an MCP server that creates and deletes things. A call of one
 // that is held has its effect, and is not answered before it is let go.
-type yard struct {
+type toolServer struct {
 	mu     sync.Mutex
 	things map[string]bool
 	calls  []string
@@ -40,14 +40,14 @@ type yard struct {
 
 type hold struct{ reached, release chan struct{} }
 
-func (y *yard) hold(call string) *hold {
+func (y *toolServer) hold(call string) *hold {
 	h := &hold{make(chan struct{}), make(chan struct{})}
 	y.holds[call] = h
 	return h
 }
 
-func (y *yard) serve(t *testing.T) (url string) {
-	s := mcp.NewServer(&mcp.Implementation{Name: "yard", Version: "1"}, nil)
+func (y *toolServer) serve(t *testing.T) (url string) {
+	s := mcp.NewServer(&mcp.Implementation{Name: "things", Version: "1"}, nil)
 	schema := json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}`)
 	for _, tool := range []string{"make", "unmake", "refuse"} {
 		s.AddTool(&mcp.Tool{Name: tool, InputSchema: schema}, y.call)
@@ -57,7 +57,7 @@ func (y *yard) serve(t *testing.T) (url string) {
 	return server.URL
 }
 
-func (y *yard) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (y *toolServer) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var args struct{ Name string }
 	if err := json.Unmarshal(req.Params.Arguments, &args); err != nil {
 		return nil, err
@@ -84,9 +84,9 @@ func (y *yard) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToo
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "ok"}}, IsError: req.Params.Name == "refuse"}, nil
 }
 
-// setUpYard makes a tenant with the yard as its source, where what is made can
+// setUpTools makes a tenant with the server as its source, where what is made can
 // be unmade, and calls may be repeated.
-func setUpYard(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
+func setUpTools(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 	t.Helper()
 	tenant := envelope.TenantID(uuid.Must(uuid.NewV7()))
 	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: url})
@@ -106,20 +106,20 @@ func setUpYard(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 		if err := settings.PutMode(ctx, tx, tenant, "", "*", envelope.ModeAllow, "test"); err != nil {
 			return err
 		}
-		return catalog.PutSource(ctx, tx, tenant, catalog.Source{ID: "yard", Kind: catalog.KindMCP, Config: config, Enabled: true})
+		return catalog.PutSource(ctx, tx, tenant, catalog.Source{ID: "things", Kind: catalog.KindMCP, Config: config, Enabled: true})
 	})
 	log := slog.New(slog.DiscardHandler)
 	live := connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, log)
 	t.Cleanup(live.Close)
-	if err := connect.NewRefresher(pool, settings.NewCache(), live, log).Refresh(t.Context(), tenant, "yard"); err != nil {
+	if err := connect.NewRefresher(pool, settings.NewCache(), live, log).Refresh(t.Context(), tenant, "things"); err != nil {
 		t.Fatal(err)
 	}
 	in(func(ctx context.Context, tx pgx.Tx) error {
-		reversal := &catalog.Reversal{Tool: policy.Key{Source: "yard", Action: "unmake"}, Args: json.RawMessage(`{"name":"$inputs/name"}`)}
+		reversal := &catalog.Reversal{Tool: policy.Key{Source: "things", Action: "unmake"}, Args: json.RawMessage(`{"name":"$inputs/name"}`)}
 		for tool, effect := range map[string]envelope.Effect{
 			"make": envelope.EffectIdempotent, "unmake": envelope.EffectIdempotent, "refuse": envelope.EffectOnce,
 		} {
-			key := policy.Key{Source: "yard", Action: tool}
+			key := policy.Key{Source: "things", Action: tool}
 			if err := catalog.ConfigureTool(ctx, tx, tenant, key, catalog.Overrides{Effect: effect}); err != nil {
 				return err
 			}
@@ -135,8 +135,8 @@ func setUpYard(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 	return tenant
 }
 
-// story is one worker process at a time, and what the test waits for.
-type story struct {
+// fixture runs one worker process at a time.
+type fixture struct {
 	t        *testing.T
 	ctx      context.Context
 	url      string
@@ -145,11 +145,11 @@ type story struct {
 	worker   *exec.Cmd
 }
 
-func newStory(t *testing.T) *story {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
-	st := &story{t: t, ctx: ctx, url: dbtest.URL(t)}
+	st := &fixture{t: t, ctx: ctx, url: dbtest.URL(t)}
 	var err error
 	if st.pool, err = postgres.Open(ctx, postgres.Config{URL: st.url}); err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func newStory(t *testing.T) *story {
 }
 
 // until waits for a fact of the database.
-func (st *story) until(query string, args ...any) {
+func (st *fixture) until(query string, args ...any) {
 	st.t.Helper()
 	for {
 		var is bool
@@ -191,7 +191,7 @@ func (st *story) until(query string, args ...any) {
 	}
 }
 
-func (st *story) reaches(h *hold, what string) {
+func (st *fixture) reaches(h *hold, what string) {
 	st.t.Helper()
 	select {
 	case <-h.reached:
@@ -201,7 +201,7 @@ func (st *story) reaches(h *hold, what string) {
 }
 
 // kill ends the worker as the kernel does when memory is short.
-func (st *story) kill() {
+func (st *fixture) kill() {
 	st.t.Helper()
 	if err := st.worker.Process.Kill(); err != nil {
 		st.t.Fatal(err)
@@ -211,7 +211,7 @@ func (st *story) kill() {
 
 // killBetweenSteps has the step that is held end, and the worker killed before
 // anybody has moved the batch on.
-func (st *story) killBetweenSteps(id workflow.ID, h *hold) {
+func (st *fixture) killBetweenSteps(id workflow.ID, h *hold) {
 	st.t.Helper()
 	tx, err := st.pool.Begin(st.ctx)
 	if err != nil {
@@ -236,14 +236,14 @@ func (st *story) killBetweenSteps(id workflow.ID, h *hold) {
 // was proposed twice.
 func TestAnAtomicBatchSurvivesKills(t *testing.T) {
 	t.Parallel()
-	st := newStory(t)
-	y := &yard{things: make(map[string]bool), holds: make(map[string]*hold)}
+	st := newFixture(t)
+	y := &toolServer{things: make(map[string]bool), holds: make(map[string]*hold)}
 	making, made := y.hold("make b"), y.hold("make c")
 	unmaking, unmade := y.hold("unmake c"), y.hold("unmake b")
-	tenant := setUpYard(t, st.pool, y.serve(t))
+	tenant := setUpTools(t, st.pool, y.serve(t))
 	r := workflow.Request{Atomic: true, ExternalID: "saga"}
 	for _, step := range [][2]string{{"make", "a"}, {"make", "b"}, {"make", "c"}, {"refuse", "d"}} {
-		r.Steps = append(r.Steps, workflow.StepRequest{Tool: "yard:" + step[0], Inputs: json.RawMessage(`{"name":"` + step[1] + `"}`)})
+		r.Steps = append(r.Steps, workflow.StepRequest{Tool: "things:" + step[0], Inputs: json.RawMessage(`{"name":"` + step[1] + `"}`)})
 	}
 	id, _, err := workflow.NewService(st.pool, settings.NewCache(), func() {}).Submit(t.Context(), intake.Submitter{Tenant: tenant, Name: "agent"}, r)
 	if err != nil {
