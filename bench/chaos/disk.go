@@ -29,8 +29,8 @@ const (
 // feltFull are statements that the database refused because its disk was full,
 // feltAway looks at which it was not there, because its log had found no space.
 const (
-	feltFull = "statements refused for want of space"
-	feltAway = "looks without a database"
+	feltFull = "statements refused for lack of space"
+	feltAway = "polls without a database"
 )
 
 func diskFault() fault {

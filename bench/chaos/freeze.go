@@ -16,7 +16,7 @@ const (
 // feltFreezes are envelopes that were taken from frozen workers, feltWakes the
 // times that a worker came back with an outcome nobody would take any more.
 const (
-	feltFreezes = "envelopes taken over"
+	feltFreezes = "actions taken over"
 	feltWakes   = "late outcomes refused"
 )
 

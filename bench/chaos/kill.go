@@ -9,7 +9,7 @@ import (
 )
 
 // feltKills are envelopes that killed workers held.
-const feltKills = "envelopes left behind"
+const feltKills = "actions left under a lease"
 
 func killFault() fault {
 	return fault{

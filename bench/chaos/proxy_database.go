@@ -32,9 +32,9 @@ const (
 // The signs that the network to the database was bad.
 const (
 	feltCut     = "connections cut"
-	feltSilence = "operations given up"
-	feltDelay   = "answers late"
-	feltSlow    = "reads slow"
+	feltSilence = "operations timed out"
+	feltDelay   = "late answers"
+	feltSlow    = "slow reads"
 )
 
 func databaseNetworkFaults() []fault {

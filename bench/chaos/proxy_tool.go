@@ -20,9 +20,9 @@ const (
 
 // The signs that the network to the tool was bad: what the ledger says of attempts.
 const (
-	feltLost     = "attempts lost"
+	feltLost     = "attempts without an answer"
 	feltTimeouts = "attempts timed out"
-	feltLong     = "attempts slow"
+	feltLong     = "slow attempts"
 )
 
 func toolNetworkFaults() []fault {

@@ -95,7 +95,7 @@ func printTable(w io.Writer, all []outcome, skipped []omission) {
 		}
 		fmt.Fprintln(table, "|")
 	}
-	row("fault", "class", "envelopes", "effects", "sent", "unknown", "failed", "lost", "doubled", "worst recovery", "took", "signs")
+	row("fault", "class", "actions", "effects", "sent", "unknown", "failed", "lost", "duplicated", "worst recovery", "took", "signs of the fault")
 	row("---", "---", "---:", "---:", "---:", "---:", "---:", "---:", "---:", "---:", "---:", "---")
 	for _, o := range all {
 		for i, t := range o.totals {

@@ -28,10 +28,10 @@ type lockPoint string
 // The lock points. One whose statement runs is undone by the crash; one that
 // commits is there afterwards, but its worker was never told.
 const (
-	claimRuns     lockPoint = "claims undone"
-	claimCommits  lockPoint = "claims committed, untold"
-	settleRuns    lockPoint = "settlings undone"
-	settleCommits lockPoint = "settlings committed, untold"
+	claimRuns     lockPoint = "claims rolled back"
+	claimCommits  lockPoint = "claims committed but not confirmed"
+	settleRuns    lockPoint = "settlements rolled back"
+	settleCommits lockPoint = "settlements committed but not confirmed"
 )
 
 func lockPoints() []lockPoint { return []lockPoint{claimRuns, settleRuns, claimCommits, settleCommits} }

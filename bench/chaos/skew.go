@@ -17,7 +17,7 @@ import (
 const skewEnv = "CHAOS_CLOCK_SKEW"
 
 // feltSkew are workers whose clock was seen to be wrong.
-const feltSkew = "clocks wrong"
+const feltSkew = "wrong clocks"
 
 // skewSeen is more than a run takes and less than every skew.
 const skewSeen = 4 * time.Minute

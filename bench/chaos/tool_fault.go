@@ -37,9 +37,9 @@ const (
 
 // The signs that the tool had a fault.
 const (
-	feltSpoiled = "answers spoiled"
-	feltDeaths  = "tools dead"
-	feltPatient = "calls told to wait"
+	feltSpoiled = "answers replaced"
+	feltDeaths  = "tools killed"
+	feltPatient = "calls answered with 429"
 )
 
 func toolFaults() []fault {
