@@ -20,29 +20,31 @@ import (
 	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
-// saneID is a request id that is taken over from the caller.
-var saneID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+// validRequestID matches the request ids that are taken over from callers.
+var validRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// recorder remembers what was answered, and bounds how long that may take.
-type recorder struct {
+// responseRecorder stores the status and size of an answer, and bounds how long
+// sending it may take.
+type responseRecorder struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
 }
 
-// record begins an answer. A connection may still have the deadline of the
-// answer before. What cannot have one is a test's recorder.
-func record(w http.ResponseWriter) *recorder {
+// newRecorder begins an answer. It clears the write deadline that the
+// connection may still have from the answer before; the recorder of a test has
+// no deadlines.
+func newRecorder(w http.ResponseWriter) *responseRecorder {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-	return &recorder{ResponseWriter: w}
+	return &responseRecorder{ResponseWriter: w}
 }
 
 // Unwrap lets http.ResponseController find the connection.
-func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *responseRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader notes the first status. From then on the answer has to go out in
-// time.
-func (w *recorder) WriteHeader(status int) {
+// WriteHeader stores the first status and sets the deadline for sending the
+// answer.
+func (w *responseRecorder) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
 		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(request.WriteTimeout))
@@ -50,8 +52,8 @@ func (w *recorder) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write counts what goes out.
-func (w *recorder) Write(b []byte) (int, error) {
+// Write counts the bytes of the answer.
+func (w *responseRecorder) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
@@ -64,17 +66,17 @@ func (w *recorder) Write(b []byte) (int, error) {
 func (s *Server) observe(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	m := &request.Meta{ID: r.Header.Get("X-Request-Id"), Request: r, TrustedProxies: s.cfg.TrustedProxies}
-	if !saneID.MatchString(m.ID) {
+	if !validRequestID.MatchString(m.ID) {
 		m.ID = uuid.Must(uuid.NewV7()).String()
 	}
 	ctx := telemetry.Propagator().Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 	ctx, span := s.cfg.Tracer.Start(request.WithMeta(ctx, m), "http request", trace.WithSpanKind(trace.SpanKindServer))
 	defer span.End()
 	r = r.WithContext(ctx)
-	rec := record(w)
-	secure(rec.Header(), m.ID)
+	rec := newRecorder(w)
+	setCommonHeaders(rec.Header(), m.ID)
 
-	s.guard(next, rec, r)
+	s.recoverPanics(next, rec, r)
 
 	route := r.Pattern
 	if route == "/" || route == "" {
@@ -92,9 +94,9 @@ func (s *Server) observe(next http.Handler, w http.ResponseWriter, r *http.Reque
 		slog.String("tenant_id", m.By.Tenant.String()), slog.String("caller_id", m.By.Token.String()))
 }
 
-// guard answers 500 to what panics, and refuses paths that are not clean,
-// which the mux would redirect.
-func (s *Server) guard(next http.Handler, w *recorder, r *http.Request) {
+// recoverPanics answers 500 if a handler panics, and rejects paths that are not
+// clean, which the mux would redirect.
+func (s *Server) recoverPanics(next http.Handler, w *responseRecorder, r *http.Request) {
 	defer func() {
 		cause := recover()
 		if cause == nil {
@@ -113,7 +115,7 @@ func (s *Server) guard(next http.Handler, w *recorder, r *http.Request) {
 	next.ServeHTTP(w, r)
 }
 
-// knownMethod keeps what anybody may send out of the names of measurements.
+// knownMethod keeps arbitrary methods out of the labels of metrics.
 func knownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions:
@@ -122,8 +124,8 @@ func knownMethod(method string) string {
 	return "OTHER"
 }
 
-// secure sets the headers that every answer has.
-func secure(h http.Header, id string) {
+// setCommonHeaders sets the headers of every answer.
+func setCommonHeaders(h http.Header, id string) {
 	h.Set("X-Request-Id", id)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")

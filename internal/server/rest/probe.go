@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-dev/countersign/schemas"
 )
 
-// probeFor bounds how long a probe may take to find out.
-const probeFor = 2 * time.Second
+// probeTimeout bounds how long a probe may take.
+const probeTimeout = 2 * time.Second
 
 // health is the answer of a probe.
 type health struct {
@@ -22,7 +22,7 @@ type health struct {
 func getHealth(c *request.Call) error { return c.JSON(http.StatusOK, health{"ok"}) }
 
 func getReadiness(c *request.Call) error {
-	ctx, cancel := context.WithTimeout(c.R.Context(), probeFor)
+	ctx, cancel := context.WithTimeout(c.R.Context(), probeTimeout)
 	defer cancel()
 	if err := postgres.CheckSchema(ctx, c.DB); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package accounts handles requests about identities: the caller itself, tokens, operators and
-// identity providers.
+// Package accounts handles requests about identities: the caller itself,
+// tokens, operators and identity providers.
 package accounts
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// me is what a caller is told of itself.
+// me describes the caller.
 type me struct {
 	Tenant     envelope.TenantID   `json:"tenant_id"`
 	TenantName string              `json:"tenant"`

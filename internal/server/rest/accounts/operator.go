@@ -13,15 +13,15 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// operator is a person as the outside sees it.
+// operator is a person as the API shows it.
 type operator struct {
 	ID      uuid.UUID `json:"operator_id"`
 	Name    string    `json:"name"`
 	Email   string    `json:"email,omitzero"`
 	Issuer  string    `json:"issuer,omitzero"`
 	Subject string    `json:"subject,omitzero"`
-	// Role is what the person is now: as set by hand or, failing that, as the
-	// last login had it.
+	// Role is the effective role: the one that was set or, without one, the
+	// role of the last login.
 	Role       *identity.Role `json:"role"`
 	RoleSet    identity.Role  `json:"role_set,omitzero"`
 	SlackTeam  string         `json:"slack_team,omitzero"`
@@ -43,7 +43,7 @@ func operatorFrom(o identity.Operator) operator {
 	return shown
 }
 
-// person reads the body.
+// person decodes the body.
 func person(c *request.Call) (identity.Operator, error) {
 	var body struct {
 		Name, Email, Issuer, Subject string

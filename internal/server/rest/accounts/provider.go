@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// provider is an issuer whose tokens are taken, as the outside sees it.
+// provider is an issuer whose tokens are accepted.
 type provider struct {
 	ID             string                   `json:"provider_id"`
 	Issuer         string                   `json:"issuer"`

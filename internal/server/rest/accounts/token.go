@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// cursorTokens is the list of tokens, as cursors name it.
+// cursorTokens is the name of the list of tokens in cursors.
 const cursorTokens = "tokens"
 
 // maxTTL is the longest time that a token is valid, maxOverlap the longest time
@@ -23,7 +23,7 @@ const (
 	maxOverlap = 7 * request.Day
 )
 
-// issued is a token at the one moment at which it is shown.
+// issued is a token with its secret, which is shown only once.
 type issued struct {
 	ID        identity.TokenID    `json:"token_id"`
 	Token     string              `json:"token"`
@@ -47,7 +47,7 @@ func issuedFrom(made identity.Issued) issued {
 	}
 }
 
-// credential is what is shown of a token otherwise.
+// credential is a token without its secret.
 type credential struct {
 	ID            identity.TokenID    `json:"token_id"`
 	Name          string              `json:"name"`
@@ -133,7 +133,7 @@ func IssueToken(c *request.Call) error {
 	return c.JSON(http.StatusCreated, issuedFrom(made))
 }
 
-// token is the id in the path.
+// token returns the {id} in the path.
 func token(c *request.Call) (identity.TokenID, error) {
 	id, err := uuid.Parse(c.R.PathValue("id"))
 	if err != nil {
@@ -142,14 +142,15 @@ func token(c *request.Call) (identity.TokenID, error) {
 	return identity.TokenID(id), nil
 }
 
-// granted is what a token that there is allows.
+// granted returns what a token allows.
 func granted(c *request.Call, ctx context.Context, tx pgx.Tx, id identity.TokenID) (identity.Grant, error) {
 	of, err := identity.CredentialByID(ctx, tx, c.By.Tenant, id)
 	return of.Grant(), err
 }
 
-// mayRotate says whether the caller may have a new secret of a token: of one
-// that it could have made, or of its own, whose end it then leaves as it is.
+// mayRotate returns nil if the caller may have a new secret of a token: of a
+// token that the caller could have issued, or of its own, whose expiry stays as
+// it is.
 func mayRotate(c *request.Call, ctx context.Context, tx pgx.Tx, id identity.TokenID, how identity.Rotation) error {
 	g, err := granted(c, ctx, tx, id)
 	if err != nil || id == c.By.Token && how.TTL == 0 {

@@ -14,30 +14,30 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// dryRun is what a call would have come to.
+// dryRun is what a call would do.
 type dryRun struct {
 	intake.Outlook
 	// Call is what would be sent.
-	Call wouldSend `json:"call"`
-	// KnownID is the action that has this name already, with this content.
+	Call plannedCall `json:"call"`
+	// KnownID is the action that has this external id and content already.
 	KnownID *envelope.ActionID `json:"known_action_id"`
-	// Plan proves, with a call that comes later, that it is this one.
+	// Plan proves that a later call is this one.
 	Plan      string    `json:"plan"`
 	PlanUntil time.Time `json:"plan_expires_at"`
 }
 
-// wouldSend is what would go to the source.
-type wouldSend struct {
+// plannedCall is what would be sent to the source.
+type plannedCall struct {
 	Source string          `json:"source"`
 	Tool   string          `json:"tool"`
 	Args   json.RawMessage `json:"args"`
 	Effect envelope.Effect `json:"effect"`
-	// Repeatable says that a second attempt under the same key does no harm.
+	// Repeatable says that a second attempt under the same key has no effect.
 	Repeatable bool `json:"repeatable"`
 }
 
-// dryRun answers with what would become of a proposal. All that it leaves is a
-// row of the forensic log.
+// answerDryRun answers with what a proposal would do. It stores one row of the
+// execution log and nothing else.
 func answerDryRun(c *request.Call, p *envelope.Proposal) error {
 	by := c.Submitter()
 	v, err := c.Intake.Preview(c.R.Context(), by, p)
@@ -54,10 +54,10 @@ func answerDryRun(c *request.Call, p *envelope.Proposal) error {
 	}
 	inv := invocation{
 		ID: noted.ID, Status: execution.StatusDryRun, Tool: v.Tool.Key.String(), Known: v.Known != (envelope.ActionID{}),
-		Policy: verdict{Mode: v.Decision.Mode, Source: v.Decision.Source, Trace: v.Decision.TraceJSON},
+		Policy: policyDecision{Mode: v.Decision.Mode, Source: v.Decision.Source, Trace: v.Decision.TraceJSON},
 		DryRun: &dryRun{
 			Outlook: v.Outlook, Plan: v.Plan.String(), PlanUntil: v.Plan.IssuedAt.Add(intake.PlanLifetime).UTC(),
-			Call: wouldSend{
+			Call: plannedCall{
 				Source: v.Tool.Key.Source, Tool: v.Tool.Key.Action, Args: v.Args, Effect: v.Tool.Effect, Repeatable: v.Tool.Effect != envelope.EffectOnce,
 			},
 		},

@@ -15,13 +15,13 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// invocation is what became of a call of a tool.
+// invocation is the outcome of a call of a tool.
 type invocation struct {
 	ID     envelope.ActionID `json:"execution_id"`
 	Status execution.Status  `json:"status"`
 	Phase  envelope.Phase    `json:"phase,omitzero"`
 	Tool   string            `json:"tool"`
-	// Known says that the call had been made before, under the same name.
+	// Known says that the call was made before, under the same external id.
 	Known      bool              `json:"known"`
 	Outputs    json.RawMessage   `json:"outputs"`
 	Error      *envelope.Failure `json:"error"`
@@ -29,7 +29,7 @@ type invocation struct {
 	StartedAt  *time.Time        `json:"started_at"`
 	FinishedAt *time.Time        `json:"finished_at"`
 	DurationMS *int64            `json:"duration_ms"`
-	Policy     verdict           `json:"policy"`
+	Policy     policyDecision    `json:"policy"`
 	Decision   *decision         `json:"decision"`
 	Waiting    *waiting          `json:"waiting"`
 	DryRun     *dryRun           `json:"dry_run,omitempty"`
@@ -50,8 +50,9 @@ func invocationFrom(v outbox.View, known bool) invocation {
 	return inv
 }
 
-// answerInvocation answers with what became of a call: 200 if it was done, 202
-// if that is not known yet, and a problem that carries it if it was not done.
+// answerInvocation answers with the outcome of a call: 200 if it is done, 202
+// if its outcome is not known yet, and a problem that carries the outcome
+// otherwise.
 func answerInvocation(c *request.Call, v outbox.View, known bool) error {
 	inv := invocationFrom(v, known)
 	c.W.Header().Set("Location", "/api/v1/actions/"+inv.ID.String())
@@ -63,15 +64,15 @@ func answerInvocation(c *request.Call, v outbox.View, known bool) error {
 		return c.JSON(http.StatusAccepted, inv)
 	case execution.StatusDenied, execution.StatusExpired, execution.StatusSkipped, execution.StatusError, execution.StatusUnknown, execution.StatusDryRun:
 	}
-	return &undoneError{inv}
+	return &callError{inv}
 }
 
-// undoneError says that a call was not done, or that nobody knows, and what is
-// on record of it.
-type undoneError struct{ invocation }
+// callError says that a call was not done or that its outcome is unknown, and
+// carries what is on record.
+type callError struct{ invocation }
 
-// Error says it in one line, without a word of the tool's.
-func (e *undoneError) Error() string {
+// Error returns one line without any text of the tool.
+func (e *callError) Error() string {
 	note := ""
 	if e.Decision != nil && e.Decision.Note != "" {
 		note = ": " + e.Decision.Note
@@ -89,7 +90,7 @@ func (e *undoneError) Error() string {
 	case execution.StatusExpired:
 		return "nobody decided about this call in time"
 	case execution.StatusSkipped:
-		return "the call was taken off the schedule before it began" + why
+		return "the call was undone before it began" + why
 	case execution.StatusUnknown:
 		return "the call was sent, and nobody knows whether it happened; do not make it again under another name" + why
 	case execution.StatusError:
@@ -99,8 +100,8 @@ func (e *undoneError) Error() string {
 	return "the call was not done"
 }
 
-// problem is what the outside sees of it.
-func (e *undoneError) Problem() request.Problem {
+// Problem returns the problem, with the outcome.
+func (e *callError) Problem() request.Problem {
 	var p request.Problem
 	switch e.Status {
 	case execution.StatusDenied:
@@ -116,9 +117,9 @@ func (e *undoneError) Problem() request.Problem {
 	return p
 }
 
-// skipped tells what came too late from what is not allowed and from what
-// somebody took back.
-func (e *undoneError) skipped() request.Problem {
+// skipped returns the problem of a call that was not sent: too late, not
+// allowed, or undone.
+func (e *callError) skipped() request.Problem {
 	code := ""
 	if e.invocation.Error != nil {
 		code = e.invocation.Error.Code

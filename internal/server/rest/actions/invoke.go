@@ -20,8 +20,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// asked is a call of a tool, as the body asks for it.
-type asked struct {
+// invokeBody is the body of a call of a tool.
+type invokeBody struct {
 	Inputs     json.RawMessage    `json:"inputs"`
 	DryRun     bool               `json:"dry_run"`
 	Wait       *envelope.Duration `json:"wait"`
@@ -30,7 +30,7 @@ type asked struct {
 	envelopeFields
 }
 
-// envelopeFields go into the envelope as they are.
+// envelopeFields are copied into the envelope.
 type envelopeFields struct {
 	AutomationID json.RawMessage `json:"automation_id,omitempty"`
 	EmployeeID   json.RawMessage `json:"employee_id,omitempty"`
@@ -43,7 +43,7 @@ type envelopeFields struct {
 // POST /api/v1/tools/{tool} calls a tool and answers with the outcome of the
 // call.
 func Invoke(c *request.Call) error {
-	var in asked
+	var in invokeBody
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
@@ -52,21 +52,21 @@ func Invoke(c *request.Call) error {
 			return err
 		}
 	}
-	named, tool, err := toolNamed(c, c.R.PathValue("tool"))
+	named, tool, err := resolveTool(c, c.R.PathValue("tool"))
 	if err != nil {
 		return err
 	}
 	p, err := invocationProposal(c, in, named, tool)
 	if err != nil {
-		return invoked(err)
+		return asCallError(err)
 	}
 	if in.DryRun {
 		if in.Plan != "" {
 			return request.Invalid("/plan", "dry_run", "belongs to the call that follows the dry run; leave one of them out")
 		}
-		return invoked(answerDryRun(c, p))
+		return asCallError(answerDryRun(c, p))
 	}
-	by, err := planned(c, in.Plan, "/plan")
+	by, err := withPlan(c, in.Plan, "/plan")
 	if err != nil {
 		return err
 	}
@@ -75,9 +75,9 @@ func Invoke(c *request.Call) error {
 		err = answers[0].Err
 	}
 	if err != nil {
-		return invoked(err)
+		return asCallError(err)
 	}
-	view, err := outcome(c, answers[0], in.Wait)
+	view, err := awaitOutcome(c, answers[0], in.Wait)
 	if answers[0].Known && errors.Is(err, fault.NotFound) {
 		return errOtherSession
 	}
@@ -87,10 +87,11 @@ func Invoke(c *request.Call) error {
 	return answerInvocation(c, view, answers[0].Known)
 }
 
-// toolNamed finds the tool that a path names: source:tool, its full name, or a
-// name that only one source has. A tool that is not there is named as the path
-// has it, so that a call from when it was there is still known.
-func toolNamed(c *request.Call, text string) (envelope.Tool, *catalog.Tool, error) {
+// resolveTool finds the tool that a path names: source:tool, its full name, or
+// a name that only one source has. A source:tool that does not exist any more
+// is returned without its definition, so that an earlier call of it is still
+// known.
+func resolveTool(c *request.Call, text string) (envelope.Tool, *catalog.Tool, error) {
 	var snap *settings.Settings
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		var err error
@@ -110,14 +111,15 @@ func toolNamed(c *request.Call, text string) (envelope.Tool, *catalog.Tool, erro
 		return named, nil, nil
 	}
 	if err != nil {
-		return named, nil, invoked(err)
+		return named, nil, asCallError(err)
 	}
 	return envelope.Tool{Source: tool.Key.Source, Name: tool.Key.Action}, tool, nil
 }
 
-// invocation writes a call as an envelope and reads it as any other. What only
-// reads needs no name, since doing it again does no harm; nor does a dry run.
-func invocationProposal(c *request.Call, in asked, named envelope.Tool, tool *catalog.Tool) (*envelope.Proposal, error) {
+// invocationProposal writes a call as an envelope and parses it as any other.
+// Tools that only read need no external id, since repeating them has no effect;
+// neither does a dry run.
+func invocationProposal(c *request.Call, in invokeBody, named envelope.Tool, tool *catalog.Tool) (*envelope.Proposal, error) {
 	key := c.R.Header.Get("Idempotency-Key")
 	if key != "" && in.ExternalID != "" && key != in.ExternalID {
 		return nil, request.Invalid("/external_id", "same", "is not the Idempotency-Key; leave one of them out")
@@ -147,8 +149,8 @@ func invocationProposal(c *request.Call, in asked, named envelope.Tool, tool *ca
 	return envelope.Parse(text.Bytes())
 }
 
-// planned is the caller with the plan that it presents, if any.
-func planned(c *request.Call, token, at string) (intake.Submitter, error) {
+// withPlan returns the caller with the plan that it sent, if any.
+func withPlan(c *request.Call, token, at string) (intake.Submitter, error) {
 	by := c.Submitter()
 	if token == "" {
 		return by, nil
@@ -164,10 +166,10 @@ func planned(c *request.Call, token, at string) (intake.Submitter, error) {
 	return by, nil
 }
 
-// outcome returns an action when it has ended, or when the caller has waited
-// long enough. Unless told how long to wait, the caller does not wait for a
-// person.
-func outcome(c *request.Call, a intake.Answer, wait *envelope.Duration) (outbox.View, error) {
+// awaitOutcome returns an action when it has ended, or when the caller has
+// waited long enough. Unless told how long to wait, the caller does not wait
+// for a person.
+func awaitOutcome(c *request.Call, a intake.Answer, wait *envelope.Duration) (outbox.View, error) {
 	c.WaitFor = request.DefaultWait
 	if wait != nil {
 		c.WaitFor = time.Duration(*wait)
@@ -179,9 +181,9 @@ func outcome(c *request.Call, a intake.Answer, wait *envelope.Duration) (outbox.
 	return await(c, a.Action)
 }
 
-// invoked says of an error about an envelope what it is of a call: a tool that
-// is not there is no thing to be called, and the arguments are inputs.
-func invoked(err error) error {
+// asCallError turns an error about an envelope into one about a call: an
+// unknown tool is not found, and the arguments are inputs.
+func asCallError(err error) error {
 	broken, ok := errors.AsType[*envelope.InvalidError](err)
 	if !ok {
 		return err

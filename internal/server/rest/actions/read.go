@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// cursorActions is the list of actions, as cursors name it.
+// cursorActions is the name of the list of actions in cursors.
 const cursorActions = "actions"
 
 // Views reads actions of any session, by id. Actions that do not exist are left
@@ -28,7 +28,7 @@ func Views(c *request.Call, ids ...envelope.ActionID) (map[envelope.ActionID]out
 	return byID, err
 }
 
-// show answers with an action, after its end if the caller wants to wait.
+// Show answers with an action, after its end if the caller wants to wait.
 func Show(c *request.Call, id envelope.ActionID) error {
 	view, err := await(c, id)
 	if err != nil {

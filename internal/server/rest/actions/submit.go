@@ -1,5 +1,5 @@
-// Package actions handles requests about actions: proposing them, calling tools, showing and
-// waiting for them, and undoing them.
+// Package actions handles requests about actions: proposing them, calling
+// tools, showing and waiting for them, and undoing them.
 package actions
 
 import (
@@ -30,10 +30,10 @@ func (e *deniedError) Problem() request.Problem {
 	return p
 }
 
-// errOtherSession tells an agent of an action that it may not see.
+// errOtherSession tells an agent that an action exists which it may not see.
 var errOtherSession = fault.New(fault.Conflict, "another session has proposed an action of this external_id; take another one")
 
-// proposal reads the one proposal of the body and gives it its name.
+// proposal parses the body as one proposal and sets its external id.
 func proposal(c *request.Call) (*envelope.Proposal, error) {
 	p, err := envelope.Parse(c.Body)
 	if err != nil {
@@ -61,7 +61,7 @@ func Submit(c *request.Call) error {
 	if c.Query.Get("dry_run") == "true" {
 		return answerDryRun(c, p)
 	}
-	by, err := planned(c, c.Query.Get("plan"), "/query/plan")
+	by, err := withPlan(c, c.Query.Get("plan"), "/query/plan")
 	if err != nil {
 		return err
 	}
@@ -90,8 +90,8 @@ func Submit(c *request.Call) error {
 	return c.JSON(status, ViewOf(view))
 }
 
-// batchItem is what became of one proposal of a batch.
-type batchItem struct {
+// manyItem is the result for one of several proposals.
+type manyItem struct {
 	Index   int                `json:"index"`
 	Result  string             `json:"result"`
 	Action  *envelope.ActionID `json:"action_id,omitempty"`
@@ -106,15 +106,15 @@ func SubmitMany(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	answered := make([]batchItem, len(parsed))
-	proposals, at := named(parsed, answered)
+	answered := make([]manyItem, len(parsed))
+	proposals, at := namedProposals(parsed, answered)
 	answers, err := c.Intake.Accept(c.R.Context(), c.Submitter(), proposals)
 	if err != nil {
 		return err
 	}
 	var known []envelope.ActionID
 	for i, a := range answers {
-		answered[at[i]] = batchItemOf(at[i], a)
+		answered[at[i]] = manyItemOf(at[i], a)
 		if a.Known {
 			known = append(known, a.Action)
 		}
@@ -130,9 +130,9 @@ func SubmitMany(c *request.Call) error {
 	return request.Items(c, answered)
 }
 
-// named passes on the proposals that can be accepted, with their places, and
-// refuses the others.
-func named(parsed []envelope.Item, answered []batchItem) (proposals []*envelope.Proposal, at []int) {
+// namedProposals returns the proposals that can be accepted, with their
+// indexes, and refuses the others.
+func namedProposals(parsed []envelope.Item, answered []manyItem) (proposals []*envelope.Proposal, at []int) {
 	for i, it := range parsed {
 		switch {
 		case it.Err != nil:
@@ -146,11 +146,11 @@ func named(parsed []envelope.Item, answered []batchItem) (proposals []*envelope.
 	return proposals, at
 }
 
-func batchItemOf(i int, a intake.Answer) batchItem {
+func manyItemOf(i int, a intake.Answer) manyItem {
 	if a.Err != nil {
 		return refusedItem(i, request.Below(itemPointer(i), a.Err))
 	}
-	it := batchItem{Index: i, Result: "accepted", Action: &a.Action, Phase: envelope.PhaseOf(a.Approval, envelope.StatusPending, "")}
+	it := manyItem{Index: i, Result: "accepted", Action: &a.Action, Phase: envelope.PhaseOf(a.Approval, envelope.StatusPending, "")}
 	switch {
 	case a.Known:
 		it.Result = "known"
@@ -161,8 +161,8 @@ func batchItemOf(i int, a intake.Answer) batchItem {
 	return it
 }
 
-// fillKnown says where envelopes stand that were known already.
-func fillKnown(c *request.Call, answered []batchItem, known []envelope.ActionID) error {
+// fillKnown sets the phases of the actions that were known already.
+func fillKnown(c *request.Call, answered []manyItem, known []envelope.ActionID) error {
 	if len(known) == 0 {
 		return nil
 	}
@@ -184,8 +184,8 @@ func fillKnown(c *request.Call, answered []batchItem, known []envelope.ActionID)
 	return nil
 }
 
-func refusedItem(i int, err error) batchItem {
-	return batchItem{Index: i, Result: "refused", Problem: new(request.ProblemOf(err))}
+func refusedItem(i int, err error) manyItem {
+	return manyItem{Index: i, Result: "refused", Problem: new(request.ProblemOf(err))}
 }
 
 func itemPointer(i int) string { return "/items/" + strconv.Itoa(i) }

@@ -17,7 +17,7 @@ type Action struct {
 	Envelope      envelope.Envelope `json:"envelope"`
 	Phase         envelope.Phase    `json:"phase"`
 	Effect        envelope.Effect   `json:"effect"`
-	Policy        verdict           `json:"policy"`
+	Policy        policyDecision    `json:"policy"`
 	Decision      *decision         `json:"decision"`
 	NextAttemptAt *time.Time        `json:"next_attempt_at"`
 	Waiting       *waiting          `json:"waiting"`
@@ -41,30 +41,29 @@ func waitingFrom(v outbox.View) *waiting {
 	return w
 }
 
-// verdict is what policy said.
-type verdict struct {
+// policyDecision is the decision of policy.
+type policyDecision struct {
 	Mode   envelope.Mode   `json:"mode"`
 	Source string          `json:"source"`
 	Trace  json.RawMessage `json:"trace"`
 }
 
-// decision is that of a person, or the wait for one.
+// decision is the decision of a person, or the wait for one.
 type decision struct {
 	ExpiresAt *time.Time `json:"expires_at"`
 	At        *time.Time `json:"at"`
 	By        string     `json:"by"`
 	Note      string     `json:"note"`
-	// Needed and Given count the people who must agree, and do.
+	// Needed and Given count the people who must agree, and who have.
 	Needed int `json:"approvals_needed"`
 	Given  int `json:"approvals_given"`
 	// ETag is the ETag of the action while it waits for a decision.
 	ETag string `json:"etag,omitzero"`
-	// Edited tells of changes to what the agent proposed; nil if there are
-	// none.
+	// Edited is what people changed in the proposal; nil if nothing.
 	Edited *edited `json:"edited,omitempty"`
 }
 
-// edited is what people changed of a proposal.
+// edited is what people changed in a proposal.
 type edited struct {
 	By           string          `json:"by"`
 	ProposedArgs json.RawMessage `json:"proposed_args"`
@@ -92,7 +91,7 @@ func decisionFrom(v outbox.View) *decision {
 func ViewOf(v outbox.View) Action {
 	a := Action{
 		Envelope: v.Envelope, Phase: v.Phase, Effect: v.Effect,
-		Policy:   verdict{Mode: v.Mode, Source: v.ModeSource, Trace: v.Trace},
+		Policy:   policyDecision{Mode: v.Mode, Source: v.ModeSource, Trace: v.Trace},
 		Decision: decisionFrom(v), NextAttemptAt: request.UTC(v.NextAttemptAt), Waiting: waitingFrom(v),
 	}
 	stamps := &a.Envelope.Timestamps
@@ -103,7 +102,7 @@ func ViewOf(v outbox.View) Action {
 	return a
 }
 
-// Attempt is a row of the ledger as the API shows it.
+// Attempt is one try at calling a tool, as the API shows it.
 type Attempt struct {
 	Attempt    int             `json:"attempt"`
 	Status     envelope.Status `json:"status"`

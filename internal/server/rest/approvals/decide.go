@@ -1,5 +1,5 @@
-// Package approvals handles requests about decisions of people: approving, denying and
-// editing actions, the inbox, and the review rules.
+// Package approvals handles requests about decisions of people: approving,
+// denying and editing actions, the inbox, and the review rules.
 package approvals
 
 import (
@@ -17,12 +17,12 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// decider is the caller as the desk knows it.
+// decider returns the caller as the approval service knows it.
 func decider(c *request.Call) approval.Decider {
 	return approval.Decider{Tenant: c.By.Tenant, Token: uuid.UUID(c.By.Token), Person: c.By.Person(), Name: c.By.Name, Tools: c.By.Tools}
 }
 
-// alwaysBody asks that what is like an action be let through from now on.
+// alwaysBody asks for a grant for similar actions.
 type alwaysBody struct {
 	ExpiresIn envelope.Duration `json:"expires_in"`
 	Scope     approval.Scope    `json:"scope"`
@@ -32,7 +32,7 @@ type alwaysBody struct {
 // pins are JSON Pointers, or "all" for the arguments as a whole.
 type pins []string
 
-// UnmarshalJSON reads either.
+// UnmarshalJSON decodes a list or "all".
 func (p *pins) UnmarshalJSON(text []byte) error {
 	if string(text) == `"all"` {
 		*p = pins{""}
@@ -110,15 +110,15 @@ func Edit(c *request.Call) error {
 	return actions.Show(c, id)
 }
 
-// lot is a decision about several actions.
-type lot struct {
+// manyBody is a decision about several actions.
+type manyBody struct {
 	IDs   []envelope.ActionID
 	Note  string
 	ETags map[envelope.ActionID]string
 }
 
-// lotItem is what became of one action of a lot.
-type lotItem struct {
+// manyItem is the result for one of several actions.
+type manyItem struct {
 	Action  envelope.ActionID `json:"action_id"`
 	Result  string            `json:"result"`
 	Needed  int               `json:"approvals_needed,omitzero"`
@@ -126,12 +126,11 @@ type lotItem struct {
 	Problem *request.Problem  `json:"problem,omitempty"`
 }
 
-// answerMany answers with what became of each action of a decision about
-// several.
+// answerMany answers with the result for each of several actions.
 func answerMany(c *request.Call, all []approval.Result) error {
-	answered := make([]lotItem, len(all))
+	answered := make([]manyItem, len(all))
 	for i, s := range all {
-		it := lotItem{Action: s.Action, Needed: s.Needed, Given: s.Given}
+		it := manyItem{Action: s.Action, Needed: s.Needed, Given: s.Given}
 		switch {
 		case s.Err != nil:
 			it.Result, it.Problem = "refused", new(request.ProblemOf(s.Err))
@@ -151,7 +150,7 @@ func answerMany(c *request.Call, all []approval.Result) error {
 // POST /api/v1/actions/approve approves several actions and answers with what
 // became of each.
 func ApproveMany(c *request.Call) error {
-	var body lot
+	var body manyBody
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
@@ -165,7 +164,7 @@ func ApproveMany(c *request.Call) error {
 // POST /api/v1/actions/deny denies several actions and answers with what became
 // of each.
 func DenyMany(c *request.Call) error {
-	var body lot
+	var body manyBody
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
@@ -176,7 +175,7 @@ func DenyMany(c *request.Call) error {
 	return answerMany(c, all)
 }
 
-// vote is what one person said about an action.
+// vote is the vote of one person on an action.
 type vote struct {
 	Round    int               `json:"round"`
 	By       string            `json:"by"`

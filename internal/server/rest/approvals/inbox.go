@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// cursorInbox is the list of inbox, as cursors name it.
+// cursorInbox is the name of the inbox in cursors.
 const cursorInbox = "inbox"
 
 // inboxItem is something that waits for a person, as the API shows it.

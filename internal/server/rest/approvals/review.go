@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// reviewRule says how people look at actions, as the API shows it.
+// reviewRule is a review rule as the API shows it.
 type reviewRule struct {
 	Key       string             `json:"key"`
 	Risk      envelope.Risk      `json:"risk"`

@@ -19,7 +19,7 @@ import (
 
 const (
 	// verifyAtOnce and exportAtOnce are about how many events one request
-	// verifies, or exports. The answer says where to go on.
+	// verifies or exports. The answer says where the next one begins.
 	verifyAtOnce = 200_000
 	exportAtOnce = 50_000
 )
@@ -49,7 +49,7 @@ func Verify(c *request.Call) error {
 	return c.JSON(http.StatusOK, report)
 }
 
-// exportQuery reads which events are wanted.
+// exportQuery reads the range of an export from the query.
 func exportQuery(c *request.Call) (audit.Span, audit.Place, error) {
 	var span audit.Span
 	for name, at := range map[string]*time.Time{"from": &span.From, "until": &span.Until} {
@@ -111,7 +111,7 @@ func Export(c *request.Call) error {
 	return c.EndExport(writeClosing(c, closing))
 }
 
-// exportPage reads in a transaction of its own.
+// exportPage reads the next events in a transaction of its own.
 func exportPage(c *request.Call, span audit.Span, after audit.Place) (page []audit.Entry, err error) {
 	ctx, cancel := context.WithTimeout(c.R.Context(), request.WorkTimeout)
 	defer cancel()

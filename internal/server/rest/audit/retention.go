@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/retention"
 )
 
-// holding is what holds for a kind of data, as the API shows it.
-type holding struct {
+// retentionView is the retention of a kind of data, as the API shows it.
+type retentionView struct {
 	Kind      retention.Kind   `json:"kind"`
 	Days      int              `json:"days"`
 	Action    retention.Action `json:"action"`
@@ -22,11 +22,11 @@ type holding struct {
 
 // GET /api/v1/retention lists the retention settings.
 func Retention(c *request.Call) error {
-	var all []holding
+	var all []retentionView
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		known, err := retention.List(ctx, tx, c.By.Tenant)
 		for _, h := range known {
-			shown := holding{Kind: h.Kind, Days: h.Days, Action: h.Action, Older: h.Older}
+			shown := retentionView{Kind: h.Kind, Days: h.Days, Action: h.Action, Older: h.Older}
 			if !h.CheckedAt.IsZero() {
 				shown.CheckedAt = new(h.CheckedAt.UTC())
 			}

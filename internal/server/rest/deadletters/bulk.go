@@ -15,50 +15,52 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// letterLot is a change of dead letters that is asked for.
-type letterLot struct {
+// bulkRequest is the body of a request that changes several dead letters.
+type bulkRequest struct {
 	ActionIDs []envelope.ActionID `json:"action_ids"`
-	Filter    letterFilter        `json:"filter"`
+	Filter    filterBody          `json:"filter"`
 	Limit     int                 `json:"limit"`
 	DryRun    bool                `json:"dry_run"`
 }
 
-func (l letterLot) lot(c *request.Call, note string) (deadletter.BulkRequest, error) {
+// bulk returns the request for the service.
+func (l bulkRequest) bulk(c *request.Call, note string) (deadletter.BulkRequest, error) {
 	f, err := l.Filter.filter("/filter")
 	return deadletter.BulkRequest{
 		IDs: l.ActionIDs, Filter: f, Limit: cmp.Or(l.Limit, envelope.MaxItems), DryRun: l.DryRun, Actor: c.By.Name, Note: note,
 	}, err
 }
 
-// lotDone is what came of a change of dead letters.
-type lotDone struct {
+// bulkResult is the result of a change of several dead letters.
+type bulkResult struct {
 	DryRun  bool                `json:"dry_run"`
 	Actions []envelope.ActionID `json:"action_ids"`
 	Left    int                 `json:"left"`
 	LeftOut int                 `json:"left_out"`
-	Counts  []tally             `json:"counts"`
+	Counts  []count             `json:"counts"`
 	AsOf    time.Time           `json:"as_of"`
 	Ahead   int64               `json:"ahead_ms"`
 }
 
-// tally counts the dead letters of one tool and reason.
-type tally struct {
+// count is the number of dead letters of one tool and reason.
+type count struct {
 	Source  string        `json:"source"`
 	Tool    string        `json:"tool"`
 	Reason  outbox.Reason `json:"reason"`
 	Letters int           `json:"letters"`
 }
 
-func answerBulk(c *request.Call, lot deadletter.BulkRequest, done deadletter.BulkResult) error {
-	shown := lotDone{
-		DryRun: lot.DryRun, Actions: done.Actions, Left: done.Remaining, LeftOut: done.Excluded,
-		Counts: make([]tally, len(done.Counts)), AsOf: done.AsOf.UTC(), Ahead: done.ScheduledFor.Milliseconds(),
+// answerBulk answers with the result of a change of several dead letters.
+func answerBulk(c *request.Call, bulk deadletter.BulkRequest, done deadletter.BulkResult) error {
+	shown := bulkResult{
+		DryRun: bulk.DryRun, Actions: done.Actions, Left: done.Remaining, LeftOut: done.Excluded,
+		Counts: make([]count, len(done.Counts)), AsOf: done.AsOf.UTC(), Ahead: done.ScheduledFor.Milliseconds(),
 	}
 	if shown.Actions == nil {
 		shown.Actions = []envelope.ActionID{}
 	}
 	for i, t := range done.Counts {
-		shown.Counts[i] = tally{Source: t.Source, Tool: t.Tool, Reason: t.Reason, Letters: t.Entries}
+		shown.Counts[i] = count{Source: t.Source, Tool: t.Tool, Reason: t.Reason, Letters: t.Entries}
 	}
 	return c.JSON(http.StatusOK, shown)
 }
@@ -66,7 +68,7 @@ func answerBulk(c *request.Call, lot deadletter.BulkRequest, done deadletter.Bul
 // POST /api/v1/dead-letters/replay puts dead letters back on the schedule.
 func Replay(c *request.Call) error {
 	var body struct {
-		letterLot
+		bulkRequest
 		AllowDoubling bool    `json:"allow_doubling"`
 		PerSecond     float64 `json:"per_second"`
 		Note          string  `json:"note"`
@@ -74,46 +76,46 @@ func Replay(c *request.Call) error {
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	lot, err := body.lot(c, body.Note)
+	bulk, err := body.bulk(c, body.Note)
 	if err != nil {
 		return err
 	}
 	var done deadletter.BulkResult
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		done, err = deadletter.Replay(ctx, tx, c.By.Tenant, lot, deadletter.ReplayOptions{AllowDuplicates: body.AllowDoubling, PerSecond: body.PerSecond})
+		done, err = deadletter.Replay(ctx, tx, c.By.Tenant, bulk, deadletter.ReplayOptions{AllowDuplicates: body.AllowDoubling, PerSecond: body.PerSecond})
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if len(done.Actions) > 0 && !lot.DryRun {
+	if len(done.Actions) > 0 && !bulk.DryRun {
 		c.Wake()
 	}
-	return answerBulk(c, lot, done)
+	return answerBulk(c, bulk, done)
 }
 
 // POST /api/v1/dead-letters/discard discards dead letters.
 func Discard(c *request.Call) error {
 	var body struct {
-		letterLot
+		bulkRequest
 		Reason string `json:"reason"`
 	}
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	lot, err := body.lot(c, body.Reason)
+	bulk, err := body.bulk(c, body.Reason)
 	if err != nil {
 		return err
 	}
 	var done deadletter.BulkResult
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		done, err = deadletter.Discard(ctx, tx, c.By.Tenant, lot)
+		done, err = deadletter.Discard(ctx, tx, c.By.Tenant, bulk)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return answerBulk(c, lot, done)
+	return answerBulk(c, bulk, done)
 }
 
 // POST /api/v1/dead-letters/{id}/resolve says whether an action of unknown

@@ -1,5 +1,5 @@
-// Package deadletters handles requests about dead letters: actions that ended without
-// success and wait for a person.
+// Package deadletters handles requests about dead letters: actions that ended
+// without success and wait for a person.
 package deadletters
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// cursorLetters is the list of dead letters, as cursors name it.
-const cursorLetters = "dead-letters"
+// cursorDeadLetters is the name of the list of dead letters in cursors.
+const cursorDeadLetters = "dead-letters"
 
-// letter is a dead letter as the API shows it.
-type letter struct {
+// entry is a dead letter as the API shows it.
+type entry struct {
 	Action     envelope.ActionID `json:"action_id"`
 	ExternalID string            `json:"external_id,omitzero"`
 	Source     string            `json:"source"`
@@ -31,29 +31,29 @@ type letter struct {
 	Code       string            `json:"code,omitzero"`
 	Message    string            `json:"message,omitzero"`
 	At         time.Time         `json:"at"`
-	Verify     *verifying        `json:"verify,omitempty"`
+	Verify     *reconciliation   `json:"verify,omitempty"`
 }
 
-// verifying is how far verifying reads have got with a letter.
-type verifying struct {
+// reconciliation is how often the outcome was asked for, and the last result.
+type reconciliation struct {
 	Tries int        `json:"tries"`
 	Said  string     `json:"said,omitzero"`
 	Next  *time.Time `json:"next_at"`
 }
 
-func letterFrom(l deadletter.Entry) letter {
-	shown := letter{
+func entryFrom(l deadletter.Entry) entry {
+	shown := entry{
 		Action: l.Action, ExternalID: l.ExternalID, Source: l.Source, Tool: l.Tool, Reason: l.Reason,
 		Attempts: l.Attempt, Code: l.Code, Message: l.Message, At: l.CreatedAt.UTC(),
 	}
 	if l.Reconciliation != (deadletter.Reconciliation{}) {
-		shown.Verify = &verifying{Tries: l.Reconciliation.Attempts, Said: l.Reconciliation.LastResult, Next: request.UTC(l.Reconciliation.Next)}
+		shown.Verify = &reconciliation{Tries: l.Reconciliation.Attempts, Said: l.Reconciliation.LastResult, Next: request.UTC(l.Reconciliation.Next)}
 	}
 	return shown
 }
 
-// letterFilter says which dead letters are meant, in a body.
-type letterFilter struct {
+// filterBody selects dead letters, in a body.
+type filterBody struct {
 	Reason outbox.Reason `json:"reason"`
 	Source string        `json:"source"`
 	Tool   string        `json:"tool"`
@@ -62,20 +62,21 @@ type letterFilter struct {
 	Until  time.Time     `json:"until"`
 }
 
-// filter checks what the law cannot say; at is where the fields stand.
-func (f letterFilter) filter(at string) (deadletter.Filter, error) {
+// filter checks what the contract cannot express; at is the pointer of the
+// fields.
+func (f filterBody) filter(at string) (deadletter.Filter, error) {
 	filter := deadletter.Filter{Reason: f.Reason, Source: f.Source, Tool: f.Tool, Code: f.Code, Since: f.Since, Until: f.Until}
 	return filter, request.Below(at, filter.Validate())
 }
 
-// letterQuery reads the same filter from the query, with a place in the list.
-func letterQuery(c *request.Call) (deadletter.Filter, error) {
-	before, limit, err := c.Page(cursorLetters)
+// queryFilter reads the same filter, and the page, from the query.
+func queryFilter(c *request.Call) (deadletter.Filter, error) {
+	before, limit, err := c.Page(cursorDeadLetters)
 	if err != nil {
 		return deadletter.Filter{}, err
 	}
 	q := c.Query
-	asked := letterFilter{Reason: outbox.Reason(q.Get("reason")), Source: q.Get("source"), Tool: q.Get("tool"), Code: q.Get("code")}
+	asked := filterBody{Reason: outbox.Reason(q.Get("reason")), Source: q.Get("source"), Tool: q.Get("tool"), Code: q.Get("code")}
 	for name, at := range map[string]*time.Time{"since": &asked.Since, "until": &asked.Until} {
 		if text := q.Get(name); text != "" {
 			if *at, err = time.Parse(time.RFC3339, text); err != nil {
@@ -90,7 +91,7 @@ func letterQuery(c *request.Call) (deadletter.Filter, error) {
 
 // GET /api/v1/dead-letters lists dead letters, newest first.
 func List(c *request.Call) error {
-	f, err := letterQuery(c)
+	f, err := queryFilter(c)
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func List(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, request.PageOf(rows, f.Limit-1, cursorLetters, letterFrom,
+	return c.JSON(http.StatusOK, request.PageOf(rows, f.Limit-1, cursorDeadLetters, entryFrom,
 		func(l deadletter.Entry) envelope.ActionID { return l.Action }))
 }
 
@@ -114,7 +115,7 @@ func Get(c *request.Call) error {
 		return err
 	}
 	var answer struct {
-		Letter   letter            `json:"letter"`
+		Letter   entry             `json:"letter"`
 		Action   actions.Action    `json:"action"`
 		Attempts []actions.Attempt `json:"attempts"`
 	}
@@ -128,7 +129,7 @@ func Get(c *request.Call) error {
 			return err
 		}
 		rows, err := outbox.Attempts(ctx, tx, c.By.Tenant, id)
-		answer.Letter, answer.Action, answer.Attempts = letterFrom(dead), actions.ViewOf(view), actions.AttemptsOf(rows)
+		answer.Letter, answer.Action, answer.Attempts = entryFrom(dead), actions.ViewOf(view), actions.AttemptsOf(rows)
 		return err
 	})
 	if err != nil {

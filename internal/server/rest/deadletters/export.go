@@ -15,13 +15,13 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// exportLimit is how many letters an export's page holds, at most: each brings
+// exportLimit is the most dead letters on a page of an export, since each has
 // its arguments.
 const exportLimit = 100
 
-// exported is a dead letter with what was proposed.
-type exported struct {
-	letter
+// exportedEntry is a dead letter with what was proposed.
+type exportedEntry struct {
+	entry
 	Risk         envelope.Risk   `json:"risk"`
 	Effect       envelope.Effect `json:"effect"`
 	SessionID    string          `json:"session_id,omitzero"`
@@ -30,41 +30,41 @@ type exported struct {
 	Args         json.RawMessage `json:"args"`
 }
 
-func exportedFrom(l deadletter.Entry, v outbox.View) exported {
-	return exported{
-		letter: letterFrom(l), Risk: v.Envelope.Risk, Effect: v.Effect, SessionID: v.Envelope.SessionID, AutomationID: v.Envelope.AutomationID,
+func exportedEntryFrom(l deadletter.Entry, v outbox.View) exportedEntry {
+	return exportedEntry{
+		entry: entryFrom(l), Risk: v.Envelope.Risk, Effect: v.Effect, SessionID: v.Envelope.SessionID, AutomationID: v.Envelope.AutomationID,
 		ProposedAt: v.Envelope.Timestamps.CreatedAt, Args: redact.JSON(v.Envelope.Args),
 	}
 }
 
-// story is a letter with its envelope.
-type story struct {
-	letter deadletter.Entry
-	view   outbox.View
+// entryWithAction is a dead letter with its action.
+type entryWithAction struct {
+	entry deadletter.Entry
+	view  outbox.View
 }
 
 // GET /api/v1/dead-letters/export lists dead letters with what was proposed.
 func Export(c *request.Call) error {
-	f, err := letterQuery(c)
+	f, err := queryFilter(c)
 	if err != nil {
 		return err
 	}
 	f.Limit = min(f.Limit, exportLimit+1)
-	var rows []story
+	var rows []entryWithAction
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		rows, err = stories(ctx, tx, c.By.Tenant, f)
+		rows, err = withActions(ctx, tx, c.By.Tenant, f)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, request.PageOf(rows, f.Limit-1, cursorLetters,
-		func(r story) exported { return exportedFrom(r.letter, r.view) },
-		func(r story) envelope.ActionID { return r.letter.Action }))
+	return c.JSON(http.StatusOK, request.PageOf(rows, f.Limit-1, cursorDeadLetters,
+		func(r entryWithAction) exportedEntry { return exportedEntryFrom(r.entry, r.view) },
+		func(r entryWithAction) envelope.ActionID { return r.entry.Action }))
 }
 
-// stories reads letters with their envelopes.
-func stories(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f deadletter.Filter) ([]story, error) {
+// withActions reads dead letters with their actions.
+func withActions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f deadletter.Filter) ([]entryWithAction, error) {
 	letters, err := deadletter.List(ctx, tx, tenant, f)
 	if err != nil {
 		return nil, err
@@ -81,9 +81,9 @@ func stories(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f deadlet
 	for _, v := range views {
 		found[v.Envelope.ActionID] = v
 	}
-	rows := make([]story, len(letters))
+	rows := make([]entryWithAction, len(letters))
 	for i, l := range letters {
-		rows[i] = story{l, found[l.Action]}
+		rows[i] = entryWithAction{l, found[l.Action]}
 	}
 	return rows, nil
 }

@@ -20,12 +20,12 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// slackFor bounds how long a button may take: Slack gives up after three
+// slackTimeout bounds the answer to a button: Slack gives up after three
 // seconds, and shows that to whoever pressed it.
-const slackFor = 2500 * time.Millisecond
+const slackTimeout = 2500 * time.Millisecond
 
-// pressed is a button of Slack on its way to a decision.
-type pressed struct {
+// pressedButton is a button that somebody pressed in Slack.
+type pressedButton struct {
 	subscription.Interaction
 	of subscription.Buttons
 	// by is the operator that the Slack user is, and view the action as it is.
@@ -37,7 +37,7 @@ type pressed struct {
 // with a message in Slack. The request is authenticated by its signature; the
 // person is part of what is signed.
 func SlackInteraction(c *request.Call) error {
-	ctx, cancel := context.WithTimeout(c.R.Context(), slackFor)
+	ctx, cancel := context.WithTimeout(c.R.Context(), slackTimeout)
 	defer cancel()
 	of, err := slackSubscription(ctx, c)
 	if err != nil {
@@ -50,8 +50,8 @@ func SlackInteraction(c *request.Call) error {
 	if in.Press == subscription.PressNothing {
 		return acknowledge(c)
 	}
-	p := &pressed{Interaction: in, of: of}
-	err = press(ctx, c.Backend, p)
+	p := &pressedButton{Interaction: in, of: of}
+	err = applyButton(ctx, c.Backend, p)
 	switch {
 	case err == nil:
 		return acknowledge(c)
@@ -61,33 +61,33 @@ func SlackInteraction(c *request.Call) error {
 	// A refusal is told to whoever pressed the button, and to nobody else.
 	c.Log.InfoContext(ctx, "button refused", slog.String("subscription", of.Subscription.Name), slog.String("action_id", in.Action.String()),
 		slog.String("press", string(in.Press)), slog.Any("reason", err))
-	why := "Countersign: " + reason(err)
+	why := "Countersign: " + refusalText(err)
 	if in.Press == subscription.PressSubmit {
 		return c.JSON(http.StatusOK, subscription.FormProblem(why))
 	}
-	if err := whisper(ctx, c.Backend, p, why); err != nil {
+	if err := sendEphemeral(ctx, c.Backend, p, why); err != nil {
 		return err
 	}
 	return acknowledge(c)
 }
 
-// acknowledge answers as Slack wants it: with nothing.
+// acknowledge answers with an empty body, as Slack expects.
 func acknowledge(c *request.Call) error {
 	c.Write(http.StatusOK, "text/plain; charset=utf-8", nil)
 	return nil
 }
 
-// reason is what a fault may tell.
-func reason(err error) string {
+// refusalText returns the text of a refusal for the person.
+func refusalText(err error) string {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f.Text
 	}
 	return err.Error()
 }
 
-// slackSubscription finds the subscription that a request is for, and makes sure that
-// Slack sent it. That there is no such subscription is told no better than
-// that the signature is wrong.
+// slackSubscription returns the subscription that a request is for, after
+// checking the signature. An unknown subscription is answered like a wrong
+// signature, so that ids cannot be probed.
 func slackSubscription(ctx context.Context, c *request.Call) (subscription.Buttons, error) {
 	id, err := uuid.Parse(c.R.PathValue("subscription"))
 	if err != nil {
@@ -112,9 +112,9 @@ func slackSubscription(ctx context.Context, c *request.Call) (subscription.Butto
 	return of, subscription.VerifySlack(string(secret), h.Get("X-Slack-Request-Timestamp"), h.Get("X-Slack-Signature"), c.Body, time.Now())
 }
 
-// press does what a button says, as the operator who pressed it.
-func press(ctx context.Context, s *request.Backend, p *pressed) error {
-	err := postgres.InTx(ctx, s.DB, postgres.API(p.of.Tenant), func(tx pgx.Tx) error { return p.look(ctx, tx) })
+// applyButton does what a button says, as the operator who pressed it.
+func applyButton(ctx context.Context, s *request.Backend, p *pressedButton) error {
+	err := postgres.InTx(ctx, s.DB, postgres.API(p.of.Tenant), func(tx pgx.Tx) error { return p.authorize(ctx, tx) })
 	if err != nil {
 		return err
 	}
@@ -141,9 +141,10 @@ func press(ctx context.Context, s *request.Backend, p *pressed) error {
 	return nil
 }
 
-// look finds out who pressed the button and in which message, and whether that
-// shows the action as it is. A fault says why the button does not count.
-func (p *pressed) look(ctx context.Context, tx pgx.Tx) error {
+// authorize finds out who pressed the button and in which message, and whether
+// the message shows the action as it is. A fault says why the button does not
+// count.
+func (p *pressedButton) authorize(ctx context.Context, tx pgx.Tx) error {
 	var err error
 	if p.by, err = identity.OperatorBySlack(ctx, tx, p.of.Tenant, p.Team, p.User); err != nil {
 		if fault.KindOf(err) == fault.NotFound {
@@ -151,7 +152,7 @@ func (p *pressed) look(ctx context.Context, tx pgx.Tx) error {
 		}
 		return err
 	}
-	if !decides(p.by.Role) {
+	if !mayDecide(p.by.Role) {
 		return fault.New(fault.Denied, "the role %s may not decide", p.by.Role)
 	}
 	deliveries, err := subscription.Messages(ctx, tx, p.of.Tenant, p.of.Subscription.ID, p.Action)
@@ -181,8 +182,8 @@ func (p *pressed) look(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// decides says whether a role may decide, as for the routes that do.
-func decides(role identity.Role) bool {
+// mayDecide reports whether a role may decide, as on the routes that do.
+func mayDecide(role identity.Role) bool {
 	switch role {
 	case identity.RoleOperator, identity.RoleAdmin, identity.RoleOwner:
 		return true
@@ -191,8 +192,8 @@ func decides(role identity.Role) bool {
 	return false
 }
 
-// whisper tells somebody in Slack, and nobody else, why a button did nothing.
-func whisper(ctx context.Context, s *request.Backend, p *pressed, why string) error {
+// sendEphemeral tells one person in Slack why a button did nothing.
+func sendEphemeral(ctx context.Context, s *request.Backend, p *pressedButton, why string) error {
 	message, err := p.of.Subscription.Whisper(p.Interaction, why, time.Now())
 	if err == nil {
 		_, err = propose(ctx, s, p.of.Tenant, "subscription "+p.of.Subscription.Name, message)

@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// subscription is a subscription as the API shows it: without its secret.
+// subscriptionView is a subscription without its secret.
 type subscriptionView struct {
 	ID               uuid.UUID     `json:"id"`
 	Name             string        `json:"name"`
@@ -95,8 +95,8 @@ func Subscriptions(c *request.Call) error {
 	})
 }
 
-// subscriptionInput is what a subscription is made of.
-type subscriptionInput struct {
+// subscriptionBody is the body of a subscription.
+type subscriptionBody struct {
 	Source        string
 	Kinds         []string
 	Tool          string
@@ -111,7 +111,7 @@ type subscriptionInput struct {
 
 // PUT /api/v1/subscriptions/{name} sets a subscription.
 func PutSubscription(c *request.Call) error {
-	var in subscriptionInput
+	var in subscriptionBody
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func PutSubscription(c *request.Call) error {
 		if err := checkSubscription(ctx, tx, c, c.R.PathValue("name")); err != nil {
 			return err
 		}
-		sub, sealed, err := subscribing(ctx, tx, c, in)
+		sub, sealed, err := makeSubscription(ctx, tx, c, in)
 		if err != nil {
 			return err
 		}
@@ -155,8 +155,9 @@ func secretWord(given string) string {
 	return "set"
 }
 
-// subscribing makes a subscription of what was asked for, and seals its secret.
-func subscribing(ctx context.Context, tx pgx.Tx, c *request.Call, in subscriptionInput) (subscription.Subscription, []byte, error) {
+// makeSubscription returns the subscription that was asked for, and its
+// encrypted secret.
+func makeSubscription(ctx context.Context, tx pgx.Tx, c *request.Call, in subscriptionBody) (subscription.Subscription, []byte, error) {
 	snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
 	if err != nil {
 		return subscription.Subscription{}, nil, err
@@ -176,7 +177,7 @@ func subscribing(ctx context.Context, tx pgx.Tx, c *request.Call, in subscriptio
 	if err := sub.Check(src.Kind); err != nil {
 		return sub, nil, err
 	}
-	if err := deliverable(snap, src); err != nil {
+	if err := checkDeliverable(snap, src); err != nil {
 		return sub, nil, err
 	}
 	if _, known := snap.Limits.Bucket(cmp.Or(sub.Bucket, "default")); !known {
@@ -199,9 +200,9 @@ func subscribing(ctx context.Context, tx pgx.Tx, c *request.Call, in subscriptio
 	return sub, sealed, err
 }
 
-// deliverable says that a source cannot deliver with the credentials that it
-// has. One that was not listed yet may be able to.
-func deliverable(snap *settings.Settings, src catalog.Source) error {
+// checkDeliverable rejects a source that cannot deliver with its credentials. A
+// source whose tools are not listed yet passes.
+func checkDeliverable(snap *settings.Settings, src catalog.Source) error {
 	known := hasTools(snap, src.ID)
 	for _, name := range settings.DeliveryTools(src.Kind) {
 		if _, ok := snap.Tool(policy.Key{Source: src.ID, Action: name}); known && !ok {
@@ -211,7 +212,7 @@ func deliverable(snap *settings.Settings, src catalog.Source) error {
 	return nil
 }
 
-// hasTools says that the tools of a source are known.
+// hasTools reports whether the tools of a source are listed.
 func hasTools(snap *settings.Settings, source string) bool {
 	return slices.ContainsFunc(snap.Tools(), func(t *catalog.Tool) bool { return t.Key.Source == source })
 }
@@ -260,7 +261,7 @@ func TestSubscription(c *request.Call) error {
 	return actions.Show(c, id)
 }
 
-// propose proposes a message of Countersign's own.
+// propose proposes an action of Countersign's own.
 func propose(ctx context.Context, s *request.Backend, tenant envelope.TenantID, name string, p *envelope.Proposal) (envelope.ActionID, error) {
 	answers, err := s.Intake.Accept(ctx, intake.Submitter{Tenant: tenant, Name: name, Reserved: true}, []*envelope.Proposal{p})
 	if err != nil {

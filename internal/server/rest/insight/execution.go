@@ -1,4 +1,5 @@
-// Package insight handles requests about executions, the overview and the notebook.
+// Package insight handles requests about executions, the overview and the
+// notebook.
 package insight
 
 import (
@@ -19,10 +20,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// cursorExecutions is the list of executions, as cursors name it.
+// cursorExecutions is the name of the list of executions in cursors.
 const cursorExecutions = "executions"
 
-// executionDetail is an execution with all that is known of it.
+// executionDetail is an execution with its attempts, snapshots and related
+// executions.
 type executionDetail struct {
 	execution.Execution
 	Ledger    []actions.Attempt   `json:"ledger"`

@@ -11,7 +11,7 @@ import (
 	notebook "github.com/countersign-dev/countersign/internal/tenant/notebook"
 )
 
-// cursorNotes is the list of notes, as cursors name it.
+// cursorNotes is the name of the notebook in cursors.
 const cursorNotes = "notes"
 
 // GET /api/v1/notes lists the notebook, newest note first.

@@ -11,9 +11,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// standing is how a tenant stands, as the API shows it. Lengths of time are in
-// seconds.
-type standing struct {
+// overviewView is the state of a tenant in numbers. Durations are in seconds.
+type overviewView struct {
 	At            time.Time         `json:"at"`
 	Estimated     bool              `json:"estimated"`
 	Due           int64             `json:"due"`
@@ -21,23 +20,23 @@ type standing struct {
 	InFlight      int64             `json:"in_flight"`
 	LeasesOverdue int64             `json:"leases_overdue"`
 	OldestDue     float64           `json:"oldest_due_seconds"`
-	Waiting       []standingWaiting `json:"waiting"`
-	Buckets       []standingBucket  `json:"buckets"`
-	Breakers      []standingBreaker `json:"breakers"`
-	Pauses        []standingPause   `json:"pauses"`
-	Approvals     standingApprovals `json:"approvals"`
-	DeadLetters   []standingLetters `json:"dead_letters"`
-	Throughput    standingFlow      `json:"throughput"`
+	Waiting       []waitingView     `json:"waiting"`
+	Buckets       []bucketView      `json:"buckets"`
+	Breakers      []breakerView     `json:"breakers"`
+	Pauses        []pauseView       `json:"pauses"`
+	Approvals     approvalsView     `json:"approvals"`
+	DeadLetters   []deadLettersView `json:"dead_letters"`
+	Throughput    throughputView    `json:"throughput"`
 }
 
-type standingWaiting struct {
+type waitingView struct {
 	Reason    string   `json:"reason"`
 	Envelopes int64    `json:"envelopes"`
 	OldestDue float64  `json:"oldest_due_seconds"`
 	NextIn    *float64 `json:"next_in_seconds"`
 }
 
-type standingBucket struct {
+type bucketView struct {
 	Name        string  `json:"name"`
 	Waiting     int64   `json:"waiting"`
 	OldestDue   float64 `json:"oldest_due_seconds"`
@@ -50,7 +49,7 @@ type standingBucket struct {
 	ClosedBy    *string `json:"closed_by"`
 }
 
-type standingBreaker struct {
+type breakerView struct {
 	Source    string    `json:"source"`
 	State     string    `json:"state"`
 	Cause     string    `json:"cause"`
@@ -59,7 +58,7 @@ type standingBreaker struct {
 	Trips     int       `json:"trips"`
 }
 
-type standingPause struct {
+type pauseView struct {
 	Scope   string    `json:"scope"`
 	Subject string    `json:"subject"`
 	Kill    bool      `json:"kill"`
@@ -68,23 +67,23 @@ type standingPause struct {
 	At      time.Time `json:"at"`
 }
 
-type standingApprovals struct {
+type approvalsView struct {
 	Waiting  int64      `json:"waiting"`
 	OldestAt *time.Time `json:"oldest_at"`
 }
 
-type standingLetters struct {
+type deadLettersView struct {
 	Reason  string  `json:"reason"`
 	Letters int64   `json:"letters"`
 	Oldest  float64 `json:"oldest_seconds"`
 }
 
-type standingFlow struct {
-	Covers float64         `json:"covers_seconds"`
-	Ended  []standingEnded `json:"ended"`
+type throughputView struct {
+	Covers float64     `json:"covers_seconds"`
+	Ended  []endedView `json:"ended"`
 }
 
-type standingEnded struct {
+type endedView struct {
 	Source          string `json:"source"`
 	Tool            string `json:"tool"`
 	Status          string `json:"status"`
@@ -102,41 +101,41 @@ func Overview(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, standingFrom(o))
+	return c.JSON(http.StatusOK, overviewFrom(o))
 }
 
-func standingFrom(o overview.Overview) standing {
-	s := standing{
+func overviewFrom(o overview.Overview) overviewView {
+	s := overviewView{
 		At: o.At.UTC(), Estimated: o.Estimated, Due: o.Due, Scheduled: o.Scheduled, InFlight: o.InFlight, LeasesOverdue: o.Overdue,
-		OldestDue: o.OldestDue.Seconds(), Approvals: standingApprovals{Waiting: o.Approvals.Waiting},
-		Throughput: standingFlow{Covers: o.Throughput.Covers.Seconds()},
+		OldestDue: o.OldestDue.Seconds(), Approvals: approvalsView{Waiting: o.Approvals.Waiting},
+		Throughput: throughputView{Covers: o.Throughput.Covers.Seconds()},
 	}
 	if !o.Approvals.Oldest.IsZero() {
 		s.Approvals.OldestAt = new(o.Approvals.Oldest.UTC())
 	}
-	s.Waiting = request.Map(o.Waiting, func(w overview.Waiting) standingWaiting {
-		shown := standingWaiting{Reason: w.Reason, Envelopes: w.Envelopes, OldestDue: w.OldestDue.Seconds()}
+	s.Waiting = request.Map(o.Waiting, func(w overview.Waiting) waitingView {
+		shown := waitingView{Reason: w.Reason, Envelopes: w.Envelopes, OldestDue: w.OldestDue.Seconds()}
 		if w.NextIn > 0 {
 			shown.NextIn = new(w.NextIn.Seconds())
 		}
 		return shown
 	})
-	s.Buckets = request.Map(o.Buckets, standingBucketFrom)
-	s.Breakers = request.Map(o.Breakers, func(b overview.Breaker) standingBreaker {
-		return standingBreaker{b.Source, b.State, b.Cause, b.Since.UTC(), b.OpenUntil.UTC(), b.Trips}
+	s.Buckets = request.Map(o.Buckets, bucketFrom)
+	s.Breakers = request.Map(o.Breakers, func(b overview.Breaker) breakerView {
+		return breakerView{b.Source, b.State, b.Cause, b.Since.UTC(), b.OpenUntil.UTC(), b.Trips}
 	})
-	s.Pauses = request.Map(o.Pauses, func(p overview.Pause) standingPause {
-		return standingPause{p.Scope, p.Subject, p.Kill, p.Reason, p.By, p.At.UTC()}
+	s.Pauses = request.Map(o.Pauses, func(p overview.Pause) pauseView {
+		return pauseView{p.Scope, p.Subject, p.Kill, p.Reason, p.By, p.At.UTC()}
 	})
-	s.DeadLetters = request.Map(o.Letters, func(l overview.Letters) standingLetters {
-		return standingLetters{l.Reason, l.Letters, l.Oldest.Seconds()}
+	s.DeadLetters = request.Map(o.Letters, func(l overview.Letters) deadLettersView {
+		return deadLettersView{l.Reason, l.Letters, l.Oldest.Seconds()}
 	})
-	s.Throughput.Ended = request.Map(o.Throughput.Ended, func(e overview.Ended) standingEnded { return standingEnded(e) })
+	s.Throughput.Ended = request.Map(o.Throughput.Ended, func(e overview.Ended) endedView { return endedView(e) })
 	return s
 }
 
-func standingBucketFrom(b overview.Bucket) standingBucket {
-	shown := standingBucket{
+func bucketFrom(b overview.Bucket) bucketView {
+	shown := bucketView{
 		Name: b.Name, Waiting: b.Waiting, OldestDue: b.OldestDue.Seconds(), Paused: b.Paused, Limited: b.Limited, OpensIn: b.OpensIn.Seconds(),
 	}
 	if b.Tokens >= 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
-// cursorContacts is the list of do not contact, as cursors name it.
+// cursorContacts is the name of the do-not-contact list in cursors.
 const cursorContacts = "do-not-contact"
 
 // GET /api/v1/do-not-contact lists the do-not-contact list.
@@ -49,13 +49,13 @@ func DoNotContact(c *request.Call) error {
 	return c.JSON(http.StatusOK, p)
 }
 
-// writeContactCursor writes the place behind an entry. It can be read by
-// whoever may read the list.
+// writeContactCursor returns the cursor of the place after an entry. It
+// contains the entry, which whoever may read the list may see.
 func writeContactCursor(last contact.Entry) string {
 	return request.WriteTextCursor(cursorContacts, string(last.Kind)+":"+last.Value)
 }
 
-// parseContactCursor reads what writeContactCursor wrote; "" is the beginning.
+// parseContactCursor returns the entry of a cursor; "" is the beginning.
 func parseContactCursor(text string) (contact.Kind, string, error) {
 	if text == "" {
 		return "", "", nil
@@ -98,8 +98,8 @@ func contacts(c *request.Call, change func(context.Context, pgx.Tx, envelope.Ten
 	return c.JSON(http.StatusOK, tally)
 }
 
-// errDry rolls a rehearsal back.
-var errDry = errors.New("it was a rehearsal")
+// errDryRun rolls a dry run back.
+var errDryRun = errors.New("dry run")
 
 // POST /api/v1/do-not-contact/import adds the entries of a CSV file to the
 // do-not-contact list, all or none.
@@ -109,17 +109,17 @@ func ImportDoNotContact(c *request.Call) error {
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		var err error
 		if tally, err = importCSV(ctx, tx, c); err == nil && dry {
-			err = errDry
+			err = errDryRun
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, errDry) {
+	if err != nil && !errors.Is(err, errDryRun) {
 		return err
 	}
 	return c.JSON(http.StatusOK, tally)
 }
 
-// importCSV stores the entries of the body, all of them or none.
+// importCSV stores the entries of the body, all or none.
 func importCSV(ctx context.Context, tx pgx.Tx, c *request.Call) (contact.Counts, error) {
 	var total contact.Counts
 	settings, err := limits.TenantOf(ctx, tx, c.By.Tenant)
@@ -132,7 +132,7 @@ func importCSV(ctx context.Context, tx pgx.Tx, c *request.Call) (contact.Counts,
 	}
 	var wrong []error
 	for {
-		some, bad, err := readSome(r)
+		some, bad, err := readEntries(r)
 		if wrong = append(wrong, bad...); len(wrong) > 0 && (errors.Is(err, io.EOF) || len(wrong) >= openapi.MaxErrors) {
 			return total, invalidLines(wrong...)
 		}
@@ -150,9 +150,9 @@ func importCSV(ctx context.Context, tx pgx.Tx, c *request.Call) (contact.Counts,
 	}
 }
 
-// readSome reads as many entries as one statement stores, and what is wrong
-// between them. At the end the error is io.EOF.
-func readSome(r *contact.CSVReader) (some []contact.Entry, wrong []error, err error) {
+// readEntries reads as many entries as one statement stores, and the errors of
+// invalid lines between them. At the end err is io.EOF.
+func readEntries(r *contact.CSVReader) (some []contact.Entry, wrong []error, err error) {
 	for len(some)+len(wrong) < contact.MaxEntries {
 		e, _, err := r.Read()
 		if _, bad := errors.AsType[*contact.LineError](err); bad {
@@ -167,7 +167,7 @@ func readSome(r *contact.CSVReader) (some []contact.Entry, wrong []error, err er
 	return some, wrong, nil
 }
 
-// invalidLines says in the API's way which lines are wrong.
+// invalidLines returns the field errors of invalid lines.
 func invalidLines(wrong ...error) error {
 	var fields []envelope.FieldError
 	for _, err := range wrong {
@@ -184,7 +184,7 @@ func invalidLines(wrong ...error) error {
 	return openapi.InvalidFields(fields)
 }
 
-// completeTrailer says behind an export that nothing is missing from it.
+// completeTrailer is the trailer that says that an export is complete.
 const completeTrailer = "Countersign-Complete"
 
 // GET /api/v1/do-not-contact/export exports the do-not-contact list as CSV, as
@@ -221,7 +221,7 @@ func ExportDoNotContact(c *request.Call) error {
 	return c.EndExport(err)
 }
 
-// contactPage reads in a transaction of its own.
+// contactPage reads the next entries in a transaction of its own.
 func contactPage(c *request.Call, f contact.EntryFilter) (rows []contact.Entry, err error) {
 	ctx, cancel := context.WithTimeout(c.R.Context(), request.WorkTimeout)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package limits handles requests about limits: buckets, quiet hours, the do-not-contact
-// list, employees, pauses, breakers and settings.
+// Package limits handles requests about limits: buckets, quiet hours, the
+// do-not-contact list, employees, pauses, breakers and settings.
 package limits
 
 import (
@@ -46,7 +46,7 @@ func Put(c *request.Call) error {
 }
 
 // CheckDocument checks a document of limits, in JSON, against openapi.yaml and
-// the rules of each setting say, as the API does. The error is an
+// the rules of each setting, as the API does. The error is an
 // *envelope.InvalidError whose pointers lead into the document.
 func CheckDocument(text []byte) error {
 	contract, err := openapi.Load()

@@ -25,7 +25,7 @@ func Employees(c *request.Call) error {
 	return request.Items(c, all)
 }
 
-// employee is the one in the path.
+// employee returns the {id} in the path.
 func employee(c *request.Call) (envelope.EmployeeID, error) {
 	id, err := limits.ParseEmployee(c.R.PathValue("id"))
 	if err != nil {

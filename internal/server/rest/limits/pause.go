@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
-// cursorPauses is the list of pauses, as cursors name it.
+// cursorPauses is the name of the list of pauses in cursors.
 const cursorPauses = "pauses"
 
 // GET /api/v1/pauses lists pauses, newest first.

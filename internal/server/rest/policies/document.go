@@ -1,5 +1,5 @@
-// Package policies handles requests about policy: the document, modes, rules, grants,
-// preferences, simulation and explanation.
+// Package policies handles requests about policy: the document, modes, rules,
+// grants, preferences, simulation and explanation.
 package policies
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// cursorRehearsal is the list of policy simulate, as cursors name it.
-const cursorRehearsal = "policy-simulate"
+// cursorSimulation is the name of simulations in cursors.
+const cursorSimulation = "policy-simulate"
 
 // GET /api/v1/policy shows the policy as one document.
 func Get(c *request.Call) error { return request.Show(c, settings.Export) }
@@ -38,7 +38,7 @@ func Put(c *request.Call) error {
 }
 
 // CheckDocument checks a document of policy, in JSON, against openapi.yaml and
-// policy itself say, as the API does. The error is an *envelope.InvalidError
+// the rules of policy, as the API does. The error is an *envelope.InvalidError
 // whose pointers lead into the document.
 func CheckDocument(text []byte) error {
 	contract, err := openapi.Load()
@@ -59,12 +59,12 @@ func CheckDocument(text []byte) error {
 	return doc.Validate()
 }
 
-// rehearseFor is after how long a page of a rehearsal answers with what it
-// has: expressions may be costly, and a request has a deadline.
-const rehearseFor = 5 * time.Second
+// simulateTimeout is when a page of a simulation answers with what it has,
+// since expressions may be costly and a request has a deadline.
+const simulateTimeout = 5 * time.Second
 
-// rehearsed is the answer of a rehearsal.
-type rehearsed struct {
+// simulation is the answer of a simulation.
+type simulation struct {
 	simulate.Report
 	NextCursor *string `json:"next_cursor"`
 }
@@ -72,7 +72,7 @@ type rehearsed struct {
 // POST /api/v1/policy/simulate tries a policy on past actions, in a read-only
 // transaction.
 func Simulate(c *request.Call) error {
-	doc, req, err := rehearsal(c, time.Now())
+	doc, req, err := simulateRequest(c, time.Now())
 	if err != nil {
 		return err
 	}
@@ -89,19 +89,19 @@ func Simulate(c *request.Call) error {
 		return err
 	}
 	begun := time.Now()
-	report := page.Compare(doc.Change(), func() bool { return time.Since(begun) > rehearseFor || ctx.Err() != nil })
+	report := page.Compare(doc.Change(), func() bool { return time.Since(begun) > simulateTimeout || ctx.Err() != nil })
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	answer := rehearsed{Report: report}
+	answer := simulation{Report: report}
 	if report.Next != nil {
-		answer.NextCursor = new(request.WriteCursor(cursorRehearsal, *report.Next))
+		answer.NextCursor = new(request.WriteCursor(cursorSimulation, *report.Next))
 	}
 	return c.JSON(http.StatusOK, answer)
 }
 
-// rehearsal reads what is to be tried, and on which part of the past.
-func rehearsal(c *request.Call, now time.Time) (settings.Document, simulate.Request, error) {
+// simulateRequest decodes the policy and the range of past actions.
+func simulateRequest(c *request.Call, now time.Time) (settings.Document, simulate.Request, error) {
 	body := struct {
 		Policy settings.Document `json:"policy"`
 		From   time.Time         `json:"from"`
@@ -124,7 +124,7 @@ func rehearsal(c *request.Call, now time.Time) (settings.Document, simulate.Requ
 	if req.Tool, err = policy.ParsePattern(body.Tool); err != nil {
 		return body.Policy, req, request.Invalid("/tool", envelope.RuleFormat, "must be source:action, source:*, *:action or *")
 	}
-	if req.Before, err = request.ParseCursor(cursorRehearsal, body.Cursor); err != nil {
+	if req.Before, err = request.ParseCursor(cursorSimulation, body.Cursor); err != nil {
 		return body.Policy, req, request.Invalid("/cursor", envelope.RuleFormat, "is not a cursor of a simulation; take next_cursor as it was, or leave it out to begin again")
 	}
 	return body.Policy, req, nil

@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// explained is a decision with every layer's word.
-type explained struct {
+// explanation is a decision with a step for each layer.
+type explanation struct {
 	Key      string        `json:"key"`
 	Mode     envelope.Mode `json:"mode"`
 	Source   string        `json:"mode_source"`
@@ -40,7 +40,7 @@ func Explain(c *request.Call) error {
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	var answer explained
+	var answer explanation
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		snap, state, err := c.Catalog.CurrentAndState(ctx, tx, c.By.Tenant)
 		if err != nil {
@@ -54,11 +54,11 @@ func Explain(c *request.Call) error {
 			Automation: body.Automation, AskedApproval: body.Approval == envelope.ApprovalRequired, Employee: body.Employee, Session: body.Session,
 			Risk: policy.RaiseRisk(body.Risk, tool.Risk.Envelope()), Args: body.Args, AnyArgs: body.Args == nil, Now: state.Now,
 		}
-		if p.Listed, err = onList(ctx, tx, snap, tool, body.Args); err != nil {
+		if p.Listed, err = onDoNotContact(ctx, tx, snap, tool, body.Args); err != nil {
 			return err
 		}
 		d := snap.Decide(tool, p)
-		answer = explained{tool.Key.String(), d.Mode, d.Source, d.ID, snap.Version, d.Trace}
+		answer = explanation{tool.Key.String(), d.Mode, d.Source, d.ID, snap.Version, d.Trace}
 		return nil
 	})
 	if err != nil {
@@ -67,9 +67,9 @@ func Explain(c *request.Call) error {
 	return c.JSON(http.StatusOK, answer)
 }
 
-// onList checks the arguments of a call, and says whether they address
-// somebody who is not to be contacted. No arguments address nobody.
-func onList(ctx context.Context, tx pgx.Tx, snap *settings.Settings, tool *catalog.Tool, args json.RawMessage) (bool, error) {
+// onDoNotContact checks the arguments of a call, and reports whether they
+// address somebody on the do-not-contact list. No arguments address nobody.
+func onDoNotContact(ctx context.Context, tx pgx.Tx, snap *settings.Settings, tool *catalog.Tool, args json.RawMessage) (bool, error) {
 	if args == nil {
 		return false, nil
 	}

@@ -26,8 +26,8 @@ func Grants(c *request.Call) error {
 	})
 }
 
-// grantInput is a grant that is to be made.
-type grantInput struct {
+// grantBody is the body of a new grant.
+type grantBody struct {
 	Key        string                     `json:"key"`
 	Digest     []byte                     `json:"digest"`
 	Employee   envelope.EmployeeID        `json:"employee_id"`
@@ -40,7 +40,7 @@ type grantInput struct {
 
 // POST /api/v1/policy/grants makes a grant.
 func MakeGrant(c *request.Call) error {
-	var body grantInput
+	var body grantBody
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func MakeGrant(c *request.Call) error {
 		if id, err = settings.PutGrant(ctx, tx, c.By.Tenant, g); err != nil {
 			return err
 		}
-		// Values of arguments are payload: the event names the places alone.
+		// Values of arguments are payload: the event names their pointers alone.
 		c.Detail = map[string]any{
 			"grant_id": id, "key": body.Key, "employee_id": request.NilIfZero(body.Employee), "session_id": request.NilIfZero(body.Session),
 			"automation": request.NilIfZero(body.Automation), "pins": slices.Sorted(maps.Keys(body.Pins)), "expires_in": request.NilIfZero(body.ExpiresIn),
@@ -75,9 +75,9 @@ func MakeGrant(c *request.Call) error {
 	}{id})
 }
 
-// grant is what to store. Without a digest it is for the definition that the
-// tool has now.
-func (in grantInput) grant(snap *settings.Settings, by string) (settings.Grant, error) {
+// grant returns the grant to store. Without a digest it is for the current
+// definition of the tool.
+func (in grantBody) grant(snap *settings.Settings, by string) (settings.Grant, error) {
 	key, err := policy.ParseKey(in.Key)
 	if err != nil {
 		return settings.Grant{}, request.Invalid("/key", envelope.RuleFormat, "must name one tool, as sourceId:actionId")

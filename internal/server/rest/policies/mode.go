@@ -37,7 +37,7 @@ func DeleteMode(c *request.Call) error {
 	})
 }
 
-// ruleName names a rule in an event.
+// ruleName returns the name of a rule in an event.
 func ruleName(automation, key string) string {
 	if automation == "" {
 		return key

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// toolDescription is what an operator says a tool is and does.
+// toolDescription is an operator's description of a tool.
 type toolDescription struct {
 	Source, Name           string
 	Module, Entity, Action string
@@ -42,8 +42,8 @@ func Describe(c *request.Call) error {
 	})
 }
 
-// checkReversal refuses a reversal by a tool that is not there, or by the tool
-// itself.
+// checkReversal rejects a reversal by a tool that does not exist, or by the
+// tool itself.
 func checkReversal(ctx context.Context, tx pgx.Tx, c *request.Call, of policy.Key, r *catalog.Reversal) error {
 	if r == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// toolDiff is what changed of a tool since it was accepted.
+// toolDiff is what changed in a tool since it was accepted.
 type toolDiff struct {
 	Key         string        `json:"key"`
 	Drift       catalog.Drift `json:"drift"`
@@ -21,9 +21,10 @@ type toolDiff struct {
 	// Digest is what to accept; Interface is the digest without texts.
 	Digest    string `json:"digest"`
 	Interface string `json:"interface_digest"`
-	// Accepted is null before anything was.
+	// Accepted is null if the tool was never accepted.
 	Accepted *string `json:"accepted_digest"`
-	// Known says whether the accepted definition is kept; else all is new.
+	// Known says whether the accepted definition is stored; if not, every
+	// part of the current one is shown as new.
 	Known            bool                 `json:"accepted_known"`
 	HiddenCharacters bool                 `json:"hidden_characters"`
 	Changes          []catalog.Difference `json:"changes"`

@@ -21,7 +21,7 @@ func Guide(c *request.Call) error {
 	for _, t := range visible {
 		facts.Tools = append(facts.Tools, guide.Tool{Tool: t, Mode: l.snap.Decide(t, l.by.Proposal(t)).Mode})
 	}
-	// What depends on who asks belongs in nobody else's cache.
+	// The answer depends on the caller, so no shared cache may keep it.
 	c.W.Header().Set("Cache-Control", "private, no-store")
 	c.Write(http.StatusOK, "text/markdown; charset=utf-8", guide.Markdown(facts))
 	return nil

@@ -24,8 +24,7 @@ func PutRule(c *request.Call) error {
 	})
 }
 
-// toolLimits is what holds for a tool of whom it writes to, what it takes to
-// use it, and its retries.
+// toolLimits are the recipients, scopes and retries of a tool.
 type toolLimits struct {
 	Recipients []string     `json:"recipients"`
 	Confirmed  bool         `json:"recipients_confirmed"`
@@ -33,8 +32,8 @@ type toolLimits struct {
 	Retry      limits.Retry `json:"retry"`
 }
 
-// limitsOf is what an operator said about a tool, and a guess where nobody
-// did.
+// limitsOf returns a tool's limits as operators set them, with guessed
+// recipients where nobody did.
 func limitsOf(rule limits.ToolRule, t *catalog.Tool) toolLimits {
 	l := toolLimits{Scopes: append([]string{}, rule.Scopes...), Retry: rule.Retry}
 	if rule.Recipients != nil {
@@ -45,7 +44,7 @@ func limitsOf(rule limits.ToolRule, t *catalog.Tool) toolLimits {
 	return l
 }
 
-// toolRules reads what operators said about tools.
+// toolRules reads the rules that operators set for tools.
 func toolRules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (map[policy.Key]limits.ToolRule, error) {
 	rules, err := limits.ToolRules(ctx, tx, tenant)
 	byKey := make(map[policy.Key]limits.ToolRule, len(rules))

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// verifyRule is the rule of one tool as the API shows and takes it.
+// verifyRule is the reconcile rule of one tool.
 type verifyRule struct {
 	Source string          `json:"source"`
 	Name   string          `json:"name"`

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// snapshotRule is the rule of one tool as the API shows and takes it.
+// snapshotRule is the snapshot rule of one tool.
 type snapshotRule struct {
 	Source   string                `json:"source"`
 	Name     string                `json:"name"`

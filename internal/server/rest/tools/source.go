@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// source is a source as the API shows it: without its credentials.
+// sourceView is a source without its credentials.
 type sourceView struct {
 	ID             string          `json:"id"`
 	Kind           string          `json:"kind"`
@@ -81,22 +81,22 @@ func checkSource(ctx context.Context, tx pgx.Tx, c *request.Call, id string) err
 	})
 }
 
-// sourceInput is what a source is made of.
-type sourceInput struct {
+// sourceBody is the body of a source.
+type sourceBody struct {
 	Kind        string
 	Config      json.RawMessage
 	Credentials *connect.Credentials
 	DefaultRisk policy.ToolRisk `json:"default_risk"`
 	Enabled     *bool
 	// DriftGuard and Quarantine stay as they are if they are left out, so that
-	// storing a source again does not lower its guard unseen.
+	// storing a source again does not loosen them by accident.
 	DriftGuard catalog.DriftGuard `json:"drift_guard"`
 	Quarantine *bool
 }
 
 // PUT /api/v1/sources/{id} sets a source.
 func PutSource(c *request.Call) error {
-	var in sourceInput
+	var in sourceBody
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func PutSource(c *request.Call) error {
 		if err := checkSource(ctx, tx, c, src.ID); err != nil {
 			return err
 		}
-		old, err := sourceBefore(ctx, tx, c, src.ID)
+		old, err := currentSource(ctx, tx, c, src.ID)
 		if err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func PutSource(c *request.Call) error {
 		if in.Quarantine != nil {
 			src.Quarantine = *in.Quarantine
 		}
-		if src.Secret, err = secret(c, src, old, in.Credentials); err != nil {
+		if src.Secret, err = encryptCredentials(c, src, old, in.Credentials); err != nil {
 			return err
 		}
 		c.Detail = sourceDetail(src, in.Credentials)
@@ -142,9 +142,10 @@ func DeleteSource(c *request.Call) error {
 	})
 }
 
-// sourceDetail tells what a source was set to. A command's arguments and an
-// address may hold credentials, which are taken out; of the credentials
-// themselves it says only that there are some, and whether they are new.
+// sourceDetail returns what the event of a change says of a source. Credentials
+// in the arguments of a command or in an address are redacted; of the
+// credentials themselves the event says only whether there are some and whether
+// they are new.
 func sourceDetail(src catalog.Source, given *connect.Credentials) map[string]any {
 	credentials := "none"
 	switch {
@@ -159,8 +160,9 @@ func sourceDetail(src catalog.Source, given *connect.Credentials) map[string]any
 	}
 }
 
-// sourceBefore returns the source as it is, or the zero value if there is none.
-func sourceBefore(ctx context.Context, tx pgx.Tx, c *request.Call, id string) (catalog.Source, error) {
+// currentSource returns the source as it is, or the zero value if there is
+// none.
+func currentSource(ctx context.Context, tx pgx.Tx, c *request.Call, id string) (catalog.Source, error) {
 	snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
 	if err != nil {
 		return catalog.Source{}, err
@@ -169,9 +171,10 @@ func sourceBefore(ctx context.Context, tx pgx.Tx, c *request.Call, id string) (c
 	return old, nil
 }
 
-// secret is what to store of credentials. Stored ones never go along to
-// another address unseen: whoever moves a source must show them again.
-func secret(c *request.Call, src, old catalog.Source, given *connect.Credentials) ([]byte, error) {
+// encryptCredentials returns the encrypted credentials to store. Stored
+// credentials are never sent to another address without being given again:
+// whoever changes the configuration of a source has to.
+func encryptCredentials(c *request.Call, src, old catalog.Source, given *connect.Credentials) ([]byte, error) {
 	if given == nil {
 		if len(old.Secret) > 0 && (src.Kind != old.Kind || !sameConfig(src.Config, old.Config)) {
 			return nil, request.Invalid("/credentials", envelope.RuleRequired, "config changes: give the credentials again, or {} for none")
@@ -188,7 +191,8 @@ func secret(c *request.Call, src, old catalog.Source, given *connect.Credentials
 	return c.Vault.Encrypt(c.By.Tenant, src.ID, raw)
 }
 
-// sameConfig compares what was written with what the database made of it.
+// sameConfig compares configurations regardless of how the database stores
+// them.
 func sameConfig(a, b json.RawMessage) bool {
 	one, errOne := envelope.Canonical(a)
 	two, errTwo := envelope.Canonical(b)

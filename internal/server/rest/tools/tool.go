@@ -1,5 +1,5 @@
-// Package tools handles requests about the catalog: tools, their settings and rules, and
-// the sources that they come from.
+// Package tools handles requests about the catalog: tools, their settings and
+// rules, and the sources that they come from.
 package tools
 
 import (
@@ -52,7 +52,7 @@ type tool struct {
 	toolLimits
 }
 
-// toolSource says how a source stands whose tools are listed, or would be.
+// toolSource is the state of a source whose tools are listed, or would be.
 type toolSource struct {
 	ID      string  `json:"id"`
 	Enabled bool    `json:"enabled"`
@@ -67,7 +67,7 @@ type listing struct {
 	rules map[policy.Key]limits.ToolRule
 }
 
-// newListing reads the catalog as it is now.
+// newListing reads the current catalog.
 func newListing(c *request.Call) (*listing, error) {
 	l := &listing{
 		by:    settings.Viewer{Employee: c.By.Employee, Session: c.By.Session, Tools: c.By.Tools, Automation: c.Query.Get("automation_id")},
@@ -85,8 +85,8 @@ func newListing(c *request.Call) (*listing, error) {
 	})
 }
 
-// tools are those that the caller may see: agents see what they may use,
-// people see all of what sources offer and of those that are switched off.
+// tools returns the tools that the caller may see: agents see what they may
+// use, people also what is switched off.
 func (l *listing) tools() []*catalog.Tool {
 	if l.agent {
 		return l.snap.Visible(l.by)
@@ -97,8 +97,8 @@ func (l *listing) tools() []*catalog.Tool {
 	})
 }
 
-// sources are those of the tools, and those that would have some if they could
-// be listed. An agent hears only of those that would have some for it.
+// sources returns the sources of the tools, and those that could not be listed.
+// Agents see only the sources that have tools for them.
 func (l *listing) sources() []toolSource {
 	serves := make(map[string]bool)
 	if l.agent {
@@ -120,7 +120,7 @@ func (l *listing) sources() []toolSource {
 	return found
 }
 
-// show is a tool as the caller sees it.
+// show returns a tool as the caller sees it.
 func (l *listing) show(t *catalog.Tool) tool {
 	src, _ := l.snap.Source(t.Key.Source) // a tool without a source is none that is enabled
 	mode := l.snap.Decide(t, l.by.Proposal(t)).Mode
@@ -173,16 +173,17 @@ func Get(c *request.Call) error {
 		err = errNoTool
 	}
 	if err != nil {
-		return unresolved(err)
+		return resolveError(err)
 	}
 	return c.JSON(http.StatusOK, l.show(t))
 }
 
-// errNoTool tells of a tool that is not there, or not for the caller.
+// errNoTool says that a tool does not exist, or not for the caller.
 var errNoTool = fault.New(fault.NotFound, "no such tool; list the tools to see the ones there are")
 
-// unresolved is what a name in a path came to: no tool, or too many.
-func unresolved(err error) error {
+// resolveError returns the error for a name in a path that stands for no tool,
+// or for several.
+func resolveError(err error) error {
 	if found, ok := fieldOf(err); ok && found.Rule != envelope.RuleRequired {
 		return errNoTool
 	} else if ok {

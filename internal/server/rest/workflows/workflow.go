@@ -19,10 +19,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// cursorWorkflows is the list of workflows, as cursors name it.
+// cursorWorkflows is the name of the list of workflows in cursors.
 const cursorWorkflows = "workflows"
 
-// workflowRequest is a workflow of steps, as the body asks for it.
+// workflowRequest is the body of a new workflow.
 type workflowRequest struct {
 	Steps        []stepAsked         `json:"steps"`
 	Atomic       bool                `json:"atomic"`
@@ -98,7 +98,7 @@ type stepShown struct {
 	Reversal *reversalShown     `json:"reversal"`
 }
 
-// reversalShown is how a step is taken back, and the action that does so.
+// reversalShown is the tool that undoes a step, and the action that does so.
 type reversalShown struct {
 	Tool   string             `json:"tool"`
 	Action *envelope.ActionID `json:"action_id"`
@@ -120,7 +120,7 @@ func workflowFrom(b *workflow.Workflow) workflowView {
 	return shown
 }
 
-// plannedShown is a step of a workflow that was only checked.
+// plannedShown is a step of a dry run.
 type plannedShown struct {
 	Step       int            `json:"step"`
 	Tool       string         `json:"tool"`
@@ -182,7 +182,8 @@ func plannedFrom(atomic bool, steps []workflow.PlannedStep) any {
 	}{true, atomic, shown}
 }
 
-// workflowOf reads a workflow that the caller may see. Another one is not there.
+// workflowOf reads a workflow that the caller may see. Any other is
+// fault.NotFound.
 func workflowOf(c *request.Call, ctx context.Context, tx pgx.Tx, id workflow.ID) (*workflow.Workflow, error) {
 	b, err := workflow.Get(ctx, tx, c.By.Tenant, id)
 	if err == nil && !access.SeesSession(c.By, b.Session) {
@@ -191,14 +192,14 @@ func workflowOf(c *request.Call, ctx context.Context, tx pgx.Tx, id workflow.ID)
 	return b, err
 }
 
-// workflowID is the id in the path.
+// workflowID returns the {id} in the path.
 func workflowID(c *request.Call) (workflow.ID, error) {
 	id, err := c.ActionID()
 	return workflow.ID(id), err
 }
 
-// showWorkflow answers with a workflow, after its end if the caller wants to wait.
-// What a person has to see to is an end for now.
+// showWorkflow answers with a workflow, after its end if the caller wants to
+// wait. A workflow that needs a person counts as ended here.
 func showWorkflow(c *request.Call, id workflow.ID, status int) error {
 	ctx, cancel := context.WithTimeout(c.R.Context(), c.WaitFor)
 	defer cancel()
@@ -223,7 +224,7 @@ func showWorkflow(c *request.Call, id workflow.ID, status int) error {
 	}
 }
 
-// readWorkflow reads a workflow with what its steps answered.
+// readWorkflow reads a workflow with the outputs of its steps.
 func readWorkflow(c *request.Call, id workflow.ID) (shown workflowView, settled bool, err error) {
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		b, err := workflowOf(c, ctx, tx, id)
@@ -302,14 +303,14 @@ func Resolve(c *request.Call) error {
 	})
 }
 
-// workflowDecision is what somebody says about a workflow.
+// workflowDecision is a person's decision about a workflow.
 type workflowDecision struct {
 	Note    string `json:"note"`
 	Abandon bool   `json:"abandon"`
 }
 
-// changeWorkflow has a change made to a workflow that the caller may see, and
-// answers with what the workflow is then.
+// changeWorkflow changes a workflow that the caller may see, and answers with
+// it.
 func changeWorkflow(c *request.Call, change func(workflow.ID, workflowDecision) error) error {
 	var d workflowDecision
 	if len(c.Body) > 0 {
