@@ -1,6 +1,6 @@
-// Package fault owns the few kinds of error that the outside can tell apart.
-// Everything else is a bug or an outage, and callers see only that it was
-// one. It refuses to know about HTTP, SQL or any other border.
+// Package fault owns the few kinds of error that callers can tell apart. Any
+// other error is a bug or an outage, whose text callers do not see. It does not
+// know how HTTP, MCP or SQL express the kinds.
 package fault
 
 import (
@@ -9,36 +9,35 @@ import (
 	"time"
 )
 
-// Kind is a sort of failure that a caller can act on. Test for one with
+// Kind is a class of failure that a caller can act on. Test for one with
 // errors.Is(err, fault.NotFound).
 type Kind string
 
 // The kinds.
 const (
-	// NotFound says that there is no such thing, or that the caller may not
+	// NotFound means that the thing does not exist, or that the caller may not
 	// know of it.
 	NotFound Kind = "not found"
-	// Invalid says that the input breaks a rule; the same input will fail
-	// again.
+	// Invalid means that the input breaks a rule; the same input will fail again.
 	Invalid Kind = "invalid"
-	// Conflict says that the thing is not in a state that allows this.
+	// Conflict means that the thing is not in a state that allows this.
 	Conflict Kind = "conflict"
-	// Denied says that the caller, or policy, does not allow it.
+	// Denied means that the caller has no right to this, or that policy denies it.
 	Denied Kind = "denied"
-	// Busy says that it may work later.
+	// Busy means that the same request may succeed later.
 	Busy Kind = "busy"
-	// Gone says that the time for it has passed.
+	// Gone means that the time for this has passed.
 	Gone Kind = "gone"
 	// Stale says that the thing is not the one that the caller saw.
 	Stale Kind = "stale"
 	// Unconditional says that the caller has to say which version of the thing
 	// it saw.
 	Unconditional Kind = "unconditional"
-	// Limited says that the caller has had as much as it may have for now.
+	// Limited means that the caller has reached a limit for now.
 	Limited Kind = "limited"
 )
 
-// Error makes a kind usable as a target of errors.Is.
+// Error returns the name of the kind; it makes a kind a target of errors.Is.
 func (k Kind) Error() string { return string(k) }
 
 // Error is a failure of a known kind with a text that may be shown to the
@@ -48,7 +47,7 @@ type Error struct {
 	Text string
 	// Cause, if any, is for logs alone.
 	Cause error
-	// After is how long to wait before the next try; 0 if nobody can say.
+	// After is how long to wait before the next try; 0 if unknown.
 	After time.Duration
 }
 

@@ -1,6 +1,6 @@
-// Package postgres owns the way to the database: the pool, transactions that
-// take on a role and a tenant, migrations, and the one place where PostgreSQL
-// errors become faults. It refuses to know what the tables mean.
+// Package postgres owns access to the database: the pool, transactions with a role
+// and a tenant, migrations, and the mapping of PostgreSQL's errors to faults. It
+// does not know what the tables mean; their stores own the texts of violations.
 package postgres
 
 import (
@@ -56,8 +56,8 @@ func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// Begins is what InTx needs: a pool, or in tests a transaction whose
-// savepoints stand in for transactions.
+// Begins starts transactions: a pool, or in tests a transaction that starts
+// savepoints.
 type Begins interface {
 	BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error)
 }

@@ -1,10 +1,10 @@
-// Package telemetry sets up how a process is watched: JSON logs that hide
-// secrets, metrics for Prometheus and OTLP, and traces that cross the outbox.
-// It owns the names of the metrics and of the log keys that are secret.
+// Package telemetry sets up the logs, metrics and traces of a process: JSON logs
+// that hide secrets, metrics for Prometheus and OTLP, and traces that continue
+// through the outbox. It owns the names of the metrics, the log keys that are
+// secret, and the listener for probes.
 //
-// It refuses to set anything global: whoever wants to log, count or trace is
-// given what Setup returned. Without a collector configured traces cost next
-// to nothing, and metrics wait to be scraped.
+// It sets nothing global: packages are given what Setup returned. Without a
+// collector traces cost next to nothing, and metrics are only scraped.
 package telemetry
 
 import (
