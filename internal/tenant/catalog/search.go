@@ -3,34 +3,47 @@ package catalog
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 	"strings"
-	"unicode"
 )
 
-// The bounds of what is searched and of what is searched for.
+// The bounds of what is indexed and of a query.
 const (
-	maxDescriptionTerms = 200
-	maxQueryTerms       = 16
-	// minPrefix is how much of a word must be given for what begins with it.
+	maxFieldTerms  = 200
+	maxSchemaDepth = 3
+	maxQueryTerms  = 16
+	// minPrefix is how many characters of a word a query must have to match the
+	// words that begin with it.
 	minPrefix = 3
 )
 
-// The weights of the places where a word is found. A word counts once for a
-// tool, where it weighs most, so that a source gains nothing by repeating it.
+// The weights of the fields in which a term is found. A term counts once for a
+// tool, in the field that weighs most, so that a source gains nothing by
+// repeating it.
 const (
-	weightName        = 8
-	weightTitle       = 4
-	weightArgument    = 2
-	weightDescription = 1
+	weightName        = 3
+	weightTitle       = 2.5
+	weightSource      = 2
+	weightArgument    = 1.2
+	weightDescription = 1.4
+	weightArgumentDoc = 1
 )
 
-// Search returns those of some tools of the snapshot that a text fits, the
-// best first. A text of several words need not fit with all of them.
+// The weights of the ways in which a term of a query matches a term of a tool.
+const (
+	matchExact   = 1
+	matchPrefix  = 0.8
+	matchTypo    = 0.7
+	matchSynonym = 0.6
+)
+
+// Search returns those of the given tools of the catalog that match a text, the
+// best first. A text of several words need not match with all of them. The rank
+// is by BM25's inverse document frequency, the field, and the kind of match.
 func (c *Catalog) Search(among []*Tool, text string) []*Tool {
-	query := terms(text)
-	query = query[:min(len(query), maxQueryTerms)]
+	query := queryTerms(text)
 	scores := c.index().search(query)
 	allowed := make(map[*Tool]bool, len(among))
 	for _, t := range among {
@@ -38,7 +51,7 @@ func (c *Catalog) Search(among []*Tool, text string) []*Tool {
 	}
 	plain := strings.ToLower(strings.TrimSpace(text))
 	for t := range allowed {
-		// What is called by its name comes first.
+		// A tool whose name is the text comes first.
 		if plain == strings.ToLower(t.Key.String()) || plain == strings.ToLower(t.Key.Action) || plain == t.FullName.String() {
 			scores[t] += math.MaxInt32
 		}
@@ -55,12 +68,12 @@ func (c *Catalog) Search(among []*Tool, text string) []*Tool {
 	return found
 }
 
-// index finds tools by words. It never changes.
+// index is an inverted index of tools by terms. It never changes.
 type index struct {
 	size int
-	// words are in order; at holds where each is found.
-	words []string
-	at    map[string][]posting
+	// terms are in order; postings are those of each term.
+	terms    []string
+	postings map[string][]posting
 }
 
 type posting struct {
@@ -69,76 +82,82 @@ type posting struct {
 }
 
 func newIndex(tools map[string][]*Tool) *index {
-	ix := &index{at: make(map[string][]posting)}
-	for _, same := range tools {
-		for _, t := range same {
+	ix := &index{postings: make(map[string][]posting)}
+	for _, group := range tools {
+		for _, t := range group {
 			ix.size++
-			for word, weight := range t.weights() {
-				ix.at[word] = append(ix.at[word], posting{t, weight})
+			for term, weight := range t.terms() {
+				ix.postings[term] = append(ix.postings[term], posting{t, weight})
 			}
 		}
 	}
-	for word := range ix.at {
-		ix.words = append(ix.words, word)
+	for term := range ix.postings {
+		ix.terms = append(ix.terms, term)
 	}
-	slices.Sort(ix.words)
+	slices.Sort(ix.terms)
 	return ix
 }
 
-// weights are the words of a tool, with what each weighs most.
-func (t *Tool) weights() map[string]float64 {
+// terms are the terms of a tool, each with the weight of its best field.
+func (t *Tool) terms() map[string]float64 {
 	found := make(map[string]float64)
-	add := func(weight float64, words []string) {
-		for _, w := range words {
-			found[w] = max(found[w], weight)
+	add := func(weight float64, terms []string) {
+		for _, term := range terms[:min(len(terms), maxFieldTerms)] {
+			found[term] = max(found[term], weight)
 		}
 	}
-	add(weightName, terms(t.Key.Source+" "+t.Key.Action+" "+t.FullName.String()))
-	add(weightTitle, terms(t.Title))
-	add(weightArgument, terms(strings.Join(arguments(t.InputSchema), " ")))
-	described := terms(t.Description)
-	add(weightDescription, described[:min(len(described), maxDescriptionTerms)])
+	add(weightName, stems(t.Key.Action+" "+t.FullName.Entity+" "+t.FullName.Action))
+	add(weightSource, stems(t.Key.Source+" "+t.FullName.Module))
+	add(weightTitle, stems(t.Title))
+	add(weightDescription, stems(t.Description))
+	names, docs := schemaTexts(t.InputSchema)
+	add(weightArgument, stems(names))
+	add(weightArgumentDoc, stems(docs))
 	return found
 }
 
-// arguments are the names at the top of a schema.
-func arguments(schema json.RawMessage) []string {
-	var doc struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
+// schemaTexts returns the names and the descriptions of a schema's fields, down
+// to maxSchemaDepth.
+func schemaTexts(schema json.RawMessage) (names, docs string) {
+	var doc any
 	if json.Unmarshal(schema, &doc) != nil {
-		return nil
+		return "", ""
 	}
-	names := make([]string, 0, len(doc.Properties))
-	for name := range doc.Properties {
-		names = append(names, name)
+	var foundNames, foundDocs []string
+	var walk func(node any, depth int)
+	walk = func(node any, depth int) {
+		object, ok := node.(map[string]any)
+		if !ok || depth > maxSchemaDepth {
+			return
+		}
+		if text, ok := object["description"].(string); ok && depth > 0 {
+			foundDocs = append(foundDocs, text)
+		}
+		properties, _ := object["properties"].(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(properties)) {
+			foundNames = append(foundNames, name)
+			walk(properties[name], depth+1)
+		}
+		walk(object["items"], depth+1)
 	}
-	return names
+	walk(doc, 0)
+	return strings.Join(foundNames, " "), strings.Join(foundDocs, " ")
 }
 
-// search weighs tools by the words of a query. A word that few tools have says
-// more than one that many have, and a tool that has all of them more than one
-// that has some.
+// search scores tools by the terms of a query. A term that few tools have
+// weighs more than one that many have, and a tool that matches all of them more
+// than one that matches some.
 func (ix *index) search(query []string) map[*Tool]float64 {
 	scores, matched := make(map[*Tool]float64), make(map[*Tool]int)
-	for _, q := range query {
+	for _, term := range query {
 		best := make(map[*Tool]float64)
-		from, _ := slices.BinarySearch(ix.words, q)
-		for _, word := range ix.words[from:] {
-			if !strings.HasPrefix(word, q) || word != q && len(q) < minPrefix {
-				break
-			}
-			// A part of a word counts for as much as it is of it, and never for
-			// as much as the word.
-			part := 1.0
-			if word != q {
-				part = 0.8 * float64(len(q)) / float64(len(word))
-			}
-			for _, p := range ix.at[word] {
-				best[p.tool] = max(best[p.tool], part*p.weight)
+		for candidate, quality := range ix.candidates(term) {
+			for _, p := range ix.postings[candidate] {
+				best[p.tool] = max(best[p.tool], quality*p.weight)
 			}
 		}
-		rarity := math.Log(1 + float64(ix.size)/float64(max(len(best), 1)))
+		n := float64(len(best))
+		rarity := math.Log(1 + (float64(ix.size)-n+0.5)/(n+0.5))
 		for t, weight := range best {
 			scores[t] += weight * rarity
 			matched[t]++
@@ -150,37 +169,42 @@ func (ix *index) search(query []string) map[*Tool]float64 {
 	return scores
 }
 
-// terms are the words of a text for searching, each once: in small letters,
-// without the s of a plural, taken apart before capitals. Characters that do
-// not show divide nothing.
-func terms(text string) []string {
-	var found []string
-	seen := make(map[string]bool)
-	var at []rune
-	end := func() {
-		w := string(at)
-		at = at[:0]
-		if len(w) > minPrefix && strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") {
-			w = w[:len(w)-1]
-		}
-		if w != "" && !seen[w] {
-			seen[w] = true
-			found = append(found, w)
+// candidates returns the terms of the index that a term of a query matches, with
+// the weight of the match. A misspelt term is one that matches nothing else.
+func (ix *index) candidates(term string) map[string]float64 {
+	found := make(map[string]float64)
+	add := func(candidate string, quality float64) {
+		if len(ix.postings[candidate]) > 0 {
+			found[candidate] = max(found[candidate], quality)
 		}
 	}
-	runes := []rune(text)
-	for i, r := range runes {
-		switch {
-		case unicode.Is(unicode.Cf, r):
-			continue
-		case !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r):
-			end()
-			continue
-		case unicode.IsUpper(r) && i > 0 && (unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsUpper(runes[i-1]) && unicode.IsLower(runes[i+1])):
-			end()
-		}
-		at = append(at, unicode.ToLower(r))
+	ix.match(term, 1, add)
+	if len(found) > 0 {
+		return found
 	}
-	end()
+	for _, correction := range corrections(term, ix.terms, synonyms.words) {
+		ix.match(correction, matchTypo, add)
+	}
 	return found
+}
+
+// match adds the terms that are the given one, begin with it, or are its
+// synonyms.
+func (ix *index) match(term string, factor float64, add func(candidate string, quality float64)) {
+	add(term, matchExact*factor)
+	for _, synonym := range synonyms.of[term] {
+		add(synonym, matchSynonym*factor)
+	}
+	if len(term) < minPrefix {
+		return
+	}
+	from, _ := slices.BinarySearch(ix.terms, term)
+	for _, candidate := range ix.terms[from:] {
+		if !strings.HasPrefix(candidate, term) {
+			break
+		}
+		if candidate != term {
+			add(candidate, matchPrefix*factor*float64(len(term))/float64(len(candidate)))
+		}
+	}
 }

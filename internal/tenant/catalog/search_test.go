@@ -39,10 +39,10 @@ func TestSearch(t *testing.T) {
 	all := snap.Tools()
 
 	for query, want := range map[string][]string{
-		"send email":             {"mail:sendEmail", "evil:free", "crm:contacts.create"},
-		"emails":                 {"mail:sendEmail", "crm:contacts.create", "evil:free"},
+		"send email":             {"mail:sendEmail", "evil:free", "slack:chat.postMessage", "crm:contacts.create", "mail:list_drafts"},
+		"emails":                 {"mail:sendEmail", "evil:free", "crm:contacts.create", "mail:list_drafts"},
 		"postmess":               {},
-		"post":                   {"slack:chat.postMessage"},
+		"post":                   {"slack:chat.postMessage", "mail:sendEmail", "evil:free"},
 		"draft":                  {"mail:list_drafts"},
 		"channel":                {"slack:chat.postMessage"},
 		"crm.contacts.create":    {"crm:contacts.create"},

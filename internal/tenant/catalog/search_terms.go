@@ -1,0 +1,149 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/kljensen/snowball/english"
+)
+
+// stems returns the words of a text as terms of the index, each once: in lower
+// case, split before capitals, and reduced to their stem by Porter2.
+func stems(text string) []string {
+	var found []string
+	seen := make(map[string]bool)
+	for _, word := range splitWords(text) {
+		stem := stemOf(word)
+		if !seen[stem] {
+			seen[stem] = true
+			found = append(found, stem)
+		}
+	}
+	return found
+}
+
+// queryTerms returns the terms of a query, without function words unless there
+// is nothing else.
+func queryTerms(text string) []string {
+	words := splitWords(text)
+	content := slices.DeleteFunc(slices.Clone(words), isFunctionWord)
+	if len(content) == 0 {
+		return nil
+	}
+	terms := stems(strings.Join(content, " "))
+	return terms[:min(len(terms), maxQueryTerms)]
+}
+
+// maxStemBytes bounds what is stemmed; no English word is longer.
+const maxStemBytes = 40
+
+func stemOf(word string) string {
+	if len(word) > maxStemBytes {
+		return word
+	}
+	return english.Stem(word, true)
+}
+
+// splitWords splits a text at everything that is no letter, digit or mark, and
+// before capitals. Format characters, which do not show, split nothing.
+func splitWords(text string) []string {
+	var found []string
+	var word []rune
+	end := func() {
+		if len(word) > 0 {
+			found = append(found, string(word))
+			word = word[:0]
+		}
+	}
+	runes := []rune(text)
+	for i, r := range runes {
+		switch {
+		case unicode.Is(unicode.Cf, r):
+			continue
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r):
+			end()
+			continue
+		case unicode.IsUpper(r) && i > 0 && (unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsUpper(runes[i-1]) && unicode.IsLower(runes[i+1])):
+			end()
+		}
+		word = append(word, unicode.ToLower(r))
+	}
+	end()
+	return found
+}
+
+// isFunctionWord reports whether a word says nothing about what a tool does.
+func isFunctionWord(word string) bool {
+	switch word {
+	case "a", "an", "the", "this", "that", "these", "those", "some", "any", "all", "something", "anything", "nothing", "somebody", "someone",
+		"i", "me", "my", "we", "us", "our", "you", "your", "it", "its", "he", "she", "they", "them", "their", "s",
+		"is", "are", "was", "were", "be", "been", "do", "does", "did", "can", "could", "may", "should", "would", "will", "has", "have", "had",
+		"what", "which", "who", "whom", "how", "when", "where", "there", "here",
+		"of", "to", "in", "on", "at", "by", "for", "with", "about", "into", "onto", "as", "and", "or", "but", "not", "please", "want", "need",
+		"using", "via", "then", "than", "so", "if", "am":
+		return true
+	}
+	return false
+}
+
+// corrections returns the words nearest to a misspelt one: those that differ by
+// one edit, or by two from eight characters on. Words of fewer than four
+// characters have none.
+func corrections(word string, vocabularies ...[]string) []string {
+	const minLength, longLength = 4, 8
+	length := len([]rune(word))
+	if length < minLength || length > maxStemBytes {
+		return nil
+	}
+	allowed := 1
+	if length >= longLength {
+		allowed = 2
+	}
+	var nearest []string
+	for _, vocabulary := range vocabularies {
+		for _, candidate := range vocabulary {
+			if len(candidate) < minLength || len(candidate)-len(word) > allowed || len(word)-len(candidate) > allowed {
+				continue
+			}
+			switch d := editDistance([]rune(word), []rune(candidate), allowed); {
+			case d > allowed:
+			case d < allowed:
+				nearest, allowed = []string{candidate}, d
+			default:
+				nearest = append(nearest, candidate)
+			}
+		}
+	}
+	return nearest
+}
+
+// editDistance returns the number of insertions, deletions, substitutions and
+// swaps of neighbours that make b of a (optimal string alignment), or more than
+// limit where it is larger.
+func editDistance(a, b []rune, limit int) int {
+	previous, current, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range current {
+		current[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		next[0] = i
+		least := i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			next[j] = min(current[j]+1, next[j-1]+1, current[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				next[j] = min(next[j], previous[j-2]+1)
+			}
+			least = min(least, next[j])
+		}
+		if least > limit {
+			return limit + 1
+		}
+		previous, current, next = current, next, previous
+	}
+	return current[len(b)]
+}
