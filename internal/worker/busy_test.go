@@ -24,7 +24,7 @@ type meter struct {
 
 func (m *meter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
 	m.all.Add(1)
-	if strings.Contains(data.SQL, "OutboxLook") {
+	if strings.Contains(data.SQL, "OutboxDueBuckets") {
 		select {
 		case m.looks <- struct{}{}:
 		default:

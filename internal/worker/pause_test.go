@@ -140,7 +140,7 @@ func TestWhatIsPausedWaitsUntilItIsResumed(t *testing.T) {
 			y.bucket(limits.Bucket{Name: "slow"})
 			meant := y.propose(proposal(by(employee), in("slow")), proposal(by(employee), in("slow")))
 			y.pause(of, false)
-			db, looks := y.watched("OutboxLook")
+			db, looks := y.watched("OutboxDueBuckets")
 
 			for range 2 { // a restart loses nothing
 				stop := y.run(y.pipeline(db, y.src, config("w1")))
@@ -201,7 +201,7 @@ func TestAPauseMeetsTheNextClaimOfARunningFleet(t *testing.T) {
 	y.src.On(toolOnce, g.hold)
 	cfg := config("w1")
 	cfg.Concurrency = 1
-	db, claims := y.watched("OutboxLook")
+	db, claims := y.watched("OutboxDueBuckets")
 	y.submit(toolOnce, 20)
 	y.run(y.pipeline(db, y.src, cfg))
 	g.wait(t)
