@@ -86,7 +86,7 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 		Logger:            warnOnly(log),
 		PollOnly:          cfg.PollOnly,
 		FetchCooldown:     2 * time.Millisecond,
-		FetchPollInterval: 250 * time.Millisecond,
+		FetchPollInterval: fetchPoll(cfg.PollOnly),
 		Queues: map[string]river.QueueConfig{
 			queuePoll:        {MaxWorkers: 2},
 			queuePeriodic:    {MaxWorkers: 2},
@@ -105,6 +105,16 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 		return nil, fmt.Errorf("new river client: %w", err)
 	}
 	return f, nil
+}
+
+// fetchPoll returns how often River looks for jobs in every queue. Where LISTEN
+// works it is told of each job, and polls only for notifications that were
+// lost with a connection.
+func fetchPoll(pollOnly bool) time.Duration {
+	if pollOnly {
+		return 250 * time.Millisecond
+	}
+	return 5 * time.Second
 }
 
 // Look has this process look for due work now, without a detour over River.
