@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 
-	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source/connect"
@@ -28,13 +27,7 @@ func periodic() []*river.PeriodicJob {
 			&river.PeriodicJobOpts{RunOnStart: true})
 	}
 	return []*river.PeriodicJob{
-		every(5*time.Second, pollArgs{}),
-		every(2*time.Second, expireArgs{}),
-		every(2*time.Second, remindArgs{}),
-		every(time.Second, sweepArgs{}),
-		every(time.Second, deliverArgs{}),
-		every(5*time.Second, expirePolicyArgs{}),
-		every(3*time.Second, refreshArgs{}),
+		every(5*time.Second, refreshArgs{}),
 		every(5*time.Second, reconcileArgs{}),
 		every(time.Hour, partitionArgs{}),
 		every(time.Minute, checkpointArgs{}),
@@ -66,51 +59,6 @@ type pollWorker struct {
 func (w *pollWorker) Work(context.Context, *river.Job[pollArgs]) error {
 	w.look()
 	return nil
-}
-
-// expireArgs says: end the wait of what nobody decided in time.
-type expireArgs struct{}
-
-func (expireArgs) Kind() string { return "countersign_expire" }
-
-func (expireArgs) InsertOpts() river.InsertOpts { return periodicOpts() }
-
-type expireWorker struct {
-	river.WorkerDefaults[expireArgs]
-	db postgres.Begins
-}
-
-func (w *expireWorker) Work(ctx context.Context, _ *river.Job[expireArgs]) error {
-	const most = 1000
-	for {
-		n, err := approval.Expire(ctx, w.db, most)
-		if err != nil || n < most {
-			return err
-		}
-	}
-}
-
-// remindArgs says: tell of what waits for a decision and is about to expire,
-// or waits too long.
-type remindArgs struct{}
-
-func (remindArgs) Kind() string { return "countersign_remind" }
-
-func (remindArgs) InsertOpts() river.InsertOpts { return periodicOpts() }
-
-type remindWorker struct {
-	river.WorkerDefaults[remindArgs]
-	db postgres.Begins
-}
-
-func (w *remindWorker) Work(ctx context.Context, _ *river.Job[remindArgs]) error {
-	const most = 1000
-	for {
-		n, err := approval.Remind(ctx, w.db, most)
-		if err != nil || n < most {
-			return err
-		}
-	}
 }
 
 // refreshArgs says: list the sources again whose listing is old, or that

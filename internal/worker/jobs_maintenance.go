@@ -14,7 +14,7 @@ import (
 const (
 	// queueUpkeep is apart from the other periodic jobs, which must not wait
 	// for what goes through much data.
-	queueMaintenance = "countersign_upkeep"
+	queueMaintenance = "countersign_maintenance"
 	// upkeepFor is how long one such job goes on before it makes room for
 	// another, and upkeepPause when it comes back.
 	maintenanceFor   = 5 * time.Second
@@ -39,7 +39,7 @@ func inTurns(ctx context.Context, work func(more func() bool) (bool, error)) err
 // sealArgs says: seal the events that are complete.
 type checkpointArgs struct{}
 
-func (checkpointArgs) Kind() string { return "countersign_seal" }
+func (checkpointArgs) Kind() string { return "countersign_checkpoint" }
 
 func (checkpointArgs) InsertOpts() river.InsertOpts { return maintenanceOpts() }
 
@@ -55,7 +55,7 @@ func (w *checkpointWorker) Work(ctx context.Context, _ *river.Job[checkpointArgs
 // retainArgs says: delete what is past what its tenant keeps.
 type retentionArgs struct{}
 
-func (retentionArgs) Kind() string { return "countersign_retain" }
+func (retentionArgs) Kind() string { return "countersign_retention" }
 
 func (retentionArgs) InsertOpts() river.InsertOpts { return maintenanceOpts() }
 

@@ -12,7 +12,7 @@ import (
 // forgetArgs says: delete the dry runs that are old.
 type pruneDryRunsArgs struct{}
 
-func (pruneDryRunsArgs) Kind() string { return "countersign_forget" }
+func (pruneDryRunsArgs) Kind() string { return "countersign_prune_dry_runs" }
 
 func (pruneDryRunsArgs) InsertOpts() river.InsertOpts { return maintenanceOpts() }
 

@@ -13,7 +13,7 @@ import (
 const (
 	// queueVerify is apart from the other periodic jobs: a read may take long,
 	// and nothing else must wait for it.
-	queueReconcile = "countersign_verify"
+	queueReconcile = "countersign_reconcile"
 	// verifyFor is how long one job goes on taking letters on.
 	reconcileFor = time.Minute
 )
@@ -21,7 +21,7 @@ const (
 // verifyArgs says: look into calls that nobody heard the end of.
 type reconcileArgs struct{}
 
-func (reconcileArgs) Kind() string { return "countersign_verify" }
+func (reconcileArgs) Kind() string { return "countersign_reconcile" }
 
 func (reconcileArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: queueReconcile, MaxAttempts: 1}

@@ -13,22 +13,24 @@ import (
 )
 
 const (
-	// workflowSoonest and workflowLatest bound how often workflows are looked for that
-	// can move on. A look that takes long, because many workflows wait, is not
-	// made as often.
-	workflowMinPoll = 50 * time.Millisecond
-	workflowMaxPoll = 200 * time.Millisecond
-	// workflowShare is how much longer the pause is than the look before it.
+	// workflowMinPoll and workflowMaxPoll bound the pause between two polls
+	// while workflows are running, and workflowIdlePoll is the pause while none
+	// is: starting a workflow wakes a worker.
+	workflowMinPoll  = 50 * time.Millisecond
+	workflowMaxPoll  = 200 * time.Millisecond
+	workflowIdlePoll = time.Second
+	// workflowPollShare is the ratio of a pause to the poll before it, so that
+	// polls which take long, because many workflows wait, are made less often.
 	workflowPollShare = 20
-	// workflowDebounce is the least time between two looks.
+	// workflowDebounce is the least time between two polls.
 	workflowDebounce = 10 * time.Millisecond
 )
 
-// workflows moves workflows on while a process of the fleet runs.
+// workflowLoop advances workflows.
 type workflowLoop struct {
 	driver *workflow.Driver
 	wake   chan struct{}
-	// live says that there were workflows under way at the last look.
+	// live reports whether workflows were running at the last poll.
 	live atomic.Bool
 	log  *slog.Logger
 }
@@ -37,7 +39,7 @@ func newWorkflowLoop(driver *workflow.Driver, log *slog.Logger) *workflowLoop {
 	return &workflowLoop{driver: driver, wake: make(chan struct{}, 1), log: log}
 }
 
-// look has workflows looked for now. It does not block.
+// poll polls for workflows now. It does not block.
 func (b *workflowLoop) poll() {
 	select {
 	case b.wake <- struct{}{}:
@@ -45,16 +47,15 @@ func (b *workflowLoop) poll() {
 	}
 }
 
-// settled says that envelopes have ended. Where no workflow is under way, nobody
-// looks.
+// settled is called after actions ended. It polls if workflows are running.
 func (b *workflowLoop) settled() {
 	if b.live.Load() {
 		b.poll()
 	}
 }
 
-// run works until ctx is over. What it is about to write then is rolled back,
-// and another process does it.
+// run polls until ctx ends. What it is about to write then is rolled back, and
+// another worker does it.
 func (b *workflowLoop) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -79,13 +80,13 @@ func (b *workflowLoop) run(ctx context.Context) {
 			failures = 0
 		} else {
 			pause = min(workflowMaxPoll<<min(failures, 4), 5*time.Second)
-			b.log.ErrorContext(ctx, "worker waits for the database", slog.String("operation", "move workflows on"), slog.Int("failures", failures), slog.Any("error", err))
+			b.log.ErrorContext(ctx, "worker waits for the database", slog.String("operation", "advance workflows"), slog.Int("failures", failures), slog.Any("error", err))
 		}
 		timer.Reset(pause)
 	}
 }
 
-// sweep moves on what can be, and returns when to look again.
+// advance advances workflows once, and returns the pause until the next poll.
 func (b *workflowLoop) advance(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
 	moved, live, err := b.driver.Sweep(ctx)
@@ -97,13 +98,13 @@ func (b *workflowLoop) advance(ctx context.Context) (time.Duration, error) {
 	case moved > 0:
 		return workflowMinPoll, nil
 	case !live:
-		return workflowMaxPoll, nil
+		return workflowIdlePoll, nil
 	}
 	return min(max(workflowPollShare*time.Since(began), workflowMinPoll), workflowMaxPoll), nil
 }
 
-// pruneWorkflowsArgs says: forget workflows that are older than what is kept of
-// their steps.
+// pruneWorkflowsArgs is the job that deletes workflows whose steps retention
+// deleted.
 type pruneWorkflowsArgs struct{}
 
 func (pruneWorkflowsArgs) Kind() string { return "countersign_prune_workflows" }

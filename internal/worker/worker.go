@@ -41,12 +41,13 @@ type Config struct {
 // Fleet is one process of the fleet: a pipeline, and the River client that
 // wakes it.
 type Worker struct {
-	db        *pgxpool.Pool
-	pipeline  *Pipeline
-	client    *river.Client[pgx.Tx]
-	waker     *Waker
-	workflows *workflowLoop
-	log       *slog.Logger
+	db                     *pgxpool.Pool
+	pipeline               *Pipeline
+	client                 *river.Client[pgx.Tx]
+	waker                  *Waker
+	workflows              *workflowLoop
+	sweep, deliver, expire *loop
+	log                    *slog.Logger
 }
 
 // NewFleet returns a process of the fleet that Run starts.
@@ -62,18 +63,16 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 	f := &Worker{db: db, waker: waker, log: log}
 	door := intake.New(db, cache, intake.Config{ApprovalWait: cfg.Pipeline.ApprovalWait, Wake: f.pollAll})
 	f.workflows = newWorkflowLoop(workflow.NewDriver(db, door, log), log)
+	f.sweep = newLoop("sweep pauses", time.Second, sweepDebounce, log, func(ctx context.Context) error { return Sweep(ctx, db, f.pollAll) })
+	f.deliver = newLoop("deliver messages", time.Second, time.Second, log, deliver(subscription.NewRelay(db, cache, door, log)))
+	f.expire = newLoop("expire decisions and policy", 2*time.Second, 2*time.Second, log, expire(db))
 	cfg.Pipeline.Settled = f.workflows.settled
 	f.pipeline = NewPipeline(db, cache, live, cfg.Pipeline)
 
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &pollWorker{look: f.Poll})
 	river.AddWorker(workers, &pruneWorkflowsWorker{db: db})
-	river.AddWorker(workers, &expireWorker{db: db})
-	river.AddWorker(workers, &remindWorker{db: db})
-	river.AddWorker(workers, &sweepWorker{db: db, wake: f.pollAll})
 	river.AddWorker(workers, &refreshWorker{refresher: connect.NewRefresher(db, cache, live, log), age: cfg.CatalogAge})
-	river.AddWorker(workers, &expirePolicyWorker{db: db})
-	river.AddWorker(workers, &deliverWorker{relay: subscription.NewRelay(db, cache, door, log)})
 	river.AddWorker(workers, &partitionWorker{db: db})
 	river.AddWorker(workers, &checkpointWorker{db: db})
 	river.AddWorker(workers, &retentionWorker{db: db})
@@ -92,8 +91,6 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 			queuePeriodic:    {MaxWorkers: 2},
 			queueMaintenance: {MaxWorkers: 2},
 			queueReconcile:   {MaxWorkers: 2},
-			queueDeliver:     {MaxWorkers: 2},
-			queueSweep:       {MaxWorkers: 2},
 		},
 		Workers:      workers,
 		PeriodicJobs: periodic(),
@@ -106,6 +103,9 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 	}
 	return f, nil
 }
+
+// sweepDebounce is the least time between two sweeps that wake-ups cause.
+const sweepDebounce = 250 * time.Millisecond
 
 // fetchPoll returns how often River looks for jobs in every queue. Where LISTEN
 // works it is told of each job, and polls only for notifications that were
@@ -121,6 +121,7 @@ func fetchPoll(pollOnly bool) time.Duration {
 func (f *Worker) Poll() {
 	f.pipeline.Poll()
 	f.workflows.poll()
+	f.sweep.poll()
 }
 
 // wakeAll has this process, and one other, look for due work.
@@ -143,6 +144,9 @@ func (f *Worker) Run(ctx context.Context) error {
 	f.log.InfoContext(ctx, "worker started")
 	var beside sync.WaitGroup
 	beside.Go(func() { f.workflows.run(ctx) })
+	beside.Go(func() { f.sweep.run(ctx) })
+	beside.Go(func() { f.deliver.run(ctx) })
+	beside.Go(func() { f.expire.run(ctx) })
 	err := f.pipeline.Run(ctx)
 	beside.Wait()
 

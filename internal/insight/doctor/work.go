@@ -126,7 +126,7 @@ func judgePauses(everything bool, left []unfinished) (wrong []Finding) {
 		if u.Killing {
 			what = fmt.Sprintf("the kill of %s has not ended all that it hit, after %s", u.what(), since)
 		}
-		f := warn(what, "See whether a worker runs, and what its log says of the job countersign_sweep. What a worker holds is ended when it comes back.")
+		f := warn(what, "See whether a worker runs, and what its log says of the operation \"sweep pauses\". What a worker holds is ended when it comes back.")
 		if since > longSweep {
 			f.Status = Failed
 		}
