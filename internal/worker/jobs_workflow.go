@@ -18,7 +18,7 @@ const (
 	// is: starting a workflow wakes a worker.
 	workflowMinPoll  = 50 * time.Millisecond
 	workflowMaxPoll  = 200 * time.Millisecond
-	workflowIdlePoll = time.Second
+	workflowIdlePoll = 2 * time.Second
 	// workflowPollShare is the ratio of a pause to the poll before it, so that
 	// polls which take long, because many workflows wait, are made less often.
 	workflowPollShare = 20
