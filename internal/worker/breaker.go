@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/breaker"
 )
 
-// change is news of a source that the fleet is to know.
+// breakerEvent is news of a source that the fleet is to know.
 type breakerEvent struct {
 	breaker.Source
 	kind    breakerEventKind
@@ -21,7 +21,7 @@ type breakerEvent struct {
 	openFor time.Duration
 }
 
-// news is what became of a source.
+// breakerEventKind is what became of a source.
 type breakerEventKind int
 
 const (
@@ -71,7 +71,7 @@ func (p *Pipeline) probed(it *outbox.Item, out source.Outcome) {
 	p.breakerEvents <- c
 }
 
-// circuitLoop tells the fleet until no more news can come. News that cannot be
+// breakerLoop tells the fleet until no more news can come. News that cannot be
 // written is lost: a breaker stays open until its time is over, or this
 // process's own one stands alone.
 func (p *Pipeline) breakerLoop() {

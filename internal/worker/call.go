@@ -88,7 +88,7 @@ func (p *Pipeline) execute(a attempt) {
 // was asked just before, could not say that the tool is the approved one.
 const CodeUnconfirmed = "unconfirmed"
 
-// callSealed makes a call, after its source has said that the tool is still
+// callApproved makes a call, after its source has said that the tool is still
 // what was approved. If it is another, the envelope is judged again by what
 // the source says now.
 func (p *Pipeline) callApproved(ctx context.Context, a attempt) (source.Outcome, time.Duration) {
@@ -136,7 +136,7 @@ type settlement struct {
 	called  time.Time
 }
 
-// traced ends the spans of an attempt whose outcome is committed.
+// endSpans ends the spans of an attempt whose outcome is committed.
 func (p *Pipeline) endSpans(ctx context.Context, s *settlement) {
 	if s.attempt == nil {
 		return

@@ -121,7 +121,7 @@ func (p *Pipeline) start(ctx context.Context, run []*outbox.Item, once []outbox.
 	return kept
 }
 
-// parking is an item that goes back to people, and how they look at it.
+// approvalReturn is an item that goes back to people, and how they look at it.
 type approvalReturn struct {
 	*outbox.Item
 	*needsApproval
@@ -154,7 +154,7 @@ func (p *Pipeline) writeApprovalReturns(ctx context.Context, tx pgx.Tx, parkings
 	return audit.Write(ctx, tx, p.events(audit.Parked, byTenant)...)
 }
 
-// park sends envelopes to a person that were let through before.
+// returnToApproval sends envelopes to a person that were let through before.
 func (p *Pipeline) returnToApproval(ctx context.Context, parkings []approvalReturn) {
 	err := p.tx(ctx, func(tx pgx.Tx) error {
 		return p.writeApprovalReturns(ctx, tx, parkings)

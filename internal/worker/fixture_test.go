@@ -28,7 +28,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
-// patience is how long a test waits for what must happen.
+// txTimeout is how long a test waits for what must happen.
 const txTimeout = time.Minute
 
 // The tools of a yard's source, by their effect class.
@@ -38,7 +38,7 @@ const (
 	toolOnce  = "act.once"
 )
 
-// yard is a tenant with one source, in a database of its own.
+// fixture is a tenant with one source, in a database of its own.
 type fixture struct {
 	t      *testing.T
 	url    string

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 )
 
-// flight is what this worker holds: every lease from claim to commit.
+// inFlight are the leases that this worker holds, each from claim to commit.
 type inFlight struct {
 	mu   sync.Mutex
 	held map[outbox.Lease]time.Time
@@ -31,8 +31,8 @@ func (f *inFlight) drop(leases []outbox.Lease) {
 	}
 }
 
-// since returns the leases that were taken or renewed before then, and takes
-// them as renewed now.
+// since returns the leases that were acquired or renewed before a time, and
+// counts them as renewed now.
 func (f *inFlight) since(then, now time.Time) []outbox.Lease {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -38,7 +38,7 @@ func periodic() []*river.PeriodicJob {
 	}
 }
 
-// once is how a periodic job is inserted: tried once, since the next comes
+// periodicOpts is how a periodic job is inserted: tried once, since the next comes
 // soon.
 func periodicOpts() river.InsertOpts { return river.InsertOpts{Queue: queuePeriodic, MaxAttempts: 1} }
 

@@ -36,7 +36,7 @@ func inTurns(ctx context.Context, work func(more func() bool) (bool, error)) err
 	return river.JobSnooze(maintenancePause)
 }
 
-// sealArgs says: seal the events that are complete.
+// checkpointArgs says: seal the events that are complete.
 type checkpointArgs struct{}
 
 func (checkpointArgs) Kind() string { return "countersign_checkpoint" }
@@ -52,7 +52,7 @@ func (w *checkpointWorker) Work(ctx context.Context, _ *river.Job[checkpointArgs
 	return inTurns(ctx, func(more func() bool) (bool, error) { return audit.SealAll(ctx, w.db, more) })
 }
 
-// retainArgs says: delete what is past what its tenant keeps.
+// retentionArgs says: delete what is past what its tenant keeps.
 type retentionArgs struct{}
 
 func (retentionArgs) Kind() string { return "countersign_retention" }

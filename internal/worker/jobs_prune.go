@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// forgetArgs says: delete the dry runs that are old.
+// pruneDryRunsArgs says: delete the dry runs that are old.
 type pruneDryRunsArgs struct{}
 
 func (pruneDryRunsArgs) Kind() string { return "countersign_prune_dry_runs" }

@@ -18,7 +18,7 @@ const (
 	reconcileFor = time.Minute
 )
 
-// verifyArgs says: look into calls that nobody heard the end of.
+// reconcileArgs says: look into calls that nobody heard the end of.
 type reconcileArgs struct{}
 
 func (reconcileArgs) Kind() string { return "countersign_reconcile" }

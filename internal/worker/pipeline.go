@@ -22,7 +22,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// Config says how a Pipeline works. Its zero fields have the defaults that
+// PipelineConfig says how a Pipeline works. Its zero fields have the defaults that
 // stand beside them.
 type PipelineConfig struct {
 	// ID names the worker in the ledger and in logs.
@@ -135,7 +135,7 @@ func NewPipeline(db *pgxpool.Pool, cache *settings.Cache, live *connect.Pool, cf
 	}
 }
 
-// Look has the pipeline look for due work now. It does not block.
+// Poll polls for due work now. It does not block.
 func (p *Pipeline) Poll() {
 	select {
 	case p.wake <- struct{}{}:
@@ -239,12 +239,12 @@ func (p *Pipeline) claimLoop(ctx context.Context) {
 	}
 }
 
-// noAnswer notes that the database did not answer, unless that is noted.
+// markDatabaseAway records when the database first did not answer.
 func (p *Pipeline) markDatabaseAway() { p.databaseAway.CompareAndSwap(0, time.Now().UnixNano()) }
 
-// settleFirst waits after a time in which leases may have run out only because
-// the database was away: every worker gets the chance to keep its leases, and
-// to write down what it knows, before anyone takes it for lost.
+// renewThenSettle renews this worker's leases after a database outage long
+// enough for leases to expire, and pauses, so that every worker can commit its
+// results before expired leases are reclaimed.
 func (p *Pipeline) renewThenSettle(ctx context.Context) {
 	now := time.Now()
 	p.renew(ctx, p.inFlight.since(now, now))
@@ -262,9 +262,9 @@ func (p *Pipeline) tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
 
 const txTimeout = 10 * time.Second
 
-// look fills the board, going round the buckets a page at a time until it
-// finds due work or has seen them all. It begins after the bucket whose turn
-// was last, so that looking anew gives nobody two turns.
+// findDue fills the schedule, reading the buckets a page at a time until it
+// finds due work or has read all of them. It begins after the bucket that was
+// claimed from last, so that no bucket comes twice before the others.
 func (p *Pipeline) findDue(ctx context.Context, b *schedule) error {
 	const page = 256
 	return p.tx(ctx, func(tx pgx.Tx) error {

@@ -7,13 +7,13 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 )
 
-// board is what the claimer knows of where work is due: the buckets with due
-// rows, and for each the place before which it has claimed everything.
+// schedule is where work is due, as far as the claimer knows: the buckets with
+// due rows, and for each the due time up to which everything is claimed.
 type schedule struct {
 	queues []bucketQueue
 	// idle is how long until something is due, when no lane is.
 	idle time.Duration
-	// turn is the bucket before the one that is next.
+	// lastBucket is the id of the bucket that was claimed from last.
 	lastBucket int64
 }
 
@@ -24,8 +24,8 @@ type bucketQueue struct {
 	from    time.Time
 }
 
-// show takes over what a look found. Rows that an earlier claim skipped, or
-// whose lease ran out, are found by it again.
+// update replaces the queues by the buckets that a poll found. Rows that an
+// earlier claim skipped, or whose lease expired, are among them again.
 func (b *schedule) update(found []outbox.DueBucket, longest time.Duration) {
 	b.queues, b.idle = b.queues[:0], longest
 	for _, d := range found {
@@ -39,9 +39,9 @@ func (b *schedule) update(found []outbox.DueBucket, longest time.Duration) {
 	}
 }
 
-// wants divides n rows among the tenants with work in equal shares, and a
-// tenant's share among its lanes; what the divisions leave over goes to the
-// first ones. A tenant gets no more by having more buckets. It sums up to n.
+// requests divides n rows among the tenants with work in equal shares, and a
+// tenant's share among its queues; the first ones get the remainders. A tenant
+// gets no more by having more buckets. The quotas add up to n.
 func (b *schedule) requests(n int) []outbox.ClaimRequest {
 	shares := b.shares(n)
 	asked := make(map[envelope.TenantID]int, len(shares))
@@ -62,7 +62,7 @@ func (b *schedule) requests(n int) []outbox.ClaimRequest {
 	return wants
 }
 
-// shares divides n rows among the tenants that have lanes, in their order.
+// shares divides n rows among the tenants that have queues, in their order.
 func (b *schedule) shares(n int) map[envelope.TenantID]int {
 	var tenants []envelope.TenantID
 	shares := make(map[envelope.TenantID]int)
@@ -81,10 +81,10 @@ func (b *schedule) shares(n int) map[envelope.TenantID]int {
 	return shares
 }
 
-// claimed moves the lanes on: one that gave less than it was asked for is
-// empty, or has no token left; the others go on where the claim ended. Lanes
-// that were not asked come first next time, and the next look begins with the
-// first of them.
+// claimed updates the queues after a claim: a queue that gave less than its
+// quota is empty, or has no permit left; the others continue where the claim
+// ended. Queues that were not asked come first next time, and the next poll
+// begins with the first of them.
 func (b *schedule) claimed(wants []outbox.ClaimRequest, items []outbox.Item) {
 	got := make(map[int64]int, len(wants))
 	last := make(map[int64]time.Time, len(wants))

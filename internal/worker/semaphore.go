@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// slots bounds the calls that a worker has open: from the claim until the
-// outcome is committed.
+// semaphore bounds the actions that a worker has in flight, from the claim
+// until the outcome is committed.
 type semaphore struct {
 	mu    sync.Mutex
 	free  int
@@ -16,7 +16,7 @@ type semaphore struct {
 
 func newSemaphore(n int) *semaphore { return &semaphore{free: n, freed: make(chan struct{}, 1)} }
 
-// take returns from 1 to most slots as soon as there is one, or 0 when ctx is
+// acquire returns from 1 to most slots as soon as there is one, or 0 when ctx is
 // over. While only a few are free it waits a moment for more, since a claim of
 // many costs hardly more than a claim of one.
 func (s *semaphore) acquire(ctx context.Context, most int, moment time.Duration) int {
@@ -46,7 +46,7 @@ func (s *semaphore) acquire(ctx context.Context, most int, moment time.Duration)
 	}
 }
 
-// put gives slots back.
+// release gives slots back.
 func (s *semaphore) release(n int) {
 	if n == 0 {
 		return

@@ -22,7 +22,7 @@ func (p *Pipeline) settleLoop() {
 	}
 }
 
-// gather waits for company for at most the window.
+// collect waits for company for at most the window.
 func (p *Pipeline) collect(first settlement) []settlement {
 	batch := append(make([]settlement, 0, p.cfg.Batch), first)
 	window := time.NewTimer(p.cfg.Window)
@@ -88,7 +88,7 @@ const longestSettlePause = time.Second
 // unstorable stands in for a result that the database will not take.
 const unstorable = `{"_unstorable":true}`
 
-// refused says that the database will not take this batch, now or later.
+// rejectedByDatabase says that the database will not take this batch, now or later.
 func rejectedByDatabase(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || missingPartition(pg) {
@@ -126,7 +126,7 @@ func (p *Pipeline) write(ctx context.Context, batch []settlement) ([]outbox.Leas
 	return settled, err
 }
 
-// told lists, per tenant, what the settled envelopes became. One that was
+// settledItems lists, per tenant, what the settled envelopes became. One that was
 // deferred became nothing new.
 func settledItems(rows []outbox.Settlement, settled []outbox.Lease) map[envelope.TenantID][]audit.Item {
 	items := make(map[envelope.TenantID][]audit.Item)

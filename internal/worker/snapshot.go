@@ -13,17 +13,17 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// shot is the read that belongs to a call, and the catalog that it is judged
-// by.
+// snapshotRead is the read before and after a call, and the settings that
+// allow it.
 type snapshotRead struct {
 	rule catalog.SnapshotRule
 	snap *settings.Settings
 }
 
-// keepShotFor bounds how long a snapshot may take to be stored.
+// snapshotStoreTimeout bounds the time to store a snapshot.
 const snapshotStoreTimeout = 5 * time.Second
 
-// callSeen makes a call, with the snapshots before and after it where the tool
+// callWithSnapshots makes a call, with the snapshots before and after it where the tool
 // has any. The time is the call's alone. Snapshots are taken after whatever
 // may have had an effect.
 func (p *Pipeline) callWithSnapshots(ctx context.Context, a attempt) (source.Outcome, time.Duration) {
@@ -51,7 +51,7 @@ func happened(out source.Outcome) bool {
 	return out.Unsure
 }
 
-// seen takes a snapshot and keeps it, and reports whether both worked.
+// takeSnapshot takes a snapshot and keeps it, and reports whether both worked.
 func (p *Pipeline) takeSnapshot(ctx context.Context, a attempt, stage snapshot.Stage) bool {
 	source := func() (source.Source, error) { return a.source, a.sourceErr }
 	s := snapshot.Take(ctx, p.cfg.Log, a.snapshot.snap, source, a.item, a.snapshot.rule, stage)

@@ -1,8 +1,9 @@
-// Package worker is the fleet: it claims what is due, decides a second time,
-// calls the tools and commits what became of it. River carries the wake-ups
-// between processes, elects the one that starts the periodic jobs, and runs
-// those; the truth is in the outbox alone. It refuses to be the place of any
-// rule: policy, gates, outcomes and dispositions are decided below it.
+// Package worker executes actions: it claims what is due, asks policy and the
+// gates again, calls the tools and commits the outcomes. River carries the
+// wake-ups between processes, elects the process that starts the periodic
+// jobs, and runs those; the state is in the outbox alone. The package has no
+// rules of its own: policy, gates, outcomes and settlements are decided in the
+// packages below.
 package worker
 
 import (
@@ -28,7 +29,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// FleetConfig says how one process of the fleet works.
+// Config configures a Worker. Its zero value has the defaults below.
 type Config struct {
 	Pipeline PipelineConfig
 	// PollOnly does without LISTEN, for databases behind a pooler in
@@ -38,8 +39,7 @@ type Config struct {
 	CatalogAge time.Duration
 }
 
-// Fleet is one process of the fleet: a pipeline, and the River client that
-// wakes it.
+// Worker is one worker process: a pipeline, the loops and River's client.
 type Worker struct {
 	db                     *pgxpool.Pool
 	pipeline               *Pipeline
@@ -50,7 +50,7 @@ type Worker struct {
 	log                    *slog.Logger
 }
 
-// NewFleet returns a process of the fleet that Run starts.
+// New returns a Worker, which Run starts.
 func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *connect.Pool, cfg Config) (*Worker, error) {
 	cfg.CatalogAge = or(cfg.CatalogAge, 5*time.Minute)
 	cfg.Pipeline.fill()
@@ -94,7 +94,7 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 		},
 		Workers:      workers,
 		PeriodicJobs: periodic(),
-		// Wake-ups are worth nothing once they are done.
+		// A completed wake-up is of no use to anybody.
 		CompletedJobRetentionPeriod: time.Minute,
 	})
 	if err != nil {
@@ -117,20 +117,20 @@ func fetchPoll(pollOnly bool) time.Duration {
 	return 5 * time.Second
 }
 
-// Look has this process look for due work now, without a detour over River.
+// Poll polls for due work in this process now, without a River job.
 func (f *Worker) Poll() {
 	f.pipeline.Poll()
 	f.workflows.poll()
 	f.sweep.poll()
 }
 
-// wakeAll has this process, and one other, look for due work.
+// pollAll polls for due work in this process and in one other.
 func (f *Worker) pollAll() {
 	f.pipeline.Poll()
 	f.waker.Wake()
 }
 
-// Run works until ctx is over, and then as Pipeline.Run says.
+// Run works until ctx ends, and then drains as Pipeline.Run does.
 func (f *Worker) Run(ctx context.Context) error {
 	defer f.waker.Close()
 	if err := ensurePartitions(ctx, f.db); err != nil {
@@ -159,7 +159,7 @@ func (f *Worker) Run(ctx context.Context) error {
 	return err
 }
 
-// Backlog counts what waits, across tenants.
+// Backlog counts the scheduled actions of all tenants.
 func Backlog(ctx context.Context, db postgres.Begins) (outbox.Waiting, error) {
 	var waiting outbox.Waiting
 	err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) (err error) {

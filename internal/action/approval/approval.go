@@ -48,7 +48,7 @@ type Config struct {
 	Wake func()
 }
 
-// Desk is where decisions are taken. It is safe for concurrent use.
+// Service is where decisions are taken. It is safe for concurrent use.
 type Service struct {
 	db      postgres.Begins
 	catalog *settings.Cache
@@ -88,7 +88,7 @@ type Edit struct {
 	IfMatch string
 }
 
-// Standing is how an envelope stands after a decision.
+// Result is how an envelope stands after a decision.
 type Result struct {
 	Action envelope.ActionID
 	// Approval is ApprovalRequired while more people must agree.

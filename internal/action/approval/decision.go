@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// sitting is one person deciding about some envelopes, in one transaction that
+// decisionTx is one person deciding about some envelopes, in one transaction that
 // holds their locks: nothing about them changes but by it.
 type decisionTx struct {
 	tx       pgx.Tx
@@ -28,7 +28,7 @@ type decisionTx struct {
 	items    map[envelope.ActionID]*item
 }
 
-// matter is an envelope that is before a sitting.
+// item is an envelope that is before a sitting.
 type item struct {
 	action     envelope.ActionID
 	state      envelope.Approval
@@ -102,7 +102,7 @@ func (s *decisionTx) definition(m *item) (*catalog.Tool, error) {
 	return tool, nil
 }
 
-// ballot is a vote that is cast for an envelope.
+// requestedVote is a vote that is cast for an envelope.
 type requestedVote struct {
 	action  envelope.ActionID
 	ifMatch string
@@ -110,7 +110,7 @@ type requestedVote struct {
 	find func(*decisionTx, envelope.ActionID, string) (*item, error)
 }
 
-// cast is a ballot that counts.
+// countedVote is a ballot that counts.
 type countedVote struct {
 	*item
 	digest []byte
@@ -170,7 +170,7 @@ func (s *decisionTx) grant(ctx context.Context, note string, granted []countedVo
 	return outbox.Enqueue(ctx, s.tx, s.by.Tenant, actions...)
 }
 
-// told are the events of ballots: voted while more people must agree, decided
+// events are the events of ballots: voted while more people must agree, decided
 // when enough do.
 func (s *decisionTx) events(note string, casts []countedVote) []audit.Event {
 	voted := audit.Event{Tenant: s.by.Tenant, Kind: audit.Voted, Actor: s.by.Name}
@@ -189,7 +189,7 @@ func (s *decisionTx) events(note string, casts []countedVote) []audit.Event {
 	return []audit.Event{voted, decided}
 }
 
-// cast counts one ballot, in memory.
+// countVote counts one ballot, in memory.
 func (s *decisionTx) countVote(b requestedVote, listed map[envelope.ActionID]bool) (countedVote, error) {
 	m, err := b.find(s, b.action, b.ifMatch)
 	if err != nil {
@@ -252,7 +252,7 @@ func (s *decisionTx) deny(ctx context.Context, note string, actions []envelope.A
 	return all, audit.Write(ctx, s.tx, told)
 }
 
-// listed finds the matters that address somebody who is not to be contacted.
+// onDoNotContact finds the matters that address somebody who is not to be contacted.
 func (s *decisionTx) onDoNotContact(ctx context.Context) (map[envelope.ActionID]bool, error) {
 	matters := slices.Collect(maps.Values(s.items))
 	listed, err := s.settings.OnList(ctx, s.tx, len(matters), func(i int) (policy.Key, json.RawMessage) {

@@ -15,11 +15,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// sealScheme is the first byte of a seal. A later scheme takes another, so
+// digestScheme is the first byte of a seal. A later scheme takes another, so
 // that an approval from before it is not taken for one of something else.
 const digestScheme = 1
 
-// Seal is what people approved: digests of the arguments and of the tool's
+// Digest is what people approved: digests of the arguments and of the tool's
 // definition, what policy said, and how many people it took. It is not secret
 // and not signed: it binds an approval within the database, where whoever can
 // write one can write the other.
@@ -34,7 +34,7 @@ type Digest struct {
 	ToolDigest []byte
 }
 
-// Bind returns the seal of an envelope as it stands, and what policy says of
+// ComputeDigest returns the seal of an envelope as it stands, and what policy says of
 // it. Approving and sending both ask it, so that what differs between the two
 // differs in the world. What only holds for one of them is left out: that the
 // agent asked for a person (one has looked), and the do-not-contact list (a
@@ -63,7 +63,7 @@ func (s Digest) Bytes() []byte {
 	return append(b, s.ToolDigest...)
 }
 
-// ParseSeal reads what Bytes wrote. It reports false for what is no seal of a
+// ParseDigest reads what Bytes wrote. It reports false for what is no seal of a
 // scheme that this version knows.
 func ParseDigest(b []byte) (Digest, bool) {
 	if len(b) < digestHeadSize || b[0] != digestScheme {
@@ -78,7 +78,7 @@ func ParseDigest(b []byte) (Digest, bool) {
 	return s, true
 }
 
-// Seen names what somebody sees of an envelope that waits for a decision: its
+// ETag names what somebody sees of an envelope that waits for a decision: its
 // arguments, its tool, what policy said, and the round of votes. Whoever sends
 // it along with a decision decides about nothing else.
 func ETag(v outbox.View) string {

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// edited notes one edit, as it is kept.
+// editRecord notes one edit, as it is kept.
 type editRecord struct {
 	By string    `json:"by"`
 	At time.Time `json:"at"`

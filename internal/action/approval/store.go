@@ -38,7 +38,7 @@ func read(ctx context.Context, tx pgx.Tx, by Decider, actions []envelope.ActionI
 	return matters, nil
 }
 
-// ownedBy says that an envelope is the decider's own proposal: of the same
+// isProposer says that an envelope is the decider's own proposal: of the same
 // token, or of another one of the same person.
 func isProposer(by Decider, token, operator *uuid.UUID) bool {
 	for _, proposer := range []*uuid.UUID{token, operator} {
@@ -123,7 +123,7 @@ func storeEdit(ctx context.Context, tx pgx.Tx, by Decider, action envelope.Actio
 	})
 }
 
-// Keep stores decisions of policy under their ids, as far as they are new.
+// StoreDecisions stores decisions of policy under their ids, as far as they are new.
 func StoreDecisions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, decisions ...policy.Decision) error {
 	// In one order everywhere, so that two transactions cannot deadlock.
 	slices.SortFunc(decisions, func(a, b policy.Decision) int { return bytes.Compare(a.ID[:], b.ID[:]) })

@@ -13,10 +13,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// maxStored bounds what a process remembers; past it, it starts afresh.
+// maxCachedDecisions bounds what a process remembers; past it, it starts afresh.
 const maxCachedDecisions = 100_000
 
-// stored remembers which decisions the database has already, so that a batch
+// decisionCache remembers which decisions the database has already, so that a batch
 // writes only new ones. It learns of one when the transaction that wrote it is
 // committed.
 type decisionCache struct {
@@ -33,7 +33,7 @@ func newDecisionCache() *decisionCache {
 	return &decisionCache{decisions: make(map[decisionKey]bool)}
 }
 
-// learn takes note of decisions that are committed.
+// add takes note of decisions that are committed.
 func (s *decisionCache) add(tenant envelope.TenantID, decisions []policy.Decision) {
 	if len(decisions) == 0 {
 		return
@@ -48,7 +48,7 @@ func (s *decisionCache) add(tenant envelope.TenantID, decisions []policy.Decisio
 	}
 }
 
-// fillDecisions writes the decisions that are new. It returns those.
+// insertMissing writes the decisions that are new. It returns those.
 func (s *decisionCache) insertMissing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row) ([]policy.Decision, error) {
 	seen := make(map[uuid.UUID]bool)
 	var missing []policy.Decision

@@ -14,10 +14,10 @@ type identity struct {
 	digest   envelope.Digest
 }
 
-// named says that the tenant may know the proposal.
+// hasKey says that the tenant may know the proposal.
 func (id identity) hasKey() bool { return id.chosen || id.external != "" }
 
-// against answers for a proposal that shares a name with an envelope that was
+// compare answers for a proposal that shares a name with an envelope that was
 // first: it is that envelope if content and names agree.
 func (id identity) compare(first identity) Answer {
 	switch {
@@ -31,7 +31,7 @@ func (id identity) compare(first identity) Answer {
 	return Answer{Action: first.action, Known: true}
 }
 
-// twin is a proposal that shares a name with one before it in its batch, which
+// duplicate is a proposal that shares a name with one before it in its batch, which
 // stands at the place firstAt.
 type duplicate struct {
 	row
@@ -39,7 +39,7 @@ type duplicate struct {
 	firstAt int
 }
 
-// answerTwins answers for proposals whose first one was answered for, if it
+// answerDuplicates answers for proposals whose first one was answered for, if it
 // was refused: there is no envelope then that they could be.
 func answerDuplicates(twins []duplicate, answers []Answer) {
 	for _, t := range twins {
@@ -49,7 +49,7 @@ func answerDuplicates(twins []duplicate, answers []Answer) {
 	}
 }
 
-// apart separates the proposals whose names are new in their batch from the
+// dedupe separates the proposals whose names are new in their batch from the
 // twins.
 func dedupe(rows []row) ([]duplicate, []row) {
 	type place struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// PlanFor is how long a plan may be presented.
+// PlanLifetime is how long a plan may be presented.
 const PlanLifetime = time.Hour
 
 const (
@@ -68,7 +68,7 @@ func (p Plan) Expired(now time.Time) bool {
 	return age > PlanLifetime || age < -time.Minute
 }
 
-// against says what of a proposal is no longer as the plan has it. The error
+// compare says what of a proposal is no longer as the plan has it. The error
 // is fault.Conflict.
 func (p *Plan) compare(r *row) error {
 	var moved []string
@@ -87,7 +87,7 @@ func (p *Plan) compare(r *row) error {
 	return fault.New(fault.Conflict, "the call is not the one that the plan is of; changed since: %s. Make another dry run", strings.Join(moved, "; "))
 }
 
-// planned keeps the rows that a plan is of, and answers the others with what
+// matchPlan keeps the rows that a plan is of, and answers the others with what
 // has changed. What the tenant knows already is not proposed again, and so is
 // never refused for a plan: unless the rows are known to be new, planned then
 // returns errTaken, to have the batch gone through with asking.

@@ -68,7 +68,7 @@ type Outlook struct {
 	Bucket BucketPreview `json:"bucket"`
 }
 
-// GateWord is what one gate says.
+// GateResult is what one gate says.
 type GateResult struct {
 	Gate    string            `json:"gate"`
 	Verdict preflight.Verdict `json:"verdict"`
@@ -78,7 +78,7 @@ type GateResult struct {
 	Until *time.Time `json:"until"`
 }
 
-// BucketWord is how a bucket stands.
+// BucketPreview is how a bucket stands.
 type BucketPreview struct {
 	Name string `json:"name"`
 	// Tokens is how many may go now; nil is any number.
@@ -136,7 +136,7 @@ func (in *Intake) preview(ctx context.Context, tx pgx.Tx, by Submitter, p *envel
 	return v, nil
 }
 
-// look is what the gates are asked about.
+// previewFacts is what the gates are asked about.
 type previewFacts struct {
 	snap *settings.Settings
 	row  *row

@@ -15,7 +15,7 @@ import (
 // runs, for which a tenant may have rules that let more through.
 const ReservedPrefix = "countersign."
 
-// AcceptIn is Accept within a transaction of the caller's, so that proposals
+// AcceptTx is Accept within a transaction of the caller's, so that proposals
 // and what they follow from are written together or not at all. Whoever calls
 // it must call committed after the commit, and not otherwise: it wakes the
 // fleet. Of an error the transaction is over.

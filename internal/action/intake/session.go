@@ -25,7 +25,7 @@ type usage struct {
 	pendingIn time.Duration
 }
 
-// take counts an envelope, or says why there is no room for it.
+// count counts an envelope, or says why there is no room for it.
 func (u *usage) count(r *row) error {
 	waits := r.waits()
 	switch {

@@ -80,7 +80,7 @@ func insertApprovals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r
 	return dbsqlc.New().ApprovalInsertMany(ctx, tx, p)
 }
 
-// askFor looks up which proposals the tenant has already, by their names, and
+// findExisting looks up which proposals the tenant has already, by their names, and
 // answers for those. It returns which ones they are, by their place in the
 // batch.
 func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row, answers []Answer) (map[int]bool, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
-// takeUsage counts n envelopes to a session's minute, locks the session's row,
+// lockUsage counts n envelopes to a session's minute, locks the session's row,
 // and returns what the session had used before, so that in the usual case,
 // where there is room for all, nothing else has to be written. What waits for
 // a decision is counted only if asked for: by a statement of its own, which

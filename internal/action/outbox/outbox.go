@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// MaxLost is how many leases may run out on one envelope before it ends as a
+// MaxLeasesLost is how many leases may run out on one envelope before it ends as a
 // dead letter: it has probably been killing its workers.
 const MaxLeasesLost = 20
 

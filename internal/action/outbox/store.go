@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// Due is a bucket's first free row.
+// DueBucket is a bucket's first free row.
 type DueBucket struct {
 	Bucket int64
 	Tenant envelope.TenantID
@@ -26,7 +26,7 @@ type DueBucket struct {
 	Paused bool
 }
 
-// Look returns up to most buckets with work after the given one, in order of
+// DueBuckets returns up to most buckets with work after the given one, in order of
 // their ids, whether their work is due or not.
 func DueBuckets(ctx context.Context, tx pgx.Tx, after int64, most int) ([]DueBucket, error) {
 	rows, err := dbsqlc.New().OutboxDueBuckets(ctx, tx, &dbsqlc.OutboxDueBucketsParams{After: after, Most: int64(most)})
@@ -43,7 +43,7 @@ func DueBuckets(ctx context.Context, tx pgx.Tx, after int64, most int) ([]DueBuc
 	return due, nil
 }
 
-// Want asks for up to Quota rows of a bucket that were due From or later.
+// ClaimRequest asks for up to Quota rows of a bucket that were due From or later.
 type ClaimRequest struct {
 	Bucket int64
 	From   time.Time
@@ -145,7 +145,7 @@ func Renew(ctx context.Context, tx pgx.Tx, leases []Lease, lease time.Duration) 
 	return int(n), err
 }
 
-// Parking asks for an envelope to wait for a person, who then decides about
+// ApprovalReturn asks for an envelope to wait for a person, who then decides about
 // the tool of this definition.
 type ApprovalReturn struct {
 	Lease
@@ -164,7 +164,7 @@ type ApprovalReturn struct {
 	UnusedPermit Permit
 }
 
-// Park takes envelopes off the schedule that need a person after all, because
+// ReturnToApproval takes envelopes off the schedule that need a person after all, because
 // policy or the tool changed since they were let through. It returns those
 // that it parked.
 func ReturnToApproval(ctx context.Context, tx pgx.Tx, parkings []ApprovalReturn) ([]Lease, error) {

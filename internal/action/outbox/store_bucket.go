@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// Token is what a bucket with limits granted for a claimed envelope. The zero
+// Permit is what a bucket with limits granted for a claimed envelope. The zero
 // Token is of a bucket without limits.
 type Permit struct {
 	Bucket int64
@@ -61,7 +61,7 @@ func grant(ctx context.Context, tx pgx.Tx, wants []ClaimRequest) (open []ClaimRe
 	return open, at, nil
 }
 
-// spend takes the tokens of what was claimed and notes on every item what was
+// takePermits takes the tokens of what was claimed and notes on every item what was
 // granted for it.
 func takePermits(ctx context.Context, tx pgx.Tx, items []Item, at map[int64]time.Time) error {
 	taken := make(map[int64]int32)
@@ -104,7 +104,7 @@ func lockBuckets(ctx context.Context, tx pgx.Tx, tokens map[Permit]int64, holds 
 	return err
 }
 
-// giveBack returns tokens that were not used to their buckets, which must be
+// returnPermits returns tokens that were not used to their buckets, which must be
 // locked.
 func returnPermits(ctx context.Context, tx pgx.Tx, tokens map[Permit]int64) error {
 	if len(tokens) == 0 {
@@ -117,11 +117,11 @@ func returnPermits(ctx context.Context, tx pgx.Tx, tokens map[Permit]int64) erro
 	return dbsqlc.New().BucketReturn(ctx, tx, p)
 }
 
-// LongestHold bounds for how long one answer of a provider closes a bucket.
+// MaxBucketClosed bounds for how long one answer of a provider closes a bucket.
 // The envelope that got the answer waits for as long as it was told.
 const MaxBucketClosed = 24 * time.Hour
 
-// hold closes buckets, which must be locked, because a provider asked for
+// closeBuckets closes buckets, which must be locked, because a provider asked for
 // time.
 func closeBuckets(ctx context.Context, tx pgx.Tx, buckets map[int64]time.Duration) error {
 	if len(buckets) == 0 {

@@ -66,7 +66,7 @@ func Sweeps(ctx context.Context, tx pgx.Tx, most int) ([]Sweep, error) {
 	return sweeps, nil
 }
 
-// Place is how far a sweep has come in the outbox.
+// SweepCursor is how far a sweep has come in the outbox.
 type SweepCursor struct{ tenant, action uuid.UUID }
 
 // Step does the next bounded part of a sweep in its own transaction, and says
