@@ -151,7 +151,7 @@ type Filter struct {
 func (c *Client) Actions(ctx context.Context, f Filter) (Page[Action], error) {
 	query := given(
 		"status", string(f.Status), "approval", string(f.Approval), "tool", f.Tool, "source", f.Source,
-		"session", f.Session, "external_id", f.ExternalID, "cursor", f.Cursor)
+		"session_id", f.Session, "external_id", f.ExternalID, "cursor", f.Cursor)
 	limited(query, f.Limit)
 	var page Page[Action]
 	_, err := c.do(ctx, request{method: http.MethodGet, path: actionsPath, query: query}, &page)

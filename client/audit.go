@@ -39,8 +39,8 @@ func (c *Client) VerifyAudit(ctx context.Context, after int64, head audit.Hash) 
 // being the beginning, one line of JSON each. There may be more than it gets:
 // the closing says where to go on. An error of line ends it.
 func (c *Client) ExportAudit(ctx context.Context, span audit.Span, after string, line func([]byte) error) (audit.Closing, error) {
-	query := given("after", after)
-	for name, at := range map[string]time.Time{"from": span.From, "until": span.Until} {
+	query := given("cursor", after)
+	for name, at := range map[string]time.Time{"since": span.From, "until": span.Until} {
 		if !at.IsZero() {
 			query.Set(name, at.UTC().Format(time.RFC3339Nano))
 		}

@@ -15,7 +15,7 @@ import (
 
 func TestExportAuditPassesLinesOn(t *testing.T) {
 	t.Parallel()
-	const end = `{"end":true,"tenant_id":"019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b","events":2,"next":"3-4","head":null}`
+	const end = `{"end":true,"tenant_id":"019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b","events":2,"next_cursor":"3-4","head":null}`
 	var query string
 	c := serve(t, client.Config{}, func(w http.ResponseWriter, r *http.Request) {
 		query = r.URL.RawQuery
@@ -29,7 +29,7 @@ func TestExportAuditPassesLinesOn(t *testing.T) {
 		return nil
 	})
 
-	if err != nil || closing.Events != 2 || closing.Next != "3-4" || query != "after=1-1&from=2026-01-02T03%3A04%3A05Z&until=2026-01-02T04%3A04%3A05Z" {
+	if err != nil || closing.Events != 2 || closing.Next != "3-4" || query != "cursor=1-1&since=2026-01-02T03%3A04%3A05Z&until=2026-01-02T04%3A04%3A05Z" {
 		t.Errorf("ExportAudit() = %+v, %v, asked for %s", closing, err, query)
 	}
 	if diff := cmp.Diff([]string{`{"place":"1-2","items":[{"a": 1}]}`, `{"place":"3-4"}`}, lines); diff != "" {

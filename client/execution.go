@@ -41,8 +41,8 @@ type Execution struct {
 // short, or empty, and still have a NextCursor: the end is where that is nil.
 func (c *Client) Executions(ctx context.Context, f ExecutionFilter) (Page[execution.Execution], error) {
 	query := given(
-		"tool", f.Tool, "source", f.Source, "status", string(f.Status), "session", f.Session, "employee", f.Employee, "user", f.User,
-		"workflow_id", f.Workflow, "automation", f.Automation, "code", f.Code, "via", f.Via, "ip", f.IP, "cursor", f.Cursor)
+		"tool", f.Tool, "source", f.Source, "status", string(f.Status), "session_id", f.Session, "employee_id", f.Employee, "token_id", f.User,
+		"workflow_id", f.Workflow, "automation_id", f.Automation, "code", f.Code, "via", f.Via, "ip", f.IP, "cursor", f.Cursor)
 	for name, at := range map[string]time.Time{"since": f.Since, "until": f.Until} {
 		if !at.IsZero() {
 			query.Set(name, at.UTC().Format(time.RFC3339Nano))

@@ -35,7 +35,7 @@ func (c *Client) Modes(ctx context.Context) ([]settings.Mode, error) {
 // PutModeOf sets an automation's mode for the tools that a key covers.
 func (c *Client) PutModeOf(ctx context.Context, automation, key string, mode envelope.Mode) error {
 	in := struct {
-		Automation string        `json:"automation,omitzero"`
+		Automation string        `json:"automation_id,omitzero"`
 		Key        string        `json:"key"`
 		Mode       envelope.Mode `json:"mode"`
 	}{automation, key, mode}
@@ -44,7 +44,7 @@ func (c *Client) PutModeOf(ctx context.Context, automation, key string, mode env
 
 // DeleteMode removes a mode; automation is empty for the organisation's.
 func (c *Client) DeleteMode(ctx context.Context, automation, key string) error {
-	return c.tell(ctx, http.MethodDelete, modesPath, given("automation", automation, "key", key), nil)
+	return c.tell(ctx, http.MethodDelete, modesPath, given("automation_id", automation, "key", key), nil)
 }
 
 // Rules lists the rules about arguments.
@@ -55,7 +55,7 @@ func (c *Client) Rules(ctx context.Context) ([]settings.Rule, error) {
 // PutRule makes or changes a rule about arguments.
 func (c *Client) PutRule(ctx context.Context, r settings.Rule) error {
 	in := struct {
-		Automation string `json:"automation,omitzero"`
+		Automation string `json:"automation_id,omitzero"`
 		Key        string `json:"key"`
 		Expression string `json:"expression"`
 		Mode       string `json:"mode"`
@@ -88,13 +88,13 @@ func (c *Client) MakeGrant(ctx context.Context, g settings.Grant) (uuid.UUID, er
 		Digest     []byte                     `json:"digest,omitempty"`
 		Employee   envelope.EmployeeID        `json:"employee_id,omitzero"`
 		Session    string                     `json:"session_id,omitzero"`
-		Automation string                     `json:"automation,omitzero"`
+		Automation string                     `json:"automation_id,omitzero"`
 		Pins       map[string]json.RawMessage `json:"pins,omitempty"`
 		ExpiresIn  envelope.Duration          `json:"expires_in,omitzero"`
 		Reason     string                     `json:"reason,omitzero"`
 	}{g.Tool.String(), g.Digest, g.Employee, g.Session, g.Automation, g.Pins, envelope.Duration(g.For), g.Reason}
 	var out struct {
-		ID uuid.UUID `json:"id"`
+		ID uuid.UUID `json:"grant_id"`
 	}
 	_, err := c.do(ctx, request{method: http.MethodPost, path: grantsPath, in: in}, &out)
 	return out.ID, err
@@ -195,8 +195,8 @@ func (c *Client) PutPolicy(ctx context.Context, doc json.RawMessage, dry bool) (
 // Simulation is a part of the past on which a policy is tried.
 type Simulation struct {
 	// From and To bound when an action was proposed; a zero To is now.
-	From time.Time `json:"from"`
-	To   time.Time `json:"to,omitzero"`
+	From time.Time `json:"since"`
+	To   time.Time `json:"until,omitzero"`
 	// Tool is a pattern; empty is all.
 	Tool string `json:"tool,omitzero"`
 	// Policy is a document in JSON, whose sections stand in for those of now.
@@ -204,7 +204,7 @@ type Simulation struct {
 	// Cursor is the NextCursor of the page before.
 	Cursor string `json:"cursor,omitzero"`
 	// Most is how many actions the page goes through; zero means 2000.
-	Most int `json:"most,omitzero"`
+	Most int `json:"limit,omitzero"`
 }
 
 // Simulated is a page of a simulation.

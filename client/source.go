@@ -10,7 +10,7 @@ import (
 
 // Source is a source of tools as it is stored, without its credentials.
 type Source struct {
-	ID             string          `json:"id"`
+	ID             string          `json:"source_id"`
 	Kind           string          `json:"kind"`
 	Config         json.RawMessage `json:"config"`
 	HasCredentials bool            `json:"has_credentials"`

@@ -15,7 +15,7 @@ const subscriptionsPath = "/api/v1/subscriptions"
 type Subscription struct {
 	// ID names the automation countersign.subscription.<id> under which its
 	// messages go out.
-	ID     string `json:"id"`
+	ID     string `json:"subscription_id"`
 	Name   string `json:"name"`
 	Source string `json:"source"`
 	// Kinds are the names of the events that it hears of.

@@ -71,7 +71,7 @@ type ToolList struct {
 
 // ToolSource says how a source of tools stands.
 type ToolSource struct {
-	ID      string `json:"id"`
+	ID      string `json:"source_id"`
 	Enabled bool   `json:"enabled"`
 	// Error says why its tools could not be listed, so that it has none here;
 	// nil if they could.

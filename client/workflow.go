@@ -123,7 +123,7 @@ type WorkflowFilter struct {
 
 // Workflows lists workflows, the newest first.
 func (c *Client) Workflows(ctx context.Context, f WorkflowFilter) (Page[Workflow], error) {
-	query := given("state", f.State, "session", f.Session, "external_id", f.ExternalID, "cursor", f.Cursor)
+	query := given("state", f.State, "session_id", f.Session, "external_id", f.ExternalID, "cursor", f.Cursor)
 	if f.NeedsOperator {
 		query.Set("needs_operator", "true")
 	}

@@ -57,7 +57,7 @@ type Closing struct {
 	// Events is how many lines come before.
 	Events int64 `json:"events"`
 	// Next is the place to go on behind; empty when this was all.
-	Next string `json:"next,omitzero"`
+	Next string `json:"next_cursor,omitzero"`
 	// Head is the head of the chain at this moment; nil for none.
 	Head *Head `json:"head"`
 }

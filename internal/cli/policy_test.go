@@ -132,7 +132,7 @@ func appliesAPolicy(d *desk) {
 modes:
   - {key: 'notes:*', mode: allow}
 rules:
-  - id: long
+  - rule_id: long
     key: notes:notes.create
     mode: require_approval
     reason: "Long: 40"
@@ -144,8 +144,8 @@ preferences:
 reviews:
   - {key: '*', risk: high, approvals: 2, wait: 1d}
 `)
-	bad := d.file("bad.yaml", "modes:\n  - key: 'no*es:x'\n    mode: allow\nrules:\n  - id: a\n    key: '*'\n    mode: deny\n    expression: |\n      args.x >\n        > 1\n")
-	late := d.file("late.yaml", "rules:\n  - id: a\n    key: notes:notes.create\n    mode: deny\n    expression: args.colour == 'red'\n")
+	bad := d.file("bad.yaml", "modes:\n  - key: 'no*es:x'\n    mode: allow\nrules:\n  - rule_id: a\n    key: '*'\n    mode: deny\n    expression: |\n      args.x >\n        > 1\n")
+	late := d.file("late.yaml", "rules:\n  - rule_id: a\n    key: notes:notes.create\n    mode: deny\n    expression: args.colour == 'red'\n")
 	bomb := d.file("bomb.yaml", "modes: &a [&b {key: x}]\nrules: [*a, *a]\n"+"preferences: &c [*c]\n")
 	before := d.want(d.operator("policy", "show"), command.ExitOK).out
 
@@ -177,9 +177,9 @@ func simulates(d *desk) {
 	for _, title := range []string{"short", "a title that is by far too long", "x"} {
 		d.propose(title)
 	}
-	stricter := d.file("stricter.yaml", "rules:\n  - {id: long, key: 'notes:notes.create', mode: deny, expression: 'size(string(args.title)) > 10'}\n")
+	stricter := d.file("stricter.yaml", "rules:\n  - {rule_id: long, key: 'notes:notes.create', mode: deny, expression: 'size(string(args.title)) > 10'}\n")
 	same := d.file("same.yaml", "rules: []\n")
-	late := d.file("wrong.yaml", "rules:\n  - {id: a, key: notes:notes.create, mode: deny, expression: args.colour == 'red'}\n")
+	late := d.file("wrong.yaml", "rules:\n  - {rule_id: a, key: notes:notes.create, mode: deny, expression: args.colour == 'red'}\n")
 
 	s := d.want(d.operator("policy", "simulate", "-f", stricter, "--since", "1h", "--tool", "notes:notes.create"), command.ExitOK,
 		"NOW", "WOULD", "require_approval", "deny", "arguments long", "3 compared: 1 come out differently")

@@ -110,16 +110,16 @@ func TestAuditIsExported(t *testing.T) {
 		t.Errorf("closing line = %+v", end)
 	}
 	for query, want := range map[string]int{
-		"?from=2000-01-01T00:00:00Z&until=2100-01-01T00:00:00Z": 1, "?until=2000-01-01T00:00:00Z": 0,
-		"?from=2100-01-01T00:00:00%2B01:00": 0, "?after=" + all[0].Place: 0,
+		"?since=2000-01-01T00:00:00Z&until=2100-01-01T00:00:00Z": 1, "?until=2000-01-01T00:00:00Z": 0,
+		"?since=2100-01-01T00:00:00%2B01:00": 0, "?cursor=" + all[0].Place: 0,
 	} {
 		if got := lines(t, f.operator.send("GET", "/api/v1/audit/events"+query, nil).wants(t, 200)); len(got) != want+1 {
 			t.Errorf("export%s has %d events, want %d", query, len(got)-1, want)
 		}
 	}
 	for query, pointer := range map[string]string{
-		"?from=yesterday": "/query/from", "?until=2026-13-01T00:00:00Z": "/query/until", "?after=x": "/query/after",
-		"?after=99999999999999999999-1": "/query/after", "?from=2026-01-02T00:00:00Z&until=2026-01-02T00:00:00Z": "/query/until",
+		"?since=yesterday": "/query/since", "?until=2026-13-01T00:00:00Z": "/query/until", "?cursor=x": "/query/cursor",
+		"?cursor=99999999999999999999-1": "/query/cursor", "?since=2026-01-02T00:00:00Z&until=2026-01-02T00:00:00Z": "/query/until",
 	} {
 		p := f.operator.send("GET", "/api/v1/audit/events"+query, nil).wants(t, 400).problem(t)
 		if len(p.Errors) != 1 || p.Errors[0].Pointer != pointer {
@@ -140,7 +140,7 @@ func TestALongExportGoesOnWhereItEnded(t *testing.T) {
 
 	first := lines(t, f.operator.send("GET", "/api/v1/audit/events", nil).wants(t, 200))
 	end := first[len(first)-1]
-	rest := lines(t, f.operator.send("GET", "/api/v1/audit/events?after="+end.Next, nil).wants(t, 200))
+	rest := lines(t, f.operator.send("GET", "/api/v1/audit/events?cursor="+end.Next, nil).wants(t, 200))
 
 	if len(first) != most+1 || len(rest) != 8 || rest[0].Actor != "50001" || rest[7].Next != "" {
 		t.Errorf("%d lines and then %d, which begin with %q", len(first), len(rest), rest[0].Actor)
@@ -161,8 +161,8 @@ func TestChangesOfConfigurationSayWhatWasSet(t *testing.T) {
 	admin.send("PUT", "/api/v1/tools/overrides", object{"source": "mail", "name": "write", "effect": "keyed", "max_attempts": 2}).wants(t, 204)
 	digest := f.digest("read")
 	admin.send("POST", "/api/v1/tools/accept", object{"source": "mail", "name": "read", "digest": digest}).wants(t, 204)
-	admin.send("PUT", "/api/v1/policy/modes", object{"automation": "a", "key": "mail:*", "mode": "deny"}).wants(t, 204)
-	admin.send("DELETE", "/api/v1/policy/modes?automation=a&key=mail:*", nil).wants(t, 204)
+	admin.send("PUT", "/api/v1/policy/modes", object{"automation_id": "a", "key": "mail:*", "mode": "deny"}).wants(t, 204)
+	admin.send("DELETE", "/api/v1/policy/modes?automation_id=a&key=mail:*", nil).wants(t, 204)
 	var token struct {
 		ID    string `json:"token_id"`
 		Token string
@@ -183,8 +183,8 @@ func TestChangesOfConfigurationSayWhatWasSet(t *testing.T) {
 		{Subject: "source notes stored", Detail: object{"kind": "mcp", "config": config, "default_risk": nil, "enabled": false, "credentials": "kept", "drift_guard": "full", "quarantine": false}},
 		{Subject: "tool mail:write overridden", Detail: object{"risk": nil, "effect": "keyed", "max_attempts": 2.0}},
 		{Subject: "tool mail:read accepted", Detail: object{"accepted_digest": digest}},
-		{Subject: "policy mail:* of automation a is deny", Detail: object{"automation": "a", "key": "mail:*", "mode": "deny"}},
-		{Subject: "policy mail:* of automation a removed", Detail: object{"automation": "a", "key": "mail:*", "mode": nil}},
+		{Subject: "policy mail:* of automation a is deny", Detail: object{"automation_id": "a", "key": "mail:*", "mode": "deny"}},
+		{Subject: "policy mail:* of automation a removed", Detail: object{"automation_id": "a", "key": "mail:*", "mode": nil}},
 		{Subject: "token " + token.ID + " issued for the role agent", Detail: object{
 			"token_id": token.ID, "name": "mail agent", "role": "agent", "session_id": "inbox", "expires_at": nil,
 		}},

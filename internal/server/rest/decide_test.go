@@ -301,8 +301,8 @@ func TestSourcesKeepTheirCredentialsToThemselves(t *testing.T) {
 		t.Helper()
 		var list struct {
 			Items []struct {
-				ID             string
-				HasCredentials bool `json:"has_credentials"`
+				ID             string `json:"source_id"`
+				HasCredentials bool   `json:"has_credentials"`
 			}
 		}
 		a := f.operator.send("GET", "/api/v1/sources", nil).wants(t, 200)
@@ -403,7 +403,7 @@ func TestToolsShowWhatPolicyWouldSay(t *testing.T) {
 	if got := modes(""); got["mail:read"] != "allow" || got["mail:write"] != "require_approval" || got["mail:danger"] != "deny" {
 		t.Errorf("modes = %v", got)
 	}
-	f.admin.send("PUT", "/api/v1/policy/modes", object{"automation": "nightly", "key": "mail:write", "mode": "allow"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/modes", object{"automation_id": "nightly", "key": "mail:write", "mode": "allow"}).wants(t, 204)
 	if got := modes("?automation_id=nightly"); got["mail:write"] != "allow" {
 		t.Errorf("modes under the automation = %v", got)
 	}

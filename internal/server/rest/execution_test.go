@@ -98,17 +98,17 @@ func TestTheForensicLogIsFilteredAndPaged(t *testing.T) {
 		"tool=write":                      {dry, waits},
 		"source=mail&tool=danger":         {denied},
 		"source=post":                     nil,
-		"session=s-one":                   {dry, denied, failed, sent},
-		"session=s-two":                   {waits},
+		"session_id=s-one":                {dry, denied, failed, sent},
+		"session_id=s-two":                {waits},
 		"code=http_400":                   {failed},
 		"via=api":                         newest,
 		"via=mcp":                         nil,
 		"ip=127.0.0.1":                    newest,
 		"ip=192.0.2.1":                    nil,
-		"user=" + f.other.id.String():     {waits},
+		"token_id=" + f.other.id.String(): {waits},
 		"workflow_id=" + uuid.NewString(): nil,
-		"employee=" + uuid.NewString():    nil,
-		"automation=none":                 nil,
+		"employee_id=" + uuid.NewString(): nil,
+		"automation_id=none":              nil,
 		"since=2026-01-01T00:00:00Z":      newest,
 		"until=2026-01-01T00:00:00Z":      nil,
 	} {
@@ -121,10 +121,10 @@ func TestTheForensicLogIsFilteredAndPaged(t *testing.T) {
 	if got := f.agent.executions(""); !slices.Equal(got, []string{dry, denied, failed, sent}) {
 		t.Errorf("an agent sees %v, want its own session's", got)
 	}
-	if got := f.agent.executions("session=s-two"); got != nil {
+	if got := f.agent.executions("session_id=s-two"); got != nil {
 		t.Errorf("an agent sees %v of another session", got)
 	}
-	for _, query := range []string{"status=x", "user=x", "since=noon", "via=x", "ip=x'", "cursor=x", "since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z", "limit=201"} {
+	for _, query := range []string{"status=x", "token_id=x", "since=noon", "via=x", "ip=x'", "cursor=x", "since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z", "limit=201"} {
 		f.operator.send("GET", "/api/v1/executions?"+query, nil).wants(t, http.StatusBadRequest)
 	}
 }

@@ -34,10 +34,10 @@ func TestPolicyIsOneDocument(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("document")
 	doc := object{
-		"modes": []any{object{"key": "mail:*", "mode": "allow"}, object{"key": "*", "mode": "deny", "automation": "nightly"}},
+		"modes": []any{object{"key": "mail:*", "mode": "allow"}, object{"key": "*", "mode": "deny", "automation_id": "nightly"}},
 		"rules": []any{
-			object{"id": "large", "key": "mail:write", "expression": "args.n > 100", "mode": "require_approval", "reason": "Large: #1"},
-			object{"id": "off", "key": "*", "expression": "true", "mode": "deny", "enabled": false},
+			object{"rule_id": "large", "key": "mail:write", "expression": "args.n > 100", "mode": "require_approval", "reason": "Large: #1"},
+			object{"rule_id": "off", "key": "*", "expression": "true", "mode": "deny", "enabled": false},
 		},
 		"preferences": []any{object{"key": "mail:danger"}},
 		"reviews":     []any{object{"key": "*", "risk": "high", "approvals": 2.0, "wait": "1d", "warn": "1h"}},
@@ -99,27 +99,27 @@ func TestPolicyIsAppliedWholeOrNotAtAll(t *testing.T) {
 	f := newHouse(t).tenant("refused")
 	version := f.version()
 	rules := func(r object) object {
-		return object{"modes": []object{{"key": "mail:*", "mode": "allow"}}, "rules": []object{{"id": "fine", "key": "*", "expression": "true", "mode": "deny"}, r}}
+		return object{"modes": []object{{"key": "mail:*", "mode": "allow"}}, "rules": []object{{"rule_id": "fine", "key": "*", "expression": "true", "mode": "deny"}, r}}
 	}
 	for name, tt := range map[string]struct {
 		doc           object
 		pointer, text string
 	}{
-		"an expression":      {rules(object{"id": "a", "key": "*", "expression": "args.n >\n  > 1", "mode": "deny"}), "/rules/1/expression", "line 2, column 3"},
-		"an argument":        {rules(object{"id": "a", "key": "mail:write", "expression": "args.amount > 1", "mode": "deny"}), "/rules/1/expression", "it has n, to"},
-		"a rule that allows": {rules(object{"id": "a", "key": "*", "expression": "true", "mode": "allow"}), "/rules/1/mode", "set the mode allow for the tool"},
-		"a key":              {rules(object{"id": "a", "key": "ma*:x", "expression": "true", "mode": "deny"}), "/rules/1/key", "sourceId:*"},
-		"the same twice":     {rules(object{"id": "fine", "key": "*", "expression": "true", "mode": "deny"}), "/rules/1", "of the same rule as item 0"},
+		"an expression":      {rules(object{"rule_id": "a", "key": "*", "expression": "args.n >\n  > 1", "mode": "deny"}), "/rules/1/expression", "line 2, column 3"},
+		"an argument":        {rules(object{"rule_id": "a", "key": "mail:write", "expression": "args.amount > 1", "mode": "deny"}), "/rules/1/expression", "it has n, to"},
+		"a rule that allows": {rules(object{"rule_id": "a", "key": "*", "expression": "true", "mode": "allow"}), "/rules/1/mode", "set the mode allow for the tool"},
+		"a key":              {rules(object{"rule_id": "a", "key": "ma*:x", "expression": "true", "mode": "deny"}), "/rules/1/key", "sourceId:*"},
+		"the same twice":     {rules(object{"rule_id": "fine", "key": "*", "expression": "true", "mode": "deny"}), "/rules/1", "of the same rule as item 0"},
 		"a mode":             {object{"modes": []object{{"key": "*", "mode": "maybe"}}}, "/modes/0/mode", "must be"},
 		"another section":    {object{"grants": []object{}}, "/grants", "is not a field"},
-		"no id":              {rules(object{"id": "Not So", "key": "*", "expression": "true", "mode": "deny"}), "/rules/1/id", "must look like"},
+		"no id":              {rules(object{"rule_id": "Not So", "key": "*", "expression": "true", "mode": "deny"}), "/rules/1/rule_id", "must look like"},
 		"a review":           {object{"reviews": []object{{"key": "*", "wait": "1h", "warn": "2h"}}}, "/reviews/0", "within the wait"},
-		"too much work":      {rules(object{"id": "a", "key": "*", "expression": "args.a.all(x, args.b.all(y, args.c.all(z, x == y && y == z)))", "mode": "deny"}), "/rules/1/expression", ""},
+		"too much work":      {rules(object{"rule_id": "a", "key": "*", "expression": "args.a.all(x, args.b.all(y, args.c.all(z, x == y && y == z)))", "mode": "deny"}), "/rules/1/expression", ""},
 	} {
 		for _, path := range []string{"/api/v1/policy?dry_run=true", "/api/v1/policy/simulate"} {
 			method, body, above := "PUT", any(tt.doc), ""
 			if strings.HasSuffix(path, "simulate") {
-				method, body, above = "POST", object{"from": "2026-01-02T03:04:05Z", "policy": tt.doc}, "/policy"
+				method, body, above = "POST", object{"since": "2026-01-02T03:04:05Z", "policy": tt.doc}, "/policy"
 			}
 			p := f.admin.send(method, path, body).wants(t, 400).problem(t)
 			if len(p.Errors) == 0 || p.Errors[0].Pointer != above+tt.pointer || !strings.Contains(p.Errors[0].Message, tt.text) {
@@ -133,9 +133,9 @@ func TestPolicyIsAppliedWholeOrNotAtAll(t *testing.T) {
 	// A key that JSON has twice is read once by the law, and merged by others.
 	var many strings.Builder
 	for i := range 300 {
-		fmt.Fprintf(&many, `%s{"id":"r%d","key":"*","expression":"true","mode":"deny"}`, strings.Repeat(",", min(i, 1)), i)
+		fmt.Fprintf(&many, `%s{"rule_id":"r%d","key":"*","expression":"true","mode":"deny"}`, strings.Repeat(",", min(i, 1)), i)
 	}
-	f.admin.send("POST", "/api/v1/policy/simulate", `{"from":"2026-01-02T03:04:05Z","policy":{"rules":[`+many.String()+`]},"policy":{"modes":[]}}`).wants(t, 400)
+	f.admin.send("POST", "/api/v1/policy/simulate", `{"since":"2026-01-02T03:04:05Z","policy":{"rules":[`+many.String()+`]},"policy":{"modes":[]}}`).wants(t, 400)
 }
 
 func TestPolicyIsTriedOnThePast(t *testing.T) {
@@ -152,8 +152,8 @@ func TestPolicyIsTriedOnThePast(t *testing.T) {
 	version := f.version()
 	viewer := f.holder(identity.Grant{Name: "viewer", Role: identity.RoleViewer})
 	ask := object{
-		"from": "2026-01-02T03:04:05Z", "tool": "mail:*", "most": 2,
-		"policy": object{"rules": []object{{"id": "some", "key": "mail:write", "expression": "args.n > 1", "mode": "deny"}}},
+		"since": "2026-01-02T03:04:05Z", "tool": "mail:*", "limit": 2,
+		"policy": object{"rules": []object{{"rule_id": "some", "key": "mail:write", "expression": "args.n > 1", "mode": "deny"}}},
 	}
 	type report struct {
 		Looked, Compared int
@@ -199,9 +199,9 @@ func TestPolicyIsTriedOnThePast(t *testing.T) {
 		t.Errorf("the version went from %d to %d", version, v)
 	}
 	for pointer, change := range map[string]object{
-		"/to": {"to": "2026-01-02T03:04:04Z"}, "/tool": {"tool": "ma*"}, "/cursor": {"cursor": "x"}, "/most": {"most": 2001}, "/from": {"from": "yesterday"},
+		"/until": {"until": "2026-01-02T03:04:04Z"}, "/tool": {"tool": "ma*"}, "/cursor": {"cursor": "x"}, "/limit": {"limit": 2001}, "/since": {"since": "yesterday"},
 	} {
-		body := object{"from": ask["from"], "policy": object{}}
+		body := object{"since": ask["since"], "policy": object{}}
 		for k, v := range change {
 			body[k] = v
 		}
@@ -214,11 +214,11 @@ func TestPolicyIsTriedOnThePast(t *testing.T) {
 func TestCheckPolicyNeedsNoServer(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{"modes":[{"key":"mail:*","mode":"allow"}]}`:                                             "",
-		`{"rules":[{"id":"a","key":"mail:send","expression":"args.anything > 1","mode":"deny"}]}`: "",
-		`{"rules":[{"id":"a","key":"*","expression":"1 + 1","mode":"deny"}]}`:                     "/rules/0/expression",
-		`{"modes":[{"key":"*","mode":"maybe"}]}`:                                                  "/modes/0/mode",
-		`[]`:                                                                                      "",
+		`{"modes":[{"key":"mail:*","mode":"allow"}]}`:                                                  "",
+		`{"rules":[{"rule_id":"a","key":"mail:send","expression":"args.anything > 1","mode":"deny"}]}`: "",
+		`{"rules":[{"rule_id":"a","key":"*","expression":"1 + 1","mode":"deny"}]}`:                     "/rules/0/expression",
+		`{"modes":[{"key":"*","mode":"maybe"}]}`:                                                       "/modes/0/mode",
+		`[]`:                                                                                           "",
 	} {
 		err := policies.CheckDocument([]byte(text))
 		broken, ok := err.(*envelope.InvalidError) // never wrapped

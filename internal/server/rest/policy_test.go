@@ -24,7 +24,9 @@ func (f *family) ruled(name string) string {
 	f.admin.send("PUT", "/api/v1/policy/rules/"+name, object{"key": name + ":*", "expression": "true", "mode": "deny"}).wants(f.t, 204)
 	f.admin.send("PUT", "/api/v1/policy/sessions", object{"session_id": name, "key": name + ":*", "mode": "deny", "expires_in": "1m"}).wants(f.t, 204)
 	f.operator.send("PUT", "/api/v1/preferences", object{"key": name + ":*"}).wants(f.t, 204)
-	var made struct{ ID string }
+	var made struct {
+		ID string `json:"grant_id"`
+	}
 	f.admin.send("POST", "/api/v1/policy/grants", object{"key": "mail:danger"}).wants(f.t, 201).into(f.t, &made)
 	return made.ID
 }
@@ -61,7 +63,9 @@ func TestRulesGrantsAndSessionsReachTheWay(t *testing.T) {
 	check("a rule that does not", f.agent, refund(20), "allow", "org_default")
 	check("a rule that fails", f.agent, object{}, "require_approval", "org_default+arguments:large")
 
-	var made struct{ ID string }
+	var made struct {
+		ID string `json:"grant_id"`
+	}
 	f.admin.send("POST", "/api/v1/policy/grants", object{"key": "mail:write", "session_id": "s-one", "pins": object{"/n": 200}, "expires_in": "10m"}).wants(t, 201).into(t, &made)
 	check("a grant", f.agent, refund(200), "allow", "org_default+arguments:large+grant:"+made.ID)
 	check("another number than the grant's", f.agent, refund(201), "require_approval", "org_default+arguments:large")
@@ -106,10 +110,11 @@ func TestRulesAreCheckedBeforeTheyAreStored(t *testing.T) {
 
 	var list struct {
 		Items []struct {
-			ID, Key, Expression, Mode string
-			Enabled                   bool
-			UpdatedBy                 string `json:"updated_by"`
-			Version                   int
+			ID                    string `json:"rule_id"`
+			Key, Expression, Mode string
+			Enabled               bool
+			UpdatedBy             string `json:"updated_by"`
+			Version               int
 		}
 	}
 	f.operator.send("GET", "/api/v1/policy/rules", nil).wants(t, 200).into(t, &list)

@@ -152,7 +152,7 @@ func (f *family) visits() map[string]visit {
 		"putSource":          {"PUT", "/api/v1/sources/" + src, object{"kind": "mcp", "config": object{"transport": "stdio", "command": []string{"true"}}}, 204},
 		"deleteSource":       {"DELETE", "/api/v1/sources/" + src, nil, 204},
 		"listModes":          {"GET", "/api/v1/policy/modes", nil, 200},
-		"putMode":            {"PUT", "/api/v1/policy/modes", object{"automation": "a", "key": "mail:danger", "mode": "deny"}, 204},
+		"putMode":            {"PUT", "/api/v1/policy/modes", object{"automation_id": "a", "key": "mail:danger", "mode": "deny"}, 204},
 		"deleteMode":         {"DELETE", "/api/v1/policy/modes?key=" + src + ":*", nil, 204},
 		"listRules":          {"GET", "/api/v1/policy/rules", nil, 200},
 		"putRule":            {"PUT", "/api/v1/policy/rules/made", object{"key": "mail:danger", "expression": "args.n > 1", "mode": "deny"}, 204},
@@ -166,7 +166,7 @@ func (f *family) visits() map[string]visit {
 		"explainPolicy":      {"POST", "/api/v1/policy/explain", object{"tool": object{"source": "mail", "name": "write"}, "args": object{"n": 1}}, 200},
 		"getPolicy":          {"GET", "/api/v1/policy", nil, 200},
 		"putPolicy":          {"PUT", "/api/v1/policy?dry_run=true", object{"reviews": []object{{"key": src + ":*", "approvals": 2}}}, 200},
-		"simulatePolicy":     {"POST", "/api/v1/policy/simulate", object{"from": "2026-01-02T03:04:05Z", "policy": object{"modes": []object{}}, "most": 5}, 200},
+		"simulatePolicy":     {"POST", "/api/v1/policy/simulate", object{"since": "2026-01-02T03:04:05Z", "policy": object{"modes": []object{}}, "limit": 5}, 200},
 		"listPreferences":    {"GET", "/api/v1/preferences", nil, 200},
 		"putPreference":      {"PUT", "/api/v1/preferences", object{"employee_id": employee, "key": "mail:danger"}, 204},
 		"deletePreference":   {"DELETE", "/api/v1/preferences?key=" + src + ":*", nil, 204},
@@ -182,7 +182,7 @@ func (f *family) visits() map[string]visit {
 		"deleteProvider":     {"DELETE", "/api/v1/identity-providers/doomed", nil, 204},
 		"revokeToken":        {"DELETE", "/api/v1/tokens/" + doomed, nil, 204},
 		"verifyAudit":        {"GET", "/api/v1/audit/verify", nil, 200},
-		"exportAudit":        {"GET", "/api/v1/audit/events?from=2026-01-01T00:00:00Z", nil, 200},
+		"exportAudit":        {"GET", "/api/v1/audit/events?since=2026-01-01T00:00:00Z", nil, 200},
 		"listRetention":      {"GET", "/api/v1/retention", nil, 200},
 		"putRetention":       {"PUT", "/api/v1/retention", object{"kind": "events", "days": 400, "action": "notice"}, 204},
 		"putToolRule":        {"PUT", "/api/v1/tools/rules", object{"source": "mail", "name": "write", "recipients": []string{"/to"}, "retry": object{"base": "2s"}}, 204},
@@ -322,7 +322,7 @@ func TestAgentsSeeTheirOwnSessionOnly(t *testing.T) {
 			f.agent.send(v.method, v.path, v.body).wants(t, 200)
 		}
 	}
-	for query, want := range map[string]int{"": 0, "?session=s-one": 0, "?session=s-two": 0} {
+	for query, want := range map[string]int{"": 0, "?session_id=s-one": 0, "?session_id=s-two": 0} {
 		var page struct{ Items []shown }
 		if f.other.send("GET", "/api/v1/actions"+query, nil).wants(t, 200).into(t, &page); len(page.Items) != want {
 			t.Errorf("list%s shows %d actions of another session", query, len(page.Items))

@@ -70,12 +70,13 @@ func (f *family) subscribed() string {
 
 // shownSubscription is as much of one as tests look at.
 type shownSubscription struct {
-	ID, Name, Source, Tool, Interactions string
-	Kinds                                []string
-	MinRisk                              string `json:"min_risk"`
-	HasSigningSecret                     bool   `json:"has_signing_secret"`
-	Enabled                              bool
-	UpdatedBy                            string `json:"updated_by"`
+	ID                               string `json:"subscription_id"`
+	Name, Source, Tool, Interactions string
+	Kinds                            []string
+	MinRisk                          string `json:"min_risk"`
+	HasSigningSecret                 bool   `json:"has_signing_secret"`
+	Enabled                          bool
+	UpdatedBy                        string `json:"updated_by"`
 }
 
 func TestSubscriptions(t *testing.T) {

@@ -34,7 +34,7 @@ type shownTools struct {
 		Digest      string
 	}
 	Sources []struct {
-		ID      string
+		ID      string `json:"source_id"`
 		Enabled bool
 		Error   *string
 	}
@@ -236,7 +236,7 @@ func TestQuarantineOverTheAPI(t *testing.T) {
 	}
 	var sources struct {
 		Items []struct {
-			ID         string
+			ID         string `json:"source_id"`
 			DriftGuard string `json:"drift_guard"`
 			Quarantine bool
 			ListedAt   *time.Time `json:"listed_at"`

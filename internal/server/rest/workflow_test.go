@@ -98,7 +98,7 @@ func TestAWorkflowFromItsSubmissionToItsEnd(t *testing.T) {
 	if !strings.Contains(string(action.body), `"args":{"ok":true}`) {
 		t.Errorf("the second step is %s", action.body)
 	}
-	f.operator.send("GET", workflows+"?session=s-one", nil).wants(t, 200)
+	f.operator.send("GET", workflows+"?session_id=s-one", nil).wants(t, 200)
 	f.other.send("GET", workflows+"/"+b.ID, nil).wants(t, 404)
 	f.other.send("POST", workflows+"/"+b.ID+"/cancel", nil).wants(t, 404)
 	f.agent.send("POST", workflows+"/"+b.ID+"/cancel", nil).wants(t, 409)
@@ -110,7 +110,7 @@ func TestAWorkflowFromItsSubmissionToItsEnd(t *testing.T) {
 		}
 	}
 	var page struct{ Items []shownWorkflow }
-	f.other.send("GET", workflows+"?session=s-one", nil).wants(t, 200).into(t, &page)
+	f.other.send("GET", workflows+"?session_id=s-one", nil).wants(t, 200).into(t, &page)
 	if len(page.Items) != 0 {
 		t.Errorf("another agent sees %d workflows of the session", len(page.Items))
 	}

@@ -24,15 +24,15 @@ type Document struct {
 
 // ModeEntry is a Mode as a document has it.
 type ModeEntry struct {
-	Automation string `json:"automation,omitzero"`
+	Automation string `json:"automation_id,omitzero"`
 	Key        string `json:"key"`
 	Mode       string `json:"mode"`
 }
 
 // RuleEntry is a Rule as a document has it.
 type RuleEntry struct {
-	ID         string `json:"id"`
-	Automation string `json:"automation,omitzero"`
+	ID         string `json:"rule_id"`
+	Automation string `json:"automation_id,omitzero"`
 	Key        string `json:"key"`
 	Expression string `json:"expression"`
 	Mode       string `json:"mode"`

@@ -59,12 +59,12 @@ type Grant struct {
 
 // grantJSON is a grant as it is written.
 type grantJSON struct {
-	ID         uuid.UUID                  `json:"id"`
+	ID         uuid.UUID                  `json:"grant_id"`
 	Key        string                     `json:"key"`
 	Digest     []byte                     `json:"digest"`
 	Employee   envelope.EmployeeID        `json:"employee_id,omitzero"`
 	Session    string                     `json:"session_id,omitzero"`
-	Automation string                     `json:"automation,omitzero"`
+	Automation string                     `json:"automation_id,omitzero"`
 	Pins       map[string]json.RawMessage `json:"pins"`
 	Reason     string                     `json:"reason"`
 	From       envelope.ActionID          `json:"from_action,omitzero"`

@@ -25,7 +25,7 @@ const (
 // Mode is a rule of policy as stored.
 type Mode struct {
 	// Automation is empty for the organisation's.
-	Automation string `json:"automation"`
+	Automation string `json:"automation_id"`
 	// Pattern and Mode are text as stored: another version may have written
 	// what this one cannot read, and denies.
 	Pattern string `json:"key"`
@@ -44,9 +44,9 @@ type LastChange struct {
 
 // Rule is a rule about arguments as stored.
 type Rule struct {
-	ID string `json:"id"`
+	ID string `json:"rule_id"`
 	// Automation is empty for the organisation's, which hold for all.
-	Automation string `json:"automation"`
+	Automation string `json:"automation_id"`
 	// Pattern, Expression and Mode are text as stored, as in Mode.
 	Pattern    string `json:"key"`
 	Expression string `json:"expression"`

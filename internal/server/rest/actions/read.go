@@ -70,7 +70,7 @@ func List(c *request.Call) error {
 	}
 	q := c.Query
 	f := outbox.Filter{
-		Session: q.Get("session"), Tool: q.Get("tool"), Source: q.Get("source"), ExternalID: q.Get("external_id"),
+		Session: q.Get("session_id"), Tool: q.Get("tool"), Source: q.Get("source"), ExternalID: q.Get("external_id"),
 		Status: envelope.Status(q.Get("status")), Approval: envelope.Approval(q.Get("approval")), Before: before, Most: limit + 1,
 	}
 	var visible bool

@@ -30,7 +30,7 @@ func Verify(c *request.Call) error {
 	var err error
 	if text := c.Query.Get("after_seal"); text != "" {
 		if opt.After, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return request.Invalid("/query/after_seal", envelope.RuleType, "must be an integer")
+			return request.Invalid("/query/cursor_seal", envelope.RuleType, "must be an integer")
 		}
 	}
 	if text := c.Query.Get("head"); text != "" {
@@ -52,7 +52,7 @@ func Verify(c *request.Call) error {
 // exportQuery reads the range of an export from the query.
 func exportQuery(c *request.Call) (audit.Span, audit.Place, error) {
 	var span audit.Span
-	for name, at := range map[string]*time.Time{"from": &span.From, "until": &span.Until} {
+	for name, at := range map[string]*time.Time{"since": &span.From, "until": &span.Until} {
 		text := c.Query.Get(name)
 		if text == "" {
 			continue
@@ -65,13 +65,13 @@ func exportQuery(c *request.Call) (audit.Span, audit.Place, error) {
 	if !span.Until.IsZero() && !span.Until.After(span.From) {
 		return span, audit.Place{}, request.Invalid("/query/until", "range", "must be after from")
 	}
-	text := c.Query.Get("after")
+	text := c.Query.Get("cursor")
 	if text == "" {
 		return span, audit.Place{}, nil
 	}
 	after, err := audit.ParsePlace(text)
 	if err != nil {
-		return span, after, request.Invalid("/query/after", envelope.RuleFormat, "is not the place of an event; take next as it was")
+		return span, after, request.Invalid("/query/cursor", envelope.RuleFormat, "is not the place of an event; take next as it was")
 	}
 	return span, after, nil
 }

@@ -23,7 +23,7 @@ import (
 
 // subscriptionView is a subscription without its secret.
 type subscriptionView struct {
-	ID               uuid.UUID     `json:"id"`
+	ID               uuid.UUID     `json:"subscription_id"`
 	Name             string        `json:"name"`
 	Source           string        `json:"source"`
 	Kinds            []string      `json:"kinds"`

@@ -104,11 +104,11 @@ func Simulate(c *request.Call) error {
 func simulateRequest(c *request.Call, now time.Time) (settings.Document, simulate.Request, error) {
 	body := struct {
 		Policy settings.Document `json:"policy"`
-		From   time.Time         `json:"from"`
-		To     *time.Time        `json:"to"`
+		From   time.Time         `json:"since"`
+		To     *time.Time        `json:"until"`
 		Tool   string            `json:"tool"`
 		Cursor string            `json:"cursor"`
-		Most   int               `json:"most"`
+		Most   int               `json:"limit"`
 	}{Tool: "*", Most: simulate.MaxPage}
 	if err := c.Decode(&body); err != nil {
 		return body.Policy, simulate.Request{}, err
@@ -118,7 +118,7 @@ func simulateRequest(c *request.Call, now time.Time) (settings.Document, simulat
 		req.To = *body.To
 	}
 	if !req.From.Before(req.To) {
-		return body.Policy, req, request.Invalid("/to", "order", "must be later than from")
+		return body.Policy, req, request.Invalid("/until", "order", "must be later than since")
 	}
 	var err error
 	if req.Tool, err = policy.ParsePattern(body.Tool); err != nil {

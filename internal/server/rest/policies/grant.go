@@ -32,7 +32,7 @@ type grantBody struct {
 	Digest     []byte                     `json:"digest"`
 	Employee   envelope.EmployeeID        `json:"employee_id"`
 	Session    string                     `json:"session_id"`
-	Automation string                     `json:"automation"`
+	Automation string                     `json:"automation_id"`
 	Pins       map[string]json.RawMessage `json:"pins"`
 	ExpiresIn  envelope.Duration          `json:"expires_in"`
 	Reason     string                     `json:"reason"`
@@ -63,7 +63,7 @@ func MakeGrant(c *request.Call) error {
 		// Values of arguments are payload: the event names their pointers alone.
 		c.Detail = map[string]any{
 			"grant_id": id, "key": body.Key, "employee_id": request.NilIfZero(body.Employee), "session_id": request.NilIfZero(body.Session),
-			"automation": request.NilIfZero(body.Automation), "pins": slices.Sorted(maps.Keys(body.Pins)), "expires_in": request.NilIfZero(body.ExpiresIn),
+			"automation_id": request.NilIfZero(body.Automation), "pins": slices.Sorted(maps.Keys(body.Pins)), "expires_in": request.NilIfZero(body.ExpiresIn),
 		}
 		return c.RecordChange(ctx, tx, "grant for "+body.Key+" made")
 	})
@@ -71,7 +71,7 @@ func MakeGrant(c *request.Call) error {
 		return err
 	}
 	return c.JSON(http.StatusCreated, struct {
-		ID uuid.UUID `json:"id"`
+		ID uuid.UUID `json:"grant_id"`
 	}{id})
 }
 

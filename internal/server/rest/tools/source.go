@@ -20,7 +20,7 @@ import (
 
 // sourceView is a source without its credentials.
 type sourceView struct {
-	ID             string          `json:"id"`
+	ID             string          `json:"source_id"`
 	Kind           string          `json:"kind"`
 	Config         json.RawMessage `json:"config"`
 	HasCredentials bool            `json:"has_credentials"`
@@ -214,7 +214,7 @@ func RefreshSource(c *request.Call) error {
 		return err
 	}
 	return c.JSON(http.StatusAccepted, struct {
-		ID      string    `json:"id"`
+		ID      string    `json:"source_id"`
 		AskedAt time.Time `json:"asked_at"`
 	}{id, asked.UTC()})
 }

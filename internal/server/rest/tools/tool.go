@@ -54,7 +54,7 @@ type tool struct {
 
 // toolSource is the state of a source whose tools are listed, or would be.
 type toolSource struct {
-	ID      string  `json:"id"`
+	ID      string  `json:"source_id"`
 	Enabled bool    `json:"enabled"`
 	Error   *string `json:"error"`
 }

@@ -263,7 +263,7 @@ func List(c *request.Call) error {
 	}
 	q := c.Query
 	f := workflow.Filter{
-		State: workflow.State(q.Get("state")), Session: q.Get("session"), ExternalID: q.Get("external_id"), NeedsOperator: q.Get("needs_operator") == "true",
+		State: workflow.State(q.Get("state")), Session: q.Get("session_id"), ExternalID: q.Get("external_id"), NeedsOperator: q.Get("needs_operator") == "true",
 		Before: workflow.ID(before), Limit: limit + 1,
 	}
 	var visible bool
