@@ -51,7 +51,7 @@ type Contact struct {
 	Value string `json:"value"`
 }
 
-// ContactOptions says how contacts are read. The same options belong on both
+// Options says how contacts are read. The same options belong on both
 // sides: to a list's entries and to recipients.
 type Options struct {
 	// Region is an ISO 3166 code such as DE. With it, telephone numbers may be
@@ -69,11 +69,11 @@ func (o Options) Check() error {
 	return nil
 }
 
-// ParseContact reads an entry of a do-not-contact list and guesses its kind: a
-// text with an @ inside is an email, one that begins with @ or # a handle,
-// digits are a phone, a name with dots is a domain, all else a handle. An
-// entry that cannot be read is fault.Invalid; its text never repeats the
-// entry.
+// Parse reads an entry of a do-not-contact list and infers its kind: a text with
+// an @ inside is an email, one that begins with @ or # a handle, digits are a
+// phone, a name with dots is a domain, and any other single word a handle. An
+// entry that cannot be read, or is none of these, is fault.Invalid; the message
+// never repeats the entry.
 func Parse(text string, o Options) (Contact, error) {
 	kind, err := guessKind(text)
 	if err != nil {
@@ -103,11 +103,19 @@ func guessKind(text string) (Kind, error) {
 		return Phone, nil
 	case domainLike(foldDomain(strings.TrimPrefix(text, "*.")), 2):
 		return Domain, nil
+	case !strings.ContainsFunc(text, notHandle):
+		return Handle, nil
 	}
-	return Handle, nil
+	return "", fault.New(fault.Invalid, "contact is no mail address, no domain, no phone number and no single word that could be a handle; write ana@example.org, example.org, +4930123456 or @ana, or give its kind")
 }
 
-// ParseContactAs reads an entry of a do-not-contact list of a known kind. An
+// notHandle reports whether a rune is none of those that a handle without a
+// sign before it may have.
+func notHandle(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && !strings.ContainsRune("._-", r)
+}
+
+// ParseAs reads an entry of a do-not-contact list of a known kind. An
 // entry that cannot be read is fault.Invalid; its text never repeats the
 // entry.
 func ParseAs(kind Kind, text string, o Options) (Contact, error) {
