@@ -24,7 +24,8 @@ func Denying(trace json.RawMessage) []Step {
 }
 
 // Denial says in one line, to whoever was denied, what decided: the source of
-// the decision, and each step that said deny with the rule's reason.
+// the decision, and each step that said deny with the rule's reason. It names
+// no identifier that only the code knows.
 func Denial(source string, denying []Step) string {
 	var b strings.Builder
 	b.WriteString(source)
@@ -38,5 +39,5 @@ func Denial(source string, denying []Step) string {
 			b.WriteString(": " + why)
 		}
 	}
-	return b.String()
+	return strings.ReplaceAll(b.String(), LayerInferred, "default by risk")
 }
