@@ -1,0 +1,163 @@
+// Package wire is the Go form of the representations of the REST API: what
+// requests and answers hold, with their JSON names. Types have no behaviour.
+// The server writes and reads them, and package client returns and takes them.
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// Page is a part of a list. NextCursor gets the next part; nil at the end.
+type Page[T any] struct {
+	Items      []T     `json:"items"`
+	NextCursor *string `json:"next_cursor"`
+}
+
+// Action is an action, and what was decided about it.
+type Action struct {
+	Envelope envelope.Envelope `json:"envelope"`
+	Phase    envelope.Phase    `json:"phase"`
+	Effect   envelope.Effect   `json:"effect"`
+	Policy   PolicyDecision    `json:"policy"`
+	// Decision is nil where no person is asked.
+	Decision *Decision `json:"decision"`
+	// NextAttemptAt is when the action is due, while it is scheduled.
+	NextAttemptAt *time.Time `json:"next_attempt_at"`
+	// Waiting is nil where the action waits for nothing.
+	Waiting *Waiting `json:"waiting"`
+}
+
+// Waiting is what an action waits for.
+type Waiting struct {
+	// For is one word, such as approval; Message is a line for people.
+	For     string `json:"for"`
+	Message string `json:"message"`
+	// Until is when the wait ends at the soonest; nil if that is not known.
+	Until *time.Time `json:"until"`
+}
+
+// PolicyDecision is what policy decided when an action was proposed.
+type PolicyDecision struct {
+	Mode envelope.Mode `json:"mode"`
+	// Source is the layer that set the mode, and those that made it stricter.
+	Source string       `json:"source"`
+	Trace  []PolicyStep `json:"trace"`
+}
+
+// PolicyStep is what one layer of policy decided.
+type PolicyStep struct {
+	Layer string `json:"layer"`
+	// Said is empty if the layer decided nothing.
+	Said envelope.Mode `json:"said,omitzero"`
+	// Key is the pattern of the rule that decided, and Rule the id of the rule
+	// about arguments or of the grant.
+	Key     string `json:"key,omitzero"`
+	Rule    string `json:"rule,omitzero"`
+	Detail  string `json:"detail,omitzero"`
+	Version string `json:"version,omitzero"`
+}
+
+// Decision is that of a person, or the wait for one.
+type Decision struct {
+	ExpiresAt *time.Time `json:"expires_at"`
+	At        *time.Time `json:"at"`
+	By        string     `json:"by"`
+	Note      string     `json:"note"`
+	// Needed and Given count the people who must agree, and do.
+	Needed int `json:"approvals_needed"`
+	Given  int `json:"approvals_given"`
+	// Seen identifies what is decided about, for a decision that is bound to
+	// it; empty where there is nothing to decide.
+	Seen string `json:"seen,omitzero"`
+	// Edited is nil where the envelope has what was proposed.
+	Edited *Edited `json:"edited,omitempty"`
+}
+
+// Edited is what people changed of a proposal.
+type Edited struct {
+	By           string          `json:"by"`
+	ProposedArgs json.RawMessage `json:"proposed_args"`
+	Edits        []Edit          `json:"edits"`
+}
+
+// Edit is one change of a proposal.
+type Edit struct {
+	By       string    `json:"by"`
+	At       time.Time `json:"at"`
+	Pointers []string  `json:"pointers"`
+	Note     string    `json:"note,omitzero"`
+}
+
+// Attempt is one try at calling a tool.
+type Attempt struct {
+	Attempt    int             `json:"attempt"`
+	Status     envelope.Status `json:"status"`
+	Code       string          `json:"code,omitzero"`
+	Message    string          `json:"message,omitzero"`
+	Result     json.RawMessage `json:"result,omitempty"`
+	ProviderID string          `json:"provider_id,omitzero"`
+	Worker     string          `json:"worker,omitzero"`
+	StartedAt  *time.Time      `json:"started_at"`
+	FinishedAt time.Time       `json:"finished_at"`
+}
+
+// The results of a proposal in a batch.
+const (
+	ResultAccepted = "accepted"
+	ResultKnown    = "known"
+	ResultDenied   = "denied"
+	ResultRefused  = "refused"
+)
+
+// BatchItem is the result of one proposal of a batch.
+type BatchItem struct {
+	Index int `json:"index"`
+	// Result is accepted, known, denied or refused.
+	Result   string             `json:"result"`
+	ActionID *envelope.ActionID `json:"action_id,omitempty"`
+	Phase    envelope.Phase     `json:"phase,omitzero"`
+	Problem  *Problem           `json:"problem,omitempty"`
+}
+
+// Problem is an answer that is not a success (RFC 9457).
+type Problem struct {
+	// Type is a stable URN.
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitzero"`
+	// Instance is the request's id, as in the server's log.
+	Instance string `json:"instance,omitzero"`
+	// Errors lists the fields of the request that are wrong.
+	Errors []envelope.FieldError `json:"errors,omitempty"`
+	// Action is the recorded action, if policy denied a proposal.
+	Action *Action `json:"action,omitempty"`
+	// Execution is the recorded call of a tool that had no effect.
+	Execution *Invocation `json:"execution,omitempty"`
+}
+
+// Event is what happened to one action; or, for the kind configured, what was
+// changed.
+type Event struct {
+	// ID is the event's place in the stream, to resume after.
+	ID       string            `json:"id"`
+	ActionID envelope.ActionID `json:"action_id,omitzero"`
+	// Kind is proposed, decided, settled, undone, parked, replayed, discarded,
+	// resolved, killed or configured.
+	Kind     string            `json:"kind"`
+	Status   envelope.Status   `json:"status,omitzero"`
+	Approval envelope.Approval `json:"approval,omitzero"`
+	Phase    envelope.Phase    `json:"phase,omitzero"`
+	Code     string            `json:"code,omitzero"`
+	Attempt  int               `json:"attempt,omitzero"`
+	Subject  string            `json:"subject,omitzero"`
+	// Note is the reason that the actor gave.
+	Note string `json:"note,omitzero"`
+	// Detail is what was set to what, for the kind configured.
+	Detail map[string]any `json:"detail,omitempty"`
+	Actor  string         `json:"actor"`
+	At     time.Time      `json:"at"`
+}

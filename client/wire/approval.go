@@ -1,0 +1,115 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// Approval is how an action is approved.
+type Approval struct {
+	Note string `json:"note,omitzero"`
+	// Seen is the Decision.Seen of the action that the approver saw; the
+	// server answers with a conflict if it has changed. Empty is not compared.
+	Seen string `json:"seen,omitzero"`
+	// Args are sent in place of the proposed ones; nil keeps those.
+	Args json.RawMessage `json:"args,omitempty"`
+	// Always also approves similar actions from now on; nil does not.
+	Always *Always `json:"always,omitempty"`
+}
+
+// Always approves actions similar to one, for a limited time.
+type Always struct {
+	// ExpiresIn is a duration such as 8h or 1d; empty leaves it to the server.
+	ExpiresIn string `json:"expires_in,omitzero"`
+	// Scope is session, employee, automation or tenant; empty is session.
+	Scope string `json:"scope,omitzero"`
+	// Pins are JSON Pointers to the arguments that must be the same; the empty
+	// pointer is all of them.
+	Pins []string `json:"pins,omitempty"`
+}
+
+// Note is the reason that a person gives for a decision.
+type Note struct {
+	Note string `json:"note,omitzero"`
+}
+
+// BulkDecision decides about several actions.
+type BulkDecision struct {
+	IDs  []envelope.ActionID `json:"ids"`
+	Note string              `json:"note,omitzero"`
+}
+
+// Decided is the result of a decision about one action of several.
+type Decided struct {
+	ActionID envelope.ActionID `json:"action_id"`
+	// Result is approved, voted, denied or refused.
+	Result  string   `json:"result"`
+	Needed  int      `json:"approvals_needed,omitzero"`
+	Given   int      `json:"approvals_given,omitzero"`
+	Problem *Problem `json:"problem,omitempty"`
+}
+
+// Vote is the decision of one person about an action.
+type Vote struct {
+	Round    int               `json:"round"`
+	By       string            `json:"by"`
+	Decision envelope.Decision `json:"decision"`
+	Note     string            `json:"note"`
+	At       time.Time         `json:"at"`
+}
+
+// The kinds of inbox items.
+const (
+	InboxApproval     = "approval"
+	InboxUnknown      = "unknown"
+	InboxCompensation = "compensation"
+)
+
+// InboxItem is something that waits for a person.
+type InboxItem struct {
+	// Kind is approval, unknown (the outcome of a call must be found out) or
+	// compensation (a step of the workflow BatchID could not be reversed).
+	Kind         string            `json:"kind"`
+	ActionID     envelope.ActionID `json:"action_id"`
+	Source       string            `json:"source"`
+	Tool         string            `json:"tool"`
+	Args         json.RawMessage   `json:"args"`
+	Risk         envelope.Risk     `json:"risk"`
+	SessionID    string            `json:"session_id,omitzero"`
+	AutomationID string            `json:"automation_id,omitzero"`
+	EmployeeID   string            `json:"employee_id,omitzero"`
+	BatchID      uuid.UUID         `json:"batch_id,omitzero"`
+	Since        time.Time         `json:"since"`
+	ExpiresAt    *time.Time        `json:"expires_at"`
+	Needed       int               `json:"approvals_needed"`
+	Given        int               `json:"approvals_given"`
+	ApprovedBy   []string          `json:"approved_by"`
+	EditedBy     string            `json:"edited_by,omitzero"`
+	Escalated    bool              `json:"escalated"`
+	Policy       string            `json:"policy,omitzero"`
+	Note         string            `json:"note,omitzero"`
+	Drift        string            `json:"drift,omitzero"`
+	// Seen is for Approval.Seen.
+	Seen    string `json:"seen,omitzero"`
+	Code    string `json:"code,omitzero"`
+	Message string `json:"message,omitzero"`
+}
+
+// ReviewRule is how many people must approve the actions that a key covers,
+// from a risk on, and in what time. Times are durations such as 15m or 1d; nil
+// leaves one to other rules.
+type ReviewRule struct {
+	Key       string        `json:"key"`
+	Risk      envelope.Risk `json:"risk,omitzero"`
+	Approvals int           `json:"approvals,omitzero"`
+	Wait      *string       `json:"wait,omitempty"`
+	Warn      *string       `json:"warn,omitempty"`
+	Escalate  *string       `json:"escalate,omitempty"`
+	// UpdatedBy and UpdatedAt are not sent.
+	UpdatedBy string    `json:"updated_by,omitzero"`
+	UpdatedAt time.Time `json:"updated_at,omitzero"`
+}

@@ -1,0 +1,227 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// Call is a call of a tool.
+type Call struct {
+	// Inputs are the tool's arguments, a JSON object; empty stands for {}.
+	Inputs json.RawMessage `json:"inputs,omitempty"`
+	// ExternalID is the caller's own name for the call, which makes it safe to
+	// repeat.
+	ExternalID string `json:"external_id,omitzero"`
+	// DryRun asks what would happen.
+	DryRun bool `json:"dry_run,omitzero"`
+	// WaitSeconds is how long to wait for the end. If it is nil, the server
+	// waits half a minute for a call that may run, and not at all for one that
+	// a person must approve.
+	WaitSeconds *int `json:"wait_seconds,omitempty"`
+	// Plan is from a dry run of the same call.
+	Plan         string                `json:"plan,omitzero"`
+	AutomationID string                `json:"automation_id,omitzero"`
+	EmployeeID   *envelope.EmployeeID  `json:"employee_id,omitempty"`
+	SessionID    string                `json:"session_id,omitzero"`
+	Risk         envelope.Risk         `json:"risk,omitzero"`
+	Approval     envelope.Approval     `json:"approval,omitzero"`
+	Constraints  *envelope.Constraints `json:"constraints,omitempty"`
+}
+
+// ExecutionStatus is one word for how an execution ended, or stands.
+type ExecutionStatus string
+
+// The statuses of executions.
+const (
+	ExecutionSuccess   ExecutionStatus = "success"
+	ExecutionError     ExecutionStatus = "error"
+	ExecutionDenied    ExecutionStatus = "denied"
+	ExecutionExpired   ExecutionStatus = "expired"
+	ExecutionSkipped   ExecutionStatus = "skipped"
+	ExecutionUnknown   ExecutionStatus = "unknown"
+	ExecutionPending   ExecutionStatus = "pending"
+	ExecutionExecuting ExecutionStatus = "executing"
+	ExecutionDryRun    ExecutionStatus = "dry_run"
+)
+
+// Invocation is the result of a call.
+type Invocation struct {
+	ID     envelope.ActionID `json:"execution_id"`
+	Status ExecutionStatus   `json:"status"`
+	Phase  envelope.Phase    `json:"phase,omitzero"`
+	Tool   string            `json:"tool"`
+	// Known reports whether the call had been made before, under the same name.
+	Known bool `json:"known"`
+	// Outputs are what the tool answered; nil without an answer.
+	Outputs    json.RawMessage   `json:"outputs"`
+	Error      *envelope.Failure `json:"error"`
+	Attempts   int               `json:"attempts"`
+	StartedAt  *time.Time        `json:"started_at"`
+	FinishedAt *time.Time        `json:"finished_at"`
+	DurationMS *int64            `json:"duration_ms"`
+	Policy     PolicyDecision    `json:"policy"`
+	Decision   *Decision         `json:"decision"`
+	Waiting    *Waiting          `json:"waiting"`
+	// DryRun is set if the call was a dry run.
+	DryRun *DryRun `json:"dry_run,omitempty"`
+}
+
+// DryRun is what would become of a call.
+type DryRun struct {
+	// Would is one word, such as run or wait.
+	Would string `json:"would"`
+	// At is when this was found, by the database's clock.
+	At time.Time `json:"at"`
+	// GoesOutAt is when the call would be sent at the soonest; nil where it
+	// never would be, or only an operator can say when.
+	GoesOutAt *time.Time `json:"goes_out_at"`
+	// Gates are the checks, in the order in which they are made.
+	Gates  []GateResult   `json:"gates"`
+	Bucket BucketForecast `json:"bucket"`
+	// Call is what would be sent.
+	Call PlannedCall `json:"call"`
+	// KnownID is the action that has this name already, with this content.
+	KnownID *envelope.ActionID `json:"known_action_id"`
+	// Plan proves, with a later call, that the call is this one.
+	Plan      string    `json:"plan"`
+	PlanUntil time.Time `json:"plan_expires_at"`
+}
+
+// GateResult is the result of one check before a call is sent.
+type GateResult struct {
+	Gate string `json:"gate"`
+	// Verdict is pass, wait or skip.
+	Verdict string `json:"verdict"`
+	Code    string `json:"code,omitzero"`
+	Message string `json:"message,omitzero"`
+	// Until is when a wait is over; nil if that is not known.
+	Until *time.Time `json:"until"`
+}
+
+// BucketForecast is the state of the bucket that a call would be in.
+type BucketForecast struct {
+	Name string `json:"name"`
+	// Tokens is how many calls may go now; nil is any number.
+	Tokens *int64 `json:"tokens"`
+	// OpensAt is when the next call may go; nil is now.
+	OpensAt *time.Time `json:"opens_at"`
+	// Due is how many actions are due before it.
+	Due int64 `json:"due"`
+}
+
+// PlannedCall is what would be sent to a source.
+type PlannedCall struct {
+	Source     string          `json:"source"`
+	Tool       string          `json:"tool"`
+	Args       json.RawMessage `json:"args"`
+	Effect     envelope.Effect `json:"effect"`
+	Repeatable bool            `json:"repeatable"`
+}
+
+// Execution is an entry of the log of executions.
+type Execution struct {
+	// ID is that of the action, or the dry run's own.
+	ID     envelope.ActionID `json:"execution_id"`
+	Tenant envelope.TenantID `json:"tenant_id"`
+	Status ExecutionStatus   `json:"status"`
+	// Phase is empty for a dry run.
+	Phase  envelope.Phase `json:"phase,omitzero"`
+	Source string         `json:"source"`
+	Tool   string         `json:"tool"`
+	// Inputs are the effective arguments. Redacted reports whether what looks
+	// like a credential was taken out of them, or of Proposed.
+	Inputs   json.RawMessage `json:"inputs"`
+	Redacted bool            `json:"inputs_redacted"`
+	// Proposed are the arguments as proposed, if EditedBy edited them.
+	Proposed json.RawMessage `json:"proposed_inputs,omitempty"`
+	EditedBy string          `json:"edited_by,omitzero"`
+	// Outputs are the answer, redacted and cut to size.
+	Outputs json.RawMessage   `json:"outputs"`
+	Error   *envelope.Failure `json:"error"`
+	// ProviderID is the source's own name for what was made.
+	ProviderID *string `json:"provider_id"`
+	Attempts   int     `json:"attempts"`
+	// StartedAt, FinishedAt and DurationMS are of the last attempt; nil without
+	// one.
+	ProposedAt time.Time       `json:"proposed_at"`
+	StartedAt  *time.Time      `json:"started_at"`
+	FinishedAt *time.Time      `json:"finished_at"`
+	DurationMS *int64          `json:"duration_ms"`
+	Risk       envelope.Risk   `json:"risk"`
+	Effect     envelope.Effect `json:"effect"`
+	// User is the token that proposed the action; nil for the system.
+	User       *TokenName           `json:"user"`
+	Employee   *envelope.EmployeeID `json:"employee_id"`
+	Session    string               `json:"session_id,omitzero"`
+	Automation string               `json:"automation_id,omitzero"`
+	ExternalID string               `json:"external_id,omitzero"`
+	WorkflowID *uuid.UUID           `json:"batch_id"`
+	// Context is the request that proposed the action; nil if not recorded.
+	Context *Origin `json:"context"`
+	Policy  struct {
+		Mode   envelope.Mode   `json:"mode"`
+		Source string          `json:"source"`
+		Trace  json.RawMessage `json:"trace"`
+	} `json:"policy"`
+	// Decision is a person's, or the end of the wait for one.
+	Decision *struct {
+		Approval envelope.Approval `json:"approval"`
+		At       *time.Time        `json:"at"`
+		By       string            `json:"by"`
+		Note     string            `json:"note"`
+	} `json:"decision"`
+	// Outlook is what a dry run found; nil for an action.
+	Outlook json.RawMessage `json:"outlook,omitempty"`
+}
+
+// TokenName is the id of a token, and its name.
+type TokenName struct {
+	ID   uuid.UUID `json:"token_id"`
+	Name string    `json:"name"`
+}
+
+// Origin is the request that proposed an action.
+type Origin struct {
+	IP        string `json:"ip,omitzero"`
+	UserAgent string `json:"user_agent,omitzero"`
+	// Via is api, mcp, ui, webhook, batch or system.
+	Via       string `json:"via"`
+	RequestID string `json:"request_id,omitzero"`
+}
+
+// ExecutionDetail is an execution with all that is recorded of it.
+type ExecutionDetail struct {
+	Execution
+
+	// Ledger is every attempt, and every end without one, oldest first.
+	Ledger    []Attempt   `json:"ledger"`
+	Snapshots []Snapshot  `json:"snapshots"`
+	Related   []Relation `json:"related"`
+}
+
+// Snapshot is the answer of a read before or after a call.
+type Snapshot struct {
+	Attempt int `json:"attempt"`
+	// Stage is before or after.
+	Stage string    `json:"stage"`
+	At    time.Time `json:"at"`
+	// Tool is the read, at the call's own source.
+	Tool string `json:"tool"`
+	// Code is why there is no result, in one word.
+	Code   string          `json:"code,omitzero"`
+	Result json.RawMessage `json:"result,omitempty"`
+}
+
+// Relation is another execution that belongs with one.
+type Relation struct {
+	ID         envelope.ActionID `json:"execution_id"`
+	Relation   string            `json:"relation"`
+	Source     string            `json:"source"`
+	Tool       string            `json:"tool"`
+	ExternalID string            `json:"external_id,omitzero"`
+	ProposedAt time.Time         `json:"proposed_at"`
+}

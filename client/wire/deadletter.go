@@ -1,0 +1,130 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// The reasons of dead letters.
+const (
+	ReasonRefused   = "refused"
+	ReasonExhausted = "exhausted"
+	ReasonUnknown   = "unknown"
+)
+
+// DeadLetter is an action that ended without its effect, or with an unknown
+// outcome.
+type DeadLetter struct {
+	ActionID   envelope.ActionID `json:"action_id"`
+	ExternalID string            `json:"external_id,omitzero"`
+	Source     string            `json:"source"`
+	Tool       string            `json:"tool"`
+	// Reason is refused, exhausted or unknown.
+	Reason   string    `json:"reason"`
+	Attempts int       `json:"attempts"`
+	Code     string    `json:"code,omitzero"`
+	Message  string    `json:"message,omitzero"`
+	At       time.Time `json:"at"`
+	// Verify is the state of its reconciliation; nil without one.
+	Verify *Reconciliation `json:"verify,omitempty"`
+}
+
+// Reconciliation is how far reads have found out an unknown outcome.
+type Reconciliation struct {
+	Tries int `json:"tries"`
+	// Said is the result of the last read, in one word.
+	Said string `json:"said,omitzero"`
+	// NextAt is when the next read is due; nil when none is.
+	NextAt *time.Time `json:"next_at"`
+}
+
+// DeadLetterDetail is a dead letter with its action and attempts.
+type DeadLetterDetail struct {
+	DeadLetter DeadLetter `json:"letter"`
+	Action     Action     `json:"action"`
+	Attempts   []Attempt  `json:"attempts"`
+}
+
+// DeadLetterFilter selects dead letters; its zero fields do not narrow.
+type DeadLetterFilter struct {
+	Reason string `json:"reason,omitzero"`
+	Source string `json:"source,omitzero"`
+	Tool   string `json:"tool,omitzero"`
+	Code   string `json:"code,omitzero"`
+	// Since and Until bound when the action became a dead letter: from Since
+	// on, before Until.
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until,omitzero"`
+	// Limit is how many a page holds; zero means 50. Cursor is the NextCursor
+	// of the page before. Only lists have them.
+	Limit  int    `json:"-"`
+	Cursor string `json:"-"`
+}
+
+// BulkRequest selects the dead letters of a bulk change, oldest actions first.
+type BulkRequest struct {
+	// IDs name dead letters, up to envelope.MaxItems. With Filter, both must
+	// hold. One of the two is required.
+	IDs    []envelope.ActionID `json:"action_ids,omitempty"`
+	Filter *DeadLetterFilter   `json:"filter,omitempty"`
+	// Limit bounds how many are changed; zero means envelope.MaxItems.
+	Limit int `json:"limit,omitzero"`
+	// DryRun changes nothing.
+	DryRun bool `json:"dry_run,omitzero"`
+}
+
+// ReplayRequest puts dead letters on the schedule again.
+type ReplayRequest struct {
+	BulkRequest
+
+	// AllowDuplicates also replays those of unknown outcome, whose effect it may
+	// duplicate. Without it a filter leaves them out, and naming one by id is a
+	// conflict for the whole request.
+	AllowDuplicates bool `json:"allow_doubling,omitzero"`
+	// PerSecond is how many become due in a second; zero is all at once.
+	PerSecond float64 `json:"per_second,omitzero"`
+	// Note says why, for the record.
+	Note string `json:"note,omitzero"`
+}
+
+// DiscardRequest discards dead letters. Reason says why, for the record.
+type DiscardRequest struct {
+	BulkRequest
+
+	Reason string `json:"reason"`
+}
+
+// BulkResult is the result of a bulk change.
+type BulkResult struct {
+	// ActionIDs are those that were changed or, in a dry run, would be.
+	ActionIDs []envelope.ActionID `json:"action_ids"`
+	// Left counts the selected ones that remain, and LeftOut those of unknown
+	// outcome that were left out.
+	Left    int `json:"left"`
+	LeftOut int `json:"left_out"`
+	// Counts has Left and LeftOut by tool and reason.
+	Counts []DeadLetterCount `json:"counts"`
+	// AsOf is the server's time.
+	AsOf time.Time `json:"as_of"`
+	// AheadMS is how far the schedule of a paced replay reaches beyond AsOf,
+	// in milliseconds.
+	AheadMS int64 `json:"ahead_ms"`
+}
+
+// DeadLetterCount counts the dead letters of one tool and reason.
+type DeadLetterCount struct {
+	Source string `json:"source"`
+	Tool   string `json:"tool"`
+	Reason string `json:"reason"`
+	Count  int    `json:"letters"`
+}
+
+// Resolution is what a person found out about an unknown outcome.
+type Resolution struct {
+	Happened bool `json:"happened"`
+	// GiveUp ends an action that did not happen instead of running it again.
+	GiveUp bool `json:"give_up,omitzero"`
+	// Note says how the person knows, for the record. It is required.
+	Note string `json:"note"`
+}

@@ -1,0 +1,120 @@
+package wire
+
+import (
+	"time"
+)
+
+// Me is who the caller is.
+type Me struct {
+	TenantID string `json:"tenant_id"`
+	Tenant   string `json:"tenant"`
+	Name     string `json:"name"`
+	Role     string `json:"role"`
+	// TokenID is empty for a token that an OpenID Connect issuer signed.
+	TokenID    string   `json:"token_id,omitzero"`
+	OperatorID string   `json:"operator_id,omitzero"`
+	Email      string   `json:"email,omitzero"`
+	EmployeeID string   `json:"employee_id,omitzero"`
+	SessionID  string   `json:"session_id,omitzero"`
+	Scopes     []string `json:"scopes,omitempty"`
+	Tools      []string `json:"tools,omitempty"`
+	// Operations are those of openapi.yaml that the caller may use.
+	Operations []string `json:"operations"`
+}
+
+// Token is a token without its secret.
+type Token struct {
+	ID         string     `json:"token_id"`
+	Name       string     `json:"name"`
+	Role       string     `json:"role"`
+	EmployeeID string     `json:"employee_id,omitzero"`
+	SessionID  string     `json:"session_id,omitzero"`
+	OperatorID string     `json:"operator_id,omitzero"`
+	Scopes     []string   `json:"scopes,omitempty"`
+	Tools      []string   `json:"tools,omitempty"`
+	IssuedBy   string     `json:"issued_by,omitzero"`
+	CreatedAt  time.Time  `json:"created_at"`
+	ExpiresAt  *time.Time `json:"expires_at"`
+	// LastUsedAt is exact to about half a minute; nil is never.
+	LastUsedAt *time.Time `json:"last_used_at"`
+	RotatedAt  *time.Time `json:"rotated_at,omitempty"`
+	// PreviousUntil is when the secret before the last rotation ends.
+	PreviousUntil *time.Time `json:"previous_until,omitempty"`
+	RevokedAt     *time.Time `json:"revoked_at,omitempty"`
+}
+
+// TokenInput is a token to issue.
+type TokenInput struct {
+	Name       string   `json:"name"`
+	Role       string   `json:"role"`
+	EmployeeID string   `json:"employee_id,omitzero"`
+	SessionID  string   `json:"session_id,omitzero"`
+	OperatorID string   `json:"operator_id,omitzero"`
+	Scopes     []string `json:"scopes,omitempty"`
+	Tools      []string `json:"tools,omitempty"`
+	TTLSeconds int64    `json:"ttl_seconds,omitzero"`
+}
+
+// IssuedToken is a token with its secret, which is shown only once.
+type IssuedToken struct {
+	ID         string     `json:"token_id"`
+	Token      string     `json:"token"`
+	Name       string     `json:"name"`
+	Role       string     `json:"role"`
+	EmployeeID string     `json:"employee_id,omitzero"`
+	SessionID  string     `json:"session_id,omitzero"`
+	OperatorID string     `json:"operator_id,omitzero"`
+	Scopes     []string   `json:"scopes,omitempty"`
+	Tools      []string   `json:"tools,omitempty"`
+	ExpiresAt  *time.Time `json:"expires_at"`
+	// PreviousUntil is how long the secret before this one is still valid.
+	PreviousUntil *time.Time `json:"previous_until,omitempty"`
+}
+
+// OperatorInput is what can be set of an operator.
+type OperatorInput struct {
+	Name    string `json:"name"`
+	Email   string `json:"email,omitzero"`
+	Issuer  string `json:"issuer,omitzero"`
+	Subject string `json:"subject,omitzero"`
+	// RoleSet takes precedence over the role that logins give.
+	RoleSet   string `json:"role_set,omitzero"`
+	SlackTeam string `json:"slack_team,omitzero"`
+	SlackUser string `json:"slack_user,omitzero"`
+	Disabled  bool   `json:"disabled,omitzero"`
+}
+
+// Operator is a person who decides or administers.
+type Operator struct {
+	ID string `json:"operator_id"`
+	OperatorInput
+	// Role is the current role; empty for none.
+	Role       string     `json:"role"`
+	DisabledAt *time.Time `json:"disabled_at,omitempty"`
+	CreatedAt  time.Time  `json:"created_at"`
+	LastSeenAt *time.Time `json:"last_seen_at"`
+}
+
+// ProviderInput is an OpenID Connect issuer whose tokens are accepted.
+type ProviderInput struct {
+	Issuer         string            `json:"issuer"`
+	Audience       string            `json:"audience"`
+	Clients        []string          `json:"clients,omitempty"`
+	RoleClaim      string            `json:"role_claim,omitzero"`
+	Roles          map[string]string `json:"roles,omitempty"`
+	DefaultRole    string            `json:"default_role,omitzero"`
+	AllowedDomains []string          `json:"allowed_domains,omitempty"`
+}
+
+// Provider is an identity provider.
+type Provider struct {
+	ID string `json:"provider_id"`
+	ProviderInput
+}
+
+// Rotation gives a token another secret. The old one stays valid for Overlap;
+// a TTL of zero leaves the token's end as it is.
+type Rotation struct {
+	Overlap int64 `json:"overlap_seconds"`
+	TTL     int64 `json:"ttl_seconds,omitzero"`
+}

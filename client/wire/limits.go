@@ -1,0 +1,233 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Bucket is a limit that actions share. Nil and zero are no limit.
+type Bucket struct {
+	Name     string    `json:"name,omitzero"`
+	Rate     *Rate     `json:"rate,omitempty"`
+	Calendar *Calendar `json:"calendar,omitempty"`
+	// Concurrency is how many calls may be open at once.
+	Concurrency int `json:"concurrency,omitzero"`
+}
+
+// Rate is so many actions per interval, evenly apart.
+type Rate struct {
+	Limit int `json:"limit"`
+	// Per is a duration such as 1m.
+	Per string `json:"per"`
+	// Burst is how many may go at once after a time without any.
+	Burst int `json:"burst,omitzero"`
+}
+
+// Calendar is so many actions in each hour, day, week or month.
+type Calendar struct {
+	Limit int    `json:"limit"`
+	Every string `json:"every"`
+	// Timezone is an IANA name; empty is the tenant's.
+	Timezone string `json:"timezone,omitzero"`
+}
+
+// BucketState is a bucket, and how much of its limits is used.
+type BucketState struct {
+	Bucket
+
+	RetiredAt *time.Time `json:"retired_at"`
+	// Tokens is how many actions may go now; nil without a rate or a calendar.
+	Tokens *int64 `json:"tokens"`
+	// CalendarUsed is how many went in this period; nil without a calendar.
+	CalendarUsed *int64 `json:"calendar_used"`
+	// InUse is how many calls are open.
+	InUse int64 `json:"in_use"`
+	// OpensAt is when the next may go; nil is now.
+	OpensAt *time.Time `json:"opens_at"`
+	// ClosedUntil is how long the bucket is closed, and ClosedBy by what.
+	ClosedUntil *time.Time `json:"closed_until"`
+	ClosedBy    string     `json:"closed_by,omitzero"`
+	Paused      bool       `json:"paused"`
+	// Due and Waiting count actions, up to 100,000.
+	Due     int64 `json:"due"`
+	Waiting int64 `json:"waiting"`
+}
+
+// QuietHours are weekly windows in which nothing of a scope is sent.
+type QuietHours struct {
+	// Scope is tenant, employee, bucket or recipient.
+	Scope string `json:"scope"`
+	// Subject is the employee's id, the bucket's name, or the recipient as
+	// kind:value; empty for the tenant.
+	Subject string `json:"subject,omitzero"`
+	// Timezone is an IANA name such as Europe/Berlin.
+	Timezone string   `json:"timezone"`
+	Windows  []Window `json:"windows"`
+	// SpreadSeconds is over how long the actions that waited are sent after the
+	// end; nil is five minutes.
+	SpreadSeconds *int `json:"spread_seconds,omitempty"`
+}
+
+// Window is a window of quiet hours.
+type Window struct {
+	// Days are those on which the window begins: mon to sun. None is every day.
+	Days []string `json:"days,omitempty"`
+	// From is HH:MM on the wall clock.
+	From string `json:"from"`
+	// Until is HH:MM on the same day, 24:00, or HH:MM+1 on the next day.
+	Until string `json:"until"`
+}
+
+// Contact is an entry of the do-not-contact list.
+type Contact struct {
+	// Kind is email, domain, phone or handle; the server recognises an empty
+	// one.
+	Kind   string `json:"kind,omitzero"`
+	Value  string `json:"value"`
+	Reason string `json:"reason,omitzero"`
+	Source string `json:"source,omitzero"`
+	// ExpiresAt is when the entry stops to count; nil is never.
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	// CreatedAt and CreatedBy are not sent.
+	CreatedAt time.Time `json:"created_at,omitzero"`
+	CreatedBy string    `json:"created_by,omitzero"`
+}
+
+// Contacts are entries to add or remove.
+type Contacts struct {
+	Entries []Contact `json:"entries"`
+}
+
+// ContactCount counts what a change of the do-not-contact list did.
+type ContactCount struct {
+	Added   int `json:"added"`
+	Changed int `json:"changed"`
+	Removed int `json:"removed"`
+}
+
+// Employee is the identity that agents act for.
+type Employee struct {
+	// ID is a UUID, or default for all without an entry.
+	ID   string `json:"employee_id,omitzero"`
+	Name string `json:"name,omitzero"`
+	// Trust is the highest risk that runs without a person: none, low, medium
+	// or high.
+	Trust string `json:"trust"`
+	// Scopes are what the employee may use, such as contacts:*.
+	Scopes []string `json:"scopes,omitempty"`
+}
+
+// Target is what a pause stops.
+type Target struct {
+	// Scope is everything, tenant, employee, source, bucket or tool.
+	Scope string `json:"scope"`
+	// Subject names it; empty for everything and the tenant.
+	Subject string `json:"subject,omitzero"`
+}
+
+// PauseInput pauses or kills a target.
+type PauseInput struct {
+	Target
+
+	Kill   bool   `json:"kill"`
+	Reason string `json:"reason"`
+}
+
+// Pause is a target that is, or was, paused.
+type Pause struct {
+	ID string `json:"pause_id"`
+	Target
+
+	// Kill also ends what was pending.
+	Kill   bool      `json:"kill"`
+	Reason string    `json:"reason"`
+	By     string    `json:"by"`
+	At     time.Time `json:"at"`
+	// KilledAt bounds what a kill ends: what was proposed before. Cancelled
+	// counts what was ended, and SweptAt is when that was complete.
+	KilledAt  *time.Time `json:"killed_at"`
+	Cancelled int        `json:"cancelled"`
+	SweptAt   *time.Time `json:"swept_at"`
+	// LiftedAt is when it ended, and WokenAt when what waited was due again.
+	LiftedAt *time.Time `json:"lifted_at"`
+	LiftedBy string     `json:"lifted_by,omitzero"`
+	WokenAt  *time.Time `json:"woken_at"`
+}
+
+// Breaker is the state of a source's circuit breaker.
+type Breaker struct {
+	Source string `json:"source"`
+	// State is closed, open or half_open.
+	State     string    `json:"state"`
+	Cause     string    `json:"cause"`
+	Since     time.Time `json:"since"`
+	OpenUntil time.Time `json:"open_until"`
+	Trips     int       `json:"trips"`
+	Worker    string    `json:"worker"`
+}
+
+// Settings hold for a whole tenant.
+type Settings struct {
+	// Timezone is an IANA name.
+	Timezone string `json:"timezone"`
+	// PhoneRegion is the country of phone numbers without one.
+	PhoneRegion string `json:"phone_region"`
+	// PlusAddressing takes ana+news@ for ana@ on the do-not-contact list.
+	PlusAddressing bool `json:"plus_addressing"`
+	// SessionPending is how many actions of a session may wait for a person,
+	// and SessionMinute how many it may propose in a minute; zero is any number,
+	// nil the default.
+	SessionPending *int `json:"session_pending_max,omitempty"`
+	SessionMinute  *int `json:"session_minute_max,omitempty"`
+}
+
+// The kinds of setting changes.
+const (
+	ChangeAdded     = "added"
+	ChangeChanged   = "changed"
+	ChangeRemoved   = "removed"
+	ChangeUnchanged = "unchanged"
+)
+
+// SettingChange is the difference that a document makes to one setting.
+type SettingChange struct {
+	// Kind is added, changed, removed or unchanged.
+	Kind    string `json:"change"`
+	Section string `json:"section"`
+	// Name is the setting within the section.
+	Name string `json:"name,omitzero"`
+	// Was and Is are the setting before and after; nil where there is none.
+	Was json.RawMessage `json:"was,omitempty"`
+	Is  json.RawMessage `json:"is,omitempty"`
+}
+
+// SettingChanges are the differences that a document makes.
+type SettingChanges struct {
+	DryRun  bool            `json:"dry_run"`
+	Changes []SettingChange `json:"changes"`
+}
+
+// Retention is how long one kind of data is kept.
+type Retention struct {
+	// Kind is ledger or events.
+	Kind string `json:"kind"`
+	Days int    `json:"days"`
+	// Action is delete or notice.
+	Action string `json:"action"`
+	// Older counts what the last daily check found to be older, up to 10,000;
+	// CheckedAt is when, nil for not yet.
+	Older     int64      `json:"older,omitzero"`
+	CheckedAt *time.Time `json:"checked_at,omitempty"`
+	// Note is the reason, in a request.
+	Note string `json:"note,omitzero"`
+}
+
+// AgentNote is a text that an agent kept with the tool notes.
+type AgentNote struct {
+	ID     string `json:"note_id"`
+	Source string `json:"source"`
+	// Key is the idempotency key of the call.
+	Key       string    `json:"key"`
+	Text      string    `json:"text"`
+	CreatedAt time.Time `json:"created_at"`
+}

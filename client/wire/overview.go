@@ -1,0 +1,108 @@
+package wire
+
+import (
+	"time"
+)
+
+// Overview is the state of a tenant at one moment. Durations are in seconds.
+type Overview struct {
+	At time.Time `json:"at"`
+	// Estimated reports whether counts are estimates, because there is too much
+	// to count.
+	Estimated bool `json:"estimated"`
+	// Due is how many actions could be claimed now or are held back by a
+	// bucket, Scheduled how many wait for a later time, and InFlight how many
+	// a worker has.
+	Due       int64 `json:"due"`
+	Scheduled int64 `json:"scheduled"`
+	InFlight  int64 `json:"in_flight"`
+	// LeasesOverdue counts actions whose lease ended and that no worker has
+	// claimed since.
+	LeasesOverdue int64 `json:"leases_overdue"`
+	// OldestDue is how long the oldest due action has waited.
+	OldestDue   float64               `json:"oldest_due_seconds"`
+	Waiting     []OverviewWaiting     `json:"waiting"`
+	Buckets     []OverviewBucket      `json:"buckets"`
+	Breakers    []OverviewBreaker     `json:"breakers"`
+	Pauses      []OverviewPause       `json:"pauses"`
+	Approvals   OverviewApprovals     `json:"approvals"`
+	DeadLetters []OverviewDeadLetters `json:"dead_letters"`
+	Throughput  OverviewThroughput    `json:"throughput"`
+}
+
+// OverviewWaiting counts the actions that wait for one reason.
+type OverviewWaiting struct {
+	Reason    string  `json:"reason"`
+	Actions   int64   `json:"envelopes"`
+	OldestDue float64 `json:"oldest_due_seconds"`
+	// NextIn is the time until the first becomes due; nil if unknown.
+	NextIn *float64 `json:"next_in_seconds"`
+}
+
+// OverviewBucket is the state of a bucket.
+type OverviewBucket struct {
+	Name      string  `json:"name"`
+	Waiting   int64   `json:"waiting"`
+	OldestDue float64 `json:"oldest_due_seconds"`
+	Paused    bool    `json:"paused"`
+	Limited   bool    `json:"limited"`
+	// Tokens is how many actions may go now; nil without a rate or a calendar.
+	Tokens *int64 `json:"tokens"`
+	// InUse is how many of the Concurrency calls are open; both are nil without
+	// a limit.
+	InUse       *int64 `json:"in_use"`
+	Concurrency *int64 `json:"concurrency"`
+	// OpensIn is the time until an action may go, and ClosedBy the cause, if
+	// that is not a lack of tokens.
+	OpensIn  float64 `json:"opens_in_seconds"`
+	ClosedBy *string `json:"closed_by"`
+}
+
+// OverviewBreaker is the state of a source's circuit breaker.
+type OverviewBreaker struct {
+	Source    string    `json:"source"`
+	State     string    `json:"state"`
+	Cause     string    `json:"cause"`
+	Since     time.Time `json:"since"`
+	OpenUntil time.Time `json:"open_until"`
+	Trips     int       `json:"trips"`
+}
+
+// OverviewPause is a pause.
+type OverviewPause struct {
+	Scope   string    `json:"scope"`
+	Subject string    `json:"subject"`
+	Kill    bool      `json:"kill"`
+	Reason  string    `json:"reason"`
+	By      string    `json:"by"`
+	At      time.Time `json:"at"`
+}
+
+// OverviewApprovals counts the actions that wait for a person.
+type OverviewApprovals struct {
+	Waiting  int64      `json:"waiting"`
+	OldestAt *time.Time `json:"oldest_at"`
+}
+
+// OverviewDeadLetters are the dead letters of one reason.
+type OverviewDeadLetters struct {
+	Reason  string  `json:"reason"`
+	Count   int64   `json:"letters"`
+	Oldest  float64 `json:"oldest_seconds"`
+}
+
+// OverviewThroughput counts recent attempts.
+type OverviewThroughput struct {
+	// Covers is how far back the counts reach.
+	Covers float64         `json:"covers_seconds"`
+	Ended  []OverviewEnded `json:"ended"`
+}
+
+// OverviewEnded counts the attempts of a tool that ended in one way.
+type OverviewEnded struct {
+	Source          string `json:"source"`
+	Tool            string `json:"tool"`
+	Status          string `json:"status"`
+	LastMinute      int64  `json:"last_minute"`
+	LastFiveMinutes int64  `json:"last_five_minutes"`
+}

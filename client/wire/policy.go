@@ -1,0 +1,187 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// Change is who last changed a setting, and when. It is not sent.
+type Change struct {
+	Version   int64     `json:"version,omitzero"`
+	UpdatedAt time.Time `json:"updated_at,omitzero"`
+	UpdatedBy string    `json:"updated_by,omitzero"`
+}
+
+// Mode is what holds for the tools that a key covers.
+type Mode struct {
+	// Automation is empty for the organisation's mode.
+	Automation string        `json:"automation,omitzero"`
+	Key        string        `json:"key"`
+	Mode       envelope.Mode `json:"mode"`
+	Change
+}
+
+// Rule is a rule about arguments.
+type Rule struct {
+	ID string `json:"id,omitzero"`
+	// Automation is empty for rules that hold for all.
+	Automation string        `json:"automation,omitzero"`
+	Key        string        `json:"key"`
+	Expression string        `json:"expression"`
+	Mode       envelope.Mode `json:"mode"`
+	Reason     string        `json:"reason,omitzero"`
+	Enabled    bool          `json:"enabled"`
+	Change
+}
+
+// GrantInput is a grant to make.
+type GrantInput struct {
+	// Key is the tool, as source:name.
+	Key string `json:"key"`
+	// Digest is the definition that the tool must have; empty is the current
+	// one.
+	Digest []byte `json:"digest,omitempty"`
+	// Employee, Session and Automation narrow the grant; empty is any.
+	Employee   envelope.EmployeeID `json:"employee_id,omitzero"`
+	Session    string              `json:"session_id,omitzero"`
+	Automation string              `json:"automation,omitzero"`
+	// Pins are values that must be in the arguments, by JSON Pointer.
+	Pins map[string]json.RawMessage `json:"pins,omitempty"`
+	// Seconds is for how long; zero leaves it to the server.
+	Seconds int64  `json:"expires_in_seconds,omitzero"`
+	Reason  string `json:"reason,omitzero"`
+}
+
+// Grant lets calls of one tool through that a person would have to approve.
+type Grant struct {
+	ID         uuid.UUID                  `json:"id"`
+	Key        string                     `json:"key"`
+	Digest     []byte                     `json:"digest"`
+	Employee   envelope.EmployeeID        `json:"employee_id,omitzero"`
+	Session    string                     `json:"session_id,omitzero"`
+	Automation string                     `json:"automation,omitzero"`
+	Pins       map[string]json.RawMessage `json:"pins"`
+	Reason     string                     `json:"reason"`
+	// From is the action whose approval made the grant; zero for none.
+	From      envelope.ActionID `json:"from_action,omitzero"`
+	CreatedAt time.Time         `json:"created_at"`
+	CreatedBy string            `json:"created_by"`
+	ExpiresAt time.Time         `json:"expires_at"`
+	RevokedAt *time.Time        `json:"revoked_at,omitzero"`
+	RevokedBy string            `json:"revoked_by,omitzero"`
+	Version   int64             `json:"version"`
+}
+
+// SessionMode is what one session may do with the tools that a key covers.
+type SessionMode struct {
+	Session   string        `json:"session_id"`
+	Key       string        `json:"key"`
+	Mode      envelope.Mode `json:"mode"`
+	ExpiresAt time.Time     `json:"expires_at,omitzero"`
+	// Seconds is for how long, in a request.
+	Seconds int64 `json:"expires_in_seconds,omitzero"`
+	Change
+}
+
+// Preference switches the tools that a key covers off.
+type Preference struct {
+	// Employee is for whom; zero is everybody.
+	Employee envelope.EmployeeID `json:"employee_id,omitzero"`
+	Key      string              `json:"key"`
+	Change
+}
+
+// Question is a call about which policy is asked.
+type Question struct {
+	Tool envelope.Tool `json:"tool"`
+	// Args are left out if rules about arguments are not to be asked.
+	Args       json.RawMessage     `json:"args,omitempty"`
+	Employee   envelope.EmployeeID `json:"employee_id,omitzero"`
+	Session    string              `json:"session_id,omitzero"`
+	Automation string              `json:"automation_id,omitzero"`
+	Risk       envelope.Risk       `json:"risk,omitzero"`
+	// Approval is required if the agent asks for a person.
+	Approval envelope.Approval `json:"approval,omitzero"`
+}
+
+// Explanation is what policy would decide, with the result of every layer.
+type Explanation struct {
+	Key      string        `json:"key"`
+	Mode     envelope.Mode `json:"mode"`
+	Source   string        `json:"mode_source"`
+	Decision uuid.UUID     `json:"decision_id"`
+	Version  int64         `json:"config_version"`
+	Trace    []PolicyStep  `json:"trace"`
+}
+
+// Simulation is a range of the past on which a changed policy is tried.
+type Simulation struct {
+	// From and To bound when an action was proposed; a zero To is now.
+	From time.Time `json:"from"`
+	To   time.Time `json:"to,omitzero"`
+	// Tool is a pattern; empty is all.
+	Tool string `json:"tool,omitzero"`
+	// Policy is a document whose sections replace the current ones.
+	Policy json.RawMessage `json:"policy"`
+	// Cursor is the NextCursor of the page before.
+	Cursor string `json:"cursor,omitzero"`
+	// Most is how many actions a page examines; zero means 2000.
+	Most int `json:"most,omitzero"`
+}
+
+// SimulationPage is the result of a simulation for a part of the range.
+type SimulationPage struct {
+	// Version is that of the tenant's configuration. If it differs between two
+	// pages, the current policy changed meanwhile.
+	Version int64 `json:"config_version"`
+	// Looked counts the examined actions, Compared those that were decided
+	// again, and Gone those left out because their tool does not exist any more.
+	Looked      int                    `json:"looked"`
+	Compared    int                    `json:"compared"`
+	Gone        int                    `json:"gone"`
+	Counts      []SimulationCount      `json:"counts"`
+	Differences []SimulationDifference `json:"differences"`
+	NextCursor  *string                `json:"next_cursor"`
+}
+
+// SimulationCount counts the actions of a tool with the same three decisions.
+type SimulationCount struct {
+	Key   string        `json:"key"`
+	Then  envelope.Mode `json:"then"`
+	Now   envelope.Mode `json:"now"`
+	Would envelope.Mode `json:"would"`
+	Count int           `json:"count"`
+}
+
+// SimulationDifference is an action whose three decisions differ.
+type SimulationDifference struct {
+	Action     envelope.ActionID `json:"action_id"`
+	ProposedAt time.Time         `json:"proposed_at"`
+	Key        string            `json:"key"`
+	Then       SimulatedDecision `json:"then"`
+	Now        SimulatedDecision `json:"now"`
+	Would      SimulatedDecision `json:"would"`
+	// Because are the layers that make Would differ from Now.
+	Because []SimulationCause `json:"because"`
+}
+
+// SimulatedDecision is a mode, and the layers that set or changed it.
+type SimulatedDecision struct {
+	Mode   envelope.Mode `json:"mode"`
+	Source string        `json:"source"`
+}
+
+// SimulationCause is what one layer decides by the current policy and by the
+// changed one; empty for nothing.
+type SimulationCause struct {
+	Layer  string        `json:"layer"`
+	Rule   string        `json:"rule,omitzero"`
+	Key    string        `json:"key,omitzero"`
+	Now    envelope.Mode `json:"now,omitzero"`
+	Would  envelope.Mode `json:"would,omitzero"`
+	Detail string        `json:"detail,omitzero"`
+}

@@ -1,0 +1,52 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// Subscription delivers events to a webhook or a Slack channel.
+type Subscription struct {
+	// ID names the automation countersign.subscription.<id> under which its
+	// messages go out.
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Source string `json:"source"`
+	// Kinds are the names of the events to deliver.
+	Kinds []string `json:"kinds"`
+	// Tool is a pattern of the tools, MinRisk the lowest risk, to deliver.
+	Tool             string        `json:"tool"`
+	MinRisk          envelope.Risk `json:"min_risk"`
+	Channel          string        `json:"channel,omitzero"`
+	Link             string        `json:"link,omitzero"`
+	RateBucket       string        `json:"rate_bucket,omitzero"`
+	HasSigningSecret bool          `json:"has_signing_secret"`
+	// Interactions is the path that the Slack app's interactivity request URL
+	// ends in.
+	Interactions string `json:"interactions,omitzero"`
+	Enabled      bool   `json:"enabled"`
+	// DisabledReason says why the server disabled the subscription.
+	DisabledReason string `json:"disabled_reason,omitzero"`
+	// Behind counts events that are not delivered yet, up to 10,000.
+	Behind    int       `json:"behind"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+	UpdatedBy string    `json:"updated_by"`
+}
+
+// SubscriptionInput is a subscription to store. What is left out has its
+// default, except the secret, which is kept.
+type SubscriptionInput struct {
+	Source        string        `json:"source"`
+	Kinds         []string      `json:"kinds,omitempty"`
+	Tool          string        `json:"tool,omitzero"`
+	MinRisk       envelope.Risk `json:"min_risk,omitzero"`
+	Channel       string        `json:"channel,omitzero"`
+	Link          string        `json:"link,omitzero"`
+	RateBucket    string        `json:"rate_bucket,omitzero"`
+	SigningSecret string        `json:"signing_secret,omitzero"`
+	Enabled       *bool         `json:"enabled,omitempty"`
+	// FromNow leaves out what happened while the subscription was disabled.
+	FromNow bool `json:"from_now,omitzero"`
+}

@@ -1,0 +1,216 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// Tool is a tool that can be called.
+type Tool struct {
+	Key    string `json:"key"`
+	Source string `json:"source"`
+	Name   string `json:"name"`
+	// FullName is module.entity.action; two tools may share one.
+	FullName     string          `json:"full_name"`
+	Module       string          `json:"module"`
+	Entity       string          `json:"entity"`
+	Action       string          `json:"action"`
+	Title        string          `json:"title"`
+	Description  string          `json:"description"`
+	InputSchema  json.RawMessage `json:"input_schema"`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	Risk         string          `json:"risk"`
+	Effect       envelope.Effect `json:"effect"`
+	SideEffects  []string        `json:"side_effects"`
+	Reversible   bool            `json:"reversible"`
+	// Reversal is how a call is undone; nil if none is declared.
+	Reversal         *Reversal     `json:"reversal,omitempty"`
+	MaxAttempts      int           `json:"max_attempts"`
+	Mode             envelope.Mode `json:"mode"`
+	RequiresApproval bool          `json:"requires_approval"`
+	Enabled          bool          `json:"enabled"`
+	Drifted          bool          `json:"drifted"`
+	// Drift is none, text or interface.
+	Drift       string `json:"drift"`
+	Quarantined bool   `json:"quarantined"`
+	Digest      string `json:"digest"`
+	// Recipients are JSON Pointers to whom the arguments address, guessed
+	// unless RecipientsConfirmed.
+	Recipients          []string `json:"recipients"`
+	RecipientsConfirmed bool     `json:"recipients_confirmed"`
+	// Scopes are what an employee must have to use it.
+	Scopes []string `json:"scopes"`
+	// Retry is what an operator set; the rest is left to the defaults.
+	Retry Retry `json:"retry"`
+}
+
+// Reversal is a call that undoes another.
+type Reversal struct {
+	Tool string          `json:"tool"`
+	Args json.RawMessage `json:"args,omitempty"`
+}
+
+// ToolList is the result of a search for tools.
+type ToolList struct {
+	Items   []Tool       `json:"items"`
+	Sources []ToolSource `json:"sources"`
+}
+
+// ToolSource is the state of a source of tools.
+type ToolSource struct {
+	ID      string `json:"id"`
+	Enabled bool   `json:"enabled"`
+	// Error says why its tools could not be listed; nil if they could.
+	Error *string `json:"error"`
+}
+
+// ToolDiff is what changed in a tool's definition since it was accepted, with
+// characters that do not show written as escapes.
+type ToolDiff struct {
+	Key              string           `json:"key"`
+	Drift            string           `json:"drift"`
+	Drifted          bool             `json:"drifted"`
+	Quarantined      bool             `json:"quarantined"`
+	Digest           string           `json:"digest"`
+	InterfaceDigest  string           `json:"interface_digest"`
+	AcceptedDigest   *string          `json:"accepted_digest"`
+	AcceptedKnown    bool             `json:"accepted_known"`
+	HiddenCharacters bool             `json:"hidden_characters"`
+	Changes          []ToolDifference `json:"changes"`
+}
+
+// ToolDifference is one difference between two definitions. Was and Now are
+// nil where the member was, or is, absent.
+type ToolDifference struct {
+	Pointer          string          `json:"pointer"`
+	Was              json.RawMessage `json:"was,omitempty"`
+	Now              json.RawMessage `json:"now,omitempty"`
+	Strength         string          `json:"strength"`
+	HiddenCharacters bool            `json:"hidden_characters"`
+}
+
+// Overrides replace what the source of a tool says of it.
+type Overrides struct {
+	Source      string          `json:"source"`
+	Name        string          `json:"name"`
+	Risk        string          `json:"risk,omitzero"`
+	Effect      envelope.Effect `json:"effect,omitzero"`
+	MaxAttempts int             `json:"max_attempts,omitzero"`
+}
+
+// ToolDescription is an operator's description of a tool; what is left out is
+// inferred.
+type ToolDescription struct {
+	Source string `json:"source"`
+	Name   string `json:"name"`
+	Module string `json:"module,omitzero"`
+	Entity string `json:"entity,omitzero"`
+	Action string `json:"action,omitzero"`
+	// SideEffects are what a call changes; nil leaves it to a guess.
+	SideEffects *[]string `json:"side_effects,omitempty"`
+	Reversal    *Reversal `json:"reversal,omitempty"`
+}
+
+// VerifyRule is the read that finds out whether a call of a tool happened.
+type VerifyRule struct {
+	// Tool is a tool of the same source that only reads.
+	Tool string `json:"tool"`
+	// Args is the template of its arguments.
+	Args json.RawMessage `json:"args,omitempty"`
+	// Happened is a JSON Pointer into its answer.
+	Happened string `json:"happened"`
+	// Resend also runs calls of class once again that did not happen.
+	Resend bool `json:"resend,omitzero"`
+}
+
+// VerifySetting is the rule of one tool; a nil rule is none.
+type VerifySetting struct {
+	Source string      `json:"source"`
+	Name   string      `json:"name"`
+	Verify *VerifyRule `json:"verify,omitempty"`
+}
+
+// Source is a source of tools, without its credentials.
+type Source struct {
+	ID             string          `json:"id"`
+	Kind           string          `json:"kind"`
+	Config         json.RawMessage `json:"config"`
+	HasCredentials bool            `json:"has_credentials"`
+	DefaultRisk    string          `json:"default_risk,omitzero"`
+	Enabled        bool            `json:"enabled"`
+	// DriftGuard is full or interface.
+	DriftGuard string     `json:"drift_guard"`
+	Quarantine bool       `json:"quarantine"`
+	ListedAt   *time.Time `json:"listed_at"`
+	ListError  *string    `json:"list_error"`
+	LeftOut    int        `json:"left_out"`
+}
+
+// SourceInput is a source of tools to store.
+type SourceInput struct {
+	Kind   string          `json:"kind"`
+	Config json.RawMessage `json:"config"`
+	// Credentials are stored encrypted and never shown again.
+	Credentials json.RawMessage `json:"credentials,omitempty"`
+	// DefaultRisk is read, write or danger, for tools that do not say.
+	DefaultRisk string `json:"default_risk,omitzero"`
+	// Enabled is true unless it says otherwise; the guard and the quarantine
+	// stay as they are.
+	Enabled    *bool  `json:"enabled,omitempty"`
+	DriftGuard string `json:"drift_guard,omitzero"`
+	Quarantine *bool  `json:"quarantine,omitempty"`
+}
+
+// ToolRule is what an operator sets of a tool: whom it writes to, what it
+// takes to use it, and when it is tried again.
+type ToolRule struct {
+	Source string `json:"source"`
+	Name   string `json:"name"`
+	// Recipients are JSON Pointers to whom the arguments address; nil leaves
+	// them to a guess from the schema, and none is nobody.
+	Recipients *[]string `json:"recipients,omitempty"`
+	// Scopes are what an employee must have to use the tool.
+	Scopes []string `json:"scopes,omitempty"`
+	Retry  Retry    `json:"retry,omitzero"`
+}
+
+// Retry is when a tool is tried again. What is zero is left to the defaults.
+type Retry struct {
+	MaxAttempts int `json:"max_attempts,omitzero"`
+	// Base and Cap are durations such as 2s and 10m.
+	Base string `json:"base,omitzero"`
+	Cap  string `json:"cap,omitzero"`
+	// Jitter is the share of a pause that is left to chance, 0 to 1.
+	Jitter *float64 `json:"jitter,omitempty"`
+}
+
+// ToolAcceptance accepts the definition of a tool that has a digest.
+type ToolAcceptance struct {
+	Source string `json:"source"`
+	Name   string `json:"name"`
+	Digest string `json:"digest"`
+}
+
+// SnapshotRule is the read before and after every call of a tool.
+type SnapshotRule struct {
+	// Tool is a tool of the same source that only reads.
+	Tool string `json:"tool"`
+	// Args is the template of its arguments; empty stands for {}.
+	Args json.RawMessage `json:"args,omitempty"`
+	// Required holds the call up until the read before it has worked.
+	Required bool `json:"required,omitzero"`
+}
+
+// SnapshotSetting is the snapshot rule of one tool; a nil rule is none.
+type SnapshotSetting struct {
+	Source   string        `json:"source"`
+	Name     string        `json:"name"`
+	Snapshot *SnapshotRule `json:"snapshot,omitempty"`
+}
+
+// Refresh says when a source was asked to be listed.
+type Refresh struct {
+	AskedAt time.Time `json:"asked_at"`
+}

@@ -1,0 +1,85 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// Workflow is several calls in order, in their current state.
+type Workflow struct {
+	ID         uuid.UUID `json:"batch_id"`
+	ExternalID string    `json:"external_id"`
+	Atomic     bool      `json:"atomic"`
+	// State is running, reverting, stuck, compensation_failed, completed,
+	// failed, cancelled, reverted or resolved.
+	State string `json:"state"`
+	// Code and Message say why the workflow stopped.
+	Code    string `json:"code,omitzero"`
+	Message string `json:"message,omitzero"`
+	// StoppedAt is the step at which the workflow stopped; nil while it runs.
+	StoppedAt *int `json:"stopped_at"`
+	// WaitsFor is the action whose end continues the workflow; nil for none.
+	WaitsFor    *envelope.ActionID  `json:"waits_for"`
+	ProposedBy  string              `json:"proposed_by"`
+	SessionID   string              `json:"session_id,omitzero"`
+	EmployeeID  envelope.EmployeeID `json:"employee_id,omitzero"`
+	Automation  string              `json:"automation_id,omitzero"`
+	CancelledBy string              `json:"cancelled_by,omitzero"`
+	ResolvedBy  string              `json:"resolved_by,omitzero"`
+	Note        string              `json:"note,omitzero"`
+	CreatedAt   time.Time           `json:"created_at"`
+	UpdatedAt   time.Time           `json:"updated_at"`
+	EndedAt     *time.Time          `json:"ended_at"`
+	Steps       []WorkflowStep      `json:"steps"`
+}
+
+// WorkflowStep is one call of a workflow.
+type WorkflowStep struct {
+	Step   int             `json:"step"`
+	Tool   string          `json:"tool"`
+	Inputs json.RawMessage `json:"inputs"`
+	// State is planned, running, done, failed, skipped, kept, reverting,
+	// reverted, unreverted or resolved.
+	State    string             `json:"state"`
+	ActionID *envelope.ActionID `json:"action_id"`
+	// Outputs are the answer, as far as it is stored; lists leave it out.
+	Outputs json.RawMessage `json:"outputs,omitempty"`
+	Code    string          `json:"code,omitzero"`
+	Message string          `json:"message,omitzero"`
+	// Reversal is how the step is reversed; nil if no reversal is declared.
+	Reversal *StepReversal `json:"reversal"`
+}
+
+// StepReversal is how a step is reversed, and the action that does so.
+type StepReversal struct {
+	Tool     string             `json:"tool"`
+	ActionID *envelope.ActionID `json:"action_id"`
+}
+
+// WorkflowPlan is the result of a dry run of a workflow.
+type WorkflowPlan struct {
+	DryRun bool          `json:"dry_run"`
+	Atomic bool          `json:"atomic"`
+	Steps  []PlannedStep `json:"steps"`
+}
+
+// PlannedStep is a step of a workflow that was only checked.
+type PlannedStep struct {
+	Step       int           `json:"step"`
+	Tool       string        `json:"tool"`
+	Mode       envelope.Mode `json:"mode"`
+	ModeSource string        `json:"mode_source"`
+	References []string      `json:"references"`
+	Reversal   *StepReversal `json:"reversal"`
+}
+
+// WorkflowResolution says that a person has dealt with a reversal that failed.
+type WorkflowResolution struct {
+	Note string `json:"note"`
+	// Abandon ends the workflow as it is.
+	Abandon bool `json:"abandon,omitzero"`
+}
