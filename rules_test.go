@@ -35,6 +35,8 @@ func layers() map[string]layer {
 
 		"envelope/internal/...":      {2, 0},
 		"envelope":                   {2, 1},
+		"client/wire":                {2, 2},
+		"client":                     {2, 3},
 		"internal/check":             {2, 2},
 		"internal/postgres/dbsqlc":   {2, 0},
 		"internal/postgres":          {2, 2},
@@ -72,7 +74,6 @@ func layers() map[string]layer {
 		"internal/insight/...":    {6, 0},
 		"internal/insight/doctor": {6, 1},
 
-		"client":              {7, 0},
 		"internal/worker":     {7, 0},
 		"internal/triage/...": {7, 0},
 

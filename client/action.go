@@ -3,111 +3,49 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-const actionsPath = "/api/v1/actions"
-
-// Action is an action, and what was decided about it.
-type Action struct {
-	Envelope envelope.Envelope `json:"envelope"`
-	Phase    envelope.Phase    `json:"phase"`
-	Effect   envelope.Effect   `json:"effect"`
-	Policy   Verdict           `json:"policy"`
-	// Decision is nil where no person is asked.
-	Decision *Decision `json:"decision"`
-	// NextAttemptAt is when it is due, while it is on the schedule.
-	NextAttemptAt *time.Time `json:"next_attempt_at"`
-	// Waiting is nil where it waits for nothing.
-	Waiting *Waiting `json:"waiting"`
-}
-
-// Waiting is what an action waits for.
-type Waiting struct {
-	// For is one word, Message a line for people.
-	For     string `json:"for"`
-	Message string `json:"message"`
-	// Until is when it ends at the soonest; nil if nobody can say.
-	Until *time.Time `json:"until"`
-}
-
-// Verdict is what policy said when an action was proposed.
-type Verdict struct {
-	Mode envelope.Mode `json:"mode"`
-	// Source is the layer that set the mode, and those that made it stricter.
-	Source string `json:"source"`
-	Trace  []Step `json:"trace"`
-}
-
-// Step is what one layer of policy said.
-type Step struct {
-	Layer string `json:"layer"`
-	Said  string `json:"said,omitzero"`
-	Key   string `json:"key,omitzero"`
-	// Rule is the id of the rule about arguments, or of the grant.
-	Rule    string `json:"rule,omitzero"`
-	Detail  string `json:"detail,omitzero"`
-	Version string `json:"version,omitzero"`
-}
-
-// Decision is that of a person, or the wait for one.
-type Decision struct {
-	ExpiresAt *time.Time `json:"expires_at"`
-	At        *time.Time `json:"at"`
-	By        string     `json:"by"`
-	Note      string     `json:"note"`
-	// Needed and Given count the people who must agree, and do.
-	Needed int `json:"approvals_needed"`
-	Given  int `json:"approvals_given"`
-	// ETag is what to decide with; empty where there is nothing to decide.
-	ETag string `json:"etag,omitzero"`
-	// Edited is nil where the envelope has what was proposed.
-	Edited *Edited `json:"edited,omitempty"`
-}
-
-// Attempt is a row of the ledger.
-type Attempt struct {
-	Attempt    int             `json:"attempt"`
-	Status     envelope.Status `json:"status"`
-	Code       string          `json:"code,omitzero"`
-	Message    string          `json:"message,omitzero"`
-	Result     json.RawMessage `json:"result,omitempty"`
-	ProviderID string          `json:"provider_id,omitzero"`
-	Worker     string          `json:"worker,omitzero"`
-	StartedAt  *time.Time      `json:"started_at"`
-	FinishedAt time.Time       `json:"finished_at"`
-}
-
-// Page is a part of a list. NextCursor gets the next one; it is nil at the
-// end.
-type Page[T any] struct {
-	Items      []T     `json:"items"`
-	NextCursor *string `json:"next_cursor"`
-}
+const (
+	actionsPath = "/api/v1/actions"
+	toolsPath   = "/api/v1/tools"
+	// maxServerWait is the longest that the server waits within one request.
+	maxServerWait = 5 * time.Minute
+)
 
 // Submitted is an accepted proposal.
 type Submitted struct {
-	Action Action
-	// Known says that it had been accepted before.
+	Action wire.Action
+	// Known reports whether the proposal had been accepted before.
 	Known bool
-	// Pending says that it had not ended when the time to wait was over.
+	// Pending reports whether the action had not ended when the time to wait
+	// was over.
 	Pending bool
 }
 
-// Submit proposes one action, and waits that long for its end; zero does not
-// wait. The proposal goes out as it is, so that the server's strict parser
-// sees what the caller wrote. One that policy denies is a *Problem of the kind
-// fault.Denied that carries the action.
+// Propose proposes an action, and waits that long for its end; zero does not
+// wait. Its ExternalID makes it safe to repeat: the same name with the same
+// content is the same action. A proposal that policy denies is a *Problem of
+// the kind ErrDenied that has the recorded action.
+func (c *Client) Propose(ctx context.Context, p envelope.Proposal, wait time.Duration) (Submitted, error) {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return Submitted{}, err
+	}
+	return c.Submit(ctx, text, wait)
+}
+
+// Submit is Propose for a proposal in JSON, which is sent as it is.
 func (c *Client) Submit(ctx context.Context, proposal json.RawMessage, wait time.Duration) (Submitted, error) {
 	var s Submitted
-	rq := request{method: http.MethodPost, path: actionsPath, in: proposal}
-	rq.waiting("wait", wait)
-	answer, err := c.do(ctx, rq, &s.Action)
+	rq := request{method: http.MethodPost, path: actionsPath, in: proposal, repeatable: true}
+	answer, err := c.do(ctx, rq.waiting("wait", wait), &s.Action)
 	if err != nil {
 		return Submitted{}, err
 	}
@@ -115,29 +53,35 @@ func (c *Client) Submit(ctx context.Context, proposal json.RawMessage, wait time
 	return s, nil
 }
 
-// BatchItem is what became of one proposal of a batch.
-type BatchItem struct {
-	Index int `json:"index"`
-	// Result is accepted, known, denied or refused.
-	Result   string             `json:"result"`
-	ActionID *envelope.ActionID `json:"action_id,omitempty"`
-	Phase    envelope.Phase     `json:"phase,omitzero"`
-	Problem  *Problem           `json:"problem,omitempty"`
-}
-
-// SubmitMany proposes up to envelope.MaxItems actions and answers for each, in
-// order. One that is refused leaves the others alone.
-func (c *Client) SubmitMany(ctx context.Context, proposals []json.RawMessage) ([]BatchItem, error) {
-	var out Page[BatchItem]
+// SubmitBatch proposes up to envelope.MaxItems actions and returns a result
+// for each, in order. A refused one does not affect the others.
+func (c *Client) SubmitBatch(ctx context.Context, proposals []json.RawMessage) ([]wire.BatchItem, error) {
+	var out wire.Page[wire.BatchItem]
 	in := struct {
 		Items []json.RawMessage `json:"items"`
 	}{proposals}
-	_, err := c.do(ctx, request{method: http.MethodPost, path: actionsPath + "/batch", in: in}, &out)
+	_, err := c.do(ctx, request{method: http.MethodPost, path: actionsPath + "/batch", in: in, repeatable: true}, &out)
 	return out.Items, err
 }
 
-// Filter narrows a list of actions; its zero fields do not.
-type Filter struct {
+// Invoke calls a tool, by source:tool, its full name or a name that only one
+// source has. A call that was denied, expired, undone or failed is returned
+// with the *Problem that says so.
+func (c *Client) Invoke(ctx context.Context, tool string, call wire.Call) (wire.Invocation, error) {
+	rq := request{method: http.MethodPost, path: toolPath(tool), in: call, wait: 30 * time.Second, repeatable: call.ExternalID != "" || call.DryRun}
+	if call.Wait != nil {
+		rq.wait = time.Duration(*call.Wait)
+	}
+	var inv wire.Invocation
+	_, err := c.do(ctx, rq, &inv)
+	if p, ok := asProblem(err); ok && p.Execution != nil {
+		inv = *p.Execution
+	}
+	return inv, err
+}
+
+// ActionFilter narrows a list of actions; its zero fields do not.
+type ActionFilter struct {
 	Status                            envelope.Status
 	Approval                          envelope.Approval
 	Tool, Source, Session, ExternalID string
@@ -148,73 +92,136 @@ type Filter struct {
 }
 
 // Actions lists actions, newest first.
-func (c *Client) Actions(ctx context.Context, f Filter) (Page[Action], error) {
-	query := given(
+func (c *Client) Actions(ctx context.Context, f ActionFilter) (wire.Page[wire.Action], error) {
+	return read[wire.Page[wire.Action]](ctx, c, actionsPath, given(
 		"status", string(f.Status), "approval", string(f.Approval), "tool", f.Tool, "source", f.Source,
-		"session_id", f.Session, "external_id", f.ExternalID, "cursor", f.Cursor)
-	limited(query, f.Limit)
-	var page Page[Action]
-	_, err := c.do(ctx, request{method: http.MethodGet, path: actionsPath, query: query}, &page)
-	return page, err
+		"session_id", f.Session, "external_id", f.ExternalID, "cursor", f.Cursor, "limit", number(f.Limit)))
+}
+
+// AllActions iterates over the actions of every page, newest first.
+func (c *Client) AllActions(ctx context.Context, f ActionFilter) iter.Seq2[wire.Action, error] {
+	return Items(func(cursor string) (wire.Page[wire.Action], error) {
+		if cursor != "" {
+			f.Cursor = cursor
+		}
+		return c.Actions(ctx, f)
+	})
 }
 
 // Action reads an action.
-func (c *Client) Action(ctx context.Context, id envelope.ActionID) (Action, error) {
-	var a Action
-	_, err := c.do(ctx, request{method: http.MethodGet, path: actionPath(id)}, &a)
-	return a, err
+func (c *Client) Action(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
+	return read[wire.Action](ctx, c, actionPath(id), nil)
 }
 
-// Wait reads an action when it has ended, or as it stands when the time is
-// over; ended says which.
-func (c *Client) Wait(ctx context.Context, id envelope.ActionID, atMost time.Duration) (a Action, ended bool, err error) {
-	rq := request{method: http.MethodGet, path: actionPath(id) + "/wait"}
-	rq.waiting("wait", atMost)
-	answer, err := c.do(ctx, rq, &a)
-	if err != nil {
-		return Action{}, false, err
+// Wait reads an action when it has ended, or as it is when the time is over;
+// ended says which.
+func (c *Client) Wait(ctx context.Context, id envelope.ActionID, atMost time.Duration) (a wire.Action, ended bool, err error) {
+	for until := time.Now().Add(atMost); ; {
+		left := min(max(time.Until(until), time.Millisecond), maxServerWait)
+		rq := request{method: http.MethodGet, path: actionPath(id) + "/wait"}
+		answer, err := c.do(ctx, rq.waiting("wait", left), &a)
+		if err != nil {
+			return wire.Action{}, false, err
+		}
+		if ended = !pending(answer); ended || time.Until(until) <= 0 {
+			return a, ended, nil
+		}
 	}
-	return a, !pending(answer), nil
 }
 
-// Attempts reads what the ledger says of an action, oldest first.
-func (c *Client) Attempts(ctx context.Context, id envelope.ActionID) ([]Attempt, error) {
-	var out Page[Attempt]
-	_, err := c.do(ctx, request{method: http.MethodGet, path: actionPath(id) + "/attempts"}, &out)
-	return out.Items, err
+// Attempts lists the attempts of an action, oldest first.
+func (c *Client) Attempts(ctx context.Context, id envelope.ActionID) ([]wire.Attempt, error) {
+	return list[wire.Attempt](ctx, c, actionPath(id)+"/attempts", nil)
 }
 
-// Undo takes an action back that has not been sent.
-func (c *Client) Undo(ctx context.Context, id envelope.ActionID) (Action, error) {
-	var a Action
-	_, err := c.do(ctx, request{method: http.MethodPost, path: actionPath(id) + "/undo"}, &a)
+// Undo takes back an action that has not been sent.
+func (c *Client) Undo(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
+	return post[wire.Action](ctx, c, actionPath(id)+"/undo", nil)
+}
+
+// Approve approves an action that waits for a decision, or counts as a vote
+// where several people must agree, and waits that long for its end.
+func (c *Client) Approve(ctx context.Context, id envelope.ActionID, in wire.Approval, wait time.Duration) (wire.Action, error) {
+	var a wire.Action
+	rq := request{method: http.MethodPost, path: actionPath(id) + "/approve", header: ifMatch(in.ETag), in: in}
+	_, err := c.do(ctx, rq.waiting("wait", wait), &a)
 	return a, err
+}
+
+// Deny denies an action that waits for a decision. The agent receives the
+// note.
+func (c *Client) Deny(ctx context.Context, id envelope.ActionID, note string) (wire.Action, error) {
+	return post[wire.Action](ctx, c, actionPath(id)+"/deny", wire.Note{Note: note})
+}
+
+// EditAction changes the arguments of an action that waits for a decision. It
+// uses Note, ETag and Args of the approval.
+func (c *Client) EditAction(ctx context.Context, id envelope.ActionID, in wire.Approval) (wire.Action, error) {
+	in.Always = nil
+	var a wire.Action
+	_, err := c.do(ctx, request{method: http.MethodPost, path: actionPath(id) + "/edit", header: ifMatch(in.ETag), in: in}, &a)
+	return a, err
+}
+
+// ApproveMany approves up to 500 actions and returns a result for each, in
+// order.
+func (c *Client) ApproveMany(ctx context.Context, in wire.BulkDecision) ([]wire.Decided, error) {
+	page, err := post[wire.Page[wire.Decided]](ctx, c, actionsPath+"/approve", in)
+	return page.Items, err
+}
+
+// DenyMany denies up to 500 actions and returns a result for each, in order.
+func (c *Client) DenyMany(ctx context.Context, in wire.BulkDecision) ([]wire.Decided, error) {
+	page, err := post[wire.Page[wire.Decided]](ctx, c, actionsPath+"/deny", in)
+	return page.Items, err
+}
+
+// Votes lists the votes on an action, oldest first.
+func (c *Client) Votes(ctx context.Context, id envelope.ActionID) ([]wire.Vote, error) {
+	return list[wire.Vote](ctx, c, actionPath(id)+"/votes", nil)
+}
+
+// Inbox lists what waits for a person, oldest first. A limit of zero means 50.
+func (c *Client) Inbox(ctx context.Context, limit int, cursor string) (wire.Page[wire.InboxItem], error) {
+	return read[wire.Page[wire.InboxItem]](ctx, c, "/api/v1/inbox", given("cursor", cursor, "limit", number(limit)))
+}
+
+// ExecutionFilter narrows the log of executions; its zero fields do not.
+type ExecutionFilter struct {
+	Tool, Source  string
+	Status        wire.ExecutionStatus
+	Session       string
+	Employee      string
+	User          string
+	Workflow      string
+	Automation    string
+	Code, Via, IP string
+	Since, Until  time.Time
+	// Limit is how many a page holds; zero means 50.
+	Limit int
+	// Cursor is the NextCursor of the page before.
+	Cursor string
+}
+
+const executionsPath = "/api/v1/executions"
+
+// Executions reads a page of the log of executions, newest first. A page may
+// be short, or empty, and still have a NextCursor: the list ends where that is
+// nil.
+func (c *Client) Executions(ctx context.Context, f ExecutionFilter) (wire.Page[wire.Execution], error) {
+	return read[wire.Page[wire.Execution]](ctx, c, executionsPath, given(
+		"tool", f.Tool, "source", f.Source, "status", string(f.Status), "session_id", f.Session, "employee_id", f.Employee, "token_id", f.User,
+		"workflow_id", f.Workflow, "automation_id", f.Automation, "code", f.Code, "via", f.Via, "ip", f.IP,
+		"since", moment(f.Since), "until", moment(f.Until), "limit", number(f.Limit), "cursor", f.Cursor))
+}
+
+// Execution reads all that is recorded of an action or a dry run.
+func (c *Client) Execution(ctx context.Context, id envelope.ActionID) (wire.ExecutionDetail, error) {
+	return read[wire.ExecutionDetail](ctx, c, executionsPath+"/"+id.String(), nil)
 }
 
 func actionPath(id envelope.ActionID) string { return actionsPath + "/" + id.String() }
 
+func toolPath(name string) string { return toolsPath + "/" + url.PathEscape(name) }
+
 func pending(answer *http.Response) bool { return answer.Header.Get("Countersign-Pending") == "true" }
-
-// waiting asks the server to take its time.
-func (rq *request) waiting(parameter string, d time.Duration) {
-	if d > 0 {
-		rq.query, rq.wait = url.Values{parameter: {duration(d)}}, d
-	}
-}
-
-// given makes a query of names and values, leaving out the empty ones.
-func given(pairs ...string) url.Values {
-	query := url.Values{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			query.Set(pairs[i], pairs[i+1])
-		}
-	}
-	return query
-}
-
-func limited(query url.Values, limit int) {
-	if limit > 0 {
-		query.Set("limit", strconv.Itoa(limit))
-	}
-}

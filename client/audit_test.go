@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign-dev/countersign/client"
-	"github.com/countersign-dev/countersign/internal/audit"
 )
 
 func TestExportAuditPassesLinesOn(t *testing.T) {
@@ -24,7 +23,7 @@ func TestExportAuditPassesLinesOn(t *testing.T) {
 	var lines []string
 	from := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-	closing, err := c.ExportAudit(t.Context(), audit.Span{From: from, Until: from.Add(time.Hour)}, "1-1", func(line []byte) error {
+	closing, err := c.ExportAudit(t.Context(), client.AuditRange{From: from, Until: from.Add(time.Hour), After: "1-1"}, func(line []byte) error {
 		lines = append(lines, string(line))
 		return nil
 	})
@@ -36,7 +35,7 @@ func TestExportAuditPassesLinesOn(t *testing.T) {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 	errFull := errors.New("the disk is full")
-	if _, err := c.ExportAudit(t.Context(), audit.Span{}, "", func([]byte) error { return errFull }); !errors.Is(err, errFull) {
+	if _, err := c.ExportAudit(t.Context(), client.AuditRange{}, func([]byte) error { return errFull }); !errors.Is(err, errFull) {
 		t.Errorf("ExportAudit() = %v, want %v", err, errFull)
 	}
 }
@@ -57,7 +56,7 @@ func TestAnExportThatIsCutOffIsNoExport(t *testing.T) {
 	} {
 		c := serve(t, client.Config{Silence: 100 * time.Millisecond}, answer)
 
-		_, err := c.ExportAudit(t.Context(), audit.Span{}, "", func([]byte) error { return nil })
+		_, err := c.ExportAudit(t.Context(), client.AuditRange{}, func([]byte) error { return nil })
 
 		if _, ok := errors.AsType[*client.UnreachableError](err); !ok {
 			t.Errorf("%s: %v, want an *UnreachableError", name, err)

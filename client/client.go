@@ -1,7 +1,7 @@
-// Package client is the way to a running Countersign over its REST API: what
-// the command line and other Go programs of this project speak through. It
-// owns the requests, the representations as Go values, and a stream of events
-// that resumes by itself. It refuses to decide or to print anything, and it
+// Package client speaks to a running Countersign over its REST API: it
+// proposes actions, waits for them, decides about them, follows events, and
+// sets everything up that the API sets up. It repeats requests that are safe to
+// repeat, and returns what the server says as Go values of package wire. It
 // never shows its token.
 package client
 
@@ -13,13 +13,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/cenkalti/backoff/v4"
 )
 
 const (
@@ -28,6 +28,9 @@ const (
 	// answerFor bounds a request, not counting the time that it asks the
 	// server to wait.
 	answerFor = 60 * time.Second
+	// maxPause is the longest wait before a request is repeated. A server that
+	// asks for a longer one is not asked again.
+	maxPause = 10 * time.Second
 )
 
 // Config says how a Client works. Its zero value is useful.
@@ -35,16 +38,19 @@ type Config struct {
 	// HTTP makes the requests; nil means one of the client's own, without a
 	// time-out, since every request has a deadline.
 	HTTP *http.Client
-	// Token, if set, is asked for the token of every request, for one that is
-	// renewed from time to time. The one that New was given is then not used.
+	// Token, if set, returns the token of every request, for one that is renewed
+	// from time to time. The token that New was given is then not used.
 	Token func(ctx context.Context) (string, error)
 	// Agent is sent as User-Agent.
 	Agent string
-	// Silence is how long a stream of events may be silent before it is taken
-	// for lost; zero means 45 s, three times the server's heartbeat.
+	// Retries is how often a request that is safe to repeat is repeated when the
+	// server is away, busy or limits the caller; zero means 3, less is never.
+	Retries int
+	// Silence is how long a stream of events may be silent before it counts as
+	// lost; zero means 45 s, three times the server's heartbeat.
 	Silence time.Duration
-	// Pause is the first wait before a lost stream is opened again; zero means
-	// 200 ms. Further ones grow to 5 s.
+	// Pause is the first wait before a request is repeated or a lost stream is
+	// opened again; zero means 200 ms. Further ones grow to 5 s.
 	Pause time.Duration
 }
 
@@ -55,8 +61,8 @@ type Client struct {
 	cfg   Config
 }
 
-// New returns a Client for the server at an http or https address. It dials
-// nothing.
+// New returns a Client for the server at an http or https address. It makes no
+// connection.
 func New(address, token string, cfg Config) (*Client, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.User != nil {
@@ -68,36 +74,22 @@ func New(address, token string, cfg Config) (*Client, error) {
 	}
 	cfg.HTTP = cmp.Or(cfg.HTTP, &http.Client{CheckRedirect: noRedirect})
 	cfg.Agent = cmp.Or(cfg.Agent, "countersign")
+	cfg.Retries = cmp.Or(cfg.Retries, 3)
 	cfg.Silence = cmp.Or(cfg.Silence, 45*time.Second)
 	cfg.Pause = cmp.Or(cfg.Pause, 200*time.Millisecond)
 	return &Client{base: base, token: token, cfg: cfg}, nil
 }
 
-// noRedirect keeps the token from going anywhere else.
+// noRedirect keeps the token from being sent to another server.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // String names the server, and hides the token.
 func (c *Client) String() string { return c.base.Redacted() }
 
-// UnreachableError says that no answer came from the server.
-type UnreachableError struct {
-	// URL is the server's.
-	URL string
-	// Cause is what went wrong.
-	Cause error
+// Ready returns nil if the server can work. It needs no token.
+func (c *Client) Ready(ctx context.Context) error {
+	return c.tell(ctx, http.MethodGet, "/readyz", nil, nil)
 }
-
-// Error names the server and the cause.
-func (e *UnreachableError) Error() string {
-	cause := e.Cause
-	if wrapped, ok := errors.AsType[*url.Error](cause); ok {
-		cause = wrapped.Err
-	}
-	return fmt.Sprintf("no answer from %s: %v", e.URL, cause)
-}
-
-// Unwrap returns the cause.
-func (e *UnreachableError) Unwrap() error { return e.Cause }
 
 // request is one exchange.
 type request struct {
@@ -108,10 +100,13 @@ type request struct {
 	in any
 	// wait is how long the server is asked to take.
 	wait time.Duration
+	// repeatable is set for a POST that has the same effect when repeated. The
+	// other methods always have.
+	repeatable bool
 }
 
-// send makes a request and returns the answer, whose body the caller closes,
-// if it is a success. Any other is a *Problem.
+// send makes a request once and returns the answer, whose body the caller
+// closes, if it is a success. Any other is a *Problem.
 func (c *Client) send(ctx context.Context, rq request) (*http.Response, error) {
 	var body io.Reader
 	if rq.in != nil {
@@ -154,18 +149,81 @@ func (c *Client) send(ctx context.Context, rq request) (*http.Response, error) {
 	return nil, readProblem(answer)
 }
 
-// do makes a request and reads the answer into out, unless that is nil.
-func (c *Client) do(ctx context.Context, rq request, out any) (*http.Response, error) {
+// exchange makes a request, again if that is safe and may help, and returns
+// the body of the answer.
+func (c *Client) exchange(ctx context.Context, rq request) (*http.Response, []byte, error) {
+	pauses := c.pauses()
+	for tries := 0; ; tries++ {
+		answer, text, err := c.once(ctx, rq)
+		repeatable := rq.repeatable || rq.method != http.MethodPost
+		if err == nil || !repeatable || tries >= c.cfg.Retries || ctx.Err() != nil {
+			return answer, text, err
+		}
+		again, ok := retryAfter(err)
+		if again = max(again, pauses.NextBackOff()); !ok || again > maxPause {
+			return nil, nil, err
+		}
+		if pause(ctx, again) != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+func (c *Client) once(ctx context.Context, rq request) (*http.Response, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerFor+rq.wait)
 	defer cancel()
 	answer, err := c.send(ctx, rq)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxBody))
 	if err != nil {
-		return nil, &UnreachableError{URL: c.String(), Cause: err}
+		return nil, nil, &UnreachableError{URL: c.String(), Cause: err}
+	}
+	return answer, text, nil
+}
+
+// retryAfter returns how long to wait at least before a request is repeated,
+// and whether that may help.
+func retryAfter(err error) (time.Duration, bool) {
+	if _, away := errors.AsType[*UnreachableError](err); away {
+		return 0, true
+	}
+	p, ok := errors.AsType[*Problem](err)
+	if !ok {
+		return 0, false
+	}
+	switch p.Status {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return p.RetryAfter, true
+	}
+	return 0, false
+}
+
+// pauses are the growing waits before something is tried again.
+func (c *Client) pauses() *backoff.ExponentialBackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(c.cfg.Pause), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
+}
+
+// pause waits. The error is that of a ctx that has ended.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// do makes a request and reads the answer into out, unless that is nil.
+func (c *Client) do(ctx context.Context, rq request, out any) (*http.Response, error) {
+	answer, text, err := c.exchange(ctx, rq)
+	if err != nil {
+		return nil, err
 	}
 	if out == nil {
 		return answer, nil
@@ -174,6 +232,26 @@ func (c *Client) do(ctx context.Context, rq request, out any) (*http.Response, e
 		return nil, fmt.Errorf("read the answer of %s: it is not what this version expects; is that the address of a Countersign API?", c)
 	}
 	return answer, nil
+}
+
+// tell makes a request whose answer says only that it was done.
+func (c *Client) tell(ctx context.Context, method, path string, query url.Values, in any) error {
+	_, err := c.do(ctx, request{method: method, path: path, query: query, in: in}, nil)
+	return err
+}
+
+// read gets the resource at a path.
+func read[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {
+	var out T
+	_, err := c.do(ctx, request{method: http.MethodGet, path: path, query: query}, &out)
+	return out, err
+}
+
+// post sends a body to a path and returns the answer.
+func post[T any](ctx context.Context, c *Client, path string, in any) (T, error) {
+	var out T
+	_, err := c.do(ctx, request{method: http.MethodPost, path: path, in: in}, &out)
+	return out, err
 }
 
 // ifMatch is the header for the ETag of the version that a change is based on;
@@ -185,29 +263,45 @@ func ifMatch(tag string) http.Header {
 	return http.Header{"If-Match": {`"` + tag + `"`}}
 }
 
-// putDocument replaces the document at a path and returns the changes; with dry
-// it changes nothing. It is based on the document as it is when it is called,
-// so that of two who replace it at the same time one is refused.
-func (c *Client) putDocument(ctx context.Context, path string, doc json.RawMessage, dry bool) ([]limits.Change, error) {
-	rq := request{method: http.MethodPut, path: path, in: doc}
-	if dry {
-		rq.query = url.Values{"dry_run": {"true"}}
-	} else {
-		answer, err := c.do(ctx, request{method: http.MethodGet, path: path}, nil)
-		if err != nil {
-			return nil, err
-		}
-		rq.header = ifMatch(strings.Trim(answer.Header.Get("ETag"), `"`))
+// waiting asks the server to answer when the end has come, or after d.
+func (rq request) waiting(parameter string, d time.Duration) request {
+	if d > 0 {
+		rq.query, rq.wait = url.Values{parameter: {fmt.Sprintf("%dms", d.Milliseconds())}}, d
 	}
-	var out struct{ Changes []limits.Change }
-	_, err := c.do(ctx, rq, &out)
-	return out.Changes, err
+	return rq
 }
 
-func isJSON(answer *http.Response) bool {
-	media, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
-	return err == nil && (media == "application/json" || media == "application/problem+json")
+// given makes a query of names and values, leaving out those that are empty.
+func given(pairs ...string) url.Values {
+	query := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			query.Set(pairs[i], pairs[i+1])
+		}
+	}
+	return query
 }
 
-// duration writes a time to wait as the API takes it.
-func duration(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
+// number writes a number of a query; zero is empty.
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+// flag writes a boolean of a query; false is empty.
+func flag(b bool) string {
+	if b {
+		return "true"
+	}
+	return ""
+}
+
+// moment writes a time of a query; zero is empty.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}

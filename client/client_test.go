@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,8 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/fault"
 )
 
 const token = "cs_agent_hunter2"
@@ -78,9 +79,10 @@ func TestSubmitSendsTheProposalAsItIs(t *testing.T) {
 func TestProblems(t *testing.T) {
 	t.Parallel()
 
-	for kind, want := range map[string]fault.Kind{
-		"not_found": fault.NotFound, "invalid": fault.Invalid, "conflict": fault.Conflict, "denied": fault.Denied,
-		"unauthorized": fault.Denied, "busy": fault.Busy, "gone": fault.Gone, "too_large": fault.Invalid, "internal": "",
+	for kind, want := range map[string]error{
+		"not_found": client.ErrNotFound, "invalid": client.ErrInvalid, "conflict": client.ErrConflict, "denied": client.ErrDenied,
+		"unauthorized": client.ErrUnauthorized, "busy": client.ErrBusy, "gone": client.ErrGone, "limited": client.ErrLimited,
+		"precondition_failed": client.ErrChanged, "too_large": client.ErrInvalid, "internal": nil,
 	} {
 		c := serve(t, client.Config{}, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/problem+json")
@@ -90,8 +92,8 @@ func TestProblems(t *testing.T) {
 
 		_, err := c.Action(t.Context(), envelope.NewActionID())
 
-		if fault.KindOf(err) != want || err.Error() != "the detail" {
-			t.Errorf("%s: %v of kind %q, want %q", kind, err, fault.KindOf(err), want)
+		if errors.Unwrap(err) != want || err.Error() != "the detail" {
+			t.Errorf("%s: %v of kind %v, want %v", kind, err, errors.Unwrap(err), want)
 		}
 	}
 }
@@ -113,7 +115,7 @@ func TestAnswersOfSomethingElse(t *testing.T) {
 			fmt.Fprint(w, answer.body)
 		})
 
-		_, err := c.Tools(t.Context())
+		_, err := c.Tools(t.Context(), client.ToolFilter{})
 
 		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "Countersign API") {
 			t.Errorf("%s: %v, want an error that says what it is", name, err)
@@ -181,7 +183,7 @@ func TestFollowResumesWhereItWas(t *testing.T) {
 	lost, opened := 0, 0
 
 	last, err := c.Follow(ctx, "", client.Watcher{
-		Event: func(e client.Event) error {
+		Event: func(e wire.Event) error {
 			if got = append(got, e.ID+" "+e.Kind); e.Kind == "settled" {
 				cancel()
 			}
@@ -207,13 +209,13 @@ func TestFollowEndsWhereItMust(t *testing.T) {
 	enough := errors.New("enough")
 
 	c, _ := feed(t, client.Config{}, message("1-1-0", "proposed"))
-	_, err := c.Follow(t.Context(), "", client.Watcher{Event: func(client.Event) error { return enough }})
+	_, err := c.Follow(t.Context(), "", client.Watcher{Event: func(wire.Event) error { return enough }})
 	if !errors.Is(err, enough) {
 		t.Errorf("Follow() = %v, want the watcher's error", err)
 	}
 
 	c = serve(t, client.Config{}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
-	_, err = c.Follow(t.Context(), "", client.Watcher{Event: func(client.Event) error { return nil }})
+	_, err = c.Follow(t.Context(), "", client.Watcher{Event: func(wire.Event) error { return nil }})
 	if p, ok := errors.AsType[*client.Problem](err); !ok || p.Status != http.StatusUnauthorized {
 		t.Errorf("Follow() = %v, want the refusal", err)
 	}
@@ -241,4 +243,70 @@ func FuzzReadEvents(f *testing.F) {
 			t.Fatalf("with other line ends (-want +got):\n%s", diff)
 		}
 	})
+}
+
+func TestRequestsThatAreSafeToRepeatAreRepeated(t *testing.T) {
+	t.Parallel()
+	named := json.RawMessage(`{"external_id":"a"}`)
+	for name, tt := range map[string]struct {
+		status, retryAfter int
+		do                 func(*client.Client) error
+		want               int
+	}{
+		"a read of a busy server":      {503, 0, func(c *client.Client) error { return c.Ready(t.Context()) }, 3},
+		"a proposal, which has a name": {502, 0, func(c *client.Client) error { _, err := c.Submit(t.Context(), named, 0); return err }, 3},
+		"a put":                        {429, 0, func(c *client.Client) error { return c.PutSettings(t.Context(), wire.Settings{}) }, 3},
+		"a call without a name":        {503, 0, func(c *client.Client) error { _, err := c.Invoke(t.Context(), "t", wire.Call{}); return err }, 1},
+		"a call with a name": {503, 0, func(c *client.Client) error {
+			_, err := c.Invoke(t.Context(), "t", wire.Call{ExternalID: "a"})
+			return err
+		}, 3},
+		"a decision":                         {503, 0, func(c *client.Client) error { _, err := c.Deny(t.Context(), envelope.NewActionID(), ""); return err }, 1},
+		"a bug of the server":                {500, 0, func(c *client.Client) error { return c.Ready(t.Context()) }, 1},
+		"a server that asks for a long wait": {429, 60, func(c *client.Client) error { return c.Ready(t.Context()) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int32
+			c := serve(t, client.Config{Retries: 2, Pause: time.Millisecond}, func(w http.ResponseWriter, _ *http.Request) {
+				asked.Add(1)
+				if tt.retryAfter > 0 {
+					w.Header().Set("Retry-After", strconv.Itoa(tt.retryAfter))
+				}
+				w.WriteHeader(tt.status)
+			})
+
+			err := tt.do(c)
+
+			if p, ok := errors.AsType[*client.Problem](err); !ok || p.RetryAfter != time.Duration(tt.retryAfter)*time.Second {
+				t.Errorf("it ends with %#v", err)
+			}
+			if n := int(asked.Load()); n != tt.want {
+				t.Errorf("it was asked %d times, want %d", n, tt.want)
+			}
+		})
+	}
+}
+
+func TestItemsGoThroughEveryPage(t *testing.T) {
+	t.Parallel()
+	c := serve(t, client.Config{}, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.RawQuery == "cursor=two&tool=t" {
+			fmt.Fprint(w, `{"items":[{"phase":"failed"}],"next_cursor":null}`)
+			return
+		}
+		fmt.Fprint(w, `{"items":[{"phase":"pending"},{"phase":"approved"}],"next_cursor":"two"}`)
+	})
+
+	var phases []envelope.Phase
+	for a, err := range c.AllActions(t.Context(), client.ActionFilter{Tool: "t"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		phases = append(phases, a.Phase)
+	}
+
+	if diff := cmp.Diff([]envelope.Phase{envelope.PhasePending, envelope.PhaseApproved, envelope.PhaseFailed}, phases); diff != "" {
+		t.Errorf("phases (-want +got):\n%s", diff)
+	}
 }

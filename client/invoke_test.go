@@ -8,9 +8,8 @@ import (
 	"testing"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/insight/execution"
 )
 
 func TestInvokeNamesTheToolInItsPath(t *testing.T) {
@@ -26,9 +25,9 @@ func TestInvokeNamesTheToolInItsPath(t *testing.T) {
 		_, _ = io.WriteString(w, `{"execution_id":"019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b","status":"success","outputs":{"n":12345678901234567890}}`)
 	})
 
-	inv, err := c.Invoke(t.Context(), "mail:a/b c", client.Call{Inputs: json.RawMessage(`{"n":1}`), ExternalID: "one", Wait: new(envelope.Duration(0))})
+	inv, err := c.Invoke(t.Context(), "mail:a/b c", wire.Call{Inputs: json.RawMessage(`{"n":1}`), ExternalID: "one", Wait: new(envelope.Duration(0))})
 
-	if err != nil || inv.Status != execution.StatusSuccess || string(inv.Outputs) != `{"n":12345678901234567890}` {
+	if err != nil || inv.Status != wire.ExecutionSuccess || string(inv.Outputs) != `{"n":12345678901234567890}` {
 		t.Errorf("Invoke = %+v, %v", inv, err)
 	}
 	if path != "/api/v1/tools/mail:a%2Fb%20c" || body != `{"inputs":{"n":1},"external_id":"one","wait":"0s"}` {
@@ -45,9 +44,9 @@ func TestInvokeReturnsWhatIsOnRecordOfAFailure(t *testing.T) {
 			"execution":{"execution_id":"019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b","status":"denied"}}`)
 	})
 
-	inv, err := c.Invoke(t.Context(), "mail:send", client.Call{})
+	inv, err := c.Invoke(t.Context(), "mail:send", wire.Call{})
 
-	if !errors.Is(err, fault.Denied) || inv.Status != execution.StatusDenied || inv.ID.String() != "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b" {
+	if !errors.Is(err, client.ErrDenied) || inv.Status != wire.ExecutionDenied || inv.ID.String() != "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b" {
 		t.Errorf("Invoke = %+v, %v", inv, err)
 	}
 }

@@ -5,41 +5,35 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/insight/simulate"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
-	"github.com/countersign-dev/countersign/internal/tenant/policy"
-	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // The paths of policy.
 const (
-	modesPath       = "/api/v1/policy/modes"
-	rulesPath       = "/api/v1/policy/rules"
-	grantsPath      = "/api/v1/policy/grants"
-	sessionsPath    = "/api/v1/policy/sessions"
-	explainPath     = "/api/v1/policy/explain"
 	policyPath      = "/api/v1/policy"
+	modesPath       = policyPath + "/modes"
+	rulesPath       = policyPath + "/rules"
+	grantsPath      = policyPath + "/grants"
+	sessionsPath    = policyPath + "/sessions"
 	preferencesPath = "/api/v1/preferences"
+	reviewsPath     = "/api/v1/reviews"
 )
 
 // Modes lists the modes of the organisation and of automations.
-func (c *Client) Modes(ctx context.Context) ([]settings.Mode, error) {
-	return listOf[settings.Mode](ctx, c, modesPath)
+func (c *Client) Modes(ctx context.Context) ([]wire.Mode, error) {
+	return list[wire.Mode](ctx, c, modesPath, nil)
 }
 
-// PutModeOf sets an automation's mode for the tools that a key covers.
-func (c *Client) PutModeOf(ctx context.Context, automation, key string, mode envelope.Mode) error {
-	in := struct {
-		Automation string        `json:"automation_id,omitzero"`
-		Key        string        `json:"key"`
-		Mode       envelope.Mode `json:"mode"`
-	}{automation, key, mode}
-	return c.tell(ctx, http.MethodPut, modesPath, nil, in)
+// PutMode sets a mode.
+func (c *Client) PutMode(ctx context.Context, m wire.Mode) error {
+	m.Change = wire.Change{}
+	return c.tell(ctx, http.MethodPut, modesPath, nil, m)
 }
 
 // DeleteMode removes a mode; automation is empty for the organisation's.
@@ -48,21 +42,14 @@ func (c *Client) DeleteMode(ctx context.Context, automation, key string) error {
 }
 
 // Rules lists the rules about arguments.
-func (c *Client) Rules(ctx context.Context) ([]settings.Rule, error) {
-	return listOf[settings.Rule](ctx, c, rulesPath)
+func (c *Client) Rules(ctx context.Context) ([]wire.Rule, error) {
+	return list[wire.Rule](ctx, c, rulesPath, nil)
 }
 
-// PutRule makes or changes a rule about arguments.
-func (c *Client) PutRule(ctx context.Context, r settings.Rule) error {
-	in := struct {
-		Automation string `json:"automation_id,omitzero"`
-		Key        string `json:"key"`
-		Expression string `json:"expression"`
-		Mode       string `json:"mode"`
-		Reason     string `json:"reason,omitzero"`
-		Enabled    bool   `json:"enabled"`
-	}{r.Automation, r.Pattern, r.Expression, r.Mode, r.Reason, r.Enabled}
-	return c.tell(ctx, http.MethodPut, rulesPath+"/"+url.PathEscape(r.ID), nil, in)
+// PutRule makes or changes the rule of an id.
+func (c *Client) PutRule(ctx context.Context, id string, r wire.Rule) error {
+	r.ID, r.Change = "", wire.Change{}
+	return c.tell(ctx, http.MethodPut, rulesPath+"/"+url.PathEscape(id), nil, r)
 }
 
 // DeleteRule removes a rule about arguments.
@@ -72,166 +59,126 @@ func (c *Client) DeleteRule(ctx context.Context, id string) error {
 
 // Grants lists the grants that hold, the latest first; if ended is set, also
 // those that do not hold any more.
-func (c *Client) Grants(ctx context.Context, ended bool) ([]settings.Grant, error) {
-	query := url.Values{}
-	if ended {
-		query.Set("ended", "true")
-	}
-	return listWith[settings.Grant](ctx, c, grantsPath, query)
+func (c *Client) Grants(ctx context.Context, ended bool) ([]wire.Grant, error) {
+	return list[wire.Grant](ctx, c, grantsPath, given("ended", flag(ended)))
 }
 
-// MakeGrant lets calls of a tool through beforehand. Without a digest the
-// grant is for the definition that the tool has now.
-func (c *Client) MakeGrant(ctx context.Context, g settings.Grant) (uuid.UUID, error) {
-	in := struct {
-		Key        string                     `json:"key"`
-		Digest     []byte                     `json:"digest,omitempty"`
-		Employee   envelope.EmployeeID        `json:"employee_id,omitzero"`
-		Session    string                     `json:"session_id,omitzero"`
-		Automation string                     `json:"automation_id,omitzero"`
-		Pins       map[string]json.RawMessage `json:"pins,omitempty"`
-		ExpiresIn  envelope.Duration          `json:"expires_in,omitzero"`
-		Reason     string                     `json:"reason,omitzero"`
-	}{g.Tool.String(), g.Digest, g.Employee, g.Session, g.Automation, g.Pins, envelope.Duration(g.For), g.Reason}
-	var out struct {
+// MakeGrant makes a grant and returns its id.
+func (c *Client) MakeGrant(ctx context.Context, g wire.GrantInput) (uuid.UUID, error) {
+	made, err := post[struct {
 		ID uuid.UUID `json:"grant_id"`
-	}
-	_, err := c.do(ctx, request{method: http.MethodPost, path: grantsPath, in: in}, &out)
-	return out.ID, err
+	}](ctx, c, grantsPath, g)
+	return made.ID, err
 }
 
-// RevokeGrant takes a grant back.
+// RevokeGrant ends a grant; what it let through and is not sent yet waits again.
 func (c *Client) RevokeGrant(ctx context.Context, id uuid.UUID) error {
 	return c.tell(ctx, http.MethodDelete, grantsPath+"/"+id.String(), nil, nil)
 }
 
-// SessionModes lists what narrows a session, or all of them if it is empty.
-func (c *Client) SessionModes(ctx context.Context, session string) ([]settings.SessionMode, error) {
-	return listWith[settings.SessionMode](ctx, c, sessionsPath, given("session_id", session))
+// SessionModes lists the modes of a session, or of all if it is empty.
+func (c *Client) SessionModes(ctx context.Context, session string) ([]wire.SessionMode, error) {
+	return list[wire.SessionMode](ctx, c, sessionsPath, given("session_id", session))
 }
 
-// PutSessionMode narrows a session for some time.
-func (c *Client) PutSessionMode(ctx context.Context, session, key string, mode envelope.Mode, lasts time.Duration) error {
-	in := struct {
-		Session   string            `json:"session_id"`
-		Key       string            `json:"key"`
-		Mode      envelope.Mode     `json:"mode"`
-		ExpiresIn envelope.Duration `json:"expires_in"`
-	}{session, key, mode, envelope.Duration(lasts)}
-	return c.tell(ctx, http.MethodPut, sessionsPath, nil, in)
+// PutSessionMode sets the mode of a session for its ExpiresIn.
+func (c *Client) PutSessionMode(ctx context.Context, m wire.SessionMode) error {
+	m.ExpiresAt, m.Change = time.Time{}, wire.Change{}
+	return c.tell(ctx, http.MethodPut, sessionsPath, nil, m)
 }
 
-// DeleteSessionMode removes what narrows a session.
+// DeleteSessionMode removes a mode of a session.
 func (c *Client) DeleteSessionMode(ctx context.Context, session, key string) error {
 	return c.tell(ctx, http.MethodDelete, sessionsPath, given("session_id", session, "key", key), nil)
 }
 
-// Preferences lists what is switched off; for an employee, if one is named,
-// its own and everybody's.
-func (c *Client) Preferences(ctx context.Context, employee envelope.EmployeeID) ([]settings.Preference, error) {
-	return listWith[settings.Preference](ctx, c, preferencesPath, forEmployee(employee))
+// Preferences lists what is switched off; for an employee, unless zero, what
+// is switched off for that employee or for everybody.
+func (c *Client) Preferences(ctx context.Context, employee envelope.EmployeeID) ([]wire.Preference, error) {
+	return list[wire.Preference](ctx, c, preferencesPath, given("employee_id", idText(employee)))
 }
 
-// PutPreference switches tools off; the zero employee is everybody.
-func (c *Client) PutPreference(ctx context.Context, employee envelope.EmployeeID, key string) error {
-	in := struct {
-		Employee envelope.EmployeeID `json:"employee_id,omitzero"`
-		Key      string              `json:"key"`
-	}{employee, key}
-	return c.tell(ctx, http.MethodPut, preferencesPath, nil, in)
+// PutPreference switches tools off.
+func (c *Client) PutPreference(ctx context.Context, p wire.Preference) error {
+	p.Change = wire.Change{}
+	return c.tell(ctx, http.MethodPut, preferencesPath, nil, p)
 }
 
-// DeletePreference switches tools on again.
+// DeletePreference switches tools on again; the zero employee is everybody.
 func (c *Client) DeletePreference(ctx context.Context, employee envelope.EmployeeID, key string) error {
-	query := forEmployee(employee)
-	query.Set("key", key)
-	return c.tell(ctx, http.MethodDelete, preferencesPath, query, nil)
+	return c.tell(ctx, http.MethodDelete, preferencesPath, given("employee_id", idText(employee), "key", key), nil)
 }
 
-// Question is a call about which policy is asked.
-type Question struct {
-	Tool envelope.Tool `json:"tool"`
-	// Args are left out where no arguments are meant.
-	Args       json.RawMessage     `json:"args,omitempty"`
-	Employee   envelope.EmployeeID `json:"employee_id,omitzero"`
-	Session    string              `json:"session_id,omitzero"`
-	Automation string              `json:"automation_id,omitzero"`
-	Risk       envelope.Risk       `json:"risk,omitzero"`
-	// Approval is required if the agent asks for a person.
-	Approval envelope.Approval `json:"approval,omitzero"`
+// idText writes the id of an employee; zero is empty.
+func idText(id envelope.EmployeeID) string {
+	if id == (envelope.EmployeeID{}) {
+		return ""
+	}
+	return id.String()
 }
 
-// Explanation is what policy would decide, with every layer's word.
-type Explanation struct {
-	Key      string        `json:"key"`
-	Mode     envelope.Mode `json:"mode"`
-	Source   string        `json:"mode_source"`
-	Decision uuid.UUID     `json:"decision_id"`
-	Version  int64         `json:"config_version"`
-	Trace    []policy.Step `json:"trace"`
+// Reviews lists the review rules.
+func (c *Client) Reviews(ctx context.Context) ([]wire.ReviewRule, error) {
+	return list[wire.ReviewRule](ctx, c, reviewsPath, nil)
+}
+
+// PutReview sets a review rule.
+func (c *Client) PutReview(ctx context.Context, r wire.ReviewRule) error {
+	r.UpdatedBy, r.UpdatedAt = "", time.Time{}
+	return c.tell(ctx, http.MethodPut, reviewsPath, nil, r)
+}
+
+// DeleteReview removes a review rule. An empty risk is low.
+func (c *Client) DeleteReview(ctx context.Context, key string, risk envelope.Risk) error {
+	return c.tell(ctx, http.MethodDelete, reviewsPath, given("key", key, "risk", string(risk)), nil)
 }
 
 // Explain asks what policy would decide about a call, and why.
-func (c *Client) Explain(ctx context.Context, q Question) (Explanation, error) {
-	var e Explanation
-	_, err := c.do(ctx, request{method: http.MethodPost, path: explainPath, in: q}, &e)
-	return e, err
+func (c *Client) Explain(ctx context.Context, q wire.Question) (wire.Explanation, error) {
+	return post[wire.Explanation](ctx, c, policyPath+"/explain", q)
 }
 
-// Policy reads the policy as one document: everything but grants and the modes
-// of sessions.
-func (c *Client) Policy(ctx context.Context) (settings.Document, error) {
-	var doc settings.Document
-	_, err := c.do(ctx, request{method: http.MethodGet, path: policyPath}, &doc)
-	return doc, err
+// Policy reads the policy as one document in JSON: everything but grants and
+// the modes of sessions.
+func (c *Client) Policy(ctx context.Context) (json.RawMessage, error) {
+	return read[json.RawMessage](ctx, c, policyPath, nil)
 }
 
-// PutPolicy makes the policy what a document in JSON says, and returns what
-// changed; with dry, what would.
-func (c *Client) PutPolicy(ctx context.Context, doc json.RawMessage, dry bool) ([]limits.Change, error) {
-	return c.putDocument(ctx, policyPath, doc, dry)
-}
-
-// Simulation is a part of the past on which a policy is tried.
-type Simulation struct {
-	// From and To bound when an action was proposed; a zero To is now.
-	From time.Time `json:"since"`
-	To   time.Time `json:"until,omitzero"`
-	// Tool is a pattern; empty is all.
-	Tool string `json:"tool,omitzero"`
-	// Policy is a document in JSON, whose sections stand in for those of now.
-	Policy json.RawMessage `json:"policy"`
-	// Cursor is the NextCursor of the page before.
-	Cursor string `json:"cursor,omitzero"`
-	// Most is how many actions the page goes through; zero means 2000.
-	Most int `json:"limit,omitzero"`
-}
-
-// Simulated is a page of a simulation.
-type Simulated struct {
-	simulate.Report
-	NextCursor *string `json:"next_cursor"`
+// PutPolicy sets the policy to a document in JSON, and returns what changed;
+// a dry run returns what would.
+func (c *Client) PutPolicy(ctx context.Context, doc json.RawMessage, dryRun bool) ([]wire.SettingChange, error) {
+	return c.putDocument(ctx, policyPath, doc, dryRun)
 }
 
 // Simulate tries a policy on a page of the past, the latest action first.
-func (c *Client) Simulate(ctx context.Context, s Simulation) (Simulated, error) {
-	var out Simulated
-	_, err := c.do(ctx, request{method: http.MethodPost, path: policyPath + "/simulate", in: s}, &out)
-	return out, err
+func (c *Client) Simulate(ctx context.Context, s wire.Simulation) (wire.SimulationPage, error) {
+	return post[wire.SimulationPage](ctx, c, policyPath+"/simulate", s)
 }
 
-// forEmployee is the query that names an employee, if there is one.
-func forEmployee(id envelope.EmployeeID) url.Values {
-	query := url.Values{}
-	if id != (envelope.EmployeeID{}) {
-		query.Set("employee_id", id.String())
+// Limits reads every limit as one document in JSON.
+func (c *Client) Limits(ctx context.Context) (json.RawMessage, error) {
+	return read[json.RawMessage](ctx, c, limitsPath, nil)
+}
+
+// PutLimits sets the limits to a document in JSON, and returns what changed; a
+// dry run returns what would.
+func (c *Client) PutLimits(ctx context.Context, doc json.RawMessage, dryRun bool) ([]wire.SettingChange, error) {
+	return c.putDocument(ctx, limitsPath, doc, dryRun)
+}
+
+// putDocument replaces the document at a path and returns the changes; a dry run
+// changes nothing. The change is based on the document at the time of the call,
+// so that of two that replace it at the same time one is refused.
+func (c *Client) putDocument(ctx context.Context, path string, doc json.RawMessage, dryRun bool) ([]wire.SettingChange, error) {
+	rq := request{method: http.MethodPut, path: path, query: given("dry_run", flag(dryRun)), in: doc}
+	if !dryRun {
+		answer, err := c.do(ctx, request{method: http.MethodGet, path: path}, nil)
+		if err != nil {
+			return nil, err
+		}
+		rq.header = ifMatch(strings.Trim(answer.Header.Get("ETag"), `"`))
 	}
-	return query
-}
-
-// listWith reads a list that has no pages, narrowed by a query.
-func listWith[T any](ctx context.Context, c *Client, path string, query url.Values) ([]T, error) {
-	var out Page[T]
-	_, err := c.do(ctx, request{method: http.MethodGet, path: path, query: query}, &out)
-	return out.Items, err
+	var out wire.SettingChanges
+	_, err := c.do(ctx, rq, &out)
+	return out.Changes, err
 }

@@ -2,34 +2,51 @@ package client
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
+	"time"
 
-	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/client/wire"
 )
 
-// Problem is an answer that is no success (RFC 9457). errors.Is tells its kind
-// by the kinds of package fault.
+// The kinds of problems. Test for one with errors.Is(err, client.ErrNotFound).
+var (
+	// ErrNotFound means that there is no such thing, or that the caller may not
+	// know of it.
+	ErrNotFound = errors.New("not found")
+	// ErrInvalid means that the request breaks a rule; repeating it is no use.
+	ErrInvalid = errors.New("invalid")
+	// ErrConflict means that the state of the thing does not allow the request.
+	ErrConflict = errors.New("conflict")
+	// ErrChanged means that the thing is not what the caller saw any more.
+	ErrChanged = errors.New("changed")
+	// ErrDenied means that policy, or the rights of the caller, do not allow it.
+	ErrDenied = errors.New("denied")
+	// ErrUnauthorized means that the token is missing or not accepted.
+	ErrUnauthorized = errors.New("unauthorized")
+	// ErrBusy means that the request may work later.
+	ErrBusy = errors.New("busy")
+	// ErrGone means that it is too late for the request.
+	ErrGone = errors.New("gone")
+	// ErrLimited means that the caller has reached a limit for now.
+	ErrLimited = errors.New("limited")
+)
+
+// Problem is an answer that is not a success. errors.Is tells its kind.
 type Problem struct {
-	// Type is a stable URN.
-	Type   string `json:"type"`
-	Title  string `json:"title"`
-	Status int    `json:"status"`
-	Detail string `json:"detail,omitzero"`
-	// Instance is the request's id, as it stands in the server's log.
-	Instance string `json:"instance,omitzero"`
-	// Errors lists what is wrong with the fields of the request.
-	Errors []envelope.FieldError `json:"errors,omitempty"`
-	// Action is what is on record, if policy denied a proposal.
-	Action *Action `json:"action,omitempty"`
-	// Execution is what is on record of a call of a tool that was not done.
-	Execution *Invocation `json:"execution,omitempty"`
+	wire.Problem
+
+	// RetryAfter is how long the server asks to wait; zero if it does not say.
+	RetryAfter time.Duration `json:"-"`
 }
 
-// Error says what is wrong in one line, and below it what is wrong where.
+// Error says in one line what is wrong, and below it which fields.
 func (p *Problem) Error() string {
 	var text strings.Builder
 	if p.Detail == "" || len(p.Errors) > 0 {
@@ -44,45 +61,79 @@ func (p *Problem) Error() string {
 		}
 		fmt.Fprintf(&text, "\n  %s: %s", at, f.Message)
 	}
-	if p.Status >= http.StatusInternalServerError && p.Instance != "" {
+	if p.Status == http.StatusInternalServerError && p.Instance != "" {
 		fmt.Fprintf(&text, " (request %s in the server's log)", p.Instance)
 	}
 	return text.String()
 }
 
-// Unwrap returns the kind of fault, or nil for what has none.
+// Unwrap returns the kind of the problem, or nil for one that has none.
 func (p *Problem) Unwrap() error {
 	switch strings.TrimPrefix(p.Type, "urn:countersign:problem:") {
 	case "not_found":
-		return fault.NotFound
+		return ErrNotFound
 	case "invalid", "too_large", "unsupported_media_type", "method_not_allowed":
-		return fault.Invalid
+		return ErrInvalid
 	case "conflict":
-		return fault.Conflict
-	case "denied", "unauthorized":
-		return fault.Denied
+		return ErrConflict
+	case "precondition_failed", "precondition_required":
+		return ErrChanged
+	case "denied":
+		return ErrDenied
+	case "unauthorized":
+		return ErrUnauthorized
 	case "busy":
-		return fault.Busy
+		return ErrBusy
 	case "gone":
-		return fault.Gone
+		return ErrGone
 	case "limited":
-		return fault.Limited
+		return ErrLimited
 	}
 	return nil
 }
 
-// readProblem reads an answer that is no success, also one that comes from
-// something in between and is no problem document.
+// readProblem reads an answer that is not a success, also one that comes from
+// a proxy and is not a problem document.
 func readProblem(answer *http.Response) *Problem {
-	const most = 1 << 20
+	const limit = 1 << 20
 	p := &Problem{}
-	text, err := io.ReadAll(io.LimitReader(answer.Body, most))
+	text, err := io.ReadAll(io.LimitReader(answer.Body, limit))
 	if err != nil || !isJSON(answer) || json.Unmarshal(text, p) != nil || p.Title == "" {
-		p = &Problem{
+		p = &Problem{Problem: wire.Problem{
 			Type: "about:blank", Title: http.StatusText(answer.StatusCode),
 			Detail: fmt.Sprintf("the answer is %s, and not from a Countersign API; check the URL", answer.Status),
-		}
+		}}
 	}
 	p.Status = answer.StatusCode
+	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		p.RetryAfter = time.Duration(seconds) * time.Second
+	}
 	return p
 }
+
+func isJSON(answer *http.Response) bool {
+	media, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	return err == nil && (media == "application/json" || media == "application/problem+json")
+}
+
+// UnreachableError means that no answer came from the server.
+type UnreachableError struct {
+	// URL is the server's.
+	URL   string
+	Cause error
+}
+
+// Error names the server and the cause.
+func (e *UnreachableError) Error() string {
+	cause := e.Cause
+	if wrapped, ok := errors.AsType[*url.Error](cause); ok {
+		cause = wrapped.Err
+	}
+	return fmt.Sprintf("no answer from %s: %v", e.URL, cause)
+}
+
+// asProblem returns the problem that an error is.
+func asProblem(err error) (*Problem, bool) { return errors.AsType[*Problem](err) }
+
+// Unwrap returns the cause.
+func (e *UnreachableError) Unwrap() error { return e.Cause }

@@ -2,186 +2,145 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
-	"strconv"
+	"time"
 
-	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/client/wire"
 )
 
-// Tool is a tool that can be proposed.
-type Tool struct {
-	Key    string `json:"key"`
-	Source string `json:"source"`
-	Name   string `json:"name"`
-	// FullName is module.entity.action; two tools may share one.
-	FullName     string          `json:"full_name"`
-	Module       string          `json:"module"`
-	Entity       string          `json:"entity"`
-	Action       string          `json:"action"`
-	Title        string          `json:"title"`
-	Description  string          `json:"description"`
-	InputSchema  json.RawMessage `json:"input_schema"`
-	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
-	Risk         string          `json:"risk"`
-	Effect       envelope.Effect `json:"effect"`
-	SideEffects  []string        `json:"side_effects"`
-	Reversible   bool            `json:"reversible"`
-	// Reversal is how a call is undone; nil if nobody said how.
-	Reversal         *Reversal     `json:"reversal,omitempty"`
-	MaxAttempts      int           `json:"max_attempts"`
-	Mode             envelope.Mode `json:"mode"`
-	RequiresApproval bool          `json:"requires_approval"`
-	Enabled          bool          `json:"enabled"`
-	Drifted          bool          `json:"drifted"`
-	// Drift is none, text or interface.
-	Drift       string `json:"drift"`
-	Quarantined bool   `json:"quarantined"`
-	Digest      string `json:"digest"`
-	// Recipients are JSON Pointers to whom the arguments address; they are
-	// guessed unless an operator confirmed them.
-	Recipients          []string `json:"recipients"`
-	RecipientsConfirmed bool     `json:"recipients_confirmed"`
-	// Scopes are what an employee must have to use it.
-	Scopes []string `json:"scopes"`
-	// Retry is what an operator set; the rest is left to the defaults.
-	Retry limits.Retry `json:"retry"`
-}
+const (
+	sourcesPath       = "/api/v1/sources"
+	subscriptionsPath = "/api/v1/subscriptions"
+)
 
-// Reversal is a call that undoes another.
-type Reversal struct {
-	Tool string          `json:"tool"`
-	Args json.RawMessage `json:"args,omitempty"`
-}
-
-// ToolFilter says which tools to list; its zero value lists all.
+// ToolFilter narrows a list of tools; its zero fields do not.
 type ToolFilter struct {
-	// Query is words to search for; what fits best comes first.
+	// Query is words to search for; the best matches come first.
 	Query, Source, Risk string
 	Limit               int
 }
 
-// ToolList is what a filter found.
-type ToolList struct {
-	Items   []Tool       `json:"items"`
-	Sources []ToolSource `json:"sources"`
-}
-
-// ToolSource says how a source of tools stands.
-type ToolSource struct {
-	ID      string `json:"source_id"`
-	Enabled bool   `json:"enabled"`
-	// Error says why its tools could not be listed, so that it has none here;
-	// nil if they could.
-	Error *string `json:"error"`
-}
-
-// Tools lists every tool of every source.
-func (c *Client) Tools(ctx context.Context) ([]Tool, error) {
-	found, err := c.FindTools(ctx, ToolFilter{})
-	return found.Items, err
-}
-
-// FindTools lists the tools that a filter finds.
-func (c *Client) FindTools(ctx context.Context, f ToolFilter) (ToolList, error) {
-	query := url.Values{}
-	for name, value := range map[string]string{"q": f.Query, "source": f.Source, "risk": f.Risk} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	if f.Limit > 0 {
-		query.Set("limit", strconv.Itoa(f.Limit))
-	}
-	var out ToolList
-	_, err := c.do(ctx, request{method: http.MethodGet, path: "/api/v1/tools", query: query}, &out)
-	return out, err
+// Tools lists the tools that the token may see, with the state of their
+// sources.
+func (c *Client) Tools(ctx context.Context, f ToolFilter) (wire.ToolList, error) {
+	return read[wire.ToolList](ctx, c, toolsPath, given("q", f.Query, "source", f.Source, "risk", f.Risk, "limit", number(f.Limit)))
 }
 
 // Tool reads a tool by source:name, its full name, or a name that only one
 // source has.
-func (c *Client) Tool(ctx context.Context, name string) (Tool, error) {
-	var out Tool
-	_, err := c.do(ctx, request{method: http.MethodGet, path: "/api/v1/tools/" + url.PathEscape(name)}, &out)
-	return out, err
+func (c *Client) Tool(ctx context.Context, name string) (wire.Tool, error) {
+	return read[wire.Tool](ctx, c, toolPath(name), nil)
 }
 
-// ToolDiff is what changed in a tool's definition since it was accepted. All
-// of it is fit to be shown.
-type ToolDiff struct {
-	Key              string           `json:"key"`
-	Drift            string           `json:"drift"`
-	Drifted          bool             `json:"drifted"`
-	Quarantined      bool             `json:"quarantined"`
-	Digest           string           `json:"digest"`
-	InterfaceDigest  string           `json:"interface_digest"`
-	AcceptedDigest   *string          `json:"accepted_digest"`
-	AcceptedKnown    bool             `json:"accepted_known"`
-	HiddenCharacters bool             `json:"hidden_characters"`
-	Changes          []ToolDifference `json:"changes"`
-}
-
-// ToolDifference is one difference between two definitions. Was and Now are
-// nil where there was, or is, nothing.
-type ToolDifference struct {
-	Pointer          string          `json:"pointer"`
-	Was              json.RawMessage `json:"was,omitempty"`
-	Now              json.RawMessage `json:"now,omitempty"`
-	Strength         string          `json:"strength"`
-	HiddenCharacters bool            `json:"hidden_characters"`
-}
-
-// DiffTool tells what changed in the definition of the tool of a key.
-func (c *Client) DiffTool(ctx context.Context, key string) (ToolDiff, error) {
-	var out ToolDiff
-	_, err := c.do(ctx, request{method: http.MethodGet, path: "/api/v1/tools/diff", query: url.Values{"key": {key}}}, &out)
-	return out, err
+// DiffTool reads what changed in the definition of the tool of a key.
+func (c *Client) DiffTool(ctx context.Context, key string) (wire.ToolDiff, error) {
+	return read[wire.ToolDiff](ctx, c, toolsPath+"/diff", given("key", key))
 }
 
 // AcceptTool accepts the definition that has a digest.
-func (c *Client) AcceptTool(ctx context.Context, source, name, digest string) error {
-	in := struct {
-		Source string `json:"source"`
-		Name   string `json:"name"`
-		Digest string `json:"digest"`
-	}{source, name, digest}
-	_, err := c.do(ctx, request{method: http.MethodPost, path: "/api/v1/tools/accept", in: in}, nil)
-	return err
+func (c *Client) AcceptTool(ctx context.Context, in wire.ToolAcceptance) error {
+	return c.tell(ctx, http.MethodPost, toolsPath+"/accept", nil, in)
 }
 
-// Overrides are what an operator knows better of a tool than its source.
-type Overrides struct {
-	Source      string          `json:"source"`
-	Name        string          `json:"name"`
-	Risk        string          `json:"risk,omitzero"`
-	Effect      envelope.Effect `json:"effect,omitzero"`
-	MaxAttempts int             `json:"max_attempts,omitzero"`
+// OverrideTool sets a tool's overrides; those left out go back to what follows
+// from the source.
+func (c *Client) OverrideTool(ctx context.Context, o wire.Overrides) error {
+	return c.tell(ctx, http.MethodPut, toolsPath+"/overrides", nil, o)
 }
 
-// ConfigureTool sets a tool's overrides; those left out go back to what
-// follows from the source.
-func (c *Client) ConfigureTool(ctx context.Context, o Overrides) error {
-	_, err := c.do(ctx, request{method: http.MethodPut, path: "/api/v1/tools/overrides", in: o}, nil)
-	return err
+// DescribeTool sets an operator's description of a tool.
+func (c *Client) DescribeTool(ctx context.Context, d wire.ToolDescription) error {
+	return c.tell(ctx, http.MethodPut, toolsPath+"/metadata", nil, d)
 }
 
-// ToolDescription is what an operator says that a tool is and does; what is
-// left out is inferred.
-type ToolDescription struct {
-	Source string `json:"source"`
-	Name   string `json:"name"`
-	Module string `json:"module,omitzero"`
-	Entity string `json:"entity,omitzero"`
-	Action string `json:"action,omitzero"`
-	// SideEffects are what a call changes; nil leaves it to a guess.
-	SideEffects *[]string `json:"side_effects,omitempty"`
-	Reversal    *Reversal `json:"reversal,omitempty"`
+// PutToolRule sets whom a tool writes to, what it takes to use it, and when it
+// is tried again.
+func (c *Client) PutToolRule(ctx context.Context, r wire.ToolRule) error {
+	return c.tell(ctx, http.MethodPut, toolsPath+"/rules", nil, r)
 }
 
-// DescribeTool sets what an operator says of a tool, instead of what was said.
-func (c *Client) DescribeTool(ctx context.Context, d ToolDescription) error {
-	_, err := c.do(ctx, request{method: http.MethodPut, path: "/api/v1/tools/metadata", in: d}, nil)
-	return err
+// VerifyRules lists the tools that have a verifying read.
+func (c *Client) VerifyRules(ctx context.Context) ([]wire.VerifySetting, error) {
+	return list[wire.VerifySetting](ctx, c, toolsPath+"/verify", nil)
 }
+
+// PutVerifyRule sets or removes the verifying read of a tool.
+func (c *Client) PutVerifyRule(ctx context.Context, s wire.VerifySetting) error {
+	return c.tell(ctx, http.MethodPut, toolsPath+"/verify", nil, s)
+}
+
+// SnapshotRules lists the tools that have snapshots around their calls.
+func (c *Client) SnapshotRules(ctx context.Context) ([]wire.SnapshotSetting, error) {
+	return list[wire.SnapshotSetting](ctx, c, toolsPath+"/snapshots", nil)
+}
+
+// PutSnapshotRule sets or removes the read around the calls of a tool.
+func (c *Client) PutSnapshotRule(ctx context.Context, s wire.SnapshotSetting) error {
+	return c.tell(ctx, http.MethodPut, toolsPath+"/snapshots", nil, s)
+}
+
+// Guide reads, as Markdown, what an agent has to know to act; with a query
+// only about the tools that match.
+func (c *Client) Guide(ctx context.Context, query string) (string, error) {
+	_, text, err := c.exchange(ctx, request{method: http.MethodGet, path: "/api/v1/guide", query: given("q", query)})
+	return string(text), err
+}
+
+// Notes reads a page of the notes that agents kept, newest first. A limit of
+// zero means 50; the cursor is the NextCursor of the page before.
+func (c *Client) Notes(ctx context.Context, limit int, cursor string) (wire.Page[wire.AgentNote], error) {
+	return read[wire.Page[wire.AgentNote]](ctx, c, "/api/v1/notes", given("limit", number(limit), "cursor", cursor))
+}
+
+// Sources lists the sources of tools.
+func (c *Client) Sources(ctx context.Context) ([]wire.Source, error) {
+	return list[wire.Source](ctx, c, sourcesPath, nil)
+}
+
+// PutSource makes or changes a source.
+func (c *Client) PutSource(ctx context.Context, id string, src wire.SourceInput) error {
+	return c.tell(ctx, http.MethodPut, sourcePath(id), nil, src)
+}
+
+// DeleteSource removes a source and its tools.
+func (c *Client) DeleteSource(ctx context.Context, id string) error {
+	return c.tell(ctx, http.MethodDelete, sourcePath(id), nil, nil)
+}
+
+// RefreshSource asks for a source's tools to be listed now. That is done when
+// the source's ListedAt is later than the returned time.
+func (c *Client) RefreshSource(ctx context.Context, id string) (time.Time, error) {
+	out, err := post[wire.Refresh](ctx, c, sourcePath(id)+"/refresh", nil)
+	return out.AskedAt, err
+}
+
+func sourcePath(id string) string { return sourcesPath + "/" + url.PathEscape(id) }
+
+// Subscriptions lists the subscriptions.
+func (c *Client) Subscriptions(ctx context.Context) ([]wire.Subscription, error) {
+	return list[wire.Subscription](ctx, c, subscriptionsPath, nil)
+}
+
+// PutSubscription makes or changes a subscription.
+func (c *Client) PutSubscription(ctx context.Context, name string, in wire.SubscriptionInput) (wire.Subscription, error) {
+	var out wire.Subscription
+	_, err := c.do(ctx, request{method: http.MethodPut, path: subscriptionPath(name), in: in}, &out)
+	return out, err
+}
+
+// DeleteSubscription removes a subscription.
+func (c *Client) DeleteSubscription(ctx context.Context, name string) error {
+	return c.tell(ctx, http.MethodDelete, subscriptionPath(name), nil, nil)
+}
+
+// TestSubscription sends a test message and returns the action that sends it,
+// after its end or after wait.
+func (c *Client) TestSubscription(ctx context.Context, name string, wait time.Duration) (wire.Action, error) {
+	var a wire.Action
+	rq := request{method: http.MethodPost, path: subscriptionPath(name) + "/test"}
+	_, err := c.do(ctx, rq.waiting("wait", wait), &a)
+	return a, err
+}
+
+func subscriptionPath(name string) string { return subscriptionsPath + "/" + url.PathEscape(name) }

@@ -69,9 +69,9 @@ type Decision struct {
 	// Needed and Given count the people who must agree, and do.
 	Needed int `json:"approvals_needed"`
 	Given  int `json:"approvals_given"`
-	// Seen identifies what is decided about, for a decision that is bound to
+	// ETag identifies what is decided about, for a decision that is bound to
 	// it; empty where there is nothing to decide.
-	Seen string `json:"seen,omitzero"`
+	ETag string `json:"etag,omitzero"`
 	// Edited is nil where the envelope has what was proposed.
 	Edited *Edited `json:"edited,omitempty"`
 }

@@ -12,9 +12,10 @@ import (
 // Approval is how an action is approved.
 type Approval struct {
 	Note string `json:"note,omitzero"`
-	// Seen is the Decision.Seen of the action that the approver saw; the
-	// server answers with a conflict if it has changed. Empty is not compared.
-	Seen string `json:"seen,omitzero"`
+	// ETag is the Decision.ETag of the action that the approver saw, sent as
+	// If-Match. The server refuses if the action has another now; empty is not
+	// compared, unless the action was edited.
+	ETag string `json:"-"`
 	// Args are sent in place of the proposed ones; nil keeps those.
 	Args json.RawMessage `json:"args,omitempty"`
 	// Always also approves similar actions from now on; nil does not.
@@ -23,8 +24,8 @@ type Approval struct {
 
 // Always approves actions similar to one, for a limited time.
 type Always struct {
-	// ExpiresIn is a duration such as 8h or 1d; empty leaves it to the server.
-	ExpiresIn string `json:"expires_in,omitzero"`
+	// ExpiresIn is for how long; zero leaves it to the server.
+	ExpiresIn envelope.Duration `json:"expires_in,omitzero"`
 	// Scope is session, employee, automation or tenant; empty is session.
 	Scope string `json:"scope,omitzero"`
 	// Pins are JSON Pointers to the arguments that must be the same; the empty
@@ -72,7 +73,7 @@ const (
 // InboxItem is something that waits for a person.
 type InboxItem struct {
 	// Kind is approval, unknown (the outcome of a call must be found out) or
-	// compensation (a step of the workflow BatchID could not be reversed).
+	// compensation (a step of the workflow WorkflowID could not be reversed).
 	Kind         string            `json:"kind"`
 	ActionID     envelope.ActionID `json:"action_id"`
 	Source       string            `json:"source"`
@@ -82,7 +83,7 @@ type InboxItem struct {
 	SessionID    string            `json:"session_id,omitzero"`
 	AutomationID string            `json:"automation_id,omitzero"`
 	EmployeeID   string            `json:"employee_id,omitzero"`
-	BatchID      uuid.UUID         `json:"batch_id,omitzero"`
+	WorkflowID   uuid.UUID         `json:"workflow_id,omitzero"`
 	Since        time.Time         `json:"since"`
 	ExpiresAt    *time.Time        `json:"expires_at"`
 	Needed       int               `json:"approvals_needed"`
@@ -93,22 +94,21 @@ type InboxItem struct {
 	Policy       string            `json:"policy,omitzero"`
 	Note         string            `json:"note,omitzero"`
 	Drift        string            `json:"drift,omitzero"`
-	// Seen is for Approval.Seen.
-	Seen    string `json:"seen,omitzero"`
+	// ETag is for Approval.ETag.
+	ETag    string `json:"etag,omitzero"`
 	Code    string `json:"code,omitzero"`
 	Message string `json:"message,omitzero"`
 }
 
 // ReviewRule is how many people must approve the actions that a key covers,
-// from a risk on, and in what time. Times are durations such as 15m or 1d; nil
-// leaves one to other rules.
+// from a risk on, and in what time. A nil time is left to other rules.
 type ReviewRule struct {
-	Key       string        `json:"key"`
-	Risk      envelope.Risk `json:"risk,omitzero"`
-	Approvals int           `json:"approvals,omitzero"`
-	Wait      *string       `json:"wait,omitempty"`
-	Warn      *string       `json:"warn,omitempty"`
-	Escalate  *string       `json:"escalate,omitempty"`
+	Key       string             `json:"key"`
+	Risk      envelope.Risk      `json:"risk,omitzero"`
+	Approvals int                `json:"approvals,omitzero"`
+	Wait      *envelope.Duration `json:"wait,omitempty"`
+	Warn      *envelope.Duration `json:"warn,omitempty"`
+	Escalate  *envelope.Duration `json:"escalate,omitempty"`
 	// UpdatedBy and UpdatedAt are not sent.
 	UpdatedBy string    `json:"updated_by,omitzero"`
 	UpdatedAt time.Time `json:"updated_at,omitzero"`

@@ -53,7 +53,7 @@ type AuditClosing struct {
 	// Events counts the lines before.
 	Events int64 `json:"events"`
 	// Next is the place to continue after; empty at the end.
-	Next string `json:"next,omitzero"`
+	Next string `json:"next_cursor,omitzero"`
 	// Head is the current head of the chain; nil for none.
 	Head *AuditHead `json:"head"`
 }

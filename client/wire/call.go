@@ -18,10 +18,10 @@ type Call struct {
 	ExternalID string `json:"external_id,omitzero"`
 	// DryRun asks what would happen.
 	DryRun bool `json:"dry_run,omitzero"`
-	// WaitSeconds is how long to wait for the end. If it is nil, the server
+	// Wait is how long to wait for the end. If it is nil, the server
 	// waits half a minute for a call that may run, and not at all for one that
 	// a person must approve.
-	WaitSeconds *int `json:"wait_seconds,omitempty"`
+	Wait *envelope.Duration `json:"wait,omitempty"`
 	// Plan is from a dry run of the same call.
 	Plan         string                `json:"plan,omitzero"`
 	AutomationID string                `json:"automation_id,omitzero"`
@@ -159,7 +159,7 @@ type Execution struct {
 	Session    string               `json:"session_id,omitzero"`
 	Automation string               `json:"automation_id,omitzero"`
 	ExternalID string               `json:"external_id,omitzero"`
-	WorkflowID *uuid.UUID           `json:"batch_id"`
+	WorkflowID *uuid.UUID           `json:"workflow_id"`
 	// Context is the request that proposed the action; nil if not recorded.
 	Context *Origin `json:"context"`
 	Policy  struct {
@@ -188,7 +188,7 @@ type TokenName struct {
 type Origin struct {
 	IP        string `json:"ip,omitzero"`
 	UserAgent string `json:"user_agent,omitzero"`
-	// Via is api, mcp, ui, webhook, batch or system.
+	// Via is api, mcp, ui, webhook, workflow or system.
 	Via       string `json:"via"`
 	RequestID string `json:"request_id,omitzero"`
 }
@@ -198,8 +198,8 @@ type ExecutionDetail struct {
 	Execution
 
 	// Ledger is every attempt, and every end without one, oldest first.
-	Ledger    []Attempt   `json:"ledger"`
-	Snapshots []Snapshot  `json:"snapshots"`
+	Ledger    []Attempt  `json:"ledger"`
+	Snapshots []Snapshot `json:"snapshots"`
 	Related   []Relation `json:"related"`
 }
 

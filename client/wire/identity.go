@@ -2,6 +2,8 @@ package wire
 
 import (
 	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 // Me is who the caller is.
@@ -45,14 +47,14 @@ type Token struct {
 
 // TokenInput is a token to issue.
 type TokenInput struct {
-	Name       string   `json:"name"`
-	Role       string   `json:"role"`
-	EmployeeID string   `json:"employee_id,omitzero"`
-	SessionID  string   `json:"session_id,omitzero"`
-	OperatorID string   `json:"operator_id,omitzero"`
-	Scopes     []string `json:"scopes,omitempty"`
-	Tools      []string `json:"tools,omitempty"`
-	TTLSeconds int64    `json:"ttl_seconds,omitzero"`
+	Name       string            `json:"name"`
+	Role       string            `json:"role"`
+	EmployeeID string            `json:"employee_id,omitzero"`
+	SessionID  string            `json:"session_id,omitzero"`
+	OperatorID string            `json:"operator_id,omitzero"`
+	Scopes     []string          `json:"scopes,omitempty"`
+	Tools      []string          `json:"tools,omitempty"`
+	ExpiresIn  envelope.Duration `json:"expires_in,omitzero"`
 }
 
 // IssuedToken is a token with its secret, which is shown only once.
@@ -113,8 +115,8 @@ type Provider struct {
 }
 
 // Rotation gives a token another secret. The old one stays valid for Overlap;
-// a TTL of zero leaves the token's end as it is.
+// an ExpiresIn of zero leaves the token's end as it is.
 type Rotation struct {
-	Overlap int64 `json:"overlap_seconds"`
-	TTL     int64 `json:"ttl_seconds,omitzero"`
+	Overlap   envelope.Duration `json:"overlap"`
+	ExpiresIn envelope.Duration `json:"expires_in,omitzero"`
 }

@@ -3,6 +3,8 @@ package wire
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 // Bucket is a limit that actions share. Nil and zero are no limit.
@@ -16,9 +18,8 @@ type Bucket struct {
 
 // Rate is so many actions per interval, evenly apart.
 type Rate struct {
-	Limit int `json:"limit"`
-	// Per is a duration such as 1m.
-	Per string `json:"per"`
+	Limit int               `json:"limit"`
+	Per   envelope.Duration `json:"per"`
 	// Burst is how many may go at once after a time without any.
 	Burst int `json:"burst,omitzero"`
 }
@@ -63,9 +64,9 @@ type QuietHours struct {
 	// Timezone is an IANA name such as Europe/Berlin.
 	Timezone string   `json:"timezone"`
 	Windows  []Window `json:"windows"`
-	// SpreadSeconds is over how long the actions that waited are sent after the
-	// end; nil is five minutes.
-	SpreadSeconds *int `json:"spread_seconds,omitempty"`
+	// Spread is over how long the actions that waited are sent after the end;
+	// nil is five minutes.
+	Spread *envelope.Duration `json:"spread,omitempty"`
 }
 
 // Window is a window of quiet hours.

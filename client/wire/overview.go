@@ -68,7 +68,7 @@ type OverviewBreaker struct {
 	Trips     int       `json:"trips"`
 }
 
-// OverviewPause is a pause.
+// OverviewPause is a target that is paused or killed now.
 type OverviewPause struct {
 	Scope   string    `json:"scope"`
 	Subject string    `json:"subject"`
@@ -86,9 +86,9 @@ type OverviewApprovals struct {
 
 // OverviewDeadLetters are the dead letters of one reason.
 type OverviewDeadLetters struct {
-	Reason  string  `json:"reason"`
-	Count   int64   `json:"letters"`
-	Oldest  float64 `json:"oldest_seconds"`
+	Reason string  `json:"reason"`
+	Count  int64   `json:"letters"`
+	Oldest float64 `json:"oldest_seconds"`
 }
 
 // OverviewThroughput counts recent attempts.

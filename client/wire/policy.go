@@ -19,7 +19,7 @@ type Change struct {
 // Mode is what holds for the tools that a key covers.
 type Mode struct {
 	// Automation is empty for the organisation's mode.
-	Automation string        `json:"automation,omitzero"`
+	Automation string        `json:"automation_id,omitzero"`
 	Key        string        `json:"key"`
 	Mode       envelope.Mode `json:"mode"`
 	Change
@@ -27,9 +27,9 @@ type Mode struct {
 
 // Rule is a rule about arguments.
 type Rule struct {
-	ID string `json:"id,omitzero"`
+	ID string `json:"rule_id,omitzero"`
 	// Automation is empty for rules that hold for all.
-	Automation string        `json:"automation,omitzero"`
+	Automation string        `json:"automation_id,omitzero"`
 	Key        string        `json:"key"`
 	Expression string        `json:"expression"`
 	Mode       envelope.Mode `json:"mode"`
@@ -48,22 +48,22 @@ type GrantInput struct {
 	// Employee, Session and Automation narrow the grant; empty is any.
 	Employee   envelope.EmployeeID `json:"employee_id,omitzero"`
 	Session    string              `json:"session_id,omitzero"`
-	Automation string              `json:"automation,omitzero"`
+	Automation string              `json:"automation_id,omitzero"`
 	// Pins are values that must be in the arguments, by JSON Pointer.
 	Pins map[string]json.RawMessage `json:"pins,omitempty"`
-	// Seconds is for how long; zero leaves it to the server.
-	Seconds int64  `json:"expires_in_seconds,omitzero"`
-	Reason  string `json:"reason,omitzero"`
+	// ExpiresIn is for how long; zero leaves it to the server.
+	ExpiresIn envelope.Duration `json:"expires_in,omitzero"`
+	Reason    string            `json:"reason,omitzero"`
 }
 
 // Grant lets calls of one tool through that a person would have to approve.
 type Grant struct {
-	ID         uuid.UUID                  `json:"id"`
+	ID         uuid.UUID                  `json:"grant_id"`
 	Key        string                     `json:"key"`
 	Digest     []byte                     `json:"digest"`
 	Employee   envelope.EmployeeID        `json:"employee_id,omitzero"`
 	Session    string                     `json:"session_id,omitzero"`
-	Automation string                     `json:"automation,omitzero"`
+	Automation string                     `json:"automation_id,omitzero"`
 	Pins       map[string]json.RawMessage `json:"pins"`
 	Reason     string                     `json:"reason"`
 	// From is the action whose approval made the grant; zero for none.
@@ -82,8 +82,8 @@ type SessionMode struct {
 	Key       string        `json:"key"`
 	Mode      envelope.Mode `json:"mode"`
 	ExpiresAt time.Time     `json:"expires_at,omitzero"`
-	// Seconds is for how long, in a request.
-	Seconds int64 `json:"expires_in_seconds,omitzero"`
+	// ExpiresIn is for how long, in a request.
+	ExpiresIn envelope.Duration `json:"expires_in,omitzero"`
 	Change
 }
 
@@ -121,8 +121,8 @@ type Explanation struct {
 // Simulation is a range of the past on which a changed policy is tried.
 type Simulation struct {
 	// From and To bound when an action was proposed; a zero To is now.
-	From time.Time `json:"from"`
-	To   time.Time `json:"to,omitzero"`
+	From time.Time `json:"since"`
+	To   time.Time `json:"until,omitzero"`
 	// Tool is a pattern; empty is all.
 	Tool string `json:"tool,omitzero"`
 	// Policy is a document whose sections replace the current ones.
@@ -130,7 +130,7 @@ type Simulation struct {
 	// Cursor is the NextCursor of the page before.
 	Cursor string `json:"cursor,omitzero"`
 	// Most is how many actions a page examines; zero means 2000.
-	Most int `json:"most,omitzero"`
+	Most int `json:"limit,omitzero"`
 }
 
 // SimulationPage is the result of a simulation for a part of the range.

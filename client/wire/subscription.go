@@ -10,7 +10,7 @@ import (
 type Subscription struct {
 	// ID names the automation countersign.subscription.<id> under which its
 	// messages go out.
-	ID     string `json:"id"`
+	ID     string `json:"subscription_id"`
 	Name   string `json:"name"`
 	Source string `json:"source"`
 	// Kinds are the names of the events to deliver.

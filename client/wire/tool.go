@@ -60,7 +60,7 @@ type ToolList struct {
 
 // ToolSource is the state of a source of tools.
 type ToolSource struct {
-	ID      string `json:"id"`
+	ID      string `json:"source_id"`
 	Enabled bool   `json:"enabled"`
 	// Error says why its tools could not be listed; nil if they could.
 	Error *string `json:"error"`
@@ -134,7 +134,7 @@ type VerifySetting struct {
 
 // Source is a source of tools, without its credentials.
 type Source struct {
-	ID             string          `json:"id"`
+	ID             string          `json:"source_id"`
 	Kind           string          `json:"kind"`
 	Config         json.RawMessage `json:"config"`
 	HasCredentials bool            `json:"has_credentials"`
@@ -179,9 +179,9 @@ type ToolRule struct {
 // Retry is when a tool is tried again. What is zero is left to the defaults.
 type Retry struct {
 	MaxAttempts int `json:"max_attempts,omitzero"`
-	// Base and Cap are durations such as 2s and 10m.
-	Base string `json:"base,omitzero"`
-	Cap  string `json:"cap,omitzero"`
+	// Base is the first pause before a retry, and Cap the longest.
+	Base envelope.Duration `json:"base,omitzero"`
+	Cap  envelope.Duration `json:"cap,omitzero"`
 	// Jitter is the share of a pause that is left to chance, 0 to 1.
 	Jitter *float64 `json:"jitter,omitempty"`
 }

@@ -11,7 +11,7 @@ import (
 
 // Workflow is several calls in order, in their current state.
 type Workflow struct {
-	ID         uuid.UUID `json:"batch_id"`
+	ID         uuid.UUID `json:"workflow_id"`
 	ExternalID string    `json:"external_id"`
 	Atomic     bool      `json:"atomic"`
 	// State is running, reverting, stuck, compensation_failed, completed,
@@ -43,7 +43,7 @@ type WorkflowStep struct {
 	Tool   string          `json:"tool"`
 	Inputs json.RawMessage `json:"inputs"`
 	// State is planned, running, done, failed, skipped, kept, reverting,
-	// reverted, unreverted or resolved.
+	// reverted, revert_failed or resolved.
 	State    string             `json:"state"`
 	ActionID *envelope.ActionID `json:"action_id"`
 	// Outputs are the answer, as far as it is stored; lists leave it out.

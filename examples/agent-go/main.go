@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 )
 
@@ -65,7 +66,7 @@ func run(ctx context.Context, recipient, subject string) (int, error) {
 }
 
 // report prints what became of an action and returns the exit code.
-func report(a client.Action) int {
+func report(a wire.Action) int {
 	switch a.Phase {
 	case envelope.PhaseCompleted:
 		fmt.Printf("sent: %s\n", a.Envelope.Result.Output)

@@ -8,11 +8,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli"
 	"github.com/countersign-dev/countersign/internal/cli/command"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 // ear hears what a command says, and does something once when it waits for
@@ -84,7 +83,7 @@ func listsActions(d *desk) {
 	}
 	found := d.want(d.agent("actions", "list", "--search", "notes.create", "--json"), command.ExitOK)
 	first, _, _ := strings.Cut(found.out, "\n")
-	if tool := decode[client.Tool](d.t, first); tool.Key != "notes:notes.create" || len(tool.InputSchema) == 0 {
+	if tool := decode[wire.Tool](d.t, first); tool.Key != "notes:notes.create" || len(tool.InputSchema) == 0 {
 		d.t.Errorf("the first that is found is %s", first)
 	}
 	d.want(d.agent("actions", "list", "--search", "zeppelin"), command.ExitOK, "No tool that you may use fits.")
@@ -101,7 +100,7 @@ func guides(d *desk) {
 
 func runsAllowed(d *desk) {
 	d.want(d.agent("actions", "run", "notes:notes.list"), command.ExitOK)
-	inv := decode[client.Invocation](d.t, d.want(d.agent("actions", "run", "notes:notes.list", "--json"), command.ExitOK).out)
+	inv := decode[wire.Invocation](d.t, d.want(d.agent("actions", "run", "notes:notes.list", "--json"), command.ExitOK).out)
 	if inv.Status != "success" || inv.Tool != "notes:notes.list" || len(inv.Outputs) == 0 {
 		d.t.Errorf("run --json is %+v", inv)
 	}
@@ -130,7 +129,7 @@ func keepsNotes(d *desk) {
 	if err != nil || len(page.Items) != 1 || page.Items[0].Text != "Ana prefers mornings." || page.Items[0].Source != "countersign" {
 		d.t.Errorf("Notes = %+v, %v, want the one", page, err)
 	}
-	if err == nil && !strings.Contains(s.out, page.Items[0].ID.String()) {
+	if err == nil && !strings.Contains(s.out, page.Items[0].ID) {
 		d.t.Errorf("the tool answered %s, want the note's id %s", s.out, page.Items[0].ID)
 	}
 }
@@ -139,11 +138,11 @@ func isDeniedByAPerson(d *desk) {
 	s := d.attend(d.t.Context(), func(id string) { d.operator("deny", id, "--note", "ask Ana first") },
 		"actions", "run", "notes:notes.create", "--inputs", `{"title":"Refused","body":"x"}`)
 
-	d.want(s, command.ExitEnvelope, "denied by", "ask Ana first")
+	d.want(s, command.ExitAction, "denied by", "ask Ana first")
 }
 
 func isDenied(d *desk) {
-	d.want(d.agent("actions", "run", "notes:notes.delete", "id=x"), command.ExitEnvelope, "policy denies it")
+	d.want(d.agent("actions", "run", "notes:notes.delete", "id=x"), command.ExitAction, "policy denies it")
 }
 
 func isStopped(d *desk) {
@@ -166,7 +165,7 @@ func asksFirst(d *desk) {
 	plan = strings.TrimSpace(plan)
 	d.want(d.agent("actions", "run", "notes:notes.create", "title=Other", "body=x", "--plan", plan), command.ExitFailed, "arguments")
 	d.want(d.agent("actions", "run", "notes:notes.create", "title=Asked", "body=x", "--plan", plan, "--no-wait"), command.ExitOK, "waiting for approval")
-	inv := decode[client.Invocation](d.t, d.want(d.agent("actions", "run", "notes:notes.list", "--dry-run", "--json"), command.ExitOK).out)
+	inv := decode[wire.Invocation](d.t, d.want(d.agent("actions", "run", "notes:notes.list", "--dry-run", "--json"), command.ExitOK).out)
 	if inv.DryRun == nil || inv.DryRun.Plan == "" {
 		d.t.Errorf("--dry-run --json is %+v", inv)
 	}
@@ -179,14 +178,14 @@ func refusesToRun(d *desk) {
 		d.want(d.agent(append([]string{"actions", "run"}, args...)...), command.ExitUsage, "countersign: ")
 	}
 	d.want(d.agent("actions", "run", "notes:notes.lost"), command.ExitFailed)
-	d.want(d.agent("actions", "run", "notes:notes.create", "title=7"), command.ExitFailed, "title")
+	d.want(d.agent("actions", "run", "notes:notes.create", "title=7"), command.ExitUsage, "/inputs/body")
 	file := d.file("inputs.json", `{"title":"From a file"}`)
 	d.want(d.agent("actions", "run", "notes:notes.create", "--inputs", "@"+file, "body=x", "--no-wait"), command.ExitOK, "countersign get")
 	d.want(d.run(d.t.Context(), d.house.Tokens().Agent, `{"title":"From a pipe","body":"x"}`, "actions", "run", "notes:notes.create", "--inputs", "-", "--no-wait"), command.ExitOK)
 }
 
 func doesNotWait(d *desk) {
-	inv := decode[client.Invocation](d.t, d.want(d.agent("actions", "run", "notes:notes.create", "title=Later", "body=x", "--no-wait", "--json"), command.ExitOK).out)
+	inv := decode[wire.Invocation](d.t, d.want(d.agent("actions", "run", "notes:notes.create", "title=Later", "body=x", "--no-wait", "--json"), command.ExitOK).out)
 	if inv.Status != "pending" || inv.ID == (envelope.ActionID{}) {
 		d.t.Errorf("--no-wait is %+v, want it pending", inv)
 	}
@@ -194,8 +193,8 @@ func doesNotWait(d *desk) {
 
 func runsAgain(d *desk) {
 	args := []string{"actions", "run", "notes:notes.list", "--external-id", "run-again", "--json"}
-	first := decode[client.Invocation](d.t, d.want(d.agent(args...), command.ExitOK).out)
-	again := decode[client.Invocation](d.t, d.want(d.agent(args...), command.ExitOK).out)
+	first := decode[wire.Invocation](d.t, d.want(d.agent(args...), command.ExitOK).out)
+	again := decode[wire.Invocation](d.t, d.want(d.agent(args...), command.ExitOK).out)
 	if first.ID != again.ID || first.Known || !again.Known {
 		d.t.Errorf("run again is %+v, want the first: %+v", again, first)
 	}
@@ -208,7 +207,7 @@ func saysWhen(d *desk) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	if err := admin.PutSettings(d.t.Context(), limits.Tenant{Timezone: "UTC", SessionPending: new(1), SessionMinute: new(1000)}); err != nil {
+	if err := admin.PutSettings(d.t.Context(), wire.Settings{Timezone: "UTC", SessionPending: new(1), SessionMinute: new(1000)}); err != nil {
 		d.t.Fatal(err)
 	}
 	run := []string{"actions", "run", "notes:notes.create", "title=x", "body=x", "--no-wait"}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
@@ -39,7 +39,7 @@ func looksIntoTheInbox(d *desk) {
 	id := d.propose("Inbox")
 
 	d.want(d.operator("inbox"), command.ExitOK, id, "notes:notes.create", "approval", `"title":"Inbox"`)
-	page := decode[client.Page[client.InboxItem]](d.t, d.want(d.operator("inbox", "--json"), command.ExitOK).out)
+	page := decode[wire.Page[wire.InboxItem]](d.t, d.want(d.operator("inbox", "--json"), command.ExitOK).out)
 	if len(page.Items) != 1 || page.Items[0].Kind != "approval" || page.Items[0].ETag == "" {
 		d.t.Errorf("inbox = %+v", page)
 	}
@@ -53,11 +53,11 @@ func editsArguments(d *desk) {
 	d.want(d.operator("edit", id, "--set", "title=Typo", "--note", "one p"), command.ExitOK, id, "A person must decide")
 	d.want(d.operator("get", id), command.ExitOK, `"title":"Typo"`, "as proposed", "Typpo", "edited by demo operator", "etag")
 	d.want(d.operator("inbox"), command.ExitOK, "edited by demo operator")
-	d.want(d.operator("edit", id, "--set", "title=5", "--json"), command.ExitFailed, "/args/title")
+	d.want(d.operator("edit", id, "--set", `title={"a":1}`, "--args", `{"title":5,"body":"x"}`, "--json"), command.ExitUsage, "/args/title")
 	d.want(d.operator("edit", id), command.ExitUsage, "--args or --set")
-	d.want(d.operator("approve", id, "--wait"), command.ExitFailed, "edited after it was proposed")
-	action := decode[client.Action](d.t, d.want(d.operator("get", id, "--json"), command.ExitOK).out)
-	d.want(d.operator("approve", id, "--etag", action.Decision.ETag, "--wait"), command.ExitOK, "completed")
+	d.want(d.operator("approve", id, "--wait"), command.ExitUsage, "was edited by", "--etag")
+	etag := decode[wire.Action](d.t, d.want(d.operator("get", "--json", id), command.ExitOK).out).Decision.ETag
+	d.want(d.operator("approve", id, "--etag", etag, "--wait"), command.ExitOK, "completed")
 	d.want(d.operator("edit", id, "--set", "title=Late"), command.ExitFailed, "not waiting")
 }
 
@@ -69,7 +69,7 @@ func approvesOtherArguments(d *desk) {
 	for _, flags := range [][]string{{"--args", "@" + file}, {"--args", `{"title":"In a flag","body":"z"}`, "--set", "title=In flags"}} {
 		id := d.propose("Other")
 		d.want(d.operator(append([]string{"approve", id, "--wait"}, flags...)...), command.ExitOK, "completed")
-		a := decode[client.Action](d.t, d.want(d.operator("get", id, "--json"), command.ExitOK).out)
+		a := decode[wire.Action](d.t, d.want(d.operator("get", id, "--json"), command.ExitOK).out)
 		if a.Decision.Edited == nil || !strings.Contains(string(a.Decision.Edited.ProposedArgs), "Other") || strings.Contains(string(a.Envelope.Args), "Other") {
 			d.t.Errorf("approved %s, proposed %+v", a.Envelope.Args, a.Decision.Edited)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -86,7 +86,7 @@ func TestAuditExportWritesLines(t *testing.T) {
 	var first string
 
 	for name, way := range ways {
-		s := m.run(command.ExitOK, append([]string{"audit", "export", "--from", "1h"}, way...)...)
+		s := m.run(command.ExitOK, append([]string{"audit", "export", "--since", "1h"}, way...)...)
 		lines := strings.Split(strings.TrimSpace(s.out), "\n")
 		if len(lines) != events+1 || !strings.Contains(lines[0], `"seal_no":1,"leaf":"`) {
 			t.Fatalf("%s: %d lines, want %d: %s", name, len(lines), events+1, lines[0])
@@ -106,7 +106,7 @@ func TestAuditExportWritesLines(t *testing.T) {
 			t.Errorf("%s: export of before = %s", name, s.out)
 		}
 	}
-	for _, wrong := range [][]string{{"--from", "soon"}, {"--until", "x"}, {"--from", "1h", "--until", "2h"}} {
+	for _, wrong := range [][]string{{"--since", "soon"}, {"--until", "x"}, {"--since", "1h", "--until", "2h"}} {
 		m.run(command.ExitUsage, append([]string{"audit", "export"}, wrong...)...)
 	}
 }
@@ -132,8 +132,8 @@ func TestRetentionIsListedAndSet(t *testing.T) {
 	if s := m.run(command.ExitOK, "retention", "list"); !strings.Contains(s.out, "ledger  30    delete") || !strings.Contains(s.out, "events  90    notice") {
 		t.Errorf("list shows\n%s", s.out)
 	}
-	want := []client.Retention{{Kind: "ledger", Days: 30, Action: "delete"}, {Kind: "events", Days: 90, Action: "notice"}}
-	if diff := cmp.Diff(want, decode[client.Page[client.Retention]](t, m.run(command.ExitOK, "retention", "list", "--json").out).Items); diff != "" {
+	want := []wire.Retention{{Kind: "ledger", Days: 30, Action: "delete"}, {Kind: "events", Days: 90, Action: "notice"}}
+	if diff := cmp.Diff(want, lines[wire.Retention](t, m.run(command.ExitOK, "retention", "list", "--json").out)); diff != "" {
 		t.Errorf("list --json (-want +got):\n%s", diff)
 	}
 	for _, wrong := range [][]string{
@@ -142,4 +142,14 @@ func TestRetentionIsListedAndSet(t *testing.T) {
 	} {
 		m.run(command.ExitUsage, append([]string{"retention", "set"}, wrong...)...)
 	}
+}
+
+// lines reads documents, one a line.
+func lines[T any](t *testing.T, text string) []T {
+	t.Helper()
+	var all []T
+	for line := range strings.Lines(text) {
+		all = append(all, decode[T](t, line))
+	}
+	return all
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
@@ -75,15 +75,15 @@ func TestBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	plan := m.run(command.ExitOK, "batch", "run", file, "--atomic", "--dry-run")
-	ran := m.run(command.ExitOK, "batch", "run", file, "--atomic", "--external-id", "b-1", "--json")
-	again := m.run(command.ExitOK, "batch", "run", file, "--atomic", "--external-id", "b-1")
-	var b client.Workflow
+	plan := m.run(command.ExitOK, "workflow", "run", file, "--atomic", "--dry-run")
+	ran := m.run(command.ExitOK, "workflow", "run", file, "--atomic", "--external-id", "b-1", "--json")
+	again := m.run(command.ExitOK, "workflow", "run", file, "--atomic", "--external-id", "b-1")
+	var b wire.Workflow
 	if err := json.Unmarshal([]byte(ran.out), &b); err != nil {
 		t.Fatal(err)
 	}
 
-	for _, want := range []string{"crm:create", "allow", "$0.id", "crm:delete"} {
+	for _, want := range []string{"crm:create", "allow", "$steps.0/id", "crm:delete"} {
 		if !strings.Contains(plan.out, want) {
 			t.Errorf("the plan lacks %s:\n%s", want, plan.out)
 		}
@@ -92,30 +92,30 @@ func TestBatch(t *testing.T) {
 		t.Errorf("the same again says %s%s", again.out, again.err)
 	}
 	m.drive()
-	if shown := m.run(command.ExitOK, "batch", "show", b.ID.String()); !strings.Contains(shown.out, "atomic batch "+b.ID.String()+" is running") || !strings.Contains(shown.err, "countersign get") {
+	if shown := m.run(command.ExitOK, "workflow", "show", b.ID.String()); !strings.Contains(shown.out, "atomic workflow "+b.ID.String()+" is running") || !strings.Contains(shown.err, "countersign get") {
 		t.Errorf("it shows as %s%s", shown.out, shown.err)
 	}
-	if listed := m.run(command.ExitOK, "batch", "list", "--state", "running"); !strings.Contains(listed.out, "0/2") {
+	if listed := m.run(command.ExitOK, "workflow", "list", "--state", "running"); !strings.Contains(listed.out, "0/2") {
 		t.Errorf("the list is %s", listed.out)
 	}
-	m.run(command.ExitOK, "batch", "cancel", b.ID.String())
+	m.run(command.ExitOK, "workflow", "cancel", b.ID.String())
 	m.drive()
-	if shown := m.run(command.ExitEnvelope, "batch", "show", b.ID.String(), "--wait"); !strings.Contains(shown.out, "reverted: cancelled by ada") {
+	if shown := m.run(command.ExitAction, "workflow", "show", b.ID.String(), "--wait"); !strings.Contains(shown.out, "reverted: cancelled by ada") {
 		t.Errorf("it shows as %s", shown.out)
 	}
-	m.run(command.ExitFailed, "batch", "retry", b.ID.String(), "--note", "n")
+	m.run(command.ExitFailed, "workflow", "retry", b.ID.String(), "--note", "n")
 	m.exec(t.Context(), "UPDATE workflows SET state = 'compensation_failed', ended_at = NULL")
 	m.exec(t.Context(), "UPDATE workflow_steps SET state = 'revert_failed' WHERE step = 0")
-	if listed := m.run(command.ExitOK, "batch", "list", "--troubled"); !strings.Contains(listed.out, b.ID.String()) {
-		t.Errorf("the list of troubled ones is %s", listed.out)
+	if listed := m.run(command.ExitOK, "workflow", "list", "--needs-operator"); !strings.Contains(listed.out, b.ID.String()) {
+		t.Errorf("the list of those that need an operator is %s", listed.out)
 	}
-	if shown := m.run(command.ExitEnvelope, "batch", "show", b.ID.String()); !strings.Contains(shown.err, "batch retry") || !strings.Contains(shown.err, "batch resolve") {
+	if shown := m.run(command.ExitAction, "workflow", "show", b.ID.String()); !strings.Contains(shown.err, "workflow retry") || !strings.Contains(shown.err, "workflow resolve") {
 		t.Errorf("it is not said how to go on: %s", shown.err)
 	}
-	if inbox := m.run(command.ExitOK, "inbox"); !strings.Contains(inbox.out, "batch show") {
+	if inbox := m.run(command.ExitOK, "inbox"); !strings.Contains(inbox.out, "workflow show") {
 		t.Errorf("the inbox is %s", inbox.out)
 	}
-	if done := m.run(command.ExitOK, "batch", "resolve", b.ID.String(), "--abandon", "--note", "by hand"); !strings.Contains(done.out, "resolved") {
+	if done := m.run(command.ExitOK, "workflow", "resolve", b.ID.String(), "--abandon", "--note", "by hand"); !strings.Contains(done.out, "resolved") {
 		t.Errorf("it is %s", done.out)
 	}
 }
@@ -129,23 +129,23 @@ func TestBatchSaysWhatIsWrongWhere(t *testing.T) {
 		text, want string
 		code       int
 	}{
-		"a circle":         {`{"steps":[{"tool":"crm:send","inputs":{"a":"$1.x"}},{"tool":"crm:send","inputs":{"a":"$0.x"}}]}`, "/steps/0/inputs/a: the steps 0 → 1 → 0", command.ExitFailed},
-		"irreversible":     {`{"atomic":true,"steps":[{"tool":"crm:send"}]}`, "/steps/0/tool: an atomic workflow takes only tools", command.ExitFailed},
-		"no JSON":          {`steps`, "the file is not JSON", command.ExitUsage},
-		"neither of both":  {`"steps"`, "must be an array of steps", command.ExitUsage},
-		"no batch of ours": {`{}`, "/steps: is required", command.ExitFailed},
+		"a circle":            {`{"steps":[{"tool":"crm:send","inputs":{"a":"$1.x"}},{"tool":"crm:send","inputs":{"a":"$0.x"}}]}`, "/steps/0/inputs/a: the steps 0 → 1 → 0", command.ExitUsage},
+		"irreversible":        {`{"atomic":true,"steps":[{"tool":"crm:send"}]}`, "/steps/0/tool: an atomic workflow takes only tools", command.ExitUsage},
+		"no JSON":             {`steps`, "the file is not JSON", command.ExitUsage},
+		"neither of both":     {`"steps"`, "must be an array of steps", command.ExitUsage},
+		"no workflow of ours": {`{}`, "/steps: is required", command.ExitUsage},
 	} {
 		file := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
 		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if said := m.run(test.code, "batch", "run", file); !strings.Contains(said.err, test.want) {
+		if said := m.run(test.code, "workflow", "run", file); !strings.Contains(said.err, test.want) {
 			t.Errorf("%s: it says %s", name, said.err)
 		}
 	}
-	m.run(command.ExitUsage, "batch", "show", "b-1")
-	m.run(command.ExitUsage, "batch", "list", "--state", "odd")
-	m.run(command.ExitUsage, "batch", "list", "--limit", "0")
-	m.run(command.ExitUsage, "batch", "resolve", "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b")
-	m.run(command.ExitUsage, "batch", "frob")
+	m.run(command.ExitUsage, "workflow", "show", "b-1")
+	m.run(command.ExitUsage, "workflow", "list", "--state", "odd")
+	m.run(command.ExitUsage, "workflow", "list", "--limit", "0")
+	m.run(command.ExitUsage, "workflow", "resolve", "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b")
+	m.run(command.ExitUsage, "workflow", "frob")
 }

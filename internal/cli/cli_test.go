@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/dev"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 // desk is a command line beside a running house.
@@ -84,7 +84,7 @@ func decode[T any](t *testing.T, text string) T {
 func (d *desk) propose(title string) string {
 	d.t.Helper()
 	s := d.want(d.agent("submit", "--json", "--tool", "notes:notes.create", "--args", `{"title":"`+title+`","body":"x"}`), command.ExitOK)
-	return decode[client.Action](d.t, s.out).Envelope.ActionID.String()
+	return decode[wire.Action](d.t, s.out).Envelope.ActionID.String()
 }
 
 func open(t *testing.T) *desk {
@@ -105,7 +105,7 @@ func open(t *testing.T) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.PutSettings(t.Context(), limits.Tenant{Timezone: "UTC", SessionPending: new(0), SessionMinute: new(0)}); err != nil {
+	if err := admin.PutSettings(t.Context(), wire.Settings{Timezone: "UTC", SessionPending: new(0), SessionMinute: new(0)}); err != nil {
 		t.Fatal(err)
 	}
 	return &desk{t: t, house: h, url: h.URL(), database: database, dir: t.TempDir()}
@@ -121,7 +121,7 @@ func TestCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What cannot be read fails at once, for the dead letters.
-	if err := admin.ConfigureTool(t.Context(), client.Overrides{Source: "notes", Name: "notes.read", MaxAttempts: 1}); err != nil {
+	if err := admin.OverrideTool(t.Context(), wire.Overrides{Source: "notes", Name: "notes.read", MaxAttempts: 1}); err != nil {
 		t.Fatal(err)
 	}
 	for name, story := range map[string]func(*desk){
@@ -155,12 +155,12 @@ func TestCommands(t *testing.T) {
 func submitsAndWaits(d *desk) {
 	d.want(d.agent("submit", "--tool", "notes.list", "--source", "notes", "--wait"), command.ExitOK, "notes:notes.list", "completed", "sent")
 	s := d.want(d.agent("submit", "--tool", "notes:notes.list", "--external-id", "wait-json", "--wait=20s", "--json"), command.ExitOK)
-	a := decode[client.Action](d.t, s.out)
+	a := decode[wire.Action](d.t, s.out)
 	if a.Phase != "completed" || a.Envelope.ExternalID != "wait-json" || strings.Count(s.out, "\n") != 1 {
 		d.t.Errorf("--json wrote %s", s.out)
 	}
-	d.want(d.agent("get", a.Envelope.ActionID.String()), command.ExitOK, "wait-json", "inferred_default, risk read", "LEFT IT")
-	got := decode[client.Action](d.t, d.want(d.agent("get", "--json", "--wait", a.Envelope.ActionID.String()), command.ExitOK).out)
+	d.want(d.agent("get", a.Envelope.ActionID.String()), command.ExitOK, "wait-json", "the default for the tool's risk: risk read", "LEFT IT")
+	got := decode[wire.Action](d.t, d.want(d.agent("get", "--json", "--wait", a.Envelope.ActionID.String()), command.ExitOK).out)
 	if got.Envelope.ActionID != a.Envelope.ActionID {
 		d.t.Errorf("get shows %s", got.Envelope.ActionID)
 	}
@@ -174,8 +174,8 @@ func submitsAndWaits(d *desk) {
 
 func submitsAgain(d *desk) {
 	args := []string{"submit", "--tool", "notes:notes.list", "--external-id", "again", "--json"}
-	first := decode[client.Action](d.t, d.want(d.agent(args...), command.ExitOK).out)
-	again := decode[client.Action](d.t, d.want(d.agent(args...), command.ExitOK).out)
+	first := decode[wire.Action](d.t, d.want(d.agent(args...), command.ExitOK).out)
+	again := decode[wire.Action](d.t, d.want(d.agent(args...), command.ExitOK).out)
 	if first.Envelope.ActionID != again.Envelope.ActionID {
 		d.t.Error("the second answer is another action")
 	}
@@ -185,12 +185,12 @@ func submitsAgain(d *desk) {
 }
 
 func policyDenies(d *desk) {
-	s := d.want(d.agent("submit", "--tool", "notes:notes.delete", "--args", `{"id":"x"}`), command.ExitEnvelope, "denied", "risk danger")
+	s := d.want(d.agent("submit", "--tool", "notes:notes.delete", "--args", `{"id":"x"}`), command.ExitAction, "denied", "risk danger")
 	if strings.Contains(s.err, "--help") {
 		d.t.Errorf("a denial is no wrong usage: %s", s.err)
 	}
-	a := decode[client.Action](d.t, d.want(d.agent("submit", "--json", "--tool", "notes:notes.delete", "--args", `{"id":"x"}`), command.ExitEnvelope).out)
-	d.want(d.agent("get", a.Envelope.ActionID.String()), command.ExitEnvelope, "deny: inferred_default, risk danger")
+	a := decode[wire.Action](d.t, d.want(d.agent("submit", "--json", "--tool", "notes:notes.delete", "--args", `{"id":"x"}`), command.ExitAction).out)
+	d.want(d.agent("get", a.Envelope.ActionID.String()), command.ExitAction, "deny: the default for the tool's risk: risk danger")
 }
 
 func submitsMany(d *desk) {
@@ -250,7 +250,7 @@ func decides(d *desk) {
 	d.want(d.operator("approve", good, "--wait", "--note", "fine"), command.ExitOK, "completed")
 	d.want(d.operator("approve", good), command.ExitFailed, "not waiting")
 	d.want(d.operator("deny", bad, "--note", "no, thank you"), command.ExitOK, "denied", "no, thank you")
-	d.want(d.agent("get", bad), command.ExitEnvelope, "denied by demo operator", "no, thank you")
+	d.want(d.agent("get", bad), command.ExitAction, "denied by demo operator", "no, thank you")
 	one, two := d.propose("One"), d.propose("Two")
 	d.want(d.operator("approve", one, bad, two, "--wait"), command.ExitFailed, one, two, bad+":")
 }
@@ -266,7 +266,7 @@ func lists(d *desk) {
 	d.propose("Listed second")
 	id := d.propose("Listed")
 	d.want(d.operator("list", "--approval", "required", "--tool", "notes.create", "--source", "notes"), command.ExitOK, id)
-	page := decode[client.Page[client.Action]](d.t, d.want(d.agent("list", "--json", "--limit", "1"), command.ExitOK).out)
+	page := decode[wire.Page[wire.Action]](d.t, d.want(d.agent("list", "--json", "--limit", "1"), command.ExitOK).out)
 	if len(page.Items) != 1 || page.NextCursor == nil {
 		d.t.Fatalf("a page of one is %+v", page)
 	}
@@ -302,26 +302,26 @@ func watches(d *desk) {
 		}
 		if len(args) == 4 {
 			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-			if e := decode[client.Event](d.t, lines[0]); e.ID == "" || errs.Len() > 0 {
+			if e := decode[wire.Event](d.t, lines[0]); e.ID == "" || errs.Len() > 0 {
 				d.t.Errorf("first event is %+v; %s", e, errs)
 			}
 		} else if !strings.Contains(errs.String(), "--since ") {
 			d.t.Errorf("it does not say how to go on: %s", errs)
 		}
 	}
-	d.want(d.agent("watch", "--since", "never"), command.ExitFailed, "Last-Event-ID")
+	d.want(d.agent("watch", "--since", "never"), command.ExitUsage, "Last-Event-ID")
 }
 
 func deadLetters(d *desk) {
 	fail := func(name string) string {
-		s := d.want(d.agent("submit", "--tool", "notes:notes.read", "--args", `{"id":"nothere"}`, "--external-id", name, "--wait", "--json"), command.ExitEnvelope)
-		return decode[client.Action](d.t, s.out).Envelope.ActionID.String()
+		s := d.want(d.agent("submit", "--tool", "notes:notes.read", "--args", `{"id":"nothere"}`, "--external-id", name, "--wait", "--json"), command.ExitAction)
+		return decode[wire.Action](d.t, s.out).Envelope.ActionID.String()
 	}
 	one, two := fail("dead-1"), fail("dead-2")
 	d.want(d.agent("dlq", "list"), command.ExitFailed, "it takes the role")
 	d.want(d.operator("dlq", "list", "--reason", "exhausted", "--tool", "notes.read"), command.ExitOK, one, two)
 	d.want(d.operator("dlq", "list", "--tool", "no.such"), command.ExitOK, "no such dead letters")
-	page := decode[client.Page[client.Letter]](d.t, d.want(d.operator("dlq", "list", "--limit", "1", "--json"), command.ExitOK).out)
+	page := decode[wire.Page[wire.DeadLetter]](d.t, d.want(d.operator("dlq", "list", "--limit", "1", "--json"), command.ExitOK).out)
 	if len(page.Items) != 1 || page.NextCursor == nil {
 		d.t.Errorf("a page of one is %+v", page)
 	}
@@ -339,7 +339,7 @@ func deadLetters(d *desk) {
 		d.t.Errorf("a dry run came to %+v", dry)
 	}
 	d.want(d.operator("dlq", "replay", one, "--apply"), command.ExitOK, "1 replayed")
-	d.want(d.operator("get", one, "--wait"), command.ExitEnvelope, "failed")
+	d.want(d.operator("get", one, "--wait"), command.ExitAction, "failed")
 	d.want(d.operator("dlq", "discard", "--tool", "notes.read", "--note", "of no use", "--apply"), command.ExitOK, "2 discarded")
 	d.want(d.operator("dlq", "replay", "--all", "--apply"), command.ExitOK, "no such dead letters")
 	d.want(d.operator("dlq", "show", one), command.ExitFailed, "no dead letter")
@@ -377,7 +377,7 @@ func setsUp(d *desk) {
 	d.want(d.agent("tenant", "create", "acme"), command.ExitOK)
 	d.want(d.agent("tenant", "create", "acme"), command.ExitFailed)
 	d.want(d.agent("token", "create", "--tenant", "acme", "--role", "king", "--name", "x"), command.ExitUsage, "--role")
-	plain := d.want(d.agent("token", "create", "--tenant", "acme", "--role", "operator", "--name", "Ana", "--ttl", "1h"), command.ExitOK, "only time")
+	plain := d.want(d.agent("token", "create", "--tenant", "acme", "--role", "operator", "--name", "Ana", "--expires-in", "1h"), command.ExitOK, "only time")
 	d.want(d.run(d.t.Context(), strings.TrimSpace(plain.out), "", "list"), command.ExitOK, "There are none.")
 	made := decode[struct {
 		TokenID string `json:"token_id"`
@@ -391,7 +391,7 @@ func setsUp(d *desk) {
 
 func runsDev(d *desk) {
 	d.database = dbtest.URL(d.t)
-	s := d.want(d.agent("dev", "--once"), command.ExitOK, "postgres", "All 8 envelopes ended as they should.")
+	s := d.want(d.agent("dev", "--once"), command.ExitOK, "postgres", "All 8 actions ended as expected.")
 	if strings.Contains(s.out, "cs_") {
 		d.t.Errorf("tokens that are good for nothing show:\n%s", s.out)
 	}

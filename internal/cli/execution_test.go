@@ -3,22 +3,20 @@ package cli_test
 import (
 	"strings"
 
-	"github.com/countersign-dev/countersign/client"
-	"github.com/countersign-dev/countersign/internal/action/snapshot"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
-	"github.com/countersign-dev/countersign/internal/insight/execution"
 )
 
 func looksIntoExecutions(d *desk) {
-	d.want(d.operator("tools", "snapshot", "notes:notes.create", "--read", "notes.list", "--args", `{}`), command.ExitOK, "is seen by notes:notes.list")
+	d.want(d.operator("tools", "snapshot", "notes:notes.create", "--read", "notes.list", "--args", `{}`), command.ExitOK, "has snapshots by notes:notes.list")
 	d.want(d.operator("tools", "snapshot"), command.ExitOK, "notes:notes.create", "notes.list")
 	created := d.propose("Seen before and after")
 	d.want(d.operator("approve", created, "--wait"), command.ExitOK)
 
 	d.want(d.operator("executions", "show", created), command.ExitOK,
 		"notes:notes.create", "success", "Seen before and after", "api 127.0.0.1", "SNAPSHOT", "before", "after", "LEFT IT", "granted by")
-	e := decode[client.Execution](d.t, d.want(d.operator("executions", "show", "--json", created), command.ExitOK).out)
-	if e.Status != execution.StatusSuccess || len(e.Snapshots) != 2 || e.Snapshots[0].Stage != snapshot.StageBefore || len(e.Snapshots[1].Result) == 0 {
+	e := decode[wire.ExecutionDetail](d.t, d.want(d.operator("executions", "show", "--json", created), command.ExitOK).out)
+	if e.Status != wire.ExecutionSuccess || len(e.Snapshots) != 2 || e.Snapshots[0].Stage != "before" || len(e.Snapshots[1].Result) == 0 {
 		d.t.Errorf("execution = %+v", e)
 	}
 	listed := d.want(d.operator("executions", "list", "--tool", "notes:notes.create", "--status", "success", "--via", "api", "--since", "1h"), command.ExitOK).out
@@ -27,11 +25,11 @@ func looksIntoExecutions(d *desk) {
 	}
 	exported := d.want(d.operator("executions", "export", "--status", "success", "--tool", "notes.create"), command.ExitOK, "exported").out
 	for line := range strings.Lines(exported) {
-		if got := decode[execution.Execution](d.t, line); got.Status != execution.StatusSuccess || got.Tool != "notes.create" {
+		if got := decode[wire.Execution](d.t, line); got.Status != wire.ExecutionSuccess || got.Tool != "notes.create" {
 			d.t.Errorf("exported %s", line)
 		}
 	}
-	d.want(d.operator("executions", "list", "--session", "nobody's"), command.ExitOK, "There are none.")
+	d.want(d.operator("executions", "list", "--session-id", "nobody's"), command.ExitOK, "There are none.")
 	d.want(d.agent("executions", "show", created), command.ExitOK, created)
 
 	for text, args := range map[string][]string{
@@ -50,14 +48,14 @@ func looksIntoExecutions(d *desk) {
 	}
 	d.want(d.operator("executions", "show", "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b"), command.ExitFailed, "no execution")
 	for text, args := range map[string][]string{
-		"source:name":         {"notes"},
-		"say of which tool":   {"--read", "notes.list"},
-		"--none stands alone": {"notes:notes.create", "--none", "--required"},
-		"--read must name":    {"notes:notes.create"},
-		"--args must be JSON": {"notes:notes.create", "--read", "notes.list", "--args", "{"},
+		"source:name":                  {"notes"},
+		"say of which tool":            {"--read", "notes.list"},
+		"--none stands alone":          {"notes:notes.create", "--none", "--required"},
+		"--read must name":             {"notes:notes.create"},
+		"--args must be a JSON object": {"notes:notes.create", "--read", "notes.list", "--args", "{"},
 	} {
 		d.want(d.operator(append([]string{"tools", "snapshot"}, args...)...), command.ExitUsage, text)
 	}
-	d.want(d.operator("tools", "snapshot", "notes:notes.create", "--read", "notes.delete"), command.ExitFailed, "only reads")
-	d.want(d.operator("tools", "snapshot", "notes:notes.create", "--none"), command.ExitOK, "is not seen")
+	d.want(d.operator("tools", "snapshot", "notes:notes.create", "--read", "notes.delete"), command.ExitUsage, "only reads")
+	d.want(d.operator("tools", "snapshot", "notes:notes.create", "--none"), command.ExitOK, "has no snapshots")
 }

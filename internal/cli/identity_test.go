@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/dev"
@@ -29,8 +29,8 @@ func (d *desk) owner() string {
 func setsTokensUp(d *desk) {
 	ctx, root := d.t.Context(), d.owner()
 	as := func(args ...string) said { return d.run(ctx, root, "", args...) }
-	made := decode[client.IssuedToken](d.t, d.want(as("token", "create", "--role", "agent", "--name", "narrow", "--scope", "actions:read",
-		"--tool", "notes:*", "--ttl", "1h", "--json"), command.ExitOK).out)
+	made := decode[wire.IssuedToken](d.t, d.want(as("token", "create", "--role", "agent", "--name", "narrow", "--scope", "actions:read",
+		"--tool", "notes:*", "--expires-in", "1h", "--json"), command.ExitOK).out)
 	d.want(d.run(ctx, made.Token, "", "whoami"), command.ExitOK, "narrow", "agent", "demo", "actions:read", "notes:*", made.ID)
 	d.want(d.run(ctx, made.Token, "", "submit", "--tool", "notes:notes.list"), command.ExitFailed, "actions:propose")
 	if s := d.want(as("token", "list"), command.ExitOK, made.ID, "narrow", "actions:read notes:*", "never"); strings.Contains(s.out, made.Token) {
@@ -144,7 +144,7 @@ func logsIn(d *desk) {
 	if strings.Contains(s.out+s.err, "eyJ") {
 		d.t.Error("a command shows the token")
 	}
-	me := decode[client.Me](d.t, d.want(ana.run("whoami", "--json"), command.ExitOK).out)
+	me := decode[wire.Me](d.t, d.want(ana.run("whoami", "--json"), command.ExitOK).out)
 	if me.TokenID != "" || me.OperatorID == "" {
 		d.t.Errorf("a person is %+v", me)
 	}
@@ -158,7 +158,7 @@ func logsIn(d *desk) {
 	d.want(as("operator", "disable", me.OperatorID), command.ExitOK, "disabled")
 	d.want(ana.run("whoami"), command.ExitFailed, "disabled here")
 	d.want(as("operator", "enable", me.OperatorID), command.ExitOK, "enabled")
-	bo := decode[client.Operator](d.t, d.want(as("operator", "add", "--name", "Bo", "--role", "operator", "--json"), command.ExitOK).out)
+	bo := decode[wire.Operator](d.t, d.want(as("operator", "add", "--name", "Bo", "--role", "operator", "--json"), command.ExitOK).out)
 	d.want(as("token", "create", "--role", "operator", "--name", "bo's", "--operator", bo.ID), command.ExitOK)
 
 	d.want(ana.run("logout"), command.ExitOK, "logged out")

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
@@ -115,7 +115,7 @@ type summary struct {
 	Left             int
 	LeftOut          int      `json:"left_out"`
 	NotDead          []string `json:"not_dead"`
-	Counts           []client.Tally
+	Counts           []wire.DeadLetterCount
 	AsOf             time.Time `json:"as_of"`
 }
 
@@ -139,7 +139,7 @@ func TestReplayOfTenThousandIsStoppedAndTakenUpAgain(t *testing.T) {
 	if !strings.Contains(dry.out, "10000") || !strings.Contains(dry.err, "Nothing was changed") || !strings.Contains(dry.err, "3 of unknown outcome left out") {
 		t.Errorf("a dry run says %s%s", dry.out, dry.err)
 	}
-	if code != command.ExitInterrupted || !strings.Contains(errs.String(), "To take up the rest, run the command again with --until 20") {
+	if code != command.ExitInterrupted || !strings.Contains(errs.String(), "To continue with the rest, run the command again with --until 20") {
 		t.Fatalf("stopped it ends with %d and says %s", code, errs)
 	}
 	if left := m.count("SELECT count(1) FROM dead_letters"); some == 0 || some >= letters || some+left != letters+8 {
@@ -202,7 +202,7 @@ func TestReplayFromAnExport(t *testing.T) {
 	if dry.Applied || !done.Applied || m.count("SELECT count(1) FROM outbox") != 120 {
 		t.Errorf("%d are on the schedule", m.count("SELECT count(1) FROM outbox"))
 	}
-	if !strings.Contains(again.err, "121 are no dead letters") || !strings.Contains(again.err, gone) {
+	if !strings.Contains(again.err, "121 are not dead letters") || !strings.Contains(again.err, gone) {
 		t.Errorf("again it says %s", again.err)
 	}
 	m.run(command.ExitOK, "dlq", "discard", "--reason", "unknown", "--note", "x", "--apply")
@@ -217,7 +217,7 @@ func TestResolveFromTheCommandLine(t *testing.T) {
 	t.Parallel()
 	m := newMorgue(t)
 	m.die(4, "send_email", "unknown")
-	page := decode[client.Page[client.Letter]](t, m.run(command.ExitOK, "dlq", "list", "--reason", "unknown", "--since", "1h", "--json").out)
+	page := decode[wire.Page[wire.DeadLetter]](t, m.run(command.ExitOK, "dlq", "list", "--reason", "unknown", "--since", "1h", "--json").out)
 	var ids []string
 	for _, l := range page.Items {
 		ids = append(ids, l.ActionID.String())
@@ -230,7 +230,7 @@ func TestResolveFromTheCommandLine(t *testing.T) {
 	m.run(command.ExitOK, "dlq", "resolve", ids[2], "--did-not", "--note", "not there")
 	m.run(command.ExitOK, "dlq", "resolve", ids[3], "--did-not", "--give-up", "--note", "too late anyway")
 
-	if again := m.run(command.ExitFailed, "dlq", "resolve", ids[0], "--did-not", "--note", "x"); !strings.Contains(again.err, "is no dead letter; it is sent") {
+	if again := m.run(command.ExitFailed, "dlq", "resolve", ids[0], "--did-not", "--note", "x"); !strings.Contains(again.err, "is not a dead letter; it is sent") {
 		t.Errorf("again it says %s", again.err)
 	}
 	if m.count("SELECT count(1) FROM outbox") != 1 || m.count("SELECT count(1) FROM dead_letters") != 0 {
@@ -254,7 +254,7 @@ func TestBadFiltersAreRefused(t *testing.T) {
 	} {
 		m.run(command.ExitUsage, append([]string{"dlq"}, args...)...)
 	}
-	if s := m.run(command.ExitFailed, "dlq", "list", "--source", "No Source"); !strings.Contains(s.err, "/query/source") {
+	if s := m.run(command.ExitUsage, "dlq", "list", "--source", "No Source"); !strings.Contains(s.err, "/query/source") {
 		t.Errorf("the field that is wrong is not named: %s", s.err)
 	}
 }
@@ -270,7 +270,7 @@ func TestVerifyingReadsAreSetFromTheCommandLine(t *testing.T) {
 	} {
 		m.run(command.ExitUsage, append([]string{"tools", "verify"}, args...)...)
 	}
-	if s := m.run(command.ExitFailed, "tools", "verify", "mail:send", "--read", "x", "--happened", "/found"); !strings.Contains(s.err, "/verify/tool") {
+	if s := m.run(command.ExitUsage, "tools", "verify", "mail:send", "--read", "x", "--happened", "/found"); !strings.Contains(s.err, "/verify/tool") {
 		t.Errorf("the field that is wrong is not named: %s", s.err)
 	}
 	m.run(command.ExitFailed, "tools", "verify", "mail:send", "--none")

@@ -11,10 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli"
 	"github.com/countersign-dev/countersign/internal/cli/command"
-	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // TestPolicyCommands goes through the commands of policy against a real API.
@@ -40,13 +39,13 @@ func TestPolicyCommands(t *testing.T) {
 
 func setsModes(d *desk) {
 	d.want(d.admin("policy", "mode", "set", "notes:notes.create", "allow"), command.ExitOK, "notes:notes.create is allow")
-	d.want(d.admin("policy", "mode", "set", "notes:*", "deny", "--automation", "nightly"), command.ExitOK)
+	d.want(d.admin("policy", "mode", "set", "notes:*", "deny", "--automation-id", "nightly"), command.ExitOK)
 	d.want(d.operator("policy", "mode", "list"), command.ExitOK, "notes:notes.create", "allow", "nightly", "deny")
-	d.want(d.admin("policy", "mode", "delete", "notes:*", "--automation", "nightly"), command.ExitOK, "removed the mode")
+	d.want(d.admin("policy", "mode", "delete", "notes:*", "--automation-id", "nightly"), command.ExitOK, "removed the mode")
 	d.want(d.admin("policy", "mode", "delete", "notes:notes.create"), command.ExitOK)
 	d.want(d.admin("policy", "mode", "delete", "notes:notes.create"), command.ExitFailed, "no mode is set")
 	d.want(d.admin("policy", "mode", "set", "notes:*", "maybe"), command.ExitUsage, "allow, require_approval or deny")
-	d.want(d.admin("policy", "mode", "set", "no*es:*", "deny"), command.ExitFailed, "sourceId:*")
+	d.want(d.admin("policy", "mode", "set", "no*es:*", "deny"), command.ExitUsage, "sourceId:*")
 	d.want(d.admin("policy", "mode", "set", "notes:*"), command.ExitUsage, "at least 2")
 	d.want(d.operator("policy", "mode", "set", "notes:*", "deny"), command.ExitFailed, "it takes the role")
 	d.want(d.admin("policy", "modes"), command.ExitUsage, "did you mean mode")
@@ -59,19 +58,19 @@ func setsRules(d *desk) {
 	d.want(d.admin("policy", "rule", "set", "spare", "--key", "*", "--when", "true", "--mode", "deny", "--off"), command.ExitOK)
 	d.want(d.operator("policy", "rule", "list"), command.ExitOK, "long", "Too long", "args.title.size() > 40 || ", "deny (off)")
 	rules := d.want(d.operator("policy", "rule", "list", "--json"), command.ExitOK).out
-	if r := decode[settings.Rule](d.t, strings.SplitN(rules, "\n", 2)[0]); r.ID != "long" || !strings.HasSuffix(r.Expression, "== 'x'") {
+	if r := decode[wire.Rule](d.t, strings.SplitN(rules, "\n", 2)[0]); r.ID != "long" || !strings.HasSuffix(r.Expression, "== 'x'") {
 		d.t.Errorf("listed %+v", r)
 	}
-	d.want(d.admin("policy", "rule", "set", "bad", "--key", "*", "--when", "args.x >", "--mode", "deny"), command.ExitFailed, "line 1, column 9", "^")
+	d.want(d.admin("policy", "rule", "set", "bad", "--key", "*", "--when", "args.x >", "--mode", "deny"), command.ExitUsage, "line 1, column 9", "^")
 	d.want(d.admin("policy", "rule", "set", "bad", "--key", "*", "--when", "true"), command.ExitUsage, "--key, --when and --mode")
-	d.want(d.admin("policy", "rule", "set", "bad", "--key", "*", "--when", "true", "--mode", "allow"), command.ExitUsage, "--mode must be require_approval, deny")
+	d.want(d.admin("policy", "rule", "set", "bad", "--key", "*", "--when", "true", "--mode", "allow"), command.ExitUsage, "--mode must be require_approval or deny")
 	d.want(d.admin("policy", "rule", "delete", "long"), command.ExitOK, "removed rule long")
 	d.want(d.admin("policy", "rule", "delete", "long"), command.ExitFailed, "no rule long")
 	d.want(d.admin("policy", "rule", "delete", "spare"), command.ExitOK)
 }
 
 func makesGrants(d *desk) {
-	s := d.want(d.admin("policy", "grant", "make", "notes:notes.create", "--session", "s-1", "--pin", "/title=Plain text", "--pin", "/body=\"x\"", "--for", "1h", "--reason", "today"), command.ExitOK, "made grant ")
+	s := d.want(d.admin("policy", "grant", "make", "notes:notes.create", "--session-id", "s-1", "--pin", "/title=Plain text", "--pin", "/body=\"x\"", "--expires-in", "1h", "--reason", "today"), command.ExitOK, "made grant ")
 	id := strings.TrimSpace(strings.TrimPrefix(s.out, "made grant "))
 	d.want(d.operator("policy", "grant", "list"), command.ExitOK, id, "session s-1", `/body="x" /title="Plain text"`, "today")
 	d.want(d.operator("policy", "grant", "revoke", id), command.ExitOK, "revoked grant")
@@ -80,33 +79,33 @@ func makesGrants(d *desk) {
 	d.want(d.operator("policy", "grant", "list", "--ended"), command.ExitOK, "revoked by")
 	for text, args := range map[string][]string{
 		"such as /currency=EUR": {"--pin", "currency=EUR"}, "is there twice": {"--pin", "/a=1", "--pin", "/a=2"},
-		"--for must be": {"--for", "soon"}, "--employee must be": {"--employee", "Ana"},
+		"--expires-in must be": {"--expires-in", "soon"}, "--employee-id must be": {"--employee-id", "Ana"},
 	} {
 		d.want(d.admin(append([]string{"policy", "grant", "make", "notes:notes.create"}, args...)...), command.ExitUsage, text)
 	}
-	d.want(d.admin("policy", "grant", "make", "notes"), command.ExitUsage, "source:name")
+	d.want(d.admin("policy", "grant", "make", "notes"), command.ExitUsage, "sourceId:actionId")
 	d.want(d.admin("policy", "grant", "make", "notes:none"), command.ExitFailed, "no tool notes:none")
 	d.want(d.admin("policy", "grant", "revoke", "x"), command.ExitUsage, "36 characters")
 }
 
 func narrowsSessions(d *desk) {
 	d.want(d.operator("policy", "session", "list"), command.ExitOK, "Nothing is set.")
-	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--for", "1d"), command.ExitOK, "notes:* is deny in session s-9 for 1d")
+	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--expires-in", "1d"), command.ExitOK, "notes:* is deny in session s-9 for 1d")
 	d.want(d.operator("policy", "session", "list", "s-9"), command.ExitOK, "s-9", "notes:*", "deny")
 	d.want(d.operator("policy", "session", "list", "s-8"), command.ExitOK, "Nothing is set.")
 	d.want(d.admin("policy", "session", "delete", "s-9", "notes:*"), command.ExitOK, "removed notes:* of session s-9")
 	d.want(d.admin("policy", "session", "delete", "s-9", "notes:*"), command.ExitFailed, "has no mode")
-	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--for", "31d"), command.ExitFailed, "expires_in")
-	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--for", "0s"), command.ExitUsage, "--for must be")
+	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--expires-in", "31d"), command.ExitUsage, "/expires_in")
+	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--expires-in", "0s"), command.ExitUsage, "/expires_in")
 }
 
 func switchesOff(d *desk) {
 	const ana = "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b"
 	d.want(d.operator("policy", "preference", "list"), command.ExitOK, "Nothing is switched off.")
 	d.want(d.operator("policy", "preference", "set", "notes:notes.delete"), command.ExitOK, "switched notes:notes.delete off for everybody")
-	d.want(d.operator("policy", "preference", "set", "notes:*", "--employee", ana), command.ExitOK, "off for "+ana)
-	d.want(d.operator("policy", "preference", "list", "--employee", ana), command.ExitOK, "everybody", ana)
-	d.want(d.operator("policy", "preference", "delete", "notes:*", "--employee", ana), command.ExitOK, "on for "+ana)
+	d.want(d.operator("policy", "preference", "set", "notes:*", "--employee-id", ana), command.ExitOK, "off for "+ana)
+	d.want(d.operator("policy", "preference", "list", "--employee-id", ana), command.ExitOK, "everybody", ana)
+	d.want(d.operator("policy", "preference", "delete", "notes:*", "--employee-id", ana), command.ExitOK, "on for "+ana)
 	d.want(d.operator("policy", "preference", "delete", "notes:notes.delete"), command.ExitOK)
 	d.want(d.operator("policy", "preference", "delete", "notes:notes.delete"), command.ExitFailed, "is not switched off")
 }
@@ -114,15 +113,15 @@ func switchesOff(d *desk) {
 func explainsDecisions(d *desk) {
 	d.want(d.admin("policy", "rule", "set", "x", "--key", "notes:notes.create", "--when", "args.title == 'x'", "--mode", "deny", "--reason", "No x"), command.ExitOK)
 	d.want(d.operator("policy", "explain", "notes:notes.create", `{"title":"x","body":"y"}`), command.ExitOK,
-		"LAYER", "inferred_default", "arguments", "No x", "notes:notes.create: deny, from inferred_default+arguments:x")
-	d.want(d.operator("policy", "explain", "notes.create"), command.ExitOK, "require_approval, from inferred_default")
+		"LAYER", "inferred_default", "arguments", "No x", "notes:notes.create: deny, because of")
+	d.want(d.operator("policy", "explain", "notes.create"), command.ExitOK, "require_approval, because of the default for the tool's risk")
 	file := d.file("args.json", `{"title":"z","body":"y"}`)
-	e := decode[client.Explanation](d.t, d.want(d.operator("policy", "explain", "notes:notes.create", "@"+file, "--ask", "--risk", "high", "--json"), command.ExitOK).out)
+	e := decode[wire.Explanation](d.t, d.want(d.operator("policy", "explain", "notes:notes.create", "@"+file, "--ask", "--risk", "high", "--json"), command.ExitOK).out)
 	if e.Mode != "require_approval" || e.Key != "notes:notes.create" {
 		d.t.Errorf("explained %+v", e)
 	}
 	d.want(d.operator("policy", "explain", "notes:notes.create", "{title}"), command.ExitUsage, "mind the shell's quotes")
-	d.want(d.operator("policy", "explain", "notes:none"), command.ExitFailed, "no such tool")
+	d.want(d.operator("policy", "explain", "notes:none"), command.ExitUsage, "no such tool")
 	d.want(d.agent("policy", "explain", "notes:notes.create"), command.ExitFailed, "it takes the role")
 	d.want(d.admin("policy", "rule", "delete", "x"), command.ExitOK)
 }
@@ -186,9 +185,9 @@ func simulates(d *desk) {
 	if strings.Contains(s.out, "too long") {
 		d.t.Errorf("it shows arguments: %s", s.out)
 	}
-	d.want(d.operator("policy", "simulate", "-f", stricter, "--fail-on-change"), command.ExitEnvelope, "1 come out differently")
+	d.want(d.operator("policy", "simulate", "-f", stricter, "--fail-on-change"), command.ExitAction, "1 come out differently")
 	d.want(d.operator("policy", "simulate", "-f", same, "--fail-on-change"), command.ExitOK, "0 come out differently")
-	lines := strings.Split(strings.TrimSpace(d.want(d.operator("policy", "simulate", "-f", stricter, "--tool", "notes:notes.create", "--json", "--fail-on-change"), command.ExitEnvelope).out), "\n")
+	lines := strings.Split(strings.TrimSpace(d.want(d.operator("policy", "simulate", "-f", stricter, "--tool", "notes:notes.create", "--json", "--fail-on-change"), command.ExitAction).out), "\n")
 	last := decode[struct {
 		Summary struct {
 			Partial           bool
@@ -254,7 +253,7 @@ func TestSimulationStopsCleanly(t *testing.T) {
 				t.Errorf("%s: exit code %d after %d pages, want %d: %s", name, code, pages, tt.code, errs.String())
 			}
 			if !asJSON {
-				for _, text := range []string{"Stopped before its end", "4000 action(s) gone through", "4000 come out differently", "policy of now changed meanwhile"} {
+				for _, text := range []string{"Stopped before its end", "4000 action(s) examined", "4000 come out differently", "current policy changed meanwhile"} {
 					if !strings.Contains(out.String(), text) {
 						t.Errorf("%s: it does not say %q:\n%s", name, text, out.String())
 					}

@@ -28,8 +28,8 @@ import (
 )
 
 const rootHelp = `Countersign is the outbox for AI agents' actions. An agent proposes an action;
-policy and, where needed, a person decide; a fleet of workers does what was
-agreed, once; and everything that happened can be read back.
+policy and, where needed, a person decide; workers do what was decided, once;
+and everything that happened can be read back.
 
 New here? Run "countersign dev": it starts everything on this machine, shows
 what an action goes through, and prints what to try next.
@@ -43,7 +43,7 @@ Connection:
 Exit codes:
   0  done
   1  failed; the reason is on standard error
-  2  wrong words or flags; nothing was done
+  2  wrong words, flags or values; nothing was done
   3  the command worked, and an action was denied, expired or failed, or
      "policy simulate --fail-on-change" found a change
   130  ended by a signal`
@@ -82,8 +82,8 @@ func root(a *command.App) *cobra.Command {
 	root.AddGroup(
 		&cobra.Group{ID: groupStart, Title: "Start here:"},
 		&cobra.Group{ID: groupAct, Title: "Propose and follow actions:"},
-		&cobra.Group{ID: groupDecide, Title: "Decide, and look after what failed:"},
-		&cobra.Group{ID: groupLimit, Title: "Keep to limits, and stop what must stop:"},
+		&cobra.Group{ID: groupDecide, Title: "Decide, and deal with failures:"},
+		&cobra.Group{ID: groupLimit, Title: "Limit and stop actions:"},
 		&cobra.Group{ID: groupSetUp, Title: "Set up:"},
 	)
 	add := func(id string, commands ...*cobra.Command) {

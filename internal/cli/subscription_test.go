@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
@@ -20,14 +20,14 @@ func TestSubscriptions(t *testing.T) {
 
 	d.want(d.admin("subscription", "list"), command.ExitOK, "There are none")
 	d.want(d.admin("subscription", "set", "out"), command.ExitUsage, "--source is required")
-	d.want(d.admin("subscription", "set", "out", "--source", "notes"), command.ExitFailed, "webhook or slack")
-	d.want(d.admin("source", "set", "hooks", "--kind", "webhook", "--config", `{"url":"http://hooks.example.com/"}`), command.ExitFailed, "must be https")
+	d.want(d.admin("subscription", "set", "out", "--source", "notes"), command.ExitUsage, "webhook or slack")
+	d.want(d.admin("source", "set", "hooks", "--kind", "webhook", "--config", `{"url":"http://hooks.example.com/"}`), command.ExitUsage, "must be https")
 	d.want(d.admin("source", "set", "hooks", "--kind", "webhook", "--config", `{"url":"https://hooks.example.com/"}`), command.ExitOK, "stored source hooks")
 	d.want(d.admin("subscription", "set", "out", "--source", "hooks", "--min-risk", "huge"), command.ExitUsage, "--min-risk")
 	d.want(d.admin("subscription", "set", "out", "--source", "hooks", "--signing-secret", empty), command.ExitUsage, "is empty")
 	d.want(d.admin("subscription", "set", "out", "--source", "hooks", "--kinds", "settled,decided", "--tool", "notes:*"), command.ExitOK, "stored subscription out")
 	d.want(d.operator("subscription", "list"), command.ExitOK, "out", "hooks", "settled decided", "notes:*", "on")
-	made := decode[client.Subscription](t, d.want(d.operator("subscription", "list", "--json"), command.ExitOK).out)
+	made := decode[wire.Subscription](t, d.want(d.operator("subscription", "list", "--json"), command.ExitOK).out)
 	if made.Name != "out" || !made.Enabled || made.ID == "" {
 		t.Errorf("subscription = %+v", made)
 	}
@@ -39,5 +39,5 @@ func TestSubscriptions(t *testing.T) {
 	d.want(d.admin("subscription", "set", "out", "--source", "hooks", "--from-now", "--json"), command.ExitOK, `"enabled":true`)
 	d.want(d.admin("subscription", "delete", "out"), command.ExitOK, "removed subscription out")
 	d.want(d.admin("subscription", "delete", "out"), command.ExitFailed, "no subscription out")
-	d.want(d.operator("watch", "--kind", "everything"), command.ExitFailed, "no such kind")
+	d.want(d.operator("watch", "--kind", "everything"), command.ExitUsage, "no such kind")
 }

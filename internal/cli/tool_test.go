@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
@@ -35,7 +35,7 @@ func findsTools(d *desk) {
 	d.want(d.operator("tools", "list", "--source", "notes", "--risk", "read", "--limit", "1"), command.ExitOK, "notes:notes.")
 	d.want(d.operator("tools", "list", "--source", "none"), command.ExitOK, "There are none.")
 	s := d.want(d.agent("tools", "search", "create", "note", "--json"), command.ExitOK)
-	if first, _, _ := strings.Cut(s.out, "\n"); !strings.Contains(decode[client.Tool](d.t, first).Key, "create") {
+	if first, _, _ := strings.Cut(s.out, "\n"); !strings.Contains(decode[wire.Tool](d.t, first).Key, "create") {
 		d.t.Errorf("the best of the search is %s", first)
 	}
 	d.want(d.agent("tools", "show", "notes:notes.create"), command.ExitOK, "full name", "notes.notes.create", "Arguments:", `"title"`)
@@ -64,7 +64,7 @@ func acceptsAChange(d *desk) {
 	if strings.ContainsAny(shown.out, "\u200b\u001b") {
 		d.t.Errorf("the diff lets through what does not show: %q", shown.out)
 	}
-	diff := decode[client.ToolDiff](d.t, d.want(d.operator("tools", "diff", "notes:notes.create", "--json"), command.ExitOK).out)
+	diff := decode[wire.ToolDiff](d.t, d.want(d.operator("tools", "diff", "notes:notes.create", "--json"), command.ExitOK).out)
 	d.want(d.operator("tools", "accept", "notes:notes.create"), command.ExitUsage, "countersign tools diff notes:notes.create")
 	d.want(d.operator("tools", "accept", "notes:notes.create", "--digest", *diff.AcceptedDigest), command.ExitFailed, "no longer the one that was shown")
 	d.want(d.operator("tools", "accept", "notes:notes.create", "--digest", diff.Digest), command.ExitOK, "accepted notes:notes.create")
@@ -80,9 +80,9 @@ func describesTools(d *desk) {
 	d.want(d.operator("tools", "describe", "notes:notes.create", "--module", "wiki", "--side-effect", "a note is there",
 		"--reverse-by", "notes:notes.list", "--reverse-args", `{"id":"$outputs/id"}`), command.ExitOK, "described notes:notes.create")
 	d.want(d.operator("tools", "show", "wiki.notes.create"), command.ExitOK, "wiki.notes.create", "a note is there", `by notes:notes.list {"id":"$outputs/id"}`)
-	d.want(d.operator("tools", "describe", "notes:notes.create", "--reverse-by", "notes:none"), command.ExitFailed, "reversal")
+	d.want(d.operator("tools", "describe", "notes:notes.create", "--reverse-by", "notes:none"), command.ExitUsage, "reversal")
 	d.want(d.operator("tools", "describe", "notes:notes.create", "--reverse-args", "{}"), command.ExitUsage, "--reverse-by")
-	d.want(d.operator("tools", "describe", "notes:notes.create", "--reverse-by", "a:b", "--reverse-args", "{"), command.ExitUsage, "--reverse-args must hold")
+	d.want(d.operator("tools", "describe", "notes:notes.create", "--reverse-by", "a:b", "--reverse-args", "{"), command.ExitUsage, "--reverse-args must be")
 	d.want(d.operator("tools", "describe", "notes:notes.create", "--side-effect", "x", "--no-side-effects"), command.ExitUsage, "not both")
 	d.want(d.operator("tools", "override", "notes:notes.create", "--effect", "twice"), command.ExitUsage, "--effect must be")
 	d.want(d.operator("tools", "describe", "notes:notes.create"), command.ExitOK)
@@ -97,9 +97,9 @@ func setsSources(d *desk) {
 	listed := d.want(d.operator("source", "refresh", "notes"), command.ExitOK, "listed notes: ok")
 	d.want(d.operator("source", "refresh", "none"), command.ExitFailed, "no source none")
 	d.want(d.operator("source", "refresh", "crm", "--wait", "1ms"), command.ExitOK, "has not been listed yet")
-	d.want(d.admin("source", "set", "crm", "--kind", "mcp", "--config", "{"), command.ExitUsage, "--config must hold")
+	d.want(d.admin("source", "set", "crm", "--kind", "mcp", "--config", "{"), command.ExitUsage, "--config must be")
 	d.want(d.admin("source", "set", "crm", "--config", "{}"), command.ExitUsage, "--kind is required")
-	d.want(d.admin("source", "set", "crm", "--kind", "mcp", "--config", "{}"), command.ExitFailed, "/config")
+	d.want(d.admin("source", "set", "crm", "--kind", "mcp", "--config", "{}"), command.ExitUsage, "/config")
 	d.want(d.admin("source", "set", "crm", "--kind", "mcp", "--drift-guard", "none"), command.ExitUsage, "--drift-guard must be")
 	with := d.admin("source", "set", "crm", "--kind", "mcp", "--config", `{"transport":"http","url":"http://127.0.0.1:9/mcp"}`, "--credentials", "@"+credentials, "--off")
 	if strings.Contains(with.out+with.err+s.out+listed.out, secret) {

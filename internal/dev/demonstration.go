@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 )
 
@@ -32,7 +33,7 @@ type step struct {
 	request string
 	// decision is what a person decided, if asked.
 	decision string
-	action   client.Action
+	action   wire.Action
 	want     ending
 	// result says in a few words what the call returned.
 	result string
@@ -119,7 +120,7 @@ func (d *demonstration) add(a step) *step {
 }
 
 // output returns the structured result of a tool call.
-func output[T any](a client.Action) (T, error) {
+func output[T any](a wire.Action) (T, error) {
 	var out struct {
 		Structured T `json:"structured"`
 	}

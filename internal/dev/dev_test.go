@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/dev"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
@@ -188,7 +189,7 @@ func TestTheUsersSettingsDoNotReachTheDemonstration(t *testing.T) {
 		pattern string
 		mode    envelope.Mode
 	}{{"*", envelope.ModeDeny}, {dev.NotesSource + ":notes.publish", envelope.ModeRequireApproval}, {dev.NotesSource + ":notes.create", envelope.ModeAllow}} {
-		if err := admin.PutMode(t.Context(), mode.pattern, mode.mode); err != nil {
+		if err := admin.PutMode(t.Context(), wire.Mode{Key: mode.pattern, Mode: mode.mode}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,6 +1,6 @@
 package dev
 
-import "github.com/countersign-dev/countersign/client"
+import "github.com/countersign-dev/countersign/client/wire"
 
 // Document is a report in JSON.
 type Document struct {
@@ -13,11 +13,11 @@ type Document struct {
 
 // StepReport is one step of the demonstration.
 type StepReport struct {
-	Request  string        `json:"request"`
-	Decision string        `json:"decision,omitzero"`
-	Result   string        `json:"result"`
-	OK       bool          `json:"ok"`
-	Action   client.Action `json:"action"`
+	Request  string      `json:"request"`
+	Decision string      `json:"decision,omitzero"`
+	Result   string      `json:"result"`
+	OK       bool        `json:"ok"`
+	Action   wire.Action `json:"action"`
 }
 
 // Document returns the report as a value for JSON.

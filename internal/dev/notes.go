@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source/builtin"
@@ -204,7 +205,7 @@ func (e *Environment) registerSources(ctx context.Context, of tenant) error {
 	if err != nil {
 		return err
 	}
-	if err := admin.PutSource(ctx, NotesSource, client.SourceInput{Kind: catalog.KindMCP, Config: config}); err != nil {
+	if err := admin.PutSource(ctx, NotesSource, wire.SourceInput{Kind: catalog.KindMCP, Config: config}); err != nil {
 		return err
 	}
 	if err := e.putBuiltin(ctx, of.id); err != nil {
@@ -217,15 +218,15 @@ func (e *Environment) registerSources(ctx context.Context, of tenant) error {
 // people would: which effect class they have, and that publishing needs no
 // approval.
 func setUpTools(ctx context.Context, admin *client.Client) error {
-	for _, o := range []client.Overrides{
+	for _, o := range []wire.Overrides{
 		{Source: NotesSource, Name: toolCreate, Effect: envelope.EffectKeyed},
 		{Source: NotesSource, Name: toolPublish, Effect: envelope.EffectIdempotent, MaxAttempts: 4},
 	} {
-		if err := admin.ConfigureTool(ctx, o); err != nil {
+		if err := admin.OverrideTool(ctx, o); err != nil {
 			return fmt.Errorf("configure %s: %w", o.Name, err)
 		}
 	}
-	return admin.PutMode(ctx, NotesSource+":"+toolPublish, envelope.ModeAllow)
+	return admin.PutMode(ctx, wire.Mode{Key: NotesSource + ":" + toolPublish, Mode: envelope.ModeAllow})
 }
 
 // putBuiltin gives a tenant the built-in tools.

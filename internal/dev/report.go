@@ -15,7 +15,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 )
 
@@ -97,7 +97,7 @@ func (r Report) Err() error {
 }
 
 // why returns the mode that policy decided and where it is set, in a few words.
-func why(v client.Verdict) string {
+func why(v wire.PolicyDecision) string {
 	mode := map[envelope.Mode]string{
 		envelope.ModeAllow: "allow", envelope.ModeRequireApproval: "ask a person", envelope.ModeDeny: "deny",
 	}[v.Mode]
@@ -113,7 +113,7 @@ func why(v client.Verdict) string {
 	return mode
 }
 
-func ended(a client.Action) string {
+func ended(a wire.Action) string {
 	switch failure := a.Envelope.Result.Error; {
 	case failure != nil && failure.Code == codeUndone:
 		return codeUndone
@@ -126,7 +126,7 @@ func ended(a client.Action) string {
 // codeUndone is the code of what somebody took back.
 const codeUndone = "undone"
 
-func tries(a client.Action) string {
+func tries(a wire.Action) string {
 	if n := a.Envelope.Result.Attempts; n > 0 {
 		return strconv.Itoa(n)
 	}

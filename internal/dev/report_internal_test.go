@@ -9,13 +9,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 )
 
 // sent is an action that was sent at the first try.
-func sent() client.Action {
-	var a client.Action
+func sent() wire.Action {
+	var a wire.Action
 	a.Phase, a.Policy.Mode = envelope.PhaseCompleted, envelope.ModeAllow
 	a.Envelope.Result = envelope.Result{Status: envelope.StatusSent, Attempts: 1}
 	return a

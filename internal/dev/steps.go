@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 )
 
@@ -97,7 +98,7 @@ func (d *demonstration) createTwice(ctx context.Context) (id string, err error) 
 }
 
 func (d *demonstration) approve(ctx context.Context, s client.Submitted, a step, how string) (id string, err error) {
-	a.action, err = d.operator.Approve(ctx, s.Action.Envelope.ActionID, client.Approval{Note: "fine"}, waitFor)
+	a.action, err = d.operator.Approve(ctx, s.Action.Envelope.ActionID, wire.Approval{Note: "fine"}, waitFor)
 	if err != nil {
 		return "", fmt.Errorf("approve: %w", err)
 	}

@@ -5,37 +5,27 @@ package actions
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-const actionsHelp = `What an agent needs to act from a shell: "list" shows the tools that the token
+// Command returns the command actions.
+func Command(a *command.App) *cobra.Command {
+	return command.NewGroup("actions", "Act as an agent: list the tools, read the guide, run one",
+		`What an agent needs to act from a shell: "list" shows the tools that the token
 may use, "guide" tells all that there is to know, and "run" does one action and
 waits while it is pending.
 
-A person who wants to follow actions takes "countersign list" and "get".`
-
-// Command returns the command actions.
-func Command(a *command.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "actions",
-		Short: "Act as an agent: list the tools, read the guide, run one",
-		Long:  actionsHelp,
-		Example: `  countersign actions guide
+A person who wants to follow actions takes "countersign list" and "get".`,
+		`  countersign actions guide
   countersign actions list --search "create note"
   countersign actions run notes:notes.create title=Hello body=World`,
-		Args: cobra.ArbitraryArgs,
-		RunE: command.Group,
-
-		DisableFlagsInUseLine: true,
-	}
-	cmd.AddCommand(listTools(a), guide(a), run(a))
-	return cmd
+		listTools(a), guide(a), run(a))
 }
 
 func listTools(a *command.App) *cobra.Command {
@@ -47,25 +37,23 @@ func listTools(a *command.App) *cobra.Command {
 for a person. With --json each line is a tool with the schema of its arguments.`,
 		Example: "  countersign actions list\n  countersign actions list --search \"send mail\" --json | jq .input_schema",
 		Args:    command.Arguments(0, 0, ""),
-		RunE:    a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error { return runActionsList(ctx, a, c, f) }),
+		RunE:    a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error { return showTools(ctx, a, c, f) }),
 	}
 	cmd.Flags().StringVar(&f.Query, "search", "", "only tools that these `words` fit, the best first")
 	cmd.Flags().StringVar(&f.Source, "source", "", "only tools of the source with this `id`")
 	return cmd
 }
 
-func runActionsList(ctx context.Context, a *command.App, c *client.Client, f client.ToolFilter) error {
-	found, err := c.FindTools(ctx, f)
+func showTools(ctx context.Context, a *command.App, c *client.Client, f client.ToolFilter) error {
+	found, err := c.Tools(ctx, f)
 	if err != nil {
 		return err
 	}
-	var mine []client.Tool
-	var rows [][]string
+	var usable []wire.Tool
 	for _, t := range found.Items {
 		// People see more than they may use.
 		if t.Enabled && t.Mode != envelope.ModeDeny {
-			mine = append(mine, t)
-			rows = append(rows, []string{t.Key, modeWords(t.Mode), t.Risk, t.Title})
+			usable = append(usable, t)
 		}
 	}
 	for _, src := range found.Sources {
@@ -73,17 +61,14 @@ func runActionsList(ctx context.Context, a *command.App, c *client.Client, f cli
 			a.Note("The tools of %s cannot be listed now: %s", command.Line(src.ID), command.Line(*src.Error))
 		}
 	}
-	switch {
-	case a.JSON:
-		return command.WriteJSONLines(a, mine)
-	case len(rows) == 0 && f != (client.ToolFilter{}):
-		a.Note("No tool that you may use fits.")
-		return nil
-	case len(rows) == 0:
-		a.Note("There is no tool that you may use now.")
-		return nil
+	view := command.View[wire.Tool]{
+		Empty: "There is no tool that you may use now.", Head: []string{"TOOL", "A CALL", "RISK", "TITLE"},
+		Row: func(t wire.Tool) []string { return []string{t.Key, modeWords(t.Mode), t.Risk, t.Title} },
 	}
-	return command.Table(a.Out, []string{"TOOL", "A CALL", "RISK", "TITLE"}, rows)
+	if f != (client.ToolFilter{}) {
+		view.Empty = "No tool that you may use fits."
+	}
+	return view.Show(a, usable)
 }
 
 // modeWords says what policy does with a call.
@@ -117,10 +102,7 @@ data.`,
 			if a.JSON {
 				return a.WriteJSON(map[string]string{"guide": text})
 			}
-			if _, err := fmt.Fprint(a.Out, text); err != nil {
-				return fmt.Errorf("write the output: %w", err)
-			}
-			return nil
+			return a.Print("%s", text)
 		}),
 	}
 	cmd.Flags().StringVar(&query, "search", "", "only tools that these `words` fit, the best first")

@@ -3,20 +3,15 @@ package actions
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
-
-const getHelp = `Show actions: what was asked, what policy and people said, every attempt, and
-the result. With --wait it answers when they have ended.
-
-The exit code is 3 if one of them was denied, expired or failed.`
 
 // Get returns the command get.
 func Get(a *command.App) *cobra.Command {
@@ -24,7 +19,10 @@ func Get(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get ID...",
 		Short: "Show actions with all that happened to them",
-		Long:  getHelp,
+		Long: `Show actions: what was asked, what policy and people said, every attempt, and
+the result. With --wait it answers when they have ended.
+
+The exit code is 3 if one of them was denied, expired or failed.`,
 		Example: `  countersign get 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b
   countersign get 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --wait=2m --json | jq .envelope.result`,
 		Args: command.Arguments(1, command.Many, "the ids of actions"),
@@ -35,7 +33,7 @@ func Get(a *command.App) *cobra.Command {
 }
 
 func runGet(ctx context.Context, a *command.App, c *client.Client, args []string, wait time.Duration) error {
-	wanted, err := command.Ids(args)
+	wanted, err := command.IDs(args)
 	if err != nil {
 		return err
 	}
@@ -62,14 +60,14 @@ func runGet(ctx context.Context, a *command.App, c *client.Client, args []string
 		if i > 0 {
 			fmt.Fprintln(a.Out)
 		}
-		if err := ShowStory(a, action, attempts); err != nil {
+		if err := ShowDetail(a, action, attempts); err != nil {
 			return err
 		}
 	}
 	return failed
 }
 
-func read(ctx context.Context, c *client.Client, id envelope.ActionID, waits bool, until time.Time) (client.Action, error) {
+func read(ctx context.Context, c *client.Client, id envelope.ActionID, waits bool, until time.Time) (wire.Action, error) {
 	if !waits {
 		return c.Action(ctx, id)
 	}
@@ -77,53 +75,53 @@ func read(ctx context.Context, c *client.Client, id envelope.ActionID, waits boo
 	return action, err
 }
 
-// ShowStory shows one action with all that happened to it.
-func ShowStory(a *command.App, act client.Action, attempts []client.Attempt) error {
+// ShowDetail shows an action with its decision, attempts and result.
+func ShowDetail(a *command.App, act wire.Action, attempts []wire.Attempt) error {
 	e := act.Envelope
-	t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	row := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(t, "%s\t%s\n", name, command.Safe(value))
-		}
+	pairs := []string{
+		"id", e.ActionID.String(),
+		"external id", e.ExternalID,
+		"tool", toolName(e.Tool),
+		"args", string(e.Args),
 	}
-	row("id", e.ActionID.String())
-	row("external id", e.ExternalID)
-	row("tool", toolName(e.Tool))
-	row("args", string(e.Args))
 	if d := act.Decision; d != nil && d.Edited != nil {
-		row("as proposed", string(d.Edited.ProposedArgs)+" (edited by "+d.Edited.By+")")
+		pairs = append(pairs, "as proposed", string(d.Edited.ProposedArgs)+" (edited by "+d.Edited.By+")")
 	}
-	row("phase", string(act.Phase)+" (status "+string(e.Result.Status)+", approval "+string(e.Approval)+")")
-	row("policy", string(act.Policy.Mode)+": "+because(act.Policy))
-	row("decision", decided(act))
+	pairs = append(pairs,
+		"phase", string(act.Phase)+" (status "+string(e.Result.Status)+", approval "+string(e.Approval)+")",
+		"policy", string(act.Policy.Mode)+": "+because(act.Policy),
+		"decision", decisionText(act),
+	)
 	if act.Decision != nil {
-		row("etag", act.Decision.ETag)
+		pairs = append(pairs, "etag", act.Decision.ETag)
 	}
-	row("risk", string(e.Risk)+", effect "+string(act.Effect))
-	row("session", e.SessionID)
-	row("proposed", command.Local(&e.Timestamps.CreatedAt))
-	row("not before", command.Stamp(e.Constraints.NotBefore))
-	row("must run by", command.Stamp(e.Constraints.MustRunBefore))
-	row("next attempt", command.Local(act.NextAttemptAt))
+	pairs = append(pairs,
+		"risk", string(e.Risk)+", effect "+string(act.Effect),
+		"session", e.SessionID,
+		"proposed", command.Local(&e.Timestamps.CreatedAt),
+		"not before", command.Stamp(e.Constraints.NotBefore),
+		"must run by", command.Stamp(e.Constraints.MustRunBefore),
+		"next attempt", command.Local(act.NextAttemptAt),
+	)
 	if w := act.Waiting; w != nil {
-		row("waits for", w.Message+until(w.Until))
+		pairs = append(pairs, "waits for", w.Message+untilText(w.Until))
 	}
-	row("ended", command.Local(e.Timestamps.CompletedAt))
+	pairs = append(pairs, "ended", command.Local(e.Timestamps.CompletedAt))
 	if e.Result.Error != nil {
-		row("error", e.Result.Error.Code+": "+e.Result.Error.Message)
+		pairs = append(pairs, "error", e.Result.Error.Code+": "+e.Result.Error.Message)
 	}
 	if e.Result.ProviderID != nil {
-		row("provider id", *e.Result.ProviderID)
+		pairs = append(pairs, "provider id", *e.Result.ProviderID)
 	}
-	row("result", command.Compact(e.Result.Output))
-	if err := t.Flush(); err != nil {
-		return fmt.Errorf("write the output: %w", err)
+	pairs = append(pairs, "result", command.Compact(e.Result.Output))
+	if err := a.Fields(pairs...); err != nil {
+		return err
 	}
 	return ShowAttempts(a, attempts)
 }
 
 // ShowAttempts shows the attempts of an action as a table.
-func ShowAttempts(a *command.App, attempts []client.Attempt) error {
+func ShowAttempts(a *command.App, attempts []wire.Attempt) error {
 	if len(attempts) == 0 {
 		return nil
 	}
@@ -136,11 +134,11 @@ func ShowAttempts(a *command.App, attempts []client.Attempt) error {
 		rows[i] = []string{fmt.Sprint(at.Attempt), string(at.Status), at.Code, command.Local(&at.FinishedAt), took, at.Message}
 	}
 	fmt.Fprintln(a.Out)
-	return command.Table(a.Out, []string{"TRY", "LEFT IT", "CODE", "AT", "TOOK", "MESSAGE"}, rows)
+	return a.Table([]string{"TRY", "LEFT IT", "CODE", "AT", "TOOK", "MESSAGE"}, rows)
 }
 
-// decided says what people did, or until when they may.
-func decided(act client.Action) string {
+// decisionText says what people decided, or until when they may.
+func decisionText(act wire.Action) string {
 	d := act.Decision
 	switch {
 	case d == nil:
@@ -156,7 +154,7 @@ func decided(act client.Action) string {
 	return ""
 }
 
-func until(t *time.Time) string {
+func untilText(t *time.Time) string {
 	if t == nil {
 		return ""
 	}

@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
@@ -23,8 +22,8 @@ func (e *refusedError) Error() string {
 }
 
 // ShowOutcome shows what became of actions and says how to go on. The error
-// is errEnvelope if one ended without its effect.
-func ShowOutcome(a *command.App, actions []client.Action, waited time.Duration) error {
+// is command.ErrAction if one ended without its effect.
+func ShowOutcome(a *command.App, actions []wire.Action, waited time.Duration) error {
 	var failed error
 	waiting, running := 0, 0
 	for _, act := range actions {
@@ -45,7 +44,7 @@ func ShowOutcome(a *command.App, actions []client.Action, waited time.Duration) 
 	if a.JSON {
 		return failed
 	}
-	if err := actionTable(a.Out, actions); err != nil {
+	if err := actionView().Show(a, actions); err != nil {
 		return err
 	}
 	for _, act := range actions {
@@ -67,7 +66,7 @@ func ShowOutcome(a *command.App, actions []client.Action, waited time.Duration) 
 }
 
 // voted says how many agree to an action, where some do and more must.
-func voted(act client.Action) string {
+func voted(act wire.Action) string {
 	d := act.Decision
 	if d == nil || d.Needed < 2 || d.Given == 0 {
 		return ""
@@ -76,7 +75,7 @@ func voted(act client.Action) string {
 }
 
 // explain says why an action ended without its effect.
-func explain(a *command.App, act client.Action) {
+func explain(a *command.App, act wire.Action) {
 	e := act.Envelope
 	switch {
 	case !ended(act.Phase) && e.Result.Status != envelope.StatusUnknown:
@@ -95,33 +94,66 @@ func explain(a *command.App, act client.Action) {
 	}
 }
 
-// because names the source of a decision, and what the layers say that want
-// it so.
-func because(v client.Verdict) string {
-	why := []string{v.Source}
-	for _, step := range v.Trace {
-		switch {
-		case step.Said != string(v.Mode):
-		case step.Key != "" && step.Detail != "":
-			why = append(why, "rule "+step.Key+": "+step.Detail)
-		case step.Key != "":
-			why = append(why, "rule "+step.Key)
-		case step.Detail != "":
-			why = append(why, step.Detail)
+// because names the layers of policy that decided, each with its reason.
+func because(d wire.PolicyDecision) string {
+	var why []string
+	for _, step := range d.Trace {
+		if step.Said != d.Mode {
+			continue
 		}
+		text := LayerText(step.Layer)
+		if step.Key != "" {
+			text += " for " + step.Key
+		}
+		if step.Detail != "" {
+			text += ": " + step.Detail
+		}
+		why = append(why, text)
 	}
-	return strings.Join(why, ", ")
+	if len(why) == 0 {
+		return LayerText(d.Source)
+	}
+	return strings.Join(why, "; ")
 }
 
-// Refusal says in one line why a proposal of a batch was not accepted.
-func Refusal(p *client.Problem) string {
+// LayerText names a layer of policy for people.
+func LayerText(layer string) string {
+	switch layer {
+	case "automation_override":
+		return "the automation's mode"
+	case "org_default":
+		return "the organisation's mode"
+	case "inferred_default":
+		return "the default for the tool's risk"
+	case "asked_approval":
+		return "the agent asked for a person"
+	case "drift":
+		return "the tool's definition changed"
+	case "trust":
+		return "the employee's trust"
+	case "scopes":
+		return "the employee's scopes"
+	case "arguments":
+		return "a rule about arguments"
+	case "session_capability":
+		return "the session's mode"
+	case "user_preference":
+		return "a preference"
+	case "token_scope":
+		return "the token's tools"
+	}
+	return strings.ReplaceAll(layer, "_", " ")
+}
+
+// Refusal says in one line why one of several requests was refused.
+func Refusal(p *wire.Problem) string {
 	if len(p.Errors) == 0 {
-		return p.Error()
+		return (&client.Problem{Problem: *p}).Error()
 	}
 	reasons := make([]string, len(p.Errors))
 	for i, f := range p.Errors {
 		at := strings.TrimPrefix(f.Pointer, "/items/")
-		_, at, _ = strings.Cut(at, "/") // the number of the proposal in its lot
+		_, at, _ = strings.Cut(at, "/") // the number of the item in its request
 		reasons[i] = strings.TrimSpace(at + " " + f.Message)
 	}
 	return strings.Join(reasons, "; ")
@@ -129,7 +161,7 @@ func Refusal(p *client.Problem) string {
 
 // showBatch shows what became of the proposals of a batch: all of them to
 // scripts, those that were not accepted to people.
-func showBatch(a *command.App, items []client.BatchItem) error {
+func showBatch(a *command.App, items []wire.BatchItem) error {
 	counts := map[string]int{}
 	var rows [][]string
 	for _, it := range items {
@@ -154,26 +186,12 @@ func showBatch(a *command.App, items []client.BatchItem) error {
 		return nil
 	}
 	if len(rows) > 0 {
-		if err := command.Table(a.Out, []string{"NO.", "RESULT", "PHASE", "ID", "WHY"}, rows); err != nil {
+		if err := a.Table([]string{"NO.", "RESULT", "PHASE", "ID", "WHY"}, rows); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(a.Out, "%d accepted, %d known already, %d denied, %d refused\n",
-		counts["accepted"], counts["known"], counts["denied"], counts["refused"])
-	return err
-}
-
-// actionTable shows actions, one a line.
-func actionTable(w io.Writer, actions []client.Action) error {
-	rows := make([][]string, len(actions))
-	for i, a := range actions {
-		e := a.Envelope
-		rows[i] = []string{
-			e.ActionID.String(), toolName(e.Tool), string(a.Phase), string(e.Result.Status), strconv.Itoa(e.Result.Attempts),
-			command.Local(&e.Timestamps.CreatedAt), e.ExternalID,
-		}
-	}
-	return command.Table(w, []string{"ID", "TOOL", "PHASE", "STATUS", "TRIES", "PROPOSED", "EXTERNAL ID"}, rows)
+	return a.Print("%d accepted, %d known already, %d denied, %d refused\n",
+		counts[wire.ResultAccepted], counts[wire.ResultKnown], counts[wire.ResultDenied], counts[wire.ResultRefused])
 }
 
 func toolName(t envelope.Tool) string {
@@ -194,14 +212,13 @@ func ended(p envelope.Phase) bool {
 }
 
 // Each does something to actions, one after the other, and shows those that it
-// was done to. It goes on after one that it cannot be done to, and ends with
-// the first such error.
-func Each(ctx context.Context, a *command.App, args []string, wait time.Duration, do func(context.Context, envelope.ActionID) (client.Action, error)) error {
-	wanted, err := command.Ids(args)
+// was done to. It continues after an error, and returns the first one.
+func Each(ctx context.Context, a *command.App, args []string, wait time.Duration, do func(context.Context, envelope.ActionID) (wire.Action, error)) error {
+	wanted, err := command.IDs(args)
 	if err != nil {
 		return err
 	}
-	var done []client.Action
+	var done []wire.Action
 	var first error
 	for _, id := range wanted {
 		action, err := do(ctx, id)
@@ -229,9 +246,9 @@ func Each(ctx context.Context, a *command.App, args []string, wait time.Duration
 	return shown
 }
 
-// Intended drops the verdict that an action ended without its effect, where
-// that was the point.
-func Intended(a *command.App, err error) error {
+// Intended drops the error that an action ended without its effect, where that
+// was intended.
+func Intended(err error) error {
 	if err == command.ErrAction { // it is never wrapped
 		return nil
 	}

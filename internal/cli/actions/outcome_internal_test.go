@@ -3,38 +3,38 @@ package actions
 import (
 	"testing"
 
-	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 )
 
 func TestBecause(t *testing.T) {
 	t.Parallel()
-	inferred := client.Step{Layer: "inferred_default", Said: "require_approval", Detail: "risk write"}
+	inferred := wire.PolicyStep{Layer: "inferred_default", Said: "require_approval", Detail: "risk write"}
 	for name, c := range map[string]struct {
-		verdict client.Verdict
+		verdict wire.PolicyDecision
 		want    string
 	}{
 		"only the risk": {
-			client.Verdict{Mode: envelope.ModeRequireApproval, Source: "inferred_default", Trace: []client.Step{{Layer: "org_default"}, inferred}},
-			"inferred_default, risk write",
+			wire.PolicyDecision{Mode: envelope.ModeRequireApproval, Source: "inferred_default", Trace: []wire.PolicyStep{{Layer: "org_default"}, inferred}},
+			"the default for the tool's risk: risk write",
 		},
 		"a rule denies what else would wait": {
-			client.Verdict{Mode: envelope.ModeDeny, Source: "inferred_default+arguments:cap", Trace: []client.Step{
+			wire.PolicyDecision{Mode: envelope.ModeDeny, Source: "inferred_default+arguments:cap", Trace: []wire.PolicyStep{
 				inferred, {Layer: "arguments", Said: "deny", Key: "shop:refund", Rule: "cap", Detail: "too much"},
 			}},
-			"inferred_default+arguments:cap, rule shop:refund: too much",
+			"a rule about arguments for shop:refund: too much",
 		},
 		"two layers ask": {
-			client.Verdict{Mode: envelope.ModeRequireApproval, Source: "inferred_default", Trace: []client.Step{
+			wire.PolicyDecision{Mode: envelope.ModeRequireApproval, Source: "inferred_default", Trace: []wire.PolicyStep{
 				inferred, {Layer: "drift", Said: "require_approval", Detail: "the definition is not the accepted one"},
 			}},
-			"inferred_default, risk write, the definition is not the accepted one",
+			"the default for the tool's risk: risk write; the tool's definition changed: the definition is not the accepted one",
 		},
 		"a mode": {
-			client.Verdict{Mode: envelope.ModeAllow, Source: "org_default", Trace: []client.Step{{Layer: "org_default", Said: "allow", Key: "shop:*"}}},
-			"org_default, rule shop:*",
+			wire.PolicyDecision{Mode: envelope.ModeAllow, Source: "org_default", Trace: []wire.PolicyStep{{Layer: "org_default", Said: "allow", Key: "shop:*"}}},
+			"the organisation's mode for shop:*",
 		},
-		"nothing on record": {client.Verdict{Mode: envelope.ModeDeny, Source: "unknown_mode:x"}, "unknown_mode:x"},
+		"nothing on record": {wire.PolicyDecision{Mode: envelope.ModeDeny, Source: "unknown_mode:x"}, "unknown mode:x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,14 +2,15 @@ package actions
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
+	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
@@ -69,46 +70,41 @@ func unpack(value json.RawMessage) ([]json.RawMessage, error) {
 
 // proposalFlags are a proposal in flags.
 type proposalFlags struct {
-	tool, source, args, externalID, risk, bucket, employee, notBefore, mustRunBefore string
-	urgent                                                                           bool
+	envelope.Proposal
+	source string
 }
 
-// proposal makes a proposal out of flags. Without a name it gets one, so that
-// it is accepted; a script that may run twice gives its own.
-func (f proposalFlags) proposal(now time.Time) (json.RawMessage, error) {
-	source, tool := f.source, f.tool
-	if before, after, ok := strings.Cut(tool, ":"); ok && source == "" {
-		source, tool = before, after
+// given reports whether any flag but --args is set.
+func (f *proposalFlags) given() bool {
+	return f.Tool.Name != "" || f.source != "" || f.ExternalID != "" || f.Risk != "" || f.EmployeeID != (envelope.EmployeeID{}) ||
+		f.Constraints != (envelope.Constraints{})
+}
+
+func (f *proposalFlags) add(a *command.App, cmd *cobra.Command) {
+	flags := cmd.Flags()
+	f.Args = json.RawMessage("{}")
+	flags.StringVar(&f.Tool.Name, "tool", "", "the tool's `name`, with its source before it if you like: source:name")
+	flags.StringVar(&f.source, "source", "", "the `id` of the source that has the tool")
+	a.JSONFlag(cmd, &f.Args, "args", "the tool's arguments as a `JSON` object; @FILE reads them from a file")
+	flags.StringVar(&f.ExternalID, "external-id", "", "your own `name` for the action, so that sending it again is safe")
+	command.RiskFlag(cmd, &f.Risk, "what `risk` you think it has: low, medium or high")
+	flags.StringVar(&f.Constraints.RateBucket, "bucket", "", "the `name` of the bucket whose limits hold; see \"countersign bucket list\"")
+	command.EmployeeFlag(cmd, &f.EmployeeID, "the `id` of the employee on whose behalf it is")
+	flags.BoolVar(&f.Constraints.Urgent, "urgent", false, "send it in quiet hours too, if the employee may")
+	command.FutureFlag(cmd, &f.Constraints.NotBefore, "not-before", "do not start it before this `time`, or this long from now: 15m")
+	command.FutureFlag(cmd, &f.Constraints.MustRunBefore, "must-run-before", "skip it unless it was started by this `time`, or this long from now")
+}
+
+// proposal returns the proposal of the flags. Without an external id it gets
+// one, so that it is accepted; a script that may run twice gives its own.
+func (f *proposalFlags) proposal() (json.RawMessage, error) {
+	p := f.Proposal
+	p.Type = envelope.TypeExec
+	p.Tool.Source = f.source
+	if source, name, ok := strings.Cut(p.Tool.Name, ":"); ok && p.Tool.Source == "" {
+		p.Tool = envelope.Tool{Source: source, Name: name}
 	}
-	p := envelope.Proposal{
-		Type: envelope.TypeExec, ExternalID: f.externalID, Risk: envelope.Risk(f.risk),
-		Tool: envelope.Tool{Source: source, Name: tool}, Args: json.RawMessage(f.args),
-	}
-	if p.ExternalID == "" {
-		id, err := uuid.NewV7()
-		if err != nil {
-			return nil, err
-		}
-		p.ExternalID = "cli-" + id.String()
-	}
-	if !json.Valid(p.Args) {
-		return nil, command.Misuse(`--args must be a JSON object, such as '{"id":"4711"}'; mind the shell's quotes`)
-	}
-	p.Constraints.RateBucket, p.Constraints.Urgent = f.bucket, f.urgent
-	if f.employee != "" {
-		id, err := uuid.Parse(f.employee)
-		if err != nil {
-			return nil, command.Misuse("--employee must be a UUID")
-		}
-		p.EmployeeID = envelope.EmployeeID(id)
-	}
-	var err error
-	if p.Constraints.NotBefore, err = command.Moment("not-before", f.notBefore, now); err != nil {
-		return nil, err
-	}
-	if p.Constraints.MustRunBefore, err = command.Moment("must-run-before", f.mustRunBefore, now); err != nil {
-		return nil, err
-	}
+	p.ExternalID = cmp.Or(p.ExternalID, "cli-"+uuid.NewString())
 	if err := p.Validate(); err != nil {
 		return nil, command.Misuse("%v", err)
 	}

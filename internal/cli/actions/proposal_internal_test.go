@@ -2,12 +2,12 @@ package actions
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
@@ -72,12 +72,22 @@ func FuzzReadProposals(f *testing.F) {
 	})
 }
 
+// submitWith parses flags and returns the proposal that they are.
+func submitWith(flags ...string) (json.RawMessage, error) {
+	var f proposalFlags
+	cmd := &cobra.Command{}
+	f.add(&command.App{}, cmd)
+	if err := cmd.ParseFlags(flags); err != nil {
+		return nil, err
+	}
+	return f.proposal()
+}
+
 func TestProposalOfFlags(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	f := proposalFlags{tool: "mail:send", args: `{"to":"x"}`, externalID: "n", risk: "high", notBefore: "90s", mustRunBefore: "2026-02-03T04:05:06Z"}
+	before := time.Now()
 
-	raw, err := f.proposal(now)
+	raw, err := submitWith("--tool=mail:send", `--args={"to":"x"}`, "--external-id=n", "--risk=high", "--not-before=90s", "--must-run-before=2026-02-03T04:05:06Z")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,39 +96,41 @@ func TestProposalOfFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if at := got.Constraints.NotBefore; at.Before(before.Add(89*time.Second)) || at.After(time.Now().Add(91*time.Second)) {
+		t.Errorf("not before %v", at)
+	}
+	got.Constraints.NotBefore = time.Time{}
 	want := &envelope.Proposal{
 		Type: "mcp.exec", ExternalID: "n", Risk: envelope.RiskHigh, Tool: envelope.Tool{Source: "mail", Name: "send"}, Args: json.RawMessage(`{"to":"x"}`),
-		Constraints: envelope.Constraints{NotBefore: now.Add(90 * time.Second), MustRunBefore: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)},
+		Constraints: envelope.Constraints{MustRunBefore: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("proposal (-want +got):\n%s", diff)
 	}
-	for _, bad := range []proposalFlags{
-		{tool: "a:b", args: "{"}, {tool: "a:b", args: "[]"}, {tool: "a:b", args: "{}", risk: "some"}, {tool: "a:", args: "{}"},
-		{tool: "a:b", args: "{}", notBefore: "soon"}, {tool: "a:b", args: "{}", mustRunBefore: "-1h"},
+	for _, bad := range [][]string{
+		{"--args={"}, {"--args=[]"}, {"--risk=some"}, {"--tool=a:"}, {"--not-before=soon"}, {"--must-run-before=-1h"}, {"--employee-id=x"},
 	} {
-		_, err := bad.proposal(now)
-		if _, ok := errors.AsType[*command.UsageError](err); !ok {
-			t.Errorf("proposal of %+v: %v, want wrong usage", bad, err)
+		if raw, err := submitWith(append([]string{"--tool=a:b"}, bad...)...); err == nil {
+			t.Errorf("proposal of %v is %s, want an error", bad, raw)
 		}
 	}
 }
 
-func TestNextLot(t *testing.T) {
+func TestNextBatch(t *testing.T) {
 	t.Parallel()
 	many := make([]json.RawMessage, envelope.MaxItems+1)
 	for i := range many {
 		many[i] = json.RawMessage("{}")
 	}
-	big := json.RawMessage(`"` + strings.Repeat("x", maxLot) + `"`)
+	big := json.RawMessage(`"` + strings.Repeat("x", maxBatchBytes) + `"`)
 
-	if got := len(nextLot(many)); got != envelope.MaxItems {
-		t.Errorf("a lot of small ones has %d, want %d", got, envelope.MaxItems)
+	if got := len(nextBatch(many)); got != envelope.MaxItems {
+		t.Errorf("a batch of small ones has %d, want %d", got, envelope.MaxItems)
 	}
-	if got := len(nextLot([]json.RawMessage{big, big})); got != 1 {
-		t.Errorf("a lot of large ones has %d, want 1", got)
+	if got := len(nextBatch([]json.RawMessage{big, big})); got != 1 {
+		t.Errorf("a batch of large ones has %d, want 1", got)
 	}
-	if got := len(nextLot(many[:3])); got != 3 {
-		t.Errorf("a lot of three has %d", got)
+	if got := len(nextBatch(many[:3])); got != 3 {
+		t.Errorf("a batch of three has %d", got)
 	}
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-const watchHelp = `Show what happens, as it happens, until Ctrl-C. When the connection is lost it
-is made again, and goes on where it was: nothing is missed and nothing shows
-twice.
+const watchHelp = `Show events as they happen, until Ctrl-C. When the connection is lost it is made
+again, and continues where it was: no event is missed or shown twice.
 
-Every event has an id. --since goes on after one, such as the last that was
-shown the time before; "--since start" begins with the oldest that is kept.
+Every event has an id. --since continues after one, such as the last
+one shown before; "--since start" begins with the oldest that is kept.
 With --json there is one object a line.
 
-The other flags leave out what does not fit all of them.`
+The other flags leave out events that do not fit all of them.`
 
 // Watch returns the command watch.
 func Watch(a *command.App) *cobra.Command {
@@ -39,10 +39,10 @@ func Watch(a *command.App) *cobra.Command {
 		Args: command.Arguments(0, 0, ""),
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error { return runWatch(ctx, a, c, since, only) }),
 	}
-	cmd.Flags().StringVar(&since, "since", "", "go on after the event of this `id`; start is before the first")
+	cmd.Flags().StringVar(&since, "since", "", "continue after the event of this `id`; start is before the first")
 	cmd.Flags().StringSliceVar(&only.Kinds, "kind", nil, "only these `kinds` of event, with commas between")
-	cmd.Flags().StringVar(&only.Action, "action", "", "only what is about the action of this `id`")
-	cmd.Flags().StringVar(&only.Session, "session", "", "only what is about actions of this `session`")
+	cmd.Flags().StringVar(&only.Action, "action-id", "", "only what is about the action of this `id`")
+	cmd.Flags().StringVar(&only.Session, "session-id", "", "only what is about actions of this `session`")
 	cmd.Flags().StringVar(&only.Tool, "tool", "", "only what is about this `tool`, as source:name; either may be *")
 	return cmd
 }
@@ -54,7 +54,7 @@ func runWatch(ctx context.Context, a *command.App, c *client.Client, since strin
 	first := true
 	last, err := c.Follow(ctx, since, client.Watcher{
 		Only:  only,
-		Event: func(e client.Event) error { return showEvent(a, e) },
+		Event: func(e wire.Event) error { return showEvent(a, e) },
 		Opened: func(string) {
 			if first {
 				a.Note("Watching %s; Ctrl-C ends it.", c)
@@ -80,7 +80,7 @@ func runWatch(ctx context.Context, a *command.App, c *client.Client, since strin
 }
 
 // showEvent writes an event: one object, or one line.
-func showEvent(a *command.App, e client.Event) error {
+func showEvent(a *command.App, e wire.Event) error {
 	if a.JSON {
 		return a.WriteJSON(e)
 	}
@@ -104,6 +104,5 @@ func showEvent(a *command.App, e client.Event) error {
 	if e.Note != "" {
 		what += ", " + e.Note
 	}
-	_, err := fmt.Fprintf(a.Out, "%s  %-10s  %s  %s  (%s)\n", e.At.Local().Format("15:04:05.000"), command.Line(e.Kind), about, command.Line(strings.TrimSpace(what)), command.Line(e.Actor))
-	return err
+	return a.Print("%s  %-10s  %s  %s  (%s)\n", e.At.Local().Format("15:04:05.000"), command.Line(e.Kind), about, command.Line(strings.TrimSpace(what)), command.Line(e.Actor))
 }

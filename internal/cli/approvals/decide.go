@@ -1,56 +1,72 @@
 package approvals
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/actions"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-const approveHelp = `Let actions run that wait for a person. They are due at once; with --wait the
+const approveHelp = `Approve actions that wait for a person. They are due at once; with --wait the
 command answers when they have ended. Where a review rule asks for several
 people, this is one of their votes.
 
-Look before you sign: "countersign inbox" and "countersign get ID" show what
-would be done. What is approved is bound to it: if the arguments, the tool or
-the policy change before the action is sent, it is not sent.
+Look before you approve: "countersign inbox" and "countersign get ID" show what
+would be done. At a terminal, approving one action shows it and asks. The
+approval is bound to what was shown: if the arguments, the tool or the policy
+change before the action is sent, it is not sent. An action that somebody edited
+is approved only with --etag, or after it was shown.
 
 One action can be approved with other arguments: all of them from --args, or
-some with --set. The agent is told what was changed. With --always, what is like
-it goes through without a person from then on: the same tool in the same
-session, for 8 hours, with any arguments; --scope, a time and --pin say
-otherwise.
+some with --set. The agent is told what was changed. With --always, similar
+actions run without a person from then on: the same tool in the same session,
+for 8 hours, with any arguments; --scope, a time and --pin change that.
 
 It takes an operator's token, and nobody approves what they proposed themselves.
 The exit code is 3 if one was approved and then failed.`
 
-// approveFlags are how an action is approved, in flags.
-type approveFlags struct {
-	note, etag, args, always, scope string
-	sets, pins                      []string
-	wait                            time.Duration
+// decision is how one action is approved or edited, in flags.
+type decision struct {
+	wire.Approval
+	sets  []string
+	grant wire.Always
+	yes   bool
+	wait  time.Duration
 }
 
-// alone says that the flags are about one action.
-func (f *approveFlags) alone() bool {
-	return f.etag != "" || f.changes() || f.always != "" || f.scope != "" || len(f.pins) > 0
+// changes reports whether the flags change arguments.
+func (f *decision) changes() bool { return len(f.Args) > 0 || len(f.sets) > 0 }
+
+// onlyOne reports whether the flags are about one action.
+func (f *decision) onlyOne() bool {
+	return f.ETag != "" || f.changes() || f.grant.ExpiresIn > 0 || f.grant.Scope != "" || len(f.grant.Pins) > 0
 }
 
-func (f *approveFlags) changes() bool { return f.args != "" || len(f.sets) > 0 }
+func (f *decision) changeFlags(a *command.App, cmd *cobra.Command) {
+	a.JSONFlag(cmd, &f.Args, "args", "send these arguments instead, as a JSON `object` or @FILE")
+	cmd.Flags().StringArrayVar(&f.sets, "set", nil, "send this one instead: a.b=`value`, JSON or a text (may be given again)")
+	cmd.Flags().StringVar(&f.ETag, "etag", "", "only if it is as it was when \"get\" showed this `etag`")
+}
 
 // Approve returns the command approve.
 func Approve(a *command.App) *cobra.Command {
-	var f approveFlags
+	var f decision
 	cmd := &cobra.Command{
 		Use:   "approve ID...",
-		Short: "Let actions run that wait for a person",
+		Short: "Approve actions that wait for a person",
 		Long:  approveHelp,
 		Example: `  countersign inbox
   countersign approve 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --note "as agreed" --wait
@@ -59,151 +75,163 @@ func Approve(a *command.App) *cobra.Command {
 		Args: command.Arguments(1, command.Many, "the ids of actions"),
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			switch {
-			case f.alone() && len(args) > 1:
+			case f.onlyOne() && len(args) > 1:
 				return command.Misuse("--args, --set, --etag and --always are about one action; approve the others by themselves")
+			case f.grant.ExpiresIn == 0 && (f.grant.Scope != "" || len(f.grant.Pins) > 0):
+				return command.Misuse("--scope and --pin need --always")
 			case len(args) > 1 && f.wait == 0:
-				return decideMany(a, args, func(ids []envelope.ActionID) ([]client.Decided, error) { return c.ApproveMany(ctx, ids, f.note) })
+				return decideMany(ctx, a, args, f.Note, c.ApproveMany)
 			}
-			return actions.Each(ctx, a, args, f.wait, func(ctx context.Context, id envelope.ActionID) (client.Action, error) {
-				in, err := approval(ctx, a, c, id, &f)
+			return actions.Each(ctx, a, args, f.wait, func(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
+				in, err := f.approval(ctx, a, c, id)
 				if err != nil {
-					return client.Action{}, err
+					return wire.Action{}, err
 				}
 				return c.Approve(ctx, id, in, f.wait)
 			})
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.note, "note", "", "why, for the record and for the agent")
-	changeFlags(cmd, &f)
-	flags.StringVar(&f.always, "always", "", "also let through what is like it, for this `time`")
+	flags.StringVar(&f.Note, "note", "", "why, for the record and for the agent")
+	f.changeFlags(a, cmd)
+	command.DurationFlag(cmd, &f.grant.ExpiresIn, "always", "also let similar actions through, for this `time`")
 	flags.Lookup("always").NoOptDefVal = "8h"
-	flags.StringVar(&f.scope, "scope", "", "with --always: whose: `session`, employee, automation or tenant (everybody)")
-	flags.StringArrayVar(&f.pins, "pin", nil, "with --always: a `pointer` to what must be the same, or all (may be given again)")
-	command.Fixed(cmd, "scope", "session", "employee", "automation", "tenant")
+	command.EnumFlag(cmd, &f.grant.Scope, "scope", "with --always: whose: `session`, employee, automation or tenant (everybody)",
+		"session", "employee", "automation", "tenant")
+	flags.StringArrayVar(&f.grant.Pins, "pin", nil, "with --always: a `pointer` to what must be the same, or all (may be given again)")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	command.WaitFlag(cmd, &f.wait, "answer when each has ended, or after this `duration`")
 	return cmd
 }
 
-func changeFlags(cmd *cobra.Command, f *approveFlags) {
-	cmd.Flags().StringVar(&f.args, "args", "", "send these arguments instead, as a JSON `object` or @FILE")
-	cmd.Flags().StringArrayVar(&f.sets, "set", nil, "send this one instead: a.b=`value`, JSON or a text (may be given again)")
-	cmd.Flags().StringVar(&f.etag, "etag", "", "only if it is as it was when \"get\" showed this `etag`")
-}
-
-// approval is what the flags say of an action. What they change, they change
-// of the action as it stands.
-func approval(ctx context.Context, a *command.App, c *client.Client, id envelope.ActionID, f *approveFlags) (client.Approval, error) {
-	in := client.Approval{Note: f.note, ETag: f.etag}
-	if f.always == "" && (f.scope != "" || len(f.pins) > 0) {
-		return in, command.Misuse("--scope and --pin need --always")
+// approval returns what to send for an action. What it changes, it changes of
+// the action that it shows, and binds the approval to that.
+func (f *decision) approval(ctx context.Context, a *command.App, c *client.Client, id envelope.ActionID) (wire.Approval, error) {
+	in := f.Approval
+	if f.grant.ExpiresIn > 0 {
+		always := f.grant
+		always.Pins = nil
+		for _, pin := range f.grant.Pins {
+			always.Pins = append(always.Pins, strings.TrimPrefix(pin, "all"))
+		}
+		in.Always = &always
 	}
-	if f.always != "" {
-		d, err := envelope.ParseDuration(f.always)
-		if err != nil {
-			return in, command.Misuse("--always must be a time such as 8h or 1d; mind the equals sign: --always=1d")
+	asks := f.asks(a)
+	if in.ETag != "" && !f.changes() {
+		return in, nil
+	}
+	action, err := c.Action(ctx, id)
+	if err != nil {
+		return in, err
+	}
+	d := action.Decision
+	if d != nil && d.At == nil && in.ETag == "" {
+		if d.Edited != nil && !asks && !f.changes() && !f.yes {
+			return in, command.Misuse("%s was edited by %s since it was proposed: look at it with `countersign get %s`, then approve it with --etag %s",
+				id, command.Line(d.Edited.By), id, d.ETag)
 		}
-		if err := command.OneOf("scope", f.scope, "session", "employee", "automation", "tenant"); err != nil {
+		in.ETag = d.ETag
+	}
+	if in.Args, err = f.arguments(action.Envelope.Args); err != nil {
+		return in, err
+	}
+	if asks && d != nil && d.At == nil {
+		action.Envelope.Args = in.Args
+		if err := confirm(a, action); err != nil {
 			return in, err
-		}
-		in.Always = &client.Always{ExpiresIn: d, Scope: f.scope}
-		for _, pin := range f.pins {
-			if pin == "all" {
-				pin = ""
-			}
-			in.Always.Pins = append(in.Always.Pins, pin)
 		}
 	}
 	if !f.changes() {
-		return in, nil
-	}
-	var err error
-	if in.Args, in.ETag, err = changed(ctx, a, c, id, f); err != nil {
-		return in, err
+		in.Args = nil
 	}
 	return in, nil
 }
 
-// changed are the arguments that the flags ask for, and what they are a change
-// of.
-func changed(ctx context.Context, a *command.App, c *client.Client, id envelope.ActionID, f *approveFlags) (args json.RawMessage, etag string, err error) {
-	action, err := c.Action(ctx, id)
-	if err != nil {
-		return nil, "", err
-	}
-	args, etag = action.Envelope.Args, f.etag
-	if etag == "" && action.Decision != nil {
-		etag = action.Decision.ETag
-	}
-	if f.args != "" {
-		given, err := a.ReadArgs(f.args)
-		if err != nil {
-			return nil, "", err
-		}
-		if args = json.RawMessage(given); !json.Valid(args) {
-			return nil, "", command.Misuse(`--args must be a JSON object, such as '{"id":"4711"}'; mind the shell's quotes`)
-		}
+// arguments returns the arguments of an action with the changes of the flags.
+func (f *decision) arguments(args json.RawMessage) (_ json.RawMessage, err error) {
+	if len(f.Args) > 0 {
+		args = f.Args
 	}
 	for _, set := range f.sets {
-		if args, err = command.Assign(args, set); err != nil {
-			return nil, "", err
+		if args, err = command.Assign(args, nil, set); err != nil {
+			return nil, err
 		}
 	}
-	return args, etag, nil
+	return args, nil
 }
 
-const editHelp = `Change what will be sent of an action that waits for a person, and leave it
-waiting. Votes that it had are void, since they were for something else. The
-arguments are held to the tool's schema, and policy is asked about them.
+// asks reports whether a person can be asked.
+func (f *decision) asks(a *command.App) bool {
+	file, ok := a.In.(*os.File)
+	return ok && !f.yes && !a.JSON && f.ETag == "" && term.IsTerminal(int(file.Fd()))
+}
 
-To change and approve at once, use "approve" with --args or --set.`
+// errNotConfirmed means that a person answered otherwise than yes.
+var errNotConfirmed = errors.New("not approved")
+
+// confirm shows an action and asks whether to approve it.
+func confirm(a *command.App, action wire.Action) error {
+	if err := actions.ShowDetail(a, action, nil); err != nil {
+		return err
+	}
+	fmt.Fprint(a.Err, "Approve this? [y/N] ")
+	answer, _ := bufio.NewReader(a.In).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return errNotConfirmed
+}
 
 // Edit returns the command edit.
 func Edit(a *command.App) *cobra.Command {
-	var f approveFlags
+	var f decision
 	cmd := &cobra.Command{
 		Use:   "edit ID",
 		Short: "Change the arguments of an action that waits for a person",
-		Long:  editHelp,
+		Long: `Change the arguments of an action that waits for a person, and leave it waiting.
+Votes on it are void, since they were for other arguments. The arguments must
+fit the tool's schema, and policy is asked about them.
+
+To change and approve at once, use "approve" with --args or --set.`,
 		Example: `  countersign edit 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --set to=ana@example.org --note "a typo"
-  countersign edit 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --args @letter.json`,
+  countersign edit 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --args @mail.json`,
 		Args: command.Arguments(1, 1, "the id of an action"),
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			if !f.changes() {
 				return command.Misuse("say what to change, with --args or --set")
 			}
-			return actions.Each(ctx, a, args, 0, func(ctx context.Context, id envelope.ActionID) (client.Action, error) {
-				in, err := approval(ctx, a, c, id, &f)
+			f.yes = true
+			return actions.Each(ctx, a, args, 0, func(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
+				in, err := f.approval(ctx, a, c, id)
 				if err != nil {
-					return client.Action{}, err
+					return wire.Action{}, err
 				}
 				return c.EditAction(ctx, id, in)
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&f.note, "note", "", "why, for the record")
-	changeFlags(cmd, &f)
+	cmd.Flags().StringVar(&f.Note, "note", "", "why, for the record")
+	f.changeFlags(a, cmd)
 	return cmd
 }
-
-const denyHelp = `Refuse actions that wait for a person. One who denies is enough, however many
-must agree. The note says why, and reaches the agent. It takes an operator's
-token.`
 
 // Deny returns the command deny.
 func Deny(a *command.App) *cobra.Command {
 	var note string
 	cmd := &cobra.Command{
-		Use:     "deny ID...",
-		Short:   "Refuse actions that wait for a person",
-		Long:    denyHelp,
+		Use:   "deny ID...",
+		Short: "Deny actions that wait for a person",
+		Long: `Deny actions that wait for a person. One person who denies is enough, however
+many must agree. The note says why, and reaches the agent. It takes an
+operator's token.`,
 		Example: `  countersign deny 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --note "not before the board has met"`,
 		Args:    command.Arguments(1, command.Many, "the ids of actions"),
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			if len(args) > 1 {
-				return decideMany(a, args, func(ids []envelope.ActionID) ([]client.Decided, error) { return c.DenyMany(ctx, ids, note) })
+				return decideMany(ctx, a, args, note, c.DenyMany)
 			}
-			return actions.Intended(a, actions.Each(ctx, a, args, 0, func(ctx context.Context, id envelope.ActionID) (client.Action, error) {
+			return actions.Intended(actions.Each(ctx, a, args, 0, func(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
 				return c.Deny(ctx, id, note)
 			}))
 		}),
@@ -212,56 +240,47 @@ func Deny(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// decideMany decides about several actions at once and shows what became of
-// each. The error is that of the first that nothing was decided about.
-func decideMany(a *command.App, args []string, decide func(ids []envelope.ActionID) ([]client.Decided, error)) error {
-	wanted, err := command.Ids(args)
+// decideMany decides about several actions at once and shows the result of
+// each. The error is that of the first action that could not be decided about.
+func decideMany(ctx context.Context, a *command.App, args []string, note string, decide func(context.Context, wire.BulkDecision) ([]wire.Decided, error)) error {
+	ids, err := command.IDs(args)
 	if err != nil {
 		return err
 	}
-	all, err := decide(wanted)
+	all, err := decide(ctx, wire.BulkDecision{IDs: ids, Note: note})
 	if err != nil {
 		return err
 	}
-	rows := make([][]string, len(all))
-	var first error
-	for i, d := range all {
+	err = command.View[wire.Decided]{Head: []string{"ID", "RESULT", "WHY"}, Row: func(d wire.Decided) []string {
 		text := ""
 		switch {
 		case d.Problem != nil:
-			if text = actions.Refusal(d.Problem); first == nil {
-				first = d.Problem
-			}
+			text = actions.Refusal(d.Problem)
 		case d.Needed > 1:
 			text = fmt.Sprintf("%d of %d agree", d.Given, d.Needed)
 		}
-		rows[i] = []string{d.ActionID.String(), d.Result, text}
+		return []string{d.ActionID.String(), d.Result, text}
+	}}.Show(a, all)
+	for _, d := range all {
+		if err == nil && d.Problem != nil {
+			return &client.Problem{Problem: *d.Problem}
+		}
 	}
-	if a.JSON {
-		err = command.WriteJSONLines(a, all)
-	} else {
-		err = command.Table(a.Out, []string{"ID", "RESULT", "WHY"}, rows)
-	}
-	if err != nil {
-		return err
-	}
-	return first
+	return err
 }
-
-const undoHelp = `Take an action back before it is sent: one that waits for a person, for its time
-or for its next try. What was sent cannot be undone, and what is being sent is
-too late. Agents take back what their own session proposed.`
 
 // Undo returns the command undo.
 func Undo(a *command.App) *cobra.Command {
 	return &cobra.Command{
-		Use:     "undo ID...",
-		Short:   "Take actions back before they are sent",
-		Long:    undoHelp,
+		Use:   "undo ID...",
+		Short: "Take actions back before they are sent",
+		Long: `Take an action back before it is sent: one that waits for a person, for its time
+or for its next try. What was sent cannot be undone, and for what is being sent
+it is too late. Agents take back what their own session proposed.`,
 		Example: `  countersign undo 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b`,
 		Args:    command.Arguments(1, command.Many, "the ids of actions"),
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			return actions.Intended(a, actions.Each(ctx, a, args, 0, c.Undo))
+			return actions.Intended(actions.Each(ctx, a, args, 0, c.Undo))
 		}),
 	}
 }

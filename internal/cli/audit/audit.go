@@ -5,7 +5,6 @@ package audit
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,28 +12,18 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-const auditHelp = `Everything that happens is an event: who proposed, decided and changed what.
+// Command returns the command audit.
+func Command(a *command.App) *cobra.Command {
+	return command.NewGroup("audit", "Verify and export the log of what happened",
+		`Everything that happens is an event: who proposed, decided and changed what.
 Events are sealed every minute into a chain of hashes, so that nobody can change
 one unseen, not even in the database itself.
 
 It takes an operator's token; with --tenant it works on the database of
-DATABASE_URL itself, and needs no API.`
-
-// Command returns the command audit.
-func Command(a *command.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "audit",
-		Short: "Verify and export the log of what happened",
-		Long:  auditHelp,
-		Example: `  countersign audit verify
-  countersign audit export --from 2026-01-01 --until 2026-02-01 > january.jsonl`,
-		Args: cobra.ArbitraryArgs,
-		RunE: command.Group,
-
-		DisableFlagsInUseLine: true,
-	}
-	cmd.AddCommand(auditVerify(a), auditExport(a))
-	return cmd
+DATABASE_URL itself, and needs no API.`,
+		`  countersign audit verify
+  countersign audit export --since 2026-01-01 --until 2026-02-01 > january.jsonl`,
+		auditVerify(a), auditExport(a))
 }
 
 const auditVerifyHelp = `Compare every event with its seal, and every seal with the one before. What was
@@ -112,7 +101,7 @@ func showReport(a *command.App, r audit.Report) error {
 				rows[i][3] = command.Local(&f.At)
 			}
 		}
-		if err := command.Table(a.Out, []string{"FINDING", "SEAL", "PLACE", "TIME", "WHAT"}, rows); err != nil {
+		if err := a.Table([]string{"FINDING", "SEAL", "PLACE", "TIME", "WHAT"}, rows); err != nil {
 			return err
 		}
 		if r.Omitted > 0 {
@@ -139,48 +128,34 @@ they were committed: its place, its seal, the hash that the seal keeps of it,
 and what happened. The last line holds the head of the chain.`
 
 func auditExport(a *command.App) *cobra.Command {
-	var tenant, from, until string
+	var tenant string
+	var span audit.Span
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Write events as JSON, one a line",
 		Long:  auditExportHelp,
-		Example: `  countersign audit export --from 2026-01-01 --until 2026-02-01 > january.jsonl
-  countersign audit export --from 24h | jq -c 'select(.kind == "configured")'`,
+		Example: `  countersign audit export --since 2026-01-01 --until 2026-02-01 > january.jsonl
+  countersign audit export --since 24h | jq -c 'select(.kind == "configured")'`,
 		Args: command.Arguments(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var span audit.Span
-			var err error
-			now := time.Now()
-			if span.From, err = command.TimeFlag("from", from, now); err != nil {
-				return err
-			}
-			if span.Until, err = command.TimeFlag("until", until, now); err != nil {
-				return err
-			}
-			if !span.Until.IsZero() && !span.From.Before(span.Until) {
-				return command.Misuse("--until must be later than --from")
-			}
-			log, err := open(cmd.Context(), a, tenant)
-			if err != nil {
-				return err
-			}
-			defer log.close()
-			return runAuditExport(cmd.Context(), a, log, span)
-		},
 	}
 	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name`, to look into the database itself")
-	cmd.Flags().StringVar(&from, "from", "", "only what happened since this `time`: 24h ago, 2026-01-02 or 2026-01-02T03:04:05Z")
-	cmd.Flags().StringVar(&until, "until", "", "only what happened before this `time`")
+	check := command.RangeFlags(cmd, &span.From, &span.Until, "what happened")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := check(); err != nil {
+			return err
+		}
+		log, err := open(cmd.Context(), a, tenant)
+		if err != nil {
+			return err
+		}
+		defer log.close()
+		return runAuditExport(cmd.Context(), a, log, span)
+	}
 	return cmd
 }
 
 func runAuditExport(ctx context.Context, a *command.App, log auditor, span audit.Span) error {
-	write := func(line []byte) error {
-		if _, err := fmt.Fprintf(a.Out, "%s\n", line); err != nil {
-			return fmt.Errorf("write the output: %w", err)
-		}
-		return nil
-	}
+	write := func(line []byte) error { return a.Print("%s\n", line) }
 	var events int64
 	for after := ""; ; {
 		closing, err := log.export(ctx, span, after, write)

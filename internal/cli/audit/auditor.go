@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,16 +16,16 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// auditor reads a tenant's log, a part at a time: each answer says where to go
-// on.
+// auditor reads a tenant's log, a part at a time: each answer says where to
+// continue.
 type auditor interface {
 	verify(ctx context.Context, opt audit.Options) (audit.Report, error)
 	export(ctx context.Context, span audit.Span, after string, line func([]byte) error) (audit.Closing, error)
 	close()
 }
 
-// auditor returns the way to the log: over the API or, of a tenant that is
-// named, in the database.
+// open returns an auditor over the API or, for the tenant of a name, in the
+// database.
 func open(ctx context.Context, a *command.App, tenant string) (auditor, error) {
 	if tenant == "" {
 		c, err := a.Client()
@@ -49,12 +50,33 @@ func open(ctx context.Context, a *command.App, tenant string) (auditor, error) {
 // remoteAuditor asks the API.
 type remoteAuditor struct{ c *client.Client }
 
-func (r remoteAuditor) verify(ctx context.Context, opt audit.Options) (audit.Report, error) {
-	return r.c.VerifyAudit(ctx, opt.After, opt.Noted)
+func (r remoteAuditor) verify(ctx context.Context, opt audit.Options) (report audit.Report, err error) {
+	head := ""
+	if opt.Noted != (audit.Hash{}) {
+		head = opt.Noted.String()
+	}
+	got, err := r.c.VerifyAudit(ctx, opt.After, head)
+	if err != nil {
+		return report, err
+	}
+	return report, convert(got, &report)
 }
 
-func (r remoteAuditor) export(ctx context.Context, span audit.Span, after string, line func([]byte) error) (audit.Closing, error) {
-	return r.c.ExportAudit(ctx, span, after, line)
+func (r remoteAuditor) export(ctx context.Context, span audit.Span, after string, line func([]byte) error) (closing audit.Closing, err error) {
+	got, err := r.c.ExportAudit(ctx, client.AuditRange{From: span.From, Until: span.Until, After: after}, line)
+	if err != nil {
+		return closing, err
+	}
+	return closing, convert(got, &closing)
+}
+
+// convert turns a representation of the API into the type of which it is.
+func convert(from, to any) error {
+	text, err := json.Marshal(from)
+	if err == nil {
+		err = json.Unmarshal(text, to)
+	}
+	return err
 }
 
 func (remoteAuditor) close() {}

@@ -19,25 +19,26 @@ import (
 
 // The exit codes.
 const (
-	// ExitOK means that it was done.
+	// ExitOK means that the command succeeded.
 	ExitOK = 0
-	// ExitFailed means that it was not, and why is on standard error.
+	// ExitFailed means that the command failed; standard error says why.
 	ExitFailed = 1
-	// ExitUsage means that the words or flags are wrong, and nothing was done.
+	// ExitUsage means that words, flags or values are wrong, and nothing was
+	// done.
 	ExitUsage = 2
-	// ExitEnvelope means that the command worked, and that an envelope it is
-	// about was denied, expired or failed; or that a policy that was tried comes
-	// out differently, where that was asked for.
-	ExitEnvelope = 3
-	// ExitInterrupted means that a signal ended it first.
+	// ExitAction means that the command worked, and that an action was denied,
+	// expired or failed; or that "policy simulate --fail-on-change" found a
+	// difference.
+	ExitAction = 3
+	// ExitInterrupted means that a signal ended the command.
 	ExitInterrupted = 130
 )
 
-// System is what a command has to do with the world around it.
+// System is the surroundings of a command.
 type System struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// Program is how this one was called.
+	// Program is the name by which the program was called.
 	Program string
 	// Getenv reads an environment variable.
 	Getenv func(string) string
@@ -67,15 +68,15 @@ func Execute(ctx context.Context, args []string, sys System, build func(*App) *c
 // App is one run of the command line.
 type App struct {
 	System
-	// json is whether output is for scripts.
+	// JSON is whether output is for scripts.
 	JSON bool
-	// url and token say where the API is and who asks.
+	// URL is the address of the API, and Token the caller's.
 	URL, Token string
-	// begun is set once the words and flags were understood.
+	// begun is set when the words and flags have been read.
 	begun bool
 }
 
-// UsageError says that a command was called in a wrong way.
+// UsageError means that a command was called wrongly.
 type UsageError struct{ text string }
 
 // Error returns the text.
@@ -84,17 +85,22 @@ func (e *UsageError) Error() string { return e.text }
 // Misuse returns a *UsageError.
 func Misuse(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// ErrAction says that an envelope ended without its effect. What became of
-// it has been shown.
-var ErrAction = errors.New("an envelope was denied, expired or failed")
+// Errors that end a command with ExitAction. What they are about has been
+// shown.
+var (
+	// ErrAction means that an action ended without its effect.
+	ErrAction = errors.New("an action was denied, expired or failed")
+	// ErrPolicyChange means that a simulated policy decides differently.
+	ErrPolicyChange = errors.New("the policy decides differently")
+)
 
 // fail shows an error, with what to do about it, and returns the exit code.
 func (a *App) fail(err error) int {
 	if errors.Is(err, ErrAction) || errors.Is(err, ErrPolicyChange) {
-		return ExitEnvelope
+		return ExitAction
 	}
 	code := ExitFailed
-	if _, ok := errors.AsType[*UsageError](err); ok || !a.begun {
+	if _, ok := errors.AsType[*UsageError](err); ok || !a.begun || errors.Is(err, client.ErrInvalid) {
 		code = ExitUsage
 	}
 	if a.JSON {
@@ -126,27 +132,27 @@ func (a *App) failJSON(err error) {
 
 // advice says what to do about an error.
 func (a *App) advice(err error, code int) string {
-	if code == ExitUsage {
+	if code == ExitUsage && !errors.Is(err, client.ErrInvalid) {
 		return "Run the command with --help to see how it is used."
 	}
 	if _, ok := errors.AsType[*client.UnreachableError](err); ok {
 		return "Is the API running there? `countersign dev` starts one; --url or " + urlEnv + " says where it is."
 	}
-	p, ok := errors.AsType[*client.Problem](err)
 	switch {
-	case !ok:
-		return ""
-	case strings.HasSuffix(p.Type, ":unauthorized"):
+	case errors.Is(err, client.ErrUnauthorized):
 		return "Put a token into " + TokenEnv + ", or log in with `countersign login`. `countersign dev` prints some; `countersign token create` makes one."
-	case strings.HasSuffix(p.Type, ":busy"):
+	case errors.Is(err, client.ErrBusy), errors.Is(err, client.ErrLimited):
+		if p, ok := errors.AsType[*client.Problem](err); ok && p.RetryAfter > 0 {
+			return fmt.Sprintf("Try again in %s.", p.RetryAfter)
+		}
 		return "Try again in a moment."
 	}
 	return ""
 }
 
-// Client returns the way to the API.
+// Client returns a client of the API.
 func (a *App) Client() (*client.Client, error) {
-	cfg := client.Config{Agent: "countersign/" + Version()}
+	cfg := client.Config{Agent: "countersign/" + Version(), Retries: -1}
 	if a.Token == "" {
 		cfg.Token = a.LoggedIn
 	}
@@ -157,8 +163,8 @@ func (a *App) Client() (*client.Client, error) {
 	return c, nil
 }
 
-// Note says something to a person that is no result: to standard error, and
-// not to scripts.
+// Note tells people something that is not a result: on standard error, and not
+// with --json.
 func (a *App) Note(format string, args ...any) {
 	if !a.JSON {
 		fmt.Fprintf(a.Err, format+"\n", args...)
@@ -175,7 +181,7 @@ func (a *App) WriteJSON(v any) error {
 	return nil
 }
 
-// WithClient makes a command's function out of one that needs the API.
+// WithClient returns the function of a command that needs the API.
 func (a *App) WithClient(do func(ctx context.Context, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c, err := a.Client()
@@ -185,10 +191,6 @@ func (a *App) WithClient(do func(ctx context.Context, c *client.Client, args []s
 		return do(cmd.Context(), c, args)
 	}
 }
-
-// ErrPolicyChange says that a policy comes out differently. What does has been
-// shown.
-var ErrPolicyChange = errors.New("the policy decides differently")
 
 // The environment variables of the connection and the database.
 const (
@@ -206,13 +208,13 @@ func (a *App) connect(root *cobra.Command) {
 		a.begun = true
 		a.fillConnection()
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return Misuse("%v", err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "write JSON: one document, or one object a line for streams")
 	root.PersistentFlags().StringVar(&a.URL, "url", "", "the `address` of the API (default $"+urlEnv+" or "+defaultURL+")")
 	root.PersistentFlags().StringVar(&a.Token, "token", "", "a `token` (default $"+TokenEnv+", which is safer)")
 }
 
-// fillConnection takes what no flag said from the environment.
+// fillConnection takes what no flag set from the environment.
 func (a *App) fillConnection() {
 	if a.URL == "" {
 		a.URL = a.Getenv(urlEnv)
@@ -225,8 +227,19 @@ func (a *App) fillConnection() {
 	}
 }
 
-// Group is what a command does that only has others below it: it shows them,
-// unless it was given a word that it does not know.
+// NewGroup returns a command that only has others below it.
+func NewGroup(use, short, long, example string, below ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Example: example, Args: cobra.ArbitraryArgs, RunE: Group,
+
+		DisableFlagsInUseLine: true,
+	}
+	cmd.AddCommand(below...)
+	return cmd
+}
+
+// Group shows the commands below a group, unless the group was given a word
+// that it does not know.
 func Group(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -239,7 +252,39 @@ func Group(cmd *cobra.Command, args []string) error {
 	return Misuse("%s", text)
 }
 
-// Arguments counts a command's arguments in words that say what they are.
+// Help is the help of a command.
+type Help struct{ Short, Long, Example string }
+
+// NewList returns the command list, which shows what fetch returns. Its Long
+// defaults to its Short and what --json does.
+func NewList[T any](a *App, help Help, view View[T], fetch func(ctx context.Context, c *client.Client) ([]T, error)) *cobra.Command {
+	if help.Long == "" {
+		help.Long = help.Short + ". With --json it is one object a line."
+	}
+	return &cobra.Command{
+		Use: "list", Short: help.Short, Long: help.Long, Example: help.Example, Args: Arguments(0, 0, ""),
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
+			all, err := fetch(ctx, c)
+			if err != nil {
+				return err
+			}
+			return view.Show(a, all)
+		}),
+	}
+}
+
+// NewChange returns a command that changes the thing which its only argument
+// names, and says so by done, a format for the argument.
+func NewChange(a *App, use string, help Help, what, done string, change func(ctx context.Context, c *client.Client, name string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: help.Short, Long: help.Long, Example: help.Example, Args: Arguments(1, 1, what),
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
+			return a.Done(change(ctx, c, args[0]), done, args[0])
+		}),
+	}
+}
+
+// Arguments checks the number of a command's arguments; what names them.
 func Arguments(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -256,5 +301,5 @@ func Arguments(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-// Many bounds nothing.
+// Many is no upper bound of arguments.
 const Many = -1

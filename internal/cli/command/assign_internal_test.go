@@ -3,6 +3,7 @@ package command
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -20,14 +21,30 @@ func TestAssign(t *testing.T) {
 		"deep.y.z=1":       `{"deep":{"x":true,"y":{"z":1}},"list":[{"a":1},2],"n":12345678901234567890,"to":"ana"}`,
 		`deep={"a":"b c"}`: `{"deep":{"a":"b c"},"list":[{"a":1},2],"n":12345678901234567890,"to":"ana"}`,
 	} {
-		got, err := Assign(json.RawMessage(args), set)
+		got, err := Assign(json.RawMessage(args), nil, set)
 		if err != nil || string(got) != want {
 			t.Errorf("assign(%q) = %s, %v, want %s", set, got, err, want)
 		}
 	}
 	for _, set := range []string{"", "to", "=x", "to.x=1", "list.2=1", "list.-1=1", "list.a=1"} {
-		if got, err := Assign(json.RawMessage(args), set); !isMisuse(err) {
+		if got, err := Assign(json.RawMessage(args), nil, set); !isMisuse(err) {
 			t.Errorf("assign(%q) = %s, %v, want a misuse", set, got, err)
+		}
+	}
+}
+
+func TestAssignFollowsTheSchema(t *testing.T) {
+	t.Parallel()
+	schema := json.RawMessage(`{"properties":{"id":{"type":"string"},"n":{"type":"integer"},"maybe":{"type":["string","null"]},
+		"either":{"type":["string","integer"]},"to":{"items":{"type":"string"}},"deep":{"properties":{"id":{"type":"string"}}}}}`)
+	args := json.RawMessage(`{"to":["a"],"old":"x"}`)
+	for set, want := range map[string]string{
+		"id=9": `"id":"9"`, `id="9"`: `"id":"9"`, "id=true": `"id":"true"`, "n=9": `"n":9`, "maybe=9": `"maybe":"9"`, "either=9": `"either":9`,
+		"to.0=9": `"to":["9"]`, "deep.id=9": `"deep":{"id":"9"}`, "old=9": `"old":"9"`, "other=9": `"other":9`,
+	} {
+		got, err := Assign(args, schema, set)
+		if err != nil || !strings.Contains(string(got), want) {
+			t.Errorf("Assign(%q) = %s, %v, want %s in it", set, got, err, want)
 		}
 	}
 }
@@ -36,7 +53,7 @@ func FuzzAssign(f *testing.F) {
 	f.Add(`{"a":[1]}`, "a.0=2")
 	f.Add(`{}`, "a.b.c=x")
 	f.Fuzz(func(t *testing.T, args, set string) {
-		got, err := Assign(json.RawMessage(args), set)
+		got, err := Assign(json.RawMessage(args), nil, set)
 		if err == nil && !json.Valid(got) {
 			t.Errorf("assign(%q, %q) = %s, which is no JSON", args, set, got)
 		}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,12 +9,21 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/spf13/cobra"
+
 	"github.com/countersign-dev/countersign/client"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/client/wire"
 )
 
-// FileFlag is the flag that names a file.
-const FileFlag = "file"
+// Document is a document of settings that can be kept in a file.
+type Document struct {
+	Show, Check, Apply Help
+	// Get and Put are methods of the client. Validate checks a document without
+	// a server; its error has pointers into the document.
+	Get      func(c *client.Client, ctx context.Context) (json.RawMessage, error)
+	Put      func(c *client.Client, ctx context.Context, doc json.RawMessage, dryRun bool) ([]wire.SettingChange, error)
+	Validate func(document []byte) error
+}
 
 // ShowDocument writes a document as YAML, or with --json as JSON.
 func (a *App) ShowDocument(doc any) error {
@@ -24,14 +34,11 @@ func (a *App) ShowDocument(doc any) error {
 	if err != nil {
 		return err
 	}
-	if _, err := a.Out.Write(text); err != nil {
-		return fmt.Errorf("write the output: %w", err)
-	}
-	return nil
+	return a.Print("%s", text)
 }
 
 // plainYAML writes a document with its fields in their order. JSON is YAML, so
-// that its text is only read again and written plainly.
+// that its text only changes in style.
 func plainYAML(doc any) ([]byte, error) {
 	text, err := json.Marshal(doc)
 	if err != nil {
@@ -45,9 +52,9 @@ func plainYAML(doc any) ([]byte, error) {
 	return yaml.Marshal(&node)
 }
 
-// asYAML takes the marks of JSON off. A text that might be read as something
-// else, such as a number or a time, keeps its quotes, and one of several lines
-// stands as such.
+// asYAML writes a node in the block style of YAML. A text that could be read as
+// something else, such as a number or a time, keeps its quotes, and a text of
+// several lines is a literal block.
 func asYAML(node *yaml.Node) {
 	node.Style &^= yaml.FlowStyle
 	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!str" {
@@ -66,7 +73,7 @@ func asYAML(node *yaml.Node) {
 	}
 }
 
-// Answered says where in the file a server's objections are to be found.
+// Answered returns the error of a server with the places in the file.
 func (f *File) Answered(err error) error {
 	if p, ok := errors.AsType[*client.Problem](err); ok && len(p.Errors) > 0 {
 		return f.Place(p.Errors)
@@ -74,27 +81,27 @@ func (f *File) Answered(err error) error {
 	return err
 }
 
-// ShowChanges says what changed, or would.
-func (a *App) ShowChanges(changes []limits.Change, applied bool) error {
+// ShowChanges shows what changed, or would change.
+func (a *App) ShowChanges(changes []wire.SettingChange, applied bool) error {
 	if a.JSON {
 		return a.WriteJSON(struct {
-			Applied bool            `json:"applied"`
-			Changes []limits.Change `json:"changes"`
+			Applied bool                 `json:"applied"`
+			Changes []wire.SettingChange `json:"changes"`
 		}{applied, changes})
 	}
-	counts := make(map[limits.ChangeKind]int)
+	counts := make(map[string]int)
 	var rows [][]string
 	for _, c := range changes {
-		if counts[c.Kind]++; c.Kind != limits.Unchanged {
-			rows = append(rows, []string{string(c.Kind), c.Section, c.Name, changeText(c)})
+		if counts[c.Kind]++; c.Kind != wire.ChangeUnchanged {
+			rows = append(rows, []string{c.Kind, c.Section, c.Name, changeText(c)})
 		}
 	}
 	if len(rows) > 0 {
-		if err := Table(a.Out, []string{"CHANGE", "SECTION", "WHICH", "TO"}, rows); err != nil {
+		if err := a.Table([]string{"CHANGE", "SECTION", "WHICH", "TO"}, rows); err != nil {
 			return err
 		}
 	}
-	summary := fmt.Sprintf("%d added, %d changed, %d removed, %d unchanged.", counts[limits.Added], counts[limits.Changed], counts[limits.Removed], counts[limits.Unchanged])
+	summary := fmt.Sprintf("%d added, %d changed, %d removed, %d unchanged.", counts[wire.ChangeAdded], counts[wire.ChangeChanged], counts[wire.ChangeRemoved], counts[wire.ChangeUnchanged])
 	switch {
 	case applied:
 		a.Note("%s It is done.", summary)
@@ -106,12 +113,54 @@ func (a *App) ShowChanges(changes []limits.Change, applied bool) error {
 	return nil
 }
 
-// changeText writes what a setting becomes.
-func changeText(c limits.Change) string {
-	switch c.Kind {
-	case limits.Removed:
+// changeText shows what a setting is set to, or was.
+func changeText(c wire.SettingChange) string {
+	if c.Kind == wire.ChangeRemoved {
 		return "was " + string(c.Was)
-	case limits.Added, limits.Changed, limits.Unchanged:
 	}
 	return strings.TrimSpace(string(c.Is))
+}
+
+// NewDocumentCommands returns the commands show, check and apply of a document
+// of settings that can be kept in a file.
+func (a *App) NewDocumentCommands(d Document) []*cobra.Command {
+	var file string
+	var apply bool
+	fileFlag := func(cmd *cobra.Command) *cobra.Command {
+		cmd.Flags().StringVarP(&file, "file", "f", "", "the `file`, or - for standard input (required)")
+		return cmd
+	}
+	show := &cobra.Command{
+		Use: "show", Short: d.Show.Short, Long: d.Show.Long, Example: d.Show.Example, Args: Arguments(0, 0, ""),
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
+			doc, err := d.Get(c, ctx)
+			if err != nil {
+				return err
+			}
+			return a.ShowDocument(doc)
+		}),
+	}
+	check := &cobra.Command{
+		Use: "check", Short: d.Check.Short, Long: d.Check.Long, Example: d.Check.Example, Args: Arguments(0, 0, ""),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := a.ReadDocument(file, d.Validate)
+			return a.Done(err, "%s is in order", file)
+		},
+	}
+	set := &cobra.Command{
+		Use: "apply", Short: d.Apply.Short, Long: d.Apply.Long, Example: d.Apply.Example, Args: Arguments(0, 0, ""),
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
+			f, err := a.ReadDocument(file, d.Validate)
+			if err != nil {
+				return err
+			}
+			changes, err := d.Put(c, ctx, f.JSON, !apply)
+			if err != nil {
+				return f.Answered(err)
+			}
+			return a.ShowChanges(changes, apply)
+		}),
+	}
+	set.Flags().BoolVar(&apply, "apply", false, "do it; without this nothing changes")
+	return []*cobra.Command{show, fileFlag(check), fileFlag(set)}
 }

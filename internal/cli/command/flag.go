@@ -1,134 +1,136 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// MaxPage is the largest page that the API gives.
-const MaxPage = 200
+const (
+	// maxWait is the longest time that the API waits.
+	maxWait = 5 * time.Minute
+	// maxPage is the largest page that the API returns.
+	maxPage = 200
+)
 
-// maxWait is the longest that the API lets anybody wait.
-const maxWait = 5 * time.Minute
+// value is a flag that a function reads. Its error completes a sentence that
+// begins with the flag.
+type value struct {
+	text, kind string
+	set        func(text string) error
+}
+
+// String returns the text that was set.
+func (v *value) String() string { return v.text }
+
+// Type names the kind of value in the help.
+func (v *value) Type() string { return v.kind }
+
+// Set reads the flag.
+func (v *value) Set(text string) error {
+	v.text = text
+	return v.set(text)
+}
+
+// Flag adds a flag that a function reads.
+func Flag(cmd *cobra.Command, name, kind, about string, set func(text string) error) *pflag.Flag {
+	return cmd.Flags().VarPF(&value{kind: kind, set: set}, name, "", about)
+}
+
+// EnumFlag adds a flag that is one of a few words.
+func EnumFlag[T ~string](cmd *cobra.Command, p *T, name, about string, words ...string) {
+	Flag(cmd, name, "string", about, func(text string) error {
+		*p = T(text)
+		return oneOf(text, words...)
+	})
+	// The only errors are a flag that does not exist, or was offered values
+	// before; a test asks for completions.
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func oneOf(text string, words ...string) error {
+	if text == "" || slices.Contains(words, text) {
+		return nil
+	}
+	last := len(words) - 1
+	return fmt.Errorf("must be %s or %s", strings.Join(words[:last], ", "), words[last])
+}
+
+// RiskFlag adds the flag --risk with the risks of envelopes.
+func RiskFlag(cmd *cobra.Command, p *envelope.Risk, about string) {
+	EnumFlag(cmd, p, "risk", about, "low", "medium", "high")
+}
 
 // WaitFlag adds --wait, which may stand without a value.
 func WaitFlag(cmd *cobra.Command, d *time.Duration, about string) {
-	flag := cmd.Flags().VarPF((*waiting)(d), "wait", "", about+"; at most 5m")
-	flag.DefValue = ""
+	flag := Flag(cmd, "wait", "duration", about+"; at most 5m", func(text string) (err error) {
+		if *d, err = time.ParseDuration(text); err != nil || *d < time.Millisecond || *d > maxWait {
+			return errors.New("must be a duration from 1ms to 5m, such as 30s; mind the equals sign: --wait=30s")
+		}
+		return nil
+	})
 	flag.NoOptDefVal = "30s"
 }
 
-// waiting is a duration that the API accepts.
-type waiting time.Duration
-
-// String writes the duration; none is empty.
-func (w *waiting) String() string {
-	if *w == 0 {
-		return ""
-	}
-	return time.Duration(*w).String()
-}
-
-// Type names the kind of value in the help.
-func (*waiting) Type() string { return "duration" }
-
-// Set reads a duration.
-func (w *waiting) Set(text string) error {
-	d, err := time.ParseDuration(text)
-	if err != nil || d < time.Millisecond || d > maxWait {
-		return fmt.Errorf("must be a duration from 1ms to 5m, such as 30s; mind the equals sign: --wait=30s")
-	}
-	*w = waiting(d)
-	return nil
-}
-
-// Fixed offers the values of a flag to the shell's completion.
-func Fixed(cmd *cobra.Command, flag string, values ...string) {
-	// The only errors are a flag that is not there, or was offered values
-	// before; a test asks for completions.
-	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// OneOf refuses a flag's value that is none of a few words.
-func OneOf(flag, value string, words ...string) error {
-	if value == "" {
+// PageFlags adds the flags of a page of a list.
+func PageFlags(cmd *cobra.Command, limit *int, cursor *string) {
+	*limit = 50
+	flag := Flag(cmd, "limit", "int", "how many a page, at most 200", func(text string) (err error) {
+		if *limit, err = strconv.Atoi(text); err != nil || *limit < 1 || *limit > maxPage {
+			return fmt.Errorf("must be from 1 to %d", maxPage)
+		}
 		return nil
-	}
-	for _, w := range words {
-		if value == w {
-			return nil
-		}
-	}
-	return Misuse("--%s must be %s", flag, strings.Join(words, ", "))
+	})
+	flag.DefValue = "50"
+	cmd.Flags().StringVar(cursor, "cursor", "", "continue after the page before")
 }
 
-// Ids reads arguments that name actions.
-func Ids(args []string) ([]envelope.ActionID, error) {
-	all := make([]envelope.ActionID, len(args))
-	for i, text := range args {
-		if err := all[i].UnmarshalText([]byte(text)); err != nil {
-			return nil, Misuse("argument %d is not the id of an action, which has 36 characters; `countersign list` shows them", i+1)
+// PositiveFlag adds a flag that is a number from 1 on. Zero is an error, since
+// it would mean no limit, which the flag's absence says.
+func PositiveFlag(cmd *cobra.Command, n *int, name, about string) {
+	Flag(cmd, name, "int", about, func(text string) (err error) {
+		if *n, err = strconv.Atoi(text); err != nil || *n < 1 {
+			return errors.New("must be a number from 1 on; for no limit leave it out, and to stop everything use `countersign pause`")
 		}
-	}
-	return all, nil
+		return nil
+	})
 }
 
-// ReadArgs replaces @FILE by what the file holds.
-func (a *App) ReadArgs(args string) (string, error) {
-	name, ok := strings.CutPrefix(args, "@")
-	if !ok {
-		return args, nil
-	}
-	in, err := a.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = in.Close() }()
-	text, err := io.ReadAll(io.LimitReader(in, envelope.MaxBytes+1))
-	if err != nil {
-		return "", fmt.Errorf("read the arguments: %w", err)
-	}
-	return string(text), nil
+// DurationFlag adds a flag that is a duration, also in days.
+func DurationFlag[D ~int64](cmd *cobra.Command, d *D, name, about string) *pflag.Flag {
+	return Flag(cmd, name, "duration", about, func(text string) error {
+		parsed, err := envelope.ParseDuration(text)
+		if err != nil && text != "" {
+			return errors.New("must be a time such as 90s, 15m, 2h or 1d")
+		}
+		*d = D(parsed)
+		return nil
+	})
 }
 
-// JsonFlag reads what a flag holds as JSON, or in the file that it names with
-// an @ before; nil for nothing. What it read is not repeated in the error,
-// since it may be a secret.
-func (a *App) JsonFlag(flag, text string) (json.RawMessage, error) {
-	if text == "" {
-		return nil, nil
-	}
-	raw := []byte(text)
-	if name, isFile := strings.CutPrefix(text, "@"); isFile {
-		in, err := a.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = in.Close() }()
-		if raw, err = io.ReadAll(io.LimitReader(in, envelope.MaxBytes+1)); err != nil {
-			return nil, fmt.Errorf("read --%s: %w", flag, err)
-		}
-	}
-	if !json.Valid(raw) {
-		return nil, Misuse("--%s must hold a JSON object, or @ and the name of a file that does", flag)
-	}
-	return raw, nil
+// PastFlag adds a flag that is a time, a day in the local zone, or how long
+// ago a time was.
+func PastFlag(cmd *cobra.Command, t *time.Time, name, about string) {
+	Flag(cmd, name, "time", about, func(text string) (err error) {
+		*t, err = parsePast(text, time.Now())
+		return err
+	})
 }
 
-// TimeFlag reads a time, a day that begins where the user is, or how long ago
-// it was. Nothing is the zero time.
-func TimeFlag(flag, text string, now time.Time) (time.Time, error) {
+func parsePast(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -138,68 +140,119 @@ func TimeFlag(flag, text string, now time.Time) (time.Time, error) {
 	if at, err := time.ParseInLocation(time.DateOnly, text, now.Location()); err == nil {
 		return at, nil
 	}
-	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
-		return now.Add(-ago), nil
+	if ago, err := envelope.ParseDuration(text); err == nil {
+		return now.Add(-time.Duration(ago)), nil
 	}
-	return time.Time{}, Misuse("--%s must be a time such as 2026-01-02T03:04:05Z, a day such as 2026-01-02, or how long ago it was, such as 24h", flag)
+	return time.Time{}, errors.New("must be a time such as 2026-01-02T03:04:05Z, a day such as 2026-01-02, or how long ago it was, such as 24h")
 }
 
-// ModeWord reads a mode.
-func ModeWord(text string) (envelope.Mode, error) {
-	if mode := envelope.Mode(text); mode.Valid() {
-		return mode, nil
+// RangeFlags adds --since and --until. check returns an error if --until is not
+// later.
+func RangeFlags(cmd *cobra.Command, since, until *time.Time, what string) (check func() error) {
+	PastFlag(cmd, since, "since", "only "+what+" since this `time`: 24h ago, 2026-01-02 or 2026-01-02T03:04:05Z")
+	PastFlag(cmd, until, "until", "only "+what+" before this `time`")
+	return func() error {
+		if !until.IsZero() && !since.Before(*until) {
+			return Misuse("--until must be later than --since")
+		}
+		return nil
 	}
-	return "", Misuse("the mode must be allow, require_approval or deny")
 }
 
-// EmployeeFlag reads an employee's id; nothing is the zero id.
-func EmployeeFlag(text string) (envelope.EmployeeID, error) {
+// FutureFlag adds a flag that is a time, or how long from now a time is.
+func FutureFlag(cmd *cobra.Command, t *time.Time, name, about string) {
+	Flag(cmd, name, "time", about, func(text string) (err error) {
+		*t, err = parseFuture(text, time.Now())
+		return err
+	})
+}
+
+func parseFuture(text string, now time.Time) (time.Time, error) {
 	if text == "" {
-		return envelope.EmployeeID{}, nil
+		return time.Time{}, nil
 	}
-	id, err := limits.ParseEmployee(text)
-	if err != nil || id == (envelope.EmployeeID{}) {
-		return id, Misuse("--employee must be an id of 36 characters")
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
 	}
-	return id, nil
+	d, err := envelope.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return time.Time{}, errors.New("must be a time such as 2026-01-31T08:00:00Z, or how long from now, such as 90s, 15m or 2h")
+	}
+	return now.Add(time.Duration(d)), nil
 }
 
-// EmployeeName shows whom something is for; the zero id is everybody.
-func EmployeeName(id envelope.EmployeeID) string {
-	if id == (envelope.EmployeeID{}) {
-		return "everybody"
-	}
-	return id.String()
+// EmployeeFlag adds --employee-id.
+func EmployeeFlag(cmd *cobra.Command, id *envelope.EmployeeID, about string) {
+	Flag(cmd, "employee-id", "string", about, func(text string) error {
+		if text != "" && id.UnmarshalText([]byte(text)) != nil {
+			return errors.New("must be an id of 36 characters")
+		}
+		return nil
+	})
 }
 
-// maxText bounds what is read of a file that a flag names.
-const maxText = 64 << 10
+// ScopeFlags adds --session-id, --employee-id and --automation-id.
+func ScopeFlags(cmd *cobra.Command, session *string, employee *envelope.EmployeeID, automation *string, only string) {
+	cmd.Flags().StringVar(session, "session-id", "", only+" in this `session`")
+	EmployeeFlag(cmd, employee, only+" on behalf of the employee of this `id`")
+	cmd.Flags().StringVar(automation, "automation-id", "", only+" under this `automation`")
+}
 
-// TextFlag is what a flag holds, or the text of the file that it names with an
-// @ before, without the end of its last line.
-func (a *App) TextFlag(flag, text string) (string, error) {
+// JSONFlag adds a flag that holds JSON, or names with @ a file that does; "@-"
+// is standard input. The value is not repeated in an error, since it may be a
+// secret.
+func (a *App) JSONFlag(cmd *cobra.Command, p *json.RawMessage, name, about string) {
+	Flag(cmd, name, "json", about, func(text string) (err error) {
+		if text == "" {
+			*p = nil
+			return nil
+		}
+		*p, err = a.JSONText(text)
+		return err
+	})
+}
+
+// JSONText reads JSON, or the file that is named with @.
+func (a *App) JSONText(text string) (json.RawMessage, error) {
+	raw, err := a.fileText(text, envelope.MaxBytes+1)
+	if err == nil && !json.Valid([]byte(raw)) {
+		err = errors.New(`must be a JSON object such as '{"id":"4711"}', or @ and the name of a file that holds one; mind the shell's quotes`)
+	}
+	return json.RawMessage(raw), err
+}
+
+// TextFlag adds a flag that is a text, or names with @ a file that holds it.
+func (a *App) TextFlag(cmd *cobra.Command, p *string, name, about string) {
+	const limit = 64 << 10
+	Flag(cmd, name, "text", about, func(text string) error {
+		raw, err := a.fileText(text, limit)
+		*p = strings.TrimRight(raw, "\r\n")
+		return err
+	})
+}
+
+// fileText returns a text, or the contents of the file that it names with @.
+func (a *App) fileText(text string, limit int64) (string, error) {
 	name, isFile := strings.CutPrefix(text, "@")
 	if !isFile {
 		return text, nil
 	}
-	in, err := a.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = in.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(in, maxText))
-	if err != nil {
-		return "", fmt.Errorf("read --%s: %w", flag, err)
-	}
-	return strings.TrimRight(string(raw), "\r\n"), nil
+	raw, err := a.ReadFile(name, limit)
+	return string(raw), err
 }
 
-// Argument is one that may be left out.
-func Argument(args []string, i int) string {
-	if i < len(args) {
-		return args[i]
+// ReadFile returns up to limit bytes of a file, or of standard input for "-".
+func (a *App) ReadFile(name string, limit int64) ([]byte, error) {
+	in, err := a.Open(name)
+	if err != nil {
+		return nil, err
 	}
-	return ""
+	defer func() { _ = in.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(in, limit))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return raw, nil
 }
 
 // Open opens a file, or standard input for "-".
@@ -207,40 +260,65 @@ func (a *App) Open(name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(a.In), nil
 	}
-	f, err := os.Open(name) // the user named it
+	f, err := os.Open(name)
+	if p, ok := errors.AsType[*os.PathError](err); ok {
+		err = p.Err
+	}
 	if err != nil {
-		return nil, Misuse("%s cannot be read: %v", name, pathCause(err))
+		return nil, Misuse("%s cannot be read: %v", name, err)
 	}
 	return f, nil
 }
 
-func pathCause(err error) error {
-	if p, ok := errors.AsType[*os.PathError](err); ok {
-		return p.Err
+// IDs reads arguments that name actions.
+func IDs(args []string) ([]envelope.ActionID, error) {
+	all := make([]envelope.ActionID, len(args))
+	for i, text := range args {
+		if err := all[i].UnmarshalText([]byte(text)); err != nil {
+			return nil, Misuse("argument %d is not the id of an action, which has 36 characters; `countersign list` shows them", i+1)
+		}
 	}
-	return err
+	return all, nil
 }
 
-// Moment reads a time, or how long from now it is.
-func Moment(flag, text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
+// ModeArgument reads an argument that is a mode.
+func ModeArgument(text string) (envelope.Mode, error) {
+	if mode := envelope.Mode(text); mode.Valid() {
+		return mode, nil
 	}
-	if t, err := time.Parse(time.RFC3339, text); err == nil {
-		return t, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return time.Time{}, Misuse("--%s must be a time such as 2026-01-31T08:00:00Z, or how long from now, such as 90s, 15m or 2h", flag)
-	}
-	return now.Add(d), nil
+	return "", Misuse("the mode must be allow, require_approval or deny")
 }
 
-// ToolKey reads the key of one tool, as source:name.
-func ToolKey(text string) (policy.Key, error) {
+// ToolArgument reads an argument that names one tool, as source:name.
+func ToolArgument(text string) (policy.Key, error) {
 	key, err := policy.ParseKey(text)
 	if err != nil {
 		return key, Misuse("the argument must be a tool, as source:name")
 	}
 	return key, nil
+}
+
+// Argument returns an argument that may be left out.
+func Argument(args []string, i int) string {
+	if i < len(args) {
+		return args[i]
+	}
+	return ""
+}
+
+// EmployeeName shows for whom a setting is; the zero id is everybody.
+func EmployeeName(id envelope.EmployeeID) string {
+	if id == (envelope.EmployeeID{}) {
+		return "everybody"
+	}
+	return id.String()
+}
+
+// flagError returns an error of a flag without its value, which may be a
+// secret.
+func flagError(err error) error {
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return Misuse("--%s %v", bad.GetFlag().Name, cmp.Or(bad.Unwrap(), err))
+	}
+	return Misuse("%v", err)
 }

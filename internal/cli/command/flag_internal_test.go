@@ -15,13 +15,13 @@ func TestTimesOfAFilter(t *testing.T) {
 		"2026-02-03":                time.Date(2026, 2, 3, 0, 0, 0, 0, time.UTC),
 		"24h":                       now.Add(-24 * time.Hour),
 	} {
-		if got, err := TimeFlag("since", text, now); err != nil || !got.Equal(want) {
-			t.Errorf("timeFlag(%q) = %v, %v, want %v", text, got, err, want)
+		if got, err := parsePast(text, now); err != nil || !got.Equal(want) {
+			t.Errorf("parsePast(%q) = %v, %v, want %v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"yesterday", "-1h", "12:00", "2026-13-01"} {
-		if got, err := TimeFlag("since", text, now); err == nil {
-			t.Errorf("timeFlag(%q) = %v, want an error", text, got)
+		if got, err := parsePast(text, now); err == nil {
+			t.Errorf("parsePast(%q) = %v, want an error", text, got)
 		}
 	}
 }

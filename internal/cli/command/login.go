@@ -49,13 +49,3 @@ func (a *App) LoggedIn(ctx context.Context) (string, error) {
 	}
 	return is.Token, err
 }
-
-// First is the first that says something.
-func First(all ...string) string {
-	for _, text := range all {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
-}

@@ -3,14 +3,12 @@ package command
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
 
-	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/client/wire"
 )
 
 // Stamp shows a time in the local zone; the zero time is empty.
@@ -41,7 +39,12 @@ func (a *App) Done(err error, format string, args ...any) error {
 	if a.JSON {
 		return a.WriteJSON(map[string]string{"done": what})
 	}
-	if _, err := fmt.Fprintln(a.Out, what); err != nil {
+	return a.Print("%s\n", what)
+}
+
+// Print writes to standard output.
+func (a *App) Print(format string, args ...any) error {
+	if _, err := fmt.Fprintf(a.Out, format, args...); err != nil {
 		return fmt.Errorf("write the output: %w", err)
 	}
 	return nil
@@ -57,19 +60,6 @@ func WriteJSONLines[T any](a *App, all []T) error {
 	return nil
 }
 
-// FieldsText says what is wrong with the fields of a setting, one a line.
-func FieldsText(err error) string {
-	broken, ok := errors.AsType[*envelope.InvalidError](err)
-	if !ok {
-		return err.Error()
-	}
-	lines := make([]string, len(broken.Fields))
-	for i, f := range broken.Fields {
-		lines[i] = strings.TrimSpace(strings.ReplaceAll(strings.TrimPrefix(f.Pointer, "/"), "/", " ") + " " + f.Message)
-	}
-	return strings.Join(lines, "\n  ")
-}
-
 // Noted returns a note behind a colon; none is empty.
 func Noted(note string) string {
 	if note == "" {
@@ -78,26 +68,66 @@ func Noted(note string) string {
 	return ": " + Line(note)
 }
 
-// Section writes a table with an empty line below it.
-func (a *App) Section(head []string, rows [][]string) error {
-	if err := Table(a.Out, head, rows); err != nil {
+// View is how a list of things is shown to people.
+type View[T any] struct {
+	// Empty is said where there are none.
+	Empty string
+	Head  []string
+	Row   func(T) []string
+}
+
+// Show shows a list: a table, or with --json one object a line.
+func (v View[T]) Show(a *App, all []T) error {
+	switch {
+	case a.JSON:
+		return WriteJSONLines(a, all)
+	case len(all) == 0 && v.Empty != "":
+		a.Note("%s", v.Empty)
+		return nil
+	}
+	rows := make([][]string, len(all))
+	for i, one := range all {
+		rows[i] = v.Row(one)
+	}
+	return a.Table(v.Head, rows)
+}
+
+// ShowPage shows a page of a list: a table, or with --json one document.
+func (v View[T]) ShowPage(a *App, page wire.Page[T]) error {
+	if a.JSON {
+		return a.WriteJSON(page)
+	}
+	if err := v.Show(a, page.Items); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(a.Out); err != nil {
-		return fmt.Errorf("write the output: %w", err)
+	if page.NextCursor != nil {
+		a.Note("There are more: add --cursor %s", *page.NextCursor)
 	}
 	return nil
 }
 
 // Table writes rows under a head, in columns.
-func Table(w io.Writer, head []string, rows [][]string) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+func (a *App) Table(head []string, rows [][]string) error {
+	t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	for _, row := range append([][]string{head}, rows...) {
 		for i, cell := range row {
 			row[i] = Line(cmp.Or(cell, "-"))
 		}
-		if _, err := fmt.Fprintln(t, strings.Join(row, "\t")); err != nil {
-			return fmt.Errorf("write the output: %w", err)
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("write the output: %w", err)
+	}
+	return nil
+}
+
+// Fields writes names and their values below each other, leaving out the
+// empty ones. The arguments alternate.
+func (a *App) Fields(pairs ...string) error {
+	t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			fmt.Fprintf(t, "%s\t%s\n", pairs[i], Safe(pairs[i+1]))
 		}
 	}
 	if err := t.Flush(); err != nil {
@@ -106,7 +136,7 @@ func Table(w io.Writer, head []string, rows [][]string) error {
 	return nil
 }
 
-// Line is safe, cut to what fits into a line.
+// Line returns a text that is safe for a terminal and fits into a line.
 func Line(text string) string {
 	const most = 100
 	clean := Safe(text)
@@ -116,8 +146,8 @@ func Line(text string) string {
 	return clean
 }
 
-// Safe makes a text fit for a terminal: what comes from outside must not move
-// the cursor, colour the screen or reorder what is read.
+// Safe replaces the characters of a text by which it could move the cursor,
+// colour the screen or reorder what is read.
 func Safe(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -130,7 +160,7 @@ func Safe(text string) string {
 	}, text)
 }
 
-// Local shows a time where the user is, to the second.
+// Local shows a time in the local zone, to the second; nil is empty.
 func Local(t *time.Time) string {
 	if t == nil {
 		return ""
@@ -138,7 +168,7 @@ func Local(t *time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05")
 }
 
-// Quoted is a text as a shell takes it for one word.
+// Quoted returns a text as one word of a shell.
 func Quoted(text string) string {
 	clean := Safe(text)
 	if !strings.ContainsFunc(clean, func(r rune) bool {

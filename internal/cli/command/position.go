@@ -15,9 +15,9 @@ import (
 
 // The bounds of such a file.
 const (
-	maxPlacedFile  = 4 << 20
-	maxPlacedNodes = 200_000
-	maxPlacedDepth = 50
+	maxFile  = 4 << 20
+	maxNodes = 200_000
+	maxDepth = 50
 )
 
 // File is a document in YAML or JSON, such as limits, of which it is
@@ -40,23 +40,18 @@ type FileError struct{ lines []string }
 // Error returns the text.
 func (e *FileError) Error() string { return strings.Join(e.lines, "\n") }
 
-// ReadFile reads a document, and checks all that can be checked without a
+// ReadDocument reads a document, and checks all that can be checked without a
 // server. The errors of check have pointers into the document.
-func (a *App) ReadFile(name string, check func(document []byte) error) (*File, error) {
+func (a *App) ReadDocument(name string, check func(document []byte) error) (*File, error) {
 	if name == "" {
 		return nil, Misuse("-f says which file; - is standard input")
 	}
-	in, err := a.Open(name)
+	text, err := a.ReadFile(name, maxFile+1)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = in.Close() }()
-	text, err := io.ReadAll(io.LimitReader(in, maxPlacedFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	if len(text) > maxPlacedFile {
-		return nil, fmt.Errorf("%s is longer than %d bytes; is it the right file?", name, maxPlacedFile)
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("%s is longer than %d bytes; is it the right file?", name, maxFile)
 	}
 	return parseFile(name, text, check)
 }
@@ -90,7 +85,7 @@ func (f *File) value(pointer string, node *yaml.Node, depth int) (any, error) {
 	if _, known := f.at[pointer]; !known {
 		f.at[pointer] = here
 	}
-	if f.nodes++; f.nodes > maxPlacedNodes || depth > maxPlacedDepth {
+	if f.nodes++; f.nodes > maxNodes || depth > maxDepth {
 		return nil, f.wrong(here, pointer, "is too large or too deep a document")
 	}
 	switch node.Kind {

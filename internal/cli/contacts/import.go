@@ -11,18 +11,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
-const contactImportHelp = `Add entries from a CSV file, or from standard input with "-". The first line
+const importHelp = `Add entries from a CSV file, or from standard input with "-". The first line
 names the columns, in any order:
 
   kind,value,reason,source,expires_at
 
-Only value is needed. A kind that is empty is guessed; a time is a date, or RFC
-3339. Entries that are on the list already are changed to what the file says.
+Only value is needed. A kind that is empty is recognised; a time is a date, or
+RFC 3339. Entries that are on the list already are changed to what the file
+says.
 
 The whole file is read first. If a line is wrong, it is named with its line and
 column, and nothing is imported, unless --skip-bad leaves such lines out. A file
@@ -32,20 +34,20 @@ the same command again does the rest.`
 // shownBad is how many wrong lines are named.
 const shownBad = 20
 
-// imported is what an import came to.
+// imported is the result of an import.
 type imported struct {
-	contact.Counts
+	wire.ContactCount
 	Read    int  `json:"read"`
 	Bad     int  `json:"bad"`
 	Applied bool `json:"applied"`
 }
 
-func contactImport(a *command.App) *cobra.Command {
+func importCSV(a *command.App) *cobra.Command {
 	var skipBad, dry bool
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Add entries from CSV",
-		Long:  contactImportHelp,
+		Long:  importHelp,
 		Example: `  countersign dnc import unsubscribed.csv --dry-run
   countersign dnc import unsubscribed.csv
   mysql -Be "SELECT email AS value FROM optouts" | countersign dnc import - --skip-bad`,
@@ -70,12 +72,13 @@ func runImport(ctx context.Context, a *command.App, c *client.Client, name strin
 		return err
 	}
 	defer clean()
-	settings, err := c.Settings(ctx)
+	set, err := c.Settings(ctx)
 	if err != nil {
 		return err
 	}
+	settings := limits.Tenant{Timezone: set.Timezone, PhoneRegion: set.PhoneRegion, PlusAddressing: set.PlusAddressing}
 	result := imported{Applied: !dry}
-	err = eachEntry(ctx, file, settings, func(contact.Entry) error { result.Read++; return nil }, func(bad *contact.LineError) {
+	err = eachEntry(ctx, file, settings, func(wire.Contact) error { result.Read++; return nil }, func(bad *contact.LineError) {
 		result.Bad++
 		switch {
 		case result.Bad <= shownBad:
@@ -98,12 +101,12 @@ func runImport(ctx context.Context, a *command.App, c *client.Client, name strin
 	return showImport(a, result)
 }
 
-// send imports the entries of a file in parts.
+// sendParts sends the entries of a file in parts.
 func sendParts(ctx context.Context, a *command.App, c *client.Client, file io.ReadSeeker, settings limits.Tenant, result *imported) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read the file again: %w", err)
 	}
-	part := make([]contact.Entry, 0, contact.MaxEntries)
+	part := make([]wire.Contact, 0, contact.MaxEntries)
 	sent := 0
 	flush := func() error {
 		if len(part) == 0 {
@@ -120,7 +123,7 @@ func sendParts(ctx context.Context, a *command.App, c *client.Client, file io.Re
 		part = part[:0]
 		return nil
 	}
-	err := eachEntry(ctx, file, settings, func(e contact.Entry) error {
+	err := eachEntry(ctx, file, settings, func(e wire.Contact) error {
 		if part = append(part, e); len(part) < contact.MaxEntries {
 			return nil
 		}
@@ -133,7 +136,7 @@ func sendParts(ctx context.Context, a *command.App, c *client.Client, file io.Re
 }
 
 // eachEntry reads a CSV to its end.
-func eachEntry(ctx context.Context, in io.Reader, settings limits.Tenant, entry func(contact.Entry) error, bad func(*contact.LineError)) error {
+func eachEntry(ctx context.Context, in io.Reader, settings limits.Tenant, entry func(wire.Contact) error, bad func(*contact.LineError)) error {
 	r, err := contact.NewCSVReader(in, settings.ContactOptions())
 	if errors.Is(err, io.EOF) {
 		return errors.New("the file is empty; its first line must name the columns")
@@ -153,14 +156,15 @@ func eachEntry(ctx context.Context, in io.Reader, settings limits.Tenant, entry 
 		if err != nil {
 			return fmt.Errorf("read the file: %w", err)
 		}
-		if err := entry(e); err != nil {
+		c := wire.Contact{Kind: string(e.Kind), Value: e.Value, Reason: e.Reason, Source: e.Source, ExpiresAt: e.ExpiresAt}
+		if err := entry(c); err != nil {
 			return err
 		}
 	}
 }
 
-// rereadable returns what can be read twice: the input itself if it is a file,
-// else a copy of it on the disk. What is returned with it takes the copy away.
+// rereadable returns an input that can be read twice: the input itself if it is
+// a file, else a copy on the disk, which the returned function removes.
 func rereadable(in io.Reader) (io.ReadSeeker, func(), error) {
 	if file, ok := in.(*os.File); ok {
 		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
@@ -193,8 +197,5 @@ func showImport(a *command.App, r imported) error {
 	if !r.Applied {
 		text = fmt.Sprintf("%d read, %d wrong; nothing was imported", r.Read, r.Bad)
 	}
-	if _, err := fmt.Fprintln(a.Out, text); err != nil {
-		return fmt.Errorf("write the output: %w", err)
-	}
-	return nil
+	return a.Print("%s\n", text)
 }

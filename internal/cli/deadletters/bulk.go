@@ -7,68 +7,67 @@ import (
 	"slices"
 	"time"
 
-	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
-	"github.com/countersign-dev/countersign/internal/fault"
 )
 
 const (
-	// lotSize is how many dead letters are changed at once.
-	lotSize = 500
-	// lead is how far a paced replay schedules ahead. What lies beyond stays
-	// among the dead letters, so that stopping the command stops the rest.
+	// requestSize is how many dead letters are changed at once.
+	requestSize = 500
+	// lead is how far a paced replay schedules ahead. The rest stays dead letters,
+	// so that stopping the command stops it.
 	lead = 3 * time.Second
 	// progressEvery is the least time between two lines about the progress.
 	progressEvery = 2 * time.Second
 )
 
-// letterChange is a change of dead letters in lots.
-type letterChange struct {
+// bulkChange is a change of dead letters, in requests of a bounded size.
+type bulkChange struct {
 	app    *command.App
 	verb   string
 	named  []envelope.ActionID
-	filter client.LetterFilter
+	filter wire.DeadLetterFilter
 	apply  bool
-	// typed says that the ids were typed in, so that something is wrong if none
-	// of them is a dead letter. A file may be run through again.
+	// typed reports whether the ids were arguments, so that it is an error if
+	// none of them is a dead letter. A file may be used again.
 	typed bool
 	// rate is how many become due in a second; zero is all at once.
 	rate float64
-	// do asks for one lot. all, which may be nil, does it also to what do
-	// leaves out.
-	do, all func(context.Context, client.Lot) (client.LotDone, error)
+	// do makes one request. all, which may be nil, also changes what do leaves
+	// out.
+	do, all func(context.Context, wire.BulkRequest) (wire.BulkResult, error)
 }
 
-// letterReport is what a change of dead letters came to, for scripts.
-type letterReport struct {
+// bulkReport is the result of a change of dead letters, for scripts.
+type bulkReport struct {
 	Command string `json:"command"`
 	Applied bool   `json:"applied"`
-	// Count is how many it was done to or, of a dry run, would be; Total how
-	// many fitted at the beginning, and Left how many of them are left.
+	// Count is how many were changed or, in a dry run, would be; Total how many
+	// were selected at the beginning, and Left how many of those are left.
 	Count int `json:"count"`
 	Total int `json:"total"`
 	Left  int `json:"left"`
 	// LeftOut counts those of unknown outcome that were left out.
 	LeftOut int `json:"left_out"`
-	// NotDead are those that were named and are no dead letters.
+	// NotDead are the ids that are not dead letters.
 	NotDead []envelope.ActionID `json:"not_dead"`
-	// Counts tells Total and LeftOut by tool and reason.
-	Counts []client.Tally `json:"counts"`
-	// AsOf is when all this was found; letters made later were left alone.
+	// Counts has Total and LeftOut by tool and reason.
+	Counts []wire.DeadLetterCount `json:"counts"`
+	// AsOf is the time of the counts; later dead letters are not changed.
 	AsOf    time.Time `json:"as_of"`
 	Stopped bool      `json:"stopped"`
 }
 
-// run looks what is there and, if the change is to be applied, makes it. It
-// ends with one document, or in words.
-func (ch *letterChange) run(ctx context.Context) error {
+// run counts what is selected and, if the change is to be applied, makes it. It
+// ends with one document, or with words.
+func (ch *bulkChange) run(ctx context.Context) error {
 	found, err := ch.survey(ctx)
 	if err != nil {
 		return err
 	}
 	if ch.typed && found.Total+found.LeftOut == 0 {
-		return fault.New(fault.NotFound, "none of these is a dead letter that fits")
+		return errors.New("none of these is a dead letter that fits")
 	}
 	if ch.apply && found.Total > 0 {
 		err = ch.work(ctx, &found)
@@ -79,10 +78,10 @@ func (ch *letterChange) run(ctx context.Context) error {
 	return err
 }
 
-// survey makes a dry run, and keeps to what it found: of the ids, those that
-// are dead letters; of a filter, those made until now.
-func (ch *letterChange) survey(ctx context.Context) (letterReport, error) {
-	out := letterReport{Command: ch.verb, Applied: ch.apply, NotDead: []envelope.ActionID{}, Counts: []client.Tally{}}
+// survey makes a dry run, and restricts the change to what it found: of the
+// ids, those that are dead letters; of a filter, those until now.
+func (ch *bulkChange) survey(ctx context.Context) (bulkReport, error) {
+	out := bulkReport{Command: ch.verb, Applied: ch.apply, NotDead: []envelope.ActionID{}, Counts: []wire.DeadLetterCount{}}
 	var err error
 	if ch.named == nil {
 		_, err = ch.look(ctx, &out, nil) // the counts alone matter
@@ -98,19 +97,19 @@ func (ch *letterChange) survey(ctx context.Context) (letterReport, error) {
 	return out, err
 }
 
-// sort finds out which of the ids that were named are dead letters that it can
-// be done to, keeps those, and reports those that are none.
-func (ch *letterChange) sort(ctx context.Context, out *letterReport) error {
+// sort keeps those of the ids that are dead letters and can be changed, and
+// reports those that are not dead letters.
+func (ch *bulkChange) sort(ctx context.Context, out *bulkReport) error {
 	var fit []envelope.ActionID
-	for lot := range slices.Chunk(ch.named, envelope.MaxItems) {
+	for in := range slices.Chunk(ch.named, envelope.MaxItems) {
 		leftOut := out.LeftOut
-		dead, err := ch.look(ctx, out, lot)
+		dead, err := ch.look(ctx, out, in)
 		if err != nil {
 			return err
 		}
 		fit = append(fit, dead...)
 		if out.LeftOut > leftOut {
-			all, err := ch.all(ctx, client.Lot{IDs: lot, Filter: &ch.filter, Limit: len(lot), DryRun: true})
+			all, err := ch.all(ctx, wire.BulkRequest{IDs: in, Filter: &ch.filter, Limit: len(in), DryRun: true})
 			if err != nil {
 				return err
 			}
@@ -120,7 +119,7 @@ func (ch *letterChange) sort(ctx context.Context, out *letterReport) error {
 		for _, id := range dead {
 			is[id] = true
 		}
-		for _, id := range lot {
+		for _, id := range in {
 			if !is[id] {
 				out.NotDead = append(out.NotDead, id)
 			}
@@ -130,10 +129,10 @@ func (ch *letterChange) sort(ctx context.Context, out *letterReport) error {
 	return nil
 }
 
-// look makes a dry run, adds what it counts to a report, and returns which of
-// the ids that were named it would be done to.
-func (ch *letterChange) look(ctx context.Context, out *letterReport, lot []envelope.ActionID) ([]envelope.ActionID, error) {
-	done, err := ch.do(ctx, client.Lot{IDs: lot, Filter: &ch.filter, Limit: max(1, len(lot)), DryRun: true})
+// look makes a dry run, adds its counts to a report, and returns which of the
+// ids it would change.
+func (ch *bulkChange) look(ctx context.Context, out *bulkReport, in []envelope.ActionID) ([]envelope.ActionID, error) {
+	done, err := ch.do(ctx, wire.BulkRequest{IDs: in, Filter: &ch.filter, Limit: max(1, len(in)), DryRun: true})
 	if err != nil {
 		return nil, err
 	}
@@ -145,32 +144,34 @@ func (ch *letterChange) look(ctx context.Context, out *letterReport, lot []envel
 	return done.ActionIDs, nil
 }
 
-// added adds tallies to others.
-func added(sum, more []client.Tally) []client.Tally {
+// added adds counts to others.
+func added(sum, more []wire.DeadLetterCount) []wire.DeadLetterCount {
 	for _, t := range more {
-		i := slices.IndexFunc(sum, func(s client.Tally) bool { return s.Source == t.Source && s.Tool == t.Tool && s.Reason == t.Reason })
+		i := slices.IndexFunc(sum, func(s wire.DeadLetterCount) bool {
+			return s.Source == t.Source && s.Tool == t.Tool && s.Reason == t.Reason
+		})
 		if i < 0 {
 			sum = append(sum, t)
 		} else {
-			sum[i].Letters += t.Letters
+			sum[i].Count += t.Count
 		}
 	}
 	return sum
 }
 
-// work makes the change, lot by lot. When ctx ends, the lot in flight is
-// finished and no other begun.
-func (ch *letterChange) work(ctx context.Context, out *letterReport) error {
+// work makes the change, request by request. When ctx ends, the current request
+// is finished and no other is made.
+func (ch *bulkChange) work(ctx context.Context, out *bulkReport) error {
 	began := time.Now()
 	shown := began
 	rest := ch.named
 	for {
-		lot := client.Lot{Filter: &ch.filter, Limit: ch.lot()}
+		in := wire.BulkRequest{Filter: &ch.filter, Limit: ch.batch()}
 		if ch.named != nil {
-			n := min(lot.Limit, len(rest))
-			lot.IDs, rest = rest[:n], rest[n:]
+			n := min(in.Limit, len(rest))
+			in.IDs, rest = rest[:n], rest[n:]
 		}
-		done, err := ch.do(context.WithoutCancel(ctx), lot)
+		done, err := ch.do(context.WithoutCancel(ctx), in)
 		if err != nil {
 			return err
 		}
@@ -185,25 +186,25 @@ func (ch *letterChange) work(ctx context.Context, out *letterReport) error {
 			shown = now
 			ch.app.Note("%s", progress(ch.verb, out.Count, out.Total, now.Sub(began), ch.rate))
 		}
-		if err := rests(ctx, time.Duration(done.AheadMS)*time.Millisecond-lead); err != nil {
+		if err := sleep(ctx, time.Duration(done.AheadMS)*time.Millisecond-lead); err != nil {
 			out.Stopped = true
 			return err
 		}
 	}
 }
 
-// lot is how many are done at once: of a paced change, what fits into the lead
-// with room to spare.
-func (ch *letterChange) lot() int {
+// batch returns how many one request changes: of a paced change, what fits into
+// the lead with room to spare.
+func (ch *bulkChange) batch() int {
 	if ch.rate == 0 {
-		return lotSize
+		return requestSize
 	}
-	return max(1, min(lotSize, int(ch.rate*(lead/2).Seconds())))
+	return max(1, min(requestSize, int(ch.rate*(lead/2).Seconds())))
 }
 
-// rests waits, if there is something to wait for. The error is that of a ctx
-// that has ended.
-func rests(ctx context.Context, d time.Duration) error {
+// sleep waits unless d is zero or less. The error is that of a ctx that has
+// ended.
+func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 || ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -217,7 +218,7 @@ func rests(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// progress says how far a change has got, how fast it is and how long it will
+// progress says how far a change has got, at what rate, and how long it will
 // take.
 func progress(verb string, n, total int, took time.Duration, rate float64) string {
 	speed := float64(n) / max(took.Seconds(), 0.001)
@@ -228,8 +229,8 @@ func progress(verb string, n, total int, took time.Duration, rate float64) strin
 	return fmt.Sprintf("%s: %d of %d, %.3g/s, about %v to go", verb, n, total, speed, left)
 }
 
-// show tells what came of a change that may have ended with an error.
-func (ch *letterChange) show(out letterReport, err error) error {
+// show shows the result of a change that may have ended with an error.
+func (ch *bulkChange) show(out bulkReport, err error) error {
 	a := ch.app
 	if a.JSON {
 		if err != nil && !errors.Is(err, context.Canceled) {
@@ -238,39 +239,38 @@ func (ch *letterChange) show(out letterReport, err error) error {
 		return a.WriteJSON(out)
 	}
 	if out.LeftOut > 0 {
-		a.Note("%d of unknown outcome left out: they may have happened, and replaying could double them. --allow-doubling takes them too.", out.LeftOut)
+		a.Note("%d of unknown outcome left out: they may have happened, and replaying could have the effect twice. --allow-duplicates takes them too.", out.LeftOut)
 	}
 	if len(out.NotDead) > 0 {
-		a.Note("%d are no dead letters that fit:", len(out.NotDead))
+		a.Note("%d are not dead letters that fit:", len(out.NotDead))
 		for _, id := range out.NotDead {
 			a.Note("  %s", id)
 		}
 	}
 	switch {
 	case err != nil:
-		a.Note("%s: %d of %d done. To take up the rest, run the command again with --until %s.", ch.verb, out.Count, out.Total, ch.filter.Until.UTC().Format(time.RFC3339Nano))
+		a.Note("%s: %d of %d done. To continue with the rest, run the command again with --until %s.", ch.verb, out.Count, out.Total, ch.filter.Until.UTC().Format(time.RFC3339Nano))
 		return nil
 	case out.Total == 0:
 		a.Note("There are no such dead letters.")
 		return nil
 	case !ch.apply:
-		if err := showTallies(a, out.Counts); err != nil {
+		if err := showCounts(a, out.Counts); err != nil {
 			return err
 		}
 		a.Note("\nNothing was changed. To %s these %d, add --apply. To see them: countersign dlq list.", ch.verb, out.Total)
 		return nil
 	}
 	if gone := out.Total - out.Count; gone > 0 {
-		a.Note("%d were no dead letters any more.", gone)
+		a.Note("%d were not dead letters any more.", gone)
 	}
-	_, err = fmt.Fprintf(a.Out, "%d %sed\n", out.Count, ch.verb)
-	return err
+	return a.Print("%d %sed\n", out.Count, ch.verb)
 }
 
-func showTallies(a *command.App, counts []client.Tally) error {
+func showCounts(a *command.App, counts []wire.DeadLetterCount) error {
 	rows := make([][]string, len(counts))
 	for i, t := range counts {
-		rows[i] = []string{fmt.Sprint(t.Letters), t.Source + ":" + t.Tool, t.Reason}
+		rows[i] = []string{fmt.Sprint(t.Count), t.Source + ":" + t.Tool, t.Reason}
 	}
-	return command.Table(a.Out, []string{"LETTERS", "TOOL", "REASON"}, rows)
+	return a.Table([]string{"COUNT", "TOOL", "REASON"}, rows)
 }

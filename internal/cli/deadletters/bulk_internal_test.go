@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-func TestLotsOfAPacedChangeStayWithinTheLead(t *testing.T) {
+func TestRequestsOfAPacedChangeStayWithinTheLead(t *testing.T) {
 	t.Parallel()
-	for rate, want := range map[float64]int{0: lotSize, 0.01: 1, 1: 1, 2: 3, 50: 75, 10000: lotSize} {
-		ch := letterChange{rate: rate}
-		if got := ch.lot(); got != want {
+	for rate, want := range map[float64]int{0: requestSize, 0.01: 1, 1: 1, 2: 3, 50: 75, 10000: requestSize} {
+		ch := bulkChange{rate: rate}
+		if got := ch.batch(); got != want {
 			t.Errorf("at %g a second a lot is %d, want %d", rate, got, want)
 		}
 	}

@@ -5,56 +5,67 @@ package deadletters
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/actions"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-const deadLettersHelp = `Dead letters are actions that ended without their effect, or without anyone
-knowing. Their reason is one of:
+// Command returns the command dlq, which is also called dead-letters.
+func Command(a *command.App) *cobra.Command {
+	cmd := command.NewGroup("dlq", "Dead letters: list, show, export, replay, resolve, discard",
+		`Dead letters are actions that ended without their effect, or with an unknown
+outcome. Their reason is one of:
 
   refused    the tool's answer was final
   exhausted  every attempt that was allowed has been made
-  unknown    it was sent, and nobody knows what happened
+  unknown    the call was sent, and its outcome is not known
 
-They wait here until somebody replays or discards them, or says what became of
-an unknown one. Replay and discard change nothing unless --apply is given:
-without it they show what they would do. It takes an operator's token.`
-
-// The reasons of dead letters.
-const (
-	ReasonRefused   = "refused"
-	ReasonExhausted = "exhausted"
-	ReasonUnknown   = "unknown"
-)
-
-// Command returns the command dlq.
-func Command(a *command.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "dlq",
-		Short: "Look after dead letters: list, show, export, replay, resolve, discard",
-		Long:  deadLettersHelp,
-		Example: `  countersign dlq list
+They stay until somebody replays or discards them, or says what became of an
+unknown one. Replay and discard change nothing unless --apply is given: without
+it they show what they would do. It takes an operator's token.`,
+		`  countersign dlq list
   countersign dlq replay --reason exhausted --since 24h
   countersign dlq replay --reason exhausted --since 24h --rate 50 --apply
   countersign dlq resolve 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --happened --note "it is in their log"`,
-		Args: cobra.ArbitraryArgs,
-		RunE: command.Group,
-
-		DisableFlagsInUseLine: true,
-	}
-	cmd.AddCommand(letterList(a), letterShow(a), letterExport(a), letterReplay(a), letterResolve(a), letterDiscard(a))
+		list(a), show(a), export(a), replay(a), resolve(a), discard(a))
+	cmd.Aliases = []string{"dead-letters"}
 	return cmd
 }
 
-func letterList(a *command.App) *cobra.Command {
-	var filter letterFilter
-	var f client.LetterFilter
+// filterFlags adds the flags that select dead letters. check validates them
+// together.
+func filterFlags(cmd *cobra.Command, f *wire.DeadLetterFilter) (check func() error) {
+	flags := cmd.Flags()
+	command.EnumFlag(cmd, &f.Reason, "reason", "only those of this `reason`: refused, exhausted or unknown",
+		wire.ReasonRefused, wire.ReasonExhausted, wire.ReasonUnknown)
+	flags.StringVar(&f.Source, "source", "", "only those of the source of this `id`")
+	flags.StringVar(&f.Tool, "tool", "", "only those of the tool of this `name`")
+	flags.StringVar(&f.Code, "code", "", "only those whose last attempt ended with this `code`, such as timeout")
+	return command.RangeFlags(cmd, &f.Since, &f.Until, "those that became dead letters")
+}
+
+func view() command.View[wire.DeadLetter] {
+	return command.View[wire.DeadLetter]{
+		Empty: "There are no such dead letters.", Head: []string{"ID", "TOOL", "REASON", "TRIES", "SINCE", "WHY"},
+		Row: func(l wire.DeadLetter) []string {
+			return []string{
+				l.ActionID.String(), l.Source + ":" + l.Tool, l.Reason, fmt.Sprint(l.Attempts), command.Local(&l.At),
+				strings.Trim(l.Code+": "+l.Message, ": "),
+			}
+		},
+	}
+}
+
+func list(a *command.App) *cobra.Command {
+	var f wire.DeadLetterFilter
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -65,86 +76,38 @@ func letterList(a *command.App) *cobra.Command {
   countersign dlq list --source mail --code timeout --since 24h
   countersign dlq list --tool send_email --all --json`,
 		Args: command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			narrowed, err := filter.read()
+	}
+	check := filterFlags(cmd, &f)
+	cmd.Flags().BoolVar(&all, "all", false, "every page")
+	command.PageFlags(cmd, &f.Limit, &f.Cursor)
+	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
+		if err := check(); err != nil {
+			return err
+		}
+		if !all {
+			page, err := c.DeadLetters(ctx, f)
 			if err != nil {
 				return err
 			}
-			narrowed.Limit, narrowed.Cursor = f.Limit, f.Cursor
-			return runLetterList(ctx, a, c, narrowed, all)
-		}),
-	}
-	filter.flags(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "every page")
-	cmd.Flags().IntVar(&f.Limit, "limit", 50, "how many a page, at most 200")
-	cmd.Flags().StringVar(&f.Cursor, "cursor", "", "go on where the page before ended")
+			return view().ShowPage(a, page)
+		}
+		f.Limit = 200
+		var found []wire.DeadLetter
+		for l, err := range client.Items(func(cursor string) (wire.Page[wire.DeadLetter], error) {
+			f.Cursor = cmp.Or(cursor, f.Cursor)
+			return c.DeadLetters(ctx, f)
+		}) {
+			if err != nil {
+				return err
+			}
+			found = append(found, l)
+		}
+		return view().Show(a, found)
+	})
 	return cmd
 }
 
-func runLetterList(ctx context.Context, a *command.App, c *client.Client, f client.LetterFilter, all bool) error {
-	if f.Limit < 1 || f.Limit > command.MaxPage {
-		return command.Misuse("--limit must be from 1 to %d", command.MaxPage)
-	}
-	if all {
-		letters, err := everyLetter(ctx, c, f)
-		if err != nil {
-			return err
-		}
-		return showLetters(a, letters)
-	}
-	page, err := c.Letters(ctx, f)
-	if err != nil {
-		return err
-	}
-	if a.JSON {
-		return a.WriteJSON(page)
-	}
-	if err := showLetters(a, page.Items); err != nil {
-		return err
-	}
-	if page.NextCursor != nil {
-		a.Note("There are more: add --cursor %s, or --all", *page.NextCursor)
-	}
-	return nil
-}
-
-func everyLetter(ctx context.Context, c *client.Client, f client.LetterFilter) ([]client.Letter, error) {
-	f.Limit = command.MaxPage
-	var all []client.Letter
-	for {
-		page, err := c.Letters(ctx, f)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page.Items...)
-		if page.NextCursor == nil {
-			return all, nil
-		}
-		f.Cursor = *page.NextCursor
-	}
-}
-
-func showLetters(a *command.App, letters []client.Letter) error {
-	if a.JSON {
-		for _, l := range letters {
-			if err := a.WriteJSON(l); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if len(letters) == 0 {
-		a.Note("There are no such dead letters.")
-		return nil
-	}
-	rows := make([][]string, len(letters))
-	for i, l := range letters {
-		rows[i] = []string{l.ActionID.String(), l.Source + ":" + l.Tool, l.Reason, fmt.Sprint(l.Attempts), command.Local(&l.At), strings.Trim(l.Code+": "+l.Message, ": ")}
-	}
-	return command.Table(a.Out, []string{"ID", "TOOL", "REASON", "TRIES", "SINCE", "WHY"}, rows)
-}
-
-func letterShow(a *command.App) *cobra.Command {
+func show(a *command.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show a dead letter with its action and attempts",
@@ -152,39 +115,115 @@ func letterShow(a *command.App) *cobra.Command {
 		Example: "  countersign dlq show 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b",
 		Args:    command.Arguments(1, 1, "the id of an action"),
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			wanted, err := command.Ids(args)
+			ids, err := command.IDs(args)
 			if err != nil {
 				return err
 			}
-			story, err := c.Letter(ctx, wanted[0])
+			d, err := c.DeadLetter(ctx, ids[0])
 			if err != nil {
 				return err
 			}
 			if a.JSON {
-				return a.WriteJSON(story)
+				return a.WriteJSON(d)
 			}
-			if err := showLetters(a, []client.Letter{story.Letter}); err != nil {
+			if err := view().Show(a, []wire.DeadLetter{d.DeadLetter}); err != nil {
 				return err
 			}
 			fmt.Fprintln(a.Out)
-			if err := actions.ShowStory(a, story.Action, story.Attempts); err != nil {
+			if err := actions.ShowDetail(a, d.Action, d.Attempts); err != nil {
 				return err
 			}
-			noteLetter(a, story.Letter)
+			noteNext(a, d.DeadLetter)
 			return nil
 		}),
 	}
 }
 
-// noteLetter says how to go on with a dead letter.
-func noteLetter(a *command.App, l client.Letter) {
-	if l.Reason != ReasonUnknown {
+// noteNext says how to go on with a dead letter.
+func noteNext(a *command.App, l wire.DeadLetter) {
+	if l.Reason != wire.ReasonUnknown {
 		a.Note("To try it again: countersign dlq replay %s --apply", l.ActionID)
 		return
 	}
 	if v := l.Verify; v != nil {
-		a.Note("Looked into %d times by itself; the last time came to: %s.", v.Tries, command.Line(cmp.Or(v.Said, "nothing yet")))
+		a.Note("Reads have looked for it %d times; the result of the last: %s.", v.Tries, command.Line(cmp.Or(v.Said, "nothing yet")))
 	}
-	a.Note("Nobody knows whether it happened. Look at %s first; then say so:", command.Line(l.Source))
+	a.Note("It is unknown whether it happened. Look at %s first; then say so:", command.Line(l.Source))
 	a.Note("  countersign dlq resolve %s --happened (or --did-not) --note \"how you know\"", l.ActionID)
+}
+
+func resolve(a *command.App) *cobra.Command {
+	var r wire.Resolution
+	var didNot bool
+	cmd := &cobra.Command{
+		Use:   "resolve ID...",
+		Short: "Say what became of actions of unknown outcome",
+		Long: `Say what became of actions whose outcome is unknown, once you have found out at
+the provider. What happened counts as sent. What did not runs again, under the
+same idempotency key and with as many attempts as at first; with --give-up it
+ends as failed. The note says how you know, for the record.
+
+Mind that a request may still be on its way, in a proxy or a queue: what is not
+there yet can arrive later.`,
+		Example: `  countersign dlq list --reason unknown
+  countersign dlq resolve 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --happened --note "it is in their log"
+  countersign dlq resolve 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --did-not --note "their support says so"`,
+		Args: command.Arguments(1, command.Many, "the ids of actions"),
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
+			switch {
+			case r.Happened == didNot:
+				return command.Misuse("say either --happened or --did-not")
+			case r.Happened && r.GiveUp:
+				return command.Misuse("--give-up goes with --did-not alone")
+			case r.Note == "":
+				return command.Misuse("--note must say how you know, for the record")
+			}
+			return actions.Intended(actions.Each(ctx, a, args, 0, func(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
+				return c.Resolve(ctx, id, r)
+			}))
+		}),
+	}
+	cmd.Flags().BoolVar(&r.Happened, "happened", false, "it had its effect")
+	cmd.Flags().BoolVar(&didNot, "did-not", false, "it did not, and is to run again")
+	cmd.Flags().BoolVar(&r.GiveUp, "give-up", false, "with --did-not: it is not to run again")
+	cmd.Flags().StringVar(&r.Note, "note", "", "how you know, for the record (required)")
+	return cmd
+}
+
+func export(a *command.App) *cobra.Command {
+	var f wire.DeadLetterFilter
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write dead letters as JSON, one a line",
+		Long: `Write dead letters as JSON, one a line, the newest actions first: what was
+proposed, and how it ended. What looks like a credential is taken out of the
+arguments. "countersign dlq replay --from" reads such a file, whole or in part.`,
+		Example: `  countersign dlq export --tool send_email > dead.jsonl
+  countersign dlq export --since 24h | jq -c 'select(.args.to == "a@example.org")' > some.jsonl
+  countersign dlq replay --from some.jsonl`,
+		Args: command.Arguments(0, 0, ""),
+	}
+	check := filterFlags(cmd, &f)
+	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
+		if err := check(); err != nil {
+			return err
+		}
+		f.Limit = 100
+		written := 0
+		for l, err := range client.Items(func(cursor string) (wire.Page[json.RawMessage], error) {
+			f.Cursor = cursor
+			return c.ExportDeadLetters(ctx, f)
+		}) {
+			if err == nil {
+				err = a.Print("%s\n", l)
+			}
+			if err != nil {
+				return err
+			}
+			written++
+		}
+		a.Note("%d exported", written)
+		return nil
+	})
+	return cmd
 }

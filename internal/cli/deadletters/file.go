@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// maxLetterLine bounds a line of an export, in bytes: arguments may be
+	// maxLine bounds a line of an export, in bytes: arguments may be
 	// envelope.MaxBytes long, and longer once they are redacted and escaped.
-	maxLetterLine = 4 << 20
+	maxLine = 4 << 20
 	// maxBadLines bounds how many bad lines an error names.
 	maxBadLines = 20
 )
 
-// readLetterFile reads the ids of an export: an object with an action_id on
-// every line. Empty lines are passed over, and so is what stands there twice.
+// readExport reads the ids of an export: an object with an action_id on
+// every line. Empty lines and repeated ids are skipped.
 // The error names every bad line by its number.
-func readLetterFile(in io.Reader) ([]envelope.ActionID, error) {
+func readExport(in io.Reader) ([]envelope.ActionID, error) {
 	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 0, 64<<10), maxLetterLine)
+	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
 	seen := make(map[envelope.ActionID]bool)
 	var all []envelope.ActionID
 	var bad []string
@@ -38,7 +38,7 @@ func readLetterFile(in io.Reader) ([]envelope.ActionID, error) {
 		if len(text) == 0 {
 			continue
 		}
-		id, err := readLetterLine(text)
+		id, err := readLine(text)
 		switch {
 		case err != nil:
 			bad = append(bad, fmt.Sprintf("line %d %v", number, err))
@@ -48,9 +48,9 @@ func readLetterFile(in io.Reader) ([]envelope.ActionID, error) {
 		}
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		bad = append(bad, fmt.Sprintf("line %d is longer than %d MiB", number+1, maxLetterLine>>20))
+		bad = append(bad, fmt.Sprintf("line %d is longer than %d MiB", number+1, maxLine>>20))
 	} else if err != nil {
-		return nil, fmt.Errorf("read the letters: %w", err)
+		return nil, fmt.Errorf("read the dead letters: %w", err)
 	}
 	if len(bad) == 0 {
 		return all, nil
@@ -61,29 +61,29 @@ func readLetterFile(in io.Reader) ([]envelope.ActionID, error) {
 	return nil, command.Misuse("nothing was done, because of bad lines:\n  %s", strings.Join(bad, "\n  "))
 }
 
-// The ways in which a line is bad. None repeats what stands there.
+// The ways in which a line is bad. None repeats the line.
 var (
-	errLetterText = errors.New("is not UTF-8")
-	errLetterJSON = errors.New("is not a JSON object")
-	errLetterNoID = errors.New("has no action_id")
-	errLetterID   = errors.New("has an action_id that is none")
+	errNotUTF8 = errors.New("is not UTF-8")
+	errNotJSON = errors.New("is not a JSON object")
+	errNoID    = errors.New("has no action_id")
+	errBadID   = errors.New("has an action_id that is not an id")
 )
 
-func readLetterLine(text []byte) (id envelope.ActionID, err error) {
+func readLine(text []byte) (id envelope.ActionID, err error) {
 	if !utf8.Valid(text) {
-		return id, errLetterText
+		return id, errNotUTF8
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(text, &fields) != nil || fields == nil {
-		return id, errLetterJSON
+		return id, errNotJSON
 	}
 	raw, ok := fields["action_id"]
 	if !ok {
-		return id, errLetterNoID
+		return id, errNoID
 	}
 	var name string
 	if json.Unmarshal(raw, &name) != nil || id.UnmarshalText([]byte(name)) != nil {
-		return id, errLetterID
+		return id, errBadID
 	}
 	return id, nil
 }

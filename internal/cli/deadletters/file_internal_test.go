@@ -14,7 +14,7 @@ const (
 	letterTwo = "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1c"
 )
 
-func TestReadLetterFile(t *testing.T) {
+func TestReadExport(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		text string
@@ -31,13 +31,13 @@ func TestReadLetterFile(t *testing.T) {
 			`{"action_id":"` + letterOne + `"}` + "\nno\n[]\nnull\n{}\n" + `{"action_id":7}` + "\n" + `{"action_id":"secret"}` + "\n\xff\n", nil,
 			[]string{
 				"line 2 is not a JSON object", "line 3 is not a JSON object", "line 4 is not a JSON object", "line 5 has no action_id",
-				"line 6 has an action_id that is none", "line 7 has an action_id that is none", "line 8 is not UTF-8",
+				"line 6 has an action_id that is not an id", "line 7 has an action_id that is not an id", "line 8 is not UTF-8",
 			},
 		},
 		"many bad lines": {strings.Repeat("x\n", 30), nil, []string{"line 20 is", "and 10 more"}},
-		"an endless one": {"\n" + strings.Repeat("x", maxLetterLine+1), nil, []string{"line 2 is longer than 4 MiB"}},
+		"an endless one": {"\n" + strings.Repeat("x", maxLine+1), nil, []string{"line 2 is longer than 4 MiB"}},
 	} {
-		got, err := readLetterFile(strings.NewReader(test.text))
+		got, err := readExport(strings.NewReader(test.text))
 
 		var ids []string
 		for _, id := range got {
@@ -54,7 +54,7 @@ func TestReadLetterFile(t *testing.T) {
 	}
 }
 
-func FuzzReadLetterFile(f *testing.F) {
+func FuzzReadExport(f *testing.F) {
 	for _, seed := range []string{
 		"", "\n", "{}", `{"action_id":"` + letterOne + `"}`, `{"action_id":"` + letterOne + `"}` + "\n" + `{"action_id":"` + letterTwo + `"}`,
 		`{"action_id":null}`, "[1]\n\xff", `{"action_id":"` + letterOne + `","action_id":"` + letterTwo + `"}`,
@@ -62,10 +62,10 @@ func FuzzReadLetterFile(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got, err := readLetterFile(strings.NewReader(text))
+		got, err := readExport(strings.NewReader(text))
 		if err != nil {
 			if !strings.Contains(err.Error(), "line ") || len(got) != 0 {
-				t.Errorf("readLetterFile = %d ids, %v; want no id and a line's number", len(got), err)
+				t.Errorf("readExport = %d ids, %v; want no id and a line's number", len(got), err)
 			}
 			return
 		}
@@ -78,7 +78,7 @@ func FuzzReadLetterFile(f *testing.F) {
 			seen[id] = true
 			again.WriteString(`{"action_id":"` + id.String() + "\"}\n")
 		}
-		if back, err := readLetterFile(strings.NewReader(again.String())); err != nil || !cmp.Equal(got, back) {
+		if back, err := readExport(strings.NewReader(again.String())); err != nil || !cmp.Equal(got, back) {
 			t.Errorf("written and read again it is %v, %v; want %v", back, err, got)
 		}
 	})

@@ -6,28 +6,82 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
+
+// selection is the dead letters that a command is about: by id, by filter, of
+// which both must hold, or all.
+type selection struct {
+	filter wire.DeadLetterFilter
+	check  func() error
+	from   string
+	all    bool
+	apply  bool
+}
+
+func (s *selection) flags(cmd *cobra.Command, verb string) {
+	s.check = filterFlags(cmd, &s.filter)
+	cmd.Flags().StringVar(&s.from, "from", "", "those of an export, from a `file` or - for standard input")
+	cmd.Flags().BoolVar(&s.all, "all", false, verb+" every dead letter")
+	cmd.Flags().BoolVar(&s.apply, "apply", false, "do it; without this nothing changes")
+}
+
+// ids returns the ids of the arguments or of the export; nil for neither.
+func (s *selection) ids(a *command.App, args []string) ([]envelope.ActionID, error) {
+	switch filtered := s.filter != (wire.DeadLetterFilter{}); {
+	case len(args) == 0 && !filtered && !s.all && s.from == "":
+		return nil, command.Misuse("say which: ids, --from, --all, or a filter such as --reason or --tool")
+	case len(args) > 0 && s.from != "":
+		return nil, command.Misuse("give ids or --from, not both")
+	case s.all && (filtered || len(args) > 0 || s.from != ""):
+		return nil, command.Misuse("--all stands alone; with a filter every one that fits is meant anyway")
+	case len(args) > 0:
+		return command.IDs(args)
+	case s.from == "":
+		return nil, nil
+	}
+	in, err := a.Open(s.from)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = in.Close() }()
+	named, err := readExport(in)
+	if err == nil && len(named) == 0 {
+		err = command.Misuse("%s holds no dead letters", s.from)
+	}
+	return named, err
+}
+
+// change returns the change of what is selected.
+func (s *selection) change(a *command.App, verb string, args []string) (*bulkChange, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	named, err := s.ids(a, args)
+	return &bulkChange{app: a, verb: verb, named: named, typed: len(args) > 0, filter: s.filter, apply: s.apply}, err
+}
 
 const replayHelp = `Put dead letters on the schedule again, under the same idempotency key and with
 as many attempts as at first. Ids, --from and filters narrow the choice; all
 that are given must hold.
 
 One whose outcome is unknown may have had its effect already; replaying it could
-double that. Those are left out unless --allow-doubling is given.
+have the effect twice. Those are left out unless --allow-duplicates is given.
 
-With --rate so many become due in a second. Ctrl-C stops after the lot in
-flight: what was not replayed yet stays a dead letter. Run the command again to
-take up the rest, which goes on behind what is scheduled already.
+With --rate so many become due in a second. Ctrl-C stops after the request that
+is being made: what was not replayed yet stays a dead letter. Run the command
+again to continue with the rest, which is scheduled after the others.
 
 Without --apply nothing changes: the command shows what it would replay.`
 
 // maxRate is the highest rate that the API takes.
 const maxRate = 10000
 
-func letterReplay(a *command.App) *cobra.Command {
+func replay(a *command.App) *cobra.Command {
 	var s selection
-	var how client.Replaying
+	var how wire.ReplayRequest
 	cmd := &cobra.Command{
 		Use:   "replay [ID...]",
 		Short: "Put dead letters on the schedule again",
@@ -35,58 +89,61 @@ func letterReplay(a *command.App) *cobra.Command {
 		Example: `  countersign dlq replay --reason exhausted --tool send_email
   countersign dlq replay --reason exhausted --tool send_email --rate 50 --apply
   countersign dlq replay --from dead.jsonl --apply
-  countersign dlq replay 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --allow-doubling --apply`,
+  countersign dlq replay 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --allow-duplicates --apply`,
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			// Written so that it refuses what is no number, too.
+			// Written so that NaN is refused, too.
 			if inRange := how.PerSecond >= 0.001 && how.PerSecond <= maxRate; how.PerSecond != 0 && !inRange {
 				return command.Misuse("--rate must be from 0.001 to %d a second", maxRate)
 			}
-			named, f, err := letters(a, &s, args)
+			ch, err := s.change(a, "replay", args)
 			if err != nil {
 				return err
 			}
-			ch := letterChange{app: a, verb: "replay", named: named, typed: len(args) > 0, filter: f, apply: s.apply, rate: how.PerSecond}
-			ch.do = func(ctx context.Context, lot client.Lot) (client.LotDone, error) { return c.Replay(ctx, lot, how) }
-			ch.all = func(ctx context.Context, lot client.Lot) (client.LotDone, error) {
+			ch.rate = how.PerSecond
+			ch.do = func(ctx context.Context, in wire.BulkRequest) (wire.BulkResult, error) {
 				how := how
-				how.Doubling = true
-				return c.Replay(ctx, lot, how)
+				how.BulkRequest = in
+				return c.Replay(ctx, how)
+			}
+			ch.all = func(ctx context.Context, in wire.BulkRequest) (wire.BulkResult, error) {
+				how := how
+				how.BulkRequest, how.AllowDuplicates = in, true
+				return c.Replay(ctx, how)
 			}
 			return ch.run(ctx)
 		}),
 	}
 	s.flags(cmd, "replay")
-	cmd.Flags().BoolVar(&how.Doubling, "allow-doubling", false, "also those that may have had their effect already")
+	cmd.Flags().BoolVar(&how.AllowDuplicates, "allow-duplicates", false, "also those that may have had their effect already")
 	cmd.Flags().Float64Var(&how.PerSecond, "rate", 0, "how many become due in a second (default all at once)")
 	cmd.Flags().StringVar(&how.Note, "note", "", "why, for the record")
 	return cmd
 }
 
-const discardHelp = `Give dead letters up. They leave the list; the ledger keeps what happened. The
-note says why, for the record. Ids, --from and filters narrow the choice; all
-that are given must hold.
-
-Without --apply nothing changes: the command shows what it would discard.`
-
-func letterDiscard(a *command.App) *cobra.Command {
+func discard(a *command.App) *cobra.Command {
 	var s selection
 	var note string
 	cmd := &cobra.Command{
 		Use:   "discard [ID...]",
 		Short: "Give dead letters up",
-		Long:  discardHelp,
+		Long: `Give dead letters up. They leave the list; the log of executions keeps what
+happened. The note says why, for the record. Ids, --from and filters narrow the
+choice; all that are given must hold.
+
+Without --apply nothing changes: the command shows what it would discard.`,
 		Example: `  countersign dlq discard --tool send_email --note "sent by hand"
   countersign dlq discard 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --note "no longer needed" --apply`,
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			if note == "" {
 				return command.Misuse("--note must say why, for the record")
 			}
-			named, f, err := letters(a, &s, args)
+			ch, err := s.change(a, "discard", args)
 			if err != nil {
 				return err
 			}
-			ch := letterChange{app: a, verb: "discard", named: named, typed: len(args) > 0, filter: f, apply: s.apply}
-			ch.do = func(ctx context.Context, lot client.Lot) (client.LotDone, error) { return c.Discard(ctx, lot, note) }
+			ch.do = func(ctx context.Context, in wire.BulkRequest) (wire.BulkResult, error) {
+				return c.Discard(ctx, wire.DiscardRequest{BulkRequest: in, Reason: note})
+			}
 			return ch.run(ctx)
 		}),
 	}

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,14 +10,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/cli/login"
 )
 
-const loginHelp = `Log in at the issuer that vouches for the people of your tenant, in a browser on
-this machine, and use what it signs as the token for the API at --url. It is
-kept for that address alone, in a file that only you can read, and renewed while
-the issuer allows it. A token in COUNTERSIGN_TOKEN, or --token, goes before it.
+const loginHelp = `Log in at the identity provider of your tenant, in a browser on this machine,
+and use the token that it signs for the API at --url. It is kept for that
+address alone, in a file that only you can read, and renewed while the issuer
+allows it. A token in COUNTERSIGN_TOKEN, or --token, takes precedence.
 
 Whoever set the provider up knows the issuer and the client's id. The client is
 a public one, with PKCE, that may come back to http://127.0.0.1 at any port, or
@@ -57,7 +59,7 @@ func runLogin(ctx context.Context, a *command.App, f loginFlags) error {
 	if err != nil && !errors.Is(err, login.ErrNone) {
 		return err
 	}
-	issuer, id := command.First(f.issuer, a.Getenv(command.IssuerEnv), was.Issuer), command.First(f.client, a.Getenv(command.ClientIDEnv), was.ClientID)
+	issuer, id := cmp.Or(f.issuer, a.Getenv(command.IssuerEnv), was.Issuer), cmp.Or(f.client, a.Getenv(command.ClientIDEnv), was.ClientID)
 	if issuer == "" || id == "" {
 		return command.Misuse("--issuer and --client-id are required the first time; whoever set the provider up knows them")
 	}
@@ -141,7 +143,7 @@ func WhoAmI(a *command.App) *cobra.Command {
 	}
 }
 
-func showMe(a *command.App, me client.Me) error {
+func showMe(a *command.App, me wire.Me) error {
 	if a.JSON {
 		return a.WriteJSON(me)
 	}
@@ -154,5 +156,5 @@ func showMe(a *command.App, me client.Me) error {
 			rows = append(rows, row)
 		}
 	}
-	return command.Table(a.Out, []string{"YOU", a.Server()}, rows)
+	return a.Table([]string{"YOU", a.Server()}, rows)
 }

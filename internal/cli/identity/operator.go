@@ -7,89 +7,54 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-const operatorHelp = `People, as the record names them. Who logs in is added by itself; others are
-added here, to be the person behind a token or a user in Slack. Nobody is
-deleted, only disabled: then nothing that the person shows is taken.
-
-Admins set up operators and viewers, owners everybody.`
-
 // Operators returns the command operator.
 func Operators(a *command.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "operator",
-		Short:   "Set people up: list, add, set, disable, enable",
-		Long:    operatorHelp,
-		Example: "  countersign operator list\n  countersign operator add --name \"Ana Lima\" --role operator",
-		Args:    cobra.ArbitraryArgs,
-		RunE:    command.Group,
+	return command.NewGroup("operator", "Set up people: list, add, set, disable, enable",
+		`People, as the record names them. Who logs in is added by itself; others are
+added here, to be the person behind a token or a user in Slack. Nobody is
+deleted, only disabled: then no credential of the person is accepted.
 
-		DisableFlagsInUseLine: true,
-	}
-	cmd.AddCommand(operatorList(a), operatorAdd(a), operatorSet(a),
-		operatorSwitch(a, "disable", true, "Take nothing that a person shows any more",
-			"Take nothing that a person shows any more: logins, tokens, and clicks in Slack,\neverywhere within ten seconds. The last owner is not disabled."),
-		operatorSwitch(a, "enable", false, "Take what a disabled person shows again", "Take what a disabled person shows again."))
-	return cmd
-}
-
-func operatorList(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List people",
-		Long:    "List people by name, with what they are now. With --json it is one object a\nline.",
-		Example: "  countersign operator list",
-		Args:    command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			all, err := c.Operators(ctx)
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return command.WriteJSONLines(a, all)
-			}
-			rows := make([][]string, len(all))
-			for i, o := range all {
+Admins set up operators and viewers, owners everybody.`,
+		"  countersign operator list\n  countersign operator add --name \"Ana Lima\" --role operator",
+		command.NewList(a, command.Help{
+			Short: "List people", Long: "List people by name, with their current role. With --json it is one object a\nline.",
+			Example: "  countersign operator list",
+		}, command.View[wire.Operator]{
+			Head: []string{"PERSON", "NAME", "ROLE", "E-MAIL", "LOGS IN AT", "SLACK", "LAST SEEN"},
+			Row: func(o wire.Operator) []string {
 				state := o.Role
 				if o.Disabled {
 					state = "disabled"
 				}
 				slack := strings.Trim(o.SlackTeam+"/"+o.SlackUser, "/")
-				rows[i] = []string{o.ID, o.Name, state, o.Email, o.Issuer, slack, command.Local(o.LastSeenAt)}
-			}
-			return command.Table(a.Out, []string{"PERSON", "NAME", "ROLE", "E-MAIL", "LOGS IN AT", "SLACK", "LAST SEEN"}, rows)
-		}),
-	}
+				return []string{o.ID, o.Name, state, o.Email, o.Issuer, slack, command.Local(o.LastSeenAt)}
+			},
+		}, func(ctx context.Context, c *client.Client) ([]wire.Operator, error) { return c.Operators(ctx) }),
+		operatorAdd(a), operatorSet(a),
+		operatorSwitch(a, "disable", true, "Accept no credential of a person any more",
+			"Accept no credential of a person any more: logins, tokens, and clicks in Slack,\neverywhere within ten seconds. The last owner is not disabled."),
+		operatorSwitch(a, "enable", false, "Accept the credentials of a disabled person again", "Accept the credentials of a disabled person again."))
 }
 
 // personFlags adds the flags that say what a person is.
-func personFlags(cmd *cobra.Command, in *client.OperatorInput) {
+func personFlags(cmd *cobra.Command, in *wire.OperatorInput) {
 	flags := cmd.Flags()
 	flags.StringVar(&in.Name, "name", "", "what to call the person")
 	flags.StringVar(&in.Email, "email", "", "an `address` for people to read; nobody is known by it")
-	flags.StringVar(&in.RoleSet, "role", "", "a `role` that goes before what logins give: viewer, operator, admin or owner; none lets logins decide")
+	command.EnumFlag(cmd, &in.RoleSet, "role", "a `role` instead of what logins give: viewer, operator, admin or owner; none lets logins decide",
+		"viewer", "operator", "admin", "owner", "none")
 	flags.StringVar(&in.Issuer, "issuer", "", "the `address` of the issuer that the person logs in at")
 	flags.StringVar(&in.Subject, "subject", "", "what that issuer calls the person: the `text` of the claim sub")
 	flags.StringVar(&in.SlackTeam, "slack-team", "", "the `id` of the person's Slack team, such as T024BE7LD")
 	flags.StringVar(&in.SlackUser, "slack-user", "", "the `id` of the person there, such as U2147483697")
-	command.Fixed(cmd, "role", "viewer", "operator", "admin", "owner", "none")
-}
-
-// roleSet reads the flag's word for no role.
-func roleSet(in *client.OperatorInput) error {
-	if err := command.OneOf("role", in.RoleSet, "viewer", "operator", "admin", "owner", "none"); err != nil {
-		return err
-	}
-	if in.RoleSet == "none" {
-		in.RoleSet = ""
-	}
-	return nil
 }
 
 func operatorAdd(a *command.App) *cobra.Command {
-	var in client.OperatorInput
+	var in wire.OperatorInput
 	cmd := &cobra.Command{
 		Use:   "add",
 		Short: "Add a person",
@@ -98,9 +63,7 @@ func operatorAdd(a *command.App) *cobra.Command {
   countersign operator add --name "Bo" --issuer https://login.acme.com --subject 8d1f`,
 		Args: command.Arguments(0, 0, ""),
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			if err := roleSet(&in); err != nil {
-				return err
-			}
+			in.RoleSet = strings.TrimPrefix(in.RoleSet, "none")
 			if in.Name == "" {
 				return command.Misuse("--name is required")
 			}
@@ -116,7 +79,7 @@ func operatorAdd(a *command.App) *cobra.Command {
 }
 
 func operatorSet(a *command.App) *cobra.Command {
-	var in client.OperatorInput
+	var in wire.OperatorInput
 	cmd := &cobra.Command{
 		Use:     "set PERSON-ID",
 		Short:   "Change what a person is",
@@ -125,10 +88,8 @@ func operatorSet(a *command.App) *cobra.Command {
 		Args:    command.Arguments(1, 1, "the person's id"),
 	}
 	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-		if err := roleSet(&in); err != nil {
-			return err
-		}
-		err := changePerson(ctx, c, args[0], func(was *client.OperatorInput) {
+		in.RoleSet = strings.TrimPrefix(in.RoleSet, "none")
+		err := changePerson(ctx, c, args[0], func(was *wire.OperatorInput) {
 			for name, field := range map[string][2]*string{
 				"name": {&was.Name, &in.Name}, "email": {&was.Email, &in.Email}, "role": {&was.RoleSet, &in.RoleSet}, "issuer": {&was.Issuer, &in.Issuer},
 				"subject": {&was.Subject, &in.Subject}, "slack-team": {&was.SlackTeam, &in.SlackTeam}, "slack-user": {&was.SlackUser, &in.SlackUser},
@@ -152,14 +113,14 @@ func operatorSwitch(a *command.App, word string, disabled bool, short, long stri
 		Example: "  countersign operator " + word + " 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b",
 		Args:    command.Arguments(1, 1, "the person's id"),
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			err := changePerson(ctx, c, args[0], func(was *client.OperatorInput) { was.Disabled = disabled })
+			err := changePerson(ctx, c, args[0], func(was *wire.OperatorInput) { was.Disabled = disabled })
 			return a.Done(err, "%sd %s", word, args[0])
 		}),
 	}
 }
 
 // changePerson reads a person and sets it changed.
-func changePerson(ctx context.Context, c *client.Client, id string, change func(*client.OperatorInput)) error {
+func changePerson(ctx context.Context, c *client.Client, id string, change func(*wire.OperatorInput)) error {
 	all, err := c.Operators(ctx)
 	if err != nil {
 		return err

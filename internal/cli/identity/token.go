@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/cli/command"
@@ -24,35 +25,19 @@ import (
 // the database.
 const databaseActor = "countersign token"
 
-const tokensHelp = `A token says who asks: an agent proposes, a viewer reads, an operator decides,
-an admin sets up, and an owner also makes owners and admins. It can be narrowed
-to scopes, which are rights of the API, and to tools.
-
-They are made over the API by an admin or an owner. With --tenant this works on
-the database of DATABASE_URL itself, which makes the first one.`
-
 // Tokens returns the command token.
 func Tokens(a *command.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "token",
-		Short: "Set tokens up: create, list, rotate, revoke",
-		Long:  tokensHelp,
-		Example: `  countersign token create --tenant acme --role owner --name "Ana, laptop"
+	return command.NewGroup("token", "Set up tokens: create, list, rotate, revoke",
+		`A token is a credential with a role: an agent proposes, a viewer reads, an
+operator decides, an admin sets up, and an owner also makes owners and admins.
+It can be narrowed to scopes, which are rights of the API, and to tools.
+
+They are made over the API by an admin or an owner. With --tenant this works on
+the database of DATABASE_URL itself, which makes the first one.`,
+		`  countersign token create --tenant acme --role owner --name "Ana, laptop"
   countersign token create --role agent --name "mail agent" --tool "mail:*"
   countersign token list`,
-		Args: cobra.ArbitraryArgs,
-		RunE: command.Group,
-
-		DisableFlagsInUseLine: true,
-	}
-	cmd.AddCommand(tokenCreate(a), tokenList(a), tokenRotate(a), tokenRevoke(a))
-	return cmd
-}
-
-type tokenFlags struct {
-	tenant, role, name, session, employee, operator string
-	scopes, tools                                   []string
-	ttl                                             time.Duration
+		tokenCreate(a), tokenList(a), tokenRotate(a), tokenRevoke(a))
 }
 
 const tokenCreateHelp = `Make a token and write it to standard output, alone on its line. It is stored as
@@ -60,61 +45,73 @@ a hash, so nothing ever shows it again.
 
 With --scope it may do no more than the scopes say, and with --tool propose and
 see no other tools. Neither gives what the role does not. Nobody hands out more
-than it has: only owners make owners and admins. With --operator the token acts
-as that person, and ends when the person is disabled.
+than they have: only owners make owners and admins. With --operator the token
+acts as that person, and ends when the person is disabled.
 
 With --tenant it is made in the database of DATABASE_URL itself.`
 
 func tokenCreate(a *command.App) *cobra.Command {
-	var f tokenFlags
+	var in wire.TokenInput
+	var tenant string
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Make a token",
 		Long:  tokenCreateHelp,
 		Example: `  countersign token create --tenant acme --role owner --name Ana
-  countersign token create --role agent --name "mail agent" --session inbox --tool "mail:*" --ttl 720h
+  countersign token create --role agent --name "mail agent" --session-id inbox --tool "mail:*" --expires-in 30d
   countersign token create --role operator --name pager --scope pauses:write --scope actions:read`,
 		Args: command.Arguments(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error { return runTokenCreate(cmd.Context(), a, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			g, err := grantOf(in)
+			if err != nil {
+				return err
+			}
+			var made wire.IssuedToken
+			if tenant != "" {
+				made, err = issueInDatabase(cmd.Context(), a, tenant, g)
+			} else {
+				made, err = issueOverAPI(cmd.Context(), a, in)
+			}
+			if err != nil {
+				return err
+			}
+			return showToken(a, made, "Made the token "+made.ID)
+		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.tenant, "tenant", "", "the tenant's `name`, to work on the database itself")
-	flags.StringVar(&f.role, "role", "", "the holder's `role`: agent, viewer, operator, admin or owner (required)")
-	flags.StringVar(&f.name, "name", "", "the holder's `name`, shown wherever it did something (required)")
-	flags.StringVar(&f.session, "session", "", "the `session` that the holder proposes in (agents get one of their own)")
-	flags.StringVar(&f.employee, "employee", "", "the `id` of whom the holder acts for")
-	flags.StringVar(&f.operator, "operator", "", "the `id` of the person behind it")
-	flags.StringArrayVar(&f.scopes, "scope", nil, "a `right` that it is narrowed to; may be repeated")
-	flags.StringArrayVar(&f.tools, "tool", nil, "a `pattern` of tools that it is narrowed to, such as mail:*; may be repeated")
-	flags.DurationVar(&f.ttl, "ttl", 0, "how long it is valid, such as 720h (default until it is revoked)")
-	command.Fixed(cmd, "role", "agent", "viewer", "operator", "admin", "owner")
-	command.Fixed(cmd, "scope", texts(identity.Scopes())...)
+	flags.StringVar(&tenant, "tenant", "", "the tenant's `name`, to work on the database itself")
+	command.EnumFlag(cmd, &in.Role, "role", "the holder's `role`: agent, viewer, operator, admin or owner (required)", "agent", "viewer", "operator", "admin", "owner")
+	flags.StringVar(&in.Name, "name", "", "the holder's `name`, shown wherever it did something (required)")
+	flags.StringVar(&in.SessionID, "session-id", "", "the `session` that the holder proposes in (agents get one of their own)")
+	flags.StringVar(&in.EmployeeID, "employee-id", "", "the `id` of whom the holder acts for")
+	flags.StringVar(&in.OperatorID, "operator", "", "the `id` of the person behind it")
+	flags.StringArrayVar(&in.Scopes, "scope", nil, "a `right` that it is narrowed to; may be repeated")
+	flags.StringArrayVar(&in.Tools, "tool", nil, "a `pattern` of tools that it is narrowed to, such as mail:*; may be repeated")
+	command.DurationFlag(cmd, &in.ExpiresIn, "expires-in", "how long it is valid, such as 30d (default until it is revoked)")
+	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(texts(identity.Scopes()), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// grant reads the flags.
-func (f tokenFlags) grant() (identity.Grant, error) {
-	g := identity.Grant{Name: f.name, Role: identity.Role(f.role), Session: f.session, Tools: f.tools, TTL: f.ttl, By: databaseActor}
-	switch {
-	case f.role == "" || f.name == "":
+// grantOf checks a token to issue, and returns it as a store takes it.
+func grantOf(in wire.TokenInput) (identity.Grant, error) {
+	g := identity.Grant{Name: in.Name, Role: identity.Role(in.Role), Session: in.SessionID, Tools: in.Tools, TTL: time.Duration(in.ExpiresIn), By: databaseActor}
+	if in.Role == "" || in.Name == "" {
 		return g, command.Misuse("--role and --name are required")
-	case !g.Role.Valid():
-		return g, command.Misuse("--role must be agent, viewer, operator, admin or owner")
 	}
-	for _, s := range f.scopes {
+	for _, s := range in.Scopes {
 		scope := identity.Scope(s)
 		if !scope.Valid() {
 			return g, command.Misuse("--scope must be one of %s", strings.Join(texts(identity.Scopes()), ", "))
 		}
 		g.Scopes = append(g.Scopes, scope)
 	}
-	if f.employee != "" {
-		if err := g.Employee.UnmarshalText([]byte(f.employee)); err != nil {
-			return g, command.Misuse("--employee: %v", err)
+	if in.EmployeeID != "" {
+		if err := g.Employee.UnmarshalText([]byte(in.EmployeeID)); err != nil {
+			return g, command.Misuse("--employee-id: %v", err)
 		}
 	}
-	if f.operator != "" {
-		id, err := uuid.Parse(f.operator)
+	if in.OperatorID != "" {
+		id, err := uuid.Parse(in.OperatorID)
 		if err != nil {
 			return g, command.Misuse("--operator must be the id of a person; `countersign operator list` shows them")
 		}
@@ -123,37 +120,17 @@ func (f tokenFlags) grant() (identity.Grant, error) {
 	return g, nil
 }
 
-func runTokenCreate(ctx context.Context, a *command.App, f tokenFlags) error {
-	g, err := f.grant()
-	if err != nil {
-		return err
-	}
-	var made client.IssuedToken
-	if f.tenant != "" {
-		made, err = issueInDatabase(ctx, a, f.tenant, g)
-	} else {
-		made, err = issueOverAPI(ctx, a, f)
-	}
-	if err != nil {
-		return err
-	}
-	return showToken(a, made, "Made the token "+made.ID)
-}
-
-func issueOverAPI(ctx context.Context, a *command.App, f tokenFlags) (client.IssuedToken, error) {
+func issueOverAPI(ctx context.Context, a *command.App, in wire.TokenInput) (wire.IssuedToken, error) {
 	c, err := a.Client()
 	if err != nil {
-		return client.IssuedToken{}, err
+		return wire.IssuedToken{}, err
 	}
-	return c.IssueToken(ctx, client.TokenInput{
-		Name: f.name, Role: f.role, EmployeeID: f.employee, SessionID: f.session, OperatorID: f.operator,
-		Scopes: f.scopes, Tools: f.tools, ExpiresIn: envelope.Duration(f.ttl),
-	})
+	return c.IssueToken(ctx, in)
 }
 
 // issueInDatabase makes a token, and the event that tells of it, in one
 // transaction.
-func issueInDatabase(ctx context.Context, a *command.App, tenant string, g identity.Grant) (client.IssuedToken, error) {
+func issueInDatabase(ctx context.Context, a *command.App, tenant string, g identity.Grant) (wire.IssuedToken, error) {
 	var made identity.Issued
 	err := a.InDatabase(ctx, tenant, func(ctx context.Context, tx pgx.Tx, id envelope.TenantID) (err error) {
 		if made, err = identity.Issue(ctx, tx, id, g, time.Now()); err != nil {
@@ -164,7 +141,7 @@ func issueInDatabase(ctx context.Context, a *command.App, tenant string, g ident
 			Tenant: id, Kind: audit.Configured, Actor: databaseActor, Items: []audit.Item{{Subject: what, Detail: detail}},
 		})
 	})
-	return client.IssuedToken{
+	return wire.IssuedToken{
 		ID: made.Principal.Token.String(), Token: made.Token.Text(), Name: g.Name, Role: string(g.Role), SessionID: made.Principal.Session,
 		EmployeeID: given(g.Employee), OperatorID: given(g.Operator), Scopes: texts(g.Scopes), Tools: g.Tools, ExpiresAt: made.ExpiresAt,
 	}, err
@@ -191,52 +168,38 @@ func texts(all []identity.Scope) []string {
 }
 
 // showToken writes a secret, the only time that it shows.
-func showToken(a *command.App, made client.IssuedToken, what string) error {
+func showToken(a *command.App, made wire.IssuedToken, what string) error {
 	if a.JSON {
 		return a.WriteJSON(made)
 	}
 	a.Note("%s; this is the only time that it shows:", what)
-	_, err := fmt.Fprintln(a.Out, made.Token)
-	return err
+	return a.Print("%s\n", made.Token)
 }
-
-const tokenListHelp = `List the tokens of the tenant, newest first: what each may do, when it was shown
-last, and when it ends. Their secrets are nowhere. It takes an admin's token.`
 
 func tokenList(a *command.App) *cobra.Command {
 	var all bool
-	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List tokens, without their secrets",
-		Long:    tokenListHelp,
+	cmd := command.NewList(a, command.Help{
+		Short: "List tokens, without their secrets",
+		Long: `List the tokens of the tenant, newest first: what each may do, when it was last
+used, and when it ends. Their secrets are not stored. It takes an admin's token.`,
 		Example: "  countersign token list\n  countersign token list --all --json | jq -r 'select(.last_used_at == null) | .token_id'",
-		Args:    command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			tokens, err := c.Tokens(ctx, all)
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return command.WriteJSONLines(a, tokens)
-			}
-			rows := make([][]string, len(tokens))
-			for i, t := range tokens {
-				rows[i] = []string{t.ID, t.Name, t.Role, narrowed(t), command.Local(t.LastUsedAt), ends(t)}
-			}
-			return command.Table(a.Out, []string{"TOKEN", "NAME", "ROLE", "NARROWED TO", "LAST USED", "ENDS"}, rows)
-		}),
-	}
+	}, command.View[wire.Token]{
+		Head: []string{"TOKEN", "NAME", "ROLE", "NARROWED TO", "LAST USED", "ENDS"},
+		Row: func(t wire.Token) []string {
+			return []string{t.ID, t.Name, t.Role, narrowed(t), command.Local(t.LastUsedAt), ends(t)}
+		},
+	}, func(ctx context.Context, c *client.Client) ([]wire.Token, error) { return c.Tokens(ctx, all) })
 	cmd.Flags().BoolVar(&all, "all", false, "also those that were revoked or have expired")
 	return cmd
 }
 
 // narrowed says what a token is narrowed to.
-func narrowed(t client.Token) string {
+func narrowed(t wire.Token) string {
 	return strings.Join(append(t.Scopes[:len(t.Scopes):len(t.Scopes)], t.Tools...), " ")
 }
 
 // ends says when a token ends, or ended.
-func ends(t client.Token) string {
+func ends(t wire.Token) string {
 	if t.RevokedAt != nil {
 		return "revoked " + command.Local(t.RevokedAt)
 	}
@@ -251,7 +214,7 @@ With --overlap the old secret stays valid that long, so that whoever holds it
 can be given the new one; without, it ends at once. Do that when it leaked.`
 
 func tokenRotate(a *command.App) *cobra.Command {
-	var overlap, ttl time.Duration
+	var in wire.Rotation
 	cmd := &cobra.Command{
 		Use:     "rotate TOKEN-ID",
 		Short:   "Give a token another secret",
@@ -263,18 +226,18 @@ func tokenRotate(a *command.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if overlap < 0 || overlap > identity.MaxOverlap || ttl < 0 {
-				return command.Misuse("--overlap is at most 168h, and neither it nor --ttl is below zero")
+			if time.Duration(in.Overlap) > identity.MaxOverlap {
+				return command.Misuse("--overlap is at most 7d")
 			}
-			made, err := c.RotateToken(ctx, id, overlap, ttl)
+			made, err := c.RotateToken(ctx, id, in)
 			if err != nil {
 				return err
 			}
 			return showToken(a, made, "Rotated the token "+made.ID)
 		}),
 	}
-	cmd.Flags().DurationVar(&overlap, "overlap", 0, "how long the old secret stays valid; at most 168h")
-	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long the token is valid from now on (default as before)")
+	command.DurationFlag(cmd, &in.Overlap, "overlap", "how long the old secret stays valid; at most 7d")
+	command.DurationFlag(cmd, &in.ExpiresIn, "expires-in", "how long the token is valid from now on (default as before)")
 	return cmd
 }
 
@@ -317,8 +280,7 @@ func tokenRevoke(a *command.App) *cobra.Command {
 			if a.JSON {
 				return a.WriteJSON(map[string]string{"revoked": id})
 			}
-			_, err = fmt.Fprintf(a.Out, "revoked %s\n", id)
-			return err
+			return a.Print("revoked %s\n", id)
 		},
 	}
 	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name`, to work on the database itself")

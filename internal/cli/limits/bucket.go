@@ -9,65 +9,50 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
-
-const bucketHelp = `A bucket is a pace that actions keep to together, over the whole fleet: so many
-per minute, so many a day, so many at once. An action names its bucket in
-constraints.rate_bucket; what names none is in the bucket "default".
-
-To look takes an operator's token, to set limits an administrator's.`
 
 // Buckets returns the command bucket.
 func Buckets(a *command.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "bucket",
-		Short: "Set how fast actions may go: list, show, set, retire, reopen",
-		Long:  bucketHelp,
-		Example: `  countersign bucket list
+	return command.NewGroup("bucket", "Set how fast actions may go: list, show, set, retire, reopen",
+		`A bucket is a limit that actions share, over all workers: so many per minute, so
+many a day, so many at once. An action names its bucket in
+constraints.rate_bucket; what names none is in the bucket "default".
+
+To look takes an operator's token, to set limits an administrator's.`,
+		`  countersign bucket list
   countersign bucket set slack.minute --rate 50/1m --burst 5
   countersign bucket set email.daily --calendar 500/day --timezone Europe/Berlin`,
-		Args: cobra.ArbitraryArgs,
-		RunE: command.Group,
-
-		DisableFlagsInUseLine: true,
-	}
-	cmd.AddCommand(bucketList(a), bucketShow(a), bucketSet(a), bucketRetire(a), bucketReopen(a))
-	return cmd
+		command.NewList(a, command.Help{Short: "List the buckets with what is used of them", Example: "  countersign bucket list"}, bucketView(),
+			func(ctx context.Context, c *client.Client) ([]wire.BucketState, error) { return c.Buckets(ctx) }),
+		bucketShow(a), bucketSet(a),
+		command.NewChange(a, "retire NAME", command.Help{
+			Short:   "Close a bucket for new actions",
+			Long:    "Close a bucket for new actions. What is in it goes out within its limits.\n\"bucket set\" takes it into use again.",
+			Example: "  countersign bucket retire email.daily",
+		}, "the name of a bucket", "retired bucket %s", func(ctx context.Context, c *client.Client, name string) error { return c.RetireBucket(ctx, name) }),
+		command.NewChange(a, "reopen NAME", command.Help{
+			Short: "End a hold that a provider put on a bucket",
+			Long: `End the hold that a provider's Retry-After put on a bucket. Do it when you know
+better than the provider; the bucket's own limits hold on. For a pause, use
+"countersign resume".`,
+			Example: "  countersign bucket reopen slack.minute",
+		}, "the name of a bucket", "reopened bucket %s", func(ctx context.Context, c *client.Client, name string) error { return c.ReopenBucket(ctx, name) }))
 }
 
-func bucketList(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List the buckets with what is used of them",
-		Long:    "List the buckets with what is used of them. With --json it is one object a line.",
-		Example: "  countersign bucket list",
-		Args:    command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			all, err := c.Buckets(ctx)
-			if err != nil {
-				return err
-			}
-			return showBuckets(a, all)
-		}),
+func bucketView() command.View[wire.BucketState] {
+	return command.View[wire.BucketState]{
+		Head: []string{"BUCKET", "LIMITS", "USED", "DUE", "WAITING", "STATE"},
+		Row: func(b wire.BucketState) []string {
+			return []string{b.Name, limitsText(b.Bucket), usedText(b), countText(b.Due), countText(b.Waiting), stateText(b)}
+		},
 	}
-}
-
-func showBuckets(a *command.App, all []limits.BucketState) error {
-	if a.JSON {
-		return command.WriteJSONLines(a, all)
-	}
-	rows := make([][]string, len(all))
-	for i, b := range all {
-		rows[i] = []string{b.Name, limitsText(b.Bucket), usedText(b), countText(b.Due), countText(b.Waiting), stateText(b)}
-	}
-	return command.Table(a.Out, []string{"BUCKET", "LIMITS", "USED", "DUE", "WAITING", "STATE"}, rows)
 }
 
 // limitsText writes a bucket's limits as `bucket set` takes them.
-func limitsText(b limits.Bucket) string {
+func limitsText(b wire.Bucket) string {
 	var parts []string
 	if r := b.Rate; r != nil {
 		parts = append(parts, fmt.Sprintf("%d/%s", r.Limit, r.Per))
@@ -87,13 +72,13 @@ func limitsText(b limits.Bucket) string {
 	return strings.Join(parts, ", ")
 }
 
-func usedText(b limits.BucketState) string {
+func usedText(b wire.BucketState) string {
 	var parts []string
 	if b.CalendarUsed != nil {
 		parts = append(parts, fmt.Sprintf("%d this %s", *b.CalendarUsed, b.Calendar.Every))
 	}
 	if b.Concurrency > 0 {
-		parts = append(parts, fmt.Sprintf("%d on their way", b.InUse))
+		parts = append(parts, fmt.Sprintf("%d being called", b.InUse))
 	}
 	if b.Tokens != nil {
 		parts = append(parts, fmt.Sprintf("%d may go now", *b.Tokens))
@@ -101,15 +86,16 @@ func usedText(b limits.BucketState) string {
 	return strings.Join(parts, ", ")
 }
 
-// countText writes a count that may have stopped.
+// countText writes a count, which the server stops at 100,000.
 func countText(n int64) string {
-	if n >= limits.MaxCount {
-		return fmt.Sprintf("%d+", limits.MaxCount)
+	const maxCount = 100_000
+	if n >= maxCount {
+		return fmt.Sprintf("%d+", maxCount)
 	}
 	return strconv.FormatInt(n, 10)
 }
 
-func stateText(b limits.BucketState) string {
+func stateText(b wire.BucketState) string {
 	switch {
 	case b.RetiredAt != nil:
 		return "retired"
@@ -125,8 +111,7 @@ func stateText(b limits.BucketState) string {
 
 func bucketShow(a *command.App) *cobra.Command {
 	return &cobra.Command{
-		Use:     "show NAME",
-		Short:   "Show a bucket with what is used of it",
+		Use: "show NAME", Short: "Show a bucket with what is used of it",
 		Long:    "Show a bucket with what is used of it, and when the next action may go.",
 		Example: "  countersign bucket show email.daily",
 		Args:    command.Arguments(1, 1, "the name of a bucket"),
@@ -135,115 +120,73 @@ func bucketShow(a *command.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return showBuckets(a, []limits.BucketState{b})
+			return bucketView().Show(a, []wire.BucketState{b})
 		}),
 	}
 }
 
-const bucketSetHelp = `Make a bucket, or set its limits anew. What no flag says is no limit, so name
-all that shall hold. The whole fleet keeps to it from its next look on, also
-with what waits already.
+func bucketSet(a *command.App) *cobra.Command {
+	var b wire.Bucket
+	var burst int
+	var zone string
+	cmd := &cobra.Command{
+		Use:   "set NAME",
+		Short: "Make a bucket, or replace its limits",
+		Long: `Make a bucket, or replace its limits. What no flag says is no limit, so name all
+that shall hold. Workers apply the limits within a second, also to what waits
+already. To stop a bucket use "countersign pause --bucket".
 
   --rate 30/1m        so many per interval, evenly apart; in ms, s, m, h or d
   --burst 5           so many may go at once after a time without any
   --calendar 500/day  so many per hour, day, week or month of the calendar
-  --concurrency 4     so many may be on their way at once`
-
-func bucketSet(a *command.App) *cobra.Command {
-	var rate, calendar, zone string
-	var b limits.Bucket
-	var burst int
-	cmd := &cobra.Command{
-		Use:   "set NAME",
-		Short: "Make a bucket, or set its limits anew",
-		Long:  bucketSetHelp,
+  --concurrency 4     so many calls may be open at once`,
 		Example: `  countersign bucket set slack.minute --rate 50/1m --burst 5
   countersign bucket set email.daily --calendar 500/day --timezone Europe/Berlin
   countersign bucket set tickets.api --concurrency 4
   countersign bucket set free`,
 		Args: command.Arguments(1, 1, "the name of a bucket"),
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			b.Name = args[0]
-			if err := readLimits(&b, rate, burst, calendar, zone); err != nil {
-				return err
+			switch {
+			case burst > 0 && b.Rate == nil:
+				return command.Misuse("--burst needs --rate")
+			case zone != "" && b.Calendar == nil:
+				return command.Misuse("--timezone needs --calendar")
+			case b.Rate != nil:
+				b.Rate.Burst = burst
 			}
-			if err := b.Validate(); err != nil {
-				return command.Misuse("%s", command.FieldsText(err))
+			if b.Calendar != nil {
+				b.Calendar.Timezone = zone
 			}
-			return a.Done(c.PutBucket(ctx, b), "set bucket %s: %s", b.Name, limitsText(b))
+			return a.Done(c.PutBucket(ctx, args[0], b), "set bucket %s: %s", args[0], limitsText(b))
 		}),
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&rate, "rate", "", "at most this `n/interval`, such as 30/1m")
-	flags.IntVar(&burst, "burst", 0, "how many may go at once; needs --rate")
-	flags.StringVar(&calendar, "calendar", "", "at most this `n/period`, the period hour, day, week or month")
-	flags.StringVar(&zone, "timezone", "", "the calendar's `zone`, such as Europe/Berlin (default the tenant's)")
-	flags.IntVar(&b.Concurrency, "concurrency", 0, "how many may be on their way at once")
+	command.Flag(cmd, "rate", "text", "at most this `n/interval`, such as 30/1m", func(text string) (err error) {
+		b.Rate = &wire.Rate{}
+		limit, per, err := countPer(text, "30/1m")
+		if err != nil {
+			return err
+		}
+		b.Rate.Limit = limit
+		b.Rate.Per, err = envelope.ParseDuration(per)
+		return err
+	})
+	command.PositiveFlag(cmd, &burst, "burst", "how many may go at once; needs --rate")
+	command.Flag(cmd, "calendar", "text", "at most this `n/period`, the period hour, day, week or month", func(text string) (err error) {
+		b.Calendar = &wire.Calendar{}
+		b.Calendar.Limit, b.Calendar.Every, err = countPer(text, "500/day")
+		return err
+	})
+	cmd.Flags().StringVar(&zone, "timezone", "", "the calendar's `zone`, such as Europe/Berlin (default the tenant's)")
+	command.PositiveFlag(cmd, &b.Concurrency, "concurrency", "how many calls may be open at once")
 	return cmd
 }
 
-// readLimits reads what flags say of a bucket.
-func readLimits(b *limits.Bucket, rate string, burst int, calendar, zone string) error {
-	if rate != "" {
-		n, per, err := split("rate", rate, "30/1m")
-		if err != nil {
-			return err
-		}
-		interval, err := envelope.ParseDuration(per)
-		if err != nil {
-			return command.Misuse("--rate: %v", err)
-		}
-		b.Rate = &limits.Rate{Limit: n, Per: interval, Burst: burst}
-	} else if burst != 0 {
-		return command.Misuse("--burst needs --rate")
-	}
-	if calendar != "" {
-		n, period, err := split("calendar", calendar, "500/day")
-		if err != nil {
-			return err
-		}
-		b.Calendar = &limits.Calendar{Limit: n, Every: limits.Period(period), Timezone: zone}
-	} else if zone != "" {
-		return command.Misuse("--timezone needs --calendar")
-	}
-	return nil
-}
-
-// split reads n/text.
-func split(flag, text, example string) (n int, rest string, err error) {
-	before, rest, ok := strings.Cut(text, "/")
+// countPer reads n/interval.
+func countPer(text, example string) (n int, interval string, err error) {
+	before, interval, ok := strings.Cut(text, "/")
 	n, err = strconv.Atoi(before)
-	if err != nil || !ok {
-		return 0, "", command.Misuse("--%s must be a number, a slash and a time, such as %s", flag, example)
+	if err != nil || !ok || n < 1 || interval == "" {
+		return 0, "", fmt.Errorf("must be a number from 1 on, a slash and a time, such as %s", example)
 	}
-	return n, rest, nil
-}
-
-func bucketRetire(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:   "retire NAME",
-		Short: "Let no new actions into a bucket",
-		Long: `Let no new actions into a bucket. What is in it goes out within its limits.
-"bucket set" takes it into use again.`,
-		Example: "  countersign bucket retire email.daily",
-		Args:    command.Arguments(1, 1, "the name of a bucket"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			return a.Done(c.RetireBucket(ctx, args[0]), "retired bucket %s", args[0])
-		}),
-	}
-}
-
-func bucketReopen(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:   "reopen NAME",
-		Short: "End a hold that a provider put on a bucket",
-		Long: `End the hold that a provider's Retry-After put on a bucket. Do it when you know
-better than the provider; the bucket's own limits hold on. For a pause, use
-"countersign resume".`,
-		Example: "  countersign bucket reopen slack.minute",
-		Args:    command.Arguments(1, 1, "the name of a bucket"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			return a.Done(c.ReopenBucket(ctx, args[0]), "reopened bucket %s", args[0])
-		}),
-	}
+	return n, interval, nil
 }

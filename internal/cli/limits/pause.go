@@ -3,13 +3,14 @@ package limits
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
@@ -26,47 +27,39 @@ func (f *targetFlags) add(cmd *cobra.Command, why string) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.everything, "everything", false, "every tenant, in the database of "+command.DatabaseEnv)
 	flags.BoolVar(&f.tenant, "tenant", false, "everything of the token's tenant")
-	flags.StringVar(&f.employee, "employee", "", "the employee of this `id`")
+	flags.StringVar(&f.employee, "employee-id", "", "the employee of this `id`")
 	flags.StringVar(&f.source, "source", "", "the source of this `id`, with all its tools")
 	flags.StringVar(&f.bucket, "bucket", "", "the bucket of this `name`")
 	flags.StringVar(&f.tool, "tool", "", "one tool, as `source:name`")
 	flags.StringVar(&f.reason, "reason", "", why)
 }
 
-// one returns the one target that was named.
-func (f *targetFlags) one() (pause.Target, error) {
-	var named []pause.Target
+// target returns the one target that was named.
+func (f *targetFlags) target() (wire.Target, error) {
+	var named []wire.Target
 	for _, t := range []struct {
-		given bool
-		of    pause.Target
+		given          bool
+		scope, subject string
 	}{
-		{f.everything, pause.Target{Scope: pause.Everything}},
-		{f.tenant, pause.Target{Scope: pause.Tenant}},
-		{f.employee != "", pause.Target{Scope: pause.Employee, Subject: f.employee}},
-		{f.source != "", pause.Target{Scope: pause.Source, Subject: f.source}},
-		{f.bucket != "", pause.Target{Scope: pause.Bucket, Subject: f.bucket}},
-		{f.tool != "", pause.Target{Scope: pause.Tool, Subject: f.tool}},
+		{f.everything, "everything", ""}, {f.tenant, "tenant", ""}, {f.employee != "", "employee", f.employee},
+		{f.source != "", "source", f.source}, {f.bucket != "", "bucket", f.bucket}, {f.tool != "", "tool", f.tool},
 	} {
 		if t.given {
-			named = append(named, t.of)
+			named = append(named, wire.Target{Scope: t.scope, Subject: t.subject})
 		}
 	}
 	if len(named) != 1 {
-		return pause.Target{}, command.Misuse("say what: one of --tool, --bucket, --source, --employee, --tenant and --everything")
-	}
-	if err := named[0].Validate(); err != nil {
-		return pause.Target{}, command.Misuse("%s: %s", named[0].Scope, command.FieldsText(err))
+		return wire.Target{}, command.Misuse("say what: one of --tool, --bucket, --source, --employee-id, --tenant and --everything")
 	}
 	return named[0], nil
 }
 
 const pauseHelp = `Pause something: nothing of it is sent until "countersign resume". What is
-pending stays pending, and what is proposed meanwhile waits too. Workers keep to
-it from their next look on, which is within a second; a call that is on its way
-comes to its end.
+pending stays pending, and what is proposed meanwhile waits too. Workers
+apply it within a second; a call that is being made comes to its end.
 
-It takes an operator's token. --everything is for whoever runs the fleet: it
-works on the database of DATABASE_URL itself, for every tenant.`
+It takes an operator's token. --everything is for whoever runs the deployment:
+it works on the database of DATABASE_URL itself, for every tenant.`
 
 // Pause returns the command pause.
 func Pause(a *command.App) *cobra.Command {
@@ -76,7 +69,7 @@ func Pause(a *command.App) *cobra.Command {
 		Short: "Pause a tool, a bucket, a source, an employee or everything",
 		Long:  pauseHelp,
 		Example: `  countersign pause --tool mail:send_email --reason "the template is wrong"
-  countersign pause --tenant --reason "moving house"
+  countersign pause --tenant --reason "an incident"
   countersign pause list`,
 		Args: command.Arguments(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runPause(cmd.Context(), a, f, false) },
@@ -87,8 +80,8 @@ func Pause(a *command.App) *cobra.Command {
 }
 
 const killHelp = `Kill something: pause it, and end what is pending of it. What was proposed up to
-now and has not been sent is skipped for good, in the background; a call that is
-on its way comes to its end. What is proposed afterwards waits until
+now and has not been sent is skipped for good, in the background; a call that
+is being made comes to its end. What is proposed afterwards waits until
 "countersign resume". What was ended stays so.
 
 It is done at once. It takes an operator's token; --everything works on the
@@ -101,7 +94,7 @@ func Kill(a *command.App) *cobra.Command {
 		Use:   "kill",
 		Short: "Pause something, and end what is pending of it",
 		Long:  killHelp,
-		Example: `  countersign kill --employee 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --reason "it writes to the wrong people"
+		Example: `  countersign kill --employee-id 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --reason "it writes to the wrong people"
   countersign kill --everything --reason "the model went mad"`,
 		Args: command.Arguments(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runPause(cmd.Context(), a, f, true) },
@@ -111,21 +104,21 @@ func Kill(a *command.App) *cobra.Command {
 }
 
 func runPause(ctx context.Context, a *command.App, f targetFlags, kill bool) error {
-	of, err := f.one()
+	of, err := f.target()
 	if err != nil {
 		return err
 	}
 	if f.reason == "" {
 		return command.Misuse("--reason is required: whoever finds it stopped will ask")
 	}
-	var p pause.Pause
-	flights := -1
+	var p wire.Pause
+	inFlight := -1
 	if f.everything {
-		p, flights, err = pauseAll(ctx, a, kill, f.reason)
+		p, inFlight, err = pauseAll(ctx, a, kill, f.reason)
 	} else {
 		var c *client.Client
 		if c, err = a.Client(); err == nil {
-			p, err = c.Pause(ctx, of, kill, f.reason)
+			p, err = c.Pause(ctx, wire.PauseInput{Target: of, Kill: kill, Reason: f.reason})
 		}
 	}
 	if err != nil {
@@ -134,21 +127,22 @@ func runPause(ctx context.Context, a *command.App, f targetFlags, kill bool) err
 	if a.JSON {
 		return a.WriteJSON(p)
 	}
-	return showStop(a, of, p, kill, flights)
+	return showStop(a, of, p, kill, inFlight)
 }
 
-// showStop says what stands, and when it is effective.
-func showStop(a *command.App, of pause.Target, p pause.Pause, kill bool, flights int) error {
+// showStop shows a pause, and when it is effective.
+func showStop(a *command.App, of wire.Target, p wire.Pause, kill bool, inFlight int) error {
 	what := "paused"
 	if p.Kill {
 		what = "killed"
 	}
-	if _, err := fmt.Fprintf(a.Out, "%s is %s, since %s by %s: %s\n", command.Line(of.String()), what, command.Local(&p.At), command.Line(p.By), command.Line(p.Reason)); err != nil {
-		return fmt.Errorf("write the output: %w", err)
+	err := a.Print("%s is %s, since %s by %s: %s\n", command.Line(targetText(of)), what, command.Local(&p.At), command.Line(p.By), command.Line(p.Reason))
+	if err != nil {
+		return err
 	}
-	a.Note("It holds now: workers claim nothing of it from their next look on, within a second.")
-	if flights >= 0 {
-		a.Note("Workers hold %d action(s) at this moment; what of them has not been sent is stopped within five seconds.", flights)
+	a.Note("Workers apply it within a second: they claim nothing of it any more.")
+	if inFlight >= 0 {
+		a.Note("Workers hold %d action(s) at this moment; what of them has not been sent is stopped within five seconds.", inFlight)
 	}
 	if kill {
 		a.Note("What is pending of it is being ended; `countersign pause list` counts it.")
@@ -158,27 +152,45 @@ func showStop(a *command.App, of pause.Target, p pause.Pause, kill bool, flights
 }
 
 // flagsOf writes a target as flags.
-func flagsOf(of pause.Target) string {
-	if of.Subject == "" {
-		return "--" + string(of.Scope)
+func flagsOf(of wire.Target) string {
+	flag := "--" + of.Scope
+	if of.Scope == "employee" {
+		flag += "-id"
 	}
-	return "--" + string(of.Scope) + " " + command.Line(of.Subject)
+	return strings.TrimSpace(flag + " " + command.Line(of.Subject))
 }
 
-// fleetOperator is who does what is done in the database itself.
-func fleetOperator(a *command.App) string {
-	return "fleet operator " + cmp.Or(a.Getenv("USER"), "unknown")
+// targetText names a target for people.
+func targetText(of wire.Target) string {
+	switch of.Scope {
+	case "everything":
+		return "everything"
+	case "tenant":
+		return "the tenant"
+	}
+	return of.Scope + " " + of.Subject
+}
+
+// deploymentOperator names who changes the database itself, for the record.
+func deploymentOperator(a *command.App) string {
+	return "operator of the deployment " + cmp.Or(a.Getenv("USER"), "unknown")
 }
 
 // pauseAll pauses every tenant, and counts what workers hold.
-func pauseAll(ctx context.Context, a *command.App, kill bool, reason string) (p pause.Pause, flights int, err error) {
-	return p, flights, a.InDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) (err error) {
-		if p, err = pause.SetEverything(ctx, tx, kill, reason, fleetOperator(a)); err != nil {
+func pauseAll(ctx context.Context, a *command.App, kill bool, reason string) (wire.Pause, int, error) {
+	var p pause.Pause
+	inFlight := 0
+	err := a.InDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) (err error) {
+		if p, err = pause.SetEverything(ctx, tx, kill, reason, deploymentOperator(a)); err != nil {
 			return err
 		}
-		flights, err = pause.Flights(ctx, tx)
+		inFlight, err = pause.Flights(ctx, tx)
 		return err
 	})
+	return wire.Pause{
+		ID: p.ID.String(), Target: wire.Target{Scope: string(p.Scope), Subject: p.Subject}, Kill: p.Kill, Reason: p.Reason, By: p.By, At: p.At,
+		KilledAt: p.KilledAt, Cancelled: p.Cancelled, SweptAt: p.SweptAt, LiftedAt: p.LiftedAt, LiftedBy: p.LiftedBy, WokenAt: p.WokenAt,
+	}, inFlight, err
 }
 
 // Resume returns the command resume.
@@ -186,28 +198,28 @@ func Resume(a *command.App) *cobra.Command {
 	var f targetFlags
 	cmd := &cobra.Command{
 		Use:   "resume",
-		Short: "Let go on what is paused or killed",
-		Long: `Let go on what is paused or killed. What it held is sent again, within seconds,
+		Short: "Resume what is paused or killed",
+		Long: `Resume what is paused or killed. What it held is sent again, within seconds,
 as the limits allow. What a kill ended stays ended.`,
 		Example: `  countersign resume --tool mail:send_email --reason "the template is right now"
   countersign resume --everything`,
 		Args: command.Arguments(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			of, err := f.one()
+			of, err := f.target()
 			if err != nil {
 				return err
 			}
 			if f.everything {
 				err = a.InDatabase(cmd.Context(), "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) error {
-					return pause.LiftEverything(ctx, tx, f.reason, fleetOperator(a))
+					return pause.LiftEverything(ctx, tx, f.reason, deploymentOperator(a))
 				})
-				return a.Done(err, "%s goes on", of)
+				return a.Done(err, "%s goes on", targetText(of))
 			}
 			c, err := a.Client()
 			if err != nil {
 				return err
 			}
-			return a.Done(c.Resume(cmd.Context(), of, f.reason), "%s goes on", of)
+			return a.Done(c.Resume(cmd.Context(), of, f.reason), "%s goes on", targetText(of))
 		},
 	}
 	f.add(cmd, "why, for the record")
@@ -215,7 +227,7 @@ as the limits allow. What a kill ended stays ended.`,
 }
 
 func pauseList(a *command.App) *cobra.Command {
-	f := client.PauseFilter{Limit: 50}
+	var f client.PauseFilter
 	var past bool
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -224,48 +236,31 @@ func pauseList(a *command.App) *cobra.Command {
 		Example: "  countersign pause list\n  countersign pause list --past --json",
 		Args:    command.Arguments(0, 0, ""),
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			if f.Limit < 1 || f.Limit > command.MaxPage {
-				return command.Misuse("--limit must be from 1 to %d", command.MaxPage)
-			}
-			f.Standing = !past
+			f.Active = !past
 			page, err := c.Pauses(ctx, f)
 			if err != nil {
 				return err
 			}
-			return showPauses(a, page)
+			return pauseView().ShowPage(a, page)
 		}),
 	}
 	cmd.Flags().BoolVar(&past, "past", false, "also what was lifted")
-	cmd.Flags().IntVar(&f.Limit, "limit", f.Limit, "how many a page, at most 200")
-	cmd.Flags().StringVar(&f.Cursor, "cursor", "", "go on where the page before ended")
+	command.PageFlags(cmd, &f.Limit, &f.Cursor)
 	return cmd
 }
 
-func showPauses(a *command.App, page client.Page[pause.Pause]) error {
-	if a.JSON {
-		return a.WriteJSON(page)
+func pauseView() command.View[wire.Pause] {
+	return command.View[wire.Pause]{
+		Empty: "Nothing is paused.", Head: []string{"WHAT", "STATE", "SINCE", "UNTIL", "BY", "ENDED", "WHY"},
+		Row: func(p wire.Pause) []string {
+			kind, ended := "paused", ""
+			if p.Kill {
+				kind, ended = "killed", strconv.Itoa(p.Cancelled)
+			}
+			if p.LiftedAt != nil {
+				kind += ", lifted"
+			}
+			return []string{targetText(p.Target), kind, command.Local(&p.At), command.Local(p.LiftedAt), p.By, ended, p.Reason}
+		},
 	}
-	if len(page.Items) == 0 {
-		a.Note("Nothing is paused.")
-		return nil
-	}
-	rows := make([][]string, len(page.Items))
-	for i, p := range page.Items {
-		kind, ended := "paused", ""
-		if p.Kill {
-			kind, ended = "killed", strconv.Itoa(p.Cancelled)
-		}
-		if p.LiftedAt != nil {
-			kind += ", lifted"
-		}
-		of := pause.Target{Scope: p.Scope, Subject: p.Subject}
-		rows[i] = []string{of.String(), kind, command.Local(&p.At), command.Local(p.LiftedAt), p.By, ended, p.Reason}
-	}
-	if err := command.Table(a.Out, []string{"WHAT", "STATE", "SINCE", "UNTIL", "BY", "ENDED", "WHY"}, rows); err != nil {
-		return err
-	}
-	if page.NextCursor != nil {
-		a.Note("There are more: add --cursor %s", *page.NextCursor)
-	}
-	return nil
 }

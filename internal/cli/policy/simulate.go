@@ -13,17 +13,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
-	"github.com/countersign-dev/countersign/internal/insight/simulate"
 	"github.com/countersign-dev/countersign/internal/server/rest/policies"
 )
 
 const policySimulateHelp = `Try a file of policy on what agents did, before it holds. Every action of the
-time is decided about once more, and three decisions are compared:
+range is decided about again, and three decisions are compared:
 
   then   what was decided about it
-  now    what the policy of now says
+  now    what the current policy says
   would  what it says with the sections of the file in place of its own
 
 Nothing is changed, and nothing is stored. Arguments are as they were proposed;
@@ -33,14 +33,15 @@ it is now. Ctrl-C shows what was found so far.
 With --json every action that comes out differently is one line, and the last
 line is {"summary": ...}. It takes an operator's token.`
 
-// simulation is the flags of a simulation.
+// simulation is a simulation in flags.
 type simulation struct {
-	file, since, until, tool string
-	examples                 int
-	failOnChange             bool
+	wire.Simulation
+	file         string
+	examples     int
+	failOnChange bool
 }
 
-func policySimulate(a *command.App) *cobra.Command {
+func simulate(a *command.App) *cobra.Command {
 	var f simulation
 	cmd := &cobra.Command{
 		Use:   "simulate",
@@ -51,20 +52,25 @@ func policySimulate(a *command.App) *cobra.Command {
   countersign policy simulate -f policy.yaml --fail-on-change
   countersign policy simulate -f policy.yaml --json | jq -c 'select(.would.mode == "deny")'`,
 		Args: command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error { return runSimulate(ctx, a, c, f) }),
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.file, command.FileFlag, "f", "", "the `file`, or - for standard input (required)")
-	flags.StringVar(&f.since, "since", "168h", "only actions proposed since this `time`: 24h ago, 2026-01-02 or 2026-01-02T03:04:05Z")
-	flags.StringVar(&f.until, "until", "", "only actions proposed before this `time`")
-	flags.StringVar(&f.tool, "tool", "", "only actions of the tools that this `key` covers")
+	flags.StringVarP(&f.file, "file", "f", "", "the `file`, or - for standard input (required)")
+	check := command.RangeFlags(cmd, &f.From, &f.To, "actions proposed")
+	flags.Lookup("since").DefValue = "168h"
+	flags.StringVar(&f.Tool, "tool", "", "only actions of the tools that this `key` covers")
 	flags.IntVar(&f.examples, "examples", 20, "how many actions are shown that come out differently")
-	flags.BoolVar(&f.failOnChange, "fail-on-change", false, "exit with 3 if an action comes out differently than by the policy of now")
+	flags.BoolVar(&f.failOnChange, "fail-on-change", false, "exit with 3 if an action comes out differently than by the current policy")
+	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
+		if err := check(); err != nil {
+			return err
+		}
+		return run(ctx, a, c, f)
+	})
 	return cmd
 }
 
-func runSimulate(ctx context.Context, a *command.App, c *client.Client, f simulation) error {
-	file, err := a.ReadFile(f.file, policies.CheckDocument)
+func run(ctx context.Context, a *command.App, c *client.Client, f simulation) error {
+	file, err := a.ReadDocument(f.file, policies.CheckDocument)
 	if err != nil {
 		return err
 	}
@@ -72,20 +78,9 @@ func runSimulate(ctx context.Context, a *command.App, c *client.Client, f simula
 		return command.Misuse("--examples must not be negative")
 	}
 	now := time.Now()
-	ask := client.Simulation{Tool: f.tool, Policy: file.JSON, To: now}
-	if ask.From, err = command.TimeFlag("since", f.since, now); err != nil {
-		return err
-	}
-	if f.until != "" {
-		if ask.To, err = command.TimeFlag("until", f.until, now); err != nil {
-			return err
-		}
-	}
-	if !ask.From.Before(ask.To) {
-		return command.Misuse("--until must be later than --since")
-	}
+	f.Policy, f.From, f.To = file.JSON, cmp.Or(f.From, now.AddDate(0, 0, -7)), cmp.Or(f.To, now)
 	sum := newSummary(f.examples)
-	stopped := simulatePages(ctx, a, c, ask, sum)
+	stopped := simulatePages(ctx, a, c, f.Simulation, sum)
 	if p, ok := errors.AsType[*client.Problem](stopped); ok && len(p.Errors) > 0 {
 		return file.Place(within("/policy", p.Errors))
 	}
@@ -102,7 +97,7 @@ func runSimulate(ctx context.Context, a *command.App, c *client.Client, f simula
 	return stopped
 }
 
-// within leaves out the place in the request below which a document was.
+// within makes pointers into a request pointers into a document of it.
 func within(above string, fields []envelope.FieldError) []envelope.FieldError {
 	inside := slices.Clone(fields)
 	for i := range inside {
@@ -111,12 +106,12 @@ func within(above string, fields []envelope.FieldError) []envelope.FieldError {
 	return inside
 }
 
-// told is how many pages pass between two notes of how far it is.
+// told is how many pages pass between two notes of the progress.
 const told = 5
 
 // simulate goes through the pages. What it found is in sum, also where it is
 // stopped.
-func simulatePages(ctx context.Context, a *command.App, c *client.Client, ask client.Simulation, sum *summary) error {
+func simulatePages(ctx context.Context, a *command.App, c *client.Client, ask wire.Simulation, sum *summary) error {
 	for pages := 1; ; pages++ {
 		page, err := c.Simulate(ctx, ask)
 		if ctx.Err() != nil {
@@ -130,42 +125,43 @@ func simulatePages(ctx context.Context, a *command.App, c *client.Client, ask cl
 				return err
 			}
 		}
-		sum.add(page.Report)
+		sum.add(page)
 		if page.NextCursor == nil {
 			return nil
 		}
 		if pages%told == 0 {
-			a.Note("%d action(s) gone through, %d come out differently", sum.Looked, sum.Changed)
+			a.Note("%d action(s) examined, %d come out differently", sum.Looked, sum.Changed)
 		}
 		ask.Cursor = *page.NextCursor
 	}
 }
 
-// summary is what a simulation came to.
+// summary is the result of a simulation.
 type summary struct {
-	// Partial says that it was stopped before its end.
+	// Partial reports whether the simulation was stopped before its end.
 	Partial bool `json:"partial"`
-	// Moved says that the policy of now changed meanwhile.
+	// Moved reports whether the current policy changed meanwhile.
 	Moved    bool `json:"policy_moved"`
 	Looked   int  `json:"looked"`
 	Compared int  `json:"compared"`
 	Gone     int  `json:"gone"`
-	// Changed is how many come out differently than by the policy of now.
-	Changed int              `json:"changed"`
-	Counts  []simulate.Count `json:"counts"`
+	// Changed counts the actions that come out differently than by the current
+	// policy.
+	Changed int                    `json:"changed"`
+	Counts  []wire.SimulationCount `json:"counts"`
 
 	version  int64
-	counts   map[simulate.Count]int
+	counts   map[wire.SimulationCount]int
 	most     int
-	examples []simulate.Difference
+	examples []wire.SimulationDifference
 }
 
 func newSummary(examples int) *summary {
-	return &summary{most: examples, counts: make(map[simulate.Count]int), Counts: []simulate.Count{}}
+	return &summary{most: examples, counts: make(map[wire.SimulationCount]int), Counts: []wire.SimulationCount{}}
 }
 
-// add takes a page in.
-func (s *summary) add(r simulate.Report) {
+// add adds a page.
+func (s *summary) add(r wire.SimulationPage) {
 	s.Moved = s.Moved || s.Looked > 0 && r.Version != s.version
 	s.version = r.Version
 	s.Looked, s.Compared, s.Gone = s.Looked+r.Looked, s.Compared+r.Compared, s.Gone+r.Gone
@@ -184,13 +180,13 @@ func (s *summary) add(r simulate.Report) {
 	}
 }
 
-// close puts the counts in order.
+// close sorts the counts.
 func (s *summary) close() {
 	for c, n := range s.counts {
 		c.Count = n
 		s.Counts = append(s.Counts, c)
 	}
-	slices.SortFunc(s.Counts, func(a, b simulate.Count) int {
+	slices.SortFunc(s.Counts, func(a, b wire.SimulationCount) int {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Now, b.Now), cmp.Compare(a.Would, b.Would), cmp.Compare(a.Then, b.Then))
 	})
 }
@@ -208,31 +204,28 @@ func showSummary(a *command.App, s *summary) error {
 	if err := showExamples(a, s.examples); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%d action(s) gone through, %d compared: %d come out differently than by the policy of now.", s.Looked, s.Compared, s.Changed)
+	text := fmt.Sprintf("%d action(s) examined, %d compared: %d come out differently than by the current policy.", s.Looked, s.Compared, s.Changed)
 	if s.Gone > 0 {
-		text += fmt.Sprintf(" %d left out, whose tool is no more.", s.Gone)
+		text += fmt.Sprintf(" %d left out, whose tool does not exist any more.", s.Gone)
 	}
 	if s.Partial {
 		text = "Stopped before its end; so far: " + text
 	}
 	if s.Moved {
-		text += " The policy of now changed meanwhile; run it again."
+		text += " The current policy changed meanwhile; run it again."
 	}
-	if _, err := fmt.Fprintln(a.Out, text); err != nil {
-		return fmt.Errorf("write the output: %w", err)
-	}
-	return nil
+	return a.Print("%s\n", text)
 }
 
-// showCounts shows how decisions come out: first from those of now, then from
-// those of then. Tools about which all is as it was are left out.
-func showCounts(a *command.App, counts []simulate.Count) error {
+// showCounts shows how many decisions change: first compared with now, then
+// with then. Tools without a change are left out.
+func showCounts(a *command.App, counts []wire.SimulationCount) error {
 	for _, side := range []struct {
 		name string
-		mode func(simulate.Count) envelope.Mode
+		mode func(wire.SimulationCount) envelope.Mode
 	}{
-		{"NOW", func(c simulate.Count) envelope.Mode { return c.Now }},
-		{"THEN", func(c simulate.Count) envelope.Mode { return c.Then }},
+		{"NOW", func(c wire.SimulationCount) envelope.Mode { return c.Now }},
+		{"THEN", func(c wire.SimulationCount) envelope.Mode { return c.Then }},
 	} {
 		type change struct {
 			key         string
@@ -258,14 +251,14 @@ func showCounts(a *command.App, counts []simulate.Count) error {
 		for i, at := range order {
 			rows[i] = []string{at.key, string(at.from), string(at.would), strconv.Itoa(sums[at])}
 		}
-		if err := a.Section([]string{"TOOL", side.name, "WOULD", "ACTIONS"}, rows); err != nil {
+		if err := section(a, []string{"TOOL", side.name, "WOULD", "ACTIONS"}, rows); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func showExamples(a *command.App, examples []simulate.Difference) error {
+func showExamples(a *command.App, examples []wire.SimulationDifference) error {
 	if len(examples) == 0 {
 		return nil
 	}
@@ -275,11 +268,11 @@ func showExamples(a *command.App, examples []simulate.Difference) error {
 			d.Action.String(), command.Local(&d.ProposedAt), d.Key, string(d.Then.Mode), string(d.Now.Mode), string(d.Would.Mode), causesText(d.Because),
 		}
 	}
-	return a.Section([]string{"ACTION", "PROPOSED", "TOOL", "THEN", "NOW", "WOULD", "BECAUSE OF"}, rows)
+	return section(a, []string{"ACTION", "PROPOSED", "TOOL", "THEN", "NOW", "WOULD", "BECAUSE OF"}, rows)
 }
 
-// causesText names the layers that make a difference, each with its rule.
-func causesText(causes []simulate.Cause) string {
+// causesText names the layers that make the difference, each with its rule.
+func causesText(causes []wire.SimulationCause) string {
 	texts := make([]string, len(causes))
 	for i, c := range causes {
 		texts[i] = c.Layer
@@ -291,4 +284,12 @@ func causesText(causes []simulate.Cause) string {
 		}
 	}
 	return strings.Join(texts, ", ")
+}
+
+// section writes a table with an empty line below it.
+func section(a *command.App, head []string, rows [][]string) error {
+	if err := a.Table(head, rows); err != nil {
+		return err
+	}
+	return a.Print("\n")
 }

@@ -8,62 +8,40 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/tenant/retention"
 )
 
-const retentionHelp = `How long what is kept. There are two kinds:
-
-  ledger  actions that ended, with their attempts
-  events  the sealed log of what happened; its seals stay
-
-What is older is deleted once a day (delete), or only told of by an event
-(notice), which is what holds for both after 90 days until it is set. Nothing
-unfinished is ever deleted: what waits, is scheduled or is a dead letter stays.`
-
 // Command returns the command retention.
 func Command(a *command.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "retention",
-		Short: "Say how long what is kept: list, set",
-		Long:  retentionHelp,
-		Example: `  countersign retention list
+	return command.NewGroup("retention", "Set how long data is kept: list, set",
+		`How long data is kept. There are two kinds:
+
+  ledger  actions that ended, with their attempts
+  events  the log of what happened; its checkpoints stay
+
+What is older is deleted once a day (delete), or an event only says that it
+exists (notice), which holds for both after 90 days until it is set. Nothing
+unfinished is ever deleted: what waits, is scheduled or is a dead letter stays.`,
+		`  countersign retention list
   countersign retention set ledger --days 90 --action delete`,
-		Args: cobra.ArbitraryArgs,
-		RunE: command.Group,
-
-		DisableFlagsInUseLine: true,
-	}
-	cmd.AddCommand(retentionList(a), retentionSet(a))
-	return cmd
+		command.NewList(a, command.Help{
+			Short: "List how long data is kept",
+			Long: "List how long data is kept and, where nothing is deleted, how much the last\n" +
+				"daily check found to be older. It takes an operator's token. With --json it is\none object a line.",
+			Example: "  countersign retention list",
+		}, command.View[wire.Retention]{
+			Head: []string{"KIND", "DAYS", "ACTION", "OLDER", "CHECKED"},
+			Row: func(r wire.Retention) []string {
+				return []string{r.Kind, fmt.Sprint(r.Days), r.Action, olderText(r), command.Local(r.CheckedAt)}
+			},
+		}, func(ctx context.Context, c *client.Client) ([]wire.Retention, error) { return c.Retention(ctx) }),
+		set(a))
 }
 
-func retentionList(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List how long what is kept",
-		Long:    "List how long what is kept and, where nothing is deleted, how much the last\ndaily look found to be older. It takes an operator's token.",
-		Example: "  countersign retention list",
-		Args:    command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			all, err := c.Retention(ctx)
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return a.WriteJSON(client.Page[client.Retention]{Items: all})
-			}
-			rows := make([][]string, len(all))
-			for i, r := range all {
-				rows[i] = []string{r.Kind, fmt.Sprint(r.Days), r.Action, older(r), command.Local(r.CheckedAt)}
-			}
-			return command.Table(a.Out, []string{"KIND", "DAYS", "ACTION", "OLDER", "CHECKED"}, rows)
-		}),
-	}
-}
-
-// older shows how much was found, which is counted up to a bound.
-func older(r client.Retention) string {
+// olderText shows how much was found, which is counted up to a bound.
+func olderText(r wire.Retention) string {
 	switch {
 	case r.CheckedAt == nil || r.Action == string(retention.Delete):
 		return ""
@@ -73,9 +51,9 @@ func older(r client.Retention) string {
 	return fmt.Sprint(r.Older)
 }
 
-func retentionSet(a *command.App) *cobra.Command {
-	var days int
-	var action, note string
+func set(a *command.App) *cobra.Command {
+	var r wire.Retention
+	kinds := []string{string(retention.Ledger), string(retention.Events)}
 	cmd := &cobra.Command{
 		Use:   "set KIND",
 		Short: "Set how long a kind is kept",
@@ -83,37 +61,28 @@ func retentionSet(a *command.App) *cobra.Command {
 		Example: `  countersign retention set ledger --days 90 --action delete
   countersign retention set events --days 3650 --action notice --note "ten years, as agreed"`,
 		Args:      command.Arguments(1, 1, "ledger or events"),
-		ValidArgs: []string{string(retention.Ledger), string(retention.Events)},
+		ValidArgs: kinds,
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			if err := checkRetention(args[0], days, action); err != nil {
-				return err
+			r.Kind = args[0]
+			switch {
+			case r.Kind != kinds[0] && r.Kind != kinds[1]:
+				return command.Misuse("the kind must be ledger or events")
+			case r.Days < retention.MinDays || r.Days > retention.MaxDays:
+				return command.Misuse("--days must be from %d to %d", retention.MinDays, retention.MaxDays)
+			case r.Action == "":
+				return command.Misuse("--action must be delete or notice")
 			}
-			if err := c.PutRetention(ctx, args[0], days, action, note); err != nil {
+			if err := c.PutRetention(ctx, r); err != nil {
 				return err
 			}
 			if a.JSON {
-				return a.WriteJSON(map[string]any{"kind": args[0], "days": days, "action": action})
+				return a.WriteJSON(map[string]any{"kind": r.Kind, "days": r.Days, "action": r.Action})
 			}
-			_, err := fmt.Fprintf(a.Out, "%s: %s after %d days\n", args[0], action, days)
-			return err
+			return a.Print("%s: %s after %d days\n", r.Kind, r.Action, r.Days)
 		}),
 	}
-	cmd.Flags().IntVar(&days, "days", 0, "how many `days`, from 1 to 36500 (required)")
-	cmd.Flags().StringVar(&action, "action", "", "what to `do` about what is older: delete or notice (required)")
-	cmd.Flags().StringVar(&note, "note", "", "why, for the record")
-	command.Fixed(cmd, "action", string(retention.Delete), string(retention.Notice))
+	cmd.Flags().IntVar(&r.Days, "days", 0, "how many `days`, from 1 to 36500 (required)")
+	command.EnumFlag(cmd, &r.Action, "action", "what to `do` about what is older: delete or notice (required)", string(retention.Delete), string(retention.Notice))
+	cmd.Flags().StringVar(&r.Note, "note", "", "why, for the record")
 	return cmd
-}
-
-// checkRetention says in the words of the command line what is wrong.
-func checkRetention(kind string, days int, action string) error {
-	switch {
-	case kind != string(retention.Ledger) && kind != string(retention.Events):
-		return command.Misuse("the kind must be ledger or events")
-	case days < retention.MinDays || days > retention.MaxDays:
-		return command.Misuse("--days must be from %d to %d", retention.MinDays, retention.MaxDays)
-	case action == "":
-		return command.Misuse("--action must be delete or notice")
-	}
-	return command.OneOf("action", action, string(retention.Delete), string(retention.Notice))
 }

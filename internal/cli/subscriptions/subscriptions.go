@@ -5,73 +5,52 @@ package subscriptions
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
-	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/actions"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-const subscriptionHelp = `Tell somebody outside what happens: a webhook, whose messages are signed, or a
-channel in Slack, where people approve and deny by buttons.
-
-Each message is an action of its own: it is retried, limited and on record like
-any other, and nobody is told of it. Looking takes any person's token, the rest
-an administrator's.`
-
 // Command returns the command subscription.
 func Command(a *command.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "subscription",
-		Short:   "Tell webhooks and Slack what happens",
-		Long:    subscriptionHelp,
-		Aliases: []string{"subscriptions"},
-		Example: `  countersign subscription list
+	cmd := command.NewGroup("subscription", "Deliver events to webhooks and Slack",
+		`Deliver events to a webhook, whose messages are signed, or to a channel in
+Slack, where people approve and deny by buttons.
+
+Each message is an action of its own: it is retried, limited and on record like
+any other, and no subscription delivers its events. Looking takes any person's
+token, the rest an administrator's.`,
+		`  countersign subscription list
   countersign subscription set approvals --source approvals-bot --channel C024BE91L
   countersign subscription test approvals`,
-		Args: cobra.ArbitraryArgs,
-		RunE: command.Group,
-
-		DisableFlagsInUseLine: true,
-	}
-	cmd.AddCommand(subscriptionList(a), subscriptionSet(a), subscriptionDelete(a), subscriptionTest(a))
+		command.NewList(a, command.Help{
+			Short:   "List the subscriptions",
+			Long:    "List the subscriptions, and how far behind each is. One that the server disabled\nsays why. With --json it is one object a line.",
+			Example: "  countersign subscription list\n  countersign subscription list --json | jq 'select(.behind > 100)'",
+		}, command.View[wire.Subscription]{
+			Empty: "There are none.", Head: []string{"SUBSCRIPTION", "SOURCE", "KINDS", "TOOL", "RISK", "BEHIND", "STATE"},
+			Row: func(s wire.Subscription) []string {
+				return []string{s.Name, s.Source, strings.Join(s.Kinds, " "), s.Tool, string(s.MinRisk), fmt.Sprint(s.Behind), subscriptionState(s)}
+			},
+		}, func(ctx context.Context, c *client.Client) ([]wire.Subscription, error) { return c.Subscriptions(ctx) }),
+		subscriptionSet(a),
+		command.NewChange(a, "delete NAME", command.Help{
+			Short: "Remove a subscription", Long: "Remove a subscription. What it still has to deliver is not delivered any more.",
+			Example: "  countersign subscription delete hooks",
+		}, "the subscription's name", "removed subscription %s", func(ctx context.Context, c *client.Client, name string) error {
+			return c.DeleteSubscription(ctx, name)
+		}),
+		subscriptionTest(a))
+	cmd.Aliases = []string{"subscriptions"}
 	return cmd
 }
 
-func subscriptionList(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List who is told of what",
-		Long:    "List who is told of what, and how far behind each is. One that was switched off\nby itself says why. With --json it is one object a line.",
-		Example: "  countersign subscription list\n  countersign subscription list --json | jq 'select(.behind > 100)'",
-		Args:    command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			all, err := c.Subscriptions(ctx)
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return command.WriteJSONLines(a, all)
-			}
-			if len(all) == 0 {
-				a.Note("There are none.")
-				return nil
-			}
-			rows := make([][]string, len(all))
-			for i, s := range all {
-				rows[i] = []string{s.Name, s.Source, strings.Join(s.Kinds, " "), s.Tool, string(s.MinRisk), fmt.Sprint(s.Behind), subscriptionState(s)}
-			}
-			return command.Table(a.Out, []string{"SUBSCRIPTION", "SOURCE", "KINDS", "TOOL", "RISK", "BEHIND", "STATE"}, rows)
-		}),
-	}
-}
-
-func subscriptionState(s client.Subscription) string {
+func subscriptionState(s wire.Subscription) string {
 	switch {
 	case s.Enabled:
 		return "on"
@@ -81,26 +60,25 @@ func subscriptionState(s client.Subscription) string {
 	return "off"
 }
 
-const subscriptionSetHelp = `Make a subscription, or change one. It says everything anew: what is left out
-has its usual value.
+const subscriptionSetHelp = `Make a subscription, or replace one: what is left out has its default.
 
 --source is a source of the kind webhook or slack. --kinds are names of events:
 action_approval_request, action_approval_result and action_completed, or what
-"countersign watch" shows, such as settled. A webhook that names none hears of
-those three, Slack of action_approval_request.
+"countersign watch" shows, such as settled. A webhook that names none
+receives those three, Slack action_approval_request.
 
 For Slack, --channel is the channel's id. --signing-secret is a file with the
 signing secret of the Slack app; the app's interactivity request URL is the
 server's address with the path that is printed. --link makes a button that opens
-an action. Use an app that agents have no other way to: whoever can change its
+an action. Use an app that agents cannot use otherwise: whoever can change its
 messages can change what people believe they approve.
 
-A new subscription hears of what happens from now on. One that was off hears of
-what happened meanwhile, unless --from-now is given.`
+A new subscription delivers what happens from now on. One that was off also
+delivers what happened meanwhile, unless --from-now is given.`
 
 func subscriptionSet(a *command.App) *cobra.Command {
-	var in client.SubscriptionInput
-	var secret, risk string
+	var in wire.SubscriptionInput
+	var secret string
 	var off bool
 	cmd := &cobra.Command{
 		Use:   "set NAME",
@@ -115,10 +93,7 @@ func subscriptionSet(a *command.App) *cobra.Command {
 			if in.Source == "" {
 				return command.Misuse("--source is required: a source of the kind webhook or slack")
 			}
-			if err := command.OneOf("min-risk", risk, "low", "medium", "high"); err != nil {
-				return err
-			}
-			in.MinRisk, in.Enabled = envelope.Risk(risk), new(!off)
+			in.Enabled = new(!off)
 			if in.SigningSecret, err = secretFile(a, secret); err != nil {
 				return err
 			}
@@ -137,16 +112,15 @@ func subscriptionSet(a *command.App) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&in.Source, "source", "", "the `source` that delivers (required)")
-	flags.StringSliceVar(&in.Kinds, "kinds", nil, "the `names` of the events to tell of, with commas between")
+	flags.StringSliceVar(&in.Kinds, "kinds", nil, "the `names` of the events to deliver, with commas between")
 	flags.StringVar(&in.Tool, "tool", "", "only of this `tool`, as source:name; either may be *")
-	flags.StringVar(&risk, "min-risk", "", "only of actions of this `risk` or a higher one: low, medium or high")
+	command.EnumFlag(cmd, &in.MinRisk, "min-risk", "only of actions of this `risk` or a higher one: low, medium or high", "low", "medium", "high")
 	flags.StringVar(&in.Channel, "channel", "", "the `id` of the channel in Slack")
 	flags.StringVar(&in.Link, "link", "", "the `address` to which an action's id is appended, for a button that opens it")
 	flags.StringVar(&in.RateBucket, "rate-bucket", "", "the rate `bucket` of its messages")
 	flags.StringVar(&secret, "signing-secret", "", "the `file` that holds the Slack app's signing secret")
 	flags.BoolVar(&off, "off", false, "switch it off; what waits to be delivered is not delivered any more")
 	flags.BoolVar(&in.FromNow, "from-now", false, "leave out what happened while it was off")
-	command.Fixed(cmd, "min-risk", "low", "medium", "high")
 	return cmd
 }
 
@@ -155,34 +129,15 @@ func secretFile(a *command.App, name string) (string, error) {
 	if name == "" {
 		return "", nil
 	}
-	in, err := a.Open(name)
+	raw, err := a.ReadFile(name, 4<<10)
 	if err != nil {
 		return "", err
-	}
-	defer func() { _ = in.Close() }()
-	const most = 4 << 10
-	raw, err := io.ReadAll(io.LimitReader(in, most))
-	if err != nil {
-		return "", fmt.Errorf("read the secret: %w", err)
 	}
 	text := strings.TrimSpace(string(raw))
 	if text == "" {
 		return "", command.Misuse("the file of the secret is empty")
 	}
 	return text, nil
-}
-
-func subscriptionDelete(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:     "delete NAME",
-		Short:   "Remove a subscription",
-		Long:    "Remove a subscription. What it still has to deliver is not delivered any more.",
-		Example: "  countersign subscription delete hooks",
-		Args:    command.Arguments(1, 1, "the subscription's name"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			return a.Done(c.DeleteSubscription(ctx, args[0]), "removed subscription %s", args[0])
-		}),
-	}
 }
 
 func subscriptionTest(a *command.App) *cobra.Command {
@@ -198,7 +153,7 @@ func subscriptionTest(a *command.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return actions.ShowOutcome(a, []client.Action{sent}, wait)
+			return actions.ShowOutcome(a, []wire.Action{sent}, wait)
 		}),
 	}
 	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "wait this `long` for the message to be taken")

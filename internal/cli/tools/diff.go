@@ -9,41 +9,40 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-const toolDiffHelp = `Show what changed in a tool's definition since it was accepted, and the digest
+func diff(a *command.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff SOURCE:TOOL",
+		Short: "Show what changed in a tool's definition",
+		Long: `Show what changed in a tool's definition since it was accepted, and the digest
 to accept it by. While a tool has drifted, what policy would let run waits for
 a person; a new tool in quarantine cannot be used at all.
 
 A change is of the interface if a call may mean something else, and of text if
 it only describes. Agents read and obey texts too, so read them. Characters
-that do not show stand there as \u{200B}, and are pointed out.`
-
-func toolDiff(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:     "diff SOURCE:TOOL",
-		Short:   "Show what changed in a tool's definition",
-		Long:    toolDiffHelp,
+that do not show are written as \u{200B}, and are pointed out.`,
 		Example: "  countersign tools diff mail:send_email",
 		Args:    command.Arguments(1, 1, "a tool, as source:name"),
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			if _, err := command.ToolKey(args[0]); err != nil {
+			if _, err := command.ToolArgument(args[0]); err != nil {
 				return err
 			}
-			diff, err := c.DiffTool(ctx, args[0])
+			d, err := c.DiffTool(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			if a.JSON {
-				return a.WriteJSON(diff)
+				return a.WriteJSON(d)
 			}
-			return showDiff(a, diff)
+			return showDiff(a, d)
 		}),
 	}
 }
 
-func showDiff(a *command.App, d client.ToolDiff) error {
+func showDiff(a *command.App, d wire.ToolDiff) error {
 	var b strings.Builder
 	switch {
 	case d.Quarantined:
@@ -70,14 +69,11 @@ func showDiff(a *command.App, d client.ToolDiff) error {
 	if len(d.Changes) > 0 {
 		fmt.Fprintf(&b, "\nTo accept it as shown:\n  countersign tools accept %s --digest %s\n", command.Quoted(d.Key), d.Digest)
 	}
-	if _, err := fmt.Fprint(a.Out, b.String()); err != nil {
-		return fmt.Errorf("write the output: %w", err)
-	}
-	return nil
+	return a.Print("%s", b.String())
 }
 
-// side writes one side of a change, each line of it behind a mark. What stands
-// for a character that does not show is written as it is, not as JSON has it.
+// side writes one side of a change, each line behind a mark. The escape of a
+// character that does not show is written without the escape of JSON.
 func side(b *strings.Builder, mark string, value json.RawMessage) {
 	if value == nil {
 		return
@@ -87,27 +83,25 @@ func side(b *strings.Builder, mark string, value json.RawMessage) {
 	}
 }
 
-const toolAcceptHelp = `Accept a tool's definition as it was shown: after it changed, or for the first
-time if it is in quarantine. The digest is that which "tools diff" shows; if
-the definition is another one by now, nothing is accepted.`
-
-func toolAccept(a *command.App) *cobra.Command {
+func accept(a *command.App) *cobra.Command {
 	var digest string
 	cmd := &cobra.Command{
-		Use:     "accept SOURCE:TOOL",
-		Short:   "Accept a tool's definition as it was shown",
-		Long:    toolAcceptHelp,
+		Use:   "accept SOURCE:TOOL",
+		Short: "Accept a tool's definition as it was shown",
+		Long: `Accept a tool's definition as it was shown: after it changed, or for the first
+time if it is in quarantine. The digest is the one that "tools diff" shows; if
+the definition has changed since, nothing is accepted.`,
 		Example: "  countersign tools accept mail:send_email --digest AnGv+7ycJpraC6EQxpOL7C1A/RNZ2EEoLNHquncW8of2",
 		Args:    command.Arguments(1, 1, "a tool, as source:name"),
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			key, err := command.ToolKey(args[0])
+			key, err := command.ToolArgument(args[0])
 			if err != nil {
 				return err
 			}
 			if digest == "" {
 				return command.Misuse("--digest is required: `countersign tools diff %s` shows it with what changed", command.Quoted(args[0]))
 			}
-			return a.Done(c.AcceptTool(ctx, key.Source, key.Action, digest), "accepted %s", key)
+			return a.Done(c.AcceptTool(ctx, wire.ToolAcceptance{Source: key.Source, Name: key.Action, Digest: digest}), "accepted %s", key)
 		}),
 	}
 	cmd.Flags().StringVar(&digest, "digest", "", "the `digest` of the definition that was looked at (required)")

@@ -3,231 +3,174 @@ package tools
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
-const snapshotHelp = `Say which read shows how things stand before and after the calls of a tool. The
-worker then makes it right before each call, and right after one that had its
-effect or may have, and keeps the answers: "countersign executions show" shows
-them. Without arguments it shows what is set.
+// readRule describes a command that sets the read that belongs to a tool: that
+// which finds out whether a call happened, or that around its calls.
+type readRule[S any] struct {
+	use   string
+	help  command.Help
+	view  command.View[S]
+	list  func(ctx context.Context, c *client.Client) ([]S, error)
+	put   func(c *client.Client, ctx context.Context, s S) error
+	flags func(cmd *cobra.Command)
+	// setting returns what to send for a tool and whether anything but none is
+	// set; with none it removes the read.
+	setting func(source, name string, none bool) (s S, given bool)
+	// done says what was set, and removed what was removed.
+	done    func(S) string
+	removed string
+}
 
---args is the arguments of the read. In them the text "$key" is replaced by the
-idempotency key of the call, and "$inputs/to" by what stands at the JSON Pointer
-/to in its arguments. "$$" at the beginning of a text is a dollar sign.
+// newReadCommand returns the command of a read rule. args and read are set by
+// the flags --args and --read.
+func newReadCommand[S any](a *command.App, r readRule[S], args *json.RawMessage, read *string) *cobra.Command {
+	var none bool
+	cmd := &cobra.Command{
+		Use: r.use, Short: r.help.Short, Long: r.help.Long, Example: r.help.Example, Args: command.Arguments(0, 1, "a tool, as source:name"),
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, tool []string) error {
+			source, name, ok := strings.Cut(command.Argument(tool, 0), ":")
+			s, given := r.setting(source, name, none)
+			switch {
+			case len(tool) == 0 && (none || given):
+				return command.Misuse("say of which tool, as source:name")
+			case len(tool) == 0:
+				all, err := r.list(ctx, c)
+				if err != nil {
+					return err
+				}
+				return r.view.ShowPage(a, wire.Page[S]{Items: all})
+			case !ok || source == "" || name == "":
+				return command.Misuse("name the tool as source:name")
+			case none && given:
+				return command.Misuse("--none stands alone")
+			case !none && *read == "":
+				return command.Misuse("--read must name the tool that reads; or give --none")
+			}
+			if err := r.put(c, ctx, s); err != nil {
+				return err
+			}
+			if a.JSON {
+				return a.WriteJSON(s)
+			}
+			what := r.removed
+			if !none {
+				what = r.done(s)
+			}
+			return a.Print("%s %s\n", command.Line(tool[0]), command.Line(what))
+		}),
+	}
+	cmd.Flags().StringVar(read, "read", "", "the `name` of the tool that reads, at the same source")
+	a.JSONFlag(cmd, args, "args", "the template of its arguments, in `JSON` (default {})")
+	cmd.Flags().BoolVar(&none, "none", false, "remove what is set")
+	r.flags(cmd)
+	return cmd
+}
 
-A read that fails never holds a call up, unless it is --required: then the call
-is not made until the read before it has worked, and fails when its attempts are
+// templateHelp explains the templates of the arguments of a read.
+const templateHelp = `--args is the template of the read's arguments. The text "$key" in it becomes
+the idempotency key of the call, "$args/to" the value at /to in its arguments,
+and "$$" at the beginning of a text a dollar sign.
+`
+
+const verifyHelp = `Say how to find out whether a call of a tool happened, when its end is unknown.
+Workers then ask by themselves: ten times within some two hours, with a tool of
+the same source that only reads. Without arguments it shows what is set.
+
+` + templateHelp + `
+--happened is a JSON Pointer into the read's answer. A value there says that the
+call happened, unless it is false, null, 0 or empty: that says that it did not.
+Without a value there, or if the read fails, the outcome stays unknown.
+
+What did not happen runs again, but not while the first request may still be on
+its way, and not if the tool is of class once: there a request that arrives late
+would have the effect twice. --resend runs those again as well. Give it only for
+a source that surely carries out nothing after its connection has ended.`
+
+func verify(a *command.App) *cobra.Command {
+	var rule wire.VerifyRule
+	return newReadCommand(a, readRule[wire.VerifySetting]{
+		use: "verify [SOURCE:TOOL]",
+		help: command.Help{Short: "Say how to find out whether a call happened", Long: verifyHelp, Example: `  countersign tools verify
+  countersign tools verify notes:notes.create --read notes.find --args '{"key":"$key"}' --happened /found
+  countersign tools verify notes:notes.create --none`},
+		view: command.View[wire.VerifySetting]{
+			Empty: "No tool has a verifying read.", Head: []string{"TOOL", "READ", "ARGUMENTS", "HAPPENED", "RESEND"},
+			Row: func(s wire.VerifySetting) []string {
+				return []string{s.Source + ":" + s.Name, s.Verify.Tool, command.Compact(s.Verify.Args), s.Verify.Happened, yes(s.Verify.Resend)}
+			},
+		},
+		list: func(ctx context.Context, c *client.Client) ([]wire.VerifySetting, error) { return c.VerifyRules(ctx) },
+		put:  (*client.Client).PutVerifyRule,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().StringVar(&rule.Happened, "happened", "", "the JSON `pointer` into its answer")
+			cmd.Flags().BoolVar(&rule.Resend, "resend", false, "run again what is of class once and was not found")
+		},
+		setting: func(source, name string, none bool) (wire.VerifySetting, bool) {
+			s := wire.VerifySetting{Source: source, Name: name}
+			if !none {
+				s.Verify = &rule
+			}
+			return s, rule.Tool != "" || rule.Happened != "" || len(rule.Args) > 0 || rule.Resend
+		},
+		done:    func(s wire.VerifySetting) string { return "is verified by " + s.Source + ":" + s.Verify.Tool },
+		removed: "is not verified",
+	}, &rule.Args, &rule.Tool)
+}
+
+const snapshotHelp = `Say which read is made before and after the calls of a tool. The worker makes it
+right before each call, and right after one that had or may have had its effect,
+and keeps the answers: "countersign executions show" shows them. Without
+arguments it shows what is set.
+
+` + templateHelp + `
+A read that fails never delays a call, unless it is --required: then the call is
+not made until the read before it has worked, and fails when its attempts are
 used up.`
 
-func toolSnapshot(a *command.App) *cobra.Command {
-	var shot catalog.SnapshotRule
-	var args string
-	var none bool
-	cmd := &cobra.Command{
-		Use:   "snapshot [SOURCE:TOOL]",
-		Short: "Say which read shows how things stand before and after a call",
-		Long:  snapshotHelp,
-		Example: `  countersign tools snapshot
-  countersign tools snapshot notes:notes.update --read notes.get --args '{"id":"$inputs/id"}'
-  countersign tools snapshot notes:notes.update --none`,
-		Args: command.Arguments(0, 1, "a tool, as source:name"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, tool []string) error {
-			shot.Args = json.RawMessage(args)
-			if len(tool) == 0 {
-				if none || shot.Tool != "" || args != "" || shot.Required {
-					return command.Misuse("say of which tool, as source:name")
-				}
-				return showSnapshotRules(ctx, a, c)
+func snapshot(a *command.App) *cobra.Command {
+	var rule wire.SnapshotRule
+	return newReadCommand(a, readRule[wire.SnapshotSetting]{
+		use: "snapshot [SOURCE:TOOL]",
+		help: command.Help{Short: "Say which read is made before and after a call", Long: snapshotHelp, Example: `  countersign tools snapshot
+  countersign tools snapshot notes:notes.update --read notes.get --args '{"id":"$args/id"}'
+  countersign tools snapshot notes:notes.update --none`},
+		view: command.View[wire.SnapshotSetting]{
+			Empty: "No tool has snapshots.", Head: []string{"TOOL", "READ", "ARGUMENTS", "REQUIRED"},
+			Row: func(s wire.SnapshotSetting) []string {
+				return []string{s.Source + ":" + s.Name, s.Snapshot.Tool, command.Compact(s.Snapshot.Args), yes(s.Snapshot.Required)}
+			},
+		},
+		list: func(ctx context.Context, c *client.Client) ([]wire.SnapshotSetting, error) {
+			return c.SnapshotRules(ctx)
+		},
+		put: (*client.Client).PutSnapshotRule,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().BoolVar(&rule.Required, "required", false, "do not make the call unless the read before it worked")
+		},
+		setting: func(source, name string, none bool) (wire.SnapshotSetting, bool) {
+			s := wire.SnapshotSetting{Source: source, Name: name}
+			if !none {
+				s.Snapshot = &rule
 			}
-			return runToolSnapshot(ctx, a, c, tool[0], shot, none)
-		}),
-	}
-	cmd.Flags().StringVar(&shot.Tool, "read", "", "the `name` of the tool that reads, at the same source")
-	cmd.Flags().StringVar(&args, "args", "", "the template of its arguments, in JSON (default {})")
-	cmd.Flags().BoolVar(&shot.Required, "required", false, "do not make the call unless the read before it worked")
-	cmd.Flags().BoolVar(&none, "none", false, "remove what is set")
-	return cmd
+			return s, rule.Tool != "" || len(rule.Args) > 0 || rule.Required
+		},
+		done:    func(s wire.SnapshotSetting) string { return "has snapshots by " + s.Source + ":" + s.Snapshot.Tool },
+		removed: "has no snapshots",
+	}, &rule.Args, &rule.Tool)
 }
 
-func runToolSnapshot(ctx context.Context, a *command.App, c *client.Client, tool string, shot catalog.SnapshotRule, none bool) error {
-	source, name, ok := strings.Cut(tool, ":")
-	switch {
-	case !ok || source == "" || name == "":
-		return command.Misuse("name the tool as source:name")
-	case none && (shot.Tool != "" || len(shot.Args) > 0 || shot.Required):
-		return command.Misuse("--none stands alone")
-	case !none && shot.Tool == "":
-		return command.Misuse("--read must name the tool that reads; or give --none")
-	case len(shot.Args) > 0 && !json.Valid(shot.Args):
-		return command.Misuse("--args must be JSON")
+// yes shows a boolean; false is empty.
+func yes(b bool) string {
+	if b {
+		return "yes"
 	}
-	set := client.SnapshotSetting{Source: source, Name: name}
-	if !none {
-		set.Snapshot = &shot
-	}
-	if err := c.PutSnapshotRule(ctx, set); err != nil {
-		return err
-	}
-	if a.JSON {
-		return a.WriteJSON(set)
-	}
-	what := "is seen by " + source + ":" + shot.Tool
-	if none {
-		what = "is not seen"
-	}
-	_, err := fmt.Fprintf(a.Out, "%s %s\n", command.Line(tool), command.Line(what))
-	return err
-}
-
-func showSnapshotRules(ctx context.Context, a *command.App, c *client.Client) error {
-	rules, err := c.SnapshotRules(ctx)
-	if err != nil {
-		return err
-	}
-	if a.JSON {
-		return a.WriteJSON(client.Page[client.SnapshotSetting]{Items: rules})
-	}
-	if len(rules) == 0 {
-		a.Note("No tool has snapshots.")
-		return nil
-	}
-	rows := make([][]string, len(rules))
-	for i, r := range rules {
-		required := "-"
-		if r.Snapshot.Required {
-			required = "yes"
-		}
-		rows[i] = []string{r.Source + ":" + r.Name, r.Snapshot.Tool, command.Compact(r.Snapshot.Args), required}
-	}
-	return command.Table(a.Out, []string{"TOOL", "READ", "ARGUMENTS", "REQUIRED"}, rows)
-}
-
-const toolsHelp = `Find tools, accept what changed in them, and set what is known better of a tool
-than its source says. Looking takes any token, and shows an agent what it may
-use; the rest takes an operator's.`
-
-// Command returns the command tools.
-func Command(a *command.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "tools",
-		Short: "Find tools, accept what changed in them, and say what is known better",
-		Long:  toolsHelp,
-		Example: `  countersign tools search send email
-  countersign tools diff mail:send_email
-  countersign tools verify notes:notes.create --read notes.find --args '{"key":"$key"}' --happened /found`,
-		Args: cobra.ArbitraryArgs,
-		RunE: command.Group,
-
-		DisableFlagsInUseLine: true,
-	}
-	cmd.AddCommand(toolList(a), toolSearch(a), toolShow(a), toolDiff(a), toolAccept(a), toolOverride(a), toolDescribe(a), toolSet(a), toolVerify(a), toolSnapshot(a))
-	return cmd
-}
-
-const verifyHelp = `Say how to find out whether a call of a tool happened, when nobody heard its
-end. The fleet then asks by itself: ten times within some two hours, with a tool
-of the same source that only reads. Without arguments it shows what is set.
-
---args is the arguments of the read. In them the text "$key" is replaced by the
-idempotency key of the call, and "$inputs/to" by what stands at the JSON Pointer
-/to in its arguments. "$$" at the beginning of a text is a dollar sign.
-
---happened is a JSON Pointer into the read's answer. What it finds says that the
-call happened, unless it is false, null, 0 or empty: that says that it did not.
-Where it finds nothing, or the read fails, the outcome stays unknown.
-
-What did not happen runs again, but not so soon that the first request may be on
-its way still, and not if the tool is of class once: there a request that comes
-late would double the effect. --resend runs those again as well. Give it only
-for a source that surely carries out nothing after its connection has ended.`
-
-func toolVerify(a *command.App) *cobra.Command {
-	var rule client.VerifyRule
-	var args string
-	var none bool
-	cmd := &cobra.Command{
-		Use:   "verify [SOURCE:TOOL]",
-		Short: "Say how to find out whether a call happened",
-		Long:  verifyHelp,
-		Example: `  countersign tools verify
-  countersign tools verify notes:notes.create --read notes.find --args '{"key":"$key"}' --happened /found
-  countersign tools verify notes:notes.create --none`,
-		Args: command.Arguments(0, 1, "a tool, as source:name"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, tool []string) error {
-			rule.Args = json.RawMessage(args)
-			if len(tool) == 0 {
-				if none || rule.Tool != "" || rule.Happened != "" || args != "" || rule.Resend {
-					return command.Misuse("say of which tool, as source:name")
-				}
-				return showVerifyRules(ctx, a, c)
-			}
-			return runToolVerify(ctx, a, c, tool[0], rule, none)
-		}),
-	}
-	cmd.Flags().StringVar(&rule.Tool, "read", "", "the `name` of the tool that reads, at the same source")
-	cmd.Flags().StringVar(&args, "args", "", "the template of its arguments, in JSON (default {})")
-	cmd.Flags().StringVar(&rule.Happened, "happened", "", "the JSON `pointer` into its answer")
-	cmd.Flags().BoolVar(&rule.Resend, "resend", false, "run again what is of class once and was not found")
-	cmd.Flags().BoolVar(&none, "none", false, "remove what is set")
-	return cmd
-}
-
-func runToolVerify(ctx context.Context, a *command.App, c *client.Client, tool string, rule client.VerifyRule, none bool) error {
-	source, name, ok := strings.Cut(tool, ":")
-	switch {
-	case !ok || source == "" || name == "":
-		return command.Misuse("name the tool as source:name")
-	case none && (rule.Tool != "" || rule.Happened != "" || len(rule.Args) > 0 || rule.Resend):
-		return command.Misuse("--none stands alone")
-	case !none && rule.Tool == "":
-		return command.Misuse("--read must name the tool that reads; or give --none")
-	case len(rule.Args) > 0 && !json.Valid(rule.Args):
-		return command.Misuse("--args must be JSON")
-	}
-	set := client.VerifySetting{Source: source, Name: name}
-	if !none {
-		set.Verify = &rule
-	}
-	if err := c.PutVerifyRule(ctx, set); err != nil {
-		return err
-	}
-	if a.JSON {
-		return a.WriteJSON(set)
-	}
-	what := "is verified by " + source + ":" + rule.Tool
-	if none {
-		what = "is not verified"
-	}
-	_, err := fmt.Fprintf(a.Out, "%s %s\n", command.Line(tool), command.Line(what))
-	return err
-}
-
-func showVerifyRules(ctx context.Context, a *command.App, c *client.Client) error {
-	rules, err := c.VerifyRules(ctx)
-	if err != nil {
-		return err
-	}
-	if a.JSON {
-		return a.WriteJSON(client.Page[client.VerifySetting]{Items: rules})
-	}
-	if len(rules) == 0 {
-		a.Note("No tool has a verifying read.")
-		return nil
-	}
-	rows := make([][]string, len(rules))
-	for i, r := range rules {
-		again := "-"
-		if r.Verify.Resend {
-			again = "yes"
-		}
-		rows[i] = []string{r.Source + ":" + r.Name, r.Verify.Tool, command.Compact(r.Verify.Args), r.Verify.Happened, again}
-	}
-	return command.Table(a.Out, []string{"TOOL", "READ", "ARGUMENTS", "HAPPENED", "RESEND"}, rows)
+	return ""
 }

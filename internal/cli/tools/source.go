@@ -4,66 +4,46 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-const sourceHelp = `Set sources of tools up: MCP servers, tool gateways and providers whose own API
-Countersign speaks. Looking takes any person's token, a refresh an operator's,
-the rest an administrator's.`
-
 // Sources returns the command source.
 func Sources(a *command.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "source",
-		Short:   "Set sources of tools up, and list them anew",
-		Long:    sourceHelp,
-		Aliases: []string{"sources"},
-		Example: `  countersign source list
+	cmd := command.NewGroup("source", "Set up sources of tools, and list their tools",
+		`Set up sources of tools: MCP servers, tool gateways and providers whose own API
+Countersign speaks. Looking takes any person's token, a refresh an operator's,
+the rest an administrator's.`,
+		`  countersign source list
   countersign source set mail --kind mcp --config '{"transport":"http","url":"https://mail.example.org/mcp"}'
   countersign source refresh mail`,
-		Args: cobra.ArbitraryArgs,
-		RunE: command.Group,
-
-		DisableFlagsInUseLine: true,
-	}
-	cmd.AddCommand(sourceList(a), sourceSet(a), sourceRefresh(a), sourceDelete(a))
+		command.NewList(a, command.Help{
+			Short:   "List the sources, with how their last listing went",
+			Long:    "List the sources of tools, with how their last listing went and how their tools\nare guarded. Credentials are never shown. With --json it is one object a line.",
+			Example: "  countersign source list\n  countersign source list --json | jq 'select(.list_error)'",
+		}, command.View[wire.Source]{
+			Empty: "There are none.", Head: []string{"SOURCE", "KIND", "RISK", "GUARD", "LISTED", "STATE"},
+			Row: func(s wire.Source) []string {
+				return []string{s.ID, s.Kind, s.DefaultRisk, sourceGuard(s), command.Local(s.ListedAt), sourceState(s)}
+			},
+		}, func(ctx context.Context, c *client.Client) ([]wire.Source, error) { return c.Sources(ctx) }),
+		sourceSet(a), sourceRefresh(a),
+		command.NewChange(a, "delete ID", command.Help{
+			Short:   "Remove a source and its tools",
+			Long:    "Remove a source and its tools, with what was accepted and set of them. Actions\nthat name them stay, and those that wait are skipped when they are due.",
+			Example: "  countersign source delete mail",
+		}, "the source's id", "removed source %s", func(ctx context.Context, c *client.Client, id string) error { return c.DeleteSource(ctx, id) }))
+	cmd.Aliases = []string{"sources"}
 	return cmd
 }
 
-func sourceList(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List the sources, with how their last listing went",
-		Long:    "List the sources of tools, with how their last listing went and how their tools\nare guarded. Credentials are never shown. With --json it is one object a line.",
-		Example: "  countersign source list\n  countersign source list --json | jq 'select(.list_error)'",
-		Args:    command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			all, err := c.Sources(ctx)
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return command.WriteJSONLines(a, all)
-			}
-			if len(all) == 0 {
-				a.Note("There are none.")
-				return nil
-			}
-			rows := make([][]string, len(all))
-			for i, src := range all {
-				rows[i] = []string{src.ID, src.Kind, src.DefaultRisk, sourceGuard(src), command.Local(src.ListedAt), sourceState(src)}
-			}
-			return command.Table(a.Out, []string{"SOURCE", "KIND", "RISK", "GUARD", "LISTED", "STATE"}, rows)
-		}),
-	}
-}
-
-func sourceGuard(src client.Source) string {
+func sourceGuard(src wire.Source) string {
 	if src.Quarantine {
 		return src.DriftGuard + ", quarantine"
 	}
@@ -71,7 +51,7 @@ func sourceGuard(src client.Source) string {
 }
 
 // sourceState says how the last listing of a source went.
-func sourceState(src client.Source) string {
+func sourceState(src wire.Source) string {
 	switch {
 	case !src.Enabled:
 		return "off"
@@ -87,7 +67,7 @@ func sourceState(src client.Source) string {
 	return "ok"
 }
 
-const sourceSetHelp = `Make a source, or change one. The fleet lists its tools soon after.
+const sourceSetHelp = `Make a source, or change one. Workers list its tools soon after.
 
 --config is what its kind takes: for mcp {"transport":"http","url":…} or
 {"transport":"stdio","command":[…]}; openapi.yaml has the others. --credentials
@@ -103,9 +83,9 @@ new tools from use until somebody accepts them. Both stay as they are if left
 out.`
 
 func sourceSet(a *command.App) *cobra.Command {
-	var src client.SourceInput
-	var config, credentials string
+	var src wire.SourceInput
 	var off, quarantine bool
+	kinds := []string{"mcp", "tool_gateway", "composio", "slack", "linear", "sentry", "webhook", "builtin"}
 	cmd := &cobra.Command{
 		Use:   "set ID",
 		Short: "Make or change a source",
@@ -116,24 +96,12 @@ func sourceSet(a *command.App) *cobra.Command {
 		Args: command.Arguments(1, 1, "the source's id"),
 	}
 	flags := cmd.Flags()
-	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) (err error) {
+	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 		if src.Kind == "" {
-			return command.Misuse("--kind is required: mcp, tool_gateway, composio, slack, linear, sentry, webhook or builtin")
-		}
-		if src.Config, err = a.JsonFlag("config", config); err != nil {
-			return err
+			return command.Misuse("--kind is required: %s or builtin", strings.Join(kinds[:len(kinds)-1], ", "))
 		}
 		if src.Config == nil {
 			src.Config = json.RawMessage("{}")
-		}
-		if src.Credentials, err = a.JsonFlag("credentials", credentials); err != nil {
-			return err
-		}
-		if err := command.OneOf("default-risk", src.DefaultRisk, "read", "write", "danger"); err != nil {
-			return err
-		}
-		if err := command.OneOf("drift-guard", src.DriftGuard, "full", "interface"); err != nil {
-			return err
 		}
 		src.Enabled = new(!off)
 		if flags.Changed("quarantine") {
@@ -141,22 +109,20 @@ func sourceSet(a *command.App) *cobra.Command {
 		}
 		return a.Done(c.PutSource(ctx, args[0], src), "stored source %s", args[0])
 	})
-	flags.StringVar(&src.Kind, "kind", "", "its `kind`: mcp, tool_gateway, composio, slack, linear, sentry, webhook or builtin (required)")
-	flags.StringVar(&config, "config", "", "how it is reached, as a `JSON` object or @FILE")
-	flags.StringVar(&credentials, "credentials", "", "its credentials, as @`FILE` that holds a JSON object")
-	flags.StringVar(&src.DefaultRisk, "default-risk", "", "the `risk` of its tools that do not say: read, write or danger")
+	command.EnumFlag(cmd, &src.Kind, "kind", "its `kind`: mcp, tool_gateway, composio, slack, linear, sentry, webhook or builtin (required)", kinds...)
+	a.JSONFlag(cmd, &src.Config, "config", "how it is reached, as a `JSON` object or @FILE")
+	a.JSONFlag(cmd, &src.Credentials, "credentials", "its credentials, as @`FILE` that holds a JSON object")
+	command.EnumFlag(cmd, &src.DefaultRisk, "default-risk", "the `risk` of its tools that do not say: read, write or danger", "read", "write", "danger")
 	flags.BoolVar(&off, "off", false, "switch it off")
-	flags.StringVar(&src.DriftGuard, "drift-guard", "", "which `changes` need a person: full or interface")
+	command.EnumFlag(cmd, &src.DriftGuard, "drift-guard", "which `changes` need a person: full or interface", "full", "interface")
 	flags.BoolVar(&quarantine, "quarantine", false, "keep its new tools from use until they are accepted (--quarantine=false to stop that)")
-	command.Fixed(cmd, "default-risk", "read", "write", "danger")
-	command.Fixed(cmd, "drift-guard", "full", "interface")
 	return cmd
 }
 
-const sourceRefreshHelp = `Have a source's tools listed now; the fleet does it by itself once in five
+const sourceRefreshHelp = `Have a source's tools listed now; workers do it by themselves once in five
 minutes. It answers when that is done, or after --wait.`
 
-// refreshLook is how often a refresh is looked for.
+// refreshLook is how often the state of a refresh is read.
 const refreshLook = 250 * time.Millisecond
 
 func sourceRefresh(a *command.App) *cobra.Command {
@@ -184,8 +150,7 @@ func sourceRefresh(a *command.App) *cobra.Command {
 			case src.ListError != nil:
 				return fmt.Errorf("the source %s could not be listed: %s", args[0], command.Safe(*src.ListError))
 			}
-			_, err = fmt.Fprintf(a.Out, "listed %s: %s\n", args[0], sourceState(src))
-			return err
+			return a.Print("listed %s: %s\n", args[0], sourceState(src))
 		}),
 	}
 	cmd.Flags().DurationVar(&wait, "wait", wait, "answer after this `duration` at the latest")
@@ -193,7 +158,7 @@ func sourceRefresh(a *command.App) *cobra.Command {
 }
 
 // listedSince waits for a source to be listed later than a time.
-func listedSince(ctx context.Context, c *client.Client, id string, asked time.Time, wait time.Duration) (found client.Source, done bool, err error) {
+func listedSince(ctx context.Context, c *client.Client, id string, asked time.Time, wait time.Duration) (found wire.Source, done bool, err error) {
 	until := time.NewTimer(wait)
 	defer until.Stop()
 	look := time.NewTicker(refreshLook)
@@ -218,18 +183,5 @@ func listedSince(ctx context.Context, c *client.Client, id string, asked time.Ti
 			return found, false, nil
 		case <-look.C:
 		}
-	}
-}
-
-func sourceDelete(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:     "delete ID",
-		Short:   "Remove a source and its tools",
-		Long:    "Remove a source and its tools, with what was accepted and set of them. Actions\nthat name them stay, and those that wait are skipped when their turn comes.",
-		Example: "  countersign source delete mail",
-		Args:    command.Arguments(1, 1, "the source's id"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			return a.Done(c.DeleteSource(ctx, args[0]), "removed source %s", args[0])
-		}),
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 )
 
 // column is one of a panel. The first takes what room the others leave.
@@ -33,7 +33,7 @@ const wide = 132
 
 // drawTop makes a screen of an overview. height 0 is for as many lines as it
 // takes.
-func drawTop(o client.Overview, where string, across, height int, colour bool) []string {
+func drawTop(o wire.Overview, where string, across, height int, colour bool) []string {
 	f := &frame{width: across, colour: colour}
 	f.head(o, where)
 	room := 0
@@ -56,7 +56,7 @@ func drawTop(o client.Overview, where string, across, height int, colour bool) [
 }
 
 // head says in three lines what matters most.
-func (f *frame) head(o client.Overview, where string) {
+func (f *frame) head(o wire.Overview, where string) {
 	at := o.At.Local().Format("2006-01-02 15:04:05")
 	name := "countersign  " + where
 	f.add(span{padded(name, max(0, f.width-len(at)-1), false), toneBold}, span{" " + at, toneFaint})
@@ -86,7 +86,7 @@ func (f *frame) head(o client.Overview, where string) {
 	}
 	letters := map[string]int64{}
 	for _, l := range o.DeadLetters {
-		letters[l.Reason] = l.Letters
+		letters[l.Reason] = l.Count
 	}
 	need(letters["unknown"], "unknown", "unknown", toneAlarm)
 	need(o.LeasesOverdue, "lease overdue", "leases overdue", toneAlarm)
@@ -115,7 +115,7 @@ func when(is bool, t tone) tone {
 
 // perSecond is how many came to an end, by the last minute or what is known of
 // it.
-func perSecond(t client.OverviewThroughput) float64 {
+func perSecond(t wire.OverviewThroughput) float64 {
 	n := int64(0)
 	for _, e := range t.Ended {
 		if e.Status != "pending" {
@@ -125,7 +125,7 @@ func perSecond(t client.OverviewThroughput) float64 {
 	return float64(n) / min(60, max(1, t.Covers))
 }
 
-func waitingPanel(o client.Overview) panel {
+func waitingPanel(o wire.Overview) panel {
 	p := panel{columns: []column{{"WAITING FOR", 0, false}, {"ACTIONS", 9, true}, {"DUE SINCE", 10, true}, {"NEXT IN", 9, true}}}
 	for _, w := range o.Waiting {
 		since, next := "-", "-"
@@ -135,12 +135,12 @@ func waitingPanel(o client.Overview) panel {
 		if w.NextIn != nil {
 			next = brief(*w.NextIn)
 		}
-		p.rows = append(p.rows, panelRow{cells: []string{w.Reason, strconv.FormatInt(w.Envelopes, 10), since, next}})
+		p.rows = append(p.rows, panelRow{cells: []string{w.Reason, strconv.FormatInt(w.Actions, 10), since, next}})
 	}
 	return p
 }
 
-func bucketPanel(o client.Overview) panel {
+func bucketPanel(o wire.Overview) panel {
 	p := panel{columns: []column{
 		{"BUCKET", 0, false}, {"WAITING", 9, true}, {"DUE SINCE", 10, true}, {"TOKENS", 8, true}, {"IN USE", 9, true}, {"OPENS IN", 9, true}, {"", 14, false},
 	}}
@@ -170,7 +170,7 @@ func bucketPanel(o client.Overview) panel {
 }
 
 // toolPanel sums the ends of each tool up, the busiest first.
-func toolPanel(o client.Overview) panel {
+func toolPanel(o wire.Overview) panel {
 	reach := "5 MIN"
 	if o.Throughput.Covers < 300 {
 		reach = brief(max(1, o.Throughput.Covers))
@@ -216,7 +216,7 @@ func toolPanel(o client.Overview) panel {
 }
 
 // sourcePanel has the sources that are not in full use.
-func sourcePanel(o client.Overview) panel {
+func sourcePanel(o wire.Overview) panel {
 	p := panel{columns: []column{{"SOURCE LEFT ALONE", 0, false}, {"BREAKER", 11, true}, {"PROBE IN", 9, true}, {"TRIPS", 6, true}, {"", 14, false}}}
 	for _, b := range o.Breakers {
 		if b.State == "closed" {
@@ -232,7 +232,7 @@ func sourcePanel(o client.Overview) panel {
 	return p
 }
 
-func pausePanel(o client.Overview) panel {
+func pausePanel(o wire.Overview) panel {
 	p := panel{columns: []column{{"PAUSED", 0, false}, {"FOR", 8, true}, {"  BY", 16, false}, {"  WHY", 26, false}}}
 	for _, k := range o.Pauses {
 		name := k.Scope

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
@@ -57,9 +58,9 @@ func Command(a *command.App) *cobra.Command {
 }
 
 func runTop(ctx context.Context, a *command.App, c *client.Client, every time.Duration, once bool) error {
-	show := func(o client.Overview, _ error) error { return printPage(a, o, c.String()) }
+	show := func(o wire.Overview, _ error) error { return printPage(a, o, c.String()) }
 	if a.JSON {
-		show = func(o client.Overview, _ error) error { return a.WriteJSON(o) }
+		show = func(o wire.Overview, _ error) error { return a.WriteJSON(o) }
 	} else if screen, ok := terminalOf(a.Out); ok && !once {
 		var end context.CancelCauseFunc
 		ctx, end = context.WithCancelCause(ctx)
@@ -69,7 +70,7 @@ func runTop(ctx context.Context, a *command.App, c *client.Client, every time.Du
 			return err
 		}
 		defer leave()
-		show = func(o client.Overview, trouble error) error { return redraw(a, screen, o, c.String(), trouble) }
+		show = func(o wire.Overview, trouble error) error { return redraw(a, screen, o, c.String(), trouble) }
 	}
 	err := follow(ctx, every, once, c.Overview, show)
 	if errors.Is(context.Cause(ctx), errQuit) {
@@ -83,10 +84,10 @@ var errQuit = errors.New("quit")
 
 // follow looks again and again. A look that fails ends it, unless an earlier
 // one worked and the server may be back: then show is told of the trouble.
-func follow(ctx context.Context, every time.Duration, once bool, look func(context.Context) (client.Overview, error), show func(client.Overview, error) error) error {
+func follow(ctx context.Context, every time.Duration, once bool, look func(context.Context) (wire.Overview, error), show func(wire.Overview, error) error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	var last client.Overview
+	var last wire.Overview
 	for first := true; ; first = false {
 		o, err := look(ctx)
 		switch {
@@ -118,7 +119,7 @@ func passing(err error) bool {
 }
 
 // page writes an overview where nothing can be drawn over.
-func printPage(a *command.App, o client.Overview, where string) error {
+func printPage(a *command.App, o wire.Overview, where string) error {
 	lines := drawTop(o, where, 80, 0, false)
 	_, err := fmt.Fprintf(a.Out, "%s\n\n", strings.Join(lines, "\n"))
 	if err != nil {
@@ -129,7 +130,7 @@ func printPage(a *command.App, o client.Overview, where string) error {
 
 // redraw draws over what the screen shows. Its last line is for what a person
 // can do, or for trouble.
-func redraw(a *command.App, screen terminal, o client.Overview, where string, trouble error) error {
+func redraw(a *command.App, screen terminal, o wire.Overview, where string, trouble error) error {
 	across, height := screen.size()
 	colour := a.Getenv("NO_COLOR") == ""
 	lines := drawTop(o, where, across, height-1, colour)

@@ -18,40 +18,41 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
 // busy is an overview with something of everything.
-func busy() client.Overview {
+func busy() wire.Overview {
 	at := time.Date(2026, 11, 20, 9, 30, 0, 0, time.Local)
-	return client.Overview{
+	return wire.Overview{
 		At: at, Estimated: true, Due: 120345, Scheduled: 3412, InFlight: 100, LeasesOverdue: 1, OldestDue: 93.5,
-		Waiting: []client.OverviewWaiting{
-			{Reason: "bucket", Envelopes: 120000, OldestDue: 5400}, {Reason: "quiet_hours", Envelopes: 3000, NextIn: new(41400.0)},
-			{Reason: "turn", Envelopes: 345, OldestDue: 93.5}, {Reason: "retry", Envelopes: 400, NextIn: new(0.4)},
-			{Reason: "approval", Envelopes: 2}, {Reason: "not_before", Envelopes: 10, NextIn: new(259200.0)},
+		Waiting: []wire.OverviewWaiting{
+			{Reason: "bucket", Actions: 120000, OldestDue: 5400}, {Reason: "quiet_hours", Actions: 3000, NextIn: new(41400.0)},
+			{Reason: "turn", Actions: 345, OldestDue: 93.5}, {Reason: "retry", Actions: 400, NextIn: new(0.4)},
+			{Reason: "approval", Actions: 2}, {Reason: "not_before", Actions: 10, NextIn: new(259200.0)},
 		},
-		Buckets: []client.OverviewBucket{
+		Buckets: []wire.OverviewBucket{
 			{Name: "email.daily", Waiting: 120000, OldestDue: 5400, Limited: true, Tokens: new(int64(0)), OpensIn: 52200},
 			{Name: "tickets.api", Waiting: 3000, OldestDue: 12, Paused: true, Limited: true, InUse: new(int64(3)), Concurrency: new(int64(10))},
 			{Name: "slack.minute", Waiting: 800, Limited: true, Tokens: new(int64(17)), OpensIn: 9.5, ClosedBy: new("retry_after")},
 			{Name: "a.bucket.whose.name.is.much.longer.than.any.screen.would.like.it.to.be", Waiting: 12},
 			{Name: "default", Waiting: 3},
 		},
-		Breakers: []client.OverviewBreaker{
+		Breakers: []wire.OverviewBreaker{
 			{Source: "crm", State: "open", Cause: "failures", OpenUntil: at.Add(25 * time.Second), Trips: 4},
 			{Source: "mail", State: "half-open", Cause: "retry_after", OpenUntil: at.Add(-time.Second), Trips: 1},
 			{Source: "chat", State: "closed", Cause: "failures"},
 		},
-		Pauses: []client.OverviewPause{
+		Pauses: []wire.OverviewPause{
 			{Scope: "tool", Subject: "mail:send_email", Kill: true, Reason: "wrong template\x1b[2J", By: "Ana 田中", At: at.Add(-26 * time.Hour)},
 			{Scope: "everything", Reason: "fire", By: "Bo", At: at.Add(-3 * time.Minute)},
 		},
-		Approvals:   client.OverviewApprovals{Waiting: 2, OldestAt: new(at.Add(-time.Hour))},
-		DeadLetters: []client.OverviewDeadLetters{{Reason: "unknown", Letters: 1}, {Reason: "refused", Letters: 12}, {Reason: "exhausted", Letters: 30}},
-		Throughput: client.OverviewThroughput{Covers: 300, Ended: []client.OverviewEnded{
+		Approvals:   wire.OverviewApprovals{Waiting: 2, OldestAt: new(at.Add(-time.Hour))},
+		DeadLetters: []wire.OverviewDeadLetters{{Reason: "unknown", Count: 1}, {Reason: "refused", Count: 12}, {Reason: "exhausted", Count: 30}},
+		Throughput: wire.OverviewThroughput{Covers: 300, Ended: []wire.OverviewEnded{
 			{Source: "mail", Tool: "send_email", Status: "sent", LastMinute: 600, LastFiveMinutes: 2900},
 			{Source: "mail", Tool: "send_email", Status: "conflict", LastMinute: 6, LastFiveMinutes: 7},
 			{Source: "mail", Tool: "send_email", Status: "pending", LastMinute: 3, LastFiveMinutes: 9},
@@ -64,10 +65,10 @@ func busy() client.Overview {
 
 func TestTopLooks(t *testing.T) {
 	t.Parallel()
-	calm := client.Overview{At: busy().At, Throughput: client.OverviewThroughput{Covers: 300}}
+	calm := wire.Overview{At: busy().At, Throughput: wire.OverviewThroughput{Covers: 300}}
 
 	for name, tt := range map[string]struct {
-		o              client.Overview
+		o              wire.Overview
 		across, height int
 		colour         bool
 	}{
@@ -147,7 +148,7 @@ func TestBrief(t *testing.T) {
 func TestFollowGoesOnThroughTrouble(t *testing.T) {
 	t.Parallel()
 	away := &client.UnreachableError{URL: "there", Cause: errors.New("refused")}
-	denied := &client.Problem{Status: http.StatusForbidden}
+	denied := &client.Problem{Problem: wire.Problem{Status: http.StatusForbidden}}
 	for name, tt := range map[string]struct {
 		answers []error
 		once    bool
@@ -155,7 +156,7 @@ func TestFollowGoesOnThroughTrouble(t *testing.T) {
 		want    error
 	}{
 		"the first must work":      {[]error{away}, false, "", away},
-		"a later one may fail":     {[]error{nil, away, &client.Problem{Status: 503}, nil, denied}, false, "1 1! 1! 4 ", denied},
+		"a later one may fail":     {[]error{nil, away, &client.Problem{Problem: wire.Problem{Status: 503}}, nil, denied}, false, "1 1! 1! 4 ", denied},
 		"once is once":             {[]error{nil, denied}, true, "1 ", nil},
 		"once and it does not":     {[]error{away}, true, "", away},
 		"what stays wrong ends it": {[]error{nil, denied}, false, "1 ", denied},
@@ -164,10 +165,10 @@ func TestFollowGoesOnThroughTrouble(t *testing.T) {
 			t.Parallel()
 			looks, shown := 0, ""
 
-			err := follow(t.Context(), time.Millisecond, tt.once, func(context.Context) (client.Overview, error) {
+			err := follow(t.Context(), time.Millisecond, tt.once, func(context.Context) (wire.Overview, error) {
 				looks++
-				return client.Overview{Due: int64(looks)}, tt.answers[looks-1]
-			}, func(o client.Overview, trouble error) error {
+				return wire.Overview{Due: int64(looks)}, tt.answers[looks-1]
+			}, func(o wire.Overview, trouble error) error {
 				shown += fmt.Sprint(o.Due)
 				if trouble != nil {
 					shown += "!"

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	api "github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -165,11 +166,11 @@ func TestExplainSaysWhy(t *testing.T) {
 	}
 	tool := envelope.Tool{Source: "mail", Name: "write"}
 
-	high, err := c.Explain(t.Context(), api.Question{Tool: tool, Args: json.RawMessage(`{"n":200}`)})
+	high, err := c.Explain(t.Context(), wire.Question{Tool: tool, Args: json.RawMessage(`{"n":200}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	anything, err := c.Explain(t.Context(), api.Question{Tool: tool})
+	anything, err := c.Explain(t.Context(), wire.Question{Tool: tool})
 	if err != nil {
 		t.Fatal(err)
 	}

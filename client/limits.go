@@ -1,0 +1,190 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/countersign-dev/countersign/client/wire"
+)
+
+// The paths of the limits.
+const (
+	limitsPath       = "/api/v1/limits"
+	settingsPath     = "/api/v1/settings"
+	bucketsPath      = "/api/v1/buckets"
+	quietHoursPath   = "/api/v1/quiet-hours"
+	doNotContactPath = "/api/v1/do-not-contact"
+	employeesPath    = "/api/v1/employees"
+	pausesPath       = "/api/v1/pauses"
+	breakersPath     = "/api/v1/breakers"
+	retentionPath    = "/api/v1/retention"
+)
+
+// Buckets lists the buckets with what is used of them, also retired ones.
+func (c *Client) Buckets(ctx context.Context) ([]wire.BucketState, error) {
+	return list[wire.BucketState](ctx, c, bucketsPath, nil)
+}
+
+// Bucket reads a bucket with what is used of it.
+func (c *Client) Bucket(ctx context.Context, name string) (wire.BucketState, error) {
+	return read[wire.BucketState](ctx, c, bucketPath(name), nil)
+}
+
+// PutBucket makes a bucket, or replaces its limits.
+func (c *Client) PutBucket(ctx context.Context, name string, b wire.Bucket) error {
+	b.Name = ""
+	return c.tell(ctx, http.MethodPut, bucketPath(name), nil, b)
+}
+
+// RetireBucket closes a bucket for new actions.
+func (c *Client) RetireBucket(ctx context.Context, name string) error {
+	return c.tell(ctx, http.MethodDelete, bucketPath(name), nil, nil)
+}
+
+// ReopenBucket ends the hold that a provider's answer put on a bucket.
+func (c *Client) ReopenBucket(ctx context.Context, name string) error {
+	return c.tell(ctx, http.MethodPost, bucketPath(name)+"/reopen", nil, nil)
+}
+
+func bucketPath(name string) string { return bucketsPath + "/" + url.PathEscape(name) }
+
+// QuietHours lists the quiet hours.
+func (c *Client) QuietHours(ctx context.Context) ([]wire.QuietHours, error) {
+	return list[wire.QuietHours](ctx, c, quietHoursPath, nil)
+}
+
+// PutQuietHours replaces the quiet hours of a scope and subject.
+func (c *Client) PutQuietHours(ctx context.Context, h wire.QuietHours) error {
+	return c.tell(ctx, http.MethodPut, quietHoursPath, nil, h)
+}
+
+// DeleteQuietHours removes quiet hours.
+func (c *Client) DeleteQuietHours(ctx context.Context, scope, subject string) error {
+	return c.tell(ctx, http.MethodDelete, quietHoursPath, given("scope", scope, "subject", subject), nil)
+}
+
+// ContactFilter narrows the do-not-contact list; its zero fields do not.
+type ContactFilter struct {
+	Kind, Prefix string
+	// Expired includes entries that no longer count.
+	Expired bool
+	// Limit is how many a page holds; zero means 50.
+	Limit int
+	// Cursor is the NextCursor of the page before.
+	Cursor string
+}
+
+// Contacts lists do-not-contact entries in order of kind and value.
+func (c *Client) Contacts(ctx context.Context, f ContactFilter) (wire.Page[wire.Contact], error) {
+	return read[wire.Page[wire.Contact]](ctx, c, doNotContactPath, given(
+		"kind", f.Kind, "prefix", f.Prefix, "expired", flag(f.Expired), "limit", number(f.Limit), "cursor", f.Cursor))
+}
+
+// AddContacts adds entries, up to 1000, or none of them.
+func (c *Client) AddContacts(ctx context.Context, entries ...wire.Contact) (wire.ContactCount, error) {
+	return post[wire.ContactCount](ctx, c, doNotContactPath, wire.Contacts{Entries: entries})
+}
+
+// RemoveContacts removes entries, up to 1000.
+func (c *Client) RemoveContacts(ctx context.Context, entries ...wire.Contact) (wire.ContactCount, error) {
+	return post[wire.ContactCount](ctx, c, doNotContactPath+"/remove", wire.Contacts{Entries: entries})
+}
+
+// ExportContacts writes the whole list as CSV. An answer that was cut short is
+// an error.
+func (c *Client) ExportContacts(ctx context.Context, w io.Writer) error {
+	answer, err := c.send(ctx, request{method: http.MethodGet, path: doNotContactPath + "/export"})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if _, err := io.Copy(w, answer.Body); err != nil {
+		return fmt.Errorf("export the list: %w", err)
+	}
+	if answer.Trailer.Get("Countersign-Complete") != "true" {
+		return errors.New("the list was cut short; what was written is not all")
+	}
+	return nil
+}
+
+// Employees lists the employees, the default entry first.
+func (c *Client) Employees(ctx context.Context) ([]wire.Employee, error) {
+	return list[wire.Employee](ctx, c, employeesPath, nil)
+}
+
+// PutEmployee replaces an employee's trust and scopes; the id default is for
+// all without an entry.
+func (c *Client) PutEmployee(ctx context.Context, id string, e wire.Employee) error {
+	e.ID = ""
+	return c.tell(ctx, http.MethodPut, employeesPath+"/"+url.PathEscape(id), nil, e)
+}
+
+// DeleteEmployee removes an employee's entry.
+func (c *Client) DeleteEmployee(ctx context.Context, id string) error {
+	return c.tell(ctx, http.MethodDelete, employeesPath+"/"+url.PathEscape(id), nil, nil)
+}
+
+// PauseFilter narrows a list of pauses; its zero fields do not.
+type PauseFilter struct {
+	// Active leaves out what was lifted.
+	Active bool
+	// Limit is how many a page holds; zero means 50.
+	Limit int
+	// Cursor is the NextCursor of the page before.
+	Cursor string
+}
+
+// Pauses lists what is, and was, paused, newest first.
+func (c *Client) Pauses(ctx context.Context, f PauseFilter) (wire.Page[wire.Pause], error) {
+	return read[wire.Page[wire.Pause]](ctx, c, pausesPath, given("standing", flag(f.Active), "limit", number(f.Limit), "cursor", f.Cursor))
+}
+
+// Pause pauses or kills a target.
+func (c *Client) Pause(ctx context.Context, in wire.PauseInput) (wire.Pause, error) {
+	return post[wire.Pause](ctx, c, pausesPath, in)
+}
+
+// Resume lifts a pause or a kill.
+func (c *Client) Resume(ctx context.Context, of wire.Target, reason string) error {
+	return c.tell(ctx, http.MethodDelete, pausesPath, given("scope", of.Scope, "subject", of.Subject, "reason", reason), nil)
+}
+
+// Breakers lists the sources that failed, with the state of their breakers.
+func (c *Client) Breakers(ctx context.Context) ([]wire.Breaker, error) {
+	return list[wire.Breaker](ctx, c, breakersPath, nil)
+}
+
+// ResetBreaker closes the breaker of a source.
+func (c *Client) ResetBreaker(ctx context.Context, source string) error {
+	return c.tell(ctx, http.MethodPost, breakersPath+"/"+url.PathEscape(source)+"/reset", nil, nil)
+}
+
+// Settings reads the settings of the tenant.
+func (c *Client) Settings(ctx context.Context) (wire.Settings, error) {
+	return read[wire.Settings](ctx, c, settingsPath, nil)
+}
+
+// PutSettings replaces the settings of the tenant. What is left out goes back
+// to its default.
+func (c *Client) PutSettings(ctx context.Context, s wire.Settings) error {
+	return c.tell(ctx, http.MethodPut, settingsPath, nil, s)
+}
+
+// Retention lists how long each kind of data is kept.
+func (c *Client) Retention(ctx context.Context) ([]wire.Retention, error) {
+	return list[wire.Retention](ctx, c, retentionPath, nil)
+}
+
+// PutRetention sets how long a kind of data is kept.
+func (c *Client) PutRetention(ctx context.Context, r wire.Retention) error {
+	return c.tell(ctx, http.MethodPut, retentionPath, nil, r)
+}
+
+// Overview reads the state of the tenant.
+func (c *Client) Overview(ctx context.Context) (wire.Overview, error) {
+	return read[wire.Overview](ctx, c, "/api/v1/overview", nil)
+}
