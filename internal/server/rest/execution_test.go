@@ -203,7 +203,7 @@ func TestSnapshotRulesAreHeldToTheCatalog(t *testing.T) {
 	}{
 		"no such tool":     {object{"tool": "nothing"}, "/snapshot/tool"},
 		"no read":          {object{"tool": "write"}, "/snapshot/tool"},
-		"no place":         {object{"tool": "read", "args": object{"a": "$inputs"}}, "/snapshot/args/a"},
+		"no place":         {object{"tool": "read", "args": object{"a": "$steps.0/a"}}, "/snapshot/args/a"},
 		"an unknown field": {object{"tool": "read", "happened": "/x"}, "/snapshot/happened"},
 	} {
 		p := put("write", test.rule).wants(t, http.StatusBadRequest).problem(t)

@@ -200,7 +200,7 @@ func TestADryRunOfAWorkflow(t *testing.T) {
 	}}).wants(t, 200).into(t, &plan)
 
 	if !plan.DryRun || len(plan.Steps) != 2 || plan.Steps[0].Tool != "mail:read" || plan.Steps[0].Mode != "allow" ||
-		plan.Steps[1].Mode != "require_approval" || !slices.Equal(plan.Steps[1].References, []string{"$0.from"}) {
+		plan.Steps[1].Mode != "require_approval" || !slices.Equal(plan.Steps[1].References, []string{"$steps.0/from"}) {
 		t.Errorf("the plan is %+v", plan)
 	}
 	var page struct{ Items []shownWorkflow }
