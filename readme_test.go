@@ -8,18 +8,18 @@ import (
 	"testing"
 )
 
-// TestReadmeGo holds the Go of the README to an example that is compiled and
-// run.
+// TestReadmeGo holds the Go of the README to a test that runs it against a real
+// server.
 func TestReadmeGo(t *testing.T) {
 	t.Parallel()
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, "README.md"), -1)
-	example := squeeze(read(t, filepath.Join("envelope", "example_test.go")))
+	example := squeeze(read(t, filepath.Join("internal", "dev", "client_test.go")))
 
 	if len(blocks) != 1 {
 		t.Fatalf("README.md has %d blocks of Go, want 1", len(blocks))
 	}
 	if !strings.Contains(example, squeeze(blocks[0][1])) {
-		t.Error("the Go of README.md is not in envelope/example_test.go; change both")
+		t.Error("the Go of README.md is not in internal/dev/client_test.go; change both")
 	}
 }
 

@@ -134,7 +134,7 @@ func keepsContacts(d *desk) {
 	}
 	d.want(d.operator("dnc", "list", "--limit", "1"), command.ExitOK, "--cursor")
 	d.want(d.operator("dnc", "add", "bo@example.org", "nobody@"), command.ExitUsage, "nobody@: contact must be a mail address")
-	d.want(d.operator("dnc", "add", "not an address at all"), command.ExitUsage, "--kind handle")
+	d.want(d.operator("dnc", "add", "not an address at all"), command.ExitUsage, "could be a handle")
 	d.want(d.operator("dnc", "add", "cyd@example.org"), command.ExitOK, "as email")
 	d.want(d.admin("dnc", "remove", "cyd@example.org"), command.ExitOK, "1 removed")
 	d.want(d.operator("dnc", "list", "--prefix", "bo"), command.ExitOK, "no such entries")
