@@ -21,7 +21,7 @@ const maxEntry = 16 << 20
 // is the beginning. A head that was noted earlier, unless it is empty, must
 // still be in the chain. The report's Next says where to continue.
 func (c *Client) VerifyAudit(ctx context.Context, after int64, head string) (wire.AuditReport, error) {
-	return read[wire.AuditReport](ctx, c, "/api/v1/audit/verify", given("after_seal", number(int(after)), "head", head))
+	return read[wire.AuditReport](ctx, c, "/api/v1/audit/verify", given("after_checkpoint", number(int(after)), "head", head))
 }
 
 // AuditRange is the part of the events to export: from From on, before Until,

@@ -35,7 +35,7 @@ func (c *Client) Tool(ctx context.Context, name string) (wire.Tool, error) {
 
 // DiffTool reads what changed in the definition of the tool of a key.
 func (c *Client) DiffTool(ctx context.Context, key string) (wire.ToolDiff, error) {
-	return read[wire.ToolDiff](ctx, c, toolsPath+"/diff", given("key", key))
+	return read[wire.ToolDiff](ctx, c, "/api/v1/tool-diffs", given("key", key))
 }
 
 // AcceptTool accepts the definition that has a digest.
@@ -60,24 +60,24 @@ func (c *Client) PutToolRule(ctx context.Context, r wire.ToolRule) error {
 	return c.tell(ctx, http.MethodPut, toolsPath+"/rules", nil, r)
 }
 
-// VerifyRules lists the tools that have a verifying read.
-func (c *Client) VerifyRules(ctx context.Context) ([]wire.VerifySetting, error) {
-	return list[wire.VerifySetting](ctx, c, toolsPath+"/verify", nil)
+// ReconcileRules lists the tools that have a reconcile rule.
+func (c *Client) ReconcileRules(ctx context.Context) ([]wire.ToolReconcileRule, error) {
+	return list[wire.ToolReconcileRule](ctx, c, "/api/v1/reconcile-rules", nil)
 }
 
-// PutVerifyRule sets or removes the verifying read of a tool.
-func (c *Client) PutVerifyRule(ctx context.Context, s wire.VerifySetting) error {
-	return c.tell(ctx, http.MethodPut, toolsPath+"/verify", nil, s)
+// PutReconcileRule sets or removes the reconcile rule of a tool.
+func (c *Client) PutReconcileRule(ctx context.Context, s wire.ToolReconcileRule) error {
+	return c.tell(ctx, http.MethodPut, "/api/v1/reconcile-rules", nil, s)
 }
 
 // SnapshotRules lists the tools that have snapshots around their calls.
 func (c *Client) SnapshotRules(ctx context.Context) ([]wire.SnapshotSetting, error) {
-	return list[wire.SnapshotSetting](ctx, c, toolsPath+"/snapshots", nil)
+	return list[wire.SnapshotSetting](ctx, c, "/api/v1/snapshot-rules", nil)
 }
 
 // PutSnapshotRule sets or removes the read around the calls of a tool.
 func (c *Client) PutSnapshotRule(ctx context.Context, s wire.SnapshotSetting) error {
-	return c.tell(ctx, http.MethodPut, toolsPath+"/snapshots", nil, s)
+	return c.tell(ctx, http.MethodPut, "/api/v1/snapshot-rules", nil, s)
 }
 
 // Guide reads, as Markdown, what an agent has to know to act; with a query

@@ -145,7 +145,7 @@ type Event struct {
 	// ID is the event's place in the stream, to resume after.
 	ID       string            `json:"id"`
 	ActionID envelope.ActionID `json:"action_id,omitzero"`
-	// Kind is proposed, decided, settled, undone, parked, replayed, discarded,
+	// Kind is proposed, decided, settled, undone, returned_to_approval, replayed, discarded,
 	// resolved, killed or configured.
 	Kind     string            `json:"kind"`
 	Status   envelope.Status   `json:"status,omitzero"`

@@ -12,37 +12,37 @@ type AuditReport struct {
 	// others.
 	Findings []AuditFinding `json:"findings"`
 	Omitted  int64          `json:"findings_omitted"`
-	// Seals counts the verified seals; Sealed and Pruned the events that they
+	// Checkpoints counts the verified checkpoints; Covered and Pruned the events that they
 	// cover that should exist, and that retention deleted.
-	Seals  int64 `json:"seals"`
-	Sealed int64 `json:"sealed"`
-	Pruned int64 `json:"pruned"`
-	// Unsealed counts the events that no seal covers yet, up to 100,000, and
-	// UnsealedSince is the time of the oldest.
-	Unsealed      int64     `json:"unsealed"`
-	UnsealedSince time.Time `json:"unsealed_since,omitzero"`
-	// Head is the last verified seal; nil for none.
+	Checkpoints int64 `json:"checkpoints"`
+	Covered     int64 `json:"covered"`
+	Pruned      int64 `json:"pruned"`
+	// Uncovered counts the events that no checkpoint covers yet, up to 100,000, and
+	// UncoveredSince is the time of the oldest.
+	Uncovered      int64     `json:"uncovered"`
+	UncoveredSince time.Time `json:"uncovered_since,omitzero"`
+	// Head is the last verified checkpoint; nil for none.
 	Head *AuditHead `json:"head"`
-	// Next is the seal to continue after; zero at the end of the chain.
+	// Next is the checkpoint to continue after; zero at the end of the chain.
 	Next int64 `json:"next_after,omitzero"`
 }
 
 // AuditFinding is one thing that is wrong in the log, and where.
 type AuditFinding struct {
 	Kind string `json:"kind"`
-	// Seal is the seal that is wrong, or covers the place; zero for none.
-	Seal  int64  `json:"seal_no,omitzero"`
-	Place string `json:"place,omitzero"`
-	Event int64  `json:"event_id,omitzero"`
+	// Checkpoint is the checkpoint that is wrong, or covers the position; zero for none.
+	Checkpoint int64  `json:"checkpoint_no,omitzero"`
+	Position   string `json:"position,omitzero"`
+	Event      int64  `json:"event_id,omitzero"`
 	// At is the time of the event, if it exists.
-	At   time.Time `json:"at,omitzero"`
-	What string    `json:"what"`
+	At      time.Time `json:"at,omitzero"`
+	Message string    `json:"message"`
 }
 
-// AuditHead is the last seal of the chain, with its hash in hexadecimal.
+// AuditHead is the last checkpoint of the chain, with its hash in hexadecimal.
 type AuditHead struct {
-	Seal int64  `json:"seal_no"`
-	Hash string `json:"hash"`
+	Checkpoint int64  `json:"checkpoint_no"`
+	Hash       string `json:"hash"`
 }
 
 // AuditClosing is the last line of an export of events.

@@ -174,8 +174,8 @@ type Execution struct {
 		By       string            `json:"by"`
 		Note     string            `json:"note"`
 	} `json:"decision"`
-	// Outlook is what a dry run found; nil for an action.
-	Outlook json.RawMessage `json:"outlook,omitempty"`
+	// Preview is what a dry run found; nil for an action.
+	Preview json.RawMessage `json:"preview,omitempty"`
 }
 
 // TokenName is the id of a token, and its name.

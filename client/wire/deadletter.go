@@ -26,15 +26,15 @@ type DeadLetter struct {
 	Code     string    `json:"code,omitzero"`
 	Message  string    `json:"message,omitzero"`
 	At       time.Time `json:"at"`
-	// Verify is the state of its reconciliation; nil without one.
-	Verify *Reconciliation `json:"verify,omitempty"`
+	// Reconciliation is the state of its reconciliation; nil without one.
+	Reconciliation *Reconciliation `json:"reconciliation,omitempty"`
 }
 
 // Reconciliation is how far reads have found out an unknown outcome.
 type Reconciliation struct {
-	Tries int `json:"tries"`
-	// Said is the result of the last read, in one word.
-	Said string `json:"said,omitzero"`
+	Attempts int `json:"attempts"`
+	// LastResult is the result of the last read, in one word.
+	LastResult string `json:"last_result,omitzero"`
 	// NextAt is when the next read is due; nil when none is.
 	NextAt *time.Time `json:"next_at"`
 }

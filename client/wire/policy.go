@@ -138,11 +138,11 @@ type SimulationPage struct {
 	// Version is that of the tenant's configuration. If it differs between two
 	// pages, the current policy changed meanwhile.
 	Version int64 `json:"config_version"`
-	// Looked counts the examined actions, Compared those that were decided
-	// again, and Gone those left out because their tool does not exist any more.
-	Looked      int                    `json:"looked"`
+	// Examined counts the examined actions, Compared those that were decided
+	// again, and WithoutTool those left out because their tool does not exist any more.
+	Examined    int                    `json:"examined"`
 	Compared    int                    `json:"compared"`
-	Gone        int                    `json:"gone"`
+	WithoutTool int                    `json:"without_tool"`
 	Counts      []SimulationCount      `json:"counts"`
 	Differences []SimulationDifference `json:"differences"`
 	NextCursor  *string                `json:"next_cursor"`
@@ -150,11 +150,11 @@ type SimulationPage struct {
 
 // SimulationCount counts the actions of a tool with the same three decisions.
 type SimulationCount struct {
-	Key   string        `json:"key"`
-	Then  envelope.Mode `json:"then"`
-	Now   envelope.Mode `json:"now"`
-	Would envelope.Mode `json:"would"`
-	Count int           `json:"count"`
+	Key     string        `json:"key"`
+	Then    envelope.Mode `json:"then"`
+	Now     envelope.Mode `json:"now"`
+	Changed envelope.Mode `json:"changed"`
+	Count   int           `json:"count"`
 }
 
 // SimulationDifference is an action whose three decisions differ.
@@ -164,9 +164,9 @@ type SimulationDifference struct {
 	Key        string            `json:"key"`
 	Then       SimulatedDecision `json:"then"`
 	Now        SimulatedDecision `json:"now"`
-	Would      SimulatedDecision `json:"would"`
-	// Because are the layers that make Would differ from Now.
-	Because []SimulationCause `json:"because"`
+	Changed    SimulatedDecision `json:"changed"`
+	// Causes are the layers that make Changed differ from Now.
+	Causes []SimulationCause `json:"causes"`
 }
 
 // SimulatedDecision is a mode, and the layers that set or changed it.
@@ -178,10 +178,10 @@ type SimulatedDecision struct {
 // SimulationCause is what one layer decides by the current policy and by the
 // changed one; empty for nothing.
 type SimulationCause struct {
-	Layer  string        `json:"layer"`
-	Rule   string        `json:"rule,omitzero"`
-	Key    string        `json:"key,omitzero"`
-	Now    envelope.Mode `json:"now,omitzero"`
-	Would  envelope.Mode `json:"would,omitzero"`
-	Detail string        `json:"detail,omitzero"`
+	Layer   string        `json:"layer"`
+	Rule    string        `json:"rule,omitzero"`
+	Key     string        `json:"key,omitzero"`
+	Now     envelope.Mode `json:"now,omitzero"`
+	Changed envelope.Mode `json:"changed,omitzero"`
+	Detail  string        `json:"detail,omitzero"`
 }

@@ -113,8 +113,8 @@ type ToolDescription struct {
 	Reversal    *Reversal `json:"reversal,omitempty"`
 }
 
-// VerifyRule is the read that finds out whether a call of a tool happened.
-type VerifyRule struct {
+// ReconcileRule is the read that finds out whether a call of a tool happened.
+type ReconcileRule struct {
 	// Tool is a tool of the same source that only reads.
 	Tool string `json:"tool"`
 	// Args is the template of its arguments.
@@ -125,11 +125,11 @@ type VerifyRule struct {
 	Resend bool `json:"resend,omitzero"`
 }
 
-// VerifySetting is the rule of one tool; a nil rule is none.
-type VerifySetting struct {
-	Source string      `json:"source"`
-	Name   string      `json:"name"`
-	Verify *VerifyRule `json:"verify,omitempty"`
+// ToolReconcileRule is the rule of one tool; a nil rule is none.
+type ToolReconcileRule struct {
+	Source string         `json:"source"`
+	Name   string         `json:"name"`
+	Rule   *ReconcileRule `json:"rule,omitempty"`
 }
 
 // Source is a source of tools, without its credentials.

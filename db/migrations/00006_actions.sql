@@ -266,42 +266,42 @@ CREATE TABLE dead_letters (
     code         text,
     message      text,
     created_at   timestamptz NOT NULL DEFAULT now(),
-    verify_tries integer     NOT NULL DEFAULT 0,
-    verify_after timestamptz,
-    verify_said  text,
+    reconcile_attempts integer     NOT NULL DEFAULT 0,
+    reconcile_at timestamptz,
+    last_result  text,
     CONSTRAINT dead_letters_pkey PRIMARY KEY (tenant_id, action_id)
 );
-CREATE INDEX dead_letters_verify_after ON dead_letters (verify_after) WHERE verify_after IS NOT NULL;
+CREATE INDEX dead_letters_reconcile_at ON dead_letters (reconcile_at) WHERE reconcile_at IS NOT NULL;
 COMMENT ON TABLE dead_letters IS 'Actions that ended without their effect or with an unknown outcome. They wait for an operator to replay, discard or (if unknown) resolve them.';
-COMMENT ON COLUMN dead_letters.verify_tries IS 'Number of reconciling reads that were started. The result of a read counts only if the number has not changed since its start.';
-COMMENT ON COLUMN dead_letters.verify_after IS 'When the next reconciling read is due; NULL if none is. A worker that starts a read moves it into the future, so that no other worker starts one, and so that it is due again if the worker is lost.';
-COMMENT ON COLUMN dead_letters.verify_said IS 'Code of the result of the last reconciling read; NULL if there was none.';
+COMMENT ON COLUMN dead_letters.reconcile_attempts IS 'Number of reconciling reads that were started. The result of a read counts only if the number has not changed since its start.';
+COMMENT ON COLUMN dead_letters.reconcile_at IS 'When the next reconciling read is due; NULL if none is. A worker that starts a read moves it into the future, so that no other worker starts one, and so that it is due again if the worker is lost.';
+COMMENT ON COLUMN dead_letters.last_result IS 'Code of the result of the last reconciling read; NULL if there was none.';
 
--- plan_verifying schedules a reconciling read for a dead letter of unknown
--- outcome if its tool has a rule for it (tools.verify). A trigger does this so
+-- plan_reconcile schedules a reconciling read for a dead letter of unknown
+-- outcome if its tool has a rule for it (tools.reconcile). A trigger does this so
 -- that no statement that writes dead letters can forget it.
 -- +goose StatementBegin
-CREATE FUNCTION plan_verifying() RETURNS trigger
+CREATE FUNCTION plan_reconcile() RETURNS trigger
     LANGUAGE plpgsql SET search_path = public, pg_temp
 AS $$
 BEGIN
-    NEW.verify_tries := 0;
-    NEW.verify_said := NULL;
-    NEW.verify_after := NULL;
+    NEW.reconcile_attempts := 0;
+    NEW.last_result := NULL;
+    NEW.reconcile_at := NULL;
     IF NEW.reason = 'unknown' AND EXISTS (
         SELECT 1
         FROM actions a
         JOIN tools t ON t.tenant_id = a.tenant_id AND t.source_id = a.source_id AND t.name = a.tool_name
-        WHERE a.tenant_id = NEW.tenant_id AND a.action_id = NEW.action_id AND t.verify IS NOT NULL
+        WHERE a.tenant_id = NEW.tenant_id AND a.action_id = NEW.action_id AND t.reconcile IS NOT NULL
     ) THEN
-        NEW.verify_after := now() + interval '10 seconds';
+        NEW.reconcile_at := now() + interval '10 seconds';
     END IF;
     RETURN NEW;
 END
 $$;
 -- +goose StatementEnd
-CREATE TRIGGER dead_letters_plan_verifying BEFORE INSERT OR UPDATE OF reason ON dead_letters
-    FOR EACH ROW EXECUTE FUNCTION plan_verifying();
+CREATE TRIGGER dead_letters_plan_reconcile BEFORE INSERT OR UPDATE OF reason ON dead_letters
+    FOR EACH ROW EXECUTE FUNCTION plan_reconcile();
 
 -- The progress of a rate-limited replay of a selection of dead letters. A
 -- replay that is stopped and started again continues after what it has already
@@ -482,7 +482,7 @@ ALTER VIEW envelopes OWNER TO countersign_owner;
 ALTER VIEW ended_actions OWNER TO countersign_owner;
 ALTER FUNCTION ensure_partitions(integer) OWNER TO countersign_owner;
 ALTER FUNCTION drop_partitions() OWNER TO countersign_owner;
-ALTER FUNCTION plan_verifying() OWNER TO countersign_owner;
+ALTER FUNCTION plan_reconcile() OWNER TO countersign_owner;
 ALTER FUNCTION drop_snapshots() OWNER TO countersign_owner;
 
 -- It runs as the owner, so that the partitions belong to the owner too.

@@ -21,9 +21,9 @@ COMMENT ON COLUMN events.txid IS 'Readers order by (txid, event_id) and stop at 
 -- form a chain. A checkpoint holds the position and the hash of every event
 -- that it covers, so that verification detects, and names, each event that was
 -- changed, removed or inserted.
-CREATE TABLE seals (
+CREATE TABLE checkpoints (
     tenant_id    uuid        NOT NULL,
-    seal_no      bigint      NOT NULL,
+    checkpoint_no      bigint      NOT NULL,
     version      integer     NOT NULL,
     from_txid    xid8        NOT NULL,
     from_event   bigint      NOT NULL,
@@ -31,28 +31,28 @@ CREATE TABLE seals (
     until_event  bigint      NOT NULL,
     oldest_at    timestamptz NOT NULL,
     newest_at    timestamptz NOT NULL,
-    events       integer     NOT NULL CONSTRAINT seals_events_check CHECK (events > 0),
+    events       integer     NOT NULL CONSTRAINT checkpoints_events_check CHECK (events > 0),
     leaves       bytea       NOT NULL,
     prev_hash    bytea       NOT NULL,
     hash         bytea       NOT NULL,
-    sealed_at    timestamptz NOT NULL,
+    created_at    timestamptz NOT NULL,
     pruned_at    timestamptz,
     pruned_txid  xid8,
     pruned_event bigint,
-    CONSTRAINT seals_pkey PRIMARY KEY (tenant_id, seal_no),
-    CONSTRAINT seals_pruned_check CHECK ((pruned_at IS NULL) = (pruned_txid IS NULL) AND (pruned_at IS NULL) = (pruned_event IS NULL))
+    CONSTRAINT checkpoints_pkey PRIMARY KEY (tenant_id, checkpoint_no),
+    CONSTRAINT checkpoints_pruned_check CHECK ((pruned_at IS NULL) = (pruned_txid IS NULL) AND (pruned_at IS NULL) = (pruned_event IS NULL))
 );
 -- Hashes cannot be compressed.
-ALTER TABLE seals ALTER COLUMN leaves SET STORAGE EXTERNAL;
-CREATE UNIQUE INDEX seals_until_key ON seals (tenant_id, until_txid, until_event);
-CREATE INDEX seals_kept ON seals (tenant_id, seal_no) WHERE pruned_at IS NULL;
-CREATE INDEX seals_pruned ON seals (tenant_id, seal_no) WHERE pruned_at IS NOT NULL;
-COMMENT ON COLUMN seals.version IS 'Version of the format that is hashed.';
-COMMENT ON COLUMN seals.from_txid IS 'from_txid and from_event are the position of the first event covered, until_txid and until_event that of the last. Every event after the previous checkpoint and up to this position belongs to this checkpoint.';
-COMMENT ON COLUMN seals.leaves IS 'For each event, in order of position: its position (two times 8 bytes) and its hash (32 bytes).';
-COMMENT ON COLUMN seals.prev_hash IS 'Hash of the previous checkpoint; zeros in the first.';
-COMMENT ON COLUMN seals.hash IS 'SHA-256 of all columns above, and sealed_at.';
-COMMENT ON COLUMN seals.pruned_at IS 'When retention deleted the events; pruned_txid and pruned_event are the position of the event that records the deletion. No hash covers these columns, so readers check that this event exists.';
+ALTER TABLE checkpoints ALTER COLUMN leaves SET STORAGE EXTERNAL;
+CREATE UNIQUE INDEX checkpoints_until_key ON checkpoints (tenant_id, until_txid, until_event);
+CREATE INDEX checkpoints_kept ON checkpoints (tenant_id, checkpoint_no) WHERE pruned_at IS NULL;
+CREATE INDEX checkpoints_pruned ON checkpoints (tenant_id, checkpoint_no) WHERE pruned_at IS NOT NULL;
+COMMENT ON COLUMN checkpoints.version IS 'Version of the format that is hashed.';
+COMMENT ON COLUMN checkpoints.from_txid IS 'from_txid and from_event are the position of the first event covered, until_txid and until_event that of the last. Every event after the previous checkpoint and up to this position belongs to this checkpoint.';
+COMMENT ON COLUMN checkpoints.leaves IS 'For each event, in order of position: its position (two times 8 bytes) and its hash (32 bytes).';
+COMMENT ON COLUMN checkpoints.prev_hash IS 'Hash of the previous checkpoint; zeros in the first.';
+COMMENT ON COLUMN checkpoints.hash IS 'SHA-256 of all columns above, and created_at.';
+COMMENT ON COLUMN checkpoints.pruned_at IS 'When retention deleted the events; pruned_txid and pruned_event are the position of the event that records the deletion. No hash covers these columns, so readers check that this event exists.';
 
 -- Subscriptions deliver events to external systems. Each delivery is an action
 -- on the subscription's source.
@@ -120,18 +120,18 @@ $$;
 
 -- Slack messages that ask for an approval, until the message is updated to show
 -- the decision. A button is accepted only if its message has a row here.
-CREATE TABLE notices (
+CREATE TABLE approval_messages (
     tenant_id       uuid        NOT NULL,
     subscription_id uuid        NOT NULL,
     action_id       uuid        NOT NULL,
     delivery_id     uuid        NOT NULL,
-    CONSTRAINT notices_pkey PRIMARY KEY (tenant_id, subscription_id, action_id, delivery_id),
-    CONSTRAINT notices_subscription_id_fkey FOREIGN KEY (tenant_id, subscription_id)
+    CONSTRAINT approval_messages_pkey PRIMARY KEY (tenant_id, subscription_id, action_id, delivery_id),
+    CONSTRAINT approval_messages_subscription_id_fkey FOREIGN KEY (tenant_id, subscription_id)
         REFERENCES subscriptions (tenant_id, subscription_id) ON DELETE CASCADE
 );
-CREATE INDEX notices_delivery_idx ON notices (tenant_id, subscription_id, delivery_id);
-COMMENT ON COLUMN notices.action_id IS 'Action that waits for approval.';
-COMMENT ON COLUMN notices.delivery_id IS 'Action that sends the message.';
+CREATE INDEX approval_messages_delivery_idx ON approval_messages (tenant_id, subscription_id, delivery_id);
+COMMENT ON COLUMN approval_messages.action_id IS 'Action that waits for approval.';
+COMMENT ON COLUMN approval_messages.delivery_id IS 'Action that sends the message.';
 
 -- Notes that agents created with the tool countersign.note.create.
 CREATE TABLE notes (
@@ -224,22 +224,22 @@ BEGIN
     END IF;
     -- Of two concurrent calls the second waits here, and then finds the
     -- checkpoints pruned.
-    PERFORM 1 FROM seals s WHERE s.tenant_id = tenant AND s.seal_no BETWEEN first_no AND last_no ORDER BY s.seal_no FOR UPDATE;
-    SELECT min(s.seal_no) INTO oldest FROM seals s WHERE s.tenant_id = tenant AND s.pruned_at IS NULL;
+    PERFORM 1 FROM checkpoints s WHERE s.tenant_id = tenant AND s.checkpoint_no BETWEEN first_no AND last_no ORDER BY s.checkpoint_no FOR UPDATE;
+    SELECT min(s.checkpoint_no) INTO oldest FROM checkpoints s WHERE s.tenant_id = tenant AND s.pruned_at IS NULL;
     IF oldest IS DISTINCT FROM first_no OR EXISTS (
         SELECT 1
-        FROM seals s
-        WHERE s.tenant_id = tenant AND s.seal_no BETWEEN first_no AND last_no AND s.newest_at >= now() - make_interval(days => keep)
+        FROM checkpoints s
+        WHERE s.tenant_id = tenant AND s.checkpoint_no BETWEEN first_no AND last_no AND s.newest_at >= now() - make_interval(days => keep)
     ) THEN
         RETURN 0;
     END IF;
-    SELECT s.until_txid, s.until_event INTO upper FROM seals s WHERE s.tenant_id = tenant AND s.seal_no = last_no;
+    SELECT s.until_txid, s.until_event INTO upper FROM checkpoints s WHERE s.tenant_id = tenant AND s.checkpoint_no = last_no;
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
     SELECT '0'::xid8 AS until_txid, 0::bigint AS until_event INTO lower;
     IF first_no > 1 THEN
-        SELECT s.until_txid, s.until_event INTO lower FROM seals s WHERE s.tenant_id = tenant AND s.seal_no = first_no - 1;
+        SELECT s.until_txid, s.until_event INTO lower FROM checkpoints s WHERE s.tenant_id = tenant AND s.checkpoint_no = first_no - 1;
         IF NOT FOUND THEN
             RETURN 0;
         END IF;
@@ -251,12 +251,12 @@ BEGIN
     GET DIAGNOSTICS pruned = ROW_COUNT;
     INSERT INTO events (tenant_id, kind, actor, items)
     VALUES (tenant, 'pruned', 'retention', jsonb_build_array(jsonb_build_object(
-        'subject', 'events of the seals ' || first_no || ' to ' || last_no || ' deleted',
-        'detail', jsonb_build_object('from_seal', first_no, 'until_seal', last_no, 'events', pruned, 'days', keep))))
+        'subject', 'events of the checkpoints ' || first_no || ' to ' || last_no || ' deleted',
+        'detail', jsonb_build_object('from_checkpoint', first_no, 'until_checkpoint', last_no, 'events', pruned, 'days', keep))))
     RETURNING txid, event_id INTO told;
-    UPDATE seals s
+    UPDATE checkpoints s
     SET pruned_at = now(), pruned_txid = told.txid, pruned_event = told.event_id
-    WHERE s.tenant_id = tenant AND s.seal_no BETWEEN first_no AND last_no;
+    WHERE s.tenant_id = tenant AND s.checkpoint_no BETWEEN first_no AND last_no;
     RETURN pruned;
 END
 $$;
@@ -269,14 +269,14 @@ DO $$
 DECLARE
     t text;
 BEGIN
-    FOREACH t IN ARRAY ARRAY['events', 'seals', 'subscriptions', 'notices', 'notes', 'retention', 'retention_checks'] LOOP
+    FOREACH t IN ARRAY ARRAY['events', 'checkpoints', 'subscriptions', 'approval_messages', 'notes', 'retention', 'retention_checks'] LOOP
         EXECUTE format('ALTER TABLE %I OWNER TO countersign_owner', t);
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', t);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', t);
         EXECUTE format('CREATE POLICY %I ON %I TO countersign_api USING (tenant_id = (SELECT current_tenant())) WITH CHECK (tenant_id = (SELECT current_tenant()))', t || '_api', t);
         EXECUTE format('CREATE POLICY %I ON %I TO countersign_worker USING (true) WITH CHECK (true)', t || '_worker', t);
     END LOOP;
-    FOREACH t IN ARRAY ARRAY['seals', 'events', 'actions', 'tool_executions'] LOOP
+    FOREACH t IN ARRAY ARRAY['checkpoints', 'events', 'actions', 'tool_executions'] LOOP
         EXECUTE format('CREATE POLICY %I ON %I TO countersign_owner USING (true) WITH CHECK (true)', t || '_owner_prune', t);
     END LOOP;
     FOREACH t IN ARRAY ARRAY['retention', 'outbox', 'dead_letters'] LOOP
@@ -299,14 +299,14 @@ GRANT EXECUTE ON FUNCTION prune_actions(uuid[], uuid[]), prune_events(uuid, bigi
 -- Only the database sets the position and the time of an event.
 GRANT SELECT, INSERT (tenant_id, kind, actor, items) ON events TO countersign_api, countersign_worker;
 
-GRANT SELECT ON seals, notices, notes, retention_checks TO countersign_api;
+GRANT SELECT ON checkpoints, approval_messages, notes, retention_checks TO countersign_api;
 GRANT SELECT, INSERT, UPDATE, DELETE ON subscriptions TO countersign_api;
 GRANT SELECT, INSERT, UPDATE ON retention TO countersign_api;
 
-GRANT SELECT, INSERT ON seals TO countersign_worker;
+GRANT SELECT, INSERT ON checkpoints TO countersign_worker;
 GRANT SELECT ON subscriptions, retention TO countersign_worker;
 GRANT UPDATE (cursor_txid, cursor_event, cursor_item, looked_at, held_until, enabled, disabled_reason, updated_at, updated_by, version)
     ON subscriptions TO countersign_worker;
-GRANT SELECT, INSERT, DELETE ON notices TO countersign_worker;
+GRANT SELECT, INSERT, DELETE ON approval_messages TO countersign_worker;
 GRANT SELECT, INSERT, UPDATE (key) ON notes TO countersign_worker;
 GRANT SELECT, INSERT, UPDATE ON retention_checks TO countersign_worker;

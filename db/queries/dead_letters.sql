@@ -21,13 +21,13 @@ SELECT now()::timestamptz AS now;
 -- name: DeadLetterLock :one
 -- Locks a letter of which somebody says what happened. Of two at once the
 -- second waits, and finds none.
-SELECT d.reason, d.attempt, d.verify_tries
+SELECT d.reason, d.attempt, d.reconcile_attempts
 FROM dead_letters d
 WHERE d.tenant_id = @tenant_id AND d.action_id = @action_id
 FOR UPDATE;
 
 -- name: DeadLetterList :many
-SELECT d.action_id, d.reason, d.attempt, d.code, d.message, d.created_at, d.verify_tries, d.verify_after, d.verify_said,
+SELECT d.action_id, d.reason, d.attempt, d.code, d.message, d.created_at, d.reconcile_attempts, d.reconcile_at, d.last_result,
     a.source_id, a.tool_name, a.external_id
 FROM dead_letters d
 JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
@@ -52,7 +52,7 @@ FROM (
 WHERE o.tenant_id = @tenant_id AND o.action_id = p.action_id;
 
 -- name: DeadLetterPerID :many
-SELECT d.action_id, d.reason, d.attempt, d.code, d.message, d.created_at, d.verify_tries, d.verify_after, d.verify_said,
+SELECT d.action_id, d.reason, d.attempt, d.code, d.message, d.created_at, d.reconcile_attempts, d.reconcile_at, d.last_result,
     a.source_id, a.tool_name, a.external_id
 FROM dead_letters d
 JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
@@ -90,46 +90,46 @@ WHERE d.tenant_id = @tenant_id
 GROUP BY a.source_id, a.tool_name, d.reason
 ORDER BY a.source_id, a.tool_name, d.reason;
 
--- name: DeadLetterVerifyClaim :many
--- Takes on letters whose verifying read is due, and moves it ahead meanwhile.
+-- name: DeadLetterReconcileClaim :many
+-- Claims dead letters whose reconcile read is due, and postpones it meanwhile.
 -- FOR UPDATE SKIP LOCKED: several may look at once, and none waits for what
 -- another has. A tenant that is paused, or everything, waits: no bucket is
--- named '', so that the function tells of those alone. tools.verify is NULL
+-- named '', so that the function tells of those alone. tools.reconcile is NULL
 -- when the tool is gone, or its rule.
 WITH due AS MATERIALIZED (
     SELECT d.tenant_id, d.action_id
     FROM dead_letters d
-    WHERE d.verify_after <= now() AND NOT bucket_paused(d.tenant_id, '')
-    ORDER BY d.verify_after
+    WHERE d.reconcile_at <= now() AND NOT bucket_paused(d.tenant_id, '')
+    ORDER BY d.reconcile_at
     LIMIT @most::bigint
     FOR UPDATE SKIP LOCKED
 ), claimed AS (
     UPDATE dead_letters d
-    SET verify_tries = d.verify_tries + 1,
-        verify_after = now() + make_interval(secs => @hold_seconds::float8)
+    SET reconcile_attempts = d.reconcile_attempts + 1,
+        reconcile_at = now() + make_interval(secs => @hold_seconds::float8)
     FROM due u
     WHERE d.tenant_id = u.tenant_id AND d.action_id = u.action_id
-    RETURNING d.tenant_id, d.action_id, d.verify_tries, d.created_at
+    RETURNING d.tenant_id, d.action_id, d.reconcile_attempts, d.created_at
 )
-SELECT c.tenant_id, c.action_id, c.verify_tries, extract(epoch FROM now() - c.created_at)::float8 AS age_seconds,
-    a.source_id, a.tool_name, a.args, a.effect, t.verify
+SELECT c.tenant_id, c.action_id, c.reconcile_attempts, extract(epoch FROM now() - c.created_at)::float8 AS age_seconds,
+    a.source_id, a.tool_name, a.args, a.effect, t.reconcile
 FROM claimed c
 JOIN actions a ON a.tenant_id = c.tenant_id AND a.action_id = c.action_id
 LEFT JOIN tools t ON t.tenant_id = a.tenant_id AND t.source_id = a.source_id AND t.name = a.tool_name;
 
--- name: DeadLetterVerifyNote :execrows
--- Keeps what a verifying read came to, and when the next is due: never, if the
+-- name: DeadLetterReconcileNote :execrows
+-- Stores the result of a reconcile read, and when the next is due: never, if the
 -- delay is negative. Only while nobody else has looked since.
 UPDATE dead_letters d
-SET verify_said = @said::text,
-    verify_after = CASE WHEN @delay_seconds::float8 >= 0 THEN now() + make_interval(secs => @delay_seconds::float8) END
-WHERE d.tenant_id = @tenant_id AND d.action_id = @action_id AND d.verify_tries = @tries;
+SET last_result = @result::text,
+    reconcile_at = CASE WHEN @delay_seconds::float8 >= 0 THEN now() + make_interval(secs => @delay_seconds::float8) END
+WHERE d.tenant_id = @tenant_id AND d.action_id = @action_id AND d.reconcile_attempts = @tries;
 
--- name: DeadLetterVerifyPlan :execrows
+-- name: DeadLetterReconcilePlan :execrows
 -- Has the letters of a tool looked into whose rule was set, or no longer looked
 -- into whose rule is gone.
 UPDATE dead_letters d
-SET verify_tries = 0, verify_said = NULL, verify_after = CASE WHEN @wanted::boolean THEN now() END
+SET reconcile_attempts = 0, last_result = NULL, reconcile_at = CASE WHEN @wanted::boolean THEN now() END
 FROM actions a
 WHERE d.tenant_id = @tenant_id AND d.reason = 'unknown'
     AND a.tenant_id = d.tenant_id AND a.action_id = d.action_id

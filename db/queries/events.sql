@@ -1,11 +1,11 @@
 -- name: EventExport :many
 -- The next events after a place that are of a range of time, each with the
--- seal that covers it, or will have to; 0 for one that no seal does yet.
-SELECT e.event_id, e.txid, e.at, e.kind, e.actor, e.items::text AS items, coalesce(s.seal_no, 0)::bigint AS seal_no
+-- checkpoint that covers it; 0 if none does yet.
+SELECT e.event_id, e.txid, e.at, e.kind, e.actor, e.items::text AS items, coalesce(s.checkpoint_no, 0)::bigint AS checkpoint_no
 FROM events e
 LEFT JOIN LATERAL (
-    SELECT c.seal_no
-    FROM seals c
+    SELECT c.checkpoint_no
+    FROM checkpoints c
     WHERE c.tenant_id = e.tenant_id AND (c.until_txid, c.until_event) >= (e.txid, e.event_id)
     ORDER BY c.until_txid, c.until_event
     LIMIT 1
@@ -50,7 +50,7 @@ LIMIT @most::bigint;
 
 -- name: EventRange :many
 -- The next events of a range of places, as they are, in order. A time that is
--- none, which only a forger writes, reads as the year 1.
+-- none, which only tampering writes, reads as the year 1.
 SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor, e.items::text AS items
 FROM events e
 WHERE e.tenant_id = @tenant_id
@@ -70,8 +70,8 @@ WHERE e.tenant_id = @tenant_id
 ORDER BY e.txid, e.event_id
 LIMIT @most::bigint;
 
--- name: EventUnsealed :one
--- How many events lie behind the last seal, counted up to a bound, and since
+-- name: EventUncovered :one
+-- How many events lie after the last checkpoint, counted up to a bound, and since
 -- when.
 SELECT count(1)::bigint AS events, coalesce(min(u.at) FILTER (WHERE isfinite(u.at)), '0001-01-01 00:00:00+00')::timestamptz AS since
 FROM (

@@ -122,13 +122,13 @@ WHERE e.status IS NOT NULL
 GROUP BY a.source_id, a.tool_name, e.status
 ORDER BY last_five_minutes DESC, a.source_id, a.tool_name, e.status;
 
--- name: OverviewUnsealed :one
--- How old the oldest event is that no seal covers, of a number of tenants
+-- name: OverviewUncovered :one
+-- How old the oldest event is that no checkpoint covers, of a number of tenants
 -- drawn by lot: with more of them, a job that stands still shows all the same.
 SELECT coalesce(max(extract(epoch FROM now() - u.at)), 0)::float8 AS seconds
 FROM (SELECT t.tenant_id FROM tenants t ORDER BY random() LIMIT @most::bigint) t
 LEFT JOIN LATERAL (
-    SELECT s.until_txid, s.until_event FROM seals s WHERE s.tenant_id = t.tenant_id ORDER BY s.seal_no DESC LIMIT 1
+    SELECT s.until_txid, s.until_event FROM checkpoints s WHERE s.tenant_id = t.tenant_id ORDER BY s.checkpoint_no DESC LIMIT 1
 ) h ON true
 CROSS JOIN LATERAL (
     SELECT e.at

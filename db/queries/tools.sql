@@ -52,7 +52,7 @@ WHERE tenant_id = @tenant_id AND source_id = @source_id AND gone_at IS NULL AND 
 DELETE FROM tools t
 WHERE t.tenant_id = @tenant_id AND t.source_id = @source_id AND t.gone_at < now() - make_interval(days => @days::integer)
     AND t.risk_override IS NULL AND t.effect_override IS NULL AND t.max_attempts IS NULL AND t.retry_max_attempts IS NULL
-    AND t.recipients IS NULL AND t.scopes = '{}' AND t.verify IS NULL AND t.module IS NULL AND t.side_effects IS NULL AND t.reversal IS NULL;
+    AND t.recipients IS NULL AND t.scopes = '{}' AND t.reconcile IS NULL AND t.module IS NULL AND t.side_effects IS NULL AND t.reversal IS NULL;
 
 -- name: ToolRuleList :many
 -- What operators say about tools, beside their overrides of risk and effect.
@@ -86,13 +86,13 @@ ON CONFLICT ON CONSTRAINT tools_pkey DO UPDATE
 SET title = excluded.title, description = excluded.description, input_schema = excluded.input_schema, output_schema = excluded.output_schema,
     hints = excluded.hints, effect = excluded.effect, digest = excluded.digest, listed_at = now(), gone_at = NULL;
 
--- name: ToolVerifyList :many
--- The tools that have a verifying read.
-SELECT t.source_id, t.name, t.verify
+-- name: ToolReconcileList :many
+-- The tools that have a reconcile read.
+SELECT t.source_id, t.name, t.reconcile
 FROM tools t
-WHERE t.tenant_id = @tenant_id AND t.verify IS NOT NULL
+WHERE t.tenant_id = @tenant_id AND t.reconcile IS NOT NULL
 ORDER BY t.source_id, t.name;
 
--- name: ToolVerifyPut :execrows
-UPDATE tools SET verify = sqlc.narg(verify)
+-- name: ToolReconcilePut :execrows
+UPDATE tools SET reconcile = sqlc.narg(reconcile)
 WHERE tenant_id = @tenant_id AND source_id = @source_id AND name = @name;

@@ -39,7 +39,7 @@ const (
 	// Undone: envelopes were taken back before they were sent.
 	Undone Kind = "undone"
 	// Parked: envelopes that had been let through need a person after all.
-	Parked Kind = "parked"
+	ReturnedToApproval Kind = "returned_to_approval"
 	// Replayed: dead letters were put on the schedule again.
 	Replayed Kind = "replayed"
 	// Discarded: dead letters were given up.
@@ -52,7 +52,7 @@ const (
 	Configured Kind = "configured"
 	// Noticed: there is more of a kind than the tenant wants to keep.
 	Noticed Kind = "notice"
-	// Pruned: retention deleted events of seals.
+	// Pruned: retention deleted events of checkpoints.
 	Pruned Kind = "pruned"
 	// Batched: a batch of steps has got somewhere. Subject names it, and Code
 	// is where it stands.
@@ -86,38 +86,38 @@ type Item struct {
 // Stored is an event as it reads back.
 type Stored struct {
 	Event
-	Place Place
-	At    time.Time
+	Position Position
+	At       time.Time
 }
 
 // Place is where an event stands in the order of commits. The zero Place is
 // before every event.
-type Place struct {
+type Position struct {
 	Tx    uint64
 	Event int64
 }
 
 // Compare orders places: it is negative when p is before other.
-func (p Place) Compare(other Place) int {
+func (p Position) Compare(other Position) int {
 	return cmp.Or(cmp.Compare(p.Tx, other.Tx), cmp.Compare(p.Event, other.Event))
 }
 
 // String writes a place as clients carry it.
-func (p Place) String() string { return fmt.Sprintf("%d-%d", p.Tx, p.Event) }
+func (p Position) String() string { return fmt.Sprintf("%d-%d", p.Tx, p.Event) }
 
 // ParsePlace reads what String wrote.
-func ParsePlace(text string) (Place, error) {
+func ParsePosition(text string) (Position, error) {
 	before, after, ok := strings.Cut(text, "-")
 	if !ok {
-		return Place{}, fmt.Errorf("an event's place is two numbers with a - between")
+		return Position{}, fmt.Errorf("an event's place is two numbers with a - between")
 	}
 	tx, err := strconv.ParseUint(before, 10, 64)
 	if err != nil {
-		return Place{}, fmt.Errorf("an event's place is two numbers with a - between")
+		return Position{}, fmt.Errorf("an event's place is two numbers with a - between")
 	}
 	event, err := strconv.ParseInt(after, 10, 64)
 	if err != nil {
-		return Place{}, fmt.Errorf("an event's place is two numbers with a - between")
+		return Position{}, fmt.Errorf("an event's place is two numbers with a - between")
 	}
-	return Place{tx, event}, nil
+	return Position{tx, event}, nil
 }

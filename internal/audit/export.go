@@ -13,10 +13,10 @@ type Span struct{ From, Until time.Time }
 
 // Entry is an event as it is exported.
 type Entry struct {
-	Place Place
-	// Seal is the number of the seal that covers it; zero for none yet.
-	Seal int64
-	// Leaf is the hash that a seal keeps of it, taken of the row as it is now.
+	Position Position
+	// Seal is the number of the checkpoint that covers it; zero for none yet.
+	Checkpoint int64
+	// Leaf is the hash that a checkpoint keeps of it, taken of the row as it is now.
 	Leaf  Hash
 	At    time.Time
 	Kind  Kind
@@ -29,15 +29,15 @@ type Entry struct {
 // byte, white space included, so that whoever has the line can take the hash.
 func (e Entry) Line() ([]byte, error) {
 	head, err := json.Marshal(struct {
-		Place string    `json:"place"`
-		Seal  *int64    `json:"seal_no"`
-		Leaf  Hash      `json:"leaf"`
-		At    time.Time `json:"at"`
-		Kind  Kind      `json:"kind"`
-		Actor string    `json:"actor"`
-	}{e.Place.String(), numbered(e.Seal), e.Leaf, e.At.UTC(), e.Kind, e.Actor})
+		Place      string    `json:"position"`
+		Checkpoint *int64    `json:"checkpoint_no"`
+		Leaf       Hash      `json:"leaf"`
+		At         time.Time `json:"at"`
+		Kind       Kind      `json:"kind"`
+		Actor      string    `json:"actor"`
+	}{e.Position.String(), numbered(e.Checkpoint), e.Leaf, e.At.UTC(), e.Kind, e.Actor})
 	if err != nil {
-		return nil, fmt.Errorf("write event %s: %w", e.Place, err)
+		return nil, fmt.Errorf("write event %s: %w", e.Position, err)
 	}
 	return fmt.Appendf(head[:len(head)-1], `,"items":%s}`+"\n", e.Items), nil
 }

@@ -40,7 +40,7 @@ func Write(ctx context.Context, tx pgx.Tx, events ...Event) error {
 // Read returns the next events after a place, at most so many. What a
 // transaction that is still open may yet write, and all after it, is left for
 // a later read, so that no event is ever passed over.
-func Read(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after Place, most int) ([]Stored, error) {
+func Read(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after Position, most int) ([]Stored, error) {
 	rows, err := dbsqlc.New().EventList(ctx, tx, &dbsqlc.EventListParams{
 		TenantID: uuid.UUID(tenant), Txid: after.Tx, EventID: after.Event, Most: int64(most),
 	})
@@ -50,22 +50,22 @@ func Read(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after Place,
 	stored := make([]Stored, len(rows))
 	for i, r := range rows {
 		s := &stored[i]
-		s.Place, s.At = Place{r.Txid, r.EventID}, r.At
+		s.Position, s.At = Position{r.Txid, r.EventID}, r.At
 		s.Tenant, s.Kind, s.Actor = tenant, Kind(r.Kind), r.Actor
 		if err := json.Unmarshal(r.Items, &s.Items); err != nil {
-			return nil, fmt.Errorf("decode event %s: %w", s.Place, err)
+			return nil, fmt.Errorf("decode event %s: %w", s.Position, err)
 		}
 	}
 	return stored, nil
 }
 
 // Latest returns the place after which only what is new comes.
-func Latest(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Place, error) {
+func Latest(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Position, error) {
 	txid, err := dbsqlc.New().EventLatest(ctx, tx, uuid.UUID(tenant))
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Place{}, nil
+		return Position{}, nil
 	}
-	return Place{Tx: txid, Event: math.MaxInt64}, err
+	return Position{Tx: txid, Event: math.MaxInt64}, err
 }
 
 // EnsurePartitions makes the ledger's partitions from this month to some

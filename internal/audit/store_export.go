@@ -20,8 +20,8 @@ const ExportRows = readRows
 // Export returns the next events of a range of time behind a place, in the
 // order of places: ExportRows of them, or fewer at the end. Like Read it
 // leaves out what is not yet sure to be complete. An event of a transaction
-// that wrote it long after it began may be found only once it is sealed.
-func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span, after Place) ([]Entry, error) {
+// that wrote it long after it began may be found only once a checkpoint covers it.
+func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span, after Position) ([]Entry, error) {
 	if span.Until.IsZero() {
 		span.Until = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 	}
@@ -35,29 +35,29 @@ func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span,
 	})
 	entries := make([]Entry, len(rows))
 	for i, r := range rows {
-		place := Place{r.Txid, r.EventID}
+		place := Position{r.Txid, r.EventID}
 		entries[i] = Entry{
-			Place: place, Seal: r.SealNo, At: r.At, Kind: Kind(r.Kind), Actor: r.Actor, Items: r.Items,
+			Position: place, Checkpoint: r.CheckpointNo, At: r.At, Kind: Kind(r.Kind), Actor: r.Actor, Items: r.Items,
 			Leaf: leafOf(tenant, row{place, r.At, r.Kind, r.Actor, r.Items}).hash,
 		}
 	}
 	return entries, err
 }
 
-// bounds narrows a range of places to that of the seals that hold anything of
+// bounds narrows a range of places to that of the checkpoints that hold anything of
 // a range of time, since no index leads from a time to its events.
-func bounds(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span, after Place) (Place, Place, error) {
+func bounds(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span, after Position) (Position, Position, error) {
 	q := dbsqlc.New()
-	first, err := q.SealAfter(ctx, tx, &dbsqlc.SealAfterParams{TenantID: uuid.UUID(tenant), At: span.From})
+	first, err := q.CheckpointAfter(ctx, tx, &dbsqlc.CheckpointAfterParams{TenantID: uuid.UUID(tenant), At: span.From})
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return after, after, err
 	}
-	if begin := (Place{first.UntilTxid, first.UntilEvent}); err == nil && after.Compare(begin) < 0 {
+	if begin := (Position{first.UntilTxid, first.UntilEvent}); err == nil && after.Compare(begin) < 0 {
 		after = begin
 	}
-	last, err := q.SealBefore(ctx, tx, &dbsqlc.SealBeforeParams{TenantID: uuid.UUID(tenant), At: span.Until})
+	last, err := q.CheckpointBefore(ctx, tx, &dbsqlc.CheckpointBeforeParams{TenantID: uuid.UUID(tenant), At: span.Until})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return after, Place{math.MaxUint64, math.MaxInt64}, nil
+		return after, Position{math.MaxUint64, math.MaxInt64}, nil
 	}
-	return after, Place{last.UntilTxid, last.UntilEvent}, err
+	return after, Position{last.UntilTxid, last.UntilEvent}, err
 }

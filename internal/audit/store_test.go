@@ -64,13 +64,13 @@ func (l log) commit(tx pgx.Tx) {
 func (l log) write(name string) { l.t.Helper(); l.commit(l.begin(name)) }
 
 // read returns the names of the next events and the place after them.
-func (l log) read(after audit.Place, most int) ([]string, audit.Place) {
+func (l log) read(after audit.Position, most int) ([]string, audit.Position) {
 	l.t.Helper()
 	var names []string
 	if err := postgres.InTx(l.t.Context(), l.db, postgres.API(l.tenant), func(tx pgx.Tx) error {
 		stored, err := audit.Read(l.t.Context(), tx, l.tenant, after, most)
 		for _, s := range stored {
-			names, after = append(names, s.Actor), s.Place
+			names, after = append(names, s.Actor), s.Position
 		}
 		return err
 	}); err != nil {
@@ -79,7 +79,7 @@ func (l log) read(after audit.Place, most int) ([]string, audit.Place) {
 	return names, after
 }
 
-func (l log) latest() (p audit.Place) {
+func (l log) latest() (p audit.Position) {
 	l.t.Helper()
 	if err := postgres.InTx(l.t.Context(), l.db, postgres.API(l.tenant), func(tx pgx.Tx) (err error) {
 		p, err = audit.Latest(l.t.Context(), tx, l.tenant)
@@ -108,7 +108,7 @@ func TestALateCommitIsNotPassedOver(t *testing.T) {
 	l := newLog(t)
 	l.write("first")
 	l.settled()
-	_, at := l.read(audit.Place{}, 10)
+	_, at := l.read(audit.Position{}, 10)
 	slow := l.begin("slow")
 	l.write("quick")
 
@@ -141,7 +141,7 @@ func TestWhatIsRolledBackNeverHappened(t *testing.T) {
 	}
 	l.settled()
 
-	if got, _ := l.read(audit.Place{}, 10); !cmp.Equal([]string{"done"}, got) {
+	if got, _ := l.read(audit.Position{}, 10); !cmp.Equal([]string{"done"}, got) {
 		t.Errorf("Read = %q, want what was committed", got)
 	}
 }
@@ -242,7 +242,7 @@ func TestEventsReadBackAsTheyWereWritten(t *testing.T) {
 
 	var got []audit.Event
 	if err := postgres.InTx(t.Context(), l.db, postgres.API(l.tenant), func(tx pgx.Tx) error {
-		stored, err := audit.Read(t.Context(), tx, l.tenant, audit.Place{}, 10)
+		stored, err := audit.Read(t.Context(), tx, l.tenant, audit.Position{}, 10)
 		for _, s := range stored {
 			got = append(got, s.Event)
 			if s.At.IsZero() {
@@ -263,7 +263,7 @@ func TestLatestOfNothingIsTheBeginning(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 
-	if got := l.latest(); got != (audit.Place{}) {
+	if got := l.latest(); got != (audit.Position{}) {
 		t.Errorf("Latest = %v, want the beginning", got)
 	}
 	l.write("first")
@@ -314,9 +314,9 @@ func TestPlacesReadBack(t *testing.T) {
 	t.Parallel()
 
 	rapid.Check(t, func(t *rapid.T) {
-		want := audit.Place{Tx: rapid.Uint64().Draw(t, "tx"), Event: rapid.Int64Min(0).Draw(t, "event")}
+		want := audit.Position{Tx: rapid.Uint64().Draw(t, "tx"), Event: rapid.Int64Min(0).Draw(t, "event")}
 
-		got, err := audit.ParsePlace(want.String())
+		got, err := audit.ParsePosition(want.String())
 
 		if err != nil || got != want {
 			t.Fatalf("ParsePlace(%s) = %v, %v", want, got, err)
@@ -329,14 +329,14 @@ func FuzzParsePlace(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := audit.ParsePlace(text)
+		p, err := audit.ParsePosition(text)
 		if err != nil {
-			if p != (audit.Place{}) {
+			if p != (audit.Position{}) {
 				t.Errorf("ParsePlace(%q) = %v with an error", text, p)
 			}
 			return
 		}
-		again, err := audit.ParsePlace(p.String())
+		again, err := audit.ParsePosition(p.String())
 		if diff := cmp.Diff(p, again, cmpopts.EquateEmpty()); diff != "" || err != nil {
 			t.Errorf("ParsePlace(%q) does not read back (-want +got), %v:\n%s", text, err, diff)
 		}

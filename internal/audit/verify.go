@@ -17,31 +17,31 @@ type FindingKind string
 
 // The kinds of finding.
 const (
-	// Changed: an event is not what was sealed.
+	// Changed: an event is not what was covered.
 	Changed FindingKind = "changed"
-	// Missing: an event that was sealed is not there.
+	// Missing: an event that was covered is not there.
 	Missing FindingKind = "missing"
-	// Added: an event stands where everything had been sealed.
+	// Added: an event stands where everything had been covered.
 	Added FindingKind = "added"
-	// ChainBroken: a seal does not follow the one before, or a head that was
-	// noted is in no seal.
+	// ChainBroken: a checkpoint does not follow the one before, or a head that was
+	// noted is in no checkpoint.
 	ChainBroken FindingKind = "chain_broken"
-	// SealChanged: a seal is not what its hash says.
-	SealChanged FindingKind = "seal_changed"
+	// SealChanged: a checkpoint is not what its hash says.
+	CheckpointChanged FindingKind = "checkpoint_changed"
 )
 
 // Finding is one thing that is wrong, and where.
 type Finding struct {
 	Kind FindingKind `json:"kind"`
-	// Seal is the seal that is wrong, or covers the place; zero for none.
-	Seal int64 `json:"seal_no,omitzero"`
+	// Seal is the checkpoint that is wrong, or covers the place; zero for none.
+	Checkpoint int64 `json:"checkpoint_no,omitzero"`
 	// Place and Event say which event; they are empty where it is none.
-	Place string `json:"place,omitzero"`
-	Event int64  `json:"event_id,omitzero"`
+	Position string `json:"position,omitzero"`
+	Event    int64  `json:"event_id,omitzero"`
 	// At is the time that the event bears now, if it is there.
 	At time.Time `json:"at,omitzero"`
 	// What says it in words.
-	What string `json:"what"`
+	Message string `json:"message"`
 }
 
 // maxFindings bounds the findings of a report.
@@ -53,19 +53,19 @@ type Report struct {
 	// the others.
 	Findings []Finding `json:"findings"`
 	Omitted  int64     `json:"findings_omitted"`
-	// Seals is how many were looked at; Sealed and Pruned how many events they
+	// Checkpoints is how many were looked at; Sealed and Pruned how many events they
 	// cover that should be there, and that retention deleted.
-	Seals  int64 `json:"seals"`
-	Sealed int64 `json:"sealed"`
-	Pruned int64 `json:"pruned"`
-	// Unsealed is how many events no seal covers yet, counted up to 100,000,
-	// and UnsealedSince the time of the oldest.
-	Unsealed      int64     `json:"unsealed"`
-	UnsealedSince time.Time `json:"unsealed_since,omitzero"`
-	// Head is the last seal that was looked at; nil for none. Its hash is
+	Checkpoints int64 `json:"checkpoints"`
+	Covered     int64 `json:"covered"`
+	Pruned      int64 `json:"pruned"`
+	// Uncovered is how many events no checkpoint covers yet, counted up to 100,000,
+	// and UncoveredSince the time of the oldest.
+	Uncovered      int64     `json:"uncovered"`
+	UncoveredSince time.Time `json:"uncovered_since,omitzero"`
+	// Head is the last checkpoint that was looked at; nil for none. Its hash is
 	// that of its contents.
 	Head *Head `json:"head"`
-	// Next is the seal to go on behind; zero when the chain was looked at to
+	// Next is the checkpoint to go on behind; zero when the chain was looked at to
 	// its end.
 	Next int64 `json:"next_after,omitzero"`
 }
@@ -77,10 +77,10 @@ func (r *Report) Intact() bool { return len(r.Findings) == 0 }
 func (r *Report) Join(rest Report) {
 	r.add(rest.Findings...)
 	r.Omitted += rest.Omitted
-	r.Seals += rest.Seals
-	r.Sealed += rest.Sealed
+	r.Checkpoints += rest.Checkpoints
+	r.Covered += rest.Covered
 	r.Pruned += rest.Pruned
-	r.Unsealed, r.UnsealedSince, r.Next = rest.Unsealed, rest.UnsealedSince, rest.Next
+	r.Uncovered, r.UncoveredSince, r.Next = rest.Uncovered, rest.UncoveredSince, rest.Next
 	if rest.Head != nil {
 		r.Head = rest.Head
 	}
@@ -95,27 +95,27 @@ func (r *Report) add(found ...Finding) {
 
 // Options say which part of a chain is verified. The zero value is all of it.
 type Options struct {
-	// After is the seal to begin behind; it and what is before is taken as it
+	// After is the checkpoint to begin behind; it and what is before is taken as it
 	// is. One that is not there is fault.NotFound. Zero is the beginning.
 	After int64
-	// Until is the seal to end with; zero is the last.
+	// Until is the checkpoint to end with; zero is the last.
 	Until int64
 	// Most is about how many events are looked at; zero is all.
-	Most int64
+	Limit int64
 	// Noted is the hash of a head that was noted at some time, which the
 	// chain must still hold; the zero Hash is none.
-	Noted Hash
+	KnownHead Hash
 }
 
-// Verify compares a tenant's events with its seals, and each seal with the one
-// before. It reads one seal and a few hundred events at a time, and each with
+// Verify compares a tenant's events with its checkpoints, and each checkpoint with the one
+// before. It reads one checkpoint and a few hundred events at a time, and each with
 // a statement of its own, so that it holds up nothing. What happens meanwhile
 // it takes for what it is, if tx is READ COMMITTED.
 func Verify(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, opt Options) (Report, error) {
 	v := verification{tx: tx, tenant: tenant, last: genesis(), report: Report{Findings: []Finding{}}}
 	var err error
 	if opt.After > 0 {
-		if err = v.goTo(ctx, opt.After); err != nil {
+		if err = v.startAfter(ctx, opt.After); err != nil {
 			return Report{}, err
 		}
 	}
@@ -131,23 +131,23 @@ type verification struct {
 	tx     pgx.Tx
 	tenant envelope.TenantID
 	last   link
-	// pruned is the last seal whose events retention took.
+	// pruned is the last checkpoint whose events retention took.
 	pruned int64
 	report Report
 }
 
-// goTo goes on from behind a seal, which was verified before.
-func (v *verification) goTo(ctx context.Context, no int64) error {
-	s, ok, err := nextSeal(ctx, v.tx, v.tenant, no-1)
+// goTo goes on from behind a checkpoint, which was verified before.
+func (v *verification) startAfter(ctx context.Context, no int64) error {
+	s, ok, err := nextCheckpoint(ctx, v.tx, v.tenant, no-1)
 	if err != nil {
 		return err
 	}
 	if !ok || s.no != no {
-		return fault.New(fault.NotFound, "there is no seal %d", no)
+		return fault.New(fault.NotFound, "there is no checkpoint %d", no)
 	}
 	computed := s.hash(v.tenant)
 	if !v.fits(&s) {
-		v.mend(&s)
+		v.repair(&s)
 	}
 	v.last = link{s.no, s.until, s.stored, computed[:]}
 	return nil
@@ -155,20 +155,20 @@ func (v *verification) goTo(ctx context.Context, no int64) error {
 
 func (v *verification) run(ctx context.Context, opt Options) error {
 	after, seen := opt.After, int64(0)
-	s, ok, err := nextSeal(ctx, v.tx, v.tenant, after)
+	s, ok, err := nextCheckpoint(ctx, v.tx, v.tenant, after)
 	for err == nil && ok {
 		if opt.Until > 0 && s.no > opt.Until {
 			return nil
 		}
-		if opt.Most > 0 && seen >= opt.Most {
+		if opt.Limit > 0 && seen >= opt.Limit {
 			v.report.Next = after
 			return nil
 		}
 		// By its number in the row, which is mended below.
 		after = s.no
-		var next seal
-		if next, ok, err = nextSeal(ctx, v.tx, v.tenant, after); err == nil {
-			err = v.seal(ctx, &s, next.prev)
+		var next checkpoint
+		if next, ok, err = nextCheckpoint(ctx, v.tx, v.tenant, after); err == nil {
+			err = v.checkpoint(ctx, &s, next.prev)
 		}
 		seen += int64(s.events)
 		s = next
@@ -176,26 +176,26 @@ func (v *verification) run(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	return v.end(ctx, opt.Noted)
+	return v.end(ctx, opt.KnownHead)
 }
 
-// end looks at what is behind the last seal, and for a head that was noted.
+// end looks at what is behind the last checkpoint, and for a head that was noted.
 func (v *verification) end(ctx context.Context, head Hash) error {
 	var err error
-	v.report.Unsealed, v.report.UnsealedSince, err = unsealed(ctx, v.tx, v.tenant, v.last.until)
+	v.report.Uncovered, v.report.UncoveredSince, err = uncovered(ctx, v.tx, v.tenant, v.last.until)
 	if err != nil || head == (Hash{}) {
 		return err
 	}
-	no, err := noted(ctx, v.tx, v.tenant, head)
+	no, err := findHead(ctx, v.tx, v.tenant, head)
 	if err == nil && no == 0 {
-		v.report.add(Finding{Kind: ChainBroken, What: "the head that was noted is in no seal: the chain was rewritten, or cut off"})
+		v.report.add(Finding{Kind: ChainBroken, Message: "the head that was noted is in no checkpoint: the chain was rewritten, or cut off"})
 	}
 	return err
 }
 
-// seal verifies one seal and the events that it covers. follower is the hash
-// by which the seal behind it names it; nil if there is none.
-func (v *verification) seal(ctx context.Context, s *seal, follower []byte) error {
+// checkpoint verifies one checkpoint and the events that it covers. follower is the hash
+// by which the checkpoint behind it names it; nil if there is none.
+func (v *verification) checkpoint(ctx context.Context, s *checkpoint, follower []byte) error {
 	computed := s.hash(v.tenant)
 	changed := ""
 	switch {
@@ -203,28 +203,28 @@ func (v *verification) seal(ctx context.Context, s *seal, follower []byte) error
 	case bytes.Equal(computed[:], follower):
 		changed = "hash"
 	default:
-		changed = v.mend(s)
+		changed = v.repair(s)
 	}
 	whole := v.follows(s)
 	events, err := v.events(ctx, s, whole)
 	if err != nil {
 		return err
 	}
-	if changed == unclear {
-		changed = v.mendFrom(s, &events)
+	if changed == unexplained {
+		changed = v.repairFromEvents(s, &events)
 	}
 	switch {
-	case changed == unclear && (follower == nil || s.no <= v.pruned):
-		v.report.add(Finding{Kind: SealChanged, Seal: s.no, What: "its contents do not have its hash; which column was changed cannot be told"})
-	case changed == unclear:
-		v.report.add(Finding{Kind: SealChanged, Seal: s.no, What: "its sealed_at, or more than one column, was changed"})
+	case changed == unexplained && (follower == nil || s.no <= v.pruned):
+		v.report.add(Finding{Kind: CheckpointChanged, Checkpoint: s.no, Message: "its contents do not have its hash; which column was changed cannot be told"})
+	case changed == unexplained:
+		v.report.add(Finding{Kind: CheckpointChanged, Checkpoint: s.no, Message: "its created_at, or more than one column, was changed"})
 	case changed != "":
-		v.report.add(Finding{Kind: SealChanged, Seal: s.no, What: "its " + changed + " was changed"})
+		v.report.add(Finding{Kind: CheckpointChanged, Checkpoint: s.no, Message: "its " + changed + " was changed"})
 	}
 	v.report.add(events.found...)
 	v.report.Omitted += events.omitted
-	v.report.Seals++
-	v.report.Sealed += events.sealed
+	v.report.Checkpoints++
+	v.report.Covered += events.covered
 	v.report.Pruned += events.pruned
 	computed = s.hash(v.tenant)
 	v.report.Head = &Head{s.no, computed}
@@ -236,27 +236,27 @@ func (v *verification) seal(ctx context.Context, s *seal, follower []byte) error
 }
 
 // unclear stands for what no single column explains.
-const unclear = "?"
+const unexplained = "?"
 
-// mend finds the one column that explains why a seal does not have its hash,
+// mend finds the one column that explains why a checkpoint does not have its hash,
 // and puts it right, so that its events can still be verified.
-func (v *verification) mend(s *seal) string {
-	ends := []Place{s.from, s.until}
+func (v *verification) repair(s *checkpoint) string {
+	ends := []Position{s.from, s.until}
 	count := s.events
 	if leaves, ok := leavesOf(s.leaves); ok {
-		ends = []Place{leaves[0].place, leaves[len(leaves)-1].place}
+		ends = []Position{leaves[0].position, leaves[len(leaves)-1].position}
 		count = int32(len(leaves))
 	}
 	for _, try := range []struct {
 		column string
-		put    func(*seal)
+		put    func(*checkpoint)
 	}{
-		{"prev_hash", func(s *seal) { s.prev = v.last.stored }},
-		{"seal_no", func(s *seal) { s.no = v.last.no + 1 }},
-		{"version", func(s *seal) { s.version = sealVersion }},
-		{"from", func(s *seal) { s.from = ends[0] }},
-		{"until", func(s *seal) { s.until = ends[1] }},
-		{"events", func(s *seal) { s.events = count }},
+		{"prev_hash", func(s *checkpoint) { s.prev = v.last.stored }},
+		{"checkpoint_no", func(s *checkpoint) { s.no = v.last.no + 1 }},
+		{"version", func(s *checkpoint) { s.version = checkpointVersion }},
+		{"from", func(s *checkpoint) { s.from = ends[0] }},
+		{"until", func(s *checkpoint) { s.until = ends[1] }},
+		{"events", func(s *checkpoint) { s.events = count }},
 	} {
 		mended := *s
 		try.put(&mended)
@@ -265,19 +265,19 @@ func (v *verification) mend(s *seal) string {
 			return try.column
 		}
 	}
-	return unclear
+	return unexplained
 }
 
 // mendFrom is mend with what the events themselves say. If it is the leaves
 // that were changed, then nothing is wrong with the events.
-func (v *verification) mendFrom(s *seal, events *covered) string {
+func (v *verification) repairFromEvents(s *checkpoint, events *coverage) string {
 	for _, try := range []struct {
 		column string
-		put    func(*seal)
+		put    func(*checkpoint)
 	}{
-		{"oldest_at", func(s *seal) { s.oldest = events.actual.oldest }},
-		{"newest_at", func(s *seal) { s.newest = events.actual.newest }},
-		{"leaves", func(s *seal) { s.leaves = events.actual.leaves }},
+		{"oldest_at", func(s *checkpoint) { s.oldest = events.actual.oldest }},
+		{"newest_at", func(s *checkpoint) { s.newest = events.actual.newest }},
+		{"leaves", func(s *checkpoint) { s.leaves = events.actual.leaves }},
 	} {
 		mended := *s
 		try.put(&mended)
@@ -289,26 +289,26 @@ func (v *verification) mendFrom(s *seal, events *covered) string {
 			return try.column
 		}
 	}
-	return unclear
+	return unexplained
 }
 
-func (v *verification) fits(s *seal) bool {
+func (v *verification) fits(s *checkpoint) bool {
 	hash := s.hash(v.tenant)
 	return bytes.Equal(hash[:], s.stored)
 }
 
-// follows verifies that a seal follows the last one. It is false if seals are
+// follows verifies that a checkpoint follows the last one. It is false if checkpoints are
 // missing in between.
-func (v *verification) follows(s *seal) bool {
+func (v *verification) follows(s *checkpoint) bool {
 	switch {
 	case s.no == v.last.no+2:
-		v.report.add(Finding{Kind: ChainBroken, Seal: s.no, What: fmt.Sprintf("seal %d before it is missing", v.last.no+1)})
+		v.report.add(Finding{Kind: ChainBroken, Checkpoint: s.no, Message: fmt.Sprintf("checkpoint %d before it is missing", v.last.no+1)})
 		return false
 	case s.no > v.last.no+2:
-		v.report.add(Finding{Kind: ChainBroken, Seal: s.no, What: fmt.Sprintf("the seals %d to %d before it are missing", v.last.no+1, s.no-1)})
+		v.report.add(Finding{Kind: ChainBroken, Checkpoint: s.no, Message: fmt.Sprintf("the checkpoints %d to %d before it are missing", v.last.no+1, s.no-1)})
 		return false
 	case !bytes.Equal(s.prev, v.last.stored) && !bytes.Equal(s.prev, v.last.computed):
-		v.report.add(Finding{Kind: ChainBroken, Seal: s.no, What: "it does not follow the seal before, which was replaced"})
+		v.report.add(Finding{Kind: ChainBroken, Checkpoint: s.no, Message: "it does not follow the checkpoint before, which was replaced"})
 	}
 	return true
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// happened writes events, and seals them.
+// happened writes events, and checkpoints them.
 func (m *morgue) happened(n int) {
 	m.t.Helper()
 	if _, err := m.db.Exec(m.t.Context(), "INSERT INTO events (tenant_id, kind, actor, items) SELECT $1, 'configured', 'ada', '[]' FROM generate_series(1, $2::integer)", m.tenant.String(), n); err != nil {
@@ -24,7 +24,7 @@ func (m *morgue) happened(n int) {
 	// The transactions of other tests end by themselves.
 	for m.count("SELECT count(1) FROM events WHERE txid >= pg_snapshot_xmin(pg_current_snapshot())") > 0 {
 	}
-	if done, err := audit.SealAll(m.t.Context(), m.db, func() bool { return true }); !done || err != nil {
+	if done, err := audit.CheckpointAll(m.t.Context(), m.db, func() bool { return true }); !done || err != nil {
 		m.t.Fatalf("SealAll = %t, %v", done, err)
 	}
 }
@@ -44,7 +44,7 @@ func TestAuditVerifyNamesWhatIsWrong(t *testing.T) {
 	m.happened(2)
 	for name, way := range ways {
 		s := m.run(command.ExitOK, append([]string{"audit", "verify", "--head", head}, way...)...)
-		if !strings.Contains(s.out, "2 seals over 5 events") || !strings.Contains(s.out, "head: seal 2, ") {
+		if !strings.Contains(s.out, "2 checkpoints over 5 events") || !strings.Contains(s.out, "head: checkpoint 2, ") {
 			t.Errorf("%s: %s", name, s.out)
 		}
 	}
@@ -88,7 +88,7 @@ func TestAuditExportWritesLines(t *testing.T) {
 	for name, way := range ways {
 		s := m.run(command.ExitOK, append([]string{"audit", "export", "--since", "1h"}, way...)...)
 		lines := strings.Split(strings.TrimSpace(s.out), "\n")
-		if len(lines) != events+1 || !strings.Contains(lines[0], `"seal_no":1,"leaf":"`) {
+		if len(lines) != events+1 || !strings.Contains(lines[0], `"checkpoint_no":1,"leaf":"`) {
 			t.Fatalf("%s: %d lines, want %d: %s", name, len(lines), events+1, lines[0])
 		}
 		end := decode[audit.Closing](t, lines[events])

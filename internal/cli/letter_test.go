@@ -262,16 +262,16 @@ func TestBadFiltersAreRefused(t *testing.T) {
 func TestVerifyingReadsAreSetFromTheCommandLine(t *testing.T) {
 	t.Parallel()
 	m := newMorgue(t)
-	if s := m.run(command.ExitOK, "tools", "verify"); !strings.Contains(s.err, "No tool has") {
+	if s := m.run(command.ExitOK, "tools", "reconcile"); !strings.Contains(s.err, "No tool has") {
 		t.Errorf("it says %s", s.err)
 	}
 	for _, args := range [][]string{
 		{"mail", "--read", "x"}, {"mail:send"}, {"mail:send", "--none", "--read", "x"}, {"mail:send", "--read", "x", "--args", "{"}, {"--none"},
 	} {
-		m.run(command.ExitUsage, append([]string{"tools", "verify"}, args...)...)
+		m.run(command.ExitUsage, append([]string{"tools", "reconcile"}, args...)...)
 	}
 	if s := m.run(command.ExitUsage, "tools", "verify", "mail:send", "--read", "x", "--happened", "/found"); !strings.Contains(s.err, "/verify/tool") {
 		t.Errorf("the field that is wrong is not named: %s", s.err)
 	}
-	m.run(command.ExitFailed, "tools", "verify", "mail:send", "--none")
+	m.run(command.ExitFailed, "tools", "reconcile", "mail:send", "--none")
 }

@@ -84,10 +84,10 @@ func (h fixture) insertEveryRow(tenant envelope.TenantID) {
 		`INSERT INTO dead_letters (tenant_id, action_id, reason, attempt) VALUES ($1, $1, 'refused', 1)`,
 		`INSERT INTO replay_schedules (tenant_id, selection, next_at) VALUES ($1, 'ids', now())`,
 		`INSERT INTO events (tenant_id, kind, actor, items) VALUES ($1, 'proposed', 'a', '[]')`,
-		`INSERT INTO seals (tenant_id, seal_no, version, from_txid, from_event, until_txid, until_event, oldest_at, newest_at, events, leaves, prev_hash, hash, sealed_at)
+		`INSERT INTO checkpoints (tenant_id, checkpoint_no, version, from_txid, from_event, until_txid, until_event, oldest_at, newest_at, events, leaves, prev_hash, hash, created_at)
 			VALUES ($1, 1, 1, '1', 1, '1', 1, now(), now(), 1, '', '', '', now())`,
 		`INSERT INTO subscriptions (tenant_id, subscription_id, name, source_id, kinds, cursor_txid, cursor_event) VALUES ($1, $1, 'n', 's', '{settled}', '0', 0)`,
-		`INSERT INTO notices (tenant_id, subscription_id, action_id, delivery_id) VALUES ($1, $1, $1, $1)`,
+		`INSERT INTO approval_messages (tenant_id, subscription_id, action_id, delivery_id) VALUES ($1, $1, $1, $1)`,
 		`INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'ledger', 90, 'notice')`,
 		`INSERT INTO dry_runs (tenant_id, execution_id, content_digest, source_id, tool_name, args, risk, effect, mode, mode_source, trace, outlook)
 			VALUES ($1, $1, '', 's', 't', '{}', 'low', 'once', 'allow', 's', '[]', '{}')`,
@@ -261,7 +261,7 @@ func TestTheOwnerIsHeldToo(t *testing.T) {
 		}
 	}
 
-	want := []string{"actions", "api_tokens", "dead_letters", "events", "identity_providers", "operators", "outbox", "retention", "seals", "snapshots", "subscriptions", "tenants", "tool_executions"}
+	want := []string{"actions", "api_tokens", "dead_letters", "events", "identity_providers", "operators", "outbox", "retention", "checkpoints", "snapshots", "subscriptions", "tenants", "tool_executions"}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("what the owner sees (-want +got):\n%s", diff)
 	}

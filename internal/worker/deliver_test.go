@@ -148,7 +148,7 @@ func TestWhatADeletedSubscriptionLeftEnds(t *testing.T) {
 		}
 		return subscription.Put(ctx, tx, y.tenant, sub, nil, false)
 	})
-	trial, err := sub.Trial(catalog.KindWebhook, "test", time.Now())
+	trial, err := sub.TestMessage(catalog.KindWebhook, "test", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

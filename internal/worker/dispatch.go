@@ -151,7 +151,7 @@ func (p *Pipeline) writeApprovalReturns(ctx context.Context, tx pgx.Tx, parkings
 	for _, l := range parked {
 		byTenant[l.Tenant] = append(byTenant[l.Tenant], audit.Item{Action: l.Action, Status: envelope.StatusPending, Approval: envelope.ApprovalRequired})
 	}
-	return audit.Write(ctx, tx, p.events(audit.Parked, byTenant)...)
+	return audit.Write(ctx, tx, p.events(audit.ReturnedToApproval, byTenant)...)
 }
 
 // returnToApproval sends envelopes to a person that were let through before.

@@ -49,7 +49,7 @@ type checkpointWorker struct {
 }
 
 func (w *checkpointWorker) Work(ctx context.Context, _ *river.Job[checkpointArgs]) error {
-	return inTurns(ctx, func(more func() bool) (bool, error) { return audit.SealAll(ctx, w.db, more) })
+	return inTurns(ctx, func(more func() bool) (bool, error) { return audit.CheckpointAll(ctx, w.db, more) })
 }
 
 // retentionArgs says: delete what is past what its tenant keeps.

@@ -5,7 +5,7 @@ import "testing"
 func TestTheLeaderSealsAndRetains(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
-	for _, table := range []string{"seals", "retention_checks"} {
+	for _, table := range []string{"checkpoints", "retention_checks"} {
 		y.exec("CREATE TRIGGER tell AFTER INSERT OR UPDATE OR DELETE ON " + table + " FOR EACH STATEMENT EXECUTE FUNCTION tell()")
 	}
 	y.exec("INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'ledger', 30, 'delete')", y.tenant.String())
@@ -21,5 +21,5 @@ func TestTheLeaderSealsAndRetains(t *testing.T) {
 
 	y.until("SELECT count(1) = 1 FROM actions")
 	y.until("SELECT EXISTS (SELECT 1 FROM retention_checks)")
-	y.until("SELECT EXISTS (SELECT 1 FROM seals)")
+	y.until("SELECT EXISTS (SELECT 1 FROM checkpoints)")
 }

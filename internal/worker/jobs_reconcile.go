@@ -29,7 +29,7 @@ func (reconcileArgs) InsertOpts() river.InsertOpts {
 
 type reconcileWorker struct {
 	river.WorkerDefaults[reconcileArgs]
-	verifier *reconcile.Verifier
+	verifier *reconcile.Reconciler
 	// look has what runs again seen at once.
 	look func()
 	busy atomic.Bool

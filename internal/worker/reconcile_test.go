@@ -27,7 +27,7 @@ func TestTheFleetLooksIntoWhatNobodyHeardTheEndOf(t *testing.T) {
 	y.src.Next(toolRead, sourcetest.Done(`{"structured":{"found":true}}`))
 	id := y.submit(toolOnce, 1)[0]
 	y.work()
-	y.exec("UPDATE dead_letters SET verify_after = now()")
+	y.exec("UPDATE dead_letters SET reconcile_at = now()")
 
 	y.run(y.fleet(y.src, config("w1")))
 	y.until("SELECT NOT EXISTS (SELECT 1 FROM dead_letters)")

@@ -247,7 +247,7 @@ func lockUnknown(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actio
 		return entry, err
 	case outbox.Reason(entry.Reason) != outbox.Unknown:
 		return entry, fault.New(fault.Conflict, "the outcome of action %s is known: it is a dead letter because it was %s; replay or discard it", action, entry.Reason)
-	case attempt != 0 && int(entry.VerifyTries) != attempt:
+	case attempt != 0 && int(entry.ReconcileAttempts) != attempt:
 		return entry, fault.New(fault.Conflict, "another read about action %s was made since", action)
 	}
 	return entry, nil
@@ -269,7 +269,7 @@ func entryFromRow(r dbsqlc.DeadLetterListRow) Entry {
 	return Entry{
 		Action: envelope.ActionID(r.ActionID), ExternalID: text(r.ExternalID), Source: r.SourceID, Tool: r.ToolName,
 		Reason: outbox.Reason(r.Reason), Attempt: int(r.Attempt), Code: text(r.Code), Message: text(r.Message), CreatedAt: r.CreatedAt,
-		Reconciliation: Reconciliation{Attempts: int(r.VerifyTries), LastResult: text(r.VerifySaid), Next: r.VerifyAfter},
+		Reconciliation: Reconciliation{Attempts: int(r.ReconcileAttempts), LastResult: text(r.LastResult), Next: r.ReconcileAt},
 	}
 }
 

@@ -22,14 +22,14 @@ import (
 // Why a read has no answer, in one word, beside the codes of a call that
 // failed.
 const (
-	saidToolGone  = "tool_gone"
-	saidNoRead    = "not_a_read"
-	saidPolicy    = "policy"
-	saidPaused    = "paused"
-	saidNoArgs    = "args_missing"
-	saidWrongArgs = "invalid_args"
-	saidNoSource  = "source_gone"
-	saidPanicked  = "adapter_failed"
+	resultToolGone    = "tool_gone"
+	resultNotARead    = "not_a_read"
+	resultPolicy      = "policy"
+	resultPaused      = "paused"
+	resultArgsMissing = "args_missing"
+	resultInvalidArgs = "invalid_args"
+	resultSourceGone  = "source_gone"
+	resultPanicked    = "adapter_failed"
 )
 
 // Read is a call that Countersign makes of its own accord, to learn something
@@ -53,25 +53,25 @@ type Read struct {
 
 // Make makes the read, if the tool only reads and policy allows it without a
 // person. If there is no answer, said is the reason in one word.
-func (r Read) Make(ctx context.Context, log *slog.Logger, snap *settings.Settings) (answer json.RawMessage, said string) {
+func (r Read) Run(ctx context.Context, log *slog.Logger, snap *settings.Settings) (answer json.RawMessage, said string) {
 	args, err := r.Rule.Fill(r.About.Key(), r.Args)
 	if err != nil {
-		return nil, saidNoArgs
+		return nil, resultArgsMissing
 	}
 	tool, trouble := reader(snap, r.Source, r.Rule.Tool, args)
 	if trouble != "" {
 		return nil, trouble
 	}
 	if _, paused := snap.Limits.Paused(envelope.EmployeeID{}, tool.Key); paused {
-		return nil, saidPaused
+		return nil, resultPaused
 	}
 	if tool.Check(args) != nil {
-		return nil, saidWrongArgs
+		return nil, resultInvalidArgs
 	}
 	src, err := r.Open()
 	if err != nil {
 		log.WarnContext(ctx, "source cannot be opened", slog.String("source_id", r.Source), slog.Any("error", err))
-		return nil, saidNoSource
+		return nil, resultSourceGone
 	}
 	out := r.call(ctx, log, src, args)
 	if out.Kind != source.KindDone {
@@ -87,7 +87,7 @@ func (r Read) call(ctx context.Context, log *slog.Logger, src source.Source, arg
 		if failed := recover(); failed != nil {
 			log.ErrorContext(ctx, "adapter panicked", slog.String("action_id", r.About.Action.String()),
 				slog.String("panic", fmt.Sprint(failed)), slog.String("stack", string(debug.Stack())))
-			out = source.Outcome{Kind: source.KindUnknown, Code: saidPanicked}
+			out = source.Outcome{Kind: source.KindUnknown, Code: resultPanicked}
 		}
 	}()
 	key := uuid.NewSHA1(uuid.UUID(r.About.Tenant), fmt.Appendf(nil, "%s/%s", r.About.Action, r.Name)).String()
@@ -101,11 +101,11 @@ func CheckRead(snap *settings.Settings, source, tool string) error {
 		return &envelope.InvalidError{Fields: []envelope.FieldError{{Pointer: "/tool", Rule: why, Message: message}}}
 	}
 	switch _, trouble := reader(snap, source, tool, nil); trouble {
-	case saidToolGone:
+	case resultToolGone:
 		return refuse("unknown_tool", "the source has no such tool; list the tools to see the ones there are")
-	case saidNoRead:
+	case resultNotARead:
 		return refuse("effect", "must be a tool that only reads")
-	case saidPolicy:
+	case resultPolicy:
 		return refuse("policy", "policy must allow it without a person's approval")
 	}
 	return nil
@@ -117,11 +117,11 @@ func reader(snap *settings.Settings, source, name string, args json.RawMessage) 
 	tool, ok := snap.Tool(policy.Key{Source: source, Action: name})
 	switch {
 	case !ok:
-		return nil, saidToolGone
+		return nil, resultToolGone
 	case tool.Effect != envelope.EffectRead:
-		return nil, saidNoRead
+		return nil, resultNotARead
 	case snap.Decide(tool, settings.Proposal{Risk: tool.Risk.Envelope(), Args: args, AnyArgs: args == nil}).Mode != envelope.ModeAllow:
-		return nil, saidPolicy
+		return nil, resultPolicy
 	}
 	return tool, ""
 }

@@ -68,7 +68,7 @@ func TestFill(t *testing.T) {
 
 func TestRead(t *testing.T) {
 	t.Parallel()
-	for answer, want := range map[string]reconcile.Finding{
+	for answer, want := range map[string]reconcile.Result{
 		`{"structured":{"found":true}}`:                           reconcile.Happened,
 		`{"structured":{"found":false}}`:                          reconcile.NotFound,
 		`{"structured":{"found":null}}`:                           reconcile.NotFound,
@@ -93,15 +93,15 @@ func TestRead(t *testing.T) {
 		``:               reconcile.Unclear,
 		`{`:              reconcile.Unclear,
 	} {
-		if got := (reconcile.Rule{Tool: "find", Happened: "/found"}).Read(json.RawMessage(answer)); got != want {
+		if got := (reconcile.Rule{Tool: "find", Happened: "/found"}).Interpret(json.RawMessage(answer)); got != want {
 			t.Errorf("Read(%s) = %s, want %s", answer, got, want)
 		}
 	}
 	whole := reconcile.Rule{Tool: "find"}
-	if got := whole.Read(json.RawMessage(`{"structured":{"found":false}}`)); got != reconcile.Happened {
+	if got := whole.Interpret(json.RawMessage(`{"structured":{"found":false}}`)); got != reconcile.Happened {
 		t.Errorf("Read of the whole = %s, want %s: it is not empty", got, reconcile.Happened)
 	}
-	if got := whole.Read(json.RawMessage(`{"content":[{"type":"text","text":"true story"}]}`)); got != reconcile.Unclear {
+	if got := whole.Interpret(json.RawMessage(`{"content":[{"type":"text","text":"true story"}]}`)); got != reconcile.Unclear {
 		t.Errorf("Read of prose = %s, want %s", got, reconcile.Unclear)
 	}
 }
@@ -121,7 +121,7 @@ func FuzzRule(f *testing.F) {
 		if err == nil && (!json.Valid(filled) || filled[0] != '{') {
 			t.Errorf("Fill = %s, which is no JSON object", filled)
 		}
-		switch got := r.Read(json.RawMessage(answer)); got {
+		switch got := r.Interpret(json.RawMessage(answer)); got {
 		case reconcile.Happened, reconcile.NotFound, reconcile.Unclear:
 		default:
 			t.Errorf("Read = %q", got)

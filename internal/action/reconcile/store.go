@@ -23,7 +23,7 @@ import (
 // tool that are there already are looked into as well. The error is an
 // *envelope.InvalidError if the rule cannot work.
 func Put(ctx context.Context, tx pgx.Tx, snap *settings.Settings, key policy.Key, rule *Rule) error {
-	p := &dbsqlc.ToolVerifyPutParams{TenantID: uuid.UUID(snap.Tenant), SourceID: key.Source, Name: key.Action}
+	p := &dbsqlc.ToolReconcilePutParams{TenantID: uuid.UUID(snap.Tenant), SourceID: key.Source, Name: key.Action}
 	if rule != nil {
 		if err := rule.Validate(); err != nil {
 			return err
@@ -35,38 +35,38 @@ func Put(ctx context.Context, tx pgx.Tx, snap *settings.Settings, key policy.Key
 		if err != nil {
 			return fmt.Errorf("encode rule: %w", err)
 		}
-		p.Verify = text
+		p.Reconcile = text
 	}
 	q := dbsqlc.New()
-	n, err := q.ToolVerifyPut(ctx, tx, p)
+	n, err := q.ToolReconcilePut(ctx, tx, p)
 	if err != nil {
 		return err
 	}
 	if n == 0 {
 		return fault.New(fault.NotFound, "no tool %s", key)
 	}
-	_, err = q.DeadLetterVerifyPlan(ctx, tx, &dbsqlc.DeadLetterVerifyPlanParams{
+	_, err = q.DeadLetterReconcilePlan(ctx, tx, &dbsqlc.DeadLetterReconcilePlanParams{
 		Wanted: rule != nil, TenantID: p.TenantID, SourceID: key.Source, Tool: key.Action,
 	})
 	return err
 }
 
 // Setting is the rule of one tool.
-type Setting struct {
+type ToolRule struct {
 	Key  policy.Key
 	Rule Rule
 }
 
 // List returns every rule of a tenant, by source and tool.
-func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Setting, error) {
-	rows, err := dbsqlc.New().ToolVerifyList(ctx, tx, uuid.UUID(tenant))
+func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]ToolRule, error) {
+	rows, err := dbsqlc.New().ToolReconcileList(ctx, tx, uuid.UUID(tenant))
 	if err != nil {
 		return nil, err
 	}
-	settings := make([]Setting, len(rows))
+	settings := make([]ToolRule, len(rows))
 	for i, r := range rows {
 		settings[i].Key = policy.Key{Source: r.SourceID, Action: r.Name}
-		if err := json.Unmarshal(r.Verify, &settings[i].Rule); err != nil {
+		if err := json.Unmarshal(r.Reconcile, &settings[i].Rule); err != nil {
 			return nil, fmt.Errorf("decode rule of %s: %w", settings[i].Key, err)
 		}
 	}
@@ -74,9 +74,9 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Setting, 
 }
 
 // riddle is a letter whose verifying read was taken on.
-type riddle struct {
+type unresolvedCall struct {
 	lease        outbox.Lease
-	try          int
+	attempt      int
 	age          time.Duration
 	source, tool string
 	args         json.RawMessage
@@ -87,23 +87,23 @@ type riddle struct {
 
 // takeOn takes on verifying reads that are due. Nobody else does so before
 // hold is over.
-func takeOn(ctx context.Context, tx pgx.Tx, most int, hold time.Duration) ([]riddle, error) {
-	rows, err := dbsqlc.New().DeadLetterVerifyClaim(ctx, tx, &dbsqlc.DeadLetterVerifyClaimParams{Most: int64(most), HoldSeconds: hold.Seconds()})
+func claim(ctx context.Context, tx pgx.Tx, most int, hold time.Duration) ([]unresolvedCall, error) {
+	rows, err := dbsqlc.New().DeadLetterReconcileClaim(ctx, tx, &dbsqlc.DeadLetterReconcileClaimParams{Most: int64(most), HoldSeconds: hold.Seconds()})
 	if err != nil {
 		return nil, err
 	}
-	riddles := make([]riddle, len(rows))
+	riddles := make([]unresolvedCall, len(rows))
 	for i, r := range rows {
-		riddles[i] = riddle{
-			lease: outbox.Lease{Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID)},
-			try:   int(r.VerifyTries), age: time.Duration(r.AgeSeconds * float64(time.Second)),
+		riddles[i] = unresolvedCall{
+			lease:   outbox.Lease{Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID)},
+			attempt: int(r.ReconcileAttempts), age: time.Duration(r.AgeSeconds * float64(time.Second)),
 			source: r.SourceID, tool: r.ToolName, args: r.Args, effect: envelope.Effect(r.Effect),
 		}
-		if len(r.Verify) == 0 {
+		if len(r.Reconcile) == 0 {
 			continue
 		}
 		riddles[i].rule = new(Rule)
-		if err := json.Unmarshal(r.Verify, riddles[i].rule); err != nil {
+		if err := json.Unmarshal(r.Reconcile, riddles[i].rule); err != nil {
 			return nil, fmt.Errorf("decode rule of %s:%s: %w", r.SourceID, r.ToolName, err)
 		}
 	}
@@ -112,10 +112,10 @@ func takeOn(ctx context.Context, tx pgx.Tx, most int, hold time.Duration) ([]rid
 
 // settle resolves a riddle, or notes what was found and when to look again.
 // What somebody else has ended meanwhile is left alone.
-func settle(ctx context.Context, tx pgx.Tx, r *riddle, v verdict) error {
+func settle(ctx context.Context, tx pgx.Tx, r *unresolvedCall, v decision) error {
 	if v.resolve {
 		err := deadletter.Resolve(ctx, tx, r.lease.Tenant, r.lease.Action, deadletter.Resolution{
-			Happened: v.happened, Actor: "verify/" + r.rule.Tool, Note: v.note, ReconcileAttempt: r.try,
+			Happened: v.happened, Actor: "verify/" + r.rule.Tool, Note: v.note, ReconcileAttempt: r.attempt,
 		})
 		if errors.Is(err, fault.Conflict) || errors.Is(err, fault.NotFound) {
 			return nil
@@ -126,8 +126,8 @@ func settle(ctx context.Context, tx pgx.Tx, r *riddle, v verdict) error {
 	if v.last {
 		delay = -1
 	}
-	_, err := dbsqlc.New().DeadLetterVerifyNote(ctx, tx, &dbsqlc.DeadLetterVerifyNoteParams{
-		Said: v.said, DelaySeconds: delay, TenantID: uuid.UUID(r.lease.Tenant), ActionID: uuid.UUID(r.lease.Action), Tries: int32(r.try),
+	_, err := dbsqlc.New().DeadLetterReconcileNote(ctx, tx, &dbsqlc.DeadLetterReconcileNoteParams{
+		Result: v.said, DelaySeconds: delay, TenantID: uuid.UUID(r.lease.Tenant), ActionID: uuid.UUID(r.lease.Action), Tries: int32(r.attempt),
 	})
 	return err
 }

@@ -79,7 +79,7 @@ func Take(
 		About: it.Lease, Args: it.Args, Source: it.Source, Rule: template(rule), Deadline: readTimeout, Open: open,
 		Name: fmt.Sprintf("snapshot/%s/%d/%d", stage, s.Attempt, it.Fence),
 	}
-	answer, said := read.Make(ctx, log, snap)
+	answer, said := read.Run(ctx, log, snap)
 	if said != "" {
 		s.Code = said
 		return s

@@ -23,7 +23,7 @@ const (
 
 // Invocation names the event of an invocation that an item of an event is;
 // empty if it is none.
-func Invocation(kind audit.Kind, it audit.Item) string {
+func InvocationKind(kind audit.Kind, it audit.Item) string {
 	switch kind {
 	case audit.Proposed:
 		switch it.Approval {
@@ -33,7 +33,7 @@ func Invocation(kind audit.Kind, it audit.Item) string {
 			return Completed
 		case envelope.ApprovalAuto, envelope.ApprovalGranted, envelope.ApprovalExpired:
 		}
-	case audit.Parked:
+	case audit.ReturnedToApproval:
 		return ApprovalRequest
 	case audit.Decided:
 		return ApprovalResult
@@ -55,7 +55,7 @@ const (
 )
 
 // Invoked is the data of an event of an invocation.
-type Invoked struct {
+type InvocationData struct {
 	InvocationID envelope.ActionID `json:"invocation_id"`
 	// Integration and Action are the source and the name of the tool.
 	Integration string        `json:"integration"`
@@ -76,9 +76,9 @@ type Invoked struct {
 
 // Invoke returns the data of an event of an invocation, whose name Invocation
 // gave.
-func Invoke(name string, actor string, it audit.Item, v outbox.View) Invoked {
+func NewInvocationData(name string, actor string, it audit.Item, v outbox.View) InvocationData {
 	e := &v.Envelope
-	d := Invoked{
+	d := InvocationData{
 		InvocationID: e.ActionID, Integration: e.Tool.Source, Action: e.Tool.Name, RiskLevel: e.Risk, SessionID: e.SessionID,
 	}
 	switch name {

@@ -37,9 +37,9 @@ type transition struct {
 }
 
 // told is one thing that a subscription is to hear of.
-type told struct {
+type message struct {
 	name  string
-	place audit.Place
+	place audit.Position
 	item  int
 	kind  audit.Kind
 	actor string
@@ -50,12 +50,12 @@ type told struct {
 }
 
 // id tells where it stands among the events, as streams of events do.
-func (t *told) id() string { return fmt.Sprintf("%s-%d", t.place, t.item) }
+func (t *message) id() string { return fmt.Sprintf("%s-%d", t.place, t.item) }
 
 // data is what a message says of it.
-func (t *told) data() (any, error) {
+func (t *message) data() (any, error) {
 	if t.view != nil && t.name != string(t.kind) {
-		return Invoke(t.name, t.actor, t.it, *t.view), nil
+		return NewInvocationData(t.name, t.actor, t.it, *t.view), nil
 	}
 	d := transition{
 		EventID: t.id(), Kind: t.kind, ActionID: t.it.Action, Status: t.it.Status, Approval: t.it.Approval, Attempt: t.it.Attempt,
@@ -83,7 +83,7 @@ type body struct {
 }
 
 // deliver proposes to hand a webhook a message.
-func (s *Subscription) deliver(t *told) (*envelope.Proposal, error) {
+func (s *Subscription) deliver(t *message) (*envelope.Proposal, error) {
 	data, err := t.data()
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (s *Subscription) propose(tool, external string, args any) (*envelope.Propo
 
 // Trial proposes a message that only shows that messages arrive. Nothing
 // makes two of them one.
-func (s *Subscription) Trial(kind string, by string, at time.Time) (*envelope.Proposal, error) {
+func (s *Subscription) TestMessage(kind string, by string, at time.Time) (*envelope.Proposal, error) {
 	if kind == catalog.KindSlack {
 		return s.say("Messages of Countersign for the subscription "+s.Name+" arrive here. "+by+" sent this one as a test.", "")
 	}

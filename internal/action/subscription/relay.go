@@ -32,8 +32,8 @@ const (
 	itemsAtOnce = 200
 	// heldFor is how long a subscription is left alone that could not go on,
 	// and unlistedFor if that is because its source is new.
-	heldFor     = 30 * time.Second
-	unlistedFor = 2 * time.Second
+	errorPause   = 30 * time.Second
+	listingPause = 2 * time.Second
 )
 
 // Relay follows events on behalf of subscriptions. Any number of processes may
@@ -77,7 +77,7 @@ func (r *Relay) Step(ctx context.Context) (bool, error) {
 	case s == nil || ctx.Err() != nil:
 		return false, err
 	}
-	pause := heldFor
+	pause := errorPause
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.After > 0 {
 		pause = f.After
 	}
@@ -87,7 +87,7 @@ func (r *Relay) Step(ctx context.Context) (bool, error) {
 }
 
 // round is one step of one subscription.
-type round struct {
+type step struct {
 	*Relay
 	tx     pgx.Tx
 	tenant envelope.TenantID
@@ -95,7 +95,7 @@ type round struct {
 	slack  bool
 	// told are the items to tell of, and settled and changed the envelopes
 	// whose end, or decision, may have to show in a message.
-	told             []told
+	messages         []message
 	settled, changed []uuid.UUID
 	views            map[envelope.ActionID]*outbox.View
 	proposals        []*envelope.Proposal
@@ -105,7 +105,7 @@ type round struct {
 	drop  []uuid.UUID
 }
 
-func (r *Relay) tell(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, at place) ([]func(), error) {
+func (r *Relay) tell(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, at cursor) ([]func(), error) {
 	snap, err := r.catalog.Current(ctx, tx, tenant)
 	if err != nil {
 		return nil, err
@@ -116,21 +116,21 @@ func (r *Relay) tell(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s
 		return nil, disable(ctx, tx, tenant, s, "its source is neither a webhook nor Slack any more")
 	}
 	if !known || !src.Enabled {
-		return nil, errHeld("the source is off")
+		return nil, errPaused("the source is off")
 	}
 	for _, name := range tools {
 		if _, ok := snap.Tool(policy.Key{Source: s.Source, Action: name}); !ok {
-			return nil, fault.Limit(unlistedFor, "the source has not listed the tool %s", name)
+			return nil, fault.Limit(listingPause, "the source has not listed the tool %s", name)
 		}
 	}
 	if _, ok := snap.Limits.Bucket(s.Bucket); !ok {
 		s.Bucket = "" // it was retired
 	}
-	events, err := audit.Read(ctx, tx, tenant, at.Place, readAtOnce)
+	events, err := audit.Read(ctx, tx, tenant, at.Position, readAtOnce)
 	if err != nil {
 		return nil, err
 	}
-	rd := &round{
+	rd := &step{
 		Relay: r, tx: tx, tenant: tenant, s: s, slack: src.Kind == catalog.KindSlack,
 		views: make(map[envelope.ActionID]*outbox.View), asked: make(map[int]envelope.ActionID),
 	}
@@ -139,37 +139,37 @@ func (r *Relay) tell(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s
 }
 
 // gather picks what is of interest out of events, and returns how far it got.
-func (rd *round) gather(events []audit.Stored, at place) place {
+func (rd *step) gather(events []audit.Stored, at cursor) cursor {
 	seen := 0
 	for _, e := range events {
 		for i, it := range e.Items {
-			if e.Place.Compare(events[0].Place) == 0 && i < at.items {
+			if e.Position.Compare(events[0].Position) == 0 && i < at.items {
 				continue
 			}
 			if seen == itemsAtOnce {
 				if i == 0 {
 					return at
 				}
-				return place{at.Place, i}
+				return cursor{at.Position, i}
 			}
 			if rd.pick(e, i, it) {
 				seen++
 			}
 		}
-		at = place{e.Place, 0}
+		at = cursor{e.Position, 0}
 	}
 	return at
 }
 
 // pick says whether an item is of interest.
-func (rd *round) pick(e audit.Stored, i int, it audit.Item) bool {
+func (rd *step) pick(e audit.Stored, i int, it audit.Item) bool {
 	name, wanted := rd.s.wants(e.Kind, it)
 	ended := e.Kind == audit.Settled && it.Code == source.CodeGone
 	if wanted || ended {
 		if !wanted {
 			name = ""
 		}
-		rd.told = append(rd.told, told{name: name, place: e.Place, item: i, kind: e.Kind, actor: e.Actor, at: e.At, it: it})
+		rd.messages = append(rd.messages, message{name: name, place: e.Position, item: i, kind: e.Kind, actor: e.Actor, at: e.At, it: it})
 	}
 	if !rd.slack {
 		return wanted || ended
@@ -181,7 +181,7 @@ func (rd *round) pick(e audit.Stored, i int, it audit.Item) bool {
 		rd.settled, rd.changed = append(rd.settled, uuid.UUID(it.Action)), append(rd.changed, uuid.UUID(it.Action))
 	case audit.Decided, audit.Voted, audit.Edited:
 		rd.changed = append(rd.changed, uuid.UUID(it.Action))
-	case audit.Proposed, audit.Expiring, audit.Escalated, audit.Parked, audit.Replayed, audit.Discarded, audit.Configured,
+	case audit.Proposed, audit.Expiring, audit.Escalated, audit.ReturnedToApproval, audit.Replayed, audit.Discarded, audit.Configured,
 		audit.Noticed, audit.Pruned, audit.WorkflowChanged:
 		return wanted
 	}
@@ -190,19 +190,19 @@ func (rd *round) pick(e audit.Stored, i int, it audit.Item) bool {
 
 // finish proposes what follows from what was gathered, and moves the
 // subscription on.
-func (rd *round) finish(ctx context.Context, to place) ([]func(), error) {
-	var shown []notice
+func (rd *step) finish(ctx context.Context, to cursor) ([]func(), error) {
+	var shown []approvalMessage
 	if len(rd.settled)+len(rd.changed) > 0 {
 		var err error
-		if shown, err = notices(ctx, rd.tx, rd.tenant, rd.s.ID, rd.changed, rd.settled); err != nil {
+		if shown, err = findMessages(ctx, rd.tx, rd.tenant, rd.s.ID, rd.changed, rd.settled); err != nil {
 			return nil, err
 		}
 	}
 	if err := rd.read(ctx, shown); err != nil {
 		return nil, err
 	}
-	for i := range rd.told {
-		t := &rd.told[i]
+	for i := range rd.messages {
+		t := &rd.messages[i]
 		if t.view = rd.views[t.it.Action]; t.view != nil && rd.refused(t) {
 			return nil, rd.end(ctx, t)
 		}
@@ -219,16 +219,16 @@ func (rd *round) finish(ctx context.Context, to place) ([]func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := dropNotices(ctx, rd.tx, rd.tenant, rd.s, rd.drop); err != nil {
+	if err := deleteMessages(ctx, rd.tx, rd.tenant, rd.s, rd.drop); err != nil {
 		return nil, err
 	}
 	return committed, advance(ctx, rd.tx, rd.tenant, rd.s, to)
 }
 
 // read looks up every envelope that matters in one query.
-func (rd *round) read(ctx context.Context, shown []notice) error {
+func (rd *step) read(ctx context.Context, shown []approvalMessage) error {
 	var ids []envelope.ActionID
-	for _, t := range rd.told {
+	for _, t := range rd.messages {
 		if t.it.Action != (envelope.ActionID{}) {
 			ids = append(ids, t.it.Action)
 		}
@@ -250,7 +250,7 @@ func (rd *round) read(ctx context.Context, shown []notice) error {
 // refused says that an item is the end of a delivery of this subscription
 // whose receiver wants no more. One from before an operator switched it on
 // again says nothing of now.
-func (rd *round) refused(t *told) bool {
+func (rd *step) refused(t *message) bool {
 	e := &t.view.Envelope
 	return t.kind == audit.Settled && t.it.Code == source.CodeGone &&
 		e.AutomationID == settings.SubscriptionAutomation(rd.s.ID) && e.Timestamps.CreatedAt.After(rd.s.UpdatedAt)
@@ -258,8 +258,8 @@ func (rd *round) refused(t *told) bool {
 
 // end switches the subscription off. It stands behind the item that said so,
 // should somebody switch it on again.
-func (rd *round) end(ctx context.Context, t *told) error {
-	if err := advance(ctx, rd.tx, rd.tenant, rd.s, place{audit.Place{Tx: t.place.Tx, Event: t.place.Event - 1}, t.item + 1}); err != nil {
+func (rd *step) end(ctx context.Context, t *message) error {
+	if err := advance(ctx, rd.tx, rd.tenant, rd.s, cursor{audit.Position{Tx: t.place.Tx, Event: t.place.Event - 1}, t.item + 1}); err != nil {
 		return err
 	}
 	return disable(ctx, rd.tx, rd.tenant, rd.s, "the receiver answered 410: it wants no more messages")
@@ -267,12 +267,12 @@ func (rd *round) end(ctx context.Context, t *told) error {
 
 // compose proposes the message about an item, if there is to be one: never
 // about a delivery, whosever it is.
-func (rd *round) compose(t *told) error {
+func (rd *step) compose(t *message) error {
 	switch {
 	case t.name == "":
 		return nil
 	case t.it.Action == (envelope.ActionID{}):
-		if !rd.s.everything() {
+		if !rd.s.wantsAll() {
 			return nil
 		}
 	case t.view == nil: // retention took it
@@ -297,7 +297,7 @@ func (rd *round) compose(t *told) error {
 	return rd.propose(p, err)
 }
 
-func (rd *round) propose(p *envelope.Proposal, err error) error {
+func (rd *step) propose(p *envelope.Proposal, err error) error {
 	if err == nil {
 		rd.proposals = append(rd.proposals, p)
 	}
@@ -307,7 +307,7 @@ func (rd *round) propose(p *envelope.Proposal, err error) error {
 // show brings a message that asks for a decision up to date: how many have
 // agreed, what was edited, and at last what was decided. A message that is not
 // out yet comes here again when it is.
-func (rd *round) show(n notice) error {
+func (rd *step) show(n approvalMessage) error {
 	about, delivery := rd.views[n.about], rd.views[n.delivery]
 	if about == nil || delivery == nil {
 		rd.drop = append(rd.drop, uuid.UUID(n.delivery))
@@ -332,9 +332,9 @@ func (rd *round) show(n notice) error {
 }
 
 // accept proposes everything in as few batches as can be.
-func (rd *round) accept(ctx context.Context) (committed []func(), err error) {
+func (rd *step) accept(ctx context.Context) (committed []func(), err error) {
 	by := intake.Submitter{Tenant: rd.tenant, Name: "subscription " + rd.s.Name, Reserved: true, Origin: json.RawMessage(`{"via":"system"}`)}
-	var kept []notice
+	var kept []approvalMessage
 	for at := 0; at < len(rd.proposals); at += intake.MaxBatch {
 		batch := rd.proposals[at:min(at+intake.MaxBatch, len(rd.proposals))]
 		answers, done, err := rd.intake.AcceptTx(ctx, rd.tx, by, batch)
@@ -346,7 +346,7 @@ func (rd *round) accept(ctx context.Context) (committed []func(), err error) {
 			about, asking := rd.asked[at+i]
 			switch {
 			case a.Err == nil && asking:
-				kept = append(kept, notice{about, a.Action})
+				kept = append(kept, approvalMessage{about, a.Action})
 			case a.Err != nil && !errors.Is(a.Err, fault.Conflict):
 				// The message cannot be sent, now or ever; the others can.
 				rd.log.ErrorContext(ctx, "message not accepted", slog.String("subscription", rd.s.Name),
@@ -354,5 +354,5 @@ func (rd *round) accept(ctx context.Context) (committed []func(), err error) {
 			}
 		}
 	}
-	return committed, keepNotices(ctx, rd.tx, rd.tenant, rd.s, kept)
+	return committed, insertMessages(ctx, rd.tx, rd.tenant, rd.s, kept)
 }

@@ -16,24 +16,24 @@ import (
 )
 
 // Press is what somebody in Slack did with a message of ours.
-type Press string
+type InteractionKind string
 
 // The presses.
 const (
 	// PressApprove and PressDeny are the buttons that decide.
-	PressApprove Press = "approve"
-	PressDeny    Press = "deny"
+	InteractionApprove InteractionKind = "approve"
+	InteractionDeny    InteractionKind = "deny"
 	// PressReason asks for the form in which to say why.
-	PressReason Press = "reason"
+	InteractionAskReason InteractionKind = "reason"
 	// PressSubmit sends that form off.
-	PressSubmit Press = "submit"
+	InteractionSubmitReason InteractionKind = "submit"
 	// PressNothing is of no consequence here, such as a button that is a link.
-	PressNothing Press = "nothing"
+	InteractionOther InteractionKind = "nothing"
 )
 
 // Interaction is a request that Slack sends when somebody uses a message.
 type Interaction struct {
-	Press Press
+	Kind InteractionKind
 	// Team and User are who did it: a user is known by both alone.
 	Team, User string
 	// Channel and TS are the message.
@@ -42,7 +42,7 @@ type Interaction struct {
 	Trigger string
 	// Action is what the message is about, and Seen what it showed of it.
 	Action envelope.ActionID
-	Seen   string
+	ETag   string
 	// Reason is what the form says.
 	Reason string
 }
@@ -90,7 +90,7 @@ func ParseInteraction(body []byte) (Interaction, error) {
 	if err := json.Unmarshal([]byte(form.Get("payload")), &p); err != nil {
 		return Interaction{}, errPayload()
 	}
-	in := Interaction{Press: PressNothing, User: p.User.ID, Team: p.User.TeamID, Trigger: p.TriggerID}
+	in := Interaction{Kind: InteractionOther, User: p.User.ID, Team: p.User.TeamID, Trigger: p.TriggerID}
 	// The workspace of the user, who may be a guest in the one of the message.
 	if in.Team == "" && p.Team != nil {
 		in.Team = p.Team.ID
@@ -110,11 +110,11 @@ func (in *Interaction) pressed(p payload) error {
 	}
 	switch a := p.Actions[0]; a.ActionID {
 	case buttonApprove:
-		in.Press = PressApprove
+		in.Kind = InteractionApprove
 	case buttonDeny:
-		in.Press = PressDeny
+		in.Kind = InteractionDeny
 	case buttonReason:
-		in.Press = PressReason
+		in.Kind = InteractionAskReason
 	default:
 		return nil
 	}
@@ -130,7 +130,7 @@ func (in *Interaction) submitted(p payload) error {
 	if len(parts) != 3 {
 		return errPayload()
 	}
-	in.Press, in.Channel, in.TS = PressSubmit, parts[1], parts[2]
+	in.Kind, in.Channel, in.TS = InteractionSubmitReason, parts[1], parts[2]
 	if said := p.View.State.Values[formReason][formReason].Value; said != nil {
 		in.Reason = strings.TrimSpace(strings.ToValidUTF8(strings.ReplaceAll(*said, "\x00", ""), ""))
 	}
@@ -149,7 +149,7 @@ func (in *Interaction) names(value string) error {
 	if in.User == "" || in.Team == "" || in.Channel == "" || in.TS == "" {
 		return errPayload()
 	}
-	in.Seen = seen
+	in.ETag = seen
 	return nil
 }
 
@@ -158,7 +158,7 @@ func (in *Interaction) Message() string { return in.Channel + "/" + in.TS }
 
 // Whisper proposes to tell the one who pressed something. The same is said
 // once a minute.
-func (s *Subscription) Whisper(in Interaction, say string, now time.Time) (*envelope.Proposal, error) {
+func (s *Subscription) Ephemeral(in Interaction, say string, now time.Time) (*envelope.Proposal, error) {
 	// Beside what says it, so that it shows before it is forgotten.
 	of := digest(in.Action.String(), in.User, say) + ":" + strconv.FormatInt(now.Unix()/60, 10)
 	p, err := s.propose(slack.ToolMessageWhisper, s.external("whisper:"+of), struct {
@@ -175,7 +175,7 @@ func (s *Subscription) Whisper(in Interaction, say string, now time.Time) (*enve
 }
 
 // AskReason proposes to open the form in which to say why something is denied.
-func (s *Subscription) AskReason(in Interaction, now time.Time) (*envelope.Proposal, error) {
+func (s *Subscription) ReasonForm(in Interaction, now time.Time) (*envelope.Proposal, error) {
 	type view struct {
 		Type            string  `json:"type"`
 		CallbackID      string  `json:"callback_id"`
@@ -189,7 +189,7 @@ func (s *Subscription) AskReason(in Interaction, now time.Time) (*envelope.Propo
 		TriggerID string `json:"trigger_id"`
 		View      view   `json:"view"`
 	}{in.Trigger, view{
-		Type: "modal", CallbackID: formReason, PrivateMetadata: strings.Join([]string{in.Action.String() + "." + in.Seen, in.Channel, in.TS}, " "),
+		Type: "modal", CallbackID: formReason, PrivateMetadata: strings.Join([]string{in.Action.String() + "." + in.ETag, in.Channel, in.TS}, " "),
 		Title: plain("Deny"), Submit: plain("Deny"), Close: plain("Cancel"),
 		Blocks: []block{{
 			Type: "input", BlockID: formReason, Label: plain("Why? The agent reads this."), Optional: true,

@@ -78,7 +78,7 @@ const (
 )
 
 // announce proposes the message in Slack about something.
-func (s *Subscription) announce(t *told) (*envelope.Proposal, error) {
+func (s *Subscription) announce(t *message) (*envelope.Proposal, error) {
 	if t.view == nil || !asks(t) {
 		return s.say(sentence(t), t.id())
 	}
@@ -94,11 +94,11 @@ func (s *Subscription) announce(t *told) (*envelope.Proposal, error) {
 }
 
 // asks says that something is told in order to be decided.
-func asks(t *told) bool {
+func asks(t *message) bool {
 	if t.view.Envelope.Approval != envelope.ApprovalRequired {
 		return false
 	}
-	return t.name == ApprovalRequest || t.kind == audit.Parked || t.kind == audit.Escalated || t.kind == audit.Expiring ||
+	return t.name == ApprovalRequest || t.kind == audit.ReturnedToApproval || t.kind == audit.Escalated || t.kind == audit.Expiring ||
 		t.kind == audit.Proposed && t.it.Approval == envelope.ApprovalRequired
 }
 
@@ -108,7 +108,7 @@ func headline(kind audit.Kind) string {
 		return "Approval needed soon"
 	case audit.Escalated:
 		return "Approval still needed"
-	case audit.Parked:
+	case audit.ReturnedToApproval:
 		return "Approval needed after all"
 	}
 	return "Approval needed"
@@ -131,7 +131,7 @@ func (s *Subscription) post(fallback string, blocks []block) post {
 }
 
 // sentence says in one line what happened.
-func sentence(t *told) string {
+func sentence(t *message) string {
 	parts := []string{t.name}
 	if t.view != nil {
 		e := &t.view.Envelope

@@ -32,7 +32,7 @@ func stateOf(about *outbox.View) string {
 
 // Shows says whether one of some deliveries is the message that a button was
 // pressed in. A button anywhere else was put there by somebody else.
-func Shows(deliveries []outbox.View, in Interaction) bool {
+func HasMessage(deliveries []outbox.View, in Interaction) bool {
 	for i := range deliveries {
 		if channel, ts, out := messageOf(&deliveries[i]); out && channel == in.Channel && ts == in.TS {
 			return true

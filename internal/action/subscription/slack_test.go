@@ -57,7 +57,7 @@ func TestARequestInSlackFollowsTheDecision(t *testing.T) {
 		!strings.Contains(all[2].raw, "ada") {
 		t.Errorf("after the decision: %+v, want the message without buttons", all[2:])
 	}
-	if got := one[int](h, "SELECT count(1) FROM notices"); got != 0 {
+	if got := one[int](h, "SELECT count(1) FROM approval_messages"); got != 0 {
 		t.Errorf("%d messages are still looked after", got)
 	}
 }
@@ -99,7 +99,7 @@ func TestMessagesThatNeverCameAreForgotten(t *testing.T) {
 
 	h.relayAll()
 
-	if got := h.deliveries(s); len(got) != 1 || one[int](h, "SELECT count(1) FROM notices") != 0 {
+	if got := h.deliveries(s); len(got) != 1 || one[int](h, "SELECT count(1) FROM approval_messages") != 0 {
 		t.Errorf("messages = %+v, want no change of one that is not there", got)
 	}
 }
@@ -214,14 +214,14 @@ func TestParseInteraction(t *testing.T) {
 	if err := action.UnmarshalText([]byte(id)); err != nil {
 		t.Fatal(err)
 	}
-	pressed := subscription.Interaction{Press: subscription.PressApprove, Team: "T2", User: "U1", Channel: "C1", TS: "1.2", Trigger: "t", Action: action, Seen: "s"}
-	submitted := subscription.Interaction{Press: subscription.PressSubmit, Team: "T1", User: "U1", Channel: "C1", TS: "1.2", Action: action, Seen: "s", Reason: "too dear"}
+	pressed := subscription.Interaction{Kind: subscription.InteractionApprove, Team: "T2", User: "U1", Channel: "C1", TS: "1.2", Trigger: "t", Action: action, ETag: "s"}
+	submitted := subscription.Interaction{Kind: subscription.InteractionSubmitReason, Team: "T1", User: "U1", Channel: "C1", TS: "1.2", Action: action, ETag: "s", Reason: "too dear"}
 	for name, test := range map[string]struct {
 		payload string
 		want    *subscription.Interaction
 	}{
 		"approve":             {press("countersign_approve", id+".s"), &pressed},
-		"another's button":    {press("vote", "x"), &subscription.Interaction{Press: subscription.PressNothing, Team: "T2", User: "U1", Trigger: "t"}},
+		"another's button":    {press("vote", "x"), &subscription.Interaction{Kind: subscription.InteractionOther, Team: "T2", User: "U1", Trigger: "t"}},
 		"a form":              {submit(id+".s C1 1.2", `{"countersign_reason":{"countersign_reason":{"value":" too dear "}}}`), &submitted},
 		"a value of nothing":  {press("countersign_approve", ""), nil},
 		"a value without it":  {press("countersign_approve", id), nil},
@@ -230,7 +230,7 @@ func TestParseInteraction(t *testing.T) {
 		"a long reason":       {submit(id+".s C1 1.2", `{"countersign_reason":{"countersign_reason":{"value":"`+strings.Repeat("x", 2000)+`"}}}`), nil},
 		"no JSON":             {`{"type":`, nil},
 		"two buttons":         {`{"type":"block_actions","user":{"id":"U"},"actions":[{},{}]}`, nil},
-		"another type":        {`{"type":"shortcut","user":{"id":"U1","team_id":"T1"}}`, &subscription.Interaction{Press: subscription.PressNothing, Team: "T1", User: "U1"}},
+		"another type":        {`{"type":"shortcut","user":{"id":"U1","team_id":"T1"}}`, &subscription.Interaction{Kind: subscription.InteractionOther, Team: "T1", User: "U1"}},
 	} {
 		got, err := subscription.ParseInteraction(form(test.payload))
 
@@ -257,10 +257,10 @@ func FuzzParseInteraction(f *testing.F) {
 	f.Add([]byte(`{"type":"view_submission","view":{"state":{"values":{"countersign_reason":null}}}}`))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		in, err := subscription.ParseInteraction(form(string(payload)))
-		if err != nil || in.Press == subscription.PressNothing {
+		if err != nil || in.Kind == subscription.InteractionOther {
 			return
 		}
-		if in.User == "" || in.Team == "" || in.Channel == "" || in.TS == "" || in.Seen == "" || in.Action == (envelope.ActionID{}) {
+		if in.User == "" || in.Team == "" || in.Channel == "" || in.TS == "" || in.ETag == "" || in.Action == (envelope.ActionID{}) {
 			t.Errorf("%s is read as %+v", payload, in)
 		}
 	})

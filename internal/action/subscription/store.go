@@ -86,7 +86,7 @@ func Delete(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name strin
 }
 
 // Buttons is a subscription in Slack as the request of a button finds it.
-type Buttons struct {
+type ButtonTarget struct {
 	Tenant envelope.TenantID
 	// Subscription has what a message of it needs.
 	Subscription Subscription
@@ -97,14 +97,14 @@ type Buttons struct {
 // FindButtons finds a subscription whose messages have buttons before its
 // tenant is known, in a transaction of the scope postgres.Authenticator. One
 // that is not there is fault.NotFound.
-func FindButtons(ctx context.Context, tx pgx.Tx, id uuid.UUID) (Buttons, error) {
+func FindButtonTarget(ctx context.Context, tx pgx.Tx, id uuid.UUID) (ButtonTarget, error) {
 	// sqlc does not see the columns of the function.
 	const query = "SELECT tenant_id, name, source_id, signing_secret FROM slack_subscription($1)"
-	b := Buttons{Subscription: Subscription{ID: id}}
+	b := ButtonTarget{Subscription: Subscription{ID: id}}
 	var tenant uuid.UUID
 	err := tx.QueryRow(ctx, query, id).Scan(&tenant, &b.Subscription.Name, &b.Subscription.Source, &b.SealedSecret)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Buttons{}, fault.New(fault.NotFound, "no such subscription")
+		return ButtonTarget{}, fault.New(fault.NotFound, "no such subscription")
 	}
 	b.Tenant = envelope.TenantID(tenant)
 	return b, err
@@ -113,7 +113,7 @@ func FindButtons(ctx context.Context, tx pgx.Tx, id uuid.UUID) (Buttons, error) 
 // Messages returns the deliveries of a subscription that asked for a decision
 // about an action.
 func Messages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, subscription uuid.UUID, action envelope.ActionID) ([]envelope.ActionID, error) {
-	all, err := notices(ctx, tx, tenant, subscription, []uuid.UUID{uuid.UUID(action)}, nil)
+	all, err := findMessages(ctx, tx, tenant, subscription, []uuid.UUID{uuid.UUID(action)}, nil)
 	deliveries := make([]envelope.ActionID, len(all))
 	for i, n := range all {
 		deliveries[i] = n.delivery
@@ -123,34 +123,34 @@ func Messages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, subscrip
 
 // SealedFor is what a signing secret is sealed for, in the place of a source.
 // No source can be called that.
-func SealedFor(subscription uuid.UUID) string { return "subscription:" + subscription.String() }
+func SecretContext(subscription uuid.UUID) string { return "subscription:" + subscription.String() }
 
 // place is how far a subscription has been told.
-type place struct {
-	audit.Place
+type cursor struct {
+	audit.Position
 	// items are those of the next event that were told already.
 	items int
 }
 
 // claim takes the next subscription that has something to be told, and holds
 // its row until the transaction ends. It reports false if there is none.
-func claim(ctx context.Context, tx pgx.Tx) (envelope.TenantID, *Subscription, place, bool, error) {
+func claim(ctx context.Context, tx pgx.Tx) (envelope.TenantID, *Subscription, cursor, bool, error) {
 	r, err := dbsqlc.New().SubscriptionClaim(ctx, tx)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return envelope.TenantID{}, nil, place{}, false, nil
+		return envelope.TenantID{}, nil, cursor{}, false, nil
 	}
 	if err != nil {
-		return envelope.TenantID{}, nil, place{}, false, err
+		return envelope.TenantID{}, nil, cursor{}, false, err
 	}
 	s := &Subscription{
 		ID: r.SubscriptionID, Name: r.Name, Source: r.SourceID, Kinds: r.Kinds, Tool: r.Tool, MinRisk: envelope.Risk(r.MinRisk),
 		Channel: r.Channel, Link: r.Link, Bucket: r.RateBucket, Enabled: true, UpdatedAt: r.UpdatedAt,
 	}
-	return envelope.TenantID(r.TenantID), s, place{audit.Place{Tx: r.CursorTxid, Event: r.CursorEvent}, int(r.CursorItem)}, true, nil
+	return envelope.TenantID(r.TenantID), s, cursor{audit.Position{Tx: r.CursorTxid, Event: r.CursorEvent}, int(r.CursorItem)}, true, nil
 }
 
 // advance notes how far a subscription has been told.
-func advance(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, to place) error {
+func advance(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, to cursor) error {
 	return dbsqlc.New().SubscriptionAdvance(ctx, tx, &dbsqlc.SubscriptionAdvanceParams{
 		TenantID: uuid.UUID(tenant), SubscriptionID: s.ID, CursorTxid: to.Tx, CursorEvent: to.Event, CursorItem: int32(to.items),
 	})
@@ -178,35 +178,35 @@ func disable(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscr
 }
 
 // notice is a message that asks for a decision.
-type notice struct{ about, delivery envelope.ActionID }
+type approvalMessage struct{ about, delivery envelope.ActionID }
 
 // notices finds the messages about some actions, and those that some
 // deliveries send.
-func notices(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, subscription uuid.UUID, actions, deliveries []uuid.UUID) ([]notice, error) {
-	rows, err := dbsqlc.New().NoticesOf(ctx, tx, &dbsqlc.NoticesOfParams{
+func findMessages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, subscription uuid.UUID, actions, deliveries []uuid.UUID) ([]approvalMessage, error) {
+	rows, err := dbsqlc.New().ApprovalMessageList(ctx, tx, &dbsqlc.ApprovalMessageListParams{
 		TenantID: uuid.UUID(tenant), SubscriptionID: subscription, ActionIds: actions, DeliveryIds: deliveries,
 	})
-	all := make([]notice, len(rows))
+	all := make([]approvalMessage, len(rows))
 	for i, r := range rows {
-		all[i] = notice{envelope.ActionID(r.ActionID), envelope.ActionID(r.DeliveryID)}
+		all[i] = approvalMessage{envelope.ActionID(r.ActionID), envelope.ActionID(r.DeliveryID)}
 	}
 	return all, err
 }
 
-func keepNotices(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, all []notice) error {
+func insertMessages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, all []approvalMessage) error {
 	if len(all) == 0 {
 		return nil
 	}
-	p := &dbsqlc.NoticeInsertManyParams{TenantID: uuid.UUID(tenant), SubscriptionID: s.ID}
+	p := &dbsqlc.ApprovalMessageInsertManyParams{TenantID: uuid.UUID(tenant), SubscriptionID: s.ID}
 	for _, n := range all {
 		p.ActionIds, p.DeliveryIds = append(p.ActionIds, uuid.UUID(n.about)), append(p.DeliveryIds, uuid.UUID(n.delivery))
 	}
-	return violations.Fault(dbsqlc.New().NoticeInsertMany(ctx, tx, p))
+	return violations.Fault(dbsqlc.New().ApprovalMessageInsertMany(ctx, tx, p))
 }
 
-func dropNotices(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, deliveries []uuid.UUID) error {
+func deleteMessages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, deliveries []uuid.UUID) error {
 	if len(deliveries) == 0 {
 		return nil
 	}
-	return dbsqlc.New().NoticeDelete(ctx, tx, &dbsqlc.NoticeDeleteParams{TenantID: uuid.UUID(tenant), SubscriptionID: s.ID, DeliveryIds: deliveries})
+	return dbsqlc.New().ApprovalMessageDelete(ctx, tx, &dbsqlc.ApprovalMessageDeleteParams{TenantID: uuid.UUID(tenant), SubscriptionID: s.ID, DeliveryIds: deliveries})
 }

@@ -26,7 +26,7 @@ DATABASE_URL itself, and needs no API.`,
 		auditVerify(a), auditExport(a))
 }
 
-const auditVerifyHelp = `Compare every event with its seal, and every seal with the one before. What was
+const auditVerifyHelp = `Compare every event with its checkpoint, and every checkpoint with the one before. What was
 changed, taken out or put in since is named, and the exit code is then 1.
 
 Whoever can write to the database as its owner can also write the whole chain
@@ -48,7 +48,7 @@ func auditVerify(a *command.App) *cobra.Command {
 			var opt audit.Options
 			if head != "" {
 				var err error
-				if opt.Noted, err = audit.ParseHash(head); err != nil {
+				if opt.KnownHead, err = audit.ParseHash(head); err != nil {
 					return command.Misuse("--head must be the 64 hexadecimal digits of a head that was shown")
 				}
 			}
@@ -68,7 +68,7 @@ func auditVerify(a *command.App) *cobra.Command {
 func runAuditVerify(ctx context.Context, a *command.App, log auditor, opt audit.Options) error {
 	report, err := log.verify(ctx, opt)
 	for err == nil && report.Next != 0 {
-		a.Note("%d events verified", report.Sealed)
+		a.Note("%d events verified", report.Covered)
 		opt.After = report.Next
 		var rest audit.Report
 		if rest, err = log.verify(ctx, opt); err == nil {
@@ -84,7 +84,7 @@ func runAuditVerify(ctx context.Context, a *command.App, log auditor, opt audit.
 		err = showReport(a, report)
 	}
 	if err == nil && !report.Intact() {
-		err = fmt.Errorf("the log is not what was sealed (findings: %d)", int64(len(report.Findings))+report.Omitted)
+		err = fmt.Errorf("the log is not what its checkpoints cover (findings: %d)", int64(len(report.Findings))+report.Omitted)
 	}
 	return err
 }
@@ -93,9 +93,9 @@ func showReport(a *command.App, r audit.Report) error {
 	if !r.Intact() {
 		rows := make([][]string, len(r.Findings))
 		for i, f := range r.Findings {
-			rows[i] = []string{string(f.Kind), "", f.Place, "", f.What}
-			if f.Seal != 0 {
-				rows[i][1] = fmt.Sprint(f.Seal)
+			rows[i] = []string{string(f.Kind), "", f.Position, "", f.Message}
+			if f.Checkpoint != 0 {
+				rows[i][1] = fmt.Sprint(f.Checkpoint)
 			}
 			if !f.At.IsZero() {
 				rows[i][3] = command.Local(&f.At)
@@ -109,22 +109,22 @@ func showReport(a *command.App, r audit.Report) error {
 		}
 		fmt.Fprintln(a.Out)
 	}
-	fmt.Fprintf(a.Out, "%d seals over %d events", r.Seals, r.Sealed+r.Pruned)
+	fmt.Fprintf(a.Out, "%d checkpoints over %d events", r.Checkpoints, r.Covered+r.Pruned)
 	if r.Pruned > 0 {
 		fmt.Fprintf(a.Out, ", of which retention deleted %d", r.Pruned)
 	}
-	if r.Unsealed > 0 {
-		fmt.Fprintf(a.Out, "; %d not sealed yet, since %s", r.Unsealed, command.Local(&r.UnsealedSince))
+	if r.Uncovered > 0 {
+		fmt.Fprintf(a.Out, "; %d without a checkpoint yet, since %s", r.Uncovered, command.Local(&r.UncoveredSince))
 	}
 	fmt.Fprintln(a.Out)
 	if r.Head != nil {
-		fmt.Fprintf(a.Out, "head: seal %d, %s\n", r.Head.Seal, r.Head.Hash)
+		fmt.Fprintf(a.Out, "head: checkpoint %d, %s\n", r.Head.Checkpoint, r.Head.Hash)
 	}
 	return nil
 }
 
 const auditExportHelp = `Write the events of a range of time as JSON, one a line, in the order in which
-they were committed: its place, its seal, the hash that the seal keeps of it,
+they were committed: its position, its checkpoint, the hash that the checkpoint keeps of it,
 and what happened. The last line holds the head of the chain.`
 
 func auditExport(a *command.App) *cobra.Command {

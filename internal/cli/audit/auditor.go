@@ -52,8 +52,8 @@ type remoteAuditor struct{ c *client.Client }
 
 func (r remoteAuditor) verify(ctx context.Context, opt audit.Options) (report audit.Report, err error) {
 	head := ""
-	if opt.Noted != (audit.Hash{}) {
-		head = opt.Noted.String()
+	if opt.KnownHead != (audit.Hash{}) {
+		head = opt.KnownHead.String()
 	}
 	got, err := r.c.VerifyAudit(ctx, opt.After, head)
 	if err != nil {
@@ -101,7 +101,7 @@ func (l *localAuditor) inTx(ctx context.Context, do func(ctx context.Context, tx
 }
 
 func (l *localAuditor) verify(ctx context.Context, opt audit.Options) (report audit.Report, err error) {
-	opt.Most = verifyAtOnce
+	opt.Limit = verifyAtOnce
 	return report, l.inTx(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
 		report, err = audit.Verify(ctx, tx, l.tenant, opt)
 		return err
@@ -110,10 +110,10 @@ func (l *localAuditor) verify(ctx context.Context, opt audit.Options) (report au
 
 func (l *localAuditor) export(ctx context.Context, span audit.Span, after string, line func([]byte) error) (audit.Closing, error) {
 	closing := audit.Closing{End: true, Tenant: l.tenant}
-	place := audit.Place{}
+	place := audit.Position{}
 	if after != "" {
 		var err error
-		if place, err = audit.ParsePlace(after); err != nil {
+		if place, err = audit.ParsePosition(after); err != nil {
 			return closing, err
 		}
 	}
@@ -139,7 +139,7 @@ func (l *localAuditor) export(ctx context.Context, span audit.Span, after string
 	}
 	closing.Events = int64(len(page))
 	if len(page) == audit.ExportRows {
-		closing.Next = page[len(page)-1].Place.String()
+		closing.Next = page[len(page)-1].Position.String()
 	}
 	return closing, nil
 }

@@ -145,8 +145,8 @@ func noteNext(a *command.App, l wire.DeadLetter) {
 		a.Note("To try it again: countersign dlq replay %s --apply", l.ActionID)
 		return
 	}
-	if v := l.Verify; v != nil {
-		a.Note("Reads have looked for it %d times; the result of the last: %s.", v.Tries, command.Line(cmp.Or(v.Said, "nothing yet")))
+	if v := l.Reconciliation; v != nil {
+		a.Note("Reads have looked for it %d times; the result of the last: %s.", v.Attempts, command.Line(cmp.Or(v.LastResult, "nothing yet")))
 	}
 	a.Note("It is unknown whether it happened. Look at %s first; then say so:", command.Line(l.Source))
 	a.Note("  countersign dlq resolve %s --happened (or --did-not) --note \"how you know\"", l.ActionID)

@@ -218,7 +218,7 @@ func showExecution(a *command.App, e wire.ExecutionDetail) error {
 		pairs = append(pairs, "decision", string(d.Approval)+" by "+d.By+" at "+command.Local(d.At)+command.Noted(d.Note))
 	}
 	pairs = append(pairs,
-		"preview", command.Compact(e.Outlook),
+		"preview", command.Compact(e.Preview),
 		"risk", string(e.Risk)+", effect "+string(e.Effect),
 		"started", command.Local(e.StartedAt),
 		"ended", command.Local(e.FinishedAt),

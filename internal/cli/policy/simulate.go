@@ -164,17 +164,17 @@ func newSummary(examples int) *summary {
 func (s *summary) add(r wire.SimulationPage) {
 	s.Moved = s.Moved || s.Looked > 0 && r.Version != s.version
 	s.version = r.Version
-	s.Looked, s.Compared, s.Gone = s.Looked+r.Looked, s.Compared+r.Compared, s.Gone+r.Gone
+	s.Looked, s.Compared, s.Gone = s.Looked+r.Examined, s.Compared+r.Compared, s.Gone+r.WithoutTool
 	for _, c := range r.Counts {
 		n := c.Count
-		if c.Now != c.Would {
+		if c.Now != c.Changed {
 			s.Changed += n
 		}
 		c.Count = 0
 		s.counts[c] += n
 	}
 	for _, d := range r.Differences {
-		if len(s.examples) < s.most && d.Now.Mode != d.Would.Mode {
+		if len(s.examples) < s.most && d.Now.Mode != d.Changed.Mode {
 			s.examples = append(s.examples, d)
 		}
 	}
@@ -187,7 +187,7 @@ func (s *summary) close() {
 		s.Counts = append(s.Counts, c)
 	}
 	slices.SortFunc(s.Counts, func(a, b wire.SimulationCount) int {
-		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Now, b.Now), cmp.Compare(a.Would, b.Would), cmp.Compare(a.Then, b.Then))
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Now, b.Now), cmp.Compare(a.Changed, b.Changed), cmp.Compare(a.Then, b.Then))
 	})
 }
 
@@ -235,10 +235,10 @@ func showCounts(a *command.App, counts []wire.SimulationCount) error {
 		var order []change
 		for _, c := range counts {
 			from := side.mode(c)
-			if from == c.Would {
+			if from == c.Changed {
 				continue
 			}
-			at := change{c.Key, from, c.Would}
+			at := change{c.Key, from, c.Changed}
 			if sums[at] == 0 {
 				order = append(order, at)
 			}
@@ -265,7 +265,7 @@ func showExamples(a *command.App, examples []wire.SimulationDifference) error {
 	rows := make([][]string, len(examples))
 	for i, d := range examples {
 		rows[i] = []string{
-			d.Action.String(), command.Local(&d.ProposedAt), d.Key, string(d.Then.Mode), string(d.Now.Mode), string(d.Would.Mode), causesText(d.Because),
+			d.Action.String(), command.Local(&d.ProposedAt), d.Key, string(d.Then.Mode), string(d.Now.Mode), string(d.Changed.Mode), causesText(d.Causes),
 		}
 	}
 	return section(a, []string{"ACTION", "PROPOSED", "TOOL", "THEN", "NOW", "WOULD", "BECAUSE OF"}, rows)
@@ -279,7 +279,7 @@ func causesText(causes []wire.SimulationCause) string {
 		if rule := cmp.Or(c.Rule, c.Key); rule != "" {
 			texts[i] += " " + rule
 		}
-		if c.Would == "" {
+		if c.Changed == "" {
 			texts[i] += " (gone)"
 		}
 	}

@@ -16,7 +16,7 @@ import (
 const doctorHelp = `Examine the database of DATABASE_URL: whether it is set up as the migrations
 left it (roles, row security, grants, versions, partitions), whether it is kept
 well (settings, clock, long transactions, replication slots, bloat), and whether
-the work gets done (leases, pauses, seals, dead letters). It changes nothing.
+the work gets done (leases, pauses, checkpoints, dead letters). It changes nothing.
 
 Each thing that is wrong comes with what to do. The exit code is 1 if something
 failed, and 0 if there are only warnings. A superuser, or a user that was
@@ -53,7 +53,7 @@ func runDoctor(ctx context.Context, a *command.App) error {
 	if err := pool.Ping(ctx); err != nil {
 		return fmt.Errorf("the database of %s does not answer; is it running, and is the address right?", command.DatabaseEnv)
 	}
-	return showFindings(a, doctor.Examine(ctx, pool, time.Now))
+	return showFindings(a, doctor.Run(ctx, pool, time.Now))
 }
 
 // unwellError says that something failed. What it was has been shown.
@@ -94,9 +94,9 @@ func writeFindings(a *command.App, all []doctor.Finding) error {
 		if f.Status != doctor.OK {
 			mark = strings.ToUpper(mark)
 		}
-		fmt.Fprintf(&b, "%-8s %-21s  %s\n", mark, f.Check, command.Safe(f.What))
-		if f.Do != "" {
-			fmt.Fprintf(&b, "%-30s  → %s\n", "", command.Safe(f.Do))
+		fmt.Fprintf(&b, "%-8s %-21s  %s\n", mark, f.Check, command.Safe(f.Message))
+		if f.Fix != "" {
+			fmt.Fprintf(&b, "%-30s  → %s\n", "", command.Safe(f.Fix))
 		}
 	}
 	if _, err := fmt.Fprint(a.Out, b.String()); err != nil {

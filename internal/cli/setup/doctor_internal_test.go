@@ -76,7 +76,7 @@ func TestWarningsAloneAreNoFailure(t *testing.T) {
 	a := &command.App{System: command.System{Out: &out}}
 
 	err := showFindings(a, []doctor.Finding{
-		{Check: doctor.CheckClock, Status: doctor.OK, What: "fine"}, {Check: doctor.CheckPauses, Status: doctor.Warning, What: "hm\x1b[2J", Do: "look"},
+		{Check: doctor.CheckClock, Status: doctor.OK, Message: "fine"}, {Check: doctor.CheckPauses, Status: doctor.Warning, Message: "hm\x1b[2J", Fix: "look"},
 	})
 
 	want := "ok       clock                  fine\nWARNING  pauses                 hm·[2J\n                                → look\n"

@@ -95,33 +95,35 @@ would have the effect twice. --resend runs those again as well. Give it only for
 a source that surely carries out nothing after its connection has ended.`
 
 func verify(a *command.App) *cobra.Command {
-	var rule wire.VerifyRule
-	return newReadCommand(a, readRule[wire.VerifySetting]{
-		use: "verify [SOURCE:TOOL]",
-		help: command.Help{Short: "Say how to find out whether a call happened", Long: verifyHelp, Example: `  countersign tools verify
-  countersign tools verify notes:notes.create --read notes.find --args '{"key":"$key"}' --happened /found
-  countersign tools verify notes:notes.create --none`},
-		view: command.View[wire.VerifySetting]{
-			Empty: "No tool has a verifying read.", Head: []string{"TOOL", "READ", "ARGUMENTS", "HAPPENED", "RESEND"},
-			Row: func(s wire.VerifySetting) []string {
-				return []string{s.Source + ":" + s.Name, s.Verify.Tool, command.Compact(s.Verify.Args), s.Verify.Happened, yes(s.Verify.Resend)}
+	var rule wire.ReconcileRule
+	return newReadCommand(a, readRule[wire.ToolReconcileRule]{
+		use: "reconcile [SOURCE:TOOL]",
+		help: command.Help{Short: "Say how to find out whether a call happened", Long: verifyHelp, Example: `  countersign tools reconcile
+  countersign tools reconcile notes:notes.create --read notes.find --args '{"key":"$key"}' --happened /found
+  countersign tools reconcile notes:notes.create --none`},
+		view: command.View[wire.ToolReconcileRule]{
+			Empty: "No tool has a reconcile rule.", Head: []string{"TOOL", "READ", "ARGUMENTS", "HAPPENED", "RESEND"},
+			Row: func(s wire.ToolReconcileRule) []string {
+				return []string{s.Source + ":" + s.Name, s.Rule.Tool, command.Compact(s.Rule.Args), s.Rule.Happened, yes(s.Rule.Resend)}
 			},
 		},
-		list: func(ctx context.Context, c *client.Client) ([]wire.VerifySetting, error) { return c.VerifyRules(ctx) },
-		put:  (*client.Client).PutVerifyRule,
+		list: func(ctx context.Context, c *client.Client) ([]wire.ToolReconcileRule, error) {
+			return c.ReconcileRules(ctx)
+		},
+		put: (*client.Client).PutReconcileRule,
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&rule.Happened, "happened", "", "the JSON `pointer` into its answer")
 			cmd.Flags().BoolVar(&rule.Resend, "resend", false, "run again what is of class once and was not found")
 		},
-		setting: func(source, name string, none bool) (wire.VerifySetting, bool) {
-			s := wire.VerifySetting{Source: source, Name: name}
+		setting: func(source, name string, none bool) (wire.ToolReconcileRule, bool) {
+			s := wire.ToolReconcileRule{Source: source, Name: name}
 			if !none {
-				s.Verify = &rule
+				s.Rule = &rule
 			}
 			return s, rule.Tool != "" || rule.Happened != "" || len(rule.Args) > 0 || rule.Resend
 		},
-		done:    func(s wire.VerifySetting) string { return "is verified by " + s.Source + ":" + s.Verify.Tool },
-		removed: "is not verified",
+		done:    func(s wire.ToolReconcileRule) string { return "is reconciled by " + s.Source + ":" + s.Rule.Tool },
+		removed: "has no reconcile rule",
 	}, &rule.Args, &rule.Tool)
 }
 

@@ -34,8 +34,8 @@ type Finding struct {
 	Status Status `json:"status"`
 	// What is how things are, and Do what to do about it; Do is empty if the
 	// status is OK.
-	What string `json:"what"`
-	Do   string `json:"do,omitzero"`
+	Message string `json:"message"`
+	Fix     string `json:"fix,omitzero"`
 }
 
 // The checks, by name.
@@ -53,7 +53,7 @@ const (
 	CheckBloat        = "bloat"
 	CheckLeases       = "leases"
 	CheckPauses       = "pauses"
-	CheckSeals        = "seals"
+	CheckCheckpoints  = "checkpoints"
 	CheckDeadLetters  = "dead letters"
 )
 
@@ -81,7 +81,7 @@ func checks() []check {
 		{CheckBloat, true, checkBloat},
 		{CheckLeases, true, checkLeases},
 		{CheckPauses, true, checkPauses},
-		{CheckSeals, true, checkSeals},
+		{CheckCheckpoints, true, checkSeals},
 		{CheckDeadLetters, true, checkDeadLetters},
 	}
 }
@@ -107,7 +107,7 @@ func (p patient) in(ctx context.Context, scope postgres.Scope, fn func(tx pgx.Tx
 // right, say, is a warning of its own. Without the schema the checks that
 // need it are left out: the one of migrations says what to do. The clock is
 // that of this machine, which is compared with the database's.
-func Examine(ctx context.Context, db postgres.Begins, clock func() time.Time) []Finding {
+func Run(ctx context.Context, db postgres.Begins, clock func() time.Time) []Finding {
 	p := patient{db, clock}
 	var all []Finding
 	migrated := true
@@ -118,8 +118,8 @@ func Examine(ctx context.Context, db postgres.Begins, clock func() time.Time) []
 		well, wrong, err := c.look(ctx, p)
 		if err != nil {
 			wrong = append(wrong, Finding{
-				Status: Warning, What: "this could not be looked at: " + err.Error(),
-				Do: "Connect as a user that was granted the roles countersign_worker and pg_monitor, or as a superuser.",
+				Status: Warning, Message: "this could not be looked at: " + err.Error(),
+				Fix: "Connect as a user that was granted the roles countersign_worker and pg_monitor, or as a superuser.",
 			})
 		}
 		if len(wrong) == 0 {
@@ -135,8 +135,8 @@ func Examine(ctx context.Context, db postgres.Begins, clock func() time.Time) []
 }
 
 // warn and fail make findings.
-func warn(what, do string) Finding { return Finding{Status: Warning, What: what, Do: do} }
+func warn(what, do string) Finding { return Finding{Status: Warning, Message: what, Fix: do} }
 
-func fail(what, do string) Finding { return Finding{Status: Failed, What: what, Do: do} }
+func fail(what, do string) Finding { return Finding{Status: Failed, Message: what, Fix: do} }
 
 const migrateFirst = "Run `countersign migrate` with DATABASE_URL of a user that may create roles and schemas."

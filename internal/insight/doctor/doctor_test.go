@@ -27,9 +27,9 @@ func sees(t *testing.T, all []doctor.Finding, check string, status doctor.Status
 	t.Helper()
 	found := of(all, check)
 	for _, f := range found {
-		if f.Status == status && strings.Contains(f.What, text) {
-			if (f.Do == "") != (status == doctor.OK) {
-				t.Errorf("%s: %q says what to do: %q", check, f.What, f.Do)
+		if f.Status == status && strings.Contains(f.Message, text) {
+			if (f.Fix == "") != (status == doctor.OK) {
+				t.Errorf("%s: %q says what to do: %q", check, f.Message, f.Fix)
 			}
 			return
 		}
@@ -39,7 +39,7 @@ func sees(t *testing.T, all []doctor.Finding, check string, status doctor.Status
 
 func examine(t *testing.T, db postgres.Begins) []doctor.Finding {
 	t.Helper()
-	return doctor.Examine(t.Context(), db, time.Now)
+	return doctor.Run(t.Context(), db, time.Now)
 }
 
 func run(t *testing.T, db postgres.Begins, statements ...string) {
@@ -64,14 +64,14 @@ func TestAFreshDatabaseIsWell(t *testing.T) {
 	for _, check := range []string{
 		doctor.CheckServer, doctor.CheckMigrations, doctor.CheckRoles, doctor.CheckRowSecurity, doctor.CheckGrants, doctor.CheckPartitions,
 		doctor.CheckClock, doctor.CheckTransactions, doctor.CheckPrepared, doctor.CheckSlots, doctor.CheckBloat, doctor.CheckLeases,
-		doctor.CheckPauses, doctor.CheckSeals, doctor.CheckDeadLetters,
+		doctor.CheckPauses, doctor.CheckCheckpoints, doctor.CheckDeadLetters,
 	} {
 		found := of(all, check)
 		switch {
 		case len(found) == 0:
 			t.Errorf("%s says nothing", check)
 		case check == doctor.CheckServer: // the tests' server is set up to be fast
-		case len(found) != 1 || found[0].Status != doctor.OK || found[0].What == "" || found[0].Do != "":
+		case len(found) != 1 || found[0].Status != doctor.OK || found[0].Message == "" || found[0].Fix != "":
 			t.Errorf("%s finds %+v", check, found)
 		}
 	}
@@ -228,13 +228,13 @@ func TestWorkThatIsNotDoneIsSeen(t *testing.T) {
 			[]string{tenant, "INSERT INTO pauses (pause_id, tenant_id, scope, reason, paused_by, lifted_at, lifted_by) VALUES (gen_random_uuid(), " + id + ", 'tenant', 'r', 'Ana', now() - interval '20 minutes', 'Ana')"},
 			doctor.CheckPauses, doctor.Failed, "the lifted pause of tenant has not woken all that it held, after 20m0s",
 		},
-		"seals lag": {
+		"checkpoints lag": {
 			[]string{tenant, "INSERT INTO events (tenant_id, kind, actor, at, items) VALUES (" + id + ", 'settled', 'w', now() - interval '20 minutes', '[]')"},
-			doctor.CheckSeals, doctor.Warning, "an event of 20m0s ago is not sealed",
+			doctor.CheckCheckpoints, doctor.Warning, "no checkpoint covers an event of 20m0s ago",
 		},
-		"nothing is sealed": {
+		"there are no checkpoints": {
 			[]string{tenant, "INSERT INTO events (tenant_id, kind, actor, at, items) VALUES (" + id + ", 'settled', 'w', now() - interval '2 hours', '[]')"},
-			doctor.CheckSeals, doctor.Failed, "an event of 2h0m0s ago is not sealed",
+			doctor.CheckCheckpoints, doctor.Failed, "no checkpoint covers an event of 2h0m0s ago",
 		},
 		"an unknown outcome": {
 			[]string{tenant, "INSERT INTO dead_letters (tenant_id, action_id, reason, attempt) VALUES (" + id + ", " + id + ", 'unknown', 1)"},
@@ -299,7 +299,7 @@ func TestClocksThatDiffer(t *testing.T) {
 	for offset, text := range map[time.Duration]string{
 		10 * time.Second: "behind this machine's", -10 * time.Second: "ahead of this machine's",
 	} {
-		all := doctor.Examine(t.Context(), db, func() time.Time { return time.Now().Add(offset) })
+		all := doctor.Run(t.Context(), db, func() time.Time { return time.Now().Add(offset) })
 		sees(t, all, doctor.CheckClock, doctor.Warning, text)
 	}
 }

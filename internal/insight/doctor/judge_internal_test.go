@@ -70,10 +70,10 @@ func TestSessionsAreSeen(t *testing.T) {
 // says is the statuses and the words of findings.
 func says(found []Finding) (all []string) {
 	for _, f := range found {
-		if f.Do == "" {
+		if f.Fix == "" {
 			all = append(all, "does not say what to do")
 		}
-		all = append(all, string(f.Status)+": "+f.What)
+		all = append(all, string(f.Status)+": "+f.Message)
 	}
 	return all
 }
@@ -190,9 +190,9 @@ func TestExaminingOnlyReads(t *testing.T) {
 	}
 	db.Reset()
 
-	for _, f := range Examine(t.Context(), db, time.Now) {
-		if strings.Contains(f.What, "could not be looked at") {
-			t.Errorf("%s: %s", f.Check, f.What)
+	for _, f := range Run(t.Context(), db, time.Now) {
+		if strings.Contains(f.Message, "could not be looked at") {
+			t.Errorf("%s: %s", f.Check, f.Message)
 		}
 	}
 }

@@ -16,15 +16,15 @@ import (
 const (
 	// fewDead is how many dead rows are normal, however few live: autovacuum
 	// has to get there first.
-	fewDead      = 50_000
-	tooManyDead  = 5_000_000
-	staleVacuum  = time.Hour
-	longOverdue  = 10 * time.Minute
-	longDue      = 5 * time.Minute
-	longUnsealed = 10 * time.Minute
-	unsealedFail = time.Hour
-	longSweep    = 10 * time.Minute
-	manyLetters  = 1000
+	fewDead       = 50_000
+	tooManyDead   = 5_000_000
+	staleVacuum   = time.Hour
+	longOverdue   = 10 * time.Minute
+	longDue       = 5 * time.Minute
+	longUncovered = 10 * time.Minute
+	uncoveredFail = time.Hour
+	longSweep     = 10 * time.Minute
+	manyLetters   = 1000
 )
 
 const noWorker = "See whether a worker runs, and what its log says. `countersign top` shows what waits and why."
@@ -147,16 +147,16 @@ func checkSeals(ctx context.Context, p patient) (string, []Finding, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	return "events are sealed soon after they happen", judgeSeals(s.Unsealed), nil
+	return "checkpoints cover events soon after they happen", checkpointStatus(s.Unsealed), nil
 }
 
-func judgeSeals(lag time.Duration) []Finding {
-	what := fmt.Sprintf("an event of %s ago is not sealed", lag.Round(time.Second))
+func checkpointStatus(lag time.Duration) []Finding {
+	what := fmt.Sprintf("no checkpoint covers an event of %s ago", lag.Round(time.Second))
 	const do = "See whether a worker runs, what its log says of the job countersign_seal, and whether a long transaction is open."
 	switch {
-	case lag > unsealedFail:
+	case lag > uncoveredFail:
 		return []Finding{fail(what, do)}
-	case lag > longUnsealed:
+	case lag > longUncovered:
 		return []Finding{warn(what, do)}
 	}
 	return nil

@@ -28,12 +28,12 @@ type Filter struct {
 	Code, Via, IP string
 	Since, Until  time.Time
 	Before        envelope.ActionID
-	Most          int
+	Limit         int
 }
 
 // narrows says that a row may be left out.
 func (f *Filter) narrows() bool {
-	plain := Filter{Before: f.Before, Most: f.Most}
+	plain := Filter{Before: f.Before, Limit: f.Limit}
 	return *f != plain
 }
 

@@ -61,7 +61,7 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) (P
 		}
 		floor = later(floor, from)
 	}
-	return pageOf(found, floor, f.Most), nil
+	return pageOf(found, floor, f.Limit), nil
 }
 
 // actionsOf returns what one look finds among the actions, and how far down it
@@ -133,7 +133,7 @@ func actionParams(tenant envelope.TenantID, f Filter, before, floor uuid.UUID) *
 		TenantID: uuid.UUID(tenant), Before: before, Floor: floor, Tool: some(f.Tool), Source: some(f.Source), Session: some(f.Session),
 		Employee: some(uuid.UUID(f.Employee)), Proposer: some(f.User), Automation: some(f.Automation), Workflow: some(f.Workflow),
 		Via: some(f.Via), Ip: some(f.IP), Since: some(f.Since), Until: some(f.Until), Code: some(f.Code),
-		Statuses: []string{}, Approvals: []string{}, Most: int64(f.Most) + 1,
+		Statuses: []string{}, Approvals: []string{}, Most: int64(f.Limit) + 1,
 	}
 	approvals, statuses := f.Status.means()
 	for _, a := range approvals {
@@ -149,13 +149,13 @@ func dryRunParams(tenant envelope.TenantID, f Filter, before, floor uuid.UUID) *
 	return &dbsqlc.DryRunListParams{
 		TenantID: uuid.UUID(tenant), Before: before, Floor: floor, Tool: some(f.Tool), Source: some(f.Source), Session: some(f.Session),
 		Employee: some(uuid.UUID(f.Employee)), Proposer: some(f.User), Automation: some(f.Automation),
-		Via: some(f.Via), Ip: some(f.IP), Since: some(f.Since), Until: some(f.Until), Most: int64(f.Most) + 1,
+		Via: some(f.Via), Ip: some(f.IP), Since: some(f.Since), Until: some(f.Until), Most: int64(f.Limit) + 1,
 	}
 }
 
 // Get returns one execution; another tenant's, or none, is fault.NotFound.
 func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.ActionID) (Execution, error) {
-	q, one := dbsqlc.New(), Filter{Most: 0}
+	q, one := dbsqlc.New(), Filter{Limit: 0}
 	above := next(uuid.UUID(id))
 	actions, err := q.ExecutionList(ctx, tx, actionParams(tenant, one, above, uuid.UUID(id)))
 	if err != nil {
@@ -194,7 +194,7 @@ func fromAction(tenant envelope.TenantID, r *dbsqlc.ExecutionListRow) Execution 
 		Risk: envelope.Risk(r.Risk), Effect: envelope.Effect(r.Effect), User: userOf(r.ProposedBy, r.Proposer),
 		Employee: (*envelope.EmployeeID)(r.EmployeeID), Session: text(r.SessionID), Automation: text(r.AutomationID),
 		ExternalID: text(r.ExternalID), Workflow: r.WorkflowID, Context: originOf(r.Origin),
-		Policy: Verdict{envelope.Mode(r.Mode), r.ModeSource, r.Trace}, Proposed: r.ProposedArgs, EditedBy: r.EditedBy,
+		Policy: PolicyDecision{envelope.Mode(r.Mode), r.ModeSource, r.Trace}, Proposed: r.ProposedArgs, EditedBy: r.EditedBy,
 	}
 	if code := text(r.Code); code != "" {
 		e.Error = &envelope.Failure{Code: code, Message: text(r.Message)}
@@ -213,7 +213,7 @@ func fromDryRun(tenant envelope.TenantID, r *dbsqlc.DryRunListRow) Execution {
 		ID: envelope.ActionID(r.ExecutionID), Tenant: tenant, Status: StatusDryRun, Source: r.SourceID, Tool: r.ToolName, Inputs: r.Args,
 		ProposedAt: r.At.UTC(), Risk: envelope.Risk(r.Risk), Effect: envelope.Effect(r.Effect), User: userOf(r.ProposedBy, r.Proposer),
 		Employee: (*envelope.EmployeeID)(r.EmployeeID), Session: text(r.SessionID), Automation: text(r.AutomationID),
-		Context: originOf(r.Origin), Policy: Verdict{envelope.Mode(r.Mode), r.ModeSource, r.Trace}, Outlook: r.Outlook,
+		Context: originOf(r.Origin), Policy: PolicyDecision{envelope.Mode(r.Mode), r.ModeSource, r.Trace}, Preview: r.Outlook,
 	}
 }
 

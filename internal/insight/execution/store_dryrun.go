@@ -15,11 +15,11 @@ import (
 )
 
 // KeepDryRuns is how many days a dry run stays in the log.
-const KeepDryRuns = 30
+const DryRunDays = 30
 
 // NoteDryRun puts a dry run into the log and returns its row. The row is all
 // that a dry run leaves behind.
-func NoteDryRun(ctx context.Context, tx pgx.Tx, by intake.Submitter, p *envelope.Proposal, v intake.Preview) (Execution, error) {
+func RecordDryRun(ctx context.Context, tx pgx.Tx, by intake.Submitter, p *envelope.Proposal, v intake.Preview) (Execution, error) {
 	outlook, err := json.Marshal(v.Outlook)
 	if err != nil {
 		return Execution{}, fmt.Errorf("encode outlook: %w", err)
@@ -45,7 +45,7 @@ func PruneDryRuns(ctx context.Context, db postgres.Begins, more func() bool) (do
 		var n int64
 		err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) error {
 			var err error
-			n, err = dbsqlc.New().DryRunPrune(ctx, tx, &dbsqlc.DryRunPruneParams{Days: KeepDryRuns, Most: most})
+			n, err = dbsqlc.New().DryRunPrune(ctx, tx, &dbsqlc.DryRunPruneParams{Days: DryRunDays, Most: most})
 			return err
 		})
 		if err != nil {

@@ -146,7 +146,7 @@ func TestAFilterGoesThroughABoundedNumberOfRows(t *testing.T) {
 		"another's batch": {execution.Filter{Workflow: uuid.New()}, -1, 0},
 	} {
 		f := test.filter
-		f.Most = 10
+		f.Limit = 10
 
 		_, read, whole := a.list(f)
 		got, pages := a.all(f)
@@ -174,9 +174,9 @@ func TestPagesMissNothingAndRepeatNothing(t *testing.T) {
 	}
 	a.fill(past+6, past+20)
 
-	every, _ := a.all(execution.Filter{Most: 97})
-	only, _ := a.all(execution.Filter{Most: 2, Status: execution.StatusDryRun})
-	two, _ := a.all(execution.Filter{Most: 2, Session: "s-two"})
+	every, _ := a.all(execution.Filter{Limit: 97})
+	only, _ := a.all(execution.Filter{Limit: 2, Status: execution.StatusDryRun})
+	two, _ := a.all(execution.Filter{Limit: 2, Session: "s-two"})
 
 	if len(every) != past+14+len(dryRuns) {
 		t.Errorf("all pages hold %d executions, want %d", len(every), past+14+len(dryRuns))

@@ -24,7 +24,7 @@ const (
 	// mostLimited and mostFull are how many buckets have gauges of their own,
 	// with limits and without.
 	mostLimited, mostFull = 100, 20
-	// mostTenants is how many chains of seals are looked at.
+	// mostTenants is how many chains of checkpoints are looked at.
 	mostTenants = 100
 
 	mostBuckets   = 200

@@ -41,7 +41,7 @@ type Overview struct {
 	// Approvals is what waits for a person.
 	Approvals Approvals
 	// Letters are dead letters by reason.
-	Letters []Letters
+	DeadLetters []DeadLetters
 	// Throughput is what ended lately.
 	Throughput Throughput
 }
@@ -112,9 +112,9 @@ type Approvals struct {
 }
 
 // Letters are the dead letters of one reason.
-type Letters struct {
-	Reason  string
-	Letters int64
+type DeadLetters struct {
+	Reason string
+	Count  int64
 	// Oldest is the age of the oldest.
 	Oldest time.Duration
 }

@@ -125,9 +125,9 @@ func TestOverviewOfATenant(t *testing.T) {
 	if got.Approvals.Waiting != 1 || !got.Approvals.Oldest.Equal(got.At) {
 		t.Errorf("approvals = %+v, want one that was proposed at %s", got.Approvals, got.At)
 	}
-	letters := []overview.Letters{{Reason: "refused", Letters: 1, Oldest: time.Minute}, {Reason: "unknown", Letters: 1, Oldest: time.Hour}}
-	byReason := cmpopts.SortSlices(func(a, b overview.Letters) bool { return a.Reason < b.Reason })
-	if diff := cmp.Diff(letters, got.Letters, same, byReason); diff != "" {
+	letters := []overview.DeadLetters{{Reason: "refused", Count: 1, Oldest: time.Minute}, {Reason: "unknown", Count: 1, Oldest: time.Hour}}
+	byReason := cmpopts.SortSlices(func(a, b overview.DeadLetters) bool { return a.Reason < b.Reason })
+	if diff := cmp.Diff(letters, got.DeadLetters, same, byReason); diff != "" {
 		t.Errorf("letters (-want +got):\n%s", diff)
 	}
 }
@@ -231,7 +231,7 @@ func TestStandingOfTheFleet(t *testing.T) {
 		t.Errorf("breakers (-want +got):\n%s", diff)
 	}
 	if got.OldestDue < time.Minute || got.Unsealed < 10*time.Minute || got.OldestUnknown < time.Hour {
-		t.Errorf("oldest due, unsealed, oldest unknown = %s, %s, %s", got.OldestDue, got.Unsealed, got.OldestUnknown)
+		t.Errorf("oldest due, uncovered, oldest unknown = %s, %s, %s", got.OldestDue, got.Unsealed, got.OldestUnknown)
 	}
 	limited, sum := 0, int64(0)
 	for _, b := range got.Buckets {

@@ -26,7 +26,7 @@ func hotTables() []string {
 
 // Of reads how a tenant stands. The transaction is of the tenant's scope,
 // which is what confines it to the tenant's rows.
-func Of(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Overview, error) {
+func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Overview, error) {
 	r := reading{pages: tenantPages, mine: true}
 	if err := r.read(ctx, tx, outboxTable, lettersTable); err != nil {
 		return Overview{}, fmt.Errorf("overview of tenant %s: %w", tenant, err)
@@ -43,7 +43,7 @@ func Of(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Overview, err
 	return Overview{
 		At: r.at, Estimated: r.estimated, Due: t.due, Scheduled: t.scheduled, InFlight: t.inFlight, Overdue: t.overdue, OldestDue: t.oldestDue,
 		Waiting: t.waiting(r.approvals), Buckets: t.filled(buckets, r.pauses), Breakers: r.breakers, Pauses: r.pauses,
-		Approvals: r.approvals, Letters: r.letters, Throughput: throughput,
+		Approvals: r.approvals, DeadLetters: r.letters, Throughput: throughput,
 	}, nil
 }
 
@@ -59,7 +59,7 @@ type reading struct {
 	breakers  []Breaker
 	pauses    []Pause
 	approvals Approvals
-	letters   []Letters
+	letters   []DeadLetters
 }
 
 func (r *reading) read(ctx context.Context, tx pgx.Tx, tables ...string) (err error) {
@@ -135,13 +135,13 @@ func Fleet(ctx context.Context, tx pgx.Tx) (telemetry.Standing, error) {
 		}
 		r.tally.oldestDue = max(r.tally.oldestDue, oldest)
 	}
-	unsealed, err := readUnsealed(ctx, tx)
+	uncovered, err := readUncovered(ctx, tx)
 	if err != nil {
-		return telemetry.Standing{}, fmt.Errorf("overview of the fleet: seals: %w", err)
+		return telemetry.Standing{}, fmt.Errorf("overview of the fleet: checkpoints: %w", err)
 	}
 	notices, err := readNotices(ctx, tx)
 	if err != nil {
 		return telemetry.Standing{}, fmt.Errorf("overview of the fleet: notices: %w", err)
 	}
-	return r.standing(buckets, unsealed, notices), nil
+	return r.standing(buckets, uncovered, notices), nil
 }

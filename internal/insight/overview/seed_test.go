@@ -109,7 +109,7 @@ func (k tenant) overview() overview.Overview {
 	k.t.Helper()
 	var o overview.Overview
 	k.as(postgres.API(k.id), func(tx pgx.Tx) (err error) {
-		o, err = overview.Of(k.t.Context(), tx, k.id)
+		o, err = overview.Get(k.t.Context(), tx, k.id)
 		return err
 	})
 	return o

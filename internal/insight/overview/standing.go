@@ -12,10 +12,10 @@ const others = "(others)"
 // standing is a reading as telemetry wants it. What is counted by kind has
 // every kind that is always there, so that a gauge falls to 0 and does not
 // vanish.
-func (r *reading) standing(buckets []Bucket, unsealed time.Duration, notices map[string]int64) telemetry.Standing {
+func (r *reading) standing(buckets []Bucket, uncovered time.Duration, notices map[string]int64) telemetry.Standing {
 	t := r.tally
 	s := telemetry.Standing{
-		Due: t.due, Scheduled: t.scheduled, InFlight: t.inFlight, Overdue: t.overdue, OldestDue: t.oldestDue, Unsealed: unsealed, Notices: notices,
+		Due: t.due, Scheduled: t.scheduled, InFlight: t.inFlight, Overdue: t.overdue, OldestDue: t.oldestDue, Unsealed: uncovered, Notices: notices,
 		Waiting: map[string]int64{reasonTurn: 0, "retry": 0, "quiet_hours": 0, reasonPaused: 0, "breaker_open": 0, "bucket": 0, reasonApproval: 0, "not_before": 0},
 		Pauses:  map[string]int64{"everything": 0, "tenant": 0, "employee": 0, "source": 0, "bucket": 0, "tool": 0},
 		Letters: map[string]int64{"refused": 0, "exhausted": 0, "unknown": 0},
@@ -27,7 +27,7 @@ func (r *reading) standing(buckets []Bucket, unsealed time.Duration, notices map
 		s.Pauses[p.Scope]++
 	}
 	for _, l := range r.letters {
-		s.Letters[l.Reason] = l.Letters
+		s.Letters[l.Reason] = l.Count
 		if l.Reason == "unknown" {
 			s.OldestUnknown = l.Oldest
 		}

@@ -124,30 +124,30 @@ func readApprovals(ctx context.Context, tx pgx.Tx) (a Approvals, at time.Time, e
 	return a, r.At, err
 }
 
-func readLetters(ctx context.Context, tx pgx.Tx, l look) ([]Letters, error) {
+func readLetters(ctx context.Context, tx pgx.Tx, l look) ([]DeadLetters, error) {
 	if l.most > 0 {
 		rows, err := dbsqlc.New().OverviewLetters(ctx, tx, l.most)
 		if err != nil {
 			return nil, err
 		}
-		letters, all := make([]Letters, len(rows)), int64(0)
+		letters, all := make([]DeadLetters, len(rows)), int64(0)
 		for i, r := range rows {
-			letters[i], all = Letters{r.Reason, r.Letters, seconds(r.OldestSeconds)}, all+r.Letters
+			letters[i], all = DeadLetters{r.Reason, r.Letters, seconds(r.OldestSeconds)}, all+r.Letters
 		}
 		if all < l.most {
 			return letters, nil
 		}
 	}
 	rows, err := dbsqlc.New().OverviewLettersSample(ctx, tx, l.percent)
-	letters := make([]Letters, len(rows))
+	letters := make([]DeadLetters, len(rows))
 	for i, r := range rows {
-		letters[i] = Letters{r.Reason, l.scale(r.Letters), seconds(r.OldestSeconds)}
+		letters[i] = DeadLetters{r.Reason, l.scale(r.Letters), seconds(r.OldestSeconds)}
 	}
 	return letters, err
 }
 
-func readUnsealed(ctx context.Context, tx pgx.Tx) (time.Duration, error) {
-	s, err := dbsqlc.New().OverviewUnsealed(ctx, tx, mostTenants)
+func readUncovered(ctx context.Context, tx pgx.Tx) (time.Duration, error) {
+	s, err := dbsqlc.New().OverviewUncovered(ctx, tx, mostTenants)
 	return seconds(s), err
 }
 

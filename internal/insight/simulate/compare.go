@@ -14,22 +14,22 @@ import (
 // there, and Next leads to the rest. It needs no transaction.
 func (p *Page) Compare(change settings.Change, enough func() bool) Report {
 	changed := p.Snapshot.With(change)
-	r := Report{Version: p.Snapshot.Version, Looked: p.looked, Counts: []Count{}, Differences: []Difference{}, Next: p.next}
+	r := Report{Version: p.Snapshot.Version, Examined: p.looked, Counts: []Count{}, Differences: []Difference{}, Next: p.next}
 	counts := make(map[Count]int)
 	for i := range p.past {
 		if e := &p.past[i]; e.tool == nil {
-			r.Gone++
+			r.WithoutTool++
 		} else {
 			r.Compared++
 			d, because := e.judge(p.Snapshot, changed)
-			counts[Count{Key: d.Key, Then: d.Then.Mode, Now: d.Now.Mode, Would: d.Would.Mode}]++
-			if d.Then.Mode != d.Would.Mode || d.Now.Mode != d.Would.Mode {
-				d.Because = because()
+			counts[Count{Key: d.Key, Then: d.Then.Mode, Now: d.Now.Mode, Changed: d.Changed.Mode}]++
+			if d.Then.Mode != d.Changed.Mode || d.Now.Mode != d.Changed.Mode {
+				d.Causes = because()
 				r.Differences = append(r.Differences, d)
 			}
 		}
 		if i < len(p.past)-1 && enough() {
-			r.Looked, r.Next = p.past[i].looked, &p.past[i].action
+			r.Examined, r.Next = p.past[i].looked, &p.past[i].action
 			break
 		}
 	}
@@ -38,7 +38,7 @@ func (p *Page) Compare(change settings.Change, enough func() bool) Report {
 		r.Counts = append(r.Counts, c)
 	}
 	slices.SortFunc(r.Counts, func(a, b Count) int {
-		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Then, b.Then), cmp.Compare(a.Now, b.Now), cmp.Compare(a.Would, b.Would))
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Then, b.Then), cmp.Compare(a.Now, b.Now), cmp.Compare(a.Changed, b.Changed))
 	})
 	return r
 }
@@ -49,7 +49,7 @@ func (e *past) judge(now, changed *settings.Settings) (Difference, func() []Caus
 	was, would := now.Decide(e.tool, e.proposed), changed.Decide(e.tool, e.proposed)
 	return Difference{
 		Action: e.action, ProposedAt: e.at, Key: e.key.String(), Then: e.then,
-		Now: Decided{was.Mode, was.Source}, Would: Decided{would.Mode, would.Source},
+		Now: Decided{was.Mode, was.Source}, Changed: Decided{would.Mode, would.Source},
 	}, func() []Cause { return causes(was, would) }
 }
 

@@ -120,7 +120,7 @@ func (s stage) refunds(n int) []envelope.ActionID {
 // lately is all of the past that a test has.
 func lately() simulate.Request {
 	now := time.Now()
-	return simulate.Request{From: now.Add(-time.Hour), To: now.Add(time.Hour), Tool: policy.Key{Source: "*", Action: "*"}, Most: simulate.MaxPage}
+	return simulate.Request{From: now.Add(-time.Hour), To: now.Add(time.Hour), Tool: policy.Key{Source: "*", Action: "*"}, Limit: simulate.MaxPage}
 }
 
 func (s stage) read(req simulate.Request) *simulate.Page {

@@ -36,13 +36,13 @@ func Read(ctx context.Context, tx pgx.Tx, cache *settings.Cache, tenant envelope
 		return nil, err
 	}
 	p := &Page{Snapshot: snap}
-	params := &dbsqlc.RehearsalPageParams{
+	params := &dbsqlc.SimulationPageParams{
 		TenantID: uuid.UUID(tenant), Since: req.From, Until: req.To, Source: req.Tool.Source, Tool: req.Tool.Action,
 		Before: uuid.UUID(orLast(req.Before, idAt(req.To.Add(apart)))), Floor: uuid.UUID(idAt(req.From.Add(-apart))),
 	}
-	for size := 0; p.looked < req.Most && size < maxBytes; {
-		params.Most = int64(min(atOnce, req.Most-p.looked))
-		rows, err := dbsqlc.New().RehearsalPage(ctx, tx, params)
+	for size := 0; p.looked < req.Limit && size < maxBytes; {
+		params.Most = int64(min(atOnce, req.Limit-p.looked))
+		rows, err := dbsqlc.New().SimulationPage(ctx, tx, params)
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func Read(ctx context.Context, tx pgx.Tx, cache *settings.Cache, tenant envelope
 	return p, nil
 }
 
-func (p *Page) pastFrom(r *dbsqlc.RehearsalPageRow, now time.Time) past {
+func (p *Page) pastFrom(r *dbsqlc.SimulationPageRow, now time.Time) past {
 	e := past{
 		action: envelope.ActionID(r.ActionID), at: r.CreatedAt.UTC(), key: policy.Key{Source: r.SourceID, Action: r.ToolName},
 		then: Decided{envelope.Mode(r.Mode), r.ModeSource}, looked: p.looked,

@@ -143,7 +143,7 @@ func (q *Queries) DeadLetterDelete(ctx context.Context, db DBTX, arg *DeadLetter
 }
 
 const deadLetterList = `-- name: DeadLetterList :many
-SELECT d.action_id, d.reason, d.attempt, d.code, d.message, d.created_at, d.verify_tries, d.verify_after, d.verify_said,
+SELECT d.action_id, d.reason, d.attempt, d.code, d.message, d.created_at, d.reconcile_attempts, d.reconcile_at, d.last_result,
     a.source_id, a.tool_name, a.external_id
 FROM dead_letters d
 JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
@@ -172,18 +172,18 @@ type DeadLetterListParams struct {
 }
 
 type DeadLetterListRow struct {
-	ActionID    uuid.UUID
-	Reason      string
-	Attempt     int32
-	Code        *string
-	Message     *string
-	CreatedAt   time.Time
-	VerifyTries int32
-	VerifyAfter *time.Time
-	VerifySaid  *string
-	SourceID    string
-	ToolName    string
-	ExternalID  *string
+	ActionID          uuid.UUID
+	Reason            string
+	Attempt           int32
+	Code              *string
+	Message           *string
+	CreatedAt         time.Time
+	ReconcileAttempts int32
+	ReconcileAt       *time.Time
+	LastResult        *string
+	SourceID          string
+	ToolName          string
+	ExternalID        *string
 }
 
 func (q *Queries) DeadLetterList(ctx context.Context, db DBTX, arg *DeadLetterListParams) ([]DeadLetterListRow, error) {
@@ -212,9 +212,9 @@ func (q *Queries) DeadLetterList(ctx context.Context, db DBTX, arg *DeadLetterLi
 			&i.Code,
 			&i.Message,
 			&i.CreatedAt,
-			&i.VerifyTries,
-			&i.VerifyAfter,
-			&i.VerifySaid,
+			&i.ReconcileAttempts,
+			&i.ReconcileAt,
+			&i.LastResult,
 			&i.SourceID,
 			&i.ToolName,
 			&i.ExternalID,
@@ -230,7 +230,7 @@ func (q *Queries) DeadLetterList(ctx context.Context, db DBTX, arg *DeadLetterLi
 }
 
 const deadLetterLock = `-- name: DeadLetterLock :one
-SELECT d.reason, d.attempt, d.verify_tries
+SELECT d.reason, d.attempt, d.reconcile_attempts
 FROM dead_letters d
 WHERE d.tenant_id = $1 AND d.action_id = $2
 FOR UPDATE
@@ -242,9 +242,9 @@ type DeadLetterLockParams struct {
 }
 
 type DeadLetterLockRow struct {
-	Reason      string
-	Attempt     int32
-	VerifyTries int32
+	Reason            string
+	Attempt           int32
+	ReconcileAttempts int32
 }
 
 // Locks a letter of which somebody says what happened. Of two at once the
@@ -252,12 +252,12 @@ type DeadLetterLockRow struct {
 func (q *Queries) DeadLetterLock(ctx context.Context, db DBTX, arg *DeadLetterLockParams) (DeadLetterLockRow, error) {
 	row := db.QueryRow(ctx, deadLetterLock, arg.TenantID, arg.ActionID)
 	var i DeadLetterLockRow
-	err := row.Scan(&i.Reason, &i.Attempt, &i.VerifyTries)
+	err := row.Scan(&i.Reason, &i.Attempt, &i.ReconcileAttempts)
 	return i, err
 }
 
 const deadLetterPerID = `-- name: DeadLetterPerID :many
-SELECT d.action_id, d.reason, d.attempt, d.code, d.message, d.created_at, d.verify_tries, d.verify_after, d.verify_said,
+SELECT d.action_id, d.reason, d.attempt, d.code, d.message, d.created_at, d.reconcile_attempts, d.reconcile_at, d.last_result,
     a.source_id, a.tool_name, a.external_id
 FROM dead_letters d
 JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
@@ -270,18 +270,18 @@ type DeadLetterPerIDParams struct {
 }
 
 type DeadLetterPerIDRow struct {
-	ActionID    uuid.UUID
-	Reason      string
-	Attempt     int32
-	Code        *string
-	Message     *string
-	CreatedAt   time.Time
-	VerifyTries int32
-	VerifyAfter *time.Time
-	VerifySaid  *string
-	SourceID    string
-	ToolName    string
-	ExternalID  *string
+	ActionID          uuid.UUID
+	Reason            string
+	Attempt           int32
+	Code              *string
+	Message           *string
+	CreatedAt         time.Time
+	ReconcileAttempts int32
+	ReconcileAt       *time.Time
+	LastResult        *string
+	SourceID          string
+	ToolName          string
+	ExternalID        *string
 }
 
 func (q *Queries) DeadLetterPerID(ctx context.Context, db DBTX, arg *DeadLetterPerIDParams) ([]DeadLetterPerIDRow, error) {
@@ -300,9 +300,9 @@ func (q *Queries) DeadLetterPerID(ctx context.Context, db DBTX, arg *DeadLetterP
 			&i.Code,
 			&i.Message,
 			&i.CreatedAt,
-			&i.VerifyTries,
-			&i.VerifyAfter,
-			&i.VerifySaid,
+			&i.ReconcileAttempts,
+			&i.ReconcileAt,
+			&i.LastResult,
 			&i.SourceID,
 			&i.ToolName,
 			&i.ExternalID,
@@ -315,6 +315,143 @@ func (q *Queries) DeadLetterPerID(ctx context.Context, db DBTX, arg *DeadLetterP
 		return nil, err
 	}
 	return items, nil
+}
+
+const deadLetterReconcileClaim = `-- name: DeadLetterReconcileClaim :many
+WITH due AS MATERIALIZED (
+    SELECT d.tenant_id, d.action_id
+    FROM dead_letters d
+    WHERE d.reconcile_at <= now() AND NOT bucket_paused(d.tenant_id, '')
+    ORDER BY d.reconcile_at
+    LIMIT $1::bigint
+    FOR UPDATE SKIP LOCKED
+), claimed AS (
+    UPDATE dead_letters d
+    SET reconcile_attempts = d.reconcile_attempts + 1,
+        reconcile_at = now() + make_interval(secs => $2::float8)
+    FROM due u
+    WHERE d.tenant_id = u.tenant_id AND d.action_id = u.action_id
+    RETURNING d.tenant_id, d.action_id, d.reconcile_attempts, d.created_at
+)
+SELECT c.tenant_id, c.action_id, c.reconcile_attempts, extract(epoch FROM now() - c.created_at)::float8 AS age_seconds,
+    a.source_id, a.tool_name, a.args, a.effect, t.reconcile
+FROM claimed c
+JOIN actions a ON a.tenant_id = c.tenant_id AND a.action_id = c.action_id
+LEFT JOIN tools t ON t.tenant_id = a.tenant_id AND t.source_id = a.source_id AND t.name = a.tool_name
+`
+
+type DeadLetterReconcileClaimParams struct {
+	Most        int64
+	HoldSeconds float64
+}
+
+type DeadLetterReconcileClaimRow struct {
+	TenantID          uuid.UUID
+	ActionID          uuid.UUID
+	ReconcileAttempts int32
+	AgeSeconds        float64
+	SourceID          string
+	ToolName          string
+	Args              []byte
+	Effect            string
+	Reconcile         []byte
+}
+
+// Claims dead letters whose reconcile read is due, and postpones it meanwhile.
+// FOR UPDATE SKIP LOCKED: several may look at once, and none waits for what
+// another has. A tenant that is paused, or everything, waits: no bucket is
+// named ”, so that the function tells of those alone. tools.reconcile is NULL
+// when the tool is gone, or its rule.
+func (q *Queries) DeadLetterReconcileClaim(ctx context.Context, db DBTX, arg *DeadLetterReconcileClaimParams) ([]DeadLetterReconcileClaimRow, error) {
+	rows, err := db.Query(ctx, deadLetterReconcileClaim, arg.Most, arg.HoldSeconds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []DeadLetterReconcileClaimRow{}
+	for rows.Next() {
+		var i DeadLetterReconcileClaimRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ActionID,
+			&i.ReconcileAttempts,
+			&i.AgeSeconds,
+			&i.SourceID,
+			&i.ToolName,
+			&i.Args,
+			&i.Effect,
+			&i.Reconcile,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const deadLetterReconcileNote = `-- name: DeadLetterReconcileNote :execrows
+UPDATE dead_letters d
+SET last_result = $1::text,
+    reconcile_at = CASE WHEN $2::float8 >= 0 THEN now() + make_interval(secs => $2::float8) END
+WHERE d.tenant_id = $3 AND d.action_id = $4 AND d.reconcile_attempts = $5
+`
+
+type DeadLetterReconcileNoteParams struct {
+	Result       string
+	DelaySeconds float64
+	TenantID     uuid.UUID
+	ActionID     uuid.UUID
+	Tries        int32
+}
+
+// Stores the result of a reconcile read, and when the next is due: never, if the
+// delay is negative. Only while nobody else has looked since.
+func (q *Queries) DeadLetterReconcileNote(ctx context.Context, db DBTX, arg *DeadLetterReconcileNoteParams) (int64, error) {
+	result, err := db.Exec(ctx, deadLetterReconcileNote,
+		arg.Result,
+		arg.DelaySeconds,
+		arg.TenantID,
+		arg.ActionID,
+		arg.Tries,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const deadLetterReconcilePlan = `-- name: DeadLetterReconcilePlan :execrows
+UPDATE dead_letters d
+SET reconcile_attempts = 0, last_result = NULL, reconcile_at = CASE WHEN $1::boolean THEN now() END
+FROM actions a
+WHERE d.tenant_id = $2 AND d.reason = 'unknown'
+    AND a.tenant_id = d.tenant_id AND a.action_id = d.action_id
+    AND a.source_id = $3 AND a.tool_name = $4
+`
+
+type DeadLetterReconcilePlanParams struct {
+	Wanted   bool
+	TenantID uuid.UUID
+	SourceID string
+	Tool     string
+}
+
+// Has the letters of a tool looked into whose rule was set, or no longer looked
+// into whose rule is gone.
+func (q *Queries) DeadLetterReconcilePlan(ctx context.Context, db DBTX, arg *DeadLetterReconcilePlanParams) (int64, error) {
+	result, err := db.Exec(ctx, deadLetterReconcilePlan,
+		arg.Wanted,
+		arg.TenantID,
+		arg.SourceID,
+		arg.Tool,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const deadLetterSelect = `-- name: DeadLetterSelect :many
@@ -400,141 +537,4 @@ type DeadLetterSpreadParams struct {
 func (q *Queries) DeadLetterSpread(ctx context.Context, db DBTX, arg *DeadLetterSpreadParams) error {
 	_, err := db.Exec(ctx, deadLetterSpread, arg.TenantID, arg.ActionIds, arg.Due)
 	return err
-}
-
-const deadLetterVerifyClaim = `-- name: DeadLetterVerifyClaim :many
-WITH due AS MATERIALIZED (
-    SELECT d.tenant_id, d.action_id
-    FROM dead_letters d
-    WHERE d.verify_after <= now() AND NOT bucket_paused(d.tenant_id, '')
-    ORDER BY d.verify_after
-    LIMIT $1::bigint
-    FOR UPDATE SKIP LOCKED
-), claimed AS (
-    UPDATE dead_letters d
-    SET verify_tries = d.verify_tries + 1,
-        verify_after = now() + make_interval(secs => $2::float8)
-    FROM due u
-    WHERE d.tenant_id = u.tenant_id AND d.action_id = u.action_id
-    RETURNING d.tenant_id, d.action_id, d.verify_tries, d.created_at
-)
-SELECT c.tenant_id, c.action_id, c.verify_tries, extract(epoch FROM now() - c.created_at)::float8 AS age_seconds,
-    a.source_id, a.tool_name, a.args, a.effect, t.verify
-FROM claimed c
-JOIN actions a ON a.tenant_id = c.tenant_id AND a.action_id = c.action_id
-LEFT JOIN tools t ON t.tenant_id = a.tenant_id AND t.source_id = a.source_id AND t.name = a.tool_name
-`
-
-type DeadLetterVerifyClaimParams struct {
-	Most        int64
-	HoldSeconds float64
-}
-
-type DeadLetterVerifyClaimRow struct {
-	TenantID    uuid.UUID
-	ActionID    uuid.UUID
-	VerifyTries int32
-	AgeSeconds  float64
-	SourceID    string
-	ToolName    string
-	Args        []byte
-	Effect      string
-	Verify      []byte
-}
-
-// Takes on letters whose verifying read is due, and moves it ahead meanwhile.
-// FOR UPDATE SKIP LOCKED: several may look at once, and none waits for what
-// another has. A tenant that is paused, or everything, waits: no bucket is
-// named ”, so that the function tells of those alone. tools.verify is NULL
-// when the tool is gone, or its rule.
-func (q *Queries) DeadLetterVerifyClaim(ctx context.Context, db DBTX, arg *DeadLetterVerifyClaimParams) ([]DeadLetterVerifyClaimRow, error) {
-	rows, err := db.Query(ctx, deadLetterVerifyClaim, arg.Most, arg.HoldSeconds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []DeadLetterVerifyClaimRow{}
-	for rows.Next() {
-		var i DeadLetterVerifyClaimRow
-		if err := rows.Scan(
-			&i.TenantID,
-			&i.ActionID,
-			&i.VerifyTries,
-			&i.AgeSeconds,
-			&i.SourceID,
-			&i.ToolName,
-			&i.Args,
-			&i.Effect,
-			&i.Verify,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const deadLetterVerifyNote = `-- name: DeadLetterVerifyNote :execrows
-UPDATE dead_letters d
-SET verify_said = $1::text,
-    verify_after = CASE WHEN $2::float8 >= 0 THEN now() + make_interval(secs => $2::float8) END
-WHERE d.tenant_id = $3 AND d.action_id = $4 AND d.verify_tries = $5
-`
-
-type DeadLetterVerifyNoteParams struct {
-	Said         string
-	DelaySeconds float64
-	TenantID     uuid.UUID
-	ActionID     uuid.UUID
-	Tries        int32
-}
-
-// Keeps what a verifying read came to, and when the next is due: never, if the
-// delay is negative. Only while nobody else has looked since.
-func (q *Queries) DeadLetterVerifyNote(ctx context.Context, db DBTX, arg *DeadLetterVerifyNoteParams) (int64, error) {
-	result, err := db.Exec(ctx, deadLetterVerifyNote,
-		arg.Said,
-		arg.DelaySeconds,
-		arg.TenantID,
-		arg.ActionID,
-		arg.Tries,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const deadLetterVerifyPlan = `-- name: DeadLetterVerifyPlan :execrows
-UPDATE dead_letters d
-SET verify_tries = 0, verify_said = NULL, verify_after = CASE WHEN $1::boolean THEN now() END
-FROM actions a
-WHERE d.tenant_id = $2 AND d.reason = 'unknown'
-    AND a.tenant_id = d.tenant_id AND a.action_id = d.action_id
-    AND a.source_id = $3 AND a.tool_name = $4
-`
-
-type DeadLetterVerifyPlanParams struct {
-	Wanted   bool
-	TenantID uuid.UUID
-	SourceID string
-	Tool     string
-}
-
-// Has the letters of a tool looked into whose rule was set, or no longer looked
-// into whose rule is gone.
-func (q *Queries) DeadLetterVerifyPlan(ctx context.Context, db DBTX, arg *DeadLetterVerifyPlanParams) (int64, error) {
-	result, err := db.Exec(ctx, deadLetterVerifyPlan,
-		arg.Wanted,
-		arg.TenantID,
-		arg.SourceID,
-		arg.Tool,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
 }

@@ -13,11 +13,11 @@ import (
 )
 
 const eventExport = `-- name: EventExport :many
-SELECT e.event_id, e.txid, e.at, e.kind, e.actor, e.items::text AS items, coalesce(s.seal_no, 0)::bigint AS seal_no
+SELECT e.event_id, e.txid, e.at, e.kind, e.actor, e.items::text AS items, coalesce(s.checkpoint_no, 0)::bigint AS checkpoint_no
 FROM events e
 LEFT JOIN LATERAL (
-    SELECT c.seal_no
-    FROM seals c
+    SELECT c.checkpoint_no
+    FROM checkpoints c
     WHERE c.tenant_id = e.tenant_id AND (c.until_txid, c.until_event) >= (e.txid, e.event_id)
     ORDER BY c.until_txid, c.until_event
     LIMIT 1
@@ -44,17 +44,17 @@ type EventExportParams struct {
 }
 
 type EventExportRow struct {
-	EventID int64
-	Txid    uint64
-	At      time.Time
-	Kind    string
-	Actor   string
-	Items   string
-	SealNo  int64
+	EventID      int64
+	Txid         uint64
+	At           time.Time
+	Kind         string
+	Actor        string
+	Items        string
+	CheckpointNo int64
 }
 
 // The next events after a place that are of a range of time, each with the
-// seal that covers it, or will have to; 0 for one that no seal does yet.
+// checkpoint that covers it; 0 if none does yet.
 func (q *Queries) EventExport(ctx context.Context, db DBTX, arg *EventExportParams) ([]EventExportRow, error) {
 	rows, err := db.Query(ctx, eventExport,
 		arg.TenantID,
@@ -80,7 +80,7 @@ func (q *Queries) EventExport(ctx context.Context, db DBTX, arg *EventExportPara
 			&i.Kind,
 			&i.Actor,
 			&i.Items,
-			&i.SealNo,
+			&i.CheckpointNo,
 		); err != nil {
 			return nil, err
 		}
@@ -244,7 +244,7 @@ type EventRangeRow struct {
 }
 
 // The next events of a range of places, as they are, in order. A time that is
-// none, which only a forger writes, reads as the year 1.
+// none, which only tampering writes, reads as the year 1.
 func (q *Queries) EventRange(ctx context.Context, db DBTX, arg *EventRangeParams) ([]EventRangeRow, error) {
 	rows, err := db.Query(ctx, eventRange,
 		arg.TenantID,
@@ -339,7 +339,7 @@ func (q *Queries) EventSealable(ctx context.Context, db DBTX, arg *EventSealable
 	return items, nil
 }
 
-const eventUnsealed = `-- name: EventUnsealed :one
+const eventUncovered = `-- name: EventUncovered :one
 SELECT count(1)::bigint AS events, coalesce(min(u.at) FILTER (WHERE isfinite(u.at)), '0001-01-01 00:00:00+00')::timestamptz AS since
 FROM (
     SELECT e.at
@@ -350,28 +350,28 @@ FROM (
 ) u
 `
 
-type EventUnsealedParams struct {
+type EventUncoveredParams struct {
 	TenantID   uuid.UUID
 	AfterTxid  uint64
 	AfterEvent int64
 	Most       int64
 }
 
-type EventUnsealedRow struct {
+type EventUncoveredRow struct {
 	Events int64
 	Since  time.Time
 }
 
-// How many events lie behind the last seal, counted up to a bound, and since
+// How many events lie after the last checkpoint, counted up to a bound, and since
 // when.
-func (q *Queries) EventUnsealed(ctx context.Context, db DBTX, arg *EventUnsealedParams) (EventUnsealedRow, error) {
-	row := db.QueryRow(ctx, eventUnsealed,
+func (q *Queries) EventUncovered(ctx context.Context, db DBTX, arg *EventUncoveredParams) (EventUncoveredRow, error) {
+	row := db.QueryRow(ctx, eventUncovered,
 		arg.TenantID,
 		arg.AfterTxid,
 		arg.AfterEvent,
 		arg.Most,
 	)
-	var i EventUnsealedRow
+	var i EventUncoveredRow
 	err := row.Scan(&i.Events, &i.Since)
 	return i, err
 }

@@ -401,11 +401,11 @@ func (q *Queries) OverviewThroughput(ctx context.Context, db DBTX, arg *Overview
 	return items, nil
 }
 
-const overviewUnsealed = `-- name: OverviewUnsealed :one
+const overviewUncovered = `-- name: OverviewUncovered :one
 SELECT coalesce(max(extract(epoch FROM now() - u.at)), 0)::float8 AS seconds
 FROM (SELECT t.tenant_id FROM tenants t ORDER BY random() LIMIT $1::bigint) t
 LEFT JOIN LATERAL (
-    SELECT s.until_txid, s.until_event FROM seals s WHERE s.tenant_id = t.tenant_id ORDER BY s.seal_no DESC LIMIT 1
+    SELECT s.until_txid, s.until_event FROM checkpoints s WHERE s.tenant_id = t.tenant_id ORDER BY s.checkpoint_no DESC LIMIT 1
 ) h ON true
 CROSS JOIN LATERAL (
     SELECT e.at
@@ -416,10 +416,10 @@ CROSS JOIN LATERAL (
 ) u
 `
 
-// How old the oldest event is that no seal covers, of a number of tenants
+// How old the oldest event is that no checkpoint covers, of a number of tenants
 // drawn by lot: with more of them, a job that stands still shows all the same.
-func (q *Queries) OverviewUnsealed(ctx context.Context, db DBTX, most int64) (float64, error) {
-	row := db.QueryRow(ctx, overviewUnsealed, most)
+func (q *Queries) OverviewUncovered(ctx context.Context, db DBTX, most int64) (float64, error) {
+	row := db.QueryRow(ctx, overviewUncovered, most)
 	var seconds float64
 	err := row.Scan(&seconds)
 	return seconds, err

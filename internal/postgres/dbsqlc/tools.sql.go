@@ -273,7 +273,7 @@ const toolPrune = `-- name: ToolPrune :exec
 DELETE FROM tools t
 WHERE t.tenant_id = $1 AND t.source_id = $2 AND t.gone_at < now() - make_interval(days => $3::integer)
     AND t.risk_override IS NULL AND t.effect_override IS NULL AND t.max_attempts IS NULL AND t.retry_max_attempts IS NULL
-    AND t.recipients IS NULL AND t.scopes = '{}' AND t.verify IS NULL AND t.module IS NULL AND t.side_effects IS NULL AND t.reversal IS NULL
+    AND t.recipients IS NULL AND t.scopes = '{}' AND t.reconcile IS NULL AND t.module IS NULL AND t.side_effects IS NULL AND t.reversal IS NULL
 `
 
 type ToolPruneParams struct {
@@ -287,6 +287,65 @@ type ToolPruneParams struct {
 func (q *Queries) ToolPrune(ctx context.Context, db DBTX, arg *ToolPruneParams) error {
 	_, err := db.Exec(ctx, toolPrune, arg.TenantID, arg.SourceID, arg.Days)
 	return err
+}
+
+const toolReconcileList = `-- name: ToolReconcileList :many
+SELECT t.source_id, t.name, t.reconcile
+FROM tools t
+WHERE t.tenant_id = $1 AND t.reconcile IS NOT NULL
+ORDER BY t.source_id, t.name
+`
+
+type ToolReconcileListRow struct {
+	SourceID  string
+	Name      string
+	Reconcile []byte
+}
+
+// The tools that have a reconcile read.
+func (q *Queries) ToolReconcileList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]ToolReconcileListRow, error) {
+	rows, err := db.Query(ctx, toolReconcileList, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ToolReconcileListRow{}
+	for rows.Next() {
+		var i ToolReconcileListRow
+		if err := rows.Scan(&i.SourceID, &i.Name, &i.Reconcile); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const toolReconcilePut = `-- name: ToolReconcilePut :execrows
+UPDATE tools SET reconcile = $1
+WHERE tenant_id = $2 AND source_id = $3 AND name = $4
+`
+
+type ToolReconcilePutParams struct {
+	Reconcile []byte
+	TenantID  uuid.UUID
+	SourceID  string
+	Name      string
+}
+
+func (q *Queries) ToolReconcilePut(ctx context.Context, db DBTX, arg *ToolReconcilePutParams) (int64, error) {
+	result, err := db.Exec(ctx, toolReconcilePut,
+		arg.Reconcile,
+		arg.TenantID,
+		arg.SourceID,
+		arg.Name,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const toolRuleList = `-- name: ToolRuleList :many
@@ -421,63 +480,4 @@ func (q *Queries) ToolUpsertMany(ctx context.Context, db DBTX, arg *ToolUpsertMa
 		arg.SourceID,
 	)
 	return err
-}
-
-const toolVerifyList = `-- name: ToolVerifyList :many
-SELECT t.source_id, t.name, t.verify
-FROM tools t
-WHERE t.tenant_id = $1 AND t.verify IS NOT NULL
-ORDER BY t.source_id, t.name
-`
-
-type ToolVerifyListRow struct {
-	SourceID string
-	Name     string
-	Verify   []byte
-}
-
-// The tools that have a verifying read.
-func (q *Queries) ToolVerifyList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]ToolVerifyListRow, error) {
-	rows, err := db.Query(ctx, toolVerifyList, tenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []ToolVerifyListRow{}
-	for rows.Next() {
-		var i ToolVerifyListRow
-		if err := rows.Scan(&i.SourceID, &i.Name, &i.Verify); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const toolVerifyPut = `-- name: ToolVerifyPut :execrows
-UPDATE tools SET verify = $1
-WHERE tenant_id = $2 AND source_id = $3 AND name = $4
-`
-
-type ToolVerifyPutParams struct {
-	Verify   []byte
-	TenantID uuid.UUID
-	SourceID string
-	Name     string
-}
-
-func (q *Queries) ToolVerifyPut(ctx context.Context, db DBTX, arg *ToolVerifyPutParams) (int64, error) {
-	result, err := db.Exec(ctx, toolVerifyPut,
-		arg.Verify,
-		arg.TenantID,
-		arg.SourceID,
-		arg.Name,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
 }

@@ -99,7 +99,7 @@ func (f *Filter) Passes(of Subject) bool {
 		return false
 	}
 	for _, patterns := range f.tools {
-		if !slices.ContainsFunc(patterns, func(p policy.Key) bool { return subscription.Covers(p, of.Tool) }) {
+		if !slices.ContainsFunc(patterns, func(p policy.Key) bool { return subscription.Matches(p, of.Tool) }) {
 			return false
 		}
 	}

@@ -59,7 +59,7 @@ type topic struct {
 	stop  context.CancelFunc
 	// ready is closed once at, the last event that was handed out, is known.
 	ready       chan struct{}
-	at          audit.Place
+	at          audit.Position
 	subscribers map[*Subscriber]struct{}
 	waits       map[envelope.ActionID]map[*wait]struct{}
 	swept       time.Time
@@ -68,7 +68,7 @@ type topic struct {
 // Subscriber receives every event behind From.
 type Subscriber struct {
 	// From is the last event before the subscription.
-	From audit.Place
+	From audit.Position
 
 	topic    *topic
 	subjects bool
@@ -190,7 +190,7 @@ func (b *Broker) stopWait(w *wait) {
 
 // Read returns the next events behind a place, with the subjects of their
 // actions if asked for.
-func (b *Broker) Read(ctx context.Context, tenant envelope.TenantID, after audit.Place, subjects bool) (Batch, error) {
+func (b *Broker) Read(ctx context.Context, tenant envelope.TenantID, after audit.Position, subjects bool) (Batch, error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	events, err := readEvents(ctx, b.db, tenant, after)
@@ -298,7 +298,7 @@ func (t *topic) known() bool {
 
 // begin finds the last event before the topic's first user.
 func (b *Broker) begin(ctx context.Context, t *topic) error {
-	var at audit.Place
+	var at audit.Position
 	err := postgres.InTx(ctx, b.db, postgres.API(t.tenant), func(tx pgx.Tx) error {
 		var err error
 		at, err = audit.Latest(ctx, tx, t.tenant)
@@ -348,7 +348,7 @@ func (b *Broker) handOut(t *topic, events Batch) bool {
 			t.notify(it.Action)
 		}
 	}
-	t.at = events.Events[len(events.Events)-1].Place
+	t.at = events.Events[len(events.Events)-1].Position
 	return true
 }
 

@@ -18,7 +18,7 @@ func topicOf(subscribers ...*Subscriber) *topic {
 }
 
 func batchAt(event int64) Batch {
-	return Batch{Events: []audit.Stored{{Place: audit.Place{Tx: 1, Event: event}}}}
+	return Batch{Events: []audit.Stored{{Position: audit.Position{Tx: 1, Event: event}}}}
 }
 
 func TestSlowSubscriberIsEndedAndOthersAreNot(t *testing.T) {
@@ -48,11 +48,11 @@ func TestBatchIsHeldUntilItsSubjectsAreKnown(t *testing.T) {
 	b, topic := &Broker{}, topicOf(agent)
 	batch := batchAt(7)
 
-	if b.handOut(topic, batch) || len(agent.batches) != 0 || topic.at != (audit.Place{}) {
+	if b.handOut(topic, batch) || len(agent.batches) != 0 || topic.at != (audit.Position{}) {
 		t.Fatal("a batch without subjects was handed to a subscriber that needs them")
 	}
 	batch.Subjects = map[envelope.ActionID]access.Subject{}
-	if !b.handOut(topic, batch) || len(agent.batches) != 1 || topic.at != batch.Events[0].Place {
+	if !b.handOut(topic, batch) || len(agent.batches) != 1 || topic.at != batch.Events[0].Position {
 		t.Error("a batch with subjects was not handed out")
 	}
 }

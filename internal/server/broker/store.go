@@ -15,7 +15,7 @@ import (
 )
 
 // readEvents reads the next events behind a place, up to readAtOnce.
-func readEvents(ctx context.Context, db postgres.Begins, tenant envelope.TenantID, after audit.Place) ([]audit.Stored, error) {
+func readEvents(ctx context.Context, db postgres.Begins, tenant envelope.TenantID, after audit.Position) ([]audit.Stored, error) {
 	var events []audit.Stored
 	err := postgres.InTx(ctx, db, postgres.API(tenant), func(tx pgx.Tx) error {
 		var err error

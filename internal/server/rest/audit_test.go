@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// sealed seals all that has happened.
+// sealed checkpoints all that has happened.
 func (h *house) sealed() {
 	h.t.Helper()
 	for done := false; !done; { // the transactions of other tests end by themselves
@@ -22,19 +22,19 @@ func (h *house) sealed() {
 			h.t.Fatal(err)
 		}
 	}
-	if done, err := audit.SealAll(h.t.Context(), h.db, func() bool { return true }); !done || err != nil {
-		h.t.Fatalf("SealAll = %t, %v", done, err)
+	if done, err := audit.CheckpointAll(h.t.Context(), h.db, func() bool { return true }); !done || err != nil {
+		h.t.Fatalf("CheckpointAll = %t, %v", done, err)
 	}
 }
 
 // exported is a line of an export.
 type exported struct {
-	Place string
-	Seal  *int64 `json:"seal_no"`
-	Leaf  string
-	Kind  string
-	Actor string
-	Items []audit.Item
+	Place      string
+	Checkpoint *int64 `json:"checkpoint_no"`
+	Leaf       string
+	Kind       string
+	Actor      string
+	Items      []audit.Item
 	audit.Closing
 }
 
@@ -64,15 +64,15 @@ func TestAuditVerifiesOverTheAPI(t *testing.T) {
 	var report audit.Report
 	f.operator.send("GET", "/api/v1/audit/verify", nil).wants(t, 200).into(t, &report)
 
-	if !report.Intact() || report.Sealed != 3 || report.Head == nil {
+	if !report.Intact() || report.Covered != 3 || report.Head == nil {
 		t.Fatalf("report = %+v", report)
 	}
 	head := report.Head.Hash.String()
 	if _, err := h.db.Exec(t.Context(), "UPDATE events SET actor = 'mallory' WHERE tenant_id = $1", f.id.String()); err != nil {
 		t.Fatal(err)
 	}
-	f.operator.send("GET", "/api/v1/audit/verify?after_seal=1&head="+head, nil).wants(t, 200).into(t, &report)
-	if !report.Intact() || report.Seals != 0 {
+	f.operator.send("GET", "/api/v1/audit/verify?after_checkpoint=1&head="+head, nil).wants(t, 200).into(t, &report)
+	if !report.Intact() || report.Checkpoints != 0 {
 		t.Errorf("report behind the last seal = %+v", report)
 	}
 	f.operator.send("GET", "/api/v1/audit/verify?head="+strings.Repeat("0", 63)+"1", nil).wants(t, 200).into(t, &report)
@@ -84,11 +84,11 @@ func TestAuditVerifiesOverTheAPI(t *testing.T) {
 		t.Errorf("findings (-want +got):\n%s", diff)
 	}
 	other.operator.send("GET", "/api/v1/audit/verify", nil).wants(t, 200).into(t, &report)
-	if !report.Intact() || report.Sealed != 1 {
+	if !report.Intact() || report.Covered != 1 {
 		t.Errorf("another tenant's report = %+v", report)
 	}
-	f.operator.send("GET", "/api/v1/audit/verify?after_seal=99", nil).wants(t, 404)
-	for _, query := range []string{"after_seal=0", "after_seal=x", "head=abc", "head=" + strings.Repeat("X", 64), "tenant=other"} {
+	f.operator.send("GET", "/api/v1/audit/verify?after_checkpoint=99", nil).wants(t, 404)
+	for _, query := range []string{"after_checkpoint=0", "after_checkpoint=x", "head=abc", "head=" + strings.Repeat("X", 64), "tenant=other"} {
 		f.operator.send("GET", "/api/v1/audit/verify?"+query, nil).wants(t, 400)
 	}
 }
@@ -103,10 +103,10 @@ func TestAuditIsExported(t *testing.T) {
 
 	all := lines(t, f.operator.send("GET", "/api/v1/audit/events", nil).wants(t, 200))
 
-	if len(all) != 2 || all[0].Kind != "proposed" || *all[0].Seal != 1 || len(all[0].Leaf) != 64 {
+	if len(all) != 2 || all[0].Kind != "proposed" || *all[0].Checkpoint != 1 || len(all[0].Leaf) != 64 {
 		t.Fatalf("export = %+v", all)
 	}
-	if end := all[1]; !end.End || end.Events != 1 || end.Tenant != f.id || end.Next != "" || end.Head == nil || end.Head.Seal != 1 {
+	if end := all[1]; !end.End || end.Events != 1 || end.Tenant != f.id || end.Next != "" || end.Head == nil || end.Head.Checkpoint != 1 {
 		t.Errorf("closing line = %+v", end)
 	}
 	for query, want := range map[string]int{

@@ -195,7 +195,7 @@ func TestSnapshotRulesAreHeldToTheCatalog(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("acme")
 	put := func(name string, snapshot any) answer {
-		return f.operator.send("PUT", "/api/v1/tools/snapshots", object{"source": "mail", "name": name, "snapshot": snapshot})
+		return f.operator.send("PUT", "/api/v1/snapshot-rules", object{"source": "mail", "name": name, "snapshot": snapshot})
 	}
 	for name, test := range map[string]struct {
 		rule    object
@@ -223,13 +223,13 @@ func TestSnapshotRulesAreHeldToTheCatalog(t *testing.T) {
 			}
 		}
 	}
-	f.operator.send("GET", "/api/v1/tools/snapshots", nil).wants(t, http.StatusOK).into(t, &list)
+	f.operator.send("GET", "/api/v1/snapshot-rules", nil).wants(t, http.StatusOK).into(t, &list)
 	if len(list.Items) != 1 || list.Items[0].Name != "write" || list.Items[0].Snapshot.Tool != "read" || !list.Items[0].Snapshot.Required {
 		t.Errorf("rules = %+v", list.Items)
 	}
 	gone := object{"source": "mail", "name": "write"}
-	f.operator.send("PUT", "/api/v1/tools/snapshots", gone).wants(t, http.StatusNoContent)
-	f.operator.send("PUT", "/api/v1/tools/snapshots", gone).wants(t, http.StatusNotFound)
+	f.operator.send("PUT", "/api/v1/snapshot-rules", gone).wants(t, http.StatusNoContent)
+	f.operator.send("PUT", "/api/v1/snapshot-rules", gone).wants(t, http.StatusNotFound)
 }
 
 func TestAToolIsFoundByEveryNameThatItHas(t *testing.T) {

@@ -243,20 +243,20 @@ func TestVerifyRulesAreCheckedBeforeTheyAreKept(t *testing.T) {
 		t.Helper()
 		body := object{"source": "mail", "name": name}
 		if rule != nil {
-			body["verify"] = rule
+			body["rule"] = rule
 		}
-		return f.operator.send("PUT", "/api/v1/tools/verify", body).wants(t, want)
+		return f.operator.send("PUT", "/api/v1/reconcile-rules", body).wants(t, want)
 	}
 	for name, test := range map[string]struct {
 		rule object
 		at   string
 	}{
-		"no tool":                {object{"happened": "/found"}, "/verify/tool"},
-		"a tool there is not":    {object{"tool": "search", "happened": "/found"}, "/verify/tool"},
-		"a tool that writes":     {object{"tool": "write", "happened": "/found"}, "/verify/tool"},
-		"no pointer":             {object{"tool": "read", "happened": "found"}, "/verify/happened"},
-		"arguments of no object": {object{"tool": "read", "happened": "", "args": []string{"$key"}}, "/verify/args"},
-		"an unknown place":       {object{"tool": "read", "happened": "", "args": object{"a": []string{"$key", "$keys"}}}, "/verify/args/a/1"},
+		"no tool":                {object{"happened": "/found"}, "/rule/tool"},
+		"a tool there is not":    {object{"tool": "search", "happened": "/found"}, "/rule/tool"},
+		"a tool that writes":     {object{"tool": "write", "happened": "/found"}, "/rule/tool"},
+		"no pointer":             {object{"tool": "read", "happened": "found"}, "/rule/happened"},
+		"arguments of no object": {object{"tool": "read", "happened": "", "args": []string{"$key"}}, "/rule/args"},
+		"an unknown place":       {object{"tool": "read", "happened": "", "args": object{"a": []string{"$key", "$keys"}}}, "/rule/args/a/1"},
 	} {
 		p := put("write", test.rule, 400).problem(t)
 		if len(p.Errors) != 1 || p.Errors[0].Pointer != test.at {
@@ -268,9 +268,9 @@ func TestVerifyRulesAreCheckedBeforeTheyAreKept(t *testing.T) {
 	put("write", rule, 204)
 	list := func() string {
 		t.Helper()
-		return string(f.operator.send("GET", "/api/v1/tools/verify", nil).wants(t, 200).body)
+		return string(f.operator.send("GET", "/api/v1/reconcile-rules", nil).wants(t, 200).body)
 	}
-	if got := list(); !strings.Contains(got, `{"source":"mail","name":"write","verify":{"tool":"read","args":{"q":"$inputs/to"},"happened":"/found","resend":true}}`) {
+	if got := list(); !strings.Contains(got, `{"source":"mail","name":"write","rule":{"tool":"read","args":{"q":"$inputs/to"},"happened":"/found","resend":true}}`) {
 		t.Errorf("rules are %s", got)
 	}
 	put("write", nil, 204)

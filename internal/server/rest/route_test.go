@@ -119,8 +119,8 @@ func (f *family) visits() map[string]visit {
 		"invokeTool":         {"POST", "/api/v1/tools/mail:read", object{"external_id": uuid.NewString(), "wait": "0s"}, 202},
 		"listExecutions":     {"GET", "/api/v1/executions?tool=read&source=mail&status=error&code=http_400&via=api&ip=127.0.0.1&since=2026-01-02T03:04:05Z&limit=2", nil, 200},
 		"getExecution":       {"GET", "/api/v1/executions/" + waiting, nil, 200},
-		"listSnapshotRules":  {"GET", "/api/v1/tools/snapshots", nil, 200},
-		"putSnapshotRule":    {"PUT", "/api/v1/tools/snapshots", object{"source": "mail", "name": "write", "snapshot": object{"tool": "read", "args": object{"to": "$inputs/to"}}}, 204},
+		"listSnapshotRules":  {"GET", "/api/v1/snapshot-rules", nil, 200},
+		"putSnapshotRule":    {"PUT", "/api/v1/snapshot-rules", object{"source": "mail", "name": "write", "snapshot": object{"tool": "read", "args": object{"to": "$inputs/to"}}}, 204},
 		"listDeadLetters":    {"GET", "/api/v1/dead-letters?reason=refused&tool=read&limit=3", nil, 200},
 		"getDeadLetter":      {"GET", "/api/v1/dead-letters/" + dead[0], nil, 200},
 		"replayDeadLetters":  {"POST", "/api/v1/dead-letters/replay", object{"action_ids": []string{dead[1]}}, 200},
@@ -133,8 +133,8 @@ func (f *family) visits() map[string]visit {
 		"cancelWorkflow":     {"POST", workflows + "/" + f.workflow("running") + "/cancel", nil, 200},
 		"retryWorkflow":      {"POST", workflows + "/" + f.workflow("compensation_failed") + "/retry", object{"note": "again"}, 200},
 		"resolveWorkflow":    {"POST", workflows + "/" + f.workflow("compensation_failed") + "/resolve", object{"note": "by hand", "abandon": true}, 200},
-		"listVerifyRules":    {"GET", "/api/v1/tools/verify", nil, 200},
-		"putVerifyRule":      {"PUT", "/api/v1/tools/verify", object{"source": "mail", "name": "write", "verify": object{"tool": "read", "happened": "/found"}}, 204},
+		"listReconcileRules": {"GET", "/api/v1/reconcile-rules", nil, 200},
+		"putReconcileRule":   {"PUT", "/api/v1/reconcile-rules", object{"source": "mail", "name": "write", "rule": object{"tool": "read", "happened": "/found"}}, 204},
 		"streamEvents":       {"GET", "/api/v1/events", nil, 200},
 		"listSubscriptions":  {"GET", "/api/v1/subscriptions", nil, 200},
 		"putSubscription":    {"PUT", "/api/v1/subscriptions/" + src, object{"source": hooks, "kinds": []string{"settled"}}, 200},
@@ -143,7 +143,7 @@ func (f *family) visits() map[string]visit {
 		"slackInteraction":   {"POST", "/api/v1/slack/interactions/" + uuid.NewString(), form("payload=%7B%7D"), 401},
 		"listTools":          {"GET", "/api/v1/tools", nil, 200},
 		"getTool":            {"GET", "/api/v1/tools/mail:read", nil, 200},
-		"diffTool":           {"GET", "/api/v1/tools/diff?key=mail:read", nil, 200},
+		"diffTool":           {"GET", "/api/v1/tool-diffs?key=mail:read", nil, 200},
 		"describeTool":       {"PUT", "/api/v1/tools/metadata", object{"source": "mail", "name": "write", "entity": "letter", "reversal": object{"tool": "mail:danger"}}, 204},
 		"refreshSource":      {"POST", "/api/v1/sources/mail/refresh", nil, 202},
 		"acceptTool":         {"POST", "/api/v1/tools/accept", object{"source": "mail", "name": "read", "digest": f.digest("read")}, 204},
@@ -293,7 +293,7 @@ func TestAnotherTenantReachesNothing(t *testing.T) {
 			t.Errorf("%s reached another tenant's %v", operation, done.ActionIDs)
 		}
 	}
-	for _, list := range []string{"/api/v1/actions", "/api/v1/dead-letters", "/api/v1/dead-letters/export", "/api/v1/tools/verify"} {
+	for _, list := range []string{"/api/v1/actions", "/api/v1/dead-letters", "/api/v1/dead-letters/export", "/api/v1/reconcile-rules"} {
 		var page struct{ Items []any }
 		if two.admin.send("GET", list, nil).wants(t, 200).into(t, &page); len(page.Items) > 0 {
 			t.Errorf("%s shows another tenant's rows", list)

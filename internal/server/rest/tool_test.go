@@ -168,7 +168,7 @@ func TestADriftIsShownAndAccepted(t *testing.T) {
 		}
 	}
 	look := func(name string) (d diff) {
-		f.operator.send("GET", "/api/v1/tools/diff?key=mail:"+name, nil).wants(t, 200).into(t, &d)
+		f.operator.send("GET", "/api/v1/tool-diffs?key=mail:"+name, nil).wants(t, 200).into(t, &d)
 		return d
 	}
 	calm := look("read")
@@ -199,9 +199,9 @@ func TestADriftIsShownAndAccepted(t *testing.T) {
 	if accepted.Drifted || len(accepted.Changes) != 0 || !accepted.HiddenCharacters {
 		t.Errorf("accepted = %+v", accepted)
 	}
-	f.operator.send("GET", "/api/v1/tools/diff?key=mail:none", nil).wants(t, 404)
-	f.operator.send("GET", "/api/v1/tools/diff?key=none", nil).wants(t, 400)
-	f.operator.send("GET", "/api/v1/tools/diff", nil).wants(t, 400)
+	f.operator.send("GET", "/api/v1/tool-diffs?key=mail:none", nil).wants(t, 404)
+	f.operator.send("GET", "/api/v1/tool-diffs?key=none", nil).wants(t, 400)
+	f.operator.send("GET", "/api/v1/tool-diffs", nil).wants(t, 400)
 }
 
 func TestQuarantineOverTheAPI(t *testing.T) {

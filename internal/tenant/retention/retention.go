@@ -19,7 +19,7 @@ type Kind string
 const (
 	// Ledger is envelopes that ended, with their attempts.
 	Ledger Kind = "ledger"
-	// Events is the sealed log of what happened. The seals stay.
+	// Events is the sealed log of what happened. The checkpoints stay.
 	Events Kind = "events"
 )
 

@@ -128,7 +128,7 @@ func (s shelf) ended(n int) {
 		FROM old o CROSS JOIN generate_series(1, 2) AS a (n)`, s.id.String(), n)
 }
 
-// happened writes n events of a time, and seals them.
+// happened writes n events of a time, and checkpoints them.
 func (s shelf) happened(n int, at string) {
 	s.t.Helper()
 	s.exec("INSERT INTO events (tenant_id, at, kind, actor, items) SELECT $1, $2::timestamptz, 'settled', 'w', '[]' FROM generate_series(1, $3::integer)",
@@ -136,7 +136,7 @@ func (s shelf) happened(n int, at string) {
 	s.settled()
 	for left := n; left > 0; {
 		if err := postgres.InTx(s.t.Context(), s.db, postgres.Worker(), func(tx pgx.Tx) error {
-			sealed, err := audit.Seal(s.t.Context(), tx, s.id, 5000)
+			sealed, err := audit.Checkpoint(s.t.Context(), tx, s.id, 5000)
 			left -= sealed
 			return err
 		}); err != nil {

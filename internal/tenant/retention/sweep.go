@@ -90,7 +90,7 @@ func (s *sweep) prune(ctx context.Context, old envelopes) (all int64, err error)
 	return all, nil
 }
 
-// events deletes events whose seals are past the limits.
+// events deletes events whose checkpoints are past the limits.
 func (s *sweep) events(ctx context.Context) error {
 	return s.eachTenant(ctx, func(tx pgx.Tx, after envelope.TenantID) ([]envelope.TenantID, error) {
 		return deleting(ctx, tx, Events, after)

@@ -184,19 +184,19 @@ func TestEventsArePrunedAndTheirSealsStay(t *testing.T) {
 	c.sweep()
 
 	r := s.verify()
-	if !r.Intact() || r.Pruned != 7010 || r.Sealed != 5 || r.Seals != 4 {
+	if !r.Intact() || r.Pruned != 7010 || r.Covered != 5 || r.Checkpoints != 4 {
 		t.Errorf("report = %+v, want all of it intact", r)
 	}
 	if got := s.count("events"); got != 5+2 {
 		t.Errorf("%d events are kept, want 5 and two that tell of the pruning", got)
 	}
-	if got := other.verify(); !got.Intact() || got.Sealed != 7 || other.count("events") != 7+1 {
+	if got := other.verify(); !got.Intact() || got.Covered != 7 || other.count("events") != 7+1 {
 		t.Errorf("the other tenant's report = %+v", got)
 	}
 	s.settled()
 	s.happened(1, "now")
 	c.sweep()
-	if r := s.verify(); !r.Intact() || r.Sealed != 8 {
+	if r := s.verify(); !r.Intact() || r.Covered != 8 {
 		t.Errorf("report after another sweep = %+v", r)
 	}
 }
@@ -228,18 +228,18 @@ func TestAFalseMarkOfPruningIsNamed(t *testing.T) {
 		want []audit.FindingKind
 	}{
 		"a seal marked that was not pruned": {
-			"UPDATE seals s SET pruned_at = p.pruned_at, pruned_txid = p.pruned_txid, pruned_event = p.pruned_event FROM seals p WHERE p.seal_no = 1 AND s.seal_no = 2",
-			[]audit.FindingKind{audit.SealChanged},
+			"UPDATE checkpoints s SET pruned_at = p.pruned_at, pruned_txid = p.pruned_txid, pruned_event = p.pruned_event FROM checkpoints p WHERE p.checkpoint_no = 1 AND s.checkpoint_no = 2",
+			[]audit.FindingKind{audit.CheckpointChanged},
 		},
 		"and its events deleted": {
-			`WITH marked AS (UPDATE seals s SET pruned_at = p.pruned_at, pruned_txid = p.pruned_txid, pruned_event = p.pruned_event FROM seals p WHERE p.seal_no = 1 AND s.seal_no = 2)
+			`WITH marked AS (UPDATE checkpoints s SET pruned_at = p.pruned_at, pruned_txid = p.pruned_txid, pruned_event = p.pruned_event FROM checkpoints p WHERE p.checkpoint_no = 1 AND s.checkpoint_no = 2)
 			DELETE FROM events WHERE kind = 'settled'`,
-			[]audit.FindingKind{audit.SealChanged, audit.Missing, audit.Missing},
+			[]audit.FindingKind{audit.CheckpointChanged, audit.Missing, audit.Missing},
 		},
-		"a mark taken off":         {"UPDATE seals SET pruned_at = NULL, pruned_txid = NULL, pruned_event = NULL WHERE seal_no = 1", []audit.FindingKind{audit.Missing, audit.Missing}},
-		"an event put back":        {"INSERT INTO events (tenant_id, txid, kind, actor, items) SELECT tenant_id, from_txid, 'settled', 'w', '[]' FROM seals WHERE seal_no = 1", []audit.FindingKind{audit.Added}},
-		"the event of it deleted":  {"DELETE FROM events WHERE kind = 'pruned'", []audit.FindingKind{audit.SealChanged, audit.Missing, audit.Missing, audit.Missing}},
-		"the seal's events forged": {"UPDATE seals SET leaves = set_byte(leaves, 20, 255 - get_byte(leaves, 20)) WHERE seal_no = 1", []audit.FindingKind{audit.SealChanged}},
+		"a mark taken off":               {"UPDATE checkpoints SET pruned_at = NULL, pruned_txid = NULL, pruned_event = NULL WHERE checkpoint_no = 1", []audit.FindingKind{audit.Missing, audit.Missing}},
+		"an event put back":              {"INSERT INTO events (tenant_id, txid, kind, actor, items) SELECT tenant_id, from_txid, 'settled', 'w', '[]' FROM checkpoints WHERE checkpoint_no = 1", []audit.FindingKind{audit.Added}},
+		"the event of it deleted":        {"DELETE FROM events WHERE kind = 'pruned'", []audit.FindingKind{audit.CheckpointChanged, audit.Missing, audit.Missing, audit.Missing}},
+		"the checkpoint's events forged": {"UPDATE checkpoints SET leaves = set_byte(leaves, 20, 255 - get_byte(leaves, 20)) WHERE checkpoint_no = 1", []audit.FindingKind{audit.CheckpointChanged}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -249,10 +249,10 @@ func TestAFalseMarkOfPruningIsNamed(t *testing.T) {
 			s.settled()
 			s.exec("INSERT INTO events (tenant_id, kind, actor, items) SELECT $1, 'settled', 'w', '[]' FROM generate_series(1, 2)", s.id.String())
 			s.settled()
-			if done, err := audit.SealAll(t.Context(), s.db, func() bool { return true }); !done || err != nil {
+			if done, err := audit.CheckpointAll(t.Context(), s.db, func() bool { return true }); !done || err != nil {
 				t.Fatal(err)
 			}
-			if r := s.verify(); !r.Intact() || r.Pruned != 2 || r.Sealed != 3 {
+			if r := s.verify(); !r.Intact() || r.Pruned != 2 || r.Covered != 3 {
 				t.Fatalf("report = %+v", r)
 			}
 
@@ -290,7 +290,7 @@ func TestNoticeIsGivenOnceADay(t *testing.T) {
 	var items []audit.Item
 	s.settled()
 	if err := s.as(func(ctx context.Context, tx pgx.Tx) error {
-		events, err := audit.Read(ctx, tx, s.id, audit.Place{}, 10)
+		events, err := audit.Read(ctx, tx, s.id, audit.Position{}, 10)
 		for _, e := range events[2:] {
 			items = append(items, e.Items...)
 			if e.Kind != audit.Noticed || e.Actor != "retention" {

@@ -46,7 +46,7 @@ func answerDryRun(c *request.Call, p *envelope.Proposal) error {
 	}
 	var noted execution.Execution
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		noted, err = execution.NoteDryRun(ctx, tx, by, p, v)
+		noted, err = execution.RecordDryRun(ctx, tx, by, p, v)
 		return err
 	})
 	if err != nil {

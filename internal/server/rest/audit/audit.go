@@ -26,15 +26,15 @@ const (
 
 // GET /api/v1/audit/verify verifies the hash chain of the audit log.
 func Verify(c *request.Call) error {
-	opt := audit.Options{Most: verifyAtOnce}
+	opt := audit.Options{Limit: verifyAtOnce}
 	var err error
-	if text := c.Query.Get("after_seal"); text != "" {
+	if text := c.Query.Get("after_checkpoint"); text != "" {
 		if opt.After, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return request.Invalid("/query/cursor_seal", envelope.RuleType, "must be an integer")
+			return request.Invalid("/query/after_checkpoint", envelope.RuleType, "must be an integer")
 		}
 	}
 	if text := c.Query.Get("head"); text != "" {
-		if opt.Noted, err = audit.ParseHash(text); err != nil {
+		if opt.KnownHead, err = audit.ParseHash(text); err != nil {
 			return request.Invalid("/query/head", envelope.RuleFormat, "must be 64 hexadecimal digits")
 		}
 	}
@@ -50,7 +50,7 @@ func Verify(c *request.Call) error {
 }
 
 // exportQuery reads the range of an export from the query.
-func exportQuery(c *request.Call) (audit.Span, audit.Place, error) {
+func exportQuery(c *request.Call) (audit.Span, audit.Position, error) {
 	var span audit.Span
 	for name, at := range map[string]*time.Time{"since": &span.From, "until": &span.Until} {
 		text := c.Query.Get(name)
@@ -59,17 +59,17 @@ func exportQuery(c *request.Call) (audit.Span, audit.Place, error) {
 		}
 		var err error
 		if *at, err = time.Parse(time.RFC3339, text); err != nil {
-			return span, audit.Place{}, request.Invalid("/query/"+name, envelope.RuleFormat, "must be a date-time, such as 2026-01-02T03:04:05Z")
+			return span, audit.Position{}, request.Invalid("/query/"+name, envelope.RuleFormat, "must be a date-time, such as 2026-01-02T03:04:05Z")
 		}
 	}
 	if !span.Until.IsZero() && !span.Until.After(span.From) {
-		return span, audit.Place{}, request.Invalid("/query/until", "range", "must be after from")
+		return span, audit.Position{}, request.Invalid("/query/until", "range", "must be after from")
 	}
 	text := c.Query.Get("cursor")
 	if text == "" {
-		return span, audit.Place{}, nil
+		return span, audit.Position{}, nil
 	}
-	after, err := audit.ParsePlace(text)
+	after, err := audit.ParsePosition(text)
 	if err != nil {
 		return span, after, request.Invalid("/query/cursor", envelope.RuleFormat, "is not the place of an event; take next as it was")
 	}
@@ -99,7 +99,7 @@ func Export(c *request.Call) error {
 		if len(page) < audit.ExportRows {
 			break
 		}
-		after = page[len(page)-1].Place
+		after = page[len(page)-1].Position
 		if closing.Events >= exportAtOnce {
 			closing.Next = after.String()
 			break
@@ -112,7 +112,7 @@ func Export(c *request.Call) error {
 }
 
 // exportPage reads the next events in a transaction of its own.
-func exportPage(c *request.Call, span audit.Span, after audit.Place) (page []audit.Entry, err error) {
+func exportPage(c *request.Call, span audit.Span, after audit.Position) (page []audit.Entry, err error) {
 	ctx, cancel := context.WithTimeout(c.R.Context(), request.WorkTimeout)
 	defer cancel()
 	return page, postgres.InTx(ctx, c.DB, postgres.API(c.By.Tenant), func(tx pgx.Tx) (err error) {

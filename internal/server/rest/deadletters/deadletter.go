@@ -22,23 +22,23 @@ const cursorDeadLetters = "dead-letters"
 
 // entry is a dead letter as the API shows it.
 type entry struct {
-	Action     envelope.ActionID `json:"action_id"`
-	ExternalID string            `json:"external_id,omitzero"`
-	Source     string            `json:"source"`
-	Tool       string            `json:"tool"`
-	Reason     outbox.Reason     `json:"reason"`
-	Attempts   int               `json:"attempts"`
-	Code       string            `json:"code,omitzero"`
-	Message    string            `json:"message,omitzero"`
-	At         time.Time         `json:"at"`
-	Verify     *reconciliation   `json:"verify,omitempty"`
+	Action         envelope.ActionID `json:"action_id"`
+	ExternalID     string            `json:"external_id,omitzero"`
+	Source         string            `json:"source"`
+	Tool           string            `json:"tool"`
+	Reason         outbox.Reason     `json:"reason"`
+	Attempts       int               `json:"attempts"`
+	Code           string            `json:"code,omitzero"`
+	Message        string            `json:"message,omitzero"`
+	At             time.Time         `json:"at"`
+	Reconciliation *reconciliation   `json:"reconciliation,omitempty"`
 }
 
 // reconciliation is how often the outcome was asked for, and the last result.
 type reconciliation struct {
-	Tries int        `json:"tries"`
-	Said  string     `json:"said,omitzero"`
-	Next  *time.Time `json:"next_at"`
+	Attempts   int        `json:"attempts"`
+	LastResult string     `json:"last_result,omitzero"`
+	Next       *time.Time `json:"next_at"`
 }
 
 func entryFrom(l deadletter.Entry) entry {
@@ -47,7 +47,7 @@ func entryFrom(l deadletter.Entry) entry {
 		Attempts: l.Attempt, Code: l.Code, Message: l.Message, At: l.CreatedAt.UTC(),
 	}
 	if l.Reconciliation != (deadletter.Reconciliation{}) {
-		shown.Verify = &reconciliation{Tries: l.Reconciliation.Attempts, Said: l.Reconciliation.LastResult, Next: request.UTC(l.Reconciliation.Next)}
+		shown.Reconciliation = &reconciliation{Attempts: l.Reconciliation.Attempts, LastResult: l.Reconciliation.LastResult, Next: request.UTC(l.Reconciliation.Next)}
 	}
 	return shown
 }

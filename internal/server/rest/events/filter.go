@@ -61,7 +61,7 @@ func (f filter) needsSubjects() bool { return !f.actions.PassesAll() }
 func (f filter) passes(kind audit.Kind, it audit.Item, b broker.Batch) bool {
 	name := string(kind)
 	if f.invocations {
-		if name = subscription.Invocation(kind, it); name == "" {
+		if name = subscription.InvocationKind(kind, it); name == "" {
 			return false
 		}
 	}

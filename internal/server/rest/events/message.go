@@ -36,7 +36,7 @@ type event struct {
 // eventID is the place of an item of an event, which clients send back to
 // resume.
 type eventID struct {
-	place audit.Place
+	place audit.Position
 	item  int
 }
 
@@ -52,7 +52,7 @@ func parseEventID(text string) (eventID, error) {
 	if at < 0 {
 		return eventID{}, invalid
 	}
-	place, err := audit.ParsePlace(text[:at])
+	place, err := audit.ParsePosition(text[:at])
 	if err != nil || place.Event < 0 {
 		return eventID{}, invalid
 	}
@@ -82,7 +82,7 @@ func (s *stream) invoked(b broker.Batch) (map[envelope.ActionID]outbox.View, err
 	var ids []envelope.ActionID
 	for _, e := range b.Events {
 		for i, it := range e.Items {
-			if (eventID{e.Place, i}).after(s.last) && s.filter.passes(e.Kind, it, b) {
+			if (eventID{e.Position, i}).after(s.last) && s.filter.passes(e.Kind, it, b) {
 				ids = append(ids, it.Action)
 			}
 		}
@@ -106,8 +106,8 @@ func (s *stream) appendMessage(out []byte, id eventID, e audit.Stored, it audit.
 		return out, nil
 	}
 	s.sent = id
-	name := subscription.Invocation(e.Kind, it)
-	return appendSSE(out, id, name, subscription.Invoke(name, e.Actor, it, view))
+	name := subscription.InvocationKind(e.Kind, it)
+	return appendSSE(out, id, name, subscription.NewInvocationData(name, e.Actor, it, view))
 }
 
 func eventOf(e audit.Stored, it audit.Item) event {

@@ -27,7 +27,7 @@ const slackTimeout = 2500 * time.Millisecond
 // pressedButton is a button that somebody pressed in Slack.
 type pressedButton struct {
 	subscription.Interaction
-	of subscription.Buttons
+	of subscription.ButtonTarget
 	// by is the operator that the Slack user is, and view the action as it is.
 	by   identity.Principal
 	view outbox.View
@@ -47,7 +47,7 @@ func SlackInteraction(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	if in.Press == subscription.PressNothing {
+	if in.Kind == subscription.InteractionOther {
 		return acknowledge(c)
 	}
 	p := &pressedButton{Interaction: in, of: of}
@@ -60,9 +60,9 @@ func SlackInteraction(c *request.Call) error {
 	}
 	// A refusal is told to whoever pressed the button, and to nobody else.
 	c.Log.InfoContext(ctx, "button refused", slog.String("subscription", of.Subscription.Name), slog.String("action_id", in.Action.String()),
-		slog.String("press", string(in.Press)), slog.Any("reason", err))
+		slog.String("press", string(in.Kind)), slog.Any("reason", err))
 	why := "Countersign: " + refusalText(err)
-	if in.Press == subscription.PressSubmit {
+	if in.Kind == subscription.InteractionSubmitReason {
 		return c.JSON(http.StatusOK, subscription.FormProblem(why))
 	}
 	if err := sendEphemeral(ctx, c.Backend, p, why); err != nil {
@@ -88,25 +88,25 @@ func refusalText(err error) string {
 // slackSubscription returns the subscription that a request is for, after
 // checking the signature. An unknown subscription is answered like a wrong
 // signature, so that ids cannot be probed.
-func slackSubscription(ctx context.Context, c *request.Call) (subscription.Buttons, error) {
+func slackSubscription(ctx context.Context, c *request.Call) (subscription.ButtonTarget, error) {
 	id, err := uuid.Parse(c.R.PathValue("subscription"))
 	if err != nil {
-		return subscription.Buttons{}, subscription.ErrSignature
+		return subscription.ButtonTarget{}, subscription.ErrSignature
 	}
-	var of subscription.Buttons
+	var of subscription.ButtonTarget
 	err = postgres.InTx(ctx, c.DB, postgres.Authenticator(), func(tx pgx.Tx) error {
-		of, err = subscription.FindButtons(ctx, tx, id)
+		of, err = subscription.FindButtonTarget(ctx, tx, id)
 		return err
 	})
 	if fault.KindOf(err) == fault.NotFound {
-		return subscription.Buttons{}, subscription.ErrSignature
+		return subscription.ButtonTarget{}, subscription.ErrSignature
 	}
 	if err != nil {
-		return subscription.Buttons{}, err
+		return subscription.ButtonTarget{}, err
 	}
-	secret, err := c.Vault.Decrypt(of.Tenant, subscription.SealedFor(id), of.SealedSecret)
+	secret, err := c.Vault.Decrypt(of.Tenant, subscription.SecretContext(id), of.SealedSecret)
 	if err != nil {
-		return subscription.Buttons{}, err
+		return subscription.ButtonTarget{}, err
 	}
 	h := c.R.Header
 	return of, subscription.VerifySlack(string(secret), h.Get("X-Slack-Request-Timestamp"), h.Get("X-Slack-Signature"), c.Body, time.Now())
@@ -119,24 +119,24 @@ func applyButton(ctx context.Context, s *request.Backend, p *pressedButton) erro
 		return err
 	}
 	by := approval.Decider{Tenant: p.of.Tenant, Token: uuid.UUID(p.by.Token), Person: p.by.Person(), Name: p.by.Name}
-	switch p.Press {
-	case subscription.PressApprove:
-		_, err := s.Approval.Approve(ctx, by, p.Action, approval.Approval{IfMatch: p.Seen})
+	switch p.Kind {
+	case subscription.InteractionApprove:
+		_, err := s.Approval.Approve(ctx, by, p.Action, approval.Approval{IfMatch: p.ETag})
 		return err
-	case subscription.PressDeny, subscription.PressSubmit:
+	case subscription.InteractionDeny, subscription.InteractionSubmitReason:
 		note := p.Reason
 		if note == "" {
 			note = "denied in Slack"
 		}
 		return s.Approval.Deny(ctx, by, p.Action, note)
-	case subscription.PressReason:
-		ask, err := p.of.Subscription.AskReason(p.Interaction, time.Now())
+	case subscription.InteractionAskReason:
+		ask, err := p.of.Subscription.ReasonForm(p.Interaction, time.Now())
 		if err != nil {
 			return err
 		}
 		_, err = propose(ctx, s, p.of.Tenant, "subscription "+p.of.Subscription.Name, ask)
 		return err
-	case subscription.PressNothing:
+	case subscription.InteractionOther:
 	}
 	return nil
 }
@@ -174,9 +174,9 @@ func (p *pressedButton) authorize(ctx context.Context, tx pgx.Tx) error {
 	switch {
 	case p.view.Envelope.ActionID == p.Action && p.view.Envelope.Approval != envelope.ApprovalRequired:
 		return fault.New(fault.Conflict, "there is nothing to decide any more: it is %s", p.view.Phase)
-	case !subscription.Shows(sent, p.Interaction):
+	case !subscription.HasMessage(sent, p.Interaction):
 		return fault.New(fault.Denied, "this message is not known to Countersign; if it has only just come, try again in a moment")
-	case approval.ETag(p.view) != p.Seen:
+	case approval.ETag(p.view) != p.ETag:
 		return fault.New(fault.Conflict, "it has changed since this message was written; look at it again")
 	}
 	return nil
@@ -194,7 +194,7 @@ func mayDecide(role identity.Role) bool {
 
 // sendEphemeral tells one person in Slack why a button did nothing.
 func sendEphemeral(ctx context.Context, s *request.Backend, p *pressedButton, why string) error {
-	message, err := p.of.Subscription.Whisper(p.Interaction, why, time.Now())
+	message, err := p.of.Subscription.Ephemeral(p.Interaction, why, time.Now())
 	if err == nil {
 		_, err = propose(ctx, s, p.of.Tenant, "subscription "+p.of.Subscription.Name, message)
 	}

@@ -126,9 +126,9 @@ func (s *stream) end(err error) error {
 
 // catchUp sends the events behind the last one that the client received, up to
 // and including the event at until; nil is all there are.
-func (s *stream) catchUp(until *audit.Place) error {
+func (s *stream) catchUp(until *audit.Position) error {
 	// The last event may have more items than the client received.
-	at := audit.Place{Tx: s.last.place.Tx, Event: s.last.place.Event - 1}
+	at := audit.Position{Tx: s.last.place.Tx, Event: s.last.place.Event - 1}
 	for {
 		b, err := s.c.Broker.Read(s.c.R.Context(), s.c.By.Tenant, at, s.filter.needsSubjects())
 		if err != nil {
@@ -147,14 +147,14 @@ func (s *stream) catchUp(until *audit.Place) error {
 		if !full {
 			return nil
 		}
-		at = b.Events[len(b.Events)-1].Place
+		at = b.Events[len(b.Events)-1].Position
 	}
 }
 
 // upTo returns the events up to and including the event at a place.
-func upTo(events []audit.Stored, until audit.Place) []audit.Stored {
+func upTo(events []audit.Stored, until audit.Position) []audit.Stored {
 	for i, e := range events {
-		if (eventID{place: e.Place}).after(eventID{place: until}) {
+		if (eventID{place: e.Position}).after(eventID{place: until}) {
 			return events[:i]
 		}
 	}
@@ -182,7 +182,7 @@ func (s *stream) send(b broker.Batch) error {
 	for _, e := range b.Events {
 		out = out[:0]
 		for i, it := range e.Items {
-			id := eventID{e.Place, i}
+			id := eventID{e.Position, i}
 			if !id.after(s.last) {
 				continue
 			}

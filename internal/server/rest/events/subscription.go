@@ -196,7 +196,7 @@ func makeSubscription(ctx context.Context, tx pgx.Tx, c *request.Call, in subscr
 	if in.SigningSecret == "" {
 		return sub, nil, nil
 	}
-	sealed, err := c.Vault.Encrypt(c.By.Tenant, subscription.SealedFor(sub.ID), []byte(in.SigningSecret))
+	sealed, err := c.Vault.Encrypt(c.By.Tenant, subscription.SecretContext(sub.ID), []byte(in.SigningSecret))
 	return sub, sealed, err
 }
 
@@ -248,7 +248,7 @@ func TestSubscription(c *request.Call) error {
 		if !hasTools(snap, sub.Source) {
 			return fault.New(fault.Busy, "the source %s has listed no tools yet; if it stays so, the list of sources says why", sub.Source)
 		}
-		p, err = sub.Trial(src.Kind, c.By.Name, time.Now())
+		p, err = sub.TestMessage(src.Kind, c.By.Name, time.Now())
 		return err
 	})
 	if err != nil {

@@ -95,7 +95,7 @@ type endedView struct {
 func Overview(c *request.Call) error {
 	var o overview.Overview
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) (err error) {
-		o, err = overview.Of(ctx, tx, c.By.Tenant)
+		o, err = overview.Get(ctx, tx, c.By.Tenant)
 		return err
 	})
 	if err != nil {
@@ -127,8 +127,8 @@ func overviewFrom(o overview.Overview) overviewView {
 	s.Pauses = request.Map(o.Pauses, func(p overview.Pause) pauseView {
 		return pauseView{p.Scope, p.Subject, p.Kill, p.Reason, p.By, p.At.UTC()}
 	})
-	s.DeadLetters = request.Map(o.Letters, func(l overview.Letters) deadLettersView {
-		return deadLettersView{l.Reason, l.Letters, l.Oldest.Seconds()}
+	s.DeadLetters = request.Map(o.DeadLetters, func(l overview.DeadLetters) deadLettersView {
+		return deadLettersView{l.Reason, l.Count, l.Oldest.Seconds()}
 	})
 	s.Throughput.Ended = request.Map(o.Throughput.Ended, func(e overview.Ended) endedView { return endedView(e) })
 	return s

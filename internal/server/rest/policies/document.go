@@ -113,7 +113,7 @@ func simulateRequest(c *request.Call, now time.Time) (settings.Document, simulat
 	if err := c.Decode(&body); err != nil {
 		return body.Policy, simulate.Request{}, err
 	}
-	req := simulate.Request{From: body.From, To: now, Most: body.Most}
+	req := simulate.Request{From: body.From, To: now, Limit: body.Most}
 	if body.To != nil {
 		req.To = *body.To
 	}

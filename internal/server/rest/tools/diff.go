@@ -30,7 +30,7 @@ type toolDiff struct {
 	Changes          []catalog.Difference `json:"changes"`
 }
 
-// GET /api/v1/tools/diff shows what changed in a tool's definition since it was
+// GET /api/v1/tool-diffs shows what changed in a tool's definition since it was
 // accepted.
 func Diff(c *request.Call) error {
 	key, err := policy.ParseKey(c.Query.Get("key"))

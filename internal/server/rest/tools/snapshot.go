@@ -21,7 +21,7 @@ type snapshotRule struct {
 	Snapshot *catalog.SnapshotRule `json:"snapshot"`
 }
 
-// GET /api/v1/tools/snapshots lists the rules for snapshots.
+// GET /api/v1/snapshot-rules lists the rules for snapshots.
 func SnapshotRules(c *request.Call) error {
 	var shots map[policy.Key]catalog.SnapshotRule
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
@@ -42,7 +42,7 @@ func SnapshotRules(c *request.Call) error {
 	return request.Items(c, shown)
 }
 
-// PUT /api/v1/tools/snapshots sets or deletes the snapshot rule of a tool.
+// PUT /api/v1/snapshot-rules sets or deletes the snapshot rule of a tool.
 func PutSnapshotRule(c *request.Call) error {
 	var body snapshotRule
 	if err := c.Decode(&body); err != nil {

@@ -41,24 +41,24 @@ func (l log) exec(sql string, args ...any) {
 }
 
 // places are those of all events, in order.
-func (l log) places() []audit.Place {
+func (l log) places() []audit.Position {
 	l.t.Helper()
 	rows, err := l.db.Query(l.t.Context(), "SELECT txid, event_id FROM events WHERE tenant_id = $1 ORDER BY txid, event_id", l.tenant.String())
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	places, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (p audit.Place, err error) { return p, r.Scan(&p.Tx, &p.Event) })
+	places, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (p audit.Position, err error) { return p, r.Scan(&p.Tx, &p.Event) })
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	return places
 }
 
-// seal adds a seal of at most so many events.
-func (l log) seal(most int) (n int) {
+// checkpoint adds a checkpoint of at most so many events.
+func (l log) checkpoint(most int) (n int) {
 	l.t.Helper()
 	if err := postgres.InTx(l.t.Context(), l.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
-		n, err = audit.Seal(l.t.Context(), tx, l.tenant, most)
+		n, err = audit.Checkpoint(l.t.Context(), tx, l.tenant, most)
 		return err
 	}); err != nil {
 		l.t.Fatal(err)
@@ -66,16 +66,16 @@ func (l log) seal(most int) (n int) {
 	return n
 }
 
-// sealed writes events and seals them, so many each time.
-func (l log) sealed(batches ...int) {
+// covered writes events and checkpoints them, so many each time.
+func (l log) checkpointed(batches ...int) {
 	l.t.Helper()
 	for i, n := range batches {
 		for j := range n {
 			l.write(fmt.Sprint("event ", i, " ", j))
 		}
 		l.settled()
-		if got := l.seal(5000); got != n {
-			l.t.Fatalf("Seal = %d, want %d", got, n)
+		if got := l.checkpoint(5000); got != n {
+			l.t.Fatalf("Checkpoint = %d, want %d", got, n)
 		}
 	}
 }
@@ -101,33 +101,33 @@ func (l log) tryVerify(opt audit.Options) (r audit.Report, err error) {
 func (l log) wants(want ...audit.Finding) audit.Report {
 	l.t.Helper()
 	r := l.verify(audit.Options{})
-	if diff := cmp.Diff(want, r.Findings, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(audit.Finding{}, "What", "At")); diff != "" {
+	if diff := cmp.Diff(want, r.Findings, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(audit.Finding{}, "Message", "At")); diff != "" {
 		l.t.Errorf("findings (-want +got):\n%s\n%+v", diff, r.Findings)
 	}
 	return r
 }
 
 // about is a finding about an event.
-func about(kind audit.FindingKind, seal int64, p audit.Place) audit.Finding {
-	return audit.Finding{Kind: kind, Seal: seal, Place: p.String(), Event: p.Event}
+func about(kind audit.FindingKind, checkpoint int64, p audit.Position) audit.Finding {
+	return audit.Finding{Kind: kind, Checkpoint: checkpoint, Position: p.String(), Event: p.Event}
 }
 
 func TestAnUntouchedLogVerifies(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
-	if r := l.wants(); r.Head != nil || r.Seals != 0 || !r.UnsealedSince.IsZero() {
+	if r := l.wants(); r.Head != nil || r.Checkpoints != 0 || !r.UncoveredSince.IsZero() {
 		t.Errorf("report of nothing = %+v", r)
 	}
-	l.sealed(3, 1, 2)
+	l.checkpointed(3, 1, 2)
 	l.write("not yet")
 
 	r := l.wants()
 
-	if r.Seals != 3 || r.Sealed != 6 || r.Unsealed != 1 || r.UnsealedSince.IsZero() || r.Next != 0 || r.Head == nil || r.Head.Seal != 3 || !r.Intact() {
+	if r.Checkpoints != 3 || r.Covered != 6 || r.Uncovered != 1 || r.UncoveredSince.IsZero() || r.Next != 0 || r.Head == nil || r.Head.Checkpoint != 3 || !r.Intact() {
 		t.Errorf("report = %+v", r)
 	}
-	if n := l.seal(5000); n > 1 {
-		t.Errorf("Seal = %d, want what is left", n)
+	if n := l.checkpoint(5000); n > 1 {
+		t.Errorf("Checkpoint = %d, want what is left", n)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestAnUntouchedLogVerifies(t *testing.T) {
 func TestTheHashesAreThoseOfTheDocument(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
-	l.sealed(1)
+	l.checkpointed(1)
 	sum := func(fields ...[]byte) []byte {
 		var b []byte
 		for _, f := range fields {
@@ -146,20 +146,20 @@ func TestTheHashesAreThoseOfTheDocument(t *testing.T) {
 		return h[:]
 	}
 	number := func(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
-	var place audit.Place
-	var at, sealedAt time.Time
+	var place audit.Position
+	var at, createdAt time.Time
 	var kind, actor, items string
 	var leaves, hash []byte
-	if err := l.db.QueryRow(t.Context(), `SELECT e.txid, e.event_id, e.at, e.kind, e.actor, e.items::text, s.sealed_at, s.leaves, s.hash
-		FROM events e JOIN seals s USING (tenant_id)`).Scan(&place.Tx, &place.Event, &at, &kind, &actor, &items, &sealedAt, &leaves, &hash); err != nil {
+	if err := l.db.QueryRow(t.Context(), `SELECT e.txid, e.event_id, e.at, e.kind, e.actor, e.items::text, s.created_at, s.leaves, s.hash
+		FROM events e JOIN checkpoints s USING (tenant_id)`).Scan(&place.Tx, &place.Event, &at, &kind, &actor, &items, &createdAt, &leaves, &hash); err != nil {
 		t.Fatal(err)
 	}
 	tenant := uuid.UUID(l.tenant)
 
 	leaf := sum([]byte("countersign event 1"), tenant[:], number(int64(place.Tx)), number(place.Event), number(at.UnixMicro()), []byte(kind), []byte(actor), []byte(items))
 	wantLeaves := slices.Concat(number(int64(place.Tx)), number(place.Event), leaf)
-	want := sum([]byte("countersign seal"), number(1), tenant[:], number(1), number(int64(place.Tx)), number(place.Event), number(int64(place.Tx)), number(place.Event),
-		number(at.UnixMicro()), number(at.UnixMicro()), number(1), number(sealedAt.UnixMicro()), make([]byte, 32), wantLeaves)
+	want := sum([]byte("countersign checkpoint"), number(1), tenant[:], number(1), number(int64(place.Tx)), number(place.Event), number(int64(place.Tx)), number(place.Event),
+		number(at.UnixMicro()), number(at.UnixMicro()), number(1), number(createdAt.UnixMicro()), make([]byte, 32), wantLeaves)
 
 	if !bytes.Equal(leaves, wantLeaves) || !bytes.Equal(hash, want) {
 		t.Errorf("leaves %x, hash %x, want %x, %x", leaves, hash, wantLeaves, want)
@@ -171,31 +171,31 @@ func TestEveryChangeOfAnEventIsNamed(t *testing.T) {
 	for name, test := range map[string]struct {
 		// sql is about the event $2, $3 of the tenant $1.
 		sql string
-		// want makes the finding of the third event, which seal 2 covers.
-		want func(third audit.Place) []audit.Finding
+		// want makes the finding of the third event, which checkpoint 2 covers.
+		want func(third audit.Position) []audit.Finding
 	}{
 		"at":          {"UPDATE events SET at = at + interval '1 microsecond'", nil},
 		"at, to none": {"UPDATE events SET at = 'infinity'", nil},
 		"kind":        {"UPDATE events SET kind = 'decided'", nil},
 		"actor":       {"UPDATE events SET actor = actor || ' '", nil},
 		"items":       {`UPDATE events SET items = jsonb_set(items, '{0,subject}', '"x"')`, nil},
-		"event_id": {"UPDATE events SET event_id = -1", func(p audit.Place) []audit.Finding {
-			return []audit.Finding{about(audit.Added, 2, audit.Place{Tx: p.Tx, Event: -1}), about(audit.Missing, 2, p)}
+		"event_id": {"UPDATE events SET event_id = -1", func(p audit.Position) []audit.Finding {
+			return []audit.Finding{about(audit.Added, 2, audit.Position{Tx: p.Tx, Event: -1}), about(audit.Missing, 2, p)}
 		}},
-		"txid": {"UPDATE events SET txid = '1'", func(p audit.Place) []audit.Finding {
-			return []audit.Finding{about(audit.Added, 1, audit.Place{Tx: 1, Event: p.Event}), about(audit.Missing, 2, p)}
+		"txid": {"UPDATE events SET txid = '1'", func(p audit.Position) []audit.Finding {
+			return []audit.Finding{about(audit.Added, 1, audit.Position{Tx: 1, Event: p.Event}), about(audit.Missing, 2, p)}
 		}},
-		"tenant_id": {"UPDATE events SET tenant_id = gen_random_uuid()", func(p audit.Place) []audit.Finding {
+		"tenant_id": {"UPDATE events SET tenant_id = gen_random_uuid()", func(p audit.Position) []audit.Finding {
 			return []audit.Finding{about(audit.Missing, 2, p)}
 		}},
-		"the row is gone": {"DELETE FROM events", func(p audit.Place) []audit.Finding {
+		"the row is gone": {"DELETE FROM events", func(p audit.Position) []audit.Finding {
 			return []audit.Finding{about(audit.Missing, 2, p)}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLog(t)
-			l.sealed(2, 2, 1)
+			l.checkpointed(2, 2, 1)
 			third := l.places()[2]
 			want := []audit.Finding{about(audit.Changed, 2, third)}
 			if test.want != nil {
@@ -213,11 +213,11 @@ func TestEveryChangeOfAnEventIsNamed(t *testing.T) {
 func TestAnAddedEventIsNamed(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
-	l.sealed(2, 2)
+	l.checkpointed(2, 2)
 	places := l.places()
-	forged := audit.Place{Tx: places[1].Tx, Event: 1_000_000}
-	first := audit.Place{Tx: 3, Event: -7}
-	for _, p := range []audit.Place{first, forged} {
+	forged := audit.Position{Tx: places[1].Tx, Event: 1_000_000}
+	first := audit.Position{Tx: 3, Event: -7}
+	for _, p := range []audit.Position{first, forged} {
 		l.exec("INSERT INTO events (tenant_id, txid, event_id, kind, actor, items) OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3, 'decided', 'ada', '[]')",
 			l.tenant.String(), p.Tx, p.Event)
 	}
@@ -228,12 +228,12 @@ func TestAnAddedEventIsNamed(t *testing.T) {
 func TestOurRolesCannotForge(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
-	l.sealed(1)
+	l.checkpointed(1)
 	for _, sql := range []string{
 		"INSERT INTO events (tenant_id, txid, kind, actor, items) VALUES ('" + l.tenant.String() + "', '1', 'k', 'a', '[]')",
 		"INSERT INTO events (tenant_id, at, kind, actor, items) VALUES ('" + l.tenant.String() + "', now(), 'k', 'a', '[]')",
 		"UPDATE events SET actor = 'x'", "DELETE FROM events",
-		"UPDATE seals SET hash = hash", "UPDATE seals SET pruned_at = now()", "DELETE FROM seals",
+		"UPDATE checkpoints SET hash = hash", "UPDATE checkpoints SET pruned_at = now()", "DELETE FROM checkpoints",
 	} {
 		for who, scope := range map[string]postgres.Scope{"api": postgres.API(l.tenant), "worker": postgres.Worker()} {
 			err := postgres.InTx(t.Context(), l.db, scope, func(tx pgx.Tx) error {
@@ -247,54 +247,56 @@ func TestOurRolesCannotForge(t *testing.T) {
 	}
 }
 
-func TestEveryChangeOfASealIsNamed(t *testing.T) {
+func TestEveryChangeOfACheckpointIsReported(t *testing.T) {
 	t.Parallel()
 	other := "decode(repeat('ab', 32), 'hex')"
-	changed := func(no int64) []audit.Finding { return []audit.Finding{{Kind: audit.SealChanged, Seal: no}} }
-	broken := func(no int64) []audit.Finding { return []audit.Finding{{Kind: audit.ChainBroken, Seal: no}} }
+	changed := func(no int64) []audit.Finding {
+		return []audit.Finding{{Kind: audit.CheckpointChanged, Checkpoint: no}}
+	}
+	broken := func(no int64) []audit.Finding { return []audit.Finding{{Kind: audit.ChainBroken, Checkpoint: no}} }
 	for name, test := range map[string]struct {
 		sql   string
 		want  []audit.Finding
 		words string
 	}{
-		"version":             {"UPDATE seals SET version = 2 WHERE seal_no = 2", changed(2), "its version"},
-		"from_txid":           {"UPDATE seals SET from_txid = '1' WHERE seal_no = 2", changed(2), "its from"},
-		"from_event":          {"UPDATE seals SET from_event = 0 WHERE seal_no = 2", changed(2), "its from"},
-		"until_txid":          {"UPDATE seals SET until_txid = '9999999999' WHERE seal_no = 2", changed(2), "its until"},
-		"until_event":         {"UPDATE seals SET until_event = 0 WHERE seal_no = 2", changed(2), "its until"},
-		"until, backwards":    {"UPDATE seals SET until_txid = '2' WHERE seal_no = 2", changed(2), "its until"},
-		"oldest_at":           {"UPDATE seals SET oldest_at = oldest_at - interval '1 day' WHERE seal_no = 2", changed(2), "its oldest_at"},
-		"newest_at":           {"UPDATE seals SET newest_at = 'infinity' WHERE seal_no = 2", changed(2), "its newest_at"},
-		"events":              {"UPDATE seals SET events = 3 WHERE seal_no = 2", changed(2), "its events"},
-		"leaves":              {"UPDATE seals SET leaves = set_byte(leaves, 50, 255 - get_byte(leaves, 50)) WHERE seal_no = 2", changed(2), "its leaves"},
-		"leaves, emptied":     {"UPDATE seals SET leaves = '' WHERE seal_no = 2", changed(2), "its leaves"},
-		"leaves, cut":         {"UPDATE seals SET leaves = substring(leaves for 48) WHERE seal_no = 2", changed(2), "its leaves"},
-		"prev_hash":           {"UPDATE seals SET prev_hash = " + other + " WHERE seal_no = 2", changed(2), "its prev_hash"},
-		"hash":                {"UPDATE seals SET hash = " + other + " WHERE seal_no = 2", changed(2), "its hash"},
-		"hash, of no size":    {"UPDATE seals SET hash = '' WHERE seal_no = 2", changed(2), "its hash"},
-		"hash of the head":    {"UPDATE seals SET hash = " + other + " WHERE seal_no = 3", changed(3), "cannot be told"},
-		"sealed_at":           {"UPDATE seals SET sealed_at = sealed_at - interval '1 day' WHERE seal_no = 2", changed(2), "its sealed_at"},
-		"seal_no of the head": {"UPDATE seals SET seal_no = 9 WHERE seal_no = 3", changed(3), "its seal_no"},
-		"pruned_at":           {"UPDATE seals SET pruned_at = now(), pruned_txid = '9', pruned_event = 9 WHERE seal_no = 2", changed(2), "no event says so"},
-		"one is gone":         {"DELETE FROM seals WHERE seal_no = 2", broken(3), "seal 2 before it"},
-		"the first is gone":   {"DELETE FROM seals WHERE seal_no = 1", broken(2), "seal 1 before it"},
-		"two are gone":        {"DELETE FROM seals WHERE seal_no <= 2", broken(3), "the seals 1 to 2"},
-		"tenant_id":           {"UPDATE seals SET tenant_id = gen_random_uuid() WHERE seal_no = 2", broken(3), "seal 2 before it"},
+		"version":                   {"UPDATE checkpoints SET version = 2 WHERE checkpoint_no = 2", changed(2), "its version"},
+		"from_txid":                 {"UPDATE checkpoints SET from_txid = '1' WHERE checkpoint_no = 2", changed(2), "its from"},
+		"from_event":                {"UPDATE checkpoints SET from_event = 0 WHERE checkpoint_no = 2", changed(2), "its from"},
+		"until_txid":                {"UPDATE checkpoints SET until_txid = '9999999999' WHERE checkpoint_no = 2", changed(2), "its until"},
+		"until_event":               {"UPDATE checkpoints SET until_event = 0 WHERE checkpoint_no = 2", changed(2), "its until"},
+		"until, backwards":          {"UPDATE checkpoints SET until_txid = '2' WHERE checkpoint_no = 2", changed(2), "its until"},
+		"oldest_at":                 {"UPDATE checkpoints SET oldest_at = oldest_at - interval '1 day' WHERE checkpoint_no = 2", changed(2), "its oldest_at"},
+		"newest_at":                 {"UPDATE checkpoints SET newest_at = 'infinity' WHERE checkpoint_no = 2", changed(2), "its newest_at"},
+		"events":                    {"UPDATE checkpoints SET events = 3 WHERE checkpoint_no = 2", changed(2), "its events"},
+		"leaves":                    {"UPDATE checkpoints SET leaves = set_byte(leaves, 50, 255 - get_byte(leaves, 50)) WHERE checkpoint_no = 2", changed(2), "its leaves"},
+		"leaves, emptied":           {"UPDATE checkpoints SET leaves = '' WHERE checkpoint_no = 2", changed(2), "its leaves"},
+		"leaves, cut":               {"UPDATE checkpoints SET leaves = substring(leaves for 48) WHERE checkpoint_no = 2", changed(2), "its leaves"},
+		"prev_hash":                 {"UPDATE checkpoints SET prev_hash = " + other + " WHERE checkpoint_no = 2", changed(2), "its prev_hash"},
+		"hash":                      {"UPDATE checkpoints SET hash = " + other + " WHERE checkpoint_no = 2", changed(2), "its hash"},
+		"hash, of no size":          {"UPDATE checkpoints SET hash = '' WHERE checkpoint_no = 2", changed(2), "its hash"},
+		"hash of the head":          {"UPDATE checkpoints SET hash = " + other + " WHERE checkpoint_no = 3", changed(3), "cannot be told"},
+		"created_at":                {"UPDATE checkpoints SET created_at = created_at - interval '1 day' WHERE checkpoint_no = 2", changed(2), "its created_at"},
+		"checkpoint_no of the head": {"UPDATE checkpoints SET checkpoint_no = 9 WHERE checkpoint_no = 3", changed(3), "its checkpoint_no"},
+		"pruned_at":                 {"UPDATE checkpoints SET pruned_at = now(), pruned_txid = '9', pruned_event = 9 WHERE checkpoint_no = 2", changed(2), "no event says so"},
+		"one is gone":               {"DELETE FROM checkpoints WHERE checkpoint_no = 2", broken(3), "checkpoint 2 before it"},
+		"the first is gone":         {"DELETE FROM checkpoints WHERE checkpoint_no = 1", broken(2), "checkpoint 1 before it"},
+		"two are gone":              {"DELETE FROM checkpoints WHERE checkpoint_no <= 2", broken(3), "the checkpoints 1 to 2"},
+		"tenant_id":                 {"UPDATE checkpoints SET tenant_id = gen_random_uuid() WHERE checkpoint_no = 2", broken(3), "checkpoint 2 before it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLog(t)
-			l.sealed(2, 2, 2)
+			l.checkpointed(2, 2, 2)
 
 			l.exec(test.sql)
 
 			r := l.wants(test.want...)
-			if len(r.Findings) > 0 && !strings.Contains(r.Findings[0].What, test.words) {
-				t.Errorf("finding says %q, want %q", r.Findings[0].What, test.words)
+			if len(r.Findings) > 0 && !strings.Contains(r.Findings[0].Message, test.words) {
+				t.Errorf("finding says %q, want %q", r.Findings[0].Message, test.words)
 			}
-			joined := l.verify(audit.Options{Most: 1})
+			joined := l.verify(audit.Options{Limit: 1})
 			for joined.Next != 0 {
-				joined.Join(l.verify(audit.Options{Most: 1, After: joined.Next}))
+				joined.Join(l.verify(audit.Options{Limit: 1, After: joined.Next}))
 			}
 			if diff := cmp.Diff(r, joined); diff != "" {
 				t.Errorf("verified in parts (-whole +parts):\n%s", diff)
@@ -303,57 +305,57 @@ func TestEveryChangeOfASealIsNamed(t *testing.T) {
 	}
 }
 
-// A forger who writes seals anew, so that each fits, is found by the head that
+// A forger who writes checkpoints anew, so that each fits, is found by the head that
 // somebody noted.
 func TestANotedHeadIsInTheChainForEver(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
-	l.sealed(2)
+	l.checkpointed(2)
 	one := *l.wants().Head
-	l.sealed(2)
+	l.checkpointed(2)
 	two := *l.wants().Head
 	for _, head := range []audit.Head{one, two} {
-		if r := l.verify(audit.Options{Noted: head.Hash}); !r.Intact() {
-			t.Errorf("Verify with head %d = %+v", head.Seal, r.Findings)
+		if r := l.verify(audit.Options{KnownHead: head.Hash}); !r.Intact() {
+			t.Errorf("Verify with head %d = %+v", head.Checkpoint, r.Findings)
 		}
 	}
 
-	l.exec("DELETE FROM seals")
+	l.exec("DELETE FROM checkpoints")
 	l.exec("UPDATE events SET actor = 'mallory' WHERE txid = $1", l.places()[0].Tx)
-	l.seal(2)
-	l.seal(2)
+	l.checkpoint(2)
+	l.checkpoint(2)
 
-	if r := l.wants(); r.Seals != 2 {
-		t.Errorf("the forger made %d seals", r.Seals)
+	if r := l.wants(); r.Checkpoints != 2 {
+		t.Errorf("the forger made %d checkpoints", r.Checkpoints)
 	}
 	for _, head := range []audit.Head{one, two} {
-		r := l.verify(audit.Options{Noted: head.Hash})
+		r := l.verify(audit.Options{KnownHead: head.Hash})
 		if len(r.Findings) != 1 || r.Findings[0].Kind != audit.ChainBroken {
-			t.Errorf("Verify with head %d = %+v, want the chain broken", head.Seal, r.Findings)
+			t.Errorf("Verify with head %d = %+v, want the chain broken", head.Checkpoint, r.Findings)
 		}
 	}
 }
 
-func TestOnlyWhatIsCompleteIsSealed(t *testing.T) {
+func TestCheckpointsCoverOnlyCommittedTransactions(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
-	l.sealed(1)
+	l.checkpointed(1)
 	slow := l.begin("slow")
 	l.write("quick")
 
-	if n := l.seal(5000); n != 0 {
-		t.Errorf("Seal beside an open transaction = %d, want none yet", n)
+	if n := l.checkpoint(5000); n != 0 {
+		t.Errorf("Checkpoint beside an open transaction = %d, want none yet", n)
 	}
 	l.commit(slow)
 	l.settled()
-	if n := l.seal(5000); n != 2 {
-		t.Errorf("Seal after it = %d, want both", n)
+	if n := l.checkpoint(5000); n != 2 {
+		t.Errorf("Checkpoint after it = %d, want both", n)
 	}
 
 	l.wants()
 }
 
-func TestSealersDoNotForkTheChain(t *testing.T) {
+func TestConcurrentCheckpointsDoNotForkTheChain(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	for i := range 40 {
@@ -366,7 +368,7 @@ func TestSealersDoNotForkTheChain(t *testing.T) {
 		g.Go(func() error {
 			for left := true; left; {
 				if err := postgres.InTx(t.Context(), l.db, postgres.Worker(), func(tx pgx.Tx) error {
-					if _, err := audit.Seal(t.Context(), tx, l.tenant, 3); err != nil {
+					if _, err := audit.Checkpoint(t.Context(), tx, l.tenant, 3); err != nil {
 						return err
 					}
 					due, err := audit.Due(t.Context(), tx, envelope.TenantID{}, 10)
@@ -383,21 +385,21 @@ func TestSealersDoNotForkTheChain(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if r := l.wants(); r.Sealed != 40 || r.Unsealed != 0 {
+	if r := l.wants(); r.Covered != 40 || r.Uncovered != 0 {
 		t.Errorf("report = %+v", r)
 	}
 }
 
-func TestASealThatWasNotCommittedLosesNothing(t *testing.T) {
+func TestACheckpointThatIsRolledBackLosesNothing(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
-	l.sealed(2)
+	l.checkpointed(2)
 	l.write("third")
 	l.settled()
 	errCrash := errors.New("crash")
 	err := postgres.InTx(t.Context(), l.db, postgres.Worker(), func(tx pgx.Tx) error {
-		if n, err := audit.Seal(t.Context(), tx, l.tenant, 5000); n != 1 || err != nil {
-			t.Errorf("Seal = %d, %v", n, err)
+		if n, err := audit.Checkpoint(t.Context(), tx, l.tenant, 5000); n != 1 || err != nil {
+			t.Errorf("Checkpoint = %d, %v", n, err)
 		}
 		return errCrash
 	})
@@ -405,16 +407,16 @@ func TestASealThatWasNotCommittedLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if n := l.seal(5000); n != 1 {
-		t.Errorf("Seal = %d, want the same again", n)
+	if n := l.checkpoint(5000); n != 1 {
+		t.Errorf("Checkpoint = %d, want the same again", n)
 	}
 
-	if r := l.wants(); r.Seals != 2 {
-		t.Errorf("%d seals, want 2", r.Seals)
+	if r := l.wants(); r.Checkpoints != 2 {
+		t.Errorf("%d checkpoints, want 2", r.Checkpoints)
 	}
 }
 
-func TestAllTenantsAreSealed(t *testing.T) {
+func TestAllTenantsGetCheckpoints(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	tenants := []log{l}
@@ -429,17 +431,17 @@ func TestAllTenantsAreSealed(t *testing.T) {
 		}
 	}
 	l.settled()
-	if done, err := audit.SealAll(t.Context(), l.db, func() bool { return false }); done || err != nil {
-		t.Errorf("SealAll without time = %t, %v", done, err)
+	if done, err := audit.CheckpointAll(t.Context(), l.db, func() bool { return false }); done || err != nil {
+		t.Errorf("CheckpointAll without time = %t, %v", done, err)
 	}
 
-	done, err := audit.SealAll(t.Context(), l.db, func() bool { return true })
+	done, err := audit.CheckpointAll(t.Context(), l.db, func() bool { return true })
 
 	if !done || err != nil {
-		t.Errorf("SealAll = %t, %v", done, err)
+		t.Errorf("CheckpointAll = %t, %v", done, err)
 	}
 	for _, one := range tenants {
-		if r := one.wants(); r.Sealed != 3 || r.Unsealed != 0 {
+		if r := one.wants(); r.Covered != 3 || r.Uncovered != 0 {
 			t.Errorf("report = %+v", r)
 		}
 	}
@@ -456,7 +458,7 @@ func TestNoChangeIsTooSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.settled()
-	l.seal(10)
+	l.checkpoint(10)
 	place := l.places()[0]
 	errUndo := errors.New("undo")
 
@@ -488,7 +490,7 @@ func TestNoChangeIsTooSmall(t *testing.T) {
 		if !errors.Is(err, errUndo) {
 			rt.Fatal(err)
 		}
-		if judged && (len(report.Findings) != 1 || report.Findings[0].Kind != audit.Changed || report.Findings[0].Place != place.String()) {
+		if judged && (len(report.Findings) != 1 || report.Findings[0].Kind != audit.Changed || report.Findings[0].Position != place.String()) {
 			rt.Fatalf("findings = %+v, want the event changed", report.Findings)
 		}
 	})
@@ -505,26 +507,26 @@ func TestAFloodOfFindingsIsBounded(t *testing.T) {
 	l := newLog(t)
 	l.exec("INSERT INTO events (tenant_id, kind, actor, items) SELECT $1, 'k', 'a', '[]' FROM generate_series(1, 2500)", l.tenant.String())
 	l.settled()
-	for l.seal(1000) > 0 {
+	for l.checkpoint(1000) > 0 {
 	}
 	l.exec("UPDATE events SET actor = 'b'")
 
 	r := l.verify(audit.Options{})
 
-	if len(r.Findings) != 1000 || r.Omitted != 1500 || r.Seals != 3 {
-		t.Errorf("%d findings, %d omitted, %d seals", len(r.Findings), r.Omitted, r.Seals)
+	if len(r.Findings) != 1000 || r.Omitted != 1500 || r.Checkpoints != 3 {
+		t.Errorf("%d findings, %d omitted, %d checkpoints", len(r.Findings), r.Omitted, r.Checkpoints)
 	}
 }
 
 func TestVerifyBehindASealThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
-	l.sealed(1)
+	l.checkpointed(1)
 
 	if _, err := l.tryVerify(audit.Options{After: 9}); !errors.Is(err, fault.NotFound) {
 		t.Errorf("Verify = %v, want %v", err, fault.NotFound)
 	}
-	if r := l.verify(audit.Options{After: 1}); r.Seals != 0 || !r.Intact() {
+	if r := l.verify(audit.Options{After: 1}); r.Checkpoints != 0 || !r.Intact() {
 		t.Errorf("Verify behind the head = %+v", r)
 	}
 }
@@ -532,7 +534,7 @@ func TestVerifyBehindASealThatIsNotThere(t *testing.T) {
 func (l log) export(ctx context.Context, span audit.Span) []audit.Entry {
 	l.t.Helper()
 	var all []audit.Entry
-	for after := (audit.Place{}); ; {
+	for after := (audit.Position{}); ; {
 		var page []audit.Entry
 		if err := postgres.InTx(ctx, l.db, postgres.API(l.tenant), func(tx pgx.Tx) (err error) {
 			page, err = audit.Export(ctx, tx, l.tenant, span, after)
@@ -544,7 +546,7 @@ func (l log) export(ctx context.Context, span audit.Span) []audit.Entry {
 		if len(page) < audit.ExportRows {
 			return all
 		}
-		after = page[len(page)-1].Place
+		after = page[len(page)-1].Position
 	}
 }
 
@@ -557,7 +559,7 @@ func TestAnExportHasWhatHappenedInARange(t *testing.T) {
 			l.tenant.String(), day.AddDate(0, 0, i), fmt.Sprint("day ", i))
 		l.settled()
 		if i < 4 {
-			l.seal(5000)
+			l.checkpoint(5000)
 		}
 	}
 
@@ -568,7 +570,7 @@ func TestAnExportHasWhatHappenedInARange(t *testing.T) {
 		"all":           {audit.Span{}, []int{0, 1, 2, 3, 4}},
 		"a day":         {audit.Span{From: day.AddDate(0, 0, 1), Until: day.AddDate(0, 0, 2)}, []int{1}},
 		"since":         {audit.Span{From: day.AddDate(0, 0, 3)}, []int{3, 4}},
-		"not sealed":    {audit.Span{From: day.AddDate(0, 0, 4)}, []int{4}},
+		"not covered":   {audit.Span{From: day.AddDate(0, 0, 4)}, []int{4}},
 		"until":         {audit.Span{Until: day.AddDate(0, 0, 1)}, []int{0}},
 		"before it all": {audit.Span{Until: day}, nil},
 		"after it all":  {audit.Span{From: day.AddDate(1, 0, 0)}, nil},
@@ -576,11 +578,11 @@ func TestAnExportHasWhatHappenedInARange(t *testing.T) {
 		var want, got []string
 		for _, d := range test.want {
 			for range 150 {
-				want = append(want, fmt.Sprint("day ", d, " seal ", (d+1)%5))
+				want = append(want, fmt.Sprint("day ", d, " checkpoint ", (d+1)%5))
 			}
 		}
 		for _, e := range l.export(t.Context(), test.span) {
-			got = append(got, fmt.Sprint(e.Actor, " seal ", e.Seal))
+			got = append(got, fmt.Sprint(e.Actor, " checkpoint ", e.Checkpoint))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -591,7 +593,7 @@ func TestAnExportHasWhatHappenedInARange(t *testing.T) {
 func TestALineHoldsWhatItsHashIsTakenOf(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
-	l.sealed(1)
+	l.checkpointed(1)
 	e := l.export(t.Context(), audit.Span{})[0]
 
 	line, err := e.Line()
@@ -601,19 +603,19 @@ func TestALineHoldsWhatItsHashIsTakenOf(t *testing.T) {
 
 	var read struct {
 		Place string
-		Seal  int64 `json:"seal_no"`
+		Seal  int64 `json:"checkpoint_no"`
 		Leaf  audit.Hash
 		Items json.RawMessage
 	}
 	if err := json.Unmarshal(line, &read); err != nil || bytes.Count(line, []byte("\n")) != 1 {
 		t.Fatalf("%v in %s", err, line)
 	}
-	if string(read.Items) != e.Items || read.Leaf != e.Leaf || read.Place != e.Place.String() || read.Seal != 1 {
+	if string(read.Items) != e.Items || read.Leaf != e.Leaf || read.Place != e.Position.String() || read.Seal != 1 {
 		t.Errorf("line = %s, want %+v", line, e)
 	}
 	var leaves []byte
-	if err := l.db.QueryRow(t.Context(), "SELECT leaves FROM seals").Scan(&leaves); err != nil || !bytes.Equal(leaves[16:], e.Leaf[:]) {
-		t.Errorf("the seal has another leaf: %x, %v", leaves, err)
+	if err := l.db.QueryRow(t.Context(), "SELECT leaves FROM checkpoints").Scan(&leaves); err != nil || !bytes.Equal(leaves[16:], e.Leaf[:]) {
+		t.Errorf("the checkpoint has another leaf: %x, %v", leaves, err)
 	}
 }
 

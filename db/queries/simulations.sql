@@ -1,4 +1,4 @@
--- name: RehearsalPage :many
+-- name: SimulationPage :many
 -- The next envelopes below a place, newest first, with what policy looked at
 -- when each was proposed and what it said; the tools of its token are those of
 -- now. wanted is false for what the time or the tool leaves out: its row says

@@ -144,12 +144,12 @@ type Execution struct {
 	ExternalID string               `json:"external_id,omitzero"`
 	Workflow   *uuid.UUID           `json:"workflow_id"`
 	// Context is the request that it came with; nil where nobody noted it.
-	Context *Origin `json:"context"`
-	Policy  Verdict `json:"policy"`
+	Context *Origin        `json:"context"`
+	Policy  PolicyDecision `json:"policy"`
 	// Decision is a person's, or the end of the wait for one.
 	Decision *Decision `json:"decision"`
 	// Outlook is what a dry run found; nil for an action.
-	Outlook json.RawMessage `json:"outlook,omitempty"`
+	Preview json.RawMessage `json:"preview,omitempty"`
 }
 
 // User is a token and its name.
@@ -159,7 +159,7 @@ type User struct {
 }
 
 // Verdict is what policy said when it was proposed.
-type Verdict struct {
+type PolicyDecision struct {
 	Mode   envelope.Mode   `json:"mode"`
 	Source string          `json:"source"`
 	Trace  json.RawMessage `json:"trace"`

@@ -19,10 +19,10 @@ import (
 // thousand envelopes.
 const readRows = 200
 
-// Due returns the tenants after one that have events to be sealed, at most so
+// Due returns the tenants after one that have events to be covered, at most so
 // many, in order. It needs the scope of the worker.
 func Due(ctx context.Context, tx pgx.Tx, after envelope.TenantID, most int) ([]envelope.TenantID, error) {
-	ids, err := dbsqlc.New().SealDue(ctx, tx, &dbsqlc.SealDueParams{After: uuid.UUID(after), Most: int64(most)})
+	ids, err := dbsqlc.New().CheckpointDue(ctx, tx, &dbsqlc.CheckpointDueParams{After: uuid.UUID(after), Most: int64(most)})
 	return tenantIDs(ids), err
 }
 
@@ -34,26 +34,26 @@ func tenantIDs(ids []uuid.UUID) []envelope.TenantID {
 	return tenants
 }
 
-// Seal adds one seal to a tenant's chain, over the next events that no open
+// Checkpoint adds one checkpoint to a tenant's chain, over the next events that no open
 // transaction can add any before, at most so many. It returns how many it
-// covers: none when there are none, or somebody else is sealing at this
+// covers: none when there are none, or somebody else is adding one at this
 // moment. It needs the scope of the worker.
-func Seal(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most int) (int, error) {
+func Checkpoint(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most int) (int, error) {
 	q := dbsqlc.New()
-	mine, err := q.SealLock(ctx, tx, uuid.UUID(tenant))
+	mine, err := q.CheckpointLock(ctx, tx, uuid.UUID(tenant))
 	if err != nil || !mine {
 		return 0, err
 	}
 	// A statement of its own: what it reads, it reads under the lock.
-	head, err := q.SealHead(ctx, tx, uuid.UUID(tenant))
+	head, err := q.CheckpointHead(ctx, tx, uuid.UUID(tenant))
 	if err != nil {
 		return 0, err
 	}
-	s := seal{no: head.SealNo + 1, version: sealVersion, prev: head.Hash, at: head.Now}
-	if head.SealNo == 0 {
+	s := checkpoint{no: head.CheckpointNo + 1, version: checkpointVersion, prev: head.Hash, at: head.Now}
+	if head.CheckpointNo == 0 {
 		s.prev = make([]byte, len(Hash{}))
 	}
-	after := Place{head.UntilTxid, head.UntilEvent}
+	after := Position{head.UntilTxid, head.UntilEvent}
 	for int(s.events) < most {
 		want := min(most-int(s.events), readRows)
 		rows, err := q.EventSealable(ctx, tx, &dbsqlc.EventSealableParams{
@@ -63,7 +63,7 @@ func Seal(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most int) (i
 			return 0, err
 		}
 		for _, r := range rows {
-			s.cover(tenant, row{Place{r.Txid, r.EventID}, r.At, r.Kind, r.Actor, r.Items})
+			s.cover(tenant, row{Position{r.Txid, r.EventID}, r.At, r.Kind, r.Actor, r.Items})
 		}
 		if len(rows) < want {
 			break
@@ -74,56 +74,56 @@ func Seal(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most int) (i
 		return 0, nil
 	}
 	hash := s.hash(tenant)
-	return int(s.events), q.SealInsert(ctx, tx, &dbsqlc.SealInsertParams{
-		TenantID: uuid.UUID(tenant), SealNo: s.no, Version: s.version,
+	return int(s.events), q.CheckpointInsert(ctx, tx, &dbsqlc.CheckpointInsertParams{
+		TenantID: uuid.UUID(tenant), CheckpointNo: s.no, Version: s.version,
 		FromTxid: s.from.Tx, FromEvent: s.from.Event, UntilTxid: s.until.Tx, UntilEvent: s.until.Event,
 		OldestAt: s.oldest, NewestAt: s.newest, Events: s.events, Leaves: s.leaves,
-		PrevHash: s.prev, Hash: hash[:], SealedAt: s.at,
+		PrevHash: s.prev, Hash: hash[:], CreatedAt: s.at,
 	})
 }
 
-// Head is the last seal of a chain. Whoever notes it elsewhere can see later
+// Head is the last checkpoint of a chain. Whoever notes it elsewhere can see later
 // whether the chain still holds it.
 type Head struct {
-	Seal int64 `json:"seal_no"`
-	Hash Hash  `json:"hash"`
+	Checkpoint int64 `json:"checkpoint_no"`
+	Hash       Hash  `json:"hash"`
 }
 
-// CurrentHead returns the head of a tenant's chain; nil if nothing was sealed
+// CurrentHead returns the head of a tenant's chain; nil if nothing was covered
 // yet.
 func CurrentHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Head, error) {
-	head, err := dbsqlc.New().SealHead(ctx, tx, uuid.UUID(tenant))
-	if err != nil || head.SealNo == 0 {
+	head, err := dbsqlc.New().CheckpointHead(ctx, tx, uuid.UUID(tenant))
+	if err != nil || head.CheckpointNo == 0 {
 		return nil, err
 	}
-	h := &Head{Seal: head.SealNo}
+	h := &Head{Checkpoint: head.CheckpointNo}
 	copy(h.Hash[:], head.Hash)
 	return h, nil
 }
 
-// nextSeal reads the seal after a number; false when there is none.
-func nextSeal(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after int64) (seal, bool, error) {
-	r, err := dbsqlc.New().SealNext(ctx, tx, &dbsqlc.SealNextParams{TenantID: uuid.UUID(tenant), After: after})
+// nextSeal reads the checkpoint after a number; false when there is none.
+func nextCheckpoint(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after int64) (checkpoint, bool, error) {
+	r, err := dbsqlc.New().CheckpointNext(ctx, tx, &dbsqlc.CheckpointNextParams{TenantID: uuid.UUID(tenant), After: after})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return seal{}, false, nil
+		return checkpoint{}, false, nil
 	}
-	return seal{
-		no: r.SealNo, version: r.Version, from: Place{r.FromTxid, r.FromEvent}, until: Place{r.UntilTxid, r.UntilEvent},
+	return checkpoint{
+		no: r.CheckpointNo, version: r.Version, from: Position{r.FromTxid, r.FromEvent}, until: Position{r.UntilTxid, r.UntilEvent},
 		oldest: r.OldestAt, newest: r.NewestAt, events: r.Events, leaves: r.Leaves,
-		prev: r.PrevHash, at: r.SealedAt, stored: r.Hash, pruned: r.Pruned,
+		prev: r.PrevHash, at: r.CreatedAt, stored: r.Hash, pruned: r.Pruned,
 	}, err == nil, err
 }
 
 // link is what a chain goes on from.
 type link struct {
 	no    int64
-	until Place
-	// hashes are those by which the next seal may name this one: that in the
+	until Position
+	// hashes are those by which the next checkpoint may name this one: that in the
 	// row and that of its contents, which differ only if the row was changed.
 	stored, computed []byte
 }
 
-// genesis is before the first seal.
+// genesis is before the first checkpoint.
 func genesis() link {
 	zero := make([]byte, len(Hash{}))
 	return link{until: beginning(), stored: zero, computed: zero}
@@ -131,7 +131,7 @@ func genesis() link {
 
 // eachRow calls do for every event behind one place and up to another, in
 // order.
-func eachRow(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after, until Place, do func(row)) error {
+func eachRow(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after, until Position, do func(row)) error {
 	for {
 		rows, err := dbsqlc.New().EventRange(ctx, tx, &dbsqlc.EventRangeParams{
 			TenantID: uuid.UUID(tenant), AfterTxid: after.Tx, AfterEvent: after.Event, UntilTxid: until.Tx, UntilEvent: until.Event, Most: readRows,
@@ -140,7 +140,7 @@ func eachRow(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after, un
 			return err
 		}
 		for _, r := range rows {
-			after = Place{r.Txid, r.EventID}
+			after = Position{r.Txid, r.EventID}
 			do(row{after, r.At, r.Kind, r.Actor, r.Items})
 		}
 		if len(rows) < readRows {
@@ -149,12 +149,12 @@ func eachRow(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after, un
 	}
 }
 
-// prunedThrough returns the last seal of which an event says that retention
+// prunedThrough returns the last checkpoint of which an event says that retention
 // took its events, and those before. A mark alone proves nothing.
 func prunedThrough(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (int64, error) {
 	q := dbsqlc.New()
 	for below := int64(math.MaxInt64); ; {
-		mark, err := q.SealPruned(ctx, tx, &dbsqlc.SealPrunedParams{TenantID: uuid.UUID(tenant), Below: below})
+		mark, err := q.CheckpointPruned(ctx, tx, &dbsqlc.CheckpointPrunedParams{TenantID: uuid.UUID(tenant), Below: below})
 		if errors.Is(err, pgx.ErrNoRows) {
 			return 0, nil
 		}
@@ -165,19 +165,19 @@ func prunedThrough(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (in
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return 0, err
 		}
-		if err == nil && tellsOf(Kind(told.Kind), told.Items, mark.SealNo) {
-			return mark.SealNo, nil
+		if err == nil && recordsPruning(Kind(told.Kind), told.Items, mark.CheckpointNo) {
+			return mark.CheckpointNo, nil
 		}
-		below = mark.SealNo
+		below = mark.CheckpointNo
 	}
 }
 
-// tellsOf says that an event tells of the pruning of a seal.
-func tellsOf(kind Kind, items []byte, no int64) bool {
+// tellsOf says that an event tells of the pruning of a checkpoint.
+func recordsPruning(kind Kind, items []byte, no int64) bool {
 	var list []struct {
 		Detail struct {
-			From  int64 `json:"from_seal"`
-			Until int64 `json:"until_seal"`
+			From  int64 `json:"from_checkpoint"`
+			Until int64 `json:"until_checkpoint"`
 		}
 	}
 	if kind != Pruned || json.Unmarshal(items, &list) != nil || len(list) != 1 {
@@ -186,21 +186,21 @@ func tellsOf(kind Kind, items []byte, no int64) bool {
 	return list[0].Detail.From <= no && no <= list[0].Detail.Until
 }
 
-// unsealedMost bounds how many events are counted that no seal covers yet.
-const unsealedMost = 100_000
+// maxUncovered bounds how many events are counted that no checkpoint covers yet.
+const maxUncovered = 100_000
 
-// unsealed counts the events behind a place, up to unsealedMost, and says
+// uncovered counts the events behind a place, up to maxUncovered, and says
 // since when they wait.
-func unsealed(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after Place) (int64, time.Time, error) {
-	r, err := dbsqlc.New().EventUnsealed(ctx, tx, &dbsqlc.EventUnsealedParams{
-		TenantID: uuid.UUID(tenant), AfterTxid: after.Tx, AfterEvent: after.Event, Most: unsealedMost,
+func uncovered(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after Position) (int64, time.Time, error) {
+	r, err := dbsqlc.New().EventUncovered(ctx, tx, &dbsqlc.EventUncoveredParams{
+		TenantID: uuid.UUID(tenant), AfterTxid: after.Tx, AfterEvent: after.Event, Most: maxUncovered,
 	})
 	return r.Events, r.Since.UTC(), err
 }
 
-// noted returns the number of the seal that has a hash; 0 when none has.
-func noted(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, hash Hash) (int64, error) {
-	no, err := dbsqlc.New().SealNoted(ctx, tx, &dbsqlc.SealNotedParams{TenantID: uuid.UUID(tenant), Hash: hash[:]})
+// noted returns the number of the checkpoint that has a hash; 0 when none has.
+func findHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, hash Hash) (int64, error) {
+	no, err := dbsqlc.New().CheckpointNoted(ctx, tx, &dbsqlc.CheckpointNotedParams{TenantID: uuid.UUID(tenant), Hash: hash[:]})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
 	}
@@ -208,7 +208,7 @@ func noted(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, hash Hash) 
 }
 
 // TamperedError says that events were not deleted, because they are not what
-// was sealed: they are evidence.
+// was covered: they are evidence.
 type TamperedError struct {
 	Tenant envelope.TenantID
 	// First is one of the findings.
@@ -217,25 +217,25 @@ type TamperedError struct {
 
 // Error names the place.
 func (e *TamperedError) Error() string {
-	return fmt.Sprintf("the events of seal %d of tenant %s do not verify, and are kept: %s", e.First.Seal, e.Tenant, e.First.Kind)
+	return fmt.Sprintf("the events of checkpoint %d of tenant %s do not verify, and are kept: %s", e.First.Checkpoint, e.Tenant, e.First.Kind)
 }
 
-// Prune deletes the events of a tenant's oldest seals, as many as are past its
+// Prune deletes the events of a tenant's oldest checkpoints, as many as are past its
 // retention and hold not many more than so many events. It returns how many
 // it deleted; none when there is nothing to do. What does not verify is a
 // *TamperedError. It needs the scope of the worker.
 func Prune(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most int) (int64, error) {
 	q := dbsqlc.New()
-	rows, err := q.SealPrunable(ctx, tx, &dbsqlc.SealPrunableParams{TenantID: uuid.UUID(tenant), Most: int64(most)})
+	rows, err := q.CheckpointPrunable(ctx, tx, &dbsqlc.CheckpointPrunableParams{TenantID: uuid.UUID(tenant), Most: int64(most)})
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
-	first, last, events := rows[0].SealNo, rows[0].SealNo, int(rows[0].Events)
+	first, last, events := rows[0].CheckpointNo, rows[0].CheckpointNo, int(rows[0].Events)
 	for _, r := range rows[1:] {
-		if r.SealNo != last+1 || events+int(r.Events) > most {
+		if r.CheckpointNo != last+1 || events+int(r.Events) > most {
 			break
 		}
-		last, events = r.SealNo, events+int(r.Events)
+		last, events = r.CheckpointNo, events+int(r.Events)
 	}
 	report, err := Verify(ctx, tx, tenant, Options{After: first - 1, Until: last})
 	if err != nil {
@@ -244,5 +244,5 @@ func Prune(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most int) (
 	if len(report.Findings) > 0 {
 		return 0, &TamperedError{tenant, report.Findings[0]}
 	}
-	return q.SealPrune(ctx, tx, &dbsqlc.SealPruneParams{TenantID: uuid.UUID(tenant), FirstNo: first, LastNo: last})
+	return q.CheckpointPrune(ctx, tx, &dbsqlc.CheckpointPruneParams{TenantID: uuid.UUID(tenant), FirstNo: first, LastNo: last})
 }

@@ -21,13 +21,13 @@ import (
 
 // MaxTries is how often a letter is looked into. The last time is some two
 // hours after the first.
-const MaxTries = 10
+const MaxAttempts = 10
 
 // What a read came to, in one word, beside the findings and why there was no
 // answer.
 const (
-	saidEarly    = "not_found_yet"
-	saidRuleGone = "rule_gone"
+	resultTooEarly = "not_found_yet"
+	resultRuleGone = "rule_gone"
 )
 
 // Config says how a Verifier works. Its zero fields have the defaults that
@@ -44,22 +44,22 @@ type Config struct {
 	Log             *slog.Logger
 }
 
-// Opens gives the connection to a source. *connect.Pool is one.
-type Opens interface {
+// Connections gives the connection to a source. *connect.Pool is one.
+type Connections interface {
 	Get(snap *settings.Settings, source string) (source.Source, error)
 }
 
 // Verifier looks into calls that nobody heard the end of. It is safe for
 // concurrent use, and any number may work on one database.
-type Verifier struct {
+type Reconciler struct {
 	db    postgres.Begins
 	cache *settings.Cache
-	live  Opens
+	live  Connections
 	cfg   Config
 }
 
 // New returns a Verifier.
-func New(db postgres.Begins, cache *settings.Cache, live Opens, cfg Config) *Verifier {
+func New(db postgres.Begins, cache *settings.Cache, live Connections, cfg Config) *Reconciler {
 	cfg.Deadline = cmp.Or(cfg.Deadline, 30*time.Second)
 	cfg.Grace = cmp.Or(cfg.Grace, mcp.DefaultCallTimeout+30*time.Second)
 	cfg.Batch = cmp.Or(cfg.Batch, 32)
@@ -67,20 +67,20 @@ func New(db postgres.Begins, cache *settings.Cache, live Opens, cfg Config) *Ver
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Verifier{db: db, cache: cache, live: live, cfg: cfg}
+	return &Reconciler{db: db, cache: cache, live: live, cfg: cfg}
 }
 
 // Sweep looks into letters that are due, and returns how many it took on; zero
 // means that none is due. One whose process dies meanwhile is due again soon
 // after Deadline.
-func (v *Verifier) Sweep(ctx context.Context) (int, error) {
+func (v *Reconciler) Sweep(ctx context.Context) (int, error) {
 	rounds := (v.cfg.Batch + v.cfg.Parallel - 1) / v.cfg.Parallel
 	hold := time.Duration(rounds)*v.cfg.Deadline + time.Minute
-	var riddles []riddle
+	var riddles []unresolvedCall
 	snaps := make(map[envelope.TenantID]*settings.Settings)
 	err := postgres.InTx(ctx, v.db, postgres.Worker(), func(tx pgx.Tx) error {
 		var err error
-		if riddles, err = takeOn(ctx, tx, v.cfg.Batch, hold); err != nil {
+		if riddles, err = claim(ctx, tx, v.cfg.Batch, hold); err != nil {
 			return err
 		}
 		for i := range riddles {
@@ -98,15 +98,15 @@ func (v *Verifier) Sweep(ctx context.Context) (int, error) {
 	group.SetLimit(v.cfg.Parallel)
 	for i := range riddles {
 		r := &riddles[i]
-		group.Go(func() error { return v.look(ctx, snaps[r.lease.Tenant], r) })
+		group.Go(func() error { return v.reconcile(ctx, snaps[r.lease.Tenant], r) })
 	}
 	return len(riddles), group.Wait()
 }
 
 // look asks about one letter and keeps what it was told.
-func (v *Verifier) look(ctx context.Context, snap *settings.Settings, r *riddle) error {
-	said := v.ask(ctx, snap, r)
-	found := v.judge(r, said)
+func (v *Reconciler) reconcile(ctx context.Context, snap *settings.Settings, r *unresolvedCall) error {
+	said := v.read(ctx, snap, r)
+	found := v.decide(r, said)
 	// What was found is kept also when the process is about to end.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -115,28 +115,28 @@ func (v *Verifier) look(ctx context.Context, snap *settings.Settings, r *riddle)
 		return fmt.Errorf("settle verifying read of %s: %w", r.lease.Action, err)
 	}
 	v.cfg.Log.InfoContext(ctx, "unknown outcome looked into", slog.String("action_id", r.lease.Action.String()),
-		slog.Int("try", r.try), slog.String("said", said), slog.Bool("resolved", found.resolve))
+		slog.Int("try", r.attempt), slog.String("said", said), slog.Bool("resolved", found.resolve))
 	return nil
 }
 
 // ask makes the read and returns what it came to, in one word.
-func (v *Verifier) ask(ctx context.Context, snap *settings.Settings, r *riddle) string {
+func (v *Reconciler) read(ctx context.Context, snap *settings.Settings, r *unresolvedCall) string {
 	if r.rule == nil {
-		return saidRuleGone
+		return resultRuleGone
 	}
 	read := Read{
-		About: r.lease, Args: r.args, Source: r.source, Rule: *r.rule, Name: "verify/" + strconv.Itoa(r.try), Deadline: v.cfg.Deadline,
+		About: r.lease, Args: r.args, Source: r.source, Rule: *r.rule, Name: "verify/" + strconv.Itoa(r.attempt), Deadline: v.cfg.Deadline,
 		Open: func() (source.Source, error) { return v.live.Get(snap, r.source) },
 	}
-	answer, said := read.Make(ctx, v.cfg.Log, snap)
+	answer, said := read.Run(ctx, v.cfg.Log, snap)
 	if said != "" {
 		return said
 	}
-	return string(r.rule.Read(answer))
+	return string(r.rule.Interpret(answer))
 }
 
 // verdict is what becomes of a letter that was looked into.
-type verdict struct {
+type decision struct {
 	resolve, happened bool
 	note              string
 	// said, again and last are for a letter that stays: what the read came to,
@@ -147,27 +147,27 @@ type verdict struct {
 }
 
 // judge decides what follows from what a read said.
-func (v *Verifier) judge(r *riddle, said string) verdict {
-	stays := verdict{said: said, again: wait(r.try), last: r.try >= MaxTries}
+func (v *Reconciler) decide(r *unresolvedCall, said string) decision {
+	stays := decision{said: said, again: wait(r.attempt), last: r.attempt >= MaxAttempts}
 	switch {
-	case said == saidRuleGone:
+	case said == resultRuleGone:
 		stays.last = true
-	case said == saidPaused:
+	case said == resultPaused:
 		stays.last = false // it was not asked
 	case said == string(Happened):
-		return verdict{resolve: true, happened: true, note: "the source has it"}
+		return decision{resolve: true, happened: true, note: "the source has it"}
 	case said == string(NotFound) && r.age < v.cfg.Grace:
 		// Not yet believed; there is a look after the grace in any case.
-		stays.said, stays.again, stays.last = saidEarly, max(stays.again, v.cfg.Grace-r.age), false
+		stays.said, stays.again, stays.last = resultTooEarly, max(stays.again, v.cfg.Grace-r.age), false
 	case said == string(NotFound) && r.mayRunAgain():
-		return verdict{resolve: true, note: "the source does not have it"}
+		return decision{resolve: true, note: "the source does not have it"}
 	}
 	return stays
 }
 
 // mayRunAgain says that it does no harm if the first request arrives after the
 // call was made again; or that the operator says that it cannot.
-func (r *riddle) mayRunAgain() bool {
+func (r *unresolvedCall) mayRunAgain() bool {
 	switch r.effect {
 	case envelope.EffectRead, envelope.EffectIdempotent, envelope.EffectKeyed:
 		return true
@@ -186,7 +186,7 @@ func wait(try int) time.Duration {
 		backoff.WithMaxElapsedTime(0),
 	)
 	d := b.NextBackOff()
-	for range min(try, MaxTries) - 1 {
+	for range min(try, MaxAttempts) - 1 {
 		d = b.NextBackOff()
 	}
 	return d

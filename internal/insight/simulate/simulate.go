@@ -29,7 +29,7 @@ type Request struct {
 	Before envelope.ActionID
 	// Most is how many envelopes the page goes through, 1 to MaxPage, of other
 	// tools among them.
-	Most int
+	Limit int
 }
 
 // Page is some envelopes of the past, as policy looks at them.
@@ -71,9 +71,9 @@ type Report struct {
 	// Looked is how many envelopes were gone through, Compared how many of them
 	// were decided about again, and Gone how many were left out because their
 	// tool is no more.
-	Looked   int `json:"looked"`
-	Compared int `json:"compared"`
-	Gone     int `json:"gone"`
+	Examined    int `json:"examined"`
+	Compared    int `json:"compared"`
+	WithoutTool int `json:"without_tool"`
 	// Counts has a line for each way that the decisions about a tool came out,
 	// in order of tool and modes.
 	Counts []Count `json:"counts"`
@@ -86,11 +86,11 @@ type Report struct {
 
 // Count is how many envelopes of a tool were decided about in one way.
 type Count struct {
-	Key   string        `json:"key"`
-	Then  envelope.Mode `json:"then"`
-	Now   envelope.Mode `json:"now"`
-	Would envelope.Mode `json:"would"`
-	Count int           `json:"count"`
+	Key     string        `json:"key"`
+	Then    envelope.Mode `json:"then"`
+	Now     envelope.Mode `json:"now"`
+	Changed envelope.Mode `json:"changed"`
+	Count   int           `json:"count"`
 }
 
 // Difference is an envelope that comes out otherwise.
@@ -100,20 +100,20 @@ type Difference struct {
 	Key        string            `json:"key"`
 	Then       Decided           `json:"then"`
 	Now        Decided           `json:"now"`
-	Would      Decided           `json:"would"`
+	Changed    Decided           `json:"changed"`
 	// Because are the layers whose word makes the difference between Now and
 	// Would; none if those have the same mode.
-	Because []Cause `json:"because"`
+	Causes []Cause `json:"causes"`
 }
 
 // Cause is what one layer says by the policy of now and by the changed one;
 // empty for nothing.
 type Cause struct {
-	Layer string        `json:"layer"`
-	Rule  string        `json:"rule,omitzero"`
-	Key   string        `json:"key,omitzero"`
-	Now   envelope.Mode `json:"now,omitzero"`
-	Would envelope.Mode `json:"would,omitzero"`
+	Layer   string        `json:"layer"`
+	Rule    string        `json:"rule,omitzero"`
+	Key     string        `json:"key,omitzero"`
+	Now     envelope.Mode `json:"now,omitzero"`
+	Changed envelope.Mode `json:"changed,omitzero"`
 	// Detail says why, in words that hold nothing of the arguments.
 	Detail string `json:"detail,omitzero"`
 }

@@ -172,7 +172,7 @@ func (l *lab) riddle(tool string) envelope.ActionID {
 // age makes every letter older, and due for a look.
 func (l *lab) age(by string) {
 	l.t.Helper()
-	l.exec("UPDATE dead_letters SET created_at = created_at - $1::interval, verify_after = CASE WHEN verify_after IS NOT NULL THEN now() END", by)
+	l.exec("UPDATE dead_letters SET created_at = created_at - $1::interval, reconcile_at = CASE WHEN reconcile_at IS NOT NULL THEN now() END", by)
 }
 
 func (l *lab) live() *connect.Pool {
@@ -303,7 +303,7 @@ func TestWhatSaysNothingLeavesItUnknown(t *testing.T) {
 		"an adapter that panics": {func(l *lab) {
 			l.src.On(toolFind, func(context.Context, source.Call) sourcetest.Step { panic("boom") })
 		}, "adapter_failed"},
-		"a rule that is gone":        {func(l *lab) { l.exec("UPDATE tools SET verify = NULL") }, "rule_gone"},
+		"a rule that is gone":        {func(l *lab) { l.exec("UPDATE tools SET reconcile = NULL") }, "rule_gone"},
 		"a read that is gone":        {func(l *lab) { l.exec("DELETE FROM tools WHERE name = 'find'") }, "tool_gone"},
 		"a read that may act":        {func(l *lab) { l.exec("UPDATE tools SET effect = 'once' WHERE name = 'find'") }, "not_a_read"},
 		"a read that policy denies":  {func(l *lab) { l.exec("UPDATE policy_modes SET mode = 'deny'") }, "policy"},
@@ -348,7 +348,7 @@ func TestNobodyIsAskedWhileItIsPaused(t *testing.T) {
 			l.src.On(toolFind, func(context.Context, source.Call) sourcetest.Step { return answer("true") })
 			id := l.riddle(toolOnce)
 			l.age("1 hour")
-			l.exec("UPDATE dead_letters SET verify_tries = $1", reconcile.MaxTries)
+			l.exec("UPDATE dead_letters SET reconcile_attempts = $1", reconcile.MaxAttempts)
 			l.inTx(func(ctx context.Context, tx pgx.Tx) error {
 				_, err := pause.Set(ctx, tx, l.tenant, test.of, false, "maintenance", "ada")
 				return err
@@ -378,10 +378,10 @@ func TestLooksGetRarerAndEnd(t *testing.T) {
 	l.age("1 hour")
 
 	var waits []time.Duration
-	for range reconcile.MaxTries {
+	for range reconcile.MaxAttempts {
 		l.sweep()
 		var seconds *float64
-		if err := l.db.QueryRow(t.Context(), "SELECT extract(epoch FROM verify_after - now())::float8 FROM dead_letters").Scan(&seconds); err != nil {
+		if err := l.db.QueryRow(t.Context(), "SELECT extract(epoch FROM reconcile_at - now())::float8 FROM dead_letters").Scan(&seconds); err != nil {
 			t.Fatal(err)
 		}
 		if seconds != nil {
@@ -395,8 +395,8 @@ func TestLooksGetRarerAndEnd(t *testing.T) {
 			t.Errorf("after look %d the next comes in %v, want about %v", i+1, w, want)
 		}
 	}
-	if got := l.letter(id).Reconciliation; len(waits) != reconcile.MaxTries-1 || got.Attempts != reconcile.MaxTries || got.Next != nil || l.sweep() != 0 {
-		t.Errorf("%d waits; the letter says %+v, want an end after %d", len(waits), got, reconcile.MaxTries)
+	if got := l.letter(id).Reconciliation; len(waits) != reconcile.MaxAttempts-1 || got.Attempts != reconcile.MaxAttempts || got.Next != nil || l.sweep() != 0 {
+		t.Errorf("%d waits; the letter says %+v, want an end after %d", len(waits), got, reconcile.MaxAttempts)
 	}
 }
 

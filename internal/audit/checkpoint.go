@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// sealVersion names the form of what hashes are taken of, and sealMost is
-	// how many events one seal covers at most.
-	sealVersion = 1
-	sealMost    = 5000
+	// checkpointVersion names the form of what hashes are taken of, and checkpointEvents is
+	// how many events one checkpoint covers at most.
+	checkpointVersion = 1
+	checkpointEvents  = 5000
 	// leafSize is the length of a leaf: a place and a hash.
 	leafSize = 16 + sha256.Size
 )
@@ -51,15 +51,15 @@ func (h *Hash) UnmarshalText(text []byte) error {
 
 // row is an event as the database has it.
 type row struct {
-	place             Place
+	position          Position
 	at                time.Time
 	kind, actor, text string
 }
 
-// leaf is what a seal keeps of an event.
+// leaf is what a checkpoint keeps of an event.
 type leaf struct {
-	place Place
-	hash  Hash
+	position Position
+	hash     Hash
 }
 
 // leafOf takes the hash of a tenant's event. It covers the items as
@@ -67,22 +67,22 @@ type leaf struct {
 func leafOf(tenant envelope.TenantID, r row) leaf {
 	e := newEncoding("countersign event 1")
 	e.tenant(tenant)
-	e.place(r.place)
+	e.position(r.position)
 	e.time(r.at)
 	e.text(r.kind)
 	e.text(r.actor)
 	e.text(r.text)
-	return leaf{r.place, e.sum()}
+	return leaf{r.position, e.sum()}
 }
 
-// appendLeaf writes a leaf as a seal keeps it.
+// appendLeaf writes a leaf as a checkpoint keeps it.
 func appendLeaf(b []byte, l leaf) []byte {
-	b = binary.BigEndian.AppendUint64(b, l.place.Tx)
-	b = binary.BigEndian.AppendUint64(b, uint64(l.place.Event))
+	b = binary.BigEndian.AppendUint64(b, l.position.Tx)
+	b = binary.BigEndian.AppendUint64(b, uint64(l.position.Event))
 	return append(b, l.hash[:]...)
 }
 
-// leavesOf reads what appendLeaf wrote. It is false for what no seal holds:
+// leavesOf reads what appendLeaf wrote. It is false for what no checkpoint holds:
 // nothing, part of a leaf, or leaves that are not in the order of places.
 func leavesOf(b []byte) ([]leaf, bool) {
 	if len(b) == 0 || len(b)%leafSize != 0 {
@@ -91,19 +91,19 @@ func leavesOf(b []byte) ([]leaf, bool) {
 	leaves := make([]leaf, 0, len(b)/leafSize)
 	for one := range slices.Chunk(b, leafSize) {
 		leaves = append(leaves, leaf{
-			Place{binary.BigEndian.Uint64(one), int64(binary.BigEndian.Uint64(one[8:]))}, Hash(one[16:]),
+			Position{binary.BigEndian.Uint64(one), int64(binary.BigEndian.Uint64(one[8:]))}, Hash(one[16:]),
 		})
 	}
-	inOrder := slices.IsSortedFunc(leaves, func(a, b leaf) int { return a.place.Compare(b.place) })
+	inOrder := slices.IsSortedFunc(leaves, func(a, b leaf) int { return a.position.Compare(b.position) })
 	return leaves, inOrder
 }
 
-// seal is one link of a tenant's chain. prev and stored are what stands in
+// checkpoint is one link of a tenant's chain. prev and stored are what stands in
 // the row, which may be anything.
-type seal struct {
+type checkpoint struct {
 	no             int64
 	version        int32
-	from, until    Place
+	from, until    Position
 	oldest, newest time.Time
 	events         int32
 	leaves         []byte
@@ -113,14 +113,14 @@ type seal struct {
 	pruned         bool
 }
 
-// hash takes the hash of a seal.
-func (s *seal) hash(tenant envelope.TenantID) Hash {
-	e := newEncoding("countersign seal")
+// hash takes the hash of a checkpoint.
+func (s *checkpoint) hash(tenant envelope.TenantID) Hash {
+	e := newEncoding("countersign checkpoint")
 	e.number(uint64(s.version))
 	e.tenant(tenant)
 	e.number(uint64(s.no))
-	e.place(s.from)
-	e.place(s.until)
+	e.position(s.from)
+	e.position(s.until)
 	e.time(s.oldest)
 	e.time(s.newest)
 	e.number(uint64(s.events))
@@ -130,12 +130,12 @@ func (s *seal) hash(tenant envelope.TenantID) Hash {
 	return e.sum()
 }
 
-// cover adds an event to a seal.
-func (s *seal) cover(tenant envelope.TenantID, r row) {
+// cover adds an event to a checkpoint.
+func (s *checkpoint) cover(tenant envelope.TenantID, r row) {
 	if s.events == 0 {
-		s.from, s.oldest, s.newest = r.place, r.at, r.at
+		s.from, s.oldest, s.newest = r.position, r.at, r.at
 	}
-	s.until = r.place
+	s.until = r.position
 	if r.at.Before(s.oldest) {
 		s.oldest = r.at
 	}
@@ -147,14 +147,14 @@ func (s *seal) cover(tenant envelope.TenantID, r row) {
 }
 
 // beginning is before every event, even a forged one.
-func beginning() Place { return Place{0, math.MinInt64} }
+func beginning() Position { return Position{0, math.MinInt64} }
 
 // before is the place just before one.
-func before(p Place) Place {
+func before(p Position) Position {
 	if p.Event == math.MinInt64 {
 		return beginning()
 	}
-	return Place{p.Tx, p.Event - 1}
+	return Position{p.Tx, p.Event - 1}
 }
 
 // encoding writes values so that no two lists of them look the same: each has
@@ -185,7 +185,7 @@ func (e *encoding) tenant(t envelope.TenantID) {
 	e.bytes(id[:])
 }
 
-func (e *encoding) place(p Place) {
+func (e *encoding) position(p Position) {
 	e.number(p.Tx)
 	e.number(uint64(p.Event))
 }

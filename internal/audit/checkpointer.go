@@ -11,10 +11,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// SealAll seals what is to be sealed of all tenants, a batch and transaction
+// CheckpointAll adds the checkpoints that are due of all tenants, a batch and transaction
 // at a time, while more says that there is time for another. One tenant's
 // error does not keep the others from it. It says whether it came to the end.
-func SealAll(ctx context.Context, db postgres.Begins, more func() bool) (bool, error) {
+func CheckpointAll(ctx context.Context, db postgres.Begins, more func() bool) (bool, error) {
 	var failed error
 	for after := (envelope.TenantID{}); more(); {
 		const tenantsAtOnce = 100
@@ -27,8 +27,8 @@ func SealAll(ctx context.Context, db postgres.Begins, more func() bool) (bool, e
 			return false, errors.Join(failed, err)
 		}
 		for _, tenant := range due {
-			if err := sealTenant(ctx, db, tenant, more); err != nil {
-				failed = errors.Join(failed, fmt.Errorf("seal events of tenant %s: %w", tenant, err))
+			if err := checkpointTenant(ctx, db, tenant, more); err != nil {
+				failed = errors.Join(failed, fmt.Errorf("checkpoint events of tenant %s: %w", tenant, err))
 			}
 			after = tenant
 		}
@@ -39,10 +39,10 @@ func SealAll(ctx context.Context, db postgres.Begins, more func() bool) (bool, e
 	return false, failed
 }
 
-func sealTenant(ctx context.Context, db postgres.Begins, tenant envelope.TenantID, more func() bool) error {
-	for n := sealMost; n == sealMost && more(); {
+func checkpointTenant(ctx context.Context, db postgres.Begins, tenant envelope.TenantID, more func() bool) error {
+	for n := checkpointEvents; n == checkpointEvents && more(); {
 		err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) (err error) {
-			n, err = Seal(ctx, tx, tenant, sealMost)
+			n, err = Checkpoint(ctx, tx, tenant, checkpointEvents)
 			return err
 		})
 		if err != nil {

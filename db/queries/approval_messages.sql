@@ -1,16 +1,16 @@
--- name: NoticeDelete :exec
-DELETE FROM notices n
+-- name: ApprovalMessageDelete :exec
+DELETE FROM approval_messages n
 WHERE n.tenant_id = @tenant_id AND n.subscription_id = @subscription_id AND n.delivery_id = ANY (@delivery_ids::uuid[]);
 
--- name: NoticeInsertMany :exec
-INSERT INTO notices (tenant_id, subscription_id, action_id, delivery_id)
+-- name: ApprovalMessageInsertMany :exec
+INSERT INTO approval_messages (tenant_id, subscription_id, action_id, delivery_id)
 SELECT @tenant_id, @subscription_id, unnest(@action_ids::uuid[]), unnest(@delivery_ids::uuid[])
-ON CONFLICT ON CONSTRAINT notices_pkey DO NOTHING;
+ON CONFLICT ON CONSTRAINT approval_messages_pkey DO NOTHING;
 
--- name: NoticesOf :many
+-- name: ApprovalMessageList :many
 -- The messages about some actions, and those that some deliveries send.
 SELECT n.action_id, n.delivery_id
-FROM notices n
+FROM approval_messages n
 WHERE n.tenant_id = @tenant_id AND n.subscription_id = @subscription_id
     AND (n.action_id = ANY (@action_ids::uuid[]) OR n.delivery_id = ANY (@delivery_ids::uuid[]))
 ORDER BY n.action_id, n.delivery_id;

@@ -45,17 +45,17 @@ func TestThreeDecisionsAreCompared(t *testing.T) {
 	if diff := cmp.Diff(want, got.Counts); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
-	if len(got.Differences) != 2 || got.Differences[1].Action != large[0] || got.Looked != 3 || got.Compared != 3 || got.Next != nil {
+	if len(got.Differences) != 2 || got.Differences[1].Action != large[0] || got.Examined != 3 || got.Compared != 3 || got.Next != nil {
 		t.Fatalf("report = %+v; the small refund is %s", got, small[0])
 	}
 	mail, refund := got.Differences[0], got.Differences[1]
-	if len(mail.Because) != 0 || mail.Then.Mode != allow || mail.Would.Mode != deny {
+	if len(mail.Causes) != 0 || mail.Then.Mode != allow || mail.Changed.Mode != deny {
 		t.Errorf("what the policy of now changed already = %+v", mail)
 	}
-	if refund.Would.Source != "org_default+arguments:r" || refund.Now.Source != "org_default" {
+	if refund.Changed.Source != "org_default+arguments:r" || refund.Now.Source != "org_default" {
 		t.Errorf("sources = %+v", refund)
 	}
-	if diff := cmp.Diff([]simulate.Cause{{policy.LayerArguments, "r", "shop:*", "", asks, "why"}}, refund.Because); diff != "" {
+	if diff := cmp.Diff([]simulate.Cause{{policy.LayerArguments, "r", "shop:*", "", asks, "why"}}, refund.Causes); diff != "" {
 		t.Errorf("because (-want +got):\n%s", diff)
 	}
 }
@@ -83,10 +83,10 @@ func TestWhatMakesTheDifference(t *testing.T) {
 		got := s.read(lately()).Compare(tt.change, never)
 		var causes []string
 		for _, d := range got.Differences {
-			for _, c := range d.Because {
-				text := fmt.Sprintf("%s %s %s %s", d.Key, c.Layer, c.Now, c.Would)
+			for _, c := range d.Causes {
+				text := fmt.Sprintf("%s %s %s %s", d.Key, c.Layer, c.Now, c.Changed)
 				if c.Rule != "" {
-					text = fmt.Sprintf("%s %s %s %s", d.Key, c.Layer, c.Rule, c.Would)
+					text = fmt.Sprintf("%s %s %s %s", d.Key, c.Layer, c.Rule, c.Changed)
 				}
 				causes = append(causes, text)
 			}
@@ -166,8 +166,8 @@ func TestArgumentsThatFailARule(t *testing.T) {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 	for _, d := range got.Differences {
-		if len(d.Because) != 1 || !strings.Contains(d.Because[0].Detail, "counts as true") || strings.Contains(d.Because[0].Detail, "secret-word") {
-			t.Errorf("because = %+v", d.Because)
+		if len(d.Causes) != 1 || !strings.Contains(d.Causes[0].Detail, "counts as true") || strings.Contains(d.Causes[0].Detail, "secret-word") {
+			t.Errorf("because = %+v", d.Causes)
 		}
 	}
 }
@@ -201,7 +201,7 @@ func TestThousandsAreReadInSets(t *testing.T) {
 		report := page.Compare(rule("args.amount >= 2000", asks), never)
 		seen += report.Compared
 		for _, c := range report.Counts {
-			would[c.Would] += c.Count
+			would[c.Changed] += c.Count
 		}
 		if report.Next == nil {
 			break
@@ -236,10 +236,10 @@ func TestPagesJoin(t *testing.T) {
 		var got []envelope.ActionID
 		looked := 0
 		req := lately()
-		req.Most, req.Tool = tt.most, tt.tool
+		req.Limit, req.Tool = tt.most, tt.tool
 		for range 40 {
 			report := s.read(req).Compare(rule("true", deny), tt.enough)
-			looked += report.Looked
+			looked += report.Examined
 			for _, d := range report.Differences {
 				got = append(got, d.Action)
 			}
@@ -278,8 +278,8 @@ func TestRequestsNarrow(t *testing.T) {
 		req := lately()
 		tt.change(&req)
 		got := s.read(req).Compare(settings.Change{}, never)
-		if got.Compared != tt.compared || got.Gone != tt.gone {
-			t.Errorf("%s: %d compared and %d gone, want %d and %d", name, got.Compared, got.Gone, tt.compared, tt.gone)
+		if got.Compared != tt.compared || got.WithoutTool != tt.gone {
+			t.Errorf("%s: %d compared and %d gone, want %d and %d", name, got.Compared, got.WithoutTool, tt.compared, tt.gone)
 		}
 	}
 }
@@ -291,8 +291,8 @@ func TestOtherTenantsAreInvisible(t *testing.T) {
 	one.refunds(3)
 	two.refunds(2)
 
-	if got := two.read(lately()).Compare(rule("true", deny), never); got.Looked != 2 || len(got.Differences) != 2 {
-		t.Errorf("a tenant with 2 envelopes rehearses %d: %+v", got.Looked, got.Differences)
+	if got := two.read(lately()).Compare(rule("true", deny), never); got.Examined != 2 || len(got.Differences) != 2 {
+		t.Errorf("a tenant with 2 envelopes rehearses %d: %+v", got.Examined, got.Differences)
 	}
 	// Not even where the code would ask for another's.
 	err := postgres.InTx(t.Context(), db, postgres.API(two.tenant).ReadOnly(), func(tx pgx.Tx) error {

@@ -111,7 +111,7 @@ func Kinds() []string {
 	return []string{
 		ApprovalRequest, ApprovalResult, Completed,
 		string(audit.Proposed), string(audit.Decided), string(audit.Voted), string(audit.Edited), string(audit.Expiring),
-		string(audit.Escalated), string(audit.Settled), string(audit.Undone), string(audit.Parked), string(audit.Replayed),
+		string(audit.Escalated), string(audit.Settled), string(audit.Undone), string(audit.ReturnedToApproval), string(audit.Replayed),
 		string(audit.Discarded), string(audit.Resolved), string(audit.Killed), string(audit.Configured), string(audit.Noticed),
 		string(audit.Pruned), string(audit.WorkflowChanged),
 	}
@@ -121,7 +121,7 @@ func Kinds() []string {
 // and false if it does not. Of an item that it asked for twice, as the event
 // of an invocation and as a transition, it hears once, as the former.
 func (s *Subscription) wants(kind audit.Kind, it audit.Item) (string, bool) {
-	if name := Invocation(kind, it); name != "" && slices.Contains(s.Kinds, name) {
+	if name := InvocationKind(kind, it); name != "" && slices.Contains(s.Kinds, name) {
 		return name, true
 	}
 	return string(kind), slices.Contains(s.Kinds, string(kind))
@@ -130,17 +130,17 @@ func (s *Subscription) wants(kind audit.Kind, it audit.Item) (string, bool) {
 // covers says whether a subscription is for an envelope.
 func (s *Subscription) covers(e *envelope.Envelope) bool {
 	pattern, err := policy.ParsePattern(s.Tool)
-	return err == nil && Covers(pattern, policy.Key{Source: e.Tool.Source, Action: e.Tool.Name}) && rank(e.Risk) >= rank(s.MinRisk)
+	return err == nil && Matches(pattern, policy.Key{Source: e.Tool.Source, Action: e.Tool.Name}) && rank(e.Risk) >= rank(s.MinRisk)
 }
 
 // everything says that a subscription also hears of what is about no tool.
-func (s *Subscription) everything() bool {
+func (s *Subscription) wantsAll() bool {
 	pattern, err := policy.ParsePattern(s.Tool)
 	return err == nil && pattern == policy.Key{Source: "*", Action: "*"} && rank(s.MinRisk) == rank(envelope.RiskLow)
 }
 
 // Covers says whether a pattern that policy.ParsePattern read is about a tool.
-func Covers(pattern, key policy.Key) bool {
+func Matches(pattern, key policy.Key) bool {
 	part := func(p, k string) bool { return p == "*" || p == k }
 	return part(pattern.Source, key.Source) && part(pattern.Action, key.Action)
 }
@@ -158,4 +158,4 @@ func rank(r envelope.Risk) int {
 }
 
 // errHeld says that a subscription cannot go on for now.
-func errHeld(why string) error { return fault.New(fault.Busy, "%s", why) }
+func errPaused(why string) error { return fault.New(fault.Busy, "%s", why) }

@@ -7,21 +7,21 @@ import (
 )
 
 // Finding is what the answer of a read says about a call.
-type Finding string
+type Result string
 
 // The findings.
 const (
 	// Happened: the call had its effect.
-	Happened Finding = "happened"
+	Happened Result = "happened"
 	// NotFound: there is no trace of it.
-	NotFound Finding = "not_found"
+	NotFound Result = "not_found"
 	// Unclear: the answer says neither.
-	Unclear Finding = "unclear"
+	Unclear Result = "unclear"
 )
 
 // Read says what an answer means. A result of MCP is read by its structured
 // part or, without one, by its only text, if that is JSON; any other as it is.
-func (r Rule) Read(result json.RawMessage) Finding {
+func (r Rule) Interpret(result json.RawMessage) Result {
 	at, ok := jsonref.ParsePointer(r.Happened)
 	if !ok {
 		return Unclear
