@@ -10,10 +10,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	restlimits "github.com/countersign-dev/countersign/internal/server/rest/limits"
-
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	restlimits "github.com/countersign-dev/countersign/internal/server/rest/limits"
 )
 
 // limited makes the limits that requests take away.

@@ -157,7 +157,3 @@ func (c *Catalog) Offers(t *Tool) bool {
 	src, ok := c.sources[t.Key.Source]
 	return ok && src.Enabled && src.ListError == ""
 }
-
-func invalidTool(pointer string, rule envelope.Rule, message string) error {
-	return &envelope.InvalidError{Fields: []envelope.FieldError{{Pointer: pointer, Rule: rule, Message: message}}}
-}

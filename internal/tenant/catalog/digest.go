@@ -31,15 +31,7 @@ func Digest(t source.Tool) ([]byte, error) {
 }
 
 func fullDigest(name string, d Definition) ([]byte, error) {
-	input, err := shape(d.InputSchema, withTexts)
-	if err != nil {
-		return nil, err
-	}
-	output, err := shape(d.OutputSchema, withTexts)
-	if err != nil {
-		return nil, err
-	}
-	hints, err := canonicalHints(d.Hints)
+	input, output, hints, err := d.canonical(withTexts)
 	if err != nil {
 		return nil, err
 	}
@@ -55,27 +47,27 @@ func InterfaceDigest(t source.Tool) ([]byte, error) {
 }
 
 func interfaceDigest(name string, d Definition) ([]byte, error) {
-	input, err := shape(d.InputSchema, withoutTexts)
-	if err != nil {
-		return nil, err
-	}
-	output, err := shape(d.OutputSchema, withoutTexts)
-	if err != nil {
-		return nil, err
-	}
-	hints, err := canonicalHints(d.Hints)
+	input, output, hints, err := d.canonical(withoutTexts)
 	if err != nil {
 		return nil, err
 	}
 	return sum(schemeInterface, "interface", []byte(name), input, output, hints), nil
 }
 
-func canonicalHints(h source.Hints) ([]byte, error) {
-	raw, err := json.Marshal(h)
-	if err != nil {
-		return nil, err
+// canonical returns the canonical forms of the schemas and the hints.
+func (d Definition) canonical(t texts) (input, output, hints []byte, err error) {
+	if input, err = shape(d.InputSchema, t); err != nil {
+		return nil, nil, nil, err
 	}
-	return envelope.Canonical(raw)
+	if output, err = shape(d.OutputSchema, t); err != nil {
+		return nil, nil, nil, err
+	}
+	raw, err := json.Marshal(d.Hints)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	hints, err = envelope.Canonical(raw)
+	return input, output, hints, err
 }
 
 // sum hashes the hashes of the parts, so that nothing can move from one part

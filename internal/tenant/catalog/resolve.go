@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
@@ -24,9 +25,9 @@ func (c *Catalog) Resolve(named envelope.Tool) (*Tool, error) {
 			return t, nil
 		}
 		if src, ok := c.sources[source]; !ok || !src.Enabled {
-			return nil, invalidTool("/tool/source", "unknown_source", "no such source; list the tools to see the ones there are")
+			return nil, check.Invalid("/tool/source", "unknown_source", "no such source; list the tools to see the ones there are")
 		}
-		return nil, invalidTool("/tool/name", "unknown_tool", "the source has no such tool; list the tools to see the ones there are")
+		return nil, check.Invalid("/tool/name", "unknown_tool", "the source has no such tool; list the tools to see the ones there are")
 	}
 	if id, action, found := strings.Cut(named.Name, ":"); found {
 		if t, ok := c.tools[policy.Key{Source: id, Action: action}]; ok && c.sources[id].Enabled {
@@ -42,7 +43,7 @@ func (c *Catalog) Resolve(named envelope.Tool) (*Tool, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, invalidTool("/tool/name", "unknown_tool", "no source has such a tool; list the tools to see the ones there are")
+		return nil, check.Invalid("/tool/name", "unknown_tool", "no source has such a tool; list the tools to see the ones there are")
 	case 1:
 		return found[0], nil
 	}
@@ -50,7 +51,7 @@ func (c *Catalog) Resolve(named envelope.Tool) (*Tool, error) {
 	for i := range keys {
 		keys[i] = found[i].Key.String()
 	}
-	return nil, invalidTool("/tool/source", "required", "several tools have this name; say which by its source: "+strings.Join(keys, ", "))
+	return nil, check.Invalid("/tool/source", "required", "several tools have this name; say which by its source: %s", strings.Join(keys, ", "))
 }
 
 // maxListedKeys bounds the tools that an error lists.

@@ -13,8 +13,6 @@ type Retry struct {
 // about two days, at growing intervals.
 const webhookAttempts = 60
 
-func webhookRetry() Retry { return Retry{Base: 5 * time.Second, Cap: time.Hour, Jitter: 0.2} }
-
 // extendRetries gives a tool that delivers webhooks more attempts than other
 // tools, as far as no operator bounded or spaced them.
 func (t *Tool) extendRetries(bounded bool) {
@@ -22,6 +20,6 @@ func (t *Tool) extendRetries(bounded bool) {
 		t.MaxAttempts = webhookAttempts
 	}
 	if t.Retry == (Retry{}) {
-		t.Retry = webhookRetry()
+		t.Retry = Retry{Base: 5 * time.Second, Cap: time.Hour, Jitter: 0.2}
 	}
 }

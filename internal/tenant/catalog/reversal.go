@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/jsonref"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
@@ -31,7 +32,7 @@ func (r *Reversal) UnmarshalJSON(raw []byte) error {
 	}
 	key, err := policy.ParseKey(s.Tool)
 	if err != nil {
-		return invalidAt("/reversal/tool", envelope.RuleFormat, "must be a tool, as source:name")
+		return check.Invalid("/reversal/tool", envelope.RuleFormat, "must be a tool, as source:name")
 	}
 	*r = Reversal{Tool: key, Args: s.Args}
 	return nil
@@ -58,8 +59,4 @@ func (r *Reversal) problems(at string) []envelope.FieldError {
 		fields = append(fields, envelope.FieldError{Pointer: at, Rule: envelope.RuleFormat, Message: err.Error()})
 	})
 	return fields
-}
-
-func invalidAt(pointer string, rule envelope.Rule, message string) error {
-	return &envelope.InvalidError{Fields: []envelope.FieldError{{Pointer: pointer, Rule: rule, Message: message}}}
 }

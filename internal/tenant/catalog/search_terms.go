@@ -23,15 +23,9 @@ func stems(text string) []string {
 	return found
 }
 
-// queryTerms returns the terms of a query, without function words unless there
-// is nothing else.
+// queryTerms returns the terms of a query, without function words.
 func queryTerms(text string) []string {
-	words := splitWords(text)
-	content := slices.DeleteFunc(slices.Clone(words), isFunctionWord)
-	if len(content) == 0 {
-		return nil
-	}
-	terms := stems(strings.Join(content, " "))
+	terms := stems(strings.Join(slices.DeleteFunc(splitWords(text), isFunctionWord), " "))
 	return terms[:min(len(terms), maxQueryTerms)]
 }
 
