@@ -35,7 +35,7 @@ func (rt Route) Admit(by identity.Principal) error {
 		return fault.New(fault.Denied, "this needs the scope %s, which the token does not have", rt.Scope)
 	}
 	// Dead letters are replayed and discarded in bulk, whatever their tools.
-	if rt.Scope == identity.LettersManage && by.Tools != nil {
+	if rt.Scope == identity.DeadLettersManage && by.Tools != nil {
 		return fault.New(fault.Denied, "the token is for some tools; this needs one that is for all")
 	}
 	return nil

@@ -83,15 +83,15 @@ func routes() []route {
 		{Route: access.Route{Pattern: "GET /api/v1/workflows", Operation: "listWorkflows", Roles: all, Scope: identity.ActionsRead}, handle: workflows.List},
 		{Route: access.Route{Pattern: "GET /api/v1/workflows/{id}", Operation: "getWorkflow", Roles: all, Scope: identity.ActionsRead}, handle: workflows.Get},
 		{Route: access.Route{Pattern: "POST /api/v1/workflows/{id}/cancel", Operation: "cancelWorkflow", Roles: proposers, Scope: identity.ActionsPropose}, handle: workflows.Cancel},
-		{Route: access.Route{Pattern: "POST /api/v1/workflows/{id}/retry", Operation: "retryWorkflow", Roles: people, Scope: identity.LettersManage}, maxBody: one, handle: workflows.Retry},
-		{Route: access.Route{Pattern: "POST /api/v1/workflows/{id}/resolve", Operation: "resolveWorkflow", Roles: people, Scope: identity.LettersManage}, maxBody: one, handle: workflows.Resolve},
+		{Route: access.Route{Pattern: "POST /api/v1/workflows/{id}/retry", Operation: "retryWorkflow", Roles: people, Scope: identity.DeadLettersManage}, maxBody: one, handle: workflows.Retry},
+		{Route: access.Route{Pattern: "POST /api/v1/workflows/{id}/resolve", Operation: "resolveWorkflow", Roles: people, Scope: identity.DeadLettersManage}, maxBody: one, handle: workflows.Resolve},
 
-		{Route: access.Route{Pattern: "GET /api/v1/dead-letters", Operation: "listDeadLetters", Roles: readers, Scope: identity.LettersRead}, handle: deadletters.List},
-		{Route: access.Route{Pattern: "GET /api/v1/dead-letters/export", Operation: "exportDeadLetters", Roles: readers, Scope: identity.LettersRead}, handle: deadletters.Export},
-		{Route: access.Route{Pattern: "GET /api/v1/dead-letters/{id}", Operation: "getDeadLetter", Roles: readers, Scope: identity.LettersRead}, handle: deadletters.Get},
-		{Route: access.Route{Pattern: "POST /api/v1/dead-letters/{id}/resolve", Operation: "resolveDeadLetter", Roles: people, Scope: identity.LettersManage}, maxBody: one, handle: deadletters.Resolve},
-		{Route: access.Route{Pattern: "POST /api/v1/dead-letters/replay", Operation: "replayDeadLetters", Roles: people, Scope: identity.LettersManage}, maxBody: one, handle: deadletters.Replay},
-		{Route: access.Route{Pattern: "POST /api/v1/dead-letters/discard", Operation: "discardDeadLetters", Roles: people, Scope: identity.LettersManage}, maxBody: one, handle: deadletters.Discard},
+		{Route: access.Route{Pattern: "GET /api/v1/dead-letters", Operation: "listDeadLetters", Roles: readers, Scope: identity.DeadLettersRead}, handle: deadletters.List},
+		{Route: access.Route{Pattern: "GET /api/v1/dead-letters/export", Operation: "exportDeadLetters", Roles: readers, Scope: identity.DeadLettersRead}, handle: deadletters.Export},
+		{Route: access.Route{Pattern: "GET /api/v1/dead-letters/{id}", Operation: "getDeadLetter", Roles: readers, Scope: identity.DeadLettersRead}, handle: deadletters.Get},
+		{Route: access.Route{Pattern: "POST /api/v1/dead-letters/{id}/resolve", Operation: "resolveDeadLetter", Roles: people, Scope: identity.DeadLettersManage}, maxBody: one, handle: deadletters.Resolve},
+		{Route: access.Route{Pattern: "POST /api/v1/dead-letters/replay", Operation: "replayDeadLetters", Roles: people, Scope: identity.DeadLettersManage}, maxBody: one, handle: deadletters.Replay},
+		{Route: access.Route{Pattern: "POST /api/v1/dead-letters/discard", Operation: "discardDeadLetters", Roles: people, Scope: identity.DeadLettersManage}, maxBody: one, handle: deadletters.Discard},
 
 		{Route: access.Route{Pattern: "GET /api/v1/events", Operation: "streamEvents", Roles: all, Scope: identity.ActionsRead}, endless: true, handle: events.Stream},
 

@@ -20,9 +20,9 @@ const (
 	// ApprovalsDecide approves, denies and edits what waits for a person.
 	ApprovalsDecide Scope = "approvals:decide"
 	// LettersRead sees dead letters.
-	LettersRead Scope = "letters:read"
+	DeadLettersRead Scope = "dead_letters:read"
 	// LettersManage replays, discards and resolves them.
-	LettersManage Scope = "letters:manage"
+	DeadLettersManage Scope = "dead_letters:manage"
 	// CatalogRead sees sources and tools.
 	CatalogRead Scope = "catalog:read"
 	// CatalogWrite sets sources and tools up, and accepts definitions.
@@ -59,7 +59,7 @@ const (
 func Scopes() []Scope {
 	return []Scope{
 		ActionsPropose, ActionsRead, ApprovalsDecide, AuditRead, AuditWrite, CatalogRead, CatalogWrite,
-		ContactsRead, ContactsWrite, LettersManage, LettersRead, LimitsRead, LimitsWrite, OperatorsManage,
+		ContactsRead, ContactsWrite, DeadLettersManage, DeadLettersRead, LimitsRead, LimitsWrite, OperatorsManage,
 		PausesWrite, PolicyRead, PolicyWrite, SubscriptionsRead, SubscriptionsWrite, TokensManage,
 	}
 }
