@@ -146,12 +146,6 @@ func (fx fixture) start(leases ...outbox.Lease) []outbox.Lease {
 	return may
 }
 
-func (fx fixture) undo(id envelope.ActionID) error {
-	return postgres.InTx(fx.t.Context(), fx.db, postgres.API(fx.tenant), func(tx pgx.Tx) error {
-		return outbox.Undo(fx.t.Context(), tx, fx.tenant, id, "ada")
-	})
-}
-
 func (fx fixture) replay(doubling bool, ids ...envelope.ActionID) ([]envelope.ActionID, error) {
 	var replayed []envelope.ActionID
 	err := postgres.InTx(fx.t.Context(), fx.db, postgres.API(fx.tenant), func(tx pgx.Tx) error {
@@ -160,20 +154,6 @@ func (fx fixture) replay(doubling bool, ids ...envelope.ActionID) ([]envelope.Ac
 		return err
 	})
 	return replayed, err
-}
-
-// expire lets leases run out.
-func (fx fixture) expire(ids ...envelope.ActionID) {
-	fx.t.Helper()
-	fx.exec("UPDATE outbox SET lease_until = now() - interval '1 second' WHERE tenant_id = $1 AND action_id = ANY ($2::uuid[]) AND lease_until IS NOT NULL",
-		fx.tenant.String(), texts(ids))
-}
-
-// hasten makes envelopes that wait due.
-func (fx fixture) hasten(ids ...envelope.ActionID) {
-	fx.t.Helper()
-	fx.exec("UPDATE outbox SET next_attempt_at = now() - interval '1 second' WHERE tenant_id = $1 AND action_id = ANY ($2::uuid[])",
-		fx.tenant.String(), texts(ids))
 }
 
 func (fx fixture) view(id envelope.ActionID) outbox.View {
@@ -210,12 +190,6 @@ func (fx fixture) letters(f deadletter.Filter) []deadletter.Entry {
 	return letters
 }
 
-// scheduled says whether an envelope has a row in the outbox.
-func (fx fixture) scheduled(id envelope.ActionID) bool {
-	fx.t.Helper()
-	return one[bool](fx, "SELECT EXISTS (SELECT 1 FROM outbox WHERE tenant_id = $1 AND action_id = $2)", fx.tenant.String(), id.String())
-}
-
 // sent, failed, lost and again are what becomes of a claimed envelope.
 func sent(it outbox.Item) outbox.Settlement {
 	return outbox.Settlement{Lease: it.Lease, Status: envelope.StatusSent, Attempt: it.Attempt + 1, Result: []byte(`{"ok":true}`), ProviderID: "p1", Took: time.Second}
@@ -223,10 +197,6 @@ func sent(it outbox.Item) outbox.Settlement {
 
 func failed(it outbox.Item) outbox.Settlement {
 	return outbox.Settlement{Lease: it.Lease, Status: envelope.StatusFailed, Attempt: it.Attempt + 1, Code: "rejected", Message: "no", DeadLetter: outbox.Refused}
-}
-
-func again(it outbox.Item, delay time.Duration) outbox.Settlement {
-	return outbox.Settlement{Lease: it.Lease, Status: envelope.StatusPending, Attempt: it.Attempt + 1, Code: "unreachable", Message: "later", Delay: delay}
 }
 
 func texts(ids []envelope.ActionID) []string {

@@ -13,7 +13,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
-	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
@@ -86,13 +85,4 @@ func (s fixture) snapshot() *settings.Settings {
 		return err
 	})
 	return snap
-}
-
-func (s fixture) act() *catalog.Tool {
-	s.t.Helper()
-	found, ok := s.snapshot().Tool(policy.Key{Source: "src", Action: "act"})
-	if !ok {
-		s.t.Fatal("the tool act is gone")
-	}
-	return found
 }

@@ -48,13 +48,6 @@ func (s fixture) exec(sql string, args ...any) {
 	}
 }
 
-func (s fixture) accept(t *catalog.Tool) {
-	s.t.Helper()
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.AcceptTool(ctx, tx, s.tenant, t.Key, t.Digest)
-	})
-}
-
 func TestAToolThatVanishesIsRemembered(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
