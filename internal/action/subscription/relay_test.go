@@ -33,7 +33,7 @@ func TestAWebhookHearsOfAnInvocation(t *testing.T) {
 	h.seen()
 	s := h.toHooks()
 	id := h.propose("ask", `{"to":"bo","api_key":"hush"}`, 1)[0]
-	h.approve(id)
+	h.approve(id, "")
 	h.settle(sent)
 
 	h.relayAll()

@@ -198,9 +198,9 @@ func (h *house) decider() approval.Decider {
 	return approval.Decider{Tenant: h.tenant, Token: uuid.New(), Name: "ada"}
 }
 
-func (h *house) approve(id envelope.ActionID) {
+func (h *house) approve(id envelope.ActionID, etag string) {
 	h.t.Helper()
-	if _, err := h.desk.Approve(h.t.Context(), h.decider(), id, approval.Approval{Note: "fine"}); err != nil {
+	if _, err := h.desk.Approve(h.t.Context(), h.decider(), id, approval.Approval{Note: "fine", IfMatch: etag}); err != nil {
 		h.t.Fatal(err)
 	}
 }

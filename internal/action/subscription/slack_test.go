@@ -48,7 +48,8 @@ func TestARequestInSlackFollowsTheDecision(t *testing.T) {
 		t.Fatalf("after an edit: %+v, want the message changed, with other buttons", edited[1:])
 	}
 
-	h.approve(id)
+	_, etag, _ := strings.Cut(edited[1].args.buttons()["countersign_approve"], ".")
+	h.approve(id, etag)
 	h.relayAll()
 	h.settle(sent)
 	h.relayAll()
@@ -95,7 +96,7 @@ func TestMessagesThatNeverCameAreForgotten(t *testing.T) {
 	h.settle(func(_ outbox.Item, s *outbox.Settlement) {
 		s.Status, s.Code, s.DeadLetter = envelope.StatusFailed, "not_found", outbox.Refused
 	})
-	h.approve(id)
+	h.approve(id, "")
 
 	h.relayAll()
 
