@@ -602,15 +602,15 @@ func TestALineHoldsWhatItsHashIsTakenOf(t *testing.T) {
 	}
 
 	var read struct {
-		Place string
-		Seal  int64 `json:"checkpoint_no"`
-		Leaf  audit.Hash
-		Items json.RawMessage
+		Position   string
+		Checkpoint int64 `json:"checkpoint_no"`
+		Leaf       audit.Hash
+		Items      json.RawMessage
 	}
 	if err := json.Unmarshal(line, &read); err != nil || bytes.Count(line, []byte("\n")) != 1 {
 		t.Fatalf("%v in %s", err, line)
 	}
-	if string(read.Items) != e.Items || read.Leaf != e.Leaf || read.Place != e.Position.String() || read.Seal != 1 {
+	if string(read.Items) != e.Items || read.Leaf != e.Leaf || read.Position != e.Position.String() || read.Checkpoint != 1 {
 		t.Errorf("line = %s, want %+v", line, e)
 	}
 	var leaves []byte

@@ -194,7 +194,7 @@ func simulates(d *desk) {
 			Compared, Changed int
 		}
 	}](d.t, lines[len(lines)-1])
-	if len(lines) != 2 || !strings.Contains(lines[0], `"would":{"mode":"deny"`) || last.Summary.Changed != 1 || last.Summary.Compared != 3 || last.Summary.Partial {
+	if len(lines) != 2 || !strings.Contains(lines[0], `"changed":{"mode":"deny"`) || last.Summary.Changed != 1 || last.Summary.Compared != 3 || last.Summary.Partial {
 		d.t.Errorf("--json wrote %s", lines)
 	}
 	d.want(d.operator("policy", "simulate", "-f", late), command.ExitFailed, "wrong.yaml:2:", "/rules/0/expression", "the tool has no argument")
@@ -230,10 +230,10 @@ func TestSimulationStopsCleanly(t *testing.T) {
 					return
 				}
 				w.Header().Set("Content-Type", "application/json")
-				_, _ = fmt.Fprintf(w, `{"config_version":%d,"looked":2000,"compared":2000,"gone":0,"next_cursor":"x",
-					"counts":[{"key":"a:b","then":"allow","now":"allow","would":"deny","count":2000}],
+				_, _ = fmt.Fprintf(w, `{"config_version":%d,"examined":2000,"compared":2000,"without_tool":0,"next_cursor":"x",
+					"counts":[{"key":"a:b","then":"allow","now":"allow","changed":"deny","count":2000}],
 					"differences":[{"action_id":"019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b","proposed_at":"2026-01-02T03:04:05Z","key":"a:b",
-						"then":{"mode":"allow","source":"s"},"now":{"mode":"allow","source":"s"},"would":{"mode":"deny","source":"s"},"because":[]}]}`, pages)
+						"then":{"mode":"allow","source":"s"},"now":{"mode":"allow","source":"s"},"changed":{"mode":"deny","source":"s"},"causes":[]}]}`, pages)
 			}))
 			defer server.Close()
 			var out, errs bytes.Buffer

@@ -49,7 +49,7 @@ func internal() []string {
 		"dry_runs_pkey", "dry_runs_risk_check", "employees_pkey", "events_pkey", "grants_pkey", "notes_key_key", "notes_pkey",
 		"outbox_status_check", "pauses_pkey", "policy_modes_pkey", "policy_rules_pkey", "preferences_enabled_check",
 		"preferences_pkey", "quiet_hours_pkey", "replay_schedules_pkey", "retention_checks_pkey", "retention_pkey", "reviews_pkey",
-		"seals_events_check", "seals_pkey", "seals_pruned_check", "seals_until_key", "session_modes_pkey", "session_usage_pkey",
+		"checkpoints_events_check", "checkpoints_pkey", "checkpoints_pruned_check", "checkpoints_until_key", "session_modes_pkey", "session_usage_pkey",
 		"snapshot_rules_pkey", "snapshots_pkey", "snapshots_stage_check", "tool_executions_pkey", "tool_executions_status_check",
 		"tools_effect_check", "tools_pkey", "votes_action_id_fkey", "votes_decision_check", "wakes_pkey",
 	}

@@ -261,7 +261,7 @@ func TestTheOwnerIsHeldToo(t *testing.T) {
 		}
 	}
 
-	want := []string{"actions", "api_tokens", "dead_letters", "events", "identity_providers", "operators", "outbox", "retention", "checkpoints", "snapshots", "subscriptions", "tenants", "tool_executions"}
+	want := []string{"actions", "api_tokens", "checkpoints", "dead_letters", "events", "identity_providers", "operators", "outbox", "retention", "snapshots", "subscriptions", "tenants", "tool_executions"}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("what the owner sees (-want +got):\n%s", diff)
 	}

@@ -16,8 +16,8 @@ import (
 func Command(a *command.App) *cobra.Command {
 	return command.NewGroup("audit", "Verify and export the log of what happened",
 		`Everything that happens is an event: who proposed, decided and changed what.
-Events are sealed every minute into a chain of hashes, so that nobody can change
-one unseen, not even in the database itself.
+Every minute a checkpoint adds the new events to a chain of hashes, so that
+nobody can change an event unseen, not even in the database itself.
 
 It takes an operator's token; with --tenant it works on the database of
 DATABASE_URL itself, and needs no API.`,
@@ -26,8 +26,9 @@ DATABASE_URL itself, and needs no API.`,
 		auditVerify(a), auditExport(a))
 }
 
-const auditVerifyHelp = `Compare every event with its checkpoint, and every checkpoint with the one before. What was
-changed, taken out or put in since is named, and the exit code is then 1.
+const auditVerifyHelp = `Compare every event with its checkpoint, and every checkpoint with the one
+before. Every event that was changed, removed or added since is named, and the
+exit code is then 1.
 
 Whoever can write to the database as its owner can also write the whole chain
 anew. So note the head that is shown somewhere else, and give it with --head the
@@ -124,8 +125,8 @@ func showReport(a *command.App, r audit.Report) error {
 }
 
 const auditExportHelp = `Write the events of a range of time as JSON, one a line, in the order in which
-they were committed: its position, its checkpoint, the hash that the checkpoint keeps of it,
-and what happened. The last line holds the head of the chain.`
+they were committed: its position, its checkpoint, the hash that the checkpoint
+keeps of it, and what happened. The last line holds the head of the chain.`
 
 func auditExport(a *command.App) *cobra.Command {
 	var tenant string

@@ -16,7 +16,8 @@ import (
 const doctorHelp = `Examine the database of DATABASE_URL: whether it is set up as the migrations
 left it (roles, row security, grants, versions, partitions), whether it is kept
 well (settings, clock, long transactions, replication slots, bloat), and whether
-the work gets done (leases, pauses, checkpoints, dead letters). It changes nothing.
+the work gets done (leases, pauses, checkpoints, dead letters). It
+changes nothing.
 
 Each thing that is wrong comes with what to do. The exit code is 1 if something
 failed, and 0 if there are only warnings. A superuser, or a user that was

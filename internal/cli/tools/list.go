@@ -24,8 +24,8 @@ say of its tools, or says wrongly. Looking takes any token, and shows an agent
 what it may use; the rest takes an operator's.`,
 		`  countersign tools search send email
   countersign tools diff mail:send_email
-  countersign tools verify notes:notes.create --read notes.find --args '{"key":"$key"}' --happened /found`,
-		list(a), search(a), show(a), diff(a), accept(a), override(a), describe(a), set(a), verify(a), snapshot(a))
+  countersign tools reconcile notes:notes.create --read notes.find --args '{"key":"$key"}' --happened /found`,
+		list(a), search(a), show(a), diff(a), accept(a), override(a), describe(a), set(a), reconcile(a), snapshot(a))
 }
 
 func list(a *command.App) *cobra.Command {

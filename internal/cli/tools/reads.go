@@ -80,7 +80,7 @@ the idempotency key of the call, "$args/to" the value at /to in its arguments,
 and "$$" at the beginning of a text a dollar sign.
 `
 
-const verifyHelp = `Say how to find out whether a call of a tool happened, when its end is unknown.
+const reconcileHelp = `Say how to find out whether a call of a tool happened, when its end is unknown.
 Workers then ask by themselves: ten times within some two hours, with a tool of
 the same source that only reads. Without arguments it shows what is set.
 
@@ -94,11 +94,11 @@ its way, and not if the tool is of class once: there a request that arrives late
 would have the effect twice. --resend runs those again as well. Give it only for
 a source that surely carries out nothing after its connection has ended.`
 
-func verify(a *command.App) *cobra.Command {
+func reconcile(a *command.App) *cobra.Command {
 	var rule wire.ReconcileRule
 	return newReadCommand(a, readRule[wire.ToolReconcileRule]{
 		use: "reconcile [SOURCE:TOOL]",
-		help: command.Help{Short: "Say how to find out whether a call happened", Long: verifyHelp, Example: `  countersign tools reconcile
+		help: command.Help{Short: "Say how to find out whether a call happened", Long: reconcileHelp, Example: `  countersign tools reconcile
   countersign tools reconcile notes:notes.create --read notes.find --args '{"key":"$key"}' --happened /found
   countersign tools reconcile notes:notes.create --none`},
 		view: command.View[wire.ToolReconcileRule]{

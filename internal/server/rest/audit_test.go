@@ -29,7 +29,7 @@ func (h *house) sealed() {
 
 // exported is a line of an export.
 type exported struct {
-	Place      string
+	Position   string
 	Checkpoint *int64 `json:"checkpoint_no"`
 	Leaf       string
 	Kind       string
@@ -111,7 +111,7 @@ func TestAuditIsExported(t *testing.T) {
 	}
 	for query, want := range map[string]int{
 		"?since=2000-01-01T00:00:00Z&until=2100-01-01T00:00:00Z": 1, "?until=2000-01-01T00:00:00Z": 0,
-		"?since=2100-01-01T00:00:00%2B01:00": 0, "?cursor=" + all[0].Place: 0,
+		"?since=2100-01-01T00:00:00%2B01:00": 0, "?cursor=" + all[0].Position: 0,
 	} {
 		if got := lines(t, f.operator.send("GET", "/api/v1/audit/events"+query, nil).wants(t, 200)); len(got) != want+1 {
 			t.Errorf("export%s has %d events, want %d", query, len(got)-1, want)

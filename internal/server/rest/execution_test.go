@@ -37,7 +37,7 @@ type logged struct {
 		Trace []json.RawMessage
 	}
 	Decision  *struct{ Approval, By, Note string }
-	Outlook   *struct{ Would string }
+	Preview   *struct{ Would string }
 	Ledger    []struct{ Status string }
 	Snapshots []struct{ Stage string }
 	Related   []struct {
@@ -156,7 +156,7 @@ func TestAnExecutionTellsAllThatIsKnownOfIt(t *testing.T) {
 	if back := f.operator.execution(undo).Related; len(back) != 1 || back[0].ID != id || back[0].Relation != "reverses" {
 		t.Errorf("related to what undoes it = %+v", back)
 	}
-	if rehearsed := f.agent.execution(dry); rehearsed.Status != "dry_run" || rehearsed.Outlook == nil || rehearsed.Outlook.Would != "ask" {
+	if rehearsed := f.agent.execution(dry); rehearsed.Status != "dry_run" || rehearsed.Preview == nil || rehearsed.Preview.Would != "ask" {
 		t.Errorf("dry run = %+v", rehearsed)
 	}
 	f.other.send("GET", "/api/v1/executions/"+id, nil).wants(t, http.StatusNotFound)

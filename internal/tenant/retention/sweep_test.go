@@ -212,8 +212,8 @@ func TestWhatDoesNotVerifyIsEvidence(t *testing.T) {
 	done, err := retention.Sweep(t.Context(), c.db, func() bool { return true })
 
 	tampered, ok := errors.AsType[*audit.TamperedError](err)
-	if !done || !ok || tampered.Tenant != s.id || !strings.Contains(err.Error(), "seal 1") {
-		t.Errorf("Sweep = %t, %v, want the seal named", done, err)
+	if !done || !ok || tampered.Tenant != s.id || !strings.Contains(err.Error(), "checkpoint 1") {
+		t.Errorf("Sweep = %t, %v, want the checkpoint named", done, err)
 	}
 	if s.count("events") != 3 || other.verify().Pruned != 3 {
 		t.Error("evidence was deleted, or the other tenant's events were not")
