@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/source/slack"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // post is the arguments of a message in Slack. Nothing in it is formatted, and
@@ -220,7 +221,7 @@ func (s *Subscription) about(v outbox.View, title string) (blocks []block, whole
 	e := &v.Envelope
 	facts := []text{
 		*plain("Tool: " + field(e.Tool.Source+":"+e.Tool.Name)), *plain("Risk: " + field(string(e.Risk))),
-		*plain("Because of: " + field(v.ModeSource)), *plain("Action: " + e.ActionID.String()),
+		*plain("Because of: " + field(policy.SourceText(v.ModeSource))), *plain("Action: " + e.ActionID.String()),
 	}
 	if e.SessionID != "" {
 		facts = append(facts, *plain("Session: " + field(e.SessionID)))

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // refusedError says that proposals of a batch were not accepted. Why has been
@@ -101,7 +102,7 @@ func because(d wire.PolicyDecision) string {
 		if step.Said != d.Mode {
 			continue
 		}
-		text := LayerText(step.Layer)
+		text := policy.LayerText(step.Layer)
 		if step.Key != "" {
 			text += " for " + step.Key
 		}
@@ -111,38 +112,9 @@ func because(d wire.PolicyDecision) string {
 		why = append(why, text)
 	}
 	if len(why) == 0 {
-		return LayerText(d.Source)
+		return policy.SourceText(d.Source)
 	}
 	return strings.Join(why, "; ")
-}
-
-// LayerText names a layer of policy for people.
-func LayerText(layer string) string {
-	switch layer {
-	case "automation_override":
-		return "the automation's mode"
-	case "org_default":
-		return "the organisation's mode"
-	case "inferred_default":
-		return "the default for the tool's risk"
-	case "asked_approval":
-		return "the agent asked for a person"
-	case "drift":
-		return "the tool's definition changed"
-	case "trust":
-		return "the employee's trust"
-	case "scopes":
-		return "the employee's scopes"
-	case "arguments":
-		return "a rule about arguments"
-	case "session_capability":
-		return "the session's mode"
-	case "user_preference":
-		return "a preference"
-	case "token_scope":
-		return "the token's tools"
-	}
-	return strings.ReplaceAll(layer, "_", " ")
 }
 
 // Refusal says in one line why one of several requests was refused.

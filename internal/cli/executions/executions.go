@@ -17,6 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/actions"
 	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // Command returns the command executions.
@@ -213,7 +214,7 @@ func showExecution(a *command.App, e wire.ExecutionDetail) error {
 	if e.WorkflowID != nil {
 		pairs = append(pairs, "workflow", e.WorkflowID.String())
 	}
-	pairs = append(pairs, "policy", string(e.Policy.Mode)+": "+actions.LayerText(e.Policy.Source))
+	pairs = append(pairs, "policy", string(e.Policy.Mode)+": "+policy.SourceText(e.Policy.Source))
 	if d := e.Decision; d != nil && d.At != nil {
 		pairs = append(pairs, "decision", string(d.Approval)+" by "+d.By+" at "+command.Local(d.At)+command.Noted(d.Note))
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/cli/actions"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/server/rest/policies"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 const policyHelp = `What agents may do: allow, require_approval or deny.
@@ -122,7 +122,7 @@ func showExplanation(a *command.App, e wire.Explanation) error {
 	if err := a.Table([]string{"LAYER", "SAYS", "RULE", "VERSION", "WHY"}, rows); err != nil {
 		return err
 	}
-	return a.Print("\n%s: %s, because of %s\n", command.Line(e.Key), e.Mode, command.Line(actions.LayerText(e.Source)))
+	return a.Print("\n%s: %s, because of %s\n", command.Line(e.Key), e.Mode, command.Line(policy.SourceText(e.Source)))
 }
 
 // pinsText says what must be in the arguments.

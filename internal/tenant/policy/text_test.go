@@ -1,0 +1,22 @@
+package policy_test
+
+import (
+	"testing"
+
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+func TestSourceText(t *testing.T) {
+	t.Parallel()
+
+	for source, want := range map[string]string{
+		policy.LayerInferred:        "the default for the tool's risk",
+		"org_default+arguments:big": "the organisation's mode; a rule about arguments (big)",
+		policy.LayerDoNotContact:    "do not contact",
+		"":                          "",
+	} {
+		if got := policy.SourceText(source); got != want {
+			t.Errorf("SourceText(%q) = %q, want %q", source, got, want)
+		}
+	}
+}
