@@ -39,7 +39,7 @@ func run(ctx context.Context, recipient, subject string) (int, error) {
 	if err != nil {
 		return failed, err
 	}
-	wait, err := time.ParseDuration(os.Getenv("COUNTERSIGN_WAIT"))
+	wait, err := time.ParseDuration(os.Getenv("AGENT_WAIT"))
 	if err != nil {
 		wait = 30 * time.Second
 	}

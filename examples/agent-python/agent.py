@@ -39,7 +39,7 @@ def main(recipient, subject):
             "tool": {"source": "mail", "name": "send_email"},
             "args": {"to": recipient, "subject": subject},
         },
-        os.environ.get("COUNTERSIGN_WAIT", "30s"),
+        os.environ.get("AGENT_WAIT", "30s"),
     )
     if status == 403 and "action" in answer:
         print("denied:", answer["detail"])

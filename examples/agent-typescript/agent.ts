@@ -17,7 +17,7 @@ const countersign = createClient<paths>({
 });
 
 const { data, error } = await countersign.POST("/api/v1/actions", {
-  params: { query: { wait: process.env["COUNTERSIGN_WAIT"] ?? "30s" } },
+  params: { query: { wait: process.env["AGENT_WAIT"] ?? "30s" } },
   body: {
     type: "mcp.exec",
     // Makes the proposal safe to send again: the same name with the same

@@ -48,7 +48,7 @@ func TestAgentsInExamples(t *testing.T) {
 			} {
 				f.setMode(c.mode)
 				cmd := agent(t, f, "ana@example.org", string(c.mode))
-				cmd.Env = append(cmd.Env, "COUNTERSIGN_WAIT=2s")
+				cmd.Env = append(cmd.Env, "AGENT_WAIT=2s")
 
 				out, err := cmd.CombinedOutput()
 
