@@ -269,7 +269,7 @@ func TestChangesOfConfigurationLeaveAnEvent(t *testing.T) {
 	}
 	visits := f.visits()
 
-	for _, operation := range []string{"acceptTool", "configureTool", "putVerifyRule", "putSource", "putMode", "deleteMode", "issueToken", "revokeToken", "deleteSource"} {
+	for _, operation := range []string{"acceptTool", "configureTool", "putReconcileRule", "putSource", "putMode", "deleteMode", "issueToken", "revokeToken", "deleteSource"} {
 		v, before := visits[operation], count()
 		f.admin.send(v.method, v.path, v.body).wants(t, v.want)
 		if got := count() - before; got != 1 {

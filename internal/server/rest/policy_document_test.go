@@ -156,20 +156,20 @@ func TestPolicyIsTriedOnThePast(t *testing.T) {
 		"policy": object{"rules": []object{{"rule_id": "some", "key": "mail:write", "expression": "args.n > 1", "mode": "deny"}}},
 	}
 	type report struct {
-		Looked, Compared int
-		Counts           []struct {
-			Key, Then, Now, Would string
-			Count                 int
+		Examined, Compared int
+		Counts             []struct {
+			Key, Then, Now, Changed string
+			Count                   int
 		}
 		Differences []struct {
-			ActionID    string `json:"action_id"`
-			Then, Would struct{ Mode, Source string }
-			Because     []struct{ Layer, Rule string }
+			ActionID      string `json:"action_id"`
+			Then, Changed struct{ Mode, Source string }
+			Causes        []struct{ Layer, Rule string }
 		}
 		NextCursor *string `json:"next_cursor"`
 	}
 
-	compared, would, pages := 0, map[string]int{}, 0
+	compared, changed, pages := 0, map[string]int{}, 0
 	for pages = 1; pages < 9; pages++ {
 		got := viewer.send("POST", "/api/v1/policy/simulate", ask).wants(t, 200)
 		if strings.Contains(string(got.body), marker) {
@@ -179,10 +179,10 @@ func TestPolicyIsTriedOnThePast(t *testing.T) {
 		got.into(t, &r)
 		compared += r.Compared
 		for _, c := range r.Counts {
-			would[c.Would] += c.Count
+			changed[c.Changed] += c.Count
 		}
 		for _, d := range r.Differences {
-			if d.Would.Source != "org_default+arguments:some" || len(d.Because) != 1 || d.Because[0].Rule != "some" {
+			if d.Changed.Source != "org_default+arguments:some" || len(d.Causes) != 1 || d.Causes[0].Rule != "some" {
 				t.Errorf("difference = %+v", d)
 			}
 		}
@@ -192,7 +192,7 @@ func TestPolicyIsTriedOnThePast(t *testing.T) {
 		ask["cursor"] = *r.NextCursor
 	}
 
-	if diff := cmp.Diff(map[string]int{"allow": 2, "deny": 3}, would); diff != "" || compared != 5 || pages != 3 {
+	if diff := cmp.Diff(map[string]int{"allow": 2, "deny": 3}, changed); diff != "" || compared != 5 || pages != 3 {
 		t.Errorf("%d compared in %d pages (-want +got):\n%s", compared, pages, diff)
 	}
 	if v := f.version(); v != version {
