@@ -117,7 +117,7 @@ type DeadLetterCount struct {
 	Source string `json:"source"`
 	Tool   string `json:"tool"`
 	Reason string `json:"reason"`
-	Count  int    `json:"letters"`
+	Count  int    `json:"count"`
 }
 
 // Resolution is what a person found out about an unknown outcome.

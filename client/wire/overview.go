@@ -87,7 +87,7 @@ type OverviewApprovals struct {
 // OverviewDeadLetters are the dead letters of one reason.
 type OverviewDeadLetters struct {
 	Reason string  `json:"reason"`
-	Count  int64   `json:"letters"`
+	Count  int64   `json:"count"`
 	Oldest float64 `json:"oldest_seconds"`
 }
 

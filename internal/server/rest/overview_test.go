@@ -39,8 +39,8 @@ func TestOverviewShowsWhatIsThere(t *testing.T) {
 		Pauses      []struct{ Scope, Subject, Reason, By string }
 		Approvals   struct{ Waiting int }
 		DeadLetters []struct {
-			Reason  string
-			Letters int
+			Reason string
+			Count  int
 		} `json:"dead_letters"`
 		Throughput struct {
 			Covers float64 `json:"covers_seconds"`
@@ -68,7 +68,7 @@ func TestOverviewShowsWhatIsThere(t *testing.T) {
 	if len(got.Breakers) != 1 || got.Breakers[0].State != "open" || len(got.Pauses) != 1 || got.Pauses[0].By != "Ana" {
 		t.Errorf("breakers = %+v, pauses = %+v", got.Breakers, got.Pauses)
 	}
-	if len(got.DeadLetters) != 1 || got.DeadLetters[0].Letters != 3 {
+	if len(got.DeadLetters) != 1 || got.DeadLetters[0].Count != 3 {
 		t.Errorf("dead letters = %+v, want 3 of its own", got.DeadLetters)
 	}
 	if len(got.Throughput.Ended) != 1 || got.Throughput.Ended[0].Status != "failed" || got.Throughput.Ended[0].LastMinute != 3 || got.Throughput.Covers != 300 {

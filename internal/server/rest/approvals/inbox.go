@@ -39,7 +39,7 @@ type inboxItem struct {
 	ETag       string              `json:"etag,omitzero"`
 	Code       string              `json:"code,omitzero"`
 	Message    string              `json:"message,omitzero"`
-	Batch      uuid.UUID           `json:"workflow_id,omitzero"`
+	Workflow   uuid.UUID           `json:"workflow_id,omitzero"`
 }
 
 func inboxItemFrom(it approval.InboxItem) inboxItem {
@@ -47,7 +47,7 @@ func inboxItemFrom(it approval.InboxItem) inboxItem {
 		Kind: it.Kind, Action: it.Action, Source: it.Tool.Source, Tool: it.Tool.Action, Args: it.Args, Risk: it.Risk,
 		Session: it.Session, Automation: it.Automation, Employee: it.Employee, Since: it.Since.UTC(),
 		Needed: it.Needed, Given: it.Given, ApprovedBy: append([]string{}, it.ApprovedBy...), EditedBy: it.EditedBy, Escalated: it.Escalated,
-		Policy: it.Policy, Note: it.Note, Drift: it.Drift, ETag: it.ETag, Code: it.Code, Message: it.Message, Batch: it.Workflow,
+		Policy: it.Policy, Note: it.Note, Drift: it.Drift, ETag: it.ETag, Code: it.Code, Message: it.Message, Workflow: it.Workflow,
 	}
 	if !it.ExpiresAt.IsZero() {
 		shown.ExpiresAt = new(it.ExpiresAt.UTC())

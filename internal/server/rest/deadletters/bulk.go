@@ -44,10 +44,10 @@ type bulkResult struct {
 
 // count is the number of dead letters of one tool and reason.
 type count struct {
-	Source  string        `json:"source"`
-	Tool    string        `json:"tool"`
-	Reason  outbox.Reason `json:"reason"`
-	Letters int           `json:"letters"`
+	Source string        `json:"source"`
+	Tool   string        `json:"tool"`
+	Reason outbox.Reason `json:"reason"`
+	Count  int           `json:"count"`
 }
 
 // answerBulk answers with the result of a change of several dead letters.
@@ -60,7 +60,7 @@ func answerBulk(c *request.Call, bulk deadletter.BulkRequest, done deadletter.Bu
 		shown.Actions = []envelope.ActionID{}
 	}
 	for i, t := range done.Counts {
-		shown.Counts[i] = count{Source: t.Source, Tool: t.Tool, Reason: t.Reason, Letters: t.Entries}
+		shown.Counts[i] = count{Source: t.Source, Tool: t.Tool, Reason: t.Reason, Count: t.Entries}
 	}
 	return c.JSON(http.StatusOK, shown)
 }

@@ -73,9 +73,9 @@ type approvalsView struct {
 }
 
 type deadLettersView struct {
-	Reason  string  `json:"reason"`
-	Letters int64   `json:"letters"`
-	Oldest  float64 `json:"oldest_seconds"`
+	Reason string  `json:"reason"`
+	Count  int64   `json:"count"`
+	Oldest float64 `json:"oldest_seconds"`
 }
 
 type throughputView struct {

@@ -26,7 +26,7 @@ type lotDone struct {
 	LeftOut   int `json:"left_out"`
 	Counts    []struct {
 		Source, Tool, Reason string
-		Letters              int
+		Count                int
 	}
 	AsOf  time.Time `json:"as_of"`
 	Ahead int       `json:"ahead_ms"`
@@ -38,7 +38,7 @@ func (f *family) change(how string, body object) (done lotDone) {
 	return done
 }
 
-func TestReplayByFilterInLots(t *testing.T) {
+func TestReplayByFilterInBulk(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("lots")
 	dead, riddle := f.dead(), f.riddle()
@@ -53,7 +53,7 @@ func TestReplayByFilterInLots(t *testing.T) {
 	}
 	second := f.change("/replay", object{"filter": upTo, "limit": 2, "per_second": 2})
 
-	if !dry.DryRun || len(dry.ActionIDs) != 3 || dry.Left != 3 || dry.LeftOut != 1 || len(dry.Counts) != 2 || dry.Counts[0].Letters+dry.Counts[1].Letters != 4 {
+	if !dry.DryRun || len(dry.ActionIDs) != 3 || dry.Left != 3 || dry.LeftOut != 1 || len(dry.Counts) != 2 || dry.Counts[0].Count+dry.Counts[1].Count != 4 {
 		t.Errorf("dry run = %+v, want three, and one of unknown outcome left out", dry)
 	}
 	if got := slices.Concat(first.ActionIDs, second.ActionIDs); !slices.Equal(got, dead) || first.Left != 1 || second.Left != 0 {
@@ -93,7 +93,7 @@ func TestDiscardByFilter(t *testing.T) {
 	})
 }
 
-func TestChangesOfLettersAreHeldToTheLaw(t *testing.T) {
+func TestChangesOfDeadLettersAreCheckedAgainstTheContract(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("lawful")
 	id := envelope.NewActionID().String()
