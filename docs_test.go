@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 // section returns what a document says between a heading and the next heading
@@ -133,5 +135,22 @@ func TestGlossaryListsScopes(t *testing.T) {
 		if !slices.Contains(want, m[1]) {
 			t.Errorf("docs/glossary.md lists the scope %s, which no operation needs", m[1])
 		}
+	}
+}
+
+// TestGlossaryListsPhases compares the phases of the glossary with the code's.
+func TestGlossaryListsPhases(t *testing.T) {
+	t.Parallel()
+	var listed, want []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|").FindAllStringSubmatch(section(t, "docs/glossary.md", "### Phase"), -1) {
+		listed = append(listed, m[1])
+	}
+	for _, phase := range envelope.Phases() {
+		want = append(want, string(phase))
+	}
+	slices.Sort(listed)
+	slices.Sort(want)
+	if !slices.Equal(listed, want) {
+		t.Errorf("docs/glossary.md lists the phases %q, want %q", listed, want)
 	}
 }
