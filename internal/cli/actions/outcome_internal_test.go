@@ -34,7 +34,7 @@ func TestBecause(t *testing.T) {
 			wire.PolicyDecision{Mode: envelope.ModeAllow, Source: "org_default", Trace: []wire.PolicyStep{{Layer: "org_default", Said: "allow", Key: "shop:*"}}},
 			"the organisation's mode for shop:*",
 		},
-		"nothing on record": {wire.PolicyDecision{Mode: envelope.ModeDeny, Source: "unknown_mode:x"}, "unknown mode:x"},
+		"nothing on record": {wire.PolicyDecision{Mode: envelope.ModeDeny, Source: "unknown_mode:x"}, "unknown mode (x)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
