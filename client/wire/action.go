@@ -52,10 +52,10 @@ type PolicyStep struct {
 	Layer string `json:"layer"`
 	// Said is empty if the layer decided nothing.
 	Said envelope.Mode `json:"said,omitzero"`
-	// Key is the pattern of the rule that decided, and Rule the id of the rule
-	// about arguments or of the grant.
-	Key     string `json:"key,omitzero"`
+	// Rule is the id of the rule about arguments or of the grant, and Key the
+	// pattern of the rule that decided.
 	Rule    string `json:"rule,omitzero"`
+	Key     string `json:"key,omitzero"`
 	Detail  string `json:"detail,omitzero"`
 	Version string `json:"version,omitzero"`
 }

@@ -69,7 +69,7 @@ func TestWhatWasApprovedIsWhatIsSent(t *testing.T) {
 		"the tool is gone":     {code: "tool_gone", change: func(y *fixture, _ envelope.ActionID) { y.relist(nil) }},
 		"policy denies":        {code: "policy_denied", change: func(y *fixture, _ envelope.ActionID) { y.mode(envelope.ModeDeny) }},
 		"policy allows by now": {change: func(y *fixture, _ envelope.ActionID) { y.mode(envelope.ModeAllow) }},
-		"the same rule, set anew": {note: "policy changed after it was approved: org_default rule *", change: func(y *fixture, _ envelope.ActionID) {
+		"the same rule, set anew": {note: "policy changed after it was approved: the organisation's mode for *", change: func(y *fixture, _ envelope.ActionID) {
 			y.mode(envelope.ModeRequireApproval)
 		}},
 		"a rule of another automation": {change: func(y *fixture, _ envelope.ActionID) {

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"strings"
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -110,7 +109,7 @@ func recheckApproval(it *outbox.Item, s *settings.Settings, tool *catalog.Tool) 
 	case now.Needed > then.Needed:
 		return recheckResult{needsApproval: &needsApproval{tool, decision, noteQuorum}}
 	case decision.Mode == envelope.ModeRequireApproval && now.Decision != then.Decision:
-		return recheckResult{needsApproval: &needsApproval{tool, decision, notePolicy + because(decision)}}
+		return recheckResult{needsApproval: &needsApproval{tool, decision, notePolicy + policy.Because(decision.Mode, decision.Source, decision.Trace)}}
 	}
 	return recheckResult{}
 }
@@ -144,25 +143,6 @@ func proposed(it *outbox.Item) settings.Proposal {
 
 func policyDenied(it *outbox.Item, d policy.Decision) recheckResult {
 	return settled(outbox.Skip(*it, "policy_denied", "policy denies the tool by now: "+d.Source))
-}
-
-// because names the layers that require approval, each with its rule.
-func because(d policy.Decision) string {
-	var reasons []string
-	for _, step := range d.Trace {
-		if step.Said != envelope.ModeRequireApproval {
-			continue
-		}
-		reason := step.Layer
-		if step.Key != "" {
-			reason += " rule " + step.Key
-		}
-		if step.Detail != "" {
-			reason += " (" + step.Detail + ")"
-		}
-		reasons = append(reasons, reason)
-	}
-	return strings.Join(reasons, ", ")
 }
 
 // facts returns what the gates check. If the breaker of the source is open and

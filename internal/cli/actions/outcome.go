@@ -95,26 +95,13 @@ func explain(a *command.App, act wire.Action) {
 	}
 }
 
-// because names the layers of policy that decided, each with its reason.
+// because returns the reason of a decision in words.
 func because(d wire.PolicyDecision) string {
-	var why []string
-	for _, step := range d.Trace {
-		if step.Said != d.Mode {
-			continue
-		}
-		text := policy.LayerText(step.Layer)
-		if step.Key != "" {
-			text += " for " + step.Key
-		}
-		if step.Detail != "" {
-			text += ": " + step.Detail
-		}
-		why = append(why, text)
+	steps := make([]policy.Step, len(d.Trace))
+	for i, step := range d.Trace {
+		steps[i] = policy.Step(step)
 	}
-	if len(why) == 0 {
-		return policy.SourceText(d.Source)
-	}
-	return strings.Join(why, "; ")
+	return policy.Because(d.Mode, d.Source, steps)
 }
 
 // Refusal says in one line why one of several requests was refused.

@@ -22,7 +22,7 @@ func TestBecause(t *testing.T) {
 			wire.PolicyDecision{Mode: envelope.ModeDeny, Source: "inferred_default+arguments:cap", Trace: []wire.PolicyStep{
 				inferred, {Layer: "arguments", Said: "deny", Key: "shop:refund", Rule: "cap", Detail: "too much"},
 			}},
-			"a rule about arguments for shop:refund: too much",
+			"a rule about arguments (cap) for shop:refund: too much",
 		},
 		"two layers ask": {
 			wire.PolicyDecision{Mode: envelope.ModeRequireApproval, Source: "inferred_default", Trace: []wire.PolicyStep{

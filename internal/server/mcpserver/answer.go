@@ -187,7 +187,7 @@ func (r report) denied(b *strings.Builder) {
 		}
 		return
 	}
-	fmt.Fprintf(b, "Denied by policy: action %s is not allowed (%s). The same call will be denied again.", r.Action, policy.Denial(r.Reason, r.Layers))
+	fmt.Fprintf(b, "Denied by policy: action %s is not allowed (%s). The same call will be denied again.", r.Action, policy.Because(envelope.ModeDeny, r.Reason, r.Layers))
 }
 
 // stateText says what an action that has not ended is doing.

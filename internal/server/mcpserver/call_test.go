@@ -159,7 +159,7 @@ func TestPolicyDenies(t *testing.T) {
 
 	got := f.connect(f.agent, withSessions).call(nameDanger, object{}).wants(t, "denied", true)
 
-	if len(got.said.Layers) != 1 || got.said.Layers[0].Layer != policy.LayerInferred || !strings.Contains(got.text, "layer default by risk says deny: risk danger") {
+	if len(got.said.Layers) != 1 || got.said.Layers[0].Layer != policy.LayerInferred || !strings.Contains(got.text, "the default for the tool's risk: risk danger") {
 		t.Errorf("the layer that denied is not named: %s", got.raw)
 	}
 }

@@ -417,7 +417,7 @@ func TestADenialNamesTheRuleAndItsReason(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("acme")
 	f.admin.send("PUT", "/api/v1/policy/rules/large", object{"key": "mail:write", "expression": "args.n > 100", "mode": "deny", "reason": "More than 100"}).wants(t, http.StatusNoContent)
-	const want = "; layer arguments (rule large) says deny: More than 100"
+	const want = ": a rule about arguments (large) for mail:write: More than 100"
 
 	called := f.agent.invoke("mail:write", object{"external_id": "large", "inputs": object{"n": 101}}).wants(t, http.StatusForbidden).callProblem(t)
 	proposed := f.agent.send("POST", "/api/v1/actions", proposal("write", object{"n": 101})).wants(t, http.StatusForbidden).problem(t)

@@ -65,7 +65,7 @@ func TestPolicyDenialShowsTheAction(t *testing.T) {
 		if got.Action == nil || got.Action.Phase != "denied" || got.Action.Policy.Mode != "deny" {
 			t.Errorf("problem = %+v, want one with the denied action", got)
 		}
-		if want := "policy denies this action: default by risk; layer default by risk says deny: risk danger"; got.Detail != want {
+		if want := "policy denies this action: the default for the tool's risk: risk danger"; got.Detail != want {
 			t.Errorf("detail = %q, want %q", got.Detail, want)
 		}
 	}
@@ -127,7 +127,7 @@ func TestBatchAnswersEachInOrder(t *testing.T) {
 		if it.Index != i {
 			t.Errorf("item %d has the index %d", i, it.Index)
 		}
-		if it.Result == "denied" && !strings.Contains(it.Problem.Detail, "layer default by risk says deny") {
+		if it.Result == "denied" && !strings.Contains(it.Problem.Detail, "the default for the tool's risk") {
 			t.Errorf("item %d: detail = %q, want what decided", i, it.Problem.Detail)
 		}
 		if refused := it.Result == "refused"; refused != (it.ActionID == "") {

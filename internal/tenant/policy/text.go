@@ -1,6 +1,10 @@
 package policy
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
 
 // LayerText returns the words for a layer of policy in messages to people.
 func LayerText(layer string) string {
@@ -27,6 +31,12 @@ func LayerText(layer string) string {
 		return "a preference"
 	case LayerToken:
 		return "the token's tools"
+	case LayerDoNotContact:
+		return "the do-not-contact list"
+	case LayerQuarantine:
+		return "a new tool that nobody has accepted"
+	case LayerGrant:
+		return "a grant"
 	}
 	return strings.ReplaceAll(layer, "_", " ")
 }
@@ -43,4 +53,31 @@ func SourceText(source string) string {
 		}
 	}
 	return strings.Join(layers, "; ")
+}
+
+// Because returns the reason for a mode in words for people: the steps that
+// said that mode, each with its rule, the tools it is for and its detail, or the
+// source of the decision where no step is known.
+func Because(mode envelope.Mode, source string, steps []Step) string {
+	var reasons []string
+	for _, s := range steps {
+		if s.Said != mode {
+			continue
+		}
+		reason := LayerText(s.Layer)
+		if s.Rule != "" {
+			reason += " (" + s.Rule + ")"
+		}
+		if s.Key != "" {
+			reason += " for " + s.Key
+		}
+		if s.Detail != "" {
+			reason += ": " + s.Detail
+		}
+		reasons = append(reasons, reason)
+	}
+	if len(reasons) == 0 {
+		return SourceText(source)
+	}
+	return strings.Join(reasons, "; ")
 }

@@ -12,7 +12,7 @@ func TestSourceText(t *testing.T) {
 	for source, want := range map[string]string{
 		policy.LayerInferred:        "the default for the tool's risk",
 		"org_default+arguments:big": "the organisation's mode; a rule about arguments (big)",
-		policy.LayerDoNotContact:    "do not contact",
+		policy.LayerDoNotContact:    "the do-not-contact list",
 		"":                          "",
 	} {
 		if got := policy.SourceText(source); got != want {

@@ -84,7 +84,7 @@ func (e *callError) Error() string {
 	switch e.Status {
 	case execution.StatusDenied:
 		if e.Policy.Mode == envelope.ModeDeny {
-			return "policy denies this call: " + policy.Denial(e.Policy.Source, policy.Denying(e.Policy.Trace))
+			return "policy denies this call: " + policy.Because(envelope.ModeDeny, e.Policy.Source, policy.Denying(e.Policy.Trace))
 		}
 		return "a person denied this call" + note
 	case execution.StatusExpired:

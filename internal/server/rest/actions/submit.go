@@ -20,7 +20,7 @@ import (
 type deniedError struct{ view outbox.View }
 
 func (e *deniedError) Error() string {
-	return "policy denies this action: " + policy.Denial(e.view.ModeSource, policy.Denying(e.view.Trace))
+	return "policy denies this action: " + policy.Because(envelope.ModeDeny, e.view.ModeSource, policy.Denying(e.view.Trace))
 }
 
 // Problem returns the problem, with the action.
@@ -155,7 +155,7 @@ func manyItemOf(i int, a intake.Answer) manyItem {
 	case a.Known:
 		it.Result = "known"
 	case a.Mode == envelope.ModeDeny:
-		why := policy.Denial(a.Source, policy.Denying(a.Trace))
+		why := policy.Because(envelope.ModeDeny, a.Source, policy.Denying(a.Trace))
 		it.Result, it.Problem = "denied", new(request.ProblemOf(fault.New(fault.Denied, "policy denies this action: %s", why)))
 	}
 	return it
