@@ -41,7 +41,7 @@ type Reconciliation struct {
 
 // DeadLetterDetail is a dead letter with its action and attempts.
 type DeadLetterDetail struct {
-	DeadLetter DeadLetter `json:"letter"`
+	DeadLetter DeadLetter `json:"dead_letter"`
 	Action     Action     `json:"action"`
 	Attempts   []Attempt  `json:"attempts"`
 }
@@ -81,7 +81,7 @@ type ReplayRequest struct {
 	// AllowDuplicates also replays those of unknown outcome, whose effect it may
 	// duplicate. Without it a filter leaves them out, and naming one by id is a
 	// conflict for the whole request.
-	AllowDuplicates bool `json:"allow_doubling,omitzero"`
+	AllowDuplicates bool `json:"allow_duplicates,omitzero"`
 	// PerSecond is how many become due in a second; zero is all at once.
 	PerSecond float64 `json:"per_second,omitzero"`
 	// Note says why, for the record.
@@ -97,6 +97,8 @@ type DiscardRequest struct {
 
 // BulkResult is the result of a bulk change.
 type BulkResult struct {
+	// DryRun reports whether nothing was changed.
+	DryRun bool `json:"dry_run"`
 	// ActionIDs are those that were changed or, in a dry run, would be.
 	ActionIDs []envelope.ActionID `json:"action_ids"`
 	// Left counts the selected ones that remain, and LeftOut those of unknown

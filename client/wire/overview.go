@@ -33,7 +33,7 @@ type Overview struct {
 // OverviewWaiting counts the actions that wait for one reason.
 type OverviewWaiting struct {
 	Reason    string  `json:"reason"`
-	Actions   int64   `json:"envelopes"`
+	Actions   int64   `json:"actions"`
 	OldestDue float64 `json:"oldest_due_seconds"`
 	// NextIn is the time until the first becomes due; nil if unknown.
 	NextIn *float64 `json:"next_in_seconds"`

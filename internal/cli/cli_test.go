@@ -327,7 +327,7 @@ func deadLetters(d *desk) {
 	}
 	d.want(d.operator("dlq", "list", "--all", "--json"), command.ExitOK, one, two)
 	d.want(d.operator("dlq", "show", one), command.ExitOK, "no such note", "dlq replay "+one+" --apply")
-	d.want(d.operator("dlq", "show", one, "--json"), command.ExitOK, `"letter":{`)
+	d.want(d.operator("dlq", "show", one, "--json"), command.ExitOK, `"dead_letter":{`)
 
 	d.want(d.operator("dlq", "replay", "--reason", "exhausted"), command.ExitOK, "notes:notes.read", "Nothing was changed. To replay these 2, add --apply.")
 	d.want(d.operator("dlq", "discard", one, "--note", "x"), command.ExitOK, "Nothing was changed.")

@@ -254,7 +254,7 @@ func TestUnknownOutcomeIsReplayedOnlyOnPurpose(t *testing.T) {
 	body := object{"action_ids": []string{id}}
 
 	f.operator.send("POST", "/api/v1/dead-letters/replay", body).wants(t, 409)
-	body["allow_doubling"] = true
+	body["allow_duplicates"] = true
 	f.operator.send("POST", "/api/v1/dead-letters/replay", body).wants(t, 200)
 }
 

@@ -26,8 +26,8 @@ func TestOverviewShowsWhatIsThere(t *testing.T) {
 	var got struct {
 		Due, Scheduled int
 		Waiting        []struct {
-			Reason    string
-			Envelopes int
+			Reason  string
+			Actions int
 		}
 		Buckets []struct {
 			Name                string
@@ -54,7 +54,7 @@ func TestOverviewShowsWhatIsThere(t *testing.T) {
 
 	waiting := map[string]int{}
 	for _, w := range got.Waiting {
-		waiting[w.Reason] = w.Envelopes
+		waiting[w.Reason] = w.Actions
 	}
 	if diff := cmp.Diff(map[string]int{"quiet_hours": 1, "retry_after": 1, "approval": 1}, waiting); diff != "" {
 		t.Errorf("waiting (-want +got):\n%s", diff)

@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/deadletter"
-	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/server/rest/actions"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
@@ -31,36 +30,17 @@ func (l bulkRequest) bulk(c *request.Call, note string) (deadletter.BulkRequest,
 	}, err
 }
 
-// bulkResult is the result of a change of several dead letters.
-type bulkResult struct {
-	DryRun  bool                `json:"dry_run"`
-	Actions []envelope.ActionID `json:"action_ids"`
-	Left    int                 `json:"left"`
-	LeftOut int                 `json:"left_out"`
-	Counts  []count             `json:"counts"`
-	AsOf    time.Time           `json:"as_of"`
-	Ahead   int64               `json:"ahead_ms"`
-}
-
-// count is the number of dead letters of one tool and reason.
-type count struct {
-	Source string        `json:"source"`
-	Tool   string        `json:"tool"`
-	Reason outbox.Reason `json:"reason"`
-	Count  int           `json:"count"`
-}
-
 // answerBulk answers with the result of a change of several dead letters.
 func answerBulk(c *request.Call, bulk deadletter.BulkRequest, done deadletter.BulkResult) error {
-	shown := bulkResult{
-		DryRun: bulk.DryRun, Actions: done.Actions, Left: done.Remaining, LeftOut: done.Excluded,
-		Counts: make([]count, len(done.Counts)), AsOf: done.AsOf.UTC(), Ahead: done.ScheduledFor.Milliseconds(),
+	shown := wire.BulkResult{
+		DryRun: bulk.DryRun, ActionIDs: done.Actions, Left: done.Remaining, LeftOut: done.Excluded,
+		Counts: make([]wire.DeadLetterCount, len(done.Counts)), AsOf: done.AsOf.UTC(), AheadMS: done.ScheduledFor.Milliseconds(),
 	}
-	if shown.Actions == nil {
-		shown.Actions = []envelope.ActionID{}
+	if shown.ActionIDs == nil {
+		shown.ActionIDs = []envelope.ActionID{}
 	}
 	for i, t := range done.Counts {
-		shown.Counts[i] = count{Source: t.Source, Tool: t.Tool, Reason: t.Reason, Count: t.Entries}
+		shown.Counts[i] = wire.DeadLetterCount{Source: t.Source, Tool: t.Tool, Reason: string(t.Reason), Count: t.Entries}
 	}
 	return c.JSON(http.StatusOK, shown)
 }
@@ -69,9 +49,9 @@ func answerBulk(c *request.Call, bulk deadletter.BulkRequest, done deadletter.Bu
 func Replay(c *request.Call) error {
 	var body struct {
 		bulkRequest
-		AllowDoubling bool    `json:"allow_doubling"`
-		PerSecond     float64 `json:"per_second"`
-		Note          string  `json:"note"`
+		AllowDuplicates bool    `json:"allow_duplicates"`
+		PerSecond       float64 `json:"per_second"`
+		Note            string  `json:"note"`
 	}
 	if err := c.Decode(&body); err != nil {
 		return err
@@ -82,7 +62,7 @@ func Replay(c *request.Call) error {
 	}
 	var done deadletter.BulkResult
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		done, err = deadletter.Replay(ctx, tx, c.By.Tenant, bulk, deadletter.ReplayOptions{AllowDuplicates: body.AllowDoubling, PerSecond: body.PerSecond})
+		done, err = deadletter.Replay(ctx, tx, c.By.Tenant, bulk, deadletter.ReplayOptions{AllowDuplicates: body.AllowDuplicates, PerSecond: body.PerSecond})
 		return err
 	})
 	if err != nil {
@@ -137,8 +117,8 @@ func Resolve(c *request.Call) error {
 		return request.Invalid("/give_up", "excluded", "makes no sense of what happened; leave it out")
 	}
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		said := deadletter.Resolution{Happened: body.Happened, GiveUp: body.GiveUp, Actor: c.By.Name, Note: body.Note}
-		return deadletter.Resolve(ctx, tx, c.By.Tenant, id, said)
+		found := deadletter.Resolution{Happened: body.Happened, GiveUp: body.GiveUp, Actor: c.By.Name, Note: body.Note}
+		return deadletter.Resolve(ctx, tx, c.By.Tenant, id, found)
 	})
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/deadletter"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
@@ -20,34 +21,13 @@ import (
 // cursorDeadLetters is the name of the list of dead letters in cursors.
 const cursorDeadLetters = "dead-letters"
 
-// entry is a dead letter as the API shows it.
-type entry struct {
-	Action         envelope.ActionID `json:"action_id"`
-	ExternalID     string            `json:"external_id,omitzero"`
-	Source         string            `json:"source"`
-	Tool           string            `json:"tool"`
-	Reason         outbox.Reason     `json:"reason"`
-	Attempts       int               `json:"attempts"`
-	Code           string            `json:"code,omitzero"`
-	Message        string            `json:"message,omitzero"`
-	At             time.Time         `json:"at"`
-	Reconciliation *reconciliation   `json:"reconciliation,omitempty"`
-}
-
-// reconciliation is how often the outcome was asked for, and the last result.
-type reconciliation struct {
-	Attempts   int        `json:"attempts"`
-	LastResult string     `json:"last_result,omitzero"`
-	Next       *time.Time `json:"next_at"`
-}
-
-func entryFrom(l deadletter.Entry) entry {
-	shown := entry{
-		Action: l.Action, ExternalID: l.ExternalID, Source: l.Source, Tool: l.Tool, Reason: l.Reason,
+func entryFrom(l deadletter.Entry) wire.DeadLetter {
+	shown := wire.DeadLetter{
+		ActionID: l.Action, ExternalID: l.ExternalID, Source: l.Source, Tool: l.Tool, Reason: string(l.Reason),
 		Attempts: l.Attempt, Code: l.Code, Message: l.Message, At: l.CreatedAt.UTC(),
 	}
 	if l.Reconciliation != (deadletter.Reconciliation{}) {
-		shown.Reconciliation = &reconciliation{Attempts: l.Reconciliation.Attempts, LastResult: l.Reconciliation.LastResult, Next: request.UTC(l.Reconciliation.Next)}
+		shown.Reconciliation = &wire.Reconciliation{Attempts: l.Reconciliation.Attempts, LastResult: l.Reconciliation.LastResult, NextAt: request.UTC(l.Reconciliation.Next)}
 	}
 	return shown
 }
@@ -115,9 +95,9 @@ func Get(c *request.Call) error {
 		return err
 	}
 	var answer struct {
-		Letter   entry             `json:"letter"`
-		Action   actions.Action    `json:"action"`
-		Attempts []actions.Attempt `json:"attempts"`
+		DeadLetter wire.DeadLetter   `json:"dead_letter"`
+		Action     actions.Action    `json:"action"`
+		Attempts   []actions.Attempt `json:"attempts"`
 	}
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		dead, err := deadletter.Get(ctx, tx, c.By.Tenant, id)
@@ -129,7 +109,7 @@ func Get(c *request.Call) error {
 			return err
 		}
 		rows, err := outbox.Attempts(ctx, tx, c.By.Tenant, id)
-		answer.Letter, answer.Action, answer.Attempts = entryFrom(dead), actions.ViewOf(view), actions.AttemptsOf(rows)
+		answer.DeadLetter, answer.Action, answer.Attempts = entryFrom(dead), actions.ViewOf(view), actions.AttemptsOf(rows)
 		return err
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/deadletter"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
@@ -21,7 +22,8 @@ const exportLimit = 100
 
 // exportedEntry is a dead letter with what was proposed.
 type exportedEntry struct {
-	entry
+	wire.DeadLetter
+
 	Risk         envelope.Risk   `json:"risk"`
 	Effect       envelope.Effect `json:"effect"`
 	SessionID    string          `json:"session_id,omitzero"`
@@ -32,7 +34,7 @@ type exportedEntry struct {
 
 func exportedEntryFrom(l deadletter.Entry, v outbox.View) exportedEntry {
 	return exportedEntry{
-		entry: entryFrom(l), Risk: v.Envelope.Risk, Effect: v.Effect, SessionID: v.Envelope.SessionID, AutomationID: v.Envelope.AutomationID,
+		DeadLetter: entryFrom(l), Risk: v.Envelope.Risk, Effect: v.Effect, SessionID: v.Envelope.SessionID, AutomationID: v.Envelope.AutomationID,
 		ProposedAt: v.Envelope.Timestamps.CreatedAt, Args: redact.JSON(v.Envelope.Args),
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
@@ -63,71 +65,20 @@ func (in workflowRequest) request(c *request.Call) (workflow.Request, error) {
 	return r, nil
 }
 
-// workflowView is a workflow as the API shows it.
-type workflowView struct {
-	ID          workflow.ID         `json:"workflow_id"`
-	ExternalID  string              `json:"external_id"`
-	Atomic      bool                `json:"atomic"`
-	State       workflow.State      `json:"state"`
-	Code        string              `json:"code,omitzero"`
-	Message     string              `json:"message,omitzero"`
-	StoppedAt   *int                `json:"stopped_at"`
-	WaitsFor    *envelope.ActionID  `json:"waits_for"`
-	Proposer    string              `json:"proposed_by"`
-	Session     string              `json:"session_id,omitzero"`
-	Employee    envelope.EmployeeID `json:"employee_id,omitzero"`
-	Automation  string              `json:"automation_id,omitzero"`
-	CancelledBy string              `json:"cancelled_by,omitzero"`
-	ResolvedBy  string              `json:"resolved_by,omitzero"`
-	Note        string              `json:"note,omitzero"`
-	CreatedAt   time.Time           `json:"created_at"`
-	UpdatedAt   time.Time           `json:"updated_at"`
-	EndedAt     *time.Time          `json:"ended_at"`
-	Steps       []stepShown         `json:"steps"`
-}
-
-type stepShown struct {
-	Step     int                `json:"step"`
-	Tool     string             `json:"tool"`
-	Inputs   json.RawMessage    `json:"inputs"`
-	State    workflow.StepState `json:"state"`
-	Action   *envelope.ActionID `json:"action_id"`
-	Outputs  json.RawMessage    `json:"outputs,omitempty"`
-	Code     string             `json:"code,omitzero"`
-	Message  string             `json:"message,omitzero"`
-	Reversal *reversalShown     `json:"reversal"`
-}
-
-// reversalShown is the tool that undoes a step, and the action that does so.
-type reversalShown struct {
-	Tool   string             `json:"tool"`
-	Action *envelope.ActionID `json:"action_id"`
-}
-
-func workflowFrom(b *workflow.Workflow) workflowView {
-	shown := workflowView{
-		ID: b.ID, ExternalID: b.ExternalID, Atomic: b.Atomic, State: b.State, Code: b.Code, Message: b.Message, StoppedAt: b.StoppedAt,
-		WaitsFor: b.WaitsFor, Proposer: b.Proposer, Session: b.Session, Employee: b.Employee, Automation: b.Automation,
+func workflowFrom(b *workflow.Workflow) wire.Workflow {
+	shown := wire.Workflow{
+		ID: uuid.UUID(b.ID), ExternalID: b.ExternalID, Atomic: b.Atomic, State: string(b.State), Code: b.Code, Message: b.Message, StoppedAt: b.StoppedAt,
+		WaitsFor: b.WaitsFor, ProposedBy: b.Proposer, SessionID: b.Session, EmployeeID: b.Employee, Automation: b.Automation,
 		CancelledBy: b.CancelledBy, ResolvedBy: b.ResolvedBy, Note: b.Note, CreatedAt: b.CreatedAt.UTC(), UpdatedAt: b.UpdatedAt.UTC(),
-		EndedAt: request.UTC(b.EndedAt), Steps: make([]stepShown, len(b.Steps)),
+		EndedAt: request.UTC(b.EndedAt), Steps: make([]wire.WorkflowStep, len(b.Steps)),
 	}
 	for i, s := range b.Steps {
-		shown.Steps[i] = stepShown{Step: i, Tool: s.Tool.String(), Inputs: s.Inputs, State: s.State, Action: s.Action, Code: s.Code, Message: s.Message}
+		shown.Steps[i] = wire.WorkflowStep{Step: i, Tool: s.Tool.String(), Inputs: s.Inputs, State: string(s.State), ActionID: s.Action, Code: s.Code, Message: s.Message}
 		if s.Reversal != nil {
-			shown.Steps[i].Reversal = &reversalShown{Tool: s.Reversal.Tool, Action: s.ReversalAction}
+			shown.Steps[i].Reversal = &wire.StepReversal{Tool: s.Reversal.Tool, ActionID: s.ReversalAction}
 		}
 	}
 	return shown
-}
-
-// plannedShown is a step of a dry run.
-type plannedShown struct {
-	Step       int            `json:"step"`
-	Tool       string         `json:"tool"`
-	Mode       envelope.Mode  `json:"mode"`
-	Source     string         `json:"mode_source"`
-	References []string       `json:"references"`
-	Reversal   *reversalShown `json:"reversal"`
 }
 
 func service(c *request.Call) *workflow.Service { return workflow.NewService(c.DB, c.Catalog, c.Wake) }
@@ -167,19 +118,15 @@ func Submit(c *request.Call) error {
 	return showWorkflow(c, id, status)
 }
 
-func plannedFrom(atomic bool, steps []workflow.PlannedStep) any {
-	shown := make([]plannedShown, len(steps))
+func plannedFrom(atomic bool, steps []workflow.PlannedStep) wire.WorkflowPlan {
+	shown := make([]wire.PlannedStep, len(steps))
 	for i, p := range steps {
-		shown[i] = plannedShown{Step: i, Tool: p.Tool.String(), Mode: p.Mode, Source: p.Source, References: append([]string{}, p.References...)}
+		shown[i] = wire.PlannedStep{Step: i, Tool: p.Tool.String(), Mode: p.Mode, ModeSource: p.Source, References: append([]string{}, p.References...)}
 		if p.Reversal != nil {
-			shown[i].Reversal = &reversalShown{Tool: p.Reversal.Tool}
+			shown[i].Reversal = &wire.StepReversal{Tool: p.Reversal.Tool}
 		}
 	}
-	return struct {
-		DryRun bool           `json:"dry_run"`
-		Atomic bool           `json:"atomic"`
-		Steps  []plannedShown `json:"steps"`
-	}{true, atomic, shown}
+	return wire.WorkflowPlan{DryRun: true, Atomic: atomic, Steps: shown}
 }
 
 // workflowOf reads a workflow that the caller may see. Any other is
@@ -225,7 +172,7 @@ func showWorkflow(c *request.Call, id workflow.ID, status int) error {
 }
 
 // readWorkflow reads a workflow with the outputs of its steps.
-func readWorkflow(c *request.Call, id workflow.ID) (shown workflowView, settled bool, err error) {
+func readWorkflow(c *request.Call, id workflow.ID) (shown wire.Workflow, settled bool, err error) {
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		b, err := workflowOf(c, ctx, tx, id)
 		if err != nil {
@@ -235,7 +182,7 @@ func readWorkflow(c *request.Call, id workflow.ID) (shown workflowView, settled 
 		views, err := outbox.Get(ctx, tx, c.By.Tenant, b.Actions()...)
 		for i := range shown.Steps {
 			for _, v := range views {
-				if a := shown.Steps[i].Action; a != nil && v.Envelope.ActionID == *a {
+				if a := shown.Steps[i].ActionID; a != nil && v.Envelope.ActionID == *a {
 					shown.Steps[i].Outputs = source.Outputs(v.Envelope.Result.Output)
 				}
 			}
@@ -284,35 +231,29 @@ func List(c *request.Call) error {
 
 // POST /api/v1/workflows/{id}/cancel cancels a workflow.
 func Cancel(c *request.Call) error {
-	return changeWorkflow(c, func(id workflow.ID, _ workflowDecision) error {
+	return changeWorkflow(c, func(id workflow.ID, _ wire.WorkflowResolution) error {
 		return service(c).Cancel(c.R.Context(), c.By.Tenant, id, c.By.Name)
 	})
 }
 
 // POST /api/v1/workflows/{id}/retry retries a workflow that needs a person.
 func Retry(c *request.Call) error {
-	return changeWorkflow(c, func(id workflow.ID, d workflowDecision) error {
+	return changeWorkflow(c, func(id workflow.ID, d wire.WorkflowResolution) error {
 		return service(c).Retry(c.R.Context(), c.By.Tenant, id, c.By.Name, d.Note)
 	})
 }
 
 // POST /api/v1/workflows/{id}/resolve resolves a workflow that needs a person.
 func Resolve(c *request.Call) error {
-	return changeWorkflow(c, func(id workflow.ID, d workflowDecision) error {
+	return changeWorkflow(c, func(id workflow.ID, d wire.WorkflowResolution) error {
 		return service(c).Resolve(c.R.Context(), c.By.Tenant, id, c.By.Name, d.Note, d.Abandon)
 	})
 }
 
-// workflowDecision is a person's decision about a workflow.
-type workflowDecision struct {
-	Note    string `json:"note"`
-	Abandon bool   `json:"abandon"`
-}
-
 // changeWorkflow changes a workflow that the caller may see, and answers with
 // it.
-func changeWorkflow(c *request.Call, change func(workflow.ID, workflowDecision) error) error {
-	var d workflowDecision
+func changeWorkflow(c *request.Call, change func(workflow.ID, wire.WorkflowResolution) error) error {
+	var d wire.WorkflowResolution
 	if len(c.Body) > 0 {
 		if err := c.Decode(&d); err != nil {
 			return err
