@@ -144,10 +144,9 @@ func (c *Client) Policy(ctx context.Context) (json.RawMessage, error) {
 	return read[json.RawMessage](ctx, c, policyPath, nil)
 }
 
-// PutPolicy sets the policy to a document in JSON, and returns what changed;
-// a dry run returns what would.
-func (c *Client) PutPolicy(ctx context.Context, doc json.RawMessage, dryRun bool) ([]wire.SettingChange, error) {
-	return c.putDocument(ctx, policyPath, doc, dryRun)
+// PutPolicy replaces the policy with a document in JSON.
+func (c *Client) PutPolicy(ctx context.Context, doc json.RawMessage, o PutOptions) (wire.SettingChanges, error) {
+	return c.putDocument(ctx, policyPath, doc, o)
 }
 
 // Simulate tries a policy on a page of the past, the latest action first.
@@ -160,25 +159,41 @@ func (c *Client) Limits(ctx context.Context) (json.RawMessage, error) {
 	return read[json.RawMessage](ctx, c, limitsPath, nil)
 }
 
-// PutLimits sets the limits to a document in JSON, and returns what changed; a
-// dry run returns what would.
-func (c *Client) PutLimits(ctx context.Context, doc json.RawMessage, dryRun bool) ([]wire.SettingChange, error) {
-	return c.putDocument(ctx, limitsPath, doc, dryRun)
+// PutLimits replaces the limits with a document in JSON.
+func (c *Client) PutLimits(ctx context.Context, doc json.RawMessage, o PutOptions) (wire.SettingChanges, error) {
+	return c.putDocument(ctx, limitsPath, doc, o)
 }
 
-// putDocument replaces the document at a path and returns the changes; a dry run
-// changes nothing. The change is based on the document at the time of the call,
-// so that of two that replace it at the same time one is refused.
-func (c *Client) putDocument(ctx context.Context, path string, doc json.RawMessage, dryRun bool) ([]wire.SettingChange, error) {
-	rq := request{method: http.MethodPut, path: path, query: given("dry_run", flag(dryRun)), in: doc}
-	if !dryRun {
+// PutOptions are how a whole document of settings is replaced.
+type PutOptions struct {
+	// DryRun reports the changes and makes none.
+	DryRun bool
+	// IfMatch is the ETag of the document that the change is based on, as an
+	// earlier dry run reported it; if somebody changed the document since, the
+	// error is ErrStale. Empty is the document at the time of the call.
+	IfMatch string
+}
+
+// putDocument replaces the document at a path and returns the changes, with the
+// ETag of the document afterwards.
+func (c *Client) putDocument(ctx context.Context, path string, doc json.RawMessage, o PutOptions) (wire.SettingChanges, error) {
+	if o.IfMatch == "" && !o.DryRun {
 		answer, err := c.do(ctx, request{method: http.MethodGet, path: path}, nil)
 		if err != nil {
-			return nil, err
+			return wire.SettingChanges{}, err
 		}
-		rq.header = ifMatch(strings.Trim(answer.Header.Get("ETag"), `"`))
+		o.IfMatch = etag(answer)
 	}
 	var out wire.SettingChanges
-	_, err := c.do(ctx, rq, &out)
-	return out.Changes, err
+	answer, err := c.do(ctx, request{
+		method: http.MethodPut, path: path, query: given("dry_run", flag(o.DryRun)), header: ifMatch(o.IfMatch), in: doc,
+	}, &out)
+	if err != nil {
+		return wire.SettingChanges{}, err
+	}
+	out.ETag = etag(answer)
+	return out, nil
 }
+
+// etag returns the entity tag of an answer without its quotes.
+func etag(answer *http.Response) string { return strings.Trim(answer.Header.Get("ETag"), `"`) }

@@ -206,6 +206,8 @@ type SettingChange struct {
 type SettingChanges struct {
 	DryRun  bool            `json:"dry_run"`
 	Changes []SettingChange `json:"changes"`
+	// ETag is the document's, from the header of the answer.
+	ETag string `json:"-"`
 }
 
 // Retention is how long one kind of data is kept.

@@ -20,7 +20,7 @@ type Document struct {
 	// Get and Put are methods of the client. Validate checks a document without
 	// a server; its error has pointers into the document.
 	Get      func(c *client.Client, ctx context.Context) (json.RawMessage, error)
-	Put      func(c *client.Client, ctx context.Context, doc json.RawMessage, dryRun bool) ([]wire.SettingChange, error)
+	Put      func(c *client.Client, ctx context.Context, doc json.RawMessage, o client.PutOptions) (wire.SettingChanges, error)
 	Validate func(document []byte) error
 }
 
@@ -81,16 +81,18 @@ func (f *File) Answered(err error) error {
 }
 
 // ShowChanges shows what changed, or would change.
-func (a *App) ShowChanges(changes []wire.SettingChange, applied bool) error {
+func (a *App) ShowChanges(done wire.SettingChanges) error {
+	applied := !done.DryRun
 	if a.JSON {
 		return a.WriteJSON(struct {
 			Applied bool                 `json:"applied"`
 			Changes []wire.SettingChange `json:"changes"`
-		}{applied, changes})
+			ETag    string               `json:"etag"`
+		}{applied, done.Changes, done.ETag})
 	}
 	counts := make(map[string]int)
 	var rows [][]string
-	for _, c := range changes {
+	for _, c := range done.Changes {
 		if counts[c.Kind]++; c.Kind != wire.ChangeUnchanged {
 			rows = append(rows, []string{c.Kind, c.Section, c.Name, changeText(c)})
 		}
@@ -107,7 +109,7 @@ func (a *App) ShowChanges(changes []wire.SettingChange, applied bool) error {
 	case len(rows) == 0:
 		a.Note("%s There is nothing to do.", summary)
 	default:
-		a.Note("%s Nothing was changed; add --apply to do it.", summary)
+		a.Note("%s Nothing was changed; add --apply to do it. To have it refused if somebody changes the settings first, add --if-match %s.", summary, done.ETag)
 	}
 	return nil
 }
@@ -123,7 +125,7 @@ func changeText(c wire.SettingChange) string {
 // NewDocumentCommands returns the commands show, check and apply of a document
 // of settings that can be kept in a file.
 func (a *App) NewDocumentCommands(d Document) []*cobra.Command {
-	var file string
+	var file, ifMatch string
 	var apply bool
 	fileFlag := func(cmd *cobra.Command) *cobra.Command {
 		cmd.Flags().StringVarP(&file, "file", "f", "", "the `file`, or - for standard input (required)")
@@ -153,13 +155,14 @@ func (a *App) NewDocumentCommands(d Document) []*cobra.Command {
 			if err != nil {
 				return err
 			}
-			changes, err := d.Put(c, ctx, f.JSON, !apply)
+			done, err := d.Put(c, ctx, f.JSON, client.PutOptions{DryRun: !apply, IfMatch: ifMatch})
 			if err != nil {
 				return f.Answered(err)
 			}
-			return a.ShowChanges(changes, apply)
+			return a.ShowChanges(done)
 		}),
 	}
+	set.Flags().StringVar(&ifMatch, "if-match", "", "refuse the change if the settings no longer have this `tag`, which a dry run shows")
 	set.Flags().BoolVar(&apply, "apply", false, "do it; without this nothing changes")
 	return []*cobra.Command{show, fileFlag(check), fileFlag(set)}
 }

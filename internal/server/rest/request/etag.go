@@ -44,7 +44,7 @@ func (c *Call) CheckMatch(ctx context.Context, tx pgx.Tx, read func(context.Cont
 	}
 	tag, err := ETagOf(current)
 	if err == nil && tag != want {
-		err = fault.New(fault.Stale, "this is no longer the version of the ETag in If-Match; read it again, and repeat the change on what it is now")
+		err = fault.New(fault.Stale, "somebody changed this since it was read: the ETag in If-Match is no longer current; read it again, and repeat the change")
 	}
 	return err
 }
