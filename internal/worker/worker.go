@@ -20,7 +20,6 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"github.com/countersign-dev/countersign/internal/action/intake"
-	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/reconcile"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
@@ -157,14 +156,4 @@ func (f *Worker) Run(ctx context.Context) error {
 	}
 	f.log.InfoContext(stop, "worker stopped")
 	return err
-}
-
-// Backlog counts the scheduled actions of all tenants.
-func Backlog(ctx context.Context, db postgres.Begins) (outbox.Waiting, error) {
-	var waiting outbox.Waiting
-	err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) (err error) {
-		waiting, err = outbox.Backlog(ctx, tx)
-		return err
-	})
-	return waiting, err
 }

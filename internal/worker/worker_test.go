@@ -118,15 +118,3 @@ func TestWakeUpsOfAMomentAreOne(t *testing.T) {
 		t.Errorf("1000 wake-ups of a moment became %d, want a few", got)
 	}
 }
-
-func TestBacklogForTelemetry(t *testing.T) {
-	t.Parallel()
-	y := newFixture(t)
-	y.submit(toolRead, 3)
-
-	got, err := worker.Backlog(context.WithoutCancel(t.Context()), y.db)
-
-	if err != nil || got.Due != 3 || got.Scheduled != 0 {
-		t.Errorf("Backlog = %+v, %v, want 3 due", got, err)
-	}
-}

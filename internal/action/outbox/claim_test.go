@@ -288,23 +288,6 @@ func TestLookHopsOverBuckets(t *testing.T) {
 	}
 }
 
-func TestBacklogCountsWhatWaits(t *testing.T) {
-	t.Parallel()
-	fx := newSharedFixture(t)
-	ids := fx.queue(envelope.EffectRead, 5)
-	fx.exec("UPDATE outbox SET next_attempt_at = now() + interval '1 hour' WHERE action_id = $1", ids[4].String())
-
-	var got outbox.Waiting
-	fx.as(postgres.Worker(), func(tx pgx.Tx) (err error) {
-		got, err = outbox.Backlog(t.Context(), tx)
-		return err
-	})
-
-	if got.Due != 4 || got.Scheduled != 1 || got.OldestDue < 50*time.Second || got.OldestDue > 10*time.Minute {
-		t.Errorf("Backlog = %+v, want 4 due for about a minute and 1 scheduled", got)
-	}
-}
-
 func sorted(items []outbox.Item) []string {
 	ids := texts(actionsOf(items))
 	slices.Sort(ids)

@@ -95,20 +95,7 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([
 	return views, nil
 }
 
-// Waiting is what the outbox holds, counted up to a bound of 100,000.
-type Waiting struct {
-	Due, Scheduled int64
-	// OldestDue is how long the envelope that is due longest has waited.
-	OldestDue time.Duration
-}
-
-// Backlog counts what waits, across tenants.
-func Backlog(ctx context.Context, tx pgx.Tx) (Waiting, error) {
-	r, err := dbsqlc.New().OutboxBacklog(ctx, tx)
-	return Waiting{r.Due, r.Scheduled, seconds(r.OldestDueSeconds)}, err
-}
-
-// Attempt is a row of the ledger.
+// Attempt is a row of the execution log.
 type Attempt struct {
 	Attempt       int
 	Status        envelope.Status
@@ -120,7 +107,7 @@ type Attempt struct {
 	FinishedAt    time.Time
 }
 
-// Attempts returns what the ledger says of an envelope, oldest first.
+// Attempts returns the attempts of an action, oldest first.
 func Attempts(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) ([]Attempt, error) {
 	rows, err := dbsqlc.New().ToolExecutionList(ctx, tx, &dbsqlc.ToolExecutionListParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action)})
 	if err != nil {

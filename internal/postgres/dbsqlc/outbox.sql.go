@@ -12,30 +12,6 @@ import (
 	"github.com/google/uuid"
 )
 
-const outboxBacklog = `-- name: OutboxBacklog :one
-SELECT
-    (count(1) FILTER (WHERE w.next_attempt_at <= now()))::bigint AS due,
-    (count(1) FILTER (WHERE w.next_attempt_at > now()))::bigint AS scheduled,
-    coalesce(extract(epoch FROM now() - min(w.next_attempt_at) FILTER (WHERE w.next_attempt_at <= now())), 0)::float8 AS oldest_due_seconds
-FROM (SELECT o.next_attempt_at FROM outbox o LIMIT 100000) w
-`
-
-type OutboxBacklogRow struct {
-	Due              int64
-	Scheduled        int64
-	OldestDueSeconds float64
-}
-
-// What waits, for the metrics. The outbox holds only what has not ended, so
-// it is small; a look stops at a bound all the same, so that one at a backlog
-// of millions costs no more than one at a hundred thousand.
-func (q *Queries) OutboxBacklog(ctx context.Context, db DBTX) (OutboxBacklogRow, error) {
-	row := db.QueryRow(ctx, outboxBacklog)
-	var i OutboxBacklogRow
-	err := row.Scan(&i.Due, &i.Scheduled, &i.OldestDueSeconds)
-	return i, err
-}
-
 const outboxCancel = `-- name: OutboxCancel :many
 WITH killed AS MATERIALIZED (
     SELECT o.tenant_id, o.action_id, o.attempt,
