@@ -1,7 +1,6 @@
 package worker_test
 
 import (
-	"context"
 	"log/slog"
 	"testing"
 	"time"
