@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/deadletter"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox/outboxtest"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -20,34 +21,34 @@ import (
 
 // replayLot replays a lot, all of whose letters may be doubled.
 func (fx fixture) replayLot(lot deadletter.BulkRequest, perSecond float64) deadletter.BulkResult {
-	fx.t.Helper()
+	fx.T.Helper()
 	var done deadletter.BulkResult
 	lot.Actor = "ada"
-	fx.as(postgres.API(fx.tenant), func(tx pgx.Tx) (err error) {
-		done, err = deadletter.Replay(fx.t.Context(), tx, fx.tenant, lot, deadletter.ReplayOptions{AllowDuplicates: true, PerSecond: perSecond})
+	fx.As(postgres.API(fx.Tenant), func(tx pgx.Tx) (err error) {
+		done, err = deadletter.Replay(fx.T.Context(), tx, fx.Tenant, lot, deadletter.ReplayOptions{AllowDuplicates: true, PerSecond: perSecond})
 		return err
 	})
 	return done
 }
 
 func (fx fixture) dryRun(lot deadletter.BulkRequest) deadletter.BulkResult {
-	fx.t.Helper()
+	fx.T.Helper()
 	lot.DryRun, lot.Limit = true, 100
 	return fx.replayLot(lot, 0)
 }
 
 func (fx fixture) resolve(id envelope.ActionID, r deadletter.Resolution) error {
 	r.Actor = "ada"
-	return postgres.InTx(fx.t.Context(), fx.db, postgres.API(fx.tenant), func(tx pgx.Tx) error {
-		return deadletter.Resolve(fx.t.Context(), tx, fx.tenant, id, r)
+	return postgres.InTx(fx.T.Context(), fx.DB, postgres.API(fx.Tenant), func(tx pgx.Tx) error {
+		return deadletter.Resolve(fx.T.Context(), tx, fx.Tenant, id, r)
 	})
 }
 
 // told returns the last event, which has one item.
 func (fx fixture) told() (e audit.Event) {
-	fx.t.Helper()
-	fx.as(postgres.Admin(), func(tx pgx.Tx) error {
-		return tx.QueryRow(fx.t.Context(), "SELECT kind, actor, items FROM events WHERE tenant_id = $1 ORDER BY event_id DESC LIMIT 1", fx.tenant.String()).
+	fx.T.Helper()
+	fx.As(postgres.Admin(), func(tx pgx.Tx) error {
+		return tx.QueryRow(fx.T.Context(), "SELECT kind, actor, items FROM events WHERE tenant_id = $1 ORDER BY event_id DESC LIMIT 1", fx.Tenant.String()).
 			Scan(&e.Kind, &e.Actor, &e.Items)
 	})
 	return e
@@ -55,10 +56,10 @@ func (fx fixture) told() (e audit.Event) {
 
 // places returns when envelopes are due, counted from the first of them.
 func (fx fixture) places(ids []envelope.ActionID) []time.Duration {
-	fx.t.Helper()
+	fx.T.Helper()
 	var at []time.Time
-	fx.as(postgres.Admin(), func(tx pgx.Tx) error {
-		rows, err := tx.Query(fx.t.Context(), "SELECT next_attempt_at FROM outbox WHERE action_id = ANY ($1::uuid[]) ORDER BY action_id", texts(ids))
+	fx.As(postgres.Admin(), func(tx pgx.Tx) error {
+		rows, err := tx.Query(fx.T.Context(), "SELECT next_attempt_at FROM outbox WHERE action_id = ANY ($1::uuid[]) ORDER BY action_id", outboxtest.Texts(ids))
 		if err != nil {
 			return err
 		}
@@ -75,7 +76,7 @@ func (fx fixture) places(ids []envelope.ActionID) []time.Duration {
 func TestADryRunChangesNothing(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
-	refused, unknown := fx.deadLetters(3, outbox.Refused), fx.deadLetters(2, outbox.Unknown)
+	refused, unknown := fx.EndAsDeadLetters(3, outbox.Refused), fx.EndAsDeadLetters(2, outbox.Unknown)
 	for name, test := range map[string]struct {
 		lot  deadletter.BulkRequest
 		pace deadletter.ReplayOptions
@@ -93,8 +94,8 @@ func TestADryRunChangesNothing(t *testing.T) {
 	} {
 		var done deadletter.BulkResult
 		test.lot.DryRun = true
-		fx.as(postgres.API(fx.tenant), func(tx pgx.Tx) (err error) {
-			done, err = deadletter.Replay(t.Context(), tx, fx.tenant, test.lot, test.pace)
+		fx.As(postgres.API(fx.Tenant), func(tx pgx.Tx) (err error) {
+			done, err = deadletter.Replay(t.Context(), tx, fx.Tenant, test.lot, test.pace)
 			return err
 		})
 
@@ -109,7 +110,7 @@ func TestADryRunChangesNothing(t *testing.T) {
 	if diff := cmp.Diff(want, fx.dryRun(deadletter.BulkRequest{}).Counts); diff != "" {
 		t.Errorf("tallies (-want +got):\n%s", diff)
 	}
-	if n := len(fx.letters(deadletter.Filter{})); n != 5 {
+	if n := len(fx.DeadLetters(deadletter.Filter{})); n != 5 {
 		t.Errorf("%d letters are left, want all 5", n)
 	}
 }
@@ -117,14 +118,14 @@ func TestADryRunChangesNothing(t *testing.T) {
 func TestALotTakesTheOldestFirst(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
-	ids := fx.deadLetters(5, outbox.Refused)
+	ids := fx.EndAsDeadLetters(5, outbox.Refused)
 
 	first := fx.replayLot(deadletter.BulkRequest{Limit: 2}, 0)
 	second := fx.replayLot(deadletter.BulkRequest{Limit: 2}, 0)
 	third := fx.replayLot(deadletter.BulkRequest{Limit: 2}, 0)
 
-	got := texts(slices.Concat(first.Actions, second.Actions, third.Actions))
-	if diff := cmp.Diff(texts(ids), got); diff != "" {
+	got := outboxtest.Texts(slices.Concat(first.Actions, second.Actions, third.Actions))
+	if diff := cmp.Diff(outboxtest.Texts(ids), got); diff != "" {
 		t.Errorf("replayed (-want +got):\n%s", diff)
 	}
 	if first.Remaining != 3 || second.Remaining != 1 || third.Remaining != 0 {
@@ -135,7 +136,7 @@ func TestALotTakesTheOldestFirst(t *testing.T) {
 func TestAPacedReplayIsSpreadAndGoesOnWhereItStopped(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
-	ids := fx.deadLetters(6, outbox.Refused)
+	ids := fx.EndAsDeadLetters(6, outbox.Refused)
 
 	first := fx.replayLot(deadletter.BulkRequest{Limit: 2}, 4)
 	// Taken up again, with a bound to the time that names the same letters.
@@ -160,17 +161,17 @@ func TestAPacedReplayIsSpreadAndGoesOnWhereItStopped(t *testing.T) {
 func TestASpentScheduleBeginsNow(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
-	fx.deadLetters(2, outbox.Refused)
+	fx.EndAsDeadLetters(2, outbox.Refused)
 	fx.replayLot(deadletter.BulkRequest{Limit: 1}, 1)
-	fx.exec("UPDATE replay_schedules SET next_at = now() - interval '1 hour'")
-	fx.exec("INSERT INTO replay_schedules VALUES ($1, 'old', now() - interval '2 days')", fx.tenant.String())
+	fx.Exec("UPDATE replay_schedules SET next_at = now() - interval '1 hour'")
+	fx.Exec("INSERT INTO replay_schedules VALUES ($1, 'old', now() - interval '2 days')", fx.Tenant.String())
 
 	done := fx.replayLot(deadletter.BulkRequest{Limit: 1}, 1)
 
 	if got := done.ScheduledFor.Round(time.Millisecond); got != time.Second {
 		t.Errorf("the schedule reaches %v ahead, want 1s", got)
 	}
-	if n := one[int64](fx, "SELECT count(1) FROM replay_schedules"); n != 1 {
+	if n := outboxtest.One[int64](fx.Fixture, "SELECT count(1) FROM replay_schedules"); n != 1 {
 		t.Errorf("%d schedules are kept, want the one in use", n)
 	}
 }
@@ -179,14 +180,14 @@ func TestPacedLotsAtOnceDoNotBunch(t *testing.T) {
 	t.Parallel()
 	const lots, each = 8, 5
 	fx := newSharedFixture(t)
-	ids := fx.deadLetters(lots*each, outbox.Refused)
+	ids := fx.EndAsDeadLetters(lots*each, outbox.Refused)
 
 	var wg sync.WaitGroup
 	for i := range lots {
 		wg.Go(func() {
 			lot := deadletter.BulkRequest{IDs: ids[i*each : (i+1)*each], Limit: each, Actor: "ada"}
-			err := postgres.InTx(t.Context(), fx.db, postgres.API(fx.tenant), func(tx pgx.Tx) error {
-				_, err := deadletter.Replay(t.Context(), tx, fx.tenant, lot, deadletter.ReplayOptions{PerSecond: 10})
+			err := postgres.InTx(t.Context(), fx.DB, postgres.API(fx.Tenant), func(tx pgx.Tx) error {
+				_, err := deadletter.Replay(t.Context(), tx, fx.Tenant, lot, deadletter.ReplayOptions{PerSecond: 10})
 				return err
 			})
 			if err != nil {
@@ -197,12 +198,12 @@ func TestPacedLotsAtOnceDoNotBunch(t *testing.T) {
 	wg.Wait()
 
 	// Committed in any order, but a tenth of a second apart or more.
-	got := one[float64](fx, `SELECT min(gap) FROM (
+	got := outboxtest.One[float64](fx.Fixture, `SELECT min(gap) FROM (
 		SELECT extract(epoch FROM next_attempt_at - lag(next_attempt_at) OVER (ORDER BY next_attempt_at))::float8 AS gap FROM outbox) g`)
 	if got < 0.0999 {
 		t.Errorf("two envelopes are due %.4f s apart, want 0.1", got)
 	}
-	if n := one[int64](fx, "SELECT count(1) FROM outbox"); n != lots*each {
+	if n := outboxtest.One[int64](fx.Fixture, "SELECT count(1) FROM outbox"); n != lots*each {
 		t.Errorf("%d envelopes are on the schedule, want %d", n, lots*each)
 	}
 }
@@ -211,7 +212,7 @@ func TestLotsOfOneFilterAtOnceShareTheLetters(t *testing.T) {
 	t.Parallel()
 	const letters = 60
 	fx := newSharedFixture(t)
-	fx.deadLetters(letters, outbox.Refused)
+	fx.EndAsDeadLetters(letters, outbox.Refused)
 
 	var mu sync.Mutex
 	replayed := make(map[envelope.ActionID]int)
@@ -220,8 +221,8 @@ func TestLotsOfOneFilterAtOnceShareTheLetters(t *testing.T) {
 		wg.Go(func() {
 			for left := letters; left > 0; {
 				var done deadletter.BulkResult
-				err := postgres.InTx(t.Context(), fx.db, postgres.API(fx.tenant), func(tx pgx.Tx) (err error) {
-					done, err = deadletter.Replay(t.Context(), tx, fx.tenant, deadletter.BulkRequest{Limit: 7, Actor: "ada"}, deadletter.ReplayOptions{})
+				err := postgres.InTx(t.Context(), fx.DB, postgres.API(fx.Tenant), func(tx pgx.Tx) (err error) {
+					done, err = deadletter.Replay(t.Context(), tx, fx.Tenant, deadletter.BulkRequest{Limit: 7, Actor: "ada"}, deadletter.ReplayOptions{})
 					return err
 				})
 				if err != nil {
@@ -263,17 +264,17 @@ func TestResolve(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			fx := newFixture(t)
-			id := fx.deadLetters(1, outbox.Unknown)[0]
+			id := fx.EndAsDeadLetters(1, outbox.Unknown)[0]
 
 			if err := fx.resolve(id, test.say); err != nil {
 				t.Fatalf("Resolve = %v", err)
 			}
 
-			v := fx.view(id)
-			if v.Envelope.Result.Status != test.status || v.Phase != test.phase || len(fx.letters(deadletter.Filter{})) != 0 {
+			v := fx.View(id)
+			if v.Envelope.Result.Status != test.status || v.Phase != test.phase || len(fx.DeadLetters(deadletter.Filter{})) != 0 {
 				t.Errorf("resolved it is %s, %s; want %s, %s and no letter", v.Envelope.Result.Status, v.Phase, test.status, test.phase)
 			}
-			ledger := fx.ledger(id)
+			ledger := fx.Attempts(id)
 			last := ledger[len(ledger)-1]
 			if len(ledger) != 2 || last.Status != test.status || last.Code != deadletter.CodeResolved || last.Message != test.say.Note || last.Worker != "ada" {
 				t.Errorf("ledger = %+v, want what was said last", ledger)
@@ -294,20 +295,20 @@ func TestResolve(t *testing.T) {
 func TestWhatDidNotHappenRunsAgainUnderTheOldKey(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
-	fx.queue(envelope.EffectOnce, 1)
-	lost := fx.claim(1)[0]
-	fx.start(lost.Lease)
-	fx.settle(outbox.WorkerLost(lost))
+	fx.Queue(envelope.EffectOnce, 1)
+	lost := fx.Claim(1)[0]
+	fx.Start(lost.Lease)
+	fx.Settle(outbox.WorkerLost(lost))
 
 	if err := fx.resolve(lost.Action, deadletter.Resolution{}); err != nil {
 		t.Fatalf("Resolve = %v", err)
 	}
 
-	items := fx.claim(1)
+	items := fx.Claim(1)
 	if len(items) != 1 || items[0].Key() != lost.Key() || items[0].Fence <= lost.Fence || items[0].Attempt != 1 || items[0].MaxAttempts != 4 || items[0].Sending {
 		t.Fatalf("Claim = %+v, want the same key, a later fence and three more attempts", items)
 	}
-	if stale := fx.settle(sent(lost)); len(stale) != 0 {
+	if stale := fx.Settle(outboxtest.Sent(lost)); len(stale) != 0 {
 		t.Error("the worker that was lost could settle the new claim")
 	}
 }
@@ -315,8 +316,8 @@ func TestWhatDidNotHappenRunsAgainUnderTheOldKey(t *testing.T) {
 func TestResolveRefuses(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
-	refused, unknown := fx.deadLetters(1, outbox.Refused)[0], fx.deadLetters(1, outbox.Unknown)[0]
-	waiting := fx.queue(envelope.EffectOnce, 1)[0]
+	refused, unknown := fx.EndAsDeadLetters(1, outbox.Refused)[0], fx.EndAsDeadLetters(1, outbox.Unknown)[0]
+	waiting := fx.Queue(envelope.EffectOnce, 1)[0]
 	for name, test := range map[string]struct {
 		id   envelope.ActionID
 		say  deadletter.Resolution
@@ -331,7 +332,7 @@ func TestResolveRefuses(t *testing.T) {
 			t.Errorf("Resolve of %s = %v, want %v", name, err, test.want)
 		}
 	}
-	if n := len(fx.letters(deadletter.Filter{})); n != 2 {
+	if n := len(fx.DeadLetters(deadletter.Filter{})); n != 2 {
 		t.Errorf("%d letters are left, want both", n)
 	}
 }
@@ -342,7 +343,7 @@ func TestOfTwoResolutionsOneWins(t *testing.T) {
 	t.Parallel()
 	const rounds = 30
 	fx := newSharedFixture(t)
-	ids := fx.deadLetters(rounds, outbox.Unknown)
+	ids := fx.EndAsDeadLetters(rounds, outbox.Unknown)
 
 	var mu sync.Mutex
 	won := make(map[envelope.ActionID][]envelope.Status)
@@ -370,7 +371,7 @@ func TestOfTwoResolutionsOneWins(t *testing.T) {
 	}
 	wg.Go(func() {
 		for _, id := range ids {
-			replayed, err := fx.replay(true, id)
+			replayed, err := fx.Replay(true, id)
 			if err != nil {
 				t.Errorf("Replay = %v", err)
 			}
@@ -385,7 +386,7 @@ func TestOfTwoResolutionsOneWins(t *testing.T) {
 		if len(won[id]) != 1 {
 			t.Fatalf("%s has %d winners: %v", id, len(won[id]), won[id])
 		}
-		if got := fx.view(id).Envelope.Result.Status; got != won[id][0] {
+		if got := fx.View(id).Envelope.Result.Status; got != won[id][0] {
 			t.Errorf("%s is %s, and %s won", id, got, won[id][0])
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox/outboxtest"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
@@ -25,12 +26,12 @@ const blink = time.Second
 // put sets the limits of the bucket "limited" as an operator does, and
 // returns its id.
 func (fx fixture) put(b limits.Bucket) int64 {
-	fx.t.Helper()
+	fx.T.Helper()
 	if b.Name == "" {
 		b.Name = "limited"
 	}
-	fx.as(postgres.API(fx.tenant), func(tx pgx.Tx) error { return limits.PutBucket(fx.t.Context(), tx, fx.tenant, b, "ada") })
-	return one[int64](fx, "SELECT bucket_id FROM buckets WHERE tenant_id = $1 AND name = $2", fx.tenant.String(), b.Name)
+	fx.As(postgres.API(fx.Tenant), func(tx pgx.Tx) error { return limits.PutBucket(fx.T.Context(), tx, fx.Tenant, b, "ada") })
+	return outboxtest.One[int64](fx.Fixture, "SELECT bucket_id FROM buckets WHERE tenant_id = $1 AND name = $2", fx.Tenant.String(), b.Name)
 }
 
 // perMinute is a rate with a burst.
@@ -48,11 +49,11 @@ func daily(n int) limits.Bucket {
 
 // pass lets time pass for a bucket, its leases included.
 func (fx fixture) pass(bucket int64, by time.Duration) {
-	fx.t.Helper()
-	fx.exec(`UPDATE buckets SET tat = tat - make_interval(secs => $2), granted_at = granted_at - make_interval(secs => $2),
+	fx.T.Helper()
+	fx.Exec(`UPDATE buckets SET tat = tat - make_interval(secs => $2), granted_at = granted_at - make_interval(secs => $2),
 			closed_until = closed_until - make_interval(secs => $2),
 			updated_at = updated_at - make_interval(secs => $2) WHERE bucket_id = $1`, bucket, by.Seconds())
-	fx.exec("UPDATE outbox SET lease_until = lease_until - make_interval(secs => $2) WHERE bucket_id = $1", bucket, by.Seconds())
+	fx.Exec("UPDATE outbox SET lease_until = lease_until - make_interval(secs => $2) WHERE bucket_id = $1", bucket, by.Seconds())
 }
 
 // aged is an item whose token was granted that much earlier.
@@ -63,16 +64,16 @@ func aged(it outbox.Item, by time.Duration) outbox.Item {
 
 // ask claims up to most of a bucket with limits.
 func (fx fixture) ask(bucket int64, most int) []outbox.Item {
-	fx.t.Helper()
-	return fx.claimFrom(outbox.ClaimRequest{Bucket: bucket, Quota: most, Limited: true})
+	fx.T.Helper()
+	return fx.ClaimFrom(outbox.ClaimRequest{Bucket: bucket, Quota: most, Limited: true})
 }
 
 // due is what a look says of a bucket; nil if it has no free row.
 func (fx fixture) due(bucket int64) *outbox.DueBucket {
-	fx.t.Helper()
+	fx.T.Helper()
 	var found []outbox.DueBucket
-	fx.as(postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
-		found, err = outbox.DueBuckets(fx.t.Context(), tx, bucket-1, 1)
+	fx.As(postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
+		found, err = outbox.DueBuckets(fx.T.Context(), tx, bucket-1, 1)
 		return err
 	})
 	if len(found) == 0 || found[0].Bucket != bucket {
@@ -83,15 +84,15 @@ func (fx fixture) due(bucket int64) *outbox.DueBucket {
 
 // back settles items without a call and hastens them.
 func (fx fixture) back(items ...outbox.Item) {
-	fx.t.Helper()
+	fx.T.Helper()
 	batch := make([]outbox.Settlement, len(items))
 	for i, it := range items {
 		batch[i] = outbox.Release(it)
 	}
-	if n := len(fx.settle(batch...)); n != len(items) {
-		fx.t.Fatalf("%d of %d were put back", n, len(items))
+	if n := len(fx.Settle(batch...)); n != len(items) {
+		fx.T.Fatalf("%d of %d were put back", n, len(items))
 	}
-	fx.hasten(actionsOf(items)...)
+	fx.Hasten(outboxtest.ActionsOf(items)...)
 }
 
 func TestABucketGivesItsBurstAndThenATokenAnInterval(t *testing.T) {
@@ -121,7 +122,7 @@ func TestABucketGivesItsBurstAndThenATokenAnInterval(t *testing.T) {
 			t.Parallel()
 			fx := newFixture(t)
 			b := fx.put(test.limits)
-			fx.queueIn(b, envelope.EffectRead, 300)
+			fx.QueueIn(b, envelope.EffectRead, 300)
 
 			interval := time.Duration(test.limits.Rate.Per) / time.Duration(test.limits.Rate.Limit)
 			began, granted, want := time.Now(), 0, 0
@@ -152,7 +153,7 @@ func TestALookTellsWhenTheNextTokenComes(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	b := fx.put(perMinute(2, 2))
-	fx.queueIn(b, envelope.EffectRead, 10)
+	fx.QueueIn(b, envelope.EffectRead, 10)
 
 	fx.ask(b, 1)
 	half := fx.due(b).DueIn
@@ -168,10 +169,10 @@ func TestAGrantThatIsNotUsedUpIsNotSpent(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	b := fx.put(perMinute(10, 10))
-	fx.queueIn(b, envelope.EffectRead, 3)
+	fx.QueueIn(b, envelope.EffectRead, 3)
 
 	first := len(fx.ask(b, 100))
-	fx.queueIn(b, envelope.EffectRead, 20)
+	fx.QueueIn(b, envelope.EffectRead, 20)
 	second, third := len(fx.ask(b, 5)), len(fx.ask(b, 100))
 
 	if first != 3 || second != 5 || third != 2 {
@@ -183,7 +184,7 @@ func TestABigBatchIsCutToTheTokens(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	b := fx.put(limits.Bucket{Rate: &limits.Rate{Limit: 1500, Per: envelope.Duration(24 * time.Hour), Burst: 1500}})
-	fx.queueIn(b, envelope.EffectRead, 4000)
+	fx.QueueIn(b, envelope.EffectRead, 4000)
 
 	first, second := len(fx.ask(b, 5000)), len(fx.ask(b, 5000))
 
@@ -210,12 +211,12 @@ func TestOneClaimGrantsForManyBuckets(t *testing.T) {
 			limits.Calendar, granted = daily(1+i%7).Calendar, 1+i%7
 		}
 		b := fx.put(limits)
-		fx.queueIn(b, envelope.EffectRead, 12)
+		fx.QueueIn(b, envelope.EffectRead, 12)
 		wants = append(wants, outbox.ClaimRequest{Bucket: b, Quota: 20, Limited: i%4 != 0})
 		want[b] = granted
 	}
 
-	items := fx.claimFrom(wants...)
+	items := fx.ClaimFrom(wants...)
 
 	got := make(map[int64]int)
 	for _, it := range items {
@@ -228,7 +229,7 @@ func TestOneClaimGrantsForManyBuckets(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("granted per bucket (-want +got):\n%s", diff)
 	}
-	if again := fx.claimFrom(wants...); len(again) != 0 {
+	if again := fx.ClaimFrom(wants...); len(again) != 0 {
 		t.Errorf("%d were granted right after", len(again))
 	}
 }
@@ -244,7 +245,7 @@ func TestTheTightestLimitDecides(t *testing.T) {
 			limits := perMinute(test.rate, test.rate)
 			limits.Calendar, limits.Concurrency = daily(test.calendar).Calendar, test.ceiling
 			b := fx.put(limits)
-			fx.queueIn(b, envelope.EffectRead, 20)
+			fx.QueueIn(b, envelope.EffectRead, 20)
 
 			if got := len(fx.ask(b, 20)); got != test.want {
 				t.Errorf("%d were granted, want %d", got, test.want)
@@ -257,7 +258,7 @@ func TestCeilingsCountWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	b := fx.put(ceiling(3))
-	fx.queueIn(b, envelope.EffectOnce, 40)
+	fx.QueueIn(b, envelope.EffectOnce, 40)
 	free := func(when string, want int) []outbox.Item {
 		t.Helper()
 		items := fx.ask(b, 40)
@@ -269,22 +270,22 @@ func TestCeilingsCountWhatIsHeld(t *testing.T) {
 
 	held := free("at first", 3)
 	free("when all are held", 0)
-	fx.settle(sent(held[0]), again(held[1], time.Hour))
+	fx.Settle(outboxtest.Sent(held[0]), outboxtest.Again(held[1], time.Hour))
 	held = append(held[2:], free("after one was sent and one put back", 2)...)
 	fx.back(held[0])
 	held = append(held[1:], free("after one was given back", 1)...)
-	if err := fx.undo(held[0].Action); err != nil {
+	if err := fx.Undo(held[0].Action); err != nil {
 		t.Fatal(err)
 	}
 	held = append(held[1:], free("after one was undone", 1)...)
-	fx.as(postgres.Worker().Planned(), func(tx pgx.Tx) error {
+	fx.As(postgres.Worker().Planned(), func(tx pgx.Tx) error {
 		_, err := outbox.ReturnToApproval(t.Context(), tx, []outbox.ApprovalReturn{{Lease: held[0].Lease, ToolDigest: []byte{0}, Needed: 1, Wait: time.Hour, UnusedPermit: held[0].Permit}})
 		return err
 	})
 	held = append(held[1:], free("after one was parked", 1)...)
-	fx.expire(held[0].Action)
+	fx.Expire(held[0].Action)
 	taken := free("after a lease ran out", 1)
-	if got := one[int](fx, "SELECT count(1)::int FROM outbox WHERE bucket_id = $1 AND held AND lease_until >= now()", b); got != 3 {
+	if got := outboxtest.One[int](fx.Fixture, "SELECT count(1)::int FROM outbox WHERE bucket_id = $1 AND held AND lease_until >= now()", b); got != 3 {
 		t.Errorf("%d are held, want 3", got)
 	}
 	fx.put(ceiling(5))
@@ -292,9 +293,9 @@ func TestCeilingsCountWhatIsHeld(t *testing.T) {
 	held = append(held, free("after the ceiling was raised", 2)...)
 	fx.put(ceiling(2))
 	free("after it was lowered", 0)
-	fx.settle(sent(held[0]), sent(held[1]))
+	fx.Settle(outboxtest.Sent(held[0]), outboxtest.Sent(held[1]))
 	free("when one too many is still held", 0)
-	fx.settle(sent(held[2]), sent(held[3]))
+	fx.Settle(outboxtest.Sent(held[2]), outboxtest.Sent(held[3]))
 	free("when there is a place again", 1)
 }
 
@@ -305,17 +306,17 @@ func TestAClosedBucketGivesNothing(t *testing.T) {
 			t.Parallel()
 			fx := newFixture(t)
 			b := fx.put(limits)
-			fx.queueIn(b, envelope.EffectRead, 9)
+			fx.QueueIn(b, envelope.EffectRead, 9)
 			limited := name != "without limits"
-			first := fx.claimFrom(outbox.ClaimRequest{Bucket: b, Quota: 1, Limited: limited})
-			held := again(first[0], time.Hour)
+			first := fx.ClaimFrom(outbox.ClaimRequest{Bucket: b, Quota: 1, Limited: limited})
+			held := outboxtest.Again(first[0], time.Hour)
 			held.CloseBucketFor, held.CloseBucket = 10*time.Minute, b
-			fx.settle(held)
+			fx.Settle(held)
 
-			closed := len(fx.claimFrom(outbox.ClaimRequest{Bucket: b, Quota: 9, Limited: limited}))
+			closed := len(fx.ClaimFrom(outbox.ClaimRequest{Bucket: b, Quota: 9, Limited: limited}))
 			waits := fx.due(b).DueIn
 			fx.pass(b, 11*time.Minute)
-			open := len(fx.claimFrom(outbox.ClaimRequest{Bucket: b, Quota: 3, Limited: limited}))
+			open := len(fx.ClaimFrom(outbox.ClaimRequest{Bucket: b, Quota: 3, Limited: limited}))
 
 			if closed != 0 || open != 3 || waits < 9*time.Minute || waits > 10*time.Minute+time.Second {
 				t.Errorf("while closed %d were granted and a look waits %v, afterwards %d; want 0, 10 minutes and 3", closed, waits, open)
@@ -328,12 +329,12 @@ func TestAShorterHoldDoesNotShortenALongerOne(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	b := fx.put(ceiling(5))
-	fx.queueIn(b, envelope.EffectRead, 3)
+	fx.QueueIn(b, envelope.EffectRead, 3)
 	items := fx.ask(b, 3)
 	for i, hold := range []time.Duration{time.Hour, time.Minute, 100 * time.Hour} {
-		s := again(items[i], time.Minute)
+		s := outboxtest.Again(items[i], time.Minute)
 		s.CloseBucketFor, s.CloseBucket = hold, b
-		fx.settle(s)
+		fx.Settle(s)
 		want := max(time.Hour, min(hold, outbox.MaxBucketClosed))
 		if got := fx.due(b).DueIn; got < want-time.Minute || got > want+time.Minute {
 			t.Errorf("after a hold of %v it is closed for %v, want %v", hold, got, want)
@@ -345,8 +346,8 @@ func TestARetiredBucketGivesWhatIsInIt(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	b := fx.put(perMinute(2, 2))
-	fx.queueIn(b, envelope.EffectRead, 5)
-	fx.as(postgres.API(fx.tenant), func(tx pgx.Tx) error { return limits.RetireBucket(t.Context(), tx, fx.tenant, "limited", "ada") })
+	fx.QueueIn(b, envelope.EffectRead, 5)
+	fx.As(postgres.API(fx.Tenant), func(tx pgx.Tx) error { return limits.RetireBucket(t.Context(), tx, fx.Tenant, "limited", "ada") })
 
 	first := len(fx.ask(b, 5))
 	fx.pass(b, time.Minute)
@@ -400,10 +401,10 @@ func TestChangedLimitsHoldAtTheNextClaim(t *testing.T) {
 				if s.put != nil {
 					b = fx.put(*s.put)
 					limited = *s.put != limits.Bucket{}
-					fx.queueIn(b, envelope.EffectRead, 100)
+					fx.QueueIn(b, envelope.EffectRead, 100)
 				}
 				fx.pass(b, s.pass)
-				if got := len(fx.claimFrom(outbox.ClaimRequest{Bucket: b, Quota: s.ask, Limited: limited})); got != s.want {
+				if got := len(fx.ClaimFrom(outbox.ClaimRequest{Bucket: b, Quota: s.ask, Limited: limited})); got != s.want {
 					t.Errorf("step %d: %d were granted, want %d", i, got, s.want)
 				}
 			}
@@ -425,12 +426,12 @@ func TestALimitThatChangedSinceTheLookGivesNothing(t *testing.T) {
 			t.Parallel()
 			fx := newFixture(t)
 			b := fx.put(test.before)
-			fx.queueIn(b, envelope.EffectRead, 20)
+			fx.QueueIn(b, envelope.EffectRead, 20)
 			look := fx.due(b)
 			fx.put(test.after)
 
-			stale := len(fx.claimFrom(outbox.ClaimRequest{Bucket: b, Quota: 20, Limited: look.Limited}))
-			fresh := len(fx.claimFrom(outbox.ClaimRequest{Bucket: b, Quota: 20, Limited: fx.due(b).Limited}))
+			stale := len(fx.ClaimFrom(outbox.ClaimRequest{Bucket: b, Quota: 20, Limited: look.Limited}))
+			fresh := len(fx.ClaimFrom(outbox.ClaimRequest{Bucket: b, Quota: 20, Limited: fx.due(b).Limited}))
 
 			want := 1
 			if test.limited {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox/outboxtest"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
@@ -78,7 +79,7 @@ func TestABucketNeverGivesMoreThanItsLimitsAndNeverLess(t *testing.T) {
 		p := &pacing{fixture: fx}
 		p.change(rt)
 		p.due = 60
-		p.queueIn(p.bucket, envelope.EffectRead, p.due)
+		p.QueueIn(p.Bucket, envelope.EffectRead, p.due)
 		steps := map[string]func(*rapid.T){
 			"claim": p.claimSome, "claim again": p.claimSome, "end": p.endSome, "give back": p.returnSome, "give back again": p.returnSome,
 			"expire": p.expireOne, "pass": p.passSome, "next day": p.nextDay, "change": p.changeSometimes,
@@ -107,16 +108,16 @@ func (p *pacing) change(rt *rapid.T) {
 	if p.limits.Rate == nil && p.limits.Calendar == nil || rapid.Bool().Draw(rt, "ceiling") {
 		p.limits.Concurrency = rapid.IntRange(1, 6).Draw(rt, "at once")
 	}
-	p.bucket = p.put(p.limits)
+	p.Bucket = p.put(p.limits)
 	p.used, p.lost = nil, nil
-	p.from = one[time.Time](p.fixture, "SELECT coalesce(tat, '2000-01-01') FROM buckets WHERE bucket_id = $1", p.bucket).Add(p.passed)
+	p.from = outboxtest.One[time.Time](p.Fixture, "SELECT coalesce(tat, '2000-01-01') FROM buckets WHERE bucket_id = $1", p.Bucket).Add(p.passed)
 	// What is on its way under the old limits holds a place only if they had a
 	// ceiling, and counts in the calendar; the walk ends it.
 	for _, f := range p.flying {
-		p.settle(sent(f.item))
+		p.Settle(outboxtest.Sent(f.item))
 	}
 	p.flying = nil
-	p.exec("UPDATE buckets SET calendar_used = 0 WHERE bucket_id = $1", p.bucket)
+	p.Exec("UPDATE buckets SET calendar_used = 0 WHERE bucket_id = $1", p.Bucket)
 }
 
 func (p *pacing) changeSometimes(rt *rapid.T) {
@@ -126,11 +127,11 @@ func (p *pacing) changeSometimes(rt *rapid.T) {
 }
 
 func (p *pacing) now() time.Time {
-	return one[time.Time](p.fixture, "SELECT clock_timestamp()").Add(p.passed)
+	return outboxtest.One[time.Time](p.Fixture, "SELECT clock_timestamp()").Add(p.passed)
 }
 
 func (p *pacing) every() time.Duration {
-	return time.Duration(one[int64](p.fixture, "SELECT (extract(epoch FROM bucket_interval(b)) * 1000000)::bigint FROM buckets b WHERE bucket_id = $1", p.bucket)) * time.Microsecond
+	return time.Duration(outboxtest.One[int64](p.Fixture, "SELECT (extract(epoch FROM bucket_interval(b)) * 1000000)::bigint FROM buckets b WHERE bucket_id = $1", p.Bucket)) * time.Microsecond
 }
 
 // held is how many places are taken.
@@ -182,7 +183,7 @@ func (p *pacing) claimSome(rt *rapid.T) {
 	}
 	before := p.now()
 
-	items := p.ask(p.bucket, most)
+	items := p.ask(p.Bucket, most)
 
 	after := p.now()
 	atLeast, atMost := min(most, free, p.allowed(p.lost, before, every)), min(most, free, p.allowed(p.used, after, every))
@@ -245,9 +246,9 @@ func (p *pacing) some(rt *rapid.T) []flying {
 func (p *pacing) endSome(rt *rapid.T) {
 	var batch []outbox.Settlement
 	for _, f := range p.some(rt) {
-		batch = append(batch, sent(f.item))
+		batch = append(batch, outboxtest.Sent(f.item))
 	}
-	p.settle(batch...)
+	p.Settle(batch...)
 }
 
 // returnSome puts envelopes back whose tokens were not used.
@@ -257,7 +258,7 @@ func (p *pacing) returnSome(rt *rapid.T) {
 	for _, f := range taken {
 		batch = append(batch, outbox.Release(f.item))
 	}
-	if len(p.settle(batch...)) != len(batch) {
+	if len(p.Settle(batch...)) != len(batch) {
 		rt.Fatal("what was claimed could not be put back")
 	}
 	for _, f := range taken {
@@ -266,7 +267,7 @@ func (p *pacing) returnSome(rt *rapid.T) {
 		if f.grant.claim == p.claims && f.grant.day == p.day && p.limits.Calendar == nil {
 			p.lost = slices.Delete(p.lost, slices.IndexFunc(p.lost, at), slices.IndexFunc(p.lost, at)+1)
 		}
-		p.hasten(f.item.Action)
+		p.Hasten(f.item.Action)
 	}
 	p.due += len(taken)
 }
@@ -274,7 +275,7 @@ func (p *pacing) returnSome(rt *rapid.T) {
 func (p *pacing) expireOne(rt *rapid.T) {
 	if len(p.flying) > 0 {
 		f := &p.flying[rapid.IntRange(0, len(p.flying)-1).Draw(rt, "lease")]
-		p.expire(f.item.Action)
+		p.Expire(f.item.Action)
 		f.expired = true
 	}
 }
@@ -290,8 +291,8 @@ func (p *pacing) nextDay(*rapid.T) {
 
 // let lets time pass, for the leases too little of it.
 func (p *pacing) let(by, calendar time.Duration) {
-	p.exec(`UPDATE buckets SET tat = tat - make_interval(secs => $2), updated_at = updated_at - make_interval(secs => $2),
-			granted_at = granted_at - make_interval(secs => $2), calendar_from = calendar_from - make_interval(secs => $3) WHERE bucket_id = $1`, p.bucket, by.Seconds(), calendar.Seconds())
+	p.Exec(`UPDATE buckets SET tat = tat - make_interval(secs => $2), updated_at = updated_at - make_interval(secs => $2),
+			granted_at = granted_at - make_interval(secs => $2), calendar_from = calendar_from - make_interval(secs => $3) WHERE bucket_id = $1`, p.Bucket, by.Seconds(), calendar.Seconds())
 	p.passed += by
 	for i := range p.flying {
 		p.flying[i].item = aged(p.flying[i].item, by)
@@ -301,7 +302,7 @@ func (p *pacing) let(by, calendar time.Duration) {
 // rest sees to it that a bucket that is left alone gives all that it may.
 func (p *pacing) rest(rt *rapid.T) {
 	for _, f := range p.flying {
-		p.settle(sent(f.item))
+		p.Settle(outboxtest.Sent(f.item))
 	}
 	p.flying = nil
 	p.let(48*time.Hour, 48*time.Hour)
@@ -316,11 +317,11 @@ func (p *pacing) rest(rt *rapid.T) {
 	if c := p.limits.Concurrency; c > 0 {
 		want = min(want, c)
 	}
-	look := p.fixture.due(p.bucket)
+	look := p.fixture.due(p.Bucket)
 	if want > 0 && (look == nil || look.DueIn > 0) {
 		rt.Fatalf("after two days a look says %+v, and %d may go", look, want)
 	}
-	if got := len(p.ask(p.bucket, 1000)); got != want {
+	if got := len(p.ask(p.Bucket, 1000)); got != want {
 		rt.Fatalf("after two days %d were granted, want %d; limits %+v", got, want, p.limits)
 	}
 }

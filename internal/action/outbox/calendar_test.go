@@ -9,18 +9,20 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+
+	"github.com/countersign-dev/countersign/internal/action/outbox/outboxtest"
 )
 
 // counted makes a bucket count n in the period that began at a time.
 func (fx fixture) counted(bucket int64, from string, n int) {
-	fx.t.Helper()
-	fx.exec("UPDATE buckets SET calendar_from = $2::text::timestamptz, calendar_used = $3 WHERE bucket_id = $1", bucket, from, n)
+	fx.T.Helper()
+	fx.Exec("UPDATE buckets SET calendar_from = $2::text::timestamptz, calendar_used = $3 WHERE bucket_id = $1", bucket, from, n)
 }
 
 // tokensAt is what a bucket would grant at a time.
 func (fx fixture) tokensAt(bucket int64, at string) int64 {
-	fx.t.Helper()
-	return one[int64](fx, `SELECT bucket_tokens(b, $2::text::timestamptz, t.timezone) FROM buckets b JOIN tenants t USING (tenant_id) WHERE bucket_id = $1`, bucket, at)
+	fx.T.Helper()
+	return outboxtest.One[int64](fx.Fixture, `SELECT bucket_tokens(b, $2::text::timestamptz, t.timezone) FROM buckets b JOIN tenants t USING (tenant_id) WHERE bucket_id = $1`, bucket, at)
 }
 
 func TestACalendarBeginsAnewOnTheWallClock(t *testing.T) {
@@ -57,8 +59,8 @@ func TestACalendarBeginsAnewOnTheWallClock(t *testing.T) {
 			left := fx.tokensAt(b, test.last)
 			fx.counted(b, test.from, 4)
 
-			opens := one[time.Time](fx, "SELECT opens_at FROM buckets WHERE bucket_id = $1", b)
-			want := one[time.Time](fx, "SELECT $1::text::timestamptz", test.opens)
+			opens := outboxtest.One[time.Time](fx.Fixture, "SELECT opens_at FROM buckets WHERE bucket_id = $1", b)
+			want := outboxtest.One[time.Time](fx.Fixture, "SELECT $1::text::timestamptz", test.opens)
 			if !opens.Equal(want) {
 				t.Errorf("it opens at %s, want %s", opens.UTC(), want.UTC())
 			}
@@ -73,9 +75,9 @@ func TestAClockThatWentBackCountsOn(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	b := fx.put(daily(5))
-	fx.queueIn(b, envelope.EffectRead, 20)
+	fx.QueueIn(b, envelope.EffectRead, 20)
 	first := len(fx.ask(b, 3))
-	fx.exec("UPDATE buckets SET calendar_from = calendar_from + interval '1 day' WHERE bucket_id = $1", b)
+	fx.Exec("UPDATE buckets SET calendar_from = calendar_from + interval '1 day' WHERE bucket_id = $1", b)
 
 	second, third := len(fx.ask(b, 20)), len(fx.ask(b, 20))
 
@@ -88,9 +90,9 @@ func TestANewDayIsANewCalendar(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	b := fx.put(daily(5))
-	fx.queueIn(b, envelope.EffectRead, 20)
+	fx.QueueIn(b, envelope.EffectRead, 20)
 	first := len(fx.ask(b, 20))
-	fx.exec("UPDATE buckets SET calendar_from = calendar_from - interval '1 day' WHERE bucket_id = $1", b)
+	fx.Exec("UPDATE buckets SET calendar_from = calendar_from - interval '1 day' WHERE bucket_id = $1", b)
 	waits := fx.due(b).DueIn
 
 	second, third := len(fx.ask(b, 20)), len(fx.ask(b, 20))
@@ -115,12 +117,12 @@ func TestATenantThatMovesKeepsItsCalendars(t *testing.T) {
 			b := fx.put(limits.Bucket{Calendar: &limits.Calendar{Limit: 4, Every: limits.PeriodDay}})
 			fx.counted(b, test.from, 4)
 
-			fx.as(postgres.API(fx.tenant), func(tx pgx.Tx) error {
-				return limits.PutTenant(t.Context(), tx, fx.tenant, limits.Tenant{Timezone: zone}, "ada")
+			fx.As(postgres.API(fx.Tenant), func(tx pgx.Tx) error {
+				return limits.PutTenant(t.Context(), tx, fx.Tenant, limits.Tenant{Timezone: zone}, "ada")
 			})
 
-			opens := one[time.Time](fx, "SELECT opens_at FROM buckets WHERE bucket_id = $1", b)
-			want := one[time.Time](fx, "SELECT $1::text::timestamptz", test.opens)
+			opens := outboxtest.One[time.Time](fx.Fixture, "SELECT opens_at FROM buckets WHERE bucket_id = $1", b)
+			want := outboxtest.One[time.Time](fx.Fixture, "SELECT $1::text::timestamptz", test.opens)
 			if now, then := fx.tokensAt(b, test.used), fx.tokensAt(b, test.opens); !opens.Equal(want) || now != 0 || then != 4 {
 				t.Errorf("it opens at %s with %d tokens, and has %d before; want %s, 4 and none", opens.UTC(), then, now, want.UTC())
 			}
@@ -143,7 +145,7 @@ func TestAnIntervalIsNeverRoundedDown(t *testing.T) {
 		}
 		b := fx.put(limits.Bucket{Rate: &rate})
 
-		every := one[int64](fx, "SELECT (extract(epoch FROM bucket_interval(b)) * 1000000)::bigint FROM buckets b WHERE bucket_id = $1", b)
+		every := outboxtest.One[int64](fx.Fixture, "SELECT (extract(epoch FROM bucket_interval(b)) * 1000000)::bigint FROM buckets b WHERE bucket_id = $1", b)
 
 		whole := time.Duration(rate.Limit) * time.Duration(every) * time.Microsecond
 		if per := time.Duration(rate.Per); whole < per || whole > per+2*time.Duration(rate.Limit)*time.Microsecond {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox/outboxtest"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
@@ -18,14 +19,14 @@ import (
 func TestClaimLeasesWhatIsDueInOrder(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
-	ids := fx.queue(envelope.EffectKeyed, 5)
+	ids := fx.Queue(envelope.EffectKeyed, 5)
 
-	first, second, third := fx.claim(3), fx.claim(3), fx.claim(3)
+	first, second, third := fx.Claim(3), fx.Claim(3), fx.Claim(3)
 
-	if diff := cmp.Diff(texts(ids[:3]), sorted(first)); diff != "" {
+	if diff := cmp.Diff(outboxtest.Texts(ids[:3]), sorted(first)); diff != "" {
 		t.Errorf("Claim(3) (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(texts(ids[3:]), sorted(second)); diff != "" {
+	if diff := cmp.Diff(outboxtest.Texts(ids[3:]), sorted(second)); diff != "" {
 		t.Errorf("Claim(3) again (-want +got):\n%s", diff)
 	}
 	if len(third) != 0 {
@@ -33,8 +34,8 @@ func TestClaimLeasesWhatIsDueInOrder(t *testing.T) {
 	}
 	it := first[0]
 	want := outbox.Item{
-		Lease:  outbox.Lease{Tenant: fx.tenant, Action: it.Action, Fence: 1},
-		Bucket: fx.bucket, MaxAttempts: 3, Source: "src", Tool: "tool", Args: []byte("{}"), Effect: envelope.EffectKeyed,
+		Lease:  outbox.Lease{Tenant: fx.Tenant, Action: it.Action, Fence: 1},
+		Bucket: fx.Bucket, MaxAttempts: 3, Source: "src", Tool: "tool", Args: []byte("{}"), Effect: envelope.EffectKeyed,
 		Risk: envelope.RiskLow, Approval: envelope.ApprovalAuto, ConfigVersion: 1, ToolDigest: []byte{0},
 		Due: it.Due, Waited: it.Waited, Age: it.Age, CreatedAt: it.CreatedAt, ClaimedAt: it.ClaimedAt,
 	}
@@ -57,12 +58,12 @@ func TestClaimPassesOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			fx := newFixture(t)
-			ids := fx.queue(envelope.EffectKeyed, 2)
-			fx.exec(change, ids[0].String())
+			ids := fx.Queue(envelope.EffectKeyed, 2)
+			fx.Exec(change, ids[0].String())
 
-			items := fx.claimFrom(outbox.ClaimRequest{Bucket: fx.bucket, From: time.Now().Add(-time.Hour), Quota: 10})
+			items := fx.ClaimFrom(outbox.ClaimRequest{Bucket: fx.Bucket, From: time.Now().Add(-time.Hour), Quota: 10})
 
-			if diff := cmp.Diff(texts(ids[1:]), sorted(items)); diff != "" {
+			if diff := cmp.Diff(outboxtest.Texts(ids[1:]), sorted(items)); diff != "" {
 				t.Errorf("Claim (-want +got):\n%s", diff)
 			}
 		})
@@ -72,18 +73,18 @@ func TestClaimPassesOver(t *testing.T) {
 func TestClaimSkipsWhatSomeoneElseHasLocked(t *testing.T) {
 	t.Parallel()
 	fx := newSharedFixture(t)
-	ids := fx.queue(envelope.EffectKeyed, 2)
+	ids := fx.Queue(envelope.EffectKeyed, 2)
 
-	fx.as(postgres.Admin(), func(tx pgx.Tx) error {
+	fx.As(postgres.Admin(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), "SELECT 1 FROM outbox WHERE action_id = $1 FOR UPDATE", ids[0].String())
-		items := fx.claim(10)
-		if diff := cmp.Diff(texts(ids[1:]), sorted(items)); diff != "" {
+		items := fx.Claim(10)
+		if diff := cmp.Diff(outboxtest.Texts(ids[1:]), sorted(items)); diff != "" {
 			t.Errorf("Claim beside a lock (-want +got):\n%s", diff)
 		}
 		return err
 	})
 
-	if diff := cmp.Diff(texts(ids[:1]), sorted(fx.claim(10))); diff != "" {
+	if diff := cmp.Diff(outboxtest.Texts(ids[:1]), sorted(fx.Claim(10))); diff != "" {
 		t.Errorf("Claim after the lock (-want +got):\n%s", diff)
 	}
 }
@@ -91,17 +92,17 @@ func TestClaimSkipsWhatSomeoneElseHasLocked(t *testing.T) {
 func TestClaimKeepsToTheQuotaOfEachBucket(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
-	other := fx.newBucket("other")
-	fx.queue(envelope.EffectRead, 10)
-	fx.queueIn(other, envelope.EffectRead, 10)
+	other := fx.NewBucket("other")
+	fx.Queue(envelope.EffectRead, 10)
+	fx.QueueIn(other, envelope.EffectRead, 10)
 
-	items := fx.claimFrom(outbox.ClaimRequest{Bucket: fx.bucket, Quota: 2}, outbox.ClaimRequest{Bucket: other, Quota: 5}, outbox.ClaimRequest{Bucket: -1, Quota: 5})
+	items := fx.ClaimFrom(outbox.ClaimRequest{Bucket: fx.Bucket, Quota: 2}, outbox.ClaimRequest{Bucket: other, Quota: 5}, outbox.ClaimRequest{Bucket: -1, Quota: 5})
 
 	per := make(map[int64]int)
 	for _, it := range items {
 		per[it.Bucket]++
 	}
-	if diff := cmp.Diff(map[int64]int{fx.bucket: 2, other: 5}, per); diff != "" {
+	if diff := cmp.Diff(map[int64]int{fx.Bucket: 2, other: 5}, per); diff != "" {
 		t.Errorf("items per bucket (-want +got):\n%s", diff)
 	}
 }
@@ -109,12 +110,12 @@ func TestClaimKeepsToTheQuotaOfEachBucket(t *testing.T) {
 func TestClaimTakesOverALeaseThatRanOut(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
-	fx.queue(envelope.EffectOnce, 1)
-	first := fx.claim(1)[0]
-	fx.start(first.Lease)
-	fx.expire(first.Action)
+	fx.Queue(envelope.EffectOnce, 1)
+	first := fx.Claim(1)[0]
+	fx.Start(first.Lease)
+	fx.Expire(first.Action)
 
-	second := fx.claim(1)
+	second := fx.Claim(1)
 
 	if len(second) != 1 || second[0].Fence != first.Fence+1 || second[0].LeasesLost != 1 || !second[0].Sending {
 		t.Errorf("Claim = %+v, want fence 2, one lease lost and sending", second)
@@ -124,11 +125,11 @@ func TestClaimTakesOverALeaseThatRanOut(t *testing.T) {
 func TestClaimTellsTheDeadline(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
-	ids := fx.queue(envelope.EffectRead, 2)
-	fx.exec("UPDATE actions SET must_run_before = now() - interval '1 second' WHERE action_id = $1", ids[0].String())
-	fx.exec("UPDATE actions SET must_run_before = now() + interval '1 hour' WHERE action_id = $1", ids[1].String())
+	ids := fx.Queue(envelope.EffectRead, 2)
+	fx.Exec("UPDATE actions SET must_run_before = now() - interval '1 second' WHERE action_id = $1", ids[0].String())
+	fx.Exec("UPDATE actions SET must_run_before = now() + interval '1 hour' WHERE action_id = $1", ids[1].String())
 
-	for _, it := range fx.claim(2) {
+	for _, it := range fx.Claim(2) {
 		if past := it.MustRunBefore.Before(it.ClaimedAt); past != (it.Action == ids[0]) {
 			t.Errorf("deadline of %s is %s, claimed at %s", it.Action, it.MustRunBefore, it.ClaimedAt)
 		}
@@ -139,7 +140,7 @@ func TestClaimersNeverShareARow(t *testing.T) {
 	t.Parallel()
 	const rows, claimers = 4000, 6
 	fx := newSharedFixture(t)
-	fx.queue(envelope.EffectKeyed, rows)
+	fx.Queue(envelope.EffectKeyed, rows)
 
 	var mu sync.Mutex
 	owners := make(map[envelope.ActionID]int)
@@ -148,8 +149,8 @@ func TestClaimersNeverShareARow(t *testing.T) {
 		wg.Go(func() {
 			for {
 				var items []outbox.Item
-				err := postgres.InTx(t.Context(), fx.db, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
-					items, err = outbox.Claim(t.Context(), tx, []outbox.ClaimRequest{{Bucket: fx.bucket, Quota: 170}}, time.Hour)
+				err := postgres.InTx(t.Context(), fx.DB, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
+					items, err = outbox.Claim(t.Context(), tx, []outbox.ClaimRequest{{Bucket: fx.Bucket, Quota: 170}}, time.Hour)
 					return err
 				})
 				if err != nil {
@@ -167,7 +168,7 @@ func TestClaimersNeverShareARow(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for _, it := range fx.claim(rows) { // what every claimer skipped at its last look
+	for _, it := range fx.Claim(rows) { // what every claimer skipped at its last look
 		owners[it.Action]++
 	}
 
@@ -184,16 +185,16 @@ func TestClaimersNeverShareARow(t *testing.T) {
 func TestStartMarksOnlyWhatIsStillHeld(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
-	fx.queue(envelope.EffectOnce, 4)
-	items := fx.claim(4)
+	fx.Queue(envelope.EffectOnce, 4)
+	items := fx.Claim(4)
 	leases := []outbox.Lease{items[0].Lease, items[1].Lease, items[2].Lease, items[3].Lease}
 	leases[1].Fence-- // an older claim's
-	if err := fx.undo(items[2].Action); err != nil {
+	if err := fx.Undo(items[2].Action); err != nil {
 		t.Fatal(err)
 	}
-	fx.start(leases[3])
+	fx.Start(leases[3])
 
-	got := fx.start(leases...)
+	got := fx.Start(leases...)
 
 	if diff := cmp.Diff(leases[:1], got); diff != "" {
 		t.Errorf("Start (-want +got):\n%s", diff)
@@ -203,18 +204,18 @@ func TestStartMarksOnlyWhatIsStillHeld(t *testing.T) {
 func TestStartTellsTenantsApart(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
-	a, b := newFixtureIn(t, db), newFixtureIn(t, db)
-	id := a.queue(envelope.EffectOnce, 1)[0]
-	own := b.queue(envelope.EffectOnce, 1)[0]
+	a, b := outboxtest.NewIn(t, db), outboxtest.NewIn(t, db)
+	id := a.Queue(envelope.EffectOnce, 1)[0]
+	own := b.Queue(envelope.EffectOnce, 1)[0]
 	// Tenants choose their ids; two may have the same one.
-	b.exec("UPDATE actions SET action_id = $1 WHERE action_id = $2", id.String(), own.String())
-	b.exec("UPDATE outbox SET action_id = $1 WHERE action_id = $2", id.String(), own.String())
-	mine, theirs := a.claim(1)[0].Lease, b.claim(1)[0].Lease
-	if err := a.undo(id); err != nil {
+	b.Exec("UPDATE actions SET action_id = $1 WHERE action_id = $2", id.String(), own.String())
+	b.Exec("UPDATE outbox SET action_id = $1 WHERE action_id = $2", id.String(), own.String())
+	mine, theirs := a.Claim(1)[0].Lease, b.Claim(1)[0].Lease
+	if err := a.Undo(id); err != nil {
 		t.Fatal(err)
 	}
 
-	got := a.start(mine, theirs)
+	got := a.Start(mine, theirs)
 
 	if diff := cmp.Diff([]outbox.Lease{theirs}, got); diff != "" {
 		t.Errorf("Start after one tenant's undo (-want +got):\n%s", diff)
@@ -224,18 +225,18 @@ func TestStartTellsTenantsApart(t *testing.T) {
 func TestRenewKeepsOnlyOwnLeases(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
-	fx.queue(envelope.EffectRead, 2)
-	items := fx.claim(2)
+	fx.Queue(envelope.EffectRead, 2)
+	items := fx.Claim(2)
 	stale := items[1].Lease
 	stale.Fence--
 
 	var kept int
-	fx.as(postgres.Worker(), func(tx pgx.Tx) (err error) {
+	fx.As(postgres.Worker(), func(tx pgx.Tx) (err error) {
 		kept, err = outbox.Renew(t.Context(), tx, []outbox.Lease{items[0].Lease, stale}, time.Hour)
 		return err
 	})
 
-	renewed := one[int64](fx, "SELECT count(1) FROM outbox WHERE tenant_id = $1 AND lease_until > now() + interval '59 minutes'", fx.tenant.String())
+	renewed := outboxtest.One[int64](fx.Fixture, "SELECT count(1) FROM outbox WHERE tenant_id = $1 AND lease_until > now() + interval '59 minutes'", fx.Tenant.String())
 	if kept != 1 || renewed != 1 {
 		t.Errorf("Renew kept %d and renewed %d, want 1 and 1", kept, renewed)
 	}
@@ -246,20 +247,20 @@ func TestLookHopsOverBuckets(t *testing.T) {
 	fx := newFixture(t)
 	var buckets []int64
 	for _, name := range []string{"due", "later", "closed", "leased", "open-again", "empty"} {
-		buckets = append(buckets, fx.newBucket(name))
+		buckets = append(buckets, fx.NewBucket(name))
 	}
 	due, later, closed, leased, open := buckets[0], buckets[1], buckets[2], buckets[3], buckets[4]
 	for _, b := range buckets[:5] {
-		fx.queueIn(b, envelope.EffectRead, 3)
+		fx.QueueIn(b, envelope.EffectRead, 3)
 	}
-	fx.exec("UPDATE outbox SET next_attempt_at = now() + interval '10 seconds' WHERE bucket_id = $1", later)
-	fx.exec("UPDATE buckets SET closed_until = now() + interval '20 seconds' WHERE bucket_id = $1", closed)
-	fx.exec("UPDATE buckets SET closed_until = now() - interval '5 seconds' WHERE bucket_id = $1", open)
-	fx.exec("UPDATE outbox SET lease_until = now() + interval '1 hour' WHERE bucket_id = $1", leased)
+	fx.Exec("UPDATE outbox SET next_attempt_at = now() + interval '10 seconds' WHERE bucket_id = $1", later)
+	fx.Exec("UPDATE buckets SET closed_until = now() + interval '20 seconds' WHERE bucket_id = $1", closed)
+	fx.Exec("UPDATE buckets SET closed_until = now() - interval '5 seconds' WHERE bucket_id = $1", open)
+	fx.Exec("UPDATE outbox SET lease_until = now() + interval '1 hour' WHERE bucket_id = $1", leased)
 	look := func(after int64, most int) map[int64]time.Duration {
 		found := make(map[int64]time.Duration)
 		var order []int64
-		fx.as(postgres.Worker().Planned(), func(tx pgx.Tx) error {
+		fx.As(postgres.Worker().Planned(), func(tx pgx.Tx) error {
 			rows, err := outbox.DueBuckets(t.Context(), tx, after, most)
 			for _, r := range rows {
 				// The clock stands still here, so that waits are exact.
@@ -274,7 +275,7 @@ func TestLookHopsOverBuckets(t *testing.T) {
 		return found
 	}
 
-	all, page, rest := look(fx.bucket, 100), look(fx.bucket, 2), look(later, 100)
+	all, page, rest := look(fx.Bucket, 100), look(fx.Bucket, 2), look(later, 100)
 
 	want := map[int64]time.Duration{due: -time.Minute, later: 10 * time.Second, closed: 20 * time.Second, open: -5 * time.Second}
 	if diff := cmp.Diff(want, all); diff != "" {
@@ -289,7 +290,7 @@ func TestLookHopsOverBuckets(t *testing.T) {
 }
 
 func sorted(items []outbox.Item) []string {
-	ids := texts(actionsOf(items))
+	ids := outboxtest.Texts(outboxtest.ActionsOf(items))
 	slices.Sort(ids)
 	return ids
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox/outboxtest"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
@@ -49,7 +50,7 @@ type crowd struct {
 func newCrowd(t *testing.T) *crowd {
 	t.Helper()
 	fx := newSharedFixture(t)
-	cfg, err := pgxpool.ParseConfig(fx.db.(*pgxpool.Pool).Config().ConnString())
+	cfg, err := pgxpool.ParseConfig(fx.DB.(*pgxpool.Pool).Config().ConnString())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,15 +64,15 @@ func newCrowd(t *testing.T) *crowd {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	c.db = db
+	c.DB = db
 	return c
 }
 
 // add makes a bucket with n due envelopes.
 func (c *crowd) add(b limits.Bucket, n int) int64 {
-	c.t.Helper()
+	c.T.Helper()
 	id := c.put(b)
-	c.queueIn(id, envelope.EffectOnce, n)
+	c.QueueIn(id, envelope.EffectOnce, n)
 	c.buckets[id] = b.Rate != nil || b.Calendar != nil || b.Concurrency > 0
 	c.sent[id], c.open[id], c.most[id] = new(atomic.Int32), new(atomic.Int32), new(atomic.Int32)
 	return id
@@ -86,7 +87,7 @@ func (c *crowd) worker(ctx context.Context, returns bool) error {
 			wants = append(wants, outbox.ClaimRequest{Bucket: id, Quota: 1 + rand.IntN(20), Limited: limited})
 		}
 		var items []outbox.Item
-		err := postgres.InTx(ctx, c.db, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
+		err := postgres.InTx(ctx, c.DB, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
 			items, err = outbox.Claim(ctx, tx, wants, time.Hour)
 			return err
 		})
@@ -112,7 +113,7 @@ func (c *crowd) worker(ctx context.Context, returns bool) error {
 
 func (c *crowd) settleAll(ctx context.Context, items []outbox.Item, leases []outbox.Lease, returns bool) error {
 	if rand.IntN(3) == 0 {
-		err := postgres.InTx(ctx, c.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
+		err := postgres.InTx(ctx, c.DB, postgres.Worker().Planned(), func(tx pgx.Tx) error {
 			_, err := outbox.Renew(ctx, tx, leases, time.Hour)
 			return err
 		})
@@ -124,7 +125,7 @@ func (c *crowd) settleAll(ctx context.Context, items []outbox.Item, leases []out
 	batch := make([]outbox.Settlement, len(items))
 	for i, it := range items {
 		c.open[it.Bucket].Add(-1) // before the commit frees its place
-		batch[i] = sent(it)
+		batch[i] = outboxtest.Sent(it)
 		if returns && rand.IntN(3) == 0 {
 			batch[i] = outbox.Release(it)
 		}
@@ -133,7 +134,7 @@ func (c *crowd) settleAll(ctx context.Context, items []outbox.Item, leases []out
 		}
 	}
 	var settled []outbox.Lease
-	err := postgres.InTx(ctx, c.db, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
+	err := postgres.InTx(ctx, c.DB, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
 		settled, err = outbox.Settle(ctx, tx, "w", batch)
 		return err
 	})
@@ -151,14 +152,14 @@ func (c *crowd) settleAll(ctx context.Context, items []outbox.Item, leases []out
 
 // run has n workers at it, and the others for as long as they are.
 func (c *crowd) run(n int, returns bool, others ...func(ctx context.Context) error) {
-	c.t.Helper()
-	ctx, cancel := context.WithCancel(c.t.Context())
+	c.T.Helper()
+	ctx, cancel := context.WithCancel(c.T.Context())
 	defer cancel()
 	var workers, rest sync.WaitGroup
 	for range n {
 		workers.Go(func() {
-			if err := c.worker(c.t.Context(), returns); err != nil {
-				c.t.Errorf("worker: %v", err)
+			if err := c.worker(c.T.Context(), returns); err != nil {
+				c.T.Errorf("worker: %v", err)
 			}
 		})
 	}
@@ -166,7 +167,7 @@ func (c *crowd) run(n int, returns bool, others ...func(ctx context.Context) err
 		rest.Go(func() {
 			for ctx.Err() == nil {
 				if err := other(ctx); err != nil && ctx.Err() == nil {
-					c.t.Errorf("beside the workers: %v", err)
+					c.T.Errorf("beside the workers: %v", err)
 					return
 				}
 			}
@@ -176,7 +177,7 @@ func (c *crowd) run(n int, returns bool, others ...func(ctx context.Context) err
 	cancel()
 	rest.Wait()
 	if got := c.deadlocks.n.Load(); got != 0 {
-		c.t.Errorf("%d statements were ended because of a deadlock", got)
+		c.T.Errorf("%d statements were ended because of a deadlock", got)
 	}
 }
 
@@ -211,27 +212,27 @@ func TestWorkersOperatorsAndSweepsDoNotStandInEachOthersWay(t *testing.T) {
 	calendar := c.add(limits.Bucket{Name: "calendar", Calendar: daily(250).Calendar}, 900)
 	ceiling := c.add(limits.Bucket{Name: "ceiling", Concurrency: 3}, 400)
 	changing := c.add(limits.Bucket{Name: "changing", Concurrency: 5}, 400)
-	ids := c.queueIn(ceiling, envelope.EffectOnce, 200)
-	c.exec("UPDATE actions SET tool_name = 'other' WHERE action_id = ANY ($1::uuid[])", texts(ids[100:]))
+	ids := c.QueueIn(ceiling, envelope.EffectOnce, 200)
+	c.Exec("UPDATE actions SET tool_name = 'other' WHERE action_id = ANY ($1::uuid[])", outboxtest.Texts(ids[100:]))
 	api := func(ctx context.Context, fn func(tx pgx.Tx) error) error {
-		return postgres.InTx(ctx, c.db, postgres.API(c.tenant), fn)
+		return postgres.InTx(ctx, c.DB, postgres.API(c.Tenant), fn)
 	}
 	var next atomic.Int32
 
 	c.run(8, true,
 		func(ctx context.Context) error { // an operator who cannot make up their mind
 			b := limits.Bucket{Name: "changing", Concurrency: 3 + rand.IntN(3)}
-			return api(ctx, func(tx pgx.Tx) error { return limits.PutBucket(ctx, tx, c.tenant, b, "ada") })
+			return api(ctx, func(tx pgx.Tx) error { return limits.PutBucket(ctx, tx, c.Tenant, b, "ada") })
 		},
 		func(ctx context.Context) error { // one whose zone changes
 			zone := []string{"UTC", "Europe/Berlin"}[rand.IntN(2)]
 			return api(ctx, func(tx pgx.Tx) error {
-				return limits.PutTenant(ctx, tx, c.tenant, limits.Tenant{Timezone: zone}, "ada")
+				return limits.PutTenant(ctx, tx, c.Tenant, limits.Tenant{Timezone: zone}, "ada")
 			})
 		},
 		func(ctx context.Context) error { // undo
 			id := ids[int(next.Add(1))%100]
-			err := api(ctx, func(tx pgx.Tx) error { return outbox.Undo(ctx, tx, c.tenant, id, "ada") })
+			err := api(ctx, func(tx pgx.Tx) error { return outbox.Undo(ctx, tx, c.Tenant, id, "ada") })
 			if err == nil {
 				c.gone.Add(1)
 			}
@@ -254,8 +255,8 @@ func TestWorkersOperatorsAndSweepsDoNotStandInEachOthersWay(t *testing.T) {
 			t.Errorf("%d of bucket %d were on their way at once, want at most %d", got, bucket, most)
 		}
 	}
-	left := one[int](c.fixture, "SELECT count(1)::int FROM outbox WHERE bucket_id = ANY ($1::bigint[])", []int64{ceiling, changing})
-	cancelled := one[int](c.fixture, "SELECT count(1)::int FROM tool_executions WHERE code = 'killed'")
+	left := outboxtest.One[int](c.Fixture, "SELECT count(1)::int FROM outbox WHERE bucket_id = ANY ($1::bigint[])", []int64{ceiling, changing})
+	cancelled := outboxtest.One[int](c.Fixture, "SELECT count(1)::int FROM tool_executions WHERE code = 'killed'")
 	if all := int(c.sent[ceiling].Load()+c.sent[changing].Load()+c.gone.Load()) + cancelled + left; all != 1000 || left != 0 {
 		t.Errorf("%d of 1000 are accounted for, %d are left; want all, and none", all, left)
 	}
@@ -279,9 +280,9 @@ func TestSettlingLocksBucketsInOneOrder(t *testing.T) {
 		both.Go(func() {
 			for round := range rounds {
 				unused, asked := items[mine][round], items[1-mine][rounds+round]
-				hold := sent(asked)
+				hold := outboxtest.Sent(asked)
 				hold.CloseBucketFor, hold.CloseBucket = time.Minute, asked.Bucket
-				err := postgres.InTx(t.Context(), c.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
+				err := postgres.InTx(t.Context(), c.DB, postgres.Worker().Planned(), func(tx pgx.Tx) error {
 					_, err := outbox.Settle(t.Context(), tx, "w", []outbox.Settlement{outbox.Release(unused), hold})
 					return err
 				})
@@ -301,23 +302,23 @@ func TestSettlingLocksBucketsInOneOrder(t *testing.T) {
 // killAndSweep kills a tool and lifts that again, as operators and the fleet's
 // jobs do.
 func (c *crowd) killAndSweep(ctx context.Context, tool string) error {
-	err := postgres.InTx(ctx, c.db, postgres.Admin(), func(tx pgx.Tx) error {
+	err := postgres.InTx(ctx, c.DB, postgres.Admin(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO pauses (pause_id, tenant_id, scope, subject, kill, reason, paused_by, killed_at) VALUES ($1, $2, 'tool', $3, true, 'test', 'ada', now())
-			ON CONFLICT (tenant_id, scope, subject) WHERE lifted_at IS NULL DO UPDATE SET lifted_at = now()`, uuid.Must(uuid.NewV7()).String(), c.tenant.String(), tool)
+			ON CONFLICT (tenant_id, scope, subject) WHERE lifted_at IS NULL DO UPDATE SET lifted_at = now()`, uuid.Must(uuid.NewV7()).String(), c.Tenant.String(), tool)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	var sweeps []outbox.Sweep
-	err = postgres.InTx(ctx, c.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
+	err = postgres.InTx(ctx, c.DB, postgres.Worker(), func(tx pgx.Tx) (err error) {
 		sweeps, err = outbox.Sweeps(ctx, tx, 10)
 		return err
 	})
 	for _, s := range sweeps {
 		var at outbox.SweepCursor
 		for ended := false; !ended && err == nil; {
-			err = postgres.InTx(ctx, c.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
+			err = postgres.InTx(ctx, c.DB, postgres.Worker(), func(tx pgx.Tx) (err error) {
 				at, ended, err = s.Step(ctx, tx, at, 7)
 				return err
 			})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox/outboxtest"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
@@ -16,13 +17,13 @@ import (
 
 // park sends items to a person.
 func (fx fixture) park(items ...outbox.Item) {
-	fx.t.Helper()
+	fx.T.Helper()
 	var parkings []outbox.ApprovalReturn
 	for _, it := range items {
 		parkings = append(parkings, outbox.ApprovalReturn{Lease: it.Lease, ToolDigest: []byte{0}, Needed: 1, Wait: time.Hour, UnusedPermit: it.Permit})
 	}
-	fx.as(postgres.Worker().Planned(), func(tx pgx.Tx) error {
-		_, err := outbox.ReturnToApproval(fx.t.Context(), tx, parkings)
+	fx.As(postgres.Worker().Planned(), func(tx pgx.Tx) error {
+		_, err := outbox.ReturnToApproval(fx.T.Context(), tx, parkings)
 		return err
 	})
 }
@@ -30,7 +31,7 @@ func (fx fixture) park(items ...outbox.Item) {
 func TestATokenThatWasNotUsedGoesBack(t *testing.T) {
 	t.Parallel()
 	settle := func(s func(it outbox.Item) outbox.Settlement) func(fixture, outbox.Item) {
-		return func(fx fixture, it outbox.Item) { fx.settle(s(it)) }
+		return func(fx fixture, it outbox.Item) { fx.Settle(s(it)) }
 	}
 	deferred := source.Outcome{Kind: source.KindRetry, Deferred: true, Code: source.CodeBreakerOpen, RetryAfter: time.Hour}
 	failed := source.Outcome{Kind: source.KindRetry, Code: source.CodeUnreachable}
@@ -48,19 +49,19 @@ func TestATokenThatWasNotUsedGoesBack(t *testing.T) {
 			return outbox.SettlementOf(it, deferred, 0, outbox.DefaultRetry())
 		}), 1},
 		"when it is parked":    {func(fx fixture, it outbox.Item) { fx.park(it) }, 1},
-		"not when it was sent": {settle(sent), 0},
+		"not when it was sent": {settle(outboxtest.Sent), 0},
 		"not when it failed": {settle(func(it outbox.Item) outbox.Settlement {
 			return outbox.SettlementOf(it, failed, 0, outbox.DefaultRetry())
 		}), 0},
 		"not when its lease was lost": {func(fx fixture, it outbox.Item) {
 			it.Fence--
-			fx.settle(outbox.Defer(it, "quiet_hours", time.Hour))
+			fx.Settle(outbox.Defer(it, "quiet_hours", time.Hour))
 			fx.park(it)
 		}, 0},
 		"not twice": {func(fx fixture, it outbox.Item) {
 			wait := outbox.Defer(it, "quiet_hours", time.Hour)
-			fx.settle(wait)
-			fx.settle(wait)
+			fx.Settle(wait)
+			fx.Settle(wait)
 			fx.park(it)
 		}, 1},
 	} {
@@ -69,7 +70,7 @@ func TestATokenThatWasNotUsedGoesBack(t *testing.T) {
 				t.Parallel()
 				fx := newFixture(t)
 				b := fx.put(limits)
-				fx.queueIn(b, envelope.EffectRead, 20)
+				fx.QueueIn(b, envelope.EffectRead, 20)
 				items := fx.ask(b, 20)
 
 				test.end(fx, items[0])
@@ -89,16 +90,16 @@ func TestATokenThatWasNotUsedGoesBack(t *testing.T) {
 func TestParkingGivesBackNoTokenOfAnotherTenant(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
-	other := newFixtureIn(t, fx.db)
+	other := fixture{outboxtest.NewIn(t, fx.DB)}
 	b, theirs := fx.put(daily(2)), other.put(daily(2))
-	id, own := fx.queueIn(b, envelope.EffectRead, 3)[0], other.queueIn(theirs, envelope.EffectRead, 3)[0]
+	id, own := fx.QueueIn(b, envelope.EffectRead, 3)[0], other.QueueIn(theirs, envelope.EffectRead, 3)[0]
 	// Tenants choose their ids; two may have the same one.
 	for _, table := range []string{"actions", "outbox"} {
-		fx.exec("UPDATE "+table+" SET action_id = $1 WHERE action_id = $2", id.String(), own.String())
+		fx.Exec("UPDATE "+table+" SET action_id = $1 WHERE action_id = $2", id.String(), own.String())
 	}
 	items := slices.Concat(fx.ask(b, 2), other.ask(theirs, 2))
 	items = slices.DeleteFunc(items, func(it outbox.Item) bool { return it.Action != id })
-	stale := slices.IndexFunc(items, func(it outbox.Item) bool { return it.Tenant == other.tenant })
+	stale := slices.IndexFunc(items, func(it outbox.Item) bool { return it.Tenant == other.Tenant })
 	items[stale].Fence-- // its lease was lost, and only the other one is parked
 
 	fx.park(items...)
@@ -129,48 +130,48 @@ func TestATokenThatCountsAsIdleDoesNotGoBack(t *testing.T) {
 		"a whole burst when it is full again": {10, func(fx fixture, b int64) {
 			items := fx.ask(b, 10)
 			fx.pass(b, 10*every)
-			fx.settle(late(items, 10*every)...)
+			fx.Settle(late(items, 10*every)...)
 		}, 10, 10},
 		"in two parts": {10, func(fx fixture, b int64) {
 			items := fx.ask(b, 10)
 			fx.pass(b, 5*every)
 			fx.ask(b, 5) // used
-			fx.settle(late(items[:5], 5*every)...)
-			fx.settle(late(items[5:], 5*every)...)
+			fx.Settle(late(items[:5], 5*every)...)
+			fx.Settle(late(items[5:], 5*every)...)
 		}, 0, 5},
 		"one by one": {10, func(fx fixture, b int64) {
 			items := fx.ask(b, 10)
 			fx.pass(b, 5*every)
 			fx.ask(b, 5) // used
 			for i := range items {
-				fx.settle(late(items[i:i+1], 5*every)...)
+				fx.Settle(late(items[i:i+1], 5*every)...)
 			}
 		}, 0, 5},
 		"of two claims": {2, func(fx fixture, b int64) {
 			first, second := fx.ask(b, 1), fx.ask(b, 1)
-			fx.settle(late(first, 0)...)
+			fx.Settle(late(first, 0)...)
 			fx.pass(b, every+time.Second)
 			fx.ask(b, 1) // used
-			fx.settle(late(second, every+time.Second)...)
+			fx.Settle(late(second, every+time.Second)...)
 		}, 0, 1},
 		"of two claims in one batch": {2, func(fx fixture, b int64) {
 			first, second := fx.ask(b, 1), fx.ask(b, 1)
 			fx.pass(b, every+time.Second)
 			fx.ask(b, 1) // used
-			fx.settle(append(late(first, every+time.Second), late(second, every+time.Second)...)...)
+			fx.Settle(append(late(first, every+time.Second), late(second, every+time.Second)...)...)
 		}, 0, 1},
 		"behind one that is used": {1, func(fx fixture, b int64) {
 			first := fx.ask(b, 1)
 			fx.pass(b, every)
 			fx.ask(b, 1) // used
-			fx.settle(late(first, every)...)
+			fx.Settle(late(first, every)...)
 		}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			fx := newFixture(t)
 			b := fx.put(perMinute(10, test.burst))
-			fx.queueIn(b, envelope.EffectRead, 60)
+			fx.QueueIn(b, envelope.EffectRead, 60)
 
 			test.play(fx, b)
 
@@ -192,7 +193,7 @@ func TestATokenOfOtherLimitsDoesNotGoBack(t *testing.T) {
 			t.Parallel()
 			fx := newFixture(t)
 			b := fx.put(test.before)
-			fx.queueIn(b, envelope.EffectRead, 20)
+			fx.QueueIn(b, envelope.EffectRead, 20)
 			items := fx.ask(b, 4)
 			fx.put(test.after)
 			first := len(fx.ask(b, 20))
@@ -201,7 +202,7 @@ func TestATokenOfOtherLimitsDoesNotGoBack(t *testing.T) {
 			for _, it := range items {
 				batch = append(batch, outbox.Skip(it, "deadline", "late"))
 			}
-			fx.settle(batch...)
+			fx.Settle(batch...)
 
 			if got := len(fx.ask(b, 20)); got != 0 {
 				t.Errorf("after %d under the new limits %d more were granted, want none", first, got)
@@ -214,13 +215,13 @@ func TestATokenOfAnotherPeriodDoesNotGoBack(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	b := fx.put(daily(2))
-	fx.queueIn(b, envelope.EffectRead, 20)
+	fx.QueueIn(b, envelope.EffectRead, 20)
 	yesterday := fx.ask(b, 2)
-	fx.exec("UPDATE buckets SET calendar_from = calendar_from - interval '1 day', updated_at = updated_at - interval '2 days' WHERE bucket_id = $1", b)
+	fx.Exec("UPDATE buckets SET calendar_from = calendar_from - interval '1 day', updated_at = updated_at - interval '2 days' WHERE bucket_id = $1", b)
 	today := fx.ask(b, 20)
 
 	for _, it := range yesterday {
-		fx.settle(outbox.Skip(aged(it, 24*time.Hour), "deadline", "late"))
+		fx.Settle(outbox.Skip(aged(it, 24*time.Hour), "deadline", "late"))
 	}
 
 	if got := len(fx.ask(b, 20)); len(today) != 2 || got != 0 {

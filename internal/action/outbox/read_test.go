@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox/outboxtest"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
@@ -29,37 +30,37 @@ func TestViewOfEveryState(t *testing.T) {
 	}
 	claimed := func(effect envelope.Effect, then func(fx fixture, it outbox.Item)) func(fx fixture) envelope.ActionID {
 		return func(fx fixture) envelope.ActionID {
-			fx.queue(effect, 1)
-			it := fx.claim(1)[0]
+			fx.Queue(effect, 1)
+			it := fx.Claim(1)[0]
 			then(fx, it)
 			return it.Action
 		}
 	}
 	settled := func(s func(outbox.Item) outbox.Settlement) func(fx fixture) envelope.ActionID {
-		return claimed(envelope.EffectKeyed, func(fx fixture, it outbox.Item) { fx.settle(s(it)) })
+		return claimed(envelope.EffectKeyed, func(fx fixture, it outbox.Item) { fx.Settle(s(it)) })
 	}
 	proposed := func(approval envelope.Approval) func(fx fixture) envelope.ActionID {
 		return func(fx fixture) envelope.ActionID {
-			id := fx.propose(fx.bucket, envelope.EffectKeyed, approval, 1)[0]
-			fx.exec("UPDATE actions SET decided_at = now() WHERE action_id = $1 AND approval_state <> 'required'", id.String())
+			id := fx.Propose(fx.Bucket, envelope.EffectKeyed, approval, 1)[0]
+			fx.Exec("UPDATE actions SET decided_at = now() WHERE action_id = $1 AND approval_state <> 'required'", id.String())
 			return id
 		}
 	}
 	park := func(fx fixture, it outbox.Item) {
-		fx.as(postgres.Worker(), func(tx pgx.Tx) error {
-			_, err := outbox.ReturnToApproval(fx.t.Context(), tx, []outbox.ApprovalReturn{{Lease: it.Lease, ToolDigest: []byte{1}, Note: "changed", Needed: 1, Wait: time.Minute}})
+		fx.As(postgres.Worker(), func(tx pgx.Tx) error {
+			_, err := outbox.ReturnToApproval(fx.T.Context(), tx, []outbox.ApprovalReturn{{Lease: it.Lease, ToolDigest: []byte{1}, Note: "changed", Needed: 1, Wait: time.Minute}})
 			return err
 		})
 	}
 	// replayedAndParked failed once, was replayed, and then parked.
 	replayedAndParked := func(approval envelope.Approval) func(fx fixture) envelope.ActionID {
 		return func(fx fixture) envelope.ActionID {
-			id := fx.deadLetters(1, outbox.Refused)[0]
-			if _, err := fx.replay(false, id); err != nil {
-				fx.t.Fatal(err)
+			id := fx.EndAsDeadLetters(1, outbox.Refused)[0]
+			if _, err := fx.Replay(false, id); err != nil {
+				fx.T.Fatal(err)
 			}
-			park(fx, fx.claim(1)[0])
-			fx.exec("UPDATE actions SET approval_state = $2 WHERE action_id = $1", id.String(), string(approval))
+			park(fx, fx.Claim(1)[0])
+			fx.Exec("UPDATE actions SET approval_state = $2 WHERE action_id = $1", id.String(), string(approval))
 			return id
 		}
 	}
@@ -68,7 +69,7 @@ func TestViewOfEveryState(t *testing.T) {
 		arrange func(fx fixture) envelope.ActionID
 		want    want
 	}{
-		"waits for its turn": {func(fx fixture) envelope.ActionID { return fx.queue(envelope.EffectKeyed, 1)[0] },
+		"waits for its turn": {func(fx fixture) envelope.ActionID { return fx.Queue(envelope.EffectKeyed, 1)[0] },
 			want{status: envelope.StatusPending, approval: envelope.ApprovalAuto, scheduled: true}},
 		"waits for a person": {proposed(envelope.ApprovalRequired),
 			want{status: envelope.StatusPending, approval: envelope.ApprovalRequired}},
@@ -77,28 +78,28 @@ func TestViewOfEveryState(t *testing.T) {
 		"expired": {proposed(envelope.ApprovalExpired),
 			want{status: envelope.StatusSkipped, approval: envelope.ApprovalExpired, completed: true}},
 		"granted": {func(fx fixture) envelope.ActionID {
-			id := fx.queue(envelope.EffectKeyed, 1)[0]
-			fx.exec("UPDATE actions SET approval_state = 'granted' WHERE action_id = $1", id.String())
+			id := fx.Queue(envelope.EffectKeyed, 1)[0]
+			fx.Exec("UPDATE actions SET approval_state = 'granted' WHERE action_id = $1", id.String())
 			return id
 		}, want{status: envelope.StatusPending, approval: envelope.ApprovalGranted, scheduled: true}},
 		"leased of a class that is not marked": {claimed(envelope.EffectKeyed, func(fixture, outbox.Item) {}),
 			want{status: envelope.StatusSending, approval: envelope.ApprovalAuto, scheduled: true}},
-		"its lease ran out": {claimed(envelope.EffectKeyed, func(fx fixture, it outbox.Item) { fx.expire(it.Action) }),
+		"its lease ran out": {claimed(envelope.EffectKeyed, func(fx fixture, it outbox.Item) { fx.Expire(it.Action) }),
 			want{status: envelope.StatusPending, approval: envelope.ApprovalAuto, scheduled: true}},
 		"leased of class once": {claimed(envelope.EffectOnce, func(fixture, outbox.Item) {}),
 			want{status: envelope.StatusPending, approval: envelope.ApprovalAuto, scheduled: true}},
-		"started of class once": {claimed(envelope.EffectOnce, func(fx fixture, it outbox.Item) { fx.start(it.Lease) }),
+		"started of class once": {claimed(envelope.EffectOnce, func(fx fixture, it outbox.Item) { fx.Start(it.Lease) }),
 			want{status: envelope.StatusSending, approval: envelope.ApprovalAuto, scheduled: true}},
-		"to be tried again": {settled(func(it outbox.Item) outbox.Settlement { return again(it, time.Minute) }),
+		"to be tried again": {settled(func(it outbox.Item) outbox.Settlement { return outboxtest.Again(it, time.Minute) }),
 			want{status: envelope.StatusPending, approval: envelope.ApprovalAuto, attempts: 1, scheduled: true, code: "unreachable"}},
-		"sent": {settled(sent),
+		"sent": {settled(outboxtest.Sent),
 			want{status: envelope.StatusSent, approval: envelope.ApprovalAuto, attempts: 1, sent: true, completed: true}},
 		"there already": {settled(func(it outbox.Item) outbox.Settlement {
-			s := sent(it)
+			s := outboxtest.Sent(it)
 			s.Status = envelope.StatusConflict
 			return s
 		}), want{status: envelope.StatusConflict, approval: envelope.ApprovalAuto, attempts: 1, sent: true, completed: true}},
-		"failed": {settled(failed),
+		"failed": {settled(outboxtest.Failed),
 			want{status: envelope.StatusFailed, approval: envelope.ApprovalAuto, attempts: 1, completed: true, code: "rejected"}},
 		"unknown": {settled(outbox.WorkerLost),
 			want{status: envelope.StatusUnknown, approval: envelope.ApprovalAuto, attempts: 1, code: "worker_lost"}},
@@ -111,9 +112,9 @@ func TestViewOfEveryState(t *testing.T) {
 		"denied after a replay": {replayedAndParked(envelope.ApprovalDenied),
 			want{status: envelope.StatusSkipped, approval: envelope.ApprovalDenied, attempts: 1, completed: true, code: "rejected"}},
 		"replayed": {func(fx fixture) envelope.ActionID {
-			id := fx.deadLetters(1, outbox.Refused)[0]
-			if _, err := fx.replay(false, id); err != nil {
-				fx.t.Fatal(err)
+			id := fx.EndAsDeadLetters(1, outbox.Refused)[0]
+			if _, err := fx.Replay(false, id); err != nil {
+				fx.T.Fatal(err)
 			}
 			return id
 		}, want{status: envelope.StatusPending, approval: envelope.ApprovalAuto, attempts: 1, scheduled: true, code: "rejected"}},
@@ -123,7 +124,7 @@ func TestViewOfEveryState(t *testing.T) {
 			fx := newFixture(t)
 			id := test.arrange(fx)
 
-			v := fx.view(id)
+			v := fx.View(id)
 
 			e := v.Envelope
 			got := want{
@@ -136,7 +137,7 @@ func TestViewOfEveryState(t *testing.T) {
 			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("view (-want +got):\n%s", diff)
 			}
-			inSQL := envelope.Phase(one[string](fx, "SELECT phase FROM envelopes WHERE action_id = $1", id.String()))
+			inSQL := envelope.Phase(outboxtest.One[string](fx.Fixture, "SELECT phase FROM envelopes WHERE action_id = $1", id.String()))
 			if want := envelope.PhaseOf(e.Approval, e.Result.Status, got.code); v.Phase != want || inSQL != want || !want.Valid() {
 				t.Errorf("phase = %q, in SQL %q, want %q", v.Phase, inSQL, want)
 			}
@@ -148,10 +149,10 @@ func TestViewOfEveryState(t *testing.T) {
 }
 
 func (fx fixture) list(f outbox.Filter) []envelope.ActionID {
-	fx.t.Helper()
+	fx.T.Helper()
 	var ids []envelope.ActionID
-	fx.as(postgres.API(fx.tenant), func(tx pgx.Tx) error {
-		views, err := outbox.List(fx.t.Context(), tx, fx.tenant, f)
+	fx.As(postgres.API(fx.Tenant), func(tx pgx.Tx) error {
+		views, err := outbox.List(fx.T.Context(), tx, fx.Tenant, f)
 		for _, v := range views {
 			ids = append(ids, v.Envelope.ActionID)
 		}
@@ -163,15 +164,15 @@ func (fx fixture) list(f outbox.Filter) []envelope.ActionID {
 func TestViewReadsBackWhatWasProposed(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
-	id := fx.propose(fx.bucket, envelope.EffectOnce, envelope.ApprovalRequired, 1)[0]
-	fx.exec(`UPDATE actions SET external_id = 'e1', employee_id = $1, session_id = 's1', automation_id = 'a1', composio_app = 'app',
+	id := fx.Propose(fx.Bucket, envelope.EffectOnce, envelope.ApprovalRequired, 1)[0]
+	fx.Exec(`UPDATE actions SET external_id = 'e1', employee_id = $1, session_id = 's1', automation_id = 'a1', composio_app = 'app',
 		args = '{"a": 1}', risk = 'high', rate_bucket = 'default', not_before = '2030-01-01', must_run_before = '2031-01-01',
-		decided_by = 'ada', decision_note = 'why' WHERE action_id = $2`, fx.tenant.String(), id.String())
+		decided_by = 'ada', decision_note = 'why' WHERE action_id = $2`, fx.Tenant.String(), id.String())
 
-	v := fx.view(id)
+	v := fx.View(id)
 
 	want := envelope.Envelope{
-		Version: envelope.SchemaVersion, ActionID: id, ExternalID: "e1", TenantID: fx.tenant, EmployeeID: envelope.EmployeeID(fx.tenant),
+		Version: envelope.SchemaVersion, ActionID: id, ExternalID: "e1", TenantID: fx.Tenant, EmployeeID: envelope.EmployeeID(fx.Tenant),
 		Type: envelope.TypeExec, Tool: envelope.Tool{Name: "tool", Source: "src", ComposioApp: "app"}, Args: []byte(`{"a": 1}`),
 		Risk: envelope.RiskHigh, Approval: envelope.ApprovalRequired, SessionID: "s1", AutomationID: "a1",
 		Constraints: envelope.Constraints{
@@ -191,10 +192,10 @@ func TestViewReadsBackWhatWasProposed(t *testing.T) {
 func TestListNarrows(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
-	ids := fx.propose(fx.bucket, envelope.EffectKeyed, envelope.ApprovalRequired, 4)
-	fx.exec("UPDATE actions SET session_id = 's', external_id = 'x' WHERE action_id = $1", ids[0].String())
-	fx.exec("UPDATE actions SET tool_name = 'other' WHERE action_id = $1", ids[1].String())
-	fx.exec("UPDATE actions SET source_id = 'elsewhere' WHERE action_id = $1", ids[2].String())
+	ids := fx.Propose(fx.Bucket, envelope.EffectKeyed, envelope.ApprovalRequired, 4)
+	fx.Exec("UPDATE actions SET session_id = 's', external_id = 'x' WHERE action_id = $1", ids[0].String())
+	fx.Exec("UPDATE actions SET tool_name = 'other' WHERE action_id = $1", ids[1].String())
+	fx.Exec("UPDATE actions SET source_id = 'elsewhere' WHERE action_id = $1", ids[2].String())
 
 	for name, test := range map[string]struct {
 		filter outbox.Filter
@@ -208,7 +209,7 @@ func TestListNarrows(t *testing.T) {
 		"by nothing":     {outbox.Filter{}, []envelope.ActionID{ids[3], ids[2], ids[1], ids[0]}},
 	} {
 		test.filter.Most = 10
-		if diff := cmp.Diff(texts(test.want), texts(fx.list(test.filter))); diff != "" {
+		if diff := cmp.Diff(outboxtest.Texts(test.want), outboxtest.Texts(fx.list(test.filter))); diff != "" {
 			t.Errorf("List %s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -218,12 +219,12 @@ func TestPagesStandStillWhileMoreComes(t *testing.T) {
 	t.Parallel()
 	const before, page = 60, 7
 	fx := newSharedFixture(t)
-	want := fx.propose(fx.bucket, envelope.EffectKeyed, envelope.ApprovalRequired, before)
+	want := fx.Propose(fx.Bucket, envelope.EffectKeyed, envelope.ApprovalRequired, before)
 	slices.Reverse(want)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for range 20 {
-			fx.propose(fx.bucket, envelope.EffectKeyed, envelope.ApprovalRequired, 3)
+			fx.Propose(fx.Bucket, envelope.EffectKeyed, envelope.ApprovalRequired, 3)
 		}
 	})
 
@@ -239,7 +240,7 @@ func TestPagesStandStillWhileMoreComes(t *testing.T) {
 	}
 	wg.Wait()
 
-	if diff := cmp.Diff(texts(want), texts(got)); diff != "" {
+	if diff := cmp.Diff(outboxtest.Texts(want), outboxtest.Texts(got)); diff != "" {
 		t.Errorf("pages (-want +got):\n%s", diff)
 	}
 }
@@ -255,7 +256,7 @@ func TestSQLComputesThePhaseOfEveryPair(t *testing.T) {
 			envelope.StatusSkipped, envelope.StatusUnknown,
 		} {
 			for _, code := range []string{"", envelope.CodeUndone, "deadline"} {
-				got := one[string](fx, "SELECT action_phase($1, $2, nullif($3, ''))", string(a), string(s), code)
+				got := outboxtest.One[string](fx.Fixture, "SELECT action_phase($1, $2, nullif($3, ''))", string(a), string(s), code)
 				if want := envelope.PhaseOf(a, s, code); envelope.Phase(got) != want {
 					t.Errorf("action_phase(%s, %s, %q) = %q, want %q", a, s, code, got, want)
 				}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox/outboxtest"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
@@ -20,56 +21,56 @@ func TestUndo(t *testing.T) {
 		want    error
 	}{
 		"takes what waits for its turn": {func(fx fixture) envelope.ActionID {
-			return fx.queue(envelope.EffectKeyed, 1)[0]
+			return fx.Queue(envelope.EffectKeyed, 1)[0]
 		}, nil},
 		"takes what waits for a person": {func(fx fixture) envelope.ActionID {
-			return fx.propose(fx.bucket, envelope.EffectKeyed, envelope.ApprovalRequired, 1)[0]
+			return fx.Propose(fx.Bucket, envelope.EffectKeyed, envelope.ApprovalRequired, 1)[0]
 		}, nil},
 		"takes a leased call of class once that was not started": {func(fx fixture) envelope.ActionID {
-			fx.queue(envelope.EffectOnce, 1)
-			return fx.claim(1)[0].Action
+			fx.Queue(envelope.EffectOnce, 1)
+			return fx.Claim(1)[0].Action
 		}, nil},
 		"takes what waits for another attempt": {func(fx fixture) envelope.ActionID {
-			fx.queue(envelope.EffectKeyed, 1)
-			it := fx.claim(1)[0]
-			fx.settle(again(it, 0))
+			fx.Queue(envelope.EffectKeyed, 1)
+			it := fx.Claim(1)[0]
+			fx.Settle(outboxtest.Again(it, 0))
 			return it.Action
 		}, nil},
 		"is too late for what waits after an unanswered attempt": {func(fx fixture) envelope.ActionID {
-			fx.queue(envelope.EffectKeyed, 1)
-			it := fx.claim(1)[0]
-			s := again(it, 0)
+			fx.Queue(envelope.EffectKeyed, 1)
+			it := fx.Claim(1)[0]
+			s := outboxtest.Again(it, 0)
 			s.Unsure = true
-			fx.settle(s)
+			fx.Settle(s)
 			return it.Action
 		}, fault.Conflict},
 		"is too late for an unmarked call whose lease ran out": {func(fx fixture) envelope.ActionID {
-			fx.queue(envelope.EffectKeyed, 1)
-			id := fx.claim(1)[0].Action
-			fx.expire(id)
+			fx.Queue(envelope.EffectKeyed, 1)
+			id := fx.Claim(1)[0].Action
+			fx.Expire(id)
 			return id
 		}, fault.Conflict},
 		"is too late for a leased call that is not marked": {func(fx fixture) envelope.ActionID {
-			fx.queue(envelope.EffectKeyed, 1)
-			return fx.claim(1)[0].Action
+			fx.Queue(envelope.EffectKeyed, 1)
+			return fx.Claim(1)[0].Action
 		}, fault.Conflict},
 		"is too late for a started call": {func(fx fixture) envelope.ActionID {
-			fx.queue(envelope.EffectOnce, 1)
-			it := fx.claim(1)[0]
-			fx.start(it.Lease)
+			fx.Queue(envelope.EffectOnce, 1)
+			it := fx.Claim(1)[0]
+			fx.Start(it.Lease)
 			return it.Action
 		}, fault.Conflict},
 		"is too late for a started call whose lease ran out": {func(fx fixture) envelope.ActionID {
-			fx.queue(envelope.EffectOnce, 1)
-			it := fx.claim(1)[0]
-			fx.start(it.Lease)
-			fx.expire(it.Action)
+			fx.Queue(envelope.EffectOnce, 1)
+			it := fx.Claim(1)[0]
+			fx.Start(it.Lease)
+			fx.Expire(it.Action)
 			return it.Action
 		}, fault.Conflict},
 		"is too late for what was sent": {func(fx fixture) envelope.ActionID {
-			fx.queue(envelope.EffectKeyed, 1)
-			it := fx.claim(1)[0]
-			fx.settle(sent(it))
+			fx.Queue(envelope.EffectKeyed, 1)
+			it := fx.Claim(1)[0]
+			fx.Settle(outboxtest.Sent(it))
 			return it.Action
 		}, fault.Conflict},
 		"does not know what is not there": {func(fixture) envelope.ActionID { return envelope.NewActionID() }, fault.NotFound},
@@ -79,7 +80,7 @@ func TestUndo(t *testing.T) {
 			fx := newFixture(t)
 			id := test.arrange(fx)
 
-			err := fx.undo(id)
+			err := fx.Undo(id)
 
 			if !errors.Is(err, test.want) {
 				t.Fatalf("Undo = %v, want %v", err, test.want)
@@ -87,10 +88,10 @@ func TestUndo(t *testing.T) {
 			if test.want != nil {
 				return
 			}
-			if v := fx.view(id); v.Envelope.Result.Status != envelope.StatusSkipped || v.Envelope.Result.Error.Code != outbox.CodeUndone || fx.scheduled(id) {
+			if v := fx.View(id); v.Envelope.Result.Status != envelope.StatusSkipped || v.Envelope.Result.Error.Code != outbox.CodeUndone || fx.Scheduled(id) {
 				t.Errorf("after Undo it is %s (%v), want skipped as undone", v.Envelope.Result.Status, v.Envelope.Result.Error)
 			}
-			if err := fx.undo(id); !errors.Is(err, fault.Conflict) {
+			if err := fx.Undo(id); !errors.Is(err, fault.Conflict) {
 				t.Errorf("Undo again = %v, want fault.Conflict", err)
 			}
 		})
@@ -105,13 +106,13 @@ func TestUndoAndStartHaveOneWinner(t *testing.T) {
 	fx := newSharedFixture(t)
 
 	for _, effect := range []envelope.Effect{envelope.EffectOnce, envelope.EffectKeyed} {
-		ids := fx.queue(effect, rounds)
+		ids := fx.Queue(effect, rounds)
 		var undone [rounds]bool
 		sends := make(map[envelope.ActionID]bool)
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for i, id := range ids {
-				err := fx.undo(id)
+				err := fx.Undo(id)
 				if err != nil && !errors.Is(err, fault.Conflict) {
 					t.Errorf("Undo = %v", err)
 				}
@@ -131,8 +132,8 @@ func TestUndoAndStartHaveOneWinner(t *testing.T) {
 			}
 		})
 		wg.Wait()
-		for _, it := range fx.claim(rounds) {
-			if effect != envelope.EffectOnce || len(fx.start(it.Lease)) == 1 {
+		for _, it := range fx.Claim(rounds) {
+			if effect != envelope.EffectOnce || len(fx.Start(it.Lease)) == 1 {
 				sends[it.Action] = true
 			}
 		}
@@ -147,8 +148,8 @@ func TestUndoAndStartHaveOneWinner(t *testing.T) {
 
 func tryClaim(t *testing.T, fx fixture, most int) []outbox.Item {
 	var items []outbox.Item
-	if err := postgres.InTx(t.Context(), fx.db, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
-		items, err = outbox.Claim(t.Context(), tx, []outbox.ClaimRequest{{Bucket: fx.bucket, Quota: most}}, term)
+	if err := postgres.InTx(t.Context(), fx.DB, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
+		items, err = outbox.Claim(t.Context(), tx, []outbox.ClaimRequest{{Bucket: fx.Bucket, Quota: most}}, outboxtest.Term)
 		return err
 	}); err != nil {
 		t.Errorf("Claim = %v", err)
@@ -158,8 +159,8 @@ func tryClaim(t *testing.T, fx fixture, most int) []outbox.Item {
 
 func tryStart(t *testing.T, fx fixture, lease outbox.Lease) bool {
 	var started map[outbox.Lease]bool
-	if err := postgres.InTx(t.Context(), fx.db, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
-		started, err = outbox.Start(t.Context(), tx, []outbox.Lease{lease}, term)
+	if err := postgres.InTx(t.Context(), fx.DB, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
+		started, err = outbox.Start(t.Context(), tx, []outbox.Lease{lease}, outboxtest.Term)
 		return err
 	}); err != nil {
 		t.Errorf("Start = %v", err)

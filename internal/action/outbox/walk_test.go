@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/deadletter"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox/outboxtest"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
@@ -46,9 +47,9 @@ func TestRandomWalksKeepTheInvariants(t *testing.T) {
 
 	rapid.Check(t, func(rt *rapid.T) {
 		w := &walk{fixture: fx, model: make(map[envelope.ActionID]*place)}
-		w.bucket = fx.newBucket(envelope.NewActionID().String())
+		w.Bucket = fx.NewBucket(envelope.NewActionID().String())
 		for _, effect := range []envelope.Effect{envelope.EffectOnce, envelope.EffectKeyed} {
-			for _, id := range w.queueIn(w.bucket, effect, 2) {
+			for _, id := range w.QueueIn(w.Bucket, effect, 2) {
 				w.model[id] = &place{effect: effect, where: "queued", status: envelope.StatusPending}
 			}
 		}
@@ -78,7 +79,7 @@ func (w *walk) claimSome(rt *rapid.T) {
 		}
 	}
 
-	items := w.claim(most)
+	items := w.Claim(most)
 
 	if len(items) != min(free, most) {
 		rt.Fatalf("Claim(%d) has %d items of %d that are free", most, len(items), free)
@@ -104,7 +105,7 @@ func (w *walk) startOne(rt *rapid.T) {
 	it := rapid.SampledFrom(w.held).Draw(rt, "lease")
 	p := w.model[it.Action]
 
-	started := w.start(it.Lease)
+	started := w.Start(it.Lease)
 
 	may := p.where == "queued" && p.fence == it.Fence && p.leased && !p.sending
 	if (len(started) == 1) != may {
@@ -122,12 +123,12 @@ func (w *walk) settleOne(rt *rapid.T) {
 	it := rapid.SampledFrom(w.held).Draw(rt, "lease")
 	p := w.model[it.Action]
 	how := map[string]outbox.Settlement{
-		"sent": sent(it), "failed": failed(it), "again": again(it, 0), "given back": outbox.Release(it),
+		"sent": outboxtest.Sent(it), "failed": outboxtest.Failed(it), "again": outboxtest.Again(it, 0), "given back": outbox.Release(it),
 		"skipped": outbox.Skip(it, "deadline", "late"), "lost": outbox.WorkerLost(it),
 	}
 	s := how[rapid.SampledFrom(slices.Sorted(maps.Keys(how))).Draw(rt, "how")]
 
-	settled := w.settle(s)
+	settled := w.Settle(s)
 
 	holds := p.where == "queued" && p.fence == it.Fence && p.leased
 	if (len(settled) == 1) != holds {
@@ -146,13 +147,13 @@ func (w *walk) settleOne(rt *rapid.T) {
 	case s.Status != envelope.StatusPending:
 		p.where = "ended"
 	default:
-		w.hasten(it.Action)
+		w.Hasten(it.Action)
 	}
 }
 
 func (w *walk) expireSome(rt *rapid.T) {
 	id, p := w.any(rt)
-	w.expire(id)
+	w.Expire(id)
 	if p.where == "queued" && p.leased {
 		p.expired = true
 	}
@@ -161,7 +162,7 @@ func (w *walk) expireSome(rt *rapid.T) {
 func (w *walk) undoOne(rt *rapid.T) {
 	id, p := w.any(rt)
 
-	err := w.undo(id)
+	err := w.Undo(id)
 
 	may := p.where == "queued" && !p.sending && (p.effect == envelope.EffectOnce || !p.leased && !p.lost)
 	switch {
@@ -179,7 +180,7 @@ func (w *walk) replayOne(rt *rapid.T) {
 	id, p := w.any(rt)
 	doubling := rapid.Bool().Draw(rt, "doubling")
 
-	replayed, err := w.replay(doubling, id)
+	replayed, err := w.Replay(doubling, id)
 
 	may := p.where == "letter" && (doubling || !p.unknown)
 	switch {
@@ -189,7 +190,7 @@ func (w *walk) replayOne(rt *rapid.T) {
 		rt.Fatalf("Replay = %v, the model %+v", err, p)
 	case may:
 		*p = place{effect: p.effect, where: "queued", status: envelope.StatusPending, fence: p.fence, attempts: p.attempts, rows: p.rows}
-		w.hasten(id)
+		w.Hasten(id)
 	}
 }
 
@@ -197,25 +198,25 @@ func (w *walk) replayOne(rt *rapid.T) {
 func (w *walk) check(rt *rapid.T) {
 	for id, p := range w.model {
 		letter := false
-		w.as(postgres.API(w.tenant), func(tx pgx.Tx) error {
-			_, err := deadletter.Get(w.t.Context(), tx, w.tenant, id)
+		w.As(postgres.API(w.Tenant), func(tx pgx.Tx) error {
+			_, err := deadletter.Get(w.T.Context(), tx, w.Tenant, id)
 			letter = err == nil
 			if errors.Is(err, fault.NotFound) {
 				return nil
 			}
 			return err
 		})
-		if queued := w.scheduled(id); queued != (p.where == "queued") || letter != (p.where == "letter") {
+		if queued := w.Scheduled(id); queued != (p.where == "queued") || letter != (p.where == "letter") {
 			rt.Fatalf("%s: on the schedule %t, dead letter %t, the model %+v", id, queued, letter, p)
 		}
 		want := p.status
 		if p.where == "queued" && (p.sending || p.effect != envelope.EffectOnce && p.leased && !p.expired) {
 			want = envelope.StatusSending
 		}
-		if got := w.view(id).Envelope.Result.Status; got != want {
+		if got := w.View(id).Envelope.Result.Status; got != want {
 			rt.Fatalf("%s is %s, the model %s: %+v", id, got, want, p)
 		}
-		rows, last := w.ledger(id), 0
+		rows, last := w.Attempts(id), 0
 		if len(rows) != p.rows {
 			rt.Fatalf("%s has %d rows in the ledger, the model %+v", id, len(rows), p)
 		}
