@@ -30,7 +30,7 @@ test: bin/withpg postgres npm ## Every test, on real PostgreSQL, with the race d
 	$(WITHPG) -fast -- sh -c '$(GO) test $(TESTFLAGS) ./... && $(GO) test -C bench $(TESTFLAGS) ./...'
 
 .PHONY: check
-check: fmt vet staticcheck rules generated openapi test ## What CI runs
+check: fmt vet staticcheck rules generated openapi compatible test ## What CI runs
 
 .PHONY: fmt
 fmt: ## Fail if a Go file is not gofmt-ed
@@ -38,7 +38,7 @@ fmt: ## Fail if a Go file is not gofmt-ed
 
 .PHONY: vet
 vet: ## go vet
-	$(GO) vet ./... && $(GO) vet -C bench ./...
+	$(GO) vet ./... && $(GO) vet -C bench ./... && $(GO) vet -C tools ./...
 
 .PHONY: staticcheck
 staticcheck: ## staticcheck
@@ -68,6 +68,14 @@ generated: ## Fail if generated files are not up to date
 openapi: npm ## Lint the API's document, where there is Node
 	@if command -v npm >/dev/null; then schemas/testdata/npm/node_modules/.bin/redocly lint --config schemas/redocly.yaml schemas/openapi.yaml; \
 	else echo "no npm: schemas/openapi.yaml is not linted"; fi
+
+.PHONY: compatible
+compatible: ## Fail if the API's document breaks clients of the last release
+	$(GO) test -C tools ./breaking
+
+.PHONY: baseline
+baseline: ## Make the API's document the one of the last release, which `make compatible` compares with
+	$(GO) test -C tools ./breaking -update
 
 .PHONY: npm
 npm: ## MCP servers and clients from npm for the tests, where there is Node

@@ -101,6 +101,7 @@ func layers() map[string]layer {
 		"bench/...":                {9, 1},
 		"cmd/...":                  {9, 1},
 		"examples/...":             {9, 1},
+		"tools/...":                {9, 1},
 		"internal/postgres/withpg": {9, 1},
 	}
 }
