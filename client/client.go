@@ -1,8 +1,24 @@
 // Package client speaks to a running Countersign over its REST API: it
 // proposes actions, waits for them, decides about them, follows events, and
 // sets everything up that the API sets up. It repeats requests that are safe to
-// repeat, and returns what the server says as Go values of package wire. It
+// repeat, and returns the server's answers as Go values of package wire. It
 // never shows its token.
+//
+// An agent proposes an action and waits for its outcome:
+//
+//	c, err := client.New("http://127.0.0.1:8080", os.Getenv("COUNTERSIGN_TOKEN"), client.Config{})
+//	sent, err := c.Propose(ctx, envelope.Proposal{
+//		Type:       envelope.TypeExec,
+//		ExternalID: "welcome-ana", // the same name with the same content is the same action
+//		Tool:       envelope.Tool{Source: "mail", Name: "send_email"},
+//		Args:       json.RawMessage(`{"to": "ana@example.org"}`),
+//	}, 0)
+//	done, ended, err := c.Wait(ctx, sent.Action.Envelope.ActionID, time.Minute)
+//	fmt.Println(ended, done.Phase, string(done.Envelope.Result.Output))
+//
+// An operator decides with [Client.Inbox], [Client.Approve] and [Client.Deny].
+// [Client.Follow] passes events on and resumes a lost stream. An error is a
+// [*Problem], whose kind errors.Is tells, or an [*UnreachableError].
 package client
 
 import (
