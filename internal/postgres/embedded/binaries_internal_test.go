@@ -54,7 +54,7 @@ func FuzzParseVersion(f *testing.F) {
 func TestGlobNewest(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	for _, version := range []string{"9", "15", "18", "16"} {
+	for _, version := range []string{"15", "18", "16"} {
 		if err := os.MkdirAll(filepath.Join(root, "postgresql@"+version, "bin"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestGlobNewest(t *testing.T) {
 	got := globNewest(filepath.Join(root, "postgresql@*", "bin"))
 
 	var want []string
-	for _, version := range []string{"18", "16", "15", "9"} {
+	for _, version := range []string{"18", "16", "15"} {
 		want = append(want, filepath.Join(root, "postgresql@"+version, "bin"))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -104,7 +104,7 @@ func TestInspect(t *testing.T) {
 	}
 	rows := map[string]struct{ answer, want string }{
 		"new enough":      {"postgres (PostgreSQL) 15.1", ""},
-		"too old":         {"postgres (PostgreSQL) 14.9", "15 is the oldest"},
+		"too old":         {"postgres (PostgreSQL) 14.9", "15 is the oldest supported version"},
 		"something else":  {"hello", "answered"},
 		"an empty answer": {"", "answered"},
 	}
@@ -125,27 +125,30 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-func TestFindObeysTheVariable(t *testing.T) {
+func TestLocateUsesTheVariable(t *testing.T) {
 	dir := program(t, "postgres (PostgreSQL) 99.1")
-	t.Setenv(BinEnv, dir)
+	t.Setenv(binEnv, dir)
+	acc, err := serverAccount()
+	if err != nil {
+		t.Fatal(err)
+	}
 
-	got, err := Find(t.Context())
+	got, err := locate(t.Context(), Config{}, acc, nil)
 
-	if got != dir || err != nil {
-		t.Errorf("Find() = %q, %v, want %q, nil", got, err, dir)
+	if got.dir != dir || err != nil {
+		t.Errorf("locate() = %q, %v, want %q, nil", got.dir, err, dir)
 	}
 }
 
-func TestNotFoundErrorTellsWhatToDo(t *testing.T) {
+func TestNotFoundNamesTheRemedies(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("no network")
-	err := &NotFoundError{Rejected: []error{errors.New("/old holds PostgreSQL 9.6")}, Download: cause}
 
-	text := err.Error()
+	err := notFound([]error{errors.New("not used: /old holds PostgreSQL 9.6"), cause})
 
-	for _, want := range []string{"apt-get install", BinEnv, "DATABASE_URL", "/old holds", "no network"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("Error() = %q, want %q in it", text, want)
+	for _, want := range []string{"apt-get install", binEnv, "DATABASE_URL", "/old holds", "no network"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("notFound() = %q, want %q in it", err, want)
 		}
 	}
 	if !errors.Is(err, cause) {

@@ -10,27 +10,33 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
-// hba lets whoever reaches the socket in, since only the server's owner can
-// enter its folder, and asks for the password on TCP.
+// hba trusts every user of the socket, since only the server's owner can enter
+// its folder, and asks for the password on TCP.
 const hba = `# Written by Countersign at every start.
 local all all trust
 host  all all 127.0.0.1/32 scram-sha-256
 `
 
-// firstBuiltin is the first major version whose locales do not depend on the
-// operating system's.
-const firstBuiltin = 17
+const (
+	// firstBuiltin is the first major version whose locales do not depend on
+	// the operating system's.
+	firstBuiltin = 17
+	// readyPoll is how often a starting server is polled.
+	readyPoll = 5 * time.Millisecond
+)
 
 // initialise creates the cluster unless there is one, and writes its access
 // rules.
 func (s *Server) initialise(ctx context.Context, fast bool) error {
-	data := s.home.dataDir()
+	data := s.folder.dataDir()
 	if exists(data) {
 		if err := s.checkMajor(); err != nil {
 			return err
@@ -47,24 +53,24 @@ func (s *Server) initialise(ctx context.Context, fast bool) error {
 
 // checkMajor compares the data's major version with that of the programs.
 func (s *Server) checkMajor() error {
-	text, err := os.ReadFile(filepath.Join(s.home.dataDir(), "PG_VERSION"))
+	text, err := os.ReadFile(filepath.Join(s.folder.dataDir(), "PG_VERSION"))
 	if err != nil {
-		return fmt.Errorf("%s is no PostgreSQL data folder: %w", s.home.dataDir(), err)
+		return fmt.Errorf("%s is no PostgreSQL data folder: %w", s.folder.dataDir(), err)
 	}
 	if major := strings.TrimSpace(string(text)); major != strconv.Itoa(s.bin.major) {
 		return fmt.Errorf("%s holds data of PostgreSQL %s, and %s holds PostgreSQL %s: "+
 			"set %s to the programs of version %s, or use another folder",
-			s.home.dir, major, s.bin.dir, s.bin.version, BinEnv, major)
+			s.folder.dir, major, s.bin.dir, s.bin.version, binEnv, major)
 	}
 	return nil
 }
 
-// initdb creates the cluster beside its place and moves it there when it is
-// whole.
+// initdb creates the cluster under another name and renames it when it is
+// complete.
 func (s *Server) initdb(ctx context.Context, fast bool) error {
-	draft := s.home.dataDir() + ".new"
+	draft := s.folder.dataDir() + ".new"
 	if err := os.RemoveAll(draft); err != nil {
-		return fmt.Errorf("remove a half-made cluster: %w", err)
+		return fmt.Errorf("remove an incomplete cluster: %w", err)
 	}
 	if err := os.Mkdir(draft, 0o700); err != nil {
 		return fmt.Errorf("create the cluster's folder: %w", err)
@@ -73,56 +79,31 @@ func (s *Server) initdb(ctx context.Context, fast bool) error {
 		return err
 	}
 	args := initdbArgs(draft, s.bin.major, fast)
-	out, err := output(s.account.command(exec.CommandContext(ctx, s.bin.path("initdb"), args...), s.home.dir))
+	out, err := s.account.command(exec.CommandContext(ctx, s.bin.path("initdb"), args...), s.folder.dir).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("initdb as %s: %w: %s", s.account, errors.Join(err, ctx.Err()), tail(strings.NewReader(string(out)), logTailBytes))
+		return fmt.Errorf("initdb: %w: %s", errors.Join(err, ctx.Err()), tail(out))
 	}
-	if err := os.Rename(draft, s.home.dataDir()); err != nil {
-		return fmt.Errorf("move the cluster to its place: %w", err)
+	if err := os.Rename(draft, s.folder.dataDir()); err != nil {
+		return fmt.Errorf("rename the complete cluster: %w", err)
 	}
 	return nil
 }
 
 // initdbArgs asks for a cluster that sorts by code point and knows the case of
-// all letters, the same on every machine, wherever the version allows it.
+// all letters, the same on every machine.
 func initdbArgs(dir string, major int, fast bool) []string {
 	args := []string{
 		"--pgdata=" + dir, "--username=" + superuser, "--auth=trust", "--encoding=UTF8", "--no-instructions",
 	}
-	switch {
-	case major >= firstBuiltin:
+	if major >= firstBuiltin {
 		args = append(args, "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
-	case runtime.GOOS == "linux":
+	} else {
 		args = append(args, "--locale=C.UTF-8")
-	default:
-		args = append(args, "--locale=C")
 	}
 	if fast {
 		args = append(args, "--no-sync")
 	}
 	return args
-}
-
-// reserved are the settings that Start itself decides.
-func reserved() []string {
-	return []string{
-		"config_file", "data_directory", "external_pid_file", "hba_file", "ident_file", "listen_addresses", "port",
-		"unix_socket_directories", "unix_socket_permissions",
-	}
-}
-
-// checkSettings refuses settings that would take the server out of our hands,
-// and names that are none.
-func checkSettings(settings map[string]string) error {
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		if slices.Contains(reserved(), strings.ToLower(name)) {
-			return fmt.Errorf("setting %s cannot be changed on a private server", name)
-		}
-		if name == "" || strings.ContainsAny(name, "= \t\n-") {
-			return fmt.Errorf("%q is no name of a setting", name)
-		}
-	}
-	return nil
 }
 
 // serverSettings returns the settings of a server for cfg.
@@ -138,30 +119,96 @@ func serverSettings(cfg Config) map[string]string {
 		settings["synchronous_commit"] = "off"
 		settings["full_page_writes"] = "off"
 	}
-	for name, value := range cfg.Settings {
-		settings[strings.ToLower(name)] = value
-	}
+	maps.Copy(settings, cfg.Settings)
 	return settings
 }
 
-// command prepares the server's process, and returns a function that closes
-// our end of its log.
-func (s *Server) command(port int) (cmd *exec.Cmd, closeLog func(), err error) {
-	log, err := os.OpenFile(s.home.logFile(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+// launchOn starts the process on a port and waits until it is ready.
+func (s *Server) launchOn(ctx context.Context, port int) error {
+	log, err := os.OpenFile(s.folder.logFile(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, nil, fmt.Errorf("open the server's log: %w", err)
+		return fmt.Errorf("open the server's log: %w", err)
 	}
-	args := []string{"-D", s.home.dataDir()}
+	defer log.Close()
 	settings := maps.Clone(s.settings)
 	settings["port"] = strconv.Itoa(port)
 	settings["listen_addresses"] = "127.0.0.1"
-	settings["unix_socket_directories"] = s.home.socketDir
+	settings["unix_socket_directories"] = s.folder.temporary
 	settings["unix_socket_permissions"] = "0700"
+	args := []string{"-D", s.folder.dataDir()}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		args = append(args, "-c", name+"="+settings[name])
 	}
 	// No CommandContext: the server outlives the context of its start.
-	cmd = s.account.command(exec.Command(s.bin.path("postgres"), args...), s.home.dir)
+	cmd := s.account.command(exec.Command(s.bin.path("postgres"), args...), s.folder.dir)
 	cmd.Stdout, cmd.Stderr = log, log
-	return cmd, func() { log.Close() }, nil
+	p, err := startProcess(cmd)
+	if err != nil {
+		return fmt.Errorf("start postgres: %w", err)
+	}
+	s.guard.watch(p.pid())
+	if err := s.awaitReady(ctx, p); err != nil {
+		p.stop(ctx, Immediate)
+		s.guard.watch(0)
+		return s.folder.explain(err)
+	}
+	s.proc, s.port = p, port
+	return nil
+}
+
+// awaitReady waits until the server takes connections, which it writes into
+// its postmaster.pid, below its process id.
+func (s *Server) awaitReady(ctx context.Context, p *process) error {
+	tick := time.NewTicker(readyPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-p.done:
+			return fmt.Errorf("the server ended at once: %s", p.cmd.ProcessState)
+		case <-tick.C:
+		}
+		text, err := os.ReadFile(s.folder.pidFile())
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("read the server's state: %w", err)
+		}
+		if pid, rest, _ := strings.Cut(string(text), "\n"); pid == strconv.Itoa(p.pid()) && strings.Contains(rest, "\nready") {
+			return nil
+		}
+	}
+}
+
+// provision sets the superuser's password and creates the database, over the
+// socket, where no password is asked for.
+func (s *Server) provision(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, fmt.Sprintf("host='%s' port=%d user=%s dbname=postgres sslmode=disable", s.folder.temporary, s.port, superuser))
+	if err != nil {
+		return s.folder.explain(err)
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	for _, statement := range []string{
+		// The password stays out of the server's log, whatever Settings say.
+		"SET log_statement = 'none'", "SET log_min_duration_statement = -1", "SET log_min_error_statement = 'panic'",
+		"SET password_encryption = 'scram-sha-256'",
+		"ALTER ROLE " + superuser + " PASSWORD '" + s.password + "'", // letters and digits, see rand.Text
+	} {
+		if _, err := conn.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return fmt.Errorf("set the superuser's password: %w", err)
+		}
+	}
+	var exists bool
+	const query = "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)"
+	if err := conn.QueryRow(ctx, query, Database).Scan(&exists); err != nil {
+		return fmt.Errorf("find database %s: %w", Database, err)
+	}
+	if exists {
+		return nil
+	}
+	if _, err := conn.Exec(ctx, "CREATE DATABASE "+Database); err != nil {
+		return fmt.Errorf("create database %s: %w", Database, err)
+	}
+	return nil
 }

