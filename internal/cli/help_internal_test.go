@@ -66,6 +66,23 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// TestEveryCommandHasAHelp compares the sections of help.txt with the commands.
+func TestEveryCommandHasAHelp(t *testing.T) {
+	t.Parallel()
+	sections := helps()
+
+	for _, words := range everyCommand(root(&command.App{}), []string{"countersign"}) {
+		name := strings.Join(words, " ")
+		if h := sections[name]; h.short == "" || h.example == "" {
+			t.Errorf("help.txt has no summary or no examples of %s", name)
+		}
+		delete(sections, name)
+	}
+	for name := range sections {
+		t.Errorf("help.txt has a section of %s, which is no command", name)
+	}
+}
+
 func TestFlagsWithFewValuesAreCompleted(t *testing.T) {
 	t.Parallel()
 

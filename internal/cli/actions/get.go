@@ -16,18 +16,7 @@ import (
 // Get returns the command get.
 func Get(a *command.App) *cobra.Command {
 	var wait time.Duration
-	cmd := &cobra.Command{
-		Use:   "get ID...",
-		Short: "Show actions with all that happened to them",
-		Long: `Show actions: what was asked, what policy and people said, every attempt, and
-the result. With --wait it answers when they have ended.
-
-The exit code is 3 if one of them was denied, expired or failed.`,
-		Example: `  countersign get 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b
-  countersign get 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --wait=2m --json | jq .envelope.result`,
-		Args: command.Arguments(1, command.Many, "the ids of actions"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error { return runGet(ctx, a, c, args, wait) }),
-	}
+	cmd := command.New(a, "get ID...", command.Arguments(1, command.Many, "the ids of actions"), func(ctx context.Context, c *client.Client, args []string) error { return runGet(ctx, a, c, args, wait) })
 	command.WaitFlag(cmd, &wait, "answer when they have ended, or after this `duration`")
 	return cmd
 }

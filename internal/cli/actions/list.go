@@ -14,26 +14,9 @@ import (
 // List returns the command list.
 func List(a *command.App) *cobra.Command {
 	var f client.ActionFilter
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List actions",
-		Long: `List actions, newest first. An agent's token sees those of its own session.
-
-With --json it is one document, {"items": [...], "next_cursor": ...}; the cursor
-gets the next page, and is null at the end.`,
-		Example: `  countersign list
-  countersign list --approval required
-  countersign list --status failed --tool send_email --limit 200
-  countersign list --external-id welcome-4711 --json | jq '.items[0].phase'`,
-		Args: command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			page, err := c.Actions(ctx, f)
-			if err != nil {
-				return err
-			}
-			return actionView().ShowPage(a, page)
-		}),
-	}
+	cmd := command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		return actionView().ShowPage(a)(c.Actions(ctx, f))
+	})
 	flags := cmd.Flags()
 	command.EnumFlag(cmd, &f.Status, "status", "only those of this `status`: pending, sending, sent, conflict, failed, skipped or unknown",
 		"pending", "sending", "sent", "conflict", "failed", "skipped", "unknown")

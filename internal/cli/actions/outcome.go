@@ -45,7 +45,7 @@ func ShowOutcome(a *command.App, actions []wire.Action, waited time.Duration) er
 	if a.JSON {
 		return failed
 	}
-	if err := actionView().Show(a, actions); err != nil {
+	if err := actionView().Show(a)(actions, nil); err != nil {
 		return err
 	}
 	for _, act := range actions {

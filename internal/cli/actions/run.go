@@ -18,23 +18,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-const runHelp = `Call a tool and print what it answered. What policy allows runs at once; what it
-denies fails at once; while a person has to decide, or the action waits for its
-time, the command waits too and says so on standard error. Ended by Ctrl-C, it
-leaves the action as it is and says how to go on.
-
-TOOL is source:name, a full name such as mail.letter.send, or a name that only
-one source has. Arguments are given as name=value, and a.b=value reaches into an
-object; or all at once by --inputs. A value is a text where the tool's schema
-says so, and else JSON or a text.
-
---dry-run says what would happen, and does nothing. It also prints a plan; a
-call that presents it with --plan is refused if the arguments, the tool or what
-policy says have changed since.
-
-The exit code is 0 when the action is done, and 3 if it was denied, expired or
-failed, or its outcome is unknown.`
-
 // runFlags are a call in flags.
 type runFlags struct {
 	inputs, externalID, plan string
@@ -43,17 +26,7 @@ type runFlags struct {
 
 func run(a *command.App) *cobra.Command {
 	var f runFlags
-	cmd := &cobra.Command{
-		Use:   "run TOOL [NAME=VALUE...]",
-		Short: "Call a tool, and wait while it is pending",
-		Long:  runHelp,
-		Example: `  countersign actions run notes:notes.create title=Hello body=World
-  countersign actions run mail:send --inputs @mail.json --external-id welcome-4711
-  countersign actions run mail:send --inputs @mail.json --dry-run
-  countersign actions run notes:notes.list --json | jq .outputs`,
-		Args: command.Arguments(1, command.Many, "a tool"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error { return runTool(ctx, a, c, f, args) }),
-	}
+	cmd := command.New(a, "run TOOL [NAME=VALUE...]", command.Arguments(1, command.Many, "a tool"), func(ctx context.Context, c *client.Client, args []string) error { return runTool(ctx, a, c, f, args) })
 	flags := cmd.Flags()
 	flags.StringVar(&f.inputs, "inputs", "{}", "the tool's arguments as a `JSON` object; @FILE reads a file, - standard input")
 	flags.Lookup("inputs").DefValue = ""

@@ -14,34 +14,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-const submitHelp = `Propose one action in flags, or any number of them from a file or, for -, from
-standard input: an object, an array, {"items": [...]}, or one object a line.
-
-Every proposal has a name of your own, its external id. It makes sending it
-again safe: the same name with the same content is the same action, and is done
-once. In flags it may be left out, and one is made up; in a file it must be
-there.
-
-What happens next is for policy to say: the action runs at once, waits for a
-person (see "countersign approve"), or is denied. With --wait the command
-answers when it has ended. The exit code is 3 if it was denied, expired or
-failed.`
-
 // Submit returns the command submit.
 func Submit(a *command.App) *cobra.Command {
 	var f proposalFlags
 	var wait time.Duration
-	cmd := &cobra.Command{
-		Use:   "submit [FILE | -]",
-		Short: "Propose one action, or many",
-		Long:  submitHelp,
-		Example: `  countersign submit --tool notes:notes.create --args '{"title":"Hi","body":"…"}'
-  countersign submit --tool mail:send --args @mail.json --external-id welcome-4711 --wait
-  countersign submit --tool mail:send --args '{}' --not-before 2h --must-run-before 2026-01-31T08:00:00Z
-  countersign submit proposals.jsonl
-  jq -c '.[]' export.json | countersign submit - --wait=2m --json`,
-		Args: command.Arguments(0, 1, "one file, or - for standard input"),
-	}
+	cmd := command.New(a, "submit [FILE | -]", command.Arguments(0, 1, "one file, or - for standard input"), nil)
 	f.add(a, cmd)
 	command.WaitFlag(cmd, &wait, "answer when it has ended, or after this `duration`")
 	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {

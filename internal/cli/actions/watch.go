@@ -15,30 +15,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-const watchHelp = `Show events as they happen, until Ctrl-C. When the connection is lost it is made
-again, and continues where it was: no event is missed or shown twice.
-
-Every event has an id. --since continues after one, such as the last
-one shown before; "--since start" begins with the oldest that is kept.
-With --json there is one object a line.
-
-The other flags leave out events that do not fit all of them.`
-
 // Watch returns the command watch.
 func Watch(a *command.App) *cobra.Command {
 	var since string
 	var only client.EventFilter
-	cmd := &cobra.Command{
-		Use:   "watch",
-		Short: "Show what happens, live",
-		Long:  watchHelp,
-		Example: `  countersign watch
-  countersign watch --since 812-4711-0
-  countersign watch --kind decided,expiring --tool 'mail:*'
-  countersign watch --since start --json | jq -c 'select(.phase == "failed")'`,
-		Args: command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error { return runWatch(ctx, a, c, since, only) }),
-	}
+	cmd := command.New(a, "watch", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error { return runWatch(ctx, a, c, since, only) })
 	cmd.Flags().StringVar(&since, "since", "", "continue after the event of this `id`; start is before the first")
 	cmd.Flags().StringSliceVar(&only.Kinds, "kind", nil, "only these `kinds` of event, with commas between")
 	cmd.Flags().StringVar(&only.Action, "action-id", "", "only what is about the action of this `id`")

@@ -20,24 +20,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-const approveHelp = `Approve actions that wait for a person. They are due at once; with --wait the
-command answers when they have ended. Where a review rule asks for several
-people, this is one of their votes.
-
-Look before you approve: "countersign inbox" and "countersign get ID" show what
-would be done. At a terminal, approving one action shows it and asks. The
-approval is bound to what was shown: if the arguments, the tool or the policy
-change before the action is sent, it is not sent. An action that somebody edited
-is approved only with --etag, or after it was shown.
-
-One action can be approved with other arguments: all of them from --args, or
-some with --set. The agent is told what was changed. With --always, similar
-actions run without a person from then on: the same tool in the same session,
-for 8 hours, with any arguments; --scope, a time and --pin change that.
-
-It takes an operator's token, and nobody approves what they proposed themselves.
-The exit code is 3 if one was approved and then failed.`
-
 // decision is how one action is approved or edited, in flags.
 type decision struct {
 	wire.Approval
@@ -64,33 +46,23 @@ func (f *decision) changeFlags(a *command.App, cmd *cobra.Command) {
 // Approve returns the command approve.
 func Approve(a *command.App) *cobra.Command {
 	var f decision
-	cmd := &cobra.Command{
-		Use:   "approve ID...",
-		Short: "Approve actions that wait for a person",
-		Long:  approveHelp,
-		Example: `  countersign inbox
-  countersign approve 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --note "as agreed" --wait
-  countersign approve 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --set to=ana@example.org --set copies=2
-  countersign approve 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --always=1d --pin /to`,
-		Args: command.Arguments(1, command.Many, "the ids of actions"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			switch {
-			case f.onlyOne() && len(args) > 1:
-				return command.Misuse("--args, --set, --etag and --always are about one action; approve the others by themselves")
-			case f.grant.ExpiresIn == 0 && (f.grant.Scope != "" || len(f.grant.Pins) > 0):
-				return command.Misuse("--scope and --pin need --always")
-			case len(args) > 1 && f.wait == 0:
-				return decideMany(ctx, a, args, f.Note, c.ApproveMany)
+	cmd := command.New(a, "approve ID...", command.Arguments(1, command.Many, "the ids of actions"), func(ctx context.Context, c *client.Client, args []string) error {
+		switch {
+		case f.onlyOne() && len(args) > 1:
+			return command.Misuse("--args, --set, --etag and --always are about one action; approve the others by themselves")
+		case f.grant.ExpiresIn == 0 && (f.grant.Scope != "" || len(f.grant.Pins) > 0):
+			return command.Misuse("--scope and --pin need --always")
+		case len(args) > 1 && f.wait == 0:
+			return decideMany(ctx, a, args, f.Note, c.ApproveMany)
+		}
+		return actions.Each(ctx, a, args, f.wait, func(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
+			in, err := f.approval(ctx, a, c, id)
+			if err != nil {
+				return wire.Action{}, err
 			}
-			return actions.Each(ctx, a, args, f.wait, func(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
-				in, err := f.approval(ctx, a, c, id)
-				if err != nil {
-					return wire.Action{}, err
-				}
-				return c.Approve(ctx, id, in, f.wait)
-			})
-		}),
-	}
+			return c.Approve(ctx, id, in, f.wait)
+		})
+	})
 	flags := cmd.Flags()
 	flags.StringVar(&f.Note, "note", "", "why, for the record and for the agent")
 	f.changeFlags(a, cmd)
@@ -186,31 +158,19 @@ func confirm(a *command.App, action wire.Action) error {
 // Edit returns the command edit.
 func Edit(a *command.App) *cobra.Command {
 	var f decision
-	cmd := &cobra.Command{
-		Use:   "edit ID",
-		Short: "Change the arguments of an action that waits for a person",
-		Long: `Change the arguments of an action that waits for a person, and leave it waiting.
-Votes on it are void, since they were for other arguments. The arguments must
-fit the tool's schema, and policy is asked about them.
-
-To change and approve at once, use "approve" with --args or --set.`,
-		Example: `  countersign edit 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --set to=ana@example.org --note "a typo"
-  countersign edit 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --args @mail.json`,
-		Args: command.Arguments(1, 1, "the id of an action"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			if !f.changes() {
-				return command.Misuse("say what to change, with --args or --set")
+	cmd := command.New(a, "edit ID", command.Arguments(1, 1, "the id of an action"), func(ctx context.Context, c *client.Client, args []string) error {
+		if !f.changes() {
+			return command.Misuse("say what to change, with --args or --set")
+		}
+		f.yes = true
+		return actions.Each(ctx, a, args, 0, func(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
+			in, err := f.approval(ctx, a, c, id)
+			if err != nil {
+				return wire.Action{}, err
 			}
-			f.yes = true
-			return actions.Each(ctx, a, args, 0, func(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
-				in, err := f.approval(ctx, a, c, id)
-				if err != nil {
-					return wire.Action{}, err
-				}
-				return c.EditAction(ctx, id, in)
-			})
-		}),
-	}
+			return c.EditAction(ctx, id, in)
+		})
+	})
 	cmd.Flags().StringVar(&f.Note, "note", "", "why, for the record")
 	f.changeFlags(a, cmd)
 	return cmd
@@ -219,23 +179,14 @@ To change and approve at once, use "approve" with --args or --set.`,
 // Deny returns the command deny.
 func Deny(a *command.App) *cobra.Command {
 	var note string
-	cmd := &cobra.Command{
-		Use:   "deny ID...",
-		Short: "Deny actions that wait for a person",
-		Long: `Deny actions that wait for a person. One person who denies is enough, however
-many must agree. The note says why, and reaches the agent. It takes an
-operator's token.`,
-		Example: `  countersign deny 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --note "not before the board has met"`,
-		Args:    command.Arguments(1, command.Many, "the ids of actions"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			if len(args) > 1 {
-				return decideMany(ctx, a, args, note, c.DenyMany)
-			}
-			return actions.Intended(actions.Each(ctx, a, args, 0, func(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
-				return c.Deny(ctx, id, note)
-			}))
-		}),
-	}
+	cmd := command.New(a, "deny ID...", command.Arguments(1, command.Many, "the ids of actions"), func(ctx context.Context, c *client.Client, args []string) error {
+		if len(args) > 1 {
+			return decideMany(ctx, a, args, note, c.DenyMany)
+		}
+		return actions.Intended(actions.Each(ctx, a, args, 0, func(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
+			return c.Deny(ctx, id, note)
+		}))
+	})
 	cmd.Flags().StringVar(&note, "note", "", "why, for the record and for the agent")
 	return cmd
 }
@@ -260,7 +211,7 @@ func decideMany(ctx context.Context, a *command.App, args []string, note string,
 			text = fmt.Sprintf("%d of %d agree", d.Given, d.Needed)
 		}
 		return []string{d.ActionID.String(), d.Result, text}
-	}}.Show(a, all)
+	}}.Show(a)(all, nil)
 	for _, d := range all {
 		if err == nil && d.Problem != nil {
 			return &client.Problem{Problem: *d.Problem}
@@ -271,16 +222,7 @@ func decideMany(ctx context.Context, a *command.App, args []string, note string,
 
 // Undo returns the command undo.
 func Undo(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:   "undo ID...",
-		Short: "Take actions back before they are sent",
-		Long: `Take an action back before it is sent: one that waits for a person, for its time
-or for its next try. What was sent cannot be undone, and for what is being sent
-it is too late. Agents take back what their own session proposed.`,
-		Example: `  countersign undo 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b`,
-		Args:    command.Arguments(1, command.Many, "the ids of actions"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			return actions.Intended(actions.Each(ctx, a, args, 0, c.Undo))
-		}),
-	}
+	return command.New(a, "undo ID...", command.Arguments(1, command.Many, "the ids of actions"), func(ctx context.Context, c *client.Client, args []string) error {
+		return actions.Intended(actions.Each(ctx, a, args, 0, c.Undo))
+	})
 }

@@ -19,34 +19,22 @@ import (
 func Inbox(a *command.App) *cobra.Command {
 	var limit int
 	var cursor string
-	cmd := &cobra.Command{
-		Use:   "inbox",
-		Short: "List what waits for a person",
-		Long: `List what waits for a person, oldest first: actions to approve or deny, and
-actions whose outcome is unknown. It takes an operator's or a viewer's token.
-
-With --json it is one document, {"items": [...], "next_cursor": ...}. The "etag"
-of an item goes with "approve --etag", which then approves nothing else.`,
-		Example: `  countersign inbox
-  countersign inbox --json | jq -r '.items[] | select(.risk == "low") | .action_id'`,
-		Args: command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			page, err := c.Inbox(ctx, limit, cursor)
-			if err != nil {
-				return err
-			}
-			now := time.Now()
-			return command.View[wire.InboxItem]{
-				Empty: "Nothing waits for a person.", Head: []string{"ID", "TOOL", "RISK", "SINCE", "LEFT", "WAITS FOR", "ARGUMENTS"},
-				Row: func(it wire.InboxItem) []string {
-					return []string{
-						it.ActionID.String(), it.Source + ":" + it.Tool, string(it.Risk), command.Local(&it.Since), timeLeft(it.ExpiresAt, now),
-						waitsText(it), command.Compact(it.Args),
-					}
-				},
-			}.ShowPage(a, page)
-		}),
-	}
+	cmd := command.New(a, "inbox", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		page, err := c.Inbox(ctx, limit, cursor)
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		return command.View[wire.InboxItem]{
+			Empty: "Nothing waits for a person.", Head: []string{"ID", "TOOL", "RISK", "SINCE", "LEFT", "WAITS FOR", "ARGUMENTS"},
+			Row: func(it wire.InboxItem) []string {
+				return []string{
+					it.ActionID.String(), it.Source + ":" + it.Tool, string(it.Risk), command.Local(&it.Since), timeLeft(it.ExpiresAt, now),
+					waitsText(it), command.Compact(it.Args),
+				}
+			},
+		}.ShowPage(a)(page, nil)
+	})
 	command.PageFlags(cmd, &limit, &cursor)
 	return cmd
 }

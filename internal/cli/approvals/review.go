@@ -16,28 +16,13 @@ import (
 
 // Reviews returns the command review.
 func Reviews(a *command.App) *cobra.Command {
-	return command.NewGroup("review", "Set how many people must approve, and in what time: list, set, delete",
-		`Review rules say how people decide about actions that wait for them: how many
-must agree, how long the wait is, and when they are reminded. Each is for the
-tools that a key covers (mail:send, mail:*, *:send or *), and for actions of a
-risk or a higher one.
-
-Of all rules that cover an action the largest number of people holds. Each time
-comes from the most specific rule that sets it. Nobody counts twice, and one
-person who denies is enough.
-
-To look takes an operator's token, to set rules an administrator's.`,
-		`  countersign review list
-  countersign review set 'payments:*' --approvals 2 --wait 1d --warn 1h
-  countersign review delete 'payments:*'`,
-		command.NewList(a, command.Help{Short: "List the review rules", Example: "  countersign review list"},
-			command.View[wire.ReviewRule]{
-				Empty: "There are none: one person is enough.",
-				Head:  []string{"KEY", "FROM RISK", "APPROVALS", "WAIT", "WARN", "ESCALATE", "SET BY"},
-				Row: func(r wire.ReviewRule) []string {
-					return []string{r.Key, string(r.Risk), strconv.Itoa(r.Approvals), timeText(r.Wait), timeText(r.Warn), timeText(r.Escalate), r.UpdatedBy}
-				},
-			}, func(ctx context.Context, c *client.Client) ([]wire.ReviewRule, error) { return c.Reviews(ctx) }),
+	return command.NewGroup("review", command.NewList(a, command.View[wire.ReviewRule]{
+		Empty: "There are none: one person is enough.",
+		Head:  []string{"KEY", "FROM RISK", "APPROVALS", "WAIT", "WARN", "ESCALATE", "SET BY"},
+		Row: func(r wire.ReviewRule) []string {
+			return []string{r.Key, string(r.Risk), strconv.Itoa(r.Approvals), timeText(r.Wait), timeText(r.Warn), timeText(r.Escalate), r.UpdatedBy}
+		},
+	}, (*client.Client).Reviews),
 		reviewSet(a), reviewDelete(a))
 }
 
@@ -56,22 +41,7 @@ func reviewSet(a *command.App) *cobra.Command {
 	var approvals int
 	var risk envelope.Risk
 	var wait, warn, escalate envelope.Duration
-	cmd := &cobra.Command{
-		Use:   "set KEY",
-		Short: "Set a review rule",
-		Long: `Set how people decide about the actions that a key covers, from a risk on. What
-no flag says stays as it is; in a new rule one person is enough, and the times
-are left to other rules, as an empty one is. Times are such as 90s, 15m, 2h or
-1d.
-
-  --approvals 2   so many people must agree, at most 5
-  --wait 1d       how long the wait for a decision is, at most 30 days
-  --warn 1h       so long before the end of that, an event warns; 0s is never
-  --escalate 2h   after that long, an event says that more should know`,
-		Example: `  countersign review set 'payments:*' --approvals 2 --wait 1d --warn 1h
-  countersign review set '*' --risk high --approvals 2 --escalate 30m`,
-		Args: command.Arguments(1, 1, "a key, such as mail:send or mail:*"),
-	}
+	cmd := command.New(a, "set KEY", command.Arguments(1, 1, "a key, such as mail:send or mail:*"), nil)
 	command.RiskFlag(cmd, &risk, "for actions of this `risk` or a higher one: low (all), medium or high")
 	command.PositiveFlag(cmd, &approvals, "approvals", "so many `people` must agree")
 	command.DurationFlag(cmd, &wait, "wait", "wait for a decision for this `time`")
@@ -104,11 +74,9 @@ are left to other rules, as an empty one is. Times are such as 90s, 15m, 2h or
 
 func reviewDelete(a *command.App) *cobra.Command {
 	var risk envelope.Risk
-	cmd := command.NewChange(a, "delete KEY", command.Help{
-		Short:   "Remove a review rule",
-		Long:    "Remove a review rule. Actions that wait already keep the times they have.",
-		Example: `  countersign review delete '*' --risk high`,
-	}, "the key of a rule", "removed the review of %s", func(ctx context.Context, c *client.Client, key string) error { return c.DeleteReview(ctx, key, risk) })
+	cmd := command.NewChange(a, "delete KEY", "the key of a rule", "removed the review of %s", func(c *client.Client, ctx context.Context, key string) error {
+		return c.DeleteReview(ctx, key, risk)
+	})
 	command.RiskFlag(cmd, &risk, "the rule's `risk`: low unless told otherwise")
 	return cmd
 }

@@ -14,37 +14,14 @@ import (
 
 // Command returns the command audit.
 func Command(a *command.App) *cobra.Command {
-	return command.NewGroup("audit", "Verify and export the log of what happened",
-		`Everything that happens is an event: who proposed, decided and changed what.
-Every minute a checkpoint adds the new events to a chain of hashes, so that
-nobody can change an event unseen, not even in the database itself.
-
-It takes an operator's token; with --tenant it works on the database of
-DATABASE_URL itself, and needs no API.`,
-		`  countersign audit verify
-  countersign audit export --since 2026-01-01 --until 2026-02-01 > january.jsonl`,
-		auditVerify(a), auditExport(a))
+	return command.NewGroup("audit", auditVerify(a), auditExport(a))
 }
-
-const auditVerifyHelp = `Compare every event with its checkpoint, and every checkpoint with the one
-before. Every event that was changed, removed or added since is named, and the
-exit code is then 1.
-
-Whoever can write to the database as its owner can also write the whole chain
-anew. So note the head that is shown somewhere else, and give it with --head the
-next time: it must still be in the chain.`
 
 func auditVerify(a *command.App) *cobra.Command {
 	var tenant, head string
 	cmd := &cobra.Command{
-		Use:   "verify",
-		Short: "Find events that were changed, taken out or put in",
-		Long:  auditVerifyHelp,
-		Example: `  countersign audit verify
-  countersign audit verify --json | jq -r .head.hash >> heads.txt
-  countersign audit verify --head "$(tail -n 1 heads.txt)"
-  DATABASE_URL=postgres://auditor@localhost/countersign countersign audit verify --tenant acme`,
-		Args: command.Arguments(0, 0, ""),
+		Use:  "verify",
+		Args: command.NoArguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var opt audit.Options
 			if head != "" {
@@ -124,21 +101,10 @@ func showReport(a *command.App, r audit.Report) error {
 	return nil
 }
 
-const auditExportHelp = `Write the events of a range of time as JSON, one a line, in the order in which
-they were committed: its position, its checkpoint, the hash that the checkpoint
-keeps of it, and what happened. The last line holds the head of the chain.`
-
 func auditExport(a *command.App) *cobra.Command {
 	var tenant string
 	var span audit.Span
-	cmd := &cobra.Command{
-		Use:   "export",
-		Short: "Write events as JSON, one a line",
-		Long:  auditExportHelp,
-		Example: `  countersign audit export --since 2026-01-01 --until 2026-02-01 > january.jsonl
-  countersign audit export --since 24h | jq -c 'select(.kind == "configured")'`,
-		Args: command.Arguments(0, 0, ""),
-	}
+	cmd := command.New(a, "export", command.NoArguments(), nil)
 	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name`, to look into the database itself")
 	check := command.RangeFlags(cmd, &span.From, &span.Until, "what happened")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -182,13 +182,13 @@ func (a *App) WriteJSON(v any) error {
 }
 
 // WithClient returns the function of a command that needs the API.
-func (a *App) WithClient(do func(ctx context.Context, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
+func (a *App) WithClient(run Run) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c, err := a.Client()
 		if err != nil {
 			return err
 		}
-		return do(cmd.Context(), c, args)
+		return run(cmd.Context(), c, args)
 	}
 }
 
@@ -227,13 +227,18 @@ func (a *App) fillConnection() {
 	}
 }
 
-// NewGroup returns a command that only has others below it.
-func NewGroup(use, short, long, example string, below ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Example: example, Args: cobra.ArbitraryArgs, RunE: Group,
+// Run is the work of a command that needs the API.
+type Run func(ctx context.Context, c *client.Client, args []string) error
 
-		DisableFlagsInUseLine: true,
-	}
+// New returns a command that needs the API. Its help comes from help.txt, as
+// that of every command does.
+func New(a *App, use string, args cobra.PositionalArgs, run Run) *cobra.Command {
+	return &cobra.Command{Use: use, Args: args, RunE: a.WithClient(run)}
+}
+
+// NewGroup returns a command that only has others below it.
+func NewGroup(use string, below ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Args: cobra.ArbitraryArgs, RunE: Group, DisableFlagsInUseLine: true}
 	cmd.AddCommand(below...)
 	return cmd
 }
@@ -252,37 +257,25 @@ func Group(cmd *cobra.Command, args []string) error {
 	return Misuse("%s", text)
 }
 
-// Help is the help of a command.
-type Help struct{ Short, Long, Example string }
-
-// NewList returns the command list, which shows what fetch returns. Its Long
-// defaults to its Short and what --json does.
-func NewList[T any](a *App, help Help, view View[T], fetch func(ctx context.Context, c *client.Client) ([]T, error)) *cobra.Command {
-	if help.Long == "" {
-		help.Long = help.Short + ". With --json it is one object a line."
-	}
-	return &cobra.Command{
-		Use: "list", Short: help.Short, Long: help.Long, Example: help.Example, Args: Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			all, err := fetch(ctx, c)
-			if err != nil {
-				return err
-			}
-			return view.Show(a, all)
-		}),
-	}
+// NewList returns the command list, which shows what a method of the client
+// returns.
+func NewList[T any](a *App, view View[T], list func(c *client.Client, ctx context.Context) ([]T, error)) *cobra.Command {
+	return New(a, "list", NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		return view.Show(a)(list(c, ctx))
+	})
 }
 
-// NewChange returns a command that changes the thing which its only argument
-// names, and says so by done, a format for the argument.
-func NewChange(a *App, use string, help Help, what, done string, change func(ctx context.Context, c *client.Client, name string) error) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: help.Short, Long: help.Long, Example: help.Example, Args: Arguments(1, 1, what),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			return a.Done(change(ctx, c, args[0]), done, args[0])
-		}),
-	}
+// NewChange returns a command that calls a method of the client for the thing
+// which its only argument names, and reports it by done, a format for the
+// argument. what names the argument.
+func NewChange(a *App, use, what, done string, change func(c *client.Client, ctx context.Context, name string) error) *cobra.Command {
+	return New(a, use, Arguments(1, 1, what), func(ctx context.Context, c *client.Client, args []string) error {
+		return a.Done(change(c, ctx, args[0]), done, args[0])
+	})
 }
+
+// NoArguments refuses arguments.
+func NoArguments() cobra.PositionalArgs { return Arguments(0, 0, "") }
 
 // Arguments checks the number of a command's arguments; what names them.
 func Arguments(least, most int, what string) cobra.PositionalArgs {

@@ -16,7 +16,6 @@ import (
 
 // Document is a document of settings that can be kept in a file.
 type Document struct {
-	Show, Check, Apply Help
 	// Get and Put are methods of the client. Validate checks a document without
 	// a server; its error has pointers into the document.
 	Get      func(c *client.Client, ctx context.Context) (json.RawMessage, error)
@@ -24,31 +23,19 @@ type Document struct {
 	Validate func(document []byte) error
 }
 
-// ShowDocument writes a document as YAML, or with --json as JSON.
-func (a *App) ShowDocument(doc any) error {
-	if a.JSON {
-		return a.WriteJSON(doc)
-	}
-	text, err := plainYAML(doc)
-	if err != nil {
-		return err
-	}
-	return a.Print("%s", text)
-}
-
-// plainYAML writes a document with its fields in their order. JSON is YAML, so
-// that its text only changes in style.
-func plainYAML(doc any) ([]byte, error) {
-	text, err := json.Marshal(doc)
-	if err != nil {
-		return nil, fmt.Errorf("write the document: %w", err)
-	}
+// printYAML writes a document as YAML, with its fields in their order. JSON is
+// YAML, so that its text only changes in style.
+func printYAML(a *App, doc json.RawMessage) error {
 	var node yaml.Node
-	if err := yaml.Unmarshal(text, &node); err != nil {
-		return nil, fmt.Errorf("write the document: %w", err)
+	if err := yaml.Unmarshal(doc, &node); err != nil {
+		return fmt.Errorf("write the document: %w", err)
 	}
 	asYAML(&node)
-	return yaml.Marshal(&node)
+	text, err := yaml.Marshal(&node)
+	if err != nil {
+		return fmt.Errorf("write the document: %w", err)
+	}
+	return a.Print("%s", text)
 }
 
 // asYAML writes a node in the block style of YAML. A text that could be read as
@@ -131,37 +118,27 @@ func (a *App) NewDocumentCommands(d Document) []*cobra.Command {
 		cmd.Flags().StringVarP(&file, "file", "f", "", "the `file`, or - for standard input (required)")
 		return cmd
 	}
-	show := &cobra.Command{
-		Use: "show", Short: d.Show.Short, Long: d.Show.Long, Example: d.Show.Example, Args: Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			doc, err := d.Get(c, ctx)
-			if err != nil {
-				return err
-			}
-			return a.ShowDocument(doc)
-		}),
-	}
+	show := New(a, "show", NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		return Show(a, printYAML)(d.Get(c, ctx))
+	})
 	check := &cobra.Command{
-		Use: "check", Short: d.Check.Short, Long: d.Check.Long, Example: d.Check.Example, Args: Arguments(0, 0, ""),
+		Use: "check", Args: NoArguments(),
 		RunE: func(*cobra.Command, []string) error {
 			_, err := a.ReadDocument(file, d.Validate)
 			return a.Done(err, "%s is in order", file)
 		},
 	}
-	set := &cobra.Command{
-		Use: "apply", Short: d.Apply.Short, Long: d.Apply.Long, Example: d.Apply.Example, Args: Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			f, err := a.ReadDocument(file, d.Validate)
-			if err != nil {
-				return err
-			}
-			done, err := d.Put(c, ctx, f.JSON, client.PutOptions{DryRun: !apply, IfMatch: ifMatch})
-			if err != nil {
-				return f.Answered(err)
-			}
-			return a.ShowChanges(done)
-		}),
-	}
+	set := New(a, "apply", NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		f, err := a.ReadDocument(file, d.Validate)
+		if err != nil {
+			return err
+		}
+		done, err := d.Put(c, ctx, f.JSON, client.PutOptions{DryRun: !apply, IfMatch: ifMatch})
+		if err != nil {
+			return f.Answered(err)
+		}
+		return a.ShowChanges(done)
+	})
 	set.Flags().StringVar(&ifMatch, "if-match", "", "refuse the change if the settings no longer have this `tag`, which a dry run shows")
 	set.Flags().BoolVar(&apply, "apply", false, "do it; without this nothing changes")
 	return []*cobra.Command{show, fileFlag(check), fileFlag(set)}

@@ -68,6 +68,20 @@ func Noted(note string) string {
 	return ": " + Line(note)
 }
 
+// Show returns a function that shows what a call returned: as JSON, or for
+// people by text. An error is returned as it is.
+func Show[T any](a *App, text func(*App, T) error) func(T, error) error {
+	return func(v T, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case a.JSON:
+			return a.WriteJSON(v)
+		}
+		return text(a, v)
+	}
+}
+
 // View is how a list of things is shown to people.
 type View[T any] struct {
 	// Empty is said where there are none.
@@ -76,34 +90,41 @@ type View[T any] struct {
 	Row   func(T) []string
 }
 
-// Show shows a list: a table, or with --json one object a line.
-func (v View[T]) Show(a *App, all []T) error {
-	switch {
-	case a.JSON:
-		return WriteJSONLines(a, all)
-	case len(all) == 0 && v.Empty != "":
-		a.Note("%s", v.Empty)
-		return nil
+// Show returns a function that shows a list which a call returned: a table, or
+// with --json one object a line.
+func (v View[T]) Show(a *App) func([]T, error) error {
+	return func(all []T, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case a.JSON:
+			return WriteJSONLines(a, all)
+		case len(all) == 0 && v.Empty != "":
+			a.Note("%s", v.Empty)
+			return nil
+		}
+		return a.Table(v.Head, rows(all, v.Row))
 	}
-	rows := make([][]string, len(all))
-	for i, one := range all {
-		rows[i] = v.Row(one)
-	}
-	return a.Table(v.Head, rows)
 }
 
-// ShowPage shows a page of a list: a table, or with --json one document.
-func (v View[T]) ShowPage(a *App, page wire.Page[T]) error {
-	if a.JSON {
-		return a.WriteJSON(page)
+func rows[T any](all []T, row func(T) []string) [][]string {
+	table := make([][]string, len(all))
+	for i, one := range all {
+		table[i] = row(one)
 	}
-	if err := v.Show(a, page.Items); err != nil {
+	return table
+}
+
+// ShowPage returns a function that shows a page of a list which a call
+// returned: a table, or with --json one document.
+func (v View[T]) ShowPage(a *App) func(wire.Page[T], error) error {
+	return Show(a, func(a *App, page wire.Page[T]) error {
+		err := v.Show(a)(page.Items, nil)
+		if page.NextCursor != nil && err == nil {
+			a.Note("There are more: add --cursor %s", *page.NextCursor)
+		}
 		return err
-	}
-	if page.NextCursor != nil {
-		a.Note("There are more: add --cursor %s", *page.NextCursor)
-	}
-	return nil
+	})
 }
 
 // Table writes rows under a head, in columns.

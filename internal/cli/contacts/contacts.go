@@ -18,25 +18,9 @@ import (
 
 // Command returns the command dnc.
 func Command(a *command.App) *cobra.Command {
-	return command.NewGroup("dnc", "Say whom nobody may write to: list, add, remove, import, export",
-		`The do-not-contact list says whom nobody may write to: mail addresses, domains
-with all below them, phone numbers, handles. An action whose recipients are on
-it is skipped, also one that was approved before.
-
-To look and to add takes an operator's token, to remove and to import an
-administrator's.`,
-		`  countersign dnc add ana@example.org --reason "asked not to be written to"
-  countersign dnc import unsubscribed.csv
-  countersign dnc list --prefix ana`,
-		list(a), add(a), remove(a), importCSV(a), &cobra.Command{
-			Use: "export", Short: "Write the whole list as CSV",
-			Long:    "Write the whole list as CSV to standard output, as \"dnc import\" reads it.",
-			Example: "  countersign dnc export > do-not-contact.csv",
-			Args:    command.Arguments(0, 0, ""),
-			RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-				return c.ExportContacts(ctx, a.Out)
-			}),
-		})
+	return command.NewGroup("dnc", list(a), add(a), remove(a), importCSV(a), command.New(a, "export", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		return c.ExportContacts(ctx, a.Out)
+	}))
 }
 
 func kindFlag(cmd *cobra.Command, kind *string, about string) {
@@ -45,26 +29,18 @@ func kindFlag(cmd *cobra.Command, kind *string, about string) {
 
 func list(a *command.App) *cobra.Command {
 	var f client.ContactFilter
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List whom nobody may write to",
-		Long: `List a page of the entries, in order of kind and value. With --json it is one
-document, {"items": [...], "next_cursor": ...}. "dnc export" writes them all.`,
-		Example: "  countersign dnc list\n  countersign dnc list --kind email --prefix ana",
-		Args:    command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			page, err := c.Contacts(ctx, f)
-			if err != nil {
-				return err
-			}
-			return command.View[wire.Contact]{
-				Empty: "There are no such entries.", Head: []string{"KIND", "VALUE", "UNTIL", "SOURCE", "WHY"},
-				Row: func(e wire.Contact) []string {
-					return []string{e.Kind, e.Value, command.Local(e.ExpiresAt), e.Source, e.Reason}
-				},
-			}.ShowPage(a, page)
-		}),
-	}
+	cmd := command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		page, err := c.Contacts(ctx, f)
+		if err != nil {
+			return err
+		}
+		return command.View[wire.Contact]{
+			Empty: "There are no such entries.", Head: []string{"KIND", "VALUE", "UNTIL", "SOURCE", "WHY"},
+			Row: func(e wire.Contact) []string {
+				return []string{e.Kind, e.Value, command.Local(e.ExpiresAt), e.Source, e.Reason}
+			},
+		}.ShowPage(a)(page, nil)
+	})
 	kindFlag(cmd, &f.Kind, "only those of this")
 	cmd.Flags().StringVar(&f.Prefix, "prefix", "", "only those whose value begins with this `text`")
 	cmd.Flags().BoolVar(&f.Expired, "expired", false, "also those that no longer count")
@@ -74,31 +50,20 @@ document, {"items": [...], "next_cursor": ...}. "dnc export" writes them all.`,
 
 func add(a *command.App) *cobra.Command {
 	var entry wire.Contact
-	cmd := &cobra.Command{
-		Use:   "add VALUE...",
-		Short: "Add entries, or change them",
-		Long: `Add entries, or change what is said of them. All of them or none. Without --kind
-the kind is recognised, and printed: an email has an @ inside, a handle an @ or
-# before it, a phone is digits, and a domain is a name with dots that stands for
-all below it. What is none of these is refused.`,
-		Example: `  countersign dnc add ana@example.org --reason "asked not to be written to" --source support
-  countersign dnc add rival.example +4930123456 --expires 2027-01-31`,
-		Args: command.Arguments(1, command.Many, "addresses, domains, phone numbers or handles"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			entries, err := recognise(ctx, c, entry, args)
-			if err != nil {
-				return err
-			}
-			count, err := c.AddContacts(ctx, entries...)
-			if err != nil {
-				return err
-			}
-			for _, e := range entries {
-				a.Note("%s is on the list as %s", command.Line(e.Value), e.Kind)
-			}
-			return showCount(a, count)
-		}),
-	}
+	cmd := command.New(a, "add VALUE...", command.Arguments(1, command.Many, "addresses, domains, phone numbers or handles"), func(ctx context.Context, c *client.Client, args []string) error {
+		entries, err := recognise(ctx, c, entry, args)
+		if err != nil {
+			return err
+		}
+		count, err := c.AddContacts(ctx, entries...)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			a.Note("%s is on the list as %s", command.Line(e.Value), e.Kind)
+		}
+		return showCount(a, count)
+	})
 	flags := cmd.Flags()
 	kindFlag(cmd, &entry.Kind, "read them as this")
 	flags.StringVar(&entry.Reason, "reason", "", "why; told of actions that are skipped for it")
@@ -150,26 +115,20 @@ func recognise(ctx context.Context, c *client.Client, like wire.Contact, values 
 
 func remove(a *command.App) *cobra.Command {
 	var kind string
-	cmd := &cobra.Command{
-		Use: "remove VALUE...", Short: "Take entries off the list",
-		Long:    "Take entries off the list. What is not on it is passed over.",
-		Example: "  countersign dnc remove ana@example.org",
-		Args:    command.Arguments(1, command.Many, "addresses, domains, phone numbers or handles"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			if len(args) > contact.MaxEntries {
-				return command.Misuse("at most %d at once", contact.MaxEntries)
-			}
-			entries := make([]wire.Contact, len(args))
-			for i, value := range args {
-				entries[i] = wire.Contact{Kind: kind, Value: value}
-			}
-			count, err := c.RemoveContacts(ctx, entries...)
-			if err != nil {
-				return err
-			}
-			return showCount(a, count)
-		}),
-	}
+	cmd := command.New(a, "remove VALUE...", command.Arguments(1, command.Many, "addresses, domains, phone numbers or handles"), func(ctx context.Context, c *client.Client, args []string) error {
+		if len(args) > contact.MaxEntries {
+			return command.Misuse("at most %d at once", contact.MaxEntries)
+		}
+		entries := make([]wire.Contact, len(args))
+		for i, value := range args {
+			entries[i] = wire.Contact{Kind: kind, Value: value}
+		}
+		count, err := c.RemoveContacts(ctx, entries...)
+		if err != nil {
+			return err
+		}
+		return showCount(a, count)
+	})
 	kindFlag(cmd, &kind, "read them as this")
 	return cmd
 }

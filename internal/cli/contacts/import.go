@@ -17,20 +17,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
-const importHelp = `Add entries from a CSV file, or from standard input with "-". The first line
-names the columns, in any order:
-
-  kind,value,reason,source,expires_at
-
-Only value is needed. A kind that is empty is recognised; a time is a date, or
-RFC 3339. Entries that are on the list already are changed to what the file
-says.
-
-The whole file is read first. If a line is wrong, it is named with its line and
-column, and nothing is imported, unless --skip-bad leaves such lines out. A file
-may be of any length: it is sent in parts of 1000, and if that is interrupted,
-the same command again does the rest.`
-
 // shownBad is how many wrong lines are named.
 const shownBad = 20
 
@@ -44,18 +30,9 @@ type imported struct {
 
 func importCSV(a *command.App) *cobra.Command {
 	var skipBad, dry bool
-	cmd := &cobra.Command{
-		Use:   "import FILE",
-		Short: "Add entries from CSV",
-		Long:  importHelp,
-		Example: `  countersign dnc import unsubscribed.csv --dry-run
-  countersign dnc import unsubscribed.csv
-  mysql -Be "SELECT email AS value FROM optouts" | countersign dnc import - --skip-bad`,
-		Args: command.Arguments(1, 1, "a file, or - for standard input"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			return runImport(ctx, a, c, args[0], skipBad, dry)
-		}),
-	}
+	cmd := command.New(a, "import FILE", command.Arguments(1, 1, "a file, or - for standard input"), func(ctx context.Context, c *client.Client, args []string) error {
+		return runImport(ctx, a, c, args[0], skipBad, dry)
+	})
 	cmd.Flags().BoolVar(&skipBad, "skip-bad", false, "leave out lines that are wrong, and import the others")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "read the file and say what is wrong; import nothing")
 	return cmd

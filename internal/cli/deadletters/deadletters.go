@@ -20,22 +20,7 @@ import (
 
 // Command returns the command dlq, which is also called dead-letters.
 func Command(a *command.App) *cobra.Command {
-	cmd := command.NewGroup("dlq", "Dead letters: list, show, export, replay, resolve, discard",
-		`Dead letters are actions that ended without their effect, or with an unknown
-outcome. Their reason is one of:
-
-  refused    the tool's answer was final
-  exhausted  every attempt that was allowed has been made
-  unknown    the call was sent, and its outcome is not known
-
-They stay until somebody replays or discards them, or says what became of an
-unknown one. Replay and discard change nothing unless --apply is given: without
-it they show what they would do. It takes an operator's token.`,
-		`  countersign dlq list
-  countersign dlq replay --reason exhausted --since 24h
-  countersign dlq replay --reason exhausted --since 24h --rate 50 --apply
-  countersign dlq resolve 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --happened --note "it is in their log"`,
-		list(a), show(a), export(a), replay(a), resolve(a), discard(a))
+	cmd := command.NewGroup("dlq", list(a), show(a), export(a), replay(a), resolve(a), discard(a))
 	cmd.Aliases = []string{"dead-letters"}
 	return cmd
 }
@@ -67,16 +52,7 @@ func view() command.View[wire.DeadLetter] {
 func list(a *command.App) *cobra.Command {
 	var f wire.DeadLetterFilter
 	var all bool
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List dead letters",
-		Long:  "List dead letters, the newest actions first. With --json it is one document,\n{\"items\": [...], \"next_cursor\": ...}; with --all as well, one object a line.",
-		Example: `  countersign dlq list
-  countersign dlq list --reason unknown
-  countersign dlq list --source mail --code timeout --since 24h
-  countersign dlq list --tool send_email --all --json`,
-		Args: command.Arguments(0, 0, ""),
-	}
+	cmd := command.New(a, "list", command.NoArguments(), nil)
 	check := filterFlags(cmd, &f)
 	cmd.Flags().BoolVar(&all, "all", false, "every page")
 	command.PageFlags(cmd, &f.Limit, &f.Cursor)
@@ -85,11 +61,7 @@ func list(a *command.App) *cobra.Command {
 			return err
 		}
 		if !all {
-			page, err := c.DeadLetters(ctx, f)
-			if err != nil {
-				return err
-			}
-			return view().ShowPage(a, page)
+			return view().ShowPage(a)(c.DeadLetters(ctx, f))
 		}
 		f.Limit = 200
 		var found []wire.DeadLetter
@@ -102,41 +74,34 @@ func list(a *command.App) *cobra.Command {
 			}
 			found = append(found, l)
 		}
-		return view().Show(a, found)
+		return view().Show(a)(found, nil)
 	})
 	return cmd
 }
 
 func show(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:     "show ID",
-		Short:   "Show a dead letter with its action and attempts",
-		Long:    "Show a dead letter with its action, every attempt, and how to go on.",
-		Example: "  countersign dlq show 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b",
-		Args:    command.Arguments(1, 1, "the id of an action"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			ids, err := command.IDs(args)
-			if err != nil {
-				return err
-			}
-			d, err := c.DeadLetter(ctx, ids[0])
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return a.WriteJSON(d)
-			}
-			if err := view().Show(a, []wire.DeadLetter{d.DeadLetter}); err != nil {
-				return err
-			}
-			fmt.Fprintln(a.Out)
-			if err := actions.ShowDetail(a, d.Action, d.Attempts); err != nil {
-				return err
-			}
-			noteNext(a, d.DeadLetter)
-			return nil
-		}),
-	}
+	return command.New(a, "show ID", command.Arguments(1, 1, "the id of an action"), func(ctx context.Context, c *client.Client, args []string) error {
+		ids, err := command.IDs(args)
+		if err != nil {
+			return err
+		}
+		d, err := c.DeadLetter(ctx, ids[0])
+		if err != nil {
+			return err
+		}
+		if a.JSON {
+			return a.WriteJSON(d)
+		}
+		if err := view().Show(a)([]wire.DeadLetter{d.DeadLetter}, nil); err != nil {
+			return err
+		}
+		fmt.Fprintln(a.Out)
+		if err := actions.ShowDetail(a, d.Action, d.Attempts); err != nil {
+			return err
+		}
+		noteNext(a, d.DeadLetter)
+		return nil
+	})
 }
 
 // noteNext says how to go on with a dead letter.
@@ -155,34 +120,19 @@ func noteNext(a *command.App, l wire.DeadLetter) {
 func resolve(a *command.App) *cobra.Command {
 	var r wire.Resolution
 	var didNot bool
-	cmd := &cobra.Command{
-		Use:   "resolve ID...",
-		Short: "Say what became of actions of unknown outcome",
-		Long: `Say what became of actions whose outcome is unknown, once you have found out at
-the provider. What happened counts as sent. What did not runs again, under the
-same idempotency key and with as many attempts as at first; with --give-up it
-ends as failed. The note says how you know, for the record.
-
-Mind that a request may still be on its way, in a proxy or a queue: what is not
-there yet can arrive later.`,
-		Example: `  countersign dlq list --reason unknown
-  countersign dlq resolve 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --happened --note "it is in their log"
-  countersign dlq resolve 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --did-not --note "their support says so"`,
-		Args: command.Arguments(1, command.Many, "the ids of actions"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			switch {
-			case r.Happened == didNot:
-				return command.Misuse("say either --happened or --did-not")
-			case r.Happened && r.GiveUp:
-				return command.Misuse("--give-up goes with --did-not alone")
-			case r.Note == "":
-				return command.Misuse("--note must say how you know, for the record")
-			}
-			return actions.Intended(actions.Each(ctx, a, args, 0, func(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
-				return c.Resolve(ctx, id, r)
-			}))
-		}),
-	}
+	cmd := command.New(a, "resolve ID...", command.Arguments(1, command.Many, "the ids of actions"), func(ctx context.Context, c *client.Client, args []string) error {
+		switch {
+		case r.Happened == didNot:
+			return command.Misuse("say either --happened or --did-not")
+		case r.Happened && r.GiveUp:
+			return command.Misuse("--give-up goes with --did-not alone")
+		case r.Note == "":
+			return command.Misuse("--note must say how you know, for the record")
+		}
+		return actions.Intended(actions.Each(ctx, a, args, 0, func(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
+			return c.Resolve(ctx, id, r)
+		}))
+	})
 	cmd.Flags().BoolVar(&r.Happened, "happened", false, "it had its effect")
 	cmd.Flags().BoolVar(&didNot, "did-not", false, "it did not, and is to run again")
 	cmd.Flags().BoolVar(&r.GiveUp, "give-up", false, "with --did-not: it is not to run again")
@@ -192,17 +142,7 @@ there yet can arrive later.`,
 
 func export(a *command.App) *cobra.Command {
 	var f wire.DeadLetterFilter
-	cmd := &cobra.Command{
-		Use:   "export",
-		Short: "Write dead letters as JSON, one a line",
-		Long: `Write dead letters as JSON, one a line, the newest actions first: what was
-proposed, and how it ended. What looks like a credential is taken out of the
-arguments. "countersign dlq replay --from" reads such a file, whole or in part.`,
-		Example: `  countersign dlq export --tool send_email > dead.jsonl
-  countersign dlq export --since 24h | jq -c 'select(.args.to == "a@example.org")' > some.jsonl
-  countersign dlq replay --from some.jsonl`,
-		Args: command.Arguments(0, 0, ""),
-	}
+	cmd := command.New(a, "export", command.NoArguments(), nil)
 	check := filterFlags(cmd, &f)
 	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
 		if err := check(); err != nil {

@@ -63,19 +63,6 @@ func (s *selection) change(a *command.App, verb string, args []string) (*bulkCha
 	return &bulkChange{app: a, verb: verb, named: named, typed: len(args) > 0, filter: s.filter, apply: s.apply}, err
 }
 
-const replayHelp = `Put dead letters on the schedule again, under the same idempotency key and with
-as many attempts as at first. Ids, --from and filters narrow the choice; all
-that are given must hold.
-
-One whose outcome is unknown may have had its effect already; replaying it could
-have the effect twice. Those are left out unless --allow-duplicates is given.
-
-With --rate so many become due in a second. Ctrl-C stops after the request that
-is being made: what was not replayed yet stays a dead letter. Run the command
-again to continue with the rest, which is scheduled after the others.
-
-Without --apply nothing changes: the command shows what it would replay.`
-
 // maxRate is the highest rate that the API takes.
 const maxRate = 10000
 
@@ -83,13 +70,7 @@ func replay(a *command.App) *cobra.Command {
 	var s selection
 	var how wire.ReplayRequest
 	cmd := &cobra.Command{
-		Use:   "replay [ID...]",
-		Short: "Put dead letters on the schedule again",
-		Long:  replayHelp,
-		Example: `  countersign dlq replay --reason exhausted --tool send_email
-  countersign dlq replay --reason exhausted --tool send_email --rate 50 --apply
-  countersign dlq replay --from dead.jsonl --apply
-  countersign dlq replay 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --allow-duplicates --apply`,
+		Use: "replay [ID...]",
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			// Written so that NaN is refused, too.
 			if inRange := how.PerSecond >= 0.001 && how.PerSecond <= maxRate; how.PerSecond != 0 && !inRange {
@@ -124,15 +105,7 @@ func discard(a *command.App) *cobra.Command {
 	var s selection
 	var note string
 	cmd := &cobra.Command{
-		Use:   "discard [ID...]",
-		Short: "Give dead letters up",
-		Long: `Give dead letters up. They leave the list; the log of executions keeps what
-happened. The note says why, for the record. Ids, --from and filters narrow the
-choice; all that are given must hold.
-
-Without --apply nothing changes: the command shows what it would discard.`,
-		Example: `  countersign dlq discard --tool send_email --note "sent by hand"
-  countersign dlq discard 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --note "no longer needed" --apply`,
+		Use: "discard [ID...]",
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			if note == "" {
 				return command.Misuse("--note must say why, for the record")

@@ -22,17 +22,7 @@ import (
 
 // Command returns the command executions.
 func Command(a *command.App) *cobra.Command {
-	return command.NewGroup("executions", "Look into the log of executions and dry runs",
-		`Look into the log of executions: every action with its inputs and outputs, who
-proposed it and from where, what policy decided, the snapshots before and after,
-and what it is related to. Dry runs are in it too, for 30 days.
-
-Inputs are shown without what looks like a credential, except to the token that
-proposed them. An agent's token sees the executions of its own session.`,
-		`  countersign executions list --status error --since 24h
-  countersign executions show 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b
-  countersign executions export --since 2026-01-01 > january.jsonl`,
-		list(a), show(a), export(a))
+	return command.NewGroup("executions", list(a), show(a), export(a))
 }
 
 // filterFlags adds the flags that narrow the log. check validates them.
@@ -78,20 +68,7 @@ func filterFlags(cmd *cobra.Command, f *client.ExecutionFilter) (check func() er
 
 func list(a *command.App) *cobra.Command {
 	var f client.ExecutionFilter
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List executions",
-		Long: `List executions, newest first. A filter that matches little goes through much of
-the log, a part at a time; it says how far it is.
-
-With --json it is one document, {"items": [...], "next_cursor": ...}; the cursor
-gets the next page, and is null at the end.`,
-		Example: `  countersign executions list
-  countersign executions list --tool mail:send_email --status denied
-  countersign executions list --session-id s-4711 --via mcp --since 24h
-  countersign executions list --status dry_run --json | jq -r '.items[].outlook.would'`,
-		Args: command.Arguments(0, 0, ""),
-	}
+	cmd := command.New(a, "list", command.NoArguments(), nil)
 	check := filterFlags(cmd, &f)
 	command.PageFlags(cmd, &f.Limit, &f.Cursor)
 	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
@@ -109,7 +86,7 @@ gets the next page, and is null at the end.`,
 					e.ID.String(), e.Source + ":" + e.Tool, string(e.Status), command.Local(&e.ProposedAt), took(e.DurationMS), userName(e.User), cameVia(e.Context),
 				}
 			},
-		}.ShowPage(a, page)
+		}.ShowPage(a)(page, nil)
 	})
 	return cmd
 }
@@ -157,37 +134,27 @@ func cameVia(o *wire.Origin) string {
 }
 
 func show(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:   "show ID...",
-		Short: "Show all that is recorded of executions",
-		Long: `Show all that is recorded of executions: the ids are those of actions or of dry
-runs. Besides what "countersign get" shows of an action, it shows where the
-request came from, the snapshots before and after, and related executions.`,
-		Example: `  countersign executions show 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b
-  countersign executions show 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --json | jq .snapshots`,
-		Args: command.Arguments(1, command.Many, "the ids of executions"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			ids, err := command.IDs(args)
+	return command.New(a, "show ID...", command.Arguments(1, command.Many, "the ids of executions"), func(ctx context.Context, c *client.Client, args []string) error {
+		ids, err := command.IDs(args)
+		if err != nil {
+			return err
+		}
+		for i, id := range ids {
+			e, err := c.Execution(ctx, id)
+			if err == nil && a.JSON {
+				err = a.WriteJSON(e)
+			} else if err == nil {
+				if i > 0 {
+					fmt.Fprintln(a.Out)
+				}
+				err = showExecution(a, e)
+			}
 			if err != nil {
 				return err
 			}
-			for i, id := range ids {
-				e, err := c.Execution(ctx, id)
-				if err == nil && a.JSON {
-					err = a.WriteJSON(e)
-				} else if err == nil {
-					if i > 0 {
-						fmt.Fprintln(a.Out)
-					}
-					err = showExecution(a, e)
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		}),
-	}
+		}
+		return nil
+	})
 }
 
 // showExecution shows an execution with all that is recorded of it.
@@ -264,16 +231,7 @@ func showRelated(a *command.App, all []wire.Relation) error {
 
 func export(a *command.App) *cobra.Command {
 	var f client.ExecutionFilter
-	cmd := &cobra.Command{
-		Use:   "export",
-		Short: "Write executions as JSON, one a line",
-		Long: `Write executions as JSON, one a line, newest first, all that the filter matches.
-It goes through the log a part at a time, and each part is bounded, however
-little matches.`,
-		Example: `  countersign executions export --since 2026-01-01 --until 2026-02-01 > january.jsonl
-  countersign executions export --status error --since 24h | jq -r .error.code | sort | uniq -c`,
-		Args: command.Arguments(0, 0, ""),
-	}
+	cmd := command.New(a, "export", command.NoArguments(), nil)
 	check := filterFlags(cmd, &f)
 	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
 		if err := check(); err != nil {

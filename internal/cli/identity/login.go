@@ -15,15 +15,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/login"
 )
 
-const loginHelp = `Log in at the identity provider of your tenant, in a browser on this machine,
-and use the token that it signs for the API at --url. It is kept for that
-address alone, in a file that only you can read, and renewed while the issuer
-allows it. A token in COUNTERSIGN_TOKEN, or --token, takes precedence.
-
-Whoever set the provider up knows the issuer and the client's id. The client is
-a public one, with PKCE, that may come back to http://127.0.0.1 at any port, or
-at the one that --port says, with the path /callback.`
-
 type loginFlags struct {
 	issuer, client string
 	scopes         []string
@@ -34,12 +25,8 @@ type loginFlags struct {
 func Login(a *command.App) *cobra.Command {
 	var f loginFlags
 	cmd := &cobra.Command{
-		Use:   "login",
-		Short: "Log in as a person, through a browser",
-		Long:  loginHelp,
-		Example: `  countersign login --url https://countersign.acme.com --issuer https://login.acme.com/realms/acme --client-id countersign
-  countersign login`,
-		Args: command.Arguments(0, 0, ""),
+		Use:  "login",
+		Args: command.NoArguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runLogin(cmd.Context(), a, f) },
 	}
 	flags := cmd.Flags()
@@ -94,11 +81,8 @@ func runLogin(ctx context.Context, a *command.App, f loginFlags) error {
 // Logout returns the command logout.
 func Logout(a *command.App) *cobra.Command {
 	return &cobra.Command{
-		Use:     "logout",
-		Short:   "Forget the login to the API",
-		Long:    "Forget the login to the API at --url, here and, if the issuer offers it, there.",
-		Example: "  countersign logout",
-		Args:    command.Arguments(0, 0, ""),
+		Use:  "logout",
+		Args: command.NoArguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			store, err := a.Logins()
 			if err != nil {
@@ -122,25 +106,15 @@ func Logout(a *command.App) *cobra.Command {
 	}
 }
 
-const whoamiHelp = `Show who you are to the API: the tenant, the role, and what the token is
-narrowed to. With --json also every operation that you may use.`
-
 // WhoAmI returns the command whoami.
 func WhoAmI(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:     "whoami",
-		Short:   "Show who you are to the API",
-		Long:    whoamiHelp,
-		Example: "  countersign whoami\n  countersign whoami --json | jq -r .operations[]",
-		Args:    command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			me, err := c.Me(ctx)
-			if err != nil {
-				return err
-			}
-			return showMe(a, me)
-		}),
-	}
+	return command.New(a, "whoami", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		me, err := c.Me(ctx)
+		if err != nil {
+			return err
+		}
+		return showMe(a, me)
+	})
 }
 
 func showMe(a *command.App, me wire.Me) error {

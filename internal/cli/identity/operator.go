@@ -13,27 +13,17 @@ import (
 
 // Operators returns the command operator.
 func Operators(a *command.App) *cobra.Command {
-	return command.NewGroup("operator", "Set up people: list, add, set, disable, enable",
-		`People, as the record names them. Who logs in is added by itself; others are
-added here, to be the person behind a token or a user in Slack. Nobody is
-deleted, only disabled: then no credential of the person is accepted.
-
-Admins set up operators and viewers, owners everybody.`,
-		"  countersign operator list\n  countersign operator add --name \"Ana Lima\" --role operator",
-		command.NewList(a, command.Help{
-			Short: "List people", Long: "List people by name, with their current role. With --json it is one object a\nline.",
-			Example: "  countersign operator list",
-		}, command.View[wire.Operator]{
-			Head: []string{"PERSON", "NAME", "ROLE", "E-MAIL", "LOGS IN AT", "SLACK", "LAST SEEN"},
-			Row: func(o wire.Operator) []string {
-				state := o.Role
-				if o.Disabled {
-					state = "disabled"
-				}
-				slack := strings.Trim(o.SlackTeam+"/"+o.SlackUser, "/")
-				return []string{o.ID, o.Name, state, o.Email, o.Issuer, slack, command.Local(o.LastSeenAt)}
-			},
-		}, func(ctx context.Context, c *client.Client) ([]wire.Operator, error) { return c.Operators(ctx) }),
+	return command.NewGroup("operator", command.NewList(a, command.View[wire.Operator]{
+		Head: []string{"PERSON", "NAME", "ROLE", "E-MAIL", "LOGS IN AT", "SLACK", "LAST SEEN"},
+		Row: func(o wire.Operator) []string {
+			state := o.Role
+			if o.Disabled {
+				state = "disabled"
+			}
+			slack := strings.Trim(o.SlackTeam+"/"+o.SlackUser, "/")
+			return []string{o.ID, o.Name, state, o.Email, o.Issuer, slack, command.Local(o.LastSeenAt)}
+		},
+	}, (*client.Client).Operators),
 		operatorAdd(a), operatorSet(a),
 		operatorSwitch(a, "disable", true, "Accept no credential of a person any more",
 			"Accept no credential of a person any more: logins, tokens, and clicks in Slack,\neverywhere within ten seconds. The last owner is not disabled."),
@@ -55,38 +45,24 @@ func personFlags(cmd *cobra.Command, in *wire.OperatorInput) {
 
 func operatorAdd(a *command.App) *cobra.Command {
 	var in wire.OperatorInput
-	cmd := &cobra.Command{
-		Use:   "add",
-		Short: "Add a person",
-		Long:  "Add a person, and write its id. Issuer and subject go together, and so do the\nSlack team and user.",
-		Example: `  countersign operator add --name "Ana Lima" --role operator --slack-team T024BE7LD --slack-user U2147483697
-  countersign operator add --name "Bo" --issuer https://login.acme.com --subject 8d1f`,
-		Args: command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			in.RoleSet = strings.TrimPrefix(in.RoleSet, "none")
-			if in.Name == "" {
-				return command.Misuse("--name is required")
-			}
-			made, err := c.AddOperator(ctx, in)
-			if err == nil && a.JSON {
-				return a.WriteJSON(made)
-			}
-			return a.Done(err, "%s", made.ID)
-		}),
-	}
+	cmd := command.New(a, "add", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		in.RoleSet = strings.TrimPrefix(in.RoleSet, "none")
+		if in.Name == "" {
+			return command.Misuse("--name is required")
+		}
+		made, err := c.AddOperator(ctx, in)
+		if err == nil && a.JSON {
+			return a.WriteJSON(made)
+		}
+		return a.Done(err, "%s", made.ID)
+	})
 	personFlags(cmd, &in)
 	return cmd
 }
 
 func operatorSet(a *command.App) *cobra.Command {
 	var in wire.OperatorInput
-	cmd := &cobra.Command{
-		Use:     "set PERSON-ID",
-		Short:   "Change what a person is",
-		Long:    "Change what a person is. What no flag names stays as it is; an empty value takes\nit away. Who logs in otherwise than before has no role of its last login.",
-		Example: "  countersign operator set 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --role admin\n  countersign operator set 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --role none",
-		Args:    command.Arguments(1, 1, "the person's id"),
-	}
+	cmd := command.New(a, "set PERSON-ID", command.Arguments(1, 1, "the person's id"), nil)
 	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 		in.RoleSet = strings.TrimPrefix(in.RoleSet, "none")
 		err := changePerson(ctx, c, args[0], func(was *wire.OperatorInput) {
@@ -106,17 +82,10 @@ func operatorSet(a *command.App) *cobra.Command {
 }
 
 func operatorSwitch(a *command.App, word string, disabled bool, short, long string) *cobra.Command {
-	return &cobra.Command{
-		Use:     word + " PERSON-ID",
-		Short:   short,
-		Long:    long,
-		Example: "  countersign operator " + word + " 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b",
-		Args:    command.Arguments(1, 1, "the person's id"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			err := changePerson(ctx, c, args[0], func(was *wire.OperatorInput) { was.Disabled = disabled })
-			return a.Done(err, "%sd %s", word, args[0])
-		}),
-	}
+	return command.New(a, word+" PERSON-ID", command.Arguments(1, 1, "the person's id"), func(ctx context.Context, c *client.Client, args []string) error {
+		err := changePerson(ctx, c, args[0], func(was *wire.OperatorInput) { was.Disabled = disabled })
+		return a.Done(err, "%sd %s", word, args[0])
+	})
 }
 
 // changePerson reads a person and sets it changed.

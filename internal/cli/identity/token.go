@@ -27,40 +27,15 @@ const databaseActor = "countersign token"
 
 // Tokens returns the command token.
 func Tokens(a *command.App) *cobra.Command {
-	return command.NewGroup("token", "Set up tokens: create, list, rotate, revoke",
-		`A token is a credential with a role: an agent proposes, a viewer reads, an
-operator decides, an admin sets up, and an owner also makes owners and admins.
-It can be narrowed to scopes, which are rights of the API, and to tools.
-
-They are made over the API by an admin or an owner. With --tenant this works on
-the database of DATABASE_URL itself, which makes the first one.`,
-		`  countersign token create --tenant acme --role owner --name "Ana, laptop"
-  countersign token create --role agent --name "mail agent" --tool "mail:*"
-  countersign token list`,
-		tokenCreate(a), tokenList(a), tokenRotate(a), tokenRevoke(a))
+	return command.NewGroup("token", tokenCreate(a), tokenList(a), tokenRotate(a), tokenRevoke(a))
 }
-
-const tokenCreateHelp = `Make a token and write it to standard output, alone on its line. It is stored as
-a hash, so nothing ever shows it again.
-
-With --scope it may do no more than the scopes say, and with --tool propose and
-see no other tools. Neither gives what the role does not. Nobody hands out more
-than they have: only owners make owners and admins. With --operator the token
-acts as that person, and ends when the person is disabled.
-
-With --tenant it is made in the database of DATABASE_URL itself.`
 
 func tokenCreate(a *command.App) *cobra.Command {
 	var in wire.TokenInput
 	var tenant string
 	cmd := &cobra.Command{
-		Use:   "create",
-		Short: "Make a token",
-		Long:  tokenCreateHelp,
-		Example: `  countersign token create --tenant acme --role owner --name Ana
-  countersign token create --role agent --name "mail agent" --session-id inbox --tool "mail:*" --expires-in 30d
-  countersign token create --role operator --name pager --scope pauses:write --scope actions:read`,
-		Args: command.Arguments(0, 0, ""),
+		Use:  "create",
+		Args: command.NoArguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			g, err := grantOf(in)
 			if err != nil {
@@ -178,17 +153,15 @@ func showToken(a *command.App, made wire.IssuedToken, what string) error {
 
 func tokenList(a *command.App) *cobra.Command {
 	var all bool
-	cmd := command.NewList(a, command.Help{
-		Short: "List tokens, without their secrets",
-		Long: `List the tokens of the tenant, newest first: what each may do, when it was last
-used, and when it ends. Their secrets are not stored. It takes an admin's token.`,
-		Example: "  countersign token list\n  countersign token list --all --json | jq -r 'select(.last_used_at == null) | .token_id'",
-	}, command.View[wire.Token]{
+	view := command.View[wire.Token]{
 		Head: []string{"TOKEN", "NAME", "ROLE", "NARROWED TO", "LAST USED", "ENDS"},
 		Row: func(t wire.Token) []string {
 			return []string{t.ID, t.Name, t.Role, narrowed(t), command.Local(t.LastUsedAt), ends(t)}
 		},
-	}, func(ctx context.Context, c *client.Client) ([]wire.Token, error) { return c.Tokens(ctx, all) })
+	}
+	cmd := command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		return view.Show(a)(c.Tokens(ctx, all))
+	})
 	cmd.Flags().BoolVar(&all, "all", false, "also those that were revoked or have expired")
 	return cmd
 }
@@ -206,36 +179,22 @@ func ends(t wire.Token) string {
 	return cmp.Or(command.Local(t.ExpiresAt), "never")
 }
 
-const tokenRotateHelp = `Give a token another secret, and write it to standard output, alone on its line.
-The token stays the same to everybody else: its id, its session and what it
-proposed.
-
-With --overlap the old secret stays valid that long, so that whoever holds it
-can be given the new one; without, it ends at once. Do that when it leaked.`
-
 func tokenRotate(a *command.App) *cobra.Command {
 	var in wire.Rotation
-	cmd := &cobra.Command{
-		Use:     "rotate TOKEN-ID",
-		Short:   "Give a token another secret",
-		Long:    tokenRotateHelp,
-		Example: "  countersign token rotate 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --overlap 1h",
-		Args:    command.Arguments(1, 1, "the token's id"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			id, err := tokenID(args[0])
-			if err != nil {
-				return err
-			}
-			if time.Duration(in.Overlap) > identity.MaxOverlap {
-				return command.Misuse("--overlap is at most 7d")
-			}
-			made, err := c.RotateToken(ctx, id, in)
-			if err != nil {
-				return err
-			}
-			return showToken(a, made, "Rotated the token "+made.ID)
-		}),
-	}
+	cmd := command.New(a, "rotate TOKEN-ID", command.Arguments(1, 1, "the token's id"), func(ctx context.Context, c *client.Client, args []string) error {
+		id, err := tokenID(args[0])
+		if err != nil {
+			return err
+		}
+		if time.Duration(in.Overlap) > identity.MaxOverlap {
+			return command.Misuse("--overlap is at most 7d")
+		}
+		made, err := c.RotateToken(ctx, id, in)
+		if err != nil {
+			return err
+		}
+		return showToken(a, made, "Rotated the token "+made.ID)
+	})
 	command.DurationFlag(cmd, &in.Overlap, "overlap", "how long the old secret stays valid; at most 7d")
 	command.DurationFlag(cmd, &in.ExpiresIn, "expires-in", "how long the token is valid from now on (default as before)")
 	return cmd
@@ -251,19 +210,11 @@ func tokenID(text string) (string, error) {
 	return id.String(), nil
 }
 
-const tokenRevokeHelp = `End a token's validity. It is named by its id, not by itself, and is refused
-everywhere within ten seconds. The last owner's is not revoked.
-
-With --tenant this works on the database of DATABASE_URL itself.`
-
 func tokenRevoke(a *command.App) *cobra.Command {
 	var tenant string
 	cmd := &cobra.Command{
-		Use:     "revoke TOKEN-ID",
-		Short:   "End a token's validity",
-		Long:    tokenRevokeHelp,
-		Example: "  countersign token revoke 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b",
-		Args:    command.Arguments(1, 1, "the token's id"),
+		Use:  "revoke TOKEN-ID",
+		Args: command.Arguments(1, 1, "the token's id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := tokenID(args[0])
 			if err != nil {

@@ -16,30 +16,11 @@ import (
 
 // Buckets returns the command bucket.
 func Buckets(a *command.App) *cobra.Command {
-	return command.NewGroup("bucket", "Set how fast actions may go: list, show, set, retire, reopen",
-		`A bucket is a limit that actions share, over all workers: so many per minute, so
-many a day, so many at once. An action names its bucket in
-constraints.rate_bucket; what names none is in the bucket "default".
-
-To look takes an operator's token, to set limits an administrator's.`,
-		`  countersign bucket list
-  countersign bucket set slack.minute --rate 50/1m --burst 5
-  countersign bucket set email.daily --calendar 500/day --timezone Europe/Berlin`,
-		command.NewList(a, command.Help{Short: "List the buckets with what is used of them", Example: "  countersign bucket list"}, bucketView(),
-			func(ctx context.Context, c *client.Client) ([]wire.BucketState, error) { return c.Buckets(ctx) }),
+	return command.NewGroup("bucket", command.NewList(a, bucketView(),
+		(*client.Client).Buckets),
 		bucketShow(a), bucketSet(a),
-		command.NewChange(a, "retire NAME", command.Help{
-			Short:   "Close a bucket for new actions",
-			Long:    "Close a bucket for new actions. What is in it goes out within its limits.\n\"bucket set\" takes it into use again.",
-			Example: "  countersign bucket retire email.daily",
-		}, "the name of a bucket", "retired bucket %s", func(ctx context.Context, c *client.Client, name string) error { return c.RetireBucket(ctx, name) }),
-		command.NewChange(a, "reopen NAME", command.Help{
-			Short: "End a hold that a provider put on a bucket",
-			Long: `End the hold that a provider's Retry-After put on a bucket. Do it when you know
-better than the provider; the bucket's own limits hold on. For a pause, use
-"countersign resume".`,
-			Example: "  countersign bucket reopen slack.minute",
-		}, "the name of a bucket", "reopened bucket %s", func(ctx context.Context, c *client.Client, name string) error { return c.ReopenBucket(ctx, name) }))
+		command.NewChange(a, "retire NAME", "the name of a bucket", "retired bucket %s", (*client.Client).RetireBucket),
+		command.NewChange(a, "reopen NAME", "the name of a bucket", "reopened bucket %s", (*client.Client).ReopenBucket))
 }
 
 func bucketView() command.View[wire.BucketState] {
@@ -110,56 +91,33 @@ func stateText(b wire.BucketState) string {
 }
 
 func bucketShow(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use: "show NAME", Short: "Show a bucket with what is used of it",
-		Long:    "Show a bucket with what is used of it, and when the next action may go.",
-		Example: "  countersign bucket show email.daily",
-		Args:    command.Arguments(1, 1, "the name of a bucket"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			b, err := c.Bucket(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return bucketView().Show(a, []wire.BucketState{b})
-		}),
-	}
+	return command.New(a, "show NAME", command.Arguments(1, 1, "the name of a bucket"), func(ctx context.Context, c *client.Client, args []string) error {
+		b, err := c.Bucket(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return bucketView().Show(a)([]wire.BucketState{b}, nil)
+	})
 }
 
 func bucketSet(a *command.App) *cobra.Command {
 	var b wire.Bucket
 	var burst int
 	var zone string
-	cmd := &cobra.Command{
-		Use:   "set NAME",
-		Short: "Make a bucket, or replace its limits",
-		Long: `Make a bucket, or replace its limits. What no flag says is no limit, so name all
-that shall hold. Workers apply the limits within a second, also to what waits
-already. To stop a bucket use "countersign pause --bucket".
-
-  --rate 30/1m        so many per interval, evenly apart; in ms, s, m, h or d
-  --burst 5           so many may go at once after a time without any
-  --calendar 500/day  so many per hour, day, week or month of the calendar
-  --concurrency 4     so many calls may be open at once`,
-		Example: `  countersign bucket set slack.minute --rate 50/1m --burst 5
-  countersign bucket set email.daily --calendar 500/day --timezone Europe/Berlin
-  countersign bucket set tickets.api --concurrency 4
-  countersign bucket set free`,
-		Args: command.Arguments(1, 1, "the name of a bucket"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			switch {
-			case burst > 0 && b.Rate == nil:
-				return command.Misuse("--burst needs --rate")
-			case zone != "" && b.Calendar == nil:
-				return command.Misuse("--timezone needs --calendar")
-			case b.Rate != nil:
-				b.Rate.Burst = burst
-			}
-			if b.Calendar != nil {
-				b.Calendar.Timezone = zone
-			}
-			return a.Done(c.PutBucket(ctx, args[0], b), "set bucket %s: %s", args[0], limitsText(b))
-		}),
-	}
+	cmd := command.New(a, "set NAME", command.Arguments(1, 1, "the name of a bucket"), func(ctx context.Context, c *client.Client, args []string) error {
+		switch {
+		case burst > 0 && b.Rate == nil:
+			return command.Misuse("--burst needs --rate")
+		case zone != "" && b.Calendar == nil:
+			return command.Misuse("--timezone needs --calendar")
+		case b.Rate != nil:
+			b.Rate.Burst = burst
+		}
+		if b.Calendar != nil {
+			b.Calendar.Timezone = zone
+		}
+		return a.Done(c.PutBucket(ctx, args[0], b), "set bucket %s: %s", args[0], limitsText(b))
+	})
 	command.Flag(cmd, "rate", "text", "at most this `n/interval`, such as 30/1m", func(text string) (err error) {
 		b.Rate = &wire.Rate{}
 		limit, per, err := countPer(text, "30/1m")

@@ -54,24 +54,12 @@ func (f *targetFlags) target() (wire.Target, error) {
 	return named[0], nil
 }
 
-const pauseHelp = `Pause something: nothing of it is sent until "countersign resume". What is
-pending stays pending, and what is proposed meanwhile waits too. Workers
-apply it within a second; a call that is being made comes to its end.
-
-It takes an operator's token. --everything is for whoever runs the deployment:
-it works on the database of DATABASE_URL itself, for every tenant.`
-
 // Pause returns the command pause.
 func Pause(a *command.App) *cobra.Command {
 	var f targetFlags
 	cmd := &cobra.Command{
-		Use:   "pause",
-		Short: "Pause a tool, a bucket, a source, an employee or everything",
-		Long:  pauseHelp,
-		Example: `  countersign pause --tool mail:send_email --reason "the template is wrong"
-  countersign pause --tenant --reason "an incident"
-  countersign pause list`,
-		Args: command.Arguments(0, 0, ""),
+		Use:  "pause",
+		Args: command.NoArguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runPause(cmd.Context(), a, f, false) },
 	}
 	f.add(cmd, "why, for whoever finds it paused (required)")
@@ -79,24 +67,12 @@ func Pause(a *command.App) *cobra.Command {
 	return cmd
 }
 
-const killHelp = `Kill something: pause it, and end what is pending of it. What was proposed up to
-now and has not been sent is skipped for good, in the background; a call that
-is being made comes to its end. What is proposed afterwards waits until
-"countersign resume". What was ended stays so.
-
-It is done at once. It takes an operator's token; --everything works on the
-database of DATABASE_URL itself, for every tenant.`
-
 // Kill returns the command kill.
 func Kill(a *command.App) *cobra.Command {
 	var f targetFlags
 	cmd := &cobra.Command{
-		Use:   "kill",
-		Short: "Pause something, and end what is pending of it",
-		Long:  killHelp,
-		Example: `  countersign kill --employee-id 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --reason "it writes to the wrong people"
-  countersign kill --everything --reason "the model went mad"`,
-		Args: command.Arguments(0, 0, ""),
+		Use:  "kill",
+		Args: command.NoArguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runPause(cmd.Context(), a, f, true) },
 	}
 	f.add(cmd, "why, for whoever finds it killed (required)")
@@ -197,13 +173,8 @@ func pauseAll(ctx context.Context, a *command.App, kill bool, reason string) (wi
 func Resume(a *command.App) *cobra.Command {
 	var f targetFlags
 	cmd := &cobra.Command{
-		Use:   "resume",
-		Short: "Resume what is paused or killed",
-		Long: `Resume what is paused or killed. What it held is sent again, within seconds,
-as the limits allow. What a kill ended stays ended.`,
-		Example: `  countersign resume --tool mail:send_email --reason "the template is right now"
-  countersign resume --everything`,
-		Args: command.Arguments(0, 0, ""),
+		Use:  "resume",
+		Args: command.NoArguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			of, err := f.target()
 			if err != nil {
@@ -229,21 +200,10 @@ as the limits allow. What a kill ended stays ended.`,
 func pauseList(a *command.App) *cobra.Command {
 	var f client.PauseFilter
 	var past bool
-	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List what is paused",
-		Long:    "List what is paused or killed; with --past also what was, the newest first. With\n--json it is one document, {\"items\": [...], \"next_cursor\": ...}.",
-		Example: "  countersign pause list\n  countersign pause list --past --json",
-		Args:    command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			f.Active = !past
-			page, err := c.Pauses(ctx, f)
-			if err != nil {
-				return err
-			}
-			return pauseView().ShowPage(a, page)
-		}),
-	}
+	cmd := command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		f.Active = !past
+		return pauseView().ShowPage(a)(c.Pauses(ctx, f))
+	})
 	cmd.Flags().BoolVar(&past, "past", false, "also what was lifted")
 	command.PageFlags(cmd, &f.Limit, &f.Cursor)
 	return cmd

@@ -18,44 +18,29 @@ import (
 
 // QuietHours returns the command quiet.
 func QuietHours(a *command.App) *cobra.Command {
-	return command.NewGroup("quiet", "Set when nothing is sent: list, set, remove",
-		`Quiet hours are weekly windows in which nothing is sent: of the whole tenant, of
-one employee, of one bucket, or to one recipient. What becomes due in them waits
-until they end, and is then sent spread over some minutes.
-
-To look takes an operator's token, to set them an administrator's.`,
-		`  countersign quiet list
-  countersign quiet set --tenant --timezone Europe/Berlin --window "20:00-08:00+1"
-  countersign quiet set --bucket email.daily --timezone Europe/Berlin --window "sat,sun 00:00-24:00"`,
-		quietList(a), quietSet(a), quietRemove(a))
+	return command.NewGroup("quiet", quietList(a), quietSet(a), quietRemove(a))
 }
 
 func quietList(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List the quiet hours",
-		Long:    "List the quiet hours. With --json it is one object a line.",
-		Example: "  countersign quiet list",
-		Args:    command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			all, err := c.QuietHours(ctx)
-			switch {
-			case err != nil:
-				return err
-			case a.JSON:
-				return command.WriteJSONLines(a, all)
-			case len(all) == 0:
-				a.Note("There are no quiet hours.")
-				return nil
+	return command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		all, err := c.QuietHours(ctx)
+		switch {
+		case err != nil:
+			return err
+		case a.JSON:
+			return command.WriteJSONLines(a, all)
+		case len(all) == 0:
+			a.Note("There are no quiet hours.")
+			return nil
+		}
+		var rows [][]string
+		for _, h := range all {
+			for _, w := range h.Windows {
+				rows = append(rows, []string{h.Scope, h.Subject, cmp.Or(strings.Join(w.Days, ","), "every day"), w.From + "-" + w.Until, h.Timezone})
 			}
-			var rows [][]string
-			for _, h := range all {
-				for _, w := range h.Windows {
-					rows = append(rows, []string{h.Scope, h.Subject, cmp.Or(strings.Join(w.Days, ","), "every day"), w.From + "-" + w.Until, h.Timezone})
-				}
-			}
-			return a.Table([]string{"OF", "WHICH", "DAYS", "WINDOW", "ZONE"}, rows)
-		}),
-	}
+		}
+		return a.Table([]string{"OF", "WHICH", "DAYS", "WINDOW", "ZONE"}, rows)
+	})
 }
 
 // quietFlags name a scope of quiet hours.
@@ -91,30 +76,13 @@ func quietSet(a *command.App) *cobra.Command {
 	var f quietFlags
 	var h wire.QuietHours
 	spread := envelope.Duration(5 * time.Minute)
-	cmd := &cobra.Command{
-		Use:   "set",
-		Short: "Set quiet hours",
-		Long: `Set quiet hours, instead of those that were set for the same.
-
-A window is its days, which may be left out for every day, and its times:
-
-  "20:00-08:00+1"          every day, from 20:00 to 08:00 of the next
-  "sat,sun 00:00-24:00"    whole days
-  "mon-fri 12:00-13:00"    days in a row
-
-They are times of the wall clock of the zone, also when it is put forward or
-back. Give --window again for each.`,
-		Example: `  countersign quiet set --tenant --timezone Europe/Berlin --window "20:00-08:00+1" --window "sat,sun 00:00-24:00"
-  countersign quiet set --recipient domain:example.org --timezone Asia/Kolkata --window "18:00-09:00+1" --spread 15m`,
-		Args: command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) (err error) {
-			if h.Scope, h.Subject, err = f.scope(); err != nil {
-				return err
-			}
-			h.Spread = &spread
-			return a.Done(c.PutQuietHours(ctx, h), "set quiet hours of %s", strings.TrimSpace(h.Scope+" "+h.Subject))
-		}),
-	}
+	cmd := command.New(a, "set", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) (err error) {
+		if h.Scope, h.Subject, err = f.scope(); err != nil {
+			return err
+		}
+		h.Spread = &spread
+		return a.Done(c.PutQuietHours(ctx, h), "set quiet hours of %s", strings.TrimSpace(h.Scope+" "+h.Subject))
+	})
 	f.add(cmd)
 	cmd.Flags().StringVar(&h.Timezone, "timezone", "", "the `zone` of the clock, such as Europe/Berlin (required)")
 	command.Flag(cmd, "window", "window", "a `window`, such as \"mon-fri 20:00-08:00+1\" (required; may be given again)", func(text string) error {
@@ -158,19 +126,13 @@ func parseWindow(text string) (wire.Window, error) {
 
 func quietRemove(a *command.App) *cobra.Command {
 	var f quietFlags
-	cmd := &cobra.Command{
-		Use: "remove", Short: "Remove quiet hours",
-		Long:    "Remove quiet hours. What waited for their end is sent within the minute.",
-		Example: "  countersign quiet remove --bucket email.daily",
-		Args:    command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			scope, subject, err := f.scope()
-			if err != nil {
-				return err
-			}
-			return a.Done(c.DeleteQuietHours(ctx, scope, subject), "removed quiet hours of %s", strings.TrimSpace(scope+" "+subject))
-		}),
-	}
+	cmd := command.New(a, "remove", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		scope, subject, err := f.scope()
+		if err != nil {
+			return err
+		}
+		return a.Done(c.DeleteQuietHours(ctx, scope, subject), "removed quiet hours of %s", strings.TrimSpace(scope+" "+subject))
+	})
 	f.add(cmd)
 	return cmd
 }

@@ -14,43 +14,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 )
 
-const mcpHelp = `Serve an MCP client that only speaks over standard input and output, such as a
-desktop assistant. The client sees the tools of the catalog, and each of its
-calls becomes an action: it runs, waits for a person, or is denied, as policy
-says.
-
-A client that speaks streamable HTTP needs no bridge. Point it at the API's
-/mcp, with the header "Authorization: Bearer TOKEN".
-
-The client starts this command itself. Where it keeps its servers, put:
-
-  {
-    "mcpServers": {
-      "countersign": {
-        "command": "countersign",
-        "args": ["mcp"],
-        "env": {
-          "COUNTERSIGN_URL": "http://127.0.0.1:8080",
-          "COUNTERSIGN_TOKEN": "cs_agent_..."
-        }
-      }
-    }
-  }
-
-and take out the servers that Countersign has as sources now. Standard output
-carries the protocol alone; what goes wrong is said on standard error.`
-
 // Command returns the command mcp.
 func Command(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:   "mcp",
-		Short: "Serve an MCP client over standard input and output",
-		Long:  mcpHelp,
-		Example: `  COUNTERSIGN_TOKEN=cs_agent_... countersign mcp
-  npx @modelcontextprotocol/inspector --cli countersign mcp --method tools/list`,
-		Args: command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, _ *client.Client, _ []string) error { return runMCP(ctx, a) }),
-	}
+	return command.New(a, "mcp", command.NoArguments(), func(ctx context.Context, _ *client.Client, _ []string) error { return runMCP(ctx, a) })
 }
 
 func runMCP(ctx context.Context, a *command.App) error {

@@ -19,20 +19,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/policies"
 )
 
-const policySimulateHelp = `Try a file of policy on what agents did, before it holds. Every action of the
-range is decided about again, and three decisions are compared:
-
-  then   what was decided about it
-  now    what the current policy says
-  would  what it says with the sections of the file in place of its own
-
-Nothing is changed, and nothing is stored. Arguments are as they were proposed;
-everything else, such as drift, trust, grants and the do-not-contact list, is as
-it is now. Ctrl-C shows what was found so far.
-
-With --json every action that comes out differently is one line, and the last
-line is {"summary": ...}. It takes an operator's token.`
-
 // simulation is a simulation in flags.
 type simulation struct {
 	wire.Simulation
@@ -43,16 +29,7 @@ type simulation struct {
 
 func simulate(a *command.App) *cobra.Command {
 	var f simulation
-	cmd := &cobra.Command{
-		Use:   "simulate",
-		Short: "Try a file of policy on the past",
-		Long:  policySimulateHelp,
-		Example: `  countersign policy simulate -f policy.yaml
-  countersign policy simulate -f policy.yaml --since 720h --tool 'shop:*'
-  countersign policy simulate -f policy.yaml --fail-on-change
-  countersign policy simulate -f policy.yaml --json | jq -c 'select(.would.mode == "deny")'`,
-		Args: command.Arguments(0, 0, ""),
-	}
+	cmd := command.New(a, "simulate", command.NoArguments(), nil)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.file, "file", "f", "", "the `file`, or - for standard input (required)")
 	check := command.RangeFlags(cmd, &f.From, &f.To, "actions proposed")

@@ -15,28 +15,12 @@ import (
 
 // Command returns the command retention.
 func Command(a *command.App) *cobra.Command {
-	return command.NewGroup("retention", "Set how long data is kept: list, set",
-		`How long data is kept. There are two kinds:
-
-  ledger  actions that ended, with their attempts
-  events  the log of what happened; its checkpoints stay
-
-What is older is deleted once a day (delete), or an event only says that it
-exists (notice), which holds for both after 90 days until it is set. Nothing
-unfinished is ever deleted: what waits, is scheduled or is a dead letter stays.`,
-		`  countersign retention list
-  countersign retention set ledger --days 90 --action delete`,
-		command.NewList(a, command.Help{
-			Short: "List how long data is kept",
-			Long: "List how long data is kept and, where nothing is deleted, how much the last\n" +
-				"daily check found to be older. It takes an operator's token. With --json it is\none object a line.",
-			Example: "  countersign retention list",
-		}, command.View[wire.Retention]{
-			Head: []string{"KIND", "DAYS", "ACTION", "OLDER", "CHECKED"},
-			Row: func(r wire.Retention) []string {
-				return []string{r.Kind, fmt.Sprint(r.Days), r.Action, olderText(r), command.Local(r.CheckedAt)}
-			},
-		}, func(ctx context.Context, c *client.Client) ([]wire.Retention, error) { return c.Retention(ctx) }),
+	return command.NewGroup("retention", command.NewList(a, command.View[wire.Retention]{
+		Head: []string{"KIND", "DAYS", "ACTION", "OLDER", "CHECKED"},
+		Row: func(r wire.Retention) []string {
+			return []string{r.Kind, fmt.Sprint(r.Days), r.Action, olderText(r), command.Local(r.CheckedAt)}
+		},
+	}, (*client.Client).Retention),
 		set(a))
 }
 
@@ -55,11 +39,7 @@ func set(a *command.App) *cobra.Command {
 	var r wire.Retention
 	kinds := []string{string(retention.Ledger), string(retention.Events)}
 	cmd := &cobra.Command{
-		Use:   "set KIND",
-		Short: "Set how long a kind is kept",
-		Long:  "Set how long a kind is kept: the ledger, or events. It takes an administrator's\ntoken, and is on record.",
-		Example: `  countersign retention set ledger --days 90 --action delete
-  countersign retention set events --days 3650 --action notice --note "ten years, as agreed"`,
+		Use:       "set KIND",
 		Args:      command.Arguments(1, 1, "ledger or events"),
 		ValidArgs: kinds,
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {

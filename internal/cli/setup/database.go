@@ -15,20 +15,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-const migrateHelp = `Bring the database of DATABASE_URL to the schema of this version: the roles, the
-tables and those of River. It is safe to run again, and from several machines at
-once. Run it before the new API and workers start.
-
-The user of DATABASE_URL must be allowed to create roles and schemas.`
-
 // Migrate returns the command migrate.
 func Migrate(a *command.App) *cobra.Command {
 	return &cobra.Command{
-		Use:     "migrate",
-		Short:   "Bring the database to this version's schema",
-		Long:    migrateHelp,
-		Example: "  DATABASE_URL=postgres://postgres@localhost/countersign countersign migrate",
-		Args:    command.Arguments(0, 0, ""),
+		Use:  "migrate",
+		Args: command.NoArguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := a.DatabaseURL()
 			if err != nil {
@@ -54,21 +45,15 @@ func Migrate(a *command.App) *cobra.Command {
 // Tenant returns the command tenant.
 func Tenant(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "tenant",
-		Short:   "Set tenants up, in the database of DATABASE_URL",
-		Long:    "Tenants share a Countersign and see nothing of each other. This works on the\ndatabase of DATABASE_URL itself.",
-		Example: "  countersign tenant create acme",
-		Args:    cobra.ArbitraryArgs,
-		RunE:    command.Group,
+		Use:  "tenant",
+		Args: cobra.ArbitraryArgs,
+		RunE: command.Group,
 
 		DisableFlagsInUseLine: true,
 	}
 	cmd.AddCommand(&cobra.Command{
-		Use:     "create NAME",
-		Short:   "Make a tenant",
-		Long:    "Make a tenant in the database of DATABASE_URL. It has no sources, rules or\ntokens yet; \"countersign token create --role admin\" makes the first token.",
-		Example: "  countersign tenant create acme\n  countersign token create --tenant acme --role admin --name \"Ana, laptop\"",
-		Args:    command.Arguments(1, 1, "a name"),
+		Use:  "create NAME",
+		Args: command.Arguments(1, 1, "a name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var id envelope.TenantID
 			err := a.InDatabase(cmd.Context(), "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) (err error) {

@@ -19,22 +19,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
-const devHelp = `Start everything on this machine, in one process: a database, the API, a worker
-and an example MCP server with notes as its tools. Then run a demonstration that
-proposes and decides actions as agents and people do, and show how each ended.
-
-The database is the one of DATABASE_URL if that is set; else a private
-PostgreSQL is started, from the programs that are found on this machine or
-downloaded: the first run may take some minutes to download and build. The data,
-the tokens, the key that encrypts credentials and the notes are kept in the data
-folder for the next run.
-
-The tokens that are shown are those of the tenant demo, in which you can set
-what you like. The demonstration runs in a tenant of its own, made anew each
-time. Everything stays up until Ctrl-C, also if the demonstration fails. With
---once everything is in a temporary folder on a free port and ends after the
-demonstration; the exit code is 1 if an action did not end as expected.`
-
 type devFlags struct {
 	once, verbose        bool
 	listen, dir, program string
@@ -44,14 +28,8 @@ type devFlags struct {
 func Dev(a *command.App) *cobra.Command {
 	var f devFlags
 	cmd := &cobra.Command{
-		Use:   "dev",
-		Short: "Run everything on this machine, and show what it does",
-		Long:  devHelp,
-		Example: `  countersign dev
-  countersign dev --once
-  countersign dev --listen 127.0.0.1:9090 --data-dir ./.countersign
-  DATABASE_URL=postgres://postgres@localhost/postgres countersign dev`,
-		Args: command.Arguments(0, 0, ""),
+		Use:  "dev",
+		Args: command.NoArguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDev(cmd.Context(), a, f) },
 	}
 	cmd.Flags().BoolVar(&f.once, "once", false, "end after the demonstration, and leave nothing behind")

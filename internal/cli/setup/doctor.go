@@ -13,28 +13,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-const doctorHelp = `Examine the database of DATABASE_URL: whether it is set up as the migrations
-left it (roles, row security, grants, versions, partitions), whether it is kept
-well (settings, clock, long transactions, replication slots, bloat), and whether
-the work gets done (leases, pauses, checkpoints, dead letters). It
-changes nothing.
-
-Each thing that is wrong comes with what to do. The exit code is 1 if something
-failed, and 0 if there are only warnings. A superuser, or a user that was
-granted countersign_worker and pg_monitor, sees all there is.`
-
 // examineFor bounds the whole examination.
 const examineFor = 2 * time.Minute
 
 // Doctor returns the command doctor.
 func Doctor(a *command.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "doctor",
-		Short: "Examine the database, and say what to do",
-		Long:  doctorHelp,
-		Example: `  DATABASE_URL=postgres://postgres@localhost/countersign countersign doctor
-  countersign doctor --json | jq '.checks[] | select(.status != "ok")'`,
-		Args: command.Arguments(0, 0, ""),
+		Use:  "doctor",
+		Args: command.NoArguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), a) },
 	}
 }

@@ -12,10 +12,8 @@ import (
 // Version returns the command version.
 func Version(a *command.App) *cobra.Command {
 	return &cobra.Command{
-		Use:     "version",
-		Short:   "Say which build this is",
-		Example: "  countersign version\n  countersign version --json",
-		Args:    command.Arguments(0, 0, ""),
+		Use:  "version",
+		Args: command.NoArguments(),
 		RunE: func(*cobra.Command, []string) error {
 			if a.JSON {
 				return a.WriteJSON(map[string]string{

@@ -14,32 +14,12 @@ import (
 )
 
 func diff(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:   "diff SOURCE:TOOL",
-		Short: "Show what changed in a tool's definition",
-		Long: `Show what changed in a tool's definition since it was accepted, and the digest
-to accept it by. While a tool has drifted, what policy would let run waits for
-a person; a new tool in quarantine cannot be used at all.
-
-A change is of the interface if a call may mean something else, and of text if
-it only describes. Agents read and obey texts too, so read them. Characters
-that do not show are written as \u{200B}, and are pointed out.`,
-		Example: "  countersign tools diff mail:send_email",
-		Args:    command.Arguments(1, 1, "a tool, as source:name"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			if _, err := command.ToolArgument(args[0]); err != nil {
-				return err
-			}
-			d, err := c.DiffTool(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return a.WriteJSON(d)
-			}
-			return showDiff(a, d)
-		}),
-	}
+	return command.New(a, "diff SOURCE:TOOL", command.Arguments(1, 1, "a tool, as source:name"), func(ctx context.Context, c *client.Client, args []string) error {
+		if _, err := command.ToolArgument(args[0]); err != nil {
+			return err
+		}
+		return command.Show(a, showDiff)(c.DiffTool(ctx, args[0]))
+	})
 }
 
 func showDiff(a *command.App, d wire.ToolDiff) error {
@@ -85,25 +65,16 @@ func side(b *strings.Builder, mark string, value json.RawMessage) {
 
 func accept(a *command.App) *cobra.Command {
 	var digest string
-	cmd := &cobra.Command{
-		Use:   "accept SOURCE:TOOL",
-		Short: "Accept a tool's definition as it was shown",
-		Long: `Accept a tool's definition as it was shown: after it changed, or for the first
-time if it is in quarantine. The digest is the one that "tools diff" shows; if
-the definition has changed since, nothing is accepted.`,
-		Example: "  countersign tools accept mail:send_email --digest AnGv+7ycJpraC6EQxpOL7C1A/RNZ2EEoLNHquncW8of2",
-		Args:    command.Arguments(1, 1, "a tool, as source:name"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			key, err := command.ToolArgument(args[0])
-			if err != nil {
-				return err
-			}
-			if digest == "" {
-				return command.Misuse("--digest is required: `countersign tools diff %s` shows it with what changed", command.Quoted(args[0]))
-			}
-			return a.Done(c.AcceptTool(ctx, wire.ToolAcceptance{Source: key.Source, Name: key.Action, Digest: digest}), "accepted %s", key)
-		}),
-	}
+	cmd := command.New(a, "accept SOURCE:TOOL", command.Arguments(1, 1, "a tool, as source:name"), func(ctx context.Context, c *client.Client, args []string) error {
+		key, err := command.ToolArgument(args[0])
+		if err != nil {
+			return err
+		}
+		if digest == "" {
+			return command.Misuse("--digest is required: `countersign tools diff %s` shows it with what changed", command.Quoted(args[0]))
+		}
+		return a.Done(c.AcceptTool(ctx, wire.ToolAcceptance{Source: key.Source, Name: key.Action, Digest: digest}), "accepted %s", key)
+	})
 	cmd.Flags().StringVar(&digest, "digest", "", "the `digest` of the definition that was looked at (required)")
 	return cmd
 }

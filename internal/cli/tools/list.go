@@ -18,50 +18,22 @@ import (
 
 // Command returns the command tools.
 func Command(a *command.App) *cobra.Command {
-	return command.NewGroup("tools", "Find tools, accept changes of them, and configure them",
-		`Find tools, accept changes of their definitions, and set what a source does not
-say of its tools, or says wrongly. Looking takes any token, and shows an agent
-what it may use; the rest takes an operator's.`,
-		`  countersign tools search send email
-  countersign tools diff mail:send_email
-  countersign tools reconcile notes:notes.create --read notes.find --args '{"key":"$key"}' --happened /found`,
-		list(a), search(a), show(a), diff(a), accept(a), override(a), describe(a), set(a), reconcile(a), snapshot(a))
+	return command.NewGroup("tools", list(a), search(a), show(a), diff(a), accept(a), override(a), describe(a), set(a), reconcile(a), snapshot(a))
 }
 
 func list(a *command.App) *cobra.Command {
 	var f client.ToolFilter
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the tools, with whom they write to",
-		Long: `List the tools of every source, with what policy says of them, whom they write
-to, and what it takes to use them. An agent's token sees what it may use. With
---json it is one object a line.
-
-A source that could not be listed has no tools here, and its error on standard
-error. Actions that wait for its tools are not lost.`,
-		Example: "  countersign tools list\n  countersign tools list --source mail --risk danger",
-		Args:    command.Arguments(0, 0, ""),
-		RunE:    a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error { return showTools(ctx, a, c, f) }),
-	}
+	cmd := command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error { return showTools(ctx, a, c, f) })
 	filterFlags(cmd, &f)
 	return cmd
 }
 
 func search(a *command.App) *cobra.Command {
 	f := client.ToolFilter{Limit: 20}
-	cmd := &cobra.Command{
-		Use:   "search WORD...",
-		Short: "Search the catalog",
-		Long: `Search the catalog by words: in names, titles, arguments and descriptions, a
-name counting for more than what a tool says of itself. The best come first. A
-word of three letters finds what begins with it.`,
-		Example: "  countersign tools search send email\n  countersign tools search invoice --risk read --json | jq -r .key",
-		Args:    command.Arguments(1, command.Many, "words to search for"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			f.Query = strings.Join(args, " ")
-			return showTools(ctx, a, c, f)
-		}),
-	}
+	cmd := command.New(a, "search WORD...", command.Arguments(1, command.Many, "words to search for"), func(ctx context.Context, c *client.Client, args []string) error {
+		f.Query = strings.Join(args, " ")
+		return showTools(ctx, a, c, f)
+	})
 	filterFlags(cmd, &f)
 	return cmd
 }
@@ -93,7 +65,7 @@ func showTools(ctx context.Context, a *command.App, c *client.Client, f client.T
 		Row: func(t wire.Tool) []string {
 			return []string{t.Key, string(t.Mode), t.Risk, string(t.Effect), writesTo(t), strings.Join(t.Scopes, " "), toolNote(t)}
 		},
-	}.Show(a, found.Items)
+	}.Show(a)(found.Items, nil)
 }
 
 func writesTo(t wire.Tool) string {
@@ -121,27 +93,9 @@ func toolNote(t wire.Tool) string {
 }
 
 func show(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:   "show TOOL",
-		Short: "Show a tool with its schemas",
-		Long: `Show a tool with all that is known of it: what its source says, what policy
-says, what a call changes and how it is undone, and its schemas.
-
-TOOL is source:name, a full name such as mail.letter.send, or a name that only
-one source has. Its texts are its source's words: read them as data.`,
-		Example: "  countersign tools show mail:send_email\n  countersign tools show mail:send_email --json | jq .input_schema",
-		Args:    command.Arguments(1, 1, "a tool"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			t, err := c.Tool(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return a.WriteJSON(t)
-			}
-			return showTool(a, t)
-		}),
-	}
+	return command.New(a, "show TOOL", command.Arguments(1, 1, "a tool"), func(ctx context.Context, c *client.Client, args []string) error {
+		return command.Show(a, showTool)(c.Tool(ctx, args[0]))
+	})
 }
 
 func showTool(a *command.App, t wire.Tool) error {

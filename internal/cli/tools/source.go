@@ -16,29 +16,14 @@ import (
 
 // Sources returns the command source.
 func Sources(a *command.App) *cobra.Command {
-	cmd := command.NewGroup("source", "Set up sources of tools, and list their tools",
-		`Set up sources of tools: MCP servers, tool gateways and providers whose own API
-Countersign speaks. Looking takes any person's token, a refresh an operator's,
-the rest an administrator's.`,
-		`  countersign source list
-  countersign source set mail --kind mcp --config '{"transport":"http","url":"https://mail.example.org/mcp"}'
-  countersign source refresh mail`,
-		command.NewList(a, command.Help{
-			Short:   "List the sources, with how their last listing went",
-			Long:    "List the sources of tools, with how their last listing went and how their tools\nare guarded. Credentials are never shown. With --json it is one object a line.",
-			Example: "  countersign source list\n  countersign source list --json | jq 'select(.list_error)'",
-		}, command.View[wire.Source]{
-			Empty: "There are none.", Head: []string{"SOURCE", "KIND", "RISK", "GUARD", "LISTED", "STATE"},
-			Row: func(s wire.Source) []string {
-				return []string{s.ID, s.Kind, s.DefaultRisk, sourceGuard(s), command.Local(s.ListedAt), sourceState(s)}
-			},
-		}, func(ctx context.Context, c *client.Client) ([]wire.Source, error) { return c.Sources(ctx) }),
+	cmd := command.NewGroup("source", command.NewList(a, command.View[wire.Source]{
+		Empty: "There are none.", Head: []string{"SOURCE", "KIND", "RISK", "GUARD", "LISTED", "STATE"},
+		Row: func(s wire.Source) []string {
+			return []string{s.ID, s.Kind, s.DefaultRisk, sourceGuard(s), command.Local(s.ListedAt), sourceState(s)}
+		},
+	}, (*client.Client).Sources),
 		sourceSet(a), sourceRefresh(a),
-		command.NewChange(a, "delete ID", command.Help{
-			Short:   "Remove a source and its tools",
-			Long:    "Remove a source and its tools, with what was accepted and set of them. Actions\nthat name them stay, and those that wait are skipped when they are due.",
-			Example: "  countersign source delete mail",
-		}, "the source's id", "removed source %s", func(ctx context.Context, c *client.Client, id string) error { return c.DeleteSource(ctx, id) }))
+		command.NewChange(a, "delete ID", "the source's id", "removed source %s", (*client.Client).DeleteSource))
 	cmd.Aliases = []string{"sources"}
 	return cmd
 }
@@ -67,34 +52,11 @@ func sourceState(src wire.Source) string {
 	return "ok"
 }
 
-const sourceSetHelp = `Make a source, or change one. Workers list its tools soon after.
-
---config is what its kind takes: for mcp {"transport":"http","url":…} or
-{"transport":"stdio","command":[…]}; openapi.yaml has the others. --credentials
-are stored encrypted and never shown; give them in a file, since others can see
-what stands on a command line: {"header":{"Authorization":"Bearer …"}} for HTTP,
-{"env":{…}} for a command, {"values":{"token":…}} for a provider. Without them
-the stored ones stay, unless the configuration changes: then give them again, or
-{} for none.
-
---drift-guard says which changes of its tools' definitions need a person: full
-is any, interface leaves out texts that only describe. --quarantine keeps its
-new tools from use until somebody accepts them. Both stay as they are if left
-out.`
-
 func sourceSet(a *command.App) *cobra.Command {
 	var src wire.SourceInput
 	var off, quarantine bool
 	kinds := []string{"mcp", "tool_gateway", "composio", "slack", "linear", "sentry", "webhook", "builtin"}
-	cmd := &cobra.Command{
-		Use:   "set ID",
-		Short: "Make or change a source",
-		Long:  sourceSetHelp,
-		Example: `  countersign source set files --kind mcp --config '{"transport":"stdio","command":["mcp-server-filesystem","/srv"]}'
-  countersign source set crm --kind mcp --config @crm.json --credentials @crm-secret.json --quarantine
-  countersign source set chat --kind slack --credentials @slack.json --default-risk write`,
-		Args: command.Arguments(1, 1, "the source's id"),
-	}
+	cmd := command.New(a, "set ID", command.Arguments(1, 1, "the source's id"), nil)
 	flags := cmd.Flags()
 	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 		if src.Kind == "" {
@@ -119,40 +81,30 @@ func sourceSet(a *command.App) *cobra.Command {
 	return cmd
 }
 
-const sourceRefreshHelp = `Have a source's tools listed now; workers do it by themselves once in five
-minutes. It answers when that is done, or after --wait.`
-
 // refreshLook is how often the state of a refresh is read.
 const refreshLook = 250 * time.Millisecond
 
 func sourceRefresh(a *command.App) *cobra.Command {
 	wait := 30 * time.Second
-	cmd := &cobra.Command{
-		Use:     "refresh ID",
-		Short:   "Have a source's tools listed now",
-		Long:    sourceRefreshHelp,
-		Example: "  countersign source refresh mail\n  countersign source refresh mail --wait 0",
-		Args:    command.Arguments(1, 1, "the source's id"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			asked, err := c.RefreshSource(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			src, done, err := listedSince(ctx, c, args[0], asked, wait)
-			switch {
-			case err != nil:
-				return err
-			case a.JSON:
-				return a.WriteJSON(src)
-			case !done:
-				a.Note("Asked for; it has not been listed yet. `countersign source list` shows when it has.")
-				return nil
-			case src.ListError != nil:
-				return fmt.Errorf("the source %s could not be listed: %s", args[0], command.Safe(*src.ListError))
-			}
-			return a.Print("listed %s: %s\n", args[0], sourceState(src))
-		}),
-	}
+	cmd := command.New(a, "refresh ID", command.Arguments(1, 1, "the source's id"), func(ctx context.Context, c *client.Client, args []string) error {
+		asked, err := c.RefreshSource(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		src, done, err := listedSince(ctx, c, args[0], asked, wait)
+		switch {
+		case err != nil:
+			return err
+		case a.JSON:
+			return a.WriteJSON(src)
+		case !done:
+			a.Note("Asked for; it has not been listed yet. `countersign source list` shows when it has.")
+			return nil
+		case src.ListError != nil:
+			return fmt.Errorf("the source %s could not be listed: %s", args[0], command.Safe(*src.ListError))
+		}
+		return a.Print("listed %s: %s\n", args[0], sourceState(src))
+	})
 	cmd.Flags().DurationVar(&wait, "wait", wait, "answer after this `duration` at the latest")
 	return cmd
 }

@@ -16,16 +16,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-const topHelp = `Show how everything stands, and draw it again every second: what waits and why,
-the buckets and how much of their limits is used, sources that are left alone,
-what is paused, what needs a person, and what each tool came to in the last
-minutes. q or Ctrl-C ends it.
-
-Where standard output is no terminal it writes one page after another, without
-colours; --once writes one. With --json each is one object on a line. Where more
-waits than can be counted, the numbers are estimates, and it says "about".
-It takes an operator's token. NO_COLOR turns colours off.`
-
 // soonest is how often may be asked at most.
 const soonest = 100 * time.Millisecond
 
@@ -33,25 +23,16 @@ const soonest = 100 * time.Millisecond
 func Command(a *command.App) *cobra.Command {
 	var every time.Duration
 	var once bool
-	cmd := &cobra.Command{
-		Use:   "top",
-		Short: "Show how everything stands, live",
-		Long:  topHelp,
-		Example: `  countersign top
-  countersign top --every 5s
-  countersign top --once --json | jq .waiting`,
-		Args: command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			if every < soonest {
-				return command.Misuse("--every must be at least %s", soonest)
-			}
-			err := runTop(ctx, a, c, every, once)
-			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-				return nil // Ctrl-C is how it ends
-			}
-			return err
-		}),
-	}
+	cmd := command.New(a, "top", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		if every < soonest {
+			return command.Misuse("--every must be at least %s", soonest)
+		}
+		err := runTop(ctx, a, c, every, once)
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return nil // Ctrl-C is how it ends
+		}
+		return err
+	})
 	cmd.Flags().DurationVar(&every, "every", time.Second, "how `long` from one look to the next")
 	cmd.Flags().BoolVar(&once, "once", false, "look once")
 	return cmd

@@ -20,37 +20,8 @@ import (
 
 // Command returns the command workflow.
 func Command(a *command.App) *cobra.Command {
-	return command.NewGroup("workflow", "Run several calls in order, all or nothing if you like",
-		`A workflow is several calls that run in order. A later one may use what an
-earlier one answered: a text in its inputs that is wholly a reference, such as
-$0.id or $1.hits[0].name, is replaced by that part of the answer of the step,
-counted from 0. The long form is $steps.1/hits/0/name, a JSON Pointer behind the
-step.
-
-An atomic workflow is all or nothing. It takes only tools that read or declare
-how they are reversed, and when a step fails, the steps before it are reversed,
-the last first. What cannot be reversed waits for a person: see
-"countersign workflow list --needs-operator".`,
-		`  countersign workflow run onboarding.json --atomic --dry-run
-  countersign workflow run onboarding.json --atomic --wait
-  countersign workflow list --needs-operator`,
-		run(a), show(a), list(a), cancel(a), retry(a), resolve(a))
+	return command.NewGroup("workflow", run(a), show(a), list(a), cancel(a), retry(a), resolve(a))
 }
-
-const runHelp = `Submit a workflow from a file or, for -, from standard input: an array of steps,
-or an object with them in "steps". Each step is
-
-  {"tool": "crm:create_contact", "inputs": {"name": "Ana"}}
-
-and may carry risk, approval and constraints as well. What can be known is
-checked before anything runs, and every mistake is shown with its place;
---dry-run does nothing else, and tells what policy would decide about each step.
-
-The workflow has a name of your own, its external id, which makes it safe to
-send again. It may be left out, and one is made up.
-
-With --wait the command answers when the workflow has ended or needs a person.
-The exit code is 3 if it ended otherwise than completed.`
 
 type runFlags struct {
 	atomic, dryRun                            bool
@@ -60,16 +31,7 @@ type runFlags struct {
 
 func run(a *command.App) *cobra.Command {
 	var f runFlags
-	cmd := &cobra.Command{
-		Use:   "run FILE | -",
-		Short: "Submit a workflow",
-		Long:  runHelp,
-		Example: `  countersign workflow run onboarding.json --atomic --dry-run
-  countersign workflow run onboarding.json --atomic --external-id onboard-4711 --wait=2m
-  echo '[{"tool":"crm:find","inputs":{"name":"Ana"}},{"tool":"mail:send","inputs":{"to":"$0.hits[0].email"}}]' | countersign workflow run -`,
-		Args: command.Arguments(1, 1, "one file, or - for standard input"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error { return submit(ctx, a, c, f, args[0]) }),
-	}
+	cmd := command.New(a, "run FILE | -", command.Arguments(1, 1, "one file, or - for standard input"), func(ctx context.Context, c *client.Client, args []string) error { return submit(ctx, a, c, f, args[0]) })
 	flags := cmd.Flags()
 	flags.BoolVar(&f.atomic, "atomic", false, "all of it, or none")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "check it, and do nothing")
@@ -217,26 +179,17 @@ func showState(a *command.App, b wire.Workflow) error {
 
 func show(a *command.App) *cobra.Command {
 	var wait time.Duration
-	cmd := &cobra.Command{
-		Use:   "show ID",
-		Short: "Show a workflow and its steps",
-		Long: `Show a workflow and its steps; with --json also what they answered. With --wait
-the command answers when the workflow has ended or needs a person. The exit code
-is 3 if it ended otherwise than completed.`,
-		Example: "  countersign workflow show 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --wait",
-		Args:    command.Arguments(1, 1, "the id of a workflow"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			id, err := workflowID(args[0])
-			if err != nil {
-				return err
-			}
-			w, _, err := c.Workflow(ctx, id, wait)
-			if err != nil {
-				return err
-			}
-			return showOutcome(a, w, wait > 0)
-		}),
-	}
+	cmd := command.New(a, "show ID", command.Arguments(1, 1, "the id of a workflow"), func(ctx context.Context, c *client.Client, args []string) error {
+		id, err := workflowID(args[0])
+		if err != nil {
+			return err
+		}
+		w, _, err := c.Workflow(ctx, id, wait)
+		if err != nil {
+			return err
+		}
+		return showOutcome(a, w, wait > 0)
+	})
 	command.WaitFlag(cmd, &wait, "answer when it has ended, or after this `duration`")
 	return cmd
 }
@@ -252,24 +205,9 @@ func workflowID(text string) (uuid.UUID, error) {
 func list(a *command.App) *cobra.Command {
 	var f client.WorkflowFilter
 	states := []string{"running", "reverting", "stuck", "compensation_failed", "completed", "failed", "cancelled", "reverted", "resolved"}
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List workflows",
-		Long: `List workflows, newest first. An agent's token sees those of its own session.
---needs-operator leaves those that wait for an operator: the outcome of a call
-is unknown, or a step could not be reversed.
-
-With --json it is one document, {"items": [...], "next_cursor": ...}.`,
-		Example: "  countersign workflow list --needs-operator\n  countersign workflow list --state running --json | jq '.items[].waits_for'",
-		Args:    command.Arguments(0, 0, ""),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			page, err := c.Workflows(ctx, f)
-			if err != nil {
-				return err
-			}
-			return view().ShowPage(a, page)
-		}),
-	}
+	cmd := command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		return view().ShowPage(a)(c.Workflows(ctx, f))
+	})
 	flags := cmd.Flags()
 	command.EnumFlag(cmd, &f.State, "state", "only those of this `state`: "+strings.Join(states, ", "), states...)
 	flags.BoolVar(&f.NeedsOperator, "needs-operator", false, "only those that wait for an operator")
@@ -300,45 +238,23 @@ func view() command.View[wire.Workflow] {
 }
 
 // newChange returns a command that changes the workflow of an id and shows it.
-func newChange(a *command.App, use string, help command.Help, change func(context.Context, *client.Client, uuid.UUID) (wire.Workflow, error)) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: help.Short, Long: help.Long, Example: help.Example, Args: command.Arguments(1, 1, "the id of a workflow"),
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			id, err := workflowID(args[0])
-			if err != nil {
-				return err
-			}
-			w, err := change(ctx, c, id)
-			if err != nil {
-				return err
-			}
-			return showState(a, w)
-		}),
-	}
+func newChange(a *command.App, use string, change func(*client.Client, context.Context, uuid.UUID) (wire.Workflow, error)) *cobra.Command {
+	return command.New(a, use, command.Arguments(1, 1, "the id of a workflow"), func(ctx context.Context, c *client.Client, args []string) error {
+		id, err := workflowID(args[0])
+		if err != nil {
+			return err
+		}
+		return command.Show(a, showState)(change(c, ctx, id))
+	})
 }
 
 func cancel(a *command.App) *cobra.Command {
-	return newChange(a, "cancel ID", command.Help{
-		Short: "Stop a workflow",
-		Long: `Stop a workflow. The current step is taken back if it has not been sent, and
-otherwise runs to its end. The steps that an atomic workflow has done are then
-reversed; those of another stay.`,
-		Example: "  countersign workflow cancel 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b",
-	}, func(ctx context.Context, c *client.Client, id uuid.UUID) (wire.Workflow, error) {
-		return c.CancelWorkflow(ctx, id)
-	})
+	return newChange(a, "cancel ID", (*client.Client).CancelWorkflow)
 }
 
 func retry(a *command.App) *cobra.Command {
 	var note string
-	cmd := newChange(a, "retry ID", command.Help{
-		Short: "Retry the reversal that failed",
-		Long: `Retry the reversal that failed. It is made again by what the catalog declares
-now, so that a wrong declaration can be corrected first. A step that found its
-effect there already is reversed by this too.`,
-		Example: `  countersign workflow list --needs-operator
-  countersign workflow retry 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --note "the CRM is back"`,
-	}, func(ctx context.Context, c *client.Client, id uuid.UUID) (wire.Workflow, error) {
+	cmd := newChange(a, "retry ID", func(c *client.Client, ctx context.Context, id uuid.UUID) (wire.Workflow, error) {
 		return c.RetryWorkflow(ctx, id, note)
 	})
 	cmd.Flags().StringVar(&note, "note", "", "why, for the record")
@@ -347,14 +263,7 @@ effect there already is reversed by this too.`,
 
 func resolve(a *command.App) *cobra.Command {
 	var r wire.WorkflowResolution
-	cmd := newChange(a, "resolve ID", command.Help{
-		Short: "Say that you have dealt with the reversal that failed",
-		Long: `Say that you have dealt with the reversal that failed. The steps before it are
-then reversed as well. With --abandon everything stays as it is, and the
-workflow ends; that also ends one that is stuck.`,
-		Example: `  countersign workflow resolve 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --note "deleted by hand"
-  countersign workflow resolve 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b --abandon --note "they want to keep it"`,
-	}, func(ctx context.Context, c *client.Client, id uuid.UUID) (wire.Workflow, error) {
+	cmd := newChange(a, "resolve ID", func(c *client.Client, ctx context.Context, id uuid.UUID) (wire.Workflow, error) {
 		if r.Note == "" {
 			return wire.Workflow{}, command.Misuse("--note must say what you did, for the record")
 		}
