@@ -205,23 +205,23 @@ AS $$
 $$;
 -- +goose StatementEnd
 
--- note_uses records when tokens were last used and operators last seen. The
+-- record_uses records when tokens were last used and operators last seen. The
 -- ids may be of tokens and of operators. Rows that another transaction has
 -- locked are skipped; their next use records them.
 -- +goose StatementBegin
-CREATE FUNCTION note_uses(ids uuid[], ats timestamptz[]) RETURNS void
+CREATE FUNCTION record_uses(ids uuid[], ats timestamptz[]) RETURNS void
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = public, pg_temp
 AS $$
     WITH uses AS (SELECT u.id, max(u.at) AS at FROM unnest(ids, ats) AS u (id, at) GROUP BY u.id),
-    free AS (
+    unlocked_tokens AS (
         SELECT t.token_id, u.at FROM api_tokens t JOIN uses u ON u.id = t.token_id
         WHERE t.last_used_at IS NULL OR t.last_used_at < u.at
         FOR NO KEY UPDATE OF t SKIP LOCKED
     )
-    UPDATE api_tokens t SET last_used_at = f.at FROM free f WHERE t.token_id = f.token_id;
+    UPDATE api_tokens t SET last_used_at = f.at FROM unlocked_tokens f WHERE t.token_id = f.token_id;
 
     WITH uses AS (SELECT u.id, max(u.at) AS at FROM unnest(ids, ats) AS u (id, at) GROUP BY u.id),
-    free AS (
+    unlocked_operators AS (
         SELECT o.tenant_id, o.operator_id, max(u.at) AS at FROM (
             SELECT p.tenant_id, p.operator_id FROM operators p
             WHERE p.operator_id = ANY (ids)
@@ -229,7 +229,7 @@ AS $$
         ) o JOIN uses u ON u.id = o.operator_id
         GROUP BY o.tenant_id, o.operator_id
     )
-    UPDATE operators o SET last_seen_at = greatest(o.last_seen_at, f.at) FROM free f
+    UPDATE operators o SET last_seen_at = greatest(o.last_seen_at, f.at) FROM unlocked_operators f
     WHERE o.tenant_id = f.tenant_id AND o.operator_id = f.operator_id;
 $$;
 -- +goose StatementEnd
@@ -303,11 +303,11 @@ ALTER FUNCTION stamp_policy_version() OWNER TO countersign_owner;
 ALTER FUNCTION tenant_settings_changed() OWNER TO countersign_owner;
 ALTER FUNCTION authenticate(bytea) OWNER TO countersign_owner;
 ALTER FUNCTION providers_of(text, text[]) OWNER TO countersign_owner;
-ALTER FUNCTION note_uses(uuid[], timestamptz[]) OWNER TO countersign_owner;
+ALTER FUNCTION record_uses(uuid[], timestamptz[]) OWNER TO countersign_owner;
 ALTER FUNCTION token_revoked(uuid, uuid) OWNER TO countersign_owner;
 
-REVOKE EXECUTE ON FUNCTION authenticate(bytea), providers_of(text, text[]), note_uses(uuid[], timestamptz[]), token_revoked(uuid, uuid) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION authenticate(bytea), providers_of(text, text[]), note_uses(uuid[], timestamptz[]) TO countersign_api;
+REVOKE EXECUTE ON FUNCTION authenticate(bytea), providers_of(text, text[]), record_uses(uuid[], timestamptz[]), token_revoked(uuid, uuid) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION authenticate(bytea), providers_of(text, text[]), record_uses(uuid[], timestamptz[]) TO countersign_api;
 GRANT EXECUTE ON FUNCTION token_revoked(uuid, uuid) TO countersign_worker;
 
 GRANT SELECT ON tenants TO countersign_api;

@@ -60,7 +60,7 @@ CREATE TABLE tools (
     retry_base_seconds float8,
     retry_cap_seconds  float8,
     retry_jitter       float8,
-    reconcile             jsonb,
+    reconcile          jsonb,
     accepted           jsonb,
     gone_at            timestamptz,
     retry_max_attempts integer     CONSTRAINT tools_retry_max_attempts_check CHECK (retry_max_attempts BETWEEN 1 AND 100),
@@ -73,7 +73,7 @@ CREATE TABLE tools (
     CONSTRAINT tools_source_id_fkey FOREIGN KEY (tenant_id, source_id) REFERENCES sources (tenant_id, source_id) ON DELETE CASCADE,
     CONSTRAINT tools_retry_check CHECK (
         retry_base_seconds BETWEEN 0.001 AND 86400 AND retry_cap_seconds BETWEEN 0.001 AND 604800 AND retry_jitter BETWEEN 0 AND 1),
-    CONSTRAINT tools_words_check CHECK (
+    CONSTRAINT tools_name_parts_check CHECK (
         module ~ '^[a-z0-9][a-z0-9_-]{0,99}$' AND entity ~ '^[a-z0-9][a-z0-9_-]{0,99}$' AND action ~ '^[a-z0-9][a-z0-9_-]{0,99}$')
 );
 COMMENT ON COLUMN tools.effect IS 'Effect class guaranteed by the adapter, not by the server; NULL if the adapter guarantees none.';

@@ -86,32 +86,32 @@ CREATE TRIGGER preferences_bump_delete AFTER DELETE ON preferences REFERENCING O
 -- A grant is an approval given in advance ("always allow"). It turns
 -- require_approval into allow, and never changes deny.
 CREATE TABLE grants (
-    tenant_id     uuid        NOT NULL CONSTRAINT grants_tenant_id_fkey REFERENCES tenants (tenant_id) ON DELETE CASCADE,
-    grant_id      uuid        NOT NULL,
-    source_id     text        NOT NULL,
-    tool_name     text        NOT NULL,
-    tool_digest   bytea       NOT NULL,
-    employee_id   uuid,
-    session_id    text,
-    automation_id text,
-    pins          jsonb       NOT NULL DEFAULT '{}' CONSTRAINT grants_pins_check CHECK (jsonb_typeof(pins) = 'object'),
-    reason        text        NOT NULL DEFAULT '',
-    from_action   uuid,
-    created_at    timestamptz NOT NULL DEFAULT now(),
-    created_by    text        NOT NULL DEFAULT '',
-    expires_at    timestamptz NOT NULL,
-    revoked_at    timestamptz,
-    revoked_by    text,
-    lapsed_at     timestamptz,
-    version       bigint      NOT NULL DEFAULT 0,
+    tenant_id          uuid        NOT NULL CONSTRAINT grants_tenant_id_fkey REFERENCES tenants (tenant_id) ON DELETE CASCADE,
+    grant_id           uuid        NOT NULL,
+    source_id          text        NOT NULL,
+    tool_name          text        NOT NULL,
+    tool_digest        bytea       NOT NULL,
+    employee_id        uuid,
+    session_id         text,
+    automation_id      text,
+    pins               jsonb       NOT NULL DEFAULT '{}' CONSTRAINT grants_pins_check CHECK (jsonb_typeof(pins) = 'object'),
+    reason             text        NOT NULL DEFAULT '',
+    from_action        uuid,
+    created_at         timestamptz NOT NULL DEFAULT now(),
+    created_by         text        NOT NULL DEFAULT '',
+    expires_at         timestamptz NOT NULL,
+    revoked_at         timestamptz,
+    revoked_by         text,
+    expiry_recorded_at timestamptz,
+    version            bigint      NOT NULL DEFAULT 0,
     CONSTRAINT grants_pkey PRIMARY KEY (tenant_id, grant_id),
     CONSTRAINT grants_expires_at_check CHECK (expires_at > created_at AND expires_at <= created_at + interval '90 days')
 );
-CREATE INDEX grants_live ON grants (tenant_id, expires_at) WHERE revoked_at IS NULL AND lapsed_at IS NULL;
+CREATE INDEX grants_live ON grants (tenant_id, expires_at) WHERE revoked_at IS NULL AND expiry_recorded_at IS NULL;
 COMMENT ON COLUMN grants.pins IS 'JSON Pointers into the arguments, each with the value that the argument must have.';
 COMMENT ON COLUMN grants.tool_digest IS 'Digest of the tool definition that the operator saw. The grant does not apply to another definition.';
 COMMENT ON COLUMN grants.from_action IS 'Action whose approval created the grant; NULL if it was created on its own.';
-COMMENT ON COLUMN grants.lapsed_at IS 'When the background job recorded that the grant has expired, which incremented the tenant''s config_version.';
+COMMENT ON COLUMN grants.expiry_recorded_at IS 'When the background job recorded that the grant has expired, which incremented the tenant''s config_version.';
 CREATE TRIGGER grants_stamp BEFORE INSERT OR UPDATE ON grants FOR EACH ROW EXECUTE FUNCTION stamp_policy_version();
 CREATE TRIGGER grants_bump_insert AFTER INSERT ON grants REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION bump_config_version();
 CREATE TRIGGER grants_bump_update AFTER UPDATE ON grants REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION bump_config_version();

@@ -66,11 +66,11 @@ CREATE FUNCTION bucket_period(b buckets, at timestamptz, tenant_timezone text) R
     LANGUAGE sql STABLE PARALLEL SAFE
 RETURN date_trunc(b.calendar, at AT TIME ZONE coalesce(b.timezone, tenant_timezone)) AT TIME ZONE coalesce(b.timezone, tenant_timezone);
 
--- bucket_tokens returns the number of permits that a bucket has at a time, by
+-- bucket_permits returns the number of permits that a bucket has at a time, by
 -- its rate and calendar limits, or a large number if it has neither. If the
 -- clock was set back to before the counted calendar period, counting continues
 -- in that period.
-CREATE FUNCTION bucket_tokens(b buckets, at timestamptz, tenant_timezone text) RETURNS bigint
+CREATE FUNCTION bucket_permits(b buckets, at timestamptz, tenant_timezone text) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE WHEN b.closed_until > at THEN 0 ELSE greatest(0, least(
     CASE
@@ -135,10 +135,10 @@ $$;
 -- +goose StatementEnd
 CREATE TRIGGER tenants_default_bucket AFTER INSERT ON tenants FOR EACH ROW EXECUTE FUNCTION tenant_gets_default_bucket();
 
--- tenant_moved makes bucket_derive compute opens_at again, after a change of
+-- tenant_timezone_changed makes bucket_derive compute opens_at again, after a change of
 -- the tenant's time zone, for the calendar buckets that use that zone.
 -- +goose StatementBegin
-CREATE FUNCTION tenant_moved() RETURNS trigger
+CREATE FUNCTION tenant_timezone_changed() RETURNS trigger
     LANGUAGE plpgsql SET search_path = public, pg_temp
 AS $$
 BEGIN
@@ -147,8 +147,8 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
-CREATE TRIGGER tenants_moved AFTER UPDATE ON tenants FOR EACH ROW
-    WHEN (OLD.timezone IS DISTINCT FROM NEW.timezone) EXECUTE FUNCTION tenant_moved();
+CREATE TRIGGER tenants_timezone AFTER UPDATE ON tenants FOR EACH ROW
+    WHEN (OLD.timezone IS DISTINCT FROM NEW.timezone) EXECUTE FUNCTION tenant_timezone_changed();
 
 -- Actions that wait for the reason waits_for are to be scheduled again, because
 -- the reason may no longer apply. A background job of the worker does it in
@@ -235,7 +235,7 @@ CREATE TABLE pauses (
     CONSTRAINT pauses_everything_check CHECK ((scope = 'everything') = (tenant_id IS NULL)),
     CONSTRAINT pauses_subject_check CHECK ((scope IN ('everything', 'tenant')) = (subject = ''))
 );
-CREATE UNIQUE INDEX pauses_standing_key ON pauses (tenant_id, scope, subject) NULLS NOT DISTINCT WHERE lifted_at IS NULL;
+CREATE UNIQUE INDEX pauses_active_key ON pauses (tenant_id, scope, subject) NULLS NOT DISTINCT WHERE lifted_at IS NULL;
 CREATE INDEX pauses_unfinished ON pauses (paused_at) WHERE kill AND swept_at IS NULL OR lifted_at IS NOT NULL AND woken_at IS NULL;
 COMMENT ON COLUMN pauses.tenant_id IS 'NULL for a pause of all tenants, which only an operator of the installation can set.';
 COMMENT ON COLUMN pauses.subject IS 'Employee id, source id, bucket name, or source:tool; empty for the scopes everything and tenant.';
@@ -303,10 +303,10 @@ CREATE POLICY pauses_everything ON pauses FOR SELECT TO countersign_api USING (t
 
 ALTER FUNCTION bucket_interval(buckets) OWNER TO countersign_owner;
 ALTER FUNCTION bucket_period(buckets, timestamptz, text) OWNER TO countersign_owner;
-ALTER FUNCTION bucket_tokens(buckets, timestamptz, text) OWNER TO countersign_owner;
+ALTER FUNCTION bucket_permits(buckets, timestamptz, text) OWNER TO countersign_owner;
 ALTER FUNCTION bucket_derive() OWNER TO countersign_owner;
 ALTER FUNCTION tenant_gets_default_bucket() OWNER TO countersign_owner;
-ALTER FUNCTION tenant_moved() OWNER TO countersign_owner;
+ALTER FUNCTION tenant_timezone_changed() OWNER TO countersign_owner;
 ALTER FUNCTION quiet_hours_wake() OWNER TO countersign_owner;
 ALTER FUNCTION bucket_paused(uuid, text) OWNER TO countersign_owner;
 ALTER FUNCTION pause_covers(text, text, uuid, text, text, text) OWNER TO countersign_owner;

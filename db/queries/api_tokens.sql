@@ -12,15 +12,15 @@ VALUES (@token_id, @tenant_id, @name, @role, @token_hash, @employee_id, @session
 UPDATE api_tokens SET revoked_at = now() WHERE tenant_id = @tenant_id AND token_id = @token_id AND revoked_at IS NULL;
 
 -- name: ApiTokenRotate :execrows
--- Only of the secret that was looked at: of two rotations at once one finds
--- another there.
+-- Replaces only the secret that the caller read: of two concurrent rotations,
+-- the second finds another secret and changes nothing.
 UPDATE api_tokens t
 SET token_hash = @token_hash, previous_hash = @previous_hash, previous_until = @previous_until, rotated_at = now(), expires_at = @expires_at
 WHERE t.tenant_id = @tenant_id AND t.token_id = @token_id AND t.token_hash = @was AND t.revoked_at IS NULL;
 
 -- name: ApiTokens :many
--- Newest first: the ids of tokens go up with time.
-SELECT t.token_id, t.name, t.role, t.employee_id, t.session_id, t.operator_id, t.scopes, t.tools, t.created_at, t.issued_by,
+-- Newest first: token ids are UUIDv7, which increase with time.
+SELECT t.token_id, t.name, t.role, t.token_hash, t.employee_id, t.session_id, t.operator_id, t.scopes, t.tools, t.created_at, t.issued_by,
     t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until
 FROM api_tokens t
 WHERE t.tenant_id = @tenant_id
@@ -30,8 +30,8 @@ ORDER BY t.token_id DESC
 LIMIT @most;
 
 -- name: OwnersCount :one
--- How many ways there are to act as an owner: tokens that are valid and not
--- narrowed to scopes, and people who can log in.
+-- Counts the ways to act as an owner: valid tokens that are not restricted to
+-- scopes, and operators who can log in.
 SELECT (
     SELECT count(1) FROM api_tokens t
     LEFT JOIN operators o ON o.tenant_id = t.tenant_id AND o.operator_id = t.operator_id

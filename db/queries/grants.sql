@@ -1,7 +1,7 @@
 -- name: GrantCount :one
--- How many grants of a tenant are live.
+-- Counts the grants of a tenant that are neither revoked nor expired.
 SELECT count(1) FROM grants g
-WHERE g.tenant_id = @tenant_id AND g.revoked_at IS NULL AND g.lapsed_at IS NULL AND g.expires_at > now();
+WHERE g.tenant_id = @tenant_id AND g.revoked_at IS NULL AND g.expiry_recorded_at IS NULL AND g.expires_at > now();
 
 -- name: GrantInsert :exec
 INSERT INTO grants (tenant_id, grant_id, source_id, tool_name, tool_digest, employee_id, session_id, automation_id, pins, reason, from_action,
@@ -9,25 +9,25 @@ INSERT INTO grants (tenant_id, grant_id, source_id, tool_name, tool_digest, empl
 VALUES (@tenant_id, @grant_id, @source_id, @tool_name, @tool_digest, sqlc.narg(employee_id), nullif(@session_id::text, ''),
     nullif(@automation_id::text, ''), @pins, @reason, sqlc.narg(from_action), @created_by, now() + make_interval(secs => @seconds::float8));
 
--- name: GrantLapse :execrows
--- Notes what has expired, of any tenant, so that its version goes up. Two
--- rounds at once leave each other's rows alone.
-UPDATE grants g SET lapsed_at = now()
+-- name: GrantExpire :execrows
+-- Records which grants of any tenant have expired, which increments the tenant's
+-- config_version. SKIP LOCKED: concurrent runs skip each other's rows.
+UPDATE grants g SET expiry_recorded_at = now()
 WHERE (g.tenant_id, g.grant_id) IN (
     SELECT e.tenant_id, e.grant_id FROM grants e
-    WHERE e.revoked_at IS NULL AND e.lapsed_at IS NULL AND e.expires_at <= now()
+    WHERE e.revoked_at IS NULL AND e.expiry_recorded_at IS NULL AND e.expires_at <= now()
     ORDER BY e.expires_at
     LIMIT @most
     FOR UPDATE SKIP LOCKED
 );
 
 -- name: GrantList :many
--- The live ones, or, if ended is set, also those that expired or were revoked.
+-- Grants that are neither revoked nor expired; with ended all grants.
 SELECT g.grant_id, g.source_id, g.tool_name, g.tool_digest, g.employee_id, g.session_id, g.automation_id, g.pins, g.reason, g.from_action,
     g.created_at, g.created_by, g.expires_at, g.revoked_at, g.revoked_by, g.version
 FROM grants g
 WHERE g.tenant_id = @tenant_id
-    AND (@ended::boolean OR (g.revoked_at IS NULL AND g.lapsed_at IS NULL AND g.expires_at > now()))
+    AND (@ended::boolean OR (g.revoked_at IS NULL AND g.expiry_recorded_at IS NULL AND g.expires_at > now()))
 ORDER BY g.created_at DESC, g.grant_id
 LIMIT @most;
 

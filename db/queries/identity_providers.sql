@@ -9,7 +9,7 @@ DO UPDATE SET issuer = excluded.issuer, audience = excluded.audience, clients = 
     roles = excluded.roles, default_role = excluded.default_role, allowed_domains = excluded.allowed_domains;
 
 -- name: IdentityProviders :many
-SELECT p.provider_id, p.issuer, p.audience, p.clients, p.role_claim, p.roles, p.default_role, p.allowed_domains
+SELECT p.tenant_id, p.provider_id, p.issuer, p.audience, p.clients, p.role_claim, p.roles, p.default_role, p.allowed_domains
 FROM identity_providers p
 WHERE p.tenant_id = @tenant_id
 ORDER BY p.provider_id;

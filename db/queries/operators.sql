@@ -19,18 +19,19 @@ INSERT INTO operators (tenant_id, operator_id, name, email, issuer, subject, rol
 VALUES (@tenant_id, @operator_id, @name, @email, @issuer, @subject, @role, @role_set, @slack_team, @slack_user, @disabled_at);
 
 -- name: OperatorLogin :one
--- Two first logins of one person at once make one row. Who becomes more than
--- administrators can change was perhaps given a Slack user by one of them, who
--- would then act as that person: it is taken away.
+-- Two concurrent first logins of one person create one row. A person who becomes
+-- an administrator or owner loses the Slack user: an administrator of lower
+-- rights may have set it to a user of their own, who would then act as that
+-- person.
 INSERT INTO operators AS o (tenant_id, operator_id, name, email, issuer, subject, role)
 VALUES (@tenant_id, @operator_id, @name, @email, @issuer, @subject, @role)
 ON CONFLICT (tenant_id, issuer, subject) WHERE issuer IS NOT NULL
 DO UPDATE SET name = excluded.name, email = excluded.email, role = excluded.role,
     slack_team = CASE WHEN excluded.role IN ('admin', 'owner') AND o.role IS DISTINCT FROM excluded.role THEN NULL ELSE o.slack_team END,
     slack_user = CASE WHEN excluded.role IN ('admin', 'owner') AND o.role IS DISTINCT FROM excluded.role THEN NULL ELSE o.slack_user END
-RETURNING o.operator_id, o.name, o.role, o.role_set, o.disabled_at;
+RETURNING o.operator_id, o.name, o.email, o.role, o.role_set, o.disabled_at;
 
--- name: OperatorUpdate :execrows
+-- name: OperatorUpdate :exec
 UPDATE operators o
 SET name = @name, email = @email, issuer = @issuer, subject = @subject, role_set = @role_set,
     role = CASE WHEN o.issuer IS DISTINCT FROM @issuer OR o.subject IS DISTINCT FROM @subject THEN NULL ELSE o.role END,

@@ -1,13 +1,13 @@
--- name: OutboxFlightCount :one
--- How many envelopes workers hold at this moment.
+-- name: OutboxInFlightCount :one
+-- Counts the actions that workers hold a lease on.
 SELECT count(1) FROM outbox o WHERE o.lease_until > now();
 
 -- name: PauseCount :exec
--- How much a kill has ended so far.
+-- Adds to the number of actions that a kill has ended.
 UPDATE pauses SET cancelled = cancelled + @more::integer WHERE pause_id = @pause_id;
 
 -- name: PauseLift :many
--- Ends what stands. tenant_id is NULL for the pause of everything.
+-- Ends an active pause. tenant_id is NULL for the pause of everything.
 UPDATE pauses p
 SET lifted_at = now(), lifted_by = @lifted_by
 WHERE p.tenant_id IS NOT DISTINCT FROM sqlc.narg(tenant_id)::uuid AND p.scope = @scope AND p.subject = @subject AND p.lifted_at IS NULL
@@ -19,7 +19,7 @@ SELECT p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_b
     p.lifted_at, p.lifted_by, p.woken_at
 FROM pauses p
 WHERE (p.tenant_id = @tenant_id OR p.tenant_id IS NULL)
-    AND (p.lifted_at IS NULL OR NOT @standing_only::boolean)
+    AND (p.lifted_at IS NULL OR NOT @active_only::boolean)
     AND p.pause_id < @before
 ORDER BY p.pause_id DESC
 LIMIT @most::bigint;
@@ -31,8 +31,9 @@ FROM pauses p
 WHERE p.tenant_id IS NULL AND p.lifted_at IS NULL;
 
 -- name: PauseSet :one
--- Pauses, or makes a kill of a pause that stands; a kill stays one, and kills
--- anew. tenant_id is NULL for everything.
+-- Creates a pause or, with kill, turns an active pause into a kill. A kill stays
+-- a kill; killing again also ends what was proposed since. tenant_id is NULL for
+-- everything.
 INSERT INTO pauses AS p (pause_id, tenant_id, scope, subject, kill, reason, paused_by, killed_at)
 VALUES (@pause_id, sqlc.narg(tenant_id)::uuid, @scope, @subject, @kill::boolean, @reason, @paused_by, CASE WHEN @kill::boolean THEN now() END)
 ON CONFLICT (tenant_id, scope, subject) WHERE lifted_at IS NULL DO UPDATE
@@ -45,22 +46,23 @@ SET kill = p.kill OR excluded.kill,
 RETURNING p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at, p.cancelled, p.swept_at,
     p.lifted_at, p.lifted_by, p.woken_at;
 
--- name: PauseStanding :many
--- What the judge looks at, envelope by envelope.
+-- name: PauseActiveList :many
+-- The active pauses that are checked per action, just before sending.
 SELECT p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at
 FROM pauses p
 WHERE p.tenant_id = @tenant_id AND p.lifted_at IS NULL AND p.scope IN ('employee', 'source', 'tool');
 
 -- name: PauseSwept :exec
--- The kill has ended all that it hit, unless it was used again meanwhile.
+-- Marks a kill as complete, unless it was repeated meanwhile.
 UPDATE pauses SET swept_at = now() WHERE pause_id = @pause_id AND killed_at = @killed_at;
 
 -- name: PauseUnfinished :many
--- What has work left: a kill that is not swept, a lifted pause that has not
--- woken what it held. settled says that whatever was under way when the kill
--- was given has ended, so that a sweep which begins now sees all that it hit:
--- a transaction that had written by then shows in the snapshot, one that had
--- only begun gets some seconds, and one older than a minute is no submission's.
+-- Pauses with work left: kills that are not swept, and lifted pauses whose
+-- actions are not yet scheduled again. settled reports whether every transaction
+-- that was open when the kill was given has ended, so that a sweep that begins
+-- now sees all actions that the kill must end. A transaction that had written by
+-- then shows in the snapshot; one that had not yet written gets five seconds; and
+-- no submission is open for longer than a minute.
 SELECT p.pause_id, p.tenant_id, p.scope, p.subject, p.reason, p.paused_by, p.lifted_at, p.woken_at,
     (p.kill AND p.swept_at IS NULL)::boolean AS killing,
     (p.txid < pg_snapshot_xmin(pg_current_snapshot()) AND coalesce(p.killed_at, p.paused_at) < now() - interval '5 seconds'
@@ -73,5 +75,5 @@ ORDER BY p.paused_at
 LIMIT @most::bigint;
 
 -- name: PauseWoken :exec
--- All that the lifted pause held is on the schedule again.
+-- Records that all actions that waited for the lifted pause are scheduled again.
 UPDATE pauses SET woken_at = now() WHERE pause_id = @pause_id AND lifted_at IS NOT NULL;

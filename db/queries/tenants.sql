@@ -1,5 +1,5 @@
 -- name: TenantByName :one
-SELECT t.tenant_id, t.config_version FROM tenants t WHERE t.name = @name;
+SELECT t.tenant_id FROM tenants t WHERE t.name = @name;
 
 -- name: TenantInsert :exec
 INSERT INTO tenants (tenant_id, name) VALUES (@tenant_id, @name);
@@ -8,8 +8,8 @@ INSERT INTO tenants (tenant_id, name) VALUES (@tenant_id, @name);
 SELECT t.tenant_id FROM tenants t ORDER BY t.tenant_id;
 
 -- name: TenantLock :exec
--- Lets one change of a tenant's settings go after another, so that what each
--- says it changed is so. Nothing on the hot path waits for it.
+-- Serialises changes of a tenant's settings, so that what each of them reports as
+-- changed is true. Nothing on the hot path waits for this lock.
 SELECT t.tenant_id FROM tenants t WHERE t.tenant_id = @tenant_id FOR NO KEY UPDATE;
 
 -- name: TenantName :one
@@ -31,8 +31,8 @@ SET timezone = @timezone,
 WHERE tenant_id = @tenant_id;
 
 -- name: TenantVersions :many
--- ailing says that a source of the tenant may have to be left alone.
+-- breaker_open reports whether any circuit breaker of the tenant is not closed.
 SELECT t.tenant_id, t.config_version, now()::timestamptz AS now,
-    EXISTS (SELECT 1 FROM breakers b WHERE b.tenant_id = t.tenant_id AND b.state <> 'closed')::boolean AS ailing
+    EXISTS (SELECT 1 FROM breakers b WHERE b.tenant_id = t.tenant_id AND b.state <> 'closed')::boolean AS breaker_open
 FROM tenants t
 WHERE t.tenant_id = ANY (@tenant_ids::uuid[]);

@@ -22,7 +22,7 @@ func (fx fixture) counted(bucket int64, from string, n int) {
 // tokensAt is what a bucket would grant at a time.
 func (fx fixture) tokensAt(bucket int64, at string) int64 {
 	fx.T.Helper()
-	return outboxtest.One[int64](fx.Fixture, `SELECT bucket_tokens(b, $2::text::timestamptz, t.timezone) FROM buckets b JOIN tenants t USING (tenant_id) WHERE bucket_id = $1`, bucket, at)
+	return outboxtest.One[int64](fx.Fixture, `SELECT bucket_permits(b, $2::text::timestamptz, t.timezone) FROM buckets b JOIN tenants t USING (tenant_id) WHERE bucket_id = $1`, bucket, at)
 }
 
 func TestACalendarBeginsAnewOnTheWallClock(t *testing.T) {

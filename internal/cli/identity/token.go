@@ -111,7 +111,7 @@ func issueInDatabase(ctx context.Context, a *command.App, tenant string, g ident
 		if made, err = identity.Issue(ctx, tx, id, g, time.Now()); err != nil {
 			return err
 		}
-		what, detail := made.Told()
+		what, detail := made.AuditItem()
 		return audit.Write(ctx, tx, audit.Event{
 			Tenant: id, Kind: audit.Configured, Actor: databaseActor, Items: []audit.Item{{Subject: what, Detail: detail}},
 		})

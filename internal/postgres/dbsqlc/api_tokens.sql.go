@@ -138,8 +138,8 @@ type ApiTokenRotateParams struct {
 	Was           []byte
 }
 
-// Only of the secret that was looked at: of two rotations at once one finds
-// another there.
+// Replaces only the secret that the caller read: of two concurrent rotations,
+// the second finds another secret and changes nothing.
 func (q *Queries) ApiTokenRotate(ctx context.Context, db DBTX, arg *ApiTokenRotateParams) (int64, error) {
 	result, err := db.Exec(ctx, apiTokenRotate,
 		arg.TokenHash,
@@ -157,7 +157,7 @@ func (q *Queries) ApiTokenRotate(ctx context.Context, db DBTX, arg *ApiTokenRota
 }
 
 const apiTokens = `-- name: ApiTokens :many
-SELECT t.token_id, t.name, t.role, t.employee_id, t.session_id, t.operator_id, t.scopes, t.tools, t.created_at, t.issued_by,
+SELECT t.token_id, t.name, t.role, t.token_hash, t.employee_id, t.session_id, t.operator_id, t.scopes, t.tools, t.created_at, t.issued_by,
     t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until
 FROM api_tokens t
 WHERE t.tenant_id = $1
@@ -178,6 +178,7 @@ type ApiTokensRow struct {
 	TokenID       uuid.UUID
 	Name          string
 	Role          string
+	TokenHash     []byte
 	EmployeeID    *uuid.UUID
 	SessionID     *string
 	OperatorID    *uuid.UUID
@@ -192,7 +193,7 @@ type ApiTokensRow struct {
 	PreviousUntil *time.Time
 }
 
-// Newest first: the ids of tokens go up with time.
+// Newest first: token ids are UUIDv7, which increase with time.
 func (q *Queries) ApiTokens(ctx context.Context, db DBTX, arg *ApiTokensParams) ([]ApiTokensRow, error) {
 	rows, err := db.Query(ctx, apiTokens,
 		arg.TenantID,
@@ -211,6 +212,7 @@ func (q *Queries) ApiTokens(ctx context.Context, db DBTX, arg *ApiTokensParams) 
 			&i.TokenID,
 			&i.Name,
 			&i.Role,
+			&i.TokenHash,
 			&i.EmployeeID,
 			&i.SessionID,
 			&i.OperatorID,
@@ -247,8 +249,8 @@ SELECT (
 ) AS owners
 `
 
-// How many ways there are to act as an owner: tokens that are valid and not
-// narrowed to scopes, and people who can log in.
+// Counts the ways to act as an owner: valid tokens that are not restricted to
+// scopes, and operators who can log in.
 func (q *Queries) OwnersCount(ctx context.Context, db DBTX, tenantID uuid.UUID) (int32, error) {
 	row := db.QueryRow(ctx, ownersCount, tenantID)
 	var owners int32

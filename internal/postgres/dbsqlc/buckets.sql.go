@@ -39,7 +39,7 @@ const bucketGrant = `-- name: BucketGrant :many
 SELECT
     b.bucket_id,
     c.at::timestamptz AS at,
-    greatest(0, least(bucket_tokens(b, c.at, t.timezone), coalesce(b.concurrency - u.held, 1000000000)))::bigint AS granted
+    greatest(0, least(bucket_permits(b, c.at, t.timezone), coalesce(b.concurrency - u.held, 1000000000)))::bigint AS granted
 FROM (SELECT clock_timestamp() AS at) c
 CROSS JOIN buckets b
 JOIN tenants t ON t.tenant_id = b.tenant_id
@@ -344,7 +344,7 @@ func (q *Queries) BucketSpend(ctx context.Context, db DBTX, arg *BucketSpendPara
 const bucketStateList = `-- name: BucketStateList :many
 SELECT
     b.name, b.limited,
-    (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_tokens(b, c.at, t.timezone) ELSE -1 END)::bigint AS tokens,
+    (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_permits(b, c.at, t.timezone) ELSE -1 END)::bigint AS tokens,
     (CASE
         WHEN b.calendar IS NULL THEN -1
         WHEN b.calendar_from >= bucket_period(b, c.at, t.timezone) THEN b.calendar_used

@@ -14,15 +14,36 @@ import (
 
 const grantCount = `-- name: GrantCount :one
 SELECT count(1) FROM grants g
-WHERE g.tenant_id = $1 AND g.revoked_at IS NULL AND g.lapsed_at IS NULL AND g.expires_at > now()
+WHERE g.tenant_id = $1 AND g.revoked_at IS NULL AND g.expiry_recorded_at IS NULL AND g.expires_at > now()
 `
 
-// How many grants of a tenant are live.
+// Counts the grants of a tenant that are neither revoked nor expired.
 func (q *Queries) GrantCount(ctx context.Context, db DBTX, tenantID uuid.UUID) (int64, error) {
 	row := db.QueryRow(ctx, grantCount, tenantID)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
+}
+
+const grantExpire = `-- name: GrantExpire :execrows
+UPDATE grants g SET expiry_recorded_at = now()
+WHERE (g.tenant_id, g.grant_id) IN (
+    SELECT e.tenant_id, e.grant_id FROM grants e
+    WHERE e.revoked_at IS NULL AND e.expiry_recorded_at IS NULL AND e.expires_at <= now()
+    ORDER BY e.expires_at
+    LIMIT $1
+    FOR UPDATE SKIP LOCKED
+)
+`
+
+// Records which grants of any tenant have expired, which increments the tenant's
+// config_version. SKIP LOCKED: concurrent runs skip each other's rows.
+func (q *Queries) GrantExpire(ctx context.Context, db DBTX, most int32) (int64, error) {
+	result, err := db.Exec(ctx, grantExpire, most)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const grantInsert = `-- name: GrantInsert :exec
@@ -67,33 +88,12 @@ func (q *Queries) GrantInsert(ctx context.Context, db DBTX, arg *GrantInsertPara
 	return err
 }
 
-const grantLapse = `-- name: GrantLapse :execrows
-UPDATE grants g SET lapsed_at = now()
-WHERE (g.tenant_id, g.grant_id) IN (
-    SELECT e.tenant_id, e.grant_id FROM grants e
-    WHERE e.revoked_at IS NULL AND e.lapsed_at IS NULL AND e.expires_at <= now()
-    ORDER BY e.expires_at
-    LIMIT $1
-    FOR UPDATE SKIP LOCKED
-)
-`
-
-// Notes what has expired, of any tenant, so that its version goes up. Two
-// rounds at once leave each other's rows alone.
-func (q *Queries) GrantLapse(ctx context.Context, db DBTX, most int32) (int64, error) {
-	result, err := db.Exec(ctx, grantLapse, most)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const grantList = `-- name: GrantList :many
 SELECT g.grant_id, g.source_id, g.tool_name, g.tool_digest, g.employee_id, g.session_id, g.automation_id, g.pins, g.reason, g.from_action,
     g.created_at, g.created_by, g.expires_at, g.revoked_at, g.revoked_by, g.version
 FROM grants g
 WHERE g.tenant_id = $1
-    AND ($2::boolean OR (g.revoked_at IS NULL AND g.lapsed_at IS NULL AND g.expires_at > now()))
+    AND ($2::boolean OR (g.revoked_at IS NULL AND g.expiry_recorded_at IS NULL AND g.expires_at > now()))
 ORDER BY g.created_at DESC, g.grant_id
 LIMIT $3
 `
@@ -123,7 +123,7 @@ type GrantListRow struct {
 	Version      int64
 }
 
-// The live ones, or, if ended is set, also those that expired or were revoked.
+// Grants that are neither revoked nor expired; with ended all grants.
 func (q *Queries) GrantList(ctx context.Context, db DBTX, arg *GrantListParams) ([]GrantListRow, error) {
 	rows, err := db.Query(ctx, grantList, arg.TenantID, arg.Ended, arg.Most)
 	if err != nil {

@@ -64,13 +64,14 @@ func (q *Queries) IdentityProviderPut(ctx context.Context, db DBTX, arg *Identit
 }
 
 const identityProviders = `-- name: IdentityProviders :many
-SELECT p.provider_id, p.issuer, p.audience, p.clients, p.role_claim, p.roles, p.default_role, p.allowed_domains
+SELECT p.tenant_id, p.provider_id, p.issuer, p.audience, p.clients, p.role_claim, p.roles, p.default_role, p.allowed_domains
 FROM identity_providers p
 WHERE p.tenant_id = $1
 ORDER BY p.provider_id
 `
 
 type IdentityProvidersRow struct {
+	TenantID       uuid.UUID
 	ProviderID     string
 	Issuer         string
 	Audience       string
@@ -91,6 +92,7 @@ func (q *Queries) IdentityProviders(ctx context.Context, db DBTX, tenantID uuid.
 	for rows.Next() {
 		var i IdentityProvidersRow
 		if err := rows.Scan(
+			&i.TenantID,
 			&i.ProviderID,
 			&i.Issuer,
 			&i.Audience,

@@ -162,7 +162,7 @@ ON CONFLICT (tenant_id, issuer, subject) WHERE issuer IS NOT NULL
 DO UPDATE SET name = excluded.name, email = excluded.email, role = excluded.role,
     slack_team = CASE WHEN excluded.role IN ('admin', 'owner') AND o.role IS DISTINCT FROM excluded.role THEN NULL ELSE o.slack_team END,
     slack_user = CASE WHEN excluded.role IN ('admin', 'owner') AND o.role IS DISTINCT FROM excluded.role THEN NULL ELSE o.slack_user END
-RETURNING o.operator_id, o.name, o.role, o.role_set, o.disabled_at
+RETURNING o.operator_id, o.name, o.email, o.role, o.role_set, o.disabled_at
 `
 
 type OperatorLoginParams struct {
@@ -178,14 +178,16 @@ type OperatorLoginParams struct {
 type OperatorLoginRow struct {
 	OperatorID uuid.UUID
 	Name       string
+	Email      *string
 	Role       *string
 	RoleSet    *string
 	DisabledAt *time.Time
 }
 
-// Two first logins of one person at once make one row. Who becomes more than
-// administrators can change was perhaps given a Slack user by one of them, who
-// would then act as that person: it is taken away.
+// Two concurrent first logins of one person create one row. A person who becomes
+// an administrator or owner loses the Slack user: an administrator of lower
+// rights may have set it to a user of their own, who would then act as that
+// person.
 func (q *Queries) OperatorLogin(ctx context.Context, db DBTX, arg *OperatorLoginParams) (OperatorLoginRow, error) {
 	row := db.QueryRow(ctx, operatorLogin,
 		arg.TenantID,
@@ -200,6 +202,7 @@ func (q *Queries) OperatorLogin(ctx context.Context, db DBTX, arg *OperatorLogin
 	err := row.Scan(
 		&i.OperatorID,
 		&i.Name,
+		&i.Email,
 		&i.Role,
 		&i.RoleSet,
 		&i.DisabledAt,
@@ -207,7 +210,7 @@ func (q *Queries) OperatorLogin(ctx context.Context, db DBTX, arg *OperatorLogin
 	return i, err
 }
 
-const operatorUpdate = `-- name: OperatorUpdate :execrows
+const operatorUpdate = `-- name: OperatorUpdate :exec
 UPDATE operators o
 SET name = $1, email = $2, issuer = $3, subject = $4, role_set = $5,
     role = CASE WHEN o.issuer IS DISTINCT FROM $3 OR o.subject IS DISTINCT FROM $4 THEN NULL ELSE o.role END,
@@ -229,8 +232,8 @@ type OperatorUpdateParams struct {
 	OperatorID uuid.UUID
 }
 
-func (q *Queries) OperatorUpdate(ctx context.Context, db DBTX, arg *OperatorUpdateParams) (int64, error) {
-	result, err := db.Exec(ctx, operatorUpdate,
+func (q *Queries) OperatorUpdate(ctx context.Context, db DBTX, arg *OperatorUpdateParams) error {
+	_, err := db.Exec(ctx, operatorUpdate,
 		arg.Name,
 		arg.Email,
 		arg.Issuer,
@@ -242,10 +245,7 @@ func (q *Queries) OperatorUpdate(ctx context.Context, db DBTX, arg *OperatorUpda
 		arg.TenantID,
 		arg.OperatorID,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	return err
 }
 
 const operators = `-- name: Operators :many

@@ -85,7 +85,7 @@ func (q *Queries) OverviewBreakers(ctx context.Context, db DBTX, most int64) ([]
 const overviewBuckets = `-- name: OverviewBuckets :many
 SELECT
     b.bucket_id, t.name AS tenant, b.name, b.limited,
-    (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_tokens(b, now(), t.timezone) ELSE -1 END)::bigint AS tokens,
+    (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_permits(b, now(), t.timezone) ELSE -1 END)::bigint AS tokens,
     coalesce(b.concurrency, -1)::integer AS concurrency,
     u.n::bigint AS in_use,
     greatest(0, coalesce(extract(epoch FROM b.opens_at - now()), 0))::float8 AS opens_seconds,

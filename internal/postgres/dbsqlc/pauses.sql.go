@@ -12,16 +12,63 @@ import (
 	"github.com/google/uuid"
 )
 
-const outboxFlightCount = `-- name: OutboxFlightCount :one
+const outboxInFlightCount = `-- name: OutboxInFlightCount :one
 SELECT count(1) FROM outbox o WHERE o.lease_until > now()
 `
 
-// How many envelopes workers hold at this moment.
-func (q *Queries) OutboxFlightCount(ctx context.Context, db DBTX) (int64, error) {
-	row := db.QueryRow(ctx, outboxFlightCount)
+// Counts the actions that workers hold a lease on.
+func (q *Queries) OutboxInFlightCount(ctx context.Context, db DBTX) (int64, error) {
+	row := db.QueryRow(ctx, outboxInFlightCount)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
+}
+
+const pauseActiveList = `-- name: PauseActiveList :many
+SELECT p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at
+FROM pauses p
+WHERE p.tenant_id = $1 AND p.lifted_at IS NULL AND p.scope IN ('employee', 'source', 'tool')
+`
+
+type PauseActiveListRow struct {
+	PauseID  uuid.UUID
+	Scope    string
+	Subject  string
+	Kill     bool
+	Reason   string
+	PausedAt time.Time
+	PausedBy string
+	KilledAt *time.Time
+}
+
+// The active pauses that are checked per action, just before sending.
+func (q *Queries) PauseActiveList(ctx context.Context, db DBTX, tenantID *uuid.UUID) ([]PauseActiveListRow, error) {
+	rows, err := db.Query(ctx, pauseActiveList, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []PauseActiveListRow{}
+	for rows.Next() {
+		var i PauseActiveListRow
+		if err := rows.Scan(
+			&i.PauseID,
+			&i.Scope,
+			&i.Subject,
+			&i.Kill,
+			&i.Reason,
+			&i.PausedAt,
+			&i.PausedBy,
+			&i.KilledAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const pauseCount = `-- name: PauseCount :exec
@@ -33,7 +80,7 @@ type PauseCountParams struct {
 	PauseID uuid.UUID
 }
 
-// How much a kill has ended so far.
+// Adds to the number of actions that a kill has ended.
 func (q *Queries) PauseCount(ctx context.Context, db DBTX, arg *PauseCountParams) error {
 	_, err := db.Exec(ctx, pauseCount, arg.More, arg.PauseID)
 	return err
@@ -58,7 +105,7 @@ type PauseLiftRow struct {
 	Kill    bool
 }
 
-// Ends what stands. tenant_id is NULL for the pause of everything.
+// Ends an active pause. tenant_id is NULL for the pause of everything.
 func (q *Queries) PauseLift(ctx context.Context, db DBTX, arg *PauseLiftParams) ([]PauseLiftRow, error) {
 	rows, err := db.Query(ctx, pauseLift,
 		arg.LiftedBy,
@@ -96,10 +143,10 @@ LIMIT $4::bigint
 `
 
 type PauseListParams struct {
-	TenantID     *uuid.UUID
-	StandingOnly bool
-	Before       uuid.UUID
-	Most         int64
+	TenantID   *uuid.UUID
+	ActiveOnly bool
+	Before     uuid.UUID
+	Most       int64
 }
 
 type PauseListRow struct {
@@ -122,7 +169,7 @@ type PauseListRow struct {
 func (q *Queries) PauseList(ctx context.Context, db DBTX, arg *PauseListParams) ([]PauseListRow, error) {
 	rows, err := db.Query(ctx, pauseList,
 		arg.TenantID,
-		arg.StandingOnly,
+		arg.ActiveOnly,
 		arg.Before,
 		arg.Most,
 	)
@@ -255,8 +302,9 @@ type PauseSetRow struct {
 	WokenAt   *time.Time
 }
 
-// Pauses, or makes a kill of a pause that stands; a kill stays one, and kills
-// anew. tenant_id is NULL for everything.
+// Creates a pause or, with kill, turns an active pause into a kill. A kill stays
+// a kill; killing again also ends what was proposed since. tenant_id is NULL for
+// everything.
 func (q *Queries) PauseSet(ctx context.Context, db DBTX, arg *PauseSetParams) (PauseSetRow, error) {
 	row := db.QueryRow(ctx, pauseSet,
 		arg.PauseID,
@@ -286,53 +334,6 @@ func (q *Queries) PauseSet(ctx context.Context, db DBTX, arg *PauseSetParams) (P
 	return i, err
 }
 
-const pauseStanding = `-- name: PauseStanding :many
-SELECT p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at
-FROM pauses p
-WHERE p.tenant_id = $1 AND p.lifted_at IS NULL AND p.scope IN ('employee', 'source', 'tool')
-`
-
-type PauseStandingRow struct {
-	PauseID  uuid.UUID
-	Scope    string
-	Subject  string
-	Kill     bool
-	Reason   string
-	PausedAt time.Time
-	PausedBy string
-	KilledAt *time.Time
-}
-
-// What the judge looks at, envelope by envelope.
-func (q *Queries) PauseStanding(ctx context.Context, db DBTX, tenantID *uuid.UUID) ([]PauseStandingRow, error) {
-	rows, err := db.Query(ctx, pauseStanding, tenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []PauseStandingRow{}
-	for rows.Next() {
-		var i PauseStandingRow
-		if err := rows.Scan(
-			&i.PauseID,
-			&i.Scope,
-			&i.Subject,
-			&i.Kill,
-			&i.Reason,
-			&i.PausedAt,
-			&i.PausedBy,
-			&i.KilledAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const pauseSwept = `-- name: PauseSwept :exec
 UPDATE pauses SET swept_at = now() WHERE pause_id = $1 AND killed_at = $2
 `
@@ -342,7 +343,7 @@ type PauseSweptParams struct {
 	KilledAt *time.Time
 }
 
-// The kill has ended all that it hit, unless it was used again meanwhile.
+// Marks a kill as complete, unless it was repeated meanwhile.
 func (q *Queries) PauseSwept(ctx context.Context, db DBTX, arg *PauseSweptParams) error {
 	_, err := db.Exec(ctx, pauseSwept, arg.PauseID, arg.KilledAt)
 	return err
@@ -376,11 +377,12 @@ type PauseUnfinishedRow struct {
 	KilledAt   time.Time
 }
 
-// What has work left: a kill that is not swept, a lifted pause that has not
-// woken what it held. settled says that whatever was under way when the kill
-// was given has ended, so that a sweep which begins now sees all that it hit:
-// a transaction that had written by then shows in the snapshot, one that had
-// only begun gets some seconds, and one older than a minute is no submission's.
+// Pauses with work left: kills that are not swept, and lifted pauses whose
+// actions are not yet scheduled again. settled reports whether every transaction
+// that was open when the kill was given has ended, so that a sweep that begins
+// now sees all actions that the kill must end. A transaction that had written by
+// then shows in the snapshot; one that had not yet written gets five seconds; and
+// no submission is open for longer than a minute.
 func (q *Queries) PauseUnfinished(ctx context.Context, db DBTX, most int64) ([]PauseUnfinishedRow, error) {
 	rows, err := db.Query(ctx, pauseUnfinished, most)
 	if err != nil {
@@ -418,7 +420,7 @@ const pauseWoken = `-- name: PauseWoken :exec
 UPDATE pauses SET woken_at = now() WHERE pause_id = $1 AND lifted_at IS NOT NULL
 `
 
-// All that the lifted pause held is on the schedule again.
+// Records that all actions that waited for the lifted pause are scheduled again.
 func (q *Queries) PauseWoken(ctx context.Context, db DBTX, pauseID uuid.UUID) error {
 	_, err := db.Exec(ctx, pauseWoken, pauseID)
 	return err

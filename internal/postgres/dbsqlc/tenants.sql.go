@@ -13,19 +13,14 @@ import (
 )
 
 const tenantByName = `-- name: TenantByName :one
-SELECT t.tenant_id, t.config_version FROM tenants t WHERE t.name = $1
+SELECT t.tenant_id FROM tenants t WHERE t.name = $1
 `
 
-type TenantByNameRow struct {
-	TenantID      uuid.UUID
-	ConfigVersion int64
-}
-
-func (q *Queries) TenantByName(ctx context.Context, db DBTX, name string) (TenantByNameRow, error) {
+func (q *Queries) TenantByName(ctx context.Context, db DBTX, name string) (uuid.UUID, error) {
 	row := db.QueryRow(ctx, tenantByName, name)
-	var i TenantByNameRow
-	err := row.Scan(&i.TenantID, &i.ConfigVersion)
-	return i, err
+	var tenant_id uuid.UUID
+	err := row.Scan(&tenant_id)
+	return tenant_id, err
 }
 
 const tenantInsert = `-- name: TenantInsert :exec
@@ -70,8 +65,8 @@ const tenantLock = `-- name: TenantLock :exec
 SELECT t.tenant_id FROM tenants t WHERE t.tenant_id = $1 FOR NO KEY UPDATE
 `
 
-// Lets one change of a tenant's settings go after another, so that what each
-// says it changed is so. Nothing on the hot path waits for it.
+// Serialises changes of a tenant's settings, so that what each of them reports as
+// changed is true. Nothing on the hot path waits for this lock.
 func (q *Queries) TenantLock(ctx context.Context, db DBTX, tenantID uuid.UUID) error {
 	_, err := db.Exec(ctx, tenantLock, tenantID)
 	return err
@@ -154,7 +149,7 @@ func (q *Queries) TenantSettingsPut(ctx context.Context, db DBTX, arg *TenantSet
 
 const tenantVersions = `-- name: TenantVersions :many
 SELECT t.tenant_id, t.config_version, now()::timestamptz AS now,
-    EXISTS (SELECT 1 FROM breakers b WHERE b.tenant_id = t.tenant_id AND b.state <> 'closed')::boolean AS ailing
+    EXISTS (SELECT 1 FROM breakers b WHERE b.tenant_id = t.tenant_id AND b.state <> 'closed')::boolean AS breaker_open
 FROM tenants t
 WHERE t.tenant_id = ANY ($1::uuid[])
 `
@@ -163,10 +158,10 @@ type TenantVersionsRow struct {
 	TenantID      uuid.UUID
 	ConfigVersion int64
 	Now           time.Time
-	Ailing        bool
+	BreakerOpen   bool
 }
 
-// ailing says that a source of the tenant may have to be left alone.
+// breaker_open reports whether any circuit breaker of the tenant is not closed.
 func (q *Queries) TenantVersions(ctx context.Context, db DBTX, tenantIds []uuid.UUID) ([]TenantVersionsRow, error) {
 	rows, err := db.Query(ctx, tenantVersions, tenantIds)
 	if err != nil {
@@ -180,7 +175,7 @@ func (q *Queries) TenantVersions(ctx context.Context, db DBTX, tenantIds []uuid.
 			&i.TenantID,
 			&i.ConfigVersion,
 			&i.Now,
-			&i.Ailing,
+			&i.BreakerOpen,
 		); err != nil {
 			return nil, err
 		}

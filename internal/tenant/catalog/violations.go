@@ -17,7 +17,7 @@ var violations = postgres.Violations{
 	"tools_source_id_fkey":          fault.New(fault.NotFound, "no such source"),
 	"tools_risk_override_check":     fault.New(fault.Invalid, "a risk is read, write or danger"),
 	"tools_effect_override_check":   fault.New(fault.Invalid, "an effect is read, idempotent, keyed or once"),
-	"tools_words_check":             fault.New(fault.Invalid, "a part of a tool's full name is 1 to 100 of a-z, 0-9, - and _, and starts with a letter or a digit"),
+	"tools_name_parts_check":        fault.New(fault.Invalid, "a part of a tool's full name is 1 to 100 of a-z, 0-9, - and _, and starts with a letter or a digit"),
 	"tools_max_attempts_check":      fault.New(fault.Invalid, "max_attempts is 1 to 100"),
 	"snapshot_rules_source_id_fkey": fault.New(fault.NotFound, "no such source"),
 }

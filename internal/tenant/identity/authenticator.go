@@ -160,7 +160,7 @@ func (a *Authenticator) Flush(ctx context.Context) error {
 	}
 	for len(ids) > 0 {
 		n := min(len(ids), notedAtOnce)
-		err := postgres.InTx(ctx, a.db, postgres.Authenticator(), func(tx pgx.Tx) error { return noteUses(ctx, tx, ids[:n], ats[:n]) })
+		err := postgres.InTx(ctx, a.db, postgres.Authenticator(), func(tx pgx.Tx) error { return recordUses(ctx, tx, ids[:n], ats[:n]) })
 		if err != nil {
 			a.keep(ids, ats)
 			return fmt.Errorf("note when tokens were used: %w", err)

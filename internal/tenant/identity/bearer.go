@@ -115,7 +115,7 @@ func (a *Authenticator) authenticateSigned(ctx context.Context, text string, now
 	if err != nil {
 		return Principal{}, time.Time{}, err
 	}
-	var p stored
+	var p tenantProvider
 	err = postgres.InTx(ctx, a.db, postgres.Authenticator(), func(tx pgx.Tx) (err error) {
 		p, err = providerOf(ctx, tx, token.claims.issuer, token.claims.audience)
 		return err

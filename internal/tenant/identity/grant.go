@@ -42,6 +42,18 @@ type Grant struct {
 	By string
 }
 
+// principal returns the holder of the token with the grant. An agent always has
+// a session, so that "its own session" always means something.
+func (g Grant) principal(tenant envelope.TenantID, id TokenID) Principal {
+	if g.Session == "" && g.Role == RoleAgent {
+		g.Session = "token-" + id.String()
+	}
+	return Principal{
+		Token: id, Tenant: tenant, Name: g.Name, Role: g.Role, Employee: g.Employee, Session: g.Session, Operator: g.Operator,
+		Scopes: g.Scopes, Tools: g.Tools,
+	}
+}
+
 func (g Grant) check() error {
 	switch {
 	case g.Name == "" || len(g.Name) > maxName || plain(g.Name, maxName) != g.Name:
@@ -127,30 +139,4 @@ func covered(text string, by []string) bool {
 		have, err := policy.ParsePattern(text)
 		return err == nil && (have.Source == all || have.Source == want.Source) && (have.Action == all || have.Action == want.Action)
 	})
-}
-
-// rank orders the roles of people; an agent has none.
-func (r Role) rank() int {
-	switch r {
-	case RoleOwner:
-		return 4
-	case RoleAdmin:
-		return 3
-	case RoleOperator:
-		return 2
-	case RoleViewer:
-		return 1
-	case RoleAgent:
-		return 0
-	}
-	return 0
-}
-
-// atMost is the role of a token whose person has the role of person: the
-// lesser of the two. An agent is one, whoever is behind it.
-func (r Role) atMost(person Role) Role {
-	if person.rank() < r.rank() {
-		return person
-	}
-	return r
 }

@@ -36,13 +36,23 @@ const (
 	RoleOwner Role = "owner"
 )
 
-// Valid says that r is one of the constants.
-func (r Role) Valid() bool {
-	switch r {
-	case RoleAgent, RoleViewer, RoleOperator, RoleAdmin, RoleOwner:
-		return true
+// roles are all roles, in the order of their rank.
+var roles = [...]Role{RoleAgent, RoleViewer, RoleOperator, RoleAdmin, RoleOwner}
+
+// Valid reports whether r is one of the constants.
+func (r Role) Valid() bool { return slices.Contains(roles[:], r) }
+
+// rank returns the order of the roles of people, from 1. It is 0 for an agent
+// and for no role.
+func (r Role) rank() int { return max(0, slices.Index(roles[:], r)) }
+
+// atMost returns the role of a token whose operator has the role person: the
+// lower of the two. An agent stays an agent, whoever its operator is.
+func (r Role) atMost(person Role) Role {
+	if person.rank() < r.rank() {
+		return person
 	}
-	return false
+	return r
 }
 
 // ErrToken says that a token is malformed, unknown, expired or revoked. Which
@@ -136,12 +146,3 @@ func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
 // hash is what is stored of a token.
 func (t Token) hash() [sha256.Size]byte { return sha256.Sum256([]byte(t.text)) }
-
-// sessionOf is the session of a token's holder: agents are never without one,
-// so that "of its own session" always means something.
-func sessionOf(role Role, session string, id TokenID) string {
-	if session == "" && role == RoleAgent {
-		return "token-" + id.String()
-	}
-	return session
-}

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"strings"
 	"time"
 	"unicode"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
@@ -37,10 +39,12 @@ type Operator struct {
 
 // Effective is the role that the person has; "" if none.
 func (o Operator) Effective() Role {
-	if o.RoleSet != "" {
-		return o.RoleSet
-	}
-	return o.Role
+	return cmp.Or(o.RoleSet, o.Role)
+}
+
+// principal returns the person without any token.
+func (o Operator) principal(tenant envelope.TenantID) Principal {
+	return Principal{Token: TokenID(o.ID), Tenant: tenant, Name: o.Name, Role: o.Effective(), Operator: o.ID}
 }
 
 func (o Operator) check() error {

@@ -1,13 +1,11 @@
 package identity
 
 import (
-	"encoding/json"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
@@ -124,16 +122,4 @@ func (p *Provider) roleOf(c *claims) Role {
 		}
 	}
 	return best
-}
-
-// stored is a provider with the tenant that it is of.
-type stored struct {
-	Provider
-	tenant envelope.TenantID
-}
-
-// readRoles reads the roles as they are stored.
-func readRoles(text []byte) (map[string]Role, error) {
-	var roles map[string]Role
-	return roles, json.Unmarshal(text, &roles)
 }

@@ -2,13 +2,13 @@ package identity
 
 import (
 	"context"
-	"errors"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
@@ -26,11 +26,8 @@ func NewTenant(ctx context.Context, tx pgx.Tx, name string) (envelope.TenantID, 
 // TenantByName finds a tenant, in a transaction of the scope postgres.Admin.
 // One that is not there is fault.NotFound.
 func TenantByName(ctx context.Context, tx pgx.Tx, name string) (envelope.TenantID, error) {
-	row, err := dbsqlc.New().TenantByName(ctx, tx, name)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return envelope.TenantID{}, fault.New(fault.NotFound, "no tenant of that name")
-	}
-	return envelope.TenantID(row.TenantID), err
+	id, err := dbsqlc.New().TenantByName(ctx, tx, name)
+	return envelope.TenantID(id), postgres.Found(err, fault.New(fault.NotFound, "no tenant of that name"))
 }
 
 // TenantName is what a tenant is called, in a transaction of its scope.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
@@ -29,8 +30,8 @@ func NewOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator, now t
 		return uuid.Nil, err
 	}
 	p := &dbsqlc.OperatorInsertParams{
-		TenantID: uuid.UUID(by.Tenant), OperatorID: id, Name: o.Name, Email: unless(o.Email), Issuer: unless(o.Issuer), Subject: unless(o.Subject),
-		RoleSet: unless(string(o.RoleSet)), SlackTeam: unless(o.SlackTeam), SlackUser: unless(o.SlackUser),
+		TenantID: uuid.UUID(by.Tenant), OperatorID: id, Name: o.Name, Email: postgres.OrNull(o.Email), Issuer: postgres.OrNull(o.Issuer), Subject: postgres.OrNull(o.Subject),
+		RoleSet: postgres.OrNull(string(o.RoleSet)), SlackTeam: postgres.OrNull(o.SlackTeam), SlackUser: postgres.OrNull(o.SlackUser),
 	}
 	if o.Disabled {
 		p.DisabledAt = new(now.UTC())
@@ -55,44 +56,32 @@ func PutOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator) error
 		if err := by.mayChange(was, o); err != nil {
 			return err
 		}
-		_, err = dbsqlc.New().OperatorUpdate(ctx, tx, &dbsqlc.OperatorUpdateParams{
-			Name: o.Name, Email: unless(o.Email), Issuer: unless(o.Issuer), Subject: unless(o.Subject), RoleSet: unless(string(o.RoleSet)),
-			SlackTeam: unless(o.SlackTeam), SlackUser: unless(o.SlackUser), Disabled: o.Disabled,
+		return violations.Fault(dbsqlc.New().OperatorUpdate(ctx, tx, &dbsqlc.OperatorUpdateParams{
+			Name: o.Name, Email: postgres.OrNull(o.Email), Issuer: postgres.OrNull(o.Issuer), Subject: postgres.OrNull(o.Subject), RoleSet: postgres.OrNull(string(o.RoleSet)),
+			SlackTeam: postgres.OrNull(o.SlackTeam), SlackUser: postgres.OrNull(o.SlackUser), Disabled: o.Disabled,
 			TenantID: uuid.UUID(by.Tenant), OperatorID: o.ID,
-		})
-		err = violations.Fault(err)
-		return err
+		}))
 	})
 }
-
-// errNoOperator says that a person is not there.
-var errNoOperator = fault.New(fault.NotFound, "no such person")
 
 // OperatorByID finds a person, in a transaction of the tenant's scope; one who
 // is not there is fault.NotFound.
 func OperatorByID(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.UUID) (Operator, error) {
 	r, err := dbsqlc.New().OperatorGet(ctx, tx, &dbsqlc.OperatorGetParams{TenantID: uuid.UUID(tenant), OperatorID: id})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Operator{}, errNoOperator
-	}
-	return operatorOf(dbsqlc.OperatorsRow(r)), err
+	return operatorFromRow(dbsqlc.OperatorsRow(r)), postgres.Found(err, fault.New(fault.NotFound, "no such person"))
 }
 
 // Operators lists the people of a tenant by name, in a transaction of its
 // scope.
 func Operators(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Operator, error) {
 	rows, err := dbsqlc.New().Operators(ctx, tx, uuid.UUID(tenant))
-	all := make([]Operator, len(rows))
-	for i, r := range rows {
-		all[i] = operatorOf(r)
-	}
-	return all, err
+	return postgres.Map(rows, err, operatorFromRow)
 }
 
-func operatorOf(r dbsqlc.OperatorsRow) Operator {
+func operatorFromRow(r dbsqlc.OperatorsRow) Operator {
 	return Operator{
-		ID: r.OperatorID, Name: r.Name, Email: or(r.Email), Issuer: or(r.Issuer), Subject: or(r.Subject), Role: Role(or(r.Role)),
-		RoleSet: Role(or(r.RoleSet)), SlackTeam: or(r.SlackTeam), SlackUser: or(r.SlackUser), CreatedAt: r.CreatedAt,
+		ID: r.OperatorID, Name: r.Name, Email: postgres.OrZero(r.Email), Issuer: postgres.OrZero(r.Issuer), Subject: postgres.OrZero(r.Subject), Role: Role(postgres.OrZero(r.Role)),
+		RoleSet: Role(postgres.OrZero(r.RoleSet)), SlackTeam: postgres.OrZero(r.SlackTeam), SlackUser: postgres.OrZero(r.SlackUser), CreatedAt: r.CreatedAt,
 		Disabled: r.DisabledAt != nil, DisabledAt: r.DisabledAt, LastSeenAt: r.LastSeenAt,
 	}
 }
@@ -103,12 +92,10 @@ func operatorOf(r dbsqlc.OperatorsRow) Operator {
 // user is who it says must have been verified before.
 func OperatorBySlack(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, team, user string) (Principal, error) {
 	r, err := dbsqlc.New().OperatorBySlack(ctx, tx, &dbsqlc.OperatorBySlackParams{TenantID: uuid.UUID(tenant), SlackTeam: team, SlackUser: user})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Principal{}, fault.New(fault.NotFound, "nobody of this tenant is this Slack user")
+	if err != nil {
+		return Principal{}, postgres.Found(err, fault.New(fault.NotFound, "nobody of this tenant is this Slack user"))
 	}
-	return Principal{
-		Token: TokenID(r.OperatorID), Tenant: tenant, Name: r.Name, Role: Role(or(r.Role)), Operator: r.OperatorID,
-	}, err
+	return Operator{ID: r.OperatorID, Name: r.Name, Role: Role(postgres.OrZero(r.Role))}.principal(tenant), nil
 }
 
 // logIn finds the person that verified claims are of, in a transaction of the
@@ -116,7 +103,7 @@ func OperatorBySlack(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, t
 // fault.Denied says that the person may do nothing here. So does a principal
 // without a role: that the issuer took the role away is then written down,
 // which an error would undo.
-func logIn(ctx context.Context, tx pgx.Tx, p stored, c *claims) (Principal, error) {
+func logIn(ctx context.Context, tx pgx.Tx, p tenantProvider, c *claims) (Principal, error) {
 	if err := p.admits(c); err != nil {
 		return Principal{}, err
 	}
@@ -132,25 +119,22 @@ func logIn(ctx context.Context, tx pgx.Tx, p stored, c *claims) (Principal, erro
 		return Principal{}, errNoRole
 	case known && found.DisabledAt != nil:
 		return Principal{}, errDisabled
-	case !known || found.Name != name || or(found.Email) != email || or(found.Role) != string(role):
+	case !known || found.Name != name || postgres.OrZero(found.Email) != email || postgres.OrZero(found.Role) != string(role):
 		id, err := uuid.NewV7()
 		if err != nil {
 			return Principal{}, err
 		}
 		made, err := q.OperatorLogin(ctx, tx, &dbsqlc.OperatorLoginParams{
-			TenantID: uuid.UUID(p.tenant), OperatorID: id, Name: name, Email: unless(email), Issuer: &p.Issuer, Subject: &c.subject, Role: unless(string(role)),
+			TenantID: uuid.UUID(p.tenant), OperatorID: id, Name: name, Email: postgres.OrNull(email), Issuer: &p.Issuer, Subject: &c.subject, Role: postgres.OrNull(string(role)),
 		})
-		err = violations.Fault(err)
 		if err != nil {
-			return Principal{}, err
+			return Principal{}, violations.Fault(err)
 		}
-		found = dbsqlc.OperatorByLoginRow{OperatorID: made.OperatorID, Name: made.Name, Role: made.Role, RoleSet: made.RoleSet, DisabledAt: made.DisabledAt}
+		found = dbsqlc.OperatorByLoginRow(made)
 	}
-	who := Operator{Role: Role(or(found.Role)), RoleSet: Role(or(found.RoleSet))}.Effective()
 	if found.DisabledAt != nil {
 		return Principal{}, errDisabled
 	}
-	return Principal{
-		Token: TokenID(found.OperatorID), Tenant: p.tenant, Name: found.Name, Role: who, Operator: found.OperatorID,
-	}, nil
+	person := Operator{ID: found.OperatorID, Name: found.Name, Role: Role(postgres.OrZero(found.Role)), RoleSet: Role(postgres.OrZero(found.RoleSet))}
+	return person.principal(p.tenant), nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
@@ -30,8 +31,8 @@ func PutProvider(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p Pro
 	}
 	return keepOwner(ctx, tx, tenant, func() error {
 		return violations.Fault(dbsqlc.New().IdentityProviderPut(ctx, tx, &dbsqlc.IdentityProviderPutParams{
-			TenantID: uuid.UUID(tenant), ProviderID: p.ID, Issuer: p.Issuer, Audience: p.Audience, Clients: orEmpty(p.Clients),
-			RoleClaim: unless(p.RoleClaim), Roles: roles, DefaultRole: unless(string(p.DefaultRole)), AllowedDomains: orEmpty(p.AllowedDomains),
+			TenantID: uuid.UUID(tenant), ProviderID: p.ID, Issuer: p.Issuer, Audience: p.Audience, Clients: append([]string{}, p.Clients...),
+			RoleClaim: postgres.OrNull(p.RoleClaim), Roles: roles, DefaultRole: postgres.OrNull(string(p.DefaultRole)), AllowedDomains: append([]string{}, p.AllowedDomains...),
 		}))
 	})
 }
@@ -43,64 +44,50 @@ func PutProvider(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p Pro
 func DeleteProvider(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id string) error {
 	return keepOwner(ctx, tx, tenant, func() error {
 		n, err := dbsqlc.New().IdentityProviderDelete(ctx, tx, &dbsqlc.IdentityProviderDeleteParams{TenantID: uuid.UUID(tenant), ProviderID: id})
-		if err == nil && n == 0 {
-			return fault.New(fault.NotFound, "no such provider")
-		}
-		return err
+		return postgres.Affected(n, err, fault.New(fault.NotFound, "no such provider"))
 	})
 }
 
 // Providers lists the providers of a tenant, in a transaction of its scope.
 func Providers(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Provider, error) {
 	rows, err := dbsqlc.New().IdentityProviders(ctx, tx, uuid.UUID(tenant))
-	if err != nil {
-		return nil, err
-	}
-	all := make([]Provider, len(rows))
-	for i, r := range rows {
-		all[i] = Provider{
-			ID: r.ProviderID, Issuer: r.Issuer, Audience: r.Audience, Clients: r.Clients, RoleClaim: or(r.RoleClaim),
-			DefaultRole: Role(or(r.DefaultRole)), AllowedDomains: r.AllowedDomains,
-		}
-		if all[i].Roles, err = readRoles(r.Roles); err != nil {
-			return nil, fmt.Errorf("provider %s: %w", r.ProviderID, err)
-		}
-	}
-	return all, nil
+	return postgres.TryMap(rows, err, providerFromRow)
 }
 
-// providerOf finds the one provider that a token of an issuer and audiences is
-// for. None, or more than one, is ErrToken. The function looks across tenants;
-// sqlc does not see its columns, so that it is written out here.
-func providerOf(ctx context.Context, tx pgx.Tx, issuer string, audiences []string) (stored, error) {
+// tenantProvider is a provider with its tenant.
+type tenantProvider struct {
+	Provider
+	tenant envelope.TenantID
+}
+
+// providerOf returns the provider that a token of an issuer and audiences is
+// for. No provider, or more than one, is ErrToken. The function reads across
+// tenants; sqlc does not know its columns, which are those of
+// IdentityProvidersRow.
+func providerOf(ctx context.Context, tx pgx.Tx, issuer string, audiences []string) (tenantProvider, error) {
 	const query = "SELECT tenant_id, provider_id, issuer, audience, clients, role_claim, roles, default_role, allowed_domains FROM providers_of($1, $2)"
 	rows, err := tx.Query(ctx, query, issuer, audiences)
 	if err != nil {
-		return stored{}, err
+		return tenantProvider{}, err
 	}
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p stored, err error) {
-		var tenant uuid.UUID
-		var claim, role *string
-		var roles []byte
-		if err = row.Scan(&tenant, &p.ID, &p.Issuer, &p.Audience, &p.Clients, &claim, &roles, &role, &p.AllowedDomains); err == nil {
-			p.Roles, err = readRoles(roles)
-		}
-		p.tenant, p.RoleClaim, p.DefaultRole = envelope.TenantID(tenant), or(claim), Role(or(role))
-		return p, err
-	})
-	switch {
-	case err != nil:
-		return stored{}, err
-	case len(found) != 1:
-		return stored{}, ErrToken
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[dbsqlc.IdentityProvidersRow])
+	if err != nil {
+		return tenantProvider{}, err
 	}
-	return found[0], nil
+	if len(found) != 1 {
+		return tenantProvider{}, ErrToken
+	}
+	p, err := providerFromRow(found[0])
+	return tenantProvider{p, envelope.TenantID(found[0].TenantID)}, err
 }
 
-// orEmpty is a list that is stored as one, even if it is empty.
-func orEmpty(all []string) []string {
-	if all == nil {
-		return []string{}
+func providerFromRow(r dbsqlc.IdentityProvidersRow) (Provider, error) {
+	p := Provider{
+		ID: r.ProviderID, Issuer: r.Issuer, Audience: r.Audience, Clients: r.Clients, RoleClaim: postgres.OrZero(r.RoleClaim),
+		DefaultRole: Role(postgres.OrZero(r.DefaultRole)), AllowedDomains: r.AllowedDomains,
 	}
-	return all
+	if err := json.Unmarshal(r.Roles, &p.Roles); err != nil {
+		return p, fmt.Errorf("roles of provider %s: %w", r.ProviderID, err)
+	}
+	return p, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
@@ -22,8 +23,9 @@ type Issued struct {
 	ExpiresAt *time.Time
 }
 
-// Told is what the record says of a new token, without its secret.
-func (i Issued) Told() (what string, detail map[string]any) {
+// AuditItem returns what the audit log records of a new token, without its
+// secret.
+func (i Issued) AuditItem() (subject string, detail map[string]any) {
 	p := i.Principal
 	detail = map[string]any{"token_id": p.Token, "name": p.Name, "role": p.Role, "expires_at": i.ExpiresAt}
 	if p.Employee != (envelope.EmployeeID{}) {
@@ -58,16 +60,12 @@ func Issue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant, no
 	if err != nil {
 		return Issued{}, err
 	}
-	made := Issued{Token: newToken(g.Role), Principal: Principal{
-		Token: TokenID(id), Tenant: tenant, Name: g.Name, Role: g.Role,
-		Employee: g.Employee, Session: sessionOf(g.Role, g.Session, TokenID(id)),
-		Operator: g.Operator, Scopes: g.Scopes, Tools: g.Tools,
-	}}
+	made := Issued{Token: newToken(g.Role), Principal: g.principal(tenant, TokenID(id))}
 	hash := made.Token.hash()
 	p := &dbsqlc.ApiTokenInsertParams{
 		TokenID: id, TenantID: uuid.UUID(tenant), Name: g.Name, Role: string(g.Role), TokenHash: hash[:],
-		EmployeeID: unless(uuid.UUID(g.Employee)), SessionID: unless(made.Principal.Session), OperatorID: unless(g.Operator),
-		Scopes: texts(g.Scopes), Tools: g.Tools, IssuedBy: unless(g.By),
+		EmployeeID: postgres.OrNull(uuid.UUID(g.Employee)), SessionID: postgres.OrNull(made.Principal.Session), OperatorID: postgres.OrNull(g.Operator),
+		Scopes: converted[string](g.Scopes), Tools: g.Tools, IssuedBy: postgres.OrNull(g.By),
 	}
 	if g.TTL > 0 {
 		made.ExpiresAt = new(now.Add(g.TTL).UTC())
@@ -92,18 +90,10 @@ func checkPerson(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Gra
 	return nil
 }
 
-// Credential is what is known of a token, without its secret.
+// Credential is a stored token without its secret. Grant.TTL is not stored.
 type Credential struct {
-	ID       TokenID
-	Name     string
-	Role     Role
-	Employee envelope.EmployeeID
-	Session  string
-	Operator uuid.UUID
-	Scopes   []Scope
-	Tools    []string
-	// IssuedBy names who made it; "" if nobody took note.
-	IssuedBy  string
+	ID TokenID
+	Grant
 	CreatedAt time.Time
 	// ExpiresAt, RevokedAt and RotatedAt are nil for what has not been and will
 	// not be.
@@ -112,11 +102,6 @@ type Credential struct {
 	LastUsedAt *time.Time
 	// PreviousUntil is when the secret before the last rotation ends, or ended.
 	PreviousUntil *time.Time
-}
-
-// Grant is what the token allows.
-func (c Credential) Grant() Grant {
-	return Grant{Name: c.Name, Role: c.Role, Employee: c.Employee, Session: c.Session, Operator: c.Operator, Scopes: c.Scopes, Tools: c.Tools}
 }
 
 // Credentials lists a tenant's tokens, newest first, in a transaction of its
@@ -129,15 +114,18 @@ func Credentials(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, befor
 	rows, err := dbsqlc.New().ApiTokens(ctx, tx, &dbsqlc.ApiTokensParams{
 		TenantID: uuid.UUID(tenant), Everything: everything, Before: uuid.UUID(before), Most: int32(min(most, 1000)),
 	})
-	all := make([]Credential, len(rows))
-	for i, r := range rows {
-		all[i] = Credential{
-			ID: TokenID(r.TokenID), Name: r.Name, Role: Role(r.Role), Employee: envelope.EmployeeID(or(r.EmployeeID)), Session: or(r.SessionID),
-			Operator: or(r.OperatorID), Scopes: scopes(r.Scopes), Tools: r.Tools, IssuedBy: or(r.IssuedBy), CreatedAt: r.CreatedAt,
-			ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, RotatedAt: r.RotatedAt, LastUsedAt: r.LastUsedAt, PreviousUntil: r.PreviousUntil,
-		}
+	return postgres.Map(rows, err, credentialFromRow)
+}
+
+func credentialFromRow(r dbsqlc.ApiTokensRow) Credential {
+	return Credential{
+		ID: TokenID(r.TokenID), CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, RotatedAt: r.RotatedAt,
+		LastUsedAt: r.LastUsedAt, PreviousUntil: r.PreviousUntil,
+		Grant: Grant{
+			Name: r.Name, Role: Role(r.Role), Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Session: postgres.OrZero(r.SessionID),
+			Operator: postgres.OrZero(r.OperatorID), Scopes: converted[Scope](r.Scopes), Tools: r.Tools, By: postgres.OrZero(r.IssuedBy),
+		},
 	}
-	return all, err
 }
 
 // CredentialByID finds a token, in a transaction of its tenant's scope. One
@@ -152,11 +140,7 @@ func credential(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id Tok
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && r.RevokedAt != nil {
 		return c, nil, errNoToken(id)
 	}
-	return Credential{
-		ID: TokenID(r.TokenID), Name: r.Name, Role: Role(r.Role), Employee: envelope.EmployeeID(or(r.EmployeeID)), Session: or(r.SessionID),
-		Operator: or(r.OperatorID), Scopes: scopes(r.Scopes), Tools: r.Tools, IssuedBy: or(r.IssuedBy), CreatedAt: r.CreatedAt,
-		ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, RotatedAt: r.RotatedAt, LastUsedAt: r.LastUsedAt, PreviousUntil: r.PreviousUntil,
-	}, r.TokenHash, err
+	return credentialFromRow(dbsqlc.ApiTokensRow(r)), r.TokenHash, err
 }
 
 func errNoToken(id TokenID) error { return fault.New(fault.NotFound, "no token %s that is valid", id) }
@@ -194,10 +178,7 @@ func Rotate(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID
 	if how.Overlap > 0 && was.PreviousUntil != nil && now.Before(*was.PreviousUntil) {
 		return Issued{}, fault.New(fault.Conflict, "the token was rotated before, and both its secrets are valid until %s; rotate without overlap to end the older one", was.PreviousUntil.UTC().Format(time.RFC3339))
 	}
-	made := Issued{Token: newToken(was.Role), ExpiresAt: was.ExpiresAt, Principal: Principal{
-		Token: id, Tenant: tenant, Name: was.Name, Role: was.Role, Employee: was.Employee, Session: sessionOf(was.Role, was.Session, id),
-		Operator: was.Operator, Scopes: was.Scopes, Tools: was.Tools,
-	}}
+	made := Issued{Token: newToken(was.Role), ExpiresAt: was.ExpiresAt, Principal: was.principal(tenant, id)}
 	if how.TTL > 0 {
 		made.ExpiresAt = new(now.Add(how.TTL).UTC())
 	}
@@ -207,11 +188,7 @@ func Rotate(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID
 		p.PreviousHash, p.PreviousUntil = hash, new(now.Add(how.Overlap).UTC())
 	}
 	n, err := dbsqlc.New().ApiTokenRotate(ctx, tx, p)
-	err = violations.Fault(err)
-	if err == nil && n == 0 {
-		return Issued{}, fault.New(fault.Conflict, "the token was rotated or revoked meanwhile")
-	}
-	return made, err
+	return made, postgres.Affected(n, violations.Fault(err), fault.New(fault.Conflict, "the token was rotated or revoked meanwhile"))
 }
 
 // Revoke ends a token's validity, in a transaction of its tenant's scope.
@@ -221,10 +198,7 @@ func Rotate(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID
 func Revoke(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID) error {
 	return keepOwner(ctx, tx, tenant, func() error {
 		n, err := dbsqlc.New().ApiTokenRevoke(ctx, tx, &dbsqlc.ApiTokenRevokeParams{TenantID: uuid.UUID(tenant), TokenID: uuid.UUID(id)})
-		if err == nil && n == 0 {
-			return errNoToken(id)
-		}
-		return err
+		return postgres.Affected(n, err, errNoToken(id))
 	})
 }
 
@@ -265,69 +239,36 @@ func lookUp(ctx context.Context, tx pgx.Tx, hash []byte) (Principal, time.Time, 
 		until                 *time.Time
 	)
 	err := tx.QueryRow(ctx, query, hash).Scan(&token, &tenant, &name, &role, &employee, &session, &operator, &operatorRole, &narrowed, &tools, &until)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Principal{}, time.Time{}, ErrToken
-	}
 	if err != nil {
-		return Principal{}, time.Time{}, err
+		return Principal{}, time.Time{}, postgres.Found(err, ErrToken)
 	}
-	p := Principal{
-		Token: TokenID(token), Tenant: envelope.TenantID(tenant), Name: name, Role: Role(role),
-		Employee: envelope.EmployeeID(or(employee)), Operator: or(operator), Scopes: scopes(narrowed), Tools: tools,
+	g := Grant{
+		Name: name, Role: Role(role), Employee: envelope.EmployeeID(postgres.OrZero(employee)), Session: postgres.OrZero(session),
+		Operator: postgres.OrZero(operator), Scopes: converted[Scope](narrowed), Tools: tools,
 	}
 	if operator != nil {
-		p.Role = p.Role.atMost(Role(or(operatorRole)))
+		g.Role = g.Role.atMost(Role(postgres.OrZero(operatorRole)))
 	}
-	p.Session = sessionOf(p.Role, or(session), p.Token)
-	return p, or(until), nil
+	return g.principal(envelope.TenantID(tenant), TokenID(token)), postgres.OrZero(until), nil
 }
 
-// noteUses writes down when tokens were shown and people seen, across tenants.
-func noteUses(ctx context.Context, tx pgx.Tx, ids []uuid.UUID, ats []time.Time) error {
-	_, err := tx.Exec(ctx, "SELECT note_uses($1, $2)", ids, ats)
+// recordUses stores when tokens were last used and operators last seen, across
+// tenants.
+func recordUses(ctx context.Context, tx pgx.Tx, ids []uuid.UUID, ats []time.Time) error {
+	_, err := tx.Exec(ctx, "SELECT record_uses($1, $2)", ids, ats)
 	return err
 }
 
-// texts writes scopes as they are stored; nil stays nil.
-func texts(all []Scope) []string {
+// converted returns scopes as they are stored, or stored ones as scopes, in
+// order. nil stays nil. An unknown scope is kept, and gives no right.
+func converted[To, From ~string](all []From) []To {
 	if all == nil {
 		return nil
 	}
-	out := make([]string, len(all))
+	out := make([]To, len(all))
 	for i, s := range all {
-		out[i] = string(s)
+		out[i] = To(s)
 	}
 	slices.Sort(out)
 	return out
-}
-
-// scopes reads what texts wrote. One that this version does not know is kept,
-// and gives no right.
-func scopes(all []string) []Scope {
-	if all == nil {
-		return nil
-	}
-	out := make([]Scope, len(all))
-	for i, s := range all {
-		out[i] = Scope(s)
-	}
-	return out
-}
-
-// unless is nil for the zero value.
-func unless[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
-}
-
-// or is the zero value for nil.
-func or[T any](v *T) T {
-	if v == nil {
-		var zero T
-		return zero
-	}
-	return *v
 }

@@ -50,7 +50,7 @@ func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Set, error
 	if s.quiet, err = loadQuiet(ctx, tx, tenant, s.tenant.ContactOptions()); err != nil {
 		return nil, err
 	}
-	standing, err := q.PauseStanding(ctx, tx, &id)
+	standing, err := q.PauseActiveList(ctx, tx, &id)
 	if err != nil {
 		return nil, err
 	}

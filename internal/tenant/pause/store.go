@@ -180,7 +180,7 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([
 		before = uuid.Max
 	}
 	rows, err := dbsqlc.New().PauseList(ctx, tx, &dbsqlc.PauseListParams{
-		TenantID: new(uuid.UUID(tenant)), StandingOnly: f.Standing, Before: before, Most: int64(f.Most),
+		TenantID: new(uuid.UUID(tenant)), ActiveOnly: f.Standing, Before: before, Most: int64(f.Most),
 	})
 	if err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func OfEverything(ctx context.Context, tx pgx.Tx) (Pause, bool, error) {
 // Flights counts the envelopes of all tenants that workers hold at this
 // moment, in a transaction of the scope Admin.
 func Flights(ctx context.Context, tx pgx.Tx) (int, error) {
-	n, err := dbsqlc.New().OutboxFlightCount(ctx, tx)
+	n, err := dbsqlc.New().OutboxInFlightCount(ctx, tx)
 	return int(min(n, math.MaxInt32)), err
 }
 

@@ -13,5 +13,5 @@ var violations = postgres.Violations{
 	"pauses_everything_check": fault.New(fault.Invalid, "a pause is of everything, a tenant, an employee, a source, a bucket or a tool, and names which"),
 	"pauses_subject_check":    fault.New(fault.Invalid, "a pause is of everything, a tenant, an employee, a source, a bucket or a tool, and names which"),
 	"pauses_reason_check":     fault.New(fault.Invalid, "a pause has a reason"),
-	"pauses_standing_key":     fault.New(fault.Conflict, "the same is paused already"),
+	"pauses_active_key":       fault.New(fault.Conflict, "the same is paused already"),
 }

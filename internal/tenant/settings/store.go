@@ -38,7 +38,7 @@ func States(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID) (map[en
 	}
 	states := make(map[envelope.TenantID]State, len(rows))
 	for _, r := range rows {
-		states[envelope.TenantID(r.TenantID)] = State{r.ConfigVersion, r.Ailing, r.Now}
+		states[envelope.TenantID(r.TenantID)] = State{r.ConfigVersion, r.BreakerOpen, r.Now}
 	}
 	return states, nil
 }

@@ -272,7 +272,7 @@ func Expire(ctx context.Context, tx pgx.Tx, most int) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("sessions' modes: %w", err)
 	}
-	grants, err := q.GrantLapse(ctx, tx, int32(most))
+	grants, err := q.GrantExpire(ctx, tx, int32(most))
 	if err != nil {
 		return 0, fmt.Errorf("grants: %w", err)
 	}

@@ -69,7 +69,7 @@ type credential struct {
 func credentialFrom(c identity.Credential) credential {
 	return credential{
 		ID: c.ID, Name: c.Name, Role: c.Role, Employee: c.Employee, Session: c.Session, Operator: c.Operator, Scopes: c.Scopes, Tools: c.Tools,
-		IssuedBy: c.IssuedBy, CreatedAt: c.CreatedAt, ExpiresAt: c.ExpiresAt, LastUsedAt: c.LastUsedAt, RotatedAt: c.RotatedAt,
+		IssuedBy: c.By, CreatedAt: c.CreatedAt, ExpiresAt: c.ExpiresAt, LastUsedAt: c.LastUsedAt, RotatedAt: c.RotatedAt,
 		PreviousUntil: c.PreviousUntil, RevokedAt: c.RevokedAt,
 	}
 }
@@ -123,7 +123,7 @@ func IssueToken(c *request.Call) error {
 		if made, err = identity.Issue(ctx, tx, c.By.Tenant, g, time.Now()); err != nil {
 			return err
 		}
-		what, detail := made.Told()
+		what, detail := made.AuditItem()
 		c.Detail = detail
 		return c.RecordChange(ctx, tx, what)
 	})
@@ -145,7 +145,7 @@ func token(c *request.Call) (identity.TokenID, error) {
 // granted returns what a token allows.
 func granted(c *request.Call, ctx context.Context, tx pgx.Tx, id identity.TokenID) (identity.Grant, error) {
 	of, err := identity.CredentialByID(ctx, tx, c.By.Tenant, id)
-	return of.Grant(), err
+	return of.Grant, err
 }
 
 // mayRotate returns nil if the caller may have a new secret of a token: of a
