@@ -52,7 +52,8 @@ type Config struct {
 	// defaults. They are visible in the list of processes, so they hold no
 	// secrets. The port, the addresses and the socket cannot be changed here.
 	Settings map[string]string
-	// Fast turns fsync, synchronous_commit and full_page_writes off. A crash
+	// Fast turns fsync, synchronous_commit and full_page_writes off, and keeps
+	// the data of a temporary folder in memory where there is room. A crash
 	// of the machine then ruins the data, so this is for tests only.
 	Fast bool
 	// Logger logs starts and stops. Nil means none.
@@ -119,7 +120,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		return nil, err
 	}
 	s := &Server{bin: bin, account: acc, settings: serverSettings(cfg), password: rand.Text(), log: log}
-	if s.folder, err = openFolder(cfg.Dir, acc); err != nil {
+	if s.folder, err = openFolder(cfg, acc); err != nil {
 		return nil, err
 	}
 	defer func() {

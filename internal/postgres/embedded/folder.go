@@ -13,8 +13,13 @@ import (
 	"syscall"
 )
 
-// logTailBytes is how much of the log an error may quote.
-const logTailBytes = 2048
+const (
+	// logTailBytes is how much of the log an error may quote.
+	logTailBytes = 2048
+	// memoryBytes is how much room a file system in memory must have for a
+	// Fast server: several times what the databases of the test suite take.
+	memoryBytes = 6 << 30
+)
 
 // folder is the folder of a server:
 //
@@ -29,13 +34,18 @@ type folder struct {
 	lock      *os.File
 }
 
-// openFolder returns the folder dir, created if it is missing; a temporary one
-// if dir is empty.
-func openFolder(dir string, acc *account) (_ *folder, err error) {
+// openFolder returns the folder cfg.Dir, created if it is missing; a temporary
+// one if that is empty, in memory if the server is Fast.
+func openFolder(cfg Config, acc *account) (_ *folder, err error) {
 	f := &folder{}
-	if f.temporary, err = makeTemporary(acc); err != nil {
+	var places []string
+	if cfg.Fast && cfg.Dir == "" {
+		places = inMemory()
+	}
+	if f.temporary, err = makeTemporary(acc, append(places, os.TempDir(), "/tmp", "/var/tmp")); err != nil {
 		return nil, err
 	}
+	dir := cfg.Dir
 	if dir == "" {
 		f.dir = f.temporary
 		return f, nil
@@ -62,10 +72,10 @@ func (f *folder) open(dir string, acc *account) (err error) {
 }
 
 // makeTemporary creates a folder that the account owns, in the first of the
-// usual places that the account can enter.
-func makeTemporary(acc *account) (string, error) {
+// places that the account can enter.
+func makeTemporary(acc *account, places []string) (string, error) {
 	var reasons error
-	for _, place := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
+	for _, place := range places {
 		if err := acc.canEnter(place); err != nil {
 			reasons = errors.Join(reasons, err)
 			continue

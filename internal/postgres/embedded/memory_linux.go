@@ -1,0 +1,20 @@
+package embedded
+
+import "golang.org/x/sys/unix"
+
+// sharedMemory is where Linux mounts its file system in memory.
+const sharedMemory = "/dev/shm"
+
+// inMemory returns the folder of a file system in memory that has room for the
+// databases of a whole test run, or nothing. Creating and dropping a database
+// there takes a tenth of the processor time that it takes on a disk.
+func inMemory() []string {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(sharedMemory, &stat); err != nil || stat.Type != unix.TMPFS_MAGIC {
+		return nil
+	}
+	if stat.Bavail*uint64(stat.Bsize) < memoryBytes { // Bsize is positive
+		return nil
+	}
+	return []string{sharedMemory}
+}
