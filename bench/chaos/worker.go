@@ -76,7 +76,7 @@ func work(ctx context.Context, o workerOrder, stderr io.Writer) error {
 		return err
 	}
 	defer pool.Close()
-	live := connect.NewPool(connect.Cipher{}, source.BreakerConfig{OpenFor: time.Second}, log)
+	live := connect.NewPool(connect.Config{Breaker: source.BreakerConfig{OpenFor: time.Second}, Log: log})
 	defer live.Close()
 	fleet, err := worker.New(ctx, pool, settings.NewCache(), live, worker.Config{Pipeline: worker.PipelineConfig{
 		ID: o.ID, Concurrency: o.Concurrency, Lease: o.Lease, Log: log, Metrics: tel.Metrics,

@@ -163,7 +163,7 @@ type Breaker struct {
 	Cause     string    `json:"cause"`
 	Since     time.Time `json:"since"`
 	OpenUntil time.Time `json:"open_until"`
-	Trips     int       `json:"trips"`
+	Openings  int       `json:"openings"`
 	Worker    string    `json:"worker"`
 }
 

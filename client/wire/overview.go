@@ -65,7 +65,7 @@ type OverviewBreaker struct {
 	Cause     string    `json:"cause"`
 	Since     time.Time `json:"since"`
 	OpenUntil time.Time `json:"open_until"`
-	Trips     int       `json:"trips"`
+	Openings  int       `json:"openings"`
 }
 
 // OverviewPause is a target that is paused or killed now.

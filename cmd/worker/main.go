@@ -15,7 +15,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/config"
 	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/notebook"
@@ -76,9 +75,7 @@ func work(ctx context.Context, cfg config.Worker, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unobserve()) }()
-	live := connect.NewPool(vault, source.BreakerConfig{}, log)
-	live.Stdio = cfg.StdioSources
-	live.Notes = notebook.NewBook(pool).Of
+	live := connect.NewPool(connect.Config{Cipher: vault, Stdio: cfg.StdioSources, Notes: notebook.NewBook(pool).Of, Log: log})
 	defer live.Close()
 	fleet, err := worker.New(ctx, pool, settings.NewCache(), live, worker.Config{PollOnly: cfg.PollOnly, Pipeline: worker.PipelineConfig{
 		ID: cfg.ID, Concurrency: cfg.Concurrency, Batch: cfg.Batch, Lease: cfg.Lease, Grace: cfg.Grace,

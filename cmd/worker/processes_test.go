@@ -23,7 +23,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
-	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
@@ -132,7 +131,7 @@ func setUp(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 		return catalog.PutSource(ctx, tx, tenant, catalog.Source{ID: "clock", Kind: catalog.KindMCP, Config: config, Enabled: true})
 	})
 	log := slog.New(slog.DiscardHandler)
-	live := connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, log)
+	live := connect.NewPool(connect.Config{})
 	t.Cleanup(live.Close)
 	if err := connect.NewRefresher(pool, settings.NewCache(), live, log).Refresh(t.Context(), tenant, "clock"); err != nil {
 		t.Fatal(err)

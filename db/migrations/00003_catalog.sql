@@ -123,13 +123,13 @@ CREATE TABLE breakers (
     cause      text        NOT NULL,
     since      timestamptz NOT NULL DEFAULT now(),
     open_until timestamptz NOT NULL,
-    trips      integer     NOT NULL DEFAULT 1,
+    openings   integer     NOT NULL DEFAULT 1,
     worker     text        NOT NULL,
     CONSTRAINT breakers_pkey PRIMARY KEY (tenant_id, source_id),
     CONSTRAINT breakers_source_id_fkey FOREIGN KEY (tenant_id, source_id) REFERENCES sources (tenant_id, source_id) ON DELETE CASCADE
 );
 COMMENT ON COLUMN breakers.open_until IS 'While open: when a probe call may be made. While half-open: when the worker that makes the probe call is considered lost.';
-COMMENT ON COLUMN breakers.trips IS 'Number of times it opened since it was last closed.';
+COMMENT ON COLUMN breakers.openings IS 'Number of times it opened since it was last closed.';
 
 -- Row-level security: the same two policies for every table.
 -- +goose StatementBegin

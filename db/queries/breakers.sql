@@ -1,39 +1,44 @@
 -- name: BreakerClose :execrows
--- A call went well, so the source is in use again.
+-- A call succeeded.
 UPDATE breakers b
-SET state = 'closed', since = now(), trips = 0, worker = @worker
+SET state = 'closed', since = now(), openings = 0, worker = @worker
 WHERE b.tenant_id = @tenant_id AND b.source_id = @source_id AND b.state <> 'closed';
 
 -- name: BreakerList :many
-SELECT b.source_id, b.state, b.cause, b.since, b.open_until, b.trips, b.worker
+SELECT b.source_id, b.state, b.cause, b.since, b.open_until, b.openings, b.worker
 FROM breakers b
 WHERE b.tenant_id = @tenant_id
 ORDER BY b.source_id;
 
+-- name: BreakerListNotClosed :many
+-- The breakers of some tenants that are open or half-open.
+SELECT b.tenant_id, b.source_id, b.state, b.cause, b.since, b.open_until, b.openings
+FROM breakers b
+WHERE b.tenant_id = ANY (@tenant_ids::uuid[]) AND b.state <> 'closed';
+
 -- name: BreakerOpen :exec
--- Leaves a source alone for a time: each opening without a closing between
--- doubles it, up to five minutes, unless the provider said how long. Two
--- workers that open at once count as one.
+-- Opens a breaker for a time: each opening since the breaker was last closed
+-- doubles the time, up to five minutes, unless the source said how long. Two
+-- workers that open a breaker at once count as one opening.
 INSERT INTO breakers AS b (tenant_id, source_id, state, cause, open_until, worker)
 VALUES (@tenant_id, @source_id, 'open', @cause, now() + make_interval(secs => @seconds::float8), @worker)
 ON CONFLICT ON CONSTRAINT breakers_pkey DO UPDATE
 SET state = 'open',
     cause = excluded.cause,
     since = CASE WHEN b.state = 'closed' THEN now() ELSE b.since END,
-    trips = CASE WHEN b.state = 'open' THEN b.trips ELSE b.trips + 1 END,
+    openings = CASE WHEN b.state = 'open' THEN b.openings ELSE b.openings + 1 END,
     open_until = greatest(
         CASE WHEN b.state = 'open' THEN b.open_until END,
         CASE
             WHEN b.state = 'half-open' AND excluded.cause = 'failures'
-                THEN least(now() + (excluded.open_until - now()) * power(2, least(b.trips, 10)), greatest(excluded.open_until, now() + interval '5 minutes'))
+                THEN least(now() + (excluded.open_until - now()) * power(2, least(b.openings, 10)), greatest(excluded.open_until, now() + interval '5 minutes'))
             ELSE excluded.open_until
         END),
     worker = excluded.worker;
 
 -- name: BreakerProbe :many
--- The right to make the one call that shows whether a source is well again.
--- Compare-and-set: of two workers at once one gets it. It lapses, should the
--- worker vanish.
+-- Acquires the right to make the probe call. Compare-and-set: of two workers at
+-- once one gets the right, which expires if that worker is lost.
 UPDATE breakers b
 SET state = 'half-open', open_until = now() + make_interval(secs => @seconds::float8), worker = @worker
 FROM (
@@ -43,20 +48,13 @@ WHERE b.tenant_id = p.tenant_id AND b.source_id = p.source_id AND b.state <> 'cl
 RETURNING b.tenant_id, b.source_id;
 
 -- name: BreakerRelease :execrows
--- The right was not used: the next one may have it.
+-- The probe call was not made: another worker may make it.
 UPDATE breakers b
 SET state = 'open', open_until = now()
 WHERE b.tenant_id = @tenant_id AND b.source_id = @source_id AND b.state = 'half-open' AND b.worker = @worker;
 
 -- name: BreakerReset :execrows
--- Lets calls to a source through at once. Which opening it was, and how many
--- came before it, is forgotten.
+-- Closes a breaker on behalf of a person.
 UPDATE breakers b
-SET state = 'closed', cause = @cause, since = now(), open_until = now(), trips = 0
+SET state = 'closed', cause = @cause, since = now(), open_until = now(), openings = 0
 WHERE b.tenant_id = @tenant_id AND b.source_id = @source_id;
-
--- name: BreakerStanding :many
--- The sources of some tenants that are not in full use.
-SELECT b.tenant_id, b.source_id, b.state, b.cause, b.since, b.open_until, b.trips
-FROM breakers b
-WHERE b.tenant_id = ANY (@tenant_ids::uuid[]) AND b.state <> 'closed';

@@ -9,7 +9,7 @@ FROM (SELECT a.created_at FROM actions a WHERE a.approval_state = 'required' LIM
 
 -- name: OverviewBreakers :many
 -- The sources that a breaker ever opened for, those first that are left alone.
-SELECT t.name AS tenant, b.source_id, b.state, b.cause, b.since, b.open_until, b.trips
+SELECT t.name AS tenant, b.source_id, b.state, b.cause, b.since, b.open_until, b.openings
 FROM breakers b
 JOIN tenants t ON t.tenant_id = b.tenant_id
 ORDER BY b.state = 'closed', b.since DESC

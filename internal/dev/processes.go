@@ -14,7 +14,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
-	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/notebook"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -45,10 +44,8 @@ func (c *workers) wake() {
 func (e *Environment) startWorker(ctx context.Context) (string, error) {
 	log := e.cfg.Log
 	e.cache = settings.NewCache()
-	e.live = connect.NewPool(e.vault, source.BreakerConfig{}, log)
 	// Whoever sets up sources here also runs the environment.
-	e.live.Stdio = true
-	e.live.Notes = notebook.NewBook(e.pool).Of
+	e.live = connect.NewPool(connect.Config{Cipher: e.vault, Stdio: true, Notes: notebook.NewBook(e.pool).Of, Log: log})
 	e.onClose(func(context.Context) error {
 		e.live.Close()
 		return nil

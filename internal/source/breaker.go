@@ -12,15 +12,15 @@ import (
 // BreakerConfig sets when a source's breaker opens and closes. The zero value
 // is useful.
 type BreakerConfig struct {
-	// Failures is how many calls in a row must speak of ill health before the
-	// breaker opens; 0 means 5.
+	// Failures is how many calls in a row must fail before the breaker opens;
+	// 0 means 5. Outcome.SourceFailed decides what counts as a failure.
 	Failures uint32
 	// OpenFor is how long an open breaker holds calls back before it lets one
-	// through as a probe; 0 means 30 seconds.
+	// probe call through; 0 means 30 seconds.
 	OpenFor time.Duration
 }
 
-// Open returns OpenFor, or what holds where it is not set.
+// Open returns OpenFor, or its default.
 func (c BreakerConfig) Open() time.Duration {
 	if c.OpenFor <= 0 {
 		return 30 * time.Second
@@ -28,17 +28,17 @@ func (c BreakerConfig) Open() time.Duration {
 	return c.OpenFor
 }
 
-// probeWait is how long calls that meet a probe in flight are asked to wait.
+// probeWait is how long a call waits while a probe call is in flight.
 const probeWait = time.Second
 
-// Guard puts a circuit breaker in front of a source's Execute. Only outcomes
-// that speak of the source's health count: it was unreachable, answered 5xx,
-// timed out or was lost. A tool that says no is a healthy tool.
+// Guard puts a circuit breaker in front of a source's Execute. List is not
+// guarded. Only outcomes for which Outcome.SourceFailed is true count as
+// failures; a tool that refuses a call is no failure of the source.
 //
-// An open breaker answers KindRetry with Deferred set and the time until it
-// half-opens; half-open it lets one call through at a time. onChange, if not
-// nil, is told of every change between "closed", "half-open" and "open"; it
-// must be quick and must not call the source. List is not guarded.
+// An open breaker answers KindRetry with Deferred set and the time until it is
+// half-open. A half-open breaker lets one call through at a time. onChange, if
+// not nil, is called at every change between "closed", "half-open" and "open";
+// it must return quickly and must not call the source.
 func Guard(name string, src Source, cfg BreakerConfig, onChange func(name, from, to string)) Source {
 	if cfg.Failures == 0 {
 		cfg.Failures = 5
@@ -50,7 +50,7 @@ func Guard(name string, src Source, cfg BreakerConfig, onChange func(name, from,
 		MaxRequests: 1,
 		Timeout:     cfg.OpenFor,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= cfg.Failures },
-		IsExcluded:  func(err error) bool { return errors.Is(err, errSaysNothing) },
+		IsExcluded:  func(err error) bool { return errors.Is(err, errExcluded) },
 		OnStateChange: func(name string, from, to gobreaker.State) {
 			if to == gobreaker.StateOpen {
 				g.opened.Store(time.Now().UnixNano())
@@ -63,11 +63,11 @@ func Guard(name string, src Source, cfg BreakerConfig, onChange func(name, from,
 	return g
 }
 
-// errAiling and errSaysNothing tell the breaker how to count an outcome; they
-// never leave this file.
+// errFailure and errExcluded tell gobreaker how to count an outcome; they are
+// never returned.
 var (
-	errAiling      = errors.New("source is ailing")
-	errSaysNothing = errors.New("outcome says nothing of the source")
+	errFailure  = errors.New("source failed")
+	errExcluded = errors.New("outcome says nothing about the source")
 )
 
 type guarded struct {
@@ -83,15 +83,15 @@ func (g *guarded) Execute(ctx context.Context, call Call) Outcome {
 		out := g.Source.Execute(ctx, call)
 		switch {
 		case out.Deferred || out.Code == CodeCancelled || out.Code == CodeClosed:
-			return out, errSaysNothing
-		case out.Ailing():
-			return out, errAiling
+			return out, errExcluded
+		case out.SourceFailed():
+			return out, errFailure
 		}
 		return out, nil
 	})
 	switch {
 	case errors.Is(err, gobreaker.ErrOpenState):
-		// The breaker half-opens just after, not at, the end of its time.
+		// gobreaker is half-open just after, not at, the end of the time.
 		left := time.Until(time.Unix(0, g.opened.Load()).Add(g.openFor)) + time.Millisecond
 		return heldBack(max(left, time.Millisecond))
 	case errors.Is(err, gobreaker.ErrTooManyRequests):
@@ -105,7 +105,7 @@ func heldBack(wait time.Duration) Outcome {
 		Kind:       KindRetry,
 		Deferred:   true,
 		Code:       CodeBreakerOpen,
-		Message:    "the source failed several times in a row and is left alone for a while",
+		Message:    "the source failed several times in a row; its circuit breaker is open",
 		RetryAfter: wait,
 	}
 }

@@ -72,9 +72,10 @@ func StatusCode(status int) string {
 	return ""
 }
 
-// Ailing reports whether an outcome speaks of its source's ill health rather
-// than of one call.
-func (o Outcome) Ailing() bool {
+// SourceFailed reports whether an outcome counts as a failure of the source
+// for its circuit breaker: the source was unreachable, answered 5xx or nothing
+// readable, timed out, or was lost.
+func (o Outcome) SourceFailed() bool {
 	switch o.Code {
 	case CodeLost, CodeMalformed, CodeNegotiation, CodeServerError, CodeTimeout, CodeUnreachable:
 		return true

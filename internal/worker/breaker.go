@@ -39,12 +39,12 @@ func (p *Pipeline) breakerChanged(tenant envelope.TenantID, source, to string) {
 	p.cfg.Metrics.Breaker(source, to).Add(context.WithoutCancel(p.calls), 1)
 	p.cfg.Log.Warn("breaker changed", slog.String("tenant_id", tenant.String()), slog.String("source_id", source), slog.String("state", to))
 	c := breakerEvent{Source: breaker.Source{Tenant: tenant, ID: source}}
-	switch breaker.Phase(to) {
-	case breaker.Open:
-		c.kind, c.cause, c.openFor = breakerOpened, breaker.Failures, p.live.OpenFor()
-	case breaker.Closed:
+	switch breaker.State(to) {
+	case breaker.StateOpen:
+		c.kind, c.cause, c.openFor = breakerOpened, breaker.CauseFailures, p.live.OpenFor()
+	case breaker.StateClosed:
 		c.kind = breakerClosed
-	case breaker.HalfOpen:
+	case breaker.StateHalfOpen:
 		return
 	}
 	select {
@@ -62,11 +62,11 @@ func (p *Pipeline) probed(it *outbox.Item, out source.Outcome) {
 	case out.Code == source.CodeCancelled || out.Code == source.CodeClosed:
 		c.kind = probeReleased // it was cut short on this side
 	case out.Deferred:
-		c.kind, c.cause, c.openFor = breakerOpened, breaker.Failures, max(out.RetryAfter, probeWait)
-	case out.Ailing():
-		c.kind, c.cause, c.openFor = breakerOpened, breaker.Failures, p.live.OpenFor()
+		c.kind, c.cause, c.openFor = breakerOpened, breaker.CauseFailures, max(out.RetryAfter, probeWait)
+	case out.SourceFailed():
+		c.kind, c.cause, c.openFor = breakerOpened, breaker.CauseFailures, p.live.OpenFor()
 	case out.RetryAfter > 0:
-		c.kind, c.cause, c.openFor = breakerOpened, breaker.RetryAfter, min(out.RetryAfter, outbox.MaxBucketClosed)
+		c.kind, c.cause, c.openFor = breakerOpened, breaker.CauseRetryAfter, min(out.RetryAfter, outbox.MaxBucketClosed)
 	}
 	p.breakerEvents <- c
 }
@@ -80,7 +80,7 @@ func (p *Pipeline) breakerLoop() {
 		err := p.tx(ctx, func(tx pgx.Tx) error {
 			switch c.kind {
 			case breakerOpened:
-				return breaker.Trip(ctx, tx, c.Source, c.cause, c.openFor, p.cfg.ID)
+				return breaker.Open(ctx, tx, c.Source, c.cause, c.openFor, p.cfg.ID)
 			case breakerClosed:
 				_, err := breaker.Close(ctx, tx, c.Source, p.cfg.ID)
 				return err

@@ -2,7 +2,6 @@ package worker_test
 
 import (
 	"context"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,17 +32,17 @@ func (y *fixture) nowhere(breaker source.BreakerConfig, cfg worker.PipelineConfi
 			ID: "fake", Kind: catalog.KindMCP, Config: []byte(`{"transport":"http","url":"http://127.0.0.1:1/mcp"}`), Enabled: true,
 		})
 	})
-	live := connect.NewPool(connect.Cipher{}, breaker, slog.New(slog.DiscardHandler))
+	live := connect.NewPool(connect.Config{Breaker: breaker})
 	y.t.Cleanup(live.Close)
 	return worker.NewPipeline(y.db, settings.NewCache(), live, cfg)
 }
 
 // standing is the breaker of the yard's source; nil if it is closed.
-func (y *fixture) standing() *breaker.Standing {
+func (y *fixture) standing() *breaker.OpenBreaker {
 	y.t.Helper()
-	var all []breaker.Standing
+	var all []breaker.OpenBreaker
 	if err := postgres.InTx(y.t.Context(), y.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
-		all, err = breaker.Of(y.t.Context(), tx, y.tenant)
+		all, err = breaker.NotClosed(y.t.Context(), tx, y.tenant)
 		return err
 	}); err != nil {
 		y.t.Fatal(err)
@@ -58,7 +57,7 @@ func (y *fixture) standing() *breaker.Standing {
 func (y *fixture) trip(alone time.Duration) {
 	y.t.Helper()
 	y.inWorker(func(tx pgx.Tx) error {
-		return breaker.Trip(y.t.Context(), tx, breaker.Source{Tenant: y.tenant, ID: "fake"}, breaker.Failures, alone, "another")
+		return breaker.Open(y.t.Context(), tx, breaker.Source{Tenant: y.tenant, ID: "fake"}, breaker.CauseFailures, alone, "another")
 	})
 }
 
@@ -102,7 +101,7 @@ func TestABreakerThatOpensHoldsForTheFleet(t *testing.T) {
 		t.Errorf("%d calls were made after it opened", got)
 	}
 	s := y.standing()
-	if s == nil || s.Phase != breaker.Open || s.Trips != 1 || s.Cause != breaker.Failures {
+	if s == nil || s.State != breaker.StateOpen || s.Openings != 1 || s.Cause != breaker.CauseFailures {
 		t.Fatalf("breaker = %+v, want open once by failures", s)
 	}
 	for _, id := range later {
@@ -118,12 +117,12 @@ func TestOneProbeInTheFleet(t *testing.T) {
 	for name, test := range map[string]struct {
 		step  sourcetest.Step
 		sent  int
-		phase breaker.Phase
+		phase breaker.State
 		trips int
 	}{
-		"that succeeds":                   {sourcetest.Done(""), 60, breaker.Closed, 0},
-		"that fails":                      {sourcetest.Unreachable(), 0, breaker.Open, 2},
-		"that a tool refuses, being well": {sourcetest.Failed(), 59, breaker.Closed, 0},
+		"that succeeds":                   {sourcetest.Done(""), 60, breaker.StateClosed, 0},
+		"that fails":                      {sourcetest.Unreachable(), 0, breaker.StateOpen, 2},
+		"that a tool refuses, being well": {sourcetest.Failed(), 59, breaker.StateClosed, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,7 +159,7 @@ func TestOneProbeInTheFleet(t *testing.T) {
 			during, s := len(y.src.Calls()), y.standing()
 			close(g.open)
 			y.until("SELECT state <> 'half-open' FROM breakers")
-			if test.phase == breaker.Closed {
+			if test.phase == breaker.StateClosed {
 				y.exec("UPDATE outbox SET next_attempt_at = now() WHERE lease_until IS NULL")
 				y.empty()
 			} else {
@@ -169,7 +168,7 @@ func TestOneProbeInTheFleet(t *testing.T) {
 			stop()
 			stopOther()
 
-			if during != 1 || s == nil || s.Phase != breaker.HalfOpen {
+			if during != 1 || s == nil || s.State != breaker.StateHalfOpen {
 				t.Errorf("while the probe was under way %d calls were made, and the breaker was %+v; want one, and half-open", during, s)
 			}
 			sent := 0
@@ -183,9 +182,9 @@ func TestOneProbeInTheFleet(t *testing.T) {
 			}
 			after := y.standing()
 			switch {
-			case test.phase == breaker.Closed && after != nil:
+			case test.phase == breaker.StateClosed && after != nil:
 				t.Errorf("breaker = %+v, want it closed", after)
-			case test.phase == breaker.Open && (after == nil || after.Trips != test.trips || time.Until(after.Until) < 45*time.Second):
+			case test.phase == breaker.StateOpen && (after == nil || after.Openings != test.trips || time.Until(after.Until) < 45*time.Second):
 				t.Errorf("breaker = %+v, want it open for longer", after)
 			}
 		})
@@ -211,8 +210,8 @@ func TestFailedProbesDoubleTheTimeUpToABound(t *testing.T) {
 		y.trip(alone)
 
 		s := y.standing()
-		if left := time.Until(s.Until); left < want-5*time.Second || left > want+5*time.Second || s.Trips != i+1 {
-			t.Errorf("opening %d lasts %v (trip %d), want %v", i+1, left, s.Trips, want)
+		if left := time.Until(s.Until); left < want-5*time.Second || left > want+5*time.Second || s.Openings != i+1 {
+			t.Errorf("opening %d lasts %v (trip %d), want %v", i+1, left, s.Openings, want)
 		}
 	}
 }
@@ -288,7 +287,7 @@ func TestAProbeThatIsNotMadeIsReleased(t *testing.T) {
 			stop()
 
 			s := y.standing()
-			if s == nil || s.Phase != breaker.Open || s.Until.After(time.Now().Add(5*time.Second)) || s.Trips != 1 {
+			if s == nil || s.State != breaker.StateOpen || s.Until.After(time.Now().Add(5*time.Second)) || s.Openings != 1 {
 				t.Errorf("breaker = %+v, want it open, and free to be probed at once", s)
 			}
 			if got := len(y.src.Calls()); got != 0 {
@@ -316,7 +315,7 @@ func TestAProbeThatWasCutShortShowsNothing(t *testing.T) {
 	stop()
 
 	s := y.standing()
-	if s == nil || s.Phase == breaker.Closed || s.Trips != 1 {
+	if s == nil || s.State == breaker.StateClosed || s.Openings != 1 {
 		t.Errorf("breaker = %+v, want it not closed by a call that had no answer", s)
 	}
 }

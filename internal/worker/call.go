@@ -76,7 +76,7 @@ func (p *Pipeline) execute(a attempt) {
 	case a.probe:
 		p.probed(it, out)
 	case s.CloseBucketFor > 0 && a.sharedBucket:
-		p.breakerEvents <- breakerEvent{Source: sourceOf(it), kind: breakerOpened, cause: breaker.RetryAfter, openFor: min(s.CloseBucketFor, outbox.MaxBucketClosed)}
+		p.breakerEvents <- breakerEvent{Source: sourceOf(it), kind: breakerOpened, cause: breaker.CauseRetryAfter, openFor: min(s.CloseBucketFor, outbox.MaxBucketClosed)}
 	}
 	if a.sharedBucket {
 		s.CloseBucketFor = 0

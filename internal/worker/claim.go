@@ -25,7 +25,7 @@ type claimedBatch struct {
 	// openBreakers are the breakers that are not closed, anywhere in the
 	// fleet. probes are the sources for which this worker makes the one call
 	// that finds out whether the source is back.
-	openBreakers map[breaker.Source]breaker.Standing
+	openBreakers map[breaker.Source]breaker.OpenBreaker
 	probes       map[breaker.Source]bool
 }
 
@@ -95,11 +95,11 @@ func (p *Pipeline) readBreakers(ctx context.Context, tx pgx.Tx, c *claimedBatch,
 	if len(broken) == 0 {
 		return nil
 	}
-	breakers, err := breaker.Of(ctx, tx, broken...)
+	breakers, err := breaker.NotClosed(ctx, tx, broken...)
 	if err != nil {
 		return fmt.Errorf("breakers: %w", err)
 	}
-	c.openBreakers = make(map[breaker.Source]breaker.Standing, len(breakers))
+	c.openBreakers = make(map[breaker.Source]breaker.OpenBreaker, len(breakers))
 	for _, b := range breakers {
 		c.openBreakers[b.Source] = b
 	}

@@ -78,15 +78,14 @@ func TestTheFleetTellsWebhooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	// One breaker would hold the rest back at the first answer of 503.
-	live := connect.NewPool(vault, source.BreakerConfig{Failures: 1000}, slog.New(slog.DiscardHandler))
+	live := connect.NewPool(connect.Config{Cipher: vault, Breaker: source.BreakerConfig{Failures: 1000},
+		Open: func(_ envelope.TenantID, of catalog.Source) (source.Source, error) {
+			if of.Kind == catalog.KindWebhook {
+				return nil, nil
+			}
+			return y.src, nil
+		}})
 	t.Cleanup(live.Close)
-	real := live.Connect
-	live.Connect = func(tenant envelope.TenantID, of catalog.Source) (source.Source, error) {
-		if of.Kind == catalog.KindWebhook {
-			return real(tenant, of)
-		}
-		return y.src, nil
-	}
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
 		config, err := json.Marshal(connect.WebhookConfig{URL: receiver.URL, Networks: []string{"127.0.0.0/8"}})
 		if err != nil {

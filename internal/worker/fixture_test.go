@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -184,9 +183,7 @@ func (y *fixture) pipeline(db *pgxpool.Pool, src source.Source, cfg worker.Pipel
 }
 
 func (y *fixture) live(src source.Source) *connect.Pool {
-	live := connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
-	live.Connect = func(envelope.TenantID, catalog.Source) (source.Source, error) { return src, nil }
-	return live
+	return connect.NewPool(connect.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) { return src, nil }})
 }
 
 // runs is anything that works until its context is over.

@@ -160,7 +160,7 @@ func (c *claimedBatch) facts(i int, s *settings.Settings) (f preflight.Facts, pr
 	if b, ok := c.openBreakers[src]; ok {
 		if probe = c.probes[src]; !probe {
 			f.BreakerUntil = b.Until
-			if !b.Until.After(it.ClaimedAt) || b.Phase == breaker.HalfOpen {
+			if !b.Until.After(it.ClaimedAt) || b.State == breaker.StateHalfOpen {
 				f.BreakerUntil = it.ClaimedAt.Add(probeWait)
 			}
 		}

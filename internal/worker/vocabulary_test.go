@@ -47,7 +47,7 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		"sources_drift_guard_check": words(catalog.GuardFull, catalog.GuardInterface),
 		"reviews_risk_check":        words(envelope.RiskLow, envelope.RiskMedium, envelope.RiskHigh),
 		"votes_decision_check":      words(envelope.DecisionGrant, envelope.DecisionDeny),
-		"breakers_state_check":      words(breaker.Closed, breaker.Open, breaker.HalfOpen),
+		"breakers_state_check":      words(breaker.StateClosed, breaker.StateOpen, breaker.StateHalfOpen),
 		"buckets_calendar_check":    words(limits.PeriodHour, limits.PeriodDay, limits.PeriodWeek, limits.PeriodMonth),
 		"do_not_contact_kind_check": words(contact.Email, contact.Domain, contact.Phone, contact.Handle),
 		"employees_trust_check":     words(policy.TrustNone, policy.TrustLow, policy.TrustMedium, policy.TrustHigh),

@@ -172,12 +172,12 @@ func (l *previewFacts) read(ctx context.Context, tx pgx.Tx, now time.Time) error
 	if len(buckets) == 1 {
 		l.bucket = buckets[0]
 	}
-	alone, err := breaker.Of(ctx, tx, l.snap.Tenant)
+	alone, err := breaker.NotClosed(ctx, tx, l.snap.Tenant)
 	if err != nil {
 		return fmt.Errorf("breakers: %w", err)
 	}
 	for _, s := range alone {
-		if s.ID == l.row.tool.Key.Source && s.Phase == breaker.Open {
+		if s.ID == l.row.tool.Key.Source && s.State == breaker.StateOpen {
 			l.aloneUntil = s.Until
 		}
 	}

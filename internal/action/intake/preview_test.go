@@ -87,14 +87,14 @@ func TestAPreviewAsksEveryGate(t *testing.T) {
 		"a pause of another": {setPause(pause.Target{Scope: pause.Source, Subject: "second"}), envelope.Constraints{}, intake.WouldRun, nil, true},
 		"an open breaker": {func(d door) {
 			if err := postgres.InTx(d.t.Context(), d.db, postgres.Worker(), func(tx pgx.Tx) error {
-				return breaker.Trip(d.t.Context(), tx, breaker.Source{Tenant: d.tenant, ID: "first"}, breaker.Failures, time.Minute, "w1")
+				return breaker.Open(d.t.Context(), tx, breaker.Source{Tenant: d.tenant, ID: "first"}, breaker.CauseFailures, time.Minute, "w1")
 			}); err != nil {
 				d.t.Fatal(err)
 			}
 		}, envelope.Constraints{}, intake.WouldWait, []string{"breaker breaker_open"}, true},
 		"a breaker that outlasts the deadline": {func(d door) {
 			if err := postgres.InTx(d.t.Context(), d.db, postgres.Worker(), func(tx pgx.Tx) error {
-				return breaker.Trip(d.t.Context(), tx, breaker.Source{Tenant: d.tenant, ID: "first"}, breaker.RetryAfter, time.Hour, "w1")
+				return breaker.Open(d.t.Context(), tx, breaker.Source{Tenant: d.tenant, ID: "first"}, breaker.CauseRetryAfter, time.Hour, "w1")
 			}); err != nil {
 				d.t.Fatal(err)
 			}

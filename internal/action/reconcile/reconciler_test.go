@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -176,9 +175,7 @@ func (l *lab) age(by string) {
 }
 
 func (l *lab) live() *connect.Pool {
-	live := connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
-	live.Connect = func(envelope.TenantID, catalog.Source) (source.Source, error) { return l.src, nil }
-	return live
+	return connect.NewPool(connect.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) { return l.src, nil }})
 }
 
 func (l *lab) sweep() int {
@@ -523,7 +520,7 @@ func TestNotesAreFoundByTheirKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+	live := connect.NewPool(connect.Config{})
 	t.Cleanup(live.Close)
 	l.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.PutSource(ctx, tx, l.tenant, catalog.Source{ID: "notes", Kind: catalog.KindMCP, Config: config, Enabled: true})

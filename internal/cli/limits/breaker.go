@@ -13,9 +13,9 @@ import (
 // Breakers returns the command breaker.
 func Breakers(a *command.App) *cobra.Command {
 	return command.NewGroup("breaker", command.NewList(a, command.View[wire.Breaker]{
-		Empty: "No breaker has opened so far.", Head: []string{"SOURCE", "STATE", "CAUSE", "SINCE", "UNTIL", "TRIPS"},
+		Empty: "No breaker has opened so far.", Head: []string{"SOURCE", "STATE", "CAUSE", "SINCE", "UNTIL", "OPENINGS"},
 		Row: func(b wire.Breaker) []string {
-			return []string{b.Source, b.State, b.Cause, command.Local(&b.Since), command.Local(&b.OpenUntil), strconv.Itoa(b.Trips)}
+			return []string{b.Source, b.State, b.Cause, command.Local(&b.Since), command.Local(&b.OpenUntil), strconv.Itoa(b.Openings)}
 		},
 	}, (*client.Client).Breakers),
 		command.NewChange(a, "reset SOURCE", "the id of a source", "reset the breaker of %s", (*client.Client).ResetBreaker))

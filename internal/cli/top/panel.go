@@ -217,7 +217,7 @@ func toolPanel(o wire.Overview) panel {
 
 // sourcePanel has the sources that are not in full use.
 func sourcePanel(o wire.Overview) panel {
-	p := panel{columns: []column{{"SOURCE LEFT ALONE", 0, false}, {"BREAKER", 11, true}, {"PROBE IN", 9, true}, {"TRIPS", 6, true}, {"", 14, false}}}
+	p := panel{columns: []column{{"CIRCUIT BREAKER", 0, false}, {"STATE", 11, true}, {"PROBE IN", 9, true}, {"OPENED", 6, true}, {"", 14, false}}}
 	for _, b := range o.Breakers {
 		if b.State == "closed" {
 			continue
@@ -227,7 +227,7 @@ func sourcePanel(o wire.Overview) panel {
 			t = toneAlarm
 		}
 		probe := brief(max(0, b.OpenUntil.Sub(o.At).Seconds()))
-		p.rows = append(p.rows, panelRow{[]string{b.Source, b.State, probe, strconv.Itoa(b.Trips), "  " + b.Cause}, t})
+		p.rows = append(p.rows, panelRow{[]string{b.Source, b.State, probe, strconv.Itoa(b.Openings), "  " + b.Cause}, t})
 	}
 	return p
 }

@@ -42,8 +42,8 @@ func busy() wire.Overview {
 			{Name: "default", Waiting: 3},
 		},
 		Breakers: []wire.OverviewBreaker{
-			{Source: "crm", State: "open", Cause: "failures", OpenUntil: at.Add(25 * time.Second), Trips: 4},
-			{Source: "mail", State: "half-open", Cause: "retry_after", OpenUntil: at.Add(-time.Second), Trips: 1},
+			{Source: "crm", State: "open", Cause: "failures", OpenUntil: at.Add(25 * time.Second), Openings: 4},
+			{Source: "mail", State: "half-open", Cause: "retry_after", OpenUntil: at.Add(-time.Second), Openings: 1},
 			{Source: "chat", State: "closed", Cause: "failures"},
 		},
 		Pauses: []wire.OverviewPause{

@@ -88,10 +88,10 @@ type Breaker struct {
 	// State is closed, half-open or open; Cause is why it opened last.
 	State, Cause string
 	Since        time.Time
-	// OpenUntil is when a probe may be made, and Trips how often it opened
+	// OpenUntil is when a probe may be made, and Openings how often it opened
 	// without a success between.
 	OpenUntil time.Time
-	Trips     int
+	Openings  int
 }
 
 // Pause is something that is paused.

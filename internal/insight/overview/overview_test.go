@@ -116,7 +116,7 @@ func TestOverviewOfATenant(t *testing.T) {
 	if diff := cmp.Diff(overview.Waiting{Reason: "quiet_hours", Envelopes: 2, NextIn: time.Hour}, quiet, same); diff != "" {
 		t.Errorf("quiet hours (-want +got):\n%s", diff)
 	}
-	if len(got.Breakers) != 1 || got.Breakers[0].State != "open" || got.Breakers[0].Trips != 3 {
+	if len(got.Breakers) != 1 || got.Breakers[0].State != "open" || got.Breakers[0].Openings != 3 {
 		t.Errorf("breakers = %+v, want the open one", got.Breakers)
 	}
 	if len(got.Pauses) != 1 || got.Pauses[0].Subject != "halted" || got.Pauses[0].By != "Ana" || got.Pauses[0].Reason != "a fair" {

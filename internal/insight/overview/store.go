@@ -101,7 +101,7 @@ func readBreakers(ctx context.Context, tx pgx.Tx) ([]Breaker, error) {
 	rows, err := dbsqlc.New().OverviewBreakers(ctx, tx, mostBreakers)
 	breakers := make([]Breaker, len(rows))
 	for i, r := range rows {
-		breakers[i] = Breaker{r.Tenant, r.SourceID, r.State, r.Cause, r.Since, r.OpenUntil, int(r.Trips)}
+		breakers[i] = Breaker{r.Tenant, r.SourceID, r.State, r.Cause, r.Since, r.OpenUntil, int(r.Openings)}
 	}
 	return breakers, err
 }

@@ -14,7 +14,7 @@ import (
 
 const breakerClose = `-- name: BreakerClose :execrows
 UPDATE breakers b
-SET state = 'closed', since = now(), trips = 0, worker = $1
+SET state = 'closed', since = now(), openings = 0, worker = $1
 WHERE b.tenant_id = $2 AND b.source_id = $3 AND b.state <> 'closed'
 `
 
@@ -24,7 +24,7 @@ type BreakerCloseParams struct {
 	SourceID string
 }
 
-// A call went well, so the source is in use again.
+// A call succeeded.
 func (q *Queries) BreakerClose(ctx context.Context, db DBTX, arg *BreakerCloseParams) (int64, error) {
 	result, err := db.Exec(ctx, breakerClose, arg.Worker, arg.TenantID, arg.SourceID)
 	if err != nil {
@@ -34,7 +34,7 @@ func (q *Queries) BreakerClose(ctx context.Context, db DBTX, arg *BreakerClosePa
 }
 
 const breakerList = `-- name: BreakerList :many
-SELECT b.source_id, b.state, b.cause, b.since, b.open_until, b.trips, b.worker
+SELECT b.source_id, b.state, b.cause, b.since, b.open_until, b.openings, b.worker
 FROM breakers b
 WHERE b.tenant_id = $1
 ORDER BY b.source_id
@@ -46,7 +46,7 @@ type BreakerListRow struct {
 	Cause     string
 	Since     time.Time
 	OpenUntil time.Time
-	Trips     int32
+	Openings  int32
 	Worker    string
 }
 
@@ -65,8 +65,53 @@ func (q *Queries) BreakerList(ctx context.Context, db DBTX, tenantID uuid.UUID) 
 			&i.Cause,
 			&i.Since,
 			&i.OpenUntil,
-			&i.Trips,
+			&i.Openings,
 			&i.Worker,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const breakerListNotClosed = `-- name: BreakerListNotClosed :many
+SELECT b.tenant_id, b.source_id, b.state, b.cause, b.since, b.open_until, b.openings
+FROM breakers b
+WHERE b.tenant_id = ANY ($1::uuid[]) AND b.state <> 'closed'
+`
+
+type BreakerListNotClosedRow struct {
+	TenantID  uuid.UUID
+	SourceID  string
+	State     string
+	Cause     string
+	Since     time.Time
+	OpenUntil time.Time
+	Openings  int32
+}
+
+// The breakers of some tenants that are open or half-open.
+func (q *Queries) BreakerListNotClosed(ctx context.Context, db DBTX, tenantIds []uuid.UUID) ([]BreakerListNotClosedRow, error) {
+	rows, err := db.Query(ctx, breakerListNotClosed, tenantIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []BreakerListNotClosedRow{}
+	for rows.Next() {
+		var i BreakerListNotClosedRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.SourceID,
+			&i.State,
+			&i.Cause,
+			&i.Since,
+			&i.OpenUntil,
+			&i.Openings,
 		); err != nil {
 			return nil, err
 		}
@@ -85,12 +130,12 @@ ON CONFLICT ON CONSTRAINT breakers_pkey DO UPDATE
 SET state = 'open',
     cause = excluded.cause,
     since = CASE WHEN b.state = 'closed' THEN now() ELSE b.since END,
-    trips = CASE WHEN b.state = 'open' THEN b.trips ELSE b.trips + 1 END,
+    openings = CASE WHEN b.state = 'open' THEN b.openings ELSE b.openings + 1 END,
     open_until = greatest(
         CASE WHEN b.state = 'open' THEN b.open_until END,
         CASE
             WHEN b.state = 'half-open' AND excluded.cause = 'failures'
-                THEN least(now() + (excluded.open_until - now()) * power(2, least(b.trips, 10)), greatest(excluded.open_until, now() + interval '5 minutes'))
+                THEN least(now() + (excluded.open_until - now()) * power(2, least(b.openings, 10)), greatest(excluded.open_until, now() + interval '5 minutes'))
             ELSE excluded.open_until
         END),
     worker = excluded.worker
@@ -104,9 +149,9 @@ type BreakerOpenParams struct {
 	Worker   string
 }
 
-// Leaves a source alone for a time: each opening without a closing between
-// doubles it, up to five minutes, unless the provider said how long. Two
-// workers that open at once count as one.
+// Opens a breaker for a time: each opening since the breaker was last closed
+// doubles the time, up to five minutes, unless the source said how long. Two
+// workers that open a breaker at once count as one opening.
 func (q *Queries) BreakerOpen(ctx context.Context, db DBTX, arg *BreakerOpenParams) error {
 	_, err := db.Exec(ctx, breakerOpen,
 		arg.TenantID,
@@ -140,9 +185,8 @@ type BreakerProbeRow struct {
 	SourceID string
 }
 
-// The right to make the one call that shows whether a source is well again.
-// Compare-and-set: of two workers at once one gets it. It lapses, should the
-// worker vanish.
+// Acquires the right to make the probe call. Compare-and-set: of two workers at
+// once one gets the right, which expires if that worker is lost.
 func (q *Queries) BreakerProbe(ctx context.Context, db DBTX, arg *BreakerProbeParams) ([]BreakerProbeRow, error) {
 	rows, err := db.Query(ctx, breakerProbe,
 		arg.Seconds,
@@ -180,7 +224,7 @@ type BreakerReleaseParams struct {
 	Worker   string
 }
 
-// The right was not used: the next one may have it.
+// The probe call was not made: another worker may make it.
 func (q *Queries) BreakerRelease(ctx context.Context, db DBTX, arg *BreakerReleaseParams) (int64, error) {
 	result, err := db.Exec(ctx, breakerRelease, arg.TenantID, arg.SourceID, arg.Worker)
 	if err != nil {
@@ -191,7 +235,7 @@ func (q *Queries) BreakerRelease(ctx context.Context, db DBTX, arg *BreakerRelea
 
 const breakerReset = `-- name: BreakerReset :execrows
 UPDATE breakers b
-SET state = 'closed', cause = $1, since = now(), open_until = now(), trips = 0
+SET state = 'closed', cause = $1, since = now(), open_until = now(), openings = 0
 WHERE b.tenant_id = $2 AND b.source_id = $3
 `
 
@@ -201,57 +245,11 @@ type BreakerResetParams struct {
 	SourceID string
 }
 
-// Lets calls to a source through at once. Which opening it was, and how many
-// came before it, is forgotten.
+// Closes a breaker on behalf of a person.
 func (q *Queries) BreakerReset(ctx context.Context, db DBTX, arg *BreakerResetParams) (int64, error) {
 	result, err := db.Exec(ctx, breakerReset, arg.Cause, arg.TenantID, arg.SourceID)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
-}
-
-const breakerStanding = `-- name: BreakerStanding :many
-SELECT b.tenant_id, b.source_id, b.state, b.cause, b.since, b.open_until, b.trips
-FROM breakers b
-WHERE b.tenant_id = ANY ($1::uuid[]) AND b.state <> 'closed'
-`
-
-type BreakerStandingRow struct {
-	TenantID  uuid.UUID
-	SourceID  string
-	State     string
-	Cause     string
-	Since     time.Time
-	OpenUntil time.Time
-	Trips     int32
-}
-
-// The sources of some tenants that are not in full use.
-func (q *Queries) BreakerStanding(ctx context.Context, db DBTX, tenantIds []uuid.UUID) ([]BreakerStandingRow, error) {
-	rows, err := db.Query(ctx, breakerStanding, tenantIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []BreakerStandingRow{}
-	for rows.Next() {
-		var i BreakerStandingRow
-		if err := rows.Scan(
-			&i.TenantID,
-			&i.SourceID,
-			&i.State,
-			&i.Cause,
-			&i.Since,
-			&i.OpenUntil,
-			&i.Trips,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }

@@ -36,7 +36,7 @@ func (q *Queries) OverviewApprovals(ctx context.Context, db DBTX, most int64) (O
 }
 
 const overviewBreakers = `-- name: OverviewBreakers :many
-SELECT t.name AS tenant, b.source_id, b.state, b.cause, b.since, b.open_until, b.trips
+SELECT t.name AS tenant, b.source_id, b.state, b.cause, b.since, b.open_until, b.openings
 FROM breakers b
 JOIN tenants t ON t.tenant_id = b.tenant_id
 ORDER BY b.state = 'closed', b.since DESC
@@ -50,7 +50,7 @@ type OverviewBreakersRow struct {
 	Cause     string
 	Since     time.Time
 	OpenUntil time.Time
-	Trips     int32
+	Openings  int32
 }
 
 // The sources that a breaker ever opened for, those first that are left alone.
@@ -70,7 +70,7 @@ func (q *Queries) OverviewBreakers(ctx context.Context, db DBTX, most int64) ([]
 			&i.Cause,
 			&i.Since,
 			&i.OpenUntil,
-			&i.Trips,
+			&i.Openings,
 		); err != nil {
 			return nil, err
 		}

@@ -59,8 +59,7 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{t: t, db: dbtest.DB(t)}
 	log := slog.New(slog.DiscardHandler)
 	mail := sourcetest.NewSource(mailTools()...)
-	live := connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, log)
-	live.Connect = func(envelope.TenantID, catalog.Source) (source.Source, error) { return mail, nil }
+	live := connect.NewPool(connect.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) { return mail, nil }})
 	metrics, err := telemetry.NewMetrics(noop.Meter{})
 	if err != nil {
 		t.Fatal(err)

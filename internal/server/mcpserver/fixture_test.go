@@ -118,17 +118,17 @@ const (
 
 func newHouse(t *testing.T, cfg mcpserver.Config) *house {
 	t.Helper()
-	return newHouseOn(t, cfg, connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler)), true)
+	return newHouseOn(t, cfg, nil)
 }
 
-// newHouseOn opens a house whose worker calls the sources of live: the fake
-// one, or those that are configured.
-func newHouseOn(t *testing.T, cfg mcpserver.Config, live *connect.Pool, fake bool) *house {
+// newHouseOn opens a house whose worker calls sources through live; nil means
+// the fake source.
+func newHouseOn(t *testing.T, cfg mcpserver.Config, live *connect.Pool) *house {
 	t.Helper()
 	db := dbtest.DB(t)
 	h := &house{t: t, db: db, src: sourcetest.NewSource(boxTools("as listed")...), logs: &logs{}, stopped: make(chan struct{}, 1000)}
-	if fake {
-		live.Connect = func(envelope.TenantID, catalog.Source) (source.Source, error) { return h.src, nil }
+	if live == nil {
+		live = connect.NewPool(connect.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) { return h.src, nil }})
 	}
 	log := slog.New(slog.NewTextHandler(h.logs, nil))
 	metrics, err := telemetry.NewMetrics(noop.Meter{})

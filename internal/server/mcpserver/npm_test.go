@@ -18,7 +18,6 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
-	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -51,9 +50,8 @@ func filed(t *testing.T, cfg mcpserver.Config) (f *family, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
-	live.Stdio = true
-	f = newHouseOn(t, cfg, live, false).tenant("acme")
+	live := connect.NewPool(connect.Config{Stdio: true})
+	f = newHouseOn(t, cfg, live).tenant("acme")
 	config, err := json.Marshal(connect.MCPConfig{Transport: "stdio", Command: append(server, dir)})
 	if err != nil {
 		t.Fatal(err)

@@ -10,45 +10,76 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// Of returns the breakers of some tenants that are not closed.
-func Of(ctx context.Context, tx pgx.Tx, tenants ...envelope.TenantID) ([]Standing, error) {
-	ids := make([]uuid.UUID, len(tenants))
-	for i, t := range tenants {
-		ids[i] = uuid.UUID(t)
-	}
-	rows, err := dbsqlc.New().BreakerStanding(ctx, tx, ids)
+// violations are the faults for the constraints of this package's tables that
+// a caller's input can violate.
+var violations = postgres.Violations{
+	"breakers_source_id_fkey": fault.New(fault.NotFound, "no such source"),
+}
+
+// waitsForBreaker is what rows of the outbox wait for while a breaker is open.
+const waitsForBreaker = "breaker_open"
+
+// List returns the breakers of a tenant's sources that have ever opened, in
+// order of the source's id.
+func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]wire.Breaker, error) {
+	rows, err := dbsqlc.New().BreakerList(ctx, tx, uuid.UUID(tenant))
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Standing, len(rows))
+	all := make([]wire.Breaker, len(rows))
 	for i, r := range rows {
-		all[i] = Standing{
-			Source: Source{envelope.TenantID(r.TenantID), r.SourceID}, Phase: Phase(r.State), Cause: Cause(r.Cause),
-			Since: r.Since, Until: r.OpenUntil, Trips: int(r.Trips),
+		all[i] = wire.Breaker{
+			Source: r.SourceID, State: r.State, Cause: r.Cause, Since: r.Since.UTC(), OpenUntil: r.OpenUntil.UTC(),
+			Openings: int(r.Openings), Worker: r.Worker,
 		}
 	}
 	return all, nil
 }
 
-// Trip opens a source's breaker for the fleet. Failures without a success
-// between double the time, up to five minutes; what a source asked for is
-// kept as it is. One that is open already is never opened for a shorter time.
-func Trip(ctx context.Context, tx pgx.Tx, src Source, why Cause, alone time.Duration, worker string) error {
+// NotClosed returns the breakers of some tenants that are open or half-open.
+func NotClosed(ctx context.Context, tx pgx.Tx, tenants ...envelope.TenantID) ([]OpenBreaker, error) {
+	ids := make([]uuid.UUID, len(tenants))
+	for i, t := range tenants {
+		ids[i] = uuid.UUID(t)
+	}
+	rows, err := dbsqlc.New().BreakerListNotClosed(ctx, tx, ids)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]OpenBreaker, len(rows))
+	for i, r := range rows {
+		all[i] = OpenBreaker{
+			Source: Source{envelope.TenantID(r.TenantID), r.SourceID}, State: State(r.State), Cause: Cause(r.Cause),
+			Since: r.Since, Until: r.OpenUntil, Openings: int(r.Openings),
+		}
+	}
+	return all, nil
+}
+
+// Open opens a source's breaker for all workers. Each opening without a
+// success since the last one doubles the time, up to five minutes; a time that
+// the source asked for stays as it is. A breaker that is open already is never
+// opened for a shorter time.
+func Open(ctx context.Context, tx pgx.Tx, src Source, why Cause, openFor time.Duration, worker string) error {
 	return violations.Fault(dbsqlc.New().BreakerOpen(ctx, tx, &dbsqlc.BreakerOpenParams{
-		TenantID: uuid.UUID(src.Tenant), SourceID: src.ID, Cause: string(why), Seconds: alone.Seconds(), Worker: worker,
+		TenantID: uuid.UUID(src.Tenant), SourceID: src.ID, Cause: string(why), Seconds: openFor.Seconds(), Worker: worker,
 	}))
 }
 
-// Probe asks for the right to make the call that shows whether a source is
-// well again, for several sources at once. It returns those for which the
-// worker has it; it lapses after the given time.
-func Probe(ctx context.Context, tx pgx.Tx, sources []Source, worker string, lapse time.Duration) (map[Source]bool, error) {
-	p := &dbsqlc.BreakerProbeParams{Seconds: lapse.Seconds(), Worker: worker}
-	// In one order everywhere, so that two workers do not lock them crosswise.
+// Probe asks for the right to make the probe call, for several sources at
+// once. It returns the sources for which the worker has that right. The right
+// expires after the timeout.
+func Probe(ctx context.Context, tx pgx.Tx, sources []Source, worker string, timeout time.Duration) (map[Source]bool, error) {
+	p := &dbsqlc.BreakerProbeParams{Seconds: timeout.Seconds(), Worker: worker}
+	// All workers lock rows in one order, so that two of them cannot deadlock.
 	sources = slices.SortedFunc(slices.Values(sources), func(a, b Source) int {
 		return cmp.Or(bytes.Compare(a.Tenant[:], b.Tenant[:]), cmp.Compare(a.ID, b.ID))
 	})
@@ -56,25 +87,44 @@ func Probe(ctx context.Context, tx pgx.Tx, sources []Source, worker string, laps
 		p.TenantIds, p.SourceIds = append(p.TenantIds, uuid.UUID(s.Tenant)), append(p.SourceIds, s.ID)
 	}
 	rows, err := dbsqlc.New().BreakerProbe(ctx, tx, p)
-	err = violations.Fault(err)
 	if err != nil {
-		return nil, err
+		return nil, violations.Fault(err)
 	}
-	won := make(map[Source]bool, len(rows))
+	acquired := make(map[Source]bool, len(rows))
 	for _, r := range rows {
-		won[Source{envelope.TenantID(r.TenantID), r.SourceID}] = true
+		acquired[Source{envelope.TenantID(r.TenantID), r.SourceID}] = true
 	}
-	return won, nil
+	return acquired, nil
 }
 
-// Release gives up the right that Probe gave, unused.
+// Release returns the right that Probe gave, unused.
 func Release(ctx context.Context, tx pgx.Tx, src Source, worker string) error {
 	_, err := dbsqlc.New().BreakerRelease(ctx, tx, &dbsqlc.BreakerReleaseParams{TenantID: uuid.UUID(src.Tenant), SourceID: src.ID, Worker: worker})
 	return err
 }
 
-// Close puts a source back in use. It reports whether it was not before.
+// Close closes a source's breaker. It reports whether the breaker was open or
+// half-open.
 func Close(ctx context.Context, tx pgx.Tx, src Source, worker string) (bool, error) {
 	n, err := dbsqlc.New().BreakerClose(ctx, tx, &dbsqlc.BreakerCloseParams{TenantID: uuid.UUID(src.Tenant), SourceID: src.ID, Worker: worker})
 	return n > 0, err
+}
+
+// Reset closes a source's breaker on behalf of a person, wakes the actions
+// that wait for it, and records an event. A source whose breaker has never
+// opened is fault.NotFound.
+func Reset(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source, by string) error {
+	n, err := dbsqlc.New().BreakerReset(ctx, tx, &dbsqlc.BreakerResetParams{TenantID: uuid.UUID(tenant), SourceID: source, Cause: "reset"})
+	if err == nil && n == 0 {
+		return fault.New(fault.NotFound, "the source has no breaker; list the breakers to see which sources have one")
+	}
+	if err != nil {
+		return err
+	}
+	if err := dbsqlc.New().WakePut(ctx, tx, &dbsqlc.WakePutParams{TenantID: uuid.UUID(tenant), WaitsFor: waitsForBreaker}); err != nil {
+		return err
+	}
+	return audit.Write(ctx, tx, audit.Event{Tenant: tenant, Kind: audit.Configured, Actor: by, Items: []audit.Item{{
+		Subject: "breaker of the source " + source + " reset",
+	}}})
 }

@@ -15,55 +15,55 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/breaker"
 )
 
-// ward is a tenant with sources.
-type ward struct {
+// fixture is a tenant with sources.
+type fixture struct {
 	t       *testing.T
 	db      postgres.Begins
 	sources []breaker.Source
 }
 
-func newWard(t *testing.T, db postgres.Begins, ids ...string) ward {
+func newFixture(t *testing.T, db postgres.Begins, ids ...string) fixture {
 	t.Helper()
-	w := ward{t: t, db: db}
+	f := fixture{t: t, db: db}
 	tenant := envelope.TenantID(uuid.Must(uuid.NewV7()))
-	w.as(postgres.Admin(), func(tx pgx.Tx) error {
+	f.as(postgres.Admin(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), "INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", tenant.String(), "t-"+tenant.String())
 		for _, id := range ids {
 			if err == nil {
 				_, err = tx.Exec(t.Context(), "INSERT INTO sources (tenant_id, source_id, kind) VALUES ($1, $2, 'builtin')", tenant.String(), id)
 			}
-			w.sources = append(w.sources, breaker.Source{Tenant: tenant, ID: id})
+			f.sources = append(f.sources, breaker.Source{Tenant: tenant, ID: id})
 		}
 		return err
 	})
-	return w
+	return f
 }
 
-func (w ward) as(scope postgres.Scope, fn func(tx pgx.Tx) error) {
-	w.t.Helper()
-	if err := postgres.InTx(w.t.Context(), w.db, scope, fn); err != nil {
-		w.t.Error(err)
+func (f fixture) as(scope postgres.Scope, fn func(tx pgx.Tx) error) {
+	f.t.Helper()
+	if err := postgres.InTx(f.t.Context(), f.db, scope, fn); err != nil {
+		f.t.Error(err)
 	}
 }
 
-func (w ward) trip(of breaker.Source, why breaker.Cause, alone time.Duration) {
-	w.t.Helper()
-	w.as(postgres.Worker(), func(tx pgx.Tx) error { return breaker.Trip(w.t.Context(), tx, of, why, alone, "w1") })
+func (f fixture) openBreaker(of breaker.Source, why breaker.Cause, openFor time.Duration) {
+	f.t.Helper()
+	f.as(postgres.Worker(), func(tx pgx.Tx) error { return breaker.Open(f.t.Context(), tx, of, why, openFor, "w1") })
 }
 
-// elapse lets every breaker's time run out.
-func (w ward) elapse() {
-	w.t.Helper()
-	w.as(postgres.Admin(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(w.t.Context(), "UPDATE breakers SET open_until = now() - interval '1 second'")
+// elapse makes every breaker due for a probe.
+func (f fixture) elapse() {
+	f.t.Helper()
+	f.as(postgres.Admin(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(f.t.Context(), "UPDATE breakers SET open_until = now() - interval '1 second'")
 		return err
 	})
 }
 
-func (w ward) standing() (all []breaker.Standing) {
-	w.t.Helper()
-	w.as(postgres.Worker(), func(tx pgx.Tx) (err error) {
-		all, err = breaker.Of(w.t.Context(), tx, w.sources[0].Tenant)
+func (f fixture) notClosed() (all []breaker.OpenBreaker) {
+	f.t.Helper()
+	f.as(postgres.Worker(), func(tx pgx.Tx) (err error) {
+		all, err = breaker.NotClosed(f.t.Context(), tx, f.sources[0].Tenant)
 		return err
 	})
 	return all
@@ -71,63 +71,63 @@ func (w ward) standing() (all []breaker.Standing) {
 
 func TestALongerTimeIsNeverShortened(t *testing.T) {
 	t.Parallel()
-	w := newWard(t, dbtest.Tx(t), "mail")
+	f := newFixture(t, dbtest.Tx(t), "mail")
 
-	w.trip(w.sources[0], breaker.RetryAfter, time.Hour)
-	w.trip(w.sources[0], breaker.Failures, time.Minute) // another worker's own breaker
+	f.openBreaker(f.sources[0], breaker.CauseRetryAfter, time.Hour)
+	f.openBreaker(f.sources[0], breaker.CauseFailures, time.Minute) // another worker's own breaker
 
-	all := w.standing()
-	if len(all) != 1 || all[0].Trips != 1 || time.Until(all[0].Until) < 50*time.Minute {
-		t.Errorf("Of = %+v, want one opening that lasts an hour", all)
+	all := f.notClosed()
+	if len(all) != 1 || all[0].Openings != 1 || time.Until(all[0].Until) < 50*time.Minute {
+		t.Errorf("NotClosed = %+v, want one opening that lasts an hour", all)
 	}
 }
 
 func TestWhatASourceAskedForIsKeptAsItIs(t *testing.T) {
 	t.Parallel()
-	w := newWard(t, dbtest.Tx(t), "mail")
-	src := w.sources[0]
+	f := newFixture(t, dbtest.Tx(t), "mail")
+	src := f.sources[0]
 	for range 3 {
-		w.trip(src, breaker.Failures, time.Minute)
-		w.elapse()
-		w.as(postgres.Worker(), func(tx pgx.Tx) error {
-			_, err := breaker.Probe(t.Context(), tx, w.sources, "w1", time.Minute)
+		f.openBreaker(src, breaker.CauseFailures, time.Minute)
+		f.elapse()
+		f.as(postgres.Worker(), func(tx pgx.Tx) error {
+			_, err := breaker.Probe(t.Context(), tx, f.sources, "w1", time.Minute)
 			return err
 		})
 	}
 
-	w.trip(src, breaker.RetryAfter, 10*time.Minute)
+	f.openBreaker(src, breaker.CauseRetryAfter, 10*time.Minute)
 
-	all := w.standing()
-	if len(all) != 1 || all[0].Cause != breaker.RetryAfter {
-		t.Fatalf("Of = %+v, want one that asked for time", all)
+	all := f.notClosed()
+	if len(all) != 1 || all[0].Cause != breaker.CauseRetryAfter {
+		t.Fatalf("NotClosed = %+v, want one that asked for time", all)
 	}
 	if left := time.Until(all[0].Until); left < 9*time.Minute || left > 11*time.Minute {
-		t.Errorf("it is left alone for %v, want the ten minutes that it asked for", left)
+		t.Errorf("the breaker is open for %v, want the ten minutes that it asked for", left)
 	}
 }
 
-// TestProbesOfManySourcesDoNotStandInEachOthersWay has two workers ask for the
+// TestProbesOfManySourcesDoNotDeadlock has two workers ask for the
 // same sources, each in an order of its own, in transactions that last.
-func TestProbesOfManySourcesDoNotStandInEachOthersWay(t *testing.T) {
+func TestProbesOfManySourcesDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	const rounds = 30
-	w := newWard(t, dbtest.DB(t), "calendar", "chat", "mail", "tickets")
-	for _, src := range w.sources {
-		w.trip(src, breaker.Failures, time.Hour)
+	f := newFixture(t, dbtest.DB(t), "calendar", "chat", "mail", "tickets")
+	for _, src := range f.sources {
+		f.openBreaker(src, breaker.CauseFailures, time.Hour)
 	}
-	backwards := slices.Clone(w.sources)
+	backwards := slices.Clone(f.sources)
 	slices.Reverse(backwards)
 
 	for range rounds {
-		w.elapse()
+		f.elapse()
 		var mu sync.Mutex
 		var both sync.WaitGroup
 		won := make(map[breaker.Source]int)
-		for worker, order := range map[string][]breaker.Source{"w1": w.sources, "w2": backwards} {
+		for worker, order := range map[string][]breaker.Source{"w1": f.sources, "w2": backwards} {
 			both.Go(func() {
 				var mine map[breaker.Source]bool
 				// Not InTx, which would try again after a deadlock.
-				tx, err := w.db.BeginTx(t.Context(), pgx.TxOptions{})
+				tx, err := f.db.BeginTx(t.Context(), pgx.TxOptions{})
 				if err == nil {
 					if mine, err = breaker.Probe(t.Context(), tx, order, worker, time.Minute); err == nil {
 						err = tx.Commit(t.Context())
@@ -144,7 +144,7 @@ func TestProbesOfManySourcesDoNotStandInEachOthersWay(t *testing.T) {
 			})
 		}
 		both.Wait()
-		for _, src := range w.sources {
+		for _, src := range f.sources {
 			if won[src] != 1 {
 				t.Errorf("%d workers may probe %s, want one", won[src], src.ID)
 			}

@@ -17,7 +17,7 @@ type Confirmer struct {
 	refresher *Refresher
 
 	mu     sync.Mutex
-	latest map[liveKey]*hearing
+	latest map[poolKey]*hearing
 }
 
 // hearing is a listing of one source, which those who ask share. The fields
@@ -31,7 +31,7 @@ type hearing struct {
 
 // NewConfirmer returns a Confirmer that stores what it hears through r.
 func NewConfirmer(r *Refresher) *Confirmer {
-	return &Confirmer{refresher: r, latest: make(map[liveKey]*hearing)}
+	return &Confirmer{refresher: r, latest: make(map[poolKey]*hearing)}
 }
 
 // Confirm says whether a source offers a tool exactly as the snapshot has it,
@@ -44,7 +44,7 @@ func (c *Confirmer) Confirm(ctx context.Context, snap *settings.Settings, key po
 	if !ok {
 		return false, nil
 	}
-	at := liveKey{snap.Tenant, key.Source}
+	at := poolKey{snap.Tenant, key.Source}
 	c.mu.Lock()
 	h := c.latest[at]
 	mine := h == nil || h.began.Before(since)

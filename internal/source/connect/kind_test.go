@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
@@ -90,7 +88,7 @@ func TestLiveOpensEveryKind(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	vault := sealing(t)
-	live := connect.NewPool(vault, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+	live := connect.NewPool(connect.Config{Cipher: vault})
 	t.Cleanup(live.Close)
 	values := func(of ...string) connect.Credentials {
 		c := connect.Credentials{Values: map[string]string{}}
@@ -153,7 +151,7 @@ func TestLiveHandsCredentialsToTheProviderAlone(t *testing.T) {
 	t.Cleanup(gateway.Close)
 	s := newFixture(t)
 	vault := sealing(t)
-	live := connect.NewPool(vault, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+	live := connect.NewPool(connect.Config{Cipher: vault})
 	t.Cleanup(live.Close)
 	sealed, err := vault.Encrypt(s.tenant, "gateway", []byte(`{"header":{"Authorization":"Bearer hush"}}`))
 	if err != nil {

@@ -22,10 +22,9 @@ func TestARefreshTellsWhatChanged(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	listing := []source.Tool{tool("act"), tool("other")}
-	live := connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	live.Connect = func(envelope.TenantID, catalog.Source) (source.Source, error) {
+	live := connect.NewPool(connect.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) {
 		return lister{sourcetest.NewSource(), &listing}, nil
-	}
+	}})
 	refresher := connect.NewRefresher(s.db, s.cache, live, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	refresh := func(tools ...source.Tool) {
 		listing = tools

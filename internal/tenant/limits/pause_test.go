@@ -205,7 +205,7 @@ func TestEntriesAreListedAndTold(t *testing.T) {
 func TestBreakersAreReset(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	h.admin(`INSERT INTO breakers (tenant_id, source_id, state, cause, open_until, trips, worker) VALUES ($1, 'mail', 'open', 'http_503', now() + interval '1 minute', 3, 'w')`, h.tenant.String())
+	h.admin(`INSERT INTO breakers (tenant_id, source_id, state, cause, open_until, openings, worker) VALUES ($1, 'mail', 'open', 'http_503', now() + interval '1 minute', 3, 'w')`, h.tenant.String())
 	reset := func(source string) error {
 		return h.try(func(ctx context.Context, tx pgx.Tx) error {
 			return breaker.Reset(ctx, tx, h.tenant, source, "ada")
@@ -221,7 +221,7 @@ func TestBreakersAreReset(t *testing.T) {
 
 	h.must(func(ctx context.Context, tx pgx.Tx) error {
 		all, err := breaker.List(ctx, tx, h.tenant)
-		if len(all) != 1 || all[0].State != "closed" || all[0].Trips != 0 || all[0].Cause != "reset" {
+		if len(all) != 1 || all[0].State != "closed" || all[0].Openings != 0 || all[0].Cause != "reset" {
 			t.Errorf("breakers = %+v", all)
 		}
 		return err

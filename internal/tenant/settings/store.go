@@ -20,7 +20,7 @@ import (
 type State struct {
 	// Version is that of its catalog, policy and limits.
 	Version int64
-	// Ailing says that a source of it may have to be left alone.
+	// BreakerOpen says that a breaker of the tenant is not closed.
 	BreakerOpen bool
 	// Now is the database's clock, as of the transaction's start.
 	Now time.Time

@@ -42,7 +42,7 @@ func overviewFrom(o overview.Overview) wire.Overview {
 	})
 	s.Buckets = request.Map(o.Buckets, bucketFrom)
 	s.Breakers = request.Map(o.Breakers, func(b overview.Breaker) wire.OverviewBreaker {
-		return wire.OverviewBreaker{Source: b.Source, State: b.State, Cause: b.Cause, Since: b.Since.UTC(), OpenUntil: b.OpenUntil.UTC(), Trips: b.Trips}
+		return wire.OverviewBreaker{Source: b.Source, State: b.State, Cause: b.Cause, Since: b.Since.UTC(), OpenUntil: b.OpenUntil.UTC(), Openings: b.Openings}
 	})
 	s.Pauses = request.Map(o.Pauses, func(p overview.Pause) wire.OverviewPause {
 		return wire.OverviewPause{Scope: p.Scope, Subject: p.Subject, Kill: p.Kill, Reason: p.Reason, By: p.By, At: p.At.UTC()}

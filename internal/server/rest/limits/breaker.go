@@ -5,13 +5,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
 )
 
 // GET /api/v1/breakers lists the circuit breakers.
 func Breakers(c *request.Call) error {
-	var all []breaker.State
+	var all []wire.Breaker
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		var err error
 		all, err = breaker.List(ctx, tx, c.By.Tenant)

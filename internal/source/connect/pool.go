@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -70,169 +69,182 @@ func invalidConfig(at string, rule envelope.Rule, message string) error {
 	return &envelope.InvalidError{Fields: []envelope.FieldError{{Pointer: "/config" + at, Rule: rule, Message: message}}}
 }
 
-// Live holds the open connections to sources, one per source, made when first
-// asked for and made anew when the source's configuration changed. It is safe
-// for concurrent use.
-type Pool struct {
-	// Connect opens a source. NewLive sets it to what knows every kind;
-	// another must be set before the first Get.
-	Connect func(tenant envelope.TenantID, of catalog.Source) (source.Source, error)
+// Config configures a Pool. The zero value is useful.
+type Config struct {
+	// Cipher decrypts the credentials of sources.
+	Cipher Cipher
+	// Breaker configures the circuit breakers in front of sources.
+	Breaker source.BreakerConfig
 	// Stdio lets sources of transport stdio start their programs. Whoever may
 	// set up a source could then run anything as the worker's user, so it is
-	// off unless the deployment says otherwise.
+	// off unless the deployment turns it on.
 	Stdio bool
-	// Notes returns what keeps the notes of a source of kind builtin. Where it
-	// is nil, or returns nil, such a source has no tool for them. It must be
-	// set before the first Get.
+	// Notes returns the storage for the notes of a source of kind builtin.
+	// Where it is nil, or returns nil, such a source has no tool for notes.
 	Notes func(tenant envelope.TenantID, source string) builtin.Notes
+	// Open, if not nil, is asked first for each source. Where it returns nil,
+	// the pool opens the source itself. Tests use it.
+	Open func(tenant envelope.TenantID, of catalog.Source) (source.Source, error)
+	// Log receives what operators need to know; nil discards it.
+	Log *slog.Logger
+}
 
-	vault   Cipher
-	breaker source.BreakerConfig
-	log     *slog.Logger
+// Pool holds the open connections to sources, one per source. A connection is
+// made when it is first asked for, and again when the configuration of the
+// source has changed. A Pool is safe for concurrent use.
+type Pool struct {
+	cfg Config
 
 	watchers sync.RWMutex
 	watch    map[*Watcher]bool
 
-	mu      sync.Mutex
-	open    map[liveKey]*liveSource
-	retired []source.Source
-	leaving []source.Source
+	mu   sync.Mutex
+	open map[poolKey]connection
+	// replaced connections may still run calls; the next Sweep moves them to
+	// closing, and the one after it closes them.
+	replaced, closing []source.Source
 }
 
-type liveKey struct {
+// poolKey names a source of a tenant.
+type poolKey struct {
 	tenant envelope.TenantID
 	id     string
 }
 
-type liveSource struct {
+// connection is an open source and the configuration that it was opened with.
+type connection struct {
 	of  catalog.Source
 	src source.Source
 }
 
-// NewLive returns an empty set.
-func NewPool(vault Cipher, breaker source.BreakerConfig, log *slog.Logger) *Pool {
-	l := &Pool{vault: vault, breaker: breaker, log: log, watch: make(map[*Watcher]bool), open: make(map[liveKey]*liveSource)}
-	l.Connect = l.connect
-	return l
+// NewPool returns a Pool without connections.
+func NewPool(cfg Config) *Pool {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Pool{cfg: cfg, watch: make(map[*Watcher]bool), open: make(map[poolKey]connection)}
 }
 
-// Watcher hears of a source's breaker changing to a state: closed, half-open
-// or open. It must be quick, and must not call the source.
+// Watcher is called when the circuit breaker of a source changes to a state:
+// closed, half-open or open. It must return quickly and must not call the
+// source.
 type Watcher func(tenant envelope.TenantID, source, to string)
 
-// Watch has a watcher hear of every change until stop is called; none is under
-// way any more when stop returns.
-func (l *Pool) Watch(w Watcher) (stop func()) {
+// Watch calls a watcher at every change until stop is called. No call of the
+// watcher runs after stop has returned.
+func (p *Pool) Watch(w Watcher) (stop func()) {
 	at := &w
-	l.watchers.Lock()
-	defer l.watchers.Unlock()
-	l.watch[at] = true
+	p.watchers.Lock()
+	defer p.watchers.Unlock()
+	p.watch[at] = true
 	return func() {
-		l.watchers.Lock()
-		defer l.watchers.Unlock()
-		delete(l.watch, at)
+		p.watchers.Lock()
+		defer p.watchers.Unlock()
+		delete(p.watch, at)
 	}
 }
 
-func (l *Pool) changed(tenant envelope.TenantID, source, to string) {
-	l.watchers.RLock()
-	defer l.watchers.RUnlock()
-	for w := range l.watch {
+func (p *Pool) breakerChanged(tenant envelope.TenantID, source, to string) {
+	p.watchers.RLock()
+	defer p.watchers.RUnlock()
+	for w := range p.watch {
 		(*w)(tenant, source, to)
 	}
 }
 
-// OpenFor is how long a breaker that opens holds calls back.
-func (l *Pool) OpenFor() time.Duration { return l.breaker.Open() }
+// OpenFor returns how long a circuit breaker that opens holds calls back.
+func (p *Pool) OpenFor() time.Duration { return p.cfg.Breaker.Open() }
 
-// Get returns the connection to a source of the snapshot's tenant.
-func (l *Pool) Get(snap *settings.Settings, id string) (source.Source, error) {
-	of, ok := snap.Source(id)
+// Get returns the connection to a source of a tenant.
+func (p *Pool) Get(current *settings.Settings, id string) (source.Source, error) {
+	of, ok := current.Source(id)
 	if !ok || !of.Enabled {
 		return nil, fault.New(fault.NotFound, "no source %s", id)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	at := liveKey{snap.Tenant, id}
-	old := l.open[at]
-	if old != nil && old.of.Kind == of.Kind && bytes.Equal(old.of.Config, of.Config) && bytes.Equal(old.of.Secret, of.Secret) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := poolKey{current.Tenant, id}
+	old, connected := p.open[at]
+	if connected && old.of.Kind == of.Kind && bytes.Equal(old.of.Config, of.Config) && bytes.Equal(old.of.Secret, of.Secret) {
 		return old.src, nil
 	}
-	src, err := l.Connect(snap.Tenant, of)
+	src, err := p.connect(current.Tenant, of)
 	if err != nil {
 		return nil, fmt.Errorf("open source %s: %w", id, err)
 	}
-	l.open[at] = &liveSource{of: of, src: src}
-	if old != nil {
-		// Calls may still run on it; Sweep closes it when they cannot.
-		l.retired = append(l.retired, old.src)
+	p.open[at] = connection{of: of, src: src}
+	if connected {
+		p.replaced = append(p.replaced, old.src)
 	}
 	return src, nil
 }
 
-// Sweep closes connections that were replaced before the sweep before this
-// one. Call it at intervals longer than a call may take.
-func (l *Pool) Sweep() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, src := range l.leaving {
-		l.close(src)
-	}
-	l.leaving, l.retired = l.retired, nil
+// Sweep closes connections that were replaced before the previous Sweep. Call
+// it at intervals longer than a call may take.
+func (p *Pool) Sweep() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closeAll(p.closing)
+	p.closing, p.replaced = p.replaced, nil
 }
 
 // Close closes every connection.
-func (l *Pool) Close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for at, s := range l.open {
-		l.close(s.src)
-		delete(l.open, at)
+func (p *Pool) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.open {
+		p.closing = append(p.closing, c.src)
 	}
-	for _, src := range slices.Concat(l.leaving, l.retired) {
-		l.close(src)
-	}
-	l.leaving, l.retired = nil, nil
+	clear(p.open)
+	p.closeAll(append(p.closing, p.replaced...))
+	p.closing, p.replaced = nil, nil
 }
 
-func (l *Pool) close(src source.Source) {
-	if err := src.Close(); err != nil {
-		l.log.Warn("source closed badly", slog.Any("error", err))
+func (p *Pool) closeAll(sources []source.Source) {
+	for _, src := range sources {
+		if err := src.Close(); err != nil {
+			p.cfg.Log.Warn("source not closed cleanly", slog.Any("error", err))
+		}
 	}
 }
 
-func (l *Pool) connect(tenant envelope.TenantID, of catalog.Source) (source.Source, error) {
-	creds, err := l.credentials(tenant, of)
+func (p *Pool) connect(tenant envelope.TenantID, of catalog.Source) (source.Source, error) {
+	if p.cfg.Open != nil {
+		if src, err := p.cfg.Open(tenant, of); err != nil || src != nil {
+			return src, err
+		}
+	}
+	creds, err := p.credentials(tenant, of)
 	if err != nil {
 		return nil, err
 	}
 	var src source.Source
 	switch of.Kind {
 	case catalog.KindBuiltin:
-		// It is not one place that could be ailing.
+		// No circuit breaker: the tools do not share one place that can fail.
 		var notes builtin.Notes
-		if l.Notes != nil {
-			notes = l.Notes(tenant, of.ID)
+		if p.cfg.Notes != nil {
+			notes = p.cfg.Notes(tenant, of.ID)
 		}
 		return openBuiltin(of, creds, notes)
 	case catalog.KindMCP:
-		src, err = l.openMCP(of, creds)
+		src, err = p.openMCP(of, creds)
 	default:
 		src, err = openProvider(of, creds)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return source.Guard(of.ID, src, l.breaker, func(id, _, to string) { l.changed(tenant, id, to) }), nil
+	return source.Guard(of.ID, src, p.cfg.Breaker, func(id, _, to string) { p.breakerChanged(tenant, id, to) }), nil
 }
 
 // credentials opens what is sealed; the zero value if nothing is.
-func (l *Pool) credentials(tenant envelope.TenantID, of catalog.Source) (Credentials, error) {
+func (p *Pool) credentials(tenant envelope.TenantID, of catalog.Source) (Credentials, error) {
 	var creds Credentials
 	if len(of.Secret) == 0 {
 		return creds, nil
 	}
-	raw, err := l.vault.Decrypt(tenant, of.ID, of.Secret)
+	raw, err := p.cfg.Cipher.Decrypt(tenant, of.ID, of.Secret)
 	if err != nil {
 		return creds, err
 	}
@@ -242,12 +254,12 @@ func (l *Pool) credentials(tenant envelope.TenantID, of catalog.Source) (Credent
 	return creds, nil
 }
 
-func (l *Pool) openMCP(of catalog.Source, creds Credentials) (source.Source, error) {
+func (p *Pool) openMCP(of catalog.Source, creds Credentials) (source.Source, error) {
 	cfg, err := ParseMCPConfig(of.Config)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Transport == mcp.TransportStdio && !l.Stdio {
+	if cfg.Transport == mcp.TransportStdio && !p.cfg.Stdio {
 		return nil, fault.New(fault.Denied, "sources that start programs are off; set COUNTERSIGN_STDIO_SOURCES=true for the workers to allow them")
 	}
 	header := make(http.Header, len(creds.Header))
@@ -260,6 +272,6 @@ func (l *Pool) openMCP(of catalog.Source, creds Credentials) (source.Source, err
 	}
 	return orNone(mcp.New(mcp.Config{
 		Name: of.ID, Transport: cfg.Transport, URL: cfg.URL, Header: header,
-		Command: cfg.Command, Env: env, Dir: cfg.Dir, Logger: l.log,
+		Command: cfg.Command, Env: env, Dir: cfg.Dir, Logger: p.cfg.Log,
 	}))
 }

@@ -28,12 +28,11 @@ import (
 // were opened.
 func connections() (*connect.Pool, *[]*sourcetest.Source) {
 	opened := new([]*sourcetest.Source)
-	live := connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
-	live.Connect = func(envelope.TenantID, catalog.Source) (source.Source, error) {
+	live := connect.NewPool(connect.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) {
 		src := sourcetest.NewSource(tool("act"), tool("more"))
 		*opened = append(*opened, src)
 		return src, nil
-	}
+	}})
 	return live, opened
 }
 
@@ -97,7 +96,7 @@ func TestLiveOpensNothingThatIsOff(t *testing.T) {
 func TestLiveKnowsItsKinds(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	live := connect.NewPool(connect.Cipher{}, source.BreakerConfig{}, slog.New(slog.DiscardHandler))
+	live := connect.NewPool(connect.Config{})
 	t.Cleanup(live.Close)
 	s.put(catalog.Source{ID: "web", Kind: catalog.KindMCP, Enabled: true, Config: json.RawMessage(`{"transport":"http","url":"http://127.0.0.1:1/mcp"}`)})
 	s.put(catalog.Source{ID: "bad", Kind: catalog.KindMCP, Enabled: true, Config: json.RawMessage(`{"transport":"fax"}`)})
