@@ -38,7 +38,7 @@ func (c *Client) PutMode(ctx context.Context, m wire.Mode) error {
 
 // DeleteMode removes a mode; automation is empty for the organisation's.
 func (c *Client) DeleteMode(ctx context.Context, automation, key string) error {
-	return c.tell(ctx, http.MethodDelete, modesPath, given("automation_id", automation, "key", key), nil)
+	return c.tell(ctx, http.MethodDelete, modesPath, given("automation_id", automation, "tool", key), nil)
 }
 
 // Rules lists the rules about arguments.
@@ -89,7 +89,7 @@ func (c *Client) PutSessionMode(ctx context.Context, m wire.SessionMode) error {
 
 // DeleteSessionMode removes a mode of a session.
 func (c *Client) DeleteSessionMode(ctx context.Context, session, key string) error {
-	return c.tell(ctx, http.MethodDelete, sessionsPath, given("session_id", session, "key", key), nil)
+	return c.tell(ctx, http.MethodDelete, sessionsPath, given("session_id", session, "tool", key), nil)
 }
 
 // Preferences lists what is switched off; for an employee, unless zero, what
@@ -106,7 +106,7 @@ func (c *Client) PutPreference(ctx context.Context, p wire.Preference) error {
 
 // DeletePreference switches tools on again; the zero employee is everybody.
 func (c *Client) DeletePreference(ctx context.Context, employee envelope.EmployeeID, key string) error {
-	return c.tell(ctx, http.MethodDelete, preferencesPath, given("employee_id", idText(employee), "key", key), nil)
+	return c.tell(ctx, http.MethodDelete, preferencesPath, given("employee_id", idText(employee), "tool", key), nil)
 }
 
 // idText writes the id of an employee; zero is empty.
@@ -130,7 +130,7 @@ func (c *Client) PutReview(ctx context.Context, r wire.ReviewRule) error {
 
 // DeleteReview removes a review rule. An empty risk is low.
 func (c *Client) DeleteReview(ctx context.Context, key string, risk envelope.Risk) error {
-	return c.tell(ctx, http.MethodDelete, reviewsPath, given("key", key, "risk", string(risk)), nil)
+	return c.tell(ctx, http.MethodDelete, reviewsPath, given("tool", key, "risk", string(risk)), nil)
 }
 
 // Explain asks what policy would decide about a call, and why.

@@ -35,7 +35,7 @@ func (c *Client) Tool(ctx context.Context, name string) (wire.Tool, error) {
 
 // DiffTool reads what changed in the definition of the tool of a key.
 func (c *Client) DiffTool(ctx context.Context, key string) (wire.ToolDiff, error) {
-	return read[wire.ToolDiff](ctx, c, "/api/v1/tool-diffs", given("key", key))
+	return read[wire.ToolDiff](ctx, c, "/api/v1/tool-diffs", given("tool", key))
 }
 
 // AcceptTool accepts the definition that has a digest.

@@ -76,7 +76,6 @@ type InboxItem struct {
 	// compensation (a step of the workflow WorkflowID could not be reversed).
 	Kind         string            `json:"kind"`
 	ActionID     envelope.ActionID `json:"action_id"`
-	Source       string            `json:"source"`
 	Tool         string            `json:"tool"`
 	Args         json.RawMessage   `json:"args"`
 	Risk         envelope.Risk     `json:"risk"`
@@ -103,7 +102,7 @@ type InboxItem struct {
 // ReviewRule is how many people must approve the actions that a key covers,
 // from a risk on, and in what time. A nil time is left to other rules.
 type ReviewRule struct {
-	Key       string             `json:"key"`
+	Tool      string             `json:"tool"`
 	Risk      envelope.Risk      `json:"risk,omitzero"`
 	Approvals int                `json:"approvals,omitzero"`
 	Wait      *envelope.Duration `json:"wait,omitempty"`

@@ -115,7 +115,6 @@ type BucketForecast struct {
 
 // PlannedCall is what would be sent to a source.
 type PlannedCall struct {
-	Source     string          `json:"source"`
 	Tool       string          `json:"tool"`
 	Args       json.RawMessage `json:"args"`
 	Effect     envelope.Effect `json:"effect"`
@@ -129,9 +128,8 @@ type Execution struct {
 	Tenant envelope.TenantID `json:"tenant_id"`
 	Status ExecutionStatus   `json:"status"`
 	// Phase is empty for a dry run.
-	Phase  envelope.Phase `json:"phase,omitzero"`
-	Source string         `json:"source"`
-	Tool   string         `json:"tool"`
+	Phase envelope.Phase `json:"phase,omitzero"`
+	Tool  string         `json:"tool"`
 	// Inputs are the effective arguments. Redacted reports whether what looks
 	// like a credential was taken out of them, or of Proposed.
 	Inputs   json.RawMessage `json:"inputs"`
@@ -220,7 +218,6 @@ type Snapshot struct {
 type Relation struct {
 	ID         envelope.ActionID `json:"execution_id"`
 	Relation   string            `json:"relation"`
-	Source     string            `json:"source"`
 	Tool       string            `json:"tool"`
 	ExternalID string            `json:"external_id,omitzero"`
 	ProposedAt time.Time         `json:"proposed_at"`

@@ -18,7 +18,6 @@ const (
 type DeadLetter struct {
 	ActionID   envelope.ActionID `json:"action_id"`
 	ExternalID string            `json:"external_id,omitzero"`
-	Source     string            `json:"source"`
 	Tool       string            `json:"tool"`
 	// Reason is refused, exhausted or unknown.
 	Reason   string    `json:"reason"`
@@ -50,8 +49,9 @@ type DeadLetterDetail struct {
 type DeadLetterFilter struct {
 	Reason string `json:"reason,omitzero"`
 	Source string `json:"source,omitzero"`
-	Tool   string `json:"tool,omitzero"`
-	Code   string `json:"code,omitzero"`
+	// Tool is a pattern: source:name, where either may be *.
+	Tool string `json:"tool,omitzero"`
+	Code string `json:"code,omitzero"`
 	// Since and Until bound when the action became a dead letter: from Since
 	// on, before Until.
 	Since time.Time `json:"since,omitzero"`
@@ -116,7 +116,6 @@ type BulkResult struct {
 
 // DeadLetterCount counts the dead letters of one tool and reason.
 type DeadLetterCount struct {
-	Source string `json:"source"`
 	Tool   string `json:"tool"`
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`

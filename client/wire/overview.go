@@ -100,7 +100,6 @@ type OverviewThroughput struct {
 
 // OverviewEnded counts the attempts of a tool that ended in one way.
 type OverviewEnded struct {
-	Source          string `json:"source"`
 	Tool            string `json:"tool"`
 	Status          string `json:"status"`
 	LastMinute      int64  `json:"last_minute"`

@@ -20,7 +20,7 @@ type Change struct {
 type Mode struct {
 	// Automation is empty for the organisation's mode.
 	Automation string        `json:"automation_id,omitzero"`
-	Key        string        `json:"key"`
+	Tool       string        `json:"tool"`
 	Mode       envelope.Mode `json:"mode"`
 	Change
 }
@@ -30,7 +30,7 @@ type Rule struct {
 	ID string `json:"rule_id,omitzero"`
 	// Automation is empty for rules that hold for all.
 	Automation string        `json:"automation_id,omitzero"`
-	Key        string        `json:"key"`
+	Tool       string        `json:"tool"`
 	Expression string        `json:"expression"`
 	Mode       envelope.Mode `json:"mode"`
 	Reason     string        `json:"reason,omitzero"`
@@ -41,7 +41,7 @@ type Rule struct {
 // GrantInput is a grant to make.
 type GrantInput struct {
 	// Key is the tool, as source:name.
-	Key string `json:"key"`
+	Tool string `json:"tool"`
 	// Digest is the definition that the tool must have; empty is the current
 	// one.
 	Digest []byte `json:"digest,omitempty"`
@@ -59,7 +59,7 @@ type GrantInput struct {
 // Grant lets calls of one tool through that a person would have to approve.
 type Grant struct {
 	ID         uuid.UUID                  `json:"grant_id"`
-	Key        string                     `json:"key"`
+	Tool       string                     `json:"tool"`
 	Digest     []byte                     `json:"digest"`
 	Employee   envelope.EmployeeID        `json:"employee_id,omitzero"`
 	Session    string                     `json:"session_id,omitzero"`
@@ -79,7 +79,7 @@ type Grant struct {
 // SessionMode is what one session may do with the tools that a key covers.
 type SessionMode struct {
 	Session   string        `json:"session_id"`
-	Key       string        `json:"key"`
+	Tool      string        `json:"tool"`
 	Mode      envelope.Mode `json:"mode"`
 	ExpiresAt time.Time     `json:"expires_at,omitzero"`
 	// ExpiresIn is for how long, in a request.
@@ -91,13 +91,14 @@ type SessionMode struct {
 type Preference struct {
 	// Employee is for whom; zero is everybody.
 	Employee envelope.EmployeeID `json:"employee_id,omitzero"`
-	Key      string              `json:"key"`
+	Tool     string              `json:"tool"`
 	Change
 }
 
 // Question is a call about which policy is asked.
 type Question struct {
-	Tool envelope.Tool `json:"tool"`
+	// Tool is source:name.
+	Tool string `json:"tool"`
 	// Args are left out if rules about arguments are not to be asked.
 	Args       json.RawMessage     `json:"args,omitempty"`
 	Employee   envelope.EmployeeID `json:"employee_id,omitzero"`
@@ -110,7 +111,7 @@ type Question struct {
 
 // Explanation is what policy would decide, with the result of every layer.
 type Explanation struct {
-	Key      string        `json:"key"`
+	Tool     string        `json:"tool"`
 	Mode     envelope.Mode `json:"mode"`
 	Source   string        `json:"mode_source"`
 	Decision uuid.UUID     `json:"decision_id"`
@@ -150,7 +151,7 @@ type SimulationPage struct {
 
 // SimulationCount counts the actions of a tool with the same three decisions.
 type SimulationCount struct {
-	Key     string        `json:"key"`
+	Tool    string        `json:"tool"`
 	Then    envelope.Mode `json:"then"`
 	Now     envelope.Mode `json:"now"`
 	Changed envelope.Mode `json:"changed"`
@@ -161,7 +162,7 @@ type SimulationCount struct {
 type SimulationDifference struct {
 	Action     envelope.ActionID `json:"action_id"`
 	ProposedAt time.Time         `json:"proposed_at"`
-	Key        string            `json:"key"`
+	Tool       string            `json:"tool"`
 	Then       SimulatedDecision `json:"then"`
 	Now        SimulatedDecision `json:"now"`
 	Changed    SimulatedDecision `json:"changed"`
@@ -180,7 +181,7 @@ type SimulatedDecision struct {
 type SimulationCause struct {
 	Layer   string        `json:"layer"`
 	Rule    string        `json:"rule,omitzero"`
-	Key     string        `json:"key,omitzero"`
+	Tool    string        `json:"tool,omitzero"`
 	Now     envelope.Mode `json:"now,omitzero"`
 	Changed envelope.Mode `json:"changed,omitzero"`
 	Detail  string        `json:"detail,omitzero"`

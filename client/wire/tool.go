@@ -9,7 +9,7 @@ import (
 
 // Tool is a tool that can be called.
 type Tool struct {
-	Key    string `json:"key"`
+	Tool   string `json:"tool"`
 	Source string `json:"source"`
 	Name   string `json:"name"`
 	// FullName is module.entity.action; two tools may share one.
@@ -69,7 +69,7 @@ type ToolSource struct {
 // ToolDiff is what changed in a tool's definition since it was accepted, with
 // characters that do not show written as escapes.
 type ToolDiff struct {
-	Key              string           `json:"key"`
+	Tool             string           `json:"tool"`
 	Drift            string           `json:"drift"`
 	Drifted          bool             `json:"drifted"`
 	Quarantined      bool             `json:"quarantined"`

@@ -83,7 +83,7 @@ func listsActions(d *desk) {
 	}
 	found := d.want(d.agent("actions", "list", "--search", "notes.create", "--json"), command.ExitOK)
 	first, _, _ := strings.Cut(found.out, "\n")
-	if tool := decode[wire.Tool](d.t, first); tool.Key != "notes:notes.create" || len(tool.InputSchema) == 0 {
+	if tool := decode[wire.Tool](d.t, first); tool.Tool != "notes:notes.create" || len(tool.InputSchema) == 0 {
 		d.t.Errorf("the first that is found is %s", first)
 	}
 	d.want(d.agent("actions", "list", "--search", "zeppelin"), command.ExitOK, "No tool that you may use fits.")

@@ -25,7 +25,7 @@ func looksIntoExecutions(d *desk) {
 	}
 	exported := d.want(d.operator("executions", "export", "--status", "success", "--tool", "notes.create"), command.ExitOK, "exported").out
 	for line := range strings.Lines(exported) {
-		if got := decode[wire.Execution](d.t, line); got.Status != wire.ExecutionSuccess || got.Tool != "notes.create" {
+		if got := decode[wire.Execution](d.t, line); got.Status != wire.ExecutionSuccess || got.Tool != "notes:notes.create" {
 			d.t.Errorf("exported %s", line)
 		}
 	}

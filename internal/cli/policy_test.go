@@ -117,7 +117,7 @@ func explainsDecisions(d *desk) {
 	d.want(d.operator("policy", "explain", "notes.create"), command.ExitOK, "require_approval, because of the default for the tool's risk")
 	file := d.file("args.json", `{"title":"z","body":"y"}`)
 	e := decode[wire.Explanation](d.t, d.want(d.operator("policy", "explain", "notes:notes.create", "@"+file, "--ask", "--risk", "high", "--json"), command.ExitOK).out)
-	if e.Mode != "require_approval" || e.Key != "notes:notes.create" {
+	if e.Mode != "require_approval" || e.Tool != "notes:notes.create" {
 		d.t.Errorf("explained %+v", e)
 	}
 	d.want(d.operator("policy", "explain", "notes:notes.create", "{title}"), command.ExitUsage, "mind the shell's quotes")
@@ -231,8 +231,8 @@ func TestSimulationStopsCleanly(t *testing.T) {
 				}
 				w.Header().Set("Content-Type", "application/json")
 				_, _ = fmt.Fprintf(w, `{"config_version":%d,"examined":2000,"compared":2000,"without_tool":0,"next_cursor":"x",
-					"counts":[{"key":"a:b","then":"allow","now":"allow","changed":"deny","count":2000}],
-					"differences":[{"action_id":"019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b","proposed_at":"2026-01-02T03:04:05Z","key":"a:b",
+					"counts":[{"tool":"a:b","then":"allow","now":"allow","changed":"deny","count":2000}],
+					"differences":[{"action_id":"019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b","proposed_at":"2026-01-02T03:04:05Z","tool":"a:b",
 						"then":{"mode":"allow","source":"s"},"now":{"mode":"allow","source":"s"},"changed":{"mode":"deny","source":"s"},"causes":[]}]}`, pages)
 			}))
 			defer server.Close()

@@ -35,7 +35,7 @@ func findsTools(d *desk) {
 	d.want(d.operator("tools", "list", "--source", "notes", "--risk", "read", "--limit", "1"), command.ExitOK, "notes:notes.")
 	d.want(d.operator("tools", "list", "--source", "none"), command.ExitOK, "There are none.")
 	s := d.want(d.agent("tools", "search", "create", "note", "--json"), command.ExitOK)
-	if first, _, _ := strings.Cut(s.out, "\n"); !strings.Contains(decode[wire.Tool](d.t, first).Key, "create") {
+	if first, _, _ := strings.Cut(s.out, "\n"); !strings.Contains(decode[wire.Tool](d.t, first).Tool, "create") {
 		d.t.Errorf("the best of the search is %s", first)
 	}
 	d.want(d.agent("tools", "show", "notes:notes.create"), command.ExitOK, "full name", "notes.notes.create", "Arguments:", `"title"`)

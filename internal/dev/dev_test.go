@@ -189,7 +189,7 @@ func TestTheUsersSettingsDoNotReachTheDemonstration(t *testing.T) {
 		pattern string
 		mode    envelope.Mode
 	}{{"*", envelope.ModeDeny}, {dev.NotesSource + ":notes.publish", envelope.ModeRequireApproval}, {dev.NotesSource + ":notes.create", envelope.ModeAllow}} {
-		if err := admin.PutMode(t.Context(), wire.Mode{Key: mode.pattern, Mode: mode.mode}); err != nil {
+		if err := admin.PutMode(t.Context(), wire.Mode{Tool: mode.pattern, Mode: mode.mode}); err != nil {
 			t.Fatal(err)
 		}
 	}

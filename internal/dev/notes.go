@@ -226,7 +226,7 @@ func setUpTools(ctx context.Context, admin *client.Client) error {
 			return fmt.Errorf("configure %s: %w", o.Name, err)
 		}
 	}
-	return admin.PutMode(ctx, wire.Mode{Key: NotesSource + ":" + toolPublish, Mode: envelope.ModeAllow})
+	return admin.PutMode(ctx, wire.Mode{Tool: NotesSource + ":" + toolPublish, Mode: envelope.ModeAllow})
 }
 
 // putBuiltin gives a tenant the built-in tools.

@@ -105,7 +105,7 @@ func why(v wire.PolicyDecision) string {
 		if step.Said == "" {
 			continue
 		}
-		if step.Key != "" {
+		if step.Tool != "" {
 			return mode + ", by rule"
 		}
 		return mode + ", " + step.Detail

@@ -46,7 +46,7 @@ func showTools(ctx context.Context, a *command.App, c *client.Client, f client.T
 	}
 	view := command.View[wire.Tool]{
 		Empty: "There is no tool that you may use now.", Head: []string{"TOOL", "A CALL", "RISK", "TITLE"},
-		Row: func(t wire.Tool) []string { return []string{t.Key, modeWords(t.Mode), t.Risk, t.Title} },
+		Row: func(t wire.Tool) []string { return []string{t.Tool, modeWords(t.Mode), t.Risk, t.Title} },
 	}
 	if f != (client.ToolFilter{}) {
 		view.Empty = "No tool that you may use fits."

@@ -22,7 +22,7 @@ func List(a *command.App) *cobra.Command {
 		"pending", "sending", "sent", "conflict", "failed", "skipped", "unknown")
 	command.EnumFlag(cmd, &f.Approval, "approval", "only those of this `approval`: auto, required (waiting for a person), granted, denied or expired",
 		"auto", "required", "granted", "denied", "expired")
-	flags.StringVar(&f.Tool, "tool", "", "only those of the tool of this `name`")
+	command.ToolFlag(cmd, &f.Tool)
 	flags.StringVar(&f.Source, "source", "", "only those of the source of this `id`")
 	flags.StringVar(&f.Session, "session-id", "", "only those of this `session`")
 	flags.StringVar(&f.ExternalID, "external-id", "", "only the one of this `name` of yours")

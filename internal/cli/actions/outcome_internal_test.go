@@ -20,7 +20,7 @@ func TestBecause(t *testing.T) {
 		},
 		"a rule denies what else would wait": {
 			wire.PolicyDecision{Mode: envelope.ModeDeny, Source: "inferred_default+arguments:cap", Trace: []wire.PolicyStep{
-				inferred, {Layer: "arguments", Said: "deny", Key: "shop:refund", Rule: "cap", Detail: "too much"},
+				inferred, {Layer: "arguments", Said: "deny", Tool: "shop:refund", Rule: "cap", Detail: "too much"},
 			}},
 			"a rule about arguments (cap) for shop:refund: too much",
 		},
@@ -31,7 +31,7 @@ func TestBecause(t *testing.T) {
 			"the default for the tool's risk: risk write; the tool's definition changed: the definition is not the accepted one",
 		},
 		"a mode": {
-			wire.PolicyDecision{Mode: envelope.ModeAllow, Source: "org_default", Trace: []wire.PolicyStep{{Layer: "org_default", Said: "allow", Key: "shop:*"}}},
+			wire.PolicyDecision{Mode: envelope.ModeAllow, Source: "org_default", Trace: []wire.PolicyStep{{Layer: "org_default", Said: "allow", Tool: "shop:*"}}},
 			"the organisation's mode for shop:*",
 		},
 		"nothing on record": {wire.PolicyDecision{Mode: envelope.ModeDeny, Source: "unknown_mode:x"}, "unknown mode (x)"},

@@ -200,7 +200,7 @@ func showDryRun(a *command.App, inv wire.Invocation) error {
 		goes = dry.GoesOutAt.Local().Format(time.DateTime) + " at the soonest"
 	}
 	rows := [][]string{
-		{"tool", dry.Call.Source + ":" + dry.Call.Tool},
+		{"tool", dry.Call.Tool},
 		{"would", dry.Would},
 		{"policy", string(inv.Policy.Mode) + " (" + because(inv.Policy) + ")"},
 		{"goes out", goes},

@@ -29,7 +29,7 @@ func Inbox(a *command.App) *cobra.Command {
 			Empty: "Nothing waits for a person.", Head: []string{"ID", "TOOL", "RISK", "SINCE", "LEFT", "WAITS FOR", "ARGUMENTS"},
 			Row: func(it wire.InboxItem) []string {
 				return []string{
-					it.ActionID.String(), it.Source + ":" + it.Tool, string(it.Risk), command.Local(&it.Since), timeLeft(it.ExpiresAt, now),
+					it.ActionID.String(), it.Tool, string(it.Risk), command.Local(&it.Since), timeLeft(it.ExpiresAt, now),
 					waitsText(it), command.Compact(it.Args),
 				}
 			},

@@ -20,7 +20,7 @@ func Reviews(a *command.App) *cobra.Command {
 		Empty: "There are none: one person is enough.",
 		Head:  []string{"KEY", "FROM RISK", "APPROVALS", "WAIT", "WARN", "ESCALATE", "SET BY"},
 		Row: func(r wire.ReviewRule) []string {
-			return []string{r.Key, string(r.Risk), strconv.Itoa(r.Approvals), timeText(r.Wait), timeText(r.Warn), timeText(r.Escalate), r.UpdatedBy}
+			return []string{r.Tool, string(r.Risk), strconv.Itoa(r.Approvals), timeText(r.Wait), timeText(r.Warn), timeText(r.Escalate), r.UpdatedBy}
 		},
 	}, (*client.Client).Reviews),
 		reviewSet(a), reviewDelete(a))
@@ -52,8 +52,8 @@ func reviewSet(a *command.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		r := wire.ReviewRule{Key: args[0], Risk: cmp.Or(risk, envelope.RiskLow), Approvals: 1}
-		if i := slices.IndexFunc(all, func(was wire.ReviewRule) bool { return was.Key == r.Key && was.Risk == r.Risk }); i >= 0 {
+		r := wire.ReviewRule{Tool: args[0], Risk: cmp.Or(risk, envelope.RiskLow), Approvals: 1}
+		if i := slices.IndexFunc(all, func(was wire.ReviewRule) bool { return was.Tool == r.Tool && was.Risk == r.Risk }); i >= 0 {
 			r = all[i]
 		}
 		r.Approvals = cmp.Or(approvals, r.Approvals)
@@ -67,7 +67,7 @@ func reviewSet(a *command.App) *cobra.Command {
 				}
 			}
 		}
-		return a.Done(c.PutReview(ctx, r), "set the review of %s from risk %s on", r.Key, r.Risk)
+		return a.Done(c.PutReview(ctx, r), "set the review of %s from risk %s on", r.Tool, r.Risk)
 	})
 	return cmd
 }

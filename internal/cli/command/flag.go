@@ -289,6 +289,18 @@ func ModeArgument(text string) (envelope.Mode, error) {
 	return "", Misuse("the mode must be allow, require_approval or deny")
 }
 
+// ToolFlag adds the flag --tool, which narrows a list to the tools of a name or
+// a pattern.
+func ToolFlag(cmd *cobra.Command, pattern *string) {
+	Flag(cmd, "tool", "string", "only those of the tool of this `name`, with its source before it if you like: source:name", func(text string) error {
+		if text != "" && text != "*" && !strings.Contains(text, ":") {
+			text = "*:" + text
+		}
+		*pattern = text
+		return nil
+	})
+}
+
 // ToolArgument reads an argument that names one tool, as source:name.
 func ToolArgument(text string) (policy.Key, error) {
 	key, err := policy.ParseKey(text)

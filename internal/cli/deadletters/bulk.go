@@ -148,7 +148,7 @@ func (ch *bulkChange) look(ctx context.Context, out *bulkReport, in []envelope.A
 func added(sum, more []wire.DeadLetterCount) []wire.DeadLetterCount {
 	for _, t := range more {
 		i := slices.IndexFunc(sum, func(s wire.DeadLetterCount) bool {
-			return s.Source == t.Source && s.Tool == t.Tool && s.Reason == t.Reason
+			return s.Tool == t.Tool && s.Reason == t.Reason
 		})
 		if i < 0 {
 			sum = append(sum, t)
@@ -270,7 +270,7 @@ func (ch *bulkChange) show(out bulkReport, err error) error {
 func showCounts(a *command.App, counts []wire.DeadLetterCount) error {
 	rows := make([][]string, len(counts))
 	for i, t := range counts {
-		rows[i] = []string{fmt.Sprint(t.Count), t.Source + ":" + t.Tool, t.Reason}
+		rows[i] = []string{fmt.Sprint(t.Count), t.Tool, t.Reason}
 	}
 	return a.Table([]string{"COUNT", "TOOL", "REASON"}, rows)
 }

@@ -32,7 +32,7 @@ func filterFlags(cmd *cobra.Command, f *wire.DeadLetterFilter) (check func() err
 	command.EnumFlag(cmd, &f.Reason, "reason", "only those of this `reason`: refused, exhausted or unknown",
 		wire.ReasonRefused, wire.ReasonExhausted, wire.ReasonUnknown)
 	flags.StringVar(&f.Source, "source", "", "only those of the source of this `id`")
-	flags.StringVar(&f.Tool, "tool", "", "only those of the tool of this `name`")
+	command.ToolFlag(cmd, &f.Tool)
 	flags.StringVar(&f.Code, "code", "", "only those whose last attempt ended with this `code`, such as timeout")
 	return command.RangeFlags(cmd, &f.Since, &f.Until, "those that became dead letters")
 }
@@ -42,7 +42,7 @@ func view() command.View[wire.DeadLetter] {
 		Empty: "There are no such dead letters.", Head: []string{"ID", "TOOL", "REASON", "TRIES", "SINCE", "WHY"},
 		Row: func(l wire.DeadLetter) []string {
 			return []string{
-				l.ActionID.String(), l.Source + ":" + l.Tool, l.Reason, fmt.Sprint(l.Attempts), command.Local(&l.At),
+				l.ActionID.String(), l.Tool, l.Reason, fmt.Sprint(l.Attempts), command.Local(&l.At),
 				strings.Trim(l.Code+": "+l.Message, ": "),
 			}
 		},
@@ -113,7 +113,8 @@ func noteNext(a *command.App, l wire.DeadLetter) {
 	if v := l.Reconciliation; v != nil {
 		a.Note("Reads have looked for it %d times; the result of the last: %s.", v.Attempts, command.Line(cmp.Or(v.LastResult, "nothing yet")))
 	}
-	a.Note("It is unknown whether it happened. Look at %s first; then say so:", command.Line(l.Source))
+	source, _, _ := strings.Cut(l.Tool, ":")
+	a.Note("It is unknown whether it happened. Look at %s first; then say so:", command.Line(source))
 	a.Note("  countersign dlq resolve %s --happened (or --did-not) --note \"how you know\"", l.ActionID)
 }
 

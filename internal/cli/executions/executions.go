@@ -28,7 +28,7 @@ func Command(a *command.App) *cobra.Command {
 // filterFlags adds the flags that narrow the log. check validates them.
 func filterFlags(cmd *cobra.Command, f *client.ExecutionFilter) (check func() error) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.Tool, "tool", "", "only those of the tool of this `name`, with its source before it if you like: source:name")
+	command.ToolFlag(cmd, &f.Tool)
 	flags.StringVar(&f.Source, "source", "", "only those of the source of this `id`")
 	command.EnumFlag(cmd, &f.Status, "status", "only those of this `status`: success, error, denied, expired, skipped, unknown, pending, executing or dry_run",
 		"success", "error", "denied", "expired", "skipped", "unknown", "pending", "executing", "dry_run")
@@ -55,15 +55,7 @@ func filterFlags(cmd *cobra.Command, f *client.ExecutionFilter) (check func() er
 		"api", "mcp", "ui", "webhook", "workflow", "system")
 	flags.StringVar(&f.IP, "ip", "", "only those that came from this `address`")
 	checkRange := command.RangeFlags(cmd, &f.Since, &f.Until, "those proposed")
-	return func() error {
-		if source, tool, ok := strings.Cut(f.Tool, ":"); ok {
-			if f.Source != "" && f.Source != source {
-				return command.Misuse("--tool names another source than --source")
-			}
-			f.Source, f.Tool = source, tool
-		}
-		return checkRange()
-	}
+	return checkRange
 }
 
 func list(a *command.App) *cobra.Command {
@@ -83,7 +75,7 @@ func list(a *command.App) *cobra.Command {
 			Empty: "There are none.", Head: []string{"ID", "TOOL", "STATUS", "PROPOSED", "TOOK", "BY", "FROM"},
 			Row: func(e wire.Execution) []string {
 				return []string{
-					e.ID.String(), e.Source + ":" + e.Tool, string(e.Status), command.Local(&e.ProposedAt), took(e.DurationMS), userName(e.User), cameVia(e.Context),
+					e.ID.String(), e.Tool, string(e.Status), command.Local(&e.ProposedAt), took(e.DurationMS), userName(e.User), cameVia(e.Context),
 				}
 			},
 		}.ShowPage(a)(page, nil)
@@ -161,7 +153,7 @@ func show(a *command.App) *cobra.Command {
 func showExecution(a *command.App, e wire.ExecutionDetail) error {
 	pairs := []string{
 		"id", e.ID.String(),
-		"tool", e.Source + ":" + e.Tool,
+		"tool", e.Tool,
 		"status", strings.TrimSuffix(string(e.Status)+" (phase "+string(e.Phase)+")", " (phase )"),
 		"external id", e.ExternalID,
 		"inputs", command.Compact(e.Inputs) + map[bool]string{true: "  (redacted)"}[e.Redacted],
@@ -222,7 +214,7 @@ func showRelated(a *command.App, all []wire.Relation) error {
 	}
 	rows := make([][]string, len(all))
 	for i, r := range all {
-		rows[i] = []string{r.Relation, r.ID.String(), r.Source + ":" + r.Tool, command.Local(&r.ProposedAt), r.ExternalID}
+		rows[i] = []string{r.Relation, r.ID.String(), r.Tool, command.Local(&r.ProposedAt), r.ExternalID}
 	}
 	slices.SortStableFunc(rows, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
 	fmt.Fprintln(a.Out)

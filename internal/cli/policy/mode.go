@@ -17,7 +17,7 @@ func modes(a *command.App) *cobra.Command {
 	return command.NewGroup("mode", command.NewList(a, command.View[wire.Mode]{
 		Empty: "None is set: what holds follows from the risk of each tool.", Head: []string{"KEY", "MODE", "AUTOMATION", "SET BY", "SET"},
 		Row: func(m wire.Mode) []string {
-			return []string{m.Key, string(m.Mode), cmp.Or(m.Automation, "all"), m.UpdatedBy, command.Local(&m.UpdatedAt)}
+			return []string{m.Tool, string(m.Mode), cmp.Or(m.Automation, "all"), m.UpdatedBy, command.Local(&m.UpdatedAt)}
 		},
 	}, (*client.Client).Modes),
 		modeSet(a), modeDelete(a))
@@ -30,7 +30,7 @@ func modeSet(a *command.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.Done(c.PutMode(ctx, wire.Mode{Automation: automation, Key: args[0], Mode: mode}), "%s is %s", args[0], mode)
+		return a.Done(c.PutMode(ctx, wire.Mode{Automation: automation, Tool: args[0], Mode: mode}), "%s is %s", args[0], mode)
 	})
 	cmd.Flags().StringVar(&automation, "automation-id", "", "only for what is proposed under this `automation`")
 	return cmd
@@ -57,7 +57,7 @@ func sessionList(a *command.App) *cobra.Command {
 	view := command.View[wire.SessionMode]{
 		Empty: "Nothing is set.", Head: []string{"SESSION", "KEY", "MODE", "UNTIL", "SET BY"},
 		Row: func(m wire.SessionMode) []string {
-			return []string{m.Session, m.Key, string(m.Mode), command.Local(&m.ExpiresAt), m.UpdatedBy}
+			return []string{m.Session, m.Tool, string(m.Mode), command.Local(&m.ExpiresAt), m.UpdatedBy}
 		},
 	}
 	return command.New(a, "list [SESSION]", command.Arguments(0, 1, "a session"), func(ctx context.Context, c *client.Client, args []string) error {
@@ -72,7 +72,7 @@ func sessionSet(a *command.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		m := wire.SessionMode{Session: args[0], Key: args[1], Mode: mode, ExpiresIn: expiresIn}
+		m := wire.SessionMode{Session: args[0], Tool: args[1], Mode: mode, ExpiresIn: expiresIn}
 		return a.Done(c.PutSessionMode(ctx, m), "%s is %s in session %s for %s", args[1], mode, args[0], expiresIn)
 	})
 	command.DurationFlag(cmd, &expiresIn, "expires-in", "for this `time`, at most 30d (default 8h)")
@@ -82,7 +82,7 @@ func sessionSet(a *command.App) *cobra.Command {
 func preferences(a *command.App) *cobra.Command {
 	return command.NewGroup("preference", preferenceList(a),
 		preferenceChange(a, "set", "off", func(c *client.Client, ctx context.Context, id envelope.EmployeeID, key string) error {
-			return c.PutPreference(ctx, wire.Preference{Employee: id, Key: key})
+			return c.PutPreference(ctx, wire.Preference{Employee: id, Tool: key})
 		}),
 		preferenceChange(a, "delete", "on", (*client.Client).DeletePreference))
 }
@@ -92,7 +92,7 @@ func preferenceList(a *command.App) *cobra.Command {
 	view := command.View[wire.Preference]{
 		Empty: "Nothing is switched off.", Head: []string{"SWITCHED OFF", "FOR", "SET BY", "SET"},
 		Row: func(p wire.Preference) []string {
-			return []string{p.Key, command.EmployeeName(p.Employee), p.UpdatedBy, command.Local(&p.UpdatedAt)}
+			return []string{p.Tool, command.EmployeeName(p.Employee), p.UpdatedBy, command.Local(&p.UpdatedAt)}
 		},
 	}
 	cmd := command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,10 +30,7 @@ func explain(a *command.App) *cobra.Command {
 	var q wire.Question
 	var asks bool
 	cmd := command.New(a, "explain SOURCE:TOOL [ARGUMENTS]", command.Arguments(1, 2, "a tool, as source:name, and its arguments in JSON, or @ and the name of a file that holds them"), func(ctx context.Context, c *client.Client, args []string) error {
-		q.Tool = envelope.Tool{Name: args[0]}
-		if source, name, ok := strings.Cut(args[0], ":"); ok {
-			q.Tool = envelope.Tool{Source: source, Name: name}
-		}
+		q.Tool = args[0]
 		if asks {
 			q.Approval = envelope.ApprovalRequired
 		}
@@ -62,12 +58,12 @@ func showExplanation(a *command.App, e wire.Explanation) error {
 	}
 	rows := make([][]string, len(e.Trace))
 	for i, s := range e.Trace {
-		rows[i] = []string{s.Layer, string(s.Said), cmp.Or(s.Rule, s.Key), s.Version, s.Detail}
+		rows[i] = []string{s.Layer, string(s.Said), cmp.Or(s.Rule, s.Tool), s.Version, s.Detail}
 	}
 	if err := a.Table([]string{"LAYER", "SAYS", "RULE", "VERSION", "WHY"}, rows); err != nil {
 		return err
 	}
-	return a.Print("\n%s: %s, because of %s\n", command.Line(e.Key), e.Mode, command.Line(policy.SourceText(e.Source)))
+	return a.Print("\n%s: %s, because of %s\n", command.Line(e.Tool), e.Mode, command.Line(policy.SourceText(e.Source)))
 }
 
 // pinsText says what must be in the arguments.

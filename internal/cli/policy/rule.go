@@ -25,7 +25,7 @@ func rules(a *command.App) *cobra.Command {
 			if !r.Enabled {
 				mode += " (off)"
 			}
-			return []string{r.ID, r.Key, mode, r.Expression, r.Reason, cmp.Or(r.Automation, "all"), r.UpdatedBy}
+			return []string{r.ID, r.Tool, mode, r.Expression, r.Reason, cmp.Or(r.Automation, "all"), r.UpdatedBy}
 		},
 	}, (*client.Client).Rules),
 		ruleSet(a),
@@ -36,14 +36,14 @@ func ruleSet(a *command.App) *cobra.Command {
 	var r wire.Rule
 	var off bool
 	cmd := command.New(a, "set ID", command.Arguments(1, 1, "the id of the rule: small letters, digits, dots, dashes"), func(ctx context.Context, c *client.Client, args []string) error {
-		if r.Key == "" || r.Expression == "" || r.Mode == "" {
+		if r.Tool == "" || r.Expression == "" || r.Mode == "" {
 			return command.Misuse("--key, --when and --mode are required")
 		}
 		r.Enabled = !off
 		return a.Done(c.PutRule(ctx, args[0], r), "set rule %s", args[0])
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&r.Key, "key", "", "the `key` of the tools that it is about (required)")
+	flags.StringVar(&r.Tool, "key", "", "the `key` of the tools that it is about (required)")
 	a.TextFlag(cmd, &r.Expression, "when", "the `expression`, or @ and the name of a file that holds it (required)")
 	command.EnumFlag(cmd, &r.Mode, "mode", "the `mode` where it is true: require_approval or deny (required)", "require_approval", "deny")
 	flags.StringVar(&r.Reason, "reason", "", "a `reason`, told where the rule applies")
@@ -72,7 +72,7 @@ func grantList(a *command.App) *cobra.Command {
 			if g.RevokedAt != nil {
 				until = "revoked by " + g.RevokedBy
 			}
-			return []string{g.ID.String(), g.Key, grantScope(g), pinsText(g.Pins), until, g.CreatedBy, g.Reason}
+			return []string{g.ID.String(), g.Tool, grantScope(g), pinsText(g.Pins), until, g.CreatedBy, g.Reason}
 		},
 	}
 	cmd := command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
@@ -113,7 +113,7 @@ func grantMake(a *command.App) *cobra.Command {
 		if g.Pins, err = readPins(pins); err != nil {
 			return err
 		}
-		g.Key = args[0]
+		g.Tool = args[0]
 		id, err := c.MakeGrant(ctx, g)
 		return a.Done(err, "made grant %s", id)
 	})

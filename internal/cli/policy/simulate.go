@@ -164,7 +164,7 @@ func (s *summary) close() {
 		s.Counts = append(s.Counts, c)
 	}
 	slices.SortFunc(s.Counts, func(a, b wire.SimulationCount) int {
-		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Now, b.Now), cmp.Compare(a.Changed, b.Changed), cmp.Compare(a.Then, b.Then))
+		return cmp.Or(cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Now, b.Now), cmp.Compare(a.Changed, b.Changed), cmp.Compare(a.Then, b.Then))
 	})
 }
 
@@ -215,7 +215,7 @@ func showCounts(a *command.App, counts []wire.SimulationCount) error {
 			if from == c.Changed {
 				continue
 			}
-			at := change{c.Key, from, c.Changed}
+			at := change{c.Tool, from, c.Changed}
 			if sums[at] == 0 {
 				order = append(order, at)
 			}
@@ -242,7 +242,7 @@ func showExamples(a *command.App, examples []wire.SimulationDifference) error {
 	rows := make([][]string, len(examples))
 	for i, d := range examples {
 		rows[i] = []string{
-			d.Action.String(), command.Local(&d.ProposedAt), d.Key, string(d.Then.Mode), string(d.Now.Mode), string(d.Changed.Mode), causesText(d.Causes),
+			d.Action.String(), command.Local(&d.ProposedAt), d.Tool, string(d.Then.Mode), string(d.Now.Mode), string(d.Changed.Mode), causesText(d.Causes),
 		}
 	}
 	return section(a, []string{"ACTION", "PROPOSED", "TOOL", "THEN", "NOW", "WOULD", "BECAUSE OF"}, rows)
@@ -253,7 +253,7 @@ func causesText(causes []wire.SimulationCause) string {
 	texts := make([]string, len(causes))
 	for i, c := range causes {
 		texts[i] = c.Layer
-		if rule := cmp.Or(c.Rule, c.Key); rule != "" {
+		if rule := cmp.Or(c.Rule, c.Tool); rule != "" {
 			texts[i] += " " + rule
 		}
 		if c.Changed == "" {

@@ -26,13 +26,13 @@ func showDiff(a *command.App, d wire.ToolDiff) error {
 	var b strings.Builder
 	switch {
 	case d.Quarantined:
-		fmt.Fprintf(&b, "%s is new, and in quarantine until it is accepted.\n", command.Safe(d.Key))
+		fmt.Fprintf(&b, "%s is new, and in quarantine until it is accepted.\n", command.Safe(d.Tool))
 	case len(d.Changes) == 0:
-		fmt.Fprintf(&b, "%s is as it was accepted.\n", command.Safe(d.Key))
+		fmt.Fprintf(&b, "%s is as it was accepted.\n", command.Safe(d.Tool))
 	case !d.AcceptedKnown:
-		fmt.Fprintf(&b, "%s has changed. What was accepted is not on record, so all of it is shown.\n", command.Safe(d.Key))
+		fmt.Fprintf(&b, "%s has changed. What was accepted is not on record, so all of it is shown.\n", command.Safe(d.Tool))
 	default:
-		fmt.Fprintf(&b, "%s has changed since it was accepted (%s).\n", command.Safe(d.Key), d.Drift)
+		fmt.Fprintf(&b, "%s has changed since it was accepted (%s).\n", command.Safe(d.Tool), d.Drift)
 	}
 	for _, c := range d.Changes {
 		hidden := ""
@@ -47,7 +47,7 @@ func showDiff(a *command.App, d wire.ToolDiff) error {
 		b.WriteString("It holds characters that do not show when it is read.\n")
 	}
 	if len(d.Changes) > 0 {
-		fmt.Fprintf(&b, "\nTo accept it as shown:\n  countersign tools accept %s --digest %s\n", command.Quoted(d.Key), d.Digest)
+		fmt.Fprintf(&b, "\nTo accept it as shown:\n  countersign tools accept %s --digest %s\n", command.Quoted(d.Tool), d.Digest)
 	}
 	return a.Print("%s", b.String())
 }

@@ -63,7 +63,7 @@ func showTools(ctx context.Context, a *command.App, c *client.Client, f client.T
 	return command.View[wire.Tool]{
 		Empty: "There are none.", Head: []string{"TOOL", "MODE", "RISK", "EFFECT", "WRITES TO", "NEEDS", "NOTE"},
 		Row: func(t wire.Tool) []string {
-			return []string{t.Key, string(t.Mode), t.Risk, string(t.Effect), writesTo(t), strings.Join(t.Scopes, " "), toolNote(t)}
+			return []string{t.Tool, string(t.Mode), t.Risk, string(t.Effect), writesTo(t), strings.Join(t.Scopes, " "), toolNote(t)}
 		},
 	}.Show(a)(found.Items, nil)
 }
@@ -100,7 +100,7 @@ func show(a *command.App) *cobra.Command {
 
 func showTool(a *command.App, t wire.Tool) error {
 	err := a.Fields(
-		"tool", t.Key,
+		"tool", t.Tool,
 		"full name", t.FullName,
 		"title", t.Title,
 		"description", t.Description,

@@ -181,7 +181,7 @@ func toolPanel(o wire.Overview) panel {
 	}}
 	counts := make(map[string]map[string]int64)
 	for _, e := range o.Throughput.Ended {
-		name := e.Source + ":" + e.Tool
+		name := e.Tool
 		if counts[name] == nil {
 			counts[name] = make(map[string]int64)
 		}

@@ -53,12 +53,12 @@ func busy() wire.Overview {
 		Approvals:   wire.OverviewApprovals{Waiting: 2, OldestAt: new(at.Add(-time.Hour))},
 		DeadLetters: []wire.OverviewDeadLetters{{Reason: "unknown", Count: 1}, {Reason: "refused", Count: 12}, {Reason: "exhausted", Count: 30}},
 		Throughput: wire.OverviewThroughput{Covers: 300, Ended: []wire.OverviewEnded{
-			{Source: "mail", Tool: "send_email", Status: "sent", LastMinute: 600, LastFiveMinutes: 2900},
-			{Source: "mail", Tool: "send_email", Status: "conflict", LastMinute: 6, LastFiveMinutes: 7},
-			{Source: "mail", Tool: "send_email", Status: "pending", LastMinute: 3, LastFiveMinutes: 9},
-			{Source: "crm", Tool: "contact.update", Status: "failed", LastMinute: 1, LastFiveMinutes: 4},
-			{Source: "crm", Tool: "contact.update", Status: "unknown", LastFiveMinutes: 1},
-			{Source: "notes", Tool: "notes.create", Status: "sent", LastFiveMinutes: 2},
+			{Tool: "mail:send_email", Status: "sent", LastMinute: 600, LastFiveMinutes: 2900},
+			{Tool: "mail:send_email", Status: "conflict", LastMinute: 6, LastFiveMinutes: 7},
+			{Tool: "mail:send_email", Status: "pending", LastMinute: 3, LastFiveMinutes: 9},
+			{Tool: "crm:contact.update", Status: "failed", LastMinute: 1, LastFiveMinutes: 4},
+			{Tool: "crm:contact.update", Status: "unknown", LastFiveMinutes: 1},
+			{Tool: "notes:notes.create", Status: "sent", LastFiveMinutes: 2},
 		}},
 	}
 }

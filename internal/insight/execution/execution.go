@@ -111,9 +111,8 @@ type Execution struct {
 	Tenant envelope.TenantID `json:"tenant_id"`
 	Status Status            `json:"status"`
 	// Phase is empty for a dry run.
-	Phase  envelope.Phase `json:"phase,omitzero"`
-	Source string         `json:"source"`
-	Tool   string         `json:"tool"`
+	Phase envelope.Phase `json:"phase,omitzero"`
+	Tool  policy.Key     `json:"tool"`
 	// Inputs are the effective arguments. Redacted says that what looks like a
 	// credential was taken out of them, or of Proposed.
 	Inputs   json.RawMessage `json:"inputs"`
@@ -177,8 +176,7 @@ type Decision struct {
 type Related struct {
 	ID         envelope.ActionID `json:"execution_id"`
 	Relation   Relation          `json:"relation"`
-	Source     string            `json:"source"`
-	Tool       string            `json:"tool"`
+	Tool       policy.Key        `json:"tool"`
 	ExternalID string            `json:"external_id,omitzero"`
 	ProposedAt time.Time         `json:"proposed_at"`
 }
@@ -199,9 +197,6 @@ const (
 	// RelationDryRun: it is a dry run of the same call.
 	RelationDryRun Relation = "dry_run"
 )
-
-// Key names the execution's tool.
-func (e *Execution) Key() policy.Key { return policy.Key{Source: e.Source, Action: e.Tool} }
 
 // For returns the execution as somebody may see it: whoever proposed it sees
 // the inputs as they are, others without what looks like a credential.

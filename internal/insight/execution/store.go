@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // Page is a part of the log.
@@ -189,7 +190,7 @@ func fromAction(tenant envelope.TenantID, r *dbsqlc.ExecutionListRow) Execution 
 	approval, status := envelope.Approval(r.ApprovalState), envelope.Status(r.Status)
 	e := Execution{
 		ID: envelope.ActionID(r.ActionID), Tenant: tenant, Status: StatusOf(approval, status), Phase: envelope.PhaseOf(approval, status, text(r.Code)),
-		Source: r.SourceID, Tool: r.ToolName, Inputs: r.Args, Outputs: source.Outputs(r.Result), ProviderID: r.ProviderID,
+		Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Inputs: r.Args, Outputs: source.Outputs(r.Result), ProviderID: r.ProviderID,
 		Attempts: int(r.Attempt), ProposedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt),
 		Risk: envelope.Risk(r.Risk), Effect: envelope.Effect(r.Effect), User: userOf(r.ProposedBy, r.Proposer),
 		Employee: (*envelope.EmployeeID)(r.EmployeeID), Session: text(r.SessionID), Automation: text(r.AutomationID),
@@ -210,7 +211,7 @@ func fromAction(tenant envelope.TenantID, r *dbsqlc.ExecutionListRow) Execution 
 
 func fromDryRun(tenant envelope.TenantID, r *dbsqlc.DryRunListRow) Execution {
 	return Execution{
-		ID: envelope.ActionID(r.ExecutionID), Tenant: tenant, Status: StatusDryRun, Source: r.SourceID, Tool: r.ToolName, Inputs: r.Args,
+		ID: envelope.ActionID(r.ExecutionID), Tenant: tenant, Status: StatusDryRun, Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Inputs: r.Args,
 		ProposedAt: r.At.UTC(), Risk: envelope.Risk(r.Risk), Effect: envelope.Effect(r.Effect), User: userOf(r.ProposedBy, r.Proposer),
 		Employee: (*envelope.EmployeeID)(r.EmployeeID), Session: text(r.SessionID), Automation: text(r.AutomationID),
 		Context: originOf(r.Origin), Policy: PolicyDecision{envelope.Mode(r.Mode), r.ModeSource, r.Trace}, Preview: r.Outlook,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 const (
@@ -43,7 +44,7 @@ func RelatedTo(ctx context.Context, tx pgx.Tx, e *Execution) ([]Related, error) 
 			return nil, fmt.Errorf("batch of execution %s: %w", e.ID, err)
 		}
 		for _, s := range steps {
-			add(s.ActionID, Related{Relation: RelationWorkflow, Source: s.SourceID, Tool: s.ToolName, ExternalID: s.ExternalID, ProposedAt: s.CreatedAt.UTC()})
+			add(s.ActionID, Related{Relation: RelationWorkflow, Tool: policy.Key{Source: s.SourceID, Action: s.ToolName}, ExternalID: s.ExternalID, ProposedAt: s.CreatedAt.UTC()})
 		}
 	}
 	if e.ExternalID != "" {
@@ -53,7 +54,7 @@ func RelatedTo(ctx context.Context, tx pgx.Tx, e *Execution) ([]Related, error) 
 		}
 		for _, s := range named {
 			add(s.ActionID, Related{
-				Relation: relationOf(e.ExternalID, s.ExternalID), Source: s.SourceID, Tool: s.ToolName, ExternalID: s.ExternalID, ProposedAt: s.CreatedAt.UTC(),
+				Relation: relationOf(e.ExternalID, s.ExternalID), Tool: policy.Key{Source: s.SourceID, Action: s.ToolName}, ExternalID: s.ExternalID, ProposedAt: s.CreatedAt.UTC(),
 			})
 		}
 	}
@@ -66,7 +67,7 @@ func RelatedTo(ctx context.Context, tx pgx.Tx, e *Execution) ([]Related, error) 
 		return nil, fmt.Errorf("dry runs of execution %s: %w", e.ID, err)
 	}
 	for _, d := range dryRuns {
-		add(d.ExecutionID, Related{Relation: RelationDryRun, Source: d.SourceID, Tool: d.ToolName, ProposedAt: d.At.UTC()})
+		add(d.ExecutionID, Related{Relation: RelationDryRun, Tool: policy.Key{Source: d.SourceID, Action: d.ToolName}, ProposedAt: d.At.UTC()})
 	}
 	return all, nil
 }

@@ -86,7 +86,7 @@ func causes(now, would policy.Decision) []Cause {
 		if b.Said == "" {
 			told = a
 		}
-		found = append(found, Cause{w.layer, w.rule, told.Key, a.Said, b.Said, told.Detail})
+		found = append(found, Cause{w.layer, w.rule, told.Tool, a.Said, b.Said, told.Detail})
 	}
 	slices.SortStableFunc(found, func(a, b Cause) int { return rank(a.Layer) - rank(b.Layer) })
 	return found

@@ -86,7 +86,7 @@ type Report struct {
 
 // Count is how many envelopes of a tool were decided about in one way.
 type Count struct {
-	Key     string        `json:"key"`
+	Key     string        `json:"tool"`
 	Then    envelope.Mode `json:"then"`
 	Now     envelope.Mode `json:"now"`
 	Changed envelope.Mode `json:"changed"`
@@ -97,7 +97,7 @@ type Count struct {
 type Difference struct {
 	Action     envelope.ActionID `json:"action_id"`
 	ProposedAt time.Time         `json:"proposed_at"`
-	Key        string            `json:"key"`
+	Key        string            `json:"tool"`
 	Then       Decided           `json:"then"`
 	Now        Decided           `json:"now"`
 	Changed    Decided           `json:"changed"`
@@ -111,7 +111,7 @@ type Difference struct {
 type Cause struct {
 	Layer   string        `json:"layer"`
 	Rule    string        `json:"rule,omitzero"`
-	Key     string        `json:"key,omitzero"`
+	Key     string        `json:"tool,omitzero"`
 	Now     envelope.Mode `json:"now,omitzero"`
 	Changed envelope.Mode `json:"changed,omitzero"`
 	// Detail says why, in words that hold nothing of the arguments.

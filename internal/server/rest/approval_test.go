@@ -91,7 +91,7 @@ func TestEditsAreHeldToTheSchema(t *testing.T) {
 func TestTwoPeopleOverHTTP(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("quorum")
-	f.admin.send("PUT", "/api/v1/reviews", object{"key": "mail:write", "approvals": 2, "wait": "1h", "warn": "10m", "escalate": "30m"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/reviews", object{"tool": "mail:write", "approvals": 2, "wait": "1h", "warn": "10m", "escalate": "30m"}).wants(t, 204)
 	id := f.mail(object{})
 
 	begun := time.Now()
@@ -122,26 +122,26 @@ func TestTwoPeopleOverHTTP(t *testing.T) {
 func TestReviewsOverHTTP(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("reviews")
-	f.admin.send("PUT", "/api/v1/reviews", object{"key": "mail:*", "risk": "high", "approvals": 3, "wait": "1d", "escalate": "0s"}).wants(t, 204)
-	f.admin.send("PUT", "/api/v1/reviews", object{"key": "*"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/reviews", object{"tool": "mail:*", "risk": "high", "approvals": 3, "wait": "1d", "escalate": "0s"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/reviews", object{"tool": "*"}).wants(t, 204)
 	for _, body := range []object{
-		{"key": "mail"}, {"key": "*", "approvals": 6}, {"key": "*", "risk": "danger"}, {"key": "*", "wait": "31d"}, {"key": "*", "wait": "1m", "warn": "2m"}, {"key": "*", "wait": "1.5s"},
+		{"tool": "mail"}, {"tool": "*", "approvals": 6}, {"tool": "*", "risk": "danger"}, {"tool": "*", "wait": "31d"}, {"tool": "*", "wait": "1m", "warn": "2m"}, {"tool": "*", "wait": "1.5s"},
 	} {
 		f.admin.send("PUT", "/api/v1/reviews", body).wants(t, 400)
 	}
 	var list struct {
 		Items []struct {
-			Key, Risk, Wait, Escalate string
-			Approvals                 int
-			UpdatedBy                 string `json:"updated_by"`
+			Tool, Risk, Wait, Escalate string
+			Approvals                  int
+			UpdatedBy                  string `json:"updated_by"`
 		}
 	}
 	f.operator.send("GET", "/api/v1/reviews", nil).wants(t, 200).into(t, &list)
-	if len(list.Items) != 2 || list.Items[0].Key != "*" || list.Items[1].Approvals != 3 || list.Items[1].Wait != "1d" || list.Items[1].Escalate != "0s" || list.Items[1].UpdatedBy != "admin" {
+	if len(list.Items) != 2 || list.Items[0].Tool != "*" || list.Items[1].Approvals != 3 || list.Items[1].Wait != "1d" || list.Items[1].Escalate != "0s" || list.Items[1].UpdatedBy != "admin" {
 		t.Errorf("reviews = %+v", list.Items)
 	}
-	f.admin.send("DELETE", "/api/v1/reviews?key=mail:*&risk=high", nil).wants(t, 204)
-	f.admin.send("DELETE", "/api/v1/reviews?key=mail:*&risk=high", nil).wants(t, 404)
+	f.admin.send("DELETE", "/api/v1/reviews?tool=mail:*&risk=high", nil).wants(t, 204)
+	f.admin.send("DELETE", "/api/v1/reviews?tool=mail:*&risk=high", nil).wants(t, 404)
 }
 
 func TestTheInboxOverHTTP(t *testing.T) {
@@ -151,8 +151,8 @@ func TestTheInboxOverHTTP(t *testing.T) {
 	first, second := f.mail(object{"n": 1}), f.mail(object{"n": 2})
 	type page struct {
 		Items []struct {
-			Kind, Source, Tool, ETag, Policy string
-			ActionID                         string `json:"action_id"`
+			Kind, Tool, ETag, Policy string
+			ActionID                 string `json:"action_id"`
 		}
 		NextCursor *string `json:"next_cursor"`
 	}
@@ -235,7 +235,7 @@ func TestAlwaysOverHTTP(t *testing.T) {
 func TestAPersonIsOneWhateverTokens(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("persons")
-	f.admin.send("PUT", "/api/v1/reviews", object{"key": "*", "approvals": 2}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/reviews", object{"tool": "*", "approvals": 2}).wants(t, 204)
 	second := f.holder(identity.Grant{Name: "operator's other", Role: identity.RoleOperator})
 	var person string
 	if err := f.db.QueryRow(t.Context(), `

@@ -161,8 +161,8 @@ func TestChangesOfConfigurationSayWhatWasSet(t *testing.T) {
 	admin.send("PUT", "/api/v1/tools/overrides", object{"source": "mail", "name": "write", "effect": "keyed", "max_attempts": 2}).wants(t, 204)
 	digest := f.digest("read")
 	admin.send("POST", "/api/v1/tools/accept", object{"source": "mail", "name": "read", "digest": digest}).wants(t, 204)
-	admin.send("PUT", "/api/v1/policy/modes", object{"automation_id": "a", "key": "mail:*", "mode": "deny"}).wants(t, 204)
-	admin.send("DELETE", "/api/v1/policy/modes?automation_id=a&key=mail:*", nil).wants(t, 204)
+	admin.send("PUT", "/api/v1/policy/modes", object{"automation_id": "a", "tool": "mail:*", "mode": "deny"}).wants(t, 204)
+	admin.send("DELETE", "/api/v1/policy/modes?automation_id=a&tool=mail:*", nil).wants(t, 204)
 	var token struct {
 		ID    string `json:"token_id"`
 		Token string
@@ -183,8 +183,8 @@ func TestChangesOfConfigurationSayWhatWasSet(t *testing.T) {
 		{Subject: "source notes stored", Detail: object{"kind": "mcp", "config": config, "default_risk": nil, "enabled": false, "credentials": "kept", "drift_guard": "full", "quarantine": false}},
 		{Subject: "tool mail:write overridden", Detail: object{"risk": nil, "effect": "keyed", "max_attempts": 2.0}},
 		{Subject: "tool mail:read accepted", Detail: object{"accepted_digest": digest}},
-		{Subject: "policy mail:* of automation a is deny", Detail: object{"automation_id": "a", "key": "mail:*", "mode": "deny"}},
-		{Subject: "policy mail:* of automation a removed", Detail: object{"automation_id": "a", "key": "mail:*", "mode": nil}},
+		{Subject: "policy mail:* of automation a is deny", Detail: object{"automation_id": "a", "tool": "mail:*", "mode": "deny"}},
+		{Subject: "policy mail:* of automation a removed", Detail: object{"automation_id": "a", "tool": "mail:*", "mode": nil}},
 		{Subject: "token " + token.ID + " issued for the role agent", Detail: object{
 			"token_id": token.ID, "name": "mail agent", "role": "agent", "session_id": "inbox", "expires_at": nil,
 		}},

@@ -25,8 +25,8 @@ type lotDone struct {
 	Left      int
 	LeftOut   int `json:"left_out"`
 	Counts    []struct {
-		Source, Tool, Reason string
-		Count                int
+		Tool, Reason string
+		Count        int
 	}
 	AsOf  time.Time `json:"as_of"`
 	Ahead int       `json:"ahead_ms"`
@@ -72,7 +72,7 @@ func TestDiscardByFilter(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("discards")
 	dead, riddle := f.dead(), f.riddle()
-	by := object{"reason": "refused", "source": "mail", "tool": "read", "code": "http_400", "since": "2026-01-02T03:04:05Z"}
+	by := object{"reason": "refused", "source": "mail", "tool": "mail:read", "code": "http_400", "since": "2026-01-02T03:04:05Z"}
 
 	dry := f.change("/discard", object{"filter": by, "reason": "old", "dry_run": true})
 	done := f.change("/discard", object{"filter": by, "reason": "old", "limit": 2})
@@ -277,6 +277,6 @@ func TestVerifyRulesAreCheckedBeforeTheyAreKept(t *testing.T) {
 	if got := strings.TrimSpace(list()); got != `{"items":[]}` {
 		t.Errorf("rules are %s, want none", got)
 	}
-	f.admin.send("PUT", "/api/v1/policy/modes", object{"key": "mail:read", "mode": "require_approval"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/modes", object{"tool": "mail:read", "mode": "require_approval"}).wants(t, 204)
 	put("write", rule, 400)
 }

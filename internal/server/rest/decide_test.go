@@ -391,11 +391,11 @@ func TestToolsShowWhatPolicyWouldSay(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("tools")
 	modes := func(query string) map[string]string {
-		var list struct{ Items []struct{ Key, Mode string } }
+		var list struct{ Items []struct{ Tool, Mode string } }
 		f.operator.send("GET", "/api/v1/tools"+query, nil).wants(t, 200).into(t, &list)
 		got := make(map[string]string)
 		for _, it := range list.Items {
-			got[it.Key] = it.Mode
+			got[it.Tool] = it.Mode
 		}
 		return got
 	}
@@ -403,7 +403,7 @@ func TestToolsShowWhatPolicyWouldSay(t *testing.T) {
 	if got := modes(""); got["mail:read"] != "allow" || got["mail:write"] != "require_approval" || got["mail:danger"] != "deny" {
 		t.Errorf("modes = %v", got)
 	}
-	f.admin.send("PUT", "/api/v1/policy/modes", object{"automation_id": "nightly", "key": "mail:write", "mode": "allow"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/modes", object{"automation_id": "nightly", "tool": "mail:write", "mode": "allow"}).wants(t, 204)
 	if got := modes("?automation_id=nightly"); got["mail:write"] != "allow" {
 		t.Errorf("modes under the automation = %v", got)
 	}

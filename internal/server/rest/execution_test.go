@@ -95,8 +95,8 @@ func TestTheForensicLogIsFilteredAndPaged(t *testing.T) {
 		"status=pending":                  {queued, waits},
 		"status=dry_run":                  {dry},
 		"status=expired":                  nil,
-		"tool=write":                      {dry, waits},
-		"source=mail&tool=danger":         {denied},
+		"tool=*:write":                    {dry, waits},
+		"source=mail&tool=*:danger":       {denied},
 		"source=post":                     nil,
 		"session_id=s-one":                {dry, denied, failed, sent},
 		"session_id=s-two":                {waits},
@@ -240,14 +240,14 @@ func TestAToolIsFoundByEveryNameThatItHas(t *testing.T) {
 	})
 	var list struct {
 		Items []struct {
-			Key      string
+			Tool     string
 			FullName string `json:"full_name"`
 		}
 	}
 	f.operator.send("GET", "/api/v1/tools", nil).wants(t, http.StatusOK).into(t, &list)
 	names := map[string]string{"mail:read": "mail:read", "read": "mail:read", "mail:box/list all": "mail:box/list all", "box/list all": "mail:box/list all"}
 	for _, it := range list.Items {
-		names[it.FullName] = it.Key
+		names[it.FullName] = it.Tool
 	}
 
 	for name, key := range names {

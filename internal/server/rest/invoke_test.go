@@ -42,9 +42,9 @@ type called struct {
 			Tokens *int64
 		}
 		Call struct {
-			Source, Tool, Effect string
-			Args                 json.RawMessage
-			Repeatable           bool
+			Tool, Effect string
+			Args         json.RawMessage
+			Repeatable   bool
 		}
 		KnownID *string `json:"known_action_id"`
 		Plan    string
@@ -316,7 +316,7 @@ func TestADryRunSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 		if at := got.DryRun.GoesOutAt; name == "a later time" && (at == nil || !at.Equal(later)) {
 			t.Errorf("%s: it goes out at %v, want %v", name, at, later)
 		}
-		if got.DryRun.Call.Source != "mail" || got.DryRun.Call.Repeatable != (test.tool == "mail:read") {
+		if got.DryRun.Call.Tool != test.tool || got.DryRun.Call.Repeatable != (test.tool == "mail:read") {
 			t.Errorf("%s: it would send %+v", name, got.DryRun.Call)
 		}
 		if b := got.DryRun.Bucket; name == "a slow bucket" && (b.Name != "slow" || b.Tokens == nil || *b.Tokens != 2) {
@@ -374,7 +374,7 @@ func TestAPlanHoldsUntilSomethingChanges(t *testing.T) {
 	call(first, object{"external_id": "planned"}).wants(t, http.StatusAccepted)
 	conflict(call(first, object{"inputs": object{"to": "b"}}), "arguments")
 	conflict(call(first, object{"approval": "required"}), "policy")
-	f.admin.send("PUT", "/api/v1/policy/modes", object{"key": "mail:write", "mode": "allow"}).wants(t, http.StatusNoContent)
+	f.admin.send("PUT", "/api/v1/policy/modes", object{"tool": "mail:write", "mode": "allow"}).wants(t, http.StatusNoContent)
 	conflict(call(first, nil), "policy")
 	second := plan()
 	changed := mailTools[1]
@@ -416,7 +416,7 @@ func (f *family) count(sql string, args ...any) (n int) {
 func TestADenialNamesTheRuleAndItsReason(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("acme")
-	f.admin.send("PUT", "/api/v1/policy/rules/large", object{"key": "mail:write", "expression": "args.n > 100", "mode": "deny", "reason": "More than 100"}).wants(t, http.StatusNoContent)
+	f.admin.send("PUT", "/api/v1/policy/rules/large", object{"tool": "mail:write", "expression": "args.n > 100", "mode": "deny", "reason": "More than 100"}).wants(t, http.StatusNoContent)
 	const want = ": a rule about arguments (large) for mail:write: More than 100"
 
 	called := f.agent.invoke("mail:write", object{"external_id": "large", "inputs": object{"n": 101}}).wants(t, http.StatusForbidden).callProblem(t)

@@ -34,16 +34,16 @@ func TestPolicyIsOneDocument(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("document")
 	doc := object{
-		"modes": []any{object{"key": "mail:*", "mode": "allow"}, object{"key": "*", "mode": "deny", "automation_id": "nightly"}},
+		"modes": []any{object{"tool": "mail:*", "mode": "allow"}, object{"tool": "*", "mode": "deny", "automation_id": "nightly"}},
 		"rules": []any{
-			object{"rule_id": "large", "key": "mail:write", "expression": "args.n > 100", "mode": "require_approval", "reason": "Large: #1"},
-			object{"rule_id": "off", "key": "*", "expression": "true", "mode": "deny", "enabled": false},
+			object{"rule_id": "large", "tool": "mail:write", "expression": "args.n > 100", "mode": "require_approval", "reason": "Large: #1"},
+			object{"rule_id": "off", "tool": "*", "expression": "true", "mode": "deny", "enabled": false},
 		},
-		"preferences": []any{object{"key": "mail:danger"}},
-		"reviews":     []any{object{"key": "*", "risk": "high", "approvals": 2.0, "wait": "1d", "warn": "1h"}},
+		"preferences": []any{object{"tool": "mail:danger"}},
+		"reviews":     []any{object{"tool": "*", "risk": "high", "approvals": 2.0, "wait": "1d", "warn": "1h"}},
 	}
 	const all = "/api/v1/policy"
-	f.admin.send("PUT", "/api/v1/policy/modes", object{"key": "old:*", "mode": "deny"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/modes", object{"tool": "old:*", "mode": "deny"}).wants(t, 204)
 
 	want := []string{
 		"modes old:* removed", "modes mail:* added", "modes * of automation nightly added", "rules large added", "rules off added",
@@ -54,7 +54,7 @@ func TestPolicyIsOneDocument(t *testing.T) {
 	}
 	var before, after object
 	f.operator.send("GET", all, nil).wants(t, 200).into(t, &before)
-	if diff := cmp.Diff([]any{object{"key": "old:*", "mode": "deny"}}, before["modes"]); diff != "" {
+	if diff := cmp.Diff([]any{object{"tool": "old:*", "mode": "deny"}}, before["modes"]); diff != "" {
 		t.Errorf("after a dry run (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want, policyChanges(t, f.admin.replace(all, doc))); diff != "" {
@@ -99,22 +99,22 @@ func TestPolicyIsAppliedWholeOrNotAtAll(t *testing.T) {
 	f := newHouse(t).tenant("refused")
 	version := f.version()
 	rules := func(r object) object {
-		return object{"modes": []object{{"key": "mail:*", "mode": "allow"}}, "rules": []object{{"rule_id": "fine", "key": "*", "expression": "true", "mode": "deny"}, r}}
+		return object{"modes": []object{{"tool": "mail:*", "mode": "allow"}}, "rules": []object{{"rule_id": "fine", "tool": "*", "expression": "true", "mode": "deny"}, r}}
 	}
 	for name, tt := range map[string]struct {
 		doc           object
 		pointer, text string
 	}{
-		"an expression":      {rules(object{"rule_id": "a", "key": "*", "expression": "args.n >\n  > 1", "mode": "deny"}), "/rules/1/expression", "line 2, column 3"},
-		"an argument":        {rules(object{"rule_id": "a", "key": "mail:write", "expression": "args.amount > 1", "mode": "deny"}), "/rules/1/expression", "it has n, to"},
-		"a rule that allows": {rules(object{"rule_id": "a", "key": "*", "expression": "true", "mode": "allow"}), "/rules/1/mode", "set the mode allow for the tool"},
-		"a key":              {rules(object{"rule_id": "a", "key": "ma*:x", "expression": "true", "mode": "deny"}), "/rules/1/key", "sourceId:*"},
-		"the same twice":     {rules(object{"rule_id": "fine", "key": "*", "expression": "true", "mode": "deny"}), "/rules/1", "of the same rule as item 0"},
-		"a mode":             {object{"modes": []object{{"key": "*", "mode": "maybe"}}}, "/modes/0/mode", "must be"},
+		"an expression":      {rules(object{"rule_id": "a", "tool": "*", "expression": "args.n >\n  > 1", "mode": "deny"}), "/rules/1/expression", "line 2, column 3"},
+		"an argument":        {rules(object{"rule_id": "a", "tool": "mail:write", "expression": "args.amount > 1", "mode": "deny"}), "/rules/1/expression", "it has n, to"},
+		"a rule that allows": {rules(object{"rule_id": "a", "tool": "*", "expression": "true", "mode": "allow"}), "/rules/1/mode", "set the mode allow for the tool"},
+		"a key":              {rules(object{"rule_id": "a", "tool": "ma*:x", "expression": "true", "mode": "deny"}), "/rules/1/tool", "source:*"},
+		"the same twice":     {rules(object{"rule_id": "fine", "tool": "*", "expression": "true", "mode": "deny"}), "/rules/1", "of the same rule as item 0"},
+		"a mode":             {object{"modes": []object{{"tool": "*", "mode": "maybe"}}}, "/modes/0/mode", "must be"},
 		"another section":    {object{"grants": []object{}}, "/grants", "is not a field"},
-		"no id":              {rules(object{"rule_id": "Not So", "key": "*", "expression": "true", "mode": "deny"}), "/rules/1/rule_id", "must look like"},
-		"a review":           {object{"reviews": []object{{"key": "*", "wait": "1h", "warn": "2h"}}}, "/reviews/0", "within the wait"},
-		"too much work":      {rules(object{"rule_id": "a", "key": "*", "expression": "args.a.all(x, args.b.all(y, args.c.all(z, x == y && y == z)))", "mode": "deny"}), "/rules/1/expression", ""},
+		"no id":              {rules(object{"rule_id": "Not So", "tool": "*", "expression": "true", "mode": "deny"}), "/rules/1/rule_id", "must look like"},
+		"a review":           {object{"reviews": []object{{"tool": "*", "wait": "1h", "warn": "2h"}}}, "/reviews/0", "within the wait"},
+		"too much work":      {rules(object{"rule_id": "a", "tool": "*", "expression": "args.a.all(x, args.b.all(y, args.c.all(z, x == y && y == z)))", "mode": "deny"}), "/rules/1/expression", ""},
 	} {
 		for _, path := range []string{"/api/v1/policy?dry_run=true", "/api/v1/policy/simulate"} {
 			method, body, above := "PUT", any(tt.doc), ""
@@ -133,7 +133,7 @@ func TestPolicyIsAppliedWholeOrNotAtAll(t *testing.T) {
 	// A key that JSON has twice is read once by the law, and merged by others.
 	var many strings.Builder
 	for i := range 300 {
-		fmt.Fprintf(&many, `%s{"rule_id":"r%d","key":"*","expression":"true","mode":"deny"}`, strings.Repeat(",", min(i, 1)), i)
+		fmt.Fprintf(&many, `%s{"rule_id":"r%d","tool":"*","expression":"true","mode":"deny"}`, strings.Repeat(",", min(i, 1)), i)
 	}
 	f.admin.send("POST", "/api/v1/policy/simulate", `{"since":"2026-01-02T03:04:05Z","policy":{"rules":[`+many.String()+`]},"policy":{"modes":[]}}`).wants(t, 400)
 }
@@ -142,7 +142,7 @@ func TestPolicyIsTriedOnThePast(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	f, other := h.tenant("tried"), h.tenant("stranger")
-	f.admin.send("PUT", "/api/v1/policy/modes", object{"key": "mail:write", "mode": "allow"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/modes", object{"tool": "mail:write", "mode": "allow"}).wants(t, 204)
 	for n := range 5 {
 		f.agent.send("POST", "/api/v1/actions", proposal("write", object{"n": n, "to": marker})).wants(t, 201)
 	}
@@ -153,13 +153,13 @@ func TestPolicyIsTriedOnThePast(t *testing.T) {
 	viewer := f.holder(identity.Grant{Name: "viewer", Role: identity.RoleViewer})
 	ask := object{
 		"since": "2026-01-02T03:04:05Z", "tool": "mail:*", "limit": 2,
-		"policy": object{"rules": []object{{"rule_id": "some", "key": "mail:write", "expression": "args.n > 1", "mode": "deny"}}},
+		"policy": object{"rules": []object{{"rule_id": "some", "tool": "mail:write", "expression": "args.n > 1", "mode": "deny"}}},
 	}
 	type report struct {
 		Examined, Compared int
 		Counts             []struct {
-			Key, Then, Now, Changed string
-			Count                   int
+			Tool, Then, Now, Changed string
+			Count                    int
 		}
 		Differences []struct {
 			ActionID      string `json:"action_id"`
@@ -214,11 +214,11 @@ func TestPolicyIsTriedOnThePast(t *testing.T) {
 func TestCheckPolicyNeedsNoServer(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{"modes":[{"key":"mail:*","mode":"allow"}]}`:                                                  "",
-		`{"rules":[{"rule_id":"a","key":"mail:send","expression":"args.anything > 1","mode":"deny"}]}`: "",
-		`{"rules":[{"rule_id":"a","key":"*","expression":"1 + 1","mode":"deny"}]}`:                     "/rules/0/expression",
-		`{"modes":[{"key":"*","mode":"maybe"}]}`:                                                       "/modes/0/mode",
-		`[]`:                                                                                           "",
+		`{"modes":[{"tool":"mail:*","mode":"allow"}]}`:                                                  "",
+		`{"rules":[{"rule_id":"a","tool":"mail:send","expression":"args.anything > 1","mode":"deny"}]}`: "",
+		`{"rules":[{"rule_id":"a","tool":"*","expression":"1 + 1","mode":"deny"}]}`:                     "/rules/0/expression",
+		`{"modes":[{"tool":"*","mode":"maybe"}]}`:                                                       "/modes/0/mode",
+		`[]`: "",
 	} {
 		err := policies.CheckDocument([]byte(text))
 		broken, ok := err.(*envelope.InvalidError) // never wrapped

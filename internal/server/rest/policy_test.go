@@ -22,13 +22,13 @@ import (
 // returns the id of the grant.
 func (f *family) ruled(name string) string {
 	f.t.Helper()
-	f.admin.send("PUT", "/api/v1/policy/rules/"+name, object{"key": name + ":*", "expression": "true", "mode": "deny"}).wants(f.t, 204)
-	f.admin.send("PUT", "/api/v1/policy/sessions", object{"session_id": name, "key": name + ":*", "mode": "deny", "expires_in": "1m"}).wants(f.t, 204)
-	f.operator.send("PUT", "/api/v1/preferences", object{"key": name + ":*"}).wants(f.t, 204)
+	f.admin.send("PUT", "/api/v1/policy/rules/"+name, object{"tool": name + ":*", "expression": "true", "mode": "deny"}).wants(f.t, 204)
+	f.admin.send("PUT", "/api/v1/policy/sessions", object{"session_id": name, "tool": name + ":*", "mode": "deny", "expires_in": "1m"}).wants(f.t, 204)
+	f.operator.send("PUT", "/api/v1/preferences", object{"tool": name + ":*"}).wants(f.t, 204)
 	var made struct {
 		ID string `json:"grant_id"`
 	}
-	f.admin.send("POST", "/api/v1/policy/grants", object{"key": "mail:danger"}).wants(f.t, 201).into(f.t, &made)
+	f.admin.send("POST", "/api/v1/policy/grants", object{"tool": "mail:danger"}).wants(f.t, 201).into(f.t, &made)
 	return made.ID
 }
 
@@ -57,9 +57,9 @@ func TestRulesGrantsAndSessionsReachTheWay(t *testing.T) {
 		}
 	}
 
-	f.admin.send("PUT", "/api/v1/policy/modes", object{"key": "mail:write", "mode": "allow"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/modes", object{"tool": "mail:write", "mode": "allow"}).wants(t, 204)
 	check("allowed", f.agent, refund(200), "allow", "org_default")
-	f.admin.send("PUT", "/api/v1/policy/rules/large", object{"key": "mail:write", "expression": "args.n > 100", "mode": "require_approval", "reason": "More than 100"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/rules/large", object{"tool": "mail:write", "expression": "args.n > 100", "mode": "require_approval", "reason": "More than 100"}).wants(t, 204)
 	check("a rule that applies", f.agent, refund(200), "require_approval", "org_default+arguments:large")
 	check("a rule that does not", f.agent, refund(20), "allow", "org_default")
 	check("a rule that fails", f.agent, object{}, "require_approval", "org_default+arguments:large")
@@ -67,7 +67,7 @@ func TestRulesGrantsAndSessionsReachTheWay(t *testing.T) {
 	var made struct {
 		ID string `json:"grant_id"`
 	}
-	f.admin.send("POST", "/api/v1/policy/grants", object{"key": "mail:write", "session_id": "s-one", "pins": object{"/n": 200}, "expires_in": "10m"}).wants(t, 201).into(t, &made)
+	f.admin.send("POST", "/api/v1/policy/grants", object{"tool": "mail:write", "session_id": "s-one", "pins": object{"/n": 200}, "expires_in": "10m"}).wants(t, 201).into(t, &made)
 	check("a grant", f.agent, refund(200), "allow", "org_default+arguments:large+grant:"+made.ID)
 	check("another number than the grant's", f.agent, refund(201), "require_approval", "org_default+arguments:large")
 	check("another session than the grant's", f.other, refund(200), "require_approval", "org_default+arguments:large")
@@ -75,13 +75,13 @@ func TestRulesGrantsAndSessionsReachTheWay(t *testing.T) {
 	check("a grant taken back", f.agent, refund(200), "require_approval", "org_default+arguments:large")
 	f.operator.send("DELETE", "/api/v1/policy/grants/"+made.ID, nil).wants(t, 404)
 
-	f.admin.send("PUT", "/api/v1/policy/sessions", object{"session_id": "s-two", "key": "mail:*", "mode": "deny", "expires_in": "10m"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/sessions", object{"session_id": "s-two", "tool": "mail:*", "mode": "deny", "expires_in": "10m"}).wants(t, 204)
 	check("a session that may not", f.other, refund(20), "deny", "org_default+session_capability")
 	check("another session", f.agent, refund(20), "allow", "org_default")
 
-	f.operator.send("PUT", "/api/v1/preferences", object{"key": "mail:write"}).wants(t, 204)
+	f.operator.send("PUT", "/api/v1/preferences", object{"tool": "mail:write"}).wants(t, 204)
 	check("switched off", f.agent, refund(20), "deny", "org_default+user_preference")
-	f.operator.send("DELETE", "/api/v1/preferences?key=mail:write", nil).wants(t, 204)
+	f.operator.send("DELETE", "/api/v1/preferences?tool=mail:write", nil).wants(t, 204)
 	check("switched on again", f.agent, refund(20), "allow", "org_default")
 
 	narrow := f.holder(identity.Grant{Name: "narrow", Role: identity.RoleAgent, Session: "s-three", Tools: []string{"mail:read"}})
@@ -95,27 +95,27 @@ func TestRulesAreCheckedBeforeTheyAreStored(t *testing.T) {
 		body object
 		want string
 	}{
-		"no boolean":             {object{"key": "mail:*", "expression": "1 + 1", "mode": "deny"}, "says int, and must say true or false"},
-		"no such variable":       {object{"key": "mail:*", "expression": "tool.sauce == 'x'", "mode": "deny"}, "line 1, column 5: undeclared reference to 'tool.sauce'"},
-		"no such argument":       {object{"key": "mail:write", "expression": "args.amount > 1", "mode": "deny"}, `the tool has no argument "amount"; it has n, to`},
-		"a mode that allows":     {object{"key": "mail:*", "expression": "true", "mode": "allow"}, "set the mode allow for the tool"},
-		"a key of its own":       {object{"key": "m*il:*", "expression": "true", "mode": "deny"}, "rule key must be"},
-		"an expression too long": {object{"key": "mail:*", "expression": strings.Repeat(" ", 4097), "mode": "deny"}, "max_length"},
+		"no boolean":             {object{"tool": "mail:*", "expression": "1 + 1", "mode": "deny"}, "says int, and must say true or false"},
+		"no such variable":       {object{"tool": "mail:*", "expression": "tool.sauce == 'x'", "mode": "deny"}, "line 1, column 5: undeclared reference to 'tool.sauce'"},
+		"no such argument":       {object{"tool": "mail:write", "expression": "args.amount > 1", "mode": "deny"}, `the tool has no argument "amount"; it has n, to`},
+		"a mode that allows":     {object{"tool": "mail:*", "expression": "true", "mode": "allow"}, "set the mode allow for the tool"},
+		"a key of its own":       {object{"tool": "m*il:*", "expression": "true", "mode": "deny"}, "the pattern of tools must be"},
+		"an expression too long": {object{"tool": "mail:*", "expression": strings.Repeat(" ", 4097), "mode": "deny"}, "max_length"},
 	} {
 		if a := f.admin.send("PUT", "/api/v1/policy/rules/r", tt.body).wants(t, 400); !strings.Contains(strings.ReplaceAll(string(a.body), `\"`, `"`), tt.want) {
 			t.Errorf("%s: %s, want it to say %q", name, a.body, tt.want)
 		}
 	}
-	f.admin.send("PUT", "/api/v1/policy/rules/Not%20so", object{"key": "mail:*", "expression": "true", "mode": "deny"}).wants(t, 400)
-	f.admin.send("PUT", "/api/v1/policy/rules/any", object{"key": "mail:*", "expression": "args.amount > 1", "mode": "deny", "enabled": false}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/rules/Not%20so", object{"tool": "mail:*", "expression": "true", "mode": "deny"}).wants(t, 400)
+	f.admin.send("PUT", "/api/v1/policy/rules/any", object{"tool": "mail:*", "expression": "args.amount > 1", "mode": "deny", "enabled": false}).wants(t, 204)
 
 	var list struct {
 		Items []struct {
-			ID                    string `json:"rule_id"`
-			Key, Expression, Mode string
-			Enabled               bool
-			UpdatedBy             string `json:"updated_by"`
-			Version               int
+			ID                     string `json:"rule_id"`
+			Tool, Expression, Mode string
+			Enabled                bool
+			UpdatedBy              string `json:"updated_by"`
+			Version                int
 		}
 	}
 	f.operator.send("GET", "/api/v1/policy/rules", nil).wants(t, 200).into(t, &list)
@@ -133,19 +133,19 @@ func TestGrantsAreCheckedBeforeTheyAreStored(t *testing.T) {
 		body   object
 		status int
 	}{
-		"no one tool":        {object{"key": "mail:*"}, 400},
-		"no such tool":       {object{"key": "mail:none"}, 404},
-		"another definition": {object{"key": "mail:write", "digest": "AQID"}, 409},
-		"too long":           {object{"key": "mail:write", "expires_in": "7776001s"}, 400},
-		"no pointer":         {object{"key": "mail:write", "pins": object{"to": 1}}, 400},
+		"no one tool":        {object{"tool": "mail:*"}, 400},
+		"no such tool":       {object{"tool": "mail:none"}, 404},
+		"another definition": {object{"tool": "mail:write", "digest": "AQID"}, 409},
+		"too long":           {object{"tool": "mail:write", "expires_in": "7776001s"}, 400},
+		"no pointer":         {object{"tool": "mail:write", "pins": object{"to": 1}}, 400},
 	} {
 		if a := f.admin.send("POST", "/api/v1/policy/grants", tt.body); a.status != tt.status {
 			t.Errorf("%s: %d, want %d: %s", name, a.status, tt.status, a.body)
 		}
 	}
-	f.operator.send("POST", "/api/v1/policy/grants", object{"key": "mail:write"}).wants(t, 403)
+	f.operator.send("POST", "/api/v1/policy/grants", object{"tool": "mail:write"}).wants(t, 403)
 
-	f.admin.send("POST", "/api/v1/policy/grants", object{"key": "mail:write", "digest": f.digest("write"), "pins": object{"/to": marker}, "reason": "r"}).wants(t, 201)
+	f.admin.send("POST", "/api/v1/policy/grants", object{"tool": "mail:write", "digest": f.digest("write"), "pins": object{"/to": marker}, "reason": "r"}).wants(t, 201)
 
 	var events string
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
@@ -159,12 +159,12 @@ func TestGrantsAreCheckedBeforeTheyAreStored(t *testing.T) {
 func TestExplainSaysWhy(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("explain")
-	f.admin.send("PUT", "/api/v1/policy/rules/large", object{"key": "mail:write", "expression": "args.n > 100", "mode": "deny"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/rules/large", object{"tool": "mail:write", "expression": "args.n > 100", "mode": "deny"}).wants(t, 204)
 	c, err := api.New(f.url, f.operator.token, api.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tool := envelope.Tool{Source: "mail", Name: "write"}
+	tool := "mail:write"
 
 	high, err := c.Explain(t.Context(), wire.Question{Tool: tool, Args: json.RawMessage(`{"n":200}`)})
 	if err != nil {
@@ -175,7 +175,7 @@ func TestExplainSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if high.Mode != envelope.ModeDeny || high.Source != "inferred_default+arguments:large" || high.Key != "mail:write" || len(high.Trace) != 14 {
+	if high.Mode != envelope.ModeDeny || high.Source != "inferred_default+arguments:large" || high.Tool != "mail:write" || len(high.Trace) != 14 {
 		t.Errorf("Explain = %+v", high)
 	}
 	if anything.Mode != envelope.ModeRequireApproval || anything.Decision == high.Decision {
@@ -199,11 +199,11 @@ func TestAgentsSeeTheirOwnPreferences(t *testing.T) {
 	f := newHouse(t).tenant("preferences")
 	mine, other := uuid.NewString(), uuid.NewString()
 	agent := f.holder(identity.Grant{Name: "bound", Role: identity.RoleAgent, Employee: envelope.EmployeeID(uuid.MustParse(mine))})
-	for _, body := range []object{{"key": "a:*"}, {"key": "b:*", "employee_id": mine}, {"key": "c:*", "employee_id": other}} {
+	for _, body := range []object{{"tool": "a:*"}, {"tool": "b:*", "employee_id": mine}, {"tool": "c:*", "employee_id": other}} {
 		f.operator.send("PUT", "/api/v1/preferences", body).wants(t, 204)
 	}
 	keys := func(c *client, query string) string {
-		var list struct{ Items []struct{ Key string } }
+		var list struct{ Items []struct{ Tool string } }
 		c.send("GET", "/api/v1/preferences"+query, nil).wants(t, 200).into(t, &list)
 		return fmt.Sprint(list.Items)
 	}
@@ -216,5 +216,5 @@ func TestAgentsSeeTheirOwnPreferences(t *testing.T) {
 		t.Errorf("preferences (-want +got):\n%s", diff)
 	}
 	agent.send("GET", "/api/v1/preferences?employee_id="+other, nil).wants(t, 403)
-	agent.send("PUT", "/api/v1/preferences", object{"key": "a:*"}).wants(t, 403)
+	agent.send("PUT", "/api/v1/preferences", object{"tool": "a:*"}).wants(t, 403)
 }

@@ -11,8 +11,8 @@ func TestWritesAreBoundToTheVersionThatWasRead(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("versions")
 	f.admin.send("PUT", "/api/v1/buckets/b", object{"concurrency": 1}).wants(t, 204)
-	f.admin.send("PUT", "/api/v1/policy/rules/r", object{"key": "*", "expression": "true", "mode": "deny"}).wants(t, 204)
-	f.admin.send("PUT", "/api/v1/reviews", object{"key": "*", "approvals": 1}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/rules/r", object{"tool": "*", "expression": "true", "mode": "deny"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/reviews", object{"tool": "*", "approvals": 1}).wants(t, 204)
 	source := object{"kind": "mcp", "config": object{"transport": "http", "url": "http://127.0.0.1:9/other"}}
 	first := func(list string) string {
 		t.Helper()
@@ -34,9 +34,9 @@ func TestWritesAreBoundToTheVersionThatWasRead(t *testing.T) {
 		"bucket":   {"", "/api/v1/buckets/b", object{"concurrency": 2}},
 		"settings": {"", "/api/v1/settings", object{"timezone": "Europe/Berlin"}},
 		"limits":   {"", "/api/v1/limits", object{"employees": []object{{"employee_id": "default", "trust": "low"}}}},
-		"policy":   {"", "/api/v1/policy", object{"modes": []object{{"key": "mail:read", "mode": "deny"}}}},
-		"rule":     {"/api/v1/policy/rules", "/api/v1/policy/rules/r", object{"key": "*", "expression": "false", "mode": "deny"}},
-		"review":   {"/api/v1/reviews", "/api/v1/reviews", object{"key": "*", "approvals": 2}},
+		"policy":   {"", "/api/v1/policy", object{"modes": []object{{"tool": "mail:read", "mode": "deny"}}}},
+		"rule":     {"/api/v1/policy/rules", "/api/v1/policy/rules/r", object{"tool": "*", "expression": "false", "mode": "deny"}},
+		"review":   {"/api/v1/reviews", "/api/v1/reviews", object{"tool": "*", "approvals": 2}},
 		"source":   {"/api/v1/sources", "/api/v1/sources/mail", source},
 	} {
 		t.Run(name, func(t *testing.T) {

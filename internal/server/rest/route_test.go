@@ -92,8 +92,8 @@ func (f *family) visits() map[string]visit {
 	f.provider("doomed", issuer)
 	src := "s" + uuid.NewString()[:8]
 	f.admin.send("PUT", "/api/v1/sources/"+src, object{"kind": "mcp", "config": object{"transport": "http", "url": "http://127.0.0.1:9"}}).wants(f.t, 204)
-	f.admin.send("PUT", "/api/v1/reviews", object{"key": src + ":x"}).wants(f.t, 204)
-	f.admin.send("PUT", "/api/v1/policy/modes", object{"key": src + ":*", "mode": "deny"}).wants(f.t, 204)
+	f.admin.send("PUT", "/api/v1/reviews", object{"tool": src + ":x"}).wants(f.t, 204)
+	f.admin.send("PUT", "/api/v1/policy/modes", object{"tool": src + ":*", "mode": "deny"}).wants(f.t, 204)
 	employee := uuid.NewString()
 	f.limited(src+".old", employee)
 	grant := f.ruled(src)
@@ -101,7 +101,7 @@ func (f *family) visits() map[string]visit {
 	return map[string]visit{
 		"submitAction":       {"POST", "/api/v1/actions", proposal("read", object{}), 201},
 		"submitActions":      {"POST", "/api/v1/actions/batch", object{"items": []any{proposal("read", object{})}}, 200},
-		"listActions":        {"GET", "/api/v1/actions?limit=5&status=pending&approval=auto&tool=read&source=mail&external_id=x", nil, 200},
+		"listActions":        {"GET", "/api/v1/actions?limit=5&status=pending&approval=auto&tool=*:read&source=mail&external_id=x", nil, 200},
 		"getAction":          {"GET", path(waiting), nil, 200},
 		"listAttempts":       {"GET", path(dead[0], "/attempts"), nil, 200},
 		"waitForAction":      {"GET", path(waiting, "/wait?wait=1ms"), nil, 200},
@@ -114,14 +114,14 @@ func (f *family) visits() map[string]visit {
 		"denyActions":        {"POST", "/api/v1/actions/deny", object{"ids": []string{edited}}, 200},
 		"getInbox":           {"GET", "/api/v1/inbox?limit=2", nil, 200},
 		"listReviews":        {"GET", "/api/v1/reviews", nil, 200},
-		"putReview":          {"PUT", "/api/v1/reviews", object{"key": src + ":*", "risk": "high", "approvals": 2}, 204},
-		"deleteReview":       {"DELETE", "/api/v1/reviews?key=" + src + ":x", nil, 204},
+		"putReview":          {"PUT", "/api/v1/reviews", object{"tool": src + ":*", "risk": "high", "approvals": 2}, 204},
+		"deleteReview":       {"DELETE", "/api/v1/reviews?tool=" + src + ":x", nil, 204},
 		"invokeTool":         {"POST", "/api/v1/tools/mail:read", object{"external_id": uuid.NewString(), "wait": "0s"}, 202},
-		"listExecutions":     {"GET", "/api/v1/executions?tool=read&source=mail&status=error&code=http_400&via=api&ip=127.0.0.1&since=2026-01-02T03:04:05Z&limit=2", nil, 200},
+		"listExecutions":     {"GET", "/api/v1/executions?tool=*:read&source=mail&status=error&code=http_400&via=api&ip=127.0.0.1&since=2026-01-02T03:04:05Z&limit=2", nil, 200},
 		"getExecution":       {"GET", "/api/v1/executions/" + waiting, nil, 200},
 		"listSnapshotRules":  {"GET", "/api/v1/snapshot-rules", nil, 200},
 		"putSnapshotRule":    {"PUT", "/api/v1/snapshot-rules", object{"source": "mail", "name": "write", "snapshot": object{"tool": "read", "args": object{"to": "$inputs/to"}}}, 204},
-		"listDeadLetters":    {"GET", "/api/v1/dead-letters?reason=refused&tool=read&limit=3", nil, 200},
+		"listDeadLetters":    {"GET", "/api/v1/dead-letters?reason=refused&tool=mail:*&limit=3", nil, 200},
 		"getDeadLetter":      {"GET", "/api/v1/dead-letters/" + dead[0], nil, 200},
 		"replayDeadLetters":  {"POST", "/api/v1/dead-letters/replay", object{"action_ids": []string{dead[1]}}, 200},
 		"discardDeadLetters": {"POST", "/api/v1/dead-letters/discard", object{"action_ids": []string{dead[2]}, "reason": "old"}, 200},
@@ -143,7 +143,7 @@ func (f *family) visits() map[string]visit {
 		"slackInteraction":   {"POST", "/api/v1/slack/interactions/" + uuid.NewString(), form("payload=%7B%7D"), 401},
 		"listTools":          {"GET", "/api/v1/tools", nil, 200},
 		"getTool":            {"GET", "/api/v1/tools/mail:read", nil, 200},
-		"diffTool":           {"GET", "/api/v1/tool-diffs?key=mail:read", nil, 200},
+		"diffTool":           {"GET", "/api/v1/tool-diffs?tool=mail:read", nil, 200},
 		"describeTool":       {"PUT", "/api/v1/tools/metadata", object{"source": "mail", "name": "write", "entity": "letter", "reversal": object{"tool": "mail:danger"}}, 204},
 		"refreshSource":      {"POST", "/api/v1/sources/mail/refresh", nil, 202},
 		"acceptTool":         {"POST", "/api/v1/tools/accept", object{"source": "mail", "name": "read", "digest": f.digest("read")}, 204},
@@ -152,24 +152,24 @@ func (f *family) visits() map[string]visit {
 		"putSource":          {"PUT", "/api/v1/sources/" + src, object{"kind": "mcp", "config": object{"transport": "stdio", "command": []string{"true"}}}, 204},
 		"deleteSource":       {"DELETE", "/api/v1/sources/" + src, nil, 204},
 		"listModes":          {"GET", "/api/v1/policy/modes", nil, 200},
-		"putMode":            {"PUT", "/api/v1/policy/modes", object{"automation_id": "a", "key": "mail:danger", "mode": "deny"}, 204},
-		"deleteMode":         {"DELETE", "/api/v1/policy/modes?key=" + src + ":*", nil, 204},
+		"putMode":            {"PUT", "/api/v1/policy/modes", object{"automation_id": "a", "tool": "mail:danger", "mode": "deny"}, 204},
+		"deleteMode":         {"DELETE", "/api/v1/policy/modes?tool=" + src + ":*", nil, 204},
 		"listRules":          {"GET", "/api/v1/policy/rules", nil, 200},
-		"putRule":            {"PUT", "/api/v1/policy/rules/made", object{"key": "mail:danger", "expression": "args.n > 1", "mode": "deny"}, 204},
+		"putRule":            {"PUT", "/api/v1/policy/rules/made", object{"tool": "mail:danger", "expression": "args.n > 1", "mode": "deny"}, 204},
 		"deleteRule":         {"DELETE", "/api/v1/policy/rules/" + src, nil, 204},
 		"listGrants":         {"GET", "/api/v1/policy/grants?ended=true", nil, 200},
-		"makeGrant":          {"POST", "/api/v1/policy/grants", object{"key": "mail:danger", "pins": object{"/n": 1}}, 201},
+		"makeGrant":          {"POST", "/api/v1/policy/grants", object{"tool": "mail:danger", "pins": object{"/n": 1}}, 201},
 		"revokeGrant":        {"DELETE", "/api/v1/policy/grants/" + grant, nil, 204},
 		"listSessionModes":   {"GET", "/api/v1/policy/sessions?session_id=s", nil, 200},
-		"putSessionMode":     {"PUT", "/api/v1/policy/sessions", object{"session_id": "s", "key": "mail:danger", "mode": "deny", "expires_in": "1m"}, 204},
-		"deleteSessionMode":  {"DELETE", "/api/v1/policy/sessions?session_id=" + src + "&key=" + src + ":*", nil, 204},
-		"explainPolicy":      {"POST", "/api/v1/policy/explain", object{"tool": object{"source": "mail", "name": "write"}, "args": object{"n": 1}}, 200},
+		"putSessionMode":     {"PUT", "/api/v1/policy/sessions", object{"session_id": "s", "tool": "mail:danger", "mode": "deny", "expires_in": "1m"}, 204},
+		"deleteSessionMode":  {"DELETE", "/api/v1/policy/sessions?session_id=" + src + "&tool=" + src + ":*", nil, 204},
+		"explainPolicy":      {"POST", "/api/v1/policy/explain", object{"tool": "mail:write", "args": object{"n": 1}}, 200},
 		"getPolicy":          {"GET", "/api/v1/policy", nil, 200},
-		"putPolicy":          {"PUT", "/api/v1/policy?dry_run=true", object{"reviews": []object{{"key": src + ":*", "approvals": 2}}}, 200},
+		"putPolicy":          {"PUT", "/api/v1/policy?dry_run=true", object{"reviews": []object{{"tool": src + ":*", "approvals": 2}}}, 200},
 		"simulatePolicy":     {"POST", "/api/v1/policy/simulate", object{"since": "2026-01-02T03:04:05Z", "policy": object{"modes": []object{}}, "limit": 5}, 200},
 		"listPreferences":    {"GET", "/api/v1/preferences", nil, 200},
-		"putPreference":      {"PUT", "/api/v1/preferences", object{"employee_id": employee, "key": "mail:danger"}, 204},
-		"deletePreference":   {"DELETE", "/api/v1/preferences?key=" + src + ":*", nil, 204},
+		"putPreference":      {"PUT", "/api/v1/preferences", object{"employee_id": employee, "tool": "mail:danger"}, 204},
+		"deletePreference":   {"DELETE", "/api/v1/preferences?tool=" + src + ":*", nil, 204},
 		"getMe":              {"GET", "/api/v1/me", nil, 200},
 		"listTokens":         {"GET", "/api/v1/tokens?all=true&limit=3", nil, 200},
 		"issueToken":         {"POST", "/api/v1/tokens", object{"name": "n", "role": "agent", "expires_in": "1m", "scopes": narrow}, 201},

@@ -139,7 +139,7 @@ func TestStreamTellsTheStory(t *testing.T) {
 	if n := f.settle(envelope.StatusSent, ""); n != 1 {
 		t.Fatalf("settled %d actions, want 1", n)
 	}
-	f.admin.send("PUT", "/api/v1/policy/modes", object{"key": "*", "mode": "deny"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/modes", object{"tool": "*", "mode": "deny"}).wants(t, 204)
 
 	var got []string
 	for _, m := range l.take(4) {
@@ -162,7 +162,7 @@ func TestStreamShowsAgentsTheirOwnSession(t *testing.T) {
 
 	f.other.propose("read")
 	id := f.agent.propose("read")
-	f.admin.send("PUT", "/api/v1/policy/modes", object{"key": "*", "mode": "deny"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/modes", object{"tool": "*", "mode": "deny"}).wants(t, 204)
 	last := f.agent.send("POST", "/api/v1/actions", proposal("read", object{})).wants(t, 403).problem(t).Action.Envelope.ActionID
 
 	all.take(4)

@@ -19,7 +19,7 @@ import (
 // shownTools is as much of a list of tools as tests look at.
 type shownTools struct {
 	Items []struct {
-		Key, Drift       string
+		Tool, Drift      string
 		FullName         string `json:"full_name"`
 		Drifted          bool
 		Quarantined      bool
@@ -43,7 +43,7 @@ type shownTools struct {
 func (s shownTools) keys() []string {
 	keys := []string{}
 	for _, t := range s.Items {
-		keys = append(keys, t.Key)
+		keys = append(keys, t.Tool)
 	}
 	return keys
 }
@@ -168,7 +168,7 @@ func TestADriftIsShownAndAccepted(t *testing.T) {
 		}
 	}
 	look := func(name string) (d diff) {
-		f.operator.send("GET", "/api/v1/tool-diffs?key=mail:"+name, nil).wants(t, 200).into(t, &d)
+		f.operator.send("GET", "/api/v1/tool-diffs?tool=mail:"+name, nil).wants(t, 200).into(t, &d)
 		return d
 	}
 	calm := look("read")
@@ -199,8 +199,8 @@ func TestADriftIsShownAndAccepted(t *testing.T) {
 	if accepted.Drifted || len(accepted.Changes) != 0 || !accepted.HiddenCharacters {
 		t.Errorf("accepted = %+v", accepted)
 	}
-	f.operator.send("GET", "/api/v1/tool-diffs?key=mail:none", nil).wants(t, 404)
-	f.operator.send("GET", "/api/v1/tool-diffs?key=none", nil).wants(t, 400)
+	f.operator.send("GET", "/api/v1/tool-diffs?tool=mail:none", nil).wants(t, 404)
+	f.operator.send("GET", "/api/v1/tool-diffs?tool=none", nil).wants(t, 400)
 	f.operator.send("GET", "/api/v1/tool-diffs", nil).wants(t, 400)
 }
 

@@ -162,7 +162,7 @@ func (a Arguments) Match(automation string, key Key, subject func() *Subject) []
 
 // verdict is what a rule that applies says. What cannot be read is denied.
 func (m Match) verdict() verdict {
-	step := Step{Layer: LayerArguments, Rule: m.Rule, Key: shown(m.Key), Version: m.Version, Detail: m.detail()}
+	step := Step{Layer: LayerArguments, Rule: m.Rule, Tool: shown(m.Key), Version: m.Version, Detail: m.detail()}
 	mode, err := ParseNarrowing(m.Mode)
 	_, unreadable := ParsePattern(m.Key)
 	switch {

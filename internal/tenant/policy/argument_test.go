@@ -105,7 +105,7 @@ func TestRulesNarrow(t *testing.T) {
 		}
 		want := policy.Step{Layer: policy.LayerArguments}
 		if tt.mode != envelope.ModeAllow {
-			want = policy.Step{Layer: policy.LayerArguments, Said: tt.mode, Rule: "r", Key: tt.rule.Key, Version: "7", Detail: tt.detail}
+			want = policy.Step{Layer: policy.LayerArguments, Said: tt.mode, Rule: "r", Tool: tt.rule.Key, Version: "7", Detail: tt.detail}
 		}
 		if diff := cmp.Diff(want, got.Trace[8]); diff != "" {
 			t.Errorf("%s: step (-want +got):\n%s", name, diff)
@@ -128,8 +128,8 @@ func TestEveryRuleThatAppliesHasAStep(t *testing.T) {
 	got := policy.Decide(in)
 
 	want := []policy.Step{
-		{Layer: policy.LayerArguments, Said: envelope.ModeDeny, Rule: "a", Key: "slack:*", Version: "1"},
-		{Layer: policy.LayerArguments, Said: envelope.ModeRequireApproval, Rule: "b", Key: "*", Version: "2"},
+		{Layer: policy.LayerArguments, Said: envelope.ModeDeny, Rule: "a", Tool: "slack:*", Version: "1"},
+		{Layer: policy.LayerArguments, Said: envelope.ModeRequireApproval, Rule: "b", Tool: "*", Version: "2"},
 		{Layer: policy.LayerSession},
 	}
 	if diff := cmp.Diff(want, got.Trace[8:11]); diff != "" {
@@ -160,7 +160,7 @@ func TestCheckOfARule(t *testing.T) {
 		rule policy.ArgumentRule
 		want string
 	}{
-		"a key":         {with(func(r *policy.ArgumentRule) { r.Key = "sl*ck:x" }), "rule key must be"},
+		"a key":         {with(func(r *policy.ArgumentRule) { r.Key = "sl*ck:x" }), "the pattern of tools must be"},
 		"a mode":        {with(func(r *policy.ArgumentRule) { r.Mode = "odd" }), "mode must be require_approval or deny"},
 		"allow":         {with(func(r *policy.ArgumentRule) { r.Mode = "allow" }), "set the mode allow for the tool"},
 		"an expression": {with(func(r *policy.ArgumentRule) { r.Expression = "1" }), "must say true or false"},

@@ -14,10 +14,10 @@ func TestBecauseNamesTheLayersThatDecided(t *testing.T) {
 	for name, row := range map[string]struct{ source, trace, want string }{
 		"a reason": {
 			"arguments",
-			`[{"layer":"organisation","said":"allow","key":"mail:*"},{"layer":"arguments","said":"deny","rule":"big","key":"pay:*","detail":"more than 100"}]`,
+			`[{"layer":"organisation","said":"allow","tool":"mail:*"},{"layer":"arguments","said":"deny","rule":"big","tool":"pay:*","detail":"more than 100"}]`,
 			"a rule about arguments (big) for pay:*: more than 100",
 		},
-		"a key": {"org_default", `[{"layer":"org_default","said":"deny","key":"mail:*"}]`, "the organisation's mode for mail:*"},
+		"a key": {"org_default", `[{"layer":"org_default","said":"deny","tool":"mail:*"}]`, "the organisation's mode for mail:*"},
 		"two layers": {
 			"scopes", `[{"layer":"scopes","said":"deny","detail":"missing mail"},{"layer":"quarantine","said":"deny"},{"layer":"trust"}]`,
 			"the employee's scopes: missing mail; a new tool that nobody has accepted",

@@ -169,7 +169,7 @@ type Step struct {
 	// Rule is the id of the rule about arguments, or of the grant.
 	Rule string `json:"rule,omitzero"`
 	// Key is that of the rule that spoke.
-	Key string `json:"key,omitzero"`
+	Tool string `json:"tool,omitzero"`
 	// Detail says why, in a few words.
 	Detail string `json:"detail,omitzero"`
 	// Version is that of the rule that spoke.
@@ -241,12 +241,12 @@ func narrowings(f facts) []verdict {
 }
 
 func stored(layer string, found finding) verdict {
-	step := Step{Layer: layer, Key: found.key, Version: found.version}
+	step := Step{Layer: layer, Tool: found.key, Version: found.version}
 	if !found.spoke {
 		return verdict{Step: step}
 	}
 	if found.malformed {
-		step.Said, step.Key, step.Detail = envelope.ModeDeny, shown(found.key), "rule key cannot be read"
+		step.Said, step.Tool, step.Detail = envelope.ModeDeny, shown(found.key), "rule key cannot be read"
 		return verdict{Step: step, Source: SourceUnknownKey + shown(found.key)}
 	}
 	mode, err := ParseMode(found.mode)

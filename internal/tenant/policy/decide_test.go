@@ -105,7 +105,7 @@ func TestTraceNamesEveryLayer(t *testing.T) {
 
 	want := []policy.Step{
 		{Layer: "automation_override"},
-		{Layer: "org_default", Said: envelope.ModeAllow, Key: "slack:*", Version: "7"},
+		{Layer: "org_default", Said: envelope.ModeAllow, Tool: "slack:*", Version: "7"},
 		{Layer: "inferred_default", Said: envelope.ModeRequireApproval, Detail: "risk write"},
 		{Layer: "asked_approval"},
 		{Layer: "drift", Said: envelope.ModeRequireApproval, Detail: "definition is not the accepted one"},
@@ -123,7 +123,7 @@ func TestTraceNamesEveryLayer(t *testing.T) {
 		t.Errorf("Trace differs (-want +got):\n%s", diff)
 	}
 	const text = `[{"layer":"automation_override"},` +
-		`{"layer":"org_default","said":"allow","key":"slack:*","version":"7"},` +
+		`{"layer":"org_default","said":"allow","tool":"slack:*","version":"7"},` +
 		`{"layer":"inferred_default","said":"require_approval","detail":"risk write"},` +
 		`{"layer":"asked_approval"},` +
 		`{"layer":"drift","said":"require_approval","detail":"definition is not the accepted one"},` +

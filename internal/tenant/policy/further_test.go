@@ -39,20 +39,20 @@ func TestFurtherLayers(t *testing.T) {
 		step   policy.Step
 	}{
 		"a session that may": {func(in *policy.Input) { in.Session = rules("allow") }, envelope.ModeAllow, "org_default",
-			policy.Step{Layer: "session_capability", Said: "allow", Key: "*"}},
+			policy.Step{Layer: "session_capability", Said: "allow", Tool: "*"}},
 		"a session that must ask": {func(in *policy.Input) { in.Session = rules("require_approval") }, envelope.ModeRequireApproval, "org_default+session_capability",
-			policy.Step{Layer: "session_capability", Said: "require_approval", Key: "*"}},
+			policy.Step{Layer: "session_capability", Said: "require_approval", Tool: "*"}},
 		"a session that may not": {func(in *policy.Input) {
 			in.Session = policy.Compile([]policy.Rule{{Key: "*", Mode: "allow"}, {Key: "slack:send", Mode: "deny", Version: "9"}})
-		}, envelope.ModeDeny, "org_default+session_capability", policy.Step{Layer: "session_capability", Said: "deny", Key: "slack:send", Version: "9"}},
+		}, envelope.ModeDeny, "org_default+session_capability", policy.Step{Layer: "session_capability", Said: "deny", Tool: "slack:send", Version: "9"}},
 		"a session's unknown mode": {func(in *policy.Input) { in.Session = rules("odd") }, envelope.ModeDeny, "org_default+unknown_mode:odd",
-			policy.Step{Layer: "session_capability", Said: "deny", Key: "*", Detail: "unknown_mode:odd"}},
+			policy.Step{Layer: "session_capability", Said: "deny", Tool: "*", Detail: "unknown_mode:odd"}},
 		"a session's unknown key": {func(in *policy.Input) { in.Session = policy.Compile([]policy.Rule{{Key: "x", Mode: "allow"}}) }, envelope.ModeDeny, "org_default+unknown_key:x",
-			policy.Step{Layer: "session_capability", Said: "deny", Key: "x", Detail: "rule key cannot be read"}},
+			policy.Step{Layer: "session_capability", Said: "deny", Tool: "x", Detail: "rule key cannot be read"}},
 		"switched off for all": {func(in *policy.Input) { in.Everybody, in.Personal = off("slack:*"), off("*") }, envelope.ModeDeny, "org_default+user_preference",
-			policy.Step{Layer: "user_preference", Said: "deny", Key: "slack:*", Version: "4", Detail: "switched off for everybody"}},
+			policy.Step{Layer: "user_preference", Said: "deny", Tool: "slack:*", Version: "4", Detail: "switched off for everybody"}},
 		"switched off for one": {func(in *policy.Input) { in.Everybody, in.Personal = off("mail:*"), off("*:send") }, envelope.ModeDeny, "org_default+user_preference",
-			policy.Step{Layer: "user_preference", Said: "deny", Key: "*:send", Version: "4", Detail: "switched off for this employee"}},
+			policy.Step{Layer: "user_preference", Said: "deny", Tool: "*:send", Version: "4", Detail: "switched off for this employee"}},
 		"a token for the tool": {func(in *policy.Input) { in.Tools = []string{"mail:*", "*:send"} }, envelope.ModeAllow, "org_default", policy.Step{Layer: "token_scope"}},
 		"a token for others": {func(in *policy.Input) { in.Tools = []string{"mail:*", "slack:read"} }, envelope.ModeDeny, "org_default+token_scope",
 			policy.Step{Layer: "token_scope", Said: "deny", Detail: "the token is for mail:*, slack:read"}},

@@ -23,7 +23,7 @@ type Key struct {
 func ParseKey(text string) (Key, error) {
 	key, ok := cutKey(text)
 	if !ok || key.Source == wildcard || key.Action == wildcard {
-		return Key{}, fault.New(fault.Invalid, "key must be sourceId:actionId")
+		return Key{}, fault.New(fault.Invalid, "the tool must be source:name")
 	}
 	return key, nil
 }
@@ -43,13 +43,23 @@ func ParsePattern(text string) (Key, error) {
 	}
 	key, ok := cutKey(text)
 	if !ok || partlyWild(key.Source) || partlyWild(key.Action) {
-		return Key{}, fault.New(fault.Invalid, "rule key must be sourceId:actionId, sourceId:*, *:actionId or *")
+		return Key{}, fault.New(fault.Invalid, "the pattern of tools must be source:name, source:*, *:name or *")
 	}
 	return key, nil
 }
 
-// String returns the key as sourceId:actionId.
+// String returns the key as source:name.
 func (k Key) String() string { return k.Source + ":" + k.Action }
+
+// MarshalText returns the same as String and never an error.
+func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText parses a key as ParseKey does.
+func (k *Key) UnmarshalText(text []byte) error {
+	parsed, err := ParseKey(string(text))
+	*k = parsed
+	return err
+}
 
 // valid reports whether the key names one tool.
 func (k Key) valid() bool {

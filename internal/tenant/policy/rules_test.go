@@ -87,7 +87,7 @@ func TestMostParticularRuleWins(t *testing.T) {
 			Organisation: policy.Compile(append(other, rows...)),
 		})
 
-		if step := got.Trace[1]; got.Mode != test.mode || step.Key != test.key || step.Version != "v-"+test.key {
+		if step := got.Trace[1]; got.Mode != test.mode || step.Tool != test.key || step.Version != "v-"+test.key {
 			t.Errorf("with %q Decide = %s by %+v, want %s by that rule", test.key, got.Mode, step, test.mode)
 		}
 	}

@@ -68,8 +68,8 @@ func Because(mode envelope.Mode, source string, steps []Step) string {
 		if s.Rule != "" {
 			reason += " (" + s.Rule + ")"
 		}
-		if s.Key != "" {
-			reason += " for " + s.Key
+		if s.Tool != "" {
+			reason += " for " + s.Tool
 		}
 		if s.Detail != "" {
 			reason += ": " + s.Detail

@@ -25,7 +25,7 @@ type Document struct {
 // ModeEntry is a Mode as a document has it.
 type ModeEntry struct {
 	Automation string `json:"automation_id,omitzero"`
-	Key        string `json:"key"`
+	Key        string `json:"tool"`
 	Mode       string `json:"mode"`
 }
 
@@ -33,7 +33,7 @@ type ModeEntry struct {
 type RuleEntry struct {
 	ID         string `json:"rule_id"`
 	Automation string `json:"automation_id,omitzero"`
-	Key        string `json:"key"`
+	Key        string `json:"tool"`
 	Expression string `json:"expression"`
 	Mode       string `json:"mode"`
 	Reason     string `json:"reason,omitzero"`
@@ -44,12 +44,12 @@ type RuleEntry struct {
 // PreferenceEntry is a Preference as a document has it.
 type PreferenceEntry struct {
 	Employee envelope.EmployeeID `json:"employee_id,omitzero"`
-	Key      string              `json:"key"`
+	Key      string              `json:"tool"`
 }
 
 // ReviewEntry is a ReviewRule as a document has it.
 type ReviewEntry struct {
-	Key string `json:"key"`
+	Key string `json:"tool"`
 	// Risk is low where it is left out, and Approvals 1.
 	Risk      envelope.Risk      `json:"risk,omitzero"`
 	Approvals int                `json:"approvals,omitzero"`
@@ -162,7 +162,7 @@ func (d Document) check(rule func(Rule) error) error {
 	var found []envelope.FieldError
 	key := func(text string) []envelope.FieldError {
 		_, err := policy.ParsePattern(text)
-		return below("/key", err)
+		return below("/tool", err)
 	}
 	found = append(found, checkSection(sectionModes, d.Modes, maxModes, func(e ModeEntry) []envelope.FieldError {
 		_, err := policy.ParseMode(e.Mode)

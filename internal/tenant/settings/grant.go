@@ -60,7 +60,7 @@ type Grant struct {
 // grantJSON is a grant as it is written.
 type grantJSON struct {
 	ID         uuid.UUID                  `json:"grant_id"`
-	Key        string                     `json:"key"`
+	Key        string                     `json:"tool"`
 	Digest     []byte                     `json:"digest"`
 	Employee   envelope.EmployeeID        `json:"employee_id,omitzero"`
 	Session    string                     `json:"session_id,omitzero"`

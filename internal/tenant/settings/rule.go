@@ -28,7 +28,7 @@ type Mode struct {
 	Automation string `json:"automation_id"`
 	// Pattern and Mode are text as stored: another version may have written
 	// what this one cannot read, and denies.
-	Pattern string `json:"key"`
+	Pattern string `json:"tool"`
 	Mode    string `json:"mode"`
 	LastChange
 }
@@ -48,7 +48,7 @@ type Rule struct {
 	// Automation is empty for the organisation's, which hold for all.
 	Automation string `json:"automation_id"`
 	// Pattern, Expression and Mode are text as stored, as in Mode.
-	Pattern    string `json:"key"`
+	Pattern    string `json:"tool"`
 	Expression string `json:"expression"`
 	Mode       string `json:"mode"`
 	// Reason is told where the rule applies.
@@ -67,7 +67,7 @@ func (r Rule) compiled() policy.ArgumentRule {
 // SessionMode is what a session may do with the tools that a pattern covers.
 type SessionMode struct {
 	Session   string        `json:"session_id"`
-	Pattern   string        `json:"key"`
+	Pattern   string        `json:"tool"`
 	Mode      envelope.Mode `json:"mode"`
 	ExpiresAt time.Time     `json:"expires_at"`
 	LastChange
@@ -77,7 +77,7 @@ type SessionMode struct {
 type Preference struct {
 	// Employee is for whom; the zero value is everybody.
 	Employee envelope.EmployeeID `json:"employee_id,omitzero"`
-	Pattern  string              `json:"key"`
+	Pattern  string              `json:"tool"`
 	LastChange
 }
 

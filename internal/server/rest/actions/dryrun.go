@@ -28,7 +28,6 @@ type dryRun struct {
 
 // plannedCall is what would be sent to the source.
 type plannedCall struct {
-	Source string          `json:"source"`
 	Tool   string          `json:"tool"`
 	Args   json.RawMessage `json:"args"`
 	Effect envelope.Effect `json:"effect"`
@@ -58,7 +57,7 @@ func answerDryRun(c *request.Call, p *envelope.Proposal) error {
 		DryRun: &dryRun{
 			Outlook: v.Outlook, Plan: v.Plan.String(), PlanUntil: v.Plan.IssuedAt.Add(intake.PlanLifetime).UTC(),
 			Call: plannedCall{
-				Source: v.Tool.Key.Source, Tool: v.Tool.Key.Action, Args: v.Args, Effect: v.Tool.Effect, Repeatable: v.Tool.Effect != envelope.EffectOnce,
+				Tool: v.Tool.Key.String(), Args: v.Args, Effect: v.Tool.Effect, Repeatable: v.Tool.Effect != envelope.EffectOnce,
 			},
 		},
 	}

@@ -70,8 +70,11 @@ func List(c *request.Call) error {
 	}
 	q := c.Query
 	f := outbox.Filter{
-		Session: q.Get("session_id"), Tool: q.Get("tool"), Source: q.Get("source"), ExternalID: q.Get("external_id"),
+		Session: q.Get("session_id"), ExternalID: q.Get("external_id"),
 		Status: envelope.Status(q.Get("status")), Approval: envelope.Approval(q.Get("approval")), Before: before, Most: limit + 1,
+	}
+	if f.Source, f.Tool, err = request.SelectTools(q.Get("source"), q.Get("tool"), "/query/tool"); err != nil {
+		return err
 	}
 	var visible bool
 	f.Session, visible = access.SessionFilter(c.By, f.Session)

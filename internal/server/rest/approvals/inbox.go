@@ -19,7 +19,6 @@ const cursorInbox = "inbox"
 type inboxItem struct {
 	Kind       approval.InboxKind  `json:"kind"`
 	Action     envelope.ActionID   `json:"action_id"`
-	Source     string              `json:"source"`
 	Tool       string              `json:"tool"`
 	Args       json.RawMessage     `json:"args"`
 	Risk       envelope.Risk       `json:"risk"`
@@ -44,7 +43,7 @@ type inboxItem struct {
 
 func inboxItemFrom(it approval.InboxItem) inboxItem {
 	shown := inboxItem{
-		Kind: it.Kind, Action: it.Action, Source: it.Tool.Source, Tool: it.Tool.Action, Args: it.Args, Risk: it.Risk,
+		Kind: it.Kind, Action: it.Action, Tool: it.Tool.String(), Args: it.Args, Risk: it.Risk,
 		Session: it.Session, Automation: it.Automation, Employee: it.Employee, Since: it.Since.UTC(),
 		Needed: it.Needed, Given: it.Given, ApprovedBy: append([]string{}, it.ApprovedBy...), EditedBy: it.EditedBy, Escalated: it.Escalated,
 		Policy: it.Policy, Note: it.Note, Drift: it.Drift, ETag: it.ETag, Code: it.Code, Message: it.Message, Workflow: it.Workflow,

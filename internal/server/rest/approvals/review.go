@@ -14,7 +14,7 @@ import (
 
 // reviewRule is a review rule as the API shows it.
 type reviewRule struct {
-	Key       string             `json:"key"`
+	Key       string             `json:"tool"`
 	Risk      envelope.Risk      `json:"risk"`
 	Needed    int                `json:"approvals"`
 	Wait      *envelope.Duration `json:"wait,omitempty"`
@@ -73,7 +73,7 @@ func PutReview(c *request.Call) error {
 		Pattern: body.Key, Risk: cmp.Or(body.Risk, envelope.RiskLow), Approvals: cmp.Or(body.Needed, 1),
 		Wait: (*time.Duration)(body.Wait), Warn: (*time.Duration)(body.Warn), Escalate: (*time.Duration)(body.Escalate),
 	}
-	c.Detail = map[string]any{"key": r.Pattern, "risk": r.Risk, "approvals": r.Approvals, "wait": body.Wait, "warn": body.Warn, "escalate": body.Escalate}
+	c.Detail = map[string]any{"tool": r.Pattern, "risk": r.Risk, "approvals": r.Approvals, "wait": body.Wait, "warn": body.Warn, "escalate": body.Escalate}
 	return c.Configure("review of "+r.Pattern+" from risk "+string(r.Risk)+" set", func(ctx context.Context, tx pgx.Tx) error {
 		if err := checkReview(ctx, tx, c, r.Pattern, r.Risk); err != nil {
 			return err
@@ -84,8 +84,8 @@ func PutReview(c *request.Call) error {
 
 // DELETE /api/v1/reviews deletes a review rule.
 func DeleteReview(c *request.Call) error {
-	key, risk := c.Query.Get("key"), envelope.Risk(cmp.Or(c.Query.Get("risk"), string(envelope.RiskLow)))
-	c.Detail = map[string]any{"key": key, "risk": risk, "approvals": nil}
+	key, risk := c.Query.Get("tool"), envelope.Risk(cmp.Or(c.Query.Get("risk"), string(envelope.RiskLow)))
+	c.Detail = map[string]any{"tool": key, "risk": risk, "approvals": nil}
 	return c.Configure("review of "+key+" from risk "+string(risk)+" removed", func(ctx context.Context, tx pgx.Tx) error {
 		if err := checkReview(ctx, tx, c, key, risk); err != nil {
 			return err

@@ -40,7 +40,7 @@ func answerBulk(c *request.Call, bulk deadletter.BulkRequest, done deadletter.Bu
 		shown.ActionIDs = []envelope.ActionID{}
 	}
 	for i, t := range done.Counts {
-		shown.Counts[i] = wire.DeadLetterCount{Source: t.Source, Tool: t.Tool, Reason: string(t.Reason), Count: t.Entries}
+		shown.Counts[i] = wire.DeadLetterCount{Tool: t.Source + ":" + t.Tool, Reason: string(t.Reason), Count: t.Entries}
 	}
 	return c.JSON(http.StatusOK, shown)
 }

@@ -23,7 +23,7 @@ const cursorDeadLetters = "dead-letters"
 
 func entryFrom(l deadletter.Entry) wire.DeadLetter {
 	shown := wire.DeadLetter{
-		ActionID: l.Action, ExternalID: l.ExternalID, Source: l.Source, Tool: l.Tool, Reason: string(l.Reason),
+		ActionID: l.Action, ExternalID: l.ExternalID, Tool: l.Source + ":" + l.Tool, Reason: string(l.Reason),
 		Attempts: l.Attempt, Code: l.Code, Message: l.Message, At: l.CreatedAt.UTC(),
 	}
 	if l.Reconciliation != (deadletter.Reconciliation{}) {
@@ -45,7 +45,11 @@ type filterBody struct {
 // filter checks what the contract cannot express; at is the pointer of the
 // fields.
 func (f filterBody) filter(at string) (deadletter.Filter, error) {
-	filter := deadletter.Filter{Reason: f.Reason, Source: f.Source, Tool: f.Tool, Code: f.Code, Since: f.Since, Until: f.Until}
+	filter := deadletter.Filter{Reason: f.Reason, Code: f.Code, Since: f.Since, Until: f.Until}
+	var err error
+	if filter.Source, filter.Tool, err = request.SelectTools(f.Source, f.Tool, at+"/tool"); err != nil {
+		return filter, err
+	}
 	return filter, request.Below(at, filter.Validate())
 }
 

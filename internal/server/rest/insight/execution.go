@@ -68,8 +68,11 @@ func executionFilter(c *request.Call) (execution.Filter, error) {
 	}
 	q := c.Query
 	f := execution.Filter{
-		Tool: q.Get("tool"), Source: q.Get("source"), Status: execution.Status(q.Get("status")), Session: q.Get("session_id"),
+		Status: execution.Status(q.Get("status")), Session: q.Get("session_id"),
 		Automation: q.Get("automation_id"), Code: q.Get("code"), Via: q.Get("via"), IP: q.Get("ip"), Before: before, Limit: limit,
+	}
+	if f.Source, f.Tool, err = request.SelectTools(q.Get("source"), q.Get("tool"), "/query/tool"); err != nil {
+		return f, err
 	}
 	for name, id := range map[string]*uuid.UUID{"employee_id": (*uuid.UUID)(&f.Employee), "token_id": &f.User, "workflow_id": &f.Workflow} {
 		if text := q.Get(name); text != "" {

@@ -50,7 +50,9 @@ func overviewFrom(o overview.Overview) wire.Overview {
 	s.DeadLetters = request.Map(o.DeadLetters, func(l overview.DeadLetters) wire.OverviewDeadLetters {
 		return wire.OverviewDeadLetters{Reason: l.Reason, Count: l.Count, Oldest: l.Oldest.Seconds()}
 	})
-	s.Throughput.Ended = request.Map(o.Throughput.Ended, func(e overview.Ended) wire.OverviewEnded { return wire.OverviewEnded(e) })
+	s.Throughput.Ended = request.Map(o.Throughput.Ended, func(e overview.Ended) wire.OverviewEnded {
+		return wire.OverviewEnded{Tool: e.Source + ":" + e.Tool, Status: e.Status, LastMinute: e.LastMinute, LastFiveMinutes: e.LastFiveMinutes}
+	})
 	return s
 }
 

@@ -17,7 +17,7 @@ import (
 
 // explanation is a decision with a step for each layer.
 type explanation struct {
-	Key      string        `json:"key"`
+	Key      string        `json:"tool"`
 	Mode     envelope.Mode `json:"mode"`
 	Source   string        `json:"mode_source"`
 	Decision uuid.UUID     `json:"decision_id"`
@@ -29,7 +29,7 @@ type explanation struct {
 // why. It stores nothing.
 func Explain(c *request.Call) error {
 	var body struct {
-		Tool       envelope.Tool       `json:"tool"`
+		Tool       string              `json:"tool"`
 		Args       json.RawMessage     `json:"args"`
 		Employee   envelope.EmployeeID `json:"employee_id"`
 		Session    string              `json:"session_id"`
@@ -46,7 +46,7 @@ func Explain(c *request.Call) error {
 		if err != nil {
 			return err
 		}
-		tool, err := snap.Resolve(body.Tool)
+		tool, err := snap.Resolve(envelope.Tool{Name: body.Tool})
 		if err != nil {
 			return err
 		}

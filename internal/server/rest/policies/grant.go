@@ -28,7 +28,7 @@ func Grants(c *request.Call) error {
 
 // grantBody is the body of a new grant.
 type grantBody struct {
-	Key        string                     `json:"key"`
+	Key        string                     `json:"tool"`
 	Digest     []byte                     `json:"digest"`
 	Employee   envelope.EmployeeID        `json:"employee_id"`
 	Session    string                     `json:"session_id"`
@@ -62,7 +62,7 @@ func MakeGrant(c *request.Call) error {
 		}
 		// Values of arguments are payload: the event names their pointers alone.
 		c.Detail = map[string]any{
-			"grant_id": id, "key": body.Key, "employee_id": request.NilIfZero(body.Employee), "session_id": request.NilIfZero(body.Session),
+			"grant_id": id, "tool": body.Key, "employee_id": request.NilIfZero(body.Employee), "session_id": request.NilIfZero(body.Session),
 			"automation_id": request.NilIfZero(body.Automation), "pins": slices.Sorted(maps.Keys(body.Pins)), "expires_in": request.NilIfZero(body.ExpiresIn),
 		}
 		return c.RecordChange(ctx, tx, "grant for "+body.Key+" made")
@@ -80,7 +80,7 @@ func MakeGrant(c *request.Call) error {
 func (in grantBody) grant(snap *settings.Settings, by string) (settings.Grant, error) {
 	key, err := policy.ParseKey(in.Key)
 	if err != nil {
-		return settings.Grant{}, request.Invalid("/key", envelope.RuleFormat, "must name one tool, as sourceId:actionId")
+		return settings.Grant{}, request.Invalid("/tool", envelope.RuleFormat, "must name one tool, as sourceId:actionId")
 	}
 	tool, ok := snap.Tool(key)
 	if !ok {

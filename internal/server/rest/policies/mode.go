@@ -17,22 +17,22 @@ func Modes(c *request.Call) error { return request.List(c, settings.Modes) }
 func PutMode(c *request.Call) error {
 	var body struct {
 		Automation string `json:"automation_id"`
-		Key        string
+		Tool       string
 		Mode       envelope.Mode
 	}
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	c.Detail = map[string]any{"automation_id": body.Automation, "key": body.Key, "mode": body.Mode}
-	return c.Configure("policy "+ruleName(body.Automation, body.Key)+" is "+string(body.Mode), func(ctx context.Context, tx pgx.Tx) error {
-		return settings.PutMode(ctx, tx, c.By.Tenant, body.Automation, body.Key, body.Mode, c.By.Name)
+	c.Detail = map[string]any{"automation_id": body.Automation, "tool": body.Tool, "mode": body.Mode}
+	return c.Configure("policy "+ruleName(body.Automation, body.Tool)+" is "+string(body.Mode), func(ctx context.Context, tx pgx.Tx) error {
+		return settings.PutMode(ctx, tx, c.By.Tenant, body.Automation, body.Tool, body.Mode, c.By.Name)
 	})
 }
 
 // DELETE /api/v1/policy/modes deletes the mode of a tool or pattern.
 func DeleteMode(c *request.Call) error {
-	automation, key := c.Query.Get("automation_id"), c.Query.Get("key")
-	c.Detail = map[string]any{"automation_id": automation, "key": key, "mode": nil}
+	automation, key := c.Query.Get("automation_id"), c.Query.Get("tool")
+	c.Detail = map[string]any{"automation_id": automation, "tool": key, "mode": nil}
 	return c.Configure("policy "+ruleName(automation, key)+" removed", func(ctx context.Context, tx pgx.Tx) error {
 		return settings.DeleteMode(ctx, tx, c.By.Tenant, automation, key)
 	})

@@ -44,7 +44,7 @@ func PutPreference(c *request.Call) error {
 	if err := c.Decode(&p); err != nil {
 		return err
 	}
-	c.Detail = map[string]any{"employee_id": request.NilIfZero(p.Employee), "key": p.Pattern, "enabled": false}
+	c.Detail = map[string]any{"employee_id": request.NilIfZero(p.Employee), "tool": p.Pattern, "enabled": false}
 	return c.Configure("preference: "+p.Pattern+" switched off", func(ctx context.Context, tx pgx.Tx) error {
 		return settings.PutPreference(ctx, tx, c.By.Tenant, p, c.By.Name)
 	})
@@ -58,8 +58,8 @@ func DeletePreference(c *request.Call) error {
 			return request.Invalid("/query/employee_id", envelope.RuleFormat, "must be a UUID")
 		}
 	}
-	key := c.Query.Get("key")
-	c.Detail = map[string]any{"employee_id": request.NilIfZero(employee), "key": key, "enabled": true}
+	key := c.Query.Get("tool")
+	c.Detail = map[string]any{"employee_id": request.NilIfZero(employee), "tool": key, "enabled": true}
 	return c.Configure("preference: "+key+" switched on", func(ctx context.Context, tx pgx.Tx) error {
 		return settings.DeletePreference(ctx, tx, c.By.Tenant, employee, key)
 	})

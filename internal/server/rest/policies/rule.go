@@ -53,7 +53,7 @@ func PutRule(c *request.Call) error {
 	}
 	r.ID = c.R.PathValue("id")
 	c.Detail = map[string]any{
-		"automation_id": r.Automation, "key": r.Pattern, "expression": r.Expression, "mode": r.Mode, "reason": r.Reason, "enabled": r.Enabled,
+		"automation_id": r.Automation, "tool": r.Pattern, "expression": r.Expression, "mode": r.Mode, "reason": r.Reason, "enabled": r.Enabled,
 	}
 	return c.Configure("policy rule "+r.ID+" set", func(ctx context.Context, tx pgx.Tx) error {
 		if err := c.CheckMatch(ctx, tx, currentRule(c)); err != nil {

@@ -22,7 +22,7 @@ func SessionModes(c *request.Call) error {
 func PutSessionMode(c *request.Call) error {
 	var body struct {
 		Session   string            `json:"session_id"`
-		Key       string            `json:"key"`
+		Key       string            `json:"tool"`
 		Mode      envelope.Mode     `json:"mode"`
 		ExpiresIn envelope.Duration `json:"expires_in"`
 	}
@@ -33,7 +33,7 @@ func PutSessionMode(c *request.Call) error {
 		return err
 	}
 	m := settings.SessionMode{Session: body.Session, Pattern: body.Key, Mode: body.Mode}
-	c.Detail = map[string]any{"session_id": body.Session, "key": body.Key, "mode": body.Mode, "expires_in": body.ExpiresIn}
+	c.Detail = map[string]any{"session_id": body.Session, "tool": body.Key, "mode": body.Mode, "expires_in": body.ExpiresIn}
 	return c.Configure("policy "+body.Key+" of a session is "+string(body.Mode), func(ctx context.Context, tx pgx.Tx) error {
 		_, err := settings.PutSessionMode(ctx, tx, c.By.Tenant, m, time.Duration(body.ExpiresIn), c.By.Name)
 		return err
@@ -42,8 +42,8 @@ func PutSessionMode(c *request.Call) error {
 
 // DELETE /api/v1/policy/sessions deletes a mode that holds for a session.
 func DeleteSessionMode(c *request.Call) error {
-	session, key := c.Query.Get("session_id"), c.Query.Get("key")
-	c.Detail = map[string]any{"session_id": session, "key": key, "mode": nil}
+	session, key := c.Query.Get("session_id"), c.Query.Get("tool")
+	c.Detail = map[string]any{"session_id": session, "tool": key, "mode": nil}
 	return c.Configure("policy "+key+" of a session removed", func(ctx context.Context, tx pgx.Tx) error {
 		return settings.DeleteSessionMode(ctx, tx, c.By.Tenant, session, key)
 	})

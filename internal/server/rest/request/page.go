@@ -3,11 +3,13 @@ package request
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // Page is one page of a list.
@@ -70,4 +72,24 @@ func UTC(t *time.Time) *time.Time {
 		return nil
 	}
 	return new(t.UTC())
+}
+
+// SelectTools returns the source and the name of the tools that a source, a
+// pattern such as source:name or *:name, or both select; "" is any. The error
+// is an *envelope.InvalidError for the pointer at.
+func SelectTools(source, pattern, at string) (wantSource, wantName string, err error) {
+	if pattern == "" {
+		return source, "", nil
+	}
+	key, err := policy.ParsePattern(pattern)
+	if err != nil {
+		return "", "", Invalid(at, envelope.RulePattern, "must be source:name, where either may be *")
+	}
+	if key.Source == "*" {
+		key.Source = source
+	}
+	if source != "" && key.Source != source {
+		return "", "", Invalid(at, "same", "is of another source than the parameter source; leave one of them out")
+	}
+	return key.Source, strings.TrimSuffix(key.Action, "*"), nil
 }

@@ -14,7 +14,7 @@ import (
 
 // toolDiff is what changed in a tool since it was accepted.
 type toolDiff struct {
-	Key         string        `json:"key"`
+	Key         string        `json:"tool"`
 	Drift       catalog.Drift `json:"drift"`
 	Drifted     bool          `json:"drifted"`
 	Quarantined bool          `json:"quarantined"`
@@ -33,9 +33,9 @@ type toolDiff struct {
 // GET /api/v1/tool-diffs shows what changed in a tool's definition since it was
 // accepted.
 func Diff(c *request.Call) error {
-	key, err := policy.ParseKey(c.Query.Get("key"))
+	key, err := policy.ParseKey(c.Query.Get("tool"))
 	if err != nil {
-		return request.Invalid("/query/key", envelope.RuleFormat, "must be a tool, as source:name")
+		return request.Invalid("/query/tool", envelope.RuleFormat, "must be a tool, as source:name")
 	}
 	l, err := newListing(c)
 	if err != nil {

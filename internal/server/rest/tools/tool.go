@@ -25,7 +25,7 @@ import (
 
 // tool is a tool as the API shows it.
 type tool struct {
-	Key              string            `json:"key"`
+	Key              string            `json:"tool"`
 	Source           string            `json:"source"`
 	Name             string            `json:"name"`
 	FullName         string            `json:"full_name"`
