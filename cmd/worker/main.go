@@ -70,7 +70,7 @@ func work(ctx context.Context, cfg config.Worker, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	unobserve, err := tel.Metrics.ObserveStanding(overview.Reader(pool))
+	unobserve, err := overview.Observe(tel.Meter(), overview.Reader(pool))
 	if err != nil {
 		return err
 	}

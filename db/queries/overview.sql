@@ -1,6 +1,5 @@
 -- name: OverviewApprovals :one
--- What waits for a person, counted up to a bound, and since when the first of
--- that does.
+-- What waits for a person, counted up to a bound, and since when.
 SELECT
     now()::timestamptz AS at,
     count(1)::bigint AS waiting,
@@ -8,7 +7,7 @@ SELECT
 FROM (SELECT a.created_at FROM actions a WHERE a.approval_state = 'required' LIMIT @most::bigint) w;
 
 -- name: OverviewBreakers :many
--- The sources that a breaker ever opened for, those first that are left alone.
+-- The sources that a breaker ever opened for, open ones first.
 SELECT t.name AS tenant, b.source_id, b.state, b.cause, b.since, b.open_until, b.openings
 FROM breakers b
 JOIN tenants t ON t.tenant_id = b.tenant_id
@@ -20,7 +19,7 @@ LIMIT @most::bigint;
 -- those that have limits; -1 is for no limit.
 SELECT
     b.bucket_id, t.name AS tenant, b.name, b.limited,
-    (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_permits(b, now(), t.timezone) ELSE -1 END)::bigint AS tokens,
+    (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_permits(b, now(), t.timezone) ELSE -1 END)::bigint AS permits,
     coalesce(b.concurrency, -1)::integer AS concurrency,
     u.n::bigint AS in_use,
     greatest(0, coalesce(extract(epoch FROM b.opens_at - now()), 0))::float8 AS opens_seconds,
@@ -34,38 +33,38 @@ WHERE b.bucket_id = ANY (@bucket_ids::bigint[]) OR b.limited
 ORDER BY b.bucket_id = ANY (@bucket_ids::bigint[]) DESC, b.bucket_id
 LIMIT @most::bigint;
 
--- name: OverviewLetters :many
+-- name: OverviewDeadLetters :many
 -- Dead letters by reason, up to a bound, in the order of the index, which
 -- passes over what is gone.
-SELECT l.reason, count(1)::bigint AS letters, extract(epoch FROM now() - min(l.created_at))::float8 AS oldest_seconds
+SELECT l.reason, count(1)::bigint AS count, extract(epoch FROM now() - min(l.created_at))::float8 AS oldest_seconds
 FROM (SELECT d.reason, d.created_at FROM dead_letters d ORDER BY d.tenant_id, d.action_id LIMIT @most::bigint) l
 GROUP BY l.reason;
 
--- name: OverviewLettersSample :many
+-- name: OverviewDeadLettersSample :many
 -- The same from some percent of the table's pages, always the same ones, so
 -- that an estimate moves only when the table does.
-SELECT d.reason, count(1)::bigint AS letters, extract(epoch FROM now() - min(d.created_at))::float8 AS oldest_seconds
+SELECT d.reason, count(1)::bigint AS count, extract(epoch FROM now() - min(d.created_at))::float8 AS oldest_seconds
 FROM dead_letters d TABLESAMPLE SYSTEM (@percent::real) REPEATABLE (1)
 GROUP BY d.reason;
 
--- name: OverviewNotices :one
--- What the last daily looks found to be older than its tenants want it kept.
+-- name: OverviewPastRetention :one
+-- What the last daily check found to be older than its tenants' retention.
 SELECT coalesce(sum(c.ledger), 0)::bigint AS ledger, coalesce(sum(c.events), 0)::bigint AS events FROM retention_checks c;
 
 -- name: OverviewOldest :one
--- How long the envelope has waited that could be claimed and was not for
--- longest, of a number of buckets from one on. It hops from bucket to bucket
--- over the index: one probe each, however long the queues.
-WITH RECURSIVE ring AS (
+-- How long the oldest action has been due that could be claimed, of a number of
+-- buckets from one on. The index leads from bucket to bucket: one probe each,
+-- however long the queues.
+WITH RECURSIVE probed_buckets AS (
     (SELECT o.bucket_id, 1 AS n FROM outbox o WHERE o.bucket_id >= @first::bigint ORDER BY o.bucket_id LIMIT 1)
     UNION ALL
     SELECT f.bucket_id, r.n + 1
-    FROM ring r
+    FROM probed_buckets r
     CROSS JOIN LATERAL (SELECT o.bucket_id FROM outbox o WHERE o.bucket_id > r.bucket_id ORDER BY o.bucket_id LIMIT 1) f
     WHERE r.n < @most::integer
 )
 SELECT greatest(0, coalesce(extract(epoch FROM now() - min(f.next_attempt_at)), 0))::float8 AS seconds
-FROM ring r
+FROM probed_buckets r
 JOIN buckets b ON b.bucket_id = r.bucket_id
 CROSS JOIN LATERAL (
     SELECT o.next_attempt_at
@@ -87,9 +86,9 @@ LIMIT @most::bigint;
 
 -- name: OverviewThroughput :many
 -- What ended in the last five minutes, by tool. The ledger has no index by
--- time; the events of a tenant are in its order, and say the same. Looked at
--- are the newest events, up to a number of them and of envelopes; cut says
--- that there were more. OFFSET 0: one probe for each envelope, since the
+-- time; the events of a tenant are in its order, and say the same. Read are
+-- the newest events, up to a number of them and of actions; cut reports
+-- whether there were more. OFFSET 0: one probe for each envelope, since the
 -- planner cannot know how few there are.
 WITH recent AS MATERIALIZED (
     SELECT e.txid, e.event_id, e.at, e.kind, e.items
@@ -122,9 +121,9 @@ WHERE e.status IS NOT NULL
 GROUP BY a.source_id, a.tool_name, e.status
 ORDER BY last_five_minutes DESC, a.source_id, a.tool_name, e.status;
 
--- name: OverviewUncovered :one
+-- name: OverviewCheckpointLag :one
 -- How old the oldest event is that no checkpoint covers, of a number of tenants
--- drawn by lot: with more of them, a job that stands still shows all the same.
+-- drawn at random: a stopped job shows even if there are more of them.
 SELECT coalesce(max(extract(epoch FROM now() - u.at)), 0)::float8 AS seconds
 FROM (SELECT t.tenant_id FROM tenants t ORDER BY random() LIMIT @most::bigint) t
 LEFT JOIN LATERAL (
@@ -142,13 +141,13 @@ CROSS JOIN LATERAL (
 -- What is in the outbox, by bucket and by what it waits for, up to a bound.
 -- In the order of the index: it passes over the pages that a burst left
 -- empty. The reasons are those of the view envelopes; that a bucket is paused
--- is for the caller to say, and gated says which reasons come before that.
-WITH looked AS (
+-- is added by the caller, and gated marks the reasons that come before that.
+WITH first_rows AS (
     SELECT o.bucket_id, o.next_attempt_at, o.lease_until, o.waits_for
     FROM outbox o
     ORDER BY o.tenant_id, o.action_id
     LIMIT @most::bigint
-), told AS (
+), reasons AS (
     SELECT
         l.bucket_id,
         CASE
@@ -161,11 +160,11 @@ WITH looked AS (
         END AS reason,
         l.lease_until IS NOT NULL OR (l.waits_for IS NOT NULL AND l.next_attempt_at > now()) AS gated,
         l.next_attempt_at
-    FROM looked l
+    FROM first_rows l
     JOIN buckets b ON b.bucket_id = l.bucket_id
 ), counted AS (
     SELECT w.bucket_id, w.reason, w.gated, count(1) AS envelopes, count(1) FILTER (WHERE w.next_attempt_at <= now()) AS due, min(w.next_attempt_at) AS first_at
-    FROM told w
+    FROM reasons w
     GROUP BY w.bucket_id, w.reason, w.gated
 )
 SELECT
@@ -179,7 +178,7 @@ JOIN tenants t ON t.tenant_id = b.tenant_id;
 -- The same from some percent of the table's pages, always the same ones, so
 -- that an estimate moves only when the table does. Of their rows a part: many
 -- pages tell more than as many rows of few pages, which were written at once.
-WITH told AS (
+WITH reasons AS (
     SELECT
         l.bucket_id,
         CASE
@@ -197,7 +196,7 @@ WITH told AS (
     WHERE uuid_hash(l.action_id) & @mask::integer = 0
 ), counted AS (
     SELECT w.bucket_id, w.reason, w.gated, count(1) AS envelopes, count(1) FILTER (WHERE w.next_attempt_at <= now()) AS due, min(w.next_attempt_at) AS first_at
-    FROM told w
+    FROM reasons w
     GROUP BY w.bucket_id, w.reason, w.gated
 )
 SELECT

@@ -57,7 +57,7 @@ func (e *Environment) startWorker(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	unobserve, err := e.watched.Metrics.ObserveStanding(overview.Reader(e.pool))
+	unobserve, err := overview.Observe(e.watched.Meter(), overview.Reader(e.pool))
 	if err != nil {
 		return "", err
 	}

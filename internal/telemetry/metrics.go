@@ -10,23 +10,23 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Metrics are the instruments that an operator needs. In Prometheus each name
+// Metrics are the instruments of a process; package overview has those of the
+// fleet. In Prometheus each name
 // has dots as underscores and its unit at the end: countersign_call_duration_seconds.
 //
 // The methods with arguments return an instrument bound to its attributes;
 // they remember what they bound, so that measuring allocates nothing.
 type Metrics struct {
-	// ClaimBatch counts the envelopes that one claim took.
+	// ClaimBatch counts the actions of one claim.
 	ClaimBatch Histogram
-	// SettleBatch counts the envelopes that one settlement recorded.
+	// SettleBatch counts the actions of one settlement.
 	SettleBatch Histogram
 	// EndToEnd is the time from submission to settlement, in seconds.
 	EndToEnd Histogram
-	// FenceLost counts the envelopes that could not be settled because
+	// FenceLost counts the actions that could not be settled because
 	// another worker had claimed them since.
 	FenceLost Counter
 
-	meter    metric.Meter
 	outcomes metric.Int64Counter
 	calls    metric.Float64Histogram
 	breakers metric.Int64Counter
@@ -49,7 +49,7 @@ type requestKey struct {
 
 // NewMetrics creates the instruments of a meter.
 func NewMetrics(meter metric.Meter) (*Metrics, error) {
-	m := &Metrics{meter: meter}
+	m := &Metrics{}
 	var errs []error
 	seconds := metric.WithExplicitBucketBoundaries(
 		.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 3600,
@@ -66,36 +66,59 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 		return c
 	}
 
-	m.ClaimBatch = Histogram{of: histogram("countersign.claim.batch", "{envelope}", "Envelopes taken by one claim.", sizes)}
-	m.SettleBatch = Histogram{of: histogram("countersign.settle.batch", "{envelope}", "Envelopes recorded by one settlement.", sizes)}
-	m.EndToEnd = Histogram{of: histogram("countersign.envelope.duration", "s", "Time from submission to settlement.", seconds)}
-	m.FenceLost = Counter{of: counter("countersign.claims.lost", "{envelope}", "Envelopes that another worker had claimed before they were settled.")}
-	m.outcomes = counter("countersign.outcomes", "{envelope}", "Settled envelopes by tool, source and kind of outcome.")
+	m.ClaimBatch = Histogram{of: histogram("countersign.claim.batch", "{action}", "Actions of one claim.", sizes)}
+	m.SettleBatch = Histogram{of: histogram("countersign.settle.batch", "{action}", "Actions of one settlement.", sizes)}
+	m.EndToEnd = Histogram{of: histogram("countersign.action.duration", "s", "Time from submission to settlement.", seconds)}
+	m.FenceLost = Counter{of: counter("countersign.claims.lost", "{action}", "Actions that another worker had claimed before they were settled.")}
+	m.outcomes = counter("countersign.outcomes", "{action}", "Settled attempts by tool, source and kind of outcome.")
 	m.calls = histogram("countersign.call.duration", "s", "Time that a call to a source took.", seconds)
-	m.breakers = counter("countersign.breaker.changes", "{change}", "Changes of a source's circuit breaker, by the state it went to.")
+	m.breakers = counter("countersign.breaker.changes", "{change}", "Changes of a source's circuit breaker, by the new state.")
 	m.requests = histogram("countersign.http.server.request.duration", "s", "Time that a request to the API took.", seconds)
 
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("create instruments: %w", err)
 	}
-	// A counter that has never counted would be missing instead of zero.
-	m.FenceLost.Add(context.Background(), 0)
+	m.addZeros()
 	return m, nil
 }
 
-// Outcome counts settled envelopes of a tool at a source that ended in a kind
-// of outcome: done, conflict, refused, retry or unknown, say.
+// addZeros makes counters exist before their first event, so that queries find
+// 0 and see the first increase. Tools and sources are not known yet: what needs
+// attention of a tool exists from its first outcome, and the breaker of a source
+// from its first call.
+func (m *Metrics) addZeros() {
+	ctx := context.Background()
+	m.FenceLost.Add(ctx, 0)
+	for _, kind := range []string{"sent", "conflict", "failed", "skipped", "pending", "unknown"} {
+		m.outcomes.Add(ctx, 0, attributes(attribute.String("kind", kind)))
+	}
+	for _, state := range breakerStates() {
+		m.breakers.Add(ctx, 0, attributes(attribute.String("state", state)))
+	}
+}
+
+func breakerStates() []string { return []string{"closed", "half-open", "open"} }
+
+// Outcome counts attempts of a tool at a source by how they were settled: the
+// status of the outcome, pending for a retry.
 func (m *Metrics) Outcome(tool, source, kind string) Counter {
+	labels := func(kind string) metric.MeasurementOption {
+		return attributes(attribute.String("tool", tool), attribute.String("source", source), attribute.String("kind", kind))
+	}
 	return m.outcome.get(outcomeKey{tool, source, kind}, func() Counter {
-		return Counter{of: m.outcomes, with: []metric.AddOption{attributes(
-			attribute.String("tool", tool), attribute.String("source", source), attribute.String("kind", kind),
-		)}}
+		for _, other := range []string{"failed", "unknown"} {
+			m.outcomes.Add(context.Background(), 0, labels(other))
+		}
+		return Counter{of: m.outcomes, with: []metric.AddOption{labels(kind)}}
 	})
 }
 
 // Call measures calls to a source, in seconds.
 func (m *Metrics) Call(source string) Histogram {
 	return m.call.get(source, func() Histogram {
+		for _, state := range breakerStates() {
+			m.breakers.Add(context.Background(), 0, attributes(attribute.String("source", source), attribute.String("state", state)))
+		}
 		return Histogram{of: m.calls, with: []metric.RecordOption{attributes(attribute.String("source", source))}}
 	})
 }

@@ -54,7 +54,7 @@ func TestPrometheusNames(t *testing.T) {
 	for _, line := range []string{
 		`countersign_claim_batch_sum 200`,
 		`countersign_settle_batch_sum 100`,
-		`countersign_envelope_duration_seconds_sum 0.02`,
+		`countersign_action_duration_seconds_sum 0.02`,
 		`countersign_claims_lost_total 2`,
 		`countersign_outcomes_total{kind="done",source="slack",tool="send"} 10`,
 		`countersign_call_duration_seconds_count{source="slack"} 1`,
@@ -72,6 +72,30 @@ func TestPrometheusNames(t *testing.T) {
 	if t.Failed() {
 		t.Log(page)
 	}
+}
+
+// TestCountersExistBeforeTheirFirstEvent scrapes before anything happened, and
+// after the first good outcome of a tool.
+func TestCountersExistBeforeTheirFirstEvent(t *testing.T) {
+	t.Parallel()
+	tel := setup(t)
+	want := func(lines ...string) {
+		t.Helper()
+		page := scrape(t, tel)
+		for _, line := range lines {
+			if !strings.Contains(page, line+"\n") {
+				t.Errorf("metrics lack %s", line)
+			}
+		}
+	}
+
+	want(`countersign_claims_lost_total 0`, `countersign_outcomes_total{kind="unknown"} 0`, `countersign_outcomes_total{kind="sent"} 0`,
+		`countersign_breaker_changes_total{state="open"} 0`)
+	tel.Metrics.Outcome("send", "slack", "sent").Add(t.Context(), 1)
+	tel.Metrics.Call("slack").Took(t.Context(), time.Second)
+	want(`countersign_outcomes_total{kind="sent",source="slack",tool="send"} 1`,
+		`countersign_outcomes_total{kind="unknown",source="slack",tool="send"} 0`,
+		`countersign_breaker_changes_total{source="slack",state="open"} 0`)
 }
 
 func TestMetricsReachAnyReader(t *testing.T) {

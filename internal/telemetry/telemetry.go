@@ -28,6 +28,7 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/metric"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -66,6 +67,7 @@ type Telemetry struct {
 	Metrics *Metrics
 
 	tracers  trace.TracerProvider
+	meter    metric.Meter
 	registry *prometheus.Registry
 	closers  []func(context.Context) error
 }
@@ -117,7 +119,8 @@ func (t *Telemetry) setUp(ctx context.Context, endpoint string, about *resource.
 	}
 	meters := sdkmetric.NewMeterProvider(options...)
 	t.closers = append(t.closers, meters.Shutdown)
-	t.Metrics, err = NewMetrics(meters.Meter(scope))
+	t.meter = meters.Meter(scope)
+	t.Metrics, err = NewMetrics(t.meter)
 	return err
 }
 
@@ -146,6 +149,9 @@ func (t *Telemetry) dial(ctx context.Context, endpoint string, about *resource.R
 // Tracer returns the tracer for this project's spans. Its spans record
 // nothing unless an endpoint is configured.
 func (t *Telemetry) Tracer() trace.Tracer { return t.tracers.Tracer(scope) }
+
+// Meter returns the meter for instruments of other packages.
+func (t *Telemetry) Meter() metric.Meter { return t.meter }
 
 // TracerProvider returns the provider behind Tracer, for libraries that bring
 // their own spans.

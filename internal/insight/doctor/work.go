@@ -9,7 +9,6 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
 // The limits.
@@ -64,10 +63,10 @@ func judgeHot(t hot) (wrong []Finding) {
 }
 
 // fleet reads what the metrics are made of.
-func (p patient) fleet(ctx context.Context) (telemetry.Standing, error) {
-	var s telemetry.Standing
+func (p patient) fleet(ctx context.Context) (overview.Fleet, error) {
+	var s overview.Fleet
 	err := p.in(ctx, postgres.Worker(), func(tx pgx.Tx) (err error) {
-		s, err = overview.Fleet(ctx, tx)
+		s, err = overview.GetFleet(ctx, tx)
 		return err
 	})
 	return s, err
@@ -147,7 +146,7 @@ func checkSeals(ctx context.Context, p patient) (string, []Finding, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	return "checkpoints cover events soon after they happen", checkpointStatus(s.Unsealed), nil
+	return "checkpoints cover events soon after they happen", checkpointStatus(s.CheckpointLag), nil
 }
 
 func checkpointStatus(lag time.Duration) []Finding {
@@ -167,7 +166,7 @@ func checkDeadLetters(ctx context.Context, p patient) (string, []Finding, error)
 	if err != nil {
 		return "", nil, err
 	}
-	return "few, and none whose outcome nobody knows", judgeLetters(s.Letters), nil
+	return "few, and none whose outcome nobody knows", judgeLetters(s.DeadLetters), nil
 }
 
 func judgeLetters(letters map[string]int64) (wrong []Finding) {

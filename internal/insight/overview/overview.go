@@ -1,49 +1,79 @@
-// Package overview reads how the whole stands: what waits and why, what is in
-// flight, which limits hold it back, and what needs a person. It owns the
-// bounds that such a look keeps to, so that it costs about the same beside a
-// long queue as beside a short one. It refuses to change anything, and to
-// count exactly what is too much to count: beyond some thousands it estimates,
-// and says so.
+// Package overview reads the state of a tenant and of the whole fleet: what
+// waits and why, what is in flight, which limits hold actions back, and what
+// needs a person. It owns the bounds that keep a reading as cheap beside a long
+// queue as beside a short one, and the gauges that show the fleet.
+//
+// It changes nothing, and does not count exactly what is too much to count:
+// beyond some thousands it estimates, and says so.
 package overview
 
-import (
-	"time"
-)
+import "time"
 
-// Overview is how a tenant stands at one moment, by the database's clock.
+// Overview is the state of a tenant at one moment, by the database's clock.
 type Overview struct {
 	At time.Time
-	// Estimated says that the outbox is too long to be counted: what it holds
+	// Estimated means that the outbox is too long to be counted: what it holds
 	// is estimated from a part of its pages. Reasons and buckets with few
-	// envelopes may be missing then.
+	// actions may be missing then.
 	Estimated bool
-	// Due is how many envelopes could be claimed now or are held back by a
-	// bucket, Scheduled how many wait for a later time, and InFlight how many
-	// a worker has.
-	Due, Scheduled, InFlight int64
-	// Overdue counts the leases that ran out and that nobody has taken up.
-	Overdue int64
-	// OldestDue is how long the envelope has waited that could be claimed for
-	// longest; 0 if none can.
-	OldestDue time.Duration
-	// Waiting is what waits by what it waits for, most first. What waits for
-	// a person is among it.
+	Backlog
+	// Waiting is what waits by its reason, most first. What waits for a person
+	// is included.
 	Waiting []Waiting
-	// Buckets are those with limits or with envelopes, the fullest first, up
-	// to 200.
+	// Buckets are those with limits or with actions, the fullest first, up to
+	// 200.
 	Buckets []Bucket
-	// Breakers are of the sources that one ever opened for, those first that
-	// are left alone, up to 200.
+	// Breakers are of the sources that one ever opened for, open ones first,
+	// up to 200.
 	Breakers []Breaker
-	// Pauses are those that stand, the oldest first, up to 1,000. The pause of
-	// everything is among them.
+	// Pauses are those in force, the oldest first, up to 1,000. The pause of
+	// everything is included.
 	Pauses []Pause
 	// Approvals is what waits for a person.
 	Approvals Approvals
-	// Letters are dead letters by reason.
+	// DeadLetters are dead letters by reason.
 	DeadLetters []DeadLetters
 	// Throughput is what ended lately.
 	Throughput Throughput
+}
+
+// Fleet is the state of the whole fleet at one moment, with bounded lists: each
+// element is a time series of its own.
+type Fleet struct {
+	Backlog
+	// Waiting counts actions by the reason they wait for.
+	Waiting map[string]int64
+	// Buckets are those with limits, the fullest others, and the sum of the
+	// rest.
+	Buckets []Bucket
+	// Breakers are of the sources that one ever opened for.
+	Breakers []Breaker
+	// Pauses counts what is paused, by scope.
+	Pauses map[string]int64
+	// DeadLetters counts dead letters by reason; OldestUnknown is the age of
+	// the oldest of unknown outcome.
+	DeadLetters   map[string]int64
+	OldestUnknown time.Duration
+	// CheckpointLag is the age of the oldest event that no checkpoint covers.
+	CheckpointLag time.Duration
+	// PastRetention counts rows that are older than their tenants' retention,
+	// by kind.
+	PastRetention map[string]int64
+	// Tables are the busiest tables.
+	Tables []Table
+}
+
+// Backlog is what is in the outbox.
+type Backlog struct {
+	// Due is how many actions could be claimed now or are held back by a
+	// bucket, Scheduled how many wait for a later time, and InFlight how many
+	// a worker has.
+	Due, Scheduled, InFlight int64
+	// Overdue counts the expired leases that no worker has claimed again.
+	Overdue int64
+	// OldestDue is how long the oldest action has been due that nothing holds
+	// back; 0 if there is none.
+	OldestDue time.Duration
 }
 
 // Waiting is what waits for one reason: turn, bucket, paused, not_before,
@@ -57,32 +87,32 @@ type Waiting struct {
 	OldestDue, NextIn time.Duration
 }
 
-// Bucket is how a bucket stands.
+// Bucket is the state of a bucket.
 type Bucket struct {
-	// Tenant is the name of whose it is.
+	// Tenant is the name of its tenant.
 	Tenant, Name string
 	Waiting      int64
 	// OldestDue is how long the first of them has been due.
 	OldestDue time.Duration
 	Paused    bool
-	// Limited says that it has a limit of any kind, and that what follows
-	// means something.
+	// Limited reports whether it has a limit of any kind; else the fields
+	// below mean nothing.
 	Limited bool
-	// Tokens is how many envelopes it would give now; negative without a rate
-	// or a calendar.
-	Tokens int64
+	// Permits is how many actions may go now; negative without a rate or a
+	// calendar.
+	Permits int64
 	// InUse is how many calls are open of the Concurrency that it allows;
-	// that is negative without a ceiling.
+	// that is negative without a concurrency limit.
 	InUse, Concurrency int64
-	// OpensIn is when it gives one again, and ClosedBy why it is closed, if
-	// that is not for lack of tokens.
+	// OpensIn is when it gives a permit again, and ClosedBy why it is closed,
+	// if that is not for lack of permits.
 	OpensIn  time.Duration
 	ClosedBy string
 
 	id int64
 }
 
-// Breaker is how a source's circuit breaker stands for the fleet.
+// Breaker is the state of a source's circuit breaker for the fleet.
 type Breaker struct {
 	Tenant, Source string
 	// State is closed, half-open or open; Cause is why it opened last.
@@ -111,7 +141,7 @@ type Approvals struct {
 	Oldest time.Time
 }
 
-// Letters are the dead letters of one reason.
+// DeadLetters are the dead letters of one reason.
 type DeadLetters struct {
 	Reason string
 	Count  int64
@@ -121,8 +151,8 @@ type DeadLetters struct {
 
 // Throughput is what ended in the last minutes.
 type Throughput struct {
-	// Covers is how far back the look reached: five minutes, or less when
-	// there was more than is looked at.
+	// Covers is how far back the counts reach: five minutes, or less when
+	// there was more than is read.
 	Covers time.Duration
 	Ended  []Ended
 }
@@ -132,4 +162,14 @@ type Throughput struct {
 type Ended struct {
 	Source, Tool, Status        string
 	LastMinute, LastFiveMinutes int64
+}
+
+// Table is the size of a table with its indexes and partitions, and its rows by
+// the statistics.
+type Table struct {
+	Name       string
+	Bytes      int64
+	Live, Dead int64
+
+	heapBytes int64
 }

@@ -14,10 +14,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
-	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
-// everyReason has envelopes wait for all that there is.
+// everyReason schedules actions that wait for every reason.
 func (k tenant) everyReason() {
 	k.t.Helper()
 	open := k.bucket("open", "")
@@ -25,11 +24,11 @@ func (k tenant) everyReason() {
 	k.queue(open, 2, 600, "")
 	k.queue(open, 1, 30, "waits_for = 'retry'")
 	k.queue(open, 2, 3600, "waits_for = 'quiet_hours'")
-	k.queue(open, 1, -5, "waits_for = 'retry'") // its time has come
+	k.queue(open, 1, -5, "waits_for = 'retry'") // due again
 	k.queue(open, 4, -1, "lease_until = now() + interval '30 seconds'")
 	spent := k.bucket("spent", "rate_limit = 1, rate_seconds = 60, burst = 1, tat = now() + interval '60 seconds'")
 	k.queue(spent, 5, -90, "")
-	k.queue(spent, 1, 3600, "") // later than the next token
+	k.queue(spent, 1, 3600, "") // later than the next permit
 	closed := k.bucket("closed", "closed_until = now() + interval '40 seconds', closed_by = 'retry_after'")
 	k.queue(closed, 2, -10, "")
 	halted := k.bucket("halted", "concurrency = 3")
@@ -42,7 +41,7 @@ func (k tenant) everyReason() {
 
 func TestReasonsAreThoseOfEachEnvelope(t *testing.T) {
 	t.Parallel()
-	k := yard{t, dbtest.Tx(t)}.tenant("reasons")
+	k := fixture{t, dbtest.Tx(t)}.tenant("reasons")
 	k.everyReason()
 	var want map[string]int64
 	k.as(postgres.API(k.id), func(tx pgx.Tx) error {
@@ -69,15 +68,15 @@ func TestReasonsAreThoseOfEachEnvelope(t *testing.T) {
 
 func TestOverviewOfATenant(t *testing.T) {
 	t.Parallel()
-	y := yard{t, dbtest.Tx(t)}
-	other := y.tenant("other")
+	f := fixture{t, dbtest.Tx(t)}
+	other := f.tenant("other")
 	other.queue(other.bucket("open", ""), 7, -1000, "")
 	other.exec("INSERT INTO pauses (pause_id, tenant_id, scope, reason, paused_by) VALUES (gen_random_uuid(), $1, 'tenant', 'theirs', 'Bo')", other.id.String())
 	other.exec("INSERT INTO dead_letters (tenant_id, action_id, reason, attempt) VALUES ($1, $1, 'refused', 1)", other.id.String())
-	k := y.tenant("mine")
+	k := f.tenant("mine")
 	k.everyReason()
 	k.queue(k.bucket("open", ""), 1, -300, "lease_until = now() - interval '5 seconds'")
-	k.exec(`INSERT INTO breakers (tenant_id, source_id, state, cause, open_until, trips, worker)
+	k.exec(`INSERT INTO breakers (tenant_id, source_id, state, cause, open_until, openings, worker)
 		VALUES ($1, 'mail', 'open', 'failures', now() + interval '1 minute', 3, 'w1')`, k.id.String())
 	for reason, age := range map[string]int{"unknown": 3600, "refused": 60} {
 		k.exec(`INSERT INTO dead_letters (tenant_id, action_id, reason, attempt, created_at)
@@ -95,16 +94,16 @@ func TestOverviewOfATenant(t *testing.T) {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 	if !about(got.OldestDue, time.Minute) {
-		t.Errorf("oldest due = %s, want the one that has its turn", got.OldestDue)
+		t.Errorf("oldest due = %s, want the one that nothing holds back", got.OldestDue)
 	}
 	named := func(name string) overview.Bucket {
 		return find(t, got.Buckets, func(b overview.Bucket) bool { return b.Name == name })
 	}
 	wantBuckets := []overview.Bucket{
-		{Tenant: k.name, Name: "open", Waiting: 9, OldestDue: time.Minute, Tokens: -1, Concurrency: -1},
+		{Tenant: k.name, Name: "open", Waiting: 9, OldestDue: time.Minute, Permits: -1, Concurrency: -1},
 		{Tenant: k.name, Name: "spent", Waiting: 6, OldestDue: 90 * time.Second, Limited: true, Concurrency: -1, OpensIn: time.Minute},
-		{Tenant: k.name, Name: "halted", Waiting: 3, OldestDue: 20 * time.Second, Paused: true, Limited: true, Tokens: -1, InUse: 2, Concurrency: 3},
-		{Tenant: k.name, Name: "closed", Waiting: 2, OldestDue: 10 * time.Second, Tokens: -1, Concurrency: -1, OpensIn: 40 * time.Second, ClosedBy: "retry_after"},
+		{Tenant: k.name, Name: "halted", Waiting: 3, OldestDue: 20 * time.Second, Paused: true, Limited: true, Permits: -1, InUse: 2, Concurrency: 3},
+		{Tenant: k.name, Name: "closed", Waiting: 2, OldestDue: 10 * time.Second, Permits: -1, Concurrency: -1, OpensIn: 40 * time.Second, ClosedBy: "retry_after"},
 	}
 	same := cmp.Options{cmpopts.IgnoreUnexported(overview.Bucket{}), cmp.Comparer(about)}
 	for _, b := range wantBuckets {
@@ -125,16 +124,16 @@ func TestOverviewOfATenant(t *testing.T) {
 	if got.Approvals.Waiting != 1 || !got.Approvals.Oldest.Equal(got.At) {
 		t.Errorf("approvals = %+v, want one that was proposed at %s", got.Approvals, got.At)
 	}
-	letters := []overview.DeadLetters{{Reason: "refused", Count: 1, Oldest: time.Minute}, {Reason: "unknown", Count: 1, Oldest: time.Hour}}
+	deadLetters := []overview.DeadLetters{{Reason: "refused", Count: 1, Oldest: time.Minute}, {Reason: "unknown", Count: 1, Oldest: time.Hour}}
 	byReason := cmpopts.SortSlices(func(a, b overview.DeadLetters) bool { return a.Reason < b.Reason })
-	if diff := cmp.Diff(letters, got.DeadLetters, same, byReason); diff != "" {
-		t.Errorf("letters (-want +got):\n%s", diff)
+	if diff := cmp.Diff(deadLetters, got.DeadLetters, same, byReason); diff != "" {
+		t.Errorf("dead letters (-want +got):\n%s", diff)
 	}
 }
 
 func TestPauseOfEverythingShowsToEveryTenant(t *testing.T) {
 	t.Parallel()
-	k := yard{t, dbtest.DB(t)}.tenant("halted")
+	k := fixture{t, dbtest.DB(t)}.tenant("halted")
 	k.queue(k.bucket("open", ""), 2, -60, "")
 	k.queue(k.bucket("open", ""), 1, 60, "waits_for = 'quiet_hours'")
 	k.exec("INSERT INTO pauses (pause_id, scope, reason, paused_by) VALUES (gen_random_uuid(), 'everything', 'fire', 'Cy')")
@@ -151,7 +150,7 @@ func TestPauseOfEverythingShowsToEveryTenant(t *testing.T) {
 
 func TestThroughput(t *testing.T) {
 	t.Parallel()
-	k := yard{t, dbtest.Tx(t)}.tenant("flow")
+	k := fixture{t, dbtest.Tx(t)}.tenant("flow")
 	bucket := k.bucket("open", "")
 	tell := func(kind audit.Kind, ago string, tool string, statuses ...envelope.Status) {
 		e := audit.Event{Tenant: k.id, Kind: kind, Actor: "worker/test"}
@@ -181,9 +180,9 @@ func TestThroughput(t *testing.T) {
 	}
 }
 
-func TestThroughputSaysHowFarItReached(t *testing.T) {
+func TestThroughputReportsItsWindow(t *testing.T) {
 	t.Parallel()
-	k := yard{t, dbtest.Tx(t)}.tenant("flood")
+	k := fixture{t, dbtest.Tx(t)}.tenant("flood")
 	id := k.propose(k.bucket("open", ""), "send", envelope.ApprovalAuto)
 	k.exec(`INSERT INTO events (tenant_id, kind, actor, at, items)
 		SELECT $1, 'settled', 'worker/test', now() - make_interval(secs => 100 - i), (SELECT jsonb_agg(jsonb_build_object('action_id', $2::text, 'status', 'sent')) FROM generate_series(1, 500))
@@ -196,21 +195,21 @@ func TestThroughputSaysHowFarItReached(t *testing.T) {
 	}
 }
 
-func TestStandingOfTheFleet(t *testing.T) {
+func TestFleet(t *testing.T) {
 	t.Parallel()
-	y := yard{t, dbtest.DB(t)}
-	one, two := y.tenant("one"), y.tenant("two")
+	f := fixture{t, dbtest.DB(t)}
+	one, two := f.tenant("one"), f.tenant("two")
 	one.everyReason()
 	two.everyReason()
 	for i := range 25 {
-		two.queue(two.bucket(fmt.Sprintf("lane.%02d", i), ""), 1, -30, "")
+		two.queue(two.bucket(fmt.Sprintf("bucket.%02d", i), ""), 1, -30, "")
 	}
-	y.exec("INSERT INTO breakers (tenant_id, source_id, state, cause, open_until, worker) VALUES ($1, 'mail', 'half-open', 'failures', now(), 'w')", one.id.String())
-	y.exec("INSERT INTO dead_letters (tenant_id, action_id, reason, attempt, created_at) VALUES ($1, $1, 'unknown', 1, now() - interval '1 hour')", two.id.String())
-	y.exec("INSERT INTO retention_checks (tenant_id, checked_at, ledger, events) VALUES ($1, now(), 5, 6), ($2, now(), 7, 0)", one.id.String(), two.id.String())
-	y.exec("INSERT INTO events (tenant_id, kind, actor, at, items) VALUES ($1, 'settled', 'w', now() - interval '10 minutes', '[]')", one.id.String())
+	f.exec("INSERT INTO breakers (tenant_id, source_id, state, cause, open_until, worker) VALUES ($1, 'mail', 'half-open', 'failures', now(), 'w')", one.id.String())
+	f.exec("INSERT INTO dead_letters (tenant_id, action_id, reason, attempt, created_at) VALUES ($1, $1, 'unknown', 1, now() - interval '1 hour')", two.id.String())
+	f.exec("INSERT INTO retention_checks (tenant_id, checked_at, ledger, events) VALUES ($1, now(), 5, 6), ($2, now(), 7, 0)", one.id.String(), two.id.String())
+	f.exec("INSERT INTO events (tenant_id, kind, actor, at, items) VALUES ($1, 'settled', 'w', now() - interval '10 minutes', '[]')", one.id.String())
 
-	got := y.fleet()
+	got := f.fleet()
 
 	wantWaiting := map[string]int64{
 		"turn": 8 + 25, "not_before": 4 + 2, "retry": 2, "quiet_hours": 4, "bucket": 10, "retry_after": 4, "paused": 4, "breaker_open": 2, "approval": 2,
@@ -221,17 +220,17 @@ func TestStandingOfTheFleet(t *testing.T) {
 	if diff := cmp.Diff(map[string]int64{"everything": 0, "tenant": 0, "employee": 0, "source": 0, "bucket": 2, "tool": 0}, got.Pauses); diff != "" {
 		t.Errorf("pauses (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]int64{"refused": 0, "exhausted": 0, "unknown": 1}, got.Letters); diff != "" {
-		t.Errorf("letters (-want +got):\n%s", diff)
+	if diff := cmp.Diff(map[string]int64{"refused": 0, "exhausted": 0, "unknown": 1}, got.DeadLetters); diff != "" {
+		t.Errorf("dead letters (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]int64{"ledger": 12, "events": 6}, got.Notices); diff != "" {
-		t.Errorf("notices (-want +got):\n%s", diff)
+	if diff := cmp.Diff(map[string]int64{"ledger": 12, "events": 6}, got.PastRetention); diff != "" {
+		t.Errorf("past retention (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]telemetry.BreakerStanding{{Tenant: one.name, Source: "mail", State: "half-open"}}, got.Breakers); diff != "" {
+	if diff := cmp.Diff([]overview.Breaker{{Tenant: one.name, Source: "mail", State: "half-open", Cause: "failures", Openings: 1}}, got.Breakers, cmpopts.IgnoreFields(overview.Breaker{}, "Since", "OpenUntil")); diff != "" {
 		t.Errorf("breakers (-want +got):\n%s", diff)
 	}
-	if got.OldestDue < time.Minute || got.Unsealed < 10*time.Minute || got.OldestUnknown < time.Hour {
-		t.Errorf("oldest due, uncovered, oldest unknown = %s, %s, %s", got.OldestDue, got.Unsealed, got.OldestUnknown)
+	if got.OldestDue < time.Minute || got.CheckpointLag < 10*time.Minute || got.OldestUnknown < time.Hour {
+		t.Errorf("oldest due, uncovered, oldest unknown = %s, %s, %s", got.OldestDue, got.CheckpointLag, got.OldestUnknown)
 	}
 	limited, sum := 0, int64(0)
 	for _, b := range got.Buckets {
@@ -241,22 +240,22 @@ func TestStandingOfTheFleet(t *testing.T) {
 		}
 	}
 	rest := got.Buckets[len(got.Buckets)-1]
-	if limited != 4 || len(got.Buckets) != 4+20+1 || rest.Bucket != "(others)" || rest.Waiting != 9 || sum != 33+6+2+4+10+4+4+2 {
+	if limited != 4 || len(got.Buckets) != 4+20+1 || rest.Name != "(others)" || rest.Waiting != 9 || sum != 33+6+2+4+10+4+4+2 {
 		t.Errorf("%d buckets, %d of them limited, %d envelopes, the last of them %+v", len(got.Buckets), limited, sum, rest)
 	}
-	outbox := find(t, got.Tables, func(s telemetry.TableStanding) bool { return s.Name == "outbox" })
+	outbox := find(t, got.Tables, func(s overview.Table) bool { return s.Name == "outbox" })
 	if len(got.Tables) != 8 || outbox.Bytes == 0 {
 		t.Errorf("tables = %+v", got.Tables)
 	}
 }
 
-func TestEmptyFleetStandsToo(t *testing.T) {
+func TestEmptyFleet(t *testing.T) {
 	t.Parallel()
 
-	got := yard{t, dbtest.DB(t)}.fleet()
+	got := fixture{t, dbtest.DB(t)}.fleet()
 
 	if got.Due != 0 || got.Waiting["turn"] != 0 || len(got.Waiting) != 8 || len(got.Buckets) != 0 {
-		t.Errorf("an empty fleet stands as %+v", got)
+		t.Errorf("an empty fleet is %+v", got)
 	}
 }
 
@@ -264,15 +263,15 @@ func TestEmptyFleetStandsToo(t *testing.T) {
 // than are read.
 func TestLongQueuesAreEstimated(t *testing.T) {
 	t.Parallel()
-	y := yard{t, dbtest.DB(t)}
-	y.exec("ALTER TABLE outbox SET (autovacuum_enabled = off)")
-	big, small := y.tenant("big"), y.tenant("small")
-	big.crowd(big.bucket("open", ""), 50_000)
-	big.crowd(big.bucket("spent", "rate_limit = 1, rate_seconds = 60, burst = 1, tat = now() + interval '60 seconds'"), 50_000)
+	f := fixture{t, dbtest.DB(t)}
+	f.exec("ALTER TABLE outbox SET (autovacuum_enabled = off)")
+	big, small := f.tenant("big"), f.tenant("small")
+	big.fill(big.bucket("open", ""), 50_000)
+	big.fill(big.bucket("spent", "rate_limit = 1, rate_seconds = 60, burst = 1, tat = now() + interval '60 seconds'"), 50_000)
 	small.queue(small.bucket("open", ""), 3, -7200, "")
-	y.exec("ANALYZE outbox")
+	f.exec("ANALYZE outbox")
 
-	fleet, mine, theirs := y.fleet(), small.overview(), big.overview()
+	fleet, mine, theirs := f.fleet(), small.overview(), big.overview()
 
 	near := func(what string, got int64) {
 		t.Helper()
@@ -287,23 +286,23 @@ func TestLongQueuesAreEstimated(t *testing.T) {
 		t.Errorf("estimated %t with %d rows, %t with 3", theirs.Estimated, theirs.Due, mine.Estimated)
 	}
 	if fleet.OldestDue < 2*time.Hour {
-		t.Errorf("oldest due of the fleet = %s, want the lone one of two hours", fleet.OldestDue)
+		t.Errorf("oldest due of the fleet = %s, want the small tenant's of two hours", fleet.OldestDue)
 	}
 }
 
-// TestWhatABurstLeavesIsCounted has many pages and few rows.
-func TestWhatABurstLeavesIsCounted(t *testing.T) {
+// TestEmptyPagesAfterABurst has many pages and few rows.
+func TestEmptyPagesAfterABurst(t *testing.T) {
 	t.Parallel()
-	y := yard{t, dbtest.DB(t)}
-	y.exec("ALTER TABLE outbox SET (autovacuum_enabled = off)")
-	k := y.tenant("burst")
+	f := fixture{t, dbtest.DB(t)}
+	f.exec("ALTER TABLE outbox SET (autovacuum_enabled = off)")
+	k := f.tenant("burst")
 	bucket := k.bucket("open", "")
-	k.crowd(bucket, 60_000)
-	y.exec("DELETE FROM outbox")
+	k.fill(bucket, 60_000)
+	f.exec("DELETE FROM outbox")
 	k.queue(bucket, 4, -60, "")
-	y.exec("ANALYZE outbox") // the statistics know at once
+	f.exec("ANALYZE outbox") // the statistics know at once
 
-	fleet, mine := y.fleet(), k.overview()
+	fleet, mine := f.fleet(), k.overview()
 
 	if fleet.Waiting["turn"] != 4 || reasons(mine.Waiting)["turn"] != 4 || mine.Estimated {
 		t.Errorf("the fleet has %d, the tenant %d, estimated %t; want 4", fleet.Waiting["turn"], reasons(mine.Waiting)["turn"], mine.Estimated)

@@ -10,28 +10,27 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
 // The tables that are counted.
 const (
-	outboxTable  = "outbox"
-	lettersTable = "dead_letters"
+	outboxTable      = "outbox"
+	deadLettersTable = "dead_letters"
 )
 
-// hotTables are those whose size and dead rows matter.
-func hotTables() []string {
-	return []string{outboxTable, lettersTable, "actions", "buckets", "decisions", "events", "river_job", "tool_executions"}
+// busiestTables are those whose size and dead rows matter.
+func busiestTables() []string {
+	return []string{outboxTable, deadLettersTable, "actions", "buckets", "decisions", "events", "river_job", "tool_executions"}
 }
 
-// Of reads how a tenant stands. The transaction is of the tenant's scope,
-// which is what confines it to the tenant's rows.
+// Get reads the state of a tenant. The transaction is of the tenant's scope,
+// which confines it to the tenant's rows.
 func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Overview, error) {
-	r := reading{pages: tenantPages, mine: true}
-	if err := r.read(ctx, tx, outboxTable, lettersTable); err != nil {
+	r := reading{pages: tenantPages, tenant: true}
+	if err := r.read(ctx, tx, outboxTable, deadLettersTable); err != nil {
 		return Overview{}, fmt.Errorf("overview of tenant %s: %w", tenant, err)
 	}
-	buckets, err := readBuckets(ctx, tx, r.tally.fullest(mostBuckets, mostBuckets), mostBuckets)
+	buckets, err := readBuckets(ctx, tx, r.counts.fullest(mostBuckets, mostBuckets), mostBuckets)
 	if err != nil {
 		return Overview{}, fmt.Errorf("overview of tenant %s: buckets: %w", tenant, err)
 	}
@@ -39,27 +38,28 @@ func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Overview, er
 	if err != nil {
 		return Overview{}, fmt.Errorf("overview of tenant %s: throughput: %w", tenant, err)
 	}
-	t := r.tally
 	return Overview{
-		At: r.at, Estimated: r.estimated, Due: t.due, Scheduled: t.scheduled, InFlight: t.inFlight, Overdue: t.overdue, OldestDue: t.oldestDue,
-		Waiting: t.waiting(r.approvals), Buckets: t.filled(buckets, r.pauses), Breakers: r.breakers, Pauses: r.pauses,
-		Approvals: r.approvals, DeadLetters: r.letters, Throughput: throughput,
+		At: r.at, Estimated: r.estimated, Backlog: r.counts.Backlog,
+		Waiting: r.counts.waiting(r.approvals), Buckets: r.counts.filled(buckets, r.pauses), Breakers: r.breakers, Pauses: r.pauses,
+		Approvals: r.approvals, DeadLetters: r.deadLetters, Throughput: throughput,
 	}, nil
 }
 
 // reading is what is read for a tenant and for the fleet alike.
 type reading struct {
-	pages int64
-	mine  bool
+	// pages bounds how much of a table is read; tenant is set if the
+	// transaction sees one tenant's rows only.
+	pages  int64
+	tenant bool
 
-	at        time.Time
-	tables    []table
-	estimated bool
-	tally     tally
-	breakers  []Breaker
-	pauses    []Pause
-	approvals Approvals
-	letters   []DeadLetters
+	at          time.Time
+	tables      []Table
+	estimated   bool
+	counts      counts
+	breakers    []Breaker
+	pauses      []Pause
+	approvals   Approvals
+	deadLetters []DeadLetters
 }
 
 func (r *reading) read(ctx context.Context, tx pgx.Tx, tables ...string) (err error) {
@@ -69,79 +69,111 @@ func (r *reading) read(ctx context.Context, tx pgx.Tx, tables ...string) (err er
 	if r.pauses, err = readPauses(ctx, tx); err != nil {
 		return fmt.Errorf("pauses: %w", err)
 	}
-	groups, how, err := readWaiting(ctx, tx, r.look(outboxTable))
+	groups, estimated, err := readWaiting(ctx, tx, r.sampling(outboxTable))
 	if err != nil {
 		return fmt.Errorf("what waits: %w", err)
 	}
-	r.tally, r.estimated = sumUp(groups, r.pauses), how.estimated()
+	r.counts, r.estimated = count(groups, r.pauses), estimated
 	if r.breakers, err = readBreakers(ctx, tx); err != nil {
 		return fmt.Errorf("breakers: %w", err)
 	}
 	if r.approvals, r.at, err = readApprovals(ctx, tx); err != nil {
 		return fmt.Errorf("approvals: %w", err)
 	}
-	if r.letters, err = readLetters(ctx, tx, r.look(lettersTable)); err != nil {
+	if r.deadLetters, err = readDeadLetters(ctx, tx, r.sampling(deadLettersTable)); err != nil {
 		return fmt.Errorf("dead letters: %w", err)
 	}
 	return nil
 }
 
-func (r *reading) look(name string) look {
+func (r *reading) sampling(name string) sampling {
 	for _, t := range r.tables {
-		if t.name == name {
-			return lookAt(t, r.pages, r.mine)
+		if t.Name == name {
+			return samplingOf(t, r.pages, r.tenant)
 		}
 	}
-	return look{percent: 100} // it has no pages yet
+	return sampling{percent: 100} // it has no pages yet
 }
 
-// readFor bounds a reading of the fleet.
-const readFor = 5 * time.Second
+// readTimeout bounds a reading of the fleet.
+const readTimeout = 5 * time.Second
 
-// Reader returns a function for telemetry that reads how the fleet stands.
-func Reader(db postgres.Begins) func(ctx context.Context) (telemetry.Standing, error) {
-	return func(ctx context.Context) (telemetry.Standing, error) {
-		ctx, cancel := context.WithTimeout(ctx, readFor)
+// Reader returns a function for Observe that reads the state of the fleet.
+func Reader(db postgres.Begins) func(ctx context.Context) (Fleet, error) {
+	return func(ctx context.Context) (Fleet, error) {
+		ctx, cancel := context.WithTimeout(ctx, readTimeout)
 		defer cancel()
-		var s telemetry.Standing
+		var f Fleet
 		err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) (err error) {
-			s, err = Fleet(ctx, tx)
+			f, err = GetFleet(ctx, tx)
 			return err
 		})
-		return s, err
+		return f, err
 	}
 }
 
-// Fleet reads how the whole fleet stands, in a transaction of the worker's
+// GetFleet reads the state of the whole fleet, in a transaction of the worker's
 // scope. Of buckets it names up to 100 with limits and the 20 fullest others;
 // what waits in further ones is summed up as "(others)".
-func Fleet(ctx context.Context, tx pgx.Tx) (telemetry.Standing, error) {
+func GetFleet(ctx context.Context, tx pgx.Tx) (Fleet, error) {
 	r := reading{pages: fleetPages}
-	if err := r.read(ctx, tx, hotTables()...); err != nil {
-		return telemetry.Standing{}, fmt.Errorf("overview of the fleet: %w", err)
+	if err := r.read(ctx, tx, busiestTables()...); err != nil {
+		return Fleet{}, fmt.Errorf("overview of the fleet: %w", err)
 	}
-	ids := r.tally.fullest(mostLimited, mostFull)
+	ids := r.counts.fullest(mostLimited, mostFull)
 	buckets, err := readBuckets(ctx, tx, ids, mostLimited+mostFull)
 	if err != nil {
-		return telemetry.Standing{}, fmt.Errorf("overview of the fleet: buckets: %w", err)
+		return Fleet{}, fmt.Errorf("overview of the fleet: buckets: %w", err)
 	}
 	if r.estimated {
-		// The one that waits longest may be in no page that was read. Where
-		// there are more buckets than are asked, it is others each time.
+		// The action that is due for longest may be in no page that was read.
+		// If there are more buckets than are probed, each reading probes others.
 		starts := append(ids, 0)
 		oldest, err := readOldest(ctx, tx, starts[rand.IntN(len(starts))])
 		if err != nil {
-			return telemetry.Standing{}, fmt.Errorf("overview of the fleet: oldest: %w", err)
+			return Fleet{}, fmt.Errorf("overview of the fleet: oldest: %w", err)
 		}
-		r.tally.oldestDue = max(r.tally.oldestDue, oldest)
+		r.counts.OldestDue = max(r.counts.OldestDue, oldest)
 	}
-	uncovered, err := readUncovered(ctx, tx)
+	lag, err := readCheckpointLag(ctx, tx)
 	if err != nil {
-		return telemetry.Standing{}, fmt.Errorf("overview of the fleet: checkpoints: %w", err)
+		return Fleet{}, fmt.Errorf("overview of the fleet: checkpoints: %w", err)
 	}
-	notices, err := readNotices(ctx, tx)
+	past, err := readPastRetention(ctx, tx)
 	if err != nil {
-		return telemetry.Standing{}, fmt.Errorf("overview of the fleet: notices: %w", err)
+		return Fleet{}, fmt.Errorf("overview of the fleet: retention: %w", err)
 	}
-	return r.standing(buckets, uncovered, notices), nil
+	f := r.fleet(buckets)
+	f.CheckpointLag, f.PastRetention = lag, past
+	return f, nil
+}
+
+// others is the name under which buckets are summed up; no bucket can have it.
+const others = "(others)"
+
+// fleet returns a reading as that of the fleet. Maps have every key that is
+// known in advance, so that a gauge falls to 0 and does not vanish.
+func (r *reading) fleet(buckets []Bucket) Fleet {
+	f := Fleet{
+		Backlog: r.counts.Backlog, Buckets: r.counts.filled(buckets, r.pauses), Breakers: r.breakers, Tables: r.tables,
+		Waiting:     map[string]int64{reasonTurn: 0, "retry": 0, "quiet_hours": 0, reasonPaused: 0, "breaker_open": 0, "bucket": 0, reasonApproval: 0, "not_before": 0},
+		Pauses:      map[string]int64{"everything": 0, "tenant": 0, "employee": 0, "source": 0, "bucket": 0, "tool": 0},
+		DeadLetters: map[string]int64{"refused": 0, "exhausted": 0, "unknown": 0},
+	}
+	for _, w := range r.counts.waiting(r.approvals) {
+		f.Waiting[w.Reason] = w.Envelopes
+	}
+	for _, p := range r.pauses {
+		f.Pauses[p.Scope]++
+	}
+	for _, d := range r.deadLetters {
+		f.DeadLetters[d.Reason] = d.Count
+		if d.Reason == "unknown" {
+			f.OldestUnknown = d.Oldest
+		}
+	}
+	if rest := r.counts.rest(buckets); rest.Waiting > 0 {
+		f.Buckets = append(f.Buckets, rest)
+	}
+	return f
 }

@@ -11,59 +11,58 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
-// yard is a database with tenants.
-type yard struct {
+// fixture is a database with tenants.
+type fixture struct {
 	t  testing.TB
 	db postgres.Begins
 }
 
-func (y yard) as(scope postgres.Scope, fn func(tx pgx.Tx) error) {
-	y.t.Helper()
-	if err := postgres.InTx(y.t.Context(), y.db, scope, fn); err != nil {
-		y.t.Fatal(err)
+func (f fixture) as(scope postgres.Scope, fn func(tx pgx.Tx) error) {
+	f.t.Helper()
+	if err := postgres.InTx(f.t.Context(), f.db, scope, fn); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
-func (y yard) exec(sql string, args ...any) {
-	y.t.Helper()
-	y.as(postgres.Admin(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(y.t.Context(), sql, args...)
+func (f fixture) exec(sql string, args ...any) {
+	f.t.Helper()
+	f.as(postgres.Admin(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(f.t.Context(), sql, args...)
 		return err
 	})
 }
 
-func one[T any](y yard, sql string, args ...any) T {
-	y.t.Helper()
+func one[T any](f fixture, sql string, args ...any) T {
+	f.t.Helper()
 	var v T
-	y.as(postgres.Admin(), func(tx pgx.Tx) error { return tx.QueryRow(y.t.Context(), sql, args...).Scan(&v) })
+	f.as(postgres.Admin(), func(tx pgx.Tx) error { return tx.QueryRow(f.t.Context(), sql, args...).Scan(&v) })
 	return v
 }
 
-// tenant is one of a yard's.
+// tenant is a tenant of a fixture.
 type tenant struct {
-	yard
+	fixture
 
 	id   envelope.TenantID
 	name string
 }
 
-func (y yard) tenant(prefix string) tenant {
-	y.t.Helper()
+func (f fixture) tenant(prefix string) tenant {
+	f.t.Helper()
 	id := uuid.Must(uuid.NewV7())
-	k := tenant{y, envelope.TenantID(id), prefix + "-" + id.String()}
-	y.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", k.id.String(), k.name)
-	y.exec("INSERT INTO decisions (tenant_id, decision_id, mode, mode_source, trace) VALUES ($1, $1, 'allow', 'test', '[]')", k.id.String())
-	y.exec("INSERT INTO sources (tenant_id, source_id, kind) VALUES ($1, 'mail', 'mcp')", k.id.String())
+	k := tenant{f, envelope.TenantID(id), prefix + "-" + id.String()}
+	f.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", k.id.String(), k.name)
+	f.exec("INSERT INTO decisions (tenant_id, decision_id, mode, mode_source, trace) VALUES ($1, $1, 'allow', 'test', '[]')", k.id.String())
+	f.exec("INSERT INTO sources (tenant_id, source_id, kind) VALUES ($1, 'mail', 'mcp')", k.id.String())
 	return k
 }
 
-// bucket makes one; set is what its columns are set to, as SQL.
+// bucket inserts a bucket; set assigns its columns, in SQL.
 func (k tenant) bucket(name, set string) int64 {
 	k.t.Helper()
-	id := one[int64](k.yard, `INSERT INTO buckets (tenant_id, name) VALUES ($1, $2)
+	id := one[int64](k.fixture, `INSERT INTO buckets (tenant_id, name) VALUES ($1, $2)
 		ON CONFLICT ON CONSTRAINT buckets_tenant_id_name_key DO UPDATE SET retired_at = NULL RETURNING bucket_id`, k.id.String(), name)
 	if set != "" {
 		k.exec("UPDATE buckets SET "+set+" WHERE bucket_id = $1", id)
@@ -71,7 +70,7 @@ func (k tenant) bucket(name, set string) int64 {
 	return id
 }
 
-// propose writes an envelope of a tool without putting it on the schedule.
+// propose inserts an action of a tool without scheduling it.
 func (k tenant) propose(bucket int64, tool string, approval envelope.Approval) envelope.ActionID {
 	k.t.Helper()
 	id := envelope.NewActionID()
@@ -82,8 +81,8 @@ func (k tenant) propose(bucket int64, tool string, approval envelope.Approval) e
 	return id
 }
 
-// queue puts n envelopes on the schedule, due in some seconds. set is what
-// further columns are set to, as SQL.
+// queue schedules n actions, due in some seconds. set assigns further
+// columns, in SQL.
 func (k tenant) queue(bucket int64, n int, dueIn float64, set string) []envelope.ActionID {
 	k.t.Helper()
 	ids := make([]envelope.ActionID, n)
@@ -98,8 +97,8 @@ func (k tenant) queue(bucket int64, n int, dueIn float64, set string) []envelope
 	return ids
 }
 
-// crowd fills a bucket with rows that have no envelope.
-func (k tenant) crowd(bucket int64, n int) {
+// fill fills a bucket with rows that have no action.
+func (k tenant) fill(bucket int64, n int) {
 	k.t.Helper()
 	k.exec(`INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts)
 		SELECT $1, gen_random_uuid(), $2, now() - interval '1 minute', 3 FROM generate_series(1, $3)`, k.id.String(), bucket, n)
@@ -115,11 +114,11 @@ func (k tenant) overview() overview.Overview {
 	return o
 }
 
-func (y yard) fleet() telemetry.Standing {
-	y.t.Helper()
-	s, err := overview.Reader(y.db)(y.t.Context())
+func (f fixture) fleet() overview.Fleet {
+	f.t.Helper()
+	s, err := overview.Reader(f.db)(f.t.Context())
 	if err != nil {
-		y.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	return s
 }
@@ -137,10 +136,10 @@ func find[T any](t testing.TB, all []T, is func(T) bool) T {
 	t.Helper()
 	i := slices.IndexFunc(all, is)
 	if i < 0 {
-		t.Fatalf("there is no such one among %+v", all)
+		t.Fatalf("no element of %+v matches", all)
 	}
 	return all[i]
 }
 
-// about says whether two durations are the same, but for rounding.
+// about reports whether two durations are equal, except for rounding.
 func about(a, b time.Duration) bool { return (a - b).Abs() < time.Millisecond }

@@ -8,15 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
-
-// table is what the statistics say of a table with its partitions.
-type table struct {
-	name             string
-	heapBytes, bytes int64
-	live, dead       int64
-}
 
 // tableSizes is by hand: sqlc does not know PostgreSQL's own catalogs.
 const tableSizes = `
@@ -34,39 +28,37 @@ WHERE c.relkind = 'r' AND n.nspname IN ('public', 'river') AND coalesce(p.relnam
 GROUP BY 1
 ORDER BY 1`
 
-func readTables(ctx context.Context, tx pgx.Tx, names ...string) ([]table, error) {
+func readTables(ctx context.Context, tx pgx.Tx, names ...string) ([]Table, error) {
 	rows, err := tx.Query(ctx, tableSizes, names)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (table, error) {
-		var t table
-		return t, row.Scan(&t.name, &t.heapBytes, &t.bytes, &t.live, &t.dead)
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Table, error) {
+		var t Table
+		return t, row.Scan(&t.Name, &t.heapBytes, &t.Bytes, &t.Live, &t.Dead)
 	})
 }
 
-// readWaiting counts the outbox as a look says.
-func readWaiting(ctx context.Context, tx pgx.Tx, l look) ([]group, look, error) {
-	if l.most > 0 {
-		rows, err := dbsqlc.New().OverviewWaiting(ctx, tx, l.most)
-		if err != nil {
-			return nil, l, err
+// readWaiting counts the outbox, and reports whether the counts are estimates.
+func readWaiting(ctx context.Context, tx pgx.Tx, s sampling) (groups []group, estimated bool, err error) {
+	if s.most > 0 {
+		rows, err := dbsqlc.New().OverviewWaiting(ctx, tx, s.most)
+		groups, err := postgres.Map(rows, err, groupFromRow)
+		all := int64(0)
+		for _, g := range groups {
+			all += g.envelopes
 		}
-		groups, all := make([]group, len(rows)), int64(0)
-		for i, r := range rows {
-			groups[i], all = groupFromRow(r), all+r.Envelopes
-		}
-		if all < l.most {
-			return groups, l.counted(), nil
+		if err != nil || all < s.most {
+			return groups, false, err
 		}
 	}
-	rows, err := dbsqlc.New().OverviewWaitingSample(ctx, tx, &dbsqlc.OverviewWaitingSampleParams{Percent: l.percent, Mask: int32(l.rows() - 1)})
-	groups := make([]group, len(rows))
-	for i, r := range rows {
-		groups[i] = groupFromRow(dbsqlc.OverviewWaitingRow(r))
-		groups[i].envelopes, groups[i].due = l.scale(r.Envelopes*l.rows()), l.scale(r.Due*l.rows())
-	}
-	return groups, l, err
+	rows, err := dbsqlc.New().OverviewWaitingSample(ctx, tx, &dbsqlc.OverviewWaitingSampleParams{Percent: s.percent, Mask: int32(s.rows() - 1)})
+	groups, err = postgres.Map(rows, err, func(r dbsqlc.OverviewWaitingSampleRow) group {
+		g := groupFromRow(dbsqlc.OverviewWaitingRow(r))
+		g.envelopes, g.due = s.scale(r.Envelopes*s.rows()), s.scale(r.Due*s.rows())
+		return g
+	})
+	return groups, s.estimated(), err
 }
 
 func groupFromRow(r dbsqlc.OverviewWaitingRow) group {
@@ -76,46 +68,40 @@ func groupFromRow(r dbsqlc.OverviewWaitingRow) group {
 	}
 }
 
-// readOldest finds the envelope that could be claimed for longest, among some
-// of the buckets with work, from one on.
+// readOldest returns how long the oldest action that could be claimed has been
+// due, of some of the buckets with work, from one on.
 func readOldest(ctx context.Context, tx pgx.Tx, first int64) (time.Duration, error) {
-	s, err := dbsqlc.New().OverviewOldest(ctx, tx, &dbsqlc.OverviewOldestParams{First: first, Most: mostHops})
+	s, err := dbsqlc.New().OverviewOldest(ctx, tx, &dbsqlc.OverviewOldestParams{First: first, Most: mostProbed})
 	return seconds(s), err
 }
 
-// readBuckets reads how the limits of buckets stand: of those named, and of
-// those that have any.
+// readBuckets reads the limits of the buckets named, and of those that have
+// any.
 func readBuckets(ctx context.Context, tx pgx.Tx, ids []int64, most int64) ([]Bucket, error) {
 	rows, err := dbsqlc.New().OverviewBuckets(ctx, tx, &dbsqlc.OverviewBucketsParams{BucketIds: ids, Most: most})
-	buckets := make([]Bucket, len(rows))
-	for i, r := range rows {
-		buckets[i] = Bucket{
-			Tenant: r.Tenant, Name: r.Name, Limited: r.Limited, Tokens: r.Tokens, InUse: r.InUse, Concurrency: int64(r.Concurrency),
+	return postgres.Map(rows, err, func(r dbsqlc.OverviewBucketsRow) Bucket {
+		return Bucket{
+			Tenant: r.Tenant, Name: r.Name, Limited: r.Limited, Permits: r.Permits, InUse: r.InUse, Concurrency: int64(r.Concurrency),
 			OpensIn: seconds(r.OpensSeconds), ClosedBy: r.ClosedBy, id: r.BucketID,
 		}
-	}
-	return buckets, err
+	})
 }
 
 func readBreakers(ctx context.Context, tx pgx.Tx) ([]Breaker, error) {
 	rows, err := dbsqlc.New().OverviewBreakers(ctx, tx, mostBreakers)
-	breakers := make([]Breaker, len(rows))
-	for i, r := range rows {
-		breakers[i] = Breaker{r.Tenant, r.SourceID, r.State, r.Cause, r.Since, r.OpenUntil, int(r.Openings)}
-	}
-	return breakers, err
+	return postgres.Map(rows, err, func(r dbsqlc.OverviewBreakersRow) Breaker {
+		return Breaker{r.Tenant, r.SourceID, r.State, r.Cause, r.Since, r.OpenUntil, int(r.Openings)}
+	})
 }
 
 func readPauses(ctx context.Context, tx pgx.Tx) ([]Pause, error) {
 	rows, err := dbsqlc.New().OverviewPauses(ctx, tx, mostPauses)
-	pauses := make([]Pause, len(rows))
-	for i, r := range rows {
-		pauses[i] = Pause{r.Tenant, r.Scope, r.Subject, r.Kill, r.Reason, r.PausedBy, r.PausedAt}
-	}
-	return pauses, err
+	return postgres.Map(rows, err, func(r dbsqlc.OverviewPausesRow) Pause {
+		return Pause{r.Tenant, r.Scope, r.Subject, r.Kill, r.Reason, r.PausedBy, r.PausedAt}
+	})
 }
 
-// readApprovals also tells the database's time.
+// readApprovals also returns the database's time.
 func readApprovals(ctx context.Context, tx pgx.Tx) (a Approvals, at time.Time, err error) {
 	r, err := dbsqlc.New().OverviewApprovals(ctx, tx, mostApprovals)
 	if r.Waiting > 0 {
@@ -124,35 +110,31 @@ func readApprovals(ctx context.Context, tx pgx.Tx) (a Approvals, at time.Time, e
 	return a, r.At, err
 }
 
-func readLetters(ctx context.Context, tx pgx.Tx, l look) ([]DeadLetters, error) {
-	if l.most > 0 {
-		rows, err := dbsqlc.New().OverviewLetters(ctx, tx, l.most)
-		if err != nil {
-			return nil, err
-		}
-		letters, all := make([]DeadLetters, len(rows)), int64(0)
-		for i, r := range rows {
-			letters[i], all = DeadLetters{r.Reason, r.Letters, seconds(r.OldestSeconds)}, all+r.Letters
-		}
-		if all < l.most {
-			return letters, nil
+func readDeadLetters(ctx context.Context, tx pgx.Tx, s sampling) ([]DeadLetters, error) {
+	if s.most > 0 {
+		rows, err := dbsqlc.New().OverviewDeadLetters(ctx, tx, s.most)
+		all := int64(0)
+		counts, err := postgres.Map(rows, err, func(r dbsqlc.OverviewDeadLettersRow) DeadLetters {
+			all += r.Count
+			return DeadLetters{r.Reason, r.Count, seconds(r.OldestSeconds)}
+		})
+		if err != nil || all < s.most {
+			return counts, err
 		}
 	}
-	rows, err := dbsqlc.New().OverviewLettersSample(ctx, tx, l.percent)
-	letters := make([]DeadLetters, len(rows))
-	for i, r := range rows {
-		letters[i] = DeadLetters{r.Reason, l.scale(r.Letters), seconds(r.OldestSeconds)}
-	}
-	return letters, err
+	rows, err := dbsqlc.New().OverviewDeadLettersSample(ctx, tx, s.percent)
+	return postgres.Map(rows, err, func(r dbsqlc.OverviewDeadLettersSampleRow) DeadLetters {
+		return DeadLetters{r.Reason, s.scale(r.Count), seconds(r.OldestSeconds)}
+	})
 }
 
-func readUncovered(ctx context.Context, tx pgx.Tx) (time.Duration, error) {
-	s, err := dbsqlc.New().OverviewUncovered(ctx, tx, mostTenants)
+func readCheckpointLag(ctx context.Context, tx pgx.Tx) (time.Duration, error) {
+	s, err := dbsqlc.New().OverviewCheckpointLag(ctx, tx, mostTenants)
 	return seconds(s), err
 }
 
-func readNotices(ctx context.Context, tx pgx.Tx) (map[string]int64, error) {
-	r, err := dbsqlc.New().OverviewNotices(ctx, tx)
+func readPastRetention(ctx context.Context, tx pgx.Tx) (map[string]int64, error) {
+	r, err := dbsqlc.New().OverviewPastRetention(ctx, tx)
 	return map[string]int64{"ledger": r.Ledger, "events": r.Events}, err
 }
 
@@ -160,19 +142,16 @@ func readThroughput(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (T
 	rows, err := dbsqlc.New().OverviewThroughput(ctx, tx, &dbsqlc.OverviewThroughputParams{
 		TenantID: uuid.UUID(tenant), Events: mostEvents, Envelopes: mostEnded,
 	})
-	if err != nil {
-		return Throughput{}, err
-	}
-	t := Throughput{Covers: window, Ended: make([]Ended, len(rows))}
+	t := Throughput{Covers: window}
 	cut, reach := false, time.Duration(0)
-	for i, r := range rows {
-		t.Ended[i] = Ended{r.SourceID, r.ToolName, r.Status, r.LastMinute, r.LastFiveMinutes}
+	t.Ended, err = postgres.Map(rows, err, func(r dbsqlc.OverviewThroughputRow) Ended {
 		cut, reach = cut || r.Cut, max(reach, seconds(r.OldestSeconds))
-	}
+		return Ended{r.SourceID, r.ToolName, r.Status, r.LastMinute, r.LastFiveMinutes}
+	})
 	if cut {
 		t.Covers = reach
 	}
-	return t, nil
+	return t, err
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

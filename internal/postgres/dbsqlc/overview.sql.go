@@ -26,8 +26,7 @@ type OverviewApprovalsRow struct {
 	Oldest  time.Time
 }
 
-// What waits for a person, counted up to a bound, and since when the first of
-// that does.
+// What waits for a person, counted up to a bound, and since when.
 func (q *Queries) OverviewApprovals(ctx context.Context, db DBTX, most int64) (OverviewApprovalsRow, error) {
 	row := db.QueryRow(ctx, overviewApprovals, most)
 	var i OverviewApprovalsRow
@@ -53,7 +52,7 @@ type OverviewBreakersRow struct {
 	Openings  int32
 }
 
-// The sources that a breaker ever opened for, those first that are left alone.
+// The sources that a breaker ever opened for, open ones first.
 func (q *Queries) OverviewBreakers(ctx context.Context, db DBTX, most int64) ([]OverviewBreakersRow, error) {
 	rows, err := db.Query(ctx, overviewBreakers, most)
 	if err != nil {
@@ -85,7 +84,7 @@ func (q *Queries) OverviewBreakers(ctx context.Context, db DBTX, most int64) ([]
 const overviewBuckets = `-- name: OverviewBuckets :many
 SELECT
     b.bucket_id, t.name AS tenant, b.name, b.limited,
-    (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_permits(b, now(), t.timezone) ELSE -1 END)::bigint AS tokens,
+    (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_permits(b, now(), t.timezone) ELSE -1 END)::bigint AS permits,
     coalesce(b.concurrency, -1)::integer AS concurrency,
     u.n::bigint AS in_use,
     greatest(0, coalesce(extract(epoch FROM b.opens_at - now()), 0))::float8 AS opens_seconds,
@@ -110,7 +109,7 @@ type OverviewBucketsRow struct {
 	Tenant       string
 	Name         string
 	Limited      bool
-	Tokens       int64
+	Permits      int64
 	Concurrency  int32
 	InUse        int64
 	OpensSeconds float64
@@ -133,7 +132,7 @@ func (q *Queries) OverviewBuckets(ctx context.Context, db DBTX, arg *OverviewBuc
 			&i.Tenant,
 			&i.Name,
 			&i.Limited,
-			&i.Tokens,
+			&i.Permits,
 			&i.Concurrency,
 			&i.InUse,
 			&i.OpensSeconds,
@@ -149,30 +148,54 @@ func (q *Queries) OverviewBuckets(ctx context.Context, db DBTX, arg *OverviewBuc
 	return items, nil
 }
 
-const overviewLetters = `-- name: OverviewLetters :many
-SELECT l.reason, count(1)::bigint AS letters, extract(epoch FROM now() - min(l.created_at))::float8 AS oldest_seconds
+const overviewCheckpointLag = `-- name: OverviewCheckpointLag :one
+SELECT coalesce(max(extract(epoch FROM now() - u.at)), 0)::float8 AS seconds
+FROM (SELECT t.tenant_id FROM tenants t ORDER BY random() LIMIT $1::bigint) t
+LEFT JOIN LATERAL (
+    SELECT s.until_txid, s.until_event FROM checkpoints s WHERE s.tenant_id = t.tenant_id ORDER BY s.checkpoint_no DESC LIMIT 1
+) h ON true
+CROSS JOIN LATERAL (
+    SELECT e.at
+    FROM events e
+    WHERE e.tenant_id = t.tenant_id AND (e.txid, e.event_id) > (coalesce(h.until_txid, '0'::xid8), coalesce(h.until_event, 0))
+    ORDER BY e.txid, e.event_id
+    LIMIT 1
+) u
+`
+
+// How old the oldest event is that no checkpoint covers, of a number of tenants
+// drawn at random: a stopped job shows even if there are more of them.
+func (q *Queries) OverviewCheckpointLag(ctx context.Context, db DBTX, most int64) (float64, error) {
+	row := db.QueryRow(ctx, overviewCheckpointLag, most)
+	var seconds float64
+	err := row.Scan(&seconds)
+	return seconds, err
+}
+
+const overviewDeadLetters = `-- name: OverviewDeadLetters :many
+SELECT l.reason, count(1)::bigint AS count, extract(epoch FROM now() - min(l.created_at))::float8 AS oldest_seconds
 FROM (SELECT d.reason, d.created_at FROM dead_letters d ORDER BY d.tenant_id, d.action_id LIMIT $1::bigint) l
 GROUP BY l.reason
 `
 
-type OverviewLettersRow struct {
+type OverviewDeadLettersRow struct {
 	Reason        string
-	Letters       int64
+	Count         int64
 	OldestSeconds float64
 }
 
 // Dead letters by reason, up to a bound, in the order of the index, which
 // passes over what is gone.
-func (q *Queries) OverviewLetters(ctx context.Context, db DBTX, most int64) ([]OverviewLettersRow, error) {
-	rows, err := db.Query(ctx, overviewLetters, most)
+func (q *Queries) OverviewDeadLetters(ctx context.Context, db DBTX, most int64) ([]OverviewDeadLettersRow, error) {
+	rows, err := db.Query(ctx, overviewDeadLetters, most)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []OverviewLettersRow{}
+	items := []OverviewDeadLettersRow{}
 	for rows.Next() {
-		var i OverviewLettersRow
-		if err := rows.Scan(&i.Reason, &i.Letters, &i.OldestSeconds); err != nil {
+		var i OverviewDeadLettersRow
+		if err := rows.Scan(&i.Reason, &i.Count, &i.OldestSeconds); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -183,30 +206,30 @@ func (q *Queries) OverviewLetters(ctx context.Context, db DBTX, most int64) ([]O
 	return items, nil
 }
 
-const overviewLettersSample = `-- name: OverviewLettersSample :many
-SELECT d.reason, count(1)::bigint AS letters, extract(epoch FROM now() - min(d.created_at))::float8 AS oldest_seconds
+const overviewDeadLettersSample = `-- name: OverviewDeadLettersSample :many
+SELECT d.reason, count(1)::bigint AS count, extract(epoch FROM now() - min(d.created_at))::float8 AS oldest_seconds
 FROM dead_letters d TABLESAMPLE SYSTEM ($1::real) REPEATABLE (1)
 GROUP BY d.reason
 `
 
-type OverviewLettersSampleRow struct {
+type OverviewDeadLettersSampleRow struct {
 	Reason        string
-	Letters       int64
+	Count         int64
 	OldestSeconds float64
 }
 
 // The same from some percent of the table's pages, always the same ones, so
 // that an estimate moves only when the table does.
-func (q *Queries) OverviewLettersSample(ctx context.Context, db DBTX, percent float32) ([]OverviewLettersSampleRow, error) {
-	rows, err := db.Query(ctx, overviewLettersSample, percent)
+func (q *Queries) OverviewDeadLettersSample(ctx context.Context, db DBTX, percent float32) ([]OverviewDeadLettersSampleRow, error) {
+	rows, err := db.Query(ctx, overviewDeadLettersSample, percent)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []OverviewLettersSampleRow{}
+	items := []OverviewDeadLettersSampleRow{}
 	for rows.Next() {
-		var i OverviewLettersSampleRow
-		if err := rows.Scan(&i.Reason, &i.Letters, &i.OldestSeconds); err != nil {
+		var i OverviewDeadLettersSampleRow
+		if err := rows.Scan(&i.Reason, &i.Count, &i.OldestSeconds); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -217,34 +240,17 @@ func (q *Queries) OverviewLettersSample(ctx context.Context, db DBTX, percent fl
 	return items, nil
 }
 
-const overviewNotices = `-- name: OverviewNotices :one
-SELECT coalesce(sum(c.ledger), 0)::bigint AS ledger, coalesce(sum(c.events), 0)::bigint AS events FROM retention_checks c
-`
-
-type OverviewNoticesRow struct {
-	Ledger int64
-	Events int64
-}
-
-// What the last daily looks found to be older than its tenants want it kept.
-func (q *Queries) OverviewNotices(ctx context.Context, db DBTX) (OverviewNoticesRow, error) {
-	row := db.QueryRow(ctx, overviewNotices)
-	var i OverviewNoticesRow
-	err := row.Scan(&i.Ledger, &i.Events)
-	return i, err
-}
-
 const overviewOldest = `-- name: OverviewOldest :one
-WITH RECURSIVE ring AS (
+WITH RECURSIVE probed_buckets AS (
     (SELECT o.bucket_id, 1 AS n FROM outbox o WHERE o.bucket_id >= $1::bigint ORDER BY o.bucket_id LIMIT 1)
     UNION ALL
     SELECT f.bucket_id, r.n + 1
-    FROM ring r
+    FROM probed_buckets r
     CROSS JOIN LATERAL (SELECT o.bucket_id FROM outbox o WHERE o.bucket_id > r.bucket_id ORDER BY o.bucket_id LIMIT 1) f
     WHERE r.n < $2::integer
 )
 SELECT greatest(0, coalesce(extract(epoch FROM now() - min(f.next_attempt_at)), 0))::float8 AS seconds
-FROM ring r
+FROM probed_buckets r
 JOIN buckets b ON b.bucket_id = r.bucket_id
 CROSS JOIN LATERAL (
     SELECT o.next_attempt_at
@@ -261,14 +267,31 @@ type OverviewOldestParams struct {
 	Most  int32
 }
 
-// How long the envelope has waited that could be claimed and was not for
-// longest, of a number of buckets from one on. It hops from bucket to bucket
-// over the index: one probe each, however long the queues.
+// How long the oldest action has been due that could be claimed, of a number of
+// buckets from one on. The index leads from bucket to bucket: one probe each,
+// however long the queues.
 func (q *Queries) OverviewOldest(ctx context.Context, db DBTX, arg *OverviewOldestParams) (float64, error) {
 	row := db.QueryRow(ctx, overviewOldest, arg.First, arg.Most)
 	var seconds float64
 	err := row.Scan(&seconds)
 	return seconds, err
+}
+
+const overviewPastRetention = `-- name: OverviewPastRetention :one
+SELECT coalesce(sum(c.ledger), 0)::bigint AS ledger, coalesce(sum(c.events), 0)::bigint AS events FROM retention_checks c
+`
+
+type OverviewPastRetentionRow struct {
+	Ledger int64
+	Events int64
+}
+
+// What the last daily check found to be older than its tenants' retention.
+func (q *Queries) OverviewPastRetention(ctx context.Context, db DBTX) (OverviewPastRetentionRow, error) {
+	row := db.QueryRow(ctx, overviewPastRetention)
+	var i OverviewPastRetentionRow
+	err := row.Scan(&i.Ledger, &i.Events)
+	return i, err
 }
 
 const overviewPauses = `-- name: OverviewPauses :many
@@ -369,9 +392,9 @@ type OverviewThroughputRow struct {
 }
 
 // What ended in the last five minutes, by tool. The ledger has no index by
-// time; the events of a tenant are in its order, and say the same. Looked at
-// are the newest events, up to a number of them and of envelopes; cut says
-// that there were more. OFFSET 0: one probe for each envelope, since the
+// time; the events of a tenant are in its order, and say the same. Read are
+// the newest events, up to a number of them and of actions; cut reports
+// whether there were more. OFFSET 0: one probe for each envelope, since the
 // planner cannot know how few there are.
 func (q *Queries) OverviewThroughput(ctx context.Context, db DBTX, arg *OverviewThroughputParams) ([]OverviewThroughputRow, error) {
 	rows, err := db.Query(ctx, overviewThroughput, arg.Envelopes, arg.Events, arg.TenantID)
@@ -401,37 +424,13 @@ func (q *Queries) OverviewThroughput(ctx context.Context, db DBTX, arg *Overview
 	return items, nil
 }
 
-const overviewUncovered = `-- name: OverviewUncovered :one
-SELECT coalesce(max(extract(epoch FROM now() - u.at)), 0)::float8 AS seconds
-FROM (SELECT t.tenant_id FROM tenants t ORDER BY random() LIMIT $1::bigint) t
-LEFT JOIN LATERAL (
-    SELECT s.until_txid, s.until_event FROM checkpoints s WHERE s.tenant_id = t.tenant_id ORDER BY s.checkpoint_no DESC LIMIT 1
-) h ON true
-CROSS JOIN LATERAL (
-    SELECT e.at
-    FROM events e
-    WHERE e.tenant_id = t.tenant_id AND (e.txid, e.event_id) > (coalesce(h.until_txid, '0'::xid8), coalesce(h.until_event, 0))
-    ORDER BY e.txid, e.event_id
-    LIMIT 1
-) u
-`
-
-// How old the oldest event is that no checkpoint covers, of a number of tenants
-// drawn by lot: with more of them, a job that stands still shows all the same.
-func (q *Queries) OverviewUncovered(ctx context.Context, db DBTX, most int64) (float64, error) {
-	row := db.QueryRow(ctx, overviewUncovered, most)
-	var seconds float64
-	err := row.Scan(&seconds)
-	return seconds, err
-}
-
 const overviewWaiting = `-- name: OverviewWaiting :many
-WITH looked AS (
+WITH first_rows AS (
     SELECT o.bucket_id, o.next_attempt_at, o.lease_until, o.waits_for
     FROM outbox o
     ORDER BY o.tenant_id, o.action_id
     LIMIT $1::bigint
-), told AS (
+), reasons AS (
     SELECT
         l.bucket_id,
         CASE
@@ -444,11 +443,11 @@ WITH looked AS (
         END AS reason,
         l.lease_until IS NOT NULL OR (l.waits_for IS NOT NULL AND l.next_attempt_at > now()) AS gated,
         l.next_attempt_at
-    FROM looked l
+    FROM first_rows l
     JOIN buckets b ON b.bucket_id = l.bucket_id
 ), counted AS (
     SELECT w.bucket_id, w.reason, w.gated, count(1) AS envelopes, count(1) FILTER (WHERE w.next_attempt_at <= now()) AS due, min(w.next_attempt_at) AS first_at
-    FROM told w
+    FROM reasons w
     GROUP BY w.bucket_id, w.reason, w.gated
 )
 SELECT
@@ -474,7 +473,7 @@ type OverviewWaitingRow struct {
 // What is in the outbox, by bucket and by what it waits for, up to a bound.
 // In the order of the index: it passes over the pages that a burst left
 // empty. The reasons are those of the view envelopes; that a bucket is paused
-// is for the caller to say, and gated says which reasons come before that.
+// is added by the caller, and gated marks the reasons that come before that.
 func (q *Queries) OverviewWaiting(ctx context.Context, db DBTX, most int64) ([]OverviewWaitingRow, error) {
 	rows, err := db.Query(ctx, overviewWaiting, most)
 	if err != nil {
@@ -506,7 +505,7 @@ func (q *Queries) OverviewWaiting(ctx context.Context, db DBTX, most int64) ([]O
 }
 
 const overviewWaitingSample = `-- name: OverviewWaitingSample :many
-WITH told AS (
+WITH reasons AS (
     SELECT
         l.bucket_id,
         CASE
@@ -524,7 +523,7 @@ WITH told AS (
     WHERE uuid_hash(l.action_id) & $2::integer = 0
 ), counted AS (
     SELECT w.bucket_id, w.reason, w.gated, count(1) AS envelopes, count(1) FILTER (WHERE w.next_attempt_at <= now()) AS due, min(w.next_attempt_at) AS first_at
-    FROM told w
+    FROM reasons w
     GROUP BY w.bucket_id, w.reason, w.gated
 )
 SELECT

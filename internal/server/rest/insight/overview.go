@@ -60,8 +60,8 @@ func bucketFrom(b overview.Bucket) wire.OverviewBucket {
 	shown := wire.OverviewBucket{
 		Name: b.Name, Waiting: b.Waiting, OldestDue: b.OldestDue.Seconds(), Paused: b.Paused, Limited: b.Limited, OpensIn: b.OpensIn.Seconds(),
 	}
-	if b.Tokens >= 0 {
-		shown.Tokens = new(b.Tokens)
+	if b.Permits >= 0 {
+		shown.Tokens = new(b.Permits)
 	}
 	if b.Concurrency >= 0 {
 		shown.InUse, shown.Concurrency = new(b.InUse), new(b.Concurrency)

@@ -2,22 +2,23 @@ package overview
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 )
 
-// group is some envelopes of a bucket that wait for the same.
+// group is the actions of a bucket that wait for the same reason.
 type group struct {
 	bucket Bucket
 	reason string
-	// gated says that they would wait for it even if the bucket were paused.
+	// gated means that they wait for it even if the bucket is paused.
 	gated          bool
 	envelopes, due int64
-	// first is how long the first of them has been due; negative if it will be.
+	// first is how long the first of them has been due; negative if it is not yet.
 	first time.Duration
 }
 
-// Reasons that are not of the view.
+// Reasons that are not those of the view envelopes.
 const (
 	reasonInFlight = "in_flight"
 	reasonOverdue  = "overdue"
@@ -27,34 +28,33 @@ const (
 	reasonOther    = "other"
 )
 
-// tally sums groups up.
-type tally struct {
-	due, scheduled, inFlight, overdue int64
-	oldestDue                         time.Duration
-	reasons                           map[string]Waiting
-	buckets                           map[int64]Bucket
+// counts are the sums of groups.
+type counts struct {
+	Backlog
+	reasons map[string]Waiting
+	buckets map[int64]Bucket
 }
 
-func sumUp(groups []group, pauses []Pause) tally {
-	t := tally{reasons: make(map[string]Waiting), buckets: make(map[int64]Bucket)}
+func count(groups []group, pauses []Pause) counts {
+	t := counts{reasons: make(map[string]Waiting), buckets: make(map[int64]Bucket)}
 	for _, g := range groups {
 		switch g.reason {
 		case reasonInFlight:
-			t.inFlight += g.envelopes
+			t.InFlight += g.envelopes
 			continue
 		case reasonOverdue:
-			t.overdue += g.envelopes
-			t.due += g.envelopes
+			t.Overdue += g.envelopes
+			t.Due += g.envelopes
 			continue
 		}
 		paused := coversBucket(pauses, g.bucket)
 		if paused && !g.gated {
 			g.reason = reasonPaused
 		}
-		t.due += g.due
-		t.scheduled += g.envelopes - g.due
+		t.Due += g.due
+		t.Scheduled += g.envelopes - g.due
 		if g.reason == reasonTurn {
-			t.oldestDue = max(t.oldestDue, g.first)
+			t.OldestDue = max(t.OldestDue, g.first)
 		}
 		t.reasons[g.reason] = t.reasons[g.reason].with(g)
 		b, ok := t.buckets[g.bucket.id]
@@ -80,7 +80,7 @@ func (w Waiting) with(g group) Waiting {
 	return w
 }
 
-// coversBucket says whether nothing of a bucket may be claimed.
+// coversBucket reports whether no action of a bucket may be claimed.
 func coversBucket(pauses []Pause, b Bucket) bool {
 	return slices.ContainsFunc(pauses, func(p Pause) bool {
 		return p.Scope == "everything" || p.Tenant == b.Tenant && (p.Scope == "tenant" || p.Scope == "bucket" && p.Subject == b.Name)
@@ -89,11 +89,8 @@ func coversBucket(pauses []Pause, b Bucket) bool {
 
 // waiting lists the reasons, most first. There are few; should there ever be
 // many, the smallest are summed.
-func (t tally) waiting(approvals Approvals) []Waiting {
-	var all []Waiting
-	for _, w := range t.reasons {
-		all = append(all, w)
-	}
+func (c counts) waiting(approvals Approvals) []Waiting {
+	all := slices.Collect(maps.Values(c.reasons))
 	if approvals.Waiting > 0 {
 		all = append(all, Waiting{Reason: reasonApproval, Envelopes: approvals.Waiting})
 	}
@@ -113,9 +110,9 @@ func (t tally) waiting(approvals Approvals) []Waiting {
 
 // fullest returns the ids of the buckets with the most envelopes: of those
 // with limits, and of the others.
-func (t tally) fullest(limited, unlimited int) []int64 {
+func (c counts) fullest(limited, unlimited int) []int64 {
 	var with, without []Bucket
-	for _, b := range t.buckets {
+	for _, b := range c.buckets {
 		if b.Limited {
 			with = append(with, b)
 		} else {
@@ -135,21 +132,21 @@ func (t tally) fullest(limited, unlimited int) []int64 {
 	return ids
 }
 
-// filled adds what waits to how the limits of buckets stand, the fullest
-// first.
-func (t tally) filled(buckets []Bucket, pauses []Pause) []Bucket {
+// filled adds what waits to the state of buckets, and sorts the fullest first.
+func (c counts) filled(buckets []Bucket, pauses []Pause) []Bucket {
 	for i := range buckets {
 		b := &buckets[i]
-		b.Waiting, b.OldestDue, b.Paused = t.buckets[b.id].Waiting, t.buckets[b.id].OldestDue, coversBucket(pauses, *b)
+		b.Waiting, b.OldestDue, b.Paused = c.buckets[b.id].Waiting, c.buckets[b.id].OldestDue, coversBucket(pauses, *b)
 	}
 	sortBuckets(buckets)
 	return buckets
 }
 
-// rest sums up what waits in other buckets.
-func (t tally) rest(buckets []Bucket) (rest Bucket) {
-	for id, b := range t.buckets {
-		if !slices.ContainsFunc(buckets, func(c Bucket) bool { return c.id == id }) {
+// rest sums up what waits in the other buckets.
+func (c counts) rest(buckets []Bucket) Bucket {
+	rest := Bucket{Tenant: others, Name: others}
+	for id, b := range c.buckets {
+		if !slices.ContainsFunc(buckets, func(o Bucket) bool { return o.id == id }) {
 			rest.Waiting += b.Waiting
 			rest.OldestDue = max(rest.OldestDue, b.OldestDue)
 		}

@@ -1,4 +1,4 @@
-package telemetry_test
+package overview_test
 
 import (
 	"context"
@@ -14,22 +14,21 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/countersign-dev/countersign/internal/telemetry"
+	"github.com/countersign-dev/countersign/internal/insight/overview"
 )
 
 const (
-	alertsFile    = "../../deploy/prometheus/alerts.yaml"
-	dashboardFile = "../../deploy/grafana/countersign.json"
-	operations    = "../../docs/operations.md"
+	alertsFile    = "../../../deploy/prometheus/alerts.yaml"
+	dashboardFile = "../../../deploy/grafana/countersign.json"
+	operations    = "../../../docs/operations.md"
 )
 
-// exported is what /metrics shows when everything has been measured: each name
-// with its labels.
+// exported returns the names of all metrics with their labels.
 func exported(t *testing.T) map[string][]string {
 	t.Helper()
 	ctx, tel := t.Context(), setup(t)
 	m := tel.Metrics
-	if _, err := m.ObserveStanding(func(context.Context) (telemetry.Standing, error) { return fleet(), nil }); err != nil {
+	if _, err := overview.Observe(tel.Meter(), func(context.Context) (overview.Fleet, error) { return fleet(), nil }); err != nil {
 		t.Fatal(err)
 	}
 	m.ClaimBatch.Record(ctx, 1)
@@ -52,7 +51,7 @@ func exported(t *testing.T) map[string][]string {
 	return names
 }
 
-// wrongIn says what an expression names that is not exported.
+// wrongIn returns what an expression names that is not exported.
 func wrongIn(expr string, names map[string][]string) (wrong []string) {
 	selector := regexp.MustCompile(`\b(countersign_[a-z0-9_]+|target_info)(?:\{([^}]*)\})?`)
 	matcher := regexp.MustCompile(`([a-z_]+)\s*(?:=~|!=|!~|=)\s*"`)
@@ -84,7 +83,7 @@ func wrongIn(expr string, names map[string][]string) (wrong []string) {
 	return wrong
 }
 
-func TestWrongExpressionsAreSeen(t *testing.T) {
+func TestWrongExpressionsAreFound(t *testing.T) {
 	t.Parallel()
 	names := exported(t)
 
@@ -114,7 +113,7 @@ func anchors(t *testing.T, path string) []string {
 	return all
 }
 
-func TestAlertsStandOnWhatIsExported(t *testing.T) {
+func TestAlertsUseExportedMetrics(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(alertsFile)
 	if err != nil {

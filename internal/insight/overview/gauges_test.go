@@ -1,8 +1,10 @@
-package telemetry_test
+package overview_test
 
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,34 +13,52 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
-// fleet is a standing in which everything has a value of its own.
-func fleet() telemetry.Standing {
-	return telemetry.Standing{
-		Due: 3, Scheduled: 4, InFlight: 5, Overdue: 6, OldestDue: 1500 * time.Millisecond,
+// fleet is a state in which every number is different.
+func fleet() overview.Fleet {
+	return overview.Fleet{
+		Backlog: overview.Backlog{Due: 3, Scheduled: 4, InFlight: 5, Overdue: 6, OldestDue: 1500 * time.Millisecond},
 		Waiting: map[string]int64{"turn": 7, "quiet_hours": 8},
-		Buckets: []telemetry.BucketStanding{
-			{Tenant: "acme", Bucket: "email.daily", Waiting: 9, OldestDue: time.Minute, Limited: true, Tokens: 10, InUse: 11, Concurrency: 12, OpensIn: 13 * time.Second},
-			{Tenant: "acme", Bucket: "slow", Limited: true, Tokens: -1, Concurrency: 1},
-			{Tenant: "acme", Bucket: "free", Waiting: 14, Tokens: -1, Concurrency: -1},
+		Buckets: []overview.Bucket{
+			{Tenant: "acme", Name: "email.daily", Waiting: 9, OldestDue: time.Minute, Limited: true, Permits: 10, InUse: 11, Concurrency: 12, OpensIn: 13 * time.Second},
+			{Tenant: "acme", Name: "slow", Limited: true, Permits: -1, Concurrency: 1},
+			{Tenant: "acme", Name: "free", Waiting: 14, Permits: -1, Concurrency: -1},
 		},
-		Breakers: []telemetry.BreakerStanding{
+		Breakers: []overview.Breaker{
 			{Tenant: "acme", Source: "mail", State: "open"}, {Tenant: "acme", Source: "chat", State: "half-open"}, {Tenant: "acme", Source: "crm", State: "closed"},
 		},
-		Pauses: map[string]int64{"source": 1}, Letters: map[string]int64{"unknown": 15}, OldestUnknown: time.Hour, Unsealed: 2 * time.Minute,
-		Notices: map[string]int64{"ledger": 16}, Tables: []telemetry.TableStanding{{Name: "outbox", Bytes: 17, Live: 18, Dead: 19}},
+		Pauses: map[string]int64{"source": 1}, DeadLetters: map[string]int64{"unknown": 15}, OldestUnknown: time.Hour, CheckpointLag: 2 * time.Minute,
+		PastRetention: map[string]int64{"ledger": 16}, Tables: []overview.Table{{Name: "outbox", Bytes: 17, Live: 18, Dead: 19}},
 	}
 }
 
-func TestStandingInPrometheus(t *testing.T) {
+// scrape returns the metrics as Prometheus reads them.
+func scrape(t *testing.T, tel *telemetry.Telemetry) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	tel.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	return w.Body.String()
+}
+
+func setup(t *testing.T) *telemetry.Telemetry {
+	t.Helper()
+	tel, err := telemetry.Setup(t.Context(), telemetry.Config{Service: "countersign-test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tel
+}
+
+func TestGaugesInPrometheus(t *testing.T) {
 	t.Parallel()
 
 	tel := setup(t)
-	stop, err := tel.Metrics.ObserveStanding(func(context.Context) (telemetry.Standing, error) { return fleet(), nil })
+	stop, err := overview.Observe(tel.Meter(), func(context.Context) (overview.Fleet, error) { return fleet(), nil })
 	if err != nil {
-		t.Fatalf("ObserveStanding = %v", err)
+		t.Fatalf("Observe() = %v", err)
 	}
 
 	page := scrape(t, tel)
@@ -53,7 +73,7 @@ func TestStandingInPrometheus(t *testing.T) {
 		`countersign_waiting{reason="quiet_hours"} 8`,
 		`countersign_bucket_waiting{bucket="email.daily",tenant="acme"} 9`,
 		`countersign_bucket_oldest_due_age_seconds{bucket="email.daily",tenant="acme"} 60`,
-		`countersign_bucket_tokens{bucket="email.daily",tenant="acme"} 10`,
+		`countersign_bucket_permits{bucket="email.daily",tenant="acme"} 10`,
 		`countersign_bucket_in_use{bucket="email.daily",tenant="acme"} 11`,
 		`countersign_bucket_concurrency{bucket="email.daily",tenant="acme"} 12`,
 		`countersign_bucket_opens_in_seconds{bucket="email.daily",tenant="acme"} 13`,
@@ -65,8 +85,8 @@ func TestStandingInPrometheus(t *testing.T) {
 		`countersign_pauses{scope="source"} 1`,
 		`countersign_dead_letters{reason="unknown"} 15`,
 		`countersign_unknowns_oldest_age_seconds 3600`,
-		`countersign_seals_lag_seconds 120`,
-		`countersign_notices{kind="ledger"} 16`,
+		`countersign_checkpoint_lag_seconds 120`,
+		`countersign_retention_overdue{kind="ledger"} 16`,
 		`countersign_table_size_bytes{table="outbox"} 17`,
 		`countersign_table_rows{state="live",table="outbox"} 18`,
 		`countersign_table_rows{state="dead",table="outbox"} 19`,
@@ -76,7 +96,7 @@ func TestStandingInPrometheus(t *testing.T) {
 		}
 	}
 	for _, series := range []string{
-		`countersign_bucket_tokens{bucket="slow"`, `countersign_bucket_tokens{bucket="free"`, `countersign_bucket_opens_in_seconds{bucket="free"`,
+		`countersign_bucket_permits{bucket="slow"`, `countersign_bucket_permits{bucket="free"`, `countersign_bucket_opens_in_seconds{bucket="free"`,
 		`countersign_bucket_in_use{bucket="free"`,
 	} {
 		if strings.Contains(page, series) {
@@ -91,18 +111,18 @@ func TestStandingInPrometheus(t *testing.T) {
 		t.Fatalf("stop = %v", err)
 	}
 	if page := scrape(t, tel); strings.Contains(page, "countersign_waiting{") {
-		t.Error("the standing is observed after stop")
+		t.Error("the fleet is observed after stop")
 	}
 }
 
-func TestStandingThatCannotBeReadSparesTheRest(t *testing.T) {
+func TestFailedReadingLeavesOtherMetrics(t *testing.T) {
 	t.Parallel()
 
 	tel := setup(t)
-	if _, err := tel.Metrics.ObserveStanding(func(context.Context) (telemetry.Standing, error) {
-		return telemetry.Standing{}, errors.New("database is away")
+	if _, err := overview.Observe(tel.Meter(), func(context.Context) (overview.Fleet, error) {
+		return overview.Fleet{}, errors.New("database is away")
 	}); err != nil {
-		t.Fatalf("ObserveStanding = %v", err)
+		t.Fatalf("Observe() = %v", err)
 	}
 	tel.Metrics.FenceLost.Add(t.Context(), 1)
 
@@ -113,18 +133,15 @@ func TestStandingThatCannotBeReadSparesTheRest(t *testing.T) {
 	}
 }
 
-func TestStandingIsReadOnlyWhenCollected(t *testing.T) {
+func TestFleetIsReadOnlyWhenCollected(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		reader := sdkmetric.NewManualReader()
-		m, err := telemetry.NewMetrics(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("test"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		meter := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("test")
 		reads, broken := 0, errors.New("database is away")
-		_, err = m.ObserveStanding(func(context.Context) (telemetry.Standing, error) {
+		_, err := overview.Observe(meter, func(context.Context) (overview.Fleet, error) {
 			if reads++; reads == 2 {
-				return telemetry.Standing{}, broken
+				return overview.Fleet{}, broken
 			}
 			return fleet(), nil
 		})
