@@ -36,7 +36,7 @@ func (s *Scanner) object() {
 		s.value()
 		m.to = len(s.out)
 		if sorted && len(s.members) > base {
-			sorted = s.compare(s.out, s.members[len(s.members)-1], m) < 0
+			sorted = compare(s.out, s.members[len(s.members)-1], m) < 0
 		}
 		s.members = append(s.members, m)
 	}
@@ -56,14 +56,14 @@ func (s *Scanner) order(start int, members []member) {
 		m.from, m.colon, m.to = m.from-start, m.colon-start, m.to-start
 	}
 	slices.SortFunc(members, func(a, b member) int {
-		return s.compare(s.scratch, a, b)
+		return compare(s.scratch, a, b)
 	})
 	s.out = s.out[:start]
 	repeated := false // a name is reported once, however often it occurs
 	for i, m := range members {
 		if i > 0 {
 			s.out = append(s.out, ',')
-			again := s.compare(s.scratch, members[i-1], m) == 0
+			again := compare(s.scratch, members[i-1], m) == 0
 			if again && !repeated {
 				name := unquote(s.scratch[m.from:m.colon])
 				s.ReportField(string(name), "duplicate_key", "occurs more than once in its object; keep one")
@@ -76,7 +76,7 @@ func (s *Scanner) order(start int, members []member) {
 
 // compare orders the names of two members in buf by their UTF-16 code units,
 // as RFC 8785 asks.
-func (*Scanner) compare(buf []byte, a, b member) int {
+func compare(buf []byte, a, b member) int {
 	x, y := buf[a.from+1:a.colon-1], buf[b.from+1:b.colon-1]
 	if a.plain && b.plain {
 		return bytes.Compare(x, y)
@@ -85,24 +85,19 @@ func (*Scanner) compare(buf []byte, a, b member) int {
 		r, n := firstRune(x)
 		q, m := firstRune(y)
 		if r != q {
-			return compareUnits(r, q)
+			return int(unitOrder(r) - unitOrder(q))
 		}
 		x, y = x[n:], y[m:]
 	}
 	return len(x) - len(y)
 }
 
-// compareUnits orders two different characters by their UTF-16 code units.
-// That is the order of code points, but for those beyond the basic plane:
-// they are written with surrogates, which sort below U+E000.
-func compareUnits(r, q rune) int {
-	const afterSurrogates = 0xe000
-	beyond := func(r rune) bool { return r > 0xffff && r <= utf8.MaxRune }
-	switch {
-	case beyond(r) && !beyond(q) && q >= afterSurrogates:
-		return -1
-	case beyond(q) && !beyond(r) && r >= afterSurrogates:
-		return 1
+// unitOrder returns a number that orders characters by their UTF-16 code units.
+// That is the order of code points, but those beyond the basic plane come
+// before U+E000, because UTF-16 writes them with surrogates.
+func unitOrder(r rune) rune {
+	if r >= 0xe000 && r <= 0xffff {
+		return r + utf8.MaxRune
 	}
-	return int(r - q)
+	return r
 }
