@@ -28,31 +28,11 @@ func asJSON(raw []byte) []byte {
 // quote returns s, which is valid UTF-8, as a JSON string. A NUL, which jsonb
 // cannot hold, becomes U+FFFD.
 func quote(s string) string {
-	const hex = "0123456789abcdef"
 	var b strings.Builder
-	b.Grow(len(s) + 2)
-	b.WriteByte('"')
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c == '\n':
-			b.WriteString(`\n`)
-		case c == '\t':
-			b.WriteString(`\t`)
-		case c == 0:
-			b.WriteString("\uFFFD")
-		case c < ' ':
-			b.WriteString(`\u00`)
-			b.WriteByte(hex[c>>4])
-			b.WriteByte(hex[c&15])
-		default:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(strings.ReplaceAll(s, "\x00", "\uFFFD")) // a string has no error
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // skipSpace returns the first place at or after i that is not white space.
@@ -112,29 +92,6 @@ func valueEnd(text string, i int) int {
 			return i
 		}
 	}
-}
-
-// compact returns text without the white space between its tokens.
-func compact(text string) string {
-	var b strings.Builder
-	kept := 0
-	for i := 0; i < len(text); {
-		switch c := text[i]; {
-		case c == '"':
-			i = stringEnd(text, i)
-		case isSpace(c):
-			b.WriteString(text[kept:i])
-			i = skipSpace(text, i)
-			kept = i
-		default:
-			i++
-		}
-	}
-	if kept == 0 {
-		return text
-	}
-	b.WriteString(text[kept:])
-	return b.String()
 }
 
 // deeper reports whether containers are nested more than limit deep.

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/countersign-dev/countersign/internal/telemetry"
@@ -129,40 +130,19 @@ func (t *scrub) credential(i, end int) int {
 	return 0
 }
 
+// prefixes are the marks of providers at the beginning of their credentials.
+var prefixes = [...]string{
+	"sk-", "sk_live_", "sk_test_", "shpat_", "sntrys_", "sntryu_", "rk_live_", "rk_test_",
+	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-",
+	"xoxb-", "xoxa-", "xoxp-", "xoxr-", "xoxs-", "xoxe-", "xoxe.", "xapp-",
+	"AKIA", "ASIA", "AIza", "ya29.", "npm_", "pypi-", "hf_", "lin_api_", "lin_oauth_", "SG.", "dop_v1_", "whsec_",
+}
+
 // prefixOf returns the prefix by which a provider marks its credentials, or
-// "". The first letter sorts out nearly all words.
+// "".
 func prefixOf(word string) string {
-	var prefixes []string
-	switch word[0] {
-	case 's':
-		prefixes = []string{"sk-", "sk_live_", "sk_test_", "shpat_", "sntrys_", "sntryu_"}
-	case 'r':
-		prefixes = []string{"rk_live_", "rk_test_"}
-	case 'g':
-		prefixes = []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-"}
-	case 'x':
-		prefixes = []string{"xoxb-", "xoxa-", "xoxp-", "xoxr-", "xoxs-", "xoxe-", "xoxe.", "xapp-"}
-	case 'A':
-		prefixes = []string{"AKIA", "ASIA", "AIza"}
-	case 'y':
-		prefixes = []string{"ya29."}
-	case 'n':
-		prefixes = []string{"npm_"}
-	case 'p':
-		prefixes = []string{"pypi-"}
-	case 'h':
-		prefixes = []string{"hf_"}
-	case 'l':
-		prefixes = []string{"lin_api_", "lin_oauth_"}
-	case 'S':
-		prefixes = []string{"SG."}
-	case 'd':
-		prefixes = []string{"dop_v1_"}
-	case 'w':
-		prefixes = []string{"whsec_"}
-	}
 	for _, prefix := range prefixes {
-		if strings.HasPrefix(word, prefix) {
+		if word[0] == prefix[0] && strings.HasPrefix(word, prefix) {
 			return prefix
 		}
 	}
@@ -204,14 +184,8 @@ func (t *scrub) pem(i int) int {
 			return 0
 		}
 	}
-	_, rest, found := strings.Cut(t.in[i:], "-----END")
-	if !found {
-		return len(t.in)
-	}
-	_, rest, found = strings.Cut(rest, "-----")
-	if !found {
-		return len(t.in)
-	}
+	_, rest, _ := strings.Cut(t.in[i:], "-----END")
+	_, rest, _ = strings.Cut(rest, "-----")
 	return len(t.in) - len(rest)
 }
 
@@ -239,11 +213,8 @@ func prose(basic bool, next string) bool {
 	if basic {
 		return !strings.ContainsAny(next[1:], digits+capitals+"=")
 	}
-	switch strings.ToLower(strings.TrimRight(next, ".")) {
-	case "authentication", "authorization", "certificate", "credential", "credentials":
-		return true
-	}
-	return false
+	words := []string{"authentication", "authorization", "certificate", "credential", "credentials"}
+	return slices.Contains(words, strings.ToLower(strings.TrimRight(next, ".")))
 }
 
 // assignment cuts the value of the secret name in[i:end], if one is given it
@@ -282,7 +253,7 @@ func (t *scrub) valueEnd(name, nameEnd, quote, start int) int {
 		return t.closing(start, opened)
 	}
 	marks := " \t\r\n&,;\"'`<>)]}\\"
-	if wordy := t.in[name:nameEnd]; wordyHeader(wordy) {
+	if wordyHeader(t.in[name:nameEnd]) {
 		marks = "\r\n\"'`\\"
 	}
 	if n := strings.IndexAny(t.in[start:], marks); n >= 0 {
@@ -294,10 +265,8 @@ func (t *scrub) valueEnd(name, nameEnd, quote, start int) int {
 // closing returns where the quotation that opened just before start ends.
 func (t *scrub) closing(start int, opened string) int {
 	if len(opened) > 1 { // escaped: \"
-		if n := strings.Index(t.in[start:], opened); n >= 0 {
-			return start + n
-		}
-		return len(t.in)
+		value, _, _ := strings.Cut(t.in[start:], opened)
+		return start + len(value)
 	}
 	for i := start; i < len(t.in); i++ {
 		switch t.in[i] {

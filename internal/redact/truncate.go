@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -63,9 +64,11 @@ func truncateJSON(raw []byte, limit int) []byte {
 	if fits(text, limit) {
 		return raw
 	}
-	text = compact(text)
+	var compact bytes.Buffer
+	_ = json.Compact(&compact, raw) // raw is valid
+	text = compact.String()
 	if fits(text, limit) {
-		return []byte(text)
+		return compact.Bytes()
 	}
 
 	c := cutter{out: make([]byte, 0, limit)}
