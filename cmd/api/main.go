@@ -21,7 +21,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/server/rest"
-	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -87,11 +86,7 @@ func serve(ctx context.Context, cfg config.API, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	front, err := mcpserver.New(mcpserver.Core{DB: pool, Catalog: cache, Intake: proposals, Watcher: server.Broker(), Admit: server.Admit},
-		mcpserver.Config{Version: telemetry.Version(), Wait: cfg.MCPWait, Auth: server.Auth(), Caller: request.SetCaller, Origin: request.MCPOrigin, Log: tel.Log})
-	if err != nil {
-		return err
-	}
+	front := mcpserver.New(server.Backend(), mcpserver.Config{Version: telemetry.Version(), Wait: cfg.MCPWait})
 	server.Mount("/mcp", front)
 	return tel.RunWithProbes(ctx, cfg.MetricsListen, ready, func(ctx context.Context) error {
 		return listen(ctx, cfg.Listen, server, front, tel.Log)

@@ -13,7 +13,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/server/rest"
-	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/notebook"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -100,11 +99,7 @@ func (e *Environment) startAPI(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	front, err := mcpserver.New(mcpserver.Core{DB: e.pool, Catalog: e.cache, Intake: proposals, Watcher: server.Broker(), Admit: server.Admit},
-		mcpserver.Config{Version: e.cfg.Version, Auth: server.Auth(), Caller: request.SetCaller, Origin: request.MCPOrigin, Log: log})
-	if err != nil {
-		return "", err
-	}
+	front := mcpserver.New(server.Backend(), mcpserver.Config{Version: e.cfg.Version})
 	server.Mount("/mcp", front)
 	web := &http.Server{Handler: server, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	ended := make(chan struct{})

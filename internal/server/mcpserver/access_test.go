@@ -30,7 +30,7 @@ func deeds() map[string]identity.Scope {
 // What the REST API would not let it do must have no effect.
 func TestRolesAndScopesHoldHereToo(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{Wait: 20 * time.Second}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{Wait: 20 * time.Second}).tenant("acme")
 	proposers := []identity.Role{identity.RoleAgent, identity.RoleOperator, identity.RoleAdmin, identity.RoleOwner}
 	session := map[identity.Role]string{identity.RoleAgent: "walk"}
 
@@ -64,7 +64,7 @@ func TestRolesAndScopesHoldHereToo(t *testing.T) {
 }
 
 // does says whether a client was let do a deed. That there is no such action
-// is said only to those who may ask about one.
+// is content only to those who may ask about one.
 func (c *client) does(deed string) bool {
 	c.t.Helper()
 	if deed == "list" {
@@ -79,12 +79,12 @@ func (c *client) does(deed string) bool {
 		args = object{"query": "read"}
 	}
 	got := c.end(c.start(c.t.Context(), deed, args))
-	return got.said.Status != "denied"
+	return got.content.Status != "denied"
 }
 
 func TestViewersSeeToolsAndCallNone(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	viewer := f.connect(f.holder(identity.Grant{Name: "v", Role: identity.RoleViewer}), withSessions)
 
 	if !viewer.does("list") || viewer.does(nameRead) || len(f.actions()) != 0 {
@@ -95,7 +95,7 @@ func TestViewersSeeToolsAndCallNone(t *testing.T) {
 // A session goes on with what its holder may, and no longer when that changes.
 func TestSessionEndsWhenItsHolderMayLess(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	issuer := identitytest.New(t)
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		return identity.PutProvider(ctx, tx, f.id, identity.Provider{ID: "p", Issuer: issuer.URL(), Audience: "mcp", DefaultRole: identity.RoleOperator})
@@ -153,7 +153,7 @@ func TestSessionEndsWhenItsHolderMayLess(t *testing.T) {
 // and an issuer that is down is not taken for a bad token.
 func TestDoorSaysWhyAPersonIsTurnedAway(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	issuer := identitytest.New(t)
 	if err := postgres.InTx(t.Context(), f.db, postgres.API(f.id), func(tx pgx.Tx) error {
 		return identity.PutProvider(t.Context(), tx, f.id, identity.Provider{ID: "p", Issuer: issuer.URL(), Audience: "mcp"})

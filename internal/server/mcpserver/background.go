@@ -71,7 +71,7 @@ func (srv *Server) announceChanges(ctx context.Context) {
 			moved, err = ts.listChanged(at.snap, at.now)
 		}
 		if err != nil && ctx.Err() == nil {
-			srv.cfg.Log.WarnContext(ctx, "catalog not compared", slog.String("tenant_id", ts.by.Tenant.String()), slog.Any("error", err))
+			srv.Log.WarnContext(ctx, "catalog not compared", slog.String("tenant_id", ts.by.Tenant.String()), slog.Any("error", err))
 		}
 		if moved {
 			ts.addFollowUps() // the SDK's server notifies its clients when tools are added
@@ -86,7 +86,7 @@ func (srv *Server) recheckTokens(ctx context.Context) {
 	calls := slices.Collect(maps.Values(srv.requests))
 	srv.mu.Unlock()
 	for _, o := range calls {
-		if by, err := srv.auth.Authenticate(ctx, o.token, time.Now()); o.mustEnd(by, err) {
+		if by, err := srv.Auth.Authenticate(ctx, o.token, time.Now()); o.mustEnd(by, err) {
 			o.cancel()
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 // bridged is the SDK's client on the near side of a bridge. stop closes the
 // client's side, and returns the bridge's error.
-func (h *house) bridged(who identity.Issued, version string) (c *client, stop func() error) {
+func (h *fixture) bridged(who identity.Issued, version string) (c *client, stop func() error) {
 	h.t.Helper()
 	fromClient, toBridge := io.Pipe()
 	fromBridge, toClient := io.Pipe()
@@ -43,7 +43,7 @@ func (h *house) bridged(who identity.Issued, version string) (c *client, stop fu
 		select {
 		case err := <-ended:
 			return err
-		case <-time.After(patience):
+		case <-time.After(waitLimit):
 			return errors.New("the bridge does not end")
 		}
 	}
@@ -52,13 +52,13 @@ func (h *house) bridged(who identity.Issued, version string) (c *client, stop fu
 func TestBridge(t *testing.T) {
 	t.Parallel()
 	everyVersion(t, func(t *testing.T, version string) {
-		f := newHouse(t, mcpserver.Config{Progress: 20 * time.Millisecond, Poll: 20 * time.Millisecond}).tenant("acme")
+		f := newFixture(t, mcpserver.Config{Progress: 20 * time.Millisecond, Poll: 20 * time.Millisecond}).tenant("acme")
 		f.src.Next("box.write", sourcetest.Done(`{"content":[{"type":"text","text":"written"}],"structured":{"n":12345678901234567890}}`))
 		c, stop := f.bridged(f.agent, version)
 
 		names := c.names()
 		call := c.start(t.Context(), nameWrite, object{"to": "ada"})
-		first, second := c.told(), c.told()
+		first, second := c.nextProgress(), c.nextProgress()
 		f.grant(f.only())
 		got := c.end(call)
 		denied := c.call(nameDanger, object{})
@@ -77,8 +77,8 @@ func TestBridge(t *testing.T) {
 		}
 		select {
 		case <-c.changed:
-		case <-time.After(patience):
-			t.Error("nobody tells the client that the list changed")
+		case <-time.After(waitLimit):
+			t.Error("the client is not notified that the list changed")
 		}
 		if err := stop(); err != nil {
 			t.Errorf("Bridge() = %v", err)
@@ -88,18 +88,18 @@ func TestBridge(t *testing.T) {
 
 func TestBridgeCancelsOnBothSides(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	c, stop := f.bridged(f.agent, withSessions)
 	ctx, cancel := context.WithCancel(t.Context())
 
 	call := c.start(ctx, nameWrite, object{"to": "ada"})
-	c.told()
+	c.nextProgress()
 	cancel()
 	<-call
 
 	select {
 	case <-f.stopped:
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		t.Fatal("the wait goes on")
 	}
 	if err := stop(); err != nil {
@@ -109,7 +109,7 @@ func TestBridgeCancelsOnBothSides(t *testing.T) {
 
 func TestBridgeSaysWhyItCannotBegin(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	bridge := func(url, token string) error {
 		return mcpserver.Bridge(t.Context(), mcpserver.BridgeConfig{URL: url, Token: token, In: strings.NewReader(""), Out: io.Discard})
 	}
@@ -127,9 +127,9 @@ func TestBridgeSaysWhyItCannotBegin(t *testing.T) {
 
 func TestBridgeAnswersWhenTheServerIsGone(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	c, stop := f.bridged(f.agent, withSessions)
-	f.front.Close()
+	f.mcp.Close()
 
 	_, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: nameRead, Arguments: object{}})
 

@@ -17,6 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
@@ -36,7 +37,9 @@ func (ts *tokenServer) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk
 	}
 	by := intake.Submitter{
 		Tenant: ts.by.Tenant, Token: uuid.UUID(ts.by.Token), Name: ts.by.Name, Employee: ts.by.Employee, Session: ts.by.Session, Tools: ts.by.Tools,
-		Origin: ts.origin(req.Extra),
+	}
+	if from := ts.requestContext(req.Extra); from != nil {
+		by.Origin = request.MCPOrigin(from)
 	}
 	answers, err := ts.Intake.Accept(ctx, by, []*envelope.Proposal{p})
 	if err == nil {
@@ -53,16 +56,6 @@ func (ts *tokenServer) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk
 		return ts.failed(ctx, err)
 	}
 	return res, nil
-}
-
-// origin returns where the HTTP request of a call comes from, in the form in
-// which an action stores it.
-func (ts *tokenServer) origin(extra *sdk.RequestExtra) json.RawMessage {
-	request := ts.requestContext(extra)
-	if request == nil {
-		return nil
-	}
-	return ts.cfg.Origin(request)
 }
 
 // proposal returns the envelope that a call asks for.
@@ -149,7 +142,7 @@ func (ts *tokenServer) internal(ctx context.Context, what string, err error) err
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return err // the client has left, and is not answered
 	}
-	ts.cfg.Log.ErrorContext(ctx, what, slog.String("tenant_id", ts.by.Tenant.String()), slog.Any("error", err))
+	ts.Log.ErrorContext(ctx, what, slog.String("tenant_id", ts.by.Tenant.String()), slog.Any("error", err))
 	return protocolError(jsonrpc.CodeInternalError, "internal error")
 }
 

@@ -41,7 +41,7 @@ func everyVersion(t *testing.T, story func(t *testing.T, version string)) {
 func TestAllowedCallAnswersWithTheToolsOwnResult(t *testing.T) {
 	t.Parallel()
 	everyVersion(t, func(t *testing.T, version string) {
-		f := newHouse(t, mcpserver.Config{}).tenant("acme")
+		f := newFixture(t, mcpserver.Config{}).tenant("acme")
 		f.src.Next("read", sourcetest.Done(`{"content":[{"type":"text","text":"hello"},{"type":"image","data":"aGk=","mimeType":"image/png"}],"structured":{"n":12345678901234567890}}`))
 
 		got := f.connect(f.agent, version).call(nameRead, object{"at": "x"})
@@ -66,12 +66,12 @@ func TestAllowedCallAnswersWithTheToolsOwnResult(t *testing.T) {
 func TestApprovalWhileTheCallIsOpen(t *testing.T) {
 	t.Parallel()
 	everyVersion(t, func(t *testing.T, version string) {
-		f := newHouse(t, mcpserver.Config{Progress: 20 * time.Millisecond}).tenant("acme")
+		f := newFixture(t, mcpserver.Config{Progress: 20 * time.Millisecond}).tenant("acme")
 		c := f.connect(f.agent, version)
 		f.src.Next("box.write", sourcetest.Done(`{"content":[{"type":"text","text":"written"}]}`))
 
 		call := c.start(t.Context(), nameWrite, object{"to": "ada"})
-		first, second := c.told(), c.told()
+		first, second := c.nextProgress(), c.nextProgress()
 		if n := f.src.TotalEffects(); n != 0 {
 			t.Fatalf("%d effects before anybody agreed", n)
 		}
@@ -89,12 +89,12 @@ func TestApprovalWhileTheCallIsOpen(t *testing.T) {
 
 func TestDenialWhileTheCallIsOpen(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	c := f.connect(f.agent, withSessions)
 
 	call := c.start(t.Context(), nameWrite, object{"to": "ada"})
-	c.told()
-	if err := f.desk.Deny(t.Context(), f.decider(), f.only(), "not on a Sunday"); err != nil {
+	c.nextProgress()
+	if err := f.approvals.Deny(t.Context(), f.decider(), f.only(), "not on a Sunday"); err != nil {
 		t.Fatal(err)
 	}
 	got := c.end(call).wants(t, "denied", true)
@@ -106,11 +106,11 @@ func TestDenialWhileTheCallIsOpen(t *testing.T) {
 
 func TestExpiryWhileTheCallIsOpen(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	c := f.connect(f.agent, withSessions)
 
 	call := c.start(t.Context(), nameWrite, object{"to": "ada"})
-	c.told()
+	c.nextProgress()
 	if _, err := f.db.Exec(t.Context(), "UPDATE actions SET approval_expires_at = now() - interval '1 second'"); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestExpiryWhileTheCallIsOpen(t *testing.T) {
 func TestPendingAnswerThenWait(t *testing.T) {
 	t.Parallel()
 	everyVersion(t, func(t *testing.T, version string) {
-		f := newHouse(t, mcpserver.Config{Wait: 30 * time.Millisecond}).tenant("acme")
+		f := newFixture(t, mcpserver.Config{Wait: 30 * time.Millisecond}).tenant("acme")
 		c := f.connect(f.agent, version)
 		f.src.Next("box.write", sourcetest.Done(`{"content":[{"type":"text","text":"written"}],"structured":{"n":1}}`))
 
@@ -136,15 +136,15 @@ func TestPendingAnswerThenWait(t *testing.T) {
 		id := pending.id(t)
 		again := c.call("countersign_wait", object{"action_id": id.String(), "seconds": 0}).wants(t, "pending", false)
 		waiting := c.start(t.Context(), "countersign_wait", object{"action_id": id.String(), "seconds": 60})
-		c.told()
+		c.nextProgress()
 		f.grant(id)
 		got := c.end(waiting)
 
-		if pending.said.Wait.Tool != "countersign_wait" || pending.said.Wait.Arguments.Action != id.String() ||
-			pending.said.Wait.REST != "/api/v1/actions/"+id.String()+"/wait" || pending.said.Waiting.For != "approval" {
+		if pending.content.Wait.Tool != "countersign_wait" || pending.content.Wait.Arguments.Action != id.String() ||
+			pending.content.Wait.REST != "/api/v1/actions/"+id.String()+"/wait" || pending.content.Waiting.For != "approval" {
 			t.Errorf("pending result does not say how to wait: %s", pending.raw)
 		}
-		if !strings.Contains(pending.text, "countersign_wait") || again.said.Action != id.String() {
+		if !strings.Contains(pending.text, "countersign_wait") || again.content.Action != id.String() {
 			t.Errorf("text = %q", pending.text)
 		}
 		if got.text != "written" || got.note.Action != id.String() {
@@ -155,18 +155,18 @@ func TestPendingAnswerThenWait(t *testing.T) {
 
 func TestPolicyDenies(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 
 	got := f.connect(f.agent, withSessions).call(nameDanger, object{}).wants(t, "denied", true)
 
-	if len(got.said.Layers) != 1 || got.said.Layers[0].Layer != policy.LayerInferred || !strings.Contains(got.text, "the default for the tool's risk: risk danger") {
+	if len(got.content.Layers) != 1 || got.content.Layers[0].Layer != policy.LayerInferred || !strings.Contains(got.text, "the default for the tool's risk: risk danger") {
 		t.Errorf("the layer that denied is not named: %s", got.raw)
 	}
 }
 
 func TestRepeatsWhilePendingAreOneAction(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{Wait: 30 * time.Millisecond}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{Wait: 30 * time.Millisecond}).tenant("acme")
 	const callers = 8
 	var wg sync.WaitGroup
 	results := make([]result, callers)
@@ -179,8 +179,8 @@ func TestRepeatsWhilePendingAreOneAction(t *testing.T) {
 
 	id, fresh := f.only(), 0
 	for _, r := range results {
-		if r.wants(t, "pending", false); r.said.Action != id.String() {
-			t.Errorf("a repeat is action %s, want %s", r.said.Action, id)
+		if r.wants(t, "pending", false); r.content.Action != id.String() {
+			t.Errorf("a repeat is action %s, want %s", r.content.Action, id)
 		}
 		if !r.note.Joined {
 			fresh++
@@ -193,14 +193,14 @@ func TestRepeatsWhilePendingAreOneAction(t *testing.T) {
 	c := f.connect(f.agent, withSessions)
 	other := c.call(nameWrite, object{"to": "bob", "n": 1}).wants(t, "pending", false)
 	stranger := f.connect(f.other, withSessions).call(nameWrite, object{"to": "ada", "n": 1}).wants(t, "pending", false)
-	if other.said.Action == id.String() || stranger.said.Action == id.String() {
+	if other.content.Action == id.String() || stranger.content.Action == id.String() {
 		t.Error("another call, or another session's, became the same action")
 	}
-	if err := f.desk.Deny(t.Context(), f.decider(), id, ""); err != nil {
+	if err := f.approvals.Deny(t.Context(), f.decider(), id, ""); err != nil {
 		t.Fatal(err)
 	}
 	anew := c.call(nameWrite, object{"to": "ada", "n": 1}).wants(t, "pending", false)
-	if anew.said.Action == id.String() || anew.note.Joined {
+	if anew.content.Action == id.String() || anew.note.Joined {
 		t.Error("a call after the end of the first is not a new action")
 	}
 }
@@ -211,7 +211,7 @@ func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
 func TestClientMayNameItsCalls(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	c := f.connect(f.agent, withoutSessions)
 	named := sdk.Meta{mcpserver.MetaIdempotencyKey: "invoice-7"}
 
@@ -240,7 +240,7 @@ func TestIdempotencyKeyIsTheOneThatIsSentOn(t *testing.T) {
 
 func TestOthersActionsAreNotThere(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, mcpserver.Config{Wait: 30 * time.Millisecond})
+	h := newFixture(t, mcpserver.Config{Wait: 30 * time.Millisecond})
 	f, stranger := h.tenant("acme"), h.tenant("umbrella")
 	id := f.connect(f.agent, withSessions).call(nameWrite, object{"to": "ada"}).id(t)
 
@@ -249,7 +249,7 @@ func TestOthersActionsAreNotThere(t *testing.T) {
 		"another tenant's operator": h.connect(stranger.operator, withSessions),
 	} {
 		for _, tool := range []string{"countersign_wait", "countersign_status", "countersign_undo"} {
-			if got := c.call(tool, object{"action_id": id.String()}); got.said.Status != "not_found" || !got.isError {
+			if got := c.call(tool, object{"action_id": id.String()}); got.content.Status != "not_found" || !got.isError {
 				t.Errorf("%s of %s = %s, want not_found", tool, name, got.raw)
 			}
 		}
@@ -259,7 +259,7 @@ func TestOthersActionsAreNotThere(t *testing.T) {
 
 func TestUndo(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{Wait: 30 * time.Millisecond}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{Wait: 30 * time.Millisecond}).tenant("acme")
 	c := f.connect(f.agent, withSessions)
 	id := c.call(nameWrite, object{"to": "ada"}).id(t)
 
@@ -276,7 +276,7 @@ func TestUndo(t *testing.T) {
 
 func TestFollowUpsRefuseWhatIsNoAction(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	c := f.connect(f.agent, withSessions)
 
 	for _, args := range []object{{}, {"action_id": "x"}, {"action_id": 7}} {
@@ -290,7 +290,7 @@ func TestFollowUpsRefuseWhatIsNoAction(t *testing.T) {
 
 func TestToolErrorComesAsItIs(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	f.allow("box:box.write")
 	f.src.Next("box.write", sourcetest.Failed())
 
@@ -302,7 +302,7 @@ func TestToolErrorComesAsItIs(t *testing.T) {
 }
 
 // allow has policy allow what a pattern covers.
-func (f *family) allow(pattern string) {
+func (f *tenantFixture) allow(pattern string) {
 	f.t.Helper()
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		return settings.PutMode(ctx, tx, f.id, "", pattern, envelope.ModeAllow, "test")
@@ -311,7 +311,7 @@ func (f *family) allow(pattern string) {
 
 func TestUnknownIsNotToBeRepeated(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	f.allow("box:box.write")
 	f.src.Next("box.write", sourcetest.Lost())
 	c := f.connect(f.agent, withSessions)
@@ -322,36 +322,36 @@ func TestUnknownIsNotToBeRepeated(t *testing.T) {
 	if !strings.Contains(got.text, "Nobody knows") || !strings.Contains(got.text, "Do not repeat it") {
 		t.Errorf("text = %q", got.text)
 	}
-	if again.said.Action != got.said.Action || len(f.src.Calls()) != 1 {
+	if again.content.Action != got.content.Action || len(f.src.Calls()) != 1 {
 		t.Errorf("a repeat was executed: %d calls", len(f.src.Calls()))
 	}
 }
 
 func TestFailureSaysWhy(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	f.allow("box:box.write")
 	f.src.Next("box.write", sourcetest.Status(422))
 
 	got := f.connect(f.agent, withSessions).call(nameWrite, object{"to": "ada"}).wants(t, "failed", true)
 
-	if got.said.Code != source.StatusCode(422) || !strings.Contains(got.text, got.said.Code) {
+	if got.content.Code != source.StatusCode(422) || !strings.Contains(got.text, got.content.Code) {
 		t.Errorf("result = %s, want the code %s", got.raw, source.StatusCode(422))
 	}
 }
 
 func TestArgumentsAreHeldToTheSchema(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	c := f.connect(f.agent, withSessions)
 
 	typed := c.call(nameWrite, object{"to": 1, marker: "x"}).wants(t, "invalid", true)
 	twice := c.call(nameWrite, rawJSON(`{"to":"a","to":"`+marker+`"}`)).wants(t, "invalid", true)
 
-	if len(typed.said.Errors) != 2 || !strings.Contains(typed.text, "/args/to") {
+	if len(typed.content.Errors) != 2 || !strings.Contains(typed.text, "/args/to") {
 		t.Errorf("result = %s, want both fields", typed.raw)
 	}
-	if len(twice.said.Errors) != 1 || twice.said.Errors[0].Rule != envelope.RuleDuplicateKey {
+	if len(twice.content.Errors) != 1 || twice.content.Errors[0].Rule != envelope.RuleDuplicateKey {
 		t.Errorf("result = %s, want the key that is there twice", twice.raw)
 	}
 	if len(f.actions()) != 0 || strings.Contains(twice.raw, marker) || strings.Contains(f.logs.String(), marker) {
@@ -361,7 +361,7 @@ func TestArgumentsAreHeldToTheSchema(t *testing.T) {
 
 func TestUnknownToolIsAnErrorOfTheProtocol(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	c := f.connect(f.agent, withSessions)
 
 	for _, name := range []string{"box__nothing", "read", "countersign_catalog", "nowhere__read", ""} {
@@ -375,12 +375,12 @@ func TestUnknownToolIsAnErrorOfTheProtocol(t *testing.T) {
 func TestCancelledClientLeavesTheActionAlone(t *testing.T) {
 	t.Parallel()
 	everyVersion(t, func(t *testing.T, version string) {
-		f := newHouse(t, mcpserver.Config{Progress: 10 * time.Millisecond}).tenant("acme")
+		f := newFixture(t, mcpserver.Config{Progress: 10 * time.Millisecond}).tenant("acme")
 		c := f.connect(f.agent, version)
 		ctx, cancel := context.WithCancel(t.Context())
 
 		call := c.start(ctx, nameWrite, object{"to": "ada"})
-		c.told()
+		c.nextProgress()
 		cancel()
 		if e := <-call; e.err == nil {
 			t.Fatal("a cancelled call has a result")
@@ -388,7 +388,7 @@ func TestCancelledClientLeavesTheActionAlone(t *testing.T) {
 		id := f.only()
 		waiting := f.connect(f.agent, version)
 		open := waiting.start(t.Context(), "countersign_wait", object{"action_id": id.String()})
-		waiting.told()
+		waiting.nextProgress()
 		f.grant(id)
 
 		if got := waiting.end(open); got.note.Status != "sent" || f.src.TotalEffects() != 1 {
@@ -399,10 +399,10 @@ func TestCancelledClientLeavesTheActionAlone(t *testing.T) {
 
 func TestDriftBetweenApprovalAndSendingStopsIt(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	c := f.connect(f.agent, withSessions)
 	call := c.start(t.Context(), nameWrite, object{"to": "ada"})
-	c.told()
+	c.nextProgress()
 	whole := pause.Target{Scope: pause.Tenant}
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		_, err := pause.Set(ctx, tx, f.id, whole, false, "a test", "test")
@@ -418,14 +418,14 @@ func TestDriftBetweenApprovalAndSendingStopsIt(t *testing.T) {
 
 	got := c.end(call).wants(t, "skipped", true)
 
-	if got.said.Code != "tool_changed" || !strings.Contains(got.text, "changed after it was approved") || f.src.TotalEffects() != 0 {
+	if got.content.Code != "tool_changed" || !strings.Contains(got.text, "changed after it was approved") || f.src.TotalEffects() != 0 {
 		t.Errorf("result = %s, want that the tool changed", got.raw)
 	}
 }
 
 func TestResultThatWasCutSaysSo(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	f.src.Next("read", sourcetest.Done(`{"content":[{"type":"text","text":"`+strings.Repeat("long ", 10_000)+`"},{"type":"text","text":"token=`+"ghp_0123456789abcdefghijABCDEFGHIJ012345"+`"}]}`))
 
 	got := f.connect(f.agent, withSessions).call(nameRead, object{})
@@ -437,7 +437,7 @@ func TestResultThatWasCutSaysSo(t *testing.T) {
 
 func TestQuietHoursAreSaidAtOnce(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{Progress: 20 * time.Millisecond, Wait: patience}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{Progress: 20 * time.Millisecond, Wait: waitLimit}).tenant("acme")
 	now := time.Now().UTC()
 	window := quiethours.Window{From: now.Add(-2 * time.Hour).Format("15:04"), Until: now.Add(2 * time.Hour).Format("15:04")}
 	if window.Until < window.From {
@@ -452,10 +452,10 @@ func TestQuietHoursAreSaidAtOnce(t *testing.T) {
 	began := time.Now()
 	got := f.connect(f.agent, withSessions).call(nameRead, object{}).wants(t, "pending", false)
 
-	if got.said.Waiting.For != preflight.CodeQuietHours || !strings.Contains(got.text, "quiet hours") {
+	if got.content.Waiting.For != preflight.CodeQuietHours || !strings.Contains(got.text, "quiet hours") {
 		t.Errorf("result = %s, want what it waits for", got.raw)
 	}
-	if took := time.Since(began); took > patience/2 {
+	if took := time.Since(began); took > waitLimit/2 {
 		t.Errorf("the call was open for %v, although it cannot end in time", took)
 	}
 }

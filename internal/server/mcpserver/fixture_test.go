@@ -25,7 +25,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/server/rest"
-	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
@@ -36,45 +35,31 @@ import (
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
-// patience is how long a test waits for what must happen.
-const patience = time.Minute
+// waitLimit is how long a test waits for what must happen.
+const waitLimit = time.Minute
 
 // marker stands in tokens and payloads; no error and no log line may hold it.
 const marker = "MARKER-4f1c"
 
-// The versions of the protocol that the stories are played in: one with
+// The versions of the protocol that the tests run in: one with
 // sessions, one without.
 const (
 	withSessions    = "2025-11-25"
 	withoutSessions = "2026-07-28"
 )
 
-// house is the API with the front mounted, a worker, and a source of tools
-// that does as it is told.
-type house struct {
-	t     *testing.T
-	db    *pgxpool.Pool
-	url   string
-	front *mcpserver.Server
-	desk  *approval.Service
-	src   *sourcetest.Source
-	logs  *logs
-	// stopped hears of every wait that ends.
+// fixture is the API with the MCP server mounted, a worker, and a source of tools
+// that does as the test says.
+type fixture struct {
+	t         *testing.T
+	db        *pgxpool.Pool
+	url       string
+	mcp       *mcpserver.Server
+	approvals *approval.Service
+	src       *sourcetest.Source
+	logs      *logs
+	// stopped receives a value for every wait that ends.
 	stopped chan struct{}
-}
-
-// watcher tells when a wait ends.
-type watcher struct {
-	mcpserver.Watcher
-	stopped chan struct{}
-}
-
-func (w watcher) Watch(ctx context.Context, tenant envelope.TenantID, action envelope.ActionID) (<-chan struct{}, func(), error) {
-	nudged, stop, err := w.Watcher.Watch(ctx, tenant, action)
-	return nudged, func() {
-		stop()
-		w.stopped <- struct{}{}
-	}, err
 }
 
 // logs collects log lines.
@@ -116,17 +101,17 @@ const (
 	nameDanger = "box__danger"
 )
 
-func newHouse(t *testing.T, cfg mcpserver.Config) *house {
+func newFixture(t *testing.T, cfg mcpserver.Config) *fixture {
 	t.Helper()
-	return newHouseOn(t, cfg, nil)
+	return newFixtureOn(t, cfg, nil)
 }
 
-// newHouseOn opens a house whose worker calls sources through live; nil means
+// newFixtureOn opens a fixture whose worker calls sources through live; nil means
 // the fake source.
-func newHouseOn(t *testing.T, cfg mcpserver.Config, live *connect.Pool) *house {
+func newFixtureOn(t *testing.T, cfg mcpserver.Config, live *connect.Pool) *fixture {
 	t.Helper()
 	db := dbtest.DB(t)
-	h := &house{t: t, db: db, src: sourcetest.NewSource(boxTools("as listed")...), logs: &logs{}, stopped: make(chan struct{}, 1000)}
+	h := &fixture{t: t, db: db, src: sourcetest.NewSource(boxTools("as listed")...), logs: &logs{}, stopped: make(chan struct{}, 1000)}
 	if live == nil {
 		live = connect.NewPool(connect.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) { return h.src, nil }})
 	}
@@ -137,28 +122,25 @@ func newHouseOn(t *testing.T, cfg mcpserver.Config, live *connect.Pool) *house {
 	}
 	cache := settings.NewCache()
 	pipeline := worker.NewPipeline(db, cache, live, worker.PipelineConfig{
-		ID: "w1", Concurrency: 20, Lease: time.Minute, Poll: 20 * time.Millisecond, Grace: patience,
+		ID: "w1", Concurrency: 20, Lease: time.Minute, Poll: 20 * time.Millisecond, Grace: waitLimit,
 		Retry: outbox.Retry{Base: time.Millisecond, Cap: 2 * time.Millisecond}, Metrics: metrics,
 	})
-	door := intake.New(db, cache, intake.Config{Wake: pipeline.Poll})
-	h.desk = approval.New(db, cache, approval.Config{Wake: pipeline.Poll})
-	server, err := rest.New(rest.Core{DB: db, Catalog: cache, Intake: door, Approval: h.desk}, rest.Config{Log: log, Poll: 10 * time.Millisecond})
+	proposals := intake.New(db, cache, intake.Config{Wake: pipeline.Poll})
+	h.approvals = approval.New(db, cache, approval.Config{Wake: pipeline.Poll})
+	server, err := rest.New(rest.Core{DB: db, Catalog: cache, Intake: proposals, Approval: h.approvals}, rest.Config{Log: log, Poll: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Log, cfg.Caller, cfg.Origin = log, request.SetCaller, request.MCPOrigin
-	h.front, err = mcpserver.New(mcpserver.Core{DB: db, Catalog: cache, Intake: door, Watcher: watcher{server.Broker(), h.stopped}, Admit: server.Admit}, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.Mount("/mcp", h.front)
+	h.mcp = mcpserver.New(server.Backend(), cfg)
+	h.mcp.OnWaitEnd(func() { h.stopped <- struct{}{} })
+	server.Mount("/mcp", h.mcp)
 	web := httptest.NewServer(server)
 	h.url = web.URL + "/mcp"
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- pipeline.Run(ctx) }() // waited for by the clean-up
 	t.Cleanup(func() {
-		h.front.Close()
+		h.mcp.Close()
 		server.Close()
 		web.Close()
 		stop()
@@ -170,16 +152,16 @@ func newHouseOn(t *testing.T, cfg mcpserver.Config, live *connect.Pool) *house {
 	return h
 }
 
-// family is a tenant with the source "box".
-type family struct {
-	*house
+// tenantFixture is a tenant with the source "box".
+type tenantFixture struct {
+	*fixture
 	id                     envelope.TenantID
 	agent, other, operator identity.Issued
 }
 
-func (h *house) tenant(name string) *family {
+func (h *fixture) tenant(name string) *tenantFixture {
 	h.t.Helper()
-	f := &family{house: h}
+	f := &tenantFixture{fixture: h}
 	ctx := h.t.Context()
 	err := postgres.InTx(ctx, h.db, postgres.Admin(), func(tx pgx.Tx) (err error) {
 		f.id, err = identity.NewTenant(ctx, tx, name)
@@ -200,7 +182,7 @@ func (h *house) tenant(name string) *family {
 	return f
 }
 
-func (f *family) inTx(fn func(ctx context.Context, tx pgx.Tx) error) {
+func (f *tenantFixture) inTx(fn func(ctx context.Context, tx pgx.Tx) error) {
 	f.t.Helper()
 	ctx := f.t.Context()
 	if err := postgres.InTx(ctx, f.db, postgres.API(f.id), func(tx pgx.Tx) error { return fn(ctx, tx) }); err != nil {
@@ -208,7 +190,7 @@ func (f *family) inTx(fn func(ctx context.Context, tx pgx.Tx) error) {
 	}
 }
 
-func (f *family) holder(g identity.Grant) (made identity.Issued) {
+func (f *tenantFixture) holder(g identity.Grant) (made identity.Issued) {
 	f.t.Helper()
 	f.inTx(func(ctx context.Context, tx pgx.Tx) (err error) {
 		made, err = identity.Issue(ctx, tx, f.id, g, time.Now())
@@ -217,20 +199,20 @@ func (f *family) holder(g identity.Grant) (made identity.Issued) {
 	return made
 }
 
-// decider is the operator as the approval desk knows them.
-func (f *family) decider() approval.Decider {
+// decider is the operator as package approval knows them.
+func (f *tenantFixture) decider() approval.Decider {
 	return approval.Decider{Tenant: f.id, Token: uuid.UUID(f.operator.Principal.Token), Name: f.operator.Principal.Name}
 }
 
-func (f *family) grant(id envelope.ActionID) {
+func (f *tenantFixture) grant(id envelope.ActionID) {
 	f.t.Helper()
-	if _, err := f.desk.Approve(f.t.Context(), f.decider(), id, approval.Approval{}); err != nil {
+	if _, err := f.approvals.Approve(f.t.Context(), f.decider(), id, approval.Approval{}); err != nil {
 		f.t.Fatal(err)
 	}
 }
 
 // actions are the ids of all envelopes of the tenant, oldest first.
-func (f *family) actions() []envelope.ActionID {
+func (f *tenantFixture) actions() []envelope.ActionID {
 	f.t.Helper()
 	rows, err := f.db.Query(f.t.Context(), "SELECT action_id FROM actions WHERE tenant_id = $1 ORDER BY action_id", uuid.UUID(f.id))
 	if err != nil {
@@ -248,7 +230,7 @@ func (f *family) actions() []envelope.ActionID {
 }
 
 // only is the one envelope that there is.
-func (f *family) only() envelope.ActionID {
+func (f *tenantFixture) only() envelope.ActionID {
 	f.t.Helper()
 	all := f.actions()
 	if len(all) != 1 {
@@ -277,7 +259,7 @@ type client struct {
 	changed  chan struct{}
 }
 
-func (h *house) connect(who identity.Issued, version string) *client {
+func (h *fixture) connect(who identity.Issued, version string) *client {
 	h.t.Helper()
 	c, err := h.tryConnect(who.Token.Text(), version)
 	if err != nil {
@@ -286,7 +268,7 @@ func (h *house) connect(who identity.Issued, version string) *client {
 	return c
 }
 
-func (h *house) tryConnect(token, version string) (*client, error) {
+func (h *fixture) tryConnect(token, version string) (*client, error) {
 	c := &client{t: h.t, progress: make(chan *sdk.ProgressNotificationParams, 1000), changed: make(chan struct{}, 1000)}
 	inner := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.progress <- r.Params },
@@ -334,20 +316,20 @@ func (c *client) end(call <-chan ended) result {
 			c.t.Fatalf("CallTool() = %v", e.err)
 		}
 		return read(c.t, e.res)
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		c.t.Fatal("the call does not end")
 		return result{}
 	}
 }
 
-// told waits for a progress notification.
-func (c *client) told() *sdk.ProgressNotificationParams {
+// nextProgress waits for a progress notification.
+func (c *client) nextProgress() *sdk.ProgressNotificationParams {
 	c.t.Helper()
 	select {
 	case p := <-c.progress:
 		return p
-	case <-time.After(patience):
-		c.t.Fatal("no progress is told")
+	case <-time.After(waitLimit):
+		c.t.Fatal("no progress came")
 		return nil
 	}
 }
@@ -372,8 +354,8 @@ type result struct {
 	text    string
 	isError bool
 	raw     string
-	// said is the structured content where it is this front's own.
-	said struct {
+	// content is the structured content where it is this package's own.
+	content struct {
 		Status string
 		Action string `json:"action_id"`
 		Code   string
@@ -408,7 +390,7 @@ func read(t *testing.T, res *sdk.CallToolResult) result {
 		t.Fatal(err)
 	}
 	r.raw = string(raw)
-	if structured, err := json.Marshal(res.StructuredContent); err != nil || json.Unmarshal(structured, &r.said) != nil && res.StructuredContent != nil {
+	if structured, err := json.Marshal(res.StructuredContent); err != nil || json.Unmarshal(structured, &r.content) != nil && res.StructuredContent != nil {
 		t.Fatalf("structured content %s: %v", structured, err)
 	}
 	if note, ok := res.Meta[mcpserver.MetaAction]; ok {
@@ -423,15 +405,15 @@ func read(t *testing.T, res *sdk.CallToolResult) result {
 // wants fails the test unless the result says a status.
 func (r result) wants(t *testing.T, status string, isError bool) result {
 	t.Helper()
-	if r.said.Status != status || r.isError != isError {
-		t.Fatalf("status = %q, isError %v, want %q, %v: %s", r.said.Status, r.isError, status, isError, r.raw)
+	if r.content.Status != status || r.isError != isError {
+		t.Fatalf("status = %q, isError %v, want %q, %v: %s", r.content.Status, r.isError, status, isError, r.raw)
 	}
 	return r
 }
 
 func (r result) id(t *testing.T) (id envelope.ActionID) {
 	t.Helper()
-	if err := id.UnmarshalText([]byte(r.said.Action)); err != nil {
+	if err := id.UnmarshalText([]byte(r.content.Action)); err != nil {
 		t.Fatalf("the result names no action: %s", r.raw)
 	}
 	return id

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,20 +17,17 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/server/broker"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
 const (
 	// maxBody bounds a request in bytes: an envelope, and the frame around it.
 	maxBody = envelope.MaxBytes + 64<<10
-	// readFor bounds how long a body may take to come, writeFor how long a
-	// piece of an answer may take to go.
-	readTimeout  = 30 * time.Second
-	writeTimeout = 15 * time.Second
-)
 
-// The headers that this package reads or sets.
-const (
+	// The headers that this package reads or sets.
+
 	sessionHeader = "Mcp-Session-Id"
 	versionHeader = "Mcp-Protocol-Version"
 	// methodHeader is the method, in the protocol versions without sessions.
@@ -42,14 +37,6 @@ const (
 	// overwritten.
 	openHeader = "Countersign-Open-Request"
 )
-
-// httpError is a request that is rejected before it reaches MCP.
-type httpError struct {
-	status int
-	text   string
-}
-
-func (r *httpError) Error() string { return r.text }
 
 // openRequest is an HTTP request that is being served.
 type openRequest struct {
@@ -79,17 +66,20 @@ func serverOf(r *http.Request) *sdk.Server {
 // ServeHTTP authenticates a request and serves it.
 func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, by, err := srv.authenticate(r)
+	var body []byte
 	if err == nil {
-		srv.cfg.Caller(r.Context(), by)
-		err = readBody(w, r)
+		request.SetCaller(r.Context(), by)
+		body, err = request.ReadAll(w, r, maxBody)
 	}
 	if err != nil {
-		srv.reject(w, r, err)
+		request.WriteProblem(srv.Log, w, r, err)
 		return
 	}
+	// The whole body is read, so that net/http notices when the client leaves.
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	r, done, err := srv.track(r, token, by)
 	if err != nil {
-		srv.reject(w, r, err)
+		request.WriteProblem(srv.Log, w, r, err)
 		return
 	}
 	defer done()
@@ -117,19 +107,9 @@ func opensSession(r *http.Request) bool {
 // authenticate checks the origin of a request and returns who sent it.
 func (srv *Server) authenticate(r *http.Request) (token string, by identity.Principal, err error) {
 	if !allowedOrigin(r) {
-		return "", by, &httpError{http.StatusForbidden, "a page of another origin may not do this"}
+		return "", by, fault.New(fault.Denied, "a page of another origin may not do this")
 	}
-	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !ok || !strings.EqualFold(scheme, "Bearer") {
-		return "", by, &httpError{http.StatusUnauthorized, "show a token: Authorization: Bearer cs_…"}
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), workTimeout)
-	defer cancel()
-	by, err = srv.auth.Authenticate(ctx, token, time.Now())
-	if errors.Is(err, identity.ErrToken) {
-		err = &httpError{http.StatusUnauthorized, err.Error()}
-	}
-	return token, by, err
+	return srv.Authenticate(r)
 }
 
 // allowedOrigin reports whether a request is not sent by a web page, or by a
@@ -157,56 +137,10 @@ func loopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// readBody reads the whole body, within limits of time and size, so that
-// net/http notices from then on when the client leaves.
-func readBody(w http.ResponseWriter, r *http.Request) error {
-	// The deadline is cleared afterwards, because net/http takes a connection
-	// whose deadline passes for one that was closed. The recorder of a test has
-	// no deadlines.
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(readTimeout))
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	_ = control.SetReadDeadline(time.Time{})
-	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return &httpError{http.StatusRequestEntityTooLarge, "the body is larger than an envelope may be"}
-	}
-	if err != nil {
-		return &httpError{http.StatusBadRequest, "the body could not be read"}
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	return nil
-}
-
 // isAuthError reports whether an error is about the token and not about the
 // database or the issuer.
 func isAuthError(err error) bool {
 	return errors.Is(err, identity.ErrToken) || errors.Is(err, fault.Denied)
-}
-
-// reject answers a request that is not served. Only an error of a known kind
-// shows its text; the cause of any other goes to the log alone.
-func (srv *Server) reject(w http.ResponseWriter, r *http.Request, err error) {
-	why, ok := errors.AsType[*httpError](err)
-	shown, known := errors.AsType[*fault.Error](err)
-	switch {
-	case ok:
-	case known && shown.Kind == fault.Denied:
-		why = &httpError{http.StatusForbidden, shown.Text}
-	case known && shown.Kind == fault.Busy:
-		why = &httpError{http.StatusServiceUnavailable, shown.Text}
-	default:
-		srv.cfg.Log.ErrorContext(r.Context(), "mcp request failed", slog.Any("error", err))
-		why = &httpError{http.StatusInternalServerError, "internal error"}
-	}
-	switch why.status {
-	case http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", `Bearer realm="countersign"`)
-	case http.StatusTooManyRequests:
-		w.Header().Set("Retry-After", "60")
-	case http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", strconv.Itoa(fault.RetryAfter(err)))
-	}
-	http.Error(w, why.text, why.status)
 }
 
 // track stores a request, and the token server that serves it, until done is
@@ -215,7 +149,7 @@ func (srv *Server) track(r *http.Request, token string, by identity.Principal) (
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	if srv.closed {
-		return r, nil, &httpError{http.StatusServiceUnavailable, "the server is closing; try again"}
+		return r, nil, broker.ErrClosed
 	}
 	ts := srv.servers[by.Token]
 	if ts != nil && !ts.by.Equal(by) {
@@ -227,10 +161,10 @@ func (srv *Server) track(r *http.Request, token string, by identity.Principal) (
 		srv.servers[by.Token] = ts
 	}
 	if session := r.Header.Get(sessionHeader); session != "" && !ts.hasSession(session) {
-		return r, nil, &httpError{http.StatusNotFound, "no such session; open another one"}
+		return r, nil, fault.New(fault.NotFound, "no such session; open another one")
 	}
 	if opensSession(r) && !ts.admitSession(time.Now()) {
-		return r, nil, &httpError{http.StatusTooManyRequests, "this token has too many sessions open, or opened too many; close some, or try again"}
+		return r, nil, fault.Limit(time.Minute, "this token has too many sessions open, or opened too many; close some, or try again")
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), tokenServerKey{}, ts))
 	o := &openRequest{
@@ -288,5 +222,5 @@ func (w deadlineWriter) FlushError() error {
 
 // setDeadline ignores the error, which the recorder of a test returns.
 func (w deadlineWriter) setDeadline() {
-	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(request.WriteTimeout))
 }

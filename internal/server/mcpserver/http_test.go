@@ -22,7 +22,7 @@ type answer struct {
 }
 
 // send sends a request as it is; header holds names and values in turn.
-func (h *house) send(method, token, body string, header ...string) answer {
+func (h *fixture) send(method, token, body string, header ...string) answer {
 	h.t.Helper()
 	res := h.open(h.t.Context(), method, token, body, header...)
 	defer func() { _ = res.Body.Close() }()
@@ -34,7 +34,7 @@ func (h *house) send(method, token, body string, header ...string) answer {
 }
 
 // open is send without reading the answer.
-func (h *house) open(ctx context.Context, method, token, body string, header ...string) *http.Response {
+func (h *fixture) open(ctx context.Context, method, token, body string, header ...string) *http.Response {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, method, h.url, strings.NewReader(body))
 	if err != nil {
@@ -60,7 +60,7 @@ func (h *house) open(ctx context.Context, method, token, body string, header ...
 }
 
 // session opens a session and returns its id.
-func (h *house) session(token string) string {
+func (h *fixture) session(token string) string {
 	h.t.Helper()
 	a := h.send("POST", token, initialize)
 	id := a.header.Get("Mcp-Session-Id")
@@ -73,7 +73,7 @@ func (h *house) session(token string) string {
 
 func TestTokenIsNeeded(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	id := f.session(f.agent.Token.Text())
 
 	for name, token := range map[string]string{"none": "", "not one": marker, "unknown": "cs_agent_" + strings.Repeat("A", 43)} {
@@ -96,7 +96,7 @@ func TestTokenIsNeeded(t *testing.T) {
 
 func TestSessionIsForTheTokenThatOpenedIt(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	id := f.session(f.agent.Token.Text())
 	const list = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
 
@@ -117,7 +117,7 @@ func TestSessionIsForTheTokenThatOpenedIt(t *testing.T) {
 
 func TestOnlyPagesOfThisMachineGetIn(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	token := f.agent.Token.Text()
 
 	for name, c := range map[string]struct {
@@ -141,21 +141,21 @@ func TestOnlyPagesOfThisMachineGetIn(t *testing.T) {
 
 func TestBodiesAreBounded(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	c := f.connect(f.agent, withSessions)
 
 	if a := f.send("POST", f.agent.Token.Text(), strings.Repeat(" ", envelope.MaxBytes+64<<10+1)); a.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("a large body = %d, want 413", a.status)
 	}
 	large := c.call(nameRead, object{"text": strings.Repeat(".", envelope.MaxBytes)}).wants(t, "invalid", true)
-	if len(large.said.Errors) == 0 || large.said.Errors[0].Rule != envelope.RuleSize {
+	if len(large.content.Errors) == 0 || large.content.Errors[0].Rule != envelope.RuleSize {
 		t.Errorf("arguments larger than an envelope = %s", large.raw)
 	}
 }
 
 func TestSessionsAreBounded(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{Sessions: 2}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{Sessions: 2}).tenant("acme")
 	token := f.agent.Token.Text()
 	first := f.session(token)
 	f.session(token)
@@ -178,7 +178,7 @@ func TestSessionsAreBounded(t *testing.T) {
 
 func TestIdleSessionsAreClosed(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{Idle: 50 * time.Millisecond}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{Idle: 50 * time.Millisecond}).tenant("acme")
 	token := f.agent.Token.Text()
 	id := f.session(token)
 
@@ -198,7 +198,7 @@ func TestIdleSessionsAreClosed(t *testing.T) {
 
 func TestDroppedConnectionStopsTheWait(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	token := f.agent.Token.Text()
 	id := f.session(token)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -214,10 +214,10 @@ func TestDroppedConnectionStopsTheWait(t *testing.T) {
 
 	select {
 	case <-f.stopped:
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		t.Fatal("the wait goes on")
 	}
-	if got := f.connect(f.agent, withSessions).call("countersign_status", object{"action_id": f.only().String()}); got.said.Status != "pending" {
+	if got := f.connect(f.agent, withSessions).call("countersign_status", object{"action_id": f.only().String()}); got.content.Status != "pending" {
 		t.Errorf("the action is %s, want pending", got.raw)
 	}
 }
@@ -225,20 +225,20 @@ func TestDroppedConnectionStopsTheWait(t *testing.T) {
 func TestClosingEndsWaitsAndSessions(t *testing.T) {
 	t.Parallel()
 	everyVersion(t, func(t *testing.T, version string) {
-		f := newHouse(t, mcpserver.Config{}).tenant("acme")
+		f := newFixture(t, mcpserver.Config{}).tenant("acme")
 		c := f.connect(f.agent, version)
 
 		call := c.start(t.Context(), nameWrite, object{"to": "ada"})
-		c.told()
-		f.front.Close()
+		c.nextProgress()
+		f.mcp.Close()
 		got := c.end(call).wants(t, "pending", false)
 
-		if got.said.Action != f.only().String() {
+		if got.content.Action != f.only().String() {
 			t.Errorf("result = %s, want the action", got.raw)
 		}
 		if a := f.send("POST", f.agent.Token.Text(), initialize); a.status != http.StatusServiceUnavailable {
 			t.Errorf("after Close a request is answered %d, want 503", a.status)
 		}
-		f.front.Close()
+		f.mcp.Close()
 	})
 }

@@ -41,7 +41,7 @@ var followUps = [...]string{"countersign_search", "countersign_status", "counter
 func TestListIsTheCatalog(t *testing.T) {
 	t.Parallel()
 	everyVersion(t, func(t *testing.T, version string) {
-		f := newHouse(t, mcpserver.Config{}).tenant("acme")
+		f := newFixture(t, mcpserver.Config{}).tenant("acme")
 
 		res, err := f.connect(f.agent, version).ListTools(t.Context(), nil)
 		if err != nil {
@@ -68,7 +68,7 @@ func TestListIsTheCatalog(t *testing.T) {
 			t.Errorf("schema (-want +got):\n%s", diff)
 		}
 		if write.OutputSchema != nil {
-			t.Error("the front promises what the tool will answer")
+			t.Error("the server promises what the tool will answer")
 		}
 		note, err := json.Marshal(write.Meta[mcpserver.MetaTool])
 		if err != nil || string(note) != `{"key":"box:box.write","mode":"require_approval","output_schema":{"required":["n"],"type":"object"}}` {
@@ -79,7 +79,7 @@ func TestListIsTheCatalog(t *testing.T) {
 
 func TestListHasPages(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{Page: 3}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{Page: 3}).tenant("acme")
 	var many []source.Tool
 	for i := range 10 {
 		many = append(many, source.Tool{Name: fmt.Sprintf("t%02d", i), InputSchema: json.RawMessage(`{"type":"object"}`)})
@@ -104,7 +104,7 @@ func TestListHasPages(t *testing.T) {
 
 func TestListLeavesOutWhatCannotBeUsed(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	employee := envelope.EmployeeID(uuid.New())
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		if err := catalog.PutSource(ctx, tx, f.id, catalog.Source{ID: "off", Kind: catalog.KindBuiltin, Enabled: false}); err != nil {
@@ -132,7 +132,7 @@ func TestListLeavesOutWhatCannotBeUsed(t *testing.T) {
 func TestClientsAreToldWhenTheListChanges(t *testing.T) {
 	t.Parallel()
 	everyVersion(t, func(t *testing.T, version string) {
-		f := newHouse(t, mcpserver.Config{Poll: 20 * time.Millisecond}).tenant("acme")
+		f := newFixture(t, mcpserver.Config{Poll: 20 * time.Millisecond}).tenant("acme")
 		c := f.connect(f.agent, version)
 		if names := c.names(); slices.Contains(names, nameDanger) {
 			t.Fatalf("names = %v", names)
@@ -142,8 +142,8 @@ func TestClientsAreToldWhenTheListChanges(t *testing.T) {
 
 		select {
 		case <-c.changed:
-		case <-time.After(patience):
-			t.Fatal("nobody tells the client")
+		case <-time.After(waitLimit):
+			t.Fatal("the client is not notified")
 		}
 		if names := c.names(); !slices.Contains(names, nameDanger) {
 			t.Errorf("after the change the names are %v", names)
@@ -153,7 +153,7 @@ func TestClientsAreToldWhenTheListChanges(t *testing.T) {
 
 func TestSchemasThatWouldSpoilTheListAreMended(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	odd := []source.Tool{
 		{Name: "bool", InputSchema: json.RawMessage(`true`)},
 		{Name: "none", InputSchema: json.RawMessage(`{"properties":{"a":{"maximum":12345678901234567890}}}`)},

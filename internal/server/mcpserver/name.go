@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"strconv"
 	"strings"
 
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
@@ -38,27 +37,12 @@ func nameOf(key policy.Key) string {
 	return name[:maxName-len(tail)] + tail
 }
 
-// keyOf returns the key of a name. ok is false for a text that is no name, or a
-// shortened one.
-func keyOf(name string) (policy.Key, bool) {
-	left, right, found := strings.Cut(name, separator)
-	if !found {
-		return policy.Key{}, false
-	}
-	source, ok := unescape(left)
-	if !ok {
-		return policy.Key{}, false
-	}
-	action, ok := unescape(right)
-	key := policy.Key{Source: source, Action: action}
-	return key, ok && nameOf(key) == name
-}
-
 // findTool returns the tool that is offered under a name, if its source is
 // enabled.
 func findTool(snap *settings.Settings, name string) (*catalog.Tool, bool) {
-	key, whole := keyOf(name)
-	if !whole {
+	left, right, _ := strings.Cut(name, separator)
+	key := policy.Key{Source: left, Action: right}
+	if nameOf(key) != name { // an escaped or shortened name
 		for _, t := range snap.Tools() {
 			if nameOf(t.Key) == name {
 				key = t.Key
@@ -67,13 +51,11 @@ func findTool(snap *settings.Settings, name string) (*catalog.Tool, bool) {
 		}
 	}
 	tool, ok := snap.Tool(key)
-	return tool, ok && sourceEnabled(snap, tool)
-}
-
-// sourceEnabled reports whether a tool's source is enabled.
-func sourceEnabled(snap *settings.Settings, t *catalog.Tool) bool {
-	src, ok := snap.Source(t.Key.Source)
-	return ok && src.Enabled
+	if !ok {
+		return nil, false
+	}
+	src, ok := snap.Source(key.Source)
+	return tool, ok && src.Enabled
 }
 
 // escape returns a text in the characters that a name may have. A dot stays
@@ -105,27 +87,4 @@ func escape(text string, source bool) string {
 // isPlain reports whether a byte stands for itself.
 func isPlain(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
-}
-
-// unescape returns the text that escape was given; ok is false if there is
-// none.
-func unescape(text string) (string, bool) {
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		if !strings.HasPrefix(text[i:], "..") {
-			b.WriteByte(text[i])
-			continue
-		}
-		const size = len("..00.")
-		if len(text) < i+size || text[i+size-1] != '.' {
-			return "", false
-		}
-		c, err := strconv.ParseUint(text[i+2:i+4], 16, 8)
-		if err != nil {
-			return "", false
-		}
-		b.WriteByte(byte(c))
-		i += size - 1
-	}
-	return b.String(), true
 }

@@ -41,9 +41,9 @@ func script(t *testing.T, path ...string) []string {
 	return []string{node, file}
 }
 
-// filed is a tenant with the filesystem server from npm as the source "files",
+// newFilesFixture is a tenant with the filesystem server from npm as the source "files",
 // over a folder of its own. A person is asked before a file is written.
-func filed(t *testing.T, cfg mcpserver.Config) (f *family, dir string) {
+func newFilesFixture(t *testing.T, cfg mcpserver.Config) (f *tenantFixture, dir string) {
 	t.Helper()
 	server := script(t, "node_modules", "@modelcontextprotocol", "server-filesystem", "dist", "index.js")
 	dir, err := filepath.EvalSymlinks(t.TempDir()) // the server compares real paths
@@ -51,7 +51,7 @@ func filed(t *testing.T, cfg mcpserver.Config) (f *family, dir string) {
 		t.Fatal(err)
 	}
 	live := connect.NewPool(connect.Config{Stdio: true})
-	f = newHouseOn(t, cfg, live).tenant("acme")
+	f = newFixtureOn(t, cfg, live).tenant("acme")
 	config, err := json.Marshal(connect.MCPConfig{Transport: "stdio", Command: append(server, dir)})
 	if err != nil {
 		t.Fatal(err)
@@ -69,8 +69,8 @@ func filed(t *testing.T, cfg mcpserver.Config) (f *family, dir string) {
 	return f, dir
 }
 
-// heard is a line of the probe.
-type heard struct {
+// probeLine is one line that the probe writes.
+type probeLine struct {
 	Tools    []struct{ Name string }
 	Progress *struct{ Progress float64 }
 	Result   *struct {
@@ -80,8 +80,8 @@ type heard struct {
 	Error string
 }
 
-// probe runs a client from npm and passes on what it hears.
-func (f *family) probe(kind string, words ...string) <-chan heard {
+// probe runs a client from npm and passes its lines on.
+func (f *tenantFixture) probe(kind string, words ...string) <-chan probeLine {
 	f.t.Helper()
 	args := append(script(f.t, "probe.mjs"), append([]string{kind}, words...)...)
 	cmd := exec.CommandContext(f.t.Context(), args[0], args[1:]...)
@@ -95,27 +95,27 @@ func (f *family) probe(kind string, words ...string) <-chan heard {
 	if err := cmd.Start(); err != nil {
 		f.t.Fatal(err)
 	}
-	lines := make(chan heard, 1000)
+	lines := make(chan probeLine, 1000)
 	go func() { // ends with the program
 		defer close(lines)
 		scanner := bufio.NewScanner(out)
 		scanner.Buffer(nil, 1<<20)
 		for scanner.Scan() {
-			var h heard
+			var h probeLine
 			if err := json.Unmarshal(scanner.Bytes(), &h); err != nil {
 				h.Error = scanner.Text()
 			}
 			lines <- h
 		}
 		if err := cmd.Wait(); err != nil {
-			lines <- heard{Error: err.Error() + complaints.String()}
+			lines <- probeLine{Error: err.Error() + complaints.String()}
 		}
 	}()
 	return lines
 }
 
-// next is the next thing that a client hears.
-func next(t *testing.T, lines <-chan heard) heard {
+// next is the next thing that a client receives.
+func next(t *testing.T, lines <-chan probeLine) probeLine {
 	t.Helper()
 	select {
 	case h := <-lines:
@@ -123,9 +123,9 @@ func next(t *testing.T, lines <-chan heard) heard {
 			t.Fatalf("the client says: %s", h.Error)
 		}
 		return h
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		t.Fatal("the client says nothing")
-		return heard{}
+		return probeLine{}
 	}
 }
 
@@ -134,7 +134,7 @@ func TestTypeScriptClients(t *testing.T) {
 	for _, kind := range []string{"v1", "v2", "v2-2026-07-28"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			f, dir := filed(t, mcpserver.Config{Progress: 100 * time.Millisecond, Page: 5})
+			f, dir := newFilesFixture(t, mcpserver.Config{Progress: 100 * time.Millisecond, Page: 5})
 			file := filepath.Join(dir, "note.txt")
 			args, err := json.Marshal(object{"path": file, "content": "hello"})
 			if err != nil {
@@ -144,7 +144,7 @@ func TestTypeScriptClients(t *testing.T) {
 			listed := next(t, f.probe(kind, "list"))
 			calling := f.probe(kind, "call", "files__write_file", string(args))
 			if first := next(t, calling); first.Progress == nil {
-				t.Fatalf("first the client hears %+v, want progress", first)
+				t.Fatalf("first the client received %+v, want progress", first)
 			}
 			if _, err := os.Stat(file); err == nil {
 				t.Error("the file is there before anybody agreed")
@@ -174,7 +174,7 @@ func TestTypeScriptClients(t *testing.T) {
 type inspected struct {
 	Tools   []struct{ Name string }
 	Content []struct{ Text string }
-	// Structured is the front's own where it is not the tool's.
+	// Structured is this package's own where it is not the tool's.
 	Structured struct {
 		Status string
 		Action envelope.ActionID `json:"action_id"`
@@ -204,7 +204,7 @@ func inspector(t *testing.T) []string {
 }
 
 // inspect runs the Inspector's command line on a target.
-func (f *family) inspect(target []string, words ...string) inspected {
+func (f *tenantFixture) inspect(target []string, words ...string) inspected {
 	f.t.Helper()
 	args := append(inspector(f.t), target...)
 	cmd := exec.CommandContext(f.t.Context(), args[0], append(args[1:], words...)...)
@@ -222,13 +222,13 @@ func (f *family) inspect(target []string, words ...string) inspected {
 	return i
 }
 
-func (f *family) overHTTP() []string {
+func (f *tenantFixture) overHTTP() []string {
 	return []string{f.url, "--transport", "http", "--header", "Authorization: Bearer " + f.agent.Token.Text()}
 }
 
 func TestInspector(t *testing.T) {
 	t.Parallel()
-	f, dir := filed(t, mcpserver.Config{Wait: 200 * time.Millisecond})
+	f, dir := newFilesFixture(t, mcpserver.Config{Wait: 200 * time.Millisecond})
 	file := filepath.Join(dir, "note.txt")
 
 	listed := f.inspect(f.overHTTP(), "--method", "tools/list")
@@ -256,7 +256,7 @@ func TestInspector(t *testing.T) {
 
 func TestInspectorOverTheBridge(t *testing.T) {
 	t.Parallel()
-	f, dir := filed(t, mcpserver.Config{Wait: 30 * time.Second})
+	f, dir := newFilesFixture(t, mcpserver.Config{Wait: 30 * time.Second})
 	binary := filepath.Join(t.TempDir(), "countersign")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../../cmd/countersign").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -23,14 +23,14 @@ func (c *client) found(args any) (names []string, text string) {
 	if err != nil || res.IsError {
 		c.t.Fatalf("CallTool(search) = %+v, %v", res, err)
 	}
-	var said struct {
+	var content struct {
 		Tools []struct{ Name, Mode string }
 	}
 	raw, err := json.Marshal(res.StructuredContent)
-	if err != nil || json.Unmarshal(raw, &said) != nil {
+	if err != nil || json.Unmarshal(raw, &content) != nil {
 		c.t.Fatalf("structured content %s: %v", raw, err)
 	}
-	for _, tool := range said.Tools {
+	for _, tool := range content.Tools {
 		names = append(names, tool.Name+" "+tool.Mode)
 	}
 	return names, read(c.t, res).text
@@ -39,7 +39,7 @@ func (c *client) found(args any) (names []string, text string) {
 func TestSearchFindsWhatMayBeUsed(t *testing.T) {
 	t.Parallel()
 	everyVersion(t, func(t *testing.T, version string) {
-		f := newHouse(t, mcpserver.Config{}).tenant("acme")
+		f := newFixture(t, mcpserver.Config{}).tenant("acme")
 		narrow := f.holder(identity.Grant{Name: "narrow", Role: identity.RoleAgent, Session: "s-three", Tools: []string{"box:read"}})
 		c := f.connect(f.agent, version)
 
@@ -73,7 +73,7 @@ func TestSearchFindsWhatMayBeUsed(t *testing.T) {
 func TestWhoMeetsALimitIsToldWhenToTryAgain(t *testing.T) {
 	t.Parallel()
 	everyVersion(t, func(t *testing.T, version string) {
-		f := newHouse(t, mcpserver.Config{Wait: 30 * time.Millisecond}).tenant("acme")
+		f := newFixture(t, mcpserver.Config{Wait: 30 * time.Millisecond}).tenant("acme")
 		f.inTx(func(ctx context.Context, tx pgx.Tx) error {
 			return limits.PutTenant(ctx, tx, f.id, limits.Tenant{Timezone: "UTC", SessionPending: new(1), SessionMinute: new(2)}, "ada")
 		})
@@ -86,11 +86,11 @@ func TestWhoMeetsALimitIsToldWhenToTryAgain(t *testing.T) {
 		minute := c.call(nameRead, object{"a": 2}).wants(t, "limited", true)
 
 		for what, got := range map[string]result{"pending": pending, "minute": minute} {
-			var said struct {
+			var content struct {
 				After int `json:"retry_after_seconds"`
 			}
 			raw := got.raw[strings.Index(got.raw, `"structuredContent":`)+len(`"structuredContent":`):]
-			if err := json.NewDecoder(strings.NewReader(raw)).Decode(&said); err != nil || said.After < 1 || !strings.Contains(strings.ToLower(got.text), "try again") {
+			if err := json.NewDecoder(strings.NewReader(raw)).Decode(&content); err != nil || content.After < 1 || !strings.Contains(strings.ToLower(got.text), "try again") {
 				t.Errorf("%s: %s, %v, want when to try again", what, got.raw, err)
 			}
 		}
@@ -103,7 +103,7 @@ func TestWhoMeetsALimitIsToldWhenToTryAgain(t *testing.T) {
 func TestActionsKnowThatTheyCameOverMCP(t *testing.T) {
 	t.Parallel()
 	everyVersion(t, func(t *testing.T, version string) {
-		f := newHouse(t, mcpserver.Config{}).tenant("acme")
+		f := newFixture(t, mcpserver.Config{}).tenant("acme")
 
 		f.connect(f.agent, version).call(nameRead, object{"a": 1})
 

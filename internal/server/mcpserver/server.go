@@ -10,9 +10,6 @@ package mcpserver
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -23,10 +20,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
-	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // MetaIdempotencyKey is the key of a call's _meta under which a client may give
@@ -39,26 +35,7 @@ const MetaIdempotencyKey = "countersign.dev/idempotency-key"
 // is of.
 const MetaAction = "countersign.dev/action"
 
-// Watcher reports that something has happened to an action (broker.Broker).
-type Watcher interface {
-	// Watch returns a channel that receives a value after something has
-	// happened to an action; several things are perhaps one value. stop ends
-	// the wait and must be called.
-	Watch(ctx context.Context, tenant envelope.TenantID, action envelope.ActionID) (changed <-chan struct{}, stop func(), err error)
-}
-
-// Core is what a Server calls. All of it is required.
-type Core struct {
-	DB      postgres.Begins
-	Catalog *settings.Cache
-	Intake  *intake.Intake
-	Watcher Watcher
-	// Admit returns nil if a caller may use an operation of the REST API. A
-	// tool may be called by whoever may use the operation that does the same.
-	Admit func(by identity.Principal, operation string) error
-}
-
-// Config configures a Server. With the zero value the server logs nothing.
+// Config configures a Server. Its zero value is useful.
 type Config struct {
 	// Version is the build's, as clients see it.
 	Version string
@@ -80,15 +57,6 @@ type Config struct {
 	// Idle is how long a session stays open without a request; zero means an
 	// hour.
 	Idle time.Duration
-	// Auth authenticates callers; nil means one of the Server's own.
-	Auth *identity.Authenticator
-	// Caller, if set, receives who sends a request, for its log line.
-	Caller func(context.Context, identity.Principal)
-	// Origin, if set, returns where the request of a context comes from, which
-	// is stored with what it proposes.
-	Origin func(context.Context) json.RawMessage
-	// Log receives what goes wrong, without payloads.
-	Log *slog.Logger
 }
 
 // waitSeconds returns Wait in whole seconds.
@@ -103,9 +71,10 @@ const firstStateless = "2026-07-28"
 // Server is the http.Handler of one path. It is safe for concurrent use and
 // must be closed.
 type Server struct {
-	Core
-	cfg  Config
-	auth *identity.Authenticator
+	*request.Backend
+	cfg Config
+	// watch is Broker.Watch.
+	watch func(context.Context, envelope.TenantID, envelope.ActionID) (<-chan struct{}, func(), error)
 	// sessions serves the versions of the protocol that have sessions,
 	// stateless the others.
 	sessions, stateless http.Handler
@@ -119,11 +88,9 @@ type Server struct {
 	requests map[string]*openRequest
 }
 
-// New returns a Front.
-func New(core Core, cfg Config) (*Server, error) {
-	if core.DB == nil || core.Catalog == nil || core.Intake == nil || core.Watcher == nil || core.Admit == nil {
-		return nil, errors.New("the MCP server needs a database, a catalog, an intake, a watcher and a rule of admission")
-	}
+// New returns a Server that calls what the handlers of the REST API call. A
+// tool may be called by whoever may use the operation that does the same.
+func New(backend *request.Backend, cfg Config) *Server {
 	cfg.Version = cmp.Or(cfg.Version, "unknown")
 	cfg.Wait = min(cmp.Or(cfg.Wait, 45*time.Second), MaxWait)
 	cfg.Progress = cmp.Or(cfg.Progress, 5*time.Second)
@@ -131,22 +98,9 @@ func New(core Core, cfg Config) (*Server, error) {
 	cfg.Page = cmp.Or(cfg.Page, 100)
 	cfg.Sessions = cmp.Or(cfg.Sessions, 50)
 	cfg.Idle = cmp.Or(cfg.Idle, time.Hour)
-	if cfg.Origin == nil {
-		cfg.Origin = func(context.Context) json.RawMessage { return nil }
-	}
-	if cfg.Caller == nil {
-		cfg.Caller = func(context.Context, identity.Principal) {}
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
 	srv := &Server{
-		Core: core, cfg: cfg, auth: cfg.Auth, closing: make(chan struct{}),
+		Backend: backend, cfg: cfg, watch: backend.Broker.Watch, closing: make(chan struct{}),
 		servers: make(map[identity.TokenID]*tokenServer), requests: make(map[string]*openRequest),
-	}
-	if srv.auth == nil {
-		srv.auth = identity.NewAuthenticator(core.DB)
-		srv.background.Go(srv.keepAuth)
 	}
 	// authenticate checks the origin of a request, since it tells a browser
 	// from a client behind a proxy.
@@ -157,7 +111,7 @@ func New(core Core, cfg Config) (*Server, error) {
 	options.Stateless = true
 	srv.stateless = sdk.NewStreamableHTTPHandler(serverOf, &options)
 	srv.background.Go(srv.run)
-	return srv, nil
+	return srv
 }
 
 // Close ends every wait, which is answered with what is known, and every
@@ -176,17 +130,6 @@ func (srv *Server) Close() {
 	for _, ts := range srv.tokenServers() {
 		ts.closeSessions() // no call waits any more
 	}
-}
-
-// keepAuth stores when tokens were used last, until the Server closes.
-func (srv *Server) keepAuth() {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	srv.background.Go(func() {
-		<-srv.closing
-		cancel()
-	})
-	srv.auth.Keep(ctx, func(err error) { srv.cfg.Log.WarnContext(ctx, "use of tokens not recorded", slog.Any("error", err)) })
 }
 
 // drainTimeout bounds how long answers may take to be sent when the Server
@@ -220,13 +163,9 @@ func (srv *Server) tokenServers() []*tokenServer {
 	return slices.Collect(maps.Values(srv.servers))
 }
 
-// workTimeout bounds the work of a request, not counting the time that it
-// waits.
-const workTimeout = 30 * time.Second
-
 // inTx runs fn in a transaction of a tenant.
 func (srv *Server) inTx(ctx context.Context, tenant envelope.TenantID, fn func(ctx context.Context, tx pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, workTimeout)
+	ctx, cancel := context.WithTimeout(ctx, request.WorkTimeout)
 	defer cancel()
 	return postgres.InTx(ctx, srv.DB, postgres.API(tenant), func(tx pgx.Tx) error { return fn(ctx, tx) })
 }

@@ -62,7 +62,7 @@ func (ts *tokenServer) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		switch r := req.(type) {
 		case *sdk.ListToolsRequest:
-			if err := ts.Admit(ts.by, "listTools"); err != nil {
+			if err := ts.Routes.Admit(ts.by, "listTools"); err != nil {
 				return nil, protocolError(jsonrpc.CodeInvalidRequest, err.Error())
 			}
 			return ts.list(ctx, r, func(ctx context.Context, all *sdk.ListToolsRequest) (sdk.Result, error) {
@@ -71,7 +71,7 @@ func (ts *tokenServer) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 		case *sdk.CallToolRequest:
 			ctx, done := ts.withRequest(ctx, r.Extra)
 			defer done()
-			if err := ts.Admit(ts.by, operationOf(r.Params.Name)); err != nil {
+			if err := ts.Routes.Admit(ts.by, operationOf(r.Params.Name)); err != nil {
 				return ts.failed(ctx, err)
 			}
 			if isBuiltin(r.Params.Name) {

@@ -51,7 +51,7 @@ func (ts *tokenServer) await(ctx context.Context, id envelope.ActionID, wait tim
 func (ts *tokenServer) watchAction(ctx context.Context, id envelope.ActionID, until time.Time) (<-chan struct{}, func(), error) {
 	joining, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	changed, stop, err := ts.Watcher.Watch(joining, ts.by.Tenant, id)
+	changed, stop, err := ts.watch(joining, ts.by.Tenant, id)
 	if err == nil {
 		return changed, stop, nil
 	}

@@ -33,10 +33,7 @@ func TestAnOutageOfTheDatabaseIsBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	mcp, err := mcpserver.New(mcpserver.Core{DB: db, Catalog: cache, Intake: proposals, Watcher: server.Broker(), Admit: server.Admit}, mcpserver.Config{Auth: server.Auth()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mcp := mcpserver.New(server.Backend(), mcpserver.Config{})
 	t.Cleanup(mcp.Close)
 	server.Mount("/mcp", mcp)
 

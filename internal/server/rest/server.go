@@ -152,18 +152,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.observe(s
 // and headers of every request. Call it before the server serves.
 func (s *Server) Mount(path string, handler http.Handler) { s.mux.Handle(path, handler) }
 
-// Admit returns nil if a caller may use an operation, for mounted handlers that
-// offer operations in another form. The error is fault.Denied.
-func (s *Server) Admit(by identity.Principal, operation string) error {
-	return s.backend.Routes.Admit(by, operation)
-}
-
-// Auth returns the server's authenticator, for mounted handlers that
-// authenticate callers themselves.
-func (s *Server) Auth() *identity.Authenticator { return s.backend.Auth }
-
-// Broker returns the server's broker of events, for mounted handlers.
-func (s *Server) Broker() *broker.Broker { return s.backend.Broker }
+// Backend returns what the server's handlers call, for mounted handlers.
+func (s *Server) Backend() *request.Backend { return s.backend }
 
 // Close ends every stream of events and every wait, whose requests are answered
 // with what is known, and returns when no goroutine of the server runs any

@@ -182,7 +182,7 @@ func TestUseOfATokenIsSeenInTheList(t *testing.T) {
 	f := newHouse(t).tenant("use")
 	f.agent.send("GET", "/api/v1/me", nil).wants(t, 200)
 
-	if err := f.api.Auth().Flush(t.Context()); err != nil {
+	if err := f.api.Backend().Auth.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 

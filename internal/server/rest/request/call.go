@@ -42,31 +42,30 @@ type Call struct {
 // Authenticate returns who sent the request. The error is ErrNoToken, or that
 // of identity.Authenticator.
 func (c *Call) Authenticate() (identity.Principal, error) {
-	scheme, token, ok := strings.Cut(c.R.Header.Get("Authorization"), " ")
+	_, by, err := c.Backend.Authenticate(c.R)
+	return by, err
+}
+
+// Authenticate returns the token of a request and who sent it. The error is
+// ErrNoToken, or that of identity.Authenticator.
+func (b *Backend) Authenticate(r *http.Request) (token string, by identity.Principal, err error) {
+	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
-		return identity.Principal{}, ErrNoToken
+		return "", by, ErrNoToken
 	}
-	ctx, cancel := context.WithTimeout(c.R.Context(), WorkTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), WorkTimeout)
 	defer cancel()
-	return c.Auth.Authenticate(ctx, token, time.Now())
+	by, err = b.Auth.Authenticate(ctx, token, time.Now())
+	return token, by, err
 }
 
 // ReadBody reads a body of at most limit bytes and checks it against the
 // operation, unless the handler's own parser, which is stricter, does. A body
 // that may be left out and was is "{}".
 func (c *Call) ReadBody(op *openapi.Operation, limit int64, ownParser bool) error {
-	// The deadline is cleared afterwards, because net/http takes a connection
-	// whose deadline passes for one that was closed. The recorder of a test has
-	// no deadlines.
-	control := http.NewResponseController(c.W)
-	_ = control.SetReadDeadline(time.Now().Add(readTimeout))
-	body, err := io.ReadAll(http.MaxBytesReader(c.W, c.R.Body, limit))
-	_ = control.SetReadDeadline(time.Time{})
+	body, err := ReadAll(c.W, c.R, limit)
 	if err != nil {
-		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-			return err
-		}
-		return fault.Wrap(err, fault.Invalid, "the body could not be read")
+		return err
 	}
 	if len(body) == 0 && !op.BodyRequired {
 		c.Body = []byte("{}")
@@ -80,6 +79,22 @@ func (c *Call) ReadBody(op *openapi.Operation, limit int64, ownParser bool) erro
 		return nil
 	}
 	return op.CheckBody(body)
+}
+
+// ReadAll reads a body of at most limit bytes before a deadline. The error is
+// an *http.MaxBytesError or fault.Invalid.
+func ReadAll(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	// The deadline is cleared afterwards, because net/http takes a connection
+	// whose deadline passes for one that was closed. The recorder of a test has
+	// no deadlines.
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(readTimeout))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	_ = control.SetReadDeadline(time.Time{})
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); err != nil && !tooLarge {
+		err = fault.Wrap(err, fault.Invalid, "the body could not be read")
+	}
+	return body, err
 }
 
 // Decode decodes the body, which was checked against the contract, into v.

@@ -1,5 +1,5 @@
 // A client of MCP as its users write one: it lists the tools or calls one, and
-// writes a line of JSON for everything that it hears.
+// writes a line of JSON for everything that it receives.
 //
 //   node probe.mjs v1|v2|v2-2026-07-28 list
 //   node probe.mjs v1|v2|v2-2026-07-28 call NAME ARGUMENTS
