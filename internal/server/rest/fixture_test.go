@@ -372,13 +372,18 @@ func (c *client) hold(r *http.Request, a answer) {
 	}
 }
 
-// patternOf finds the route of a request.
-func patternOf(r *http.Request) string {
+// routes is a mux of the API's routes, made once for all tests.
+var routes = sync.OnceValue(func() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, rt := range rest.Routes() {
 		mux.HandleFunc(rt.Pattern, func(http.ResponseWriter, *http.Request) {})
 	}
-	_, pattern := mux.Handler(r)
+	return mux
+})
+
+// patternOf returns the pattern of the route that takes a request.
+func patternOf(r *http.Request) string {
+	_, pattern := routes().Handler(r)
 	return pattern
 }
 
