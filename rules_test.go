@@ -60,6 +60,7 @@ func layers() map[string]layer {
 		"internal/tenant/...":        {4, 3},
 		"internal/tenant/settings":   {4, 4},
 		"internal/action/preflight":  {4, 3},
+		"internal/action/decision":   {4, 5},
 		"internal/source/connect":    {4, 5},
 
 		"internal/action/intake":            {5, 0},

@@ -2,26 +2,26 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
-	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // claimedBatch is a set of leased actions with what they are rechecked
 // against, all as of the claim.
 type claimedBatch struct {
-	at         time.Time
-	items      []outbox.Item
-	settings   map[envelope.TenantID]*settings.Settings
-	recipients settings.Recipients
+	at       time.Time
+	items    []outbox.Item
+	settings map[envelope.TenantID]*settings.Settings
+	// actions are what policy and the checks know of the items.
+	actions []*decision.Action
 	// openBreakers are the breakers that are not closed, anywhere in the
 	// fleet. probes are the sources for which this worker makes the one call
 	// that finds out whether the source is back.
@@ -43,11 +43,11 @@ func (p *Pipeline) claim(ctx context.Context, requests []outbox.ClaimRequest) (c
 		if err != nil {
 			return err
 		}
-		c.recipients, err = settings.FindRecipients(ctx, tx, len(c.items), func(i int) (*settings.Settings, policy.Key, json.RawMessage) {
-			it := &c.items[i]
-			return c.settings[it.Tenant], key(it), it.Args
-		})
-		if err != nil {
+		c.actions = make([]*decision.Action, len(c.items))
+		for i := range c.items {
+			c.actions[i] = actionOf(&c.items[i], c.settings[c.items[i].Tenant])
+		}
+		if err := decision.FindRecipients(ctx, tx, c.actions); err != nil {
 			return err
 		}
 		return p.readBreakers(ctx, tx, &c, broken)

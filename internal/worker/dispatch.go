@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/source/connect"
@@ -37,7 +37,7 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimedBatch) {
 		case v.settle != nil:
 			p.settle <- settlement{Settlement: *v.settle, item: it}
 		case v.needsApproval != nil:
-			parked = append(parked, approvalReturn{it, v.needsApproval, c.settings[it.Tenant].Review(v.needsApproval.tool, it.Risk).Or(p.cfg.ApprovalWait)})
+			parked = append(parked, approvalReturn{it, v.needsApproval, c.settings[it.Tenant].Review(c.actions[i].Tool, it.Risk).Or(p.cfg.ApprovalWait)})
 		default:
 			run = append(run, it)
 			if v.probe {
@@ -139,7 +139,7 @@ func (p *Pipeline) writeApprovalReturns(ctx context.Context, tx pgx.Tx, parkings
 		}
 	}
 	for _, tenant := range slices.SortedFunc(maps.Keys(decisions), func(a, b envelope.TenantID) int { return bytes.Compare(a[:], b[:]) }) {
-		if err := approval.StoreDecisions(ctx, tx, tenant, decisions[tenant]...); err != nil {
+		if err := decision.Insert(ctx, tx, tenant, decisions[tenant]...); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
@@ -48,11 +49,10 @@ func (c *claimedBatch) recheck(i int) recheckResult {
 	if it.LeasesLost > outbox.MaxLeasesLost {
 		return settled(outbox.TooManyLeasesLost(*it))
 	}
-	s := c.settings[it.Tenant]
-	if r := recheckPolicy(it, s); r.settle != nil || r.needsApproval != nil {
+	if r := recheckPolicy(it, c.actions[i]); r.settle != nil || r.needsApproval != nil {
 		return r
 	}
-	facts, probe := c.facts(i, s)
+	facts, probe := c.facts(i)
 	switch a := preflight.Check(facts); a.Verdict {
 	case preflight.Skip:
 		return settled(outbox.Skip(*it, a.Code, a.Message))
@@ -70,19 +70,18 @@ func (c *claimedBatch) recheck(i int) recheckResult {
 // recheckPolicy asks policy again where its answer may have changed: an action
 // that a person approved is compared with its approval digest each time, any
 // other only if the tenant's settings changed.
-func recheckPolicy(it *outbox.Item, s *settings.Settings) recheckResult {
+func recheckPolicy(it *outbox.Item, a *decision.Action) recheckResult {
 	hasDigest := it.Approval == envelope.ApprovalGranted && it.ApprovalDigest != nil
-	if !hasDigest && it.ConfigVersion == s.Version {
+	if !hasDigest && it.ConfigVersion == a.Settings.Version {
 		return recheckResult{}
 	}
-	tool, ok := s.Tool(key(it))
-	if !ok {
+	if a.Tool == nil {
 		return settled(outbox.Skip(*it, "tool_gone", "its source no longer has the tool"))
 	}
 	if hasDigest {
-		return recheckApproval(it, s, tool)
+		return recheckApproval(it, a)
 	}
-	return recheckDecision(it, s, tool)
+	return recheckDecision(it, a)
 }
 
 // The notes for people to whom an action returns.
@@ -94,51 +93,52 @@ const (
 )
 
 // recheckApproval compares an action with what was approved.
-func recheckApproval(it *outbox.Item, s *settings.Settings, tool *catalog.Tool) recheckResult {
-	now, decision, err := approval.ComputeDigest(s, tool, proposed(it))
+func recheckApproval(it *outbox.Item, a *decision.Action) recheckResult {
+	now, d, err := approval.ComputeDigest(a)
 	then, readable := approval.ParseDigest(it.ApprovalDigest)
 	switch {
 	case !readable:
-		return recheckResult{needsApproval: &needsApproval{tool, decision, noteUnread}}
+		return recheckResult{needsApproval: &needsApproval{a.Tool, d, noteUnread}}
 	case err != nil || now.Args != then.Args:
 		return settled(outbox.Skip(*it, "args_changed", "the arguments are not the ones that were approved"))
-	case !tool.Is(then.ToolDigest):
+	case !a.Tool.Is(then.ToolDigest):
 		return settled(outbox.Skip(*it, "tool_changed", "the tool's definition changed after it was approved"))
-	case decision.Mode == envelope.ModeDeny:
-		return policyDenied(it, decision)
+	case d.Mode == envelope.ModeDeny:
+		return policyDenied(it, d)
 	case now.Needed > then.Needed:
-		return recheckResult{needsApproval: &needsApproval{tool, decision, noteQuorum}}
-	case decision.Mode == envelope.ModeRequireApproval && now.Decision != then.Decision:
-		return recheckResult{needsApproval: &needsApproval{tool, decision, notePolicy + policy.Because(decision.Mode, decision.Source, decision.Trace)}}
+		return recheckResult{needsApproval: &needsApproval{a.Tool, d, noteQuorum}}
+	case d.Mode == envelope.ModeRequireApproval && now.Decision != then.Decision:
+		return recheckResult{needsApproval: &needsApproval{a.Tool, d, notePolicy + policy.Because(d.Mode, d.Source, d.Trace)}}
 	}
 	return recheckResult{}
 }
 
 // recheckDecision asks policy about an action without an approval digest.
-func recheckDecision(it *outbox.Item, s *settings.Settings, tool *catalog.Tool) recheckResult {
+func recheckDecision(it *outbox.Item, a *decision.Action) recheckResult {
 	// Approved by a version that did not compute approval digests.
 	granted := it.Approval == envelope.ApprovalGranted
-	if granted && !tool.Is(it.ToolDigest) {
+	if granted && !a.Tool.Is(it.ToolDigest) {
 		return settled(outbox.Skip(*it, "tool_changed", "the tool's definition changed after it was approved"))
 	}
-	decision := s.Decide(tool, proposed(it))
-	switch decision.Mode {
+	d := a.Recheck()
+	switch d.Mode {
 	case envelope.ModeDeny:
-		return policyDenied(it, decision)
+		return policyDenied(it, d)
 	case envelope.ModeRequireApproval:
 		if !granted {
-			return recheckResult{needsApproval: &needsApproval{tool, decision, noteChanged}}
+			return recheckResult{needsApproval: &needsApproval{a.Tool, d, noteChanged}}
 		}
 	case envelope.ModeAllow:
 	}
 	return recheckResult{}
 }
 
-// proposed returns what policy decides about.
-func proposed(it *outbox.Item) settings.Proposal {
-	return settings.Proposal{
+// actionOf returns what is known of an item, to decide about it again.
+func actionOf(it *outbox.Item, s *settings.Settings) *decision.Action {
+	tool, _ := s.Tool(key(it))
+	return &decision.Action{Settings: s, Tool: tool, Proposal: settings.Proposal{
 		Automation: it.Automation, Employee: it.Employee, Risk: it.Risk, Session: it.Session, Args: it.Args, Now: it.ClaimedAt,
-	}
+	}}
 }
 
 func policyDenied(it *outbox.Item, d policy.Decision) recheckResult {
@@ -147,11 +147,11 @@ func policyDenied(it *outbox.Item, d policy.Decision) recheckResult {
 
 // facts returns what the gates check. If the breaker of the source is open and
 // this worker may probe the source, the first action that passes is the probe.
-func (c *claimedBatch) facts(i int, s *settings.Settings) (f preflight.Facts, probe bool) {
-	it := &c.items[i]
-	f = preflight.FactsOf(s.Limits, preflight.Action{
-		Tool: key(it), Employee: it.Employee, Bucket: s.Limits.NameOf(it.Bucket), Urgent: it.Urgent,
-		MustRunBefore: it.MustRunBefore, CreatedAt: it.CreatedAt, Contacts: c.recipients.Contacts[i], Listed: c.recipients.Listed[i],
+func (c *claimedBatch) facts(i int) (f preflight.Facts, probe bool) {
+	it, a := &c.items[i], c.actions[i]
+	f = preflight.FactsOf(a.Settings.Limits, preflight.Action{
+		Tool: key(it), Employee: it.Employee, Bucket: a.Settings.Limits.NameOf(it.Bucket), Urgent: it.Urgent,
+		MustRunBefore: it.MustRunBefore, CreatedAt: it.CreatedAt, Contacts: a.Contacts, Listed: a.Match,
 	}, it.ClaimedAt)
 	for n := range f.Quiet {
 		f.Quiet[n].Spread = quiethours.Spread(it.Action, f.Quiet[n].Spread)

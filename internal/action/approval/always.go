@@ -46,19 +46,20 @@ func (s *decisionTx) always(ctx context.Context, m *item, a Always, note string)
 	if m.needed > 1 {
 		return uuid.Nil, fault.New(fault.Conflict, "what needs %d people cannot be let through beforehand by one", m.needed)
 	}
-	tool, err := s.definition(m)
-	if err != nil {
+	if err := m.checkDefinition(); err != nil {
 		return uuid.Nil, err
 	}
 	g := settings.Grant{
-		Tool: m.tool, Digest: tool.Digest, For: a.For, Reason: note, By: s.by.Name, From: m.action,
+		Tool: m.tool, Digest: m.Tool.Digest, For: a.For, Reason: note, By: s.by.Name, From: m.action,
 	}
 	if err := a.scope(&g, m); err != nil {
 		return uuid.Nil, err
 	}
-	if g.Pins, err = policy.PinsOf(m.proposed.Args, a.Pins...); err != nil {
+	pins, err := policy.PinsOf(m.Args, a.Pins...)
+	if err != nil {
 		return uuid.Nil, err
 	}
+	g.Pins = pins
 	id, err := settings.PutGrant(ctx, s.tx, s.by.Tenant, g)
 	if err != nil {
 		return uuid.Nil, err
@@ -79,15 +80,15 @@ func (a *Always) scope(g *settings.Grant, m *item) error {
 	}
 	switch a.Scope {
 	case ScopeSession:
-		if g.Session = m.proposed.Session; g.Session == "" {
+		if g.Session = m.Session; g.Session == "" {
 			return none("session")
 		}
 	case ScopeEmployee:
-		if g.Employee = m.proposed.Employee; g.Employee == (envelope.EmployeeID{}) {
+		if g.Employee = m.Employee; g.Employee == (envelope.EmployeeID{}) {
 			return none("employee")
 		}
 	case ScopeAutomation:
-		if g.Automation = m.proposed.Automation; g.Automation == "" {
+		if g.Automation = m.Automation; g.Automation == "" {
 			return none("automation")
 		}
 	case ScopeTenant:

@@ -2,19 +2,17 @@ package approval
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -30,6 +28,7 @@ type decisionTx struct {
 
 // item is an envelope that is before a sitting.
 type item struct {
+	decision.Action
 	action     envelope.ActionID
 	state      envelope.Approval
 	overdue    bool
@@ -38,11 +37,12 @@ type item struct {
 	edited     bool
 	tool       policy.Key
 	toolDigest []byte
-	proposed   settings.Proposal
-	decision   uuid.UUID
-	round      int
-	needed     int
-	given      int
+	// decided is the id of the stored decision, and now what policy says now.
+	decided uuid.UUID
+	now     policy.Decision
+	round   int
+	needed  int
+	given   int
 	// seal is what the votes of the round are for; nil while there is none.
 	digest []byte
 	voters []uuid.UUID
@@ -54,8 +54,14 @@ func (d *Service) open(ctx context.Context, tx pgx.Tx, by Decider, actions ...en
 	if s.items, err = read(ctx, tx, by, actions); err != nil {
 		return nil, err
 	}
-	s.settings, err = d.catalog.Current(ctx, tx, by.Tenant)
-	return s, err
+	if s.settings, err = d.catalog.Current(ctx, tx, by.Tenant); err != nil {
+		return nil, err
+	}
+	for _, m := range s.items {
+		m.Settings = s.settings
+		m.Tool, _ = s.settings.Tool(m.tool)
+	}
+	return s, nil
 }
 
 // find returns the matter of an envelope that the decider may decide about,
@@ -73,7 +79,7 @@ func (s *decisionTx) find(action envelope.ActionID, seenAs string) (*item, error
 		return nil, fault.New(fault.Gone, "the time to decide about action %s is over", action)
 	case m.state != envelope.ApprovalRequired:
 		return nil, fault.New(fault.Conflict, "action %s is not waiting for a decision: it is %s", action, m.state)
-	case seenAs != "" && seenAs != etag(m.proposed.Args, m.toolDigest, m.decision, m.round):
+	case seenAs != "" && seenAs != etag(m.Args, m.toolDigest, m.decided, m.round):
 		return nil, fault.New(fault.Stale, "action %s is no longer as it was seen: its arguments, its tool, what policy says or the votes changed; look again", action)
 	}
 	return m, nil
@@ -91,15 +97,14 @@ func (s *decisionTx) findSeen(action envelope.ActionID, ifMatch string) (*item, 
 
 // definition returns a matter's tool, if it still is the one that was
 // proposed.
-func (s *decisionTx) definition(m *item) (*catalog.Tool, error) {
-	tool, ok := s.settings.Tool(m.tool)
-	if !ok {
-		return nil, fault.New(fault.Conflict, "its source no longer has the tool %s", m.tool)
+func (m *item) checkDefinition() error {
+	if m.Tool == nil {
+		return fault.New(fault.Conflict, "its source no longer has the tool %s", m.tool)
 	}
-	if !tool.Is(m.toolDigest) {
-		return nil, fault.New(fault.Conflict, "the tool's definition changed after this was proposed; it must be proposed again")
+	if !m.Tool.Is(m.toolDigest) {
+		return fault.New(fault.Conflict, "the tool's definition changed after this was proposed; it must be proposed again")
 	}
-	return tool, nil
+	return nil
 }
 
 // requestedVote is a vote that is cast for an envelope.
@@ -120,14 +125,13 @@ type countedVote struct {
 // nothing is written for them.
 func (s *decisionTx) approve(ctx context.Context, note string, ballots []requestedVote) ([]Result, error) {
 	all := make([]Result, len(ballots))
-	listed, err := s.onDoNotContact(ctx)
-	if err != nil {
+	if err := s.decideAll(ctx); err != nil {
 		return nil, err
 	}
 	var casts, granted []countedVote
 	for i, b := range ballots {
 		all[i].Action = b.action
-		c, err := s.countVote(b, listed)
+		c, err := s.countVote(b)
 		switch {
 		case err == nil:
 			casts = append(casts, c)
@@ -190,21 +194,18 @@ func (s *decisionTx) events(note string, casts []countedVote) []audit.Event {
 }
 
 // countVote counts one ballot, in memory.
-func (s *decisionTx) countVote(b requestedVote, listed map[envelope.ActionID]bool) (countedVote, error) {
+func (s *decisionTx) countVote(b requestedVote) (countedVote, error) {
 	m, err := b.find(s, b.action, b.ifMatch)
 	if err != nil {
 		return countedVote{}, err
 	}
-	tool, err := s.definition(m)
-	if err != nil {
+	if err := m.checkDefinition(); err != nil {
 		return countedVote{}, err
 	}
-	p := m.proposed
-	p.Listed = listed[m.action]
-	if d := s.settings.Decide(tool, p); d.Mode == envelope.ModeDeny {
-		return countedVote{}, fault.New(fault.Conflict, "policy denies this by now: %s", d.Source)
+	if m.now.Mode == envelope.ModeDeny {
+		return countedVote{}, fault.New(fault.Conflict, "policy denies this by now: %s", m.now.Source)
 	}
-	bound, _, err := ComputeDigest(s.settings, tool, p)
+	bound, _, err := ComputeDigest(&m.Action)
 	if err != nil {
 		return countedVote{}, fault.Wrap(err, fault.Conflict, "the arguments of action %s cannot be read", m.action)
 	}
@@ -252,15 +253,18 @@ func (s *decisionTx) deny(ctx context.Context, note string, actions []envelope.A
 	return all, audit.Write(ctx, s.tx, told)
 }
 
-// onDoNotContact finds the matters that address somebody who is not to be contacted.
-func (s *decisionTx) onDoNotContact(ctx context.Context) (map[envelope.ActionID]bool, error) {
-	matters := slices.Collect(maps.Values(s.items))
-	listed, err := s.settings.OnList(ctx, s.tx, len(matters), func(i int) (policy.Key, json.RawMessage) {
-		return matters[i].tool, matters[i].proposed.Args
-	})
-	found := make(map[envelope.ActionID]bool, len(listed))
-	for i := range listed {
-		found[matters[i].action] = true
+// decideAll asks policy about the items, as far as their tools still exist.
+func (s *decisionTx) decideAll(ctx context.Context) error {
+	var items []*item
+	var actions []*decision.Action
+	for _, m := range s.items {
+		if m.Tool != nil {
+			items, actions = append(items, m), append(actions, &m.Action)
+		}
 	}
-	return found, err
+	decisions, err := decision.Decide(ctx, s.tx, actions)
+	for i, d := range decisions {
+		items[i].now = d
+	}
+	return err
 }

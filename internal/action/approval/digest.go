@@ -9,10 +9,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
-	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // digestScheme is the first byte of a seal. A later scheme takes another, so
@@ -34,21 +33,18 @@ type Digest struct {
 	ToolDigest []byte
 }
 
-// ComputeDigest returns the seal of an envelope as it stands, and what policy says of
-// it. Approving and sending both ask it, so that what differs between the two
-// differs in the world. What only holds for one of them is left out: that the
-// agent asked for a person (one has looked), and the do-not-contact list (a
-// gate asks it again, and names its reason).
-func ComputeDigest(snap *settings.Settings, tool *catalog.Tool, p settings.Proposal) (Digest, policy.Decision, error) {
-	args, err := envelope.Canonical(p.Args)
+// ComputeDigest returns the digest of an action as it is now, with the decision
+// in it. Approving and sending both compute it, so that it differs only if
+// something else differs: what applies to the proposal alone is left out.
+func ComputeDigest(a *decision.Action) (Digest, policy.Decision, error) {
+	args, err := envelope.Canonical(a.Args)
 	if err != nil {
 		return Digest{}, policy.Decision{}, err
 	}
-	p.AskedApproval, p.Listed, p.Tools = false, false, nil
-	decision := snap.Decide(tool, p)
+	d := a.Recheck()
 	return Digest{
-		Args: envelope.DigestOf(args), Decision: decision.ID, Needed: snap.Review(tool, p.Risk).Approvals, ToolDigest: tool.Digest,
-	}, decision, nil
+		Args: envelope.DigestOf(args), Decision: d.ID, Needed: a.Settings.Review(a.Tool, a.Risk).Approvals, ToolDigest: a.Tool.Digest,
+	}, d, nil
 }
 
 const digestHeadSize = 1 + sha256.Size + len(uuid.UUID{}) + 1

@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -57,7 +58,7 @@ func TestASealIsOfWhatMatters(t *testing.T) {
 				return err
 			}
 			tool, _ := snap.Tool(policy.Key{Source: "src", Action: "act"})
-			seal, _, err = approval.ComputeDigest(snap, tool, p)
+			seal, _, err = approval.ComputeDigest(&decision.Action{Settings: snap, Tool: tool, Proposal: p})
 			return err
 		})
 		return seal

@@ -1,17 +1,16 @@
 package approval
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -53,13 +52,13 @@ func itemFromRow(r *dbsqlc.ApprovalReadRow) *item {
 	m := &item{
 		action: envelope.ActionID(r.ActionID), state: envelope.Approval(r.ApprovalState), overdue: r.Overdue,
 		tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, toolDigest: r.ToolDigest,
-		proposed: settings.Proposal{
+		Action: decision.Action{Proposal: settings.Proposal{
 			Automation: text(r.AutomationID), AskedApproval: r.Asked, Risk: envelope.Risk(r.Risk), Session: text(r.SessionID), Args: r.Args, Now: r.Now,
-		},
-		decision: r.DecisionID, round: int(r.Round), needed: int(r.Needed), given: int(r.Given), voters: r.Voters, edited: r.Edited,
+		}},
+		decided: r.DecisionID, round: int(r.Round), needed: int(r.Needed), given: int(r.Given), voters: r.Voters, edited: r.Edited,
 	}
 	if r.EmployeeID != nil {
-		m.proposed.Employee = envelope.EmployeeID(*r.EmployeeID)
+		m.Employee = envelope.EmployeeID(*r.EmployeeID)
 	}
 	if len(r.ApprovalDigest) > 0 {
 		m.digest = r.ApprovalDigest
@@ -69,9 +68,9 @@ func itemFromRow(r *dbsqlc.ApprovalReadRow) *item {
 
 // insertVotes keeps what somebody said, and how far the envelopes have got by
 // it.
-func insertVotes(ctx context.Context, tx pgx.Tx, by Decider, decision envelope.Decision, note string, casts []countedVote) error {
+func insertVotes(ctx context.Context, tx pgx.Tx, by Decider, vote envelope.Decision, note string, casts []countedVote) error {
 	v := &dbsqlc.VoteInsertManyParams{
-		TenantID: uuid.UUID(by.Tenant), Person: by.person(), Token: by.Token, Name: by.Name, Decision: string(decision), Note: note,
+		TenantID: uuid.UUID(by.Tenant), Person: by.person(), Token: by.Token, Name: by.Name, Decision: string(vote), Note: note,
 	}
 	p := &dbsqlc.ApprovalVotedParams{TenantID: uuid.UUID(by.Tenant)}
 	for _, c := range casts {
@@ -89,8 +88,8 @@ func insertVotes(ctx context.Context, tx pgx.Tx, by Decider, decision envelope.D
 }
 
 // decide ends the wait of envelopes, whose locks are held.
-func decide(ctx context.Context, tx pgx.Tx, by Decider, decision envelope.Decision, note string, casts []countedVote) error {
-	to, err := envelope.NextApproval(envelope.ApprovalRequired, decision)
+func decide(ctx context.Context, tx pgx.Tx, by Decider, vote envelope.Decision, note string, casts []countedVote) error {
+	to, err := envelope.NextApproval(envelope.ApprovalRequired, vote)
 	if err != nil {
 		return err
 	}
@@ -106,7 +105,7 @@ func decide(ctx context.Context, tx pgx.Tx, by Decider, decision envelope.Decisi
 }
 
 // storeEdit sets what will be sent, and returns it as it is stored.
-func storeEdit(ctx context.Context, tx pgx.Tx, by Decider, action envelope.ActionID, was, args json.RawMessage, decision uuid.UUID, version int64, e editRecord) (json.RawMessage, error) {
+func storeEdit(ctx context.Context, tx pgx.Tx, by Decider, action envelope.ActionID, was, args json.RawMessage, decided uuid.UUID, version int64, e editRecord) (json.RawMessage, error) {
 	note, err := json.Marshal(e)
 	if err != nil {
 		return nil, err
@@ -119,23 +118,8 @@ func storeEdit(ctx context.Context, tx pgx.Tx, by Decider, action envelope.Actio
 		return nil, err
 	}
 	return q.ActionEdit(ctx, tx, &dbsqlc.ActionEditParams{
-		Args: args, DecisionID: decision, ConfigVersion: version, TenantID: uuid.UUID(by.Tenant), ActionID: uuid.UUID(action),
+		Args: args, DecisionID: decided, ConfigVersion: version, TenantID: uuid.UUID(by.Tenant), ActionID: uuid.UUID(action),
 	})
-}
-
-// StoreDecisions stores decisions of policy under their ids, as far as they are new.
-func StoreDecisions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, decisions ...policy.Decision) error {
-	// In one order everywhere, so that two transactions cannot deadlock.
-	slices.SortFunc(decisions, func(a, b policy.Decision) int { return bytes.Compare(a.ID[:], b.ID[:]) })
-	p := &dbsqlc.DecisionInsertManyParams{TenantID: uuid.UUID(tenant)}
-	for i, d := range decisions {
-		if i > 0 && d.ID == decisions[i-1].ID {
-			continue
-		}
-		p.DecisionIds = append(p.DecisionIds, d.ID)
-		p.Modes, p.ModeSources, p.Traces = append(p.Modes, string(d.Mode)), append(p.ModeSources, d.Source), append(p.Traces, d.TraceJSON)
-	}
-	return dbsqlc.New().DecisionInsertMany(ctx, tx, p)
 }
 
 // Votes returns what people said about an envelope, oldest first.

@@ -16,12 +16,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/telemetry"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
-	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -92,7 +91,7 @@ type Intake struct {
 	catalog *settings.Cache
 	cfg     Config
 
-	decisions *decisionCache
+	decisions decision.Cache
 }
 
 // New returns an Intake.
@@ -103,7 +102,7 @@ func New(db postgres.Begins, cache *settings.Cache, cfg Config) *Intake {
 	if cfg.Wake == nil {
 		cfg.Wake = func() {}
 	}
-	return &Intake{db: db, catalog: cache, cfg: cfg, decisions: newDecisionCache()}
+	return &Intake{db: db, catalog: cache, cfg: cfg}
 }
 
 // Accept decides and writes up to MaxBatch proposals in one transaction and
@@ -133,7 +132,7 @@ func (in *Intake) Accept(ctx context.Context, by Submitter, proposals []*envelop
 	if err != nil {
 		return nil, err
 	}
-	in.decisions.add(by.Tenant, a.decisions)
+	in.decisions.Add(by.Tenant, a.decisions)
 	if a.queued {
 		in.cfg.Wake()
 	}
@@ -176,11 +175,9 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 	if len(rows) == 0 {
 		return a, nil
 	}
-	listed, err := snap.OnList(ctx, tx, len(rows), func(i int) (policy.Key, json.RawMessage) { return rows[i].tool.Key, rows[i].proposal.Args })
-	if err != nil {
+	if err := decide(ctx, tx, rows, state.Now); err != nil {
 		return acceptance{}, err
 	}
-	decide(snap, by, rows, listed, state.Now)
 	if by.Plan != nil {
 		if rows, err = matchPlan(by.Plan, ask, rows, a.answers); err != nil {
 			return acceptance{}, err
@@ -195,10 +192,14 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 	}
 	for i := range rows {
 		if r := &rows[i]; r.waits() {
-			r.review = snap.Review(r.tool, r.risk).Or(in.cfg.ApprovalWait)
+			r.review = snap.Review(r.Tool, r.Risk).Or(in.cfg.ApprovalWait)
 		}
 	}
-	if a.decisions, err = in.decisions.insertMissing(ctx, tx, by.Tenant, rows); err != nil {
+	decisions := make([]policy.Decision, len(rows))
+	for i := range rows {
+		decisions[i] = rows[i].decision
+	}
+	if a.decisions, err = in.decisions.Insert(ctx, tx, by.Tenant, decisions); err != nil {
 		return acceptance{}, err
 	}
 	if err := insert(ctx, tx, by, snap.Version, telemetry.Inject(ctx), rows); err != nil {
@@ -239,15 +240,13 @@ func prepareAll(snap *settings.Settings, by Submitter, proposals []*envelope.Pro
 // row is a proposal that may be written.
 type row struct {
 	identity
+	decision.Action
+	// at is its position in the batch.
 	at       int
 	proposal *envelope.Proposal
-	tool     *catalog.Tool
 	decision policy.Decision
 	approval envelope.Approval
-	risk     envelope.Risk
 	bucket   int64
-	employee envelope.EmployeeID
-	session  string
 	// review is how people look at it, if it waits for them.
 	review settings.Review
 }
@@ -271,7 +270,10 @@ func (r *row) status() envelope.Status {
 
 // prepare resolves, checks and decides one proposal.
 func prepare(snap *settings.Settings, by Submitter, p *envelope.Proposal) (row, error) {
-	r := row{proposal: p, employee: p.EmployeeID, session: p.SessionID}
+	r := row{proposal: p, Action: decision.Action{Settings: snap, Proposal: settings.Proposal{
+		Automation: p.AutomationID, AskedApproval: p.Approval == envelope.ApprovalRequired, Employee: p.EmployeeID, Session: p.SessionID,
+		Args: p.Args, Tools: by.Tools,
+	}}}
 	r.external, r.action, r.chosen = p.ExternalID, p.ActionID, p.ActionID != (envelope.ActionID{})
 	if p.TenantID != (envelope.TenantID{}) && p.TenantID != by.Tenant {
 		return r, invalid("/tenant_id", "tenant", "is not the tenant of this token; leave it out")
@@ -280,13 +282,13 @@ func prepare(snap *settings.Settings, by Submitter, p *envelope.Proposal) (row, 
 		if p.EmployeeID != (envelope.EmployeeID{}) && p.EmployeeID != by.Employee {
 			return r, invalid("/employee_id", "employee", "is not the employee of this token; leave it out")
 		}
-		r.employee = by.Employee
+		r.Employee = by.Employee
 	}
 	if by.Session != "" {
 		if p.SessionID != "" && p.SessionID != by.Session {
 			return r, invalid("/session_id", "session", "is not the session of this token; leave it out")
 		}
-		r.session = by.Session
+		r.Session = by.Session
 	}
 	err := by.CheckAutomation(p.AutomationID)
 	if err != nil {
@@ -298,10 +300,10 @@ func prepare(snap *settings.Settings, by Submitter, p *envelope.Proposal) (row, 
 	if err = by.checkName(p.ExternalID); err != nil {
 		return r, err
 	}
-	if r.tool, err = snap.Resolve(p.Tool); err != nil {
+	if r.Tool, err = snap.Resolve(p.Tool); err != nil {
 		return r, err
 	}
-	if err = r.tool.Check(p.Args); err != nil {
+	if err = r.Tool.Check(p.Args); err != nil {
 		return r, err
 	}
 	var known bool
@@ -312,32 +314,36 @@ func prepare(snap *settings.Settings, by Submitter, p *envelope.Proposal) (row, 
 	if !r.chosen {
 		r.action = envelope.NewActionID()
 	}
-	r.risk = policy.RaiseRisk(p.Risk, r.tool.Risk.Envelope())
+	r.Risk = policy.RaiseRisk(p.Risk, r.Tool.Risk.Envelope())
 	return r, nil
 }
 
-// decide asks policy about rows that can be accepted.
-func decide(snap *settings.Settings, by Submitter, rows []row, listed map[int]contact.Match, now time.Time) {
+// decide sets the decisions about rows, and what follows from them.
+func decide(ctx context.Context, tx pgx.Tx, rows []row, now time.Time) error {
+	actions := make([]*decision.Action, len(rows))
 	for i := range rows {
-		_, on := listed[i]
-		rows[i].decide(snap, by, on, now)
+		actions[i], rows[i].Now = &rows[i].Action, now
 	}
+	decisions, err := decision.Decide(ctx, tx, actions)
+	if err != nil {
+		return err
+	}
+	for i, d := range decisions {
+		rows[i].decision, rows[i].approval = d, approvalOf(d.Mode)
+	}
+	return nil
 }
 
-func (r *row) decide(snap *settings.Settings, by Submitter, listed bool, now time.Time) {
-	p := r.proposal
-	r.decision = snap.Decide(r.tool, settings.Proposal{
-		Automation: p.AutomationID, AskedApproval: p.Approval == envelope.ApprovalRequired, Employee: r.employee, Risk: r.risk, Listed: listed,
-		Session: r.session, Args: p.Args, Tools: by.Tools, Now: now,
-	})
-	switch r.decision.Mode {
+// approvalOf returns the approval that a proposal begins with.
+func approvalOf(mode envelope.Mode) envelope.Approval {
+	switch mode {
 	case envelope.ModeAllow:
-		r.approval = envelope.ApprovalAuto
+		return envelope.ApprovalAuto
 	case envelope.ModeRequireApproval:
-		r.approval = envelope.ApprovalRequired
+		return envelope.ApprovalRequired
 	case envelope.ModeDeny:
-		r.approval = envelope.ApprovalDenied
 	}
+	return envelope.ApprovalDenied
 }
 
 func invalid(pointer string, rule envelope.Rule, message string) error {

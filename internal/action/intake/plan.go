@@ -75,7 +75,7 @@ func (p *Plan) compare(r *row) error {
 	if r.digest != p.Content {
 		moved = append(moved, "what is asked for (the arguments, or what goes with them)")
 	}
-	if !r.tool.Is(p.Tool) {
+	if !r.Tool.Is(p.Tool) {
 		moved = append(moved, "the tool's definition")
 	}
 	if r.decision.ID != p.Decision {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
@@ -114,7 +115,7 @@ func (in *Intake) preview(ctx context.Context, tx pgx.Tx, by Submitter, p *envel
 	if err != nil {
 		return Preview{}, err
 	}
-	v := Preview{Tool: r.tool, Args: p.Args, Digest: r.digest, Risk: r.risk, Employee: r.employee, Session: r.session}
+	v := Preview{Tool: r.Tool, Args: p.Args, Digest: r.digest, Risk: r.Risk, Employee: r.Employee, Session: r.Session}
 	if r.hasKey() {
 		answers := make([]Answer, 1)
 		if _, err := findExisting(ctx, tx, by.Tenant, []row{r}, answers); err != nil {
@@ -129,10 +130,10 @@ func (in *Intake) preview(ctx context.Context, tx pgx.Tx, by Submitter, p *envel
 	if err := l.read(ctx, tx, now); err != nil {
 		return Preview{}, err
 	}
-	r.decide(snap, by, l.listed, now)
+	r.decision = r.Decide()
 	v.Decision = r.decision
 	v.Outlook = l.outlook(now)
-	v.Plan = Plan{Content: r.digest, Tool: r.tool.Digest, Decision: r.decision.ID, IssuedAt: now.Truncate(time.Second)}
+	v.Plan = Plan{Content: r.digest, Tool: r.Tool.Digest, Decision: r.decision.ID, IssuedAt: now.Truncate(time.Second)}
 	return v, nil
 }
 
@@ -145,7 +146,6 @@ type previewFacts struct {
 
 	// gates are what the tenant's limits say at that time.
 	gates  preflight.Facts
-	listed bool
 	bucket limits.BucketState
 	// aloneUntil is when its source is used again; zero if it is.
 	aloneUntil time.Time
@@ -154,16 +154,13 @@ type previewFacts struct {
 // read finds out how things stand.
 func (l *previewFacts) read(ctx context.Context, tx pgx.Tx, now time.Time) error {
 	r, c := l.row, l.row.proposal.Constraints
-	found, err := settings.FindRecipients(ctx, tx, 1, func(int) (*settings.Settings, policy.Key, json.RawMessage) {
-		return l.snap, r.tool.Key, r.proposal.Args
-	})
-	if err != nil {
+	r.Now = now
+	if err := decision.FindRecipients(ctx, tx, []*decision.Action{&r.Action}); err != nil {
 		return err
 	}
-	_, l.listed = found.Listed[0]
 	l.gates = preflight.FactsOf(l.snap.Limits, preflight.Action{
-		Tool: r.tool.Key, Employee: r.employee, Bucket: r.bucketName(), Urgent: c.Urgent, MustRunBefore: c.MustRunBefore, CreatedAt: now,
-		Contacts: found.Contacts[0], Listed: found.Listed[0],
+		Tool: r.Tool.Key, Employee: r.Employee, Bucket: r.bucketName(), Urgent: c.Urgent, MustRunBefore: c.MustRunBefore, CreatedAt: now,
+		Contacts: r.Contacts, Listed: r.Match,
 	}, l.start)
 	buckets, err := limits.BucketStates(ctx, tx, l.snap.Tenant, l.row.bucketName())
 	if err != nil {
@@ -177,7 +174,7 @@ func (l *previewFacts) read(ctx context.Context, tx pgx.Tx, now time.Time) error
 		return fmt.Errorf("breakers: %w", err)
 	}
 	for _, s := range alone {
-		if s.ID == l.row.tool.Key.Source && s.State == breaker.StateOpen {
+		if s.ID == l.row.Tool.Key.Source && s.State == breaker.StateOpen {
 			l.aloneUntil = s.Until
 		}
 	}

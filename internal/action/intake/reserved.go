@@ -28,7 +28,7 @@ func (in *Intake) AcceptTx(ctx context.Context, tx pgx.Tx, by Submitter, proposa
 		return nil, nil, err
 	}
 	return a.answers, func() {
-		in.decisions.add(by.Tenant, a.decisions)
+		in.decisions.Add(by.Tenant, a.decisions)
 		if a.queued {
 			in.cfg.Wake()
 		}

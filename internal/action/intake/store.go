@@ -37,13 +37,13 @@ func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, tracepa
 		r := &rows[i]
 		q := r.proposal
 		p.ActionIds[i], p.ExternalIds[i], p.ContentDigests[i] = uuid.UUID(r.action), q.ExternalID, r.digest[:]
-		p.EmployeeIds[i], p.AutomationIds[i], p.SessionIds[i] = uuid.UUID(r.employee), q.AutomationID, r.session
-		p.SourceIds[i], p.ToolNames[i], p.ComposioApps[i] = r.tool.Key.Source, r.tool.Key.Action, q.Tool.ComposioApp
-		p.Args[i], p.Risks[i], p.Effects[i] = q.Args, string(r.risk), string(r.tool.Effect)
+		p.EmployeeIds[i], p.AutomationIds[i], p.SessionIds[i] = uuid.UUID(r.Employee), q.AutomationID, r.Session
+		p.SourceIds[i], p.ToolNames[i], p.ComposioApps[i] = r.Tool.Key.Source, r.Tool.Key.Action, q.Tool.ComposioApp
+		p.Args[i], p.Risks[i], p.Effects[i] = q.Args, string(r.Risk), string(r.Tool.Effect)
 		p.DecisionIds[i] = r.decision.ID
-		p.ToolDigests[i], p.ApprovalStates[i], p.BucketIds[i] = r.tool.Digest, string(r.approval), r.bucket
+		p.ToolDigests[i], p.ApprovalStates[i], p.BucketIds[i] = r.Tool.Digest, string(r.approval), r.bucket
 		p.RateBuckets[i], p.NotBefores[i], p.MustRunBefores[i] = q.Constraints.RateBucket, q.Constraints.NotBefore, q.Constraints.MustRunBefore
-		p.MaxAttempts[i], p.Urgent[i] = int32(r.tool.MaxAttempts), q.Constraints.Urgent
+		p.MaxAttempts[i], p.Urgent[i] = int32(r.Tool.MaxAttempts), q.Constraints.Urgent
 		if r.waits() {
 			if p.ApprovalWaits == nil {
 				p.ApprovalWaits = make([]float64, n)

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -8,12 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/jsonref"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
-	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -33,7 +36,6 @@ type PlannedStep struct {
 	tool         *catalog.Tool
 	doc          any
 	placeholders []placeholder
-	inputs       json.RawMessage
 	risk         envelope.Risk
 }
 
@@ -48,16 +50,9 @@ func plan(snap *settings.Settings, by intake.Submitter, r *Request) ([]PlannedSt
 	steps := make([]PlannedStep, len(r.Steps))
 	for i := range r.Steps {
 		s, p := &steps[i], r.proposal(i)
-		s.inputs = p.Args
 		s.doc, s.placeholders = parseInputs(p.Args, func(at, message string) {
 			found.add(stepPointer(i)+"/inputs"+at, "reference", "%s", message)
 		})
-		if len(s.placeholders) == 0 {
-			var err error
-			if s.inputs, err = json.Marshal(s.doc); err != nil {
-				return nil, err
-			}
-		}
 		tool, err := snap.Resolve(named(snap, r.Steps[i].Tool))
 		if err := found.below(err, pointerOf(i)); err != nil {
 			return nil, err
@@ -236,19 +231,23 @@ func (s *PlannedStep) known() json.RawMessage {
 // decide asks policy about every step, and about the reversals of an atomic
 // workflow. What is denied is refused before anything runs: the error is an
 // *envelope.InvalidError.
-func decide(snap *settings.Settings, by intake.Submitter, r *Request, steps []PlannedStep, listed map[int]contact.Match, now time.Time) error {
+func decide(ctx context.Context, tx pgx.Tx, snap *settings.Settings, by intake.Submitter, r *Request, steps []PlannedStep, now time.Time) error {
+	var actions []*decision.Action
+	var answers []func(policy.Decision)
 	var found problems
+	ask := func(a decision.Action, answer func(policy.Decision)) {
+		actions, answers = append(actions, &a), append(answers, answer)
+	}
 	for i := range steps {
 		s := &steps[i]
-		_, on := listed[i]
-		d := snap.Decide(s.tool, settings.Proposal{
+		ask(decision.Action{Settings: snap, Tool: s.tool, Proposal: settings.Proposal{
 			Automation: r.Automation, AskedApproval: r.Steps[i].Approval == envelope.ApprovalRequired, Employee: r.Employee, Risk: s.risk,
-			Listed: on, Session: r.Session, Args: s.inputs, Tools: by.Tools, AnyArgs: len(s.placeholders) > 0, Now: now,
+			Session: r.Session, Args: s.known(), Tools: by.Tools, AnyArgs: len(s.placeholders) > 0, Now: now,
+		}}, func(d policy.Decision) {
+			if s.Mode, s.Source = d.Mode, d.Source; d.Mode == envelope.ModeDeny {
+				found.add(stepPointer(i)+"/tool", "policy_denied", "policy denies it: %s", d.Source)
+			}
 		})
-		s.Mode, s.Source = d.Mode, d.Source
-		if d.Mode == envelope.ModeDeny {
-			found.add(stepPointer(i)+"/tool", "policy_denied", "policy denies it: %s", d.Source)
-		}
 		if !r.Atomic || s.Reversal == nil || s.tool.Effect == envelope.EffectRead {
 			continue
 		}
@@ -256,12 +255,20 @@ func decide(snap *settings.Settings, by intake.Submitter, r *Request, steps []Pl
 		if !ok {
 			continue // plan has refused it
 		}
-		d = snap.Decide(back, settings.Proposal{
+		ask(decision.Action{Settings: snap, Tool: back, Proposal: settings.Proposal{
 			Automation: ReversalAutomation, Employee: r.Employee, Risk: back.Risk.Envelope(), Session: r.Session, AnyArgs: true, Now: now,
+		}}, func(d policy.Decision) {
+			if d.Mode == envelope.ModeDeny {
+				found.add(stepPointer(i)+"/tool", "irreversible", "policy denies its reversal %s: %s; a mode for the automation %s can allow it", back.Key, d.Source, ReversalAutomation)
+			}
 		})
-		if d.Mode == envelope.ModeDeny {
-			found.add(stepPointer(i)+"/tool", "irreversible", "policy denies its reversal %s: %s; a mode for the automation %s can allow it", back.Key, d.Source, ReversalAutomation)
-		}
+	}
+	decisions, err := decision.Decide(ctx, tx, actions)
+	for i, d := range decisions {
+		answers[i](d)
+	}
+	if err != nil {
+		return err
 	}
 	return found.err()
 }

@@ -3,7 +3,6 @@ package workflow
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
@@ -122,12 +120,7 @@ func bind(r *Request, by intake.Submitter) ([]byte, error) {
 }
 
 func (d *Service) check(ctx context.Context, tx pgx.Tx, by intake.Submitter, r *Request) ([]PlannedStep, error) {
-	states, err := settings.States(ctx, tx, []envelope.TenantID{by.Tenant})
-	if err != nil {
-		return nil, err
-	}
-	now := states[by.Tenant]
-	snap, err := d.cache.At(ctx, tx, by.Tenant, now.Version)
+	snap, state, err := d.cache.CurrentAndState(ctx, tx, by.Tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -135,11 +128,7 @@ func (d *Service) check(ctx context.Context, tx pgx.Tx, by intake.Submitter, r *
 	if err != nil {
 		return nil, err
 	}
-	listed, err := snap.OnList(ctx, tx, len(steps), func(i int) (policy.Key, json.RawMessage) { return steps[i].Tool, steps[i].known() })
-	if err != nil {
-		return nil, err
-	}
-	return steps, decide(snap, by, r, steps, listed, now.Now)
+	return steps, decide(ctx, tx, snap, by, r, steps, state.Now)
 }
 
 // newWorkflow makes the first state of a workflow.

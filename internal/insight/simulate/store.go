@@ -3,13 +3,13 @@ package simulate
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -90,9 +90,13 @@ func (p *Page) pastFrom(r *dbsqlc.SimulationPageRow, now time.Time) past {
 // list notes which of some envelopes address somebody who is not to be
 // contacted.
 func list(ctx context.Context, tx pgx.Tx, snap *settings.Settings, some []past) error {
-	listed, err := snap.OnList(ctx, tx, len(some), func(i int) (policy.Key, json.RawMessage) { return some[i].key, some[i].proposed.Args })
-	for i := range listed {
-		some[i].proposed.Listed = true
+	actions := make([]*decision.Action, len(some))
+	for i, e := range some {
+		actions[i] = &decision.Action{Settings: snap, Tool: e.tool, Proposal: e.proposed}
+	}
+	err := decision.FindRecipients(ctx, tx, actions)
+	for i, a := range actions {
+		some[i].proposed.Listed = a.Listed
 	}
 	return err
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -50,14 +50,19 @@ func Explain(c *request.Call) error {
 		if err != nil {
 			return err
 		}
-		p := settings.Proposal{
+		if body.Args != nil {
+			if err := tool.Check(body.Args); err != nil {
+				return err
+			}
+		}
+		decisions, err := decision.Decide(ctx, tx, []*decision.Action{{Settings: snap, Tool: tool, Proposal: settings.Proposal{
 			Automation: body.Automation, AskedApproval: body.Approval == envelope.ApprovalRequired, Employee: body.Employee, Session: body.Session,
 			Risk: policy.RaiseRisk(body.Risk, tool.Risk.Envelope()), Args: body.Args, AnyArgs: body.Args == nil, Now: state.Now,
-		}
-		if p.Listed, err = onDoNotContact(ctx, tx, snap, tool, body.Args); err != nil {
+		}}})
+		if err != nil {
 			return err
 		}
-		d := snap.Decide(tool, p)
+		d := decisions[0]
 		answer = explanation{tool.Key.String(), d.Mode, d.Source, d.ID, snap.Version, d.Trace}
 		return nil
 	})
@@ -65,17 +70,4 @@ func Explain(c *request.Call) error {
 		return err
 	}
 	return c.JSON(http.StatusOK, answer)
-}
-
-// onDoNotContact checks the arguments of a call, and reports whether they
-// address somebody on the do-not-contact list. No arguments address nobody.
-func onDoNotContact(ctx context.Context, tx pgx.Tx, snap *settings.Settings, tool *catalog.Tool, args json.RawMessage) (bool, error) {
-	if args == nil {
-		return false, nil
-	}
-	if err := tool.Check(args); err != nil {
-		return false, err
-	}
-	listed, err := snap.OnList(ctx, tx, 1, func(int) (policy.Key, json.RawMessage) { return tool.Key, args })
-	return len(listed) > 0, err
 }
