@@ -216,6 +216,16 @@ func Decode(raw json.RawMessage) (any, error) {
 	return value, dec.Decode(&value)
 }
 
+// DecodeCanonical reads the canonical form of a JSON value, in which equal
+// numbers are equal texts, and returns that form as well.
+func DecodeCanonical(raw json.RawMessage) (value any, canonical []byte, err error) {
+	if canonical, err = envelope.Canonical(raw); err != nil {
+		return nil, nil, err
+	}
+	value, err = Decode(canonical)
+	return value, canonical, err
+}
+
 // DecodeObject reads a JSON object as Decode does. An empty raw is an empty
 // object.
 func DecodeObject(raw json.RawMessage) (map[string]any, error) {

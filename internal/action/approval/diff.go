@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"reflect"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/jsonref"
 )
 
 // maxChanges bounds the pointers that are kept of one edit. What is beyond
@@ -32,11 +32,11 @@ func parseArgs(args json.RawMessage) (json.RawMessage, error) {
 // changes are the JSON Pointers of what differs between two objects, in
 // order. What was added or removed is named as well.
 func changes(was, now json.RawMessage) ([]string, error) {
-	a, err := decode(was)
+	a, _, err := jsonref.DecodeCanonical(was)
 	if err != nil {
 		return nil, err
 	}
-	b, err := decode(now)
+	b, _, err := jsonref.DecodeCanonical(now)
 	if err != nil {
 		return nil, err
 	}
@@ -46,19 +46,6 @@ func changes(was, now json.RawMessage) ([]string, error) {
 		return []string{""}, nil
 	}
 	return found, nil
-}
-
-// decode reads JSON from its canonical form, where equal numbers are equal
-// texts.
-func decode(raw json.RawMessage) (v any, err error) {
-	canonical, err := envelope.Canonical(raw)
-	if err != nil {
-		return nil, err
-	}
-	dec := json.NewDecoder(bytes.NewReader(canonical))
-	dec.UseNumber()
-	err = dec.Decode(&v)
-	return v, err
 }
 
 func compare(a, b any, at string, found *[]string) {

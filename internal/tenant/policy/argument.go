@@ -119,7 +119,7 @@ func (a Arguments) covering(automation string, key Key) []*argumentRule {
 			}
 		}
 	}
-	for _, pattern := range patterns(key) {
+	for _, pattern := range Patterns(key) {
 		add(a.byKey[pattern])
 	}
 	add(a.unreadable)
@@ -160,24 +160,27 @@ func (a Arguments) Match(automation string, key Key, subject func() *Subject) []
 	return matches
 }
 
-// verdict is what a rule that applies says. What cannot be read is denied.
-func (m Match) verdict() verdict {
-	step := Step{Layer: LayerArguments, Rule: m.Rule, Tool: shown(m.Key), Version: m.Version, Detail: m.detail()}
+// answer returns the answer of a rule that applies. What cannot be read is
+// denied.
+func (m Match) answer() answer {
+	a := answer{
+		Step{Layer: LayerArguments, Said: envelope.ModeDeny, Rule: m.Rule, Tool: shown(m.Key), Version: m.Version, Detail: m.detail()},
+		LayerArguments + ":" + shown(m.Rule),
+	}
 	mode, err := ParseNarrowing(m.Mode)
 	_, unreadable := ParsePattern(m.Key)
 	switch {
 	case m.Broken:
-		step.Said, step.Detail = envelope.ModeDeny, "the expression is none that this version can read"
-		return verdict{step, SourceRuleError + shown(m.Rule)}
+		a.Detail, a.source = "the expression is none that this version can read", SourceRuleError+shown(m.Rule)
 	case unreadable != nil:
-		step.Said, step.Detail = envelope.ModeDeny, "rule key cannot be read"
-		return verdict{step, SourceUnknownKey + shown(m.Key)}
+		a.Detail, a.source = "rule key cannot be read", SourceUnknownKey+shown(m.Key)
 	case err != nil:
-		step.Said, step.Detail = envelope.ModeDeny, SourceUnknownMode+shown(m.Mode)
-		return verdict{step, step.Detail}
+		a.Detail = SourceUnknownMode + shown(m.Mode)
+		a.source = a.Detail
+	default:
+		a.Said = mode
 	}
-	step.Said = mode
-	return verdict{step, LayerArguments + ":" + shown(m.Rule)}
+	return a
 }
 
 // detail is the rule's reason, and why it counts where it failed.

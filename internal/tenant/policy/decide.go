@@ -2,8 +2,11 @@ package policy
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -117,30 +120,19 @@ const (
 	TrustHigh   Trust = "high"
 )
 
-// Valid says that t is one of the constants.
-func (t Trust) Valid() bool {
-	switch t {
-	case TrustNone, TrustLow, TrustMedium, TrustHigh:
-		return true
-	}
-	return false
+// Valid reports whether t is one of the constants.
+func (t Trust) Valid() bool { return t.rank() >= 0 }
+
+// rank orders the degrees of trust; what is none is below all of them.
+func (t Trust) rank() int {
+	return slices.Index([]Trust{TrustNone, TrustLow, TrustMedium, TrustHigh}, t)
 }
 
-// covers says whether a risk may run without a person. What is not a degree
-// covers nothing, and what is not a risk is not covered but by TrustHigh.
-func (t Trust) covers(r envelope.Risk) bool {
-	switch t {
-	case TrustHigh:
-		return true
-	case TrustMedium:
-		return r == envelope.RiskLow || r == envelope.RiskMedium
-	case TrustLow:
-		return r == envelope.RiskLow
-	case TrustNone:
-		return false
-	}
-	return false
-}
+// covers reports whether a risk may run without a person.
+func (t Trust) covers(r envelope.Risk) bool { return t.rank() > RiskRank(r) }
+
+// GrantFound is a grant that covers a proposal. The zero value is none.
+type GrantFound struct{ ID, Version string }
 
 // Decision is the mode and where it came from. Decisions are shared between
 // callers: nobody may change Trace or TraceJSON.
@@ -168,7 +160,7 @@ type Step struct {
 	Said envelope.Mode `json:"said,omitzero"`
 	// Rule is the id of the rule about arguments, or of the grant.
 	Rule string `json:"rule,omitzero"`
-	// Key is that of the rule that spoke.
+	// Tool is the pattern of tools of the rule that answered.
 	Tool string `json:"tool,omitzero"`
 	// Detail says why, in a few words.
 	Detail string `json:"detail,omitzero"`
@@ -177,179 +169,56 @@ type Step struct {
 }
 
 // Decide asks every layer. The same input has the same decision; a Decider
-// gives it without doing the work again.
+// returns it without doing the work again.
 func Decide(in Input) Decision {
-	return conclude(gather(&in))
+	return conclude(&in, ask(&in))
 }
 
-// facts is what the layers see: an input with its rules looked up. It is
-// comparable, and small however many rules there are. A further layer adds
-// what it found here, and itself to the list in narrowings.
-type facts struct {
-	nameless     bool
-	automation   finding
-	organisation finding
-	risk         ToolRisk
-	asked        bool
-	drifted      bool
-	trust        Trust
-	exposed      envelope.Risk
-	missing      string
-	listed       bool
-	further      string
+// usualAnswers is how many answers most actions have at most.
+const usualAnswers = 6
+
+// ask returns the answers of all layers, in their order.
+func ask(in *Input) []answer {
+	answers := make([]answer, 0, usualAnswers)
+	for i := range layers {
+		answers = layers[i].ask(answers, in)
+	}
+	return answers
 }
 
-func gather(in *Input) facts {
-	return facts{
-		nameless:     !in.Key.valid(),
-		automation:   in.Automation.find(in.Key),
-		organisation: in.Organisation.find(in.Key),
-		risk:         in.Risk,
-		asked:        in.AskedApproval,
-		drifted:      in.Drifted,
-		trust:        in.Trust,
-		exposed:      in.EnvelopeRisk,
-		missing:      strings.Join(in.MissingScopes, ", "),
-		listed:       in.Listed,
-		further:      findFurther(in),
+// conclude makes the decision from the answers of the layers.
+func conclude(in *Input, answers []answer) Decision {
+	var first, mode envelope.Mode // of the base layers, and by now
+	var source []string
+	if !in.Key.valid() {
+		first, mode, source = envelope.ModeDeny, envelope.ModeDeny, []string{SourceInvalidKey}
 	}
-}
-
-// verdict is a layer's step, and the source that names it where that is not
-// the layer's name.
-type verdict struct {
-	Step
-	Source string `json:"source,omitzero"`
-}
-
-func bases(f facts) []verdict {
-	return []verdict{
-		stored(LayerAutomation, f.automation),
-		stored(LayerOrganisation, f.organisation),
-		inferred(f.risk),
-	}
-}
-
-func narrowings(f facts) []verdict {
-	return []verdict{
-		askedApproval(f.asked),
-		drift(f.drifted),
-		trust(f.trust, f.exposed),
-		scopes(f.missing),
-		doNotContact(f.listed),
-	}
-}
-
-func stored(layer string, found finding) verdict {
-	step := Step{Layer: layer, Tool: found.key, Version: found.version}
-	if !found.spoke {
-		return verdict{Step: step}
-	}
-	if found.malformed {
-		step.Said, step.Tool, step.Detail = envelope.ModeDeny, shown(found.key), "rule key cannot be read"
-		return verdict{Step: step, Source: SourceUnknownKey + shown(found.key)}
-	}
-	mode, err := ParseMode(found.mode)
-	if err != nil {
-		step.Said, step.Detail = envelope.ModeDeny, SourceUnknownMode+shown(found.mode)
-		return verdict{Step: step, Source: step.Detail}
-	}
-	step.Said = mode
-	return verdict{Step: step, Source: layer}
-}
-
-func inferred(risk ToolRisk) verdict {
-	step := Step{Layer: LayerInferred, Said: risk.Mode(), Detail: "risk " + shown(string(risk))}
-	if !risk.Valid() {
-		return verdict{Step: step, Source: SourceUnknownRisk + shown(string(risk))}
-	}
-	return verdict{Step: step, Source: LayerInferred}
-}
-
-func askedApproval(asked bool) verdict {
-	if !asked {
-		return verdict{Step: Step{Layer: LayerAsked}}
-	}
-	return verdict{
-		Step:   Step{Layer: LayerAsked, Said: envelope.ModeRequireApproval, Detail: "the agent asked"},
-		Source: LayerAsked,
-	}
-}
-
-func drift(drifted bool) verdict {
-	if !drifted {
-		return verdict{Step: Step{Layer: LayerDrift}}
-	}
-	return verdict{
-		Step:   Step{Layer: LayerDrift, Said: envelope.ModeRequireApproval, Detail: "definition is not the accepted one"},
-		Source: LayerDrift,
-	}
-}
-
-func trust(t Trust, r envelope.Risk) verdict {
-	if t == "" {
-		return verdict{Step: Step{Layer: LayerTrust}}
-	}
-	if t.covers(r) {
-		return verdict{Step: Step{Layer: LayerTrust, Detail: "trusted with " + shown(string(t))}}
-	}
-	return verdict{
-		Step:   Step{Layer: LayerTrust, Said: envelope.ModeRequireApproval, Detail: "risk " + shown(string(r)) + ", trusted with " + shown(string(t))},
-		Source: LayerTrust,
-	}
-}
-
-func scopes(missing string) verdict {
-	if missing == "" {
-		return verdict{Step: Step{Layer: LayerScopes}}
-	}
-	return verdict{
-		Step:   Step{Layer: LayerScopes, Said: envelope.ModeDeny, Detail: "missing " + missing},
-		Source: LayerScopes,
-	}
-}
-
-func doNotContact(listed bool) verdict {
-	if !listed {
-		return verdict{Step: Step{Layer: LayerDoNotContact}}
-	}
-	return verdict{
-		Step:   Step{Layer: LayerDoNotContact, Said: envelope.ModeDeny, Detail: "a recipient is on the list"},
-		Source: LayerDoNotContact,
-	}
-}
-
-// conclude takes the first base that speaks, lets the rest narrow it, and a
-// grant loosen what waits for a person.
-func conclude(f facts) Decision {
-	var base verdict
-	var trace []Step
-	for _, v := range bases(f) {
-		if base.Said == "" {
-			base = v
+	trace := make([]Step, 0, len(layers))
+	rest := answers
+	for i := range layers {
+		silent := len(trace)
+		for ; len(rest) > 0 && rest[0].Layer == layers[i].name; rest = rest[1:] {
+			a := rest[0]
+			switch layers[i].kind {
+			case base:
+				if first == "" {
+					first, mode, source = a.Said, a.Said, []string{a.source}
+				}
+			case narrowing:
+				if a.Said != "" && Stricter(first, a.Said) != first {
+					mode, source = Stricter(mode, a.Said), append(source, a.source)
+				}
+			case loosening:
+				if loosen(&a.Step, mode, in.Quorum, answers); a.Said != "" {
+					mode, source = a.Said, append(source, a.source)
+				}
+			}
+			trace = append(trace, a.Step)
 		}
-		trace = append(trace, v.Step)
-	}
-	if f.nameless {
-		base.Said, base.Source = envelope.ModeDeny, SourceInvalidKey
-	}
-
-	mode, source := base.Said, []string{base.Source}
-	further := readFurther(f.further)
-	narrowed := append(narrowings(f), further.narrowings()...)
-	for _, v := range narrowed {
-		trace = append(trace, v.Step)
-		if v.Said == "" || Stricter(base.Said, v.Said) == base.Said {
-			continue
+		if len(trace) == silent {
+			trace = append(trace, Step{Layer: layers[i].name})
 		}
-		mode = Stricter(mode, v.Said)
-		source = append(source, v.Source)
 	}
-	granted, step := further.granted(mode, narrowed)
-	if granted {
-		mode, source = envelope.ModeAllow, append(source, LayerGrant+":"+further.Grant.ID)
-	}
-	trace = append(trace, step)
 
 	text, err := json.Marshal(trace)
 	if err != nil {
@@ -361,4 +230,57 @@ func conclude(f facts) Decision {
 	sum := sha256.Sum256([]byte(string(d.Mode) + "\x00" + d.Source + "\x00" + string(d.TraceJSON)))
 	d.ID = uuid.UUID(sum[:16])
 	return d
+}
+
+// maxCached bounds a Decider. A tenant has few distinct answers of layers, so
+// that reaching the bound means that rules have changed many times.
+const maxCached = 4096
+
+// Decider is Decide with a cache: a decision depends on the layers' answers, not
+// on the tool, so that few distinct ones are made over and over. It is safe for
+// concurrent use.
+type Decider struct {
+	mu     sync.RWMutex
+	cached map[[sha256.Size]byte]Decision
+}
+
+// NewDecider returns a Decider with an empty cache.
+func NewDecider() *Decider {
+	return &Decider{cached: make(map[[sha256.Size]byte]Decision)}
+}
+
+// Decide returns what the function Decide returns for the same input.
+func (d *Decider) Decide(in Input) Decision {
+	answers := ask(&in)
+	key := digest(&in, answers)
+	d.mu.RLock()
+	decision, ok := d.cached[key]
+	d.mu.RUnlock()
+	if ok {
+		return decision
+	}
+
+	decision = conclude(&in, answers)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.cached) >= maxCached {
+		clear(d.cached)
+	}
+	d.cached[key] = decision
+	return decision
+}
+
+// digest returns the digest of all that conclude looks at.
+func digest(in *Input, answers []answer) [sha256.Size]byte {
+	buf := binary.AppendVarint(make([]byte, 0, 512), int64(in.Quorum))
+	if in.Key.valid() {
+		buf = append(buf, 1)
+	}
+	for i := range answers {
+		a := &answers[i]
+		for _, text := range [...]string{a.Layer, string(a.Said), a.Rule, a.Tool, a.Detail, a.Version, a.source} {
+			buf = append(binary.AppendUvarint(buf, uint64(len(text))), text...)
+		}
+	}
+	return sha256.Sum256(buf)
 }

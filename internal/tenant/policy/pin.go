@@ -1,15 +1,13 @@
 package policy
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
+	"reflect"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/jsonref"
 )
 
 // The bounds of a grant's pins.
@@ -18,13 +16,13 @@ const (
 	MaxPinBytes = 64 << 10
 )
 
-// Pins are places in arguments with the values that must be there. The zero
-// value has none, and every arguments hold it.
+// Pins are paths in arguments with the values that must be there. The zero
+// value has none, and holds for all arguments.
 type Pins struct{ all []pin }
 
 type pin struct {
-	path  []string
-	value []byte
+	path  jsonref.Pointer
+	value any
 }
 
 // ParsePins reads JSON Pointers (RFC 6901) into the arguments, each with its
@@ -35,60 +33,65 @@ func ParsePins(values map[string]json.RawMessage) (Pins, error) {
 		return Pins{}, fault.New(fault.Invalid, "at most %d arguments can be pinned; pin the whole of them with the empty pointer", MaxPins)
 	}
 	pins, size := Pins{all: make([]pin, 0, len(values))}, 0
-	for pointer, value := range values {
-		path, ok := splitPointer(pointer)
-		if !ok {
-			return Pins{}, fault.New(fault.Invalid, "a pin is a JSON Pointer into the arguments, such as /to/0")
+	for pointer, raw := range values {
+		path, err := parsePin(pointer)
+		if err != nil {
+			return Pins{}, err
 		}
-		canonical, err := envelope.Canonical(value)
+		value, canonical, err := jsonref.DecodeCanonical(raw)
 		if err != nil {
 			return Pins{}, fault.New(fault.Invalid, "the value of a pin cannot be read")
 		}
 		if size += len(pointer) + len(canonical); size > MaxPinBytes {
 			return Pins{}, fault.New(fault.Invalid, "pins have at most %d bytes", MaxPinBytes)
 		}
-		pins.all = append(pins.all, pin{path, canonical})
+		pins.all = append(pins.all, pin{path, value})
 	}
-	slices.SortFunc(pins.all, func(a, b pin) int { return slices.Compare(a.path, b.path) })
 	return pins, nil
 }
 
-// PinsOf returns the pins that hold arguments to what they are at the given
-// places. A pointer to what is not there is fault.Invalid.
+// PinsOf returns the pins that hold arguments to the values that they have at
+// the given pointers. A pointer to what is not there is fault.Invalid.
 func PinsOf(args json.RawMessage, pointers ...string) (map[string]json.RawMessage, error) {
+	doc, _, err := jsonref.DecodeCanonical(orEmpty(args))
+	if err != nil {
+		return nil, fmt.Errorf("pin: %w", err)
+	}
 	pins := make(map[string]json.RawMessage, len(pointers))
 	for _, pointer := range pointers {
-		path, ok := splitPointer(pointer)
-		if !ok {
-			return nil, fault.New(fault.Invalid, "a pin is a JSON Pointer into the arguments, such as /to/0")
+		path, err := parsePin(pointer)
+		if err != nil {
+			return nil, err
 		}
-		value, ok := at(orEmpty(args), path)
+		value, ok := path.Find(doc)
 		if !ok {
 			return nil, fault.New(fault.Invalid, "the arguments have nothing at %q, which is to be pinned", pointer)
 		}
-		canonical, err := envelope.Canonical(value)
+		raw, err := json.Marshal(value)
+		if err == nil {
+			raw, err = envelope.Canonical(raw)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("pin: %w", err)
 		}
-		pins[pointer] = canonical
+		pins[pointer] = raw
 	}
 	return pins, nil
 }
 
-// Hold says whether arguments have every value at its place. Values are the
-// same if they mean the same: 1 and 1.0 do, 1 and "1" do not.
+// Hold reports whether arguments have every pinned value at its path. Values
+// are compared by what they mean: 1 is 1.0, and is not "1".
 func (p Pins) Hold(args json.RawMessage) bool {
 	if len(p.all) == 0 {
 		return true
 	}
-	// A key that occurs twice has no one value.
-	canonical, err := envelope.Canonical(orEmpty(args))
+	// A key that occurs twice has no one value, and is an error.
+	doc, _, err := jsonref.DecodeCanonical(orEmpty(args))
 	if err != nil {
 		return false
 	}
 	for _, pin := range p.all {
-		value, ok := at(canonical, pin.path)
-		if !ok || !bytes.Equal(value, pin.value) {
+		if value, ok := pin.path.Find(doc); !ok || !reflect.DeepEqual(value, pin.value) {
 			return false
 		}
 	}
@@ -102,51 +105,10 @@ func orEmpty(args json.RawMessage) json.RawMessage {
 	return args
 }
 
-// at returns what is at a path.
-func at(value json.RawMessage, path []string) (json.RawMessage, bool) {
-	for _, name := range path {
-		var object map[string]json.RawMessage
-		var list []json.RawMessage
-		switch {
-		case json.Unmarshal(value, &object) == nil && object != nil:
-			var ok bool
-			if value, ok = object[name]; !ok {
-				return nil, false
-			}
-		case json.Unmarshal(value, &list) == nil && list != nil:
-			i, err := strconv.Atoi(name)
-			if err != nil || i < 0 || i >= len(list) || strconv.Itoa(i) != name {
-				return nil, false
-			}
-			value = list[i]
-		default:
-			return nil, false
-		}
+func parsePin(pointer string) (jsonref.Pointer, error) {
+	path, ok := jsonref.ParsePointer(pointer)
+	if !ok {
+		return nil, fault.New(fault.Invalid, "a pin is a JSON Pointer into the arguments, such as /to/0")
 	}
-	return value, true
-}
-
-// splitPointer reads a JSON Pointer.
-func splitPointer(pointer string) ([]string, bool) {
-	if pointer == "" {
-		return nil, true
-	}
-	if pointer[0] != '/' {
-		return nil, false
-	}
-	path := strings.Split(pointer[1:], "/")
-	for i, name := range path {
-		for rest := name; ; {
-			_, after, found := strings.Cut(rest, "~")
-			if !found {
-				break
-			}
-			if after == "" || after[0] != '0' && after[0] != '1' {
-				return nil, false
-			}
-			rest = after[1:]
-		}
-		path[i] = envelope.UnescapePointer(name)
-	}
-	return path, true
+	return path, nil
 }

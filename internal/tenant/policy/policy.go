@@ -41,28 +41,31 @@ func Stricter(a, b envelope.Mode) envelope.Mode {
 	switch {
 	case !a.Valid() || !b.Valid():
 		return envelope.ModeDeny
-	case strictness(a) >= strictness(b):
+	case strictness(string(a)) >= strictness(string(b)):
 		return a
 	}
 	return b
 }
 
-// strictness orders the modes. It is zero for what is none.
-func strictness(mode envelope.Mode) int {
-	switch mode {
+// strictness orders modes as they are stored. What is no mode is the strictest.
+func strictness(mode string) int {
+	switch envelope.Mode(mode) {
 	case envelope.ModeAllow:
-		return 1
+		return 0
 	case envelope.ModeRequireApproval:
-		return 2
+		return 1
 	case envelope.ModeDeny:
-		return 3
+		return 2
 	}
-	return 0
+	return 3
 }
 
-// shown returns the first maxShownValue printable characters of a stored
-// value, fit to stand in a decision's source.
+// shown returns the printable characters of a stored value, at most
+// maxShownValue, for the source or a detail of a decision.
 func shown(value string) string {
+	if plain(value) {
+		return value
+	}
 	var b strings.Builder
 	count := 0
 	for _, r := range value {
@@ -75,4 +78,9 @@ func shown(value string) string {
 		}
 	}
 	return b.String()
+}
+
+// plain reports whether a value can be shown as it is, which most can.
+func plain(value string) bool {
+	return len(value) <= maxShownValue && !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' })
 }

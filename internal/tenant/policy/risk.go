@@ -93,27 +93,24 @@ func orDanger(r ToolRisk) ToolRisk {
 // An agent that asked for none gets the tool's; a value that is no risk
 // counts as high.
 func RaiseRisk(asked, tool envelope.Risk) envelope.Risk {
-	if asked == "" || height(tool) >= height(asked) {
-		return orHigh(tool)
+	if asked != "" && RiskRank(asked) > RiskRank(tool) {
+		tool = asked
 	}
-	return orHigh(asked)
+	if !tool.Valid() {
+		return envelope.RiskHigh
+	}
+	return tool
 }
 
-func orHigh(r envelope.Risk) envelope.Risk {
-	if r.Valid() {
-		return r
-	}
-	return envelope.RiskHigh
-}
-
-func height(r envelope.Risk) int {
+// RiskRank orders the risks of envelopes. A value that is no risk ranks as
+// high.
+func RiskRank(r envelope.Risk) int {
 	switch r {
 	case envelope.RiskLow:
 		return 0
 	case envelope.RiskMedium:
 		return 1
 	case envelope.RiskHigh:
-		return 2
 	}
 	return 2
 }

@@ -3,7 +3,6 @@ package policy
 import (
 	"strings"
 
-	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
@@ -87,24 +86,12 @@ type Rule struct {
 	Version string
 }
 
-// Rules is a compiled set of rules. The zero value has none and says nothing.
-// It does not change once compiled, so that any number of goroutines may use
-// it.
+// Rules is a compiled set of rules. The zero value has none. It is safe for
+// concurrent use, since it does not change.
 type Rules struct {
-	byKey map[Key]finding
-	// malformed is the rule whose key nobody can read; nil if there is none.
-	malformed *finding
-}
-
-// finding is the rule of one set that covers a tool.
-type finding struct {
-	spoke bool
-	// malformed is set if the key of the rule could not be read, and thus
-	// nobody knows which tools it was meant for.
-	malformed bool
-	key       string
-	mode      string
-	version   string
+	byKey map[Key]Rule
+	// malformed is a rule whose key cannot be read; nil if there is none.
+	malformed *Rule
 }
 
 // Compile prepares stored rules for lookup.
@@ -116,54 +103,38 @@ type finding struct {
 // have been meant to; ParsePattern, asked before a rule is stored, keeps such
 // rows out.
 func Compile(rows []Rule) Rules {
-	rules := Rules{byKey: make(map[Key]finding, len(rows))}
+	rules := Rules{byKey: make(map[Key]Rule, len(rows))}
 	for _, row := range rows {
-		found := finding{spoke: true, key: row.Key, mode: row.Mode, version: row.Version}
 		key, err := ParsePattern(row.Key)
 		if err != nil {
-			found.malformed = true
-			rules.malformed = &found
+			rules.malformed = &row
 			continue
 		}
-		if old, ok := rules.byKey[key]; !ok || stricterText(found.mode, old.mode) {
-			rules.byKey[key] = found
+		if old, ok := rules.byKey[key]; !ok || strictness(row.Mode) > strictness(old.Mode) {
+			rules.byKey[key] = row
 		}
 	}
 	return rules
 }
 
-// stricterText reports whether stored mode a is stricter than stored mode b.
-func stricterText(a, b string) bool {
-	rank := func(text string) int {
-		if n := strictness(envelope.Mode(text)); n > 0 {
-			return n
-		}
-		return strictness(envelope.ModeDeny) + 1
-	}
-	return rank(a) > rank(b)
-}
-
-// empty says that the set has no rules.
-func (r Rules) empty() bool { return r.malformed == nil && len(r.byKey) == 0 }
-
-// find returns what the set says of a tool.
-func (r Rules) find(key Key) finding {
+// find returns the rule of the set for a tool.
+func (r Rules) find(key Key) (Rule, bool) {
 	if r.malformed != nil {
-		return *r.malformed
+		return *r.malformed, true
 	}
 	if len(r.byKey) == 0 {
-		return finding{}
+		return Rule{}, false
 	}
-	for _, pattern := range patterns(key) {
-		if found, ok := r.byKey[pattern]; ok {
-			return found
+	for _, pattern := range Patterns(key) {
+		if rule, ok := r.byKey[pattern]; ok {
+			return rule, true
 		}
 	}
-	return finding{}
+	return Rule{}, false
 }
 
-// patterns returns the patterns that cover a tool, the most particular first.
-func patterns(key Key) [4]Key {
+// Patterns returns the patterns that cover a tool, the most particular first.
+func Patterns(key Key) [4]Key {
 	return [...]Key{
 		key,
 		{Source: key.Source, Action: wildcard},

@@ -1,44 +1,20 @@
 package policy
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/countersign-dev/countersign/envelope"
 )
 
 // LayerText returns the words for a layer of policy in messages to people.
-func LayerText(layer string) string {
-	switch layer {
-	case LayerAutomation:
-		return "the automation's mode"
-	case LayerOrganisation:
-		return "the organisation's mode"
-	case LayerInferred:
-		return "the default for the tool's risk"
-	case LayerAsked:
-		return "the agent asked for a person"
-	case LayerDrift:
-		return "the tool's definition changed"
-	case LayerTrust:
-		return "the employee's trust"
-	case LayerScopes:
-		return "the employee's scopes"
-	case LayerArguments:
-		return "a rule about arguments"
-	case LayerSession:
-		return "the session's mode"
-	case LayerPreference:
-		return "a preference"
-	case LayerToken:
-		return "the token's tools"
-	case LayerDoNotContact:
-		return "the do-not-contact list"
-	case LayerQuarantine:
-		return "a new tool that nobody has accepted"
-	case LayerGrant:
-		return "a grant"
+func LayerText(name string) string {
+	for i := range layers {
+		if layers[i].name == name {
+			return layers[i].text
+		}
 	}
-	return strings.ReplaceAll(layer, "_", " ")
+	return strings.ReplaceAll(name, "_", " ")
 }
 
 // SourceText returns the words for the source of a decision, which is layers
@@ -80,4 +56,19 @@ func Because(mode envelope.Mode, source string, steps []Step) string {
 		return SourceText(source)
 	}
 	return strings.Join(reasons, "; ")
+}
+
+// Denying returns the steps of a trace that said deny. A trace that cannot be read
+// has none.
+func Denying(trace json.RawMessage) []Step {
+	var steps, found []Step
+	if json.Unmarshal(trace, &steps) != nil {
+		return nil
+	}
+	for _, s := range steps {
+		if s.Said == envelope.ModeDeny {
+			found = append(found, s)
+		}
+	}
+	return found
 }

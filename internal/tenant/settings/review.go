@@ -88,9 +88,9 @@ func (s *Settings) Review(t *catalog.Tool, risk envelope.Risk) Review {
 		return review
 	}
 	var times ReviewRule
-	for _, pattern := range coverings(t.Key) {
+	for _, pattern := range policy.Patterns(t.Key) {
 		for _, rule := range s.reviews[pattern] {
-			if height(rule.Risk) > height(risk) {
+			if policy.RiskRank(rule.Risk) > policy.RiskRank(risk) {
 				continue
 			}
 			review.Approvals = max(review.Approvals, rule.Approvals)
@@ -118,30 +118,11 @@ func (r Review) Or(wait time.Duration) Review {
 // set a time for.
 const warnPart = 5
 
-// coverings are the patterns that cover a tool, the most particular first.
-func coverings(key policy.Key) [4]policy.Key {
-	const all = "*"
-	return [...]policy.Key{key, {Source: key.Source, Action: all}, {Source: all, Action: key.Action}, {Source: all, Action: all}}
-}
-
 func first(a, b *time.Duration) *time.Duration {
 	if a != nil {
 		return a
 	}
 	return b
-}
-
-// height orders risks. What is none is as high as can be.
-func height(r envelope.Risk) int {
-	switch r {
-	case envelope.RiskLow:
-		return 0
-	case envelope.RiskMedium:
-		return 1
-	case envelope.RiskHigh:
-		return 2
-	}
-	return 2
 }
 
 // compileReviews groups rules by what they cover, the higher risk first. A
@@ -154,7 +135,7 @@ func compileReviews(rules []ReviewRule) map[policy.Key][]ReviewRule {
 	compiled := make(map[policy.Key][]ReviewRule)
 	for _, risk := range []envelope.Risk{envelope.RiskHigh, envelope.RiskMedium, envelope.RiskLow} {
 		for _, rule := range rules {
-			if height(rule.Risk) != height(risk) {
+			if policy.RiskRank(rule.Risk) != policy.RiskRank(risk) {
 				continue
 			}
 			pattern, err := policy.ParsePattern(rule.Pattern)

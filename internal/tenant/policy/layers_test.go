@@ -26,7 +26,7 @@ func rank(m envelope.Mode) int {
 	return 3
 }
 
-func TestFurtherLayers(t *testing.T) {
+func TestNarrowingLayers(t *testing.T) {
 	t.Parallel()
 	off := func(key string) policy.Rules {
 		return policy.Compile([]policy.Rule{{Key: key, Mode: "deny", Version: "4"}})
