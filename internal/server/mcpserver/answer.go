@@ -80,6 +80,9 @@ func (ts *tokenServer) answer(v outbox.View, joined bool) *sdk.CallToolResult {
 	res.Meta = sdk.Meta{MetaAction: actionMeta{
 		Action: v.Envelope.ActionID, Status: v.Envelope.Result.Status, Phase: v.Phase, Truncated: truncated(v.Envelope.Result.Output), Joined: joined,
 	}}
+	if v.Envelope.Result.Status == envelope.StatusConflict {
+		res.Meta[MetaOutcome] = source.CodeConflict
+	}
 	return res
 }
 

@@ -31,27 +31,39 @@ func isBuiltin(name string) bool {
 	return name == toolWait || name == toolStatus || name == toolUndo || name == toolSearch
 }
 
-// addFollowUps adds the tools about actions to the SDK's server, which each
-// time notifies its clients that the list has changed.
+// addTool adds a tool to the SDK's server, which notifies its clients that the
+// list has changed. An error of the handler is answered as failed says.
+func (ts *tokenServer) addTool(t *sdk.Tool, handler sdk.ToolHandler) {
+	ts.server.AddTool(t, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		res, err := handler(ctx, req)
+		if err != nil {
+			return ts.failed(ctx, err)
+		}
+		return res, nil
+	})
+}
+
+// addFollowUps adds the tools about actions.
 func (ts *tokenServer) addFollowUps() {
+	read := &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: new(false)}
 	id := `"action_id":{"type":"string","format":"uuid","description":"the action_id that a result named"}`
 	schema := func(more string) json.RawMessage {
 		return json.RawMessage(`{"type":"object","properties":{` + id + more + `},"required":["action_id"],"additionalProperties":false}`)
 	}
-	ts.server.AddTool(&sdk.Tool{
+	ts.addTool(&sdk.Tool{
 		Name: toolWait, Title: "Wait for an action",
 		Description: "Wait for an action that is pending, and get what its tool answered. If it is still pending when the time is over, the result says so; wait again, or go on with something else.",
 		InputSchema: schema(fmt.Sprintf(`,"seconds":{"type":"integer","minimum":0,"maximum":%d,"description":"how long to wait at most; %d unless said otherwise"}`,
 			int(MaxWait.Seconds()), ts.cfg.waitSeconds())),
-		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: new(false)},
+		Annotations: read,
 	}, ts.callWait)
-	ts.server.AddTool(&sdk.Tool{
+	ts.addTool(&sdk.Tool{
 		Name: toolStatus, Title: "Show the state of an action",
 		Description: "Show the state of an action at once: pending and what it waits for, done, denied, failed, or unknown.",
 		InputSchema: schema(""),
-		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: new(false)},
+		Annotations: read,
 	}, ts.callStatus)
-	ts.server.AddTool(&sdk.Tool{
+	ts.addTool(&sdk.Tool{
 		Name: toolUndo, Title: "Take an action back",
 		Description: "Take back an action that has not begun: one that waits for a person, for its time or for a rate limit. Once it runs, it is too late.",
 		InputSchema: schema(""),
@@ -65,7 +77,7 @@ type followUp struct {
 	Seconds *int              `json:"seconds"`
 }
 
-// argumentsOf decodes and checks the arguments.
+// argumentsOf returns the arguments of a tool about actions.
 func argumentsOf(req *sdk.CallToolRequest) (a followUp, err error) {
 	if json.Unmarshal(req.Params.Arguments, &a) != nil || a.Action == (envelope.ActionID{}) {
 		return a, fault.New(fault.Invalid, "the action_id must be the id of an action, which has 36 characters")
@@ -79,27 +91,23 @@ func argumentsOf(req *sdk.CallToolRequest) (a followUp, err error) {
 func (ts *tokenServer) callWait(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	a, err := argumentsOf(req)
 	if err != nil {
-		return ts.failed(ctx, err)
+		return nil, err
 	}
 	wait := ts.cfg.Wait
 	if a.Seconds != nil {
 		wait = time.Duration(*a.Seconds) * time.Second
 	}
-	res, err := ts.follow(ctx, req, a.Action, wait, false)
-	if err != nil {
-		return ts.failed(ctx, err)
-	}
-	return res, nil
+	return ts.follow(ctx, req, a.Action, wait, false)
 }
 
 func (ts *tokenServer) callStatus(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	a, err := argumentsOf(req)
 	if err != nil {
-		return ts.failed(ctx, err)
+		return nil, err
 	}
 	v, err := ts.readAction(ctx, a.Action)
 	if err != nil {
-		return ts.failed(ctx, err)
+		return nil, err
 	}
 	// A denied or failed action is no error of this call.
 	r := ts.report(v)
@@ -109,7 +117,7 @@ func (ts *tokenServer) callStatus(ctx context.Context, req *sdk.CallToolRequest)
 func (ts *tokenServer) callUndo(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	a, err := argumentsOf(req)
 	if err != nil {
-		return ts.failed(ctx, err)
+		return nil, err
 	}
 	var v outbox.View
 	err = ts.inTx(ctx, ts.by.Tenant, func(ctx context.Context, tx pgx.Tx) error {
@@ -123,7 +131,7 @@ func (ts *tokenServer) callUndo(ctx context.Context, req *sdk.CallToolRequest) (
 		return err
 	})
 	if err != nil {
-		return ts.failed(ctx, err)
+		return nil, err
 	}
 	r := ts.report(v)
 	return newResult(r, r.Status != "undone", r.text()), nil

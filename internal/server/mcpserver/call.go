@@ -33,7 +33,7 @@ func (ts *tokenServer) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk
 	name, _ := ctx.Value(calledKey{}).(string)
 	p, err := ts.proposal(ctx, name, req.Params)
 	if err != nil {
-		return ts.failed(ctx, err)
+		return nil, err
 	}
 	by := intake.Submitter{
 		Tenant: ts.by.Tenant, Token: uuid.UUID(ts.by.Token), Name: ts.by.Name, Employee: ts.by.Employee, Session: ts.by.Session, Tools: ts.by.Tools,
@@ -46,16 +46,13 @@ func (ts *tokenServer) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk
 		err = answers[0].Err
 	}
 	if err != nil {
-		return ts.failed(ctx, err)
+		return nil, err
 	}
 	res, err := ts.follow(ctx, req, answers[0].Action, ts.cfg.Wait, answers[0].Known)
 	if answers[0].Known && errors.Is(err, fault.NotFound) {
 		err = errOtherSession
 	}
-	if err != nil {
-		return ts.failed(ctx, err)
-	}
-	return res, nil
+	return res, err
 }
 
 // proposal returns the envelope that a call asks for.

@@ -340,6 +340,19 @@ func TestFailureSaysWhy(t *testing.T) {
 	}
 }
 
+func TestEffectThatWasThereAlready(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
+	f.allow("box:box.write")
+	f.src.Next("box.write", sourcetest.Status(409))
+
+	res, err := f.connect(f.agent, withSessions).CallTool(t.Context(), &sdk.CallToolParams{Name: nameWrite, Arguments: object{"to": "ada"}})
+
+	if err != nil || res.IsError || res.Meta[mcpserver.MetaOutcome] != source.CodeConflict {
+		t.Errorf("result = %+v, %v, want the outcome %s", res, err, source.CodeConflict)
+	}
+}
+
 func TestArgumentsAreHeldToTheSchema(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")

@@ -35,6 +35,10 @@ const MetaIdempotencyKey = "countersign.dev/idempotency-key"
 // is of.
 const MetaAction = "countersign.dev/action"
 
+// MetaOutcome is the key of a result's _meta whose value "conflict" says that
+// the effect was there already. Servers behind this one may send it too.
+const MetaOutcome = "countersign.dev/outcome"
+
 // Config configures a Server. Its zero value is useful.
 type Config struct {
 	// Version is the build's, as clients see it.

@@ -43,7 +43,7 @@ func newTokenServer(srv *Server, by identity.Principal) *tokenServer {
 		Instructions: instructions,
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}},
 	})
-	ts.server.AddTool(&sdk.Tool{Name: catalogTool, InputSchema: objectSchema(nil)}, ts.call)
+	ts.addTool(&sdk.Tool{Name: catalogTool, InputSchema: objectSchema(nil)}, ts.call)
 	ts.addFollowUps()
 	ts.addSearch()
 	ts.server.AddReceivingMiddleware(ts.middleware)

@@ -17,11 +17,15 @@ import (
 
 // The keys under which a call's _meta carries what a server needs to act once.
 const (
-	// MetaIdempotencyKey carries executor.Call.Key.
+	// MetaIdempotencyKey carries source.Call.Key.
 	MetaIdempotencyKey = "countersign.dev/idempotency-key"
-	// MetaAttempt carries executor.Call.Attempt.
+	// MetaAttempt carries source.Call.Attempt.
 	MetaAttempt = "countersign.dev/attempt"
 )
+
+// MetaOutcome is the key under which a result's _meta says source.CodeConflict,
+// if the effect was there already.
+const MetaOutcome = "countersign.dev/outcome"
 
 // finding is what one attempt came to, before its kind is named.
 type finding struct {
@@ -185,6 +189,9 @@ func judgeResult(f *finding, raw json.RawMessage) {
 	case a.inputRequired:
 		f.Permanent = true
 		f.code = source.CodeInputRequired
+	case a.conflict:
+		f.Conflict = true
+		f.code = source.CodeConflict
 	case a.isError:
 		f.ToolError = true
 		f.code = source.CodeToolError

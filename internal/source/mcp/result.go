@@ -6,6 +6,8 @@ import (
 	"errors"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/countersign-dev/countersign/internal/source"
 )
 
 // maxProviderID bounds the id taken from a result.
@@ -16,6 +18,7 @@ type answer struct {
 	result        json.RawMessage
 	providerID    string
 	isError       bool
+	conflict      bool
 	inputRequired bool
 }
 
@@ -30,6 +33,7 @@ func parse(raw json.RawMessage) (answer, error) {
 		Structured json.RawMessage   `json:"structuredContent"`
 		IsError    bool              `json:"isError"`
 		ResultType string            `json:"resultType"`
+		Meta       json.RawMessage   `json:"_meta"`
 	}
 	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' {
 		return answer{}, errNoResult
@@ -56,8 +60,16 @@ func parse(raw json.RawMessage) (answer, error) {
 		result:        out,
 		providerID:    providerID(wire.Structured),
 		isError:       wire.IsError,
+		conflict:      isConflict(wire.Meta),
 		inputRequired: wire.ResultType == "input_required",
 	}, nil
+}
+
+// isConflict reports whether a result's _meta says that the effect was there
+// already.
+func isConflict(meta json.RawMessage) bool {
+	var m map[string]any
+	return json.Unmarshal(meta, &m) == nil && m[MetaOutcome] == source.CodeConflict
 }
 
 // providerID returns the structured result's "id" if it is a string of

@@ -12,12 +12,15 @@ import (
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]answer{
-		`{"content":[{"type":"text","text":"x"}]}`:           {result: json.RawMessage(`{"content":[{"type":"text","text":"x"}]}`)},
-		`{"content":[{"type":"of the future","x":1}]}`:       {result: json.RawMessage(`{"content":[{"type":"of the future","x":1}]}`)},
-		`{"structuredContent":{"id":"a"},"_meta":{}}`:        {result: json.RawMessage(`{"content":[],"structured":{"id":"a"}}`), providerID: "a"},
-		`{"content":[],"structuredContent":{"id":7}}`:        {result: json.RawMessage(`{"content":[],"structured":{"id":7}}`)},
-		`{"content":[],"structuredContent":[1]}`:             {result: json.RawMessage(`{"content":[],"structured":[1]}`)},
-		`{"content":[],"isError":true}`:                      {result: json.RawMessage(`{"content":[]}`), isError: true},
+		`{"content":[{"type":"text","text":"x"}]}`:                        {result: json.RawMessage(`{"content":[{"type":"text","text":"x"}]}`)},
+		`{"content":[{"type":"of the future","x":1}]}`:                    {result: json.RawMessage(`{"content":[{"type":"of the future","x":1}]}`)},
+		`{"structuredContent":{"id":"a"},"_meta":{}}`:                     {result: json.RawMessage(`{"content":[],"structured":{"id":"a"}}`), providerID: "a"},
+		`{"content":[],"structuredContent":{"id":7}}`:                     {result: json.RawMessage(`{"content":[],"structured":{"id":7}}`)},
+		`{"content":[],"structuredContent":[1]}`:                          {result: json.RawMessage(`{"content":[],"structured":[1]}`)},
+		`{"content":[],"isError":true}`:                                   {result: json.RawMessage(`{"content":[]}`), isError: true},
+		`{"isError":true,"_meta":{"countersign.dev/outcome":"conflict"}}`: {result: json.RawMessage(`{"content":[]}`), isError: true, conflict: true},
+		`{"_meta":{"countersign.dev/outcome":7}}`:                         {result: json.RawMessage(`{"content":[]}`)},
+		`{"_meta":7}`: {result: json.RawMessage(`{"content":[]}`)},
 		`{"resultType":"input_required","inputRequests":{}}`: {result: json.RawMessage(`{"content":[]}`), inputRequired: true},
 		`{}`: {result: json.RawMessage(`{"content":[]}`)},
 	} {
