@@ -79,15 +79,15 @@ func (p *Problems) Below(pointer string, err error) error {
 	return nil
 }
 
-// maxProblems is how many fields one error lists.
-const maxProblems = 33
+// MaxProblems is how many fields one error lists.
+const MaxProblems = 33
 
 // Err returns an *envelope.InvalidError with what was found, or nil.
 func (p Problems) Err() error {
 	if len(p) == 0 {
 		return nil
 	}
-	return &envelope.InvalidError{Fields: p[:min(len(p), maxProblems)]}
+	return &envelope.InvalidError{Fields: p[:min(len(p), MaxProblems)]}
 }
 
 // Invalid returns an *envelope.InvalidError for one field.

@@ -61,8 +61,10 @@ type topic struct {
 	ready       chan struct{}
 	at          audit.Position
 	subscribers map[*Subscriber]struct{}
-	waits       map[envelope.ActionID]map[*wait]struct{}
-	swept       time.Time
+	// waits are the channels that receive a value when something has happened to
+	// an action.
+	waits map[envelope.ActionID]map[chan struct{}]struct{}
+	swept time.Time
 }
 
 // Subscriber receives every event behind From.
@@ -91,13 +93,6 @@ type Batch struct {
 // Full reports whether there may be more events behind those of a batch.
 func (b Batch) Full() bool { return len(b.Events) == readAtOnce }
 
-// wait is a wait for something to happen to one action.
-type wait struct {
-	topic   *topic
-	action  envelope.ActionID
-	changed chan struct{}
-}
-
 // New returns a broker that looks for events at an interval.
 func New(db postgres.Begins, every time.Duration, log *slog.Logger) *Broker {
 	return &Broker{db: db, every: every, log: log, closed: make(chan struct{}), topics: make(map[envelope.TenantID]*topic)}
@@ -107,9 +102,11 @@ func New(db postgres.Begins, every time.Duration, log *slog.Logger) *Broker {
 func (b *Broker) Closed() <-chan struct{} { return b.closed }
 
 // IsClosed reports whether the broker is closed.
-func (b *Broker) IsClosed() bool {
+func (b *Broker) IsClosed() bool { return isClosed(b.closed) }
+
+func isClosed(ch <-chan struct{}) bool {
 	select {
-	case <-b.closed:
+	case <-ch:
 		return true
 	default:
 		return false
@@ -170,22 +167,20 @@ func (b *Broker) Watch(ctx context.Context, tenant envelope.TenantID, action env
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	w := &wait{topic: t, action: action, changed: make(chan struct{}, 1)}
+	wait := make(chan struct{}, 1)
 	if t.waits[action] == nil {
-		t.waits[action] = make(map[*wait]struct{})
+		t.waits[action] = make(map[chan struct{}]struct{})
 	}
-	t.waits[action][w] = struct{}{}
-	return w.changed, func() { b.stopWait(w) }, nil
-}
-
-func (b *Broker) stopWait(w *wait) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(w.topic.waits[w.action], w)
-	if len(w.topic.waits[w.action]) == 0 {
-		delete(w.topic.waits, w.action)
-	}
-	b.leave(w.topic)
+	t.waits[action][wait] = struct{}{}
+	return wait, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(t.waits[action], wait)
+		if len(t.waits[action]) == 0 {
+			delete(t.waits, action)
+		}
+		b.leave(t)
+	}, nil
 }
 
 // Read returns the next events behind a place, with the subjects of their
@@ -213,7 +208,7 @@ func (b *Broker) join(ctx context.Context, tenant envelope.TenantID) (*topic, er
 		polling, stop := context.WithCancel(context.WithoutCancel(ctx))
 		t = &topic{
 			tenant: tenant, stop: stop, ready: make(chan struct{}),
-			subscribers: make(map[*Subscriber]struct{}), waits: make(map[envelope.ActionID]map[*wait]struct{}),
+			subscribers: make(map[*Subscriber]struct{}), waits: make(map[envelope.ActionID]map[chan struct{}]struct{}),
 		}
 		b.topics[tenant] = t
 		b.pollers.Go(func() { b.poll(polling, t) })
@@ -268,7 +263,7 @@ func (b *Broker) poll(ctx context.Context, t *topic) {
 func (b *Broker) advance(ctx context.Context, t *topic) error {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	if !t.known() {
+	if !isClosed(t.ready) {
 		return b.begin(ctx, t)
 	}
 	for {
@@ -284,15 +279,6 @@ func (b *Broker) advance(ctx context.Context, t *topic) error {
 		if len(events) < readAtOnce {
 			return b.sweep(ctx, t, time.Now())
 		}
-	}
-}
-
-func (t *topic) known() bool {
-	select {
-	case <-t.ready:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -362,9 +348,9 @@ func (t *topic) end(sub *Subscriber) {
 }
 
 func (t *topic) notify(action envelope.ActionID) {
-	for w := range t.waits[action] {
+	for wait := range t.waits[action] {
 		select {
-		case w.changed <- struct{}{}:
+		case wait <- struct{}{}:
 		default: // a value is there that was not received yet
 		}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func topicOf(subscribers ...*Subscriber) *topic {
-	t := &topic{subscribers: make(map[*Subscriber]struct{}), waits: make(map[envelope.ActionID]map[*wait]struct{})}
+	t := &topic{subscribers: make(map[*Subscriber]struct{}), waits: make(map[envelope.ActionID]map[chan struct{}]struct{})}
 	for _, sub := range subscribers {
 		sub.topic, sub.batches = t, make(chan Batch, backlog)
 		t.subscribers[sub] = struct{}{}

@@ -51,17 +51,11 @@ func subjectsOf(ctx context.Context, db postgres.Begins, tenant envelope.TenantI
 
 // endedOf returns the actions, of those given, that have ended.
 func endedOf(ctx context.Context, db postgres.Begins, tenant envelope.TenantID, actions []envelope.ActionID) ([]envelope.ActionID, error) {
-	ids := make([]uuid.UUID, len(actions))
-	for i, a := range actions {
-		ids[i] = uuid.UUID(a)
-	}
+	ids, _ := postgres.Map(actions, nil, func(a envelope.ActionID) uuid.UUID { return uuid.UUID(a) })
 	var ended []envelope.ActionID
 	err := postgres.InTx(ctx, db, postgres.API(tenant), func(tx pgx.Tx) error {
 		rows, err := dbsqlc.New().ActionEndedPerID(ctx, tx, &dbsqlc.ActionEndedPerIDParams{TenantID: uuid.UUID(tenant), ActionIds: ids})
-		ended = make([]envelope.ActionID, len(rows))
-		for i, id := range rows {
-			ended[i] = envelope.ActionID(id)
-		}
+		ended, err = postgres.Map(rows, err, func(id uuid.UUID) envelope.ActionID { return envelope.ActionID(id) })
 		return err
 	})
 	return ended, err

@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,10 +18,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 )
-
-// MaxErrors is the most field errors that one answer lists.
-const MaxErrors = 33
 
 // maxNameLength is the longest name, in bytes, that an error's pointer repeats.
 const maxNameLength = 64
@@ -30,22 +29,22 @@ const maxNameLength = 64
 func (o *Operation) CheckParameters(r *http.Request) (url.Values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, Invalid("/query", "syntax", "is not a query of names and values")
+		return nil, check.Invalid("/query", envelope.RuleSyntax, "is not a query of names and values")
 	}
-	var fields []envelope.FieldError
+	var found check.Problems
 	for name, values := range query {
 		known := slices.ContainsFunc(o.parameters, func(p parameter) bool { return p.in == "query" && p.name == name })
 		switch {
 		case !known:
-			fields = append(fields, envelope.FieldError{Pointer: "/query" + pointer(name), Rule: envelope.RuleUnknownField, Message: "is not a parameter of this operation"})
+			found.Add("/query"+pointer(name), envelope.RuleUnknownField, "is not a parameter of this operation")
 		case len(values) > 1:
-			fields = append(fields, envelope.FieldError{Pointer: "/query/" + name, Rule: envelope.RuleDuplicateKey, Message: "occurs more than once; keep one"})
+			found.Add("/query/"+name, envelope.RuleDuplicateKey, "occurs more than once; keep one")
 		}
 	}
 	for _, p := range o.parameters {
-		fields = append(fields, p.check(p.values(r, query))...)
+		p.check(p.values(r, query), &found)
 	}
-	return query, InvalidFields(fields)
+	return query, found.Err()
 }
 
 func (p parameter) values(r *http.Request, query url.Values) []string {
@@ -58,25 +57,23 @@ func (p parameter) values(r *http.Request, query url.Values) []string {
 	return r.Header.Values(p.name)
 }
 
-func (p parameter) check(values []string) []envelope.FieldError {
+func (p parameter) check(values []string, found *check.Problems) {
 	at := "/" + p.in + "/" + p.name
 	if len(values) == 0 {
 		if p.required {
-			return []envelope.FieldError{{Pointer: at, Rule: envelope.RuleRequired, Message: "is required; add it"}}
+			found.Add(at, envelope.RuleRequired, "is required; add it")
 		}
-		return nil
+		return
 	}
 	var value any = values[0]
 	if p.kind == "integer" {
 		if _, err := strconv.ParseInt(values[0], 10, 64); err != nil {
-			return []envelope.FieldError{{Pointer: at, Rule: envelope.RuleType, Message: "must be an integer"}}
+			found.Add(at, envelope.RuleType, "must be an integer")
+			return
 		}
 		value = json.Number(values[0])
 	}
-	if fields := Unstorable(at, value); fields != nil {
-		return fields
-	}
-	return fieldErrorsOf(at, p.schema.Validate(value))
+	addFailures(found, at, cmp.Or(Unstorable(at, value), p.schema.Validate(value)))
 }
 
 // CheckBody checks a JSON body against the operation's schema. The error is an
@@ -84,12 +81,11 @@ func (p parameter) check(values []string) []envelope.FieldError {
 func (o *Operation) CheckBody(body []byte) error {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
 	if err != nil {
-		return Invalid("", envelope.RuleSyntax, "must be one JSON value")
+		return check.Invalid("", envelope.RuleSyntax, "must be one JSON value")
 	}
-	if fields := Unstorable("", doc); fields != nil {
-		return InvalidFields(fields)
-	}
-	return InvalidFields(fieldErrorsOf("", o.body.Validate(doc)))
+	var found check.Problems
+	addFailures(&found, "", cmp.Or(Unstorable("", doc), o.body.Validate(doc)))
+	return found.Err()
 }
 
 // HasMedia reports whether a request declares a body of the operation's media
@@ -100,105 +96,94 @@ func (o *Operation) HasMedia(r *http.Request) bool {
 	return err == nil && media == o.Media && (charset == "" || strings.EqualFold(charset, "utf-8"))
 }
 
-// Unstorable returns the errors of text in a JSON value that PostgreSQL cannot
-// store: not UTF-8, or with the character U+0000.
-func Unstorable(at string, value any) []envelope.FieldError {
+// Unstorable returns an *envelope.InvalidError for a text in a JSON value that
+// PostgreSQL cannot store: not UTF-8, or with the character U+0000.
+func Unstorable(at string, value any) error {
 	switch v := value.(type) {
 	case string:
 		if !utf8.ValidString(v) {
-			return []envelope.FieldError{{Pointer: at, Rule: envelope.RuleEncoding, Message: "must be UTF-8"}}
+			return check.Invalid(at, envelope.RuleEncoding, "must be UTF-8")
 		}
 		if strings.ContainsRune(v, 0) {
-			return []envelope.FieldError{{Pointer: at, Rule: envelope.RuleNUL, Message: "must not hold the character U+0000"}}
+			return check.Invalid(at, envelope.RuleNUL, "must not hold the character U+0000")
 		}
 	case []any:
 		for i, one := range v {
-			if fields := Unstorable(at+"/"+strconv.Itoa(i), one); fields != nil {
-				return fields
+			if err := Unstorable(at+"/"+strconv.Itoa(i), one); err != nil {
+				return err
 			}
 		}
 	case map[string]any:
 		for name, one := range v {
-			if fields := Unstorable(at, name); fields != nil {
-				return fields
-			}
-			if fields := Unstorable(at+pointer(name), one); fields != nil {
-				return fields
+			if err := cmp.Or(Unstorable(at, name), Unstorable(at+pointer(name), one)); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
 }
 
-// fieldErrorsOf returns the field errors of a failed validation.
-func fieldErrorsOf(at string, err error) []envelope.FieldError {
-	if err == nil {
-		return nil
-	}
-	found, ok := errors.AsType[*jsonschema.ValidationError](err)
-	if !ok {
-		return []envelope.FieldError{{Pointer: at, Rule: "schema", Message: "cannot be checked"}}
-	}
-	var fields []envelope.FieldError
-	leaves(found, func(leaf *jsonschema.ValidationError) { fields = append(fields, fieldErrors(at, leaf)...) })
-	return fields
-}
-
-func leaves(e *jsonschema.ValidationError, visit func(*jsonschema.ValidationError)) {
-	if len(e.Causes) == 0 {
-		visit(e)
+// addFailures adds the field errors of a failed check of the value at a pointer.
+func addFailures(found *check.Problems, at string, err error) {
+	if err == nil || found.Below("", err) == nil {
 		return
 	}
-	for _, cause := range e.Causes {
-		leaves(cause, visit)
+	failed, ok := errors.AsType[*jsonschema.ValidationError](err)
+	if !ok {
+		found.Add(at, ruleSchema, "cannot be checked")
+		return
+	}
+	if len(failed.Causes) == 0 {
+		addFailure(found, at+pointer(failed.InstanceLocation...), failed.ErrorKind)
+	}
+	for _, cause := range failed.Causes {
+		addFailures(found, at, cause)
 	}
 }
 
-// fieldErrors returns the field errors of one failed keyword. Their text is our
-// own, because the library's may quote the value.
-func fieldErrors(at string, e *jsonschema.ValidationError) []envelope.FieldError {
-	at += pointer(e.InstanceLocation...)
-	each := func(names []string, rule envelope.Rule, message string) []envelope.FieldError {
-		fields := make([]envelope.FieldError, len(names))
-		for i, name := range names {
-			fields[i] = envelope.FieldError{Pointer: at + pointer(name), Rule: rule, Message: message}
-		}
-		return fields
-	}
-	one := func(rule envelope.Rule, format string, args ...any) []envelope.FieldError {
-		return []envelope.FieldError{{Pointer: at, Rule: rule, Message: fmt.Sprintf(format, args...)}}
-	}
-	switch k := e.ErrorKind.(type) {
+// ruleSchema is broken by a value that breaks a keyword without a rule of its
+// own.
+const ruleSchema envelope.Rule = "schema"
+
+// addFailure adds the field errors of one failed keyword. Their text is our own,
+// because the library's may quote the value.
+func addFailure(found *check.Problems, at string, keyword jsonschema.ErrorKind) {
+	switch k := keyword.(type) {
 	case *kind.Required:
-		return each(k.Missing, envelope.RuleRequired, "is required; add it")
+		for _, name := range k.Missing {
+			found.Add(at+pointer(name), envelope.RuleRequired, "is required; add it")
+		}
 	case *kind.AdditionalProperties:
-		return each(k.Properties, envelope.RuleUnknownField, "is not a field of this object")
+		for _, name := range k.Properties {
+			found.Add(at+pointer(name), envelope.RuleUnknownField, "is not a field of this object")
+		}
 	case *kind.Type:
-		return one(envelope.RuleType, "must be %s", strings.Join(k.Want, " or "))
+		found.Add(at, envelope.RuleType, "must be %s", strings.Join(k.Want, " or "))
 	case *kind.Enum:
-		return one(envelope.RuleEnum, "must be %s", alternatives(k.Want))
+		found.Add(at, envelope.RuleEnum, "must be %s", alternatives(k.Want))
 	case *kind.Const:
-		return one(envelope.RuleEnum, "must be %s", alternatives([]any{k.Want}))
+		found.Add(at, envelope.RuleEnum, "must be %s", alternatives([]any{k.Want}))
 	case *kind.Pattern:
-		return one(envelope.RulePattern, "must look like %s", k.Want)
+		found.Add(at, envelope.RulePattern, "must look like %s", k.Want)
 	case *kind.Format:
-		return one(envelope.RuleFormat, "must be a %s", k.Want)
+		found.Add(at, envelope.RuleFormat, "must be a %s", k.Want)
 	case *kind.MinLength:
-		return one(envelope.RuleMinLength, "must have at least %d characters", k.Want)
+		found.Add(at, envelope.RuleMinLength, "must have at least %d characters", k.Want)
 	case *kind.MaxLength:
-		return one(envelope.RuleMaxLength, "must have at most %d characters", k.Want)
+		found.Add(at, envelope.RuleMaxLength, "must have at most %d characters", k.Want)
 	case *kind.MinItems:
-		return one("min_items", "must have at least %d items", k.Want)
+		found.Add(at, "min_items", "must have at least %d items", k.Want)
 	case *kind.MaxItems:
-		return one(envelope.RuleMaxItems, "must have at most %d items", k.Want)
+		found.Add(at, envelope.RuleMaxItems, "must have at most %d items", k.Want)
 	case *kind.UniqueItems:
-		return one(envelope.RuleDuplicateKey, "must not have an item twice")
+		found.Add(at, envelope.RuleDuplicateKey, "must not have an item twice")
 	case *kind.Minimum:
-		return one("minimum", "must be at least %s", k.Want.RatString())
+		found.Add(at, check.RuleMinimum, "must be at least %s", k.Want.RatString())
 	case *kind.Maximum:
-		return one("maximum", "must be at most %s", k.Want.RatString())
+		found.Add(at, check.RuleMaximum, "must be at most %s", k.Want.RatString())
+	default:
+		found.Add(at, ruleSchema, "breaks a rule of the operation's schema")
 	}
-	return one("schema", "breaks a rule of the operation's schema")
 }
 
 // alternatives lists the values that a schema allows, as a sentence does.
@@ -221,18 +206,4 @@ func pointer(names ...string) string {
 		b.WriteString("/" + envelope.EscapePointer(name))
 	}
 	return b.String()
-}
-
-// Invalid returns an *envelope.InvalidError with one field error.
-func Invalid(at string, rule envelope.Rule, message string) error {
-	return InvalidFields([]envelope.FieldError{{Pointer: at, Rule: rule, Message: message}})
-}
-
-// InvalidFields returns an *envelope.InvalidError with up to MaxErrors of the
-// field errors, or nil if there are none.
-func InvalidFields(fields []envelope.FieldError) error {
-	if len(fields) == 0 {
-		return nil
-	}
-	return &envelope.InvalidError{Fields: fields[:min(len(fields), MaxErrors)]}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/openapi"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
@@ -133,7 +134,7 @@ func importCSV(ctx context.Context, tx pgx.Tx, c *request.Call) (contact.Counts,
 	var wrong []error
 	for {
 		some, bad, err := readEntries(r)
-		if wrong = append(wrong, bad...); len(wrong) > 0 && (errors.Is(err, io.EOF) || len(wrong) >= openapi.MaxErrors) {
+		if wrong = append(wrong, bad...); len(wrong) > 0 && (errors.Is(err, io.EOF) || len(wrong) >= check.MaxProblems) {
 			return total, invalidLines(wrong...)
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -169,7 +170,7 @@ func readEntries(r *contact.CSVReader) (some []contact.Entry, wrong []error, err
 
 // invalidLines returns the field errors of invalid lines.
 func invalidLines(wrong ...error) error {
-	var fields []envelope.FieldError
+	var found check.Problems
 	for _, err := range wrong {
 		if errors.Is(err, io.EOF) {
 			return request.Invalid("", envelope.RuleRequired, "must have a first line that names the columns")
@@ -179,9 +180,9 @@ func invalidLines(wrong ...error) error {
 			return err
 		}
 		at := "/lines/" + strconv.Itoa(bad.Line) + "/columns/" + strconv.Itoa(bad.Column)
-		fields = append(fields, envelope.FieldError{Pointer: at, Rule: envelope.RuleFormat, Message: bad.Message})
+		found.Add(at, envelope.RuleFormat, "%s", bad.Message)
 	}
-	return openapi.InvalidFields(fields)
+	return found.Err()
 }
 
 // completeTrailer is the trailer that says that an export is complete.

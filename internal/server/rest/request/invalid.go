@@ -4,12 +4,12 @@ import (
 	"errors"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/server/openapi"
+	"github.com/countersign-dev/countersign/internal/check"
 )
 
 // Invalid returns an *envelope.InvalidError with one field error.
 func Invalid(at string, rule envelope.Rule, message string) error {
-	return openapi.Invalid(at, rule, message)
+	return check.Invalid(at, rule, "%s", message)
 }
 
 // Below puts the pointers of an *envelope.InvalidError below another pointer.
