@@ -55,6 +55,7 @@ func layers() map[string]layer {
 		"internal/tenant/policy":     {4, 0},
 		"internal/tenant/contact":    {4, 0},
 		"internal/tenant/quiethours": {4, 0},
+		"internal/tenant/document":   {4, 0},
 		"internal/tenant/pause":      {4, 1},
 		"internal/tenant/limits":     {4, 2},
 		"internal/tenant/...":        {4, 3},

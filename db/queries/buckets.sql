@@ -70,7 +70,7 @@ SET rate_limit = excluded.rate_limit, rate_seconds = excluded.rate_seconds, burs
 -- Forgets what a provider's Retry-After, or whoever closed it, asked for.
 UPDATE buckets b SET closed_until = NULL, closed_by = NULL WHERE b.tenant_id = @tenant_id AND b.name = @name;
 
--- name: BucketRetire :execrows
+-- name: BucketRetire :exec
 UPDATE buckets b SET retired_at = now() WHERE b.tenant_id = @tenant_id AND b.name = @name AND b.retired_at IS NULL;
 
 -- name: BucketReturn :exec

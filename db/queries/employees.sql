@@ -1,4 +1,4 @@
--- name: EmployeeDelete :execrows
+-- name: EmployeeDelete :exec
 DELETE FROM employees WHERE tenant_id = @tenant_id AND employee_id = @employee_id;
 
 -- name: EmployeeList :many

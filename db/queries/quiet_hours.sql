@@ -1,4 +1,4 @@
--- name: QuietHoursDelete :execrows
+-- name: QuietHoursDelete :exec
 DELETE FROM quiet_hours WHERE tenant_id = @tenant_id AND scope = @scope AND subject = @subject;
 
 -- name: QuietHoursList :many

@@ -61,7 +61,7 @@ FROM tools t
 WHERE t.tenant_id = @tenant_id
 ORDER BY t.source_id, t.name;
 
--- name: ToolRulePut :execrows
+-- name: ToolRulePut :exec
 UPDATE tools
 SET recipients = sqlc.narg(recipients)::text[], scopes = @scopes::text[], retry_max_attempts = sqlc.narg(max_attempts),
     retry_base_seconds = sqlc.narg(retry_base_seconds), retry_cap_seconds = sqlc.narg(retry_cap_seconds), retry_jitter = sqlc.narg(retry_jitter)

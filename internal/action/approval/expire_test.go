@@ -35,7 +35,7 @@ func TestReviewRulesSetTheTimes(t *testing.T) {
 
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
 		return settings.PutReview(ctx, tx, o.tenant, settings.ReviewRule{
-			Pattern: "src:act", Risk: envelope.RiskLow, Approvals: 1, Wait: new(24 * time.Hour), Warn: new(time.Hour), Escalate: new(2 * time.Hour),
+			Pattern: "src:act", Risk: envelope.RiskLow, Approvals: 1, Wait: new(envelope.Duration(24 * time.Hour)), Warn: new(envelope.Duration(time.Hour)), Escalate: new(envelope.Duration(2 * time.Hour)),
 		}, "ada")
 	})
 

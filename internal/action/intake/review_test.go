@@ -20,7 +20,7 @@ func TestOnlyWhatNeedsPeopleHasAnApproval(t *testing.T) {
 	d.mode("first:danger", envelope.ModeDeny)
 	d.as(func(ctx context.Context, tx pgx.Tx) error {
 		return settings.PutReview(ctx, tx, d.tenant, settings.ReviewRule{
-			Pattern: "first:send", Risk: envelope.RiskHigh, Approvals: 2, Wait: new(2 * time.Hour), Warn: new(time.Duration(0)), Escalate: new(time.Hour),
+			Pattern: "first:send", Risk: envelope.RiskHigh, Approvals: 2, Wait: new(envelope.Duration(2 * time.Hour)), Warn: new(envelope.Duration(0)), Escalate: new(envelope.Duration(time.Hour)),
 		}, "ada")
 	})
 	asked, risky := call("note", `{}`), call("send", `{"text":"a"}`)

@@ -12,7 +12,7 @@ import (
 // Compare decides about every envelope of the page by the policy of now and by
 // a changed one. Enough is asked after each: once it says so, the report ends
 // there, and Next leads to the rest. It needs no transaction.
-func (p *Page) Compare(change settings.Change, enough func() bool) Report {
+func (p *Page) Compare(change settings.Document, enough func() bool) Report {
 	changed := p.Snapshot.With(change)
 	r := Report{Version: p.Snapshot.Version, Examined: p.looked, Counts: []Count{}, Differences: []Difference{}, Next: p.next}
 	counts := make(map[Count]int)

@@ -139,8 +139,8 @@ func (s stage) read(req simulate.Request) *simulate.Page {
 func never() bool { return false }
 
 // rule is a change that adds one rule about arguments.
-func rule(expression string, mode envelope.Mode) settings.Change {
-	return settings.Change{Rules: []settings.Rule{{ID: "r", Pattern: "shop:*", Expression: expression, Mode: string(mode), Reason: "why", Enabled: true}}}
+func rule(expression string, mode envelope.Mode) settings.Document {
+	return settings.Document{Rules: []settings.Rule{{ID: "r", Pattern: "shop:*", Expression: expression, Mode: string(mode), Reason: "why", Enabled: true}}}
 }
 
 // counting counts the statements that its transactions make.

@@ -69,16 +69,16 @@ func TestWhatMakesTheDifference(t *testing.T) {
 	})
 	s.propose(s.by(), call("refund", `{"amount":10}`), call("mail", `{}`))
 	for name, tt := range map[string]struct {
-		change settings.Change
+		change settings.Document
 		want   []string
 	}{
-		"nothing":       {settings.Change{}, nil},
-		"modes":         {settings.Change{Modes: []settings.Mode{{Pattern: "shop:refund", Mode: "deny"}}}, []string{"shop:refund org_default allow deny"}},
-		"no modes":      {settings.Change{Modes: []settings.Mode{}}, []string{"shop:refund org_default allow ", "shop:refund inferred_default  require_approval"}},
-		"preferences":   {settings.Change{Preferences: []settings.Preference{{Pattern: "shop:refund"}}}, []string{"shop:mail user_preference deny ", "shop:refund user_preference  deny"}},
-		"reviews":       {settings.Change{Reviews: []settings.ReviewRule{{Pattern: "*", Risk: envelope.RiskLow, Approvals: 2}}}, nil},
+		"nothing":       {settings.Document{}, nil},
+		"modes":         {settings.Document{Modes: []settings.Mode{{Pattern: "shop:refund", Mode: "deny"}}}, []string{"shop:refund org_default allow deny"}},
+		"no modes":      {settings.Document{Modes: []settings.Mode{}}, []string{"shop:refund org_default allow ", "shop:refund inferred_default  require_approval"}},
+		"preferences":   {settings.Document{Preferences: []settings.Preference{{Pattern: "shop:refund"}}}, []string{"shop:mail user_preference deny ", "shop:refund user_preference  deny"}},
+		"reviews":       {settings.Document{Reviews: []settings.ReviewRule{{Pattern: "*", Risk: envelope.RiskLow, Approvals: 2}}}, nil},
 		"a broken rule": {rule("args.", deny), []string{"shop:refund arguments r deny"}},
-		"no such mode":  {settings.Change{Modes: []settings.Mode{{Pattern: "*", Mode: "maybe"}}}, []string{"shop:refund org_default allow deny"}},
+		"no such mode":  {settings.Document{Modes: []settings.Mode{{Pattern: "*", Mode: "maybe"}}}, []string{"shop:refund org_default allow deny"}},
 	} {
 		got := s.read(lately()).Compare(tt.change, never)
 		var causes []string
@@ -133,7 +133,7 @@ func TestProposalsAreAsTheyWere(t *testing.T) {
 	s.exec("UPDATE actions SET args = '{\"amount\":5}' WHERE action_id = $1", edited[0].String())
 	s.exec("UPDATE approvals SET proposed_args = '{\"amount\":500}' WHERE action_id = $1", edited[0].String())
 
-	same := s.read(lately()).Compare(settings.Change{}, never)
+	same := s.read(lately()).Compare(settings.Document{}, never)
 	ruled := s.read(lately()).Compare(rule("has(args.amount) && args.amount == 500", deny), never)
 
 	if len(same.Differences) != 0 || same.Compared != 7 {
@@ -277,7 +277,7 @@ func TestRequestsNarrow(t *testing.T) {
 	} {
 		req := lately()
 		tt.change(&req)
-		got := s.read(req).Compare(settings.Change{}, never)
+		got := s.read(req).Compare(settings.Document{}, never)
 		if got.Compared != tt.compared || got.WithoutTool != tt.gone {
 			t.Errorf("%s: %d compared and %d gone, want %d and %d", name, got.Compared, got.WithoutTool, tt.compared, tt.gone)
 		}

@@ -209,7 +209,7 @@ func (q *Queries) BucketReopen(ctx context.Context, db DBTX, arg *BucketReopenPa
 	return result.RowsAffected(), nil
 }
 
-const bucketRetire = `-- name: BucketRetire :execrows
+const bucketRetire = `-- name: BucketRetire :exec
 UPDATE buckets b SET retired_at = now() WHERE b.tenant_id = $1 AND b.name = $2 AND b.retired_at IS NULL
 `
 
@@ -218,12 +218,9 @@ type BucketRetireParams struct {
 	Name     string
 }
 
-func (q *Queries) BucketRetire(ctx context.Context, db DBTX, arg *BucketRetireParams) (int64, error) {
-	result, err := db.Exec(ctx, bucketRetire, arg.TenantID, arg.Name)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+func (q *Queries) BucketRetire(ctx context.Context, db DBTX, arg *BucketRetireParams) error {
+	_, err := db.Exec(ctx, bucketRetire, arg.TenantID, arg.Name)
+	return err
 }
 
 const bucketReturn = `-- name: BucketReturn :exec

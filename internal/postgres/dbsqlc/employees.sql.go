@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-const employeeDelete = `-- name: EmployeeDelete :execrows
+const employeeDelete = `-- name: EmployeeDelete :exec
 DELETE FROM employees WHERE tenant_id = $1 AND employee_id = $2
 `
 
@@ -20,12 +20,9 @@ type EmployeeDeleteParams struct {
 	EmployeeID uuid.UUID
 }
 
-func (q *Queries) EmployeeDelete(ctx context.Context, db DBTX, arg *EmployeeDeleteParams) (int64, error) {
-	result, err := db.Exec(ctx, employeeDelete, arg.TenantID, arg.EmployeeID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+func (q *Queries) EmployeeDelete(ctx context.Context, db DBTX, arg *EmployeeDeleteParams) error {
+	_, err := db.Exec(ctx, employeeDelete, arg.TenantID, arg.EmployeeID)
+	return err
 }
 
 const employeeList = `-- name: EmployeeList :many

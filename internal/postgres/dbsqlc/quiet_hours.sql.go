@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-const quietHoursDelete = `-- name: QuietHoursDelete :execrows
+const quietHoursDelete = `-- name: QuietHoursDelete :exec
 DELETE FROM quiet_hours WHERE tenant_id = $1 AND scope = $2 AND subject = $3
 `
 
@@ -21,12 +21,9 @@ type QuietHoursDeleteParams struct {
 	Subject  string
 }
 
-func (q *Queries) QuietHoursDelete(ctx context.Context, db DBTX, arg *QuietHoursDeleteParams) (int64, error) {
-	result, err := db.Exec(ctx, quietHoursDelete, arg.TenantID, arg.Scope, arg.Subject)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+func (q *Queries) QuietHoursDelete(ctx context.Context, db DBTX, arg *QuietHoursDeleteParams) error {
+	_, err := db.Exec(ctx, quietHoursDelete, arg.TenantID, arg.Scope, arg.Subject)
+	return err
 }
 
 const quietHoursList = `-- name: QuietHoursList :many

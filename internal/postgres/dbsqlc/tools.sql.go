@@ -396,7 +396,7 @@ func (q *Queries) ToolRuleList(ctx context.Context, db DBTX, tenantID uuid.UUID)
 	return items, nil
 }
 
-const toolRulePut = `-- name: ToolRulePut :execrows
+const toolRulePut = `-- name: ToolRulePut :exec
 UPDATE tools
 SET recipients = $1::text[], scopes = $2::text[], retry_max_attempts = $3,
     retry_base_seconds = $4, retry_cap_seconds = $5, retry_jitter = $6
@@ -415,8 +415,8 @@ type ToolRulePutParams struct {
 	Name             string
 }
 
-func (q *Queries) ToolRulePut(ctx context.Context, db DBTX, arg *ToolRulePutParams) (int64, error) {
-	result, err := db.Exec(ctx, toolRulePut,
+func (q *Queries) ToolRulePut(ctx context.Context, db DBTX, arg *ToolRulePutParams) error {
+	_, err := db.Exec(ctx, toolRulePut,
 		arg.Recipients,
 		arg.Scopes,
 		arg.MaxAttempts,
@@ -427,10 +427,7 @@ func (q *Queries) ToolRulePut(ctx context.Context, db DBTX, arg *ToolRulePutPara
 		arg.SourceID,
 		arg.Name,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	return err
 }
 
 const toolUpsertMany = `-- name: ToolUpsertMany :exec

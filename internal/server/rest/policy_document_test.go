@@ -36,7 +36,7 @@ func TestPolicyIsOneDocument(t *testing.T) {
 	doc := object{
 		"modes": []any{object{"tool": "mail:*", "mode": "allow"}, object{"tool": "*", "mode": "deny", "automation_id": "nightly"}},
 		"rules": []any{
-			object{"rule_id": "large", "tool": "mail:write", "expression": "args.n > 100", "mode": "require_approval", "reason": "Large: #1"},
+			object{"rule_id": "large", "tool": "mail:write", "expression": "args.n > 100", "mode": "require_approval", "reason": "Large: #1", "enabled": true},
 			object{"rule_id": "off", "tool": "*", "expression": "true", "mode": "deny", "enabled": false},
 		},
 		"preferences": []any{object{"tool": "mail:danger"}},
@@ -76,7 +76,7 @@ func TestPolicyIsOneDocument(t *testing.T) {
 	}
 	f.sealed()
 	events := string(f.operator.send("GET", "/api/v1/audit/events", nil).wants(t, 200).body)
-	for _, text := range []string{"policy rules large added", "policy modes old:* removed", "args.n"} {
+	for _, text := range []string{"policy rule large added", "policy mode old:* removed", "args.n"} {
 		if !strings.Contains(events, text) {
 			t.Errorf("no event says %q", text)
 		}

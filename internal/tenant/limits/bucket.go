@@ -64,14 +64,12 @@ const (
 	PeriodMonth Period = "month"
 )
 
-// Valid says that p is one of the constants.
+// Valid reports whether p is one of the constants.
 func (p Period) Valid() bool {
-	switch p {
-	case PeriodHour, PeriodDay, PeriodWeek, PeriodMonth:
-		return true
-	}
-	return false
+	return slices.Contains([]Period{PeriodHour, PeriodDay, PeriodWeek, PeriodMonth}, p)
 }
+
+func (b Bucket) key() string { return b.Name }
 
 // Validate checks a bucket. The error is an *envelope.InvalidError.
 func (b Bucket) Validate() error {
@@ -92,10 +90,9 @@ func (b Bucket) Validate() error {
 }
 
 func (r Rate) check(p *check.Problems) {
-	switch {
-	case r.Limit == 0:
+	if r.Limit == 0 {
 		p.Add("/rate/limit", check.RuleMinimum, "must be at least 1; to stop a bucket altogether pause it, and for no limit leave the rate out")
-	default:
+	} else {
 		p.Within("/rate/limit", r.Limit, 1, maxRate)
 	}
 	switch {
@@ -115,10 +112,9 @@ func (r Rate) check(p *check.Problems) {
 }
 
 func (c Calendar) check(p *check.Problems) {
-	switch {
-	case c.Limit == 0:
+	if c.Limit == 0 {
 		p.Add("/calendar/limit", check.RuleMinimum, "must be at least 1; to stop a bucket altogether pause it, and for no limit leave the calendar out")
-	default:
+	} else {
 		p.Within("/calendar/limit", c.Limit, 1, maxCalendar)
 	}
 	if !c.Every.Valid() {
@@ -168,7 +164,8 @@ type BucketState struct {
 // MaxCount is where the counts of a BucketState stop.
 const MaxCount = 100_000
 
-// sortBuckets puts buckets into the order of their names.
-func sortBuckets(all []Bucket) {
-	slices.SortFunc(all, func(a, b Bucket) int { return cmp.Compare(a.Name, b.Name) })
+// storedBucket is a bucket as it is stored.
+type storedBucket struct {
+	Bucket
+	retired bool
 }

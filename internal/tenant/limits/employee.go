@@ -1,7 +1,6 @@
 package limits
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -87,6 +86,8 @@ const (
 	maxName   = 200
 )
 
+func (e Employee) key() string { return EmployeeText(e.ID) }
+
 // Validate checks an employee. The error is an *envelope.InvalidError.
 func (e Employee) Validate() error {
 	var p check.Problems
@@ -128,12 +129,4 @@ func ordered(texts []string) []string {
 	all := append([]string{}, texts...)
 	slices.Sort(all)
 	return all
-}
-
-// sortEmployees puts the default entry first and the others in the order of
-// their ids.
-func sortEmployees(all []Employee) {
-	slices.SortFunc(all, func(a, b Employee) int {
-		return cmp.Compare(uuid.UUID(a.ID).String(), uuid.UUID(b.ID).String())
-	})
 }

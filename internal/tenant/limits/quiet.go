@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
@@ -24,13 +22,9 @@ const (
 	QuietRecipient QuietScope = "recipient"
 )
 
-// Valid says that s is one of the constants.
+// Valid reports whether s is one of the constants.
 func (s QuietScope) Valid() bool {
-	switch s {
-	case QuietTenant, QuietEmployee, QuietBucket, QuietRecipient:
-		return true
-	}
-	return false
+	return slices.Contains([]QuietScope{QuietTenant, QuietEmployee, QuietBucket, QuietRecipient}, s)
 }
 
 // QuietHours are weekly times in which nothing of a scope is sent.
@@ -51,7 +45,9 @@ func (q QuietHours) Validate() error {
 			p.Add("/subject", envelope.RuleUnknownField, "must be left out: the tenant's quiet hours hold for all of it")
 		}
 	case QuietEmployee:
-		checkEmployee(&p, "/subject", q.Subject)
+		if new(envelope.EmployeeID).UnmarshalText([]byte(q.Subject)) != nil {
+			p.Add("/subject", envelope.RuleFormat, "must be the UUID of an employee")
+		}
 	case QuietBucket:
 		if !check.Slug(q.Subject) {
 			p.Add("/subject", envelope.RulePattern, "must be the name of a bucket")
@@ -90,20 +86,10 @@ func (q QuietHours) settled(t Tenant) QuietHours {
 	return q
 }
 
-// quietKey tells quiet hours of one tenant apart.
-type quietKey struct {
-	scope   QuietScope
-	subject string
-}
-
-func (q QuietHours) key() quietKey { return quietKey{q.Scope, q.Subject} }
-
-// label says in words whose they are.
-func (q QuietHours) label() string {
-	if q.Scope == QuietTenant {
-		return string(q.Scope)
-	}
-	return string(q.Scope) + " " + q.Subject
+// quietKey returns the scope and subject of quiet hours of the tenant.
+func (t Tenant) quietKey(q QuietHours) string {
+	q = q.settled(t)
+	return strings.TrimSuffix(string(q.Scope)+" "+q.Subject, " ")
 }
 
 // sortQuiet puts quiet hours into the order of scope and subject.
@@ -111,20 +97,6 @@ func sortQuiet(all []QuietHours) {
 	slices.SortFunc(all, func(a, b QuietHours) int {
 		return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Subject, b.Subject))
 	})
-}
-
-// checkEmployee checks the id of an employee.
-func checkEmployee(p *check.Problems, pointer, text string) {
-	var id envelope.EmployeeID
-	if err := id.UnmarshalText([]byte(text)); err != nil {
-		p.Add(pointer, envelope.RuleFormat, "must be the UUID of an employee")
-	}
-}
-
-// employeeOf reads an id that checkEmployee let through.
-func employeeOf(text string) envelope.EmployeeID {
-	id, _ := uuid.Parse(text) // checked when it was stored
-	return envelope.EmployeeID(id)
 }
 
 // parseRecipient reads a recipient as kind:value.

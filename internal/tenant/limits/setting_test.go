@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
+	"github.com/countersign-dev/countersign/internal/tenant/document"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -23,17 +24,17 @@ import (
 func fullDocument() limits.Document {
 	return limits.Document{
 		Settings: &limits.Tenant{Timezone: "Europe/Berlin", PhoneRegion: "DE", PlusAddressing: true, SessionPending: some(25), SessionMinute: some(0)},
-		Buckets: &[]limits.Bucket{
+		Buckets: []limits.Bucket{
 			{Name: "default", Concurrency: 9},
 			{Name: "email.daily", Calendar: &limits.Calendar{Limit: 500, Every: limits.PeriodDay}, Rate: perMinute(30, 5)},
 		},
-		QuietHours: &[]limits.QuietHours{
+		QuietHours: []limits.QuietHours{
 			{Scope: limits.QuietBucket, Subject: "email.daily", Hours: nightly(60)},
 			{Scope: limits.QuietRecipient, Subject: "phone:+4930123456", Hours: nightly(60)},
 			{Scope: limits.QuietTenant, Hours: nightly(300)},
 		},
-		Employees: &[]limits.Employee{{Trust: policy.TrustLow, Scopes: []string{}}, {ID: employeeA(), Name: "Ana", Trust: policy.TrustHigh, Scopes: []string{"contacts:*"}}},
-		Tools:     &[]limits.ToolRule{{Source: "mail", Name: "send", Recipients: some([]string{"/to/*"}), Scopes: []string{"mail:send"}, Retry: limits.Retry{MaxAttempts: 3, Base: envelope.Duration(2 * time.Second), Cap: envelope.Duration(time.Minute), Jitter: some(0.2)}}},
+		Employees: []limits.Employee{{Trust: policy.TrustLow, Scopes: []string{}}, {ID: employeeA(), Name: "Ana", Trust: policy.TrustHigh, Scopes: []string{"contacts:*"}}},
+		Tools:     []limits.ToolRule{{Source: "mail", Name: "send", Recipients: some([]string{"/to/*"}), Scopes: []string{"mail:send"}, Retry: limits.Retry{MaxAttempts: 3, Base: envelope.Duration(2 * time.Second), Cap: envelope.Duration(time.Minute), Jitter: some(0.2)}}},
 	}
 }
 
@@ -45,7 +46,7 @@ func employeeA() envelope.EmployeeID {
 
 func (h house) apply(doc limits.Document, dry bool) []string {
 	h.t.Helper()
-	var changes []limits.Change
+	var changes []document.Change
 	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
 		changes, err = limits.Apply(ctx, tx, h.tenant, doc, "ada", dry)
 		return err
@@ -103,7 +104,7 @@ func TestDocumentLeavesOutAndRemoves(t *testing.T) {
 	if got := h.apply(limits.Document{}, false); len(got) > 0 {
 		t.Errorf("an empty document is %q", got)
 	}
-	got := h.apply(limits.Document{Buckets: &[]limits.Bucket{}, QuietHours: &[]limits.QuietHours{}, Employees: &[]limits.Employee{}, Tools: &[]limits.ToolRule{}}, false)
+	got := h.apply(limits.Document{Buckets: []limits.Bucket{}, QuietHours: []limits.QuietHours{}, Employees: []limits.Employee{}, Tools: []limits.ToolRule{}}, false)
 
 	want := []string{
 		"changed buckets default", "removed buckets email.daily", "removed employees 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b", "removed employees default",
@@ -113,7 +114,7 @@ func TestDocumentLeavesOutAndRemoves(t *testing.T) {
 		t.Errorf("emptied (-want +got):\n%s", diff)
 	}
 	doc := h.document()
-	if len(*doc.Buckets) != 1 || doc.Settings.Timezone != "Europe/Berlin" || len(*doc.Tools) > 0 {
+	if len(doc.Buckets) != 1 || doc.Settings.Timezone != "Europe/Berlin" || len(doc.Tools) > 0 {
 		t.Errorf("what is left: %+v", doc)
 	}
 }
@@ -240,12 +241,12 @@ func TestBadSettingsChangeNothing(t *testing.T) {
 			return err
 		}, []string{"/entries/1/kind", "/entries/2/value", "/entries/3/value", "/entries/4/reason"}},
 		"a late part of a document": {func(ctx context.Context, tx pgx.Tx) error {
-			doc := limits.Document{Buckets: &[]limits.Bucket{{Name: "new"}}, Tools: &[]limits.ToolRule{{Source: "mail", Name: "none"}}}
+			doc := limits.Document{Buckets: []limits.Bucket{{Name: "new"}}, Tools: []limits.ToolRule{{Source: "mail", Name: "none"}}}
 			_, err := limits.Apply(ctx, tx, h.tenant, doc, "ada", false)
 			return err
 		}, []string{"/tools/0/name"}},
 		"twice in a document": {func(ctx context.Context, tx pgx.Tx) error {
-			doc := limits.Document{Employees: &[]limits.Employee{{Trust: policy.TrustLow}, {Trust: policy.TrustHigh}}, QuietHours: &[]limits.QuietHours{
+			doc := limits.Document{Employees: []limits.Employee{{Trust: policy.TrustLow}, {Trust: policy.TrustHigh}}, QuietHours: []limits.QuietHours{
 				{Scope: limits.QuietEmployee, Subject: employee, Hours: nightly(1)}, {Scope: limits.QuietEmployee, Subject: strings.ToUpper(employee), Hours: nightly(2)},
 			}}
 			_, err := limits.Apply(ctx, tx, h.tenant, doc, "ada", false)
@@ -294,7 +295,7 @@ func TestRowsOfAnotherTenantAreOutOfReach(t *testing.T) {
 			return err
 		},
 		"Apply": func(ctx context.Context, tx pgx.Tx) error {
-			_, err := limits.Apply(ctx, tx, one.tenant, limits.Document{Buckets: &[]limits.Bucket{}}, "eve", false)
+			_, err := limits.Apply(ctx, tx, one.tenant, limits.Document{Buckets: []limits.Bucket{}}, "eve", false)
 			return err
 		},
 		"LiftAll": func(ctx context.Context, tx pgx.Tx) error { return pause.LiftEverything(ctx, tx, "", "eve") },

@@ -1,9 +1,9 @@
 package limits
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
@@ -23,14 +24,11 @@ import (
 // is fault.NotFound.
 func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Set, error) {
 	q, id := dbsqlc.New(), uuid.UUID(tenant)
-	row, err := q.TenantSettings(ctx, tx, id)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, fault.New(fault.NotFound, "no tenant %s", tenant)
-	}
-	if err != nil {
+	s := &Set{}
+	var err error
+	if s.tenant, s.doNotContact, err = tenantOf(ctx, tx, tenant); err != nil {
 		return nil, err
 	}
-	s := &Set{tenant: tenantFrom(row), doNotContact: row.HasDoNotContact}
 	buckets, err := q.BucketSettingsList(ctx, tx, id)
 	if err != nil {
 		return nil, err
@@ -44,8 +42,13 @@ func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Set, error
 		}
 	}
 	slices.Sort(s.bucketNames)
-	if s.employees, err = employeesByID(ctx, tx, tenant); err != nil {
+	employees, err := Employees(ctx, tx, tenant)
+	if err != nil {
 		return nil, err
+	}
+	s.employees = make(map[envelope.EmployeeID]Employee, len(employees))
+	for _, e := range employees {
+		s.employees[e.ID] = e
 	}
 	if s.quiet, err = loadQuiet(ctx, tx, tenant, s.tenant.ContactOptions()); err != nil {
 		return nil, err
@@ -83,7 +86,8 @@ func loadQuiet(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, opts co
 		case QuietTenant:
 			set.tenant = schedule
 		case QuietEmployee:
-			set.employees[employeeOf(h.Subject)] = schedule
+			id, _ := uuid.Parse(h.Subject) // checked when it was stored
+			set.employees[envelope.EmployeeID(id)] = schedule
 		case QuietBucket:
 			set.buckets[h.Subject] = schedule
 		case QuietRecipient:
@@ -101,66 +105,59 @@ func loadQuiet(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, opts co
 // subject.
 func QuietHoursList(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]QuietHours, error) {
 	rows, err := dbsqlc.New().QuietHoursList(ctx, tx, uuid.UUID(tenant))
-	if err != nil {
-		return nil, err
-	}
-	all := make([]QuietHours, len(rows))
-	for i, r := range rows {
-		h := &all[i]
-		h.Scope, h.Subject, h.Timezone = QuietScope(r.Scope), r.Subject, r.Timezone
-		h.Spread = new(durationOf(r.SpreadSeconds))
+	all, err := postgres.TryMap(rows, err, func(r dbsqlc.QuietHoursListRow) (QuietHours, error) {
+		h := QuietHours{Scope: QuietScope(r.Scope), Subject: r.Subject}
+		h.Timezone, h.Spread = r.Timezone, new(durationOf(r.SpreadSeconds))
 		if err := json.Unmarshal(r.Windows, &h.Windows); err != nil {
-			return nil, fmt.Errorf("quiet hours of %s: %w", r.Scope, err)
+			return h, fmt.Errorf("quiet hours of %s: %w", r.Scope, err)
 		}
-	}
-	sortQuiet(all)
-	return all, nil
+		return h, nil
+	})
+	slices.SortFunc(all, func(a, b QuietHours) int {
+		return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Subject, b.Subject))
+	})
+	return all, err
 }
 
-// Employees returns every entry of a tenant, the default one first.
+// putQuietHours writes quiet hours.
+func putQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, h QuietHours, by string) error {
+	windows, err := json.Marshal(h.Windows)
+	if err != nil {
+		return err
+	}
+	return violations.Fault(dbsqlc.New().QuietHoursUpsert(ctx, tx, &dbsqlc.QuietHoursUpsertParams{
+		TenantID: uuid.UUID(tenant), Scope: string(h.Scope), Subject: h.Subject, Timezone: h.Timezone,
+		Windows: windows, SpreadSeconds: h.Spread.Seconds(), UpdatedBy: by,
+	}))
+}
+
+// Employees returns every entry of a tenant in order of id, and so the default
+// one first.
 func Employees(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Employee, error) {
 	rows, err := dbsqlc.New().EmployeeList(ctx, tx, uuid.UUID(tenant))
-	if err != nil {
-		return nil, err
-	}
-	all := make([]Employee, len(rows))
-	for i, r := range rows {
-		all[i] = Employee{envelope.EmployeeID(r.EmployeeID), r.Name, policy.Trust(r.Trust), r.Scopes}
-	}
-	sortEmployees(all)
-	return all, nil
+	return postgres.Map(rows, err, func(r dbsqlc.EmployeeListRow) Employee {
+		return Employee{envelope.EmployeeID(r.EmployeeID), r.Name, policy.Trust(r.Trust), r.Scopes}
+	})
 }
 
-func employeesByID(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (map[envelope.EmployeeID]Employee, error) {
-	all, err := Employees(ctx, tx, tenant)
-	byID := make(map[envelope.EmployeeID]Employee, len(all))
-	for _, e := range all {
-		byID[e.ID] = e
-	}
-	return byID, err
-}
-
-// TenantOf returns a tenant's own settings.
+// TenantOf returns a tenant's own settings. A tenant that is not there is
+// fault.NotFound.
 func TenantOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Tenant, error) {
-	row, err := dbsqlc.New().TenantSettings(ctx, tx, uuid.UUID(tenant))
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Tenant{}, fault.New(fault.NotFound, "no tenant %s", tenant)
-	}
-	if err != nil {
-		return Tenant{}, err
-	}
-	return tenantFrom(row), nil
+	t, _, err := tenantOf(ctx, tx, tenant)
+	return t, err
 }
 
-func tenantFrom(row dbsqlc.TenantSettingsRow) Tenant {
+// tenantOf also reports whether the do-not-contact list has an entry.
+func tenantOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (t Tenant, doNotContact bool, err error) {
+	row, err := dbsqlc.New().TenantSettings(ctx, tx, uuid.UUID(tenant))
 	return Tenant{
 		Timezone: row.Timezone, PhoneRegion: row.PhoneRegion, PlusAddressing: row.PlusAddressing,
 		SessionPending: new(int(row.SessionPendingMax)), SessionMinute: new(int(row.SessionMinuteMax)),
-	}
+	}, row.HasDoNotContact, postgres.Found(err, fault.New(fault.NotFound, "no tenant %s", tenant))
 }
 
-// ToolRules returns what operators say about a tenant's tools; those that they
-// say nothing about are left out.
+// ToolRules returns what operators say about a tenant's tools, in order of
+// tool. Tools about which they say nothing are left out.
 func ToolRules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]ToolRule, error) {
 	every, err := everyTool(ctx, tx, tenant)
 	return slices.DeleteFunc(every, ToolRule.empty), err
@@ -169,26 +166,31 @@ func ToolRules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Tool
 // everyTool returns a rule for each tool there is.
 func everyTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]ToolRule, error) {
 	rows, err := dbsqlc.New().ToolRuleList(ctx, tx, uuid.UUID(tenant))
-	if err != nil {
-		return nil, err
-	}
-	all := make([]ToolRule, len(rows))
-	for i, r := range rows {
-		all[i] = ToolRule{Source: r.SourceID, Name: r.Name, Scopes: r.Scopes, Retry: Retry{Jitter: r.RetryJitter}}
-		rule := &all[i]
+	all, err := postgres.Map(rows, err, func(r dbsqlc.ToolRuleListRow) ToolRule {
+		rule := ToolRule{Source: r.SourceID, Name: r.Name, Scopes: r.Scopes, Retry: Retry{
+			MaxAttempts: int(postgres.OrZero(r.MaxAttempts)), Jitter: r.RetryJitter,
+			Base: durationOf(postgres.OrZero(r.RetryBaseSeconds)), Cap: durationOf(postgres.OrZero(r.RetryCapSeconds)),
+		}}
 		if r.Recipients != nil {
 			rule.Recipients = &r.Recipients
 		}
-		if r.MaxAttempts != nil {
-			rule.Retry.MaxAttempts = int(*r.MaxAttempts)
-		}
-		if r.RetryBaseSeconds != nil {
-			rule.Retry.Base = durationOf(*r.RetryBaseSeconds)
-		}
-		if r.RetryCapSeconds != nil {
-			rule.Retry.Cap = durationOf(*r.RetryCapSeconds)
-		}
+		return rule
+	})
+	slices.SortFunc(all, func(a, b ToolRule) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
+	})
+	return all, err
+}
+
+// putToolRule writes a rule.
+func putToolRule(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r ToolRule) error {
+	p := &dbsqlc.ToolRulePutParams{
+		TenantID: uuid.UUID(tenant), SourceID: r.Source, Name: r.Name, Scopes: r.Scopes, MaxAttempts: postgres.OrNull(int32(r.Retry.MaxAttempts)),
+		RetryBaseSeconds: postgres.OrNull(r.Retry.Base.Seconds()), RetryCapSeconds: postgres.OrNull(r.Retry.Cap.Seconds()), RetryJitter: r.Retry.Jitter,
 	}
-	sortRules(all)
-	return all, nil
+	if r.Recipients != nil {
+		// An empty list says that it addresses nobody; nil would be NULL.
+		p.Recipients = append([]string{}, *r.Recipients...)
+	}
+	return violations.Fault(dbsqlc.New().ToolRulePut(ctx, tx, p))
 }

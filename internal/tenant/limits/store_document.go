@@ -3,172 +3,128 @@ package limits
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/check"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/document"
 )
 
 // Export returns what is set for a tenant, every section of it. Apply of it
 // changes nothing.
 func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Document, error) {
-	d, err := newEditor(ctx, tx, tenant)
+	settings, err := TenantOf(ctx, tx, tenant)
 	if err != nil {
 		return Document{}, err
 	}
-	buckets := []Bucket{}
-	for _, b := range d.buckets {
+	d := Document{Settings: &settings, Buckets: []Bucket{}}
+	stored, err := storedBuckets(ctx, tx, tenant)
+	for _, b := range stored {
 		if !b.retired {
-			buckets = append(buckets, b.Bucket)
+			d.Buckets = append(d.Buckets, b.Bucket)
 		}
 	}
-	sortBuckets(buckets)
-	quiet := slices.AppendSeq([]QuietHours{}, maps.Values(d.quiet))
-	sortQuiet(quiet)
-	employees := slices.AppendSeq([]Employee{}, maps.Values(d.employees))
-	sortEmployees(employees)
-	tools := []ToolRule{}
-	for _, r := range d.tools {
-		if !r.empty() {
-			tools = append(tools, r)
-		}
+	if err == nil {
+		d.QuietHours, err = QuietHoursList(ctx, tx, tenant)
 	}
-	sortRules(tools)
-	return Document{&d.settings, &buckets, &quiet, &employees, &tools}, nil
+	if err == nil {
+		d.Employees, err = Employees(ctx, tx, tenant)
+	}
+	if err == nil {
+		d.Tools, err = ToolRules(ctx, tx, tenant)
+	}
+	return d, err
 }
 
 // Apply makes a tenant's settings what the document says, all of it or
 // nothing, and returns what changed in order of section and name. With dry it
-// says what would change, and changes nothing. The bucket named default stays
-// where the document leaves it out, without limits.
-func Apply(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, doc Document, by string, dry bool) ([]Change, error) {
+// returns what would change, and changes nothing. The bucket named default
+// stays where the document leaves it out, without limits.
+func Apply(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, doc Document, by string, dry bool) ([]document.Change, error) {
 	if err := doc.Validate(); err != nil {
 		return nil, err
 	}
-	d, err := lockAndEdit(ctx, tx, tenant)
+	if doc.Buckets != nil && !slices.ContainsFunc(doc.Buckets, func(b Bucket) bool { return b.Name == DefaultBucket }) {
+		doc.Buckets = append(slices.Clip(doc.Buckets), Bucket{Name: DefaultBucket})
+	}
+	d, err := edit(ctx, tx, tenant, by, dry, func(d *editor) error {
+		if doc.Settings != nil {
+			if err := document.Within("/settings", d.setTenant(ctx, *doc.Settings)); err != nil {
+				return err
+			}
+		}
+		if err := d.buckets.Apply(&d.Changes, doc.Buckets); err != nil {
+			return err
+		}
+		if err := d.quiet.Apply(&d.Changes, doc.QuietHours); err != nil {
+			return err
+		}
+		if err := d.employees.Apply(&d.Changes, doc.Employees); err != nil {
+			return err
+		}
+		return d.tools.Apply(&d.Changes, doc.Tools)
+	})
 	if err != nil {
 		return nil, err
 	}
-	d.dry = dry
-	for _, section := range []func(context.Context, Document, string) error{d.applySettings, d.applyBuckets, d.applyQuiet, d.applyEmployees, d.applyTools} {
-		if err := section(ctx, doc, by); err != nil {
-			return nil, err
-		}
-	}
-	slices.SortStableFunc(d.changes, func(a, b Change) int { return cmp.Or(cmp.Compare(a.Section, b.Section), cmp.Compare(a.Name, b.Name)) })
-	return d.changes, d.close(ctx, by)
+	slices.SortStableFunc(d.List, func(a, b document.Change) int {
+		return cmp.Or(cmp.Compare(a.Section, b.Section), cmp.Compare(a.Name, b.Name))
+	})
+	return d.List, nil
 }
 
-func (d *editor) applySettings(ctx context.Context, doc Document, _ string) error {
-	if doc.Settings == nil {
-		return nil
-	}
-	return within("/settings", d.putTenant(ctx, *doc.Settings))
+// PutTenant stores a tenant's own settings.
+func PutTenant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, t Tenant, by string) error {
+	return change(ctx, tx, tenant, by, func(d *editor) error { return d.setTenant(ctx, t) })
 }
 
-func (d *editor) applyBuckets(ctx context.Context, doc Document, _ string) error {
-	if doc.Buckets == nil {
-		return nil
-	}
-	wanted := map[string]bool{}
-	for i, b := range *doc.Buckets {
-		wanted[b.Name] = true
-		if err := within(fmt.Sprintf("/buckets/%d", i), d.putBucket(ctx, b)); err != nil {
-			return err
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(d.buckets)) {
-		if wanted[name] || d.buckets[name].retired {
-			continue
-		}
-		if name == DefaultBucket {
-			if err := d.putBucket(ctx, Bucket{Name: name}); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := d.retireBucket(ctx, name); err != nil {
-			return err
-		}
-	}
-	return nil
+// PutBucket makes a bucket or sets its limits anew. A retired bucket is back in
+// use. The limits hold at the next claim; what is used of the old ones counts on
+// where it can.
+func PutBucket(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, b Bucket, by string) error {
+	return change(ctx, tx, tenant, by, func(d *editor) error { return d.buckets.Set(&d.Changes, b) })
 }
 
-func (d *editor) applyQuiet(ctx context.Context, doc Document, by string) error {
-	if doc.QuietHours == nil {
-		return nil
-	}
-	wanted := map[quietKey]bool{}
-	for i, h := range *doc.QuietHours {
-		wanted[h.settled(d.settings).key()] = true
-		if err := within(fmt.Sprintf("/quiet_hours/%d", i), d.putQuiet(ctx, h, by)); err != nil {
-			return err
-		}
-	}
-	for key := range maps.Clone(d.quiet) {
-		if wanted[key] {
-			continue
-		}
-		if err := d.dropQuiet(ctx, key.scope, key.subject); err != nil {
-			return err
-		}
-	}
-	return nil
+// RetireBucket closes a bucket to new actions. Those in it go out as its limits
+// allow. The bucket named default cannot be retired: fault.Conflict.
+func RetireBucket(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name, by string) error {
+	return change(ctx, tx, tenant, by, func(d *editor) error { return d.retire(name) })
 }
 
-func (d *editor) applyEmployees(ctx context.Context, doc Document, by string) error {
-	if doc.Employees == nil {
-		return nil
-	}
-	wanted := map[envelope.EmployeeID]bool{}
-	for i, e := range *doc.Employees {
-		wanted[e.ID] = true
-		if err := within(fmt.Sprintf("/employees/%d", i), d.putEmployee(ctx, e, by)); err != nil {
-			return err
-		}
-	}
-	for id := range maps.Clone(d.employees) {
-		if wanted[id] {
-			continue
-		}
-		if err := d.dropEmployee(ctx, id); err != nil {
-			return err
-		}
-	}
-	return nil
+// PutQuietHours stores the quiet hours of a scope and subject, instead of
+// those that were there.
+func PutQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, h QuietHours, by string) error {
+	return change(ctx, tx, tenant, by, func(d *editor) error { return d.quiet.Set(&d.Changes, h) })
 }
 
-func (d *editor) applyTools(ctx context.Context, doc Document, _ string) error {
-	if doc.Tools == nil {
-		return nil
-	}
-	wanted := map[string]bool{}
-	for i, r := range *doc.Tools {
-		wanted[r.Key().String()] = true
-		if err := within(fmt.Sprintf("/tools/%d", i), d.putRule(ctx, r)); err != nil {
-			return err
-		}
-	}
-	for key, r := range maps.Clone(d.tools) {
-		if wanted[key] {
-			continue
-		}
-		if err := d.putRule(ctx, ToolRule{Source: r.Source, Name: r.Name}); err != nil {
-			return err
-		}
-	}
-	return nil
+// DeleteQuietHours removes the quiet hours of a scope and subject; if there
+// are none, that is fault.NotFound.
+func DeleteQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, scope QuietScope, subject, by string) error {
+	return change(ctx, tx, tenant, by, func(d *editor) error {
+		return d.quiet.Delete(&d.Changes, d.settings.quietKey(QuietHours{Scope: scope, Subject: subject}),
+			fault.New(fault.NotFound, "no quiet hours are set there; list them to see which are"))
+	})
 }
 
-// within puts the pointers of an error below a place in the document.
-func within(pointer string, err error) error {
-	var p check.Problems
-	if err := p.Below(pointer, err); err != nil {
-		return err
-	}
-	return p.Err()
+// PutEmployee stores an employee's trust and scopes. It holds for actions that
+// wait already.
+func PutEmployee(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, e Employee, by string) error {
+	return change(ctx, tx, tenant, by, func(d *editor) error { return d.employees.Set(&d.Changes, e) })
+}
+
+// DeleteEmployee removes an employee's entry, so that the default one holds;
+// if there is none, that is fault.NotFound.
+func DeleteEmployee(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.EmployeeID, by string) error {
+	return change(ctx, tx, tenant, by, func(d *editor) error {
+		return d.employees.Delete(&d.Changes, EmployeeText(id), fault.New(fault.NotFound, "nothing is set for the employee %s", EmployeeText(id)))
+	})
+}
+
+// PutToolRule stores what an operator says about a tool, instead of what was
+// said; an empty rule leaves all to the defaults again. It holds for actions
+// that wait already, except for the number of attempts.
+func PutToolRule(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r ToolRule, by string) error {
+	return change(ctx, tx, tenant, by, func(d *editor) error { return d.tools.Set(&d.Changes, r) })
 }

@@ -1,8 +1,6 @@
 package limits
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -27,6 +25,8 @@ type ToolRule struct {
 
 // Key names the tool.
 func (r ToolRule) Key() policy.Key { return policy.Key{Source: r.Source, Action: r.Name} }
+
+func (r ToolRule) key() string { return r.Key().String() }
 
 // Retry is when a failed attempt is made again. Its zero fields are left to
 // the defaults.
@@ -97,11 +97,4 @@ func (r ToolRule) empty() bool {
 func (r ToolRule) settled() ToolRule {
 	r.Scopes = ordered(r.Scopes)
 	return r
-}
-
-// sortRules puts rules into the order of their tools.
-func sortRules(all []ToolRule) {
-	slices.SortFunc(all, func(a, b ToolRule) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
-	})
 }

@@ -21,7 +21,7 @@ func TestWithTriesWhatIsStoredWouldDo(t *testing.T) {
 	snap, now := s.snapshot(), s.now()
 	reserved := settings.SubscriptionAutomation(uuid.New())
 
-	changed := snap.With(settings.Change{
+	changed := snap.With(settings.Document{
 		Modes:   []settings.Mode{{Pattern: "*", Mode: "require_approval"}, {Automation: "nightly", Pattern: "*", Mode: "deny"}},
 		Reviews: []settings.ReviewRule{{Pattern: "*", Risk: envelope.RiskLow, Approvals: 2}},
 	})

@@ -588,16 +588,16 @@ func TestASnapshotWithAnotherPolicy(t *testing.T) {
 	before := sources(snap)
 
 	for name, tt := range map[string]struct {
-		change settings.Change
+		change settings.Document
 		want   string
 	}{
-		"no change": {settings.Change{}, "[org_default+arguments:r org_default automation_override]"},
-		"no modes":  {settings.Change{Modes: []settings.Mode{}}, "[inferred_default+arguments:r inferred_default inferred_default]"},
-		"other modes": {settings.Change{Modes: []settings.Mode{{Pattern: "src:act", Mode: "deny"}, {Automation: "nightly", Pattern: "*", Mode: "odd"}}},
+		"no change": {settings.Document{}, "[org_default+arguments:r org_default automation_override]"},
+		"no modes":  {settings.Document{Modes: []settings.Mode{}}, "[inferred_default+arguments:r inferred_default inferred_default]"},
+		"other modes": {settings.Document{Modes: []settings.Mode{{Pattern: "src:act", Mode: "deny"}, {Automation: "nightly", Pattern: "*", Mode: "odd"}}},
 			"[org_default org_default unknown_mode:odd]"},
-		"no rules":    {settings.Change{Rules: []settings.Rule{}}, "[org_default org_default automation_override]"},
-		"other rules": {settings.Change{Rules: []settings.Rule{{ID: "q", Pattern: "*", Expression: "args.n == 1", Mode: "require_approval", Enabled: true}}}, "[org_default org_default+arguments:q automation_override]"},
-		"preferences": {settings.Change{Preferences: []settings.Preference{{Pattern: "src:*"}}}, "[org_default+arguments:r+user_preference org_default+user_preference automation_override]"},
+		"no rules":    {settings.Document{Rules: []settings.Rule{}}, "[org_default org_default automation_override]"},
+		"other rules": {settings.Document{Rules: []settings.Rule{{ID: "q", Pattern: "*", Expression: "args.n == 1", Mode: "require_approval", Enabled: true}}}, "[org_default org_default+arguments:q automation_override]"},
+		"preferences": {settings.Document{Preferences: []settings.Preference{{Pattern: "src:*"}}}, "[org_default+arguments:r+user_preference org_default+user_preference automation_override]"},
 	} {
 		if got := sources(snap.With(tt.change)); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)

@@ -1,10 +1,12 @@
 package settings
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
@@ -20,19 +22,19 @@ const (
 // ReviewRule says how people look at the envelopes that a pattern covers.
 type ReviewRule struct {
 	// Pattern is as policy.ParsePattern reads it.
-	Pattern string
-	// Risk is the lowest risk of an envelope that the rule covers.
-	Risk envelope.Risk
-	// Needed is how many people must agree: 1 to MaxApprovals.
-	Approvals int
+	Pattern string `json:"tool"`
+	// Risk is the lowest risk of an action that the rule covers.
+	Risk envelope.Risk `json:"risk,omitzero"`
+	// Approvals is how many people must agree: 1 to MaxApprovals.
+	Approvals int `json:"approvals,omitzero"`
 	// Wait is how long a decision is waited for, Warn how long before the end
 	// of that a warning is given, and Escalate after how much of it more
 	// people are told; zero for either of the last two is never. nil leaves
 	// each to rules that are less particular.
-	Wait, Warn, Escalate *time.Duration
-	// UpdatedBy and UpdatedAt tell of the last change. They are not set.
-	UpdatedBy string
-	UpdatedAt time.Time
+	Wait     *envelope.Duration `json:"wait,omitzero"`
+	Warn     *envelope.Duration `json:"warn,omitzero"`
+	Escalate *envelope.Duration `json:"escalate,omitzero"`
+	LastChange
 }
 
 // check refuses what makes no sense, in words for whoever wrote it.
@@ -40,7 +42,7 @@ func (r ReviewRule) check() error {
 	if _, err := policy.ParsePattern(r.Pattern); err != nil {
 		return err
 	}
-	wait, warn, escalate := of(r.Wait), of(r.Warn), of(r.Escalate)
+	wait, warn, escalate := length(r.Wait), length(r.Warn), length(r.Escalate)
 	switch {
 	case !r.Risk.Valid():
 		return fault.New(fault.Invalid, "a risk is low, medium or high")
@@ -58,12 +60,8 @@ func (r ReviewRule) check() error {
 	return nil
 }
 
-func of(d *time.Duration) time.Duration {
-	if d == nil {
-		return 0
-	}
-	return *d
-}
+// length returns a length of time; zero for nil.
+func length(d *envelope.Duration) time.Duration { return time.Duration(postgres.OrZero(d)) }
 
 // Review is how people look at one envelope.
 type Review struct {
@@ -94,10 +92,10 @@ func (s *Settings) Review(t *catalog.Tool, risk envelope.Risk) Review {
 				continue
 			}
 			review.Approvals = max(review.Approvals, rule.Approvals)
-			times.Wait, times.Warn, times.Escalate = first(times.Wait, rule.Wait), first(times.Warn, rule.Warn), first(times.Escalate, rule.Escalate)
+			times.Wait, times.Warn, times.Escalate = cmp.Or(times.Wait, rule.Wait), cmp.Or(times.Warn, rule.Warn), cmp.Or(times.Escalate, rule.Escalate)
 		}
 	}
-	review.Wait, review.Warn, review.Escalate, review.warns = of(times.Wait), of(times.Warn), of(times.Escalate), times.Warn != nil
+	review.Wait, review.Warn, review.Escalate, review.warns = length(times.Wait), length(times.Warn), length(times.Escalate), times.Warn != nil
 	return review
 }
 
@@ -117,13 +115,6 @@ func (r Review) Or(wait time.Duration) Review {
 // warnPart is which part of a wait is left when a warning comes that nobody
 // set a time for.
 const warnPart = 5
-
-func first(a, b *time.Duration) *time.Duration {
-	if a != nil {
-		return a
-	}
-	return b
-}
 
 // compileReviews groups rules by what they cover, the higher risk first. A
 // rule whose pattern cannot be read may have been meant for anything, so it

@@ -20,12 +20,15 @@ func (s fixture) review(r settings.ReviewRule) {
 	s.must(func(ctx context.Context, tx pgx.Tx) error { return settings.PutReview(ctx, tx, s.tenant, r, "ada") })
 }
 
+// lasting returns a length of time as a review rule has it.
+func lasting(d time.Duration) *envelope.Duration { return new(envelope.Duration(d)) }
+
 func TestReviewTakesTheLargestNumberAndTheMostParticularTime(t *testing.T) {
 	t.Parallel()
 	const minute = time.Minute
-	everything := settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Approvals: 2, Wait: new(10 * minute), Warn: new(time.Duration(0))}
-	source := settings.ReviewRule{Pattern: "src:*", Risk: envelope.RiskMedium, Approvals: 1, Wait: new(20 * minute), Escalate: new(5 * minute)}
-	exact := settings.ReviewRule{Pattern: "src:act", Risk: envelope.RiskHigh, Approvals: 3, Wait: new(30 * minute), Warn: new(minute)}
+	everything := settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Approvals: 2, Wait: lasting(10 * minute), Warn: lasting(0)}
+	source := settings.ReviewRule{Pattern: "src:*", Risk: envelope.RiskMedium, Approvals: 1, Wait: lasting(20 * minute), Escalate: lasting(5 * minute)}
+	exact := settings.ReviewRule{Pattern: "src:act", Risk: envelope.RiskHigh, Approvals: 3, Wait: lasting(30 * minute), Warn: lasting(minute)}
 	other := settings.ReviewRule{Pattern: "src:other", Risk: envelope.RiskLow, Approvals: 5}
 	for name, test := range map[string]struct {
 		rules []settings.ReviewRule
@@ -39,7 +42,7 @@ func TestReviewTakesTheLargestNumberAndTheMostParticularTime(t *testing.T) {
 		"a number that is larger":   {[]settings.ReviewRule{everything, source}, envelope.RiskMedium, settings.Review{Approvals: 2, Wait: 20 * minute, Escalate: 5 * minute}},
 		"all of them":               {[]settings.ReviewRule{everything, source, exact}, envelope.RiskHigh, settings.Review{Approvals: 3, Wait: 30 * minute, Warn: minute, Escalate: 5 * minute}},
 		"a risk that is none":       {[]settings.ReviewRule{exact}, "odd", settings.Review{Approvals: 3, Wait: 30 * minute, Warn: minute}},
-		"a warning before the wait": {[]settings.ReviewRule{{Pattern: "*", Risk: envelope.RiskLow, Approvals: 1, Warn: new(200 * minute)}}, envelope.RiskLow, settings.Review{Approvals: 1, Wait: 100 * minute, Warn: 100 * minute}},
+		"a warning before the wait": {[]settings.ReviewRule{{Pattern: "*", Risk: envelope.RiskLow, Approvals: 1, Warn: lasting(200 * minute)}}, envelope.RiskLow, settings.Review{Approvals: 1, Wait: 100 * minute, Warn: 100 * minute}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,7 +66,7 @@ func TestReviewRulesReadBack(t *testing.T) {
 	version := s.snapshot().Version
 	want := []settings.ReviewRule{
 		{Pattern: "*", Risk: envelope.RiskLow, Approvals: 1},
-		{Pattern: "*", Risk: envelope.RiskHigh, Approvals: 2, Wait: new(time.Hour), Warn: new(time.Minute), Escalate: new(time.Duration(0))},
+		{Pattern: "*", Risk: envelope.RiskHigh, Approvals: 2, Wait: lasting(time.Hour), Warn: lasting(time.Minute), Escalate: lasting(0)},
 		{Pattern: "src:act", Risk: envelope.RiskMedium, Approvals: 5},
 	}
 	for _, r := range want {
@@ -80,7 +83,7 @@ func TestReviewRulesReadBack(t *testing.T) {
 		})
 	}
 	list()
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(settings.ReviewRule{}, "UpdatedBy", "UpdatedAt")); diff != "" || got[0].UpdatedBy != "ada" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(settings.ReviewRule{}, "LastChange")); diff != "" || got[0].UpdatedBy != "ada" {
 		t.Errorf("Reviews (-want +got):\n%s", diff)
 	}
 	if s.snapshot().Version <= version {
@@ -106,12 +109,12 @@ func TestReviewRulesThatMakeNoSense(t *testing.T) {
 		"a risk that is none":        func(r *settings.ReviewRule) { r.Risk = "danger" },
 		"nobody":                     func(r *settings.ReviewRule) { r.Approvals = 0 },
 		"a crowd":                    func(r *settings.ReviewRule) { r.Approvals = 6 },
-		"no wait":                    func(r *settings.ReviewRule) { r.Wait = new(time.Duration(0)) },
-		"an endless wait":            func(r *settings.ReviewRule) { r.Wait = new(settings.MaxReviewTime + time.Second) },
-		"a part of a second":         func(r *settings.ReviewRule) { r.Wait = new(1500 * time.Millisecond) },
-		"a warning at once":          func(r *settings.ReviewRule) { r.Wait, r.Warn = new(time.Minute), new(time.Minute) },
-		"an escalation that is late": func(r *settings.ReviewRule) { r.Wait, r.Escalate = new(time.Minute), new(time.Hour) },
-		"a warning of the past":      func(r *settings.ReviewRule) { r.Warn = new(-time.Second) },
+		"no wait":                    func(r *settings.ReviewRule) { r.Wait = lasting(0) },
+		"an endless wait":            func(r *settings.ReviewRule) { r.Wait = lasting(settings.MaxReviewTime + time.Second) },
+		"a part of a second":         func(r *settings.ReviewRule) { r.Wait = lasting(1500 * time.Millisecond) },
+		"a warning at once":          func(r *settings.ReviewRule) { r.Wait, r.Warn = lasting(time.Minute), lasting(time.Minute) },
+		"an escalation that is late": func(r *settings.ReviewRule) { r.Wait, r.Escalate = lasting(time.Minute), lasting(time.Hour) },
+		"a warning of the past":      func(r *settings.ReviewRule) { r.Warn = lasting(-time.Second) },
 	} {
 		r := settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Approvals: 1}
 		change(&r)

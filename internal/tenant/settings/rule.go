@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -25,7 +26,7 @@ const (
 // Mode is a rule of policy as stored.
 type Mode struct {
 	// Automation is empty for the organisation's.
-	Automation string `json:"automation_id"`
+	Automation string `json:"automation_id,omitzero"`
 	// Pattern and Mode are text as stored: another version may have written
 	// what this one cannot read, and denies.
 	Pattern string `json:"tool"`
@@ -33,28 +34,37 @@ type Mode struct {
 	LastChange
 }
 
-// Touched tells of the last change of a row. Nobody sets it.
+// LastChange is the last change of a row. The database sets it; documents leave
+// it out.
 type LastChange struct {
-	// Version is the one that traces name; zero if the row is from before there
-	// were versions.
-	Version   int64     `json:"version"`
-	UpdatedAt time.Time `json:"updated_at"`
-	UpdatedBy string    `json:"updated_by"`
+	// Version is the tenant's version that traces name.
+	Version   int64     `json:"version,omitzero"`
+	UpdatedAt time.Time `json:"updated_at,omitzero"`
+	UpdatedBy string    `json:"updated_by,omitzero"`
 }
 
 // Rule is a rule about arguments as stored.
 type Rule struct {
 	ID string `json:"rule_id"`
 	// Automation is empty for the organisation's, which hold for all.
-	Automation string `json:"automation_id"`
+	Automation string `json:"automation_id,omitzero"`
 	// Pattern, Expression and Mode are text as stored, as in Mode.
 	Pattern    string `json:"tool"`
 	Expression string `json:"expression"`
 	Mode       string `json:"mode"`
 	// Reason is told where the rule applies.
-	Reason  string `json:"reason"`
+	Reason  string `json:"reason,omitzero"`
 	Enabled bool   `json:"enabled"`
 	LastChange
+}
+
+// UnmarshalJSON reads a rule, which is enabled if it does not say.
+func (r *Rule) UnmarshalJSON(text []byte) error {
+	type fields Rule // without this method
+	in := fields{Enabled: true}
+	err := json.Unmarshal(text, &in)
+	*r = Rule(in)
+	return err
 }
 
 func (r Rule) compiled() policy.ArgumentRule {
@@ -138,18 +148,9 @@ func (b *book) setPreferences(preferences []Preference) {
 	delete(b.personal, envelope.EmployeeID{})
 }
 
-// PolicyChange is another policy to decide by. A field that is nil leaves what
-// there is; one that is empty removes it.
-type Change struct {
-	Modes       []Mode
-	Rules       []Rule
-	Preferences []Preference
-	Reviews     []ReviewRule
-}
-
 // With returns a snapshot that decides by a changed policy, and is otherwise
 // the same. It stores nothing.
-func (s *Settings) With(change Change) *Settings {
+func (s *Settings) With(change Document) *Settings {
 	changed := *s
 	changed.decider = policy.NewDecider()
 	if change.Modes != nil {
@@ -168,17 +169,21 @@ func (s *Settings) With(change Change) *Settings {
 		changed.book.setPreferences(change.Preferences)
 	}
 	if change.Reviews != nil {
-		changed.reviews = compileReviews(change.Reviews)
+		reviews := make([]ReviewRule, len(change.Reviews))
+		for i, r := range change.Reviews {
+			reviews[i] = r.settled()
+		}
+		changed.reviews = compileReviews(reviews)
 	}
 	return &changed
 }
 
-// CheckMode says whether a mode may be stored. The error is fault.Invalid.
-func CheckMode(m Mode) error {
-	if _, err := policy.ParsePattern(m.Pattern); err != nil {
+// checkMode checks the mode for a pattern. The error is fault.Invalid.
+func checkMode(pattern string, mode envelope.Mode) error {
+	if _, err := policy.ParsePattern(pattern); err != nil {
 		return err
 	}
-	_, err := policy.ParseMode(m.Mode)
+	_, err := policy.ParseMode(string(mode))
 	return err
 }
 

@@ -58,11 +58,6 @@ func load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, language fun
 	if s.Limits, err = limits.Load(ctx, tx, tenant); err != nil {
 		return nil, fmt.Errorf("limits: %w", err)
 	}
-	reviews, err := Reviews(ctx, tx, tenant)
-	if err != nil {
-		return nil, fmt.Errorf("reviews: %w", err)
-	}
-	s.reviews = compileReviews(reviews)
 	if s.Catalog, err = catalog.Load(ctx, tx, tenant); err != nil {
 		return nil, fmt.Errorf("catalog: %w", err)
 	}

@@ -10,45 +10,50 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/document"
 )
 
-// ExportPolicy returns the policy of a tenant, every section of it.
-// ApplyPolicy of it changes nothing.
-func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Document, error) {
-	modes, err := Modes(ctx, tx, tenant)
-	if err != nil {
-		return Document{}, fmt.Errorf("modes: %w", err)
+// storedDocument returns the policy of a tenant, every section of it.
+func storedDocument(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (d Document, err error) {
+	if d.Modes, err = Modes(ctx, tx, tenant); err != nil {
+		return d, fmt.Errorf("modes: %w", err)
 	}
-	rules, err := Rules(ctx, tx, tenant)
-	if err != nil {
-		return Document{}, fmt.Errorf("rules: %w", err)
+	if d.Rules, err = Rules(ctx, tx, tenant); err != nil {
+		return d, fmt.Errorf("rules: %w", err)
 	}
-	preferences, err := Preferences(ctx, tx, tenant)
-	if err != nil {
-		return Document{}, fmt.Errorf("preferences: %w", err)
+	if d.Preferences, err = Preferences(ctx, tx, tenant); err != nil {
+		return d, fmt.Errorf("preferences: %w", err)
 	}
-	reviews, err := Reviews(ctx, tx, tenant)
-	if err != nil {
-		return Document{}, fmt.Errorf("reviews: %w", err)
+	if d.Reviews, err = Reviews(ctx, tx, tenant); err != nil {
+		return d, fmt.Errorf("reviews: %w", err)
 	}
-	return Document{
-		Modes: new(each(&modes, func(m Mode) ModeEntry { return ModeEntry{m.Automation, m.Pattern, m.Mode} })),
-		Rules: new(each(&rules, func(r Rule) RuleEntry {
-			return RuleEntry{r.ID, r.Automation, r.Pattern, r.Expression, r.Mode, r.Reason, &r.Enabled}.settled()
-		})),
-		Preferences: new(each(&preferences, func(p Preference) PreferenceEntry { return PreferenceEntry{p.Employee, p.Pattern} })),
-		Reviews: new(each(&reviews, func(r ReviewRule) ReviewEntry {
-			return ReviewEntry{r.Pattern, r.Risk, r.Approvals, (*envelope.Duration)(r.Wait), (*envelope.Duration)(r.Warn), (*envelope.Duration)(r.Escalate)}
-		})),
-	}, nil
+	return d, nil
 }
 
-// ApplyPolicy makes a tenant's policy what the document says, all of it or
-// nothing, with one event that tells of it, and returns what changed in the
-// order of the sections. With dry it says what would change, and changes
-// nothing. It waits for the changes that others are making.
-func (c *Cache) Apply(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, doc Document, by string, dry bool) ([]limits.Change, error) {
+// Export returns the policy of a tenant, every section of it, without who
+// changed it last. Apply of it changes nothing.
+func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Document, error) {
+	d, err := storedDocument(ctx, tx, tenant)
+	for i := range d.Modes {
+		d.Modes[i].LastChange = LastChange{}
+	}
+	for i := range d.Rules {
+		d.Rules[i].LastChange = LastChange{}
+	}
+	for i := range d.Preferences {
+		d.Preferences[i].LastChange = LastChange{}
+	}
+	for i := range d.Reviews {
+		d.Reviews[i].LastChange = LastChange{}
+	}
+	return d, err
+}
+
+// Apply makes a tenant's policy what the document says, all of it or nothing,
+// with one event of who changed what, and returns what changed in the order of
+// the sections. With dry it returns what would change, and changes nothing. It
+// waits for the changes that others are making.
+func (c *Cache) Apply(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, doc Document, by string, dry bool) ([]document.Change, error) {
 	if err := dbsqlc.New().TenantLock(ctx, tx, uuid.UUID(tenant)); err != nil {
 		return nil, err
 	}
@@ -59,109 +64,58 @@ func (c *Cache) Apply(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, 
 	if err := snap.CheckDocument(doc); err != nil {
 		return nil, err
 	}
-	was, err := Export(ctx, tx, tenant)
+	stored, err := Export(ctx, tx, tenant)
 	if err != nil {
 		return nil, err
 	}
-	var changes []limits.Change
-	for _, apply := range []func() ([]limits.Change, error){
-		func() ([]limits.Change, error) {
-			return applySection(sectionModes, *was.Modes, each(doc.Modes, same), dry,
-				func(e ModeEntry) error {
-					return PutMode(ctx, tx, tenant, e.Automation, e.Key, envelope.Mode(e.Mode), by)
-				},
-				func(e ModeEntry) error { return DeleteMode(ctx, tx, tenant, e.Automation, e.Key) })
-		},
-		func() ([]limits.Change, error) {
-			return applySection(sectionRules, *was.Rules, each(doc.Rules, RuleEntry.settled), dry,
-				func(e RuleEntry) error { return PutRule(ctx, tx, snap, e.rule(), by) },
-				func(e RuleEntry) error { return DeleteRule(ctx, tx, tenant, e.ID) })
-		},
-		func() ([]limits.Change, error) {
-			return applySection(sectionPreferences, *was.Preferences, each(doc.Preferences, same), dry,
-				func(e PreferenceEntry) error { return PutPreference(ctx, tx, tenant, e.preference(), by) },
-				func(e PreferenceEntry) error { return DeletePreference(ctx, tx, tenant, e.Employee, e.Key) })
-		},
-		func() ([]limits.Change, error) {
-			return applySection(sectionReviews, *was.Reviews, each(doc.Reviews, ReviewEntry.settled), dry,
-				func(e ReviewEntry) error { return PutReview(ctx, tx, tenant, e.review(), by) },
-				func(e ReviewEntry) error { return DeleteReview(ctx, tx, tenant, e.Key, e.Risk) })
-		},
-	} {
-		made, err := apply()
-		if err != nil {
-			return nil, err
-		}
-		changes = append(changes, made...)
+	changes := document.Changes{Dry: dry}
+	if err := snap.applyDocument(ctx, tx, &changes, stored, doc, by); err != nil {
+		return nil, err
 	}
-	if dry {
-		return changes, nil
+	if items := changes.Items("policy "); len(items) > 0 {
+		err = audit.Write(ctx, tx, audit.Event{Tenant: tenant, Kind: audit.Configured, Actor: by, Items: items})
 	}
-	return changes, tellOf(ctx, tx, tenant, by, changes)
+	return changes.List, err
 }
 
-// applySection makes a section what a document says: first it removes what is
-// not in it any more, then it writes what is new or has changed. A section that
-// is nil is left alone.
-func applySection[E interface{ label() string }](section string, was, is []E, dry bool, put, remove func(E) error) ([]limits.Change, error) {
-	if is == nil {
-		return nil, nil
+// applyDocument makes the stored policy what the document says.
+func (s *Settings) applyDocument(ctx context.Context, tx pgx.Tx, c *document.Changes, stored, doc Document, by string) error {
+	modes := document.Section[Mode]{
+		Name: sectionModes, Noun: nounMode, Key: Mode.label,
+		Put: func(m Mode) error {
+			return PutMode(ctx, tx, s.Tenant, m.Automation, m.Pattern, envelope.Mode(m.Mode), by)
+		},
+		Remove: func(m Mode) error { return DeleteMode(ctx, tx, s.Tenant, m.Automation, m.Pattern) },
 	}
-	wanted, stored := make(map[string]bool, len(is)), make(map[string]E, len(was))
-	for _, e := range is {
-		wanted[e.label()] = true
+	rules := document.Section[Rule]{
+		Name: sectionRules, Noun: nounRule, Key: Rule.label,
+		Put:    func(r Rule) error { return PutRule(ctx, tx, s, r, by) },
+		Remove: func(r Rule) error { return DeleteRule(ctx, tx, s.Tenant, r.ID) },
 	}
-	var changes []limits.Change
-	record := func(name string, was, is any, write func() error) error {
-		c, err := limits.ChangeOf(section, name, was, is)
-		if err != nil {
-			return err
-		}
-		changes = append(changes, c)
-		if dry || c.Kind == limits.Unchanged {
-			return nil
-		}
-		return write()
+	preferences := document.Section[Preference]{
+		Name: sectionPreferences, Noun: nounPreference, Key: Preference.label,
+		Put:    func(p Preference) error { return PutPreference(ctx, tx, s.Tenant, p, by) },
+		Remove: func(p Preference) error { return DeletePreference(ctx, tx, s.Tenant, p.Employee, p.Pattern) },
 	}
-	for _, e := range was {
-		stored[e.label()] = e
-		if wanted[e.label()] {
-			continue
-		}
-		if err := record(e.label(), e, nil, func() error { return remove(e) }); err != nil {
-			return nil, err
-		}
+	reviews := document.Section[ReviewRule]{
+		Name: sectionReviews, Noun: nounReview, Key: ReviewRule.label,
+		Prepare: func(r ReviewRule) (ReviewRule, error) { return r.settled(), nil },
+		Put:     func(r ReviewRule) error { return PutReview(ctx, tx, s.Tenant, r, by) },
+		Remove:  func(r ReviewRule) error { return DeleteReview(ctx, tx, s.Tenant, r.Pattern, r.Risk) },
 	}
-	for _, e := range is {
-		var before any
-		if old, ok := stored[e.label()]; ok {
-			before = old
-		}
-		if err := record(e.label(), before, e, func() error { return put(e) }); err != nil {
-			return nil, err
-		}
+	if err := apply(c, modes, stored.Modes, doc.Modes); err != nil {
+		return err
 	}
-	return changes, nil
+	if err := apply(c, rules, stored.Rules, doc.Rules); err != nil {
+		return err
+	}
+	if err := apply(c, preferences, stored.Preferences, doc.Preferences); err != nil {
+		return err
+	}
+	return apply(c, reviews, stored.Reviews, doc.Reviews)
 }
 
-// tellOf writes one event that tells who changed what.
-func tellOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by string, changes []limits.Change) error {
-	var items []audit.Item
-	for _, c := range changes {
-		if c.Kind == limits.Unchanged {
-			continue
-		}
-		it := audit.Item{Subject: "policy " + c.Section + " " + c.Name + " " + string(c.Kind), Detail: make(map[string]any)}
-		if c.Was != nil {
-			it.Detail["was"] = c.Was
-		}
-		if c.Is != nil {
-			it.Detail["is"] = c.Is
-		}
-		items = append(items, it)
-	}
-	if len(items) == 0 {
-		return nil
-	}
-	return audit.Write(ctx, tx, audit.Event{Tenant: tenant, Kind: audit.Configured, Actor: by, Items: items})
+func apply[E any](c *document.Changes, s document.Section[E], stored, wanted []E) error {
+	s.Store(stored)
+	return s.Apply(c, wanted)
 }

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,7 +20,7 @@ import (
 // PutMode sets the mode for the tools that a pattern covers, for an
 // automation or, if that is empty, for the organisation.
 func PutMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, automation, pattern string, mode envelope.Mode, by string) error {
-	if err := CheckMode(Mode{Automation: automation, Pattern: pattern, Mode: string(mode)}); err != nil {
+	if err := checkMode(pattern, mode); err != nil {
 		return err
 	}
 	return violations.Fault(dbsqlc.New().PolicyModeUpsert(ctx, tx, &dbsqlc.PolicyModeUpsertParams{
@@ -30,23 +31,15 @@ func PutMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, automatio
 // DeleteMode removes what PutMode set.
 func DeleteMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, automation, pattern string) error {
 	n, err := dbsqlc.New().PolicyModeDelete(ctx, tx, &dbsqlc.PolicyModeDeleteParams{TenantID: uuid.UUID(tenant), AutomationID: automation, Key: pattern})
-	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, "no mode is set for %s", pattern)
-	}
-	return err
+	return postgres.Affected(n, err, fault.New(fault.NotFound, "no mode is set for %s", pattern))
 }
 
 // Modes returns every mode of a tenant, in order of automation and pattern.
 func Modes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Mode, error) {
 	rows, err := dbsqlc.New().PolicyModeList(ctx, tx, uuid.UUID(tenant))
-	if err != nil {
-		return nil, err
-	}
-	modes := make([]Mode, len(rows))
-	for i, r := range rows {
-		modes[i] = Mode{r.AutomationID, r.Key, r.Mode, LastChange{r.Version, r.UpdatedAt, r.UpdatedBy}}
-	}
-	return modes, nil
+	return postgres.Map(rows, err, func(r dbsqlc.PolicyModeListRow) Mode {
+		return Mode{r.AutomationID, r.Key, r.Mode, LastChange{r.Version, r.UpdatedAt, r.UpdatedBy}}
+	})
 }
 
 // PutRule makes or changes a rule about arguments of the snapshot's tenant, if
@@ -57,11 +50,8 @@ func PutRule(ctx context.Context, tx pgx.Tx, snap *Settings, r Rule, by string) 
 	}
 	q, id := dbsqlc.New(), uuid.UUID(snap.Tenant)
 	others, err := q.PolicyRuleCount(ctx, tx, &dbsqlc.PolicyRuleCountParams{TenantID: id, RuleID: r.ID})
-	if err != nil {
+	if err := checkCount(others, err, MaxRules, "rules about arguments"); err != nil {
 		return err
-	}
-	if others >= MaxRules {
-		return fault.New(fault.Conflict, "there are %d rules about arguments already, which is as many as there can be", MaxRules)
 	}
 	return violations.Fault(q.PolicyRuleUpsert(ctx, tx, &dbsqlc.PolicyRuleUpsertParams{
 		TenantID: id, RuleID: r.ID, AutomationID: r.Automation, Key: r.Pattern, Expression: r.Expression, Mode: r.Mode, Reason: r.Reason,
@@ -72,32 +62,24 @@ func PutRule(ctx context.Context, tx pgx.Tx, snap *Settings, r Rule, by string) 
 // DeleteRule removes a rule about arguments.
 func DeleteRule(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id string) error {
 	n, err := dbsqlc.New().PolicyRuleDelete(ctx, tx, &dbsqlc.PolicyRuleDeleteParams{TenantID: uuid.UUID(tenant), RuleID: id})
-	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, "no rule %s", id)
-	}
-	return err
+	return postgres.Affected(n, err, fault.New(fault.NotFound, "no rule %s", id))
 }
 
 // Rules returns every rule about arguments of a tenant, in order of id.
 func Rules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Rule, error) {
 	rows, err := dbsqlc.New().PolicyRuleList(ctx, tx, uuid.UUID(tenant))
-	if err != nil {
-		return nil, err
-	}
-	rules := make([]Rule, len(rows))
-	for i, r := range rows {
-		rules[i] = Rule{
+	return postgres.Map(rows, err, func(r dbsqlc.PolicyRuleListRow) Rule {
+		return Rule{
 			ID: r.RuleID, Automation: r.AutomationID, Pattern: r.Key, Expression: r.Expression, Mode: r.Mode, Reason: r.Reason, Enabled: r.Enabled,
 			LastChange: LastChange{r.Version, r.UpdatedAt, r.UpdatedBy},
 		}
-	}
-	return rules, nil
+	})
 }
 
 // PutSessionMode sets what a session may do with the tools that a pattern
 // covers, for some time from now, and answers until when.
 func PutSessionMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, m SessionMode, lasts time.Duration, by string) (time.Time, error) {
-	if err := CheckMode(Mode{Pattern: m.Pattern, Mode: string(m.Mode)}); err != nil {
+	if err := checkMode(m.Pattern, m.Mode); err != nil {
 		return time.Time{}, err
 	}
 	if m.Session == "" {
@@ -108,11 +90,8 @@ func PutSessionMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, m 
 	}
 	q, id := dbsqlc.New(), uuid.UUID(tenant)
 	others, err := q.SessionModeCount(ctx, tx, &dbsqlc.SessionModeCountParams{TenantID: id, SessionID: m.Session, Key: m.Pattern})
-	if err != nil {
+	if err := checkCount(others, err, MaxSessionModes, "modes of sessions"); err != nil {
 		return time.Time{}, err
-	}
-	if others >= MaxSessionModes {
-		return time.Time{}, fault.New(fault.Conflict, "there are %d modes of sessions already, which is as many as there can be", MaxSessionModes)
 	}
 	until, err := q.SessionModeUpsert(ctx, tx, &dbsqlc.SessionModeUpsertParams{
 		TenantID: id, SessionID: m.Session, Key: m.Pattern, Mode: string(m.Mode), Seconds: lasts.Seconds(), UpdatedBy: by,
@@ -123,24 +102,16 @@ func PutSessionMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, m 
 // DeleteSessionMode removes what PutSessionMode set.
 func DeleteSessionMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, session, pattern string) error {
 	n, err := dbsqlc.New().SessionModeDelete(ctx, tx, &dbsqlc.SessionModeDeleteParams{TenantID: uuid.UUID(tenant), SessionID: session, Key: pattern})
-	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, "the session has no mode for %s", pattern)
-	}
-	return err
+	return postgres.Affected(n, err, fault.New(fault.NotFound, "the session has no mode for %s", pattern))
 }
 
 // SessionModes returns the modes of a session, or of all if it is empty, that
 // have not expired, in order of session and pattern.
 func SessionModes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, session string) ([]SessionMode, error) {
 	rows, err := dbsqlc.New().SessionModeList(ctx, tx, &dbsqlc.SessionModeListParams{TenantID: uuid.UUID(tenant), SessionID: session})
-	if err != nil {
-		return nil, err
-	}
-	modes := make([]SessionMode, len(rows))
-	for i, r := range rows {
-		modes[i] = SessionMode{r.SessionID, r.Key, envelope.Mode(r.Mode), r.ExpiresAt, LastChange{r.Version, r.UpdatedAt, r.UpdatedBy}}
-	}
-	return modes, nil
+	return postgres.Map(rows, err, func(r dbsqlc.SessionModeListRow) SessionMode {
+		return SessionMode{r.SessionID, r.Key, envelope.Mode(r.Mode), r.ExpiresAt, LastChange{r.Version, r.UpdatedAt, r.UpdatedBy}}
+	})
 }
 
 // PutPreference switches off the tools that a pattern covers, for an employee
@@ -151,11 +122,8 @@ func PutPreference(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p P
 	}
 	q, id := dbsqlc.New(), uuid.UUID(tenant)
 	others, err := q.PreferenceCount(ctx, tx, &dbsqlc.PreferenceCountParams{TenantID: id, EmployeeID: uuid.UUID(p.Employee), Key: p.Pattern})
-	if err != nil {
+	if err := checkCount(others, err, MaxPreferences, "preferences"); err != nil {
 		return err
-	}
-	if others >= MaxPreferences {
-		return fault.New(fault.Conflict, "there are %d preferences already, which is as many as there can be", MaxPreferences)
 	}
 	return violations.Fault(q.PreferenceUpsert(ctx, tx, &dbsqlc.PreferenceUpsertParams{TenantID: id, EmployeeID: uuid.UUID(p.Employee), Key: p.Pattern, UpdatedBy: by}))
 }
@@ -163,24 +131,16 @@ func PutPreference(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p P
 // DeletePreference switches on again what PutPreference switched off.
 func DeletePreference(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, employee envelope.EmployeeID, pattern string) error {
 	n, err := dbsqlc.New().PreferenceDelete(ctx, tx, &dbsqlc.PreferenceDeleteParams{TenantID: uuid.UUID(tenant), EmployeeID: uuid.UUID(employee), Key: pattern})
-	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, "%s is not switched off", pattern)
-	}
-	return err
+	return postgres.Affected(n, err, fault.New(fault.NotFound, "%s is not switched off", pattern))
 }
 
 // Preferences returns all that is switched off in a tenant, in order of
 // employee and pattern.
 func Preferences(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Preference, error) {
 	rows, err := dbsqlc.New().PreferenceList(ctx, tx, uuid.UUID(tenant))
-	if err != nil {
-		return nil, err
-	}
-	preferences := make([]Preference, len(rows))
-	for i, r := range rows {
-		preferences[i] = Preference{envelope.EmployeeID(r.EmployeeID), r.Key, LastChange{r.Version, r.UpdatedAt, r.UpdatedBy}}
-	}
-	return preferences, nil
+	return postgres.Map(rows, err, func(r dbsqlc.PreferenceListRow) Preference {
+		return Preference{envelope.EmployeeID(r.EmployeeID), r.Key, LastChange{r.Version, r.UpdatedAt, r.UpdatedBy}}
+	})
 }
 
 // PutGrant stores a grant and returns its id. A tenant that has MaxGrants live
@@ -191,15 +151,10 @@ func PutGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant)
 	}
 	q := dbsqlc.New()
 	live, err := q.GrantCount(ctx, tx, uuid.UUID(tenant))
-	if err != nil {
+	if err := checkCount(live, err, MaxGrants, "grants that hold"); err != nil {
 		return uuid.Nil, err
 	}
-	if live >= MaxGrants {
-		return uuid.Nil, fault.New(fault.Conflict, "%d grants hold already, which is as many as there can be; revoke some", MaxGrants)
-	}
-	if g.For == 0 {
-		g.For = DefaultGrant
-	}
+	g.For = cmp.Or(g.For, DefaultGrant)
 	if g.ID, err = uuid.NewV7(); err != nil {
 		return uuid.Nil, err
 	}
@@ -210,27 +165,18 @@ func PutGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant)
 	if err != nil {
 		return uuid.Nil, fmt.Errorf("pins: %w", err)
 	}
-	p := &dbsqlc.GrantInsertParams{
+	return g.ID, violations.Fault(q.GrantInsert(ctx, tx, &dbsqlc.GrantInsertParams{
 		TenantID: uuid.UUID(tenant), GrantID: g.ID, SourceID: g.Tool.Source, ToolName: g.Tool.Action, ToolDigest: g.Digest,
-		SessionID: g.Session, AutomationID: g.Automation, Pins: pins, Reason: g.Reason, CreatedBy: g.By, Seconds: g.For.Seconds(),
-	}
-	if g.Employee != (envelope.EmployeeID{}) {
-		p.EmployeeID = new(uuid.UUID(g.Employee))
-	}
-	if g.From != (envelope.ActionID{}) {
-		p.FromAction = new(uuid.UUID(g.From))
-	}
-	return g.ID, violations.Fault(q.GrantInsert(ctx, tx, p))
+		EmployeeID: postgres.OrNull(uuid.UUID(g.Employee)), SessionID: g.Session, AutomationID: g.Automation, Pins: pins, Reason: g.Reason,
+		FromAction: postgres.OrNull(uuid.UUID(g.From)), CreatedBy: g.By, Seconds: g.For.Seconds(),
+	}))
 }
 
 // RevokeGrant ends a grant that holds. If there is none, that is
 // fault.NotFound.
 func RevokeGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.UUID, by string) error {
 	n, err := dbsqlc.New().GrantRevoke(ctx, tx, &dbsqlc.GrantRevokeParams{TenantID: uuid.UUID(tenant), GrantID: id, RevokedBy: &by})
-	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, "no grant %s holds", id)
-	}
-	return err
+	return postgres.Affected(n, err, fault.New(fault.NotFound, "no grant %s holds", id))
 }
 
 // Grants returns the grants of a tenant that hold, the latest first; if ended
@@ -238,34 +184,32 @@ func RevokeGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uu
 // MaxGrants.
 func Grants(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ended bool) ([]Grant, error) {
 	rows, err := dbsqlc.New().GrantList(ctx, tx, &dbsqlc.GrantListParams{TenantID: uuid.UUID(tenant), Ended: ended, Most: MaxGrants})
-	if err != nil {
-		return nil, err
-	}
-	grants := make([]Grant, len(rows))
-	for i, r := range rows {
+	return postgres.TryMap(rows, err, func(r dbsqlc.GrantListRow) (Grant, error) {
 		g := Grant{
 			ID: r.GrantID, Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Digest: r.ToolDigest, Session: postgres.OrZero(r.SessionID),
-			Automation: postgres.OrZero(r.AutomationID), Reason: r.Reason, By: r.CreatedBy, CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt,
+			Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Automation: postgres.OrZero(r.AutomationID), Reason: r.Reason,
+			From: envelope.ActionID(postgres.OrZero(r.FromAction)), By: r.CreatedBy, CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt,
 			RevokedAt: r.RevokedAt, RevokedBy: postgres.OrZero(r.RevokedBy), Version: r.Version,
 		}
-		if r.EmployeeID != nil {
-			g.Employee = envelope.EmployeeID(*r.EmployeeID)
-		}
-		if r.FromAction != nil {
-			g.From = envelope.ActionID(*r.FromAction)
-		}
 		if err := json.Unmarshal(r.Pins, &g.Pins); err != nil {
-			return nil, fmt.Errorf("pins of grant %s: %w", r.GrantID, err)
+			return g, fmt.Errorf("pins of grant %s: %w", r.GrantID, err)
 		}
-		grants[i] = g
-	}
-	return grants, nil
+		return g, nil
+	})
 }
 
-// Lapse removes what sessions may do no more, and notes which grants have
-// expired, so that the versions of their tenants go up. It takes no more than
-// most of each, of any tenant, and returns how many it took of the one it took
-// more of.
+// checkCount returns err, or fault.Conflict if n is the most that there can be
+// of something already.
+func checkCount(n int64, err error, most int, things string) error {
+	if err == nil && n >= int64(most) {
+		return fault.New(fault.Conflict, "there are %d %s already, which is as many as there can be", most, things)
+	}
+	return err
+}
+
+// Expire deletes the modes of sessions that have expired, and records which
+// grants have, so that the versions of their tenants increase. It takes up to
+// most of each, of any tenant, and returns the larger of the two counts.
 func Expire(ctx context.Context, tx pgx.Tx, most int) (int, error) {
 	q := dbsqlc.New()
 	modes, err := q.SessionModePrune(ctx, tx, int32(most))
@@ -281,29 +225,22 @@ func Expire(ctx context.Context, tx pgx.Tx, most int) (int, error) {
 
 // loadPolicy reads what the snapshot decides by.
 func (s *Settings) loadPolicy(ctx context.Context, tx pgx.Tx, language func() (*policy.Language, error)) error {
-	modes, err := Modes(ctx, tx, s.Tenant)
+	stored, err := storedDocument(ctx, tx, s.Tenant)
 	if err != nil {
-		return fmt.Errorf("modes: %w", err)
-	}
-	rules, err := Rules(ctx, tx, s.Tenant)
-	if err != nil {
-		return fmt.Errorf("rules: %w", err)
+		return err
 	}
 	sessions, err := SessionModes(ctx, tx, s.Tenant, "")
 	if err != nil {
 		return fmt.Errorf("sessions: %w", err)
 	}
-	preferences, err := Preferences(ctx, tx, s.Tenant)
-	if err != nil {
-		return fmt.Errorf("preferences: %w", err)
-	}
 	grants, err := Grants(ctx, tx, s.Tenant, false)
 	if err != nil {
 		return fmt.Errorf("grants: %w", err)
 	}
-	s.setModes(modes)
+	s.reviews = compileReviews(stored.Reviews)
+	s.setModes(stored.Modes)
 	s.book = book{language: language, sessions: compileSessions(sessions), grants: compileGrants(grants)}
-	s.book.setRules(rules)
-	s.book.setPreferences(preferences)
+	s.book.setRules(stored.Rules)
+	s.book.setPreferences(stored.Preferences)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
@@ -26,39 +27,31 @@ func PutReview(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r Revie
 // DeleteReview removes what PutReview set.
 func DeleteReview(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, pattern string, risk envelope.Risk) error {
 	n, err := dbsqlc.New().ReviewDelete(ctx, tx, &dbsqlc.ReviewDeleteParams{TenantID: uuid.UUID(tenant), Key: pattern, Risk: string(risk)})
-	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, "no review is set for %s from the risk %s on", pattern, risk)
-	}
-	return err
+	return postgres.Affected(n, err, fault.New(fault.NotFound, "no review is set for %s from the risk %s on", pattern, risk))
 }
 
 // Reviews returns every review rule of a tenant, in order of pattern and risk.
 func Reviews(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]ReviewRule, error) {
 	rows, err := dbsqlc.New().ReviewList(ctx, tx, uuid.UUID(tenant))
-	if err != nil {
-		return nil, err
-	}
-	rules := make([]ReviewRule, len(rows))
-	for i, r := range rows {
-		rules[i] = ReviewRule{
+	return postgres.Map(rows, err, func(r dbsqlc.ReviewListRow) ReviewRule {
+		return ReviewRule{
 			Pattern: r.Key, Risk: envelope.Risk(r.Risk), Approvals: int(r.ApprovalsNeeded),
 			Wait: ofSeconds(r.WaitSeconds), Warn: ofSeconds(r.WarnSeconds), Escalate: ofSeconds(r.EscalateSeconds),
-			UpdatedBy: r.UpdatedBy, UpdatedAt: r.UpdatedAt,
+			LastChange: LastChange{UpdatedAt: r.UpdatedAt.UTC(), UpdatedBy: r.UpdatedBy},
 		}
-	}
-	return rules, nil
+	})
 }
 
-func inSeconds(d *time.Duration) *int32 {
+func inSeconds(d *envelope.Duration) *int32 {
 	if d == nil {
 		return nil
 	}
 	return new(int32(d.Seconds()))
 }
 
-func ofSeconds(n *int32) *time.Duration {
+func ofSeconds(n *int32) *envelope.Duration {
 	if n == nil {
 		return nil
 	}
-	return new(time.Duration(*n) * time.Second)
+	return new(envelope.Duration(time.Duration(*n) * time.Second))
 }

@@ -3,7 +3,6 @@ package approvals
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,15 +13,8 @@ import (
 
 // reviewRule is a review rule as the API shows it.
 type reviewRule struct {
-	Key       string             `json:"tool"`
-	Risk      envelope.Risk      `json:"risk"`
-	Needed    int                `json:"approvals"`
-	Wait      *envelope.Duration `json:"wait,omitempty"`
-	Warn      *envelope.Duration `json:"warn,omitempty"`
-	Escalate  *envelope.Duration `json:"escalate,omitempty"`
-	UpdatedBy string             `json:"updated_by"`
-	UpdatedAt time.Time          `json:"updated_at"`
-	ETag      string             `json:"etag,omitzero"`
+	settings.ReviewRule
+	ETag string `json:"etag,omitzero"`
 }
 
 // GET /api/v1/reviews lists the review rules.
@@ -36,12 +28,8 @@ func reviews(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]review
 	}
 	shown := make([]reviewRule, len(rules))
 	for i, r := range rules {
-		shown[i] = reviewRule{
-			Key: r.Pattern, Risk: r.Risk, Needed: r.Approvals,
-			Wait: (*envelope.Duration)(r.Wait), Warn: (*envelope.Duration)(r.Warn), Escalate: (*envelope.Duration)(r.Escalate),
-			UpdatedBy: r.UpdatedBy, UpdatedAt: r.UpdatedAt.UTC(),
-		}
-		if shown[i].ETag, err = request.ETagOf(shown[i]); err != nil {
+		shown[i].ReviewRule = r
+		if shown[i].ETag, err = request.ETagOf(r); err != nil {
 			return nil, err
 		}
 	}
@@ -54,9 +42,8 @@ func checkReview(ctx context.Context, tx pgx.Tx, c *request.Call, key string, ri
 	return c.CheckMatch(ctx, tx, func(ctx context.Context, tx pgx.Tx) (any, error) {
 		rules, err := reviews(ctx, tx, c.By.Tenant)
 		for _, r := range rules {
-			if r.Key == key && r.Risk == risk {
-				r.ETag = ""
-				return r, err
+			if r.Pattern == key && r.Risk == risk {
+				return r.ReviewRule, err
 			}
 		}
 		return nil, err
@@ -65,15 +52,12 @@ func checkReview(ctx context.Context, tx pgx.Tx, c *request.Call, key string, ri
 
 // PUT /api/v1/reviews sets a review rule.
 func PutReview(c *request.Call) error {
-	var body reviewRule
-	if err := c.Decode(&body); err != nil {
+	var r settings.ReviewRule
+	if err := c.Decode(&r); err != nil {
 		return err
 	}
-	r := settings.ReviewRule{
-		Pattern: body.Key, Risk: cmp.Or(body.Risk, envelope.RiskLow), Approvals: cmp.Or(body.Needed, 1),
-		Wait: (*time.Duration)(body.Wait), Warn: (*time.Duration)(body.Warn), Escalate: (*time.Duration)(body.Escalate),
-	}
-	c.Detail = map[string]any{"tool": r.Pattern, "risk": r.Risk, "approvals": r.Approvals, "wait": body.Wait, "warn": body.Warn, "escalate": body.Escalate}
+	r.Risk, r.Approvals = cmp.Or(r.Risk, envelope.RiskLow), cmp.Or(r.Approvals, 1)
+	c.Detail = map[string]any{"tool": r.Pattern, "risk": r.Risk, "approvals": r.Approvals, "wait": r.Wait, "warn": r.Warn, "escalate": r.Escalate}
 	return c.Configure("review of "+r.Pattern+" from risk "+string(r.Risk)+" set", func(ctx context.Context, tx pgx.Tx) error {
 		if err := checkReview(ctx, tx, c, r.Pattern, r.Risk); err != nil {
 			return err

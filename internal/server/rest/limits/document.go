@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/server/openapi"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/document"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
@@ -40,7 +41,7 @@ func Put(c *request.Call) error {
 	if err := c.Decode(&doc); err != nil {
 		return err
 	}
-	return request.PutDocument(c, limits.Export, func(ctx context.Context, tx pgx.Tx, dry bool) ([]limits.Change, error) {
+	return request.PutDocument(c, limits.Export, func(ctx context.Context, tx pgx.Tx, dry bool) ([]document.Change, error) {
 		return limits.Apply(ctx, tx, c.By.Tenant, doc, c.By.Name, dry)
 	})
 }

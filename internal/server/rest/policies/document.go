@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/openapi"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/document"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -32,7 +32,7 @@ func Put(c *request.Call) error {
 	if err := c.Decode(&doc); err != nil {
 		return err
 	}
-	return request.PutDocument(c, settings.Export, func(ctx context.Context, tx pgx.Tx, dry bool) ([]limits.Change, error) {
+	return request.PutDocument(c, settings.Export, func(ctx context.Context, tx pgx.Tx, dry bool) ([]document.Change, error) {
 		return c.Catalog.Apply(ctx, tx, c.By.Tenant, doc, c.By.Name, dry)
 	})
 }
@@ -89,7 +89,7 @@ func Simulate(c *request.Call) error {
 		return err
 	}
 	begun := time.Now()
-	report := page.Compare(doc.Change(), func() bool { return time.Since(begun) > simulateTimeout || ctx.Err() != nil })
+	report := page.Compare(doc, func() bool { return time.Since(begun) > simulateTimeout || ctx.Err() != nil })
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func currentRule(c *request.Call) func(context.Context, pgx.Tx) (any, error) {
 
 // PUT /api/v1/policy/rules/{id} sets a rule.
 func PutRule(c *request.Call) error {
-	r := settings.Rule{Enabled: true}
+	var r settings.Rule
 	if err := c.Decode(&r); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/document"
 )
 
 // Show answers with a resource that people edit as a whole, and its ETag.
@@ -27,7 +27,7 @@ func Show[T any](c *Call, read func(context.Context, pgx.Tx, envelope.TenantID) 
 // PutDocument replaces a document that read returns by means of apply, and
 // answers with the changes; with dry_run in the query it changes nothing. The
 // header ETag of a dry run is that of the document as it is.
-func PutDocument[T any](c *Call, read func(context.Context, pgx.Tx, envelope.TenantID) (T, error), apply func(ctx context.Context, tx pgx.Tx, dry bool) ([]limits.Change, error)) error {
+func PutDocument[T any](c *Call, read func(context.Context, pgx.Tx, envelope.TenantID) (T, error), apply func(ctx context.Context, tx pgx.Tx, dry bool) ([]document.Change, error)) error {
 	dry := c.Query.Get("dry_run") == "true"
 	if !dry {
 		if err := c.RequireMatch(); err != nil {
@@ -35,7 +35,7 @@ func PutDocument[T any](c *Call, read func(context.Context, pgx.Tx, envelope.Ten
 		}
 	}
 	current := func(ctx context.Context, tx pgx.Tx) (any, error) { return read(ctx, tx, c.By.Tenant) }
-	var changes []limits.Change
+	var changes []document.Change
 	var tag string
 	err := c.InConfigurationTx(func(ctx context.Context, tx pgx.Tx) error {
 		err := c.CheckMatch(ctx, tx, current)
@@ -59,7 +59,7 @@ func PutDocument[T any](c *Call, read func(context.Context, pgx.Tx, envelope.Ten
 	}
 	c.SetETag(tag)
 	return c.JSON(http.StatusOK, struct {
-		DryRun  bool            `json:"dry_run"`
-		Changes []limits.Change `json:"changes"`
-	}{dry, append([]limits.Change{}, changes...)})
+		DryRun  bool              `json:"dry_run"`
+		Changes []document.Change `json:"changes"`
+	}{dry, append([]document.Change{}, changes...)})
 }
