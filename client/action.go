@@ -188,15 +188,16 @@ func (c *Client) Inbox(ctx context.Context, limit int, cursor string) (wire.Page
 
 // ExecutionFilter narrows the log of executions; its zero fields do not.
 type ExecutionFilter struct {
-	Tool, Source  string
-	Status        wire.ExecutionStatus
-	Session       string
-	Employee      string
-	User          string
-	Workflow      string
-	Automation    string
-	Code, Via, IP string
-	Since, Until  time.Time
+	Tool, Source string
+	Status       wire.ExecutionStatus
+	Session      string
+	Employee     string
+	// User is the id of the token that proposed, UserName its name.
+	User, UserName string
+	Workflow       string
+	Automation     string
+	Code, Via, IP  string
+	Since, Until   time.Time
 	// Limit is how many a page holds; zero means 50.
 	Limit int
 	// Cursor is the NextCursor of the page before.
@@ -210,7 +211,7 @@ const executionsPath = "/api/v1/executions"
 // nil.
 func (c *Client) Executions(ctx context.Context, f ExecutionFilter) (wire.Page[wire.Execution], error) {
 	return read[wire.Page[wire.Execution]](ctx, c, executionsPath, given(
-		"tool", f.Tool, "source", f.Source, "status", string(f.Status), "session_id", f.Session, "employee_id", f.Employee, "token_id", f.User,
+		"tool", f.Tool, "source", f.Source, "status", string(f.Status), "session_id", f.Session, "employee_id", f.Employee, "token_id", f.User, "user", f.UserName,
 		"workflow_id", f.Workflow, "automation_id", f.Automation, "code", f.Code, "via", f.Via, "ip", f.IP,
 		"since", moment(f.Since), "until", moment(f.Until), "limit", number(f.Limit), "cursor", f.Cursor))
 }

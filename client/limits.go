@@ -163,15 +163,22 @@ func (c *Client) ResetBreaker(ctx context.Context, source string) error {
 	return c.tell(ctx, http.MethodPost, breakersPath+"/"+url.PathEscape(source)+"/reset", nil, nil)
 }
 
-// Settings reads the settings of the tenant.
+// Settings reads the settings of the tenant, with their ETag.
 func (c *Client) Settings(ctx context.Context) (wire.Settings, error) {
-	return read[wire.Settings](ctx, c, settingsPath, nil)
+	var s wire.Settings
+	answer, err := c.do(ctx, request{method: http.MethodGet, path: settingsPath}, &s)
+	if err == nil {
+		s.ETag = etag(answer)
+	}
+	return s, err
 }
 
 // PutSettings replaces the settings of the tenant. What is left out goes back
-// to its default.
+// to its default. If somebody changed the settings since those with the ETag
+// were read, the error is ErrStale.
 func (c *Client) PutSettings(ctx context.Context, s wire.Settings) error {
-	return c.tell(ctx, http.MethodPut, settingsPath, nil, s)
+	_, err := c.do(ctx, request{method: http.MethodPut, path: settingsPath, header: ifMatch(s.ETag), in: s}, nil)
+	return err
 }
 
 // Retention lists how long each kind of data is kept.

@@ -122,10 +122,14 @@ func (c *Client) Reviews(ctx context.Context) ([]wire.ReviewRule, error) {
 	return list[wire.ReviewRule](ctx, c, reviewsPath, nil)
 }
 
-// PutReview sets a review rule.
+// PutReview sets a review rule. If somebody changed the rule since the one with
+// the ETag was read, the error is ErrStale.
 func (c *Client) PutReview(ctx context.Context, r wire.ReviewRule) error {
-	r.UpdatedBy, r.UpdatedAt = "", time.Time{}
-	return c.tell(ctx, http.MethodPut, reviewsPath, nil, r)
+	rq := request{method: http.MethodPut, path: reviewsPath, header: ifMatch(r.ETag)}
+	r.UpdatedBy, r.UpdatedAt, r.ETag = "", time.Time{}, ""
+	rq.in = r
+	_, err := c.do(ctx, rq, nil)
+	return err
 }
 
 // DeleteReview removes a review rule. An empty risk is low.

@@ -145,6 +145,8 @@ type Event struct {
 	// ID is the event's place in the stream, to resume after.
 	ID       string            `json:"id"`
 	ActionID envelope.ActionID `json:"action_id,omitzero"`
+	// Tool is the tool of the action, as source:name.
+	Tool string `json:"tool,omitzero"`
 	// Kind is proposed, decided, settled, undone, returned_to_approval, replayed, discarded,
 	// resolved, killed or configured.
 	Kind     string            `json:"kind"`

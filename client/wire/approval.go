@@ -111,4 +111,6 @@ type ReviewRule struct {
 	// UpdatedBy and UpdatedAt are not sent.
 	UpdatedBy string    `json:"updated_by,omitzero"`
 	UpdatedAt time.Time `json:"updated_at,omitzero"`
+	// ETag identifies the rule as it was read, for a change that is based on it.
+	ETag string `json:"etag,omitzero"`
 }

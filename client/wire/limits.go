@@ -7,13 +7,14 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Bucket is a limit that actions share. Nil and zero are no limit.
+// Bucket is a limit that actions share. Nil is no limit.
 type Bucket struct {
 	Name     string    `json:"name,omitzero"`
 	Rate     *Rate     `json:"rate,omitempty"`
 	Calendar *Calendar `json:"calendar,omitempty"`
-	// Concurrency is how many calls may be open at once.
-	Concurrency int `json:"concurrency,omitzero"`
+	// Concurrency is how many calls may be open at once; nil is any number. The
+	// server refuses zero, which would stop the bucket: that is a pause.
+	Concurrency *int `json:"concurrency,omitempty"`
 }
 
 // Rate is so many actions per interval, evenly apart.
@@ -180,6 +181,9 @@ type Settings struct {
 	// nil the default.
 	SessionPending *int `json:"session_pending_max,omitempty"`
 	SessionMinute  *int `json:"session_minute_max,omitempty"`
+	// ETag identifies the settings as they were read, for a change that is based
+	// on them. It is from the header of the answer.
+	ETag string `json:"-"`
 }
 
 // The kinds of setting changes.

@@ -34,6 +34,7 @@ WHERE d.tenant_id = @tenant_id
     AND (sqlc.narg(session)::text IS NULL OR d.session_id = sqlc.narg(session))
     AND (sqlc.narg(employee)::uuid IS NULL OR d.employee_id = sqlc.narg(employee))
     AND (sqlc.narg(proposer)::uuid IS NULL OR d.proposed_by = sqlc.narg(proposer))
+    AND (sqlc.narg(proposer_name)::text IS NULL OR t.name = sqlc.narg(proposer_name))
     AND (sqlc.narg(automation)::text IS NULL OR d.automation_id = sqlc.narg(automation))
     AND (sqlc.narg(via)::text IS NULL OR d.origin ->> 'via' = sqlc.narg(via))
     AND (sqlc.narg(ip)::text IS NULL OR d.origin ->> 'ip' = sqlc.narg(ip))

@@ -50,6 +50,7 @@ WHERE v.tenant_id = @tenant_id
     AND (sqlc.narg(session)::text IS NULL OR v.session_id = sqlc.narg(session))
     AND (sqlc.narg(employee)::uuid IS NULL OR v.employee_id = sqlc.narg(employee))
     AND (sqlc.narg(proposer)::uuid IS NULL OR v.proposed_by = sqlc.narg(proposer))
+    AND (sqlc.narg(proposer_name)::text IS NULL OR t.name = sqlc.narg(proposer_name))
     AND (sqlc.narg(automation)::text IS NULL OR v.automation_id = sqlc.narg(automation))
     AND (sqlc.narg(workflow)::uuid IS NULL OR v.workflow_id = sqlc.narg(workflow))
     AND (sqlc.narg(via)::text IS NULL OR v.origin ->> 'via' = sqlc.narg(via))

@@ -36,7 +36,7 @@ func looksIntoExecutions(d *desk) {
 		"--status must be":         {"list", "--status", "done"},
 		"--via must be":            {"list", "--via", "mail"},
 		"--limit must be":          {"list", "--limit", "0"},
-		"36 characters":            {"list", "--user", "ada"},
+		"36 characters":            {"list", "--workflow-id", "ada"},
 		"later than --since":       {"list", "--since", "1h", "--until", "2h"},
 		"another source":           {"list", "--tool", "a:b", "--source", "c"},
 		"not the id of an action":  {"show", "x"},
@@ -46,6 +46,8 @@ func looksIntoExecutions(d *desk) {
 	} {
 		d.want(d.operator(append([]string{"executions"}, args...)...), command.ExitUsage, text)
 	}
+	d.want(d.operator("executions", "list", "--user", "demo agent"), command.ExitOK, "notes:notes.")
+	d.want(d.operator("executions", "list", "--user", "nobody of this name"), command.ExitOK, "There are none.")
 	d.want(d.operator("executions", "show", "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b"), command.ExitFailed, "no execution")
 	for text, args := range map[string][]string{
 		"source:name":                  {"notes"},

@@ -54,7 +54,7 @@ func setsBuckets(d *desk) {
 		command.ExitOK, "set bucket email.daily: 30/1m, burst 5, 500/day Europe/Berlin, 4 at once")
 	d.want(d.operator("bucket", "list"), command.ExitOK, "default", "email.daily", "5 may go now", "open")
 	s := d.want(d.operator("bucket", "show", "email.daily", "--json"), command.ExitOK)
-	if b := decode[wire.BucketState](d.t, s.out); b.Rate == nil || b.Rate.Limit != 30 || b.Concurrency != 4 {
+	if b := decode[wire.BucketState](d.t, s.out); b.Rate == nil || b.Rate.Limit != 30 || b.Concurrency == nil || *b.Concurrency != 4 {
 		d.t.Errorf("shown: %+v", b)
 	}
 	d.want(d.operator("bucket", "reopen", "email.daily"), command.ExitOK, "reopened")
@@ -190,7 +190,7 @@ func pausesAndKills(d *desk) {
 
 func pausesEverything(d *desk) {
 	d.want(d.run(d.t.Context(), "", "", "pause", "--everything", "--reason", "moving house"), command.ExitOK,
-		"everything is paused", "by operator of the deployment", "action(s) at this moment", "countersign resume --everything")
+		"everything is paused", "(on the database)", "action(s) at this moment", "countersign resume --everything")
 	d.want(d.operator("pause", "list"), command.ExitOK, "everything", "moving house")
 	d.want(d.operator("resume", "--tenant"), command.ExitFailed, "nothing is paused there")
 	d.want(d.run(d.t.Context(), "", "", "kill", "--everything", "--reason", "for good"), command.ExitOK, "everything is killed")

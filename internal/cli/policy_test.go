@@ -96,7 +96,7 @@ func narrowsSessions(d *desk) {
 	d.want(d.admin("policy", "session", "delete", "s-9", "notes:*"), command.ExitOK, "removed notes:* of session s-9")
 	d.want(d.admin("policy", "session", "delete", "s-9", "notes:*"), command.ExitFailed, "has no mode")
 	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--expires-in", "31d"), command.ExitUsage, "/expires_in")
-	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--expires-in", "0s"), command.ExitUsage, "/expires_in")
+	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--expires-in", "0s"), command.ExitUsage, "not zero")
 }
 
 func switchesOff(d *desk) {

@@ -55,6 +55,9 @@ func Migrate(ctx context.Context, url string) (Migrated, error) {
 	if m.From, err = provider.GetDBVersion(ctx); err != nil {
 		return m, fmt.Errorf("read schema version: %w", err)
 	}
+	if err := checkNotNewer(m.From); err != nil {
+		return m, err
+	}
 	if _, err := provider.Up(ctx); err != nil {
 		return m, fmt.Errorf("migrate: %w", err)
 	}
@@ -67,6 +70,20 @@ func Migrate(ctx context.Context, url string) (Migrated, error) {
 	}
 	m.River, err = migrateRiver(ctx, url)
 	return m, err
+}
+
+// checkNotNewer returns an error if a database's schema is of a later version
+// than this program.
+func checkNotNewer(version int64) error {
+	latest, err := LatestSchema()
+	if err != nil {
+		return err
+	}
+	if version > latest {
+		return fmt.Errorf("the database has schema version %d, and this program knows versions up to %d: a newer program migrated it; "+
+			"run the newer program, or restore a backup from before its migration", version, latest)
+	}
+	return nil
 }
 
 // LatestSchema returns the version of the schema that this binary is made

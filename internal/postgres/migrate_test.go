@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 
@@ -54,6 +55,28 @@ func TestMigrationsTakeTurns(t *testing.T) {
 		if errs[i] != nil || got[i].To != got[0].To || got[i].River != got[0].River {
 			t.Errorf("Migrate = %+v, %v, want what the others have", got[i], errs[i])
 		}
+	}
+}
+
+func TestMigrateRejectsALaterSchema(t *testing.T) {
+	t.Parallel()
+	url := dbtest.EmptyURL(t)
+	if _, err := postgres.Migrate(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close(t.Context()) }()
+	if _, err := db.Exec(t.Context(), "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, true)"); err != nil {
+		t.Fatal(err)
+	}
+
+	_, err = postgres.Migrate(t.Context(), url)
+
+	if err == nil || !strings.Contains(err.Error(), "schema version 99999") || !strings.Contains(err.Error(), "run the newer program") {
+		t.Errorf("Migrate = %v, want an error that names the version and what to do", err)
 	}
 }
 

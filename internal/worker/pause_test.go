@@ -413,6 +413,29 @@ func TestAKillLeavesWhatIsUnderWayToItsWorker(t *testing.T) {
 	}
 }
 
+// TestAKillCountsActionsThatWorkersHold has a worker claim an action after the
+// kill and before the sweep.
+func TestAKillCountsActionsThatWorkersHold(t *testing.T) {
+	t.Parallel()
+	y := newFixture(t)
+	id := y.submit(toolOnce, 1)[0]
+	y.pause(pause.Target{Scope: pause.Tool, Subject: "fake:" + toolOnce}, true)
+
+	stop := y.run(y.pipeline(y.db, y.src, config("w1")))
+	y.until("SELECT waits_for = 'paused' AND lease_until IS NULL FROM outbox")
+	stop()
+	y.sweep()
+	y.later()
+	y.sweep()
+
+	if diff := cmp.Diff([]string{"0 skipped killed"}, y.history(id)); diff != "" {
+		t.Errorf("ledger (-want +got):\n%s", diff)
+	}
+	if !one[bool](y, "SELECT cancelled = 1 AND swept_at IS NOT NULL FROM pauses") {
+		t.Error("the kill does not count the action")
+	}
+}
+
 // TestAKillMeetsWhatIsBeingGranted has a person grant an envelope in the very
 // moment of the sweep.
 func TestAKillMeetsWhatIsBeingGranted(t *testing.T) {

@@ -55,6 +55,11 @@ func (c *claimedBatch) recheck(i int) recheckResult {
 	facts, probe := c.facts(i)
 	switch a := preflight.Check(facts); a.Verdict {
 	case preflight.Skip:
+		if a.Code == preflight.CodeKilled {
+			// The sweep of the kill ends the action: only the sweep counts it
+			// for the kill, and names the person who gave the kill.
+			return settled(outbox.Defer(*it, preflight.CodePaused, pausedRecheck))
+		}
 		return settled(outbox.Skip(*it, a.Code, a.Message))
 	case preflight.Wait:
 		wait := pausedRecheck

@@ -85,5 +85,8 @@ func showEvent(a *command.App, e wire.Event) error {
 	if e.Note != "" {
 		what += ", " + e.Note
 	}
+	if e.Tool != "" {
+		what += "  " + e.Tool
+	}
 	return a.Print("%s  %-10s  %s  %s  (%s)\n", e.At.Local().Format("15:04:05.000"), command.Line(e.Kind), about, command.Line(strings.TrimSpace(what)), command.Line(e.Actor))
 }

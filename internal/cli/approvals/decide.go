@@ -66,7 +66,7 @@ func Approve(a *command.App) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.Note, "note", "", "why, for the record and for the agent")
 	f.changeFlags(a, cmd)
-	command.DurationFlag(cmd, &f.grant.ExpiresIn, "always", "also let similar actions through, for this `time`")
+	command.LifetimeFlag(cmd, &f.grant.ExpiresIn, "always", "also let similar actions through, for this `time`")
 	flags.Lookup("always").NoOptDefVal = "8h"
 	command.EnumFlag(cmd, &f.grant.Scope, "scope", "with --always: whose: `session`, employee, automation or tenant (everybody)",
 		"session", "employee", "automation", "tenant")

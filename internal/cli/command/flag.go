@@ -109,6 +109,19 @@ func PositiveFlag(cmd *cobra.Command, n *int, name, about string) {
 	})
 }
 
+// LifetimeFlag adds a flag that is a duration and not zero, which would mean
+// without an end, as the flag's absence may.
+func LifetimeFlag[D ~int64](cmd *cobra.Command, d *D, name, about string) {
+	Flag(cmd, name, "duration", about, func(text string) error {
+		parsed, err := envelope.ParseDuration(text)
+		if err != nil || parsed <= 0 {
+			return errors.New("must be a time such as 15m, 2h or 1d, and not zero")
+		}
+		*d = D(parsed)
+		return nil
+	})
+}
+
 // DurationFlag adds a flag that is a duration, also in days.
 func DurationFlag[D ~int64](cmd *cobra.Command, d *D, name, about string) *pflag.Flag {
 	return Flag(cmd, name, "duration", about, func(text string) error {

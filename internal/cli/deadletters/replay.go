@@ -2,6 +2,8 @@ package deadletters
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -72,10 +74,6 @@ func replay(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "replay [ID...]",
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			// Written so that NaN is refused, too.
-			if inRange := how.PerSecond >= 0.001 && how.PerSecond <= maxRate; how.PerSecond != 0 && !inRange {
-				return command.Misuse("--rate must be from 0.001 to %d a second", maxRate)
-			}
 			ch, err := s.change(a, "replay", args)
 			if err != nil {
 				return err
@@ -96,7 +94,14 @@ func replay(a *command.App) *cobra.Command {
 	}
 	s.flags(cmd, "replay")
 	cmd.Flags().BoolVar(&how.AllowDuplicates, "allow-duplicates", false, "also those that may have had their effect already")
-	cmd.Flags().Float64Var(&how.PerSecond, "rate", 0, "how many become due in a second (default all at once)")
+	command.Flag(cmd, "rate", "float", "how many become due in a second (default all at once)", func(text string) (err error) {
+		how.PerSecond, err = strconv.ParseFloat(text, 64)
+		// Written so that NaN is refused, too. Zero would be all at once.
+		if inRange := how.PerSecond >= 0.001 && how.PerSecond <= maxRate; err != nil || !inRange {
+			return fmt.Errorf("must be from 0.001 to %d a second", maxRate)
+		}
+		return nil
+	})
 	cmd.Flags().StringVar(&how.Note, "note", "", "why, for the record")
 	return cmd
 }

@@ -39,7 +39,6 @@ func filterFlags(cmd *cobra.Command, f *client.ExecutionFilter) (check func() er
 		about string
 	}{
 		"employee-id": {&f.Employee, "only those on behalf of the employee of this `id`"},
-		"user":        {&f.User, "only those that the token of this `id` proposed"},
 		"workflow-id": {&f.Workflow, "only the steps of the workflow of this `id`"},
 	} {
 		command.Flag(cmd, name, "string", flag.about, func(text string) error {
@@ -50,6 +49,12 @@ func filterFlags(cmd *cobra.Command, f *client.ExecutionFilter) (check func() er
 			return nil
 		})
 	}
+	command.Flag(cmd, "user", "string", "only those that the token of this `name` or id proposed", func(text string) error {
+		if f.User, f.UserName = "", text; uuid.Validate(text) == nil {
+			f.User, f.UserName = text, ""
+		}
+		return nil
+	})
 	flags.StringVar(&f.Code, "code", "", "only those whose last attempt ended with this `code`, such as timeout")
 	command.EnumFlag(cmd, &f.Via, "via", "only those that came in this `way`: api, mcp, ui, webhook, workflow or system",
 		"api", "mcp", "ui", "webhook", "workflow", "system")

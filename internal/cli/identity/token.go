@@ -62,7 +62,7 @@ func tokenCreate(a *command.App) *cobra.Command {
 	flags.StringVar(&in.OperatorID, "operator", "", "the `id` of the person behind it")
 	flags.StringArrayVar(&in.Scopes, "scope", nil, "a `right` that it is narrowed to; may be repeated")
 	flags.StringArrayVar(&in.Tools, "tool", nil, "a `pattern` of tools that it is narrowed to, such as mail:*; may be repeated")
-	command.DurationFlag(cmd, &in.ExpiresIn, "expires-in", "how long it is valid, such as 30d (default until it is revoked)")
+	command.LifetimeFlag(cmd, &in.ExpiresIn, "expires-in", "how long it is valid, such as 30d (default until it is revoked)")
 	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(texts(identity.Scopes()), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -196,7 +196,7 @@ func tokenRotate(a *command.App) *cobra.Command {
 		return showToken(a, made, "Rotated the token "+made.ID)
 	})
 	command.DurationFlag(cmd, &in.Overlap, "overlap", "how long the old secret stays valid; at most 7d")
-	command.DurationFlag(cmd, &in.ExpiresIn, "expires-in", "how long the token is valid from now on (default as before)")
+	command.LifetimeFlag(cmd, &in.ExpiresIn, "expires-in", "how long the token is valid from now on (default as before)")
 	return cmd
 }
 

@@ -44,8 +44,8 @@ func limitsText(b wire.Bucket) string {
 	if c := b.Calendar; c != nil {
 		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d/%s %s", c.Limit, c.Every, c.Timezone)))
 	}
-	if b.Concurrency > 0 {
-		parts = append(parts, fmt.Sprintf("%d at once", b.Concurrency))
+	if b.Concurrency != nil {
+		parts = append(parts, fmt.Sprintf("%d at once", *b.Concurrency))
 	}
 	if len(parts) == 0 {
 		return "none"
@@ -58,7 +58,7 @@ func usedText(b wire.BucketState) string {
 	if b.CalendarUsed != nil {
 		parts = append(parts, fmt.Sprintf("%d this %s", *b.CalendarUsed, b.Calendar.Every))
 	}
-	if b.Concurrency > 0 {
+	if b.Concurrency != nil {
 		parts = append(parts, fmt.Sprintf("%d being called", b.InUse))
 	}
 	if b.Tokens != nil {
@@ -102,7 +102,7 @@ func bucketShow(a *command.App) *cobra.Command {
 
 func bucketSet(a *command.App) *cobra.Command {
 	var b wire.Bucket
-	var burst int
+	var burst, concurrency int
 	var zone string
 	cmd := command.New(a, "set NAME", command.Arguments(1, 1, "the name of a bucket"), func(ctx context.Context, c *client.Client, args []string) error {
 		switch {
@@ -115,6 +115,9 @@ func bucketSet(a *command.App) *cobra.Command {
 		}
 		if b.Calendar != nil {
 			b.Calendar.Timezone = zone
+		}
+		if concurrency > 0 {
+			b.Concurrency = &concurrency
 		}
 		return a.Done(c.PutBucket(ctx, args[0], b), "set bucket %s: %s", args[0], limitsText(b))
 	})
@@ -135,7 +138,7 @@ func bucketSet(a *command.App) *cobra.Command {
 		return err
 	})
 	cmd.Flags().StringVar(&zone, "timezone", "", "the calendar's `zone`, such as Europe/Berlin (default the tenant's)")
-	command.PositiveFlag(cmd, &b.Concurrency, "concurrency", "how many calls may be open at once")
+	command.PositiveFlag(cmd, &concurrency, "concurrency", "how many calls may be open at once")
 	return cmd
 }
 

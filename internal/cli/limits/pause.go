@@ -3,6 +3,7 @@ package limits
 import (
 	"cmp"
 	"context"
+	"os/user"
 	"strconv"
 	"strings"
 
@@ -20,7 +21,7 @@ import (
 type targetFlags struct {
 	everything, tenant             bool
 	employee, source, bucket, tool string
-	reason                         string
+	reason, by                     string
 }
 
 func (f *targetFlags) add(cmd *cobra.Command, why string) {
@@ -32,6 +33,7 @@ func (f *targetFlags) add(cmd *cobra.Command, why string) {
 	flags.StringVar(&f.bucket, "bucket", "", "the bucket of this `name`")
 	flags.StringVar(&f.tool, "tool", "", "one tool, as `source:name`")
 	flags.StringVar(&f.reason, "reason", "", why)
+	flags.StringVar(&f.by, "by", "", "with --everything: the `name` of who does it, for the record (default this machine's user)")
 }
 
 // target returns the one target that was named.
@@ -90,7 +92,7 @@ func runPause(ctx context.Context, a *command.App, f targetFlags, kill bool) err
 	var p wire.Pause
 	inFlight := -1
 	if f.everything {
-		p, inFlight, err = pauseAll(ctx, a, kill, f.reason)
+		p, inFlight, err = pauseAll(ctx, a, kill, f)
 	} else {
 		var c *client.Client
 		if c, err = a.Client(); err == nil {
@@ -147,17 +149,29 @@ func targetText(of wire.Target) string {
 	return of.Scope + " " + of.Subject
 }
 
-// deploymentOperator names who changes the database itself, for the record.
-func deploymentOperator(a *command.App) string {
-	return "operator of the deployment " + cmp.Or(a.Getenv("USER"), "unknown")
+// person returns the name of who pauses or resumes everything, for the record:
+// that of --by, or that of this machine's user.
+func (f *targetFlags) person() (string, error) {
+	name := f.by
+	if who, err := user.Current(); name == "" && err == nil {
+		name = cmp.Or(who.Name, who.Username)
+	}
+	if name == "" {
+		return "", command.Misuse("--by must say who does it: this machine does not tell its user's name")
+	}
+	return name + " (on the database)", nil
 }
 
 // pauseAll pauses every tenant, and counts what workers hold.
-func pauseAll(ctx context.Context, a *command.App, kill bool, reason string) (wire.Pause, int, error) {
+func pauseAll(ctx context.Context, a *command.App, kill bool, f targetFlags) (wire.Pause, int, error) {
+	by, err := f.person()
+	if err != nil {
+		return wire.Pause{}, 0, err
+	}
 	var p pause.Pause
 	inFlight := 0
-	err := a.InDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) (err error) {
-		if p, err = pause.SetEverything(ctx, tx, kill, reason, deploymentOperator(a)); err != nil {
+	err = a.InDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) (err error) {
+		if p, err = pause.SetEverything(ctx, tx, kill, f.reason, by); err != nil {
 			return err
 		}
 		inFlight, err = pause.Flights(ctx, tx)
@@ -181,9 +195,12 @@ func Resume(a *command.App) *cobra.Command {
 				return err
 			}
 			if f.everything {
-				err = a.InDatabase(cmd.Context(), "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) error {
-					return pause.LiftEverything(ctx, tx, f.reason, deploymentOperator(a))
-				})
+				by, err := f.person()
+				if err == nil {
+					err = a.InDatabase(cmd.Context(), "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) error {
+						return pause.LiftEverything(ctx, tx, f.reason, by)
+					})
+				}
 				return a.Done(err, "%s goes on", targetText(of))
 			}
 			c, err := a.Client()

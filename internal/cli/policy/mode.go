@@ -75,7 +75,7 @@ func sessionSet(a *command.App) *cobra.Command {
 		m := wire.SessionMode{Session: args[0], Tool: args[1], Mode: mode, ExpiresIn: expiresIn}
 		return a.Done(c.PutSessionMode(ctx, m), "%s is %s in session %s for %s", args[1], mode, args[0], expiresIn)
 	})
-	command.DurationFlag(cmd, &expiresIn, "expires-in", "for this `time`, at most 30d (default 8h)")
+	command.LifetimeFlag(cmd, &expiresIn, "expires-in", "for this `time`, at most 30d (default 8h)")
 	return cmd
 }
 

@@ -119,7 +119,7 @@ func grantMake(a *command.App) *cobra.Command {
 	})
 	command.ScopeFlags(cmd, &g.Session, &g.Employee, &g.Automation, "only")
 	cmd.Flags().StringArrayVar(&pins, "pin", nil, "only with this `pointer=value` in the arguments (may be given again)")
-	command.DurationFlag(cmd, &g.ExpiresIn, "expires-in", "for this `time`, at most 90d (default 8h)")
+	command.LifetimeFlag(cmd, &g.ExpiresIn, "expires-in", "for this `time`, at most 90d (default 8h)")
 	cmd.Flags().StringVar(&g.Reason, "reason", "", "a `reason`")
 	return cmd
 }

@@ -18,11 +18,13 @@ const (
 // Filter narrows a list; its zero fields do not.
 type Filter struct {
 	// Tool is the name at its source.
-	Tool, Source  string
-	Status        Status
-	Session       string
-	Employee      envelope.EmployeeID
-	User          uuid.UUID
+	Tool, Source string
+	Status       Status
+	Session      string
+	Employee     envelope.EmployeeID
+	User         uuid.UUID
+	// UserName is the name of the token that it was proposed with.
+	UserName      string
 	Automation    string
 	Workflow      uuid.UUID
 	Code, Via, IP string

@@ -132,7 +132,7 @@ func later(a, b uuid.UUID) uuid.UUID {
 func actionParams(tenant envelope.TenantID, f Filter, before, floor uuid.UUID) *dbsqlc.ExecutionListParams {
 	p := &dbsqlc.ExecutionListParams{
 		TenantID: uuid.UUID(tenant), Before: before, Floor: floor, Tool: some(f.Tool), Source: some(f.Source), Session: some(f.Session),
-		Employee: some(uuid.UUID(f.Employee)), Proposer: some(f.User), Automation: some(f.Automation), Workflow: some(f.Workflow),
+		Employee: some(uuid.UUID(f.Employee)), Proposer: some(f.User), ProposerName: some(f.UserName), Automation: some(f.Automation), Workflow: some(f.Workflow),
 		Via: some(f.Via), Ip: some(f.IP), Since: some(f.Since), Until: some(f.Until), Code: some(f.Code),
 		Statuses: []string{}, Approvals: []string{}, Most: int64(f.Limit) + 1,
 	}
@@ -149,7 +149,7 @@ func actionParams(tenant envelope.TenantID, f Filter, before, floor uuid.UUID) *
 func dryRunParams(tenant envelope.TenantID, f Filter, before, floor uuid.UUID) *dbsqlc.DryRunListParams {
 	return &dbsqlc.DryRunListParams{
 		TenantID: uuid.UUID(tenant), Before: before, Floor: floor, Tool: some(f.Tool), Source: some(f.Source), Session: some(f.Session),
-		Employee: some(uuid.UUID(f.Employee)), Proposer: some(f.User), Automation: some(f.Automation),
+		Employee: some(uuid.UUID(f.Employee)), Proposer: some(f.User), ProposerName: some(f.UserName), Automation: some(f.Automation),
 		Via: some(f.Via), Ip: some(f.IP), Since: some(f.Since), Until: some(f.Until), Most: int64(f.Limit) + 1,
 	}
 }

@@ -47,6 +47,10 @@ func count(groups []group, pauses []Pause) counts {
 			t.Due += g.envelopes
 			continue
 		}
+		if g.reason == reasonPaused && !isPaused(pauses, g.bucket.Tenant) {
+			// The pause is lifted, and the sweep is about to wake its actions.
+			g.reason, g.due, g.first = reasonTurn, g.envelopes, 0
+		}
 		paused := coversBucket(pauses, g.bucket)
 		if paused && !g.gated {
 			g.reason = reasonPaused
@@ -78,6 +82,11 @@ func (w Waiting) with(g group) Waiting {
 		w.NextIn = -g.first
 	}
 	return w
+}
+
+// isPaused reports whether any pause of a tenant, or of everything, stands.
+func isPaused(pauses []Pause, tenant string) bool {
+	return slices.ContainsFunc(pauses, func(p Pause) bool { return p.Scope == "everything" || p.Tenant == tenant })
 }
 
 // coversBucket reports whether no action of a bucket may be claimed.

@@ -148,6 +148,18 @@ func TestPauseOfEverythingShowsToEveryTenant(t *testing.T) {
 	}
 }
 
+func TestResumedActionsDoNotWaitForAPause(t *testing.T) {
+	t.Parallel()
+	k := yard{t, dbtest.DB(t)}.tenant("resumed")
+	k.queue(k.bucket("open", ""), 3, 3600, "waits_for = 'paused'")
+
+	got := k.overview()
+
+	if diff := cmp.Diff(map[string]int64{"turn": 3}, reasons(got.Waiting)); diff != "" || got.Due != 3 {
+		t.Errorf("%d due, waiting (-want +got):\n%s", got.Due, diff)
+	}
+}
+
 func TestThroughput(t *testing.T) {
 	t.Parallel()
 	k := fixture{t, dbtest.Tx(t)}.tenant("flow")

@@ -106,30 +106,32 @@ WHERE d.tenant_id = $1
     AND ($6::text IS NULL OR d.session_id = $6)
     AND ($7::uuid IS NULL OR d.employee_id = $7)
     AND ($8::uuid IS NULL OR d.proposed_by = $8)
-    AND ($9::text IS NULL OR d.automation_id = $9)
-    AND ($10::text IS NULL OR d.origin ->> 'via' = $10)
-    AND ($11::text IS NULL OR d.origin ->> 'ip' = $11)
-    AND ($12::timestamptz IS NULL OR d.at >= $12)
-    AND ($13::timestamptz IS NULL OR d.at < $13)
+    AND ($9::text IS NULL OR t.name = $9)
+    AND ($10::text IS NULL OR d.automation_id = $10)
+    AND ($11::text IS NULL OR d.origin ->> 'via' = $11)
+    AND ($12::text IS NULL OR d.origin ->> 'ip' = $12)
+    AND ($13::timestamptz IS NULL OR d.at >= $13)
+    AND ($14::timestamptz IS NULL OR d.at < $14)
 ORDER BY d.execution_id DESC
-LIMIT $14::bigint
+LIMIT $15::bigint
 `
 
 type DryRunListParams struct {
-	TenantID   uuid.UUID
-	Before     uuid.UUID
-	Floor      uuid.UUID
-	Tool       *string
-	Source     *string
-	Session    *string
-	Employee   *uuid.UUID
-	Proposer   *uuid.UUID
-	Automation *string
-	Via        *string
-	Ip         *string
-	Since      *time.Time
-	Until      *time.Time
-	Most       int64
+	TenantID     uuid.UUID
+	Before       uuid.UUID
+	Floor        uuid.UUID
+	Tool         *string
+	Source       *string
+	Session      *string
+	Employee     *uuid.UUID
+	Proposer     *uuid.UUID
+	ProposerName *string
+	Automation   *string
+	Via          *string
+	Ip           *string
+	Since        *time.Time
+	Until        *time.Time
+	Most         int64
 }
 
 type DryRunListRow struct {
@@ -164,6 +166,7 @@ func (q *Queries) DryRunList(ctx context.Context, db DBTX, arg *DryRunListParams
 		arg.Session,
 		arg.Employee,
 		arg.Proposer,
+		arg.ProposerName,
 		arg.Automation,
 		arg.Via,
 		arg.Ip,

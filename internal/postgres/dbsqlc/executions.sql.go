@@ -115,38 +115,40 @@ WHERE v.tenant_id = $1
     AND ($6::text IS NULL OR v.session_id = $6)
     AND ($7::uuid IS NULL OR v.employee_id = $7)
     AND ($8::uuid IS NULL OR v.proposed_by = $8)
-    AND ($9::text IS NULL OR v.automation_id = $9)
-    AND ($10::uuid IS NULL OR v.workflow_id = $10)
-    AND ($11::text IS NULL OR v.origin ->> 'via' = $11)
-    AND ($12::text IS NULL OR v.origin ->> 'ip' = $12)
-    AND ($13::timestamptz IS NULL OR v.created_at >= $13)
-    AND ($14::timestamptz IS NULL OR v.created_at < $14)
-    AND ($15::text IS NULL OR v.code = $15)
-    AND (cardinality($16::text[]) = 0 OR v.status = ANY ($16::text[]))
-    AND (cardinality($17::text[]) = 0 OR v.approval_state = ANY ($17::text[]))
+    AND ($9::text IS NULL OR t.name = $9)
+    AND ($10::text IS NULL OR v.automation_id = $10)
+    AND ($11::uuid IS NULL OR v.workflow_id = $11)
+    AND ($12::text IS NULL OR v.origin ->> 'via' = $12)
+    AND ($13::text IS NULL OR v.origin ->> 'ip' = $13)
+    AND ($14::timestamptz IS NULL OR v.created_at >= $14)
+    AND ($15::timestamptz IS NULL OR v.created_at < $15)
+    AND ($16::text IS NULL OR v.code = $16)
+    AND (cardinality($17::text[]) = 0 OR v.status = ANY ($17::text[]))
+    AND (cardinality($18::text[]) = 0 OR v.approval_state = ANY ($18::text[]))
 ORDER BY v.action_id DESC
-LIMIT $18::bigint
+LIMIT $19::bigint
 `
 
 type ExecutionListParams struct {
-	TenantID   uuid.UUID
-	Before     uuid.UUID
-	Floor      uuid.UUID
-	Tool       *string
-	Source     *string
-	Session    *string
-	Employee   *uuid.UUID
-	Proposer   *uuid.UUID
-	Automation *string
-	Workflow   *uuid.UUID
-	Via        *string
-	Ip         *string
-	Since      *time.Time
-	Until      *time.Time
-	Code       *string
-	Statuses   []string
-	Approvals  []string
-	Most       int64
+	TenantID     uuid.UUID
+	Before       uuid.UUID
+	Floor        uuid.UUID
+	Tool         *string
+	Source       *string
+	Session      *string
+	Employee     *uuid.UUID
+	Proposer     *uuid.UUID
+	ProposerName *string
+	Automation   *string
+	Workflow     *uuid.UUID
+	Via          *string
+	Ip           *string
+	Since        *time.Time
+	Until        *time.Time
+	Code         *string
+	Statuses     []string
+	Approvals    []string
+	Most         int64
 }
 
 type ExecutionListRow struct {
@@ -197,6 +199,7 @@ func (q *Queries) ExecutionList(ctx context.Context, db DBTX, arg *ExecutionList
 		arg.Session,
 		arg.Employee,
 		arg.Proposer,
+		arg.ProposerName,
 		arg.Automation,
 		arg.Workflow,
 		arg.Via,

@@ -72,10 +72,9 @@ type Subscriber struct {
 	// From is the last event before the subscription.
 	From audit.Position
 
-	topic    *topic
-	subjects bool
-	batches  chan Batch
-	ended    bool
+	topic   *topic
+	batches chan Batch
+	ended   bool
 }
 
 // Batches is the channel of events, in order. It is closed when the subscriber
@@ -86,7 +85,7 @@ func (s *Subscriber) Batches() <-chan Batch { return s.batches }
 type Batch struct {
 	Events []audit.Stored
 	// Subjects are the sessions and tools of the events' actions, as far as the
-	// actions still exist; nil if no subscriber asked for subjects.
+	// actions still exist; nil if there is no event.
 	Subjects map[envelope.ActionID]access.Subject
 }
 
@@ -130,17 +129,16 @@ func (b *Broker) Close() {
 	b.pollers.Wait()
 }
 
-// Subscribe starts a subscription to a tenant's events, with the subjects of
-// their actions if asked for. Whoever got a Subscriber must unsubscribe it. The
-// error is ErrClosed, or that of ctx.
-func (b *Broker) Subscribe(ctx context.Context, tenant envelope.TenantID, subjects bool) (*Subscriber, error) {
+// Subscribe starts a subscription to a tenant's events. Whoever got a
+// Subscriber must unsubscribe it. The error is ErrClosed, or that of ctx.
+func (b *Broker) Subscribe(ctx context.Context, tenant envelope.TenantID) (*Subscriber, error) {
 	t, err := b.join(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	sub := &Subscriber{topic: t, subjects: subjects, From: t.at, batches: make(chan Batch, backlog)}
+	sub := &Subscriber{topic: t, From: t.at, batches: make(chan Batch, backlog)}
 	t.subscribers[sub] = struct{}{}
 	if b.IsClosed() {
 		t.end(sub)
@@ -184,12 +182,12 @@ func (b *Broker) Watch(ctx context.Context, tenant envelope.TenantID, action env
 }
 
 // Read returns the next events behind a place, with the subjects of their
-// actions if asked for.
-func (b *Broker) Read(ctx context.Context, tenant envelope.TenantID, after audit.Position, subjects bool) (Batch, error) {
+// actions.
+func (b *Broker) Read(ctx context.Context, tenant envelope.TenantID, after audit.Position) (Batch, error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	events, err := readEvents(ctx, b.db, tenant, after)
-	if err != nil || !subjects || len(events) == 0 {
+	if err != nil || len(events) == 0 {
 		return Batch{Events: events}, err
 	}
 	found, err := subjectsOf(ctx, b.db, tenant, events)
@@ -312,15 +310,13 @@ func (b *Broker) publish(ctx context.Context, t *topic, events Batch) error {
 	return nil
 }
 
-// handOut hands out a batch. It reports false, and does nothing, if a
-// subscriber needs subjects that the batch does not have.
+// handOut hands out a batch. It reports false, and does nothing, if there are
+// subscribers and the batch has no subjects: waits need none.
 func (b *Broker) handOut(t *topic, events Batch) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for sub := range t.subscribers {
-		if sub.subjects && events.Subjects == nil {
-			return false
-		}
+	if len(t.subscribers) > 0 && events.Subjects == nil {
+		return false
 	}
 	for sub := range t.subscribers {
 		select {

@@ -53,10 +53,6 @@ func newFilter(c *request.Call) (f filter, err error) {
 	return f, nil
 }
 
-// needsSubjects reports whether the filter has to know the sessions and tools
-// of actions.
-func (f filter) needsSubjects() bool { return !f.actions.PassesAll() }
-
 // passes reports whether an item of an event of a batch passes.
 func (f filter) passes(kind audit.Kind, it audit.Item, b broker.Batch) bool {
 	name := string(kind)

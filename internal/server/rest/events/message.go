@@ -12,14 +12,17 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/broker"
 	"github.com/countersign-dev/countersign/internal/server/rest/actions"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // event is the data of one message.
 type event struct {
 	Action   envelope.ActionID `json:"action_id,omitzero"`
+	Tool     string            `json:"tool,omitzero"`
 	Kind     audit.Kind        `json:"kind"`
 	Status   envelope.Status   `json:"status,omitzero"`
 	Approval envelope.Approval `json:"approval,omitzero"`
@@ -96,10 +99,10 @@ func (s *stream) invoked(b broker.Batch) (map[envelope.ActionID]outbox.View, err
 
 // appendMessage appends the message of one item, as a transition or as an event
 // of an invocation.
-func (s *stream) appendMessage(out []byte, id eventID, e audit.Stored, it audit.Item, views map[envelope.ActionID]outbox.View) ([]byte, error) {
+func (s *stream) appendMessage(out []byte, id eventID, e audit.Stored, it audit.Item, about access.Subject, views map[envelope.ActionID]outbox.View) ([]byte, error) {
 	if !s.filter.invocations {
 		s.sent = id
-		return appendSSE(out, id, string(e.Kind), eventOf(e, it))
+		return appendSSE(out, id, string(e.Kind), eventOf(e, it, about))
 	}
 	view, ok := views[it.Action]
 	if !ok { // retention deleted the action
@@ -110,10 +113,13 @@ func (s *stream) appendMessage(out []byte, id eventID, e audit.Stored, it audit.
 	return appendSSE(out, id, name, subscription.NewInvocationData(name, e.Actor, it, view))
 }
 
-func eventOf(e audit.Stored, it audit.Item) event {
+func eventOf(e audit.Stored, it audit.Item, about access.Subject) event {
 	data := event{
 		Action: it.Action, Kind: e.Kind, Status: it.Status, Approval: it.Approval, Code: it.Code,
 		Attempt: it.Attempt, Subject: it.Subject, Note: it.Note, Detail: it.Detail, Actor: e.Actor, At: e.At.UTC(),
+	}
+	if about.Tool != (policy.Key{}) { // else the action is gone, or there is none
+		data.Tool = about.Tool.String()
 	}
 	if it.Approval != "" && it.Status != "" {
 		data.Phase = envelope.PhaseOf(it.Approval, it.Status, it.Code)

@@ -67,7 +67,7 @@ type stream struct {
 // follow sends new events until the client or the server closes the stream.
 func (s *stream) follow(resumed bool) error {
 	ctx := s.c.R.Context()
-	sub, err := s.c.Broker.Subscribe(ctx, s.c.By.Tenant, s.filter.needsSubjects())
+	sub, err := s.c.Broker.Subscribe(ctx, s.c.By.Tenant)
 	if err != nil {
 		if resumed {
 			return s.end(err)
@@ -130,7 +130,7 @@ func (s *stream) catchUp(until *audit.Position) error {
 	// The last event may have more items than the client received.
 	at := audit.Position{Tx: s.last.place.Tx, Event: s.last.place.Event - 1}
 	for {
-		b, err := s.c.Broker.Read(s.c.R.Context(), s.c.By.Tenant, at, s.filter.needsSubjects())
+		b, err := s.c.Broker.Read(s.c.R.Context(), s.c.By.Tenant, at)
 		if err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func (s *stream) send(b broker.Batch) error {
 			if !s.filter.passes(e.Kind, it, b) {
 				continue
 			}
-			if out, err = s.appendMessage(out, id, e, it, views); err != nil {
+			if out, err = s.appendMessage(out, id, e, it, b.Subjects[it.Action], views); err != nil {
 				return err
 			}
 		}

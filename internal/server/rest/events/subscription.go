@@ -45,9 +45,11 @@ type subscriptionView struct {
 }
 
 func subscriptionFrom(s subscription.Subscription) subscriptionView {
+	// One without a channel delivers to a webhook, whose source has a secret.
+	signed := s.HasSigningSecret || s.Channel == ""
 	shown := subscriptionView{
 		ID: s.ID, Name: s.Name, Source: s.Source, Kinds: s.Kinds, Tool: s.Tool, MinRisk: s.MinRisk, Channel: s.Channel, Link: s.Link,
-		RateBucket: s.Bucket, HasSigningSecret: s.HasSigningSecret, Enabled: s.Enabled, DisabledReason: s.DisabledReason,
+		RateBucket: s.Bucket, HasSigningSecret: signed, Enabled: s.Enabled, DisabledReason: s.DisabledReason,
 		Behind: s.Behind, CreatedAt: s.CreatedAt.UTC(), UpdatedAt: s.UpdatedAt.UTC(), UpdatedBy: s.UpdatedBy,
 	}
 	if s.HasSigningSecret {

@@ -68,7 +68,7 @@ func executionFilter(c *request.Call) (execution.Filter, error) {
 	}
 	q := c.Query
 	f := execution.Filter{
-		Status: execution.Status(q.Get("status")), Session: q.Get("session_id"),
+		Status: execution.Status(q.Get("status")), Session: q.Get("session_id"), UserName: q.Get("user"),
 		Automation: q.Get("automation_id"), Code: q.Get("code"), Via: q.Get("via"), IP: q.Get("ip"), Before: before, Limit: limit,
 	}
 	if f.Source, f.Tool, err = request.SelectTools(q.Get("source"), q.Get("tool"), "/query/tool"); err != nil {
