@@ -150,7 +150,7 @@ func TestPauseOfEverythingShowsToEveryTenant(t *testing.T) {
 
 func TestResumedActionsDoNotWaitForAPause(t *testing.T) {
 	t.Parallel()
-	k := yard{t, dbtest.DB(t)}.tenant("resumed")
+	k := fixture{t, dbtest.DB(t)}.tenant("resumed")
 	k.queue(k.bucket("open", ""), 3, 3600, "waits_for = 'paused'")
 
 	got := k.overview()
