@@ -2,6 +2,7 @@ package countersign_test
 
 import (
 	"fmt"
+	"go/ast"
 	"maps"
 	"path"
 	"slices"
@@ -155,6 +156,45 @@ func helpersOnlyInTests(h repo) []string {
 				broken = append(broken, h.at(im.pos, "testing is for tests and for packages whose name ends in test"))
 			}
 		}
+	}
+	return broken
+}
+
+// outgoingThroughSafehttp keeps connections to addresses that users configure
+// behind one guard. Servers may listen anywhere.
+func outgoingThroughSafehttp(h repo) []string {
+	forbidden := map[string][]string{
+		"net/http": {"DefaultClient", "DefaultTransport", "Client", "Transport", "Get", "Head", "Post", "PostForm"},
+		"net":      {"Dial", "DialTimeout", "DialTCP", "DialUDP", "DialIP", "DialUnix", "Dialer"},
+	}
+	var broken []string
+	for _, f := range h.files {
+		exempt := slices.ContainsFunc(slices.Collect(maps.Keys(mayDial())), func(at string) bool { return strings.HasPrefix(f.path, at) })
+		if f.test || isHelper(f.pkg) || exempt || within(f.pkg, "cmd") {
+			continue
+		}
+		ast.Inspect(f.tree, func(n ast.Node) bool {
+			var made ast.Expr // http.Client and http.Transport as types of fields are fine
+			switch n := n.(type) {
+			case *ast.CompositeLit:
+				made = n.Type
+			case *ast.CallExpr:
+				made = n.Fun
+			case *ast.SelectorExpr:
+				if n.Sel.Name == "DefaultClient" || n.Sel.Name == "DefaultTransport" {
+					made = n
+				}
+			}
+			if sel, ok := made.(*ast.SelectorExpr); ok {
+				pkg, ok := sel.X.(*ast.Ident)
+				for path, names := range forbidden {
+					if ok && pkg.Name == path[strings.LastIndex(path, "/")+1:] && slices.Contains(names, sel.Sel.Name) {
+						broken = append(broken, h.at(sel.Pos(), "%s.%s: outgoing connections are made by internal/safehttp", pkg.Name, sel.Sel.Name))
+					}
+				}
+			}
+			return true
+		})
 	}
 	return broken
 }

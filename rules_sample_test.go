@@ -55,6 +55,11 @@ func violations() map[string][]sample {
 			importing("internal/action/outbox/claim.go", "internal/postgres/dbtest is for tests alone", "internal/postgres/dbtest"),
 			one("internal/action/outbox/claim.go", "package outbox\nimport _ \"testing\"\n", "testing is for tests"),
 		},
+		"outgoing HTTP goes through safehttp": {
+			one("internal/source/slack/post.go", "package slack\nimport \"net/http\"\nvar c = &http.Client{}\n", "http.Client: outgoing connections"),
+			one("internal/source/slack/post.go", "package slack\nimport \"net/http\"\nfunc f() { _ = http.DefaultTransport }\n", "http.DefaultTransport"),
+			one("internal/source/slack/post.go", "package slack\nimport \"net\"\nfunc f() { _, _ = net.Dial(\"\", \"\") }\n", "net.Dial"),
+		},
 		"cmd only wires": {
 			one("cmd/api/main.go", "package main\n"+strings.Repeat("\n", maxWiring), "151 lines"),
 			one("cmd/api/serve/serve.go", "package serve\n", "package serve under cmd is not main"),

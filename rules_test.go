@@ -31,6 +31,7 @@ func layers() map[string]layer {
 		"internal/fault":     {1, 0},
 		"internal/telemetry": {1, 1},
 		"internal/config":    {1, 1},
+		"internal/safehttp":  {1, 0},
 		"schemas":            {1, 0},
 
 		"envelope/internal/...":      {2, 0},
@@ -113,6 +114,23 @@ func mayPanic() map[string]string {
 	return map[string]string{}
 }
 
+// mayDial lists the files and folders that make HTTP clients or connections of
+// their own, and why. All other code takes them from internal/safehttp.
+func mayDial() map[string]string {
+	return map[string]string{
+		"bench/":                                 "measures against servers that it starts",
+		"client/client.go":                       "runs in programs of others, which choose the address and pass a client of their own",
+		"internal/cli/login/":                    "runs at a person's terminal, with the address and the issuer that the person configured",
+		"internal/dev/":                          "starts the servers that it connects to",
+		"internal/postgres/embedded/":            "listens on the local machine",
+		"internal/server/mcpserver/":             "the stdio bridge runs at a person's terminal, with the address that the person configured",
+		"internal/server/contract/":              "examples of clients",
+		"examples/":                              "examples of clients and servers",
+		"internal/safehttp/guard.go":             "is the guard",
+		"internal/tenant/identity/identitytest/": "is a server for tests",
+	}
+}
+
 // rules are what every file of the module keeps to. Each returns what breaks
 // it, one line for each place.
 func rules() map[string]func(repo) []string {
@@ -124,6 +142,7 @@ func rules() map[string]func(repo) []string {
 		"test helpers only in tests":           helpersOnlyInTests,
 		"cmd only wires":                       cmdOnlyWires,
 		"names say what is inside":             descriptiveNames,
+		"outgoing HTTP goes through safehttp":  outgoingThroughSafehttp,
 		"no init":                              noInit,
 		"no mutable package variables":         noMutableVariables,
 		"no sleep in tests":                    noSleepInTests,

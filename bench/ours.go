@@ -17,6 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source/builtin"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
@@ -53,7 +54,7 @@ func newEnvironment(ctx context.Context, url string) (*environment, error) {
 		return nil, err
 	}
 	h := &environment{pool: pool, cache: settings.NewCache(), tel: tel, run: uuid.NewString()}
-	h.live = connect.NewPool(connect.Config{Log: tel.Log})
+	h.live = connect.NewPool(connect.Config{Networks: safehttp.Loopback(), Log: tel.Log})
 	h.intake = intake.New(pool, h.cache, intake.Config{Wake: h.wake})
 	var id uuid.UUID
 	err = pool.QueryRow(ctx, "SELECT tenant_id FROM tenants WHERE name = $1", tenantName).Scan(&id)

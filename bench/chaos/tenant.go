@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
@@ -60,7 +61,7 @@ func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *settings.Cache, n
 		return tenant, fmt.Errorf("put buckets: %w", err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	live := connect.NewPool(connect.Config{})
+	live := connect.NewPool(connect.Config{Networks: safehttp.Loopback()})
 	defer live.Close()
 	if err := connect.NewRefresher(pool, cache, live, log).Refresh(ctx, tenant, sourceID); err != nil {
 		return tenant, fmt.Errorf("list tools: %w", err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
@@ -76,7 +77,7 @@ func work(ctx context.Context, o workerOrder, stderr io.Writer) error {
 		return err
 	}
 	defer pool.Close()
-	live := connect.NewPool(connect.Config{Breaker: source.BreakerConfig{OpenFor: time.Second}, Log: log})
+	live := connect.NewPool(connect.Config{Networks: safehttp.Loopback(), Breaker: source.BreakerConfig{OpenFor: time.Second}, Log: log})
 	defer live.Close()
 	fleet, err := worker.New(ctx, pool, settings.NewCache(), live, worker.Config{Pipeline: worker.PipelineConfig{
 		ID: o.ID, Concurrency: o.Concurrency, Lease: o.Lease, Log: log, Metrics: tel.Metrics,

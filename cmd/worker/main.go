@@ -75,7 +75,9 @@ func work(ctx context.Context, cfg config.Worker, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unobserve()) }()
-	live := connect.NewPool(connect.Config{Cipher: vault, Stdio: cfg.StdioSources, Notes: notebook.NewBook(pool).Of, Log: log})
+	live := connect.NewPool(connect.Config{
+		Cipher: vault, Networks: cfg.SourceNetworks, Stdio: cfg.StdioSources, Notes: notebook.NewBook(pool).Of, Log: log,
+	})
 	defer live.Close()
 	fleet, err := worker.New(ctx, pool, settings.NewCache(), live, worker.Config{PollOnly: cfg.PollOnly, Pipeline: worker.PipelineConfig{
 		ID: cfg.ID, Concurrency: cfg.Concurrency, Batch: cfg.Batch, Lease: cfg.Lease, Grace: cfg.Grace,

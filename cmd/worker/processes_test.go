@@ -23,6 +23,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
@@ -131,7 +132,7 @@ func setUp(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 		return catalog.PutSource(ctx, tx, tenant, catalog.Source{ID: "clock", Kind: catalog.KindMCP, Config: config, Enabled: true})
 	})
 	log := slog.New(slog.DiscardHandler)
-	live := connect.NewPool(connect.Config{})
+	live := connect.NewPool(connect.Config{Networks: safehttp.Loopback()})
 	t.Cleanup(live.Close)
 	if err := connect.NewRefresher(pool, settings.NewCache(), live, log).Refresh(t.Context(), tenant, "clock"); err != nil {
 		t.Fatal(err)

@@ -105,6 +105,8 @@ type Worker struct {
 	Grace        time.Duration
 	PollOnly     bool
 	StdioSources bool
+	// SourceNetworks may be connected to besides the public internet.
+	SourceNetworks []netip.Prefix
 }
 
 func (c *Worker) name() string { return "worker" }
@@ -144,6 +146,8 @@ func (c *Worker) variables() []variable {
 		{name: prefix + "GRACE", standard: "20s", parse: duration(&c.Grace, time.Millisecond, time.Hour),
 			about: "how long running calls may go on after SIGTERM, up to 1h; less than the time after which your platform kills"},
 		{name: prefix + "POLL_ONLY", standard: "false", parse: boolean(&c.PollOnly), about: "does without LISTEN, which a pooler in transaction mode does not pass on"},
+		{name: prefix + "SOURCE_NETWORKS", parse: networks(&c.SourceNetworks),
+			about: "addresses and networks, such as 10.1.0.0/16, that sources may be called at besides the public internet"},
 		{name: prefix + "STDIO_SOURCES", standard: "false", parse: boolean(&c.StdioSources),
 			about: "lets sources of transport stdio start their programs as this process's user; who sets up sources can then run any program"},
 	})

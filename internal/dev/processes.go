@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/insight/overview"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/source/connect"
@@ -44,7 +45,9 @@ func (e *Environment) startWorker(ctx context.Context) (string, error) {
 	log := e.cfg.Log
 	e.cache = settings.NewCache()
 	// Whoever sets up sources here also runs the environment.
-	e.live = connect.NewPool(connect.Config{Cipher: e.vault, Stdio: true, Notes: notebook.NewBook(e.pool).Of, Log: log})
+	e.live = connect.NewPool(connect.Config{
+		Cipher: e.vault, Networks: safehttp.Loopback(), Stdio: true, Notes: notebook.NewBook(e.pool).Of, Log: log,
+	})
 	e.onClose(func(context.Context) error {
 		e.live.Close()
 		return nil

@@ -107,7 +107,7 @@ func TestBreakerLetsOneProbeThrough(t *testing.T) {
 
 func TestBreakerHeedsHealthAlone(t *testing.T) {
 	t.Parallel()
-	held := sourcetest.Step{Code: source.CodeBreakerOpen, Deferred: true}
+	held := sourcetest.Step{Observation: source.Observation{Code: source.CodeBreakerOpen}, Deferred: true}
 	for name, test := range map[string]struct {
 		step  sourcetest.Step
 		opens bool
@@ -117,13 +117,13 @@ func TestBreakerHeedsHealthAlone(t *testing.T) {
 		"rate limit":    {sourcetest.Status(http.StatusTooManyRequests), false},
 		"unauthorized":  {sourcetest.Status(http.StatusUnauthorized), false},
 		"deferred":      {held, false},
-		"cancelled":     {sourcetest.Step{Code: source.CodeCancelled}, false},
+		"cancelled":     {sourcetest.Step{Observation: source.Observation{Code: source.CodeCancelled}}, false},
 		"server error":  {sourcetest.Status(http.StatusInternalServerError), true},
 		"unreachable":   {sourcetest.Unreachable(), true},
 		"lost":          {sourcetest.Lost(), true},
-		"timeout":       {sourcetest.Step{Code: source.CodeTimeout}, true},
-		"no agreement":  {sourcetest.Step{Code: source.CodeNegotiation}, true},
-		"strange words": {sourcetest.Step{Code: source.CodeMalformed}, true},
+		"timeout":       {sourcetest.Step{Observation: source.Observation{Code: source.CodeTimeout}}, true},
+		"no agreement":  {sourcetest.Step{Observation: source.Observation{Code: source.CodeNegotiation}}, true},
+		"strange words": {sourcetest.Step{Observation: source.Observation{Code: source.CodeMalformed}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

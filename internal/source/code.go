@@ -2,18 +2,18 @@ package source
 
 import "net/http"
 
-// The words that Outcome.Code may hold. They are stable: operators alert on
-// them and metrics carry them as labels.
+// The values of Outcome.Code. They are stable: operators alert on them and
+// metrics carry them as labels.
 const (
-	// CodeBreakerOpen means that the source's breaker held the call back.
+	// CodeBreakerOpen means that the source's circuit breaker is open.
 	CodeBreakerOpen = "breaker_open"
 	// CodeCancelled means that the caller gave up.
 	CodeCancelled = "cancelled"
 	// CodeClosed means that the source was closed.
 	CodeClosed = "closed"
-	// CodeConflict means that the effect was there already.
+	// CodeConflict means that the effect exists already.
 	CodeConflict = "conflict"
-	// CodeGone means that the receiver wants to hear no more, for good.
+	// CodeGone means that the receiver wants no more messages, for good.
 	CodeGone = "gone"
 	// CodeInputRequired means that the tool asked a question back, which an
 	// unattended worker cannot answer.
@@ -27,14 +27,14 @@ const (
 	CodeMalformed = "malformed"
 	// CodeNegotiation means that no session could be agreed on.
 	CodeNegotiation = "negotiation"
-	// CodeNotFound means that the source knows no such thing.
+	// CodeNotFound means that the source does not know what the call names.
 	CodeNotFound = "not_found"
 	// CodeOversized means that the answer was larger than allowed.
 	CodeOversized = "oversized"
-	// CodeRateLimited means that the source asked for patience.
+	// CodeRateLimited means that the source limits the rate of calls.
 	CodeRateLimited = "rate_limited"
-	// CodeRedirected means that the source pointed to another place, which the
-	// call did not follow it to.
+	// CodeRedirected means that the source redirected to another address, which
+	// the call did not follow.
 	CodeRedirected = "redirected"
 	// CodeRejected means that the source refused the request as it is.
 	CodeRejected = "rejected"
@@ -42,7 +42,7 @@ const (
 	CodeServerError = "server_error"
 	// CodeTimeout means that no answer came in time.
 	CodeTimeout = "timeout"
-	// CodeToolError means that the tool itself said that it failed.
+	// CodeToolError means that the tool itself reports that it failed.
 	CodeToolError = "tool_error"
 	// CodeUnauthorized means that the source did not accept the credentials.
 	CodeUnauthorized = "unauthorized"
@@ -52,8 +52,7 @@ const (
 	CodeUnreachable = "unreachable"
 )
 
-// StatusCode returns the word for an HTTP status, or "" for one that says
-// nothing bad.
+// StatusCode returns the code for an HTTP status, "" for success.
 func StatusCode(status int) string {
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:

@@ -1,11 +1,12 @@
-// Package source owns the contract of acting on the outside world: what a
-// source of tools is, what a call carries, and the few ways in which one can
-// end. It refuses to know about the database, policy or retries over time: it
-// says what is known of one attempt, and others decide when the next one is.
+// Package source owns the contract of calling tools: what a source of tools is,
+// what a call carries, and how an attempt can end. It does not know the
+// database, policy, or retries over time: it says what is known of one attempt,
+// and other packages decide when the next one is made.
 //
-// Adapters live in the packages below this one and never see each other. They
-// report what they saw as an Observation and let Classify name the kind of the
-// outcome, so that the rule "unknown is never retried blindly" is written once.
+// Adapters are in the packages below this one and do not import each other.
+// They report what they saw as an Observation, and Classify names the kind of
+// the outcome, so that the rule "unknown is never retried blindly" is written
+// once.
 package source
 
 import (
@@ -22,10 +23,10 @@ type Source interface {
 	// List returns every tool that the source offers now. It is bounded in
 	// time by the source's own limit as well as by ctx.
 	List(ctx context.Context) ([]Tool, error)
-	// Execute makes one attempt at a call and says how it ended. It never
+	// Execute makes one attempt at a call and returns how it ended. It never
 	// retries a call that may have reached the other side.
 	Execute(ctx context.Context, call Call) Outcome
-	// Close ends running calls and gives back what the source holds. It may be
+	// Close ends running calls and frees what the source holds. It may be
 	// called more than once; calls made afterwards are not executed and end in
 	// KindRetry.
 	Close() error
@@ -41,14 +42,13 @@ type Tool struct {
 	InputSchema  json.RawMessage
 	OutputSchema json.RawMessage
 	Hints        Hints
-	// Effect is the class that the adapter itself vouches for, because it knows
-	// the tool; empty where it only knows what the other side claims.
+	// Effect is the effect class that the adapter knows the tool to have; empty
+	// where the adapter only knows what the other side claims.
 	Effect envelope.Effect
 }
 
-// Hints are what a source says of a tool's behaviour, in the words of MCP.
-// They are claims of the other side, so nothing may be relaxed on their word
-// alone. A nil pointer means that the source did not say.
+// Hints are what a source claims about a tool, in MCP's terms. Nothing may be
+// relaxed because of a claim. A nil pointer means that the source did not say.
 type Hints struct {
 	ReadOnly    bool
 	Idempotent  bool
@@ -78,7 +78,7 @@ type Kind string
 const (
 	// KindDone says that the tool ran and answered.
 	KindDone Kind = "done"
-	// KindConflict says that the effect was there already.
+	// KindConflict says that the effect exists already.
 	KindConflict Kind = "conflict"
 	// KindRefused says that the same call will fail again.
 	KindRefused Kind = "refused"
@@ -95,22 +95,22 @@ type Outcome struct {
 	// Result is the JSON of what the tool answered; nil when nothing came. It
 	// is untrusted and may hold anything that the tool was asked for.
 	Result json.RawMessage
-	// ProviderID is the source's own name for what was made, if it gave one.
+	// ProviderID is the source's own id of what the call created, if it gave one.
 	ProviderID string
-	// Code is a short stable word for operators and metrics, one of the Code
-	// constants; empty when the call was done without remark.
+	// Code is one of the Code constants, for operators and metrics; empty when
+	// there is nothing to report.
 	Code string
 	// Message is one short line of at most MaxMessageBytes that is safe to
 	// store: no payload, no secret, no text from the other side.
 	Message string
-	// Unsure says that the call may have had its effect all the same: its
-	// request went out and no usable answer came. It goes with KindRetry, where
-	// another attempt is safe for other reasons.
+	// Unsure says that the call may have had its effect: the request went out
+	// and no usable answer came. It goes with KindRetry, where another attempt
+	// is safe for other reasons.
 	Unsure bool
 	// RetryAfter says not to try again sooner; 0 when the source named no time.
 	RetryAfter time.Duration
-	// Deferred says that the call was not sent at all, for a reason that must
-	// not count as an attempt, such as an open breaker.
+	// Deferred says that the call was not sent, for a reason that must not
+	// count as an attempt, such as an open circuit breaker.
 	Deferred bool
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
 	"github.com/countersign-dev/countersign/internal/source/connect"
@@ -32,7 +33,7 @@ func (y *fixture) nowhere(breaker source.BreakerConfig, cfg worker.PipelineConfi
 			ID: "fake", Kind: catalog.KindMCP, Config: []byte(`{"transport":"http","url":"http://127.0.0.1:1/mcp"}`), Enabled: true,
 		})
 	})
-	live := connect.NewPool(connect.Config{Breaker: breaker})
+	live := connect.NewPool(connect.Config{Breaker: breaker, Networks: safehttp.Loopback()})
 	y.t.Cleanup(live.Close)
 	return worker.NewPipeline(y.db, settings.NewCache(), live, cfg)
 }

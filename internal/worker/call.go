@@ -111,13 +111,13 @@ func (p *Pipeline) callApproved(ctx context.Context, a attempt) (source.Outcome,
 func (p *Pipeline) call(ctx context.Context, it *outbox.Item, src source.Source, srcErr error) (out source.Outcome) {
 	if srcErr != nil {
 		p.cfg.Log.ErrorContext(ctx, "source cannot be opened", slog.String("source_id", it.Source), slog.Any("error", srcErr))
-		return source.Conclude(it.Effect, source.Observation{}, source.CodeUnreachable, "the source cannot be opened; see the worker's log")
+		return source.Observation{Code: source.CodeUnreachable, Message: "the source cannot be opened; see the worker's log"}.Outcome(it.Source, it.Effect)
 	}
 	defer func() {
 		if r := recover(); r != nil {
 			p.cfg.Log.ErrorContext(ctx, "adapter panicked", slog.String("action_id", it.Action.String()),
 				slog.String("panic", fmt.Sprint(r)), slog.String("stack", string(debug.Stack())))
-			out = source.Conclude(it.Effect, source.Observation{Written: true}, source.CodeLost, "the adapter failed during the call")
+			out = source.Observation{Written: true, Code: source.CodeLost, Message: "the adapter failed during the call"}.Outcome(it.Source, it.Effect)
 		}
 	}()
 	return src.Execute(ctx, source.Call{

@@ -26,6 +26,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
@@ -520,7 +521,7 @@ func TestNotesAreFoundByTheirKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := connect.NewPool(connect.Config{})
+	live := connect.NewPool(connect.Config{Networks: safehttp.Loopback()})
 	t.Cleanup(live.Close)
 	l.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.PutSource(ctx, tx, l.tenant, catalog.Source{ID: "notes", Kind: catalog.KindMCP, Config: config, Enabled: true})

@@ -27,7 +27,7 @@ func TestExecute(t *testing.T) {
 		},
 		"noop takes no array": {
 			source.Call{Tool: builtin.ToolNoop, Args: json.RawMessage(`[]`)},
-			source.Outcome{Kind: source.KindRefused, Code: source.CodeInvalidArgs, Message: "arguments must be an object"},
+			source.Outcome{Kind: source.KindRefused, Code: source.CodeInvalidArgs, Message: "countersign: the arguments do not fit the tool"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

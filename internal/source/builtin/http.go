@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"maps"
 	"mime"
 	"net/http"
@@ -53,24 +52,20 @@ type HTTPConfig struct {
 
 // web makes requests to where they are allowed to go.
 type web struct {
-	client    *rest.Client
-	transport *http.Transport
-	allow     []entry
-	header    map[string]rest.Secret
-	timeout   time.Duration
+	client  *rest.Client
+	allow   []entry
+	header  map[string]rest.Secret
+	timeout time.Duration
 }
 
-func newWeb(cfg HTTPConfig) (*web, error) {
+func newWeb(cfg HTTPConfig, client *rest.Client) (*web, error) {
 	if len(cfg.Allow) == 0 {
 		return nil, fault.New(fault.Invalid, "http needs addresses that are allowed")
-	}
-	if cfg.MaxBodyBytes <= 0 {
-		cfg.MaxBodyBytes = DefaultMaxBodyBytes
 	}
 	if cfg.CallTimeout <= 0 {
 		cfg.CallTimeout = rest.DefaultCallTimeout
 	}
-	w := &web{header: make(map[string]rest.Secret), timeout: cfg.CallTimeout}
+	w := &web{client: client, header: make(map[string]rest.Secret), timeout: cfg.CallTimeout}
 	for _, a := range cfg.Allow {
 		e, err := newEntry(a)
 		if err != nil {
@@ -84,21 +79,7 @@ func newWeb(cfg HTTPConfig) (*web, error) {
 		}
 		w.header[http.CanonicalHeaderKey(name)] = value
 	}
-	g, err := rest.NewGuard(cfg.Networks)
-	if err != nil {
-		return nil, err
-	}
-	w.transport = rest.NewTransport()
-	// A proxy would be dialled in the place of what is to be checked.
-	w.transport.Proxy = nil
-	w.transport.DialContext = g.Dialer().DialContext
-	w.client = rest.New(name, rest.Config{Transport: w.transport, MaxBodyBytes: cfg.MaxBodyBytes})
 	return w, nil
-}
-
-func (w *web) close() error {
-	w.transport.CloseIdleConnections()
-	return w.client.Close()
 }
 
 const (
@@ -130,14 +111,10 @@ func (w *web) tools() []rest.Tool {
 	var tools []rest.Tool
 	if slices.ContainsFunc(w.allow, func(e entry) bool { return slices.ContainsFunc(readMethods(), e.takes) }) {
 		tools = append(tools, rest.Tool{
-			Tool: source.Tool{
-				Name: ToolHTTPGet, Title: "Read over HTTP",
-				Description: "Reads what is at an address that the operator allowed.",
-				InputSchema: json.RawMessage(schemaGet), OutputSchema: json.RawMessage(schemaAnswer),
-				Hints:  source.Hints{ReadOnly: true, Idempotent: true, Destructive: new(false), OpenWorld: new(true)},
-				Effect: envelope.EffectRead,
-			},
-			Run: w.run,
+			Name: ToolHTTPGet, Title: "Read over HTTP",
+			Description: "Reads what is at an address that the operator allowed.",
+			Input:       schemaGet, Output: schemaAnswer, Effect: envelope.EffectRead,
+			Run: rest.WithArgs(w.run),
 		})
 	}
 	if !slices.ContainsFunc(w.allow, entry.writes) {
@@ -150,14 +127,10 @@ func (w *web) tools() []rest.Tool {
 		}
 	}
 	return append(tools, rest.Tool{
-		Tool: source.Tool{
-			Name: ToolHTTPRequest, Title: "Write over HTTP",
-			Description: "Sends a request to an address that the operator allowed.",
-			InputSchema: json.RawMessage(schemaRequest), OutputSchema: json.RawMessage(schemaAnswer),
-			Hints:  source.Hints{Idempotent: effect == envelope.EffectKeyed, Destructive: new(true), OpenWorld: new(true)},
-			Effect: effect,
-		},
-		Run: w.run,
+		Name: ToolHTTPRequest, Title: "Write over HTTP",
+		Description: "Sends a request to an address that the operator allowed.",
+		Input:       schemaRequest, Output: schemaAnswer, Effect: effect, Destructive: true,
+		Run: rest.WithArgs(w.run),
 	})
 }
 
@@ -172,23 +145,19 @@ type request struct {
 
 // run makes a request and follows redirects for as long as nothing has been
 // done yet, and they lead to where requests may go.
-func (w *web) run(ctx context.Context, call source.Call) rest.Finding {
+func (w *web) run(ctx context.Context, call source.Call, in request) source.Observation {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
-	var in request
-	if json.Unmarshal(call.Args, &in) != nil {
-		return rest.Refuse(source.CodeInvalidArgs, "")
-	}
 	if in.Method == "" {
 		in.Method = http.MethodGet
 	}
 	at, err := url.Parse(in.URL)
 	if err != nil {
-		return rest.Refuse(source.CodeInvalidArgs, "the url is none")
+		return source.Refuse(source.CodeInvalidArgs, "the url is none")
 	}
 	header, ok := w.given(in)
 	if !ok {
-		return rest.Refuse(source.CodeInvalidArgs, "a header is not one that may be given")
+		return source.Refuse(source.CodeInvalidArgs, "a header is not one that may be given")
 	}
 	body := []byte(in.JSON)
 	if in.Body != nil {
@@ -198,11 +167,11 @@ func (w *web) run(ctx context.Context, call source.Call) rest.Finding {
 		to, ok := w.find(at, in.Method)
 		switch {
 		case !ok && hop == 0:
-			return rest.Refuse(source.CodeRejected, "the address is not among those that are allowed")
+			return source.Refuse(source.CodeRejected, "the address is not among those that are allowed")
 		case !ok:
-			return rest.Refuse(source.CodeRedirected, "the host points to an address that is not among those that are allowed")
+			return source.Refuse(source.CodeRedirected, "the host points to an address that is not among those that are allowed")
 		case hop > maxHops:
-			return rest.Refuse(source.CodeRedirected, "the host points on and on")
+			return source.Refuse(source.CodeRedirected, "the host points on and on")
 		}
 		reply := w.client.Send(ctx, rest.Request{
 			Method: in.Method, URL: at.String(), Header: w.dress(header, to, call), Body: body,
@@ -210,7 +179,7 @@ func (w *web) run(ctx context.Context, call source.Call) rest.Finding {
 		next, follow := onward(reply, at, in.Method)
 		if !follow {
 			w.hide(&reply)
-			return judge(reply, in.Method, to)
+			return observe(reply, in.Method, to)
 		}
 		at = next
 	}
@@ -317,37 +286,33 @@ func onward(reply rest.Reply, at *url.URL, method string) (*url.URL, bool) {
 	return next, true
 }
 
-// judge reads a final reply. Its status alone tells how the request fared.
-func judge(reply rest.Reply, method string, to entry) rest.Finding {
-	if errors.Is(reply.Err, rest.ErrForbidden) {
-		return rest.Refuse(source.CodeRejected, "the host's address is not of the public internet")
-	}
-	f := reply.Finding()
+// observe reads a final reply. Its status alone tells how the request fared.
+func observe(reply rest.Reply, method string, to entry) source.Observation {
+	o := reply.Observe()
 	whole := reply.Code == "" || reply.Code == source.CodeOversized
 	if reply.Status == 0 || !whole {
-		f.Result = nil
-		return f
+		o.Result = nil
+		return o
 	}
-	f.Result = show(reply)
+	o.Result = show(reply)
 	switch write := slices.Contains(writeMethods(), method); {
 	case reply.Succeeded(), write && reply.Status == http.StatusSeeOther, !write && reply.Status == http.StatusNotModified:
 		// Where 303 points to is what came of a write.
-		f.Observation = source.Observation{Written: true, Answered: true, Status: http.StatusOK}
-		f.Code = ""
+		return source.Observation{Written: true, Answered: true, Status: http.StatusOK, Result: o.Result}
 	case write && (reply.Status == http.StatusMovedPermanently || reply.Status == http.StatusFound):
 		// Many say so after having done it, others instead.
-		return f.Unanswered(source.CodeRedirected)
+		return o.Unanswered(source.CodeRedirected)
 	case reply.Status < 400:
-		f.Code = source.CodeRedirected
+		o.Code = source.CodeRedirected
 	case reply.Status == http.StatusConflict && write && to.HonoursKey:
 		// The first request of this key may be running still.
-		return f.Unanswered(source.CodeConflict)
+		return o.Unanswered(source.CodeConflict)
 	case reply.Status == http.StatusConflict:
 		// It says that something stands against it, not that it is done.
-		f.Status = 0
-		return f.Permanently(source.CodeRejected)
+		o.Status = 0
+		return o.Permanently(source.CodeRejected)
 	}
-	return f
+	return o
 }
 
 // show returns the result for a reply.

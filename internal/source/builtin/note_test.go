@@ -92,7 +92,7 @@ func TestNote(t *testing.T) {
 		},
 		"that cannot be kept is tried again, since the key says that it is the same": {
 			args: `{"text":"x"}`, fail: errors.New("secret of the database"),
-			want: source.Outcome{Kind: source.KindRetry, Code: source.CodeUnreachable, Message: "the note could not be kept", Unsure: true},
+			want: source.Outcome{Kind: source.KindRetry, Code: source.CodeUnreachable, Message: "the note could not be stored", Unsure: true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -11,41 +10,31 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
-// DefaultMaxWait bounds a wait where the configuration does not.
+// DefaultMaxWait bounds a wait, unless the configuration does.
 const DefaultMaxWait = time.Minute
 
-func waitTool(most time.Duration) rest.Tool {
-	return rest.Tool{
-		Tool: source.Tool{
-			Name:        ToolWait,
-			Title:       "Wait",
-			Description: "Waits. A wait that is broken off starts from the beginning when it is tried again.",
-			InputSchema: json.RawMessage(fmt.Sprintf(
-				`{"type":"object","properties":{"seconds":{"type":"number","minimum":0,"maximum":%g}},"required":["seconds"],"additionalProperties":false}`,
-				most.Seconds())),
-			OutputSchema: json.RawMessage(
-				`{"type":"object","properties":{"seconds":{"type":"number"}},"required":["seconds"],"additionalProperties":false}`),
-			Hints:  source.Hints{ReadOnly: true, Idempotent: true, Destructive: new(false), OpenWorld: new(false)},
-			Effect: envelope.EffectRead,
-		},
-		Run: wait,
-	}
-}
-
-func wait(ctx context.Context, call source.Call) rest.Finding {
-	var args struct {
+func waitTool(limit time.Duration) rest.Tool {
+	type args struct {
 		Seconds float64 `json:"seconds"`
 	}
-	if json.Unmarshal(call.Args, &args) != nil {
-		return rest.Refuse(source.CodeInvalidArgs, "")
-	}
-	timer := time.NewTimer(time.Duration(args.Seconds * float64(time.Second)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return rest.Finding{Observation: source.Observation{Answered: true}, Result: call.Args}
-	case <-ctx.Done():
-		// Nothing was sent anywhere, so that it may start anew.
-		return rest.Finding{Code: rest.Ended(ctx)}
+	return rest.Tool{
+		Name: ToolWait, Title: "Wait",
+		Description: "Waits. A wait that is broken off starts from the beginning when it is tried again.",
+		Input: fmt.Sprintf(
+			`{"type":"object","properties":{"seconds":{"type":"number","minimum":0,"maximum":%g}},"required":["seconds"],"additionalProperties":false}`,
+			limit.Seconds()),
+		Output: `{"type":"object","properties":{"seconds":{"type":"number"}},"required":["seconds"],"additionalProperties":false}`,
+		Effect: envelope.EffectRead, Local: true,
+		Run: rest.WithArgs(func(ctx context.Context, call source.Call, in args) source.Observation {
+			timer := time.NewTimer(time.Duration(in.Seconds * float64(time.Second)))
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+				return source.Observation{Answered: true, Result: call.Args}
+			case <-ctx.Done():
+				// Nothing was sent, so another attempt is safe.
+				return source.Observation{Code: source.EndedCode(ctx)}
+			}
+		}),
 	}
 }

@@ -35,26 +35,26 @@ const (
 // Config says whose tools a source stands for.
 type Config struct {
 	// Name is the source's name in errors.
-	Name string
+	Name string `json:"-"`
 	// URL is Composio's address; empty means DefaultURL.
-	URL string
+	URL string `json:"url"`
 	// APIKey is a project's key.
-	APIKey rest.Secret
+	APIKey rest.Secret `json:"-"`
 	// UserID is the user of the project whose connected accounts act.
-	UserID string
+	UserID string `json:"user_id"`
 	// ConnectedAccountID names the one account that acts; empty leaves the
 	// choice to Composio.
-	ConnectedAccountID string
+	ConnectedAccountID string `json:"connected_account_id"`
 	// Toolkits are the slugs of the toolkits whose tools are listed, at least
 	// one.
-	Toolkits []string
+	Toolkits []string `json:"toolkits"`
 	// Version is the toolkits' version; empty means the latest.
-	Version string
+	Version string `json:"version"`
 	// HTTP bounds the requests.
-	HTTP rest.Config
+	HTTP rest.Config `json:"-"`
 }
 
-// Source implements executor.Source over one user of a Composio project.
+// Source implements source.Source over one user of a Composio project.
 type Source struct {
 	cfg    Config
 	client *rest.Client
@@ -82,7 +82,7 @@ func New(cfg Config) (*Source, error) {
 	return &Source{cfg: cfg, client: rest.New(cfg.Name, cfg.HTTP), base: base}, nil
 }
 
-// List implements executor.Source. It reads all pages of every toolkit.
+// List implements source.Source. It reads all pages of every toolkit.
 func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
 	return s.client.List(ctx, func(ctx context.Context) ([]source.Tool, error) {
 		tools := []source.Tool{}
@@ -102,7 +102,7 @@ func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
 					tools = append(tools, item.tool())
 				}
 				if len(tools) > maxTools || n >= maxPages {
-					return nil, &rest.ListError{Text: "there are more tools than can be listed"}
+					return nil, &source.ListError{Text: "there are more tools than can be listed"}
 				}
 				if page.Next == nil || *page.Next == "" {
 					break
@@ -142,7 +142,7 @@ func (s *Source) page(ctx context.Context, toolkit, cursor string) (page, error)
 	reply := s.client.Send(ctx, rest.Request{Method: http.MethodGet, URL: at, Header: s.header()})
 	var p page
 	if !reply.Succeeded() || !reply.Decode(&p) || p.Items == nil {
-		return page{}, reply.ListFailure()
+		return page{}, reply.ListError()
 	}
 	return p, nil
 }
@@ -177,18 +177,18 @@ func (i item) tool() source.Tool {
 	return t
 }
 
-// Execute implements executor.Source.
+// Execute implements source.Source.
 func (s *Source) Execute(ctx context.Context, call source.Call) source.Outcome {
-	return s.client.Execute(ctx, call, func(ctx context.Context) rest.Finding { return s.execute(ctx, call) })
+	return s.client.Execute(ctx, call, func(ctx context.Context) source.Observation { return s.execute(ctx, call) })
 }
 
-func (s *Source) execute(ctx context.Context, call source.Call) rest.Finding {
+func (s *Source) execute(ctx context.Context, call source.Call) source.Observation {
 	args, ok := rest.Object(call.Args)
 	if !ok {
-		return rest.Refuse(source.CodeInvalidArgs, "")
+		return source.Refuse(source.CodeInvalidArgs, "")
 	}
 	if !slug(call.Tool) {
-		return rest.Refuse(source.CodeUnknownTool, "")
+		return source.Refuse(source.CodeUnknownTool, "")
 	}
 	body, err := json.Marshal(struct {
 		UserID    string          `json:"user_id"`
@@ -197,26 +197,26 @@ func (s *Source) execute(ctx context.Context, call source.Call) rest.Finding {
 		Arguments json.RawMessage `json:"arguments"`
 	}{s.cfg.UserID, s.cfg.ConnectedAccountID, s.cfg.Version, args})
 	if err != nil {
-		return rest.Refuse(source.CodeInvalidArgs, "")
+		return source.Refuse(source.CodeInvalidArgs, "")
 	}
 	at, _ := s.base.URL(nil, "api", "v3.1", "tools", "execute", call.Tool)
 	reply := s.client.Send(ctx, rest.Request{Method: http.MethodPost, URL: at, Header: s.header(), Body: body})
-	f := reply.Finding()
-	if !f.Answered {
-		return f
+	o := reply.Observe()
+	if !o.Answered {
+		return o
 	}
 	var answer struct {
 		Successful *bool  `json:"successful"`
 		LogID      string `json:"log_id"`
 	}
 	if !reply.Decode(&answer) || answer.Successful == nil {
-		return f.Malformed()
+		return o.Malformed()
 	}
-	f.ProviderID = answer.LogID
+	o.ProviderID = answer.LogID
 	if !*answer.Successful {
-		return f.ToolError()
+		return o.ToolFailed()
 	}
-	return f
+	return o
 }
 
 func (s *Source) header() http.Header {
@@ -233,7 +233,7 @@ func slug(name string) bool {
 	return name != "" && len(name) <= 200
 }
 
-// Close implements executor.Source.
+// Close implements source.Source.
 func (s *Source) Close() error { return s.client.Close() }
 
 var _ source.Source = (*Source)(nil)

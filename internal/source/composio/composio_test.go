@@ -91,7 +91,7 @@ func open(t *testing.T, s *resttest.Server, change ...func(*composio.Config)) so
 	t.Helper()
 	cfg := composio.Config{
 		Name: "apps", URL: s.URL, APIKey: rest.NewSecret(apiKey), UserID: "u1", Toolkits: []string{"gmail", "slack"},
-		HTTP: rest.Config{Transport: resttest.Transport(t, rest.NewTransport()), MaxBodyBytes: resttest.MaxBodyBytes},
+		HTTP: resttest.Config(t),
 	}
 	for _, c := range change {
 		c(&cfg)
@@ -172,7 +172,7 @@ func TestListFails(t *testing.T) {
 		"at pages without end": {change: func(cfg *composio.Config) { cfg.Toolkits = []string{"endless"} }, says: "more tools than can be listed"},
 		"at an answer of another shape": {
 			meddle: func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { _, _ = io.WriteString(w, `{"tools":[]}`) },
-			says:   "not what its documentation says",
+			says:   "not valid",
 		},
 		"at an answer that is too large": {
 			meddle: func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
@@ -182,7 +182,7 @@ func TestListFails(t *testing.T) {
 		},
 		"at a cut": {
 			meddle: func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) },
-			says:   "went away",
+			says:   "was lost",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

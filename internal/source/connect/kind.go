@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/builtin"
 	"github.com/countersign-dev/countersign/internal/source/composio"
@@ -31,49 +32,6 @@ const (
 	// ValueWebhookURL is the address of an incoming webhook of Slack.
 	ValueWebhookURL = "webhook_url"
 )
-
-// ToolGatewayConfig is the configuration of a source of kind tool_gateway.
-type ToolGatewayConfig struct {
-	// URL is the gateway's address.
-	URL string `json:"url"`
-	// HonoursKey says that the gateway does a call once for each
-	// Idempotency-Key.
-	HonoursKey bool `json:"honours_key,omitzero"`
-}
-
-// ComposioConfig is the configuration of a source of kind composio.
-type ComposioConfig struct {
-	// URL is Composio's address, if it is not the usual one.
-	URL string `json:"url,omitzero"`
-	// UserID is whose connected accounts act; ConnectedAccountID may name one.
-	UserID             string `json:"user_id"`
-	ConnectedAccountID string `json:"connected_account_id,omitzero"`
-	// Toolkits are those whose tools are listed, Version is theirs.
-	Toolkits []string `json:"toolkits"`
-	Version  string   `json:"version,omitzero"`
-}
-
-// SlackConfig is the configuration of a source of kind slack.
-type SlackConfig struct {
-	// URL is the Web API's address, if it is not the usual one.
-	URL string `json:"url,omitzero"`
-	// MarkMessages leaves the key of the call in each message's metadata.
-	MarkMessages bool `json:"mark_messages,omitzero"`
-}
-
-// LinearConfig is the configuration of a source of kind linear.
-type LinearConfig struct {
-	// URL is the API's address, if it is not the usual one.
-	URL string `json:"url,omitzero"`
-}
-
-// SentryConfig is the configuration of a source of kind sentry.
-type SentryConfig struct {
-	// URL is Sentry's address, if it is not the usual one.
-	URL string `json:"url,omitzero"`
-	// Organization is the organisation's slug.
-	Organization string `json:"organization"`
-}
 
 // BuiltinConfig is the configuration of a source of kind builtin.
 type BuiltinConfig struct {
@@ -161,7 +119,7 @@ func CheckConfig(kind string, raw json.RawMessage) error {
 	return err
 }
 
-// parseConfig reads a configuration that fits its kind's schema.
+// parseConfig decodes a configuration that fits the schema of its kind.
 func parseConfig(kind string, raw json.RawMessage, into any) error {
 	schema := configSchema(kind)
 	if schema == "" {
@@ -183,7 +141,7 @@ func parseConfig(kind string, raw json.RawMessage, into any) error {
 	return nil
 }
 
-// configErrors turns what was said of arguments into what is said of a
+// configErrors turns errors of arguments into errors of a configuration.
 func configErrors(invalid *envelope.InvalidError) error {
 	fields := make([]envelope.FieldError, len(invalid.Fields))
 	for i, f := range invalid.Fields {
@@ -195,7 +153,7 @@ func configErrors(invalid *envelope.InvalidError) error {
 			f.Message = "this kind of source has no such setting"
 		case envelope.RuleSyntax, envelope.RuleType:
 		case envelope.RulePattern:
-			f.Message = "is not written as it has to be; an address has no user, query and fragment"
+			f.Message = "has the wrong form; an address has no user, query and fragment"
 		default:
 			f.Message = "breaks the rule " + string(f.Rule)
 		}
@@ -205,8 +163,7 @@ func configErrors(invalid *envelope.InvalidError) error {
 	return &envelope.InvalidError{Fields: fields}
 }
 
-// parseBuiltin reads the configuration of the tools that come along, down to
-// what only they can check.
+// parseBuiltin parses and checks the configuration of a source of kind builtin.
 func parseBuiltin(raw json.RawMessage, creds Credentials) (builtin.Config, error) {
 	var c BuiltinConfig
 	if err := parseConfig(catalog.KindBuiltin, raw, &c); err != nil {
@@ -227,79 +184,83 @@ func parseBuiltin(raw json.RawMessage, creds Credentials) (builtin.Config, error
 		}
 		cfg.HTTP.Allow = append(cfg.HTTP.Allow, allowed)
 	}
-	for i, text := range c.HTTP.Networks {
-		network, err := netip.ParsePrefix(text)
-		if err != nil || network.Masked() != network {
-			return builtin.Config{}, invalidConfig(fmt.Sprintf("/http/networks/%d", i), envelope.RuleFormat,
-				"must be an address prefix without bits beyond its length, such as 10.1.0.0/16")
-		}
-		cfg.HTTP.Networks = append(cfg.HTTP.Networks, network)
-	}
-	return cfg, nil
+	var err error
+	cfg.HTTP.Networks, err = parseNetworks("/http/networks", c.HTTP.Networks)
+	return cfg, err
 }
 
-// openBuiltin opens a source of the tools that come along.
-func openBuiltin(of catalog.Source, creds Credentials, notes builtin.Notes) (source.Source, error) {
+// openBuiltin opens a source of Countersign's own tools.
+func (p *Pool) openBuiltin(tenant envelope.TenantID, of catalog.Source, creds Credentials) (source.Source, error) {
 	cfg, err := parseBuiltin(of.Config, creds)
 	if err != nil {
 		return nil, err
 	}
-	cfg.Notes = notes
-	return orNone(builtin.With(cfg))
+	if cfg.HTTP != nil {
+		cfg.HTTP.Networks = append(cfg.HTTP.Networks, p.cfg.Networks...)
+	}
+	if p.cfg.Notes != nil {
+		cfg.Notes = p.cfg.Notes(tenant, of.ID)
+	}
+	return orNil(builtin.With(cfg))
 }
 
-// openProvider opens a source that speaks a provider's own API.
-func openProvider(of catalog.Source, creds Credentials) (source.Source, error) {
+// openProvider opens a source that calls a provider's own API.
+func (p *Pool) openProvider(of catalog.Source, creds Credentials) (source.Source, error) {
+	client := rest.Config{Guard: safehttp.Guard{Networks: p.cfg.Networks}}
 	value := func(name string) rest.Secret { return rest.NewSecret(creds.Values[name]) }
 	switch of.Kind {
 	case catalog.KindToolGateway:
-		var c ToolGatewayConfig
-		if err := parseConfig(of.Kind, of.Config, &c); err != nil {
-			return nil, err
-		}
-		return orNone(toolgateway.New(toolgateway.Config{
-			Name: of.ID, URL: c.URL, HonoursKey: c.HonoursKey, Header: rest.NewSecrets(creds.Header),
-		}))
+		return open(of, toolgateway.New, func(c *toolgateway.Config) {
+			c.Name, c.HTTP, c.Header = of.ID, client, rest.NewSecrets(creds.Header)
+		})
 	case catalog.KindComposio:
-		var c ComposioConfig
-		if err := parseConfig(of.Kind, of.Config, &c); err != nil {
-			return nil, err
-		}
-		return orNone(composio.New(composio.Config{
-			Name: of.ID, URL: c.URL, APIKey: value(ValueAPIKey), UserID: c.UserID,
-			ConnectedAccountID: c.ConnectedAccountID, Toolkits: c.Toolkits, Version: c.Version,
-		}))
+		return open(of, composio.New, func(c *composio.Config) { c.Name, c.HTTP, c.APIKey = of.ID, client, value(ValueAPIKey) })
 	case catalog.KindSlack:
-		var c SlackConfig
-		if err := parseConfig(of.Kind, of.Config, &c); err != nil {
-			return nil, err
-		}
-		return orNone(slack.New(slack.Config{
-			Name: of.ID, URL: c.URL, MarkMessages: c.MarkMessages, Token: value(ValueToken), Webhook: value(ValueWebhookURL),
-		}))
+		return open(of, slack.New, func(c *slack.Config) {
+			c.Name, c.HTTP, c.Token, c.Webhook = of.ID, client, value(ValueToken), value(ValueWebhookURL)
+		})
 	case catalog.KindLinear:
-		var c LinearConfig
-		if err := parseConfig(of.Kind, of.Config, &c); err != nil {
-			return nil, err
-		}
-		return orNone(linear.New(linear.Config{Name: of.ID, URL: c.URL, APIKey: value(ValueAPIKey), Token: value(ValueToken)}))
-	case catalog.KindWebhook:
-		return orNone(openWebhook(of, creds))
+		return open(of, linear.New, func(c *linear.Config) {
+			c.Name, c.HTTP, c.APIKey, c.Token = of.ID, client, value(ValueAPIKey), value(ValueToken)
+		})
 	case catalog.KindSentry:
-		var c SentryConfig
-		if err := parseConfig(of.Kind, of.Config, &c); err != nil {
-			return nil, err
-		}
-		return orNone(sentry.New(sentry.Config{Name: of.ID, URL: c.URL, Organization: c.Organization, Token: value(ValueToken)}))
+		return open(of, sentry.New, func(c *sentry.Config) { c.Name, c.HTTP, c.Token = of.ID, client, value(ValueToken) })
+	case catalog.KindWebhook:
+		return orNil(p.openWebhook(of, creds))
 	}
 	return nil, fault.New(fault.Invalid, "there is no source of kind %q", of.Kind)
 }
 
-// orNone returns a source, or no source at all where there is an error: a nil
-// pointer in an interface is not nil.
-func orNone[S source.Source](src S, err error) (source.Source, error) {
+// open opens a source from its configuration, which complete fills up with its
+// credentials.
+func open[C any, S source.Source](of catalog.Source, newSource func(C) (S, error), complete func(*C)) (source.Source, error) {
+	var c C
+	if err := parseConfig(of.Kind, of.Config, &c); err != nil {
+		return nil, err
+	}
+	complete(&c)
+	return orNil(newSource(c))
+}
+
+// orNil returns nil in place of a source if there is an error: a nil pointer in
+// an interface is not nil.
+func orNil[S source.Source](src S, err error) (source.Source, error) {
 	if err != nil {
 		return nil, err
 	}
 	return src, nil
+}
+
+// parseNetworks parses the networks of a configuration, which are at a pointer.
+func parseNetworks(pointer string, texts []string) ([]netip.Prefix, error) {
+	networks := make([]netip.Prefix, len(texts))
+	for i, text := range texts {
+		network, err := netip.ParsePrefix(text)
+		if err != nil || network.Masked() != network {
+			return nil, invalidConfig(fmt.Sprintf("%s/%d", pointer, i), envelope.RuleFormat,
+				"must be an address prefix without bits beyond its length, such as 10.1.0.0/16")
+		}
+		networks[i] = network
+	}
+	return networks, nil
 }

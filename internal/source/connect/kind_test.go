@@ -15,6 +15,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
@@ -88,7 +89,7 @@ func TestLiveOpensEveryKind(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	vault := sealing(t)
-	live := connect.NewPool(connect.Config{Cipher: vault})
+	live := connect.NewPool(connect.Config{Cipher: vault, Networks: safehttp.Loopback()})
 	t.Cleanup(live.Close)
 	values := func(of ...string) connect.Credentials {
 		c := connect.Credentials{Values: map[string]string{}}
@@ -151,7 +152,7 @@ func TestLiveHandsCredentialsToTheProviderAlone(t *testing.T) {
 	t.Cleanup(gateway.Close)
 	s := newFixture(t)
 	vault := sealing(t)
-	live := connect.NewPool(connect.Config{Cipher: vault})
+	live := connect.NewPool(connect.Config{Cipher: vault, Networks: safehttp.Loopback()})
 	t.Cleanup(live.Close)
 	sealed, err := vault.Encrypt(s.tenant, "gateway", []byte(`{"header":{"Authorization":"Bearer hush"}}`))
 	if err != nil {

@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/builtin"
 	"github.com/countersign-dev/countersign/internal/source/mcp"
@@ -75,6 +77,8 @@ type Config struct {
 	Cipher Cipher
 	// Breaker configures the circuit breakers in front of sources.
 	Breaker source.BreakerConfig
+	// Networks may be connected to besides the public internet.
+	Networks []netip.Prefix
 	// Stdio lets sources of transport stdio start their programs. Whoever may
 	// set up a source could then run anything as the worker's user, so it is
 	// off unless the deployment turns it on.
@@ -222,15 +226,11 @@ func (p *Pool) connect(tenant envelope.TenantID, of catalog.Source) (source.Sour
 	switch of.Kind {
 	case catalog.KindBuiltin:
 		// No circuit breaker: the tools do not share one place that can fail.
-		var notes builtin.Notes
-		if p.cfg.Notes != nil {
-			notes = p.cfg.Notes(tenant, of.ID)
-		}
-		return openBuiltin(of, creds, notes)
+		return p.openBuiltin(tenant, of, creds)
 	case catalog.KindMCP:
 		src, err = p.openMCP(of, creds)
 	default:
-		src, err = openProvider(of, creds)
+		src, err = p.openProvider(of, creds)
 	}
 	if err != nil {
 		return nil, err
@@ -270,8 +270,8 @@ func (p *Pool) openMCP(of catalog.Source, creds Credentials) (source.Source, err
 	for k, v := range creds.Env {
 		env = append(env, k+"="+v)
 	}
-	return orNone(mcp.New(mcp.Config{
-		Name: of.ID, Transport: cfg.Transport, URL: cfg.URL, Header: header,
+	return orNil(mcp.New(mcp.Config{
+		Name: of.ID, Transport: cfg.Transport, URL: cfg.URL, Header: header, Guard: safehttp.Guard{Networks: p.cfg.Networks},
 		Command: cfg.Command, Env: env, Dir: cfg.Dir, Logger: p.cfg.Log,
 	}))
 }

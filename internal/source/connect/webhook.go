@@ -2,8 +2,6 @@ package connect
 
 import (
 	"encoding/json"
-	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -48,15 +46,9 @@ func parseWebhook(raw json.RawMessage) (webhook.Config, error) {
 	if err := webhook.CheckURL(c.URL); err != nil {
 		return webhook.Config{}, invalidConfig("/url", envelope.RuleFormat, err.Error())
 	}
-	for i, text := range c.Networks {
-		network, err := netip.ParsePrefix(text)
-		if err != nil || network.Masked() != network {
-			return webhook.Config{}, invalidConfig(fmt.Sprintf("/networks/%d", i), envelope.RuleFormat,
-				"must be an address prefix without bits beyond its length, such as 10.1.0.0/16")
-		}
-		cfg.Networks = append(cfg.Networks, network)
-	}
-	return cfg, nil
+	var err error
+	cfg.Networks, err = parseNetworks("/networks", c.Networks)
+	return cfg, err
 }
 
 // checkSigning says what is wrong with credentials that sign messages.
@@ -85,12 +77,13 @@ func CheckCredentials(kind string, creds Credentials) error {
 	return nil
 }
 
-func openWebhook(of catalog.Source, creds Credentials) (*webhook.Source, error) {
+func (p *Pool) openWebhook(of catalog.Source, creds Credentials) (*rest.Source, error) {
 	cfg, err := parseWebhook(of.Config)
 	if err != nil {
 		return nil, err
 	}
 	cfg.Name = of.ID
+	cfg.Networks = append(cfg.Networks, p.cfg.Networks...)
 	for _, name := range []string{ValueSigningSecret, ValuePreviousSecret} {
 		if text := creds.Values[name]; text != "" {
 			cfg.Secrets = append(cfg.Secrets, rest.NewSecret(text))

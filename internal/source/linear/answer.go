@@ -22,10 +22,10 @@ type answer struct {
 	refused bool
 }
 
-// judge reads an answer of GraphQL, which says its errors with any status: too
+// observe reads an answer of GraphQL, which says its errors with any status: too
 // many requests are 400.
-func judge(reply rest.Reply) (answer, rest.Finding) {
-	f := reply.Finding()
+func observe(reply rest.Reply) (answer, source.Observation) {
+	o := reply.Observe()
 	var body struct {
 		Data   map[string]json.RawMessage
 		Errors []struct {
@@ -34,10 +34,10 @@ func judge(reply rest.Reply) (answer, rest.Finding) {
 	}
 	spoken := reply.Decode(&body) && (body.Data != nil || len(body.Errors) > 0)
 	if !spoken || reply.Status >= 500 || reply.Status == http.StatusTooManyRequests {
-		if f.Answered {
-			f = f.Malformed()
+		if o.Answered {
+			o = o.Malformed()
 		}
-		return answer{}, f
+		return answer{}, o
 	}
 	var got answer
 	for _, field := range body.Data {
@@ -45,7 +45,7 @@ func judge(reply rest.Reply) (answer, rest.Finding) {
 	}
 	if len(body.Errors) == 0 || !got.empty() {
 		// Beside data, an error tells of a part of it that could not be shown.
-		return got, f
+		return got, o
 	}
 	e := body.Errors[0].Extensions
 	code := meaning(e.Code)
@@ -56,46 +56,46 @@ func judge(reply rest.Reply) (answer, rest.Finding) {
 		code = source.StatusCode(reply.Status)
 	}
 	// The error says more than the status from here on.
-	f.Status = 0
+	o.Status = 0
 	switch code {
 	case source.CodeRateLimited:
-		f.RetryAfter = max(f.RetryAfter, patience(reply.Header, time.Now()))
-		return got, f.NotNow(code)
+		o.RetryAfter = max(o.RetryAfter, patience(reply.Header, time.Now()))
+		return got, o.NotExecuted(code)
 	case source.CodeServerError:
-		return got, f.Unanswered(code)
+		return got, o.Unanswered(code)
 	case source.CodeUnauthorized:
-		return got, f.Permanently(code)
+		return got, o.Permanently(code)
 	case "":
 		got.refused = true
-		return got, f.ToolError()
+		return got, o.ToolFailed()
 	case source.CodeConflict:
 		// It is looked for before it is believed to be there.
 		code = source.CodeRejected
 	}
 	got.refused = true
-	return got, f.Permanently(code)
+	return got, o.Permanently(code)
 }
 
 // empty reports whether there is nothing in the field.
 func (a answer) empty() bool { return len(a.field) == 0 || string(a.field) == "null" }
 
 // done is the finding for an answer that is an entity, or a list of them.
-func (a answer) done(f rest.Finding) rest.Finding {
-	f.Result = a.field
+func (a answer) done(o source.Observation) source.Observation {
+	o.Result = a.field
 	var entity struct{ ID any }
 	if json.Unmarshal(a.field, &entity) == nil {
 		if id, ok := entity.ID.(string); ok && len(id) <= maxProviderID {
-			f.ProviderID = id
+			o.ProviderID = id
 		}
 	}
-	return f
+	return o
 }
 
 // changed is the finding for the answer to a mutation, which says whether it
 // worked beside what it made.
-func (a *answer) changed(f rest.Finding) rest.Finding {
-	if !f.Answered || f.Code != "" {
-		return f
+func (a *answer) changed(o source.Observation) source.Observation {
+	if !o.Answered || o.Code != "" {
+		return o
 	}
 	var payload struct {
 		Success *bool
@@ -104,10 +104,10 @@ func (a *answer) changed(f rest.Finding) rest.Finding {
 	}
 	switch {
 	case json.Unmarshal(a.field, &payload) != nil || payload.Success == nil:
-		return f.Malformed()
+		return o.Malformed()
 	case !*payload.Success:
 		a.refused = true
-		return f.ToolError()
+		return o.ToolFailed()
 	}
 	made := answer{field: payload.Issue}
 	if made.empty() {
@@ -116,7 +116,7 @@ func (a *answer) changed(f rest.Finding) rest.Finding {
 	if made.empty() {
 		made.field = json.RawMessage(`{}`)
 	}
-	return made.done(f)
+	return made.done(o)
 }
 
 // meaning is the code for an error's code or type, which differ in writing

@@ -26,15 +26,15 @@ const DefaultURL = "https://api.linear.app/graphql"
 // Config says which workspace a source stands for. It needs one credential.
 type Config struct {
 	// Name is the source's name in errors.
-	Name string
+	Name string `json:"-"`
 	// URL is the API's address; empty means DefaultURL.
-	URL string
+	URL string `json:"url"`
 	// APIKey is a personal key.
-	APIKey rest.Secret
+	APIKey rest.Secret `json:"-"`
 	// Token is an OAuth access token.
-	Token rest.Secret
+	Token rest.Secret `json:"-"`
 	// HTTP bounds the requests.
-	HTTP rest.Config
+	HTTP rest.Config `json:"-"`
 }
 
 // api makes the requests of one workspace.
@@ -69,63 +69,63 @@ func New(cfg Config) (*rest.Source, error) {
 }
 
 // ask sends one operation.
-func (a *api) ask(ctx context.Context, operation string, variables any) (answer, rest.Finding) {
+func (a *api) ask(ctx context.Context, operation string, variables any) (answer, source.Observation) {
 	body, err := json.Marshal(map[string]any{"query": operation, "variables": variables})
 	if err != nil {
-		return answer{}, rest.Refuse(source.CodeInvalidArgs, "")
+		return answer{}, source.Refuse(source.CodeInvalidArgs, "")
 	}
-	return judge(a.client.Send(ctx, rest.Request{
+	return observe(a.client.Send(ctx, rest.Request{
 		Method: http.MethodPost, URL: a.at, Body: body,
 		Header: http.Header{"Authorization": {a.authorization.Reveal()}},
 	}))
 }
 
 // read runs a query whose variables are the arguments.
-func (a *api) read(query string) func(context.Context, source.Call) rest.Finding {
-	return func(ctx context.Context, call source.Call) rest.Finding {
-		got, f := a.ask(ctx, query, call.Args)
-		if !f.Answered || f.Code != "" {
-			return f
+func (a *api) read(query string) func(context.Context, source.Call) source.Observation {
+	return func(ctx context.Context, call source.Call) source.Observation {
+		got, o := a.ask(ctx, query, call.Args)
+		if !o.Answered || o.Code != "" {
+			return o
 		}
 		if got.empty() {
-			return f.Permanently(source.CodeNotFound)
+			return o.Permanently(source.CodeNotFound)
 		}
-		return got.done(f)
+		return got.done(o)
 	}
 }
 
 // update runs a mutation that takes the argument "id" apart from the others.
-func (a *api) update(mutation string) func(context.Context, source.Call) rest.Finding {
-	return func(ctx context.Context, call source.Call) rest.Finding {
+func (a *api) update(mutation string) func(context.Context, source.Call) source.Observation {
+	return func(ctx context.Context, call source.Call) source.Observation {
 		input := rest.Fields(call.Args)
 		id := input["id"]
 		delete(input, "id")
-		got, f := a.ask(ctx, mutation, map[string]any{"id": id, "input": input})
-		return got.changed(f)
+		got, o := a.ask(ctx, mutation, map[string]any{"id": id, "input": input})
+		return got.changed(o)
 	}
 }
 
 // create runs a mutation under the id that follows from the call's key; find
 // is the query for what has that id.
-func (a *api) create(mutation, find string) func(context.Context, source.Call) rest.Finding {
-	return func(ctx context.Context, call source.Call) rest.Finding {
+func (a *api) create(mutation, find string) func(context.Context, source.Call) source.Observation {
+	return func(ctx context.Context, call source.Call) source.Observation {
 		id := ID(call.Tool, call.Key)
 		input := map[string]any{"id": id}
 		for name, value := range rest.Fields(call.Args) {
 			input[name] = value
 		}
-		got, f := a.ask(ctx, mutation, map[string]any{"input": input})
-		f = got.changed(f)
+		got, o := a.ask(ctx, mutation, map[string]any{"input": input})
+		o = got.changed(o)
 		if !got.refused {
-			return f
+			return o
 		}
 		// What Linear says of an id that is taken is not documented.
 		there, sought := a.ask(ctx, find, map[string]string{"id": id})
 		switch {
 		case sought.Answered && sought.Code == "" && !there.empty():
-			return there.done(sought).AlreadyThere()
+			return there.done(sought).AlreadyDone()
 		case sought.Answered && sought.Code == "" || there.refused:
-			return f
+			return o
 		}
 		return sought.Unanswered(sought.Code)
 	}

@@ -119,7 +119,7 @@ func open(t *testing.T, s *resttest.Server, change ...func(*linear.Config)) sour
 	t.Helper()
 	cfg := linear.Config{
 		Name: "work", URL: s.URL + "/graphql", APIKey: rest.NewSecret(apiKey),
-		HTTP: rest.Config{Transport: resttest.Transport(t, rest.NewTransport()), MaxBodyBytes: resttest.MaxBodyBytes},
+		HTTP: resttest.Config(t),
 	}
 	for _, c := range change {
 		c(&cfg)

@@ -1,10 +1,7 @@
 package linear
 
 import (
-	"encoding/json"
-
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
@@ -84,53 +81,33 @@ const (
 func (a *api) tools() []rest.Tool {
 	return []rest.Tool{
 		{
-			Tool: source.Tool{
-				Name: ToolIssueCreate, Title: "Create an issue",
-				Description: "Creates an issue in a team.",
-				InputSchema: json.RawMessage(schemaIssueCreate), OutputSchema: json.RawMessage(schemaEntity),
-				Hints:  source.Hints{Idempotent: true, Destructive: new(false), OpenWorld: new(true)},
-				Effect: envelope.EffectKeyed,
-			},
+			Name: ToolIssueCreate, Title: "Create an issue",
+			Description: "Creates an issue in a team.",
+			Input:       schemaIssueCreate, Output: schemaEntity, Effect: envelope.EffectKeyed,
 			Run: a.create(mutateIssueCreate, queryIssue),
 		},
 		{
-			Tool: source.Tool{
-				Name: ToolIssueUpdate, Title: "Change an issue",
-				Description: "Sets fields of an issue; those that are not given stay as they are.",
-				InputSchema: json.RawMessage(schemaIssueUpdate), OutputSchema: json.RawMessage(schemaEntity),
-				Hints:  source.Hints{Idempotent: true, Destructive: new(true), OpenWorld: new(true)},
-				Effect: envelope.EffectIdempotent,
-			},
+			Name: ToolIssueUpdate, Title: "Change an issue",
+			Description: "Sets fields of an issue; those that are not given stay as they are.",
+			Input:       schemaIssueUpdate, Output: schemaEntity, Effect: envelope.EffectIdempotent, Destructive: true,
 			Run: a.update(mutateIssueUpdate),
 		},
 		{
-			Tool: source.Tool{
-				Name: ToolIssueGet, Title: "Read an issue",
-				Description: "Reads one issue.",
-				InputSchema: json.RawMessage(schemaIssueGet), OutputSchema: json.RawMessage(schemaEntity),
-				Hints:  source.Hints{ReadOnly: true, Idempotent: true, Destructive: new(false), OpenWorld: new(true)},
-				Effect: envelope.EffectRead,
-			},
+			Name: ToolIssueGet, Title: "Read an issue",
+			Description: "Reads one issue.",
+			Input:       schemaIssueGet, Output: schemaEntity, Effect: envelope.EffectRead,
 			Run: a.read(queryIssue),
 		},
 		{
-			Tool: source.Tool{
-				Name: ToolCommentCreate, Title: "Comment on an issue",
-				Description: "Adds a comment to an issue.",
-				InputSchema: json.RawMessage(schemaCommentCreate), OutputSchema: json.RawMessage(schemaEntity),
-				Hints:  source.Hints{Idempotent: true, Destructive: new(false), OpenWorld: new(true)},
-				Effect: envelope.EffectKeyed,
-			},
+			Name: ToolCommentCreate, Title: "Comment on an issue",
+			Description: "Adds a comment to an issue.",
+			Input:       schemaCommentCreate, Output: schemaEntity, Effect: envelope.EffectKeyed,
 			Run: a.create(mutateCommentCreate, queryComment),
 		},
 		{
-			Tool: source.Tool{
-				Name: ToolTeamList, Title: "List teams",
-				Description: "Lists the teams that issues can be created in.",
-				InputSchema: json.RawMessage(schemaTeamList), OutputSchema: json.RawMessage(schemaTeams),
-				Hints:  source.Hints{ReadOnly: true, Idempotent: true, Destructive: new(false), OpenWorld: new(true)},
-				Effect: envelope.EffectRead,
-			},
+			Name: ToolTeamList, Title: "List teams",
+			Description: "Lists the teams that issues can be created in.",
+			Input:       schemaTeamList, Output: schemaTeams, Effect: envelope.EffectRead,
 			Run: a.read(queryTeams),
 		},
 	}

@@ -1,21 +1,22 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"maps"
 	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.opentelemetry.io/otel/propagation"
 
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
-// The keys under which a call's _meta carries what a server needs to act once.
+// The keys of a call's _meta by which a server can execute the call once.
 const (
 	// MetaIdempotencyKey carries source.Call.Key.
 	MetaIdempotencyKey = "countersign.dev/idempotency-key"
@@ -24,36 +25,26 @@ const (
 )
 
 // MetaOutcome is the key under which a result's _meta says source.CodeConflict,
-// if the effect was there already.
+// if the effect exists already.
 const MetaOutcome = "countersign.dev/outcome"
 
-// finding is what one attempt came to, before its kind is named.
-type finding struct {
-	source.Observation
-	code   string
-	answer answer
-}
-
-// Execute implements executor.Source. A session that the server has forgotten
-// is replaced, and the call sent again, once; that happens only where the
-// first request was surely not executed.
+// Execute implements source.Source. If the server has forgotten the session,
+// Execute opens a new session and sends the call once more; that happens only
+// where the first request was surely not executed.
 func (s *Source) Execute(ctx context.Context, call source.Call) source.Outcome {
-	f := s.execute(ctx, call)
-	out := source.Conclude(call.Effect, f.Observation, f.code, describe(f))
-	out.Result, out.ProviderID = f.answer.result, f.answer.providerID
-	return out
+	return s.execute(ctx, call).Outcome(s.cfg.Name, call.Effect)
 }
 
-func (s *Source) execute(ctx context.Context, call source.Call) finding {
+func (s *Source) execute(ctx context.Context, call source.Call) source.Observation {
 	params, err := parameters(ctx, call)
 	if err != nil {
-		return finding{Observation: source.Observation{Permanent: true}, code: source.CodeInvalidArgs}
+		return source.Refuse(source.CodeInvalidArgs, "")
 	}
-	ctx, leave, ok := s.enter(ctx, s.cfg.CallTimeout)
+	ctx, end, ok := s.calls.Start(ctx, s.cfg.CallTimeout)
 	if !ok {
-		return finding{code: source.CodeClosed}
+		return source.Observation{Code: source.CodeClosed}
 	}
-	defer leave()
+	defer end()
 
 	sess, err := s.session(ctx)
 	if err != nil {
@@ -67,8 +58,8 @@ func (s *Source) execute(ctx context.Context, call source.Call) finding {
 		}
 		saw = s.attempt(ctx, sess, params)
 	}
-	f := s.judge(ctx, saw, call.Tool)
-	switch f.code {
+	o := s.observe(ctx, saw, call.Tool)
+	switch o.Code {
 	case source.CodeMalformed, source.CodeOversized, source.CodeLost:
 		s.retire(sess)
 	case source.CodeTimeout:
@@ -76,16 +67,14 @@ func (s *Source) execute(ctx context.Context, call source.Call) finding {
 			sess.suspect.Store(true)
 		}
 	}
-	return f
+	return o
 }
 
-// parameters builds the request, and fails if the arguments are no JSON object.
+// parameters returns the parameters of the request. It fails if the arguments
+// are not a JSON object.
 func parameters(ctx context.Context, call source.Call) (*sdk.CallToolParams, error) {
-	args := bytes.TrimSpace(call.Args)
-	if len(args) == 0 {
-		args = []byte("{}")
-	}
-	if args[0] != '{' || !json.Valid(args) {
+	args, ok := rest.Object(call.Args)
+	if !ok {
 		return nil, errors.New("arguments are not a JSON object")
 	}
 	meta := sdk.Meta{MetaIdempotencyKey: call.Key, MetaAttempt: call.Attempt}
@@ -94,20 +83,17 @@ func parameters(ctx context.Context, call source.Call) (*sdk.CallToolParams, err
 	for k, v := range trace {
 		meta[k] = v
 	}
-	return &sdk.CallToolParams{Meta: meta, Name: call.Tool, Arguments: json.RawMessage(args)}, nil
+	return &sdk.CallToolParams{Meta: meta, Name: call.Tool, Arguments: args}, nil
 }
 
-// attempt sends the request once and returns what was seen of it. The SDK's
-// own result and error say less than the probe does.
+// attempt sends the request once and returns what the probe saw of it. The
+// SDK's result and error say less than the probe.
 func (s *Source) attempt(ctx context.Context, sess *session, params *sdk.CallToolParams) seen {
 	var p probe
 	defer p.forget()
-	again := *params
-	again.Meta = make(sdk.Meta, len(params.Meta)+3) // the SDK adds to it
-	for k, v := range params.Meta {
-		again.Meta[k] = v
-	}
-	_, _ = sess.sdk.CallTool(withCall(ctx, &p), &again) // see above
+	mine := *params
+	mine.Meta = maps.Clone(params.Meta)                // the SDK adds to it
+	_, _ = sess.sdk.CallTool(withCall(ctx, &p), &mine) // see above
 	return p.seen()
 }
 
@@ -126,149 +112,91 @@ func (s seen) sessionGone() bool {
 
 func (s seen) answered() bool { return s.result != nil || s.rpcError != nil }
 
-// judge turns what was seen into an observation and a code.
-func (s *Source) judge(ctx context.Context, saw seen, tool string) finding {
-	f := finding{Observation: source.Observation{
-		Written:    saw.written,
-		Status:     saw.status,
-		RetryAfter: saw.retryAfter,
-	}}
+// observe returns the observation of a call of a tool.
+func (s *Source) observe(ctx context.Context, saw seen, tool string) source.Observation {
+	o := source.Observation{Written: saw.written, Status: saw.status, RetryAfter: saw.retryAfter}
 	switch {
 	case saw.rpcError != nil:
-		f.Answered = true
-		s.judgeError(&f, saw.rpcError, tool)
+		o.Answered = true
+		return s.observeError(o, saw.rpcError, tool)
 	case len(saw.result) > s.cfg.MaxResultBytes:
-		f.code = source.CodeOversized
+		o.Code = source.CodeOversized
 	case saw.result != nil:
-		judgeResult(&f, saw.result)
+		return observeResult(o, saw.result)
 	case saw.fault != "":
-		f.code = saw.fault
+		o.Code = saw.fault
 	case source.StatusCode(saw.status) != "":
-		f.code = source.StatusCode(saw.status)
+		o.Code = source.StatusCode(saw.status)
 	case ctx.Err() != nil:
-		f.code = ended(ctx)
+		o.Code = source.EndedCode(ctx)
 	case saw.written:
-		f.code = source.CodeLost
+		o.Code = source.CodeLost
 	default:
-		f.code = source.CodeUnreachable
+		o.Code = source.CodeUnreachable
 	}
-	return f
+	return o
 }
 
-// judgeError reads a JSON-RPC error. The codes that JSON-RPC defines speak of
-// the request, which then was not executed; any other is the tool's failure.
-func (s *Source) judgeError(f *finding, rpcError *jsonrpc.Error, tool string) {
-	f.answer.result = errorResult(rpcError, s.cfg.MaxResultBytes)
+// observeError reads a JSON-RPC error. The codes that JSON-RPC defines are about
+// the request, which then was not executed; any other code is the tool's
+// failure.
+func (s *Source) observeError(o source.Observation, rpcError *jsonrpc.Error, tool string) source.Observation {
+	o.Result = errorResult(rpcError, s.cfg.MaxResultBytes)
 	switch rpcError.Code {
 	case jsonrpc.CodeInvalidParams:
-		f.Permanent = true
-		f.code = source.CodeInvalidArgs
 		s.mu.Lock()
-		if s.known != nil && !s.known[tool] {
-			f.code = source.CodeUnknownTool
-		}
+		unknown := s.known != nil && !s.known[tool]
 		s.mu.Unlock()
+		if unknown {
+			return o.Permanently(source.CodeUnknownTool)
+		}
+		return o.Permanently(source.CodeInvalidArgs)
 	case jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidRequest, jsonrpc.CodeParseError:
-		f.Permanent = true
-		f.code = source.CodeRejected
-	default:
-		f.ToolError = true
-		f.code = source.CodeToolError
+		return o.Permanently(source.CodeRejected)
 	}
+	return o.ToolFailed()
 }
 
-func judgeResult(f *finding, raw json.RawMessage) {
-	a, err := parse(raw)
+// observeResult reads the result of a call.
+func observeResult(o source.Observation, raw json.RawMessage) source.Observation {
+	r, err := parse(raw)
 	if err != nil {
-		f.code = source.CodeMalformed
-		return
+		o.Code = source.CodeMalformed
+		return o
 	}
-	f.Answered = true
-	f.answer = a
+	o.Answered, o.Result, o.ProviderID = true, r.result, r.providerID
 	switch {
-	case a.inputRequired:
-		f.Permanent = true
-		f.code = source.CodeInputRequired
-	case a.conflict:
-		f.Conflict = true
-		f.code = source.CodeConflict
-	case a.isError:
-		f.ToolError = true
-		f.code = source.CodeToolError
+	case r.inputRequired:
+		return o.Permanently(source.CodeInputRequired)
+	case r.conflict:
+		return o.AlreadyDone()
+	case r.isError:
+		return o.ToolFailed()
 	}
+	return o
 }
 
-// unconnected is the finding for a call that got no session.
-func unconnected(ctx context.Context, err error) finding {
-	if errors.Is(err, errClosed) {
-		return finding{code: source.CodeClosed}
+// unconnected returns the observation of a call that got no session.
+func unconnected(ctx context.Context, err error) source.Observation {
+	switch {
+	case errors.Is(err, source.ErrClosed):
+		return source.Observation{Code: source.CodeClosed}
+	case ctx.Err() != nil:
+		return source.Observation{Code: source.EndedCode(ctx)}
+	case errors.Is(err, safehttp.ErrForbidden):
+		return source.Forbidden()
 	}
-	if ctx.Err() != nil {
-		return finding{code: ended(ctx)}
-	}
-	f := finding{code: source.CodeUnreachable}
+	o := source.Observation{Code: source.CodeUnreachable}
 	refused, ok := errors.AsType[*connectError](err)
 	if !ok {
-		return f
+		return o
 	}
-	f.Status, f.RetryAfter = refused.seen.status, refused.seen.retryAfter
-	switch code := source.StatusCode(f.Status); {
+	o.Status, o.RetryAfter = refused.seen.status, refused.seen.retryAfter
+	switch code := source.StatusCode(o.Status); {
 	case code != "":
-		f.code = code
-	case f.Status != 0 || refused.started:
-		f.code = source.CodeNegotiation
+		o.Code = code
+	case o.Status != 0 || refused.started:
+		o.Code = source.CodeNegotiation
 	}
-	return f
-}
-
-// ended says why a context is over.
-func ended(ctx context.Context) string {
-	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, errClosed):
-		return source.CodeClosed
-	case errors.Is(cause, context.DeadlineExceeded):
-		return source.CodeTimeout
-	}
-	return source.CodeCancelled
-}
-
-// describe puts a finding into words of our own.
-func describe(f finding) string {
-	if f.code == "" {
-		return ""
-	}
-	if f.Status >= 300 {
-		return fmt.Sprintf("the mcp server answered with status %d", f.Status)
-	}
-	sent := "before the call was sent"
-	if f.Written {
-		sent = "after the call was sent"
-	}
-	switch f.code {
-	case source.CodeCancelled:
-		return "the caller gave up " + sent
-	case source.CodeClosed:
-		return "the source was closed " + sent
-	case source.CodeInputRequired:
-		return "the tool asks for input, which nobody is there to give"
-	case source.CodeInvalidArgs:
-		return "the arguments do not fit the tool"
-	case source.CodeLost:
-		return "the mcp server went away " + sent
-	case source.CodeMalformed:
-		return "the mcp server's answer is not valid"
-	case source.CodeNegotiation:
-		return "no mcp session could be agreed on"
-	case source.CodeOversized:
-		return "the mcp server's answer is larger than allowed"
-	case source.CodeRejected:
-		return "the mcp server does not take tool calls like this one"
-	case source.CodeTimeout:
-		return "time ran out " + sent
-	case source.CodeToolError:
-		return "the tool says that it failed"
-	case source.CodeUnknownTool:
-		return "the mcp server has no tool of this name"
-	}
-	return "the mcp server cannot be reached"
+	return o
 }

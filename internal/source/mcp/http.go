@@ -30,21 +30,6 @@ var (
 	errMalformed = errors.New("message is not valid JSON-RPC")
 )
 
-// ownTransport is a transport whose idle connections suit many concurrent
-// calls to one host.
-func ownTransport() http.RoundTripper {
-	t, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return http.DefaultTransport
-	}
-	t = t.Clone()
-	t.MaxIdleConnsPerHost = 64
-	// Many servers drop a connection after five idle seconds. One that is
-	// dropped just as a call is written to it costs an unknown outcome.
-	t.IdleConnTimeout = 4 * time.Second
-	return t
-}
-
 // roundTripper adds the source's headers, bounds every body, and shows the
 // SDK only such answers to a tools/call as it can use. The others it turns
 // into errors of that one request: the SDK would take them as the end of the

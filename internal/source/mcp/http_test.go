@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/mcp"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
@@ -86,7 +87,7 @@ func (s *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *web) config() mcp.Config {
-	return mcp.Config{Transport: mcp.TransportHTTP, URL: s.URL}
+	return mcp.Config{Transport: mcp.TransportHTTP, URL: s.URL, Guard: safehttp.Guard{Networks: safehttp.Loopback()}}
 }
 
 func TestConformHTTP(t *testing.T) {

@@ -21,15 +21,15 @@ const (
 // errTooMany means that a listing is beyond these bounds.
 var errTooMany = fmt.Errorf("more than %d tools or %d pages", maxTools, maxPages)
 
-// List implements executor.Source. It reads all pages within ListTimeout, and
+// List implements source.Source. It reads all pages within ListTimeout, and
 // starts over once on a fresh session if the one in use turns out to be dead.
 // A source that is closed or cannot be reached is fault.Busy.
 func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
-	ctx, leave, ok := s.enter(ctx, s.cfg.ListTimeout)
+	ctx, end, ok := s.calls.Start(ctx, s.cfg.ListTimeout)
 	if !ok {
-		return nil, fault.Wrap(errClosed, fault.Busy, "list tools of %s", s.cfg.Name)
+		return nil, fault.Wrap(source.ErrClosed, fault.Busy, "list tools of %s", s.cfg.Name)
 	}
-	defer leave()
+	defer end()
 
 	s.mu.Lock()
 	reused := s.current

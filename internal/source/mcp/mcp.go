@@ -1,16 +1,13 @@
 // Package mcp is the source of tools behind a Model Context Protocol server,
-// spoken to over streamable HTTP or as a child process over stdio. It owns the
-// sessions, and above all the knowledge of whether a tools/call may have
-// reached the other side: the SDK's errors do not say, so the package watches
-// the bytes itself.
+// reached over streamable HTTP or as a child process over stdio. It owns the
+// sessions, and finds out whether a tools/call may have reached the server: the
+// SDK's errors do not say, so the package watches the bytes that are written.
 //
-// It refuses to act for the server: it offers no sampling, no elicitation and
-// no roots, and a tool that asks a question back is told no.
+// It does nothing for the server: it offers no sampling, no elicitation and no
+// roots, and refuses input requests of tools.
 package mcp
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -23,6 +20,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
@@ -55,9 +53,8 @@ type Config struct {
 	// Header is sent with every request. It may hold secrets and is never
 	// logged or echoed.
 	Header http.Header
-	// HTTPTransport makes the requests; nil means one of the source's own. It
-	// should support net/http/httptrace, or every failed call counts as sent.
-	HTTPTransport http.RoundTripper
+	// Guard decides which addresses requests may go to.
+	Guard safehttp.Guard
 
 	// Command is the program and its arguments.
 	Command []string
@@ -75,34 +72,26 @@ type Config struct {
 	// MaxResultBytes bounds the JSON of one answer; 0 means
 	// DefaultMaxResultBytes.
 	MaxResultBytes int
-	// Logger is told of sessions that end badly; nil means silence.
+	// Logger receives how sessions end; nil discards it.
 	Logger *slog.Logger
 }
 
-// Source implements executor.Source over one MCP server. It connects when it
+// Source implements source.Source over one MCP server. It connects when it
 // is first used and shares one session among concurrent calls.
 type Source struct {
 	cfg    Config
 	log    *slog.Logger
 	client *sdk.Client
-	base   http.RoundTripper
+	base   *http.Transport
 	dials  singleflight.Group
 
 	mu      sync.Mutex
 	closed  bool
 	current *session
-	running map[*run]struct{}
 	known   map[string]bool // tools of the last listing; nil before the first
 
-	work sync.WaitGroup // runs, dials, and the closing of old sessions
+	calls source.Calls // calls, dials, and the closing of old sessions
 }
-
-// run is one List or Execute, or the making of a session, that Close has to
-// end.
-type run struct{ cancel context.CancelCauseFunc }
-
-// errClosed is why what was running when the source closed came to an end.
-var errClosed = errors.New("source is closed")
 
 // New returns a source for the server that cfg describes. It checks cfg, and
 // connects to nothing yet.
@@ -132,16 +121,12 @@ func New(cfg Config) (*Source, error) {
 		cfg.MaxResultBytes = DefaultMaxResultBytes
 	}
 	s := &Source{
-		cfg:     cfg,
-		log:     slog.New(slog.DiscardHandler),
-		base:    cfg.HTTPTransport,
-		running: make(map[*run]struct{}),
+		cfg:  cfg,
+		log:  slog.New(slog.DiscardHandler),
+		base: cfg.Guard.Transport(),
 	}
 	if cfg.Logger != nil {
 		s.log = cfg.Logger.With(slog.String("source", cfg.Name))
-	}
-	if s.base == nil && cfg.Transport == TransportHTTP {
-		s.base = ownTransport()
 	}
 	s.client = sdk.NewClient(
 		&sdk.Implementation{Name: "countersign", Version: "1"},
@@ -160,52 +145,25 @@ func (s *Source) frameLimit() int {
 	return max(s.cfg.MaxResultBytes, DefaultMaxResultBytes) + 64<<10
 }
 
-// enter registers something that runs until leave is called, and bounds it in
-// time. It reports false when the source is closed.
-func (s *Source) enter(ctx context.Context, limit time.Duration) (_ context.Context, leave func(), ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return ctx, nil, false
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	ctx, stop := context.WithTimeout(ctx, limit)
-	r := &run{cancel: cancel}
-	s.running[r] = struct{}{}
-	s.work.Add(1)
-	return ctx, func() {
-		stop()
-		cancel(nil)
-		s.mu.Lock()
-		delete(s.running, r)
-		s.mu.Unlock()
-		s.work.Done()
-	}, true
-}
-
-// Close implements executor.Source. Running calls end as if their time were
-// up; a child process is asked to leave, and killed with its process group if
-// it does not. It takes some seconds at most.
+// Close implements source.Source. Running calls end; a child process is asked
+// to exit, and killed with its process group if it does not. Close takes some
+// seconds at most.
 func (s *Source) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	sess := s.current
 	s.current = nil
-	for r := range s.running {
-		r.cancel(errClosed)
-	}
 	s.mu.Unlock()
+	s.calls.Cancel()
 
 	if sess != nil {
 		sess.conn.shut()
 		if err := sess.close(); err != nil {
-			s.log.Debug("mcp session closed badly", slog.String("error", printable(err).Error()))
+			s.log.Debug("mcp session not closed cleanly", slog.String("error", printable(err).Error()))
 		}
 	}
-	s.work.Wait()
-	if t, ok := s.base.(*http.Transport); ok && s.cfg.HTTPTransport == nil {
-		t.CloseIdleConnections()
-	}
+	s.calls.Wait()
+	s.base.CloseIdleConnections()
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/mcp"
 )
@@ -28,7 +29,7 @@ func TestNotes(t *testing.T) {
 			return mcp.Config{Transport: mcp.TransportStdio, Command: []string{binary, "-dir", dir}}
 		},
 		"http": func(t *testing.T, dir string) mcp.Config {
-			return mcp.Config{Transport: mcp.TransportHTTP, URL: serveNotes(t, binary, dir)}
+			return mcp.Config{Transport: mcp.TransportHTTP, URL: serveNotes(t, binary, dir), Guard: safehttp.Guard{Networks: safehttp.Loopback()}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,13 +9,15 @@ import (
 	"os/exec"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/countersign-dev/countersign/internal/source"
 )
 
 // printable reduces an error from the SDK to what may be logged: addresses,
 // statuses and codes, but neither the source's URL, which may hold a secret,
 // nor any text from the other side, which may hold anything.
 func printable(err error) error {
-	for _, known := range []error{errClosed, errTooMany, errMalformed, errOversized} {
+	for _, known := range []error{source.ErrClosed, errTooMany, errMalformed, errOversized} {
 		if errors.Is(err, known) {
 			return known
 		}

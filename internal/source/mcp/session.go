@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign-dev/countersign/internal/safehttp"
+	"github.com/countersign-dev/countersign/internal/source"
 )
 
 // pingTimeout is how long a child that let a call time out has to show that
@@ -53,11 +55,11 @@ func (s *Source) session(ctx context.Context) (*session, error) {
 	}
 	// The dial outlives the caller that happened to come first.
 	dialed := s.dials.DoChan("", func() (any, error) {
-		dialCtx, leave, ok := s.enter(context.WithoutCancel(ctx), s.cfg.ListTimeout)
+		dialCtx, end, ok := s.calls.Start(context.WithoutCancel(ctx), s.cfg.ListTimeout)
 		if !ok {
-			return nil, errClosed
+			return nil, source.ErrClosed
 		}
-		defer leave()
+		defer end()
 		return s.renew(dialCtx)
 	})
 	select {
@@ -97,9 +99,9 @@ func (s *Source) renew(ctx context.Context) (*session, error) {
 	s.mu.Unlock()
 	if closed {
 		sess.conn.shut()
-		return nil, errors.Join(errClosed, sess.close())
+		return nil, errors.Join(source.ErrClosed, sess.close())
 	}
-	s.work.Go(func() { s.watch(sess) })
+	s.calls.Go(func() { s.watch(sess) })
 	return sess, nil
 }
 
@@ -130,10 +132,9 @@ func (s *Source) connect(ctx context.Context) (*session, error) {
 	} else {
 		transport = &sdk.StreamableClientTransport{
 			Endpoint: s.cfg.URL,
-			HTTPClient: &http.Client{
-				Transport:     &roundTripper{base: s.base, header: s.cfg.Header, limit: s.frameLimit(), version: conn.protocolVersion},
-				CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-			},
+			HTTPClient: safehttp.NewClient(&roundTripper{
+				base: s.base, header: s.cfg.Header, limit: s.frameLimit(), version: conn.protocolVersion,
+			}, 0),
 			// A stream that broke after it numbered its events is taken up
 			// again, which is how a slow call's answer still arrives.
 			MaxRetries:           2,
@@ -144,8 +145,8 @@ func (s *Source) connect(ctx context.Context) (*session, error) {
 	cs, err := s.client.Connect(ctx, &watchedTransport{inner: transport, conn: conn}, nil)
 	if err != nil {
 		conn.kill()
-		if cause := context.Cause(ctx); errors.Is(cause, errClosed) {
-			err = errClosed
+		if cause := context.Cause(ctx); errors.Is(cause, source.ErrClosed) {
+			err = source.ErrClosed
 		}
 		return nil, &connectError{seen: p.seen(), started: conn.child() != nil, cause: fmt.Errorf("connect: %w", printable(err))}
 	}
@@ -176,9 +177,9 @@ func (s *Source) retire(sess *session) {
 		return
 	}
 	sess.retired = true
-	s.work.Go(func() {
+	s.calls.Go(func() {
 		if err := sess.close(); err != nil {
-			s.log.Debug("mcp session closed badly", slog.String("error", printable(err).Error()))
+			s.log.Debug("mcp session not closed cleanly", slog.String("error", printable(err).Error()))
 		}
 	})
 }

@@ -1,10 +1,9 @@
 // Package rest owns what adapters that speak plain HTTP to a provider have in
-// common: one request at a time whose fate is known as exactly as can be, a
-// bound on what is read, an end to running calls when the source closes, and
-// words for what happened that hold nothing from the other side.
+// common: a client that knows as exactly as possible whether a request was
+// sent, bounds what is read, and ends running calls when the source closes; and
+// a source made of a table of tools.
 //
-// It refuses to repeat a request and to follow a redirect, which would carry a
-// credential to a place that nobody configured.
+// It does not repeat requests and does not follow redirects.
 package rest
 
 import (
@@ -14,10 +13,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
@@ -30,8 +29,11 @@ const (
 
 // Config bounds a Client. The zero value is useful.
 type Config struct {
-	// Transport makes the requests; nil means one of the client's own. It
-	// should support net/http/httptrace, or every failed call counts as sent.
+	// Guard decides which addresses requests may go to.
+	Guard safehttp.Guard
+	// Transport makes the requests in tests; nil means a transport of the
+	// client's own, with Guard. It should support net/http/httptrace, or every
+	// failed call counts as sent.
 	Transport http.RoundTripper
 	// ListTimeout bounds a listing over all its requests; 0 means
 	// DefaultListTimeout.
@@ -44,22 +46,11 @@ type Config struct {
 
 // Client makes the requests of one source. It is safe for concurrent use.
 type Client struct {
-	name string
-	cfg  Config
-	http http.Client
-	own  *http.Transport // nil if the transport is somebody else's
-
-	mu      sync.Mutex
-	closed  bool
-	running map[*run]struct{}
-	work    sync.WaitGroup
+	name  string
+	cfg   Config
+	http  *http.Client
+	calls source.Calls
 }
-
-// run is one List or Execute that Close has to end.
-type run struct{ cancel context.CancelCauseFunc }
-
-// errClosed is why what was running when the source closed came to an end.
-var errClosed = errors.New("source is closed")
 
 // New returns a client for the source of a name.
 func New(name string, cfg Config) *Client {
@@ -72,30 +63,10 @@ func New(name string, cfg Config) *Client {
 	if cfg.MaxBodyBytes <= 0 {
 		cfg.MaxBodyBytes = DefaultMaxBodyBytes
 	}
-	c := &Client{name: name, cfg: cfg, running: make(map[*run]struct{})}
-	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	c.http.Transport = cfg.Transport
-	if c.http.Transport == nil {
-		c.own = NewTransport()
-		c.http.Transport = c.own
+	if cfg.Transport == nil {
+		cfg.Transport = cfg.Guard.Transport()
 	}
-	return c
-}
-
-// NewTransport returns a transport whose idle connections suit many concurrent
-// calls to one host.
-func NewTransport() *http.Transport {
-	return &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		ForceAttemptHTTP2:     true,
-		MaxIdleConns:          100,
-		MaxIdleConnsPerHost:   64,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ExpectContinueTimeout: time.Second,
-		// Many servers drop a connection after five idle seconds. One that is
-		// dropped just as a call is written to it costs an unknown outcome.
-		IdleConnTimeout: 4 * time.Second,
-	}
+	return &Client{name: name, cfg: cfg, http: safehttp.NewClient(cfg.Transport, 0)}
 }
 
 // Request is one HTTP request.
@@ -103,30 +74,29 @@ type Request struct {
 	Method string
 	// URL is absolute. It may hold a secret and is never echoed.
 	URL string
-	// Header may hold secrets and is never echoed. Where it says nothing of
-	// the content's type, a body is JSON.
+	// Header may hold secrets and is never echoed. A body without a
+	// Content-Type is JSON.
 	Header http.Header
 	// Body is sent as it is; empty for none.
 	Body []byte
 }
 
-// Reply is what came of a request.
+// Reply is the answer to a request, or why there is none.
 type Reply struct {
+	// Observation has a Code where the answer is not complete.
 	source.Observation
 	Header http.Header
 	// Body is what was read of the answer: all of it if Code is empty.
 	Body []byte
-	// Code says why the answer is not whole; empty if it is.
-	Code string
-	// Err is what the transport said, if no answer came. It may hold addresses
+	// Err is the transport's error, if no answer came. It may hold addresses
 	// and must not be shown.
 	Err error
 }
 
-// Send makes one request, within a Call or a Listing.
+// Send makes one request, within Execute or List.
 func (c *Client) Send(ctx context.Context, r Request) Reply {
 	if ctx.Err() != nil {
-		return Reply{Code: Ended(ctx)}
+		return Reply{Observation: source.Observation{Code: source.EndedCode(ctx)}}
 	}
 	ctx, watch := source.WatchWrite(ctx)
 	var body io.Reader
@@ -135,7 +105,7 @@ func (c *Client) Send(ctx context.Context, r Request) Reply {
 	}
 	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, body)
 	if err != nil {
-		return Reply{Observation: source.Observation{Permanent: true}, Code: source.CodeInvalidArgs}
+		return Reply{Observation: source.Refuse(source.CodeInvalidArgs, "")}
 	}
 	for name, values := range r.Header {
 		req.Header[http.CanonicalHeaderKey(name)] = values
@@ -149,7 +119,7 @@ func (c *Client) Send(ctx context.Context, r Request) Reply {
 	resp, err := c.http.Do(req)
 	if err != nil {
 		reply := Reply{Observation: source.Observation{Written: watch.Written()}, Err: err}
-		reply.Code = broken(ctx, reply.Written)
+		reply.Code = failureCode(ctx, reply.Written)
 		return reply
 	}
 	reply := Reply{
@@ -164,7 +134,7 @@ func (c *Client) Send(ctx context.Context, r Request) Reply {
 	_ = resp.Body.Close() // read to the end, or given up
 	switch {
 	case err != nil:
-		reply.Code = broken(ctx, true)
+		reply.Code = failureCode(ctx, true)
 	case len(reply.Body) > c.cfg.MaxBodyBytes:
 		reply.Body = reply.Body[:c.cfg.MaxBodyBytes]
 		reply.Code = source.CodeOversized
@@ -172,58 +142,73 @@ func (c *Client) Send(ctx context.Context, r Request) Reply {
 	return reply
 }
 
-// Decode reads the whole answer as one JSON value, and reports whether it is
-// one that fits.
+// Decode decodes the complete answer as one JSON value, and reports whether
+// the value fits.
 func (r Reply) Decode(into any) bool {
 	return r.Code == "" && json.Unmarshal(r.Body, into) == nil
 }
 
-// Finding is what the reply says by itself: its status, or why there is none.
-// One of 2xx that is whole counts as answered. A body that is JSON is the
+// Observe returns what the reply says by itself: its status, or why there is
+// none. A complete answer of 2xx counts as answered. A body that is JSON is the
 // result, whatever the status.
-func (r Reply) Finding() Finding {
-	f := Finding{Observation: r.Observation, Code: r.Code}
+func (r Reply) Observe() source.Observation {
+	if errors.Is(r.Err, safehttp.ErrForbidden) {
+		return source.Forbidden()
+	}
+	o := r.Observation
 	if r.Code == "" && json.Valid(r.Body) {
-		f.Result = r.Body
+		o.Result = r.Body
 	}
 	if code := source.StatusCode(r.Status); code != "" {
-		f.Code = code
+		o.Code = code
 	}
-	f.Answered = r.Code == "" && r.Succeeded()
-	return f
+	o.Answered = r.Code == "" && r.Succeeded()
+	return o
 }
 
-// Succeeded reports whether the status is one of 2xx.
+// DecodePage decodes the reply to a request for a page of a listing. The error
+// is a *source.ListError.
+func (r Reply) DecodePage(into any) error {
+	if r.Succeeded() && r.Decode(into) {
+		return nil
+	}
+	return r.ListError()
+}
+
+// ListError returns why the reply is no page of a listing.
+func (r Reply) ListError() error { return r.Observe().ListError() }
+
+// Succeeded reports whether the status is 2xx.
 func (r Reply) Succeeded() bool { return r.Status >= 200 && r.Status <= 299 }
 
-// Execute runs one attempt at a call within the client's time limit, and says
-// how it ended. An attempt that the caller or the source gave up beforehand is
-// not made.
-func (c *Client) Execute(ctx context.Context, call source.Call, attempt func(context.Context) Finding) source.Outcome {
-	ctx, leave, ok := c.enter(ctx, c.cfg.CallTimeout)
+// Execute makes one attempt at a call within the client's time limit, and
+// returns how it ended. Where the caller has given up, or the source is closed,
+// no attempt is made.
+func (c *Client) Execute(ctx context.Context, call source.Call, attempt func(context.Context) source.Observation) source.Outcome {
+	ctx, end, ok := c.calls.Start(ctx, c.cfg.CallTimeout)
 	if !ok {
-		return Finding{Code: source.CodeClosed}.conclude(c.name, call.Effect)
+		return source.Observation{Code: source.CodeClosed}.Outcome(c.name, call.Effect)
 	}
-	defer leave()
+	defer end()
 	if ctx.Err() != nil {
-		return Finding{Code: Ended(ctx)}.conclude(c.name, call.Effect)
+		return source.Observation{Code: source.EndedCode(ctx)}.Outcome(c.name, call.Effect)
 	}
-	return attempt(ctx).conclude(c.name, call.Effect)
+	return attempt(ctx).Outcome(c.name, call.Effect)
 }
 
 // List runs a listing within the client's time limit. Its error is fault.Busy,
-// and shows only the text of a *ListError.
+// and shows only the text of a *source.ListError.
 func (c *Client) List(ctx context.Context, list func(context.Context) ([]source.Tool, error)) ([]source.Tool, error) {
-	ctx, leave, ok := c.enter(ctx, c.cfg.ListTimeout)
+	ctx, end, ok := c.calls.Start(ctx, c.cfg.ListTimeout)
 	if !ok {
-		return nil, fault.Wrap(errClosed, fault.Busy, "list tools of %s: the source is closed", c.name)
+		return nil, fault.Wrap(source.ErrClosed, fault.Busy, "list tools of %s: the source is closed", c.name)
 	}
-	defer leave()
+	defer end()
 	tools, err := list(ctx)
 	if err == nil {
 		err = context.Cause(ctx)
 	}
-	if refused, ok := errors.AsType[*ListError](err); ok {
+	if refused, ok := errors.AsType[*source.ListError](err); ok {
 		return nil, fault.Wrap(refused, fault.Busy, "list tools of %s: %s", c.name, refused)
 	}
 	if err != nil {
@@ -232,62 +217,21 @@ func (c *Client) List(ctx context.Context, list func(context.Context) ([]source.
 	return tools, nil
 }
 
-// enter registers something that runs until leave is called, and bounds it in
-// time. It reports false when the client is closed.
-func (c *Client) enter(ctx context.Context, limit time.Duration) (_ context.Context, leave func(), ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return ctx, nil, false
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	ctx, stop := context.WithTimeout(ctx, limit)
-	r := &run{cancel: cancel}
-	c.running[r] = struct{}{}
-	c.work.Add(1)
-	return ctx, func() {
-		stop()
-		cancel(nil)
-		c.mu.Lock()
-		delete(c.running, r)
-		c.mu.Unlock()
-		c.work.Done()
-	}, true
-}
-
-// Close ends what runs and waits for it. It may be called more than once.
+// Close ends running calls and waits for them. It may be called more than once.
 func (c *Client) Close() error {
-	c.mu.Lock()
-	c.closed = true
-	for r := range c.running {
-		r.cancel(errClosed)
-	}
-	c.mu.Unlock()
-	c.work.Wait()
-	if c.own != nil {
-		c.own.CloseIdleConnections()
-	}
+	c.calls.Cancel()
+	c.calls.Wait()
+	c.http.CloseIdleConnections()
 	return nil
 }
 
-// broken says why a request has no whole answer.
-func broken(ctx context.Context, written bool) string {
+// failureCode returns the code for a request without a complete answer.
+func failureCode(ctx context.Context, written bool) string {
 	switch {
 	case ctx.Err() != nil:
-		return Ended(ctx)
+		return source.EndedCode(ctx)
 	case written:
 		return source.CodeLost
 	}
 	return source.CodeUnreachable
-}
-
-// Ended is the code for why the context of a Call or a Listing is over.
-func Ended(ctx context.Context) string {
-	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, errClosed):
-		return source.CodeClosed
-	case errors.Is(cause, context.DeadlineExceeded):
-		return source.CodeTimeout
-	}
-	return source.CodeCancelled
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
@@ -30,6 +31,7 @@ func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
 
 func open(t *testing.T, cfg rest.Config) *rest.Client {
 	t.Helper()
+	cfg.Guard.Networks = safehttp.Loopback()
 	c := rest.New("test", cfg)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
@@ -111,12 +113,12 @@ func TestExecuteIsBoundedInTime(t *testing.T) {
 	t.Parallel()
 	c := open(t, rest.Config{CallTimeout: time.Millisecond})
 
-	got := c.Execute(t.Context(), source.Call{Effect: envelope.EffectOnce}, func(ctx context.Context) rest.Finding {
+	got := c.Execute(t.Context(), source.Call{Effect: envelope.EffectOnce}, func(ctx context.Context) source.Observation {
 		<-ctx.Done()
-		return rest.Finding{Observation: source.Observation{Written: true}, Code: rest.Ended(ctx)}
+		return source.Observation{Written: true, Code: source.EndedCode(ctx)}
 	})
 
-	if got.Kind != source.KindUnknown || got.Code != source.CodeTimeout || got.Message != "test: time ran out after the call was sent" {
+	if got.Kind != source.KindUnknown || got.Code != source.CodeTimeout || got.Message != "test: the time limit was reached after the call was sent" {
 		t.Errorf("Execute() = %s %q %q, want unknown timeout", got.Kind, got.Code, got.Message)
 	}
 }
@@ -128,7 +130,7 @@ func TestListSaysWhyItFailed(t *testing.T) {
 		list func(context.Context) ([]source.Tool, error)
 		want string
 	}{
-		"in its own words":  {func(context.Context) ([]source.Tool, error) { return nil, &rest.ListError{Text: "no"} }, "list tools of test: no"},
+		"in its own words":  {func(context.Context) ([]source.Tool, error) { return nil, &source.ListError{Text: "no"} }, "list tools of test: no"},
 		"not in another's":  {func(context.Context) ([]source.Tool, error) { return nil, errors.New("hush") }, "list tools of test"},
 		"though it is late": {func(ctx context.Context) ([]source.Tool, error) { <-ctx.Done(); return nil, nil }, "list tools of test"},
 	} {
@@ -151,7 +153,7 @@ func TestFindingMessages(t *testing.T) {
 		source.CodeRejected, source.CodeServerError, source.CodeTimeout, source.CodeToolError, source.CodeUnauthorized,
 		source.CodeUnknownTool, source.CodeUnreachable,
 	} {
-		got := c.Execute(t.Context(), source.Call{}, func(context.Context) rest.Finding { return rest.Finding{Code: code} })
+		got := c.Execute(t.Context(), source.Call{}, func(context.Context) source.Observation { return source.Observation{Code: code} })
 
 		if other, twice := seen[got.Message]; twice || !strings.HasPrefix(got.Message, "test: ") {
 			t.Errorf("message of %s = %q, as that of %q, want one of its own", code, got.Message, other)

@@ -1,42 +1,152 @@
 package rest
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// Source is an executor.Source of a fixed set of tools, called over a Client.
+// Tool is a tool and the function that calls it. Its hints follow from the
+// effect class: a tool is read-only if its class is read, and idempotent unless
+// its class is once.
+type Tool struct {
+	Name, Title, Description string
+	// Input and Output are JSON Schemas.
+	Input, Output string
+	Effect        envelope.Effect
+	// Destructive says that a call may change or remove what exists already.
+	Destructive bool
+	// Local says that a call reaches nothing outside of Countersign.
+	Local bool
+	// Run makes one attempt. The call's arguments are an object that fits
+	// Input.
+	Run func(context.Context, source.Call) source.Observation
+}
+
+func (t Tool) definition() source.Tool {
+	var output json.RawMessage
+	if t.Output != "" {
+		output = json.RawMessage(t.Output)
+	}
+	return source.Tool{
+		Name: t.Name, Title: t.Title, Description: t.Description,
+		InputSchema: json.RawMessage(t.Input), OutputSchema: output,
+		Hints: source.Hints{
+			ReadOnly: t.Effect == envelope.EffectRead, Idempotent: t.Effect != envelope.EffectOnce,
+			Destructive: new(t.Destructive), OpenWorld: new(!t.Local),
+		},
+		Effect: t.Effect,
+	}
+}
+
+// Source is a source.Source of a fixed set of tools, called over a Client with
+// arguments that fit their input schemas.
 type Source struct {
-	client *Client
-	tools  *Toolbox
+	client  *Client
+	tools   []source.Tool
+	run     map[string]func(context.Context, source.Call) source.Observation
+	schemas map[string]*jsonschema.Schema
 }
 
 // NewSource returns a source. It fails if a tool's input schema does not
 // compile.
 func NewSource(client *Client, tools ...Tool) (*Source, error) {
-	box, err := NewToolbox(tools...)
-	if err != nil {
-		return nil, err
+	s := &Source{
+		client:  client,
+		run:     make(map[string]func(context.Context, source.Call) source.Observation, len(tools)),
+		schemas: make(map[string]*jsonschema.Schema, len(tools)),
 	}
-	return &Source{client: client, tools: box}, nil
+	c := jsonschema.NewCompiler()
+	for _, t := range tools {
+		at := "tool:///" + t.Name
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(t.Input)))
+		if err == nil {
+			err = c.AddResource(at, doc)
+		}
+		if err == nil {
+			s.schemas[t.Name], err = c.Compile(at)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("input schema of %s: %w", t.Name, err)
+		}
+		s.tools = append(s.tools, t.definition())
+		s.run[t.Name] = t.Run
+	}
+	return s, nil
 }
 
-// List implements executor.Source. The tools are known beforehand, so that
-// nothing is asked of the provider.
+// List implements source.Source. It sends no request.
 func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
-	return s.client.List(ctx, func(context.Context) ([]source.Tool, error) {
-		return slices.Clone(s.tools.Tools()), nil
+	return s.client.List(ctx, func(context.Context) ([]source.Tool, error) { return slices.Clone(s.tools), nil })
+}
+
+// Execute implements source.Source.
+func (s *Source) Execute(ctx context.Context, call source.Call) source.Outcome {
+	return s.client.Execute(ctx, call, func(ctx context.Context) source.Observation {
+		run, ok := s.run[call.Tool]
+		if !ok {
+			return source.Refuse(source.CodeUnknownTool, "")
+		}
+		args, ok := Object(call.Args)
+		if !ok {
+			return source.Refuse(source.CodeInvalidArgs, "")
+		}
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
+		if err != nil || s.schemas[call.Tool].Validate(doc) != nil {
+			return source.Refuse(source.CodeInvalidArgs, "")
+		}
+		call.Args = args
+		return run(ctx, call)
 	})
 }
 
-// Execute implements executor.Source.
-func (s *Source) Execute(ctx context.Context, call source.Call) source.Outcome {
-	return s.client.Execute(ctx, call, func(ctx context.Context) Finding { return s.tools.Run(ctx, call) })
-}
-
-// Close implements executor.Source.
+// Close implements source.Source.
 func (s *Source) Close() error { return s.client.Close() }
 
 var _ source.Source = (*Source)(nil)
+
+// WithArgs returns a function for Tool.Run that decodes the arguments.
+func WithArgs[A any](run func(context.Context, source.Call, A) source.Observation) func(context.Context, source.Call) source.Observation {
+	return func(ctx context.Context, call source.Call) source.Observation {
+		var args A
+		if json.Unmarshal(call.Args, &args) != nil {
+			return source.Refuse(source.CodeInvalidArgs, "")
+		}
+		return run(ctx, call, args)
+	}
+}
+
+// Object returns arguments as a JSON object, {} for none, and reports false if
+// they are anything else.
+func Object(args json.RawMessage) (json.RawMessage, bool) {
+	args = bytes.TrimSpace(args)
+	if len(args) == 0 {
+		return json.RawMessage(`{}`), true
+	}
+	return args, args[0] == '{' && json.Valid(args)
+}
+
+// ObjectOr returns a schema that is a JSON object, and otherwise the default.
+func ObjectOr(schema, standard json.RawMessage) json.RawMessage {
+	if _, ok := Object(schema); ok && len(schema) > 0 {
+		return schema
+	}
+	return standard
+}
+
+// Fields returns the members of a JSON object as they are; nil for anything
+// else.
+func Fields(object json.RawMessage) map[string]json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(object, &fields) != nil {
+		return nil
+	}
+	return fields
+}

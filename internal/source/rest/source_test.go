@@ -14,9 +14,9 @@ import (
 // echo is a tool that answers its arguments.
 func echo(schema string) rest.Tool {
 	return rest.Tool{
-		Tool: source.Tool{Name: "echo", InputSchema: json.RawMessage(schema)},
-		Run: func(_ context.Context, call source.Call) rest.Finding {
-			return rest.Finding{Observation: source.Observation{Answered: true}, Result: call.Args}
+		Name: "echo", Input: schema, Effect: envelope.EffectIdempotent,
+		Run: func(_ context.Context, call source.Call) source.Observation {
+			return source.Observation{Answered: true, Result: call.Args}
 		},
 	}
 }

@@ -14,7 +14,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
 // The words which, anywhere in a request's address or body, make the server
@@ -112,26 +114,27 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// keyInContext is where Keyed leaves a call's key for Transport.
+// keyInContext is where Keyed leaves a call's key for the transport of Config.
 type keyInContext struct{}
 
 // Keyed returns a source whose calls tell the server their keys, which
-// providers are not told; its requests must go over Transport.
+// providers are not told; its requests must use Config.
 func Keyed(src source.Source) source.Source { return keyed{src} }
 
 type keyed struct{ source.Source }
 
-// Execute implements executor.Source.
+// Execute implements source.Source.
 func (k keyed) Execute(ctx context.Context, call source.Call) source.Outcome {
 	return k.Source.Execute(context.WithValue(ctx, keyInContext{}, call.Key), call)
 }
 
-// Transport returns a transport that carries the keys of calls, over
-// connections that end with the test.
-func Transport(t *testing.T, base *http.Transport) http.RoundTripper {
+// Config returns a configuration whose transport carries the keys of calls to
+// servers of the local machine, and whose answers are bounded by MaxBodyBytes.
+func Config(t *testing.T) rest.Config {
 	t.Helper()
+	base := safehttp.Guard{Networks: safehttp.Loopback()}.Transport()
 	t.Cleanup(base.CloseIdleConnections)
-	return transport{base}
+	return rest.Config{Transport: transport{base}, MaxBodyBytes: MaxBodyBytes}
 }
 
 type transport struct{ base http.RoundTripper }

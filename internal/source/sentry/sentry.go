@@ -25,17 +25,17 @@ const DefaultURL = "https://sentry.io"
 // Config says which organisation a source stands for.
 type Config struct {
 	// Name is the source's name in errors.
-	Name string
+	Name string `json:"-"`
 	// URL is Sentry's address, which some regions and every own installation
 	// have one of; empty means DefaultURL.
-	URL string
+	URL string `json:"url"`
 	// Organization is the organisation's slug.
-	Organization string
+	Organization string `json:"organization"`
 	// Token is an auth token with the scope event:read, and event:write for
 	// writing.
-	Token rest.Secret
+	Token rest.Secret `json:"-"`
 	// HTTP bounds the requests.
-	HTTP rest.Config
+	HTTP rest.Config `json:"-"`
 }
 
 // api makes the requests of one organisation.
@@ -67,62 +67,62 @@ func New(cfg Config) (*rest.Source, error) {
 }
 
 // send makes a request below the organisation's issues.
-func (a *api) send(ctx context.Context, method string, query url.Values, body []byte, segments ...string) (rest.Reply, rest.Finding) {
+func (a *api) send(ctx context.Context, method string, query url.Values, body []byte, segments ...string) (rest.Reply, source.Observation) {
 	at, ok := a.base.URL(query, append([]string{"api", "0", "organizations", a.organization, "issues"}, segments...)...)
 	if !ok {
-		return rest.Reply{}, rest.Refuse(source.CodeInvalidArgs, "")
+		return rest.Reply{}, source.Refuse(source.CodeInvalidArgs, "")
 	}
 	reply := a.client.Send(ctx, rest.Request{
 		Method: method, URL: at, Body: body, Header: http.Header{"Authorization": {"Bearer " + a.token.Reveal()}},
 	})
-	f := reply.Finding()
-	if f.Code == source.CodeRateLimited && f.RetryAfter == 0 {
-		f.RetryAfter = patience(reply.Header, time.Now())
+	o := reply.Observe()
+	if o.Code == source.CodeRateLimited && o.RetryAfter == 0 {
+		o.RetryAfter = patience(reply.Header, time.Now())
 	}
-	return reply, f
+	return reply, o
 }
 
 // one sends a request about one issue, which is its answer.
-func (a *api) one(ctx context.Context, method, id string, body []byte) rest.Finding {
-	reply, f := a.send(ctx, method, nil, body, id, "")
-	if !f.Answered {
-		return f
+func (a *api) one(ctx context.Context, method, id string, body []byte) source.Observation {
+	reply, o := a.send(ctx, method, nil, body, id, "")
+	if !o.Answered {
+		return o
 	}
 	var issue struct{ ID string }
 	if !reply.Decode(&issue) || issue.ID == "" {
-		return f.Malformed()
+		return o.Malformed()
 	}
-	f.ProviderID = issue.ID
-	return f
+	o.ProviderID = issue.ID
+	return o
 }
 
-func (a *api) get(ctx context.Context, call source.Call) rest.Finding {
+func (a *api) get(ctx context.Context, call source.Call) source.Observation {
 	var args struct {
 		IssueID string `json:"issue_id"`
 	}
 	if json.Unmarshal(call.Args, &args) != nil {
-		return rest.Refuse(source.CodeInvalidArgs, "")
+		return source.Refuse(source.CodeInvalidArgs, "")
 	}
 	return a.one(ctx, http.MethodGet, args.IssueID, nil)
 }
 
-func (a *api) update(ctx context.Context, call source.Call) rest.Finding {
+func (a *api) update(ctx context.Context, call source.Call) source.Observation {
 	fields := rest.Fields(call.Args)
 	var id string
 	if json.Unmarshal(fields["issue_id"], &id) != nil {
-		return rest.Refuse(source.CodeInvalidArgs, "")
+		return source.Refuse(source.CodeInvalidArgs, "")
 	}
 	delete(fields, "issue_id")
 	body, err := json.Marshal(fields)
 	if err != nil {
-		return rest.Refuse(source.CodeInvalidArgs, "")
+		return source.Refuse(source.CodeInvalidArgs, "")
 	}
 	return a.one(ctx, http.MethodPut, id, body)
 }
 
 // list answers a page of issues, and the cursor of the next one, which Sentry
 // tells in a header.
-func (a *api) list(ctx context.Context, call source.Call) rest.Finding {
+func (a *api) list(ctx context.Context, call source.Call) source.Observation {
 	var args struct {
 		Query, Environment, Sort, Cursor string
 		StatsPeriod                      string `json:"statsPeriod"`
@@ -130,7 +130,7 @@ func (a *api) list(ctx context.Context, call source.Call) rest.Finding {
 		Limit                            json.Number
 	}
 	if json.Unmarshal(call.Args, &args) != nil {
-		return rest.Refuse(source.CodeInvalidArgs, "")
+		return source.Refuse(source.CodeInvalidArgs, "")
 	}
 	query := url.Values{}
 	for name, value := range map[string]string{
@@ -149,23 +149,23 @@ func (a *api) list(ctx context.Context, call source.Call) rest.Finding {
 	for _, project := range args.Project {
 		query.Add("project", project.String())
 	}
-	reply, f := a.send(ctx, http.MethodGet, query, nil, "")
-	if !f.Answered {
-		return f
+	reply, o := a.send(ctx, http.MethodGet, query, nil, "")
+	if !o.Answered {
+		return o
 	}
 	page := struct {
 		Issues []json.RawMessage `json:"issues"`
 		Next   string            `json:"next_cursor,omitzero"`
 	}{Next: next(reply.Header)}
 	if !reply.Decode(&page.Issues) || page.Issues == nil {
-		return f.Malformed()
+		return o.Malformed()
 	}
 	result, err := json.Marshal(page)
 	if err != nil {
-		return f.Malformed()
+		return o.Malformed()
 	}
-	f.Result = result
-	return f
+	o.Result = result
+	return o
 }
 
 // next returns the cursor of the page after this one, if there is one. The

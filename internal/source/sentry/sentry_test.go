@@ -70,7 +70,7 @@ func open(t *testing.T, s *resttest.Server, change ...func(*sentry.Config)) sour
 	t.Helper()
 	cfg := sentry.Config{
 		Name: "errors", URL: s.URL, Organization: "acme", Token: rest.NewSecret(token),
-		HTTP: rest.Config{Transport: resttest.Transport(t, rest.NewTransport()), MaxBodyBytes: resttest.MaxBodyBytes},
+		HTTP: resttest.Config(t),
 	}
 	for _, c := range change {
 		c(&cfg)

@@ -1,10 +1,7 @@
 package sentry
 
 import (
-	"encoding/json"
-
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
@@ -58,33 +55,21 @@ const (
 func (a *api) tools() []rest.Tool {
 	return []rest.Tool{
 		{
-			Tool: source.Tool{
-				Name: ToolIssueUpdate, Title: "Triage an issue",
-				Description: "Resolves, ignores, assigns or marks an issue; fields that are not given stay as they are.",
-				InputSchema: json.RawMessage(schemaUpdate), OutputSchema: json.RawMessage(schemaIssue),
-				Hints:  source.Hints{Idempotent: true, Destructive: new(true), OpenWorld: new(true)},
-				Effect: envelope.EffectIdempotent,
-			},
+			Name: ToolIssueUpdate, Title: "Triage an issue",
+			Description: "Resolves, ignores, assigns or marks an issue; fields that are not given stay as they are.",
+			Input:       schemaUpdate, Output: schemaIssue, Effect: envelope.EffectIdempotent, Destructive: true,
 			Run: a.update,
 		},
 		{
-			Tool: source.Tool{
-				Name: ToolIssueGet, Title: "Read an issue",
-				Description: "Reads one issue.",
-				InputSchema: json.RawMessage(schemaGet), OutputSchema: json.RawMessage(schemaIssue),
-				Hints:  source.Hints{ReadOnly: true, Idempotent: true, Destructive: new(false), OpenWorld: new(true)},
-				Effect: envelope.EffectRead,
-			},
+			Name: ToolIssueGet, Title: "Read an issue",
+			Description: "Reads one issue.",
+			Input:       schemaGet, Output: schemaIssue, Effect: envelope.EffectRead,
 			Run: a.get,
 		},
 		{
-			Tool: source.Tool{
-				Name: ToolIssueList, Title: "List issues",
-				Description: "Reads a page of the organisation's issues.",
-				InputSchema: json.RawMessage(schemaList), OutputSchema: json.RawMessage(schemaPage),
-				Hints:  source.Hints{ReadOnly: true, Idempotent: true, Destructive: new(false), OpenWorld: new(true)},
-				Effect: envelope.EffectRead,
-			},
+			Name: ToolIssueList, Title: "List issues",
+			Description: "Reads a page of the organisation's issues.",
+			Input:       schemaList, Output: schemaPage, Effect: envelope.EffectRead,
 			Run: a.list,
 		},
 	}

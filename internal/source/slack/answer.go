@@ -7,12 +7,12 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
-// judge reads an answer of the Web API, which says most of its errors with
+// observe reads an answer of the Web API, which says most of its errors with
 // status 200 and one of the words that its documentation lists.
-func judge(reply rest.Reply, thereAlready []string) rest.Finding {
-	f := reply.Finding()
-	if !f.Answered {
-		return f
+func observe(reply rest.Reply, thereAlready []string) source.Observation {
+	o := reply.Observe()
+	if !o.Answered {
+		return o
 	}
 	var answer struct {
 		OK          *bool `json:"ok"`
@@ -21,24 +21,24 @@ func judge(reply rest.Reply, thereAlready []string) rest.Finding {
 	}
 	switch {
 	case !reply.Decode(&answer) || answer.OK == nil:
-		return f.Malformed()
+		return o.Malformed()
 	case *answer.OK:
 		if answer.Channel != "" && answer.TS != "" {
-			f.ProviderID = answer.Channel + "/" + answer.TS
+			o.ProviderID = answer.Channel + "/" + answer.TS
 		}
-		return f
+		return o
 	case slices.Contains(thereAlready, answer.Error):
-		return f.AlreadyThere()
+		return o.AlreadyDone()
 	}
 	switch code := meaning(answer.Error); code {
 	case source.CodeRateLimited, source.CodeUnreachable:
-		return f.NotNow(code)
+		return o.NotExecuted(code)
 	case source.CodeServerError:
-		return f.Unanswered(code)
+		return o.Unanswered(code)
 	case "":
-		return f.ToolError()
+		return o.ToolFailed()
 	default:
-		return f.Permanently(code)
+		return o.Permanently(code)
 	}
 }
 

@@ -29,18 +29,18 @@ const EventType = "countersign_action"
 // webhook, or both; the tools of what is missing are left out.
 type Config struct {
 	// Name is the source's name in errors.
-	Name string
+	Name string `json:"-"`
 	// URL is the Web API's address; empty means DefaultURL.
-	URL string
+	URL string `json:"url"`
 	// Token is a bot's or a user's token.
-	Token rest.Secret
+	Token rest.Secret `json:"-"`
 	// Webhook is the address of an incoming webhook, which is a secret itself.
-	Webhook rest.Secret
+	Webhook rest.Secret `json:"-"`
 	// MarkMessages has slack.message.send leave the call's key in the message's
 	// metadata, where every app in the channel may read it.
-	MarkMessages bool
+	MarkMessages bool `json:"mark_messages"`
 	// HTTP bounds the requests.
-	HTTP rest.Config
+	HTTP rest.Config `json:"-"`
 }
 
 // api makes the requests of one workspace.
@@ -89,41 +89,41 @@ func New(cfg Config) (*rest.Source, error) {
 
 // write calls a method of the Web API with a JSON body. There already are the
 // errors which say that the effect was there before.
-func (a *api) write(method string, thereAlready ...string) func(context.Context, source.Call) rest.Finding {
-	return func(ctx context.Context, call source.Call) rest.Finding {
+func (a *api) write(method string, thereAlready ...string) func(context.Context, source.Call) source.Observation {
+	return func(ctx context.Context, call source.Call) source.Observation {
 		at, _ := a.base.URL(nil, method)
 		reply := a.client.Send(ctx, rest.Request{Method: http.MethodPost, URL: at, Header: a.header(), Body: call.Args})
-		return judge(reply, thereAlready)
+		return observe(reply, thereAlready)
 	}
 }
 
 // send posts a message, marked if the source marks its messages.
-func (a *api) send(ctx context.Context, call source.Call) rest.Finding {
+func (a *api) send(ctx context.Context, call source.Call) source.Observation {
 	if a.mark {
 		fields := rest.Fields(call.Args)
 		metadata, err := json.Marshal(map[string]any{
 			"event_type": EventType, "event_payload": map[string]string{"idempotency_key": call.Key},
 		})
 		if err != nil {
-			return rest.Refuse(source.CodeInvalidArgs, "")
+			return source.Refuse(source.CodeInvalidArgs, "")
 		}
 		fields["metadata"] = metadata
 		if call.Args, err = json.Marshal(fields); err != nil {
-			return rest.Refuse(source.CodeInvalidArgs, "")
+			return source.Refuse(source.CodeInvalidArgs, "")
 		}
 	}
 	return a.write("chat.postMessage")(ctx, call)
 }
 
 // list reads messages of a channel.
-func (a *api) list(ctx context.Context, call source.Call) rest.Finding {
+func (a *api) list(ctx context.Context, call source.Call) source.Observation {
 	var args struct {
 		Channel, Latest, Oldest, Cursor string
 		Inclusive                       bool
 		Limit                           json.Number
 	}
 	if json.Unmarshal(call.Args, &args) != nil {
-		return rest.Refuse(source.CodeInvalidArgs, "")
+		return source.Refuse(source.CodeInvalidArgs, "")
 	}
 	query := url.Values{"channel": {args.Channel}, "include_all_metadata": {"true"}}
 	for name, value := range map[string]string{
@@ -137,22 +137,22 @@ func (a *api) list(ctx context.Context, call source.Call) rest.Finding {
 		query.Set("inclusive", "true")
 	}
 	at, _ := a.base.URL(query, "conversations.history")
-	return judge(a.client.Send(ctx, rest.Request{Method: http.MethodGet, URL: at, Header: a.header()}), nil)
+	return observe(a.client.Send(ctx, rest.Request{Method: http.MethodGet, URL: at, Header: a.header()}), nil)
 }
 
 // post hands a message to the incoming webhook, which answers "ok" in plain
 // text.
-func (a *api) post(ctx context.Context, call source.Call) rest.Finding {
+func (a *api) post(ctx context.Context, call source.Call) source.Observation {
 	reply := a.client.Send(ctx, rest.Request{Method: http.MethodPost, URL: a.webhook.Reveal(), Body: call.Args})
-	f := reply.Finding()
-	if !f.Answered {
-		return f
+	o := reply.Observe()
+	if !o.Answered {
+		return o
 	}
 	if string(reply.Body) != "ok" {
-		return f.Malformed()
+		return o.Malformed()
 	}
-	f.Result = json.RawMessage(`{"ok":true}`)
-	return f
+	o.Result = json.RawMessage(`{"ok":true}`)
+	return o
 }
 
 func (a *api) header() http.Header {

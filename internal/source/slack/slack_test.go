@@ -112,7 +112,7 @@ func open(t *testing.T, s *resttest.Server, change ...func(*slack.Config)) sourc
 	t.Helper()
 	cfg := slack.Config{
 		Name: "team", URL: s.URL + "/api", Token: rest.NewSecret(token), Webhook: rest.NewSecret(s.URL + hook),
-		HTTP: rest.Config{Transport: resttest.Transport(t, rest.NewTransport()), MaxBodyBytes: resttest.MaxBodyBytes},
+		HTTP: resttest.Config(t),
 	}
 	for _, c := range change {
 		c(&cfg)

@@ -1,10 +1,7 @@
 package slack
 
 import (
-	"encoding/json"
-
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
@@ -100,83 +97,51 @@ const (
 func (a *api) tools() []rest.Tool {
 	return []rest.Tool{
 		{
-			Tool: source.Tool{
-				Name: ToolMessageSend, Title: "Send a message",
-				Description: "Sends a message to a channel, a thread or a person.",
-				InputSchema: json.RawMessage(schemaSend), OutputSchema: json.RawMessage(schemaMessage),
-				Hints:  source.Hints{Destructive: new(false), OpenWorld: new(true)},
-				Effect: envelope.EffectOnce,
-			},
+			Name: ToolMessageSend, Title: "Send a message",
+			Description: "Sends a message to a channel, a thread or a person.",
+			Input:       schemaSend, Output: schemaMessage, Effect: envelope.EffectOnce,
 			Run: a.send,
 		},
 		{
-			Tool: source.Tool{
-				Name: ToolMessageUpdate, Title: "Change a message",
-				Description: "Replaces the text or the blocks of a message that this app sent.",
-				InputSchema: json.RawMessage(schemaUpdate), OutputSchema: json.RawMessage(schemaMessage),
-				Hints:  source.Hints{Idempotent: true, Destructive: new(true), OpenWorld: new(true)},
-				Effect: envelope.EffectIdempotent,
-			},
+			Name: ToolMessageUpdate, Title: "Change a message",
+			Description: "Replaces the text or the blocks of a message that this app sent.",
+			Input:       schemaUpdate, Output: schemaMessage, Effect: envelope.EffectIdempotent, Destructive: true,
 			Run: a.write("chat.update"),
 		},
 		{
-			Tool: source.Tool{
-				Name: ToolMessageDelete, Title: "Delete a message",
-				Description: "Deletes a message that this app sent.",
-				InputSchema: json.RawMessage(schemaDelete), OutputSchema: json.RawMessage(schemaMessage),
-				Hints:  source.Hints{Idempotent: true, Destructive: new(true), OpenWorld: new(true)},
-				Effect: envelope.EffectIdempotent,
-			},
+			Name: ToolMessageDelete, Title: "Delete a message",
+			Description: "Deletes a message that this app sent.",
+			Input:       schemaDelete, Output: schemaMessage, Effect: envelope.EffectIdempotent, Destructive: true,
 			Run: a.write("chat.delete", "message_not_found"),
 		},
 		{
-			Tool: source.Tool{
-				Name: ToolMessageList, Title: "Read messages",
-				Description: "Reads the messages of a channel, newest first, with their metadata.",
-				InputSchema: json.RawMessage(schemaList), OutputSchema: json.RawMessage(schemaMessages),
-				Hints:  source.Hints{ReadOnly: true, Idempotent: true, Destructive: new(false), OpenWorld: new(true)},
-				Effect: envelope.EffectRead,
-			},
+			Name: ToolMessageList, Title: "Read messages",
+			Description: "Reads the messages of a channel, newest first, with their metadata.",
+			Input:       schemaList, Output: schemaMessages, Effect: envelope.EffectRead,
 			Run: a.list,
 		},
 		{
-			Tool: source.Tool{
-				Name: ToolMessageWhisper, Title: "Whisper to a person",
-				Description: "Shows a message in a channel to one person alone.",
-				InputSchema: json.RawMessage(schemaWhisper), OutputSchema: json.RawMessage(schemaOK),
-				Hints:  source.Hints{Destructive: new(false), OpenWorld: new(true)},
-				Effect: envelope.EffectOnce,
-			},
+			Name: ToolMessageWhisper, Title: "Whisper to a person",
+			Description: "Shows a message in a channel to one person alone.",
+			Input:       schemaWhisper, Output: schemaOK, Effect: envelope.EffectOnce,
 			Run: a.write("chat.postEphemeral"),
 		},
 		{
-			Tool: source.Tool{
-				Name: ToolViewOpen, Title: "Open a form",
-				Description: "Opens a form for a person who has just clicked.",
-				InputSchema: json.RawMessage(schemaView), OutputSchema: json.RawMessage(schemaOK),
-				Hints:  source.Hints{Idempotent: true, Destructive: new(false), OpenWorld: new(true)},
-				Effect: envelope.EffectKeyed,
-			},
+			Name: ToolViewOpen, Title: "Open a form",
+			Description: "Opens a form for a person who has just clicked.",
+			Input:       schemaView, Output: schemaOK, Effect: envelope.EffectKeyed,
 			Run: a.write("views.open", "exchanged_trigger_id"),
 		},
 		{
-			Tool: source.Tool{
-				Name: ToolReactionAdd, Title: "Add a reaction",
-				Description: "Adds an emoji to a message.",
-				InputSchema: json.RawMessage(schemaReaction), OutputSchema: json.RawMessage(schemaOK),
-				Hints:  source.Hints{Idempotent: true, Destructive: new(false), OpenWorld: new(true)},
-				Effect: envelope.EffectIdempotent,
-			},
+			Name: ToolReactionAdd, Title: "Add a reaction",
+			Description: "Adds an emoji to a message.",
+			Input:       schemaReaction, Output: schemaOK, Effect: envelope.EffectIdempotent,
 			Run: a.write("reactions.add", "already_reacted"),
 		},
 		{
-			Tool: source.Tool{
-				Name: ToolReactionRemove, Title: "Remove a reaction",
-				Description: "Takes this app's emoji off a message.",
-				InputSchema: json.RawMessage(schemaReaction), OutputSchema: json.RawMessage(schemaOK),
-				Hints:  source.Hints{Idempotent: true, Destructive: new(true), OpenWorld: new(true)},
-				Effect: envelope.EffectIdempotent,
-			},
+			Name: ToolReactionRemove, Title: "Remove a reaction",
+			Description: "Takes this app's emoji off a message.",
+			Input:       schemaReaction, Output: schemaOK, Effect: envelope.EffectIdempotent, Destructive: true,
 			Run: a.write("reactions.remove", "no_reaction"),
 		},
 	}
@@ -184,13 +149,9 @@ func (a *api) tools() []rest.Tool {
 
 func (a *api) webhookTool() rest.Tool {
 	return rest.Tool{
-		Tool: source.Tool{
-			Name: ToolWebhookSend, Title: "Send to the webhook's channel",
-			Description: "Sends a message to the one channel of the incoming webhook.",
-			InputSchema: json.RawMessage(schemaWebhook), OutputSchema: json.RawMessage(schemaOK),
-			Hints:  source.Hints{Destructive: new(false), OpenWorld: new(true)},
-			Effect: envelope.EffectOnce,
-		},
+		Name: ToolWebhookSend, Title: "Send to the webhook's channel",
+		Description: "Sends a message to the one channel of the incoming webhook.",
+		Input:       schemaWebhook, Output: schemaOK, Effect: envelope.EffectOnce,
 		Run: a.post,
 	}
 }

@@ -251,7 +251,7 @@ func reportsToolError(t *testing.T, h Harness) {
 }
 
 func refusesUnknownTool(t *testing.T, h Harness) {
-	c := call(t, Invocation{Tool: "executortest.no_such_tool"}, envelope.EffectOnce)
+	c := call(t, Invocation{Tool: "sourcetest.no_such_tool"}, envelope.EffectOnce)
 
 	got := h.Source.Execute(t.Context(), c)
 

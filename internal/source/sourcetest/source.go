@@ -3,7 +3,6 @@ package sourcetest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"sync"
 
@@ -16,8 +15,8 @@ import (
 const ToolAct = "fake.act"
 
 // Step is how a Source behaves for one call. The zero value has no effect and
-// was never written, so that the call is to be retried; see Done and others
-// for the common ones.
+// was never written, so that the call is retried. Done and others return the
+// common steps.
 type Step struct {
 	// Effect says that the call takes effect.
 	Effect bool
@@ -26,13 +25,9 @@ type Step struct {
 	// its effect as it is and Written set.
 	Wait <-chan struct{}
 	// Observation is what is seen of the call.
-	Observation source.Observation
-	// Code, Message, Result, ProviderID and Deferred go into the outcome.
-	Code       string
-	Message    string
-	Result     json.RawMessage
-	ProviderID string
-	Deferred   bool
+	source.Observation
+	// Deferred goes into the outcome.
+	Deferred bool
 }
 
 // Done is a call that takes effect and answers result, {} if that is empty.
@@ -40,49 +35,33 @@ func Done(result string) Step {
 	if result == "" {
 		result = "{}"
 	}
-	return Step{
-		Effect:      true,
-		Observation: source.Observation{Written: true, Answered: true},
-		Result:      json.RawMessage(result),
-	}
+	return Step{Effect: true, Observation: source.Observation{Written: true, Answered: true, Result: json.RawMessage(result)}}
 }
 
 // Failed is a call that the tool itself fails.
 func Failed() Step {
-	return Step{
-		Observation: source.Observation{Written: true, Answered: true, ToolError: true},
-		Code:        source.CodeToolError,
-		Message:     "the tool says that it failed",
-		Result:      json.RawMessage(`{"content":[{"type":"text","text":"no"}]}`),
-	}
+	return Step{Observation: source.Observation{
+		Written: true, Result: json.RawMessage(`{"content":[{"type":"text","text":"no"}]}`),
+	}.ToolFailed()}
 }
 
-// Lost is a call that takes effect and is never heard of again.
+// Lost is a call that takes effect, and whose connection is lost.
 func Lost() Step {
-	return Step{
-		Effect:      true,
-		Observation: source.Observation{Written: true},
-		Code:        source.CodeLost,
-		Message:     "the source went away after the call was sent",
-	}
+	return Step{Effect: true, Observation: source.Observation{Written: true, Code: source.CodeLost}}
 }
 
 // Unreachable is a call that was never sent.
 func Unreachable() Step {
-	return Step{Code: source.CodeUnreachable, Message: "the source cannot be reached"}
+	return Step{Observation: source.Observation{Code: source.CodeUnreachable}}
 }
 
 // Status is a call without effect that is answered with an HTTP status.
 func Status(status int) Step {
-	return Step{
-		Observation: source.Observation{Written: true, Status: status},
-		Code:        source.StatusCode(status),
-		Message:     "the source answered with a status",
-	}
+	return Step{Observation: source.Observation{Written: true, Status: status, Code: source.StatusCode(status)}}
 }
 
-// Source is an executor.Source that does as it is told. It counts effects by
-// key, and like a source that honours keys it does a call of class keyed once.
+// Source is a scripted source.Source. It counts effects by key, and like a
+// source that honours keys it executes a call of class keyed once.
 type Source struct {
 	mu      sync.Mutex
 	closed  bool
@@ -94,8 +73,8 @@ type Source struct {
 	listErr error
 }
 
-// NewSource returns a source of the given tools, or of ToolAct alone. Until it
-// is told otherwise each call is Done.
+// NewSource returns a source of the given tools, or of ToolAct. Without a script
+// each call is Done.
 func NewSource(tools ...source.Tool) *Source {
 	if len(tools) == 0 {
 		tools = []source.Tool{{
@@ -113,23 +92,23 @@ func NewSource(tools ...source.Tool) *Source {
 	}
 }
 
-// Next says how the next calls of a tool go, one after the other. They come
-// before what On says.
+// Next sets the steps of the next calls of a tool. They come before the steps of
+// On.
 func (s *Source) Next(tool string, steps ...Step) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next[tool] = append(s.next[tool], steps...)
 }
 
-// On says how calls of a tool go. The function must be safe for concurrent
-// use.
+// On sets the function that returns the steps of a tool's calls. It must be safe
+// for concurrent use.
 func (s *Source) On(tool string, step func(context.Context, source.Call) Step) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.always[tool] = step
 }
 
-// SetTools changes what List answers, and which tools are known.
+// SetTools replaces the tools.
 func (s *Source) SetTools(tools ...source.Tool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,14 +122,14 @@ func (s *Source) FailList(err error) {
 	s.listErr = err
 }
 
-// Effects says how many effects happened under a key.
+// Effects returns the number of effects under a key.
 func (s *Source) Effects(key string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.effects[key]
 }
 
-// TotalEffects says how many effects happened.
+// TotalEffects returns the number of effects.
 func (s *Source) TotalEffects() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,14 +140,14 @@ func (s *Source) TotalEffects() int {
 	return total
 }
 
-// Calls returns the calls that arrived, in their order.
+// Calls returns the calls that arrived, in order.
 func (s *Source) Calls() []source.Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.calls)
 }
 
-// List implements executor.Source.
+// List implements source.Source.
 func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,71 +160,60 @@ func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
 	return slices.Clone(s.tools), ctx.Err()
 }
 
-// Execute implements executor.Source.
+// Execute implements source.Source.
 func (s *Source) Execute(ctx context.Context, call source.Call) source.Outcome {
-	step, ok := s.step(ctx, call)
-	if !ok {
-		return conclude(call, step)
-	}
+	step := s.step(ctx, call)
 	if step.Effect {
-		s.take(call)
+		s.countEffect(call)
 	}
-	if step.Wait == nil {
-		return conclude(call, step)
-	}
-	select {
-	case <-step.Wait:
-	case <-ctx.Done():
-		step.Observation = source.Observation{Written: true}
-		step.Result, step.ProviderID = nil, ""
-		step.Code, step.Message = source.CodeCancelled, "the caller gave up after the call was sent"
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			step.Code, step.Message = source.CodeTimeout, "time ran out after the call was sent"
+	if step.Wait != nil {
+		select {
+		case <-step.Wait:
+		case <-ctx.Done():
+			step.Observation = source.Observation{Written: true, Code: source.EndedCode(ctx)}
 		}
 	}
-	return conclude(call, step)
+	out := step.Outcome("fake", call.Effect)
+	out.Deferred = step.Deferred
+	return out
 }
 
-// step finds how a call goes; it reports false if the call does not arrive.
-func (s *Source) step(ctx context.Context, call source.Call) (Step, bool) {
+// step returns what happens to a call.
+func (s *Source) step(ctx context.Context, call source.Call) Step {
 	s.mu.Lock()
 	switch {
 	case s.closed:
 		s.mu.Unlock()
-		return Step{Code: source.CodeClosed, Message: "the source is closed"}, false
+		return Step{Observation: source.Observation{Code: source.CodeClosed}}
 	case ctx.Err() != nil:
 		s.mu.Unlock()
-		return Step{Code: source.CodeCancelled, Message: "the caller gave up before the call was sent"}, false
+		return Step{Observation: source.Observation{Code: source.CodeCancelled}}
 	}
 	s.calls = append(s.calls, call)
 	known := slices.ContainsFunc(s.tools, func(t source.Tool) bool { return t.Name == call.Tool })
 	always := s.always[call.Tool]
-	var step *Step
+	var next *Step
 	if queue := s.next[call.Tool]; known && len(queue) > 0 {
-		step, s.next[call.Tool] = &queue[0], queue[1:]
+		next, s.next[call.Tool] = &queue[0], queue[1:]
 	}
 	s.mu.Unlock()
 
 	var object map[string]json.RawMessage
 	switch {
 	case !known:
-		return refused(source.CodeUnknownTool, "there is no tool of this name"), false
+		return Step{Observation: source.Refuse(source.CodeUnknownTool, "")}
 	case len(call.Args) > 0 && json.Unmarshal(call.Args, &object) != nil:
-		return refused(source.CodeInvalidArgs, "the arguments do not fit the tool"), false
-	case step != nil:
-		return *step, true
+		return Step{Observation: source.Refuse(source.CodeInvalidArgs, "")}
+	case next != nil:
+		return *next
 	case always != nil:
-		return always(ctx, call), true
+		return always(ctx, call)
 	}
-	return Done(""), true
+	return Done("")
 }
 
-func refused(code, message string) Step {
-	return Step{Observation: source.Observation{Permanent: true}, Code: code, Message: message}
-}
-
-// take lets a call take effect.
-func (s *Source) take(call source.Call) {
+// countEffect counts the effect of a call.
+func (s *Source) countEffect(call source.Call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if call.Effect == envelope.EffectKeyed && s.effects[call.Key] > 0 {
@@ -254,13 +222,7 @@ func (s *Source) take(call source.Call) {
 	s.effects[call.Key]++
 }
 
-func conclude(call source.Call, step Step) source.Outcome {
-	out := source.Conclude(call.Effect, step.Observation, step.Code, step.Message)
-	out.Result, out.ProviderID, out.Deferred = step.Result, step.ProviderID, step.Deferred
-	return out
-}
-
-// Close implements executor.Source.
+// Close implements source.Source.
 func (s *Source) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

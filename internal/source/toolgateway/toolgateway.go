@@ -35,21 +35,21 @@ const (
 // Config says which gateway a source stands for.
 type Config struct {
 	// Name is the source's name in errors.
-	Name string
+	Name string `json:"-"`
 	// URL is the gateway's address, http or https.
-	URL string
+	URL string `json:"url"`
 	// Header is sent with every request, for what stands in front of a gateway
 	// that has no credentials of its own.
-	Header map[string]rest.Secret
+	Header map[string]rest.Secret `json:"-"`
 	// HonoursKey says that the gateway, unlike those known, does a call once
 	// for each value of the header Idempotency-Key; its tools are of class
 	// keyed then.
-	HonoursKey bool
+	HonoursKey bool `json:"honours_key"`
 	// HTTP bounds the requests.
-	HTTP rest.Config
+	HTTP rest.Config `json:"-"`
 }
 
-// Source implements executor.Source over one gateway.
+// Source implements source.Source over one gateway.
 type Source struct {
 	cfg    Config
 	client *rest.Client
@@ -79,7 +79,7 @@ type entry struct {
 	Description string `json:"description"`
 }
 
-// List implements executor.Source. A tool that is gone by the time its schema
+// List implements source.Source. A tool that is gone by the time its schema
 // is asked for is left out.
 func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
 	return s.client.List(ctx, func(ctx context.Context) ([]source.Tool, error) {
@@ -87,10 +87,10 @@ func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
 		reply := s.client.Send(ctx, rest.Request{Method: http.MethodGet, URL: at, Header: s.header(ctx)})
 		var entries []entry
 		if !reply.Succeeded() || !reply.Decode(&entries) || entries == nil {
-			return nil, reply.ListFailure()
+			return nil, reply.ListError()
 		}
 		if len(entries) > maxTools {
-			return nil, &rest.ListError{Text: "there are more tools than can be listed"}
+			return nil, &source.ListError{Text: "there are more tools than can be listed"}
 		}
 		tools := make([]source.Tool, len(entries))
 		g, ctx := errgroup.WithContext(ctx)
@@ -130,7 +130,7 @@ func (s *Source) look(ctx context.Context, e entry) (source.Tool, error) {
 	case reply.Status == http.StatusNotFound:
 		return source.Tool{}, nil
 	case !reply.Succeeded() || !reply.Decode(&seen):
-		return source.Tool{}, reply.ListFailure()
+		return source.Tool{}, reply.ListError()
 	}
 	tool := source.Tool{
 		Name: e.Server + "/" + e.Name, Title: e.Name, Description: seen.Description,
@@ -146,28 +146,28 @@ func (s *Source) look(ctx context.Context, e entry) (source.Tool, error) {
 	return tool, nil
 }
 
-// Execute implements executor.Source.
+// Execute implements source.Source.
 func (s *Source) Execute(ctx context.Context, call source.Call) source.Outcome {
-	return s.client.Execute(ctx, call, func(ctx context.Context) rest.Finding { return s.execute(ctx, call) })
+	return s.client.Execute(ctx, call, func(ctx context.Context) source.Observation { return s.execute(ctx, call) })
 }
 
-func (s *Source) execute(ctx context.Context, call source.Call) rest.Finding {
+func (s *Source) execute(ctx context.Context, call source.Call) source.Observation {
 	args, ok := rest.Object(call.Args)
 	if !ok {
-		return rest.Refuse(source.CodeInvalidArgs, "")
+		return source.Refuse(source.CodeInvalidArgs, "")
 	}
 	server, tool, ok := split(call.Tool)
 	if !ok {
-		return rest.Refuse(source.CodeUnknownTool, "")
+		return source.Refuse(source.CodeUnknownTool, "")
 	}
 	at, ok := s.base.URL(nil, "api", "tools", server, tool)
 	if !ok {
-		return rest.Refuse(source.CodeUnknownTool, "")
+		return source.Refuse(source.CodeUnknownTool, "")
 	}
 	// Wrapped, or a tool with a parameter named "arguments" would get only that.
 	body, err := json.Marshal(map[string]json.RawMessage{"arguments": args})
 	if err != nil {
-		return rest.Refuse(source.CodeInvalidArgs, "")
+		return source.Refuse(source.CodeInvalidArgs, "")
 	}
 	header := s.header(ctx)
 	if s.cfg.HonoursKey {
@@ -175,23 +175,23 @@ func (s *Source) execute(ctx context.Context, call source.Call) rest.Finding {
 		// takes it as leave to send the request again.
 		header.Set("Idempotency-Key", call.Key)
 	}
-	return judge(s.client.Send(ctx, rest.Request{Method: http.MethodPost, URL: at, Header: header, Body: body}))
+	return observe(s.client.Send(ctx, rest.Request{Method: http.MethodPost, URL: at, Header: header, Body: body}))
 }
 
-// judge reads the answer to a call, whose status is 200 whether the gateway
+// observe reads the answer to a call, whose status is 200 whether the gateway
 // could call the tool or not.
-func judge(reply rest.Reply) rest.Finding {
-	f := reply.Finding()
+func observe(reply rest.Reply) source.Observation {
+	o := reply.Observe()
 	if reply.Status == http.StatusServiceUnavailable {
 		// The gateway's own word that it is not ready, which anything in front
 		// of it would put another way.
 		var refusal struct{ Detail *string }
 		if reply.Decode(&refusal) && refusal.Detail != nil {
-			return f.NotNow(source.CodeUnreachable)
+			return o.NotExecuted(source.CodeUnreachable)
 		}
 	}
-	if !f.Answered {
-		return f
+	if !o.Answered {
+		return o
 	}
 	var answer struct {
 		Success *bool           `json:"success"`
@@ -199,16 +199,16 @@ func judge(reply rest.Reply) rest.Finding {
 	}
 	switch {
 	case !reply.Decode(&answer) || answer.Success == nil:
-		return f.Malformed()
+		return o.Malformed()
 	case !*answer.Success:
-		return f.ToolError()
+		return o.ToolFailed()
 	}
 	result, err := json.Marshal(map[string]json.RawMessage{"content": answer.Result})
 	if err != nil {
-		return f.Malformed()
+		return o.Malformed()
 	}
-	f.Result = result
-	return f
+	o.Result = result
+	return o
 }
 
 // split takes a tool's name apart.
@@ -226,7 +226,7 @@ func (s *Source) header(ctx context.Context) http.Header {
 	return h
 }
 
-// Close implements executor.Source.
+// Close implements source.Source.
 func (s *Source) Close() error { return s.client.Close() }
 
 var _ source.Source = (*Source)(nil)

@@ -96,7 +96,7 @@ func open(t *testing.T, s *resttest.Server, change ...func(*toolgateway.Config))
 	t.Helper()
 	cfg := toolgateway.Config{
 		Name: "home", URL: s.URL + "/", Header: map[string]rest.Secret{"authorization": rest.NewSecret("Bearer hush")},
-		HTTP: rest.Config{Transport: resttest.Transport(t, rest.NewTransport()), MaxBodyBytes: resttest.MaxBodyBytes},
+		HTTP: resttest.Config(t),
 	}
 	for _, c := range change {
 		c(&cfg)
@@ -183,7 +183,7 @@ func TestListFails(t *testing.T) {
 		meddle resttest.Meddler
 		says   string
 	}{
-		"at another shape": {func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { _, _ = io.WriteString(w, `{}`) }, "not what its documentation says"},
+		"at another shape": {func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { _, _ = io.WriteString(w, `{}`) }, "not valid"},
 		"at too many":      {func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { _, _ = io.WriteString(w, many) }, "more tools than can be listed"},
 		"at a schema that cannot be had": {func(w http.ResponseWriter, r *http.Request, provider http.Handler) {
 			if strings.Contains(r.URL.Path, "create_contact") {

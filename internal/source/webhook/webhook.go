@@ -8,8 +8,6 @@ package webhook
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
@@ -51,19 +50,6 @@ type Config struct {
 	Transport http.RoundTripper
 }
 
-// Source implements executor.Source.
-type Source struct {
-	*rest.Source
-	idle func()
-}
-
-// Close implements executor.Source.
-func (s *Source) Close() error {
-	err := s.Source.Close()
-	s.idle()
-	return err
-}
-
 // CheckURL says what is wrong with a receiver's address, as fault.Invalid
 // without repeating it.
 func CheckURL(address string) error {
@@ -90,7 +76,7 @@ func local(host string) bool {
 
 // New returns a source for the receiver that cfg describes. It checks cfg, and
 // connects to nothing yet. The error is fault.Invalid.
-func New(cfg Config) (*Source, error) {
+func New(cfg Config) (*rest.Source, error) {
 	at, err := parseURL(cfg.URL)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "webhook source %s: url %s", cfg.Name, err)
@@ -99,48 +85,20 @@ func New(cfg Config) (*Source, error) {
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "webhook source %s: %s", cfg.Name, err)
 	}
-	guard, err := rest.NewGuard(cfg.Networks)
-	if err != nil {
+	guard := safehttp.Guard{Networks: cfg.Networks, LoopbackOnly: at.Scheme == "http"}
+	if err := guard.Check(); err != nil {
 		return nil, fault.New(fault.Invalid, "webhook source %s: %s", cfg.Name, err)
 	}
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = DefaultTimeout
 	}
-	idle := func() {}
-	if cfg.Transport == nil {
-		own := transport(guard, at.Scheme == "http")
-		cfg.Transport, idle = own, own.CloseIdleConnections
-	}
 	r := &receiver{
-		client: rest.New(cfg.Name, rest.Config{Transport: cfg.Transport, CallTimeout: cfg.Timeout, MaxBodyBytes: maxAnswer}),
-		at:     cfg.URL, sign: sign,
+		client: rest.New(cfg.Name, rest.Config{
+			Guard: guard, Transport: cfg.Transport, CallTimeout: cfg.Timeout, MaxBodyBytes: maxAnswer,
+		}),
+		at: cfg.URL, sign: sign,
 	}
-	src, err := rest.NewSource(r.client, r.tool())
-	if err != nil {
-		return nil, err
-	}
-	return &Source{Source: src, idle: idle}, nil
-}
-
-// transport returns one that connects only to what is permitted, and without
-// TLS only to the machine itself. A proxy would be dialled in the place of
-// what is to be checked.
-func transport(guard rest.Guard, plain bool) *http.Transport {
-	t := rest.NewTransport()
-	t.Proxy = nil
-	dialer := guard.Dialer()
-	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dialer.DialContext(ctx, network, address)
-		if err != nil || !plain {
-			return conn, err
-		}
-		if to, ok := conn.RemoteAddr().(*net.TCPAddr); !ok || !to.IP.IsLoopback() {
-			_ = conn.Close() // nothing was sent
-			return nil, rest.ErrForbidden
-		}
-		return conn, nil
-	}
-	return t
+	return rest.NewSource(r.client, r.tool())
 }
 
 // receiver is where messages go.
@@ -161,20 +119,16 @@ const schemaDelivered = `{"type":"object","properties":{"status":{"type":"intege
 
 func (r *receiver) tool() rest.Tool {
 	return rest.Tool{
-		Tool: source.Tool{
-			Name: ToolDeliver, Title: "Deliver a message",
-			Description: "Hands a signed message to the receiver that an administrator configured.",
-			InputSchema: json.RawMessage(schemaDeliver), OutputSchema: json.RawMessage(schemaDelivered),
-			Hints:  source.Hints{Idempotent: true, Destructive: new(false), OpenWorld: new(true)},
-			Effect: envelope.EffectKeyed,
-		},
+		Name: ToolDeliver, Title: "Deliver a message",
+		Description: "Hands a signed message to the receiver that an administrator configured.",
+		Input:       schemaDeliver, Output: schemaDelivered, Effect: envelope.EffectKeyed,
 		Run: r.deliver,
 	}
 }
 
 // deliver sends the arguments as they are. The body of the answer is the
 // receiver's own affair: any status of 2xx has taken the message.
-func (r *receiver) deliver(ctx context.Context, call source.Call) rest.Finding {
+func (r *receiver) deliver(ctx context.Context, call source.Call) source.Observation {
 	now := time.Now()
 	reply := r.client.Send(ctx, rest.Request{Method: http.MethodPost, URL: r.at, Body: call.Args, Header: http.Header{
 		"Content-Type":      {"application/json"},
@@ -182,20 +136,15 @@ func (r *receiver) deliver(ctx context.Context, call source.Call) rest.Finding {
 		"Webhook-Timestamp": {strconv.FormatInt(now.Unix(), 10)},
 		"Webhook-Signature": {r.sign.header(call.Key, now, call.Args)},
 	}})
-	if errors.Is(reply.Err, rest.ErrForbidden) {
-		return rest.Refuse(source.CodeRejected, "the receiver's address is not public; an administrator may open its network")
-	}
-	f := reply.Finding()
-	f.Result = nil
+	o := reply.Observe()
+	o.Result = nil
 	switch {
 	case reply.Succeeded():
-		f.Answered, f.Code = true, ""
-		f.Result = json.RawMessage(`{"status":` + strconv.Itoa(reply.Status) + `}`)
+		o.Answered, o.Code = true, ""
+		o.Result = json.RawMessage(`{"status":` + strconv.Itoa(reply.Status) + `}`)
 	case reply.Status == http.StatusGone:
-		f = f.Permanently(source.CodeGone)
-		f.Message = "the receiver wants no more messages"
+		o = o.Permanently(source.CodeGone)
+		o.Message = "the receiver wants no more messages"
 	}
-	return f
+	return o
 }
-
-var _ source.Source = (*Source)(nil)

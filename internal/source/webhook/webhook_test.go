@@ -67,7 +67,7 @@ func secrets(texts ...string) []rest.Secret {
 	return all
 }
 
-func open(t *testing.T, cfg webhook.Config) *webhook.Source {
+func open(t *testing.T, cfg webhook.Config) *rest.Source {
 	t.Helper()
 	cfg.Name = "hooks"
 	if cfg.Secrets == nil {
@@ -95,7 +95,7 @@ func TestConform(t *testing.T) {
 	t.Parallel()
 	sourcetest.Conform(t, func(t *testing.T) sourcetest.Harness {
 		s := resttest.New(t, receiver)
-		src := open(t, webhook.Config{URL: s.URL, Transport: resttest.Transport(t, rest.NewTransport())})
+		src := open(t, webhook.Config{URL: s.URL, Transport: resttest.Config(t).Transport})
 		return sourcetest.Harness{
 			Source: resttest.Keyed(src), Count: s.Count, Act: message("a"),
 			BadArgs: sourcetest.Invocation{Tool: webhook.ToolDeliver, Args: json.RawMessage(`{"type":"a"}`)},

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -19,7 +18,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/source/rest"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 )
 
 const (
@@ -60,51 +59,16 @@ type issuer struct {
 // newIssuers returns issuers of whom nothing is known.
 func newIssuers() *issuers {
 	return &issuers{
-		near:  guarded(netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")),
-		far:   guarded(private()...),
+		near:  newClient(safehttp.Loopback()),
+		far:   newClient(safehttp.Private()),
 		known: make(map[string]*issuer),
 	}
 }
 
-// private are the networks where an issuer may stand beside the public ones.
-func private() []netip.Prefix {
-	return []netip.Prefix{
-		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
-		netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fc00::/7"),
-	}
-}
-
-// guarded returns a client that goes where it is told and nowhere else: it
-// follows no redirect, uses no proxy, and reads no long answer.
-func guarded(open ...netip.Prefix) *http.Client {
-	guard, err := rest.NewGuard(open)
-	dial := guard.Dialer().DialContext
-	if err != nil { // without a guard nothing is dialled
-		dial = func(context.Context, string, string) (net.Conn, error) { return nil, err }
-	}
-	return &http.Client{
-		Timeout:       askFor,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: short{&http.Transport{
-			DialContext: dial, ForceAttemptHTTP2: true, TLSHandshakeTimeout: askFor, MaxIdleConnsPerHost: 1, IdleConnTimeout: 10 * time.Second,
-		}},
-	}
-}
-
-// short cuts answers that are too long.
-type short struct{ http.RoundTripper }
-
-// RoundTrip makes a request.
-func (t short) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := t.RoundTripper.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	answer.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(answer.Body, maxAnswer), answer.Body}
-	return answer, nil
+// newClient returns a client for issuers: it follows no redirect, uses no
+// proxy, and reads no long answer.
+func newClient(networks []netip.Prefix) *http.Client {
+	return safehttp.NewClient(safehttp.LimitBodies(safehttp.Guard{Networks: networks}.Transport(), maxAnswer), askFor)
 }
 
 // algorithms are those that a token may be signed with: with a private key

@@ -104,21 +104,24 @@ func TestClassifyNeverGuesses(t *testing.T) {
 	}
 }
 
-func TestConclude(t *testing.T) {
+func TestOutcome(t *testing.T) {
 	t.Parallel()
-	seen := source.Observation{Written: true, Status: 429, RetryAfter: 7 * time.Second}
+	seen := source.Observation{
+		Written: true, Status: 429, RetryAfter: 7 * time.Second, Code: source.CodeRateLimited, Message: "one line\nand another",
+	}
 
-	got := source.Conclude(envelope.EffectOnce, seen, source.CodeRateLimited, "one line\nand another")
+	got := seen.Outcome("mail", envelope.EffectOnce)
 
 	want := source.Outcome{
 		Kind: source.KindRetry, Code: source.CodeRateLimited, Message: "one line", RetryAfter: 7 * time.Second,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("Conclude() (-want +got):\n%s", diff)
+		t.Errorf("Outcome() (-want +got):\n%s", diff)
 	}
-	long := source.Conclude(envelope.EffectOnce, seen, "", strings.Repeat("ä", source.MaxMessageBytes)).Message
+	seen.Message = strings.Repeat("ä", source.MaxMessageBytes)
+	long := seen.Outcome("mail", envelope.EffectOnce).Message
 	if len(long) > source.MaxMessageBytes || !utf8.ValidString(long) {
-		t.Errorf("Conclude() has a message of %d bytes, valid %t", len(long), utf8.ValidString(long))
+		t.Errorf("Outcome() has a message of %d bytes, valid %t", len(long), utf8.ValidString(long))
 	}
 }
 
@@ -191,10 +194,10 @@ func TestConcludeIsUnsureWhereOnceWouldBeUnknown(t *testing.T) {
 		"the tool's word that it failed": {source.Observation{Written: true, Answered: true, ToolError: true}, false},
 		"done":                           {source.Observation{Written: true, Answered: true, Status: 200}, false},
 	} {
-		if got := source.Conclude(envelope.EffectKeyed, test.seen, "", "").Unsure; got != test.want {
-			t.Errorf("%s: Conclude().Unsure = %t, want %t", name, got, test.want)
+		if got := test.seen.Outcome("mail", envelope.EffectKeyed).Unsure; got != test.want {
+			t.Errorf("%s: Outcome().Unsure = %t, want %t", name, got, test.want)
 		}
-		if source.Conclude(envelope.EffectOnce, test.seen, "", "").Unsure {
+		if test.seen.Outcome("mail", envelope.EffectOnce).Unsure {
 			t.Errorf("%s: a call of class once is unsure; it is unknown, or it is sure", name)
 		}
 	}

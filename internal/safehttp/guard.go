@@ -1,0 +1,169 @@
+// Package safehttp owns outgoing HTTP connections: which addresses they may go
+// to, and the transports and clients that hold to that. Every package that
+// calls a server whose address a user configured takes its client from here.
+//
+// Clients follow no redirects, because a redirect could carry a credential to
+// an address that nobody configured, and use no proxies, not even those of the
+// environment: a proxy would resolve the name in place of the guard.
+package safehttp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// ErrForbidden is the error of a connection to an address that is not allowed.
+var ErrForbidden = errors.New("the address is not public")
+
+// Guard decides which addresses connections may go to: to the public internet
+// and to allowed networks. It checks the address that a name resolved to, at
+// the time of dialling, so that a name cannot be checked with one address and
+// connected to with another. The zero Guard allows the public internet.
+type Guard struct {
+	// Networks are allowed besides the public internet. Link-local addresses
+	// and the metadata addresses of clouds stay forbidden all the same.
+	Networks []netip.Prefix
+	// LoopbackOnly forbids everything but loopback addresses that Networks
+	// allows. It is for connections without TLS.
+	LoopbackOnly bool
+}
+
+// Loopback returns the networks of the local machine.
+func Loopback() []netip.Prefix {
+	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+}
+
+// Private returns the networks that organisations use internally.
+func Private() []netip.Prefix {
+	return []netip.Prefix{
+		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
+		netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fc00::/7"),
+	}
+}
+
+// forbidden returns addresses that no configuration allows: link-local
+// addresses, where clouds serve credentials, and other addresses where they do.
+func forbidden() []netip.Prefix {
+	return []netip.Prefix{
+		netip.MustParsePrefix("169.254.0.0/16"),
+		netip.MustParsePrefix("fe80::/10"),
+		netip.MustParsePrefix("fd00:ec2::254/128"),
+		netip.MustParsePrefix("100.100.100.200/32"),
+		netip.MustParsePrefix("168.63.129.16/32"),
+	}
+}
+
+// special returns addresses that are not part of the public internet, besides
+// those that netip knows, and IPv6 addresses that stand for IPv4 addresses.
+func special() []netip.Prefix {
+	return []netip.Prefix{
+		netip.MustParsePrefix("0.0.0.0/8"),
+		netip.MustParsePrefix("100.64.0.0/10"),
+		netip.MustParsePrefix("192.0.0.0/24"),
+		netip.MustParsePrefix("192.0.2.0/24"),
+		netip.MustParsePrefix("192.88.99.0/24"),
+		netip.MustParsePrefix("198.18.0.0/15"),
+		netip.MustParsePrefix("198.51.100.0/24"),
+		netip.MustParsePrefix("203.0.113.0/24"),
+		netip.MustParsePrefix("240.0.0.0/4"),
+		netip.MustParsePrefix("::/8"),
+		netip.MustParsePrefix("100::/64"),
+		netip.MustParsePrefix("2001::/23"),
+		netip.MustParsePrefix("2001:db8::/32"),
+		netip.MustParsePrefix("2002::/16"),
+		netip.MustParsePrefix("fec0::/10"),
+	}
+}
+
+// Check returns an error if a network of the guard is invalid, or has bits
+// beyond its length and so may not be what its author meant.
+func (g Guard) Check() error {
+	for _, p := range g.Networks {
+		if !p.IsValid() || p.Masked() != p {
+			return errors.New("a network must be an address prefix without bits beyond its length, such as 10.1.0.0/16")
+		}
+	}
+	return nil
+}
+
+// Permits reports whether a connection may go to an address.
+func (g Guard) Permits(addr netip.Addr) bool {
+	contains := func(p netip.Prefix) bool { return p.Contains(addr) }
+	addr = addr.Unmap().WithZone("")
+	switch {
+	case g.LoopbackOnly && !addr.IsLoopback() || slices.ContainsFunc(forbidden(), contains):
+		return false
+	case slices.ContainsFunc(g.Networks, contains):
+		return true
+	}
+	return addr.IsGlobalUnicast() && !addr.IsPrivate() && !slices.ContainsFunc(special(), contains)
+}
+
+// Transport returns a transport that makes only permitted connections. A
+// forbidden connection fails with ErrForbidden. Its idle connections suit many
+// concurrent calls to one host.
+func (g Guard) Transport() *http.Transport {
+	g.Networks = slices.Clone(g.Networks)
+	dialer := &net.Dialer{
+		Timeout: 10 * time.Second,
+		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+			at, err := netip.ParseAddrPort(address)
+			if err != nil || !g.Permits(at.Addr()) {
+				return ErrForbidden
+			}
+			return nil
+		},
+	}
+	return &http.Transport{
+		DialContext:           dialer.DialContext,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConns:          100,
+		MaxIdleConnsPerHost:   64,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ExpectContinueTimeout: time.Second,
+		// Many servers drop a connection after five idle seconds. If that
+		// happens just as a call is written, its outcome is unknown.
+		IdleConnTimeout: 4 * time.Second,
+	}
+}
+
+// NewClient returns a client that follows no redirects. A timeout of 0 leaves
+// the bound to the context of each request.
+func NewClient(transport http.RoundTripper, timeout time.Duration) *http.Client {
+	return &http.Client{
+		Transport:     transport,
+		Timeout:       timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// LimitBodies returns a transport that cuts the body of each response off
+// after a number of bytes.
+func LimitBodies(transport http.RoundTripper, limit int64) http.RoundTripper {
+	return limited{transport, limit}
+}
+
+type limited struct {
+	http.RoundTripper
+	limit int64
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := l.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(resp.Body, l.limit), resp.Body}
+	return resp, nil
+}
