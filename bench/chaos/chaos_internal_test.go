@@ -9,14 +9,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if code, ok := asChild(); ok {
+	if code, ok := runRole(); ok {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())
 }
 
-// TestChaos runs three faults with few envelopes: killed workers, a database that
-// crashes, and a tool that is down.
+// TestChaos runs two faults with few actions: killed workers with a crash of the
+// database, and a tool that answers 503.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
@@ -36,7 +36,7 @@ func TestChaos(t *testing.T) {
 	broken, err := o.runSuite(ctx, &out)
 
 	if err != nil || broken {
-		t.Errorf("try() = %t, %v, want false and no error; it said:\n%s", broken, err, out.String())
+		t.Errorf("runSuite() = %t, %v, want false and no error; it printed:\n%s", broken, err, out.String())
 	}
 	t.Log(out.String())
 }

@@ -9,56 +9,57 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/countersign-dev/countersign/bench/chaos/counting"
+	"github.com/countersign-dev/countersign/bench/chaos/database"
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
 // fault is a kind of failure to inject, and which outcomes it allows.
 type fault struct {
 	name, about string
-	// n is how many envelopes per class show it, over how long the second
-	// half of them is submitted.
+	// n is how many actions per class show it, over how long the second half
+	// of them is submitted.
 	n    int
 	over time.Duration
-	// line is where a proxy is put between two of the processes.
-	line proxyPlace
-	// tool, if set, changes how the tool behaves from the start.
-	tool func(*serverConfig)
-	// disk gives the database a small disk of its own.
-	disk bool
-	// skewed has workers whose clocks are minutes apart.
+	// proxy is where a proxy is put between two of the processes.
+	proxy proxyPosition
+	// tool is the tool's fault from the start, slow makes its calls that many
+	// times as long.
+	tool counting.Setting
+	slow int
+	// smallDisk gives the database a small disk of its own.
+	smallDisk bool
+	// skewed starts workers whose clocks are minutes apart.
 	skewed bool
-	// ours says that it takes a database server which we may break, and
-	// builds that it takes cmd/worker as built here.
-	ours, builds bool
+	// ownServer means that it needs a database server which may be broken, and
+	// ownWorker that it needs cmd/worker as built here.
+	ownServer, ownWorker bool
 
 	// inject injects the failure, and returns when nothing fails any more.
-	inject func(context.Context, *faultRun) error
-	// wantSigns are the signs that the fault had an effect; each must be seen.
-	wantSigns []string
-	// codes are what a call of class once may end unknown by, and most is how
-	// many may; see mayBeUnknown.
+	inject injector
+	// signs are the signs that the fault had an effect; each must be seen.
+	signs []string
+	// codes are the codes with which a call of class once may end unknown, and
+	// most is how many may; see mayBeUnknown.
 	codes []string
 	most  func(evidence) int
 }
 
-// proxyPlace is where a proxy is put.
-type proxyPlace string
+type injector func(context.Context, *faultRun) error
 
-// The places.
+// proxyPosition is where a proxy is put: before one of the servers.
+type proxyPosition string
+
 const (
-	placeNone     proxyPlace = ""
-	placeDatabase proxyPlace = "database"
-	placeTool     proxyPlace = "tool"
+	noProxy        proxyPosition = ""
+	beforeDatabase proxyPosition = "database"
+	beforeTool     proxyPosition = "tool"
 )
 
-// faults are all there are, in the order in which they are made.
+// faults returns all faults in the order in which they are injected.
 func faults() []fault {
-	all := []fault{killFault()}
-	all = append(all, restartFaults()...)
-	all = append(all, databaseNetworkFaults()...)
-	all = append(all, toolNetworkFaults()...)
-	all = append(all, toolFaults()...)
-	return append(all, freezeFault(), freezeOpenFault(), diskFault(), skewFault())
+	return slices.Concat([]fault{killFault()}, restartFaults(), networkFaults(), toolFaults(),
+		[]fault{freezeFault(), freezeOpenFault(), diskFault(), skewFault()})
 }
 
 // choose finds faults by their names.
@@ -88,32 +89,33 @@ func list(w io.Writer) {
 	_ = table.Flush() // a list that cannot be written has no reader
 }
 
-// lacks says why a fault cannot be made with these options; empty if it can.
-func (f fault) lacks(o options) string {
+// unavailable returns why a fault cannot be injected with these options; empty
+// if it can.
+func (f fault) unavailable(o options) string {
 	switch {
-	case f.ours && o.url != "":
+	case f.ownServer && o.url != "":
 		return "the database of -url is not ours to break"
-	case f.builds && o.worker != "":
+	case f.ownWorker && o.worker != "":
 		return "it needs cmd/worker as built here, and -worker names another"
-	case f.disk:
-		return diskLacks()
+	case f.smallDisk:
+		return database.DiskUnavailable()
 	}
 	return ""
 }
 
-// The bounds on what may end unknown.
+// The bounds on how many actions may end unknown.
 
-// noneUnknown: the fault keeps nobody from knowing.
+// noneUnknown is for faults that lose no outcome.
 func noneUnknown(evidence) int { return 0 }
 
-// perHit is what one worker can hold at each injection.
-func perHit(e evidence) int { return e.injected() * e.plan.concurrency }
+// perInjection is what one worker can have in flight, at each injection.
+func perInjection(e evidence) int { return len(e.injections) * e.plan.concurrency }
 
-// perOutage is what all workers can hold at each injection.
-func perOutage(e evidence) int { return e.injected() * e.plan.workers * e.plan.concurrency }
+// perOutage is what all workers can have in flight, at each injection.
+func perOutage(e evidence) int { return perInjection(e) * e.plan.workers }
 
-// perSpoiled is the number of faulty responses in the journal.
-func perSpoiled(e evidence) int { return len(e.server.Spoiled) }
+// perFaulty is the number of actions with faulty answers in the journal.
+func perFaulty(e evidence) int { return len(e.server.Faulty) }
 
-// lostCodes are those of a call whose connection went away.
+// lostCodes are those of a call whose connection was lost.
 func lostCodes() []string { return []string{source.CodeLost, source.CodeTimeout} }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/bench/chaos/database"
 )
 
 // The kinds of injection.
@@ -14,8 +16,8 @@ const (
 	byKill    = "kill"
 	byRestart = "restart"
 	byFreeze  = "freeze"
-	byLine    = "line"
-	byTool    = "ill"
+	byNetwork = "network"
+	byTool    = "tool"
 	byDisk    = "disk"
 )
 
@@ -27,18 +29,18 @@ type injection struct {
 	took time.Duration
 	over bool
 
-	// held are the leases that were out from the look before it to the look
-	// after it.
-	held map[hold]bool
-	// claimed are the leases of the first look since it began, without those
-	// that an earlier injection had left behind; open those of taken that are still
-	// as they were; orphans those that nobody settled before half a lease had
-	// passed: the ones of the worker that was hit.
-	seen, sifted bool
-	taken, open  map[hold]bool
-	orphans      []hold
-	// begun are the envelopes that had been in work when it was over, and had
-	// not ended.
+	// held are the leases that were out between the poll before it and the
+	// poll after it.
+	held map[database.Lease]bool
+	// open are the leases of the first poll since it began, without those that
+	// an earlier injection had left behind, as long as they are unchanged;
+	// orphans those that were not settled within half a lease: the ones of the
+	// worker that was hit.
+	seen, orphansKnown bool
+	open               map[database.Lease]bool
+	orphans            []database.Lease
+	// begun are the actions that were in work when it was over, and have not
+	// ended.
 	past    bool
 	begun   map[uuid.UUID]bool
 	settled time.Time // when the last of them had ended
@@ -50,17 +52,15 @@ type injections struct {
 
 	mu   sync.Mutex
 	all  []*injection
-	last map[hold]bool // as of the last look
+	last map[database.Lease]bool // as of the last poll
 }
 
 // add records an injection; setDuration records its end.
 func (b *injections) add(kind string, at time.Time) *injection {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	one := &injection{kind: kind, at: at, held: maps.Clone(b.last)}
-	if one.held == nil {
-		one.held = make(map[hold]bool)
-	}
+	one := &injection{kind: kind, at: at, held: make(map[database.Lease]bool)}
+	maps.Copy(one.held, b.last)
 	b.all = append(b.all, one)
 	return one
 }
@@ -72,55 +72,45 @@ func (b *injections) setDuration(one *injection, d time.Duration) {
 	one.took, one.over = d, true
 }
 
-// end is when an injection was over.
+// end returns when an injection was over.
 func (one *injection) end() time.Time { return one.at.Add(one.took) }
 
-// update takes in a look that was begun at a time: a lease that is held no
-// more, or under another fence, has been looked at.
-func (b *injections) update(at time.Time, now state) {
+// update records a poll that began at a time: a lease that is gone, or has
+// another fence, was settled or claimed again.
+func (b *injections) update(at time.Time, now database.State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.last = now.held
-	for _, one := range b.all {
+	b.last = now.Leases
+	for i, one := range b.all {
 		if one.at.After(at) {
 			continue
 		}
 		if !one.seen {
-			b.observe(one, now.held)
+			one.seen, one.open = true, maps.Clone(now.Leases)
+			for _, earlier := range b.all[:i] {
+				maps.DeleteFunc(one.open, func(l database.Lease, _ bool) bool { return earlier.open[l] })
+			}
 		}
-		maps.DeleteFunc(one.open, func(h hold, _ bool) bool { return !now.held[h] })
-		if !one.sifted && at.Sub(one.at) >= b.lease/2 {
-			one.sifted = true
+		maps.DeleteFunc(one.open, func(l database.Lease, _ bool) bool { return !now.Leases[l] })
+		if !one.orphansKnown && at.Sub(one.at) >= b.lease/2 {
+			one.orphansKnown = true
 			one.orphans = slices.Collect(maps.Keys(one.open))
 		}
 		one.follow(at, now)
 	}
 }
 
-// see takes note of the leases that were out when an injection fell.
-func (b *injections) observe(one *injection, held map[hold]bool) {
-	one.seen, one.taken = true, maps.Clone(held)
-	for _, earlier := range b.all {
-		if earlier == one {
-			break
-		}
-		for h := range earlier.open {
-			delete(one.taken, h)
-		}
-	}
-	one.open = maps.Clone(one.taken)
-}
-
-// follow follows what was in work when the injection was over to its end.
-func (one *injection) follow(at time.Time, now state) {
+// follow follows the actions that were in work when the injection was over to
+// their ends.
+func (one *injection) follow(at time.Time, now database.State) {
 	if !one.past {
-		maps.Copy(one.held, now.held)
+		maps.Copy(one.held, now.Leases)
 		if !one.over || one.end().After(at) {
 			return
 		}
-		one.past, one.begun = true, maps.Clone(now.begun)
+		one.past, one.begun = true, maps.Clone(now.Begun)
 	}
-	maps.DeleteFunc(one.begun, func(id uuid.UUID, _ bool) bool { return !now.begun[id] })
+	maps.DeleteFunc(one.begun, func(id uuid.UUID, _ bool) bool { return !now.Begun[id] })
 	if len(one.begun) == 0 && one.settled.IsZero() {
 		one.settled = at
 	}
@@ -133,8 +123,8 @@ func (b *injections) list() []*injection {
 	return slices.Clone(b.all)
 }
 
-// countInjections says how many injections of a kind there were.
-func countInjections(all []*injection, kind string) int {
+// countKind returns how many injections of a kind there were.
+func countKind(all []*injection, kind string) int {
 	n := 0
 	for _, one := range all {
 		if one.kind == kind {
@@ -144,40 +134,9 @@ func countInjections(all []*injection, kind string) int {
 	return n
 }
 
-// heldActions returns the envelopes that some worker held when something that takes
-// a worker from its leases happened.
-func heldActions(all []*injection) map[uuid.UUID]bool {
-	held := make(map[uuid.UUID]bool)
-	for _, one := range all {
-		for h := range one.held {
-			held[h.Action] = true
-		}
-	}
-	return held
-}
-
-// recovery is how long after an injection the last envelope ended that was in work
-// when it was over; false if one never did.
-func (one *injection) recovery() (time.Duration, bool) {
-	if one.settled.IsZero() {
-		return 0, false
-	}
-	return one.settled.Sub(one.end()), true
-}
-
-// worst is the longest recovery.
-func worst(all []*injection) time.Duration {
-	var longest time.Duration
-	for _, one := range all {
-		if d, ok := one.recovery(); ok {
-			longest = max(longest, d)
-		}
-	}
-	return longest
-}
-
-// countAbandoned counts the leases that workers which were hit left behind.
-func countAbandoned(all []*injection, kind string) int {
+// countOrphans returns how many leases the workers left behind that were hit by
+// injections of a kind.
+func countOrphans(all []*injection, kind string) int {
 	n := 0
 	for _, one := range all {
 		if one.kind == kind {
@@ -187,18 +146,41 @@ func countAbandoned(all []*injection, kind string) int {
 	return n
 }
 
-// outageSlack is how long after the database was away a worker may still end
+// heldActions returns the actions that a worker held at an injection.
+func heldActions(all []*injection) map[uuid.UUID]bool {
+	held := make(map[uuid.UUID]bool)
+	for _, one := range all {
+		for l := range one.held {
+			held[l.Action] = true
+		}
+	}
+	return held
+}
+
+// worst returns the longest recovery: from the end of an injection to the end
+// of the last action that was in work then.
+func worst(all []*injection) time.Duration {
+	var longest time.Duration
+	for _, one := range all {
+		if !one.settled.IsZero() {
+			longest = max(longest, one.settled.Sub(one.end()))
+		}
+	}
+	return longest
+}
+
+// outageSlack is how long after the database was down a worker may still end
 // because of it: it has tried to connect before.
 const outageSlack = 2 * time.Second
 
-// unexplained counts the ends of workers that no absence of the database
-// explains: one that cannot reach it when it starts may end.
-func unexplained(ends []time.Time, all []*injection) int {
+// unexplained counts the exits of workers that no outage of the database
+// explains: a worker that cannot reach it at its start may end.
+func unexplained(exits []time.Time, all []*injection) int {
 	n := 0
-	for _, at := range ends {
+	for _, at := range exits {
 		if !slices.ContainsFunc(all, func(one *injection) bool {
-			away := one.kind == byRestart || one.kind == byDisk
-			return away && at.After(one.at) && at.Before(one.end().Add(outageSlack))
+			down := one.kind == byRestart || one.kind == byDisk
+			return down && at.After(one.at) && at.Before(one.end().Add(outageSlack))
 		}) {
 			n++
 		}

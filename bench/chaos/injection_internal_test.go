@@ -5,18 +5,19 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/bench/chaos/database"
 )
 
-// TestInjections follows the leases of a worker that was hit, and of one that lives
-// on.
+// TestInjections follows the leases of a worker that was hit, and of another.
 func TestInjections(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	dead, alive, next := hold{Action: uuid.UUID{1}, Fence: 1}, hold{Action: uuid.UUID{2}, Fence: 1}, hold{Action: uuid.UUID{1}, Fence: 2}
-	look := func(all ...hold) state {
-		s := state{held: map[hold]bool{}, begun: map[uuid.UUID]bool{}}
+	dead, alive, next := database.Lease{Action: uuid.UUID{1}, Fence: 1}, database.Lease{Action: uuid.UUID{2}, Fence: 1}, database.Lease{Action: uuid.UUID{1}, Fence: 2}
+	poll := func(all ...database.Lease) database.State {
+		s := database.State{Leases: map[database.Lease]bool{}, Begun: map[uuid.UUID]bool{}}
 		for _, h := range all {
-			s.held[h], s.begun[h.Action] = true, true
+			s.Leases[h], s.Begun[h.Action] = true, true
 		}
 		return s
 	}
@@ -24,56 +25,56 @@ func TestInjections(t *testing.T) {
 	one := b.add(byKill, start)
 	b.setDuration(one, 0)
 
-	b.update(start.Add(-time.Second), look(dead)) // begun before the kill
-	b.update(start.Add(1*time.Second), look(dead, alive))
-	b.update(start.Add(2*time.Second), look(dead))
-	b.update(start.Add(5*time.Second), look(next))
-	b.update(start.Add(6*time.Second), look())
+	b.update(start.Add(-time.Second), poll(dead)) // begun before the kill
+	b.update(start.Add(1*time.Second), poll(dead, alive))
+	b.update(start.Add(2*time.Second), poll(dead))
+	b.update(start.Add(5*time.Second), poll(next))
+	b.update(start.Add(6*time.Second), poll())
 
 	if len(one.orphans) != 1 || one.orphans[0] != dead {
 		t.Errorf("orphans = %v, want the killed worker's lease alone", one.orphans)
 	}
-	if got, ok := one.recovery(); !ok || got != 6*time.Second {
-		t.Errorf("recovery() = %s, %t, want 6s", got, ok)
+	if got := worst(b.list()); got != 6*time.Second {
+		t.Errorf("worst() = %s, want 6s", got)
 	}
 	if held := heldActions(b.list()); !held[dead.Action] || !held[alive.Action] || len(held) != 2 {
-		t.Errorf("inHand() = %v, want both envelopes", held)
+		t.Errorf("heldActions() = %v, want both actions", held)
 	}
-	if got := countAbandoned(b.list(), byKill); got != 1 {
-		t.Errorf("orphans() = %d, want 1", got)
+	if got := countOrphans(b.list(), byKill); got != 1 {
+		t.Errorf("countOrphans() = %d, want 1", got)
 	}
 }
 
-// TestInjectionDuration counts recovery from the end of what lasts, and takes every
-// lease meanwhile for hit.
+// TestInjectionDuration measures recovery from the end of an injection, and
+// counts every lease during it as hit.
 func TestInjectionDuration(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	before, during := uuid.UUID{1}, uuid.UUID{2}
-	look := func(ids ...uuid.UUID) state {
-		s := state{held: map[hold]bool{}, begun: map[uuid.UUID]bool{}}
+	poll := func(ids ...uuid.UUID) database.State {
+		s := database.State{Leases: map[database.Lease]bool{}, Begun: map[uuid.UUID]bool{}}
 		for _, id := range ids {
-			s.held[hold{Action: id, Fence: 1}], s.begun[id] = true, true
+			s.Leases[database.Lease{Action: id, Fence: 1}], s.Begun[id] = true, true
 		}
 		return s
 	}
 	b := &injections{lease: 4 * time.Second}
-	b.update(start.Add(-time.Second), look(before))
+	b.update(start.Add(-time.Second), poll(before))
 	one := b.add(byDisk, start)
-	b.update(start.Add(time.Second), look(during))
+	b.update(start.Add(time.Second), poll(during))
 	b.setDuration(one, 3*time.Second)
-	b.update(start.Add(4*time.Second), look(during))
+	b.update(start.Add(4*time.Second), poll(during))
 
-	if _, ok := one.recovery(); ok {
-		t.Error("recovery() is known while an envelope has not ended")
+	if !one.settled.IsZero() {
+		t.Error("the injection is settled while an action has not ended")
 	}
-	b.update(start.Add(5*time.Second), look())
+	b.update(start.Add(5*time.Second), poll())
 
 	if got := worst(b.list()); got != 2*time.Second {
 		t.Errorf("worst() = %s, want 2s", got)
 	}
 	if held := heldActions(b.list()); !held[before] || !held[during] {
-		t.Errorf("inHand() = %v, want both envelopes", held)
+		t.Errorf("heldActions() = %v, want both actions", held)
 	}
 	ends := []time.Time{start.Add(-time.Second), start.Add(4 * time.Second), start.Add(6 * time.Second)}
 	if got := unexplained(ends, b.list()); got != 2 {

@@ -1,7 +1,7 @@
-// Command chaos proves that an effect happens once, or that we say that we do
-// not know: it sends envelopes to a server that counts, breaks something on
-// purpose meanwhile (workers, the database, the network, the tool, the disk,
-// the clock), and then holds what Countersign says against the server's own
+// Command chaos verifies that an effect happens once, or that its outcome is
+// recorded as unknown: it sends actions to a server that counts, meanwhile
+// injects a fault (into workers, the database, the network, the tool, the disk,
+// the clock), and then compares what Countersign recorded with the server's own
 // count. It does not measure speed.
 package main
 
@@ -16,25 +16,25 @@ import (
 	"syscall"
 )
 
-const usage = `chaos breaks things on purpose, and counts the effects.
+const usage = `chaos injects faults, and counts the effects.
 
 usage: go run -C bench ./chaos [flags]
 
-Envelopes go to an MCP server that does nothing but count: its own process,
-over streamable HTTP, with a journal that survives it. Some workers execute
-them, each its own process. Meanwhile one fault after the other is made; see
-chaos -list. Of each fault's envelopes one half goes to either tool:
+Actions go to an MCP server that does nothing but count: a process of its own,
+over streamable HTTP, with a journal that survives it. Workers execute them, each
+in a process of its own. Meanwhile one fault after the other is injected; see
+chaos -list. Each fault has two tools, with one half of the actions each:
 
-  once    acts on every call. Nothing may happen twice. What was going out when
-          the fault struck may end unknown, never more than the fault can have
-          hit; all else ends, and none is lost.
+  once    acts on every call. Nothing may happen twice. What was in flight at the
+          time of the fault may end unknown, never more than the fault can have
+          hit; all else ends, and nothing is lost.
   keyed   acts once per idempotency key. All must end sent, and nothing may
           happen twice.
 
-A fault that was not felt proves nothing and fails the run. The program exits
-with 1 if a property does not hold, and names the envelopes; with 2 for wrong
-usage, and with 3 if a run could not be done. What cannot be done here is
-left out, and the table says why.
+A fault without any sign of its effect proves nothing and fails the run. The
+program exits with 1 if a property is violated, and names the actions; with 2 for
+wrong usage, and with 3 if a run could not be executed. A fault that cannot be
+injected here is left out, and the table says why.
 
 flags:
 `
@@ -56,7 +56,7 @@ const (
 )
 
 func main() {
-	if code, ok := asChild(); ok {
+	if code, ok := runRole(); ok {
 		os.Exit(code)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -65,7 +65,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run does what the arguments say and returns the exit code.
+// run runs the program and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
 	switch {

@@ -11,10 +11,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/embedded"
 )
 
-// workerSelf asks for workers that are this program.
+// workerSelf selects the worker in this program.
 const workerSelf = "self"
 
-// options are what the flags say.
+// options are the values of the flags.
 type options struct {
 	plan    plan
 	faults  []fault
@@ -31,14 +31,14 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	names := flags.String("fault", "all", "`names` of the faults, with commas between, or all; see -list")
 	flags.BoolVar(&o.list, "list", false, "list the faults and end")
-	flags.IntVar(&o.plan.n, "n", 0, "envelopes per class (default: what -list says)")
+	flags.IntVar(&o.plan.n, "n", 0, "actions per class (default: see -list)")
 	flags.IntVar(&o.plan.workers, "workers", 3, "worker processes")
-	flags.IntVar(&o.plan.concurrency, "concurrency", 8, "calls that a worker has open at once")
+	flags.IntVar(&o.plan.concurrency, "concurrency", 8, "calls that a worker makes at once")
 	flags.DurationVar(&o.plan.killEvery, "kill-every", time.Second, "how often fault kill kills a worker")
-	flags.DurationVar(&o.plan.lease, "lease", 5*time.Second, "how long a claim holds; 30s in production, shorter here so that recovery shows")
+	flags.DurationVar(&o.plan.lease, "lease", 5*time.Second, "lease of a claim; 30s in production, shorter here so that recovery shows")
 	flags.DurationVar(&o.plan.over, "over", 0, "how long submitting the second half takes; the first half is a backlog (default: what the fault needs)")
 	flags.DurationVar(&o.plan.server.Call, "call", 20*time.Millisecond, "shortest time that a call takes; the longest is four times as long")
-	flags.Float64Var(&o.plan.server.Busy, "busy", 0.02, "share of calls that the server turns away with 429, whatever else happens")
+	flags.Float64Var(&o.plan.server.Busy, "busy", 0.02, "share of calls that the server rejects with 429, whatever else happens")
 	flags.IntVar(&o.plan.restarts, "restarts", 1, "how often fault kill also crashes and restarts PostgreSQL, two seconds apart")
 	flags.Uint64Var(&o.plan.seed, "seed", 1, "which workers are hit")
 	class := flags.String("class", "both", "effect class of the tool: once, keyed or both")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -11,6 +12,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/countersign-dev/countersign/bench/chaos/database"
+	"github.com/countersign-dev/countersign/bench/machine"
 	"github.com/countersign-dev/countersign/envelope"
 )
 
@@ -18,35 +21,35 @@ import (
 type outcome struct {
 	evidence
 	totals     []total
-	properties []property
+	properties violations
 	// exits counts the workers that ended by themselves, repeated the
-	// submissions that had to be made again.
+	// repeated submissions.
 	exits, repeated int
-	// took is from the start to the end of the last envelope, worst the
+	// took is from the start to the end of the last action, worst the
 	// longest recovery from an injection.
 	took, worst time.Duration
 }
 
-// broken reports whether a property does not hold.
-func (o outcome) broken() bool {
-	return slices.ContainsFunc(o.properties, func(p property) bool { return len(p.broken) > 0 })
+// broken returns the properties that do not hold.
+func (o outcome) broken() []property {
+	return slices.DeleteFunc(allProperties(), func(p property) bool { return len(o.properties[p]) == 0 })
 }
 
 // printProgress prints one line of progress.
-func (t *faultRun) printProgress(at time.Time, now state, away bool) {
+func (t *faultRun) printProgress(at time.Time, now database.State, down bool) {
 	note := ""
-	if away {
+	if down {
 		note = "  the database is away"
 	}
 	fmt.Fprintf(t.stdout, "%5.0fs  submitted %6d  sent %6d  unknown %4d  leased %4d  injections %3d%s\n",
-		at.Sub(t.began).Seconds(), t.agent.submitted.Load(), now.ended[string(envelope.StatusSent)],
-		now.ended[string(envelope.StatusUnknown)], len(now.held), len(t.injections.list()), note)
+		at.Sub(t.began).Seconds(), t.agent.submitted.Load(), now.Ended[string(envelope.StatusSent)],
+		now.Ended[string(envelope.StatusUnknown)], len(now.Leases), len(t.injections.list()), note)
 }
 
-// namedAtMost is how many of those that break a property are named.
+// namedAtMost is how many violations of a property are printed.
 const namedAtMost = 20
 
-// print writes what one run came to.
+// print writes the result of one run.
 func (o outcome) print(w io.Writer) {
 	fmt.Fprintf(w, "\n%s: %d workers with %d calls each, lease %s, seed %d, %.1f s\n",
 		o.fault.name, o.plan.workers, o.plan.concurrency, o.plan.lease, o.plan.seed, o.took.Seconds())
@@ -54,23 +57,24 @@ func (o outcome) print(w io.Writer) {
 		fmt.Fprintf(w, "  %-11s"+format+"\n", append([]any{label}, args...)...)
 	}
 	for _, t := range o.totals {
-		line(string(t.class), "%d sent, %d conflict, %d dead, %d unknown, %d not ended; effects %d, lost %d, doubled %d, of unknown %d",
-			t.sent, t.conflict, t.dead, t.unknown, t.open, t.effects, t.lost, t.doubled, t.effectsOfUnknowns)
+		line(string(t.Class), "%d sent, %d conflict, %d dead, %d unknown, %d not ended; effects %d, lost %d, doubled %d, of unknown %d",
+			t.Sent-t.Conflict, t.Conflict, t.Failed, t.Unknown, t.Open, t.Effects, t.Lost, t.Doubled, t.EffectsOfUnknown)
 	}
-	line("calls", "%d arrived, %d turned away with 429", sum(o.server.Arrived), o.server.TurnedAway)
+	line("calls", "%d arrived, %d turned away with 429", sum(o.server.Arrived), o.server.Rejected)
 	line("signs", "%s", o.describeSigns())
 	line("", "%d workers ended by themselves; %d submissions repeated", o.exits, o.repeated)
 	line("recovery", "what was in work had ended %.1f s after an injection was over (worst of %d)", o.worst.Seconds(), len(o.injections))
-	for _, p := range o.properties {
-		if len(p.broken) == 0 {
-			fmt.Fprintf(w, "  holds      %s\n", p.text)
+	for _, p := range allProperties() {
+		found := slices.Sorted(slices.Values(o.properties[p]))
+		if len(found) == 0 {
+			fmt.Fprintf(w, "  holds      %s\n", p)
 			continue
 		}
-		fmt.Fprintf(w, "  BROKEN     %s: %d times\n", p.text, len(p.broken))
-		for _, what := range p.broken[:min(namedAtMost, len(p.broken))] {
+		fmt.Fprintf(w, "  BROKEN     %s: %d times\n", p, len(found))
+		for _, what := range found[:min(namedAtMost, len(found))] {
 			fmt.Fprintf(w, "               %s\n", what)
 		}
-		if more := len(p.broken) - namedAtMost; more > 0 {
+		if more := len(found) - namedAtMost; more > 0 {
 			fmt.Fprintf(w, "               and %d more\n", more)
 		}
 	}
@@ -78,8 +82,8 @@ func (o outcome) print(w io.Writer) {
 
 // describeSigns returns the signs of the fault in words.
 func (o outcome) describeSigns() string {
-	signs := make([]string, len(o.fault.wantSigns))
-	for i, sign := range o.fault.wantSigns {
+	signs := make([]string, len(o.fault.signs))
+	for i, sign := range o.fault.signs {
 		signs[i] = fmt.Sprintf("%d %s", o.signs[sign], sign)
 	}
 	return strings.Join(signs, "; ")
@@ -99,15 +103,15 @@ func printTable(w io.Writer, all []outcome, skipped []omission) {
 	row("---", "---", "---:", "---:", "---:", "---:", "---:", "---:", "---:", "---:", "---:", "---")
 	for _, o := range all {
 		for i, t := range o.totals {
-			fault, recovery, took, felt := "", "", "", ""
+			fault, recovery, took, signs := "", "", "", ""
 			if i == 0 {
-				fault, felt = o.fault.name, o.describeSigns()
+				fault, signs = o.fault.name, o.describeSigns()
 				recovery, took = fmt.Sprintf("%.1f s", o.worst.Seconds()), fmt.Sprintf("%.0f s", o.took.Seconds())
 			}
-			if i == 0 && o.broken() {
+			if i == 0 && len(o.broken()) > 0 {
 				fault += " BROKEN"
 			}
-			row(fault, t.class, t.envelopes, t.effects, t.sent+t.conflict, t.unknown, t.dead, t.lost, t.doubled, recovery, took, felt)
+			row(fault, t.Class, t.Envelopes, t.Effects, t.Sent, t.Unknown, t.Failed, t.Lost, t.Doubled, recovery, took, signs)
 		}
 	}
 	_ = table.Flush() // a table that cannot be written has no reader
@@ -124,24 +128,16 @@ func sum(counts map[int]int) int {
 	return n
 }
 
-// record is a line of bench/chaos.jsonl: what became of the envelopes of one
-// class under one fault.
+// record is a line of bench/chaos.jsonl: the actions of one class under one
+// fault.
 type record struct {
-	Fault                string            `json:"fault"`
-	Class                envelope.Effect   `json:"class"`
-	Envelopes            int               `json:"envelopes"`
-	Effects              int               `json:"effects"`
-	Sent                 int               `json:"sent"`
-	Unknown              int               `json:"unknown"`
-	EffectsOfUnknown     int               `json:"effects_of_unknown"`
-	Failed               int               `json:"failed"`
-	Lost                 int               `json:"lost"`
-	Doubled              int               `json:"doubled"`
+	Fault string `json:"fault"`
+	total
 	Injections           int               `json:"injections"`
-	Felt                 map[string]int    `json:"signs"`
+	Signs                map[string]int    `json:"signs"`
 	WorstRecoverySeconds float64           `json:"worst_recovery_seconds"`
 	Seconds              float64           `json:"seconds"`
-	Broken               []string          `json:"broken,omitempty"`
+	Broken               []property        `json:"broken,omitempty"`
 	Workers              int               `json:"workers"`
 	Concurrency          int               `json:"concurrency"`
 	LeaseSeconds         float64           `json:"lease_seconds"`
@@ -152,25 +148,20 @@ type record struct {
 }
 
 // records returns the lines of one run.
-func (o outcome) records(versions map[string]string) []record {
-	felt := make(map[string]int)
-	for _, sign := range o.fault.wantSigns {
-		felt[sign] = o.signs[sign]
+func (o outcome) records(postgres string) []record {
+	signs := make(map[string]int)
+	for _, sign := range o.fault.signs {
+		signs[sign] = o.signs[sign]
 	}
-	var broken []string
-	for _, p := range o.properties {
-		if len(p.broken) > 0 {
-			broken = append(broken, p.text)
-		}
-	}
+	versions := machine.Versions("github.com/riverqueue/river", "github.com/modelcontextprotocol/go-sdk", "github.com/Shopify/toxiproxy/v2")
+	versions["postgres"] = postgres
 	all := make([]record, len(o.totals))
 	for i, t := range o.totals {
 		all[i] = record{
-			Fault: o.fault.name, Class: t.class, Envelopes: t.envelopes, Effects: t.effects, Sent: t.sent + t.conflict,
-			Unknown: t.unknown, EffectsOfUnknown: t.effectsOfUnknowns, Failed: t.dead, Lost: t.lost, Doubled: t.doubled,
-			Injections: len(o.injections), Felt: felt, WorstRecoverySeconds: round(o.worst), Seconds: round(o.took), Broken: broken,
+			Fault: o.fault.name, total: t,
+			Injections: len(o.injections), Signs: signs, WorstRecoverySeconds: round(o.worst), Seconds: round(o.took), Broken: o.broken(),
 			Workers: o.plan.workers, Concurrency: o.plan.concurrency, LeaseSeconds: o.plan.lease.Seconds(),
-			Seed: o.plan.seed, Machine: machine(), Versions: versions, Time: time.Now().UTC(),
+			Seed: o.plan.seed, Machine: machine.Describe(), Versions: versions, Time: time.Now().UTC(),
 		}
 	}
 	return all
@@ -179,7 +170,7 @@ func (o outcome) records(versions map[string]string) []record {
 // round returns seconds with two digits.
 func round(d time.Duration) float64 { return math.Round(d.Seconds()*100) / 100 }
 
-// appendRecords adds lines to a file, which is made if it is missing.
+// appendRecords appends lines to a file, created if it is missing.
 func appendRecords(path string, all []record) error {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -193,8 +184,5 @@ func appendRecords(path string, all []record) error {
 		return err
 	}
 	_, err = file.WriteString(b.String())
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	return err
+	return errors.Join(err, file.Close())
 }

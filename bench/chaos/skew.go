@@ -12,50 +12,21 @@ import (
 	"time"
 )
 
-// skewEnv tells a worker as built by buildSkewed by how many seconds its clock
-// is ahead.
+// skewEnv has by how many seconds the clock of a worker is ahead that
+// buildSkewed built.
 const skewEnv = "CHAOS_CLOCK_SKEW"
 
-// feltSkew are workers whose clock was seen to be wrong.
-const feltSkew = "wrong clocks"
-
-// skewSeen is more than a run takes and less than every skew.
-const skewSeen = 4 * time.Minute
-
-// skewKillEvery is how often a worker is killed under skew, so that leases run
-// out that others take over.
-const skewKillEvery = 2 * time.Second
-
-// skewOf is by how much the clock of a worker is ahead: minutes, to either
-// side, and not at all in turn.
+// skewOf returns how far the clock of the worker in a slot is ahead: minutes,
+// behind or right in turn.
 func skewOf(slot int) time.Duration {
 	return []time.Duration{7 * time.Minute, -5 * time.Minute, 0}[slot%3]
 }
 
-func skewFault() fault {
-	return fault{
-		name: "clock-skew",
-		about: fmt.Sprintf("the clocks of three workers are %s ahead, %s behind and right; one is killed every %s",
-			skewOf(0), -skewOf(1), skewKillEvery),
-		n: 1500, over: 12 * time.Second, skewed: true, builds: true,
-		inject: func(ctx context.Context, t *faultRun) error {
-			if err := t.killWorkers(ctx, skewKillEvery); err != nil {
-				return err
-			}
-			wrong, err := t.log.wrongClocks(skewSeen)
-			t.addSign(feltSkew, wrong)
-			return err
-		},
-		wantSigns: []string{feltSkew, feltKills},
-		codes:     []string{workerLost}, most: perHit,
-	}
-}
-
-// buildSkewed builds cmd/worker as it is, but with a time.Now that adds what
-// the environment says. Only the standard library's is replaced, for this
-// build: a library that is preloaded would not do, since Go programs ask the
-// kernel's page and not libc, and a time namespace leaves the wall clock as it
-// is.
+// buildSkewed builds cmd/worker with a time.Now that adds the skew of the
+// environment. It replaces one file of the standard library, for this build
+// only: a preloaded library would have no effect, since Go programs read the
+// time from the kernel's page and not through libc, and a time namespace does
+// not change the wall clock.
 func buildSkewed(ctx context.Context, dir string) (string, error) {
 	const before = "\tsec, nsec, mono := runtimeNow()\n"
 	const after = before + "\tsec += chaosSkew\n"
@@ -70,7 +41,7 @@ func buildSkewed(ctx context.Context, dir string) (string, error) {
 	}
 	skewed := strings.Replace(string(text), before, after, 1)
 	if skewed == string(text) {
-		return "", errors.New("skew the clock: time.Now of this Go is not the one that is known; see buildSkewed")
+		return "", errors.New("skew the clock: time.Now of this version of Go has another form; adapt buildSkewed")
 	}
 	skewed += fmt.Sprintf(`
 // chaosSkew is added to the wall clock, in seconds.
@@ -103,5 +74,5 @@ func readChaosSkew() int64 {
 	if err != nil {
 		return "", fmt.Errorf("skew the clock: %w", err)
 	}
-	return buildWorker(ctx, dir, "worker-skewed", "-overlay", file)
+	return build(ctx, filepath.Join(dir, "worker-skewed"), "-overlay", file)
 }

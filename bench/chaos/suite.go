@@ -1,22 +1,26 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/countersign-dev/countersign/bench/chaos/database"
+	"github.com/countersign-dev/countersign/bench/machine"
 )
 
-// suite is a run of runs, one fault after the other.
+// suite runs one fault after the other.
 type suite struct {
 	options
 	stdout io.Writer
 	dir    string
 	log    *workersLog
-	db     *database // of all faults that need none of their own
-	// programs are the workers by whether their clocks can be skewed.
+	db     *database.Server // of all faults that need none of their own
+	// programs are the worker programs, by whether their clocks are skewed.
 	programs map[bool]string
 
 	all     []outcome
@@ -26,7 +30,7 @@ type suite struct {
 // omission is a fault that was left out, and why.
 type omission struct{ fault, why string }
 
-// try makes the faults and reports whether a property is broken.
+// runSuite runs the faults and reports whether a property is violated.
 func (o options) runSuite(ctx context.Context, stdout io.Writer) (broken bool, err error) {
 	s := &suite{options: o, stdout: stdout, programs: make(map[bool]string)}
 	if s.dir, err = os.MkdirTemp("", "chaos-"); err != nil {
@@ -43,14 +47,14 @@ func (o options) runSuite(ctx context.Context, stdout io.Writer) (broken bool, e
 		return false, err
 	}
 	defer func() { err = errors.Join(err, s.log.file.Close()) }()
-	if s.db, err = openDatabase(ctx, o.url, o.private); err != nil {
+	if s.db, err = database.Open(ctx, o.url, o.private); err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, s.db.close()) }()
-	fmt.Fprintf(stdout, "PostgreSQL %s, %s; leases of %s so that recovery shows (30s in production)\n", s.db.version, machine(), o.plan.lease)
+	defer func() { err = errors.Join(err, s.db.Close()) }()
+	fmt.Fprintf(stdout, "PostgreSQL %s, %s; leases of %s so that recovery shows (30s in production)\n", s.db.Version, machine.Describe(), o.plan.lease)
 	defer s.report()
 	for _, f := range o.faults {
-		if why := f.lacks(o); why != "" {
+		if why := f.unavailable(o); why != "" {
 			s.skipped = append(s.skipped, omission{f.name, why})
 			continue
 		}
@@ -59,39 +63,34 @@ func (o options) runSuite(ctx context.Context, stdout io.Writer) (broken bool, e
 			return false, fmt.Errorf("fault %s: %w", f.name, err)
 		}
 		s.all = append(s.all, result)
-		broken = broken || result.broken()
+		broken = broken || len(result.broken()) > 0
 	}
 	return broken, nil
 }
 
-// one makes one fault.
+// runFault runs one fault.
 func (s *suite) runFault(ctx context.Context, f fault) (_ outcome, err error) {
 	t := &faultRun{plan: s.plan, fault: f, db: s.db, dir: s.dir, log: s.log, stdout: s.stdout}
-	if t.n == 0 {
-		t.n = f.n
-	}
-	if t.over == 0 {
-		t.over = f.over
-	}
+	t.n, t.over = cmp.Or(t.n, f.n), cmp.Or(t.over, f.over)
 	if t.program, err = s.program(ctx, f.skewed); err != nil {
 		return outcome{}, err
 	}
-	if f.disk {
-		if t.db, err = openSmallDatabase(ctx, s.private); err != nil {
+	if f.smallDisk {
+		if t.db, err = database.OpenSmall(ctx, s.private); err != nil {
 			return outcome{}, err
 		}
-		defer func() { err = errors.Join(err, t.db.close()) }()
+		defer func() { err = errors.Join(err, t.db.Close()) }()
 	}
 	fmt.Fprintf(s.stdout, "\n%s: %s\n", f.name, f.about)
 	result, err := t.run(ctx)
 	if err != nil || s.out == "" {
 		return result, err
 	}
-	return result, appendRecords(s.out, result.records(versions(s.db.version)))
+	return result, appendRecords(s.out, result.records(s.db.Version))
 }
 
-// program is the worker to run, built when it is first asked for; empty for
-// the one in this program.
+// program returns the worker program, built at its first use; empty for the
+// worker in this program.
 func (s *suite) program(ctx context.Context, skewed bool) (string, error) {
 	if s.worker == workerSelf {
 		return "", nil
@@ -102,16 +101,16 @@ func (s *suite) program(ctx context.Context, skewed bool) (string, error) {
 	if s.programs[skewed] != "" {
 		return s.programs[skewed], nil
 	}
-	var err error
+	build := buildWorker
 	if skewed {
-		s.programs[skewed], err = buildSkewed(ctx, s.dir)
-	} else {
-		s.programs[skewed], err = buildWorker(ctx, s.dir, "worker")
+		build = buildSkewed
 	}
+	var err error
+	s.programs[skewed], err = build(ctx, s.dir)
 	return s.programs[skewed], err
 }
 
-// report prints what came of it, below all the lines of progress.
+// report prints the results, below all the lines of progress.
 func (s *suite) report() {
 	for _, o := range s.all {
 		o.print(s.stdout)

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/countersign-dev/countersign/bench/chaos/counting"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/safehttp"
@@ -24,41 +25,29 @@ import (
 // sourceID is the counting server in the tenant's catalog.
 const sourceID = "counter"
 
-// maxAttempts is more than a fault takes that goes away.
+// maxAttempts is more than any fault takes.
 const maxAttempts = 20
 
-// newTenant makes a tenant whose only source is the counting server, with the
+// newTenant creates a tenant whose only source is the counting server, with the
 // tools of the classes under test, and everything allowed.
-func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *settings.Cache, name, url string, classes []envelope.Effect) (envelope.TenantID, error) {
+func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *settings.Cache, name, url string, classes []envelope.Effect) (tenant envelope.TenantID, err error) {
 	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: url + "/mcp"})
 	if err != nil {
-		return envelope.TenantID{}, err
+		return tenant, err
 	}
-	var tenant envelope.TenantID
-	err = postgres.InTx(ctx, pool, postgres.Admin(), func(tx pgx.Tx) error {
-		var err error
-		tenant, err = identity.NewTenant(ctx, tx, fmt.Sprintf("chaos-%s-%d", name, time.Now().UnixMilli()))
-		return err
-	})
-	if err != nil {
-		return tenant, fmt.Errorf("make tenant: %w", err)
-	}
-	err = postgres.InTx(ctx, pool, postgres.API(tenant), func(tx pgx.Tx) error {
-		return catalog.PutSource(ctx, tx, tenant, catalog.Source{ID: sourceID, Kind: catalog.KindMCP, Config: config, Enabled: true})
-	})
-	if err != nil {
-		return tenant, fmt.Errorf("put source: %w", err)
-	}
-	err = postgres.InTx(ctx, pool, postgres.API(tenant), func(tx pgx.Tx) error {
-		for _, b := range bucketRules() {
+	err = postgres.InTx(ctx, pool, postgres.Admin(), func(tx pgx.Tx) (err error) {
+		if tenant, err = identity.NewTenant(ctx, tx, fmt.Sprintf("chaos-%s-%d", name, time.Now().UnixMilli())); err != nil {
+			return err
+		}
+		for _, b := range buckets() {
 			if err := limits.PutBucket(ctx, tx, tenant, b, "chaos"); err != nil {
 				return err
 			}
 		}
-		return nil
+		return catalog.PutSource(ctx, tx, tenant, catalog.Source{ID: sourceID, Kind: catalog.KindMCP, Config: config, Enabled: true})
 	})
 	if err != nil {
-		return tenant, fmt.Errorf("put buckets: %w", err)
+		return tenant, fmt.Errorf("create tenant: %w", err)
 	}
 	log := slog.New(slog.DiscardHandler)
 	live := connect.NewPool(connect.Config{Networks: safehttp.Loopback()})
@@ -66,7 +55,7 @@ func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *settings.Cache, n
 	if err := connect.NewRefresher(pool, cache, live, log).Refresh(ctx, tenant, sourceID); err != nil {
 		return tenant, fmt.Errorf("list tools: %w", err)
 	}
-	err = postgres.InTx(ctx, pool, postgres.API(tenant), func(tx pgx.Tx) error {
+	err = postgres.InTx(ctx, pool, postgres.Admin(), func(tx pgx.Tx) error {
 		for _, effect := range classes {
 			key := policy.Key{Source: sourceID, Action: toolOf(effect)}
 			if err := catalog.ConfigureTool(ctx, tx, tenant, key, catalog.Overrides{Effect: effect, MaxAttempts: maxAttempts}); err != nil {
@@ -76,22 +65,22 @@ func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *settings.Cache, n
 		return settings.PutMode(ctx, tx, tenant, "", "*", envelope.ModeAllow, "chaos")
 	})
 	if err != nil {
-		return tenant, fmt.Errorf("configure tool: %w", err)
+		return tenant, fmt.Errorf("configure tools: %w", err)
 	}
 	return tenant, nil
 }
 
 func toolOf(effect envelope.Effect) string {
 	if effect == envelope.EffectKeyed {
-		return toolKeyed
+		return counting.ToolKeyed
 	}
-	return toolOnce
+	return counting.ToolOnce
 }
 
-// bucketRules are the buckets that the envelopes of each class are spread over: two
-// without limits, one with a ceiling that leases of the dead count towards,
-// and one with a pace.
-func bucketRules() []limits.Bucket {
+// buckets are the buckets that the actions of each class are spread over: two
+// without limits, one with a concurrency limit that leases of dead workers
+// count towards, and one with a rate.
+func buckets() []limits.Bucket {
 	return []limits.Bucket{
 		{Name: "bucket.0"},
 		{Name: "bucket.1"},
@@ -100,8 +89,8 @@ func bucketRules() []limits.Bucket {
 	}
 }
 
-// bucketName is the bucket of an envelope's number.
+// bucketName returns the bucket of an action's number.
 func bucketName(n int) string {
-	all := bucketRules()
+	all := buckets()
 	return all[n/2%len(all)].Name
 }

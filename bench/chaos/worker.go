@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/countersign-dev/countersign/bench/chaos/process"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/safehttp"
@@ -21,41 +22,44 @@ import (
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
-// workerOrder says how a worker process is to work.
-type workerOrder struct {
+// workerConfig configures a worker process.
+type workerConfig struct {
 	URL         string        `json:"url"`
 	ID          string        `json:"id"`
 	Concurrency int           `json:"concurrency"`
 	Lease       time.Duration `json:"lease"`
-	// Skew is how far the process's clock is ahead; only cmd/worker as built
-	// by buildSkewed knows of it.
+	// Skew is how far the process's clock is ahead, for cmd/worker as built by
+	// buildSkewed.
 	Skew time.Duration `json:"skew,omitzero"`
 }
 
-// spawn starts a worker: the program, which is cmd/worker, or if that is empty
-// this one in its role.
-func (o workerOrder) spawn(program string, log *os.File) (*child, error) {
+// start starts a worker: the program, which is cmd/worker, or the worker in this
+// program if that is empty.
+func (c workerConfig) start(program string, log *os.File) (*process.Child, error) {
 	if program == "" {
-		return spawnSelf(roleWorker, o, nil, log)
+		return startRole(roleWorker, c, nil, log)
 	}
 	level := "warn"
-	if o.Skew != 0 {
-		level = "info" // it says what time it is
+	if c.Skew != 0 {
+		level = "info" // to log a line with its time
 	}
-	return spawn(program, []string{
-		skewEnv + "=" + strconv.Itoa(int(o.Skew.Seconds())),
-		"DATABASE_URL=" + o.URL,
-		"COUNTERSIGN_WORKER_ID=" + o.ID,
-		"COUNTERSIGN_CONCURRENCY=" + strconv.Itoa(o.Concurrency),
-		"COUNTERSIGN_LEASE=" + o.Lease.String(),
+	return process.Start(program, []string{
+		skewEnv + "=" + strconv.Itoa(int(c.Skew.Seconds())),
+		"DATABASE_URL=" + c.URL,
+		"COUNTERSIGN_WORKER_ID=" + c.ID,
+		"COUNTERSIGN_CONCURRENCY=" + strconv.Itoa(c.Concurrency),
+		"COUNTERSIGN_LEASE=" + c.Lease.String(),
 		"COUNTERSIGN_LOG_LEVEL=" + level,
 	}, log, log)
 }
 
-// buildWorker builds cmd/worker into a folder, with more flags, and returns the
-// program.
-func buildWorker(ctx context.Context, dir, name string, flags ...string) (string, error) {
-	program := filepath.Join(dir, name)
+// buildWorker builds cmd/worker into a folder and returns the program.
+func buildWorker(ctx context.Context, dir string) (string, error) {
+	return build(ctx, filepath.Join(dir, "worker"))
+}
+
+// build builds cmd/worker as a program, with more flags.
+func build(ctx context.Context, program string, flags ...string) (string, error) {
 	args := append([]string{"build", "-o", program}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/countersign-dev/countersign/cmd/worker")...)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -64,15 +68,15 @@ func buildWorker(ctx context.Context, dir, name string, flags ...string) (string
 	return program, nil
 }
 
-// work is one process of the fleet, wired as cmd/worker wires it, but with a
-// short lease and short waits, between attempts and for a source with faults.
-func work(ctx context.Context, o workerOrder, stderr io.Writer) error {
-	tel, err := telemetry.Setup(ctx, telemetry.Config{Service: o.ID, Level: slog.LevelWarn, Log: stderr})
+// work is a worker as cmd/worker wires it, but with short waits between attempts
+// and for a source with faults.
+func work(ctx context.Context, c workerConfig, stderr io.Writer) error {
+	tel, err := telemetry.Setup(ctx, telemetry.Config{Service: c.ID, Level: slog.LevelWarn, Log: stderr})
 	if err != nil {
 		return err
 	}
-	log := tel.Log.With(slog.String("worker_id", o.ID))
-	pool, err := postgres.Open(ctx, postgres.Config{URL: o.URL, Name: o.ID})
+	log := tel.Log.With(slog.String("worker_id", c.ID))
+	pool, err := postgres.Open(ctx, postgres.Config{URL: c.URL, Name: c.ID})
 	if err != nil {
 		return err
 	}
@@ -80,7 +84,7 @@ func work(ctx context.Context, o workerOrder, stderr io.Writer) error {
 	live := connect.NewPool(connect.Config{Networks: safehttp.Loopback(), Breaker: source.BreakerConfig{OpenFor: time.Second}, Log: log})
 	defer live.Close()
 	fleet, err := worker.New(ctx, pool, settings.NewCache(), live, worker.Config{Pipeline: worker.PipelineConfig{
-		ID: o.ID, Concurrency: o.Concurrency, Lease: o.Lease, Log: log, Metrics: tel.Metrics,
+		ID: c.ID, Concurrency: c.Concurrency, Lease: c.Lease, Log: log, Metrics: tel.Metrics,
 		Retry: outbox.Retry{Base: 50 * time.Millisecond, Cap: time.Second},
 	}})
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package database
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// smallDisk mounts a disk of a size over a fresh folder. It is there until
-// release is called.
+// smallDisk mounts a file system of a size on a new folder, until release is
+// called.
 func smallDisk(size int) (dir string, release func() error, err error) {
 	if dir, err = os.MkdirTemp("", "chaos-disk-"); err != nil {
 		return "", nil, err
@@ -25,14 +25,14 @@ func smallDisk(size int) (dir string, release func() error, err error) {
 	}, nil
 }
 
-// diskLacks says why there can be no small disk; empty if there can.
-func diskLacks() string {
+// DiskUnavailable returns why there can be no small disk; empty if there can.
+func DiskUnavailable() string {
 	_, release, err := smallDisk(1 << 20)
 	if err == nil {
 		err = release()
 	}
 	if err != nil {
-		return "it takes a disk that may be filled up: " + err.Error()
+		return "it needs a disk that may be filled up: " + err.Error()
 	}
 	return ""
 }

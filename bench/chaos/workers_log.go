@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// workersLog is the file that all workers write to, a line of JSON for each
-// event.
+// workersLog is the file that all workers log to, in lines of JSON.
 type workersLog struct {
 	file *os.File
-	from int64 // where the run's part begins
+	from int64 // where the lines of this run begin
 }
 
 func openWorkersLog(path string) (*workersLog, error) {
@@ -21,7 +20,7 @@ func openWorkersLog(path string) (*workersLog, error) {
 	return &workersLog{file: file}, err
 }
 
-// begin has the log begin anew for a run.
+// begin makes the log begin here for a run.
 func (l *workersLog) begin() error {
 	info, err := l.file.Stat()
 	if err != nil {
@@ -31,14 +30,14 @@ func (l *workersLog) begin() error {
 	return nil
 }
 
-// logLine is what is read of a line.
+// logLine has the attributes that are read.
 type logLine struct {
 	Time time.Time `json:"time"`
 	Msg  string    `json:"msg"`
 }
 
-// each calls fn with the lines of the run. What is no event is passed over:
-// the last words of a worker may be of any kind.
+// each calls fn with the lines of the run. Lines that are no JSON are skipped:
+// a worker that ends may print any.
 func (l *workersLog) each(fn func(logLine)) error {
 	info, err := l.file.Stat()
 	if err != nil {
@@ -58,7 +57,7 @@ func (l *workersLog) each(fn func(logLine)) error {
 	return nil
 }
 
-// count counts an event.
+// count counts the lines with a message.
 func (l *workersLog) count(msg string) (int, error) {
 	n := 0
 	err := l.each(func(line logLine) {
@@ -69,8 +68,8 @@ func (l *workersLog) count(msg string) (int, error) {
 	return n, err
 }
 
-// wrongClocks counts the workers that gave another time than ours when they
-// started, by at least so much. The run takes less.
+// wrongClocks counts the workers whose time at their start differs from the
+// time now by at least so much, which is longer than the run.
 func (l *workersLog) wrongClocks(least time.Duration) (int, error) {
 	n, now := 0, time.Now()
 	err := l.each(func(line logLine) {

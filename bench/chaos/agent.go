@@ -7,39 +7,42 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/countersign-dev/countersign/bench/chaos/process"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	kind "github.com/countersign-dev/countersign/internal/fault"
 )
 
 const (
-	// submitBatch is how many envelopes one submission holds.
+	// submitBatch is how many actions one submission has.
 	submitBatch = 50
 	// submitTimeout bounds one submission, and submitPause is the wait before
-	// a failed one is made again.
+	// a failed one is repeated.
 	submitTimeout = 10 * time.Second
 	submitPause   = 100 * time.Millisecond
 )
 
-// agent submits envelopes and does not let go: a submission that failed is
-// made again under the same external ids, which is what makes it safe.
+// agent submits actions. It repeats a failed submission with the same external
+// ids, which makes that safe.
 type agent struct {
 	intake *intake.Intake
 	tenant envelope.TenantID
 	plan   plan
 
-	submitted atomic.Int64 // envelopes that were answered for
-	again     atomic.Int64 // submissions that had to be repeated
+	submitted atomic.Int64 // actions that were accepted
+	again     atomic.Int64 // repeated submissions
 }
 
-// submit sends all envelopes: the first half as fast as it goes, so that there
+// submit submits all actions: the first half as fast as possible, so that there
 // is a backlog, and the rest spread over a time.
 func (a *agent) submit(ctx context.Context) error {
 	n, over := a.plan.total(), a.plan.over
 	batches := (n - n/2 + submitBatch - 1) / submitBatch
 	for from := 0; from < n; from += submitBatch {
-		if from > n/2 && !pause(ctx, over/time.Duration(max(batches, 1))) {
-			return ctx.Err()
+		if from > n/2 {
+			if err := process.Wait(ctx, over/time.Duration(max(batches, 1))); err != nil {
+				return err
+			}
 		}
 		if err := a.batch(ctx, from, min(submitBatch, n-from)); err != nil {
 			return err
@@ -68,8 +71,8 @@ func (a *agent) batch(ctx context.Context, from, n int) error {
 			return fmt.Errorf("submit: %w", err)
 		}
 		a.again.Add(1)
-		if !pause(ctx, submitPause) {
-			return errors.Join(ctx.Err(), err)
+		if ended := process.Wait(ctx, submitPause); ended != nil {
+			return errors.Join(ended, err)
 		}
 	}
 }

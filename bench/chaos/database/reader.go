@@ -1,0 +1,173 @@
+package database
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source"
+)
+
+// readTimeout bounds one read.
+const readTimeout = 30 * time.Second
+
+// Reader reads what the workers have written about one tenant.
+type Reader struct {
+	Server *Server
+	Tenant envelope.TenantID
+}
+
+// Lease is a worker's right to an action.
+type Lease struct {
+	Action uuid.UUID
+	Fence  int64
+}
+
+// State is the state of all actions at one moment.
+type State struct {
+	// Leases are those that are out, expired or not.
+	Leases map[Lease]bool
+	// Begun are the actions that have been claimed and have not ended.
+	Begun map[uuid.UUID]bool
+	// Fresh counts the actions that no worker has ever claimed, Open all that
+	// have not ended.
+	Fresh, Open int
+	// Ended counts the actions by their status at the end.
+	Ended map[string]int
+}
+
+// State reads the state of all actions.
+func (r Reader) State(ctx context.Context) (State, error) {
+	now := State{Leases: make(map[Lease]bool), Begun: make(map[uuid.UUID]bool), Ended: make(map[string]int)}
+	err := r.in(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		const begun = `
+SELECT o.action_id, o.fence, o.lease_until IS NOT NULL
+FROM outbox o
+WHERE o.tenant_id = $1 AND o.fence > 0`
+		var l Lease
+		var leased bool
+		err := r.each(ctx, tx, begun, []any{&l.Action, &l.Fence, &leased}, func() {
+			now.Begun[l.Action] = true
+			if leased {
+				now.Leases[l] = true
+			}
+		})
+		if err != nil {
+			return err
+		}
+		const open = `
+SELECT count(1) FILTER (WHERE o.fence = 0), count(1)
+FROM outbox o
+WHERE o.tenant_id = $1`
+		if err := tx.QueryRow(ctx, open, uuid.UUID(r.Tenant)).Scan(&now.Fresh, &now.Open); err != nil {
+			return err
+		}
+		const ends = `
+SELECT e.status, count(1)
+FROM tool_executions e
+WHERE e.tenant_id = $1 AND e.status <> 'pending'
+GROUP BY e.status`
+		var status string
+		var count int
+		return r.each(ctx, tx, ends, []any{&status, &count}, func() { now.Ended[status] = count })
+	})
+	return now, err
+}
+
+// Attempts counts calls that failed, or took long.
+type Attempts struct{ Lost, TimedOut, Long int }
+
+// Attempts reads the counts; a call takes long from a duration on.
+func (r Reader) Attempts(ctx context.Context, long time.Duration) (Attempts, error) {
+	var a Attempts
+	err := r.in(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		const query = `
+SELECT
+    count(1) FILTER (WHERE e.code = $2),
+    count(1) FILTER (WHERE e.code = $3),
+    count(1) FILTER (WHERE e.finished_at - e.started_at >= make_interval(secs => $4))
+FROM tool_executions e
+WHERE e.tenant_id = $1`
+		return tx.QueryRow(ctx, query, uuid.UUID(r.Tenant), source.CodeLost, source.CodeTimeout, long.Seconds()).
+			Scan(&a.Lost, &a.TimedOut, &a.Long)
+	})
+	return a, err
+}
+
+// Action is an action as Countersign stores it.
+type Action struct {
+	ExternalID string
+	ID         uuid.UUID
+	Status     string
+	Code       string
+	// Ends counts the attempts that ended the action, Repeats the attempts
+	// that are recorded twice.
+	Ends, Repeats int
+	// DeadLetter is the reason of its dead letter; empty if it has none.
+	DeadLetter string
+}
+
+// Actions reads every action of the tenant, with its attempts and its dead
+// letter. They are joined here, since the planner knows nothing yet of tables
+// that have just been filled.
+func (r Reader) Actions(ctx context.Context) ([]Action, error) {
+	var all []Action
+	err := r.in(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		more := make(map[uuid.UUID]Action)
+		var a Action
+		const attempts = `
+SELECT e.action_id, count(1) FILTER (WHERE e.status <> 'pending'), count(1) - count(DISTINCT e.attempt)
+FROM tool_executions e
+WHERE e.tenant_id = $1
+GROUP BY e.action_id`
+		if err := r.each(ctx, tx, attempts, []any{&a.ID, &a.Ends, &a.Repeats}, func() { more[a.ID] = a }); err != nil {
+			return err
+		}
+		const deadLetters = `
+SELECT d.action_id, d.reason
+FROM dead_letters d
+WHERE d.tenant_id = $1`
+		err := r.each(ctx, tx, deadLetters, []any{&a.ID, &a.DeadLetter}, func() {
+			known := more[a.ID]
+			known.DeadLetter = a.DeadLetter
+			more[a.ID] = known
+		})
+		if err != nil {
+			return err
+		}
+		const actions = `
+SELECT v.external_id, v.action_id, v.status, coalesce(v.code, '')
+FROM envelopes v
+WHERE v.tenant_id = $1`
+		all = nil // InTx may run this again
+		return r.each(ctx, tx, actions, []any{&a.ExternalID, &a.ID, &a.Status, &a.Code}, func() {
+			known := more[a.ID]
+			a.Ends, a.Repeats, a.DeadLetter = known.Ends, known.Repeats, known.DeadLetter
+			all = append(all, a)
+		})
+	})
+	return all, err
+}
+
+// each calls fn for every row of a query on the tenant.
+func (r Reader) each(ctx context.Context, tx pgx.Tx, query string, into []any, fn func()) error {
+	rows, err := tx.Query(ctx, query, uuid.UUID(r.Tenant))
+	if err != nil {
+		return err
+	}
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		fn()
+		return nil
+	})
+	return err
+}
+
+func (r Reader) in(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	return postgres.InTx(ctx, r.Server.Pool, postgres.Worker(), func(tx pgx.Tx) error { return fn(ctx, tx) })
+}

@@ -1,0 +1,46 @@
+// Package machine describes what a measurement ran on.
+package machine
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// Describe returns the platform, the number of processors and their model.
+func Describe() string {
+	model := "unknown processor"
+	info, _ := os.ReadFile("/proc/cpuinfo") // empty where there is none
+	for line := range strings.Lines(string(info)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			model = strings.TrimSpace(value)
+			break
+		}
+	}
+	return fmt.Sprintf("%s/%s, %d processors, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), model)
+}
+
+// Versions returns the versions of Go, of Countersign's commit and of some
+// modules, by name; what the program was built without is missing.
+func Versions(modules ...string) map[string]string {
+	v := map[string]string{"go": runtime.Version()}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			v["countersign"] = s.Value
+		}
+	}
+	for _, dep := range info.Deps {
+		for _, path := range modules {
+			if dep.Path == path {
+				v[path] = dep.Version
+			}
+		}
+	}
+	return v
+}
