@@ -9,65 +9,65 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// bursts is the number of parts that the run bloat submits its envelopes in. Each
-// is executed before the next, so that the tables after the first can be compared
+// bursts is the number of parts in which measureBloat submits its actions. Each is
+// executed before the next, so that the tables after the first can be compared
 // with those after the last.
 const bursts = 10
 
-// swept is the size of a table that vacuum works on, or that only grows.
-type swept struct {
+// tableSize is the size of a table that vacuum works on, or that only grows.
+type tableSize struct {
 	Name        string
 	Bytes       int64
 	Live, Dead  int64
 	Autovacuums int64
 }
 
-// measureBloat burns -n envelopes down in ten bursts and shows what is left of
-// them in the tables: as the work leaves it, and when autovacuum has been
-// there. The ratio is to what the first burst, a tenth of it all, left.
-func measureBloat(ctx context.Context, o options, srv *server, rep *report) error {
-	return with(ctx, srv, "", func(h *environment, _ string) error {
-		empty, err := sweptTables(ctx, h.pool)
+// measureBloat burns -n actions down in ten bursts and shows what they leave in
+// the tables: at the end of the work, and after autovacuum. The ratio is to what
+// the first burst, a tenth of them, left.
+func measureBloat(ctx context.Context, s *suite) error {
+	return s.environment(ctx, "", func(h *environment, _ string) error {
+		empty, err := tableSizes(ctx, h.pool)
 		if err != nil {
 			return err
 		}
-		var first, full, end []swept
+		var first, full, end []tableSize
 		for i := range bursts {
-			from, to := o.n*i/bursts, o.n*(i+1)/bursts
+			from, to := s.n*i/bursts, s.n*(i+1)/bursts
 			if err := h.submit(ctx, from, to-from, 1000); err != nil {
 				return err
 			}
-			if full, err = sweptTables(ctx, h.pool); err != nil {
+			if full, err = tableSizes(ctx, h.pool); err != nil {
 				return err
 			}
-			if _, err := h.burn(ctx); err != nil {
+			if _, err := h.burn(ctx, outboxLeft); err != nil {
 				return err
 			}
-			if end, err = sweptTables(ctx, h.pool); err != nil {
+			if end, err = tableSizes(ctx, h.pool); err != nil {
 				return err
 			}
 			if i == 0 {
 				first = end
 			}
 		}
-		if err := checkLedger(ctx, h.pool, o.n); err != nil {
+		if err := checkSent(ctx, h.pool, s.n); err != nil {
 			return err
 		}
 		rested, err := untilVacuumed(ctx, h.pool)
 		if err != nil {
 			return err
 		}
-		rep.note("%d envelopes in %d bursts; sizes with indexes, in MB", o.n, bursts)
+		s.rep.note("%d envelopes in %d bursts; sizes with indexes, in MB", s.n, bursts)
 		for i, t := range end {
-			err := rep.alone(fmt.Sprintf("bloat, %s", t.Name), "MB", megabytes(t.Bytes), map[string]float64{
-				"envelopes": float64(o.n), "empty_mb": megabytes(empty[i].Bytes), "full_mb": megabytes(full[i].Bytes), "first_mb": megabytes(first[i].Bytes),
+			err := s.rep.single(fmt.Sprintf("bloat, %s", t.Name), "MB", megabytes(t.Bytes), map[string]float64{
+				"envelopes": float64(s.n), "empty_mb": megabytes(empty[i].Bytes), "full_mb": megabytes(full[i].Bytes), "first_mb": megabytes(first[i].Bytes),
 				"rested_mb": megabytes(rested[i].Bytes), "ratio": float64(t.Bytes) / float64(first[i].Bytes),
 				"live": float64(rested[i].Live), "dead": float64(t.Dead), "rested_dead": float64(rested[i].Dead), "autovacuums": float64(rested[i].Autovacuums),
 			})
 			if err != nil {
 				return err
 			}
-			rep.note("empty %.2f, after the first burst %.2f, ratio %.2f; %d dead rows, after autovacuum %d in %.2f; %d autovacuums",
+			s.rep.note("empty %.2f, after the first burst %.2f, ratio %.2f; %d dead rows, after autovacuum %d in %.2f; %d autovacuums",
 				megabytes(empty[i].Bytes), megabytes(first[i].Bytes), float64(t.Bytes)/float64(first[i].Bytes),
 				t.Dead, rested[i].Dead, megabytes(rested[i].Bytes), rested[i].Autovacuums)
 		}
@@ -77,8 +77,8 @@ func measureBloat(ctx context.Context, o options, srv *server, rep *report) erro
 
 func megabytes(n int64) float64 { return float64(n) / (1 << 20) }
 
-// sweptTables returns sizes and dead rows, with partitions.
-func sweptTables(ctx context.Context, pool *pgxpool.Pool) ([]swept, error) {
+// tableSizes returns sizes and dead rows, with partitions.
+func tableSizes(ctx context.Context, pool *pgxpool.Pool) ([]tableSize, error) {
 	time.Sleep(1500 * time.Millisecond) // backends report their statistics once a second
 	rows, err := pool.Query(ctx, `
 		SELECT coalesce(p.relname, c.relname)::text, sum(pg_total_relation_size(c.oid))::bigint,
@@ -94,14 +94,14 @@ func sweptTables(ctx context.Context, pool *pgxpool.Pool) ([]swept, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[swept])
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[tableSize])
 }
 
-// untilVacuumed waits until autovacuum has been to the outbox, or two minutes:
-// it looks once a minute.
-func untilVacuumed(ctx context.Context, pool *pgxpool.Pool) ([]swept, error) {
+// untilVacuumed waits until autovacuum, which runs once a minute, has vacuumed
+// the outbox; two minutes at most.
+func untilVacuumed(ctx context.Context, pool *pgxpool.Pool) ([]tableSize, error) {
 	for until := time.Now().Add(2 * time.Minute); ; {
-		tables, err := sweptTables(ctx, pool)
+		tables, err := tableSizes(ctx, pool)
 		if err != nil || tables[0].Dead < 1000 || time.Now().After(until) {
 			return tables, err
 		}

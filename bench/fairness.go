@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -17,11 +16,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
-// templateNumber is the number of the envelope that others are copied from, behind any
-// that is measured.
+// templateNumber is the number of the action that others are copied from, behind
+// all that are measured.
 const templateNumber = 1_000_000_000
 
-// backlogBucket is the bucket whose due envelopes must not run.
+// backlogBucket is the bucket whose due actions must not run.
 const backlogBucket = "flood"
 
 // blockedBucket is a reason for which next to nothing of backlogBucket may run.
@@ -29,7 +28,7 @@ type blockedBucket struct {
 	name   string
 	bucket limits.Bucket
 	paused bool
-	// state is set in SQL, on top of it.
+	// state is SQL to execute after that.
 	state string
 }
 
@@ -61,13 +60,13 @@ func (d blockedBucket) build(ctx context.Context, h *environment) error {
 			return err
 		}
 		of := pause.Target{Scope: pause.Bucket, Subject: backlogBucket}
-		standing, err := pause.List(ctx, tx, h.tenant, pause.Filter{Standing: true, Most: 1})
+		paused, err := pause.List(ctx, tx, h.tenant, pause.Filter{Standing: true, Most: 1})
 		switch {
 		case err != nil:
 			return err
-		case d.paused && len(standing) == 0:
+		case d.paused && len(paused) == 0:
 			_, err = pause.Set(ctx, tx, h.tenant, of, false, "bench", "bench")
-		case !d.paused && len(standing) > 0:
+		case !d.paused && len(paused) > 0:
 			err = pause.Lift(ctx, tx, h.tenant, of, "bench", "bench")
 		}
 		return err
@@ -86,21 +85,21 @@ const bucketsLeft = `SELECT EXISTS (SELECT 1 FROM buckets b WHERE b.name LIKE 'b
 
 // measureExhausted burns envelopes down beside a bucket with -crowd due ones
 // of which next to none may run, against the same without it.
-func measureExhausted(ctx context.Context, o options, srv *server, rep *report) error {
-	return with(ctx, srv, "", func(beside *environment, _ string) error {
+func measureExhausted(ctx context.Context, s *suite) error {
+	return s.environment(ctx, "", func(beside *environment, _ string) error {
 		if err := closed().build(ctx, beside); err != nil {
 			return err
 		}
 		began := time.Now()
-		if err := fillDue(ctx, beside, o.crowd); err != nil {
+		if err := fillDue(ctx, beside, s.crowd); err != nil {
 			return err
 		}
-		rep.note("%d due envelopes were written in %s", o.crowd, time.Since(began).Round(time.Second))
+		s.rep.note("%d due envelopes were written in %s", s.crowd, time.Since(began).Round(time.Second))
 		var empty []float64
 		ours := make(map[string][]float64)
-		for round := range o.rounds {
-			err := with(ctx, srv, "", func(h *environment, _ string) error {
-				r, err := h.burnBuckets(ctx, 0, o.n)
+		for round := range s.rounds {
+			err := s.environment(ctx, "", func(h *environment, _ string) error {
+				r, err := h.burnRate(ctx, 0, s.n, bucketsLeft)
 				empty = append(empty, r)
 				return err
 			})
@@ -111,16 +110,16 @@ func measureExhausted(ctx context.Context, o options, srv *server, rep *report) 
 				if err := d.build(ctx, beside); err != nil {
 					return err
 				}
-				r, err := beside.burnBuckets(ctx, (round*len(blockedBuckets())+i)*o.n, o.n)
+				r, err := beside.burnRate(ctx, (round*len(blockedBuckets())+i)*s.n, s.n, bucketsLeft)
 				if err != nil {
 					return fmt.Errorf("%s: %w", d.name, err)
 				}
 				ours[d.name] = append(ours[d.name], r)
-				rep.note("round %d: beside one that is %s %.0f/s, without it %.0f/s", round+1, d.name, r, empty[round])
+				s.rep.note("round %d: beside one that is %s %.0f/s, without it %.0f/s", round+1, d.name, r, empty[round])
 			}
 		}
 		for _, d := range blockedBuckets() {
-			if err := rep.pair("beside: "+d.name, "/s", ours[d.name], empty, map[string]float64{"due": float64(o.crowd)}); err != nil {
+			if err := s.rep.pair("beside: "+d.name, "/s", ours[d.name], empty, map[string]float64{"due": float64(s.crowd)}); err != nil {
 				return err
 			}
 		}
@@ -128,32 +127,9 @@ func measureExhausted(ctx context.Context, o options, srv *server, rep *report) 
 	})
 }
 
-// burnBuckets submits n envelopes and returns the rate at which they are burned
-// down.
-func (h *environment) burnBuckets(ctx context.Context, from, n int) (float64, error) {
-	if err := h.submit(ctx, from, n, 1000); err != nil {
-		return 0, err
-	}
-	took, err := h.burnUntilNone(ctx, bucketsLeft)
-	return rate(n, took), err
-}
-
-// burnUntilNone works until a query says that nothing is left.
-func (h *environment) burnUntilNone(ctx context.Context, left string) (time.Duration, error) {
-	working, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan error, 1)
-	began := time.Now()
-	go func() { ended <- h.work(working) }()
-	err := untilNone(ctx, h.pool, left)
-	took := time.Since(began)
-	cancel()
-	return took, errors.Join(err, <-ended)
-}
-
 // fillDue inserts n due envelopes into backlogBucket.
 func fillDue(ctx context.Context, h *environment, n int) error {
-	if _, err := h.burnBuckets(ctx, templateNumber, 1); err != nil { // what the others are copied from
+	if _, err := h.burnRate(ctx, templateNumber, 1, bucketsLeft); err != nil { // the template of the others
 		return err
 	}
 	const step = 250_000
@@ -169,12 +145,12 @@ func fillDue(ctx context.Context, h *environment, n int) error {
 // copyDue writes n due envelopes of a tenant, like the first that is there.
 func copyDue(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, bucket string, n int) error {
 	_, err := pool.Exec(ctx, `
-		WITH one AS (SELECT * FROM actions LIMIT 1), due AS (
+		WITH template AS (SELECT * FROM actions LIMIT 1), due AS (
 			INSERT INTO actions (tenant_id, action_id, external_id, content_digest, source_id, tool_name, args, risk, effect,
 				decision_id, config_version, tool_digest, approval_state, bucket_id, rate_bucket, max_attempts)
-			SELECT t.tenant_id, i.id, i.id::text, one.content_digest, one.source_id, one.tool_name, one.args, one.risk, one.effect,
-				one.decision_id, t.config_version, one.tool_digest, one.approval_state, b.bucket_id, b.name, one.max_attempts
-			FROM one, tenants t, buckets b, (SELECT gen_random_uuid() AS id FROM generate_series(1, $3::int)) i
+			SELECT t.tenant_id, i.id, i.id::text, template.content_digest, template.source_id, template.tool_name, template.args, template.risk, template.effect,
+				template.decision_id, t.config_version, template.tool_digest, template.approval_state, b.bucket_id, b.name, template.max_attempts
+			FROM template, tenants t, buckets b, (SELECT gen_random_uuid() AS id FROM generate_series(1, $3::int)) i
 			WHERE t.tenant_id = $1 AND b.tenant_id = t.tenant_id AND b.name = $2
 			RETURNING tenant_id, action_id, bucket_id, max_attempts)
 		INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts)
@@ -182,21 +158,21 @@ func copyDue(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, bucket s
 	return err
 }
 
-// backlogs are how much each of ten tenants has to do, the first taken as one.
+// backlogs are how much each of ten tenants has to do, the first taken as template.
 func backlogs() []int { return []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000} }
 
 // measureTenants has ten tenants of very different backlog share a worker, and
 // shows what each got for as long as all of them had work.
-func measureTenants(ctx context.Context, o options, srv *server, rep *report) error {
-	smallest := max(o.n/400, 50)
+func measureTenants(ctx context.Context, s *suite) error {
+	smallest := max(s.n/400, 50)
 	var fewest, most []float64
-	for round := range o.rounds {
-		err := with(ctx, srv, "", func(h *environment, _ string) error {
+	for round := range s.rounds {
+		err := s.environment(ctx, "", func(h *environment, _ string) error {
 			if err := fillBacklogs(ctx, h, smallest); err != nil {
 				return err
 			}
 			const left = "SELECT EXISTS (SELECT 1 FROM tenants t WHERE t.name = 'crowd-0' AND EXISTS (SELECT 1 FROM outbox o WHERE o.tenant_id = t.tenant_id))"
-			if _, err := h.burnUntilNone(ctx, left); err != nil {
+			if _, err := h.burn(ctx, left); err != nil {
 				return err
 			}
 			got, err := shares(ctx, h.pool)
@@ -209,20 +185,20 @@ func measureTenants(ctx context.Context, o options, srv *server, rep *report) er
 				texts[i] = fmt.Sprintf("%.1f%%", share)
 			}
 			fewest, most = append(fewest, least), append(most, greatest)
-			rep.note("round %d: backlogs of %d times %v got %s", round+1, smallest, backlogs(), strings.Join(texts, " "))
+			s.rep.note("round %d: backlogs of %d times %v got %s", round+1, smallest, backlogs(), strings.Join(texts, " "))
 			return nil
 		})
 		if err != nil {
 			return err
 		}
 	}
-	return rep.pair("tenants, fewest ÷ most", "%", fewest, most, map[string]float64{"tenants": float64(len(backlogs())), "smallest_backlog": float64(smallest)})
+	return s.rep.pair("tenants, fewest ÷ most", "%", fewest, most, map[string]float64{"tenants": float64(len(backlogs())), "smallest_backlog": float64(smallest)})
 }
 
 // fillBacklogs makes tenants like the one that is there, each with its backlog in
 // three buckets.
 func fillBacklogs(ctx context.Context, h *environment, smallest int) error {
-	if _, err := h.burnBuckets(ctx, templateNumber, 1); err != nil { // what the others are copied from
+	if _, err := h.burnRate(ctx, templateNumber, 1, bucketsLeft); err != nil { // the template of the others
 		return err
 	}
 	for i, times := range backlogs() {
@@ -273,7 +249,7 @@ func shares(ctx context.Context, pool *pgxpool.Pool) ([]float64, error) {
 
 // measureLimited burns envelopes down through buckets with limits that are too
 // wide to matter, against buckets without any: what the limits cost.
-func measureLimited(ctx context.Context, o options, srv *server, rep *report) error {
+func measureLimited(ctx context.Context, s *suite) error {
 	wide := limits.Bucket{Rate: &limits.Rate{Limit: 1_000_000, Per: envelope.Duration(100 * time.Second), Burst: 1_000_000}}
 	all := wide
 	all.Concurrency, all.Calendar = 100_000, &limits.Calendar{Limit: 1_000_000_000, Every: limits.PeriodDay}
@@ -282,27 +258,27 @@ func measureLimited(ctx context.Context, o options, srv *server, rep *report) er
 		bucket limits.Bucket
 	}{{"without limits", limits.Bucket{}}, {"a rate", wide}, {"a ceiling", limits.Bucket{Concurrency: 100_000}}, {"all limits", all}}
 	rates := make([][]float64, len(kinds))
-	for round := range o.rounds {
+	for round := range s.rounds {
 		for i, kind := range kinds {
-			err := with(ctx, srv, "", func(h *environment, _ string) error {
+			err := s.environment(ctx, "", func(h *environment, _ string) error {
 				if err := putBuckets(ctx, h, kind.bucket); err != nil {
 					return err
 				}
-				r, err := h.burnBuckets(ctx, 0, o.n)
+				r, err := h.burnRate(ctx, 0, s.n, bucketsLeft)
 				rates[i] = append(rates[i], r)
 				if err != nil {
 					return err
 				}
-				return checkLedger(ctx, h.pool, o.n)
+				return checkSent(ctx, h.pool, s.n)
 			})
 			if err != nil {
 				return fmt.Errorf("%s: %w", kind.name, err)
 			}
-			rep.note("round %d: with %s %.0f/s", round+1, kind.name, rates[i][round])
+			s.rep.note("round %d: with %s %.0f/s", round+1, kind.name, rates[i][round])
 		}
 	}
 	for i, kind := range kinds[1:] {
-		if err := rep.pair("limited: "+kind.name, "/s", rates[i+1], rates[0], nil); err != nil {
+		if err := s.rep.pair("limited: "+kind.name, "/s", rates[i+1], rates[0], nil); err != nil {
 			return err
 		}
 	}

@@ -22,12 +22,12 @@ import (
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
-// measureLatency submits one envelope at a time to an idle fleet and takes
-// the time until its tool, behind an MCP server over HTTP, is called. Nothing
-// is shared with the fleet but the database: the wake-up goes over River.
-func measureLatency(ctx context.Context, _ options, srv *server, rep *report) error {
+// measureLatency submits one action at a time to an idle worker and measures the
+// time until its tool, behind an MCP server over HTTP, is called. The worker
+// shares only the database: the wake-up goes over River.
+func measureLatency(ctx context.Context, s *suite) error {
 	const samples, warm = 300, 20
-	return with(ctx, srv, "", func(h *environment, _ string) error {
+	return s.environment(ctx, "", func(h *environment, _ string) error {
 		called := make(chan time.Time, 1)
 		tools := toolServer(called)
 		defer tools.Close()
@@ -59,10 +59,10 @@ func measureLatency(ctx context.Context, _ options, srv *server, rep *report) er
 		took = took[warm:]
 		slices.Sort(took)
 		p50, p99 := took[len(took)/2], took[len(took)*99/100]
-		if err := rep.alone("submit → tool called, p50", "ms", p50, nil); err != nil {
+		if err := s.rep.single("submit → tool called, p50", "ms", p50, nil); err != nil {
 			return err
 		}
-		return rep.alone("submit → tool called, p99", "ms", p99, nil)
+		return s.rep.single("submit → tool called, p99", "ms", p99, nil)
 	})
 }
 

@@ -22,8 +22,8 @@ const usage = `bench measures Countersign against the River library in the same 
 
   go run -C bench . [-run burn,once,sustained,submit,processes,latency] [-n 200000] [-rounds 5]
 
-  burn        burn-down of -n submitted envelopes (claimed, judged, executed by
-              a no-op tool, settled with a ledger row) against River burning
+  burn        burn-down of -n submitted envelopes (claimed, checked, executed by
+              a no-op tool, settled with its attempt recorded) against River burning
               down as many no-op jobs, set up as River's own bench does
   once        the same with a tool of class once, which is marked before it is
               sent: a guarantee that River has no counterpart of
@@ -79,25 +79,25 @@ func run(ctx context.Context, args []string) error {
 	if o.child != "" {
 		return runChild(ctx, o)
 	}
-	srv, err := openServer(ctx, o.url, o.rules)
+	srv, err := openServer(ctx, o.url)
 	if err != nil {
 		return err
 	}
 	defer srv.close()
-	rep, err := newReport(ctx, o.results, srv)
+	rep, err := newReport(o.results, srv)
 	if err != nil {
 		return err
 	}
 	for _, name := range o.run {
-		if err := measures()[name](ctx, o, srv, rep); err != nil {
+		if err := measures()[name](ctx, &suite{o, srv, rep}); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// measure is one of the runs.
-type measure func(ctx context.Context, o options, srv *server, rep *report) error
+// measure is a benchmark.
+type measure func(ctx context.Context, s *suite) error
 
 func measures() map[string]measure {
 	return map[string]measure{

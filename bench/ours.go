@@ -40,7 +40,7 @@ type environment struct {
 	intake *intake.Intake
 	run    string
 	// poll wakes the worker that runs in this process, if there is one.
-	look atomic.Pointer[func()]
+	poll atomic.Pointer[func()]
 }
 
 // newEnvironment opens a database that newTenant has been called on.
@@ -62,9 +62,9 @@ func newEnvironment(ctx context.Context, url string) (*environment, error) {
 	return h, err
 }
 
-// newTenant migrates an empty database and fills in the tenant. The no-op
-// tool is of class idempotent unless another is asked for. rules has policy
-// look at arguments too.
+// newTenant migrates an empty database and creates the tenant. The no-op tool is
+// of class idempotent unless another effect is given. With rules, policy reads
+// arguments too.
 func newTenant(ctx context.Context, url string, effect envelope.Effect, rules bool) error {
 	if _, err := postgres.Migrate(ctx, url); err != nil {
 		return err
@@ -105,7 +105,7 @@ func newTenant(ctx context.Context, url string, effect envelope.Effect, rules bo
 	})
 }
 
-// submit parses, decides and writes n envelopes of the no-op tool, spread over
+// submit parses, decides and inserts n actions of the no-op tool, spread over
 // ten buckets, each with an external id of its own.
 func (h *environment) submit(ctx context.Context, from, n, batch int) error {
 	by := intake.Submitter{Tenant: h.tenant, Name: "bench"}
@@ -141,28 +141,47 @@ func (h *environment) workerConfig() worker.PipelineConfig {
 // work runs one worker until ctx is over.
 func (h *environment) work(ctx context.Context) error {
 	p := worker.NewPipeline(h.pool, h.cache, h.live, h.workerConfig())
-	look := p.Poll
-	h.look.Store(&look)
+	poll := p.Poll
+	h.poll.Store(&poll)
 	return p.Run(ctx)
 }
 
 func (h *environment) wake() {
-	if look := h.look.Load(); look != nil {
-		(*look)()
+	if poll := h.poll.Load(); poll != nil {
+		(*poll)()
 	}
 }
 
-// burn works until the outbox is empty.
-func (h *environment) burn(ctx context.Context) (time.Duration, error) {
+// whileWorking runs one worker while fn runs.
+func (h *environment) whileWorking(ctx context.Context, fn func() error) error {
 	working, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
-	began := time.Now()
 	go func() { ended <- h.work(working) }()
-	err := untilNone(ctx, h.pool, outboxLeft)
-	took := time.Since(began)
+	err := fn()
 	cancel()
-	return took, errors.Join(err, <-ended)
+	return errors.Join(err, <-ended)
+}
+
+// burn works until a query finds nothing left, and returns how long that took.
+func (h *environment) burn(ctx context.Context, left string) (took time.Duration, err error) {
+	began := time.Now()
+	err = h.whileWorking(ctx, func() error {
+		err := untilNone(ctx, h.pool, left)
+		took = time.Since(began)
+		return err
+	})
+	return took, err
+}
+
+// burnRate submits n actions and returns the rate at which they are burned
+// down.
+func (h *environment) burnRate(ctx context.Context, from, n int, left string) (float64, error) {
+	if err := h.submit(ctx, from, n, 1000); err != nil {
+		return 0, err
+	}
+	took, err := h.burn(ctx, left)
+	return rate(n, took), err
 }
 
 const outboxLeft = "SELECT EXISTS (SELECT 1 FROM outbox)"

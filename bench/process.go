@@ -8,99 +8,79 @@ import (
 	"os/exec"
 	"syscall"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// measureProcesses burns down with worker processes of their own. They start
-// before the work is there, so that their start is not measured.
-func measureProcesses(ctx context.Context, o options, srv *server, rep *report) error {
+// measureProcesses burns down with worker processes. They start before the
+// measurement, so that their start is not part of it.
+func measureProcesses(ctx context.Context, s *suite) error {
 	for _, processes := range []int{1, 4} {
-		var ours, peers []float64
-		for range o.rounds {
-			err := withPeer(ctx, srv, func(p *peer, url string) error {
-				return burnBy(ctx, processes, "river", url, func() error { return p.insert(ctx, 0, o.n, 5000) },
-					p.pool, "SELECT EXISTS (SELECT 1 FROM river_job WHERE state <> 'completed')", o.n, &peers)
+		ours, peers, err := s.compare(ctx, "",
+			func(p *peer, url string) (float64, error) {
+				if err := p.insert(ctx, 0, s.n, 5000); err != nil {
+					return 0, err
+				}
+				return s.burnBy(ctx, processes, "river", url, func() error { return untilNone(ctx, p.pool, riverLeft) })
+			},
+			func(h *environment, url string) (float64, error) {
+				if err := h.submit(ctx, 0, s.n, 1000); err != nil {
+					return 0, err
+				}
+				return s.burnBy(ctx, processes, "ours", url, func() error { return untilNone(ctx, h.pool, outboxLeft) })
 			})
-			if err != nil {
-				return fmt.Errorf("river: %w", err)
-			}
-			err = with(ctx, srv, "", func(h *environment, url string) error {
-				return burnBy(ctx, processes, "ours", url, func() error { return h.submit(ctx, 0, o.n, 1000) }, h.pool, outboxLeft, o.n, &ours)
-			})
-			if err != nil {
-				return fmt.Errorf("ours: %w", err)
-			}
+		if err != nil {
+			return err
 		}
 		name := fmt.Sprintf("burn-down, %d processes", processes)
 		if processes == 1 {
 			name = "burn-down, 1 process"
 		}
-		if err := rep.pair(name, "/s", ours, peers, nil); err != nil {
+		if err := s.rep.pair(name, "/s", ours, peers, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// burnBy fills the queue, starts the processes and measures from when the
-// first of them says that it works until nothing is left.
-func burnBy(ctx context.Context, processes int, kind, url string, fill func() error, pool *pgxpool.Pool, left string, n int, rates *[]float64) error {
-	if err := fill(); err != nil {
-		return err
-	}
+// burnBy starts the processes and returns the rate from when all of them are
+// ready until nothing is left.
+func (s *suite) burnBy(ctx context.Context, processes int, kind, url string, untilDone func() error) (measured float64, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	children := make([]*exec.Cmd, processes)
 	ready := make([]*os.File, processes)
-	for i := range children {
-		// The child opens everything, says so with a byte, and waits for one.
+	for i := range ready {
+		// The child opens everything and then prints a byte.
 		r, w, err := os.Pipe()
 		if err != nil {
-			return err
+			return 0, err
 		}
+		defer r.Close()
 		cmd := exec.CommandContext(ctx, self, "-child", kind, "-url", url)
 		cmd.Stderr, cmd.Stdout = os.Stderr, w
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = 10 * time.Second
-		stdin, err := cmd.StdinPipe()
-		if err != nil {
-			return err
-		}
 		if err := cmd.Start(); err != nil {
-			return err
+			return 0, err
 		}
-		_ = w.Close()
-		defer func() { _ = r.Close(); _ = stdin.Close() }()
-		children[i], ready[i] = cmd, r
-	}
-	stopAll := func() error {
-		var errs []error
-		for _, cmd := range children {
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-		}
-		for _, cmd := range children {
-			errs = append(errs, cmd.Wait())
-		}
-		return errors.Join(errs...)
+		_ = w.Close() // the child has its own handle
+		ready[i] = r
+		defer func() {
+			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+			err = errors.Join(err, cmd.Wait())
+		}()
 	}
 	for _, r := range ready {
 		if _, err := r.Read(make([]byte, 1)); err != nil {
-			return errors.Join(fmt.Errorf("worker process did not start: %w", err), stopAll())
+			return 0, fmt.Errorf("worker process did not start: %w", err)
 		}
 	}
-	began := time.Now()
-	err = untilNone(ctx, pool, left)
-	*rates = append(*rates, rate(n, time.Since(began)))
-	return errors.Join(err, stopAll())
+	return timed(s.n, untilDone)
 }
 
 // runChild is a worker process.
 func runChild(ctx context.Context, o options) error {
-	var start func() error
 	switch o.child {
 	case "ours":
 		h, err := newEnvironment(ctx, o.url)
@@ -111,23 +91,20 @@ func runChild(ctx context.Context, o options) error {
 		if err := h.pool.Ping(ctx); err != nil {
 			return err
 		}
-		start = func() error { return h.work(ctx) }
+		fmt.Print(".")
+		return h.work(ctx)
 	case "river":
 		p, err := newPeer(ctx, o.url)
 		if err != nil {
 			return err
 		}
 		defer p.close()
-		start = func() error {
-			if err := p.client.Start(context.WithoutCancel(ctx)); err != nil {
-				return err
-			}
-			<-ctx.Done()
-			return p.client.Stop(context.WithoutCancel(ctx))
+		fmt.Print(".")
+		if err := p.client.Start(context.WithoutCancel(ctx)); err != nil {
+			return err
 		}
-	default:
-		return fmt.Errorf("-child is ours or river")
+		<-ctx.Done()
+		return p.client.Stop(context.WithoutCancel(ctx))
 	}
-	fmt.Print(".")
-	return start()
+	return fmt.Errorf("-child is ours or river")
 }

@@ -1,17 +1,18 @@
 package main
 
 import (
-	"bufio"
-	"context"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
-	"strings"
 	"time"
+
+	"github.com/countersign-dev/countersign/bench/machine"
 )
+
+const riverModule = "github.com/riverqueue/river"
 
 // report prints results and appends them to a file.
 type report struct {
@@ -35,8 +36,12 @@ type result struct {
 	Time     time.Time          `json:"time"`
 }
 
-func newReport(_ context.Context, path string, srv *server) (*report, error) {
-	r := &report{path: path, machine: machine(), versions: versions(srv.version)}
+func newReport(path string, srv *server) (*report, error) {
+	v := machine.Versions(riverModule)
+	r := &report{
+		path: path, machine: machine.Describe(),
+		versions: fmt.Sprintf("PostgreSQL %s, %s, River %s", srv.version, v["go"], cmp.Or(v[riverModule], "unknown")),
+	}
 	fmt.Printf("machine   %s\nversions  %s\n\n", r.machine, r.versions)
 	return r, os.MkdirAll(filepath.Dir(path), 0o755)
 }
@@ -56,8 +61,8 @@ func (r *report) pair(name, unit string, ours, peer []float64, extra map[string]
 	return r.write(res)
 }
 
-// alone reports a figure that River has no counterpart of.
-func (r *report) alone(name, unit string, value float64, extra map[string]float64) error {
+// single reports a figure that River has no counterpart of.
+func (r *report) single(name, unit string, value float64, extra map[string]float64) error {
 	fmt.Printf("%-28s      %9.2f %s\n", name, value, unit)
 	return r.write(result{Name: name, Ours: value, Unit: unit, Extra: extra})
 }
@@ -75,34 +80,5 @@ func (r *report) write(res result) error {
 		return err
 	}
 	_, err = f.Write(append(line, '\n'))
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	return err
-}
-
-func machine() string {
-	model := "unknown processor"
-	if f, err := os.Open("/proc/cpuinfo"); err == nil {
-		defer func() { _ = f.Close() }()
-		for s := bufio.NewScanner(f); s.Scan(); {
-			if k, v, ok := strings.Cut(s.Text(), ":"); ok && strings.TrimSpace(k) == "model name" {
-				model = strings.TrimSpace(v)
-				break
-			}
-		}
-	}
-	return fmt.Sprintf("%s/%s, %d processors, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), model)
-}
-
-func versions(server string) string {
-	river := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, d := range info.Deps {
-			if d.Path == "github.com/riverqueue/river" {
-				river = d.Version
-			}
-		}
-	}
-	return fmt.Sprintf("PostgreSQL %s, %s, River %s", server, runtime.Version(), river)
+	return errors.Join(err, f.Close())
 }

@@ -82,29 +82,31 @@ func (p *peer) insert(ctx context.Context, from, n, batch int) error {
 	return nil
 }
 
-// burn works until no job is left.
+const riverLeft = "SELECT EXISTS (SELECT 1 FROM river_job WHERE state <> 'completed')"
+
+// burn works until no job is left, and returns how long that took.
 func (p *peer) burn(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
 	if err := p.client.Start(ctx); err != nil {
 		return 0, err
 	}
-	if err := untilNone(ctx, p.pool, "SELECT EXISTS (SELECT 1 FROM river_job WHERE state <> 'completed')"); err != nil {
+	if err := untilNone(ctx, p.pool, riverLeft); err != nil {
 		return 0, err
 	}
 	took := time.Since(began)
 	return took, p.client.Stop(context.WithoutCancel(ctx))
 }
 
-// left is what was inserted and not yet worked, by a counter in the process,
-// as River's own bench takes it.
+// left returns how many inserted jobs are not yet worked, by a counter in the
+// process, as River's own benchmark does.
 func (p *peer) left(_ context.Context, inserted int) (int, error) {
 	return inserted - int(p.worked.Load()), nil
 }
 
 func (p *peer) close() { p.pool.Close() }
 
-// untilNone asks every 50 ms until the answer is false: seldom enough that the
-// asking, which has to pass over dead rows, costs neither side much.
+// untilNone polls every 50 ms until a query returns false: seldom enough that the
+// query, which has to skip dead rows, costs neither side much.
 func untilNone(ctx context.Context, pool *pgxpool.Pool, query string) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

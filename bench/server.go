@@ -17,12 +17,10 @@ type server struct {
 	private *embedded.Server
 	version string
 	made    int
-	// rules has our tenants have a rule about arguments.
-	rules bool
 }
 
-func openServer(ctx context.Context, base string, rules bool) (*server, error) {
-	s := &server{base: base, rules: rules}
+func openServer(ctx context.Context, base string) (*server, error) {
+	s := &server{base: base}
 	if base == "" {
 		var err error
 		s.private, err = embedded.Start(ctx, embedded.Config{Download: true, Settings: map[string]string{
