@@ -114,7 +114,7 @@ func (c *Client) Action(ctx context.Context, id envelope.ActionID) (wire.Action,
 }
 
 // Wait reads an action when it has ended, or as it is when the time is over;
-// ended says which.
+// ended reports which.
 func (c *Client) Wait(ctx context.Context, id envelope.ActionID, atMost time.Duration) (a wire.Action, ended bool, err error) {
 	for until := time.Now().Add(atMost); ; {
 		left := min(max(time.Until(until), time.Millisecond), maxServerWait)

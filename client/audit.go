@@ -17,9 +17,10 @@ import (
 // thousand actions.
 const maxEntry = 16 << 20
 
-// VerifyAudit compares a part of the events with their seals, after a seal; 0
-// is the beginning. A head that was noted earlier, unless it is empty, must
-// still be in the chain. The report's Next says where to continue.
+// VerifyAudit compares the events after a checkpoint with the hash chain; 0 is
+// the beginning. head, unless it is empty, is a head of the chain from an
+// earlier report, which the chain must still contain. The report's Next is the
+// checkpoint to continue after.
 func (c *Client) VerifyAudit(ctx context.Context, after int64, head string) (wire.AuditReport, error) {
 	return read[wire.AuditReport](ctx, c, "/api/v1/audit/verify", given("after_checkpoint", number(int(after)), "head", head))
 }
@@ -36,7 +37,7 @@ type AuditRange struct {
 func (c *Client) ExportAudit(ctx context.Context, r AuditRange, line func([]byte) error) (wire.AuditClosing, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silent := time.AfterFunc(c.cfg.Silence, func() { cancel(fmt.Errorf("nothing came for %s", c.cfg.Silence)) })
+	silent := time.AfterFunc(c.cfg.Silence, func() { cancel(fmt.Errorf("nothing was received for %s", c.cfg.Silence)) })
 	defer silent.Stop()
 	query := given("since", moment(r.From), "until", moment(r.Until), "cursor", r.After)
 	answer, err := c.send(ctx, request{method: http.MethodGet, path: "/api/v1/audit/events", query: query})

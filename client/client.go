@@ -49,7 +49,7 @@ const (
 	maxPause = 10 * time.Second
 )
 
-// Config says how a Client works. Its zero value is useful.
+// Config configures a Client. Its zero value is useful.
 type Config struct {
 	// HTTP makes the requests; nil means one of the client's own, without a
 	// time-out, since every request has a deadline.

@@ -42,7 +42,7 @@ func (c *Client) Discard(ctx context.Context, in wire.DiscardRequest) (wire.Bulk
 	return post[wire.BulkResult](ctx, c, deadLettersPath+"/discard", in)
 }
 
-// Resolve says what became of an action of unknown outcome. ErrConflict means
+// Resolve sets the outcome of an action of unknown outcome. ErrConflict means
 // that its outcome is known.
 func (c *Client) Resolve(ctx context.Context, id envelope.ActionID, r wire.Resolution) (wire.Action, error) {
 	return post[wire.Action](ctx, c, deadLettersPath+"/"+id.String()+"/resolve", r)

@@ -88,7 +88,7 @@ func (e *stopError) Error() string { return e.cause.Error() }
 func (c *Client) stream(ctx context.Context, last *string, opened func(), w Watcher) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silent := time.AfterFunc(c.cfg.Silence, func() { cancel(fmt.Errorf("nothing came for %s", c.cfg.Silence)) })
+	silent := time.AfterFunc(c.cfg.Silence, func() { cancel(fmt.Errorf("nothing was received for %s", c.cfg.Silence)) })
 	defer silent.Stop()
 	header := http.Header{"Accept": {"text/event-stream"}}
 	if *last != "" {

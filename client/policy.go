@@ -137,7 +137,8 @@ func (c *Client) DeleteReview(ctx context.Context, key string, risk envelope.Ris
 	return c.tell(ctx, http.MethodDelete, reviewsPath, given("tool", key, "risk", string(risk)), nil)
 }
 
-// Explain asks what policy would decide about a call, and why.
+// Explain returns the decision of policy about a call, which is not made, and
+// the reasons.
 func (c *Client) Explain(ctx context.Context, q wire.Question) (wire.Explanation, error) {
 	return post[wire.Explanation](ctx, c, policyPath+"/explain", q)
 }
@@ -168,13 +169,13 @@ func (c *Client) PutLimits(ctx context.Context, doc json.RawMessage, o PutOption
 	return c.putDocument(ctx, limitsPath, doc, o)
 }
 
-// PutOptions are how a whole document of settings is replaced.
+// PutOptions configure how a whole document of settings is replaced.
 type PutOptions struct {
 	// DryRun reports the changes and makes none.
 	DryRun bool
 	// IfMatch is the ETag of the document that the change is based on, as an
 	// earlier dry run reported it; if somebody changed the document since, the
-	// error is ErrStale. Empty is the document at the time of the call.
+	// error is ErrChanged. Empty is the document at the time of the call.
 	IfMatch string
 }
 

@@ -59,7 +59,7 @@ func (c *Client) Workflows(ctx context.Context, f WorkflowFilter) (wire.Page[wir
 }
 
 // Workflow reads a workflow when it has ended or needs a person, or as it is
-// when the time is over; zero does not wait. ended says which.
+// when the time is over; zero does not wait. ended reports which.
 func (c *Client) Workflow(ctx context.Context, id uuid.UUID, wait time.Duration) (w wire.Workflow, ended bool, err error) {
 	rq := request{method: http.MethodGet, path: workflowsPath + "/" + id.String()}
 	answer, err := c.do(ctx, rq.waiting("wait", wait), &w)
@@ -80,7 +80,7 @@ func (c *Client) RetryWorkflow(ctx context.Context, id uuid.UUID, note string) (
 	return post[wire.Workflow](ctx, c, workflowsPath+"/"+id.String()+"/retry", wire.Note{Note: note})
 }
 
-// ResolveWorkflow says that a person has dealt with the reversal that failed.
+// ResolveWorkflow records that a person has dealt with the reversal that failed.
 func (c *Client) ResolveWorkflow(ctx context.Context, id uuid.UUID, r wire.WorkflowResolution) (wire.Workflow, error) {
 	return post[wire.Workflow](ctx, c, workflowsPath+"/"+id.String()+"/resolve", r)
 }

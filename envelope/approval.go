@@ -19,7 +19,7 @@ const (
 	ApprovalExpired Approval = "expired"
 )
 
-// Valid says that a is one of the constants.
+// Valid reports whether a is one of the constants.
 func (a Approval) Valid() bool {
 	switch a {
 	case ApprovalAuto, ApprovalRequired, ApprovalGranted, ApprovalDenied, ApprovalExpired:
@@ -28,7 +28,7 @@ func (a Approval) Valid() bool {
 	return false
 }
 
-// Decision is what ends the wait for a person.
+// Decision ends the wait for a person.
 type Decision string
 
 // The decisions.

@@ -16,7 +16,7 @@ const maxCanonicalDepth = 128
 //
 // Numbers differ from RFC 8785, which rounds them to a 64-bit float: there
 // 12345678901234567890 and 12345678901234567891 are the same, and an approval
-// of one would cover the other. Here a number keeps every digit, and only its
+// of one covers the other. Here a number keeps every digit, and only its
 // spelling is made uniform: 1, 1.0 and 10e-1 become 1, and -0 becomes 0. For
 // the shortest spelling of a float, other than -0, the result is that of
 // RFC 8785.

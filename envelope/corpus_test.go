@@ -102,7 +102,7 @@ func TestParseRefusesInvalidCorpus(t *testing.T) {
 	}
 }
 
-func TestParseManyJudgesTheCorpusAsParseDoes(t *testing.T) {
+func TestParseManyAgreesWithParseOnTheCorpus(t *testing.T) {
 	t.Parallel()
 	// These end the reading, so that they cannot be held apart from the list.
 	var samples []sample

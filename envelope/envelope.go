@@ -3,8 +3,8 @@
 //
 // [Parse] and [ParseMany] are the only way from bytes to a [Proposal]. They are
 // strict, because what a person approves must be exactly what is executed: a
-// field that nobody knows, a key that occurs twice or a character that a
-// database would drop is refused with a pointer to it. [Canonical] and [Digest]
+// field that the contract does not have, a key that occurs twice or a character
+// that a database cannot store is refused with a pointer to it. [Canonical] and [Digest]
 // say when two texts mean the same. [Next] and [NextApproval] are the one place
 // that knows the legal moves.
 //
@@ -31,8 +31,8 @@ const (
 	MaxDepth = 32
 )
 
-// Envelope is an action as it reads back: what was proposed, what was decided
-// and what came of it.
+// Envelope is an action as it reads back: the proposal, the decision and the
+// result.
 type Envelope struct {
 	// Version is SchemaVersion; left out, it means 1.
 	Version int `json:"version,omitempty"`
@@ -86,12 +86,12 @@ type Constraints struct {
 	Urgent bool `json:"urgent,omitempty"`
 }
 
-// IsZero says that there are no constraints.
+// IsZero reports whether there are no constraints.
 func (c Constraints) IsZero() bool {
 	return c.RateBucket == "" && c.MustRunBefore.IsZero() && c.NotBefore.IsZero() && !c.Urgent
 }
 
-// Result is what came of an action so far.
+// Result is the outcome of an action so far.
 type Result struct {
 	Status Status `json:"status"`
 	// ProviderID is what the provider calls the thing that the action made, or

@@ -12,7 +12,7 @@ import (
 type field[T any] struct {
 	name     string
 	required bool
-	// filing marks a field that only says who asks and how it is filed. No
+	// filing marks a field that identifies the proposal and its submitter. No
 	// digest covers it.
 	filing bool
 	// read reads the value into an object.

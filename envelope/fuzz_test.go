@@ -83,7 +83,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzParseMany checks that a list judges an item as Parse does on its own.
+// FuzzParseMany checks that ParseMany accepts an item exactly if Parse does.
 func FuzzParseMany(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -97,7 +97,7 @@ func FuzzParseMany(f *testing.F) {
 		}
 		p, err := envelope.Parse(raw)
 		if len(raw) > envelope.MaxBytes {
-			return // the white space around an item counts only alone
+			return // the white space around an item counts only for Parse
 		}
 		if len(items) != 1 || (err != nil) != (items[0].Err != nil) {
 			t.Fatalf("ParseMany = %+v, Parse = %v", items, err)

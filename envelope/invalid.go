@@ -63,7 +63,7 @@ type FieldError struct {
 
 // InvalidError lists what is wrong with a text, in the order in which it was
 // found and at most 33 things. It is fault.Invalid, and its text may be shown
-// to whoever sent the text.
+// to the sender of the text.
 type InvalidError struct {
 	Fields []FieldError
 }

@@ -19,7 +19,7 @@ type Item struct {
 // ParseMany reads several proposals from an array, or from an object whose
 // only field "items" is one. What is wrong with one proposal is in its item,
 // with pointers from the start of the text (/items/3/risk, or /3/risk), and
-// leaves the others alone. The error, an *InvalidError, is for a text that is
+// does not affect the others. The error, an *InvalidError, is for a text that is
 // not a list of at most MaxItems in at most MaxManyBytes, or not JSON at all.
 func ParseMany(raw []byte) ([]Item, error) {
 	if len(raw) > MaxManyBytes {

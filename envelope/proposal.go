@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Proposal is what may be submitted: an Envelope without what only Countersign
-// sets. Fields with their zero value were not given.
+// Proposal is an Envelope as it is submitted: without the fields that only
+// Countersign sets. Fields with their zero value were not given.
 type Proposal struct {
 	// Version is 0 or SchemaVersion.
 	Version int `json:"version,omitempty"`
@@ -26,7 +26,7 @@ type Proposal struct {
 	Tool Tool   `json:"tool"`
 	// Args is a JSON object. Parse leaves it in canonical form.
 	Args json.RawMessage `json:"args"`
-	// Risk is what the submitter thinks. Policy may think worse of it.
+	// Risk is the submitter's estimate. Policy may raise it.
 	Risk Risk `json:"risk,omitempty"`
 	// Approval is "", ApprovalAuto or ApprovalRequired. Asking for a person
 	// always works; asking for nobody works only where policy allows it.
@@ -36,8 +36,8 @@ type Proposal struct {
 	Constraints  Constraints `json:"constraints,omitzero"`
 }
 
-// Validate says whether a proposal that was made in Go would be accepted, by
-// the rules of Parse. The error is an *InvalidError.
+// Validate checks a proposal that was made in Go by the rules of Parse. The
+// error is an *InvalidError.
 func (p *Proposal) Validate() error {
 	var problems []jsonscan.Problem
 	args := []byte(p.Args)
@@ -60,10 +60,10 @@ func (p *Proposal) Validate() error {
 	return found
 }
 
-// Digest returns the digest of what is asked for: type, tool, args, risk,
-// approval, employee_id, automation_id and constraints. It leaves out what
-// only says who asks and how it is filed: action_id, external_id, tenant_id,
-// session_id and version. The error is an *InvalidError, and only possible if
+// Digest returns the digest of the requested action: type, tool, args, risk,
+// approval, employee_id, automation_id and constraints. It leaves out the fields
+// that identify the proposal and its submitter: action_id, external_id,
+// tenant_id, session_id and version. The error is an *InvalidError, and only possible if
 // Args is not what Parse accepts.
 func (p *Proposal) Digest() (Digest, error) {
 	args, problems := canonicalize(p.Args)

@@ -7,7 +7,7 @@ type Status string
 
 // The statuses.
 const (
-	// StatusPending waits for its time, its turn, a person, or a worker that
+	// StatusPending waits for its time, a rate limit, a person, or a worker that
 	// has leased it.
 	StatusPending Status = "pending"
 	// StatusSending is marked before the bytes of a call go out that must not
@@ -26,7 +26,7 @@ const (
 	StatusUnknown Status = "unknown"
 )
 
-// Valid says that s is one of the constants.
+// Valid reports whether s is one of the constants.
 func (s Status) Valid() bool {
 	switch s {
 	case StatusPending, StatusSending, StatusSent, StatusConflict, StatusFailed, StatusSkipped, StatusUnknown:
@@ -35,13 +35,13 @@ func (s Status) Valid() bool {
 	return false
 }
 
-// Ended says that nothing more happens to s by itself: it is terminal, or it
-// is unknown and a person has to say what became of it.
+// Ended reports whether s changes only by a person: it is terminal, or unknown
+// until a person says what happened.
 func Ended(s Status) bool { return Terminal(s) || s == StatusUnknown }
 
-// Terminal says that s is an end. Only a replay leads away from a failed
-// action, and nothing from the other ends. An unknown action is not at its
-// end: someone still has to find out what became of it.
+// Terminal reports whether s is an end. Only a replay leads away from a failed
+// action, and nothing from the other ends. An unknown action has not ended: its
+// outcome is still to be found out.
 func Terminal(s Status) bool {
 	switch s {
 	case StatusSent, StatusConflict, StatusFailed, StatusSkipped:
@@ -51,7 +51,7 @@ func Terminal(s Status) bool {
 	return false
 }
 
-// Event is what moves an action from one status to another.
+// Event moves an action from one status to another.
 type Event string
 
 // The events.
@@ -96,12 +96,12 @@ type transition struct {
 var transitions = [...]transition{
 	{StatusPending, EventClaim, StatusPending, "a worker leases it"},
 	{StatusPending, EventRelease, StatusPending, "a lease ends before the call was started"},
-	{StatusPending, EventDefer, StatusPending, "a gate, a bucket or the provider says later, or it needs a person after all"},
+	{StatusPending, EventDefer, StatusPending, "preflight, a bucket or the provider says later, or it needs a person after all"},
 	{StatusPending, EventRetry, StatusPending, "a repeatable call is to be made again"},
 	{StatusPending, EventStart, StatusSending, "an unrepeatable call is about to go out"},
 	{StatusPending, EventSucceed, StatusSent, "a repeatable call was done"},
 	{StatusPending, EventConflict, StatusConflict, "the provider had done it already"},
-	{StatusPending, EventLose, StatusUnknown, "it is given up, and an earlier attempt may have had its effect"},
+	{StatusPending, EventLose, StatusUnknown, "no attempt is left, and an earlier one may have had its effect"},
 	{StatusPending, EventFail, StatusFailed, "it was refused for good, or its attempts are used up"},
 	{StatusPending, EventSkip, StatusSkipped, "its deadline, do-not-contact or policy forbids it"},
 	{StatusPending, EventUndo, StatusSkipped, "someone took it back"},
@@ -113,11 +113,11 @@ var transitions = [...]transition{
 	{StatusSending, EventFail, StatusFailed, "it was refused for good, or its attempts are used up"},
 	{StatusSending, EventSkip, StatusSkipped, "it was forbidden after the mark and before the call"},
 	{StatusSending, EventRetry, StatusPending, "the call surely did not happen"},
-	{StatusSending, EventDefer, StatusPending, "the provider or a gate says later"},
+	{StatusSending, EventDefer, StatusPending, "the provider or preflight says later"},
 	{StatusSending, EventLose, StatusUnknown, "the call went out and no answer came"},
 
-	{StatusUnknown, EventResolveSent, StatusSent, "an operator or a verifying read found it done"},
-	{StatusUnknown, EventResolvePending, StatusPending, "an operator or a verifying read found it not done"},
+	{StatusUnknown, EventResolveSent, StatusSent, "an operator or a reconciling read found it done"},
+	{StatusUnknown, EventResolvePending, StatusPending, "an operator or a reconciling read found it not done"},
 	{StatusUnknown, EventResolveFailed, StatusFailed, "an operator found it not done and gives it up"},
 	{StatusUnknown, EventReplay, StatusPending, "an operator replays the dead letter"},
 

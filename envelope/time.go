@@ -9,9 +9,9 @@ import (
 // that it reads back from a database as it was written.
 func kept(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
-// parseTime reads an RFC 3339 time in capital letters. The years are those
-// that no later arithmetic or storage bends: Go's zero time, for one, would
-// pass for no time at all.
+// parseTime reads an RFC 3339 time in capital letters. The years are
+// limited to those that arithmetic and storage keep; Go's zero time means no
+// time.
 func parseTime(text []byte) (t time.Time, ok bool) {
 	if !timeShaped(text) || string(text[:4]) < "1970" || string(text[:4]) > "2999" {
 		return t, false
@@ -22,7 +22,7 @@ func parseTime(text []byte) (t time.Time, ok bool) {
 	return kept(t), true
 }
 
-// timeShaped says that a text looks like an RFC 3339 time. Go's own reading
+// timeShaped reports whether a text looks like an RFC 3339 time. Go's own reading
 // also takes one digit for the hour, a comma before the fraction and a zone of
 // more than a day; whether the day exists is left to it.
 func timeShaped(text []byte) bool {
@@ -45,7 +45,7 @@ func timeShaped(text []byte) bool {
 		string(zone[1:3]) < "24" && string(zone[4:]) < "60"
 }
 
-// shaped says that a text has a digit for every 0 of the shape, and the other
+// shaped reports whether a text has a digit for every 0 of the shape, and the other
 // characters as they are.
 func shaped(text []byte, shape string) bool {
 	if len(text) != len(shape) {

@@ -10,7 +10,7 @@ const (
 	RiskHigh   Risk = "high"
 )
 
-// Valid says that r is one of the constants.
+// Valid reports whether r is one of the constants.
 func (r Risk) Valid() bool {
 	switch r {
 	case RiskLow, RiskMedium, RiskHigh:
@@ -19,8 +19,8 @@ func (r Risk) Valid() bool {
 	return false
 }
 
-// Effect is what doing a call twice would do, and so decides what may happen
-// after a call whose outcome is not known.
+// Effect is the effect class of a call: whether it may be repeated after an
+// outcome that is not known.
 type Effect string
 
 // The effects.
@@ -36,7 +36,7 @@ const (
 	EffectOnce Effect = "once"
 )
 
-// Valid says that e is one of the constants.
+// Valid reports whether e is one of the constants.
 func (e Effect) Valid() bool {
 	switch e {
 	case EffectRead, EffectIdempotent, EffectKeyed, EffectOnce:
@@ -45,7 +45,7 @@ func (e Effect) Valid() bool {
 	return false
 }
 
-// Mode is what policy says about an action.
+// Mode is the decision of policy about an action.
 type Mode string
 
 // The modes.
@@ -58,7 +58,7 @@ const (
 	ModeDeny Mode = "deny"
 )
 
-// Valid says that m is one of the constants.
+// Valid reports whether m is one of the constants.
 func (m Mode) Valid() bool {
 	switch m {
 	case ModeAllow, ModeRequireApproval, ModeDeny:

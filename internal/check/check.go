@@ -34,7 +34,7 @@ func (p *Problems) Add(pointer string, rule envelope.Rule, format string, args .
 	*p = append(*p, envelope.FieldError{Pointer: pointer, Rule: rule, Message: fmt.Sprintf(format, args...)})
 }
 
-// Within checks that a number lies in bounds.
+// Within checks that a number is within bounds.
 func (p *Problems) Within(pointer string, n, least, most int) {
 	if n < least {
 		p.Add(pointer, RuleMinimum, "must be at least %d", least)

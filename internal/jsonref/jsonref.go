@@ -29,7 +29,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Root is what a reference begins with.
+// Root is the beginning of a reference.
 type Root string
 
 // The roots.
@@ -56,7 +56,7 @@ func (r Ref) String() string {
 	return "$" + string(r.Root) + r.Path.String()
 }
 
-// Scope says which references a document may hold.
+// Scope is the set of references that a document may contain.
 type Scope struct {
 	Roots []Root
 	// LooseText accepts a text such as "$5 each", which begins with one dollar

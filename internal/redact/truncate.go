@@ -12,7 +12,7 @@ import (
 // DefaultLimit is how many bytes of a result are kept unless told otherwise.
 const DefaultLimit = 10 * 1024
 
-// MinLimit is the smallest limit: below it there would be room for little
+// MinLimit is the smallest limit: below it there is hardly space for
 // more than the marks.
 const MinLimit = 256
 
@@ -43,7 +43,7 @@ const (
 // Truncate returns valid JSON of at most limit bytes, or of MinLimit if that
 // is more. What fits is returned as it is. Else the result is an object with
 // "_truncated": true and "_original_size", the bytes there were, and as much
-// of the head as there is room for: the members of an object beside the marks,
+// of the head as fits: the members of an object beside the marks,
 // the elements of an array under "items", a string under "text".
 //
 // Inside, small values stay whole and large ones share what is left, so that
@@ -75,11 +75,11 @@ func truncateJSON(raw []byte, limit int) []byte {
 	c.add(`{"`+markTruncated+`":true,"`+markSize+`":`, strconv.Itoa(len(raw)))
 	switch text[0] {
 	case '{':
-		omitted := c.parts(text, limit-len(c.out)-c.markRoom(text), maxCutDepth)
+		omitted := c.parts(text, limit-len(c.out)-c.markSpace(text), maxCutDepth)
 		c.mark(markKeys, omitted)
 	case '[':
 		c.add(`,"items":[`)
-		omitted := c.parts(text, limit-len(c.out)-len("]")-c.markRoom(text), maxCutDepth)
+		omitted := c.parts(text, limit-len(c.out)-len("]")-c.markSpace(text), maxCutDepth)
 		c.add("]")
 		c.mark(markItems, omitted)
 	default:
@@ -116,9 +116,9 @@ func (c *cutter) mark(name string, omitted int) {
 	}
 }
 
-// markRoom is how many bytes a container keeps free for a mark about text and
+// markSpace is how many bytes a container keeps free for a mark about text and
 // for its own end.
-func (c *cutter) markRoom(text string) int {
+func (c *cutter) markSpace(text string) int {
 	return len(`,{"":}]`) + len(markItems) + len(strconv.Itoa(len(text)))
 }
 
@@ -140,7 +140,7 @@ func (c *cutter) value(text string, budget, depth int) {
 // container writes the head of an object or array.
 func (c *cutter) container(text string, budget, depth int) {
 	c.add(text[:1])
-	omitted := c.parts(text, budget-len("{")-c.markRoom(text), depth)
+	omitted := c.parts(text, budget-len("{")-c.markSpace(text), depth)
 	if text[0] == '{' {
 		c.mark(markKeys, omitted)
 		c.add("}")
@@ -159,11 +159,11 @@ func (c *cutter) container(text string, budget, depth int) {
 // bytes of it are missing.
 func (c *cutter) string(token string, budget int) {
 	const before, after = "…[", " bytes more]"
-	room := budget - len(before) - len(after) - len(strconv.Itoa(len(token))) - len(`""`)
+	space := budget - len(before) - len(after) - len(strconv.Itoa(len(token))) - len(`""`)
 	end := 1
 	for end < len(token)-1 {
 		next := end + unit(token[end:])
-		if next-1 > room {
+		if next-1 > space {
 			break
 		}
 		end = next
@@ -199,7 +199,7 @@ type part struct {
 	value string
 }
 
-// parts writes the first members or elements of text that budget has room
+// parts writes the first members or elements of text that budget has space
 // for, and returns how many it left out. Small values are written whole; the
 // large ones get equal shares of the rest.
 func (c *cutter) parts(text string, budget, depth int) (omitted int) {
@@ -228,9 +228,9 @@ func (c *cutter) parts(text string, budget, depth int) (omitted int) {
 	return total - len(kept)
 }
 
-// head returns the longest run of parts such that each has room for its name
+// head returns the longest run of parts such that each has space for its name
 // and for share bytes of its value, and how many parts there are. Members
-// whose name takes too much room, or is that of a mark, are passed over.
+// whose name takes too much space, or is that of a mark, are passed over.
 func head(text string, budget, share int) (kept []part, total int) {
 	full, maxName := false, budget/4
 	for i := 1; text[i] != '}' && text[i] != ']'; {

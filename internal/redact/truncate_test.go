@@ -32,7 +32,7 @@ func TestTruncate(t *testing.T) {
 			`{"a":` + strings.Repeat(" ", 300) + `"x  y"}`,
 			`{"a":"x  y"}`,
 		},
-		"a large first member leaves room for the others": {
+		"a large first member leaves space for the others": {
 			`{"a":` + big("x") + `,"b":1,"c":"end"}`,
 			`{"_truncated":true,"_original_size":2024,"a":"` + strings.Repeat("x", 148) + `…[1852 bytes more]","b":1,"c":"end"}`,
 		},

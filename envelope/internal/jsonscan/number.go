@@ -72,7 +72,7 @@ func (s *Scanner) digits() int {
 }
 
 // appendNumber appends the canonical form of a number that follows JSON's
-// grammar, or says that it is beyond the limits.
+// grammar. It reports false for a number beyond the limits.
 func appendNumber(dst, text []byte) ([]byte, bool) {
 	if len(text) > maxNumber {
 		return dst, false

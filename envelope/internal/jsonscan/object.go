@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// member is one field of an object that is being written: its name lies in
+// member is one field of an object that is being written: its name is in
 // out[from:colon], its value after the colon up to out[to].
 type member struct {
 	from, colon, to int

@@ -19,30 +19,30 @@ const (
 	maxReports = 128
 )
 
-// Problem is one thing that is wrong, and where. The message says what to do
-// about it and never repeats a value.
+// Problem is one thing that is wrong with the text at a pointer. The message
+// says what to do and never repeats a value.
 type Problem struct {
 	Pointer string
 	Rule    string
 	Message string
 }
 
-// Report notes a problem with the value that is being, or was just, read. Only
-// the first 32 are kept, and none after a mistake in the text itself.
+// Report records a problem with the value that is being, or was just, read. Only
+// the first 32 are kept, and none after a syntax error.
 func (s *Scanner) Report(rule, message string) {
 	if s.listening() {
 		s.note(s.pointer(), rule, message)
 	}
 }
 
-// ReportField notes a problem with a field of the value that was just read.
+// ReportField records a problem with a field of the value that was just read.
 func (s *Scanner) ReportField(name, rule, message string) {
 	if s.listening() {
 		s.note(string(extend([]byte(s.pointer()), []byte(name))), rule, message)
 	}
 }
 
-// Problems returns how many problems are noted.
+// Problems returns how many problems are recorded.
 func (s *Scanner) Problems() int { return len(s.problems) }
 
 // Cut forgets all but the first n problems and returns the others.
@@ -53,8 +53,8 @@ func (s *Scanner) Cut(n int) []Problem {
 	return rest
 }
 
-// listening says that a further problem is worth naming, which is the costly
-// part of it, and counts that it is.
+// listening reports whether another problem is recorded, and counts it. Callers
+// ask first, because making the pointer is the costly part.
 func (s *Scanner) listening() bool {
 	if s.failed || len(s.problems) >= maxProblems || s.reports >= maxReports {
 		return false
@@ -63,7 +63,7 @@ func (s *Scanner) listening() bool {
 	return true
 }
 
-// note keeps a problem once, however often it is found.
+// note records a problem once, however often it is found.
 func (s *Scanner) note(pointer, rule, message string) {
 	for _, p := range s.problems {
 		if p.Pointer == pointer && p.Rule == rule {
@@ -73,7 +73,7 @@ func (s *Scanner) note(pointer, rule, message string) {
 	s.problems = append(s.problems, Problem{pointer, rule, message})
 }
 
-// Fail notes a last problem, even beyond the limit, and ends the reading.
+// Fail records a last problem, even beyond the limit, and ends the reading.
 func (s *Scanner) Fail(rule, message string) {
 	if s.failed {
 		return
@@ -120,8 +120,8 @@ func (s *Scanner) nameOf(st step) []byte {
 	return name.Text()
 }
 
-// extend appends a name to a pointer, or returns the pointer as it is if that
-// would make it too long.
+// extend appends a name to a pointer. A pointer that becomes too long stays as
+// it is.
 func extend(pointer, name []byte) []byte {
 	if len(name) > maxName || len(pointer)+1+2*len(name) > maxPointer {
 		return pointer

@@ -1,14 +1,15 @@
-// Package jsonscan reads JSON once, from front to back, and does two things on
-// the way: it judges the text more strictly than encoding/json does, and it
-// writes what it read in canonical form.
+// Package jsonscan reads JSON in one pass, checks it more strictly than
+// encoding/json, and writes it in canonical form. encoding/json cannot take its
+// place: it replaces invalid UTF-8 and lone surrogates without a word, and does
+// not report duplicate keys.
 //
-// It knows nothing of envelopes. Its caller walks the objects whose fields it
-// knows with Open, Field and Element, and hands whole values that it does not
-// know to Value or Skip.
+// The package knows nothing of envelopes. Its caller walks the objects whose
+// fields it knows with Open, Field and Element, and passes other values whole to
+// Value or Skip.
 //
-// Mistakes in the text itself (rule "syntax") end the reading; every other
-// problem is noted with a JSON Pointer and the reading goes on, so that a
-// caller can show all of them at once. Problems never hold a value.
+// A syntax error ends the reading. Every other problem is recorded with a JSON
+// Pointer and the reading goes on, so that a caller can show all of them at
+// once. Problems never contain a value.
 package jsonscan
 
 import (
@@ -46,7 +47,7 @@ type Scanner struct {
 type step struct {
 	// entry counts from 0; it is -1 before the first entry.
 	entry int
-	// The name of the current field lies, quotes included, in
+	// The name of the current field is, quotes included,
 	// src[nameFrom:nameTo]; both are 0 in an array and before a name is read.
 	nameFrom, nameTo int
 	object           bool
@@ -76,7 +77,7 @@ func (s *Scanner) Limit(levels, bytes int) {
 // Offset returns how many bytes have been read.
 func (s *Scanner) Offset() int { return s.pos }
 
-// Failed says that the reading ended early because of a mistake in the text.
+// Failed reports whether a syntax error ended the reading.
 func (s *Scanner) Failed() bool { return s.failed }
 
 // Peek skips white space and returns the next byte, or 0 at the end.
@@ -140,7 +141,7 @@ func (s *Scanner) Value() []byte {
 	return canonical
 }
 
-// Skip reads and judges any value and drops it.
+// Skip reads and checks any value and drops it.
 func (s *Scanner) Skip() { s.Value() }
 
 // End reports a problem unless only white space is left.

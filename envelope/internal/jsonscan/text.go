@@ -14,14 +14,14 @@ const (
 	nulMessage      = "must not hold the character U+0000"
 )
 
-// verbatim says that a byte stands for itself in a canonical string and is
+// verbatim reports whether a byte stands for itself in a canonical string and is
 // ASCII.
 func verbatim(c byte) bool {
 	return c >= 0x20 && c < utf8.RuneSelf && c != '"' && c != '\\'
 }
 
-// text reads a string and appends its canonical form to out. plain says that
-// the form is ASCII without escapes, so that its bytes sort as it does.
+// text reads a string and appends its canonical form to out. plain reports
+// whether the form is ASCII without escapes, whose bytes sort as the text does.
 func (s *Scanner) text() (plain bool) {
 	i := s.pos + 1
 	for i < len(s.src) && verbatim(s.src[i]) {
@@ -131,7 +131,7 @@ func unit(src []byte) (rune, bool) {
 }
 
 // AppendText appends a Go string as a canonical JSON string. Bytes that are
-// not UTF-8 are kept, so that whoever reads the result can refuse them.
+// not UTF-8 are kept, so that the reader of the result can refuse them.
 func AppendText(dst []byte, text string) []byte {
 	dst = append(dst, '"')
 	for i := range len(text) {

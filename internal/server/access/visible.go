@@ -43,7 +43,7 @@ func View(ctx context.Context, tx pgx.Tx, by identity.Principal, id envelope.Act
 	return views[0], nil
 }
 
-// Subject is what a Filter has to know of an action.
+// Subject is the part of an action that a Filter looks at.
 type Subject struct {
 	Session string
 	Tool    policy.Key

@@ -34,7 +34,7 @@ const (
 	queryTimeout = 30 * time.Second
 )
 
-// ErrClosed says that the broker takes no more subscribers.
+// ErrClosed is the error of a closed broker: it takes no more subscribers.
 var ErrClosed = fault.New(fault.Busy, "the server is closing; try again")
 
 // Broker reads the events of those tenants that have subscribers. It is safe

@@ -30,7 +30,7 @@ func (o *openRequest) mustEnd(by identity.Principal, err error) bool {
 }
 
 // hasSession reports whether a session is served by ts. A session of an earlier
-// token server would go on with what its holder was allowed then.
+// token server has the rights that its holder had then.
 func (ts *tokenServer) hasSession(session string) bool {
 	for s := range ts.server.Sessions() {
 		if s.ID() == session {

@@ -17,17 +17,17 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity/identitytest"
 )
 
-// deeds are what a client can do here, each with the scope that it takes.
-func deeds() map[string]identity.Scope {
+// operations are what a client can do, each with the scope that it needs.
+func operations() map[string]identity.Scope {
 	return map[string]identity.Scope{
 		"list": identity.CatalogRead, nameRead: identity.ActionsPropose, "countersign_status": identity.ActionsRead,
 		"countersign_search": identity.CatalogRead, "countersign_wait": identity.ActionsRead, "countersign_undo": identity.ActionsPropose,
 	}
 }
 
-// Every role, as itself and narrowed to all scopes but one, and to one alone,
+// Every role, as itself and narrowed to all scopes but one, and to only one,
 // does everything that there is to do here, in both forms of the protocol.
-// What the REST API would not let it do must have no effect.
+// What the REST API denies must have no effect.
 func TestRolesAndScopesHoldHereToo(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{Wait: 20 * time.Second}).tenant("acme")
@@ -45,17 +45,17 @@ func TestRolesAndScopesHoldHereToo(t *testing.T) {
 				}
 				version := map[bool]string{false: withSessions, true: withoutSessions}[but]
 				c := f.connect(f.holder(identity.Grant{Name: "walker", Role: role, Session: session[role], Scopes: scopes}), version)
-				for deed, scope := range deeds() {
+				for operation, scope := range operations() {
 					may := scopes == nil || slices.Contains(scopes, scope)
 					if role == identity.RoleViewer && scope == identity.ActionsPropose {
 						may = false
 					}
 					before := len(f.actions())
-					if got := c.does(deed); got != may {
-						t.Errorf("%s with the scopes %v does %s: %t, want %t", role, scopes, deed, got, may)
+					if got := c.does(operation); got != may {
+						t.Errorf("%s with the scopes %v does %s: %t, want %t", role, scopes, operation, got, may)
 					}
 					if after := len(f.actions()); !may && after != before {
-						t.Errorf("%s with the scopes %v made an envelope by %s", role, scopes, deed)
+						t.Errorf("%s with the scopes %v made an envelope by %s", role, scopes, operation)
 					}
 				}
 			}
@@ -63,22 +63,22 @@ func TestRolesAndScopesHoldHereToo(t *testing.T) {
 	}
 }
 
-// does says whether a client was let do a deed. That there is no such action
+// does reports whether a client was allowed to do a operation. That there is no such action
 // is content only to those who may ask about one.
-func (c *client) does(deed string) bool {
+func (c *client) does(operation string) bool {
 	c.t.Helper()
-	if deed == "list" {
+	if operation == "list" {
 		list, err := c.ListTools(c.t.Context(), nil)
 		return err == nil && len(list.Tools) > 0
 	}
 	args := object{"action_id": uuid.NewString()}
-	switch deed {
+	switch operation {
 	case nameRead:
 		args = object{}
 	case "countersign_search":
 		args = object{"query": "read"}
 	}
-	got := c.end(c.start(c.t.Context(), deed, args))
+	got := c.end(c.start(c.t.Context(), operation, args))
 	return got.content.Status != "denied"
 }
 
@@ -151,7 +151,7 @@ func TestSessionEndsWhenItsHolderMayLess(t *testing.T) {
 
 // People who are known to their issuer and may do nothing here are told so,
 // and an issuer that is down is not taken for a bad token.
-func TestDoorSaysWhyAPersonIsTurnedAway(t *testing.T) {
+func TestRejectionsSayWhy(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	issuer := identitytest.New(t)

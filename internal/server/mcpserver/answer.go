@@ -67,9 +67,9 @@ type actionMeta struct {
 	Action envelope.ActionID `json:"action_id"`
 	Status envelope.Status   `json:"status"`
 	Phase  envelope.Phase    `json:"phase"`
-	// Truncated says that the tool answered more than is stored.
+	// Truncated reports whether the tool answered more than is stored.
 	Truncated bool `json:"truncated"`
-	// Joined says that the call was a repeat of a known action.
+	// Joined reports whether the call was a repeat of a known action.
 	Joined bool `json:"joined"`
 }
 
@@ -143,8 +143,8 @@ func (ts *tokenServer) report(v outbox.View) report {
 	return r
 }
 
-// statusOf returns the phase of an action. Agents are told "pending" as long as
-// a call has not begun, whoever or whatever it waits for.
+// statusOf returns the phase of an action, for agents: "pending" as long as the
+// call has not begun, whatever it waits for.
 func statusOf(v outbox.View) string {
 	if v.Phase == envelope.PhaseApproved {
 		return string(envelope.PhasePending)
@@ -152,7 +152,7 @@ func statusOf(v outbox.View) string {
 	return string(v.Phase)
 }
 
-// text returns the state in words for whoever made the call.
+// text returns the state in words for the model.
 func (r report) text() string {
 	var b strings.Builder
 	id := r.Action.String()
@@ -193,7 +193,7 @@ func (r report) denied(b *strings.Builder) {
 	fmt.Fprintf(b, "Denied by policy: action %s is not allowed (%s). The same call will be denied again.", r.Action, policy.Because(envelope.ModeDeny, r.Reason, r.Layers))
 }
 
-// stateText says what an action that has not ended is doing.
+// stateText returns what an action that has not ended is doing.
 func (r report) stateText() string {
 	switch {
 	case r.Waiting == nil && r.Status == "executing":
@@ -206,7 +206,7 @@ func (r report) stateText() string {
 	return "waits for " + r.Waiting.Message
 }
 
-// causeText says why an action ended as it did.
+// causeText returns why an action ended as it did.
 func (r report) causeText() string {
 	if r.Code != "" && r.Reason != "" {
 		return r.Reason + " (" + r.Code + ")"
@@ -214,7 +214,7 @@ func (r report) causeText() string {
 	return cmp.Or(r.Reason, r.Code, "no reason is on record")
 }
 
-// waitsText says in a line what an action waits for.
+// waitsText returns in a line what an action waits for.
 func waitsText(v outbox.View) string {
 	if v.WaitsFor == "" {
 		return "being executed"

@@ -16,7 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// BridgeConfig says what a Bridge connects.
+// BridgeConfig configures a Bridge.
 type BridgeConfig struct {
 	// URL is that of a Server: http://127.0.0.1:8080/mcp.
 	URL string
@@ -29,8 +29,8 @@ type BridgeConfig struct {
 	Out io.Writer
 }
 
-// ErrBridgeToken says that the server does not accept the token.
-var ErrBridgeToken = errors.New("the server does not take the token")
+// ErrBridgeToken is the error of a token that the server does not accept.
+var ErrBridgeToken = errors.New("the server does not accept the token")
 
 // Bridge serves one client that speaks MCP over its standard streams by passing
 // everything on to a Server over HTTP, until the client closes its stream or

@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
-// errUnexpected says that the SDK's server answered with another type than it
+// errUnexpected is an answer of the SDK's server of another type than it
 // documents.
 var errUnexpected = errors.New("unexpected answer of the MCP server")
 

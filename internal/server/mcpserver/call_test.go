@@ -27,13 +27,13 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// everyVersion plays a story in both kinds of the protocol.
-func everyVersion(t *testing.T, story func(t *testing.T, version string)) {
+// everyVersion runs a test with both kinds of the protocol.
+func everyVersion(t *testing.T, test func(t *testing.T, version string)) {
 	t.Helper()
 	for _, version := range []string{withSessions, withoutSessions} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			story(t, version)
+			test(t, version)
 		})
 	}
 }
@@ -385,7 +385,7 @@ func TestUnknownToolIsAnErrorOfTheProtocol(t *testing.T) {
 	}
 }
 
-func TestCancelledClientLeavesTheActionAlone(t *testing.T) {
+func TestCancelledClientDoesNotCancelTheAction(t *testing.T) {
 	t.Parallel()
 	everyVersion(t, func(t *testing.T, version string) {
 		f := newFixture(t, mcpserver.Config{Progress: 10 * time.Millisecond}).tenant("acme")

@@ -44,7 +44,7 @@ type openRequest struct {
 	cancel context.CancelFunc
 	token  string
 	by     identity.Principal
-	// answers says that the request ends with an answer, unlike a stream. done
+	// answers reports whether the request ends with an answer, unlike a stream. done
 	// is closed when the request has ended.
 	answers bool
 	done    chan struct{}

@@ -151,7 +151,7 @@ func TestClientsAreToldWhenTheListChanges(t *testing.T) {
 	})
 }
 
-func TestSchemasThatWouldSpoilTheListAreMended(t *testing.T) {
+func TestSchemasThatClientsRejectAreFixed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	odd := []source.Tool{

@@ -18,7 +18,7 @@ const maxName = 128
 // separator.
 const separator = "__"
 
-// shortened begins the hash at the end of a name that would be too long. An
+// shortened begins the hash at the end of a shortened name. An
 // escaped name never contains it, since an escape is two dots, two digits of
 // upper-case hexadecimal and a dot.
 const shortened = "..h"
@@ -26,7 +26,7 @@ const shortened = "..h"
 // nameOf returns the name under which a tool of the catalog is offered:
 // notes:notes.create is notes__notes.create. No two tools share a name, and
 // none has that of a built-in tool. Characters that the protocol does not allow
-// are escaped; a name that would be too long ends in a hash.
+// are escaped; a name that is too long is cut and ends in a hash.
 func nameOf(key policy.Key) string {
 	name := escape(key.Source, true) + separator + escape(key.Action, false)
 	if len(name) <= maxName {

@@ -120,7 +120,7 @@ func New(backend *request.Backend, cfg Config) *Server {
 
 // Close ends every wait, which is answered with what is known, and every
 // session, and returns when no goroutine of the Server runs any more. Call it
-// before the HTTP server drains, which would wait for them. It may be called
+// before the HTTP server drains, which waits for them. It may be called
 // twice.
 func (srv *Server) Close() {
 	srv.mu.Lock()
@@ -141,7 +141,7 @@ func (srv *Server) Close() {
 const drainTimeout = 5 * time.Second
 
 // drain waits until open requests have been answered, because closing their
-// sessions would lose the answers.
+// sessions loses the answers.
 func (srv *Server) drain() {
 	srv.mu.Lock()
 	calls := slices.Collect(maps.Values(srv.requests))

@@ -1,6 +1,6 @@
 // Package openapi is the API's contract, schemas/openapi.yaml, in compiled
 // form. It checks requests against the contract. It does not route them, and
-// answers are checked in tests alone (openapitest).
+// answers are checked only in tests (openapitest).
 package openapi
 
 import (
@@ -33,7 +33,7 @@ type Contract struct {
 	operations map[string]*Operation
 }
 
-// Operation is what the contract says of one operation's requests.
+// Operation describes the requests of one operation.
 type Operation struct {
 	// Media is the media type of the body; empty if the operation takes none.
 	Media string

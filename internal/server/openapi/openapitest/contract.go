@@ -30,7 +30,7 @@ type Contract struct {
 	compiler  *jsonschema.Compiler
 }
 
-// Operation is what the file says of one operation.
+// Operation describes one operation.
 type Operation struct {
 	OperationID string              `json:"operationId"`
 	Roles       []identity.Role     `json:"x-roles"`
