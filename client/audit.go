@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -35,10 +34,8 @@ type AuditRange struct {
 // ExportAudit calls line for each event of a range, with one line of JSON. The
 // closing's Next says where to continue. An error of line ends the export.
 func (c *Client) ExportAudit(ctx context.Context, r AuditRange, line func([]byte) error) (wire.AuditClosing, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	silent := time.AfterFunc(c.cfg.Silence, func() { cancel(fmt.Errorf("nothing was received for %s", c.cfg.Silence)) })
-	defer silent.Stop()
+	ctx, alive, stop := c.withSilence(ctx)
+	defer stop()
 	query := given("since", moment(r.From), "until", moment(r.Until), "cursor", r.After)
 	answer, err := c.send(ctx, request{method: http.MethodGet, path: "/api/v1/audit/events", query: query})
 	if err != nil {
@@ -48,7 +45,7 @@ func (c *Client) ExportAudit(ctx context.Context, r AuditRange, line func([]byte
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(make([]byte, 0, 64<<10), maxEntry)
 	for lines.Scan() {
-		silent.Reset(c.cfg.Silence)
+		alive()
 		if bytes.HasPrefix(lines.Bytes(), []byte(`{"end":`)) {
 			var closing wire.AuditClosing
 			if err := json.Unmarshal(lines.Bytes(), &closing); err != nil {

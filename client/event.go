@@ -86,10 +86,8 @@ func (e *stopError) Error() string { return e.cause.Error() }
 // stream reads the events of one connection. It calls opened with the first
 // message, and sets last to the id of each.
 func (c *Client) stream(ctx context.Context, last *string, opened func(), w Watcher) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	silent := time.AfterFunc(c.cfg.Silence, func() { cancel(fmt.Errorf("nothing was received for %s", c.cfg.Silence)) })
-	defer silent.Stop()
+	ctx, alive, stop := c.withSilence(ctx)
+	defer stop()
 	header := http.Header{"Accept": {"text/event-stream"}}
 	if *last != "" {
 		header.Set("Last-Event-ID", *last)
@@ -100,7 +98,7 @@ func (c *Client) stream(ctx context.Context, last *string, opened func(), w Watc
 	}
 	defer func() { _ = answer.Body.Close() }()
 	first := true
-	err = readEvents(answer.Body, func() { silent.Reset(c.cfg.Silence) }, func(m message) error {
+	err = readEvents(answer.Body, alive, func(m message) error {
 		if m.id != "" {
 			*last = m.id
 		}
@@ -130,6 +128,17 @@ func (c *Client) stream(ctx context.Context, last *string, opened func(), w Watc
 		}
 	}
 	return err
+}
+
+// withSilence returns a context that ends when alive has not been called for
+// Config.Silence.
+func (c *Client) withSilence(parent context.Context) (ctx context.Context, alive, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	timer := time.AfterFunc(c.cfg.Silence, func() { cancel(fmt.Errorf("nothing was received for %s", c.cfg.Silence)) })
+	return ctx, func() { timer.Reset(c.cfg.Silence) }, func() {
+		timer.Stop()
+		cancel(nil)
+	}
 }
 
 // message is one message of a stream of server-sent events.

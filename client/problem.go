@@ -69,27 +69,15 @@ func (p *Problem) Error() string {
 
 // Unwrap returns the kind of the problem, or nil for one that has none.
 func (p *Problem) Unwrap() error {
-	switch strings.TrimPrefix(p.Type, "urn:countersign:problem:") {
-	case "not_found":
-		return ErrNotFound
-	case "invalid", "too_large", "unsupported_media_type", "method_not_allowed":
-		return ErrInvalid
-	case "conflict":
-		return ErrConflict
-	case "precondition_failed", "precondition_required":
-		return ErrChanged
-	case "denied":
-		return ErrDenied
-	case "unauthorized":
-		return ErrUnauthorized
-	case "busy":
-		return ErrBusy
-	case "gone":
-		return ErrGone
-	case "limited":
-		return ErrLimited
-	}
-	return nil
+	return kinds[strings.TrimPrefix(p.Type, "urn:countersign:problem:")]
+}
+
+// kinds are the kinds of problems by the end of their type.
+var kinds = map[string]error{
+	"not_found": ErrNotFound, "conflict": ErrConflict, "denied": ErrDenied, "unauthorized": ErrUnauthorized,
+	"busy": ErrBusy, "gone": ErrGone, "limited": ErrLimited,
+	"precondition_failed": ErrChanged, "precondition_required": ErrChanged,
+	"invalid": ErrInvalid, "too_large": ErrInvalid, "unsupported_media_type": ErrInvalid, "method_not_allowed": ErrInvalid,
 }
 
 // readProblem reads an answer that is not a success, also one that comes from

@@ -1,5 +1,7 @@
 package envelope
 
+import "slices"
+
 // Phase is the state of an action in one word, for agents and people. PhaseOf
 // computes it from the approval, the status and the code; the SQL function
 // action_phase computes the same.
@@ -43,13 +45,7 @@ func Phases() []Phase {
 }
 
 // Valid reports whether p is one of the constants.
-func (p Phase) Valid() bool {
-	switch p {
-	case PhasePending, PhaseApproved, PhaseExecuting, PhaseCompleted, PhaseDenied, PhaseFailed, PhaseExpired, PhaseSkipped, PhaseUndone, PhaseUnknown:
-		return true
-	}
-	return false
-}
+func (p Phase) Valid() bool { return slices.Contains(Phases(), p) }
 
 // PhaseOf returns the phase of an action with an approval, a status and the
 // code of its last attempt, which may be empty. For an approval or a status

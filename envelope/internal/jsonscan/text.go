@@ -2,6 +2,8 @@ package jsonscan
 
 import (
 	"bytes"
+	"encoding/hex"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -11,7 +13,11 @@ const (
 	ruleNUL      = "nul"
 
 	encodingMessage = "must be valid UTF-8 without lone surrogates"
-	nulMessage      = "must not hold the character U+0000"
+	nulMessage      = "must not contain the character U+0000"
+
+	// The control characters that RFC 8785 writes with a letter, and the letters.
+	controls       = "\b\t\n\f\r"
+	controlEscapes = "btnfr"
 )
 
 // verbatim reports whether a byte stands for itself in a canonical string and is
@@ -114,20 +120,9 @@ func unit(src []byte) (rune, bool) {
 	if len(src) < 6 || src[0] != '\\' || src[1] != 'u' {
 		return 0, false
 	}
-	var r rune
-	for _, c := range src[2:6] {
-		switch {
-		case c >= '0' && c <= '9':
-			r = r<<4 | rune(c-'0')
-		case c >= 'a' && c <= 'f':
-			r = r<<4 | rune(c-'a'+10)
-		case c >= 'A' && c <= 'F':
-			r = r<<4 | rune(c-'A'+10)
-		default:
-			return 0, false
-		}
-	}
-	return r, true
+	var code [2]byte
+	_, err := hex.Decode(code[:], src[2:6])
+	return rune(code[0])<<8 | rune(code[1]), err == nil
 }
 
 // AppendText appends a Go string as a canonical JSON string. Bytes that are
@@ -146,24 +141,17 @@ func AppendText(dst []byte, text string) []byte {
 
 // appendRune appends a character as RFC 8785 writes it inside a string.
 func appendRune(dst []byte, r rune) []byte {
-	const hex = "0123456789abcdef"
+	const digits = "0123456789abcdef"
 	switch {
 	case r == '"' || r == '\\':
 		return append(dst, '\\', byte(r))
 	case r >= 0x20:
 		return utf8.AppendRune(dst, r)
-	case r == '\b':
-		return append(dst, '\\', 'b')
-	case r == '\t':
-		return append(dst, '\\', 't')
-	case r == '\n':
-		return append(dst, '\\', 'n')
-	case r == '\f':
-		return append(dst, '\\', 'f')
-	case r == '\r':
-		return append(dst, '\\', 'r')
 	}
-	return append(dst, '\\', 'u', '0', '0', hex[r>>4], hex[r&0xf])
+	if i := strings.IndexByte(controls, byte(r)); i >= 0 {
+		return append(dst, '\\', controlEscapes[i])
+	}
+	return append(dst, '\\', 'u', '0', '0', digits[r>>4], digits[r&0xf])
 }
 
 // unquote returns what a canonical string says. Without escapes that is a part
@@ -188,20 +176,12 @@ func firstRune(inner []byte) (rune, int) {
 	if inner[0] != '\\' {
 		return utf8.DecodeRune(inner)
 	}
-	switch inner[1] {
-	case 'b':
-		return '\b', 2
-	case 't':
-		return '\t', 2
-	case 'n':
-		return '\n', 2
-	case 'f':
-		return '\f', 2
-	case 'r':
-		return '\r', 2
-	case 'u':
+	if inner[1] == 'u' {
 		r, _ := unit(inner)
 		return r, 6
+	}
+	if i := strings.IndexByte(controlEscapes, inner[1]); i >= 0 {
+		return rune(controls[i]), 2
 	}
 	return rune(inner[1]), 2
 }

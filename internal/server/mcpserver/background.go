@@ -2,12 +2,14 @@ package mcpserver
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -86,7 +88,8 @@ func (srv *Server) recheckTokens(ctx context.Context) {
 	calls := slices.Collect(maps.Values(srv.requests))
 	srv.mu.Unlock()
 	for _, o := range calls {
-		if by, err := srv.Auth.Authenticate(ctx, o.token, time.Now()); o.mustEnd(by, err) {
+		by, err := srv.Auth.Authenticate(ctx, o.token, time.Now())
+		if err == nil && !by.Equal(o.by) || errors.Is(err, identity.ErrToken) || errors.Is(err, fault.Denied) {
 			o.cancel()
 		}
 	}

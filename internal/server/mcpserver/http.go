@@ -3,11 +3,11 @@ package mcpserver
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -137,12 +137,6 @@ func loopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// isAuthError reports whether an error is about the token and not about the
-// database or the issuer.
-func isAuthError(err error) bool {
-	return errors.Is(err, identity.ErrToken) || errors.Is(err, fault.Denied)
-}
-
 // track stores a request, and the token server that serves it, until done is
 // called.
 func (srv *Server) track(r *http.Request, token string, by identity.Principal) (_ *http.Request, done func(), err error) {
@@ -160,7 +154,9 @@ func (srv *Server) track(r *http.Request, token string, by identity.Principal) (
 		ts = newTokenServer(srv, by)
 		srv.servers[by.Token] = ts
 	}
-	if session := r.Header.Get(sessionHeader); session != "" && !ts.hasSession(session) {
+	// A session of an earlier token server has the rights that its holder had
+	// then.
+	if session := r.Header.Get(sessionHeader); session != "" && !slices.Contains(ts.sessions(), session) {
 		return r, nil, fault.New(fault.NotFound, "no such session; open another one")
 	}
 	if opensSession(r) && !ts.admitSession(time.Now()) {

@@ -2,12 +2,12 @@ package mcpserver
 
 import (
 	"context"
-	"errors"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
@@ -17,11 +17,8 @@ func lastOccurrence(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ba
 	row, err := dbsqlc.New().ActionLastTurn(ctx, tx, &dbsqlc.ActionLastTurnParams{
 		TenantID: uuid.UUID(tenant), First: base + occurrenceText(0), Last: base + occurrenceText(maxOccurrence),
 	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", envelope.ActionID{}, false, nil
-	}
 	if err != nil {
-		return "", envelope.ActionID{}, false, err
+		return "", envelope.ActionID{}, false, postgres.Found(err, nil)
 	}
 	return row.ExternalID, envelope.ActionID(row.ActionID), true, nil
 }

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -116,13 +117,7 @@ func (ts *tokenServer) admitSession(now time.Time) bool {
 	if now.Sub(ts.minute) >= time.Minute {
 		ts.minute, ts.opened = now, 0
 	}
-	have := 0
-	for s := range ts.server.Sessions() {
-		if s.ID() != "" {
-			have++
-		}
-	}
-	if have >= ts.cfg.Sessions || ts.opened >= ts.cfg.Sessions {
+	if len(ts.sessions()) >= ts.cfg.Sessions || ts.opened >= ts.cfg.Sessions {
 		return false
 	}
 	ts.opened++
@@ -132,11 +127,38 @@ func (ts *tokenServer) admitSession(now time.Time) bool {
 // idle reports whether nobody has a session or an open request here, and nobody
 // had one in the last minute. The caller holds the Server's mutex.
 func (ts *tokenServer) idle(now time.Time) bool {
-	if ts.users > 0 || now.Sub(ts.used) < time.Minute {
-		return false
+	return ts.users == 0 && now.Sub(ts.used) >= time.Minute && len(slices.Collect(ts.server.Sessions())) == 0
+}
+
+// sessions returns the ids of the open sessions.
+func (ts *tokenServer) sessions() (ids []string) {
+	for s := range ts.server.Sessions() {
+		if s.ID() != "" {
+			ids = append(ids, s.ID())
+		}
 	}
-	for range ts.server.Sessions() {
-		return false
+	return ids
+}
+
+// closeSessions closes every session, and waits for their calls.
+func (ts *tokenServer) closeSessions() {
+	for s := range ts.server.Sessions() {
+		_ = s.Close() // the connection is being closed
 	}
-	return true
+}
+
+// operationOf returns the operation of the REST API that does what a tool does.
+// Whoever may use the operation may call the tool, and nobody else.
+func operationOf(tool string) string {
+	switch tool {
+	case toolSearch:
+		return "listTools"
+	case toolWait:
+		return "waitForAction"
+	case toolStatus:
+		return "getAction"
+	case toolUndo:
+		return "undoAction"
+	}
+	return "submitAction"
 }
