@@ -41,8 +41,25 @@ func (r reader) list() (items []Item) {
 	if r.Peek() == '[' {
 		return r.items()
 	}
-	readObject(r, &items, listFields[:], "must be an array of envelopes, or an object with one in items",
-		"is not a field of a list; it has only items")
+	if !r.Open('{') {
+		r.refuse(RuleType, "must be an array of envelopes, or an object with one in items")
+		return nil
+	}
+	var seen fields
+	for {
+		name, ok := r.Field()
+		if !ok {
+			break
+		}
+		switch string(name) {
+		case "items":
+			r.see(&seen, fieldItems)
+			items = r.items()
+		default:
+			r.refuse(RuleUnknownField, "is not a field of a list; it has only items")
+		}
+	}
+	r.need(seen, fieldItems, "items")
 	return items
 }
 

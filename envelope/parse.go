@@ -49,6 +49,48 @@ type reader struct {
 	*jsonscan.Scanner
 }
 
+// fields is a set of the fields that an object had so far.
+type fields uint32
+
+const (
+	fieldVersion fields = 1 << iota
+	fieldActionID
+	fieldExternalID
+	fieldTenantID
+	fieldEmployeeID
+	fieldType
+	fieldTool
+	fieldArgs
+	fieldRisk
+	fieldApproval
+	fieldSessionID
+	fieldAutomationID
+	fieldConstraints
+	fieldName
+	fieldSource
+	fieldComposioApp
+	fieldRateBucket
+	fieldMustRunBefore
+	fieldNotBefore
+	fieldUrgent
+	fieldItems
+)
+
+// see adds a field to the set, and reports it if it was there.
+func (r reader) see(seen *fields, f fields) {
+	if *seen&f != 0 {
+		r.report(RuleDuplicateKey, "occurs more than once in its object; keep one")
+	}
+	*seen |= f
+}
+
+// need reports a field of the object just read that is not in the set.
+func (r reader) need(seen, f fields, name string) {
+	if seen&f == 0 {
+		r.ReportField(name, string(RuleRequired), "is required; add it")
+	}
+}
+
 func (r reader) report(rule Rule, message string) { r.Report(string(rule), message) }
 
 // refuse reads a value that should not be there, or not like this.
@@ -63,20 +105,129 @@ func (r reader) proposal() *Proposal {
 	start := r.Offset()
 	r.Limit(MaxDepth, MaxBytes)
 	p := &Proposal{}
-	readObject(r, p, proposalFields[:], "must be an object", "is not a field of an envelope; what a tool needs goes into args")
+	if !r.Open('{') {
+		r.refuse(RuleType, "must be an object")
+		return p
+	}
+	var seen fields
+	for {
+		name, ok := r.Field()
+		if !ok {
+			break
+		}
+		switch string(name) {
+		case "version":
+			r.see(&seen, fieldVersion)
+			p.Version = r.version()
+		case "action_id":
+			r.see(&seen, fieldActionID)
+			p.ActionID = ActionID(r.id())
+		case "external_id":
+			r.see(&seen, fieldExternalID)
+			p.ExternalID = r.name()
+		case "tenant_id":
+			r.see(&seen, fieldTenantID)
+			p.TenantID = TenantID(r.id())
+		case "employee_id":
+			r.see(&seen, fieldEmployeeID)
+			p.EmployeeID = EmployeeID(r.id())
+		case "type":
+			r.see(&seen, fieldType)
+			p.Type = r.kind()
+		case "tool":
+			r.see(&seen, fieldTool)
+			p.Tool = r.tool()
+		case "args":
+			r.see(&seen, fieldArgs)
+			p.Args = r.args()
+		case "risk":
+			r.see(&seen, fieldRisk)
+			p.Risk = r.risk()
+		case "approval":
+			r.see(&seen, fieldApproval)
+			p.Approval = r.approval()
+		case "session_id":
+			r.see(&seen, fieldSessionID)
+			p.SessionID = r.name()
+		case "automation_id":
+			r.see(&seen, fieldAutomationID)
+			p.AutomationID = r.name()
+		case "constraints":
+			r.see(&seen, fieldConstraints)
+			p.Constraints = r.constraints()
+		case "result", "timestamps":
+			r.refuse(RuleReadOnly, "is set by Countersign; leave it out")
+		default:
+			r.refuse(RuleUnknownField, "is not a field of an envelope; what a tool needs goes into args")
+		}
+	}
+	r.need(seen, fieldType, "type")
+	r.need(seen, fieldTool, "tool")
+	r.need(seen, fieldArgs, "args")
 	if r.Offset()-start > MaxBytes {
 		r.report(RuleSize, sizeMessage)
 	}
 	return p
 }
 
-func (r reader) tool(t *Tool) {
-	readObject(r, t, toolFields[:], "must be an object with a name", "is not a field of tool; it has name, source and composio_app")
+func (r reader) tool() (t Tool) {
+	if !r.Open('{') {
+		r.refuse(RuleType, "must be an object with a name")
+		return t
+	}
+	var seen fields
+	for {
+		name, ok := r.Field()
+		if !ok {
+			break
+		}
+		switch string(name) {
+		case "name":
+			r.see(&seen, fieldName)
+			t.Name = r.name()
+		case "source":
+			r.see(&seen, fieldSource)
+			t.Source = r.slug()
+		case "composio_app":
+			r.see(&seen, fieldComposioApp)
+			t.ComposioApp = r.name()
+		default:
+			r.refuse(RuleUnknownField, "is not a field of tool; it has name, source and composio_app")
+		}
+	}
+	r.need(seen, fieldName, "name")
+	return t
 }
 
-func (r reader) constraints(c *Constraints) {
-	readObject(r, c, constraintFields[:], "must be an object",
-		"is not a field of constraints; it has rate_bucket, must_run_before, not_before and urgent")
+func (r reader) constraints() (c Constraints) {
+	if !r.Open('{') {
+		r.refuse(RuleType, "must be an object")
+		return c
+	}
+	var seen fields
+	for {
+		name, ok := r.Field()
+		if !ok {
+			break
+		}
+		switch string(name) {
+		case "rate_bucket":
+			r.see(&seen, fieldRateBucket)
+			c.RateBucket = r.slug()
+		case "must_run_before":
+			r.see(&seen, fieldMustRunBefore)
+			c.MustRunBefore = r.time()
+		case "not_before":
+			r.see(&seen, fieldNotBefore)
+			c.NotBefore = r.time()
+		case "urgent":
+			r.see(&seen, fieldUrgent)
+			c.Urgent = r.flag()
+		default:
+			r.refuse(RuleUnknownField, "is not a field of constraints; it has rate_bucket, must_run_before, not_before and urgent")
+		}
+	}
+	return c
 }
 
 func (r reader) version() int {

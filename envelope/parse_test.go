@@ -214,7 +214,7 @@ func TestValidateFollowsParse(t *testing.T) {
 			p.Risk, p.Approval = envelope.RiskHigh, envelope.ApprovalAuto
 			p.Constraints.NotBefore = time.Date(2026, 7, 1, 8, 0, 0, 1, time.Local)
 		}), nil},
-		{"the zero value", envelope.Proposal{}, []string{"/tool/name required", "/args required", "/type required"}},
+		{"the zero value", envelope.Proposal{}, []string{"/tool/name required", "/type required", "/args required"}},
 		{"args that are not JSON", with(func(p *envelope.Proposal) { p.Args = []byte(`{},"risk":"low"`) }), []string{"/args syntax"}},
 		{"args and more", with(func(p *envelope.Proposal) {
 			p.Args = []byte(`{"a":1,"a":2}`)

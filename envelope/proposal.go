@@ -2,10 +2,10 @@ package envelope
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope/internal/jsonscan"
-	"github.com/google/uuid"
 )
 
 // Proposal is an Envelope as it is submitted: without the fields that only
@@ -73,38 +73,85 @@ func (p *Proposal) Digest() (Digest, error) {
 	return DigestOf(p.canonical(args, false)), nil
 }
 
-// canonical returns the proposal in canonical form around args that are in it
+// canonical writes the proposal in canonical form around args that are in it
 // already: all fields, or those that the digest covers.
 func (p *Proposal) canonical(args []byte, all bool) []byte {
-	given := *p
-	given.Args = args
-	return appendObject(make([]byte, 0, len(args)+512), proposalFields[:], &given, all)
+	w := writer{buf: make([]byte, 0, len(args)+512)}
+	w.open()
+	if all && p.ActionID != (ActionID{}) {
+		w.text("action_id", p.ActionID.String())
+	}
+	w.text("approval", string(p.Approval))
+	if len(args) > 0 {
+		w.name("args")
+		w.buf = append(w.buf, args...)
+	}
+	w.text("automation_id", p.AutomationID)
+	if !p.Constraints.IsZero() {
+		w.name("constraints")
+		w.open()
+		w.time("must_run_before", p.Constraints.MustRunBefore)
+		w.time("not_before", p.Constraints.NotBefore)
+		w.text("rate_bucket", p.Constraints.RateBucket)
+		if p.Constraints.Urgent {
+			w.name("urgent")
+			w.buf = append(w.buf, "true"...)
+		}
+		w.close()
+	}
+	if p.EmployeeID != (EmployeeID{}) {
+		w.text("employee_id", p.EmployeeID.String())
+	}
+	if all {
+		w.text("external_id", p.ExternalID)
+	}
+	w.text("risk", string(p.Risk))
+	if all {
+		w.text("session_id", p.SessionID)
+		if p.TenantID != (TenantID{}) {
+			w.text("tenant_id", p.TenantID.String())
+		}
+	}
+	w.name("tool")
+	w.open()
+	w.text("composio_app", p.Tool.ComposioApp)
+	w.text("name", p.Tool.Name)
+	w.text("source", p.Tool.Source)
+	w.close()
+	w.text("type", p.Type)
+	if all && p.Version != 0 {
+		w.name("version")
+		w.buf = strconv.AppendInt(w.buf, int64(p.Version), 10)
+	}
+	w.close()
+	return w.buf
 }
 
-func appendText(b []byte, text string) []byte {
-	if text == "" {
-		return b
-	}
-	return jsonscan.AppendText(b, text)
+// writer writes JSON objects whose fields come in canonical order. Fields with
+// a zero value are left out.
+type writer struct {
+	buf []byte
 }
 
-func appendID(b []byte, id uuid.UUID) []byte {
-	if id == uuid.Nil {
-		return b
+func (w *writer) open()  { w.buf = append(w.buf, '{') }
+func (w *writer) close() { w.buf = append(w.buf, '}') }
+
+func (w *writer) name(name string) {
+	if w.buf[len(w.buf)-1] != '{' {
+		w.buf = append(w.buf, ',')
 	}
-	return appendText(b, id.String())
+	w.buf = append(jsonscan.AppendText(w.buf, name), ':')
 }
 
-func appendTime(b []byte, at time.Time) []byte {
-	if at.IsZero() {
-		return b
+func (w *writer) text(name, value string) {
+	if value != "" {
+		w.name(name)
+		w.buf = jsonscan.AppendText(w.buf, value)
 	}
-	return appendText(b, kept(at).Format(time.RFC3339Nano))
 }
 
-func appendConstraints(b []byte, c *Constraints) []byte {
-	if c.IsZero() {
-		return b
+func (w *writer) time(name string, value time.Time) {
+	if !value.IsZero() {
+		w.text(name, kept(value).Format(time.RFC3339Nano))
 	}
-	return appendObject(b, constraintFields[:], c, true)
 }
