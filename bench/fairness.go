@@ -60,7 +60,7 @@ func (d blockedBucket) build(ctx context.Context, h *environment) error {
 			return err
 		}
 		of := pause.Target{Scope: pause.Bucket, Subject: backlogBucket}
-		paused, err := pause.List(ctx, tx, h.tenant, pause.Filter{Standing: true, Most: 1})
+		paused, err := pause.List(ctx, tx, h.tenant, pause.Filter{Active: true, Most: 1})
 		switch {
 		case err != nil:
 			return err

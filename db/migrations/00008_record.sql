@@ -151,21 +151,21 @@ COMMENT ON COLUMN notes.key IS 'Idempotency key of the call, so that several att
 -- notice.
 CREATE TABLE retention (
     tenant_id  uuid        NOT NULL CONSTRAINT retention_tenant_id_fkey REFERENCES tenants (tenant_id) ON DELETE CASCADE,
-    kind       text        NOT NULL CONSTRAINT retention_kind_check CHECK (kind IN ('ledger', 'events')),
+    kind       text        NOT NULL CONSTRAINT retention_kind_check CHECK (kind IN ('actions', 'events')),
     days       integer     NOT NULL CONSTRAINT retention_days_check CHECK (days BETWEEN 1 AND 36500),
-    action     text        NOT NULL CONSTRAINT retention_action_check CHECK (action IN ('delete', 'notice')),
+    action     text        NOT NULL CONSTRAINT retention_action_check CHECK (action IN ('delete', 'report')),
     updated_at timestamptz NOT NULL DEFAULT now(),
     updated_by text        NOT NULL DEFAULT '',
     CONSTRAINT retention_pkey PRIMARY KEY (tenant_id, kind)
 );
-COMMENT ON COLUMN retention.kind IS 'ledger: actions that ended, with their attempts. events: events that checkpoints cover.';
+COMMENT ON COLUMN retention.kind IS 'actions: actions that ended, with their attempts. events: events that checkpoints cover.';
 
 -- How many rows the daily check found to be older than a limit whose action is
 -- notice.
 CREATE TABLE retention_checks (
     tenant_id  uuid        NOT NULL CONSTRAINT retention_checks_tenant_id_fkey REFERENCES tenants (tenant_id) ON DELETE CASCADE,
     checked_at timestamptz NOT NULL,
-    ledger     bigint      NOT NULL,
+    actions    bigint      NOT NULL,
     events     bigint      NOT NULL,
     CONSTRAINT retention_checks_pkey PRIMARY KEY (tenant_id)
 );
@@ -185,7 +185,7 @@ BEGIN
         FROM unnest(prune_actions.tenants, prune_actions.actions) AS w (tenant_id, action_id)
         JOIN ended_actions e ON e.tenant_id = w.tenant_id AND e.action_id = w.action_id
         JOIN retention r ON r.tenant_id = w.tenant_id
-        WHERE r.kind = 'ledger' AND r.action = 'delete' AND e.ended_at < now() - make_interval(days => r.days)
+        WHERE r.kind = 'actions' AND r.action = 'delete' AND e.ended_at < now() - make_interval(days => r.days)
     ), attempts AS (
         DELETE FROM tool_executions t
         USING chosen c

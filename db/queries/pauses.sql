@@ -6,12 +6,11 @@ SELECT count(1) FROM outbox o WHERE o.lease_until > now();
 -- Adds to the number of actions that a kill has ended.
 UPDATE pauses SET cancelled = cancelled + @more::integer WHERE pause_id = @pause_id;
 
--- name: PauseLift :many
+-- name: PauseLift :execrows
 -- Ends an active pause. tenant_id is NULL for the pause of everything.
 UPDATE pauses p
 SET lifted_at = now(), lifted_by = @lifted_by
-WHERE p.tenant_id IS NOT DISTINCT FROM sqlc.narg(tenant_id)::uuid AND p.scope = @scope AND p.subject = @subject AND p.lifted_at IS NULL
-RETURNING p.pause_id, p.kill;
+WHERE p.tenant_id IS NOT DISTINCT FROM sqlc.narg(tenant_id)::uuid AND p.scope = @scope AND p.subject = @subject AND p.lifted_at IS NULL;
 
 -- name: PauseList :many
 -- The newest first. The pause of everything is among them.

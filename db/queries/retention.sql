@@ -12,7 +12,7 @@ LIMIT @most::bigint;
 -- name: RetentionList :many
 SELECT r.kind, r.days, r.action FROM retention r WHERE r.tenant_id = @tenant_id;
 
--- name: RetentionOldLedger :many
+-- name: RetentionOldActions :many
 -- Envelopes that their tenants want deleted. The shortest time that anybody
 -- keeps them is a parameter of its own, and the tenant's own a sub-select, so
 -- that one pass over the index on created_at serves all tenants: a join would
@@ -21,9 +21,9 @@ SELECT e.tenant_id, e.action_id
 FROM ended_actions e
 WHERE e.created_at < now() - make_interval(days => @least_days::integer)
     AND e.created_at < now() - make_interval(days => (
-        SELECT r.days FROM retention r WHERE r.tenant_id = e.tenant_id AND r.kind = 'ledger' AND r.action = 'delete'))
+        SELECT r.days FROM retention r WHERE r.tenant_id = e.tenant_id AND r.kind = 'actions' AND r.action = 'delete'))
     AND e.ended_at < now() - make_interval(days => (
-        SELECT r.days FROM retention r WHERE r.tenant_id = e.tenant_id AND r.kind = 'ledger' AND r.action = 'delete'))
+        SELECT r.days FROM retention r WHERE r.tenant_id = e.tenant_id AND r.kind = 'actions' AND r.action = 'delete'))
 LIMIT @most::bigint;
 
 -- name: RetentionOlderEvents :one
@@ -33,14 +33,14 @@ SELECT count(1)::bigint
 FROM (SELECT e.at FROM events e WHERE e.tenant_id = @tenant_id ORDER BY e.txid, e.event_id LIMIT @most::bigint) o
 WHERE o.at < now() - make_interval(days => @days::integer);
 
--- name: RetentionOlderLedger :one
+-- name: RetentionOlderActions :one
 -- Of a tenant's envelopes with the lowest ids, which are the oldest if it does
 -- not make ids of its own, those older than it keeps them.
 SELECT count(1)::bigint
 FROM (SELECT a.created_at FROM actions a WHERE a.tenant_id = @tenant_id ORDER BY a.action_id LIMIT @most::bigint) o
 WHERE o.created_at < now() - make_interval(days => @days::integer);
 
--- name: RetentionPruneLedger :one
+-- name: RetentionPruneActions :one
 SELECT prune_actions(@tenant_ids::uuid[], @action_ids::uuid[]);
 
 -- name: RetentionPut :exec
@@ -50,5 +50,5 @@ ON CONFLICT ON CONSTRAINT retention_pkey
 DO UPDATE SET days = excluded.days, action = excluded.action, updated_by = excluded.updated_by, updated_at = now();
 
 -- name: RetentionShortest :one
--- The fewest days that anybody keeps the ledger; 0 if nobody deletes any.
-SELECT coalesce(min(r.days), 0)::integer FROM retention r WHERE r.kind = 'ledger' AND r.action = 'delete';
+-- The fewest days that anybody keeps the actions; 0 if nobody deletes any.
+SELECT coalesce(min(r.days), 0)::integer FROM retention r WHERE r.kind = 'actions' AND r.action = 'delete';

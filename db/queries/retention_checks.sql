@@ -1,9 +1,9 @@
 -- name: RetentionCheckBegin :execrows
 -- Takes today's look on. Of two at once the second waits, and finds it taken.
-INSERT INTO retention_checks (tenant_id, checked_at, ledger, events)
+INSERT INTO retention_checks (tenant_id, checked_at, actions, events)
 VALUES (@tenant_id, now(), 0, 0)
 ON CONFLICT ON CONSTRAINT retention_checks_pkey
-DO UPDATE SET checked_at = now(), ledger = 0, events = 0
+DO UPDATE SET checked_at = now(), actions = 0, events = 0
 WHERE retention_checks.checked_at < date_trunc('day', now(), 'UTC');
 
 -- name: RetentionCheckDue :many
@@ -16,7 +16,7 @@ ORDER BY t.tenant_id
 LIMIT @most::bigint;
 
 -- name: RetentionCheckEnd :exec
-UPDATE retention_checks c SET ledger = @ledger, events = @events WHERE c.tenant_id = @tenant_id;
+UPDATE retention_checks c SET actions = @actions, events = @events WHERE c.tenant_id = @tenant_id;
 
 -- name: RetentionCheckGet :one
-SELECT c.checked_at, c.ledger, c.events FROM retention_checks c WHERE c.tenant_id = @tenant_id;
+SELECT c.checked_at, c.actions, c.events FROM retention_checks c WHERE c.tenant_id = @tenant_id;

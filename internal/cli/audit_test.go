@@ -114,7 +114,7 @@ func TestAuditExportWritesLines(t *testing.T) {
 func TestRetentionIsListedAndSet(t *testing.T) {
 	t.Parallel()
 	m := newMorgue(t)
-	m.run(command.ExitFailed, "retention", "set", "ledger", "--days", "30", "--action", "delete") // an operator may not
+	m.run(command.ExitFailed, "retention", "set", "actions", "--days", "30", "--action", "delete") // an operator may not
 	var made identity.Issued
 	if err := postgres.InTx(t.Context(), m.db, postgres.API(m.tenant), func(tx pgx.Tx) (err error) {
 		made, err = identity.Issue(t.Context(), tx, m.tenant, identity.Grant{Name: "root", Role: identity.RoleAdmin}, time.Now())
@@ -124,15 +124,15 @@ func TestRetentionIsListedAndSet(t *testing.T) {
 	}
 	m.env["COUNTERSIGN_TOKEN"] = made.Token.Text()
 
-	s := m.run(command.ExitOK, "retention", "set", "ledger", "--days", "30", "--action", "delete", "--note", "as agreed")
+	s := m.run(command.ExitOK, "retention", "set", "actions", "--days", "30", "--action", "delete", "--note", "as agreed")
 
-	if s.out != "ledger: delete after 30 days\n" {
+	if s.out != "actions: delete after 30 days\n" {
 		t.Errorf("set says %q", s.out)
 	}
-	if s := m.run(command.ExitOK, "retention", "list"); !strings.Contains(s.out, "ledger  30    delete") || !strings.Contains(s.out, "events  90    notice") {
+	if s := m.run(command.ExitOK, "retention", "list"); !strings.Contains(s.out, "actions  30    delete") || !strings.Contains(s.out, "events   90    report") {
 		t.Errorf("list shows\n%s", s.out)
 	}
-	want := []wire.Retention{{Kind: "ledger", Days: 30, Action: "delete"}, {Kind: "events", Days: 90, Action: "notice"}}
+	want := []wire.Retention{{Kind: "actions", Days: 30, Action: "delete"}, {Kind: "events", Days: 90, Action: "report"}}
 	if diff := cmp.Diff(want, lines[wire.Retention](t, m.run(command.ExitOK, "retention", "list", "--json").out)); diff != "" {
 		t.Errorf("list --json (-want +got):\n%s", diff)
 	}

@@ -8,7 +8,7 @@ func TestTheLeaderSealsAndRetains(t *testing.T) {
 	for _, table := range []string{"checkpoints", "retention_checks"} {
 		y.exec("CREATE TRIGGER tell AFTER INSERT OR UPDATE OR DELETE ON " + table + " FOR EACH STATEMENT EXECUTE FUNCTION tell()")
 	}
-	y.exec("INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'ledger', 30, 'delete')", y.tenant.String())
+	y.exec("INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'actions', 30, 'delete')", y.tenant.String())
 	y.submit(toolOnce, 1)
 	old := y.submit(toolOnce, 1)[0]
 	y.exec("DELETE FROM outbox")

@@ -174,7 +174,7 @@ func pauseAll(ctx context.Context, a *command.App, kill bool, f targetFlags) (wi
 		if p, err = pause.SetEverything(ctx, tx, kill, f.reason, by); err != nil {
 			return err
 		}
-		inFlight, err = pause.Flights(ctx, tx)
+		inFlight, err = pause.InFlight(ctx, tx)
 		return err
 	})
 	return wire.Pause{

@@ -37,20 +37,20 @@ func olderText(r wire.Retention) string {
 
 func set(a *command.App) *cobra.Command {
 	var r wire.Retention
-	kinds := []string{string(retention.Ledger), string(retention.Events)}
+	kinds := []string{string(retention.Actions), string(retention.Events)}
 	cmd := &cobra.Command{
 		Use:       "set KIND",
-		Args:      command.Arguments(1, 1, "ledger or events"),
+		Args:      command.Arguments(1, 1, "actions or events"),
 		ValidArgs: kinds,
 		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			r.Kind = args[0]
 			switch {
 			case r.Kind != kinds[0] && r.Kind != kinds[1]:
-				return command.Misuse("the kind must be ledger or events")
+				return command.Misuse("the kind must be actions or events")
 			case r.Days < retention.MinDays || r.Days > retention.MaxDays:
 				return command.Misuse("--days must be from %d to %d", retention.MinDays, retention.MaxDays)
 			case r.Action == "":
-				return command.Misuse("--action must be delete or notice")
+				return command.Misuse("--action must be delete or report")
 			}
 			if err := c.PutRetention(ctx, r); err != nil {
 				return err
@@ -62,7 +62,7 @@ func set(a *command.App) *cobra.Command {
 		}),
 	}
 	cmd.Flags().IntVar(&r.Days, "days", 0, "how many `days`, from 1 to 36500 (required)")
-	command.EnumFlag(cmd, &r.Action, "action", "what to `do` about what is older: delete or notice (required)", string(retention.Delete), string(retention.Notice))
+	command.EnumFlag(cmd, &r.Action, "action", "what to `do` about what is older: delete or report (required)", string(retention.Delete), string(retention.Report))
 	cmd.Flags().StringVar(&r.Note, "note", "", "why, for the record")
 	return cmd
 }

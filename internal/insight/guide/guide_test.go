@@ -25,8 +25,9 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func tool(name, title, description, schema string) guide.Tool {
 	return guide.Tool{
 		Tool: &catalog.Tool{
-			Key: policy.Key{Source: "notes", Action: name}, Title: title, Description: description, InputSchema: json.RawMessage(schema),
-			Risk: policy.RiskWrite, Effect: envelope.EffectOnce,
+			Key:        policy.Key{Source: "notes", Action: name},
+			Definition: catalog.Definition{Title: title, Description: description, InputSchema: json.RawMessage(schema)},
+			Risk:       policy.RiskWrite, Effect: envelope.EffectOnce,
 		},
 		Mode: envelope.ModeRequireApproval,
 	}

@@ -86,11 +86,10 @@ func (q *Queries) PauseCount(ctx context.Context, db DBTX, arg *PauseCountParams
 	return err
 }
 
-const pauseLift = `-- name: PauseLift :many
+const pauseLift = `-- name: PauseLift :execrows
 UPDATE pauses p
 SET lifted_at = now(), lifted_by = $1
 WHERE p.tenant_id IS NOT DISTINCT FROM $2::uuid AND p.scope = $3 AND p.subject = $4 AND p.lifted_at IS NULL
-RETURNING p.pause_id, p.kill
 `
 
 type PauseLiftParams struct {
@@ -100,35 +99,18 @@ type PauseLiftParams struct {
 	Subject  string
 }
 
-type PauseLiftRow struct {
-	PauseID uuid.UUID
-	Kill    bool
-}
-
 // Ends an active pause. tenant_id is NULL for the pause of everything.
-func (q *Queries) PauseLift(ctx context.Context, db DBTX, arg *PauseLiftParams) ([]PauseLiftRow, error) {
-	rows, err := db.Query(ctx, pauseLift,
+func (q *Queries) PauseLift(ctx context.Context, db DBTX, arg *PauseLiftParams) (int64, error) {
+	result, err := db.Exec(ctx, pauseLift,
 		arg.LiftedBy,
 		arg.TenantID,
 		arg.Scope,
 		arg.Subject,
 	)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	defer rows.Close()
-	items := []PauseLiftRow{}
-	for rows.Next() {
-		var i PauseLiftRow
-		if err := rows.Scan(&i.PauseID, &i.Kill); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return result.RowsAffected(), nil
 }
 
 const pauseList = `-- name: PauseList :many

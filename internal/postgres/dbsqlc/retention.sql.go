@@ -87,23 +87,23 @@ func (q *Queries) RetentionList(ctx context.Context, db DBTX, tenantID uuid.UUID
 	return items, nil
 }
 
-const retentionOldLedger = `-- name: RetentionOldLedger :many
+const retentionOldActions = `-- name: RetentionOldActions :many
 SELECT e.tenant_id, e.action_id
 FROM ended_actions e
 WHERE e.created_at < now() - make_interval(days => $1::integer)
     AND e.created_at < now() - make_interval(days => (
-        SELECT r.days FROM retention r WHERE r.tenant_id = e.tenant_id AND r.kind = 'ledger' AND r.action = 'delete'))
+        SELECT r.days FROM retention r WHERE r.tenant_id = e.tenant_id AND r.kind = 'actions' AND r.action = 'delete'))
     AND e.ended_at < now() - make_interval(days => (
-        SELECT r.days FROM retention r WHERE r.tenant_id = e.tenant_id AND r.kind = 'ledger' AND r.action = 'delete'))
+        SELECT r.days FROM retention r WHERE r.tenant_id = e.tenant_id AND r.kind = 'actions' AND r.action = 'delete'))
 LIMIT $2::bigint
 `
 
-type RetentionOldLedgerParams struct {
+type RetentionOldActionsParams struct {
 	LeastDays int32
 	Most      int64
 }
 
-type RetentionOldLedgerRow struct {
+type RetentionOldActionsRow struct {
 	TenantID uuid.UUID
 	ActionID uuid.UUID
 }
@@ -112,15 +112,15 @@ type RetentionOldLedgerRow struct {
 // keeps them is a parameter of its own, and the tenant's own a sub-select, so
 // that one pass over the index on created_at serves all tenants: a join would
 // have each tenant's key gone through.
-func (q *Queries) RetentionOldLedger(ctx context.Context, db DBTX, arg *RetentionOldLedgerParams) ([]RetentionOldLedgerRow, error) {
-	rows, err := db.Query(ctx, retentionOldLedger, arg.LeastDays, arg.Most)
+func (q *Queries) RetentionOldActions(ctx context.Context, db DBTX, arg *RetentionOldActionsParams) ([]RetentionOldActionsRow, error) {
+	rows, err := db.Query(ctx, retentionOldActions, arg.LeastDays, arg.Most)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []RetentionOldLedgerRow{}
+	items := []RetentionOldActionsRow{}
 	for rows.Next() {
-		var i RetentionOldLedgerRow
+		var i RetentionOldActionsRow
 		if err := rows.Scan(&i.TenantID, &i.ActionID); err != nil {
 			return nil, err
 		}
@@ -130,6 +130,27 @@ func (q *Queries) RetentionOldLedger(ctx context.Context, db DBTX, arg *Retentio
 		return nil, err
 	}
 	return items, nil
+}
+
+const retentionOlderActions = `-- name: RetentionOlderActions :one
+SELECT count(1)::bigint
+FROM (SELECT a.created_at FROM actions a WHERE a.tenant_id = $1 ORDER BY a.action_id LIMIT $2::bigint) o
+WHERE o.created_at < now() - make_interval(days => $3::integer)
+`
+
+type RetentionOlderActionsParams struct {
+	TenantID uuid.UUID
+	Most     int64
+	Days     int32
+}
+
+// Of a tenant's envelopes with the lowest ids, which are the oldest if it does
+// not make ids of its own, those older than it keeps them.
+func (q *Queries) RetentionOlderActions(ctx context.Context, db DBTX, arg *RetentionOlderActionsParams) (int64, error) {
+	row := db.QueryRow(ctx, retentionOlderActions, arg.TenantID, arg.Most, arg.Days)
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const retentionOlderEvents = `-- name: RetentionOlderEvents :one
@@ -153,38 +174,17 @@ func (q *Queries) RetentionOlderEvents(ctx context.Context, db DBTX, arg *Retent
 	return column_1, err
 }
 
-const retentionOlderLedger = `-- name: RetentionOlderLedger :one
-SELECT count(1)::bigint
-FROM (SELECT a.created_at FROM actions a WHERE a.tenant_id = $1 ORDER BY a.action_id LIMIT $2::bigint) o
-WHERE o.created_at < now() - make_interval(days => $3::integer)
-`
-
-type RetentionOlderLedgerParams struct {
-	TenantID uuid.UUID
-	Most     int64
-	Days     int32
-}
-
-// Of a tenant's envelopes with the lowest ids, which are the oldest if it does
-// not make ids of its own, those older than it keeps them.
-func (q *Queries) RetentionOlderLedger(ctx context.Context, db DBTX, arg *RetentionOlderLedgerParams) (int64, error) {
-	row := db.QueryRow(ctx, retentionOlderLedger, arg.TenantID, arg.Most, arg.Days)
-	var column_1 int64
-	err := row.Scan(&column_1)
-	return column_1, err
-}
-
-const retentionPruneLedger = `-- name: RetentionPruneLedger :one
+const retentionPruneActions = `-- name: RetentionPruneActions :one
 SELECT prune_actions($1::uuid[], $2::uuid[])
 `
 
-type RetentionPruneLedgerParams struct {
+type RetentionPruneActionsParams struct {
 	TenantIds []uuid.UUID
 	ActionIds []uuid.UUID
 }
 
-func (q *Queries) RetentionPruneLedger(ctx context.Context, db DBTX, arg *RetentionPruneLedgerParams) (int64, error) {
-	row := db.QueryRow(ctx, retentionPruneLedger, arg.TenantIds, arg.ActionIds)
+func (q *Queries) RetentionPruneActions(ctx context.Context, db DBTX, arg *RetentionPruneActionsParams) (int64, error) {
+	row := db.QueryRow(ctx, retentionPruneActions, arg.TenantIds, arg.ActionIds)
 	var prune_actions int64
 	err := row.Scan(&prune_actions)
 	return prune_actions, err
@@ -217,10 +217,10 @@ func (q *Queries) RetentionPut(ctx context.Context, db DBTX, arg *RetentionPutPa
 }
 
 const retentionShortest = `-- name: RetentionShortest :one
-SELECT coalesce(min(r.days), 0)::integer FROM retention r WHERE r.kind = 'ledger' AND r.action = 'delete'
+SELECT coalesce(min(r.days), 0)::integer FROM retention r WHERE r.kind = 'actions' AND r.action = 'delete'
 `
 
-// The fewest days that anybody keeps the ledger; 0 if nobody deletes any.
+// The fewest days that anybody keeps the actions; 0 if nobody deletes any.
 func (q *Queries) RetentionShortest(ctx context.Context, db DBTX) (int32, error) {
 	row := db.QueryRow(ctx, retentionShortest)
 	var column_1 int32

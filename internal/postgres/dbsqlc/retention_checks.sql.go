@@ -13,10 +13,10 @@ import (
 )
 
 const retentionCheckBegin = `-- name: RetentionCheckBegin :execrows
-INSERT INTO retention_checks (tenant_id, checked_at, ledger, events)
+INSERT INTO retention_checks (tenant_id, checked_at, actions, events)
 VALUES ($1, now(), 0, 0)
 ON CONFLICT ON CONSTRAINT retention_checks_pkey
-DO UPDATE SET checked_at = now(), ledger = 0, events = 0
+DO UPDATE SET checked_at = now(), actions = 0, events = 0
 WHERE retention_checks.checked_at < date_trunc('day', now(), 'UTC')
 `
 
@@ -65,33 +65,33 @@ func (q *Queries) RetentionCheckDue(ctx context.Context, db DBTX, arg *Retention
 }
 
 const retentionCheckEnd = `-- name: RetentionCheckEnd :exec
-UPDATE retention_checks c SET ledger = $1, events = $2 WHERE c.tenant_id = $3
+UPDATE retention_checks c SET actions = $1, events = $2 WHERE c.tenant_id = $3
 `
 
 type RetentionCheckEndParams struct {
-	Ledger   int64
+	Actions  int64
 	Events   int64
 	TenantID uuid.UUID
 }
 
 func (q *Queries) RetentionCheckEnd(ctx context.Context, db DBTX, arg *RetentionCheckEndParams) error {
-	_, err := db.Exec(ctx, retentionCheckEnd, arg.Ledger, arg.Events, arg.TenantID)
+	_, err := db.Exec(ctx, retentionCheckEnd, arg.Actions, arg.Events, arg.TenantID)
 	return err
 }
 
 const retentionCheckGet = `-- name: RetentionCheckGet :one
-SELECT c.checked_at, c.ledger, c.events FROM retention_checks c WHERE c.tenant_id = $1
+SELECT c.checked_at, c.actions, c.events FROM retention_checks c WHERE c.tenant_id = $1
 `
 
 type RetentionCheckGetRow struct {
 	CheckedAt time.Time
-	Ledger    int64
+	Actions   int64
 	Events    int64
 }
 
 func (q *Queries) RetentionCheckGet(ctx context.Context, db DBTX, tenantID uuid.UUID) (RetentionCheckGetRow, error) {
 	row := db.QueryRow(ctx, retentionCheckGet, tenantID)
 	var i RetentionCheckGetRow
-	err := row.Scan(&i.CheckedAt, &i.Ledger, &i.Events)
+	err := row.Scan(&i.CheckedAt, &i.Actions, &i.Events)
 	return i, err
 }

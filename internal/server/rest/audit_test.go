@@ -168,7 +168,7 @@ func TestChangesOfConfigurationSayWhatWasSet(t *testing.T) {
 		Token string
 	}
 	admin.send("POST", "/api/v1/tokens", object{"name": "mail agent", "role": "agent", "session_id": "inbox"}).wants(t, 201).into(t, &token)
-	admin.send("PUT", "/api/v1/retention", object{"kind": "ledger", "days": 30, "action": "delete", "note": "as agreed with legal"}).wants(t, 204)
+	admin.send("PUT", "/api/v1/retention", object{"kind": "actions", "days": 30, "action": "delete", "note": "as agreed with legal"}).wants(t, 204)
 	h.sealed()
 
 	a := f.operator.send("GET", "/api/v1/audit/events", nil).wants(t, 200)
@@ -188,8 +188,8 @@ func TestChangesOfConfigurationSayWhatWasSet(t *testing.T) {
 		{Subject: "token " + token.ID + " issued for the role agent", Detail: object{
 			"token_id": token.ID, "name": "mail agent", "role": "agent", "session_id": "inbox", "expires_at": nil,
 		}},
-		{Subject: "retention of the ledger is delete after 30 days", Note: "as agreed with legal", Detail: object{
-			"kind": "ledger", "days": 30.0, "action": "delete", "was": object{"days": 90.0, "action": "notice"},
+		{Subject: "retention of actions is delete after 30 days", Note: "as agreed with legal", Detail: object{
+			"kind": "actions", "days": 30.0, "action": "delete", "was": object{"days": 90.0, "action": "report"},
 		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -215,14 +215,14 @@ func TestRetentionIsSet(t *testing.T) {
 
 	f.admin.send("PUT", "/api/v1/retention", object{"kind": "events", "days": 36500, "action": "delete"}).wants(t, 204)
 
-	want := []held{{"ledger", "notice", 90}, {"events", "delete", 36500}}
+	want := []held{{"actions", "report", 90}, {"events", "delete", 36500}}
 	for name, test := range map[string]struct {
 		body     object
 		pointers []string
 	}{
-		"no days":        {object{"kind": "ledger", "days": 0, "action": "delete"}, []string{"/days"}},
-		"too many days":  {object{"kind": "ledger", "days": 36501, "action": "delete"}, []string{"/days"}},
-		"half a day":     {object{"kind": "ledger", "days": 0.5, "action": "delete"}, []string{"/days"}},
+		"no days":        {object{"kind": "actions", "days": 0, "action": "delete"}, []string{"/days"}},
+		"too many days":  {object{"kind": "actions", "days": 36501, "action": "delete"}, []string{"/days"}},
+		"half a day":     {object{"kind": "actions", "days": 0.5, "action": "delete"}, []string{"/days"}},
 		"unknown kind":   {object{"kind": "mail", "days": 1, "action": "delete"}, []string{"/kind"}},
 		"unknown action": {object{"kind": "events", "days": 1, "action": "burn"}, []string{"/action"}},
 		"a word more":    {object{"kind": "events", "days": 1, "action": "delete", "tenant": uuid.NewString()}, []string{"/tenant"}},
@@ -242,5 +242,5 @@ func TestRetentionIsSet(t *testing.T) {
 		t.Errorf("retention (-want +got):\n%s", diff)
 	}
 	stranger := f.holder(identity.Grant{Name: "o", Role: identity.RoleOperator})
-	stranger.send("PUT", "/api/v1/retention", object{"kind": "ledger", "days": 1, "action": "delete"}).wants(t, 403)
+	stranger.send("PUT", "/api/v1/retention", object{"kind": "actions", "days": 1, "action": "delete"}).wants(t, 403)
 }

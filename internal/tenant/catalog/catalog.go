@@ -7,12 +7,12 @@ package catalog
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
@@ -23,17 +23,15 @@ const DefaultMaxAttempts = 5
 
 // Tool is a tool as the catalog knows it.
 type Tool struct {
-	Key                policy.Key
-	Title, Description string
-	InputSchema        json.RawMessage
-	OutputSchema       json.RawMessage
-	Hints              source.Hints
-	// Digest is of the definition as it was last listed, Accepted of the one
-	// that an operator accepted (or that was the first to be seen). They may be
-	// of different schemes: Is compares them.
+	Key policy.Key
+	// Definition is the one that the source listed last.
+	Definition
+	// Digest is the digest of Definition, Accepted that of the definition that
+	// an operator accepted, or else that was listed first. They may be of
+	// different schemes: Is compares them.
 	Digest, Accepted []byte
-	// AcceptedDefinition is what Accepted is of, where it has another digest;
-	// nil also if nobody knows.
+	// AcceptedDefinition is the accepted definition where its digest differs
+	// from Digest, if it is stored; else nil.
 	AcceptedDefinition *Definition
 	// Drift is how far the definition is from the accepted one, and Guard how
 	// much of that matters to policy.
@@ -61,7 +59,7 @@ type Tool struct {
 	SideEffects []string
 	// Reversal is how a call of it is undone; nil if nobody said how.
 	Reversal *Reversal
-	// Described is what operators say of it, without what is inferred.
+	// Described is the description by operators, without inferred parts.
 	Described Description
 
 	schema Schema
@@ -89,7 +87,7 @@ const (
 type Source struct {
 	ID, Kind string
 	Config   json.RawMessage
-	// Secret is sealed; only Live opens it.
+	// Secret is encrypted; only package connect decrypts it.
 	Secret      []byte
 	DefaultRisk policy.ToolRisk
 	Enabled     bool
@@ -113,9 +111,9 @@ type Catalog struct {
 	sources       map[string]Source
 	tools         map[policy.Key]*Tool
 	snapshotRules map[policy.Key]SnapshotRule
-	byName        map[string][]*Tool
-	byFullName    map[string][]*Tool
-	index         func() *index
+	// named are the tools by name and by full name.
+	named map[string][]*Tool
+	index func() *index
 }
 
 // Source returns a source by its id.
@@ -126,23 +124,15 @@ func (c *Catalog) Source(id string) (Source, bool) {
 
 // Sources returns every source in order of id.
 func (c *Catalog) Sources() []Source {
-	all := make([]Source, 0, len(c.sources))
-	for _, src := range c.sources {
-		all = append(all, src)
-	}
-	slices.SortFunc(all, func(a, b Source) int { return strings.Compare(a.ID, b.ID) })
-	return all
+	return slices.SortedFunc(maps.Values(c.sources), func(a, b Source) int { return strings.Compare(a.ID, b.ID) })
 }
 
 // Tools returns every tool in order of its key.
 func (c *Catalog) Tools() []*Tool {
-	all := make([]*Tool, 0, len(c.tools))
-	for _, t := range c.tools {
-		all = append(all, t)
-	}
-	slices.SortFunc(all, func(a, b *Tool) int { return strings.Compare(a.Key.String(), b.Key.String()) })
-	return all
+	return slices.SortedFunc(maps.Values(c.tools), compareKeys)
 }
+
+func compareKeys(a, b *Tool) int { return strings.Compare(a.Key.String(), b.Key.String()) }
 
 // Tool returns a tool by its key.
 func (c *Catalog) Tool(key policy.Key) (*Tool, bool) {

@@ -21,11 +21,6 @@ func definitionOf(t source.Tool) Definition {
 	return Definition{Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Hints: t.Hints}
 }
 
-// Definition is the tool's definition as it was last listed.
-func (t *Tool) Definition() Definition {
-	return Definition{Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Hints: t.Hints}
-}
-
 // parseDefinition reads a definition as it is stored; nil for none.
 func parseDefinition(raw []byte) (*Definition, error) {
 	if len(raw) == 0 {

@@ -1,15 +1,16 @@
 package catalog
 
 import (
-	"encoding/json"
+	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
@@ -43,52 +44,37 @@ const (
 // wordPattern is a part of a full name.
 var wordPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,99}$`)
 
-// Validate says which fields are wrong. The error is an
+// Validate returns which fields are wrong. The error is an
 // *envelope.InvalidError.
 func (d Description) Validate() error {
-	var fields []envelope.FieldError
-	wrong := func(at string, rule envelope.Rule, message string) {
-		fields = append(fields, envelope.FieldError{Pointer: at, Rule: rule, Message: message})
-	}
-	for at, part := range map[string]string{"/module": d.Name.Module, "/entity": d.Name.Entity, "/action": d.Name.Action} {
-		if part != "" && !wordPattern.MatchString(part) {
-			wrong(at, envelope.RulePattern, "must be 1 to 100 of a-z, 0-9, - and _, and start with a letter or a digit")
-		}
-	}
-	if d.SideEffects != nil {
-		if len(*d.SideEffects) > maxSideEffects {
-			wrong("/side_effects", envelope.RuleMaxItems, "must have at most "+strconv.Itoa(maxSideEffects)+" items")
-		}
-		for i, text := range *d.SideEffects {
-			if text == "" || utf8.RuneCountInString(text) > maxSideEffectRunes || hides(text) {
-				wrong("/side_effects/"+strconv.Itoa(i), envelope.RuleFormat, "must be a text of at most "+strconv.Itoa(maxSideEffectRunes)+" characters that all show")
-			}
+	var p check.Problems
+	for _, part := range []struct{ at, word string }{{"/action", d.Name.Action}, {"/entity", d.Name.Entity}, {"/module", d.Name.Module}} {
+		if part.word != "" && !wordPattern.MatchString(part.word) {
+			p.Add(part.at, envelope.RulePattern, "must be 1 to 100 of a-z, 0-9, - and _, and start with a letter or a digit")
 		}
 	}
 	if d.Reversal != nil {
-		fields = append(fields, d.Reversal.problems("/reversal")...)
+		d.Reversal.check(&p, "/reversal/args")
 	}
-	if len(fields) == 0 {
-		return nil
+	if d.SideEffects != nil {
+		if len(*d.SideEffects) > maxSideEffects {
+			p.Add("/side_effects", envelope.RuleMaxItems, "must have at most %d items", maxSideEffects)
+		}
+		for i, text := range *d.SideEffects {
+			if text == "" || utf8.RuneCountInString(text) > maxSideEffectRunes || hides(text) {
+				p.Add(fmt.Sprintf("/side_effects/%d", i), envelope.RuleFormat, "must be a text of at most %d characters that all show", maxSideEffectRunes)
+			}
+		}
 	}
-	slices.SortFunc(fields, func(a, b envelope.FieldError) int { return strings.Compare(a.Pointer, b.Pointer) })
-	return &envelope.InvalidError{Fields: fields}
+	return p.Err()
 }
 
 // describe sets what operators say of the tool, and what is inferred where
 // they say nothing. Risk, effect and recipients are there already.
 func (t *Tool) describe(d Description) {
 	t.Described = d
-	t.FullName = inferName(t.Key)
-	if d.Name.Module != "" {
-		t.FullName.Module = d.Name.Module
-	}
-	if d.Name.Entity != "" {
-		t.FullName.Entity = d.Name.Entity
-	}
-	if d.Name.Action != "" {
-		t.FullName.Action = d.Name.Action
-	}
+	inferred := inferName(t.Key)
+	t.FullName = FullName{cmp.Or(d.Name.Module, inferred.Module), cmp.Or(d.Name.Entity, inferred.Entity), cmp.Or(d.Name.Action, inferred.Action)}
 	if d.SideEffects != nil {
 		t.SideEffects = *d.SideEffects
 	} else {
@@ -176,37 +162,12 @@ func clip(part string) string {
 	return part[:min(len(part), most)]
 }
 
-// words takes a name apart where its writer did: at what is no letter and no
-// digit of ASCII, and before a capital, as in createIssue and HTTPServer.
+// words splits a name as splitWords does, at what is not ASCII too.
 func words(name string) []string {
-	var found []string
-	var at strings.Builder
-	end := func() {
-		if at.Len() > 0 {
-			found = append(found, at.String())
-			at.Reset()
+	return splitWords(strings.Map(func(r rune) rune {
+		if r > unicode.MaxASCII {
+			return ' '
 		}
-	}
-	runes := []rune(name)
-	for i, r := range runes {
-		switch {
-		case r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r):
-			end()
-			continue
-		case unicode.IsUpper(r) && i > 0 && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])):
-			end()
-		}
-		at.WriteRune(unicode.ToLower(r))
-	}
-	end()
-	return found
-}
-
-// Reversal is how a call of a tool is undone by a call of another one.
-type Reversal struct {
-	// Tool is what undoes it.
-	Tool policy.Key
-	// Args are the arguments of that call, a JSON object with the references
-	// of ReversalScope. Empty is {}.
-	Args json.RawMessage
+		return r
+	}, name))
 }

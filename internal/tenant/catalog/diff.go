@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 )
@@ -56,7 +57,7 @@ func Diff(was *Definition, now Definition) ([]Difference, error) {
 
 // Diff lists what changed in the tool's definition since it was accepted. If
 // the accepted one is not known, that is everything.
-func (t *Tool) Diff() ([]Difference, error) { return Diff(t.AcceptedDefinition, t.Definition()) }
+func (t *Tool) Diff() ([]Difference, error) { return Diff(t.AcceptedDefinition, t.Definition) }
 
 // document is the definition as one value. A part that is empty is not there.
 func (d Definition) document() (map[string]any, error) {
@@ -102,8 +103,7 @@ type differ struct {
 }
 
 func (d *differ) part(name string, before, after map[string]any) {
-	was, had := before[name]
-	is, has := after[name]
+	was, is := member(before, name), member(after, name)
 	at, strength := verbatim, StrengthInterface
 	switch name {
 	case "title", "description":
@@ -115,17 +115,18 @@ func (d *differ) part(name string, before, after map[string]any) {
 	if at == aSchema && (refersToTexts(was) || refersToTexts(is)) {
 		d.texts = withTexts
 	}
-	if !had {
-		was = nothing{}
-	}
-	if !has {
-		is = nothing{}
-	}
 	d.compare("/"+name, was, is, at, strength)
 }
 
 // nothing stands where there is no value: null is one.
 type nothing struct{}
+
+func member(of map[string]any, name string) any {
+	if v, ok := of[name]; ok {
+		return v
+	}
+	return nothing{}
+}
 
 func (d *differ) compare(pointer string, was, is any, at position, strength Strength) {
 	switch v := is.(type) {
@@ -160,24 +161,10 @@ func (d *differ) compare(pointer string, was, is any, at position, strength Stre
 }
 
 func (d *differ) objects(at string, was, is map[string]any, where position, strength Strength) {
-	names := make([]string, 0, len(was)+len(is))
-	for name := range was {
-		names = append(names, name)
-	}
-	for name := range is {
-		if _, both := was[name]; !both {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		var before, after any = nothing{}, nothing{}
-		if v, ok := was[name]; ok {
-			before = v
-		}
-		if v, ok := is[name]; ok {
-			after = v
-		}
+	both := maps.Clone(was)
+	maps.Copy(both, is)
+	for _, name := range slices.Sorted(maps.Keys(both)) {
+		before, after := member(was, name), member(is, name)
 		some := after
 		if some == (nothing{}) {
 			some = before
@@ -248,21 +235,10 @@ func revealAll(value any) (any, bool) {
 // HidesCharacters says that something in the tool's definition does not show
 // when it is read.
 func (t *Tool) HidesCharacters() bool {
-	d := t.Definition()
-	if hides(d.Title) || hides(d.Description) || hides(t.Key.Action) {
+	doc, err := t.document()
+	if err != nil {
 		return true
 	}
-	for _, raw := range []json.RawMessage{d.InputSchema, d.OutputSchema} {
-		if len(raw) == 0 {
-			continue
-		}
-		doc, err := parseSchema(raw)
-		if err != nil {
-			return true
-		}
-		if _, hidden := revealAll(doc); hidden {
-			return true
-		}
-	}
-	return false
+	_, hidden := revealAll(doc)
+	return hidden || hides(t.Key.Action)
 }

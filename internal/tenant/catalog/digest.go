@@ -117,10 +117,10 @@ func (t *Tool) Is(digest []byte) bool {
 	var own []byte
 	switch digest[0] {
 	case schemeParts:
-		own = partsDigest(t.Key.Action, t.Definition())
+		own = partsDigest(t.Key.Action, t.Definition)
 	case schemeSets:
 		// What has no digest is like no definition that was ever seen.
-		own, _ = fullDigest(t.Key.Action, t.Definition())
+		own, _ = fullDigest(t.Key.Action, t.Definition)
 	}
 	return len(own) > 0 && bytes.Equal(own, digest)
 }

@@ -28,7 +28,7 @@ func TestOlderSchemesStillSpeak(t *testing.T) {
 	}
 	tool := func(digest []byte) *Tool {
 		return &Tool{
-			Key: policy.Key{Source: "mail", Action: of.Name}, Title: of.Title, Description: of.Description, InputSchema: of.InputSchema, Digest: digest,
+			Key: policy.Key{Source: "mail", Action: of.Name}, Definition: definitionOf(of), Digest: digest,
 		}
 	}
 	other := tool(present)

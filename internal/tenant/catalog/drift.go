@@ -54,7 +54,7 @@ func (t *Tool) drift() Drift {
 		return DriftInterface
 	}
 	was, errWas := interfaceDigest(t.Key.Action, *t.AcceptedDefinition)
-	is, errIs := interfaceDigest(t.Key.Action, t.Definition())
+	is, errIs := interfaceDigest(t.Key.Action, t.Definition)
 	if errWas != nil || errIs != nil || !bytes.Equal(was, is) {
 		return DriftInterface
 	}

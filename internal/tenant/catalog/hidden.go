@@ -12,43 +12,30 @@ import (
 // whether there was any such character. Letters of other scripts that look
 // like Latin ones stay as they are.
 func Reveal(text string) (shown string, hidden bool) {
-	if !hides(text) {
-		return text, false
-	}
 	var b strings.Builder
 	before := rune(0)
 	for i, r := range text {
-		_, size := utf8.DecodeRuneInString(text[i:])
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x{%02X}`, text[i])
-			r = '}'
-		case hiddenRune(r, before):
-			fmt.Fprintf(&b, `\u{%04X}`, r)
-			r = '}'
-		default:
-			b.WriteRune(r)
+		escape := ""
+		if _, size := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && size == 1 {
+			escape = fmt.Sprintf(`\x{%02X}`, text[i])
+		} else if hiddenRune(r, before) {
+			escape = fmt.Sprintf(`\u{%04X}`, r)
 		}
+		if escape != "" {
+			b.WriteString(escape)
+			before, hidden = '}', true
+			continue
+		}
+		b.WriteRune(r)
 		before = r
 	}
-	return b.String(), true
+	return b.String(), hidden
 }
 
-// hides says that not all of a text shows.
+// hides reports whether not all of a text shows.
 func hides(text string) bool {
-	before := rune(0)
-	for i, r := range text {
-		if r == utf8.RuneError {
-			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
-				return true
-			}
-		}
-		if hiddenRune(r, before) {
-			return true
-		}
-		before = r
-	}
-	return false
+	_, hidden := Reveal(text)
+	return hidden
 }
 
 // hiddenRune says that a rune does not show as what it is, behind another one.

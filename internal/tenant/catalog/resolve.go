@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -16,11 +17,7 @@ import (
 // one tool must have the name, whichever way. Tools in quarantine stand in
 // nobody's way.
 func (c *Catalog) Resolve(named envelope.Tool) (*Tool, error) {
-	source := named.Source
-	if source == "" {
-		source = named.ComposioApp
-	}
-	if source != "" {
+	if source := cmp.Or(named.Source, named.ComposioApp); source != "" {
 		if t, ok := c.tools[policy.Key{Source: source, Action: named.Name}]; ok && c.sources[source].Enabled {
 			return t, nil
 		}
@@ -34,9 +31,8 @@ func (c *Catalog) Resolve(named envelope.Tool) (*Tool, error) {
 			return t, nil
 		}
 	}
-	found := slices.Concat(c.byName[named.Name], c.byFullName[named.Name])
-	found = slices.DeleteFunc(found, func(t *Tool) bool { return !c.sources[t.Key.Source].Enabled })
-	slices.SortFunc(found, func(a, b *Tool) int { return strings.Compare(a.Key.String(), b.Key.String()) })
+	found := slices.DeleteFunc(slices.Clone(c.named[named.Name]), func(t *Tool) bool { return !c.sources[t.Key.Source].Enabled })
+	slices.SortFunc(found, compareKeys)
 	found = slices.Compact(found)
 	if usable := slices.DeleteFunc(slices.Clone(found), func(t *Tool) bool { return t.Quarantined }); len(usable) > 0 {
 		found = usable

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"encoding/json"
-	"strconv"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
@@ -12,6 +11,15 @@ import (
 
 // maxReversalBytes is the most bytes that the arguments of a reversal may have.
 const maxReversalBytes = 16 << 10
+
+// Reversal is how a call of a tool is undone by a call of another one.
+type Reversal struct {
+	// Tool is what undoes it.
+	Tool policy.Key
+	// Args are the arguments of that call, a JSON object with the references
+	// of ReversalScope. Empty is {}.
+	Args json.RawMessage
+}
 
 // storedReversal is a Reversal as it is stored and as the API shows it.
 type storedReversal struct {
@@ -44,19 +52,16 @@ func ReversalScope() jsonref.Scope {
 	return jsonref.Scope{Roots: []jsonref.Root{jsonref.Inputs, jsonref.Outputs}}
 }
 
-// problems returns what is wrong with the reversal's arguments.
-func (r *Reversal) problems(at string) []envelope.FieldError {
-	at += "/args"
+// check adds to p what is wrong with the reversal's arguments.
+func (r *Reversal) check(p *check.Problems, at string) {
 	if len(r.Args) > maxReversalBytes {
-		return []envelope.FieldError{{Pointer: at, Rule: envelope.RuleMaxLength, Message: "must have at most " + strconv.Itoa(maxReversalBytes) + " bytes"}}
+		p.Add(at, envelope.RuleMaxLength, "must have at most %d bytes", maxReversalBytes)
+		return
 	}
 	template, err := jsonref.DecodeObject(r.Args)
 	if err != nil {
-		return []envelope.FieldError{{Pointer: at, Rule: envelope.RuleType, Message: "must be a JSON object"}}
+		p.Add(at, envelope.RuleType, "must be a JSON object")
+		return
 	}
-	var fields []envelope.FieldError
-	ReversalScope().Check(at, template, func(at string, err error) {
-		fields = append(fields, envelope.FieldError{Pointer: at, Rule: envelope.RuleFormat, Message: err.Error()})
-	})
-	return fields
+	ReversalScope().Check(at, template, func(at string, err error) { p.Add(at, envelope.RuleFormat, "%s", err) })
 }

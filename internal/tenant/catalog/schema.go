@@ -11,6 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
@@ -89,7 +90,7 @@ func (c Schema) Check(args json.RawMessage) error {
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
 	if err != nil {
-		return &envelope.InvalidError{Fields: []envelope.FieldError{{Pointer: "/args", Rule: "syntax", Message: "must be a JSON object"}}}
+		return check.Invalid("/args", envelope.RuleSyntax, "must be a JSON object")
 	}
 	err = schema.Validate(doc)
 	if err == nil {
@@ -99,50 +100,41 @@ func (c Schema) Check(args json.RawMessage) error {
 	if !ok {
 		return err
 	}
-	var fields []envelope.FieldError
-	leaves(broken, func(leaf *jsonschema.ValidationError) {
-		fields = append(fields, fieldErrors(leaf)...)
-	})
-	return &envelope.InvalidError{Fields: fields}
+	var p check.Problems
+	addProblems(&p, broken)
+	return &envelope.InvalidError{Fields: p}
 }
 
-func leaves(e *jsonschema.ValidationError, visit func(*jsonschema.ValidationError)) {
-	if len(e.Causes) == 0 {
-		visit(e)
+// addProblems adds what each keyword found, in our own words: the library's
+// text may quote the value.
+func addProblems(p *check.Problems, e *jsonschema.ValidationError) {
+	for _, cause := range e.Causes {
+		addProblems(p, cause)
+	}
+	if len(e.Causes) > 0 {
 		return
 	}
-	for _, cause := range e.Causes {
-		leaves(cause, visit)
-	}
-}
-
-// fieldErrors says in our own words what a keyword found: the library's text
-// may quote the value.
-func fieldErrors(e *jsonschema.ValidationError) []envelope.FieldError {
 	at := "/args" + pointer(e.InstanceLocation)
-	rule := envelope.Rule("schema")
-	if path := e.ErrorKind.KeywordPath(); len(path) > 0 {
-		rule = envelope.Rule(path[len(path)-1])
-	}
 	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
-		fields := make([]envelope.FieldError, len(k.Missing))
-		for i, name := range k.Missing {
-			fields[i] = envelope.FieldError{Pointer: at + pointer([]string{name}), Rule: "required", Message: "the tool needs this argument"}
+		for _, name := range k.Missing {
+			p.Add(at+pointer([]string{name}), envelope.RuleRequired, "the tool needs this argument")
 		}
-		return fields
 	case *kind.AdditionalProperties:
-		fields := make([]envelope.FieldError, len(k.Properties))
-		for i, name := range k.Properties {
-			fields[i] = envelope.FieldError{Pointer: at + pointer([]string{name}), Rule: "unknown_field", Message: "the tool has no such argument"}
+		for _, name := range k.Properties {
+			p.Add(at+pointer([]string{name}), envelope.RuleUnknownField, "the tool has no such argument")
 		}
-		return fields
 	case *kind.Type:
-		return []envelope.FieldError{{Pointer: at, Rule: "type", Message: "must be " + strings.Join(k.Want, " or ")}}
+		p.Add(at, envelope.RuleType, "must be %s", strings.Join(k.Want, " or "))
 	case *kind.FalseSchema:
-		return []envelope.FieldError{{Pointer: at, Rule: "unknown_field", Message: "the tool does not take this argument"}}
+		p.Add(at, envelope.RuleUnknownField, "the tool does not take this argument")
+	default:
+		rule := "schema"
+		if path := e.ErrorKind.KeywordPath(); len(path) > 0 {
+			rule = path[len(path)-1]
+		}
+		p.Add(at, envelope.Rule(rule), "breaks the rule %s of the tool's input schema", rule)
 	}
-	return []envelope.FieldError{{Pointer: at, Rule: rule, Message: "breaks the rule " + string(rule) + " of the tool's input schema"}}
 }
 
 // pointer writes a path as an RFC 6901 JSON Pointer.

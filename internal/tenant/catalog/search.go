@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // The bounds of what is indexed and of a query.
@@ -63,7 +65,7 @@ func (c *Catalog) Search(among []*Tool, text string) []*Tool {
 		}
 	}
 	slices.SortFunc(found, func(a, b *Tool) int {
-		return cmp.Or(cmp.Compare(scores[b], scores[a]), strings.Compare(a.Key.String(), b.Key.String()))
+		return cmp.Or(cmp.Compare(scores[b], scores[a]), compareKeys(a, b))
 	})
 	return found
 }
@@ -81,20 +83,14 @@ type posting struct {
 	weight float64
 }
 
-func newIndex(tools map[string][]*Tool) *index {
-	ix := &index{postings: make(map[string][]posting)}
-	for _, group := range tools {
-		for _, t := range group {
-			ix.size++
-			for term, weight := range t.terms() {
-				ix.postings[term] = append(ix.postings[term], posting{t, weight})
-			}
+func newIndex(tools map[policy.Key]*Tool) *index {
+	ix := &index{size: len(tools), postings: make(map[string][]posting)}
+	for _, t := range tools {
+		for term, weight := range t.terms() {
+			ix.postings[term] = append(ix.postings[term], posting{t, weight})
 		}
 	}
-	for term := range ix.postings {
-		ix.terms = append(ix.terms, term)
-	}
-	slices.Sort(ix.terms)
+	ix.terms = slices.Sorted(maps.Keys(ix.postings))
 	return ix
 }
 

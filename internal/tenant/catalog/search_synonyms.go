@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -90,9 +91,6 @@ func newSynonyms(groups string) synonymTable {
 			}
 		}
 	}
-	for word := range table.of {
-		table.words = append(table.words, word)
-	}
-	slices.Sort(table.words)
+	table.words = slices.Sorted(maps.Keys(table.of))
 	return table
 }

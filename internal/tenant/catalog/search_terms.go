@@ -40,7 +40,8 @@ func stemOf(word string) string {
 }
 
 // splitWords splits a text at everything that is no letter, digit or mark, and
-// before capitals. Format characters, which do not show, split nothing.
+// before capitals, as in createIssue and HTTPServer, and returns the words in
+// lower case. Format characters, which do not show, split nothing.
 func splitWords(text string) []string {
 	var found []string
 	var word []rune
@@ -58,7 +59,7 @@ func splitWords(text string) []string {
 		case !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r):
 			end()
 			continue
-		case unicode.IsUpper(r) && i > 0 && (unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsUpper(runes[i-1]) && unicode.IsLower(runes[i+1])):
+		case unicode.IsUpper(r) && i > 0 && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])):
 			end()
 		}
 		word = append(word, unicode.ToLower(r))

@@ -16,7 +16,7 @@ import (
 func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Catalog, error) {
 	q, id := dbsqlc.New(), uuid.UUID(tenant)
 	c := &Catalog{
-		sources: make(map[string]Source), tools: make(map[policy.Key]*Tool), byName: make(map[string][]*Tool), byFullName: make(map[string][]*Tool),
+		sources: make(map[string]Source), tools: make(map[policy.Key]*Tool), named: make(map[string][]*Tool),
 	}
 	sources, err := q.SourceList(ctx, tx, id)
 	if err != nil {
@@ -38,10 +38,11 @@ func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Catalog, e
 			t.extendRetries(r.MaxAttempts != 0)
 		}
 		c.tools[t.Key] = t
-		c.byName[r.Name] = append(c.byName[r.Name], t)
-		c.byFullName[t.FullName.String()] = append(c.byFullName[t.FullName.String()], t)
+		for _, name := range []string{r.Name, t.FullName.String()} {
+			c.named[name] = append(c.named[name], t)
+		}
 	}
-	c.index = sync.OnceValue(func() *index { return newIndex(c.byName) })
+	c.index = sync.OnceValue(func() *index { return newIndex(c.tools) })
 	c.snapshotRules, err = SnapshotRules(ctx, tx, tenant)
 	return c, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
@@ -33,16 +34,13 @@ func SnapshotRules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (ma
 	return reads, nil
 }
 
-// PutSnapshotRule sets the read that belongs to a tool, or removes it if that is nil.
-// It takes whatever it is given; package forensic checks it.
+// PutSnapshotRule sets the read that belongs to a tool, or removes it if that is
+// nil. It does not check it: package action/snapshot does.
 func PutSnapshotRule(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key policy.Key, read *SnapshotRule) error {
 	q := dbsqlc.New()
 	if read == nil {
 		n, err := q.SnapshotRuleDelete(ctx, tx, &dbsqlc.SnapshotRuleDeleteParams{TenantID: uuid.UUID(tenant), SourceID: key.Source, ToolName: key.Action})
-		if err == nil && n == 0 {
-			return fault.New(fault.NotFound, "no snapshots are set for %s", key)
-		}
-		return err
+		return postgres.Affected(n, err, fault.New(fault.NotFound, "no snapshots are set for %s", key))
 	}
 	rule, err := json.Marshal(read)
 	if err != nil {

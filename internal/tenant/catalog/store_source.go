@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,14 +19,7 @@ import (
 // Sources returns a tenant's sources in order of id, as they are stored now.
 func Sources(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Source, error) {
 	rows, err := dbsqlc.New().SourceList(ctx, tx, uuid.UUID(tenant))
-	if err != nil {
-		return nil, err
-	}
-	all := make([]Source, len(rows))
-	for i, r := range rows {
-		all[i] = sourceFromRow(r)
-	}
-	return all, nil
+	return postgres.Map(rows, err, sourceFromRow)
 }
 
 func sourceFromRow(r dbsqlc.SourceListRow) Source {
@@ -38,17 +30,14 @@ func sourceFromRow(r dbsqlc.SourceListRow) Source {
 	}
 }
 
-// PutSource makes or changes a source. Its secret must be sealed.
+// PutSource makes or changes a source. Its secret must be encrypted.
 func PutSource(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, src Source) error {
 	p := &dbsqlc.SourceUpsertParams{
 		TenantID: uuid.UUID(tenant), SourceID: src.ID, Kind: src.Kind, Config: src.Config, Secret: src.Secret, Enabled: src.Enabled,
-		DriftGuard: string(cmp.Or(src.DriftGuard, GuardFull)), Quarantine: src.Quarantine,
+		DriftGuard: string(cmp.Or(src.DriftGuard, GuardFull)), Quarantine: src.Quarantine, DefaultRisk: postgres.OrNull(string(src.DefaultRisk)),
 	}
 	if len(p.Config) == 0 {
 		p.Config = json.RawMessage("{}")
-	}
-	if src.DefaultRisk != "" {
-		p.DefaultRisk = new(string(src.DefaultRisk))
 	}
 	return violations.Fault(dbsqlc.New().SourceUpsert(ctx, tx, p))
 }
@@ -56,10 +45,7 @@ func PutSource(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, src Sou
 // DeleteSource removes a source and its tools. Envelopes that name them stay.
 func DeleteSource(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id string) error {
 	n, err := dbsqlc.New().SourceDelete(ctx, tx, &dbsqlc.SourceDeleteParams{TenantID: uuid.UUID(tenant), SourceID: id})
-	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, "no source %s", id)
-	}
-	return err
+	return postgres.Affected(n, err, fault.New(fault.NotFound, "no source %s", id))
 }
 
 // AskRefresh has the fleet list a source soon, whatever its last listing's
@@ -67,24 +53,16 @@ func DeleteSource(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id s
 // returns. A source that is not there, or switched off, is fault.NotFound.
 func AskRefresh(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id string) (time.Time, error) {
 	asked, err := dbsqlc.New().SourceRefreshAsk(ctx, tx, &dbsqlc.SourceRefreshAskParams{TenantID: uuid.UUID(tenant), SourceID: id})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return time.Time{}, fault.New(fault.NotFound, "no source %s that is switched on", id)
-	}
-	return asked, err
+	return asked, postgres.Found(err, fault.New(fault.NotFound, "no source %s that is switched on", id))
 }
 
 // Stale returns sources of any tenant, those first that somebody wants listed,
 // then the longest not listed.
 func Stale(ctx context.Context, tx pgx.Tx, maxAge float64, most int) ([]StaleSource, error) {
 	rows, err := dbsqlc.New().SourceStale(ctx, tx, &dbsqlc.SourceStaleParams{MaxAgeSeconds: maxAge, Most: int64(most)})
-	if err != nil {
-		return nil, err
-	}
-	stale := make([]StaleSource, len(rows))
-	for i, r := range rows {
-		stale[i] = StaleSource{envelope.TenantID(r.TenantID), r.SourceID}
-	}
-	return stale, nil
+	return postgres.Map(rows, err, func(r dbsqlc.SourceStaleRow) StaleSource {
+		return StaleSource{envelope.TenantID(r.TenantID), r.SourceID}
+	})
 }
 
 // StaleSource is a source whose tools should be listed again.

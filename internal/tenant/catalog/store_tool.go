@@ -75,10 +75,7 @@ func putListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source
 	n, err := q.SourceListed(ctx, tx, &dbsqlc.SourceListedParams{
 		TenantID: id, SourceID: source, LeftOut: int32(len(tools) - len(p.Names)), // bounded by the listing
 	})
-	if err == nil && n == 0 {
-		return nil, fault.New(fault.NotFound, "no source %s", source)
-	}
-	return compareListing(before, p, older), err
+	return compareListing(before, p, older), postgres.Affected(n, err, fault.New(fault.NotFound, "no source %s", source))
 }
 
 // compareListing tells what a listing changed.
@@ -120,10 +117,7 @@ func AcceptTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key po
 	n, err := dbsqlc.New().ToolAccept(ctx, tx, &dbsqlc.ToolAcceptParams{
 		TenantID: uuid.UUID(tenant), SourceID: key.Source, Name: key.Action, Digest: digest,
 	})
-	if err == nil && n == 0 {
-		return fault.New(fault.Conflict, "tool %s is not there, or its definition is no longer the one that was shown", key)
-	}
-	return err
+	return postgres.Affected(n, err, fault.New(fault.Conflict, "tool %s is not there, or its definition is no longer the one that was shown", key))
 }
 
 // Overrides are what an operator sets for a tool; empty leaves it to what is
@@ -137,19 +131,11 @@ type Overrides struct {
 
 // ConfigureTool sets a tool's overrides.
 func ConfigureTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key policy.Key, o Overrides) error {
-	p := &dbsqlc.ToolConfigureParams{TenantID: uuid.UUID(tenant), SourceID: key.Source, Name: key.Action}
-	if o.Risk != "" {
-		p.RiskOverride = new(string(o.Risk))
-	}
-	if o.Effect != "" {
-		p.EffectOverride = new(string(o.Effect))
-	}
-	if o.MaxAttempts != 0 {
-		p.MaxAttempts = new(int32(o.MaxAttempts))
-	}
-	n, err := dbsqlc.New().ToolConfigure(ctx, tx, p)
-	err = violations.Fault(err)
-	return orNoTool(key, n, err)
+	n, err := dbsqlc.New().ToolConfigure(ctx, tx, &dbsqlc.ToolConfigureParams{
+		TenantID: uuid.UUID(tenant), SourceID: key.Source, Name: key.Action, RiskOverride: postgres.OrNull(string(o.Risk)),
+		EffectOverride: postgres.OrNull(string(o.Effect)), MaxAttempts: postgres.OrNull(int32(o.MaxAttempts)),
+	})
+	return postgres.Affected(n, violations.Fault(err), errNoTool(key))
 }
 
 // DescribeTool sets what operators say of a tool, instead of what they said.
@@ -173,22 +159,16 @@ func DescribeTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key 
 		}
 	}
 	n, err := dbsqlc.New().ToolDescribe(ctx, tx, p)
-	err = violations.Fault(err)
-	return orNoTool(key, n, err)
+	return postgres.Affected(n, violations.Fault(err), errNoTool(key))
 }
 
-func orNoTool(key policy.Key, n int64, err error) error {
-	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, "no tool %s", key)
-	}
-	return err
-}
+func errNoTool(key policy.Key) error { return fault.New(fault.NotFound, "no tool %s", key) }
 
 func toolFromRow(r dbsqlc.ToolListRow, src Source) (*Tool, error) {
 	t := &Tool{
-		Key: policy.Key{Source: r.SourceID, Action: r.Name}, Title: r.Title, Description: r.Description,
-		InputSchema: r.InputSchema, OutputSchema: r.OutputSchema, Digest: r.Digest, Accepted: r.AcceptedDigest,
-		Guard: src.DriftGuard, Quarantined: len(r.AcceptedDigest) == 0,
+		Key:        policy.Key{Source: r.SourceID, Action: r.Name},
+		Definition: Definition{Title: r.Title, Description: r.Description, InputSchema: r.InputSchema, OutputSchema: r.OutputSchema},
+		Digest:     r.Digest, Accepted: r.AcceptedDigest, Guard: src.DriftGuard, Quarantined: len(r.AcceptedDigest) == 0, Scopes: r.Scopes,
 		MaxAttempts: cmp.Or(int(r.MaxAttempts), DefaultMaxAttempts), schema: NewSchema(r.InputSchema),
 	}
 	if err := json.Unmarshal(r.Hints, &t.Hints); err != nil {
@@ -208,7 +188,6 @@ func toolFromRow(r dbsqlc.ToolListRow, src Source) (*Tool, error) {
 	if t.Recipients, err = contact.ParsePatterns(recipients); err != nil {
 		return nil, fmt.Errorf("recipients of tool %s: %w", t.Key, err)
 	}
-	t.Scopes = r.Scopes
 	t.Drift = t.drift()
 	t.infer(Overrides{Risk: policy.ToolRisk(postgres.OrZero(r.RiskOverride)), Effect: envelope.Effect(postgres.OrZero(r.EffectOverride))}, envelope.Effect(postgres.OrZero(r.Effect)), src.DefaultRisk)
 	said := Description{Name: FullName{postgres.OrZero(r.Module), postgres.OrZero(r.Entity), postgres.OrZero(r.Action)}}

@@ -88,7 +88,7 @@ func TestLiftedPausesAreKept(t *testing.T) {
 	}
 	again := h.pause(tenant, false, "dinner")
 
-	all, standing := h.pauses(pause.Filter{}), h.pauses(pause.Filter{Standing: true})
+	all, standing := h.pauses(pause.Filter{}), h.pauses(pause.Filter{Active: true})
 	if len(all) != 3 || len(standing) != 2 || all[0].ID != again.ID || all[2].LiftedBy != "ada" || all[2].LiftedAt == nil {
 		t.Errorf("pauses = %+v, of which stand %d", all, len(standing))
 	}
@@ -113,7 +113,7 @@ func TestEverythingIsPausedForAll(t *testing.T) {
 	})
 
 	for name, h := range map[string]house{"one": one, "two": two} {
-		all := h.pauses(pause.Filter{Standing: true})
+		all := h.pauses(pause.Filter{Active: true})
 		if len(all) == 0 || all[0].Scope != pause.Everything || !all[0].Kill || all[0].Reason != "for good" {
 			t.Errorf("%s sees %+v, want the pause of everything", name, all)
 		}
@@ -138,7 +138,7 @@ func TestEverythingIsPausedForAll(t *testing.T) {
 	}
 }
 
-func TestFlightsAreCounted(t *testing.T) {
+func TestActionsInFlightAreCounted(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	for _, lease := range []string{"1 minute", "-1 minute", "1 minute"} {
@@ -148,12 +148,12 @@ func TestFlightsAreCounted(t *testing.T) {
 
 	var n int
 	h.as(postgres.Admin(), func(ctx context.Context, tx pgx.Tx) (err error) {
-		n, err = pause.Flights(ctx, tx)
+		n, err = pause.InFlight(ctx, tx)
 		return err
 	})
 
 	if n != 2 {
-		t.Errorf("Flights = %d, want 2", n)
+		t.Errorf("InFlight = %d, want 2", n)
 	}
 }
 

@@ -1,9 +1,10 @@
 // Package pause owns pauses and kills: what operators stopped, in which scope,
-// since when and why. It stores them with the events that tell of them. It does
-// not hold back or cancel anything: the claim and the sweeps do.
+// since when and why. It stores them with their events. It does not hold back or
+// cancel anything: the claim and the sweeps do.
 package pause
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -14,12 +15,12 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// PauseScope is how much a pause stops.
+// Scope is how much a pause stops.
 type Scope string
 
 // The scopes of a pause.
 const (
-	// PauseEverything stops every tenant. Only whoever runs the fleet sets it.
+	// Everything stops every tenant. Only whoever runs the fleet sets it.
 	Everything Scope = "everything"
 	Tenant     Scope = "tenant"
 	Employee   Scope = "employee"
@@ -28,16 +29,12 @@ const (
 	Tool       Scope = "tool"
 )
 
-// Valid says that s is one of the constants.
+// Valid reports whether s is one of the constants.
 func (s Scope) Valid() bool {
-	switch s {
-	case Everything, Tenant, Employee, Source, Bucket, Tool:
-		return true
-	}
-	return false
+	return slices.Contains([]Scope{Everything, Tenant, Employee, Source, Bucket, Tool}, s)
 }
 
-// PauseID identifies a pause. It is a UUIDv7.
+// ID identifies a pause. It is a UUIDv7.
 type ID uuid.UUID
 
 // String returns the 36 characters of the usual form, in lower case.
@@ -49,26 +46,27 @@ func (id ID) MarshalText() ([]byte, error) { return uuid.UUID(id).MarshalText() 
 // UnmarshalText reads what MarshalText writes.
 func (id *ID) UnmarshalText(text []byte) error { return (*uuid.UUID)(id).UnmarshalText(text) }
 
-// Pause is a stop, or was one. While it stands nothing that it covers is sent.
+// Pause is an active or a lifted pause. While it is active nothing that it covers
+// is sent.
 type Pause struct {
 	ID    ID    `json:"pause_id"`
 	Scope Scope `json:"scope"`
 	// Subject is the employee's id, the source's id, the bucket's name, or
 	// source:tool; empty for the tenant and for everything.
 	Subject string `json:"subject,omitzero"`
-	// Kill says that what was pending is ended too.
+	// Kill reports whether pending actions are ended too.
 	Kill bool `json:"kill"`
 	// Reason and By are those of the pause or, if it became one, of the kill.
 	Reason string    `json:"reason"`
 	By     string    `json:"by"`
 	At     time.Time `json:"at"`
-	// KilledAt is up to when what was proposed is ended, Cancelled how many
-	// have been so far, and SweptAt when the last was.
+	// KilledAt is the time up to which proposed actions are ended, Cancelled how
+	// many have been so far, and SweptAt when the last was.
 	KilledAt  *time.Time `json:"killed_at"`
 	Cancelled int        `json:"cancelled"`
 	SweptAt   *time.Time `json:"swept_at"`
-	// LiftedAt is nil while the pause stands. WokenAt is when the last of what
-	// it held was on the schedule again.
+	// LiftedAt is nil while the pause is active. WokenAt is when the last action
+	// that it held was scheduled again.
 	LiftedAt *time.Time `json:"lifted_at"`
 	LiftedBy string     `json:"lifted_by,omitzero"`
 	WokenAt  *time.Time `json:"woken_at"`

@@ -3,6 +3,7 @@ package pause
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -13,12 +14,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
-	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// SetPause pauses what a target names, which must be there. If it is paused
+// Set pauses what a target names, which must be there. If it is paused
 // already, nothing changes, unless a kill is asked for: then the pause becomes
-// one, or kills anew what was proposed since.
+// one, or also ends what was proposed since.
 func Set(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target, kill bool, reason, by string) (Pause, error) {
 	var p check.Problems
 	checkReason(&p, reason)
@@ -32,14 +32,14 @@ func Set(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target, ki
 		return Pause{}, err
 	}
 	of = of.settled()
-	if err := present(ctx, tx, tenant, of); err != nil {
+	if err := checkTarget(ctx, tx, tenant, of); err != nil {
 		return Pause{}, err
 	}
-	return set(ctx, tx, []envelope.TenantID{tenant}, new(uuid.UUID(tenant)), of, kill, reason, by)
+	return set(ctx, tx, []envelope.TenantID{tenant}, of, kill, reason, by)
 }
 
-// PauseAll pauses every tenant, in a transaction of the scope Admin. Otherwise
-// it is SetPause. The audit of every tenant tells of it.
+// SetEverything pauses every tenant, in a transaction of the scope Admin.
+// Otherwise it is Set. Every tenant gets the event.
 func SetEverything(ctx context.Context, tx pgx.Tx, kill bool, reason, by string) (Pause, error) {
 	var p check.Problems
 	checkReason(&p, reason)
@@ -50,30 +50,36 @@ func SetEverything(ctx context.Context, tx pgx.Tx, kill bool, reason, by string)
 	if err != nil {
 		return Pause{}, err
 	}
-	return set(ctx, tx, tenants, nil, Target{Scope: Everything}, kill, reason, by)
+	return set(ctx, tx, tenants, Target{Scope: Everything}, kill, reason, by)
 }
 
-func set(ctx context.Context, tx pgx.Tx, told []envelope.TenantID, tenant *uuid.UUID, of Target, kill bool, reason, by string) (Pause, error) {
+// owner returns the tenant of a pause as it is stored: NULL for everything.
+func (t Target) owner(tenants []envelope.TenantID) *uuid.UUID {
+	if t.Scope == Everything {
+		return nil
+	}
+	return new(uuid.UUID(tenants[0]))
+}
+
+func set(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, of Target, kill bool, reason, by string) (Pause, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return Pause{}, err
 	}
 	row, err := dbsqlc.New().PauseSet(ctx, tx, &dbsqlc.PauseSetParams{
-		PauseID: id, TenantID: tenant, Scope: string(of.Scope), Subject: of.Subject, Kill: kill, Reason: reason, PausedBy: by,
+		PauseID: id, TenantID: of.owner(tenants), Scope: string(of.Scope), Subject: of.Subject, Kill: kill, Reason: reason, PausedBy: by,
 	})
-	err = violations.Fault(err)
 	if err != nil {
-		return Pause{}, err
+		return Pause{}, violations.Fault(err)
 	}
-	made := pauseFromRow(dbsqlc.PauseListRow(row))
-	if made.ID != ID(id) && !kill {
+	made, what := pauseFromRow(dbsqlc.PauseListRow(row)), "paused"
+	switch {
+	case kill:
+		what = "killed"
+	case made.ID != ID(id):
 		return made, nil // it was paused already
 	}
-	what := "paused"
-	if kill {
-		what = "killed"
-	}
-	return made, notePause(ctx, tx, told, by, audit.Item{Subject: of.String() + " " + what, Note: reason})
+	return made, record(ctx, tx, tenants, by, audit.Item{Subject: of.String() + " " + what, Note: reason})
 }
 
 // Lift ends a pause or a kill. What it held is put on the schedule again; what
@@ -90,31 +96,32 @@ func Lift(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target, r
 	if of.Scope == Everything {
 		return fault.New(fault.Denied, "whoever runs the fleet lifts the pause of everything: countersign resume --everything")
 	}
-	return lift(ctx, tx, []envelope.TenantID{tenant}, new(uuid.UUID(tenant)), of.settled(), reason, by)
+	return lift(ctx, tx, []envelope.TenantID{tenant}, of.settled(), reason, by)
 }
 
-// LiftAll ends the pause of everything, in a transaction of the scope Admin.
+// LiftEverything ends the pause of everything, in a transaction of the scope
+// Admin.
 func LiftEverything(ctx context.Context, tx pgx.Tx, reason, by string) error {
 	tenants, err := everyTenant(ctx, tx)
 	if err != nil {
 		return err
 	}
-	return lift(ctx, tx, tenants, nil, Target{Scope: Everything}, reason, by)
+	return lift(ctx, tx, tenants, Target{Scope: Everything}, reason, by)
 }
 
-func lift(ctx context.Context, tx pgx.Tx, told []envelope.TenantID, tenant *uuid.UUID, of Target, reason, by string) error {
-	lifted, err := dbsqlc.New().PauseLift(ctx, tx, &dbsqlc.PauseLiftParams{TenantID: tenant, Scope: string(of.Scope), Subject: of.Subject, LiftedBy: &by})
+func lift(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, of Target, reason, by string) error {
+	lifted, err := dbsqlc.New().PauseLift(ctx, tx, &dbsqlc.PauseLiftParams{
+		TenantID: of.owner(tenants), Scope: string(of.Scope), Subject: of.Subject, LiftedBy: &by,
+	})
+	err = postgres.Affected(lifted, err, fault.New(fault.NotFound, "nothing is paused there; list the pauses to see what is"))
 	if err != nil {
 		return err
 	}
-	if len(lifted) == 0 {
-		return fault.New(fault.NotFound, "nothing is paused there; list the pauses to see what is")
-	}
-	return notePause(ctx, tx, told, by, audit.Item{Subject: of.String() + " resumed", Note: reason})
+	return record(ctx, tx, tenants, by, audit.Item{Subject: of.String() + " resumed", Note: reason})
 }
 
-// notePause writes an event for each tenant that a pause is of.
-func notePause(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, by string, it audit.Item) error {
+// record writes an event for each tenant of a pause.
+func record(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, by string, it audit.Item) error {
 	events := make([]audit.Event, len(tenants))
 	for i, t := range tenants {
 		events[i] = audit.Event{Tenant: t, Kind: audit.Configured, Actor: by, Items: []audit.Item{it}}
@@ -122,57 +129,46 @@ func notePause(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, by s
 	return audit.Write(ctx, tx, events...)
 }
 
-// present checks that there is what a target names, so that nobody believes a
-// misspelt thing stopped. An employee may never have been heard of.
-func present(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target) error {
+// checkTarget checks that there is what a target names, so that nobody believes
+// a misspelt thing stopped. An employee need not have proposed anything yet.
+func checkTarget(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target) error {
 	q, id := dbsqlc.New(), uuid.UUID(tenant)
+	var err error
 	known, what := true, ""
 	switch of.Scope {
 	case Source:
-		rows, err := q.SourceList(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		known, what = false, "a source; list the sources to see them"
-		for _, r := range rows {
-			known = known || r.SourceID == of.Subject
-		}
+		var rows []dbsqlc.SourceListRow
+		rows, err = q.SourceList(ctx, tx, id)
+		known = slices.ContainsFunc(rows, func(r dbsqlc.SourceListRow) bool { return r.SourceID == of.Subject })
+		what = "a source; list the sources to see them"
 	case Tool:
-		rows, err := q.ToolRuleList(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		known, what = false, "a tool as source:tool; list the tools to see them"
-		for _, r := range rows {
-			known = known || (policy.Key{Source: r.SourceID, Action: r.Name}).String() == of.Subject
-		}
+		var rows []dbsqlc.ToolRuleListRow
+		rows, err = q.ToolRuleList(ctx, tx, id)
+		known = slices.ContainsFunc(rows, func(r dbsqlc.ToolRuleListRow) bool { return r.SourceID+":"+r.Name == of.Subject })
+		what = "a tool as source:tool; list the tools to see them"
 	case Bucket:
-		rows, err := q.BucketSettingsList(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		known, what = false, "a bucket; list the buckets to see them"
-		for _, b := range rows {
-			known = known || b.Name == of.Subject
-		}
+		var rows []dbsqlc.BucketSettingsListRow
+		rows, err = q.BucketSettingsList(ctx, tx, id)
+		known = slices.ContainsFunc(rows, func(r dbsqlc.BucketSettingsListRow) bool { return r.Name == of.Subject })
+		what = "a bucket; list the buckets to see them"
 	case Everything, Tenant, Employee:
 	}
-	if !known {
-		return check.Invalid("/subject", check.RuleUnknown, "must be the name of %s", what)
+	if err == nil && !known {
+		err = check.Invalid("/subject", check.RuleUnknown, "must be the name of %s", what)
 	}
-	return nil
+	return err
 }
 
-// PauseFilter narrows a list of pauses; its zero fields do not.
+// Filter narrows a list of pauses; its zero fields do not.
 type Filter struct {
-	// Standing leaves out what was lifted.
-	Standing bool
+	// Active leaves out lifted pauses.
+	Active bool
 	// Before is the last of the page before.
 	Before ID
 	Most   int
 }
 
-// Pauses returns a page of a tenant's pauses, the newest first. The pause of
+// List returns a page of a tenant's pauses, the newest first. The pause of
 // everything is among them.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]Pause, error) {
 	before := uuid.UUID(f.Before)
@@ -180,20 +176,13 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([
 		before = uuid.Max
 	}
 	rows, err := dbsqlc.New().PauseList(ctx, tx, &dbsqlc.PauseListParams{
-		TenantID: new(uuid.UUID(tenant)), ActiveOnly: f.Standing, Before: before, Most: int64(f.Most),
+		TenantID: new(uuid.UUID(tenant)), ActiveOnly: f.Active, Before: before, Most: int64(f.Most),
 	})
-	if err != nil {
-		return nil, err
-	}
-	all := make([]Pause, len(rows))
-	for i, r := range rows {
-		all[i] = pauseFromRow(r)
-	}
-	return all, nil
+	return postgres.Map(rows, err, pauseFromRow)
 }
 
-// PauseOfEverything returns the pause of everything, in a transaction of any
-// scope; false if none stands.
+// OfEverything returns the active pause of everything, in a transaction of any
+// scope; false if there is none.
 func OfEverything(ctx context.Context, tx pgx.Tx) (Pause, bool, error) {
 	rows, err := dbsqlc.New().PauseOfEverything(ctx, tx)
 	if err != nil || len(rows) == 0 {
@@ -202,32 +191,22 @@ func OfEverything(ctx context.Context, tx pgx.Tx) (Pause, bool, error) {
 	return pauseFromRow(dbsqlc.PauseListRow(rows[0])), true, nil
 }
 
-// Flights counts the envelopes of all tenants that workers hold at this
-// moment, in a transaction of the scope Admin.
-func Flights(ctx context.Context, tx pgx.Tx) (int, error) {
+// InFlight returns how many actions of all tenants workers hold at this moment,
+// in a transaction of the scope Admin.
+func InFlight(ctx context.Context, tx pgx.Tx) (int, error) {
 	n, err := dbsqlc.New().OutboxInFlightCount(ctx, tx)
 	return int(min(n, math.MaxInt32)), err
 }
 
 func everyTenant(ctx context.Context, tx pgx.Tx) ([]envelope.TenantID, error) {
 	ids, err := dbsqlc.New().TenantList(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]envelope.TenantID, len(ids))
-	for i, id := range ids {
-		all[i] = envelope.TenantID(id)
-	}
-	return all, nil
+	return postgres.Map(ids, err, func(id uuid.UUID) envelope.TenantID { return envelope.TenantID(id) })
 }
 
 func pauseFromRow(r dbsqlc.PauseListRow) Pause {
-	p := Pause{
+	return Pause{
 		ID: ID(r.PauseID), Scope: Scope(r.Scope), Subject: r.Subject, Kill: r.Kill, Reason: r.Reason, By: r.PausedBy, At: r.PausedAt.UTC(),
-		KilledAt: postgres.UTC(r.KilledAt), Cancelled: int(r.Cancelled), SweptAt: postgres.UTC(r.SweptAt), LiftedAt: postgres.UTC(r.LiftedAt), WokenAt: postgres.UTC(r.WokenAt),
+		KilledAt: postgres.UTC(r.KilledAt), Cancelled: int(r.Cancelled), SweptAt: postgres.UTC(r.SweptAt),
+		LiftedAt: postgres.UTC(r.LiftedAt), LiftedBy: postgres.OrZero(r.LiftedBy), WokenAt: postgres.UTC(r.WokenAt),
 	}
-	if r.LiftedBy != nil {
-		p.LiftedBy = *r.LiftedBy
-	}
-	return p
 }

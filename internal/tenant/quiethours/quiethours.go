@@ -4,13 +4,9 @@
 package quiethours
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math/bits"
 	"slices"
 	"strings"
@@ -50,7 +46,7 @@ type Window struct {
 	Until string `json:"until"`
 }
 
-// Quiet is quiet hours as they are sent and stored.
+// Hours is quiet hours as they are sent and stored.
 type Hours struct {
 	// Timezone is an IANA name such as Europe/Berlin.
 	Timezone string `json:"timezone"`
@@ -59,31 +55,6 @@ type Hours struct {
 	// Spread is over how much time the envelopes that waited are
 	// sent once a window has ended, 0 to 21600. Absent means five minutes.
 	Spread *envelope.Duration `json:"spread,omitempty"`
-}
-
-// ParseQuiet reads quiet hours from JSON and checks them. The error is an
-// *envelope.InvalidError.
-func Parse(raw []byte) (Hours, error) {
-	var q Hours
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(&q)
-	if err == nil {
-		if _, trailing := dec.Token(); trailing != io.EOF {
-			err = errors.New("more than one value")
-		}
-	}
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		field, _, _ := strings.Cut(wrong.Field, ".") // which window, it does not know
-		return Hours{}, check.Invalid("/"+field, envelope.RuleType, "must be of another JSON type: timezone, from, until and days are strings, days and windows lists, spread a duration")
-	}
-	if err != nil {
-		return Hours{}, check.Invalid("", envelope.RuleSyntax, "must be one JSON object with timezone, windows (each with days, from and until) and spread, and no other field")
-	}
-	if _, err := q.Compile(); err != nil {
-		return Hours{}, err
-	}
-	return q, nil
 }
 
 // Schedule is compiled quiet hours. It does not change, so that any number of
@@ -104,29 +75,28 @@ type span struct {
 // *envelope.InvalidError that names every field that is wrong.
 func (q Hours) Compile() (*Schedule, error) {
 	var p check.Problems
-	report := func(at string, rule envelope.Rule, message string) { p.Add(at, rule, "%s", message) }
 	s := &Schedule{spread: DefaultSpread, zone: check.Zone(q.Timezone)}
 	if s.zone == nil {
-		report("/timezone", envelope.RuleFormat, "must be the name of a time zone in the IANA database, such as Europe/Berlin or UTC, upper and lower case as there")
+		p.Zone("/timezone", q.Timezone)
 	}
 	if n := q.Spread; n != nil {
 		s.spread = time.Duration(*n)
 		if s.spread < 0 || s.spread > MaxSpread {
-			report("/spread", "range", "must be from 0s to 6h; leave it out for 5m")
+			p.Add("/spread", "range", "must be from 0s to 6h; leave it out for 5m")
 		}
 	}
 	switch n := len(q.Windows); {
 	case n == 0:
-		report("/windows", "min_items", "must have at least one window; to have no quiet hours, delete them")
+		p.Add("/windows", "min_items", "must have at least one window; to have no quiet hours, delete them")
 	case n > MaxWindows:
-		report("/windows", envelope.RuleMaxItems, "must have at most 50 windows")
+		p.Add("/windows", envelope.RuleMaxItems, "must have at most 50 windows")
 	default:
 		for i, w := range q.Windows {
-			s.windows = append(s.windows, w.compile(fmt.Sprintf("/windows/%d", i), report))
+			s.windows = append(s.windows, w.compile(fmt.Sprintf("/windows/%d", i), &p))
 		}
 	}
 	if len(p) == 0 && coverWeek(s.windows) {
-		report("/windows", "always", "must leave some time of the week to send in; to stop sending altogether, use pause")
+		p.Add("/windows", "always", "must leave some time of the week to send in; to stop sending altogether, use pause")
 	}
 	if err := p.Err(); err != nil {
 		return nil, err
@@ -134,7 +104,7 @@ func (q Hours) Compile() (*Schedule, error) {
 	return s, nil
 }
 
-func (w Window) compile(at string, report func(string, envelope.Rule, string)) span {
+func (w Window) compile(at string, p *check.Problems) span {
 	s := span{days: everyDay}
 	if len(w.Days) > 0 {
 		s.days = 0
@@ -145,16 +115,16 @@ func (w Window) compile(at string, report func(string, envelope.Rule, string)) s
 		switch {
 		case i > 7:
 		case day < 0:
-			report(here, envelope.RuleEnum, "must be one of mon, tue, wed, thu, fri, sat, sun")
+			p.Add(here, envelope.RuleEnum, "must be one of mon, tue, wed, thu, fri, sat, sun")
 		case s.days&(1<<day) != 0:
-			report(here, check.RuleDuplicate, "must not name a day that the window already has")
+			p.Add(here, check.RuleDuplicate, "must not name a day that the window already has")
 		default:
 			s.days |= 1 << day
 		}
 	}
 	var fromOK, untilOK bool
 	if s.from, fromOK = clock(w.From); !fromOK {
-		report(at+"/from", envelope.RuleFormat, "must be a time from 00:00 to 23:59, written HH:MM")
+		p.Add(at+"/from", envelope.RuleFormat, "must be a time from 00:00 to 23:59, written HH:MM")
 	}
 	text, next := strings.CutSuffix(w.Until, "+1")
 	s.until, untilOK = clock(text)
@@ -166,11 +136,11 @@ func (w Window) compile(at string, report func(string, envelope.Rule, string)) s
 	}
 	switch {
 	case !untilOK:
-		report(at+"/until", envelope.RuleFormat, "must be a time from 00:01 to 24:00, written HH:MM, or HH:MM+1 for a time of the next day")
+		p.Add(at+"/until", envelope.RuleFormat, "must be a time from 00:01 to 24:00, written HH:MM, or HH:MM+1 for a time of the next day")
 	case fromOK && s.until <= s.from:
-		report(at+"/until", check.RuleOrder, "must be later than from; for a window over midnight write the next day's time with +1, such as 07:00+1")
+		p.Add(at+"/until", check.RuleOrder, "must be later than from; for a window over midnight write the next day's time with +1, such as 07:00+1")
 	case fromOK && s.until-s.from > dayMinutes:
-		report(at+"/until", check.RuleOrder, "must be at most 24 hours later than from; for a longer time write one window for each day")
+		p.Add(at+"/until", check.RuleOrder, "must be at most 24 hours later than from; for a longer time write one window for each day")
 	}
 	return s
 }

@@ -1,8 +1,8 @@
-// Package retention owns how long a tenant keeps what: the settings, and the
-// sweep that deletes what is past them or, where nobody said so, only tells
-// how much there is. It refuses to touch anything unfinished: an envelope that
-// is on the schedule, waits for a decision or is a dead letter stays, however
-// old, and so does an event that does not verify.
+// Package retention owns how long a tenant keeps data: the settings, and the
+// sweep that deletes older data or, by default, only reports how much there is.
+// It does not delete unfinished actions: an action that is on the schedule,
+// waits for a decision or is a dead letter stays, however old, and so does an
+// event that does not verify.
 package retention
 
 import (
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 )
 
 // Kind is a kind of data that is kept for some time.
@@ -17,14 +18,14 @@ type Kind string
 
 // The kinds.
 const (
-	// Ledger is envelopes that ended, with their attempts.
-	Ledger Kind = "ledger"
-	// Events is the sealed log of what happened. The checkpoints stay.
+	// Actions is actions that ended, with their attempts.
+	Actions Kind = "actions"
+	// Events is the events of the audit log. The checkpoints stay.
 	Events Kind = "events"
 )
 
 // Kinds returns every kind.
-func Kinds() []Kind { return []Kind{Ledger, Events} }
+func Kinds() []Kind { return []Kind{Actions, Events} }
 
 // Action is what is done about data that is older.
 type Action string
@@ -33,12 +34,9 @@ type Action string
 const (
 	// Delete deletes it.
 	Delete Action = "delete"
-	// Notice tells once a day, by an event, that there is some.
-	Notice Action = "notice"
+	// Report reports it once a day by an event.
+	Report Action = "report"
 )
-
-// Actions returns every action.
-func Actions() []Action { return []Action{Delete, Notice} }
 
 // The bounds of Setting.Days, and what holds for a tenant that set nothing.
 const (
@@ -57,27 +55,24 @@ type Setting struct {
 // Check returns an *envelope.InvalidError that names every field that is
 // wrong.
 func (s Setting) Check() error {
-	var fields []envelope.FieldError
+	var p check.Problems
 	if !slices.Contains(Kinds(), s.Kind) {
-		fields = append(fields, envelope.FieldError{Pointer: "/kind", Rule: envelope.RuleEnum, Message: "must be ledger or events"})
+		p.Add("/kind", envelope.RuleEnum, "must be actions or events")
 	}
 	if s.Days < MinDays || s.Days > MaxDays {
-		fields = append(fields, envelope.FieldError{Pointer: "/days", Rule: "range", Message: "must be from 1 to 36500"})
+		p.Add("/days", "range", "must be from %d to %d", MinDays, MaxDays)
 	}
-	if !slices.Contains(Actions(), s.Action) {
-		fields = append(fields, envelope.FieldError{Pointer: "/action", Rule: envelope.RuleEnum, Message: "must be delete or notice"})
+	if s.Action != Delete && s.Action != Report {
+		p.Add("/action", envelope.RuleEnum, "must be delete or report")
 	}
-	if len(fields) > 0 {
-		return &envelope.InvalidError{Fields: fields}
-	}
-	return nil
+	return p.Err()
 }
 
-// Holding is a setting, and what was found to be older than it.
-type Holding struct {
+// Status is a setting with the result of the last daily check.
+type Status struct {
 	Setting
-	// Older is how many rows the last daily look found, counted up to 10,000;
-	// CheckedAt is when, zero for not yet. What is deleted is not counted.
+	// Older is how many rows were older than the setting, counted up to
+	// CountMost; 0 where they are deleted. CheckedAt is when, zero for not yet.
 	Older     int64
 	CheckedAt time.Time
 }

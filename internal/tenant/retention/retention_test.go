@@ -17,21 +17,21 @@ func TestSettingsReadBack(t *testing.T) {
 	t.Parallel()
 	c := newCellar(t)
 	s, other := c.tenant(), c.tenant()
-	ledger := func(days int, action retention.Action) retention.Setting {
-		return retention.Setting{Kind: retention.Ledger, Days: days, Action: action}
+	actions := func(days int, action retention.Action) retention.Setting {
+		return retention.Setting{Kind: retention.Actions, Days: days, Action: action}
 	}
-	kept := retention.Holding{Setting: retention.Setting{Kind: retention.Events, Days: 90, Action: retention.Notice}}
+	kept := retention.Status{Setting: retention.Setting{Kind: retention.Events, Days: 90, Action: retention.Report}}
 
-	first := s.put(ledger(30, retention.Delete))
-	second := s.put(ledger(36500, retention.Notice))
+	first := s.put(actions(30, retention.Delete))
+	second := s.put(actions(36500, retention.Report))
 
-	if diff := cmp.Diff([]retention.Setting{ledger(90, retention.Notice), ledger(30, retention.Delete)}, []retention.Setting{first, second}); diff != "" {
+	if diff := cmp.Diff([]retention.Setting{actions(90, retention.Report), actions(30, retention.Delete)}, []retention.Setting{first, second}); diff != "" {
 		t.Errorf("what held before (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]retention.Holding{{Setting: ledger(36500, retention.Notice)}, kept}, s.list()); diff != "" {
+	if diff := cmp.Diff([]retention.Status{{Setting: actions(36500, retention.Report)}, kept}, s.list()); diff != "" {
 		t.Errorf("List (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]retention.Holding{{Setting: ledger(90, retention.Notice)}, kept}, other.list()); diff != "" {
+	if diff := cmp.Diff([]retention.Status{{Setting: actions(90, retention.Report)}, kept}, other.list()); diff != "" {
 		t.Errorf("List of another tenant (-want +got):\n%s", diff)
 	}
 }
@@ -44,8 +44,8 @@ func TestABadSettingChangesNothing(t *testing.T) {
 		setting retention.Setting
 		want    []string
 	}{
-		"no days":        {retention.Setting{Kind: retention.Ledger, Days: 0, Action: retention.Delete}, []string{"/days"}},
-		"too many days":  {retention.Setting{Kind: retention.Ledger, Days: 36501, Action: retention.Delete}, []string{"/days"}},
+		"no days":        {retention.Setting{Kind: retention.Actions, Days: 0, Action: retention.Delete}, []string{"/days"}},
+		"too many days":  {retention.Setting{Kind: retention.Actions, Days: 36501, Action: retention.Delete}, []string{"/days"}},
 		"unknown kind":   {retention.Setting{Kind: "mail", Days: 1, Action: retention.Delete}, []string{"/kind"}},
 		"unknown action": {retention.Setting{Kind: retention.Events, Days: 1, Action: "burn"}, []string{"/action"}},
 		"nothing":        {retention.Setting{}, []string{"/kind", "/days", "/action"}},

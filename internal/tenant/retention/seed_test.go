@@ -83,9 +83,9 @@ func (s shelf) put(set retention.Setting) retention.Setting {
 	return was
 }
 
-func (s shelf) list() []retention.Holding {
+func (s shelf) list() []retention.Status {
 	s.t.Helper()
-	var all []retention.Holding
+	var all []retention.Status
 	if err := s.as(func(ctx context.Context, tx pgx.Tx) (err error) {
 		all, err = retention.List(ctx, tx, s.id)
 		return err
@@ -106,7 +106,7 @@ func (s shelf) action(name, approval string) envelope.ActionID {
 	return id
 }
 
-// attempt writes a row of the ledger.
+// attempt writes a row of the actions.
 func (s shelf) attempt(id envelope.ActionID, n int, status, at string) {
 	s.t.Helper()
 	s.exec("INSERT INTO tool_executions (tenant_id, action_id, attempt, status, finished_at) VALUES ($1, $2, $3, $4, $5::timestamptz)",

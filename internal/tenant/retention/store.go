@@ -9,57 +9,44 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// List returns what holds for a tenant, of every kind.
-func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Holding, error) {
-	settings, err := current(ctx, tx, tenant)
-	if err != nil {
-		return nil, err
-	}
-	check, err := dbsqlc.New().RetentionCheckGet(ctx, tx, uuid.UUID(tenant))
+// List returns the setting of every kind of a tenant.
+func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Status, error) {
+	last, err := dbsqlc.New().RetentionCheckGet(ctx, tx, uuid.UUID(tenant))
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return nil, err
 	}
-	older := map[Kind]int64{Ledger: check.Ledger, Events: check.Events}
-	all := make([]Holding, len(settings))
-	for i, s := range settings {
-		all[i] = Holding{Setting: s, Older: older[s.Kind], CheckedAt: check.CheckedAt}
-	}
-	return all, nil
+	older := map[Kind]int64{Actions: last.Actions, Events: last.Events}
+	settings, err := current(ctx, tx, tenant)
+	return postgres.Map(settings, err, func(s Setting) Status { return Status{s, older[s.Kind], last.CheckedAt} })
 }
 
 // current returns a tenant's setting of every kind, in the order of Kinds.
 func current(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Setting, error) {
 	rows, err := dbsqlc.New().RetentionList(ctx, tx, uuid.UUID(tenant))
-	if err != nil {
-		return nil, err
-	}
-	all := make([]Setting, 0, len(Kinds()))
-	for _, kind := range Kinds() {
-		s := Setting{kind, DefaultDays, Notice}
+	return postgres.Map(Kinds(), err, func(kind Kind) Setting {
 		for _, r := range rows {
 			if Kind(r.Kind) == kind {
-				s.Days, s.Action = int(r.Days), Action(r.Action)
+				return Setting{kind, int(r.Days), Action(r.Action)}
 			}
 		}
-		all = append(all, s)
-	}
-	return all, nil
+		return Setting{kind, DefaultDays, Report}
+	})
 }
 
-// Put sets how long a tenant keeps one kind, and returns what held before. An
+// Put sets how long a tenant keeps one kind, and returns the setting before. An
 // invalid setting is an *envelope.InvalidError and changes nothing.
-func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Setting, by string) (Setting, error) {
+func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Setting, by string) (was Setting, err error) {
 	if err := s.Check(); err != nil {
-		return Setting{}, err
+		return was, err
 	}
 	settings, err := current(ctx, tx, tenant)
 	if err != nil {
-		return Setting{}, err
+		return was, err
 	}
-	was := Setting{}
 	for _, old := range settings {
 		if old.Kind == s.Kind {
 			was = old
@@ -70,52 +57,43 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Setting, by
 	}))
 }
 
-// envelopes are ids of envelopes of several tenants, side by side.
-type envelopes struct{ tenants, actions []uuid.UUID }
+// oldAction is the ids of an action and of its tenant.
+type oldAction = dbsqlc.RetentionOldActionsRow
 
-// oldLedger finds envelopes to be deleted, at most so many.
-func oldLedger(ctx context.Context, tx pgx.Tx, most int) (envelopes, error) {
+// oldActions returns the ids of up to searched actions to delete, of any tenant.
+func oldActions(ctx context.Context, tx pgx.Tx) ([]oldAction, error) {
 	q := dbsqlc.New()
 	least, err := q.RetentionShortest(ctx, tx)
 	if err != nil || least == 0 {
-		return envelopes{}, err
+		return nil, err
 	}
-	rows, err := q.RetentionOldLedger(ctx, tx, &dbsqlc.RetentionOldLedgerParams{LeastDays: least, Most: int64(most)})
-	var old envelopes
-	for _, r := range rows {
-		old.tenants, old.actions = append(old.tenants, r.TenantID), append(old.actions, r.ActionID)
+	return q.RetentionOldActions(ctx, tx, &dbsqlc.RetentionOldActionsParams{LeastDays: least, Most: searched})
+}
+
+// pruneActions deletes those of the actions that are still to be deleted, and
+// returns how many.
+func pruneActions(ctx context.Context, tx pgx.Tx, old []oldAction) (int64, error) {
+	p := &dbsqlc.RetentionPruneActionsParams{}
+	for _, r := range old {
+		p.TenantIds, p.ActionIds = append(p.TenantIds, r.TenantID), append(p.ActionIds, r.ActionID)
 	}
-	return old, err
+	return dbsqlc.New().RetentionPruneActions(ctx, tx, p)
 }
 
-// pruneLedger deletes envelopes that are still to be deleted, and says how
-// many.
-func pruneLedger(ctx context.Context, tx pgx.Tx, old envelopes) (int64, error) {
-	return dbsqlc.New().RetentionPruneLedger(ctx, tx, &dbsqlc.RetentionPruneLedgerParams{TenantIds: old.tenants, ActionIds: old.actions})
+// deletingEvents returns a page of the tenants after one that delete events.
+func deletingEvents(ctx context.Context, tx pgx.Tx, after envelope.TenantID) ([]envelope.TenantID, error) {
+	ids, err := dbsqlc.New().RetentionDeleting(ctx, tx, &dbsqlc.RetentionDeletingParams{Kind: string(Events), After: uuid.UUID(after), Most: tenantsAtOnce})
+	return postgres.Map(ids, err, func(id uuid.UUID) envelope.TenantID { return envelope.TenantID(id) })
 }
 
-// deleting returns tenants behind one that delete what is old of a kind.
-func deleting(ctx context.Context, tx pgx.Tx, kind Kind, after envelope.TenantID) ([]envelope.TenantID, error) {
-	ids, err := dbsqlc.New().RetentionDeleting(ctx, tx, &dbsqlc.RetentionDeletingParams{Kind: string(kind), After: uuid.UUID(after), Most: tenantsAtOnce})
-	return tenantIDs(ids), err
-}
-
-// unchecked returns tenants behind one that nobody looked at today.
+// unchecked returns a page of the tenants after one that were not checked today.
 func unchecked(ctx context.Context, tx pgx.Tx, after envelope.TenantID) ([]envelope.TenantID, error) {
 	ids, err := dbsqlc.New().RetentionCheckDue(ctx, tx, &dbsqlc.RetentionCheckDueParams{After: uuid.UUID(after), Most: tenantsAtOnce})
-	return tenantIDs(ids), err
+	return postgres.Map(ids, err, func(id uuid.UUID) envelope.TenantID { return envelope.TenantID(id) })
 }
 
-func tenantIDs(ids []uuid.UUID) []envelope.TenantID {
-	tenants := make([]envelope.TenantID, len(ids))
-	for i, id := range ids {
-		tenants[i] = envelope.TenantID(id)
-	}
-	return tenants
-}
-
-// dropPartition drops one partition of the ledger in which nothing is left.
-// It is false when there is none, or the ledger is too busy.
+// dropPartition drops one empty partition of the actions' tables. It returns
+// false when there is none, or the tables are too busy.
 func dropPartition(ctx context.Context, tx pgx.Tx) (bool, error) {
 	n, err := dbsqlc.New().PartitionDrop(ctx, tx)
 	return n > 0, err
@@ -124,15 +102,14 @@ func dropPartition(ctx context.Context, tx pgx.Tx) (bool, error) {
 // CountMost bounds how many rows are counted that are older than a limit.
 const CountMost = 10_000
 
-// check counts what a tenant has that is older than the limits that only give
-// notice, and tells of it by one event. Of several checks of a day the first
-// alone does anything.
-func check(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
+// checkTenant counts the rows of a tenant that are older than the settings with the
+// action Report, and reports them by one event. Of several checks of a day only
+// the first does anything.
+func checkTenant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
 	q := dbsqlc.New()
-	mine, err := q.RetentionCheckBegin(ctx, tx, uuid.UUID(tenant))
-	err = violations.Fault(err)
-	if err != nil || mine == 0 {
-		return err
+	begun, err := q.RetentionCheckBegin(ctx, tx, uuid.UUID(tenant))
+	if err != nil || begun == 0 {
+		return violations.Fault(err)
 	}
 	settings, err := current(ctx, tx, tenant)
 	if err != nil {
@@ -141,7 +118,7 @@ func check(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
 	older := map[Kind]int64{}
 	event := audit.Event{Tenant: tenant, Kind: audit.Noticed, Actor: actor}
 	for _, s := range settings {
-		if s.Action != Notice {
+		if s.Action != Report {
 			continue
 		}
 		n, err := count(ctx, tx, tenant, s)
@@ -149,10 +126,10 @@ func check(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
 			return err
 		}
 		if older[s.Kind] = n; n > 0 {
-			event.Items = append(event.Items, noticeOf(s, n))
+			event.Items = append(event.Items, reportItem(s, n))
 		}
 	}
-	if err := q.RetentionCheckEnd(ctx, tx, &dbsqlc.RetentionCheckEndParams{TenantID: uuid.UUID(tenant), Ledger: older[Ledger], Events: older[Events]}); err != nil {
+	if err := q.RetentionCheckEnd(ctx, tx, &dbsqlc.RetentionCheckEndParams{TenantID: uuid.UUID(tenant), Actions: older[Actions], Events: older[Events]}); err != nil {
 		return err
 	}
 	return audit.Write(ctx, tx, event)
@@ -160,8 +137,8 @@ func check(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
 
 func count(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Setting) (int64, error) {
 	q := dbsqlc.New()
-	if s.Kind == Ledger {
-		return q.RetentionOlderLedger(ctx, tx, &dbsqlc.RetentionOlderLedgerParams{TenantID: uuid.UUID(tenant), Days: int32(s.Days), Most: CountMost})
+	if s.Kind == Actions {
+		return q.RetentionOlderActions(ctx, tx, &dbsqlc.RetentionOlderActionsParams{TenantID: uuid.UUID(tenant), Days: int32(s.Days), Most: CountMost})
 	}
 	return q.RetentionOlderEvents(ctx, tx, &dbsqlc.RetentionOlderEventsParams{TenantID: uuid.UUID(tenant), Days: int32(s.Days), Most: CountMost})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,139 +14,132 @@ import (
 )
 
 const (
-	// chunk is how many rows one transaction deletes, give or take; found is
-	// how many are looked for at a time, since each look passes over what the
-	// ones before deleted.
-	chunk = 5000
-	found = 10 * chunk
+	// chunk is about how many rows one transaction deletes; searched is how many
+	// are searched for at a time, since each search passes over the rows that
+	// the ones before deleted.
+	chunk    = 5000
+	searched = 10 * chunk
 	// tenantsAtOnce is how many tenants are read at a time.
 	tenantsAtOnce = 100
 
-	// actor is who tells of a notice.
+	// actor is the actor of the events.
 	actor = "retention"
 )
 
-// sweep is one run over what all tenants keep.
+// sweep is one run over the data of all tenants.
 type sweep struct {
 	db   postgres.Begins
 	more func() bool
 }
 
-// Sweep deletes what is past its tenant's limits, drops the partitions of the
-// ledger that are empty by now, and gives notice of what is only to be told,
-// while more says that there is time for another chunk. Each chunk is a
-// transaction of its own, so that a sweep that is cut short is taken up by the
-// next. It says whether it came to the end. One tenant's error does not keep
-// the others from it.
+// Sweep deletes data older than its tenant's settings, drops empty partitions of
+// the actions' tables, and reports what is not to be deleted, while more returns
+// that there is time for another chunk. Each chunk is a transaction of its own,
+// so that the next sweep continues one that is cut short. It reports whether it
+// reached the end. One tenant's error does not stop the others.
 func Sweep(ctx context.Context, db postgres.Begins, more func() bool) (bool, error) {
 	s := &sweep{db, more}
 	var failed error
-	for _, part := range []func(context.Context) error{s.ledger, s.events, s.partitions, s.notices} {
+	for _, part := range []func(context.Context) error{s.actions, s.events, s.partitions, s.reports} {
 		failed = errors.Join(failed, part(ctx))
 	}
 	return more(), failed
 }
 
-func (s *sweep) inTx(ctx context.Context, do func(tx pgx.Tx) error) error {
-	return postgres.InTx(ctx, s.db, postgres.Worker(), do)
+// inTx calls do in a transaction. The error names what was done.
+func (s *sweep) inTx(ctx context.Context, what string, do func(tx pgx.Tx) error) error {
+	if err := postgres.InTx(ctx, s.db, postgres.Worker(), do); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
 }
 
-// ledger deletes envelopes that ended, with their attempts.
-func (s *sweep) ledger(ctx context.Context) error {
+// actions deletes actions that ended, with their attempts.
+func (s *sweep) actions(ctx context.Context) error {
 	for s.more() {
-		var old envelopes
-		err := s.inTx(ctx, func(tx pgx.Tx) (err error) {
-			old, err = oldLedger(ctx, tx, found)
+		var old []oldAction
+		err := s.inTx(ctx, "find old actions", func(tx pgx.Tx) (err error) {
+			old, err = oldActions(ctx, tx)
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("find old envelopes: %w", err)
+			return err
 		}
 		pruned, err := s.prune(ctx, old)
-		if err != nil {
-			return fmt.Errorf("delete old envelopes: %w", err)
-		}
-		// Nothing deleted: all of them came alive in between.
-		if len(old.actions) < found || pruned == 0 {
-			return nil
+		// Nothing deleted: all of them became active again in between.
+		if err != nil || len(old) < searched || pruned == 0 {
+			return err
 		}
 	}
 	return nil
 }
 
-// prune deletes envelopes in chunks, and says how many.
-func (s *sweep) prune(ctx context.Context, old envelopes) (all int64, err error) {
-	for len(old.actions) > 0 && s.more() {
-		n := min(chunk, len(old.actions))
-		err := s.inTx(ctx, func(tx pgx.Tx) error {
-			pruned, err := pruneLedger(ctx, tx, envelopes{old.tenants[:n], old.actions[:n]})
+// prune deletes actions in chunks, and returns how many.
+func (s *sweep) prune(ctx context.Context, old []oldAction) (all int64, err error) {
+	for part := range slices.Chunk(old, chunk) {
+		if !s.more() {
+			break
+		}
+		err := s.inTx(ctx, "delete old actions", func(tx pgx.Tx) error {
+			pruned, err := pruneActions(ctx, tx, part)
 			all += pruned
 			return err
 		})
 		if err != nil {
 			return all, err
 		}
-		old.tenants, old.actions = old.tenants[n:], old.actions[n:]
 	}
 	return all, nil
 }
 
-// events deletes events whose checkpoints are past the limits.
+// events deletes events whose checkpoints are older than the settings.
 func (s *sweep) events(ctx context.Context) error {
-	return s.eachTenant(ctx, func(tx pgx.Tx, after envelope.TenantID) ([]envelope.TenantID, error) {
-		return deleting(ctx, tx, Events, after)
-	}, func(tenant envelope.TenantID) error {
+	return s.eachTenant(ctx, deletingEvents, func(tenant envelope.TenantID) error {
 		for pruned := int64(1); pruned > 0 && s.more(); {
-			err := s.inTx(ctx, func(tx pgx.Tx) (err error) {
+			err := s.inTx(ctx, "delete old events of tenant "+tenant.String(), func(tx pgx.Tx) (err error) {
 				pruned, err = audit.Prune(ctx, tx, tenant, chunk)
 				return err
 			})
 			if err != nil {
-				return fmt.Errorf("delete old events of tenant %s: %w", tenant, err)
+				return err
 			}
 		}
 		return nil
 	})
 }
 
-// partitions drops those of the ledger that are empty.
+// partitions drops the empty partitions.
 func (s *sweep) partitions(ctx context.Context) error {
 	for dropped := true; dropped && s.more(); {
-		err := s.inTx(ctx, func(tx pgx.Tx) (err error) {
+		err := s.inTx(ctx, "drop a partition", func(tx pgx.Tx) (err error) {
 			dropped, err = dropPartition(ctx, tx)
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("drop a partition: %w", err)
+			return err
 		}
 	}
 	return nil
 }
 
-// notices tells each tenant once a day what it has that is old.
-func (s *sweep) notices(ctx context.Context) error {
-	return s.eachTenant(ctx, func(tx pgx.Tx, after envelope.TenantID) ([]envelope.TenantID, error) {
-		return unchecked(ctx, tx, after)
-	}, func(tenant envelope.TenantID) error {
-		if err := s.inTx(ctx, func(tx pgx.Tx) error { return check(ctx, tx, tenant) }); err != nil {
-			return fmt.Errorf("look for old data of tenant %s: %w", tenant, err)
-		}
-		return nil
+// reports reports to each tenant once a day how much old data it has.
+func (s *sweep) reports(ctx context.Context) error {
+	return s.eachTenant(ctx, unchecked, func(tenant envelope.TenantID) error {
+		return s.inTx(ctx, "check for old data of tenant "+tenant.String(), func(tx pgx.Tx) error { return checkTenant(ctx, tx, tenant) })
 	})
 }
 
-// eachTenant does something for each tenant that a page names, while there is
-// time.
-func (s *sweep) eachTenant(ctx context.Context, page func(pgx.Tx, envelope.TenantID) ([]envelope.TenantID, error), do func(envelope.TenantID) error) error {
+// eachTenant calls do for each tenant of all pages, while there is time.
+func (s *sweep) eachTenant(ctx context.Context, page func(context.Context, pgx.Tx, envelope.TenantID) ([]envelope.TenantID, error), do func(envelope.TenantID) error) error {
 	var failed error
 	for after := (envelope.TenantID{}); s.more(); {
 		var tenants []envelope.TenantID
-		err := s.inTx(ctx, func(tx pgx.Tx) (err error) {
-			tenants, err = page(tx, after)
+		err := s.inTx(ctx, "list tenants", func(tx pgx.Tx) (err error) {
+			tenants, err = page(ctx, tx, after)
 			return err
 		})
 		if err != nil {
-			return errors.Join(failed, fmt.Errorf("list tenants: %w", err))
+			return errors.Join(failed, err)
 		}
 		for _, tenant := range tenants {
 			if !s.more() {
@@ -161,14 +155,14 @@ func (s *sweep) eachTenant(ctx context.Context, page func(pgx.Tx, envelope.Tenan
 	return failed
 }
 
-// noticeOf is the item that tells how much there is of a kind.
-func noticeOf(s Setting, older int64) audit.Item {
+// reportItem is the item of the event that reports how much there is of a kind.
+func reportItem(s Setting, older int64) audit.Item {
 	amount := fmt.Sprint(older)
 	if older >= CountMost {
 		amount += " or more"
 	}
 	return audit.Item{
-		Subject: fmt.Sprintf("%s of the %s are older than %d days; nothing is deleted", amount, s.Kind, s.Days),
+		Subject: fmt.Sprintf("%s %s are older than %d days; nothing is deleted", amount, s.Kind, s.Days),
 		Detail:  map[string]any{"kind": s.Kind, "days": s.Days, "older": older, "or_more": older >= CountMost},
 	}
 }

@@ -24,7 +24,7 @@ func past(kind retention.Kind) retention.Setting {
 
 func TestNothingUnfinishedIsDeleted(t *testing.T) {
 	t.Parallel()
-	s := newCellar(t).tenant(past(retention.Ledger))
+	s := newCellar(t).tenant(past(retention.Actions))
 	attempted := func(name, approval, status, at string) envelope.ActionID {
 		id := s.action(name, approval)
 		s.attempt(id, 1, status, at)
@@ -78,13 +78,13 @@ func TestNothingUnfinishedIsDeleted(t *testing.T) {
 		t.Errorf("envelopes that are kept (-want +got):\n%s", diff)
 	}
 	if got := s.count("tool_executions"); got != 7 {
-		t.Errorf("%d rows of the ledger are kept, want those of what is kept", got)
+		t.Errorf("%d rows actions are kept, want those of what is kept", got)
 	}
 }
 
 func TestADiscardedLetterSetsItsEnvelopeFree(t *testing.T) {
 	t.Parallel()
-	s := newCellar(t).tenant(past(retention.Ledger))
+	s := newCellar(t).tenant(past(retention.Actions))
 	id := s.action("dead", "auto")
 	s.attempt(id, 1, "failed", "2025-03-06")
 	s.exec("INSERT INTO dead_letters (tenant_id, action_id, reason, attempt) VALUES ($1, $2, 'refused', 1)", s.id.String(), id.String())
@@ -103,7 +103,7 @@ func TestADiscardedLetterSetsItsEnvelopeFree(t *testing.T) {
 
 func TestTheNameOfADeletedEnvelopeIsFree(t *testing.T) {
 	t.Parallel()
-	s := newCellar(t).tenant(past(retention.Ledger))
+	s := newCellar(t).tenant(past(retention.Actions))
 	s.attempt(s.action("welcome-4711", "auto"), 1, "sent", "2025-03-06")
 	s.sweep()
 
@@ -117,7 +117,7 @@ func TestTheNameOfADeletedEnvelopeIsFree(t *testing.T) {
 func TestASweepIsTakenUpWhereItWasCutShort(t *testing.T) {
 	t.Parallel()
 	c := newCellar(t)
-	s, other := c.tenant(past(retention.Ledger)), c.tenant()
+	s, other := c.tenant(past(retention.Actions)), c.tenant()
 	s.ended(12_000)
 	other.ended(10)
 	steps := 0
@@ -153,7 +153,7 @@ func TestTheWorkerCannotDeleteWhatIsKept(t *testing.T) {
 	for _, sql := range []string{
 		"DELETE FROM actions RETURNING 1", "DELETE FROM tool_executions RETURNING 1", "DELETE FROM events RETURNING 1",
 		"UPDATE retention SET days = 1 RETURNING 1",
-		"INSERT INTO retention (tenant_id, kind, days, action) SELECT tenant_id, 'ledger', 1, 'delete' FROM tenants RETURNING 1",
+		"INSERT INTO retention (tenant_id, kind, days, action) SELECT tenant_id, 'actions', 1, 'delete' FROM tenants RETURNING 1",
 	} {
 		if _, err := attempt(sql); err == nil || errors.Is(err, pgx.ErrNoRows) {
 			t.Errorf("%s: %v, want it denied", sql, err)
@@ -270,7 +270,7 @@ func TestAFalseMarkOfPruningIsNamed(t *testing.T) {
 	}
 }
 
-func TestNoticeIsGivenOnceADay(t *testing.T) {
+func TestOldDataIsReportedOnceADay(t *testing.T) {
 	t.Parallel()
 	c := newCellar(t)
 	s, empty := c.tenant(), c.tenant()
@@ -302,14 +302,14 @@ func TestNoticeIsGivenOnceADay(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []audit.Item{
-		{Subject: "3 of the ledger are older than 90 days; nothing is deleted", Detail: map[string]any{"kind": "ledger", "days": 90.0, "older": 3.0, "or_more": false}},
-		{Subject: "2 of the events are older than 90 days; nothing is deleted", Detail: map[string]any{"kind": "events", "days": 90.0, "older": 2.0, "or_more": false}},
+		{Subject: "3 actions are older than 90 days; nothing is deleted", Detail: map[string]any{"kind": "actions", "days": 90.0, "older": 3.0, "or_more": false}},
+		{Subject: "2 events are older than 90 days; nothing is deleted", Detail: map[string]any{"kind": "events", "days": 90.0, "older": 2.0, "or_more": false}},
 	}
 	if diff := cmp.Diff(want, items); diff != "" {
 		t.Errorf("items (-want +got):\n%s", diff)
 	}
 	for _, h := range s.list() {
-		if h.Older != map[retention.Kind]int64{retention.Ledger: 3, retention.Events: 2}[h.Kind] || h.CheckedAt.IsZero() {
+		if h.Older != map[retention.Kind]int64{retention.Actions: 3, retention.Events: 2}[h.Kind] || h.CheckedAt.IsZero() {
 			t.Errorf("holding = %+v", h)
 		}
 	}
@@ -319,7 +319,7 @@ func TestNoticeIsGivenOnceADay(t *testing.T) {
 	s.exec("UPDATE retention_checks SET checked_at = now() - interval '1 day'")
 	c.sweep()
 	if n := s.count("events"); n != 4 {
-		t.Errorf("%d events, want a notice more the next day", n)
+		t.Errorf("%d events, want one more the next day", n)
 	}
 }
 
@@ -330,8 +330,8 @@ func TestACountStopsAtABound(t *testing.T) {
 
 	s.sweep()
 
-	if got := one[string](s.cellar, "SELECT items->0->>'subject' FROM events"); got != "10000 or more of the ledger are older than 90 days; nothing is deleted" {
-		t.Errorf("notice = %q", got)
+	if got := one[string](s.cellar, "SELECT items->0->>'subject' FROM events"); got != "10000 or more actions are older than 90 days; nothing is deleted" {
+		t.Errorf("report = %q", got)
 	}
 }
 
@@ -351,7 +351,7 @@ func (c cellar) partitions() []string {
 func TestEmptyPartitionsOfThePastAreDropped(t *testing.T) {
 	t.Parallel()
 	c := newCellar(t)
-	s, keeps := c.tenant(past(retention.Ledger)), c.tenant()
+	s, keeps := c.tenant(past(retention.Actions)), c.tenant()
 	s.ended(3)
 	keeps.attempt(keeps.action("kept", "auto"), 1, "sent", "2025-02-02")
 	all := c.partitions()

@@ -53,7 +53,7 @@ func PutRetention(c *request.Call) error {
 	}
 	set := retention.Setting{Kind: body.Kind, Days: body.Days, Action: body.Action}
 	c.Note = body.Note
-	return c.Configure(fmt.Sprintf("retention of the %s is %s after %d days", set.Kind, set.Action, set.Days), func(ctx context.Context, tx pgx.Tx) error {
+	return c.Configure(fmt.Sprintf("retention of %s is %s after %d days", set.Kind, set.Action, set.Days), func(ctx context.Context, tx pgx.Tx) error {
 		was, err := retention.Put(ctx, tx, c.By.Tenant, set, c.By.Name)
 		c.Detail = map[string]any{
 			"kind": set.Kind, "days": set.Days, "action": set.Action, "was": map[string]any{"days": was.Days, "action": was.Action},

@@ -20,7 +20,7 @@ func Pauses(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	f := pause.Filter{Standing: c.Query.Get("standing") == "true", Before: pause.ID(before), Most: most + 1}
+	f := pause.Filter{Active: c.Query.Get("standing") == "true", Before: pause.ID(before), Most: most + 1}
 	var rows []pause.Pause
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		rows, err = pause.List(ctx, tx, c.By.Tenant, f)
