@@ -1,6 +1,6 @@
 -- name: CheckpointAfter :one
--- Where to begin to look for what happened since a time: after the checkpoint
--- before the first that has anything from then.
+-- The position after which the events since a time lie: the end of the checkpoint
+-- before the first that has any.
 SELECT s.until_txid, s.until_event
 FROM checkpoints s
 WHERE s.tenant_id = @tenant_id
@@ -9,8 +9,8 @@ ORDER BY s.checkpoint_no DESC
 LIMIT 1;
 
 -- name: CheckpointBefore :one
--- Where to stop to look for what happened before a time: at the last checkpoint that
--- has anything from before then, if there are others behind it.
+-- The position up to which the events before a time lie: the end of the last
+-- checkpoint that has any, if others follow it.
 SELECT s.until_txid, s.until_event
 FROM checkpoints s
 WHERE s.tenant_id = @tenant_id
@@ -18,9 +18,8 @@ WHERE s.tenant_id = @tenant_id
     AND EXISTS (SELECT 1 FROM checkpoints n WHERE n.tenant_id = @tenant_id AND n.checkpoint_no > s.checkpoint_no);
 
 -- name: CheckpointDue :many
--- The tenants that have events that no checkpoint covers, after one. It hops from tenant to
--- tenant over the indexes, so it costs a few probes each, however many events
--- they have.
+-- The tenants after another one with events that no checkpoint covers. The indexes
+-- lead from tenant to tenant, at a few probes each, however many events there are.
 WITH RECURSIVE ring AS (
     (SELECT e.tenant_id FROM events e WHERE e.tenant_id > @after::uuid ORDER BY e.tenant_id LIMIT 1)
     UNION ALL
@@ -47,7 +46,7 @@ WHERE EXISTS (
 LIMIT @most::bigint;
 
 -- name: CheckpointHead :one
--- The last checkpoint, and the time, which is the database's.
+-- The last checkpoint, and the database's time.
 SELECT now()::timestamptz AS now, coalesce(h.checkpoint_no, 0)::bigint AS checkpoint_no, coalesce(h.until_txid, '0'::xid8)::xid8 AS until_txid,
     coalesce(h.until_event, 0)::bigint AS until_event, coalesce(h.hash, ''::bytea)::bytea AS hash
 FROM (SELECT 1 AS one) o
@@ -64,13 +63,13 @@ INSERT INTO checkpoints (tenant_id, checkpoint_no, version, from_txid, from_even
 VALUES (@tenant_id, @checkpoint_no, @version, @from_txid, @from_event, @until_txid, @until_event, @oldest_at, @newest_at, @events, @leaves, @prev_hash, @hash, @created_at);
 
 -- name: CheckpointLock :one
--- Holds a tenant's chain until the transaction ends, unless another has it. A
--- lock of its own: the chain may have no row yet.
+-- Locks a tenant's chain until the transaction ends, unless another has locked it.
+-- An advisory lock, since the chain may have no row yet.
 SELECT pg_try_advisory_xact_lock(hashtextextended('countersign checkpoints ' || (@tenant_id::uuid)::text, 0));
 
 -- name: CheckpointNext :one
--- The next checkpoint of a chain. A time that is none, which only tampering writes,
--- reads as the year 1.
+-- The next checkpoint of a chain. An infinite time, which only tampering writes, is
+-- returned as the year 1.
 SELECT s.checkpoint_no, s.version, s.from_txid, s.from_event, s.until_txid, s.until_event,
     coalesce(CASE WHEN isfinite(s.oldest_at) THEN s.oldest_at END, '0001-01-01 00:00:00+00')::timestamptz AS oldest_at,
     coalesce(CASE WHEN isfinite(s.newest_at) THEN s.newest_at END, '0001-01-01 00:00:00+00')::timestamptz AS newest_at,
@@ -82,13 +81,12 @@ WHERE s.tenant_id = @tenant_id AND s.checkpoint_no > @after::bigint
 ORDER BY s.checkpoint_no
 LIMIT 1;
 
--- name: CheckpointNoted :one
+-- name: CheckpointByHash :one
 -- The checkpoint that has a hash.
 SELECT s.checkpoint_no FROM checkpoints s WHERE s.tenant_id = @tenant_id AND s.hash = @hash ORDER BY s.checkpoint_no LIMIT 1;
 
 -- name: CheckpointPrunable :many
--- The oldest checkpoints whose events are there and all older than their tenant
--- keeps them.
+-- The oldest checkpoints whose events exist and are all past their retention.
 SELECT s.checkpoint_no, s.events
 FROM checkpoints s
 JOIN retention r ON r.tenant_id = s.tenant_id
@@ -104,8 +102,8 @@ LIMIT @most::bigint;
 SELECT prune_events(@tenant_id::uuid, @first_no::bigint, @last_no::bigint);
 
 -- name: CheckpointPruned :one
--- The last checkpoint below a number that is marked as pruned, and where the event
--- that tells of it should be.
+-- The last checkpoint below a number that is marked as pruned, and the position
+-- where the event that records this should be.
 SELECT s.checkpoint_no, coalesce(s.pruned_txid, '0'::xid8)::xid8 AS txid, coalesce(s.pruned_event, 0)::bigint AS event_id
 FROM checkpoints s
 WHERE s.tenant_id = @tenant_id AND s.pruned_at IS NOT NULL AND s.checkpoint_no < @below::bigint

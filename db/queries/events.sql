@@ -1,6 +1,6 @@
 -- name: EventExport :many
--- The next events after a place that are of a range of time, each with the
--- checkpoint that covers it; 0 if none does yet.
+-- The next events after a position and in a range of time, each with the checkpoint
+-- that covers it; 0 if none does yet.
 SELECT e.event_id, e.txid, e.at, e.kind, e.actor, e.items::text AS items, coalesce(s.checkpoint_no, 0)::bigint AS checkpoint_no
 FROM events e
 LEFT JOIN LATERAL (
@@ -30,7 +30,7 @@ INSERT INTO events (tenant_id, kind, actor, items)
 SELECT unnest(@tenant_ids::uuid[]), unnest(@kinds::text[]), unnest(@actors::text[]), unnest(@items::jsonb[]);
 
 -- name: EventLatest :one
--- Where a stream that wants only what is new begins.
+-- The position after which only new events come.
 SELECT e.txid
 FROM events e
 WHERE e.tenant_id = @tenant_id AND e.txid < pg_snapshot_xmin(pg_current_snapshot())
@@ -38,8 +38,8 @@ ORDER BY e.txid DESC
 LIMIT 1;
 
 -- name: EventList :many
--- The next events after a place, in commit order. Nothing at or after the
--- oldest open transaction is shown yet, so that no event is passed over.
+-- The next events after a position, in commit order. Events at or after the oldest
+-- open transaction are not returned yet, so that no event is skipped.
 SELECT e.event_id, e.txid, e.at, e.kind, e.actor, e.items
 FROM events e
 WHERE e.tenant_id = @tenant_id
@@ -49,8 +49,8 @@ ORDER BY e.txid, e.event_id
 LIMIT @most::bigint;
 
 -- name: EventRange :many
--- The next events of a range of places, as they are, in order. A time that is
--- none, which only tampering writes, reads as the year 1.
+-- The next events of a range of positions, as they are, in order. An infinite time,
+-- which only tampering writes, is returned as the year 1.
 SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor, e.items::text AS items
 FROM events e
 WHERE e.tenant_id = @tenant_id
@@ -59,9 +59,9 @@ WHERE e.tenant_id = @tenant_id
 ORDER BY e.txid, e.event_id
 LIMIT @most::bigint;
 
--- name: EventSealable :many
--- The next events after a place that no open transaction can add any before.
--- A time that is none reads as in EventRange.
+-- name: EventCoverable :many
+-- The next events after a position before which no open transaction can add any.
+-- An infinite time is returned as in EventRange.
 SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor, e.items::text AS items
 FROM events e
 WHERE e.tenant_id = @tenant_id
@@ -71,8 +71,8 @@ ORDER BY e.txid, e.event_id
 LIMIT @most::bigint;
 
 -- name: EventUncovered :one
--- How many events lie after the last checkpoint, counted up to a bound, and since
--- when.
+-- How many events follow the last checkpoint, counted up to a bound, and the time of
+-- the oldest.
 SELECT count(1)::bigint AS events, coalesce(min(u.at) FILTER (WHERE isfinite(u.at)), '0001-01-01 00:00:00+00')::timestamptz AS since
 FROM (
     SELECT e.at

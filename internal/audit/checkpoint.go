@@ -15,55 +15,54 @@ import (
 )
 
 const (
-	// checkpointVersion names the form of what hashes are taken of, and checkpointEvents is
-	// how many events one checkpoint covers at most.
+	// checkpointVersion is the version of the encoding that is hashed, and
+	// checkpointEvents how many events one checkpoint covers at most.
 	checkpointVersion = 1
 	checkpointEvents  = 5000
-	// leafSize is the length of a leaf: a place and a hash.
+	// leafSize is the length of a leaf: a position and a hash.
 	leafSize = 16 + sha256.Size
 )
 
-// Hash is a SHA-256 sum. It is written as 64 hexadecimal digits.
+// Hash is a SHA-256 sum, written as 64 hexadecimal digits.
 type Hash [sha256.Size]byte
 
-// ParseHash reads what String wrote.
+// ParseHash parses the output of String.
 func ParseHash(text string) (Hash, error) {
 	var h Hash
 	return h, h.UnmarshalText([]byte(text))
 }
 
-// String writes a hash.
+// String returns the hexadecimal digits.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
 // MarshalText returns the same as String and never an error.
 func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the output of MarshalText.
 func (h *Hash) UnmarshalText(text []byte) error {
-	if len(text) != 2*len(h) {
-		return fmt.Errorf("a hash has %d hexadecimal digits", 2*len(h))
+	if len(text) == 2*len(h) {
+		if _, err := hex.Decode(h[:], text); err == nil {
+			return nil
+		}
 	}
-	if _, err := hex.Decode(h[:], text); err != nil {
-		return fmt.Errorf("a hash has %d hexadecimal digits", 2*len(h))
-	}
-	return nil
+	return fmt.Errorf("a hash has %d hexadecimal digits", 2*len(h))
 }
 
-// row is an event as the database has it.
+// row is an event as stored.
 type row struct {
 	position          Position
 	at                time.Time
 	kind, actor, text string
 }
 
-// leaf is what a checkpoint keeps of an event.
+// leaf is a checkpoint's entry for an event.
 type leaf struct {
 	position Position
 	hash     Hash
 }
 
-// leafOf takes the hash of a tenant's event. It covers the items as
-// PostgreSQL writes them.
+// leafOf returns the leaf of a tenant's event. Its hash covers the items as
+// PostgreSQL prints them.
 func leafOf(tenant envelope.TenantID, r row) leaf {
 	e := newEncoding("countersign event 1")
 	e.tenant(tenant)
@@ -75,15 +74,15 @@ func leafOf(tenant envelope.TenantID, r row) leaf {
 	return leaf{r.position, e.sum()}
 }
 
-// appendLeaf writes a leaf as a checkpoint keeps it.
+// appendLeaf encodes a leaf as a checkpoint stores it.
 func appendLeaf(b []byte, l leaf) []byte {
 	b = binary.BigEndian.AppendUint64(b, l.position.Tx)
 	b = binary.BigEndian.AppendUint64(b, uint64(l.position.Event))
 	return append(b, l.hash[:]...)
 }
 
-// leavesOf reads what appendLeaf wrote. It is false for what no checkpoint holds:
-// nothing, part of a leaf, or leaves that are not in the order of places.
+// leavesOf decodes the leaves of appendLeaf. It reports false for bytes that no
+// checkpoint has: none, part of a leaf, or leaves that are not in order.
 func leavesOf(b []byte) ([]leaf, bool) {
 	if len(b) == 0 || len(b)%leafSize != 0 {
 		return nil, false
@@ -98,8 +97,8 @@ func leavesOf(b []byte) ([]leaf, bool) {
 	return leaves, inOrder
 }
 
-// checkpoint is one link of a tenant's chain. prev and stored are what stands in
-// the row, which may be anything.
+// checkpoint is one link of a tenant's chain. prev and stored are the values in
+// the row, which may have been changed.
 type checkpoint struct {
 	no             int64
 	version        int32
@@ -113,7 +112,7 @@ type checkpoint struct {
 	pruned         bool
 }
 
-// hash takes the hash of a checkpoint.
+// hash returns the hash of a checkpoint's contents.
 func (s *checkpoint) hash(tenant envelope.TenantID) Hash {
 	e := newEncoding("countersign checkpoint")
 	e.number(uint64(s.version))
@@ -146,10 +145,10 @@ func (s *checkpoint) cover(tenant envelope.TenantID, r row) {
 	s.leaves = appendLeaf(s.leaves, leafOf(tenant, r))
 }
 
-// beginning is before every event, even a forged one.
+// beginning returns the position before every event, even a forged one.
 func beginning() Position { return Position{0, math.MinInt64} }
 
-// before is the place just before one.
+// before returns the position just before another.
 func before(p Position) Position {
 	if p.Event == math.MinInt64 {
 		return beginning()
@@ -157,11 +156,11 @@ func before(p Position) Position {
 	return Position{p.Tx, p.Event - 1}
 }
 
-// encoding writes values so that no two lists of them look the same: each has
-// its length, eight bytes, before it.
+// encoding encodes values so that no two lists of values are encoded alike: each
+// value follows its length, in eight bytes.
 type encoding struct{ b []byte }
 
-// newEncoding begins with the name of the form.
+// newEncoding begins with the name of the encoding.
 func newEncoding(form string) *encoding {
 	e := &encoding{}
 	e.text(form)
@@ -173,10 +172,7 @@ func (e *encoding) bytes(b []byte) {
 	e.b = append(e.b, b...)
 }
 
-func (e *encoding) text(s string) {
-	e.b = binary.BigEndian.AppendUint64(e.b, uint64(len(s)))
-	e.b = append(e.b, s...)
-}
+func (e *encoding) text(s string) { e.bytes([]byte(s)) }
 
 func (e *encoding) number(n uint64) { e.bytes(binary.BigEndian.AppendUint64(nil, n)) }
 
@@ -190,8 +186,7 @@ func (e *encoding) position(p Position) {
 	e.number(uint64(p.Event))
 }
 
-// time writes the microseconds since 1970, which are all that the database
-// keeps.
+// time encodes the microseconds since 1970, the precision of the database.
 func (e *encoding) time(t time.Time) { e.number(uint64(t.UnixMicro())) }
 
 func (e *encoding) sum() Hash { return sha256.Sum256(e.b) }

@@ -26,7 +26,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// exec acts as the superuser, past every policy and trigger: a forger.
+// exec acts as the superuser, whom no policy and trigger stops: a forger.
 func (l log) exec(sql string, args ...any) {
 	l.t.Helper()
 	if err := postgres.InTx(l.t.Context(), l.db, postgres.Admin(), func(tx pgx.Tx) error {
@@ -40,8 +40,8 @@ func (l log) exec(sql string, args ...any) {
 	}
 }
 
-// places are those of all events, in order.
-func (l log) places() []audit.Position {
+// positions returns the positions of all events, in order.
+func (l log) positions() []audit.Position {
 	l.t.Helper()
 	rows, err := l.db.Query(l.t.Context(), "SELECT txid, event_id FROM events WHERE tenant_id = $1 ORDER BY txid, event_id", l.tenant.String())
 	if err != nil {
@@ -66,7 +66,7 @@ func (l log) checkpoint(most int) (n int) {
 	return n
 }
 
-// covered writes events and checkpoints them, so many each time.
+// checkpointed writes batches of events, each with a checkpoint.
 func (l log) checkpointed(batches ...int) {
 	l.t.Helper()
 	for i, n := range batches {
@@ -96,8 +96,8 @@ func (l log) tryVerify(opt audit.Options) (r audit.Report, err error) {
 	})
 }
 
-// wants fails the test unless a verification finds just this, without words
-// and times.
+// wants fails the test unless a verification has these findings, apart from
+// messages and times.
 func (l log) wants(want ...audit.Finding) audit.Report {
 	l.t.Helper()
 	r := l.verify(audit.Options{})
@@ -107,12 +107,12 @@ func (l log) wants(want ...audit.Finding) audit.Report {
 	return r
 }
 
-// about is a finding about an event.
+// about returns a finding about an event.
 func about(kind audit.FindingKind, checkpoint int64, p audit.Position) audit.Finding {
 	return audit.Finding{Kind: kind, Checkpoint: checkpoint, Position: p.String(), Event: p.Event}
 }
 
-func TestAnUntouchedLogVerifies(t *testing.T) {
+func TestAnUnchangedLogVerifies(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	if r := l.wants(); r.Head != nil || r.Checkpoints != 0 || !r.UncoveredSince.IsZero() {
@@ -131,9 +131,9 @@ func TestAnUntouchedLogVerifies(t *testing.T) {
 	}
 }
 
-// The forms are promised to auditors: what is written down must verify in
-// years. So they are put together here a second time.
-func TestTheHashesAreThoseOfTheDocument(t *testing.T) {
+// The encodings are promised to auditors: exported events must verify in years.
+// So this test computes them a second time.
+func TestHashesFollowTheDocument(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	l.checkpointed(1)
@@ -146,19 +146,19 @@ func TestTheHashesAreThoseOfTheDocument(t *testing.T) {
 		return h[:]
 	}
 	number := func(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
-	var place audit.Position
+	var position audit.Position
 	var at, createdAt time.Time
 	var kind, actor, items string
 	var leaves, hash []byte
 	if err := l.db.QueryRow(t.Context(), `SELECT e.txid, e.event_id, e.at, e.kind, e.actor, e.items::text, s.created_at, s.leaves, s.hash
-		FROM events e JOIN checkpoints s USING (tenant_id)`).Scan(&place.Tx, &place.Event, &at, &kind, &actor, &items, &createdAt, &leaves, &hash); err != nil {
+		FROM events e JOIN checkpoints s USING (tenant_id)`).Scan(&position.Tx, &position.Event, &at, &kind, &actor, &items, &createdAt, &leaves, &hash); err != nil {
 		t.Fatal(err)
 	}
 	tenant := uuid.UUID(l.tenant)
 
-	leaf := sum([]byte("countersign event 1"), tenant[:], number(int64(place.Tx)), number(place.Event), number(at.UnixMicro()), []byte(kind), []byte(actor), []byte(items))
-	wantLeaves := slices.Concat(number(int64(place.Tx)), number(place.Event), leaf)
-	want := sum([]byte("countersign checkpoint"), number(1), tenant[:], number(1), number(int64(place.Tx)), number(place.Event), number(int64(place.Tx)), number(place.Event),
+	leaf := sum([]byte("countersign event 1"), tenant[:], number(int64(position.Tx)), number(position.Event), number(at.UnixMicro()), []byte(kind), []byte(actor), []byte(items))
+	wantLeaves := slices.Concat(number(int64(position.Tx)), number(position.Event), leaf)
+	want := sum([]byte("countersign checkpoint"), number(1), tenant[:], number(1), number(int64(position.Tx)), number(position.Event), number(int64(position.Tx)), number(position.Event),
 		number(at.UnixMicro()), number(at.UnixMicro()), number(1), number(createdAt.UnixMicro()), make([]byte, 32), wantLeaves)
 
 	if !bytes.Equal(leaves, wantLeaves) || !bytes.Equal(hash, want) {
@@ -166,7 +166,7 @@ func TestTheHashesAreThoseOfTheDocument(t *testing.T) {
 	}
 }
 
-func TestEveryChangeOfAnEventIsNamed(t *testing.T) {
+func TestEveryChangeOfAnEventIsFound(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		// sql is about the event $2, $3 of the tenant $1.
@@ -196,7 +196,7 @@ func TestEveryChangeOfAnEventIsNamed(t *testing.T) {
 			t.Parallel()
 			l := newLog(t)
 			l.checkpointed(2, 2, 1)
-			third := l.places()[2]
+			third := l.positions()[2]
 			want := []audit.Finding{about(audit.Changed, 2, third)}
 			if test.want != nil {
 				want = test.want(third)
@@ -210,11 +210,11 @@ func TestEveryChangeOfAnEventIsNamed(t *testing.T) {
 	}
 }
 
-func TestAnAddedEventIsNamed(t *testing.T) {
+func TestAnAddedEventIsFound(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	l.checkpointed(2, 2)
-	places := l.places()
+	places := l.positions()
 	forged := audit.Position{Tx: places[1].Tx, Event: 1_000_000}
 	first := audit.Position{Tx: 3, Event: -7}
 	for _, p := range []audit.Position{first, forged} {
@@ -225,7 +225,7 @@ func TestAnAddedEventIsNamed(t *testing.T) {
 	l.wants(about(audit.Added, 1, first), about(audit.Added, 2, forged))
 }
 
-func TestOurRolesCannotForge(t *testing.T) {
+func TestRolesCannotForge(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	l.checkpointed(1)
@@ -247,7 +247,7 @@ func TestOurRolesCannotForge(t *testing.T) {
 	}
 }
 
-func TestEveryChangeOfACheckpointIsReported(t *testing.T) {
+func TestEveryChangeOfACheckpointIsFound(t *testing.T) {
 	t.Parallel()
 	other := "decode(repeat('ab', 32), 'hex')"
 	changed := func(no int64) []audit.Finding {
@@ -305,9 +305,9 @@ func TestEveryChangeOfACheckpointIsReported(t *testing.T) {
 	}
 }
 
-// A forger who writes checkpoints anew, so that each fits, is found by the head that
-// somebody noted.
-func TestANotedHeadIsInTheChainForEver(t *testing.T) {
+// A forger who rewrites checkpoints, so that each fits, is found by a head stored
+// elsewhere.
+func TestAKnownHeadStaysInTheChain(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	l.checkpointed(2)
@@ -321,7 +321,7 @@ func TestANotedHeadIsInTheChainForEver(t *testing.T) {
 	}
 
 	l.exec("DELETE FROM checkpoints")
-	l.exec("UPDATE events SET actor = 'mallory' WHERE txid = $1", l.places()[0].Tx)
+	l.exec("UPDATE events SET actor = 'mallory' WHERE txid = $1", l.positions()[0].Tx)
 	l.checkpoint(2)
 	l.checkpoint(2)
 
@@ -447,8 +447,8 @@ func TestAllTenantsGetCheckpoints(t *testing.T) {
 	}
 }
 
-// Whatever byte of an event's words is changed, it shows.
-func TestNoChangeIsTooSmall(t *testing.T) {
+// A change of any byte of an event's text is found.
+func TestEveryByteIsCovered(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	words := audit.Event{Tenant: l.tenant, Kind: audit.Configured, Actor: "ada lovelace", Items: []audit.Item{{
@@ -459,13 +459,13 @@ func TestNoChangeIsTooSmall(t *testing.T) {
 	}
 	l.settled()
 	l.checkpoint(10)
-	place := l.places()[0]
+	position := l.positions()[0]
 	errUndo := errors.New("undo")
 
 	rapid.Check(t, func(rt *rapid.T) {
 		column := rapid.SampledFrom([]string{"kind", "actor", "items"}).Draw(rt, "column")
 		var report audit.Report
-		judged := false
+		changedIt := false
 		err := postgres.InTx(t.Context(), l.db, postgres.Admin(), func(tx pgx.Tx) error {
 			var text string
 			if err := tx.QueryRow(t.Context(), "SELECT "+column+"::text FROM events").Scan(&text); err != nil {
@@ -474,10 +474,10 @@ func TestNoChangeIsTooSmall(t *testing.T) {
 			changed := []byte(text)
 			at := rapid.IntRange(0, len(changed)-1).Draw(rt, "at")
 			changed[at] = byte(rapid.IntRange(' ', '~').Draw(rt, "byte"))
-			if column == "items" && !sameButDifferent(text, string(changed)) || string(changed) == text {
+			if column == "items" && !otherValue(text, string(changed)) || string(changed) == text {
 				return errUndo // no jsonb, or the same one
 			}
-			judged = true
+			changedIt = true
 			if _, err := tx.Exec(t.Context(), fmt.Sprintf("UPDATE events SET %s = $1", column), string(changed)); err != nil {
 				return err
 			}
@@ -490,19 +490,19 @@ func TestNoChangeIsTooSmall(t *testing.T) {
 		if !errors.Is(err, errUndo) {
 			rt.Fatal(err)
 		}
-		if judged && (len(report.Findings) != 1 || report.Findings[0].Kind != audit.Changed || report.Findings[0].Position != place.String()) {
+		if changedIt && (len(report.Findings) != 1 || report.Findings[0].Kind != audit.Changed || report.Findings[0].Position != position.String()) {
 			rt.Fatalf("findings = %+v, want the event changed", report.Findings)
 		}
 	})
 }
 
-// sameButDifferent says that a text is JSON with another value.
-func sameButDifferent(was, is string) bool {
+// otherValue reports whether a text is JSON with another value.
+func otherValue(was, is string) bool {
 	var a, b any
 	return json.Unmarshal([]byte(was), &a) == nil && json.Unmarshal([]byte(is), &b) == nil && !cmp.Equal(a, b)
 }
 
-func TestAFloodOfFindingsIsBounded(t *testing.T) {
+func TestFindingsAreBounded(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	l.exec("INSERT INTO events (tenant_id, kind, actor, items) SELECT $1, 'k', 'a', '[]' FROM generate_series(1, 2500)", l.tenant.String())
@@ -518,7 +518,7 @@ func TestAFloodOfFindingsIsBounded(t *testing.T) {
 	}
 }
 
-func TestVerifyBehindASealThatIsNotThere(t *testing.T) {
+func TestVerifyAfterAMissingCheckpoint(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	l.checkpointed(1)
@@ -527,7 +527,7 @@ func TestVerifyBehindASealThatIsNotThere(t *testing.T) {
 		t.Errorf("Verify = %v, want %v", err, fault.NotFound)
 	}
 	if r := l.verify(audit.Options{After: 1}); r.Checkpoints != 0 || !r.Intact() {
-		t.Errorf("Verify behind the head = %+v", r)
+		t.Errorf("Verify after the head = %+v", r)
 	}
 }
 
@@ -535,22 +535,22 @@ func (l log) export(ctx context.Context, span audit.Span) []audit.Entry {
 	l.t.Helper()
 	var all []audit.Entry
 	for after := (audit.Position{}); ; {
-		var page []audit.Entry
+		var entries []audit.Entry
 		if err := postgres.InTx(ctx, l.db, postgres.API(l.tenant), func(tx pgx.Tx) (err error) {
-			page, err = audit.Export(ctx, tx, l.tenant, span, after)
+			entries, err = audit.Export(ctx, tx, l.tenant, span, after)
 			return err
 		}); err != nil {
 			l.t.Fatal(err)
 		}
-		all = append(all, page...)
-		if len(page) < audit.ExportRows {
+		all = append(all, entries...)
+		if len(entries) < audit.ExportRows {
 			return all
 		}
-		after = page[len(page)-1].Position
+		after = entries[len(entries)-1].Position
 	}
 }
 
-func TestAnExportHasWhatHappenedInARange(t *testing.T) {
+func TestExportOfATimeRange(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
@@ -590,7 +590,7 @@ func TestAnExportHasWhatHappenedInARange(t *testing.T) {
 	}
 }
 
-func TestALineHoldsWhatItsHashIsTakenOf(t *testing.T) {
+func TestALineHasTheHashedItems(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	l.checkpointed(1)
@@ -619,7 +619,7 @@ func TestALineHoldsWhatItsHashIsTakenOf(t *testing.T) {
 	}
 }
 
-func TestHashesReadBack(t *testing.T) {
+func TestParseHash(t *testing.T) {
 	t.Parallel()
 
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,9 +11,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// CheckpointAll adds the checkpoints that are due of all tenants, a batch and transaction
-// at a time, while more says that there is time for another. One tenant's
-// error does not keep the others from it. It says whether it came to the end.
+// CheckpointAll adds the checkpoints that are due of all tenants, one per
+// transaction, while more reports that there is time for another. One tenant's
+// error does not stop the others. It reports whether all tenants were reached.
 func CheckpointAll(ctx context.Context, db postgres.Begins, more func() bool) (bool, error) {
 	var failed error
 	for after := (envelope.TenantID{}); more(); {

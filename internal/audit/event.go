@@ -1,14 +1,15 @@
 // Package audit owns the record of what happened: the events of each tenant,
 // written in the transaction of the change that they describe, and a chain of
 // hashes over them, whose checkpoints make a later change of an event visible.
-// It exports events, verifies the chain, and prunes what retention lets go.
+// It exports events, verifies the chain, and prunes events past their retention.
 //
-// It does not decide what is kept of a value (package redact does), and it
-// never changes an event.
+// It does not redact values (package redact does), and it never changes an
+// event.
 package audit
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -17,49 +18,50 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Kind is what an event tells of.
+// Kind is the kind of an event.
 type Kind string
 
 // The kinds of event.
 const (
-	// Proposed: envelopes were accepted, and policy said what it says.
+	// Proposed: actions were accepted, and policy decided.
 	Proposed Kind = "proposed"
-	// Decided: a person granted or denied, or nobody did in time.
+	// Decided: a person approved or denied, or nobody did in time.
 	Decided Kind = "decided"
-	// Voted: a person agreed, and more people must.
+	// Voted: a person approved, and more people must.
 	Voted Kind = "voted"
 	// Edited: a person changed what will be sent.
 	Edited Kind = "edited"
 	// Expiring: nobody has decided, and the time to do so is nearly over.
 	Expiring Kind = "expiring"
-	// Escalated: nobody has decided for so long that more people should know.
+	// Escalated: nobody has decided for so long that more people are told.
 	Escalated Kind = "escalated"
 	// Settled: attempts ended.
 	Settled Kind = "settled"
-	// Undone: envelopes were taken back before they were sent.
+	// Undone: actions were withdrawn before they were sent.
 	Undone Kind = "undone"
-	// Parked: envelopes that had been let through need a person after all.
+	// ReturnedToApproval: actions that were approved or allowed need a person
+	// after all.
 	ReturnedToApproval Kind = "returned_to_approval"
-	// Replayed: dead letters were put on the schedule again.
+	// Replayed: dead letters were scheduled again.
 	Replayed Kind = "replayed"
 	// Discarded: dead letters were given up.
 	Discarded Kind = "discarded"
-	// Resolved: somebody said what became of envelopes of unknown outcome.
+	// Resolved: somebody recorded the outcome of actions of unknown outcome.
 	Resolved Kind = "resolved"
-	// Killed: the kill switch ended envelopes.
+	// Killed: the kill switch ended actions.
 	Killed Kind = "killed"
 	// Configured: a source, a tool or a rule of policy was changed.
 	Configured Kind = "configured"
-	// Noticed: there is more of a kind than the tenant wants to keep.
+	// Noticed: there are rows past their retention, which are kept.
 	Noticed Kind = "notice"
 	// Pruned: retention deleted events of checkpoints.
 	Pruned Kind = "pruned"
-	// Batched: a batch of steps has got somewhere. Subject names it, and Code
-	// is where it stands.
+	// WorkflowChanged: a workflow changed its state. Subject is its id, Code the
+	// new state.
 	WorkflowChanged Kind = "workflow_changed"
 )
 
-// Event is something that happened to a batch of one tenant's envelopes.
+// Event is something that happened to a batch of one tenant's actions.
 type Event struct {
 	Tenant envelope.TenantID
 	Kind   Kind
@@ -68,8 +70,7 @@ type Event struct {
 	Items []Item
 }
 
-// Item is one envelope's part in an event; or, for Configured, what was
-// changed.
+// Item is one action's part of an event; or, for Configured, what was changed.
 type Item struct {
 	Action   envelope.ActionID `json:"action_id,omitzero"`
 	Status   envelope.Status   `json:"status,omitzero"`
@@ -77,47 +78,41 @@ type Item struct {
 	Attempt  int               `json:"attempt,omitzero"`
 	Code     string            `json:"code,omitzero"`
 	Subject  string            `json:"subject,omitzero"`
-	// Note is what the actor gave as the reason.
+	// Note is the actor's reason.
 	Note string `json:"note,omitzero"`
-	// Detail is what was set to what, in the words of the API; never a secret.
+	// Detail has the new values by the API's names; never a secret.
 	Detail map[string]any `json:"detail,omitempty"`
 }
 
-// Stored is an event as it reads back.
+// Stored is an event with its position and time.
 type Stored struct {
 	Event
 	Position Position
 	At       time.Time
 }
 
-// Place is where an event stands in the order of commits. The zero Place is
-// before every event.
+// Position is the position of an event in the order of commits. The zero Position
+// is before every event.
 type Position struct {
 	Tx    uint64
 	Event int64
 }
 
-// Compare orders places: it is negative when p is before other.
+// Compare orders positions: it is negative if p is before other.
 func (p Position) Compare(other Position) int {
 	return cmp.Or(cmp.Compare(p.Tx, other.Tx), cmp.Compare(p.Event, other.Event))
 }
 
-// String writes a place as clients carry it.
+// String returns a position as clients store it.
 func (p Position) String() string { return fmt.Sprintf("%d-%d", p.Tx, p.Event) }
 
-// ParsePlace reads what String wrote.
+// ParsePosition parses the output of String.
 func ParsePosition(text string) (Position, error) {
-	before, after, ok := strings.Cut(text, "-")
-	if !ok {
-		return Position{}, fmt.Errorf("an event's place is two numbers with a - between")
-	}
-	tx, err := strconv.ParseUint(before, 10, 64)
-	if err != nil {
-		return Position{}, fmt.Errorf("an event's place is two numbers with a - between")
-	}
-	event, err := strconv.ParseInt(after, 10, 64)
-	if err != nil {
-		return Position{}, fmt.Errorf("an event's place is two numbers with a - between")
+	before, after, _ := strings.Cut(text, "-")
+	tx, errTx := strconv.ParseUint(before, 10, 64)
+	event, errEvent := strconv.ParseInt(after, 10, 64)
+	if errTx != nil || errEvent != nil {
+		return Position{}, errors.New("an event's position is two numbers with a - between")
 	}
 	return Position{tx, event}, nil
 }

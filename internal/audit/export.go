@@ -8,28 +8,28 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Span is a range of time: from From on, and before Until. A zero end is open.
+// Span is a range of time: from From until before Until. A zero bound is open.
 type Span struct{ From, Until time.Time }
 
 // Entry is an event as it is exported.
 type Entry struct {
 	Position Position
-	// Seal is the number of the checkpoint that covers it; zero for none yet.
+	// Checkpoint is the number of the checkpoint that covers it; zero for none yet.
 	Checkpoint int64
-	// Leaf is the hash that a checkpoint keeps of it, taken of the row as it is now.
+	// Leaf is the hash that a checkpoint stores of it, of the row as it is now.
 	Leaf  Hash
 	At    time.Time
 	Kind  Kind
 	Actor string
-	// Items is the text that PostgreSQL makes of them, which Leaf covers.
+	// Items is their text as PostgreSQL prints it, which Leaf covers.
 	Items string
 }
 
-// Line writes an entry as one line of JSON. The items stand in it byte for
-// byte, white space included, so that whoever has the line can take the hash.
+// Line returns an entry as one line of JSON. Its items are copied byte for byte,
+// white space included, so that a reader of the line can compute the hash.
 func (e Entry) Line() ([]byte, error) {
 	head, err := json.Marshal(struct {
-		Place      string    `json:"position"`
+		Position   string    `json:"position"`
 		Checkpoint *int64    `json:"checkpoint_no"`
 		Leaf       Hash      `json:"leaf"`
 		At         time.Time `json:"at"`
@@ -51,12 +51,12 @@ func numbered(no int64) *int64 {
 
 // Closing is the last line of an export.
 type Closing struct {
-	// End is true, and tells this line from those of events.
+	// End is true, which distinguishes this line from those of events.
 	End    bool              `json:"end"`
 	Tenant envelope.TenantID `json:"tenant_id"`
-	// Events is how many lines come before.
+	// Events is the number of lines before this one.
 	Events int64 `json:"events"`
-	// Next is the place to go on behind; empty when this was all.
+	// Next is the position to continue after; empty at the end.
 	Next string `json:"next_cursor,omitzero"`
 	// Head is the head of the chain at this moment; nil for none.
 	Head *Head `json:"head"`

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// Write stores events with the change that they tell of, in its transaction.
-// If they cannot be written, nothing happened.
+// Write stores events in the transaction of the change that they record. If they
+// cannot be written, the change must not be committed.
 func Write(ctx context.Context, tx pgx.Tx, events ...Event) error {
 	p := &dbsqlc.EventInsertManyParams{}
 	for _, e := range events {
@@ -37,9 +37,9 @@ func Write(ctx context.Context, tx pgx.Tx, events ...Event) error {
 	return dbsqlc.New().EventInsertMany(ctx, tx, p)
 }
 
-// Read returns the next events after a place, at most so many. What a
-// transaction that is still open may yet write, and all after it, is left for
-// a later read, so that no event is ever passed over.
+// Read returns the next events after a position, most at most. Events that an open
+// transaction may still write, and all after them, are left for a later read, so
+// that no event is ever skipped.
 func Read(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after Position, most int) ([]Stored, error) {
 	rows, err := dbsqlc.New().EventList(ctx, tx, &dbsqlc.EventListParams{
 		TenantID: uuid.UUID(tenant), Txid: after.Tx, EventID: after.Event, Most: int64(most),
@@ -59,7 +59,7 @@ func Read(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after Positi
 	return stored, nil
 }
 
-// Latest returns the place after which only what is new comes.
+// Latest returns the position after which only new events come.
 func Latest(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Position, error) {
 	txid, err := dbsqlc.New().EventLatest(ctx, tx, uuid.UUID(tenant))
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -68,8 +68,8 @@ func Latest(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Position,
 	return Position{Tx: txid, Event: math.MaxInt64}, err
 }
 
-// EnsurePartitions makes the ledger's partitions from this month to some
-// months ahead. A month without one would take no rows.
+// EnsurePartitions creates the partitions of tool_executions from this month to
+// some months ahead. Without a partition, a month accepts no rows.
 func EnsurePartitions(ctx context.Context, tx pgx.Tx, monthsAhead int) error {
 	_, err := dbsqlc.New().PartitionEnsure(ctx, tx, int32(monthsAhead))
 	return err

@@ -12,39 +12,32 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// readRows is how many events are held in memory at a time: one may tell of a
-// thousand envelopes.
+// readRows is how many events are held in memory at a time: one may have a
+// thousand items.
 const readRows = 200
 
-// Due returns the tenants after one that have events to be covered, at most so
-// many, in order. It needs the scope of the worker.
+// Due returns the tenants after another one that have events to be covered, most
+// at most, in order. It needs the scope of the worker.
 func Due(ctx context.Context, tx pgx.Tx, after envelope.TenantID, most int) ([]envelope.TenantID, error) {
 	ids, err := dbsqlc.New().CheckpointDue(ctx, tx, &dbsqlc.CheckpointDueParams{After: uuid.UUID(after), Most: int64(most)})
-	return tenantIDs(ids), err
+	return postgres.Map(ids, err, func(id uuid.UUID) envelope.TenantID { return envelope.TenantID(id) })
 }
 
-func tenantIDs(ids []uuid.UUID) []envelope.TenantID {
-	tenants := make([]envelope.TenantID, len(ids))
-	for i, id := range ids {
-		tenants[i] = envelope.TenantID(id)
-	}
-	return tenants
-}
-
-// Checkpoint adds one checkpoint to a tenant's chain, over the next events that no open
-// transaction can add any before, at most so many. It returns how many it
-// covers: none when there are none, or somebody else is adding one at this
-// moment. It needs the scope of the worker.
+// Checkpoint adds one checkpoint to a tenant's chain, over the next events, most at
+// most, before which no open transaction can add any. It returns how many it
+// covers: none if there are none, or if another worker is adding a checkpoint. It
+// needs the scope of the worker.
 func Checkpoint(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most int) (int, error) {
 	q := dbsqlc.New()
 	mine, err := q.CheckpointLock(ctx, tx, uuid.UUID(tenant))
 	if err != nil || !mine {
 		return 0, err
 	}
-	// A statement of its own: what it reads, it reads under the lock.
+	// A separate statement, whose snapshot is taken under the lock.
 	head, err := q.CheckpointHead(ctx, tx, uuid.UUID(tenant))
 	if err != nil {
 		return 0, err
@@ -56,7 +49,7 @@ func Checkpoint(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most i
 	after := Position{head.UntilTxid, head.UntilEvent}
 	for int(s.events) < most {
 		want := min(most-int(s.events), readRows)
-		rows, err := q.EventSealable(ctx, tx, &dbsqlc.EventSealableParams{
+		rows, err := q.EventCoverable(ctx, tx, &dbsqlc.EventCoverableParams{
 			TenantID: uuid.UUID(tenant), AfterTxid: after.Tx, AfterEvent: after.Event, Most: int64(want),
 		})
 		if err != nil {
@@ -82,15 +75,14 @@ func Checkpoint(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most i
 	})
 }
 
-// Head is the last checkpoint of a chain. Whoever notes it elsewhere can see later
-// whether the chain still holds it.
+// Head is the last checkpoint of a chain. Stored elsewhere, it later shows whether
+// the chain still has it.
 type Head struct {
 	Checkpoint int64 `json:"checkpoint_no"`
 	Hash       Hash  `json:"hash"`
 }
 
-// CurrentHead returns the head of a tenant's chain; nil if nothing was covered
-// yet.
+// CurrentHead returns the head of a tenant's chain; nil if it has no checkpoint.
 func CurrentHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Head, error) {
 	head, err := dbsqlc.New().CheckpointHead(ctx, tx, uuid.UUID(tenant))
 	if err != nil || head.CheckpointNo == 0 {
@@ -101,7 +93,7 @@ func CurrentHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Hea
 	return h, nil
 }
 
-// nextSeal reads the checkpoint after a number; false when there is none.
+// nextCheckpoint reads the checkpoint after a number; false if there is none.
 func nextCheckpoint(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after int64) (checkpoint, bool, error) {
 	r, err := dbsqlc.New().CheckpointNext(ctx, tx, &dbsqlc.CheckpointNextParams{TenantID: uuid.UUID(tenant), After: after})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -114,23 +106,23 @@ func nextCheckpoint(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, af
 	}, err == nil, err
 }
 
-// link is what a chain goes on from.
+// link is the checkpoint from which a chain continues.
 type link struct {
 	no    int64
 	until Position
-	// hashes are those by which the next checkpoint may name this one: that in the
-	// row and that of its contents, which differ only if the row was changed.
+	// stored and computed are the hashes by which the next checkpoint may name
+	// this one: in the row and of its contents, different only if the row was
+	// changed.
 	stored, computed []byte
 }
 
-// genesis is before the first checkpoint.
+// genesis returns the link before the first checkpoint.
 func genesis() link {
 	zero := make([]byte, len(Hash{}))
 	return link{until: beginning(), stored: zero, computed: zero}
 }
 
-// eachRow calls do for every event behind one place and up to another, in
-// order.
+// eachRow calls do for every event after one position and up to another, in order.
 func eachRow(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after, until Position, do func(row)) error {
 	for {
 		rows, err := dbsqlc.New().EventRange(ctx, tx, &dbsqlc.EventRangeParams{
@@ -149,8 +141,8 @@ func eachRow(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after, un
 	}
 }
 
-// prunedThrough returns the last checkpoint of which an event says that retention
-// took its events, and those before. A mark alone proves nothing.
+// prunedThrough returns the last checkpoint of which an event records that
+// retention deleted its events, and all before. Its pruned_at alone proves nothing.
 func prunedThrough(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (int64, error) {
 	q := dbsqlc.New()
 	for below := int64(math.MaxInt64); ; {
@@ -161,18 +153,18 @@ func prunedThrough(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (in
 		if err != nil {
 			return 0, err
 		}
-		told, err := q.EventGet(ctx, tx, &dbsqlc.EventGetParams{TenantID: uuid.UUID(tenant), Txid: mark.Txid, EventID: mark.EventID})
+		event, err := q.EventGet(ctx, tx, &dbsqlc.EventGetParams{TenantID: uuid.UUID(tenant), Txid: mark.Txid, EventID: mark.EventID})
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return 0, err
 		}
-		if err == nil && recordsPruning(Kind(told.Kind), told.Items, mark.CheckpointNo) {
+		if err == nil && recordsPruning(Kind(event.Kind), event.Items, mark.CheckpointNo) {
 			return mark.CheckpointNo, nil
 		}
 		below = mark.CheckpointNo
 	}
 }
 
-// tellsOf says that an event tells of the pruning of a checkpoint.
+// recordsPruning reports whether an event records the pruning of a checkpoint.
 func recordsPruning(kind Kind, items []byte, no int64) bool {
 	var list []struct {
 		Detail struct {
@@ -189,8 +181,8 @@ func recordsPruning(kind Kind, items []byte, no int64) bool {
 // maxUncovered bounds how many events are counted that no checkpoint covers yet.
 const maxUncovered = 100_000
 
-// uncovered counts the events behind a place, up to maxUncovered, and says
-// since when they wait.
+// uncovered counts the events after a position, up to maxUncovered, and returns
+// the time of the oldest.
 func uncovered(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after Position) (int64, time.Time, error) {
 	r, err := dbsqlc.New().EventUncovered(ctx, tx, &dbsqlc.EventUncoveredParams{
 		TenantID: uuid.UUID(tenant), AfterTxid: after.Tx, AfterEvent: after.Event, Most: maxUncovered,
@@ -198,16 +190,16 @@ func uncovered(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after P
 	return r.Events, r.Since.UTC(), err
 }
 
-// noted returns the number of the checkpoint that has a hash; 0 when none has.
+// findHead returns the number of the checkpoint that has a hash; 0 if none has.
 func findHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, hash Hash) (int64, error) {
-	no, err := dbsqlc.New().CheckpointNoted(ctx, tx, &dbsqlc.CheckpointNotedParams{TenantID: uuid.UUID(tenant), Hash: hash[:]})
+	no, err := dbsqlc.New().CheckpointByHash(ctx, tx, &dbsqlc.CheckpointByHashParams{TenantID: uuid.UUID(tenant), Hash: hash[:]})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
 	}
 	return no, err
 }
 
-// TamperedError says that events were not deleted, because they are not what
+// TamperedError means that events were not deleted, because they differ from what
 // was covered: they are evidence.
 type TamperedError struct {
 	Tenant envelope.TenantID
@@ -215,15 +207,14 @@ type TamperedError struct {
 	First Finding
 }
 
-// Error names the place.
+// Error names the checkpoint.
 func (e *TamperedError) Error() string {
 	return fmt.Sprintf("the events of checkpoint %d of tenant %s do not verify, and are kept: %s", e.First.Checkpoint, e.Tenant, e.First.Kind)
 }
 
-// Prune deletes the events of a tenant's oldest checkpoints, as many as are past its
-// retention and hold not many more than so many events. It returns how many
-// it deleted; none when there is nothing to do. What does not verify is a
-// *TamperedError. It needs the scope of the worker.
+// Prune deletes the events of a tenant's oldest checkpoints that are past its
+// retention, and about as many events as most. It returns how many it deleted.
+// Events that do not verify are a *TamperedError. It needs the scope of the worker.
 func Prune(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most int) (int64, error) {
 	q := dbsqlc.New()
 	rows, err := q.CheckpointPrunable(ctx, tx, &dbsqlc.CheckpointPrunableParams{TenantID: uuid.UUID(tenant), Most: int64(most)})

@@ -10,17 +10,17 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// ExportRows is how many events a call of Export returns, unless it comes to
-// the end.
+// ExportRows is how many events a call of Export returns before the end.
 const ExportRows = readRows
 
-// Export returns the next events of a range of time behind a place, in the
-// order of places: ExportRows of them, or fewer at the end. Like Read it
-// leaves out what is not yet sure to be complete. An event of a transaction
-// that wrote it long after it began may be found only once a checkpoint covers it.
+// Export returns the next events of a range of time after a position, in order:
+// ExportRows of them, or fewer at the end. Like Read it leaves out events before
+// which others may still come. An event that a long transaction wrote may be
+// exported only when a checkpoint covers it.
 func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span, after Position) ([]Entry, error) {
 	if span.Until.IsZero() {
 		span.Until = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
@@ -33,19 +33,17 @@ func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span,
 		TenantID: uuid.UUID(tenant), AfterTxid: after.Tx, AfterEvent: after.Event, UntilTxid: until.Tx, UntilEvent: until.Event,
 		FromAt: span.From, UntilAt: span.Until, Most: ExportRows,
 	})
-	entries := make([]Entry, len(rows))
-	for i, r := range rows {
-		place := Position{r.Txid, r.EventID}
-		entries[i] = Entry{
-			Position: place, Checkpoint: r.CheckpointNo, At: r.At, Kind: Kind(r.Kind), Actor: r.Actor, Items: r.Items,
-			Leaf: leafOf(tenant, row{place, r.At, r.Kind, r.Actor, r.Items}).hash,
+	return postgres.Map(rows, err, func(r dbsqlc.EventExportRow) Entry {
+		position := Position{r.Txid, r.EventID}
+		return Entry{
+			Position: position, Checkpoint: r.CheckpointNo, At: r.At, Kind: Kind(r.Kind), Actor: r.Actor, Items: r.Items,
+			Leaf: leafOf(tenant, row{position, r.At, r.Kind, r.Actor, r.Items}).hash,
 		}
-	}
-	return entries, err
+	})
 }
 
-// bounds narrows a range of places to that of the checkpoints that hold anything of
-// a range of time, since no index leads from a time to its events.
+// bounds narrows a range of positions to the checkpoints that have events of a
+// range of time, since no index leads from a time to its events.
 func bounds(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span, after Position) (Position, Position, error) {
 	q := dbsqlc.New()
 	first, err := q.CheckpointAfter(ctx, tx, &dbsqlc.CheckpointAfterParams{TenantID: uuid.UUID(tenant), At: span.From})

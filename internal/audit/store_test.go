@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
 
-// log is a tenant's events in a database of its own.
+// log has a tenant's events in a database of their own.
 type log struct {
 	t      *testing.T
 	db     *pgxpool.Pool
@@ -63,7 +63,7 @@ func (l log) commit(tx pgx.Tx) {
 
 func (l log) write(name string) { l.t.Helper(); l.commit(l.begin(name)) }
 
-// read returns the names of the next events and the place after them.
+// read returns the names of the next events and the position after them.
 func (l log) read(after audit.Position, most int) ([]string, audit.Position) {
 	l.t.Helper()
 	var names []string
@@ -90,9 +90,9 @@ func (l log) latest() (p audit.Position) {
 	return p
 }
 
-// settled waits until no transaction of the whole server, of which the tests
-// of other packages have some, is older than what this tenant has written.
-// Each of them ends by itself.
+// settled waits until no transaction of the whole server, which the tests of
+// other packages share, is older than this tenant's events. Each of them ends by
+// itself.
 func (l log) settled() {
 	l.t.Helper()
 	for done := false; !done; {
@@ -103,7 +103,7 @@ func (l log) settled() {
 	}
 }
 
-func TestALateCommitIsNotPassedOver(t *testing.T) {
+func TestALateCommitIsNotSkipped(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	l.write("first")
@@ -130,7 +130,7 @@ func TestALateCommitIsNotPassedOver(t *testing.T) {
 	}
 }
 
-func TestWhatIsRolledBackNeverHappened(t *testing.T) {
+func TestARolledBackEventIsNotRead(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	tx := l.begin("undone")
@@ -146,9 +146,9 @@ func TestWhatIsRolledBackNeverHappened(t *testing.T) {
 	}
 }
 
-// Random transactions begin, write and end in any order, and a reader comes
-// by in between: it gets every committed event once.
-func TestReadersMissNothingAndSeeNothingTwice(t *testing.T) {
+// Random transactions begin, write and end in any order, and a reader reads in
+// between: it gets every committed event once.
+func TestReadersGetEveryEventOnce(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	run := 0
@@ -222,7 +222,7 @@ func TestReadersMissNothingAndSeeNothingTwice(t *testing.T) {
 	})
 }
 
-func TestEventsReadBackAsTheyWereWritten(t *testing.T) {
+func TestReadReturnsWrittenEvents(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	other := envelope.TenantID(uuid.New())
@@ -259,7 +259,7 @@ func TestEventsReadBackAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-func TestLatestOfNothingIsTheBeginning(t *testing.T) {
+func TestLatestWithoutEvents(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 
@@ -273,7 +273,7 @@ func TestLatestOfNothingIsTheBeginning(t *testing.T) {
 	}
 }
 
-func TestAnEventIsForItsOwnTenant(t *testing.T) {
+func TestEventsOfOtherTenantsAreInvisible(t *testing.T) {
 	t.Parallel()
 	tx := dbtest.Tx(t)
 	mine, theirs := envelope.TenantID(uuid.New()), envelope.TenantID(uuid.New())
@@ -287,7 +287,7 @@ func TestAnEventIsForItsOwnTenant(t *testing.T) {
 	}
 }
 
-func TestPartitionsAreMadeAhead(t *testing.T) {
+func TestPartitionsAreCreatedAhead(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	count := func() (n int) {
@@ -306,11 +306,11 @@ func TestPartitionsAreMadeAhead(t *testing.T) {
 	}
 
 	if got := count(); got != 5 {
-		t.Errorf("the ledger has %d partitions, want this month and four more", got)
+		t.Errorf("tool_executions has %d partitions, want this month and four more", got)
 	}
 }
 
-func TestPlacesReadBack(t *testing.T) {
+func TestParsePosition(t *testing.T) {
 	t.Parallel()
 
 	rapid.Check(t, func(t *rapid.T) {
@@ -324,7 +324,7 @@ func TestPlacesReadBack(t *testing.T) {
 	})
 }
 
-func FuzzParsePlace(f *testing.F) {
+func FuzzParsePosition(f *testing.F) {
 	for _, seed := range []string{"", "-", "1-2", "0-9223372036854775807", "-1-2", "1--2", "1-2-3", "a-b", "18446744073709551616-1"} {
 		f.Add(seed)
 	}

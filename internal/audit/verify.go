@@ -12,35 +12,35 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// FindingKind is what is wrong with a place of the log.
+// FindingKind says what kind of change of the log was found.
 type FindingKind string
 
 // The kinds of finding.
 const (
-	// Changed: an event is not what was covered.
+	// Changed: an event differs from what was covered.
 	Changed FindingKind = "changed"
-	// Missing: an event that was covered is not there.
+	// Missing: an event that was covered does not exist.
 	Missing FindingKind = "missing"
-	// Added: an event stands where everything had been covered.
+	// Added: an event was added between events that were covered.
 	Added FindingKind = "added"
-	// ChainBroken: a checkpoint does not follow the one before, or a head that was
-	// noted is in no checkpoint.
+	// ChainBroken: a checkpoint does not follow the one before, or no checkpoint
+	// has the known head.
 	ChainBroken FindingKind = "chain_broken"
-	// SealChanged: a checkpoint is not what its hash says.
+	// CheckpointChanged: a checkpoint does not have its hash.
 	CheckpointChanged FindingKind = "checkpoint_changed"
 )
 
-// Finding is one thing that is wrong, and where.
+// Finding is one deviation and its position.
 type Finding struct {
 	Kind FindingKind `json:"kind"`
-	// Seal is the checkpoint that is wrong, or covers the place; zero for none.
+	// Checkpoint is the checkpoint concerned; zero for none.
 	Checkpoint int64 `json:"checkpoint_no,omitzero"`
-	// Place and Event say which event; they are empty where it is none.
+	// Position and Event identify the event, if one is concerned.
 	Position string `json:"position,omitzero"`
 	Event    int64  `json:"event_id,omitzero"`
-	// At is the time that the event bears now, if it is there.
+	// At is the event's time as it is now, if the event exists.
 	At time.Time `json:"at,omitzero"`
-	// What says it in words.
+	// Message describes the finding.
 	Message string `json:"message"`
 }
 
@@ -53,8 +53,8 @@ type Report struct {
 	// the others.
 	Findings []Finding `json:"findings"`
 	Omitted  int64     `json:"findings_omitted"`
-	// Checkpoints is how many were looked at; Sealed and Pruned how many events they
-	// cover that should be there, and that retention deleted.
+	// Checkpoints is how many were verified; Covered and Pruned how many of their
+	// events should exist, and how many retention deleted.
 	Checkpoints int64 `json:"checkpoints"`
 	Covered     int64 `json:"covered"`
 	Pruned      int64 `json:"pruned"`
@@ -62,18 +62,17 @@ type Report struct {
 	// and UncoveredSince the time of the oldest.
 	Uncovered      int64     `json:"uncovered"`
 	UncoveredSince time.Time `json:"uncovered_since,omitzero"`
-	// Head is the last checkpoint that was looked at; nil for none. Its hash is
-	// that of its contents.
+	// Head is the last checkpoint verified; nil for none. Its hash is that of its
+	// contents.
 	Head *Head `json:"head"`
-	// Next is the checkpoint to go on behind; zero when the chain was looked at to
-	// its end.
+	// Next is the checkpoint to continue after; zero at the end of the chain.
 	Next int64 `json:"next_after,omitzero"`
 }
 
-// Intact says that nothing was found to be wrong.
+// Intact reports whether there are no findings.
 func (r *Report) Intact() bool { return len(r.Findings) == 0 }
 
-// Join adds what was found behind r.Next.
+// Join adds the report that continues after r.Next.
 func (r *Report) Join(rest Report) {
 	r.add(rest.Findings...)
 	r.Omitted += rest.Omitted
@@ -86,31 +85,31 @@ func (r *Report) Join(rest Report) {
 	}
 }
 
-// add keeps findings while there is room.
+// add appends findings up to maxFindings, and counts the others.
 func (r *Report) add(found ...Finding) {
 	kept := min(len(found), maxFindings-len(r.Findings))
 	r.Findings = append(r.Findings, found[:kept]...)
 	r.Omitted += int64(len(found) - kept)
 }
 
-// Options say which part of a chain is verified. The zero value is all of it.
+// Options select the part of a chain to verify. The zero value selects all of it.
 type Options struct {
-	// After is the checkpoint to begin behind; it and what is before is taken as it
-	// is. One that is not there is fault.NotFound. Zero is the beginning.
+	// After is the checkpoint to start after; it and those before are trusted. If
+	// it does not exist, the error is fault.NotFound. Zero is the beginning.
 	After int64
 	// Until is the checkpoint to end with; zero is the last.
 	Until int64
-	// Most is about how many events are looked at; zero is all.
+	// Limit is about how many events are verified; zero is all.
 	Limit int64
-	// Noted is the hash of a head that was noted at some time, which the
-	// chain must still hold; the zero Hash is none.
+	// KnownHead is the hash of an earlier head, which the chain must still have;
+	// the zero Hash is none.
 	KnownHead Hash
 }
 
-// Verify compares a tenant's events with its checkpoints, and each checkpoint with the one
-// before. It reads one checkpoint and a few hundred events at a time, and each with
-// a statement of its own, so that it holds up nothing. What happens meanwhile
-// it takes for what it is, if tx is READ COMMITTED.
+// Verify compares a tenant's events with its checkpoints, and each checkpoint with
+// the one before. It reads one checkpoint and a few hundred events per statement,
+// so that it delays nothing. If tx is READ COMMITTED, changes meanwhile cause no
+// findings.
 func Verify(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, opt Options) (Report, error) {
 	v := verification{tx: tx, tenant: tenant, last: genesis(), report: Report{Findings: []Finding{}}}
 	var err error
@@ -126,17 +125,17 @@ func Verify(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, opt Option
 	return v.report, err
 }
 
-// verification is a walk along a chain.
+// verification is the state of Verify.
 type verification struct {
 	tx     pgx.Tx
 	tenant envelope.TenantID
 	last   link
-	// pruned is the last checkpoint whose events retention took.
+	// pruned is the last checkpoint whose events retention deleted.
 	pruned int64
 	report Report
 }
 
-// goTo goes on from behind a checkpoint, which was verified before.
+// startAfter continues after a checkpoint that was verified before.
 func (v *verification) startAfter(ctx context.Context, no int64) error {
 	s, ok, err := nextCheckpoint(ctx, v.tx, v.tenant, no-1)
 	if err != nil {
@@ -164,7 +163,7 @@ func (v *verification) run(ctx context.Context, opt Options) error {
 			v.report.Next = after
 			return nil
 		}
-		// By its number in the row, which is mended below.
+		// The number in the row, which repair may correct below.
 		after = s.no
 		var next checkpoint
 		if next, ok, err = nextCheckpoint(ctx, v.tx, v.tenant, after); err == nil {
@@ -179,7 +178,7 @@ func (v *verification) run(ctx context.Context, opt Options) error {
 	return v.end(ctx, opt.KnownHead)
 }
 
-// end looks at what is behind the last checkpoint, and for a head that was noted.
+// end counts the events after the last checkpoint, and searches the known head.
 func (v *verification) end(ctx context.Context, head Hash) error {
 	var err error
 	v.report.Uncovered, v.report.UncoveredSince, err = uncovered(ctx, v.tx, v.tenant, v.last.until)
@@ -188,13 +187,13 @@ func (v *verification) end(ctx context.Context, head Hash) error {
 	}
 	no, err := findHead(ctx, v.tx, v.tenant, head)
 	if err == nil && no == 0 {
-		v.report.add(Finding{Kind: ChainBroken, Message: "the head that was noted is in no checkpoint: the chain was rewritten, or cut off"})
+		v.report.add(Finding{Kind: ChainBroken, Message: "no checkpoint has the known head: the chain was rewritten, or cut off"})
 	}
 	return err
 }
 
-// checkpoint verifies one checkpoint and the events that it covers. follower is the hash
-// by which the checkpoint behind it names it; nil if there is none.
+// checkpoint verifies one checkpoint and the events that it covers. follower is
+// the hash by which the next checkpoint names it; nil if there is none.
 func (v *verification) checkpoint(ctx context.Context, s *checkpoint, follower []byte) error {
 	computed := s.hash(v.tenant)
 	changed := ""
@@ -235,11 +234,11 @@ func (v *verification) checkpoint(ctx context.Context, s *checkpoint, follower [
 	return nil
 }
 
-// unclear stands for what no single column explains.
+// unexplained means that no single column explains a wrong hash.
 const unexplained = "?"
 
-// mend finds the one column that explains why a checkpoint does not have its hash,
-// and puts it right, so that its events can still be verified.
+// repair finds the one column that explains why a checkpoint does not have its
+// hash, and corrects it, so that its events can still be verified.
 func (v *verification) repair(s *checkpoint) string {
 	ends := []Position{s.from, s.until}
 	count := s.events
@@ -247,58 +246,58 @@ func (v *verification) repair(s *checkpoint) string {
 		ends = []Position{leaves[0].position, leaves[len(leaves)-1].position}
 		count = int32(len(leaves))
 	}
-	for _, try := range []struct {
-		column string
-		put    func(*checkpoint)
-	}{
+	return v.tryColumns(s, []column{
 		{"prev_hash", func(s *checkpoint) { s.prev = v.last.stored }},
 		{"checkpoint_no", func(s *checkpoint) { s.no = v.last.no + 1 }},
 		{"version", func(s *checkpoint) { s.version = checkpointVersion }},
 		{"from", func(s *checkpoint) { s.from = ends[0] }},
 		{"until", func(s *checkpoint) { s.until = ends[1] }},
 		{"events", func(s *checkpoint) { s.events = count }},
-	} {
-		mended := *s
-		try.put(&mended)
-		if v.fits(&mended) {
-			*s = mended
-			return try.column
-		}
-	}
-	return unexplained
+	})
 }
 
-// mendFrom is mend with what the events themselves say. If it is the leaves
-// that were changed, then nothing is wrong with the events.
+// repairFromEvents is repair with the values of the events themselves. If it is
+// the leaves that were changed, the events are intact.
 func (v *verification) repairFromEvents(s *checkpoint, events *coverage) string {
-	for _, try := range []struct {
-		column string
-		put    func(*checkpoint)
-	}{
+	changed := v.tryColumns(s, []column{
 		{"oldest_at", func(s *checkpoint) { s.oldest = events.actual.oldest }},
 		{"newest_at", func(s *checkpoint) { s.newest = events.actual.newest }},
 		{"leaves", func(s *checkpoint) { s.leaves = events.actual.leaves }},
-	} {
-		mended := *s
-		try.put(&mended)
-		if v.fits(&mended) {
-			*s = mended
-			if try.column == "leaves" {
-				events.found, events.omitted = nil, 0
-			}
-			return try.column
+	})
+	if changed == "leaves" {
+		events.found, events.omitted = nil, 0
+	}
+	return changed
+}
+
+// column is a column of a checkpoint and how to correct it.
+type column struct {
+	name    string
+	correct func(*checkpoint)
+}
+
+// tryColumns corrects the first column with which a checkpoint has its hash, and
+// returns the column's name.
+func (v *verification) tryColumns(s *checkpoint, columns []column) string {
+	for _, c := range columns {
+		corrected := *s
+		c.correct(&corrected)
+		if v.fits(&corrected) {
+			*s = corrected
+			return c.name
 		}
 	}
 	return unexplained
 }
 
+// fits reports whether a checkpoint has the hash in its row.
 func (v *verification) fits(s *checkpoint) bool {
 	hash := s.hash(v.tenant)
 	return bytes.Equal(hash[:], s.stored)
 }
 
-// follows verifies that a checkpoint follows the last one. It is false if checkpoints are
-// missing in between.
+// follows verifies that a checkpoint follows the last one. It reports false if
+// checkpoints are missing in between.
 func (v *verification) follows(s *checkpoint) bool {
 	switch {
 	case s.no == v.last.no+2:

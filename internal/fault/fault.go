@@ -28,9 +28,9 @@ const (
 	Busy Kind = "busy"
 	// Gone means that the time for this has passed.
 	Gone Kind = "gone"
-	// Stale says that the thing is not the one that the caller saw.
+	// Stale means that the thing has changed since the caller saw it.
 	Stale Kind = "stale"
-	// Unconditional says that the caller has to say which version of the thing
+	// Unconditional means that the caller must name the version of the thing that
 	// it saw.
 	Unconditional Kind = "unconditional"
 	// Limited means that the caller has reached a limit for now.
@@ -45,7 +45,7 @@ func (k Kind) Error() string { return string(k) }
 type Error struct {
 	Kind Kind
 	Text string
-	// Cause, if any, is for logs alone.
+	// Cause, if any, is for logs only.
 	Cause error
 	// After is how long to wait before the next try; 0 if unknown.
 	After time.Duration
@@ -67,7 +67,7 @@ func Limit(after time.Duration, format string, args ...any) error {
 }
 
 // Error returns the text, and the cause after it if there is one. Only Text
-// is fit for a caller's eyes.
+// may be shown to a caller.
 func (e *Error) Error() string {
 	if e.Cause == nil {
 		return e.Text
@@ -93,8 +93,7 @@ func RetryAfter(err error) int {
 	return max(1, int((e.After+time.Second-1)/time.Second))
 }
 
-// KindOf returns the kind of err, or "" for one that the outside has no name
-// for.
+// KindOf returns the kind of err, or "" if it has none.
 func KindOf(err error) Kind {
 	if k, ok := errors.AsType[Kind](err); ok {
 		return k

@@ -19,8 +19,8 @@ import (
 // does not answer.
 const reconnectAfter = 2 * time.Second
 
-// Fault returns the fault that an error of the database is to the outside, and
-// any other error as it is. For violated constraints see Violations.
+// Fault returns the fault for an error of the database, and any other error
+// unchanged. For violated constraints see Violations.
 func Fault(err error) error {
 	if err == nil || fault.KindOf(err) != "" {
 		return err
@@ -59,12 +59,12 @@ func unreachable(err error) bool {
 	return network || errors.Is(err, io.ErrUnexpectedEOF) || pgconn.SafeToRetry(err)
 }
 
-// Violations are the faults that violations of constraints are, by the name of
-// the constraint. The package that owns a table has them for its constraints.
+// Violations maps names of constraints to the faults of their violations. The
+// package that owns a table has one for its constraints.
 type Violations map[string]error
 
 // Fault returns the fault for the constraint that err reports as violated, with
-// err as its cause, and any other error as it is.
+// err as its cause, and any other error unchanged.
 func (v Violations) Fault(err error) error {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {

@@ -21,7 +21,7 @@ import (
 // RiverSchema is where River's own tables live.
 const RiverSchema = "river"
 
-// Migrated says what Migrate found and did.
+// Migrated is the result of Migrate.
 type Migrated struct {
 	// From and To are the schema's versions before and after.
 	From, To int64
@@ -29,9 +29,9 @@ type Migrated struct {
 	River int
 }
 
-// Migrate brings the database to this binary's schema: the roles, our tables
-// and River's. It is safe to run from several processes at once; they take
-// turns. The URL's user must be allowed to create roles and schemas.
+// Migrate brings the database to this binary's schema: the roles, Countersign's
+// tables and River's. Several processes may run it at once; one waits for the
+// other. The URL's user must be allowed to create roles and schemas.
 func Migrate(ctx context.Context, url string) (Migrated, error) {
 	var m Migrated
 	sqldb, err := sql.Open("pgx", url)
@@ -86,8 +86,8 @@ func checkNotNewer(version int64) error {
 	return nil
 }
 
-// LatestSchema returns the version of the schema that this binary is made
-// for: that of its last migration.
+// LatestSchema returns the version of this binary's schema: that of its last
+// migration.
 func LatestSchema() (int64, error) {
 	files, err := fs.Glob(db.Migrations, "migrations/*.sql")
 	if err != nil {
@@ -105,7 +105,7 @@ func LatestSchema() (int64, error) {
 	return latest, nil
 }
 
-// migrateRiver brings River's tables up and lets our roles use them.
+// migrateRiver migrates River's tables and grants Countersign's roles their use.
 func migrateRiver(ctx context.Context, url string) (int, error) {
 	pool, err := pgxpool.New(ctx, url)
 	if err != nil {
@@ -152,7 +152,7 @@ func migrateRiver(ctx context.Context, url string) (int, error) {
 	return version, nil
 }
 
-// The API wakes the fleet by inserting jobs; the fleet does the rest.
+// The API wakes workers by inserting jobs; workers do everything else.
 const riverGrants = `
 GRANT USAGE ON SCHEMA ` + RiverSchema + ` TO countersign_api, countersign_worker;
 GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA ` + RiverSchema + ` TO countersign_api;

@@ -80,7 +80,7 @@ func TestMigrateRejectsALaterSchema(t *testing.T) {
 	}
 }
 
-func TestMigrateTellsOfADatabaseThatIsNotThere(t *testing.T) {
+func TestMigrateWithoutADatabase(t *testing.T) {
 	t.Parallel()
 
 	if _, err := postgres.Migrate(t.Context(), "postgres://nobody@127.0.0.1:1/none?connect_timeout=2"); err == nil {

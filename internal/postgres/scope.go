@@ -6,8 +6,8 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Scope is who a transaction acts as. Every transaction has one; row-level
-// security sees nothing without it.
+// Scope is the role and tenant of a transaction. Without a scope, row-level
+// security hides every row.
 type Scope struct {
 	role     string
 	tenant   string
@@ -15,24 +15,24 @@ type Scope struct {
 	readOnly bool
 }
 
-// API acts for one tenant with the rights of the API: whatever the code asks
-// for, it sees and writes that tenant's rows alone.
+// API acts for one tenant with the rights of the API: whatever the code queries,
+// it reads and writes that tenant's rows only.
 func API(tenant envelope.TenantID) Scope {
 	return Scope{role: "countersign_api", tenant: tenant.String()}
 }
 
-// Authenticator acts for nobody yet: it can look a token up and nothing else.
+// Authenticator acts for no tenant yet: it can find a token and nothing else.
 func Authenticator() Scope { return Scope{role: "countersign_api"} }
 
-// Worker acts with the rights of the fleet, across tenants.
+// Worker acts with the rights of a worker, across tenants.
 func Worker() Scope { return Scope{role: "countersign_worker"} }
 
 // Admin acts as the connection's own user: for migrations and for setting up
 // tenants from the command line.
 func Admin() Scope { return Scope{} }
 
-// Planned is the scope with the planner held to one shape: index lookups in
-// nested loops, planned once. The hot statements take and settle a few
+// Planned returns the scope with one kind of plan: index lookups in nested
+// loops, planned once. The hot statements take and settle a few
 // hundred rows by key. With small tables that were never analysed the planner
 // sometimes preferred to merge or hash whole tables into them, and one run in
 // six took five times as long.
@@ -41,16 +41,15 @@ func (s Scope) Planned() Scope {
 	return s
 }
 
-// ReadOnly is the scope in a transaction in which PostgreSQL lets nothing be
-// written.
+// ReadOnly returns the scope with a read-only transaction.
 func (s Scope) ReadOnly() Scope {
 	s.readOnly = true
 	return s
 }
 
-// idleTimeout ends a transaction that nobody goes on with: one whose host
-// froze or vanished would otherwise keep its locks, and with them a bucket,
-// until TCP gives up, which takes hours.
+// idleTimeout ends a transaction whose client sends nothing: if its host froze or
+// vanished, it would keep its locks, and with them a bucket, until TCP gives up,
+// which takes hours.
 const idleTimeout = "15s"
 
 func (s Scope) begin() string {

@@ -125,10 +125,10 @@ func tryQuery[T any](h fixture, scope postgres.Scope, sql string, args ...any) (
 	return values, err
 }
 
-// errUndo ends a transaction that is only there to see what it would do.
+// errUndo rolls back a transaction whose effect is only counted.
 var errUndo = errors.New("undo")
 
-// attempt makes a change as a scope, counts the rows and takes it back.
+// attempt makes a change as a scope, counts the rows and rolls back.
 func (h fixture) attempt(scope postgres.Scope, sql string, args ...any) (affected int64, err error) {
 	err = postgres.InTx(h.t.Context(), h.Session, scope, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(h.t.Context(), sql, args...)
@@ -149,7 +149,7 @@ func code(err error) string {
 	return pg.Code
 }
 
-// rows counts a tenant's rows as they are, past every policy.
+// rows counts a tenant's rows, which no policy hides.
 func (h fixture) rows(table string, tenant envelope.TenantID) (n int64) {
 	h.t.Helper()
 	return query[int64](h, postgres.Admin(), fmt.Sprintf("SELECT count(1) FROM %s WHERE tenant_id = $1", table), tenant.String())[0]
@@ -230,7 +230,7 @@ func TestATenantWritesNothingForAnother(t *testing.T) {
 	}
 }
 
-func TestWithoutATenantNothingIsSeen(t *testing.T) {
+func TestWithoutATenantNothingIsVisible(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 
@@ -241,9 +241,9 @@ func TestWithoutATenantNothingIsSeen(t *testing.T) {
 	}
 }
 
-// The owner runs the functions that must look across tenants or delete what
-// nobody else may, and for them alone sees some tables.
-func TestTheOwnerIsHeldToo(t *testing.T) {
+// The owner runs the functions that must read across tenants or delete rows that
+// no other role may, and sees some tables for them only.
+func TestPoliciesApplyToTheOwner(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	if _, err := h.Exec(t.Context(), "SET LOCAL ROLE countersign_owner"); err != nil {
@@ -299,7 +299,7 @@ func TestPartitionsCannotBeReadByName(t *testing.T) {
 	h := newFixture(t)
 	partitions := query[string](h, postgres.Admin(), "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'tool_executions'::regclass")
 	if len(partitions) < 3 {
-		t.Fatalf("the ledger has %d partitions, want this month and two more", len(partitions))
+		t.Fatalf("tool_executions has %d partitions, want this month and two more", len(partitions))
 	}
 	if made := query[int32](h, postgres.Worker(), "SELECT ensure_partitions(5)")[0]; made < 3 {
 		t.Fatalf("ensure_partitions(5) made %d, want the missing months", made)
@@ -315,7 +315,7 @@ func TestPartitionsCannotBeReadByName(t *testing.T) {
 	}
 }
 
-// A table that a later migration adds is found by this walk.
+// This test finds the tables of later migrations too.
 func TestEveryTableOfATenantIsGuarded(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
@@ -335,7 +335,7 @@ func TestEveryTableOfATenantIsGuarded(t *testing.T) {
 	}
 }
 
-func TestFunctionsOfTheOwnerAreFencedIn(t *testing.T) {
+func TestFunctionsOfTheOwnerAreRestricted(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	const definer = "SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace AND p.prosecdef"

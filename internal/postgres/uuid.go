@@ -7,9 +7,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// registerUUID teaches a connection to send and read uuid.UUID as the sixteen
-// bytes that it is. By default pgx goes by way of its text form, which showed
-// as a tenth of a worker's time.
+// registerUUID makes a connection encode uuid.UUID as sixteen bytes. By default
+// pgx uses its text form, which took a tenth of a worker's time.
 func registerUUID(m *pgtype.Map) {
 	m.TryWrapEncodePlanFuncs = append([]pgtype.TryWrapEncodePlanFunc{wrapUUIDEncode}, m.TryWrapEncodePlanFuncs...)
 	m.TryWrapScanPlanFuncs = append([]pgtype.TryWrapScanPlanFunc{wrapUUIDScan}, m.TryWrapScanPlanFuncs...)

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
-// scrape returns the page that Prometheus would read.
+// scrape returns the metrics as Prometheus reads them.
 func scrape(t *testing.T, tel *telemetry.Telemetry) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -49,7 +49,7 @@ func TestPrometheusNames(t *testing.T) {
 	m.Call("slack").Took(ctx, time.Second)
 	m.Breaker("slack", "open").Add(ctx, 1)
 	m.Request("POST", "/v1/actions", 202).Took(ctx, 3*time.Millisecond)
-	page := scrape(t, tel)
+	metrics := scrape(t, tel)
 
 	for _, line := range []string{
 		`countersign_claim_batch_sum 200`,
@@ -62,15 +62,15 @@ func TestPrometheusNames(t *testing.T) {
 		`countersign_http_server_request_duration_seconds_count{http_request_method="POST",http_response_status_code="202",http_route="/v1/actions"} 1`,
 		`target_info{service_instance_id="a",service_name="countersign-test",service_version="` + telemetry.Version() + `"} 1`,
 	} {
-		if !strings.Contains(page, line+"\n") {
+		if !strings.Contains(metrics, line+"\n") {
 			t.Errorf("metrics lack %s", line)
 		}
 	}
-	if !strings.Contains(page, "\ngo_goroutines ") {
+	if !strings.Contains(metrics, "\ngo_goroutines ") {
 		t.Error("metrics lack those of the Go runtime")
 	}
 	if t.Failed() {
-		t.Log(page)
+		t.Log(metrics)
 	}
 }
 
@@ -81,9 +81,9 @@ func TestCountersExistBeforeTheirFirstEvent(t *testing.T) {
 	tel := setup(t)
 	want := func(lines ...string) {
 		t.Helper()
-		page := scrape(t, tel)
+		metrics := scrape(t, tel)
 		for _, line := range lines {
-			if !strings.Contains(page, line+"\n") {
+			if !strings.Contains(metrics, line+"\n") {
 				t.Errorf("metrics lack %s", line)
 			}
 		}

@@ -2,14 +2,14 @@ package telemetry
 
 import "strings"
 
-// maxSecretName is how many letters and digits from the end of a name are
-// looked at. No name that matters is longer.
+// maxSecretName is how many letters and digits at the end of a name are compared,
+// more than any known name has.
 const maxSecretName = 48
 
 // SecretName reports whether a field, header, variable or parameter of this
 // name holds a credential. Case and separators do not matter: api_key,
 // X-API-Key and apiKey are one name. A name that ends like a secret is one
-// (github_token, DB_PASSWORD), save those that page through lists.
+// (github_token, DB_PASSWORD), except cursors of lists.
 func SecretName(name string) bool {
 	if len(name) < 3 {
 		return false
@@ -29,7 +29,7 @@ func SecretName(name string) bool {
 	return secretPlain(string(buf[at:])) || secretShort(name)
 }
 
-// secretPlain judges a name in lower-case letters and digits.
+// secretPlain reports whether a name in lower-case letters and digits is secret.
 func secretPlain(plain string) bool {
 	switch plain {
 	case "secrets", "passwords", "cookies", "credentials", "bearer", "jwt", "passphrase",
@@ -50,8 +50,8 @@ func secretPlain(plain string) bool {
 	return false
 }
 
-// secretShort judges the endings that mean a secret only after a separator:
-// DB_PASS does, COMPASS and PWD do not.
+// secretShort reports whether a name ends like a secret after a separator: DB_PASS
+// does, COMPASS and PWD do not.
 func secretShort(name string) bool {
 	if len(name) < 5 {
 		return false

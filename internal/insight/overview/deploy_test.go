@@ -159,14 +159,14 @@ func TestAlertsUseExportedMetrics(t *testing.T) {
 	}
 }
 
-func TestDashboardStandsOnWhatIsExported(t *testing.T) {
+func TestDashboardUsesExportedMetrics(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(dashboardFile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	type place struct{ X, Y, W, H int }
-	var board struct {
+	var dashboard struct {
 		Templating struct {
 			List []struct {
 				Name, Type, Definition string
@@ -180,14 +180,14 @@ func TestDashboardStandsOnWhatIsExported(t *testing.T) {
 			Targets     []struct{ Expr, LegendFormat string }
 		}
 	}
-	if err := json.Unmarshal(text, &board); err != nil {
+	if err := json.Unmarshal(text, &dashboard); err != nil {
 		t.Fatal(err)
 	}
 	names := exported(t)
 	used := make(map[string]bool)
 
 	ids, taken := map[int]bool{}, map[[2]int]string{}
-	for _, p := range board.Panels {
+	for _, p := range dashboard.Panels {
 		if ids[p.ID] {
 			t.Errorf("%s: its id is another's", p.Title)
 		}
@@ -195,7 +195,7 @@ func TestDashboardStandsOnWhatIsExported(t *testing.T) {
 		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
 			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
 				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
-					t.Errorf("%s lies over %q, or beyond the edge", p.Title, other)
+					t.Errorf("%s overlaps %q, or exceeds the grid", p.Title, other)
 				}
 				taken[[2]int{x, y}] = p.Title
 			}
@@ -221,7 +221,7 @@ func TestDashboardStandsOnWhatIsExported(t *testing.T) {
 		}
 	}
 	var variables []string
-	for _, v := range board.Templating.List {
+	for _, v := range dashboard.Templating.List {
 		variables = append(variables, v.Name)
 		if v.Type == "query" {
 			metric, label, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(v.Definition, "label_values("), ")"), ", ")

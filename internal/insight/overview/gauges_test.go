@@ -61,7 +61,7 @@ func TestGaugesInPrometheus(t *testing.T) {
 		t.Fatalf("Observe() = %v", err)
 	}
 
-	page := scrape(t, tel)
+	metrics := scrape(t, tel)
 
 	for _, line := range []string{
 		`countersign_backlog{state="due"} 3`,
@@ -91,7 +91,7 @@ func TestGaugesInPrometheus(t *testing.T) {
 		`countersign_table_rows{state="live",table="outbox"} 18`,
 		`countersign_table_rows{state="dead",table="outbox"} 19`,
 	} {
-		if !strings.Contains(page, line+"\n") {
+		if !strings.Contains(metrics, line+"\n") {
 			t.Errorf("metrics lack %s", line)
 		}
 	}
@@ -99,18 +99,18 @@ func TestGaugesInPrometheus(t *testing.T) {
 		`countersign_bucket_permits{bucket="slow"`, `countersign_bucket_permits{bucket="free"`, `countersign_bucket_opens_in_seconds{bucket="free"`,
 		`countersign_bucket_in_use{bucket="free"`,
 	} {
-		if strings.Contains(page, series) {
+		if strings.Contains(metrics, series) {
 			t.Errorf("metrics have %s of a limit that there is not", series)
 		}
 	}
 	if t.Failed() {
-		t.Log(page)
+		t.Log(metrics)
 	}
 
 	if err := stop(); err != nil {
 		t.Fatalf("stop = %v", err)
 	}
-	if page := scrape(t, tel); strings.Contains(page, "countersign_waiting{") {
+	if metrics := scrape(t, tel); strings.Contains(metrics, "countersign_waiting{") {
 		t.Error("the fleet is observed after stop")
 	}
 }
@@ -126,10 +126,10 @@ func TestFailedReadingLeavesOtherMetrics(t *testing.T) {
 	}
 	tel.Metrics.FenceLost.Add(t.Context(), 1)
 
-	page := scrape(t, tel)
+	metrics := scrape(t, tel)
 
-	if strings.Contains(page, "countersign_backlog{") || !strings.Contains(page, "countersign_claims_lost_total 1\n") {
-		t.Errorf("want the counter and no backlog, got:\n%s", page)
+	if strings.Contains(metrics, "countersign_backlog{") || !strings.Contains(metrics, "countersign_claims_lost_total 1\n") {
+		t.Errorf("want the counter and no backlog, got:\n%s", metrics)
 	}
 }
 

@@ -31,8 +31,8 @@ type CheckpointAfterRow struct {
 	UntilEvent int64
 }
 
-// Where to begin to look for what happened since a time: after the checkpoint
-// before the first that has anything from then.
+// The position after which the events since a time lie: the end of the checkpoint
+// before the first that has any.
 func (q *Queries) CheckpointAfter(ctx context.Context, db DBTX, arg *CheckpointAfterParams) (CheckpointAfterRow, error) {
 	row := db.QueryRow(ctx, checkpointAfter, arg.TenantID, arg.At)
 	var i CheckpointAfterRow
@@ -58,13 +58,30 @@ type CheckpointBeforeRow struct {
 	UntilEvent int64
 }
 
-// Where to stop to look for what happened before a time: at the last checkpoint that
-// has anything from before then, if there are others behind it.
+// The position up to which the events before a time lie: the end of the last
+// checkpoint that has any, if others follow it.
 func (q *Queries) CheckpointBefore(ctx context.Context, db DBTX, arg *CheckpointBeforeParams) (CheckpointBeforeRow, error) {
 	row := db.QueryRow(ctx, checkpointBefore, arg.TenantID, arg.At)
 	var i CheckpointBeforeRow
 	err := row.Scan(&i.UntilTxid, &i.UntilEvent)
 	return i, err
+}
+
+const checkpointByHash = `-- name: CheckpointByHash :one
+SELECT s.checkpoint_no FROM checkpoints s WHERE s.tenant_id = $1 AND s.hash = $2 ORDER BY s.checkpoint_no LIMIT 1
+`
+
+type CheckpointByHashParams struct {
+	TenantID uuid.UUID
+	Hash     []byte
+}
+
+// The checkpoint that has a hash.
+func (q *Queries) CheckpointByHash(ctx context.Context, db DBTX, arg *CheckpointByHashParams) (int64, error) {
+	row := db.QueryRow(ctx, checkpointByHash, arg.TenantID, arg.Hash)
+	var checkpoint_no int64
+	err := row.Scan(&checkpoint_no)
+	return checkpoint_no, err
 }
 
 const checkpointDue = `-- name: CheckpointDue :many
@@ -99,9 +116,8 @@ type CheckpointDueParams struct {
 	After uuid.UUID
 }
 
-// The tenants that have events that no checkpoint covers, after one. It hops from tenant to
-// tenant over the indexes, so it costs a few probes each, however many events
-// they have.
+// The tenants after another one with events that no checkpoint covers. The indexes
+// lead from tenant to tenant, at a few probes each, however many events there are.
 func (q *Queries) CheckpointDue(ctx context.Context, db DBTX, arg *CheckpointDueParams) ([]uuid.UUID, error) {
 	rows, err := db.Query(ctx, checkpointDue, arg.Most, arg.After)
 	if err != nil {
@@ -143,7 +159,7 @@ type CheckpointHeadRow struct {
 	Hash         []byte
 }
 
-// The last checkpoint, and the time, which is the database's.
+// The last checkpoint, and the database's time.
 func (q *Queries) CheckpointHead(ctx context.Context, db DBTX, tenantID uuid.UUID) (CheckpointHeadRow, error) {
 	row := db.QueryRow(ctx, checkpointHead, tenantID)
 	var i CheckpointHeadRow
@@ -203,8 +219,8 @@ const checkpointLock = `-- name: CheckpointLock :one
 SELECT pg_try_advisory_xact_lock(hashtextextended('countersign checkpoints ' || ($1::uuid)::text, 0))
 `
 
-// Holds a tenant's chain until the transaction ends, unless another has it. A
-// lock of its own: the chain may have no row yet.
+// Locks a tenant's chain until the transaction ends, unless another has locked it.
+// An advisory lock, since the chain may have no row yet.
 func (q *Queries) CheckpointLock(ctx context.Context, db DBTX, tenantID uuid.UUID) (bool, error) {
 	row := db.QueryRow(ctx, checkpointLock, tenantID)
 	var pg_try_advisory_xact_lock bool
@@ -247,8 +263,8 @@ type CheckpointNextRow struct {
 	Pruned       bool
 }
 
-// The next checkpoint of a chain. A time that is none, which only tampering writes,
-// reads as the year 1.
+// The next checkpoint of a chain. An infinite time, which only tampering writes, is
+// returned as the year 1.
 func (q *Queries) CheckpointNext(ctx context.Context, db DBTX, arg *CheckpointNextParams) (CheckpointNextRow, error) {
 	row := db.QueryRow(ctx, checkpointNext, arg.TenantID, arg.After)
 	var i CheckpointNextRow
@@ -269,23 +285,6 @@ func (q *Queries) CheckpointNext(ctx context.Context, db DBTX, arg *CheckpointNe
 		&i.Pruned,
 	)
 	return i, err
-}
-
-const checkpointNoted = `-- name: CheckpointNoted :one
-SELECT s.checkpoint_no FROM checkpoints s WHERE s.tenant_id = $1 AND s.hash = $2 ORDER BY s.checkpoint_no LIMIT 1
-`
-
-type CheckpointNotedParams struct {
-	TenantID uuid.UUID
-	Hash     []byte
-}
-
-// The checkpoint that has a hash.
-func (q *Queries) CheckpointNoted(ctx context.Context, db DBTX, arg *CheckpointNotedParams) (int64, error) {
-	row := db.QueryRow(ctx, checkpointNoted, arg.TenantID, arg.Hash)
-	var checkpoint_no int64
-	err := row.Scan(&checkpoint_no)
-	return checkpoint_no, err
 }
 
 const checkpointPrunable = `-- name: CheckpointPrunable :many
@@ -311,8 +310,7 @@ type CheckpointPrunableRow struct {
 	Events       int32
 }
 
-// The oldest checkpoints whose events are there and all older than their tenant
-// keeps them.
+// The oldest checkpoints whose events exist and are all past their retention.
 func (q *Queries) CheckpointPrunable(ctx context.Context, db DBTX, arg *CheckpointPrunableParams) ([]CheckpointPrunableRow, error) {
 	rows, err := db.Query(ctx, checkpointPrunable, arg.TenantID, arg.Most)
 	if err != nil {
@@ -369,8 +367,8 @@ type CheckpointPrunedRow struct {
 	EventID      int64
 }
 
-// The last checkpoint below a number that is marked as pruned, and where the event
-// that tells of it should be.
+// The last checkpoint below a number that is marked as pruned, and the position
+// where the event that records this should be.
 func (q *Queries) CheckpointPruned(ctx context.Context, db DBTX, arg *CheckpointPrunedParams) (CheckpointPrunedRow, error) {
 	row := db.QueryRow(ctx, checkpointPruned, arg.TenantID, arg.Below)
 	var i CheckpointPrunedRow

@@ -12,6 +12,66 @@ import (
 	"github.com/google/uuid"
 )
 
+const eventCoverable = `-- name: EventCoverable :many
+SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor, e.items::text AS items
+FROM events e
+WHERE e.tenant_id = $1
+    AND (e.txid, e.event_id) > ($2::xid8, $3::bigint)
+    AND e.txid < pg_snapshot_xmin(pg_current_snapshot())
+ORDER BY e.txid, e.event_id
+LIMIT $4::bigint
+`
+
+type EventCoverableParams struct {
+	TenantID   uuid.UUID
+	AfterTxid  uint64
+	AfterEvent int64
+	Most       int64
+}
+
+type EventCoverableRow struct {
+	EventID int64
+	Txid    uint64
+	At      time.Time
+	Kind    string
+	Actor   string
+	Items   string
+}
+
+// The next events after a position before which no open transaction can add any.
+// An infinite time is returned as in EventRange.
+func (q *Queries) EventCoverable(ctx context.Context, db DBTX, arg *EventCoverableParams) ([]EventCoverableRow, error) {
+	rows, err := db.Query(ctx, eventCoverable,
+		arg.TenantID,
+		arg.AfterTxid,
+		arg.AfterEvent,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []EventCoverableRow{}
+	for rows.Next() {
+		var i EventCoverableRow
+		if err := rows.Scan(
+			&i.EventID,
+			&i.Txid,
+			&i.At,
+			&i.Kind,
+			&i.Actor,
+			&i.Items,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const eventExport = `-- name: EventExport :many
 SELECT e.event_id, e.txid, e.at, e.kind, e.actor, e.items::text AS items, coalesce(s.checkpoint_no, 0)::bigint AS checkpoint_no
 FROM events e
@@ -53,8 +113,8 @@ type EventExportRow struct {
 	CheckpointNo int64
 }
 
-// The next events after a place that are of a range of time, each with the
-// checkpoint that covers it; 0 if none does yet.
+// The next events after a position and in a range of time, each with the checkpoint
+// that covers it; 0 if none does yet.
 func (q *Queries) EventExport(ctx context.Context, db DBTX, arg *EventExportParams) ([]EventExportRow, error) {
 	rows, err := db.Query(ctx, eventExport,
 		arg.TenantID,
@@ -147,7 +207,7 @@ ORDER BY e.txid DESC
 LIMIT 1
 `
 
-// Where a stream that wants only what is new begins.
+// The position after which only new events come.
 func (q *Queries) EventLatest(ctx context.Context, db DBTX, tenantID uuid.UUID) (uint64, error) {
 	row := db.QueryRow(ctx, eventLatest, tenantID)
 	var txid uint64
@@ -181,8 +241,8 @@ type EventListRow struct {
 	Items   []byte
 }
 
-// The next events after a place, in commit order. Nothing at or after the
-// oldest open transaction is shown yet, so that no event is passed over.
+// The next events after a position, in commit order. Events at or after the oldest
+// open transaction are not returned yet, so that no event is skipped.
 func (q *Queries) EventList(ctx context.Context, db DBTX, arg *EventListParams) ([]EventListRow, error) {
 	rows, err := db.Query(ctx, eventList,
 		arg.TenantID,
@@ -243,8 +303,8 @@ type EventRangeRow struct {
 	Items   string
 }
 
-// The next events of a range of places, as they are, in order. A time that is
-// none, which only tampering writes, reads as the year 1.
+// The next events of a range of positions, as they are, in order. An infinite time,
+// which only tampering writes, is returned as the year 1.
 func (q *Queries) EventRange(ctx context.Context, db DBTX, arg *EventRangeParams) ([]EventRangeRow, error) {
 	rows, err := db.Query(ctx, eventRange,
 		arg.TenantID,
@@ -261,66 +321,6 @@ func (q *Queries) EventRange(ctx context.Context, db DBTX, arg *EventRangeParams
 	items := []EventRangeRow{}
 	for rows.Next() {
 		var i EventRangeRow
-		if err := rows.Scan(
-			&i.EventID,
-			&i.Txid,
-			&i.At,
-			&i.Kind,
-			&i.Actor,
-			&i.Items,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const eventSealable = `-- name: EventSealable :many
-SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor, e.items::text AS items
-FROM events e
-WHERE e.tenant_id = $1
-    AND (e.txid, e.event_id) > ($2::xid8, $3::bigint)
-    AND e.txid < pg_snapshot_xmin(pg_current_snapshot())
-ORDER BY e.txid, e.event_id
-LIMIT $4::bigint
-`
-
-type EventSealableParams struct {
-	TenantID   uuid.UUID
-	AfterTxid  uint64
-	AfterEvent int64
-	Most       int64
-}
-
-type EventSealableRow struct {
-	EventID int64
-	Txid    uint64
-	At      time.Time
-	Kind    string
-	Actor   string
-	Items   string
-}
-
-// The next events after a place that no open transaction can add any before.
-// A time that is none reads as in EventRange.
-func (q *Queries) EventSealable(ctx context.Context, db DBTX, arg *EventSealableParams) ([]EventSealableRow, error) {
-	rows, err := db.Query(ctx, eventSealable,
-		arg.TenantID,
-		arg.AfterTxid,
-		arg.AfterEvent,
-		arg.Most,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []EventSealableRow{}
-	for rows.Next() {
-		var i EventSealableRow
 		if err := rows.Scan(
 			&i.EventID,
 			&i.Txid,
@@ -362,8 +362,8 @@ type EventUncoveredRow struct {
 	Since  time.Time
 }
 
-// How many events lie after the last checkpoint, counted up to a bound, and since
-// when.
+// How many events follow the last checkpoint, counted up to a bound, and the time of
+// the oldest.
 func (q *Queries) EventUncovered(ctx context.Context, db DBTX, arg *EventUncoveredParams) (EventUncoveredRow, error) {
 	row := db.QueryRow(ctx, eventUncovered,
 		arg.TenantID,

@@ -42,8 +42,8 @@ var opened = sync.OnceValues(open)
 type cluster struct {
 	base     *url.URL
 	admin    *pgxpool.Pool // on the maintenance database
-	locks    *pgx.Conn     // holds the locks that say that this process is alive
-	run      int32         // number of this process, unique among those alive
+	locks    *pgx.Conn     // holds the locks of this process
+	run      int32         // number of this process, unique among the running ones
 	template string
 	clones   atomic.Int64
 
@@ -61,8 +61,8 @@ func use(t testing.TB) *cluster {
 	return c
 }
 
-// open finds or starts a server and makes its template. Nobody closes what it
-// opens: connections end with the process, and so does a private server.
+// open finds or starts a server and makes its template. Nothing closes them:
+// connections end with the process, and so does a private server.
 func open() (*cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/embedded"
 )
 
-// server returns the address of a server that this test has for itself.
+// server returns the address of a server of this test alone.
 func server(t *testing.T) string {
 	t.Helper()
 	s, err := embedded.Start(t.Context(), embedded.Config{Fast: true})
@@ -38,7 +38,7 @@ func process(t *testing.T, address string) *cluster {
 	return c
 }
 
-// die ends the connections, as the end of a process does.
+// die closes the connections, as the end of a process does.
 func (c *cluster) die(t *testing.T) {
 	t.Helper()
 	c.admin.Close()
@@ -125,7 +125,7 @@ func TestDeadProcessesAreSweptUp(t *testing.T) {
 	}
 }
 
-func TestConnectKeepsThePasswordToItself(t *testing.T) {
+func TestConnectDoesNotShowThePassword(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"host=db password=hunter2", "postgres://u:hunter2@db:x/", "postgres://u:hunter2@%/"} {
 		if _, err := connect(t.Context(), address); err == nil || strings.Contains(err.Error(), "hunter2") {
@@ -134,7 +134,7 @@ func TestConnectKeepsThePasswordToItself(t *testing.T) {
 	}
 }
 
-func TestDigestTellsTreesApart(t *testing.T) {
+func TestDigestDiffersByTree(t *testing.T) {
 	t.Parallel()
 	tree := func(files ...string) fstest.MapFS {
 		m := fstest.MapFS{}

@@ -6,7 +6,7 @@
 // transaction that is rolled back (Tx, well under a millisecond) or a copy of
 // the template of its own (DB and URL, tenths of a second).
 //
-// It refuses to skip: without a server the test fails and says what to do.
+// It does not skip tests: without a server the test fails and says what to do.
 package dbtest
 
 import (
@@ -36,9 +36,9 @@ const (
 // default. All tests share its database, and none sees another's rows, but two
 // that write the same unique key wait for each other.
 //
-// It acts as the superuser. It stands in for a pool where one is only asked to
-// begin transactions, such as postgres.InTx, which then takes on the scope's
-// role and tenant; see Session. It serves one goroutine at a time. Where
+// It acts as the superuser. It replaces a pool that only begins transactions,
+// such as in postgres.InTx, which then sets the scope's role and tenant; see
+// Session. It serves one goroutine at a time. Where
 // commits, NOTIFY, several connections or the time between statements matter
 // (now() stands still), use DB.
 func Tx(t testing.TB) *Session {

@@ -42,18 +42,18 @@ func TestTxLeavesNothing(t *testing.T) {
 	}
 }
 
-// deaf is a test that does not mind errors.
-type deaf struct {
+// tolerant is a test that records no errors.
+type tolerant struct {
 	testing.TB
 
 	errors int
 }
 
-func (d *deaf) Error(...any) { d.errors++ }
+func (d *tolerant) Error(...any) { d.errors++ }
 
 func TestTxCannotBeCommitted(t *testing.T) {
 	t.Parallel()
-	d := &deaf{TB: t}
+	d := &tolerant{TB: t}
 	tx := dbtest.Tx(d)
 
 	err := tx.Commit(t.Context())
@@ -77,7 +77,7 @@ SELECT current_user::text, coalesce(current_setting('countersign.tenant_id', tru
 	return s
 }
 
-func TestTxStandsInForAPool(t *testing.T) {
+func TestTxReplacesAPool(t *testing.T) {
 	t.Parallel()
 	tx := dbtest.Tx(t)
 	outside := scopeOf(t, tx)
@@ -102,7 +102,7 @@ func TestTxStandsInForAPool(t *testing.T) {
 	}
 }
 
-func TestTxKeepsWhatInnerTransactionsCommit(t *testing.T) {
+func TestTxKeepsInnerCommits(t *testing.T) {
 	t.Parallel()
 	tx := dbtest.Tx(t)
 	insert := func(name string, then error) error {
@@ -144,7 +144,7 @@ func TestTxSurvivesAFailedInnerTransaction(t *testing.T) {
 	}
 }
 
-func TestDBIsTheTestsOwn(t *testing.T) {
+func TestDBIsOfOneTest(t *testing.T) {
 	t.Parallel()
 	one, other := dbtest.DB(t), dbtest.DB(t)
 

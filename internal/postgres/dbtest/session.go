@@ -12,8 +12,7 @@ import (
 )
 
 // Session is a transaction that ends with its test and in which savepoints
-// stand in for transactions: BeginTx makes it fit where a pool is wanted for
-// that alone. It differs from a pool in that transactions cannot run side by
+// replace transactions: BeginTx lets it replace a pool. It differs from a pool in that transactions cannot run side by
 // side, their isolation level and access mode are those of the session, and
 // deferred constraints and notifications wait for a commit that never comes.
 type Session struct {
@@ -22,8 +21,8 @@ type Session struct {
 	t testing.TB
 }
 
-// Commit fails the test: its rows would be there for all tests that follow.
-// What commits needs a database of its own.
+// Commit fails the test: later tests would see its rows. A test that commits needs
+// a database of its own.
 func (s *Session) Commit(context.Context) error {
 	s.t.Helper()
 	err := errors.New("the transaction of dbtest.Tx cannot be committed; use dbtest.DB")

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// execute runs the command with more environment, passes signals on and
+// execute runs the command with more environment, forwards signals to it and
 // returns its exit code.
 func execute(args, env []string, signals <-chan os.Signal, stderr io.Writer) int {
 	cmd := exec.Command(args[0], args[1:]...)
@@ -35,8 +35,8 @@ func execute(args, env []string, signals <-chan os.Signal, stderr io.Writer) int
 	}
 }
 
-// onTerminal says whether a terminal's Ctrl-C goes to our process group, and so
-// to the command too.
+// onTerminal reports whether a terminal's Ctrl-C goes to this process group, and
+// so to the command too.
 func onTerminal() bool {
 	group, err := unix.IoctlGetInt(int(os.Stdin.Fd()), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()

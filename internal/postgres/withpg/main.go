@@ -22,8 +22,7 @@ usage: go run ./internal/postgres/withpg [flags] -- command [arguments]
 The command finds a superuser's URL of an empty database in TEST_DATABASE_URL
 and, without -fast, in DATABASE_URL too, unless that is set already. When the
 command ends, so does the server, and all its data is gone. If
-TEST_DATABASE_URL is set already, there is nothing to do: the command runs as
-it is.
+TEST_DATABASE_URL is set already, no server is started.
 
 withpg exits with the command's own code; 128 + N if signal N ended it, 127 if
 it could not be started, 2 for wrong usage and 1 if there is no server. (go run
@@ -39,7 +38,7 @@ examples:
   go run ./internal/postgres/withpg -bin "$(scripts/postgres.sh 18 /tmp/pg18)" -fast -- go test ./...
 `
 
-// The exit codes of our own.
+// The exit codes of withpg itself.
 const (
 	exitNoServer   = 1
 	exitUsage      = 2
@@ -56,7 +55,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stderr))
 }
 
-// run does what the flags say and returns the exit code.
+// run runs the program and returns its exit code.
 func run(args []string, stderr io.Writer) int {
 	flags := flag.NewFlagSet("withpg", flag.ContinueOnError)
 	flags.SetOutput(stderr)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestRunPassesTheExitCodeOn(t *testing.T) {
+func TestRunReturnsTheExitCode(t *testing.T) {
 	t.Setenv(testURL, "postgres://set.example/already")
 	rows := map[string]struct {
 		args []string
@@ -16,7 +16,7 @@ func TestRunPassesTheExitCodeOn(t *testing.T) {
 		"success":            {[]string{"--", "true"}, 0},
 		"failure":            {[]string{"--", "sh", "-c", "exit 7"}, 7},
 		"signal":             {[]string{"--", "sh", "-c", "kill -KILL $$"}, 137},
-		"URL is left alone":  {[]string{"--", "sh", "-c", `[ "$TEST_DATABASE_URL" = postgres://set.example/already ]`}, 0},
+		"URL is unchanged":   {[]string{"--", "sh", "-c", `[ "$TEST_DATABASE_URL" = postgres://set.example/already ]`}, 0},
 		"no such program":    {[]string{"--", "/no/such/program"}, exitNotStarted},
 		"no command":         {nil, exitUsage},
 		"a flag that is not": {[]string{"-nope", "--", "true"}, exitUsage},
@@ -53,19 +53,19 @@ func TestRunStartsAServer(t *testing.T) {
 			got := run([]string{row.flag, "--", "sh", "-c", script}, &stderr)
 
 			if got != row.want || stderr.Len() > 0 {
-				t.Errorf("run() = %d and says %q, want %d and nothing", got, stderr.String(), row.want)
+				t.Errorf("run() = %d and prints %q, want %d and nothing", got, stderr.String(), row.want)
 			}
 		})
 	}
 }
 
-func TestRunTellsWhyThereIsNoServer(t *testing.T) {
+func TestRunWithoutAServer(t *testing.T) {
 	t.Setenv(testURL, "")
 	var stderr bytes.Buffer
 
 	got := run([]string{"-bin", t.TempDir(), "--", "true"}, &stderr)
 
 	if got != exitNoServer || !strings.Contains(stderr.String(), "does not hold both postgres and initdb") {
-		t.Errorf("run() = %d and says %q, want %d and the reason", got, stderr.String(), exitNoServer)
+		t.Errorf("run() = %d and prints %q, want %d and the reason", got, stderr.String(), exitNoServer)
 	}
 }
