@@ -40,7 +40,7 @@ func TestExportAuditPassesLinesOn(t *testing.T) {
 	}
 }
 
-func TestAnExportThatIsCutOffIsNoExport(t *testing.T) {
+func TestTruncatedExportIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(http.ResponseWriter, *http.Request){
 		"without a last line": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, `{"place":"1-2"}`) },

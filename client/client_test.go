@@ -36,7 +36,7 @@ func serve(t *testing.T, cfg client.Config, handler http.HandlerFunc) *client.Cl
 	return c
 }
 
-func TestNewRefusesWhatIsNoAddress(t *testing.T) {
+func TestNewRejectsInvalidAddresses(t *testing.T) {
 	t.Parallel()
 
 	for _, address := range []string{"", "localhost:8080", "ftp://host", "http://", "http://user:hunter2@host", "http://host\x7f"} {
@@ -170,7 +170,7 @@ func message(id, kind string) string {
 	return fmt.Sprintf("id: %s\nevent: %s\ndata: {\"kind\":%q,\"actor\":\"x\",\"at\":\"2026-01-02T03:04:05Z\"}\n\n", id, kind, kind)
 }
 
-func TestFollowResumesWhereItWas(t *testing.T) {
+func TestFollowResumesAfterTheLastEvent(t *testing.T) {
 	t.Parallel()
 	c, asked := feed(t, client.Config{Pause: time.Millisecond, Silence: 200 * time.Millisecond},
 		"id: 1-1-0\n\n"+message("1-2-0", "proposed")+"id: 1-3-0\nda", // cut off in the middle
@@ -204,7 +204,7 @@ func TestFollowResumesWhereItWas(t *testing.T) {
 	}
 }
 
-func TestFollowEndsWhereItMust(t *testing.T) {
+func TestFollowEndsOnWatcherErrorAndRefusal(t *testing.T) {
 	t.Parallel()
 	enough := errors.New("enough")
 

@@ -35,7 +35,7 @@ func TestInvokeNamesTheToolInItsPath(t *testing.T) {
 	}
 }
 
-func TestInvokeReturnsWhatIsOnRecordOfAFailure(t *testing.T) {
+func TestInvokeReturnsTheExecutionOfAFailure(t *testing.T) {
 	t.Parallel()
 	c := serve(t, client.Config{}, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json")

@@ -128,7 +128,7 @@ func TestCanonicalDoesNotDependOnSpelling(t *testing.T) {
 	})
 }
 
-func TestCanonicalTellsValuesApart(t *testing.T) {
+func TestCanonicalDiffersForDifferentValues(t *testing.T) {
 	t.Parallel()
 
 	rapid.Check(t, func(t *rapid.T) {

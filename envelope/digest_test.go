@@ -38,7 +38,7 @@ func asked() envelope.Proposal {
 	}
 }
 
-func TestDigestCoversWhatIsAskedFor(t *testing.T) {
+func TestDigestCoversTheRequestedAction(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name    string
@@ -109,7 +109,7 @@ func TestDigestNeedsReadableArgs(t *testing.T) {
 	}
 }
 
-func TestDigestSurvivesTheWayThroughJSON(t *testing.T) {
+func TestDigestIsTheSameAfterJSON(t *testing.T) {
 	t.Parallel()
 
 	rapid.Check(t, func(t *rapid.T) {

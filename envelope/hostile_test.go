@@ -54,7 +54,7 @@ func TestHostileTextsStayCheap(t *testing.T) { // AllocsPerRun forbids parallel 
 
 // A list forgets the problems of an item before it reads the next one: a bad
 // item must be refused however many bad ones came before it.
-func TestHostileItemsHideNoOthers(t *testing.T) {
+func TestHostileItemsDoNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	const bad = `{"type":"mcp.exec","tool":{"name":"t"},"args":{"a":1,"a":2}}`
 	var texts []string

@@ -11,7 +11,7 @@ import (
 
 const minimal = `{"type":"mcp.exec","tool":{"name":"echo"},"args":{}}`
 
-func TestParseManyHoldsItemsApart(t *testing.T) {
+func TestParseManyReportsErrorsPerItem(t *testing.T) {
 	t.Parallel()
 	list := `[` + strings.Join([]string{
 		minimal,
@@ -53,7 +53,7 @@ func TestParseManyHoldsItemsApart(t *testing.T) {
 	}
 }
 
-func TestParseManyRefusesTheWhole(t *testing.T) {
+func TestParseManyRejectsInvalidLists(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
@@ -86,7 +86,7 @@ func TestParseManyRefusesTheWhole(t *testing.T) {
 	}
 }
 
-func TestParseManyTakesAsManyAsItSays(t *testing.T) {
+func TestParseManyAcceptsMaxItems(t *testing.T) {
 	t.Parallel()
 
 	for _, n := range []int{0, 1, envelope.MaxItems} {

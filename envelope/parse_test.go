@@ -84,7 +84,7 @@ func TestParseReadsEveryField(t *testing.T) {
 	}
 }
 
-func TestParseKeepsNothingOfItsInput(t *testing.T) {
+func TestParseDoesNotRetainItsInput(t *testing.T) {
 	t.Parallel()
 	raw := []byte(`{"type":"mcp.exec","tool":{"name":"echo"},"args":{"a":"b"},"session_id":"s"}`)
 	want, err := envelope.Parse(raw)

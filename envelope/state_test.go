@@ -189,7 +189,7 @@ func TestEveryPairHasAPhase(t *testing.T) {
 	}
 }
 
-func TestVocabularyKnowsItsWords(t *testing.T) {
+func TestVocabularyIsComplete(t *testing.T) {
 	t.Parallel()
 	words := []interface{ Valid() bool }{
 		pending, sending, sent, conflict, failed, skipped, unknown,

@@ -204,7 +204,7 @@ func TestPublishFailsAtFirst(t *testing.T) {
 	}
 }
 
-func TestNothingLeavesTheFolder(t *testing.T) {
+func TestFilesOutsideTheFolderAreNotTouched(t *testing.T) {
 	t.Parallel()
 	cs, dir := session(t, 0)
 	outside := filepath.Join(filepath.Dir(dir), "secret.md")

@@ -142,7 +142,7 @@ func TestTruncateCutsWhatIsNestedTooDeep(t *testing.T) {
 	}
 }
 
-func TestTruncateHolds(t *testing.T) {
+func TestTruncateInvariants(t *testing.T) {
 	t.Parallel()
 
 	rapid.Check(t, func(t *rapid.T) {
@@ -200,7 +200,7 @@ func anyJSON(depth int) *rapid.Generator[any] {
 	})
 }
 
-func TestStoreRedactsBeforeItCuts(t *testing.T) {
+func TestJSONTruncatedRedactsFirst(t *testing.T) {
 	t.Parallel()
 
 	secret := "ghp_" + strings.Repeat("a1", 20)
@@ -216,7 +216,7 @@ func TestStoreRedactsBeforeItCuts(t *testing.T) {
 	}
 }
 
-func FuzzStore(f *testing.F) {
+func FuzzJSONTruncated(f *testing.F) {
 	f.Add([]byte(`{}`), 0)
 	f.Add([]byte(`{"a":[1,2,{"b":"`+strings.Repeat(`\u00e9`, 100)+`"}],"c":null}`), 256)
 	f.Add([]byte(`["`+strings.Repeat(`\ud83d\ude00`, 100)+`"]`), 300)

@@ -28,7 +28,7 @@ func operations() map[string]identity.Scope {
 // Every role, as itself and narrowed to all scopes but one, and to only one,
 // does everything that there is to do here, in both forms of the protocol.
 // What the REST API denies must have no effect.
-func TestRolesAndScopesHoldHereToo(t *testing.T) {
+func TestRolesAndScopesApplyToMCP(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{Wait: 20 * time.Second}).tenant("acme")
 	proposers := []identity.Role{identity.RoleAgent, identity.RoleOperator, identity.RoleAdmin, identity.RoleOwner}
@@ -93,7 +93,7 @@ func TestViewersSeeToolsAndCallNone(t *testing.T) {
 }
 
 // A session goes on with what its holder may, and no longer when that changes.
-func TestSessionEndsWhenItsHolderMayLess(t *testing.T) {
+func TestSessionEndsWhenRightsAreReduced(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	issuer := identitytest.New(t)

@@ -107,7 +107,7 @@ func TestBridgeCancelsOnBothSides(t *testing.T) {
 	}
 }
 
-func TestBridgeSaysWhyItCannotBegin(t *testing.T) {
+func TestBridgeStartErrors(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	bridge := func(url, token string) error {

@@ -238,7 +238,7 @@ func TestIdempotencyKeyIsTheOneThatIsSentOn(t *testing.T) {
 	}
 }
 
-func TestOthersActionsAreNotThere(t *testing.T) {
+func TestActionsOfOthersAreNotFound(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, mcpserver.Config{Wait: 30 * time.Millisecond})
 	f, stranger := h.tenant("acme"), h.tenant("umbrella")
@@ -274,7 +274,7 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-func TestFollowUpsRefuseWhatIsNoAction(t *testing.T) {
+func TestFollowUpToolsRejectInvalidIDs(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	c := f.connect(f.agent, withSessions)
@@ -288,7 +288,7 @@ func TestFollowUpsRefuseWhatIsNoAction(t *testing.T) {
 	c.call("countersign_wait", object{"action_id": envelope.NewActionID().String(), "seconds": -1}).wants(t, "invalid", true)
 }
 
-func TestToolErrorComesAsItIs(t *testing.T) {
+func TestToolErrorIsPassedOn(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	f.allow("box:box.write")
@@ -436,7 +436,7 @@ func TestDriftBetweenApprovalAndSendingStopsIt(t *testing.T) {
 	}
 }
 
-func TestResultThatWasCutSaysSo(t *testing.T) {
+func TestTruncatedResultIsMarked(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	f.src.Next("read", sourcetest.Done(`{"content":[{"type":"text","text":"`+strings.Repeat("long ", 10_000)+`"},{"type":"text","text":"token=`+"ghp_0123456789abcdefghijABCDEFGHIJ012345"+`"}]}`))
@@ -448,7 +448,7 @@ func TestResultThatWasCutSaysSo(t *testing.T) {
 	}
 }
 
-func TestQuietHoursAreSaidAtOnce(t *testing.T) {
+func TestCallInQuietHoursIsAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{Progress: 20 * time.Millisecond, Wait: waitLimit}).tenant("acme")
 	now := time.Now().UTC()

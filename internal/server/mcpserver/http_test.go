@@ -115,7 +115,7 @@ func TestSessionIsForTheTokenThatOpenedIt(t *testing.T) {
 	}
 }
 
-func TestOnlyPagesOfThisMachineGetIn(t *testing.T) {
+func TestOriginsOfOtherMachinesAreRejected(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	token := f.agent.Token.Text()

@@ -102,7 +102,7 @@ func TestListHasPages(t *testing.T) {
 	}
 }
 
-func TestListLeavesOutWhatCannotBeUsed(t *testing.T) {
+func TestListOmitsToolsThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	employee := envelope.EmployeeID(uuid.New())
@@ -129,7 +129,7 @@ func TestListLeavesOutWhatCannotBeUsed(t *testing.T) {
 	}
 }
 
-func TestClientsAreToldWhenTheListChanges(t *testing.T) {
+func TestClientsAreNotifiedOfListChanges(t *testing.T) {
 	t.Parallel()
 	everyVersion(t, func(t *testing.T, version string) {
 		f := newFixture(t, mcpserver.Config{Poll: 20 * time.Millisecond}).tenant("acme")

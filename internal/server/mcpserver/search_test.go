@@ -36,7 +36,7 @@ func (c *client) found(args any) (names []string, text string) {
 	return names, read(c.t, res).text
 }
 
-func TestSearchFindsWhatMayBeUsed(t *testing.T) {
+func TestSearchFindsUsableTools(t *testing.T) {
 	t.Parallel()
 	everyVersion(t, func(t *testing.T, version string) {
 		f := newFixture(t, mcpserver.Config{}).tenant("acme")
@@ -70,7 +70,7 @@ func TestSearchFindsWhatMayBeUsed(t *testing.T) {
 	})
 }
 
-func TestWhoMeetsALimitIsToldWhenToTryAgain(t *testing.T) {
+func TestLimitedCallSaysWhenToRetry(t *testing.T) {
 	t.Parallel()
 	everyVersion(t, func(t *testing.T, version string) {
 		f := newFixture(t, mcpserver.Config{Wait: 30 * time.Millisecond}).tenant("acme")
@@ -100,7 +100,7 @@ func TestWhoMeetsALimitIsToldWhenToTryAgain(t *testing.T) {
 	})
 }
 
-func TestActionsKnowThatTheyCameOverMCP(t *testing.T) {
+func TestActionsStoreTheirOriginMCP(t *testing.T) {
 	t.Parallel()
 	everyVersion(t, func(t *testing.T, version string) {
 		f := newFixture(t, mcpserver.Config{}).tenant("acme")

@@ -19,14 +19,17 @@ func (ts *tokenServer) await(ctx context.Context, id envelope.ActionID, wait tim
 	if err != nil || envelope.Ended(v.Envelope.Result.Status) {
 		return v, err
 	}
-	until := time.Now().Add(wait)
-	changed, stop, err := ts.watchAction(ctx, id, until)
-	if err != nil {
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	until, _ := waiting.Deadline()
+	// After an error changed is nil, which never receives.
+	changed, stop, err := ts.watch(waiting, ts.by.Tenant, id)
+	if err == nil {
+		defer stop()
+	} else if waiting.Err() == nil && !ts.isClosed() {
 		return v, err
 	}
-	defer stop()
-	deadline, tick := time.NewTimer(wait), time.NewTicker(ts.cfg.Progress)
-	defer deadline.Stop()
+	tick := time.NewTicker(ts.cfg.Progress)
 	defer tick.Stop()
 	for {
 		if v, err = ts.readAction(ctx, id); err != nil || envelope.Ended(v.Envelope.Result.Status) || waitsTooLong(v, until) {
@@ -36,35 +39,12 @@ func (ts *tokenServer) await(ctx context.Context, id envelope.ActionID, wait tim
 		select {
 		case <-changed:
 		case <-tick.C:
-		case <-deadline.C:
-			return v, nil
+		case <-waiting.Done():
+			return v, ctx.Err() // nil if only the time is over
 		case <-ts.closing:
 			return v, nil
-		case <-ctx.Done():
-			return v, ctx.Err()
 		}
 	}
-}
-
-// watchAction watches an action until a time. The channel is nil, which never
-// receives, if that is not possible because the server closes.
-func (ts *tokenServer) watchAction(ctx context.Context, id envelope.ActionID, until time.Time) (<-chan struct{}, func(), error) {
-	joining, cancel := context.WithDeadline(ctx, until)
-	defer cancel()
-	changed, stop, err := ts.watch(joining, ts.by.Tenant, id)
-	if err == nil {
-		return changed, stop, nil
-	}
-	select {
-	case <-ts.closing:
-	case <-joining.Done():
-		if ctx.Err() != nil {
-			return nil, nil, ctx.Err()
-		}
-	default:
-		return nil, nil, err
-	}
-	return nil, func() {}, nil
 }
 
 // waitsTooLong reports whether an action waits for something that does not
