@@ -140,7 +140,7 @@ func (c *Catalog) Tool(key policy.Key) (*Tool, bool) {
 	return t, ok
 }
 
-// Offers says that a tool's source is switched on, and that it could be listed
+// Offers reports whether a tool's source is switched on, and that it could be listed
 // the last time. What waits for a tool of another source is not lost: Resolve
 // and Tool know it still.
 func (c *Catalog) Offers(t *Tool) bool {

@@ -83,7 +83,7 @@ func (t *Tool) describe(d Description) {
 	t.Reversal = d.Reversal
 }
 
-// Reversible says that nothing stays of a call, or that there is a way to
+// Reversible reports whether nothing stays of a call, or that there is a way to
 // undo it.
 func (t *Tool) Reversible() bool { return t.Effect == envelope.EffectRead || t.Reversal != nil }
 
@@ -125,7 +125,7 @@ func inferName(key policy.Key) FullName {
 	return FullName{clip(module), clip(entity), clip(action)}
 }
 
-// split tells what is done from what it is done to. A verb that stands first
+// split separates what is done from what it is done to. A verb that stands first
 // comes before one that stands last, and that before any other; where there is
 // none, the tool itself is called.
 func split(parts []string) (entity, action string) {

@@ -79,14 +79,14 @@ func (d Definition) document() (map[string]any, error) {
 		doc[name] = schema
 	}
 	hints := map[string]any{}
-	for name, said := range map[string]bool{"read_only": d.Hints.ReadOnly, "idempotent": d.Hints.Idempotent} {
-		if said {
+	for name, hint := range map[string]bool{"read_only": d.Hints.ReadOnly, "idempotent": d.Hints.Idempotent} {
+		if hint {
 			hints[name] = true
 		}
 	}
-	for name, said := range map[string]*bool{"destructive": d.Hints.Destructive, "open_world": d.Hints.OpenWorld} {
-		if said != nil {
-			hints[name] = *said
+	for name, hint := range map[string]*bool{"destructive": d.Hints.Destructive, "open_world": d.Hints.OpenWorld} {
+		if hint != nil {
+			hints[name] = *hint
 		}
 	}
 	if len(hints) > 0 {
@@ -232,7 +232,7 @@ func revealAll(value any) (any, bool) {
 	return value, false
 }
 
-// HidesCharacters says that something in the tool's definition does not show
+// HidesCharacters reports whether something in the tool's definition does not show
 // when it is read.
 func (t *Tool) HidesCharacters() bool {
 	doc, err := t.document()

@@ -101,7 +101,7 @@ func partsDigest(name string, d Definition) []byte {
 	return h.Sum([]byte{schemeParts})
 }
 
-// Is says that a digest, of whichever scheme, is of the tool's definition as
+// Is reports whether a digest, of whichever scheme, is of the tool's definition as
 // it was last listed. A digest of a scheme that this version does not know is
 // of nothing.
 func (t *Tool) Is(digest []byte) bool {

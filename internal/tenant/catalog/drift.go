@@ -35,7 +35,7 @@ const (
 	DriftInterface Drift = "interface"
 )
 
-// Drifted says that the definition is not the accepted one, as far as its
+// Drifted reports whether the definition is not the accepted one, as far as its
 // source's guard looks. A tool that waits in quarantine for its first
 // acceptance has not drifted.
 func (t *Tool) Drifted() bool {

@@ -38,7 +38,7 @@ func hides(text string) bool {
 	return hidden
 }
 
-// hiddenRune says that a rune does not show as what it is, behind another one.
+// hiddenRune reports whether a rune does not show as what it is, behind another one.
 func hiddenRune(r, before rune) bool {
 	switch {
 	case r == '\n' || r == '\t' || r == ' ':
@@ -54,10 +54,10 @@ func hiddenRune(r, before rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zs, unicode.Zl, unicode.Zp) || !assigned(r)
 }
 
-// assigned says that Unicode has given a code point to a character.
+// assigned reports whether Unicode has given a code point to a character.
 func assigned(r rune) bool {
 	return unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z)
 }
 
-// storable says that the database can keep a text.
+// storable reports whether the database can keep a text.
 func storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }

@@ -49,7 +49,7 @@ func listingEvent(tenant envelope.TenantID, source string, changed []listed) aud
 // namePattern is what an envelope can name a tool by.
 var namePattern = regexp.MustCompile(`^[\p{L}\p{M}\p{N}\p{P}\p{S} ]{1,200}$`)
 
-// usable says that an envelope could name a tool, that it has a schema, and
+// usable reports whether an envelope could name a tool, that it has a schema, and
 // that the database can keep its texts.
 func usable(t source.Tool) bool {
 	return namePattern.MatchString(t.Name) && len(t.InputSchema) > 0 && storable(t.Title) && storable(t.Description)

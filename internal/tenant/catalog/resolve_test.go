@@ -25,18 +25,18 @@ func TestResolveByEveryKindOfName(t *testing.T) {
 		s.list(src, tools...)
 	}
 	named("mail", "sendMessage", "ping", "mail.message.read")
-	named("evil", "mail:sendMessage", "mail.message.send", "ping", "alone")
+	named("evil", "mail:sendMessage", "mail.message.send", "ping", "single")
 	named("my_app", "item.get")
 	named("my.app", "item.get")
 	off := builtin("off")
 	off.Enabled = false
 	s.put(off)
-	s.list("off", tool("alone"), tool("dark"))
+	s.list("off", tool("single"), tool("dark"))
 	careful := builtin("careful")
 	careful.Quarantine = true
 	s.put(careful)
 	s.list("careful", tool("first"))
-	s.list("careful", tool("first"), tool("alone"), tool("fresh"))
+	s.list("careful", tool("first"), tool("single"), tool("fresh"))
 	failing := builtin("failing")
 	s.put(failing)
 	s.list("failing", tool("pending"))
@@ -51,7 +51,7 @@ func TestResolveByEveryKindOfName(t *testing.T) {
 	}{
 		"source and name":                       {envelope.Tool{Source: "mail", Name: "ping"}, "mail:ping"},
 		"app and name":                          {envelope.Tool{ComposioApp: "mail", Name: "ping"}, "mail:ping"},
-		"a key":                                 {envelope.Tool{Name: "evil:alone"}, "evil:alone"},
+		"a key":                                 {envelope.Tool{Name: "evil:single"}, "evil:single"},
 		"a key that another tool is called":     {envelope.Tool{Name: "mail:sendMessage"}, "mail:sendMessage"},
 		"that other tool, by its source":        {envelope.Tool{Source: "evil", Name: "mail:sendMessage"}, "evil:mail:sendMessage"},
 		"that other tool, by its key":           {envelope.Tool{Name: "evil:mail:sendMessage"}, "evil:mail:sendMessage"},
@@ -61,7 +61,7 @@ func TestResolveByEveryKindOfName(t *testing.T) {
 		"a full name":                           {envelope.Tool{Name: "failing.pending.call"}, "failing:pending"},
 		"a full name of two":                    {envelope.Tool{Name: "my_app.item.get"}, "required: several tools have this name; say which by its source: my.app:item.get, my_app:item.get"},
 		"a bare name of two":                    {envelope.Tool{Name: "ping"}, "required: several tools have this name; say which by its source: evil:ping, mail:ping"},
-		"one beside quarantine and darkness":    {envelope.Tool{Name: "alone"}, "evil:alone"},
+		"one beside quarantine and darkness":    {envelope.Tool{Name: "single"}, "evil:single"},
 		"one in quarantine only":                {envelope.Tool{Name: "fresh"}, "careful:fresh"},
 		"one of a source that cannot be listed": {envelope.Tool{Name: "pending"}, "failing:pending"},
 		"one of a source that is off":           {envelope.Tool{Name: "dark"}, "unknown_tool"},

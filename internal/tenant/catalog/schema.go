@@ -47,7 +47,7 @@ func compileSchema(schema json.RawMessage) (*jsonschema.Schema, error) {
 	return c.Compile(at)
 }
 
-// open says that a schema asks for no more than an object, which Parse has
+// open reports whether a schema asks for no more than an object, which Parse has
 // made sure of.
 func open(doc any) bool {
 	m, ok := doc.(map[string]any)

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// texts says whether a shape keeps the keywords that only describe.
+// texts reports whether a shape keeps the keywords that only describe.
 type texts bool
 
 const (
@@ -91,7 +91,7 @@ func (p position) of(name string, value any) position {
 }
 
 // shape is the one form of a schema that all share which mean the same to it:
-// without an order where there is none, and without texts if told so. Nothing
+// without an order where there is none, and without texts if asked. Nothing
 // for no schema.
 func shape(raw json.RawMessage, t texts) ([]byte, error) {
 	if len(raw) == 0 {
@@ -180,7 +180,7 @@ func ordered(list []any) []any {
 	return values
 }
 
-// refersToTexts says that a reference within a schema leads to, or through, a
+// refersToTexts reports whether a reference within a schema leads to, or through, a
 // keyword that only describes: what stands there is a schema after all, so
 // nothing may be left out.
 func refersToTexts(doc any) bool {

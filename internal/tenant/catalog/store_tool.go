@@ -78,7 +78,7 @@ func putListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source
 	return compareListing(before, p, older), postgres.Affected(n, err, fault.New(fault.NotFound, "no source %s", source))
 }
 
-// compareListing tells what a listing changed.
+// compareListing returns what a listing changed.
 func compareListing(before []dbsqlc.ToolListedRow, now *dbsqlc.ToolUpsertManyParams, older [][]byte) []listed {
 	known := make(map[string]dbsqlc.ToolListedRow, len(before))
 	for _, r := range before {
@@ -190,17 +190,17 @@ func toolFromRow(r dbsqlc.ToolListRow, src Source) (*Tool, error) {
 	}
 	t.Drift = t.drift()
 	t.infer(Overrides{Risk: policy.ToolRisk(postgres.OrZero(r.RiskOverride)), Effect: envelope.Effect(postgres.OrZero(r.EffectOverride))}, envelope.Effect(postgres.OrZero(r.Effect)), src.DefaultRisk)
-	said := Description{Name: FullName{postgres.OrZero(r.Module), postgres.OrZero(r.Entity), postgres.OrZero(r.Action)}}
+	described := Description{Name: FullName{postgres.OrZero(r.Module), postgres.OrZero(r.Entity), postgres.OrZero(r.Action)}}
 	if r.SideEffects != nil {
-		said.SideEffects = &r.SideEffects
+		described.SideEffects = &r.SideEffects
 	}
 	if len(r.Reversal) > 0 {
-		said.Reversal = new(Reversal)
-		if err := json.Unmarshal(r.Reversal, said.Reversal); err != nil {
+		described.Reversal = new(Reversal)
+		if err := json.Unmarshal(r.Reversal, described.Reversal); err != nil {
 			return nil, fmt.Errorf("reversal of tool %s: %w", t.Key, err)
 		}
 	}
-	t.describe(said)
+	t.describe(described)
 	return t, nil
 }
 

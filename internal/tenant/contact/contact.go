@@ -171,7 +171,7 @@ func parseEmail(text string, o Options) (value, problem string) {
 		}
 		return value, ""
 	}
-	// What lies beyond the grammar but exists: dots in a row or at the end.
+	// Addresses beyond the grammar that exist: dots in a row or at the end.
 	if open := strings.LastIndexByte(text, '<'); open >= 0 && strings.HasSuffix(text, ">") {
 		text = text[open+1 : len(text)-1]
 	}

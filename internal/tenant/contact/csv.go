@@ -170,7 +170,7 @@ func parseTime(text string) (time.Time, error) {
 	return time.Parse(time.RFC3339, text)
 }
 
-// errLongRecord says that a record is longer than any can be.
+// errLongRecord reports whether a record is longer than any can be.
 var errLongRecord = errors.New("is longer than 64 KiB; is a quote not closed?")
 
 // meter counts what is read for one record.

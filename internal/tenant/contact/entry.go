@@ -10,7 +10,7 @@ import (
 // MaxEntries is how many entries one call stores or deletes.
 const MaxEntries = 1000
 
-// Entry is one whom nobody may write to.
+// Entry is a contact that must not be written to.
 type Entry struct {
 	// Kind is how the value is to be read. Empty has it guessed.
 	Kind Kind `json:"kind,omitzero"`
@@ -18,7 +18,7 @@ type Entry struct {
 	// handle. It is stored, and read back, in normal form.
 	Value string `json:"value"`
 	// Reason says why, Source where it comes from. Both may be empty; the
-	// reason is told of envelopes that are skipped for it.
+	// reason is shown for actions that are skipped for it.
 	Reason string `json:"reason,omitzero"`
 	Source string `json:"source,omitzero"`
 	// ExpiresAt is when the entry stops to count; nil for never.

@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// Tally counts what became of entries.
+// Counts is how many entries were added, changed and removed.
 type Counts struct {
 	Added   int `json:"added"`
 	Changed int `json:"changed"`
@@ -28,7 +28,7 @@ type Counts struct {
 // PutEntries adds entries to a tenant's do-not-contact list, up to MaxEntries,
 // or changes them where it has them already. Of two for the same contact the
 // last holds. If one is wrong, none is stored; the error's pointers begin with
-// /entries and the place of the entry. The event that tells of it counts the
+// /entries and the place of the entry. The event counts the
 // entries by kind and names none.
 func PutEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry, by string) (Counts, error) {
 	contacts, err := readEntries(ctx, tx, tenant, entries)

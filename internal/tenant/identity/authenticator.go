@@ -20,16 +20,16 @@ import (
 // looking again, and so how long a revocation may take to be felt.
 const CacheFor = 10 * time.Second
 
-// NoteEvery is how often Keep writes down when tokens were shown last.
-const NoteEvery = 30 * time.Second
+// FlushEvery is how often Keep writes when tokens were used last.
+const FlushEvery = 30 * time.Second
 
 const (
 	// maxCached bounds the tokens that are remembered at once.
 	maxCached = 10_000
-	// notedAtOnce bounds the tokens that one statement takes note of.
-	notedAtOnce = 1000
-	// noteFor bounds how long the last note may take.
-	noteFor = 5 * time.Second
+	// maxFlushed bounds the tokens that one statement writes.
+	maxFlushed = 1000
+	// flushTimeout bounds how long the last Flush may take.
+	flushTimeout = 5 * time.Second
 )
 
 // Authenticator finds out who shows a token, one of Countersign's own or one
@@ -42,8 +42,9 @@ type Authenticator struct {
 
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]remembered
-	// shown is when tokens were shown, as far as nobody wrote it down.
-	shown map[uuid.UUID]time.Time
+	// used is when tokens and operators were seen last, as far as it is not
+	// written yet.
+	used map[uuid.UUID]time.Time
 }
 
 type remembered struct {
@@ -54,7 +55,7 @@ type remembered struct {
 // NewAuthenticator returns an Authenticator that remembers nobody yet.
 func NewAuthenticator(db postgres.Begins) *Authenticator {
 	return &Authenticator{
-		db: db, issuers: newIssuers(), known: make(map[[sha256.Size]byte]remembered), shown: make(map[uuid.UUID]time.Time),
+		db: db, issuers: newIssuers(), known: make(map[[sha256.Size]byte]remembered), used: make(map[uuid.UUID]time.Time),
 	}
 }
 
@@ -67,7 +68,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, text string, now time.
 	a.mu.Lock()
 	found, ok := a.known[hash]
 	if ok && now.Before(found.until) {
-		a.note(found.who, now)
+		a.markUsed(found.who, now)
 	}
 	a.mu.Unlock()
 	if ok && now.Before(found.until) {
@@ -133,37 +134,37 @@ func (a *Authenticator) remember(hash [sha256.Size]byte, r remembered, now time.
 		clear(a.known) // more tokens at once than fit: each is looked up again
 	}
 	a.known[hash] = r
-	a.note(r.who, now)
+	a.markUsed(r.who, now)
 }
 
-// note keeps when a token was shown, and its person seen. More than fit are
-// passed over. The mutex is held.
-func (a *Authenticator) note(who Principal, now time.Time) {
+// markUsed keeps when a token was used, and its person seen. Those beyond
+// 2*maxCached are skipped. The mutex is held.
+func (a *Authenticator) markUsed(who Principal, now time.Time) {
 	for _, id := range []uuid.UUID{uuid.UUID(who.Token), who.Operator} {
-		if _, ok := a.shown[id]; id != uuid.Nil && (ok || len(a.shown) < 2*maxCached) {
-			a.shown[id] = now
+		if _, ok := a.used[id]; id != uuid.Nil && (ok || len(a.used) < 2*maxCached) {
+			a.used[id] = now
 		}
 	}
 }
 
-// Flush writes down when tokens were shown last. What could not be written is
-// kept for the next time.
+// Flush writes when tokens were used last. What could not be written is kept
+// for the next time.
 func (a *Authenticator) Flush(ctx context.Context) error {
 	a.mu.Lock()
-	shown := a.shown
-	a.shown = make(map[uuid.UUID]time.Time)
+	used := a.used
+	a.used = make(map[uuid.UUID]time.Time)
 	a.mu.Unlock()
 	var ids []uuid.UUID
 	var ats []time.Time
-	for id, at := range shown {
+	for id, at := range used {
 		ids, ats = append(ids, id), append(ats, at)
 	}
 	for len(ids) > 0 {
-		n := min(len(ids), notedAtOnce)
+		n := min(len(ids), maxFlushed)
 		err := postgres.InTx(ctx, a.db, postgres.Authenticator(), func(tx pgx.Tx) error { return recordUses(ctx, tx, ids[:n], ats[:n]) })
 		if err != nil {
 			a.keep(ids, ats)
-			return fmt.Errorf("note when tokens were used: %w", err)
+			return fmt.Errorf("record when tokens were used: %w", err)
 		}
 		ids, ats = ids[n:], ats[n:]
 	}
@@ -175,16 +176,16 @@ func (a *Authenticator) keep(ids []uuid.UUID, ats []time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i, id := range ids {
-		if a.shown[id].Before(ats[i]) && len(a.shown) < 2*maxCached {
-			a.shown[id] = ats[i]
+		if a.used[id].Before(ats[i]) && len(a.used) < 2*maxCached {
+			a.used[id] = ats[i]
 		}
 	}
 }
 
-// Keep flushes every NoteEvery until ctx ends, and once more then. failed is
-// told what went wrong.
+// Keep flushes every FlushEvery until ctx ends, and once more then. It calls
+// failed with each error.
 func (a *Authenticator) Keep(ctx context.Context, failed func(error)) {
-	every := time.NewTicker(NoteEvery)
+	every := time.NewTicker(FlushEvery)
 	defer every.Stop()
 	for {
 		select {
@@ -193,7 +194,7 @@ func (a *Authenticator) Keep(ctx context.Context, failed func(error)) {
 				failed(err)
 			}
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteFor)
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 			defer cancel()
 			if err := a.Flush(last); err != nil {
 				failed(err)

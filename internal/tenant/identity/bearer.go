@@ -47,7 +47,7 @@ func parseSigned(text string) (signed, error) {
 	return signed{text, header, c}, nil
 }
 
-// tokenType says that a header is that of a token of identity or of access.
+// tokenType reports whether a header is that of a token of identity or of access.
 // Issuers sign other things with the same keys.
 func tokenType(header jose.Header) bool {
 	name, ok := header.ExtraHeaders[jose.HeaderType].(string)
@@ -57,7 +57,7 @@ func tokenType(header jose.Header) bool {
 	return slices.Contains([]string{"", "jwt", "at+jwt", "application/at+jwt"}, strings.ToLower(name))
 }
 
-// signs says that a key can verify a token: a public one of a kind that is
+// signs reports whether a key can verify a token: a public one of a kind that is
 // trusted, long enough, and not for encryption.
 func signs(key jose.JSONWebKey) bool {
 	if !key.Valid() || !key.IsPublic() || key.Use != "" && key.Use != "sig" {

@@ -113,7 +113,7 @@ func TestSignedTokensThatAreRefused(t *testing.T) {
 	db, at := dbtest.Tx(t), now()
 	tenant, issuer, other := tenantOf(t, db), identitytest.New(t), identitytest.New(t)
 	trust(t, db, tenant, identity.Provider{Issuer: issuer.URL(), DefaultRole: identity.RoleViewer, Clients: []string{"cli"}})
-	key, stranger := issuer.Key(), identitytest.NewKey(t, issuer.Key().ID)
+	key, unknown := issuer.Key(), identitytest.NewKey(t, issuer.Key().ID)
 	good := issuer.Token(audience, at, nil)
 	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: pkix(t, key)})
 	curve, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -134,14 +134,14 @@ func TestSignedTokensThatAreRefused(t *testing.T) {
 		"no alg":                    unsigned(t, `{"typ":"JWT"}`, good, half[2]),
 		"HS256 with the public key": identitytest.SignAs(t, jose.SigningKey{Algorithm: jose.HS256, Key: jose.JSONWebKey{Key: public, KeyID: key.ID}}, issuer.Claims(audience, at, nil), nil),
 		"HS256 with the modulus":    identitytest.SignAs(t, jose.SigningKey{Algorithm: jose.HS256, Key: jose.JSONWebKey{Key: key.Private.N.Bytes(), KeyID: key.ID}}, issuer.Claims(audience, at, nil), nil),
-		"another key of that name":  identitytest.Sign(t, stranger, issuer.Claims(audience, at, nil), nil),
+		"another key of that name":  identitytest.Sign(t, unknown, issuer.Claims(audience, at, nil), nil),
 		"another kind of key":       identitytest.SignAs(t, jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: curve, KeyID: key.ID}}, issuer.Claims(audience, at, nil), nil),
 		"another algorithm than the key's": identitytest.SignAs(t, jose.SigningKey{Algorithm: jose.PS256, Key: jose.JSONWebKey{Key: key.Private, KeyID: key.ID}},
 			issuer.Claims(audience, at, nil), nil),
-		"keys from an address": identitytest.Sign(t, stranger, issuer.Claims(audience, at, nil), map[jose.HeaderKey]any{"jku": elsewhere.URL, "x5u": elsewhere.URL}),
-		"a key that is an address": identitytest.Sign(t, identitytest.Key{ID: elsewhere.URL + "/../../etc/passwd", Private: stranger.Private},
+		"keys from an address": identitytest.Sign(t, unknown, issuer.Claims(audience, at, nil), map[jose.HeaderKey]any{"jku": elsewhere.URL, "x5u": elsewhere.URL}),
+		"a key that is an address": identitytest.Sign(t, identitytest.Key{ID: elsewhere.URL + "/../../etc/passwd", Private: unknown.Private},
 			issuer.Claims(audience, at, nil), nil),
-		"a key in the header":       identitytest.Sign(t, stranger, issuer.Claims(audience, at, nil), map[jose.HeaderKey]any{"jwk": jose.JSONWebKey{Key: stranger.Private.Public(), KeyID: key.ID}}),
+		"a key in the header":       identitytest.Sign(t, unknown, issuer.Claims(audience, at, nil), map[jose.HeaderKey]any{"jwk": jose.JSONWebKey{Key: unknown.Private.Public(), KeyID: key.ID}}),
 		"a critical header":         signed(nil, map[jose.HeaderKey]any{"crit": []string{"exp2"}, "exp2": 1}),
 		"a message of a logout":     signed(nil, map[jose.HeaderKey]any{jose.HeaderType: "logout+jwt"}),
 		"events":                    signed(claims{"events": claims{"http://schemas.openid.net/event/backchannel-logout": claims{}}}, nil),
@@ -303,10 +303,10 @@ func TestKeysAreAskedForAgainButNotForEveryToken(t *testing.T) {
 	}
 	old := issuer.Token(audience, at, claims{"jti": "old"})
 	issuer.Rotate(identitytest.NewKey(t, "second"))
-	stranger := identitytest.NewKey(t, "nobody's")
+	unknown := identitytest.NewKey(t, "nobody's")
 
 	for range 20 {
-		if _, err := auth.Authenticate(t.Context(), identitytest.Sign(t, stranger, issuer.Claims(audience, at, nil), nil), at.Add(time.Second)); !errors.Is(err, identity.ErrToken) {
+		if _, err := auth.Authenticate(t.Context(), identitytest.Sign(t, unknown, issuer.Claims(audience, at, nil), nil), at.Add(time.Second)); !errors.Is(err, identity.ErrToken) {
 			t.Errorf("a key nobody knows = %v, want ErrToken", err)
 		}
 	}
@@ -549,18 +549,18 @@ func TestIssuersThatMisbehave(t *testing.T) {
 		document, keys string
 		bounce         bool
 	}{
-		"of another name":      {`{"issuer":"https://other","jwks_uri":"BASE/keys"}`, good, false},
-		"with keys elsewhere":  {`{"issuer":"BASE","jwks_uri":"http://keys.example.org/"}`, good, false},
-		"with keys in a file":  {`{"issuer":"BASE","jwks_uri":"file:///etc/passwd"}`, good, false},
-		"that sends elsewhere": {`{"issuer":"BASE","jwks_uri":"BASE/keys"}`, good, true},
-		"without a document":   {`<html>`, good, false},
-		"without keys":         {`{"issuer":"BASE","jwks_uri":"BASE/keys"}`, `{"keys":[]}`, false},
-		"with other than keys": {`{"issuer":"BASE","jwks_uri":"BASE/keys"}`, `[1]`, false},
-		"with a short key":     {`{"issuer":"BASE","jwks_uri":"BASE/keys"}`, set(jose.JSONWebKey{Key: short, KeyID: "k"}), false},
-		"with a shared secret": {`{"issuer":"BASE","jwks_uri":"BASE/keys"}`, set(jose.JSONWebKey{Key: []byte("secret"), KeyID: "k"}), false},
-		"with a private key":   {`{"issuer":"BASE","jwks_uri":"BASE/keys"}`, set(jose.JSONWebKey{Key: key.Private, KeyID: "k"}), false},
-		"with a key to seal":   {`{"issuer":"BASE","jwks_uri":"BASE/keys"}`, set(jose.JSONWebKey{Key: key.Private.Public(), KeyID: "k", Use: "enc"}), false},
-		"that never ends":      {`{"issuer":"BASE","jwks_uri":"BASE/keys"}`, `{"keys":["` + strings.Repeat("a", 2<<20) + `"]}`, false},
+		"of another name":           {`{"issuer":"https://other","jwks_uri":"BASE/keys"}`, good, false},
+		"with keys elsewhere":       {`{"issuer":"BASE","jwks_uri":"http://keys.example.org/"}`, good, false},
+		"with keys in a file":       {`{"issuer":"BASE","jwks_uri":"file:///etc/passwd"}`, good, false},
+		"that sends elsewhere":      {`{"issuer":"BASE","jwks_uri":"BASE/keys"}`, good, true},
+		"without a document":        {`<html>`, good, false},
+		"without keys":              {`{"issuer":"BASE","jwks_uri":"BASE/keys"}`, `{"keys":[]}`, false},
+		"with other than keys":      {`{"issuer":"BASE","jwks_uri":"BASE/keys"}`, `[1]`, false},
+		"with a short key":          {`{"issuer":"BASE","jwks_uri":"BASE/keys"}`, set(jose.JSONWebKey{Key: short, KeyID: "k"}), false},
+		"with a shared secret":      {`{"issuer":"BASE","jwks_uri":"BASE/keys"}`, set(jose.JSONWebKey{Key: []byte("secret"), KeyID: "k"}), false},
+		"with a private key":        {`{"issuer":"BASE","jwks_uri":"BASE/keys"}`, set(jose.JSONWebKey{Key: key.Private, KeyID: "k"}), false},
+		"with a key for encryption": {`{"issuer":"BASE","jwks_uri":"BASE/keys"}`, set(jose.JSONWebKey{Key: key.Private.Public(), KeyID: "k", Use: "enc"}), false},
+		"that never ends":           {`{"issuer":"BASE","jwks_uri":"BASE/keys"}`, `{"keys":["` + strings.Repeat("a", 2<<20) + `"]}`, false},
 	} {
 		var base string
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

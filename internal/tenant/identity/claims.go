@@ -66,7 +66,7 @@ func readClaims(payload []byte) (*claims, error) {
 	return &c, nil
 }
 
-// check says whether a token is for an audience, at a time. It returns when
+// check reports whether a token is for an audience, at a time. It returns when
 // the token ends. The error is ErrToken.
 func (c *claims) check(p *Provider, now time.Time) (until time.Time, err error) {
 	const maxSubject = 255 // as OpenID Connect has it

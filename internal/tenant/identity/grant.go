@@ -83,7 +83,7 @@ func checkTools(patterns []string) error {
 	return nil
 }
 
-// MayGrant says whether a principal may make a token of that grant, or give it
+// MayGrant reports whether a principal may make a token of that grant, or give it
 // another secret. Nobody hands out more than it has: owners make all roles, and
 // administrators those below their own; whoever is narrowed to scopes or tools
 // hands out no others; and only owners hand out tokens, other than agents',
@@ -104,7 +104,7 @@ func (p Principal) MayGrant(g Grant) error {
 	return nil
 }
 
-// MayRevoke says whether a principal may revoke a token of that grant: what it
+// MayRevoke reports whether a principal may revoke a token of that grant: what it
 // takes away it need not have itself, but the role must be one that it could
 // make. The error is fault.Denied.
 func (p Principal) MayRevoke(g Grant) error {
@@ -114,7 +114,7 @@ func (p Principal) MayRevoke(g Grant) error {
 	return nil
 }
 
-// mayMake says whether a principal may make others of a role.
+// mayMake reports whether a principal may make others of a role.
 func (p Principal) mayMake(role Role) bool {
 	switch p.Role {
 	case RoleOwner:
@@ -127,7 +127,7 @@ func (p Principal) mayMake(role Role) bool {
 	return false
 }
 
-// covered says that every tool of a pattern is one of some other pattern. A
+// covered reports whether every tool of a pattern is one of some other pattern. A
 // pattern that cannot be read covers nothing, and is not covered.
 func covered(text string, by []string) bool {
 	const all = "*"

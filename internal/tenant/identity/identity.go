@@ -55,8 +55,8 @@ func (r Role) atMost(person Role) Role {
 	return r
 }
 
-// ErrToken says that a token is malformed, unknown, expired or revoked. Which
-// of them is not told.
+// ErrToken reports whether a token is malformed, unknown, expired or revoked. Which
+// of them is not said.
 var ErrToken = errors.New("the token is not valid")
 
 // TokenID identifies a token without being one.
@@ -88,7 +88,7 @@ type Principal struct {
 	Tools []string
 }
 
-// Equal says that two principals are the same and may the same.
+// Equal reports whether two principals are the same and may the same.
 func (p Principal) Equal(q Principal) bool {
 	return p.Token == q.Token && p.Tenant == q.Tenant && p.Name == q.Name && p.Role == q.Role && p.Employee == q.Employee &&
 		p.Session == q.Session && p.Operator == q.Operator &&
@@ -96,7 +96,7 @@ func (p Principal) Equal(q Principal) bool {
 		slices.Equal(p.Tools, q.Tools) && (p.Tools == nil) == (q.Tools == nil)
 }
 
-// Person tells people apart: the operator, or else whoever holds the token.
+// Person identifies a person: the operator, or else whoever holds the token.
 func (p Principal) Person() uuid.UUID {
 	if p.Operator != uuid.Nil {
 		return p.Operator

@@ -137,7 +137,7 @@ func (c *counting) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, err
 	return c.Begins.BeginTx(ctx, opts)
 }
 
-// refusing begins no transactions while it is told to.
+// refusing begins no transactions while it is set to.
 type refusing struct {
 	postgres.Begins
 	refuse bool

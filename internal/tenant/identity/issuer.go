@@ -72,7 +72,7 @@ func newClient(networks []netip.Prefix) *http.Client {
 }
 
 // algorithms are those that a token may be signed with: with a private key
-// whose public half the issuer tells. None, and those with a shared secret,
+// whose public half the issuer publishes. None, and those with a shared secret,
 // are not among them.
 func algorithms() []jose.SignatureAlgorithm {
 	return []jose.SignatureAlgorithm{
@@ -108,7 +108,7 @@ func (i *issuers) keysFor(ctx context.Context, url string, header jose.Header, n
 	return nil, errSilent(err)
 }
 
-// errSilent says that nobody can say whether a token is an issuer's.
+// errSilent reports whether nobody can say whether a token is an issuer's.
 func errSilent(cause error) error {
 	const text = "the issuer of the token does not answer; tokens of Countersign's own still work"
 	if cause == nil {

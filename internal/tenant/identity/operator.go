@@ -67,7 +67,7 @@ func (o Operator) check() error {
 	return nil
 }
 
-// mayChange says whether a principal may make of one person another: both
+// mayChange reports whether a principal may make of one person another: both
 // must be what it may make, which of administrators only owners may. was is the
 // zero Operator for a new one. Whoever has logged in is only by an owner made
 // somebody who logs in otherwise, and thus somebody else. The error is

@@ -68,7 +68,7 @@ func (p *Provider) check() error {
 	return nil
 }
 
-// CheckIssuer says whether text is the address of an issuer. Issuers are asked
+// CheckIssuer reports whether text is the address of an issuer. Issuers are asked
 // only where nobody between can answer in their place. The error is
 // fault.Invalid.
 func CheckIssuer(text string) error {
@@ -80,25 +80,25 @@ func CheckIssuer(text string) error {
 	return nil
 }
 
-// secure says that an address is https, or on this machine.
+// secure reports whether an address is https, or on this machine.
 func secure(u *url.URL) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname())
 }
 
-// loopback says that a host is this machine.
+// loopback reports whether a host is this machine.
 func loopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }
 
-// errNobody tells somebody whom an issuer vouches for that this is not enough.
+// The reasons why somebody whom an issuer vouches for may still do nothing.
 var (
 	errNoDomain = fault.New(fault.Denied, "the account has no verified e-mail address of a domain that may log in here")
 	errNoRole   = fault.New(fault.Denied, "the account has no role here; an administrator can give it one")
 	errDisabled = fault.New(fault.Denied, "the account is disabled here")
 )
 
-// admits says whether claims are of somebody who may be let in at all.
+// admits reports whether claims are of somebody who may be let in at all.
 func (p *Provider) admits(c *claims) error {
 	if len(p.AllowedDomains) == 0 {
 		return nil

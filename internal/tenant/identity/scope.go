@@ -11,7 +11,7 @@ import (
 type Scope string
 
 // The scopes. A new route takes the one that fits; a new one is added only for
-// a right that somebody would want to give alone.
+// a right that is useful on its own.
 const (
 	// ActionsPropose submits actions, and takes back those of one's own.
 	ActionsPropose Scope = "actions:propose"
@@ -19,9 +19,9 @@ const (
 	ActionsRead Scope = "actions:read"
 	// ApprovalsDecide approves, denies and edits what waits for a person.
 	ApprovalsDecide Scope = "approvals:decide"
-	// LettersRead sees dead letters.
+	// DeadLettersRead sees dead letters.
 	DeadLettersRead Scope = "dead_letters:read"
-	// LettersManage replays, discards and resolves them.
+	// DeadLettersManage replays, discards and resolves them.
 	DeadLettersManage Scope = "dead_letters:manage"
 	// CatalogRead sees sources and tools.
 	CatalogRead Scope = "catalog:read"
@@ -41,9 +41,9 @@ const (
 	ContactsRead Scope = "contacts:read"
 	// ContactsWrite changes who must not be.
 	ContactsWrite Scope = "contacts:write"
-	// SubscriptionsRead sees who is told of events outside.
+	// SubscriptionsRead sees the subscriptions to events.
 	SubscriptionsRead Scope = "subscriptions:read"
-	// SubscriptionsWrite sets that up.
+	// SubscriptionsWrite sets subscriptions up.
 	SubscriptionsWrite Scope = "subscriptions:write"
 	// AuditRead reads and verifies the record of everything.
 	AuditRead Scope = "audit:read"
@@ -64,10 +64,10 @@ func Scopes() []Scope {
 	}
 }
 
-// Valid says that s is one of the constants.
+// Valid reports whether s is one of the constants.
 func (s Scope) Valid() bool { return slices.Contains(Scopes(), s) }
 
-// Has says that a principal is not narrowed to other scopes than s. It says
+// Has reports whether a principal is not narrowed to other scopes than s. It says
 // nothing about the role, which a route asks for as well.
 func (p Principal) Has(s Scope) bool { return p.Scopes == nil || slices.Contains(p.Scopes, s) }
 

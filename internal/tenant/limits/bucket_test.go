@@ -20,12 +20,12 @@ func perMinute(n, burst int) *limits.Rate {
 	return &limits.Rate{Limit: n, Per: envelope.Duration(time.Minute), Burst: burst}
 }
 
-func (h house) putBucket(b limits.Bucket) {
+func (h fixture) putBucket(b limits.Bucket) {
 	h.t.Helper()
 	h.must(func(ctx context.Context, tx pgx.Tx) error { return limits.PutBucket(ctx, tx, h.tenant, b, "ada") })
 }
 
-func (h house) bucket(name string) limits.BucketState {
+func (h fixture) bucket(name string) limits.BucketState {
 	h.t.Helper()
 	var states []limits.BucketState
 	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
@@ -40,7 +40,7 @@ func (h house) bucket(name string) limits.BucketState {
 
 func TestBucketsAreKeptAndTold(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	b := limits.Bucket{
 		Name: "email.daily", Rate: perMinute(30, 5), Concurrency: 4,
 		Calendar: &limits.Calendar{Limit: 500, Every: limits.PeriodDay, Timezone: "Asia/Kolkata"},
@@ -65,7 +65,7 @@ func TestBucketsAreKeptAndTold(t *testing.T) {
 
 func TestBucketsRetireAndComeBack(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	h.putBucket(limits.Bucket{Name: "b", Concurrency: 2})
 	retire := func(name string) error {
 		return h.try(func(ctx context.Context, tx pgx.Tx) error { return limits.RetireBucket(ctx, tx, h.tenant, name, "ada") })
@@ -89,15 +89,15 @@ func TestBucketsRetireAndComeBack(t *testing.T) {
 	h.wantSubjects("bucket b added", "bucket b removed", "bucket b added")
 }
 
-// use says in the row what a claim would have used.
-func (h house) use(name, set string, args ...any) {
+// use writes into the row what a claim uses.
+func (h fixture) use(name, set string, args ...any) {
 	h.t.Helper()
 	h.admin("UPDATE buckets SET "+set+" WHERE tenant_id = '"+h.tenant.String()+"' AND name = '"+name+"'", args...)
 }
 
 func TestLimitsThatChangeKeepWhatIsUsed(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 
 	// A slow bucket that is used up for hours is not so at a faster pace.
 	h.putBucket(limits.Bucket{Name: "b", Rate: &limits.Rate{Limit: 2, Per: envelope.Duration(24 * time.Hour), Burst: 2}})
@@ -126,7 +126,7 @@ func TestLimitsThatChangeKeepWhatIsUsed(t *testing.T) {
 
 func TestBucketStatesCount(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	h.putBucket(limits.Bucket{Name: "b", Concurrency: 5})
 	add := func(n int, next, lease string, held bool) {
 		for range n {
@@ -150,7 +150,7 @@ func TestBucketStatesCount(t *testing.T) {
 	if got := h.bucket("b"); got.ClosedUntil != nil || got.ClosedBy != "" || got.OpensAt != nil {
 		t.Errorf("reopened it is %+v", got)
 	}
-	other := h.neighbour()
+	other := h.otherTenant()
 	if err := other.try(func(ctx context.Context, tx pgx.Tx) error {
 		return limits.ReopenBucket(ctx, tx, h.tenant, "b", "ada")
 	}); !errors.Is(err, fault.NotFound) {
@@ -168,7 +168,7 @@ func nilIfEmpty(text string) *string {
 
 func TestTheDatabaseKnowsTheZones(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 
 	// Go knows it in any case; the server's own list has it too.
 	h.putBucket(limits.Bucket{Name: "b", Calendar: &limits.Calendar{Limit: 1, Every: limits.PeriodDay, Timezone: "Pacific/Apia"}})

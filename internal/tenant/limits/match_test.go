@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
-func (h house) matches(scope postgres.Scope, asks ...contact.Ask) []contact.Found {
+func (h fixture) matches(scope postgres.Scope, asks ...contact.Ask) []contact.Found {
 	h.t.Helper()
 	var found []contact.Found
 	h.as(scope, func(ctx context.Context, tx pgx.Tx) (err error) {
@@ -26,12 +26,12 @@ func (h house) matches(scope postgres.Scope, asks ...contact.Ask) []contact.Foun
 	return found
 }
 
-func (h house) ask(recipients ...string) contact.Ask {
+func (h fixture) ask(recipients ...string) contact.Ask {
 	h.t.Helper()
 	return contact.Ask{Tenant: h.tenant, Contacts: h.set().Contacts(recipients)}
 }
 
-func (h house) forbid(entries ...contact.Entry) contact.Counts {
+func (h fixture) forbid(entries ...contact.Entry) contact.Counts {
 	h.t.Helper()
 	var tally contact.Counts
 	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
@@ -43,8 +43,8 @@ func (h house) forbid(entries ...contact.Entry) contact.Counts {
 
 func TestMatchesAcrossTenants(t *testing.T) {
 	t.Parallel()
-	one := newHouse(t)
-	two := one.neighbour()
+	one := newFixture(t)
+	two := one.otherTenant()
 	past, future := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	one.forbid(
 		contact.Entry{Value: "Ana@Example.ORG", Reason: "asked not to be"},
@@ -76,7 +76,7 @@ func TestMatchesAcrossTenants(t *testing.T) {
 
 func TestMatchesByPlusAddressing(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	h.forbid(contact.Entry{Value: "ana+shop@example.org"}, contact.Entry{Value: "bo@example.org"})
 	count := func(to string) int { return len(h.matches(postgres.Worker(), h.ask(to))) }
 

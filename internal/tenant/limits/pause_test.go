@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
-func (h house) pause(of pause.Target, kill bool, reason string) pause.Pause {
+func (h fixture) pause(of pause.Target, kill bool, reason string) pause.Pause {
 	h.t.Helper()
 	var p pause.Pause
 	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
@@ -25,7 +25,7 @@ func (h house) pause(of pause.Target, kill bool, reason string) pause.Pause {
 	return p
 }
 
-func (h house) pauses(f pause.Filter) []pause.Pause {
+func (h fixture) pauses(f pause.Filter) []pause.Pause {
 	h.t.Helper()
 	var all []pause.Pause
 	f.Most = 100
@@ -38,7 +38,7 @@ func (h house) pauses(f pause.Filter) []pause.Pause {
 
 func TestPauseBecomesAKill(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	tool := pause.Target{Scope: pause.Tool, Subject: "mail:send"}
 
 	first := h.pause(tool, false, "odd answers")
@@ -67,7 +67,7 @@ func TestPauseBecomesAKill(t *testing.T) {
 
 func TestLiftedPausesAreKept(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	lift := func(of pause.Target) error {
 		return h.try(func(ctx context.Context, tx pgx.Tx) error {
 			return pause.Lift(ctx, tx, h.tenant, of, "fine now", "ada")
@@ -88,9 +88,9 @@ func TestLiftedPausesAreKept(t *testing.T) {
 	}
 	again := h.pause(tenant, false, "dinner")
 
-	all, standing := h.pauses(pause.Filter{}), h.pauses(pause.Filter{Active: true})
-	if len(all) != 3 || len(standing) != 2 || all[0].ID != again.ID || all[2].LiftedBy != "ada" || all[2].LiftedAt == nil {
-		t.Errorf("pauses = %+v, of which stand %d", all, len(standing))
+	all, active := h.pauses(pause.Filter{}), h.pauses(pause.Filter{Active: true})
+	if len(all) != 3 || len(active) != 2 || all[0].ID != again.ID || all[2].LiftedBy != "ada" || all[2].LiftedAt == nil {
+		t.Errorf("pauses = %+v, of which %d are active", all, len(active))
 	}
 	if page := h.pauses(pause.Filter{Before: all[0].ID}); len(page) != 2 || page[0].ID != all[1].ID {
 		t.Errorf("the next page is %+v", page)
@@ -100,19 +100,19 @@ func TestLiftedPausesAreKept(t *testing.T) {
 
 func TestEverythingIsPausedForAll(t *testing.T) {
 	t.Parallel()
-	one := newHouse(t)
-	two := one.neighbour()
+	one := newFixture(t)
+	two := one.otherTenant()
 	two.pause(pause.Target{Scope: pause.Tenant}, false, "lunch")
 
 	one.as(postgres.Admin(), func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := pause.SetEverything(ctx, tx, false, "moving house", "ada"); err != nil {
+		if _, err := pause.SetEverything(ctx, tx, false, "moving office", "ada"); err != nil {
 			return err
 		}
 		_, err := pause.SetEverything(ctx, tx, true, "for good", "ada")
 		return err
 	})
 
-	for name, h := range map[string]house{"one": one, "two": two} {
+	for name, h := range map[string]fixture{"one": one, "two": two} {
 		all := h.pauses(pause.Filter{Active: true})
 		if len(all) == 0 || all[0].Scope != pause.Everything || !all[0].Kill || all[0].Reason != "for good" {
 			t.Errorf("%s sees %+v, want the pause of everything", name, all)
@@ -140,7 +140,7 @@ func TestEverythingIsPausedForAll(t *testing.T) {
 
 func TestActionsInFlightAreCounted(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	for _, lease := range []string{"1 minute", "-1 minute", "1 minute"} {
 		h.admin(`INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, lease_until, max_attempts)
 			SELECT $1, $2, b.bucket_id, now(), now() + $3::interval, 5 FROM buckets b WHERE b.tenant_id = $1`, h.tenant.String(), newEmployee().String(), lease)
@@ -159,7 +159,7 @@ func TestActionsInFlightAreCounted(t *testing.T) {
 
 func TestEntriesAreListedAndTold(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	first := h.forbid(contact.Entry{Value: "Ana@Example.org", Reason: "a"}, contact.Entry{Value: "bo@example.org"}, contact.Entry{Kind: contact.Domain, Value: "x.example"},
 		contact.Entry{Value: "ANA@example.org", Reason: "b"})
 	second := h.forbid(contact.Entry{Value: "ana@example.org", Reason: "c"}, contact.Entry{Value: "@cy"})
@@ -204,7 +204,7 @@ func TestEntriesAreListedAndTold(t *testing.T) {
 
 func TestBreakersAreReset(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	h.admin(`INSERT INTO breakers (tenant_id, source_id, state, cause, open_until, openings, worker) VALUES ($1, 'mail', 'open', 'http_503', now() + interval '1 minute', 3, 'w')`, h.tenant.String())
 	reset := func(source string) error {
 		return h.try(func(ctx context.Context, tx pgx.Tx) error {

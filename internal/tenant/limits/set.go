@@ -1,8 +1,7 @@
 // Package limits owns the settings of what may be sent, when, and how fast:
 // buckets, quiet hours, what employees may do, what operators say about tools,
-// and a tenant's own settings. It checks them, stores them with the event that
-// tells who changed what, reads them back, and compiles those of one tenant into
-// a Set that answers without a database. It does not apply them: the preflight
+// and a tenant's own settings. It checks them, stores them with the event of who
+// changed what, reads them back, and compiles those of one tenant into a Set that answers without a database. It does not apply them: the preflight
 // checks and the claim do.
 package limits
 
@@ -115,7 +114,7 @@ func (s *Set) Paused(employee envelope.EmployeeID, key policy.Key) (pause.Pause,
 	return first, found
 }
 
-// AnyPause says that a pause of an employee, a source or a tool stands.
+// AnyPause reports whether a pause of an employee, a source or a tool stands.
 func (s *Set) AnyPause() bool { return s != nil && len(s.pauses) > 0 }
 
 // Quiet returns a fact for each of the quiet hours that an envelope falls
@@ -146,13 +145,13 @@ func (s *Set) Quiet(employee envelope.EmployeeID, bucket string, to []contact.Co
 	return facts
 }
 
-// NeedsRecipients says that it matters whom an envelope goes to: there is a
+// NeedsRecipients reports whether it matters whom an envelope goes to: there is a
 // do-not-contact list, or a recipient has quiet hours.
 func (s *Set) NeedsRecipients() bool {
 	return s != nil && (s.doNotContact || s.quiet != nil && len(s.quiet.recipients) > 0)
 }
 
-// HasDoNotContact says that the tenant's do-not-contact list has an entry.
+// HasDoNotContact reports whether the tenant's do-not-contact list has an entry.
 func (s *Set) HasDoNotContact() bool { return s != nil && s.doNotContact }
 
 // Contacts reads recipients as the tenant's options say, and returns everybody

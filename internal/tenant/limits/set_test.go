@@ -23,7 +23,7 @@ func newEmployee() envelope.EmployeeID { return envelope.EmployeeID(uuid.Must(uu
 
 func TestSetOfNothing(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 
 	for name, set := range map[string]*limits.Set{"nil": nil, "of a new tenant": h.set()} {
 		if _, ok := set.Bucket("email.daily"); ok {
@@ -49,7 +49,7 @@ func TestSetOfNothing(t *testing.T) {
 
 func TestSetKnowsBuckets(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	h.must(func(ctx context.Context, tx pgx.Tx) error {
 		for _, name := range []string{"zeta", "alpha", "gone"} {
 			if err := limits.PutBucket(ctx, tx, h.tenant, limits.Bucket{Name: name}, "ada"); err != nil {
@@ -81,7 +81,7 @@ func TestSetKnowsBuckets(t *testing.T) {
 
 func TestSetKnowsEmployees(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	known := newEmployee()
 	own := limits.Employee{ID: known, Name: "Ana", Trust: policy.TrustHigh, Scopes: []string{"contacts:*"}}
 	other := limits.Employee{Trust: policy.TrustLow, Scopes: []string{}}
@@ -107,7 +107,7 @@ func TestSetKnowsEmployees(t *testing.T) {
 
 func TestSetKnowsPauses(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	employee := newEmployee()
 	setPause := func(of pause.Target, kill bool) {
 		h.must(func(ctx context.Context, tx pgx.Tx) error {
@@ -157,7 +157,7 @@ func nightly(spread int) quiethours.Hours {
 
 func TestSetKnowsQuietHours(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	employee := newEmployee()
 	night := time.Date(2026, 3, 3, 22, 0, 0, 0, time.UTC)
 	end := time.Date(2026, 3, 4, 8, 0, 0, 0, time.UTC)

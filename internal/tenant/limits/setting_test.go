@@ -44,7 +44,7 @@ func employeeA() envelope.EmployeeID {
 	return id
 }
 
-func (h house) apply(doc limits.Document, dry bool) []string {
+func (h fixture) apply(doc limits.Document, dry bool) []string {
 	h.t.Helper()
 	var changes []document.Change
 	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
@@ -60,7 +60,7 @@ func (h house) apply(doc limits.Document, dry bool) []string {
 
 func TestDocumentIsAppliedWhole(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	empty := h.document()
 	doc := fullDocument()
 
@@ -92,13 +92,13 @@ func TestDocumentIsAppliedWhole(t *testing.T) {
 		}
 	}
 	if got := len(h.events()); got != len(want) {
-		t.Error("what changed nothing was told of")
+		t.Error("an event was written for what changed nothing")
 	}
 }
 
 func TestDocumentLeavesOutAndRemoves(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	h.apply(fullDocument(), false)
 
 	if got := h.apply(limits.Document{}, false); len(got) > 0 {
@@ -121,7 +121,7 @@ func TestDocumentLeavesOutAndRemoves(t *testing.T) {
 
 func TestSettingsLeftOutAreWhatTheyAreWithoutASetting(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	h.apply(fullDocument(), false)
 
 	if got := h.apply(limits.Document{Settings: &limits.Tenant{Timezone: "UTC"}}, false); len(got) != 1 || got[0] != "changed settings" {
@@ -136,9 +136,9 @@ func TestSettingsLeftOutAreWhatTheyAreWithoutASetting(t *testing.T) {
 
 func TestBadSettingsChangeNothing(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	h.apply(fullDocument(), false)
-	before, told := h.document(), len(h.events())
+	before, events := h.document(), len(h.events())
 	long := strings.Repeat("x", 501)
 	employee := employeeA().String()
 	put := func(b limits.Bucket) func(context.Context, pgx.Tx) error {
@@ -259,7 +259,7 @@ func TestBadSettingsChangeNothing(t *testing.T) {
 		}
 	}
 
-	if diff := cmp.Diff(before, h.document()); diff != "" || len(h.events()) != told {
+	if diff := cmp.Diff(before, h.document()); diff != "" || len(h.events()) != events {
 		t.Errorf("bad input changed something (-before +after):\n%s", diff)
 	}
 	if h.set().AnyPause() || h.set().HasDoNotContact() {
@@ -269,8 +269,8 @@ func TestBadSettingsChangeNothing(t *testing.T) {
 
 func TestRowsOfAnotherTenantAreOutOfReach(t *testing.T) {
 	t.Parallel()
-	one := newHouse(t)
-	two := one.neighbour()
+	one := newFixture(t)
+	two := one.otherTenant()
 	one.apply(fullDocument(), false)
 	before := one.document()
 

@@ -53,12 +53,12 @@ func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Set, error
 	if s.quiet, err = loadQuiet(ctx, tx, tenant, s.tenant.ContactOptions()); err != nil {
 		return nil, err
 	}
-	standing, err := q.PauseActiveList(ctx, tx, &id)
+	active, err := q.PauseActiveList(ctx, tx, &id)
 	if err != nil {
 		return nil, err
 	}
-	s.pauses = make(map[pause.Target]pause.Pause, len(standing))
-	for _, r := range standing {
+	s.pauses = make(map[pause.Target]pause.Pause, len(active))
+	for _, r := range active {
 		s.pauses[pause.Target{Scope: pause.Scope(r.Scope), Subject: r.Subject}] = pause.Pause{
 			ID: pause.ID(r.PauseID), Scope: pause.Scope(r.Scope), Subject: r.Subject, Kill: r.Kill,
 			Reason: r.Reason, By: r.PausedBy, At: r.PausedAt, KilledAt: r.KilledAt,

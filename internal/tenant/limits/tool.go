@@ -88,7 +88,7 @@ func (r Retry) check(p *check.Problems) {
 	}
 }
 
-// empty says that the rule leaves everything to the defaults.
+// empty reports whether the rule leaves everything to the defaults.
 func (r ToolRule) empty() bool {
 	return r.Recipients == nil && len(r.Scopes) == 0 && r.Retry == (Retry{})
 }

@@ -1,5 +1,5 @@
-// Package notebook owns the notes that agents keep with Countersign's own tool for
-// it. It refuses to change or delete one: what was noted is on record.
+// Package notebook owns the notes that agents store with a built-in tool. It
+// does not change or delete notes.
 package notebook
 
 import (

@@ -185,7 +185,7 @@ func (s *Schedule) Spread() time.Duration { return s.spread }
 // A window reaches from the first instant at which the wall clock shows From
 // to the last at which it shows Until, so that an hour that the clock shows
 // twice is quiet both times. A wall time that the clock leaps over is the
-// instant of the leap. A window that lies wholly in the leap is empty.
+// instant of the leap. A window wholly within the leap is empty.
 func (s *Schedule) QuietUntil(now time.Time) (end time.Time, quiet bool) {
 	at := now.Unix()
 	for {
@@ -204,8 +204,8 @@ func (s *Schedule) QuietUntil(now time.Time) (end time.Time, quiet bool) {
 // windowEnd returns the latest end of the windows around an instant, or the
 // instant itself if there are none. All instants are Unix seconds.
 func (s *Schedule) windowEnd(at int64) int64 {
-	var room [8]period
-	periods, offset := periodsAround(s.zone, at, room[:0])
+	var buffer [8]period
+	periods, offset := periodsAround(s.zone, at, buffer[:0])
 	today := (at + offset) / daySeconds
 	if (at+offset)%daySeconds < 0 {
 		today--

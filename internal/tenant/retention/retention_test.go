@@ -15,7 +15,7 @@ import (
 
 func TestSettingsReadBack(t *testing.T) {
 	t.Parallel()
-	c := newCellar(t)
+	c := newFixture(t)
 	s, other := c.tenant(), c.tenant()
 	actions := func(days int, action retention.Action) retention.Setting {
 		return retention.Setting{Kind: retention.Actions, Days: days, Action: action}
@@ -38,7 +38,7 @@ func TestSettingsReadBack(t *testing.T) {
 
 func TestABadSettingChangesNothing(t *testing.T) {
 	t.Parallel()
-	s := newCellar(t).tenant()
+	s := newFixture(t).tenant()
 	before := s.list()
 	for name, test := range map[string]struct {
 		setting retention.Setting

@@ -24,7 +24,7 @@ func past(kind retention.Kind) retention.Setting {
 
 func TestNothingUnfinishedIsDeleted(t *testing.T) {
 	t.Parallel()
-	s := newCellar(t).tenant(past(retention.Actions))
+	s := newFixture(t).tenant(past(retention.Actions))
 	attempted := func(name, approval, status, at string) envelope.ActionID {
 		id := s.action(name, approval)
 		s.attempt(id, 1, status, at)
@@ -33,7 +33,7 @@ func TestNothingUnfinishedIsDeleted(t *testing.T) {
 	scheduled := func(id envelope.ActionID) {
 		s.exec("INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts) VALUES ($1, $2, 1, '2025-03-06', 3)", s.id.String(), id.String())
 	}
-	letter := func(id envelope.ActionID, reason string) {
+	deadLetter := func(id envelope.ActionID, reason string) {
 		s.exec("INSERT INTO dead_letters (tenant_id, action_id, reason, attempt) VALUES ($1, $2, $3, 1)", s.id.String(), id.String(), reason)
 	}
 	const then = "2025-03-06"
@@ -49,9 +49,9 @@ func TestNothingUnfinishedIsDeleted(t *testing.T) {
 	scheduled(attempted("failed, and replayed", "auto", "failed", then))
 	s.action("waits for a person", "required")
 	attempted("waits for a person, replayed", "required", "failed", then)
-	letter(attempted("dead", "auto", "failed", then), "refused")
-	letter(attempted("unknown", "auto", "unknown", then), "unknown")
-	letter(s.action("dead, never tried", "denied"), "refused")
+	deadLetter(attempted("dead", "auto", "failed", then), "refused")
+	deadLetter(attempted("unknown", "auto", "unknown", then), "unknown")
+	deadLetter(s.action("dead, never tried", "denied"), "refused")
 	s.action("of unknown whereabouts", "auto")
 	attempted("in the midst of it", "auto", "pending", then)
 	attempted("ended lately", "auto", "sent", "now")
@@ -84,7 +84,7 @@ func TestNothingUnfinishedIsDeleted(t *testing.T) {
 
 func TestADiscardedLetterSetsItsEnvelopeFree(t *testing.T) {
 	t.Parallel()
-	s := newCellar(t).tenant(past(retention.Actions))
+	s := newFixture(t).tenant(past(retention.Actions))
 	id := s.action("dead", "auto")
 	s.attempt(id, 1, "failed", "2025-03-06")
 	s.exec("INSERT INTO dead_letters (tenant_id, action_id, reason, attempt) VALUES ($1, $2, 'refused', 1)", s.id.String(), id.String())
@@ -103,7 +103,7 @@ func TestADiscardedLetterSetsItsEnvelopeFree(t *testing.T) {
 
 func TestTheNameOfADeletedEnvelopeIsFree(t *testing.T) {
 	t.Parallel()
-	s := newCellar(t).tenant(past(retention.Actions))
+	s := newFixture(t).tenant(past(retention.Actions))
 	s.attempt(s.action("welcome-4711", "auto"), 1, "sent", "2025-03-06")
 	s.sweep()
 
@@ -116,7 +116,7 @@ func TestTheNameOfADeletedEnvelopeIsFree(t *testing.T) {
 
 func TestASweepIsTakenUpWhereItWasCutShort(t *testing.T) {
 	t.Parallel()
-	c := newCellar(t)
+	c := newFixture(t)
 	s, other := c.tenant(past(retention.Actions)), c.tenant()
 	s.ended(12_000)
 	other.ended(10)
@@ -142,7 +142,7 @@ func TestASweepIsTakenUpWhereItWasCutShort(t *testing.T) {
 
 func TestTheWorkerCannotDeleteWhatIsKept(t *testing.T) {
 	t.Parallel()
-	c := newCellar(t)
+	c := newFixture(t)
 	s := c.tenant()
 	s.attempt(s.action("kept", "auto"), 1, "sent", "2025-03-06")
 	s.happened(3, "2025-03-01")
@@ -173,7 +173,7 @@ func TestTheWorkerCannotDeleteWhatIsKept(t *testing.T) {
 
 func TestEventsArePrunedAndTheirSealsStay(t *testing.T) {
 	t.Parallel()
-	c := newCellar(t)
+	c := newFixture(t)
 	s, other := c.tenant(past(retention.Events)), c.tenant()
 	s.happened(4000, "2025-01-01")
 	s.happened(3000, "2025-02-01")
@@ -188,7 +188,7 @@ func TestEventsArePrunedAndTheirSealsStay(t *testing.T) {
 		t.Errorf("report = %+v, want all of it intact", r)
 	}
 	if got := s.count("events"); got != 5+2 {
-		t.Errorf("%d events are kept, want 5 and two that tell of the pruning", got)
+		t.Errorf("%d events are kept, want 5 and two about the pruning", got)
 	}
 	if got := other.verify(); !got.Intact() || got.Covered != 7 || other.count("events") != 7+1 {
 		t.Errorf("the other tenant's report = %+v", got)
@@ -203,7 +203,7 @@ func TestEventsArePrunedAndTheirSealsStay(t *testing.T) {
 
 func TestWhatDoesNotVerifyIsEvidence(t *testing.T) {
 	t.Parallel()
-	c := newCellar(t)
+	c := newFixture(t)
 	s, other := c.tenant(past(retention.Events)), c.tenant(past(retention.Events))
 	s.happened(3, "2025-01-01")
 	other.happened(3, "2025-01-01")
@@ -227,7 +227,7 @@ func TestAFalseMarkOfPruningIsNamed(t *testing.T) {
 		sql  string
 		want []audit.FindingKind
 	}{
-		"a seal marked that was not pruned": {
+		"a checkpoint marked that was not pruned": {
 			"UPDATE checkpoints s SET pruned_at = p.pruned_at, pruned_txid = p.pruned_txid, pruned_event = p.pruned_event FROM checkpoints p WHERE p.checkpoint_no = 1 AND s.checkpoint_no = 2",
 			[]audit.FindingKind{audit.CheckpointChanged},
 		},
@@ -243,7 +243,7 @@ func TestAFalseMarkOfPruningIsNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newCellar(t).tenant(past(retention.Events))
+			s := newFixture(t).tenant(past(retention.Events))
 			s.happened(2, "2025-01-01")
 			s.sweep()
 			s.settled()
@@ -272,7 +272,7 @@ func TestAFalseMarkOfPruningIsNamed(t *testing.T) {
 
 func TestOldDataIsReportedOnceADay(t *testing.T) {
 	t.Parallel()
-	c := newCellar(t)
+	c := newFixture(t)
 	s, empty := c.tenant(), c.tenant()
 	s.ended(3)
 	s.happened(2, "2025-01-01")
@@ -314,7 +314,7 @@ func TestOldDataIsReportedOnceADay(t *testing.T) {
 		}
 	}
 	if n := empty.count("events"); n != 0 {
-		t.Errorf("%d events tell a tenant of nothing", n)
+		t.Errorf("%d events for a tenant without old data", n)
 	}
 	s.exec("UPDATE retention_checks SET checked_at = now() - interval '1 day'")
 	c.sweep()
@@ -325,17 +325,17 @@ func TestOldDataIsReportedOnceADay(t *testing.T) {
 
 func TestACountStopsAtABound(t *testing.T) {
 	t.Parallel()
-	s := newCellar(t).tenant()
+	s := newFixture(t).tenant()
 	s.ended(10_001)
 
 	s.sweep()
 
-	if got := one[string](s.cellar, "SELECT items->0->>'subject' FROM events"); got != "10000 or more actions are older than 90 days; nothing is deleted" {
+	if got := one[string](s.fixture, "SELECT items->0->>'subject' FROM events"); got != "10000 or more actions are older than 90 days; nothing is deleted" {
 		t.Errorf("report = %q", got)
 	}
 }
 
-func (c cellar) partitions() []string {
+func (c fixture) partitions() []string {
 	c.t.Helper()
 	rows, err := c.db.Query(c.t.Context(), "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'tool_executions'::regclass ORDER BY 1")
 	if err != nil {
@@ -350,7 +350,7 @@ func (c cellar) partitions() []string {
 
 func TestEmptyPartitionsOfThePastAreDropped(t *testing.T) {
 	t.Parallel()
-	c := newCellar(t)
+	c := newFixture(t)
 	s, keeps := c.tenant(past(retention.Actions)), c.tenant()
 	s.ended(3)
 	keeps.attempt(keeps.action("kept", "auto"), 1, "sent", "2025-02-02")
@@ -368,7 +368,7 @@ func TestEmptyPartitionsOfThePastAreDropped(t *testing.T) {
 
 func TestDroppingDoesNotWaitForAWriter(t *testing.T) {
 	t.Parallel()
-	c := newCellar(t)
+	c := newFixture(t)
 	s := c.tenant()
 	before := c.partitions()
 	writer, err := c.db.Begin(t.Context())

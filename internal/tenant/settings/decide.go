@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// Proposed is what policy looks at in an envelope, beside its tool.
+// Proposal is what policy reads of a proposed action, beside its tool.
 type Proposal struct {
 	Automation string
 	// AskedApproval says that the agent wants a person to look.
@@ -48,7 +48,7 @@ func (s *Settings) Decide(t *catalog.Tool, p Proposal) policy.Decision {
 		AskedApproval: p.AskedApproval,
 		Drifted:       t.Drifted(),
 		Listed:        p.Listed,
-		Everybody:     s.book.everybody,
+		Everybody:     s.layers.everybody,
 		Tools:         p.Tools,
 		Quarantined:   t.Quarantined,
 	}
@@ -59,25 +59,25 @@ func (s *Settings) Decide(t *catalog.Tool, p Proposal) policy.Decision {
 		in.Trust, in.EnvelopeRisk = policy.Trust(employee.Trust), p.Risk
 		in.MissingScopes = policy.MissingScopes(employee.Scopes, t.Scopes)
 	}
-	if len(s.book.personal) > 0 {
-		in.Personal = s.book.personal[p.Employee]
+	if len(s.layers.personal) > 0 {
+		in.Personal = s.layers.personal[p.Employee]
 	}
-	if session, ok := s.book.sessions[p.Session]; ok {
+	if session, ok := s.layers.sessions[p.Session]; ok {
 		in.Session = session.at(p.Now)
 	}
 	if !p.AnyArgs && !delivery {
-		s.judgeArgs(t, &p, &in)
+		s.decideArgs(t, &p, &in)
 	}
 	return s.decider.Decide(in)
 }
 
-// judgeArgs asks what depends on the arguments, where the tenant has any of
+// decideArgs asks what depends on the arguments, where the tenant has any of
 // it.
-func (s *Settings) judgeArgs(t *catalog.Tool, p *Proposal, in *policy.Input) {
-	if !s.book.arguments.Empty() {
-		in.Matches = s.book.arguments.Match(p.Automation, t.Key, func() *policy.Subject { return s.subject(t, p) })
+func (s *Settings) decideArgs(t *catalog.Tool, p *Proposal, in *policy.Input) {
+	if !s.layers.arguments.Empty() {
+		in.Matches = s.layers.arguments.Match(p.Automation, t.Key, func() *policy.Subject { return s.subject(t, p) })
 	}
-	for _, g := range s.book.grants[t.Key] {
+	for _, g := range s.layers.grants[t.Key] {
 		if g.covers(t, p) {
 			in.Grant = policy.GrantFound{ID: g.ID.String(), Version: versionText(g.Version)}
 			in.Quorum = s.Review(t, p.Risk).Approvals

@@ -149,7 +149,7 @@ func compileGrants(grants []Grant) map[policy.Key][]liveGrant {
 	return compiled
 }
 
-// covers says whether the grant lets a proposal through, as far as it is asked.
+// covers reports whether the grant lets a proposal through, as far as it is asked.
 func (g *liveGrant) covers(t *catalog.Tool, p *Proposal) bool {
 	switch {
 	case p.Now.IsZero() || !p.Now.Before(g.ExpiresAt):
@@ -208,5 +208,5 @@ func (s *sessionRules) at(now time.Time) policy.Rules {
 	return compileSession(slices.DeleteFunc(slices.Clone(s.rows), func(m SessionMode) bool { return !now.Before(m.ExpiresAt) }))
 }
 
-// reserved says that an automation's rules are not stored as modes.
+// reserved reports whether an automation's rules are not stored as modes.
 func reserved(automation string) bool { return strings.HasPrefix(automation, subscriptionPrefix) }

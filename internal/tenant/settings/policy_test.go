@@ -71,8 +71,8 @@ func (s fixture) now() time.Time {
 	return now
 }
 
-// lapse does what upkeep does, as the worker.
-func (s fixture) lapse(most int) int {
+// expire does what the maintenance job of the worker does.
+func (s fixture) expire(most int) int {
 	s.t.Helper()
 	var n int
 	if err := postgres.InTx(s.t.Context(), s.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
@@ -423,17 +423,17 @@ func TestUpkeepNotesWhatHasExpired(t *testing.T) {
 	s.session("s-2", "*", envelope.ModeDeny, time.Hour)
 	s.session("s-3", "*", envelope.ModeDeny, 3*time.Hour)
 	s.grant(settings.Grant{Tool: s.act().Key, Digest: s.act().Digest, For: time.Hour})
-	if before := s.snapshot().Version; s.lapse(10) != 0 || s.snapshot().Version != before {
+	if before := s.snapshot().Version; s.expire(10) != 0 || s.snapshot().Version != before {
 		t.Error("upkeep found something that has expired before anything has")
 	}
 	s.exec("UPDATE session_modes SET expires_at = expires_at - interval '2 hours' WHERE tenant_id = $1", s.tenant.String())
 	s.exec("UPDATE grants SET created_at = created_at - interval '2 hours', expires_at = expires_at - interval '2 hours' WHERE tenant_id = $1", s.tenant.String())
 	before := s.snapshot().Version
 
-	took := []int{s.lapse(1), s.lapse(1), s.lapse(1)}
+	took := []int{s.expire(1), s.expire(1), s.expire(1)}
 
 	if diff := cmp.Diff([]int{1, 1, 0}, took); diff != "" {
-		t.Errorf("Lapse one at a time (-want +got):\n%s", diff)
+		t.Errorf("Expire one at a time (-want +got):\n%s", diff)
 	}
 	if s.snapshot().Version <= before {
 		t.Error("the version stayed as it was")

@@ -29,7 +29,7 @@ type ReviewRule struct {
 	Approvals int `json:"approvals,omitzero"`
 	// Wait is how long a decision is waited for, Warn how long before the end
 	// of that a warning is given, and Escalate after how much of it more
-	// people are told; zero for either of the last two is never. nil leaves
+	// people are asked; zero for either of the last two is never. nil leaves
 	// each to rules that are less particular.
 	Wait     *envelope.Duration `json:"wait,omitzero"`
 	Warn     *envelope.Duration `json:"warn,omitzero"`
@@ -70,7 +70,7 @@ type Review struct {
 	// Wait is how long a decision is waited for; zero where no rule says.
 	Wait time.Duration
 	// Warn is how long before the end of that a warning is given, and Escalate
-	// after how much of it more people are told; zero is never.
+	// after how much of it more people are asked; zero is never.
 	Warn, Escalate time.Duration
 
 	warns bool // a rule says when, or that no warning is wanted

@@ -52,7 +52,7 @@ type Rule struct {
 	Pattern    string `json:"tool"`
 	Expression string `json:"expression"`
 	Mode       string `json:"mode"`
-	// Reason is told where the rule applies.
+	// Reason is shown where the rule applies.
 	Reason  string `json:"reason,omitzero"`
 	Enabled bool   `json:"enabled"`
 	LastChange
@@ -83,7 +83,7 @@ type SessionMode struct {
 	LastChange
 }
 
-// Preference says that the tools that a pattern covers are switched off.
+// Preference reports whether the tools that a pattern covers are switched off.
 type Preference struct {
 	// Employee is for whom; the zero value is everybody.
 	Employee envelope.EmployeeID `json:"employee_id,omitzero"`
@@ -100,8 +100,8 @@ func versionText(version int64) string {
 	return strconv.FormatInt(version, 10)
 }
 
-// book is what the layers of policy look up, beside the modes.
-type book struct {
+// layers are what the layers of policy read, beside the modes.
+type layers struct {
 	language  func() (*policy.Language, error)
 	arguments policy.Arguments
 	sessions  map[string]sessionRules
@@ -124,7 +124,7 @@ func (s *Settings) setModes(modes []Mode) {
 }
 
 // setRules has it decide by rules about arguments.
-func (b *book) setRules(rules []Rule) {
+func (b *layers) setRules(rules []Rule) {
 	var rows []policy.ArgumentRule
 	for _, r := range rules {
 		if r.Enabled {
@@ -135,7 +135,7 @@ func (b *book) setRules(rules []Rule) {
 }
 
 // setPreferences has it decide by what users switched off.
-func (b *book) setPreferences(preferences []Preference) {
+func (b *layers) setPreferences(preferences []Preference) {
 	rows := make(map[envelope.EmployeeID][]policy.Rule)
 	for _, p := range preferences {
 		rows[p.Employee] = append(rows[p.Employee], policy.Rule{Key: p.Pattern, Mode: string(envelope.ModeDeny), Version: versionText(p.Version)})
@@ -163,10 +163,10 @@ func (s *Settings) With(change Document) *Settings {
 		}
 	}
 	if change.Rules != nil {
-		changed.book.setRules(change.Rules)
+		changed.layers.setRules(change.Rules)
 	}
 	if change.Preferences != nil {
-		changed.book.setPreferences(change.Preferences)
+		changed.layers.setPreferences(change.Preferences)
 	}
 	if change.Reviews != nil {
 		reviews := make([]ReviewRule, len(change.Reviews))
@@ -187,12 +187,12 @@ func checkMode(pattern string, mode envelope.Mode) error {
 	return err
 }
 
-// CheckRule says whether a rule about arguments may be stored: its expression
+// CheckRule reports whether a rule about arguments may be stored: its expression
 // must compile, and name arguments that there are where its pattern is one
 // tool that closes its schema. The error is fault.Invalid, or an
 // *envelope.InvalidError that says where in the expression.
 func (s *Settings) CheckRule(r Rule) error {
-	language, err := s.book.language()
+	language, err := s.layers.language()
 	if err != nil {
 		return fmt.Errorf("rule %s: %w", r.ID, err)
 	}

@@ -26,7 +26,7 @@ type Settings struct {
 
 	organisation policy.Rules
 	automations  map[string]policy.Rules
-	book         book
+	layers       layers
 	decider      *policy.Decider
 	reviews      map[policy.Key][]ReviewRule
 }

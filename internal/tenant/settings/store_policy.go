@@ -239,8 +239,8 @@ func (s *Settings) loadPolicy(ctx context.Context, tx pgx.Tx, language func() (*
 	}
 	s.reviews = compileReviews(stored.Reviews)
 	s.setModes(stored.Modes)
-	s.book = book{language: language, sessions: compileSessions(sessions), grants: compileGrants(grants)}
-	s.book.setRules(stored.Rules)
-	s.book.setPreferences(stored.Preferences)
+	s.layers = layers{language: language, sessions: compileSessions(sessions), grants: compileGrants(grants)}
+	s.layers.setRules(stored.Rules)
+	s.layers.setPreferences(stored.Preferences)
 	return nil
 }

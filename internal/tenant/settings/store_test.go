@@ -33,7 +33,7 @@ func TestTheVersionGoesUpWithWhatMatters(t *testing.T) {
 	faced, careful := builtin("src"), builtin("src")
 	faced.DriftGuard, careful.Quarantine = catalog.GuardInterface, true
 	secret := builtin("src")
-	secret.Secret = []byte("sealed")
+	secret.Secret = []byte("encrypted")
 	do := func(fn func(ctx context.Context, tx pgx.Tx, s fixture) error) func(s fixture) {
 		return func(s fixture) {
 			s.must(func(ctx context.Context, tx pgx.Tx) error { return fn(ctx, tx, s) })

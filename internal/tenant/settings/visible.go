@@ -32,7 +32,7 @@ func (s *Settings) Visible(by Viewer) []*catalog.Tool {
 	return seen
 }
 
-// MayUse says that policy does not deny a viewer a tool whatever the arguments.
+// MayUse reports whether policy does not deny a viewer a tool whatever the arguments.
 func (s *Settings) MayUse(t *catalog.Tool, by Viewer) bool {
 	return s.Decide(t, by.Proposal(t)).Mode != envelope.ModeDeny
 }

@@ -1,5 +1,5 @@
 // Package identitytest is an issuer of OpenID Connect for tests: one that
-// behaves, and that misbehaves when it is told to.
+// behaves, or misbehaves on request.
 package identitytest
 
 import (
@@ -128,7 +128,7 @@ func (i *Issuer) Force(claims Claims) {
 	i.forced = claims
 }
 
-// Revoked are the refresh tokens that it was told to forget.
+// Revoked are the revoked refresh tokens.
 func (i *Issuer) Revoked() []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -17,20 +17,20 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
-// house is a tenant with the source mail, that has the tools send and read.
-type house struct {
+// fixture is a tenant with the source mail, that has the tools send and read.
+type fixture struct {
 	t      testing.TB
 	db     postgres.Begins
 	tenant envelope.TenantID
 }
 
-func newHouse(t testing.TB) house {
+func newFixture(t testing.TB) fixture {
 	t.Helper()
-	return house{t: t, db: dbtest.Tx(t)}.neighbour()
+	return fixture{t: t, db: dbtest.Tx(t)}.otherTenant()
 }
 
-// neighbour is another tenant in the same database.
-func (h house) neighbour() house {
+// otherTenant is another tenant in the same database.
+func (h fixture) otherTenant() fixture {
 	h.t.Helper()
 	h.tenant = envelope.TenantID(uuid.Must(uuid.NewV7()))
 	h.admin("INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", h.tenant.String(), "t-"+h.tenant.String())
@@ -41,7 +41,7 @@ func (h house) neighbour() house {
 }
 
 // admin runs a statement as the connection's own user.
-func (h house) admin(statement string, args ...any) {
+func (h fixture) admin(statement string, args ...any) {
 	h.t.Helper()
 	h.as(postgres.Admin(), func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, statement, args...)
@@ -49,7 +49,7 @@ func (h house) admin(statement string, args ...any) {
 	})
 }
 
-func (h house) as(scope postgres.Scope, fn func(ctx context.Context, tx pgx.Tx) error) {
+func (h fixture) as(scope postgres.Scope, fn func(ctx context.Context, tx pgx.Tx) error) {
 	h.t.Helper()
 	if err := postgres.InTx(h.t.Context(), h.db, scope, func(tx pgx.Tx) error { return fn(h.t.Context(), tx) }); err != nil {
 		h.t.Fatal(err)
@@ -57,11 +57,11 @@ func (h house) as(scope postgres.Scope, fn func(ctx context.Context, tx pgx.Tx) 
 }
 
 // try makes a change as the tenant.
-func (h house) try(fn func(ctx context.Context, tx pgx.Tx) error) error {
+func (h fixture) try(fn func(ctx context.Context, tx pgx.Tx) error) error {
 	return postgres.InTx(h.t.Context(), h.db, postgres.API(h.tenant), func(tx pgx.Tx) error { return fn(h.t.Context(), tx) })
 }
 
-func (h house) must(fn func(ctx context.Context, tx pgx.Tx) error) {
+func (h fixture) must(fn func(ctx context.Context, tx pgx.Tx) error) {
 	h.t.Helper()
 	if err := h.try(fn); err != nil {
 		h.t.Fatal(err)
@@ -69,7 +69,7 @@ func (h house) must(fn func(ctx context.Context, tx pgx.Tx) error) {
 }
 
 // set is what is compiled of the tenant's settings.
-func (h house) set() *limits.Set {
+func (h fixture) set() *limits.Set {
 	h.t.Helper()
 	var set *limits.Set
 	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
@@ -80,7 +80,7 @@ func (h house) set() *limits.Set {
 }
 
 // events are what the audit has on changes, oldest first.
-func (h house) events() []audit.Item {
+func (h fixture) events() []audit.Item {
 	h.t.Helper()
 	var items []audit.Item
 	h.must(func(ctx context.Context, tx pgx.Tx) error {
@@ -106,7 +106,7 @@ func (h house) events() []audit.Item {
 }
 
 // subjects are what the events are about.
-func (h house) subjects() []string {
+func (h fixture) subjects() []string {
 	h.t.Helper()
 	subjects := []string{}
 	for _, it := range h.events() {
@@ -115,7 +115,7 @@ func (h house) subjects() []string {
 	return subjects
 }
 
-func (h house) wantSubjects(want ...string) {
+func (h fixture) wantSubjects(want ...string) {
 	h.t.Helper()
 	if diff := cmp.Diff(want, h.subjects()); diff != "" {
 		h.t.Errorf("events (-want +got):\n%s", diff)
@@ -123,7 +123,7 @@ func (h house) wantSubjects(want ...string) {
 }
 
 // document is everything that is set.
-func (h house) document() limits.Document {
+func (h fixture) document() limits.Document {
 	h.t.Helper()
 	var doc limits.Document
 	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {

@@ -15,15 +15,15 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/retention"
 )
 
-// cellar is a database with old things in it.
-type cellar struct {
+// fixture is a database with old things in it.
+type fixture struct {
 	t  *testing.T
 	db *pgxpool.Pool
 }
 
-func newCellar(t *testing.T) cellar {
+func newFixture(t *testing.T) fixture {
 	t.Helper()
-	c := cellar{t, dbtest.DB(t)}
+	c := fixture{t, dbtest.DB(t)}
 	for _, month := range []string{"202501", "202502", "202503"} {
 		c.exec("CREATE TABLE tool_executions_" + month + " PARTITION OF tool_executions FOR VALUES FROM ('" +
 			month[:4] + "-" + month[4:] + "-01 00:00:00+00') TO (('" + month[:4] + "-" + month[4:] + "-01 00:00:00+00')::timestamptz + interval '1 month')")
@@ -32,14 +32,14 @@ func newCellar(t *testing.T) cellar {
 	return c
 }
 
-func (c cellar) exec(sql string, args ...any) {
+func (c fixture) exec(sql string, args ...any) {
 	c.t.Helper()
 	if _, err := c.db.Exec(c.t.Context(), sql, args...); err != nil {
 		c.t.Fatalf("%s: %v", sql, err)
 	}
 }
 
-func one[T any](c cellar, sql string, args ...any) T {
+func one[T any](c fixture, sql string, args ...any) T {
 	c.t.Helper()
 	var v T
 	if err := c.db.QueryRow(c.t.Context(), sql, args...).Scan(&v); err != nil {
@@ -48,15 +48,15 @@ func one[T any](c cellar, sql string, args ...any) T {
 	return v
 }
 
-// shelf is a tenant of a cellar.
-type shelf struct {
-	cellar
+// tenantFixture is a tenant of a fixture.
+type tenantFixture struct {
+	fixture
 	id envelope.TenantID
 }
 
-func (c cellar) tenant(settings ...retention.Setting) shelf {
+func (c fixture) tenant(settings ...retention.Setting) tenantFixture {
 	c.t.Helper()
-	s := shelf{c, envelope.TenantID(uuid.Must(uuid.NewV7()))}
+	s := tenantFixture{c, envelope.TenantID(uuid.Must(uuid.NewV7()))}
 	s.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", s.id.String(), "t-"+s.id.String())
 	s.exec("INSERT INTO decisions (tenant_id, decision_id, mode, mode_source, trace) VALUES ($1, $1, 'allow', 'test', '[]')", s.id.String())
 	for _, set := range settings {
@@ -66,12 +66,12 @@ func (c cellar) tenant(settings ...retention.Setting) shelf {
 }
 
 // as runs do in the scope of the tenant's API.
-func (s shelf) as(do func(ctx context.Context, tx pgx.Tx) error) error {
+func (s tenantFixture) as(do func(ctx context.Context, tx pgx.Tx) error) error {
 	ctx := s.t.Context()
 	return postgres.InTx(ctx, s.db, postgres.API(s.id), func(tx pgx.Tx) error { return do(ctx, tx) })
 }
 
-func (s shelf) put(set retention.Setting) retention.Setting {
+func (s tenantFixture) put(set retention.Setting) retention.Setting {
 	s.t.Helper()
 	var was retention.Setting
 	if err := s.as(func(ctx context.Context, tx pgx.Tx) (err error) {
@@ -83,7 +83,7 @@ func (s shelf) put(set retention.Setting) retention.Setting {
 	return was
 }
 
-func (s shelf) list() []retention.Status {
+func (s tenantFixture) list() []retention.Status {
 	s.t.Helper()
 	var all []retention.Status
 	if err := s.as(func(ctx context.Context, tx pgx.Tx) (err error) {
@@ -96,7 +96,7 @@ func (s shelf) list() []retention.Status {
 }
 
 // action writes an envelope of March 2025 with an approval.
-func (s shelf) action(name, approval string) envelope.ActionID {
+func (s tenantFixture) action(name, approval string) envelope.ActionID {
 	s.t.Helper()
 	id := envelope.NewActionID()
 	s.exec(`INSERT INTO actions (tenant_id, action_id, external_id, content_digest, source_id, tool_name, args, risk, effect, decision_id,
@@ -107,14 +107,14 @@ func (s shelf) action(name, approval string) envelope.ActionID {
 }
 
 // attempt writes a row of the actions.
-func (s shelf) attempt(id envelope.ActionID, n int, status, at string) {
+func (s tenantFixture) attempt(id envelope.ActionID, n int, status, at string) {
 	s.t.Helper()
 	s.exec("INSERT INTO tool_executions (tenant_id, action_id, attempt, status, finished_at) VALUES ($1, $2, $3, $4, $5::timestamptz)",
 		s.id.String(), id.String(), n, status, at)
 }
 
 // ended writes n envelopes of March 2025 that ended then, after a retry.
-func (s shelf) ended(n int) {
+func (s tenantFixture) ended(n int) {
 	s.t.Helper()
 	s.exec(`WITH old AS (
 			INSERT INTO actions (tenant_id, action_id, external_id, content_digest, source_id, tool_name, args, risk, effect, decision_id,
@@ -129,15 +129,15 @@ func (s shelf) ended(n int) {
 }
 
 // happened writes n events of a time, and checkpoints them.
-func (s shelf) happened(n int, at string) {
+func (s tenantFixture) happened(n int, at string) {
 	s.t.Helper()
 	s.exec("INSERT INTO events (tenant_id, at, kind, actor, items) SELECT $1, $2::timestamptz, 'settled', 'w', '[]' FROM generate_series(1, $3::integer)",
 		s.id.String(), at, n)
 	s.settled()
 	for left := n; left > 0; {
 		if err := postgres.InTx(s.t.Context(), s.db, postgres.Worker(), func(tx pgx.Tx) error {
-			sealed, err := audit.Checkpoint(s.t.Context(), tx, s.id, 5000)
-			left -= sealed
+			covered, err := audit.Checkpoint(s.t.Context(), tx, s.id, 5000)
+			left -= covered
 			return err
 		}); err != nil {
 			s.t.Fatal(err)
@@ -147,13 +147,13 @@ func (s shelf) happened(n int, at string) {
 
 // settled waits until no transaction of the server is older than what was
 // written. Each of them ends by itself.
-func (c cellar) settled() {
+func (c fixture) settled() {
 	c.t.Helper()
 	for !one[bool](c, "SELECT coalesce(max(txid::text::bigint) < pg_snapshot_xmin(pg_current_snapshot())::text::bigint, true) FROM events") {
 	}
 }
 
-func (s shelf) verify() audit.Report {
+func (s tenantFixture) verify() audit.Report {
 	s.t.Helper()
 	var r audit.Report
 	if err := s.as(func(ctx context.Context, tx pgx.Tx) (err error) {
@@ -166,7 +166,7 @@ func (s shelf) verify() audit.Report {
 }
 
 // sweep runs to the end.
-func (c cellar) sweep() {
+func (c fixture) sweep() {
 	c.t.Helper()
 	done, err := retention.Sweep(c.t.Context(), c.db, func() bool { return true })
 	if !done || err != nil {
@@ -175,7 +175,7 @@ func (c cellar) sweep() {
 }
 
 // count counts the rows of the tenant in a table.
-func (s shelf) count(table string) int {
+func (s tenantFixture) count(table string) int {
 	s.t.Helper()
-	return one[int](s.cellar, "SELECT count(1)::int FROM "+table+" WHERE tenant_id = $1", s.id.String())
+	return one[int](s.fixture, "SELECT count(1)::int FROM "+table+" WHERE tenant_id = $1", s.id.String())
 }
