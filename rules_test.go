@@ -61,6 +61,7 @@ func layers() map[string]layer {
 		"internal/tenant/limits":     {4, 2},
 		"internal/tenant/...":        {4, 3},
 		"internal/tenant/settings":   {4, 4},
+		"internal/tenant/tenanttest": {4, 4},
 		"internal/action/preflight":  {4, 3},
 		"internal/action/decision":   {4, 5},
 		"internal/source/connect":    {4, 5},

@@ -105,11 +105,11 @@ func TestLiveOpensEveryKind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sealed, err := vault.Encrypt(s.tenant, id, raw)
+		sealed, err := vault.Encrypt(s.Tenant, id, raw)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.put(catalog.Source{ID: id, Kind: kind, Enabled: true, Config: json.RawMessage(config), Secret: sealed})
+		s.Put(catalog.Source{ID: id, Kind: kind, Enabled: true, Config: json.RawMessage(config), Secret: sealed})
 		works[id] = ok
 	}
 	put("gateway", catalog.KindToolGateway, `{"url":"http://127.0.0.1:1"}`, connect.Credentials{}, true)
@@ -154,11 +154,11 @@ func TestLiveHandsCredentialsToTheProviderAlone(t *testing.T) {
 	vault := sealing(t)
 	live := connect.NewPool(connect.Config{Cipher: vault, Networks: safehttp.Loopback()})
 	t.Cleanup(live.Close)
-	sealed, err := vault.Encrypt(s.tenant, "gateway", []byte(`{"header":{"Authorization":"Bearer hush"}}`))
+	sealed, err := vault.Encrypt(s.Tenant, "gateway", []byte(`{"header":{"Authorization":"Bearer hush"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.put(catalog.Source{
+	s.Put(catalog.Source{
 		ID: "gateway", Kind: catalog.KindToolGateway, Enabled: true, Secret: sealed, Config: json.RawMessage(`{"url":"` + gateway.URL + `"}`),
 	})
 

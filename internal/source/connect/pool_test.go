@@ -22,6 +22,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
 // connections is a Live whose sources are fakes, in the order in which they
@@ -29,7 +30,7 @@ import (
 func connections() (*connect.Pool, *[]*sourcetest.Source) {
 	opened := new([]*sourcetest.Source)
 	live := connect.NewPool(connect.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) {
-		src := sourcetest.NewSource(tool("act"), tool("more"))
+		src := sourcetest.NewSource(tenanttest.Tool("act"), tenanttest.Tool("more"))
 		*opened = append(*opened, src)
 		return src, nil
 	}})
@@ -58,9 +59,9 @@ func TestLiveKeepsAConnectionUntilItsSourceChanges(t *testing.T) {
 	first := get()
 	s.mode("", "*", envelope.ModeAllow)
 	same := get()
-	changed := builtin("src")
+	changed := tenanttest.Builtin("src")
 	changed.Config = json.RawMessage(`{"a":1}`)
-	s.put(changed)
+	s.Put(changed)
 	second := get()
 
 	if first != same || second == first || len(*opened) != 2 {
@@ -81,9 +82,9 @@ func TestLiveOpensNothingThatIsOff(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	live, _ := connections()
-	off := builtin("src")
+	off := tenanttest.Builtin("src")
 	off.Enabled = false
-	s.put(off)
+	s.Put(off)
 
 	_, disabled := live.Get(s.snapshot(), "src")
 	_, missing := live.Get(s.snapshot(), "nothing")
@@ -98,9 +99,9 @@ func TestLiveKnowsItsKinds(t *testing.T) {
 	s := newFixture(t)
 	live := connect.NewPool(connect.Config{})
 	t.Cleanup(live.Close)
-	s.put(catalog.Source{ID: "web", Kind: catalog.KindMCP, Enabled: true, Config: json.RawMessage(`{"transport":"http","url":"http://127.0.0.1:1/mcp"}`)})
-	s.put(catalog.Source{ID: "bad", Kind: catalog.KindMCP, Enabled: true, Config: json.RawMessage(`{"transport":"fax"}`)})
-	s.put(catalog.Source{ID: "sealed", Kind: catalog.KindMCP, Enabled: true, Secret: []byte("x"), Config: json.RawMessage(`{"transport":"http","url":"http://127.0.0.1:1/mcp"}`)})
+	s.Put(catalog.Source{ID: "web", Kind: catalog.KindMCP, Enabled: true, Config: json.RawMessage(`{"transport":"http","url":"http://127.0.0.1:1/mcp"}`)})
+	s.Put(catalog.Source{ID: "bad", Kind: catalog.KindMCP, Enabled: true, Config: json.RawMessage(`{"transport":"fax"}`)})
+	s.Put(catalog.Source{ID: "sealed", Kind: catalog.KindMCP, Enabled: true, Secret: []byte("x"), Config: json.RawMessage(`{"transport":"http","url":"http://127.0.0.1:1/mcp"}`)})
 	snap := s.snapshot()
 
 	for id, works := range map[string]bool{"src": true, "web": true, "bad": false, "sealed": false} {
@@ -136,12 +137,12 @@ func TestRefreshStoresWhatASourceLists(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	live, opened := connections()
-	refresher := connect.NewRefresher(s.db, s.cache, live, slog.New(slog.DiscardHandler))
+	refresher := connect.NewRefresher(s.DB, s.cache, live, slog.New(slog.DiscardHandler))
 
-	first := refresher.Refresh(t.Context(), s.tenant, "src")
+	first := refresher.Refresh(t.Context(), s.Tenant, "src")
 	listed := len(s.snapshot().Tools())
 	(*opened)[0].FailList(errors.New("password hunter2 refused"))
-	second := refresher.Refresh(t.Context(), s.tenant, "src")
+	second := refresher.Refresh(t.Context(), s.Tenant, "src")
 
 	if first != nil || listed != 2 {
 		t.Errorf("Refresh = %v with %d tools, want 2", first, listed)
@@ -158,10 +159,10 @@ func TestRefreshStoresWhatASourceLists(t *testing.T) {
 func TestRefreshStaleTakesWhatIsOld(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	s.db = dbtest.DB(t)
+	s.DB = dbtest.DB(t)
 	tx := func(sql string, args ...any) {
 		t.Helper()
-		s.must(func(ctx context.Context, tx pgx.Tx) error {
+		s.Must(func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, "RESET ROLE")
 			if err == nil {
 				_, err = tx.Exec(ctx, sql, args...)
@@ -169,17 +170,17 @@ func TestRefreshStaleTakesWhatIsOld(t *testing.T) {
 			return err
 		})
 	}
-	tx("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'refresh')", s.tenant.String())
+	tx("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'refresh')", s.Tenant.String())
 	for _, id := range []string{"never", "old", "new", "off"} {
-		src := builtin(id)
+		src := tenanttest.Builtin(id)
 		src.Enabled = id != "off"
-		s.put(src)
+		s.Put(src)
 	}
 	tx("UPDATE sources SET listed_at = now() - interval '1 hour' WHERE source_id = 'old'")
 	tx("UPDATE sources SET listed_at = now() WHERE source_id = 'new'")
 	live, opened := connections()
 
-	err := connect.NewRefresher(s.db, settings.NewCache(), live, slog.New(slog.DiscardHandler)).RefreshStale(t.Context(), time.Minute)
+	err := connect.NewRefresher(s.DB, settings.NewCache(), live, slog.New(slog.DiscardHandler)).RefreshStale(t.Context(), time.Minute)
 
 	if err != nil || len(*opened) != 2 {
 		t.Errorf("RefreshStale = %v after %d listings, want those of never and old", err, len(*opened))

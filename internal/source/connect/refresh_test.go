@@ -15,34 +15,35 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
 // TestARefreshTellsWhatChanged looks for the events of listings.
 func TestARefreshTellsWhatChanged(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	listing := []source.Tool{tool("act"), tool("other")}
+	listing := []source.Tool{tenanttest.Tool("act"), tenanttest.Tool("other")}
 	live := connect.NewPool(connect.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) {
 		return lister{sourcetest.NewSource(), &listing}, nil
 	}})
-	refresher := connect.NewRefresher(s.db, s.cache, live, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	refresher := connect.NewRefresher(s.DB, s.cache, live, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	refresh := func(tools ...source.Tool) {
 		listing = tools
-		if err := refresher.Refresh(t.Context(), s.tenant, "src"); err != nil {
+		if err := refresher.Refresh(t.Context(), s.Tenant, "src"); err != nil {
 			t.Fatal(err)
 		}
 	}
 
-	refresh(tool("act"))
-	refresh(tool("act"), tool("other"))
-	refresh(described("Other."), tool("other"))
+	refresh(tenanttest.Tool("act"))
+	refresh(tenanttest.Tool("act"), tenanttest.Tool("other"))
+	refresh(described("Other."), tenanttest.Tool("other"))
 	refresh(described("Other."))
-	refresh(described("Other."), tool("other"))
+	refresh(described("Other."), tenanttest.Tool("other"))
 
 	var told []string
-	err := postgres.InTx(t.Context(), s.db, postgres.Admin(), func(tx pgx.Tx) error {
+	err := postgres.InTx(t.Context(), s.DB, postgres.Admin(), func(tx pgx.Tx) error {
 		rows, err := tx.Query(t.Context(), `SELECT i->>'subject' FROM events e, jsonb_array_elements(e.items) i
-			WHERE e.tenant_id = $1 AND e.actor = 'source/src' ORDER BY e.event_id`, s.tenant.String())
+			WHERE e.tenant_id = $1 AND e.actor = 'source/src' ORDER BY e.event_id`, s.Tenant.String())
 		if err != nil {
 			return err
 		}
@@ -67,7 +68,7 @@ func (l lister) List(context.Context) ([]source.Tool, error) { return *l.tools, 
 
 // described returns the tool act with another description.
 func described(text string) source.Tool {
-	t := tool("act")
+	t := tenanttest.Tool("act")
 	t.Description = text
 	return t
 }

@@ -42,8 +42,8 @@ func TestConfigurationsOfWebhooks(t *testing.T) {
 func TestMessagesAreTriedForLong(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	s.put(catalog.Source{ID: "hooks", Kind: catalog.KindWebhook, Enabled: true})
-	s.list("hooks", source.Tool{Name: "deliver", InputSchema: json.RawMessage(`{"type":"object"}`), Effect: envelope.EffectKeyed})
+	s.Put(catalog.Source{ID: "hooks", Kind: catalog.KindWebhook, Enabled: true})
+	s.List("hooks", source.Tool{Name: "deliver", InputSchema: json.RawMessage(`{"type":"object"}`), Effect: envelope.EffectKeyed})
 	tool := func() *catalog.Tool {
 		found, ok := s.snapshot().Tool(policy.Key{Source: "hooks", Action: "deliver"})
 		if !ok {

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
 func TestNamesAreInferred(t *testing.T) {
@@ -40,8 +41,8 @@ func TestNamesAreInferred(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.put(builtin(parsed.Source))
-		s.list(parsed.Source, tool(parsed.Action))
+		s.Put(tenanttest.Builtin(parsed.Source))
+		s.List(parsed.Source, tenanttest.Tool(parsed.Action))
 		found, ok := s.snapshot().Tool(parsed)
 		if !ok || found.FullName.String() != want {
 			t.Errorf("the full name of %s = %v, want %s", key, found, want)
@@ -54,7 +55,7 @@ func TestOperatorsDescribeTools(t *testing.T) {
 	s := newFixture(t)
 	act := policy.Key{Source: "src", Action: "act"}
 	describe := func(d catalog.Description) {
-		s.must(func(ctx context.Context, tx pgx.Tx) error { return catalog.DescribeTool(ctx, tx, s.tenant, act, d) })
+		s.Must(func(ctx context.Context, tx pgx.Tx) error { return catalog.DescribeTool(ctx, tx, s.Tenant, act, d) })
 	}
 	before := s.act()
 	reversal := &catalog.Reversal{Tool: policy.Key{Source: "src", Action: "un:act"}, Args: json.RawMessage(`{"id": "$outputs/id"}`)}

@@ -2,88 +2,38 @@ package catalog_test
 
 import (
 	"context"
-	"encoding/json"
 	"testing"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
-	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
 // fixture is a tenant with one source, src, that has the tool act.
-type fixture struct {
-	t      testing.TB
-	db     postgres.Begins
-	tenant envelope.TenantID
-}
+type fixture struct{ tenanttest.Fixture }
 
 func newFixture(t testing.TB) fixture {
 	t.Helper()
-	s := fixture{t: t, db: dbtest.Tx(t), tenant: envelope.TenantID(uuid.Must(uuid.NewV7()))}
-	if err := postgres.InTx(t.Context(), s.db, postgres.Admin(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), "INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", s.tenant.String(), "t-"+s.tenant.String())
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	s.put(builtin("src"))
-	s.list("src", tool("act"))
-	return s
-}
-
-func builtin(id string) catalog.Source {
-	return catalog.Source{ID: id, Kind: catalog.KindBuiltin, Enabled: true}
-}
-
-func tool(name string) source.Tool {
-	return source.Tool{Name: name, Title: "Act", Description: "Acts.", InputSchema: json.RawMessage(`{"type":"object"}`)}
-}
-
-// try makes a change as the tenant.
-func (s fixture) try(fn func(ctx context.Context, tx pgx.Tx) error) error {
-	return postgres.InTx(s.t.Context(), s.db, postgres.API(s.tenant), func(tx pgx.Tx) error { return fn(s.t.Context(), tx) })
-}
-
-func (s fixture) must(fn func(ctx context.Context, tx pgx.Tx) error) {
-	s.t.Helper()
-	if err := s.try(fn); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-func (s fixture) put(src catalog.Source) {
-	s.t.Helper()
-	s.must(func(ctx context.Context, tx pgx.Tx) error { return catalog.PutSource(ctx, tx, s.tenant, src) })
-}
-
-func (s fixture) list(source string, tools ...source.Tool) {
-	s.t.Helper()
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutListing(ctx, tx, s.tenant, source, tools)
-	})
+	return fixture{tenanttest.New(t)}
 }
 
 func (s fixture) snapshot() *catalog.Catalog {
-	s.t.Helper()
+	s.T.Helper()
 	var snap *catalog.Catalog
-	s.must(func(ctx context.Context, tx pgx.Tx) (err error) {
-		snap, err = catalog.Load(ctx, tx, s.tenant)
+	s.Must(func(ctx context.Context, tx pgx.Tx) (err error) {
+		snap, err = catalog.Load(ctx, tx, s.Tenant)
 		return err
 	})
 	return snap
 }
 
 func (s fixture) act() *catalog.Tool {
-	s.t.Helper()
+	s.T.Helper()
 	found, ok := s.snapshot().Tool(policy.Key{Source: "src", Action: "act"})
 	if !ok {
-		s.t.Fatal("the tool act is gone")
+		s.T.Fatal("the tool act is gone")
 	}
 	return found
 }

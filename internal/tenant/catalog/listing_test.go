@@ -20,31 +20,32 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
 // worded is the tool act with another description.
 func worded(description string) source.Tool {
-	changed := tool("act")
+	changed := tenanttest.Tool("act")
 	changed.Description = description
 	return changed
 }
 
 // as is the tool act with another schema.
 func as(schema string) source.Tool {
-	changed := tool("act")
+	changed := tenanttest.Tool("act")
 	changed.InputSchema = json.RawMessage(schema)
 	return changed
 }
 
 // exec changes rows as no code of ours does.
 func (s fixture) exec(sql string, args ...any) {
-	s.t.Helper()
-	err := postgres.InTx(s.t.Context(), s.db, postgres.Admin(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(s.t.Context(), sql, args...)
+	s.T.Helper()
+	err := postgres.InTx(s.T.Context(), s.DB, postgres.Admin(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(s.T.Context(), sql, args...)
 		return err
 	})
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 }
 
@@ -52,19 +53,19 @@ func TestAToolThatVanishesIsRemembered(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	key := policy.Key{Source: "src", Action: "act"}
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.ConfigureTool(ctx, tx, s.tenant, key, catalog.Overrides{Risk: policy.RiskDanger})
+	s.Must(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.ConfigureTool(ctx, tx, s.Tenant, key, catalog.Overrides{Risk: policy.RiskDanger})
 	})
 
-	s.list("src")
+	s.List("src")
 	_, there := s.snapshot().Tool(key)
-	refused := s.try(func(ctx context.Context, tx pgx.Tx) error {
-		digest, err := catalog.Digest(tool("act"))
-		return errors.Join(err, catalog.AcceptTool(ctx, tx, s.tenant, key, digest))
+	refused := s.Try(func(ctx context.Context, tx pgx.Tx) error {
+		digest, err := catalog.Digest(tenanttest.Tool("act"))
+		return errors.Join(err, catalog.AcceptTool(ctx, tx, s.Tenant, key, digest))
 	})
-	s.list("src", worded("Acts otherwise."))
+	s.List("src", worded("Acts otherwise."))
 	back := s.act()
-	s.list("src", tool("act"))
+	s.List("src", tenanttest.Tool("act"))
 
 	if there {
 		t.Error("the snapshot has a tool that its source lists no more")
@@ -83,15 +84,15 @@ func TestAToolThatVanishesIsRemembered(t *testing.T) {
 func TestLongGoneToolsAreForgottenUnlessSomebodySpokeOfThem(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	s.list("src", tool("act"), tool("spoken"))
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.ConfigureTool(ctx, tx, s.tenant, policy.Key{Source: "src", Action: "spoken"}, catalog.Overrides{MaxAttempts: 2})
+	s.List("src", tenanttest.Tool("act"), tenanttest.Tool("spoken"))
+	s.Must(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.ConfigureTool(ctx, tx, s.Tenant, policy.Key{Source: "src", Action: "spoken"}, catalog.Overrides{MaxAttempts: 2})
 	})
-	s.list("src")
-	s.exec("UPDATE tools SET gone_at = gone_at - interval '91 days'")
-	s.list("src")
+	s.List("src")
+	s.Exec("UPDATE tools SET gone_at = gone_at - interval '91 days'")
+	s.List("src")
 
-	s.list("src", worded("Other."), func() source.Tool { t := worded("Other."); t.Name = "spoken"; return t }())
+	s.List("src", worded("Other."), func() source.Tool { t := worded("Other."); t.Name = "spoken"; return t }())
 	spoken, _ := s.snapshot().Tool(policy.Key{Source: "src", Action: "spoken"})
 
 	if s.act().Drifted() {
@@ -110,18 +111,18 @@ func TestAGuardOfTheInterfaceLeavesTextsToTheSource(t *testing.T) {
 		full   bool
 		face   bool
 	}{
-		"the same":            {tool("act"), catalog.DriftNone, false, false},
+		"the same":            {tenanttest.Tool("act"), catalog.DriftNone, false, false},
 		"another description": {worded("Acts at once."), catalog.DriftText, true, false},
 		"another schema":      {as(`{"type":"object","properties":{"description":{}}}`), catalog.DriftInterface, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newFixture(t)
-			s.list("src", test.listed)
+			s.List("src", test.listed)
 			full := s.act()
-			src := builtin("src")
+			src := tenanttest.Builtin("src")
 			src.DriftGuard = catalog.GuardInterface
-			s.put(src)
+			s.Put(src)
 			face := s.act()
 
 			if full.Drift != test.drift || full.Drifted() != test.full || face.Drifted() != test.face {
@@ -136,13 +137,13 @@ func TestAGuardOfTheInterfaceLeavesTextsToTheSource(t *testing.T) {
 func TestUpgradingTheSchemeIsNoDrift(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	older := firstScheme(t, tool("act"))
-	s.exec("UPDATE tools SET digest = $1, accepted_digest = $1, accepted = NULL", older)
+	older := firstScheme(t, tenanttest.Tool("act"))
+	s.Exec("UPDATE tools SET digest = $1, accepted_digest = $1, accepted = NULL", older)
 
 	before := s.act()
-	s.list("src", tool("act"))
+	s.List("src", tenanttest.Tool("act"))
 	after := s.act()
-	s.list("src", worded("Other."))
+	s.List("src", worded("Other."))
 	changed := s.act()
 
 	if before.Drifted() || !before.Is(older) || !before.Is(after.Digest) {
@@ -161,13 +162,13 @@ func TestUpgradingTheSchemeIsNoDrift(t *testing.T) {
 func TestADriftThroughAnUpgradeStaysOne(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	older := firstScheme(t, tool("act"))
-	s.exec("UPDATE tools SET digest = $1, accepted_digest = $1, accepted = NULL", older)
+	older := firstScheme(t, tenanttest.Tool("act"))
+	s.Exec("UPDATE tools SET digest = $1, accepted_digest = $1, accepted = NULL", older)
 
-	s.list("src", worded("Other."))
+	s.List("src", worded("Other."))
 	drifted := s.act()
 	diff, err := drifted.Diff()
-	s.list("src", tool("act"))
+	s.List("src", tenanttest.Tool("act"))
 	back := s.act()
 
 	if drifted.Drift != catalog.DriftInterface || !drifted.Drifted() {
@@ -217,11 +218,11 @@ func TestOneBadToolDoesNotSpoilAListing(t *testing.T) {
 		{Name: "act", Description: "The second of this name.", InputSchema: json.RawMessage(`{}`)},
 	}
 
-	s.list("src", append([]source.Tool{tool("act")}, bad...)...)
+	s.List("src", append([]source.Tool{tenanttest.Tool("act")}, bad...)...)
 	src, _ := s.fresh("src")
 	first := s.act()
 	braced := worded("{ is no JSON")
-	s.list("src", braced)
+	s.List("src", braced)
 
 	if first.Drifted() {
 		t.Error("the second tool of a name came before the first")
@@ -239,8 +240,8 @@ func TestOverridesAndRulesKeepTheirOwnNumberOfAttempts(t *testing.T) {
 	s := newFixture(t)
 	key := policy.Key{Source: "src", Action: "act"}
 	configure := func(n int) {
-		s.must(func(ctx context.Context, tx pgx.Tx) error {
-			return catalog.ConfigureTool(ctx, tx, s.tenant, key, catalog.Overrides{MaxAttempts: n})
+		s.Must(func(ctx context.Context, tx pgx.Tx) error {
+			return catalog.ConfigureTool(ctx, tx, s.Tenant, key, catalog.Overrides{MaxAttempts: n})
 		})
 	}
 	var got []int
@@ -249,11 +250,11 @@ func TestOverridesAndRulesKeepTheirOwnNumberOfAttempts(t *testing.T) {
 	look()
 	configure(3)
 	look()
-	s.exec("UPDATE tools SET retry_max_attempts = 7")
+	s.Exec("UPDATE tools SET retry_max_attempts = 7")
 	look()
 	configure(0)
 	look()
-	s.exec("UPDATE tools SET retry_max_attempts = NULL")
+	s.Exec("UPDATE tools SET retry_max_attempts = NULL")
 	look()
 
 	if diff := cmp.Diff([]int{catalog.DefaultMaxAttempts, 3, 7, 7, catalog.DefaultMaxAttempts}, got); diff != "" {
@@ -266,32 +267,32 @@ func TestSourcesAreListedAgainAfterTheClockWasSetBack(t *testing.T) {
 	s := newFixture(t)
 	stale := func() bool {
 		var found []catalog.StaleSource
-		err := postgres.InTx(t.Context(), s.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
+		err := postgres.InTx(t.Context(), s.DB, postgres.Worker(), func(tx pgx.Tx) (err error) {
 			found, err = catalog.Stale(t.Context(), tx, 300, 100)
 			return err
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.Contains(found, catalog.StaleSource{Tenant: s.tenant, ID: "src"})
+		return slices.Contains(found, catalog.StaleSource{Tenant: s.Tenant, ID: "src"})
 	}
 	ask := func() (at time.Time) {
-		s.must(func(ctx context.Context, tx pgx.Tx) (err error) {
-			at, err = catalog.AskRefresh(ctx, tx, s.tenant, "src")
+		s.Must(func(ctx context.Context, tx pgx.Tx) (err error) {
+			at, err = catalog.AskRefresh(ctx, tx, s.Tenant, "src")
 			return err
 		})
 		return at
 	}
 
 	fresh := stale()
-	s.exec("UPDATE sources SET listed_at = now() + interval '30 days', refresh_asked_at = now() + interval '31 days' WHERE tenant_id = $1", s.tenant.String())
+	s.Exec("UPDATE sources SET listed_at = now() + interval '30 days', refresh_asked_at = now() + interval '31 days' WHERE tenant_id = $1", s.Tenant.String())
 	setBack := stale()
-	s.list("src", tool("act"))
+	s.List("src", tenanttest.Tool("act"))
 	listed := stale()
-	s.exec("UPDATE sources SET listed_at = now() + interval '30 days' WHERE tenant_id = $1", s.tenant.String())
+	s.Exec("UPDATE sources SET listed_at = now() + interval '30 days' WHERE tenant_id = $1", s.Tenant.String())
 	asked := ask()
 	before, _ := s.fresh("src")
-	s.list("src", tool("act"))
+	s.List("src", tenanttest.Tool("act"))
 	after, _ := s.fresh("src")
 
 	if fresh || !setBack || listed {
@@ -305,14 +306,14 @@ func TestSourcesAreListedAgainAfterTheClockWasSetBack(t *testing.T) {
 func TestAskRefresh(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	off := builtin("off")
+	off := tenanttest.Builtin("off")
 	off.Enabled = false
-	s.put(off)
+	s.Put(off)
 	stale := func() (ids []string) {
-		err := postgres.InTx(t.Context(), s.db, postgres.Worker(), func(tx pgx.Tx) error {
+		err := postgres.InTx(t.Context(), s.DB, postgres.Worker(), func(tx pgx.Tx) error {
 			found, err := catalog.Stale(t.Context(), tx, 300, 100)
 			for _, f := range found {
-				if f.Tenant == s.tenant {
+				if f.Tenant == s.Tenant {
 					ids = append(ids, f.ID)
 				}
 			}
@@ -324,8 +325,8 @@ func TestAskRefresh(t *testing.T) {
 		return ids
 	}
 	ask := func(id string) (at time.Time, err error) {
-		err = s.try(func(ctx context.Context, tx pgx.Tx) error {
-			at, err = catalog.AskRefresh(ctx, tx, s.tenant, id)
+		err = s.Try(func(ctx context.Context, tx pgx.Tx) error {
+			at, err = catalog.AskRefresh(ctx, tx, s.Tenant, id)
 			return err
 		})
 		return at, err
@@ -334,7 +335,7 @@ func TestAskRefresh(t *testing.T) {
 	before := stale()
 	asked, err := ask("src")
 	during := stale()
-	s.list("src", tool("act"))
+	s.List("src", tenanttest.Tool("act"))
 	after := stale()
 	src, _ := s.fresh("src")
 	_, none := ask("none")
@@ -353,9 +354,9 @@ func TestAskRefresh(t *testing.T) {
 
 // fresh reads a source as it is stored.
 func (s fixture) fresh(id string) (found catalog.Source, ok bool) {
-	s.t.Helper()
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		all, err := catalog.Sources(ctx, tx, s.tenant)
+	s.T.Helper()
+	s.Must(func(ctx context.Context, tx pgx.Tx) error {
+		all, err := catalog.Sources(ctx, tx, s.Tenant)
 		for _, src := range all {
 			if src.ID == id {
 				found, ok = src, true

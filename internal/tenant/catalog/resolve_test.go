@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
 // TestResolveByEveryKindOfName has names of three kinds, and sources that want each other's.
@@ -17,31 +18,31 @@ func TestResolveByEveryKindOfName(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	named := func(src string, names ...string) {
-		s.put(builtin(src))
+		s.Put(tenanttest.Builtin(src))
 		var tools []source.Tool
 		for _, name := range names {
-			tools = append(tools, tool(name))
+			tools = append(tools, tenanttest.Tool(name))
 		}
-		s.list(src, tools...)
+		s.List(src, tools...)
 	}
 	named("mail", "sendMessage", "ping", "mail.message.read")
 	named("evil", "mail:sendMessage", "mail.message.send", "ping", "single")
 	named("my_app", "item.get")
 	named("my.app", "item.get")
-	off := builtin("off")
+	off := tenanttest.Builtin("off")
 	off.Enabled = false
-	s.put(off)
-	s.list("off", tool("single"), tool("dark"))
-	careful := builtin("careful")
+	s.Put(off)
+	s.List("off", tenanttest.Tool("single"), tenanttest.Tool("dark"))
+	careful := tenanttest.Builtin("careful")
 	careful.Quarantine = true
-	s.put(careful)
-	s.list("careful", tool("first"))
-	s.list("careful", tool("first"), tool("single"), tool("fresh"))
-	failing := builtin("failing")
-	s.put(failing)
-	s.list("failing", tool("pending"))
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutListError(ctx, tx, s.tenant, "failing", "it does not answer")
+	s.Put(careful)
+	s.List("careful", tenanttest.Tool("first"))
+	s.List("careful", tenanttest.Tool("first"), tenanttest.Tool("single"), tenanttest.Tool("fresh"))
+	failing := tenanttest.Builtin("failing")
+	s.Put(failing)
+	s.List("failing", tenanttest.Tool("pending"))
+	s.Must(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.PutListError(ctx, tx, s.Tenant, "failing", "it does not answer")
 	})
 	snap := s.snapshot()
 

@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
 func TestArgumentsAreHeldToTheSchema(t *testing.T) {
@@ -35,7 +36,7 @@ func TestArgumentsAreHeldToTheSchema(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newFixture(t)
-			s.list("src", source.Tool{Name: "act", InputSchema: json.RawMessage(test.schema)})
+			s.List("src", source.Tool{Name: "act", InputSchema: json.RawMessage(test.schema)})
 
 			err := s.act().Check(json.RawMessage(test.args))
 
@@ -79,7 +80,7 @@ func TestASchemaMayNotReachOut(t *testing.T) {
 		`{"$ref":"#/nowhere"}`,
 	} {
 		s := newFixture(t)
-		s.list("src", source.Tool{Name: "act", InputSchema: json.RawMessage(schema)})
+		s.List("src", source.Tool{Name: "act", InputSchema: json.RawMessage(schema)})
 
 		err := s.act().Check(json.RawMessage(`{"a":1}`))
 
@@ -92,12 +93,12 @@ func TestASchemaMayNotReachOut(t *testing.T) {
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	s.put(builtin("gmail"))
-	s.list("gmail", tool("send"), tool("act"))
-	off := builtin("off")
+	s.Put(tenanttest.Builtin("gmail"))
+	s.List("gmail", tenanttest.Tool("send"), tenanttest.Tool("act"))
+	off := tenanttest.Builtin("off")
 	off.Enabled = false
-	s.put(off)
-	s.list("off", tool("send"), tool("only"))
+	s.Put(off)
+	s.List("off", tenanttest.Tool("send"), tenanttest.Tool("only"))
 	snap := s.snapshot()
 
 	for name, test := range map[string]struct {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
 // serverTools reads the tools of testdata/servers.txt by their server.
@@ -48,8 +49,8 @@ func TestSearchAnswersQuestions(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	for server, tools := range serverTools(t) {
-		s.put(builtin(server))
-		s.list(server, tools...)
+		s.Put(tenanttest.Builtin(server))
+		s.List(server, tools...)
 	}
 	catalog := s.snapshot()
 	all := catalog.Tools()

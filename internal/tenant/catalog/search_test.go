@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
 func TestSearch(t *testing.T) {
@@ -32,8 +33,8 @@ func TestSearch(t *testing.T) {
 		"evil": {of("free", "", strings.Repeat("send email send emails message contact ", 500), ""),
 			of("de\u0301ja<script>alert(1)</script>", "", "x\u200by", "")},
 	} {
-		s.put(builtin(source))
-		s.list(source, tools...)
+		s.Put(tenanttest.Builtin(source))
+		s.List(source, tools...)
 	}
 	snap := s.snapshot()
 	all := snap.Tools()
@@ -75,9 +76,9 @@ func FuzzSearch(f *testing.F) {
 	s := newFixture(f)
 	var tools []source.Tool
 	for i := range 50 {
-		tools = append(tools, tool(fmt.Sprintf("tool_%d", i)))
+		tools = append(tools, tenanttest.Tool(fmt.Sprintf("tool_%d", i)))
 	}
-	s.list("src", tools...)
+	s.List("src", tools...)
 	snap := s.snapshot()
 	all := snap.Tools()
 	f.Add("tool 7")

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
 func TestAListingKeepsWhatWasAccepted(t *testing.T) {
@@ -23,19 +24,19 @@ func TestAListingKeepsWhatWasAccepted(t *testing.T) {
 	if first.Drifted() {
 		t.Error("a tool that is new has drifted")
 	}
-	changed := tool("act")
+	changed := tenanttest.Tool("act")
 	changed.Description = "Deletes everything."
 
-	s.list("src", changed)
+	s.List("src", changed)
 	drifted := s.act()
-	stale := s.try(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.AcceptTool(ctx, tx, s.tenant, first.Key, first.Digest)
+	stale := s.Try(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.AcceptTool(ctx, tx, s.Tenant, first.Key, first.Digest)
 	})
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.AcceptTool(ctx, tx, s.tenant, first.Key, drifted.Digest)
+	s.Must(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.AcceptTool(ctx, tx, s.Tenant, first.Key, drifted.Digest)
 	})
 	accepted := s.act()
-	s.list("src", tool("act"))
+	s.List("src", tenanttest.Tool("act"))
 
 	if !drifted.Drifted() || drifted.Description != changed.Description {
 		t.Errorf("a changed tool has drifted: %t, %q", drifted.Drifted(), drifted.Description)
@@ -53,8 +54,8 @@ func TestOverridesOfATool(t *testing.T) {
 	s := newFixture(t)
 	key := policy.Key{Source: "src", Action: "act"}
 	before := s.act()
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.ConfigureTool(ctx, tx, s.tenant, key, catalog.Overrides{Risk: policy.RiskRead, Effect: envelope.EffectIdempotent, MaxAttempts: 9})
+	s.Must(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.ConfigureTool(ctx, tx, s.Tenant, key, catalog.Overrides{Risk: policy.RiskRead, Effect: envelope.EffectIdempotent, MaxAttempts: 9})
 	})
 
 	after := s.act()
@@ -65,7 +66,7 @@ func TestOverridesOfATool(t *testing.T) {
 	if after.Risk != policy.RiskRead || after.Effect != envelope.EffectIdempotent || after.MaxAttempts != 9 {
 		t.Errorf("tool with overrides = %s, %s, %d attempts", after.Risk, after.Effect, after.MaxAttempts)
 	}
-	s.list("src", tool("act"))
+	s.List("src", tenanttest.Tool("act"))
 	if s.act().MaxAttempts != 9 {
 		t.Error("a listing undid the overrides")
 	}
@@ -74,10 +75,10 @@ func TestOverridesOfATool(t *testing.T) {
 func TestCatalogListsInOrder(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	s.put(builtin("aaa"))
-	s.list("aaa", tool("z"), tool("b"))
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutListError(ctx, tx, s.tenant, "src", "down")
+	s.Put(tenanttest.Builtin("aaa"))
+	s.List("aaa", tenanttest.Tool("z"), tenanttest.Tool("b"))
+	s.Must(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.PutListError(ctx, tx, s.Tenant, "src", "down")
 	})
 	snap := s.snapshot()
 
@@ -98,7 +99,7 @@ func TestCatalogListsInOrder(t *testing.T) {
 
 func TestDigestGoesByWhatTheSourceSaid(t *testing.T) {
 	t.Parallel()
-	base := tool("act")
+	base := tenanttest.Tool("act")
 	base.InputSchema = json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}}}`)
 	with := func(fn func(t *source.Tool)) source.Tool {
 		changed := base

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
 // TestASourceCannotTalkAToolHarmless has a source take back by its hints what
@@ -18,7 +19,7 @@ import (
 func TestASourceCannotTalkAToolHarmless(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	danger, harmless := tool("wipe"), tool("wipe")
+	danger, harmless := tenanttest.Tool("wipe"), tenanttest.Tool("wipe")
 	danger.Hints.Destructive = new(true)
 	harmless.Hints = source.Hints{ReadOnly: true, Idempotent: true, Destructive: new(false)}
 	key := policy.Key{Source: "src", Action: "wipe"}
@@ -27,13 +28,13 @@ func TestASourceCannotTalkAToolHarmless(t *testing.T) {
 		return found
 	}
 
-	s.list("src", danger)
+	s.List("src", danger)
 	before := s.snapshot().Decide(wipe(), settings.Proposal{}).Mode
-	s.list("src", harmless)
+	s.List("src", harmless)
 	lied := wipe()
 	during := s.snapshot().Decide(lied, settings.Proposal{}).Mode
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.AcceptTool(ctx, tx, s.tenant, key, lied.Digest)
+	s.Must(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.AcceptTool(ctx, tx, s.Tenant, key, lied.Digest)
 	})
 	accepted := wipe()
 
@@ -49,24 +50,24 @@ func TestQuarantineHoldsNewToolsOfKnownSources(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	s.mode("", "*", envelope.ModeAllow)
-	src := builtin("careful")
+	src := tenanttest.Builtin("careful")
 	src.Quarantine = true
-	s.put(src)
+	s.Put(src)
 	key := policy.Key{Source: "careful", Action: "new"}
 	fresh := func() *catalog.Tool { found, _ := s.snapshot().Tool(key); return found }
 	mode := func() envelope.Mode { return s.snapshot().Decide(fresh(), settings.Proposal{}).Mode }
 
-	s.list("careful", tool("first"))
+	s.List("careful", tenanttest.Tool("first"))
 	first, _ := s.snapshot().Tool(policy.Key{Source: "careful", Action: "first"})
-	s.list("careful", tool("first"), tool("new"))
-	s.list("careful", tool("first"), tool("new"))
+	s.List("careful", tenanttest.Tool("first"), tenanttest.Tool("new"))
+	s.List("careful", tenanttest.Tool("first"), tenanttest.Tool("new"))
 	held, heldMode := fresh(), mode()
 	diff, err := held.Diff()
 	s.accept(held)
 	lifted, liftedMode := fresh(), mode()
 	src.Quarantine = false
-	s.put(src)
-	s.list("careful", tool("first"), tool("new"), tool("last"))
+	s.Put(src)
+	s.List("careful", tenanttest.Tool("first"), tenanttest.Tool("new"), tenanttest.Tool("last"))
 	last, _ := s.snapshot().Tool(policy.Key{Source: "careful", Action: "last"})
 
 	if first.Quarantined || last.Quarantined {

@@ -23,15 +23,16 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
 func (s fixture) rule(r settings.Rule) {
-	s.t.Helper()
-	s.must(func(ctx context.Context, tx pgx.Tx) error { return s.putRule(ctx, tx, r) })
+	s.T.Helper()
+	s.Must(func(ctx context.Context, tx pgx.Tx) error { return s.putRule(ctx, tx, r) })
 }
 
 func (s fixture) putRule(ctx context.Context, tx pgx.Tx, r settings.Rule) error {
-	snap, err := s.cache.Current(ctx, tx, s.tenant)
+	snap, err := s.cache.Current(ctx, tx, s.Tenant)
 	if err != nil {
 		return err
 	}
@@ -39,47 +40,47 @@ func (s fixture) putRule(ctx context.Context, tx pgx.Tx, r settings.Rule) error 
 }
 
 func (s fixture) grant(g settings.Grant) uuid.UUID {
-	s.t.Helper()
+	s.T.Helper()
 	var id uuid.UUID
-	s.must(func(ctx context.Context, tx pgx.Tx) (err error) {
-		id, err = settings.PutGrant(ctx, tx, s.tenant, g)
+	s.Must(func(ctx context.Context, tx pgx.Tx) (err error) {
+		id, err = settings.PutGrant(ctx, tx, s.Tenant, g)
 		return err
 	})
 	return id
 }
 
 func (s fixture) session(id, pattern string, mode envelope.Mode, lasts time.Duration) {
-	s.t.Helper()
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := settings.PutSessionMode(ctx, tx, s.tenant, settings.SessionMode{Session: id, Pattern: pattern, Mode: mode}, lasts, "ada")
+	s.T.Helper()
+	s.Must(func(ctx context.Context, tx pgx.Tx) error {
+		_, err := settings.PutSessionMode(ctx, tx, s.Tenant, settings.SessionMode{Session: id, Pattern: pattern, Mode: mode}, lasts, "ada")
 		return err
 	})
 }
 
 // now is the database's clock, as intake and the workers get it.
 func (s fixture) now() time.Time {
-	s.t.Helper()
+	s.T.Helper()
 	var now time.Time
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		_, state, err := s.cache.CurrentAndState(ctx, tx, s.tenant)
+	s.Must(func(ctx context.Context, tx pgx.Tx) error {
+		_, state, err := s.cache.CurrentAndState(ctx, tx, s.Tenant)
 		now = state.Now
 		return err
 	})
 	if now.IsZero() {
-		s.t.Fatal("the state has no clock")
+		s.T.Fatal("the state has no clock")
 	}
 	return now
 }
 
 // expire does what the maintenance job of the worker does.
 func (s fixture) expire(most int) int {
-	s.t.Helper()
+	s.T.Helper()
 	var n int
-	if err := postgres.InTx(s.t.Context(), s.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
-		n, err = settings.Expire(s.t.Context(), tx, most)
+	if err := postgres.InTx(s.T.Context(), s.DB, postgres.Worker(), func(tx pgx.Tx) (err error) {
+		n, err = settings.Expire(s.T.Context(), tx, most)
 		return err
 	}); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	return n
 }
@@ -106,32 +107,32 @@ func TestEveryRuleThatIsSetAnewHasAnotherVersion(t *testing.T) {
 	}{
 		"a mode": {policy.LayerOrganisation,
 			func(ctx context.Context, tx pgx.Tx, s fixture) error {
-				return settings.PutMode(ctx, tx, s.tenant, "", "*", envelope.ModeDeny, "ada")
+				return settings.PutMode(ctx, tx, s.Tenant, "", "*", envelope.ModeDeny, "ada")
 			},
 			func(ctx context.Context, tx pgx.Tx, s fixture) error {
-				return settings.DeleteMode(ctx, tx, s.tenant, "", "*")
+				return settings.DeleteMode(ctx, tx, s.Tenant, "", "*")
 			}},
 		"a rule": {policy.LayerArguments,
 			func(ctx context.Context, tx pgx.Tx, s fixture) error {
 				return s.putRule(ctx, tx, settings.Rule{ID: "r", Pattern: "*", Expression: "true", Mode: "deny", Enabled: true})
 			},
 			func(ctx context.Context, tx pgx.Tx, s fixture) error {
-				return settings.DeleteRule(ctx, tx, s.tenant, "r")
+				return settings.DeleteRule(ctx, tx, s.Tenant, "r")
 			}},
 		"a session's mode": {policy.LayerSession,
 			func(ctx context.Context, tx pgx.Tx, s fixture) error {
-				_, err := settings.PutSessionMode(ctx, tx, s.tenant, settings.SessionMode{Session: "s-1", Pattern: "*", Mode: envelope.ModeDeny}, time.Hour, "ada")
+				_, err := settings.PutSessionMode(ctx, tx, s.Tenant, settings.SessionMode{Session: "s-1", Pattern: "*", Mode: envelope.ModeDeny}, time.Hour, "ada")
 				return err
 			},
 			func(ctx context.Context, tx pgx.Tx, s fixture) error {
-				return settings.DeleteSessionMode(ctx, tx, s.tenant, "s-1", "*")
+				return settings.DeleteSessionMode(ctx, tx, s.Tenant, "s-1", "*")
 			}},
 		"a preference": {policy.LayerPreference,
 			func(ctx context.Context, tx pgx.Tx, s fixture) error {
-				return settings.PutPreference(ctx, tx, s.tenant, pref, "ada")
+				return settings.PutPreference(ctx, tx, s.Tenant, pref, "ada")
 			},
 			func(ctx context.Context, tx pgx.Tx, s fixture) error {
-				return settings.DeletePreference(ctx, tx, s.tenant, envelope.EmployeeID{}, pref.Pattern)
+				return settings.DeletePreference(ctx, tx, s.Tenant, envelope.EmployeeID{}, pref.Pattern)
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +141,7 @@ func TestEveryRuleThatIsSetAnewHasAnotherVersion(t *testing.T) {
 			do := func(fn func(ctx context.Context, tx pgx.Tx, s fixture) error) {
 				t.Helper()
 				before := s.snapshot().Version
-				s.must(func(ctx context.Context, tx pgx.Tx) error { return fn(ctx, tx, s) })
+				s.Must(func(ctx context.Context, tx pgx.Tx) error { return fn(ctx, tx, s) })
 				if s.snapshot().Version <= before {
 					t.Error("the version of the tenant stayed as it was")
 				}
@@ -164,7 +165,7 @@ func TestEveryRuleThatIsSetAnewHasAnotherVersion(t *testing.T) {
 			if at := step(t, s.snapshot().Decide(s.act(), settings.Proposal{Session: "s-1"}), tt.layer); at.Said != "" {
 				t.Errorf("what was deleted says %+v", at)
 			}
-			if err := s.try(func(ctx context.Context, tx pgx.Tx) error { return tt.del(ctx, tx, s) }); !errors.Is(err, fault.NotFound) {
+			if err := s.Try(func(ctx context.Context, tx pgx.Tx) error { return tt.del(ctx, tx, s) }); !errors.Is(err, fault.NotFound) {
 				t.Errorf("deleting it again = %v, want fault.NotFound", err)
 			}
 			do(tt.put)
@@ -178,20 +179,20 @@ func TestEveryRuleThatIsSetAnewHasAnotherVersion(t *testing.T) {
 func TestVersionsOfRacingChangesDiffer(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	s.db = dbtest.DB(t)
-	s.tenant = envelope.TenantID(uuid.New())
-	s.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'racing')", s.tenant.String())
+	s.DB = dbtest.DB(t)
+	s.Tenant = envelope.TenantID(uuid.New())
+	s.Exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'racing')", s.Tenant.String())
 	const processes, times = 4, 10
 	versions := make([][]int64, processes)
 	var wg sync.WaitGroup
 	for i := range processes {
 		wg.Go(func() {
 			for range times {
-				err := s.try(func(ctx context.Context, tx pgx.Tx) error {
-					if err := settings.PutMode(ctx, tx, s.tenant, "", "*", envelope.ModeDeny, "ada"); err != nil {
+				err := s.Try(func(ctx context.Context, tx pgx.Tx) error {
+					if err := settings.PutMode(ctx, tx, s.Tenant, "", "*", envelope.ModeDeny, "ada"); err != nil {
 						return err
 					}
-					modes, err := settings.Modes(ctx, tx, s.tenant)
+					modes, err := settings.Modes(ctx, tx, s.Tenant)
 					if err == nil {
 						versions[i] = append(versions[i], modes[0].Version)
 					}
@@ -256,21 +257,21 @@ func TestAGrantCoversWhatItSays(t *testing.T) {
 	}
 
 	// Another definition, accepted or not, is another tool.
-	changed := tool("act")
+	changed := tenanttest.Tool("act")
 	changed.Description = "Acts otherwise."
-	s.list("src", changed)
+	s.List("src", changed)
 	if d := s.snapshot().Decide(s.act(), with(func(*settings.Proposal) {})); d.Mode != envelope.ModeRequireApproval {
 		t.Errorf("after a drift Decide = %s from %s", d.Mode, d.Source)
 	}
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.AcceptTool(ctx, tx, s.tenant, s.act().Key, s.act().Digest)
+	s.Must(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.AcceptTool(ctx, tx, s.Tenant, s.act().Key, s.act().Digest)
 	})
 	if d := s.snapshot().Decide(s.act(), with(func(*settings.Proposal) {})); d.Mode != envelope.ModeRequireApproval {
 		t.Errorf("after the drift was accepted Decide = %s from %s", d.Mode, d.Source)
 	}
-	s.list("src", tool("act"))
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.AcceptTool(ctx, tx, s.tenant, s.act().Key, s.act().Digest)
+	s.List("src", tenanttest.Tool("act"))
+	s.Must(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.AcceptTool(ctx, tx, s.Tenant, s.act().Key, s.act().Digest)
 	})
 	if d := s.snapshot().Decide(s.act(), with(func(*settings.Proposal) {})); d.Mode != envelope.ModeAllow {
 		t.Errorf("with the definition of before Decide = %s from %s", d.Mode, d.Source)
@@ -283,8 +284,8 @@ func TestGrantsNeedAsManyPeopleAsReviewsSay(t *testing.T) {
 	s.grant(settings.Grant{Tool: s.act().Key, Digest: s.act().Digest})
 	p := settings.Proposal{Risk: envelope.RiskMedium, Now: s.now()}
 	before := s.snapshot().Decide(s.act(), p)
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		return settings.PutReview(ctx, tx, s.tenant, settings.ReviewRule{Pattern: "src:*", Risk: envelope.RiskMedium, Approvals: 2}, "ada")
+	s.Must(func(ctx context.Context, tx pgx.Tx) error {
+		return settings.PutReview(ctx, tx, s.Tenant, settings.ReviewRule{Pattern: "src:*", Risk: envelope.RiskMedium, Approvals: 2}, "ada")
 	})
 
 	after := s.snapshot().Decide(s.act(), p)
@@ -302,8 +303,8 @@ func TestGrantsReadBackAndEnd(t *testing.T) {
 	list := func(ended bool) []settings.Grant {
 		t.Helper()
 		var all []settings.Grant
-		s.must(func(ctx context.Context, tx pgx.Tx) (err error) {
-			all, err = settings.Grants(ctx, tx, s.tenant, ended)
+		s.Must(func(ctx context.Context, tx pgx.Tx) (err error) {
+			all, err = settings.Grants(ctx, tx, s.Tenant, ended)
 			return err
 		})
 		return all
@@ -327,12 +328,12 @@ func TestGrantsReadBackAndEnd(t *testing.T) {
 	}
 
 	before := s.snapshot().Version
-	s.must(func(ctx context.Context, tx pgx.Tx) error { return settings.RevokeGrant(ctx, tx, s.tenant, id, "bo") })
+	s.Must(func(ctx context.Context, tx pgx.Tx) error { return settings.RevokeGrant(ctx, tx, s.Tenant, id, "bo") })
 	if s.snapshot().Version <= before || len(list(false)) != 0 || len(list(true)) != 1 || list(true)[0].RevokedBy != "bo" {
 		t.Errorf("after it was revoked: %+v", list(true))
 	}
 	for _, gone := range []uuid.UUID{id, uuid.New()} {
-		err := s.try(func(ctx context.Context, tx pgx.Tx) error { return settings.RevokeGrant(ctx, tx, s.tenant, gone, "bo") })
+		err := s.Try(func(ctx context.Context, tx pgx.Tx) error { return settings.RevokeGrant(ctx, tx, s.Tenant, gone, "bo") })
 		if !errors.Is(err, fault.NotFound) {
 			t.Errorf("RevokeGrant = %v, want fault.NotFound", err)
 		}
@@ -354,18 +355,18 @@ func TestGrantsThatAreRefused(t *testing.T) {
 	} {
 		g := good
 		change(&g)
-		err := s.try(func(ctx context.Context, tx pgx.Tx) error {
-			_, err := settings.PutGrant(ctx, tx, s.tenant, g)
+		err := s.Try(func(ctx context.Context, tx pgx.Tx) error {
+			_, err := settings.PutGrant(ctx, tx, s.Tenant, g)
 			return err
 		})
 		if !errors.Is(err, fault.Invalid) {
 			t.Errorf("%s: PutGrant = %v, want fault.Invalid", name, err)
 		}
 	}
-	s.exec(`INSERT INTO grants (tenant_id, grant_id, source_id, tool_name, tool_digest, expires_at)
-		SELECT $1, gen_random_uuid(), 'src', 'act', '', now() + interval '1 hour' FROM generate_series(1, 1000)`, s.tenant.String())
-	if err := s.try(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := settings.PutGrant(ctx, tx, s.tenant, good)
+	s.Exec(`INSERT INTO grants (tenant_id, grant_id, source_id, tool_name, tool_digest, expires_at)
+		SELECT $1, gen_random_uuid(), 'src', 'act', '', now() + interval '1 hour' FROM generate_series(1, 1000)`, s.Tenant.String())
+	if err := s.Try(func(ctx context.Context, tx pgx.Tx) error {
+		_, err := settings.PutGrant(ctx, tx, s.Tenant, good)
 		return err
 	}); !errors.Is(err, fault.Conflict) {
 		t.Errorf("PutGrant beside 1000 = %v, want fault.Conflict", err)
@@ -397,19 +398,19 @@ func TestSessionsModesEnd(t *testing.T) {
 	}
 	for name, try := range map[string]func(ctx context.Context, tx pgx.Tx) error{
 		"no session": func(ctx context.Context, tx pgx.Tx) error {
-			_, err := settings.PutSessionMode(ctx, tx, s.tenant, settings.SessionMode{Pattern: "*", Mode: envelope.ModeDeny}, time.Hour, "ada")
+			_, err := settings.PutSessionMode(ctx, tx, s.Tenant, settings.SessionMode{Pattern: "*", Mode: envelope.ModeDeny}, time.Hour, "ada")
 			return err
 		},
 		"too long": func(ctx context.Context, tx pgx.Tx) error {
-			_, err := settings.PutSessionMode(ctx, tx, s.tenant, settings.SessionMode{Session: "s", Pattern: "*", Mode: envelope.ModeDeny}, settings.MaxSessionMode+time.Second, "ada")
+			_, err := settings.PutSessionMode(ctx, tx, s.Tenant, settings.SessionMode{Session: "s", Pattern: "*", Mode: envelope.ModeDeny}, settings.MaxSessionMode+time.Second, "ada")
 			return err
 		},
 		"a pattern": func(ctx context.Context, tx pgx.Tx) error {
-			_, err := settings.PutSessionMode(ctx, tx, s.tenant, settings.SessionMode{Session: "s", Pattern: "x", Mode: envelope.ModeDeny}, time.Hour, "ada")
+			_, err := settings.PutSessionMode(ctx, tx, s.Tenant, settings.SessionMode{Session: "s", Pattern: "x", Mode: envelope.ModeDeny}, time.Hour, "ada")
 			return err
 		},
 	} {
-		if err := s.try(try); !errors.Is(err, fault.Invalid) {
+		if err := s.Try(try); !errors.Is(err, fault.Invalid) {
 			t.Errorf("%s: PutSessionMode = %v, want fault.Invalid", name, err)
 		}
 	}
@@ -426,8 +427,8 @@ func TestUpkeepNotesWhatHasExpired(t *testing.T) {
 	if before := s.snapshot().Version; s.expire(10) != 0 || s.snapshot().Version != before {
 		t.Error("upkeep found something that has expired before anything has")
 	}
-	s.exec("UPDATE session_modes SET expires_at = expires_at - interval '2 hours' WHERE tenant_id = $1", s.tenant.String())
-	s.exec("UPDATE grants SET created_at = created_at - interval '2 hours', expires_at = expires_at - interval '2 hours' WHERE tenant_id = $1", s.tenant.String())
+	s.Exec("UPDATE session_modes SET expires_at = expires_at - interval '2 hours' WHERE tenant_id = $1", s.Tenant.String())
+	s.Exec("UPDATE grants SET created_at = created_at - interval '2 hours', expires_at = expires_at - interval '2 hours' WHERE tenant_id = $1", s.Tenant.String())
 	before := s.snapshot().Version
 
 	took := []int{s.expire(1), s.expire(1), s.expire(1)}
@@ -438,8 +439,8 @@ func TestUpkeepNotesWhatHasExpired(t *testing.T) {
 	if s.snapshot().Version <= before {
 		t.Error("the version stayed as it was")
 	}
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		left, err := settings.SessionModes(ctx, tx, s.tenant, "")
+	s.Must(func(ctx context.Context, tx pgx.Tx) error {
+		left, err := settings.SessionModes(ctx, tx, s.Tenant, "")
 		if len(left) != 1 || left[0].Session != "s-3" {
 			t.Errorf("SessionModes = %+v, want that of s-3", left)
 		}
@@ -453,7 +454,7 @@ func TestPreferencesAreOfAnEmployeeOrOfAll(t *testing.T) {
 	s.mode("", "*", envelope.ModeAllow)
 	ana, bo := envelope.EmployeeID(uuid.New()), envelope.EmployeeID(uuid.New())
 	put := func(p settings.Preference) {
-		s.must(func(ctx context.Context, tx pgx.Tx) error { return settings.PutPreference(ctx, tx, s.tenant, p, "ada") })
+		s.Must(func(ctx context.Context, tx pgx.Tx) error { return settings.PutPreference(ctx, tx, s.Tenant, p, "ada") })
 	}
 	mode := func(e envelope.EmployeeID) envelope.Mode {
 		return s.snapshot().Decide(s.act(), settings.Proposal{Employee: e}).Mode
@@ -510,7 +511,7 @@ func TestRulesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	closed := source.Tool{Name: "closed", InputSchema: json.RawMessage(`{"type":"object","properties":{"to":{}},"additionalProperties":false}`)}
-	s.list("src", tool("act"), closed)
+	s.List("src", tenanttest.Tool("act"), closed)
 	for name, r := range map[string]settings.Rule{
 		"an id":         {ID: "Not so", Pattern: "*", Expression: "true", Mode: "deny"},
 		"no id":         {Pattern: "*", Expression: "true", Mode: "deny"},
@@ -519,15 +520,15 @@ func TestRulesThatAreRefused(t *testing.T) {
 		"an expression": {ID: "r", Pattern: "*", Expression: "tru", Mode: "deny"},
 		"an argument":   {ID: "r", Pattern: "src:closed", Expression: `args.cc == ""`, Mode: "deny"},
 	} {
-		if err := s.try(func(ctx context.Context, tx pgx.Tx) error { return s.putRule(ctx, tx, r) }); !errors.Is(err, fault.Invalid) {
+		if err := s.Try(func(ctx context.Context, tx pgx.Tx) error { return s.putRule(ctx, tx, r) }); !errors.Is(err, fault.Invalid) {
 			t.Errorf("%s: PutRule = %v, want fault.Invalid", name, err)
 		}
 	}
 	s.rule(settings.Rule{ID: "r", Pattern: "src:*", Expression: `args.cc == ""`, Mode: "deny"})
 
-	s.exec("INSERT INTO policy_rules (tenant_id, rule_id, key, expression, mode) SELECT $1, 'n' || n, '*', 'true', 'deny' FROM generate_series(2, 200) n", s.tenant.String())
+	s.Exec("INSERT INTO policy_rules (tenant_id, rule_id, key, expression, mode) SELECT $1, 'n' || n, '*', 'true', 'deny' FROM generate_series(2, 200) n", s.Tenant.String())
 	s.rule(settings.Rule{ID: "r", Pattern: "src:*", Expression: `true`, Mode: "deny"})
-	if err := s.try(func(ctx context.Context, tx pgx.Tx) error {
+	if err := s.Try(func(ctx context.Context, tx pgx.Tx) error {
 		return s.putRule(ctx, tx, settings.Rule{ID: "one-more", Pattern: "*", Expression: "true", Mode: "deny"})
 	}); !errors.Is(err, fault.Conflict) {
 		t.Errorf("PutRule beside 200 = %v, want fault.Conflict", err)
@@ -551,7 +552,7 @@ func TestStoredRulesThatNobodyCanReadDeny(t *testing.T) {
 			t.Parallel()
 			s := newFixture(t)
 			s.mode("", "*", envelope.ModeAllow)
-			s.exec(tt.sql, s.tenant.String())
+			s.Exec(tt.sql, s.Tenant.String())
 
 			d := s.snapshot().Decide(s.act(), settings.Proposal{Session: "s-1", Now: s.now()})
 
@@ -561,8 +562,8 @@ func TestStoredRulesThatNobodyCanReadDeny(t *testing.T) {
 		})
 	}
 	s := newFixture(t)
-	s.exec(`INSERT INTO grants (tenant_id, grant_id, source_id, tool_name, tool_digest, pins, expires_at)
-		SELECT $1, gen_random_uuid(), 'src', 'act', t.digest, '{"to": 1}', now() + interval '1 hour' FROM tools t WHERE t.tenant_id = $1`, s.tenant.String())
+	s.Exec(`INSERT INTO grants (tenant_id, grant_id, source_id, tool_name, tool_digest, pins, expires_at)
+		SELECT $1, gen_random_uuid(), 'src', 'act', t.digest, '{"to": 1}', now() + interval '1 hour' FROM tools t WHERE t.tenant_id = $1`, s.Tenant.String())
 	if d := s.snapshot().Decide(s.act(), settings.Proposal{Now: s.now()}); d.Mode != envelope.ModeRequireApproval {
 		t.Errorf("a grant with pins that nobody can read: Decide = %s from %s", d.Mode, d.Source)
 	}
@@ -574,8 +575,8 @@ func TestASnapshotWithAnotherPolicy(t *testing.T) {
 	s.mode("", "*", envelope.ModeAllow)
 	s.mode("nightly", "*", envelope.ModeDeny)
 	s.rule(settings.Rule{ID: "r", Pattern: "*", Expression: "args.n > 1", Mode: "deny", Enabled: true})
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		return settings.PutPreference(ctx, tx, s.tenant, settings.Preference{Pattern: "other:*"}, "ada")
+	s.Must(func(ctx context.Context, tx pgx.Tx) error {
+		return settings.PutPreference(ctx, tx, s.Tenant, settings.Preference{Pattern: "other:*"}, "ada")
 	})
 	snap, act := s.snapshot(), s.act()
 	sources := func(snap *settings.Settings) string {

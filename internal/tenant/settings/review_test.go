@@ -16,8 +16,8 @@ import (
 )
 
 func (s fixture) review(r settings.ReviewRule) {
-	s.t.Helper()
-	s.must(func(ctx context.Context, tx pgx.Tx) error { return settings.PutReview(ctx, tx, s.tenant, r, "ada") })
+	s.T.Helper()
+	s.Must(func(ctx context.Context, tx pgx.Tx) error { return settings.PutReview(ctx, tx, s.Tenant, r, "ada") })
 }
 
 // lasting returns a length of time as a review rule has it.
@@ -77,8 +77,8 @@ func TestReviewRulesReadBack(t *testing.T) {
 	var got []settings.ReviewRule
 	list := func() {
 		t.Helper()
-		s.must(func(ctx context.Context, tx pgx.Tx) (err error) {
-			got, err = settings.Reviews(ctx, tx, s.tenant)
+		s.Must(func(ctx context.Context, tx pgx.Tx) (err error) {
+			got, err = settings.Reviews(ctx, tx, s.Tenant)
 			return err
 		})
 	}
@@ -90,13 +90,13 @@ func TestReviewRulesReadBack(t *testing.T) {
 		t.Error("the tenant's version did not go up")
 	}
 	remove := func(ctx context.Context, tx pgx.Tx) error {
-		return settings.DeleteReview(ctx, tx, s.tenant, "*", envelope.RiskHigh)
+		return settings.DeleteReview(ctx, tx, s.Tenant, "*", envelope.RiskHigh)
 	}
-	s.must(remove)
+	s.Must(remove)
 	if list(); len(got) != 2 {
 		t.Errorf("%d rules are left, want 2", len(got))
 	}
-	if err := s.try(remove); !errors.Is(err, fault.NotFound) {
+	if err := s.Try(remove); !errors.Is(err, fault.NotFound) {
 		t.Errorf("DeleteReview of what is gone = %v, want fault.NotFound", err)
 	}
 }
@@ -119,7 +119,7 @@ func TestReviewRulesThatMakeNoSense(t *testing.T) {
 		r := settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Approvals: 1}
 		change(&r)
 
-		err := s.try(func(ctx context.Context, tx pgx.Tx) error { return settings.PutReview(ctx, tx, s.tenant, r, "ada") })
+		err := s.Try(func(ctx context.Context, tx pgx.Tx) error { return settings.PutReview(ctx, tx, s.Tenant, r, "ada") })
 
 		if !errors.Is(err, fault.Invalid) {
 			t.Errorf("%s: PutReview = %v, want fault.Invalid", name, err)

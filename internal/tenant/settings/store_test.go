@@ -16,90 +16,91 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
 // TestTheVersionGoesUpWithWhatMatters makes every change there is.
 func TestTheVersionGoesUpWithWhatMatters(t *testing.T) {
 	t.Parallel()
 	act := policy.Key{Source: "src", Action: "act"}
-	changed := tool("act")
+	changed := tenanttest.Tool("act")
 	changed.Description = "Acts otherwise."
-	vouched := tool("act")
+	vouched := tenanttest.Tool("act")
 	vouched.Effect = envelope.EffectKeyed
-	off := builtin("src")
+	off := tenanttest.Builtin("src")
 	off.Enabled = false
-	riskier := builtin("src")
+	riskier := tenanttest.Builtin("src")
 	riskier.DefaultRisk = policy.RiskDanger
-	faced, careful := builtin("src"), builtin("src")
+	faced, careful := tenanttest.Builtin("src"), tenanttest.Builtin("src")
 	faced.DriftGuard, careful.Quarantine = catalog.GuardInterface, true
-	secret := builtin("src")
+	secret := tenanttest.Builtin("src")
 	secret.Secret = []byte("encrypted")
 	do := func(fn func(ctx context.Context, tx pgx.Tx, s fixture) error) func(s fixture) {
 		return func(s fixture) {
-			s.must(func(ctx context.Context, tx pgx.Tx) error { return fn(ctx, tx, s) })
+			s.Must(func(ctx context.Context, tx pgx.Tx) error { return fn(ctx, tx, s) })
 		}
 	}
 	for name, test := range map[string]struct {
 		change func(s fixture)
 		moves  bool
 	}{
-		"a new source":             {func(s fixture) { s.put(builtin("other")) }, true},
-		"the same source again":    {func(s fixture) { s.put(builtin("src")) }, false},
-		"a source is switched off": {func(s fixture) { s.put(off) }, true},
-		"another default risk":     {func(s fixture) { s.put(riskier) }, true},
-		"another secret":           {func(s fixture) { s.put(secret) }, true},
+		"a new source":             {func(s fixture) { s.Put(tenanttest.Builtin("other")) }, true},
+		"the same source again":    {func(s fixture) { s.Put(tenanttest.Builtin("src")) }, false},
+		"a source is switched off": {func(s fixture) { s.Put(off) }, true},
+		"another default risk":     {func(s fixture) { s.Put(riskier) }, true},
+		"another secret":           {func(s fixture) { s.Put(secret) }, true},
 		"a source is deleted": {do(func(ctx context.Context, tx pgx.Tx, s fixture) error {
-			return catalog.DeleteSource(ctx, tx, s.tenant, "src")
+			return catalog.DeleteSource(ctx, tx, s.Tenant, "src")
 		}), true},
-		"the same listing again":      {func(s fixture) { s.list("src", tool("act")) }, false},
-		"a listing with another tool": {func(s fixture) { s.list("src", tool("act"), tool("more")) }, true},
-		"a listing without the tool":  {func(s fixture) { s.list("src") }, true},
-		"a changed definition":        {func(s fixture) { s.list("src", changed) }, true},
-		"another effect":              {func(s fixture) { s.list("src", vouched) }, true},
+		"the same listing again":      {func(s fixture) { s.List("src", tenanttest.Tool("act")) }, false},
+		"a listing with another tool": {func(s fixture) { s.List("src", tenanttest.Tool("act"), tenanttest.Tool("more")) }, true},
+		"a listing without the tool":  {func(s fixture) { s.List("src") }, true},
+		"a changed definition":        {func(s fixture) { s.List("src", changed) }, true},
+		"another effect":              {func(s fixture) { s.List("src", vouched) }, true},
 		"a listing that failed": {do(func(ctx context.Context, tx pgx.Tx, s fixture) error {
-			return catalog.PutListError(ctx, tx, s.tenant, "src", "not there")
+			return catalog.PutListError(ctx, tx, s.Tenant, "src", "not there")
 		}), true},
 		"the same failure again": {func(s fixture) {
 			fail := do(func(ctx context.Context, tx pgx.Tx, s fixture) error {
-				return catalog.PutListError(ctx, tx, s.tenant, "src", "not there")
+				return catalog.PutListError(ctx, tx, s.Tenant, "src", "not there")
 			})
 			fail(s)
 			before := s.snapshot().Version
 			if fail(s); s.snapshot().Version != before {
-				s.t.Error("failing again moved the version")
+				s.T.Error("failing again moved the version")
 			}
 		}, true},
-		"another drift guard": {func(s fixture) { s.put(faced) }, true},
-		"quarantine":          {func(s fixture) { s.put(careful) }, true},
+		"another drift guard": {func(s fixture) { s.Put(faced) }, true},
+		"quarantine":          {func(s fixture) { s.Put(careful) }, true},
 		"a full name": {do(func(ctx context.Context, tx pgx.Tx, s fixture) error {
-			return catalog.DescribeTool(ctx, tx, s.tenant, act, catalog.Description{Name: catalog.FullName{Entity: "deed"}})
+			return catalog.DescribeTool(ctx, tx, s.Tenant, act, catalog.Description{Name: catalog.FullName{Entity: "deed"}})
 		}), true},
 		"side effects": {do(func(ctx context.Context, tx pgx.Tx, s fixture) error {
-			return catalog.DescribeTool(ctx, tx, s.tenant, act, catalog.Description{SideEffects: new([]string{})})
+			return catalog.DescribeTool(ctx, tx, s.Tenant, act, catalog.Description{SideEffects: new([]string{})})
 		}), true},
 		"a reversal": {do(func(ctx context.Context, tx pgx.Tx, s fixture) error {
-			return catalog.DescribeTool(ctx, tx, s.tenant, act, catalog.Description{Reversal: &catalog.Reversal{Tool: act}})
+			return catalog.DescribeTool(ctx, tx, s.Tenant, act, catalog.Description{Reversal: &catalog.Reversal{Tool: act}})
 		}), true},
 		"a refresh that is asked for": {do(func(ctx context.Context, tx pgx.Tx, s fixture) error {
-			_, err := catalog.AskRefresh(ctx, tx, s.tenant, "src")
+			_, err := catalog.AskRefresh(ctx, tx, s.Tenant, "src")
 			return err
 		}), false},
 		"an override": {do(func(ctx context.Context, tx pgx.Tx, s fixture) error {
-			return catalog.ConfigureTool(ctx, tx, s.tenant, act, catalog.Overrides{Risk: policy.RiskRead})
+			return catalog.ConfigureTool(ctx, tx, s.Tenant, act, catalog.Overrides{Risk: policy.RiskRead})
 		}), true},
 		"no description": {do(func(ctx context.Context, tx pgx.Tx, s fixture) error {
-			return catalog.DescribeTool(ctx, tx, s.tenant, act, catalog.Description{})
+			return catalog.DescribeTool(ctx, tx, s.Tenant, act, catalog.Description{})
 		}), false},
 		"no override": {do(func(ctx context.Context, tx pgx.Tx, s fixture) error {
-			return catalog.ConfigureTool(ctx, tx, s.tenant, act, catalog.Overrides{})
+			return catalog.ConfigureTool(ctx, tx, s.Tenant, act, catalog.Overrides{})
 		}), false},
 		"a mode": {func(s fixture) { s.mode("", "*", envelope.ModeDeny) }, true},
 		"a mode is deleted": {func(s fixture) {
 			s.mode("", "*", envelope.ModeDeny)
 			before := s.snapshot().Version
-			s.must(func(ctx context.Context, tx pgx.Tx) error { return settings.DeleteMode(ctx, tx, s.tenant, "", "*") })
+			s.Must(func(ctx context.Context, tx pgx.Tx) error { return settings.DeleteMode(ctx, tx, s.Tenant, "", "*") })
 			if s.snapshot().Version <= before {
-				s.t.Error("deleting a mode left the version as it was")
+				s.T.Error("deleting a mode left the version as it was")
 			}
 		}, true},
 	} {
@@ -121,11 +122,11 @@ func TestADriftAsksAPerson(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	s.mode("", "*", envelope.ModeAllow)
-	changed := tool("act")
+	changed := tenanttest.Tool("act")
 	changed.Title = "Another"
 
 	before := s.snapshot().Decide(s.act(), settings.Proposal{})
-	s.list("src", changed)
+	s.List("src", changed)
 	after := s.snapshot().Decide(s.act(), settings.Proposal{})
 
 	if before.Mode != envelope.ModeAllow || after.Mode != envelope.ModeRequireApproval {
@@ -156,8 +157,8 @@ func TestDecideAsksTheAutomationThenTheOrganisation(t *testing.T) {
 func TestAModeThatCannotBeReadDenies(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "INSERT INTO policy_modes (tenant_id, key, mode) VALUES ($1, '*', 'ask_twice')", s.tenant.String())
+	s.Must(func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "INSERT INTO policy_modes (tenant_id, key, mode) VALUES ($1, '*', 'ask_twice')", s.Tenant.String())
 		return err
 	})
 
@@ -176,7 +177,7 @@ func TestChangesThatAreRefused(t *testing.T) {
 		want   fault.Kind
 	}{
 		"a source of a bad name": {func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
-			return catalog.PutSource(ctx, tx, tenant, builtin("Not A Name"))
+			return catalog.PutSource(ctx, tx, tenant, tenanttest.Builtin("Not A Name"))
 		}, fault.Invalid},
 		"a source of no kind": {func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
 			return catalog.PutSource(ctx, tx, tenant, catalog.Source{ID: "s", Kind: "ftp"})
@@ -185,7 +186,7 @@ func TestChangesThatAreRefused(t *testing.T) {
 			return catalog.DeleteSource(ctx, tx, tenant, "nothing")
 		}, fault.NotFound},
 		"a listing of no source": {func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
-			return catalog.PutListing(ctx, tx, tenant, "nothing", []source.Tool{tool("act")})
+			return catalog.PutListing(ctx, tx, tenant, "nothing", []source.Tool{tenanttest.Tool("act")})
 		}, fault.NotFound},
 		"overrides of no tool": {func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
 			return catalog.ConfigureTool(ctx, tx, tenant, nothing, catalog.Overrides{})
@@ -220,7 +221,7 @@ func TestChangesThatAreRefused(t *testing.T) {
 			t.Parallel()
 			s := newFixture(t)
 
-			err := s.try(func(ctx context.Context, tx pgx.Tx) error { return test.change(ctx, tx, s.tenant) })
+			err := s.Try(func(ctx context.Context, tx pgx.Tx) error { return test.change(ctx, tx, s.Tenant) })
 
 			if !errors.Is(err, test.want) {
 				t.Errorf("change = %v, want fault %q", err, test.want)
@@ -237,8 +238,8 @@ func TestTheCacheReadsAgainOnlyWhatMoved(t *testing.T) {
 	s.mode("", "*", envelope.ModeAllow)
 	third := s.snapshot()
 	var older *settings.Settings
-	s.must(func(ctx context.Context, tx pgx.Tx) (err error) {
-		older, err = s.cache.At(ctx, tx, s.tenant, first.Version)
+	s.Must(func(ctx context.Context, tx pgx.Tx) (err error) {
+		older, err = s.cache.At(ctx, tx, s.Tenant, first.Version)
 		return err
 	})
 
@@ -258,8 +259,8 @@ func TestModesAreListedInOrder(t *testing.T) {
 	s.mode("", "*", envelope.ModeAllow)
 
 	var modes []settings.Mode
-	s.must(func(ctx context.Context, tx pgx.Tx) (err error) {
-		modes, err = settings.Modes(ctx, tx, s.tenant)
+	s.Must(func(ctx context.Context, tx pgx.Tx) (err error) {
+		modes, err = settings.Modes(ctx, tx, s.Tenant)
 		return err
 	})
 

@@ -11,7 +11,7 @@ import (
 func TestAToolWhoseSchemaIsNoneIsListedAndRefused(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	s.list("src", as(`{"type":"nonsense"}`))
+	s.List("src", as(`{"type":"nonsense"}`))
 
 	src, _ := s.fresh("src")
 	err := s.act().Check(json.RawMessage(`{}`))

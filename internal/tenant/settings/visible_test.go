@@ -11,30 +11,31 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
 func TestVisible(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	danger := tool("wipe")
+	danger := tenanttest.Tool("wipe")
 	danger.Hints.Destructive = new(true)
-	s.list("src", tool("act"), danger)
-	s.put(builtin("mail"))
-	s.list("mail", tool("send"), tool("read"))
-	s.put(builtin("failing"))
-	s.list("failing", tool("act"))
-	s.must(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutListError(ctx, tx, s.tenant, "failing", "it does not answer")
+	s.List("src", tenanttest.Tool("act"), danger)
+	s.Put(tenanttest.Builtin("mail"))
+	s.List("mail", tenanttest.Tool("send"), tenanttest.Tool("read"))
+	s.Put(tenanttest.Builtin("failing"))
+	s.List("failing", tenanttest.Tool("act"))
+	s.Must(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.PutListError(ctx, tx, s.Tenant, "failing", "it does not answer")
 	})
-	off := builtin("off")
+	off := tenanttest.Builtin("off")
 	off.Enabled = false
-	s.put(off)
-	s.list("off", tool("act"))
-	careful := builtin("careful")
+	s.Put(off)
+	s.List("off", tenanttest.Tool("act"))
+	careful := tenanttest.Builtin("careful")
 	careful.Quarantine = true
-	s.put(careful)
-	s.list("careful", tool("first"))
-	s.list("careful", tool("first"), tool("fresh"))
+	s.Put(careful)
+	s.List("careful", tenanttest.Tool("first"))
+	s.List("careful", tenanttest.Tool("first"), tenanttest.Tool("fresh"))
 	s.mode("nightly", "mail:send", envelope.ModeDeny)
 	s.mode("nightly", "src:wipe", envelope.ModeAllow)
 	snap := s.snapshot()
@@ -52,7 +53,7 @@ func TestVisible(t *testing.T) {
 			t.Errorf("Visible() to %s (-want +got):\n%s", name, diff)
 		}
 	}
-	s.list("failing", tool("act"))
+	s.List("failing", tenanttest.Tool("act"))
 	if got := keys(s.snapshot().Visible(settings.Viewer{Tools: []string{"failing:*"}})); len(got) != 1 {
 		t.Errorf("Visible() after the source is back = %v", got)
 	}
