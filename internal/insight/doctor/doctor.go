@@ -1,39 +1,41 @@
-// Package doctor examines the database that Countersign stands on: whether it
-// is set up as the migrations left it, whether it is kept well, and whether
-// the periodic work gets done. It owns the limits beyond which something is
-// wrong, and the words that say what to do. It refuses to change anything.
+// Package doctor examines Countersign's database: whether it is set up as the
+// migrations left it, whether its server is maintained, and whether the periodic
+// work is done. It owns the thresholds beyond which something is wrong, and the
+// words that say what to do. It does not change anything.
 package doctor
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// Status is how something is.
+// Status is the result of a check.
 type Status string
 
 // The statuses.
 const (
 	// OK needs nothing.
 	OK Status = "ok"
-	// Warning needs somebody's eye.
+	// Warning needs attention.
 	Warning Status = "warning"
-	// Failed must be put right: data, tenants' borders or the work are at
-	// risk.
+	// Failed must be put right: data, the separation of tenants, or the work
+	// are at risk.
 	Failed Status = "failed"
 )
 
-// Finding is what one check came to.
+// Finding is one result of a check.
 type Finding struct {
-	// Check names it.
+	// Check is the name of the check.
 	Check  string `json:"check"`
 	Status Status `json:"status"`
-	// What is how things are, and Do what to do about it; Do is empty if the
-	// status is OK.
+	// Message describes the state, and Fix what to do about it; Fix is empty if
+	// the status is OK.
 	Message string `json:"message"`
 	Fix     string `json:"fix,omitzero"`
 }
@@ -57,45 +59,77 @@ const (
 	CheckDeadLetters  = "dead letters"
 )
 
-// check is one look at the database.
+// check is one examination of the database.
 type check struct {
 	name string
-	// schema says that it makes no sense without the migrations.
+	// schema reports that the check makes no sense without the migrations.
 	schema bool
-	// look returns what is wrong, or says in words how well things are.
-	look func(ctx context.Context, p patient) (well string, wrong []Finding, err error)
+	// run returns what is wrong, or describes in words what is right.
+	run run
+}
+
+type run func(ctx context.Context, d database) (healthy string, wrong []Finding, err error)
+
+// examine returns the run of a check that reads something, describes it, and
+// finds what is wrong with it.
+func examine[T any](read func(context.Context, database) (T, error), describe func(T) string, find func(T) []Finding) run {
+	return func(ctx context.Context, d database) (string, []Finding, error) {
+		got, err := read(ctx, d)
+		if err != nil {
+			return "", nil, err
+		}
+		return describe(got), find(got), nil
+	}
+}
+
+// words describes anything by the same words.
+func words[T any](text string) func(T) string { return func(T) string { return text } }
+
+// counted describes a list by its length, in a format.
+func counted[T any](format string) func([]T) string {
+	return func(all []T) string { return fmt.Sprintf(format, len(all)) }
+}
+
+// each finds what is wrong with each of a list.
+func each[T any](find func(T) []Finding) func([]T) []Finding {
+	return func(all []T) (wrong []Finding) {
+		for _, one := range all {
+			wrong = append(wrong, find(one)...)
+		}
+		return wrong
+	}
 }
 
 func checks() []check {
 	return []check{
-		{CheckServer, false, checkServer},
+		{CheckServer, false, examine(readSettings, describeServer, serverFindings)},
 		{CheckMigrations, false, checkMigrations},
-		{CheckRoles, false, checkRoles},
-		{CheckRowSecurity, true, checkRowSecurity},
-		{CheckGrants, true, checkGrants},
-		{CheckPartitions, true, checkPartitions},
+		{CheckRoles, false, examine(readRoles, counted[role]("the %d roles can neither log in nor see past row security"), rolesFindings)},
+		{CheckRowSecurity, true, examine(readGuarded, counted[guarded]("it is forced on %d tables"), each(rowSecurityFindings))},
+		{CheckGrants, true, examine(readGrants, counted[grant]("the %d that there are are those of the migrations"), grantFindings)},
+		{CheckPartitions, true, examine(readPartitions, describePartitions, partitionFindings)},
 		{CheckClock, false, checkClock},
 		{CheckTransactions, false, checkTransactions},
-		{CheckPrepared, false, checkPrepared},
-		{CheckSlots, false, checkSlots},
-		{CheckBloat, true, checkBloat},
+		{CheckPrepared, false, examine(readPrepared, words[[]prepared]("none is left behind"), each(preparedFindings))},
+		{CheckSlots, false, examine(readSlots, counted[slot]("there are %d, and none holds much back"), each(slotFindings))},
+		{CheckBloat, true, examine(readHot, describeTables, each(tableFindings))},
 		{CheckLeases, true, checkLeases},
 		{CheckPauses, true, checkPauses},
-		{CheckCheckpoints, true, checkSeals},
-		{CheckDeadLetters, true, checkDeadLetters},
+		{CheckCheckpoints, true, examine(readFleet, words[overview.Fleet]("checkpoints cover events soon after they happen"), checkpointFindings)},
+		{CheckDeadLetters, true, examine(readFleet, words[overview.Fleet]("few, and none whose outcome nobody knows"), deadLetterFindings)},
 	}
 }
 
-// patient is the database that is examined.
-type patient struct {
+// database is the database that is examined.
+type database struct {
 	db postgres.Begins
 	// clock is this machine's.
 	clock func() time.Time
 }
 
 // in runs fn in a transaction of a scope that reads only, and not for long.
-func (p patient) in(ctx context.Context, scope postgres.Scope, fn func(tx pgx.Tx) error) error {
-	return postgres.InTx(ctx, p.db, scope, func(tx pgx.Tx) error {
+func (d database) in(ctx context.Context, scope postgres.Scope, fn func(tx pgx.Tx) error) error {
+	return postgres.InTx(ctx, d.db, scope, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = '10s'"); err != nil {
 			return err
 		}
@@ -103,27 +137,27 @@ func (p patient) in(ctx context.Context, scope postgres.Scope, fn func(tx pgx.Tx
 	})
 }
 
-// Examine goes through all checks. What cannot be looked at, for want of a
-// right, say, is a warning of its own. Without the schema the checks that
-// need it are left out: the one of migrations says what to do. The clock is
-// that of this machine, which is compared with the database's.
+// Run runs all checks. A check that fails, for want of a right, say, is a
+// warning of its own. Without the schema the checks that need it are left out:
+// the check of migrations says what to do. The clock is that of this machine,
+// which is compared with the database's.
 func Run(ctx context.Context, db postgres.Begins, clock func() time.Time) []Finding {
-	p := patient{db, clock}
+	d := database{db, clock}
 	var all []Finding
 	migrated := true
 	for _, c := range checks() {
 		if c.schema && !migrated {
 			continue
 		}
-		well, wrong, err := c.look(ctx, p)
+		healthy, wrong, err := c.run(ctx, d)
 		if err != nil {
 			wrong = append(wrong, Finding{
-				Status: Warning, Message: "this could not be looked at: " + err.Error(),
+				Status: Warning, Message: "this could not be examined: " + err.Error(),
 				Fix: "Connect as a user that was granted the roles countersign_worker and pg_monitor, or as a superuser.",
 			})
 		}
 		if len(wrong) == 0 {
-			all = append(all, Finding{c.name, OK, well, ""})
+			all = append(all, Finding{c.name, OK, healthy, ""})
 		}
 		for _, f := range wrong {
 			f.Check = c.name
@@ -134,9 +168,23 @@ func Run(ctx context.Context, db postgres.Begins, clock func() time.Time) []Find
 	return all
 }
 
-// warn and fail make findings.
+// warn returns a warning with its fix.
 func warn(what, do string) Finding { return Finding{Status: Warning, Message: what, Fix: do} }
 
+// fail returns a failure with its fix.
 func fail(what, do string) Finding { return Finding{Status: Failed, Message: what, Fix: do} }
+
+// grade returns a failure with its fix, or a warning unless it is severe.
+func grade(severe bool, what, do string) Finding {
+	if severe {
+		return fail(what, do)
+	}
+	return warn(what, do)
+}
+
+// age returns a number of seconds as a duration.
+func age(seconds float64) time.Duration {
+	return time.Duration(seconds * float64(time.Second)).Round(time.Second)
+}
 
 const migrateFirst = "Run `countersign migrate` with DATABASE_URL of a user that may create roles and schemas."

@@ -80,7 +80,7 @@ func TestAFreshDatabaseIsWell(t *testing.T) {
 // The tenant of the tests, and its id in SQL.
 const (
 	id     = "'0190a1b2-0000-7000-8000-000000000001'"
-	tenant = "INSERT INTO tenants (tenant_id, name) VALUES (" + id + ", 'patient')"
+	tenant = "INSERT INTO tenants (tenant_id, name) VALUES (" + id + ", 'database')"
 )
 
 // TestWhatIsBrokenIsSeen breaks one database after another.
@@ -198,7 +198,7 @@ func TestWorkThatIsNotDoneIsSeen(t *testing.T) {
 	}{
 		"a lease nobody took up": {
 			[]string{tenant, "INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts, lease_until) SELECT " + id + ", " + id + ", min(bucket_id), now() - interval '3 minutes', 1, now() - interval '2 minutes' FROM buckets"},
-			doctor.CheckLeases, doctor.Warning, "1 leases ran out and nobody has taken them up, the first 2m0s ago",
+			doctor.CheckLeases, doctor.Warning, "1 leases ran out and no worker has claimed their actions, the first 2m0s ago",
 		},
 		"leases nobody took up for long": {
 			[]string{tenant, "INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts, lease_until) SELECT " + id + ", " + id + ", min(bucket_id), now() - interval '3 hours', 1, now() - interval '2 hours' FROM buckets"},
@@ -210,7 +210,7 @@ func TestWorkThatIsNotDoneIsSeen(t *testing.T) {
 		},
 		"nobody claims": {
 			[]string{tenant, "INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts) SELECT " + id + ", " + id + ", min(bucket_id), now() - interval '10 minutes', 1 FROM buckets"},
-			doctor.CheckLeases, doctor.Warning, "an envelope that could be claimed has waited for 10m0s",
+			doctor.CheckLeases, doctor.Warning, "an action that could be claimed has waited for 10m0s",
 		},
 		"nobody has claimed for long": {
 			[]string{tenant, "INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts) SELECT " + id + ", " + id + ", min(bucket_id), now() - interval '10 hours', 1 FROM buckets"},
@@ -288,7 +288,7 @@ func TestADatabaseWithoutSchemaIsToldToMigrate(t *testing.T) {
 	sees(t, all, doctor.CheckMigrations, doctor.Failed, "the schema is not there")
 	sees(t, all, doctor.CheckMigrations, doctor.Failed, "River's schema is not there")
 	if found := of(all, doctor.CheckGrants); len(found) > 0 {
-		t.Errorf("grants are looked at without a schema: %+v", found)
+		t.Errorf("grants are examined without a schema: %+v", found)
 	}
 }
 
@@ -367,6 +367,6 @@ func TestAUserWithFewRights(t *testing.T) {
 	all := examine(t, tx)
 
 	sees(t, all, doctor.CheckTransactions, doctor.Warning, "the sessions of other users cannot be seen")
-	sees(t, all, doctor.CheckMigrations, doctor.Warning, "this could not be looked at")
+	sees(t, all, doctor.CheckMigrations, doctor.Warning, "this could not be examined")
 	sees(t, all, doctor.CheckRowSecurity, doctor.OK, "it is forced")
 }

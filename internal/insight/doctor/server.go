@@ -24,19 +24,11 @@ const (
 	manyUnvacuumed = 5_000_000
 )
 
-func checkServer(ctx context.Context, p patient) (string, []Finding, error) {
-	all, err := readSettings(ctx, p)
-	if err != nil {
-		return "", nil, err
-	}
-	set := make(map[string]string)
-	for _, s := range all {
-		set[s.Name] = s.Value
-	}
-	return "PostgreSQL " + set["server_version_num"] + " is set up to keep what it says it has", judgeServer(set), nil
+func describeServer(set map[string]string) string {
+	return "PostgreSQL " + set["server_version_num"] + " is set up to keep what it says it has"
 }
 
-func judgeServer(set map[string]string) (wrong []Finding) {
+func serverFindings(set map[string]string) (wrong []Finding) {
 	if n, err := strconv.Atoi(set["server_version_num"]); err == nil && n < oldestVersion {
 		wrong = append(wrong, fail(fmt.Sprintf("PostgreSQL is of version %d", n/10000), "Upgrade it to 15 or newer."))
 	}
@@ -68,24 +60,24 @@ func judgeServer(set map[string]string) (wrong []Finding) {
 	return wrong
 }
 
-func checkClock(ctx context.Context, p patient) (string, []Finding, error) {
+func checkClock(ctx context.Context, d database) (string, []Finding, error) {
 	const tries = 3
 	var skew, doubt time.Duration
 	for i := range tries {
-		before := p.clock()
-		at, err := readClock(ctx, p)
+		before := d.clock()
+		at, err := readClock(ctx, d)
 		if err != nil {
 			return "", nil, err
 		}
-		took := p.clock().Sub(before)
+		took := d.clock().Sub(before)
 		if d := took / 2; i == 0 || d < doubt {
 			skew, doubt = at.Sub(before.Add(took/2)), d
 		}
 	}
-	return "this machine and the database agree to a second", judgeSkew(skew, doubt), nil
+	return "this machine and the database agree to a second", clockFindings(skew, doubt), nil
 }
 
-func judgeSkew(skew, doubt time.Duration) []Finding {
+func clockFindings(skew, doubt time.Duration) []Finding {
 	if skew.Abs()-doubt <= maxSkew {
 		return nil
 	}
@@ -97,29 +89,29 @@ func judgeSkew(skew, doubt time.Duration) []Finding {
 		"Have both machines' clocks set by NTP. Limits, leases and schedules go by the database's, logs and traces by each machine's.")}
 }
 
-func checkTransactions(ctx context.Context, p patient) (string, []Finding, error) {
-	a, sessions, err := readActivity(ctx, p)
+func checkTransactions(ctx context.Context, d database) (string, []Finding, error) {
+	a, sessions, err := readActivity(ctx, d)
 	if err != nil {
 		return "", nil, err
 	}
-	return "none holds vacuum back", judgeActivity(a, sessions), nil
+	return "none holds vacuum back", transactionFindings(a, sessions), nil
 }
 
-func judgeActivity(a activity, sessions []session) (wrong []Finding) {
+func transactionFindings(a activity, sessions []session) (wrong []Finding) {
 	if !a.All {
 		wrong = append(wrong, warn("the sessions of other users cannot be seen", "GRANT pg_read_all_stats TO the user of DATABASE_URL, and look again."))
 	}
 	for _, s := range sessions {
 		who := fmt.Sprintf("the session %d (%s, %s)", s.PID, s.User, s.App)
 		do := fmt.Sprintf("Find out what it does. SELECT pg_terminate_backend(%d); ends it, and idle_in_transaction_session_timeout prevents the next.", s.PID)
-		idle, open := time.Duration(s.StateSeconds*float64(time.Second)), time.Duration(s.Seconds*float64(time.Second))
+		idle, open := age(s.StateSeconds), age(s.Seconds)
 		switch {
 		case s.State == "idle in transaction" && idle > longTransaction:
-			wrong = append(wrong, fail(fmt.Sprintf("%s has been idle in a transaction for %s: nothing that died since can be removed", who, idle.Round(time.Second)), do))
+			wrong = append(wrong, fail(fmt.Sprintf("%s has been idle in a transaction for %s: nothing that died since can be removed", who, idle), do))
 		case s.State == "idle in transaction" && idle > longIdle:
-			wrong = append(wrong, warn(fmt.Sprintf("%s has been idle in a transaction for %s", who, idle.Round(time.Second)), do))
+			wrong = append(wrong, warn(fmt.Sprintf("%s has been idle in a transaction for %s", who, idle), do))
 		case open > longTransaction:
-			wrong = append(wrong, warn(fmt.Sprintf("%s has had a transaction open for %s", who, open.Round(time.Second)), do))
+			wrong = append(wrong, warn(fmt.Sprintf("%s has had a transaction open for %s", who, open), do))
 		}
 	}
 	if a.XminAge > manyUnvacuumed {
@@ -136,49 +128,25 @@ func judgeActivity(a activity, sessions []session) (wrong []Finding) {
 	return wrong
 }
 
-func checkPrepared(ctx context.Context, p patient) (string, []Finding, error) {
-	all, err := readPrepared(ctx, p)
-	if err != nil {
-		return "", nil, err
-	}
-	return "none is left behind", judgePrepared(all), nil
+func preparedFindings(x prepared) []Finding {
+	open := age(x.Seconds)
+	return []Finding{grade(open > longPrepared,
+		fmt.Sprintf("the prepared transaction %q has waited for %s: it keeps its locks and holds vacuum back", x.ID, open),
+		fmt.Sprintf("COMMIT PREPARED '%s'; or ROLLBACK PREPARED '%[1]s'; Countersign itself makes none.", x.ID))}
 }
 
-func judgePrepared(all []prepared) (wrong []Finding) {
-	for _, x := range all {
-		age := time.Duration(x.Seconds * float64(time.Second)).Round(time.Second)
-		f := warn(fmt.Sprintf("the prepared transaction %q has waited for %s: it keeps its locks and holds vacuum back", x.ID, age),
-			fmt.Sprintf("COMMIT PREPARED '%s'; or ROLLBACK PREPARED '%[1]s'; Countersign itself makes none.", x.ID))
-		if age > longPrepared {
-			f.Status = Failed
-		}
-		wrong = append(wrong, f)
+func slotFindings(s slot) []Finding {
+	held := size(s.Held)
+	drop := fmt.Sprintf("Bring its replica back, or SELECT pg_drop_replication_slot('%s'); and set max_slot_wal_keep_size.", s.Name)
+	switch {
+	case s.WAL == "unreserved" || s.WAL == "lost":
+		return []Finding{warn(fmt.Sprintf("the replication slot %s has lost WAL that its replica needs", s.Name), "Build the replica anew. "+drop)}
+	case s.Held > tooMuchWAL:
+		return []Finding{fail(fmt.Sprintf("the replication slot %s holds %s of WAL: the disk will fill up", s.Name, held), drop)}
+	case !s.Active || s.Held > muchWAL:
+		return []Finding{warn(fmt.Sprintf("the replication slot %s (active: %t) holds %s of WAL", s.Name, s.Active, held), drop)}
 	}
-	return wrong
-}
-
-func checkSlots(ctx context.Context, p patient) (string, []Finding, error) {
-	all, err := readSlots(ctx, p)
-	if err != nil {
-		return "", nil, err
-	}
-	return fmt.Sprintf("there are %d, and none holds much back", len(all)), judgeSlots(all), nil
-}
-
-func judgeSlots(all []slot) (wrong []Finding) {
-	for _, s := range all {
-		held := size(s.Held)
-		drop := fmt.Sprintf("Bring its replica back, or SELECT pg_drop_replication_slot('%s'); and set max_slot_wal_keep_size.", s.Name)
-		switch {
-		case s.WAL == "unreserved" || s.WAL == "lost":
-			wrong = append(wrong, warn(fmt.Sprintf("the replication slot %s has lost WAL that its replica needs", s.Name), "Build the replica anew. "+drop))
-		case s.Held > tooMuchWAL:
-			wrong = append(wrong, fail(fmt.Sprintf("the replication slot %s holds %s of WAL: the disk will fill up", s.Name, held), drop))
-		case !s.Active || s.Held > muchWAL:
-			wrong = append(wrong, warn(fmt.Sprintf("the replication slot %s (active: %t) holds %s of WAL", s.Name, s.Active, held), drop))
-		}
-	}
-	return wrong
+	return nil
 }
 
 // size writes bytes as people read them.

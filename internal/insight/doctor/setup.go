@@ -41,8 +41,8 @@ func latest() (version, error) {
 	return v, nil
 }
 
-func checkMigrations(ctx context.Context, p patient) (string, []Finding, error) {
-	got, err := readVersion(ctx, p)
+func checkMigrations(ctx context.Context, d database) (string, []Finding, error) {
+	got, err := readVersion(ctx, d)
 	if err != nil {
 		return "", nil, err
 	}
@@ -50,10 +50,10 @@ func checkMigrations(ctx context.Context, p patient) (string, []Finding, error) 
 	if err != nil {
 		return "", nil, err
 	}
-	return fmt.Sprintf("the schema is at version %d, River's tables at %d", got.Schema, got.River), judgeVersion(got, want), nil
+	return fmt.Sprintf("the schema is at version %d, River's tables at %d", got.Schema, got.River), versionFindings(got, want), nil
 }
 
-func judgeVersion(got, want version) (wrong []Finding) {
+func versionFindings(got, want version) (wrong []Finding) {
 	for _, of := range []struct {
 		what      string
 		got, want int64
@@ -71,24 +71,20 @@ func judgeVersion(got, want version) (wrong []Finding) {
 	return wrong
 }
 
-func checkRoles(ctx context.Context, p patient) (string, []Finding, error) {
-	roles, err := readRoles(ctx, p, ownRoles())
-	if err != nil {
-		return "", nil, err
-	}
-	var wrong []Finding
+// rolesFindings finds what is wrong with our roles, and which are missing.
+func rolesFindings(roles []role) (wrong []Finding) {
 	for _, name := range ownRoles() {
 		i := slices.IndexFunc(roles, func(r role) bool { return r.Name == name })
 		if i < 0 {
 			wrong = append(wrong, fail("there is no role "+name, migrateFirst))
 			continue
 		}
-		wrong = append(wrong, judgeRole(roles[i])...)
+		wrong = append(wrong, roleFindings(roles[i])...)
 	}
-	return fmt.Sprintf("the %d roles can neither log in nor see past row security", len(roles)), wrong, nil
+	return wrong
 }
 
-func judgeRole(r role) (wrong []Finding) {
+func roleFindings(r role) (wrong []Finding) {
 	for _, may := range []struct {
 		is   bool
 		what string
@@ -107,19 +103,7 @@ func judgeRole(r role) (wrong []Finding) {
 	return wrong
 }
 
-func checkRowSecurity(ctx context.Context, p patient) (string, []Finding, error) {
-	tables, err := readGuarded(ctx, p)
-	if err != nil {
-		return "", nil, err
-	}
-	var wrong []Finding
-	for _, t := range tables {
-		wrong = append(wrong, judgeGuarded(t)...)
-	}
-	return fmt.Sprintf("it is forced on %d tables", len(tables)), wrong, nil
-}
-
-func judgeGuarded(t guarded) (wrong []Finding) {
+func rowSecurityFindings(t guarded) (wrong []Finding) {
 	force := fmt.Sprintf("ALTER TABLE %s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;", t.Name)
 	switch {
 	case !t.Enabled:
@@ -139,20 +123,12 @@ func judgeGuarded(t guarded) (wrong []Finding) {
 	return wrong
 }
 
-func checkGrants(ctx context.Context, p patient) (string, []Finding, error) {
-	got, err := readGrants(ctx, p)
-	if err != nil {
-		return "", nil, err
-	}
-	want := strings.Split(strings.TrimSpace(grantsText), "\n")
-	return fmt.Sprintf("the %d that there are are the %d of the migrations", len(got), len(want)), judgeGrants(got, want), nil
-}
-
 // line is a grant as grants.txt has it.
 func (g grant) line() string { return g.Grantee + " " + g.What }
 
-func judgeGrants(got []grant, want []string) (wrong []Finding) {
-	missing := slices.Clone(want)
+// grantFindings compares the grants with those of grants.txt.
+func grantFindings(got []grant) (wrong []Finding) {
+	missing := strings.Split(strings.TrimSpace(grantsText), "\n")
 	for _, g := range got {
 		if i := slices.Index(missing, g.line()); i >= 0 {
 			missing = slices.Delete(missing, i, i+1)
@@ -172,27 +148,19 @@ func judgeGrants(got []grant, want []string) (wrong []Finding) {
 	return wrong
 }
 
-func checkPartitions(ctx context.Context, p patient) (string, []Finding, error) {
-	got, err := readPartitions(ctx, p)
-	if err != nil {
-		return "", nil, err
-	}
-	return fmt.Sprintf("%d of the ledger, this month's and the next one's among them", len(got.Months)), judgePartitions(got), nil
+func describePartitions(got partitions) string {
+	return fmt.Sprintf("%d of the ledger, this month's and the next one's among them", len(got.Months))
 }
 
-func judgePartitions(got partitions) (wrong []Finding) {
+func partitionFindings(got partitions) (wrong []Finding) {
 	const month, makeThem = "200601", "Let a worker run: it makes them once an hour. Or call, as a superuser: SELECT ensure_partitions(2);"
 	first := time.Date(got.Today.Year(), got.Today.Month(), 1, 0, 0, 0, 0, time.UTC)
 	this, next := first.Format(month), first.AddDate(0, 1, 0)
 	if !slices.Contains(got.Months, this) {
-		wrong = append(wrong, fail("the ledger has no partition for this month, so no envelope can be settled", makeThem))
+		wrong = append(wrong, fail("the ledger has no partition for this month, so no action can end", makeThem))
 	}
 	if !slices.Contains(got.Months, next.Format(month)) {
-		f := warn("the ledger has no partition for the next month", makeThem)
-		if next.Sub(got.Today) < 3*24*time.Hour {
-			f.Status = Failed
-		}
-		wrong = append(wrong, f)
+		wrong = append(wrong, grade(next.Sub(got.Today) < 3*24*time.Hour, "the ledger has no partition for the next month", makeThem))
 	}
 	for _, name := range got.Months {
 		at, err := time.Parse(month, name)
@@ -203,10 +171,10 @@ func judgePartitions(got partitions) (wrong []Finding) {
 		switch {
 		case past > 40*24*time.Hour && slices.Contains(got.Empty, name):
 			wrong = append(wrong, warn("the partition of "+name+" is empty and long past",
-				"Look whether a worker runs, and in its log for the job countersign_retain: it drops such partitions once a day."))
+				"Look whether a worker runs, and in its log for the job countersign_retention: it drops such partitions once a day."))
 		case got.KeptDays >= 0 && past > time.Duration(got.KeptDays+31)*24*time.Hour:
 			wrong = append(wrong, warn(fmt.Sprintf("the partition of %s is a month older than the %d days that the ledger is kept", name, got.KeptDays),
-				"Look whether a worker runs, and in its log for the job countersign_retain. Envelopes that have not ended, and dead letters, are never deleted."))
+				"Look whether a worker runs, and in its log for the job countersign_retention. Actions that have not ended, and dead letters, are never deleted."))
 		}
 	}
 	return wrong

@@ -13,9 +13,9 @@ import (
 // does not know.
 
 // list reads rows in the order of a struct's fields.
-func list[T any](ctx context.Context, p patient, scope postgres.Scope, sql string, args ...any) ([]T, error) {
+func list[T any](ctx context.Context, d database, scope postgres.Scope, sql string, args ...any) ([]T, error) {
 	var all []T
-	err := p.in(ctx, scope, func(tx pgx.Tx) error {
+	err := d.in(ctx, scope, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, sql, args...)
 		if err != nil {
 			return err
@@ -27,8 +27,8 @@ func list[T any](ctx context.Context, p patient, scope postgres.Scope, sql strin
 }
 
 // one reads the only row of a query.
-func one[T any](ctx context.Context, p patient, scope postgres.Scope, sql string, args ...any) (T, error) {
-	all, err := list[T](ctx, p, scope, sql, args...)
+func one[T any](ctx context.Context, d database, scope postgres.Scope, sql string, args ...any) (T, error) {
+	all, err := list[T](ctx, d, scope, sql, args...)
 	if err != nil || len(all) == 0 {
 		var none T
 		return none, err
@@ -39,35 +39,41 @@ func one[T any](ctx context.Context, p patient, scope postgres.Scope, sql string
 // setting is a parameter of the server as a new session has it.
 type setting struct{ Name, Value string }
 
-func readSettings(ctx context.Context, p patient) ([]setting, error) {
-	return list[setting](ctx, p, postgres.Admin(), `
+// readSettings returns the parameters that matter, by their names.
+func readSettings(ctx context.Context, d database) (map[string]string, error) {
+	all, err := list[setting](ctx, d, postgres.Admin(), `
 SELECT s.name, s.setting
 FROM pg_settings s
 WHERE s.name IN ('server_version_num', 'fsync', 'full_page_writes', 'synchronous_commit', 'autovacuum', 'track_counts', 'max_connections',
     'default_transaction_isolation')
 UNION ALL
 SELECT 'in_recovery', pg_is_in_recovery()::text`)
+	set := make(map[string]string, len(all))
+	for _, s := range all {
+		set[s.Name] = s.Value
+	}
+	return set, err
 }
 
-// version is how far migrations got.
+// version is the version of the schema, and of River's tables.
 type version struct{ Schema, River int64 }
 
-func readVersion(ctx context.Context, p patient) (version, error) {
-	there, err := one[struct{ Schema, River bool }](ctx, p, postgres.Admin(),
+func readVersion(ctx context.Context, d database) (version, error) {
+	there, err := one[struct{ Schema, River bool }](ctx, d, postgres.Admin(),
 		"SELECT to_regclass('goose_db_version') IS NOT NULL, to_regclass('"+postgres.RiverSchema+".river_migration') IS NOT NULL")
 	if err != nil {
 		return version{}, err
 	}
 	var v version
 	if there.Schema {
-		got, err := one[struct{ N int64 }](ctx, p, postgres.Admin(), "SELECT coalesce(max(g.version_id), 0) FROM goose_db_version g WHERE g.is_applied")
+		got, err := one[struct{ N int64 }](ctx, d, postgres.Admin(), "SELECT coalesce(max(g.version_id), 0) FROM goose_db_version g WHERE g.is_applied")
 		if err != nil {
 			return version{}, err
 		}
 		v.Schema = got.N
 	}
 	if there.River {
-		got, err := one[struct{ N int64 }](ctx, p, postgres.Admin(),
+		got, err := one[struct{ N int64 }](ctx, d, postgres.Admin(),
 			"SELECT coalesce(max(m.version), 0) FROM "+postgres.RiverSchema+".river_migration m WHERE m.line = 'main'")
 		if err != nil {
 			return version{}, err
@@ -77,7 +83,7 @@ func readVersion(ctx context.Context, p patient) (version, error) {
 	return v, nil
 }
 
-// role is one of the server's, with those that it is a member of.
+// role is a role of the server, with the roles that it is a member of.
 type role struct {
 	Name                 string
 	Login, Super, ByPass bool
@@ -85,16 +91,16 @@ type role struct {
 	MemberOf             []string
 }
 
-func readRoles(ctx context.Context, p patient, names []string) ([]role, error) {
-	return list[role](ctx, p, postgres.Admin(), `
+func readRoles(ctx context.Context, d database) ([]role, error) {
+	return list[role](ctx, d, postgres.Admin(), `
 SELECT r.rolname::text, r.rolcanlogin, r.rolsuper, r.rolbypassrls, r.rolcreaterole, r.rolcreatedb,
     ARRAY(SELECT g.rolname::text FROM pg_auth_members m JOIN pg_roles g ON g.oid = m.roleid WHERE m.member = r.oid ORDER BY 1)
 FROM pg_roles r
 WHERE r.rolname = ANY ($1::text[])
-ORDER BY 1`, names)
+ORDER BY 1`, ownRoles())
 }
 
-// guarded is a table of tenants, and how it is guarded.
+// guarded is a table with rows of tenants, and its row security.
 type guarded struct {
 	Name, Owner     string
 	Enabled, Forced bool
@@ -103,8 +109,8 @@ type guarded struct {
 	For, Open []string
 }
 
-func readGuarded(ctx context.Context, p patient) ([]guarded, error) {
-	return list[guarded](ctx, p, postgres.Admin(), `
+func readGuarded(ctx context.Context, d database) ([]guarded, error) {
+	return list[guarded](ctx, d, postgres.Admin(), `
 SELECT c.relname::text, pg_get_userbyid(c.relowner)::text, c.relrowsecurity, c.relforcerowsecurity,
     ARRAY(SELECT DISTINCT r.rolname::text FROM pg_policy k JOIN pg_roles r ON r.oid = ANY (k.polroles) WHERE k.polrelid = c.oid ORDER BY 1),
     ARRAY(
@@ -122,11 +128,11 @@ WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p') AND NOT c.relispartition
 ORDER BY 1`)
 }
 
-// grant is a privilege that somebody has on something of ours.
+// grant is a privilege on an object of the schema.
 type grant struct{ Grantee, What string }
 
-func readGrants(ctx context.Context, p patient) ([]grant, error) {
-	return list[grant](ctx, p, postgres.Admin(), `
+func readGrants(ctx context.Context, d database) ([]grant, error) {
+	return list[grant](ctx, d, postgres.Admin(), `
 SELECT CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE pg_get_userbyid(g.grantee) END::text, g.what
 FROM (
     SELECT a.grantee, a.privilege_type || ' on ' || c.relname AS what
@@ -148,7 +154,7 @@ FROM (
 ) g`)
 }
 
-// partitions is what the ledger is made of.
+// partitions are the monthly partitions of tool_executions.
 type partitions struct {
 	Today time.Time
 	// Months are those that there is a partition for, as 202611; Empty those
@@ -159,8 +165,8 @@ type partitions struct {
 	KeptDays int
 }
 
-func readPartitions(ctx context.Context, p patient) (partitions, error) {
-	return one[partitions](ctx, p, postgres.Worker(), `
+func readPartitions(ctx context.Context, d database) (partitions, error) {
+	return one[partitions](ctx, d, postgres.Worker(), `
 WITH months AS (
     SELECT right(c.relname, 6) AS month, pg_relation_size(c.oid) AS size
     FROM pg_inherits i
@@ -176,8 +182,8 @@ SELECT
     LEFT JOIN retention r ON r.tenant_id = t.tenant_id AND r.kind = 'ledger' AND r.action = 'delete')::integer`)
 }
 
-func readClock(ctx context.Context, p patient) (time.Time, error) {
-	got, err := one[struct{ At time.Time }](ctx, p, postgres.Admin(), "SELECT clock_timestamp()")
+func readClock(ctx context.Context, d database) (time.Time, error) {
+	got, err := one[struct{ At time.Time }](ctx, d, postgres.Admin(), "SELECT clock_timestamp()")
 	return got.At, err
 }
 
@@ -190,7 +196,7 @@ type session struct {
 
 // activity is what holds vacuum back.
 type activity struct {
-	// All says that the sessions of others can be seen.
+	// All reports whether the sessions of other users are visible.
 	All bool
 	// XminAge is how many transactions ago the oldest snapshot was taken.
 	XminAge int64
@@ -199,8 +205,8 @@ type activity struct {
 	FrozenAge int64
 }
 
-func readActivity(ctx context.Context, p patient) (activity, []session, error) {
-	a, err := one[activity](ctx, p, postgres.Admin(), `
+func readActivity(ctx context.Context, d database) (activity, []session, error) {
+	a, err := one[activity](ctx, d, postgres.Admin(), `
 SELECT
     pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'),
     coalesce((SELECT max(age(s.backend_xmin)) FROM pg_stat_activity s WHERE s.pid <> pg_backend_pid()), 0)::bigint,
@@ -208,7 +214,7 @@ SELECT
 	if err != nil {
 		return a, nil, err
 	}
-	sessions, err := list[session](ctx, p, postgres.Admin(), `
+	sessions, err := list[session](ctx, d, postgres.Admin(), `
 SELECT s.pid, coalesce(s.usename, '')::text, coalesce(s.application_name, ''), coalesce(s.state, ''),
     extract(epoch FROM now() - s.xact_start)::float8, extract(epoch FROM now() - s.state_change)::float8
 FROM pg_stat_activity s
@@ -224,23 +230,23 @@ type prepared struct {
 	Seconds float64
 }
 
-func readPrepared(ctx context.Context, p patient) ([]prepared, error) {
-	return list[prepared](ctx, p, postgres.Admin(),
+func readPrepared(ctx context.Context, d database) ([]prepared, error) {
+	return list[prepared](ctx, d, postgres.Admin(),
 		"SELECT x.gid, extract(epoch FROM now() - x.prepared)::float8 FROM pg_prepared_xacts x ORDER BY x.prepared LIMIT 20")
 }
 
-// slot is a place that a replica has read up to.
+// slot is a replication slot.
 type slot struct {
 	Name   string
 	Active bool
-	// Held is how much WAL is kept for it, in bytes.
+	// Held is how much WAL the server keeps for the slot, in bytes.
 	Held int64
 	// WAL is reserved, extended, unreserved or lost.
 	WAL string
 }
 
-func readSlots(ctx context.Context, p patient) ([]slot, error) {
-	return list[slot](ctx, p, postgres.Admin(), `
+func readSlots(ctx context.Context, d database) ([]slot, error) {
+	return list[slot](ctx, d, postgres.Admin(), `
 SELECT s.slot_name::text, s.active,
     coalesce(pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END, s.restart_lsn), 0)::bigint,
     coalesce(s.wal_status, '')
@@ -248,19 +254,19 @@ FROM pg_replication_slots s
 ORDER BY s.slot_name`)
 }
 
-// hot is a table that is written to all the time, with its partitions.
+// hot is a table with frequent writes, with its partitions.
 type hot struct {
 	Name       string
 	Bytes      int64
 	Live, Dead int64
-	// VacuumSeconds is how long ago it was vacuumed; -1 for never.
+	// VacuumSeconds is the time since the last vacuum; -1 for never.
 	VacuumSeconds float64
-	// Off says that autovacuum passes it over.
+	// Off reports whether autovacuum is disabled for the table.
 	Off bool
 }
 
-func readHot(ctx context.Context, p patient) ([]hot, error) {
-	return list[hot](ctx, p, postgres.Admin(), `
+func readHot(ctx context.Context, d database) ([]hot, error) {
+	return list[hot](ctx, d, postgres.Admin(), `
 SELECT coalesce(p.relname, c.relname)::text, sum(pg_total_relation_size(c.oid))::bigint,
     sum(pg_stat_get_live_tuples(c.oid))::bigint, sum(pg_stat_get_dead_tuples(c.oid))::bigint,
     coalesce(extract(epoch FROM now() - max(greatest(pg_stat_get_last_autovacuum_time(c.oid), pg_stat_get_last_vacuum_time(c.oid)))), -1)::float8,
@@ -275,7 +281,7 @@ GROUP BY 1
 ORDER BY 1`)
 }
 
-// leases is what workers hold, and what nobody takes.
+// leases counts leases that are not as they should be.
 type leases struct {
 	// Overdue counts leases that ran out a minute ago or longer, Worst is how
 	// long the oldest of them.
@@ -285,8 +291,8 @@ type leases struct {
 	Long int64
 }
 
-func readLeases(ctx context.Context, p patient) (leases, error) {
-	return one[leases](ctx, p, postgres.Worker(), `
+func readLeases(ctx context.Context, d database) (leases, error) {
+	return one[leases](ctx, d, postgres.Worker(), `
 SELECT
     count(1) FILTER (WHERE o.lease_until < now() - interval '1 minute'),
     coalesce(extract(epoch FROM now() - min(o.lease_until)), 0)::float8,
@@ -295,19 +301,19 @@ FROM outbox o
 WHERE o.lease_until IS NOT NULL`)
 }
 
-// unfinished is a pause with work left.
+// unfinished is a pause whose sweep has work left.
 type unfinished struct {
 	Scope, Subject string
 	Killing        bool
 	Seconds        float64
 }
 
-func readUnfinished(ctx context.Context, p patient) (everything bool, left []unfinished, err error) {
-	all, err := one[struct{ Is bool }](ctx, p, postgres.Worker(), "SELECT EXISTS (SELECT FROM pauses p WHERE p.scope = 'everything' AND p.lifted_at IS NULL)")
+func readUnfinished(ctx context.Context, d database) (everything bool, left []unfinished, err error) {
+	all, err := one[struct{ Is bool }](ctx, d, postgres.Worker(), "SELECT EXISTS (SELECT FROM pauses p WHERE p.scope = 'everything' AND p.lifted_at IS NULL)")
 	if err != nil {
 		return false, nil, err
 	}
-	left, err = list[unfinished](ctx, p, postgres.Worker(), `
+	left, err = list[unfinished](ctx, d, postgres.Worker(), `
 SELECT p.scope, p.subject, p.kill AND p.swept_at IS NULL,
     extract(epoch FROM now() - CASE WHEN p.kill AND p.swept_at IS NULL THEN coalesce(p.killed_at, p.paused_at) ELSE p.lifted_at END)::float8
 FROM pauses p

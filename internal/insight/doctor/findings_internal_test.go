@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite grants.txt from the migrations"
 // migrated. Whoever adds a grant looks at the difference.
 func TestGrantsAreThoseOfTheMigrations(t *testing.T) {
 	t.Parallel()
-	got, err := readGrants(t.Context(), patient{db: dbtest.DB(t)})
+	got, err := readGrants(t.Context(), database{db: dbtest.DB(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestGrantsAreThoseOfTheMigrations(t *testing.T) {
 	}
 }
 
-// TestSessionsAreSeen holds a transaction open; how long is for the judge.
+// TestSessionsAreSeen holds a transaction open.
 func TestSessionsAreSeen(t *testing.T) {
 	t.Parallel()
 	db := dbtest.DB(t)
@@ -56,7 +56,7 @@ func TestSessionsAreSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	a, sessions, err := readActivity(t.Context(), patient{db: db})
+	a, sessions, err := readActivity(t.Context(), database{db: db})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestSessionsAreSeen(t *testing.T) {
 	}
 }
 
-// says is the statuses and the words of findings.
+// says returns the statuses and the messages of findings.
 func says(found []Finding) (all []string) {
 	for _, f := range found {
 		if f.Fix == "" {
@@ -78,8 +78,8 @@ func says(found []Finding) (all []string) {
 	return all
 }
 
-// TestJudges has what no test can make happen on a server in time.
-func TestJudges(t *testing.T) {
+// TestFindings has states that no test can produce on a server in time.
+func TestFindings(t *testing.T) {
 	t.Parallel()
 	day := func(text string) time.Time {
 		at, err := time.Parse(time.DateOnly, text)
@@ -102,74 +102,74 @@ func TestJudges(t *testing.T) {
 		found []Finding
 		want  []string
 	}{
-		"a sane server": {judgeServer(sane), nil},
-		"an old server": {judgeServer(with("server_version_num", "140009")), []string{"failed: PostgreSQL is of version 14"}},
-		"a standby":     {judgeServer(with("in_recovery", "true")), []string{"failed: this server is a standby, which takes no writes"}},
+		"a sane server": {serverFindings(sane), nil},
+		"an old server": {serverFindings(with("server_version_num", "140009")), []string{"failed: PostgreSQL is of version 14"}},
+		"a standby":     {serverFindings(with("in_recovery", "true")), []string{"failed: this server is a standby, which takes no writes"}},
 		"counts are off": {
-			judgeServer(with("track_counts", "off")), []string{"failed: track_counts is off: autovacuum does not know what to do"},
+			serverFindings(with("track_counts", "off")), []string{"failed: track_counts is off: autovacuum does not know what to do"},
 		},
 
-		"idle for seconds": {judgeActivity(activity{All: true}, []session{{State: "idle in transaction", Seconds: 200, StateSeconds: 200}}), nil},
+		"idle for seconds": {transactionFindings(activity{All: true}, []session{{State: "idle in transaction", Seconds: 200, StateSeconds: 200}}), nil},
 		"idle for minutes": {
-			judgeActivity(activity{All: true}, []session{{PID: 7, User: "ana", App: "psql", State: "idle in transaction", Seconds: 400, StateSeconds: 400}}),
+			transactionFindings(activity{All: true}, []session{{PID: 7, User: "ana", App: "psql", State: "idle in transaction", Seconds: 400, StateSeconds: 400}}),
 			[]string{"warning: the session 7 (ana, psql) has been idle in a transaction for 6m40s"},
 		},
 		"idle for hours": {
-			judgeActivity(activity{All: true}, []session{{PID: 7, User: "ana", App: "psql", State: "idle in transaction", Seconds: 7200, StateSeconds: 7200}}),
+			transactionFindings(activity{All: true}, []session{{PID: 7, User: "ana", App: "psql", State: "idle in transaction", Seconds: 7200, StateSeconds: 7200}}),
 			[]string{"failed: the session 7 (ana, psql) has been idle in a transaction for 2h0m0s: nothing that died since can be removed"},
 		},
 		"busy for hours": {
-			judgeActivity(activity{All: true}, []session{{PID: 7, User: "ana", App: "report", State: "active", Seconds: 7200}}),
+			transactionFindings(activity{All: true}, []session{{PID: 7, User: "ana", App: "report", State: "active", Seconds: 7200}}),
 			[]string{"warning: the session 7 (ana, report) has had a transaction open for 2h0m0s"},
 		},
 		"an old snapshot": {
-			judgeActivity(activity{All: true, XminAge: 6_000_000}, nil),
+			transactionFindings(activity{All: true, XminAge: 6_000_000}, nil),
 			[]string{"warning: the oldest snapshot is 6000000 transactions old: nothing that died since can be removed"},
 		},
 		"ids run low": {
-			judgeActivity(activity{All: true, FrozenAge: 600_000_000}, nil),
+			transactionFindings(activity{All: true, FrozenAge: 600_000_000}, nil),
 			[]string{"warning: transaction ids are 600000000 old; autovacuum should have frozen them at 200 million"},
 		},
 		"ids run out": {
-			judgeActivity(activity{All: true, FrozenAge: 1_600_000_000}, nil),
+			transactionFindings(activity{All: true, FrozenAge: 1_600_000_000}, nil),
 			[]string{"failed: transaction ids are 1600000000 old, and run out at 2 billion: the server would stop taking writes"},
 		},
 
 		"prepared long ago": {
-			judgePrepared([]prepared{{"x", 600}}), []string{`failed: the prepared transaction "x" has waited for 10m0s: it keeps its locks and holds vacuum back`},
+			preparedFindings(prepared{"x", 600}), []string{`failed: the prepared transaction "x" has waited for 10m0s: it keeps its locks and holds vacuum back`},
 		},
-		"a slot in use":    {judgeSlots([]slot{{"s", true, 1 << 20, "reserved"}}), nil},
-		"a slot that lags": {judgeSlots([]slot{{"s", true, 3 << 30, "extended"}}), []string{"warning: the replication slot s (active: true) holds 3.0 GB of WAL"}},
+		"a slot in use":    {slotFindings(slot{"s", true, 1 << 20, "reserved"}), nil},
+		"a slot that lags": {slotFindings(slot{"s", true, 3 << 30, "extended"}), []string{"warning: the replication slot s (active: true) holds 3.0 GB of WAL"}},
 		"a slot that fills the disk": {
-			judgeSlots([]slot{{"s", true, 11 << 30, "extended"}}), []string{"failed: the replication slot s holds 11.0 GB of WAL: the disk will fill up"},
+			slotFindings(slot{"s", true, 11 << 30, "extended"}), []string{"failed: the replication slot s holds 11.0 GB of WAL: the disk will fill up"},
 		},
 		"a slot that is lost": {
-			judgeSlots([]slot{{"s", false, 0, "lost"}}), []string{"warning: the replication slot s has lost WAL that its replica needs"},
+			slotFindings(slot{"s", false, 0, "lost"}), []string{"warning: the replication slot s has lost WAL that its replica needs"},
 		},
 
 		"no next month, in time": {
-			judgePartitions(partitions{Today: day("2026-11-10"), Months: []string{"202611"}, KeptDays: -1}),
+			partitionFindings(partitions{Today: day("2026-11-10"), Months: []string{"202611"}, KeptDays: -1}),
 			[]string{"warning: the ledger has no partition for the next month"},
 		},
 		"no next month, and soon": {
-			judgePartitions(partitions{Today: day("2026-11-29"), Months: []string{"202611"}, KeptDays: -1}),
+			partitionFindings(partitions{Today: day("2026-11-29"), Months: []string{"202611"}, KeptDays: -1}),
 			[]string{"failed: the ledger has no partition for the next month"},
 		},
 		"at the end of a long month": {
-			judgePartitions(partitions{Today: day("2026-10-31"), Months: []string{"202610", "202611"}, KeptDays: -1}), nil,
+			partitionFindings(partitions{Today: day("2026-10-31"), Months: []string{"202610", "202611"}, KeptDays: -1}), nil,
 		},
 		"old months that somebody keeps": {
-			judgePartitions(partitions{Today: day("2026-11-10"), Months: []string{"202501", "202611", "202612"}, KeptDays: -1}), nil,
+			partitionFindings(partitions{Today: day("2026-11-10"), Months: []string{"202501", "202611", "202612"}, KeptDays: -1}), nil,
 		},
 
-		"some dead rows":        {judgeHot(hot{Name: "outbox", Dead: 40_000}), nil},
-		"dead rows of a giant":  {judgeHot(hot{Name: "actions", Live: 10_000_000, Dead: 6_000_000, VacuumSeconds: 60}), nil},
-		"nobody vacuums it":     {judgeHot(hot{Name: "actions", Live: 10_000_000, Dead: 6_000_000, Bytes: 3 << 30, VacuumSeconds: 7200}), []string{"warning: actions has 6000000 dead rows beside 10000000 that live, in 3.0 GB; it was vacuumed 2h0m0s ago"}},
-		"more dead than living": {judgeHot(hot{Name: "outbox", Live: 10, Dead: 6_000_000, Bytes: 5 << 20, VacuumSeconds: -1}), []string{"failed: outbox has 6000000 dead rows beside 10 that live, in 5.0 MB; it was vacuumed never"}},
+		"some dead rows":        {tableFindings(hot{Name: "outbox", Dead: 40_000}), nil},
+		"dead rows of a giant":  {tableFindings(hot{Name: "actions", Live: 10_000_000, Dead: 6_000_000, VacuumSeconds: 60}), nil},
+		"nobody vacuums it":     {tableFindings(hot{Name: "actions", Live: 10_000_000, Dead: 6_000_000, Bytes: 3 << 30, VacuumSeconds: 7200}), []string{"warning: actions has 6000000 dead rows beside 10000000 that live, in 3.0 GB; it was vacuumed 2h0m0s ago"}},
+		"more dead than living": {tableFindings(hot{Name: "outbox", Live: 10, Dead: 6_000_000, Bytes: 5 << 20, VacuumSeconds: -1}), []string{"failed: outbox has 6000000 dead rows beside 10 that live, in 5.0 MB; it was vacuumed never"}},
 
-		"clocks within reason":    {judgeSkew(900*time.Millisecond, 0), nil},
-		"clocks, but a slow line": {judgeSkew(3*time.Second, 2*time.Second), nil},
-		"a kill, for long":        {judgePauses(false, []unfinished{{Scope: "tenant", Killing: true, Seconds: 1200}}), []string{"failed: the kill of tenant has not ended all that it hit, after 20m0s"}},
+		"clocks within reason":    {clockFindings(900*time.Millisecond, 0), nil},
+		"clocks, but a slow line": {clockFindings(3*time.Second, 2*time.Second), nil},
+		"a kill, for long":        {pauseFindings(false, []unfinished{{Scope: "tenant", Killing: true, Seconds: 1200}}), []string{"failed: the kill of tenant has not ended all that it hit, after 20m0s"}},
 	} {
 		if diff := cmp.Diff(tt.want, says(tt.found)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -191,7 +191,7 @@ func TestExaminingOnlyReads(t *testing.T) {
 	db.Reset()
 
 	for _, f := range Run(t.Context(), db, time.Now) {
-		if strings.Contains(f.Message, "could not be looked at") {
+		if strings.Contains(f.Message, "could not be examined") {
 			t.Errorf("%s: %s", f.Check, f.Message)
 		}
 	}
