@@ -14,42 +14,42 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-// ear hears what a command says, and does something once when it waits for
-// approval: then told is called with the action's id.
-type ear struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-	told func(id string)
+// promptWatcher hears what a command says, and does something once when it waits for
+// approval: then asked is called with the action's id.
+type promptWatcher struct {
+	mu    sync.Mutex
+	text  bytes.Buffer
+	asked func(id string)
 }
 
-func (e *ear) Write(p []byte) (int, error) {
+func (e *promptWatcher) Write(p []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.text.Write(p)
-	if found := regexp.MustCompile(`waiting for approval of ([0-9a-f-]{36})`).FindSubmatch(e.text.Bytes()); found != nil && e.told != nil {
-		told := e.told
-		e.told = nil
-		told(string(found[1]))
+	if found := regexp.MustCompile(`waiting for approval of ([0-9a-f-]{36})`).FindSubmatch(e.text.Bytes()); found != nil && e.asked != nil {
+		asked := e.asked
+		e.asked = nil
+		asked(string(found[1]))
 	}
 	return len(p), nil
 }
 
 // attend runs a command as the agent, and does something when it waits.
-func (d *desk) attend(ctx context.Context, told func(id string), args ...string) said {
+func (d *fixture) attend(ctx context.Context, asked func(id string), args ...string) result {
 	d.t.Helper()
 	var out bytes.Buffer
-	errs := &ear{told: told}
-	env := map[string]string{"COUNTERSIGN_URL": d.url, "COUNTERSIGN_TOKEN": d.house.Tokens().Agent}
+	errs := &promptWatcher{asked: asked}
+	env := map[string]string{"COUNTERSIGN_URL": d.url, "COUNTERSIGN_TOKEN": d.environment.Tokens().Agent}
 	code := cli.Run(ctx, args, command.System{
 		In: strings.NewReader(""), Out: &out, Err: errs, Getenv: func(name string) string { return env[name] },
 	})
-	return said{code, out.String(), errs.text.String()}
+	return result{code, out.String(), errs.text.String()}
 }
 
 func TestActions(t *testing.T) {
 	t.Parallel()
 	shared := open(t)
-	for name, story := range map[string]func(*desk){
+	for name, test := range map[string]func(*fixture){
 		"lists what may be used":         listsActions,
 		"guides":                         guides,
 		"runs what is allowed":           runsAllowed,
@@ -58,7 +58,7 @@ func TestActions(t *testing.T) {
 		"is stopped":                     isStopped,
 		"asks first":                     asksFirst,
 		"refuses before anything runs":   refusesToRun,
-		"does not wait if told not to":   doesNotWait,
+		"does not wait if not asked to":  doesNotWait,
 		"says when to try again":         saysWhen,
 		"keeps notes":                    keepsNotes,
 		"is denied by a person":          isDeniedByAPerson,
@@ -68,12 +68,12 @@ func TestActions(t *testing.T) {
 			t.Parallel()
 			d := *shared
 			d.t, d.dir = t, t.TempDir()
-			story(&d)
+			test(&d)
 		})
 	}
 }
 
-func listsActions(d *desk) {
+func listsActions(d *fixture) {
 	s := d.want(d.agent("actions", "list"), command.ExitOK, "notes:notes.create", "waits for a person", "notes:notes.list", "runs at once")
 	if strings.Contains(s.out, "notes:notes.delete") {
 		d.t.Errorf("it lists what is denied:\n%s", s.out)
@@ -89,7 +89,7 @@ func listsActions(d *desk) {
 	d.want(d.agent("actions", "list", "--search", "zeppelin"), command.ExitOK, "No tool that you may use fits.")
 }
 
-func guides(d *desk) {
+func guides(d *fixture) {
 	d.want(d.agent("actions", "guide"), command.ExitOK, "# Acting through Countersign", "- TOOL: `notes:notes.create`")
 	d.want(d.agent("actions", "guide", "--search", "zeppelin"), command.ExitOK, "None that you may use fits")
 	s := d.want(d.agent("actions", "guide", "--json"), command.ExitOK)
@@ -98,7 +98,7 @@ func guides(d *desk) {
 	}
 }
 
-func runsAllowed(d *desk) {
+func runsAllowed(d *fixture) {
 	d.want(d.agent("actions", "run", "notes:notes.list"), command.ExitOK)
 	inv := decode[wire.Invocation](d.t, d.want(d.agent("actions", "run", "notes:notes.list", "--json"), command.ExitOK).out)
 	if inv.Status != "success" || inv.Tool != "notes:notes.list" || len(inv.Outputs) == 0 {
@@ -106,8 +106,8 @@ func runsAllowed(d *desk) {
 	}
 }
 
-func waitsForAPerson(d *desk) {
-	var decided said
+func waitsForAPerson(d *fixture) {
+	var decided result
 	s := d.attend(d.t.Context(), func(id string) { decided = d.operator("approve", id) },
 		"actions", "run", "notes:notes.create", "title=Awaited", "body=x")
 
@@ -117,11 +117,11 @@ func waitsForAPerson(d *desk) {
 	}
 }
 
-func keepsNotes(d *desk) {
+func keepsNotes(d *fixture) {
 	s := d.attend(d.t.Context(), func(id string) { d.operator("approve", id) },
 		"actions", "run", "countersign.note.create", "text=Ana prefers mornings.")
 	d.want(s, command.ExitOK, `"id"`)
-	c, err := d.house.Client(d.house.Tokens().Operator)
+	c, err := d.environment.Client(d.environment.Tokens().Operator)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -134,18 +134,18 @@ func keepsNotes(d *desk) {
 	}
 }
 
-func isDeniedByAPerson(d *desk) {
+func isDeniedByAPerson(d *fixture) {
 	s := d.attend(d.t.Context(), func(id string) { d.operator("deny", id, "--note", "ask Ana first") },
 		"actions", "run", "notes:notes.create", "--inputs", `{"title":"Refused","body":"x"}`)
 
 	d.want(s, command.ExitAction, "denied by", "ask Ana first")
 }
 
-func isDenied(d *desk) {
+func isDenied(d *fixture) {
 	d.want(d.agent("actions", "run", "notes:notes.delete", "id=x"), command.ExitAction, "policy denies it")
 }
 
-func isStopped(d *desk) {
+func isStopped(d *fixture) {
 	ctx, stop := context.WithCancel(d.t.Context())
 	defer stop()
 	var action string
@@ -159,7 +159,7 @@ func isStopped(d *desk) {
 	d.want(d.agent("undo", action), command.ExitOK)
 }
 
-func asksFirst(d *desk) {
+func asksFirst(d *fixture) {
 	s := d.want(d.agent("actions", "run", "notes:notes.create", "title=Asked", "body=x", "--dry-run"), command.ExitOK, "require_approval", "Nothing was done", "--plan plan_")
 	_, plan, _ := strings.Cut(s.out, "--plan ")
 	plan = strings.TrimSpace(plan)
@@ -171,7 +171,7 @@ func asksFirst(d *desk) {
 	}
 }
 
-func refusesToRun(d *desk) {
+func refusesToRun(d *fixture) {
 	for _, args := range [][]string{
 		{}, {"notes:notes.list", "title"}, {"notes:notes.list", "--inputs", "7"}, {"notes:notes.list", "--inputs", "{"}, {"notes:notes.list", "--inputs", "@no-such-file"},
 	} {
@@ -181,17 +181,17 @@ func refusesToRun(d *desk) {
 	d.want(d.agent("actions", "run", "notes:notes.create", "title=7"), command.ExitUsage, "/inputs/body")
 	file := d.file("inputs.json", `{"title":"From a file"}`)
 	d.want(d.agent("actions", "run", "notes:notes.create", "--inputs", "@"+file, "body=x", "--no-wait"), command.ExitOK, "countersign get")
-	d.want(d.run(d.t.Context(), d.house.Tokens().Agent, `{"title":"From a pipe","body":"x"}`, "actions", "run", "notes:notes.create", "--inputs", "-", "--no-wait"), command.ExitOK)
+	d.want(d.run(d.t.Context(), d.environment.Tokens().Agent, `{"title":"From a pipe","body":"x"}`, "actions", "run", "notes:notes.create", "--inputs", "-", "--no-wait"), command.ExitOK)
 }
 
-func doesNotWait(d *desk) {
+func doesNotWait(d *fixture) {
 	inv := decode[wire.Invocation](d.t, d.want(d.agent("actions", "run", "notes:notes.create", "title=Later", "body=x", "--no-wait", "--json"), command.ExitOK).out)
 	if inv.Status != "pending" || inv.ID == (envelope.ActionID{}) {
 		d.t.Errorf("--no-wait is %+v, want it pending", inv)
 	}
 }
 
-func runsAgain(d *desk) {
+func runsAgain(d *fixture) {
 	args := []string{"actions", "run", "notes:notes.list", "--external-id", "run-again", "--json"}
 	first := decode[wire.Invocation](d.t, d.want(d.agent(args...), command.ExitOK).out)
 	again := decode[wire.Invocation](d.t, d.want(d.agent(args...), command.ExitOK).out)
@@ -200,10 +200,10 @@ func runsAgain(d *desk) {
 	}
 }
 
-// saysWhen has a house of its own: its limit would stop the other stories.
-func saysWhen(d *desk) {
+// saysWhen has an environment of its own: its limit would stop the other tests.
+func saysWhen(d *fixture) {
 	d = open(d.t)
-	admin, err := d.house.Client(d.house.Tokens().Admin)
+	admin, err := d.environment.Client(d.environment.Tokens().Admin)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -14,9 +14,9 @@ import (
 func TestApprovals(t *testing.T) {
 	t.Parallel()
 	shared := open(t)
-	for _, story := range []struct {
+	for _, test := range []struct {
 		name string
-		tell func(*desk)
+		run  func(*fixture)
 	}{
 		{"the inbox", looksIntoTheInbox},
 		{"edits", editsArguments},
@@ -26,15 +26,15 @@ func TestApprovals(t *testing.T) {
 		{"two people", needsTwoPeople},
 		{"refuses before sending", refusesDecisions},
 	} {
-		t.Run(story.name, func(t *testing.T) {
+		t.Run(test.name, func(t *testing.T) {
 			d := *shared
 			d.t = t
-			story.tell(&d)
+			test.run(&d)
 		})
 	}
 }
 
-func looksIntoTheInbox(d *desk) {
+func looksIntoTheInbox(d *fixture) {
 	d.want(d.operator("inbox"), command.ExitOK, "Nothing waits for a person")
 	id := d.propose("Inbox")
 
@@ -48,7 +48,7 @@ func looksIntoTheInbox(d *desk) {
 	d.want(d.agent("inbox"), command.ExitFailed, "role agent")
 }
 
-func editsArguments(d *desk) {
+func editsArguments(d *fixture) {
 	id := d.propose("Typpo")
 	d.want(d.operator("edit", id, "--set", "title=Typo", "--note", "one p"), command.ExitOK, id, "A person must decide")
 	d.want(d.operator("get", id), command.ExitOK, `"title":"Typo"`, "as proposed", "Typpo", "edited by demo operator", "etag")
@@ -61,7 +61,7 @@ func editsArguments(d *desk) {
 	d.want(d.operator("edit", id, "--set", "title=Late"), command.ExitFailed, "not waiting")
 }
 
-func approvesOtherArguments(d *desk) {
+func approvesOtherArguments(d *fixture) {
 	file := filepath.Join(d.dir, "note.json")
 	if err := os.WriteFile(file, []byte(`{"title":"From a file","body":"y"}`), 0o600); err != nil {
 		d.t.Fatal(err)
@@ -76,7 +76,7 @@ func approvesOtherArguments(d *desk) {
 	}
 }
 
-func decidesManyAtOnce(d *desk) {
+func decidesManyAtOnce(d *fixture) {
 	one, two, three := d.propose("One"), d.propose("Two"), d.propose("Three")
 	d.want(d.operator("approve", one, two, "--note", "both"), command.ExitOK, one, two, "approved")
 	d.want(d.operator("approve", one, three), command.ExitFailed, "refused", "not waiting", "approved")
@@ -87,19 +87,19 @@ func decidesManyAtOnce(d *desk) {
 	}
 }
 
-func approvesForever(d *desk) {
+func approvesForever(d *fixture) {
 	id := d.propose("Again")
 	d.want(d.operator("approve", id, "--always=1h", "--scope", "session", "--pin", "/title", "--wait"), command.ExitOK, "completed")
 	d.want(d.agent("submit", "--tool", "notes:notes.create", "--args", `{"title":"Again","body":"b"}`, "--wait"), command.ExitOK, "completed")
 	d.want(d.agent("submit", "--tool", "notes:notes.create", "--args", `{"title":"Other","body":"b"}`), command.ExitOK, "A person must decide")
 }
 
-func needsTwoPeople(d *desk) {
+func needsTwoPeople(d *fixture) {
 	d.want(d.admin("review", "set", "notes:*", "--approvals", "2", "--wait", "1h", "--warn", "10m", "--escalate", "0s"), command.ExitOK, "notes:*")
 	d.want(d.operator("review", "list"), command.ExitOK, "notes:*", "low", "1h", "10m", "never")
 	d.want(d.admin("review", "set", "notes:*", "--wait", "2h", "--warn", ""), command.ExitOK, "notes:*")
 	if list := d.operator("review", "list", "--json"); !strings.Contains(list.out, `"approvals":2,"wait":"2h","escalate":"0s"`) {
-		d.t.Errorf("what no flag said is %s; it should be as it was, and the warning left to other rules", list.out)
+		d.t.Errorf("what no flag names is %s; it should be as it was, and the warning left to other rules", list.out)
 	}
 	id := d.propose("Dear")
 	d.want(d.operator("approve", id), command.ExitOK, "1 of 2 people agree")
@@ -112,7 +112,7 @@ func needsTwoPeople(d *desk) {
 	d.want(d.admin("review", "delete", "notes:*"), command.ExitFailed, "no review")
 }
 
-func refusesDecisions(d *desk) {
+func refusesDecisions(d *fixture) {
 	const id = "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b"
 	for _, args := range [][]string{
 		{"approve", id, id, "--set", "a=1"}, {"approve", id, "--pin", "/a"}, {"approve", id, "--always=soon"}, {"approve", id, "--always", "--scope", "world"},

@@ -16,7 +16,7 @@ import (
 )
 
 // happened writes events, and checkpoints them.
-func (m *morgue) happened(n int) {
+func (m *apiFixture) happened(n int) {
 	m.t.Helper()
 	if _, err := m.db.Exec(m.t.Context(), "INSERT INTO events (tenant_id, kind, actor, items) SELECT $1, 'configured', 'ada', '[]' FROM generate_series(1, $2::integer)", m.tenant.String(), n); err != nil {
 		m.t.Fatal(err)
@@ -30,14 +30,14 @@ func (m *morgue) happened(n int) {
 }
 
 // ways are those to a log: over the API, and in the database.
-func (m *morgue) ways() map[string][]string {
+func (m *apiFixture) ways() map[string][]string {
 	m.env["DATABASE_URL"] = m.db.Config().ConnString()
-	return map[string][]string{"api": nil, "database": {"--tenant", "morgue"}}
+	return map[string][]string{"api": nil, "database": {"--tenant", "acme"}}
 }
 
 func TestAuditVerifyNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	m := newMorgue(t)
+	m := newAPIFixture(t)
 	ways := m.ways()
 	m.happened(3)
 	head := decode[audit.Report](t, m.run(command.ExitOK, "audit", "verify", "--json").out).Head.Hash.String()
@@ -74,12 +74,12 @@ func TestAuditVerifyNamesWhatIsWrong(t *testing.T) {
 	m.run(command.ExitUsage, "audit", "verify", "--head", "abc")
 	m.run(command.ExitFailed, "audit", "verify", "--tenant", "nobody")
 	m.env["DATABASE_URL"] = ""
-	m.run(command.ExitUsage, "audit", "verify", "--tenant", "morgue")
+	m.run(command.ExitUsage, "audit", "verify", "--tenant", "acme")
 }
 
 func TestAuditExportWritesLines(t *testing.T) {
 	t.Parallel()
-	m := newMorgue(t)
+	m := newAPIFixture(t)
 	ways := m.ways()
 	const events = audit.ExportRows + 3
 	m.happened(events)
@@ -113,7 +113,7 @@ func TestAuditExportWritesLines(t *testing.T) {
 
 func TestRetentionIsListedAndSet(t *testing.T) {
 	t.Parallel()
-	m := newMorgue(t)
+	m := newAPIFixture(t)
 	m.run(command.ExitFailed, "retention", "set", "actions", "--days", "30", "--action", "delete") // an operator may not
 	var made identity.Issued
 	if err := postgres.InTx(t.Context(), m.db, postgres.API(m.tenant), func(tx pgx.Tx) (err error) {

@@ -18,21 +18,21 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
 
-// desk is a command line beside a running house.
-type desk struct {
+// fixture is a command line beside a running environment.
+type fixture struct {
 	t                  *testing.T
-	house              *dev.Environment
+	environment        *dev.Environment
 	url, database, dir string
 }
 
-// said is what a command came to.
-type said struct {
+// result is the exit code and the output of a command.
+type result struct {
 	code     int
 	out, err string
 }
 
 // run runs a command with a token.
-func (d *desk) run(ctx context.Context, token, in string, args ...string) said {
+func (d *fixture) run(ctx context.Context, token, in string, args ...string) result {
 	d.t.Helper()
 	var out, errs bytes.Buffer
 	env := map[string]string{"COUNTERSIGN_URL": d.url, "COUNTERSIGN_TOKEN": token, "DATABASE_URL": d.database}
@@ -42,21 +42,21 @@ func (d *desk) run(ctx context.Context, token, in string, args ...string) said {
 	if token != "" && strings.Contains(out.String()+errs.String(), token) {
 		d.t.Errorf("%q shows its token", args)
 	}
-	return said{code, out.String(), errs.String()}
+	return result{code, out.String(), errs.String()}
 }
 
-func (d *desk) agent(args ...string) said {
+func (d *fixture) agent(args ...string) result {
 	d.t.Helper()
-	return d.run(d.t.Context(), d.house.Tokens().Agent, "", args...)
+	return d.run(d.t.Context(), d.environment.Tokens().Agent, "", args...)
 }
 
-func (d *desk) operator(args ...string) said {
+func (d *fixture) operator(args ...string) result {
 	d.t.Helper()
-	return d.run(d.t.Context(), d.house.Tokens().Operator, "", args...)
+	return d.run(d.t.Context(), d.environment.Tokens().Operator, "", args...)
 }
 
-// want fails the test unless a command ended with a code and said something.
-func (d *desk) want(s said, code int, texts ...string) said {
+// want fails the test unless a command ended with a code and printed texts.
+func (d *fixture) want(s result, code int, texts ...string) result {
 	d.t.Helper()
 	if s.code != code {
 		d.t.Fatalf("exit code %d, want %d\n%s%s", s.code, code, s.out, s.err)
@@ -81,13 +81,13 @@ func decode[T any](t *testing.T, text string) T {
 
 // propose has the agent ask for a note, which needs a person, and returns its
 // id.
-func (d *desk) propose(title string) string {
+func (d *fixture) propose(title string) string {
 	d.t.Helper()
 	s := d.want(d.agent("submit", "--json", "--tool", "notes:notes.create", "--args", `{"title":"`+title+`","body":"x"}`), command.ExitOK)
 	return decode[wire.Action](d.t, s.out).Envelope.ActionID.String()
 }
 
-func open(t *testing.T) *desk {
+func open(t *testing.T) *fixture {
 	t.Helper()
 	database := dbtest.URL(t)
 	h, err := dev.Open(t.Context(), dev.Config{DatabaseURL: database, Listen: "127.0.0.1:0"})
@@ -99,7 +99,7 @@ func open(t *testing.T) *desk {
 			t.Error(err)
 		}
 	})
-	// The stories are all told in the session of one agent, by far faster than
+	// The tests all run in the session of one agent, by far faster than
 	// an agent may go.
 	admin, err := h.Client(h.Tokens().Admin)
 	if err != nil {
@@ -108,15 +108,15 @@ func open(t *testing.T) *desk {
 	if err := admin.PutSettings(t.Context(), wire.Settings{Timezone: "UTC", SessionPending: new(0), SessionMinute: new(0)}); err != nil {
 		t.Fatal(err)
 	}
-	return &desk{t: t, house: h, url: h.URL(), database: database, dir: t.TempDir()}
+	return &fixture{t: t, environment: h, url: h.URL(), database: database, dir: t.TempDir()}
 }
 
 // TestCommands goes through every command against a real API with a worker
-// behind it. The stories share one house.
+// behind it. The tests share one environment.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	shared := open(t)
-	admin, err := shared.house.Client(shared.house.Tokens().Admin)
+	admin, err := shared.environment.Client(shared.environment.Tokens().Admin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,35 +124,35 @@ func TestCommands(t *testing.T) {
 	if err := admin.OverrideTool(t.Context(), wire.Overrides{Source: "notes", Name: "notes.read", MaxAttempts: 1}); err != nil {
 		t.Fatal(err)
 	}
-	for name, story := range map[string]func(*desk){
-		"submits and waits":               submitsAndWaits,
-		"the same again is the same":      submitsAgain,
-		"policy denies":                   policyDenies,
-		"submits many":                    submitsMany,
-		"refuses before it sends":         refusesBeforeSending,
-		"decides":                         decides,
-		"undoes":                          undoes,
-		"lists":                           lists,
-		"watches":                         watches,
-		"looks after dead letters":        deadLetters,
-		"looks into executions":           looksIntoExecutions,
-		"says what to do about an error":  advises,
-		"sets a database up":              setsUp,
-		"sets tokens up":                  setsTokensUp,
-		"logs in":                         logsIn,
-		"runs the development house once": runsDev,
-		"knows itself":                    knowsItself,
+	for name, test := range map[string]func(*fixture){
+		"submits and waits":                     submitsAndWaits,
+		"the same again is the same":            submitsAgain,
+		"policy denies":                         policyDenies,
+		"submits many":                          submitsMany,
+		"refuses before it sends":               refusesBeforeSending,
+		"decides":                               decides,
+		"undoes":                                undoes,
+		"lists":                                 lists,
+		"watches":                               watches,
+		"looks after dead letters":              deadLetters,
+		"looks into executions":                 looksIntoExecutions,
+		"says what to do about an error":        advises,
+		"sets a database up":                    setsUp,
+		"sets tokens up":                        setsTokensUp,
+		"logs in":                               logsIn,
+		"runs the development environment once": runsDev,
+		"knows itself":                          knowsItself,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := *shared
 			d.t, d.dir = t, t.TempDir()
-			story(&d)
+			test(&d)
 		})
 	}
 }
 
-func submitsAndWaits(d *desk) {
+func submitsAndWaits(d *fixture) {
 	d.want(d.agent("submit", "--tool", "notes.list", "--source", "notes", "--wait"), command.ExitOK, "notes:notes.list", "completed", "sent")
 	s := d.want(d.agent("submit", "--tool", "notes:notes.list", "--external-id", "wait-json", "--wait=20s", "--json"), command.ExitOK)
 	a := decode[wire.Action](d.t, s.out)
@@ -172,7 +172,7 @@ func submitsAndWaits(d *desk) {
 	d.want(d.agent("submit", "--tool", "notes:notes.create", "--args", "@"+file), command.ExitOK, "A person must decide: countersign approve")
 }
 
-func submitsAgain(d *desk) {
+func submitsAgain(d *fixture) {
 	args := []string{"submit", "--tool", "notes:notes.list", "--external-id", "again", "--json"}
 	first := decode[wire.Action](d.t, d.want(d.agent(args...), command.ExitOK).out)
 	again := decode[wire.Action](d.t, d.want(d.agent(args...), command.ExitOK).out)
@@ -184,7 +184,7 @@ func submitsAgain(d *desk) {
 		command.ExitFailed, "exists with other content")
 }
 
-func policyDenies(d *desk) {
+func policyDenies(d *fixture) {
 	s := d.want(d.agent("submit", "--tool", "notes:notes.delete", "--args", `{"id":"x"}`), command.ExitAction, "denied", "risk danger")
 	if strings.Contains(s.err, "--help") {
 		d.t.Errorf("a denial is no wrong usage: %s", s.err)
@@ -193,8 +193,8 @@ func policyDenies(d *desk) {
 	d.want(d.agent("get", a.Envelope.ActionID.String()), command.ExitAction, "deny: the default for the tool's risk: risk danger")
 }
 
-func submitsMany(d *desk) {
-	token := d.house.Tokens().Agent
+func submitsMany(d *fixture) {
+	token := d.environment.Tokens().Agent
 	proposal := func(name, tool string) string {
 		return `{"type":"mcp.exec","external_id":"` + name + `","tool":{"source":"notes","name":"` + tool + `"},"args":{}}`
 	}
@@ -224,7 +224,7 @@ func submitsMany(d *desk) {
 	d.want(d.run(d.t.Context(), token, big.String(), "submit", "-"), command.ExitOK, "1001 accepted", "submitted 1000 of 1001", "submitted 1001 of 1001")
 }
 
-func refusesBeforeSending(d *desk) {
+func refusesBeforeSending(d *fixture) {
 	for _, args := range [][]string{
 		{"submit"}, {"submit", "a", "b"}, {"submit", "no-such-file"}, {"submit", "-", "--tool", "x"}, {"submit", "--tool", "x", "--args", "{"},
 		{"submit", "--tool", "x", "--wait=1h"}, {"get"}, {"get", "x"}, {"list", "x"}, {"list", "--status", "x"}, {"list", "--limit", "0"},
@@ -244,7 +244,7 @@ func refusesBeforeSending(d *desk) {
 	}
 }
 
-func decides(d *desk) {
+func decides(d *fixture) {
 	good, bad := d.propose("Approved"), d.propose("Denied")
 	d.want(d.agent("approve", good), command.ExitFailed, "role agent", "it takes the role")
 	d.want(d.operator("approve", good, "--wait", "--note", "fine"), command.ExitOK, "completed")
@@ -255,13 +255,13 @@ func decides(d *desk) {
 	d.want(d.operator("approve", one, bad, two, "--wait"), command.ExitFailed, one, two, bad+":")
 }
 
-func undoes(d *desk) {
+func undoes(d *fixture) {
 	id := d.propose("Undone")
 	d.want(d.agent("undo", id), command.ExitOK, "skipped", "undone")
 	d.want(d.agent("undo", id), command.ExitFailed)
 }
 
-func lists(d *desk) {
+func lists(d *fixture) {
 	d.propose("Listed first")
 	d.propose("Listed second")
 	id := d.propose("Listed")
@@ -289,12 +289,12 @@ func (w *ender) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func watches(d *desk) {
+func watches(d *fixture) {
 	id := d.propose("Watched")
 	for _, args := range [][]string{{"watch", "--since", "start"}, {"watch", "--since", "start", "--json"}} {
 		ctx, cancel := context.WithCancel(d.t.Context())
 		out, errs := &ender{text: id, end: cancel}, &bytes.Buffer{}
-		env := map[string]string{"COUNTERSIGN_URL": d.url, "COUNTERSIGN_TOKEN": d.house.Tokens().Operator}
+		env := map[string]string{"COUNTERSIGN_URL": d.url, "COUNTERSIGN_TOKEN": d.environment.Tokens().Operator}
 		code := cli.Run(ctx, args, command.System{Out: out, Err: errs, Getenv: func(name string) string { return env[name] }})
 		cancel()
 		if code != command.ExitOK || !strings.Contains(out.String(), "proposed") {
@@ -312,7 +312,7 @@ func watches(d *desk) {
 	d.want(d.agent("watch", "--since", "never"), command.ExitUsage, "Last-Event-ID")
 }
 
-func deadLetters(d *desk) {
+func deadLetters(d *fixture) {
 	fail := func(name string) string {
 		s := d.want(d.agent("submit", "--tool", "notes:notes.read", "--args", `{"id":"nothere"}`, "--external-id", name, "--wait", "--json"), command.ExitAction)
 		return decode[wire.Action](d.t, s.out).Envelope.ActionID.String()
@@ -345,7 +345,7 @@ func deadLetters(d *desk) {
 	d.want(d.operator("dlq", "show", one), command.ExitFailed, "no dead letter")
 }
 
-func advises(d *desk) {
+func advises(d *fixture) {
 	d.want(d.run(d.t.Context(), "", "", "list"), command.ExitFailed, "COUNTERSIGN_TOKEN", "countersign dev")
 	d.want(d.agent("list", "--url", "http://127.0.0.1:1"), command.ExitFailed, "no answer from", "Is the API running there?")
 	s := d.want(d.run(d.t.Context(), "cs_agent_wrong", "", "list", "--json"), command.ExitFailed)
@@ -358,10 +358,10 @@ func advises(d *desk) {
 	}
 	ctx, cancel := context.WithCancel(d.t.Context())
 	cancel()
-	d.want(d.run(ctx, d.house.Tokens().Agent, "", "list"), command.ExitInterrupted, "stopped")
+	d.want(d.run(ctx, d.environment.Tokens().Agent, "", "list"), command.ExitInterrupted, "stopped")
 }
 
-func setsUp(d *desk) {
+func setsUp(d *fixture) {
 	d.want(d.agent("migrate"), command.ExitOK, "already")
 	empty := *d
 	empty.database = dbtest.EmptyURL(d.t)
@@ -389,7 +389,7 @@ func setsUp(d *desk) {
 	d.want(d.run(d.t.Context(), made.Token, "", "list"), command.ExitFailed, "not valid")
 }
 
-func runsDev(d *desk) {
+func runsDev(d *fixture) {
 	d.database = dbtest.URL(d.t)
 	s := d.want(d.agent("dev", "--once"), command.ExitOK, "postgres", "All 8 actions ended as expected.")
 	if strings.Contains(s.out, "cs_") {
@@ -417,7 +417,7 @@ func runsDev(d *desk) {
 	}
 }
 
-func knowsItself(d *desk) {
+func knowsItself(d *fixture) {
 	d.want(d.agent("version"), command.ExitOK, "countersign "+command.Version())
 	d.want(d.agent("version", "--json"), command.ExitOK, `"go":"go1.`)
 	d.want(d.agent(), command.ExitOK, "Start here:")

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-func looksIntoExecutions(d *desk) {
+func looksIntoExecutions(d *fixture) {
 	d.want(d.operator("tools", "snapshot", "notes:notes.create", "--read", "notes.list", "--args", `{}`), command.ExitOK, "has snapshots by notes:notes.list")
 	d.want(d.operator("tools", "snapshot"), command.ExitOK, "notes:notes.create", "notes.list")
 	created := d.propose("Seen before and after")
@@ -52,7 +52,7 @@ func looksIntoExecutions(d *desk) {
 	for text, args := range map[string][]string{
 		"source:name":                  {"notes"},
 		"say of which tool":            {"--read", "notes.list"},
-		"--none stands alone":          {"notes:notes.create", "--none", "--required"},
+		"--none takes no other":        {"notes:notes.create", "--none", "--required"},
 		"--read must name":             {"notes:notes.create"},
 		"--args must be a JSON object": {"notes:notes.create", "--read", "notes.list", "--args", "{"},
 	} {

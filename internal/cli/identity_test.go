@@ -20,15 +20,15 @@ import (
 )
 
 // owner makes an owner's token in the database.
-func (d *desk) owner() string {
+func (d *fixture) owner() string {
 	d.t.Helper()
 	s := d.want(d.run(d.t.Context(), "", "", "token", "create", "--tenant", dev.TenantName, "--role", "owner", "--name", "root"), command.ExitOK, "only time")
 	return strings.TrimSpace(s.out)
 }
 
-func setsTokensUp(d *desk) {
+func setsTokensUp(d *fixture) {
 	ctx, root := d.t.Context(), d.owner()
-	as := func(args ...string) said { return d.run(ctx, root, "", args...) }
+	as := func(args ...string) result { return d.run(ctx, root, "", args...) }
 	made := decode[wire.IssuedToken](d.t, d.want(as("token", "create", "--role", "agent", "--name", "narrow", "--scope", "actions:read",
 		"--tool", "notes:*", "--expires-in", "1h", "--json"), command.ExitOK).out)
 	d.want(d.run(ctx, made.Token, "", "whoami"), command.ExitOK, "narrow", "agent", "demo", "actions:read", "notes:*", made.ID)
@@ -50,7 +50,7 @@ func setsTokensUp(d *desk) {
 	}
 	d.want(as("token", "list", "--all"), command.ExitOK, made.ID, "revoked ")
 
-	admin := d.house.Tokens().Admin
+	admin := d.environment.Tokens().Admin
 	d.want(d.run(ctx, admin, "", "token", "create", "--role", "admin", "--name", "x"), command.ExitFailed, "role admin may not make or change one of the role admin")
 	for _, wrong := range [][]string{
 		{"token", "create", "--role", "agent", "--name", "x", "--scope", "everything"}, {"token", "create", "--role", "agent", "--name", "x", "--operator", "ana"},
@@ -67,7 +67,7 @@ func setsTokensUp(d *desk) {
 
 // recorded fails the test unless the record of configuration tells of a
 // subject.
-func (d *desk) recorded(subject string) {
+func (d *fixture) recorded(subject string) {
 	d.t.Helper()
 	conn, err := pgx.Connect(d.t.Context(), d.database)
 	if err != nil {
@@ -83,18 +83,18 @@ func (d *desk) recorded(subject string) {
 
 // person is a command line of somebody who has no token.
 type person struct {
-	*desk
+	*fixture
 	dir string
 }
 
-func (p person) run(args ...string) said {
+func (p person) run(args ...string) result {
 	p.t.Helper()
 	var out bytes.Buffer
 	errs := &clicks{t: p}
 	env := map[string]string{"COUNTERSIGN_URL": p.url, "COUNTERSIGN_CONFIG": p.dir}
 	code := cli.Run(p.t.Context(), args, command.System{In: strings.NewReader(""), Out: &out, Err: errs, Getenv: func(name string) string { return env[name] }})
 	errs.wg.Wait()
-	return said{code, out.String(), errs.text.String()}
+	return result{code, out.String(), errs.text.String()}
 }
 
 // clicks opens the address that a command shows, as a person would.
@@ -121,9 +121,9 @@ func (c *clicks) Write(b []byte) (int, error) {
 	return c.text.Write(b)
 }
 
-func logsIn(d *desk) {
+func logsIn(d *fixture) {
 	ctx, root, issuer := d.t.Context(), d.owner(), identitytest.New(d.t)
-	as := func(args ...string) said { return d.run(ctx, root, "", args...) }
+	as := func(args ...string) result { return d.run(ctx, root, "", args...) }
 	ana := person{d, filepath.Join(d.dir, "ana")}
 	login := []string{"login", "--issuer", issuer.URL(), "--client-id", "cli"}
 	d.want(ana.run("whoami"), command.ExitFailed, "countersign login")
@@ -132,7 +132,7 @@ func logsIn(d *desk) {
 	if _, err := os.Stat(filepath.Join(ana.dir, "logins.json")); err == nil {
 		d.t.Error("a login that the API does not take was kept")
 	}
-	d.want(d.run(ctx, d.house.Tokens().Admin, "", "provider", "set", "acme", "--issuer", issuer.URL(), "--audience", "cli"), command.ExitFailed, "role admin")
+	d.want(d.run(ctx, d.environment.Tokens().Admin, "", "provider", "set", "acme", "--issuer", issuer.URL(), "--audience", "cli"), command.ExitFailed, "role admin")
 	d.want(as("provider", "set", "acme", "--issuer", issuer.URL(), "--audience", "cli", "--role-claim", "groups", "--role", "ops=operator"), command.ExitOK, "set acme")
 	d.want(as("provider", "list"), command.ExitOK, "acme", issuer.URL(), "groups", "ops=operator")
 	d.want(ana.run(login...), command.ExitFailed, "has no role here")
@@ -149,7 +149,7 @@ func logsIn(d *desk) {
 		d.t.Errorf("a person is %+v", me)
 	}
 	other := person{d, ana.dir}
-	other.desk = &desk{t: d.t, house: d.house, url: "http://127.0.0.1:1", database: d.database}
+	other.fixture = &fixture{t: d.t, environment: d.environment, url: "http://127.0.0.1:1", database: d.database}
 	d.want(other.run("whoami"), command.ExitFailed, "no answer") // and no token went there
 
 	d.want(as("operator", "list"), command.ExitOK, "Ana Lima", me.OperatorID, issuer.URL())
@@ -165,7 +165,7 @@ func logsIn(d *desk) {
 	d.want(ana.run("logout"), command.ExitOK, "nobody was logged in")
 	d.want(ana.run("whoami"), command.ExitFailed, "countersign login")
 	if len(issuer.Revoked()) != 1 {
-		d.t.Errorf("the issuer was told to forget %d logins, want one", len(issuer.Revoked()))
+		d.t.Errorf("the issuer was asked to forget %d logins, want one", len(issuer.Revoked()))
 	}
 	d.want(ana.run(login...), command.ExitOK)
 	issuer.SetDown(true)

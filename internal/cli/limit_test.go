@@ -11,13 +11,13 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-func (d *desk) admin(args ...string) said {
+func (d *fixture) admin(args ...string) result {
 	d.t.Helper()
-	return d.run(d.t.Context(), d.house.Tokens().Admin, "", args...)
+	return d.run(d.t.Context(), d.environment.Tokens().Admin, "", args...)
 }
 
 // file writes a file and returns its name.
-func (d *desk) file(name, text string) string {
+func (d *fixture) file(name, text string) string {
 	d.t.Helper()
 	path := filepath.Join(d.dir, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -27,29 +27,29 @@ func (d *desk) file(name, text string) string {
 }
 
 // TestLimitCommands goes through the commands of the limits against a real
-// API. The stories share one house, and each cleans up what would stop
+// API. The tests share one environment, and each cleans up what would stop
 // another.
 func TestLimitCommands(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 
-	for _, story := range []struct {
+	for _, test := range []struct {
 		name string
-		tell func(*desk)
+		run  func(*fixture)
 	}{
 		{"buckets", setsBuckets}, {"quiet hours", setsQuietHours}, {"employees", setsEmployees}, {"tools", setsTools},
 		{"contacts", keepsContacts}, {"imports", importsContacts}, {"pauses", pausesAndKills}, {"everything", pausesEverything},
 		{"breakers", looksAtBreakers}, {"a session", limitsSessions}, {"a file", appliesAFile},
 	} {
-		t.Run(story.name, func(t *testing.T) {
+		t.Run(test.name, func(t *testing.T) {
 			here := *d
 			here.t = t
-			story.tell(&here)
+			test.run(&here)
 		})
 	}
 }
 
-func setsBuckets(d *desk) {
+func setsBuckets(d *fixture) {
 	d.want(d.admin("bucket", "set", "email.daily", "--rate", "30/1m", "--burst", "5", "--calendar", "500/day", "--timezone", "Europe/Berlin", "--concurrency", "4"),
 		command.ExitOK, "set bucket email.daily: 30/1m, burst 5, 500/day Europe/Berlin, 4 at once")
 	d.want(d.operator("bucket", "list"), command.ExitOK, "default", "email.daily", "5 may go now", "open")
@@ -80,7 +80,7 @@ func setsBuckets(d *desk) {
 	d.want(d.operator("bucket", "show", "bad"), command.ExitFailed, "no bucket bad")
 }
 
-func setsQuietHours(d *desk) {
+func setsQuietHours(d *fixture) {
 	d.want(d.operator("quiet", "list"), command.ExitOK, "There are no quiet hours")
 	d.want(d.admin("quiet", "set", "--bucket", "default", "--timezone", "Europe/Berlin", "--window", "sat,sun 03:00-03:01", "--window", "03:00-03:01", "--spread", "1m"), command.ExitOK)
 	d.want(d.operator("quiet", "list"), command.ExitOK, "default", "sat,sun", "every day", "03:00-03:01", "Europe/Berlin")
@@ -92,7 +92,7 @@ func setsQuietHours(d *desk) {
 	d.want(d.admin("quiet", "remove", "--bucket", "default"), command.ExitFailed, "no quiet hours are set there")
 }
 
-func setsEmployees(d *desk) {
+func setsEmployees(d *fixture) {
 	const id = "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b"
 	d.want(d.operator("employee", "list"), command.ExitOK, "Nothing is set")
 	d.want(d.admin("employee", "set", id, "--trust", "medium", "--scope", "contacts:*", "--scope", "mail:send", "--name", "Newsletter"), command.ExitOK, "trust medium, 2 scope(s)")
@@ -104,7 +104,7 @@ func setsEmployees(d *desk) {
 	d.want(d.admin("employee", "remove", id), command.ExitFailed, "nothing is set for the employee")
 }
 
-func setsTools(d *desk) {
+func setsTools(d *fixture) {
 	d.want(d.operator("tools", "set", "notes:notes.create", "--recipient", "/title", "--scope", "notes:write", "--max-attempts", "3", "--base", "2s", "--cap", "1m", "--jitter", "0.5"), command.ExitOK, "set tool notes:notes.create")
 	d.want(d.operator("tools", "list"), command.ExitOK, "/title", "notes:write")
 	d.want(d.operator("tools", "set", "notes:notes.create", "--nobody"), command.ExitOK)
@@ -123,7 +123,7 @@ func setsTools(d *desk) {
 	d.want(d.operator("tools", "set", "notes:none"), command.ExitUsage, "/name", "list the tools")
 }
 
-func keepsContacts(d *desk) {
+func keepsContacts(d *fixture) {
 	d.want(d.operator("dnc", "list"), command.ExitOK, "no such entries")
 	d.want(d.operator("dnc", "add", "Ana@Example.org", "rival.example", "+49 30 123456", "--reason", "asked", "--expires", "2999-01-31"), command.ExitOK, "3 added, 0 changed")
 	d.want(d.operator("dnc", "add", "ana@example.org"), command.ExitOK, "0 added, 1 changed")
@@ -143,7 +143,7 @@ func keepsContacts(d *desk) {
 	d.want(d.admin("dnc", "remove", "ana@example.org", "rival.example", "+4930123456", "cy@example.org"), command.ExitOK, "3 removed")
 }
 
-func importsContacts(d *desk) {
+func importsContacts(d *fixture) {
 	var long strings.Builder
 	long.WriteString("value,reason\n")
 	for i := range 2500 {
@@ -157,7 +157,7 @@ func importsContacts(d *desk) {
 	d.want(d.admin("dnc", "import", bad, "--skip-bad"), command.ExitOK, "1 read, 2 wrong, 1 added")
 	d.want(d.admin("dnc", "import", good, "--dry-run"), command.ExitOK, "2500 read, 0 wrong; nothing was imported")
 	d.want(d.admin("dnc", "import", good), command.ExitOK, "2500 read, 0 wrong, 2500 added, 0 changed")
-	again := d.want(d.run(d.t.Context(), d.house.Tokens().Admin, long.String(), "dnc", "import", "-", "--json"), command.ExitOK)
+	again := d.want(d.run(d.t.Context(), d.environment.Tokens().Admin, long.String(), "dnc", "import", "-", "--json"), command.ExitOK)
 	if !strings.Contains(again.out, `"added":0,"changed":2500`) {
 		d.t.Errorf("the same again came to %s", again.out)
 	}
@@ -171,7 +171,7 @@ func importsContacts(d *desk) {
 	d.want(d.admin("dnc", "import", filepath.Join(d.dir, "missing.csv")), command.ExitUsage, "cannot be read")
 }
 
-func pausesAndKills(d *desk) {
+func pausesAndKills(d *fixture) {
 	d.want(d.operator("pause", "list"), command.ExitOK, "Nothing is paused")
 	d.want(d.operator("pause", "--tool", "notes:notes.read"), command.ExitUsage, "--reason is required")
 	d.want(d.operator("pause", "--reason", "x"), command.ExitUsage, "say what")
@@ -188,10 +188,10 @@ func pausesAndKills(d *desk) {
 	}
 }
 
-func pausesEverything(d *desk) {
-	d.want(d.run(d.t.Context(), "", "", "pause", "--everything", "--reason", "moving house"), command.ExitOK,
+func pausesEverything(d *fixture) {
+	d.want(d.run(d.t.Context(), "", "", "pause", "--everything", "--reason", "moving environment"), command.ExitOK,
 		"everything is paused", "(on the database)", "action(s) at this moment", "countersign resume --everything")
-	d.want(d.operator("pause", "list"), command.ExitOK, "everything", "moving house")
+	d.want(d.operator("pause", "list"), command.ExitOK, "everything", "moving environment")
 	d.want(d.operator("resume", "--tenant"), command.ExitFailed, "nothing is paused there")
 	d.want(d.run(d.t.Context(), "", "", "kill", "--everything", "--reason", "for good"), command.ExitOK, "everything is killed")
 	d.want(d.run(d.t.Context(), "", "", "resume", "--everything"), command.ExitOK, "everything goes on")
@@ -199,12 +199,12 @@ func pausesEverything(d *desk) {
 	d.want(d.operator("pause", "list"), command.ExitOK, "Nothing is paused")
 }
 
-func looksAtBreakers(d *desk) {
+func looksAtBreakers(d *fixture) {
 	d.want(d.operator("breaker", "list"), command.ExitOK, "No breaker has opened")
 	d.want(d.operator("breaker", "reset", "notes"), command.ExitFailed, "has no breaker")
 }
 
-func limitsSessions(d *desk) {
+func limitsSessions(d *fixture) {
 	d.want(d.admin("limits", "session", "--pending", "10", "--per-minute", "60"), command.ExitOK)
 	d.want(d.operator("limits", "session"), command.ExitOK, "waiting for a person  10", "proposed in a minute  60")
 	d.want(d.operator("limits", "session", "--pending", "3"), command.ExitFailed, "it takes the role")
@@ -217,7 +217,7 @@ func limitsSessions(d *desk) {
 	d.want(d.admin("limits", "session", "--pending", "0"), command.ExitOK, "waiting for a person  any number")
 }
 
-func appliesAFile(d *desk) {
+func appliesAFile(d *fixture) {
 	before := d.want(d.operator("limits", "show"), command.ExitOK).out
 	file := d.file("limits.yaml", `# as agreed
 settings: {timezone: Europe/Berlin, phone_region: DE}

@@ -19,7 +19,7 @@ func TestMCP(t *testing.T) {
 	fromCommand, toClient := io.Pipe()
 	var errs bytes.Buffer
 	code := make(chan int, 1)
-	env := map[string]string{"COUNTERSIGN_URL": d.url + "/", "COUNTERSIGN_TOKEN": d.house.Tokens().Agent}
+	env := map[string]string{"COUNTERSIGN_URL": d.url + "/", "COUNTERSIGN_TOKEN": d.environment.Tokens().Agent}
 	go func() { // waited for below
 		code <- cli.Run(t.Context(), []string{"mcp"}, command.System{
 			In: fromClient, Out: toClient, Err: &errs, Getenv: func(name string) string { return env[name] },
@@ -60,7 +60,7 @@ func TestMCPSaysWhyItCannotBegin(t *testing.T) {
 	d.want(d.run(t.Context(), "", "", "mcp"), command.ExitFailed, "COUNTERSIGN_TOKEN", "countersign token create")
 	d.want(d.run(t.Context(), "cs_agent_none", "", "mcp"), command.ExitFailed, "does not take the token")
 	d.url = "http://127.0.0.1:9"
-	d.want(d.run(t.Context(), d.house.Tokens().Agent, "", "mcp"), command.ExitFailed, "http://127.0.0.1:9/mcp")
+	d.want(d.run(t.Context(), d.environment.Tokens().Agent, "", "mcp"), command.ExitFailed, "http://127.0.0.1:9/mcp")
 	d.url = "ftp://nowhere"
 	d.want(d.run(t.Context(), "", "", "mcp"), command.ExitUsage, "http://127.0.0.1:8080")
 }

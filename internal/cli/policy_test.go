@@ -17,27 +17,27 @@ import (
 )
 
 // TestPolicyCommands goes through the commands of policy against a real API.
-// The stories share one house, and each cleans up what would stop another.
+// The tests share one environment, and each cleans up what would stop another.
 func TestPolicyCommands(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 
-	for _, story := range []struct {
+	for _, test := range []struct {
 		name string
-		tell func(*desk)
+		run  func(*fixture)
 	}{
 		{"modes", setsModes}, {"rules", setsRules}, {"grants", makesGrants}, {"sessions", narrowsSessions}, {"preferences", switchesOff},
 		{"explains", explainsDecisions}, {"a file", appliesAPolicy}, {"simulates", simulates},
 	} {
-		t.Run(story.name, func(t *testing.T) {
+		t.Run(test.name, func(t *testing.T) {
 			here := *d
 			here.t = t
-			story.tell(&here)
+			test.run(&here)
 		})
 	}
 }
 
-func setsModes(d *desk) {
+func setsModes(d *fixture) {
 	d.want(d.admin("policy", "mode", "set", "notes:notes.create", "allow"), command.ExitOK, "notes:notes.create is allow")
 	d.want(d.admin("policy", "mode", "set", "notes:*", "deny", "--automation-id", "nightly"), command.ExitOK)
 	d.want(d.operator("policy", "mode", "list"), command.ExitOK, "notes:notes.create", "allow", "nightly", "deny")
@@ -51,7 +51,7 @@ func setsModes(d *desk) {
 	d.want(d.admin("policy", "modes"), command.ExitUsage, "did you mean mode")
 }
 
-func setsRules(d *desk) {
+func setsRules(d *fixture) {
 	file := d.file("long.cel", "args.title.size() > 40 ||\n  args.title == 'x'\n")
 	d.want(d.operator("policy", "rule", "list"), command.ExitOK, "There are none.")
 	d.want(d.admin("policy", "rule", "set", "long", "--key", "notes:notes.create", "--when", "@"+file, "--mode", "deny", "--reason", "Too long"), command.ExitOK, "set rule long")
@@ -69,7 +69,7 @@ func setsRules(d *desk) {
 	d.want(d.admin("policy", "rule", "delete", "spare"), command.ExitOK)
 }
 
-func makesGrants(d *desk) {
+func makesGrants(d *fixture) {
 	s := d.want(d.admin("policy", "grant", "make", "notes:notes.create", "--session-id", "s-1", "--pin", "/title=Plain text", "--pin", "/body=\"x\"", "--expires-in", "1h", "--reason", "today"), command.ExitOK, "made grant ")
 	id := strings.TrimSpace(strings.TrimPrefix(s.out, "made grant "))
 	d.want(d.operator("policy", "grant", "list"), command.ExitOK, id, "session s-1", `/body="x" /title="Plain text"`, "today")
@@ -88,7 +88,7 @@ func makesGrants(d *desk) {
 	d.want(d.admin("policy", "grant", "revoke", "x"), command.ExitUsage, "36 characters")
 }
 
-func narrowsSessions(d *desk) {
+func narrowsSessions(d *fixture) {
 	d.want(d.operator("policy", "session", "list"), command.ExitOK, "Nothing is set.")
 	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--expires-in", "1d"), command.ExitOK, "notes:* is deny in session s-9 for 1d")
 	d.want(d.operator("policy", "session", "list", "s-9"), command.ExitOK, "s-9", "notes:*", "deny")
@@ -99,7 +99,7 @@ func narrowsSessions(d *desk) {
 	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--expires-in", "0s"), command.ExitUsage, "not zero")
 }
 
-func switchesOff(d *desk) {
+func switchesOff(d *fixture) {
 	const ana = "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b"
 	d.want(d.operator("policy", "preference", "list"), command.ExitOK, "Nothing is switched off.")
 	d.want(d.operator("policy", "preference", "set", "notes:notes.delete"), command.ExitOK, "switched notes:notes.delete off for everybody")
@@ -110,7 +110,7 @@ func switchesOff(d *desk) {
 	d.want(d.operator("policy", "preference", "delete", "notes:notes.delete"), command.ExitFailed, "is not switched off")
 }
 
-func explainsDecisions(d *desk) {
+func explainsDecisions(d *fixture) {
 	d.want(d.admin("policy", "rule", "set", "x", "--key", "notes:notes.create", "--when", "args.title == 'x'", "--mode", "deny", "--reason", "No x"), command.ExitOK)
 	d.want(d.operator("policy", "explain", "notes:notes.create", `{"title":"x","body":"y"}`), command.ExitOK,
 		"LAYER", "inferred_default", "arguments", "No x", "notes:notes.create: deny, because of")
@@ -126,7 +126,7 @@ func explainsDecisions(d *desk) {
 	d.want(d.admin("policy", "rule", "delete", "x"), command.ExitOK)
 }
 
-func appliesAPolicy(d *desk) {
+func appliesAPolicy(d *fixture) {
 	file := d.file("policy.yaml", `# as agreed
 modes:
   - {key: 'notes:*', mode: allow}
@@ -148,7 +148,7 @@ reviews:
 	bomb := d.file("bomb.yaml", "modes: &a [&b {key: x}]\nrules: [*a, *a]\n"+"preferences: &c [*c]\n")
 	before := d.want(d.operator("policy", "show"), command.ExitOK).out
 
-	nobody := func(args ...string) said { return d.run(d.t.Context(), "", "", args...) }
+	nobody := func(args ...string) result { return d.run(d.t.Context(), "", "", args...) }
 	d.want(nobody("policy", "check", "-f", file), command.ExitOK, "is in order")
 	d.want(nobody("policy", "check", "-f", bad), command.ExitFailed,
 		"bad.yaml:2:5: /modes/0/key is refused", "bad.yaml:8:5: /rules/0/expression line 2, column 3: ", "> 1", "^")
@@ -166,13 +166,13 @@ reviews:
 		d.t.Errorf("what was shown, applied again, changes %s", again)
 	}
 	d.want(d.operator("policy", "apply", "-f", file, "--apply"), command.ExitFailed, "it takes the role")
-	d.want(d.run(d.t.Context(), d.house.Tokens().Admin, before, "policy", "apply", "-f", "-", "--apply"), command.ExitOK, "4 removed")
+	d.want(d.run(d.t.Context(), d.environment.Tokens().Admin, before, "policy", "apply", "-f", "-", "--apply"), command.ExitOK, "4 removed")
 	if now := d.want(d.operator("policy", "show"), command.ExitOK).out; now != before {
 		d.t.Errorf("put back, the policy is\n%s\nwant\n%s", now, before)
 	}
 }
 
-func simulates(d *desk) {
+func simulates(d *fixture) {
 	for _, title := range []string{"short", "a title that is by far too long", "x"} {
 		d.propose(title)
 	}

@@ -11,26 +11,26 @@ import (
 )
 
 // TestCatalogCommands goes through the commands of sources and tools against a
-// real API with a worker behind it, in the order of a story.
+// real API with a worker behind it, in the order of a test.
 func TestCatalogCommands(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 
-	for _, story := range []struct {
+	for _, test := range []struct {
 		name string
-		tell func(*desk)
+		run  func(*fixture)
 	}{
 		{"finds tools", findsTools}, {"accepts a change", acceptsAChange}, {"says what is known better", describesTools}, {"sources", setsSources},
 	} {
-		t.Run(story.name, func(t *testing.T) {
+		t.Run(test.name, func(t *testing.T) {
 			here := *d
 			here.t, here.dir = t, t.TempDir()
-			story.tell(&here)
+			test.run(&here)
 		})
 	}
 }
 
-func findsTools(d *desk) {
+func findsTools(d *fixture) {
 	d.want(d.operator("tools", "list"), command.ExitOK, "TOOL", "notes:notes.create", "require_approval")
 	d.want(d.operator("tools", "list", "--source", "notes", "--risk", "read", "--limit", "1"), command.ExitOK, "notes:notes.")
 	d.want(d.operator("tools", "list", "--source", "none"), command.ExitOK, "There are none.")
@@ -45,7 +45,7 @@ func findsTools(d *desk) {
 	d.want(d.agent("tools", "list", "--limit", "2000"), command.ExitUsage, "--limit must be")
 }
 
-func acceptsAChange(d *desk) {
+func acceptsAChange(d *fixture) {
 	d.want(d.operator("tools", "diff", "notes:notes.create"), command.ExitOK, "is as it was accepted")
 	db, err := pgx.Connect(d.t.Context(), d.database)
 	if err != nil {
@@ -73,7 +73,7 @@ func acceptsAChange(d *desk) {
 	d.want(d.agent("tools", "diff", "notes:notes.create"), command.ExitFailed, "role")
 }
 
-func describesTools(d *desk) {
+func describesTools(d *fixture) {
 	d.want(d.operator("tools", "override", "notes:notes.create", "--risk", "danger", "--max-attempts", "3"), command.ExitOK, "set tool notes:notes.create")
 	d.want(d.operator("tools", "show", "notes:notes.create"), command.ExitOK, "danger, effect once, at most 3 attempts", "deny")
 	d.want(d.operator("tools", "override", "notes:notes.create"), command.ExitOK)
@@ -88,7 +88,7 @@ func describesTools(d *desk) {
 	d.want(d.operator("tools", "describe", "notes:notes.create"), command.ExitOK)
 }
 
-func setsSources(d *desk) {
+func setsSources(d *fixture) {
 	const secret = "hunter2-secret"
 	credentials := d.file("crm.json", `{"header":{"Authorization":"Bearer `+secret+`"}}`)
 	s := d.want(d.admin("source", "set", "crm", "--kind", "mcp", "--config", `{"transport":"http","url":"http://127.0.0.1:9/mcp"}`,

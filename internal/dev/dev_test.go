@@ -65,7 +65,7 @@ func TestDemonstrationTwice(t *testing.T) {
 	}
 	for _, name := range []string{h.TokensFile(), filepath.Join(dir, "secret.key")} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s is %v, %v, want it readable by its owner alone", name, info, err)
+			t.Errorf("%s is %v, %v, want it readable only by its owner", name, info, err)
 		}
 	}
 

@@ -28,16 +28,16 @@ func TestTheKeyOutlivesTheEnvironment(t *testing.T) {
 	tenant := envelope.TenantID(uuid.New())
 	opens := func(of, by Config) bool {
 		t.Helper()
-		sealed, err := vaultOf(t, of).Encrypt(tenant, "hooks", []byte("hunter2"))
+		encrypted, err := vaultOf(t, of).Encrypt(tenant, "hooks", []byte("hunter2"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := vaultOf(t, by).Decrypt(tenant, "hooks", sealed)
+		text, err := vaultOf(t, by).Decrypt(tenant, "hooks", encrypted)
 		return err == nil && string(text) == "hunter2"
 	}
 
 	if !opens(kept, kept) {
-		t.Error("what was sealed the last time is not opened")
+		t.Error("what the last key encrypted cannot be decrypted")
 	}
 	if !opens(given, given) || opens(kept, given) {
 		t.Error("the key that was given is not the one that is used")

@@ -11,8 +11,8 @@ func TestBecause(t *testing.T) {
 	t.Parallel()
 	inferred := wire.PolicyStep{Layer: "inferred_default", Said: "require_approval", Detail: "risk write"}
 	for name, c := range map[string]struct {
-		verdict wire.PolicyDecision
-		want    string
+		decision wire.PolicyDecision
+		want     string
 	}{
 		"only the risk": {
 			wire.PolicyDecision{Mode: envelope.ModeRequireApproval, Source: "inferred_default", Trace: []wire.PolicyStep{{Layer: "org_default"}, inferred}},
@@ -38,7 +38,7 @@ func TestBecause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := because(c.verdict); got != c.want {
+			if got := because(c.decision); got != c.want {
 				t.Errorf("because is %q, want %q", got, c.want)
 			}
 		})

@@ -104,11 +104,11 @@ func isPending(s wire.ExecutionStatus) bool {
 // waitForEnd waits until an action has ended, and says what for whenever that
 // changes. The outcome is that of the same call, sent again under its name.
 func waitForEnd(ctx context.Context, a *command.App, c *client.Client, tool string, call wire.Call, inv wire.Invocation) (wire.Invocation, error) {
-	said := ""
+	last := ""
 	for known := inv.Known; isPending(inv.Status); inv.Known = known {
-		if now := waitingText(inv); now != said {
+		if now := waitingText(inv); now != last {
 			a.Note("%s", now)
-			said = now
+			last = now
 		}
 		_, _, err := c.Wait(ctx, inv.ID, time.Minute)
 		if err == nil {

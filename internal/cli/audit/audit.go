@@ -79,7 +79,7 @@ func showReport(a *command.App, r audit.Report) error {
 				rows[i][3] = command.Local(&f.At)
 			}
 		}
-		if err := a.Table([]string{"FINDING", "SEAL", "PLACE", "TIME", "WHAT"}, rows); err != nil {
+		if err := a.Table([]string{"FINDING", "CHECKPOINT", "POSITION", "TIME", "WHAT"}, rows); err != nil {
 			return err
 		}
 		if r.Omitted > 0 {

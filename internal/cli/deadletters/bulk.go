@@ -194,7 +194,7 @@ func (ch *bulkChange) work(ctx context.Context, out *bulkReport) error {
 }
 
 // batch returns how many one request changes: of a paced change, what fits into
-// the lead with room to spare.
+// the lead with space to spare.
 func (ch *bulkChange) batch() int {
 	if ch.rate == 0 {
 		return requestSize

@@ -10,7 +10,7 @@ func TestRequestsOfAPacedChangeStayWithinTheLead(t *testing.T) {
 	for rate, want := range map[float64]int{0: requestSize, 0.01: 1, 1: 1, 2: 3, 50: 75, 10000: requestSize} {
 		ch := bulkChange{rate: rate}
 		if got := ch.batch(); got != want {
-			t.Errorf("at %g a second a lot is %d, want %d", rate, got, want)
+			t.Errorf("at %g a second a request has %d, want %d", rate, got, want)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (s *selection) ids(a *command.App, args []string) ([]envelope.ActionID, err
 	case len(args) > 0 && s.from != "":
 		return nil, command.Misuse("give ids or --from, not both")
 	case s.all && (filtered || len(args) > 0 || s.from != ""):
-		return nil, command.Misuse("--all stands alone; with a filter every one that fits is meant anyway")
+		return nil, command.Misuse("--all takes no other selection; with a filter every one that fits is meant anyway")
 	case len(args) > 0:
 		return command.IDs(args)
 	case s.from == "":

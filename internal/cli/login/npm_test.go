@@ -55,9 +55,9 @@ func realIssuer(t *testing.T) string {
 	})
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		var said struct{ Issuer string }
-		if json.Unmarshal(lines.Bytes(), &said) == nil && said.Issuer != "" {
-			return said.Issuer
+		var line struct{ Issuer string }
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Issuer != "" {
+			return line.Issuer
 		}
 	}
 	t.Fatal("oidc-provider does not start")

@@ -83,8 +83,8 @@ func within(above string, fields []envelope.FieldError) []envelope.FieldError {
 	return inside
 }
 
-// told is how many pages pass between two notes of the progress.
-const told = 5
+// progressPages is how many pages pass between two notes about the progress.
+const progressPages = 5
 
 // simulate goes through the pages. What it found is in sum, also where it is
 // stopped.
@@ -106,7 +106,7 @@ func simulatePages(ctx context.Context, a *command.App, c *client.Client, ask wi
 		if page.NextCursor == nil {
 			return nil
 		}
-		if pages%told == 0 {
+		if pages%progressPages == 0 {
 			a.Note("%d action(s) examined, %d come out differently", sum.Looked, sum.Changed)
 		}
 		ask.Cursor = *page.NextCursor

@@ -69,7 +69,7 @@ func TestDoctorInJSON(t *testing.T) {
 	}
 }
 
-// TestWarningsAloneAreNoFailure goes by the exit code alone.
+// TestWarningsAloneAreNoFailure checks only the exit code.
 func TestWarningsAloneAreNoFailure(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -47,7 +47,7 @@ func newReadCommand[S any](a *command.App, r readRule[S], args *json.RawMessage,
 		case !ok || source == "" || name == "":
 			return command.Misuse("name the tool as source:name")
 		case none && given:
-			return command.Misuse("--none stands alone")
+			return command.Misuse("--none takes no other flag")
 		case !none && *read == "":
 			return command.Misuse("--read must name the tool that reads; or give --none")
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 )
 
-// column is one of a panel. The first takes what room the others leave.
+// column is one of a panel. The first takes the width that the others leave.
 type column struct {
 	head  string
 	cells int
@@ -36,18 +36,18 @@ const wide = 132
 func drawTop(o wire.Overview, where string, across, height int, colour bool) []string {
 	f := &frame{width: across, colour: colour}
 	f.head(o, where)
-	room := 0
+	space := 0
 	if height > 0 {
-		room = max(0, height-len(f.lines))
+		space = max(0, height-len(f.lines))
 	}
 	left, right := []panel{waitingPanel(o), bucketPanel(o)}, []panel{toolPanel(o), sourcePanel(o), pausePanel(o)}
 	if across >= wide {
 		const gap = 3
-		one := drawPanels(left, (across-gap)/2, room, colour)
-		two := drawPanels(right, across-gap-(across-gap)/2, room, colour)
+		one := drawPanels(left, (across-gap)/2, space, colour)
+		two := drawPanels(right, across-gap-(across-gap)/2, space, colour)
 		f.beside(one, two, gap)
 	} else {
-		f.lines = append(f.lines, drawPanels(append(left, right...), across, room, colour).lines...)
+		f.lines = append(f.lines, drawPanels(append(left, right...), across, space, colour).lines...)
 	}
 	if height > 0 && len(f.lines) > height {
 		f.lines = f.lines[:height]
@@ -84,15 +84,15 @@ func (f *frame) head(o wire.Overview, where string) {
 		}
 		needs = append(needs, span{fmt.Sprintf("%d %s", n, word(n, one, more)), t})
 	}
-	letters := map[string]int64{}
+	deadLetters := map[string]int64{}
 	for _, l := range o.DeadLetters {
-		letters[l.Reason] = l.Count
+		deadLetters[l.Reason] = l.Count
 	}
-	need(letters["unknown"], "unknown", "unknown", toneAlarm)
+	need(deadLetters["unknown"], "unknown", "unknown", toneAlarm)
 	need(o.LeasesOverdue, "lease overdue", "leases overdue", toneAlarm)
 	need(int64(len(o.Pauses)), "pause", "pauses", toneMild)
 	need(o.Approvals.Waiting, "approval waiting", "approvals waiting", toneMild)
-	need(letters["refused"]+letters["exhausted"], "dead letter", "dead letters", toneMild)
+	need(deadLetters["refused"]+deadLetters["exhausted"], "dead letter", "dead letters", toneMild)
 	if len(needs) == 0 {
 		needs = []span{{"nothing needs a person", toneFaint}}
 	}
@@ -248,13 +248,13 @@ func pausePanel(o wire.Overview) panel {
 }
 
 // drawPanels draws panels below each other, in so many lines at most; 0 is for
-// as many as it takes. Panels without rows are left out. Where room is short,
+// as many as it takes. Panels without rows are left out. Where lines are short,
 // each in turn gets one more row, and the last line of one that is cut says
 // how many are missing.
-func drawPanels(panels []panel, across, room int, colour bool) *frame {
+func drawPanels(panels []panel, across, space int, colour bool) *frame {
 	f := &frame{width: across, colour: colour}
 	panels = slices.DeleteFunc(panels, func(p panel) bool { return len(p.rows) == 0 })
-	shown := share(panels, room)
+	shown := share(panels, space)
 	for i, p := range panels {
 		if shown[i] == 0 {
 			continue
@@ -276,9 +276,9 @@ func drawPanels(panels []panel, across, room int, colour bool) *frame {
 }
 
 // share says how many rows each panel has in so many lines.
-func share(panels []panel, room int) []int {
+func share(panels []panel, space int) []int {
 	shown := make([]int, len(panels))
-	if room == 0 {
+	if space == 0 {
 		for i, p := range panels {
 			shown[i] = len(p.rows)
 		}
@@ -292,9 +292,9 @@ func share(panels []panel, room int) []int {
 			if shown[i] == 0 {
 				cost += frame
 			}
-			if shown[i] < len(p.rows) && cost <= room {
+			if shown[i] < len(p.rows) && cost <= space {
 				shown[i]++
-				room -= cost
+				space -= cost
 				more = true
 			}
 		}

@@ -51,7 +51,7 @@ func runTop(ctx context.Context, a *command.App, c *client.Client, every time.Du
 			return err
 		}
 		defer leave()
-		show = func(o wire.Overview, trouble error) error { return redraw(a, screen, o, c.String(), trouble) }
+		show = func(o wire.Overview, failure error) error { return redraw(a, screen, o, c.String(), failure) }
 	}
 	err := follow(ctx, every, once, c.Overview, show)
 	if errors.Is(context.Cause(ctx), errQuit) {
@@ -64,7 +64,7 @@ func runTop(ctx context.Context, a *command.App, c *client.Client, every time.Du
 var errQuit = errors.New("quit")
 
 // follow looks again and again. A look that fails ends it, unless an earlier
-// one worked and the server may be back: then show is told of the trouble.
+// one worked and the server may be back: then show is called with the error.
 func follow(ctx context.Context, every time.Duration, once bool, look func(context.Context) (wire.Overview, error), show func(wire.Overview, error) error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -110,8 +110,8 @@ func printPage(a *command.App, o wire.Overview, where string) error {
 }
 
 // redraw draws over what the screen shows. Its last line is for what a person
-// can do, or for trouble.
-func redraw(a *command.App, screen terminal, o wire.Overview, where string, trouble error) error {
+// can do, or for failure.
+func redraw(a *command.App, screen terminal, o wire.Overview, where string, failure error) error {
 	across, height := screen.size()
 	colour := a.Getenv("NO_COLOR") == ""
 	lines := drawTop(o, where, across, height-1, colour)
@@ -119,8 +119,8 @@ func redraw(a *command.App, screen terminal, o wire.Overview, where string, trou
 		lines = append(lines, "")
 	}
 	foot := &frame{width: across, colour: colour}
-	if trouble != nil {
-		foot.add(span{"old: " + trouble.Error(), toneAlarm})
+	if failure != nil {
+		foot.add(span{"old: " + failure.Error(), toneAlarm})
 	} else {
 		foot.add(span{"q quits", toneFaint})
 	}

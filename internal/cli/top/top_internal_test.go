@@ -144,8 +144,8 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-// TestFollowGoesOnThroughTrouble has a server that goes away and comes back.
-func TestFollowGoesOnThroughTrouble(t *testing.T) {
+// TestFollowContinuesAfterFailures has a server that goes away and comes back.
+func TestFollowContinuesAfterFailures(t *testing.T) {
 	t.Parallel()
 	away := &client.UnreachableError{URL: "there", Cause: errors.New("refused")}
 	denied := &client.Problem{Problem: wire.Problem{Status: http.StatusForbidden}}
@@ -168,9 +168,9 @@ func TestFollowGoesOnThroughTrouble(t *testing.T) {
 			err := follow(t.Context(), time.Millisecond, tt.once, func(context.Context) (wire.Overview, error) {
 				looks++
 				return wire.Overview{Due: int64(looks)}, tt.answers[looks-1]
-			}, func(o wire.Overview, trouble error) error {
+			}, func(o wire.Overview, failure error) error {
 				shown += fmt.Sprint(o.Due)
-				if trouble != nil {
+				if failure != nil {
 					shown += "!"
 				}
 				shown += " "
@@ -184,8 +184,8 @@ func TestFollowGoesOnThroughTrouble(t *testing.T) {
 	}
 }
 
-// board is a server that has an overview and nothing else.
-func board(t *testing.T) string {
+// overviewServer returns the URL of a server that only serves an overview.
+func overviewServer(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -229,7 +229,7 @@ func TestTopWhereNothingCanBeDrawn(t *testing.T) {
 			defer end()
 			out, errs := &counted{most: tt.most, end: end}, bytes.Buffer{}
 
-			code := command.Execute(ctx, append(tt.args, "--url", board(t)), command.System{In: strings.NewReader("q"), Out: out, Err: &errs, Getenv: func(string) string { return "" }}, func(a *command.App) *cobra.Command { return Command(a) })
+			code := command.Execute(ctx, append(tt.args, "--url", overviewServer(t)), command.System{In: strings.NewReader("q"), Out: out, Err: &errs, Getenv: func(string) string { return "" }}, func(a *command.App) *cobra.Command { return Command(a) })
 
 			got := strings.Count(out.String(), "WAITING FOR") + strings.Count(out.String(), `"waiting":[`)
 			if code != command.ExitOK || got != tt.want || strings.Contains(out.String(), "\x1b") {

@@ -67,7 +67,7 @@ func TestTopLeavesTheTerminalAsItWas(t *testing.T) {
 			var errs bytes.Buffer
 			var running sync.WaitGroup
 			running.Go(func() {
-				code = command.Execute(ctx, []string{"--url", board(t)}, command.System{
+				code = command.Execute(ctx, []string{"--url", overviewServer(t)}, command.System{
 					In: program, Out: program, Err: &errs,
 					Getenv: func(name string) string { return map[string]string{"NO_COLOR": tt.noColour}[name] },
 				}, func(a *command.App) *cobra.Command { return Command(a) })

@@ -26,16 +26,16 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// morgue is an API without a worker, so that what is replayed stays where it
+// apiFixture is an API without a worker, so that what is replayed stays where it
 // is put, and an operator of it.
-type morgue struct {
+type apiFixture struct {
 	t      *testing.T
 	db     *pgxpool.Pool
 	tenant envelope.TenantID
 	env    map[string]string
 }
 
-func newMorgue(t *testing.T) *morgue {
+func newAPIFixture(t *testing.T) *apiFixture {
 	t.Helper()
 	db, cache := dbtest.DB(t), settings.NewCache()
 	server, err := rest.New(rest.Core{
@@ -47,9 +47,9 @@ func newMorgue(t *testing.T) *morgue {
 	web := httptest.NewServer(server)
 	t.Cleanup(web.Close)
 	t.Cleanup(server.Close)
-	m := &morgue{t: t, db: db}
+	m := &apiFixture{t: t, db: db}
 	err = postgres.InTx(t.Context(), db, postgres.Admin(), func(tx pgx.Tx) (err error) {
-		m.tenant, err = identity.NewTenant(t.Context(), tx, "morgue")
+		m.tenant, err = identity.NewTenant(t.Context(), tx, "acme")
 		return err
 	})
 	if err != nil {
@@ -68,7 +68,7 @@ func newMorgue(t *testing.T) *morgue {
 }
 
 // die makes dead letters of a tool and a reason.
-func (m *morgue) die(n int, tool, reason string) {
+func (m *apiFixture) die(n int, tool, reason string) {
 	m.t.Helper()
 	const sql = `
 		WITH one AS (
@@ -90,7 +90,7 @@ func (m *morgue) die(n int, tool, reason string) {
 	}
 }
 
-func (m *morgue) count(sql string) (n int) {
+func (m *apiFixture) count(sql string) (n int) {
 	m.t.Helper()
 	if err := m.db.QueryRow(m.t.Context(), sql).Scan(&n); err != nil {
 		m.t.Fatal(err)
@@ -98,14 +98,14 @@ func (m *morgue) count(sql string) (n int) {
 	return n
 }
 
-func (m *morgue) run(code int, args ...string) said {
+func (m *apiFixture) run(code int, args ...string) result {
 	m.t.Helper()
 	var out, errs bytes.Buffer
 	got := cli.Run(m.t.Context(), args, command.System{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(name string) string { return m.env[name] }})
 	if got != code {
 		m.t.Fatalf("%q = %d, want %d\n%s%s", args, got, code, &out, &errs)
 	}
-	return said{got, out.String(), errs.String()}
+	return result{got, out.String(), errs.String()}
 }
 
 // summary is the document of a change.
@@ -123,7 +123,7 @@ type summary struct {
 func TestReplayOfTenThousandIsStoppedAndTakenUpAgain(t *testing.T) {
 	t.Parallel()
 	const letters = 10000
-	m := newMorgue(t)
+	m := newAPIFixture(t)
 	m.die(letters, "send_email", "exhausted")
 	m.die(3, "send_email", "unknown")
 	m.die(5, "other", "exhausted")
@@ -167,7 +167,7 @@ func TestReplayOfTenThousandIsStoppedAndTakenUpAgain(t *testing.T) {
 
 func TestReplayFromAnExport(t *testing.T) {
 	t.Parallel()
-	m := newMorgue(t)
+	m := newAPIFixture(t)
 	m.die(120, "send_email", "refused")
 	m.die(2, "send_email", "unknown")
 	file := filepath.Join(t.TempDir(), "dead.jsonl")
@@ -215,7 +215,7 @@ func TestReplayFromAnExport(t *testing.T) {
 
 func TestResolveFromTheCommandLine(t *testing.T) {
 	t.Parallel()
-	m := newMorgue(t)
+	m := newAPIFixture(t)
 	m.die(4, "send_email", "unknown")
 	page := decode[wire.Page[wire.DeadLetter]](t, m.run(command.ExitOK, "dlq", "list", "--reason", "unknown", "--since", "1h", "--json").out)
 	var ids []string
@@ -246,7 +246,7 @@ func TestResolveFromTheCommandLine(t *testing.T) {
 
 func TestBadFiltersAreRefused(t *testing.T) {
 	t.Parallel()
-	m := newMorgue(t)
+	m := newAPIFixture(t)
 	for _, args := range [][]string{
 		{"list", "--since", "yesterday"}, {"list", "--since", "1h", "--until", "2h"}, {"export", "--reason", "x"},
 		{"replay", "--tool", "x", "--rate", "-1"}, {"replay", "--tool", "x", "--rate", "10001"}, {"replay", "--tool", "x", "--rate", "NaN"}, {"replay", "--from", "no-such-file"},
@@ -261,7 +261,7 @@ func TestBadFiltersAreRefused(t *testing.T) {
 
 func TestVerifyingReadsAreSetFromTheCommandLine(t *testing.T) {
 	t.Parallel()
-	m := newMorgue(t)
+	m := newAPIFixture(t)
 	if s := m.run(command.ExitOK, "tools", "reconcile"); !strings.Contains(s.err, "No tool has") {
 		t.Errorf("it says %s", s.err)
 	}

@@ -24,7 +24,7 @@ import (
 )
 
 // tools gives the tenant the source crm: create is taken back by delete.
-func (m *morgue) tools() {
+func (m *apiFixture) tools() {
 	m.t.Helper()
 	err := postgres.InTx(m.t.Context(), m.db, postgres.API(m.tenant), func(tx pgx.Tx) error {
 		ctx := m.t.Context()
@@ -51,7 +51,7 @@ func (m *morgue) tools() {
 }
 
 // drive moves batches on, as the fleet does.
-func (m *morgue) drive() {
+func (m *apiFixture) drive() {
 	m.t.Helper()
 	d := workflow.NewDriver(m.db, intake.New(m.db, settings.NewCache(), intake.Config{}), slog.New(slog.DiscardHandler))
 	if _, _, err := d.Sweep(m.t.Context()); err != nil {
@@ -59,7 +59,7 @@ func (m *morgue) drive() {
 	}
 }
 
-func (m *morgue) exec(ctx context.Context, sql string, args ...any) {
+func (m *apiFixture) exec(ctx context.Context, sql string, args ...any) {
 	m.t.Helper()
 	if _, err := m.db.Exec(ctx, sql, args...); err != nil {
 		m.t.Fatal(err)
@@ -68,7 +68,7 @@ func (m *morgue) exec(ctx context.Context, sql string, args ...any) {
 
 func TestBatch(t *testing.T) {
 	t.Parallel()
-	m := newMorgue(t)
+	m := newAPIFixture(t)
 	m.tools()
 	file := filepath.Join(t.TempDir(), "batch.json")
 	if err := os.WriteFile(file, []byte(`[{"tool":"crm:create","inputs":{"name":"Ana"}},{"tool":"crm:create","inputs":{"of":"$0.id"}}]`), 0o600); err != nil {
@@ -110,7 +110,7 @@ func TestBatch(t *testing.T) {
 		t.Errorf("the list of those that need an operator is %s", listed.out)
 	}
 	if shown := m.run(command.ExitAction, "workflow", "show", b.ID.String()); !strings.Contains(shown.err, "workflow retry") || !strings.Contains(shown.err, "workflow resolve") {
-		t.Errorf("it is not said how to go on: %s", shown.err)
+		t.Errorf("it does not say how to go on: %s", shown.err)
 	}
 	if inbox := m.run(command.ExitOK, "inbox"); !strings.Contains(inbox.out, "workflow show") {
 		t.Errorf("the inbox is %s", inbox.out)
@@ -122,7 +122,7 @@ func TestBatch(t *testing.T) {
 
 func TestBatchSaysWhatIsWrongWhere(t *testing.T) {
 	t.Parallel()
-	m := newMorgue(t)
+	m := newAPIFixture(t)
 	m.tools()
 	dir := t.TempDir()
 	for name, test := range map[string]struct {
@@ -139,8 +139,8 @@ func TestBatchSaysWhatIsWrongWhere(t *testing.T) {
 		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if said := m.run(test.code, "workflow", "run", file); !strings.Contains(said.err, test.want) {
-			t.Errorf("%s: it says %s", name, said.err)
+		if got := m.run(test.code, "workflow", "run", file); !strings.Contains(got.err, test.want) {
+			t.Errorf("%s: it says %s", name, got.err)
 		}
 	}
 	m.run(command.ExitUsage, "workflow", "show", "b-1")
