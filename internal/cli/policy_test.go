@@ -113,7 +113,7 @@ func switchesOff(d *fixture) {
 func explainsDecisions(d *fixture) {
 	d.want(d.admin("policy", "rule", "set", "x", "--key", "notes:notes.create", "--when", "args.title == 'x'", "--mode", "deny", "--reason", "No x"), command.ExitOK)
 	d.want(d.operator("policy", "explain", "notes:notes.create", `{"title":"x","body":"y"}`), command.ExitOK,
-		"LAYER", "inferred_default", "arguments", "No x", "notes:notes.create: deny, because of")
+		"LAYER", "the default for the tool's risk", "No x", "notes:notes.create: deny, because of")
 	d.want(d.operator("policy", "explain", "notes.create"), command.ExitOK, "require_approval, because of the default for the tool's risk")
 	file := d.file("args.json", `{"title":"z","body":"y"}`)
 	e := decode[wire.Explanation](d.t, d.want(d.operator("policy", "explain", "notes:notes.create", "@"+file, "--ask", "--risk", "high", "--json"), command.ExitOK).out)

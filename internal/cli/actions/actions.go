@@ -73,10 +73,7 @@ func guide(a *command.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if a.JSON {
-			return a.WriteJSON(map[string]string{"guide": text})
-		}
-		return a.Print("%s", text)
+		return a.Result(map[string]string{"guide": text}, "%s", text)
 	})
 	cmd.Flags().StringVar(&query, "search", "", "only tools that these `words` fit, the best first")
 	return cmd

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/client/wire"
 )
 
@@ -36,10 +37,7 @@ func (a *App) Done(err error, format string, args ...any) error {
 		return err
 	}
 	what := Line(fmt.Sprintf(format, args...))
-	if a.JSON {
-		return a.WriteJSON(map[string]string{"done": what})
-	}
-	return a.Print("%s\n", what)
+	return a.Result(map[string]string{"done": what}, "%s\n", what)
 }
 
 // Print writes to standard output.
@@ -57,6 +55,22 @@ func WriteJSONLines[T any](a *App, all []T) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// Export writes every item of a list, page by page, as one line of JSON each.
+func Export[T any](a *App, page func(cursor string) (wire.Page[T], error)) error {
+	written := 0
+	for item, err := range client.Items(page) {
+		if err == nil {
+			err = a.WriteJSON(item)
+		}
+		if err != nil {
+			return err
+		}
+		written++
+	}
+	a.Note("%d exported", written)
 	return nil
 }
 
@@ -82,6 +96,14 @@ func Show[T any](a *App, text func(*App, T) error) func(T, error) error {
 	}
 }
 
+// Result writes a result: a document with --json, else a text.
+func (a *App) Result(doc any, format string, args ...any) error {
+	if a.JSON {
+		return a.WriteJSON(doc)
+	}
+	return a.Print(format, args...)
+}
+
 // View is how a list of things is shown to people.
 type View[T any] struct {
 	// Empty is said where there are none.
@@ -103,16 +125,17 @@ func (v View[T]) Show(a *App) func([]T, error) error {
 			a.Note("%s", v.Empty)
 			return nil
 		}
-		return a.Table(v.Head, rows(all, v.Row))
+		return Table(a, all, v.Head, v.Row)
 	}
 }
 
-func rows[T any](all []T, row func(T) []string) [][]string {
-	table := make([][]string, len(all))
+// Table writes a list under a head, a row for each element.
+func Table[T any](a *App, all []T, head []string, row func(T) []string) error {
+	rows := make([][]string, len(all))
 	for i, one := range all {
-		table[i] = row(one)
+		rows[i] = row(one)
 	}
-	return table
+	return a.Table(head, rows)
 }
 
 // ShowPage returns a function that shows a page of a list which a call

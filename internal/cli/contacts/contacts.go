@@ -62,7 +62,7 @@ func add(a *command.App) *cobra.Command {
 		for _, e := range entries {
 			a.Note("%s is on the list as %s", command.Line(e.Value), e.Kind)
 		}
-		return showCount(a, count)
+		return command.Show(a, showCount)(count, nil)
 	})
 	flags := cmd.Flags()
 	kindFlag(cmd, &entry.Kind, "read them as this")
@@ -123,19 +123,12 @@ func remove(a *command.App) *cobra.Command {
 		for i, value := range args {
 			entries[i] = wire.Contact{Kind: kind, Value: value}
 		}
-		count, err := c.RemoveContacts(ctx, entries...)
-		if err != nil {
-			return err
-		}
-		return showCount(a, count)
+		return command.Show(a, showCount)(c.RemoveContacts(ctx, entries...))
 	})
 	kindFlag(cmd, &kind, "read them as this")
 	return cmd
 }
 
 func showCount(a *command.App, n wire.ContactCount) error {
-	if a.JSON {
-		return a.WriteJSON(n)
-	}
 	return a.Print("%d added, %d changed, %d removed\n", n.Added, n.Changed, n.Removed)
 }

@@ -268,9 +268,7 @@ func (ch *bulkChange) show(out bulkReport, err error) error {
 }
 
 func showCounts(a *command.App, counts []wire.DeadLetterCount) error {
-	rows := make([][]string, len(counts))
-	for i, t := range counts {
-		rows[i] = []string{fmt.Sprint(t.Count), t.Tool, t.Reason}
-	}
-	return a.Table([]string{"COUNT", "TOOL", "REASON"}, rows)
+	return command.Table(a, counts, []string{"COUNT", "TOOL", "REASON"}, func(t wire.DeadLetterCount) []string {
+		return []string{fmt.Sprint(t.Count), t.Tool, t.Reason}
+	})
 }

@@ -85,23 +85,20 @@ func show(a *command.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		d, err := c.DeadLetter(ctx, ids[0])
-		if err != nil {
-			return err
-		}
-		if a.JSON {
-			return a.WriteJSON(d)
-		}
-		if err := view().Show(a)([]wire.DeadLetter{d.DeadLetter}, nil); err != nil {
-			return err
-		}
-		fmt.Fprintln(a.Out)
-		if err := actions.ShowDetail(a, d.Action, d.Attempts); err != nil {
-			return err
-		}
-		noteNext(a, d.DeadLetter)
-		return nil
+		return command.Show(a, showDetail)(c.DeadLetter(ctx, ids[0]))
 	})
+}
+
+func showDetail(a *command.App, d wire.DeadLetterDetail) error {
+	if err := view().Show(a)([]wire.DeadLetter{d.DeadLetter}, nil); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.Out)
+	if err := actions.ShowDetail(a, d.Action, d.Attempts); err != nil {
+		return err
+	}
+	noteNext(a, d.DeadLetter)
+	return nil
 }
 
 // noteNext says how to go on with a dead letter.
@@ -150,21 +147,10 @@ func export(a *command.App) *cobra.Command {
 			return err
 		}
 		f.Limit = 100
-		written := 0
-		for l, err := range client.Items(func(cursor string) (wire.Page[json.RawMessage], error) {
+		return command.Export(a, func(cursor string) (wire.Page[json.RawMessage], error) {
 			f.Cursor = cursor
 			return c.ExportDeadLetters(ctx, f)
-		}) {
-			if err == nil {
-				err = a.Print("%s\n", l)
-			}
-			if err != nil {
-				return err
-			}
-			written++
-		}
-		a.Note("%d exported", written)
-		return nil
+		})
 	})
 	return cmd
 }

@@ -205,12 +205,10 @@ func showSnapshots(a *command.App, all []wire.Snapshot) error {
 	if len(all) == 0 {
 		return nil
 	}
-	rows := make([][]string, len(all))
-	for i, s := range all {
-		rows[i] = []string{fmt.Sprint(s.Attempt), s.Stage, command.Local(&s.At), s.Tool, cmp.Or(s.Code, command.Compact(s.Result))}
-	}
 	fmt.Fprintln(a.Out)
-	return a.Table([]string{"TRY", "SNAPSHOT", "AT", "READ", "RESULT"}, rows)
+	return command.Table(a, all, []string{"TRY", "SNAPSHOT", "AT", "READ", "RESULT"}, func(s wire.Snapshot) []string {
+		return []string{fmt.Sprint(s.Attempt), s.Stage, command.Local(&s.At), s.Tool, cmp.Or(s.Code, command.Compact(s.Result))}
+	})
 }
 
 func showRelated(a *command.App, all []wire.Relation) error {
@@ -235,21 +233,10 @@ func export(a *command.App) *cobra.Command {
 			return err
 		}
 		f.Limit = 200
-		written := 0
-		for e, err := range client.Items(func(cursor string) (wire.Page[wire.Execution], error) {
+		return command.Export(a, func(cursor string) (wire.Page[wire.Execution], error) {
 			f.Cursor = cursor
 			return c.Executions(ctx, f)
-		}) {
-			if err == nil {
-				err = a.WriteJSON(e)
-			}
-			if err != nil {
-				return err
-			}
-			written++
-		}
-		a.Note("%d exported", written)
-		return nil
+		})
 	})
 	return cmd
 }

@@ -75,7 +75,7 @@ func runLogin(ctx context.Context, a *command.App, f loginFlags) error {
 	if a.Token != "" {
 		a.Note("A token in %s, or --token, goes before this login.", command.TokenEnv)
 	}
-	return showMe(a, me)
+	return command.Show(a, showMe)(me, nil)
 }
 
 // Logout returns the command logout.
@@ -109,18 +109,11 @@ func Logout(a *command.App) *cobra.Command {
 // WhoAmI returns the command whoami.
 func WhoAmI(a *command.App) *cobra.Command {
 	return command.New(a, "whoami", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
-		me, err := c.Me(ctx)
-		if err != nil {
-			return err
-		}
-		return showMe(a, me)
+		return command.Show(a, showMe)(c.Me(ctx))
 	})
 }
 
 func showMe(a *command.App, me wire.Me) error {
-	if a.JSON {
-		return a.WriteJSON(me)
-	}
 	var rows [][]string
 	for _, row := range [][]string{
 		{"name", me.Name}, {"e-mail", me.Email}, {"role", me.Role}, {"tenant", me.Tenant}, {"token", me.TokenID}, {"person", me.OperatorID},

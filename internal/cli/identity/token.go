@@ -228,10 +228,7 @@ func tokenRevoke(a *command.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.JSON {
-				return a.WriteJSON(map[string]string{"revoked": id})
-			}
-			return a.Print("revoked %s\n", id)
+			return a.Result(map[string]string{"revoked": id}, "revoked %s\n", id)
 		},
 	}
 	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name`, to work on the database itself")

@@ -40,11 +40,7 @@ func explain(a *command.App) *cobra.Command {
 				return command.Misuse("the arguments %v", err)
 			}
 		}
-		e, err := c.Explain(ctx, q)
-		if err != nil {
-			return err
-		}
-		return showExplanation(a, e)
+		return command.Show(a, showExplanation)(c.Explain(ctx, q))
 	})
 	command.ScopeFlags(cmd, &q.Session, &q.Employee, &q.Automation, "as if")
 	command.RiskFlag(cmd, &q.Risk, "the `risk` that the agent states: low, medium or high")
@@ -53,14 +49,10 @@ func explain(a *command.App) *cobra.Command {
 }
 
 func showExplanation(a *command.App, e wire.Explanation) error {
-	if a.JSON {
-		return a.WriteJSON(e)
-	}
-	rows := make([][]string, len(e.Trace))
-	for i, s := range e.Trace {
-		rows[i] = []string{s.Layer, string(s.Said), cmp.Or(s.Rule, s.Tool), s.Version, s.Detail}
-	}
-	if err := a.Table([]string{"LAYER", "SAYS", "RULE", "VERSION", "WHY"}, rows); err != nil {
+	err := command.Table(a, e.Trace, []string{"LAYER", "SAYS", "RULE", "VERSION", "WHY"}, func(s wire.PolicyStep) []string {
+		return []string{policy.LayerText(s.Layer), string(s.Said), cmp.Or(s.Rule, s.Tool), s.Version, s.Detail}
+	})
+	if err != nil {
 		return err
 	}
 	return a.Print("\n%s: %s, because of %s\n", command.Line(e.Tool), e.Mode, command.Line(policy.SourceText(e.Source)))

@@ -17,6 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/server/rest/policies"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // simulation is a simulation in flags.
@@ -252,7 +253,7 @@ func showExamples(a *command.App, examples []wire.SimulationDifference) error {
 func causesText(causes []wire.SimulationCause) string {
 	texts := make([]string, len(causes))
 	for i, c := range causes {
-		texts[i] = c.Layer
+		texts[i] = policy.LayerText(c.Layer)
 		if rule := cmp.Or(c.Rule, c.Tool); rule != "" {
 			texts[i] += " " + rule
 		}

@@ -55,10 +55,7 @@ func set(a *command.App) *cobra.Command {
 			if err := c.PutRetention(ctx, r); err != nil {
 				return err
 			}
-			if a.JSON {
-				return a.WriteJSON(map[string]any{"kind": r.Kind, "days": r.Days, "action": r.Action})
-			}
-			return a.Print("%s: %s after %d days\n", r.Kind, r.Action, r.Days)
+			return a.Result(map[string]any{"kind": r.Kind, "days": r.Days, "action": r.Action}, "%s: %s after %d days\n", r.Kind, r.Action, r.Days)
 		}),
 	}
 	cmd.Flags().IntVar(&r.Days, "days", 0, "how many `days`, from 1 to 36500 (required)")

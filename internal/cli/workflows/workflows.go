@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // Command returns the command workflow.
@@ -56,11 +57,7 @@ func submit(ctx context.Context, a *command.App, c *client.Client, f runFlags, f
 		return err
 	}
 	if f.dryRun {
-		plan, err := c.PlanWorkflow(ctx, body)
-		if err != nil {
-			return err
-		}
-		return showPlan(a, plan)
+		return command.Show(a, showPlan)(c.PlanWorkflow(ctx, body))
 	}
 	s, err := c.SubmitWorkflow(ctx, body, f.wait)
 	if err != nil {
@@ -105,18 +102,14 @@ func (f runFlags) body(text []byte) (json.RawMessage, error) {
 }
 
 func showPlan(a *command.App, p wire.WorkflowPlan) error {
-	if a.JSON {
-		return a.WriteJSON(p)
-	}
-	rows := make([][]string, len(p.Steps))
-	for i, s := range p.Steps {
+	err := command.Table(a, p.Steps, []string{"STEP", "TOOL", "MODE", "BECAUSE", "REFERS TO", "REVERSED BY"}, func(s wire.PlannedStep) []string {
 		reversal := ""
 		if s.Reversal != nil {
 			reversal = s.Reversal.Tool
 		}
-		rows[i] = []string{strconv.Itoa(s.Step), s.Tool, string(s.Mode), s.ModeSource, strings.Join(s.References, " "), reversal}
-	}
-	if err := a.Table([]string{"STEP", "TOOL", "MODE", "BECAUSE", "REFERS TO", "REVERSED BY"}, rows); err != nil {
+		return []string{strconv.Itoa(s.Step), s.Tool, string(s.Mode), policy.SourceText(s.ModeSource), strings.Join(s.References, " "), reversal}
+	})
+	if err != nil {
 		return err
 	}
 	a.Note("Nothing was done. Policy decides again when each step runs.")
@@ -126,7 +119,7 @@ func showPlan(a *command.App, p wire.WorkflowPlan) error {
 // showOutcome shows a workflow and says how to go on. The error is
 // command.ErrAction if it ended otherwise than completed.
 func showOutcome(a *command.App, b wire.Workflow, waited bool) error {
-	if err := showState(a, b); err != nil {
+	if err := command.Show(a, showState)(b, nil); err != nil {
 		return err
 	}
 	switch b.State {
@@ -152,18 +145,14 @@ func showOutcome(a *command.App, b wire.Workflow, waited bool) error {
 }
 
 func showState(a *command.App, b wire.Workflow) error {
-	if a.JSON {
-		return a.WriteJSON(b)
-	}
 	kind := "workflow"
 	if b.Atomic {
 		kind = "atomic workflow"
 	}
-	if _, err := fmt.Fprintf(a.Out, "%s %s is %s%s\n", kind, b.ID, b.State, command.Noted(b.Message)); err != nil {
-		return fmt.Errorf("write the output: %w", err)
+	if err := a.Print("%s %s is %s%s\n", kind, b.ID, b.State, command.Noted(b.Message)); err != nil {
+		return err
 	}
-	rows := make([][]string, len(b.Steps))
-	for i, s := range b.Steps {
+	return command.Table(a, b.Steps, []string{"STEP", "TOOL", "STATE", "ACTION", "REVERSED BY", "WHY"}, func(s wire.WorkflowStep) []string {
 		id, back := "", ""
 		if s.ActionID != nil {
 			id = s.ActionID.String()
@@ -172,9 +161,8 @@ func showState(a *command.App, b wire.Workflow) error {
 			back = s.Reversal.ActionID.String()
 		}
 		why := strings.TrimSuffix(s.Code+": "+s.Message, ": ")
-		rows[i] = []string{strconv.Itoa(s.Step), s.Tool, s.State, id, back, strings.TrimPrefix(why, ": ")}
-	}
-	return a.Table([]string{"STEP", "TOOL", "STATE", "ACTION", "REVERSED BY", "WHY"}, rows)
+		return []string{strconv.Itoa(s.Step), s.Tool, s.State, id, back, strings.TrimPrefix(why, ": ")}
+	})
 }
 
 func show(a *command.App) *cobra.Command {

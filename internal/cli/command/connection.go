@@ -2,13 +2,18 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/cli/login"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
@@ -72,4 +77,62 @@ func inScope(ctx context.Context, pool *pgxpool.Pool, tenant string, do func(ctx
 		scope = postgres.API(id)
 	}
 	return postgres.InTx(ctx, pool, scope, func(tx pgx.Tx) error { return do(ctx, tx, id) })
+}
+
+// The environment variables of a login.
+const (
+	configEnv   = "COUNTERSIGN_CONFIG"
+	IssuerEnv   = "COUNTERSIGN_ISSUER"
+	ClientIDEnv = "COUNTERSIGN_CLIENT_ID"
+)
+
+// Server is the API's address as logins are kept by it.
+func (a *App) Server() string { return strings.TrimSuffix(a.URL, "/") }
+
+// Logins is where they are kept.
+func (a *App) Logins() (login.Store, error) {
+	for _, in := range []struct{ env, below string }{
+		{configEnv, ""}, {"XDG_CONFIG_HOME", "countersign"}, {"HOME", filepath.Join(".config", "countersign")},
+	} {
+		if dir := a.Getenv(in.env); dir != "" {
+			return login.NewStore(filepath.Join(dir, in.below)), nil
+		}
+	}
+	return login.Store{}, fmt.Errorf("there is no folder to keep a login in: set %s", configEnv)
+}
+
+// LoggedIn is the token of a login; empty if there is none, which the API then
+// says what to do about.
+func (a *App) LoggedIn(ctx context.Context) (string, error) {
+	store, err := a.Logins()
+	if err != nil {
+		return "", nil // nobody can have logged in
+	}
+	is, err := store.Fresh(ctx, a.Server(), time.Now())
+	switch {
+	case errors.Is(err, login.ErrNone):
+		return "", nil
+	case errors.Is(err, login.ErrOver):
+		return "", fmt.Errorf("%w; log in again with `countersign login`", err)
+	}
+	return is.Token, err
+}
+
+// Version is the build's: the module's version, or the commit that it was
+// built from, or "devel".
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "devel"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		const enough = 12
+		if s.Key == "vcs.revision" && len(s.Value) >= enough {
+			return s.Value[:enough]
+		}
+	}
+	return "devel"
 }
