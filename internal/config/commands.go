@@ -2,6 +2,7 @@ package config
 
 import (
 	"crypto/rand"
+	_ "embed" // for the texts of --help
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -9,6 +10,14 @@ import (
 	"slices"
 	"strings"
 	"time"
+)
+
+// The texts of --help, with a place for the table of variables.
+var (
+	//go:embed api.txt
+	apiUsage string
+	//go:embed worker.txt
+	workerUsage string
 )
 
 const databaseForm = "postgres://user:password@host:5432/database"
@@ -63,23 +72,7 @@ const maxApprovalWait = 30 * 24 * time.Hour
 
 func (c *API) name() string { return "api" }
 
-func (c *API) usage() (before, after string) {
-	return `api serves Countersign over HTTP: the API, MCP and the event stream. Run as many
-as needed behind a load balancer.
-
-usage: api            (configured by the environment alone)
-
-SIGTERM or SIGINT ends it after the running requests have ended. It writes one
-line of JSON for each event to standard output, and exits with 0 after an
-orderly end, 2 for a configuration that cannot be used and 1 if it could not
-go on.
-
-Variables:
-`, `
-The database's user must be granted the role countersign_api. Migrate the
-database first: countersign migrate
-`
-}
+func (c *API) usage() string { return apiUsage }
 
 func (c *API) variables() []variable {
 	return slices.Concat(c.Shared.variables("10", 1), []variable{
@@ -111,29 +104,7 @@ type Worker struct {
 
 func (c *Worker) name() string { return "worker" }
 
-func (c *Worker) usage() (before, after string) {
-	return `worker claims actions that are due, calls their tools, and commits the outcomes.
-Run as many as you like, anywhere that reaches the database.
-
-usage: worker            (configured by the environment alone)
-
-SIGTERM or SIGINT drains it: it claims nothing more, lets running calls end
-within the grace period, commits every outcome and returns what was not started.
-A second signal ends it at once; other workers take up what it held when its
-leases expire. It writes one line of JSON for each event to standard output, and
-exits with 0 after a drain, 2 for a configuration that cannot be used and 1 if
-it could not go on.
-
-Variables:
-`, `
-Examples:
-  DATABASE_URL=postgres://countersign@db/countersign worker
-  DATABASE_URL=… COUNTERSIGN_METRICS_LISTEN=:9090 COUNTERSIGN_CONCURRENCY=400 worker
-  DATABASE_URL=postgres://…@pgbouncer:6432/countersign COUNTERSIGN_DB_POOLED=true COUNTERSIGN_POLL_ONLY=true worker
-
-Migrate the database first: countersign migrate
-`
-}
+func (c *Worker) usage() string { return workerUsage }
 
 func (c *Worker) variables() []variable {
 	c.ID = workerID()

@@ -24,10 +24,10 @@ const (
 
 // A Command is the configuration of one command, as API and Worker are.
 type Command interface {
-	// name is the command's name, and usage is the text of its help before and
-	// after the table of variables.
+	// name is the command's name, and usage is its help, in which {variables}
+	// stands for the table of variables.
 	name() string
-	usage() (before, after string)
+	usage() string
 	// variables binds the variables to the fields of the configuration.
 	variables() []variable
 	// keep stores what may be logged of the configuration.
@@ -112,7 +112,7 @@ func Read(c Command, environ []string) error {
 
 // writeHelp writes a command's help. A writer that fails has no reader.
 func writeHelp(w io.Writer, c Command) {
-	before, after := c.usage()
+	before, after, _ := strings.Cut(c.usage(), "{variables}")
 	fmt.Fprint(w, before)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, v := range c.variables() {

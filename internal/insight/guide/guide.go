@@ -1,13 +1,13 @@
 // Package guide writes what an agent has to know to act through Countersign:
 // how to propose and to wait, the limits that hold, and the tools that the
-// caller may use, from the live catalog. It is for models to read, and so it
-// owns one promise: what a source says of its tools stands there as quoted
-// data. It can neither make a heading, a list or a link, nor hide in it, nor
-// pass for a word of Countersign's own. It refuses to know who asks: whoever
-// calls it says what they may see.
+// caller may use, from the live catalog. Models read it. It therefore owns one
+// promise: the texts of a source about its tools are quoted as data, and can
+// neither make a heading, a list or a link, nor hide, nor look like a text of
+// Countersign. It does not know the caller, who passes what they may see.
 package guide
 
 import (
+	_ "embed" // for the opening
 	"fmt"
 	"strings"
 
@@ -50,37 +50,10 @@ func Markdown(f Facts) []byte {
 	return []byte(b.String())
 }
 
-const opening = `# Acting through Countersign
-
-You propose an action; policy and, where needed, a person decide; then it is done, once. What you may use is at the end.
-
-## Propose
-
-- On a command line: ` + "`countersign actions run TOOL --inputs '{\"name\": \"value\"}'`" + `. It waits, and prints what the tool answered.
-- Over HTTP: ` + "`POST /api/v1/tools/TOOL`" + ` with ` + "`{\"inputs\": {…}, \"external_id\": \"…\"}`" + `. In TOOL, escape ` + "`/`" + ` as ` + "`%2F`" + `.
-- Over MCP, at ` + "`/mcp`" + `: call the tool as any other.
-
-Give each action a name of your own (` + "`external_id`, `--external-id`, or `Idempotency-Key`" + `). The same name with the same content is
-the same action, so that sending it again after a lost answer is safe. Without ` + "`--external-id`" + `, the command line makes a name up.
-
-Not sure? Ask first: ` + "`--dry-run`, or `\"dry_run\": true`" + `, says what would happen, and changes nothing.
-
-## Read the answer
-
-| it says | it means | do |
-| --- | --- | --- |
-| completed | it was done | go on |
-| pending | it waits for a person, for its time or for its turn, and is done when it may | wait, or go on with something else; do not propose it again |
-| denied | policy or a person refused, and says why | do not repeat it; change what was asked for, or ask the user |
-| expired | nobody decided in time | propose it again only if it is still wanted |
-| failed | it was tried, and was not done | read the reason; propose it anew if that can help |
-| unknown | nobody knows whether it happened | do not repeat it; tell the user |
-| limited (429) | you have had as much as you may for now | try again when it says, not before |
-
-To wait for an action: ` + "`countersign get ID --wait`, or `GET /api/v1/actions/ID/wait`" + `. To take back one that has not begun:
-` + "`countersign undo ID`, or `POST /api/v1/actions/ID/undo`" + `. On the command line the exit code is 0 when it was done, and 3 when it was
-denied, expired or failed.
-`
+// opening is the part of a guide that is the same for everybody.
+//
+//go:embed opening.md
+var opening string
 
 // limits says how much may be proposed.
 func (f Facts) limits(b *strings.Builder) {
