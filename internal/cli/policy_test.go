@@ -45,7 +45,7 @@ func setsModes(d *fixture) {
 	d.want(d.admin("policy", "mode", "delete", "notes:notes.create"), command.ExitOK)
 	d.want(d.admin("policy", "mode", "delete", "notes:notes.create"), command.ExitFailed, "no mode is set")
 	d.want(d.admin("policy", "mode", "set", "notes:*", "maybe"), command.ExitUsage, "allow, require_approval or deny")
-	d.want(d.admin("policy", "mode", "set", "no*es:*", "deny"), command.ExitUsage, "sourceId:*")
+	d.want(d.admin("policy", "mode", "set", "no*es:*", "deny"), command.ExitUsage, "source:name, source:*")
 	d.want(d.admin("policy", "mode", "set", "notes:*"), command.ExitUsage, "at least 2")
 	d.want(d.operator("policy", "mode", "set", "notes:*", "deny"), command.ExitFailed, "it takes the role")
 	d.want(d.admin("policy", "modes"), command.ExitUsage, "did you mean mode")
@@ -54,16 +54,16 @@ func setsModes(d *fixture) {
 func setsRules(d *fixture) {
 	file := d.file("long.cel", "args.title.size() > 40 ||\n  args.title == 'x'\n")
 	d.want(d.operator("policy", "rule", "list"), command.ExitOK, "There are none.")
-	d.want(d.admin("policy", "rule", "set", "long", "--key", "notes:notes.create", "--when", "@"+file, "--mode", "deny", "--reason", "Too long"), command.ExitOK, "set rule long")
-	d.want(d.admin("policy", "rule", "set", "spare", "--key", "*", "--when", "true", "--mode", "deny", "--off"), command.ExitOK)
+	d.want(d.admin("policy", "rule", "set", "long", "--tool", "notes:notes.create", "--when", "@"+file, "--mode", "deny", "--reason", "Too long"), command.ExitOK, "set rule long")
+	d.want(d.admin("policy", "rule", "set", "spare", "--tool", "*", "--when", "true", "--mode", "deny", "--off"), command.ExitOK)
 	d.want(d.operator("policy", "rule", "list"), command.ExitOK, "long", "Too long", "args.title.size() > 40 || ", "deny (off)")
 	rules := d.want(d.operator("policy", "rule", "list", "--json"), command.ExitOK).out
 	if r := decode[wire.Rule](d.t, strings.SplitN(rules, "\n", 2)[0]); r.ID != "long" || !strings.HasSuffix(r.Expression, "== 'x'") {
 		d.t.Errorf("listed %+v", r)
 	}
-	d.want(d.admin("policy", "rule", "set", "bad", "--key", "*", "--when", "args.x >", "--mode", "deny"), command.ExitUsage, "line 1, column 9", "^")
-	d.want(d.admin("policy", "rule", "set", "bad", "--key", "*", "--when", "true"), command.ExitUsage, "--key, --when and --mode")
-	d.want(d.admin("policy", "rule", "set", "bad", "--key", "*", "--when", "true", "--mode", "allow"), command.ExitUsage, "--mode must be require_approval or deny")
+	d.want(d.admin("policy", "rule", "set", "bad", "--tool", "*", "--when", "args.x >", "--mode", "deny"), command.ExitUsage, "line 1, column 9", "^")
+	d.want(d.admin("policy", "rule", "set", "bad", "--tool", "*", "--when", "true"), command.ExitUsage, "--tool, --when and --mode")
+	d.want(d.admin("policy", "rule", "set", "bad", "--tool", "*", "--when", "true", "--mode", "allow"), command.ExitUsage, "--mode must be require_approval or deny")
 	d.want(d.admin("policy", "rule", "delete", "long"), command.ExitOK, "removed rule long")
 	d.want(d.admin("policy", "rule", "delete", "long"), command.ExitFailed, "no rule long")
 	d.want(d.admin("policy", "rule", "delete", "spare"), command.ExitOK)
@@ -111,10 +111,10 @@ func switchesOff(d *fixture) {
 }
 
 func explainsDecisions(d *fixture) {
-	d.want(d.admin("policy", "rule", "set", "x", "--key", "notes:notes.create", "--when", "args.title == 'x'", "--mode", "deny", "--reason", "No x"), command.ExitOK)
+	d.want(d.admin("policy", "rule", "set", "x", "--tool", "notes:notes.create", "--when", "args.title == 'x'", "--mode", "deny", "--reason", "No x"), command.ExitOK)
 	d.want(d.operator("policy", "explain", "notes:notes.create", `{"title":"x","body":"y"}`), command.ExitOK,
 		"LAYER", "the default for the tool's risk", "No x", "notes:notes.create: deny, because of")
-	d.want(d.operator("policy", "explain", "notes.create"), command.ExitOK, "require_approval, because of the default for the tool's risk")
+	d.want(d.operator("policy", "explain", "notes:notes.create"), command.ExitOK, "require_approval, because of the default for the tool's risk")
 	file := d.file("args.json", `{"title":"z","body":"y"}`)
 	e := decode[wire.Explanation](d.t, d.want(d.operator("policy", "explain", "notes:notes.create", "@"+file, "--ask", "--risk", "high", "--json"), command.ExitOK).out)
 	if e.Mode != "require_approval" || e.Tool != "notes:notes.create" {
@@ -129,29 +129,29 @@ func explainsDecisions(d *fixture) {
 func appliesAPolicy(d *fixture) {
 	file := d.file("policy.yaml", `# as agreed
 modes:
-  - {key: 'notes:*', mode: allow}
+  - {tool: 'notes:*', mode: allow}
 rules:
   - rule_id: long
-    key: notes:notes.create
+    tool: notes:notes.create
     mode: require_approval
     reason: "Long: 40"
     expression: |
       size(string(args.title)) > 40
       || args.title == "*"
 preferences:
-  - key: notes:notes.delete
+  - tool: notes:notes.delete
 reviews:
-  - {key: '*', risk: high, approvals: 2, wait: 1d}
+  - {tool: '*', risk: high, approvals: 2, wait: 1d}
 `)
-	bad := d.file("bad.yaml", "modes:\n  - key: 'no*es:x'\n    mode: allow\nrules:\n  - rule_id: a\n    key: '*'\n    mode: deny\n    expression: |\n      args.x >\n        > 1\n")
-	late := d.file("late.yaml", "rules:\n  - rule_id: a\n    key: notes:notes.create\n    mode: deny\n    expression: args.colour == 'red'\n")
-	bomb := d.file("bomb.yaml", "modes: &a [&b {key: x}]\nrules: [*a, *a]\n"+"preferences: &c [*c]\n")
+	bad := d.file("bad.yaml", "modes:\n  - tool: 'no*es:x'\n    mode: allow\nrules:\n  - rule_id: a\n    tool: '*'\n    mode: deny\n    expression: |\n      args.x >\n        > 1\n")
+	late := d.file("late.yaml", "rules:\n  - rule_id: a\n    tool: notes:notes.create\n    mode: deny\n    expression: args.colour == 'red'\n")
+	bomb := d.file("bomb.yaml", "modes: &a [&b {tool: x}]\nrules: [*a, *a]\n"+"preferences: &c [*c]\n")
 	before := d.want(d.operator("policy", "show"), command.ExitOK).out
 
 	nobody := func(args ...string) result { return d.run(d.t.Context(), "", "", args...) }
 	d.want(nobody("policy", "check", "-f", file), command.ExitOK, "is in order")
 	d.want(nobody("policy", "check", "-f", bad), command.ExitFailed,
-		"bad.yaml:2:5: /modes/0/key is refused", "bad.yaml:8:5: /rules/0/expression line 2, column 3: ", "> 1", "^")
+		"bad.yaml:2:5: /modes/0/tool is refused", "bad.yaml:8:5: /rules/0/expression line 2, column 3: ", "> 1", "^")
 	d.want(nobody("policy", "check", "-f", bomb), command.ExitFailed, "bomb.yaml:")
 	d.want(nobody("policy", "check"), command.ExitUsage, "-f says which file")
 	d.want(d.admin("policy", "apply", "-f", late, "--apply"), command.ExitFailed, "late.yaml:5:5: /rules/0/expression line 1, column 5: ", "the tool has no argument")
@@ -160,7 +160,7 @@ reviews:
 		d.t.Errorf("a dry run changed the policy to\n%s", now)
 	}
 	d.want(d.admin("policy", "apply", "-f", file, "--apply"), command.ExitOK, "* from risk high", "It is done.")
-	shown := d.want(d.operator("policy", "show"), command.ExitOK, "expression: |", "Long: 40", "key: '*'", "wait: \"1d\"").out
+	shown := d.want(d.operator("policy", "show"), command.ExitOK, "expression: |", "Long: 40", "tool: '*'", "wait: \"1d\"").out
 	again := d.want(d.admin("policy", "apply", "-f", d.file("again.yaml", shown), "--json", "--apply"), command.ExitOK).out
 	if strings.Count(again, `"unchanged"`) != 4 || strings.Contains(again, `"changed"`) {
 		d.t.Errorf("what was shown, applied again, changes %s", again)
@@ -176,9 +176,9 @@ func simulates(d *fixture) {
 	for _, title := range []string{"short", "a title that is by far too long", "x"} {
 		d.propose(title)
 	}
-	stricter := d.file("stricter.yaml", "rules:\n  - {rule_id: long, key: 'notes:notes.create', mode: deny, expression: 'size(string(args.title)) > 10'}\n")
+	stricter := d.file("stricter.yaml", "rules:\n  - {rule_id: long, tool: 'notes:notes.create', mode: deny, expression: 'size(string(args.title)) > 10'}\n")
 	same := d.file("same.yaml", "rules: []\n")
-	late := d.file("wrong.yaml", "rules:\n  - {rule_id: a, key: notes:notes.create, mode: deny, expression: args.colour == 'red'}\n")
+	late := d.file("wrong.yaml", "rules:\n  - {rule_id: a, tool: notes:notes.create, mode: deny, expression: args.colour == 'red'}\n")
 
 	s := d.want(d.operator("policy", "simulate", "-f", stricter, "--since", "1h", "--tool", "notes:notes.create"), command.ExitOK,
 		"NOW", "WOULD", "require_approval", "deny", "arguments long", "3 compared: 1 come out differently")

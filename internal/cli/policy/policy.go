@@ -30,12 +30,14 @@ func explain(a *command.App) *cobra.Command {
 	var q wire.Question
 	var asks bool
 	cmd := command.New(a, "explain SOURCE:TOOL [ARGUMENTS]", command.Arguments(1, 2, "a tool, as source:name, and its arguments in JSON, or @ and the name of a file that holds them"), func(ctx context.Context, c *client.Client, args []string) error {
-		q.Tool = args[0]
-		if asks {
+		tool, err := command.ToolArgument(args[0])
+		if err != nil {
+			return err
+		}
+		if q.Tool = tool.String(); asks {
 			q.Approval = envelope.ApprovalRequired
 		}
 		if len(args) > 1 {
-			var err error
 			if q.Args, err = a.JSONText(args[1]); err != nil {
 				return command.Misuse("the arguments %v", err)
 			}

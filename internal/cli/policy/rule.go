@@ -37,13 +37,13 @@ func ruleSet(a *command.App) *cobra.Command {
 	var off bool
 	cmd := command.New(a, "set ID", command.Arguments(1, 1, "the id of the rule: small letters, digits, dots, dashes"), func(ctx context.Context, c *client.Client, args []string) error {
 		if r.Tool == "" || r.Expression == "" || r.Mode == "" {
-			return command.Misuse("--key, --when and --mode are required")
+			return command.Misuse("--tool, --when and --mode are required")
 		}
 		r.Enabled = !off
 		return a.Done(c.PutRule(ctx, args[0], r), "set rule %s", args[0])
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&r.Tool, "key", "", "the `key` of the tools that it is about (required)")
+	flags.StringVar(&r.Tool, "tool", "", "the `pattern` of the tools that it is about, such as mail:send or mail:* (required)")
 	a.TextFlag(cmd, &r.Expression, "when", "the `expression`, or @ and the name of a file that holds it (required)")
 	command.EnumFlag(cmd, &r.Mode, "mode", "the `mode` where it is true: require_approval or deny (required)", "require_approval", "deny")
 	flags.StringVar(&r.Reason, "reason", "", "a `reason`, told where the rule applies")
