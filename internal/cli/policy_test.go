@@ -121,7 +121,7 @@ func explainsDecisions(d *fixture) {
 		d.t.Errorf("explained %+v", e)
 	}
 	d.want(d.operator("policy", "explain", "notes:notes.create", "{title}"), command.ExitUsage, "mind the shell's quotes")
-	d.want(d.operator("policy", "explain", "notes:none"), command.ExitUsage, "no such tool")
+	d.want(d.operator("policy", "explain", "notes:none"), command.ExitUsage, "such a tool")
 	d.want(d.agent("policy", "explain", "notes:notes.create"), command.ExitFailed, "it takes the role")
 	d.want(d.admin("policy", "rule", "delete", "x"), command.ExitOK)
 }
