@@ -1,6 +1,7 @@
 package dev
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -25,6 +26,8 @@ type demonstration struct {
 	// runID makes the ids of this run's proposals unique.
 	runID string
 	steps []step
+	// err is the first error of a step; later steps do nothing.
+	err error
 }
 
 // A step is one action of the demonstration.
@@ -78,39 +81,36 @@ func (e *Environment) Demonstrate(ctx context.Context) (Report, error) {
 	return d.report(before, after), nil
 }
 
-// proposal is what the agent submits.
-type proposal struct {
-	Type       string          `json:"type"`
-	ExternalID string          `json:"external_id"`
-	Tool       envelope.Tool   `json:"tool"`
-	Args       json.RawMessage `json:"args"`
-}
-
-func (d *demonstration) propose(name, tool string, args map[string]string) (json.RawMessage, error) {
+// submit sends a proposal and waits up to wait for the end of its action. After
+// an error it does nothing.
+func (d *demonstration) submit(ctx context.Context, wait time.Duration, name, tool string, args map[string]string) client.Submitted {
 	text, err := json.Marshal(args)
-	if err != nil {
-		return nil, err
+	if d.err = cmp.Or(d.err, err); d.err != nil {
+		return client.Submitted{}
 	}
-	return json.Marshal(proposal{
+	s, err := d.agent.Propose(ctx, envelope.Proposal{
 		Type: envelope.TypeExec, ExternalID: "demo-" + d.runID + "-" + name,
 		Tool: envelope.Tool{Source: NotesSource, Name: tool}, Args: text,
-	})
+	}, wait)
+	if p, ok := errors.AsType[*client.Problem](err); ok && p.Action != nil {
+		return client.Submitted{Action: *p.Action} // denied by policy
+	}
+	if err != nil {
+		d.err = fmt.Errorf("submit %s: %w", tool, err)
+	}
+	return s
 }
 
-// submit sends a proposal and waits up to wait for the end of its action.
-func (d *demonstration) submit(ctx context.Context, wait time.Duration, name, tool string, args map[string]string) (client.Submitted, error) {
-	text, err := d.propose(name, tool, args)
+// decide makes a decision. After an error it does nothing.
+func (d *demonstration) decide(what string, do func() (wire.Action, error)) wire.Action {
+	if d.err != nil {
+		return wire.Action{}
+	}
+	action, err := do()
 	if err != nil {
-		return client.Submitted{}, err
+		d.err = fmt.Errorf("%s: %w", what, err)
 	}
-	s, err := d.agent.Submit(ctx, text, wait)
-	if p, ok := errors.AsType[*client.Problem](err); ok && p.Action != nil {
-		return client.Submitted{Action: *p.Action}, nil // denied by policy
-	}
-	if err != nil {
-		return s, fmt.Errorf("submit %s: %w", tool, err)
-	}
-	return s, nil
+	return action
 }
 
 // add records a step.
