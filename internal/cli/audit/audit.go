@@ -19,25 +19,21 @@ func Command(a *command.App) *cobra.Command {
 
 func auditVerify(a *command.App) *cobra.Command {
 	var tenant, head string
-	cmd := &cobra.Command{
-		Use:  "verify",
-		Args: command.NoArguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var opt audit.Options
-			if head != "" {
-				var err error
-				if opt.KnownHead, err = audit.ParseHash(head); err != nil {
-					return command.Misuse("--head must be the 64 hexadecimal digits of a head that was shown")
-				}
+	cmd := command.NewLocal("verify", command.NoArguments(), func(ctx context.Context, _ []string) error {
+		var opt audit.Options
+		if head != "" {
+			var err error
+			if opt.KnownHead, err = audit.ParseHash(head); err != nil {
+				return command.Misuse("--head must be the 64 hexadecimal digits of a head that was shown")
 			}
-			log, err := open(cmd.Context(), a, tenant)
-			if err != nil {
-				return err
-			}
-			defer log.close()
-			return runAuditVerify(cmd.Context(), a, log, opt)
-		},
-	}
+		}
+		log, err := open(ctx, a, tenant)
+		if err != nil {
+			return err
+		}
+		defer log.close()
+		return runAuditVerify(ctx, a, log, opt)
+	})
 	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name`, to look into the database itself")
 	cmd.Flags().StringVar(&head, "head", "", "the `hash` of a head that was noted, which the chain must still hold")
 	return cmd

@@ -236,6 +236,11 @@ func New(a *App, use string, args cobra.PositionalArgs, run Run) *cobra.Command 
 	return &cobra.Command{Use: use, Args: args, RunE: a.WithClient(run)}
 }
 
+// NewLocal returns a command that makes its own connections.
+func NewLocal(use string, args cobra.PositionalArgs, run func(ctx context.Context, args []string) error) *cobra.Command {
+	return &cobra.Command{Use: use, Args: args, RunE: func(cmd *cobra.Command, words []string) error { return run(cmd.Context(), words) }}
+}
+
 // NewGroup returns a command that only has others below it.
 func NewGroup(use string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Args: cobra.ArbitraryArgs, RunE: Group, DisableFlagsInUseLine: true}

@@ -88,14 +88,19 @@ func WaitFlag(cmd *cobra.Command, d *time.Duration, about string) {
 // PageFlags adds the flags of a page of a list.
 func PageFlags(cmd *cobra.Command, limit *int, cursor *string) {
 	*limit = 50
-	flag := Flag(cmd, "limit", "int", "how many a page, at most 200", func(text string) (err error) {
-		if *limit, err = strconv.Atoi(text); err != nil || *limit < 1 || *limit > maxPage {
-			return fmt.Errorf("must be from 1 to %d", maxPage)
+	LimitFlag(cmd, limit, maxPage, "how many a page, at most 200")
+	cmd.Flags().StringVar(cursor, "cursor", "", "continue after the page before")
+}
+
+// LimitFlag adds --limit, a number from 1 to most. Its default is that of n.
+func LimitFlag(cmd *cobra.Command, n *int, most int, about string) {
+	flag := Flag(cmd, "limit", "int", about, func(text string) (err error) {
+		if *n, err = strconv.Atoi(text); err != nil || *n < 1 || *n > most {
+			return fmt.Errorf("must be from 1 to %d", most)
 		}
 		return nil
 	})
-	flag.DefValue = "50"
-	cmd.Flags().StringVar(cursor, "cursor", "", "continue after the page before")
+	flag.DefValue = strconv.Itoa(*n)
 }
 
 // PositiveFlag adds a flag that is a number from 1 on. Zero is an error, since

@@ -78,27 +78,24 @@ const maxRate = 10000
 func replay(a *command.App) *cobra.Command {
 	var s selection
 	var how wire.ReplayRequest
-	cmd := &cobra.Command{
-		Use: "replay [ID...]",
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			ch, err := s.change(a, "replay", args)
-			if err != nil {
-				return err
-			}
-			ch.rate = how.PerSecond
-			ch.do = func(ctx context.Context, in wire.BulkRequest) (wire.BulkResult, error) {
-				how := how
-				how.BulkRequest = in
-				return c.Replay(ctx, how)
-			}
-			ch.all = func(ctx context.Context, in wire.BulkRequest) (wire.BulkResult, error) {
-				how := how
-				how.BulkRequest, how.AllowDuplicates = in, true
-				return c.Replay(ctx, how)
-			}
-			return ch.run(ctx)
-		}),
-	}
+	cmd := command.New(a, "replay [ID...]", cobra.ArbitraryArgs, func(ctx context.Context, c *client.Client, args []string) error {
+		ch, err := s.change(a, "replay", args)
+		if err != nil {
+			return err
+		}
+		ch.rate = how.PerSecond
+		ch.do = func(ctx context.Context, in wire.BulkRequest) (wire.BulkResult, error) {
+			how := how
+			how.BulkRequest = in
+			return c.Replay(ctx, how)
+		}
+		ch.all = func(ctx context.Context, in wire.BulkRequest) (wire.BulkResult, error) {
+			how := how
+			how.BulkRequest, how.AllowDuplicates = in, true
+			return c.Replay(ctx, how)
+		}
+		return ch.run(ctx)
+	})
 	s.flags(cmd, "replay")
 	cmd.Flags().BoolVar(&how.AllowDuplicates, "allow-duplicates", false, "also those that may have had their effect already")
 	command.Flag(cmd, "rate", "float", "how many become due in a second (default all at once)", func(text string) (err error) {
@@ -116,22 +113,19 @@ func replay(a *command.App) *cobra.Command {
 func discard(a *command.App) *cobra.Command {
 	var s selection
 	var note string
-	cmd := &cobra.Command{
-		Use: "discard [ID...]",
-		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			if note == "" {
-				return command.Misuse("--note must say why, for the record")
-			}
-			ch, err := s.change(a, "discard", args)
-			if err != nil {
-				return err
-			}
-			ch.do = func(ctx context.Context, in wire.BulkRequest) (wire.BulkResult, error) {
-				return c.Discard(ctx, wire.DiscardRequest{BulkRequest: in, Reason: note})
-			}
-			return ch.run(ctx)
-		}),
-	}
+	cmd := command.New(a, "discard [ID...]", cobra.ArbitraryArgs, func(ctx context.Context, c *client.Client, args []string) error {
+		if note == "" {
+			return command.Misuse("--note must say why, for the record")
+		}
+		ch, err := s.change(a, "discard", args)
+		if err != nil {
+			return err
+		}
+		ch.do = func(ctx context.Context, in wire.BulkRequest) (wire.BulkResult, error) {
+			return c.Discard(ctx, wire.DiscardRequest{BulkRequest: in, Reason: note})
+		}
+		return ch.run(ctx)
+	})
 	s.flags(cmd, "discard")
 	cmd.Flags().StringVar(&note, "note", "", "why, for the record (required)")
 	return cmd

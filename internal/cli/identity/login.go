@@ -24,11 +24,9 @@ type loginFlags struct {
 // Login returns the command login.
 func Login(a *command.App) *cobra.Command {
 	var f loginFlags
-	cmd := &cobra.Command{
-		Use:  "login",
-		Args: command.NoArguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return runLogin(cmd.Context(), a, f) },
-	}
+	cmd := command.NewLocal("login", command.NoArguments(), func(ctx context.Context, _ []string) error {
+		return runLogin(ctx, a, f)
+	})
 	flags := cmd.Flags()
 	flags.StringVar(&f.issuer, "issuer", "", "the issuer's `address` (default $"+command.IssuerEnv+", or that of the last login)")
 	flags.StringVar(&f.client, "client-id", "", "what the issuer calls this command line (default $"+command.ClientIDEnv+", or that of the last login)")
@@ -80,30 +78,26 @@ func runLogin(ctx context.Context, a *command.App, f loginFlags) error {
 
 // Logout returns the command logout.
 func Logout(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:  "logout",
-		Args: command.NoArguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := a.Logins()
-			if err != nil {
-				return err
-			}
-			is, err := store.Load(a.Server())
-			if errors.Is(err, login.ErrNone) {
-				return a.Done(nil, "nobody was logged in to %s", a.Server())
-			}
-			if err == nil {
-				err = store.Delete(cmd.Context(), a.Server())
-			}
-			if err != nil {
-				return err
-			}
-			if err := login.Revoke(cmd.Context(), is); err != nil {
-				a.Note("It is forgotten here, but the issuer was not told: %v", err)
-			}
-			return a.Done(nil, "logged out of %s", a.Server())
-		},
-	}
+	return command.NewLocal("logout", command.NoArguments(), func(ctx context.Context, _ []string) error {
+		store, err := a.Logins()
+		if err != nil {
+			return err
+		}
+		is, err := store.Load(a.Server())
+		if errors.Is(err, login.ErrNone) {
+			return a.Done(nil, "nobody was logged in to %s", a.Server())
+		}
+		if err == nil {
+			err = store.Delete(ctx, a.Server())
+		}
+		if err != nil {
+			return err
+		}
+		if err := login.Revoke(ctx, is); err != nil {
+			a.Note("It is forgotten here, but the issuer was not told: %v", err)
+		}
+		return a.Done(nil, "logged out of %s", a.Server())
+	})
 }
 
 // WhoAmI returns the command whoami.

@@ -33,26 +33,22 @@ func Tokens(a *command.App) *cobra.Command {
 func tokenCreate(a *command.App) *cobra.Command {
 	var in wire.TokenInput
 	var tenant string
-	cmd := &cobra.Command{
-		Use:  "create",
-		Args: command.NoArguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			g, err := grantOf(in)
-			if err != nil {
-				return err
-			}
-			var made wire.IssuedToken
-			if tenant != "" {
-				made, err = issueInDatabase(cmd.Context(), a, tenant, g)
-			} else {
-				made, err = issueOverAPI(cmd.Context(), a, in)
-			}
-			if err != nil {
-				return err
-			}
-			return showToken(a, made, "Made the token "+made.ID)
-		},
-	}
+	cmd := command.NewLocal("create", command.NoArguments(), func(ctx context.Context, _ []string) error {
+		g, err := grantOf(in)
+		if err != nil {
+			return err
+		}
+		var made wire.IssuedToken
+		if tenant != "" {
+			made, err = issueInDatabase(ctx, a, tenant, g)
+		} else {
+			made, err = issueOverAPI(ctx, a, in)
+		}
+		if err != nil {
+			return err
+		}
+		return showToken(a, made, "Made the token "+made.ID)
+	})
 	flags := cmd.Flags()
 	flags.StringVar(&tenant, "tenant", "", "the tenant's `name`, to work on the database itself")
 	command.EnumFlag(cmd, &in.Role, "role", "the holder's `role`: agent, viewer, operator, admin or owner (required)", "agent", "viewer", "operator", "admin", "owner")
@@ -212,25 +208,21 @@ func tokenID(text string) (string, error) {
 
 func tokenRevoke(a *command.App) *cobra.Command {
 	var tenant string
-	cmd := &cobra.Command{
-		Use:  "revoke TOKEN-ID",
-		Args: command.Arguments(1, 1, "the token's id"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := tokenID(args[0])
-			if err != nil {
-				return err
-			}
-			if tenant != "" {
-				err = revokeInDatabase(cmd.Context(), a, tenant, id)
-			} else {
-				err = revokeOverAPI(cmd.Context(), a, id)
-			}
-			if err != nil {
-				return err
-			}
-			return a.Result(map[string]string{"revoked": id}, "revoked %s\n", id)
-		},
-	}
+	cmd := command.NewLocal("revoke TOKEN-ID", command.Arguments(1, 1, "the token's id"), func(ctx context.Context, args []string) error {
+		id, err := tokenID(args[0])
+		if err != nil {
+			return err
+		}
+		if tenant != "" {
+			err = revokeInDatabase(ctx, a, tenant, id)
+		} else {
+			err = revokeOverAPI(ctx, a, id)
+		}
+		if err != nil {
+			return err
+		}
+		return a.Result(map[string]string{"revoked": id}, "revoked %s\n", id)
+	})
 	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name`, to work on the database itself")
 	return cmd
 }

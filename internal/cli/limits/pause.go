@@ -59,11 +59,9 @@ func (f *targetFlags) target() (wire.Target, error) {
 // Pause returns the command pause.
 func Pause(a *command.App) *cobra.Command {
 	var f targetFlags
-	cmd := &cobra.Command{
-		Use:  "pause",
-		Args: command.NoArguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return runPause(cmd.Context(), a, f, false) },
-	}
+	cmd := command.NewLocal("pause", command.NoArguments(), func(ctx context.Context, _ []string) error {
+		return runPause(ctx, a, f, false)
+	})
 	f.add(cmd, "why, for whoever finds it paused (required)")
 	cmd.AddCommand(pauseList(a))
 	return cmd
@@ -72,11 +70,9 @@ func Pause(a *command.App) *cobra.Command {
 // Kill returns the command kill.
 func Kill(a *command.App) *cobra.Command {
 	var f targetFlags
-	cmd := &cobra.Command{
-		Use:  "kill",
-		Args: command.NoArguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return runPause(cmd.Context(), a, f, true) },
-	}
+	cmd := command.NewLocal("kill", command.NoArguments(), func(ctx context.Context, _ []string) error {
+		return runPause(ctx, a, f, true)
+	})
 	f.add(cmd, "why, for whoever finds it killed (required)")
 	return cmd
 }
@@ -186,30 +182,26 @@ func pauseAll(ctx context.Context, a *command.App, kill bool, f targetFlags) (wi
 // Resume returns the command resume.
 func Resume(a *command.App) *cobra.Command {
 	var f targetFlags
-	cmd := &cobra.Command{
-		Use:  "resume",
-		Args: command.NoArguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			of, err := f.target()
-			if err != nil {
-				return err
+	cmd := command.NewLocal("resume", command.NoArguments(), func(ctx context.Context, _ []string) error {
+		of, err := f.target()
+		if err != nil {
+			return err
+		}
+		if f.everything {
+			by, err := f.person()
+			if err == nil {
+				err = a.InDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) error {
+					return pause.LiftEverything(ctx, tx, f.reason, by)
+				})
 			}
-			if f.everything {
-				by, err := f.person()
-				if err == nil {
-					err = a.InDatabase(cmd.Context(), "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) error {
-						return pause.LiftEverything(ctx, tx, f.reason, by)
-					})
-				}
-				return a.Done(err, "%s goes on", targetText(of))
-			}
-			c, err := a.Client()
-			if err != nil {
-				return err
-			}
-			return a.Done(c.Resume(cmd.Context(), of, f.reason), "%s goes on", targetText(of))
-		},
-	}
+			return a.Done(err, "%s goes on", targetText(of))
+		}
+		c, err := a.Client()
+		if err != nil {
+			return err
+		}
+		return a.Done(c.Resume(ctx, of, f.reason), "%s goes on", targetText(of))
+	})
 	f.add(cmd, "why, for the record")
 	return cmd
 }

@@ -27,11 +27,9 @@ type devFlags struct {
 // Dev returns the command dev.
 func Dev(a *command.App) *cobra.Command {
 	var f devFlags
-	cmd := &cobra.Command{
-		Use:  "dev",
-		Args: command.NoArguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDev(cmd.Context(), a, f) },
-	}
+	cmd := command.NewLocal("dev", command.NoArguments(), func(ctx context.Context, _ []string) error {
+		return runDev(ctx, a, f)
+	})
 	cmd.Flags().BoolVar(&f.once, "once", false, "end after the demonstration, and leave nothing behind")
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8080", "the API's `address`; port 0 is a free one")
 	cmd.Flags().StringVar(&f.dir, "data-dir", "", "the `folder` that data, tokens and notes are kept in (default "+dataDirHelp+")")

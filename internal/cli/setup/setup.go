@@ -21,73 +21,53 @@ import (
 
 // Migrate returns the command migrate.
 func Migrate(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:  "migrate",
-		Args: command.NoArguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			url, err := a.DatabaseURL()
-			if err != nil {
-				return err
-			}
-			m, err := postgres.Migrate(cmd.Context(), url)
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return a.WriteJSON(map[string]int64{"from": m.From, "to": m.To, "river": int64(m.River)})
-			}
-			if m.From == m.To {
-				_, err = fmt.Fprintf(a.Out, "The schema is at version %d already (River at %d).\n", m.To, m.River)
-			} else {
-				_, err = fmt.Fprintf(a.Out, "The schema went from version %d to %d (River at %d).\n", m.From, m.To, m.River)
-			}
+	return command.NewLocal("migrate", command.NoArguments(), func(ctx context.Context, _ []string) error {
+		url, err := a.DatabaseURL()
+		if err != nil {
 			return err
-		},
-	}
+		}
+		m, err := postgres.Migrate(ctx, url)
+		if err != nil {
+			return err
+		}
+		if a.JSON {
+			return a.WriteJSON(map[string]int64{"from": m.From, "to": m.To, "river": int64(m.River)})
+		}
+		if m.From == m.To {
+			_, err = fmt.Fprintf(a.Out, "The schema is at version %d already (River at %d).\n", m.To, m.River)
+		} else {
+			_, err = fmt.Fprintf(a.Out, "The schema went from version %d to %d (River at %d).\n", m.From, m.To, m.River)
+		}
+		return err
+	})
 }
 
 // Tenant returns the command tenant.
 func Tenant(a *command.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:  "tenant",
-		Args: cobra.ArbitraryArgs,
-		RunE: command.Group,
-
-		DisableFlagsInUseLine: true,
-	}
-	cmd.AddCommand(&cobra.Command{
-		Use:  "create NAME",
-		Args: command.Arguments(1, 1, "a name"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var id envelope.TenantID
-			err := a.InDatabase(cmd.Context(), "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) (err error) {
-				id, err = identity.NewTenant(ctx, tx, args[0])
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			return a.Result(map[string]string{"tenant_id": id.String(), "name": args[0]}, "%s\n", id)
-		},
-	})
-	return cmd
+	return command.NewGroup("tenant", command.NewLocal("create NAME", command.Arguments(1, 1, "a name"), func(ctx context.Context, args []string) error {
+		var id envelope.TenantID
+		err := a.InDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) (err error) {
+			id, err = identity.NewTenant(ctx, tx, args[0])
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return a.Result(map[string]string{"tenant_id": id.String(), "name": args[0]}, "%s\n", id)
+	}))
 }
 
 // Version returns the command version.
 func Version(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:  "version",
-		Args: command.NoArguments(),
-		RunE: func(*cobra.Command, []string) error {
-			if a.JSON {
-				return a.WriteJSON(map[string]string{
-					"version": command.Version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
-				})
-			}
-			_, err := fmt.Fprintf(a.Out, "countersign %s (%s, %s/%s)\n", command.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
-		},
-	}
+	return command.NewLocal("version", command.NoArguments(), func(_ context.Context, _ []string) error {
+		if a.JSON {
+			return a.WriteJSON(map[string]string{
+				"version": command.Version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
+			})
+		}
+		_, err := fmt.Fprintf(a.Out, "countersign %s (%s, %s/%s)\n", command.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		return err
+	})
 }
 
 // examineFor bounds the whole examination.
@@ -95,11 +75,9 @@ const examineFor = 2 * time.Minute
 
 // Doctor returns the command doctor.
 func Doctor(a *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:  "doctor",
-		Args: command.NoArguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), a) },
-	}
+	return command.NewLocal("doctor", command.NoArguments(), func(ctx context.Context, _ []string) error {
+		return runDoctor(ctx, a)
+	})
 }
 
 func runDoctor(ctx context.Context, a *command.App) error {

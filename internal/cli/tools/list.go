@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,13 +40,7 @@ func search(a *command.App) *cobra.Command {
 func filterFlags(cmd *cobra.Command, f *client.ToolFilter) {
 	cmd.Flags().StringVar(&f.Source, "source", "", "only those of the source of this `id`")
 	command.EnumFlag(cmd, &f.Risk, "risk", "only those of this `risk`: read, write or danger", "read", "write", "danger")
-	limit := command.Flag(cmd, "limit", "int", "how many, at most 1000", func(text string) (err error) {
-		if f.Limit, err = strconv.Atoi(text); err != nil || f.Limit < 1 || f.Limit > 1000 {
-			return fmt.Errorf("must be from 1 to 1000")
-		}
-		return nil
-	})
-	limit.DefValue = strconv.Itoa(f.Limit)
+	command.LimitFlag(cmd, &f.Limit, 1000, "how many, at most 1000")
 }
 
 func showTools(ctx context.Context, a *command.App, c *client.Client, f client.ToolFilter) error {
