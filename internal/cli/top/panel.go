@@ -3,6 +3,7 @@ package top
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,16 +129,21 @@ func perSecond(t wire.OverviewThroughput) float64 {
 func waitingPanel(o wire.Overview) panel {
 	p := panel{columns: []column{{"WAITING FOR", 0, false}, {"ACTIONS", 9, true}, {"DUE SINCE", 10, true}, {"NEXT IN", 9, true}}}
 	for _, w := range o.Waiting {
-		since, next := "-", "-"
-		if w.OldestDue > 0 {
-			since = brief(w.OldestDue)
-		}
+		next := "-"
 		if w.NextIn != nil {
 			next = brief(*w.NextIn)
 		}
-		p.rows = append(p.rows, panelRow{cells: []string{w.Reason, strconv.FormatInt(w.Actions, 10), since, next}})
+		p.rows = append(p.rows, panelRow{cells: []string{w.Reason, strconv.FormatInt(w.Actions, 10), age(w.OldestDue), next}})
 	}
 	return p
+}
+
+// age writes how long something has been due; zero is not at all.
+func age(seconds float64) string {
+	if seconds <= 0 {
+		return "-"
+	}
+	return brief(seconds)
 }
 
 func bucketPanel(o wire.Overview) panel {
@@ -145,10 +151,7 @@ func bucketPanel(o wire.Overview) panel {
 		{"BUCKET", 0, false}, {"WAITING", 9, true}, {"DUE SINCE", 10, true}, {"TOKENS", 8, true}, {"IN USE", 9, true}, {"OPENS IN", 9, true}, {"", 14, false},
 	}}
 	for _, b := range o.Buckets {
-		since, tokens, use, opens, state, t := "-", "-", "-", "-", "", tonePlain
-		if b.OldestDue > 0 {
-			since = brief(b.OldestDue)
-		}
+		tokens, use, opens, state, t := "-", "-", "-", "", tonePlain
 		if b.Tokens != nil {
 			tokens = strconv.FormatInt(*b.Tokens, 10)
 		}
@@ -164,7 +167,7 @@ func bucketPanel(o wire.Overview) panel {
 		if b.Paused {
 			state, t = "paused", toneAlarm
 		}
-		p.rows = append(p.rows, panelRow{[]string{b.Name, strconv.FormatInt(b.Waiting, 10), since, tokens, use, opens, "  " + state}, t})
+		p.rows = append(p.rows, panelRow{[]string{b.Name, strconv.FormatInt(b.Waiting, 10), age(b.OldestDue), tokens, use, opens, "  " + state}, t})
 	}
 	return p
 }
@@ -192,11 +195,7 @@ func toolPanel(o wire.Overview) panel {
 		counts[name][status] += e.LastFiveMinutes
 		counts[name]["all"] += e.LastFiveMinutes
 	}
-	var names []string
-	for name := range counts {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b string) int {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b]["all"], counts[a]["all"]), cmp.Compare(a, b))
 	})
 	for _, name := range names {
