@@ -47,6 +47,7 @@ func (c workerConfig) start(program string, log *os.File) (*process.Child, error
 		skewEnv + "=" + strconv.Itoa(int(c.Skew.Seconds())),
 		"DATABASE_URL=" + c.URL,
 		"COUNTERSIGN_WORKER_ID=" + c.ID,
+		"COUNTERSIGN_SOURCE_NETWORKS=127.0.0.0/8",
 		"COUNTERSIGN_CONCURRENCY=" + strconv.Itoa(c.Concurrency),
 		"COUNTERSIGN_LEASE=" + c.Lease.String(),
 		"COUNTERSIGN_LOG_LEVEL=" + level,

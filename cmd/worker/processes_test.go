@@ -188,7 +188,7 @@ func start(t *testing.T, url string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0])
 	cmd.Env = append(os.Environ(), asWorker+"=1", "DATABASE_URL="+url, "COUNTERSIGN_LEASE=5s",
-		"COUNTERSIGN_DB_MAX_CONNS=5", "COUNTERSIGN_CONCURRENCY=20", "COUNTERSIGN_GRACE=5s")
+		"COUNTERSIGN_DB_MAX_CONNS=5", "COUNTERSIGN_CONCURRENCY=20", "COUNTERSIGN_GRACE=5s", "COUNTERSIGN_SOURCE_NETWORKS=127.0.0.0/8")
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
