@@ -51,7 +51,7 @@ func (by Submitter) checkName(external string) error {
 	if by.Reserved || by.Workflow != uuid.Nil {
 		return nil
 	}
-	for _, prefix := range []string{"workflow:", "notice:"} {
+	for _, prefix := range []string{"workflow:", "message:"} {
 		rest, ours := strings.CutPrefix(external, prefix)
 		if id, _, more := strings.Cut(rest, ":"); ours && more && uuid.Validate(id) == nil {
 			return invalid("/external_id", "reserved", "names that begin like this are Countersign's own; take another one")

@@ -16,7 +16,7 @@ func TestNobodyTakesTheNamesOfMessagesAndSteps(t *testing.T) {
 	t.Parallel()
 	d := alone(t)
 	id := uuid.NewString()
-	step, reversal, message := "workflow:"+id+":0", "workflow:"+id+":0:reverse", "notice:"+id+":7-8-0"
+	step, reversal, message := "workflow:"+id+":0", "workflow:"+id+":0:reverse", "message:"+id+":7-8-0"
 
 	for _, name := range []string{step, reversal, message} {
 		err := d.accept(note(name))[0].Err
@@ -24,7 +24,7 @@ func TestNobodyTakesTheNamesOfMessagesAndSteps(t *testing.T) {
 			t.Errorf("the name %s: %v, want it refused as reserved", name, err)
 		}
 	}
-	for _, name := range []string{"workflow:7:0", "batch:" + id, "notice:today", "my workflow:" + id + ":0", "workflows:" + id + ":0"} {
+	for _, name := range []string{"workflow:7:0", "batch:" + id, "message:today", "my workflow:" + id + ":0", "workflows:" + id + ":0"} {
 		if a := d.accept(note(name)); a[0].Err != nil {
 			t.Errorf("the name %s: %v", name, a[0].Err)
 		}

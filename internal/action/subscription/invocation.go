@@ -10,19 +10,19 @@ import (
 	"github.com/countersign-dev/countersign/internal/redact"
 )
 
-// The events of an invocation: what an agent or an inbox needs to know of an
-// action, however many transitions it goes through.
+// The events of an invocation, which summarise the transitions of an action for
+// agents and inboxes.
 const (
-	// ApprovalRequest says that a person is needed.
+	// ApprovalRequest says that approval is required.
 	ApprovalRequest = "action_approval_request"
-	// ApprovalResult says what was decided, or that nobody did in time.
+	// ApprovalResult says what was decided, or that the time to decide ended.
 	ApprovalResult = "action_approval_result"
-	// Completed says that it is over.
+	// Completed says that the action has ended.
 	Completed = "action_completed"
 )
 
-// Invocation names the event of an invocation that an item of an event is;
-// empty if it is none.
+// InvocationKind returns the event of an invocation that an item of an event
+// is; empty if there is none.
 func InvocationKind(kind audit.Kind, it audit.Item) string {
 	switch kind {
 	case audit.Proposed:
@@ -48,13 +48,13 @@ func InvocationKind(kind audit.Kind, it audit.Item) string {
 }
 
 const (
-	// maxParams and maxResult bound what a message holds of arguments and
-	// results, in bytes.
+	// maxParams and maxResult bound the arguments and results in a message, in
+	// bytes.
 	maxParams = 16 << 10
 	maxResult = 16 << 10
 )
 
-// Invoked is the data of an event of an invocation.
+// InvocationData is the data of an event of an invocation.
 type InvocationData struct {
 	InvocationID envelope.ActionID `json:"invocation_id"`
 	// Integration and Action are the source and the name of the tool.
@@ -62,11 +62,11 @@ type InvocationData struct {
 	Action      string        `json:"action"`
 	RiskLevel   envelope.Risk `json:"risk_level"`
 	SessionID   string        `json:"session_id,omitzero"`
-	// Params are the arguments, of a request: without secrets, and cut.
+	// Params are the arguments of a request, redacted and truncated.
 	Params    json.RawMessage `json:"params,omitempty"`
 	ExpiresAt *time.Time      `json:"expires_at,omitempty"`
-	// Status is granted, denied or expired of a decision, and else the phase
-	// that it ended in.
+	// Status is granted, denied or expired for a decision, and else the phase
+	// in which the action ended.
 	Status    string            `json:"status,omitzero"`
 	Result    json.RawMessage   `json:"result,omitempty"`
 	Error     *envelope.Failure `json:"error,omitempty"`
@@ -74,8 +74,8 @@ type InvocationData struct {
 	Note      string            `json:"note,omitzero"`
 }
 
-// Invoke returns the data of an event of an invocation, whose name Invocation
-// gave.
+// NewInvocationData returns the data of an event of an invocation, whose name
+// InvocationKind returned.
 func NewInvocationData(name string, actor string, it audit.Item, v outbox.View) InvocationData {
 	e := &v.Envelope
 	d := InvocationData{
@@ -91,7 +91,7 @@ func NewInvocationData(name string, actor string, it audit.Item, v outbox.View) 
 		d.Status, d.DecidedBy, d.Note = string(it.Approval), actor, redact.Text(it.Note)
 	case Completed:
 		d.Status = string(envelope.PhaseOf(e.Approval, it.Status, it.Code))
-		// Of one that was replayed since, the end of then is not known.
+		// If the action was replayed since, its earlier end is not known.
 		if e.Result.Status == it.Status {
 			if len(e.Result.Output) > 0 && string(e.Result.Output) != "null" {
 				d.Result = redact.JSONTruncated(e.Result.Output, maxResult)

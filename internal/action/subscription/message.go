@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// Test is the type of a message that only shows that messages arrive.
+// Test is the type of a message that shows that messages arrive.
 const Test = "countersign.test"
 
 // transition is the data of a message about a transition.
@@ -36,23 +36,23 @@ type transition struct {
 	Actor       string            `json:"actor"`
 }
 
-// told is one thing that a subscription is to hear of.
+// message is an item of an event that a subscription receives.
 type message struct {
-	name  string
-	place audit.Position
-	item  int
-	kind  audit.Kind
-	actor string
-	at    time.Time
-	it    audit.Item
-	// view is the envelope that it is about; nil if about none.
+	name     string
+	position audit.Position
+	item     int
+	kind     audit.Kind
+	actor    string
+	at       time.Time
+	it       audit.Item
+	// view is the action that the item is about; nil if there is none.
 	view *outbox.View
 }
 
-// id tells where it stands among the events, as streams of events do.
-func (t *message) id() string { return fmt.Sprintf("%s-%d", t.place, t.item) }
+// id returns the position of the item among the events, as event streams show it.
+func (t *message) id() string { return fmt.Sprintf("%s-%d", t.position, t.item) }
 
-// data is what a message says of it.
+// data returns the data of the message.
 func (t *message) data() (any, error) {
 	if t.view != nil && t.name != string(t.kind) {
 		return NewInvocationData(t.name, t.actor, t.it, *t.view), nil
@@ -75,14 +75,14 @@ func (t *message) data() (any, error) {
 	return d, nil
 }
 
-// body is what a webhook is handed.
+// body is the body of a webhook.
 type body struct {
 	Type      string    `json:"type"`
 	Timestamp time.Time `json:"timestamp"`
 	Data      any       `json:"data"`
 }
 
-// deliver proposes to hand a webhook a message.
+// deliver proposes the delivery of a message to a webhook.
 func (s *Subscription) deliver(t *message) (*envelope.Proposal, error) {
 	data, err := t.data()
 	if err != nil {
@@ -91,10 +91,10 @@ func (s *Subscription) deliver(t *message) (*envelope.Proposal, error) {
 	return s.propose(webhook.ToolDeliver, s.external(t.id()), body{t.name, t.at.UTC(), data})
 }
 
-// external is the name of a message, by which it is proposed once.
-func (s *Subscription) external(of string) string { return "notice:" + s.ID.String() + ":" + of }
+// external returns the external id of a message, by which it is proposed once.
+func (s *Subscription) external(of string) string { return "message:" + s.ID.String() + ":" + of }
 
-// propose makes a proposal of a subscription.
+// propose returns a proposal of a subscription.
 func (s *Subscription) propose(tool, external string, args any) (*envelope.Proposal, error) {
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -106,11 +106,11 @@ func (s *Subscription) propose(tool, external string, args any) (*envelope.Propo
 	}, nil
 }
 
-// Trial proposes a message that only shows that messages arrive. Nothing
-// makes two of them one.
+// TestMessage returns the proposal of a message that shows that messages arrive.
+// It has no external id, so that each is sent.
 func (s *Subscription) TestMessage(kind string, by string, at time.Time) (*envelope.Proposal, error) {
 	if kind == catalog.KindSlack {
-		return s.say("Messages of Countersign for the subscription "+s.Name+" arrive here. "+by+" sent this one as a test.", "")
+		return s.paragraph("Messages of Countersign for the subscription "+s.Name+" arrive here. "+by+" sent this one as a test.", "")
 	}
 	return s.propose(webhook.ToolDeliver, "", body{Test, at.UTC(), map[string]string{"subscription": s.Name, "sent_by": by}})
 }

@@ -24,20 +24,20 @@ import (
 )
 
 const (
-	// actor is who switches a subscription off.
+	// actor disables subscriptions.
 	actor = "countersign"
-	// readAtOnce bounds the events of one step, and itemsAtOnce the items of
-	// them that it looks into: an event may be about thousands of envelopes.
+	// readAtOnce bounds the events of one step, and itemsAtOnce their items: an
+	// event may be about thousands of actions.
 	readAtOnce  = 100
 	itemsAtOnce = 200
-	// heldFor is how long a subscription is left alone that could not go on,
-	// and unlistedFor if that is because its source is new.
+	// errorPause is how long a subscription pauses after an error, and
+	// listingPause while its source has not been listed.
 	errorPause   = 30 * time.Second
 	listingPause = 2 * time.Second
 )
 
-// Relay follows events on behalf of subscriptions. Any number of processes may
-// run one at the same time.
+// Relay turns events into messages to subscriptions. Any number of processes
+// may run one at the same time.
 type Relay struct {
 	db      postgres.Begins
 	catalog *settings.Cache
@@ -50,9 +50,9 @@ func NewRelay(db postgres.Begins, cache *settings.Cache, in *intake.Intake, log 
 	return &Relay{db: db, catalog: cache, intake: in, log: log}
 }
 
-// Step takes one subscription some way on, in one transaction: what it is to
-// be told is proposed, and its cursor moved, together or not at all. It
-// reports false if there was nothing to tell anybody.
+// Step advances one subscription: in one transaction it proposes the
+// subscription's next messages and moves its cursor. It reports false if no
+// subscription is due.
 func (r *Relay) Step(ctx context.Context) (bool, error) {
 	var tenant envelope.TenantID
 	var s *Subscription
@@ -65,7 +65,7 @@ func (r *Relay) Step(ctx context.Context) (bool, error) {
 			return err
 		}
 		tenant, s = of, claimed
-		committed, err = r.tell(ctx, tx, tenant, s, at)
+		committed, err = r.relay(ctx, tx, tenant, s, at)
 		return err
 	})
 	switch {
@@ -81,65 +81,66 @@ func (r *Relay) Step(ctx context.Context) (bool, error) {
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.After > 0 {
 		pause = f.After
 	}
-	// The others must not wait for one that cannot go on.
-	r.log.WarnContext(ctx, "subscription held", slog.String("tenant_id", tenant.String()), slog.String("subscription", s.Name), slog.Any("error", err))
+	// A subscription with an error must not delay the others.
+	r.log.WarnContext(ctx, "subscription paused", slog.String("tenant_id", tenant.String()), slog.String("subscription", s.Name), slog.Any("error", err))
 	return true, postgres.InTx(ctx, r.db, postgres.Worker(), func(tx pgx.Tx) error { return hold(ctx, tx, tenant, s, pause) })
 }
 
-// round is one step of one subscription.
+// step is one step of one subscription.
 type step struct {
 	*Relay
 	tx     pgx.Tx
 	tenant envelope.TenantID
 	s      *Subscription
 	slack  bool
-	// told are the items to tell of, and settled and changed the envelopes
-	// whose end, or decision, may have to show in a message.
+	// settled and changed are the actions whose end, or decision, may have to
+	// show in a message.
 	messages         []message
 	settled, changed []uuid.UUID
 	views            map[envelope.ActionID]*outbox.View
 	proposals        []*envelope.Proposal
-	// asked are, by place among the proposals, what they ask for a decision
-	// about.
+	// asked are the actions that proposals request a decision about, by index
+	// of the proposal.
 	asked map[int]envelope.ActionID
 	drop  []uuid.UUID
 }
 
-func (r *Relay) tell(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, at cursor) ([]func(), error) {
-	snap, err := r.catalog.Current(ctx, tx, tenant)
+func (r *Relay) relay(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, at cursor) ([]func(), error) {
+	current, err := r.catalog.Current(ctx, tx, tenant)
 	if err != nil {
 		return nil, err
 	}
-	src, known := snap.Source(s.Source)
+	src, known := current.Source(s.Source)
 	tools := settings.DeliveryTools(src.Kind)
 	if known && len(tools) == 0 {
-		return nil, disable(ctx, tx, tenant, s, "its source is neither a webhook nor Slack any more")
+		return nil, disable(ctx, tx, tenant, s, "its source is no longer of kind webhook or slack")
 	}
 	if !known || !src.Enabled {
-		return nil, errPaused("the source is off")
+		return nil, fault.New(fault.Busy, "the source is disabled")
 	}
 	for _, name := range tools {
-		if _, ok := snap.Tool(policy.Key{Source: s.Source, Action: name}); !ok {
+		if _, ok := current.Tool(policy.Key{Source: s.Source, Action: name}); !ok {
 			return nil, fault.Limit(listingPause, "the source has not listed the tool %s", name)
 		}
 	}
-	if _, ok := snap.Limits.Bucket(s.Bucket); !ok {
+	if _, ok := current.Limits.Bucket(s.Bucket); !ok {
 		s.Bucket = "" // it was retired
 	}
 	events, err := audit.Read(ctx, tx, tenant, at.Position, readAtOnce)
 	if err != nil {
 		return nil, err
 	}
-	rd := &step{
+	st := &step{
 		Relay: r, tx: tx, tenant: tenant, s: s, slack: src.Kind == catalog.KindSlack,
 		views: make(map[envelope.ActionID]*outbox.View), asked: make(map[int]envelope.ActionID),
 	}
-	to := rd.gather(events, at)
-	return rd.finish(ctx, to)
+	to := st.collect(events, at)
+	return st.finish(ctx, to)
 }
 
-// gather picks what is of interest out of events, and returns how far it got.
-func (rd *step) gather(events []audit.Stored, at cursor) cursor {
+// collect adds the relevant items of events to the step, and returns the cursor
+// behind them.
+func (st *step) collect(events []audit.Stored, at cursor) cursor {
 	seen := 0
 	for _, e := range events {
 		for i, it := range e.Items {
@@ -152,7 +153,7 @@ func (rd *step) gather(events []audit.Stored, at cursor) cursor {
 				}
 				return cursor{at.Position, i}
 			}
-			if rd.pick(e, i, it) {
+			if st.add(e, i, it) {
 				seen++
 			}
 		}
@@ -161,26 +162,26 @@ func (rd *step) gather(events []audit.Stored, at cursor) cursor {
 	return at
 }
 
-// pick says whether an item is of interest.
-func (rd *step) pick(e audit.Stored, i int, it audit.Item) bool {
-	name, wanted := rd.s.wants(e.Kind, it)
+// add adds an item of an event to the step, and reports whether it is relevant.
+func (st *step) add(e audit.Stored, i int, it audit.Item) bool {
+	name, wanted := st.s.wants(e.Kind, it)
 	ended := e.Kind == audit.Settled && it.Code == source.CodeGone
 	if wanted || ended {
 		if !wanted {
 			name = ""
 		}
-		rd.messages = append(rd.messages, message{name: name, place: e.Position, item: i, kind: e.Kind, actor: e.Actor, at: e.At, it: it})
+		st.messages = append(st.messages, message{name: name, position: e.Position, item: i, kind: e.Kind, actor: e.Actor, at: e.At, it: it})
 	}
-	if !rd.slack {
+	if !st.slack {
 		return wanted || ended
 	}
 	switch e.Kind {
 	case audit.Settled, audit.Resolved:
-		rd.settled = append(rd.settled, uuid.UUID(it.Action))
+		st.settled = append(st.settled, uuid.UUID(it.Action))
 	case audit.Undone, audit.Killed:
-		rd.settled, rd.changed = append(rd.settled, uuid.UUID(it.Action)), append(rd.changed, uuid.UUID(it.Action))
+		st.settled, st.changed = append(st.settled, uuid.UUID(it.Action)), append(st.changed, uuid.UUID(it.Action))
 	case audit.Decided, audit.Voted, audit.Edited:
-		rd.changed = append(rd.changed, uuid.UUID(it.Action))
+		st.changed = append(st.changed, uuid.UUID(it.Action))
 	case audit.Proposed, audit.Expiring, audit.Escalated, audit.ReturnedToApproval, audit.Replayed, audit.Discarded, audit.Configured,
 		audit.Noticed, audit.Pruned, audit.WorkflowChanged:
 		return wanted
@@ -188,47 +189,46 @@ func (rd *step) pick(e audit.Stored, i int, it audit.Item) bool {
 	return true
 }
 
-// finish proposes what follows from what was gathered, and moves the
-// subscription on.
-func (rd *step) finish(ctx context.Context, to cursor) ([]func(), error) {
+// finish proposes the messages of the step, and advances the subscription.
+func (st *step) finish(ctx context.Context, to cursor) ([]func(), error) {
 	var shown []approvalMessage
-	if len(rd.settled)+len(rd.changed) > 0 {
+	if len(st.settled)+len(st.changed) > 0 {
 		var err error
-		if shown, err = findMessages(ctx, rd.tx, rd.tenant, rd.s.ID, rd.changed, rd.settled); err != nil {
+		if shown, err = findMessages(ctx, st.tx, st.tenant, st.s.ID, st.changed, st.settled); err != nil {
 			return nil, err
 		}
 	}
-	if err := rd.read(ctx, shown); err != nil {
+	if err := st.read(ctx, shown); err != nil {
 		return nil, err
 	}
-	for i := range rd.messages {
-		t := &rd.messages[i]
-		if t.view = rd.views[t.it.Action]; t.view != nil && rd.refused(t) {
-			return nil, rd.end(ctx, t)
+	for i := range st.messages {
+		t := &st.messages[i]
+		if t.view = st.views[t.it.Action]; t.view != nil && st.endsSubscription(t) {
+			return nil, st.disable(ctx, t)
 		}
-		if err := rd.compose(t); err != nil {
+		if err := st.compose(t); err != nil {
 			return nil, err
 		}
 	}
 	for _, n := range shown {
-		if err := rd.show(n); err != nil {
+		if err := st.updateMessage(n); err != nil {
 			return nil, err
 		}
 	}
-	committed, err := rd.accept(ctx)
+	committed, err := st.accept(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := deleteMessages(ctx, rd.tx, rd.tenant, rd.s, rd.drop); err != nil {
+	if err := deleteMessages(ctx, st.tx, st.tenant, st.s, st.drop); err != nil {
 		return nil, err
 	}
-	return committed, advance(ctx, rd.tx, rd.tenant, rd.s, to)
+	return committed, advance(ctx, st.tx, st.tenant, st.s, to)
 }
 
-// read looks up every envelope that matters in one query.
-func (rd *step) read(ctx context.Context, shown []approvalMessage) error {
+// read reads the actions of the step in one query.
+func (st *step) read(ctx context.Context, shown []approvalMessage) error {
 	var ids []envelope.ActionID
-	for _, t := range rd.messages {
+	for _, t := range st.messages {
 		if t.it.Action != (envelope.ActionID{}) {
 			ids = append(ids, t.it.Action)
 		}
@@ -240,77 +240,77 @@ func (rd *step) read(ctx context.Context, shown []approvalMessage) error {
 		return nil
 	}
 	slices.SortFunc(ids, func(a, b envelope.ActionID) int { return slices.Compare(a[:], b[:]) })
-	views, err := outbox.Get(ctx, rd.tx, rd.tenant, slices.Compact(ids)...)
+	views, err := outbox.Get(ctx, st.tx, st.tenant, slices.Compact(ids)...)
 	for i := range views {
-		rd.views[views[i].Envelope.ActionID] = &views[i]
+		st.views[views[i].Envelope.ActionID] = &views[i]
 	}
 	return err
 }
 
-// refused says that an item is the end of a delivery of this subscription
-// whose receiver wants no more. One from before an operator switched it on
-// again says nothing of now.
-func (rd *step) refused(t *message) bool {
+// endsSubscription reports whether an item is the end of a delivery of this
+// subscription whose receiver answered 410. A delivery from before an operator
+// enabled the subscription again does not count.
+func (st *step) endsSubscription(t *message) bool {
 	e := &t.view.Envelope
 	return t.kind == audit.Settled && t.it.Code == source.CodeGone &&
-		e.AutomationID == settings.SubscriptionAutomation(rd.s.ID) && e.Timestamps.CreatedAt.After(rd.s.UpdatedAt)
+		e.AutomationID == settings.SubscriptionAutomation(st.s.ID) && e.Timestamps.CreatedAt.After(st.s.UpdatedAt)
 }
 
-// end switches the subscription off. It stands behind the item that said so,
-// should somebody switch it on again.
-func (rd *step) end(ctx context.Context, t *message) error {
-	if err := advance(ctx, rd.tx, rd.tenant, rd.s, cursor{audit.Position{Tx: t.place.Tx, Event: t.place.Event - 1}, t.item + 1}); err != nil {
+// disable disables the subscription and moves its cursor behind the item that
+// caused it, in case an operator enables the subscription again.
+func (st *step) disable(ctx context.Context, t *message) error {
+	if err := advance(ctx, st.tx, st.tenant, st.s, cursor{audit.Position{Tx: t.position.Tx, Event: t.position.Event - 1}, t.item + 1}); err != nil {
 		return err
 	}
-	return disable(ctx, rd.tx, rd.tenant, rd.s, "the receiver answered 410: it wants no more messages")
+	return disable(ctx, st.tx, st.tenant, st.s, "the receiver answered 410: it wants no more messages")
 }
 
-// compose proposes the message about an item, if there is to be one: never
-// about a delivery, whosever it is.
-func (rd *step) compose(t *message) error {
+// compose proposes the message about an item, if there is one. There are no
+// messages about deliveries, of any subscription.
+func (st *step) compose(t *message) error {
 	switch {
 	case t.name == "":
 		return nil
 	case t.it.Action == (envelope.ActionID{}):
-		if !rd.s.wantsAll() {
+		if !st.s.wantsAll() {
 			return nil
 		}
-	case t.view == nil: // retention took it
+	case t.view == nil: // deleted by retention
 		return nil
 	default:
-		if _, delivery := settings.Delivery(t.view.Envelope.AutomationID); delivery || !rd.s.covers(&t.view.Envelope) {
+		if _, delivery := settings.Delivery(t.view.Envelope.AutomationID); delivery || !st.s.covers(&t.view.Envelope) {
 			return nil
 		}
 	}
-	if !rd.slack {
-		p, err := rd.s.deliver(t)
-		return rd.propose(p, err)
+	if !st.slack {
+		p, err := st.s.deliver(t)
+		return st.propose(p, err)
 	}
-	asking := t.view != nil && asks(t)
+	asking := t.view != nil && requestsDecision(t)
 	if t.name == ApprovalRequest && !asking {
-		return nil // somebody has decided meanwhile
+		return nil // it has been decided in the meantime
 	}
 	if asking {
-		rd.asked[len(rd.proposals)] = t.it.Action
+		st.asked[len(st.proposals)] = t.it.Action
 	}
-	p, err := rd.s.announce(t)
-	return rd.propose(p, err)
+	p, err := st.s.slackMessage(t)
+	return st.propose(p, err)
 }
 
-func (rd *step) propose(p *envelope.Proposal, err error) error {
+func (st *step) propose(p *envelope.Proposal, err error) error {
 	if err == nil {
-		rd.proposals = append(rd.proposals, p)
+		st.proposals = append(st.proposals, p)
 	}
 	return err
 }
 
-// show brings a message that asks for a decision up to date: how many have
-// agreed, what was edited, and at last what was decided. A message that is not
-// out yet comes here again when it is.
-func (rd *step) show(n approvalMessage) error {
-	about, delivery := rd.views[n.about], rd.views[n.delivery]
+// updateMessage updates a message that requests a decision: with the number of
+// votes, with edits, and at the end with the decision. A message that has not
+// been sent yet is updated when it has been.
+func (st *step) updateMessage(n approvalMessage) error {
+	about, delivery := st.views[n.about], st.views[n.delivery]
 	if about == nil || delivery == nil {
-		rd.drop = append(rd.drop, uuid.UUID(n.delivery))
+		st.drop = append(st.drop, uuid.UUID(n.delivery))
 		return nil
 	}
 	channel, ts, out := messageOf(delivery)
@@ -318,41 +318,41 @@ func (rd *step) show(n approvalMessage) error {
 	status := delivery.Envelope.Result.Status
 	switch {
 	case !out && (envelope.Terminal(status) || status == envelope.StatusUnknown && !waits):
-		rd.drop = append(rd.drop, uuid.UUID(n.delivery))
+		st.drop = append(st.drop, uuid.UUID(n.delivery))
 		return nil
 	case !out || waits && current(delivery, about):
 		return nil
 	case waits:
-		p, err := rd.s.update(channel, ts, n.delivery, stateOf(about), rd.s.request(*about, headline("")))
-		return rd.propose(p, err)
+		p, err := st.s.update(channel, ts, n.delivery, stateOf(about), st.s.request(*about, headline("")))
+		return st.propose(p, err)
 	}
-	rd.drop = append(rd.drop, uuid.UUID(n.delivery))
-	p, err := rd.s.update(channel, ts, n.delivery, string(about.Envelope.Approval), rd.s.verdict(*about))
-	return rd.propose(p, err)
+	st.drop = append(st.drop, uuid.UUID(n.delivery))
+	p, err := st.s.update(channel, ts, n.delivery, string(about.Envelope.Approval), st.s.decisionMessage(*about))
+	return st.propose(p, err)
 }
 
-// accept proposes everything in as few batches as can be.
-func (rd *step) accept(ctx context.Context) (committed []func(), err error) {
-	by := intake.Submitter{Tenant: rd.tenant, Name: "subscription " + rd.s.Name, Reserved: true, Origin: json.RawMessage(`{"via":"system"}`)}
+// accept submits the proposals in as few batches as possible.
+func (st *step) accept(ctx context.Context) (committed []func(), err error) {
+	by := intake.Submitter{Tenant: st.tenant, Name: "subscription " + st.s.Name, Reserved: true, Origin: json.RawMessage(`{"via":"system"}`)}
 	var kept []approvalMessage
-	for at := 0; at < len(rd.proposals); at += intake.MaxBatch {
-		batch := rd.proposals[at:min(at+intake.MaxBatch, len(rd.proposals))]
-		answers, done, err := rd.intake.AcceptTx(ctx, rd.tx, by, batch)
+	for at := 0; at < len(st.proposals); at += intake.MaxBatch {
+		batch := st.proposals[at:min(at+intake.MaxBatch, len(st.proposals))]
+		answers, done, err := st.intake.AcceptTx(ctx, st.tx, by, batch)
 		if err != nil {
 			return nil, err
 		}
 		committed = append(committed, done)
 		for i, a := range answers {
-			about, asking := rd.asked[at+i]
+			about, asking := st.asked[at+i]
 			switch {
 			case a.Err == nil && asking:
 				kept = append(kept, approvalMessage{about, a.Action})
 			case a.Err != nil && !errors.Is(a.Err, fault.Conflict):
-				// The message cannot be sent, now or ever; the others can.
-				rd.log.ErrorContext(ctx, "message not accepted", slog.String("subscription", rd.s.Name),
+				// This message can never be sent; the others can.
+				st.log.ErrorContext(ctx, "message not accepted", slog.String("subscription", st.s.Name),
 					slog.String("external_id", batch[i].ExternalID), slog.Any("error", a.Err))
 			}
 		}
 	}
-	return committed, insertMessages(ctx, rd.tx, rd.tenant, rd.s, kept)
+	return committed, insertMessages(ctx, st.tx, st.tenant, st.s, kept)
 }

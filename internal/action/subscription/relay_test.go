@@ -28,7 +28,7 @@ import (
 
 func TestAWebhookHearsOfAnInvocation(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	h.propose("ask", `{}`, 1) // from before: nobody is told
 	h.seen()
 	s := h.toHooks()
@@ -43,7 +43,7 @@ func TestAWebhookHearsOfAnInvocation(t *testing.T) {
 		t.Fatalf("messages (-want +got):\n%s", diff)
 	}
 	for _, d := range got {
-		if d.source != "hooks" || d.tool != "deliver" || d.approval != "auto" || !strings.HasPrefix(d.external, "notice:"+s.ID.String()+":") {
+		if d.source != "hooks" || d.tool != "deliver" || d.approval != "auto" || !strings.HasPrefix(d.external, "message:"+s.ID.String()+":") {
 			t.Errorf("delivery = %+v", d)
 		}
 		if d.args.Data["invocation_id"] != id.String() || d.args.Data["integration"] != "mail" || d.args.Data["action"] != "ask" {
@@ -67,7 +67,7 @@ func TestAWebhookHearsOfAnInvocation(t *testing.T) {
 
 func TestNobodyIsToldOfMessages(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	all := subscription.Kinds()[3:] // every transition
 	one, two := h.toHooks(all...), h.subscribe(subscription.Subscription{Name: "two", Source: "hooks", Kinds: all})
 
@@ -87,7 +87,7 @@ func TestNobodyIsToldOfMessages(t *testing.T) {
 
 func TestFilters(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	with := func(name string, change func(*subscription.Subscription)) subscription.Subscription {
 		return h.subscribe(subscription.Subscription{Name: name, Source: "hooks", Kinds: []string{"proposed", "configured"}}, change)
 	}
@@ -118,7 +118,7 @@ func TestFilters(t *testing.T) {
 // message once and in a bounded number of transactions.
 func TestAStormIsToldInSets(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	s := h.toHooks("proposed")
 	const n = 10_000
 	h.propose("free", `{}`, n)
@@ -185,7 +185,7 @@ func (f flakyTx) Commit(ctx context.Context) error {
 // is nothing, since both are committed together.
 func TestAWorkerThatDiesTellsNothingTwice(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	s := h.toHooks("proposed")
 	h.propose("free", `{}`, 5)
 	lose := new(atomic.Int32)
@@ -210,7 +210,7 @@ func TestAWorkerThatDiesTellsNothingTwice(t *testing.T) {
 // TestBeginningAgainDoublesNothing, should a cursor be put back.
 func TestBeginningAgainDoublesNothing(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	s := h.toHooks("proposed", subscription.ApprovalRequest)
 	h.propose("free", `{}`, 3)
 	h.propose("ask", `{}`, 2)
@@ -226,7 +226,7 @@ func TestBeginningAgainDoublesNothing(t *testing.T) {
 
 func TestAnEventIsTakenUpInItsMiddle(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	s := h.toHooks("proposed")
 	h.propose("free", `{}`, 450) // one event
 	var steps []int
@@ -248,14 +248,14 @@ func TestAnEventIsTakenUpInItsMiddle(t *testing.T) {
 
 func TestADeletedSubscriptionDeliversNothingMore(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(h *house, s subscription.Subscription){
-		"deleted": func(h *house, s subscription.Subscription) {
+	for name, end := range map[string]func(h *fixture, s subscription.Subscription){
+		"deleted": func(h *fixture, s subscription.Subscription) {
 			h.as(func(ctx context.Context, tx pgx.Tx) error { return subscription.Delete(ctx, tx, h.tenant, s.Name) })
 		},
-		"off": func(h *house, s subscription.Subscription) {
+		"off": func(h *fixture, s subscription.Subscription) {
 			h.subscribe(s, func(s *subscription.Subscription) { s.Enabled = false })
 		},
-		"made anew": func(h *house, s subscription.Subscription) {
+		"made anew": func(h *fixture, s subscription.Subscription) {
 			h.as(func(ctx context.Context, tx pgx.Tx) error { return subscription.Delete(ctx, tx, h.tenant, s.Name) })
 			s.ID = uuid.Nil
 			h.subscribe(s)
@@ -263,7 +263,7 @@ func TestADeletedSubscriptionDeliversNothingMore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t)
+			h := newFixture(t)
 			s := h.toHooks("proposed")
 			h.propose("free", `{}`, 1)
 			h.relayAll()
@@ -272,12 +272,12 @@ func TestADeletedSubscriptionDeliversNothingMore(t *testing.T) {
 
 			var decision string
 			h.as(func(ctx context.Context, tx pgx.Tx) error {
-				snap, err := h.cache.Current(ctx, tx, h.tenant)
+				current, err := h.cache.Current(ctx, tx, h.tenant)
 				if err != nil {
 					return err
 				}
-				for _, tool := range snap.Tools() {
-					d := snap.Decide(tool, settings.Proposal{Automation: settings.SubscriptionAutomation(s.ID), Risk: envelope.RiskLow})
+				for _, tool := range current.Tools() {
+					d := current.Decide(tool, settings.Proposal{Automation: settings.SubscriptionAutomation(s.ID), Risk: envelope.RiskLow})
 					if d.Mode != envelope.ModeDeny {
 						decision += fmt.Sprintf("%s is %s by %s; ", tool.Key, d.Mode, d.Source)
 					}
@@ -295,7 +295,7 @@ func TestADeletedSubscriptionDeliversNothingMore(t *testing.T) {
 // agents: its rules, what employees are trusted with, and what arguments may be.
 func TestASubscriptionMayDeliverAndNothingElse(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	s := h.toHooks()
 	h.as(func(ctx context.Context, tx pgx.Tx) error {
 		if err := settings.PutMode(ctx, tx, h.tenant, "", "*", envelope.ModeAllow, "test"); err != nil {
@@ -304,24 +304,24 @@ func TestASubscriptionMayDeliverAndNothingElse(t *testing.T) {
 		if err := limits.PutEmployee(ctx, tx, h.tenant, limits.Employee{Trust: policy.TrustNone}, "test"); err != nil {
 			return err
 		}
-		snap, err := h.cache.Current(ctx, tx, h.tenant)
+		current, err := h.cache.Current(ctx, tx, h.tenant)
 		if err != nil {
 			return err
 		}
 		rule := settings.Rule{ID: "dear", Pattern: "*", Expression: "args.amount > 100", Mode: "deny", Enabled: true}
-		if err := settings.PutRule(ctx, tx, snap, rule, "test"); err != nil {
+		if err := settings.PutRule(ctx, tx, current, rule, "test"); err != nil {
 			return err
 		}
 		return settings.PutMode(ctx, tx, h.tenant, "", "hooks:deliver", envelope.ModeDeny, "test")
 	})
 
 	h.as(func(ctx context.Context, tx pgx.Tx) error {
-		snap, err := h.cache.Current(ctx, tx, h.tenant)
+		current, err := h.cache.Current(ctx, tx, h.tenant)
 		if err != nil {
 			return err
 		}
-		for _, tool := range snap.Tools() {
-			got := snap.Decide(tool, settings.Proposal{Automation: settings.SubscriptionAutomation(s.ID), Risk: envelope.RiskLow}).Mode
+		for _, tool := range current.Tools() {
+			got := current.Decide(tool, settings.Proposal{Automation: settings.SubscriptionAutomation(s.ID), Risk: envelope.RiskLow}).Mode
 			want := envelope.ModeDeny
 			if tool.Key.String() == "hooks:deliver" {
 				want = envelope.ModeAllow
@@ -334,9 +334,9 @@ func TestASubscriptionMayDeliverAndNothingElse(t *testing.T) {
 	})
 }
 
-func TestAReceiverThatWantsNoMoreIsLeftAlone(t *testing.T) {
+func TestAReceiverThatWantsNoMoreIsDisabled(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	s := h.toHooks("proposed")
 	h.propose("free", `{}`, 2)
 	h.relayAll()
@@ -373,7 +373,7 @@ func TestAReceiverThatWantsNoMoreIsLeftAlone(t *testing.T) {
 // envelopes that wait.
 func TestADownReceiverKeepsEventsBack(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	s := h.toHooks("proposed")
 	h.propose("free", `{}`, 3)
 	h.exec(`INSERT INTO breakers (tenant_id, source_id, state, cause, open_until, worker) VALUES ($1, 'hooks', 'open', 'failures', now() + interval '1 day', 'w')`, h.tenant.String())
@@ -396,7 +396,7 @@ func TestADownReceiverKeepsEventsBack(t *testing.T) {
 
 func TestASourceThatIsOffHoldsOnlyItsOwn(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	s := h.toTeam("proposed")
 	other := h.toHooks("proposed")
 	h.exec("UPDATE sources SET enabled = false WHERE source_id = 'team'")
@@ -424,7 +424,7 @@ func TestASourceThatIsOffHoldsOnlyItsOwn(t *testing.T) {
 // ago.
 func TestASourceThatIsNotListedYetIsLookedAtSoon(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	s := h.toHooks("proposed")
 	h.exec("DELETE FROM tools WHERE source_id = 'hooks'")
 	h.propose("free", `{}`, 1)
@@ -445,8 +445,8 @@ func TestASourceThatIsNotListedYetIsLookedAtSoon(t *testing.T) {
 
 func TestTenantsAreToldOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	one := newHouse(t)
-	two := newHouseIn(t, one.db)
+	one := newFixture(t)
+	two := newFixtureIn(t, one.db)
 	mine, theirs := one.toHooks("proposed"), two.toHooks("proposed")
 	one.propose("free", `{}`, 1)
 

@@ -15,39 +15,39 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/slack"
 )
 
-// Press is what somebody in Slack did with a message of ours.
+// InteractionKind is what somebody did with a message in Slack.
 type InteractionKind string
 
-// The presses.
+// The kinds of interaction.
 const (
-	// PressApprove and PressDeny are the buttons that decide.
+	// InteractionApprove and InteractionDeny are the buttons that decide.
 	InteractionApprove InteractionKind = "approve"
 	InteractionDeny    InteractionKind = "deny"
-	// PressReason asks for the form in which to say why.
+	// InteractionAskReason opens the form for a reason.
 	InteractionAskReason InteractionKind = "reason"
-	// PressSubmit sends that form off.
+	// InteractionSubmitReason submits that form.
 	InteractionSubmitReason InteractionKind = "submit"
-	// PressNothing is of no consequence here, such as a button that is a link.
+	// InteractionOther has no effect here, such as a button that is a link.
 	InteractionOther InteractionKind = "nothing"
 )
 
 // Interaction is a request that Slack sends when somebody uses a message.
 type Interaction struct {
 	Kind InteractionKind
-	// Team and User are who did it: a user is known by both alone.
+	// Team and User together identify who did it.
 	Team, User string
 	// Channel and TS are the message.
 	Channel, TS string
-	// Trigger lets a form be opened, once and for three seconds.
+	// Trigger allows opening one form, for three seconds.
 	Trigger string
-	// Action is what the message is about, and Seen what it showed of it.
+	// Action is the action of the message, and ETag the version that it showed.
 	Action envelope.ActionID
 	ETag   string
-	// Reason is what the form says.
+	// Reason is the text of the form.
 	Reason string
 }
 
-// payload is what of Slack's request matters here.
+// payload is the part of Slack's request that is used.
 type payload struct {
 	Type string
 	Team *struct{ ID string }
@@ -74,9 +74,9 @@ type payload struct {
 	}
 }
 
-// errPayload says nothing of what was sent.
+// errPayload repeats nothing of the request.
 func errPayload() error {
-	return fault.New(fault.Invalid, "is not what Slack sends when somebody uses a message of Countersign")
+	return fault.New(fault.Invalid, "is not a request that Slack sends when somebody uses a message of Countersign")
 }
 
 // ParseInteraction reads the body of a request whose signature was verified.
@@ -91,20 +91,20 @@ func ParseInteraction(body []byte) (Interaction, error) {
 		return Interaction{}, errPayload()
 	}
 	in := Interaction{Kind: InteractionOther, User: p.User.ID, Team: p.User.TeamID, Trigger: p.TriggerID}
-	// The workspace of the user, who may be a guest in the one of the message.
+	// The workspace of the user, who may be a guest in the message's workspace.
 	if in.Team == "" && p.Team != nil {
 		in.Team = p.Team.ID
 	}
 	switch p.Type {
 	case "block_actions":
-		return in, in.pressed(p)
+		return in, in.parseButton(p)
 	case "view_submission":
-		return in, in.submitted(p)
+		return in, in.parseForm(p)
 	}
 	return in, nil
 }
 
-func (in *Interaction) pressed(p payload) error {
+func (in *Interaction) parseButton(p payload) error {
 	if len(p.Actions) != 1 {
 		return errPayload()
 	}
@@ -119,10 +119,10 @@ func (in *Interaction) pressed(p payload) error {
 		return nil
 	}
 	in.Channel, in.TS = p.Container.ChannelID, p.Container.MessageTS
-	return in.names(p.Actions[0].Value)
+	return in.parseValue(p.Actions[0].Value)
 }
 
-func (in *Interaction) submitted(p payload) error {
+func (in *Interaction) parseForm(p payload) error {
 	if p.View.CallbackID != formReason {
 		return nil
 	}
@@ -137,11 +137,11 @@ func (in *Interaction) submitted(p payload) error {
 	if utf8.RuneCountInString(in.Reason) > maxReason {
 		return errPayload()
 	}
-	return in.names(parts[0])
+	return in.parseValue(parts[0])
 }
 
-// names reads the value of a button.
-func (in *Interaction) names(value string) error {
+// parseValue parses the value of a button.
+func (in *Interaction) parseValue(value string) error {
 	id, seen, ok := strings.Cut(value, ".")
 	if !ok || seen == "" || in.Action.UnmarshalText([]byte(id)) != nil || in.Action == (envelope.ActionID{}) {
 		return errPayload()
@@ -153,15 +153,15 @@ func (in *Interaction) names(value string) error {
 	return nil
 }
 
-// Message is what the source calls the message.
+// Message returns the provider id of the message.
 func (in *Interaction) Message() string { return in.Channel + "/" + in.TS }
 
-// Whisper proposes to tell the one who pressed something. The same is said
-// once a minute.
+// Ephemeral proposes a message that only the user of the interaction sees. The
+// same text is sent once a minute at most.
 func (s *Subscription) Ephemeral(in Interaction, say string, now time.Time) (*envelope.Proposal, error) {
-	// Beside what says it, so that it shows before it is forgotten.
+	// Part of the external id, so that the text can be sent again later.
 	of := digest(in.Action.String(), in.User, say) + ":" + strconv.FormatInt(now.Unix()/60, 10)
-	p, err := s.propose(slack.ToolMessageWhisper, s.external("whisper:"+of), struct {
+	p, err := s.propose(slack.ToolMessageEphemeral, s.external("ephemeral:"+of), struct {
 		Channel string `json:"channel"`
 		User    string `json:"user"`
 		Text    string `json:"text"`
@@ -174,7 +174,7 @@ func (s *Subscription) Ephemeral(in Interaction, say string, now time.Time) (*en
 	return p, nil
 }
 
-// AskReason proposes to open the form in which to say why something is denied.
+// ReasonForm proposes to open the form for the reason of a denial.
 func (s *Subscription) ReasonForm(in Interaction, now time.Time) (*envelope.Proposal, error) {
 	type view struct {
 		Type            string  `json:"type"`
@@ -203,12 +203,13 @@ func (s *Subscription) ReasonForm(in Interaction, now time.Time) (*envelope.Prop
 	return p, nil
 }
 
-// FormProblem is the answer to a form that has it show why it was not taken.
+// FormProblem returns the response that makes a form show why it was not
+// accepted.
 func FormProblem(say string) any {
 	return map[string]any{"response_action": "errors", "errors": map[string]string{formReason: field(say)}}
 }
 
-// digest names some texts in few characters.
+// digest returns a short digest of some texts.
 func digest(texts ...string) string {
 	h := sha256.New()
 	for _, t := range texts {

@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// post is the arguments of a message in Slack. Nothing in it is formatted, and
-// nothing it names is unfurled: what it shows is an agent's.
+// post is the arguments of a message in Slack. Formatting and unfurling are off,
+// because the message shows text of an agent.
 type post struct {
 	Channel     string  `json:"channel"`
 	TS          string  `json:"ts,omitzero"`
@@ -39,7 +39,7 @@ type block struct {
 	Optional bool      `json:"optional,omitzero"`
 }
 
-// element is a button, or a field to write in.
+// element is a button or an input field.
 type element struct {
 	Type      string `json:"type"`
 	ActionID  string `json:"action_id,omitzero"`
@@ -51,23 +51,23 @@ type element struct {
 	MaxLength int    `json:"max_length,omitzero"`
 }
 
-// text is a text that Slack takes literally.
+// text is a text object of Block Kit.
 type text struct {
 	Type  string `json:"type"`
 	Text  string `json:"text"`
 	Emoji *bool  `json:"emoji,omitempty"`
 }
 
-// plain makes a text of what is escaped already.
+// plain returns a plain text of an escaped string.
 func plain(escaped string) *text { return &text{"plain_text", escaped, new(false)} }
 
-// moment makes a text of a time, which Slack shows in the reader's own zone.
-// It is the one text that is formatted, and holds nothing but the time.
+// moment returns a text of a time, which Slack shows in the reader's time zone.
+// It is the only formatted text, and holds nothing but the time.
 func moment(at time.Time) *text {
 	return &text{"mrkdwn", fmt.Sprintf("<!date^%d^{date_short_pretty} {time_secs}|%s>", at.Unix(), at.UTC().Format(time.RFC3339)), nil}
 }
 
-// The names of the buttons and of what a form holds.
+// The ids of buttons, blocks and forms.
 const (
 	buttonApprove = "countersign_approve"
 	buttonDeny    = "countersign_deny"
@@ -78,24 +78,24 @@ const (
 	maxReason     = 1000
 )
 
-// announce proposes the message in Slack about something.
-func (s *Subscription) announce(t *message) (*envelope.Proposal, error) {
-	if t.view == nil || !asks(t) {
-		return s.say(sentence(t), t.id())
+// slackMessage proposes a message in Slack.
+func (s *Subscription) slackMessage(t *message) (*envelope.Proposal, error) {
+	if t.view == nil || !requestsDecision(t) {
+		return s.paragraph(sentence(t), t.id())
 	}
 	p, err := s.propose(slack.ToolMessageSend, s.external(t.id()), s.request(*t.view, headline(t.kind)))
 	if err != nil {
 		return nil, err
 	}
-	// After that, nobody can decide any more.
+	// Nobody can decide after that.
 	if t.view.ApprovalExpiresAt != nil {
 		p.Constraints.MustRunBefore = t.view.ApprovalExpiresAt.UTC()
 	}
 	return p, nil
 }
 
-// asks says that something is told in order to be decided.
-func asks(t *message) bool {
+// requestsDecision reports whether a message requests a decision.
+func requestsDecision(t *message) bool {
 	if t.view.Envelope.Approval != envelope.ApprovalRequired {
 		return false
 	}
@@ -104,7 +104,7 @@ func asks(t *message) bool {
 }
 
 func headline(kind audit.Kind) string {
-	switch kind { // the other kinds ask for the first time
+	switch kind { // the other kinds are first requests
 	case audit.Expiring:
 		return "Approval needed soon"
 	case audit.Escalated:
@@ -115,9 +115,9 @@ func headline(kind audit.Kind) string {
 	return "Approval needed"
 }
 
-// say proposes a message of one paragraph. of is what it tells of; empty for
-// what may be said again.
-func (s *Subscription) say(escaped, of string) (*envelope.Proposal, error) {
+// paragraph proposes a message of one paragraph. of is part of the external id;
+// empty for a message that may be sent again.
+func (s *Subscription) paragraph(escaped, of string) (*envelope.Proposal, error) {
 	external := ""
 	if of != "" {
 		external = s.external(of)
@@ -131,7 +131,7 @@ func (s *Subscription) post(fallback string, blocks []block) post {
 	}
 }
 
-// sentence says in one line what happened.
+// sentence returns one line that says what happened.
 func sentence(t *message) string {
 	parts := []string{t.name}
 	if t.view != nil {
@@ -153,9 +153,8 @@ func sentence(t *message) string {
 	return strings.Join(shown, " · ") + " (" + field(t.actor) + ")"
 }
 
-// request is the message that asks for a decision. Without the arguments in
-// full there is no button to approve: nobody approves here what nobody can
-// see here.
+// request returns the message that requests a decision. It has no button to
+// approve if it cannot show all arguments.
 func (s *Subscription) request(v outbox.View, title string) post {
 	tool := field(v.Envelope.Tool.Source + ":" + v.Envelope.Tool.Name)
 	blocks, whole := s.about(v, title)
@@ -179,9 +178,8 @@ func (s *Subscription) request(v outbox.View, title string) post {
 	return s.post(title+": "+tool, blocks)
 }
 
-// verdict is what becomes of the message once there is nothing to decide any
-// more.
-func (s *Subscription) verdict(v outbox.View) post {
+// decisionMessage returns the message after the decision, without buttons.
+func (s *Subscription) decisionMessage(v outbox.View) post {
 	title := ending(v)
 	blocks, _ := s.about(v, title)
 	var by []text
@@ -197,7 +195,7 @@ func (s *Subscription) verdict(v outbox.View) post {
 	return s.post(title+": "+field(v.Envelope.Tool.Source+":"+v.Envelope.Tool.Name), blocks)
 }
 
-// ending says how the wait for a decision ended.
+// ending returns how the wait for a decision ended.
 func ending(v outbox.View) string {
 	switch v.Envelope.Approval {
 	case envelope.ApprovalAuto, envelope.ApprovalGranted:
@@ -216,7 +214,8 @@ func ending(v outbox.View) string {
 	return "Denied"
 }
 
-// about shows an action. whole says that its arguments stand there in full.
+// about returns the blocks that show an action, and whether they show all of its
+// arguments.
 func (s *Subscription) about(v outbox.View, title string) (blocks []block, whole bool) {
 	e := &v.Envelope
 	facts := []text{
@@ -243,8 +242,8 @@ func (s *Subscription) about(v outbox.View, title string) (blocks []block, whole
 	}, whole
 }
 
-// update proposes to change a message that was sent. state names what it is to
-// show, so that the same is not shown twice.
+// update proposes to change a message that was sent. state is part of the
+// external id, so that one change is made once.
 func (s *Subscription) update(channel, ts string, delivery envelope.ActionID, state string, to post) (*envelope.Proposal, error) {
 	to.Channel, to.TS = channel, ts
 	to.Mrkdwn, to.UnfurlLinks, to.UnfurlMedia = nil, nil, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 )
 
-// messageOf returns where a delivery's message stands, and false while it does
-// not.
+// messageOf returns the channel and ts of a delivery's message, and false if it
+// has not been sent.
 func messageOf(delivery *outbox.View) (channel, ts string, out bool) {
 	r := delivery.Envelope.Result
 	if r.ProviderID == nil || r.Status != envelope.StatusSent && r.Status != envelope.StatusConflict {
@@ -20,18 +20,19 @@ func messageOf(delivery *outbox.View) (channel, ts string, out bool) {
 	return strings.Cut(*r.ProviderID, "/")
 }
 
-// current says that a message shows an envelope as it is, as it was sent.
+// current reports whether a message, as it was sent, shows the current version of
+// an action.
 func current(delivery, about *outbox.View) bool {
 	return about.Review.Given == 0 && bytes.Contains(delivery.Envelope.Args, []byte(approval.ETag(*about)))
 }
 
-// stateOf names what a message shows of an envelope that waits.
+// stateOf returns the version of a pending action that a message shows.
 func stateOf(about *outbox.View) string {
 	return approval.ETag(*about) + "." + strconv.Itoa(about.Review.Given)
 }
 
-// Shows says whether one of some deliveries is the message that a button was
-// pressed in. A button anywhere else was put there by somebody else.
+// HasMessage reports whether one of some deliveries sent the message of an
+// interaction. A button in any other message is not Countersign's.
 func HasMessage(deliveries []outbox.View, in Interaction) bool {
 	for i := range deliveries {
 		if channel, ts, out := messageOf(&deliveries[i]); out && channel == in.Channel && ts == in.TS {

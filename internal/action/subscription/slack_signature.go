@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// SlackTolerance is how far a request's time may be from now.
+// SlackTolerance bounds the difference between a request's time and now.
 const SlackTolerance = 5 * time.Minute
 
-// ErrSignature says that a request did not come from the Slack app that it
-// claims to be of, or not now. Which of them is not told.
+// ErrSignature is the error of a request without a valid signature or with a
+// wrong time. It does not say which.
 var ErrSignature = errors.New("the request is not signed, or not now")
 
-// VerifySlack checks that a request came from Slack just now: the time and the
-// signature that its headers say, over its body as it came. An error is
-// ErrSignature.
+// VerifySlack checks the timestamp and the signature of a request from Slack over
+// its unchanged body. An error is ErrSignature.
 func VerifySlack(secret, timestamp, signature string, body []byte, now time.Time) error {
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil || secret == "" || strconv.FormatInt(seconds, 10) != timestamp {

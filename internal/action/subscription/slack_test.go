@@ -21,7 +21,7 @@ import (
 
 func TestARequestInSlackFollowsTheDecision(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	s := h.toTeam()
 	id := h.propose("ask", `{"to":"bo"}`, 1)[0]
 	h.relayAll()
@@ -38,7 +38,7 @@ func TestARequestInSlackFollowsTheDecision(t *testing.T) {
 		t.Errorf("buttons = %v", buttons)
 	}
 
-	if err := h.desk.Edit(t.Context(), h.decider(), id, approval.Edit{Args: json.RawMessage(`{"to":"cy"}`)}); err != nil {
+	if err := h.approvals.Edit(t.Context(), h.decider(), id, approval.Edit{Args: json.RawMessage(`{"to":"cy"}`)}); err != nil {
 		t.Fatal(err)
 	}
 	h.relayAll()
@@ -66,11 +66,11 @@ func TestARequestInSlackFollowsTheDecision(t *testing.T) {
 // TestADecisionBeforeTheMessageIsOut shows once the message is.
 func TestADecisionBeforeTheMessageIsOut(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	s := h.toTeam()
 	id := h.propose("ask", `{}`, 1)[0]
 	h.relayAll()
-	if err := h.desk.Deny(t.Context(), h.decider(), id, "no"); err != nil {
+	if err := h.approvals.Deny(t.Context(), h.decider(), id, "no"); err != nil {
 		t.Fatal(err)
 	}
 	h.relayAll()
@@ -89,7 +89,7 @@ func TestADecisionBeforeTheMessageIsOut(t *testing.T) {
 
 func TestMessagesThatNeverCameAreForgotten(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	s := h.toTeam()
 	id := h.propose("ask", `{}`, 1)[0]
 	h.relayAll()
@@ -126,7 +126,7 @@ func TestAnAgentCannotSpeakThroughAMessage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t)
+			h := newFixture(t)
 			s := h.toTeam()
 			h.propose("ask", test.args, 1)
 			h.relayAll()

@@ -21,13 +21,13 @@ const (
 	maxField = 200
 )
 
-// escape makes data of a text: Slack makes no mention, link or time of it.
+// escape escapes a text, so that Slack shows no mention, link or time in it.
 func escape(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 }
 
-// visible writes what cannot be seen as its code: characters that hide, that
-// turn the direction of what follows, or that only look like a space.
+// visible replaces invisible characters by their codes: characters of no width,
+// that change the direction of text, or that look like a space.
 func visible(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -43,7 +43,7 @@ func visible(text string) string {
 	return b.String()
 }
 
-// field makes one short line of a text.
+// field returns the first line of a text, truncated and escaped.
 func field(text string) string {
 	line, rest, _ := strings.Cut(visible(text), "\n")
 	if len(line) > maxField {
@@ -59,8 +59,8 @@ func field(text string) string {
 	return escape(line)
 }
 
-// shownArgs writes arguments for a person to read. whole says that they stand
-// there in full: nothing was cut, and nothing hidden as a secret.
+// shownArgs formats arguments for a person. whole reports whether nothing was
+// truncated and nothing redacted.
 func shownArgs(args json.RawMessage) (text string, whole bool) {
 	clean := redact.JSON(args)
 	whole = bytes.Equal(clean, args)
@@ -76,7 +76,7 @@ func shownArgs(args json.RawMessage) (text string, whole bool) {
 	for !utf8.RuneStart(text[cut]) {
 		cut--
 	}
-	// Not within what stands for one character.
+	// Not within an escape sequence.
 	if at := strings.LastIndexByte(text[:cut], '&'); at >= 0 && cut-at < len("&amp;") {
 		cut = at
 	}

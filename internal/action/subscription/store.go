@@ -11,8 +11,24 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
+
+// violations are the faults for the constraints of this package's tables that
+// a caller's input can violate.
+var violations = postgres.Violations{
+	"subscriptions_tenant_id_fkey":           fault.New(fault.NotFound, "no such tenant"),
+	"subscriptions_source_id_fkey":           fault.New(fault.NotFound, "no such source"),
+	"subscriptions_name_check":               fault.New(fault.Invalid, "a subscription's name is 1 to 63 of a-z, 0-9, dot, - and _, and starts with a letter or a digit"),
+	"subscriptions_kinds_check":              fault.New(fault.Invalid, "a subscription has 1 to 50 kinds of event"),
+	"subscriptions_min_risk_check":           fault.New(fault.Invalid, "a risk is low, medium or high"),
+	"subscriptions_pkey":                     fault.New(fault.Conflict, "a subscription of that name exists"),
+	"subscriptions_subscription_id_key":      fault.New(fault.Conflict, "a subscription of that name exists"),
+	"subscriptions_id_key":                   fault.New(fault.Conflict, "a subscription of that name exists"),
+	"approval_messages_pkey":                 fault.New(fault.Conflict, "the subscription does not exist any more"),
+	"approval_messages_subscription_id_fkey": fault.New(fault.Conflict, "the subscription does not exist any more"),
+}
 
 // List returns a tenant's subscriptions in order of name.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Subscription, error) {
@@ -31,7 +47,7 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Subscript
 	return all, nil
 }
 
-// Get returns a subscription by its name. One that is not there is
+// Get returns a subscription by its name. An unknown subscription is
 // fault.NotFound.
 func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string) (Subscription, error) {
 	all, err := List(ctx, tx, tenant)
@@ -46,11 +62,11 @@ func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string) 
 	return Subscription{}, fault.New(fault.NotFound, "no subscription %s", name)
 }
 
-// Put makes a subscription, which hears of what happens from now on, or
-// changes the one of its name. One that is changed goes on where it is, and so
-// hears of what happened while it was off, unless fromNow says to leave that
-// out. The id of a new one is s.ID; a secret, if given, must be sealed for it.
-func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Subscription, sealedSecret []byte, fromNow bool) error {
+// Put creates a subscription, which receives events from now on, or changes the
+// subscription of that name, which keeps its cursor unless fromNow moves it to
+// the latest event. s.ID is the id of a new subscription; a secret, if given,
+// must be encrypted for it.
+func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Subscription, encryptedSecret []byte, fromNow bool) error {
 	q := dbsqlc.New()
 	others, err := q.SubscriptionCount(ctx, tx, &dbsqlc.SubscriptionCountParams{TenantID: uuid.UUID(tenant), Name: s.Name})
 	if err != nil {
@@ -65,7 +81,7 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Subscriptio
 	}
 	id, err := q.SubscriptionPut(ctx, tx, &dbsqlc.SubscriptionPutParams{
 		TenantID: uuid.UUID(tenant), SubscriptionID: s.ID, Name: s.Name, SourceID: s.Source, Kinds: s.Kinds, Tool: s.Tool,
-		MinRisk: string(s.MinRisk), Channel: s.Channel, Link: s.Link, RateBucket: s.Bucket, SigningSecret: sealedSecret,
+		MinRisk: string(s.MinRisk), Channel: s.Channel, Link: s.Link, RateBucket: s.Bucket, SigningSecret: encryptedSecret,
 		Enabled: s.Enabled, CursorTxid: at.Tx, CursorEvent: at.Event, UpdatedBy: s.UpdatedBy, FromNow: fromNow,
 	})
 	err = violations.Fault(err)
@@ -75,8 +91,8 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Subscriptio
 	return err
 }
 
-// Delete removes a subscription. What it still has to deliver is denied from
-// then on.
+// Delete deletes a subscription. Its deliveries that are not sent are denied
+// from then on.
 func Delete(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string) error {
 	n, err := dbsqlc.New().SubscriptionDelete(ctx, tx, &dbsqlc.SubscriptionDeleteParams{TenantID: uuid.UUID(tenant), Name: name})
 	if err == nil && n == 0 {
@@ -85,24 +101,24 @@ func Delete(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name strin
 	return err
 }
 
-// Buttons is a subscription in Slack as the request of a button finds it.
+// ButtonTarget is the subscription of a message whose button was used.
 type ButtonTarget struct {
 	Tenant envelope.TenantID
-	// Subscription has what a message of it needs.
+	// Subscription has the fields that its messages need.
 	Subscription Subscription
-	// SealedSecret is the signing secret of its Slack app.
-	SealedSecret []byte
+	// EncryptedSecret is the signing secret of its Slack app.
+	EncryptedSecret []byte
 }
 
-// FindButtons finds a subscription whose messages have buttons before its
-// tenant is known, in a transaction of the scope postgres.Authenticator. One
-// that is not there is fault.NotFound.
+// FindButtonTarget returns a subscription whose messages have buttons before its
+// tenant is known, in a transaction of the scope postgres.Authenticator. An
+// unknown subscription is fault.NotFound.
 func FindButtonTarget(ctx context.Context, tx pgx.Tx, id uuid.UUID) (ButtonTarget, error) {
 	// sqlc does not see the columns of the function.
 	const query = "SELECT tenant_id, name, source_id, signing_secret FROM slack_subscription($1)"
 	b := ButtonTarget{Subscription: Subscription{ID: id}}
 	var tenant uuid.UUID
-	err := tx.QueryRow(ctx, query, id).Scan(&tenant, &b.Subscription.Name, &b.Subscription.Source, &b.SealedSecret)
+	err := tx.QueryRow(ctx, query, id).Scan(&tenant, &b.Subscription.Name, &b.Subscription.Source, &b.EncryptedSecret)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ButtonTarget{}, fault.New(fault.NotFound, "no such subscription")
 	}
@@ -110,7 +126,7 @@ func FindButtonTarget(ctx context.Context, tx pgx.Tx, id uuid.UUID) (ButtonTarge
 	return b, err
 }
 
-// Messages returns the deliveries of a subscription that asked for a decision
+// Messages returns the deliveries of a subscription that requested a decision
 // about an action.
 func Messages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, subscription uuid.UUID, action envelope.ActionID) ([]envelope.ActionID, error) {
 	all, err := findMessages(ctx, tx, tenant, subscription, []uuid.UUID{uuid.UUID(action)}, nil)
@@ -121,19 +137,19 @@ func Messages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, subscrip
 	return deliveries, err
 }
 
-// SealedFor is what a signing secret is sealed for, in the place of a source.
-// No source can be called that.
+// SecretContext returns the name for which a signing secret is encrypted, in
+// place of a source's id. No source can have that id.
 func SecretContext(subscription uuid.UUID) string { return "subscription:" + subscription.String() }
 
-// place is how far a subscription has been told.
+// cursor is the position up to which events were sent to a subscription.
 type cursor struct {
 	audit.Position
-	// items are those of the next event that were told already.
+	// items counts the items of the next event that were sent already.
 	items int
 }
 
-// claim takes the next subscription that has something to be told, and holds
-// its row until the transaction ends. It reports false if there is none.
+// claim locks the next subscription that is due until the transaction ends. It
+// reports false if there is none.
 func claim(ctx context.Context, tx pgx.Tx) (envelope.TenantID, *Subscription, cursor, bool, error) {
 	r, err := dbsqlc.New().SubscriptionClaim(ctx, tx)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -149,14 +165,14 @@ func claim(ctx context.Context, tx pgx.Tx) (envelope.TenantID, *Subscription, cu
 	return envelope.TenantID(r.TenantID), s, cursor{audit.Position{Tx: r.CursorTxid, Event: r.CursorEvent}, int(r.CursorItem)}, true, nil
 }
 
-// advance notes how far a subscription has been told.
+// advance stores the cursor of a subscription.
 func advance(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, to cursor) error {
 	return dbsqlc.New().SubscriptionAdvance(ctx, tx, &dbsqlc.SubscriptionAdvanceParams{
 		TenantID: uuid.UUID(tenant), SubscriptionID: s.ID, CursorTxid: to.Tx, CursorEvent: to.Event, CursorItem: int32(to.items),
 	})
 }
 
-// hold leaves a subscription alone for a time.
+// hold pauses a subscription for a time.
 func hold(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, long time.Duration) error {
 	_, err := dbsqlc.New().SubscriptionHold(ctx, tx, &dbsqlc.SubscriptionHoldParams{
 		TenantID: uuid.UUID(tenant), SubscriptionID: s.ID, Seconds: long.Seconds(),
@@ -164,7 +180,7 @@ func hold(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscript
 	return err
 }
 
-// disable switches a subscription off, and says so in an event.
+// disable disables a subscription and records an event.
 func disable(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, why string) error {
 	n, err := dbsqlc.New().SubscriptionDisable(ctx, tx, &dbsqlc.SubscriptionDisableParams{
 		TenantID: uuid.UUID(tenant), SubscriptionID: s.ID, DisabledReason: why, UpdatedBy: actor,
@@ -177,11 +193,11 @@ func disable(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscr
 	}}})
 }
 
-// notice is a message that asks for a decision.
+// approvalMessage is a message in Slack that requests a decision.
 type approvalMessage struct{ about, delivery envelope.ActionID }
 
-// notices finds the messages about some actions, and those that some
-// deliveries send.
+// findMessages returns the messages about some actions, and the messages that
+// some deliveries send.
 func findMessages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, subscription uuid.UUID, actions, deliveries []uuid.UUID) ([]approvalMessage, error) {
 	rows, err := dbsqlc.New().ApprovalMessageList(ctx, tx, &dbsqlc.ApprovalMessageListParams{
 		TenantID: uuid.UUID(tenant), SubscriptionID: subscription, ActionIds: actions, DeliveryIds: deliveries,

@@ -1,13 +1,12 @@
-// Package subscription owns what events become for the outside: the three events of
-// an invocation, the subscriptions of receivers, the messages that they get,
-// and what comes back from the buttons in a message. A relay follows the
-// events behind each subscription and proposes one envelope for each message,
-// in the transaction that moves the subscription on, so that every message has
-// the retries, the ledger and the limits of any other action and is proposed
-// once.
+// Package subscription owns the delivery of events to webhooks and Slack: the
+// three events of an invocation, the subscriptions, their messages, and the
+// requests that Slack sends when somebody uses a button. A relay reads the
+// events that a subscription has not seen and proposes one action for each
+// message, in the transaction that advances the subscription's cursor. So every
+// message has the retries, the audit log and the limits of any other action, and
+// is proposed once.
 //
-// It refuses to call anybody, to tell of its own messages, and to decide: a
-// button that was pressed is handed to whoever the operator behind it is.
+// It calls no receiver, sends no messages about messages, and decides nothing.
 package subscription
 
 import (
@@ -18,7 +17,6 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
-	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -27,35 +25,32 @@ import (
 // MaxSubscriptions bounds those of one tenant: each reads every event.
 const MaxSubscriptions = 50
 
-// Subscription is a receiver and what it wants to hear of.
+// Subscription is a receiver and the events that it receives.
 type Subscription struct {
 	ID uuid.UUID
 	// Name is unique in the tenant.
 	Name string
 	// Source is the source of kind webhook or slack that delivers.
 	Source string
-	// Kinds are the names of the events of an invocation, and kinds of
-	// transitions.
+	// Kinds are events of an invocation, and kinds of transitions.
 	Kinds []string
-	// Tool is a pattern of the tools to hear of; "*" is all, and events that
-	// are about no tool.
+	// Tool is a pattern of tools; "*" is all, and events without a tool.
 	Tool string
-	// MinRisk is the lowest risk to hear of; low is all.
+	// MinRisk is the lowest risk of the actions whose events are sent.
 	MinRisk envelope.Risk
-	// Channel is where messages go in Slack.
+	// Channel is the channel in Slack.
 	Channel string
-	// Link is an address to which the id of an action is appended, for a
-	// button that opens it; empty for none.
+	// Link is the address of the button that opens an action, without the id;
+	// empty for no button.
 	Link string
-	// Bucket is the rate bucket of its deliveries; empty is the usual one.
+	// Bucket is the rate bucket of its deliveries; empty is the default.
 	Bucket string
-	// HasSigningSecret says that buttons can act for it.
+	// HasSigningSecret says that its messages can have buttons.
 	HasSigningSecret bool
 	Enabled          bool
-	// DisabledReason says why it was switched off by itself.
+	// DisabledReason is why Countersign disabled it.
 	DisabledReason string
-	// Behind counts the events that it has not been told of, up to
-	// BehindBound.
+	// Behind counts the events after its cursor, up to BehindBound.
 	Behind               int
 	CreatedAt, UpdatedAt time.Time
 	UpdatedBy            string
@@ -64,33 +59,33 @@ type Subscription struct {
 // BehindBound bounds Subscription.Behind.
 const BehindBound = 10_000
 
-// Check says what is wrong with a subscription to a source of a kind, as an
+// Check checks a subscription to a source of a kind. The error is an
 // *envelope.InvalidError.
 func (s Subscription) Check(kind string) error {
 	var wrong []envelope.FieldError
-	refuse := func(at string, rule envelope.Rule, message string) {
+	invalid := func(at string, rule envelope.Rule, message string) {
 		wrong = append(wrong, envelope.FieldError{Pointer: at, Rule: rule, Message: message})
 	}
 	if len(settings.DeliveryTools(kind)) == 0 {
-		refuse("/source", "kind", "must be a source of the kind webhook or slack")
+		invalid("/source", "kind", "must be a source of the kind webhook or slack")
 	}
 	for _, k := range s.Kinds {
 		if !slices.Contains(Kinds(), k) {
-			refuse("/kinds", envelope.RuleEnum, "there is no such kind of event; see the list of kinds")
+			invalid("/kinds", envelope.RuleEnum, "there is no such kind of event; see the list of kinds")
 			break
 		}
 	}
 	if _, err := policy.ParsePattern(s.Tool); err != nil {
-		refuse("/tool", envelope.RulePattern, err.Error())
+		invalid("/tool", envelope.RulePattern, err.Error())
 	}
 	if kind == catalog.KindSlack && s.Channel == "" {
-		refuse("/channel", envelope.RuleRequired, "messages in Slack need a channel")
+		invalid("/channel", envelope.RuleRequired, "messages in Slack need a channel")
 	}
 	if kind == catalog.KindWebhook && (s.Channel != "" || s.Link != "" || s.HasSigningSecret) {
-		refuse("/channel", envelope.RuleUnknownField, "channel, link and signing_secret are for Slack; a webhook signs with its source's own secret")
+		invalid("/channel", envelope.RuleUnknownField, "channel, link and signing_secret are for Slack; a webhook signs with its source's own secret")
 	}
 	if s.Link != "" && !plainLink(s.Link) {
-		refuse("/link", envelope.RuleFormat, "must be an absolute https address without user, or http to the machine itself")
+		invalid("/link", envelope.RuleFormat, "must be an absolute https address without user, or http to the machine itself")
 	}
 	if len(wrong) > 0 {
 		return &envelope.InvalidError{Fields: wrong}
@@ -98,7 +93,7 @@ func (s Subscription) Check(kind string) error {
 	return nil
 }
 
-// DefaultKinds are what a receiver of a kind hears of that names nothing.
+// DefaultKinds returns the kinds of a subscription that names none.
 func DefaultKinds(kind string) []string {
 	if kind == catalog.KindSlack {
 		return []string{ApprovalRequest}
@@ -106,7 +101,7 @@ func DefaultKinds(kind string) []string {
 	return []string{ApprovalRequest, ApprovalResult, Completed}
 }
 
-// Kinds are all that a subscription can be for.
+// Kinds returns all kinds that a subscription can have.
 func Kinds() []string {
 	return []string{
 		ApprovalRequest, ApprovalResult, Completed,
@@ -117,9 +112,9 @@ func Kinds() []string {
 	}
 }
 
-// wants says under which name a subscription hears of an item of an event,
-// and false if it does not. Of an item that it asked for twice, as the event
-// of an invocation and as a transition, it hears once, as the former.
+// wants returns the name under which a subscription receives an item of an
+// event, and false if it does not. An item that it asked for twice, as an event
+// of an invocation and as a transition, it receives once, as the former.
 func (s *Subscription) wants(kind audit.Kind, it audit.Item) (string, bool) {
 	if name := InvocationKind(kind, it); name != "" && slices.Contains(s.Kinds, name) {
 		return name, true
@@ -127,35 +122,20 @@ func (s *Subscription) wants(kind audit.Kind, it audit.Item) (string, bool) {
 	return string(kind), slices.Contains(s.Kinds, string(kind))
 }
 
-// covers says whether a subscription is for an envelope.
+// covers reports whether a subscription is for the tool and risk of an action.
 func (s *Subscription) covers(e *envelope.Envelope) bool {
 	pattern, err := policy.ParsePattern(s.Tool)
-	return err == nil && Matches(pattern, policy.Key{Source: e.Tool.Source, Action: e.Tool.Name}) && rank(e.Risk) >= rank(s.MinRisk)
+	return err == nil && Matches(pattern, policy.Key{Source: e.Tool.Source, Action: e.Tool.Name}) && policy.RiskRank(e.Risk) >= policy.RiskRank(s.MinRisk)
 }
 
-// everything says that a subscription also hears of what is about no tool.
+// wantsAll reports whether a subscription receives events without a tool.
 func (s *Subscription) wantsAll() bool {
 	pattern, err := policy.ParsePattern(s.Tool)
-	return err == nil && pattern == policy.Key{Source: "*", Action: "*"} && rank(s.MinRisk) == rank(envelope.RiskLow)
+	return err == nil && pattern == policy.Key{Source: "*", Action: "*"} && policy.RiskRank(s.MinRisk) == policy.RiskRank(envelope.RiskLow)
 }
 
-// Covers says whether a pattern that policy.ParsePattern read is about a tool.
+// Matches reports whether a pattern that policy.ParsePattern read matches a tool.
 func Matches(pattern, key policy.Key) bool {
 	part := func(p, k string) bool { return p == "*" || p == k }
 	return part(pattern.Source, key.Source) && part(pattern.Action, key.Action)
 }
-
-func rank(r envelope.Risk) int {
-	switch r {
-	case envelope.RiskHigh:
-		return 3
-	case envelope.RiskMedium:
-		return 2
-	case envelope.RiskLow:
-		return 1
-	}
-	return 1
-}
-
-// errHeld says that a subscription cannot go on for now.
-func errPaused(why string) error { return fault.New(fault.Busy, "%s", why) }

@@ -226,7 +226,7 @@ func TestAButtonApprovesAsTheOperator(t *testing.T) {
 	if a := ch.shown(); a.Phase != "approved" {
 		t.Errorf("after the button twice: %+v", a)
 	}
-	ch.message("slack.message.whisper", "nothing to decide any more")
+	ch.message("slack.message.ephemeral", "nothing to decide any more")
 }
 
 func TestAButtonDenies(t *testing.T) {
@@ -362,8 +362,8 @@ func TestButtonsThatDoNotCount(t *testing.T) {
 			if a := ch.shown(); a.Phase != "pending" {
 				t.Errorf("it is %s", a.Phase)
 			}
-			if got := ch.messages("slack.message.whisper"); len(got) != 1 || !strings.Contains(got[0].args, test.why) {
-				t.Errorf("whispers = %+v, want one that says %q", got, test.why)
+			if got := ch.messages("slack.message.ephemeral"); len(got) != 1 || !strings.Contains(got[0].args, test.why) {
+				t.Errorf("ephemeral messages = %+v, want one that says %q", got, test.why)
 			}
 		})
 	}

@@ -155,7 +155,7 @@ func (w *web) run(ctx context.Context, call source.Call, in request) source.Obse
 	if err != nil {
 		return source.Refuse(source.CodeInvalidArgs, "the url is none")
 	}
-	header, ok := w.given(in)
+	header, ok := w.parseHeaders(in)
 	if !ok {
 		return source.Refuse(source.CodeInvalidArgs, "a header is not one that may be given")
 	}
@@ -174,11 +174,11 @@ func (w *web) run(ctx context.Context, call source.Call, in request) source.Obse
 			return source.Refuse(source.CodeRedirected, "the host points on and on")
 		}
 		reply := w.client.Send(ctx, rest.Request{
-			Method: in.Method, URL: at.String(), Header: w.dress(header, to, call), Body: body,
+			Method: in.Method, URL: at.String(), Header: w.addHeaders(header, to, call), Body: body,
 		})
-		next, follow := onward(reply, at, in.Method)
+		next, follow := redirectTarget(reply, at, in.Method)
 		if !follow {
-			w.hide(&reply)
+			w.redactSecrets(&reply)
 			return observe(reply, in.Method, to)
 		}
 		at = next
@@ -187,7 +187,7 @@ func (w *web) run(ctx context.Context, call source.Call, in request) source.Obse
 
 // given returns the headers that the arguments set. It reports false for one
 // that is not theirs to set: of credentials, of the connection, of the key.
-func (w *web) given(in request) (http.Header, bool) {
+func (w *web) parseHeaders(in request) (http.Header, bool) {
 	header := make(http.Header, len(in.Headers)+1)
 	switch {
 	case in.JSON != nil:
@@ -213,7 +213,7 @@ func (w *web) given(in request) (http.Header, bool) {
 }
 
 // dress adds what belongs to the place that a request goes to.
-func (w *web) dress(given http.Header, to entry, call source.Call) http.Header {
+func (w *web) addHeaders(given http.Header, to entry, call source.Call) http.Header {
 	header := maps.Clone(given)
 	if to.Credentials {
 		for name, value := range w.header {
@@ -228,7 +228,7 @@ func (w *web) dress(given http.Header, to entry, call source.Call) http.Header {
 
 // hide takes credentials out of an answer that says back what it was sent. One
 // that is short could be any word.
-func (w *web) hide(reply *rest.Reply) {
+func (w *web) redactSecrets(reply *rest.Reply) {
 	const short, redacted = 8, "[REDACTED]"
 	for _, value := range w.header {
 		text := value.Reveal()
@@ -266,7 +266,7 @@ func (w *web) find(at *url.URL, method string) (entry, bool) {
 // onward returns where a reply points to, if the request is to be made again
 // there: always if it reads; if it writes, only where the status says that
 // nothing was done and the same is wanted elsewhere.
-func onward(reply rest.Reply, at *url.URL, method string) (*url.URL, bool) {
+func redirectTarget(reply rest.Reply, at *url.URL, method string) (*url.URL, bool) {
 	if !slices.Contains(readMethods(), method) &&
 		reply.Status != http.StatusTemporaryRedirect && reply.Status != http.StatusPermanentRedirect {
 		return nil, false
@@ -294,7 +294,7 @@ func observe(reply rest.Reply, method string, to entry) source.Observation {
 		o.Result = nil
 		return o
 	}
-	o.Result = show(reply)
+	o.Result = resultOf(reply)
 	switch write := slices.Contains(writeMethods(), method); {
 	case reply.Succeeded(), write && reply.Status == http.StatusSeeOther, !write && reply.Status == http.StatusNotModified:
 		// Where 303 points to is what came of a write.
@@ -316,7 +316,7 @@ func observe(reply rest.Reply, method string, to entry) source.Observation {
 }
 
 // show returns the result for a reply.
-func show(reply rest.Reply) json.RawMessage {
+func resultOf(reply rest.Reply) json.RawMessage {
 	result := struct {
 		Status    int               `json:"status"`
 		Headers   map[string]string `json:"headers"`

@@ -143,8 +143,8 @@ func TestConformHTTP(t *testing.T) {
 				return sourcetest.Harness{
 					Source: openWeb(t, allow(s, func(a *builtin.Allowed) { a.HonoursKey = honours })), Count: s.Count,
 					Act: post(s.URL + "/v1/200"), BadArgs: ask(builtin.ToolHTTPRequest, "BREW", s.URL+"/v1/200"),
-					Hang: post(s.URL + "/v1/" + resttest.WordHang), Lose: post(s.URL + "/v1/x?" + resttest.WordLose),
-					Limited: post(s.URL + "/v1/" + resttest.WordLimited), RetryAfter: 7 * time.Second, Without: without,
+					Hang: post(s.URL + "/v1/" + resttest.MarkerHang), Lose: post(s.URL + "/v1/x?" + resttest.MarkerLose),
+					Limited: post(s.URL + "/v1/" + resttest.MarkerLimited), RetryAfter: 7 * time.Second, Without: without,
 				}
 			})
 		})
@@ -198,7 +198,7 @@ func TestHTTPOutcomes(t *testing.T) {
 			if !json.Valid(got.Result) {
 				t.Errorf("Result = %s, want JSON", got.Result)
 			}
-			resttest.Quiet(t, "127.0.0.1", got.Message)
+			resttest.NotShown(t, "127.0.0.1", got.Message)
 		})
 	}
 }
@@ -276,7 +276,7 @@ func TestHTTPGoesOnlyWhereItIsAllowed(t *testing.T) {
 	t.Parallel()
 	s, other := resttest.New(t, host), resttest.New(t, host)
 	var asked atomic.Bool
-	other.Meddle(func(http.ResponseWriter, *http.Request, http.Handler) { asked.Store(true) })
+	other.Intercept(func(http.ResponseWriter, *http.Request, http.Handler) { asked.Store(true) })
 	src := openWeb(t, allow(s, func(a *builtin.Allowed) { a.Methods = []string{"GET", "POST"} }))
 	for name, in := range map[string]sourcetest.Invocation{
 		"another host":       post(other.URL + "/v1/200"),
@@ -389,7 +389,7 @@ func TestHTTPTakesItsOwnTime(t *testing.T) {
 	s := resttest.New(t, host)
 	cfg := allow(s)
 	cfg.CallTimeout = 50 * time.Millisecond
-	in := post(s.URL + "/v1/" + resttest.WordHang)
+	in := post(s.URL + "/v1/" + resttest.MarkerHang)
 
 	got := openWeb(t, cfg).Execute(t.Context(), source.Call{Key: "k", Tool: in.Tool, Args: in.Args, Effect: envelope.EffectOnce})
 
@@ -454,5 +454,5 @@ func TestWithChecksItsConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resttest.Quiet(t, "hush", cfg, *cfg.HTTP, src)
+	resttest.NotShown(t, "hush", cfg, *cfg.HTTP, src)
 }

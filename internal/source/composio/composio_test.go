@@ -119,8 +119,8 @@ func TestConform(t *testing.T) {
 		return sourcetest.Harness{
 			Source: open(t, s), Count: s.Count, Act: send("ana"), Fail: send("nobody"),
 			BadArgs: sourcetest.Invocation{Tool: toolSend, Args: json.RawMessage(`{"to":7}`)},
-			Hang:    send(resttest.WordHang), Lose: send(resttest.WordLose),
-			Limited: send(resttest.WordLimited), RetryAfter: 7 * time.Second,
+			Hang:    send(resttest.MarkerHang), Lose: send(resttest.MarkerLose),
+			Limited: send(resttest.MarkerLimited), RetryAfter: 7 * time.Second,
 			Without: map[sourcetest.Feature]string{
 				sourcetest.Keys:     "Composio takes no idempotency key",
 				sourcetest.Restarts: "Composio keeps nothing of its clients",
@@ -131,9 +131,9 @@ func TestConform(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	resttest.Faults(t, func(t *testing.T) resttest.Rig {
+	resttest.Faults(t, func(t *testing.T) resttest.Fixture {
 		s := resttest.New(t, backend)
-		return resttest.Rig{Server: s, Source: open(t, s), Act: send("ana"), Secret: "hush"}
+		return resttest.Fixture{Server: s, Source: open(t, s), Act: send("ana"), Secret: "hush"}
 	})
 }
 
@@ -165,7 +165,7 @@ func TestListFails(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		change func(*composio.Config)
-		meddle resttest.Meddler
+		meddle resttest.Interceptor
 		says   string
 	}{
 		"with another's key":   {change: func(cfg *composio.Config) { cfg.APIKey = rest.NewSecret("hush-other") }, says: "status 401"},
@@ -189,7 +189,7 @@ func TestListFails(t *testing.T) {
 			t.Parallel()
 			s := resttest.New(t, backend)
 			if test.meddle != nil {
-				s.Meddle(test.meddle)
+				s.Intercept(test.meddle)
 			}
 			var change []func(*composio.Config)
 			if test.change != nil {
@@ -230,7 +230,7 @@ func TestCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resttest.Quiet(t, "hush", cfg, &cfg, made, src, got)
+	resttest.NotShown(t, "hush", cfg, &cfg, made, src, got)
 }
 
 func TestNewChecksItsConfig(t *testing.T) {

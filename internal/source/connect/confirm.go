@@ -10,83 +10,80 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// Confirmer asks sources whether tools are still as a snapshot has them, for
-// calls that a person approved: between two listings a source could change
-// what was looked at. It is safe for concurrent use.
+// Confirmer lists sources to find out whether tools are still as the settings
+// have them, for calls that a person approved: a source could change between
+// two listings. It is safe for concurrent use.
 type Confirmer struct {
 	refresher *Refresher
 
 	mu     sync.Mutex
-	latest map[poolKey]*hearing
+	latest map[poolKey]*listing
 }
 
-// hearing is a listing of one source, which those who ask share. The fields
+// listing is a listing of one source, shared by concurrent callers. The fields
 // below done are set when done is closed.
-type hearing struct {
+type listing struct {
 	began   time.Time
 	done    chan struct{}
 	digests map[string][]byte
 	err     error
 }
 
-// NewConfirmer returns a Confirmer that stores what it hears through r.
+// NewConfirmer returns a Confirmer that stores listings through r.
 func NewConfirmer(r *Refresher) *Confirmer {
-	return &Confirmer{refresher: r, latest: make(map[poolKey]*hearing)}
+	return &Confirmer{refresher: r, latest: make(map[poolKey]*listing)}
 }
 
-// Confirm says whether a source offers a tool exactly as the snapshot has it,
-// by a listing that began at since or later; now is when it begins if one has
-// to be made. What has changed is stored before Confirm returns, so that a
-// snapshot read afterwards has it. The error says why the source could not be
-// listed.
-func (c *Confirmer) Confirm(ctx context.Context, snap *settings.Settings, key policy.Key, since, now time.Time) (bool, error) {
-	tool, ok := snap.Tool(key)
+// Confirm reports whether a source offers a tool exactly as the settings have
+// it, by a listing that began at since or later; now is when a new listing
+// begins. Changes are stored before Confirm returns, so that settings read
+// afterwards have them. The error says why the source could not be listed.
+func (c *Confirmer) Confirm(ctx context.Context, current *settings.Settings, key policy.Key, since, now time.Time) (bool, error) {
+	tool, ok := current.Tool(key)
 	if !ok {
 		return false, nil
 	}
-	at := poolKey{snap.Tenant, key.Source}
+	at := poolKey{current.Tenant, key.Source}
 	c.mu.Lock()
-	h := c.latest[at]
-	mine := h == nil || h.began.Before(since)
-	if mine {
-		h = &hearing{began: now, done: make(chan struct{})}
-		c.latest[at] = h
+	l := c.latest[at]
+	first := l == nil || l.began.Before(since)
+	if first {
+		l = &listing{began: now, done: make(chan struct{})}
+		c.latest[at] = l
 	}
 	c.mu.Unlock()
-	if mine {
-		h.digests, h.err = c.hear(ctx, snap, key.Source)
-		close(h.done)
+	if first {
+		l.digests, l.err = c.list(ctx, current, key.Source)
+		close(l.done)
 	}
 	select {
-	case <-h.done:
+	case <-l.done:
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
-	if h.err != nil {
-		return false, h.err
+	if l.err != nil {
+		return false, l.err
 	}
-	return tool.Is(h.digests[key.Action]), nil
+	return tool.Is(l.digests[key.Action]), nil
 }
 
-// hear lists a source, and stores the listing if it is not what the snapshot
-// has.
-func (c *Confirmer) hear(ctx context.Context, snap *settings.Settings, source string) (map[string][]byte, error) {
-	tools, err := c.refresher.list(ctx, snap, source)
+// list lists a source, and stores the listing if it differs from the settings.
+func (c *Confirmer) list(ctx context.Context, current *settings.Settings, source string) (map[string][]byte, error) {
+	tools, err := c.refresher.list(ctx, current, source)
 	if err != nil {
 		return nil, err
 	}
 	digests := catalog.ListingDigests(tools)
-	if sameTools(snap, source, digests) {
+	if sameTools(current, source, digests) {
 		return digests, nil
 	}
-	return digests, c.refresher.store(ctx, snap.Tenant, source, tools, nil)
+	return digests, c.refresher.store(ctx, current.Tenant, source, tools, nil)
 }
 
-// sameTools says that a listing has the tools of a snapshot, as they are
-// there.
-func sameTools(snap *settings.Settings, source string, digests map[string][]byte) bool {
+// sameTools reports whether a listing has the tools of the settings, unchanged.
+func sameTools(current *settings.Settings, source string, digests map[string][]byte) bool {
 	have := 0
-	for _, t := range snap.Tools() {
+	for _, t := range current.Tools() {
 		if t.Key.Source != source {
 			continue
 		}
@@ -98,8 +95,8 @@ func sameTools(snap *settings.Settings, source string, digests map[string][]byte
 	return have == len(digests)
 }
 
-// Discovered says that tools of a kind of source come from elsewhere, and may
-// change without a release of Countersign.
+// Discovered reports whether the tools of a kind of source are defined by the
+// source, and so may change without a release of Countersign.
 func Discovered(kind string) bool {
 	switch kind {
 	case catalog.KindMCP, catalog.KindToolGateway, catalog.KindComposio:

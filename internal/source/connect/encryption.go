@@ -11,14 +11,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// Vault seals the credentials of sources for storage and opens them in the
-// worker. The zero value holds no key: it seals and opens nothing.
+// Cipher encrypts the credentials of sources for storage and decrypts them in
+// the worker. The zero value has no key, and does neither.
 type Cipher struct {
 	gcm cipher.AEAD
 }
 
-// NewVault takes a key of 32 bytes in base64, as COUNTERSIGN_SECRET_KEY holds
-// it. An empty text gives a vault without a key.
+// NewCipher returns a Cipher with a key of 32 bytes in base64, the value of
+// COUNTERSIGN_SECRET_KEY. An empty text gives a Cipher without a key.
 func NewCipher(key string) (Cipher, error) {
 	if key == "" {
 		return Cipher{}, nil
@@ -35,34 +35,35 @@ func NewCipher(key string) (Cipher, error) {
 	return Cipher{gcm: gcm}, err
 }
 
-// Seal encrypts a secret for one source of one tenant; it opens for no other.
-func (v Cipher) Encrypt(tenant envelope.TenantID, source string, secret []byte) ([]byte, error) {
-	if v.gcm == nil {
+// Encrypt encrypts a secret for one source of one tenant. It cannot be decrypted
+// for any other.
+func (c Cipher) Encrypt(tenant envelope.TenantID, source string, secret []byte) ([]byte, error) {
+	if c.gcm == nil {
 		return nil, fault.New(fault.Conflict, "storing credentials needs COUNTERSIGN_SECRET_KEY to be set")
 	}
-	nonce := make([]byte, v.gcm.NonceSize())
+	nonce := make([]byte, c.gcm.NonceSize())
 	if _, err := rand.Read(nonce); err != nil {
 		return nil, err
 	}
-	return v.gcm.Seal(nonce, nonce, secret, sealedFor(tenant, source)), nil
+	return c.gcm.Seal(nonce, nonce, secret, associatedData(tenant, source)), nil
 }
 
-// Open decrypts what Seal sealed.
-func (v Cipher) Decrypt(tenant envelope.TenantID, source string, sealed []byte) ([]byte, error) {
-	if v.gcm == nil {
+// Decrypt decrypts the result of Encrypt.
+func (c Cipher) Decrypt(tenant envelope.TenantID, source string, encrypted []byte) ([]byte, error) {
+	if c.gcm == nil {
 		return nil, errors.New("the source has credentials, and COUNTERSIGN_SECRET_KEY is not set")
 	}
-	n := v.gcm.NonceSize()
-	if len(sealed) < n {
+	n := c.gcm.NonceSize()
+	if len(encrypted) < n {
 		return nil, errors.New("the source's credentials are damaged")
 	}
-	secret, err := v.gcm.Open(nil, sealed[:n], sealed[n:], sealedFor(tenant, source))
+	secret, err := c.gcm.Open(nil, encrypted[:n], encrypted[n:], associatedData(tenant, source))
 	if err != nil {
-		return nil, errors.New("the source's credentials do not open with this COUNTERSIGN_SECRET_KEY")
+		return nil, errors.New("the source's credentials cannot be decrypted with this COUNTERSIGN_SECRET_KEY")
 	}
 	return secret, nil
 }
 
-func sealedFor(tenant envelope.TenantID, source string) []byte {
+func associatedData(tenant envelope.TenantID, source string) []byte {
 	return []byte(tenant.String() + "/" + source)
 }

@@ -238,7 +238,7 @@ func (p *Pool) connect(tenant envelope.TenantID, of catalog.Source) (source.Sour
 	return source.Guard(of.ID, src, p.cfg.Breaker, func(id, _, to string) { p.breakerChanged(tenant, id, to) }), nil
 }
 
-// credentials opens what is sealed; the zero value if nothing is.
+// credentials decrypts the credentials of a source; the zero value if it has none.
 func (p *Pool) credentials(tenant envelope.TenantID, of catalog.Source) (Credentials, error) {
 	var creds Credentials
 	if len(of.Secret) == 0 {

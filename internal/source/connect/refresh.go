@@ -21,24 +21,25 @@ import (
 type Refresher struct {
 	db    postgres.Begins
 	cache *settings.Cache
-	live  *Pool
+	pool  *Pool
 	log   *slog.Logger
 }
 
-// NewRefresher returns a Refresher that lists sources through the sessions of live.
-func NewRefresher(db postgres.Begins, cache *settings.Cache, live *Pool, log *slog.Logger) *Refresher {
-	return &Refresher{db: db, cache: cache, live: live, log: log}
+// NewRefresher returns a Refresher that lists sources through the connections of
+// a pool.
+func NewRefresher(db postgres.Begins, cache *settings.Cache, pool *Pool, log *slog.Logger) *Refresher {
+	return &Refresher{db: db, cache: cache, pool: pool, log: log}
 }
 
 // RefreshStale lists the sources of every tenant whose listing is older than
-// age, and those that somebody wants listed, a few at a time. A source that
-// cannot be listed has the reason noted and holds nobody up.
+// age, or was requested, a few at a time. For a source that cannot be listed
+// the reason is stored; it does not delay the others.
 func (r *Refresher) RefreshStale(ctx context.Context, age time.Duration) error {
-	const most, atOnce = 200, 8
+	const limit, atOnce = 200, 8
 	var stale []catalog.StaleSource
 	err := postgres.InTx(ctx, r.db, postgres.Worker(), func(tx pgx.Tx) error {
 		var err error
-		stale, err = catalog.Stale(ctx, tx, age.Seconds(), most)
+		stale, err = catalog.Stale(ctx, tx, age.Seconds(), limit)
 		return err
 	})
 	if err != nil {
@@ -58,27 +59,27 @@ func (r *Refresher) RefreshStale(ctx context.Context, age time.Duration) error {
 	return g.Wait()
 }
 
-// Sweep lets go of connections that were replaced, as Live.Sweep does.
-func (r *Refresher) Sweep() { r.live.Sweep() }
+// Sweep closes replaced connections, as Pool.Sweep does.
+func (r *Refresher) Sweep() { r.pool.Sweep() }
 
-// Refresh lists one source now. The error says why it could not be listed;
-// that is noted with the source, and its tools stay as they were known.
+// Refresh lists one source now. The error says why the source could not be
+// listed; the reason is stored with the source, and its tools stay unchanged.
 func (r *Refresher) Refresh(ctx context.Context, tenant envelope.TenantID, id string) error {
-	var snap *settings.Settings
+	var current *settings.Settings
 	err := postgres.InTx(ctx, r.db, postgres.Worker(), func(tx pgx.Tx) error {
 		var err error
-		snap, err = r.cache.Current(ctx, tx, tenant)
+		current, err = r.cache.Current(ctx, tx, tenant)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	tools, listErr := r.list(ctx, snap, id)
+	tools, listErr := r.list(ctx, current, id)
 	return errors.Join(listErr, r.store(ctx, tenant, id, tools, listErr))
 }
 
-// store keeps a listing, with an event of what it changed, or why there is
-// none.
+// store stores a listing, with an event of its changes, or the reason why there
+// is none.
 func (r *Refresher) store(ctx context.Context, tenant envelope.TenantID, id string, tools []source.Tool, listErr error) error {
 	return postgres.InTx(ctx, r.db, postgres.Worker(), func(tx pgx.Tx) error {
 		if listErr != nil {
@@ -88,15 +89,15 @@ func (r *Refresher) store(ctx context.Context, tenant envelope.TenantID, id stri
 	})
 }
 
-func (r *Refresher) list(ctx context.Context, snap *settings.Settings, id string) ([]source.Tool, error) {
-	src, err := r.live.Get(snap, id)
+func (r *Refresher) list(ctx context.Context, current *settings.Settings, id string) ([]source.Tool, error) {
+	src, err := r.pool.Get(current, id)
 	if err != nil {
 		return nil, err
 	}
 	return src.List(ctx)
 }
 
-// reason is what an operator may read of a failed listing.
+// reason returns what an operator may read of a failed listing.
 func reason(err error) string {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f.Text

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
-// The names under which Credentials.Values holds what signs messages.
+// The names of the signing secrets in Credentials.Values.
 const (
 	// ValueSigningSecret is the current secret: whsec_ and 24 to 64 bytes in
 	// base64.
@@ -35,8 +35,7 @@ const webhookSchema = `{"type":"object","properties":{
 	"networks":{"type":"array","maxItems":100,"items":{"type":"string"}},
 	"timeout_seconds":{"type":"integer","minimum":1,"maximum":60}},"required":["url"],"additionalProperties":false}`
 
-// parseWebhook reads the configuration of a receiver, down to what only its
-// adapter can check.
+// parseWebhook parses and checks the configuration of a source of kind webhook.
 func parseWebhook(raw json.RawMessage) (webhook.Config, error) {
 	var c WebhookConfig
 	if err := parseConfig(catalog.KindWebhook, raw, &c); err != nil {
@@ -51,8 +50,8 @@ func parseWebhook(raw json.RawMessage) (webhook.Config, error) {
 	return cfg, err
 }
 
-// checkSigning says what is wrong with credentials that sign messages.
-func checkSigning(creds Credentials) error {
+// checkSigningSecrets checks the credentials of a source of kind webhook.
+func checkSigningSecrets(creds Credentials) error {
 	for _, name := range []string{ValueSigningSecret, ValuePreviousSecret} {
 		text, given := creds.Values[name]
 		if !given && name == ValuePreviousSecret {
@@ -72,7 +71,7 @@ func checkSigning(creds Credentials) error {
 // repeat them.
 func CheckCredentials(kind string, creds Credentials) error {
 	if kind == catalog.KindWebhook {
-		return checkSigning(creds)
+		return checkSigningSecrets(creds)
 	}
 	return nil
 }

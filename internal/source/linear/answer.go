@@ -14,15 +14,15 @@ import (
 // maxProviderID bounds the id taken from an answer.
 const maxProviderID = 256
 
-// answer is the one field that an operation of ours asks for.
+// answer is the one field that an operation asks for.
 type answer struct {
 	field json.RawMessage
-	// refused says that Linear looked at the operation and said no to what it
-	// asks for, rather than to who asks or when.
+	// refused says that Linear refused the operation because of what it asks
+	// for, and not because of credentials or rate limits.
 	refused bool
 }
 
-// observe reads an answer of GraphQL, which says its errors with any status: too
+// observe reads an answer of GraphQL, which reports errors with any status: too
 // many requests are 400.
 func observe(reply rest.Reply) (answer, source.Observation) {
 	o := reply.Observe()
@@ -44,22 +44,22 @@ func observe(reply rest.Reply) (answer, source.Observation) {
 		got.field = field
 	}
 	if len(body.Errors) == 0 || !got.empty() {
-		// Beside data, an error tells of a part of it that could not be shown.
+		// With data, an error is about a part of it that could not be shown.
 		return got, o
 	}
 	e := body.Errors[0].Extensions
-	code := meaning(e.Code)
+	code := codeOf(e.Code)
 	if code == "" {
-		code = meaning(e.Type)
+		code = codeOf(e.Type)
 	}
 	if code == "" {
 		code = source.StatusCode(reply.Status)
 	}
-	// The error says more than the status from here on.
+	// From here on the error says more than the status.
 	o.Status = 0
 	switch code {
 	case source.CodeRateLimited:
-		o.RetryAfter = max(o.RetryAfter, patience(reply.Header, time.Now()))
+		o.RetryAfter = max(o.RetryAfter, rateLimitWait(reply.Header, time.Now()))
 		return got, o.NotExecuted(code)
 	case source.CodeServerError:
 		return got, o.Unanswered(code)
@@ -69,7 +69,7 @@ func observe(reply rest.Reply) (answer, source.Observation) {
 		got.refused = true
 		return got, o.ToolFailed()
 	case source.CodeConflict:
-		// It is looked for before it is believed to be there.
+		// create looks for the object before it reports a conflict.
 		code = source.CodeRejected
 	}
 	got.refused = true
@@ -119,11 +119,11 @@ func (a *answer) changed(o source.Observation) source.Observation {
 	return made.done(o)
 }
 
-// meaning is the code for an error's code or type, which differ in writing
-// alone; empty for one that is not known here, which says no more than that
-// the operation failed.
-func meaning(word any) string {
-	text, _ := word.(string)
+// codeOf returns the code for an error's code or type, which differ only in
+// case and separators; empty for an unknown error, which only says that the
+// operation failed.
+func codeOf(value any) string {
+	text, _ := value.(string)
 	switch strings.ReplaceAll(strings.ToLower(text), "_", " ") {
 	case "ratelimited":
 		return source.CodeRateLimited
@@ -139,9 +139,9 @@ func meaning(word any) string {
 	return ""
 }
 
-// patience is how long the exhausted ones among Linear's limits last: it counts
-// requests, their complexity, and the requests of some operations apart.
-func patience(header http.Header, now time.Time) time.Duration {
+// rateLimitWait returns how long Linear's exhausted limits last. Linear limits
+// requests, their complexity, and the requests of some operations.
+func rateLimitWait(header http.Header, now time.Time) time.Duration {
 	var wait time.Duration
 	for _, limit := range []string{"Requests", "Complexity", "Endpoint-Requests"} {
 		if header.Get("X-RateLimit-"+limit+"-Remaining") != "0" {

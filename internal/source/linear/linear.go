@@ -1,10 +1,10 @@
 // Package linear is the source of tools that read and write a Linear
 // workspace over its GraphQL API.
 //
-// What is created carries an id of our own choosing that follows from the
-// call's key, so that creating it again cannot make a second one: creations
-// are of class keyed. When Linear refuses a creation, the package looks for
-// that id before it believes that nothing is there.
+// Created objects get an id that is derived from the call's key, so that a
+// repeated call cannot create a second object: creations are of class keyed.
+// When Linear refuses a creation, the package looks for that id before it
+// reports that nothing exists.
 package linear
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
-// DefaultURL is where Linear's GraphQL API lies.
+// DefaultURL is the address of Linear's GraphQL API.
 const DefaultURL = "https://api.linear.app/graphql"
 
 // Config says which workspace a source stands for. It needs one credential.

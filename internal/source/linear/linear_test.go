@@ -154,8 +154,8 @@ func TestConform(t *testing.T) {
 				return sourcetest.Harness{
 					Source: open(t, s), Count: s.Count, Act: in("x"), Fail: in("E-a word of tomorrow"),
 					BadArgs: sourcetest.Invocation{Tool: linear.ToolIssueCreate, Args: json.RawMessage(`{"teamId":"x","title":"Broken","id":"mine"}`)},
-					Hang:    in(resttest.WordHang), Lose: in(resttest.WordLose),
-					Limited: in(resttest.WordLimited), RetryAfter: 7 * time.Second,
+					Hang:    in(resttest.MarkerHang), Lose: in(resttest.MarkerLose),
+					Limited: in(resttest.MarkerLimited), RetryAfter: 7 * time.Second,
 					Without: map[sourcetest.Feature]string{
 						sourcetest.Restarts: "Linear keeps nothing of its clients",
 					},
@@ -167,9 +167,9 @@ func TestConform(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	resttest.Faults(t, func(t *testing.T) resttest.Rig {
+	resttest.Faults(t, func(t *testing.T) resttest.Fixture {
 		s := serve(t, "")
-		return resttest.Rig{Server: s, Source: open(t, s), Act: issue("x"), Secret: "hush"}
+		return resttest.Fixture{Server: s, Source: open(t, s), Act: issue("x"), Secret: "hush"}
 	})
 }
 
@@ -210,7 +210,7 @@ func TestASecondCreationIsAConflictWhateverLinearSays(t *testing.T) {
 func TestARefusalThatCannotBeLookedIntoIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
-	s.Meddle(func(w http.ResponseWriter, r *http.Request, provider http.Handler) {
+	s.Intercept(func(w http.ResponseWriter, r *http.Request, provider http.Handler) {
 		var op operation
 		raw, err := io.ReadAll(r.Body)
 		if err != nil || json.Unmarshal(raw, &op) != nil {
@@ -252,7 +252,7 @@ func TestErrorsAreReadByTheirType(t *testing.T) {
 			if got.Kind != kind || got.Code != want.code {
 				t.Errorf("Execute() with %s, %s = %s %q, want %s %q", word, effect, got.Kind, got.Code, kind, want.code)
 			}
-			resttest.Quiet(t, "the words of the other side", got.Message)
+			resttest.NotShown(t, "the words of the other side", got.Message)
 		}
 	}
 }
@@ -280,7 +280,7 @@ func TestTooManyRequestsAre400(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, "")
-			s.Meddle(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+			s.Intercept(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 				for k, v := range test.header {
 					w.Header().Set(k, v)
 				}
@@ -346,7 +346,7 @@ func TestCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resttest.Quiet(t, "hush", cfg, &cfg, made, *made, src, got)
+	resttest.NotShown(t, "hush", cfg, &cfg, made, *made, src, got)
 }
 
 func TestNewChecksItsConfig(t *testing.T) {

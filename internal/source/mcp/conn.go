@@ -147,7 +147,7 @@ func (c *watchedConn) kill() {
 
 // shut asks a child process to leave, so that a close that waits for calls
 // does not wait for one that hangs.
-func (c *watchedConn) shut() {
+func (c *watchedConn) closeChild() {
 	if child := c.child(); child != nil {
 		_ = child.Close() // Close says it again to whoever closes the session
 	}

@@ -16,9 +16,9 @@ import (
 // reports a code and breaks the stream there. The SDK sees a cut stream, which
 // concerns one call, and not a bad message, which would concern them all.
 type eventFilter struct {
-	body  io.Closer
-	in    *bufio.Reader
-	spoil func(code string)
+	body     io.Closer
+	in       *bufio.Reader
+	setFault func(code string)
 
 	event bytes.Buffer // the event being read, then being handed out
 	data  bytes.Buffer // the event's data fields
@@ -30,9 +30,9 @@ type eventFilter struct {
 // newEventFilter filters body, of which it reads at most limit bytes in all.
 func newEventFilter(body io.ReadCloser, limit int, spoil func(code string)) *eventFilter {
 	return &eventFilter{
-		body:  body,
-		in:    bufio.NewReader(&boundedBody{ReadCloser: body, left: limit}),
-		spoil: spoil,
+		body:     body,
+		in:       bufio.NewReader(&boundedBody{ReadCloser: body, left: limit}),
+		setFault: spoil,
 	}
 }
 
@@ -97,7 +97,7 @@ func (f *eventFilter) finish() {
 }
 
 func (f *eventFilter) fail(code string, err error) {
-	f.spoil(code)
+	f.setFault(code)
 	f.event.Reset()
 	f.err = err
 }

@@ -22,7 +22,7 @@ const (
 
 // farewell is how long a server has to take note that a session is over. Some
 // do so only after the session's last call has ended.
-const farewell = time.Second
+const endSessionTimeout = time.Second
 
 // errOversized and errMalformed end a response that cannot be used.
 var (
@@ -55,7 +55,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		req.Header.Set(headerProtocolVersion, v)
 	}
 	if req.Method == http.MethodDelete {
-		return t.leave(req)
+		return t.endSession(req)
 	}
 	p := wireProbe(ctx)
 	if p == nil || req.Method != http.MethodPost {
@@ -68,7 +68,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	note(p, resp)
+	recordStatus(p, resp)
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // only so that the connection can be used again
 		_ = resp.Body.Close()                         // nothing of it is used
@@ -76,7 +76,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	switch mediaType(resp) {
 	case "text/event-stream":
-		resp.Body = newEventFilter(resp.Body, t.limit, p.spoil)
+		resp.Body = newEventFilter(resp.Body, t.limit, p.setFault)
 		return resp, nil
 	case "application/json":
 		if err := t.buffer(resp, p); err != nil {
@@ -85,7 +85,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	_ = resp.Body.Close() // nothing of it is used
-	p.spoil(source.CodeMalformed)
+	p.setFault(source.CodeMalformed)
 	return nil, errMalformed
 }
 
@@ -102,10 +102,10 @@ func (t *roundTripper) pass(req *http.Request, wire *probe) (*http.Response, err
 		return nil, err
 	}
 	if handshake != nil {
-		note(handshake, resp)
+		recordStatus(handshake, resp)
 	}
 	if wire != nil && mediaType(resp) == "text/event-stream" {
-		resp.Body = newEventFilter(resp.Body, t.limit, wire.spoil)
+		resp.Body = newEventFilter(resp.Body, t.limit, wire.setFault)
 		return resp, nil
 	}
 	resp.Body = &boundedBody{ReadCloser: resp.Body, left: t.limit}
@@ -113,8 +113,8 @@ func (t *roundTripper) pass(req *http.Request, wire *probe) (*http.Response, err
 }
 
 // leave ends a session; its answer has no body that anyone reads.
-func (t *roundTripper) leave(req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithTimeout(req.Context(), farewell)
+func (t *roundTripper) endSession(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(req.Context(), endSessionTimeout)
 	defer cancel()
 	resp, err := t.base.RoundTrip(req.WithContext(ctx))
 	if err != nil {
@@ -125,7 +125,7 @@ func (t *roundTripper) leave(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-func note(p *probe, resp *http.Response) {
+func recordStatus(p *probe, resp *http.Response) {
 	p.update(func(s *seen) {
 		s.status = resp.StatusCode
 		s.retryAfter = source.RetryAfter(resp.Header.Get("Retry-After"), time.Now())
@@ -138,14 +138,14 @@ func (t *roundTripper) buffer(resp *http.Response, p *probe) error {
 	body, err := io.ReadAll(&boundedBody{ReadCloser: resp.Body, left: t.limit})
 	_ = resp.Body.Close() // read to the end, or given up
 	if errors.Is(err, errOversized) {
-		p.spoil(source.CodeOversized)
+		p.setFault(source.CodeOversized)
 	}
 	if err != nil {
 		return err
 	}
 	msg, err := jsonrpc.DecodeMessage(body)
 	if _, ok := msg.(*jsonrpc.Response); err != nil || !ok {
-		p.spoil(source.CodeMalformed)
+		p.setFault(source.CodeMalformed)
 		return errMalformed
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))

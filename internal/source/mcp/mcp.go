@@ -157,7 +157,7 @@ func (s *Source) Close() error {
 	s.calls.Cancel()
 
 	if sess != nil {
-		sess.conn.shut()
+		sess.conn.closeChild()
 		if err := sess.close(); err != nil {
 			s.log.Debug("mcp session not closed cleanly", slog.String("error", printable(err).Error()))
 		}

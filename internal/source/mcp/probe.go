@@ -15,11 +15,11 @@ import (
 // way through the transport. The SDK hands a request's context down to the
 // bytes, and the probe rides in it.
 type probe struct {
-	mu    sync.Mutex
-	watch *source.WriteWatch
-	conn  *watchedConn
-	id    jsonrpc.ID
-	saw   seen
+	mu        sync.Mutex
+	watch     *source.WriteWatch
+	conn      *watchedConn
+	id        jsonrpc.ID
+	seenSoFar seen
 }
 
 // seen is what a probe knows.
@@ -43,7 +43,7 @@ type seen struct {
 func (p *probe) seen() seen {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.saw
+	s := p.seenSoFar
 	if p.watch != nil {
 		s.handed = true
 		s.written = p.watch.Written()
@@ -57,17 +57,17 @@ func (p *probe) seen() seen {
 func (p *probe) update(f func(*seen)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f(&p.saw)
+	f(&p.seenSoFar)
 }
 
-func (p *probe) spoil(code string) { p.update(func(s *seen) { s.fault = code }) }
+func (p *probe) setFault(code string) { p.update(func(s *seen) { s.fault = code }) }
 
 // sent notes that a request is about to be handed to an HTTP transport.
 func (p *probe) sent(watch *source.WriteWatch, sessionID bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.watch = watch
-	p.saw.sessionID = sessionID
+	p.seenSoFar.sessionID = sessionID
 }
 
 // forget ends the wait for an answer.

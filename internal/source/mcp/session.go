@@ -98,7 +98,7 @@ func (s *Source) renew(ctx context.Context) (*session, error) {
 	}
 	s.mu.Unlock()
 	if closed {
-		sess.conn.shut()
+		sess.conn.closeChild()
 		return nil, errors.Join(source.ErrClosed, sess.close())
 	}
 	s.calls.Go(func() { s.watch(sess) })

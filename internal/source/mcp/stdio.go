@@ -113,7 +113,7 @@ func (c *stdioConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 		}
 		line, err := c.line()
 		if errors.Is(err, errOversized) {
-			c.spoil(source.CodeOversized)
+			c.setFault(source.CodeOversized)
 			return nil, err
 		}
 		if err != nil {
@@ -125,7 +125,7 @@ func (c *stdioConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 		}
 		msg, err := jsonrpc.DecodeMessage(line)
 		if err != nil {
-			c.spoil(source.CodeMalformed)
+			c.setFault(source.CodeMalformed)
 			return nil, errMalformed
 		}
 		return msg, nil
@@ -147,7 +147,7 @@ func (c *stdioConn) line() ([]byte, error) {
 	}
 }
 
-func (c *stdioConn) spoil(code string) {
+func (c *stdioConn) setFault(code string) {
 	c.mu.Lock()
 	c.code = code
 	c.mu.Unlock()

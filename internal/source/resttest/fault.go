@@ -19,10 +19,10 @@ import (
 const MaxBodyBytes = 64 << 10
 
 // theirWords stand for whatever a provider may write into an error.
-const theirWords = "the words of the other side"
+const serverText = "the words of the other side"
 
 // Rig is a fresh source, the server behind it, and a call that acts.
-type Rig struct {
+type Fixture struct {
 	Server *Server
 	// Source reads at most MaxBodyBytes, and is Keyed.
 	Source source.Source
@@ -35,7 +35,7 @@ type Rig struct {
 // fault is one way to fail, and what is to be known afterwards.
 type fault struct {
 	name        string
-	meddle      Meddler
+	intercept   Interceptor
 	once, keyed source.Kind
 	code        string
 	effects     int
@@ -43,7 +43,7 @@ type fault struct {
 }
 
 // after lets the provider act, and answers in its place.
-func after(answer http.HandlerFunc) Meddler {
+func after(answer http.HandlerFunc) Interceptor {
 	return func(w http.ResponseWriter, r *http.Request, provider http.Handler) {
 		provider.ServeHTTP(httptest.NewRecorder(), r)
 		answer(w, r)
@@ -51,7 +51,7 @@ func after(answer http.HandlerFunc) Meddler {
 }
 
 // instead answers in the place of a provider that does not act.
-func instead(answer http.HandlerFunc) Meddler {
+func instead(answer http.HandlerFunc) Interceptor {
 	return func(w http.ResponseWriter, r *http.Request, _ http.Handler) { answer(w, r) }
 }
 
@@ -61,7 +61,7 @@ func status(code int, header ...string) http.HandlerFunc {
 			w.Header().Set(header[i], header[i+1])
 		}
 		w.WriteHeader(code)
-		_, _ = fmt.Fprintf(w, `{"detail":[%q]}`, theirWords) // the client may be gone
+		_, _ = fmt.Fprintf(w, `{"detail":[%q]}`, serverText) // the client may be gone
 	}
 }
 
@@ -86,7 +86,7 @@ func faults() []fault {
 		{"cut before the effect", instead(cut), unknown, retry, source.CodeLost, 0, 0},
 		{"cut after the effect", after(cut), unknown, retry, source.CodeLost, 1, 0},
 		{"cut amid the answer", after(cutAmid), unknown, retry, source.CodeLost, 1, 0},
-		{"an answer that is no JSON", after(body("<html>" + theirWords)), unknown, retry, source.CodeMalformed, 1, 0},
+		{"an answer that is no JSON", after(body("<html>" + serverText)), unknown, retry, source.CodeMalformed, 1, 0},
 		{"an answer that is half JSON", after(body(`{"ok":tru`)), unknown, retry, source.CodeMalformed, 1, 0},
 		{"an answer of another shape", after(body(`["ok"]`)), unknown, retry, source.CodeMalformed, 1, 0},
 		{"an empty answer", after(body("")), unknown, retry, source.CodeMalformed, 1, 0},
@@ -100,14 +100,14 @@ func faults() []fault {
 }
 
 // Faults runs every fault against a source. It calls open once for each.
-func Faults(t *testing.T, open func(t *testing.T) Rig) {
+func Faults(t *testing.T, open func(t *testing.T) Fixture) {
 	t.Helper()
 	for _, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			for _, effect := range []envelope.Effect{envelope.EffectOnce, envelope.EffectKeyed} {
 				rig := open(t)
-				rig.Server.Meddle(f.meddle)
+				rig.Server.Intercept(f.intercept)
 				call := rig.call("key of " + t.Name() + string(effect))
 				call.Effect = effect
 
@@ -123,8 +123,8 @@ func Faults(t *testing.T, open func(t *testing.T) Rig) {
 				if n := rig.Server.Count(call.Key); n != f.effects {
 					t.Errorf("effects = %d, want %d", n, f.effects)
 				}
-				Quiet(t, rig.Secret, got.Message)
-				Quiet(t, theirWords, got.Message)
+				NotShown(t, rig.Secret, got.Message)
+				NotShown(t, serverText, got.Message)
 			}
 		})
 	}
@@ -138,7 +138,7 @@ func Faults(t *testing.T, open func(t *testing.T) Rig) {
 		if got.Kind != source.KindRetry || got.Code != source.CodeUnreachable {
 			t.Errorf("Execute() = %s %q, want retry unreachable", got.Kind, got.Code)
 		}
-		Quiet(t, rig.Secret, got)
+		NotShown(t, rig.Secret, got)
 	})
 	t.Run("sent elsewhere", func(t *testing.T) {
 		t.Parallel()
@@ -146,7 +146,7 @@ func Faults(t *testing.T, open func(t *testing.T) Rig) {
 		var asked atomic.Bool
 		other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }))
 		t.Cleanup(other.Close)
-		rig.Server.Meddle(instead(func(w http.ResponseWriter, r *http.Request) {
+		rig.Server.Intercept(instead(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 		}))
 
@@ -160,7 +160,7 @@ func Faults(t *testing.T, open func(t *testing.T) Rig) {
 		t.Parallel()
 		rig := open(t)
 		arrived := make(chan struct{})
-		rig.Server.Meddle(instead(func(_ http.ResponseWriter, r *http.Request) {
+		rig.Server.Intercept(instead(func(_ http.ResponseWriter, r *http.Request) {
 			close(arrived)
 			<-r.Context().Done()
 		}))
@@ -177,12 +177,12 @@ func Faults(t *testing.T, open func(t *testing.T) Rig) {
 	})
 }
 
-func (rig Rig) call(key string) source.Call {
+func (rig Fixture) call(key string) source.Call {
 	return source.Call{Key: key, Tool: rig.Act.Tool, Args: rig.Act.Args, Effect: envelope.EffectOnce, Attempt: 1}
 }
 
 // Quiet fails if a text shows in a value, however it is printed or written.
-func Quiet(t *testing.T, text string, values ...any) {
+func NotShown(t *testing.T, text string, values ...any) {
 	t.Helper()
 	for _, value := range values {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {

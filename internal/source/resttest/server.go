@@ -23,11 +23,11 @@ import (
 // behave in a way of its own.
 const (
 	// WordHang has the server not answer until the test is over.
-	WordHang = "resttest-hang"
+	MarkerHang = "resttest-hang"
 	// WordLose has the server act, and then cut the connection.
-	WordLose = "resttest-lose"
+	MarkerLose = "resttest-lose"
 	// WordLimited has the server answer 429 with RetryAfter, and not act.
-	WordLimited = "resttest-limited"
+	MarkerLimited = "resttest-limited"
 )
 
 // RetryAfter is what the server asks for on WordLimited, in seconds.
@@ -38,15 +38,15 @@ const RetryAfter = "7"
 const HeaderKey = "X-Resttest-Key"
 
 // Meddler stands between the server's clients and its provider.
-type Meddler func(w http.ResponseWriter, r *http.Request, provider http.Handler)
+type Interceptor func(w http.ResponseWriter, r *http.Request, provider http.Handler)
 
 // Server is a local server in front of a provider.
 type Server struct {
 	*httptest.Server
-	provider http.Handler
-	meddler  atomic.Pointer[Meddler]
-	done     chan struct{}
-	once     sync.Once
+	provider    http.Handler
+	interceptor atomic.Pointer[Interceptor]
+	done        chan struct{}
+	once        sync.Once
 
 	mu      sync.Mutex
 	effects map[string]int
@@ -71,7 +71,7 @@ func (s *Server) Stop() {
 }
 
 // Meddle puts something between the clients and the provider.
-func (s *Server) Meddle(m Meddler) { s.meddler.Store(&m) }
+func (s *Server) Intercept(m Interceptor) { s.interceptor.Store(&m) }
 
 // Effect notes that a request took effect.
 func (s *Server) Effect(r *http.Request) {
@@ -97,14 +97,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	says := func(word string) bool {
 		return strings.Contains(r.RequestURI, word) || bytes.Contains(body, []byte(word))
 	}
-	meddler := s.meddler.Load()
+	meddler := s.interceptor.Load()
 	switch {
-	case says(WordHang):
+	case says(MarkerHang):
 		<-s.done
-	case says(WordLose):
+	case says(MarkerLose):
 		s.provider.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)
-	case says(WordLimited):
+	case says(MarkerLimited):
 		w.Header().Set("Retry-After", RetryAfter)
 		w.WriteHeader(http.StatusTooManyRequests)
 	case meddler != nil:

@@ -18,8 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
-// DefaultURL is where Sentry lies for organisations without a region of their
-// own.
+// DefaultURL is the address of Sentry for organisations without a region.
 const DefaultURL = "https://sentry.io"
 
 // Config says which organisation a source stands for.
@@ -77,7 +76,7 @@ func (a *api) send(ctx context.Context, method string, query url.Values, body []
 	})
 	o := reply.Observe()
 	if o.Code == source.CodeRateLimited && o.RetryAfter == 0 {
-		o.RetryAfter = patience(reply.Header, time.Now())
+		o.RetryAfter = rateLimitWait(reply.Header, time.Now())
 	}
 	return reply, o
 }
@@ -184,9 +183,9 @@ func next(header http.Header) string {
 	return ""
 }
 
-// patience is how long Sentry's window lasts, whose end it tells in seconds of
-// Unix time.
-func patience(header http.Header, now time.Time) time.Duration {
+// rateLimitWait returns how long Sentry's rate limit lasts; its header has the
+// end in seconds of Unix time.
+func rateLimitWait(header http.Header, now time.Time) time.Duration {
 	at, err := strconv.ParseInt(header.Get("X-Sentry-Rate-Limit-Reset"), 10, 64)
 	if err != nil {
 		return 0

@@ -98,8 +98,8 @@ func TestConform(t *testing.T) {
 		return sourcetest.Harness{
 			Source: open(t, s), Count: s.Count, Act: resolve("7"),
 			BadArgs: sourcetest.Invocation{Tool: sentry.ToolIssueUpdate, Args: json.RawMessage(`{"issue_id":"7","status":"gone"}`)},
-			Hang:    resolve(resttest.WordHang), Lose: resolve(resttest.WordLose),
-			Limited: resolve(resttest.WordLimited), RetryAfter: 7 * time.Second,
+			Hang:    resolve(resttest.MarkerHang), Lose: resolve(resttest.MarkerLose),
+			Limited: resolve(resttest.MarkerLimited), RetryAfter: 7 * time.Second,
 			Without: map[sourcetest.Feature]string{
 				sourcetest.Keys:       "Sentry takes no idempotency key; its update is idempotent by nature",
 				sourcetest.ToolErrors: "Sentry fails with a status",
@@ -111,9 +111,9 @@ func TestConform(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	resttest.Faults(t, func(t *testing.T) resttest.Rig {
+	resttest.Faults(t, func(t *testing.T) resttest.Fixture {
 		s := resttest.New(t, organisation)
-		return resttest.Rig{Server: s, Source: open(t, s), Act: resolve("7"), Secret: "hush"}
+		return resttest.Fixture{Server: s, Source: open(t, s), Act: resolve("7"), Secret: "hush"}
 	})
 }
 
@@ -149,7 +149,7 @@ func TestTheEndOfTheWindowIsHeeded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := resttest.New(t, organisation)
-			s.Meddle(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+			s.Intercept(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 				w.Header().Set("X-Sentry-Rate-Limit-Reset", test.reset)
 				w.WriteHeader(http.StatusTooManyRequests)
 			})
@@ -195,7 +195,7 @@ func TestCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resttest.Quiet(t, "hush", cfg, &cfg, made, *made, src, got)
+	resttest.NotShown(t, "hush", cfg, &cfg, made, *made, src, got)
 }
 
 func TestNewChecksItsConfig(t *testing.T) {

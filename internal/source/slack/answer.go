@@ -7,9 +7,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
-// observe reads an answer of the Web API, which says most of its errors with
-// status 200 and one of the words that its documentation lists.
-func observe(reply rest.Reply, thereAlready []string) source.Observation {
+// observe reads an answer of the Web API, which reports most errors with
+// status 200 and one of the documented codes.
+func observe(reply rest.Reply, conflicts []string) source.Observation {
 	o := reply.Observe()
 	if !o.Answered {
 		return o
@@ -27,10 +27,10 @@ func observe(reply rest.Reply, thereAlready []string) source.Observation {
 			o.ProviderID = answer.Channel + "/" + answer.TS
 		}
 		return o
-	case slices.Contains(thereAlready, answer.Error):
+	case slices.Contains(conflicts, answer.Error):
 		return o.AlreadyDone()
 	}
-	switch code := meaning(answer.Error); code {
+	switch code := codeOf(answer.Error); code {
 	case source.CodeRateLimited, source.CodeUnreachable:
 		return o.NotExecuted(code)
 	case source.CodeServerError:
@@ -42,10 +42,10 @@ func observe(reply rest.Reply, thereAlready []string) source.Observation {
 	}
 }
 
-// meaning is the code for an error of the Web API; empty for one that is not
-// known here, which says no more than that the call failed. CodeUnreachable
-// stands for a call that was turned away unlooked at.
-func meaning(word string) string {
+// codeOf returns the code for an error of the Web API; empty for an unknown
+// error, which only says that the call failed. CodeUnreachable stands for a call
+// that was not looked at.
+func codeOf(word string) string {
 	switch word {
 	case "ratelimited", "rate_limited":
 		return source.CodeRateLimited
@@ -53,7 +53,7 @@ func meaning(word string) string {
 		// The workspace or channel is being moved; the body was not whole.
 		return source.CodeUnreachable
 	case "fatal_error", "internal_error", "service_unavailable":
-		// Some of it may have succeeded, says the documentation.
+		// According to the documentation, parts of the call may have succeeded.
 		return source.CodeServerError
 	case "access_denied", "account_inactive", "ekm_access_denied", "enterprise_is_restricted", "invalid_auth",
 		"missing_scope", "no_permission", "not_allowed_token_type", "not_authed", "org_login_required",

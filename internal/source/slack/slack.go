@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
-// DefaultURL is where Slack's Web API lies.
+// DefaultURL is the address of Slack's Web API.
 const DefaultURL = "https://slack.com/api"
 
 // EventType is the type of the metadata by which a message is marked; its
@@ -87,13 +87,13 @@ func New(cfg Config) (*rest.Source, error) {
 	return rest.NewSource(a.client, tools...)
 }
 
-// write calls a method of the Web API with a JSON body. There already are the
-// errors which say that the effect was there before.
-func (a *api) write(method string, thereAlready ...string) func(context.Context, source.Call) source.Observation {
+// write returns a function that calls a method of the Web API with a JSON body.
+// conflicts are the errors which say that the effect exists already.
+func (a *api) write(method string, conflicts ...string) func(context.Context, source.Call) source.Observation {
 	return func(ctx context.Context, call source.Call) source.Observation {
 		at, _ := a.base.URL(nil, method)
 		reply := a.client.Send(ctx, rest.Request{Method: http.MethodPost, URL: at, Header: a.header(), Body: call.Args})
-		return observe(reply, thereAlready)
+		return observe(reply, conflicts)
 	}
 }
 

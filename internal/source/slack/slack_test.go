@@ -150,8 +150,8 @@ func TestConform(t *testing.T) {
 			return sourcetest.Harness{
 				Source: open(t, s), Count: s.Count, Act: send("C1"), Fail: send("E-a_word_of_tomorrow"),
 				BadArgs: sourcetest.Invocation{Tool: slack.ToolMessageSend, Args: json.RawMessage(`{"channel":"C1","text":7}`)},
-				Hang:    send(resttest.WordHang), Lose: send(resttest.WordLose),
-				Limited: send(resttest.WordLimited), RetryAfter: 7 * time.Second, Without: without,
+				Hang:    send(resttest.MarkerHang), Lose: send(resttest.MarkerLose),
+				Limited: send(resttest.MarkerLimited), RetryAfter: 7 * time.Second, Without: without,
 			}
 		})
 	})
@@ -161,8 +161,8 @@ func TestConform(t *testing.T) {
 			s := resttest.New(t, workspace)
 			return sourcetest.Harness{
 				Source: open(t, s), Count: s.Count, Act: post("hello"), BadArgs: sourcetest.Invocation{Tool: slack.ToolWebhookSend},
-				Hang: post(resttest.WordHang), Lose: post(resttest.WordLose),
-				Limited: post(resttest.WordLimited), RetryAfter: 7 * time.Second,
+				Hang: post(resttest.MarkerHang), Lose: post(resttest.MarkerLose),
+				Limited: post(resttest.MarkerLimited), RetryAfter: 7 * time.Second,
 				Without: map[sourcetest.Feature]string{
 					sourcetest.Keys:       without[sourcetest.Keys],
 					sourcetest.Restarts:   without[sourcetest.Restarts],
@@ -178,9 +178,9 @@ func TestFaults(t *testing.T) {
 	for name, act := range map[string]sourcetest.Invocation{"web api": send("C1"), "webhook": post("hello")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			resttest.Faults(t, func(t *testing.T) resttest.Rig {
+			resttest.Faults(t, func(t *testing.T) resttest.Fixture {
 				s := resttest.New(t, workspace)
-				return resttest.Rig{Server: s, Source: open(t, s), Act: act, Secret: "hush"}
+				return resttest.Fixture{Server: s, Source: open(t, s), Act: act, Secret: "hush"}
 			})
 		})
 	}
@@ -216,7 +216,7 @@ func TestErrorsAreReadByTheirWord(t *testing.T) {
 			if got.Kind != kind || got.Code != want.code {
 				t.Errorf("Execute() with %s, %s = %s %q, want %s %q", word, effect, got.Kind, got.Code, kind, want.code)
 			}
-			resttest.Quiet(t, word, got.Message)
+			resttest.NotShown(t, word, got.Message)
 		}
 	}
 }
@@ -242,15 +242,15 @@ func TestEveryToolWorks(t *testing.T) {
 	t.Parallel()
 	src := open(t, resttest.New(t, workspace))
 	for tool, args := range map[string]string{
-		slack.ToolMessageSend:    `{"channel":"C1","blocks":[{"type":"divider"}]}`,
-		slack.ToolMessageUpdate:  `{"channel":"C1","ts":"1.2","text":"bye"}`,
-		slack.ToolMessageDelete:  `{"channel":"C1","ts":"1.2"}`,
-		slack.ToolMessageList:    `{"channel":"C1","limit":5,"oldest":"1.2","inclusive":true}`,
-		slack.ToolReactionAdd:    `{"channel":"C1","timestamp":"1.2","name":"eyes"}`,
-		slack.ToolReactionRemove: `{"channel":"C1","timestamp":"1.2","name":"eyes"}`,
-		slack.ToolWebhookSend:    `{"text":"hello"}`,
-		slack.ToolMessageWhisper: `{"channel":"C1","user":"U1","text":"psst"}`,
-		slack.ToolViewOpen:       `{"trigger_id":"1.2.x","view":{"type":"modal"}}`,
+		slack.ToolMessageSend:      `{"channel":"C1","blocks":[{"type":"divider"}]}`,
+		slack.ToolMessageUpdate:    `{"channel":"C1","ts":"1.2","text":"bye"}`,
+		slack.ToolMessageDelete:    `{"channel":"C1","ts":"1.2"}`,
+		slack.ToolMessageList:      `{"channel":"C1","limit":5,"oldest":"1.2","inclusive":true}`,
+		slack.ToolReactionAdd:      `{"channel":"C1","timestamp":"1.2","name":"eyes"}`,
+		slack.ToolReactionRemove:   `{"channel":"C1","timestamp":"1.2","name":"eyes"}`,
+		slack.ToolWebhookSend:      `{"text":"hello"}`,
+		slack.ToolMessageEphemeral: `{"channel":"C1","user":"U1","text":"psst"}`,
+		slack.ToolViewOpen:         `{"trigger_id":"1.2.x","view":{"type":"modal"}}`,
 	} {
 		got := src.Execute(t.Context(), source.Call{Tool: tool, Args: json.RawMessage(args), Effect: envelope.EffectOnce})
 
@@ -311,7 +311,7 @@ func TestCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resttest.Quiet(t, "hush", cfg, &cfg, made, *made, src, got, archived)
+	resttest.NotShown(t, "hush", cfg, &cfg, made, *made, src, got, archived)
 }
 
 func TestNewChecksItsConfig(t *testing.T) {

@@ -16,7 +16,7 @@ const (
 	// ToolMessageList is conversations.history.
 	ToolMessageList = "slack.message.list"
 	// ToolMessageWhisper is chat.postEphemeral.
-	ToolMessageWhisper = "slack.message.whisper"
+	ToolMessageEphemeral = "slack.message.ephemeral"
 	// ToolViewOpen is views.open.
 	ToolViewOpen = "slack.view.open"
 	// ToolReactionAdd is reactions.add.
@@ -60,7 +60,7 @@ const (
 		"cursor":{"type":"string"}
 	},"required":["channel"],"additionalProperties":false}`
 
-	schemaWhisper = `{"type":"object","properties":{
+	schemaEphemeral = `{"type":"object","properties":{
 		"channel":{"type":"string","minLength":1},
 		"user":{"type":"string","minLength":1,"description":"The id of the person who is to see it."},
 		"text":{"type":"string","minLength":1,"maxLength":40000},
@@ -121,9 +121,9 @@ func (a *api) tools() []rest.Tool {
 			Run: a.list,
 		},
 		{
-			Name: ToolMessageWhisper, Title: "Whisper to a person",
-			Description: "Shows a message in a channel to one person alone.",
-			Input:       schemaWhisper, Output: schemaOK, Effect: envelope.EffectOnce,
+			Name: ToolMessageEphemeral, Title: "Send an ephemeral message",
+			Description: "Shows a message in a channel to one person only.",
+			Input:       schemaEphemeral, Output: schemaOK, Effect: envelope.EffectOnce,
 			Run: a.write("chat.postEphemeral"),
 		},
 		{

@@ -141,8 +141,8 @@ func TestConform(t *testing.T) {
 				return sourcetest.Harness{
 					Source: open(t, s, test.change...), Count: s.Count, Act: create("ana"), Fail: create("fail"),
 					BadArgs: sourcetest.Invocation{Tool: toolCreate, Args: json.RawMessage(`{"name":7}`)},
-					Hang:    create(resttest.WordHang), Lose: create(resttest.WordLose),
-					Limited: create(resttest.WordLimited), RetryAfter: 7 * time.Second, Without: test.without,
+					Hang:    create(resttest.MarkerHang), Lose: create(resttest.MarkerLose),
+					Limited: create(resttest.MarkerLimited), RetryAfter: 7 * time.Second, Without: test.without,
 				}
 			})
 		})
@@ -151,9 +151,9 @@ func TestConform(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	resttest.Faults(t, func(t *testing.T) resttest.Rig {
+	resttest.Faults(t, func(t *testing.T) resttest.Fixture {
 		s := resttest.New(t, gateway)
-		return resttest.Rig{Server: s, Source: open(t, s), Act: create("ana"), Secret: "hush"}
+		return resttest.Fixture{Server: s, Source: open(t, s), Act: create("ana"), Secret: "hush"}
 	})
 }
 
@@ -180,7 +180,7 @@ func TestListFails(t *testing.T) {
 	t.Parallel()
 	many := "[" + strings.Repeat(`{"server_id":"a","name":"b"},`, 1000) + `{"server_id":"a","name":"b"}]`
 	for name, test := range map[string]struct {
-		meddle resttest.Meddler
+		meddle resttest.Interceptor
 		says   string
 	}{
 		"at another shape": {func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { _, _ = io.WriteString(w, `{}`) }, "not valid"},
@@ -196,7 +196,7 @@ func TestListFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := resttest.New(t, gateway)
-			s.Meddle(test.meddle)
+			s.Intercept(test.meddle)
 
 			_, err := open(t, s).List(t.Context())
 
@@ -255,7 +255,7 @@ func TestCredentials(t *testing.T) {
 	if got.Kind != source.KindRefused || got.Code != source.CodeUnauthorized {
 		t.Errorf("Execute() with another's token = %s %q, want refused unauthorized", got.Kind, got.Code)
 	}
-	resttest.Quiet(t, "hush", cfg, &cfg, made, got)
+	resttest.NotShown(t, "hush", cfg, &cfg, made, got)
 }
 
 func TestNewChecksItsConfig(t *testing.T) {

@@ -1,8 +1,7 @@
-// Package webhook is the source of one tool that hands messages to an address
-// of the tenant's own: signed as Standard Webhooks says, under a message id
-// that stays the same however often one is sent, so that the receiver can tell
-// a repeat. It goes to one configured address and nowhere else, whatever that
-// resolves to and wherever an answer points.
+// Package webhook is the source of one tool that delivers messages to an address
+// of the tenant: signed according to Standard Webhooks, with a message id that
+// is the same for every attempt, so that the receiver can recognise duplicates.
+// It sends requests to the one configured address only.
 package webhook
 
 import (
@@ -22,13 +21,13 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
-// ToolDeliver hands one message over.
+// ToolDeliver delivers one message.
 const ToolDeliver = "deliver"
 
 // DefaultTimeout bounds one delivery.
 const DefaultTimeout = 15 * time.Second
 
-// maxAnswer bounds what is read of an answer, of which only the status counts.
+// maxAnswer bounds what is read of an answer; only the status is used.
 const maxAnswer = 64 << 10
 
 // Config says where messages go.
@@ -63,12 +62,12 @@ func parseURL(address string) (*url.URL, error) {
 	case err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" || u.Opaque != "":
 		return nil, fault.New(fault.Invalid, "must be an absolute address without user and fragment")
 	case u.Scheme != "https" && (u.Scheme != "http" || !local(u.Hostname())):
-		return nil, fault.New(fault.Invalid, "must be https; http is for the machine itself alone: localhost, 127.0.0.1 or [::1]")
+		return nil, fault.New(fault.Invalid, "must be https; http is allowed for the local machine only: localhost, 127.0.0.1 or [::1]")
 	}
 	return u, nil
 }
 
-// local reports whether a host is this machine by its name alone.
+// local reports whether the name of a host is that of the local machine.
 func local(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
@@ -101,14 +100,14 @@ func New(cfg Config) (*rest.Source, error) {
 	return rest.NewSource(r.client, r.tool())
 }
 
-// receiver is where messages go.
+// receiver is the receiver of messages.
 type receiver struct {
 	client *rest.Client
 	at     string
 	sign   signer
 }
 
-// schemaDeliver is open below data: what a message tells grows with versions.
+// schemaDeliver allows any member of data, which gets more with new versions.
 const schemaDeliver = `{"type":"object","properties":{
 	"type":{"type":"string","minLength":1,"maxLength":100,"description":"What the message is about."},
 	"timestamp":{"type":"string","description":"When it happened."},
@@ -120,14 +119,14 @@ const schemaDelivered = `{"type":"object","properties":{"status":{"type":"intege
 func (r *receiver) tool() rest.Tool {
 	return rest.Tool{
 		Name: ToolDeliver, Title: "Deliver a message",
-		Description: "Hands a signed message to the receiver that an administrator configured.",
+		Description: "Delivers a signed message to the receiver that an administrator configured.",
 		Input:       schemaDeliver, Output: schemaDelivered, Effect: envelope.EffectKeyed,
 		Run: r.deliver,
 	}
 }
 
-// deliver sends the arguments as they are. The body of the answer is the
-// receiver's own affair: any status of 2xx has taken the message.
+// deliver sends the arguments unchanged. The body of the answer is ignored: any
+// status 2xx accepts the message.
 func (r *receiver) deliver(ctx context.Context, call source.Call) source.Observation {
 	now := time.Now()
 	reply := r.client.Send(ctx, rest.Request{Method: http.MethodPost, URL: r.at, Body: call.Args, Header: http.Header{

@@ -99,8 +99,8 @@ func TestConform(t *testing.T) {
 		return sourcetest.Harness{
 			Source: resttest.Keyed(src), Count: s.Count, Act: message("a"),
 			BadArgs: sourcetest.Invocation{Tool: webhook.ToolDeliver, Args: json.RawMessage(`{"type":"a"}`)},
-			Hang:    message(resttest.WordHang), Lose: message(resttest.WordLose),
-			Limited: message(resttest.WordLimited), RetryAfter: 7 * time.Second,
+			Hang:    message(resttest.MarkerHang), Lose: message(resttest.MarkerLose),
+			Limited: message(resttest.MarkerLimited), RetryAfter: 7 * time.Second,
 			Without: map[sourcetest.Feature]string{
 				sourcetest.ToolErrors: "a receiver says by its status alone how it fared",
 				sourcetest.Restarts:   "a receiver keeps nothing of its clients",
@@ -152,7 +152,7 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("Execute() = %s %q after %v (%s), asked %d times; want %s %q after %v, once",
 					got.Kind, got.Code, got.RetryAfter, got.Message, asked.Load(), test.kind, test.code, test.after)
 			}
-			resttest.Quiet(t, "hush-hush", got)
+			resttest.NotShown(t, "hush-hush", got)
 		})
 	}
 }

@@ -36,7 +36,7 @@ func DeliveryTools(kind string) []string {
 	case catalog.KindWebhook:
 		return []string{webhook.ToolDeliver}
 	case catalog.KindSlack:
-		return []string{slack.ToolMessageSend, slack.ToolMessageUpdate, slack.ToolMessageWhisper, slack.ToolViewOpen}
+		return []string{slack.ToolMessageSend, slack.ToolMessageUpdate, slack.ToolMessageEphemeral, slack.ToolViewOpen}
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func slackSubscription(ctx context.Context, c *request.Call) (subscription.Butto
 	if err != nil {
 		return subscription.ButtonTarget{}, err
 	}
-	secret, err := c.Vault.Decrypt(of.Tenant, subscription.SecretContext(id), of.SealedSecret)
+	secret, err := c.Vault.Decrypt(of.Tenant, subscription.SecretContext(id), of.EncryptedSecret)
 	if err != nil {
 		return subscription.ButtonTarget{}, err
 	}

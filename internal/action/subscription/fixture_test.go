@@ -29,33 +29,33 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// patience is how long a test waits for what must happen.
-const patience = time.Minute
+// waitLimit is how long a test waits for what must happen.
+const waitLimit = time.Minute
 
-// house is a tenant with tools of agents ("mail": free runs, ask needs a
+// fixture is a tenant with tools of agents ("mail": free runs, ask needs a
 // person), a receiver ("hooks") and a workspace ("team").
-type house struct {
-	t      testing.TB
-	db     *pgxpool.Pool
-	tenant envelope.TenantID
-	cache  *settings.Cache
-	in     *intake.Intake
-	desk   *approval.Service
-	relay  *subscription.Relay
+type fixture struct {
+	t         testing.TB
+	db        *pgxpool.Pool
+	tenant    envelope.TenantID
+	cache     *settings.Cache
+	in        *intake.Intake
+	approvals *approval.Service
+	relay     *subscription.Relay
 }
 
-func newHouse(t testing.TB) *house {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	return newHouseIn(t, dbtest.DB(t))
+	return newFixtureIn(t, dbtest.DB(t))
 }
 
-func newHouseIn(t testing.TB, db *pgxpool.Pool) *house {
+func newFixtureIn(t testing.TB, db *pgxpool.Pool) *fixture {
 	t.Helper()
-	h := &house{t: t, db: db, tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), cache: settings.NewCache()}
+	h := &fixture{t: t, db: db, tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), cache: settings.NewCache()}
 	h.in = intake.New(db, h.cache, intake.Config{ApprovalWait: time.Hour})
-	h.desk = approval.New(db, h.cache, approval.Config{})
+	h.approvals = approval.New(db, h.cache, approval.Config{})
 	h.relay = h.newRelay(db)
-	h.exec("INSERT INTO tenants (tenant_id, name, session_pending_max, session_minute_max) VALUES ($1::uuid, 'house-' || $1::text, 0, 0)", h.tenant.String())
+	h.exec("INSERT INTO tenants (tenant_id, name, session_pending_max, session_minute_max) VALUES ($1::uuid, 'fixture-' || $1::text, 0, 0)", h.tenant.String())
 	anything := json.RawMessage(`{"type":"object"}`)
 	h.source("mail", catalog.KindBuiltin, []source.Tool{
 		{Name: "free", InputSchema: anything, Effect: envelope.EffectKeyed}, {Name: "ask", InputSchema: anything, Effect: envelope.EffectKeyed},
@@ -92,13 +92,13 @@ func listed[S source.Source](src S, err error) func(t testing.TB) []source.Tool 
 }
 
 // newRelay is another process's.
-func (h *house) newRelay(db postgres.Begins) *subscription.Relay {
+func (h *fixture) newRelay(db postgres.Begins) *subscription.Relay {
 	cache := settings.NewCache()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	return subscription.NewRelay(db, cache, intake.New(db, cache, intake.Config{ApprovalWait: time.Hour}), log)
 }
 
-func (h *house) source(id, kind string, tools any) {
+func (h *fixture) source(id, kind string, tools any) {
 	h.t.Helper()
 	var all []source.Tool
 	switch of := tools.(type) {
@@ -115,21 +115,21 @@ func (h *house) source(id, kind string, tools any) {
 	})
 }
 
-func (h *house) as(fn func(ctx context.Context, tx pgx.Tx) error) {
+func (h *fixture) as(fn func(ctx context.Context, tx pgx.Tx) error) {
 	h.t.Helper()
 	if err := postgres.InTx(h.t.Context(), h.db, postgres.API(h.tenant), func(tx pgx.Tx) error { return fn(h.t.Context(), tx) }); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-func (h *house) exec(sql string, args ...any) {
+func (h *fixture) exec(sql string, args ...any) {
 	h.t.Helper()
 	if _, err := h.db.Exec(h.t.Context(), sql, args...); err != nil {
 		h.t.Fatalf("%s: %v", sql, err)
 	}
 }
 
-func one[T any](h *house, sql string, args ...any) (v T) {
+func one[T any](h *fixture, sql string, args ...any) (v T) {
 	h.t.Helper()
 	if err := h.db.QueryRow(h.t.Context(), sql, args...).Scan(&v); err != nil {
 		h.t.Fatalf("%s: %v", sql, err)
@@ -138,7 +138,7 @@ func one[T any](h *house, sql string, args ...any) (v T) {
 }
 
 // subscribe makes a subscription, or changes one.
-func (h *house) subscribe(s subscription.Subscription, change ...func(*subscription.Subscription)) subscription.Subscription {
+func (h *fixture) subscribe(s subscription.Subscription, change ...func(*subscription.Subscription)) subscription.Subscription {
 	h.t.Helper()
 	if s.ID == uuid.Nil {
 		s.ID = uuid.Must(uuid.NewV7())
@@ -153,7 +153,7 @@ func (h *house) subscribe(s subscription.Subscription, change ...func(*subscript
 	return s
 }
 
-func (h *house) toHooks(kinds ...string) subscription.Subscription {
+func (h *fixture) toHooks(kinds ...string) subscription.Subscription {
 	h.t.Helper()
 	if kinds == nil {
 		kinds = subscription.DefaultKinds(catalog.KindWebhook)
@@ -161,7 +161,7 @@ func (h *house) toHooks(kinds ...string) subscription.Subscription {
 	return h.subscribe(subscription.Subscription{Name: "out", Source: "hooks", Kinds: kinds})
 }
 
-func (h *house) toTeam(kinds ...string) subscription.Subscription {
+func (h *fixture) toTeam(kinds ...string) subscription.Subscription {
 	h.t.Helper()
 	if kinds == nil {
 		kinds = subscription.DefaultKinds(catalog.KindSlack)
@@ -170,7 +170,7 @@ func (h *house) toTeam(kinds ...string) subscription.Subscription {
 }
 
 // propose has agents propose n calls of a tool of mail.
-func (h *house) propose(tool, args string, n int) []envelope.ActionID {
+func (h *fixture) propose(tool, args string, n int) []envelope.ActionID {
 	h.t.Helper()
 	var ids []envelope.ActionID
 	for rest := n; rest > 0; rest -= intake.MaxBatch {
@@ -194,19 +194,19 @@ func (h *house) propose(tool, args string, n int) []envelope.ActionID {
 	return ids
 }
 
-func (h *house) decider() approval.Decider {
+func (h *fixture) decider() approval.Decider {
 	return approval.Decider{Tenant: h.tenant, Token: uuid.New(), Name: "ada"}
 }
 
-func (h *house) approve(id envelope.ActionID, etag string) {
+func (h *fixture) approve(id envelope.ActionID, etag string) {
 	h.t.Helper()
-	if _, err := h.desk.Approve(h.t.Context(), h.decider(), id, approval.Approval{Note: "fine", IfMatch: etag}); err != nil {
+	if _, err := h.approvals.Approve(h.t.Context(), h.decider(), id, approval.Approval{Note: "fine", IfMatch: etag}); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// settle claims everything that is due and ends it as told.
-func (h *house) settle(end func(it outbox.Item, s *outbox.Settlement)) int {
+// settle claims everything that is due and settles it with end.
+func (h *fixture) settle(end func(it outbox.Item, s *outbox.Settlement)) int {
 	h.t.Helper()
 	n := 0
 	err := postgres.InTx(h.t.Context(), h.db, postgres.Worker(), func(tx pgx.Tx) error {
@@ -249,13 +249,13 @@ func sent(it outbox.Item, s *outbox.Settlement) {
 	}
 }
 
-// relayAll has everything told that happened. What other tests have open holds
+// relayAll relays every event. What other tests have open holds
 // events back, so that it may take some steps.
-func (h *house) relayAll() {
+func (h *fixture) relayAll() {
 	h.t.Helper()
 	const behind = `SELECT count(1) FROM subscriptions s WHERE s.enabled AND EXISTS (
 		SELECT 1 FROM events e WHERE e.tenant_id = s.tenant_id AND (e.txid, e.event_id) > (s.cursor_txid, s.cursor_event))`
-	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(h.t.Context(), waitLimit)
 	defer cancel()
 	for one[int](h, behind) > 0 {
 		if _, err := h.relay.Step(ctx); err != nil {
@@ -268,7 +268,7 @@ func (h *house) relayAll() {
 }
 
 // seen waits until no open transaction hides what has happened.
-func (h *house) seen() {
+func (h *fixture) seen() {
 	h.t.Helper()
 	for one[bool](h, "SELECT EXISTS (SELECT 1 FROM events e WHERE e.txid >= pg_snapshot_xmin(pg_current_snapshot()))") {
 		if err := h.t.Context().Err(); err != nil {
@@ -329,7 +329,7 @@ func (p post) buttons() map[string]string {
 }
 
 // deliveries are those of a subscription, oldest first.
-func (h *house) deliveries(s subscription.Subscription) []delivery {
+func (h *fixture) deliveries(s subscription.Subscription) []delivery {
 	h.t.Helper()
 	var all []delivery
 	h.as(func(ctx context.Context, tx pgx.Tx) error {
