@@ -23,7 +23,7 @@ const templateNumber = 1_000_000_000
 // backlogBucket is the bucket whose due actions must not run.
 const backlogBucket = "flood"
 
-// blockedBucket is a reason for which next to nothing of backlogBucket may run.
+// blockedBucket is a reason for which almost no action of backlogBucket may run.
 type blockedBucket struct {
 	name   string
 	bucket limits.Bucket
@@ -35,7 +35,7 @@ type blockedBucket struct {
 // closed blocks the bucket completely while it is filled.
 func closed() blockedBucket { return blockedBucket{name: "paused", paused: true} }
 
-// blockedBuckets are what the run exhausted is made with, one after the other.
+// blockedBuckets are the reasons that the run exhausted measures.
 func blockedBuckets() []blockedBucket {
 	return []blockedBucket{
 		closed(),
@@ -79,12 +79,12 @@ func (d blockedBucket) build(ctx context.Context, h *environment) error {
 	return err
 }
 
-// bucketsLeft asks whether one of the buckets that are measured has work.
+// bucketsLeft selects whether one of the measured buckets has work.
 const bucketsLeft = `SELECT EXISTS (SELECT 1 FROM buckets b WHERE b.name LIKE 'bucket.%'
 	AND EXISTS (SELECT 1 FROM outbox o WHERE o.bucket_id = b.bucket_id))`
 
-// measureExhausted burns envelopes down beside a bucket with -crowd due ones
-// of which next to none may run, against the same without it.
+// measureExhausted burns actions down beside a bucket with -crowd due actions, of
+// which almost none may run, against the same without that bucket.
 func measureExhausted(ctx context.Context, s *suite) error {
 	return s.environment(ctx, "", func(beside *environment, _ string) error {
 		if err := closed().build(ctx, beside); err != nil {
@@ -127,7 +127,7 @@ func measureExhausted(ctx context.Context, s *suite) error {
 	})
 }
 
-// fillDue inserts n due envelopes into backlogBucket.
+// fillDue inserts n due actions into backlogBucket.
 func fillDue(ctx context.Context, h *environment, n int) error {
 	if _, err := h.burnRate(ctx, templateNumber, 1, bucketsLeft); err != nil { // the template of the others
 		return err
@@ -142,7 +142,7 @@ func fillDue(ctx context.Context, h *environment, n int) error {
 	return err
 }
 
-// copyDue writes n due envelopes of a tenant, like the first that is there.
+// copyDue inserts n due actions of a tenant, copies of the first action.
 func copyDue(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, bucket string, n int) error {
 	_, err := pool.Exec(ctx, `
 		WITH template AS (SELECT * FROM actions LIMIT 1), due AS (
@@ -158,11 +158,11 @@ func copyDue(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, bucket s
 	return err
 }
 
-// backlogs are how much each of ten tenants has to do, the first taken as template.
+// backlogs are the sizes of ten tenants' backlogs, as multiples of the smallest.
 func backlogs() []int { return []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000} }
 
-// measureTenants has ten tenants of very different backlog share a worker, and
-// shows what each got for as long as all of them had work.
+// measureTenants measures the share of a worker that each of ten tenants with very
+// different backlogs got while all of them had work.
 func measureTenants(ctx context.Context, s *suite) error {
 	smallest := max(s.n/400, 50)
 	var fewest, most []float64
@@ -195,8 +195,8 @@ func measureTenants(ctx context.Context, s *suite) error {
 	return s.rep.pair("tenants, fewest ÷ most", "%", fewest, most, map[string]float64{"tenants": float64(len(backlogs())), "smallest_backlog": float64(smallest)})
 }
 
-// fillBacklogs makes tenants like the one that is there, each with its backlog in
-// three buckets.
+// fillBacklogs creates tenants like the first, each with its backlog in three
+// buckets.
 func fillBacklogs(ctx context.Context, h *environment, smallest int) error {
 	if _, err := h.burnRate(ctx, templateNumber, 1, bucketsLeft); err != nil { // the template of the others
 		return err
@@ -228,8 +228,8 @@ func fillBacklogs(ctx context.Context, h *environment, smallest int) error {
 	return err
 }
 
-// shares reads, in percent, what each tenant of a crowd had got when the one
-// with the least had nothing left.
+// shares returns, in percent, how many actions of each tenant had ended when the
+// tenant with the smallest backlog had none left.
 func shares(ctx context.Context, pool *pgxpool.Pool) ([]float64, error) {
 	rows, err := pool.Query(ctx, `
 		WITH done AS (
@@ -247,8 +247,8 @@ func shares(ctx context.Context, pool *pgxpool.Pool) ([]float64, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[float64])
 }
 
-// measureLimited burns envelopes down through buckets with limits that are too
-// wide to matter, against buckets without any: what the limits cost.
+// measureLimited burns actions down through buckets whose limits are too wide to
+// have an effect, against buckets without limits: the cost of limits.
 func measureLimited(ctx context.Context, s *suite) error {
 	wide := limits.Bucket{Rate: &limits.Rate{Limit: 1_000_000, Per: envelope.Duration(100 * time.Second), Burst: 1_000_000}}
 	all := wide
@@ -285,7 +285,7 @@ func measureLimited(ctx context.Context, s *suite) error {
 	return nil
 }
 
-// putBuckets sets the limits of every bucket that is measured.
+// putBuckets sets the limits of every measured bucket.
 func putBuckets(ctx context.Context, h *environment, b limits.Bucket) error {
 	return postgres.InTx(ctx, h.pool, postgres.Admin(), func(tx pgx.Tx) error {
 		for n := range bucketCount {

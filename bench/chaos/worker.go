@@ -51,6 +51,7 @@ func (c workerConfig) start(program string, log *os.File) (*process.Child, error
 		"COUNTERSIGN_CONCURRENCY=" + strconv.Itoa(c.Concurrency),
 		"COUNTERSIGN_LEASE=" + c.Lease.String(),
 		"COUNTERSIGN_LOG_LEVEL=" + level,
+		"COUNTERSIGN_SOURCE_NETWORKS=127.0.0.0/8", // where the tool listens
 	}, log, log)
 }
 
