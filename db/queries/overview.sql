@@ -49,7 +49,7 @@ GROUP BY d.reason;
 
 -- name: OverviewPastRetention :one
 -- What the last daily check found to be older than its tenants' retention.
-SELECT coalesce(sum(c.ledger), 0)::bigint AS ledger, coalesce(sum(c.events), 0)::bigint AS events FROM retention_checks c;
+SELECT coalesce(sum(c.actions), 0)::bigint AS actions, coalesce(sum(c.events), 0)::bigint AS events FROM retention_checks c;
 
 -- name: OverviewOldest :one
 -- How long the oldest action has been due that could be claimed, of a number of

@@ -89,7 +89,7 @@ func TestFlagsWithFewValuesAreCompleted(t *testing.T) {
 	for _, tt := range []struct{ words, want string }{
 		{"submit --risk", "low"}, {"list --status", "unknown"}, {"list --approval", "required"},
 		{"dlq list --reason", "exhausted"}, {"dlq replay --reason", "exhausted"}, {"token create --role", "operator"},
-		{"retention set --action", "delete"}, {"retention set", "ledger"},
+		{"retention set --action", "delete"}, {"retention set", "actions"},
 	} {
 		var out bytes.Buffer
 		args := append(append([]string{"__complete"}, strings.Fields(tt.words)...), "")

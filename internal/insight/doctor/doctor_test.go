@@ -153,7 +153,7 @@ func TestWhatIsBrokenIsSeen(t *testing.T) {
 		"a partition that should have been deleted": {
 			[]string{
 				"CREATE TABLE tool_executions_202001 PARTITION OF tool_executions FOR VALUES FROM ('2020-01-01 00:00:00+00') TO ('2020-02-01 00:00:00+00')",
-				tenant, "INSERT INTO retention (tenant_id, kind, days, action) VALUES (" + id + ", 'ledger', 30, 'delete')",
+				tenant, "INSERT INTO retention (tenant_id, kind, days, action) VALUES (" + id + ", 'actions', 30, 'delete')",
 				"INSERT INTO tool_executions (tenant_id, action_id, attempt, status, finished_at) VALUES (" + id + ", " + id + ", 1, 'sent', '2020-01-05')",
 			},
 			doctor.CheckPartitions, doctor.Warning, "a month older than the 30 days",

@@ -149,11 +149,11 @@ func TestFindings(t *testing.T) {
 
 		"no next month, in time": {
 			partitionFindings(partitions{Today: day("2026-11-10"), Months: []string{"202611"}, KeptDays: -1}),
-			[]string{"warning: the ledger has no partition for the next month"},
+			[]string{"warning: tool_executions has no partition for the next month"},
 		},
 		"no next month, and soon": {
 			partitionFindings(partitions{Today: day("2026-11-29"), Months: []string{"202611"}, KeptDays: -1}),
-			[]string{"failed: the ledger has no partition for the next month"},
+			[]string{"failed: tool_executions has no partition for the next month"},
 		},
 		"at the end of a long month": {
 			partitionFindings(partitions{Today: day("2026-10-31"), Months: []string{"202610", "202611"}, KeptDays: -1}), nil,

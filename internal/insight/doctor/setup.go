@@ -149,7 +149,7 @@ func grantFindings(got []grant) (wrong []Finding) {
 }
 
 func describePartitions(got partitions) string {
-	return fmt.Sprintf("%d of the ledger, this month's and the next one's among them", len(got.Months))
+	return fmt.Sprintf("%d of tool_executions, this month's and the next one's among them", len(got.Months))
 }
 
 func partitionFindings(got partitions) (wrong []Finding) {
@@ -157,10 +157,10 @@ func partitionFindings(got partitions) (wrong []Finding) {
 	first := time.Date(got.Today.Year(), got.Today.Month(), 1, 0, 0, 0, 0, time.UTC)
 	this, next := first.Format(month), first.AddDate(0, 1, 0)
 	if !slices.Contains(got.Months, this) {
-		wrong = append(wrong, fail("the ledger has no partition for this month, so no action can end", makeThem))
+		wrong = append(wrong, fail("tool_executions has no partition for this month, so no action can end", makeThem))
 	}
 	if !slices.Contains(got.Months, next.Format(month)) {
-		wrong = append(wrong, grade(next.Sub(got.Today) < 3*24*time.Hour, "the ledger has no partition for the next month", makeThem))
+		wrong = append(wrong, grade(next.Sub(got.Today) < 3*24*time.Hour, "tool_executions has no partition for the next month", makeThem))
 	}
 	for _, name := range got.Months {
 		at, err := time.Parse(month, name)
@@ -173,7 +173,7 @@ func partitionFindings(got partitions) (wrong []Finding) {
 			wrong = append(wrong, warn("the partition of "+name+" is empty and long past",
 				"Look whether a worker runs, and in its log for the job countersign_retention: it drops such partitions once a day."))
 		case got.KeptDays >= 0 && past > time.Duration(got.KeptDays+31)*24*time.Hour:
-			wrong = append(wrong, warn(fmt.Sprintf("the partition of %s is a month older than the %d days that the ledger is kept", name, got.KeptDays),
+			wrong = append(wrong, warn(fmt.Sprintf("the partition of %s is a month older than the %d days that ended actions are kept", name, got.KeptDays),
 				"Look whether a worker runs, and in its log for the job countersign_retention. Actions that have not ended, and dead letters, are never deleted."))
 		}
 	}

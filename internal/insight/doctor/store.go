@@ -160,7 +160,7 @@ type partitions struct {
 	// Months are those that there is a partition for, as 202611; Empty those
 	// without a page.
 	Months, Empty []string
-	// KeptDays is the longest that any tenant keeps the ledger; -1 if one
+	// KeptDays is the longest that any tenant keeps ended actions; -1 if one
 	// keeps it for good.
 	KeptDays int
 }
@@ -179,7 +179,7 @@ SELECT
     ARRAY(SELECT m.month FROM months m WHERE m.size = 0 ORDER BY 1),
     (SELECT CASE WHEN count(1) > count(r.days) OR count(1) = 0 THEN -1 ELSE max(r.days) END
     FROM tenants t
-    LEFT JOIN retention r ON r.tenant_id = t.tenant_id AND r.kind = 'ledger' AND r.action = 'delete')::integer`)
+    LEFT JOIN retention r ON r.tenant_id = t.tenant_id AND r.kind = 'actions' AND r.action = 'delete')::integer`)
 }
 
 func readClock(ctx context.Context, d database) (time.Time, error) {

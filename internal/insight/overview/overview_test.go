@@ -218,7 +218,7 @@ func TestFleet(t *testing.T) {
 	}
 	f.exec("INSERT INTO breakers (tenant_id, source_id, state, cause, open_until, worker) VALUES ($1, 'mail', 'half-open', 'failures', now(), 'w')", one.id.String())
 	f.exec("INSERT INTO dead_letters (tenant_id, action_id, reason, attempt, created_at) VALUES ($1, $1, 'unknown', 1, now() - interval '1 hour')", two.id.String())
-	f.exec("INSERT INTO retention_checks (tenant_id, checked_at, ledger, events) VALUES ($1, now(), 5, 6), ($2, now(), 7, 0)", one.id.String(), two.id.String())
+	f.exec("INSERT INTO retention_checks (tenant_id, checked_at, actions, events) VALUES ($1, now(), 5, 6), ($2, now(), 7, 0)", one.id.String(), two.id.String())
 	f.exec("INSERT INTO events (tenant_id, kind, actor, at, items) VALUES ($1, 'settled', 'w', now() - interval '10 minutes', '[]')", one.id.String())
 
 	got := f.fleet()
@@ -235,7 +235,7 @@ func TestFleet(t *testing.T) {
 	if diff := cmp.Diff(map[string]int64{"refused": 0, "exhausted": 0, "unknown": 1}, got.DeadLetters); diff != "" {
 		t.Errorf("dead letters (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]int64{"ledger": 12, "events": 6}, got.PastRetention); diff != "" {
+	if diff := cmp.Diff(map[string]int64{"actions": 12, "events": 6}, got.PastRetention); diff != "" {
 		t.Errorf("past retention (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]overview.Breaker{{Tenant: one.name, Source: "mail", State: "half-open", Cause: "failures", Openings: 1}}, got.Breakers, cmpopts.IgnoreFields(overview.Breaker{}, "Since", "OpenUntil")); diff != "" {

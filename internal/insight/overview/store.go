@@ -135,7 +135,7 @@ func readCheckpointLag(ctx context.Context, tx pgx.Tx) (time.Duration, error) {
 
 func readPastRetention(ctx context.Context, tx pgx.Tx) (map[string]int64, error) {
 	r, err := dbsqlc.New().OverviewPastRetention(ctx, tx)
-	return map[string]int64{"ledger": r.Ledger, "events": r.Events}, err
+	return map[string]int64{"actions": r.Actions, "events": r.Events}, err
 }
 
 func readThroughput(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Throughput, error) {

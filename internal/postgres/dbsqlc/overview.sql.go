@@ -278,19 +278,19 @@ func (q *Queries) OverviewOldest(ctx context.Context, db DBTX, arg *OverviewOlde
 }
 
 const overviewPastRetention = `-- name: OverviewPastRetention :one
-SELECT coalesce(sum(c.ledger), 0)::bigint AS ledger, coalesce(sum(c.events), 0)::bigint AS events FROM retention_checks c
+SELECT coalesce(sum(c.actions), 0)::bigint AS actions, coalesce(sum(c.events), 0)::bigint AS events FROM retention_checks c
 `
 
 type OverviewPastRetentionRow struct {
-	Ledger int64
-	Events int64
+	Actions int64
+	Events  int64
 }
 
 // What the last daily check found to be older than its tenants' retention.
 func (q *Queries) OverviewPastRetention(ctx context.Context, db DBTX) (OverviewPastRetentionRow, error) {
 	row := db.QueryRow(ctx, overviewPastRetention)
 	var i OverviewPastRetentionRow
-	err := row.Scan(&i.Ledger, &i.Events)
+	err := row.Scan(&i.Actions, &i.Events)
 	return i, err
 }
 
