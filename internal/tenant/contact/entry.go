@@ -76,18 +76,3 @@ func withoutPlus(c Contact) string {
 	}
 	return plain.Value
 }
-
-// Ask is the recipients of one envelope, to be looked for in its tenant's
-// list.
-type Ask struct {
-	Tenant   envelope.TenantID
-	Contacts []Contact
-}
-
-// Match is an entry that one of the recipients of an Ask is, or lies below.
-type Found struct {
-	// Ask is the place of the ask in the batch.
-	Ask    int
-	Kind   Kind
-	Reason string
-}

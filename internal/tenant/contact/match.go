@@ -3,6 +3,8 @@ package contact
 import (
 	"strings"
 	"unicode"
+
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 // Match is an entry of the do-not-contact list that a recipient matched. The
@@ -12,6 +14,19 @@ type Match struct {
 	Kind Kind
 	// Reason is why an operator put it there; it may be empty.
 	Reason string
+}
+
+// Ask is the recipients of one action, to be looked up in its tenant's list.
+type Ask struct {
+	Tenant   envelope.TenantID
+	Contacts []Contact
+}
+
+// Found is an entry that a recipient of an Ask equals or belongs to.
+type Found struct {
+	// Ask is the index of the Ask.
+	Ask int
+	Match
 }
 
 // PublicReason returns the operator's reason on one line, or "" if it looks as

@@ -78,22 +78,20 @@ func ParsePatterns(texts []string) ([]Pattern, error) {
 	if len(texts) > MaxPatterns {
 		return nil, check.Invalid("", envelope.RuleMaxItems, "must be at most 20 recipient patterns")
 	}
+	var problems check.Problems
 	var list []Pattern
-	var fields []envelope.FieldError
 	for i, text := range texts {
 		p, err := ParsePattern(text)
 		at := fmt.Sprintf("/%d", i)
-		switch {
-		case err != nil:
-			fields = append(fields, envelope.FieldError{Pointer: at, Rule: envelope.RulePattern, Message: patternProblem(text)})
-		case slices.Contains(texts[:i], text):
-			fields = append(fields, envelope.FieldError{Pointer: at, Rule: check.RuleDuplicate, Message: "must not repeat a pattern above it"})
-		default:
-			list = append(list, p)
+		if err != nil {
+			problems.Add(at, envelope.RulePattern, "%s", patternProblem(text))
+		} else if slices.Contains(texts[:i], text) {
+			problems.Add(at, check.RuleDuplicate, "must not repeat a pattern above it")
 		}
+		list = append(list, p)
 	}
-	if len(fields) > 0 {
-		return nil, &envelope.InvalidError{Fields: fields}
+	if err := problems.Err(); err != nil {
+		return nil, err
 	}
 	return list, nil
 }

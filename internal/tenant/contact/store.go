@@ -2,10 +2,8 @@ package contact
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -45,17 +43,12 @@ func PutEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entrie
 			continue
 		}
 		e := entries[i]
-		var expires time.Time
-		if e.ExpiresAt != nil {
-			expires = *e.ExpiresAt
-		}
 		p.Kinds, p.Values, p.Bares = append(p.Kinds, string(c.Kind)), append(p.Values, c.Value), append(p.Bares, withoutPlus(c))
-		p.Reasons, p.Sources, p.ExpireAts = append(p.Reasons, e.Reason), append(p.Sources, e.Source), append(p.ExpireAts, expires)
+		p.Reasons, p.Sources, p.ExpireAts = append(p.Reasons, e.Reason), append(p.Sources, e.Source), append(p.ExpireAts, postgres.OrZero(e.ExpiresAt))
 	}
 	rows, err := dbsqlc.New().DoNotContactUpsertMany(ctx, tx, p)
-	err = violations.Fault(err)
 	if err != nil {
-		return Counts{}, err
+		return Counts{}, violations.Fault(err)
 	}
 	var t Counts
 	kinds := make(map[string]int)
@@ -67,7 +60,7 @@ func PutEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entrie
 			t.Changed++
 		}
 	}
-	return t, noteEntries(ctx, tx, tenant, by, t, kinds)
+	return t, recordEntries(ctx, tx, tenant, by, t, kinds)
 }
 
 // DeleteEntries takes entries off a tenant's do-not-contact list, up to
@@ -91,16 +84,13 @@ func DeleteEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ent
 		kinds[r.Kind]++
 	}
 	t := Counts{Removed: len(rows)}
-	return t, noteEntries(ctx, tx, tenant, by, t, kinds)
+	return t, recordEntries(ctx, tx, tenant, by, t, kinds)
 }
 
 // optionsOf returns how a tenant's contacts are read.
 func optionsOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Options, error) {
 	row, err := dbsqlc.New().TenantSettings(ctx, tx, uuid.UUID(tenant))
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Options{}, fault.New(fault.NotFound, "no tenant %s", tenant)
-	}
-	return Options{Region: row.PhoneRegion, PlusAddressing: row.PlusAddressing}, err
+	return Options{Region: row.PhoneRegion, PlusAddressing: row.PlusAddressing}, postgres.Found(err, fault.New(fault.NotFound, "no tenant %s", tenant))
 }
 
 // readEntries reads entries as the tenant's settings say, or says which are
@@ -125,7 +115,7 @@ func readEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entri
 	return contacts, p.Err()
 }
 
-func noteEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by string, t Counts, kinds map[string]int) error {
+func recordEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by string, t Counts, kinds map[string]int) error {
 	if t == (Counts{}) {
 		return nil
 	}
@@ -155,17 +145,12 @@ func Entries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f EntryFi
 		TenantID: uuid.UUID(tenant), Kind: string(f.Kind), Prefix: strings.ToLower(f.Prefix), Expired: f.Expired,
 		AfterKind: string(f.AfterKind), AfterValue: f.AfterValue, Most: int64(f.Most),
 	})
-	if err != nil {
-		return nil, err
-	}
-	all := make([]Entry, len(rows))
-	for i, r := range rows {
-		all[i] = Entry{
+	return postgres.Map(rows, err, func(r dbsqlc.DoNotContactListRow) Entry {
+		return Entry{
 			Kind: Kind(r.Kind), Value: r.Value, Reason: r.Reason, Source: r.Source, ExpiresAt: postgres.UTC(r.ExpiresAt),
 			CreatedAt: r.CreatedAt.UTC(), CreatedBy: r.CreatedBy,
 		}
-	}
-	return all, nil
+	})
 }
 
 // Matches looks a batch's recipients up in the do-not-contact lists of their
@@ -185,12 +170,7 @@ func Matches(ctx context.Context, tx pgx.Tx, asks []Ask) ([]Found, error) {
 		return nil, nil
 	}
 	rows, err := dbsqlc.New().DoNotContactMatch(ctx, tx, p)
-	if err != nil {
-		return nil, err
-	}
-	matches := make([]Found, len(rows))
-	for i, r := range rows {
-		matches[i] = Found{int(r.Index), Kind(r.Kind), r.Reason}
-	}
-	return matches, nil
+	return postgres.Map(rows, err, func(r dbsqlc.DoNotContactMatchRow) Found {
+		return Found{int(r.Index), Match{Kind(r.Kind), r.Reason}}
+	})
 }

@@ -116,15 +116,7 @@ func (p Principal) MayRevoke(g Grant) error {
 
 // mayMake reports whether a principal may make others of a role.
 func (p Principal) mayMake(role Role) bool {
-	switch p.Role {
-	case RoleOwner:
-		return true
-	case RoleAdmin:
-		return role == RoleOperator || role == RoleViewer || role == RoleAgent
-	case RoleAgent, RoleViewer, RoleOperator:
-		return false
-	}
-	return false
+	return p.Role == RoleOwner || p.Role == RoleAdmin && role.Valid() && role.rank() < RoleAdmin.rank()
 }
 
 // covered reports whether every tool of a pattern is one of some other pattern. A

@@ -63,8 +63,8 @@ func TestMatchesAcrossTenants(t *testing.T) {
 	)
 
 	want := []contact.Found{
-		{Ask: 0, Kind: contact.Email, Reason: "asked not to be"}, {Ask: 2, Kind: contact.Email, Reason: ""}, {Ask: 4, Kind: contact.Domain, Reason: "legal"},
-		{Ask: 6, Kind: contact.Email, Reason: ""}, {Ask: 7, Kind: contact.Phone, Reason: ""}, {Ask: 8, Kind: contact.Handle, Reason: ""},
+		{Ask: 0, Match: contact.Match{Kind: contact.Email, Reason: "asked not to be"}}, {Ask: 2, Match: contact.Match{Kind: contact.Email, Reason: ""}}, {Ask: 4, Match: contact.Match{Kind: contact.Domain, Reason: "legal"}},
+		{Ask: 6, Match: contact.Match{Kind: contact.Email, Reason: ""}}, {Ask: 7, Match: contact.Match{Kind: contact.Phone, Reason: ""}}, {Ask: 8, Match: contact.Match{Kind: contact.Handle, Reason: ""}},
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("Matches (-want +got):\n%s", diff)

@@ -13,27 +13,27 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/builtin"
 )
 
-// Book keeps the notes of all tenants in a database.
+// Book stores the notes of all tenants in a database.
 type Book struct {
 	db postgres.Begins
 }
 
-// NewBook returns the book that is kept in a database.
+// NewBook returns a Book that stores notes in a database.
 func NewBook(db postgres.Begins) *Book { return &Book{db: db} }
 
-// Of returns what keeps the notes of one source of a tenant.
+// Of returns the store of the notes of one source of a tenant.
 func (b *Book) Of(tenant envelope.TenantID, source string) builtin.Notes {
-	return pages{db: b.db, tenant: tenant, source: source}
+	return sourceNotes{db: b.db, tenant: tenant, source: source}
 }
 
-type pages struct {
+type sourceNotes struct {
 	db     postgres.Begins
 	tenant envelope.TenantID
 	source string
 }
 
 // Keep implements builtin.Notes.
-func (p pages) Keep(ctx context.Context, key, text string) (string, error) {
+func (p sourceNotes) Keep(ctx context.Context, key, text string) (string, error) {
 	made, err := uuid.NewV7()
 	if err != nil {
 		return "", fmt.Errorf("keep a note: %w", err)
@@ -56,12 +56,7 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, before ID, m
 	rows, err := dbsqlc.New().NoteList(ctx, tx, &dbsqlc.NoteListParams{
 		TenantID: uuid.UUID(tenant), Before: uuid.UUID(before), Most: int64(most),
 	})
-	if err != nil {
-		return nil, err
-	}
-	all := make([]Note, len(rows))
-	for i, r := range rows {
-		all[i] = Note{ID: ID(r.NoteID), Source: r.SourceID, Key: r.Key, Text: r.Body, CreatedAt: r.CreatedAt.UTC()}
-	}
-	return all, nil
+	return postgres.Map(rows, err, func(r dbsqlc.NoteListRow) Note {
+		return Note{ID: ID(r.NoteID), Source: r.SourceID, Key: r.Key, Text: r.Body, CreatedAt: r.CreatedAt.UTC()}
+	})
 }

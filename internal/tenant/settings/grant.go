@@ -28,81 +28,37 @@ const (
 // Grant is an always-allow: calls of one tool that a person let through
 // beforehand. It turns require_approval into allow, and never turns deny.
 type Grant struct {
-	ID uuid.UUID
-	// Tool is what may be called, and Digest the definition of it that the
-	// person saw: with another one the grant does not hold.
-	Tool   policy.Key
-	Digest []byte
+	ID uuid.UUID `json:"grant_id"`
+	// Tool is the tool that may be called, and Digest that of the definition
+	// that the person saw: with another one the grant does not hold.
+	Tool   policy.Key `json:"tool"`
+	Digest []byte     `json:"digest"`
 	// Employee, Session and Automation narrow it to proposals of theirs; empty
 	// is any.
-	Employee            envelope.EmployeeID
-	Session, Automation string
-	// Pins are places in the arguments, as JSON Pointers, with the values that
-	// must be there; see policy.PinsOf. None is any arguments.
-	Pins   map[string]json.RawMessage
-	Reason string
-	// For is how long it holds from now; zero is DefaultGrant. Stored grants
-	// have ExpiresAt instead.
-	For time.Duration
-	// From is the envelope whose approval made it; zero for none.
-	From envelope.ActionID
+	Employee   envelope.EmployeeID `json:"employee_id,omitzero"`
+	Session    string              `json:"session_id,omitzero"`
+	Automation string              `json:"automation_id,omitzero"`
+	// Pins are JSON Pointers into the arguments with the values that must be
+	// there; see policy.PinsOf. No pins allow any arguments.
+	Pins   map[string]json.RawMessage `json:"pins"`
+	Reason string                     `json:"reason"`
+	// From is the action whose approval made it; zero for none.
+	From envelope.ActionID `json:"from_action,omitzero"`
 	// By is who made it.
-	By string
+	By string `json:"created_by"`
+	// For is how long a new grant holds; zero is DefaultGrant. Stored grants
+	// have ExpiresAt instead.
+	For time.Duration `json:"-"`
 
-	// CreatedAt, ExpiresAt and Version are of a stored grant, and RevokedAt and
-	// RevokedBy of one that was taken back.
-	CreatedAt, ExpiresAt time.Time
-	RevokedAt            *time.Time
-	RevokedBy            string
-	Version              int64
+	// The database sets these: RevokedAt and RevokedBy of a revoked grant.
+	CreatedAt time.Time  `json:"created_at"`
+	ExpiresAt time.Time  `json:"expires_at"`
+	RevokedAt *time.Time `json:"revoked_at,omitzero"`
+	RevokedBy string     `json:"revoked_by,omitzero"`
+	Version   int64      `json:"version"`
 }
 
-// grantJSON is a grant as it is written.
-type grantJSON struct {
-	ID         uuid.UUID                  `json:"grant_id"`
-	Key        string                     `json:"tool"`
-	Digest     []byte                     `json:"digest"`
-	Employee   envelope.EmployeeID        `json:"employee_id,omitzero"`
-	Session    string                     `json:"session_id,omitzero"`
-	Automation string                     `json:"automation_id,omitzero"`
-	Pins       map[string]json.RawMessage `json:"pins"`
-	Reason     string                     `json:"reason"`
-	From       envelope.ActionID          `json:"from_action,omitzero"`
-	CreatedAt  time.Time                  `json:"created_at"`
-	CreatedBy  string                     `json:"created_by"`
-	ExpiresAt  time.Time                  `json:"expires_at"`
-	RevokedAt  *time.Time                 `json:"revoked_at,omitzero"`
-	RevokedBy  string                     `json:"revoked_by,omitzero"`
-	Version    int64                      `json:"version"`
-}
-
-// MarshalJSON writes a stored grant.
-func (g Grant) MarshalJSON() ([]byte, error) {
-	return json.Marshal(grantJSON{
-		g.ID, g.Tool.String(), g.Digest, g.Employee, g.Session, g.Automation, g.Pins, g.Reason, g.From, g.CreatedAt, g.By, g.ExpiresAt,
-		g.RevokedAt, g.RevokedBy, g.Version,
-	})
-}
-
-// UnmarshalJSON reads what MarshalJSON wrote.
-func (g *Grant) UnmarshalJSON(text []byte) error {
-	var w grantJSON
-	if err := json.Unmarshal(text, &w); err != nil {
-		return err
-	}
-	key, err := policy.ParseKey(w.Key)
-	if err != nil {
-		return err
-	}
-	*g = Grant{
-		ID: w.ID, Tool: key, Digest: w.Digest, Employee: w.Employee, Session: w.Session, Automation: w.Automation, Pins: w.Pins, Reason: w.Reason,
-		From: w.From, By: w.CreatedBy, CreatedAt: w.CreatedAt, ExpiresAt: w.ExpiresAt, RevokedAt: w.RevokedAt, RevokedBy: w.RevokedBy,
-		Version: w.Version,
-	}
-	return nil
-}
-
-// check refuses what cannot be granted.
+// check returns why a grant cannot be made.
 func (g Grant) check() error {
 	if _, err := policy.ParseKey(g.Tool.String()); err != nil {
 		return err
