@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 // Strength says how much a change of a definition matters.
@@ -173,7 +175,7 @@ func (d *differ) objects(at string, was, is map[string]any, where position, stre
 		if next == aText && d.texts == withoutTexts {
 			matters = StrengthText
 		}
-		d.compare(at+pointer([]string{name}), before, after, next, matters)
+		d.compare(at+"/"+envelope.EscapePointer(name), before, after, next, matters)
 	}
 }
 

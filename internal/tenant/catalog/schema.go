@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/jsonref"
 )
 
 // Schema is a JSON Schema that arguments are checked against, compiled when it
@@ -114,15 +115,15 @@ func addProblems(p *check.Problems, e *jsonschema.ValidationError) {
 	if len(e.Causes) > 0 {
 		return
 	}
-	at := "/args" + pointer(e.InstanceLocation)
+	at := "/args" + jsonref.Pointer(e.InstanceLocation).String()
 	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
 		for _, name := range k.Missing {
-			p.Add(at+pointer([]string{name}), envelope.RuleRequired, "the tool needs this argument")
+			p.Add(at+"/"+envelope.EscapePointer(name), envelope.RuleRequired, "the tool needs this argument")
 		}
 	case *kind.AdditionalProperties:
 		for _, name := range k.Properties {
-			p.Add(at+pointer([]string{name}), envelope.RuleUnknownField, "the tool has no such argument")
+			p.Add(at+"/"+envelope.EscapePointer(name), envelope.RuleUnknownField, "the tool has no such argument")
 		}
 	case *kind.Type:
 		p.Add(at, envelope.RuleType, "must be %s", strings.Join(k.Want, " or "))
@@ -135,14 +136,4 @@ func addProblems(p *check.Problems, e *jsonschema.ValidationError) {
 		}
 		p.Add(at, envelope.Rule(rule), "breaks the rule %s of the tool's input schema", rule)
 	}
-}
-
-// pointer writes a path as an RFC 6901 JSON Pointer.
-func pointer(path []string) string {
-	var b strings.Builder
-	for _, p := range path {
-		b.WriteByte('/')
-		b.WriteString(envelope.EscapePointer(p))
-	}
-	return b.String()
 }

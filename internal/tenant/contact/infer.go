@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/jsonref"
 )
 
 // The limits of reading a schema.
@@ -15,7 +16,7 @@ const (
 	guessNodes = 5000
 )
 
-// GuessRecipients returns patterns for where a tool's input schema seems to
+// InferRecipients returns patterns for where a tool's input schema seems to
 // name recipients: fields of format email or idn-email, and fields with a
 // well-known name such as to, cc, attendees, phone_number or channel, whether
 // written snake_case, camelCase or kebab-case. Fields that name the sender, or
@@ -110,20 +111,14 @@ func subschemas(node any) []any {
 // resolve returns what a reference within the schema points to, or nil.
 func (g *guesser) resolve(ref string) any {
 	rest, ok := strings.CutPrefix(ref, "#")
-	if !ok || rest != "" && rest[0] != '/' {
+	if !ok {
 		return nil
 	}
-	node := g.root
-	for segment := range strings.SplitSeq(strings.TrimPrefix(rest, "/"), "/") {
-		if rest == "" {
-			break
-		}
-		m, ok := node.(map[string]any)
-		if !ok {
-			return nil
-		}
-		node = m[envelope.UnescapePointer(unpercent(segment))]
+	path, _ := jsonref.ParsePointer(unpercent(rest))
+	if path == nil && rest != "" {
+		return nil
 	}
+	node, _ := path.Find(g.root)
 	return node
 }
 

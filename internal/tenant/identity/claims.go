@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/jsonref"
 )
 
 // leeway is how far an issuer's clock may be from this one.
@@ -95,11 +95,7 @@ func (c *claims) checkParty(p *Provider) error {
 		return ErrToken
 	}
 	for _, party := range []string{c.party, c.client} {
-		known := party == "" || party == p.Audience
-		for _, client := range p.Clients {
-			known = known || party == client
-		}
-		if !known {
+		if party != "" && party != p.Audience && !slices.Contains(p.Clients, party) {
 			return ErrToken
 		}
 	}
@@ -138,14 +134,12 @@ func (c *claims) shownName() string {
 	return "somebody"
 }
 
-// texts are those at a claim, which is named by itself or by a JSON Pointer.
+// texts returns the text, or the texts of the list, at a claim, which is named
+// by itself or by a JSON Pointer.
 func (c *claims) texts(at string) []string {
-	var found any = c.all[at]
-	if pointer, ok := strings.CutPrefix(at, "/"); ok {
-		found = any(c.all)
-		for _, part := range strings.Split(pointer, "/") {
-			found = child(found, envelope.UnescapePointer(part))
-		}
+	found := c.all[at]
+	if path, ok := jsonref.ParsePointer(at); ok {
+		found, _ = path.Find(c.all)
 	}
 	switch v := found.(type) {
 	case string:
@@ -158,20 +152,6 @@ func (c *claims) texts(at string) []string {
 			}
 		}
 		return all
-	}
-	return nil
-}
-
-// child is a member of an object or an element of a list; nil if there is
-// none.
-func child(of any, name string) any {
-	switch v := of.(type) {
-	case map[string]any:
-		return v[name]
-	case []any:
-		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(v) {
-			return v[i]
-		}
 	}
 	return nil
 }

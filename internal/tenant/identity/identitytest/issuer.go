@@ -83,6 +83,12 @@ func New(t testing.TB) *Issuer {
 	return i
 }
 
+func (i *Issuer) locked(do func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	do()
+}
+
 // URL is the issuer's address.
 func (i *Issuer) URL() string { return i.server.URL }
 
@@ -94,18 +100,10 @@ func (i *Issuer) Key() Key {
 }
 
 // Rotate replaces every key by another one.
-func (i *Issuer) Rotate(key Key) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.keys = []Key{key}
-}
+func (i *Issuer) Rotate(key Key) { i.locked(func() { i.keys = []Key{key} }) }
 
 // SetDown has it answer nothing but errors, or no longer.
-func (i *Issuer) SetDown(down bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.down = down
-}
+func (i *Issuer) SetDown(down bool) { i.locked(func() { i.down = down }) }
 
 // Asked is how often its keys were asked for.
 func (i *Issuer) Asked() int {
@@ -115,18 +113,10 @@ func (i *Issuer) Asked() int {
 }
 
 // LogIn says whose browser comes to it from now on.
-func (i *Issuer) LogIn(person Claims) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.person = person
-}
+func (i *Issuer) LogIn(person Claims) { i.locked(func() { i.person = person }) }
 
 // Force has it say something in every token that it gives, whatever was asked.
-func (i *Issuer) Force(claims Claims) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.forced = claims
-}
+func (i *Issuer) Force(claims Claims) { i.locked(func() { i.forced = claims }) }
 
 // Revoked are the revoked refresh tokens.
 func (i *Issuer) Revoked() []string {
