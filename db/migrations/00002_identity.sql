@@ -159,7 +159,7 @@ CREATE TABLE api_tokens (
 );
 CREATE UNIQUE INDEX api_tokens_previous_hash_key ON api_tokens (previous_hash) WHERE previous_hash IS NOT NULL;
 CREATE INDEX api_tokens_tenant_idx ON api_tokens (tenant_id, token_id);
-COMMENT ON COLUMN api_tokens.token_hash IS 'SHA-256 of the token. A token has 256 random bits, so a slow hash would not make it safer.';
+COMMENT ON COLUMN api_tokens.token_hash IS 'SHA-256 of the token. A token has 256 random bits, so a slow hash does not make it safer.';
 COMMENT ON COLUMN api_tokens.operator_id IS 'Operator to whom the token belongs. The token is refused while the operator is disabled, and never has more rights than the operator.';
 COMMENT ON COLUMN api_tokens.scopes IS 'Scopes to which the token is restricted; NULL means all scopes of its role.';
 COMMENT ON COLUMN api_tokens.tools IS 'Patterns of the tools to which the token is restricted; NULL means all tools.';

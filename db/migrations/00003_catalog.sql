@@ -82,7 +82,7 @@ COMMENT ON COLUMN tools.accepted_digest IS 'Digest of the accepted definition: t
 COMMENT ON COLUMN tools.max_attempts IS 'Maximum number of attempts set with the overrides. retry_max_attempts, set with the retry rule, takes precedence.';
 COMMENT ON COLUMN tools.recipients IS 'JSON Pointer patterns of the arguments that hold recipients; NULL while they are inferred from the schema.';
 COMMENT ON COLUMN tools.scopes IS 'Scopes that an employee needs to use the tool.';
-COMMENT ON COLUMN tools.reconcile IS 'How to find out whether a call happened: a read tool of the same source, its arguments, and where its result tells; NULL if there is no such tool.';
+COMMENT ON COLUMN tools.reconcile IS 'How to find out whether a call happened: a read tool of the same source, its arguments, and where in its result the outcome is; NULL if there is no such tool.';
 COMMENT ON COLUMN tools.accepted IS 'Definition that accepted_digest was computed from; NULL while none is accepted.';
 COMMENT ON COLUMN tools.gone_at IS 'Time since which the source no longer lists the tool; NULL while it does. The tool cannot be used meanwhile.';
 COMMENT ON COLUMN tools.module IS 'First part of the name module.entity.action; NULL, like entity and action, while it is inferred.';

@@ -10,8 +10,8 @@ FROM (
 WHERE b.bucket_id = c.bucket_id;
 
 -- name: BucketGrant :many
--- How many envelopes each bucket may give now, by its rate, its calendar and
--- its ceiling. The rows must be locked by an earlier statement (BucketLock),
+-- How many permits each bucket has now, by its rate, its calendar and its
+-- concurrency. The rows must be locked by an earlier statement (BucketLock),
 -- so that what this one sees cannot change before the spending.
 SELECT
     b.bucket_id,
@@ -38,7 +38,7 @@ ORDER BY b.bucket_id
 FOR UPDATE SKIP LOCKED;
 
 -- name: BucketLockAll :many
--- Locks rows of buckets to be closed, or to be given tokens back. It waits,
+-- Locks rows of buckets to be closed, or to be given permits back. It waits,
 -- for at most as long as a claim takes.
 SELECT b.bucket_id FROM buckets b WHERE b.bucket_id = ANY (@bucket_ids::bigint[]) ORDER BY b.bucket_id FOR UPDATE;
 
@@ -67,24 +67,23 @@ SET rate_limit = excluded.rate_limit, rate_seconds = excluded.rate_seconds, burs
     calendar_from = bucket_period(excluded, clock_timestamp(), @tenant_timezone::text);
 
 -- name: BucketReopen :execrows
--- Forgets what a provider's Retry-After, or whoever closed it, asked for.
+-- Ends the time for which a provider's Retry-After, or an operator, closed it.
 UPDATE buckets b SET closed_until = NULL, closed_by = NULL WHERE b.tenant_id = @tenant_id AND b.name = @name;
 
 -- name: BucketRetire :exec
 UPDATE buckets b SET retired_at = now() WHERE b.tenant_id = @tenant_id AND b.name = @name AND b.retired_at IS NULL;
 
 -- name: BucketReturn :exec
--- Gives tokens back that were not used. To the rate only while nothing was
--- granted since: then the bucket is as if they had never been taken, and
--- later it may have counted the time as idle, so that they would be one too
--- many. To the calendar while its period lasts. What was granted under other
--- limits is not given back.
+-- Returns unused permits. To the rate only while nothing was granted since: then
+-- the bucket is as if they had never been taken; later it may have counted the
+-- time as idle, and the returned permits exceed the limit. To the calendar while
+-- its period lasts. Permits granted under other limits are not returned.
 WITH unused AS (
     SELECT unnest(@bucket_ids::bigint[]) AS bucket_id, unnest(@granted_at::timestamptz[]) AS at, unnest(@counts::bigint[]) AS n
-), back AS (
+), returned AS (
     SELECT
         b.bucket_id,
-        sum(CASE WHEN u.at = b.granted_at THEN u.n ELSE 0 END) AS tokens,
+        sum(CASE WHEN u.at = b.granted_at THEN u.n ELSE 0 END) AS permits,
         sum(CASE WHEN u.at >= b.calendar_from THEN u.n ELSE 0 END) AS used
     FROM unused u
     JOIN buckets b ON b.bucket_id = u.bucket_id
@@ -92,10 +91,10 @@ WITH unused AS (
     GROUP BY b.bucket_id
 )
 UPDATE buckets b
-SET tat = coalesce(b.tat - back.tokens * bucket_interval(b), b.tat),
-    calendar_used = greatest(0, b.calendar_used - back.used)
-FROM back
-WHERE b.bucket_id = back.bucket_id;
+SET tat = coalesce(b.tat - returned.permits * bucket_interval(b), b.tat),
+    calendar_used = greatest(0, b.calendar_used - returned.used)
+FROM returned
+WHERE b.bucket_id = returned.bucket_id;
 
 -- name: BucketSettingsList :many
 SELECT b.bucket_id, b.name, b.rate_limit, b.rate_seconds, b.burst, b.calendar, b.calendar_limit, b.timezone, b.concurrency, b.retired_at
@@ -104,7 +103,7 @@ WHERE b.tenant_id = @tenant_id
 ORDER BY b.name;
 
 -- name: BucketSpend :exec
--- Takes the tokens of what was claimed, by the time of the grant.
+-- Takes the permits of the claimed actions, by the time of the grant.
 UPDATE buckets b
 SET tat = CASE WHEN b.rate_limit IS NULL THEN NULL ELSE greatest(b.tat, s.at) + s.n * bucket_interval(b) END,
     calendar_from = CASE WHEN b.calendar IS NULL THEN NULL ELSE greatest(b.calendar_from, bucket_period(b, s.at, t.timezone)) END,

@@ -21,7 +21,7 @@ VALUES (@tenant_id, @operator_id, @name, @email, @issuer, @subject, @role, @role
 -- name: OperatorLogin :one
 -- Two concurrent first logins of one person create one row. A person who becomes
 -- an administrator or owner loses the Slack user: an administrator of lower
--- rights may have set it to a user of their own, who would then act as that
+-- rights may have set it to a user of their own, who could then act as that
 -- person.
 INSERT INTO operators AS o (tenant_id, operator_id, name, email, issuer, subject, role)
 VALUES (@tenant_id, @operator_id, @name, @email, @issuer, @subject, @role)

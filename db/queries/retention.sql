@@ -15,8 +15,8 @@ SELECT r.kind, r.days, r.action FROM retention r WHERE r.tenant_id = @tenant_id;
 -- name: RetentionOldActions :many
 -- Envelopes that their tenants want deleted. The shortest time that anybody
 -- keeps them is a parameter of its own, and the tenant's own a sub-select, so
--- that one pass over the index on created_at serves all tenants: a join would
--- have each tenant's key gone through.
+-- that one pass over the index on created_at serves all tenants: a join
+-- looks up each tenant's key.
 SELECT e.tenant_id, e.action_id
 FROM ended_actions e
 WHERE e.created_at < now() - make_interval(days => @least_days::integer)

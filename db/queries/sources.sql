@@ -20,9 +20,9 @@ UPDATE sources SET listed_at = clock_timestamp(), list_error = @list_error::text
 WHERE tenant_id = @tenant_id AND source_id = @source_id;
 
 -- name: SourceRefreshAsk :one
--- Asks for a listing out of turn. The request is later than the last listing, so
--- that its answer can be told from a listing that was there before. A listing
--- from before the clock was set back is forgotten: it would look like an answer.
+-- Requests an immediate listing. The request is later than the last listing, so
+-- that its answer differs from a listing that was there before. The time of a
+-- listing from before the clock was set back is cleared: it looks like an answer.
 UPDATE sources SET listed_at = CASE WHEN listed_at <= clock_timestamp() THEN listed_at END,
     refresh_asked_at = greatest(clock_timestamp(), CASE WHEN listed_at <= clock_timestamp() THEN listed_at + interval '1 microsecond' END)
 WHERE tenant_id = @tenant_id AND source_id = @source_id AND enabled

@@ -6,8 +6,8 @@ SET accepted_digest = digest,
 WHERE tenant_id = @tenant_id AND source_id = @source_id AND name = @name AND digest = @digest AND gone_at IS NULL;
 
 -- name: ToolAcceptedAgain :exec
--- Where what was accepted under an older scheme of digests is what is listed
--- now, it is accepted under the present scheme.
+-- Where the definition accepted under an older scheme of digests is the listed
+-- one, it is accepted under the present scheme.
 UPDATE tools t
 SET accepted_digest = t.digest,
     accepted = jsonb_build_object('title', t.title, 'description', t.description, 'input_schema', t.input_schema, 'output_schema', t.output_schema, 'hints', t.hints)
@@ -26,7 +26,7 @@ SET module = sqlc.narg(module), entity = sqlc.narg(entity), action = sqlc.narg(a
 WHERE tenant_id = @tenant_id AND source_id = @source_id AND name = @name;
 
 -- name: ToolList :many
--- What was accepted comes along only where it may be another definition.
+-- accepted is returned only where it may differ from the listed definition.
 SELECT t.source_id, t.name, t.title, t.description, t.input_schema, t.output_schema, t.hints, t.effect, t.digest, t.accepted_digest,
     (CASE WHEN t.accepted_digest <> t.digest THEN t.accepted END)::jsonb AS accepted,
     t.risk_override, t.effect_override, coalesce(t.retry_max_attempts, t.max_attempts, 0)::integer AS max_attempts, t.recipients, t.scopes,
@@ -36,26 +36,26 @@ WHERE t.tenant_id = @tenant_id AND t.gone_at IS NULL
 ORDER BY t.source_id, t.name;
 
 -- name: ToolListed :many
--- What was known of a source's tools before a listing.
+-- The stored tools of a source, before a listing.
 SELECT t.name, t.digest, (t.gone_at IS NOT NULL)::boolean AS gone
 FROM tools t
 WHERE t.tenant_id = @tenant_id AND t.source_id = @source_id;
 
 -- name: ToolMissing :exec
--- Marks what a source lists no more.
+-- Marks the tools that a source no longer lists.
 UPDATE tools SET gone_at = now()
 WHERE tenant_id = @tenant_id AND source_id = @source_id AND gone_at IS NULL AND NOT (name = ANY (@names::text[]));
 
 -- name: ToolPrune :exec
--- Forgets tools that are gone for long and of which no operator ever said
--- anything, so that a source cannot fill the table with names.
+-- Deletes tools that were last listed long ago and that no operator configured,
+-- so that a source cannot fill the table with names.
 DELETE FROM tools t
 WHERE t.tenant_id = @tenant_id AND t.source_id = @source_id AND t.gone_at < now() - make_interval(days => @days::integer)
     AND t.risk_override IS NULL AND t.effect_override IS NULL AND t.max_attempts IS NULL AND t.retry_max_attempts IS NULL
     AND t.recipients IS NULL AND t.scopes = '{}' AND t.reconcile IS NULL AND t.module IS NULL AND t.side_effects IS NULL AND t.reversal IS NULL;
 
 -- name: ToolRuleList :many
--- What operators say about tools, beside their overrides of risk and effect.
+-- The settings of tools by operators, beside the overrides of risk and effect.
 SELECT t.source_id, t.name, t.recipients, t.scopes, t.retry_max_attempts AS max_attempts, t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter
 FROM tools t
 WHERE t.tenant_id = @tenant_id
@@ -68,8 +68,8 @@ SET recipients = sqlc.narg(recipients)::text[], scopes = @scopes::text[], retry_
 WHERE tenant_id = @tenant_id AND source_id = @source_id AND name = @name;
 
 -- name: ToolUpsertMany :exec
--- A tool that is seen for the first time is accepted as it is, unless its
--- source keeps new ones in quarantine. Of a known one, what was accepted stays.
+-- A new tool is accepted as it is, unless its source puts new tools into
+-- quarantine. The accepted definition of a known tool stays.
 INSERT INTO tools (tenant_id, source_id, name, title, description, input_schema, output_schema, hints, effect, digest, accepted_digest, accepted)
 SELECT s.tenant_id, s.source_id, l.name, l.title, l.description, l.input_schema, l.output_schema, l.hints, nullif(l.effect, ''), l.digest,
     CASE WHEN s.quarantine AND s.known_at IS NOT NULL THEN NULL ELSE l.digest END,

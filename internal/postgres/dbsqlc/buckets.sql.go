@@ -57,8 +57,8 @@ type BucketGrantRow struct {
 	Granted  int64
 }
 
-// How many envelopes each bucket may give now, by its rate, its calendar and
-// its ceiling. The rows must be locked by an earlier statement (BucketLock),
+// How many permits each bucket has now, by its rate, its calendar and its
+// concurrency. The rows must be locked by an earlier statement (BucketLock),
 // so that what this one sees cannot change before the spending.
 func (q *Queries) BucketGrant(ctx context.Context, db DBTX, bucketIds []int64) ([]BucketGrantRow, error) {
 	rows, err := db.Query(ctx, bucketGrant, bucketIds)
@@ -115,7 +115,7 @@ const bucketLockAll = `-- name: BucketLockAll :many
 SELECT b.bucket_id FROM buckets b WHERE b.bucket_id = ANY ($1::bigint[]) ORDER BY b.bucket_id FOR UPDATE
 `
 
-// Locks rows of buckets to be closed, or to be given tokens back. It waits,
+// Locks rows of buckets to be closed, or to be given permits back. It waits,
 // for at most as long as a claim takes.
 func (q *Queries) BucketLockAll(ctx context.Context, db DBTX, bucketIds []int64) ([]int64, error) {
 	rows, err := db.Query(ctx, bucketLockAll, bucketIds)
@@ -200,7 +200,7 @@ type BucketReopenParams struct {
 	Name     string
 }
 
-// Forgets what a provider's Retry-After, or whoever closed it, asked for.
+// Ends the time for which a provider's Retry-After, or an operator, closed it.
 func (q *Queries) BucketReopen(ctx context.Context, db DBTX, arg *BucketReopenParams) (int64, error) {
 	result, err := db.Exec(ctx, bucketReopen, arg.TenantID, arg.Name)
 	if err != nil {
@@ -226,10 +226,10 @@ func (q *Queries) BucketRetire(ctx context.Context, db DBTX, arg *BucketRetirePa
 const bucketReturn = `-- name: BucketReturn :exec
 WITH unused AS (
     SELECT unnest($1::bigint[]) AS bucket_id, unnest($2::timestamptz[]) AS at, unnest($3::bigint[]) AS n
-), back AS (
+), returned AS (
     SELECT
         b.bucket_id,
-        sum(CASE WHEN u.at = b.granted_at THEN u.n ELSE 0 END) AS tokens,
+        sum(CASE WHEN u.at = b.granted_at THEN u.n ELSE 0 END) AS permits,
         sum(CASE WHEN u.at >= b.calendar_from THEN u.n ELSE 0 END) AS used
     FROM unused u
     JOIN buckets b ON b.bucket_id = u.bucket_id
@@ -237,10 +237,10 @@ WITH unused AS (
     GROUP BY b.bucket_id
 )
 UPDATE buckets b
-SET tat = coalesce(b.tat - back.tokens * bucket_interval(b), b.tat),
-    calendar_used = greatest(0, b.calendar_used - back.used)
-FROM back
-WHERE b.bucket_id = back.bucket_id
+SET tat = coalesce(b.tat - returned.permits * bucket_interval(b), b.tat),
+    calendar_used = greatest(0, b.calendar_used - returned.used)
+FROM returned
+WHERE b.bucket_id = returned.bucket_id
 `
 
 type BucketReturnParams struct {
@@ -249,11 +249,10 @@ type BucketReturnParams struct {
 	Counts    []int64
 }
 
-// Gives tokens back that were not used. To the rate only while nothing was
-// granted since: then the bucket is as if they had never been taken, and
-// later it may have counted the time as idle, so that they would be one too
-// many. To the calendar while its period lasts. What was granted under other
-// limits is not given back.
+// Returns unused permits. To the rate only while nothing was granted since: then
+// the bucket is as if they had never been taken; later it may have counted the
+// time as idle, and the returned permits exceed the limit. To the calendar while
+// its period lasts. Permits granted under other limits are not returned.
 func (q *Queries) BucketReturn(ctx context.Context, db DBTX, arg *BucketReturnParams) error {
 	_, err := db.Exec(ctx, bucketReturn, arg.BucketIds, arg.GrantedAt, arg.Counts)
 	return err
@@ -332,7 +331,7 @@ type BucketSpendParams struct {
 	Counts    []int32
 }
 
-// Takes the tokens of what was claimed, by the time of the grant.
+// Takes the permits of the claimed actions, by the time of the grant.
 func (q *Queries) BucketSpend(ctx context.Context, db DBTX, arg *BucketSpendParams) error {
 	_, err := db.Exec(ctx, bucketSpend, arg.BucketIds, arg.GrantedAt, arg.Counts)
 	return err

@@ -186,7 +186,7 @@ type OperatorLoginRow struct {
 
 // Two concurrent first logins of one person create one row. A person who becomes
 // an administrator or owner loses the Slack user: an administrator of lower
-// rights may have set it to a user of their own, who would then act as that
+// rights may have set it to a user of their own, who could then act as that
 // person.
 func (q *Queries) OperatorLogin(ctx context.Context, db DBTX, arg *OperatorLoginParams) (OperatorLoginRow, error) {
 	row := db.QueryRow(ctx, operatorLogin,

@@ -110,8 +110,8 @@ type RetentionOldActionsRow struct {
 
 // Envelopes that their tenants want deleted. The shortest time that anybody
 // keeps them is a parameter of its own, and the tenant's own a sub-select, so
-// that one pass over the index on created_at serves all tenants: a join would
-// have each tenant's key gone through.
+// that one pass over the index on created_at serves all tenants: a join
+// looks up each tenant's key.
 func (q *Queries) RetentionOldActions(ctx context.Context, db DBTX, arg *RetentionOldActionsParams) ([]RetentionOldActionsRow, error) {
 	rows, err := db.Query(ctx, retentionOldActions, arg.LeastDays, arg.Most)
 	if err != nil {

@@ -133,9 +133,9 @@ type SourceRefreshAskParams struct {
 	SourceID string
 }
 
-// Asks for a listing out of turn. The request is later than the last listing, so
-// that its answer can be told from a listing that was there before. A listing
-// from before the clock was set back is forgotten: it would look like an answer.
+// Requests an immediate listing. The request is later than the last listing, so
+// that its answer differs from a listing that was there before. The time of a
+// listing from before the clock was set back is cleared: it looks like an answer.
 func (q *Queries) SourceRefreshAsk(ctx context.Context, db DBTX, arg *SourceRefreshAskParams) (time.Time, error) {
 	row := db.QueryRow(ctx, sourceRefreshAsk, arg.TenantID, arg.SourceID)
 	var asked_at time.Time

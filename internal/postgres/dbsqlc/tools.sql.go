@@ -54,8 +54,8 @@ type ToolAcceptedAgainParams struct {
 	Older    [][]byte
 }
 
-// Where what was accepted under an older scheme of digests is what is listed
-// now, it is accepted under the present scheme.
+// Where the definition accepted under an older scheme of digests is the listed
+// one, it is accepted under the present scheme.
 func (q *Queries) ToolAcceptedAgain(ctx context.Context, db DBTX, arg *ToolAcceptedAgainParams) error {
 	_, err := db.Exec(ctx, toolAcceptedAgain,
 		arg.TenantID,
@@ -168,7 +168,7 @@ type ToolListRow struct {
 	Reversal         []byte
 }
 
-// What was accepted comes along only where it may be another definition.
+// accepted is returned only where it may differ from the listed definition.
 func (q *Queries) ToolList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]ToolListRow, error) {
 	rows, err := db.Query(ctx, toolList, tenantID)
 	if err != nil {
@@ -231,7 +231,7 @@ type ToolListedRow struct {
 	Gone   bool
 }
 
-// What was known of a source's tools before a listing.
+// The stored tools of a source, before a listing.
 func (q *Queries) ToolListed(ctx context.Context, db DBTX, arg *ToolListedParams) ([]ToolListedRow, error) {
 	rows, err := db.Query(ctx, toolListed, arg.TenantID, arg.SourceID)
 	if err != nil {
@@ -263,7 +263,7 @@ type ToolMissingParams struct {
 	Names    []string
 }
 
-// Marks what a source lists no more.
+// Marks the tools that a source no longer lists.
 func (q *Queries) ToolMissing(ctx context.Context, db DBTX, arg *ToolMissingParams) error {
 	_, err := db.Exec(ctx, toolMissing, arg.TenantID, arg.SourceID, arg.Names)
 	return err
@@ -282,8 +282,8 @@ type ToolPruneParams struct {
 	Days     int32
 }
 
-// Forgets tools that are gone for long and of which no operator ever said
-// anything, so that a source cannot fill the table with names.
+// Deletes tools that were last listed long ago and that no operator configured,
+// so that a source cannot fill the table with names.
 func (q *Queries) ToolPrune(ctx context.Context, db DBTX, arg *ToolPruneParams) error {
 	_, err := db.Exec(ctx, toolPrune, arg.TenantID, arg.SourceID, arg.Days)
 	return err
@@ -366,7 +366,7 @@ type ToolRuleListRow struct {
 	RetryJitter      *float64
 }
 
-// What operators say about tools, beside their overrides of risk and effect.
+// The settings of tools by operators, beside the overrides of risk and effect.
 func (q *Queries) ToolRuleList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]ToolRuleListRow, error) {
 	rows, err := db.Query(ctx, toolRuleList, tenantID)
 	if err != nil {
@@ -461,8 +461,8 @@ type ToolUpsertManyParams struct {
 	SourceID      string
 }
 
-// A tool that is seen for the first time is accepted as it is, unless its
-// source keeps new ones in quarantine. Of a known one, what was accepted stays.
+// A new tool is accepted as it is, unless its source puts new tools into
+// quarantine. The accepted definition of a known tool stays.
 func (q *Queries) ToolUpsertMany(ctx context.Context, db DBTX, arg *ToolUpsertManyParams) error {
 	_, err := db.Exec(ctx, toolUpsertMany,
 		arg.Names,
