@@ -4,33 +4,55 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/reconcile"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
+	"github.com/countersign-dev/countersign/internal/action/workflow"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// loop repeats some work in every worker process. Work that is due every
-// second is a loop and not a River job, which would cost a handful of
-// transactions each time to find out that there is nothing to do.
+const (
+	// lookEvery is the pause between two queries for work of the loops.
+	lookEvery = time.Second
+	// The debounces are the least times between two runs of a loop.
+	sweepDebounce     = 250 * time.Millisecond
+	deliverDebounce   = 900 * time.Millisecond
+	expireDebounce    = 1900 * time.Millisecond
+	reconcileDebounce = 4900 * time.Millisecond
+	workflowDebounce  = 10 * time.Millisecond
+	// workflowMinPoll and workflowMaxPoll bound the pause between two polls
+	// while workflows are running.
+	workflowMinPoll = 50 * time.Millisecond
+	workflowMaxPoll = 200 * time.Millisecond
+	// workflowPollShare is the ratio of a pause to the poll before it, so that
+	// polls which take long, because many workflows wait, are made less often.
+	workflowPollShare = 20
+)
+
+// loop repeats some work in every worker process, whenever it is woken. Work
+// that may be due every second is a loop and not a River job, which would cost a
+// handful of transactions each time to find out that there is nothing to do.
 type loop struct {
 	// name is for the log: what the worker waits to do.
 	name string
-	work func(context.Context) error
-	// every is the pause between two runs, debounce the least time from the
-	// start of one to the start of the next when the loop is woken.
-	every, debounce time.Duration
-	wake            chan struct{}
-	log             *slog.Logger
+	// work returns the pause until the next run; zero for none before the loop
+	// is woken.
+	work func(context.Context) (time.Duration, error)
+	// debounce is the least time from the start of a run to the next.
+	debounce time.Duration
+	wake     chan struct{}
+	log      *slog.Logger
 }
 
-func newLoop(name string, every, debounce time.Duration, log *slog.Logger, work func(context.Context) error) *loop {
-	return &loop{name: name, work: work, every: every, debounce: debounce, wake: make(chan struct{}, 1), log: log}
+func newLoop(name string, debounce time.Duration, log *slog.Logger, work func(context.Context) (time.Duration, error)) *loop {
+	return &loop{name: name, work: work, debounce: debounce, wake: make(chan struct{}, 1), log: log}
 }
 
 // poll starts a run soon. It does not block.
@@ -59,48 +81,114 @@ func (l *loop) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		began = time.Now()
-		err := l.work(ctx)
+		pause, err := l.work(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		pause := l.every
 		if failures++; err == nil {
 			failures = 0
 		} else {
-			pause = min(l.every<<min(failures, 3), 5*time.Second)
+			pause = min(500*time.Millisecond<<min(failures, 4), 5*time.Second)
 			l.log.ErrorContext(ctx, "worker waits for the database", slog.String("operation", l.name), slog.Int("failures", failures), slog.Any("error", err))
 		}
-		timer.Reset(pause)
+		if pause > 0 {
+			timer.Reset(pause)
+		} else {
+			timer.Stop()
+		}
+	}
+}
+
+// look wakes the loops that have work, which one query finds out for all.
+func (f *Worker) look(age time.Duration) func(context.Context) (time.Duration, error) {
+	return func(ctx context.Context) (time.Duration, error) {
+		work, err := backgroundWork(ctx, f.db, age)
+		if err != nil {
+			return 0, err
+		}
+		for _, found := range []struct {
+			due  bool
+			loop *loop
+		}{
+			{work.Sweeps, f.sweep}, {work.Messages, f.deliver}, {work.Expiries, f.expire}, {work.Reconciliations, f.reconcile},
+			{work.Workflows, f.advance},
+		} {
+			if found.due {
+				found.loop.poll()
+			}
+		}
+		if work.Listings {
+			if _, err := f.client.Insert(ctx, refreshArgs{}, nil); err != nil {
+				return 0, err
+			}
+		}
+		return lookEvery, nil
 	}
 }
 
 // deliver proposes the messages of subscriptions until none is due.
-func deliver(relay *subscription.Relay) func(context.Context) error {
-	return func(ctx context.Context) error {
+func deliver(relay *subscription.Relay) func(context.Context) (time.Duration, error) {
+	return func(ctx context.Context) (time.Duration, error) {
 		for ctx.Err() == nil {
-			more, err := relay.Step(ctx)
-			if err != nil || !more {
-				return err
+			if more, err := relay.Step(ctx); err != nil || !more {
+				return 0, err
 			}
 		}
-		return nil
+		return 0, nil
 	}
+}
+
+// reconciliations makes the reconciling reads that are due. Actions that run
+// again are claimed at once.
+func reconciliations(r *reconcile.Reconciler, poll func()) func(context.Context) (time.Duration, error) {
+	return func(ctx context.Context) (time.Duration, error) {
+		for ctx.Err() == nil {
+			if n, err := r.Sweep(ctx); err != nil || n == 0 {
+				return 0, err
+			}
+			poll()
+		}
+		return 0, nil
+	}
+}
+
+// workflows advances workflows. live reports whether any were running at the
+// last poll.
+type workflows struct {
+	driver *workflow.Driver
+	live   atomic.Bool
+}
+
+func (w *workflows) advance(ctx context.Context) (time.Duration, error) {
+	began := time.Now()
+	moved, live, err := w.driver.Sweep(ctx)
+	if err != nil {
+		return 0, err
+	}
+	w.live.Store(live)
+	switch {
+	case moved > 0:
+		return workflowMinPoll, nil
+	case !live:
+		return 0, nil
+	}
+	return min(max(workflowPollShare*time.Since(began), workflowMinPoll), workflowMaxPoll), nil
 }
 
 // expire ends waits for people and policy that have expired, and records
 // reminders.
-func expire(db postgres.Begins) func(context.Context) error {
+func expire(db postgres.Begins) func(context.Context) (time.Duration, error) {
 	const most = 1000
-	return func(ctx context.Context) error {
+	return func(ctx context.Context) (time.Duration, error) {
 		for _, step := range []func(context.Context, postgres.Begins, int) (int, error){approval.Expire, approval.Remind} {
 			for n := most; n == most; {
 				var err error
 				if n, err = step(ctx, db, most); err != nil {
-					return err
+					return 0, err
 				}
 			}
 		}
-		return ExpirePolicy(ctx, db)
+		return 0, ExpirePolicy(ctx, db)
 	}
 }
 

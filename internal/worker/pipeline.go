@@ -61,16 +61,16 @@ type PipelineConfig struct {
 }
 
 func (c *PipelineConfig) fill() {
-	c.Concurrency = or(c.Concurrency, 100)
-	c.Batch = min(or(c.Batch, 500), c.Concurrency)
-	c.Settlers = or(c.Settlers, 2)
-	c.Window = or(c.Window, 2*time.Millisecond)
-	c.Lease = or(c.Lease, 30*time.Second)
-	c.Poll = or(c.Poll, time.Second)
-	c.BacklogPoll = or(c.BacklogPoll, 100*time.Millisecond)
-	c.Grace = or(c.Grace, 20*time.Second)
-	c.ApprovalWait = or(c.ApprovalWait, 5*time.Minute)
-	c.Retry = or(c.Retry, outbox.DefaultRetry())
+	c.Concurrency = cmp.Or(c.Concurrency, 100)
+	c.Batch = min(cmp.Or(c.Batch, 500), c.Concurrency)
+	c.Settlers = cmp.Or(c.Settlers, 2)
+	c.Window = cmp.Or(c.Window, 2*time.Millisecond)
+	c.Lease = cmp.Or(c.Lease, 30*time.Second)
+	c.Poll = cmp.Or(c.Poll, time.Second)
+	c.BacklogPoll = cmp.Or(c.BacklogPoll, 100*time.Millisecond)
+	c.Grace = cmp.Or(c.Grace, 20*time.Second)
+	c.ApprovalWait = cmp.Or(c.ApprovalWait, 5*time.Minute)
+	c.Retry = cmp.Or(c.Retry, outbox.DefaultRetry())
 	if c.Backlog == nil {
 		c.Backlog = func() {}
 	}
@@ -83,14 +83,6 @@ func (c *PipelineConfig) fill() {
 	if c.Tracer == nil {
 		c.Tracer = noop.NewTracerProvider().Tracer("")
 	}
-}
-
-func or[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
 }
 
 // Pipeline claims, executes and settles. One goroutine claims; each claimed

@@ -7,6 +7,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,18 +41,19 @@ type Config struct {
 
 // Worker is one worker process: a pipeline, the loops and River's client.
 type Worker struct {
-	db                     *pgxpool.Pool
-	pipeline               *Pipeline
-	client                 *river.Client[pgx.Tx]
-	waker                  *Waker
-	workflows              *workflowLoop
-	sweep, deliver, expire *loop
-	log                    *slog.Logger
+	db       *pgxpool.Pool
+	pipeline *Pipeline
+	client   *river.Client[pgx.Tx]
+	waker    *Waker
+	log      *slog.Logger
+
+	watch, release                             *loop
+	sweep, deliver, expire, reconcile, advance *loop
 }
 
 // New returns a Worker, which Run starts.
 func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *connect.Pool, cfg Config) (*Worker, error) {
-	cfg.CatalogAge = or(cfg.CatalogAge, 5*time.Minute)
+	cfg.CatalogAge = cmp.Or(cfg.CatalogAge, 5*time.Minute)
 	cfg.Pipeline.fill()
 	log := cfg.Pipeline.Log
 	waker, err := NewWaker(ctx, db, log)
@@ -60,24 +62,25 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 	}
 	cfg.Pipeline.Backlog = waker.Wake
 	f := &Worker{db: db, waker: waker, log: log}
-	door := intake.New(db, cache, intake.Config{ApprovalWait: cfg.Pipeline.ApprovalWait, Wake: f.pollAll})
-	f.workflows = newWorkflowLoop(workflow.NewDriver(db, door, log), log)
-	f.sweep = newLoop("sweep pauses", time.Second, sweepDebounce, log, func(ctx context.Context) error { return Sweep(ctx, db, f.pollAll) })
-	f.deliver = newLoop("deliver messages", time.Second, time.Second, log, deliver(subscription.NewRelay(db, cache, door, log)))
-	f.expire = newLoop("expire decisions and policy", 2*time.Second, 2*time.Second, log, expire(db))
-	cfg.Pipeline.Settled = f.workflows.settled
+	in := intake.New(db, cache, intake.Config{ApprovalWait: cfg.Pipeline.ApprovalWait, Wake: f.pollAll})
+	running := &workflows{driver: workflow.NewDriver(db, in, log)}
+	f.watch = newLoop("look for work", lookEvery, log, f.look(cfg.CatalogAge))
+	f.sweep = newLoop("sweep pauses", sweepDebounce, log, func(ctx context.Context) (time.Duration, error) { return 0, Sweep(ctx, db, f.pollAll) })
+	f.deliver = newLoop("deliver messages", deliverDebounce, log, deliver(subscription.NewRelay(db, cache, in, log)))
+	f.expire = newLoop("expire decisions and policy", expireDebounce, log, expire(db))
+	f.advance = newLoop("advance workflows", workflowDebounce, log, running.advance)
+	f.release = newLoop("close replaced connections", 0, log, func(context.Context) (time.Duration, error) {
+		live.Sweep()
+		return releaseEvery, nil
+	})
+	cfg.Pipeline.Settled = func() {
+		if running.live.Load() {
+			f.advance.poll()
+		}
+	}
 	f.pipeline = NewPipeline(db, cache, live, cfg.Pipeline)
+	f.reconcile = newLoop("reconcile unknown outcomes", reconcileDebounce, log, reconciliations(reconcile.New(db, cache, live, reconcile.Config{Log: log}), f.pipeline.Poll))
 
-	workers := river.NewWorkers()
-	river.AddWorker(workers, &pollWorker{look: f.Poll})
-	river.AddWorker(workers, &pruneWorkflowsWorker{db: db})
-	river.AddWorker(workers, &refreshWorker{refresher: connect.NewRefresher(db, cache, live, log), age: cfg.CatalogAge})
-	river.AddWorker(workers, &partitionWorker{db: db})
-	river.AddWorker(workers, &checkpointWorker{db: db})
-	river.AddWorker(workers, &retentionWorker{db: db})
-	river.AddWorker(workers, &pruneDryRunsWorker{db: db})
-	river.AddWorker(workers, &pruneSessionsWorker{db: db})
-	river.AddWorker(workers, &reconcileWorker{verifier: reconcile.New(db, cache, live, reconcile.Config{Log: log}), look: f.pipeline.Poll})
 	f.client, err = river.NewClient(riverpgxv5.New(db), &river.Config{
 		Schema:            postgres.RiverSchema,
 		ID:                cfg.Pipeline.ID,
@@ -85,14 +88,9 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 		PollOnly:          cfg.PollOnly,
 		FetchCooldown:     2 * time.Millisecond,
 		FetchPollInterval: fetchPoll(cfg.PollOnly),
-		Queues: map[string]river.QueueConfig{
-			queuePoll:        {MaxWorkers: 2},
-			queuePeriodic:    {MaxWorkers: 2},
-			queueMaintenance: {MaxWorkers: 2},
-			queueReconcile:   {MaxWorkers: 2},
-		},
-		Workers:      workers,
-		PeriodicJobs: periodic(),
+		Queues:            queues(),
+		Workers:           jobs(db, connect.NewRefresher(db, cache, live, log), cfg.CatalogAge, f.Poll),
+		PeriodicJobs:      periodicJobs(),
 		// A completed wake-up is of no use to anybody.
 		CompletedJobRetentionPeriod: time.Minute,
 	})
@@ -103,23 +101,24 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 	return f, nil
 }
 
-// sweepDebounce is the least time between two sweeps that wake-ups cause.
-const sweepDebounce = 250 * time.Millisecond
+// releaseEvery is longer than a call may take, which may still run on a
+// connection that was replaced.
+const releaseEvery = time.Minute
 
 // fetchPoll returns how often River looks for jobs in every queue. Where LISTEN
 // works it is told of each job, and polls only for notifications that were
-// lost with a connection.
+// lost with a connection; a process looks for due work by itself in any case.
 func fetchPoll(pollOnly bool) time.Duration {
 	if pollOnly {
 		return 250 * time.Millisecond
 	}
-	return 5 * time.Second
+	return 15 * time.Second
 }
 
 // Poll polls for due work in this process now, without a River job.
 func (f *Worker) Poll() {
 	f.pipeline.Poll()
-	f.workflows.poll()
+	f.advance.poll()
 	f.sweep.poll()
 }
 
@@ -142,10 +141,9 @@ func (f *Worker) Run(ctx context.Context) error {
 	}
 	f.log.InfoContext(ctx, "worker started")
 	var beside sync.WaitGroup
-	beside.Go(func() { f.workflows.run(ctx) })
-	beside.Go(func() { f.sweep.run(ctx) })
-	beside.Go(func() { f.deliver.run(ctx) })
-	beside.Go(func() { f.expire.run(ctx) })
+	for _, l := range []*loop{f.watch, f.release, f.sweep, f.deliver, f.expire, f.reconcile, f.advance} {
+		beside.Go(func() { l.run(ctx) })
+	}
 	err := f.pipeline.Run(ctx)
 	beside.Wait()
 
