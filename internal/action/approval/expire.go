@@ -31,6 +31,7 @@ type reminder struct {
 	action        envelope.ActionID
 	needed, given int
 	expiresAt     time.Time
+	waits         bool
 }
 
 // Expire ends the wait of envelopes that nobody decided in time, at most so

@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/decision"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -19,7 +19,7 @@ import (
 // read locks envelopes and reads what a decision about them needs to know.
 // Those that do not exist are left out.
 func read(ctx context.Context, tx pgx.Tx, by Decider, actions []envelope.ActionID) (map[envelope.ActionID]*item, error) {
-	q, ids := dbsqlc.New(), uuids(actions)
+	q, ids := dbsqlc.New(), postgres.UUIDs(actions)
 	locked, err := q.ApprovalLock(ctx, tx, &dbsqlc.ApprovalLockParams{TenantID: uuid.UUID(by.Tenant), ActionIds: ids})
 	if err != nil {
 		return nil, err
@@ -53,12 +53,9 @@ func itemFromRow(r *dbsqlc.ApprovalReadRow) *item {
 		action: envelope.ActionID(r.ActionID), state: envelope.Approval(r.ApprovalState), overdue: r.Overdue,
 		tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, toolDigest: r.ToolDigest,
 		Action: decision.Action{Proposal: settings.Proposal{
-			Automation: text(r.AutomationID), AskedApproval: r.Asked, Risk: envelope.Risk(r.Risk), Session: text(r.SessionID), Args: r.Args, Now: r.Now,
+			Automation: postgres.OrZero(r.AutomationID), AskedApproval: r.Asked, Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Risk: envelope.Risk(r.Risk), Session: postgres.OrZero(r.SessionID), Args: r.Args, Now: r.Now,
 		}},
 		decided: r.DecisionID, round: int(r.Round), needed: int(r.Needed), given: int(r.Given), voters: r.Voters, edited: r.Edited,
-	}
-	if r.EmployeeID != nil {
-		m.Employee = envelope.EmployeeID(*r.EmployeeID)
 	}
 	if len(r.ApprovalDigest) > 0 {
 		m.digest = r.ApprovalDigest
@@ -125,22 +122,9 @@ func storeEdit(ctx context.Context, tx pgx.Tx, by Decider, action envelope.Actio
 // Votes returns what people said about an envelope, oldest first.
 func Votes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) ([]Vote, error) {
 	rows, err := dbsqlc.New().VoteList(ctx, tx, &dbsqlc.VoteListParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action)})
-	if err != nil {
-		return nil, err
-	}
-	votes := make([]Vote, len(rows))
-	for i, r := range rows {
-		votes[i] = Vote{Round: int(r.Round), Name: r.Name, Decision: envelope.Decision(r.Decision), Note: text(r.Note), At: r.At}
-	}
-	return votes, nil
-}
-
-func uuids(actions []envelope.ActionID) []uuid.UUID {
-	ids := make([]uuid.UUID, len(actions))
-	for i, a := range actions {
-		ids[i] = uuid.UUID(a)
-	}
-	return ids
+	return postgres.Map(rows, err, func(r dbsqlc.VoteListRow) Vote {
+		return Vote{Round: int(r.Round), Name: r.Name, Decision: envelope.Decision(r.Decision), Note: postgres.OrZero(r.Note), At: r.At}
+	})
 }
 
 // orEmpty is what a query takes for no seal: an array with a NULL in it would
@@ -150,8 +134,4 @@ func orEmpty(seal []byte) []byte {
 		return []byte{}
 	}
 	return seal
-}
-
-func text(s *string) string {
-	return *cmp.Or(s, new(string))
 }

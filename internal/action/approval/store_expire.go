@@ -2,10 +2,12 @@ package approval
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
@@ -23,39 +25,28 @@ func expire(ctx context.Context, tx pgx.Tx, most int) (map[envelope.TenantID][]e
 	return overdue, nil
 }
 
-// dueWarnings takes the warnings that are due: those of envelopes that still
-// wait, and how many there were in all.
+// dueWarnings takes the warnings that are due: those of actions that still wait,
+// and their number in all.
 func dueWarnings(ctx context.Context, tx pgx.Tx, most int) ([]reminder, int, error) {
 	rows, err := dbsqlc.New().ApprovalsExpiring(ctx, tx, int64(most))
-	if err != nil {
-		return nil, 0, err
-	}
-	var due []reminder
-	for _, r := range rows {
-		due = appendWaiting(due, dbsqlc.ApprovalsEscalatingRow(r))
-	}
-	return due, len(rows), nil
+	all, err := postgres.Map(rows, err, func(r dbsqlc.ApprovalsExpiringRow) reminder { return reminderFromRow(dbsqlc.ApprovalsEscalatingRow(r)) })
+	return stillWaiting(all), len(all), err
 }
 
 // dueEscalations takes the escalations that are due, like dueWarnings.
 func dueEscalations(ctx context.Context, tx pgx.Tx, most int) ([]reminder, int, error) {
 	rows, err := dbsqlc.New().ApprovalsEscalating(ctx, tx, int64(most))
-	if err != nil {
-		return nil, 0, err
-	}
-	var due []reminder
-	for _, r := range rows {
-		due = appendWaiting(due, r)
-	}
-	return due, len(rows), nil
+	all, err := postgres.Map(rows, err, reminderFromRow)
+	return stillWaiting(all), len(all), err
 }
 
-func appendWaiting(due []reminder, r dbsqlc.ApprovalsEscalatingRow) []reminder {
-	if !r.Waits {
-		return due
-	}
-	return append(due, reminder{
+func reminderFromRow(r dbsqlc.ApprovalsEscalatingRow) reminder {
+	return reminder{
 		tenant: envelope.TenantID(r.TenantID), action: envelope.ActionID(r.ActionID),
-		needed: int(r.Needed), given: int(r.Given), expiresAt: r.ExpiresAt,
-	})
+		needed: int(r.Needed), given: int(r.Given), expiresAt: r.ExpiresAt, waits: r.Waits,
+	}
+}
+
+func stillWaiting(all []reminder) []reminder {
+	return slices.DeleteFunc(slices.Clone(all), func(r reminder) bool { return !r.waits })
 }

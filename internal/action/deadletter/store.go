@@ -1,7 +1,6 @@
 package deadletter
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/redact"
 )
@@ -25,17 +25,10 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([
 		before = uuid.Max
 	}
 	rows, err := dbsqlc.New().DeadLetterList(ctx, tx, &dbsqlc.DeadLetterListParams{
-		TenantID: uuid.UUID(tenant), Before: before, Reason: optional(string(f.Reason)), Source: optional(f.Source), Tool: optional(f.Tool),
-		Code: optional(f.Code), Since: optional(f.Since), Until: optional(f.Until), Most: int64(f.Limit),
+		TenantID: uuid.UUID(tenant), Before: before, Reason: postgres.OrNull(string(f.Reason)), Source: postgres.OrNull(f.Source), Tool: postgres.OrNull(f.Tool),
+		Code: postgres.OrNull(f.Code), Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until), Most: int64(f.Limit),
 	})
-	if err != nil {
-		return nil, err
-	}
-	entries := make([]Entry, len(rows))
-	for i, r := range rows {
-		entries[i] = entryFromRow(r)
-	}
-	return entries, nil
+	return postgres.Map(rows, err, entryFromRow)
 }
 
 // Get returns the dead letter of an action, or fault.NotFound.
@@ -105,18 +98,11 @@ func Discard(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkR
 func choose(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, unknown bool) ([]envelope.ActionID, error) {
 	f := req.Filter
 	rows, err := dbsqlc.New().DeadLetterSelect(ctx, tx, &dbsqlc.DeadLetterSelectParams{
-		TenantID: uuid.UUID(tenant), Every: req.IDs == nil, ActionIds: uuids(req.IDs), IncludeUnknown: unknown,
-		Reason: optional(string(f.Reason)), Source: optional(f.Source), Tool: optional(f.Tool), Code: optional(f.Code),
-		Since: optional(f.Since), Until: optional(f.Until), Most: int64(req.Limit),
+		TenantID: uuid.UUID(tenant), Every: req.IDs == nil, ActionIds: postgres.UUIDs(req.IDs), IncludeUnknown: unknown,
+		Reason: postgres.OrNull(string(f.Reason)), Source: postgres.OrNull(f.Source), Tool: postgres.OrNull(f.Tool), Code: postgres.OrNull(f.Code),
+		Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until), Most: int64(req.Limit),
 	})
-	if err != nil {
-		return nil, err
-	}
-	selected := make([]envelope.ActionID, len(rows))
-	for i, id := range rows {
-		selected[i] = envelope.ActionID(id)
-	}
-	return selected, nil
+	return postgres.IDs[envelope.ActionID](rows), err
 }
 
 // take deletes entries and returns them, the oldest action first, without
@@ -125,7 +111,7 @@ func take(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, selected []e
 	if len(selected) == 0 {
 		return nil, nil
 	}
-	taken, err := dbsqlc.New().DeadLetterDelete(ctx, tx, &dbsqlc.DeadLetterDeleteParams{TenantID: uuid.UUID(tenant), ActionIds: uuids(selected)})
+	taken, err := dbsqlc.New().DeadLetterDelete(ctx, tx, &dbsqlc.DeadLetterDeleteParams{TenantID: uuid.UUID(tenant), ActionIds: postgres.UUIDs(selected)})
 	slices.SortFunc(taken, func(a, b dbsqlc.DeadLetterDeleteRow) int { return slices.Compare(a.ActionID[:], b.ActionID[:]) })
 	return taken, err
 }
@@ -169,12 +155,12 @@ func spread(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRe
 		return 0, err
 	}
 	err = q.DeadLetterSpread(ctx, tx, &dbsqlc.DeadLetterSpreadParams{
-		TenantID: uuid.UUID(tenant), ActionIds: uuids(replayed), Due: dueTimes(schedule.StartsAt, interval, len(replayed)),
+		TenantID: uuid.UUID(tenant), ActionIds: postgres.UUIDs(replayed), Due: dueTimes(schedule.StartsAt, interval, len(replayed)),
 	})
 	if err != nil {
 		return 0, err
 	}
-	return time.Duration(schedule.AheadSeconds * float64(time.Second)), q.ReplayScheduleForget(ctx, tx, uuid.UUID(tenant))
+	return postgres.Seconds(schedule.AheadSeconds), q.ReplayScheduleForget(ctx, tx, uuid.UUID(tenant))
 }
 
 // count adds the number of matching entries that are left to a result.
@@ -185,8 +171,8 @@ func count(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkReq
 		return err
 	}
 	rows, err := q.DeadLetterCount(ctx, tx, &dbsqlc.DeadLetterCountParams{
-		TenantID: uuid.UUID(tenant), Every: req.IDs == nil, ActionIds: uuids(req.IDs), Reason: optional(string(f.Reason)),
-		Source: optional(f.Source), Tool: optional(f.Tool), Code: optional(f.Code), Since: optional(f.Since), Until: optional(f.Until),
+		TenantID: uuid.UUID(tenant), Every: req.IDs == nil, ActionIds: postgres.UUIDs(req.IDs), Reason: postgres.OrNull(string(f.Reason)),
+		Source: postgres.OrNull(f.Source), Tool: postgres.OrNull(f.Tool), Code: postgres.OrNull(f.Code), Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until),
 	})
 	if err != nil {
 		return err
@@ -267,26 +253,8 @@ func notDead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action en
 
 func entryFromRow(r dbsqlc.DeadLetterListRow) Entry {
 	return Entry{
-		Action: envelope.ActionID(r.ActionID), ExternalID: text(r.ExternalID), Source: r.SourceID, Tool: r.ToolName,
-		Reason: outbox.Reason(r.Reason), Attempt: int(r.Attempt), Code: text(r.Code), Message: text(r.Message), CreatedAt: r.CreatedAt,
-		Reconciliation: Reconciliation{Attempts: int(r.ReconcileAttempts), LastResult: text(r.LastResult), Next: r.ReconcileAt},
+		Action: envelope.ActionID(r.ActionID), ExternalID: postgres.OrZero(r.ExternalID), Source: r.SourceID, Tool: r.ToolName,
+		Reason: outbox.Reason(r.Reason), Attempt: int(r.Attempt), Code: postgres.OrZero(r.Code), Message: postgres.OrZero(r.Message), CreatedAt: r.CreatedAt,
+		Reconciliation: Reconciliation{Attempts: int(r.ReconcileAttempts), LastResult: postgres.OrZero(r.LastResult), Next: r.ReconcileAt},
 	}
 }
-
-func uuids(actions []envelope.ActionID) []uuid.UUID {
-	ids := make([]uuid.UUID, len(actions))
-	for i, a := range actions {
-		ids[i] = uuid.UUID(a)
-	}
-	return ids
-}
-
-// optional returns nil for a zero value.
-func optional[T comparable](v T) *T {
-	if v == *new(T) {
-		return nil
-	}
-	return &v
-}
-
-func text(s *string) string { return *cmp.Or(s, new(string)) }

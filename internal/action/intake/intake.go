@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/telemetry"
@@ -276,17 +277,17 @@ func prepare(snap *settings.Settings, by Submitter, p *envelope.Proposal) (row, 
 	}}}
 	r.external, r.action, r.chosen = p.ExternalID, p.ActionID, p.ActionID != (envelope.ActionID{})
 	if p.TenantID != (envelope.TenantID{}) && p.TenantID != by.Tenant {
-		return r, invalid("/tenant_id", "tenant", "is not the tenant of this token; leave it out")
+		return r, check.Invalid("/tenant_id", "tenant", "is not the tenant of this token; leave it out")
 	}
 	if by.Employee != (envelope.EmployeeID{}) {
 		if p.EmployeeID != (envelope.EmployeeID{}) && p.EmployeeID != by.Employee {
-			return r, invalid("/employee_id", "employee", "is not the employee of this token; leave it out")
+			return r, check.Invalid("/employee_id", "employee", "is not the employee of this token; leave it out")
 		}
 		r.Employee = by.Employee
 	}
 	if by.Session != "" {
 		if p.SessionID != "" && p.SessionID != by.Session {
-			return r, invalid("/session_id", "session", "is not the session of this token; leave it out")
+			return r, check.Invalid("/session_id", "session", "is not the session of this token; leave it out")
 		}
 		r.Session = by.Session
 	}
@@ -308,8 +309,7 @@ func prepare(snap *settings.Settings, by Submitter, p *envelope.Proposal) (row, 
 	}
 	var known bool
 	if r.bucket, known = snap.Limits.Bucket(r.bucketName()); !known {
-		return r, invalid("/constraints/rate_bucket", "unknown_bucket",
-			"no such bucket; there are "+strings.Join(snap.Limits.BucketNames(), ", "))
+		return r, check.Invalid("/constraints/rate_bucket", "unknown_bucket", "no such bucket; there are %s", strings.Join(snap.Limits.BucketNames(), ", "))
 	}
 	if !r.chosen {
 		r.action = envelope.NewActionID()
@@ -344,8 +344,4 @@ func approvalOf(mode envelope.Mode) envelope.Approval {
 	case envelope.ModeDeny:
 	}
 	return envelope.ApprovalDenied
-}
-
-func invalid(pointer string, rule envelope.Rule, message string) error {
-	return &envelope.InvalidError{Fields: []envelope.FieldError{{Pointer: pointer, Rule: rule, Message: message}}}
 }

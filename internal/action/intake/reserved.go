@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
@@ -41,7 +42,7 @@ func (by Submitter) CheckAutomation(id string) error {
 	if by.Reserved || !strings.HasPrefix(strings.ToLower(strings.TrimSpace(id)), ReservedPrefix) {
 		return nil
 	}
-	return invalid("/automation_id", "reserved", "ids that begin with "+ReservedPrefix+" are Countersign's own; take another one")
+	return check.Invalid("/automation_id", "reserved", "ids that begin with "+ReservedPrefix+" are Countersign's own; take another one")
 }
 
 // checkName refuses an external id by which Countersign itself proposes a step
@@ -54,7 +55,7 @@ func (by Submitter) checkName(external string) error {
 	for _, prefix := range []string{"workflow:", "message:"} {
 		rest, ours := strings.CutPrefix(external, prefix)
 		if id, _, more := strings.Cut(rest, ":"); ours && more && uuid.Validate(id) == nil {
-			return invalid("/external_id", "reserved", "names that begin like this are Countersign's own; take another one")
+			return check.Invalid("/external_id", "reserved", "names that begin like this are Countersign's own; take another one")
 		}
 	}
 	return nil

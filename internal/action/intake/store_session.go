@@ -2,7 +2,6 @@ package intake
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -28,7 +27,7 @@ func lockUsage(ctx context.Context, tx pgx.Tx, by Submitter, limits limits.Sessi
 	if err != nil {
 		return nil, err
 	}
-	u.used, u.minuteIn = int(taken.Used)-n, seconds(taken.RoomIn)
+	u.used, u.minuteIn = int(taken.Used)-n, postgres.Seconds(taken.RoomIn)
 	if limits.Pending == 0 || !waits {
 		return u, nil
 	}
@@ -38,7 +37,7 @@ func lockUsage(ctx context.Context, tx pgx.Tx, by Submitter, limits limits.Sessi
 	if err != nil {
 		return nil, err
 	}
-	u.pending, u.pendingIn = int(pending.Pending), seconds(pending.RoomIn)
+	u.pending, u.pendingIn = int(pending.Pending), postgres.Seconds(pending.RoomIn)
 	return u, nil
 }
 
@@ -49,8 +48,6 @@ func setUsage(ctx context.Context, tx pgx.Tx, by Submitter, u *usage) error {
 		TenantID: uuid.UUID(by.Tenant), SessionID: by.Session, Used: int32(u.used),
 	})
 }
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // PruneSessions forgets what sessions used that have not proposed anything for
 // an hour, and returns how many there were.

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
@@ -30,17 +31,12 @@ type DueBucket struct {
 // their ids, whether their work is due or not.
 func DueBuckets(ctx context.Context, tx pgx.Tx, after int64, most int) ([]DueBucket, error) {
 	rows, err := dbsqlc.New().OutboxDueBuckets(ctx, tx, &dbsqlc.OutboxDueBucketsParams{After: after, Most: int64(most)})
-	if err != nil {
-		return nil, err
-	}
-	due := make([]DueBucket, len(rows))
-	for i, r := range rows {
-		due[i] = DueBucket{
+	return postgres.Map(rows, err, func(r dbsqlc.OutboxDueBucketsRow) DueBucket {
+		return DueBucket{
 			Bucket: r.BucketID, Tenant: envelope.TenantID(r.TenantID), Limited: r.Limited,
-			From: r.NextAttemptAt, DueIn: seconds(r.WaitSeconds), Paused: r.Paused,
+			From: r.NextAttemptAt, DueIn: postgres.Seconds(r.WaitSeconds), Paused: r.Paused,
 		}
-	}
-	return due, nil
+	})
 }
 
 // ClaimRequest asks for up to Quota rows of a bucket that were due From or later.
@@ -83,7 +79,7 @@ func Claim(ctx context.Context, tx pgx.Tx, wants []ClaimRequest, lease time.Dura
 }
 
 func itemFromRow(r *dbsqlc.OutboxClaimRow) Item {
-	it := Item{
+	return Item{
 		Lease:            Lease{Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID), Fence: r.Fence},
 		Bucket:           r.BucketID,
 		Due:              r.NextAttemptAt,
@@ -97,25 +93,22 @@ func itemFromRow(r *dbsqlc.OutboxClaimRow) Item {
 		Args:             r.Args,
 		Effect:           envelope.Effect(r.Effect),
 		Risk:             envelope.Risk(r.Risk),
+		Employee:         envelope.EmployeeID(postgres.OrZero(r.EmployeeID)),
 		Approval:         envelope.Approval(r.ApprovalState),
-		Session:          text(r.SessionID),
-		Automation:       text(r.AutomationID),
+		Session:          postgres.OrZero(r.SessionID),
+		Automation:       postgres.OrZero(r.AutomationID),
 		ConfigVersion:    r.ConfigVersion,
 		ToolDigest:       r.ToolDigest,
-		Traceparent:      text(r.Traceparent),
+		Traceparent:      postgres.OrZero(r.Traceparent),
 		ApprovalDigest:   r.ApprovalDigest,
 		HoldsConcurrency: r.Held,
 		Urgent:           r.Urgent,
 		MustRunBefore:    utcOrZero(r.MustRunBefore),
 		CreatedAt:        r.CreatedAt,
 		ClaimedAt:        r.ClaimedAt,
-		Waited:           seconds(r.WaitedSeconds),
-		Age:              seconds(r.AgeSeconds),
+		Waited:           postgres.Seconds(r.WaitedSeconds),
+		Age:              postgres.Seconds(r.AgeSeconds),
 	}
-	if r.EmployeeID != nil {
-		it.Employee = envelope.EmployeeID(*r.EmployeeID)
-	}
-	return it
 }
 
 // Start marks envelopes of class once as going out and renews their leases.
@@ -356,15 +349,6 @@ func settleBack(ctx context.Context, tx pgx.Tx, worker string, batch []*Settleme
 	return nil
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
 // Enqueue schedules actions that may run. Their first attempt is due at once,
 // or at their not_before.
 func Enqueue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions ...envelope.ActionID) error {
@@ -376,7 +360,7 @@ func Enqueue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions .
 // is scheduled already.
 func Requeue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions []envelope.ActionID, attempts []int32) error {
 	_, err := dbsqlc.New().OutboxEnqueue(ctx, tx, &dbsqlc.OutboxEnqueueParams{
-		TenantID: uuid.UUID(tenant), ActionIds: uuids(actions), Attempts: attempts,
+		TenantID: uuid.UUID(tenant), ActionIds: postgres.UUIDs(actions), Attempts: attempts,
 	})
 	return violations.Fault(err)
 }
@@ -402,12 +386,4 @@ func withdraw(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action e
 		}
 	}
 	return false, nil
-}
-
-func uuids(actions []envelope.ActionID) []uuid.UUID {
-	ids := make([]uuid.UUID, len(actions))
-	for i, a := range actions {
-		ids[i] = uuid.UUID(a)
-	}
-	return ids
 }

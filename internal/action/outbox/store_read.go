@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
@@ -58,15 +59,8 @@ type Review struct {
 
 // Get returns the envelopes of those ids that exist, in no order.
 func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions ...envelope.ActionID) ([]View, error) {
-	rows, err := dbsqlc.New().EnvelopePerID(ctx, tx, &dbsqlc.EnvelopePerIDParams{TenantID: uuid.UUID(tenant), ActionIds: uuids(actions)})
-	if err != nil {
-		return nil, err
-	}
-	views := make([]View, len(rows))
-	for i := range rows {
-		views[i] = viewFromRow(dbsqlc.EnvelopeListRow(rows[i]))
-	}
-	return views, nil
+	rows, err := dbsqlc.New().EnvelopePerID(ctx, tx, &dbsqlc.EnvelopePerIDParams{TenantID: uuid.UUID(tenant), ActionIds: postgres.UUIDs(actions)})
+	return postgres.Map(rows, err, func(r dbsqlc.EnvelopePerIDRow) View { return viewFromRow(dbsqlc.EnvelopeListRow(r)) })
 }
 
 // Filter narrows a list; its zero fields do not.
@@ -82,17 +76,10 @@ type Filter struct {
 // List returns a page of envelopes, newest first.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]View, error) {
 	rows, err := dbsqlc.New().EnvelopeList(ctx, tx, &dbsqlc.EnvelopeListParams{
-		TenantID: uuid.UUID(tenant), Before: before(f.Before), SessionID: optional(f.Session), Status: optional(string(f.Status)),
-		Approval: optional(string(f.Approval)), Tool: optional(f.Tool), Source: optional(f.Source), ExternalID: optional(f.ExternalID), Most: int64(f.Most),
+		TenantID: uuid.UUID(tenant), Before: before(f.Before), SessionID: postgres.OrNull(f.Session), Status: postgres.OrNull(string(f.Status)),
+		Approval: postgres.OrNull(string(f.Approval)), Tool: postgres.OrNull(f.Tool), Source: postgres.OrNull(f.Source), ExternalID: postgres.OrNull(f.ExternalID), Most: int64(f.Most),
 	})
-	if err != nil {
-		return nil, err
-	}
-	views := make([]View, len(rows))
-	for i := range rows {
-		views[i] = viewFromRow(rows[i])
-	}
-	return views, nil
+	return postgres.Map(rows, err, viewFromRow)
 }
 
 // Attempt is a row of the execution log.
@@ -110,28 +97,23 @@ type Attempt struct {
 // Attempts returns the attempts of an action, oldest first.
 func Attempts(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) ([]Attempt, error) {
 	rows, err := dbsqlc.New().ToolExecutionList(ctx, tx, &dbsqlc.ToolExecutionListParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action)})
-	if err != nil {
-		return nil, err
-	}
-	attempts := make([]Attempt, len(rows))
-	for i, r := range rows {
-		attempts[i] = Attempt{
-			Attempt: int(r.Attempt), Status: envelope.Status(r.Status), Code: text(r.Code), Message: text(r.Message),
-			Result: r.Result, ProviderID: text(r.ProviderID), Worker: text(r.Worker), StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
+	return postgres.Map(rows, err, func(r dbsqlc.ToolExecutionListRow) Attempt {
+		return Attempt{
+			Attempt: int(r.Attempt), Status: envelope.Status(r.Status), Code: postgres.OrZero(r.Code), Message: postgres.OrZero(r.Message),
+			Result: r.Result, ProviderID: postgres.OrZero(r.ProviderID), Worker: postgres.OrZero(r.Worker), StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 		}
-	}
-	return attempts, nil
+	})
 }
 
 func viewFromRow(r dbsqlc.EnvelopeListRow) View {
 	v := View{
 		Envelope: envelope.Envelope{
-			Version: envelope.SchemaVersion, ActionID: envelope.ActionID(r.ActionID), ExternalID: text(r.ExternalID),
+			Version: envelope.SchemaVersion, ActionID: envelope.ActionID(r.ActionID), ExternalID: postgres.OrZero(r.ExternalID),
 			TenantID: envelope.TenantID(r.TenantID), Type: envelope.TypeExec,
-			Tool: envelope.Tool{Name: r.ToolName, Source: r.SourceID, ComposioApp: text(r.ComposioApp)},
+			Tool: envelope.Tool{Name: r.ToolName, Source: r.SourceID, ComposioApp: postgres.OrZero(r.ComposioApp)},
 			Args: r.Args, Risk: envelope.Risk(r.Risk), Approval: envelope.Approval(r.ApprovalState),
-			SessionID: text(r.SessionID), AutomationID: text(r.AutomationID),
-			Constraints: envelope.Constraints{RateBucket: text(r.RateBucket), MustRunBefore: utcOrZero(r.MustRunBefore), NotBefore: utcOrZero(r.NotBefore), Urgent: r.Urgent},
+			EmployeeID: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), SessionID: postgres.OrZero(r.SessionID), AutomationID: postgres.OrZero(r.AutomationID),
+			Constraints: envelope.Constraints{RateBucket: postgres.OrZero(r.RateBucket), MustRunBefore: utcOrZero(r.MustRunBefore), NotBefore: utcOrZero(r.NotBefore), Urgent: r.Urgent},
 			Result: envelope.Result{
 				Status: envelope.Status(r.Status), ProviderID: r.ProviderID, Output: r.Result, Attempts: int(r.Attempt),
 			},
@@ -139,7 +121,7 @@ func viewFromRow(r dbsqlc.EnvelopeListRow) View {
 		},
 		Effect: envelope.Effect(r.Effect), Mode: envelope.Mode(r.Mode), ModeSource: r.ModeSource, Trace: r.Trace, ToolDigest: r.ToolDigest,
 		ProposedBy: r.ProposedBy, ApprovalExpiresAt: r.ApprovalExpiresAt, DecidedAt: r.DecidedAt,
-		DecidedBy: text(r.DecidedBy), DecisionNote: text(r.DecisionNote), NextAttemptAt: r.NextAttemptAt,
+		DecidedBy: postgres.OrZero(r.DecidedBy), DecisionNote: postgres.OrZero(r.DecisionNote), NextAttemptAt: r.NextAttemptAt,
 		WaitsFor: r.WaitsFor, WaitsUntil: utcOrZero(&r.WaitsUntil), DecisionID: r.DecisionID,
 		Review: Review{
 			Needed: int(r.ApprovalsNeeded), Given: int(r.ApprovalsGiven), Round: int(r.ApprovalRound),
@@ -147,11 +129,8 @@ func viewFromRow(r dbsqlc.EnvelopeListRow) View {
 		},
 	}
 	e := &v.Envelope
-	if r.EmployeeID != nil {
-		e.EmployeeID = envelope.EmployeeID(*r.EmployeeID)
-	}
-	if code := text(r.Code); code != "" {
-		e.Result.Error = &envelope.Failure{Code: code, Message: text(r.Message)}
+	if code := postgres.OrZero(r.Code); code != "" {
+		e.Result.Error = &envelope.Failure{Code: code, Message: postgres.OrZero(r.Message)}
 	}
 	switch status := e.Result.Status; {
 	case status == envelope.StatusSent || status == envelope.StatusConflict:
@@ -162,7 +141,7 @@ func viewFromRow(r dbsqlc.EnvelopeListRow) View {
 			e.Timestamps.CompletedAt = r.DecidedAt
 		}
 	}
-	v.Phase = envelope.PhaseOf(e.Approval, e.Result.Status, text(r.Code))
+	v.Phase = envelope.PhaseOf(e.Approval, e.Result.Status, postgres.OrZero(r.Code))
 	return v
 }
 
@@ -172,13 +151,6 @@ func before(id envelope.ActionID) uuid.UUID {
 		return uuid.Max
 	}
 	return uuid.UUID(id)
-}
-
-func optional(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }
 
 func utcOrZero(t *time.Time) time.Time {

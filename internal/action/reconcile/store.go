@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/deadletter"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -60,17 +61,13 @@ type ToolRule struct {
 // List returns every rule of a tenant, by source and tool.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]ToolRule, error) {
 	rows, err := dbsqlc.New().ToolReconcileList(ctx, tx, uuid.UUID(tenant))
-	if err != nil {
-		return nil, err
-	}
-	settings := make([]ToolRule, len(rows))
-	for i, r := range rows {
-		settings[i].Key = policy.Key{Source: r.SourceID, Action: r.Name}
-		if err := json.Unmarshal(r.Reconcile, &settings[i].Rule); err != nil {
-			return nil, fmt.Errorf("decode rule of %s: %w", settings[i].Key, err)
+	return postgres.TryMap(rows, err, func(r dbsqlc.ToolReconcileListRow) (ToolRule, error) {
+		t := ToolRule{Key: policy.Key{Source: r.SourceID, Action: r.Name}}
+		if err := json.Unmarshal(r.Reconcile, &t.Rule); err != nil {
+			return t, fmt.Errorf("decode rule of %s: %w", t.Key, err)
 		}
-	}
-	return settings, nil
+		return t, nil
+	})
 }
 
 // riddle is a letter whose verifying read was taken on.
@@ -89,25 +86,21 @@ type unresolvedCall struct {
 // hold is over.
 func claim(ctx context.Context, tx pgx.Tx, most int, hold time.Duration) ([]unresolvedCall, error) {
 	rows, err := dbsqlc.New().DeadLetterReconcileClaim(ctx, tx, &dbsqlc.DeadLetterReconcileClaimParams{Most: int64(most), HoldSeconds: hold.Seconds()})
-	if err != nil {
-		return nil, err
-	}
-	riddles := make([]unresolvedCall, len(rows))
-	for i, r := range rows {
-		riddles[i] = unresolvedCall{
+	return postgres.TryMap(rows, err, func(r dbsqlc.DeadLetterReconcileClaimRow) (unresolvedCall, error) {
+		c := unresolvedCall{
 			lease:   outbox.Lease{Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID)},
-			attempt: int(r.ReconcileAttempts), age: time.Duration(r.AgeSeconds * float64(time.Second)),
+			attempt: int(r.ReconcileAttempts), age: postgres.Seconds(r.AgeSeconds),
 			source: r.SourceID, tool: r.ToolName, args: r.Args, effect: envelope.Effect(r.Effect),
 		}
 		if len(r.Reconcile) == 0 {
-			continue
+			return c, nil
 		}
-		riddles[i].rule = new(Rule)
-		if err := json.Unmarshal(r.Reconcile, riddles[i].rule); err != nil {
-			return nil, fmt.Errorf("decode rule of %s:%s: %w", r.SourceID, r.ToolName, err)
+		c.rule = new(Rule)
+		if err := json.Unmarshal(r.Reconcile, c.rule); err != nil {
+			return c, fmt.Errorf("decode rule of %s:%s: %w", r.SourceID, r.ToolName, err)
 		}
-	}
-	return riddles, nil
+		return c, nil
+	})
 }
 
 // settle resolves a riddle, or notes what was found and when to look again.

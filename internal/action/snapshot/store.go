@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
@@ -34,11 +35,9 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envel
 	if err != nil {
 		return nil, fmt.Errorf("snapshots of %s: %w", action, err)
 	}
-	all := make([]Snapshot, len(rows))
-	for i, r := range rows {
-		all[i] = Snapshot{
+	return postgres.Map(rows, nil, func(r dbsqlc.SnapshotListRow) Snapshot {
+		return Snapshot{
 			Attempt: int(r.Attempt), Stage: Stage(r.Stage), At: r.At.UTC(), Tool: r.ToolName, Code: r.Code, Result: json.RawMessage(r.Result),
 		}
-	}
-	return all, nil
+	})
 }

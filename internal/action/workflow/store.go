@@ -115,31 +115,25 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([
 		f.Before = ID(uuid.Max)
 	}
 	rows, err := dbsqlc.New().WorkflowList(ctx, tx, &dbsqlc.WorkflowListParams{
-		TenantID: uuid.UUID(tenant), Before: uuid.UUID(f.Before), State: given(string(f.State)), SessionID: given(f.Session),
-		ExternalID: given(f.ExternalID), NeedsOperator: f.NeedsOperator, Most: int64(f.Limit),
+		TenantID: uuid.UUID(tenant), Before: uuid.UUID(f.Before), State: postgres.OrNull(string(f.State)), SessionID: postgres.OrNull(f.Session),
+		ExternalID: postgres.OrNull(f.ExternalID), NeedsOperator: f.NeedsOperator, Most: int64(f.Limit),
 	})
+	all, err := postgres.Map(rows, err, func(r dbsqlc.WorkflowListRow) *Workflow { return fromRow(tenant, r) })
 	if err != nil {
 		return nil, err
-	}
-	all := make([]*Workflow, len(rows))
-	for i := range rows {
-		all[i] = fromRow(tenant, rows[i])
 	}
 	return all, fillSteps(ctx, tx, tenant, all)
 }
 
 func fromRow(tenant envelope.TenantID, r dbsqlc.WorkflowListRow) *Workflow {
 	b := &Workflow{
-		ID: ID(r.WorkflowID), Tenant: tenant, ExternalID: r.ExternalID, Atomic: r.Atomic, State: State(r.State), Code: text(r.Code),
-		Message: text(r.Message), Session: text(r.SessionID), Automation: text(r.AutomationID), Proposer: r.Proposer,
-		CancelledBy: text(r.CancelledBy), ResolvedBy: text(r.ResolvedBy), Note: text(r.Note), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
-		EndedAt: r.EndedAt, WaitsFor: action(r.WaitsFor), proposedBy: r.ProposedBy, bound: r.SessionBound, tools: r.Tools, origin: r.Origin,
+		ID: ID(r.WorkflowID), Tenant: tenant, ExternalID: r.ExternalID, Atomic: r.Atomic, State: State(r.State), Code: postgres.OrZero(r.Code),
+		Message: postgres.OrZero(r.Message), Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Session: postgres.OrZero(r.SessionID), Automation: postgres.OrZero(r.AutomationID), Proposer: r.Proposer,
+		CancelledBy: postgres.OrZero(r.CancelledBy), ResolvedBy: postgres.OrZero(r.ResolvedBy), Note: postgres.OrZero(r.Note), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+		EndedAt: r.EndedAt, WaitsFor: (*envelope.ActionID)(r.WaitsFor), proposedBy: r.ProposedBy, bound: r.SessionBound, tools: r.Tools, origin: r.Origin,
 	}
 	if r.StoppedAt != nil {
 		b.StoppedAt = new(int(*r.StoppedAt))
-	}
-	if r.EmployeeID != nil {
-		b.Employee = envelope.EmployeeID(*r.EmployeeID)
 	}
 	return b
 }
@@ -156,8 +150,8 @@ func fillSteps(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, workflo
 	}
 	for _, r := range rows {
 		s := Step{
-			State: StepState(r.State), Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Inputs: r.Inputs, Action: action(r.ActionID),
-			ReversalAction: action(r.ReversalActionID), ReversalAttempts: int(r.ReversalAttempts), Code: text(r.Code), Message: text(r.Message),
+			State: StepState(r.State), Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Inputs: r.Inputs, Action: (*envelope.ActionID)(r.ActionID),
+			ReversalAction: (*envelope.ActionID)(r.ReversalActionID), ReversalAttempts: int(r.ReversalAttempts), Code: postgres.OrZero(r.Code), Message: postgres.OrZero(r.Message),
 		}
 		if err := json.Unmarshal(r.Options, &s.options); err != nil {
 			return fmt.Errorf("decode step %d of workflow %s: %w", r.Step, r.WorkflowID, err)
@@ -187,7 +181,7 @@ func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, exte
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
-	return &existing{ID(rows[0].WorkflowID), rows[0].ContentDigest, text(rows[0].SessionID)}, nil
+	return &existing{ID(rows[0].WorkflowID), rows[0].ContentDigest, postgres.OrZero(rows[0].SessionID)}, nil
 }
 
 // insert writes a workflow in its first state. If its name is taken by now, that
@@ -197,10 +191,7 @@ func insert(ctx context.Context, tx pgx.Tx, b *Workflow, digest []byte) error {
 	p := &dbsqlc.WorkflowInsertParams{
 		TenantID: tenant, WorkflowID: id, ExternalID: b.ExternalID, ContentDigest: digest, Atomic: b.Atomic, State: string(b.State),
 		ProposedBy: b.proposedBy, Proposer: b.Proposer, SessionID: b.Session, SessionBound: b.bound, AutomationID: b.Automation,
-		Tools: b.tools, Origin: b.origin,
-	}
-	if b.Employee != (envelope.EmployeeID{}) {
-		p.EmployeeID = new(uuid.UUID(b.Employee))
+		Tools: b.tools, Origin: b.origin, EmployeeID: postgres.OrNull(uuid.UUID(b.Employee)),
 	}
 	if err := violations.Fault(q.WorkflowInsert(ctx, tx, p)); err != nil {
 		if postgres.Duplicate(err) {
@@ -232,7 +223,7 @@ func save(ctx context.Context, tx pgx.Tx, b *Workflow, wait time.Duration) error
 	q, tenant, id := dbsqlc.New(), uuid.UUID(b.Tenant), uuid.UUID(b.ID)
 	p := &dbsqlc.WorkflowSaveParams{
 		TenantID: tenant, WorkflowID: id, State: string(b.State), Code: b.Code, Message: b.Message, ResolvedBy: b.ResolvedBy, Note: b.Note,
-		WaitsFor: uuidOf(b.WaitsFor), WaitSeconds: wait.Seconds(), Ended: b.State.Ended(),
+		WaitsFor: (*uuid.UUID)(b.WaitsFor), WaitSeconds: wait.Seconds(), Ended: b.State.Ended(),
 	}
 	if b.StoppedAt != nil {
 		p.StoppedAt = new(int32(*b.StoppedAt)) // at most MaxSteps
@@ -246,8 +237,8 @@ func save(ctx context.Context, tx pgx.Tx, b *Workflow, wait time.Duration) error
 			continue
 		}
 		step := &dbsqlc.WorkflowStepSaveParams{
-			TenantID: tenant, WorkflowID: id, Step: int32(i), State: string(s.State), ActionID: uuidOf(s.Action), // at most MaxSteps
-			ReversalActionID: uuidOf(s.ReversalAction), ReversalAttempts: int32(s.ReversalAttempts), Code: s.Code, Message: s.Message,
+			TenantID: tenant, WorkflowID: id, Step: int32(i), State: string(s.State), ActionID: (*uuid.UUID)(s.Action), // at most MaxSteps
+			ReversalActionID: (*uuid.UUID)(s.ReversalAction), ReversalAttempts: int32(s.ReversalAttempts), Code: s.Code, Message: s.Message,
 		}
 		if s.Reversal != nil {
 			var err error
@@ -334,32 +325,4 @@ func readActionState(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, i
 func discard(ctx context.Context, tx pgx.Tx, b *Workflow, id envelope.ActionID, why string) error {
 	_, err := deadletter.Discard(ctx, tx, b.Tenant, deadletter.BulkRequest{IDs: []envelope.ActionID{id}, Limit: 1, Actor: "workflow", Note: why})
 	return err
-}
-
-func action(id *uuid.UUID) *envelope.ActionID {
-	if id == nil {
-		return nil
-	}
-	return new(envelope.ActionID(*id))
-}
-
-func uuidOf(id *envelope.ActionID) *uuid.UUID {
-	if id == nil {
-		return nil
-	}
-	return new(uuid.UUID(*id))
-}
-
-func given(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
