@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/breaker"
 )
 
-// breakerEvent is news of a source that the fleet is to know.
+// breakerEvent is a change of a breaker that is published to the fleet.
 type breakerEvent struct {
 	breaker.Source
 	kind    breakerEventKind
@@ -21,7 +21,7 @@ type breakerEvent struct {
 	openFor time.Duration
 }
 
-// breakerEventKind is what became of a source.
+// breakerEventKind is the kind of a change.
 type breakerEventKind int
 
 const (
@@ -34,7 +34,8 @@ func sourceOf(it *outbox.Item) breaker.Source {
 	return breaker.Source{Tenant: it.Tenant, ID: it.Source}
 }
 
-// breakerChanged hears of this process's own breakers. It must not block.
+// breakerChanged is called when one of this process's breakers changes. It must
+// not block.
 func (p *Pipeline) breakerChanged(tenant envelope.TenantID, source, to string) {
 	p.cfg.Metrics.Breaker(source, to).Add(context.WithoutCancel(p.calls), 1)
 	p.cfg.Log.Warn("breaker changed", slog.String("tenant_id", tenant.String()), slog.String("source_id", source), slog.String("state", to))
@@ -54,8 +55,8 @@ func (p *Pipeline) breakerChanged(tenant envelope.TenantID, source, to string) {
 	}
 }
 
-// probed says what a call has shown that was let through to a source which is
-// left alone.
+// probed publishes what a probe has shown: a call to a source whose breaker is
+// half-open.
 func (p *Pipeline) probed(it *outbox.Item, out source.Outcome) {
 	c := breakerEvent{Source: sourceOf(it), kind: breakerClosed}
 	switch {
@@ -71,9 +72,9 @@ func (p *Pipeline) probed(it *outbox.Item, out source.Outcome) {
 	p.breakerEvents <- c
 }
 
-// breakerLoop tells the fleet until no more news can come. News that cannot be
-// written is lost: a breaker stays open until its time is over, or this
-// process's own one stands alone.
+// breakerLoop publishes changes of breakers until no more can come. A change that
+// cannot be written is lost: the fleet's breaker stays open until its time is
+// over, or only this process's own breaker is open.
 func (p *Pipeline) breakerLoop() {
 	ctx := context.WithoutCancel(p.calls)
 	for c := range p.breakerEvents {

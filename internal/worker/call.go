@@ -25,17 +25,16 @@ type attempt struct {
 	source    source.Source
 	sourceErr error
 	retry     outbox.Retry
-	// probe says that the source is left alone, and the call shows whether it
-	// is well again.
+	// probe reports whether the source's breaker is half-open, and the call shows
+	// whether the source works again.
 	probe bool
-	// shot is the read around the call that shows how things stand; nil for
-	// most tools.
+	// snapshot is the read before and after the call; nil for most tools.
 	snapshot *snapshotRead
-	// sealed is the catalog that what a person approved is compared with once
-	// more, at its source; nil for what nobody approved.
+	// approvedBy are the settings whose definition of the tool is compared with
+	// the source's once more; nil for actions that nobody approved.
 	approvedBy *settings.Settings
-	// shared says that the bucket holds what names no other: what one source
-	// asks for must not close it for the others.
+	// sharedBucket reports whether the bucket is the default one: a wait that one
+	// source asks for must not close it for the others.
 	sharedBucket bool
 }
 
@@ -84,13 +83,13 @@ func (p *Pipeline) execute(a attempt) {
 	p.settle <- settlement{Settlement: s, item: it, attempt: whole, called: time.Now()}
 }
 
-// CodeUnconfirmed says that a call was not made because its source, when it
-// was asked just before, could not say that the tool is the approved one.
+// CodeUnconfirmed is the code of a call that was not made because its source did
+// not confirm, just before, that the tool is the approved one.
 const CodeUnconfirmed = "unconfirmed"
 
 // callApproved makes a call, after its source has said that the tool is still
-// what was approved. If it is another, the envelope is judged again by what
-// the source says now.
+// what was approved. If it is another, the action is rechecked with
+// what the source lists now.
 func (p *Pipeline) callApproved(ctx context.Context, a attempt) (source.Outcome, time.Duration) {
 	if a.approvedBy == nil || a.sourceErr != nil {
 		return p.callWithSnapshots(ctx, a)

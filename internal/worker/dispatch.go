@@ -20,7 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// dispatch judges a batch and starts the calls that may be made.
+// dispatch rechecks a batch and starts the calls that may be made.
 func (p *Pipeline) dispatch(ctx context.Context, c claimedBatch) {
 	if len(c.items) == 0 {
 		return
@@ -28,7 +28,7 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimedBatch) {
 	p.cfg.Metrics.ClaimBatch.Record(ctx, float64(len(c.items)))
 	var run []*outbox.Item
 	var once []outbox.Lease
-	var parked []approvalReturn
+	var returned []approvalReturn
 	probes := make(map[*outbox.Item]bool)
 	for i := range c.items {
 		it := &c.items[i]
@@ -37,7 +37,7 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimedBatch) {
 		case v.settle != nil:
 			p.settle <- settlement{Settlement: *v.settle, item: it}
 		case v.needsApproval != nil:
-			parked = append(parked, approvalReturn{it, v.needsApproval, c.settings[it.Tenant].Review(c.actions[i].Tool, it.Risk).Or(p.cfg.ApprovalWait)})
+			returned = append(returned, approvalReturn{it, v.needsApproval, c.settings[it.Tenant].Review(c.actions[i].Tool, it.Risk).Or(p.cfg.ApprovalWait)})
 		default:
 			run = append(run, it)
 			if v.probe {
@@ -50,8 +50,8 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimedBatch) {
 			}
 		}
 	}
-	if len(parked) > 0 {
-		p.returnToApproval(context.WithoutCancel(ctx), parked)
+	if len(returned) > 0 {
+		p.returnToApproval(context.WithoutCancel(ctx), returned)
 	}
 	if len(once) > 0 {
 		run = p.start(ctx, run, once)
@@ -121,17 +121,17 @@ func (p *Pipeline) start(ctx context.Context, run []*outbox.Item, once []outbox.
 	return kept
 }
 
-// approvalReturn is an item that goes back to people, and how they look at it.
+// approvalReturn is an item that returns to approval, and its review.
 type approvalReturn struct {
 	*outbox.Item
 	*needsApproval
 	review settings.Review
 }
 
-func (p *Pipeline) writeApprovalReturns(ctx context.Context, tx pgx.Tx, parkings []approvalReturn) error {
+func (p *Pipeline) writeApprovalReturns(ctx context.Context, tx pgx.Tx, returns []approvalReturn) error {
 	decisions := make(map[envelope.TenantID][]policy.Decision)
-	rows := make([]outbox.ApprovalReturn, len(parkings))
-	for i, k := range parkings {
+	rows := make([]outbox.ApprovalReturn, len(returns))
+	for i, k := range returns {
 		decisions[k.Tenant] = append(decisions[k.Tenant], k.decision)
 		rows[i] = outbox.ApprovalReturn{
 			Lease: k.Lease, ToolDigest: k.tool.Digest, Decision: k.decision.ID, Note: k.note, UnusedPermit: k.Permit,
@@ -143,28 +143,28 @@ func (p *Pipeline) writeApprovalReturns(ctx context.Context, tx pgx.Tx, parkings
 			return err
 		}
 	}
-	parked, err := outbox.ReturnToApproval(ctx, tx, rows)
+	returned, err := outbox.ReturnToApproval(ctx, tx, rows)
 	if err != nil {
 		return err
 	}
 	byTenant := make(map[envelope.TenantID][]audit.Item)
-	for _, l := range parked {
+	for _, l := range returned {
 		byTenant[l.Tenant] = append(byTenant[l.Tenant], audit.Item{Action: l.Action, Status: envelope.StatusPending, Approval: envelope.ApprovalRequired})
 	}
 	return audit.Write(ctx, tx, p.events(audit.ReturnedToApproval, byTenant)...)
 }
 
-// returnToApproval sends envelopes to a person that were let through before.
-func (p *Pipeline) returnToApproval(ctx context.Context, parkings []approvalReturn) {
+// returnToApproval returns actions to approval that were let through before.
+func (p *Pipeline) returnToApproval(ctx context.Context, returns []approvalReturn) {
 	err := p.tx(ctx, func(tx pgx.Tx) error {
-		return p.writeApprovalReturns(ctx, tx, parkings)
+		return p.writeApprovalReturns(ctx, tx, returns)
 	})
 	if err != nil {
-		// Their leases run out, and they are judged again.
-		p.cfg.Log.ErrorContext(ctx, "envelopes were not parked", slog.Int("envelopes", len(parkings)), slog.Any("error", err))
+		// Their leases expire, and they are rechecked.
+		p.cfg.Log.ErrorContext(ctx, "actions were not returned to approval", slog.Int("envelopes", len(returns)), slog.Any("error", err))
 	}
-	leases := make([]outbox.Lease, len(parkings))
-	for i, k := range parkings {
+	leases := make([]outbox.Lease, len(returns))
+	for i, k := range returns {
 		leases[i] = k.Lease
 	}
 	p.inFlight.drop(leases)

@@ -22,10 +22,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// PipelineConfig says how a Pipeline works. Its zero fields have the defaults that
-// stand beside them.
+// PipelineConfig configures a Pipeline. Its zero fields have the defaults below.
 type PipelineConfig struct {
-	// ID names the worker in the ledger and in logs.
+	// ID names the worker in the execution log and in logs.
 	ID string
 	// Concurrency bounds the calls that are open at once: 100.
 	Concurrency int
@@ -33,13 +32,13 @@ type PipelineConfig struct {
 	Batch int
 	// Settlers is how many settle side by side: 2.
 	Settlers int
-	// Window is how long a settler waits for company: 2 ms.
+	// Window is how long a settler waits for more outcomes: 2 ms.
 	Window time.Duration
 	// Lease is how long a claim holds without being renewed: 30 s.
 	Lease time.Duration
-	// Poll is how long the worker sleeps at most between looks: 1 s.
+	// Poll is the longest pause between two polls: 1 s.
 	Poll time.Duration
-	// Relook is how often it looks for other buckets, skipped rows and lost
+	// BacklogPoll is how often it polls for other buckets, skipped rows and lost
 	// leases while there is a backlog: 100 ms.
 	BacklogPoll time.Duration
 	// Grace is how long running calls may go on after a stop: 20 s.
@@ -49,7 +48,7 @@ type PipelineConfig struct {
 	ApprovalWait time.Duration
 	// Retry is how attempts are spaced.
 	Retry outbox.Retry
-	// Backlog is called, at most every Relook, while more is due than this
+	// Backlog is called, at most every BacklogPoll, while more is due than this
 	// worker can take: it should wake another one.
 	Backlog func()
 	// Settled is called after outcomes were committed. It must not block.
@@ -100,11 +99,11 @@ type Pipeline struct {
 	semaphore *semaphore
 	inFlight  *inFlight
 	settle    chan settlement
-	// circuits are news of sources, on their way to the fleet.
+	// breakerEvents are changes of breakers, on their way to the fleet.
 	breakerEvents chan breakerEvent
 	running       sync.WaitGroup
-	// away is when the database first did not answer (Unix nanoseconds), until
-	// the claimer has taken note of it.
+	// databaseAway is when the database first did not answer (Unix nanoseconds);
+	// the claimer resets it.
 	databaseAway atomic.Int64
 	// calls is the context of every call. It outlives the stop by the grace.
 	calls context.Context
@@ -144,11 +143,11 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	p.calls = calls
 
 	unwatch := p.live.Watch(p.breakerChanged)
-	var settlers, renewer, circuits sync.WaitGroup
+	var settlers, renewer, publisher sync.WaitGroup
 	for range p.cfg.Settlers {
 		settlers.Go(p.settleLoop)
 	}
-	circuits.Go(p.breakerLoop)
+	publisher.Go(p.breakerLoop)
 	renewer.Go(func() { p.renewLoop(calls) })
 
 	p.claimLoop(ctx)
@@ -172,7 +171,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	close(p.settle)
 	settlers.Wait()
 	close(p.breakerEvents)
-	circuits.Wait()
+	publisher.Wait()
 	cancel()
 	renewer.Wait()
 	p.cfg.Log.InfoContext(context.WithoutCancel(ctx), "worker drained",
@@ -182,7 +181,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 
 func (p *Pipeline) claimLoop(ctx context.Context) {
 	var b schedule
-	var looked, nudged time.Time
+	var looked, signalled time.Time
 	failures := 0
 	for ctx.Err() == nil {
 		now := time.Now()
@@ -208,8 +207,8 @@ func (p *Pipeline) claimLoop(ctx context.Context) {
 		if n == 0 {
 			return
 		}
-		wants := b.requests(n)
-		batch, err := p.claim(ctx, wants)
+		requests := b.requests(n)
+		batch, err := p.claim(ctx, requests)
 		if err != nil {
 			p.semaphore.release(n)
 			p.pause(ctx, "claim", err, &failures)
@@ -218,9 +217,9 @@ func (p *Pipeline) claimLoop(ctx context.Context) {
 		}
 		failures = 0
 		p.semaphore.release(n - len(batch.items))
-		b.claimed(wants, batch.items)
-		if len(b.queues) > 0 && now.Sub(nudged) >= p.cfg.BacklogPoll {
-			nudged = now
+		b.claimed(requests, batch.items)
+		if len(b.queues) > 0 && now.Sub(signalled) >= p.cfg.BacklogPoll {
+			signalled = now
 			p.cfg.Backlog()
 		}
 		p.dispatch(ctx, batch)
@@ -244,7 +243,7 @@ func (p *Pipeline) renewThenSettle(ctx context.Context) {
 }
 
 // tx runs one of the pipeline's transactions. A database that does not answer
-// within the patience counts as away: a cut network can keep a connection
+// within txTimeout counts as away: a cut network can keep a connection
 // silent for many minutes.
 func (p *Pipeline) tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, txTimeout)
@@ -268,8 +267,8 @@ func (p *Pipeline) findDue(ctx context.Context, b *schedule) error {
 				return err
 			}
 			more := len(found) == page
-			if wrapped { // those after the turn have been seen
-				n, _ := slices.BinarySearchFunc(found, b.lastBucket, func(d outbox.DueBucket, turn int64) int { return cmp.Compare(d.Bucket, turn+1) })
+			if wrapped { // those after the last bucket have been seen
+				n, _ := slices.BinarySearchFunc(found, b.lastBucket, func(d outbox.DueBucket, last int64) int { return cmp.Compare(d.Bucket, last+1) })
 				found, more = found[:n], more && n == len(found)
 			}
 			all = append(all, found...)

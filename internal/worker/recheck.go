@@ -39,7 +39,7 @@ const pausedRecheck = time.Hour
 // probeWait is how long an action waits if another call is probing its source.
 const probeWait = time.Second
 
-// recheck asks policy and the gates again, just before the call: they may have
+// recheck asks policy and makes the preflight checks again, just before the call: they may have
 // changed since the action was approved.
 func (c *claimedBatch) recheck(i int) recheckResult {
 	it := &c.items[i]
@@ -53,7 +53,7 @@ func (c *claimedBatch) recheck(i int) recheckResult {
 		return r
 	}
 	facts, probe := c.facts(i)
-	switch a := preflight.Check(facts); a.Verdict {
+	switch a := preflight.Check(facts); a.Result {
 	case preflight.Skip:
 		if a.Code == preflight.CodeKilled {
 			// The sweep of the kill ends the action: only the sweep counts it
@@ -150,7 +150,7 @@ func policyDenied(it *outbox.Item, d policy.Decision) recheckResult {
 	return settled(outbox.Skip(*it, "policy_denied", "policy denies the tool by now: "+d.Source))
 }
 
-// facts returns what the gates check. If the breaker of the source is open and
+// facts returns what the checks look at. If the breaker of the source is open and
 // this worker may probe the source, the first action that passes is the probe.
 func (c *claimedBatch) facts(i int) (f preflight.Facts, probe bool) {
 	it, a := &c.items[i], c.actions[i]

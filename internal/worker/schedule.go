@@ -11,7 +11,7 @@ import (
 // due rows, and for each the due time up to which everything is claimed.
 type schedule struct {
 	queues []bucketQueue
-	// idle is how long until something is due, when no lane is.
+	// idle is how long until a queue is due, when none is.
 	idle time.Duration
 	// lastBucket is the id of the bucket that was claimed from last.
 	lastBucket int64
@@ -45,21 +45,21 @@ func (b *schedule) update(found []outbox.DueBucket, longest time.Duration) {
 func (b *schedule) requests(n int) []outbox.ClaimRequest {
 	shares := b.shares(n)
 	asked := make(map[envelope.TenantID]int, len(shares))
-	var lanes []bucketQueue
+	var chosen []bucketQueue
 	for _, l := range b.queues {
 		if asked[l.tenant] < shares[l.tenant] {
 			asked[l.tenant]++
-			lanes = append(lanes, l)
+			chosen = append(chosen, l)
 		}
 	}
-	wants := make([]outbox.ClaimRequest, len(lanes))
-	for i, l := range lanes {
+	requests := make([]outbox.ClaimRequest, len(chosen))
+	for i, l := range chosen {
 		quota := (shares[l.tenant] + asked[l.tenant] - 1) / asked[l.tenant]
 		shares[l.tenant] -= quota
 		asked[l.tenant]--
-		wants[i] = outbox.ClaimRequest{Bucket: l.bucket, From: l.from, Quota: quota, Limited: l.limited}
+		requests[i] = outbox.ClaimRequest{Bucket: l.bucket, From: l.from, Quota: quota, Limited: l.limited}
 	}
-	return wants
+	return requests
 }
 
 // shares divides n rows among the tenants that have queues, in their order.
@@ -85,9 +85,9 @@ func (b *schedule) shares(n int) map[envelope.TenantID]int {
 // quota is empty, or has no permit left; the others continue where the claim
 // ended. Queues that were not asked come first next time, and the next poll
 // begins with the first of them.
-func (b *schedule) claimed(wants []outbox.ClaimRequest, items []outbox.Item) {
-	got := make(map[int64]int, len(wants))
-	last := make(map[int64]time.Time, len(wants))
+func (b *schedule) claimed(requests []outbox.ClaimRequest, items []outbox.Item) {
+	got := make(map[int64]int, len(requests))
+	last := make(map[int64]time.Time, len(requests))
 	for i := range items {
 		it := &items[i]
 		got[it.Bucket]++
@@ -95,8 +95,8 @@ func (b *schedule) claimed(wants []outbox.ClaimRequest, items []outbox.Item) {
 			last[it.Bucket] = it.Due
 		}
 	}
-	asked := make(map[int64]int, len(wants))
-	for _, w := range wants {
+	asked := make(map[int64]int, len(requests))
+	for _, w := range requests {
 		asked[w.Bucket] = w.Quota
 	}
 	var waiting, worked []bucketQueue

@@ -20,10 +20,10 @@ func newSemaphore(n int) *semaphore { return &semaphore{free: n, freed: make(cha
 // over. While only a few are free it waits a moment for more, since a claim of
 // many costs hardly more than a claim of one.
 func (s *semaphore) acquire(ctx context.Context, most int, moment time.Duration) int {
-	var patience <-chan time.Time
+	var window <-chan time.Time
 	for {
 		s.mu.Lock()
-		if s.free >= most || (s.free > 0 && (4*s.free >= most || patience == nil && moment == 0)) {
+		if s.free >= most || (s.free > 0 && (4*s.free >= most || window == nil && moment == 0)) {
 			n := min(s.free, most)
 			s.free -= n
 			s.mu.Unlock()
@@ -31,17 +31,17 @@ func (s *semaphore) acquire(ctx context.Context, most int, moment time.Duration)
 		}
 		some := s.free > 0
 		s.mu.Unlock()
-		if some && patience == nil {
+		if some && window == nil {
 			timer := time.NewTimer(moment)
 			defer timer.Stop()
-			patience = timer.C
+			window = timer.C
 		}
 		select {
 		case <-ctx.Done():
 			return 0
 		case <-s.freed:
-		case <-patience:
-			patience, moment = nil, 0
+		case <-window:
+			window, moment = nil, 0
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (p *Pipeline) settleLoop() {
 	}
 }
 
-// collect waits for company for at most the window.
+// collect waits for more outcomes for at most the window.
 func (p *Pipeline) collect(first settlement) []settlement {
 	batch := append(make([]settlement, 0, p.cfg.Batch), first)
 	window := time.NewTimer(p.cfg.Window)
@@ -88,7 +88,8 @@ const longestSettlePause = time.Second
 // unstorable stands in for a result that the database will not take.
 const unstorable = `{"_unstorable":true}`
 
-// rejectedByDatabase says that the database will not take this batch, now or later.
+// rejectedByDatabase reports whether the database rejects the batch for its
+// content, so that trying again is of no use.
 func rejectedByDatabase(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || missingPartition(pg) {
@@ -101,8 +102,8 @@ func rejectedByDatabase(err error) bool {
 	return false
 }
 
-// missingPartition says that the ledger has no partition for this month. It
-// comes with the code of a check and without a check's name.
+// missingPartition reports whether the execution log has no partition for this
+// month. The error has the code of a check and no name of one.
 func missingPartition(pg *pgconn.PgError) bool {
 	return pg.Code == "23514" && pg.ConstraintName == ""
 }
@@ -183,7 +184,7 @@ func (p *Pipeline) finish(ctx context.Context, batch []settlement, settled []out
 	p.semaphore.release(len(batch))
 	p.cfg.Settled()
 	if freed {
-		p.Poll() // a bucket that was at its limit has a place or a token again
+		p.Poll() // a bucket that was at its limit can grant again
 	}
 }
 

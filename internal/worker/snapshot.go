@@ -41,7 +41,7 @@ func (p *Pipeline) callWithSnapshots(ctx context.Context, a attempt) (source.Out
 	return out, took
 }
 
-// happened says that a call had its effect, or may have.
+// happened reports whether a call had its effect, or may have.
 func happened(out source.Outcome) bool {
 	switch out.Kind {
 	case source.KindDone, source.KindConflict, source.KindUnknown:

@@ -1,8 +1,8 @@
-// Package worker executes actions: it claims what is due, asks policy and the
-// gates again, calls the tools and commits the outcomes. River carries the
+// Package worker executes actions: it claims what is due, rechecks policy and the
+// preflight checks, calls the tools and commits the outcomes. River carries the
 // wake-ups between processes, elects the process that starts the periodic
 // jobs, and runs those; the state is in the outbox alone. The package has no
-// rules of its own: policy, gates, outcomes and settlements are decided in the
+// rules of its own: policy, checks, outcomes and settlements are decided in the
 // packages below.
 package worker
 

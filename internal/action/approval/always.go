@@ -32,7 +32,7 @@ const (
 // Always lets further envelopes for the same tool through without a person, by
 // a grant that is made in the transaction of the approval.
 type Always struct {
-	// For is how long; zero is as long as a grant holds unless told otherwise.
+	// For is how long; zero is as long as a grant holds unless set otherwise.
 	For time.Duration
 	// Scope is whose; empty is ScopeSession.
 	Scope Scope

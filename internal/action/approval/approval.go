@@ -1,6 +1,6 @@
 // Package approval owns decisions by people: who may approve, edit or deny an
 // envelope that waits, how many must agree, and what a decision, or none in
-// time, leads to. What was approved is bound by a seal to the arguments, the
+// time, leads to. A digest binds an approval to the arguments, the
 // tool's definition and what policy said, so that a change between approval
 // and sending shows. Of decisions that race exactly one wins. The package
 // refuses to execute what it approves; approving puts the envelope on the
@@ -42,20 +42,20 @@ func (by Decider) person() uuid.UUID {
 	return by.Token
 }
 
-// Config says how a Desk works.
+// Config configures a Service.
 type Config struct {
 	// Wake is called after a commit that put something on the schedule.
 	Wake func()
 }
 
-// Service is where decisions are taken. It is safe for concurrent use.
+// Service records people's decisions. It is safe for concurrent use.
 type Service struct {
 	db      postgres.Begins
 	catalog *settings.Cache
 	cfg     Config
 }
 
-// New returns a Desk.
+// New returns a Service.
 func New(db postgres.Begins, cache *settings.Cache, cfg Config) *Service {
 	if cfg.Wake == nil {
 		cfg.Wake = func() {}
@@ -67,9 +67,9 @@ func New(db postgres.Begins, cache *settings.Cache, cfg Config) *Service {
 type Approval struct {
 	// Note is for the record and for the agent.
 	Note string
-	// Seen is what Seen returned for the envelope as the approver saw it. If
-	// it is set, and the envelope is another by now, that is fault.Stale; if it
-	// is empty, and the envelope was edited after it was proposed, that is
+	// IfMatch is the ETag of the action as the approver saw it. If it is set,
+	// and the action has another by now, the error is fault.Stale; if it is
+	// empty, and the action was edited after it was proposed, the error is
 	// fault.Unconditional.
 	IfMatch string
 	// Args, if set, are sent in place of the ones that were proposed.
@@ -84,7 +84,7 @@ type Edit struct {
 	Args json.RawMessage
 	// Note says why, for the record.
 	Note string
-	// Seen is as in Approval.
+	// IfMatch is as in Approval.
 	IfMatch string
 }
 
@@ -144,14 +144,14 @@ func (d *Service) Approve(ctx context.Context, by Decider, action envelope.Actio
 }
 
 // ApproveMany approves up to MaxBatch envelopes as they are, and answers for
-// each in order. One that cannot be approved leaves the others alone. seen
-// holds what was seen of some of them, or is nil.
+// each in order. One that cannot be approved does not affect the others. seen
+// holds the ETags of some of them, or is nil.
 func (d *Service) ApproveMany(ctx context.Context, by Decider, actions []envelope.ActionID, note string, seen map[envelope.ActionID]string) ([]Result, error) {
-	ballots := make([]requestedVote, len(actions))
+	requested := make([]requestedVote, len(actions))
 	for i, a := range actions {
-		ballots[i] = requestedVote{action: a, ifMatch: seen[a], find: (*decisionTx).findSeen}
+		requested[i] = requestedVote{action: a, ifMatch: seen[a], find: (*decisionTx).findSeen}
 	}
-	all, err := d.many(ctx, by, actions, func(s *decisionTx) ([]Result, error) { return s.approve(ctx, note, ballots) })
+	all, err := d.many(ctx, by, actions, func(s *decisionTx) ([]Result, error) { return s.approve(ctx, note, requested) })
 	if err != nil {
 		return nil, err
 	}

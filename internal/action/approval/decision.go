@@ -26,14 +26,14 @@ type decisionTx struct {
 	items    map[envelope.ActionID]*item
 }
 
-// item is an envelope that is before a sitting.
+// item is an action that is decided about.
 type item struct {
 	decision.Action
 	action     envelope.ActionID
 	state      envelope.Approval
 	overdue    bool
 	isProposer bool
-	// edited says that a person changed what was proposed.
+	// edited reports whether a person changed what was proposed.
 	edited     bool
 	tool       policy.Key
 	toolDigest []byte
@@ -43,7 +43,7 @@ type item struct {
 	round   int
 	needed  int
 	given   int
-	// seal is what the votes of the round are for; nil while there is none.
+	// digest is what the votes of the round are for; nil while there are none.
 	digest []byte
 	voters []uuid.UUID
 }
@@ -64,8 +64,8 @@ func (d *Service) open(ctx context.Context, tx pgx.Tx, by Decider, actions ...en
 	return s, nil
 }
 
-// find returns the matter of an envelope that the decider may decide about,
-// as it was seen, or says why there is none.
+// find returns an action that the decider may decide about, as it was seen, or
+// the reason why not.
 func (s *decisionTx) find(action envelope.ActionID, seenAs string) (*item, error) {
 	m, ok := s.items[action]
 	switch {
@@ -95,8 +95,8 @@ func (s *decisionTx) findSeen(action envelope.ActionID, ifMatch string) (*item, 
 	return m, err
 }
 
-// definition returns a matter's tool, if it still is the one that was
-// proposed.
+// checkDefinition returns fault.Conflict if the tool is no longer the one that
+// was proposed.
 func (m *item) checkDefinition() error {
 	if m.Tool == nil {
 		return fault.New(fault.Conflict, "its source no longer has the tool %s", m.tool)
@@ -115,26 +115,26 @@ type requestedVote struct {
 	find func(*decisionTx, envelope.ActionID, string) (*item, error)
 }
 
-// countedVote is a ballot that counts.
+// countedVote is a vote that counts.
 type countedVote struct {
 	*item
 	digest []byte
 }
 
-// approve counts ballots. Those that do not count are answered with why, and
-// nothing is written for them.
-func (s *decisionTx) approve(ctx context.Context, note string, ballots []requestedVote) ([]Result, error) {
-	all := make([]Result, len(ballots))
+// approve counts votes. A vote that does not count is answered with the reason,
+// and nothing is written for it.
+func (s *decisionTx) approve(ctx context.Context, note string, requested []requestedVote) ([]Result, error) {
+	all := make([]Result, len(requested))
 	if err := s.decideAll(ctx); err != nil {
 		return nil, err
 	}
-	var casts, granted []countedVote
-	for i, b := range ballots {
+	var counted, granted []countedVote
+	for i, b := range requested {
 		all[i].Action = b.action
 		c, err := s.countVote(b)
 		switch {
 		case err == nil:
-			casts = append(casts, c)
+			counted = append(counted, c)
 			all[i].Approval, all[i].Needed, all[i].Given = envelope.ApprovalRequired, c.needed, c.given
 		case fault.KindOf(err) == "":
 			return nil, err
@@ -148,10 +148,10 @@ func (s *decisionTx) approve(ctx context.Context, note string, ballots []request
 			c.state = envelope.ApprovalGranted // so that the same id twice is one decision
 		}
 	}
-	if len(casts) == 0 {
+	if len(counted) == 0 {
 		return all, nil
 	}
-	if err := insertVotes(ctx, s.tx, s.by, envelope.DecisionGrant, note, casts); err != nil {
+	if err := insertVotes(ctx, s.tx, s.by, envelope.DecisionGrant, note, counted); err != nil {
 		return nil, err
 	}
 	if len(granted) > 0 {
@@ -159,7 +159,7 @@ func (s *decisionTx) approve(ctx context.Context, note string, ballots []request
 			return nil, err
 		}
 	}
-	return all, audit.Write(ctx, s.tx, s.events(note, casts)...)
+	return all, audit.Write(ctx, s.tx, s.events(note, counted)...)
 }
 
 // grant ends the wait of envelopes that enough people agreed to.
@@ -174,15 +174,15 @@ func (s *decisionTx) grant(ctx context.Context, note string, granted []countedVo
 	return outbox.Enqueue(ctx, s.tx, s.by.Tenant, actions...)
 }
 
-// events are the events of ballots: voted while more people must agree, decided
+// events returns the events of votes: voted while more people must agree, decided
 // when enough do.
-func (s *decisionTx) events(note string, casts []countedVote) []audit.Event {
+func (s *decisionTx) events(note string, counted []countedVote) []audit.Event {
 	voted := audit.Event{Tenant: s.by.Tenant, Kind: audit.Voted, Actor: s.by.Name}
 	decided := audit.Event{Tenant: s.by.Tenant, Kind: audit.Decided, Actor: s.by.Name}
-	for _, c := range casts {
+	for _, c := range counted {
 		it := audit.Item{
 			Action: c.action, Status: envelope.StatusPending, Approval: c.state, Note: note,
-			Detail: map[string]any{"given": c.given, "needed": c.needed, "seal": fmt.Sprintf("%x", c.digest)},
+			Detail: map[string]any{"given": c.given, "needed": c.needed, "approval_digest": fmt.Sprintf("%x", c.digest)},
 		}
 		if c.state == envelope.ApprovalGranted {
 			decided.Items = append(decided.Items, it)
@@ -193,7 +193,7 @@ func (s *decisionTx) events(note string, casts []countedVote) []audit.Event {
 	return []audit.Event{voted, decided}
 }
 
-// countVote counts one ballot, in memory.
+// countVote counts one vote, in memory.
 func (s *decisionTx) countVote(b requestedVote) (countedVote, error) {
 	m, err := b.find(s, b.action, b.ifMatch)
 	if err != nil {
@@ -209,17 +209,17 @@ func (s *decisionTx) countVote(b requestedVote) (countedVote, error) {
 	if err != nil {
 		return countedVote{}, fault.Wrap(err, fault.Conflict, "the arguments of action %s cannot be read", m.action)
 	}
-	seal := bound.Bytes()
-	if m.digest != nil && !slices.Equal(m.digest, seal) {
+	digest := bound.Bytes()
+	if m.digest != nil && !slices.Equal(m.digest, digest) {
 		// What the others agreed to was under another policy.
 		m.round, m.given, m.voters = m.round+1, 0, nil
 	}
 	if slices.Contains(m.voters, s.by.person()) {
 		return countedVote{}, fault.New(fault.Conflict, "you have agreed to action %s; it needs somebody else as well", m.action)
 	}
-	m.digest, m.needed, m.given = seal, bound.Needed, m.given+1
+	m.digest, m.needed, m.given = digest, bound.Needed, m.given+1
 	m.voters = append(m.voters, s.by.person())
-	return countedVote{m, seal}, nil
+	return countedVote{m, digest}, nil
 }
 
 // deny refuses envelopes.
@@ -246,11 +246,11 @@ func (s *decisionTx) deny(ctx context.Context, note string, actions []envelope.A
 	if err := decide(ctx, s.tx, s.by, envelope.DecisionDeny, note, denied); err != nil {
 		return nil, err
 	}
-	told := audit.Event{Tenant: s.by.Tenant, Kind: audit.Decided, Actor: s.by.Name}
+	event := audit.Event{Tenant: s.by.Tenant, Kind: audit.Decided, Actor: s.by.Name}
 	for _, c := range denied {
-		told.Items = append(told.Items, audit.Item{Action: c.action, Status: envelope.StatusSkipped, Approval: c.state, Note: note})
+		event.Items = append(event.Items, audit.Item{Action: c.action, Status: envelope.StatusSkipped, Approval: c.state, Note: note})
 	}
-	return all, audit.Write(ctx, s.tx, told)
+	return all, audit.Write(ctx, s.tx, event)
 }
 
 // decideAll asks policy about the items, as far as their tools still exist.

@@ -13,7 +13,7 @@ import (
 )
 
 // maxChanges bounds the pointers that are kept of one edit. What is beyond
-// them is told by the pointer of what holds it all.
+// them is shown as the pointer of the whole.
 const maxChanges = 100
 
 // parseArgs holds arguments to the rules for those of a proposal.

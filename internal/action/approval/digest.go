@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// digestScheme is the first byte of a seal. A later scheme takes another, so
+// digestScheme is the first byte of a digest. A later scheme takes another, so
 // that an approval from before it is not taken for one of something else.
 const digestScheme = 1
 
@@ -49,7 +49,7 @@ func ComputeDigest(a *decision.Action) (Digest, policy.Decision, error) {
 
 const digestHeadSize = 1 + sha256.Size + len(uuid.UUID{}) + 1
 
-// Bytes writes a seal as it is stored.
+// Bytes returns the digest as it is stored.
 func (s Digest) Bytes() []byte {
 	b := make([]byte, 0, digestHeadSize+len(s.ToolDigest))
 	b = append(b, digestScheme)
@@ -59,8 +59,8 @@ func (s Digest) Bytes() []byte {
 	return append(b, s.ToolDigest...)
 }
 
-// ParseDigest reads what Bytes wrote. It reports false for what is no seal of a
-// scheme that this version knows.
+// ParseDigest reads what Bytes wrote. It reports false for a digest of a
+// scheme that this version does not know.
 func ParseDigest(b []byte) (Digest, bool) {
 	if len(b) < digestHeadSize || b[0] != digestScheme {
 		return Digest{}, false

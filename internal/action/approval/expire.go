@@ -58,10 +58,10 @@ func Expire(ctx context.Context, db postgres.Begins, most int) (int, error) {
 	return n, err
 }
 
-// Remind tells of envelopes that are due to expire undecided soon, and of
-// those that wait so long that more people should know, at most so many of
-// either, across tenants. It returns how many it looked at: once each, and
-// told of those that still wait.
+// Remind records reminders of actions that expire undecided soon, and
+// escalations of actions that have waited so long that more people should know,
+// at most so many of either, across tenants, each once. It returns how many were
+// due.
 func Remind(ctx context.Context, db postgres.Begins, most int) (int, error) {
 	n := 0
 	err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) error {

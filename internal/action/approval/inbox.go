@@ -25,8 +25,8 @@ const (
 	InboxApproval InboxKind = "approval"
 	// InboxUnknown: it was sent, and somebody has to find out what happened.
 	InboxUnknown InboxKind = "unknown"
-	// InboxCompensation: it is a step of a batch, was done, and could not be
-	// taken back; somebody has to see to it.
+	// InboxCompensation: a step of a workflow was done and could not be
+	// reverted; a person has to see to it.
 	InboxCompensation InboxKind = "compensation"
 )
 
@@ -49,18 +49,18 @@ type InboxItem struct {
 	Needed, Given int
 	ApprovedBy    []string
 	EditedBy      string
-	// Escalated says that it has waited so long that more people should know.
+	// Escalated reports whether it has waited so long that more people should know.
 	Escalated bool
 	// Policy is what asked for a person, Note what was noted when it came
 	// back from the schedule.
 	Policy, Note string
 	// Drift says what is wrong with the tool's definition; empty if nothing.
 	Drift string
-	// Seen is what to decide with; empty where there is nothing to decide.
+	// ETag is what to decide with; empty where there is nothing to decide.
 	ETag string
 	// Code and Message say how it was lost, or why it was not taken back.
 	Code, Message string
-	// Batch is what it is a step of, if it could not be taken back.
+	// Workflow is what it is a step of, if it could not be reverted.
 	Workflow uuid.UUID
 
 	toolDigest []byte

@@ -28,16 +28,16 @@ func read(ctx context.Context, tx pgx.Tx, by Decider, actions []envelope.ActionI
 	if err != nil {
 		return nil, err
 	}
-	matters := make(map[envelope.ActionID]*item, len(rows))
+	items := make(map[envelope.ActionID]*item, len(rows))
 	for i := range rows {
 		m := itemFromRow(&rows[i])
 		m.isProposer = isProposer(by, rows[i].ProposedBy, rows[i].OperatorID)
-		matters[m.action] = m
+		items[m.action] = m
 	}
-	return matters, nil
+	return items, nil
 }
 
-// isProposer says that an envelope is the decider's own proposal: of the same
+// isProposer reports whether an envelope is the decider's own proposal: of the same
 // token, or of another one of the same person.
 func isProposer(by Decider, token, operator *uuid.UUID) bool {
 	for _, proposer := range []*uuid.UUID{token, operator} {
@@ -65,12 +65,12 @@ func itemFromRow(r *dbsqlc.ApprovalReadRow) *item {
 
 // insertVotes keeps what somebody said, and how far the envelopes have got by
 // it.
-func insertVotes(ctx context.Context, tx pgx.Tx, by Decider, vote envelope.Decision, note string, casts []countedVote) error {
+func insertVotes(ctx context.Context, tx pgx.Tx, by Decider, vote envelope.Decision, note string, counted []countedVote) error {
 	v := &dbsqlc.VoteInsertManyParams{
 		TenantID: uuid.UUID(by.Tenant), Person: by.person(), Token: by.Token, Name: by.Name, Decision: string(vote), Note: note,
 	}
 	p := &dbsqlc.ApprovalVotedParams{TenantID: uuid.UUID(by.Tenant)}
-	for _, c := range casts {
+	for _, c := range counted {
 		v.ActionIds, v.Rounds, v.ApprovalDigests = append(v.ActionIds, uuid.UUID(c.action)), append(v.Rounds, int32(c.round)), append(v.ApprovalDigests, orEmpty(c.digest))
 		p.Needed, p.Given = append(p.Needed, int32(c.needed)), append(p.Given, int32(c.given)) // at most settings.MaxApprovals
 		p.ApprovalDigests = append(p.ApprovalDigests, c.item.digest)
@@ -85,18 +85,18 @@ func insertVotes(ctx context.Context, tx pgx.Tx, by Decider, vote envelope.Decis
 }
 
 // decide ends the wait of envelopes, whose locks are held.
-func decide(ctx context.Context, tx pgx.Tx, by Decider, vote envelope.Decision, note string, casts []countedVote) error {
+func decide(ctx context.Context, tx pgx.Tx, by Decider, vote envelope.Decision, note string, counted []countedVote) error {
 	to, err := envelope.NextApproval(envelope.ApprovalRequired, vote)
 	if err != nil {
 		return err
 	}
 	p := &dbsqlc.ActionsDecideParams{ApprovalState: string(to), DecidedBy: by.Name, DecisionNote: note, TenantID: uuid.UUID(by.Tenant)}
-	for _, c := range casts {
+	for _, c := range counted {
 		p.ActionIds, p.ApprovalDigests = append(p.ActionIds, uuid.UUID(c.action)), append(p.ApprovalDigests, orEmpty(c.digest))
 	}
 	decided, err := dbsqlc.New().ActionsDecide(ctx, tx, p)
-	if err == nil && len(decided) != len(casts) {
-		return fmt.Errorf("decided about %d of %d envelopes, whose locks are held", len(decided), len(casts))
+	if err == nil && len(decided) != len(counted) {
+		return fmt.Errorf("decided about %d of %d envelopes, whose locks are held", len(decided), len(counted))
 	}
 	return err
 }
@@ -127,11 +127,11 @@ func Votes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action enve
 	})
 }
 
-// orEmpty is what a query takes for no seal: an array with a NULL in it would
-// have to be one of pointers.
-func orEmpty(seal []byte) []byte {
-	if seal == nil {
+// orEmpty returns what a query takes for no digest: an array with a NULL in it
+// has to be one of pointers.
+func orEmpty(digest []byte) []byte {
+	if digest == nil {
 		return []byte{}
 	}
-	return seal
+	return digest
 }

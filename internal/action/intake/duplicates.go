@@ -5,8 +5,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// identity is what makes two proposals the same envelope: a name that both
-// carry, and the same content.
+// identity is what makes two proposals the same envelope: a key that both have,
+// and the same content.
 type identity struct {
 	action   envelope.ActionID
 	chosen   bool // the submitter chose the action id
@@ -14,11 +14,11 @@ type identity struct {
 	digest   envelope.Digest
 }
 
-// hasKey says that the tenant may know the proposal.
+// hasKey reports whether the tenant may have the proposal already.
 func (id identity) hasKey() bool { return id.chosen || id.external != "" }
 
-// compare answers for a proposal that shares a name with an envelope that was
-// first: it is that envelope if content and names agree.
+// compare returns the answer for a proposal that shares a key with an earlier
+// envelope: it is that envelope if content and keys are equal.
 func (id identity) compare(first identity) Answer {
 	switch {
 	case id.external != first.external:
@@ -31,34 +31,34 @@ func (id identity) compare(first identity) Answer {
 	return Answer{Action: first.action, Known: true}
 }
 
-// duplicate is a proposal that shares a name with one before it in its batch, which
-// stands at the place firstAt.
+// duplicate is a proposal that shares a key with an earlier one of its batch, at
+// the index firstAt.
 type duplicate struct {
 	row
 	first   identity
 	firstAt int
 }
 
-// answerDuplicates answers for proposals whose first one was answered for, if it
-// was refused: there is no envelope then that they could be.
-func answerDuplicates(twins []duplicate, answers []Answer) {
-	for _, t := range twins {
+// answerDuplicates answers duplicates, after the proposals that they are
+// duplicates of: one whose first was refused is refused for the same reason.
+func answerDuplicates(duplicates []duplicate, answers []Answer) {
+	for _, t := range duplicates {
 		if answers[t.at] = t.identity.compare(t.first); answers[t.firstAt].Err != nil {
 			answers[t.at] = answers[t.firstAt]
 		}
 	}
 }
 
-// dedupe separates the proposals whose names are new in their batch from the
-// twins.
+// dedupe separates the proposals whose keys are new in their batch from the
+// duplicates.
 func dedupe(rows []row) ([]duplicate, []row) {
-	type place struct {
+	type position struct {
 		identity
 		at int
 	}
-	byAction := make(map[envelope.ActionID]place, len(rows))
-	byExternal := make(map[string]place, len(rows))
-	var twins []duplicate
+	byAction := make(map[envelope.ActionID]position, len(rows))
+	byExternal := make(map[string]position, len(rows))
+	var duplicates []duplicate
 	firsts := rows[:0]
 	for _, r := range rows {
 		first, ok := byExternal[r.external]
@@ -66,14 +66,14 @@ func dedupe(rows []row) ([]duplicate, []row) {
 			first, ok = byAction[r.action]
 		}
 		if ok {
-			twins = append(twins, duplicate{r, first.identity, first.at})
+			duplicates = append(duplicates, duplicate{r, first.identity, first.at})
 			continue
 		}
-		byAction[r.action] = place{r.identity, r.at}
+		byAction[r.action] = position{r.identity, r.at}
 		if r.external != "" {
-			byExternal[r.external] = place{r.identity, r.at}
+			byExternal[r.external] = position{r.identity, r.at}
 		}
 		firsts = append(firsts, r)
 	}
-	return twins, firsts
+	return duplicates, firsts
 }

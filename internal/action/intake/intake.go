@@ -1,7 +1,6 @@
-// Package intake is the one door in: every proposal, whoever makes it and
-// however it comes, is resolved, checked, decided and written here. It works
-// in sets: a thousand proposals cost the same few round trips as one. It
-// refuses to execute anything.
+// Package intake accepts proposals: it resolves, checks, decides and writes all
+// of them, whoever makes them. It works in sets: a thousand proposals cost the
+// same few round trips as one. It does not execute anything.
 package intake
 
 import (
@@ -46,37 +45,37 @@ type Submitter struct {
 	// all.
 	Tools []string
 	// Origin is the request that the proposals came with, as a JSON object;
-	// nil if nobody noted it.
+	// nil if it was not recorded.
 	Origin json.RawMessage
-	// Batch is what the proposals are steps of; zero for none.
+	// Workflow is the workflow that the proposals are steps of; zero for none.
 	Workflow uuid.UUID
 	// Plan is of the only proposal, as a dry run found it; nil if none is
 	// presented. What has changed since refuses the proposal.
 	Plan *Plan
-	// Reserved says that it is Countersign itself, and may name automations
+	// Reserved reports whether it is Countersign itself, and may name automations
 	// that begin with ReservedPrefix, and envelopes as only it does.
 	Reserved bool
 }
 
-// Answer is what became of one proposal.
+// Answer is the result of one proposal.
 type Answer struct {
 	Action envelope.ActionID
-	// Known says that the tenant had this envelope already, with the same
+	// Known reports whether the tenant had this envelope already, with the same
 	// content; it is not accepted a second time.
 	Known bool
 	// Mode and Source say what policy decided, for an envelope that is new.
 	Mode   envelope.Mode
 	Source string
-	// Trace is every layer's word about it, as a JSON list of policy.Step.
+	// Trace is the answer of every layer, as a JSON list of policy.Step.
 	Trace json.RawMessage
-	// Approval is where it stands, for an envelope that is new.
+	// Approval is the state of the approval, for an envelope that is new.
 	Approval envelope.Approval
 	// Err says why the proposal was not accepted: an *envelope.InvalidError
 	// or a fault. The other fields are then empty.
 	Err error
 }
 
-// Config says how an Intake works.
+// Config configures an Intake.
 type Config struct {
 	// ApprovalWait is how long an envelope waits for a decision; zero means 5
 	// minutes.
@@ -116,10 +115,10 @@ func (in *Intake) Accept(ctx context.Context, by Submitter, proposals []*envelop
 	}
 	var a acceptance
 	var err error
-	// The first time the batch is written blindly, which is cheaper than to
-	// ask for every id first. If one of them is there already, nothing is
-	// written, and the batch is gone through with asking; and again, should
-	// somebody else write the same ids meanwhile.
+	// At first the batch is written without looking for its ids, which is
+	// cheaper. If one of them exists, nothing is written, and the batch is
+	// processed again after looking for them; and again if another transaction
+	// writes the same ids meanwhile.
 	for try := range 4 {
 		err = postgres.InTx(ctx, in.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {
 			var err error
@@ -140,13 +139,13 @@ func (in *Intake) Accept(ctx context.Context, by Submitter, proposals []*envelop
 	return a.answers, nil
 }
 
-// errTaken says that an id of the batch is taken, or may be.
+// errTaken is the error for a batch of which an id is taken, or may be.
 var errTaken = fault.New(fault.Busy, "the same envelopes are being submitted elsewhere at this moment; submit them again")
 
-// acceptance is what one transaction came to.
+// acceptance is the result of one transaction.
 type acceptance struct {
 	answers []Answer
-	// queued says that something was put on the schedule.
+	// queued reports whether an action was scheduled.
 	queued bool
 	// decisions are stored as of the commit.
 	decisions []policy.Decision
@@ -172,7 +171,7 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 		}
 		rows = slices.DeleteFunc(rows, func(r row) bool { return known[r.at] })
 	}
-	twins, rows := dedupe(rows)
+	duplicates, rows := dedupe(rows)
 	if len(rows) == 0 {
 		return a, nil
 	}
@@ -187,7 +186,7 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 	if rows, err = admit(ctx, tx, snap, by, in.cfg.ApprovalWait, ask, rows, a.answers); err != nil {
 		return acceptance{}, err
 	}
-	answerDuplicates(twins, a.answers)
+	answerDuplicates(duplicates, a.answers)
 	if len(rows) == 0 {
 		return a, nil
 	}
@@ -215,9 +214,9 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 	return a, audit.Write(ctx, tx, event)
 }
 
-// prepareAll prepares every proposal. One that cannot be accepted is answered
-// with why; if it carries a name, it is also returned as doubtful, since the
-// tenant may have the envelope from a time when it could be.
+// prepareAll prepares every proposal. A proposal that cannot be accepted is
+// answered with the reason; if it has a key, it is also returned as doubtful,
+// since the tenant may have accepted the same envelope earlier.
 func prepareAll(snap *settings.Settings, by Submitter, proposals []*envelope.Proposal, answers []Answer) (rows, doubtful []row, err error) {
 	rows = make([]row, 0, len(proposals))
 	for i, p := range proposals {
@@ -248,11 +247,11 @@ type row struct {
 	decision policy.Decision
 	approval envelope.Approval
 	bucket   int64
-	// review is how people look at it, if it waits for them.
+	// review is how people review the action, if it waits for them.
 	review settings.Review
 }
 
-// waits says that people have to decide about it.
+// waits reports whether people have to decide about the action.
 func (r *row) waits() bool { return r.approval == envelope.ApprovalRequired }
 
 func (r *row) bucketName() string {
@@ -269,7 +268,7 @@ func (r *row) status() envelope.Status {
 	return envelope.StatusPending
 }
 
-// prepare resolves, checks and decides one proposal.
+// prepare resolves and checks one proposal.
 func prepare(snap *settings.Settings, by Submitter, p *envelope.Proposal) (row, error) {
 	r := row{proposal: p, Action: decision.Action{Settings: snap, Proposal: settings.Proposal{
 		Automation: p.AutomationID, AskedApproval: p.Approval == envelope.ApprovalRequired, Employee: p.EmployeeID, Session: p.SessionID,

@@ -25,9 +25,8 @@ const (
 	maxPlanTool = 64
 )
 
-// Plan is what a dry run found, in so many words as are needed to tell whether
-// a call that comes later is the same. It is not signed: whoever forges one
-// has only their own call refused, or made as it would have been without.
+// Plan is what a dry run found, as far as needed to compare it with a later call.
+// It is not signed: a forged plan can only have the forger's own call refused.
 type Plan struct {
 	// Content is the digest of what is asked for.
 	Content envelope.Digest
@@ -61,15 +60,15 @@ func ParsePlan(token string) (Plan, error) {
 	return p, nil
 }
 
-// Expired says that a plan is too old to be presented. One from the future,
-// beyond what two clocks may be apart, counts as old.
+// Expired reports whether a plan is too old to be presented. A plan from the
+// future, beyond what two clocks may differ by, counts as old.
 func (p Plan) Expired(now time.Time) bool {
 	age := now.Sub(p.IssuedAt)
 	return age > PlanLifetime || age < -time.Minute
 }
 
-// compare says what of a proposal is no longer as the plan has it. The error
-// is fault.Conflict.
+// compare returns fault.Conflict, with what changed, if a proposal is not the one
+// that the plan is for.
 func (p *Plan) compare(r *row) error {
 	var moved []string
 	if r.digest != p.Content {
@@ -87,10 +86,10 @@ func (p *Plan) compare(r *row) error {
 	return fault.New(fault.Conflict, "the call is not the one that the plan is of; changed since: %s. Make another dry run", strings.Join(moved, "; "))
 }
 
-// matchPlan keeps the rows that a plan is of, and answers the others with what
-// has changed. What the tenant knows already is not proposed again, and so is
-// never refused for a plan: unless the rows are known to be new, planned then
-// returns errTaken, to have the batch gone through with asking.
+// matchPlan keeps the rows that a plan is for, and answers the others with what
+// has changed. An envelope that the tenant has already is not proposed again, and
+// so is never refused for a plan: unless the rows are known to be new, matchPlan
+// returns errTaken, so that the ids are looked for.
 func matchPlan(plan *Plan, asked bool, rows []row, answers []Answer) ([]row, error) {
 	kept := make([]row, 0, len(rows))
 	for i := range rows {

@@ -20,81 +20,82 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// Preview is what would become of a proposal, were it made now.
+// Preview is the expected result of a proposal.
 type Preview struct {
 	Tool *catalog.Tool
-	// Args are what the tool would be called with.
-	Args     json.RawMessage
-	Digest   envelope.Digest
-	Risk     envelope.Risk
-	Employee envelope.EmployeeID
-	Session  string
-	Decision policy.Decision
-	Outlook  Outlook
-	// Known is the action that the tenant has of this name and content: then
-	// nothing would be proposed. It is the zero id if there is none.
+	// Args are the arguments of the call.
+	Args       json.RawMessage
+	Digest     envelope.Digest
+	Risk       envelope.Risk
+	Employee   envelope.EmployeeID
+	Session    string
+	Decision   policy.Decision
+	Prediction Prediction
+	// Known is the action with this key and content, if the tenant has one, so
+	// that nothing new is proposed; else the zero id.
 	Known envelope.ActionID
 	Plan  Plan
 }
 
-// Would is what would happen to a proposal, in one word.
-type Would string
+// PredictedResult is the expected result of a proposal, in one word.
+type PredictedResult string
 
-// What would happen.
+// The results.
 const (
-	// WouldRun: it would go out at once.
-	WouldRun Would = "run"
-	// WouldWait: it would go out later, without anybody's doing.
-	WouldWait Would = "wait"
-	// WouldAsk: a person would have to approve it.
-	WouldAsk Would = "ask"
-	// WouldSkip: it would be let through, and then taken off the schedule.
-	WouldSkip Would = "skip"
-	// WouldDeny: policy would refuse it.
-	WouldDeny Would = "deny"
+	// PredictRun: the call is made at once.
+	PredictRun PredictedResult = "run"
+	// PredictWait: the call is made later, without a person.
+	PredictWait PredictedResult = "wait"
+	// PredictAsk: a person has to approve the action.
+	PredictAsk PredictedResult = "ask"
+	// PredictSkip: policy allows the action, and a preflight check ends it.
+	PredictSkip PredictedResult = "skip"
+	// PredictDeny: policy denies the action.
+	PredictDeny PredictedResult = "deny"
 )
 
-// Outlook is what the gates say of a proposal, and when it would go out.
-type Outlook struct {
-	Would Would `json:"would"`
-	// At is when it was looked at, by the database's clock.
+// Prediction is what the preflight checks answer about a proposal, and when the
+// call is made.
+type Prediction struct {
+	Result PredictedResult `json:"would"`
+	// At is the time of the prediction, by the database's clock.
 	At time.Time `json:"at"`
-	// GoesOutAt is when it would go out at the soonest, and if a person has to
-	// approve it, not before that. It is nil where it never would, or where
-	// only an operator can say when.
+	// GoesOutAt is the earliest time of the call; if a person has to approve the
+	// action, not before the approval. It is nil if there is no call, or if only
+	// an operator can say when.
 	GoesOutAt *time.Time `json:"goes_out_at"`
-	// Gates is what each of them says, in the order in which they are asked.
+	// Gates are the answers of the checks, in their order.
 	Gates []GateResult `json:"gates"`
-	// Bucket is the pace that it would keep to.
+	// Bucket is the bucket that limits the rate of the action.
 	Bucket BucketPreview `json:"bucket"`
 }
 
-// GateResult is what one gate says.
+// GateResult is the answer of one check.
 type GateResult struct {
-	Gate    string            `json:"gate"`
-	Verdict preflight.Verdict `json:"verdict"`
-	Code    string            `json:"code,omitzero"`
-	Message string            `json:"message,omitzero"`
-	// Until is when a wait is over; nil if nobody can say.
+	Gate    string           `json:"gate"`
+	Result  preflight.Result `json:"verdict"`
+	Code    string           `json:"code,omitzero"`
+	Message string           `json:"message,omitzero"`
+	// Until is the end of a wait; nil if it is not known.
 	Until *time.Time `json:"until"`
 }
 
-// BucketPreview is how a bucket stands.
+// BucketPreview is the state of a bucket.
 type BucketPreview struct {
 	Name string `json:"name"`
-	// Tokens is how many may go now; nil is any number.
+	// Tokens is the number of calls that may be made now; nil is any number.
 	Tokens *int64 `json:"tokens"`
-	// OpensAt is when the next may go; nil is now.
+	// OpensAt is when the next call may be made; nil is now.
 	OpensAt *time.Time `json:"opens_at"`
-	// Due is how many wait for their turn before it, counted up to
-	// limit.MaxCount.
+	// Due is the number of actions that are due before it, counted up to
+	// limits.MaxCount.
 	Due int64 `json:"due"`
 }
 
-// Preview says what would become of a proposal. It goes the way of Accept up
-// to the decision, and then asks the gates; it writes nothing. What Accept
-// would refuse, it refuses with the same error. How much the submitter's
-// session may still propose is left out: that is counted when it does.
+// Preview returns the expected result of a proposal. It does what Accept does up
+// to the decision, and then makes the preflight checks; it writes nothing. What
+// Accept refuses, Preview refuses with the same error. The limits of the
+// submitter's session are left out, since Accept counts them.
 func (in *Intake) Preview(ctx context.Context, by Submitter, p *envelope.Proposal) (Preview, error) {
 	var v Preview
 	err := postgres.InTx(ctx, in.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {
@@ -132,26 +133,26 @@ func (in *Intake) preview(ctx context.Context, tx pgx.Tx, by Submitter, p *envel
 	}
 	r.decision = r.Decide()
 	v.Decision = r.decision
-	v.Outlook = l.outlook(now)
+	v.Prediction = l.predict(now)
 	v.Plan = Plan{Content: r.digest, Tool: r.Tool.Digest, Decision: r.decision.ID, IssuedAt: now.Truncate(time.Second)}
 	return v, nil
 }
 
-// previewFacts is what the gates are asked about.
+// previewFacts are what the checks look at.
 type previewFacts struct {
 	snap *settings.Settings
 	row  *row
-	// start is when it would be due.
+	// start is when the action is due.
 	start time.Time
 
 	// gates are what the tenant's limits say at that time.
 	gates  preflight.Facts
 	bucket limits.BucketState
 	// aloneUntil is when its source is used again; zero if it is.
-	aloneUntil time.Time
+	breakerUntil time.Time
 }
 
-// read finds out how things stand.
+// read reads the facts.
 func (l *previewFacts) read(ctx context.Context, tx pgx.Tx, now time.Time) error {
 	r, c := l.row, l.row.proposal.Constraints
 	r.Now = now
@@ -169,32 +170,32 @@ func (l *previewFacts) read(ctx context.Context, tx pgx.Tx, now time.Time) error
 	if len(buckets) == 1 {
 		l.bucket = buckets[0]
 	}
-	alone, err := breaker.NotClosed(ctx, tx, l.snap.Tenant)
+	breakers, err := breaker.NotClosed(ctx, tx, l.snap.Tenant)
 	if err != nil {
 		return fmt.Errorf("breakers: %w", err)
 	}
-	for _, s := range alone {
+	for _, s := range breakers {
 		if s.ID == l.row.Tool.Key.Source && s.State == breaker.StateOpen {
-			l.aloneUntil = s.Until
+			l.breakerUntil = s.Until
 		}
 	}
 	return nil
 }
 
-// outlook asks each gate by itself, as it would be asked when the proposal is
-// due, and adds up what they say.
-func (l *previewFacts) outlook(now time.Time) Outlook {
+// predict makes each check by itself, as of when the proposal is due, and combines
+// their answers.
+func (l *previewFacts) predict(now time.Time) Prediction {
 	c := l.row.proposal.Constraints
-	o := Outlook{At: now.UTC(), Bucket: BucketPreview{Name: l.row.bucketName(), Tokens: l.bucket.Tokens, OpensAt: l.bucket.OpensAt, Due: l.bucket.Due}}
+	o := Prediction{At: now.UTC(), Bucket: BucketPreview{Name: l.row.bucketName(), Tokens: l.bucket.Tokens, OpensAt: l.bucket.OpensAt, Due: l.bucket.Due}}
 	goes, stopped, skipped := l.start, false, false
 	say := func(name string, a preflight.Answer) {
-		w := GateResult{Gate: name, Verdict: a.Verdict, Code: a.Code, Message: a.Message}
+		w := GateResult{Gate: name, Result: a.Result, Code: a.Code, Message: a.Message}
 		switch {
-		case a.Verdict == preflight.Skip:
+		case a.Result == preflight.Skip:
 			skipped = true
-		case a.Verdict == preflight.Wait && a.Until.IsZero():
+		case a.Result == preflight.Wait && a.Until.IsZero():
 			stopped = true
-		case a.Verdict == preflight.Wait:
+		case a.Result == preflight.Wait:
 			w.Until, goes = new(a.Until.UTC()), later(goes, a.Until)
 		}
 		o.Gates = append(o.Gates, w)
@@ -203,29 +204,29 @@ func (l *previewFacts) outlook(now time.Time) Outlook {
 	say("pause", l.paused())
 	say("not_before", waitUntil(now, c.NotBefore, "not_before", "it asks not to be sent before then"))
 	say("quiet_hours", l.quiet())
-	say("breaker", preflight.Check(preflight.Facts{Now: l.start, BreakerUntil: l.aloneUntil}))
+	say("breaker", preflight.Check(preflight.Facts{Now: l.start, BreakerUntil: l.breakerUntil}))
 	say("bucket", l.paced())
 	// The deadline is asked about the time that the others leave.
 	say("deadline", preflight.Check(preflight.Facts{Now: goes, MustRunBefore: c.MustRunBefore}))
-	o.Would = would(l.row.decision.Mode, skipped, stopped || goes.After(now))
-	if o.Would != WouldDeny && o.Would != WouldSkip && !stopped {
+	o.Result = predictedResult(l.row.decision.Mode, skipped, stopped || goes.After(now))
+	if o.Result != PredictDeny && o.Result != PredictSkip && !stopped {
 		o.GoesOutAt = new(goes.UTC())
 	}
 	return o
 }
 
-func would(mode envelope.Mode, skipped, waits bool) Would {
+func predictedResult(mode envelope.Mode, skipped, waits bool) PredictedResult {
 	switch {
 	case mode == envelope.ModeDeny:
-		return WouldDeny
+		return PredictDeny
 	case skipped:
-		return WouldSkip
+		return PredictSkip
 	case mode == envelope.ModeRequireApproval:
-		return WouldAsk
+		return PredictAsk
 	case waits:
-		return WouldWait
+		return PredictWait
 	}
-	return WouldRun
+	return PredictRun
 }
 
 func (l *previewFacts) paused() preflight.Answer {
@@ -233,9 +234,9 @@ func (l *previewFacts) paused() preflight.Answer {
 		return preflight.Check(preflight.Facts{Now: l.start, Pause: l.gates.Pause})
 	}
 	if l.bucket.Paused {
-		return preflight.Answer{Verdict: preflight.Wait, Code: preflight.CodePaused, Message: "an operator paused its bucket, its tenant or everything"}
+		return preflight.Answer{Result: preflight.Wait, Code: preflight.CodePaused, Message: "an operator paused its bucket, its tenant or everything"}
 	}
-	return preflight.Answer{Verdict: preflight.Pass}
+	return preflight.Answer{Result: preflight.Pass}
 }
 
 func (l *previewFacts) quiet() preflight.Answer {
@@ -252,16 +253,16 @@ func (l *previewFacts) quiet() preflight.Answer {
 
 func (l *previewFacts) paced() preflight.Answer {
 	if l.bucket.OpensAt == nil {
-		return preflight.Answer{Verdict: preflight.Pass}
+		return preflight.Answer{Result: preflight.Pass}
 	}
 	return waitUntil(l.start, *l.bucket.OpensAt, "bucket", "the next may go then")
 }
 
 func waitUntil(now, until time.Time, code, message string) preflight.Answer {
 	if !until.After(now) {
-		return preflight.Answer{Verdict: preflight.Pass}
+		return preflight.Answer{Result: preflight.Pass}
 	}
-	return preflight.Answer{Verdict: preflight.Wait, Code: code, Message: message, Until: until}
+	return preflight.Answer{Result: preflight.Wait, Code: code, Message: message, Until: until}
 }
 
 func later(a, b time.Time) time.Time {

@@ -34,8 +34,8 @@ func (d door) preview(p *envelope.Proposal) intake.Preview {
 
 // spoke are the gates that speak against a proposal, with their codes.
 func spoke(v intake.Preview) (words []string) {
-	for _, w := range v.Outlook.Gates {
-		if w.Verdict != preflight.Pass {
+	for _, w := range v.Prediction.Gates {
+		if w.Result != preflight.Pass {
 			words = append(words, w.Gate+" "+w.Code)
 		}
 	}
@@ -70,42 +70,42 @@ func TestAPreviewAsksEveryGate(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare     func(d door)
 		constraints envelope.Constraints
-		would       intake.Would
+		would       intake.PredictedResult
 		spoke       []string
 		goes        bool
 	}{
-		"nothing": {func(door) {}, envelope.Constraints{}, intake.WouldRun, nil, true},
+		"nothing": {func(door) {}, envelope.Constraints{}, intake.PredictRun, nil, true},
 		"quiet hours": {set(func(ctx context.Context, tx pgx.Tx, d door) error {
 			return limits.PutQuietHours(ctx, tx, d.tenant, today(), "ada")
-		}), envelope.Constraints{}, intake.WouldWait, []string{"quiet_hours quiet_hours"}, true},
+		}), envelope.Constraints{}, intake.PredictWait, []string{"quiet_hours quiet_hours"}, true},
 		"quiet hours past the deadline": {set(func(ctx context.Context, tx pgx.Tx, d door) error {
 			return limits.PutQuietHours(ctx, tx, d.tenant, today(), "ada")
-		}), soon, intake.WouldSkip, []string{"quiet_hours quiet_hours"}, false},
-		"a later time":       {func(door) {}, late, intake.WouldWait, []string{"not_before not_before"}, true},
-		"a paused tool":      {setPause(pause.Target{Scope: pause.Tool, Subject: "first:note"}), envelope.Constraints{}, intake.WouldWait, []string{"pause paused"}, false},
-		"a paused tenant":    {setPause(pause.Target{Scope: pause.Tenant}), envelope.Constraints{}, intake.WouldWait, []string{"pause paused"}, false},
-		"a pause of another": {setPause(pause.Target{Scope: pause.Source, Subject: "second"}), envelope.Constraints{}, intake.WouldRun, nil, true},
+		}), soon, intake.PredictSkip, []string{"quiet_hours quiet_hours"}, false},
+		"a later time":       {func(door) {}, late, intake.PredictWait, []string{"not_before not_before"}, true},
+		"a paused tool":      {setPause(pause.Target{Scope: pause.Tool, Subject: "first:note"}), envelope.Constraints{}, intake.PredictWait, []string{"pause paused"}, false},
+		"a paused tenant":    {setPause(pause.Target{Scope: pause.Tenant}), envelope.Constraints{}, intake.PredictWait, []string{"pause paused"}, false},
+		"a pause of another": {setPause(pause.Target{Scope: pause.Source, Subject: "second"}), envelope.Constraints{}, intake.PredictRun, nil, true},
 		"an open breaker": {func(d door) {
 			if err := postgres.InTx(d.t.Context(), d.db, postgres.Worker(), func(tx pgx.Tx) error {
 				return breaker.Open(d.t.Context(), tx, breaker.Source{Tenant: d.tenant, ID: "first"}, breaker.CauseFailures, time.Minute, "w1")
 			}); err != nil {
 				d.t.Fatal(err)
 			}
-		}, envelope.Constraints{}, intake.WouldWait, []string{"breaker breaker_open"}, true},
+		}, envelope.Constraints{}, intake.PredictWait, []string{"breaker breaker_open"}, true},
 		"a breaker that outlasts the deadline": {func(d door) {
 			if err := postgres.InTx(d.t.Context(), d.db, postgres.Worker(), func(tx pgx.Tx) error {
 				return breaker.Open(d.t.Context(), tx, breaker.Source{Tenant: d.tenant, ID: "first"}, breaker.CauseRetryAfter, time.Hour, "w1")
 			}); err != nil {
 				d.t.Fatal(err)
 			}
-		}, soon, intake.WouldSkip, []string{"breaker breaker_open", "deadline deadline"}, false},
+		}, soon, intake.PredictSkip, []string{"breaker breaker_open", "deadline deadline"}, false},
 		"a listed recipient": {set(func(ctx context.Context, tx pgx.Tx, d door) error {
 			if err := limits.PutToolRule(ctx, tx, d.tenant, limits.ToolRule{Source: "first", Name: "note", Recipients: &[]string{"/to"}}, "ada"); err != nil {
 				return err
 			}
 			_, err := contact.PutEntries(ctx, tx, d.tenant, []contact.Entry{{Value: "ana@example.org"}}, "ada")
 			return err
-		}), envelope.Constraints{}, intake.WouldDeny, []string{"do_not_contact do_not_contact"}, false},
+		}), envelope.Constraints{}, intake.PredictDeny, []string{"do_not_contact do_not_contact"}, false},
 	} {
 		d := alone(t)
 		test.prepare(d)
@@ -114,8 +114,8 @@ func TestAPreviewAsksEveryGate(t *testing.T) {
 
 		v := d.preview(p)
 
-		if diff := cmp.Diff(test.spoke, spoke(v)); diff != "" || v.Outlook.Would != test.would || (v.Outlook.GoesOutAt != nil) != test.goes {
-			t.Errorf("%s: %s at %v, want %s; gates (-want +got):\n%s", name, v.Outlook.Would, v.Outlook.GoesOutAt, test.would, diff)
+		if diff := cmp.Diff(test.spoke, spoke(v)); diff != "" || v.Prediction.Result != test.would || (v.Prediction.GoesOutAt != nil) != test.goes {
+			t.Errorf("%s: %s at %v, want %s; gates (-want +got):\n%s", name, v.Prediction.Result, v.Prediction.GoesOutAt, test.would, diff)
 		}
 		if d.count("SELECT count(1) FROM actions WHERE tenant_id = $1", d.tenant.String()) != 0 {
 			t.Errorf("%s: a preview proposed something", name)

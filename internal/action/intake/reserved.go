@@ -17,9 +17,9 @@ import (
 const ReservedPrefix = "countersign."
 
 // AcceptTx is Accept within a transaction of the caller's, so that proposals
-// and what they follow from are written together or not at all. Whoever calls
-// it must call committed after the commit, and not otherwise: it wakes the
-// fleet. Of an error the transaction is over.
+// and what they follow from are written together or not at all. The caller must
+// call committed after the commit, and not otherwise: it wakes the fleet. After
+// an error the transaction cannot go on.
 func (in *Intake) AcceptTx(ctx context.Context, tx pgx.Tx, by Submitter, proposals []*envelope.Proposal) (answers []Answer, committed func(), err error) {
 	if len(proposals) > MaxBatch {
 		return nil, nil, fault.New(fault.Invalid, "at most %d proposals at once", MaxBatch)
@@ -46,8 +46,8 @@ func (by Submitter) CheckAutomation(id string) error {
 }
 
 // checkName refuses an external id by which Countersign itself proposes a step
-// of a workflow, or a message of a subscription: whoever had it first would keep
-// the step or the message from being proposed.
+// of a workflow, or a message of a subscription: a
+// proposal of that name keeps the step or the message from being proposed.
 func (by Submitter) checkName(external string) error {
 	if by.Reserved || by.Workflow != uuid.Nil {
 		return nil

@@ -11,21 +11,21 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// usage is what a session has left of its limits. Whoever has one holds the
-// lock of the session's row, so that nobody else counts meanwhile.
+// usage is what a session has used of its limits. Its holder has the lock of the
+// session's row, so that nobody else counts meanwhile.
 type usage struct {
 	limits limits.Session
 	// used is how many envelopes the session proposed in its minute, which is
 	// over in minuteIn.
 	used     int
 	minuteIn time.Duration
-	// pending is how many wait for a decision. If nobody decides, there is
-	// room for another in pendingIn.
+	// pending is how many wait for a decision. If nobody decides, another may
+	// wait after pendingIn.
 	pending   int
 	pendingIn time.Duration
 }
 
-// count counts an envelope, or says why there is no room for it.
+// count counts an action, or returns the limit that it exceeds.
 func (u *usage) count(r *row) error {
 	waits := r.waits()
 	switch {
@@ -48,14 +48,14 @@ func roundUp(wait time.Duration) time.Duration {
 	return max(time.Second, (wait + time.Second - 1).Truncate(time.Second))
 }
 
-// admit keeps the rows that the limits of the submitter's session have room
-// for, in order, and answers the others with when to try again. It costs
-// nothing where there is no session, or no limit.
+// admit keeps the rows that the limits of the submitter's session allow, in
+// order, and answers the others with when to try again. It costs nothing where
+// there is no session, or no limit.
 //
 // An envelope that the tenant knows already is not proposed again, and so is
-// never refused for a limit: asked says that the rows are known to be new, and
-// if they are not and one would be refused, admit returns errTaken, to have
-// the batch gone through with asking.
+// never refused for a limit: asked reports that the rows are known to be new, and
+// if they are not and a limit refuses one, admit returns errTaken, so that the
+// ids are looked for.
 func admit(ctx context.Context, tx pgx.Tx, snap *settings.Settings, by Submitter, wait time.Duration, asked bool, rows []row, answers []Answer) ([]row, error) {
 	limits := snap.Limits.Session()
 	waiting := 0

@@ -61,7 +61,7 @@ func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, tracepa
 	return insertApprovals(ctx, tx, by.Tenant, rows)
 }
 
-// insertApprovals notes how people look at the rows that wait for them.
+// insertApprovals stores the reviews of the rows that wait for people.
 func insertApprovals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row) error {
 	p := &dbsqlc.ApprovalInsertManyParams{TenantID: uuid.UUID(tenant)}
 	for i := range rows {
@@ -80,9 +80,8 @@ func insertApprovals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r
 	return dbsqlc.New().ApprovalInsertMany(ctx, tx, p)
 }
 
-// findExisting looks up which proposals the tenant has already, by their names, and
-// answers for those. It returns which ones they are, by their place in the
-// batch.
+// findExisting answers the proposals that the tenant has already, by their keys.
+// It returns their indexes in the batch.
 func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row, answers []Answer) (map[int]bool, error) {
 	p := &dbsqlc.ActionsKnownParams{TenantID: uuid.UUID(tenant)}
 	for _, r := range rows {

@@ -13,7 +13,7 @@ import (
 
 // lockUsage counts n envelopes to a session's minute, locks the session's row,
 // and returns what the session had used before, so that in the usual case,
-// where there is room for all, nothing else has to be written. What waits for
+// where the limits allow all, nothing else has to be written. What waits for
 // a decision is counted only if asked for: by a statement of its own, which
 // sees what others committed before they let go of the lock.
 func lockUsage(ctx context.Context, tx pgx.Tx, by Submitter, limits limits.Session, n int, waits bool) (*usage, error) {
@@ -41,16 +41,16 @@ func lockUsage(ctx context.Context, tx pgx.Tx, by Submitter, limits limits.Sessi
 	return u, nil
 }
 
-// setUsage stores what a session used, where there was not room for all that
-// takeUsage counted.
+// setUsage stores what a session used, where the limits did not allow all that
+// lockUsage counted.
 func setUsage(ctx context.Context, tx pgx.Tx, by Submitter, u *usage) error {
 	return dbsqlc.New().SessionUsageSet(ctx, tx, &dbsqlc.SessionUsageSetParams{
 		TenantID: uuid.UUID(by.Tenant), SessionID: by.Session, Used: int32(u.used),
 	})
 }
 
-// PruneSessions forgets what sessions used that have not proposed anything for
-// an hour, and returns how many there were.
+// PruneSessions deletes the usage of sessions that have proposed nothing for an
+// hour, and returns their number.
 func PruneSessions(ctx context.Context, db postgres.Begins) (int64, error) {
 	var n int64
 	err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) error {

@@ -2,7 +2,7 @@
 // and its end: looking for due work, claiming it under a lease, marking what
 // is about to be sent, settling, putting back, dead letters and undo. It
 // works in sets: every function takes or returns a batch and costs one or two
-// statements, however many envelopes are in it. It refuses to call a tool.
+// statements, however many envelopes are in it. It does not call tools.
 package outbox
 
 import (
@@ -39,11 +39,11 @@ type Item struct {
 	Due time.Time
 	// Attempt counts the attempts before this claim; MaxAttempts bounds them.
 	Attempt, MaxAttempts int
-	// Lost counts the leases that ran out on it.
+	// LeasesLost counts the leases that expired.
 	LeasesLost int
-	// Unsure says that an attempt was sent and got no usable answer.
+	// Unsure reports whether an attempt was sent and got no usable answer.
 	Unsure bool
-	// Sending says that an earlier claim had marked it as going out and never
+	// Sending reports whether an earlier claim had marked it as going out and never
 	// settled: for class once nobody knows what happened.
 	Sending bool
 
@@ -58,13 +58,14 @@ type Item struct {
 	ConfigVersion int64
 	ToolDigest    []byte
 	Traceparent   string
-	// Seal is what a person approved; nil if nobody did.
+	// ApprovalDigest is what a person approved; nil if nobody did.
 	ApprovalDigest []byte
 
-	// Token is what its bucket granted, Held that it takes one of its places.
+	// Permit is what its bucket granted; HoldsConcurrency reports whether it
+	// counts to the bucket's concurrency.
 	Permit           Permit
 	HoldsConcurrency bool
-	// Urgent says that the agent asks to go out in quiet hours too.
+	// Urgent reports whether the agent asks to go out in quiet hours too.
 	Urgent bool
 	// MustRunBefore is the deadline, or zero. It, CreatedAt and ClaimedAt are
 	// by the database's clock.
@@ -88,7 +89,7 @@ type Settlement struct {
 	ProviderID    string
 	// Took is how long the call ran.
 	Took time.Duration
-	// Letter puts it among the dead letters; empty for none.
+	// DeadLetter puts it among the dead letters; empty for none.
 	DeadLetter Reason
 	// Unsure goes back with an envelope whose effect may be there.
 	Unsure bool
@@ -98,11 +99,11 @@ type Settlement struct {
 	Deferred bool
 	// WaitsFor says in one word why an envelope goes back.
 	WaitsFor string
-	// Unused is the claim's token where no call was made: it goes back to its
-	// bucket.
+	// UnusedPermit is the claim's permit if no call was made: it is returned to
+	// its bucket.
 	UnusedPermit Permit
-	// Hold closes HoldBucket for everyone, because the provider asked for
-	// time; zero does not.
+	// CloseBucketFor closes CloseBucket for all actions, because the provider
+	// asked for time; zero does not.
 	CloseBucketFor time.Duration
 	CloseBucket    int64
 }

@@ -16,14 +16,14 @@ import (
 type DueBucket struct {
 	Bucket int64
 	Tenant envelope.TenantID
-	// Limited says that the bucket has a rate, a calendar or a ceiling.
+	// Limited reports whether the bucket has a rate, a calendar or a ceiling.
 	Limited bool
 	// From is its next_attempt_at, by the database's clock: the lower bound
 	// of a claim.
 	From time.Time
-	// In is how long until it may run; zero or less if it may now.
+	// DueIn is how long until it may run; zero or less if it may now.
 	DueIn time.Duration
-	// Paused says that nothing of the bucket may run until someone resumes it.
+	// Paused reports whether nothing of the bucket may run until someone resumes it.
 	Paused bool
 }
 
@@ -44,7 +44,7 @@ type ClaimRequest struct {
 	Bucket int64
 	From   time.Time
 	Quota  int
-	// Limited is as Look said. A bucket that changed since gives nothing.
+	// Limited is as in DueBucket. A bucket that changed since gives nothing.
 	Limited bool
 }
 
@@ -52,19 +52,19 @@ type ClaimRequest struct {
 // The lease must be renewed before it runs out, or another worker takes the
 // envelope over. Limits hold across the fleet: a bucket's tokens are granted
 // under its lock, in the transaction of the claim, by the database's clock.
-func Claim(ctx context.Context, tx pgx.Tx, wants []ClaimRequest, lease time.Duration) ([]Item, error) {
-	wants, at, err := grant(ctx, tx, wants)
-	if err != nil || len(wants) == 0 {
+func Claim(ctx context.Context, tx pgx.Tx, requests []ClaimRequest, lease time.Duration) ([]Item, error) {
+	requests, at, err := grant(ctx, tx, requests)
+	if err != nil || len(requests) == 0 {
 		return nil, err
 	}
 	p := &dbsqlc.OutboxClaimParams{
-		BucketIds:    make([]int64, len(wants)),
-		Lowers:       make([]time.Time, len(wants)),
-		Quotas:       make([]int64, len(wants)),
-		Granted:      make([]bool, len(wants)),
+		BucketIds:    make([]int64, len(requests)),
+		Lowers:       make([]time.Time, len(requests)),
+		Quotas:       make([]int64, len(requests)),
+		Granted:      make([]bool, len(requests)),
 		LeaseSeconds: lease.Seconds(),
 	}
-	for i, w := range wants {
+	for i, w := range requests {
 		p.BucketIds[i], p.Lowers[i], p.Quotas[i], p.Granted[i] = w.Bucket, w.From, int64(w.Quota), w.Limited
 	}
 	rows, err := dbsqlc.New().OutboxClaim(ctx, tx, p)
@@ -153,20 +153,20 @@ type ApprovalReturn struct {
 	// after how much of it more people are told; zero is never.
 	Needed               int
 	Wait, Warn, Escalate time.Duration
-	// Unused is the claim's token, which goes back.
+	// UnusedPermit is the claim's permit, which is returned.
 	UnusedPermit Permit
 }
 
 // ReturnToApproval takes envelopes off the schedule that need a person after all, because
 // policy or the tool changed since they were let through. It returns those
-// that it parked.
-func ReturnToApproval(ctx context.Context, tx pgx.Tx, parkings []ApprovalReturn) ([]Lease, error) {
-	leases, n := make([]Lease, len(parkings)), len(parkings)
+// that it returned.
+func ReturnToApproval(ctx context.Context, tx pgx.Tx, returns []ApprovalReturn) ([]Lease, error) {
+	leases, n := make([]Lease, len(returns)), len(returns)
 	p := &dbsqlc.OutboxReturnToApprovalParams{
 		ToolDigests: make([][]byte, n), DecisionIds: make([]uuid.UUID, n), Notes: make([]string, n), Needed: make([]int32, n),
 		Waits: make([]float64, n), WarnAfter: make([]float64, n), EscalateAfter: make([]float64, n),
 	}
-	for i, k := range parkings {
+	for i, k := range returns {
 		leases[i], p.ToolDigests[i], p.DecisionIds[i], p.Notes[i], p.Needed[i] = k.Lease, k.ToolDigest, k.Decision, k.Note, int32(k.Needed)
 		p.Waits[i], p.EscalateAfter[i] = k.Wait.Seconds(), k.Escalate.Seconds()
 		if k.Warn > 0 {
@@ -179,22 +179,22 @@ func ReturnToApproval(ctx context.Context, tx pgx.Tx, parkings []ApprovalReturn)
 	if err != nil {
 		return nil, err
 	}
-	parked := make([]Lease, len(rows))
-	gone := make(map[Lease]bool, len(rows))
+	returned := make([]Lease, len(rows))
+	deleted := make(map[Lease]bool, len(rows))
 	for i, r := range rows {
-		parked[i] = Lease{Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID)}
-		gone[parked[i]] = true
+		returned[i] = Lease{Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID)}
+		deleted[returned[i]] = true
 	}
 	tokens := make(map[Permit]int64)
-	for _, p := range parkings {
-		if p.UnusedPermit != (Permit{}) && gone[Lease{Tenant: p.Tenant, Action: p.Action}] {
+	for _, p := range returns {
+		if p.UnusedPermit != (Permit{}) && deleted[Lease{Tenant: p.Tenant, Action: p.Action}] {
 			tokens[p.UnusedPermit]++
 		}
 	}
 	if err := lockBuckets(ctx, tx, tokens, nil); err != nil {
 		return nil, err
 	}
-	return parked, returnPermits(ctx, tx, tokens)
+	return returned, returnPermits(ctx, tx, tokens)
 }
 
 // Settle writes what became of claimed envelopes: the outbox row, the ledger
@@ -221,7 +221,7 @@ func Settle(ctx context.Context, tx pgx.Tx, worker string, batch []Settlement) (
 		}
 	}
 	settled := make([]Lease, 0, len(held))
-	tokens, holds := make(map[Permit]int64), make(map[int64]time.Duration)
+	tokens, closings := make(map[Permit]int64), make(map[int64]time.Duration)
 	for i := range batch {
 		s := &batch[i]
 		if !held[s.Lease] {
@@ -232,25 +232,25 @@ func Settle(ctx context.Context, tx pgx.Tx, worker string, batch []Settlement) (
 			tokens[s.UnusedPermit]++
 		}
 		if s.CloseBucketFor > 0 {
-			holds[s.CloseBucket] = max(holds[s.CloseBucket], s.CloseBucketFor)
+			closings[s.CloseBucket] = max(closings[s.CloseBucket], s.CloseBucketFor)
 		}
 	}
-	if err := lockBuckets(ctx, tx, tokens, holds); err != nil {
+	if err := lockBuckets(ctx, tx, tokens, closings); err != nil {
 		return nil, err
 	}
 	if err := returnPermits(ctx, tx, tokens); err != nil {
 		return nil, err
 	}
-	return settled, closeBuckets(ctx, tx, holds)
+	return settled, closeBuckets(ctx, tx, closings)
 }
 
-type keys struct {
+type leaseKeys struct {
 	tenants, actions []uuid.UUID
 	fences           []int64
 }
 
-func keysOf(leases []Lease) keys {
-	k := keys{make([]uuid.UUID, len(leases)), make([]uuid.UUID, len(leases)), make([]int64, len(leases))}
+func keysOf(leases []Lease) leaseKeys {
+	k := leaseKeys{make([]uuid.UUID, len(leases)), make([]uuid.UUID, len(leases)), make([]int64, len(leases))}
 	for i, l := range leases {
 		k.tenants[i], k.actions[i], k.fences[i] = uuid.UUID(l.Tenant), uuid.UUID(l.Action), l.Fence
 	}
@@ -278,29 +278,29 @@ WITH ended AS (
         unnest($9::text[]) AS provider_id,
         unnest($10::float8[]) AS duration_seconds,
         unnest($11::text[]) AS reason
-), gone AS (
+), deleted AS (
     DELETE FROM outbox o
     USING ended e
     WHERE o.tenant_id = e.tenant_id AND o.action_id = e.action_id AND o.fence = e.fence
     RETURNING e.tenant_id, e.action_id, e.fence, e.attempt, e.status, e.code, e.message, e.result, e.provider_id, e.duration_seconds, e.reason
-), noted AS (
+), inserted_attempts AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, result, provider_id, worker, started_at, finished_at)
     SELECT g.tenant_id, g.action_id, g.attempt, g.status, nullif(g.code, ''), nullif(g.message, ''), g.result, nullif(g.provider_id, ''), $12::text,
         clock_timestamp() - make_interval(secs => g.duration_seconds), clock_timestamp()
-    FROM gone g
-), lettered AS (
+    FROM deleted g
+), inserted_dead_letters AS (
     INSERT INTO dead_letters (tenant_id, action_id, reason, attempt, code, message)
     SELECT g.tenant_id, g.action_id, g.reason, g.attempt, nullif(g.code, ''), nullif(g.message, '')
-    FROM gone g
+    FROM deleted g
     WHERE g.reason <> ''
     ON CONFLICT ON CONSTRAINT dead_letters_pkey DO UPDATE
     SET reason = excluded.reason, attempt = excluded.attempt, code = excluded.code, message = excluded.message, created_at = now()
 )
-SELECT g.tenant_id, g.action_id, g.fence FROM gone g`
+SELECT g.tenant_id, g.action_id, g.fence FROM deleted g`
 
 func settleFinal(ctx context.Context, tx pgx.Tx, worker string, batch []*Settlement, held map[Lease]bool) error {
 	n := len(batch)
-	k := keys{make([]uuid.UUID, n), make([]uuid.UUID, n), make([]int64, n)}
+	k := leaseKeys{make([]uuid.UUID, n), make([]uuid.UUID, n), make([]int64, n)}
 	attempts, durations := make([]int32, n), make([]float64, n)
 	statuses, codes, messages := make([]string, n), make([]string, n), make([]string, n)
 	providers, reasons := make([]string, n), make([]string, n)

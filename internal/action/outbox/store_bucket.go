@@ -19,16 +19,16 @@ type Permit struct {
 	GrantedAt time.Time
 }
 
-// grant locks the buckets with limits among wants and finds how much each may
-// give. It returns the wants that can be met at least in part, with a limited
+// grant locks the buckets with limits among requests and finds how much each may
+// give. It returns the requests that can be met at least in part, with a limited
 // one cut down to its grant; and when each was granted. Two statements, since
 // only one that begins after the lock sees what the last grant left.
-func grant(ctx context.Context, tx pgx.Tx, wants []ClaimRequest) (open []ClaimRequest, at map[int64]time.Time, err error) {
-	if !slices.ContainsFunc(wants, func(w ClaimRequest) bool { return w.Limited }) {
-		return wants, nil, nil
+func grant(ctx context.Context, tx pgx.Tx, requests []ClaimRequest) (open []ClaimRequest, at map[int64]time.Time, err error) {
+	if !slices.ContainsFunc(requests, func(w ClaimRequest) bool { return w.Limited }) {
+		return requests, nil, nil
 	}
 	var limited []int64
-	for _, w := range wants {
+	for _, w := range requests {
 		if w.Limited {
 			limited = append(limited, w.Bucket)
 		}
@@ -49,8 +49,8 @@ func grant(ctx context.Context, tx pgx.Tx, wants []ClaimRequest) (open []ClaimRe
 			left[r.BucketID], at[r.BucketID] = int(r.Granted), r.At
 		}
 	}
-	open = make([]ClaimRequest, 0, len(wants))
-	for _, w := range wants {
+	open = make([]ClaimRequest, 0, len(requests))
+	for _, w := range requests {
 		if w.Limited {
 			w.Quota = min(w.Quota, left[w.Bucket])
 		}
@@ -92,11 +92,11 @@ func takePermits(ctx context.Context, tx pgx.Tx, items []Item, at map[int64]time
 // lockBuckets locks all the buckets that a batch gives tokens back to or
 // closes, before the first of them is changed: two batches that lock them in
 // two orders would stand in each other's way.
-func lockBuckets(ctx context.Context, tx pgx.Tx, tokens map[Permit]int64, holds map[int64]time.Duration) error {
-	if len(tokens) == 0 && len(holds) == 0 {
+func lockBuckets(ctx context.Context, tx pgx.Tx, tokens map[Permit]int64, closings map[int64]time.Duration) error {
+	if len(tokens) == 0 && len(closings) == 0 {
 		return nil
 	}
-	ids := slices.Collect(maps.Keys(holds))
+	ids := slices.Collect(maps.Keys(closings))
 	for u := range tokens {
 		ids = append(ids, u.Bucket)
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // Sweep is what is left to do after an operator's change: to end what a kill
-// hit, or to wake what waits for a reason that may be gone, because a pause
+// hit, or to wake what waits for a reason that may no longer hold, because a pause
 // was lifted or quiet hours changed. Nothing of it is kept in memory: a sweep
 // that is cut short is taken up by the next one.
 type Sweep struct {
@@ -29,11 +29,11 @@ type Sweep struct {
 	actor    string
 	kill     bool
 	killedAt time.Time
-	// settled says that no transaction is left that was open when the kill was
-	// given; long that the reason has been gone for longer than anybody holds
-	// what they claimed before.
+	// settled reports whether no transaction is left that was open when the kill was
+	// given; long that the reason has been over for longer than any worker holds
+	// what it claimed before.
 	settled, long bool
-	// waitsFor is the reason that may be gone, askedAt when that was said.
+	// waitsFor is the reason that may be over, askedAt when that was said.
 	waitsFor string
 	askedAt  time.Time
 }
@@ -88,7 +88,7 @@ func (s *Sweep) cancel(ctx context.Context, tx pgx.Tx, from SweepCursor, most in
 	if err != nil {
 		return from, false, err
 	}
-	gone, err := q.OutboxCancel(ctx, tx, &dbsqlc.OutboxCancelParams{
+	deleted, err := q.OutboxCancel(ctx, tx, &dbsqlc.OutboxCancelParams{
 		FirstTenant: s.first, LastTenant: s.last, AfterTenant: from.tenant, AfterAction: from.action,
 		KilledAt: s.killedAt, Scope: s.scope, Subject: s.subject, Most: int64(most), Message: s.message,
 	})
@@ -102,7 +102,7 @@ func (s *Sweep) cancel(ctx context.Context, tx pgx.Tx, from SweepCursor, most in
 			Action: envelope.ActionID(r.ActionID), Status: envelope.StatusSkipped, Approval: envelope.ApprovalDenied, Code: preflight.CodeKilled,
 		})
 	}
-	for _, r := range gone {
+	for _, r := range deleted {
 		t := envelope.TenantID(r.TenantID)
 		items[t] = append(items[t], audit.Item{
 			Action: envelope.ActionID(r.ActionID), Status: envelope.Status(r.Status), Attempt: int(r.Attempt), Code: preflight.CodeKilled,
@@ -115,14 +115,14 @@ func (s *Sweep) cancel(ctx context.Context, tx pgx.Tx, from SweepCursor, most in
 	if err := audit.Write(ctx, tx, events...); err != nil {
 		return from, false, err
 	}
-	if n := len(refused) + len(gone); n > 0 {
+	if n := len(refused) + len(deleted); n > 0 {
 		if err := q.PauseCount(ctx, tx, &dbsqlc.PauseCountParams{PauseID: s.pause, More: int32(n)}); err != nil {
 			return from, false, err
 		}
 	}
-	if len(refused) == most || len(gone) == most {
-		if len(gone) > 0 {
-			last := gone[len(gone)-1]
+	if len(refused) == most || len(deleted) == most {
+		if len(deleted) > 0 {
+			last := deleted[len(deleted)-1]
 			from = SweepCursor{last.TenantID, last.ActionID}
 		}
 		return from, false, nil

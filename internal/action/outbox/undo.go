@@ -17,11 +17,11 @@ const CodeUndone = envelope.CodeUndone
 // it waits for a decision or for its turn. fault.Conflict says that it is too
 // late, and what became of it.
 func Undo(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, actor string) error {
-	gone, err := withdraw(ctx, tx, tenant, action, actor)
+	deleted, err := withdraw(ctx, tx, tenant, action, actor)
 	if err != nil {
 		return err
 	}
-	if !gone {
+	if !deleted {
 		views, err := Get(ctx, tx, tenant, action)
 		if err != nil {
 			return err

@@ -8,7 +8,7 @@ const (
 	WaitsApproval = "approval"
 	// WaitsBucket: its bucket has no token, or no place, left.
 	WaitsBucket = "bucket"
-	// WaitsRetryAfter: the provider asked that its bucket be left alone.
+	// WaitsRetryAfter: the provider asked every caller to wait.
 	WaitsRetryAfter = "retry_after"
 	// WaitsRetry: an attempt was made and may be repeated.
 	WaitsRetry = "retry"
@@ -40,7 +40,7 @@ func Explain(word string) string {
 	case preflight.CodePaused:
 		return "an operator to resume what is paused"
 	case preflight.CodeBreakerOpen:
-		return "its source, which failed too often and is left alone"
+		return "its source, which failed too often and whose breaker is open"
 	}
 	return word
 }

@@ -1,7 +1,6 @@
 // Package preflight owns the checks between an action that may run and its
 // call: kill, deadline, do-not-contact, pause, quiet hours and breaker. They are
-// pure: the state of the world comes in as Facts, and the Answer says what to do
-// and why. The package reads no clock and no table.
+// pure: they look at Facts, and their Answer says what to do and why. The package reads no clock and no table.
 package preflight
 
 import (
@@ -15,20 +14,20 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 )
 
-// Verdict is what a gate says.
-type Verdict string
+// Result is the result of a check.
+type Result string
 
-// The verdicts.
+// The results.
 const (
 	// Pass: nothing speaks against the call.
-	Pass Verdict = "pass"
+	Pass Result = "pass"
 	// Skip: the call must not be made, now or later.
-	Skip Verdict = "skip"
+	Skip Result = "skip"
 	// Wait: the call must not be made now; look again later.
-	Wait Verdict = "wait"
+	Wait Result = "wait"
 )
 
-// The codes of verdicts that are not Pass.
+// The codes of results that are not Pass.
 const (
 	// CodeKilled: an operator used the kill switch.
 	CodeKilled = "killed"
@@ -40,14 +39,14 @@ const (
 	CodePaused = "paused"
 	// CodeQuietHours: it is quiet, or will be until must_run_before.
 	CodeQuietHours = "quiet_hours"
-	// CodeBreakerOpen: the source failed too often and is left alone.
+	// CodeBreakerOpen: the source failed too often, and its breaker is open.
 	CodeBreakerOpen = "breaker_open"
 )
 
-// Facts is what the gates look at. The zero value has nothing against the
+// Facts is what the checks look at. The zero value has nothing against the
 // call. All times are by the database's clock.
 type Facts struct {
-	// Now is when the envelope is judged.
+	// Now is the time of the checks.
 	Now time.Time
 	// MustRunBefore is the envelope's deadline; zero if it has none.
 	MustRunBefore time.Time
@@ -55,9 +54,9 @@ type Facts struct {
 	DoNotContact contact.Match
 	// Pause is the pause that the envelope falls under, if any.
 	Pause Pause
-	// Quiet has one fact for every level at which it is quiet now.
+	// Quiet has one entry for every level at which it is quiet now.
 	Quiet []quiethours.Active
-	// UrgentAsked says that the envelope asks to be sent during quiet hours,
+	// UrgentAsked reports whether the envelope asks to be sent during quiet hours,
 	// UrgentAllowed that its employee has ScopeQuietOverride.
 	UrgentAsked, UrgentAllowed bool
 	// BreakerUntil is when a breaker that is open lets the next call through;
@@ -72,51 +71,51 @@ type Pause struct {
 	Scope string
 	// Since is when.
 	Since time.Time
-	// Kill says that what was pending is to be cancelled, not kept.
+	// Kill reports whether what was pending is to be cancelled, not kept.
 	Kill bool
 }
 
-// Answer is a verdict with its reason.
+// Answer is a result with its reason.
 type Answer struct {
-	Verdict Verdict
+	Result Result
 	// Code is a short stable word, Message a line for people that never
 	// repeats an argument or a recipient; both empty for Pass.
 	Code, Message string
 	// Until is when a Wait is to be looked at again; zero if only an operator
-	// can say. For the other verdicts it is zero.
+	// can say. For the other results it is zero.
 	Until time.Time
 }
 
-// Check asks every gate and returns the first answer that is not Pass. What
+// Check makes every check and returns the first answer that is not Pass. What
 // ends an envelope for good is asked before what makes it wait: the kill
 // switch, the deadline and do-not-contact; then pauses, quiet hours and
 // breakers.
 func Check(f Facts) Answer {
 	for _, g := range []func(*Facts) Answer{killed, deadline, doNotContact, paused, quietHours, breakerOpen} {
-		if a := g(&f); a.Verdict != Pass {
+		if a := g(&f); a.Result != Pass {
 			return a
 		}
 	}
-	return Answer{Verdict: Pass}
+	return Answer{Result: Pass}
 }
 
 func killed(f *Facts) Answer {
 	if f.Pause.Scope == "" || !f.Pause.Kill {
-		return Answer{Verdict: Pass}
+		return Answer{Result: Pass}
 	}
-	return Answer{Verdict: Skip, Code: CodeKilled, Message: "an operator used the kill switch on " + f.Pause.text()}
+	return Answer{Result: Skip, Code: CodeKilled, Message: "an operator used the kill switch on " + f.Pause.text()}
 }
 
 func deadline(f *Facts) Answer {
 	if f.MustRunBefore.IsZero() || !f.MustRunBefore.Before(f.Now) {
-		return Answer{Verdict: Pass}
+		return Answer{Result: Pass}
 	}
-	return Answer{Verdict: Skip, Code: CodeDeadline, Message: "must_run_before passed while it waited"}
+	return Answer{Result: Skip, Code: CodeDeadline, Message: "must_run_before passed while it waited"}
 }
 
 func doNotContact(f *Facts) Answer {
 	if f.DoNotContact == (contact.Match{}) {
-		return Answer{Verdict: Pass}
+		return Answer{Result: Pass}
 	}
 	message := "a recipient is on the do-not-contact list"
 	if kind := f.DoNotContact.Kind; kind != "" {
@@ -125,14 +124,14 @@ func doNotContact(f *Facts) Answer {
 	if reason := f.DoNotContact.PublicReason(); reason != "" {
 		message += ": " + reason
 	}
-	return Answer{Verdict: Skip, Code: CodeDoNotContact, Message: message}
+	return Answer{Result: Skip, Code: CodeDoNotContact, Message: message}
 }
 
 func paused(f *Facts) Answer {
 	if f.Pause.Scope == "" {
-		return Answer{Verdict: Pass}
+		return Answer{Result: Pass}
 	}
-	return Answer{Verdict: Wait, Code: CodePaused, Message: "an operator paused " + f.Pause.text()}
+	return Answer{Result: Wait, Code: CodePaused, Message: "an operator paused " + f.Pause.text()}
 }
 
 // text names what was stopped and since when.
@@ -151,7 +150,7 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func quietHours(f *Facts) Answer {
 	if f.UrgentAsked && f.UrgentAllowed {
-		return Answer{Verdict: Pass}
+		return Answer{Result: Pass}
 	}
 	var last quiethours.Active
 	var levels []string
@@ -167,7 +166,7 @@ func quietHours(f *Facts) Answer {
 		}
 	}
 	if len(levels) == 0 {
-		return Answer{Verdict: Pass}
+		return Answer{Result: Pass}
 	}
 	message := fmt.Sprintf("quiet hours (%s) last until %s", strings.Join(levels, ", "), stamp(last.Until))
 	urgent := ""
@@ -176,21 +175,21 @@ func quietHours(f *Facts) Answer {
 	}
 	due := f.MustRunBefore
 	if !due.IsZero() && !due.After(last.Until) {
-		return Answer{Verdict: Skip, Code: CodeQuietHours, Message: message + ", and must_run_before comes no later" + urgent}
+		return Answer{Result: Skip, Code: CodeQuietHours, Message: message + ", and must_run_before comes no later" + urgent}
 	}
 	until := last.Until.Add(last.Spread)
 	if !due.IsZero() && !until.Before(due) {
 		until = last.Until
 	}
-	return Answer{Verdict: Wait, Code: CodeQuietHours, Message: message + urgent, Until: until}
+	return Answer{Result: Wait, Code: CodeQuietHours, Message: message + urgent, Until: until}
 }
 
 func breakerOpen(f *Facts) Answer {
 	if !f.BreakerUntil.After(f.Now) {
-		return Answer{Verdict: Pass}
+		return Answer{Result: Pass}
 	}
 	return Answer{
-		Verdict: Wait, Code: CodeBreakerOpen, Until: f.BreakerUntil,
-		Message: "its source failed too often and is left alone until " + stamp(f.BreakerUntil),
+		Result: Wait, Code: CodeBreakerOpen, Until: f.BreakerUntil,
+		Message: "its source failed too often; its breaker is open until " + stamp(f.BreakerUntil),
 	}
 }

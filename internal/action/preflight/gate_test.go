@@ -24,7 +24,7 @@ func TestCheckPasses(t *testing.T) {
 		"a breaker that may probe":  {Now: now, BreakerUntil: now},
 		"a kill of nothing":         {Pause: preflight.Pause{Kill: true}},
 	} {
-		if got := preflight.Check(facts); got != (preflight.Answer{Verdict: preflight.Pass}) {
+		if got := preflight.Check(facts); got != (preflight.Answer{Result: preflight.Pass}) {
 			t.Errorf("%s: Check = %+v, want pass", name, got)
 		}
 	}
@@ -38,7 +38,7 @@ func TestCheckOrder(t *testing.T) {
 	now := at(t, "2026-01-02T23:00:00Z")
 	gates := []struct {
 		code    string
-		verdict preflight.Verdict
+		verdict preflight.Result
 		close   func(*preflight.Facts)
 	}{
 		{preflight.CodeKilled, preflight.Skip, func(f *preflight.Facts) { f.Pause = preflight.Pause{Scope: "tenant", Since: now, Kill: true} }},
@@ -62,10 +62,10 @@ func TestCheckOrder(t *testing.T) {
 
 			got := preflight.Check(f)
 
-			if got.Verdict != first.verdict || got.Code != first.code || got.Message == "" {
+			if got.Result != first.verdict || got.Code != first.code || got.Message == "" {
 				t.Errorf("Check(%s and %s) = %+v, want %s %s with a reason", first.code, second.code, got, first.verdict, first.code)
 			}
-			if got.Verdict == preflight.Skip && !got.Until.IsZero() {
+			if got.Result == preflight.Skip && !got.Until.IsZero() {
 				t.Errorf("Check(%s and %s) is to be looked at again at %s, though it ends", first.code, second.code, got.Until)
 			}
 		}
@@ -91,31 +91,31 @@ func TestCheckQuietHours(t *testing.T) {
 	}{
 		"waits for the last, and its share of the spread": {
 			preflight.Facts{Now: now, Quiet: both},
-			preflight.Answer{Verdict: preflight.Wait, Code: "quiet_hours", Message: until, Until: seven.Add(2 * time.Minute)},
+			preflight.Answer{Result: preflight.Wait, Code: "quiet_hours", Message: until, Until: seven.Add(2 * time.Minute)},
 		},
 		"says what scope is missing": {
 			preflight.Facts{Now: now, Quiet: both, UrgentAsked: true},
-			preflight.Answer{Verdict: preflight.Wait, Code: "quiet_hours", Message: until + lacks, Until: seven.Add(2 * time.Minute)},
+			preflight.Answer{Result: preflight.Wait, Code: "quiet_hours", Message: until + lacks, Until: seven.Add(2 * time.Minute)},
 		},
 		"allowed but not asked": {
 			preflight.Facts{Now: now, Quiet: both, UrgentAllowed: true},
-			preflight.Answer{Verdict: preflight.Wait, Code: "quiet_hours", Message: until, Until: seven.Add(2 * time.Minute)},
+			preflight.Answer{Result: preflight.Wait, Code: "quiet_hours", Message: until, Until: seven.Add(2 * time.Minute)},
 		},
 		"a deadline at the end is missed": {
 			preflight.Facts{Now: now, Quiet: both, MustRunBefore: seven},
-			preflight.Answer{Verdict: preflight.Skip, Code: "quiet_hours", Message: until + ", and must_run_before comes no later"},
+			preflight.Answer{Result: preflight.Skip, Code: "quiet_hours", Message: until + ", and must_run_before comes no later"},
 		},
 		"a deadline before the end is missed": {
 			preflight.Facts{Now: now, Quiet: both, MustRunBefore: six, UrgentAsked: true},
-			preflight.Answer{Verdict: preflight.Skip, Code: "quiet_hours", Message: until + ", and must_run_before comes no later" + lacks},
+			preflight.Answer{Result: preflight.Skip, Code: "quiet_hours", Message: until + ", and must_run_before comes no later" + lacks},
 		},
 		"a deadline within the spread leaves it out": {
 			preflight.Facts{Now: now, Quiet: both, MustRunBefore: seven.Add(2 * time.Minute)},
-			preflight.Answer{Verdict: preflight.Wait, Code: "quiet_hours", Message: until, Until: seven},
+			preflight.Answer{Result: preflight.Wait, Code: "quiet_hours", Message: until, Until: seven},
 		},
 		"a deadline after the spread": {
 			preflight.Facts{Now: now, Quiet: both, MustRunBefore: seven.Add(2*time.Minute + 1)},
-			preflight.Answer{Verdict: preflight.Wait, Code: "quiet_hours", Message: until, Until: seven.Add(2 * time.Minute)},
+			preflight.Answer{Result: preflight.Wait, Code: "quiet_hours", Message: until, Until: seven.Add(2 * time.Minute)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestCheckMessages(t *testing.T) {
 	}{
 		"killed":         {preflight.Facts{Pause: preflight.Pause{Scope: "everything", Since: now, Kill: true}}, "an operator used the kill switch on everything at 2026-01-02T23:00:00Z"},
 		"paused":         {preflight.Facts{Pause: preflight.Pause{Scope: "source"}}, "an operator paused its source"},
-		"breaker":        {preflight.Facts{BreakerUntil: now}, "its source failed too often and is left alone until 2026-01-02T23:00:00Z"},
+		"breaker":        {preflight.Facts{BreakerUntil: now}, "its source failed too often; its breaker is open until 2026-01-02T23:00:00Z"},
 		"a reason alone": {preflight.Facts{DoNotContact: contact.Match{Reason: "asked us to stop"}}, "a recipient is on the do-not-contact list: asked us to stop"},
 		"kind and reason": {
 			preflight.Facts{DoNotContact: contact.Match{Kind: contact.Domain, Reason: " opted out\non 2025-11-30\x00 "}},

@@ -51,7 +51,7 @@ type Read struct {
 	Open func() (source.Source, error)
 }
 
-// Make makes the read, if the tool only reads and policy allows it without a
+// Run makes the read, if the tool only reads and policy allows it without a
 // person. If there is no answer, said is the reason in one word.
 func (r Read) Run(ctx context.Context, log *slog.Logger, snap *settings.Settings) (answer json.RawMessage, said string) {
 	args, err := r.Rule.Fill(r.About.Key(), r.Args)

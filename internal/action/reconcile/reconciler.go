@@ -19,24 +19,22 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// MaxTries is how often a letter is looked into. The last time is some two
-// hours after the first.
+// MaxAttempts is how many reads are made about a call. The last is some two hours
+// after the first.
 const MaxAttempts = 10
 
-// What a read came to, in one word, beside the findings and why there was no
-// answer.
+// Results of a read beside those of Interpret, and why there was no answer.
 const (
 	resultTooEarly = "not_found_yet"
 	resultRuleGone = "rule_gone"
 )
 
-// Config says how a Verifier works. Its zero fields have the defaults that
-// stand beside them.
+// Config configures a Reconciler. Its zero fields have the defaults below.
 type Config struct {
 	// Deadline bounds one read: 30 s.
 	Deadline time.Duration
-	// Grace is how long after a letter was made it takes until "it did not
-	// happen" is believed: half a minute longer than a call may take.
+	// Grace is the age of a dead letter from which "it did not happen" is
+	// believed: half a minute longer than a call may take.
 	Grace time.Duration
 	// Batch bounds the reads of one sweep: 32. Parallel of them run side by
 	// side: 8.
@@ -49,8 +47,8 @@ type Connections interface {
 	Get(snap *settings.Settings, source string) (source.Source, error)
 }
 
-// Verifier looks into calls that nobody heard the end of. It is safe for
-// concurrent use, and any number may work on one database.
+// Reconciler finds out what became of calls with an unknown outcome. It is safe
+// for concurrent use, and any number may work on one database.
 type Reconciler struct {
 	db    postgres.Begins
 	cache *settings.Cache
@@ -58,7 +56,7 @@ type Reconciler struct {
 	cfg   Config
 }
 
-// New returns a Verifier.
+// New returns a Reconciler.
 func New(db postgres.Begins, cache *settings.Cache, live Connections, cfg Config) *Reconciler {
 	cfg.Deadline = cmp.Or(cfg.Deadline, 30*time.Second)
 	cfg.Grace = cmp.Or(cfg.Grace, mcp.DefaultCallTimeout+30*time.Second)
@@ -70,21 +68,20 @@ func New(db postgres.Begins, cache *settings.Cache, live Connections, cfg Config
 	return &Reconciler{db: db, cache: cache, live: live, cfg: cfg}
 }
 
-// Sweep looks into letters that are due, and returns how many it took on; zero
-// means that none is due. One whose process dies meanwhile is due again soon
-// after Deadline.
+// Sweep makes the reads that are due, and returns their number. A read whose
+// process dies meanwhile is due again soon after Deadline.
 func (v *Reconciler) Sweep(ctx context.Context) (int, error) {
 	rounds := (v.cfg.Batch + v.cfg.Parallel - 1) / v.cfg.Parallel
 	hold := time.Duration(rounds)*v.cfg.Deadline + time.Minute
-	var riddles []unresolvedCall
+	var calls []unresolvedCall
 	snaps := make(map[envelope.TenantID]*settings.Settings)
 	err := postgres.InTx(ctx, v.db, postgres.Worker(), func(tx pgx.Tx) error {
 		var err error
-		if riddles, err = claim(ctx, tx, v.cfg.Batch, hold); err != nil {
+		if calls, err = claim(ctx, tx, v.cfg.Batch, hold); err != nil {
 			return err
 		}
-		for i := range riddles {
-			tenant := riddles[i].lease.Tenant
+		for i := range calls {
+			tenant := calls[i].lease.Tenant
 			if snaps[tenant], err = v.cache.Current(ctx, tx, tenant); err != nil {
 				return err
 			}
@@ -96,14 +93,14 @@ func (v *Reconciler) Sweep(ctx context.Context) (int, error) {
 	}
 	var group errgroup.Group
 	group.SetLimit(v.cfg.Parallel)
-	for i := range riddles {
-		r := &riddles[i]
+	for i := range calls {
+		r := &calls[i]
 		group.Go(func() error { return v.reconcile(ctx, snaps[r.lease.Tenant], r) })
 	}
-	return len(riddles), group.Wait()
+	return len(calls), group.Wait()
 }
 
-// look asks about one letter and keeps what it was told.
+// reconcile makes the read about one call and stores its result.
 func (v *Reconciler) reconcile(ctx context.Context, snap *settings.Settings, r *unresolvedCall) error {
 	said := v.read(ctx, snap, r)
 	found := v.decide(r, said)
@@ -119,7 +116,7 @@ func (v *Reconciler) reconcile(ctx context.Context, snap *settings.Settings, r *
 	return nil
 }
 
-// ask makes the read and returns what it came to, in one word.
+// read makes the read and returns its result, in one word.
 func (v *Reconciler) read(ctx context.Context, snap *settings.Settings, r *unresolvedCall) string {
 	if r.rule == nil {
 		return resultRuleGone
@@ -135,18 +132,18 @@ func (v *Reconciler) read(ctx context.Context, snap *settings.Settings, r *unres
 	return string(r.rule.Interpret(answer))
 }
 
-// verdict is what becomes of a letter that was looked into.
+// decision is what follows from a read.
 type decision struct {
 	resolve, happened bool
 	note              string
-	// said, again and last are for a letter that stays: what the read came to,
-	// after how long the next one is due, and that there is none.
+	// said, again and last are for a call that stays unresolved: the result of
+	// the read, when the next read is due, and whether there is none.
 	said  string
 	again time.Duration
 	last  bool
 }
 
-// judge decides what follows from what a read said.
+// decide returns what follows from the result of a read.
 func (v *Reconciler) decide(r *unresolvedCall, said string) decision {
 	stays := decision{said: said, again: wait(r.attempt), last: r.attempt >= MaxAttempts}
 	switch {
@@ -165,7 +162,7 @@ func (v *Reconciler) decide(r *unresolvedCall, said string) decision {
 	return stays
 }
 
-// mayRunAgain says that it does no harm if the first request arrives after the
+// mayRunAgain reports whether it does no harm if the first request arrives after the
 // call was made again; or that the operator says that it cannot.
 func (r *unresolvedCall) mayRunAgain() bool {
 	switch r.effect {

@@ -6,10 +6,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/jsonref"
 )
 
-// Finding is what the answer of a read says about a call.
+// Result is what the answer of a read says about a call.
 type Result string
 
-// The findings.
+// The results.
 const (
 	// Happened: the call had its effect.
 	Happened Result = "happened"
@@ -19,7 +19,7 @@ const (
 	Unclear Result = "unclear"
 )
 
-// Read says what an answer means. A result of MCP is read by its structured
+// Interpret returns what an answer means. A result of MCP is read by its structured
 // part or, without one, by its only text, if that is JSON; any other as it is.
 func (r Rule) Interpret(result json.RawMessage) Result {
 	at, ok := jsonref.ParsePointer(r.Happened)
@@ -60,7 +60,7 @@ func document(result json.RawMessage) (any, bool) {
 	return doc, err == nil
 }
 
-// empty says that a value is false, null, 0 or holds nothing.
+// empty reports whether a value is false, null, 0 or holds nothing.
 func empty(value any) bool {
 	switch v := value.(type) {
 	case nil:

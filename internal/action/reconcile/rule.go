@@ -1,8 +1,8 @@
-// Package reconcile finds out what became of calls that nobody heard the end of.
-// An operator says per tool which read of the same source tells whether a call
-// happened; the fleet asks, some time after such a call, and resolves the dead
-// letter if the answer is clear. It owns those rules, what their templates and
-// answers mean, and when a letter is looked into. It refuses to guess: a read
+// Package reconcile finds out the outcome of calls whose outcome is unknown. An
+// operator says per tool which read of the same source shows whether a call
+// happened; the fleet makes the read some time after such a call, and resolves
+// the dead letter if the answer is clear. It owns those rules, what their
+// templates and answers mean, and when a read is due. It does not guess: a read
 // that fails, or that says neither, leaves the outcome unknown.
 //
 // That something is not there yet does not mean that it never comes: the first
@@ -10,7 +10,7 @@
 // no "it did not happen" is believed before Config.Grace is over. A call of
 // class keyed or idempotent then runs again; should the first request arrive
 // after all, it changes nothing. A call of class once stays unknown, unless
-// its rule says Resend: there a late request would double the effect.
+// its rule says Resend: there a late request doubles the effect.
 package reconcile
 
 import (
@@ -73,7 +73,7 @@ func scope() jsonref.Scope {
 	return jsonref.Scope{Roots: []jsonref.Root{jsonref.Key, jsonref.Inputs}}
 }
 
-// errMissing says that the call's arguments lack what a rule refers to.
+// errMissing is the error for a call whose arguments lack what a rule refers to.
 var errMissing = fault.New(fault.Invalid, "the call has no such argument")
 
 // Fill returns the arguments of the read that looks for a call.

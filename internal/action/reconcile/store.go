@@ -20,8 +20,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// Put sets the rule of a tool, or removes it if that is nil. Letters of the
-// tool that are there already are looked into as well. The error is an
+// Put sets the rule of a tool, or removes it if that is nil. It applies to the
+// tool's dead letters that exist already as well. The error is an
 // *envelope.InvalidError if the rule cannot work.
 func Put(ctx context.Context, tx pgx.Tx, snap *settings.Settings, key policy.Key, rule *Rule) error {
 	p := &dbsqlc.ToolReconcilePutParams{TenantID: uuid.UUID(snap.Tenant), SourceID: key.Source, Name: key.Action}
@@ -52,7 +52,7 @@ func Put(ctx context.Context, tx pgx.Tx, snap *settings.Settings, key policy.Key
 	return err
 }
 
-// Setting is the rule of one tool.
+// ToolRule is the rule of one tool.
 type ToolRule struct {
 	Key  policy.Key
 	Rule Rule
@@ -70,7 +70,7 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]ToolRule,
 	})
 }
 
-// riddle is a letter whose verifying read was taken on.
+// unresolvedCall is a dead letter whose reconciling read was claimed.
 type unresolvedCall struct {
 	lease        outbox.Lease
 	attempt      int
@@ -82,8 +82,8 @@ type unresolvedCall struct {
 	rule *Rule
 }
 
-// takeOn takes on verifying reads that are due. Nobody else does so before
-// hold is over.
+// claim claims the reconciling reads that are due. No other process claims them
+// before hold is over.
 func claim(ctx context.Context, tx pgx.Tx, most int, hold time.Duration) ([]unresolvedCall, error) {
 	rows, err := dbsqlc.New().DeadLetterReconcileClaim(ctx, tx, &dbsqlc.DeadLetterReconcileClaimParams{Most: int64(most), HoldSeconds: hold.Seconds()})
 	return postgres.TryMap(rows, err, func(r dbsqlc.DeadLetterReconcileClaimRow) (unresolvedCall, error) {
@@ -103,8 +103,8 @@ func claim(ctx context.Context, tx pgx.Tx, most int, hold time.Duration) ([]unre
 	})
 }
 
-// settle resolves a riddle, or notes what was found and when to look again.
-// What somebody else has ended meanwhile is left alone.
+// settle resolves a call, or stores the result and when the next read is due. A
+// call that was resolved meanwhile stays as it is.
 func settle(ctx context.Context, tx pgx.Tx, r *unresolvedCall, v decision) error {
 	if v.resolve {
 		err := deadletter.Resolve(ctx, tx, r.lease.Tenant, r.lease.Action, deadletter.Resolution{

@@ -1,4 +1,4 @@
-// Package snapshot takes and stores the state of a thing around a call: the
+// Package snapshot takes and stores the state of an object before and after a call: the
 // read that an operator declared for a tool, made right before and right after
 // the call. It owns the snapshots; their rules are stored with the catalog.
 //
@@ -32,10 +32,10 @@ const (
 	StageAfter Stage = "after"
 )
 
-// Valid says that s is one of the constants.
+// Valid reports whether s is one of the constants.
 func (s Stage) Valid() bool { return s == StageBefore || s == StageAfter }
 
-// Snapshot is how things stood around a call.
+// Snapshot is the state before or after a call.
 type Snapshot struct {
 	Attempt int       `json:"attempt"`
 	Stage   Stage     `json:"stage"`

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// fact is how an envelope stands.
+// actionState is the state of an action of a workflow.
 type actionState struct {
 	status   envelope.Status
 	approval envelope.Approval
@@ -18,7 +18,7 @@ type actionState struct {
 	// result is what is stored of the answer.
 	result        json.RawMessage
 	code, message string
-	// gone says that there is no such envelope any more.
+	// gone reports whether there is no such envelope any more.
 	gone bool
 }
 
@@ -26,7 +26,7 @@ func (f actionState) done() bool {
 	return !f.gone && (f.status == envelope.StatusSent || f.status == envelope.StatusConflict)
 }
 
-func (f actionState) under() bool {
+func (f actionState) running() bool {
 	return !f.gone && (f.status == envelope.StatusPending || f.status == envelope.StatusSending)
 }
 
@@ -43,30 +43,30 @@ func (f actionState) why() (code, message string) {
 	return CodeDenied, "it was denied"
 }
 
-// moveKind is what is to be done next about a workflow.
+// transitionKind is what is to be done next about a workflow.
 type transitionKind string
 
-// The moves.
+// The transitions.
 const (
-	// moveRest: nothing, before the envelope that it waits for has ended.
+	// transitionWait: nothing, before the envelope that it waits for has ended.
 	transitionWait transitionKind = "rest"
-	// movePropose: the step is to be proposed.
+	// transitionPropose: the step is to be proposed.
 	transitionPropose transitionKind = "propose"
-	// moveRevert: the step's reversal is to be proposed.
+	// transitionRevert: the step's reversal is to be proposed.
 	transitionRevert transitionKind = "revert"
-	// moveUndo: the step's envelope is to be taken back, if that is possible.
+	// transitionCancel: the step's action is to be undone, if that is possible.
 	transitionCancel transitionKind = "undo"
 )
 
-// move is what is to be done next about a workflow.
+// transition is what is to be done next about a workflow.
 type transition struct {
 	kind transitionKind
 	step int
 }
 
-// next takes note of what has ended since it was last asked, and says what is
-// to be done. It is the one place that knows in which order things happen, and
-// depends on nothing but the workflow and the facts.
+// next records what has ended since the last call, and returns what is to be done
+// next. It alone knows in which order things happen, and depends on nothing but
+// the workflow and the states of its actions.
 func (b *Workflow) next(of func(envelope.ActionID) actionState) transition {
 	for !b.State.Ended() {
 		m, decided := b.forward(of)
@@ -108,7 +108,7 @@ func (b *Workflow) forward(of func(envelope.ActionID) actionState) (m transition
 		s.set(StepDone, "", "")
 		b.reversible(i, f)
 		return m, false
-	case f.under():
+	case f.running():
 		b.State, b.WaitsFor = StateRunning, s.Action
 		if b.CancelledBy != "" {
 			return transition{transitionCancel, i}, true
@@ -144,7 +144,7 @@ func (b *Workflow) fail(i int, why func() (code, message string)) {
 	b.stop(i, CodeStepFailed, fmt.Sprintf("step %d: %s", i, code))
 }
 
-// stop says that the workflow goes no further than a step.
+// stop ends the workflow at a step, or begins to revert it.
 func (b *Workflow) stop(at int, code, message string) {
 	b.Code, b.Message, b.StoppedAt = code, message, &at
 	for i := range b.Steps {
@@ -186,7 +186,7 @@ func (b *Workflow) backward(of func(envelope.ActionID) actionState) (m transitio
 		s.set(StepReverted, "", "")
 		b.State = StateReverting
 		return m, false
-	case f.under():
+	case f.running():
 		s.set(StepReverting, "", "")
 		b.State, b.WaitsFor = StateReverting, s.ReversalAction
 	case !f.gone && f.status == envelope.StatusUnknown:
@@ -200,7 +200,7 @@ func (b *Workflow) backward(of func(envelope.ActionID) actionState) (m transitio
 	return transition{kind: transitionWait}, true
 }
 
-// takeBack decides what becomes of a step that was done.
+// beginRevert decides what follows for a step that was done.
 func (b *Workflow) beginRevert(i int, f actionState) (m transition, decided bool) {
 	s := &b.Steps[i]
 	b.State = StateReverting
@@ -218,7 +218,7 @@ func (b *Workflow) beginRevert(i int, f actionState) (m transition, decided bool
 	return m, false
 }
 
-// undo makes the arguments of the step's reversal.
+// reversalArgs returns the arguments of the step's reversal.
 func (s *Step) reversalArgs(f actionState) (json.RawMessage, *stepError) {
 	if f.gone {
 		return nil, &stepError{CodeGone, "the envelope is not there any more, and so nobody knows what to take back"}

@@ -25,12 +25,12 @@ import (
 type PlannedStep struct {
 	Tool policy.Key
 	// Mode and Source say what policy decides as things stand. It decides
-	// again when the step's turn comes, with what the references stand for.
+	// again when the step is due, with what the references stand for.
 	Mode   envelope.Mode
 	Source string
 	// References are what the inputs refer to.
 	References []string
-	// Undo is how it is taken back; nil if nobody said how.
+	// Reversal is how it is reverted; nil if none is declared.
 	Reversal *Reversal
 
 	tool         *catalog.Tool

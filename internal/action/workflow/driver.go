@@ -21,11 +21,11 @@ import (
 const (
 	// sweepMost bounds the workflows of one sweep, and abreast how many of them
 	// are moved on side by side.
-	sweepMost = 200
-	abreast   = 4
+	sweepMost   = 200
+	concurrency = 4
 	// advanceFor bounds the time that one may take.
 	advanceFor = 10 * time.Second
-	// faultPause is how long a workflow is left alone that could not be moved on.
+	// faultPause is the pause after an error about a workflow.
 	faultPause = 5 * time.Second
 	// undoPause is when the next try to take a step back is made, if it was
 	// being sent at the last one.
@@ -51,7 +51,7 @@ func NewDriver(db postgres.Begins, in *intake.Intake, log *slog.Logger) *Driver 
 
 // Sweep moves on every workflow that can be, as far as it can be, and returns how
 // many there were, and whether any are under way. One that cannot be moved on
-// for an error is logged, and left alone for some seconds; the others are not
+// for an error is logged, and postponed for some seconds; the others are not
 // held up by it.
 func (d *Driver) Sweep(ctx context.Context) (moved int, live bool, err error) {
 	var due []workflowKey
@@ -63,7 +63,7 @@ func (d *Driver) Sweep(ctx context.Context) (moved int, live bool, err error) {
 		return 0, false, err
 	}
 	var group errgroup.Group
-	group.SetLimit(abreast)
+	group.SetLimit(concurrency)
 	for _, at := range due {
 		group.Go(func() error {
 			d.try(ctx, at)
@@ -90,25 +90,25 @@ func (d *Driver) try(ctx context.Context, at workflowKey) {
 // advance moves a workflow on in one transaction: what it proposes and that it
 // did are written together.
 func (d *Driver) advance(ctx context.Context, at workflowKey) error {
-	var turn *tick
+	var t *tick
 	err := postgres.InTx(ctx, d.db, postgres.Worker(), func(tx pgx.Tx) error {
-		turn = nil
+		t = nil
 		b, err := take(ctx, tx, at)
 		if err != nil || b == nil {
 			return err
 		}
-		turn = newTick(tx, d.in, b)
-		return turn.run(ctx)
+		t = newTick(tx, d.in, b)
+		return t.run(ctx)
 	})
-	if err == nil && turn != nil {
-		for _, tell := range turn.committed {
+	if err == nil && t != nil {
+		for _, tell := range t.committed {
 			tell()
 		}
 	}
 	return err
 }
 
-// turn is one transaction's work at a workflow that it holds the lock of.
+// tick is one transaction's work at a workflow whose lock it holds.
 type tick struct {
 	tx  pgx.Tx
 	in  *intake.Intake
@@ -128,7 +128,7 @@ func newTick(tx pgx.Tx, in *intake.Intake, b *Workflow) *tick {
 // run moves the workflow on until it has to wait.
 func (t *tick) run(ctx context.Context) error {
 	for {
-		m := t.b.next(func(id envelope.ActionID) actionState { return t.fact(ctx, id) })
+		m := t.b.next(func(id envelope.ActionID) actionState { return t.state(ctx, id) })
 		if t.err != nil {
 			return t.err
 		}
@@ -136,26 +136,26 @@ func (t *tick) run(ctx context.Context) error {
 		var err error
 		switch m.kind {
 		case transitionWait:
-			return t.rest(ctx, 0)
+			return t.pause(ctx, 0)
 		case transitionPropose:
 			wait, err = t.propose(ctx, m.step)
 		case transitionRevert:
 			wait, err = t.revert(ctx, m.step)
 		case transitionCancel:
-			wait, err = t.undo(ctx, m.step)
+			wait, err = t.cancel(ctx, m.step)
 		}
 		if err != nil {
 			return err
 		}
 		if wait > 0 {
 			t.b.WaitsFor = nil
-			return t.rest(ctx, wait)
+			return t.pause(ctx, wait)
 		}
 	}
 }
 
-// rest writes down how the workflow stands.
-func (t *tick) rest(ctx context.Context, wait time.Duration) error {
+// pause stores the state of the workflow.
+func (t *tick) pause(ctx context.Context, wait time.Duration) error {
 	if err := save(ctx, t.tx, t.b, wait); err != nil {
 		return err
 	}
@@ -165,10 +165,10 @@ func (t *tick) rest(ctx context.Context, wait time.Duration) error {
 	return writeEvent(ctx, t.tx, t.b, "workflow")
 }
 
-// fact reads how an envelope stands. A step of an atomic workflow that failed is
+// state reads the state of an action. A step of an atomic workflow that failed is
 // taken out of the dead letters first: its workflow goes on without it, and a
 // replay would do what has been taken back.
-func (t *tick) fact(ctx context.Context, id envelope.ActionID) actionState {
+func (t *tick) state(ctx context.Context, id envelope.ActionID) actionState {
 	if f, ok := t.known[id]; ok {
 		return f
 	}
@@ -210,7 +210,7 @@ func (t *tick) propose(ctx context.Context, i int) (time.Duration, error) {
 		t.b.stop(i, CodeTokenRevoked, "the token that proposed it was revoked, or who holds it disabled")
 		return 0, nil
 	}
-	args, err := fillInputs(s.Inputs, func(step int) stepOutput { return outputOf(t.fact(ctx, *t.b.Steps[step].Action).result) })
+	args, err := fillInputs(s.Inputs, func(step int) stepOutput { return outputOf(t.state(ctx, *t.b.Steps[step].Action).result) })
 	if err != nil {
 		why := asStepError(err)
 		t.b.fail(i, func() (string, string) { return why.code, why.message })
@@ -238,9 +238,9 @@ func (t *tick) propose(ctx context.Context, i int) (time.Duration, error) {
 // themselves; neither their tools nor their limits bound it.
 func (t *tick) revert(ctx context.Context, i int) (time.Duration, error) {
 	s := &t.b.Steps[i]
-	args, trouble := s.reversalArgs(t.fact(ctx, *s.Action))
+	args, failed := s.reversalArgs(t.state(ctx, *s.Action))
 	key, err := policy.ParseKey(s.Reversal.Tool)
-	if trouble != nil || err != nil {
+	if failed != nil || err != nil {
 		s.set(StepRevertFailed, CodeNoReversal, "its reversal cannot be read")
 		return 0, t.err
 	}
@@ -263,7 +263,7 @@ func (t *tick) revert(ctx context.Context, i int) (time.Duration, error) {
 }
 
 // accept has a proposal accepted. It says how long to wait where it cannot be
-// now, and what is the trouble where it cannot be at all. One that is known
+// now, and why it cannot be at all. One that is known
 // already is not ours: ours are written together with the note of them.
 func (t *tick) accept(ctx context.Context, by intake.Submitter, p *envelope.Proposal) (id envelope.ActionID, wait time.Duration, why *stepError, err error) {
 	if err := p.Validate(); err != nil {
@@ -292,9 +292,9 @@ func (t *tick) accept(ctx context.Context, by intake.Submitter, p *envelope.Prop
 	return a.Action, 0, nil, nil
 }
 
-// undo takes the envelope of a step back. One that is on its way comes to its
+// cancel undoes the action of a step. One that is on its way comes to its
 // end, or goes back to the schedule, where it is met later.
-func (t *tick) undo(ctx context.Context, i int) (time.Duration, error) {
+func (t *tick) cancel(ctx context.Context, i int) (time.Duration, error) {
 	id := *t.b.Steps[i].Action
 	delete(t.known, id)
 	err := outbox.Undo(ctx, t.tx, t.b.Tenant, id, t.b.CancelledBy)

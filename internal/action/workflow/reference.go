@@ -35,9 +35,9 @@ func asStepError(err error) *stepError {
 // stepOutput is what is stored of the answer of a completed call.
 type stepOutput struct {
 	doc any
-	// empty says that there is no answer that a reference could lead into.
+	// empty reports whether there is no answer that a reference could lead into.
 	empty bool
-	// truncated says that the stored answer is not whole.
+	// truncated reports whether the stored answer is not whole.
 	truncated bool
 }
 

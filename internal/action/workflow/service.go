@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// Desk is where workflows are submitted and decided about. It is safe for
+// Service takes workflows and people's decisions about them. It is safe for
 // concurrent use.
 type Service struct {
 	db    postgres.Begins
@@ -24,7 +24,7 @@ type Service struct {
 	wake  func()
 }
 
-// NewDesk returns a Desk. wake is called after a commit that lets a driver move
+// NewService returns a Service. wake is called after a commit that lets a driver move
 // a workflow on; it must not block, and may be lost.
 func NewService(db postgres.Begins, cache *settings.Cache, wake func()) *Service {
 	return &Service{db: db, cache: cache, wake: wake}
@@ -56,7 +56,8 @@ func (d *Service) Submit(ctx context.Context, by intake.Submitter, r Request) (i
 	return id, known, err
 }
 
-// errTwin says that a workflow of the same name was written at the same time.
+// errDuplicate is the error for a workflow whose name another transaction wrote
+// at the same time.
 var errDuplicate = fault.New(fault.Busy, "the same workflow is being submitted elsewhere at this moment; submit it again")
 
 func (d *Service) submit(ctx context.Context, tx pgx.Tx, by intake.Submitter, r *Request, digest []byte) (ID, bool, error) {
@@ -151,8 +152,8 @@ func newWorkflow(by intake.Submitter, r *Request, steps []PlannedStep) *Workflow
 	return b
 }
 
-// Cancel has a workflow go no further: the step whose turn it is is taken back if
-// nothing of it has been sent, and otherwise seen through. Of an atomic workflow
+// Cancel has a workflow go no further: the step that runs is undone if nothing
+// of it has been sent, and otherwise runs to its end. Of an atomic workflow
 // what was done is then reverted. Cancelling twice is as good as once.
 // fault.Conflict says that it has stopped already.
 func (d *Service) Cancel(ctx context.Context, tenant envelope.TenantID, id ID, actor string) error {
@@ -185,7 +186,7 @@ func (d *Service) Retry(ctx context.Context, tenant envelope.TenantID, id ID, ac
 	})
 }
 
-// Resolve says that a person has seen to the reversal that failed. What was
+// Resolve records that a person has seen to the reversal that failed. What was
 // done before it is then reverted; with abandon everything is left as it
 // stands, which also ends a workflow that is stuck. fault.Conflict says that
 // there is nothing to resolve.
@@ -221,7 +222,7 @@ func (d *Service) change(ctx context.Context, tenant envelope.TenantID, id ID, f
 	return err
 }
 
-// revert_failed is the step whose reversal failed. Its envelope is taken out of
+// failedReversal returns the step whose reversal failed. Its envelope is taken out of
 // the dead letters, and must not have been replayed.
 func (b *Workflow) failedReversal(ctx context.Context, tx pgx.Tx) (*Step, error) {
 	at := b.last(StepRevertFailed)
@@ -239,13 +240,13 @@ func (b *Workflow) failedReversal(ctx context.Context, tx pgx.Tx) (*Step, error)
 		return nil, err
 	}
 	f, err := readActionState(ctx, tx, b.Tenant, *s.ReversalAction)
-	if err == nil && (f.done() || f.under()) {
+	if err == nil && (f.done() || f.running()) {
 		err = fault.New(fault.Conflict, "the reversal was replayed meanwhile: the action %s is %s", *s.ReversalAction, f.status)
 	}
 	return s, err
 }
 
-// goBack has a driver take the workflow up again.
+// resume has a driver continue the workflow.
 func (b *Workflow) resume(ctx context.Context, tx pgx.Tx, actor, why string) error {
 	b.State, b.WaitsFor, b.ResolvedBy, b.Note = StateReverting, nil, actor, why
 	if err := save(ctx, tx, b, 0); err != nil {
@@ -254,7 +255,7 @@ func (b *Workflow) resume(ctx context.Context, tx pgx.Tx, actor, why string) err
 	return writeEvent(ctx, tx, b, actor)
 }
 
-// leave ends the workflow as it stands.
+// abandon ends the workflow as it is.
 func (b *Workflow) abandon(ctx context.Context, tx pgx.Tx, actor, why string) error {
 	b.State, b.WaitsFor, b.ResolvedBy, b.Note = StateResolved, nil, actor, why
 	for i := range b.Steps {
@@ -268,8 +269,8 @@ func (b *Workflow) abandon(ctx context.Context, tx pgx.Tx, actor, why string) er
 	return writeEvent(ctx, tx, b, actor)
 }
 
-// Prune forgets workflows that ended before what their tenants keep of the
-// ledger, and returns how many.
+// Prune deletes workflows that ended before their tenants' retention of the
+// execution log, and returns their number.
 func Prune(ctx context.Context, db postgres.Begins) (int64, error) {
 	const most = 1000
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)

@@ -24,7 +24,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// place names a workflow.
+// workflowKey names a workflow.
 type workflowKey struct {
 	tenant envelope.TenantID
 	id     ID
@@ -71,7 +71,7 @@ func take(ctx context.Context, tx pgx.Tx, at workflowKey) (*Workflow, error) {
 	return get(ctx, tx, at)
 }
 
-// hold locks a workflow, waiting for its turn, and reads it.
+// hold locks a workflow, waiting for the lock, and reads it.
 func hold(ctx context.Context, tx pgx.Tx, at workflowKey) (*Workflow, error) {
 	_, err := dbsqlc.New().WorkflowHold(ctx, tx, &dbsqlc.WorkflowHoldParams{TenantID: uuid.UUID(at.tenant), WorkflowID: uuid.UUID(at.id)})
 	if err != nil {
@@ -168,14 +168,14 @@ func fillSteps(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, workflo
 	return nil
 }
 
-// first is a workflow that has a name already.
+// existing is a workflow that has a name already.
 type existing struct {
 	id      ID
 	digest  []byte
 	session string
 }
 
-// knownAs returns the workflow of an external id; nil if there is none.
+// findExisting returns the workflow of an external id; nil if there is none.
 func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, external string) (*existing, error) {
 	rows, err := dbsqlc.New().WorkflowKnown(ctx, tx, &dbsqlc.WorkflowKnownParams{TenantID: uuid.UUID(tenant), ExternalID: external})
 	if err != nil || len(rows) == 0 {
@@ -185,7 +185,7 @@ func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, exte
 }
 
 // insert writes a workflow in its first state. If its name is taken by now, that
-// is errTwin, and the transaction is over.
+// is errDuplicate, and the transaction cannot go on.
 func insert(ctx context.Context, tx pgx.Tx, b *Workflow, digest []byte) error {
 	q, tenant, id := dbsqlc.New(), uuid.UUID(b.Tenant), uuid.UUID(b.ID)
 	p := &dbsqlc.WorkflowInsertParams{
@@ -202,17 +202,17 @@ func insert(ctx context.Context, tx pgx.Tx, b *Workflow, digest []byte) error {
 	steps := &dbsqlc.WorkflowStepInsertManyParams{TenantID: tenant, WorkflowID: id, State: string(StepPlanned)}
 	for i := range b.Steps {
 		s := &b.Steps[i]
-		terms, err := json.Marshal(s.options)
+		encoded, err := json.Marshal(s.options)
 		if err != nil {
 			return fmt.Errorf("encode step %d: %w", i, err)
 		}
-		undo, err := json.Marshal(s.Reversal)
+		reversal, err := json.Marshal(s.Reversal)
 		if err != nil {
 			return fmt.Errorf("encode step %d: %w", i, err)
 		}
 		steps.Steps = append(steps.Steps, int32(i)) // at most MaxSteps
 		steps.SourceIds, steps.ToolNames = append(steps.SourceIds, s.Tool.Source), append(steps.ToolNames, s.Tool.Action)
-		steps.Inputs, steps.Options, steps.Reversals = append(steps.Inputs, s.Inputs), append(steps.Options, terms), append(steps.Reversals, undo)
+		steps.Inputs, steps.Options, steps.Reversals = append(steps.Inputs, s.Inputs), append(steps.Options, encoded), append(steps.Reversals, reversal)
 	}
 	return q.WorkflowStepInsertMany(ctx, tx, steps)
 }
@@ -275,7 +275,7 @@ func prune(ctx context.Context, tx pgx.Tx, most int) (int64, error) {
 	return dbsqlc.New().WorkflowPrune(ctx, tx, int64(most))
 }
 
-// revoked says that the token of a submitter was taken away, or the person
+// revoked reports whether the token of a submitter was taken away, or the person
 // behind it disabled.
 func revoked(ctx context.Context, tx pgx.Tx, by intake.Submitter) (bool, error) {
 	if by.Token == uuid.Nil {
@@ -284,7 +284,7 @@ func revoked(ctx context.Context, tx pgx.Tx, by intake.Submitter) (bool, error) 
 	return dbsqlc.New().TokenRevoked(ctx, tx, &dbsqlc.TokenRevokedParams{TenantID: uuid.UUID(by.Tenant), TokenID: by.Token})
 }
 
-// note writes into the log where a workflow stands now.
+// writeEvent records the state of a workflow.
 func writeEvent(ctx context.Context, tx pgx.Tx, b *Workflow, actor string) error {
 	item := audit.Item{Subject: b.ID.String(), Code: string(b.State), Note: b.Message}
 	if b.ResolvedBy != "" {
@@ -293,7 +293,7 @@ func writeEvent(ctx context.Context, tx pgx.Tx, b *Workflow, actor string) error
 	return audit.Write(ctx, tx, audit.Event{Tenant: b.Tenant, Kind: audit.WorkflowChanged, Actor: actor, Items: []audit.Item{item}})
 }
 
-// factOf reads how an envelope stands.
+// readActionState reads the state of an action.
 func readActionState(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.ActionID) (actionState, error) {
 	views, err := outbox.Get(ctx, tx, tenant, id)
 	if err != nil || len(views) == 0 {

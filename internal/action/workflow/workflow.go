@@ -1,7 +1,6 @@
 // Package workflow owns several calls in order: that later ones may refer to what
-// earlier ones answered, whose turn it is, and, where all of them or none are
-// wanted, how what was done is taken back. A step whose turn has come is
-// proposed through intake like any other envelope, and policy, people and
+// earlier ones answered, which of them is next and, in an atomic workflow, how
+// what was done is reverted. A step that is due is proposed through intake like any other envelope, and policy, people and
 // limits have the same say about it; so has whoever resolves or replays it.
 //
 // A workflow moves on in transactions that propose the next step and note that
@@ -10,8 +9,8 @@
 // cannot be rolled back: an atomic workflow runs the reversals that its tools
 // declare, and says so where one of them fails.
 //
-// The package refuses to call a tool, to guess what became of a step of
-// unknown outcome, and to go on around one.
+// The package does not call tools, does not guess the outcome of a step whose
+// outcome is unknown, and does not continue past one.
 package workflow
 
 import (
@@ -71,7 +70,7 @@ const (
 	StateResolved State = "resolved"
 )
 
-// Valid says that s is one of the constants.
+// Valid reports whether s is one of the constants.
 func (s State) Valid() bool {
 	switch s {
 	case StateRunning, StateReverting, StateStuck, StateCompensationFailed:
@@ -80,7 +79,7 @@ func (s State) Valid() bool {
 	return s.Ended()
 }
 
-// Ended says that nothing more happens to a workflow.
+// Ended reports whether nothing more happens to a workflow.
 func (s State) Ended() bool {
 	switch s {
 	case StateCompleted, StateFailed, StateCancelled, StateReverted, StateResolved:
@@ -95,7 +94,7 @@ type StepState string
 
 // The states of a step.
 const (
-	// StepPlanned: its turn has not come.
+	// StepPlanned: it is not due yet.
 	StepPlanned StepState = "planned"
 	// StepRunning: it was proposed, and has not ended.
 	StepRunning StepState = "running"
@@ -112,7 +111,7 @@ const (
 	StepReverting StepState = "reverting"
 	// StepReverted: its reversal was done.
 	StepReverted StepState = "reverted"
-	// StepUnreverted: it was done, and could not be taken back.
+	// StepRevertFailed: it was done, and could not be reverted.
 	StepRevertFailed StepState = "revert_failed"
 	// StepResolved: a person has seen to it.
 	StepResolved StepState = "resolved"
@@ -144,7 +143,7 @@ const (
 	CodeGone = "envelope_gone"
 	// CodeNoReversal: nothing says how the step is taken back.
 	CodeNoReversal = "no_reversal"
-	// CodeWasThere: the step found its effect there, perhaps from an attempt
+	// CodeAlreadyPresent: the step found its effect there, perhaps from an attempt
 	// of its own, so that nobody knows whether it is its to take back.
 	CodeAlreadyPresent = "already_present"
 	// CodeDenied: policy or a person denied the envelope.
@@ -194,9 +193,9 @@ type Step struct {
 	// Action is its envelope, and Reversal the one that takes it back; nil
 	// while there is none.
 	Action, ReversalAction *envelope.ActionID
-	// Undo is how it is taken back; nil if nobody said how.
+	// Reversal is how it is reverted; nil if none is declared.
 	Reversal *Reversal
-	// Tries counts how often the reversal was asked for again.
+	// ReversalAttempts counts how often the reversal was asked for again.
 	ReversalAttempts int
 	// Code and Message say why it, or its reversal, did not succeed.
 	Code, Message string
@@ -205,13 +204,13 @@ type Step struct {
 	dirty   bool
 }
 
-// Undo is the declaration of a reversal.
+// Reversal is the declaration of a reversal.
 type Reversal struct {
 	Tool string          `json:"tool"`
 	Args json.RawMessage `json:"args"`
 }
 
-// terms are what a step's proposal says beside its tool and inputs.
+// options are the members of a step's proposal beside its tool and inputs.
 type options struct {
 	Risk        envelope.Risk        `json:"risk,omitzero"`
 	Approval    envelope.Approval    `json:"approval,omitzero"`

@@ -20,7 +20,7 @@ const DryRunDays = 30
 // NoteDryRun puts a dry run into the log and returns its row. The row is all
 // that a dry run leaves behind.
 func RecordDryRun(ctx context.Context, tx pgx.Tx, by intake.Submitter, p *envelope.Proposal, v intake.Preview) (Execution, error) {
-	outlook, err := json.Marshal(v.Outlook)
+	outlook, err := json.Marshal(v.Prediction)
 	if err != nil {
 		return Execution{}, fmt.Errorf("encode outlook: %w", err)
 	}

@@ -22,7 +22,7 @@ type ArgumentRule struct {
 	Expression string
 	// Mode is require_approval or deny.
 	Mode string
-	// Reason is told where the rule applies. It may be empty.
+	// Reason is shown where the rule applies. It may be empty.
 	Reason string
 	// Version names this version of the row in traces. It may be empty.
 	Version string
@@ -45,7 +45,7 @@ func ParseNarrowing(text string) (envelope.Mode, error) {
 	return mode, nil
 }
 
-// Check says whether a rule may be stored, for a tool of a shape; the zero
+// Check reports whether a rule may be stored, for a tool of a shape; the zero
 // Shape is right for a pattern that covers several. The error is
 // fault.Invalid, or an *envelope.InvalidError for the expression.
 func (r ArgumentRule) Check(language *Language, shape Shape) error {
@@ -105,7 +105,7 @@ func CompileArguments(language func() (*Language, error), rows []ArgumentRule) A
 	return a
 }
 
-// Empty says that there are no rules.
+// Empty reports whether there are no rules.
 func (a Arguments) Empty() bool { return len(a.byKey) == 0 && len(a.unreadable) == 0 }
 
 // covering returns the rules that are about a tool under an automation, in

@@ -78,7 +78,7 @@ func (s *Subject) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// Parent says that there are no variables but those.
+// Parent returns nil: there are no other variables.
 func (s *Subject) Parent() cel.Activation { return nil }
 
 // load reads the arguments.
@@ -90,7 +90,7 @@ func (s *Subject) load() error {
 	return s.err
 }
 
-// errUnreadable says that arguments cannot be what an expression compares.
+// errUnreadable is the error for arguments that no expression can compare.
 var errUnreadable = errors.New("arguments that no rule can read")
 
 // decodeArgs reads arguments with every whole number as it is: an int where it
@@ -183,8 +183,8 @@ const (
 	FailureValues Failure = "something that it needs is missing or of another kind"
 )
 
-// Eval says whether the expression is true of a subject. One that fails is
-// neither true nor false: who asks must take it for what is safe.
+// Eval reports whether the expression is true of a subject. An expression that
+// fails is neither true nor false: the caller must do what is safe.
 func (e *Expression) Eval(s *Subject) (bool, Failure) {
 	if s.load() != nil {
 		return false, FailureArgs

@@ -38,7 +38,7 @@ const (
 	// and some tens of them.
 	maxCost  = 100_000
 	maxSpent = 5 * maxCost
-	// maxReported bounds the mistakes that are told at once.
+	// maxReported bounds the mistakes in one error.
 	maxReported = 3
 )
 
@@ -55,7 +55,7 @@ const each = "@each"
 type Language struct{ env *cel.Env }
 
 // NewLanguage makes the language. That takes milliseconds: make one, and
-// share it. The error would be a mistake in this package.
+// share it. An error is a mistake in this package.
 func NewLanguage() (*Language, error) {
 	list := cel.ListType(cel.DynType)
 	opts := []cel.EnvOption{
@@ -135,7 +135,7 @@ func loop(name string, expand cel.MacroFactory) cel.Macro {
 	})
 }
 
-// allowed says that an expression may call a function. What is missing makes
+// allowed reports whether an expression may call a function. What is missing makes
 // values that are larger than its arguments, or searches in a way that takes
 // the product of their sizes.
 func allowed(function string) bool {
@@ -152,7 +152,7 @@ func allowed(function string) bool {
 
 // Shape is what is known of a tool's arguments.
 type Shape struct {
-	// Closed says that there are no arguments but Names.
+	// Closed reports whether there are no arguments but Names.
 	Closed bool
 	Names  []string
 }
@@ -285,16 +285,16 @@ func pattern(e ast.Expr) (size int, why string) {
 // mistakes is the refusal that tells where in the text something is wrong.
 func mistakes(text string, found []*cel.Error) error {
 	lines := strings.Split(text, "\n")
-	var told []string
+	var messages []string
 	for _, m := range found[:min(len(found), maxReported)] {
 		line, column := max(m.Location.Line(), 1), max(m.Location.Column(), 0)
 		message := fmt.Sprintf("line %d, column %d: %s", line, column+1, explain(firstLine(m.Message)))
 		if line <= len(lines) {
 			message += excerpt(lines[line-1], column)
 		}
-		told = append(told, message)
+		messages = append(messages, message)
 	}
-	return refused(strings.Join(told, "\n"))
+	return refused(strings.Join(messages, "\n"))
 }
 
 // shownAround is how much of a long line is shown to either side of a mistake,

@@ -9,7 +9,7 @@
 // default, the mode inferred from risk. Narrowing layers follow: each may make
 // the mode stricter and none can loosen it.
 //
-// The package refuses to guess. A stored value that it cannot read, an
+// The package does not guess. A stored value that it cannot read, an
 // unknown risk and a nameless tool are all denied.
 package policy
 

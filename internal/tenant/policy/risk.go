@@ -2,7 +2,7 @@ package policy
 
 import "github.com/countersign-dev/countersign/envelope"
 
-// ToolRisk says what a tool can do to the world. It belongs to the tool; the
+// ToolRisk is what a tool can change. It belongs to the tool; the
 // risk on an envelope (low, medium, high) belongs to one proposal.
 type ToolRisk string
 

@@ -61,7 +61,7 @@ func (s Scope) Covers(need Scope) bool {
 	return wild && strings.HasPrefix(string(need), prefix)
 }
 
-// Granted returns those of the needed scopes that are not covered by what an
+// MissingScopes returns those of the needed scopes that are not covered by what an
 // employee has, each once and in the order of need; none missing is nil. Both
 // are texts as stored: one that ParseScope refuses grants nothing, and is
 // missing if it is needed.

@@ -16,7 +16,7 @@ import (
 
 // dryRun is what a call would do.
 type dryRun struct {
-	intake.Outlook
+	intake.Prediction
 	// Call is what would be sent.
 	Call plannedCall `json:"call"`
 	// KnownID is the action that has this external id and content already.
@@ -55,7 +55,7 @@ func answerDryRun(c *request.Call, p *envelope.Proposal) error {
 		ID: noted.ID, Status: execution.StatusDryRun, Tool: v.Tool.Key.String(), Known: v.Known != (envelope.ActionID{}),
 		Policy: policyDecision{Mode: v.Decision.Mode, Source: v.Decision.Source, Trace: v.Decision.TraceJSON},
 		DryRun: &dryRun{
-			Outlook: v.Outlook, Plan: v.Plan.String(), PlanUntil: v.Plan.IssuedAt.Add(intake.PlanLifetime).UTC(),
+			Prediction: v.Prediction, Plan: v.Plan.String(), PlanUntil: v.Plan.IssuedAt.Add(intake.PlanLifetime).UTC(),
 			Call: plannedCall{
 				Tool: v.Tool.Key.String(), Args: v.Args, Effect: v.Tool.Effect, Repeatable: v.Tool.Effect != envelope.EffectOnce,
 			},
