@@ -52,7 +52,7 @@ func Put(ctx context.Context, tx pgx.Tx, snap *settings.Settings, key policy.Key
 	return err
 }
 
-// ToolRule is the rule of one tool.
+// ToolRule is a stored rule, which Put set.
 type ToolRule struct {
 	Key  policy.Key
 	Rule Rule
