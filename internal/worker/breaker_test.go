@@ -24,7 +24,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
-// nowhere has the yard's source be one that cannot be reached, and returns a
+// nowhere has the fixture's source be one that cannot be reached, and returns a
 // worker whose calls go there, through a breaker of its own.
 func (y *fixture) nowhere(breaker source.BreakerConfig, cfg worker.PipelineConfig) *worker.Pipeline {
 	y.t.Helper()
@@ -38,8 +38,8 @@ func (y *fixture) nowhere(breaker source.BreakerConfig, cfg worker.PipelineConfi
 	return worker.NewPipeline(y.db, settings.NewCache(), live, cfg)
 }
 
-// standing is the breaker of the yard's source; nil if it is closed.
-func (y *fixture) standing() *breaker.OpenBreaker {
+// openBreaker is the breaker of the fixture's source; nil if it is closed.
+func (y *fixture) openBreaker() *breaker.OpenBreaker {
 	y.t.Helper()
 	var all []breaker.OpenBreaker
 	if err := postgres.InTx(y.t.Context(), y.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
@@ -54,11 +54,11 @@ func (y *fixture) standing() *breaker.OpenBreaker {
 	return &all[0]
 }
 
-// trip opens the breaker of the yard's source, as another worker does.
-func (y *fixture) trip(alone time.Duration) {
+// trip opens the breaker of the fixture's source, as another worker does.
+func (y *fixture) trip(openFor time.Duration) {
 	y.t.Helper()
 	y.inWorker(func(tx pgx.Tx) error {
-		return breaker.Open(y.t.Context(), tx, breaker.Source{Tenant: y.tenant, ID: "fake"}, breaker.CauseFailures, alone, "another")
+		return breaker.Open(y.t.Context(), tx, breaker.Source{Tenant: y.tenant, ID: "fake"}, breaker.CauseFailures, openFor, "another")
 	})
 }
 
@@ -101,7 +101,7 @@ func TestABreakerThatOpensHoldsForTheFleet(t *testing.T) {
 	if got := len(y.src.Calls()); got != 0 {
 		t.Errorf("%d calls were made after it opened", got)
 	}
-	s := y.standing()
+	s := y.openBreaker()
 	if s == nil || s.State != breaker.StateOpen || s.Openings != 1 || s.Cause != breaker.CauseFailures {
 		t.Fatalf("breaker = %+v, want open once by failures", s)
 	}
@@ -157,7 +157,7 @@ func TestOneProbeInTheFleet(t *testing.T) {
 				y.exec("UPDATE outbox SET next_attempt_at = now(), waits_for = NULL WHERE lease_until IS NULL")
 			}
 			y.until("SELECT count(1) = 59 FROM outbox WHERE waits_for = 'breaker_open' AND lease_until IS NULL")
-			during, s := len(y.src.Calls()), y.standing()
+			during, s := len(y.src.Calls()), y.openBreaker()
 			close(g.open)
 			y.until("SELECT state <> 'half-open' FROM breakers")
 			if test.phase == breaker.StateClosed {
@@ -181,7 +181,7 @@ func TestOneProbeInTheFleet(t *testing.T) {
 			if sent != test.sent {
 				t.Errorf("%d were sent, want %d", sent, test.sent)
 			}
-			after := y.standing()
+			after := y.openBreaker()
 			switch {
 			case test.phase == breaker.StateClosed && after != nil:
 				t.Errorf("breaker = %+v, want it closed", after)
@@ -196,8 +196,8 @@ func TestFailedProbesDoubleTheTimeUpToABound(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	src := breaker.Source{Tenant: y.tenant, ID: "fake"}
-	const alone = 30 * time.Second
-	for i, want := range []time.Duration{alone, 2 * alone, 4 * alone, 8 * alone, 5 * time.Minute, 5 * time.Minute} {
+	const openFor = 30 * time.Second
+	for i, want := range []time.Duration{openFor, 2 * openFor, 4 * openFor, 8 * openFor, 5 * time.Minute, 5 * time.Minute} {
 		if i > 0 {
 			y.elapse()
 			y.inWorker(func(tx pgx.Tx) error {
@@ -208,9 +208,9 @@ func TestFailedProbesDoubleTheTimeUpToABound(t *testing.T) {
 				return err
 			})
 		}
-		y.trip(alone)
+		y.trip(openFor)
 
-		s := y.standing()
+		s := y.openBreaker()
 		if left := time.Until(s.Until); left < want-5*time.Second || left > want+5*time.Second || s.Openings != i+1 {
 			t.Errorf("opening %d lasts %v (trip %d), want %v", i+1, left, s.Openings, want)
 		}
@@ -287,7 +287,7 @@ func TestAProbeThatIsNotMadeIsReleased(t *testing.T) {
 			y.empty()
 			stop()
 
-			s := y.standing()
+			s := y.openBreaker()
 			if s == nil || s.State != breaker.StateOpen || s.Until.After(time.Now().Add(5*time.Second)) || s.Openings != 1 {
 				t.Errorf("breaker = %+v, want it open, and free to be probed at once", s)
 			}
@@ -315,7 +315,7 @@ func TestAProbeThatWasCutShortShowsNothing(t *testing.T) {
 
 	stop()
 
-	s := y.standing()
+	s := y.openBreaker()
 	if s == nil || s.State == breaker.StateClosed || s.Openings != 1 {
 		t.Errorf("breaker = %+v, want it not closed by a call that had no answer", s)
 	}

@@ -30,7 +30,7 @@ import (
 // txTimeout is how long a test waits for what must happen.
 const txTimeout = time.Minute
 
-// The tools of a yard's source, by their effect class.
+// The tools of a fixture's source, by their effect class.
 const (
 	toolRead  = "act.read"
 	toolKeyed = "act.keyed"
@@ -56,7 +56,7 @@ func newFixture(t *testing.T) *fixture {
 		tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), src: sourcetest.NewSource(tools("as listed")...),
 		in: intake.New(db, settings.NewCache(), intake.Config{}),
 	}
-	y.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'yard')", y.tenant.String())
+	y.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'fixture')", y.tenant.String())
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
 		if err := catalog.PutSource(ctx, tx, y.tenant, catalog.Source{ID: "fake", Kind: catalog.KindMCP, Enabled: true}); err != nil {
 			return err

@@ -174,7 +174,7 @@ func TestAPauseStopsNothingElse(t *testing.T) {
 	employee := newEmployee()
 	for name, of := range targets(employee) {
 		if of.Scope == pause.Everything || of.Scope == pause.Tenant || of.Scope == pause.Source {
-			continue // there is nothing else in the yard
+			continue // there is nothing else in the fixture
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -20,7 +20,7 @@ import (
 
 func TestGrantPutsItOnTheSchedule(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	id := o.propose(1)[0]
 
 	err := o.grant(o.decider("ada"), id, "fine")
@@ -36,10 +36,10 @@ func TestGrantPutsItOnTheSchedule(t *testing.T) {
 
 func TestDenyEndsIt(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	id := o.propose(1)[0]
 
-	err := o.desk.Deny(t.Context(), o.decider("ada"), id, "too dear")
+	err := o.service.Deny(t.Context(), o.decider("ada"), id, "too dear")
 
 	v := o.view(id)
 	if err != nil || v.Phase != envelope.PhaseDenied || v.Envelope.Result.Status != envelope.StatusSkipped || v.DecisionNote != "too dear" {
@@ -53,18 +53,18 @@ func TestDenyEndsIt(t *testing.T) {
 // TestDecisionsThatCannotBeTaken changes nothing in any of them.
 func TestDecisionsThatCannotBeTaken(t *testing.T) {
 	t.Parallel()
-	grant := func(o office, id envelope.ActionID) error {
+	grant := func(o fixture, id envelope.ActionID) error {
 		return o.grant(o.decider("bob"), id, "")
 	}
-	deny := func(o office, id envelope.ActionID) error {
-		return o.desk.Deny(o.t.Context(), o.decider("bob"), id, "")
+	deny := func(o fixture, id envelope.ActionID) error {
+		return o.service.Deny(o.t.Context(), o.decider("bob"), id, "")
 	}
-	own := func(o office) approval.Decider {
+	own := func(o fixture) approval.Decider {
 		return approval.Decider{Tenant: o.tenant, Token: o.agent(), Name: "agent"}
 	}
-	nothing := func(office, envelope.ActionID) {}
-	relist := func(name string) func(o office, _ envelope.ActionID) {
-		return func(o office, _ envelope.ActionID) {
+	nothing := func(fixture, envelope.ActionID) {}
+	relist := func(name string) func(o fixture, _ envelope.ActionID) {
+		return func(o fixture, _ envelope.ActionID) {
 			tools := listing("changed")
 			if name == "" {
 				tools = nil
@@ -73,39 +73,39 @@ func TestDecisionsThatCannotBeTaken(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		before func(o office, id envelope.ActionID)
-		decide func(o office, id envelope.ActionID) error
+		before func(o fixture, id envelope.ActionID)
+		decide func(o fixture, id envelope.ActionID) error
 		want   fault.Kind
 	}{
-		"own proposal granted": {nothing, func(o office, id envelope.ActionID) error { return o.grant(own(o), id, "") }, fault.Denied},
-		"own proposal denied":  {nothing, func(o office, id envelope.ActionID) error { return o.desk.Deny(o.t.Context(), own(o), id, "") }, fault.Denied},
-		"too late to grant":    {func(o office, id envelope.ActionID) { o.overdue(id) }, grant, fault.Gone},
-		"too late to deny":     {func(o office, id envelope.ActionID) { o.overdue(id) }, deny, fault.Gone},
-		"too late, and swept": {func(o office, id envelope.ActionID) {
+		"own proposal granted": {nothing, func(o fixture, id envelope.ActionID) error { return o.grant(own(o), id, "") }, fault.Denied},
+		"own proposal denied":  {nothing, func(o fixture, id envelope.ActionID) error { return o.service.Deny(o.t.Context(), own(o), id, "") }, fault.Denied},
+		"too late to grant":    {func(o fixture, id envelope.ActionID) { o.overdue(id) }, grant, fault.Gone},
+		"too late to deny":     {func(o fixture, id envelope.ActionID) { o.overdue(id) }, deny, fault.Gone},
+		"too late, and swept": {func(o fixture, id envelope.ActionID) {
 			o.overdue(id)
 			if _, err := approval.Expire(o.t.Context(), o.db, 1000); err != nil {
 				o.t.Fatal(err)
 			}
 		}, grant, fault.Gone},
-		"denied before": {func(o office, id envelope.ActionID) {
+		"denied before": {func(o fixture, id envelope.ActionID) {
 			if err := deny(o, id); err != nil {
 				o.t.Fatal(err)
 			}
 		}, grant, fault.Conflict},
-		"granted before": {func(o office, id envelope.ActionID) {
+		"granted before": {func(o fixture, id envelope.ActionID) {
 			if err := grant(o, id); err != nil {
 				o.t.Fatal(err)
 			}
 		}, deny, fault.Conflict},
-		"policy denies by now":     {func(o office, _ envelope.ActionID) { o.mode(envelope.ModeDeny) }, grant, fault.Conflict},
+		"policy denies by now":     {func(o fixture, _ envelope.ActionID) { o.mode(envelope.ModeDeny) }, grant, fault.Conflict},
 		"the tool is another":      {relist("act"), grant, fault.Conflict},
 		"the tool is gone":         {relist(""), grant, fault.Conflict},
-		"no such envelope granted": {nothing, func(o office, _ envelope.ActionID) error { return grant(o, envelope.NewActionID()) }, fault.NotFound},
-		"no such envelope denied":  {nothing, func(o office, _ envelope.ActionID) error { return deny(o, envelope.NewActionID()) }, fault.NotFound},
+		"no such envelope granted": {nothing, func(o fixture, _ envelope.ActionID) error { return grant(o, envelope.NewActionID()) }, fault.NotFound},
+		"no such envelope denied":  {nothing, func(o fixture, _ envelope.ActionID) error { return deny(o, envelope.NewActionID()) }, fault.NotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := alone(t)
+			o := newFixture(t)
 			id := o.propose(1)[0]
 			test.before(o, id)
 			before, scheduled, woken := o.view(id), o.scheduled(id), o.woken.Load()
@@ -126,11 +126,11 @@ func TestDecisionsThatCannotBeTaken(t *testing.T) {
 func TestADecisionStaysWithItsTenant(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
-	mine, theirs := newOffice(t, db), newOffice(t, db)
+	mine, theirs := fixtureIn(t, db), fixtureIn(t, db)
 	id := mine.propose(1)[0]
 
 	granted := theirs.grant(theirs.decider("eve"), id, "")
-	denied := theirs.desk.Deny(t.Context(), theirs.decider("eve"), id, "")
+	denied := theirs.service.Deny(t.Context(), theirs.decider("eve"), id, "")
 
 	if !errors.Is(granted, fault.NotFound) || !errors.Is(denied, fault.NotFound) {
 		t.Errorf("decisions about another tenant's envelope = %v, %v, want fault.NotFound", granted, denied)
@@ -143,7 +143,7 @@ func TestADecisionStaysWithItsTenant(t *testing.T) {
 func TestExpireSweepsAcrossTenants(t *testing.T) {
 	t.Parallel()
 	db := dbtest.DB(t)
-	a, b := newOffice(t, db), newOffice(t, db)
+	a, b := fixtureIn(t, db), fixtureIn(t, db)
 	ofA, ofB, waits := a.propose(3), b.propose(2), b.propose(1)[0]
 	a.overdue(ofA...)
 	b.overdue(ofB...)
@@ -155,7 +155,7 @@ func TestExpireSweepsAcrossTenants(t *testing.T) {
 	if errors.Join(err, err2, err3) != nil || first != 4 || second != 1 || third != 0 {
 		t.Errorf("Expire = %d, %d, %d (%v), want 4, 1, 0", first, second, third, errors.Join(err, err2, err3))
 	}
-	for o, ids := range map[office][]envelope.ActionID{a: ofA, b: ofB} {
+	for o, ids := range map[fixture][]envelope.ActionID{a: ofA, b: ofB} {
 		for _, id := range ids {
 			v := o.view(id)
 			if v.Phase != envelope.PhaseExpired || v.Envelope.Result.Status != envelope.StatusSkipped || v.DecidedBy != "system" || o.decisions(id) != 1 {
@@ -171,14 +171,14 @@ func TestExpireSweepsAcrossTenants(t *testing.T) {
 // TestRacesHaveOneWinner lets two decisions race for each of many envelopes.
 func TestRacesHaveOneWinner(t *testing.T) {
 	t.Parallel()
-	type move func(o office, id envelope.ActionID) error
-	grant := func(o office, id envelope.ActionID) error {
+	type move func(o fixture, id envelope.ActionID) error
+	grant := func(o fixture, id envelope.ActionID) error {
 		return o.grant(o.decider("ada"), id, "")
 	}
-	deny := func(o office, id envelope.ActionID) error {
-		return o.desk.Deny(o.t.Context(), o.decider("bob"), id, "")
+	deny := func(o fixture, id envelope.ActionID) error {
+		return o.service.Deny(o.t.Context(), o.decider("bob"), id, "")
 	}
-	undo := func(o office, id envelope.ActionID) error {
+	undo := func(o fixture, id envelope.ActionID) error {
 		return postgres.InTx(o.t.Context(), o.db, postgres.API(o.tenant), func(tx pgx.Tx) error {
 			return outbox.Undo(o.t.Context(), tx, o.tenant, id, "agent")
 		})
@@ -198,7 +198,7 @@ func TestRacesHaveOneWinner(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const rounds = 60
-			o := shared(t)
+			o := newSharedFixture(t)
 			ids := o.propose(rounds)
 
 			var won [2][rounds]bool
@@ -243,7 +243,7 @@ func TestRacesHaveOneWinner(t *testing.T) {
 func TestADecisionAndTheSweepHaveOneWinner(t *testing.T) {
 	t.Parallel()
 	const rounds = 60
-	o := shared(t)
+	o := newSharedFixture(t)
 	ids := o.propose(rounds)
 	// Their time runs out one after the other while it is decided about them.
 	o.exec("UPDATE actions SET approval_expires_at = clock_timestamp() + (row_number * interval '2 milliseconds') FROM (SELECT action_id, row_number() OVER (ORDER BY action_id) FROM actions) r WHERE r.action_id = actions.action_id")

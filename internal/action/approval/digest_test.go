@@ -20,48 +20,48 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-func TestASealReadsBack(t *testing.T) {
+func TestADigestReadsBack(t *testing.T) {
 	t.Parallel()
 	want := approval.Digest{Args: envelope.DigestOf([]byte(`{}`)), Decision: uuid.New(), Needed: 3, ToolDigest: []byte{2, 1, 4}}
 
 	got, ok := approval.ParseDigest(want.Bytes())
 
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
-		t.Errorf("ParseSeal(Bytes) = %t (-want +got):\n%s", ok, diff)
+		t.Errorf("ParseDigest(Bytes) = %t (-want +got):\n%s", ok, diff)
 	}
 }
 
-func FuzzParseSeal(f *testing.F) {
+func FuzzParseDigest(f *testing.F) {
 	f.Add(approval.Digest{Decision: uuid.New(), Needed: 1, ToolDigest: []byte{1}}.Bytes())
 	f.Add([]byte{})
 	f.Add([]byte{2})
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		s, ok := approval.ParseDigest(raw)
 		if ok && !bytes.Equal(s.Bytes(), raw) {
-			t.Errorf("a seal reads back as another: %x, want %x", s.Bytes(), raw)
+			t.Errorf("a digest reads back as another: %x, want %x", s.Bytes(), raw)
 		}
 	})
 }
 
-// TestASealIsOfWhatMatters changes one thing at a time.
-func TestASealIsOfWhatMatters(t *testing.T) {
+// TestADigestIsOfWhatMatters changes one thing at a time.
+func TestADigestIsOfWhatMatters(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	bind := func(change func(p *settings.Proposal)) approval.Digest {
 		t.Helper()
 		p := settings.Proposal{Args: json.RawMessage(`{"to":"a@example.org","n":1.50}`), Risk: envelope.RiskMedium, Session: "s1", Now: time.Now()}
 		change(&p)
-		var seal approval.Digest
+		var digest approval.Digest
 		o.as(func(ctx context.Context, tx pgx.Tx) error {
 			snap, err := settings.NewCache().Current(ctx, tx, o.tenant)
 			if err != nil {
 				return err
 			}
 			tool, _ := snap.Tool(policy.Key{Source: "src", Action: "act"})
-			seal, _, err = approval.ComputeDigest(&decision.Action{Settings: snap, Tool: tool, Proposal: p})
+			digest, _, err = approval.ComputeDigest(&decision.Action{Settings: snap, Tool: tool, Proposal: p})
 			return err
 		})
-		return seal
+		return digest
 	}
 	nothing := func(*settings.Proposal) {}
 	first := bind(nothing)
@@ -73,21 +73,21 @@ func TestASealIsOfWhatMatters(t *testing.T) {
 		"the proposer's patterns": func(p *settings.Proposal) { p.Tools = []string{"src:*"} },
 	} {
 		if got := bind(change); !bytes.Equal(got.Bytes(), first.Bytes()) {
-			t.Errorf("another seal for %s", name)
+			t.Errorf("another digest for %s", name)
 		}
 	}
 	if got := bind(func(p *settings.Proposal) { p.Args = json.RawMessage(`{"to":"a@example.org","n":1.51}`) }); got.Args == first.Args {
-		t.Error("the same seal for other arguments")
+		t.Error("the same digest for other arguments")
 	}
 	o.mode(envelope.ModeRequireApproval) // the same mode, set anew
 	if got := bind(nothing); got.Decision == first.Decision {
-		t.Error("the same seal after a rule was set anew")
+		t.Error("the same digest after a rule was set anew")
 	}
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.PutListing(ctx, tx, o.tenant, "src", listing("changed"))
 	})
 	if got := bind(nothing); bytes.Equal(got.ToolDigest, first.ToolDigest) {
-		t.Error("the same seal for another definition")
+		t.Error("the same digest for another definition")
 	}
 	o.review(2)
 	if got := bind(nothing); got.Needed != 2 {
@@ -98,11 +98,11 @@ func TestASealIsOfWhatMatters(t *testing.T) {
 // TestSeenIsOfWhatIsShown: the inbox and the envelope itself name the same.
 func TestSeenIsOfWhatIsShown(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
-	id := o.accept(letter(typo)).Action
+	o := newFixture(t)
+	id := o.accept(message(typo)).Action
 	v := o.view(id)
 
-	inbox, err := o.desk.Inbox(t.Context(), o.tenant, envelope.ActionID{}, 10)
+	inbox, err := o.service.Inbox(t.Context(), o.tenant, envelope.ActionID{}, 10)
 	if err != nil || len(inbox) != 1 || inbox[0].ETag != approval.ETag(v) {
 		t.Errorf("Inbox = %+v, %v, want the seen of the view, %s", inbox, err, approval.ETag(v))
 	}
@@ -120,7 +120,7 @@ func TestSeenIsOfWhatIsShown(t *testing.T) {
 		}
 		seen[approval.ETag(other)] = true
 	}
-	if _, err := o.desk.Approve(t.Context(), o.person("ada"), id, approval.Approval{IfMatch: inbox[0].ETag}); err != nil {
+	if _, err := o.service.Approve(t.Context(), o.person("ada"), id, approval.Approval{IfMatch: inbox[0].ETag}); err != nil {
 		t.Errorf("Approve what was seen = %v", err)
 	}
 }

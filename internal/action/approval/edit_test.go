@@ -21,11 +21,11 @@ const typo = `{"to":"anna@example.org","tags":["a","b"]}`
 
 func TestAnEditKeepsWhatWasProposed(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
-	id := o.accept(letter(typo)).Action
+	o := newFixture(t)
+	id := o.accept(message(typo)).Action
 	edit := func(name, args string) {
 		t.Helper()
-		if err := o.desk.Edit(t.Context(), o.person(name), id, approval.Edit{Args: json.RawMessage(args), Note: "a typo", IfMatch: approval.ETag(o.view(id))}); err != nil {
+		if err := o.service.Edit(t.Context(), o.person(name), id, approval.Edit{Args: json.RawMessage(args), Note: "a typo", IfMatch: approval.ETag(o.view(id))}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,7 +59,7 @@ func TestAnEditKeepsWhatWasProposed(t *testing.T) {
 	if string(content()) != string(proposed) || v.Envelope.Approval != envelope.ApprovalRequired || o.told(audit.Edited, id) != 2 {
 		t.Errorf("an edited envelope is %s, with %d events, and its own digest: %t", v.Envelope.Approval, o.told(audit.Edited, id), string(content()) == string(proposed))
 	}
-	if again := o.accept(with(letter(typo), func(p *envelope.Proposal) { p.ActionID = id })); !again.Known {
+	if again := o.accept(with(message(typo), func(p *envelope.Proposal) { p.ActionID = id })); !again.Known {
 		t.Errorf("the proposal is not known any more: %+v", again)
 	}
 }
@@ -79,10 +79,10 @@ func same(t *testing.T, got json.RawMessage, want string) bool {
 
 func TestApproveWithOtherArguments(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
-	id := o.accept(letter(typo)).Action
+	o := newFixture(t)
+	id := o.accept(message(typo)).Action
 
-	done, err := o.desk.Approve(t.Context(), o.person("ada"), id, approval.Approval{Args: json.RawMessage(`{"to":"ana@example.org"}`)})
+	done, err := o.service.Approve(t.Context(), o.person("ada"), id, approval.Approval{Args: json.RawMessage(`{"to":"ana@example.org"}`)})
 
 	v := o.view(id)
 	if err != nil || done.Approval != envelope.ApprovalGranted || o.scheduled(id) != 1 || !same(t, v.Envelope.Args, `{"to":"ana@example.org"}`) {
@@ -97,9 +97,9 @@ func TestApproveWithOtherArguments(t *testing.T) {
 // envelope is edited or approved with other arguments.
 func TestEditsThatCannotBeMade(t *testing.T) {
 	t.Parallel()
-	unlisted := func(office) {}
+	unlisted := func(fixture) {}
 	for name, test := range map[string]struct {
-		before  func(o office)
+		before  func(o fixture)
 		args    string
 		want    fault.Kind
 		pointer string
@@ -112,13 +112,13 @@ func TestEditsThatCannotBeMade(t *testing.T) {
 		"an unknown field": {unlisted, `{"to":"a@example.org","bcc":"c@example.org"}`, fault.Invalid, "/args/bcc"},
 		"a wrong type":     {unlisted, `{"to":"a@example.org","copies":"2"}`, fault.Invalid, "/args/copies"},
 		"beyond a bound":   {unlisted, `{"to":"a@example.org","copies":6}`, fault.Invalid, "/args/copies"},
-		"somebody who is not to be contacted": {func(o office) {
+		"somebody who is not to be contacted": {func(o fixture) {
 			o.as(func(ctx context.Context, tx pgx.Tx) error {
 				_, err := contact.PutEntries(ctx, tx, o.tenant, []contact.Entry{{Value: "never@example.org"}}, "ada")
 				return err
 			})
 		}, `{"to":"never@example.org"}`, fault.Conflict, ""},
-		"what a rule denies": {func(o office) {
+		"what a rule denies": {func(o fixture) {
 			o.as(func(ctx context.Context, tx pgx.Tx) error {
 				snap, err := settings.NewCache().Current(ctx, tx, o.tenant)
 				if err != nil {
@@ -132,13 +132,13 @@ func TestEditsThatCannotBeMade(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := alone(t)
-			id := o.accept(letter(typo)).Action
+			o := newFixture(t)
+			id := o.accept(message(typo)).Action
 			test.before(o)
 			before := o.view(id)
 
-			edited := o.desk.Edit(t.Context(), o.person("ada"), id, approval.Edit{Args: json.RawMessage(test.args)})
-			_, approved := o.desk.Approve(t.Context(), o.person("ada"), id, approval.Approval{Args: json.RawMessage(test.args)})
+			edited := o.service.Edit(t.Context(), o.person("ada"), id, approval.Edit{Args: json.RawMessage(test.args)})
+			_, approved := o.service.Approve(t.Context(), o.person("ada"), id, approval.Approval{Args: json.RawMessage(test.args)})
 
 			for _, err := range []error{edited, approved} {
 				broken, _ := errors.AsType[*envelope.InvalidError](err)
@@ -155,9 +155,9 @@ func TestEditsThatCannotBeMade(t *testing.T) {
 
 func TestAnEditVoidsTheVotes(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	o.review(2)
-	id := o.accept(letter(typo)).Action
+	id := o.accept(message(typo)).Action
 	seen := approval.ETag(o.view(id))
 	if err := o.grant(o.person("ada"), id, ""); err != nil {
 		t.Fatal(err)
@@ -166,14 +166,14 @@ func TestAnEditVoidsTheVotes(t *testing.T) {
 		t.Errorf("a vote made it another: %s, want %s", got, seen)
 	}
 
-	if err := o.desk.Edit(t.Context(), o.person("bob"), id, approval.Edit{Args: json.RawMessage(`{"to":"ana@example.org"}`)}); err != nil {
+	if err := o.service.Edit(t.Context(), o.person("bob"), id, approval.Edit{Args: json.RawMessage(`{"to":"ana@example.org"}`)}); err != nil {
 		t.Fatal(err)
 	}
 
 	if v := o.view(id); v.Review.Given != 0 || approval.ETag(v) == seen {
 		t.Errorf("%d votes are left after the edit", v.Review.Given)
 	}
-	_, err := o.desk.Approve(t.Context(), o.person("cyd"), id, approval.Approval{IfMatch: seen})
+	_, err := o.service.Approve(t.Context(), o.person("cyd"), id, approval.Approval{IfMatch: seen})
 	if !errors.Is(err, fault.Stale) {
 		t.Errorf("a vote for what was seen before the edit = %v, want fault.Stale", err)
 	}
@@ -181,7 +181,7 @@ func TestAnEditVoidsTheVotes(t *testing.T) {
 		t.Errorf("a vote that does not say for what = %v, want fault.Unconditional", err)
 	}
 	approve := func(name string) error {
-		_, err := o.desk.Approve(t.Context(), o.person(name), id, approval.Approval{IfMatch: approval.ETag(o.view(id))})
+		_, err := o.service.Approve(t.Context(), o.person(name), id, approval.Approval{IfMatch: approval.ETag(o.view(id))})
 		return err
 	}
 	if err := approve("ada"); err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // times are those of an envelope that waits, counted from its proposal.
-func (o office) times(id envelope.ActionID) (wait, warn, escalate time.Duration) {
+func (o fixture) times(id envelope.ActionID) (wait, warn, escalate time.Duration) {
 	o.t.Helper()
 	after := func(column string) time.Duration {
 		return time.Duration(one[float64](o, "SELECT coalesce(extract(epoch FROM "+column+" - a.created_at), 0)::float8 FROM actions a JOIN approvals p USING (tenant_id, action_id) WHERE action_id = $1",
@@ -28,7 +28,7 @@ func (o office) times(id envelope.ActionID) (wait, warn, escalate time.Duration)
 
 func TestReviewRulesSetTheTimes(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	if wait, warn, escalate := o.times(o.propose(1)[0]); wait != time.Hour || warn != 48*time.Minute || escalate != 0 {
 		t.Errorf("without a rule: wait %s, warning after %s, escalation after %s", wait, warn, escalate)
 	}
@@ -42,7 +42,7 @@ func TestReviewRulesSetTheTimes(t *testing.T) {
 	if wait, warn, escalate := o.times(o.propose(1)[0]); wait != 24*time.Hour || warn != 23*time.Hour || escalate != 2*time.Hour {
 		t.Errorf("by the rule: wait %s, warning after %s, escalation after %s", wait, warn, escalate)
 	}
-	if wait, _, _ := o.times(o.accept(letter(typo)).Action); wait != time.Hour {
+	if wait, _, _ := o.times(o.accept(message(typo)).Action); wait != time.Hour {
 		t.Errorf("another tool waits %s, want an hour", wait)
 	}
 }
@@ -52,7 +52,7 @@ func TestReviewRulesSetTheTimes(t *testing.T) {
 func TestRemindTellsOnce(t *testing.T) {
 	t.Parallel()
 	db := dbtest.DB(t)
-	a, b := newOffice(t, db), newOffice(t, db)
+	a, b := fixtureIn(t, db), fixtureIn(t, db)
 	ofA, ofB := a.propose(20), b.propose(5)
 	early, decided := b.propose(1)[0], ofA[0]
 	a.exec("UPDATE approvals SET warn_at = now() - interval '1 second', escalate_at = now() - interval '1 second' WHERE action_id <> $1", early.String())
@@ -71,7 +71,7 @@ func TestRemindTellsOnce(t *testing.T) {
 	}
 	wg.Go(func() {
 		for _, id := range ofA[10:] {
-			if err := a.desk.Deny(t.Context(), a.person("bob"), id, ""); err != nil {
+			if err := a.service.Deny(t.Context(), a.person("bob"), id, ""); err != nil {
 				t.Errorf("Deny = %v", err)
 			}
 		}
@@ -104,13 +104,13 @@ func TestRemindTellsOnce(t *testing.T) {
 // TestWhatRetentionDeletesGoesWhole: votes and edits hold payloads too.
 func TestWhatRetentionDeletesGoesWhole(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	ids := o.propose(2)
 	for _, id := range ids {
-		if err := o.desk.Edit(t.Context(), o.person("bob"), id, approval.Edit{Args: []byte(`{"n":1}`)}); err != nil {
+		if err := o.service.Edit(t.Context(), o.person("bob"), id, approval.Edit{Args: []byte(`{"n":1}`)}); err != nil {
 			t.Fatal(err)
 		}
-		if err := o.desk.Deny(t.Context(), o.person("ada"), id, ""); err != nil {
+		if err := o.service.Deny(t.Context(), o.person("ada"), id, ""); err != nil {
 			t.Fatal(err)
 		}
 	}

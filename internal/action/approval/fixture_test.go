@@ -22,22 +22,22 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// office is a tenant whose every proposal waits for a person.
-type office struct {
-	t      testing.TB
-	db     postgres.Begins
-	tenant envelope.TenantID
-	in     *intake.Intake
-	desk   *approval.Service
-	woken  *atomic.Int32
+// fixture is a tenant whose every proposal waits for a person.
+type fixture struct {
+	t       testing.TB
+	db      postgres.Begins
+	tenant  envelope.TenantID
+	in      *intake.Intake
+	service *approval.Service
+	woken   *atomic.Int32
 }
 
-func newOffice(t testing.TB, db postgres.Begins) office {
+func fixtureIn(t testing.TB, db postgres.Begins) fixture {
 	t.Helper()
-	o := office{t: t, db: db, tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), woken: new(atomic.Int32)}
+	o := fixture{t: t, db: db, tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), woken: new(atomic.Int32)}
 	cache := settings.NewCache()
 	o.in = intake.New(db, cache, intake.Config{ApprovalWait: time.Hour})
-	o.desk = approval.New(db, cache, approval.Config{Wake: func() { o.woken.Add(1) }})
+	o.service = approval.New(db, cache, approval.Config{Wake: func() { o.woken.Add(1) }})
 	o.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", o.tenant.String(), "t-"+o.tenant.String())
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
 		if err := catalog.PutSource(ctx, tx, o.tenant, catalog.Source{ID: "src", Kind: catalog.KindBuiltin, Enabled: true}); err != nil {
@@ -58,17 +58,17 @@ func listing(description string) []source.Tool {
 	}
 }
 
-func alone(t testing.TB) office  { return newOffice(t, dbtest.Tx(t)) }
-func shared(t testing.TB) office { return newOffice(t, dbtest.DB(t)) }
+func newFixture(t testing.TB) fixture       { return fixtureIn(t, dbtest.Tx(t)) }
+func newSharedFixture(t testing.TB) fixture { return fixtureIn(t, dbtest.DB(t)) }
 
-func (o office) as(fn func(ctx context.Context, tx pgx.Tx) error) {
+func (o fixture) as(fn func(ctx context.Context, tx pgx.Tx) error) {
 	o.t.Helper()
 	if err := postgres.InTx(o.t.Context(), o.db, postgres.API(o.tenant), func(tx pgx.Tx) error { return fn(o.t.Context(), tx) }); err != nil {
 		o.t.Fatal(err)
 	}
 }
 
-func (o office) exec(sql string, args ...any) {
+func (o fixture) exec(sql string, args ...any) {
 	o.t.Helper()
 	if err := postgres.InTx(o.t.Context(), o.db, postgres.Admin(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(o.t.Context(), sql, args...)
@@ -78,7 +78,7 @@ func (o office) exec(sql string, args ...any) {
 	}
 }
 
-func one[T any](o office, sql string, args ...any) (v T) {
+func one[T any](o fixture, sql string, args ...any) (v T) {
 	o.t.Helper()
 	if err := postgres.InTx(o.t.Context(), o.db, postgres.Admin(), func(tx pgx.Tx) error {
 		return tx.QueryRow(o.t.Context(), sql, args...).Scan(&v)
@@ -88,7 +88,7 @@ func one[T any](o office, sql string, args ...any) (v T) {
 	return v
 }
 
-func (o office) mode(m envelope.Mode) {
+func (o fixture) mode(m envelope.Mode) {
 	o.t.Helper()
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
 		return settings.PutMode(ctx, tx, o.tenant, "", "*", m, "test")
@@ -96,21 +96,21 @@ func (o office) mode(m envelope.Mode) {
 }
 
 // agent is the token that proposes.
-func (o office) agent() uuid.UUID { return uuid.UUID(o.tenant) }
+func (o fixture) agent() uuid.UUID { return uuid.UUID(o.tenant) }
 
-func (o office) decider(name string) approval.Decider {
+func (o fixture) decider(name string) approval.Decider {
 	return approval.Decider{Tenant: o.tenant, Token: uuid.New(), Name: name}
 }
 
 // person is a decider whom every token of the name belongs to.
-func (o office) person(name string) approval.Decider {
+func (o fixture) person(name string) approval.Decider {
 	by := o.decider(name)
 	by.Person = uuid.NewSHA1(uuid.UUID(o.tenant), []byte(name))
 	return by
 }
 
 // review has so many people agree to everything.
-func (o office) review(needed int) {
+func (o fixture) review(needed int) {
 	o.t.Helper()
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
 		return settings.PutReview(ctx, tx, o.tenant, settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Approvals: needed}, "test")
@@ -118,13 +118,13 @@ func (o office) review(needed int) {
 }
 
 // grant approves an envelope as it is.
-func (o office) grant(by approval.Decider, id envelope.ActionID, note string) error {
-	_, err := o.desk.Approve(o.t.Context(), by, id, approval.Approval{Note: note})
+func (o fixture) grant(by approval.Decider, id envelope.ActionID, note string) error {
+	_, err := o.service.Approve(o.t.Context(), by, id, approval.Approval{Note: note})
 	return err
 }
 
 // propose has n envelopes wait for a person.
-func (o office) propose(n int) []envelope.ActionID {
+func (o fixture) propose(n int) []envelope.ActionID {
 	o.t.Helper()
 	proposals := make([]*envelope.Proposal, n)
 	for i := range proposals {
@@ -145,14 +145,14 @@ func (o office) propose(n int) []envelope.ActionID {
 }
 
 // letter is a mail that nobody asked a person about, in a session.
-func letter(args string) *envelope.Proposal {
+func message(args string) *envelope.Proposal {
 	return &envelope.Proposal{
 		Type: envelope.TypeExec, Tool: envelope.Tool{Name: "mail"}, Args: json.RawMessage(args), SessionID: "s1", AutomationID: "nightly",
 	}
 }
 
 // accept hands one proposal in.
-func (o office) accept(p *envelope.Proposal) intake.Answer {
+func (o fixture) accept(p *envelope.Proposal) intake.Answer {
 	o.t.Helper()
 	answers, err := o.in.Accept(o.t.Context(), intake.Submitter{Tenant: o.tenant, Token: o.agent(), Name: "agent"}, []*envelope.Proposal{p})
 	if err != nil || answers[0].Err != nil {
@@ -162,20 +162,20 @@ func (o office) accept(p *envelope.Proposal) intake.Answer {
 }
 
 // told counts the items of events of a kind that tell of an envelope.
-func (o office) told(kind audit.Kind, id envelope.ActionID) int {
+func (o fixture) told(kind audit.Kind, id envelope.ActionID) int {
 	o.t.Helper()
 	return one[int](o, "SELECT count(1)::int FROM events, jsonb_array_elements(items) i WHERE kind = $1 AND i ->> 'action_id' = $2", string(kind), id.String())
 }
 
 // overdue lets the time to decide run out.
-func (o office) overdue(ids ...envelope.ActionID) {
+func (o fixture) overdue(ids ...envelope.ActionID) {
 	o.t.Helper()
 	for _, id := range ids {
 		o.exec("UPDATE actions SET approval_expires_at = now() - interval '1 second' WHERE action_id = $1", id.String())
 	}
 }
 
-func (o office) view(id envelope.ActionID) (v outbox.View) {
+func (o fixture) view(id envelope.ActionID) (v outbox.View) {
 	o.t.Helper()
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
 		views, err := outbox.Get(ctx, tx, o.tenant, id)
@@ -191,13 +191,13 @@ func (o office) view(id envelope.ActionID) (v outbox.View) {
 }
 
 // scheduled says how often an envelope is on the schedule.
-func (o office) scheduled(id envelope.ActionID) int {
+func (o fixture) scheduled(id envelope.ActionID) int {
 	o.t.Helper()
 	return one[int](o, "SELECT count(1)::int FROM outbox WHERE action_id = $1", id.String())
 }
 
 // decisions counts the events that tell of a decision about an envelope.
-func (o office) decisions(id envelope.ActionID) int {
+func (o fixture) decisions(id envelope.ActionID) int {
 	o.t.Helper()
 	return one[int](o, "SELECT count(1)::int FROM events, jsonb_array_elements(items) i WHERE kind IN ('decided', 'undone') AND i ->> 'action_id' = $1", id.String())
 }

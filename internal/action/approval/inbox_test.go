@@ -14,9 +14,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
-func (o office) inbox(after envelope.ActionID, most int) []approval.InboxItem {
+func (o fixture) inbox(after envelope.ActionID, most int) []approval.InboxItem {
 	o.t.Helper()
-	all, err := o.desk.Inbox(o.t.Context(), o.tenant, after, most)
+	all, err := o.service.Inbox(o.t.Context(), o.tenant, after, most)
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -25,11 +25,11 @@ func (o office) inbox(after envelope.ActionID, most int) []approval.InboxItem {
 
 func TestTheInboxHoldsWhatWaitsForAPerson(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	o.review(2)
 	ids := o.propose(6)
 	o.overdue(ids[0])
-	if err := o.desk.Deny(t.Context(), o.person("ada"), ids[1], ""); err != nil {
+	if err := o.service.Deny(t.Context(), o.person("ada"), ids[1], ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.grant(o.person("ada"), ids[2], ""); err != nil {
@@ -37,7 +37,7 @@ func TestTheInboxHoldsWhatWaitsForAPerson(t *testing.T) {
 	}
 	o.exec("INSERT INTO dead_letters (tenant_id, action_id, reason, attempt, code, message) VALUES ($1, $2, 'unknown', 1, 'worker_lost', 'it vanished')", o.tenant.String(), ids[3].String())
 	o.exec("UPDATE actions SET approval_state = 'granted' WHERE action_id = $1", ids[3].String())
-	if err := o.desk.Edit(t.Context(), o.person("bob"), ids[4], approval.Edit{Args: []byte(`{"n":2}`)}); err != nil {
+	if err := o.service.Edit(t.Context(), o.person("bob"), ids[4], approval.Edit{Args: []byte(`{"n":2}`)}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -79,7 +79,7 @@ func TestTheInboxTellsOfDrift(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := alone(t)
+			o := newFixture(t)
 			before := o.propose(1)[0]
 			o.as(func(ctx context.Context, tx pgx.Tx) error {
 				return catalog.PutListing(ctx, tx, o.tenant, "src", test.tools)

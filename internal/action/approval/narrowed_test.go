@@ -13,23 +13,23 @@ import (
 // A token for some tools decides about those alone.
 func TestATokenForSomeToolsDecidesAboutThose(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	ids := o.propose(2)
 	other, mine := o.decider("ada"), o.decider("ada")
 	other.Tools, mine.Tools = []string{"src:mail", "elsewhere:*"}, []string{"src:*"}
 
-	_, edited := o.desk.Approve(t.Context(), other, ids[0], approval.Approval{Args: json.RawMessage(`{"n":1}`)})
+	_, edited := o.service.Approve(t.Context(), other, ids[0], approval.Approval{Args: json.RawMessage(`{"n":1}`)})
 	for name, err := range map[string]error{
 		"approve":          o.grant(other, ids[0], ""),
-		"deny":             o.desk.Deny(t.Context(), other, ids[0], ""),
-		"edit":             o.desk.Edit(t.Context(), other, ids[0], approval.Edit{Args: json.RawMessage(`{"n":1}`)}),
+		"deny":             o.service.Deny(t.Context(), other, ids[0], ""),
+		"edit":             o.service.Edit(t.Context(), other, ids[0], approval.Edit{Args: json.RawMessage(`{"n":1}`)}),
 		"approve and edit": edited,
 	} {
 		if !errors.Is(err, fault.Denied) {
 			t.Errorf("%s with a token for other tools = %v, want fault.Denied", name, err)
 		}
 	}
-	many, err := o.desk.ApproveMany(t.Context(), other, ids, "", nil)
+	many, err := o.service.ApproveMany(t.Context(), other, ids, "", nil)
 	if err != nil || !errors.Is(many[0].Err, fault.Denied) || !errors.Is(many[1].Err, fault.Denied) {
 		t.Errorf("approve many = %+v, %v", many, err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-func (o office) votes(id envelope.ActionID) (votes []approval.Vote) {
+func (o fixture) votes(id envelope.ActionID) (votes []approval.Vote) {
 	o.t.Helper()
 	o.as(func(ctx context.Context, tx pgx.Tx) (err error) {
 		votes, err = approval.Votes(ctx, tx, o.tenant, id)
@@ -26,18 +26,18 @@ func (o office) votes(id envelope.ActionID) (votes []approval.Vote) {
 
 func TestTwoPeopleMustAgree(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	o.review(2)
 	id := o.propose(1)[0]
 
-	first, err := o.desk.Approve(t.Context(), o.person("ada"), id, approval.Approval{Note: "fine"})
+	first, err := o.service.Approve(t.Context(), o.person("ada"), id, approval.Approval{Note: "fine"})
 	if err != nil || first.Approval != envelope.ApprovalRequired || first.Given != 1 || first.Needed != 2 || o.scheduled(id) != 0 || o.woken.Load() != 0 {
 		t.Errorf("the first vote = %+v, %v, want one of two and nothing else", first, err)
 	}
 	if err := o.grant(o.person("ada"), id, ""); !errors.Is(err, fault.Conflict) {
 		t.Errorf("the same person again, with another token = %v, want fault.Conflict", err)
 	}
-	second, err := o.desk.Approve(t.Context(), o.person("bob"), id, approval.Approval{Note: "by me too"})
+	second, err := o.service.Approve(t.Context(), o.person("bob"), id, approval.Approval{Note: "by me too"})
 	if err != nil || second.Approval != envelope.ApprovalGranted || second.Given != 2 || o.scheduled(id) != 1 || o.woken.Load() != 1 {
 		t.Errorf("the second vote = %+v, %v", second, err)
 	}
@@ -53,14 +53,14 @@ func TestTwoPeopleMustAgree(t *testing.T) {
 
 func TestOneWhoDeniesIsEnough(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	o.review(3)
 	id := o.propose(1)[0]
 	if err := o.grant(o.person("ada"), id, ""); err != nil {
 		t.Fatal(err)
 	}
 
-	err := o.desk.Deny(t.Context(), o.person("ada"), id, "on second thoughts")
+	err := o.service.Deny(t.Context(), o.person("ada"), id, "on second thoughts")
 
 	if v := o.view(id); err != nil || v.Phase != envelope.PhaseDenied || v.DecisionNote != "on second thoughts" || len(o.votes(id)) != 2 {
 		t.Errorf("Deny = %v, and it is %s with %d votes", err, v.Phase, len(o.votes(id)))
@@ -70,7 +70,7 @@ func TestOneWhoDeniesIsEnough(t *testing.T) {
 // TestNobodyDecidesAboutTheirOwn, whatever token they hold.
 func TestNobodyDecidesAboutTheirOwn(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	ada := uuid.Must(uuid.NewV7())
 	o.exec("INSERT INTO operators (tenant_id, operator_id, name, role_set) VALUES ($1, $2, 'ada', 'operator')", o.tenant.String(), ada.String())
 	o.exec("INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash, operator_id) VALUES ($1, $2, 'n', 'operator', '', $3)",
@@ -83,8 +83,8 @@ func TestNobodyDecidesAboutTheirOwn(t *testing.T) {
 		"her login":              {Tenant: o.tenant, Token: ada, Person: ada, Name: "ada"},
 		"her token, said as one": {Tenant: o.tenant, Token: o.agent(), Person: ada, Name: "ada"},
 	} {
-		granted, denied := o.grant(by, id, ""), o.desk.Deny(t.Context(), by, id, "")
-		edited := o.desk.Edit(t.Context(), by, id, approval.Edit{Args: []byte(`{"n":1}`)})
+		granted, denied := o.grant(by, id, ""), o.service.Deny(t.Context(), by, id, "")
+		edited := o.service.Edit(t.Context(), by, id, approval.Edit{Args: []byte(`{"n":1}`)})
 		if !errors.Is(granted, fault.Denied) || !errors.Is(denied, fault.Denied) || !errors.Is(edited, fault.Denied) {
 			t.Errorf("decisions by %s = %v, %v, %v, want fault.Denied", name, granted, denied, edited)
 		}
@@ -99,16 +99,16 @@ func TestNobodyDecidesAboutTheirOwn(t *testing.T) {
 func TestAVoteIsForThePolicyOfItsTime(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		change func(o office)
+		change func(o fixture)
 		needed int
 	}{
-		"a rule set anew":  {func(o office) { o.mode(envelope.ModeRequireApproval) }, 2},
-		"three, not two":   {func(o office) { o.review(3) }, 3},
-		"one, and not two": {func(o office) { o.review(1) }, 1},
+		"a rule set anew":  {func(o fixture) { o.mode(envelope.ModeRequireApproval) }, 2},
+		"three, not two":   {func(o fixture) { o.review(3) }, 3},
+		"one, and not two": {func(o fixture) { o.review(1) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := alone(t)
+			o := newFixture(t)
 			o.review(2)
 			id := o.propose(1)[0]
 			if err := o.grant(o.person("ada"), id, ""); err != nil {
@@ -118,7 +118,7 @@ func TestAVoteIsForThePolicyOfItsTime(t *testing.T) {
 			test.change(o)
 
 			for n, who := range []string{"ada", "bob", "cyd"}[:test.needed] {
-				s, err := o.desk.Approve(t.Context(), o.person(who), id, approval.Approval{})
+				s, err := o.service.Approve(t.Context(), o.person(who), id, approval.Approval{})
 				if want := n+1 == test.needed; err != nil || s.Given != n+1 || s.Needed != test.needed || (s.Approval == envelope.ApprovalGranted) != want {
 					t.Errorf("vote %d after the change = %+v, %v", n+1, s, err)
 				}
@@ -132,16 +132,16 @@ func TestAVoteIsForThePolicyOfItsTime(t *testing.T) {
 
 func TestABatchAnswersForEach(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	ids := o.propose(5)
 	o.overdue(ids[1])
-	if err := o.desk.Deny(t.Context(), o.person("bob"), ids[2], ""); err != nil {
+	if err := o.service.Deny(t.Context(), o.person("bob"), ids[2], ""); err != nil {
 		t.Fatal(err)
 	}
 	batch := []envelope.ActionID{ids[0], ids[1], ids[2], envelope.NewActionID(), ids[0], ids[3], ids[4]}
 	seen := map[envelope.ActionID]string{ids[3]: approval.ETag(o.view(ids[3])), ids[4]: "of another time"}
 
-	all, err := o.desk.ApproveMany(t.Context(), o.person("ada"), batch, "", seen)
+	all, err := o.service.ApproveMany(t.Context(), o.person("ada"), batch, "", seen)
 
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestABatchAnswersForEach(t *testing.T) {
 	if n := one[int](o, "SELECT count(1)::int FROM events WHERE kind = 'decided' AND actor = 'ada'"); n != 1 {
 		t.Errorf("a batch left %d events, want 1", n)
 	}
-	if _, err := o.desk.DenyMany(t.Context(), o.person("ada"), make([]envelope.ActionID, approval.MaxBatch+1), ""); !errors.Is(err, fault.Invalid) {
+	if _, err := o.service.DenyMany(t.Context(), o.person("ada"), make([]envelope.ActionID, approval.MaxBatch+1), ""); !errors.Is(err, fault.Invalid) {
 		t.Errorf("a batch that is too large = %v, want fault.Invalid", err)
 	}
 }
@@ -166,12 +166,12 @@ func TestABatchAnswersForEach(t *testing.T) {
 // rest of it.
 func TestABatchOfVotes(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	o.review(2)
 	ids := o.propose(3)
 	vote := func(name string, ids ...envelope.ActionID) (counted int) {
 		t.Helper()
-		all, err := o.desk.ApproveMany(t.Context(), o.person(name), ids, "", nil)
+		all, err := o.service.ApproveMany(t.Context(), o.person(name), ids, "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,19 +204,19 @@ func TestAlwaysLetsFurtherOnesThrough(t *testing.T) {
 		like, unlike  *envelope.Proposal
 		detail, owner string
 	}{
-		"of the session": {approval.Always{}, letter(`{"to":"bo@example.org"}`), with(letter(typo), func(p *envelope.Proposal) { p.SessionID = "s2" }), "s1", "session_id"},
-		"of the automation": {approval.Always{Scope: approval.ScopeAutomation}, with(letter(typo), func(p *envelope.Proposal) { p.SessionID = "s2" }),
-			with(letter(typo), func(p *envelope.Proposal) { p.AutomationID = "" }), "nightly", "automation_id"},
-		"with one argument pinned": {approval.Always{Pins: []string{"/to"}}, letter(`{"to":"anna@example.org","copies":1}`), letter(`{"to":"bo@example.org"}`), "s1", "session_id"},
-		"with all arguments pinned": {approval.Always{Scope: approval.ScopeTenant, Pins: []string{""}}, with(letter(typo), func(p *envelope.Proposal) { p.SessionID = "s2" }),
-			letter(`{"to":"anna@example.org","tags":["a","b"],"copies":1}`), "", "session_id"},
+		"of the session": {approval.Always{}, message(`{"to":"bo@example.org"}`), with(message(typo), func(p *envelope.Proposal) { p.SessionID = "s2" }), "s1", "session_id"},
+		"of the automation": {approval.Always{Scope: approval.ScopeAutomation}, with(message(typo), func(p *envelope.Proposal) { p.SessionID = "s2" }),
+			with(message(typo), func(p *envelope.Proposal) { p.AutomationID = "" }), "nightly", "automation_id"},
+		"with one argument pinned": {approval.Always{Pins: []string{"/to"}}, message(`{"to":"anna@example.org","copies":1}`), message(`{"to":"bo@example.org"}`), "s1", "session_id"},
+		"with all arguments pinned": {approval.Always{Scope: approval.ScopeTenant, Pins: []string{""}}, with(message(typo), func(p *envelope.Proposal) { p.SessionID = "s2" }),
+			message(`{"to":"anna@example.org","tags":["a","b"],"copies":1}`), "", "session_id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := alone(t)
-			id := o.accept(letter(typo)).Action
+			o := newFixture(t)
+			id := o.accept(message(typo)).Action
 
-			done, err := o.desk.Approve(t.Context(), o.person("ada"), id, approval.Approval{Note: "always", Always: &test.always})
+			done, err := o.service.Approve(t.Context(), o.person("ada"), id, approval.Approval{Note: "always", Always: &test.always})
 
 			if err != nil || done.Grant == uuid.Nil || o.scheduled(id) != 1 {
 				t.Fatalf("Approve = %+v, %v", done, err)
@@ -246,23 +246,23 @@ func with(p *envelope.Proposal, change func(p *envelope.Proposal)) *envelope.Pro
 func TestAlwaysThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		before func(o office)
+		before func(o fixture)
 		always approval.Always
 		want   fault.Kind
 	}{
-		"where two must agree":   {func(o office) { o.review(2) }, approval.Always{}, fault.Conflict},
-		"of no employee":         {func(office) {}, approval.Always{Scope: approval.ScopeEmployee}, fault.Invalid},
-		"of no scope":            {func(office) {}, approval.Always{Scope: "world"}, fault.Invalid},
-		"with a pin on nothing":  {func(office) {}, approval.Always{Pins: []string{"/cc"}}, fault.Invalid},
-		"for longer than may be": {func(office) {}, approval.Always{For: settings.MaxGrant + 1}, fault.Invalid},
+		"where two must agree":   {func(o fixture) { o.review(2) }, approval.Always{}, fault.Conflict},
+		"of no employee":         {func(fixture) {}, approval.Always{Scope: approval.ScopeEmployee}, fault.Invalid},
+		"of no scope":            {func(fixture) {}, approval.Always{Scope: "world"}, fault.Invalid},
+		"with a pin on nothing":  {func(fixture) {}, approval.Always{Pins: []string{"/cc"}}, fault.Invalid},
+		"for longer than may be": {func(fixture) {}, approval.Always{For: settings.MaxGrant + 1}, fault.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := alone(t)
+			o := newFixture(t)
 			test.before(o)
-			id := o.accept(letter(typo)).Action
+			id := o.accept(message(typo)).Action
 
-			_, err := o.desk.Approve(t.Context(), o.person("ada"), id, approval.Approval{Always: &test.always})
+			_, err := o.service.Approve(t.Context(), o.person("ada"), id, approval.Approval{Always: &test.always})
 
 			if !errors.Is(err, test.want) || o.scheduled(id) != 0 || o.view(id).Envelope.Approval != envelope.ApprovalRequired || len(o.votes(id)) != 0 {
 				t.Errorf("Approve = %v, want fault %q; it is %s", err, test.want, o.view(id).Envelope.Approval)

@@ -24,17 +24,17 @@ import (
 const crowd = 8
 
 // move is something that one of a crowd tries to do to an envelope.
-type move func(o office, nth int, id envelope.ActionID) error
+type move func(o fixture, nth int, id envelope.ActionID) error
 
-func approves(o office, nth int, id envelope.ActionID) error {
+func approves(o fixture, nth int, id envelope.ActionID) error {
 	return o.grant(o.person(fmt.Sprintf("approver %d", nth)), id, "")
 }
 
-func denies(o office, nth int, id envelope.ActionID) error {
-	return o.desk.Deny(o.t.Context(), o.person(fmt.Sprintf("denier %d", nth)), id, "")
+func denies(o fixture, nth int, id envelope.ActionID) error {
+	return o.service.Deny(o.t.Context(), o.person(fmt.Sprintf("denier %d", nth)), id, "")
 }
 
-func undoes(o office, _ int, id envelope.ActionID) error {
+func undoes(o fixture, _ int, id envelope.ActionID) error {
 	return postgres.InTx(o.t.Context(), o.db, postgres.API(o.tenant), func(tx pgx.Tx) error {
 		return outbox.Undo(o.t.Context(), tx, o.tenant, id, "agent")
 	})
@@ -45,7 +45,7 @@ type tally []int
 
 // rush has a crowd of each move at an envelope at once, and counts what was
 // done. What was not must have been refused for one of the given reasons.
-func (o office) rush(id envelope.ActionID, refusals []fault.Kind, moves ...move) tally {
+func (o fixture) rush(id envelope.ActionID, refusals []fault.Kind, moves ...move) tally {
 	o.t.Helper()
 	done := make(tally, len(moves))
 	var mu sync.Mutex
@@ -73,7 +73,7 @@ func (o office) rush(id envelope.ActionID, refusals []fault.Kind, moves ...move)
 }
 
 // agrees holds everything that is on record about an envelope together.
-func (o office) agrees(id envelope.ActionID, want envelope.Approval, votes int) {
+func (o fixture) agrees(id envelope.ActionID, want envelope.Approval, votes int) {
 	o.t.Helper()
 	type record struct {
 		Approval                       envelope.Approval
@@ -99,7 +99,7 @@ func (o office) agrees(id envelope.ActionID, want envelope.Approval, votes int) 
 
 func TestOfManyDecisionsOneWins(t *testing.T) {
 	t.Parallel()
-	o := shared(t)
+	o := newSharedFixture(t)
 
 	for _, id := range o.propose(25) {
 		won := o.rush(id, []fault.Kind{fault.Conflict}, approves, denies)
@@ -117,8 +117,8 @@ func TestOfManyDecisionsOneWins(t *testing.T) {
 
 func TestAnApprovalAndItsExpiryHaveOneWinner(t *testing.T) {
 	t.Parallel()
-	o := shared(t)
-	sweeps := func(o office, _ int, _ envelope.ActionID) error {
+	o := newSharedFixture(t)
+	sweeps := func(o fixture, _ int, _ envelope.ActionID) error {
 		_, err := approval.Expire(o.t.Context(), o.db, 10)
 		return err
 	}
@@ -146,7 +146,7 @@ func TestAnApprovalAndItsExpiryHaveOneWinner(t *testing.T) {
 
 func TestAnApprovalAndAnUndoLeaveOneEnd(t *testing.T) {
 	t.Parallel()
-	o := shared(t)
+	o := newSharedFixture(t)
 
 	for _, id := range o.propose(25) {
 		won := o.rush(id, []fault.Kind{fault.Conflict}, approves, undoes)
@@ -167,7 +167,7 @@ func TestAnApprovalAndAnUndoLeaveOneEnd(t *testing.T) {
 
 func TestADenialAndAnUndoHaveOneWinner(t *testing.T) {
 	t.Parallel()
-	o := shared(t)
+	o := newSharedFixture(t)
 
 	for _, id := range o.propose(25) {
 		won := o.rush(id, []fault.Kind{fault.Conflict}, denies, undoes)
@@ -179,7 +179,7 @@ func TestADenialAndAnUndoHaveOneWinner(t *testing.T) {
 }
 
 // sweep goes once through what kills left to do.
-func (o office) sweep() error {
+func (o fixture) sweep() error {
 	return postgres.InTx(o.t.Context(), o.db, postgres.Worker(), func(tx pgx.Tx) error {
 		sweeps, err := outbox.Sweeps(o.t.Context(), tx, 10)
 		for i := range sweeps {
@@ -194,8 +194,8 @@ func (o office) sweep() error {
 
 func TestAnApprovalAndAKillLeaveNothingToSend(t *testing.T) {
 	t.Parallel()
-	o := shared(t)
-	sweeps := func(o office, _ int, _ envelope.ActionID) error { return o.sweep() }
+	o := newSharedFixture(t)
+	sweeps := func(o fixture, _ int, _ envelope.ActionID) error { return o.sweep() }
 
 	for range 12 {
 		id := o.propose(1)[0]
@@ -229,19 +229,19 @@ func TestAnApprovalAndAKillLeaveNothingToSend(t *testing.T) {
 // saw: of those who change it and those who approve it one wins.
 func TestAnEditAndAnApprovalHaveOneWinner(t *testing.T) {
 	t.Parallel()
-	o := shared(t)
+	o := newSharedFixture(t)
 	count := make([]int, 2)
 
 	for _, id := range o.propose(25) {
 		seen := approval.ETag(o.view(id))
 		won := o.rush(id, []fault.Kind{fault.Conflict, fault.Stale, fault.Unconditional},
-			func(o office, nth int, id envelope.ActionID) error {
-				_, err := o.desk.Approve(o.t.Context(), o.person(fmt.Sprintf("approver %d", nth)), id, approval.Approval{IfMatch: seen})
+			func(o fixture, nth int, id envelope.ActionID) error {
+				_, err := o.service.Approve(o.t.Context(), o.person(fmt.Sprintf("approver %d", nth)), id, approval.Approval{IfMatch: seen})
 				return err
 			},
-			func(o office, nth int, id envelope.ActionID) error {
+			func(o fixture, nth int, id envelope.ActionID) error {
 				args := json.RawMessage(fmt.Sprintf(`{"n":%d}`, nth))
-				return o.desk.Edit(o.t.Context(), o.person(fmt.Sprintf("editor %d", nth)), id, approval.Edit{Args: args, IfMatch: seen})
+				return o.service.Edit(o.t.Context(), o.person(fmt.Sprintf("editor %d", nth)), id, approval.Edit{Args: args, IfMatch: seen})
 			})
 
 		if won[0]+won[1] != 1 {
@@ -270,7 +270,7 @@ func TestAnEditAndAnApprovalHaveOneWinner(t *testing.T) {
 func TestVotesAtOnceAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	const needed = 3
-	o := shared(t)
+	o := newSharedFixture(t)
 	o.review(needed)
 
 	for _, id := range o.propose(20) {
@@ -291,7 +291,7 @@ func TestVotesAtOnceAreCountedOnce(t *testing.T) {
 func TestADenialEndsAVote(t *testing.T) {
 	t.Parallel()
 	const needed = 5
-	o := shared(t)
+	o := newSharedFixture(t)
 	o.review(needed)
 
 	for _, id := range o.propose(20) {
@@ -313,7 +313,7 @@ func TestADenialEndsAVote(t *testing.T) {
 func TestOverlappingBatchesHaveOneWinnerEach(t *testing.T) {
 	t.Parallel()
 	const all, most = 120, 80
-	o := shared(t)
+	o := newSharedFixture(t)
 	ids := o.propose(all)
 	var mu sync.Mutex
 	won := make(map[envelope.ActionID][]envelope.Approval)
@@ -325,9 +325,9 @@ func TestOverlappingBatchesHaveOneWinnerEach(t *testing.T) {
 		mine = mine[:most]
 		wg.Go(func() {
 			by := o.person(fmt.Sprintf("person %d", nth))
-			decide := func() ([]approval.Result, error) { return o.desk.ApproveMany(t.Context(), by, mine, "", nil) }
+			decide := func() ([]approval.Result, error) { return o.service.ApproveMany(t.Context(), by, mine, "", nil) }
 			if nth%2 == 1 {
-				decide = func() ([]approval.Result, error) { return o.desk.DenyMany(t.Context(), by, mine, "") }
+				decide = func() ([]approval.Result, error) { return o.service.DenyMany(t.Context(), by, mine, "") }
 			}
 			decided, err := decide()
 			if err != nil {

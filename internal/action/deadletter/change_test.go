@@ -19,22 +19,22 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// replayLot replays a lot, all of whose letters may be doubled.
-func (fx fixture) replayLot(lot deadletter.BulkRequest, perSecond float64) deadletter.BulkResult {
+// replayBulk replays a request with duplicates allowed.
+func (fx fixture) replayBulk(request deadletter.BulkRequest, perSecond float64) deadletter.BulkResult {
 	fx.T.Helper()
 	var done deadletter.BulkResult
-	lot.Actor = "ada"
+	request.Actor = "ada"
 	fx.As(postgres.API(fx.Tenant), func(tx pgx.Tx) (err error) {
-		done, err = deadletter.Replay(fx.T.Context(), tx, fx.Tenant, lot, deadletter.ReplayOptions{AllowDuplicates: true, PerSecond: perSecond})
+		done, err = deadletter.Replay(fx.T.Context(), tx, fx.Tenant, request, deadletter.ReplayOptions{AllowDuplicates: true, PerSecond: perSecond})
 		return err
 	})
 	return done
 }
 
-func (fx fixture) dryRun(lot deadletter.BulkRequest) deadletter.BulkResult {
+func (fx fixture) dryRun(request deadletter.BulkRequest) deadletter.BulkResult {
 	fx.T.Helper()
-	lot.DryRun, lot.Limit = true, 100
-	return fx.replayLot(lot, 0)
+	request.DryRun, request.Limit = true, 100
+	return fx.replayBulk(request, 0)
 }
 
 func (fx fixture) resolve(id envelope.ActionID, r deadletter.Resolution) error {
@@ -78,9 +78,9 @@ func TestADryRunChangesNothing(t *testing.T) {
 	fx := newFixture(t)
 	refused, unknown := fx.EndAsDeadLetters(3, outbox.Refused), fx.EndAsDeadLetters(2, outbox.Unknown)
 	for name, test := range map[string]struct {
-		lot  deadletter.BulkRequest
-		pace deadletter.ReplayOptions
-		want deadletter.BulkResult
+		request deadletter.BulkRequest
+		pace    deadletter.ReplayOptions
+		want    deadletter.BulkResult
 	}{
 		"of everything": {deadletter.BulkRequest{Limit: 2}, deadletter.ReplayOptions{}, deadletter.BulkResult{Actions: refused[:2], Remaining: 3, Excluded: 2}},
 		"of the unknown, too": {
@@ -93,9 +93,9 @@ func TestADryRunChangesNothing(t *testing.T) {
 		"of none by id": {deadletter.BulkRequest{IDs: []envelope.ActionID{}, Limit: 9}, deadletter.ReplayOptions{}, deadletter.BulkResult{Actions: []envelope.ActionID{}}},
 	} {
 		var done deadletter.BulkResult
-		test.lot.DryRun = true
+		test.request.DryRun = true
 		fx.As(postgres.API(fx.Tenant), func(tx pgx.Tx) (err error) {
-			done, err = deadletter.Replay(t.Context(), tx, fx.Tenant, test.lot, test.pace)
+			done, err = deadletter.Replay(t.Context(), tx, fx.Tenant, test.request, test.pace)
 			return err
 		})
 
@@ -120,9 +120,9 @@ func TestALotTakesTheOldestFirst(t *testing.T) {
 	fx := newFixture(t)
 	ids := fx.EndAsDeadLetters(5, outbox.Refused)
 
-	first := fx.replayLot(deadletter.BulkRequest{Limit: 2}, 0)
-	second := fx.replayLot(deadletter.BulkRequest{Limit: 2}, 0)
-	third := fx.replayLot(deadletter.BulkRequest{Limit: 2}, 0)
+	first := fx.replayBulk(deadletter.BulkRequest{Limit: 2}, 0)
+	second := fx.replayBulk(deadletter.BulkRequest{Limit: 2}, 0)
+	third := fx.replayBulk(deadletter.BulkRequest{Limit: 2}, 0)
 
 	got := outboxtest.Texts(slices.Concat(first.Actions, second.Actions, third.Actions))
 	if diff := cmp.Diff(outboxtest.Texts(ids), got); diff != "" {
@@ -138,10 +138,10 @@ func TestAPacedReplayIsSpreadAndGoesOnWhereItStopped(t *testing.T) {
 	fx := newFixture(t)
 	ids := fx.EndAsDeadLetters(6, outbox.Refused)
 
-	first := fx.replayLot(deadletter.BulkRequest{Limit: 2}, 4)
+	first := fx.replayBulk(deadletter.BulkRequest{Limit: 2}, 4)
 	// Taken up again, with a bound to the time that names the same letters.
-	second := fx.replayLot(deadletter.BulkRequest{Limit: 3, Filter: deadletter.Filter{Until: time.Now().Add(time.Hour)}}, 4)
-	other := fx.replayLot(deadletter.BulkRequest{Limit: 1, Filter: deadletter.Filter{Tool: "tool"}}, 4)
+	second := fx.replayBulk(deadletter.BulkRequest{Limit: 3, Filter: deadletter.Filter{Until: time.Now().Add(time.Hour)}}, 4)
+	other := fx.replayBulk(deadletter.BulkRequest{Limit: 1, Filter: deadletter.Filter{Tool: "tool"}}, 4)
 
 	const step = 250 * time.Millisecond
 	// What has another filter has a schedule of its own.
@@ -162,11 +162,11 @@ func TestASpentScheduleBeginsNow(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	fx.EndAsDeadLetters(2, outbox.Refused)
-	fx.replayLot(deadletter.BulkRequest{Limit: 1}, 1)
+	fx.replayBulk(deadletter.BulkRequest{Limit: 1}, 1)
 	fx.Exec("UPDATE replay_schedules SET next_at = now() - interval '1 hour'")
 	fx.Exec("INSERT INTO replay_schedules VALUES ($1, 'old', now() - interval '2 days')", fx.Tenant.String())
 
-	done := fx.replayLot(deadletter.BulkRequest{Limit: 1}, 1)
+	done := fx.replayBulk(deadletter.BulkRequest{Limit: 1}, 1)
 
 	if got := done.ScheduledFor.Round(time.Millisecond); got != time.Second {
 		t.Errorf("the schedule reaches %v ahead, want 1s", got)
@@ -178,16 +178,16 @@ func TestASpentScheduleBeginsNow(t *testing.T) {
 
 func TestPacedLotsAtOnceDoNotBunch(t *testing.T) {
 	t.Parallel()
-	const lots, each = 8, 5
+	const requests, each = 8, 5
 	fx := newSharedFixture(t)
-	ids := fx.EndAsDeadLetters(lots*each, outbox.Refused)
+	ids := fx.EndAsDeadLetters(requests*each, outbox.Refused)
 
 	var wg sync.WaitGroup
-	for i := range lots {
+	for i := range requests {
 		wg.Go(func() {
-			lot := deadletter.BulkRequest{IDs: ids[i*each : (i+1)*each], Limit: each, Actor: "ada"}
+			request := deadletter.BulkRequest{IDs: ids[i*each : (i+1)*each], Limit: each, Actor: "ada"}
 			err := postgres.InTx(t.Context(), fx.DB, postgres.API(fx.Tenant), func(tx pgx.Tx) error {
-				_, err := deadletter.Replay(t.Context(), tx, fx.Tenant, lot, deadletter.ReplayOptions{PerSecond: 10})
+				_, err := deadletter.Replay(t.Context(), tx, fx.Tenant, request, deadletter.ReplayOptions{PerSecond: 10})
 				return err
 			})
 			if err != nil {
@@ -203,8 +203,8 @@ func TestPacedLotsAtOnceDoNotBunch(t *testing.T) {
 	if got < 0.0999 {
 		t.Errorf("two envelopes are due %.4f s apart, want 0.1", got)
 	}
-	if n := outboxtest.One[int64](fx.Fixture, "SELECT count(1) FROM outbox"); n != lots*each {
-		t.Errorf("%d envelopes are on the schedule, want %d", n, lots*each)
+	if n := outboxtest.One[int64](fx.Fixture, "SELECT count(1) FROM outbox"); n != requests*each {
+		t.Errorf("%d envelopes are on the schedule, want %d", n, requests*each)
 	}
 }
 

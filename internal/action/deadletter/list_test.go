@@ -175,7 +175,7 @@ func TestLettersAreFilteredAndPaged(t *testing.T) {
 		test.filter.Before = envelope.ActionID{} // a matter of pages alone
 		chosen := fx.dryRun(deadletter.BulkRequest{Filter: test.filter})
 		if name != "after a page" && (len(chosen.Actions) != len(test.want) || chosen.Remaining != len(test.want)) {
-			t.Errorf("%s: a lot chooses %d and counts %d, want %d", name, len(chosen.Actions), chosen.Remaining, len(test.want))
+			t.Errorf("%s: a request chooses %d and counts %d, want %d", name, len(chosen.Actions), chosen.Remaining, len(test.want))
 		}
 	}
 }

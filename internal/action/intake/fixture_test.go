@@ -21,9 +21,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// door is the intake of a tenant that has two sources. Both have the tool
+// fixture is the intake of a tenant that has two sources. Both have the tool
 // note; only the first has send, which needs a text, and danger.
-type door struct {
+type fixture struct {
 	t      testing.TB
 	db     postgres.Begins
 	tenant envelope.TenantID
@@ -31,10 +31,10 @@ type door struct {
 	woken  *atomic.Int32
 }
 
-func newDoor(t testing.TB, db postgres.Begins) door {
+func fixtureIn(t testing.TB, db postgres.Begins) fixture {
 	t.Helper()
 	woken := new(atomic.Int32)
-	d := door{t: t, db: db, tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), woken: woken}
+	d := fixture{t: t, db: db, tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), woken: woken}
 	d.in = intake.New(db, settings.NewCache(), intake.Config{ApprovalWait: time.Hour, Wake: func() { woken.Add(1) }})
 	d.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", d.tenant.String(), "t-"+d.tenant.String())
 	d.as(func(ctx context.Context, tx pgx.Tx) error {
@@ -59,17 +59,17 @@ func newDoor(t testing.TB, db postgres.Begins) door {
 	return d
 }
 
-func alone(t testing.TB) door  { return newDoor(t, dbtest.Tx(t)) }
-func shared(t testing.TB) door { return newDoor(t, dbtest.DB(t)) }
+func newFixture(t testing.TB) fixture       { return fixtureIn(t, dbtest.Tx(t)) }
+func newSharedFixture(t testing.TB) fixture { return fixtureIn(t, dbtest.DB(t)) }
 
-func (d door) as(fn func(ctx context.Context, tx pgx.Tx) error) {
+func (d fixture) as(fn func(ctx context.Context, tx pgx.Tx) error) {
 	d.t.Helper()
 	if err := postgres.InTx(d.t.Context(), d.db, postgres.API(d.tenant), func(tx pgx.Tx) error { return fn(d.t.Context(), tx) }); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-func (d door) exec(sql string, args ...any) {
+func (d fixture) exec(sql string, args ...any) {
 	d.t.Helper()
 	if err := postgres.InTx(d.t.Context(), d.db, postgres.Admin(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(d.t.Context(), sql, args...)
@@ -79,7 +79,7 @@ func (d door) exec(sql string, args ...any) {
 	}
 }
 
-func (d door) count(sql string, args ...any) (n int) {
+func (d fixture) count(sql string, args ...any) (n int) {
 	d.t.Helper()
 	if err := postgres.InTx(d.t.Context(), d.db, postgres.Admin(), func(tx pgx.Tx) error {
 		return tx.QueryRow(d.t.Context(), sql, args...).Scan(&n)
@@ -89,7 +89,7 @@ func (d door) count(sql string, args ...any) (n int) {
 	return n
 }
 
-func (d door) mode(pattern string, mode envelope.Mode) {
+func (d fixture) mode(pattern string, mode envelope.Mode) {
 	d.t.Helper()
 	d.as(func(ctx context.Context, tx pgx.Tx) error {
 		return settings.PutMode(ctx, tx, d.tenant, "", pattern, mode, "test")
@@ -97,16 +97,16 @@ func (d door) mode(pattern string, mode envelope.Mode) {
 }
 
 // bucket makes a bucket without limits.
-func (d door) bucket(name string) {
+func (d fixture) bucket(name string) {
 	d.t.Helper()
 	d.exec("INSERT INTO buckets (tenant_id, name) VALUES ($1, $2)", d.tenant.String(), name)
 }
 
-func (d door) by() intake.Submitter {
+func (d fixture) by() intake.Submitter {
 	return intake.Submitter{Tenant: d.tenant, Token: uuid.UUID(d.tenant), Name: "agent"}
 }
 
-func (d door) accept(proposals ...*envelope.Proposal) []intake.Answer {
+func (d fixture) accept(proposals ...*envelope.Proposal) []intake.Answer {
 	d.t.Helper()
 	answers, err := d.in.Accept(d.t.Context(), d.by(), proposals)
 	if err != nil {
@@ -118,7 +118,7 @@ func (d door) accept(proposals ...*envelope.Proposal) []intake.Answer {
 	return answers
 }
 
-func (d door) view(id envelope.ActionID) (v outbox.View) {
+func (d fixture) view(id envelope.ActionID) (v outbox.View) {
 	d.t.Helper()
 	d.as(func(ctx context.Context, tx pgx.Tx) error {
 		views, err := outbox.Get(ctx, tx, d.tenant, id)
@@ -134,7 +134,7 @@ func (d door) view(id envelope.ActionID) (v outbox.View) {
 }
 
 // events are of the transaction's own tenant, committed or not.
-func (d door) events() []audit.Item {
+func (d fixture) events() []audit.Item {
 	d.t.Helper()
 	var items []audit.Item
 	d.as(func(ctx context.Context, tx pgx.Tx) error {
@@ -163,7 +163,7 @@ func call(tool, args string) *envelope.Proposal {
 }
 
 // newDoorLike is another process's intake for the same tenant.
-func newDoorLike(d door) *intake.Intake {
+func newDoorLike(d fixture) *intake.Intake {
 	return intake.New(d.db, settings.NewCache(), intake.Config{})
 }
 

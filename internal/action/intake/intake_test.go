@@ -22,7 +22,7 @@ import (
 
 func TestAcceptWritesWhatWasProposed(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	d.bucket("slow")
 	p := note("e1")
 	p.AutomationID, p.SessionID, p.EmployeeID, p.Risk = "auto", "s1", envelope.EmployeeID(d.tenant), envelope.RiskHigh
@@ -75,7 +75,7 @@ func TestWhatPolicySaysDecidesWhereItGoes(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s when asked for %q", test.mode, test.asked), func(t *testing.T) {
 			t.Parallel()
-			d := alone(t)
+			d := newFixture(t)
 			d.mode("*", test.mode)
 			p := note("")
 			p.Approval = test.asked
@@ -104,7 +104,7 @@ func TestWhatPolicySaysDecidesWhereItGoes(t *testing.T) {
 
 func TestRiskIsRaisedAndNeverLowered(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 
 	for _, test := range []struct {
 		tool        string
@@ -124,7 +124,7 @@ func TestRiskIsRaisedAndNeverLowered(t *testing.T) {
 
 func TestTheSameEnvelopeAgainIsKnown(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	first := d.accept(note("e1"))[0]
 	named := note("")
 	named.ActionID = envelope.NewActionID()
@@ -146,7 +146,7 @@ func TestTheSameEnvelopeAgainIsKnown(t *testing.T) {
 
 func TestOtherContentUnderAKnownNameConflicts(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	first := d.accept(note("e1"))[0]
 	d.accept(note("e2"))
 	change := func(external string, fn func(p *envelope.Proposal)) *envelope.Proposal {
@@ -175,7 +175,7 @@ func TestOtherContentUnderAKnownNameConflicts(t *testing.T) {
 
 func TestTwinsInOneBatchAreOne(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	id := envelope.NewActionID()
 	named, other := note(""), note("")
 	named.ActionID, other.ActionID = id, id
@@ -199,7 +199,7 @@ func TestTwinsInOneBatchAreOne(t *testing.T) {
 // is free for the second.
 func TestARefusedTwinDoesNotTakeTheAnswerOfTheOther(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	d.accept(note("taken"))
 	first, second := note("taken"), note("free")
 	first.ActionID = envelope.NewActionID()
@@ -214,7 +214,7 @@ func TestARefusedTwinDoesNotTakeTheAnswerOfTheOther(t *testing.T) {
 
 func TestARefusedProposalLeavesTheOthersAlone(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 
 	got := d.accept(note("e1"), call("send", `{}`), note("e2"), call("no.such.tool", `{}`), note("e3"))
 
@@ -234,7 +234,7 @@ func TestARefusedProposalLeavesTheOthersAlone(t *testing.T) {
 func TestRefusalsPointAtTheField(t *testing.T) {
 	t.Parallel()
 	const marker = "marker-4711"
-	d := alone(t)
+	d := newFixture(t)
 	d.as(disable("second", d.tenant))
 	source := func(source, name, app string) *envelope.Proposal {
 		p := call(name, "{}")
@@ -282,7 +282,7 @@ func fields(pointer string, rule envelope.Rule) []envelope.FieldError {
 
 func TestSeveralSourcesHaveTheTool(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	p := note("")
 	p.Tool.Source = ""
 
@@ -301,7 +301,7 @@ func TestSeveralSourcesHaveTheTool(t *testing.T) {
 
 func TestATokenBindsWhatItProposes(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	by := d.by()
 	by.Employee, by.Session = envelope.EmployeeID(d.tenant), "mine"
 	with := func(fn func(p *envelope.Proposal)) *envelope.Proposal {
@@ -340,7 +340,7 @@ func TestATokenBindsWhatItProposes(t *testing.T) {
 
 func TestAcceptTakesAThousandAndNoMore(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	many := make([]*envelope.Proposal, intake.MaxBatch+1)
 	for i := range many {
 		many[i] = note(fmt.Sprint("e", i))
@@ -363,7 +363,7 @@ func TestAcceptTakesAThousandAndNoMore(t *testing.T) {
 
 func TestAnUnknownTenantGetsNothing(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	by := d.by()
 	by.Tenant = envelope.TenantID(uuid.New())
 
@@ -379,7 +379,7 @@ func TestAnUnknownTenantGetsNothing(t *testing.T) {
 func TestRacingTwinsAreNewOnceAndKnownElsewhere(t *testing.T) {
 	t.Parallel()
 	const processes, rounds, batch = 4, 6, 25
-	d := shared(t)
+	d := newSharedFixture(t)
 
 	for n := range 3 {
 		d.bucket(fmt.Sprintf("b%d", n))

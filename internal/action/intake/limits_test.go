@@ -24,7 +24,7 @@ type step struct {
 }
 
 // spoke returns what a layer said of an envelope.
-func (d door) spoke(id envelope.ActionID, layer string) string {
+func (d fixture) spoke(id envelope.ActionID, layer string) string {
 	d.t.Helper()
 	var trace []step
 	if err := json.Unmarshal(d.view(id).Trace, &trace); err != nil {
@@ -37,19 +37,19 @@ func (d door) spoke(id envelope.ActionID, layer string) string {
 	return trace[at].Said
 }
 
-func (d door) rule(r limits.ToolRule) {
+func (d fixture) rule(r limits.ToolRule) {
 	d.t.Helper()
 	d.as(func(ctx context.Context, tx pgx.Tx) error { return limits.PutToolRule(ctx, tx, d.tenant, r, "ada") })
 }
 
-func (d door) employ(e limits.Employee) {
+func (d fixture) employ(e limits.Employee) {
 	d.t.Helper()
 	d.as(func(ctx context.Context, tx pgx.Tx) error { return limits.PutEmployee(ctx, tx, d.tenant, e, "ada") })
 }
 
 func TestWhoIsNotToBeContactedIsNot(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	d.rule(limits.ToolRule{Source: "first", Name: "note", Recipients: &[]string{"/to/*", "/cc"}})
 	to := func(args string) *envelope.Proposal { return call("note", args) }
 	before := d.accept(to(`{"to":["ana@example.org"]}`))[0]
@@ -79,7 +79,7 @@ func TestWhoIsNotToBeContactedIsNot(t *testing.T) {
 
 func TestTrustAndScopesNarrow(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	trusted, careful, other := newEmployee(), newEmployee(), newEmployee()
 	d.rule(limits.ToolRule{Source: "first", Name: "note", Scopes: []string{"notes:write"}})
 	d.employ(limits.Employee{ID: trusted, Trust: policy.TrustHigh, Scopes: []string{"notes:*"}})
@@ -117,7 +117,7 @@ func newEmployee() envelope.EmployeeID { return envelope.EmployeeID(uuid.Must(uu
 
 func TestAnUnknownBucketIsRefusedWithTheKnownOnes(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	for _, name := range []string{"email.daily", "slack.minute", "gone"} {
 		d.bucket(name)
 	}
@@ -147,7 +147,7 @@ func TestAnUnknownBucketIsRefusedWithTheKnownOnes(t *testing.T) {
 // this one has in its cache.
 func TestAChangeOfLimitsMeetsTheNextSubmission(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	employee := newEmployee()
 	d.rule(limits.ToolRule{Source: "first", Name: "note", Recipients: &[]string{"/to"}})
 	p := func() *envelope.Proposal {

@@ -23,7 +23,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 )
 
-func (d door) preview(p *envelope.Proposal) intake.Preview {
+func (d fixture) preview(p *envelope.Proposal) intake.Preview {
 	d.t.Helper()
 	v, err := d.in.Preview(d.t.Context(), d.by(), p)
 	if err != nil {
@@ -53,14 +53,14 @@ func today() limits.QuietHours {
 
 func TestAPreviewAsksEveryGate(t *testing.T) {
 	t.Parallel()
-	set := func(fn func(ctx context.Context, tx pgx.Tx, d door) error) func(d door) {
-		return func(d door) {
+	set := func(fn func(ctx context.Context, tx pgx.Tx, d fixture) error) func(d fixture) {
+		return func(d fixture) {
 			d.t.Helper()
 			d.as(func(ctx context.Context, tx pgx.Tx) error { return fn(ctx, tx, d) })
 		}
 	}
-	setPause := func(target pause.Target) func(d door) {
-		return set(func(ctx context.Context, tx pgx.Tx, d door) error {
+	setPause := func(target pause.Target) func(d fixture) {
+		return set(func(ctx context.Context, tx pgx.Tx, d fixture) error {
 			_, err := pause.Set(ctx, tx, d.tenant, target, false, "a test", "ada")
 			return err
 		})
@@ -68,38 +68,38 @@ func TestAPreviewAsksEveryGate(t *testing.T) {
 	soon := envelope.Constraints{MustRunBefore: time.Now().Add(time.Minute).UTC()}
 	late := envelope.Constraints{NotBefore: time.Now().Add(24 * 300 * time.Hour).UTC().Truncate(time.Second)}
 	for name, test := range map[string]struct {
-		prepare     func(d door)
+		prepare     func(d fixture)
 		constraints envelope.Constraints
 		would       intake.PredictedResult
 		spoke       []string
 		goes        bool
 	}{
-		"nothing": {func(door) {}, envelope.Constraints{}, intake.PredictRun, nil, true},
-		"quiet hours": {set(func(ctx context.Context, tx pgx.Tx, d door) error {
+		"nothing": {func(fixture) {}, envelope.Constraints{}, intake.PredictRun, nil, true},
+		"quiet hours": {set(func(ctx context.Context, tx pgx.Tx, d fixture) error {
 			return limits.PutQuietHours(ctx, tx, d.tenant, today(), "ada")
 		}), envelope.Constraints{}, intake.PredictWait, []string{"quiet_hours quiet_hours"}, true},
-		"quiet hours past the deadline": {set(func(ctx context.Context, tx pgx.Tx, d door) error {
+		"quiet hours past the deadline": {set(func(ctx context.Context, tx pgx.Tx, d fixture) error {
 			return limits.PutQuietHours(ctx, tx, d.tenant, today(), "ada")
 		}), soon, intake.PredictSkip, []string{"quiet_hours quiet_hours"}, false},
-		"a later time":       {func(door) {}, late, intake.PredictWait, []string{"not_before not_before"}, true},
+		"a later time":       {func(fixture) {}, late, intake.PredictWait, []string{"not_before not_before"}, true},
 		"a paused tool":      {setPause(pause.Target{Scope: pause.Tool, Subject: "first:note"}), envelope.Constraints{}, intake.PredictWait, []string{"pause paused"}, false},
 		"a paused tenant":    {setPause(pause.Target{Scope: pause.Tenant}), envelope.Constraints{}, intake.PredictWait, []string{"pause paused"}, false},
 		"a pause of another": {setPause(pause.Target{Scope: pause.Source, Subject: "second"}), envelope.Constraints{}, intake.PredictRun, nil, true},
-		"an open breaker": {func(d door) {
+		"an open breaker": {func(d fixture) {
 			if err := postgres.InTx(d.t.Context(), d.db, postgres.Worker(), func(tx pgx.Tx) error {
 				return breaker.Open(d.t.Context(), tx, breaker.Source{Tenant: d.tenant, ID: "first"}, breaker.CauseFailures, time.Minute, "w1")
 			}); err != nil {
 				d.t.Fatal(err)
 			}
 		}, envelope.Constraints{}, intake.PredictWait, []string{"breaker breaker_open"}, true},
-		"a breaker that outlasts the deadline": {func(d door) {
+		"a breaker that outlasts the deadline": {func(d fixture) {
 			if err := postgres.InTx(d.t.Context(), d.db, postgres.Worker(), func(tx pgx.Tx) error {
 				return breaker.Open(d.t.Context(), tx, breaker.Source{Tenant: d.tenant, ID: "first"}, breaker.CauseRetryAfter, time.Hour, "w1")
 			}); err != nil {
 				d.t.Fatal(err)
 			}
 		}, soon, intake.PredictSkip, []string{"breaker breaker_open", "deadline deadline"}, false},
-		"a listed recipient": {set(func(ctx context.Context, tx pgx.Tx, d door) error {
+		"a listed recipient": {set(func(ctx context.Context, tx pgx.Tx, d fixture) error {
 			if err := limits.PutToolRule(ctx, tx, d.tenant, limits.ToolRule{Source: "first", Name: "note", Recipients: &[]string{"/to"}}, "ada"); err != nil {
 				return err
 			}
@@ -107,7 +107,7 @@ func TestAPreviewAsksEveryGate(t *testing.T) {
 			return err
 		}), envelope.Constraints{}, intake.PredictDeny, []string{"do_not_contact do_not_contact"}, false},
 	} {
-		d := alone(t)
+		d := newFixture(t)
 		test.prepare(d)
 		p := call("note", `{"to":"ana@example.org"}`)
 		p.Constraints = test.constraints
@@ -128,7 +128,7 @@ func TestAPreviewAsksEveryGate(t *testing.T) {
 
 func TestAPreviewRefusesWhatAcceptRefuses(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	d.accept(note("taken"))
 	other := note("taken")
 	other.Args = json.RawMessage(`{"n":2}`)
@@ -151,7 +151,7 @@ func TestAPreviewRefusesWhatAcceptRefuses(t *testing.T) {
 
 func TestAPlanIsHeldToWhatIsAccepted(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	v := d.preview(note(""))
 	by := d.by()
 	by.Plan = &v.Plan

@@ -14,7 +14,7 @@ import (
 // it from being sent.
 func TestNobodyTakesTheNamesOfMessagesAndSteps(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	id := uuid.NewString()
 	step, reversal, message := "workflow:"+id+":0", "workflow:"+id+":0:reverse", "message:"+id+":7-8-0"
 
@@ -46,7 +46,7 @@ func TestNobodyTakesTheNamesOfMessagesAndSteps(t *testing.T) {
 	}
 }
 
-func (d door) acceptAs(by intake.Submitter, proposals ...*envelope.Proposal) []intake.Answer {
+func (d fixture) acceptAs(by intake.Submitter, proposals ...*envelope.Proposal) []intake.Answer {
 	d.t.Helper()
 	answers, err := d.in.Accept(d.t.Context(), by, proposals)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // risk, in one batch with envelopes that run or are denied.
 func TestOnlyWhatNeedsPeopleHasAnApproval(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	d.mode("first:send", envelope.ModeRequireApproval)
 	d.mode("first:danger", envelope.ModeDeny)
 	d.as(func(ctx context.Context, tx pgx.Tx) error {

@@ -24,7 +24,7 @@ import (
 )
 
 // sessions sets what a session may propose.
-func (d door) sessions(pending, minute int) {
+func (d fixture) sessions(pending, minute int) {
 	d.t.Helper()
 	d.as(func(ctx context.Context, tx pgx.Tx) error {
 		return limits.PutTenant(ctx, tx, d.tenant, limits.Tenant{Timezone: "UTC", SessionPending: &pending, SessionMinute: &minute}, "ada")
@@ -32,7 +32,7 @@ func (d door) sessions(pending, minute int) {
 }
 
 // propose proposes in a session.
-func (d door) propose(session string, proposals ...*envelope.Proposal) []intake.Answer {
+func (d fixture) propose(session string, proposals ...*envelope.Proposal) []intake.Answer {
 	d.t.Helper()
 	by := d.by()
 	by.Session = session
@@ -78,7 +78,7 @@ func after(answers []intake.Answer) time.Duration {
 	return 0
 }
 
-func (d door) wants(got []intake.Answer, want ...string) {
+func (d fixture) wants(got []intake.Answer, want ...string) {
 	d.t.Helper()
 	if diff := cmp.Diff(want, became(got)); diff != "" {
 		d.t.Errorf("became (-want +got):\n%s", diff)
@@ -96,7 +96,7 @@ func notes(n int) []*envelope.Proposal {
 
 func TestASessionProposesSoMuchAMinute(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	d.sessions(10, 3)
 
 	d.wants(d.propose("s", notes(2)...), "auto", "auto")
@@ -116,7 +116,7 @@ func TestASessionProposesSoMuchAMinute(t *testing.T) {
 
 func TestSoMuchOfASessionWaitsForAPerson(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	d.mode("first:danger", envelope.ModeRequireApproval)
 	d.sessions(2, 100)
 	danger := func() *envelope.Proposal { return call("danger", `{}`) }
@@ -141,7 +141,7 @@ func TestSoMuchOfASessionWaitsForAPerson(t *testing.T) {
 
 func TestWhatWaitsCountsOnlyIfSomethingIsToWait(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	d.mode("first:danger", envelope.ModeRequireApproval)
 	d.sessions(1, 3)
 
@@ -151,7 +151,7 @@ func TestWhatWaitsCountsOnlyIfSomethingIsToWait(t *testing.T) {
 
 func TestALoweredLimitSaysWhenThereIsRoom(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	d.mode("first:danger", envelope.ModeRequireApproval)
 	d.sessions(0, 0)
 	var all []*envelope.Proposal
@@ -173,7 +173,7 @@ func TestALoweredLimitSaysWhenThereIsRoom(t *testing.T) {
 
 func TestASessionWithoutLimitsCostsNothing(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	d.mode("first:danger", envelope.ModeRequireApproval)
 	d.sessions(0, 0)
 
@@ -192,7 +192,7 @@ func TestASessionWithoutLimitsCostsNothing(t *testing.T) {
 
 func TestUnlessSetOtherwiseTheLimitsAreThoseOfTheContract(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	d.mode("first:danger", envelope.ModeRequireApproval)
 
 	var pending, minute int
@@ -214,7 +214,7 @@ func TestUnlessSetOtherwiseTheLimitsAreThoseOfTheContract(t *testing.T) {
 
 func TestARepeatIsNeverRefusedForALimit(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	d.sessions(10, 2)
 	d.wants(d.propose("s", called("a", "note"), called("b", "note")), "auto", "auto")
 
@@ -226,7 +226,7 @@ func TestARepeatIsNeverRefusedForALimit(t *testing.T) {
 
 func TestWhatIsRefusedAnywayIsNotCounted(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	d.sessions(10, 2)
 
 	d.wants(d.propose("s", call("send", `{}`), call("nothing", `{}`), call("note", `{}`), call("note", `{}`)), "refused", "refused", "auto", "auto")
@@ -235,7 +235,7 @@ func TestWhatIsRefusedAnywayIsNotCounted(t *testing.T) {
 
 func TestWhatPolicyDeniesIsCounted(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	d.mode("first:danger", envelope.ModeDeny)
 	d.sessions(10, 1)
 
@@ -245,7 +245,7 @@ func TestWhatPolicyDeniesIsCounted(t *testing.T) {
 
 func TestSessionsThatAreIdleAreForgotten(t *testing.T) {
 	t.Parallel()
-	d := alone(t)
+	d := newFixture(t)
 	d.propose("old", notes(1)...)
 	d.exec("UPDATE session_usage SET window_from = window_from - interval '2 hours' WHERE tenant_id = $1", d.tenant.String())
 	d.propose("new", notes(1)...)
@@ -261,7 +261,7 @@ func TestSessionsThatAreIdleAreForgotten(t *testing.T) {
 }
 
 // replicas are intakes that share nothing but the database.
-func (d door) replicas(t *testing.T, n int) []*intake.Intake {
+func (d fixture) replicas(t *testing.T, n int) []*intake.Intake {
 	t.Helper()
 	pool, ok := d.db.(*pgxpool.Pool)
 	if !ok {
@@ -282,7 +282,7 @@ func (d door) replicas(t *testing.T, n int) []*intake.Intake {
 func TestReplicasShareTheLimitsOfASession(t *testing.T) {
 	t.Parallel()
 	const pending, minute = 7, 40
-	d := newDoor(t, dbtest.DB(t))
+	d := fixtureIn(t, dbtest.DB(t))
 	d.mode("first:danger", envelope.ModeRequireApproval)
 	d.sessions(pending, minute)
 	by := d.by()
@@ -331,7 +331,7 @@ func TestReplicasShareTheLimitsOfASession(t *testing.T) {
 func TestRoomThatADecisionMakesIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	const pending, rounds = 3, 25
-	d := newDoor(t, dbtest.DB(t))
+	d := fixtureIn(t, dbtest.DB(t))
 	d.mode("first:danger", envelope.ModeRequireApproval)
 	d.sessions(pending, 0)
 	by := d.by()

@@ -37,9 +37,9 @@ func TestCheckOrder(t *testing.T) {
 
 	now := at(t, "2026-01-02T23:00:00Z")
 	gates := []struct {
-		code    string
-		verdict preflight.Result
-		close   func(*preflight.Facts)
+		code   string
+		result preflight.Result
+		close  func(*preflight.Facts)
 	}{
 		{preflight.CodeKilled, preflight.Skip, func(f *preflight.Facts) { f.Pause = preflight.Pause{Scope: "tenant", Since: now, Kill: true} }},
 		{preflight.CodeDeadline, preflight.Skip, func(f *preflight.Facts) { f.MustRunBefore = f.Now.Add(-time.Second) }},
@@ -62,8 +62,8 @@ func TestCheckOrder(t *testing.T) {
 
 			got := preflight.Check(f)
 
-			if got.Result != first.verdict || got.Code != first.code || got.Message == "" {
-				t.Errorf("Check(%s and %s) = %+v, want %s %s with a reason", first.code, second.code, got, first.verdict, first.code)
+			if got.Result != first.result || got.Code != first.code || got.Message == "" {
+				t.Errorf("Check(%s and %s) = %+v, want %s %s with a reason", first.code, second.code, got, first.result, first.code)
 			}
 			if got.Result == preflight.Skip && !got.Until.IsZero() {
 				t.Errorf("Check(%s and %s) is to be looked at again at %s, though it ends", first.code, second.code, got.Until)

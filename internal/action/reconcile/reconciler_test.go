@@ -36,7 +36,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// The tools of a lab's source: two that act, and one that reads.
+// The tools of a fixture's source: two that act, and one that reads.
 const (
 	toolOnce  = "act.once"
 	toolKeyed = "act.keyed"
@@ -46,8 +46,8 @@ const (
 // rule asks the tool that reads.
 var rule = reconcile.Rule{Tool: toolFind, Args: json.RawMessage(`{"key":"$key","to":"$inputs/to"}`), Happened: "/found"}
 
-// lab is a tenant with a source, and calls whose end nobody heard.
-type lab struct {
+// fixture is a tenant with a source, and calls with an unknown outcome.
+type fixture struct {
 	t      *testing.T
 	db     *pgxpool.Pool
 	tenant envelope.TenantID
@@ -55,11 +55,11 @@ type lab struct {
 	cache  *settings.Cache
 }
 
-func newLab(t *testing.T) *lab {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	l := &lab{t: t, db: dbtest.DB(t), tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), cache: settings.NewCache()}
+	l := &fixture{t: t, db: dbtest.DB(t), tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), cache: settings.NewCache()}
 	l.src = sourcetest.NewSource(tools()...)
-	l.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'lab')", l.tenant.String())
+	l.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'fixture')", l.tenant.String())
 	l.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		if err := catalog.PutSource(ctx, tx, l.tenant, catalog.Source{ID: "fake", Kind: catalog.KindBuiltin, Enabled: true}); err != nil {
 			return err
@@ -84,25 +84,25 @@ func tools() []source.Tool {
 	}
 }
 
-func (l *lab) inTx(fn func(ctx context.Context, tx pgx.Tx) error) {
+func (l *fixture) inTx(fn func(ctx context.Context, tx pgx.Tx) error) {
 	l.t.Helper()
 	if err := l.try(fn); err != nil {
 		l.t.Fatal(err)
 	}
 }
 
-func (l *lab) try(fn func(ctx context.Context, tx pgx.Tx) error) error {
+func (l *fixture) try(fn func(ctx context.Context, tx pgx.Tx) error) error {
 	return postgres.InTx(l.t.Context(), l.db, postgres.API(l.tenant), func(tx pgx.Tx) error { return fn(l.t.Context(), tx) })
 }
 
-func (l *lab) exec(sql string, args ...any) {
+func (l *fixture) exec(sql string, args ...any) {
 	l.t.Helper()
 	if _, err := l.db.Exec(l.t.Context(), sql, args...); err != nil {
 		l.t.Fatalf("%s: %v", sql, err)
 	}
 }
 
-func (l *lab) put(tool string, r *reconcile.Rule) {
+func (l *fixture) put(tool string, r *reconcile.Rule) {
 	l.t.Helper()
 	l.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		snap, err := l.cache.Current(ctx, tx, l.tenant)
@@ -114,7 +114,7 @@ func (l *lab) put(tool string, r *reconcile.Rule) {
 }
 
 // propose submits a call of a tool of a source.
-func (l *lab) propose(source, tool, args string) envelope.ActionID {
+func (l *fixture) propose(source, tool, args string) envelope.ActionID {
 	l.t.Helper()
 	answers, err := intake.New(l.db, l.cache, intake.Config{}).Accept(l.t.Context(), intake.Submitter{Tenant: l.tenant, Name: "agent"},
 		[]*envelope.Proposal{{Type: envelope.TypeExec, Tool: envelope.Tool{Name: tool, Source: source}, Args: json.RawMessage(args)}})
@@ -128,7 +128,7 @@ func (l *lab) propose(source, tool, args string) envelope.ActionID {
 }
 
 // claim leases what is due.
-func (l *lab) claim() []outbox.Item {
+func (l *fixture) claim() []outbox.Item {
 	l.t.Helper()
 	var items []outbox.Item
 	err := postgres.InTx(l.t.Context(), l.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
@@ -150,7 +150,7 @@ func (l *lab) claim() []outbox.Item {
 }
 
 // lose ends a claimed call as one whose end nobody heard.
-func (l *lab) lose(it outbox.Item) {
+func (l *fixture) lose(it outbox.Item) {
 	l.t.Helper()
 	err := postgres.InTx(l.t.Context(), l.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
 		_, err := outbox.Settle(l.t.Context(), tx, "w1", []outbox.Settlement{outbox.WorkerLost(it)})
@@ -162,7 +162,7 @@ func (l *lab) lose(it outbox.Item) {
 }
 
 // riddle makes a call of a tool whose end nobody heard.
-func (l *lab) riddle(tool string) envelope.ActionID {
+func (l *fixture) riddle(tool string) envelope.ActionID {
 	l.t.Helper()
 	id := l.propose("fake", tool, `{"to":"ada"}`)
 	l.lose(l.claim()[0])
@@ -170,16 +170,16 @@ func (l *lab) riddle(tool string) envelope.ActionID {
 }
 
 // age makes every letter older, and due for a look.
-func (l *lab) age(by string) {
+func (l *fixture) age(by string) {
 	l.t.Helper()
 	l.exec("UPDATE dead_letters SET created_at = created_at - $1::interval, reconcile_at = CASE WHEN reconcile_at IS NOT NULL THEN now() END", by)
 }
 
-func (l *lab) live() *connect.Pool {
+func (l *fixture) live() *connect.Pool {
 	return connect.NewPool(connect.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) { return l.src, nil }})
 }
 
-func (l *lab) sweep() int {
+func (l *fixture) sweep() int {
 	l.t.Helper()
 	n, err := reconcile.New(l.db, l.cache, l.live(), reconcile.Config{}).Sweep(l.t.Context())
 	if err != nil {
@@ -189,7 +189,7 @@ func (l *lab) sweep() int {
 }
 
 // state is where an envelope stands.
-func (l *lab) state(id envelope.ActionID) envelope.Status {
+func (l *fixture) state(id envelope.ActionID) envelope.Status {
 	l.t.Helper()
 	var views []outbox.View
 	l.inTx(func(ctx context.Context, tx pgx.Tx) (err error) {
@@ -199,14 +199,14 @@ func (l *lab) state(id envelope.ActionID) envelope.Status {
 	return views[0].Envelope.Result.Status
 }
 
-func (l *lab) letter(id envelope.ActionID) deadletter.Entry {
+func (l *fixture) entry(id envelope.ActionID) deadletter.Entry {
 	l.t.Helper()
-	var letter deadletter.Entry
+	var entry deadletter.Entry
 	l.inTx(func(ctx context.Context, tx pgx.Tx) (err error) {
-		letter, err = deadletter.Get(ctx, tx, l.tenant, id)
+		entry, err = deadletter.Get(ctx, tx, l.tenant, id)
 		return err
 	})
-	return letter
+	return entry
 }
 
 func key(tenant envelope.TenantID, id envelope.ActionID) string {
@@ -219,7 +219,7 @@ func answer(found string) sourcetest.Step {
 
 func TestWhatIsFoundIsSent(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
+	l := newFixture(t)
 	l.put(toolOnce, &rule)
 	l.src.On(toolFind, func(context.Context, source.Call) sourcetest.Step { return answer("true") })
 	id := l.riddle(toolOnce)
@@ -263,7 +263,7 @@ func TestWhatIsNotFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLab(t)
+			l := newFixture(t)
 			l.put(test.tool, &test.rule)
 			l.src.On(toolFind, func(context.Context, source.Call) sourcetest.Step { return answer("[]") })
 			id := l.riddle(test.tool)
@@ -280,7 +280,7 @@ func TestWhatIsNotFound(t *testing.T) {
 				}
 				return
 			}
-			got := l.letter(id).Reconciliation
+			got := l.entry(id).Reconciliation
 			if got.Attempts != 1 || got.LastResult != test.said || got.Next == nil {
 				t.Errorf("the letter says %+v, want %s and another look", got, test.said)
 			}
@@ -291,28 +291,30 @@ func TestWhatIsNotFound(t *testing.T) {
 func TestWhatSaysNothingLeavesItUnknown(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		arrange func(l *lab)
+		arrange func(l *fixture)
 		said    string
 	}{
-		"an answer without the place": {func(l *lab) { l.src.Next(toolFind, sourcetest.Done(`{"structured":{}}`)) }, "unclear"},
-		"a tool that fails":           {func(l *lab) { l.src.Next(toolFind, sourcetest.Failed()) }, source.CodeToolError},
-		"a source that is away":       {func(l *lab) { l.src.Next(toolFind, sourcetest.Unreachable()) }, source.CodeUnreachable},
-		"an answer that never comes":  {func(l *lab) { l.src.Next(toolFind, sourcetest.Lost()) }, source.CodeLost},
-		"an adapter that panics": {func(l *lab) {
+		"an answer without the place": {func(l *fixture) { l.src.Next(toolFind, sourcetest.Done(`{"structured":{}}`)) }, "unclear"},
+		"a tool that fails":           {func(l *fixture) { l.src.Next(toolFind, sourcetest.Failed()) }, source.CodeToolError},
+		"a source that is away":       {func(l *fixture) { l.src.Next(toolFind, sourcetest.Unreachable()) }, source.CodeUnreachable},
+		"an answer that never comes":  {func(l *fixture) { l.src.Next(toolFind, sourcetest.Lost()) }, source.CodeLost},
+		"an adapter that panics": {func(l *fixture) {
 			l.src.On(toolFind, func(context.Context, source.Call) sourcetest.Step { panic("boom") })
 		}, "adapter_failed"},
-		"a rule that is gone":        {func(l *lab) { l.exec("UPDATE tools SET reconcile = NULL") }, "rule_gone"},
-		"a read that is gone":        {func(l *lab) { l.exec("DELETE FROM tools WHERE name = 'find'") }, "tool_gone"},
-		"a read that may act":        {func(l *lab) { l.exec("UPDATE tools SET effect = 'once' WHERE name = 'find'") }, "not_a_read"},
-		"a read that policy denies":  {func(l *lab) { l.exec("UPDATE policy_modes SET mode = 'deny'") }, "policy"},
-		"a read that has drifted":    {func(l *lab) { l.exec(`UPDATE tools SET description = 'another', digest = '\x01' WHERE name = 'find'`) }, "policy"},
-		"arguments that lack a part": {func(l *lab) { l.exec("UPDATE actions SET args = '{}'") }, "args_missing"},
-		"arguments that do not fit":  {func(l *lab) { l.exec(`UPDATE actions SET args = '{"to":7}'`) }, "invalid_args"},
-		"a source that is off":       {func(l *lab) { l.exec("UPDATE sources SET enabled = false") }, "source_gone"},
+		"a rule that is gone":       {func(l *fixture) { l.exec("UPDATE tools SET reconcile = NULL") }, "rule_gone"},
+		"a read that is gone":       {func(l *fixture) { l.exec("DELETE FROM tools WHERE name = 'find'") }, "tool_gone"},
+		"a read that may act":       {func(l *fixture) { l.exec("UPDATE tools SET effect = 'once' WHERE name = 'find'") }, "not_a_read"},
+		"a read that policy denies": {func(l *fixture) { l.exec("UPDATE policy_modes SET mode = 'deny'") }, "policy"},
+		"a read that has drifted": {func(l *fixture) {
+			l.exec(`UPDATE tools SET description = 'another', digest = '\x01' WHERE name = 'find'`)
+		}, "policy"},
+		"arguments that lack a part": {func(l *fixture) { l.exec("UPDATE actions SET args = '{}'") }, "args_missing"},
+		"arguments that do not fit":  {func(l *fixture) { l.exec(`UPDATE actions SET args = '{"to":7}'`) }, "invalid_args"},
+		"a source that is off":       {func(l *fixture) { l.exec("UPDATE sources SET enabled = false") }, "source_gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLab(t)
+			l := newFixture(t)
 			l.put(toolKeyed, &rule)
 			id := l.riddle(toolKeyed)
 			l.age("1 hour")
@@ -320,7 +322,7 @@ func TestWhatSaysNothingLeavesItUnknown(t *testing.T) {
 
 			n := l.sweep()
 
-			got := l.letter(id)
+			got := l.entry(id)
 			last := test.said == "rule_gone"
 			if n != 1 || l.state(id) != envelope.StatusUnknown || got.Reconciliation.LastResult != test.said || (got.Reconciliation.Next == nil) != last {
 				t.Errorf("the envelope is %s, and its letter says %+v; want unknown and %s", l.state(id), got.Reconciliation, test.said)
@@ -341,7 +343,7 @@ func TestNobodyIsAskedWhileItIsPaused(t *testing.T) {
 	} {
 		t.Run(test.of.String(), func(t *testing.T) {
 			t.Parallel()
-			l := newLab(t)
+			l := newFixture(t)
 			l.put(toolOnce, &rule)
 			l.src.On(toolFind, func(context.Context, source.Call) sourcetest.Step { return answer("true") })
 			id := l.riddle(toolOnce)
@@ -353,7 +355,7 @@ func TestNobodyIsAskedWhileItIsPaused(t *testing.T) {
 			})
 
 			l.sweep()
-			held := l.letter(id).Reconciliation
+			held := l.entry(id).Reconciliation
 			l.inTx(func(ctx context.Context, tx pgx.Tx) error {
 				return pause.Lift(ctx, tx, l.tenant, test.of, "over", "ada")
 			})
@@ -369,7 +371,7 @@ func TestNobodyIsAskedWhileItIsPaused(t *testing.T) {
 
 func TestLooksGetRarerAndEnd(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
+	l := newFixture(t)
 	l.put(toolOnce, &rule)
 	l.src.On(toolFind, func(context.Context, source.Call) sourcetest.Step { return answer("false") })
 	id := l.riddle(toolOnce)
@@ -393,7 +395,7 @@ func TestLooksGetRarerAndEnd(t *testing.T) {
 			t.Errorf("after look %d the next comes in %v, want about %v", i+1, w, want)
 		}
 	}
-	if got := l.letter(id).Reconciliation; len(waits) != reconcile.MaxAttempts-1 || got.Attempts != reconcile.MaxAttempts || got.Next != nil || l.sweep() != 0 {
+	if got := l.entry(id).Reconciliation; len(waits) != reconcile.MaxAttempts-1 || got.Attempts != reconcile.MaxAttempts || got.Next != nil || l.sweep() != 0 {
 		t.Errorf("%d waits; the letter says %+v, want an end after %d", len(waits), got, reconcile.MaxAttempts)
 	}
 }
@@ -403,7 +405,7 @@ func TestLooksGetRarerAndEnd(t *testing.T) {
 func TestManySweepersShareTheLetters(t *testing.T) {
 	t.Parallel()
 	const letters, sweepers = 60, 4
-	l := newLab(t)
+	l := newFixture(t)
 	l.put(toolOnce, &rule)
 	l.src.On(toolFind, func(context.Context, source.Call) sourcetest.Step { return answer("true") })
 	var ids []envelope.ActionID
@@ -463,7 +465,7 @@ func TestManySweepersShareTheLetters(t *testing.T) {
 
 func TestAReadThatWasOvertakenResolvesNothing(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
+	l := newFixture(t)
 	l.put(toolOnce, &rule)
 	id := l.riddle(toolOnce)
 	l.age("1 hour")
@@ -479,25 +481,25 @@ func TestAReadThatWasOvertakenResolvesNothing(t *testing.T) {
 
 	l.sweep()
 
-	if got := l.letter(id); got.Attempt != 2 || got.Reconciliation.Attempts != 0 || l.state(id) != envelope.StatusUnknown {
+	if got := l.entry(id); got.Attempt != 2 || got.Reconciliation.Attempts != 0 || l.state(id) != envelope.StatusUnknown {
 		t.Errorf("the letter is %+v, want the new one as it was", got)
 	}
 }
 
 func TestRulesReachTheLettersThatAreThere(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
+	l := newFixture(t)
 	id := l.riddle(toolOnce)
-	if next := l.letter(id).Reconciliation.Next; next != nil {
+	if next := l.entry(id).Reconciliation.Next; next != nil {
 		t.Errorf("without a rule the next look is at %v", next)
 	}
 
 	l.put(toolOnce, &rule)
-	planned := l.letter(id).Reconciliation.Next
+	planned := l.entry(id).Reconciliation.Next
 	l.put(toolOnce, nil)
 
-	if planned == nil || l.letter(id).Reconciliation.Next != nil || l.sweep() != 0 {
-		t.Errorf("with the rule the next look is at %v, and without it at %v", planned, l.letter(id).Reconciliation.Next)
+	if planned == nil || l.entry(id).Reconciliation.Next != nil || l.sweep() != 0 {
+		t.Errorf("with the rule the next look is at %v, and without it at %v", planned, l.entry(id).Reconciliation.Next)
 	}
 	l.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		rules, err := reconcile.List(ctx, tx, l.tenant)
@@ -516,7 +518,7 @@ func TestNotesAreFoundByTheirKeys(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../../examples/notes-mcp").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	l := newLab(t)
+	l := newFixture(t)
 	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: serveNotes(t, binary)})
 	if err != nil {
 		t.Fatal(err)
@@ -563,7 +565,7 @@ func TestNotesAreFoundByTheirKeys(t *testing.T) {
 }
 
 // open connects to the source "notes".
-func (l *lab) open(live *connect.Pool) source.Source {
+func (l *fixture) open(live *connect.Pool) source.Source {
 	l.t.Helper()
 	var src source.Source
 	l.inTx(func(ctx context.Context, tx pgx.Tx) error {

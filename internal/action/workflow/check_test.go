@@ -36,7 +36,7 @@ func complaints(err error) []string {
 
 func TestWhatCanBeKnownIsCheckedBeforeAnythingRuns(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	// send has no reversal, ask one that policy denies to reversals, link one
 	// whose tool is not there in the next case.
 	for name, test := range map[string]struct {
@@ -68,8 +68,8 @@ func TestWhatCanBeKnownIsCheckedBeforeAnythingRuns(t *testing.T) {
 		"atomic, and irreversible":  {steps(true, "find", `{}`, "send", `{}`), []string{"/steps/1/tool irreversible"}},
 		"several at once":           {steps(true, "send", `{}`, "create", `{}`), []string{"/steps/0/tool irreversible", "/steps/1/inputs/name required"}},
 	} {
-		_, err := o.desk.Preview(t.Context(), o.by(), test.workflow)
-		_, _, submitted := o.desk.Submit(t.Context(), o.by(), test.workflow)
+		_, err := o.service.Preview(t.Context(), o.by(), test.workflow)
+		_, _, submitted := o.service.Submit(t.Context(), o.by(), test.workflow)
 		got := complaints(err)
 		if err == nil {
 			got = nil
@@ -85,9 +85,9 @@ func TestWhatCanBeKnownIsCheckedBeforeAnythingRuns(t *testing.T) {
 
 func TestACircleIsNamed(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 
-	_, err := o.desk.Preview(t.Context(), o.by(), steps(false, "find", `{}`, "find", `{"b":"$2.x"}`, "find", `{"c":"$1.x"}`))
+	_, err := o.service.Preview(t.Context(), o.by(), steps(false, "find", `{}`, "find", `{"b":"$2.x"}`, "find", `{"c":"$1.x"}`))
 
 	broken, ok := errors.AsType[*envelope.InvalidError](err)
 	if !ok || !strings.Contains(broken.Fields[0].Message, "1 → 2 → 1") {
@@ -97,18 +97,18 @@ func TestACircleIsNamed(t *testing.T) {
 
 func TestAnAtomicWorkflowNeedsReversalsThatWork(t *testing.T) {
 	t.Parallel()
-	for name, prepare := range map[string]func(o *office){
-		"the reversal's tool is gone":          func(o *office) { o.reversal("create", "vanish", `{}`) },
-		"policy denies the reversal":           func(o *office) { o.mode(workflow.ReversalAutomation, "crm:delete", envelope.ModeDeny) },
-		"it needs what the inputs lack":        func(o *office) { o.reversal("create", "delete", `{"id":"$inputs/id"}`) },
-		"it needs what is never answered":      func(o *office) { o.reversal("create", "delete", `{"id":"$outputs/key"}`) },
-		"it needs what is below another value": func(o *office) { o.reversal("create", "delete", `{"id":"$inputs/name/first"}`) },
+	for name, prepare := range map[string]func(o *fixture){
+		"the reversal's tool is gone":          func(o *fixture) { o.reversal("create", "vanish", `{}`) },
+		"policy denies the reversal":           func(o *fixture) { o.mode(workflow.ReversalAutomation, "crm:delete", envelope.ModeDeny) },
+		"it needs what the inputs lack":        func(o *fixture) { o.reversal("create", "delete", `{"id":"$inputs/id"}`) },
+		"it needs what is never answered":      func(o *fixture) { o.reversal("create", "delete", `{"id":"$outputs/key"}`) },
+		"it needs what is below another value": func(o *fixture) { o.reversal("create", "delete", `{"id":"$inputs/name/first"}`) },
 	} {
-		o := alone(t)
+		o := newFixture(t)
 		prepare(o)
 
-		_, err := o.desk.Preview(t.Context(), o.by(), steps(true, "create", `{"name":"a"}`))
-		_, loose := o.desk.Preview(t.Context(), o.by(), steps(false, "create", `{"name":"a"}`))
+		_, err := o.service.Preview(t.Context(), o.by(), steps(true, "create", `{"name":"a"}`))
+		_, loose := o.service.Preview(t.Context(), o.by(), steps(false, "create", `{"name":"a"}`))
 
 		if diff := cmp.Diff([]string{"/steps/0/tool irreversible"}, complaints(err)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -121,10 +121,10 @@ func TestAnAtomicWorkflowNeedsReversalsThatWork(t *testing.T) {
 
 func TestADryRunTellsAndWritesNothing(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	r := steps(true, "create", `{"name":"a"}`, "ask", `{"x":"$0.id"}`, "find", `{}`)
 
-	got, err := o.desk.Preview(t.Context(), o.by(), r)
+	got, err := o.service.Preview(t.Context(), o.by(), r)
 
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestADryRunTellsAndWritesNothing(t *testing.T) {
 
 func TestWhoIsNotToBeContactedIsFoundBefore(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
 		if err := limits.PutToolRule(ctx, tx, o.tenant, limits.ToolRule{Source: "crm", Name: "send", Recipients: &[]string{"/to"}}, "ada"); err != nil {
 			return err
@@ -161,7 +161,7 @@ func TestWhoIsNotToBeContactedIsFoundBefore(t *testing.T) {
 		return err
 	})
 
-	_, err := o.desk.Preview(t.Context(), o.by(), steps(false, "send", `{"to":"bo@example.org"}`, "send", `{"to":"ana@example.org"}`))
+	_, err := o.service.Preview(t.Context(), o.by(), steps(false, "send", `{"to":"bo@example.org"}`, "send", `{"to":"ana@example.org"}`))
 
 	if diff := cmp.Diff([]string{"/steps/1/tool policy_denied"}, complaints(err)); diff != "" {
 		t.Errorf("complaints (-want +got):\n%s", diff)
@@ -170,7 +170,7 @@ func TestWhoIsNotToBeContactedIsFoundBefore(t *testing.T) {
 
 func TestAWorkflowIsKnownByItsName(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	r := steps(false, "create", `{"name":"a"}`)
 	id := o.submit(r)
 	again := r
@@ -180,42 +180,42 @@ func TestAWorkflowIsKnownByItsName(t *testing.T) {
 	atomic := r
 	atomic.Atomic = true
 
-	got, known, err := o.desk.Submit(t.Context(), o.by(), again)
+	got, known, err := o.service.Submit(t.Context(), o.by(), again)
 
 	if got != id || !known || err != nil {
 		t.Errorf("Submit again = %s, %t, %v, want %s and known", got, known, err, id)
 	}
 	for name, r := range map[string]workflow.Request{"other inputs": other, "atomic": atomic} {
-		if _, _, err := o.desk.Submit(t.Context(), o.by(), r); !errors.Is(err, fault.Conflict) {
+		if _, _, err := o.service.Submit(t.Context(), o.by(), r); !errors.Is(err, fault.Conflict) {
 			t.Errorf("Submit with %s = %v, want fault.Conflict", name, err)
 		}
 	}
 	strange := o.by()
 	strange.Session = "s-other"
-	if _, _, err := o.desk.Submit(t.Context(), strange, again); !errors.Is(err, fault.Conflict) {
+	if _, _, err := o.service.Submit(t.Context(), strange, again); !errors.Is(err, fault.Conflict) {
 		t.Errorf("Submit of another session = %v, want fault.Conflict", err)
 	}
 }
 
 func TestASubmitterIsBound(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	by := o.by()
 	by.Session, by.Employee = "mine", envelope.EmployeeID(uuid.Must(uuid.NewV7()))
 	r := steps(false, "find", `{}`)
 	r.Session, r.Employee, r.Automation = "theirs", envelope.EmployeeID(uuid.Must(uuid.NewV7())), "a"
 
-	_, _, err := o.desk.Submit(t.Context(), by, r)
+	_, _, err := o.service.Submit(t.Context(), by, r)
 
 	if diff := cmp.Diff([]string{"/employee_id employee", "/session_id session"}, complaints(err)); diff != "" {
 		t.Errorf("complaints (-want +got):\n%s", diff)
 	}
 	r.Session, r.Employee, r.Automation = "", envelope.EmployeeID{}, workflow.ReversalAutomation
-	if _, _, err := o.desk.Submit(t.Context(), by, r); !slices.Equal(complaints(err), []string{"/automation_id reserved"}) {
+	if _, _, err := o.service.Submit(t.Context(), by, r); !slices.Equal(complaints(err), []string{"/automation_id reserved"}) {
 		t.Errorf("Submit under a reserved automation = %v", err)
 	}
 	r.Automation = ""
-	id, _, err := o.desk.Submit(t.Context(), by, r)
+	id, _, err := o.service.Submit(t.Context(), by, r)
 	if err != nil {
 		t.Fatal(err)
 	}

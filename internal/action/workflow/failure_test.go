@@ -42,7 +42,7 @@ func TestAReferenceToWhatIsNotStoredFails(t *testing.T) {
 		"MCP's text that is no document": {`{"content":[{"type":"text","text":"a"}]}`, "$0.content[0].text", ""},
 		"MCP's text that was cut":        {`{"content":[{"type":"text","text":"{\"id\":\"a\",\"x\":\"` + long + `\"}"}]}`, "$0.id", workflow.CodeTruncated},
 	} {
-		o := alone(t)
+		o := newFixture(t)
 		id := o.submit(steps(false, "find", `{}`, "link", `{"from":"x","to":"`+test.ref+`"}`))
 		if test.code == "" {
 			calls := o.run(func(c call) outcome { return answering(test.result) })
@@ -63,7 +63,7 @@ func TestAReferenceToWhatIsNotStoredFails(t *testing.T) {
 
 func TestWhatAReferenceStandsForIsHeldToTheSchema(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 
 	id := o.submit(steps(true, "create", `{"name":"Ana"}`, "find", `{}`, "create", `{"name":"$1.name"}`))
 	calls := o.run(func(c call) outcome {
@@ -82,21 +82,21 @@ func TestWhatAReferenceStandsForIsHeldToTheSchema(t *testing.T) {
 	}
 }
 
-// desk takes decisions as another person than who submitted.
-func (o *office) approvals() (*approval.Service, approval.Decider) {
+// service takes decisions as another person than who submitted.
+func (o *fixture) approvals() (*approval.Service, approval.Decider) {
 	return approval.New(o.db, o.cache, approval.Config{}), approval.Decider{Tenant: o.tenant, Token: uuid.Must(uuid.NewV7()), Name: "ada"}
 }
 
 func TestAStepWaitsForAPersonHoweverLong(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	id := o.submit(steps(true, "link", `{"from":"a","to":"b"}`, "ask", `{}`, "find", `{}`))
 	o.run(always(sent))
 	b := o.wants(id, "running: done running planned")
-	desk, by := o.approvals()
+	service, by := o.approvals()
 	o.exec("UPDATE actions SET approval_expires_at = now() + interval '9 days', created_at = now() - interval '9 days' WHERE tenant_id = $1 AND action_id = $2", o.tenant.String(), b.WaitsFor.String())
 
-	if _, err := desk.Approve(t.Context(), by, *b.WaitsFor, approval.Approval{}); err != nil {
+	if _, err := service.Approve(t.Context(), by, *b.WaitsFor, approval.Approval{}); err != nil {
 		t.Fatal(err)
 	}
 	o.run(always(sent))
@@ -106,12 +106,12 @@ func TestAStepWaitsForAPersonHoweverLong(t *testing.T) {
 
 func TestAStepThatAPersonDeniesTakesTheOthersBack(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	id := o.submit(steps(true, "link", `{"from":"a","to":"b"}`, "ask", `{}`))
 	o.run(always(sent))
-	desk, by := o.approvals()
+	service, by := o.approvals()
 
-	if err := desk.Deny(t.Context(), by, *o.get(id).WaitsFor, "not today"); err != nil {
+	if err := service.Deny(t.Context(), by, *o.get(id).WaitsFor, "not today"); err != nil {
 		t.Fatal(err)
 	}
 	o.run(always(sent))
@@ -124,7 +124,7 @@ func TestAStepThatAPersonDeniesTakesTheOthersBack(t *testing.T) {
 
 func TestAStepThatNobodyDecidesAboutExpires(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	id := o.submit(steps(false, "ask", `{}`, "find", `{}`))
 	o.run(always(sent))
 	o.exec("UPDATE actions SET approval_expires_at = now() - interval '1 second' WHERE tenant_id = $1", o.tenant.String())
@@ -139,7 +139,7 @@ func TestAStepThatNobodyDecidesAboutExpires(t *testing.T) {
 	}
 }
 
-func (o *office) resolve(id envelope.ActionID, r deadletter.Resolution) {
+func (o *fixture) resolve(id envelope.ActionID, r deadletter.Resolution) {
 	o.t.Helper()
 	r.Actor, r.Note = "ada", "seen"
 	o.as(func(ctx context.Context, tx pgx.Tx) error { return deadletter.Resolve(ctx, tx, o.tenant, id, r) })
@@ -156,11 +156,11 @@ func TestAnUnknownOutcomeIsWaitedFor(t *testing.T) {
 		"it runs again":  {deadletter.Resolution{}, "completed: done done done", []string{"link", "find"}},
 		"it is given up": {deadletter.Resolution{GiveUp: true}, "reverted: reverted failed skipped", []string{"delete"}},
 	} {
-		o := alone(t)
+		o := newFixture(t)
 		id := o.submit(steps(true, "create", `{"name":"a"}`, "link", `{"from":"a","to":"b"}`, "find", `{}`))
 		o.run(failing("link", unknown))
 		b := o.wants(id, "stuck: done running planned")
-		if err := o.desk.Resolve(t.Context(), o.tenant, id, "ada", "n", false); !errors.Is(err, fault.Conflict) {
+		if err := o.service.Resolve(t.Context(), o.tenant, id, "ada", "n", false); !errors.Is(err, fault.Conflict) {
 			t.Errorf("%s: Resolve without abandon = %v, want fault.Conflict", name, err)
 		}
 
@@ -176,11 +176,11 @@ func TestAnUnknownOutcomeIsWaitedFor(t *testing.T) {
 
 func TestAStuckWorkflowCanBeAbandoned(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	id := o.submit(steps(true, "create", `{"name":"a"}`, "link", `{"from":"a","to":"b"}`, "find", `{}`))
 	o.run(failing("link", unknown))
 
-	if err := o.desk.Resolve(t.Context(), o.tenant, id, "ada", "leave it", true); err != nil {
+	if err := o.service.Resolve(t.Context(), o.tenant, id, "ada", "leave it", true); err != nil {
 		t.Fatal(err)
 	}
 	o.run(always(sent))
@@ -191,12 +191,12 @@ func TestAStuckWorkflowCanBeAbandoned(t *testing.T) {
 }
 
 // compensation is a workflow whose second reversal, of create, fails.
-func (o *office) compensation() workflow.ID {
+func (o *fixture) compensation() workflow.ID {
 	o.t.Helper()
 	id := o.submit(steps(true, "link", `{"from":"a","to":"b"}`, "create", `{"name":"a"}`, "link", `{"from":"$1.id","to":"c"}`, "ask", `{}`))
 	o.run(failing("delete", failed))
-	desk, by := o.approvals()
-	if err := desk.Deny(o.t.Context(), by, *o.get(id).WaitsFor, ""); err != nil {
+	service, by := o.approvals()
+	if err := service.Deny(o.t.Context(), by, *o.get(id).WaitsFor, ""); err != nil {
 		o.t.Fatal(err)
 	}
 	o.run(failing("delete", failed))
@@ -216,18 +216,18 @@ func (o *office) compensation() workflow.ID {
 
 func TestAReversalThatFailedIsRetried(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	id := o.compensation()
 	first := *o.get(id).Steps[1].ReversalAction
-	desk, _ := o.approvals()
-	inbox, err := desk.Inbox(t.Context(), o.tenant, envelope.ActionID{}, 10)
+	service, _ := o.approvals()
+	inbox, err := service.Inbox(t.Context(), o.tenant, envelope.ActionID{}, 10)
 	if err != nil || len(inbox) != 1 || inbox[0].Kind != approval.InboxCompensation || workflow.ID(inbox[0].Workflow) != id || inbox[0].Code != "tool_error" {
 		t.Errorf("the inbox holds %+v, %v", inbox, err)
 	}
 	// Meanwhile somebody has put the declaration right.
 	o.reversal("create", "delete", `{"id":"fixed"}`)
 
-	if err := o.desk.Retry(t.Context(), o.tenant, id, "ada", "once more"); err != nil {
+	if err := o.service.Retry(t.Context(), o.tenant, id, "ada", "once more"); err != nil {
 		t.Fatal(err)
 	}
 	calls := o.run(always(sent))
@@ -245,20 +245,20 @@ func TestAReversalThatFailedIsRetried(t *testing.T) {
 		}
 		return nil
 	})
-	if err := o.desk.Retry(t.Context(), o.tenant, id, "ada", ""); !errors.Is(err, fault.Conflict) {
+	if err := o.service.Retry(t.Context(), o.tenant, id, "ada", ""); !errors.Is(err, fault.Conflict) {
 		t.Errorf("Retry of what is reverted = %v, want fault.Conflict", err)
 	}
 }
 
 func TestAReversalThatIsReplayedHealsItsWorkflow(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	id := o.compensation()
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
 		_, err := deadletter.Replay(ctx, tx, o.tenant, deadletter.BulkRequest{Limit: 10, Actor: "ada"}, deadletter.ReplayOptions{})
 		return err
 	})
-	if err := o.desk.Retry(t.Context(), o.tenant, id, "ada", ""); !errors.Is(err, fault.Conflict) {
+	if err := o.service.Retry(t.Context(), o.tenant, id, "ada", ""); !errors.Is(err, fault.Conflict) {
 		t.Errorf("Retry while it runs again = %v, want fault.Conflict", err)
 	}
 
@@ -276,10 +276,10 @@ func TestAReversalThatFailedIsResolved(t *testing.T) {
 		"reverted: reverted resolved reverted failed": false,
 		"resolved: done resolved reverted failed":     true,
 	} {
-		o := alone(t)
+		o := newFixture(t)
 		id := o.compensation()
 
-		if err := o.desk.Resolve(t.Context(), o.tenant, id, "ada", "by hand", abandon); err != nil {
+		if err := o.service.Resolve(t.Context(), o.tenant, id, "ada", "by hand", abandon); err != nil {
 			t.Fatal(err)
 		}
 		o.run(always(sent))
@@ -292,7 +292,7 @@ func TestAReversalThatFailedIsResolved(t *testing.T) {
 
 func TestAReversalThatPointsAtNothingStopsTheWorkflow(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 
 	id := o.submit(steps(true, "link", `{"from":"a","to":"b"}`, "create", `{"name":"a"}`, "find", `{}`))
 	calls := o.run(failing("create", answering(`{"nick":"a"}`)))
@@ -305,7 +305,7 @@ func TestAReversalThatPointsAtNothingStopsTheWorkflow(t *testing.T) {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 	o.reversal("create", "delete", `{"id":"$outputs/nick"}`)
-	if err := o.desk.Retry(t.Context(), o.tenant, id, "ada", ""); err != nil {
+	if err := o.service.Retry(t.Context(), o.tenant, id, "ada", ""); err != nil {
 		t.Fatal(err)
 	}
 	o.run(always(sent))
@@ -318,7 +318,7 @@ func TestWhatWasThereIsNotTakenBack(t *testing.T) {
 	again := there
 	again.attempt = 1
 
-	o := alone(t)
+	o := newFixture(t)
 	id := o.submit(steps(true, "create", `{"name":"a"}`, "link", `{"from":"a","to":"b"}`))
 	calls := o.run(func(c call) outcome {
 		if c.tool == "create" {
@@ -332,7 +332,7 @@ func TestWhatWasThereIsNotTakenBack(t *testing.T) {
 	}
 
 	// After an attempt of its own nobody knows whose it is.
-	o = alone(t)
+	o = newFixture(t)
 	id = o.submit(steps(true, "create", `{"name":"a"}`, "link", `{"from":"a","to":"b"}`))
 	o.run(func(c call) outcome {
 		if c.tool == "create" {
@@ -343,7 +343,7 @@ func TestWhatWasThereIsNotTakenBack(t *testing.T) {
 	if b := o.wants(id, "compensation_failed: revert_failed failed"); b.Steps[0].Code != workflow.CodeAlreadyPresent {
 		t.Errorf("the step is not taken back for %s", b.Steps[0].Code)
 	}
-	if err := o.desk.Retry(t.Context(), o.tenant, id, "ada", "it is ours"); err != nil {
+	if err := o.service.Retry(t.Context(), o.tenant, id, "ada", "it is ours"); err != nil {
 		t.Fatal(err)
 	}
 	o.run(always(sent))
@@ -363,7 +363,7 @@ func TestCancel(t *testing.T) {
 		"atomic, after a step":       {true, 1, "reverted: reverted failed skipped"},
 		"atomic, after another step": {true, 2, "reverted: reverted reverted failed"},
 	} {
-		o := alone(t)
+		o := newFixture(t)
 		id := o.submit(steps(test.atomic, "create", `{"name":"a"}`, "link", `{"from":"$0.id","to":"b"}`, "ask", `{}`))
 		o.sweep()
 		for range test.works {
@@ -372,7 +372,7 @@ func TestCancel(t *testing.T) {
 		}
 
 		for range 2 {
-			if err := o.desk.Cancel(t.Context(), o.tenant, id, "ada"); err != nil {
+			if err := o.service.Cancel(t.Context(), o.tenant, id, "ada"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -382,7 +382,7 @@ func TestCancel(t *testing.T) {
 		if b.Code != workflow.CodeCancelled || b.CancelledBy != "ada" {
 			t.Errorf("%s: it stopped for %s by %q", name, b.Code, b.CancelledBy)
 		}
-		if err := o.desk.Cancel(t.Context(), o.tenant, id, "ada"); !errors.Is(err, fault.Conflict) {
+		if err := o.service.Cancel(t.Context(), o.tenant, id, "ada"); !errors.Is(err, fault.Conflict) {
 			t.Errorf("%s: Cancel at the end = %v, want fault.Conflict", name, err)
 		}
 	}
@@ -401,11 +401,11 @@ func TestCancelMeetsACallOnItsWay(t *testing.T) {
 		"it fails":          {failed, "reverted: failed skipped", nil},
 		"it is tried later": {outcome{status: envelope.StatusPending}, "reverted: failed skipped", nil},
 	} {
-		o := alone(t)
+		o := newFixture(t)
 		id := o.submit(steps(true, "create", `{"name":"a"}`, "find", `{}`))
 		o.sweep()
 		items, calls := o.claim()
-		if err := o.desk.Cancel(t.Context(), o.tenant, id, "ada"); err != nil {
+		if err := o.service.Cancel(t.Context(), o.tenant, id, "ada"); err != nil {
 			t.Fatal(err)
 		}
 		o.sweep()
@@ -424,10 +424,10 @@ func TestCancelMeetsACallOnItsWay(t *testing.T) {
 
 func TestCancelOfAStuckWorkflowWaitsForWhatHappened(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	id := o.submit(steps(true, "link", `{"from":"a","to":"b"}`, "find", `{}`))
 	o.run(always(unknown))
-	if err := o.desk.Cancel(t.Context(), o.tenant, id, "ada"); err != nil {
+	if err := o.service.Cancel(t.Context(), o.tenant, id, "ada"); err != nil {
 		t.Fatal(err)
 	}
 	o.run(always(sent))
@@ -444,14 +444,14 @@ func TestCancelOfAStuckWorkflowWaitsForWhatHappened(t *testing.T) {
 
 func TestATokenThatIsRevokedProposesNothingMore(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	by := o.by()
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
 		made, err := identity.Issue(ctx, tx, o.tenant, identity.Grant{Name: "agent", Role: identity.RoleAgent}, time.Now())
 		by.Token = uuid.UUID(made.Principal.Token)
 		return err
 	})
-	id, _, err := o.desk.Submit(t.Context(), by, steps(true, "create", `{"name":"a"}`, "find", `{}`))
+	id, _, err := o.service.Submit(t.Context(), by, steps(true, "create", `{"name":"a"}`, "find", `{}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -470,11 +470,11 @@ func TestATokenThatIsRevokedProposesNothingMore(t *testing.T) {
 
 func TestAPersonWhoIsDisabledProposesNothingMore(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	by := o.by()
 	by.Token = uuid.Must(uuid.NewV7())
 	o.exec("INSERT INTO operators (tenant_id, operator_id, name) VALUES ($1, $2, 'Ana')", o.tenant.String(), by.Token.String())
-	id, _, err := o.desk.Submit(t.Context(), by, steps(false, "find", `{}`, "find", `{}`))
+	id, _, err := o.service.Submit(t.Context(), by, steps(false, "find", `{}`, "find", `{}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -492,7 +492,7 @@ func TestAPersonWhoIsDisabledProposesNothingMore(t *testing.T) {
 // by the new one, and a person looks at it.
 func TestAToolThatDriftsBetweenSteps(t *testing.T) {
 	t.Parallel()
-	o := shared(t)
+	o := newSharedFixture(t)
 	id := o.submit(steps(false, "find", `{}`, "send", `{"to":"$0.id"}`))
 	gone := o.submit(steps(false, "find", `{}`, "either", `{"kind":"a","a":1}`))
 	o.sweep()
@@ -523,11 +523,11 @@ func TestAToolThatDriftsBetweenSteps(t *testing.T) {
 
 func TestALimitOfTheSessionIsWaitedOut(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	o.exec("UPDATE tenants SET session_minute_max = 1 WHERE tenant_id = $1", o.tenant.String())
 	by := o.by()
 	by.Session = "s"
-	id, _, err := o.desk.Submit(t.Context(), by, steps(false, "find", `{}`, "find", `{}`))
+	id, _, err := o.service.Submit(t.Context(), by, steps(false, "find", `{}`, "find", `{}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -544,7 +544,7 @@ func TestALimitOfTheSessionIsWaitedOut(t *testing.T) {
 // Such names are refused now; one may be there from before.
 func TestAnotherEnvelopeOfTheStepsNameIsNotTaken(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 	id := o.submit(steps(false, "find", `{}`))
 	by := o.by()
 	by.Reserved = true
@@ -567,7 +567,7 @@ func TestAnotherEnvelopeOfTheStepsNameIsNotTaken(t *testing.T) {
 func TestAFailedStepOfAnAtomicWorkflowIsNotReplayed(t *testing.T) {
 	t.Parallel()
 	for atomic, want := range map[bool]int{true: 0, false: 1} {
-		o := alone(t)
+		o := newFixture(t)
 		o.submit(steps(atomic, "create", `{"name":"a"}`, "link", `{"from":"a","to":"b"}`))
 		o.run(failing("link", failed))
 
@@ -583,7 +583,7 @@ func TestAFailedStepOfAnAtomicWorkflowIsNotReplayed(t *testing.T) {
 
 func TestPruneForgetsWhatTheLedgerForgets(t *testing.T) {
 	t.Parallel()
-	o := shared(t)
+	o := newSharedFixture(t)
 	old, young, alive := o.submit(steps(false, "find", `{}`)), o.submit(steps(false, "find", `{"a":1}`)), o.submit(steps(false, "ask", `{}`))
 	o.run(always(sent))
 	o.exec("UPDATE workflows SET ended_at = now() - interval '40 days' WHERE workflow_id = $1", old.String())

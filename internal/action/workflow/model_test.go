@@ -162,9 +162,9 @@ func (p plan) request() workflow.Request {
 	return steps(p.atomic, all...)
 }
 
-// world plays a plan.
-type world struct {
-	*office
+// simulation plays a plan.
+type simulation struct {
+	*fixture
 	plan   plan
 	id     workflow.ID
 	tried  map[string]int
@@ -173,7 +173,7 @@ type world struct {
 }
 
 // ends says how a call ends. calls counts those of the same name before it.
-func (w *world) ends(c call) outcome {
+func (w *simulation) ends(c call) outcome {
 	name := strings.TrimPrefix(c.external, "workflow:"+w.id.String()+":")
 	w.called = append(w.called, name)
 	before := w.tried[name]
@@ -209,7 +209,7 @@ func (w *world) ends(c call) outcome {
 }
 
 // play has everything happen, and returns the workflow at its end.
-func (w *world) play() *workflow.Workflow {
+func (w *simulation) play() *workflow.Workflow {
 	w.t.Helper()
 	w.id = w.submit(w.plan.request())
 	for range 1000 {
@@ -224,7 +224,7 @@ func (w *world) play() *workflow.Workflow {
 		case b.State == workflow.StateCompensationFailed:
 			w.seeTo(b)
 		case w.plan.cancelAt >= 0 && b.CancelledBy == "" && b.Steps[w.plan.cancelAt].State == workflow.StepRunning:
-			if err := w.desk.Cancel(w.t.Context(), w.tenant, w.id, "ada"); err != nil {
+			if err := w.service.Cancel(w.t.Context(), w.tenant, w.id, "ada"); err != nil {
 				w.t.Fatal(err)
 			}
 		default:
@@ -237,7 +237,7 @@ func (w *world) play() *workflow.Workflow {
 
 // sound checks what holds at every moment: nothing runs beside another step,
 // and nothing is begun behind a step that has not ended.
-func (w *world) sound(b *workflow.Workflow) {
+func (w *simulation) sound(b *workflow.Workflow) {
 	w.t.Helper()
 	busy, seen := 0, "done"
 	for i, s := range b.Steps {
@@ -259,7 +259,7 @@ func (w *world) sound(b *workflow.Workflow) {
 }
 
 // findOut says what became of the call that the workflow is stuck at.
-func (w *world) findOut(b *workflow.Workflow) {
+func (w *simulation) findOut(b *workflow.Workflow) {
 	w.t.Helper()
 	found := deadletter.Resolution{Happened: true}
 	for _, s := range b.Steps {
@@ -278,20 +278,20 @@ func (w *world) findOut(b *workflow.Workflow) {
 }
 
 // seeTo does what the plan has a person do about a reversal that failed.
-func (w *world) seeTo(b *workflow.Workflow) {
+func (w *simulation) seeTo(b *workflow.Workflow) {
 	w.t.Helper()
 	i := slices.IndexFunc(b.Steps, func(s workflow.Step) bool { return s.State == workflow.StepRevertFailed })
 	var err error
 	switch w.plan.steps[i].back {
 	case backRetried:
-		err = w.desk.Retry(w.t.Context(), w.tenant, w.id, "ada", "")
+		err = w.service.Retry(w.t.Context(), w.tenant, w.id, "ada", "")
 	case backReplayed:
 		w.as(func(ctx context.Context, tx pgx.Tx) error {
 			_, err := deadletter.Replay(ctx, tx, w.tenant, deadletter.BulkRequest{IDs: []envelope.ActionID{*b.Steps[i].ReversalAction}, Limit: 1, Actor: "ada"}, deadletter.ReplayOptions{})
 			return err
 		})
 	case backResolved, backAbandoned:
-		err = w.desk.Resolve(w.t.Context(), w.tenant, w.id, "ada", "n", w.plan.steps[i].back == backAbandoned)
+		err = w.service.Resolve(w.t.Context(), w.tenant, w.id, "ada", "n", w.plan.steps[i].back == backAbandoned)
 	case backDone, backHappened:
 		w.t.Fatalf("the reversal of step %d failed: %+v", i, b.Steps[i])
 	}
@@ -300,7 +300,7 @@ func (w *world) seeTo(b *workflow.Workflow) {
 	}
 }
 
-func (w *world) matches(seed uint64) {
+func (w *simulation) matches(seed uint64) {
 	w.t.Helper()
 	b := w.play()
 	want, calls := w.plan.model()
@@ -314,9 +314,9 @@ func (w *world) matches(seed uint64) {
 
 func TestRandomWorkflowsBehaveAsTheModelSays(t *testing.T) {
 	t.Parallel()
-	o := shared(t)
+	o := newSharedFixture(t)
 	for seed := range uint64(60) {
-		w := &world{office: o, plan: randomPlan(rand.New(rand.NewPCG(seed, 1))), tried: make(map[string]int), drive: o.sweep}
+		w := &simulation{fixture: o, plan: randomPlan(rand.New(rand.NewPCG(seed, 1))), tried: make(map[string]int), drive: o.sweep}
 		w.matches(seed)
 	}
 }
@@ -325,7 +325,7 @@ func TestRandomWorkflowsBehaveAsTheModelSays(t *testing.T) {
 // statement, before its commit and right after it.
 func TestDriversThatDieLoseAndDoubleNothing(t *testing.T) {
 	t.Parallel()
-	o := shared(t)
+	o := newSharedFixture(t)
 	db := &mortal{pool: o.db, rand: rand.New(rand.NewPCG(7, 7))}
 	drivers := make([]*workflow.Driver, 3)
 	for i := range drivers {
@@ -345,7 +345,7 @@ func TestDriversThatDieLoseAndDoubleNothing(t *testing.T) {
 		o.sweep()
 	}
 	for seed := range uint64(12) {
-		w := &world{office: o, plan: randomPlan(rand.New(rand.NewPCG(seed, 2))), tried: make(map[string]int), drive: drive}
+		w := &simulation{fixture: o, plan: randomPlan(rand.New(rand.NewPCG(seed, 2))), tried: make(map[string]int), drive: drive}
 		w.matches(seed)
 	}
 	if db.deaths.Load() < 20 {
@@ -433,7 +433,7 @@ func (d *doomed) Commit(ctx context.Context) error {
 func TestASharedDatabaseHasSeveralTenants(t *testing.T) {
 	t.Parallel()
 	db := dbtest.DB(t)
-	a, b := newOffice(t, db), newOffice(t, db)
+	a, b := fixtureIn(t, db), fixtureIn(t, db)
 
 	first, second := a.submit(steps(false, "find", `{}`)), b.submit(steps(false, "find", `{}`))
 	a.run(always(sent))

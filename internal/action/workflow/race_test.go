@@ -16,7 +16,7 @@ import (
 // every effect of the workflow is there or taken back, and none is doubled.
 func TestCancelRacesTheSteps(t *testing.T) {
 	t.Parallel()
-	o := shared(t)
+	o := newSharedFixture(t)
 	for round := range 12 {
 		id := o.submit(steps(true, "create", `{"name":"a"}`, "link", `{"from":"$0.id","to":"b"}`, "find", `{}`))
 		var mu sync.Mutex
@@ -49,7 +49,7 @@ func TestCancelRacesTheSteps(t *testing.T) {
 					t.Errorf("Sweep = %v", err)
 				}
 			}
-			if err := o.desk.Cancel(t.Context(), o.tenant, id, "ada"); err != nil && !errors.Is(err, fault.Conflict) {
+			if err := o.service.Cancel(t.Context(), o.tenant, id, "ada"); err != nil && !errors.Is(err, fault.Conflict) {
 				t.Errorf("Cancel = %v", err)
 			}
 		})
@@ -79,14 +79,14 @@ func TestCancelRacesTheSteps(t *testing.T) {
 
 func TestTheSameWorkflowAtOnceIsOne(t *testing.T) {
 	t.Parallel()
-	o := shared(t)
+	o := newSharedFixture(t)
 	r := steps(false, "find", `{}`)
 	const many = 8
 	ids, news := make([]workflow.ID, many), make([]bool, many)
 	var all sync.WaitGroup
 	for i := range many {
 		all.Go(func() {
-			id, known, err := o.desk.Submit(t.Context(), o.by(), r)
+			id, known, err := o.service.Submit(t.Context(), o.by(), r)
 			if err != nil {
 				t.Errorf("Submit = %v", err)
 			}
@@ -113,13 +113,13 @@ func TestTheSameWorkflowAtOnceIsOne(t *testing.T) {
 // once more or not at all.
 func TestRetryRacesResolve(t *testing.T) {
 	t.Parallel()
-	o := shared(t)
+	o := newSharedFixture(t)
 	for range 6 {
 		id := o.compensationAlone()
 		var all sync.WaitGroup
 		errs := make([]error, 2)
-		all.Go(func() { errs[0] = o.desk.Retry(t.Context(), o.tenant, id, "ada", "") })
-		all.Go(func() { errs[1] = o.desk.Resolve(t.Context(), o.tenant, id, "bo", "n", false) })
+		all.Go(func() { errs[0] = o.service.Retry(t.Context(), o.tenant, id, "ada", "") })
+		all.Go(func() { errs[1] = o.service.Resolve(t.Context(), o.tenant, id, "bo", "n", false) })
 		all.Wait()
 		calls := o.run(always(sent))
 
@@ -139,7 +139,7 @@ func TestRetryRacesResolve(t *testing.T) {
 
 // compensationAlone is a workflow of whose two steps the first could not be taken
 // back.
-func (o *office) compensationAlone() workflow.ID {
+func (o *fixture) compensationAlone() workflow.ID {
 	o.t.Helper()
 	id := o.submit(steps(true, "create", `{"name":"a"}`, "link", `{"from":"a","to":"b"}`))
 	o.run(func(c call) outcome {
@@ -155,7 +155,7 @@ func (o *office) compensationAlone() workflow.ID {
 // A workflow that cannot be moved on for an error does not hold up the others.
 func TestAWorkflowThatCannotBeReadHoldsUpNobody(t *testing.T) {
 	t.Parallel()
-	o := shared(t)
+	o := newSharedFixture(t)
 	broken, fine := o.submit(steps(false, "find", `{}`)), o.submit(steps(false, "find", `{"a":1}`))
 	o.exec("UPDATE workflow_steps SET options = '[]' WHERE workflow_id = $1", broken.String())
 

@@ -22,7 +22,7 @@ func failing(tool string, out outcome) func(call) outcome {
 
 func TestStepsRunInOrderWithWhatEarlierOnesAnswered(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 
 	id := o.submit(steps(false, "create", `{"name":"Ana","tags":["$$5","$x"]}`, "find", `{"q":{"all":["$0.id",{"n":"$0.age"}]}}`, "link", `{"from":"$1.hits[1].id","to":"$1[\"a.b\"]"}`))
 	calls := o.run(func(c call) outcome {
@@ -48,7 +48,7 @@ func TestStepsRunInOrderWithWhatEarlierOnesAnswered(t *testing.T) {
 
 func TestWithoutAtomicItStopsAtTheFirstFailure(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 
 	id := o.submit(steps(false, "create", `{"name":"Ana"}`, "send", `{}`, "find", `{}`))
 	calls := o.run(failing("send", failed))
@@ -64,7 +64,7 @@ func TestWithoutAtomicItStopsAtTheFirstFailure(t *testing.T) {
 
 func TestAnAtomicWorkflowGoesBackInReverse(t *testing.T) {
 	t.Parallel()
-	o := alone(t)
+	o := newFixture(t)
 
 	id := o.submit(steps(true, "create", `{"name":"Ana"}`, "find", `{}`, "link", `{"from":"$0.id","to":"b"}`, "create", `{"name":"Bo"}`))
 	calls := o.run(func(c call) outcome {

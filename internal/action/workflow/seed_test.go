@@ -24,16 +24,16 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// office is a tenant with the source "crm". Policy allows everything but ask,
+// fixture is a tenant with the source "crm". Policy allows everything but ask,
 // about which a person decides, and no, which it denies.
-type office struct {
-	t      testing.TB
-	db     postgres.Begins
-	tenant envelope.TenantID
-	cache  *settings.Cache
-	in     *intake.Intake
-	desk   *workflow.Service
-	driver *workflow.Driver
+type fixture struct {
+	t       testing.TB
+	db      postgres.Begins
+	tenant  envelope.TenantID
+	cache   *settings.Cache
+	in      *intake.Intake
+	service *workflow.Service
+	driver  *workflow.Driver
 }
 
 // The tools of "crm". A contact that was created is deleted again by the id
@@ -57,11 +57,11 @@ func tools() []source.Tool {
 	}
 }
 
-func newOffice(t testing.TB, db postgres.Begins) *office {
+func fixtureIn(t testing.TB, db postgres.Begins) *fixture {
 	t.Helper()
-	o := &office{t: t, db: db, tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), cache: settings.NewCache()}
+	o := &fixture{t: t, db: db, tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), cache: settings.NewCache()}
 	o.in = intake.New(db, o.cache, intake.Config{ApprovalWait: time.Hour})
-	o.desk = workflow.NewService(db, o.cache, func() {})
+	o.service = workflow.NewService(db, o.cache, func() {})
 	o.driver = o.newDriver(db)
 	o.exec("INSERT INTO tenants (tenant_id, name, session_pending_max, session_minute_max) VALUES ($1, $2, 0, 0)", o.tenant.String(), "t-"+o.tenant.String())
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
@@ -85,21 +85,21 @@ func newOffice(t testing.TB, db postgres.Begins) *office {
 }
 
 // newDriver is another process's driver for the same tenant.
-func (o *office) newDriver(db postgres.Begins) *workflow.Driver {
+func (o *fixture) newDriver(db postgres.Begins) *workflow.Driver {
 	return workflow.NewDriver(db, intake.New(db, settings.NewCache(), intake.Config{ApprovalWait: time.Hour}), slog.New(slog.DiscardHandler))
 }
 
-func alone(t testing.TB) *office  { return newOffice(t, dbtest.Tx(t)) }
-func shared(t testing.TB) *office { return newOffice(t, dbtest.DB(t)) }
+func newFixture(t testing.TB) *fixture       { return fixtureIn(t, dbtest.Tx(t)) }
+func newSharedFixture(t testing.TB) *fixture { return fixtureIn(t, dbtest.DB(t)) }
 
-func (o *office) as(fn func(ctx context.Context, tx pgx.Tx) error) {
+func (o *fixture) as(fn func(ctx context.Context, tx pgx.Tx) error) {
 	o.t.Helper()
 	if err := postgres.InTx(o.t.Context(), o.db, postgres.API(o.tenant), func(tx pgx.Tx) error { return fn(o.t.Context(), tx) }); err != nil {
 		o.t.Fatal(err)
 	}
 }
 
-func (o *office) exec(sql string, args ...any) {
+func (o *fixture) exec(sql string, args ...any) {
 	o.t.Helper()
 	if err := postgres.InTx(o.t.Context(), o.db, postgres.Admin(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(o.t.Context(), sql, args...)
@@ -109,7 +109,7 @@ func (o *office) exec(sql string, args ...any) {
 	}
 }
 
-func (o *office) reversal(tool, by, args string) {
+func (o *fixture) reversal(tool, by, args string) {
 	o.t.Helper()
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.DescribeTool(ctx, tx, o.tenant, key(tool), catalog.Description{
@@ -120,14 +120,14 @@ func (o *office) reversal(tool, by, args string) {
 
 func key(tool string) policy.Key { return policy.Key{Source: "crm", Action: tool} }
 
-func (o *office) mode(automation, pattern string, mode envelope.Mode) {
+func (o *fixture) mode(automation, pattern string, mode envelope.Mode) {
 	o.t.Helper()
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
 		return settings.PutMode(ctx, tx, o.tenant, automation, pattern, mode, "test")
 	})
 }
 
-func (o *office) by() intake.Submitter {
+func (o *fixture) by() intake.Submitter {
 	return intake.Submitter{Tenant: o.tenant, Token: uuid.UUID(o.tenant), Name: "agent"}
 }
 
@@ -140,16 +140,16 @@ func steps(atomic bool, toolsAndInputs ...string) workflow.Request {
 	return r
 }
 
-func (o *office) submit(r workflow.Request) workflow.ID {
+func (o *fixture) submit(r workflow.Request) workflow.ID {
 	o.t.Helper()
-	id, known, err := o.desk.Submit(o.t.Context(), o.by(), r)
+	id, known, err := o.service.Submit(o.t.Context(), o.by(), r)
 	if err != nil || known {
 		o.t.Fatalf("Submit = known %t, %v", known, err)
 	}
 	return id
 }
 
-func (o *office) get(id workflow.ID) (b *workflow.Workflow) {
+func (o *fixture) get(id workflow.ID) (b *workflow.Workflow) {
 	o.t.Helper()
 	o.as(func(ctx context.Context, tx pgx.Tx) (err error) {
 		b, err = workflow.Get(ctx, tx, o.tenant, id)
@@ -159,7 +159,7 @@ func (o *office) get(id workflow.ID) (b *workflow.Workflow) {
 }
 
 // sweep moves on what can be, until nothing can.
-func (o *office) sweep() {
+func (o *fixture) sweep() {
 	o.t.Helper()
 	for {
 		n, _, err := o.driver.Sweep(o.t.Context())
@@ -196,7 +196,7 @@ func answering(result string) outcome { return outcome{status: envelope.StatusSe
 
 // work claims what is due and ends each call as how says. It returns the calls
 // in the order in which they were claimed.
-func (o *office) work(how func(call) outcome) []call {
+func (o *fixture) work(how func(call) outcome) []call {
 	o.t.Helper()
 	items, calls := o.claim()
 	o.settle(items, calls, how)
@@ -204,7 +204,7 @@ func (o *office) work(how func(call) outcome) []call {
 }
 
 // claim claims what is due, and marks it as being sent.
-func (o *office) claim() (items []outbox.Item, calls []call) {
+func (o *fixture) claim() (items []outbox.Item, calls []call) {
 	o.t.Helper()
 	o.fleet(func(ctx context.Context, tx pgx.Tx) error {
 		due, err := outbox.DueBuckets(ctx, tx, 0, 100)
@@ -232,7 +232,7 @@ func (o *office) claim() (items []outbox.Item, calls []call) {
 }
 
 // settle ends calls that were claimed.
-func (o *office) settle(items []outbox.Item, calls []call, how func(call) outcome) {
+func (o *fixture) settle(items []outbox.Item, calls []call, how func(call) outcome) {
 	o.t.Helper()
 	var workflow []outbox.Settlement
 	for i, it := range items {
@@ -252,7 +252,7 @@ func (o *office) settle(items []outbox.Item, calls []call, how func(call) outcom
 	})
 }
 
-func (o *office) fleet(fn func(ctx context.Context, tx pgx.Tx) error) {
+func (o *fixture) fleet(fn func(ctx context.Context, tx pgx.Tx) error) {
 	o.t.Helper()
 	if err := postgres.InTx(o.t.Context(), o.db, postgres.Worker(), func(tx pgx.Tx) error { return fn(o.t.Context(), tx) }); err != nil {
 		o.t.Fatal(err)
@@ -260,7 +260,7 @@ func (o *office) fleet(fn func(ctx context.Context, tx pgx.Tx) error) {
 }
 
 // run drives and works until nothing happens any more, and returns the calls.
-func (o *office) run(how func(call) outcome) []call {
+func (o *fixture) run(how func(call) outcome) []call {
 	o.t.Helper()
 	var all []call
 	for {
@@ -290,7 +290,7 @@ func stands(b *workflow.Workflow) string {
 	return strings.Join(words, " ")
 }
 
-func (o *office) wants(id workflow.ID, want string) *workflow.Workflow {
+func (o *fixture) wants(id workflow.ID, want string) *workflow.Workflow {
 	o.t.Helper()
 	b := o.get(id)
 	if got := stands(b); got != want {
