@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/jsonref"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
@@ -43,18 +44,18 @@ type PlannedStep struct {
 // anything runs, except what policy says. The error is an
 // *envelope.InvalidError that lists all that is wrong.
 func plan(snap *settings.Settings, by intake.Submitter, r *Request) ([]PlannedStep, error) {
-	var found problems
-	if err := found.below(by.CheckAutomation(r.Automation), pointerOf(0)); err != nil {
+	var found check.Problems
+	if err := below(&found, by.CheckAutomation(r.Automation), pointerOf(0)); err != nil {
 		return nil, err
 	}
 	steps := make([]PlannedStep, len(r.Steps))
 	for i := range r.Steps {
 		s, p := &steps[i], r.proposal(i)
 		s.doc, s.placeholders = parseInputs(p.Args, func(at, message string) {
-			found.add(stepPointer(i)+"/inputs"+at, "reference", "%s", message)
+			found.Add(stepPointer(i)+"/inputs"+at, "reference", "%s", message)
 		})
 		tool, err := snap.Resolve(named(snap, r.Steps[i].Tool))
-		if err := found.below(err, pointerOf(i)); err != nil {
+		if err := below(&found, err, pointerOf(i)); err != nil {
 			return nil, err
 		}
 		if tool != nil {
@@ -62,7 +63,7 @@ func plan(snap *settings.Settings, by intake.Submitter, r *Request) ([]PlannedSt
 		}
 		if bucket := p.Constraints.RateBucket; bucket != "" {
 			if _, known := snap.Limits.Bucket(bucket); !known {
-				found.add(stepPointer(i)+"/constraints/rate_bucket", "unknown_bucket", "no such bucket; there are %s", strings.Join(snap.Limits.BucketNames(), ", "))
+				found.Add(stepPointer(i)+"/constraints/rate_bucket", "unknown_bucket", "no such bucket; there are %s", strings.Join(snap.Limits.BucketNames(), ", "))
 			}
 		}
 	}
@@ -72,7 +73,7 @@ func plan(snap *settings.Settings, by intake.Submitter, r *Request) ([]PlannedSt
 			return nil, err
 		}
 	}
-	return steps, found.err()
+	return steps, found.Err()
 }
 
 // named reads the name of a tool as people write it.
@@ -87,7 +88,7 @@ func named(snap *settings.Settings, text string) envelope.Tool {
 
 // checkReferences finds references that do not lead to an earlier step, and
 // takes note of what the others are declared to be.
-func checkReferences(found *problems, steps []PlannedStep) {
+func checkReferences(found *check.Problems, steps []PlannedStep) {
 	for i := range steps {
 		for n := range steps[i].placeholders {
 			h := &steps[i].placeholders[n]
@@ -95,13 +96,13 @@ func checkReferences(found *problems, steps []PlannedStep) {
 			steps[i].References = append(steps[i].References, h.ref.String())
 			switch circle := circleOf(steps, h.ref.Step, i); {
 			case h.ref.Step >= len(steps):
-				found.add(at, "reference", "refers to step %d, and the last one is %d; a text that begins with a dollar sign is written with two", h.ref.Step, len(steps)-1)
+				found.Add(at, "reference", "refers to step %d, and the last one is %d; a text that begins with a dollar sign is written with two", h.ref.Step, len(steps)-1)
 				continue
 			case circle != "":
-				found.add(at, "cycle", "the steps %s wait for each other", circle)
+				found.Add(at, "cycle", "the steps %s wait for each other", circle)
 				continue
 			case h.ref.Step > i:
-				found.add(at, "order", "refers to step %d, which comes later; steps run in order", h.ref.Step)
+				found.Add(at, "order", "refers to step %d, which comes later; steps run in order", h.ref.Step)
 				continue
 			}
 			of := steps[h.ref.Step].tool
@@ -110,7 +111,7 @@ func checkReferences(found *problems, steps []PlannedStep) {
 			}
 			var absent bool
 			if h.types, absent = declaredTypes(of.OutputSchema, h.ref.Path); absent {
-				found.add(at, "reference", "the output schema of %s has no such part", of.Key)
+				found.Add(at, "reference", "the output schema of %s has no such part", of.Key)
 			}
 		}
 	}
@@ -143,14 +144,14 @@ func circleOf(steps []PlannedStep, from, to int) string {
 
 // checkStep checks the inputs of a step and, for an atomic workflow, that it can
 // be taken back.
-func checkStep(found *problems, snap *settings.Settings, i int, s *PlannedStep, atomic bool) error {
+func checkStep(found *check.Problems, snap *settings.Settings, i int, s *PlannedStep, atomic bool) error {
 	if s.tool == nil {
 		return nil
 	}
 	fields, err := checkInputs(s.tool, s.doc, s.placeholders)
 	if fault.KindOf(err) == fault.Conflict {
 		// Its schema cannot be used.
-		found.add(stepPointer(i)+"/tool", "schema", "%s", textOf(err))
+		found.Add(stepPointer(i)+"/tool", "schema", "%s", textOf(err))
 	} else if err != nil {
 		return err
 	}
@@ -177,8 +178,8 @@ func reversalOf(r *catalog.Reversal) *Reversal {
 }
 
 // checkReversal checks that a step could be taken back.
-func checkReversal(found *problems, snap *settings.Settings, i int, s *PlannedStep) {
-	refuse := func(format string, args ...any) { found.add(stepPointer(i)+"/tool", "irreversible", format, args...) }
+func checkReversal(found *check.Problems, snap *settings.Settings, i int, s *PlannedStep) {
+	refuse := func(format string, args ...any) { found.Add(stepPointer(i)+"/tool", "irreversible", format, args...) }
 	if s.Reversal == nil {
 		refuse("an atomic workflow takes only tools that read or declare a reversal, and %s does neither", s.Tool)
 		return
@@ -234,7 +235,7 @@ func (s *PlannedStep) known() json.RawMessage {
 func decide(ctx context.Context, tx pgx.Tx, snap *settings.Settings, by intake.Submitter, r *Request, steps []PlannedStep, now time.Time) error {
 	var actions []*decision.Action
 	var answers []func(policy.Decision)
-	var found problems
+	var found check.Problems
 	ask := func(a decision.Action, answer func(policy.Decision)) {
 		actions, answers = append(actions, &a), append(answers, answer)
 	}
@@ -245,7 +246,7 @@ func decide(ctx context.Context, tx pgx.Tx, snap *settings.Settings, by intake.S
 			Session: r.Session, Args: s.known(), Tools: by.Tools, AnyArgs: len(s.placeholders) > 0, Now: now,
 		}}, func(d policy.Decision) {
 			if s.Mode, s.Source = d.Mode, d.Source; d.Mode == envelope.ModeDeny {
-				found.add(stepPointer(i)+"/tool", "policy_denied", "policy denies it: %s", d.Source)
+				found.Add(stepPointer(i)+"/tool", "policy_denied", "policy denies it: %s", d.Source)
 			}
 		})
 		if !r.Atomic || s.Reversal == nil || s.tool.Effect == envelope.EffectRead {
@@ -259,7 +260,7 @@ func decide(ctx context.Context, tx pgx.Tx, snap *settings.Settings, by intake.S
 			Automation: ReversalAutomation, Employee: r.Employee, Risk: back.Risk.Envelope(), Session: r.Session, AnyArgs: true, Now: now,
 		}}, func(d policy.Decision) {
 			if d.Mode == envelope.ModeDeny {
-				found.add(stepPointer(i)+"/tool", "irreversible", "policy denies its reversal %s: %s; a mode for the automation %s can allow it", back.Key, d.Source, ReversalAutomation)
+				found.Add(stepPointer(i)+"/tool", "irreversible", "policy denies its reversal %s: %s; a mode for the automation %s can allow it", back.Key, d.Source, ReversalAutomation)
 			}
 		})
 	}
@@ -270,7 +271,7 @@ func decide(ctx context.Context, tx pgx.Tx, snap *settings.Settings, by intake.S
 	if err != nil {
 		return err
 	}
-	return found.err()
+	return found.Err()
 }
 
 // textOf is the text of a fault that is fit for the outside.

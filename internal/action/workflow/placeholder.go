@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/jsonref"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
@@ -65,7 +66,7 @@ func with(doc any, placeholders []placeholder, values []any) any {
 // checked only when the step is proposed.
 func checkInputs(tool *catalog.Tool, doc any, placeholders []placeholder) ([]envelope.FieldError, error) {
 	if len(placeholders) == 0 {
-		return check(tool, doc)
+		return checkDoc(tool, doc)
 	}
 	if hasChoice(tool.InputSchema) {
 		return nil, nil
@@ -76,7 +77,7 @@ func checkInputs(tool *catalog.Tool, doc any, placeholders []placeholder) ([]env
 		var misfits []envelope.FieldError
 		for _, c := range candidates(h.types) {
 			values[i] = c
-			found, err := check(tool, with(doc, placeholders, values))
+			found, err := checkDoc(tool, with(doc, placeholders, values))
 			if err != nil {
 				return nil, err
 			}
@@ -94,7 +95,7 @@ func checkInputs(tool *catalog.Tool, doc any, placeholders []placeholder) ([]env
 			fields = append(fields, f)
 		}
 	}
-	rest, err := check(tool, with(doc, placeholders, values))
+	rest, err := checkDoc(tool, with(doc, placeholders, values))
 	if err != nil {
 		return nil, err
 	}
@@ -122,14 +123,14 @@ func unsure(at string, rule envelope.Rule, placeholders []placeholder) bool {
 
 func argsPointer(at string) string { return strings.TrimPrefix(at, "/args") }
 
-// check returns what is wrong with a value by the tool's input schema.
-func check(tool *catalog.Tool, doc any) ([]envelope.FieldError, error) {
+// checkDoc returns what is wrong with a value by the tool's input schema.
+func checkDoc(tool *catalog.Tool, doc any) ([]envelope.FieldError, error) {
 	raw, err := json.Marshal(doc)
 	if err != nil {
 		return nil, err
 	}
-	var found problems
-	if err := found.below(tool.Check(raw), func(at string) string { return at }); err != nil {
+	var found check.Problems
+	if err := below(&found, tool.Check(raw), func(at string) string { return at }); err != nil {
 		return nil, err
 	}
 	return found, nil

@@ -4,11 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 )
 
 // Request is a workflow as it is submitted.
@@ -38,16 +38,9 @@ type StepRequest struct {
 // digestScheme is the first byte of what a workflow's digest covers.
 const digestScheme = 1
 
-// problems gathers what is wrong with the fields of a request.
-type problems []envelope.FieldError
-
-func (p *problems) add(at string, rule envelope.Rule, format string, args ...any) {
-	*p = append(*p, envelope.FieldError{Pointer: at, Rule: rule, Message: fmt.Sprintf(format, args...)})
-}
-
-// below takes over the fields of an *envelope.InvalidError with other
-// pointers, and reports what is no such error.
-func (p *problems) below(err error, pointer func(string) string) error {
+// below adds the fields of an *envelope.InvalidError with other pointers, and
+// returns any other error.
+func below(p *check.Problems, err error, pointer func(string) string) error {
 	broken, ok := errors.AsType[*envelope.InvalidError](err)
 	if !ok {
 		return err
@@ -57,13 +50,6 @@ func (p *problems) below(err error, pointer func(string) string) error {
 		*p = append(*p, f)
 	}
 	return nil
-}
-
-func (p problems) err() error {
-	if len(p) == 0 {
-		return nil
-	}
-	return &envelope.InvalidError{Fields: p}
 }
 
 func stepPointer(i int) string { return "/steps/" + strconv.Itoa(i) }
@@ -101,10 +87,10 @@ func (r *Request) proposal(i int) *envelope.Proposal {
 // digest of what is asked for: the steps, and whether it is all or nothing.
 // The error is an *envelope.InvalidError.
 func (r *Request) digest() ([]byte, error) {
-	var found problems
+	var found check.Problems
 	if len(r.Steps) == 0 || len(r.Steps) > MaxSteps {
-		found.add("/steps", envelope.RuleMaxItems, "must have 1 to %d steps", MaxSteps)
-		return nil, found.err()
+		found.Add("/steps", envelope.RuleMaxItems, "must have 1 to %d steps", MaxSteps)
+		return nil, found.Err()
 	}
 	h := sha256.New()
 	h.Write([]byte{digestScheme})
@@ -114,7 +100,7 @@ func (r *Request) digest() ([]byte, error) {
 	for i := range r.Steps {
 		p := r.proposal(i)
 		if err := p.Validate(); err != nil {
-			if err := found.below(err, pointerOf(i)); err != nil {
+			if err := below(&found, err, pointerOf(i)); err != nil {
 				return nil, err
 			}
 			continue
@@ -125,5 +111,5 @@ func (r *Request) digest() ([]byte, error) {
 		}
 		h.Write(d[:])
 	}
-	return h.Sum(nil), found.err()
+	return h.Sum(nil), found.Err()
 }

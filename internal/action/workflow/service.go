@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -101,14 +102,14 @@ func (d *Service) Preview(ctx context.Context, by intake.Submitter, r Request) (
 // bind gives the request the session and the employee of its submitter, and
 // returns its digest.
 func bind(r *Request, by intake.Submitter) ([]byte, error) {
-	var found problems
+	var found check.Problems
 	if by.Session != "" && r.Session != "" && r.Session != by.Session {
-		found.add("/session_id", "session", "is not the session of this token; leave it out")
+		found.Add("/session_id", "session", "is not the session of this token; leave it out")
 	}
 	if by.Employee != (envelope.EmployeeID{}) && r.Employee != (envelope.EmployeeID{}) && r.Employee != by.Employee {
-		found.add("/employee_id", "employee", "is not the employee of this token; leave it out")
+		found.Add("/employee_id", "employee", "is not the employee of this token; leave it out")
 	}
-	if err := found.err(); err != nil {
+	if err := found.Err(); err != nil {
 		return nil, err
 	}
 	if by.Session != "" {
