@@ -116,7 +116,7 @@ func TestTheFleetForgetsOldWorkflows(t *testing.T) {
 	y.exec("CREATE TRIGGER tell AFTER DELETE ON workflows FOR EACH STATEMENT EXECUTE FUNCTION tell()")
 	y.workflowOf(false, toolRead)
 	y.exec("UPDATE workflows SET state = 'completed', ended_at = now() - interval '40 days'")
-	y.exec("INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'ledger', 30, 'delete')", y.tenant.String())
+	y.exec("INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'actions', 30, 'delete')", y.tenant.String())
 
 	y.run(y.fleet(y.src, config("w1")))
 

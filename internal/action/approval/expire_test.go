@@ -115,7 +115,7 @@ func TestWhatRetentionDeletesGoesWhole(t *testing.T) {
 		}
 	}
 	o.exec("UPDATE actions SET created_at = '2025-01-01', decided_at = '2025-01-01' WHERE action_id = $1", ids[0].String())
-	o.exec("INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'ledger', 30, 'delete')", o.tenant.String())
+	o.exec("INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'actions', 30, 'delete')", o.tenant.String())
 
 	err := postgres.InTx(t.Context(), o.db, postgres.Worker(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), "SELECT prune_actions(ARRAY[$1::uuid], ARRAY[$2::uuid])", o.tenant.String(), ids[0].String())

@@ -591,7 +591,7 @@ func TestPruneForgetsWhatTheLedgerForgets(t *testing.T) {
 	if n, err := workflow.Prune(t.Context(), o.db); n != 0 || err != nil {
 		t.Errorf("Prune without retention = %d, %v", n, err)
 	}
-	o.exec("INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'ledger', 30, 'delete')", o.tenant.String())
+	o.exec("INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'actions', 30, 'delete')", o.tenant.String())
 
 	n, err := workflow.Prune(t.Context(), o.db)
 
