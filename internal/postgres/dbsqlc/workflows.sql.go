@@ -455,7 +455,7 @@ WITH gone AS (
     WHERE (w.tenant_id, w.workflow_id) IN (
         SELECT o.tenant_id, o.workflow_id
         FROM workflows o
-        JOIN retention r ON r.tenant_id = o.tenant_id AND r.kind = 'ledger' AND r.action = 'delete'
+        JOIN retention r ON r.tenant_id = o.tenant_id AND r.kind = 'actions' AND r.action = 'delete'
         WHERE o.ended_at < now() - make_interval(days => r.days)
         LIMIT $1::bigint)
     RETURNING w.workflow_id
