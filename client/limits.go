@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/countersign-dev/countersign/client/wire"
 )
@@ -59,12 +60,13 @@ func (c *Client) QuietHours(ctx context.Context) ([]wire.QuietHours, error) {
 
 // PutQuietHours replaces the quiet hours of a scope and subject.
 func (c *Client) PutQuietHours(ctx context.Context, h wire.QuietHours) error {
-	return c.tell(ctx, http.MethodPut, quietHoursPath, nil, h)
+	in := wire.QuietHours{Timezone: h.Timezone, Windows: h.Windows, Spread: h.Spread}
+	return c.tell(ctx, http.MethodPut, quietHoursPath+"/"+url.PathEscape(h.Scope), given("subject", h.Subject), in)
 }
 
 // DeleteQuietHours removes quiet hours.
 func (c *Client) DeleteQuietHours(ctx context.Context, scope, subject string) error {
-	return c.tell(ctx, http.MethodDelete, quietHoursPath, given("scope", scope, "subject", subject), nil)
+	return c.tell(ctx, http.MethodDelete, quietHoursPath+"/"+url.PathEscape(scope), given("subject", subject), nil)
 }
 
 // ContactFilter narrows the do-not-contact list; its zero fields do not.
@@ -119,7 +121,7 @@ func (c *Client) Employees(ctx context.Context) ([]wire.Employee, error) {
 // PutEmployee replaces an employee's trust and scopes; the id default is for
 // all without an entry.
 func (c *Client) PutEmployee(ctx context.Context, id string, e wire.Employee) error {
-	e.ID = ""
+	e.ID, e.ETag = "", ""
 	return c.tell(ctx, http.MethodPut, employeesPath+"/"+url.PathEscape(id), nil, e)
 }
 
@@ -140,7 +142,7 @@ type PauseFilter struct {
 
 // Pauses lists what is, and was, paused, newest first.
 func (c *Client) Pauses(ctx context.Context, f PauseFilter) (wire.Page[wire.Pause], error) {
-	return read[wire.Page[wire.Pause]](ctx, c, pausesPath, given("standing", flag(f.Active), "limit", number(f.Limit), "cursor", f.Cursor))
+	return read[wire.Page[wire.Pause]](ctx, c, pausesPath, given("active", flag(f.Active), "limit", number(f.Limit), "cursor", f.Cursor))
 }
 
 // Pause pauses or kills a target.
@@ -148,9 +150,23 @@ func (c *Client) Pause(ctx context.Context, in wire.PauseInput) (wire.Pause, err
 	return post[wire.Pause](ctx, c, pausesPath, in)
 }
 
-// Resume lifts a pause or a kill.
+// Resume lifts the pause or the kill of a target.
 func (c *Client) Resume(ctx context.Context, of wire.Target, reason string) error {
-	return c.tell(ctx, http.MethodDelete, pausesPath, given("scope", of.Scope, "subject", of.Subject, "reason", reason), nil)
+	active := Items(func(cursor string) (wire.Page[wire.Pause], error) {
+		return c.Pauses(ctx, PauseFilter{Active: true, Limit: maxPage, Cursor: cursor})
+	})
+	for p, err := range active {
+		if err != nil {
+			return err
+		}
+		if p.Scope == of.Scope && strings.EqualFold(p.Subject, of.Subject) {
+			return c.tell(ctx, http.MethodDelete, pausesPath+"/"+p.ID, given("reason", reason), nil)
+		}
+	}
+	return &Problem{Problem: wire.Problem{
+		Type: "urn:countersign:problem:not_found", Status: http.StatusNotFound, Title: "Not found",
+		Detail: "nothing is paused there; list the pauses to see what is",
+	}}
 }
 
 // Breakers lists the sources that failed, with the state of their breakers.
@@ -188,7 +204,8 @@ func (c *Client) Retention(ctx context.Context) ([]wire.Retention, error) {
 
 // PutRetention sets how long a kind of data is kept.
 func (c *Client) PutRetention(ctx context.Context, r wire.Retention) error {
-	return c.tell(ctx, http.MethodPut, retentionPath, nil, r)
+	in := wire.Retention{Period: r.Period, Action: r.Action, Note: r.Note}
+	return c.tell(ctx, http.MethodPut, retentionPath+"/"+url.PathEscape(r.Kind), nil, in)
 }
 
 // Overview reads the state of the tenant.

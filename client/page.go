@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"net/url"
+	"strconv"
 
 	"github.com/countersign-dev/countersign/client/wire"
 )
@@ -32,11 +33,15 @@ func Items[T any](page func(cursor string) (wire.Page[T], error)) iter.Seq2[T, e
 	}
 }
 
+// maxPage is the most items that the server answers with at once.
+const maxPage = 200
+
 // list reads all items of a list.
 func list[T any](ctx context.Context, c *Client, path string, query url.Values) ([]T, error) {
 	if query == nil {
 		query = url.Values{}
 	}
+	query.Set("limit", strconv.Itoa(maxPage))
 	var all []T
 	for item, err := range Items(func(cursor string) (wire.Page[T], error) {
 		if cursor != "" {

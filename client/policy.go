@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -32,13 +31,12 @@ func (c *Client) Modes(ctx context.Context) ([]wire.Mode, error) {
 
 // PutMode sets a mode.
 func (c *Client) PutMode(ctx context.Context, m wire.Mode) error {
-	m.Change = wire.Change{}
-	return c.tell(ctx, http.MethodPut, modesPath, nil, m)
+	return c.tell(ctx, http.MethodPut, modesPath+"/"+url.PathEscape(m.Tool), given("automation_id", m.Automation), wire.Mode{Mode: m.Mode})
 }
 
 // DeleteMode removes a mode; automation is empty for the organisation's.
-func (c *Client) DeleteMode(ctx context.Context, automation, key string) error {
-	return c.tell(ctx, http.MethodDelete, modesPath, given("automation_id", automation, "tool", key), nil)
+func (c *Client) DeleteMode(ctx context.Context, automation, tool string) error {
+	return c.tell(ctx, http.MethodDelete, modesPath+"/"+url.PathEscape(tool), given("automation_id", automation), nil)
 }
 
 // Rules lists the rules about arguments.
@@ -48,7 +46,7 @@ func (c *Client) Rules(ctx context.Context) ([]wire.Rule, error) {
 
 // PutRule makes or changes the rule of an id.
 func (c *Client) PutRule(ctx context.Context, id string, r wire.Rule) error {
-	r.ID, r.Change = "", wire.Change{}
+	r.ID, r.ETag, r.Change = "", "", wire.Change{}
 	return c.tell(ctx, http.MethodPut, rulesPath+"/"+url.PathEscape(id), nil, r)
 }
 
@@ -83,13 +81,16 @@ func (c *Client) SessionModes(ctx context.Context, session string) ([]wire.Sessi
 
 // PutSessionMode sets the mode of a session for its ExpiresIn.
 func (c *Client) PutSessionMode(ctx context.Context, m wire.SessionMode) error {
-	m.ExpiresAt, m.Change = time.Time{}, wire.Change{}
-	return c.tell(ctx, http.MethodPut, sessionsPath, nil, m)
+	return c.tell(ctx, http.MethodPut, sessionModePath(m.Session, m.Tool), nil, wire.SessionMode{Mode: m.Mode, ExpiresIn: m.ExpiresIn})
 }
 
 // DeleteSessionMode removes a mode of a session.
-func (c *Client) DeleteSessionMode(ctx context.Context, session, key string) error {
-	return c.tell(ctx, http.MethodDelete, sessionsPath, given("session_id", session, "tool", key), nil)
+func (c *Client) DeleteSessionMode(ctx context.Context, session, tool string) error {
+	return c.tell(ctx, http.MethodDelete, sessionModePath(session, tool), nil, nil)
+}
+
+func sessionModePath(session, tool string) string {
+	return sessionsPath + "/" + url.PathEscape(session) + "/" + url.PathEscape(tool)
 }
 
 // Preferences lists what is switched off; for an employee, unless zero, what
@@ -100,13 +101,12 @@ func (c *Client) Preferences(ctx context.Context, employee envelope.EmployeeID) 
 
 // PutPreference switches tools off.
 func (c *Client) PutPreference(ctx context.Context, p wire.Preference) error {
-	p.Change = wire.Change{}
-	return c.tell(ctx, http.MethodPut, preferencesPath, nil, p)
+	return c.tell(ctx, http.MethodPut, preferencesPath+"/"+url.PathEscape(p.Tool), given("employee_id", idText(p.Employee)), nil)
 }
 
 // DeletePreference switches tools on again; the zero employee is everybody.
-func (c *Client) DeletePreference(ctx context.Context, employee envelope.EmployeeID, key string) error {
-	return c.tell(ctx, http.MethodDelete, preferencesPath, given("employee_id", idText(employee), "tool", key), nil)
+func (c *Client) DeletePreference(ctx context.Context, employee envelope.EmployeeID, tool string) error {
+	return c.tell(ctx, http.MethodDelete, preferencesPath+"/"+url.PathEscape(tool), given("employee_id", idText(employee)), nil)
 }
 
 // idText writes the id of an employee; zero is empty.
@@ -125,16 +125,15 @@ func (c *Client) Reviews(ctx context.Context) ([]wire.ReviewRule, error) {
 // PutReview sets a review rule. If somebody changed the rule since the one with
 // the ETag was read, the error is ErrStale.
 func (c *Client) PutReview(ctx context.Context, r wire.ReviewRule) error {
-	rq := request{method: http.MethodPut, path: reviewsPath, header: ifMatch(r.ETag)}
-	r.UpdatedBy, r.UpdatedAt, r.ETag = "", time.Time{}, ""
-	rq.in = r
-	_, err := c.do(ctx, rq, nil)
+	path, query := reviewsPath+"/"+url.PathEscape(r.Tool), given("risk", string(r.Risk))
+	in := wire.ReviewRule{Approvals: r.Approvals, Wait: r.Wait, Warn: r.Warn, Escalate: r.Escalate}
+	_, err := c.do(ctx, request{method: http.MethodPut, path: path, query: query, header: ifMatch(r.ETag), in: in}, nil)
 	return err
 }
 
 // DeleteReview removes a review rule. An empty risk is low.
-func (c *Client) DeleteReview(ctx context.Context, key string, risk envelope.Risk) error {
-	return c.tell(ctx, http.MethodDelete, reviewsPath, given("tool", key, "risk", string(risk)), nil)
+func (c *Client) DeleteReview(ctx context.Context, tool string, risk envelope.Risk) error {
+	return c.tell(ctx, http.MethodDelete, reviewsPath+"/"+url.PathEscape(tool), given("risk", string(risk)), nil)
 }
 
 // Explain returns the decision of policy about a call, which is not made, and

@@ -1,9 +1,11 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/countersign-dev/countersign/client/wire"
@@ -24,7 +26,20 @@ type ToolFilter struct {
 // Tools lists the tools that the token may see, with the state of their
 // sources.
 func (c *Client) Tools(ctx context.Context, f ToolFilter) (wire.ToolList, error) {
-	return read[wire.ToolList](ctx, c, toolsPath, given("q", f.Query, "source", f.Source, "risk", f.Risk, "limit", number(f.Limit)))
+	var all wire.ToolList
+	query := given("q", f.Query, "source", f.Source, "risk", f.Risk)
+	for {
+		query.Set("limit", strconv.Itoa(min(cmp.Or(f.Limit-len(all.Items), maxPage), maxPage)))
+		page, err := read[wire.ToolList](ctx, c, toolsPath, query)
+		if err != nil {
+			return wire.ToolList{}, err
+		}
+		all.Items, all.Sources = append(all.Items, page.Items...), page.Sources
+		if all.NextCursor = page.NextCursor; page.NextCursor == nil || f.Limit > 0 && len(all.Items) >= f.Limit {
+			return all, nil
+		}
+		query.Set("cursor", *page.NextCursor)
+	}
 }
 
 // Tool reads a tool by source:name, its full name, or a name that only one
@@ -33,51 +48,64 @@ func (c *Client) Tool(ctx context.Context, name string) (wire.Tool, error) {
 	return read[wire.Tool](ctx, c, toolPath(name), nil)
 }
 
-// DiffTool reads what changed in the definition of the tool of a key.
-func (c *Client) DiffTool(ctx context.Context, key string) (wire.ToolDiff, error) {
-	return read[wire.ToolDiff](ctx, c, "/api/v1/tool-diffs", given("tool", key))
+// DiffTool reads what changed in the definition of a tool since it was
+// accepted. Tools of settings are named as source:name.
+func (c *Client) DiffTool(ctx context.Context, tool string) (wire.ToolDiff, error) {
+	return read[wire.ToolDiff](ctx, c, toolPath(tool)+"/diff", nil)
 }
 
 // AcceptTool accepts the definition that has a digest.
-func (c *Client) AcceptTool(ctx context.Context, in wire.ToolAcceptance) error {
-	return c.tell(ctx, http.MethodPost, toolsPath+"/accept", nil, in)
+func (c *Client) AcceptTool(ctx context.Context, tool string, in wire.ToolAcceptance) error {
+	return c.tell(ctx, http.MethodPost, toolPath(tool)+"/accept", nil, in)
 }
 
 // OverrideTool sets a tool's overrides; those left out go back to what follows
 // from the source.
-func (c *Client) OverrideTool(ctx context.Context, o wire.Overrides) error {
-	return c.tell(ctx, http.MethodPut, toolsPath+"/overrides", nil, o)
+func (c *Client) OverrideTool(ctx context.Context, tool string, o wire.Overrides) error {
+	return c.tell(ctx, http.MethodPut, toolPath(tool)+"/overrides", nil, o)
 }
 
 // DescribeTool sets an operator's description of a tool.
-func (c *Client) DescribeTool(ctx context.Context, d wire.ToolDescription) error {
-	return c.tell(ctx, http.MethodPut, toolsPath+"/metadata", nil, d)
+func (c *Client) DescribeTool(ctx context.Context, tool string, d wire.ToolDescription) error {
+	return c.tell(ctx, http.MethodPut, toolPath(tool)+"/description", nil, d)
 }
 
 // PutToolRule sets whom a tool writes to, what it takes to use it, and when it
 // is tried again.
-func (c *Client) PutToolRule(ctx context.Context, r wire.ToolRule) error {
-	return c.tell(ctx, http.MethodPut, toolsPath+"/rules", nil, r)
+func (c *Client) PutToolRule(ctx context.Context, tool string, r wire.ToolRule) error {
+	return c.tell(ctx, http.MethodPut, toolPath(tool)+"/rule", nil, r)
 }
 
 // ReconcileRules lists the tools that have a reconcile rule.
-func (c *Client) ReconcileRules(ctx context.Context) ([]wire.ToolReconcileRule, error) {
-	return list[wire.ToolReconcileRule](ctx, c, "/api/v1/reconcile-rules", nil)
+func (c *Client) ReconcileRules(ctx context.Context) ([]wire.ReconcileRule, error) {
+	return list[wire.ReconcileRule](ctx, c, "/api/v1/reconcile-rules", nil)
 }
 
-// PutReconcileRule sets or removes the reconcile rule of a tool.
-func (c *Client) PutReconcileRule(ctx context.Context, s wire.ToolReconcileRule) error {
-	return c.tell(ctx, http.MethodPut, "/api/v1/reconcile-rules", nil, s)
+// PutReconcileRule sets the reconcile rule of a tool.
+func (c *Client) PutReconcileRule(ctx context.Context, tool string, r wire.ReconcileRule) error {
+	r.Tool, r.ETag = "", ""
+	return c.tell(ctx, http.MethodPut, toolPath(tool)+"/reconcile-rule", nil, r)
+}
+
+// DeleteReconcileRule removes the reconcile rule of a tool.
+func (c *Client) DeleteReconcileRule(ctx context.Context, tool string) error {
+	return c.tell(ctx, http.MethodDelete, toolPath(tool)+"/reconcile-rule", nil, nil)
 }
 
 // SnapshotRules lists the tools that have snapshots around their calls.
-func (c *Client) SnapshotRules(ctx context.Context) ([]wire.SnapshotSetting, error) {
-	return list[wire.SnapshotSetting](ctx, c, "/api/v1/snapshot-rules", nil)
+func (c *Client) SnapshotRules(ctx context.Context) ([]wire.SnapshotRule, error) {
+	return list[wire.SnapshotRule](ctx, c, "/api/v1/snapshot-rules", nil)
 }
 
-// PutSnapshotRule sets or removes the read around the calls of a tool.
-func (c *Client) PutSnapshotRule(ctx context.Context, s wire.SnapshotSetting) error {
-	return c.tell(ctx, http.MethodPut, "/api/v1/snapshot-rules", nil, s)
+// PutSnapshotRule sets the read around the calls of a tool.
+func (c *Client) PutSnapshotRule(ctx context.Context, tool string, r wire.SnapshotRule) error {
+	r.Tool, r.ETag = "", ""
+	return c.tell(ctx, http.MethodPut, toolPath(tool)+"/snapshot-rule", nil, r)
+}
+
+// DeleteSnapshotRule removes the read around the calls of a tool.
+func (c *Client) DeleteSnapshotRule(ctx context.Context, tool string) error {
+	return c.tell(ctx, http.MethodDelete, toolPath(tool)+"/snapshot-rule", nil, nil)
 }
 
 // Guide reads, as Markdown, what an agent has to know to act; with a query

@@ -102,7 +102,7 @@ type InboxItem struct {
 // ReviewRule is how many people must approve the actions that a key covers,
 // from a risk on, and in what time. A nil time is left to other rules.
 type ReviewRule struct {
-	Tool      string             `json:"tool"`
+	Tool      string             `json:"tool,omitzero"`
 	Risk      envelope.Risk      `json:"risk,omitzero"`
 	Approvals int                `json:"approvals,omitzero"`
 	Wait      *envelope.Duration `json:"wait,omitempty"`

@@ -83,7 +83,7 @@ type OperatorInput struct {
 	RoleSet   string `json:"role_set,omitzero"`
 	SlackTeam string `json:"slack_team,omitzero"`
 	SlackUser string `json:"slack_user,omitzero"`
-	Disabled  bool   `json:"disabled,omitzero"`
+	Disabled  bool   `json:"disabled"`
 }
 
 // Operator is a person who decides or administers.
@@ -91,10 +91,11 @@ type Operator struct {
 	ID string `json:"operator_id"`
 	OperatorInput
 	// Role is the current role; empty for none.
-	Role       string     `json:"role"`
+	Role       string     `json:"role,omitzero"`
 	DisabledAt *time.Time `json:"disabled_at,omitempty"`
 	CreatedAt  time.Time  `json:"created_at"`
 	LastSeenAt *time.Time `json:"last_seen_at"`
+	ETag       string     `json:"etag,omitzero"`
 }
 
 // ProviderInput is an OpenID Connect issuer whose tokens are accepted.
@@ -112,6 +113,7 @@ type ProviderInput struct {
 type Provider struct {
 	ID string `json:"provider_id"`
 	ProviderInput
+	ETag string `json:"etag,omitzero"`
 }
 
 // Rotation gives a token another secret. The old one stays valid for Overlap;

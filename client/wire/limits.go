@@ -51,14 +51,15 @@ type BucketState struct {
 	ClosedBy    string     `json:"closed_by,omitzero"`
 	Paused      bool       `json:"paused"`
 	// Due and Waiting count actions, up to 100,000.
-	Due     int64 `json:"due"`
-	Waiting int64 `json:"waiting"`
+	Due     int64  `json:"due"`
+	Waiting int64  `json:"waiting"`
+	ETag    string `json:"etag,omitzero"`
 }
 
 // QuietHours are weekly windows in which nothing of a scope is sent.
 type QuietHours struct {
 	// Scope is tenant, employee, bucket or recipient.
-	Scope string `json:"scope"`
+	Scope string `json:"scope,omitzero"`
 	// Subject is the employee's id, the bucket's name, or the recipient as
 	// kind:value; empty for the tenant.
 	Subject string `json:"subject,omitzero"`
@@ -68,6 +69,7 @@ type QuietHours struct {
 	// Spread is over how long the actions that waited are sent after the end;
 	// nil is five minutes.
 	Spread *envelope.Duration `json:"spread,omitempty"`
+	ETag   string             `json:"etag,omitzero"`
 }
 
 // Window is a window of quiet hours.
@@ -117,6 +119,7 @@ type Employee struct {
 	Trust string `json:"trust"`
 	// Scopes are what the employee may use, such as contacts:*.
 	Scopes []string `json:"scopes,omitempty"`
+	ETag   string   `json:"etag,omitzero"`
 }
 
 // Target is what a pause stops.
@@ -217,8 +220,9 @@ type SettingChanges struct {
 // Retention is how long one kind of data is kept.
 type Retention struct {
 	// Kind is ledger or events.
-	Kind string `json:"kind"`
-	Days int    `json:"days"`
+	Kind string `json:"kind,omitzero"`
+	// Period is a number of days.
+	Period envelope.Duration `json:"period"`
 	// Action is delete or notice.
 	Action string `json:"action"`
 	// Older counts what the last daily check found to be older, up to 10,000;
@@ -227,6 +231,7 @@ type Retention struct {
 	CheckedAt *time.Time `json:"checked_at,omitempty"`
 	// Note is the reason, in a request.
 	Note string `json:"note,omitzero"`
+	ETag string `json:"etag,omitzero"`
 }
 
 // AgentNote is a text that an agent kept with the tool notes.

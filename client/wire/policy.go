@@ -20,9 +20,10 @@ type Change struct {
 type Mode struct {
 	// Automation is empty for the organisation's mode.
 	Automation string        `json:"automation_id,omitzero"`
-	Tool       string        `json:"tool"`
+	Tool       string        `json:"tool,omitzero"`
 	Mode       envelope.Mode `json:"mode"`
 	Change
+	ETag string `json:"etag,omitzero"`
 }
 
 // Rule is a rule about arguments.
@@ -36,6 +37,7 @@ type Rule struct {
 	Reason     string        `json:"reason,omitzero"`
 	Enabled    bool          `json:"enabled"`
 	Change
+	ETag string `json:"etag,omitzero"`
 }
 
 // GrantInput is a grant to make.
@@ -78,13 +80,14 @@ type Grant struct {
 
 // SessionMode is what one session may do with the tools that a key covers.
 type SessionMode struct {
-	Session   string        `json:"session_id"`
-	Tool      string        `json:"tool"`
+	Session   string        `json:"session_id,omitzero"`
+	Tool      string        `json:"tool,omitzero"`
 	Mode      envelope.Mode `json:"mode"`
 	ExpiresAt time.Time     `json:"expires_at,omitzero"`
 	// ExpiresIn is for how long, in a request.
 	ExpiresIn envelope.Duration `json:"expires_in,omitzero"`
 	Change
+	ETag string `json:"etag,omitzero"`
 }
 
 // Preference switches the tools that a key covers off.
@@ -93,6 +96,7 @@ type Preference struct {
 	Employee envelope.EmployeeID `json:"employee_id,omitzero"`
 	Tool     string              `json:"tool"`
 	Change
+	ETag string `json:"etag,omitzero"`
 }
 
 // Question is a call about which policy is asked.

@@ -9,9 +9,8 @@ import (
 
 // Tool is a tool that can be called.
 type Tool struct {
-	Tool   string `json:"tool"`
-	Source string `json:"source"`
-	Name   string `json:"name"`
+	// Tool is source:name.
+	Tool string `json:"tool"`
 	// FullName is module.entity.action; two tools may share one.
 	FullName     string          `json:"full_name"`
 	Module       string          `json:"module"`
@@ -43,7 +42,8 @@ type Tool struct {
 	// Scopes are what an employee must have to use it.
 	Scopes []string `json:"scopes"`
 	// Retry is what an operator set; the rest is left to the defaults.
-	Retry Retry `json:"retry"`
+	Retry Retry  `json:"retry"`
+	ETag  string `json:"etag"`
 }
 
 // Reversal is a call that undoes another.
@@ -54,8 +54,9 @@ type Reversal struct {
 
 // ToolList is the result of a search for tools.
 type ToolList struct {
-	Items   []Tool       `json:"items"`
-	Sources []ToolSource `json:"sources"`
+	Items      []Tool       `json:"items"`
+	NextCursor *string      `json:"next_cursor"`
+	Sources    []ToolSource `json:"sources"`
 }
 
 // ToolSource is the state of a source of tools.
@@ -93,8 +94,6 @@ type ToolDifference struct {
 
 // Overrides replace what the source of a tool says of it.
 type Overrides struct {
-	Source      string          `json:"source"`
-	Name        string          `json:"name"`
 	Risk        string          `json:"risk,omitzero"`
 	Effect      envelope.Effect `json:"effect,omitzero"`
 	MaxAttempts int             `json:"max_attempts,omitzero"`
@@ -103,8 +102,6 @@ type Overrides struct {
 // ToolDescription is an operator's description of a tool; what is left out is
 // inferred.
 type ToolDescription struct {
-	Source string `json:"source"`
-	Name   string `json:"name"`
 	Module string `json:"module,omitzero"`
 	Entity string `json:"entity,omitzero"`
 	Action string `json:"action,omitzero"`
@@ -115,21 +112,17 @@ type ToolDescription struct {
 
 // ReconcileRule is the read that finds out whether a call of a tool happened.
 type ReconcileRule struct {
-	// Tool is a tool of the same source that only reads.
-	Tool string `json:"tool"`
+	// Tool is the tool whose calls are reconciled. It is not sent.
+	Tool string `json:"tool,omitzero"`
+	// Read is a tool of the same source that only reads.
+	Read string `json:"read"`
 	// Args is the template of its arguments.
 	Args json.RawMessage `json:"args,omitempty"`
 	// Happened is a JSON Pointer into its answer.
 	Happened string `json:"happened"`
 	// Resend also runs calls of class once again that did not happen.
-	Resend bool `json:"resend,omitzero"`
-}
-
-// ToolReconcileRule is the rule of one tool; a nil rule is none.
-type ToolReconcileRule struct {
-	Source string         `json:"source"`
-	Name   string         `json:"name"`
-	Rule   *ReconcileRule `json:"rule,omitempty"`
+	Resend bool   `json:"resend,omitzero"`
+	ETag   string `json:"etag,omitzero"`
 }
 
 // Source is a source of tools, without its credentials.
@@ -166,8 +159,6 @@ type SourceInput struct {
 // ToolRule is what an operator sets of a tool: whom it writes to, what it
 // takes to use it, and when it is tried again.
 type ToolRule struct {
-	Source string `json:"source"`
-	Name   string `json:"name"`
 	// Recipients are JSON Pointers to whom the arguments address; nil leaves
 	// them to a guess from the schema, and none is nobody.
 	Recipients *[]string `json:"recipients,omitempty"`
@@ -188,26 +179,20 @@ type Retry struct {
 
 // ToolAcceptance accepts the definition of a tool that has a digest.
 type ToolAcceptance struct {
-	Source string `json:"source"`
-	Name   string `json:"name"`
 	Digest string `json:"digest"`
 }
 
 // SnapshotRule is the read before and after every call of a tool.
 type SnapshotRule struct {
-	// Tool is a tool of the same source that only reads.
-	Tool string `json:"tool"`
+	// Tool is the tool around whose calls the snapshots are. It is not sent.
+	Tool string `json:"tool,omitzero"`
+	// Read is a tool of the same source that only reads.
+	Read string `json:"read"`
 	// Args is the template of its arguments; empty stands for {}.
 	Args json.RawMessage `json:"args,omitempty"`
 	// Required holds the call up until the read before it has worked.
-	Required bool `json:"required,omitzero"`
-}
-
-// SnapshotSetting is the snapshot rule of one tool; a nil rule is none.
-type SnapshotSetting struct {
-	Source   string        `json:"source"`
-	Name     string        `json:"name"`
-	Snapshot *SnapshotRule `json:"snapshot,omitempty"`
+	Required bool   `json:"required,omitzero"`
+	ETag     string `json:"etag,omitzero"`
 }
 
 // Refresh says when a source was asked to be listed.

@@ -28,7 +28,8 @@ SELECT g.grant_id, g.source_id, g.tool_name, g.tool_digest, g.employee_id, g.ses
 FROM grants g
 WHERE g.tenant_id = @tenant_id
     AND (@ended::boolean OR (g.revoked_at IS NULL AND g.expiry_recorded_at IS NULL AND g.expires_at > now()))
-ORDER BY g.created_at DESC, g.grant_id
+    AND g.grant_id < @before
+ORDER BY g.grant_id DESC
 LIMIT @most;
 
 -- name: GrantRevoke :execrows

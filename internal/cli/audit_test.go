@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -114,7 +115,7 @@ func TestAuditExportWritesLines(t *testing.T) {
 func TestRetentionIsListedAndSet(t *testing.T) {
 	t.Parallel()
 	m := newAPIFixture(t)
-	m.run(command.ExitFailed, "retention", "set", "actions", "--days", "30", "--action", "delete") // an operator may not
+	m.run(command.ExitFailed, "retention", "set", "actions", "--period", "30d", "--action", "delete") // an operator may not
 	var made identity.Issued
 	if err := postgres.InTx(t.Context(), m.db, postgres.API(m.tenant), func(tx pgx.Tx) (err error) {
 		made, err = identity.Issue(t.Context(), tx, m.tenant, identity.Grant{Name: "root", Role: identity.RoleAdmin}, time.Now())
@@ -124,21 +125,26 @@ func TestRetentionIsListedAndSet(t *testing.T) {
 	}
 	m.env["COUNTERSIGN_TOKEN"] = made.Token.Text()
 
-	s := m.run(command.ExitOK, "retention", "set", "actions", "--days", "30", "--action", "delete", "--note", "as agreed")
+	s := m.run(command.ExitOK, "retention", "set", "actions", "--period", "30d", "--action", "delete", "--note", "as agreed")
 
-	if s.out != "actions: delete after 30 days\n" {
+	if s.out != "actions: delete after 30d\n" {
 		t.Errorf("set says %q", s.out)
 	}
-	if s := m.run(command.ExitOK, "retention", "list"); !strings.Contains(s.out, "actions  30    delete") || !strings.Contains(s.out, "events   90    report") {
+	if s := m.run(command.ExitOK, "retention", "list"); !strings.Contains(s.out, "actions  30d     delete") || !strings.Contains(s.out, "events   90d     report") {
 		t.Errorf("list shows\n%s", s.out)
 	}
-	want := []wire.Retention{{Kind: "actions", Days: 30, Action: "delete"}, {Kind: "events", Days: 90, Action: "report"}}
-	if diff := cmp.Diff(want, lines[wire.Retention](t, m.run(command.ExitOK, "retention", "list", "--json").out)); diff != "" {
+	day := func(n int) envelope.Duration { return envelope.Duration(time.Duration(n) * 24 * time.Hour) }
+	want := []wire.Retention{{Kind: "actions", Period: day(30), Action: "delete"}, {Kind: "events", Period: day(90), Action: "report"}}
+	got := lines[wire.Retention](t, m.run(command.ExitOK, "retention", "list", "--json").out)
+	for i := range got {
+		got[i].ETag = ""
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("list --json (-want +got):\n%s", diff)
 	}
 	for _, wrong := range [][]string{
-		{"mail", "--days", "1", "--action", "delete"}, {"events", "--action", "delete"}, {"events", "--days", "36501", "--action", "delete"},
-		{"events", "--days", "1"}, {"events", "--days", "1", "--action", "burn"}, {"--days", "1", "--action", "delete"},
+		{"mail", "--period", "1d", "--action", "delete"}, {"events", "--action", "delete"}, {"events", "--period", "9999d24h", "--action", "delete"},
+		{"events", "--period", "1d"}, {"events", "--period", "1d", "--action", "burn"}, {"--period", "1d", "--action", "delete"},
 	} {
 		m.run(command.ExitUsage, append([]string{"retention", "set"}, wrong...)...)
 	}

@@ -121,7 +121,7 @@ func TestCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What cannot be read fails at once, for the dead letters.
-	if err := admin.OverrideTool(t.Context(), wire.Overrides{Source: "notes", Name: "notes.read", MaxAttempts: 1}); err != nil {
+	if err := admin.OverrideTool(t.Context(), "notes"+":"+"notes.read", wire.Overrides{MaxAttempts: 1}); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]func(*fixture){

@@ -270,7 +270,7 @@ func TestVerifyingReadsAreSetFromTheCommandLine(t *testing.T) {
 	} {
 		m.run(command.ExitUsage, append([]string{"tools", "reconcile"}, args...)...)
 	}
-	if s := m.run(command.ExitUsage, "tools", "reconcile", "mail:send", "--read", "x", "--happened", "/found"); !strings.Contains(s.err, "/rule/tool") {
+	if s := m.run(command.ExitUsage, "tools", "reconcile", "mail:send", "--read", "x", "--happened", "/found"); !strings.Contains(s.err, "/read") {
 		t.Errorf("the field that is wrong is not named: %s", s.err)
 	}
 	m.run(command.ExitFailed, "tools", "reconcile", "mail:send", "--none")

@@ -120,7 +120,7 @@ func setsTools(d *fixture) {
 	} {
 		d.want(d.operator(append([]string{"tools", "set"}, args...)...), command.ExitUsage, text)
 	}
-	d.want(d.operator("tools", "set", "notes:none"), command.ExitUsage, "/name", "list the tools")
+	d.want(d.operator("tools", "set", "notes:none"), command.ExitFailed, "no such tool", "list the tools")
 }
 
 func keepsContacts(d *fixture) {

@@ -218,12 +218,12 @@ func (e *Environment) registerSources(ctx context.Context, of tenant) error {
 // people would: which effect class they have, and that publishing needs no
 // approval.
 func setUpTools(ctx context.Context, admin *client.Client) error {
-	for _, o := range []wire.Overrides{
-		{Source: NotesSource, Name: toolCreate, Effect: envelope.EffectKeyed},
-		{Source: NotesSource, Name: toolPublish, Effect: envelope.EffectIdempotent, MaxAttempts: 4},
+	for tool, o := range map[string]wire.Overrides{
+		toolCreate:  {Effect: envelope.EffectKeyed},
+		toolPublish: {Effect: envelope.EffectIdempotent, MaxAttempts: 4},
 	} {
-		if err := admin.OverrideTool(ctx, o); err != nil {
-			return fmt.Errorf("configure %s: %w", o.Name, err)
+		if err := admin.OverrideTool(ctx, NotesSource+":"+tool, o); err != nil {
+			return fmt.Errorf("set up the tool %s: %w", tool, err)
 		}
 	}
 	return admin.PutMode(ctx, wire.Mode{Tool: NotesSource + ":" + toolPublish, Mode: envelope.ModeAllow})

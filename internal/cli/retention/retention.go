@@ -4,6 +4,7 @@ package retention
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,9 +17,9 @@ import (
 // Command returns the command retention.
 func Command(a *command.App) *cobra.Command {
 	return command.NewGroup("retention", command.NewList(a, command.View[wire.Retention]{
-		Head: []string{"KIND", "DAYS", "ACTION", "OLDER", "CHECKED"},
+		Head: []string{"KIND", "PERIOD", "ACTION", "OLDER", "CHECKED"},
 		Row: func(r wire.Retention) []string {
-			return []string{r.Kind, fmt.Sprint(r.Days), r.Action, olderText(r), command.Local(r.CheckedAt)}
+			return []string{r.Kind, r.Period.String(), r.Action, olderText(r), command.Local(r.CheckedAt)}
 		},
 	}, (*client.Client).Retention),
 		set(a))
@@ -47,18 +48,18 @@ func set(a *command.App) *cobra.Command {
 			switch {
 			case r.Kind != kinds[0] && r.Kind != kinds[1]:
 				return command.Misuse("the kind must be actions or events")
-			case r.Days < retention.MinDays || r.Days > retention.MaxDays:
-				return command.Misuse("--days must be from %d to %d", retention.MinDays, retention.MaxDays)
+			case r.Period <= 0 || time.Duration(r.Period) > retention.MaxDays*24*time.Hour:
+				return command.Misuse("--period must be a number of days, from 1d to %dd", retention.MaxDays)
 			case r.Action == "":
 				return command.Misuse("--action must be delete or report")
 			}
 			if err := c.PutRetention(ctx, r); err != nil {
 				return err
 			}
-			return a.Result(map[string]any{"kind": r.Kind, "days": r.Days, "action": r.Action}, "%s: %s after %d days\n", r.Kind, r.Action, r.Days)
+			return a.Result(map[string]any{"kind": r.Kind, "period": r.Period, "action": r.Action}, "%s: %s after %s\n", r.Kind, r.Action, r.Period)
 		}),
 	}
-	cmd.Flags().IntVar(&r.Days, "days", 0, "how many `days`, from 1 to 36500 (required)")
+	command.DurationFlag(cmd, &r.Period, "period", "how long it is kept, a number of `days` such as 90d (required)")
 	command.EnumFlag(cmd, &r.Action, "action", "what to `do` about what is older: delete or report (required)", string(retention.Delete), string(retention.Report))
 	cmd.Flags().StringVar(&r.Note, "note", "", "why, for the record")
 	return cmd

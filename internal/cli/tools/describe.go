@@ -23,7 +23,6 @@ func set(a *command.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		r.Source, r.Name = key.Source, key.Action
 		if nobody && len(recipients) > 0 {
 			return command.Misuse("give --recipient or --nobody, not both")
 		}
@@ -33,7 +32,7 @@ func set(a *command.App) *cobra.Command {
 		if flags.Changed("jitter") {
 			r.Retry.Jitter = &jitter
 		}
-		return a.Done(c.PutToolRule(ctx, r), "set tool %s", key)
+		return a.Done(c.PutToolRule(ctx, key.String(), r), "set tool %s", key)
 	})
 	flags.StringArrayVar(&recipients, "recipient", nil, "a `pointer` to whom it writes, such as '/to/*' (may be given again)")
 	flags.BoolVar(&nobody, "nobody", false, "it writes to no one")
@@ -52,8 +51,7 @@ func override(a *command.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		o.Source, o.Name = key.Source, key.Action
-		return a.Done(c.OverrideTool(ctx, o), "set tool %s", key)
+		return a.Done(c.OverrideTool(ctx, key.String(), o), "set tool %s", key)
 	})
 	command.EnumFlag(cmd, &o.Risk, "risk", "its `risk`: read, write or danger", "read", "write", "danger")
 	command.EnumFlag(cmd, &o.Effect, "effect", "what repeating a call does, its `effect`: read, idempotent, keyed or once", "read", "idempotent", "keyed", "once")
@@ -84,8 +82,7 @@ func describe(a *command.App) *cobra.Command {
 		if by != "" {
 			d.Reversal = &wire.Reversal{Tool: by, Args: args}
 		}
-		d.Source, d.Name = key.Source, key.Action
-		return a.Done(c.DescribeTool(ctx, d), "described %s", key)
+		return a.Done(c.DescribeTool(ctx, key.String(), d), "described %s", key)
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&d.Module, "module", "", "the first `word` of its full name")

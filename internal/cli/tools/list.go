@@ -188,7 +188,7 @@ func accept(a *command.App) *cobra.Command {
 		if digest == "" {
 			return command.Misuse("--digest is required: `countersign tools diff %s` shows it with what changed", command.Quoted(args[0]))
 		}
-		return a.Done(c.AcceptTool(ctx, wire.ToolAcceptance{Source: key.Source, Name: key.Action, Digest: digest}), "accepted %s", key)
+		return a.Done(c.AcceptTool(ctx, key.String(), wire.ToolAcceptance{Digest: digest}), "accepted %s", key)
 	})
 	cmd.Flags().StringVar(&digest, "digest", "", "the `digest` of the definition that was looked at (required)")
 	return cmd

@@ -94,13 +94,15 @@ SELECT g.grant_id, g.source_id, g.tool_name, g.tool_digest, g.employee_id, g.ses
 FROM grants g
 WHERE g.tenant_id = $1
     AND ($2::boolean OR (g.revoked_at IS NULL AND g.expiry_recorded_at IS NULL AND g.expires_at > now()))
-ORDER BY g.created_at DESC, g.grant_id
-LIMIT $3
+    AND g.grant_id < $3
+ORDER BY g.grant_id DESC
+LIMIT $4
 `
 
 type GrantListParams struct {
 	TenantID uuid.UUID
 	Ended    bool
+	Before   uuid.UUID
 	Most     int32
 }
 
@@ -125,7 +127,12 @@ type GrantListRow struct {
 
 // Grants that are neither revoked nor expired; with ended all grants.
 func (q *Queries) GrantList(ctx context.Context, db DBTX, arg *GrantListParams) ([]GrantListRow, error) {
-	rows, err := db.Query(ctx, grantList, arg.TenantID, arg.Ended, arg.Most)
+	rows, err := db.Query(ctx, grantList,
+		arg.TenantID,
+		arg.Ended,
+		arg.Before,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}

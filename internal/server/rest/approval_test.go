@@ -91,7 +91,7 @@ func TestEditsAreHeldToTheSchema(t *testing.T) {
 func TestTwoPeopleOverHTTP(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("quorum")
-	f.admin.send("PUT", "/api/v1/reviews", object{"tool": "mail:write", "approvals": 2, "wait": "1h", "warn": "10m", "escalate": "30m"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/reviews/mail:write", object{"approvals": 2, "wait": "1h", "warn": "10m", "escalate": "30m"}).wants(t, 200)
 	id := f.mail(object{})
 
 	begun := time.Now()
@@ -122,12 +122,12 @@ func TestTwoPeopleOverHTTP(t *testing.T) {
 func TestReviewsOverHTTP(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("reviews")
-	f.admin.send("PUT", "/api/v1/reviews", object{"tool": "mail:*", "risk": "high", "approvals": 3, "wait": "1d", "escalate": "0s"}).wants(t, 204)
-	f.admin.send("PUT", "/api/v1/reviews", object{"tool": "*"}).wants(t, 204)
-	for _, body := range []object{
-		{"tool": "mail"}, {"tool": "*", "approvals": 6}, {"tool": "*", "risk": "danger"}, {"tool": "*", "wait": "31d"}, {"tool": "*", "wait": "1m", "warn": "2m"}, {"tool": "*", "wait": "1.5s"},
-	} {
-		f.admin.send("PUT", "/api/v1/reviews", body).wants(t, 400)
+	f.admin.send("PUT", "/api/v1/reviews/mail:*?risk=high", object{"approvals": 3, "wait": "1d", "escalate": "0s"}).wants(t, 200)
+	f.admin.send("PUT", "/api/v1/reviews/*", object{}).wants(t, 200)
+	f.admin.send("PUT", "/api/v1/reviews/mail", object{}).wants(t, 400)
+	f.admin.send("PUT", "/api/v1/reviews/*?risk=danger", object{}).wants(t, 400)
+	for _, body := range []object{{"approvals": 6}, {"wait": "31d"}, {"wait": "1m", "warn": "2m"}, {"wait": "1.5s"}} {
+		f.admin.send("PUT", "/api/v1/reviews/*", body).wants(t, 400)
 	}
 	var list struct {
 		Items []struct {
@@ -140,8 +140,8 @@ func TestReviewsOverHTTP(t *testing.T) {
 	if len(list.Items) != 2 || list.Items[0].Tool != "*" || list.Items[1].Approvals != 3 || list.Items[1].Wait != "1d" || list.Items[1].Escalate != "0s" || list.Items[1].UpdatedBy != "admin" {
 		t.Errorf("reviews = %+v", list.Items)
 	}
-	f.admin.send("DELETE", "/api/v1/reviews?tool=mail:*&risk=high", nil).wants(t, 204)
-	f.admin.send("DELETE", "/api/v1/reviews?tool=mail:*&risk=high", nil).wants(t, 404)
+	f.admin.send("DELETE", "/api/v1/reviews/mail:*?risk=high", nil).wants(t, 204)
+	f.admin.send("DELETE", "/api/v1/reviews/mail:*?risk=high", nil).wants(t, 404)
 }
 
 func TestTheInboxOverHTTP(t *testing.T) {
@@ -235,7 +235,7 @@ func TestAlwaysOverHTTP(t *testing.T) {
 func TestAPersonIsOneWhateverTokens(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("persons")
-	f.admin.send("PUT", "/api/v1/reviews", object{"tool": "*", "approvals": 2}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/reviews/*", object{"approvals": 2}).wants(t, 200)
 	second := f.holder(identity.Grant{Name: "operator's other", Role: identity.RoleOperator})
 	var person string
 	if err := f.db.QueryRow(t.Context(), `

@@ -156,19 +156,19 @@ func TestChangesOfConfigurationSayWhatWasSet(t *testing.T) {
 	admin.send("PUT", "/api/v1/sources/notes", object{
 		"kind": "mcp", "config": object{"transport": "stdio", "command": []string{"notes", "--token=" + marker}},
 		"credentials": object{"env": object{"NOTES_KEY": marker}}, "default_risk": "write",
-	}).wants(t, 204)
-	admin.send("PUT", "/api/v1/sources/notes", object{"kind": "mcp", "config": object{"transport": "stdio", "command": []string{"notes", "--token=" + marker}}, "enabled": false}).wants(t, 204)
-	admin.send("PUT", "/api/v1/tools/overrides", object{"source": "mail", "name": "write", "effect": "keyed", "max_attempts": 2}).wants(t, 204)
+	}).wants(t, 200)
+	admin.send("PUT", "/api/v1/sources/notes", object{"kind": "mcp", "config": object{"transport": "stdio", "command": []string{"notes", "--token=" + marker}}, "enabled": false}).wants(t, 200)
+	admin.send("PUT", "/api/v1/tools/mail:write/overrides", object{"effect": "keyed", "max_attempts": 2}).wants(t, 200)
 	digest := f.digest("read")
-	admin.send("POST", "/api/v1/tools/accept", object{"source": "mail", "name": "read", "digest": digest}).wants(t, 204)
-	admin.send("PUT", "/api/v1/policy/modes", object{"automation_id": "a", "tool": "mail:*", "mode": "deny"}).wants(t, 204)
-	admin.send("DELETE", "/api/v1/policy/modes?automation_id=a&tool=mail:*", nil).wants(t, 204)
+	admin.send("POST", "/api/v1/tools/mail:read/accept", object{"digest": digest}).wants(t, 200)
+	admin.send("PUT", "/api/v1/policy/modes/mail:*?automation_id=a", object{"mode": "deny"}).wants(t, 200)
+	admin.send("DELETE", "/api/v1/policy/modes/mail:*?automation_id=a", nil).wants(t, 204)
 	var token struct {
 		ID    string `json:"token_id"`
 		Token string
 	}
 	admin.send("POST", "/api/v1/tokens", object{"name": "mail agent", "role": "agent", "session_id": "inbox"}).wants(t, 201).into(t, &token)
-	admin.send("PUT", "/api/v1/retention", object{"kind": "actions", "days": 30, "action": "delete", "note": "as agreed with legal"}).wants(t, 204)
+	admin.send("PUT", "/api/v1/retention/actions", object{"period": "30d", "action": "delete", "note": "as agreed with legal"}).wants(t, 200)
 	h.sealed()
 
 	a := f.operator.send("GET", "/api/v1/audit/events", nil).wants(t, 200)
@@ -204,8 +204,7 @@ func TestRetentionIsSet(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("retention")
 	type held struct {
-		Kind, Action string
-		Days         int
+		Kind, Action, Period string
 	}
 	list := func() []held {
 		var page struct{ Items []held }
@@ -213,23 +212,25 @@ func TestRetentionIsSet(t *testing.T) {
 		return page.Items
 	}
 
-	f.admin.send("PUT", "/api/v1/retention", object{"kind": "events", "days": 36500, "action": "delete"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/retention/events", object{"period": "9999d", "action": "delete"}).wants(t, 200)
 
-	want := []held{{"actions", "report", 90}, {"events", "delete", 36500}}
+	want := []held{{"actions", "report", "90d"}, {"events", "delete", "9999d"}}
 	for name, test := range map[string]struct {
+		kind     string
 		body     object
 		pointers []string
 	}{
-		"no days":        {object{"kind": "actions", "days": 0, "action": "delete"}, []string{"/days"}},
-		"too many days":  {object{"kind": "actions", "days": 36501, "action": "delete"}, []string{"/days"}},
-		"half a day":     {object{"kind": "actions", "days": 0.5, "action": "delete"}, []string{"/days"}},
-		"unknown kind":   {object{"kind": "mail", "days": 1, "action": "delete"}, []string{"/kind"}},
-		"unknown action": {object{"kind": "events", "days": 1, "action": "burn"}, []string{"/action"}},
-		"a word more":    {object{"kind": "events", "days": 1, "action": "delete", "tenant": uuid.NewString()}, []string{"/tenant"}},
-		"nothing":        {object{}, []string{"/kind", "/days", "/action"}},
+		"no days":        {"actions", object{"period": "0s", "action": "delete"}, []string{"/period"}},
+		"too many days":  {"actions", object{"period": "9999d24h", "action": "delete"}, []string{"/period"}},
+		"half a day":     {"actions", object{"period": "36h", "action": "delete"}, []string{"/period"}},
+		"no text":        {"actions", object{"period": 1, "action": "delete"}, []string{"/period"}},
+		"unknown kind":   {"mail", object{"period": "1d", "action": "delete"}, []string{"/path/kind"}},
+		"unknown action": {"events", object{"period": "1d", "action": "burn"}, []string{"/action"}},
+		"a word more":    {"events", object{"period": "1d", "action": "delete", "tenant": uuid.NewString()}, []string{"/tenant"}},
+		"nothing":        {"events", object{}, []string{"/period", "/action"}},
 	} {
 		var got []string
-		for _, e := range f.admin.send("PUT", "/api/v1/retention", test.body).wants(t, 400).problem(t).Errors {
+		for _, e := range f.admin.send("PUT", "/api/v1/retention/"+test.kind, test.body).wants(t, 400).problem(t).Errors {
 			if len(got) == 0 || got[len(got)-1] != e.Pointer {
 				got = append(got, e.Pointer)
 			}
@@ -242,5 +243,5 @@ func TestRetentionIsSet(t *testing.T) {
 		t.Errorf("retention (-want +got):\n%s", diff)
 	}
 	stranger := f.holder(identity.Grant{Name: "o", Role: identity.RoleOperator})
-	stranger.send("PUT", "/api/v1/retention", object{"kind": "actions", "days": 1, "action": "delete"}).wants(t, 403)
+	stranger.send("PUT", "/api/v1/retention/actions", object{"period": "1d", "action": "delete"}).wants(t, 403)
 }

@@ -239,44 +239,42 @@ func TestExportTellsWhatWasProposedWithoutCredentials(t *testing.T) {
 func TestVerifyRulesAreCheckedBeforeTheyAreKept(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("verify-rules")
-	put := func(name string, rule any, want int) answer {
+	path := func(tool string) string { return "/api/v1/tools/mail:" + tool + "/reconcile-rule" }
+	put := func(tool string, rule object, want int) answer {
 		t.Helper()
-		body := object{"source": "mail", "name": name}
-		if rule != nil {
-			body["rule"] = rule
-		}
-		return f.operator.send("PUT", "/api/v1/reconcile-rules", body).wants(t, want)
+		return f.operator.send("PUT", path(tool), rule).wants(t, want)
 	}
 	for name, test := range map[string]struct {
 		rule object
 		at   string
 	}{
-		"no tool":                {object{"happened": "/found"}, "/rule/tool"},
-		"a tool there is not":    {object{"tool": "search", "happened": "/found"}, "/rule/tool"},
-		"a tool that writes":     {object{"tool": "write", "happened": "/found"}, "/rule/tool"},
-		"no pointer":             {object{"tool": "read", "happened": "found"}, "/rule/happened"},
-		"arguments of no object": {object{"tool": "read", "happened": "", "args": []string{"$key"}}, "/rule/args"},
-		"an unknown place":       {object{"tool": "read", "happened": "", "args": object{"a": []string{"$key", "$keys"}}}, "/rule/args/a/1"},
+		"no tool":                {object{"happened": "/found"}, "/read"},
+		"a tool there is not":    {object{"read": "mail:search", "happened": "/found"}, "/read"},
+		"a tool that writes":     {object{"read": "mail:write", "happened": "/found"}, "/read"},
+		"no pointer":             {object{"read": "mail:read", "happened": "found"}, "/happened"},
+		"arguments of no object": {object{"read": "mail:read", "happened": "", "args": []string{"$key"}}, "/args"},
+		"an unknown place":       {object{"read": "mail:read", "happened": "", "args": object{"a": []string{"$key", "$keys"}}}, "/args/a/1"},
 	} {
 		p := put("write", test.rule, 400).problem(t)
 		if len(p.Errors) != 1 || p.Errors[0].Pointer != test.at {
 			t.Errorf("%s is an error at %+v, want %s", name, p.Errors, test.at)
 		}
 	}
-	rule := object{"tool": "read", "args": object{"q": "$inputs/to"}, "happened": "/found", "resend": true}
+	rule := object{"read": "mail:read", "args": object{"q": "$inputs/to"}, "happened": "/found", "resend": true}
 	put("nothing", rule, 404)
-	put("write", rule, 204)
+	put("write", rule, 200)
 	list := func() string {
 		t.Helper()
 		return string(f.operator.send("GET", "/api/v1/reconcile-rules", nil).wants(t, 200).body)
 	}
-	if got := list(); !strings.Contains(got, `{"source":"mail","name":"write","rule":{"tool":"read","args":{"q":"$inputs/to"},"happened":"/found","resend":true}}`) {
+	if got := list(); !strings.Contains(got, `"tool":"mail:write","read":"mail:read","args":{"q":"$inputs/to"},"happened":"/found","resend":true`) {
 		t.Errorf("rules are %s", got)
 	}
-	put("write", nil, 204)
-	if got := strings.TrimSpace(list()); got != `{"items":[]}` {
+	f.operator.send("DELETE", path("write"), nil).wants(t, 204)
+	f.operator.send("DELETE", path("write"), nil).wants(t, 404)
+	if got := strings.TrimSpace(list()); got != `{"items":[],"next_cursor":null}` {
 		t.Errorf("rules are %s, want none", got)
 	}
-	f.admin.send("PUT", "/api/v1/policy/modes", object{"tool": "mail:read", "mode": "require_approval"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/modes/mail:read", object{"mode": "require_approval"}).wants(t, 200)
 	put("write", rule, 400)
 }

@@ -316,7 +316,7 @@ func TestSourcesKeepTheirCredentialsToThemselves(t *testing.T) {
 		return has
 	}
 
-	put("http://a", object{"header": object{"Authorization": marker}}, 204)
+	put("http://a", object{"header": object{"Authorization": marker}}, 200)
 	var stored []byte
 	if err := f.db.QueryRow(t.Context(), "SELECT secret FROM sources WHERE source_id = 'crm'").Scan(&stored); err != nil {
 		t.Fatal(err)
@@ -324,12 +324,12 @@ func TestSourcesKeepTheirCredentialsToThemselves(t *testing.T) {
 	if !has() || contains(stored, marker) {
 		t.Error("the credentials are not there, or not sealed")
 	}
-	put("http://a", nil, 204)
+	put("http://a", nil, 200)
 	if !has() {
 		t.Error("credentials that were left out are gone")
 	}
 	put("http://b", nil, 400)
-	put("http://b", object{}, 204)
+	put("http://b", object{}, 200)
 	if has() {
 		t.Error("credentials that were given up are there")
 	}
@@ -351,7 +351,7 @@ func TestSourcesOfEveryKindAreStored(t *testing.T) {
 		},
 	} {
 		body["kind"] = kind
-		f.admin.send("PUT", "/api/v1/sources/"+kind, body).wants(t, 204)
+		f.admin.send("PUT", "/api/v1/sources/"+kind, body).wants(t, 200)
 	}
 
 	var list struct {
@@ -403,13 +403,13 @@ func TestToolsShowWhatPolicyWouldSay(t *testing.T) {
 	if got := modes(""); got["mail:read"] != "allow" || got["mail:write"] != "require_approval" || got["mail:danger"] != "deny" {
 		t.Errorf("modes = %v", got)
 	}
-	f.admin.send("PUT", "/api/v1/policy/modes", object{"automation_id": "nightly", "tool": "mail:write", "mode": "allow"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/modes/mail:write?automation_id=nightly", object{"mode": "allow"}).wants(t, 200)
 	if got := modes("?automation_id=nightly"); got["mail:write"] != "allow" {
 		t.Errorf("modes under the automation = %v", got)
 	}
-	f.operator.send("PUT", "/api/v1/tools/overrides", object{"source": "mail", "name": "write", "risk": "danger"}).wants(t, 204)
+	f.operator.send("PUT", "/api/v1/tools/mail:write/overrides", object{"risk": "danger"}).wants(t, 200)
 	if got := modes(""); got["mail:write"] != "deny" {
 		t.Errorf("modes after the override = %v", got)
 	}
-	f.operator.send("PUT", "/api/v1/tools/overrides", object{"source": "mail", "name": "none"}).wants(t, 404)
+	f.operator.send("PUT", "/api/v1/tools/mail:none/overrides", object{}).wants(t, 404)
 }

@@ -195,41 +195,37 @@ func TestSnapshotRulesAreHeldToTheCatalog(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("acme")
 	put := func(name string, snapshot any) answer {
-		return f.operator.send("PUT", "/api/v1/snapshot-rules", object{"source": "mail", "name": name, "snapshot": snapshot})
+		return f.operator.send("PUT", "/api/v1/tools/mail:"+name+"/snapshot-rule", snapshot)
 	}
 	for name, test := range map[string]struct {
 		rule    object
 		pointer string
 	}{
-		"no such tool":     {object{"tool": "nothing"}, "/snapshot/tool"},
-		"no read":          {object{"tool": "write"}, "/snapshot/tool"},
-		"no place":         {object{"tool": "read", "args": object{"a": "$steps.0/a"}}, "/snapshot/args/a"},
-		"an unknown field": {object{"tool": "read", "happened": "/x"}, "/snapshot/happened"},
+		"no such tool":     {object{"read": "mail:nothing"}, "/read"},
+		"no read":          {object{"read": "mail:write"}, "/read"},
+		"no place":         {object{"read": "mail:read", "args": object{"a": "$steps.0/a"}}, "/args/a"},
+		"an unknown field": {object{"read": "mail:read", "happened": "/x"}, "/happened"},
 	} {
 		p := put("write", test.rule).wants(t, http.StatusBadRequest).problem(t)
 		if len(p.Errors) == 0 || p.Errors[0].Pointer != test.pointer {
 			t.Errorf("%s: %+v, want %s", name, p.Errors, test.pointer)
 		}
 	}
-	put("nothing", object{"tool": "read"}).wants(t, http.StatusNotFound)
-	put("write", object{"tool": "read", "args": object{"to": "$inputs/to"}, "required": true}).wants(t, http.StatusNoContent)
+	put("nothing", object{"read": "mail:read"}).wants(t, http.StatusNotFound)
+	put("write", object{"read": "mail:read", "args": object{"to": "$inputs/to"}, "required": true}).wants(t, http.StatusOK)
 
 	var list struct {
 		Items []struct {
-			Source, Name string
-			Snapshot     struct {
-				Tool     string
-				Required bool
-			}
+			Tool, Read string
+			Required   bool
 		}
 	}
 	f.operator.send("GET", "/api/v1/snapshot-rules", nil).wants(t, http.StatusOK).into(t, &list)
-	if len(list.Items) != 1 || list.Items[0].Name != "write" || list.Items[0].Snapshot.Tool != "read" || !list.Items[0].Snapshot.Required {
+	if len(list.Items) != 1 || list.Items[0].Tool != "mail:write" || list.Items[0].Read != "mail:read" || !list.Items[0].Required {
 		t.Errorf("rules = %+v", list.Items)
 	}
-	gone := object{"source": "mail", "name": "write"}
-	f.operator.send("PUT", "/api/v1/snapshot-rules", gone).wants(t, http.StatusNoContent)
-	f.operator.send("PUT", "/api/v1/snapshot-rules", gone).wants(t, http.StatusNotFound)
+	f.operator.send("DELETE", "/api/v1/tools/mail:write/snapshot-rule", nil).wants(t, http.StatusNoContent)
+	f.operator.send("DELETE", "/api/v1/tools/mail:write/snapshot-rule", nil).wants(t, http.StatusNotFound)
 }
 
 func TestAToolIsFoundByEveryNameThatItHas(t *testing.T) {

@@ -15,8 +15,8 @@ func TestTheGuideIsOfTheCallersTools(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("guide")
 	narrow := f.holder(identity.Grant{Name: "narrow", Role: identity.RoleAgent, Session: "s-three", Tools: []string{"mail:read"}})
-	f.admin.send("PUT", "/api/v1/policy/modes", object{"tool": "mail:danger", "mode": "deny"}).wants(t, 204)
-	f.admin.send("PUT", "/api/v1/settings", object{"timezone": "UTC", "session_pending_max": 7}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/modes/mail:danger", object{"mode": "deny"}).wants(t, 200)
+	f.admin.send("PUT", "/api/v1/settings", object{"timezone": "UTC", "session_pending_max": 7}).wants(t, 200)
 
 	whole := f.agent.send("GET", "/api/v1/guide", nil).wants(t, 200)
 	found := f.agent.send("GET", "/api/v1/guide?q=write", nil).wants(t, 200)

@@ -374,7 +374,7 @@ func TestAPlanHoldsUntilSomethingChanges(t *testing.T) {
 	call(first, object{"external_id": "planned"}).wants(t, http.StatusAccepted)
 	conflict(call(first, object{"inputs": object{"to": "b"}}), "arguments")
 	conflict(call(first, object{"approval": "required"}), "policy")
-	f.admin.send("PUT", "/api/v1/policy/modes", object{"tool": "mail:write", "mode": "allow"}).wants(t, http.StatusNoContent)
+	f.admin.send("PUT", "/api/v1/policy/modes/mail:write", object{"mode": "allow"}).wants(t, http.StatusOK)
 	conflict(call(first, nil), "policy")
 	second := plan()
 	changed := mailTools[1]
@@ -416,7 +416,7 @@ func (f *family) count(sql string, args ...any) (n int) {
 func TestADenialNamesTheRuleAndItsReason(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("acme")
-	f.admin.send("PUT", "/api/v1/policy/rules/large", object{"tool": "mail:write", "expression": "args.n > 100", "mode": "deny", "reason": "More than 100"}).wants(t, http.StatusNoContent)
+	f.admin.send("PUT", "/api/v1/policy/rules/large", object{"tool": "mail:write", "expression": "args.n > 100", "mode": "deny", "reason": "More than 100"}).wants(t, http.StatusOK)
 	const want = ": a rule about arguments (large) for mail:write: More than 100"
 
 	called := f.agent.invoke("mail:write", object{"external_id": "large", "inputs": object{"n": 101}}).wants(t, http.StatusForbidden).callProblem(t)

@@ -3,6 +3,7 @@ package rest_test
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,10 +19,10 @@ import (
 // limited makes the limits that requests take away.
 func (f *family) limited(bucket, employee string) {
 	f.t.Helper()
-	f.admin.send("PUT", "/api/v1/buckets/"+bucket, object{}).wants(f.t, 204)
-	f.admin.send("PUT", "/api/v1/employees/"+employee, object{"trust": "low"}).wants(f.t, 204)
-	f.admin.send("PUT", "/api/v1/quiet-hours", night("bucket", bucket)).wants(f.t, 204)
-	f.operator.send("POST", "/api/v1/pauses", object{"scope": "bucket", "subject": bucket, "reason": "a test"}).wants(f.t, 200)
+	f.admin.send("PUT", "/api/v1/buckets/"+bucket, object{}).wants(f.t, 200)
+	f.admin.send("PUT", "/api/v1/employees/"+employee, object{"trust": "low"}).wants(f.t, 200)
+	f.admin.send("PUT", nightPath("bucket", bucket), night()).wants(f.t, 200)
+	f.operator.send("POST", "/api/v1/pauses", object{"scope": "bucket", "subject": bucket, "reason": "a test"}).wants(f.t, 201)
 	ctx := f.t.Context()
 	if err := postgres.InTx(ctx, f.db, postgres.Worker(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO breakers (tenant_id, source_id, state, cause, open_until, worker)
@@ -32,13 +33,17 @@ func (f *family) limited(bucket, employee string) {
 	}
 }
 
-// night is quiet hours of one minute a day.
-func night(scope, subject string) object {
-	h := object{"scope": scope, "timezone": "UTC", "windows": []object{{"from": "03:00", "until": "03:01"}}}
-	if subject != "" {
-		h["subject"] = subject
+// night is the body of quiet hours of one minute, and nightPath the path of a
+// scope and subject.
+func night() object {
+	return object{"timezone": "UTC", "windows": []object{{"from": "03:00", "until": "03:01"}}}
+}
+
+func nightPath(scope, subject string) string {
+	if subject == "" {
+		return "/api/v1/quiet-hours/" + scope
 	}
-	return h
+	return "/api/v1/quiet-hours/" + scope + "?subject=" + url.QueryEscape(subject)
 }
 
 func TestBucketsReadBack(t *testing.T) {
@@ -46,7 +51,7 @@ func TestBucketsReadBack(t *testing.T) {
 	f := newHouse(t).tenant("buckets")
 	limits := object{"rate": object{"limit": 30.0, "per": "1m", "burst": 5.0}, "calendar": object{"limit": 500.0, "every": "day", "timezone": "Asia/Kolkata"}, "concurrency": 4.0}
 
-	f.admin.send("PUT", "/api/v1/buckets/email.daily", limits).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/buckets/email.daily", limits).wants(t, 200)
 
 	var got object
 	f.operator.send("GET", "/api/v1/buckets/email.daily", nil).wants(t, 200).into(t, &got)
@@ -54,6 +59,7 @@ func TestBucketsReadBack(t *testing.T) {
 	for name, v := range limits {
 		want[name] = v
 	}
+	delete(got, "etag")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("bucket (-want +got):\n%s", diff)
 	}
@@ -78,13 +84,13 @@ func TestToolsShowTheirRecipients(t *testing.T) {
 	shown := func() limits {
 		var list struct {
 			Items []struct {
-				Name string
+				Tool string
 				limits
 			}
 		}
 		f.agent.send("GET", "/api/v1/tools", nil).wants(t, 200).into(t, &list)
 		for _, it := range list.Items {
-			if it.Name == "write" {
+			if it.Tool == "mail:write" {
 				return it.limits
 			}
 		}
@@ -93,7 +99,7 @@ func TestToolsShowTheirRecipients(t *testing.T) {
 	}
 
 	guessed := shown()
-	f.operator.send("PUT", "/api/v1/tools/rules", object{"source": "mail", "name": "write", "recipients": []string{"/cc/*"}, "scopes": []string{"mail:send"}}).wants(t, 204)
+	f.operator.send("PUT", "/api/v1/tools/mail:write/rule", object{"recipients": []string{"/cc/*"}, "scopes": []string{"mail:send"}}).wants(t, 200)
 	confirmed := shown()
 
 	if diff := cmp.Diff(limits{[]string{"/to"}, false, []string{}}, guessed); diff != "" {
@@ -171,11 +177,17 @@ func TestContactsGoInAndOutAsCSV(t *testing.T) {
 func TestPausesReadBack(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("pauses")
+	var statuses []int
 	pause := func(body object) (p struct {
 		ID   string `json:"pause_id"`
 		Kill bool
 	}) {
-		f.operator.send("POST", "/api/v1/pauses", body).wants(t, 200).into(t, &p)
+		a := f.operator.send("POST", "/api/v1/pauses", body)
+		a.into(t, &p)
+		if a.header.Get("Location") != "/api/v1/pauses/"+p.ID {
+			t.Errorf("Location = %q, want the pause %s", a.header.Get("Location"), p.ID)
+		}
+		statuses = append(statuses, a.status)
 		return p
 	}
 
@@ -186,10 +198,13 @@ func TestPausesReadBack(t *testing.T) {
 	if first.ID != again.ID || again.ID != killed.ID || again.Kill || !killed.Kill {
 		t.Errorf("paused %+v, %+v, killed %+v, want one pause that became a kill", first, again, killed)
 	}
-	f.operator.send("DELETE", "/api/v1/pauses?scope=tool&subject="+url.QueryEscape("mail:read"), nil).wants(t, 204)
-	f.operator.send("DELETE", "/api/v1/pauses?scope=tool&subject="+url.QueryEscape("mail:read"), nil).wants(t, 404)
+	if !slices.Equal(statuses, []int{201, 200, 200}) {
+		t.Errorf("statuses = %v, want one pause that was made, and twice the same", statuses)
+	}
+	f.operator.send("DELETE", "/api/v1/pauses/"+first.ID, nil).wants(t, 204)
+	f.operator.send("DELETE", "/api/v1/pauses/"+first.ID, nil).wants(t, 404)
 	pause(object{"scope": "tenant", "reason": "lunch"})
-	for query, want := range map[string]int{"": 2, "?standing=true": 1} {
+	for query, want := range map[string]int{"": 2, "?active=true": 1} {
 		var list struct{ Items []object }
 		f.operator.send("GET", "/api/v1/pauses"+query, nil).wants(t, 200).into(t, &list)
 		if len(list.Items) != want {
@@ -208,7 +223,7 @@ func TestLimitsAsOneDocument(t *testing.T) {
 		},
 		"quiet_hours": []any{object{"scope": "tenant", "timezone": "UTC", "windows": []any{object{"from": "20:00", "until": "08:00+1"}}, "spread": "1m"}},
 		"employees":   []any{object{"employee_id": "default", "trust": "low", "scopes": []any{"mail:*"}}},
-		"tools":       []any{object{"source": "mail", "name": "write", "recipients": []any{"/to"}, "retry": object{"base": "2s", "cap": "10m"}}},
+		"tools":       []any{object{"tool": "mail:write", "recipients": []any{"/to"}, "retry": object{"base": "2s", "cap": "10m"}}},
 	}
 	kinds := func(a answer) []string {
 		var out struct {
@@ -268,20 +283,19 @@ func TestBadLimitsNameTheField(t *testing.T) {
 		"tenant's zone":    {"PUT", "/api/v1/settings", object{"timezone": "Local"}, "/timezone"},
 		"region":           {"PUT", "/api/v1/settings", object{"timezone": "UTC", "phone_region": "XX"}, "/phone_region"},
 		"session's limit":  {"PUT", "/api/v1/settings", object{"timezone": "UTC", "session_pending_max": -1}, "/session_pending_max"},
-		"window":           {"PUT", "/api/v1/quiet-hours", object{"scope": "tenant", "timezone": "UTC", "windows": []object{{"from": "20:00", "until": "08:00"}}}, "/windows/0/until"},
-		"unknown bucket":   {"PUT", "/api/v1/quiet-hours", night("bucket", "none"), "/subject"},
-		"a subject":        {"PUT", "/api/v1/quiet-hours", night("tenant", "x"), "/subject"},
+		"window":           {"PUT", "/api/v1/quiet-hours/tenant", object{"timezone": "UTC", "windows": []object{{"from": "20:00", "until": "08:00"}}}, "/windows/0/until"},
+		"unknown bucket":   {"PUT", nightPath("bucket", "none"), night(), "/subject"},
+		"a subject":        {"PUT", nightPath("tenant", "x"), night(), "/subject"},
 		"contact":          {"POST", "/api/v1/do-not-contact", object{"entries": []object{{"value": "a@b.org"}, {"kind": "email", "value": "nobody"}}}, "/entries/1/value"},
 		"trust":            {"PUT", "/api/v1/employees/default", object{"trust": "much"}, "/trust"},
 		"scope":            {"PUT", "/api/v1/employees/default", object{"trust": "low", "scopes": []string{"a:*:b"}}, "/scopes/0"},
-		"tool":             {"PUT", "/api/v1/tools/rules", object{"source": "mail", "name": "none"}, "/name"},
-		"pattern":          {"PUT", "/api/v1/tools/rules", object{"source": "mail", "name": "write", "recipients": []string{"to"}}, "/recipients/0"},
-		"cap below base":   {"PUT", "/api/v1/tools/rules", object{"source": "mail", "name": "write", "retry": object{"base": "1m", "cap": "1s"}}, "/retry/cap"},
+		"pattern":          {"PUT", "/api/v1/tools/mail:write/rule", object{"recipients": []string{"to"}}, "/recipients/0"},
+		"cap below base":   {"PUT", "/api/v1/tools/mail:write/rule", object{"retry": object{"base": "1m", "cap": "1s"}}, "/retry/cap"},
 		"pause of nothing": {"POST", "/api/v1/pauses", object{"scope": "source", "subject": "none", "reason": "x"}, "/subject"},
 		"of everything":    {"POST", "/api/v1/pauses", object{"scope": "everything", "reason": "x"}, "/scope"},
 		"a document":       {"PUT", "/api/v1/limits?dry_run=true", object{"buckets": []object{{"name": "good"}, {"name": "bad", "rate": object{"limit": 1, "per": "1h", "burst": 9}}}}, "/buckets/1/rate/burst"},
 		"twice":            {"PUT", "/api/v1/limits?dry_run=true", object{"buckets": []object{{"name": "b"}, {"name": "b"}}}, "/buckets/1"},
-		"a late section":   {"PUT", "/api/v1/limits?dry_run=true", object{"buckets": []object{{"name": "good"}}, "tools": []object{{"source": "mail", "name": "none"}}}, "/tools/0/name"},
+		"a late section":   {"PUT", "/api/v1/limits?dry_run=true", object{"buckets": []object{{"name": "good"}}, "tools": []object{{"tool": "mail:none"}}}, "/tools/0/tool"},
 	} {
 		p := f.admin.send(tt.method, tt.path, tt.body).wants(t, 400).problem(t)
 		if len(p.Errors) != 1 || p.Errors[0].Pointer != tt.want {
@@ -309,8 +323,8 @@ func TestAnotherTenantsLimitsAreOutOfReach(t *testing.T) {
 
 	for _, v := range []visit{
 		{"GET", "/api/v1/buckets/mine", nil, 404}, {"DELETE", "/api/v1/buckets/mine", nil, 404}, {"POST", "/api/v1/buckets/mine/reopen", nil, 404},
-		{"DELETE", "/api/v1/quiet-hours?scope=bucket&subject=mine", nil, 404}, {"DELETE", "/api/v1/employees/" + employee, nil, 404},
-		{"DELETE", "/api/v1/pauses?scope=bucket&subject=mine", nil, 404}, {"POST", "/api/v1/breakers/mail/reset", nil, 404},
+		{"DELETE", "/api/v1/quiet-hours/bucket?subject=mine", nil, 404}, {"DELETE", "/api/v1/employees/" + employee, nil, 404},
+		{"DELETE", "/api/v1/pauses/" + paused(one, "mine"), nil, 404}, {"POST", "/api/v1/breakers/mail/reset", nil, 404},
 		{"POST", "/api/v1/pauses", object{"scope": "bucket", "subject": "mine", "reason": "x"}, 400},
 		{"POST", "/api/v1/do-not-contact/remove", object{"entries": []object{{"value": "a@example.org"}}}, 200},
 	} {
@@ -348,4 +362,23 @@ func TestCheckDocumentWithoutAServer(t *testing.T) {
 			t.Errorf("CheckDocument(%s) = %v, want one at %s", text, broken, want)
 		}
 	}
+}
+
+// paused returns the id of the active pause of a subject.
+func paused(f *family, subject string) string {
+	f.t.Helper()
+	var list struct {
+		Items []struct {
+			ID      string `json:"pause_id"`
+			Subject string
+		}
+	}
+	f.operator.send("GET", "/api/v1/pauses?active=true", nil).wants(f.t, 200).into(f.t, &list)
+	for _, p := range list.Items {
+		if p.Subject == subject {
+			return p.ID
+		}
+	}
+	f.t.Fatalf("no pause of %s in %+v", subject, list.Items)
+	return ""
 }

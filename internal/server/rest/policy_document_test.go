@@ -43,7 +43,7 @@ func TestPolicyIsOneDocument(t *testing.T) {
 		"reviews":     []any{object{"tool": "*", "risk": "high", "approvals": 2.0, "wait": "1d", "warn": "1h"}},
 	}
 	const all = "/api/v1/policy"
-	f.admin.send("PUT", "/api/v1/policy/modes", object{"tool": "old:*", "mode": "deny"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/modes/old:*", object{"mode": "deny"}).wants(t, 200)
 
 	want := []string{
 		"modes old:* removed", "modes mail:* added", "modes * of automation nightly added", "rules large added", "rules off added",
@@ -142,7 +142,7 @@ func TestPolicyIsTriedOnThePast(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	f, other := h.tenant("tried"), h.tenant("stranger")
-	f.admin.send("PUT", "/api/v1/policy/modes", object{"tool": "mail:write", "mode": "allow"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/modes/mail:write", object{"mode": "allow"}).wants(t, 200)
 	for n := range 5 {
 		f.agent.send("POST", "/api/v1/actions", proposal("write", object{"n": n, "to": marker})).wants(t, 201)
 	}

@@ -22,9 +22,9 @@ import (
 // returns the id of the grant.
 func (f *family) ruled(name string) string {
 	f.t.Helper()
-	f.admin.send("PUT", "/api/v1/policy/rules/"+name, object{"tool": name + ":*", "expression": "true", "mode": "deny"}).wants(f.t, 204)
-	f.admin.send("PUT", "/api/v1/policy/sessions", object{"session_id": name, "tool": name + ":*", "mode": "deny", "expires_in": "1m"}).wants(f.t, 204)
-	f.operator.send("PUT", "/api/v1/preferences", object{"tool": name + ":*"}).wants(f.t, 204)
+	f.admin.send("PUT", "/api/v1/policy/rules/"+name, object{"tool": name + ":*", "expression": "true", "mode": "deny"}).wants(f.t, 200)
+	f.admin.send("PUT", "/api/v1/policy/sessions/"+name+"/"+name+":*", object{"mode": "deny", "expires_in": "1m"}).wants(f.t, 200)
+	f.operator.send("PUT", "/api/v1/preferences/"+name+":*", nil).wants(f.t, 200)
 	var made struct {
 		ID string `json:"grant_id"`
 	}
@@ -57,9 +57,9 @@ func TestRulesGrantsAndSessionsReachTheWay(t *testing.T) {
 		}
 	}
 
-	f.admin.send("PUT", "/api/v1/policy/modes", object{"tool": "mail:write", "mode": "allow"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/modes/mail:write", object{"mode": "allow"}).wants(t, 200)
 	check("allowed", f.agent, refund(200), "allow", "org_default")
-	f.admin.send("PUT", "/api/v1/policy/rules/large", object{"tool": "mail:write", "expression": "args.n > 100", "mode": "require_approval", "reason": "More than 100"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/rules/large", object{"tool": "mail:write", "expression": "args.n > 100", "mode": "require_approval", "reason": "More than 100"}).wants(t, 200)
 	check("a rule that applies", f.agent, refund(200), "require_approval", "org_default+arguments:large")
 	check("a rule that does not", f.agent, refund(20), "allow", "org_default")
 	check("a rule that fails", f.agent, object{}, "require_approval", "org_default+arguments:large")
@@ -75,13 +75,13 @@ func TestRulesGrantsAndSessionsReachTheWay(t *testing.T) {
 	check("a grant taken back", f.agent, refund(200), "require_approval", "org_default+arguments:large")
 	f.operator.send("DELETE", "/api/v1/policy/grants/"+made.ID, nil).wants(t, 404)
 
-	f.admin.send("PUT", "/api/v1/policy/sessions", object{"session_id": "s-two", "tool": "mail:*", "mode": "deny", "expires_in": "10m"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/sessions/s-two/mail:*", object{"mode": "deny", "expires_in": "10m"}).wants(t, 200)
 	check("a session that may not", f.other, refund(20), "deny", "org_default+session_capability")
 	check("another session", f.agent, refund(20), "allow", "org_default")
 
-	f.operator.send("PUT", "/api/v1/preferences", object{"tool": "mail:write"}).wants(t, 204)
+	f.operator.send("PUT", "/api/v1/preferences/mail:write", nil).wants(t, 200)
 	check("switched off", f.agent, refund(20), "deny", "org_default+user_preference")
-	f.operator.send("DELETE", "/api/v1/preferences?tool=mail:write", nil).wants(t, 204)
+	f.operator.send("DELETE", "/api/v1/preferences/mail:write", nil).wants(t, 204)
 	check("switched on again", f.agent, refund(20), "allow", "org_default")
 
 	narrow := f.holder(identity.Grant{Name: "narrow", Role: identity.RoleAgent, Session: "s-three", Tools: []string{"mail:read"}})
@@ -107,7 +107,7 @@ func TestRulesAreCheckedBeforeTheyAreStored(t *testing.T) {
 		}
 	}
 	f.admin.send("PUT", "/api/v1/policy/rules/Not%20so", object{"tool": "mail:*", "expression": "true", "mode": "deny"}).wants(t, 400)
-	f.admin.send("PUT", "/api/v1/policy/rules/any", object{"tool": "mail:*", "expression": "args.amount > 1", "mode": "deny", "enabled": false}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/rules/any", object{"tool": "mail:*", "expression": "args.amount > 1", "mode": "deny", "enabled": false}).wants(t, 200)
 
 	var list struct {
 		Items []struct {
@@ -159,7 +159,7 @@ func TestGrantsAreCheckedBeforeTheyAreStored(t *testing.T) {
 func TestExplainSaysWhy(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("explain")
-	f.admin.send("PUT", "/api/v1/policy/rules/large", object{"tool": "mail:write", "expression": "args.n > 100", "mode": "deny"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/rules/large", object{"tool": "mail:write", "expression": "args.n > 100", "mode": "deny"}).wants(t, 200)
 	c, err := api.New(f.url, f.operator.token, api.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -199,8 +199,8 @@ func TestAgentsSeeTheirOwnPreferences(t *testing.T) {
 	f := newHouse(t).tenant("preferences")
 	mine, other := uuid.NewString(), uuid.NewString()
 	agent := f.holder(identity.Grant{Name: "bound", Role: identity.RoleAgent, Employee: envelope.EmployeeID(uuid.MustParse(mine))})
-	for _, body := range []object{{"tool": "a:*"}, {"tool": "b:*", "employee_id": mine}, {"tool": "c:*", "employee_id": other}} {
-		f.operator.send("PUT", "/api/v1/preferences", body).wants(t, 204)
+	for _, at := range []string{"a:*", "b:*?employee_id=" + mine, "c:*?employee_id=" + other} {
+		f.operator.send("PUT", "/api/v1/preferences/"+at, nil).wants(t, 200)
 	}
 	keys := func(c *client, query string) string {
 		var list struct{ Items []struct{ Tool string } }
@@ -216,5 +216,5 @@ func TestAgentsSeeTheirOwnPreferences(t *testing.T) {
 		t.Errorf("preferences (-want +got):\n%s", diff)
 	}
 	agent.send("GET", "/api/v1/preferences?employee_id="+other, nil).wants(t, 403)
-	agent.send("PUT", "/api/v1/preferences", object{"tool": "a:*"}).wants(t, 403)
+	agent.send("PUT", "/api/v1/preferences/a:*", nil).wants(t, 403)
 }

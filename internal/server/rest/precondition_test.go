@@ -3,6 +3,10 @@ package rest_test
 import (
 	"net/http"
 	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
 // TestWritesAreBoundToTheVersionThatWasRead changes each resource twice on the
@@ -10,50 +14,63 @@ import (
 func TestWritesAreBoundToTheVersionThatWasRead(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("versions")
-	f.admin.send("PUT", "/api/v1/buckets/b", object{"concurrency": 1}).wants(t, 204)
-	f.admin.send("PUT", "/api/v1/policy/rules/r", object{"tool": "*", "expression": "true", "mode": "deny"}).wants(t, 204)
-	f.admin.send("PUT", "/api/v1/reviews", object{"tool": "*", "approvals": 1}).wants(t, 204)
-	source := object{"kind": "mcp", "config": object{"transport": "http", "url": "http://127.0.0.1:9/other"}}
-	first := func(list string) string {
-		t.Helper()
-		var page struct {
-			Items []struct{ ETag string }
-		}
-		f.operator.send("GET", list, nil).wants(t, 200).into(t, &page)
-		return `"` + page.Items[len(page.Items)-1].ETag + `"`
+	owner := f.holder(identity.Grant{Name: "owner", Role: identity.RoleOwner})
+	employee, person := "/api/v1/employees/"+uuid.NewString(), "/api/v1/operators/"+f.person("Ana")
+	source := func(path string) object {
+		return object{"kind": "mcp", "config": object{"transport": "http", "url": "http://127.0.0.1:9/" + path}}
 	}
-	header := func(path string) string {
-		t.Helper()
-		return f.operator.send("GET", path, nil).wants(t, 200).header.Get("ETag")
+	provider := func(audience string) object {
+		return object{"issuer": "https://versions.example.org", "audience": audience}
 	}
 
 	for name, tt := range map[string]struct {
-		list, path string
-		body       object
+		path          string
+		first, second any
+		undeletable   bool
 	}{
-		"bucket":   {"", "/api/v1/buckets/b", object{"concurrency": 2}},
-		"settings": {"", "/api/v1/settings", object{"timezone": "Europe/Berlin"}},
-		"limits":   {"", "/api/v1/limits", object{"employees": []object{{"employee_id": "default", "trust": "low"}}}},
-		"policy":   {"", "/api/v1/policy", object{"modes": []object{{"tool": "mail:read", "mode": "deny"}}}},
-		"rule":     {"/api/v1/policy/rules", "/api/v1/policy/rules/r", object{"tool": "*", "expression": "false", "mode": "deny"}},
-		"review":   {"/api/v1/reviews", "/api/v1/reviews", object{"tool": "*", "approvals": 2}},
-		"source":   {"/api/v1/sources", "/api/v1/sources/mail", source},
+		"bucket":         {"/api/v1/buckets/b", object{"concurrency": 1}, object{"concurrency": 2}, false},
+		"settings":       {"/api/v1/settings", object{"timezone": "UTC"}, object{"timezone": "Europe/Berlin"}, true},
+		"rule":           {"/api/v1/policy/rules/r", object{"tool": "*", "expression": "true", "mode": "deny"}, object{"tool": "*", "expression": "false", "mode": "deny"}, false},
+		"mode":           {"/api/v1/policy/modes/mail:*?automation_id=a", object{"mode": "allow"}, object{"mode": "deny"}, false},
+		"session mode":   {"/api/v1/policy/sessions/s/mail:*", object{"mode": "deny", "expires_in": "1h"}, object{"mode": "require_approval", "expires_in": "1h"}, false},
+		"preference":     {"/api/v1/preferences/mail:*", nil, nil, false},
+		"review":         {"/api/v1/reviews/*?risk=high", object{"approvals": 1}, object{"approvals": 2}, false},
+		"source":         {"/api/v1/sources/mail", source("one"), source("other"), true},
+		"quiet hours":    {nightPath("recipient", "email:Ana@example.org"), night(), object{"timezone": "Europe/Berlin", "windows": []object{{"from": "03:00", "until": "03:01"}}}, false},
+		"employee":       {employee, object{"trust": "low"}, object{"trust": "high"}, false},
+		"person":         {person, object{"name": "Ana"}, object{"name": "Ana Lima"}, true},
+		"provider":       {"/api/v1/identity-providers/p", provider("one"), provider("two"), false},
+		"retention":      {"/api/v1/retention/events", object{"period": "30d", "action": "notice"}, object{"period": "31d", "action": "notice"}, true},
+		"overrides":      {"/api/v1/tools/mail:write/overrides", object{"max_attempts": 2}, object{"max_attempts": 3}, true},
+		"tool rule":      {"/api/v1/tools/mail:read/rule", object{"scopes": []string{"a"}}, object{"scopes": []string{"b"}}, true},
+		"description":    {"/api/v1/tools/mail:danger/description", object{"entity": "one"}, object{"entity": "two"}, true},
+		"snapshot rule":  {"/api/v1/tools/mail:write/snapshot-rule", object{"read": "mail:read"}, object{"read": "mail:read", "required": true}, false},
+		"reconcile rule": {"/api/v1/tools/mail:write/reconcile-rule", object{"read": "mail:read", "happened": "/a"}, object{"read": "mail:read", "happened": "/b"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tag := ""
-			if tt.list == "" {
-				tag = header(tt.path)
-			} else {
-				tag = first(tt.list)
+			tag := owner.send("PUT", tt.path, tt.first).wants(t, http.StatusOK).header.Get("ETag")
+			changed := owner.send("PUT", tt.path, tt.second, "If-Match", tag).wants(t, http.StatusOK).header.Get("ETag")
+
+			if name != "preference" {
+				owner.send("PUT", tt.path, tt.second, "If-Match", tag).wants(t, http.StatusPreconditionFailed)
 			}
-			if a := f.admin.send("PUT", tt.path, tt.body, "If-Match", tag); a.status >= 300 {
-				t.Fatalf("based on what is there = %d: %s", a.status, a.body)
+			owner.send("PUT", tt.path, tt.second, "If-Match", "*").wants(t, http.StatusBadRequest)
+			if !tt.undeletable {
+				owner.send("DELETE", tt.path, nil, ifMatch("AAAAAAAAAAAAAAAAAAAAAAAA")...).wants(t, http.StatusPreconditionFailed)
+				owner.send("DELETE", tt.path, nil, "If-Match", changed).wants(t, http.StatusNoContent)
 			}
-			f.admin.send("PUT", tt.path, tt.body, "If-Match", tag).wants(t, http.StatusPreconditionFailed)
-			f.admin.send("PUT", tt.path, tt.body, "If-Match", "*").wants(t, http.StatusBadRequest)
 		})
 	}
-	f.admin.send("DELETE", "/api/v1/buckets/b", nil, ifMatch("AAAAAAAAAAAAAAAAAAAAAAAA")...).wants(t, http.StatusPreconditionFailed)
+	for _, document := range []string{"/api/v1/limits", "/api/v1/policy"} {
+		tag := f.operator.send("GET", document, nil).wants(t, http.StatusOK).header.Get("ETag")
+		section := map[bool]string{true: "employees", false: "modes"}[document == "/api/v1/limits"]
+		body := object{section: []object{{"employee_id": "default", "trust": "low"}}}
+		if section == "modes" {
+			body = object{section: []object{{"tool": "mail:read", "mode": "deny"}}}
+		}
+		f.admin.send("PUT", document, body, "If-Match", tag).wants(t, http.StatusOK)
+		f.admin.send("PUT", document, body, "If-Match", tag).wants(t, http.StatusPreconditionFailed)
+	}
 	for _, document := range []string{"/api/v1/limits", "/api/v1/policy"} {
 		f.admin.send("PUT", document, object{}).wants(t, http.StatusPreconditionRequired)
 	}

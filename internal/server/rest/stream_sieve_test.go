@@ -70,7 +70,7 @@ func TestStreamsAreFiltered(t *testing.T) {
 	start := f.operator.listen("").last
 	read, write, other := f.agent.propose("read"), f.agent.propose("write"), f.other.propose("read")
 	f.operator.send("POST", path(write, "/deny"), nil).wants(t, 200)
-	f.admin.send("PUT", "/api/v1/policy/modes", object{"tool": "*", "mode": "deny"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/modes/*", object{"mode": "deny"}).wants(t, 200)
 	last := f.agent.send("POST", "/api/v1/actions", proposal("read", object{})).wants(t, 403).problem(t).Action.Envelope.ActionID
 
 	for query, test := range map[string]struct {

@@ -139,7 +139,7 @@ func TestStreamTellsTheStory(t *testing.T) {
 	if n := f.settle(envelope.StatusSent, ""); n != 1 {
 		t.Fatalf("settled %d actions, want 1", n)
 	}
-	f.admin.send("PUT", "/api/v1/policy/modes", object{"tool": "*", "mode": "deny"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/modes/*", object{"mode": "deny"}).wants(t, 200)
 
 	var got []string
 	for _, m := range l.take(4) {
@@ -162,7 +162,7 @@ func TestStreamShowsAgentsTheirOwnSession(t *testing.T) {
 
 	f.other.propose("read")
 	id := f.agent.propose("read")
-	f.admin.send("PUT", "/api/v1/policy/modes", object{"tool": "*", "mode": "deny"}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/policy/modes/*", object{"mode": "deny"}).wants(t, 200)
 	last := f.agent.send("POST", "/api/v1/actions", proposal("read", object{})).wants(t, 403).problem(t).Action.Envelope.ActionID
 
 	all.take(4)
@@ -177,7 +177,7 @@ func TestStreamShowsAgentsTheirOwnSession(t *testing.T) {
 func TestResumeLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("resume")
-	f.admin.send("PUT", "/api/v1/settings", object{"timezone": "UTC", "session_pending_max": 0, "session_minute_max": 0}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/settings", object{"timezone": "UTC", "session_pending_max": 0, "session_minute_max": 0}).wants(t, 200)
 	l := f.operator.listen("")
 	l.until(f.agent.propose("read"))
 	const writers, batches, size = 4, 12, 7
@@ -241,7 +241,7 @@ func TestResumeLosesAndDoublesNothing(t *testing.T) {
 func TestResumeByQueryAfterAWhile(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("query")
-	f.admin.send("PUT", "/api/v1/settings", object{"timezone": "UTC", "session_pending_max": 0, "session_minute_max": 0}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/settings", object{"timezone": "UTC", "session_pending_max": 0, "session_minute_max": 0}).wants(t, 200)
 	l := f.operator.listen("")
 	first := l.last
 	_ = l.body.Close()

@@ -25,7 +25,7 @@ func (f *family) receiver(id string) {
 	f.t.Helper()
 	f.admin.send("PUT", "/api/v1/sources/"+id, object{
 		"kind": "webhook", "config": object{"url": "https://hooks.example.com/in"}, "credentials": object{"values": object{"signing_secret": whsec}},
-	}).wants(f.t, 204)
+	}).wants(f.t, 200)
 	f.lists(id, func() (source.Source, error) {
 		return webhook.New(webhook.Config{Name: id, URL: "https://hooks.example.com/in", Secrets: []rest.Secret{rest.NewSecret(whsec)}})
 	})
@@ -34,7 +34,7 @@ func (f *family) receiver(id string) {
 // workspace makes a source of kind slack.
 func (f *family) workspace(id string) {
 	f.t.Helper()
-	f.admin.send("PUT", "/api/v1/sources/"+id, object{"kind": "slack", "config": object{}, "credentials": object{"values": object{"token": "xoxb-hush"}}}).wants(f.t, 204)
+	f.admin.send("PUT", "/api/v1/sources/"+id, object{"kind": "slack", "config": object{}, "credentials": object{"values": object{"token": "xoxb-hush"}}}).wants(f.t, 200)
 	f.lists(id, func() (source.Source, error) {
 		return slack.New(slack.Config{Name: id, Token: rest.NewSecret("xoxb-hush")})
 	})
@@ -136,7 +136,7 @@ func TestSubscriptionsThatCannotBe(t *testing.T) {
 	f := newHouse(t).tenant("refused")
 	f.receiver("hooks")
 	f.workspace("team")
-	f.admin.send("PUT", "/api/v1/sources/quiet", object{"kind": "slack", "config": object{}, "credentials": object{"values": object{"webhook_url": "https://hooks.slack.com/services/T/B/hush"}}}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/sources/quiet", object{"kind": "slack", "config": object{}, "credentials": object{"values": object{"webhook_url": "https://hooks.slack.com/services/T/B/hush"}}}).wants(t, 200)
 	f.lists("quiet", func() (source.Source, error) {
 		return slack.New(slack.Config{Name: "quiet", Webhook: rest.NewSecret("https://hooks.slack.com/services/T/B/hush")})
 	})
@@ -204,7 +204,7 @@ func TestATestMessageIsAnAction(t *testing.T) {
 	}
 	f.admin.send("PUT", "/api/v1/subscriptions/out", object{"source": "hooks", "enabled": false}).wants(t, 200)
 	f.admin.send("POST", "/api/v1/subscriptions/out/test", nil).wants(t, 409)
-	f.admin.send("PUT", "/api/v1/sources/new", object{"kind": "webhook", "config": object{"url": "https://hooks.example.com/in"}, "credentials": object{"values": object{"signing_secret": whsec}}}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/sources/new", object{"kind": "webhook", "config": object{"url": "https://hooks.example.com/in"}, "credentials": object{"values": object{"signing_secret": whsec}}}).wants(t, 200)
 	f.admin.send("PUT", "/api/v1/subscriptions/soon", object{"source": "new"}).wants(t, 200)
 	if a := f.admin.send("POST", "/api/v1/subscriptions/soon/test", nil).wants(t, 503); !strings.Contains(string(a.body), "listed no tools yet") {
 		t.Errorf("a test before the source is listed: %s", a.body)

@@ -90,7 +90,7 @@ func TestAgentsSeeWhatTheyMayUse(t *testing.T) {
 func TestToolsAreFound(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("found")
-	f.admin.send("PUT", "/api/v1/sources/crm", object{"kind": "mcp", "config": object{"transport": "http", "url": "http://127.0.0.1:9"}}).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/sources/crm", object{"kind": "mcp", "config": object{"transport": "http", "url": "http://127.0.0.1:9"}}).wants(t, 200)
 	f.list("crm", source.Tool{Name: "read", InputSchema: json.RawMessage(`{}`)},
 		source.Tool{Name: "a/b c", Title: "Makes an invoice", InputSchema: json.RawMessage(`{}`)})
 
@@ -168,7 +168,7 @@ func TestADriftIsShownAndAccepted(t *testing.T) {
 		}
 	}
 	look := func(name string) (d diff) {
-		f.operator.send("GET", "/api/v1/tool-diffs?tool=mail:"+name, nil).wants(t, 200).into(t, &d)
+		f.operator.send("GET", "/api/v1/tools/mail:"+name+"/diff", nil).wants(t, 200).into(t, &d)
 		return d
 	}
 	calm := look("read")
@@ -176,8 +176,8 @@ func TestADriftIsShownAndAccepted(t *testing.T) {
 
 	f.list("mail", poisoned...)
 	text, face := look("read"), look("write")
-	f.operator.send("POST", "/api/v1/tools/accept", object{"source": "mail", "name": "read", "digest": stale}).wants(t, 409)
-	f.operator.send("POST", "/api/v1/tools/accept", object{"source": "mail", "name": "read", "digest": text.Digest}).wants(t, 204)
+	f.operator.send("POST", "/api/v1/tools/mail:read/accept", object{"digest": stale}).wants(t, 409)
+	f.operator.send("POST", "/api/v1/tools/mail:read/accept", object{"digest": text.Digest}).wants(t, 200)
 	accepted := look("read")
 
 	if calm.Drift != "none" || len(calm.Changes) != 0 {
@@ -199,9 +199,8 @@ func TestADriftIsShownAndAccepted(t *testing.T) {
 	if accepted.Drifted || len(accepted.Changes) != 0 || !accepted.HiddenCharacters {
 		t.Errorf("accepted = %+v", accepted)
 	}
-	f.operator.send("GET", "/api/v1/tool-diffs?tool=mail:none", nil).wants(t, 404)
-	f.operator.send("GET", "/api/v1/tool-diffs?tool=none", nil).wants(t, 400)
-	f.operator.send("GET", "/api/v1/tool-diffs", nil).wants(t, 400)
+	f.operator.send("GET", "/api/v1/tools/mail:none/diff", nil).wants(t, 404)
+	f.operator.send("GET", "/api/v1/tools/none/diff", nil).wants(t, 400)
 }
 
 func TestQuarantineOverTheAPI(t *testing.T) {
@@ -217,15 +216,15 @@ func TestQuarantineOverTheAPI(t *testing.T) {
 		}
 		return all
 	}
-	f.admin.send("PUT", "/api/v1/sources/mail", with(object{"quarantine": true, "drift_guard": "interface"})).wants(t, 204)
-	f.admin.send("PUT", "/api/v1/sources/mail", config).wants(t, 204)
+	f.admin.send("PUT", "/api/v1/sources/mail", with(object{"quarantine": true, "drift_guard": "interface"})).wants(t, 200)
+	f.admin.send("PUT", "/api/v1/sources/mail", config).wants(t, 200)
 	fresh := source.Tool{Name: "fresh", InputSchema: json.RawMessage(`{"type":"object"}`), Hints: source.Hints{ReadOnly: true}}
 
 	f.list("mail", append(slices.Clone(mailTools), fresh)...)
 	held := f.operator.tools("?q=fresh")
 	agent := f.agent.tools("?q=fresh")
 	refused := f.agent.send("POST", "/api/v1/actions", proposal("fresh", object{})).wants(t, 403).problem(t).Action
-	f.operator.send("POST", "/api/v1/tools/accept", object{"source": "mail", "name": "fresh", "digest": held.Items[0].Digest}).wants(t, 204)
+	f.operator.send("POST", "/api/v1/tools/mail:fresh/accept", object{"digest": held.Items[0].Digest}).wants(t, 200)
 	lifted := f.agent.tools("?q=fresh")
 
 	if !held.Items[0].Quarantined || len(agent.Items) != 0 || refused.Policy.Mode != "deny" {
@@ -253,12 +252,11 @@ func TestToolsAreDescribed(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("described")
 	put := func(body object, want int) answer {
-		body["source"], body["name"] = "mail", "write"
-		return f.operator.send("PUT", "/api/v1/tools/metadata", body).wants(t, want)
+		return f.operator.send("PUT", "/api/v1/tools/mail:write/description", body).wants(t, want)
 	}
 
 	before := f.operator.tools("?source=mail").Items[2]
-	put(object{"module": "letters", "entity": "letter", "side_effects": []string{"a letter goes out"}, "reversal": object{"tool": "mail:danger", "args": object{"id": "$outputs/id"}}}, 204)
+	put(object{"module": "letters", "entity": "letter", "side_effects": []string{"a letter goes out"}, "reversal": object{"tool": "mail:danger", "args": object{"id": "$outputs/id"}}}, 200)
 	after := f.operator.tools("?source=mail").Items[2]
 
 	if before.FullName != "mail.mail.write" || before.Reversible || len(before.SideEffects) != 2 {
@@ -285,7 +283,7 @@ func TestToolsAreDescribed(t *testing.T) {
 			t.Errorf("%s is refused with %+v, want %s", body, got.Errors, pointer)
 		}
 	}
-	f.operator.send("PUT", "/api/v1/tools/metadata", object{"source": "mail", "name": "none"}).wants(t, 404)
+	f.operator.send("PUT", "/api/v1/tools/mail:none/description", object{}).wants(t, 404)
 }
 
 // TestOverridesAndRulesLeaveEachOtherAlone sets the number of attempts by both
@@ -294,12 +292,10 @@ func TestOverridesAndRulesLeaveEachOtherAlone(t *testing.T) {
 	t.Parallel()
 	f := newHouse(t).tenant("attempts")
 	override := func(o object) {
-		o["source"], o["name"] = "mail", "write"
-		f.operator.send("PUT", "/api/v1/tools/overrides", o).wants(t, 204)
+		f.operator.send("PUT", "/api/v1/tools/mail:write/overrides", o).wants(t, 200)
 	}
 	rule := func(o object) {
-		o["source"], o["name"] = "mail", "write"
-		f.operator.send("PUT", "/api/v1/tools/rules", o).wants(t, 204)
+		f.operator.send("PUT", "/api/v1/tools/mail:write/rule", o).wants(t, 200)
 	}
 	var got []int
 	look := func() { got = append(got, f.operator.tools("?source=mail").Items[2].MaxAttempts) }

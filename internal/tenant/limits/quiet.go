@@ -66,9 +66,9 @@ func (q QuietHours) Validate() error {
 	return p.Err()
 }
 
-// settled is the quiet hours with the subject and the spread as they are
+// Stored returns the quiet hours with the subject and the spread as they are
 // stored.
-func (q QuietHours) settled(t Tenant) QuietHours {
+func (q QuietHours) Stored(t Tenant) QuietHours {
 	opts := t.ContactOptions()
 	opts.PlusAddressing = false
 	switch q.Scope {
@@ -88,7 +88,7 @@ func (q QuietHours) settled(t Tenant) QuietHours {
 
 // quietKey returns the scope and subject of quiet hours of the tenant.
 func (t Tenant) quietKey(q QuietHours) string {
-	q = q.settled(t)
+	q = q.Stored(t)
 	return strings.TrimSuffix(string(q.Scope)+" "+q.Subject, " ")
 }
 

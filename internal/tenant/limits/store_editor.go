@@ -164,7 +164,7 @@ func (d *editor) quietSection(ctx context.Context) document.Section[QuietHours] 
 			if err == nil && h.Scope == QuietBucket {
 				err = d.checkBucket(ctx, "/subject", h.Subject)
 			}
-			return h.settled(d.settings), err
+			return h.Stored(d.settings), err
 		},
 		Put: func(h QuietHours) error { return putQuietHours(ctx, d.tx, d.tenant, h, d.by) },
 		Remove: func(h QuietHours) error {
@@ -220,7 +220,7 @@ func (d *editor) checkTool(ctx context.Context, r ToolRule) error {
 	if d.known[r.key()] {
 		return nil
 	}
-	return check.Invalid("/name", check.RuleUnknown, "must be a tool that the source has; list the tools to see them")
+	return check.Invalid("/tool", check.RuleUnknown, "must be a tool that the source has; list the tools to see them")
 }
 
 // putTenant writes a tenant's own settings.

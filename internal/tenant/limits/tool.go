@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -12,15 +13,37 @@ import (
 // ToolRule is what an operator says about a tool, beside its overrides of risk
 // and effect.
 type ToolRule struct {
-	Source string `json:"source"`
-	Name   string `json:"name"`
+	Source, Name string
 	// Recipients are JSON Pointer patterns to whom the arguments address, such
 	// as /to/* or /message/channel; none means that it addresses nobody. Nil
 	// leaves it to a guess from the tool's schema.
-	Recipients *[]string `json:"recipients,omitempty"`
+	Recipients *[]string
 	// Scopes are what an employee must have to use it.
-	Scopes []string `json:"scopes,omitempty"`
-	Retry  Retry    `json:"retry,omitzero"`
+	Scopes []string
+	Retry  Retry
+}
+
+// toolRuleJSON is a rule as it is written, with the tool as source:name.
+type toolRuleJSON struct {
+	Tool       policy.Key `json:"tool"`
+	Recipients *[]string  `json:"recipients,omitempty"`
+	Scopes     []string   `json:"scopes,omitempty"`
+	Retry      Retry      `json:"retry,omitzero"`
+}
+
+// MarshalJSON writes the tool as source:name.
+func (r ToolRule) MarshalJSON() ([]byte, error) {
+	return json.Marshal(toolRuleJSON{r.Key(), r.Recipients, r.Scopes, r.Retry})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (r *ToolRule) UnmarshalJSON(text []byte) error {
+	var in toolRuleJSON
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	*r = ToolRule{in.Tool.Source, in.Tool.Action, in.Recipients, in.Scopes, in.Retry}
+	return nil
 }
 
 // Key names the tool.
@@ -53,12 +76,12 @@ const (
 func (r ToolRule) Validate() error {
 	var p check.Problems
 	if !check.Slug(r.Source) {
-		p.Add("/source", envelope.RulePattern, "must be the id of a source")
+		p.Add("/tool", envelope.RulePattern, "must be the id of a source")
 	}
 	if r.Name == "" {
-		p.Add("/name", envelope.RuleRequired, "must be the tool's name at its source")
+		p.Add("/tool", envelope.RuleRequired, "must be the tool's name at its source")
 	}
-	p.Text("/name", r.Name)
+	p.Text("/tool", r.Name)
 	if r.Recipients != nil {
 		_, err := contact.ParsePatterns(*r.Recipients)
 		if err := p.Below("/recipients", err); err != nil {

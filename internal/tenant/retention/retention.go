@@ -41,7 +41,7 @@ const (
 // The bounds of Setting.Days, and what holds for a tenant that set nothing.
 const (
 	MinDays     = 1
-	MaxDays     = 36500
+	MaxDays     = 9999
 	DefaultDays = 90
 )
 

@@ -304,7 +304,7 @@ func TestGrantsReadBackAndEnd(t *testing.T) {
 		t.Helper()
 		var all []settings.Grant
 		s.Must(func(ctx context.Context, tx pgx.Tx) (err error) {
-			all, err = settings.Grants(ctx, tx, s.Tenant, ended)
+			all, err = settings.Grants(ctx, tx, s.Tenant, settings.GrantFilter{Ended: ended, Most: 100})
 			return err
 		})
 		return all

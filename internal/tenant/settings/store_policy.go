@@ -179,11 +179,22 @@ func RevokeGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uu
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "no grant %s holds", id))
 }
 
-// Grants returns the grants of a tenant that hold, the latest first; if ended
-// is set, also those that expired or were revoked. It returns no more than
-// MaxGrants.
-func Grants(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ended bool) ([]Grant, error) {
-	rows, err := dbsqlc.New().GrantList(ctx, tx, &dbsqlc.GrantListParams{TenantID: uuid.UUID(tenant), Ended: ended, Most: MaxGrants})
+// GrantFilter selects grants.
+type GrantFilter struct {
+	// Ended also selects grants that expired or were revoked.
+	Ended bool
+	// Before is the last grant of the page before; the zero id is for the first
+	// page. Most bounds the page.
+	Before uuid.UUID
+	Most   int
+}
+
+// Grants returns grants of a tenant, the latest first.
+func Grants(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f GrantFilter) ([]Grant, error) {
+	if f.Before == uuid.Nil {
+		f.Before = uuid.Max
+	}
+	rows, err := dbsqlc.New().GrantList(ctx, tx, &dbsqlc.GrantListParams{TenantID: uuid.UUID(tenant), Ended: f.Ended, Before: f.Before, Most: int32(f.Most)})
 	return postgres.TryMap(rows, err, func(r dbsqlc.GrantListRow) (Grant, error) {
 		g := Grant{
 			ID: r.GrantID, Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Digest: r.ToolDigest, Session: postgres.OrZero(r.SessionID),
@@ -233,7 +244,7 @@ func (s *Settings) loadPolicy(ctx context.Context, tx pgx.Tx, language func() (*
 	if err != nil {
 		return fmt.Errorf("sessions: %w", err)
 	}
-	grants, err := Grants(ctx, tx, s.Tenant, false)
+	grants, err := Grants(ctx, tx, s.Tenant, GrantFilter{Most: MaxGrants})
 	if err != nil {
 		return fmt.Errorf("grants: %w", err)
 	}

@@ -5,53 +5,38 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// operator is a person as the API shows it.
-type operator struct {
-	ID      uuid.UUID `json:"operator_id"`
-	Name    string    `json:"name"`
-	Email   string    `json:"email,omitzero"`
-	Issuer  string    `json:"issuer,omitzero"`
-	Subject string    `json:"subject,omitzero"`
-	// Role is the effective role: the one that was set or, without one, the
-	// role of the last login.
-	Role       *identity.Role `json:"role"`
-	RoleSet    identity.Role  `json:"role_set,omitzero"`
-	SlackTeam  string         `json:"slack_team,omitzero"`
-	SlackUser  string         `json:"slack_user,omitzero"`
-	Disabled   bool           `json:"disabled"`
-	DisabledAt *time.Time     `json:"disabled_at,omitempty"`
-	CreatedAt  time.Time      `json:"created_at"`
-	LastSeenAt *time.Time     `json:"last_seen_at"`
+// operators is the collection of people.
+var operators = request.Collection[wire.Operator]{
+	Name: "operators", Noun: "person",
+	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.Operator, error) {
+		all, err := identity.Operators(ctx, tx, c.By.Tenant)
+		return request.Map(all, operatorFrom), err
+	},
+	Key:     func(o wire.Operator) string { return o.ID },
+	ETag:    func(o *wire.Operator) *string { return &o.ETag },
+	Version: func(o wire.Operator) any { return o.OperatorInput },
 }
 
-func operatorFrom(o identity.Operator) operator {
-	shown := operator{
-		ID: o.ID, Name: o.Name, Email: o.Email, Issuer: o.Issuer, Subject: o.Subject, RoleSet: o.RoleSet, SlackTeam: o.SlackTeam,
-		SlackUser: o.SlackUser, Disabled: o.Disabled, DisabledAt: o.DisabledAt, CreatedAt: o.CreatedAt, LastSeenAt: o.LastSeenAt,
+func operatorFrom(o identity.Operator) wire.Operator {
+	return wire.Operator{
+		ID: o.ID.String(), Role: string(o.Effective()), DisabledAt: o.DisabledAt, CreatedAt: o.CreatedAt, LastSeenAt: o.LastSeenAt,
+		OperatorInput: wire.OperatorInput{
+			Name: o.Name, Email: o.Email, Issuer: o.Issuer, Subject: o.Subject, RoleSet: string(o.RoleSet), SlackTeam: o.SlackTeam,
+			SlackUser: o.SlackUser, Disabled: o.Disabled,
+		},
 	}
-	if role := o.Effective(); role != "" {
-		shown.Role = &role
-	}
-	return shown
 }
 
 // person decodes the body.
 func person(c *request.Call) (identity.Operator, error) {
-	var body struct {
-		Name, Email, Issuer, Subject string
-		RoleSet                      identity.Role `json:"role_set"`
-		SlackTeam                    string        `json:"slack_team"`
-		SlackUser                    string        `json:"slack_user"`
-		Disabled                     bool
-	}
+	var body wire.OperatorInput
 	if err := c.Decode(&body); err != nil {
 		return identity.Operator{}, err
 	}
@@ -60,28 +45,13 @@ func person(c *request.Call) (identity.Operator, error) {
 		"slack_team": request.NilIfZero(body.SlackTeam), "slack_user": request.NilIfZero(body.SlackUser), "disabled": body.Disabled,
 	}
 	return identity.Operator{
-		Name: body.Name, Email: body.Email, Issuer: body.Issuer, Subject: body.Subject, RoleSet: body.RoleSet,
+		Name: body.Name, Email: body.Email, Issuer: body.Issuer, Subject: body.Subject, RoleSet: identity.Role(body.RoleSet),
 		SlackTeam: body.SlackTeam, SlackUser: body.SlackUser, Disabled: body.Disabled,
 	}, nil
 }
 
 // GET /api/v1/operators lists the operators.
-func Operators(c *request.Call) error {
-	var all []identity.Operator
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		var err error
-		all, err = identity.Operators(ctx, tx, c.By.Tenant)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	shown := make([]operator, len(all))
-	for i, o := range all {
-		shown[i] = operatorFrom(o)
-	}
-	return request.Items(c, shown)
-}
+func Operators(c *request.Call) error { return operators.List(c) }
 
 // POST /api/v1/operators creates an operator.
 func CreateOperator(c *request.Call) error {
@@ -103,6 +73,7 @@ func CreateOperator(c *request.Call) error {
 	if err != nil {
 		return err
 	}
+	c.SetLocation("/api/v1/operators/" + o.ID.String())
 	return c.JSON(http.StatusCreated, operatorFrom(o))
 }
 
@@ -112,10 +83,10 @@ func PutOperator(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	if o.ID, err = uuid.Parse(c.R.PathValue("id")); err != nil {
-		return request.Invalid("/path/id", envelope.RuleFormat, "must be a UUID")
+	if o.ID, err = c.UUID(); err != nil {
+		return err
 	}
-	err = c.Configure("person "+o.ID.String()+" set", func(ctx context.Context, tx pgx.Tx) error {
+	err = operators.Put(c, o.ID.String(), "person "+o.ID.String()+" set", func(ctx context.Context, tx pgx.Tx) error {
 		return identity.PutOperator(ctx, tx, c.By, o)
 	})
 	if err == nil {

@@ -5,60 +5,64 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// provider is an issuer whose tokens are accepted.
-type provider struct {
-	ID             string                   `json:"provider_id"`
-	Issuer         string                   `json:"issuer"`
-	Audience       string                   `json:"audience"`
-	Clients        []string                 `json:"clients,omitempty"`
-	RoleClaim      string                   `json:"role_claim,omitzero"`
-	Roles          map[string]identity.Role `json:"roles,omitempty"`
-	DefaultRole    identity.Role            `json:"default_role,omitzero"`
-	AllowedDomains []string                 `json:"allowed_domains,omitempty"`
+// providers is the collection of issuers whose tokens are accepted.
+var providers = request.Collection[wire.Provider]{
+	Name: "identity-providers", Noun: "identity provider",
+	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.Provider, error) {
+		all, err := identity.Providers(ctx, tx, c.By.Tenant)
+		return request.Map(all, providerFrom), err
+	},
+	Key:  func(p wire.Provider) string { return p.ID },
+	ETag: func(p *wire.Provider) *string { return &p.ETag },
+}
+
+func providerFrom(p identity.Provider) wire.Provider {
+	return wire.Provider{ID: p.ID, ProviderInput: wire.ProviderInput{
+		Issuer: p.Issuer, Audience: p.Audience, Clients: p.Clients, RoleClaim: p.RoleClaim, Roles: rolesOf[string](p.Roles),
+		DefaultRole: string(p.DefaultRole), AllowedDomains: p.AllowedDomains,
+	}}
+}
+
+// rolesOf converts roles by the values of a claim.
+func rolesOf[To, From ~string](all map[string]From) map[string]To {
+	roles := make(map[string]To, len(all))
+	for value, role := range all {
+		roles[value] = To(role)
+	}
+	return roles
 }
 
 // GET /api/v1/identity-providers lists the identity providers.
-func Providers(c *request.Call) error {
-	var all []identity.Provider
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		var err error
-		all, err = identity.Providers(ctx, tx, c.By.Tenant)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	shown := make([]provider, len(all))
-	for i, p := range all {
-		shown[i] = provider(p)
-	}
-	return request.Items(c, shown)
-}
+func Providers(c *request.Call) error { return providers.List(c) }
 
 // PUT /api/v1/identity-providers/{id} sets an identity provider.
 func PutProvider(c *request.Call) error {
-	var body provider
+	var body wire.ProviderInput
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	body.ID = c.R.PathValue("id")
+	id := c.R.PathValue("id")
 	c.Detail = map[string]any{
 		"issuer": body.Issuer, "audience": body.Audience, "clients": body.Clients, "role_claim": request.NilIfZero(body.RoleClaim),
 		"roles": body.Roles, "default_role": request.NilIfZero(body.DefaultRole), "allowed_domains": body.AllowedDomains,
 	}
-	return c.Configure("identity provider "+body.ID+" set", func(ctx context.Context, tx pgx.Tx) error {
-		return identity.PutProvider(ctx, tx, c.By.Tenant, identity.Provider(body))
+	return providers.Put(c, id, "identity provider "+id+" set", func(ctx context.Context, tx pgx.Tx) error {
+		return identity.PutProvider(ctx, tx, c.By.Tenant, identity.Provider{
+			ID: id, Issuer: body.Issuer, Audience: body.Audience, Clients: body.Clients, RoleClaim: body.RoleClaim,
+			Roles: rolesOf[identity.Role](body.Roles), DefaultRole: identity.Role(body.DefaultRole), AllowedDomains: body.AllowedDomains,
+		})
 	})
 }
 
 // DELETE /api/v1/identity-providers/{id} deletes an identity provider.
 func DeleteProvider(c *request.Call) error {
 	id := c.R.PathValue("id")
-	return c.Configure("identity provider "+id+" deleted", func(ctx context.Context, tx pgx.Tx) error {
+	return providers.Delete(c, id, "identity provider "+id+" deleted", func(ctx context.Context, tx pgx.Tx) error {
 		return identity.DeleteProvider(ctx, tx, c.By.Tenant, id)
 	})
 }

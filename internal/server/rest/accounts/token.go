@@ -130,6 +130,7 @@ func IssueToken(c *request.Call) error {
 	if err != nil {
 		return err
 	}
+	c.SetLocation("/api/v1/tokens/" + made.Principal.Token.String())
 	return c.JSON(http.StatusCreated, issuedFrom(made))
 }
 

@@ -2,7 +2,9 @@ package actions
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -110,5 +112,7 @@ func Attempts(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	return request.Items(c, AttemptsOf(rows))
+	return request.Sorted(c, "attempts", AttemptsOf(rows), func(a Attempt) string {
+		return fmt.Sprintf("%04d %s", a.Attempt, a.FinishedAt.Format(time.RFC3339Nano))
+	})
 }

@@ -5,6 +5,7 @@ package approvals
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -205,5 +206,5 @@ func Votes(c *request.Call) error {
 	for i, v := range votes {
 		shown[i] = vote{Round: v.Round, By: v.Name, Decision: v.Decision, Note: v.Note, At: v.At.UTC()}
 	}
-	return request.Items(c, shown)
+	return request.Sorted(c, "votes", shown, func(v vote) string { return fmt.Sprintf("%04d %s %s", v.Round, v.At.Format(time.RFC3339Nano), v.By) })
 }

@@ -6,74 +6,62 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// reviewRule is a review rule as the API shows it.
-type reviewRule struct {
-	settings.ReviewRule
-	ETag string `json:"etag,omitzero"`
+// reviews is the collection of review rules, by pattern and risk.
+var reviews = request.Collection[wire.ReviewRule]{
+	Name: "reviews", Noun: "review rule",
+	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.ReviewRule, error) {
+		all, err := settings.Reviews(ctx, tx, c.By.Tenant)
+		return request.Map(all, func(r settings.ReviewRule) wire.ReviewRule {
+			return wire.ReviewRule{
+				Tool: r.Pattern, Risk: r.Risk, Approvals: r.Approvals, Wait: r.Wait, Warn: r.Warn, Escalate: r.Escalate,
+				UpdatedBy: r.UpdatedBy, UpdatedAt: r.UpdatedAt.UTC(),
+			}
+		}), err
+	},
+	Key:  func(r wire.ReviewRule) string { return reviewKey(r.Tool, r.Risk) },
+	ETag: func(r *wire.ReviewRule) *string { return &r.ETag },
+}
+
+func reviewKey(tool string, risk envelope.Risk) string { return tool + " " + string(risk) }
+
+// reviewInPath returns the pattern and the risk of the rule in the path and the
+// query, and the rule's name in events.
+func reviewInPath(c *request.Call) (tool string, risk envelope.Risk, name string) {
+	tool, risk = c.R.PathValue("tool"), envelope.Risk(cmp.Or(c.Query.Get("risk"), string(envelope.RiskLow)))
+	return tool, risk, "review of " + tool + " from risk " + string(risk)
 }
 
 // GET /api/v1/reviews lists the review rules.
-func Reviews(c *request.Call) error { return request.List(c, reviews) }
+func Reviews(c *request.Call) error { return reviews.List(c) }
 
-// reviews reads the review rules as the API shows them.
-func reviews(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]reviewRule, error) {
-	rules, err := settings.Reviews(ctx, tx, tenant)
-	if err != nil {
-		return nil, err
-	}
-	shown := make([]reviewRule, len(rules))
-	for i, r := range rules {
-		shown[i].ReviewRule = r
-		if shown[i].ETag, err = request.ETagOf(r); err != nil {
-			return nil, err
-		}
-	}
-	return shown, nil
-}
-
-// checkReview compares If-Match with the ETag of the review rule of a key and
-// risk.
-func checkReview(ctx context.Context, tx pgx.Tx, c *request.Call, key string, risk envelope.Risk) error {
-	return c.CheckMatch(ctx, tx, func(ctx context.Context, tx pgx.Tx) (any, error) {
-		rules, err := reviews(ctx, tx, c.By.Tenant)
-		for _, r := range rules {
-			if r.Pattern == key && r.Risk == risk {
-				return r.ReviewRule, err
-			}
-		}
-		return nil, err
-	})
-}
-
-// PUT /api/v1/reviews sets a review rule.
+// PUT /api/v1/reviews/{tool} sets a review rule.
 func PutReview(c *request.Call) error {
-	var r settings.ReviewRule
-	if err := c.Decode(&r); err != nil {
+	var body wire.ReviewRule
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	r.Risk, r.Approvals = cmp.Or(r.Risk, envelope.RiskLow), cmp.Or(r.Approvals, 1)
-	c.Detail = map[string]any{"tool": r.Pattern, "risk": r.Risk, "approvals": r.Approvals, "wait": r.Wait, "warn": r.Warn, "escalate": r.Escalate}
-	return c.Configure("review of "+r.Pattern+" from risk "+string(r.Risk)+" set", func(ctx context.Context, tx pgx.Tx) error {
-		if err := checkReview(ctx, tx, c, r.Pattern, r.Risk); err != nil {
-			return err
-		}
+	tool, risk, name := reviewInPath(c)
+	r := settings.ReviewRule{
+		Pattern: tool, Risk: risk, Approvals: cmp.Or(body.Approvals, 1),
+		Wait: body.Wait, Warn: body.Warn, Escalate: body.Escalate,
+	}
+	c.Detail = map[string]any{"tool": tool, "risk": risk, "approvals": r.Approvals, "wait": body.Wait, "warn": body.Warn, "escalate": body.Escalate}
+	return reviews.Put(c, reviewKey(tool, risk), name+" set", func(ctx context.Context, tx pgx.Tx) error {
 		return settings.PutReview(ctx, tx, c.By.Tenant, r, c.By.Name)
 	})
 }
 
-// DELETE /api/v1/reviews deletes a review rule.
+// DELETE /api/v1/reviews/{tool} deletes a review rule.
 func DeleteReview(c *request.Call) error {
-	key, risk := c.Query.Get("tool"), envelope.Risk(cmp.Or(c.Query.Get("risk"), string(envelope.RiskLow)))
-	c.Detail = map[string]any{"tool": key, "risk": risk, "approvals": nil}
-	return c.Configure("review of "+key+" from risk "+string(risk)+" removed", func(ctx context.Context, tx pgx.Tx) error {
-		if err := checkReview(ctx, tx, c, key, risk); err != nil {
-			return err
-		}
-		return settings.DeleteReview(ctx, tx, c.By.Tenant, key, risk)
+	tool, risk, name := reviewInPath(c)
+	c.Detail = map[string]any{"tool": tool, "risk": risk, "approvals": nil}
+	return reviews.Delete(c, reviewKey(tool, risk), name+" removed", func(ctx context.Context, tx pgx.Tx) error {
+		return settings.DeleteReview(ctx, tx, c.By.Tenant, tool, risk)
 	})
 }

@@ -3,7 +3,6 @@ package events
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"slices"
 	"time"
 
@@ -58,44 +57,23 @@ func subscriptionFrom(s subscription.Subscription) subscriptionView {
 	return shown
 }
 
-// subscriptionVersion is the part of a subscription that people edit.
-func subscriptionVersion(s subscription.Subscription) any {
-	s.Behind = 0
-	return subscriptionFrom(s)
-}
-
-// shown returns a subscription as the API shows it, with its ETag.
-func shown(s subscription.Subscription) (subscriptionView, error) {
-	view := subscriptionFrom(s)
-	var err error
-	view.ETag, err = request.ETagOf(subscriptionVersion(s))
-	return view, err
-}
-
-// checkSubscription compares If-Match with the ETag of a subscription.
-func checkSubscription(ctx context.Context, tx pgx.Tx, c *request.Call, name string) error {
-	return c.CheckMatch(ctx, tx, func(ctx context.Context, tx pgx.Tx) (any, error) {
-		s, err := subscription.Get(ctx, tx, c.By.Tenant, name)
-		if fault.KindOf(err) == fault.NotFound {
-			return nil, nil
-		}
-		return subscriptionVersion(s), err
-	})
+// subscriptions is the collection of subscriptions, by name.
+var subscriptions = request.Collection[subscriptionView]{
+	Name: "subscriptions", Noun: "subscription",
+	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]subscriptionView, error) {
+		all, err := subscription.List(ctx, tx, c.By.Tenant)
+		return request.Map(all, subscriptionFrom), err
+	},
+	Key:  func(s subscriptionView) string { return s.Name },
+	ETag: func(s *subscriptionView) *string { return &s.ETag },
+	Version: func(s subscriptionView) any {
+		s.Behind = 0
+		return s
+	},
 }
 
 // GET /api/v1/subscriptions lists the subscriptions.
-func Subscriptions(c *request.Call) error {
-	return request.List(c, func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]subscriptionView, error) {
-		all, err := subscription.List(ctx, tx, tenant)
-		views := make([]subscriptionView, len(all))
-		for i, s := range all {
-			if err == nil {
-				views[i], err = shown(s)
-			}
-		}
-		return views, err
-	})
-}
+func Subscriptions(c *request.Call) error { return subscriptions.List(c) }
 
 // subscriptionBody is the body of a subscription.
 type subscriptionBody struct {
@@ -117,16 +95,10 @@ func PutSubscription(c *request.Call) error {
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	var made subscription.Subscription
-	err := c.InConfigurationTx(func(ctx context.Context, tx pgx.Tx) error {
-		if err := checkSubscription(ctx, tx, c, c.R.PathValue("name")); err != nil {
-			return err
-		}
+	name := c.R.PathValue("name")
+	return subscriptions.Put(c, name, "subscription "+name+" stored", func(ctx context.Context, tx pgx.Tx) error {
 		sub, sealed, err := makeSubscription(ctx, tx, c, in)
 		if err != nil {
-			return err
-		}
-		if err := subscription.Put(ctx, tx, c.By.Tenant, sub, sealed, in.FromNow); err != nil {
 			return err
 		}
 		c.Detail = map[string]any{
@@ -134,20 +106,8 @@ func PutSubscription(c *request.Call) error {
 			"link": request.NilIfZero(sub.Link), "rate_bucket": request.NilIfZero(sub.Bucket), "enabled": sub.Enabled, "from_now": in.FromNow,
 			"signing_secret": secretWord(in.SigningSecret),
 		}
-		if err := c.RecordChange(ctx, tx, "subscription "+sub.Name+" stored"); err != nil {
-			return err
-		}
-		made, err = subscription.Get(ctx, tx, c.By.Tenant, sub.Name)
-		return err
+		return subscription.Put(ctx, tx, c.By.Tenant, sub, sealed, in.FromNow)
 	})
-	if err != nil {
-		return err
-	}
-	view, err := shown(made)
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, view)
 }
 
 func secretWord(given string) string {
@@ -222,10 +182,7 @@ func hasTools(snap *settings.Settings, source string) bool {
 // DELETE /api/v1/subscriptions/{name} deletes a subscription.
 func DeleteSubscription(c *request.Call) error {
 	name := c.R.PathValue("name")
-	return c.Configure("subscription "+name+" removed", func(ctx context.Context, tx pgx.Tx) error {
-		if err := checkSubscription(ctx, tx, c, name); err != nil {
-			return err
-		}
+	return subscriptions.Delete(c, name, "subscription "+name+" removed", func(ctx context.Context, tx pgx.Tx) error {
 		return subscription.Delete(ctx, tx, c.By.Tenant, name)
 	})
 }

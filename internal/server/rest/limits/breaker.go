@@ -10,23 +10,22 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/breaker"
 )
 
-// GET /api/v1/breakers lists the circuit breakers.
-func Breakers(c *request.Call) error {
-	var all []wire.Breaker
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		var err error
-		all, err = breaker.List(ctx, tx, c.By.Tenant)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return request.Items(c, all)
+// breakers is the collection of circuit breakers, by source.
+var breakers = request.Collection[wire.Breaker]{
+	Name: "breakers", Noun: "breaker",
+	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.Breaker, error) {
+		return breaker.List(ctx, tx, c.By.Tenant)
+	},
+	Key: func(b wire.Breaker) string { return b.Source },
 }
+
+// GET /api/v1/breakers lists the circuit breakers.
+func Breakers(c *request.Call) error { return breakers.List(c) }
 
 // POST /api/v1/breakers/{id}/reset closes a circuit breaker.
 func ResetBreaker(c *request.Call) error {
-	return c.Change(func(ctx context.Context, tx pgx.Tx) error {
-		return breaker.Reset(ctx, tx, c.By.Tenant, c.R.PathValue("id"), c.By.Name)
+	id := c.R.PathValue("id")
+	return breakers.Put(c, id, "", func(ctx context.Context, tx pgx.Tx) error {
+		return breaker.Reset(ctx, tx, c.By.Tenant, id, c.By.Name)
 	})
 }

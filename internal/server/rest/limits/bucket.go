@@ -2,72 +2,56 @@ package limits
 
 import (
 	"context"
-	"net/http"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
+// bucketState is a bucket, the use of its limits, and the entity tag of the
+// limits.
+type bucketState struct {
+	limits.BucketState
+	ETag string `json:"etag"`
+}
+
+// buckets is the collection of buckets.
+var buckets = request.Collection[bucketState]{
+	Name: "buckets", Noun: "bucket",
+	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]bucketState, error) {
+		var names []string
+		if name := c.R.PathValue("name"); name != "" {
+			names = []string{name}
+		}
+		all, err := limits.BucketStates(ctx, tx, c.By.Tenant, names...)
+		return request.Map(all, func(b limits.BucketState) bucketState {
+			b.RetiredAt, b.OpensAt, b.ClosedUntil = request.UTC(b.RetiredAt), request.UTC(b.OpensAt), request.UTC(b.ClosedUntil)
+			return bucketState{BucketState: b}
+		}), err
+	},
+	Key:     func(b bucketState) string { return b.Name },
+	ETag:    func(b *bucketState) *string { return &b.ETag },
+	Version: func(b bucketState) any { return b.Bucket },
+}
+
 // GET /api/v1/bucket-names lists the names of buckets.
 func BucketNames(c *request.Call) error {
-	var names []string
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+	names, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]string, error) {
 		set, err := limits.Load(ctx, tx, c.By.Tenant)
-		names = set.BucketNames()
-		return err
+		return set.BucketNames(), err
 	})
 	if err != nil {
 		return err
 	}
-	return request.Items(c, names)
-}
-
-// bucketStates reads buckets as the API shows them.
-func bucketStates(c *request.Call, names ...string) ([]limits.BucketState, error) {
-	var states []limits.BucketState
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		var err error
-		states, err = limits.BucketStates(ctx, tx, c.By.Tenant, names...)
-		return err
-	})
-	for i := range states {
-		b := &states[i]
-		for _, at := range []**time.Time{&b.RetiredAt, &b.OpensAt, &b.ClosedUntil} {
-			*at = request.UTC(*at)
-		}
-	}
-	return states, err
+	return request.Sorted(c, "bucket-names", names, func(name string) string { return name })
 }
 
 // GET /api/v1/buckets lists the buckets with their states.
-func Buckets(c *request.Call) error {
-	states, err := bucketStates(c)
-	if err != nil {
-		return err
-	}
-	return request.Items(c, states)
-}
+func Buckets(c *request.Call) error { return buckets.List(c) }
 
 // GET /api/v1/buckets/{name} shows a bucket with its state.
-func Bucket(c *request.Call) error {
-	states, err := bucketStates(c, c.R.PathValue("name"))
-	if err != nil {
-		return err
-	}
-	if len(states) == 0 {
-		return fault.New(fault.NotFound, "no bucket %s", c.R.PathValue("name"))
-	}
-	tag, err := request.ETagOf(states[0].Bucket)
-	if err != nil {
-		return err
-	}
-	c.SetETag(tag)
-	return c.JSON(http.StatusOK, states[0])
-}
+func Bucket(c *request.Call) error { return buckets.Show(c, c.R.PathValue("name")) }
 
 // PUT /api/v1/buckets/{name} sets a bucket.
 func PutBucket(c *request.Call) error {
@@ -76,40 +60,24 @@ func PutBucket(c *request.Call) error {
 		return err
 	}
 	b.Name = c.R.PathValue("name")
-	return c.Change(func(ctx context.Context, tx pgx.Tx) error {
-		if err := c.CheckMatch(ctx, tx, bucket(c)); err != nil {
-			return err
-		}
+	return buckets.Put(c, b.Name, "", func(ctx context.Context, tx pgx.Tx) error {
 		return limits.PutBucket(ctx, tx, c.By.Tenant, b, c.By.Name)
 	})
 }
 
 // DELETE /api/v1/buckets/{name} retires a bucket.
 func RetireBucket(c *request.Call) error {
-	return c.Change(func(ctx context.Context, tx pgx.Tx) error {
-		if err := c.CheckMatch(ctx, tx, bucket(c)); err != nil {
-			return err
-		}
-		return limits.RetireBucket(ctx, tx, c.By.Tenant, c.R.PathValue("name"), c.By.Name)
+	name := c.R.PathValue("name")
+	return buckets.Delete(c, name, "", func(ctx context.Context, tx pgx.Tx) error {
+		return limits.RetireBucket(ctx, tx, c.By.Tenant, name, c.By.Name)
 	})
 }
 
 // POST /api/v1/buckets/{name}/reopen reopens a bucket that was closed after
 // rate-limit answers.
 func ReopenBucket(c *request.Call) error {
-	return c.Change(func(ctx context.Context, tx pgx.Tx) error {
-		return limits.ReopenBucket(ctx, tx, c.By.Tenant, c.R.PathValue("name"), c.By.Name)
+	name := c.R.PathValue("name")
+	return buckets.Put(c, name, "", func(ctx context.Context, tx pgx.Tx) error {
+		return limits.ReopenBucket(ctx, tx, c.By.Tenant, name, c.By.Name)
 	})
-}
-
-// bucket returns a function that reads the limits of the bucket in the path; nil
-// if there is none.
-func bucket(c *request.Call) func(context.Context, pgx.Tx) (any, error) {
-	return func(ctx context.Context, tx pgx.Tx) (any, error) {
-		states, err := limits.BucketStates(ctx, tx, c.By.Tenant, c.R.PathValue("name"))
-		if err != nil || len(states) == 0 {
-			return nil, err
-		}
-		return states[0].Bucket, nil
-	}
 }

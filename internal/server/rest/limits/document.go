@@ -13,8 +13,18 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
+// tenantSettings is the tenant's settings, as a collection of one.
+var tenantSettings = request.Collection[limits.Tenant]{
+	Name: "settings", Noun: "settings",
+	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]limits.Tenant, error) {
+		settings, err := limits.TenantOf(ctx, tx, c.By.Tenant)
+		return []limits.Tenant{settings}, err
+	},
+	Key: func(limits.Tenant) string { return "" },
+}
+
 // GET /api/v1/settings shows the tenant's settings.
-func Settings(c *request.Call) error { return request.Show(c, limits.TenantOf) }
+func Settings(c *request.Call) error { return tenantSettings.Show(c, "") }
 
 // PUT /api/v1/settings sets the tenant's settings.
 func PutSettings(c *request.Call) error {
@@ -22,11 +32,7 @@ func PutSettings(c *request.Call) error {
 	if err := c.Decode(&settings); err != nil {
 		return err
 	}
-	current := func(ctx context.Context, tx pgx.Tx) (any, error) { return limits.TenantOf(ctx, tx, c.By.Tenant) }
-	return c.Change(func(ctx context.Context, tx pgx.Tx) error {
-		if err := c.CheckMatch(ctx, tx, current); err != nil {
-			return err
-		}
+	return tenantSettings.Put(c, "", "", func(ctx context.Context, tx pgx.Tx) error {
 		return limits.PutTenant(ctx, tx, c.By.Tenant, settings, c.By.Name)
 	})
 }

@@ -5,61 +5,60 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// GET /api/v1/employees lists the employees.
-func Employees(c *request.Call) error {
-	var all []limits.Employee
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		var err error
-		all, err = limits.Employees(ctx, tx, c.By.Tenant)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return request.Items(c, all)
+// employees is the collection of employees.
+var employees = request.Collection[wire.Employee]{
+	Name: "employees", Noun: "employee",
+	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.Employee, error) {
+		all, err := limits.Employees(ctx, tx, c.By.Tenant)
+		return request.Map(all, func(e limits.Employee) wire.Employee {
+			return wire.Employee{ID: limits.EmployeeText(e.ID), Name: e.Name, Trust: string(e.Trust), Scopes: e.Scopes}
+		}), err
+	},
+	Key:  func(e wire.Employee) string { return e.ID },
+	ETag: func(e *wire.Employee) *string { return &e.ETag },
 }
 
-// employee returns the {id} in the path.
-func employee(c *request.Call) (envelope.EmployeeID, error) {
-	id, err := limits.ParseEmployee(c.R.PathValue("id"))
-	if err != nil {
-		return id, request.Invalid("/path/id", envelope.RuleFormat, "must be a UUID, or default")
+// employee returns the {id} in the path, and the key of its entry.
+func employee(c *request.Call) (id envelope.EmployeeID, key string, err error) {
+	if id, err = limits.ParseEmployee(c.R.PathValue("id")); err != nil {
+		return id, "", request.Invalid("/path/id", envelope.RuleFormat, "must be a UUID, or default")
 	}
-	return id, nil
+	return id, limits.EmployeeText(id), nil
 }
+
+// GET /api/v1/employees lists the employees.
+func Employees(c *request.Call) error { return employees.List(c) }
 
 // PUT /api/v1/employees/{id} sets an employee.
 func PutEmployee(c *request.Call) error {
-	var body struct {
-		Name   string
-		Trust  policy.Trust
-		Scopes []string
-	}
+	var body wire.Employee
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	id, err := employee(c)
+	id, key, err := employee(c)
 	if err != nil {
 		return err
 	}
-	return c.Change(func(ctx context.Context, tx pgx.Tx) error {
-		return limits.PutEmployee(ctx, tx, c.By.Tenant, limits.Employee{ID: id, Name: body.Name, Trust: body.Trust, Scopes: body.Scopes}, c.By.Name)
+	return employees.Put(c, key, "", func(ctx context.Context, tx pgx.Tx) error {
+		set := limits.Employee{ID: id, Name: body.Name, Trust: policy.Trust(body.Trust), Scopes: body.Scopes}
+		return limits.PutEmployee(ctx, tx, c.By.Tenant, set, c.By.Name)
 	})
 }
 
 // DELETE /api/v1/employees/{id} deletes an employee.
 func DeleteEmployee(c *request.Call) error {
-	id, err := employee(c)
+	id, key, err := employee(c)
 	if err != nil {
 		return err
 	}
-	return c.Change(func(ctx context.Context, tx pgx.Tx) error {
+	return employees.Delete(c, key, "", func(ctx context.Context, tx pgx.Tx) error {
 		return limits.DeleteEmployee(ctx, tx, c.By.Tenant, id, c.By.Name)
 	})
 }

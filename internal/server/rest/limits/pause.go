@@ -2,11 +2,14 @@ package limits
 
 import (
 	"context"
+	"math"
 	"net/http"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
@@ -20,7 +23,7 @@ func Pauses(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	f := pause.Filter{Active: c.Query.Get("standing") == "true", Before: pause.ID(before), Most: most + 1}
+	f := pause.Filter{Active: c.Query.Get("active") == "true", Before: pause.ID(before), Most: most + 1}
 	var rows []pause.Pause
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		rows, err = pause.List(ctx, tx, c.By.Tenant, f)
@@ -43,22 +46,46 @@ func Pause(c *request.Call) error {
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	var standing pause.Pause
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		var err error
-		standing, err = pause.Set(ctx, tx, c.By.Tenant, body.Target, body.Kill, body.Reason, c.By.Name)
+	var active pause.Pause
+	var before []pause.Pause
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) (err error) {
+		if before, err = activePauses(ctx, tx, c); err != nil {
+			return err
+		}
+		active, err = pause.Set(ctx, tx, c.By.Tenant, body.Target, body.Kill, body.Reason, c.By.Name)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, standing)
+	c.SetLocation("/api/v1/pauses/" + active.ID.String())
+	if slices.ContainsFunc(before, func(p pause.Pause) bool { return p.ID == active.ID }) {
+		return c.JSON(http.StatusOK, active)
+	}
+	return c.JSON(http.StatusCreated, active)
 }
 
-// DELETE /api/v1/pauses ends a pause.
+// activePauses reads the pauses that hold.
+func activePauses(ctx context.Context, tx pgx.Tx, c *request.Call) ([]pause.Pause, error) {
+	return pause.List(ctx, tx, c.By.Tenant, pause.Filter{Active: true, Most: math.MaxInt32})
+}
+
+// DELETE /api/v1/pauses/{id} ends a pause.
 func Resume(c *request.Call) error {
-	of := pause.Target{Scope: pause.Scope(c.Query.Get("scope")), Subject: c.Query.Get("subject")}
+	id, err := c.UUID()
+	if err != nil {
+		return err
+	}
 	return c.Change(func(ctx context.Context, tx pgx.Tx) error {
+		active, err := activePauses(ctx, tx, c)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(active, func(p pause.Pause) bool { return p.ID == pause.ID(id) })
+		if i < 0 {
+			return fault.New(fault.NotFound, "no such pause is active; list the pauses to see what is")
+		}
+		of := pause.Target{Scope: active[i].Scope, Subject: active[i].Subject}
 		return pause.Lift(ctx, tx, c.By.Tenant, of, c.Query.Get("reason"), c.By.Name)
 	})
 }

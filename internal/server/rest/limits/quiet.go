@@ -9,34 +9,62 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
-// GET /api/v1/quiet-hours lists the quiet hours.
-func QuietHours(c *request.Call) error {
-	var all []limits.QuietHours
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		var err error
-		all, err = limits.QuietHoursList(ctx, tx, c.By.Tenant)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return request.Items(c, all)
+// quietHours are quiet hours with their entity tag.
+type quietHours struct {
+	limits.QuietHours
+	ETag string `json:"etag"`
 }
 
-// PUT /api/v1/quiet-hours sets quiet hours.
+// allQuietHours is the collection of quiet hours, by scope and subject.
+var allQuietHours = request.Collection[quietHours]{
+	Name: "quiet-hours", Noun: "quiet hours",
+	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]quietHours, error) {
+		all, err := limits.QuietHoursList(ctx, tx, c.By.Tenant)
+		return request.Map(all, func(h limits.QuietHours) quietHours { return quietHours{QuietHours: h} }), err
+	},
+	Key:  func(h quietHours) string { return quietKey(h.Scope, h.Subject) },
+	ETag: func(h *quietHours) *string { return &h.ETag },
+}
+
+func quietKey(scope limits.QuietScope, subject string) string { return string(scope) + " " + subject }
+
+// quietInPath sets the scope and the subject of quiet hours from the path and
+// the query, and returns their key, which has the subject in normal form.
+func quietInPath(c *request.Call, h *limits.QuietHours) (string, error) {
+	h.Scope, h.Subject = limits.QuietScope(c.R.PathValue("scope")), c.Query.Get("subject")
+	tenant, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (limits.Tenant, error) {
+		return limits.TenantOf(ctx, tx, c.By.Tenant)
+	})
+	stored := h.Stored(tenant)
+	return quietKey(stored.Scope, stored.Subject), err
+}
+
+// GET /api/v1/quiet-hours lists the quiet hours.
+func QuietHours(c *request.Call) error { return allQuietHours.List(c) }
+
+// PUT /api/v1/quiet-hours/{scope} sets quiet hours.
 func PutQuietHours(c *request.Call) error {
 	var h limits.QuietHours
 	if err := c.Decode(&h); err != nil {
 		return err
 	}
-	return c.Change(func(ctx context.Context, tx pgx.Tx) error {
+	key, err := quietInPath(c, &h)
+	if err != nil {
+		return err
+	}
+	return allQuietHours.Put(c, key, "", func(ctx context.Context, tx pgx.Tx) error {
 		return limits.PutQuietHours(ctx, tx, c.By.Tenant, h, c.By.Name)
 	})
 }
 
-// DELETE /api/v1/quiet-hours deletes quiet hours.
+// DELETE /api/v1/quiet-hours/{scope} deletes quiet hours.
 func DeleteQuietHours(c *request.Call) error {
-	return c.Change(func(ctx context.Context, tx pgx.Tx) error {
-		return limits.DeleteQuietHours(ctx, tx, c.By.Tenant, limits.QuietScope(c.Query.Get("scope")), c.Query.Get("subject"), c.By.Name)
+	var h limits.QuietHours
+	key, err := quietInPath(c, &h)
+	if err != nil {
+		return err
+	}
+	return allQuietHours.Delete(c, key, "", func(ctx context.Context, tx pgx.Tx) error {
+		return limits.DeleteQuietHours(ctx, tx, c.By.Tenant, h.Scope, h.Subject, c.By.Name)
 	})
 }

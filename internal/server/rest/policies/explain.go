@@ -48,7 +48,7 @@ func Explain(c *request.Call) error {
 		}
 		tool, err := snap.Resolve(envelope.Tool{Name: body.Tool})
 		if err != nil {
-			return err
+			return request.Moved("/tool/name", "/tool", err)
 		}
 		if body.Args != nil {
 			if err := tool.Check(body.Args); err != nil {

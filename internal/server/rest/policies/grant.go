@@ -19,11 +19,23 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
+// cursorGrants is the name of the list of grants in cursors.
+const cursorGrants = "grants"
+
 // GET /api/v1/policy/grants lists the grants.
 func Grants(c *request.Call) error {
-	return request.List(c, func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]settings.Grant, error) {
-		return settings.Grants(ctx, tx, tenant, c.Query.Get("ended") == "true")
+	before, limit, err := c.Page(cursorGrants)
+	if err != nil {
+		return err
+	}
+	rows, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]settings.Grant, error) {
+		return settings.Grants(ctx, tx, c.By.Tenant, settings.GrantFilter{Ended: c.Query.Get("ended") == "true", Before: uuid.UUID(before), Most: limit + 1})
 	})
+	if err != nil {
+		return err
+	}
+	same := func(g settings.Grant) settings.Grant { return g }
+	return c.JSON(http.StatusOK, request.PageOf(rows, limit, cursorGrants, same, func(g settings.Grant) envelope.ActionID { return envelope.ActionID(g.ID) }))
 }
 
 // grantBody is the body of a new grant.
@@ -70,6 +82,7 @@ func MakeGrant(c *request.Call) error {
 	if err != nil {
 		return err
 	}
+	c.SetLocation("/api/v1/policy/grants/" + id.String())
 	return c.JSON(http.StatusCreated, struct {
 		ID uuid.UUID `json:"grant_id"`
 	}{id})

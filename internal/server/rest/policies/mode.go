@@ -5,43 +5,58 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// GET /api/v1/policy/modes lists the modes of tools.
-func Modes(c *request.Call) error { return request.List(c, settings.Modes) }
+// modes is the collection of modes, by automation and pattern.
+var modes = request.Collection[wire.Mode]{
+	Name: "modes", Noun: "mode",
+	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.Mode, error) {
+		all, err := settings.Modes(ctx, tx, c.By.Tenant)
+		return request.Map(all, func(m settings.Mode) wire.Mode {
+			return wire.Mode{Automation: m.Automation, Tool: m.Pattern, Mode: envelope.Mode(m.Mode), Change: wire.Change(m.LastChange)}
+		}), err
+	},
+	Key:  func(m wire.Mode) string { return modeKey(m.Automation, m.Tool) },
+	ETag: func(m *wire.Mode) *string { return &m.ETag },
+}
 
-// PUT /api/v1/policy/modes sets the mode of a tool or pattern.
-func PutMode(c *request.Call) error {
-	var body struct {
-		Automation string `json:"automation_id"`
-		Tool       string
-		Mode       envelope.Mode
+func modeKey(automation, tool string) string { return automation + " " + tool }
+
+// modeInPath returns the automation and the pattern of the mode in the path and
+// the query, and the mode's name in events.
+func modeInPath(c *request.Call) (automation, tool, name string) {
+	automation, tool = c.Query.Get("automation_id"), c.R.PathValue("tool")
+	if automation == "" {
+		return automation, tool, "policy " + tool
 	}
+	return automation, tool, "policy " + tool + " of automation " + automation
+}
+
+// GET /api/v1/policy/modes lists the modes of tools.
+func Modes(c *request.Call) error { return modes.List(c) }
+
+// PUT /api/v1/policy/modes/{tool} sets the mode of a tool or pattern.
+func PutMode(c *request.Call) error {
+	var body wire.Mode
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	c.Detail = map[string]any{"automation_id": body.Automation, "tool": body.Tool, "mode": body.Mode}
-	return c.Configure("policy "+ruleName(body.Automation, body.Tool)+" is "+string(body.Mode), func(ctx context.Context, tx pgx.Tx) error {
-		return settings.PutMode(ctx, tx, c.By.Tenant, body.Automation, body.Tool, body.Mode, c.By.Name)
+	automation, tool, name := modeInPath(c)
+	c.Detail = map[string]any{"automation_id": automation, "tool": tool, "mode": body.Mode}
+	return modes.Put(c, modeKey(automation, tool), name+" is "+string(body.Mode), func(ctx context.Context, tx pgx.Tx) error {
+		return settings.PutMode(ctx, tx, c.By.Tenant, automation, tool, body.Mode, c.By.Name)
 	})
 }
 
-// DELETE /api/v1/policy/modes deletes the mode of a tool or pattern.
+// DELETE /api/v1/policy/modes/{tool} deletes the mode of a tool or pattern.
 func DeleteMode(c *request.Call) error {
-	automation, key := c.Query.Get("automation_id"), c.Query.Get("tool")
-	c.Detail = map[string]any{"automation_id": automation, "tool": key, "mode": nil}
-	return c.Configure("policy "+ruleName(automation, key)+" removed", func(ctx context.Context, tx pgx.Tx) error {
-		return settings.DeleteMode(ctx, tx, c.By.Tenant, automation, key)
+	automation, tool, name := modeInPath(c)
+	c.Detail = map[string]any{"automation_id": automation, "tool": tool, "mode": nil}
+	return modes.Delete(c, modeKey(automation, tool), name+" removed", func(ctx context.Context, tx pgx.Tx) error {
+		return settings.DeleteMode(ctx, tx, c.By.Tenant, automation, tool)
 	})
-}
-
-// ruleName returns the name of a rule in an event.
-func ruleName(automation, key string) string {
-	if automation == "" {
-		return key
-	}
-	return key + " of automation " + automation
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
@@ -13,54 +14,63 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
+// preferences is the collection of what is switched off, by employee and
+// pattern.
+var preferences = request.Collection[wire.Preference]{
+	Name: "preferences", Noun: "preference",
+	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.Preference, error) {
+		employee, one, err := c.Employee()
+		if err != nil {
+			return nil, err
+		}
+		if c.By.Role == identity.RoleAgent {
+			employee, one = c.By.Employee, true
+		}
+		all, err := settings.Preferences(ctx, tx, c.By.Tenant)
+		all = slices.DeleteFunc(all, func(p settings.Preference) bool {
+			return one && p.Employee != employee && p.Employee != (envelope.EmployeeID{})
+		})
+		return request.Map(all, func(p settings.Preference) wire.Preference {
+			return wire.Preference{Employee: p.Employee, Tool: p.Pattern, Change: wire.Change(p.LastChange)}
+		}), err
+	},
+	Key:  func(p wire.Preference) string { return modeKey(p.Employee.String(), p.Tool) },
+	ETag: func(p *wire.Preference) *string { return &p.ETag },
+}
+
 // GET /api/v1/preferences lists what is switched off. With an employee the
 // answer is what holds for that employee: its own preferences and everybody's.
 // Agents get those of their own employee.
 func Preferences(c *request.Call) error {
-	var employee envelope.EmployeeID
-	one := c.Query.Has("employee_id")
-	if one {
-		if err := employee.UnmarshalText([]byte(c.Query.Get("employee_id"))); err != nil {
-			return request.Invalid("/query/employee_id", envelope.RuleFormat, "must be a UUID")
-		}
+	if employee, one, err := c.Employee(); err == nil && one && c.By.Role == identity.RoleAgent && employee != c.By.Employee {
+		return fault.New(fault.Denied, "an agent sees the preferences of its own employee")
 	}
-	if c.By.Role == identity.RoleAgent {
-		if one && employee != c.By.Employee {
-			return fault.New(fault.Denied, "an agent sees the preferences of its own employee")
-		}
-		employee, one = c.By.Employee, true
-	}
-	return request.List(c, func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]settings.Preference, error) {
-		all, err := settings.Preferences(ctx, tx, tenant)
-		return slices.DeleteFunc(all, func(p settings.Preference) bool {
-			return one && p.Employee != employee && p.Employee != (envelope.EmployeeID{})
-		}), err
-	})
+	return preferences.List(c)
 }
 
-// PUT /api/v1/preferences switches tools off for an employee, or for everybody.
+// PUT /api/v1/preferences/{tool} switches tools off for an employee, or for
+// everybody.
 func PutPreference(c *request.Call) error {
-	var p settings.Preference
-	if err := c.Decode(&p); err != nil {
+	employee, _, err := c.Employee()
+	if err != nil {
 		return err
 	}
-	c.Detail = map[string]any{"employee_id": request.NilIfZero(p.Employee), "tool": p.Pattern, "enabled": false}
-	return c.Configure("preference: "+p.Pattern+" switched off", func(ctx context.Context, tx pgx.Tx) error {
+	p := settings.Preference{Employee: employee, Pattern: c.R.PathValue("tool")}
+	c.Detail = map[string]any{"employee_id": request.NilIfZero(employee), "tool": p.Pattern, "enabled": false}
+	return preferences.Put(c, modeKey(employee.String(), p.Pattern), "preference: "+p.Pattern+" switched off", func(ctx context.Context, tx pgx.Tx) error {
 		return settings.PutPreference(ctx, tx, c.By.Tenant, p, c.By.Name)
 	})
 }
 
-// DELETE /api/v1/preferences switches tools on again.
+// DELETE /api/v1/preferences/{tool} switches tools on again.
 func DeletePreference(c *request.Call) error {
-	var employee envelope.EmployeeID
-	if text := c.Query.Get("employee_id"); text != "" {
-		if err := employee.UnmarshalText([]byte(text)); err != nil {
-			return request.Invalid("/query/employee_id", envelope.RuleFormat, "must be a UUID")
-		}
+	employee, _, err := c.Employee()
+	if err != nil {
+		return err
 	}
-	key := c.Query.Get("tool")
-	c.Detail = map[string]any{"employee_id": request.NilIfZero(employee), "tool": key, "enabled": true}
-	return c.Configure("preference: "+key+" switched on", func(ctx context.Context, tx pgx.Tx) error {
-		return settings.DeletePreference(ctx, tx, c.By.Tenant, employee, key)
+	tool := c.R.PathValue("tool")
+	c.Detail = map[string]any{"employee_id": request.NilIfZero(employee), "tool": tool, "enabled": true}
+	return preferences.Delete(c, modeKey(employee.String(), tool), "preference: "+tool+" switched on", func(ctx context.Context, tx pgx.Tx) error {
+		return settings.DeletePreference(ctx, tx, c.By.Tenant, employee, tool)
 	})
 }

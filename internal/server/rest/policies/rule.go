@@ -5,60 +5,45 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// rule is a rule with its entity tag.
-type rule struct {
-	settings.Rule
-	ETag string `json:"etag"`
+// rules is the collection of rules about arguments.
+var rules = request.Collection[wire.Rule]{
+	Name: "rules", Noun: "rule",
+	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.Rule, error) {
+		all, err := settings.Rules(ctx, tx, c.By.Tenant)
+		return request.Map(all, func(r settings.Rule) wire.Rule {
+			return wire.Rule{
+				ID: r.ID, Automation: r.Automation, Tool: r.Pattern, Expression: r.Expression, Mode: envelope.Mode(r.Mode), Reason: r.Reason,
+				Enabled: r.Enabled, Change: wire.Change(r.LastChange),
+			}
+		}), err
+	},
+	Key:  func(r wire.Rule) string { return r.ID },
+	ETag: func(r *wire.Rule) *string { return &r.ETag },
 }
 
 // GET /api/v1/policy/rules lists the rules.
-func Rules(c *request.Call) error {
-	return request.List(c, func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]rule, error) {
-		rules, err := settings.Rules(ctx, tx, tenant)
-		shown := make([]rule, len(rules))
-		for i, r := range rules {
-			shown[i].Rule = r
-			if err == nil {
-				shown[i].ETag, err = request.ETagOf(r)
-			}
-		}
-		return shown, err
-	})
-}
-
-// currentRule returns a function that reads the rule in the path; nil if there
-// is none.
-func currentRule(c *request.Call) func(context.Context, pgx.Tx) (any, error) {
-	return func(ctx context.Context, tx pgx.Tx) (any, error) {
-		rules, err := settings.Rules(ctx, tx, c.By.Tenant)
-		for _, r := range rules {
-			if r.ID == c.R.PathValue("id") {
-				return r, err
-			}
-		}
-		return nil, err
-	}
-}
+func Rules(c *request.Call) error { return rules.List(c) }
 
 // PUT /api/v1/policy/rules/{id} sets a rule.
 func PutRule(c *request.Call) error {
-	var r settings.Rule
-	if err := c.Decode(&r); err != nil {
+	in := wire.Rule{Enabled: true}
+	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	r.ID = c.R.PathValue("id")
+	r := settings.Rule{
+		ID: c.R.PathValue("id"), Automation: in.Automation, Pattern: in.Tool, Expression: in.Expression, Mode: string(in.Mode),
+		Reason: in.Reason, Enabled: in.Enabled,
+	}
 	c.Detail = map[string]any{
 		"automation_id": r.Automation, "tool": r.Pattern, "expression": r.Expression, "mode": r.Mode, "reason": r.Reason, "enabled": r.Enabled,
 	}
-	return c.Configure("policy rule "+r.ID+" set", func(ctx context.Context, tx pgx.Tx) error {
-		if err := c.CheckMatch(ctx, tx, currentRule(c)); err != nil {
-			return err
-		}
+	return rules.Put(c, r.ID, "policy rule "+r.ID+" set", func(ctx context.Context, tx pgx.Tx) error {
 		snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
 		if err != nil {
 			return err
@@ -70,10 +55,7 @@ func PutRule(c *request.Call) error {
 // DELETE /api/v1/policy/rules/{id} deletes a rule.
 func DeleteRule(c *request.Call) error {
 	id := c.R.PathValue("id")
-	return c.Configure("policy rule "+id+" removed", func(ctx context.Context, tx pgx.Tx) error {
-		if err := c.CheckMatch(ctx, tx, currentRule(c)); err != nil {
-			return err
-		}
+	return rules.Delete(c, id, "policy rule "+id+" removed", func(ctx context.Context, tx pgx.Tx) error {
 		return settings.DeleteRule(ctx, tx, c.By.Tenant, id)
 	})
 }

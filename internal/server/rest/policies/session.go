@@ -1,50 +1,60 @@
 package policies
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// GET /api/v1/policy/sessions lists the modes that hold for sessions.
-func SessionModes(c *request.Call) error {
-	return request.List(c, func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]settings.SessionMode, error) {
-		return settings.SessionModes(ctx, tx, tenant, c.Query.Get("session_id"))
-	})
+// maxSessionMode is the longest time for which a mode of a session holds.
+const maxSessionMode = 30 * request.Day
+
+// sessionModes is the collection of modes of sessions.
+var sessionModes = request.Collection[wire.SessionMode]{
+	Name: "session-modes", Noun: "mode of a session",
+	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.SessionMode, error) {
+		all, err := settings.SessionModes(ctx, tx, c.By.Tenant, cmp.Or(c.R.PathValue("session_id"), c.Query.Get("session_id")))
+		return request.Map(all, func(m settings.SessionMode) wire.SessionMode {
+			return wire.SessionMode{Session: m.Session, Tool: m.Pattern, Mode: m.Mode, ExpiresAt: m.ExpiresAt, Change: wire.Change(m.LastChange)}
+		}), err
+	},
+	Key:  func(m wire.SessionMode) string { return modeKey(m.Session, m.Tool) },
+	ETag: func(m *wire.SessionMode) *string { return &m.ETag },
 }
 
-// PUT /api/v1/policy/sessions sets a mode that holds for a session.
+// GET /api/v1/policy/sessions lists the modes that hold for sessions.
+func SessionModes(c *request.Call) error { return sessionModes.List(c) }
+
+// PUT /api/v1/policy/sessions/{session_id}/{tool} sets a mode that holds for a
+// session.
 func PutSessionMode(c *request.Call) error {
-	var body struct {
-		Session   string            `json:"session_id"`
-		Key       string            `json:"tool"`
-		Mode      envelope.Mode     `json:"mode"`
-		ExpiresIn envelope.Duration `json:"expires_in"`
-	}
+	var body wire.SessionMode
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	if err := request.CheckDuration("/expires_in", body.ExpiresIn, time.Second, 30*request.Day); err != nil {
+	if err := request.CheckDuration("/expires_in", body.ExpiresIn, time.Second, maxSessionMode); err != nil {
 		return err
 	}
-	m := settings.SessionMode{Session: body.Session, Pattern: body.Key, Mode: body.Mode}
-	c.Detail = map[string]any{"session_id": body.Session, "tool": body.Key, "mode": body.Mode, "expires_in": body.ExpiresIn}
-	return c.Configure("policy "+body.Key+" of a session is "+string(body.Mode), func(ctx context.Context, tx pgx.Tx) error {
+	m := settings.SessionMode{Session: c.R.PathValue("session_id"), Pattern: c.R.PathValue("tool"), Mode: body.Mode}
+	c.Detail = map[string]any{"session_id": m.Session, "tool": m.Pattern, "mode": m.Mode, "expires_in": body.ExpiresIn}
+	return sessionModes.Put(c, modeKey(m.Session, m.Pattern), "policy "+m.Pattern+" of a session is "+string(m.Mode), func(ctx context.Context, tx pgx.Tx) error {
 		_, err := settings.PutSessionMode(ctx, tx, c.By.Tenant, m, time.Duration(body.ExpiresIn), c.By.Name)
 		return err
 	})
 }
 
-// DELETE /api/v1/policy/sessions deletes a mode that holds for a session.
+// DELETE /api/v1/policy/sessions/{session_id}/{tool} deletes a mode that holds
+// for a session.
 func DeleteSessionMode(c *request.Call) error {
-	session, key := c.Query.Get("session_id"), c.Query.Get("tool")
-	c.Detail = map[string]any{"session_id": session, "tool": key, "mode": nil}
-	return c.Configure("policy "+key+" of a session removed", func(ctx context.Context, tx pgx.Tx) error {
-		return settings.DeleteSessionMode(ctx, tx, c.By.Tenant, session, key)
+	session, tool := c.R.PathValue("session_id"), c.R.PathValue("tool")
+	c.Detail = map[string]any{"session_id": session, "tool": tool, "mode": nil}
+	return sessionModes.Delete(c, modeKey(session, tool), "policy "+tool+" of a session removed", func(ctx context.Context, tx pgx.Tx) error {
+		return settings.DeleteSessionMode(ctx, tx, c.By.Tenant, session, tool)
 	})
 }

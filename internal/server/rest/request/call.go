@@ -123,6 +123,18 @@ func (c *Call) UUID() (uuid.UUID, error) {
 	return id, nil
 }
 
+// Employee returns the employee that the query names, if there is one.
+func (c *Call) Employee() (id envelope.EmployeeID, given bool, err error) {
+	text := c.Query.Get("employee_id")
+	if text == "" {
+		return id, false, nil
+	}
+	if id.UnmarshalText([]byte(text)) != nil {
+		return id, true, Invalid("/query/employee_id", envelope.RuleFormat, "must be a UUID")
+	}
+	return id, true, nil
+}
+
 // QueryTime returns a date-time in the query; the zero time if it was left out.
 func (c *Call) QueryTime(name string) (time.Time, error) {
 	text := c.Query.Get(name)
@@ -171,6 +183,9 @@ func (c *Call) JSON(status int, v any) error {
 	c.Write(status, openapi.JSON, body.Bytes())
 	return nil
 }
+
+// SetLocation sets the header that says where what a request made reads back.
+func (c *Call) SetLocation(path string) { c.W.Header().Set("Location", path) }
 
 // NoContent answers 204.
 func (c *Call) NoContent() error {

@@ -12,16 +12,14 @@ import (
 
 // Show answers with a resource that people edit as a whole, and its ETag.
 func Show[T any](c *Call, read func(context.Context, pgx.Tx, envelope.TenantID) (T, error)) error {
-	v, err := Read(c, func(ctx context.Context, tx pgx.Tx) (T, error) { return read(ctx, tx, c.By.Tenant) })
-	if err != nil {
-		return err
-	}
-	tag, err := ETagOf(v)
-	if err != nil {
-		return err
-	}
-	c.SetETag(tag)
-	return c.JSON(http.StatusOK, v)
+	return c.answerTagged(http.StatusOK, func() (any, string, error) {
+		v, err := Read(c, func(ctx context.Context, tx pgx.Tx) (T, error) { return read(ctx, tx, c.By.Tenant) })
+		if err != nil {
+			return nil, "", err
+		}
+		tag, err := ETagOf(v)
+		return v, tag, err
+	})
 }
 
 // PutDocument replaces a document that read returns by means of apply, and
@@ -34,21 +32,24 @@ func PutDocument[T any](c *Call, read func(context.Context, pgx.Tx, envelope.Ten
 			return err
 		}
 	}
-	current := func(ctx context.Context, tx pgx.Tx) (any, error) { return read(ctx, tx, c.By.Tenant) }
 	var changes []document.Change
 	var tag string
 	err := c.InConfigurationTx(func(ctx context.Context, tx pgx.Tx) error {
-		err := c.CheckMatch(ctx, tx, current)
+		current := func() (string, error) {
+			doc, err := read(ctx, tx, c.By.Tenant)
+			if err != nil {
+				return "", err
+			}
+			return ETagOf(doc)
+		}
+		err := c.CheckMatch(current)
 		if err == nil {
 			changes, err = apply(ctx, tx, dry)
 		}
 		if err != nil {
 			return err
 		}
-		after, err := current(ctx, tx)
-		if err == nil {
-			tag, err = ETagOf(after)
-		}
+		tag, err = current()
 		return err
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -30,23 +31,22 @@ func (c *Call) SetETag(tag string) { c.W.Header().Set("ETag", `"`+tag+`"`) }
 // the request has none. The contract admits one strong tag.
 func (c *Call) IfMatch() string { return strings.Trim(c.R.Header.Get("If-Match"), `"`) }
 
-// CheckMatch returns nil if the request has no If-Match, or that of the current
-// version of a resource, which read returns. Otherwise the error is
-// fault.Stale.
-func (c *Call) CheckMatch(ctx context.Context, tx pgx.Tx, read func(context.Context, pgx.Tx) (any, error)) error {
+// CheckMatch returns nil if the request has no If-Match, or one with the entity
+// tag that current returns. Otherwise, or if there is no such resource, the
+// error is fault.Stale.
+func (c *Call) CheckMatch(current func() (string, error)) error {
 	want := c.IfMatch()
 	if want == "" {
 		return nil
 	}
-	current, err := read(ctx, tx)
-	if err != nil {
+	tag, err := current()
+	if err != nil && !errors.Is(err, fault.NotFound) {
 		return err
 	}
-	tag, err := ETagOf(current)
-	if err == nil && tag != want {
-		err = fault.New(fault.Stale, "somebody changed this since it was read: the ETag in If-Match is no longer current; read it again, and repeat the change")
+	if tag != want {
+		return fault.New(fault.Stale, "somebody changed this since it was read: the ETag in If-Match is no longer current; read it again, and repeat the change")
 	}
-	return err
+	return nil
 }
 
 // RequireMatch returns fault.Unconditional if the request has no If-Match.

@@ -2,6 +2,8 @@ package request
 
 import (
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
@@ -23,6 +25,22 @@ func Below(at string, err error) error {
 	for i, f := range invalid.Fields {
 		f.Pointer = at + f.Pointer
 		fields[i] = f
+	}
+	return &envelope.InvalidError{Fields: fields}
+}
+
+// Moved replaces the beginning of the pointers of an *envelope.InvalidError
+// that are from or below it. Other errors stay as they are.
+func Moved(from, to string, err error) error {
+	invalid, ok := errors.AsType[*envelope.InvalidError](err)
+	if !ok {
+		return err
+	}
+	fields := slices.Clone(invalid.Fields)
+	for i, f := range fields {
+		if rest, ok := strings.CutPrefix(f.Pointer, from); ok && (rest == "" || rest[0] == '/') {
+			fields[i].Pointer = to + rest
+		}
 	}
 	return &envelope.InvalidError{Fields: fields}
 }

@@ -13,20 +13,22 @@ import (
 
 // toolDescription is an operator's description of a tool.
 type toolDescription struct {
-	Source, Name           string
 	Module, Entity, Action string
 	SideEffects            *[]string         `json:"side_effects"`
 	Reversal               *catalog.Reversal `json:"reversal"`
 }
 
-// PUT /api/v1/tools/metadata sets the names, side effects and reversal of a
-// tool.
+// PUT /api/v1/tools/{tool}/description sets the names, side effects and
+// reversal of a tool.
 func Describe(c *request.Call) error {
 	var in toolDescription
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	key := policy.Key{Source: in.Source, Action: in.Name}
+	key, err := toolInPath(c)
+	if err != nil {
+		return err
+	}
 	d := catalog.Description{
 		Name: catalog.FullName{Module: in.Module, Entity: in.Entity, Action: in.Action}, SideEffects: in.SideEffects, Reversal: in.Reversal,
 	}
@@ -34,7 +36,7 @@ func Describe(c *request.Call) error {
 	if in.Reversal != nil {
 		c.Detail["reversal"] = in.Reversal.Tool.String()
 	}
-	return c.Configure("tool "+key.String()+" described", func(ctx context.Context, tx pgx.Tx) error {
+	return setTool(c, key, "tool "+key.String()+" described", func(ctx context.Context, tx pgx.Tx) error {
 		if err := checkReversal(ctx, tx, c, key, in.Reversal); err != nil {
 			return err
 		}

@@ -4,17 +4,15 @@ import (
 	"encoding/base64"
 	"net/http"
 
-	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
-	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // toolDiff is what changed in a tool since it was accepted.
 type toolDiff struct {
-	Key         string        `json:"tool"`
+	Tool        string        `json:"tool"`
 	Drift       catalog.Drift `json:"drift"`
 	Drifted     bool          `json:"drifted"`
 	Quarantined bool          `json:"quarantined"`
@@ -30,12 +28,12 @@ type toolDiff struct {
 	Changes          []catalog.Difference `json:"changes"`
 }
 
-// GET /api/v1/tool-diffs shows what changed in a tool's definition since it was
+// GET /api/v1/tools/{tool}/diff shows what changed in a tool's definition since it was
 // accepted.
 func Diff(c *request.Call) error {
-	key, err := policy.ParseKey(c.Query.Get("tool"))
+	key, err := toolInPath(c)
 	if err != nil {
-		return request.Invalid("/query/tool", envelope.RuleFormat, "must be a tool, as source:name")
+		return err
 	}
 	l, err := newListing(c)
 	if err != nil {
@@ -46,7 +44,7 @@ func Diff(c *request.Call) error {
 		return errNoTool
 	}
 	diff := toolDiff{
-		Key: key.String(), Drift: t.Drift, Drifted: t.Drifted(), Quarantined: t.Quarantined,
+		Tool: key.String(), Drift: t.Drift, Drifted: t.Drifted(), Quarantined: t.Quarantined,
 		Known:  t.AcceptedDefinition != nil || t.Drift == catalog.DriftNone,
 		Digest: base64.StdEncoding.EncodeToString(t.Digest), HiddenCharacters: t.HidesCharacters(), Changes: []catalog.Difference{},
 	}

@@ -13,15 +13,28 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// PUT /api/v1/tools/rules sets the recipients, scopes and retries of a tool.
+// PUT /api/v1/tools/{tool}/rule sets the recipients, scopes and retries of a
+// tool.
 func PutRule(c *request.Call) error {
-	var rule limits.ToolRule
-	if err := c.Decode(&rule); err != nil {
+	var body toolRule
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	return c.Change(func(ctx context.Context, tx pgx.Tx) error {
+	key, err := toolInPath(c)
+	if err != nil {
+		return err
+	}
+	rule := limits.ToolRule{Source: key.Source, Name: key.Action, Recipients: body.Recipients, Scopes: body.Scopes, Retry: body.Retry}
+	return setTool(c, key, "", func(ctx context.Context, tx pgx.Tx) error {
 		return limits.PutToolRule(ctx, tx, c.By.Tenant, rule, c.By.Name)
 	})
+}
+
+// toolRule is the body of a tool's rule.
+type toolRule struct {
+	Recipients *[]string    `json:"recipients"`
+	Scopes     []string     `json:"scopes"`
+	Retry      limits.Retry `json:"retry"`
 }
 
 // toolLimits are the recipients, scopes and retries of a tool.

@@ -1,73 +1,73 @@
 package tools
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/action/snapshot"
-	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
-	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// snapshotRule is the snapshot rule of one tool.
-type snapshotRule struct {
-	Source   string                `json:"source"`
-	Name     string                `json:"name"`
-	Snapshot *catalog.SnapshotRule `json:"snapshot"`
+// snapshotRules is the collection of snapshot rules, by tool.
+var snapshotRules = request.Collection[wire.SnapshotRule]{
+	Name: "snapshot-rules", Noun: "snapshot rule",
+	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.SnapshotRule, error) {
+		all, err := catalog.SnapshotRules(ctx, tx, c.By.Tenant)
+		shown := make([]wire.SnapshotRule, 0, len(all))
+		for key, r := range all {
+			shown = append(shown, wire.SnapshotRule{Tool: key.String(), Read: key.Source + ":" + r.Tool, Args: r.Args, Required: r.Required})
+		}
+		return shown, err
+	},
+	Key:  func(r wire.SnapshotRule) string { return r.Tool },
+	ETag: func(r *wire.SnapshotRule) *string { return &r.ETag },
 }
 
 // GET /api/v1/snapshot-rules lists the rules for snapshots.
-func SnapshotRules(c *request.Call) error {
-	var shots map[policy.Key]catalog.SnapshotRule
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		var err error
-		shots, err = catalog.SnapshotRules(ctx, tx, c.By.Tenant)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	shown := make([]snapshotRule, 0, len(shots))
-	for key, shot := range shots {
-		shown = append(shown, snapshotRule{key.Source, key.Action, &shot})
-	}
-	slices.SortFunc(shown, func(a, b snapshotRule) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
-	})
-	return request.Items(c, shown)
-}
+func SnapshotRules(c *request.Call) error { return snapshotRules.List(c) }
 
-// PUT /api/v1/snapshot-rules sets or deletes the snapshot rule of a tool.
+// PUT /api/v1/tools/{tool}/snapshot-rule sets the snapshot rule of a tool.
 func PutSnapshotRule(c *request.Call) error {
-	var body snapshotRule
+	var body wire.SnapshotRule
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	key := policy.Key{Source: body.Source, Action: body.Name}
-	what := "no snapshots of tool " + key.String()
-	if body.Snapshot != nil {
-		what = "snapshots of tool " + key.String() + " by " + body.Snapshot.Tool
-		c.Detail = map[string]any{"tool": body.Snapshot.Tool, "required": body.Snapshot.Required}
+	key, err := toolInPath(c)
+	if err != nil {
+		return err
 	}
-	return c.Configure(what, func(ctx context.Context, tx pgx.Tx) error {
-		if body.Snapshot == nil {
-			return catalog.PutSnapshotRule(ctx, tx, c.By.Tenant, key, nil)
-		}
+	read, err := readOf(body.Read, key)
+	if err != nil {
+		return err
+	}
+	c.Detail = map[string]any{"tool": read, "required": body.Required}
+	return snapshotRules.Put(c, key.String(), "snapshots of tool "+key.String()+" by "+read, func(ctx context.Context, tx pgx.Tx) error {
 		snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
 		if err != nil {
 			return err
 		}
 		if _, ok := snap.Tool(key); !ok {
-			return fault.New(fault.NotFound, "no tool %s", key)
+			return errNoTool
 		}
-		if err := snapshot.CheckRule(snap, key, *body.Snapshot); err != nil {
-			return request.Below("/snapshot", err)
+		rule := catalog.SnapshotRule{Tool: read, Args: body.Args, Required: body.Required}
+		if err := snapshot.CheckRule(snap, key, rule); err != nil {
+			return request.Moved("/tool", "/read", err)
 		}
-		return catalog.PutSnapshotRule(ctx, tx, c.By.Tenant, key, body.Snapshot)
+		return catalog.PutSnapshotRule(ctx, tx, c.By.Tenant, key, &rule)
+	})
+}
+
+// DELETE /api/v1/tools/{tool}/snapshot-rule deletes the snapshot rule of a
+// tool.
+func DeleteSnapshotRule(c *request.Call) error {
+	key, err := toolInPath(c)
+	if err != nil {
+		return err
+	}
+	return snapshotRules.Delete(c, key.String(), "no snapshots of tool "+key.String(), func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.PutSnapshotRule(ctx, tx, c.By.Tenant, key, nil)
 	})
 }

@@ -34,18 +34,15 @@ type sourceView struct {
 	ListError  *string            `json:"list_error"`
 	LeftOut    int                `json:"left_out"`
 	ETag       string             `json:"etag"`
-}
-
-// sourceVersion is the part of a source that people edit.
-func sourceVersion(src catalog.Source) any {
-	return []any{src.ID, src.Kind, src.Config, src.Secret, src.DefaultRisk, src.Enabled, src.DriftGuard, src.Quarantine}
+	// secret is the encrypted credentials, for the entity tag alone.
+	secret []byte
 }
 
 func sourceFrom(src catalog.Source) sourceView {
 	shown := sourceView{
 		ID: src.ID, Kind: src.Kind, Config: src.Config, HasCredentials: len(src.Secret) > 0,
 		DefaultRisk: src.DefaultRisk, Enabled: src.Enabled, DriftGuard: src.DriftGuard, Quarantine: src.Quarantine,
-		ListedAt: request.UTC(src.ListedAt), LeftOut: src.LeftOut,
+		ListedAt: request.UTC(src.ListedAt), LeftOut: src.LeftOut, secret: src.Secret,
 	}
 	if src.ListError != "" {
 		shown.ListError = &src.ListError
@@ -53,33 +50,22 @@ func sourceFrom(src catalog.Source) sourceView {
 	return shown
 }
 
-// GET /api/v1/sources lists the sources.
-func Sources(c *request.Call) error {
-	return request.List(c, func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]sourceView, error) {
-		known, err := catalog.Sources(ctx, tx, tenant)
-		all := make([]sourceView, len(known))
-		for i, src := range known {
-			all[i] = sourceFrom(src)
-			if err == nil {
-				all[i].ETag, err = request.ETagOf(sourceVersion(src))
-			}
-		}
-		return all, err
-	})
+// sources is the collection of sources.
+var sources = request.Collection[sourceView]{
+	Name: "sources", Noun: "source",
+	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]sourceView, error) {
+		all, err := catalog.Sources(ctx, tx, c.By.Tenant)
+		return request.Map(all, sourceFrom), err
+	},
+	Key:  func(src sourceView) string { return src.ID },
+	ETag: func(src *sourceView) *string { return &src.ETag },
+	Version: func(src sourceView) any {
+		return []any{src.ID, src.Kind, src.Config, src.secret, src.DefaultRisk, src.Enabled, src.DriftGuard, src.Quarantine}
+	},
 }
 
-// checkSource compares If-Match with the ETag of a source.
-func checkSource(ctx context.Context, tx pgx.Tx, c *request.Call, id string) error {
-	return c.CheckMatch(ctx, tx, func(ctx context.Context, tx pgx.Tx) (any, error) {
-		known, err := catalog.Sources(ctx, tx, c.By.Tenant)
-		for _, src := range known {
-			if src.ID == id {
-				return sourceVersion(src), err
-			}
-		}
-		return nil, err
-	})
-}
+// GET /api/v1/sources lists the sources.
+func Sources(c *request.Call) error { return sources.List(c) }
 
 // sourceBody is the body of a source.
 type sourceBody struct {
@@ -111,10 +97,7 @@ func PutSource(c *request.Call) error {
 	src := catalog.Source{
 		ID: c.R.PathValue("id"), Kind: in.Kind, Config: in.Config, DefaultRisk: in.DefaultRisk, Enabled: in.Enabled == nil || *in.Enabled,
 	}
-	return c.Configure("source "+src.ID+" stored", func(ctx context.Context, tx pgx.Tx) error {
-		if err := checkSource(ctx, tx, c, src.ID); err != nil {
-			return err
-		}
+	return sources.Put(c, src.ID, "source "+src.ID+" stored", func(ctx context.Context, tx pgx.Tx) error {
 		old, err := currentSource(ctx, tx, c, src.ID)
 		if err != nil {
 			return err
@@ -134,10 +117,7 @@ func PutSource(c *request.Call) error {
 // DELETE /api/v1/sources/{id} deletes a source.
 func DeleteSource(c *request.Call) error {
 	id := c.R.PathValue("id")
-	return c.Configure("source "+id+" removed", func(ctx context.Context, tx pgx.Tx) error {
-		if err := checkSource(ctx, tx, c, id); err != nil {
-			return err
-		}
+	return sources.Delete(c, id, "source "+id+" removed", func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.DeleteSource(ctx, tx, c.By.Tenant, id)
 	})
 }

@@ -7,12 +7,13 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
@@ -25,9 +26,7 @@ import (
 
 // tool is a tool as the API shows it.
 type tool struct {
-	Key              string            `json:"tool"`
-	Source           string            `json:"source"`
-	Name             string            `json:"name"`
+	Tool             string            `json:"tool"`
 	FullName         string            `json:"full_name"`
 	Module           string            `json:"module"`
 	Entity           string            `json:"entity"`
@@ -49,6 +48,7 @@ type tool struct {
 	Drift            catalog.Drift     `json:"drift"`
 	Quarantined      bool              `json:"quarantined"`
 	Digest           string            `json:"digest"`
+	ETag             string            `json:"etag"`
 	toolLimits
 }
 
@@ -69,20 +69,21 @@ type listing struct {
 
 // newListing reads the current catalog.
 func newListing(c *request.Call) (*listing, error) {
+	return request.Read(c, func(ctx context.Context, tx pgx.Tx) (*listing, error) { return readListing(ctx, tx, c) })
+}
+
+func readListing(ctx context.Context, tx pgx.Tx, c *request.Call) (*listing, error) {
 	l := &listing{
 		by:    settings.Viewer{Employee: c.By.Employee, Session: c.By.Session, Tools: c.By.Tools, Automation: c.Query.Get("automation_id")},
 		agent: c.By.Role == identity.RoleAgent,
 	}
-	return l, c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		var now settings.State
-		var err error
-		if l.snap, now, err = c.Catalog.CurrentAndState(ctx, tx, c.By.Tenant); err != nil {
-			return err
-		}
-		l.by.Now = now.Now
-		l.rules, err = toolRules(ctx, tx, c.By.Tenant)
-		return err
-	})
+	snap, now, err := c.Catalog.CurrentAndState(ctx, tx, c.By.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	l.snap, l.by.Now = snap, now.Now
+	l.rules, err = toolRules(ctx, tx, c.By.Tenant)
+	return l, err
 }
 
 // tools returns the tools that the caller may see: agents see what they may
@@ -121,17 +122,22 @@ func (l *listing) sources() []toolSource {
 }
 
 // show returns a tool as the caller sees it.
-func (l *listing) show(t *catalog.Tool) tool {
+func (l *listing) show(t *catalog.Tool) (tool, error) {
 	src, _ := l.snap.Source(t.Key.Source) // a tool without a source is none that is enabled
 	mode := l.snap.Decide(t, l.by.Proposal(t)).Mode
-	return tool{
-		Key: t.Key.String(), Source: t.Key.Source, Name: t.Key.Action, FullName: t.FullName.String(),
+	shown := tool{
+		Tool: t.Key.String(), FullName: t.FullName.String(),
 		Module: t.FullName.Module, Entity: t.FullName.Entity, Action: t.FullName.Action, Title: t.Title, Description: t.Description,
 		InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Risk: t.Risk, Effect: t.Effect, SideEffects: t.SideEffects,
 		Reversible: t.Reversible(), Reversal: t.Reversal, MaxAttempts: t.MaxAttempts, Mode: mode,
 		RequiresApproval: mode == envelope.ModeRequireApproval, Enabled: src.Enabled, Drifted: t.Drifted(), Drift: t.Drift,
 		Quarantined: t.Quarantined, Digest: base64.StdEncoding.EncodeToString(t.Digest), toolLimits: limitsOf(l.rules[t.Key], t),
 	}
+	var err error
+	shown.ETag, err = request.ETagOf([]any{
+		shown.FullName, shown.Risk, shown.Effect, shown.MaxAttempts, shown.SideEffects, shown.Reversal, shown.toolLimits, shown.Drift, shown.Quarantined, shown.Digest,
+	})
+	return shown, err
 }
 
 // GET /api/v1/tools lists the tools that the caller may see.
@@ -147,18 +153,36 @@ func List(c *request.Call) error {
 	if c.Query.Has("q") {
 		found = l.snap.Search(found, c.Query.Get("q"))
 	}
-	if limit, err := strconv.Atoi(c.Query.Get("limit")); err == nil {
-		found = found[:min(limit, len(found))]
-	}
-	shown := make([]tool, len(found))
+	// The cursor is a place in the order of the search, or of the names.
+	ranked := make([]rankedTool, len(found))
 	for i, t := range found {
-		shown[i] = l.show(t)
+		ranked[i] = rankedTool{fmt.Sprintf("%06d", i), t}
 	}
-	sources := slices.DeleteFunc(l.sources(), func(src toolSource) bool { return source != "" && src.ID != source })
-	return c.JSON(http.StatusOK, struct {
-		Items   []tool       `json:"items"`
-		Sources []toolSource `json:"sources"`
-	}{shown, sources})
+	page, err := request.SortedPage(c, "tools", ranked, func(r rankedTool) string { return r.rank })
+	if err != nil {
+		return err
+	}
+	answer := toolPage{NextCursor: page.NextCursor, Items: make([]tool, len(page.Items))}
+	for i, r := range page.Items {
+		if answer.Items[i], err = l.show(r.tool); err != nil {
+			return err
+		}
+	}
+	answer.Sources = slices.DeleteFunc(l.sources(), func(src toolSource) bool { return source != "" && src.ID != source })
+	return c.JSON(http.StatusOK, answer)
+}
+
+// toolPage is a page of tools, with their sources.
+type toolPage struct {
+	Items      []tool       `json:"items"`
+	NextCursor *string      `json:"next_cursor"`
+	Sources    []toolSource `json:"sources"`
+}
+
+// rankedTool is a tool with its place in a list.
+type rankedTool struct {
+	rank string
+	tool *catalog.Tool
 }
 
 // GET /api/v1/tools/{tool} shows a tool by any of its names. A tool that an
@@ -175,7 +199,73 @@ func Get(c *request.Call) error {
 	if err != nil {
 		return resolveError(err)
 	}
-	return c.JSON(http.StatusOK, l.show(t))
+	return showTool(c, l, t)
+}
+
+// showTool answers with a tool, and the entity tag of its settings.
+func showTool(c *request.Call, l *listing, t *catalog.Tool) error {
+	shown, err := l.show(t)
+	if err != nil {
+		return err
+	}
+	c.SetETag(shown.ETag)
+	return c.JSON(http.StatusOK, shown)
+}
+
+// toolInPath returns the tool that the path names as source:name.
+func toolInPath(c *request.Call) (policy.Key, error) {
+	key, err := policy.ParseKey(c.R.PathValue("tool"))
+	if err != nil {
+		return key, fault.New(fault.NotFound, "the path must name the tool as source:name, with a slash in the name written as %%2F")
+	}
+	return key, nil
+}
+
+// setTool changes a setting of the tool in the path, if the tool's settings are
+// those of If-Match, and answers with the tool. With subject "" the change
+// records its own event.
+func setTool(c *request.Call, key policy.Key, subject string, change func(ctx context.Context, tx pgx.Tx) error) error {
+	err := c.InConfigurationTx(func(ctx context.Context, tx pgx.Tx) error {
+		_, before, err := readTool(ctx, tx, c, key)
+		if err != nil {
+			return err
+		}
+		err = c.CheckMatch(func() (string, error) { return before.ETag, nil })
+		if err == nil {
+			err = change(ctx, tx)
+		}
+		if err == nil && subject != "" {
+			err = c.RecordChange(ctx, tx, subject)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	c.Wake() // actions that waited may be due now
+	after, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (tool, error) {
+		_, t, err := readTool(ctx, tx, c, key)
+		return t, err
+	})
+	if err != nil {
+		return err
+	}
+	c.SetETag(after.ETag)
+	return c.JSON(http.StatusOK, after)
+}
+
+// readTool reads a tool with its definition.
+func readTool(ctx context.Context, tx pgx.Tx, c *request.Call, key policy.Key) (*catalog.Tool, tool, error) {
+	l, err := readListing(ctx, tx, c)
+	if err != nil {
+		return nil, tool{}, err
+	}
+	t, ok := l.snap.Tool(key)
+	if !ok {
+		return nil, tool{}, errNoTool
+	}
+	shown, err := l.show(t)
+	return t, shown, err
 }
 
 // errNoTool says that a tool does not exist, or not for the caller.
@@ -200,37 +290,40 @@ func fieldOf(err error) (envelope.FieldError, bool) {
 	return broken.Fields[0], true
 }
 
-// POST /api/v1/tools/accept accepts a tool's definition.
+// POST /api/v1/tools/{tool}/accept accepts a tool's definition.
 func Accept(c *request.Call) error {
-	var body struct{ Source, Name, Digest string }
+	var body wire.ToolAcceptance
 	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	key, err := toolInPath(c)
+	if err != nil {
 		return err
 	}
 	digest, err := base64.StdEncoding.DecodeString(body.Digest)
 	if err != nil {
 		return request.Invalid("/digest", envelope.RuleFormat, "must be base64, as GET /api/v1/tools shows it")
 	}
-	key := policy.Key{Source: body.Source, Action: body.Name}
 	c.Detail = map[string]any{"accepted_digest": body.Digest}
-	return c.Configure("tool "+key.String()+" accepted", func(ctx context.Context, tx pgx.Tx) error {
+	return setTool(c, key, "tool "+key.String()+" accepted", func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.AcceptTool(ctx, tx, c.By.Tenant, key, digest)
 	})
 }
 
-// PUT /api/v1/tools/overrides sets the risk, effect and attempts of a tool.
+// PUT /api/v1/tools/{tool}/overrides sets the risk, effect and attempts of a
+// tool.
 func Override(c *request.Call) error {
-	var body struct {
-		Source, Name string
-		Risk         policy.ToolRisk
-		Effect       envelope.Effect
-		MaxAttempts  int `json:"max_attempts"`
-	}
+	var body wire.Overrides
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	key := policy.Key{Source: body.Source, Action: body.Name}
+	key, err := toolInPath(c)
+	if err != nil {
+		return err
+	}
 	c.Detail = map[string]any{"risk": request.NilIfZero(body.Risk), "effect": request.NilIfZero(body.Effect), "max_attempts": request.NilIfZero(body.MaxAttempts)}
-	return c.Configure("tool "+key.String()+" overridden", func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.ConfigureTool(ctx, tx, c.By.Tenant, key, catalog.Overrides{Risk: body.Risk, Effect: body.Effect, MaxAttempts: body.MaxAttempts})
+	return setTool(c, key, "tool "+key.String()+" overridden", func(ctx context.Context, tx pgx.Tx) error {
+		set := catalog.Overrides{Risk: policy.ToolRisk(body.Risk), Effect: body.Effect, MaxAttempts: body.MaxAttempts}
+		return catalog.ConfigureTool(ctx, tx, c.By.Tenant, key, set)
 	})
 }
