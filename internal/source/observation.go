@@ -101,7 +101,7 @@ func (o Observation) Unanswered(code string) Observation {
 // What the source said of the request comes first: a conflict, try later,
 // refused. A call that was not written was surely not executed. What is left
 // was sent and has no usable answer; whether that may be repeated depends on
-// the effect class alone.
+// only the effect class.
 func Classify(effect envelope.Effect, o Observation) Kind {
 	switch {
 	case o.Conflict || o.Status == http.StatusConflict:

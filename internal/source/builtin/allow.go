@@ -67,7 +67,7 @@ func (e entry) takes(method string) bool {
 // writes reports whether any method that writes is allowed.
 func (e entry) writes() bool { return slices.ContainsFunc(writeMethods(), e.takes) }
 
-// covers reports whether an address that is plain lies below the prefix.
+// covers reports whether an address that is plain is below the prefix.
 func (e entry) covers(u *url.URL) bool {
 	rest, below := strings.CutPrefix(u.EscapedPath(), e.path)
 	return u.Scheme == e.scheme && hostPort(u) == e.host && below && (rest == "" || rest[0] == '/')

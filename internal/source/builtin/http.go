@@ -286,7 +286,7 @@ func redirectTarget(reply rest.Reply, at *url.URL, method string) (*url.URL, boo
 	return next, true
 }
 
-// observe reads a final reply. Its status alone tells how the request fared.
+// observe reads a final reply. Only its status says whether the request succeeded.
 func observe(reply rest.Reply, method string, to entry) source.Observation {
 	o := reply.Observe()
 	whole := reply.Code == "" || reply.Code == source.CodeOversized

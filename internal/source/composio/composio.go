@@ -22,7 +22,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
-// DefaultURL is where Composio lies.
+// DefaultURL is the address of Composio.
 const DefaultURL = "https://backend.composio.dev"
 
 // Bounds of one listing.

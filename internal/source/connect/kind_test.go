@@ -75,8 +75,8 @@ func TestCheckConfig(t *testing.T) {
 	}
 }
 
-// sealing is a vault with a key.
-func sealing(t *testing.T) connect.Cipher {
+// newCipher returns a cipher with a key.
+func newCipher(t *testing.T) connect.Cipher {
 	t.Helper()
 	v, err := connect.NewCipher(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)))
 	if err != nil {
@@ -88,7 +88,7 @@ func sealing(t *testing.T) connect.Cipher {
 func TestLiveOpensEveryKind(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	vault := sealing(t)
+	vault := newCipher(t)
 	live := connect.NewPool(connect.Config{Cipher: vault, Networks: safehttp.Loopback()})
 	t.Cleanup(live.Close)
 	values := func(of ...string) connect.Credentials {
@@ -105,11 +105,11 @@ func TestLiveOpensEveryKind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sealed, err := vault.Encrypt(s.Tenant, id, raw)
+		encrypted, err := vault.Encrypt(s.Tenant, id, raw)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Put(catalog.Source{ID: id, Kind: kind, Enabled: true, Config: json.RawMessage(config), Secret: sealed})
+		s.Put(catalog.Source{ID: id, Kind: kind, Enabled: true, Config: json.RawMessage(config), Secret: encrypted})
 		works[id] = ok
 	}
 	put("gateway", catalog.KindToolGateway, `{"url":"http://127.0.0.1:1"}`, connect.Credentials{}, true)
@@ -151,15 +151,15 @@ func TestLiveHandsCredentialsToTheProviderAlone(t *testing.T) {
 	}))
 	t.Cleanup(gateway.Close)
 	s := newFixture(t)
-	vault := sealing(t)
+	vault := newCipher(t)
 	live := connect.NewPool(connect.Config{Cipher: vault, Networks: safehttp.Loopback()})
 	t.Cleanup(live.Close)
-	sealed, err := vault.Encrypt(s.Tenant, "gateway", []byte(`{"header":{"Authorization":"Bearer hush"}}`))
+	encrypted, err := vault.Encrypt(s.Tenant, "gateway", []byte(`{"header":{"Authorization":"Bearer hush"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Put(catalog.Source{
-		ID: "gateway", Kind: catalog.KindToolGateway, Enabled: true, Secret: sealed, Config: json.RawMessage(`{"url":"` + gateway.URL + `"}`),
+		ID: "gateway", Kind: catalog.KindToolGateway, Enabled: true, Secret: encrypted, Config: json.RawMessage(`{"url":"` + gateway.URL + `"}`),
 	})
 
 	src, err := live.Get(s.snapshot(), "gateway")

@@ -71,7 +71,7 @@ func TestLiveKeepsAConnectionUntilItsSourceChanges(t *testing.T) {
 		t.Error("the first sweep closed a connection on which calls may still run")
 	}
 	if live.Sweep(); open(t, first) || !open(t, second) {
-		t.Error("want the second sweep to close what was replaced, and that alone")
+		t.Error("want the second sweep to close what was replaced and nothing else")
 	}
 	if live.Close(); open(t, second) {
 		t.Error("Close left a connection open")
@@ -101,10 +101,10 @@ func TestLiveKnowsItsKinds(t *testing.T) {
 	t.Cleanup(live.Close)
 	s.Put(catalog.Source{ID: "web", Kind: catalog.KindMCP, Enabled: true, Config: json.RawMessage(`{"transport":"http","url":"http://127.0.0.1:1/mcp"}`)})
 	s.Put(catalog.Source{ID: "bad", Kind: catalog.KindMCP, Enabled: true, Config: json.RawMessage(`{"transport":"fax"}`)})
-	s.Put(catalog.Source{ID: "sealed", Kind: catalog.KindMCP, Enabled: true, Secret: []byte("x"), Config: json.RawMessage(`{"transport":"http","url":"http://127.0.0.1:1/mcp"}`)})
+	s.Put(catalog.Source{ID: "encrypted", Kind: catalog.KindMCP, Enabled: true, Secret: []byte("x"), Config: json.RawMessage(`{"transport":"http","url":"http://127.0.0.1:1/mcp"}`)})
 	snap := s.snapshot()
 
-	for id, works := range map[string]bool{"src": true, "web": true, "bad": false, "sealed": false} {
+	for id, works := range map[string]bool{"src": true, "web": true, "bad": false, "encrypted": false} {
 		if _, err := live.Get(snap, id); (err == nil) != works {
 			t.Errorf("Get(%s) = %v, want it to work: %t", id, err, works)
 		}
@@ -201,22 +201,22 @@ func TestVault(t *testing.T) {
 	tenant, secret := envelope.TenantID(uuid.New()), []byte("hunter2")
 	v := vault(key(1))
 
-	sealed, err := v.Encrypt(tenant, "src", secret)
+	encrypted, err := v.Encrypt(tenant, "src", secret)
 	again, _ := v.Encrypt(tenant, "src", secret)
-	opened, openErr := v.Decrypt(tenant, "src", sealed)
+	opened, openErr := v.Decrypt(tenant, "src", encrypted)
 
-	if err != nil || openErr != nil || !bytes.Equal(opened, secret) || bytes.Contains(sealed, secret) || bytes.Equal(sealed, again) {
-		t.Errorf("Seal and Open = %q, %v, %v, want the secret, and each seal another", opened, err, openErr)
+	if err != nil || openErr != nil || !bytes.Equal(opened, secret) || bytes.Contains(encrypted, secret) || bytes.Equal(encrypted, again) {
+		t.Errorf("Encrypt and Decrypt = %q, %v, %v, want the secret, and each ciphertext different", opened, err, openErr)
 	}
-	damaged := bytes.Clone(sealed)
+	damaged := bytes.Clone(encrypted)
 	damaged[len(damaged)-1] ^= 1
 	for name, open := range map[string]func() ([]byte, error){
-		"another key":    func() ([]byte, error) { return vault(key(2)).Decrypt(tenant, "src", sealed) },
-		"no key":         func() ([]byte, error) { return connect.Cipher{}.Decrypt(tenant, "src", sealed) },
-		"another tenant": func() ([]byte, error) { return v.Decrypt(envelope.TenantID(uuid.New()), "src", sealed) },
-		"another source": func() ([]byte, error) { return v.Decrypt(tenant, "other", sealed) },
+		"another key":    func() ([]byte, error) { return vault(key(2)).Decrypt(tenant, "src", encrypted) },
+		"no key":         func() ([]byte, error) { return connect.Cipher{}.Decrypt(tenant, "src", encrypted) },
+		"another tenant": func() ([]byte, error) { return v.Decrypt(envelope.TenantID(uuid.New()), "src", encrypted) },
+		"another source": func() ([]byte, error) { return v.Decrypt(tenant, "other", encrypted) },
 		"damaged":        func() ([]byte, error) { return v.Decrypt(tenant, "src", damaged) },
-		"cut short":      func() ([]byte, error) { return v.Decrypt(tenant, "src", sealed[:5]) },
+		"cut short":      func() ([]byte, error) { return v.Decrypt(tenant, "src", encrypted[:5]) },
 		"empty":          func() ([]byte, error) { return v.Decrypt(tenant, "src", nil) },
 	} {
 		if got, err := open(); err == nil || got != nil || strings.Contains(err.Error(), "hunter2") {
@@ -224,7 +224,7 @@ func TestVault(t *testing.T) {
 		}
 	}
 	if _, err := (connect.Cipher{}).Encrypt(tenant, "src", secret); !errors.Is(err, fault.Conflict) {
-		t.Errorf("Seal without a key = %v, want fault.Conflict", err)
+		t.Errorf("Encrypt without a key = %v, want fault.Conflict", err)
 	}
 	for _, bad := range []string{"x", key(1)[:20], base64.StdEncoding.EncodeToString([]byte("short"))} {
 		if _, err := connect.NewCipher(bad); err == nil || strings.Contains(err.Error(), bad) && len(bad) > 5 {

@@ -27,9 +27,9 @@ import (
 // The environment by which this test binary, started as a child, knows what
 // to be.
 const (
-	envMode   = "FIXTURE_MODE"
-	envLedger = "FIXTURE_LEDGER"
-	envAddr   = "FIXTURE_ADDR"
+	envMode      = "FIXTURE_MODE"
+	envEffectLog = "FIXTURE_LEDGER"
+	envAddr      = "FIXTURE_ADDR"
 )
 
 func TestMain(m *testing.M) {
@@ -47,7 +47,7 @@ func child(mode string) int {
 	ctx := context.Background()
 	switch mode {
 	case "serve":
-		l := ledger(os.Getenv(envLedger))
+		l := effectLog(os.Getenv(envEffectLog))
 		if err := l.server("stdio", nil).Run(ctx, &sdk.StdioTransport{}); err != nil {
 			return 1
 		}
@@ -69,7 +69,7 @@ func child(mode string) int {
 		if err := cmd.Start(); err != nil {
 			return 1
 		}
-		l := ledger(os.Getenv(envLedger))
+		l := effectLog(os.Getenv(envEffectLog))
 		if err := l.server("stdio", nil).Run(ctx, &sdk.StdioTransport{}); err != nil {
 			return 1
 		}
@@ -97,16 +97,16 @@ func hold() {
 	}
 }
 
-// ledger is the file in which effects are counted, one key a line, by however
+// effectLog is the file in which effects are counted, one key a line, by however
 // many processes.
-type ledger string
+type effectLog string
 
-func newLedger(t *testing.T) ledger {
+func newEffectLog(t *testing.T) effectLog {
 	t.Helper()
-	return ledger(filepath.Join(t.TempDir(), "ledger"))
+	return effectLog(filepath.Join(t.TempDir(), "effects"))
 }
 
-func (l ledger) note(key string) error {
+func (l effectLog) note(key string) error {
 	f, err := os.OpenFile(string(l), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (l ledger) note(key string) error {
 	return errors.Join(err, f.Close())
 }
 
-func (l ledger) count(key string) int {
+func (l effectLog) count(key string) int {
 	raw, err := os.ReadFile(string(l))
 	if err != nil {
 		return 0
@@ -138,7 +138,7 @@ type actOut struct {
 }
 
 // server offers tools that act, fail, hang until done, and worse.
-func (l ledger) server(transport string, done <-chan struct{}) *sdk.Server {
+func (l effectLog) server(transport string, done <-chan struct{}) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "fixture", Version: "1"}, &sdk.ServerOptions{PageSize: 3})
 	act := func(_ context.Context, req *sdk.CallToolRequest, in actIn) (*sdk.CallToolResult, actOut, error) {
 		key, _ := req.Params.Meta[mcp.MetaIdempotencyKey].(string)
@@ -229,7 +229,7 @@ func open(t *testing.T, cfg mcp.Config) *mcp.Source {
 }
 
 // stdio configures a source whose child is this binary in a mode.
-func stdio(t *testing.T, mode string, l ledger, env ...string) mcp.Config {
+func stdio(t *testing.T, mode string, l effectLog, env ...string) mcp.Config {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -239,7 +239,7 @@ func stdio(t *testing.T, mode string, l ledger, env ...string) mcp.Config {
 		Transport: mcp.TransportStdio,
 		Command:   []string{self},
 		// Without GORACE a child under the race detector takes a second to exit.
-		Env: append(env, envMode+"="+mode, envLedger+"="+string(l), "GORACE=atexit_sleep_ms=0"),
+		Env: append(env, envMode+"="+mode, envEffectLog+"="+string(l), "GORACE=atexit_sleep_ms=0"),
 	}
 }
 

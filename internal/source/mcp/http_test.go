@@ -29,9 +29,9 @@ import (
 // web is an MCP server over HTTP with something between it and its clients.
 type web struct {
 	*httptest.Server
-	ledger ledger
-	opts   *sdk.StreamableHTTPOptions
-	done   chan struct{} // closed at the end of the test
+	effects effectLog
+	opts    *sdk.StreamableHTTPOptions
+	done    chan struct{} // closed at the end of the test
 
 	inner atomic.Pointer[http.Handler]
 	// meddle may answer a request itself; method and tool are the JSON-RPC
@@ -41,7 +41,7 @@ type web struct {
 
 func newWeb(t *testing.T, opts *sdk.StreamableHTTPOptions) *web {
 	t.Helper()
-	s := &web{ledger: newLedger(t), opts: opts, done: make(chan struct{})}
+	s := &web{effects: newEffectLog(t), opts: opts, done: make(chan struct{})}
 	s.restart()
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(func() {
@@ -53,7 +53,7 @@ func newWeb(t *testing.T, opts *sdk.StreamableHTTPOptions) *web {
 
 // restart forgets all sessions.
 func (s *web) restart() {
-	server := s.ledger.server("http", s.done)
+	server := s.effects.server("http", s.done)
 	var h http.Handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, s.opts)
 	s.inner.Store(&h)
 }
@@ -105,7 +105,7 @@ func TestConformHTTP(t *testing.T) {
 				return sourcetest.Harness{
 					Source:     open(t, s.config()),
 					Act:        sourcetest.Invocation{Tool: "act", Args: args},
-					Count:      s.ledger.count,
+					Count:      s.effects.count,
 					Fail:       sourcetest.Invocation{Tool: "fail", Args: args},
 					BadArgs:    sourcetest.Invocation{Tool: "act", Args: json.RawMessage(`{"note":7}`)},
 					Hang:       sourcetest.Invocation{Tool: "hang", Args: args},
@@ -255,7 +255,7 @@ func TestRPCErrorIsAToolError(t *testing.T) {
 	expect(t, once, source.KindRefused, source.CodeToolError)
 	expect(t, keyed, source.KindRetry, source.CodeToolError)
 	if !strings.Contains(string(once.Result), "boom") || strings.Contains(once.Message, "boom") {
-		t.Errorf("Execute() = result %s, message %q, want the server's text in the result alone", once.Result, once.Message)
+		t.Errorf("Execute() = result %s, message %q, want the server's text in the result only", once.Result, once.Message)
 	}
 }
 
@@ -391,8 +391,8 @@ func TestForgottenSessionIsReplacedOnce(t *testing.T) {
 			got := src.Execute(t.Context(), call)
 
 			expect(t, got, source.KindDone, "")
-			if calls.Load() != 2 || s.ledger.count(call.Key) != 1 {
-				t.Errorf("calls = %d and effects = %d, want 2 and 1", calls.Load(), s.ledger.count(call.Key))
+			if calls.Load() != 2 || s.effects.count(call.Key) != 1 {
+				t.Errorf("calls = %d and effects = %d, want 2 and 1", calls.Load(), s.effects.count(call.Key))
 			}
 		})
 	}

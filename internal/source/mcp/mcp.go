@@ -59,7 +59,7 @@ type Config struct {
 	// Command is the program and its arguments.
 	Command []string
 	// Env is the child's whole environment, as KEY=value; it may hold secrets.
-	// Nil gives it PATH and HOME alone.
+	// Nil gives it only PATH and HOME.
 	Env []string
 	// Dir is the child's working directory; empty means this process's.
 	Dir string
@@ -140,7 +140,7 @@ func New(cfg Config) (*Source, error) {
 }
 
 // frameLimit bounds one message, or one answer's body, on the wire. It leaves
-// room for listings, which may be larger than the largest result.
+// space for listings, which may be larger than the largest result.
 func (s *Source) frameLimit() int {
 	return max(s.cfg.MaxResultBytes, DefaultMaxResultBytes) + 64<<10
 }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWriteOfPartOfAFrameEndsTheChild is for Linux alone: elsewhere there is
-// no telling how much lies in a pipe.
+// TestWriteOfPartOfAFrameEndsTheChild runs on Linux only: elsewhere it is
+// unknown how much a pipe holds.
 func TestWriteOfPartOfAFrameEndsTheChild(t *testing.T) {
 	t.Parallel()
 	conn, p := deaf(t), new(probe)

@@ -81,8 +81,8 @@ func (p *probe) forget() {
 }
 
 // The probe's three places in a context: as given to CallTool, as passed on
-// with the tools/call alone (the SDK uses the first context for cancellation
-// notices too), and as given to a handshake.
+// with the tools/call only (the SDK uses the first context for cancellation
+// notifications too), and as given to a handshake.
 type (
 	callKey      struct{}
 	wireKey      struct{}

@@ -117,7 +117,7 @@ func (p *process) drain() {
 		slog.String("stderr_tail", p.tail.String()))
 }
 
-// kill ends the child and its group at once. It leaves a child alone that was
+// kill ends the child and its group at once. It does not signal a child that was
 // waited for, whose number may be another's by now.
 func (p *process) kill() {
 	select {

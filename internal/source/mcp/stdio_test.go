@@ -19,7 +19,7 @@ import (
 func TestConformStdio(t *testing.T) {
 	t.Parallel()
 	sourcetest.Conform(t, func(t *testing.T) sourcetest.Harness {
-		l := newLedger(t)
+		l := newEffectLog(t)
 		src := open(t, stdio(t, "serve", l))
 		args := json.RawMessage(`{"note":"n"}`)
 		return sourcetest.Harness{
@@ -44,7 +44,7 @@ func TestConformStdio(t *testing.T) {
 
 func TestGarbageOnStdout(t *testing.T) {
 	t.Parallel()
-	src := open(t, stdio(t, "serve", newLedger(t)))
+	src := open(t, stdio(t, "serve", newEffectLog(t)))
 
 	once := src.Execute(t.Context(), callOf(t, "garble", envelope.EffectOnce))
 	keyed := src.Execute(t.Context(), callOf(t, "garble", envelope.EffectKeyed))
@@ -56,7 +56,7 @@ func TestGarbageOnStdout(t *testing.T) {
 
 func TestFrameLargerThanAllowed(t *testing.T) {
 	t.Parallel()
-	src := open(t, stdio(t, "serve", newLedger(t)))
+	src := open(t, stdio(t, "serve", newEffectLog(t)))
 	call := callOf(t, "big", envelope.EffectOnce)
 	call.Args = json.RawMessage(`{"bytes":6000000}`)
 
@@ -69,7 +69,7 @@ func TestFrameLargerThanAllowed(t *testing.T) {
 func TestFloodOnStderr(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	cfg := stdio(t, "serve", newLedger(t))
+	cfg := stdio(t, "serve", newEffectLog(t))
 	cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	src := open(t, cfg)
 
@@ -99,7 +99,7 @@ func TestChildrenThatDoNotServe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg := stdio(t, test.mode, newLedger(t))
+			cfg := stdio(t, test.mode, newEffectLog(t))
 			cfg.ListTimeout = time.Second
 			src := open(t, cfg)
 
@@ -122,7 +122,7 @@ func TestNoSuchCommand(t *testing.T) {
 
 func TestChildThatHangsIsReplaced(t *testing.T) {
 	t.Parallel()
-	src := open(t, stdio(t, "serve", newLedger(t)))
+	src := open(t, stdio(t, "serve", newEffectLog(t)))
 	expect(t, src.Execute(t.Context(), callOf(t, "act", envelope.EffectOnce)), source.KindDone, "")
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -140,7 +140,7 @@ func TestCloseLeavesNobodyBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	src := open(t, stdio(t, "family", newLedger(t), envAddr+"="+listener.Addr().String()))
+	src := open(t, stdio(t, "family", newEffectLog(t), envAddr+"="+listener.Addr().String()))
 	expect(t, src.Execute(t.Context(), callOf(t, "act", envelope.EffectOnce)), source.KindDone, "")
 	grandchild, err := listener.Accept()
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// Base is the address below which a provider's API lies. The zero Base is not
+// Base is the base address of a provider's API. The zero Base is not
 // useful.
 type Base struct{ at *url.URL }
 

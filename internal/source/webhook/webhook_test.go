@@ -102,7 +102,7 @@ func TestConform(t *testing.T) {
 			Hang:    message(resttest.MarkerHang), Lose: message(resttest.MarkerLose),
 			Limited: message(resttest.MarkerLimited), RetryAfter: 7 * time.Second,
 			Without: map[sourcetest.Feature]string{
-				sourcetest.ToolErrors: "a receiver says by its status alone how it fared",
+				sourcetest.ToolErrors: "a receiver says only by its status whether it failed",
 				sourcetest.Restarts:   "a receiver keeps nothing of its clients",
 			},
 		}
