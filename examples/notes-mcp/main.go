@@ -46,24 +46,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if *dir == "" {
 		return errors.New("-dir is required")
 	}
-	notes, err := openStore(*dir, *flaky)
+	notes, err := openNotes(*dir, *flaky)
 	if err != nil {
 		return err
 	}
-	defer notes.close()
-
-	server := newServer(notes)
-	if *addr == "" {
-		err := server.Run(ctx, &mcp.StdioTransport{})
-		if ctx.Err() != nil {
-			return nil
-		}
+	defer notes.root.Close()
+	if *addr != "" {
+		return serve(ctx, notes.server(), *addr, stdout)
+	}
+	if err := notes.server().Run(ctx, &mcp.StdioTransport{}); ctx.Err() == nil {
 		return err
 	}
-	return serve(ctx, server, *addr, stdout)
+	return nil
 }
 
-// serve prints the address it got, as one line, and serves on it.
+// serve prints the address that it listens on, as one line, and serves.
 func serve(ctx context.Context, server *mcp.Server, addr string, stdout io.Writer) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
@@ -74,20 +71,18 @@ func serve(ctx context.Context, server *mcp.Server, addr string, stdout io.Write
 	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	fmt.Fprintf(stdout, "listening on http://%s/mcp\n", listener.Addr())
 
-	served := make(chan error, 1)
-	go func() { served <- web.Serve(listener) }() // serve waits for it below
-	select {
-	case err := <-served:
+	closed := make(chan error, 1)
+	context.AfterFunc(ctx, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+		defer cancel()
+		err := web.Shutdown(ctx)
+		if err != nil {
+			err = web.Close()
+		}
+		closed <- err
+	})
+	if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
-	case <-ctx.Done():
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
-	defer cancel()
-	if err := web.Shutdown(ctx); err != nil {
-		err = web.Close()
-		<-served
-		return err
-	}
-	<-served
-	return nil
+	return <-closed
 }

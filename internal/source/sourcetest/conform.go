@@ -77,7 +77,7 @@ func Conform(t *testing.T, open func(t *testing.T) Harness) {
 	for _, test := range []struct {
 		name  string
 		needs []Feature
-		run   func(*testing.T, Harness)
+		run   func(*suite)
 	}{
 		{"lists tools with valid schemas", nil, lists},
 		{"does what it is told", nil, acts},
@@ -108,272 +108,204 @@ func Conform(t *testing.T, open func(t *testing.T) Harness) {
 					t.Skipf("without %s: %s", feature, why)
 				}
 			}
-			test.run(t, h)
+			test.run(&suite{T: t, h: h})
 		})
 	}
 }
 
-// call makes a call of its own key for an invocation.
-func call(t *testing.T, in Invocation, effect envelope.Effect) source.Call {
-	return source.Call{Key: "key of " + t.Name(), Tool: in.Tool, Args: in.Args, Effect: effect, Attempt: 1}
+// suite is one test of a harness.
+type suite struct {
+	*testing.T
+	h     Harness
+	calls int
 }
 
-// expect compares the parts of an outcome that the suite is about.
-func expect(t *testing.T, got source.Outcome, kind source.Kind, code string) {
-	t.Helper()
-	if got.Kind != kind || got.Code != code {
-		t.Errorf("Execute() = %s %q (%s), want %s %q", got.Kind, got.Code, got.Message, kind, code)
+const (
+	// anyCode accepts an outcome with any code.
+	anyCode = "any"
+	// notCounted accepts any number of effects.
+	notCounted = -1
+)
+
+// call returns a call with a key of its own, so that a source that honours keys
+// has not done it yet.
+func (s *suite) call(in Invocation, effect envelope.Effect) source.Call {
+	s.calls++
+	return source.Call{Key: fmt.Sprintf("key %d of %s", s.calls, s.Name()), Tool: in.Tool, Args: in.Args, Effect: effect, Attempt: 1}
+}
+
+// act makes a call that has one effect and is done.
+func (s *suite) act() source.Outcome {
+	s.Helper()
+	return s.execute(s.Context(), s.call(s.h.Act, envelope.EffectOnce), source.KindDone, "", 1)
+}
+
+// execute makes a call, and compares the parts of the outcome that the suite is
+// about, and the number of effects if they can be counted.
+func (s *suite) execute(ctx context.Context, c source.Call, kind source.Kind, code string, effects int) source.Outcome {
+	s.Helper()
+	got := s.h.Source.Execute(ctx, c)
+	if got.Kind != kind || got.Code != code && code != anyCode {
+		s.Errorf("Execute(%s %s) = %s %q (%s), want %s %q", c.Tool, c.Args, got.Kind, got.Code, got.Message, kind, code)
 	}
 	if len(got.Message) > source.MaxMessageBytes {
-		t.Errorf("Execute() has a message of %d bytes, want at most %d", len(got.Message), source.MaxMessageBytes)
+		s.Errorf("Execute() has a message of %d bytes, want at most %d", len(got.Message), source.MaxMessageBytes)
 	}
 	if got.Result != nil && !json.Valid(got.Result) {
-		t.Errorf("Execute() has a result that is not JSON: %s", got.Result)
+		s.Errorf("Execute() has a result that is not JSON: %s", got.Result)
 	}
+	if _, missing := s.h.Without[Effects]; effects != notCounted && !missing {
+		if n := s.h.Count(c.Key); n != effects {
+			s.Errorf("effects under %q = %d, want %d", c.Key, n, effects)
+		}
+	}
+	return got
 }
 
-func (h Harness) counted(t *testing.T, key string, want int) {
-	t.Helper()
-	if _, missing := h.Without[Effects]; missing {
-		return
-	}
-	if got := h.Count(key); got != want {
-		t.Errorf("effects under %q = %d, want %d", key, got, want)
-	}
-}
-
-func lists(t *testing.T, h Harness) {
-	tools, err := h.Source.List(t.Context())
+func lists(s *suite) {
+	tools, err := s.h.Source.List(s.Context())
 	if err != nil {
-		t.Fatalf("List() = %v, want nil", err)
+		s.Fatalf("List() = %v, want nil", err)
 	}
-
 	seen := make(map[string]bool)
 	for _, tool := range tools {
 		if tool.Name == "" || seen[tool.Name] {
-			t.Errorf("List() has the name %q empty or twice", tool.Name)
+			s.Errorf("List() has the name %q empty or twice", tool.Name)
 		}
 		seen[tool.Name] = true
-		compiles(t, tool.Name, tool.InputSchema)
+		s.compiles(tool.Name, tool.InputSchema)
 		if tool.OutputSchema != nil {
-			compiles(t, tool.Name, tool.OutputSchema)
+			s.compiles(tool.Name, tool.OutputSchema)
 		}
 	}
-	if !seen[h.Act.Tool] {
-		t.Errorf("List() has no %q", h.Act.Tool)
+	if !seen[s.h.Act.Tool] {
+		s.Errorf("List() has no %q", s.h.Act.Tool)
 	}
 }
 
-func compiles(t *testing.T, tool string, schema json.RawMessage) {
-	t.Helper()
+func (s *suite) compiles(tool string, schema json.RawMessage) {
+	s.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		t.Errorf("schema of %q is not JSON: %v", tool, err)
-		return
-	}
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("tool.json", doc); err != nil {
-		t.Errorf("schema of %q: %v", tool, err)
-		return
+	if err == nil {
+		err = c.AddResource("tool.json", doc)
 	}
-	if _, err := c.Compile("tool.json"); err != nil {
-		t.Errorf("schema of %q does not compile: %v", tool, err)
+	if err == nil {
+		_, err = c.Compile("tool.json")
 	}
-}
-
-func acts(t *testing.T, h Harness) {
-	got := h.Source.Execute(t.Context(), call(t, h.Act, envelope.EffectOnce))
-
-	expect(t, got, source.KindDone, "")
-	if got.Result == nil {
-		t.Error("Execute() has no result")
-	}
-	if got.Deferred {
-		t.Error("Execute() is deferred and done")
+	if err != nil {
+		s.Errorf("schema of %q: %v", tool, err)
 	}
 }
 
-func actsOnce(t *testing.T, h Harness) {
-	for i, effect := range []envelope.Effect{envelope.EffectRead, envelope.EffectIdempotent, envelope.EffectKeyed, envelope.EffectOnce} {
-		c := call(t, h.Act, effect)
-		c.Key = fmt.Sprintf("%s %d", c.Key, i)
-
-		got := h.Source.Execute(t.Context(), c)
-
-		expect(t, got, source.KindDone, "")
-		h.counted(t, c.Key, 1)
+func acts(s *suite) {
+	if got := s.act(); got.Result == nil || got.Deferred {
+		s.Errorf("Execute() has the result %s, deferred %t; want a result, not deferred", got.Result, got.Deferred)
 	}
 }
 
-func actsConcurrently(t *testing.T, h Harness) {
-	const callers = 24
-	calls := make([]source.Call, callers)
-	got := make([]source.Outcome, callers)
+func actsOnce(s *suite) {
+	for _, effect := range []envelope.Effect{envelope.EffectRead, envelope.EffectIdempotent, envelope.EffectKeyed, envelope.EffectOnce} {
+		s.execute(s.Context(), s.call(s.h.Act, effect), source.KindDone, "", 1)
+	}
+}
+
+func actsConcurrently(s *suite) {
 	var wg sync.WaitGroup
-	for i := range callers {
-		calls[i] = call(t, h.Act, envelope.EffectOnce)
-		calls[i].Key = fmt.Sprintf("%s %d", calls[i].Key, i)
-		wg.Go(func() { got[i] = h.Source.Execute(t.Context(), calls[i]) })
+	for range 24 {
+		c := s.call(s.h.Act, envelope.EffectOnce)
+		wg.Go(func() { s.execute(s.Context(), c, source.KindDone, "", 1) })
 	}
 	wg.Wait()
-
-	for i := range callers {
-		expect(t, got[i], source.KindDone, "")
-		h.counted(t, calls[i].Key, 1)
-	}
 }
 
-func honoursKey(t *testing.T, h Harness) {
-	c := call(t, h.Act, envelope.EffectKeyed)
-
-	first := h.Source.Execute(t.Context(), c)
+func honoursKey(s *suite) {
+	c := s.call(s.h.Act, envelope.EffectKeyed)
+	s.execute(s.Context(), c, source.KindDone, "", 1)
 	c.Attempt = 2
-	second := h.Source.Execute(t.Context(), c)
 
-	expect(t, first, source.KindDone, "")
-	if second.Kind != source.KindDone && second.Kind != source.KindConflict {
-		t.Errorf("Execute() again = %s %q, want done or conflict", second.Kind, second.Code)
+	got := s.h.Source.Execute(s.Context(), c)
+
+	if n := s.h.Count(c.Key); got.Kind != source.KindDone && got.Kind != source.KindConflict || n != 1 {
+		s.Errorf("Execute() again = %s %q with %d effects, want done or conflict with 1", got.Kind, got.Code, n)
 	}
-	h.counted(t, c.Key, 1)
 }
 
-func reportsToolError(t *testing.T, h Harness) {
+func reportsToolError(s *suite) {
 	for effect, want := range map[envelope.Effect]source.Kind{
 		envelope.EffectRead:       source.KindRetry,
 		envelope.EffectIdempotent: source.KindRetry,
 		envelope.EffectKeyed:      source.KindRetry,
 		envelope.EffectOnce:       source.KindRefused,
 	} {
-		got := h.Source.Execute(t.Context(), call(t, h.Fail, effect))
-
-		expect(t, got, want, source.CodeToolError)
+		s.execute(s.Context(), s.call(s.h.Fail, effect), want, source.CodeToolError, notCounted)
 	}
 }
 
-func refusesUnknownTool(t *testing.T, h Harness) {
-	c := call(t, Invocation{Tool: "sourcetest.no_such_tool"}, envelope.EffectOnce)
-
-	got := h.Source.Execute(t.Context(), c)
-
-	if got.Kind != source.KindRefused {
-		t.Errorf("Execute(no such tool) = %s %q, want refused", got.Kind, got.Code)
-	}
-	h.counted(t, c.Key, 0)
+func refusesUnknownTool(s *suite) {
+	s.execute(s.Context(), s.call(Invocation{Tool: "sourcetest.no_such_tool"}, envelope.EffectOnce), source.KindRefused, anyCode, 0)
 }
 
-func refusesBadArgs(t *testing.T, h Harness) {
-	for _, in := range []Invocation{h.BadArgs, {Tool: h.Act.Tool, Args: json.RawMessage(`["not an object"]`)}} {
-		c := call(t, in, envelope.EffectOnce)
-
-		got := h.Source.Execute(t.Context(), c)
-
-		if got.Kind != source.KindRefused {
-			t.Errorf("Execute(%s) = %s %q, want refused", in.Args, got.Kind, got.Code)
-		}
-		h.counted(t, c.Key, 0)
+func refusesBadArgs(s *suite) {
+	for _, in := range []Invocation{s.h.BadArgs, {Tool: s.h.Act.Tool, Args: json.RawMessage(`["not an object"]`)}} {
+		s.execute(s.Context(), s.call(in, envelope.EffectOnce), source.KindRefused, anyCode, 0)
 	}
 }
 
 // hangTime is how long the suite waits for a call that hangs.
 const hangTime = 300 * time.Millisecond
 
-func timesOut(t *testing.T, h Harness) {
-	// Each has a key of its own, or a source that honours keys would say that
-	// it has done this.
-	n := 0
-	again := func() {
-		t.Helper()
-		n++
-		c := call(t, h.Act, envelope.EffectOnce)
-		c.Key = fmt.Sprintf("%s %d", c.Key, n)
-		expect(t, h.Source.Execute(t.Context(), c), source.KindDone, "")
+func timesOut(s *suite) {
+	s.act() // it may have to connect, which is not what is timed here
+	for effect, want := range map[envelope.Effect]source.Kind{envelope.EffectOnce: source.KindUnknown, envelope.EffectKeyed: source.KindRetry} {
+		ctx, cancel := context.WithTimeout(s.Context(), hangTime)
+		s.execute(ctx, s.call(s.h.Hang, effect), want, source.CodeTimeout, notCounted)
+		cancel()
+		s.act()
 	}
-	hang := func(effect envelope.Effect) source.Outcome {
-		ctx, cancel := context.WithTimeout(t.Context(), hangTime)
-		defer cancel()
-		return h.Source.Execute(ctx, call(t, h.Hang, effect))
-	}
-
-	again() // it may have to connect, which is not what is timed here
-	once := hang(envelope.EffectOnce)
-	again()
-	keyed := hang(envelope.EffectKeyed)
-
-	expect(t, once, source.KindUnknown, source.CodeTimeout)
-	expect(t, keyed, source.KindRetry, source.CodeTimeout)
-	again()
 }
 
-func heedsCancel(t *testing.T, h Harness) {
-	ctx, cancel := context.WithCancel(t.Context())
+func heedsCancel(s *suite) {
+	ctx, cancel := context.WithCancel(s.Context())
 	cancel()
-	c := call(t, h.Act, envelope.EffectOnce)
-
-	got := h.Source.Execute(ctx, c)
-
-	expect(t, got, source.KindRetry, source.CodeCancelled)
-	h.counted(t, c.Key, 0)
+	s.execute(ctx, s.call(s.h.Act, envelope.EffectOnce), source.KindRetry, source.CodeCancelled, 0)
 }
 
-func losesOnce(t *testing.T, h Harness) {
-	c := call(t, h.Lose, envelope.EffectOnce)
-
-	got := h.Source.Execute(t.Context(), c)
-
-	expect(t, got, source.KindUnknown, source.CodeLost)
-	h.counted(t, c.Key, 1)
+func losesOnce(s *suite) {
+	s.execute(s.Context(), s.call(s.h.Lose, envelope.EffectOnce), source.KindUnknown, source.CodeLost, 1)
 }
 
-func losesKeyed(t *testing.T, h Harness) {
-	got := h.Source.Execute(t.Context(), call(t, h.Lose, envelope.EffectKeyed))
-
-	expect(t, got, source.KindRetry, source.CodeLost)
-	next := call(t, h.Act, envelope.EffectOnce)
-	next.Key += " next"
-	expect(t, h.Source.Execute(t.Context(), next), source.KindDone, "")
-	h.counted(t, next.Key, 1)
+func losesKeyed(s *suite) {
+	s.execute(s.Context(), s.call(s.h.Lose, envelope.EffectKeyed), source.KindRetry, source.CodeLost, notCounted)
+	s.act()
 }
 
-func heedsLimit(t *testing.T, h Harness) {
-	c := call(t, h.Limited, envelope.EffectOnce)
-
-	got := h.Source.Execute(t.Context(), c)
-
-	expect(t, got, source.KindRetry, source.CodeRateLimited)
-	if got.RetryAfter != h.RetryAfter {
-		t.Errorf("Execute() says to retry after %v, want %v", got.RetryAfter, h.RetryAfter)
+func heedsLimit(s *suite) {
+	got := s.execute(s.Context(), s.call(s.h.Limited, envelope.EffectOnce), source.KindRetry, source.CodeRateLimited, 0)
+	if got.RetryAfter != s.h.RetryAfter {
+		s.Errorf("Execute() says to retry after %v, want %v", got.RetryAfter, s.h.RetryAfter)
 	}
-	h.counted(t, c.Key, 0)
 }
 
-func restarts(t *testing.T, h Harness) {
-	before, after := call(t, h.Act, envelope.EffectOnce), call(t, h.Act, envelope.EffectOnce)
-	after.Key += " after"
-	expect(t, h.Source.Execute(t.Context(), before), source.KindDone, "")
-
-	h.Restart(t)
-	got := h.Source.Execute(t.Context(), after)
-
-	expect(t, got, source.KindDone, "")
-	h.counted(t, before.Key, 1)
-	h.counted(t, after.Key, 1)
+func restarts(s *suite) {
+	before := s.call(s.h.Act, envelope.EffectOnce)
+	s.execute(s.Context(), before, source.KindDone, "", 1)
+	s.h.Restart(s.T)
+	s.act()
+	if _, missing := s.h.Without[Effects]; !missing && s.h.Count(before.Key) != 1 {
+		s.Errorf("effects under %q after the restart = %d, want 1", before.Key, s.h.Count(before.Key))
+	}
 }
 
-func closes(t *testing.T, h Harness) {
-	expect(t, h.Source.Execute(t.Context(), call(t, h.Act, envelope.EffectOnce)), source.KindDone, "")
+func closes(s *suite) {
+	s.act()
 	for range 2 {
-		if err := h.Source.Close(); err != nil {
-			t.Errorf("Close() = %v, want nil", err)
+		if err := s.h.Source.Close(); err != nil {
+			s.Errorf("Close() = %v, want nil", err)
 		}
 	}
-	c := call(t, h.Act, envelope.EffectOnce)
-	c.Key += " late"
-
-	got := h.Source.Execute(t.Context(), c)
-
-	expect(t, got, source.KindRetry, source.CodeClosed)
-	h.counted(t, c.Key, 0)
-	if _, err := h.Source.List(t.Context()); err == nil {
-		t.Error("List() after Close() = nil, want an error")
+	s.execute(s.Context(), s.call(s.h.Act, envelope.EffectOnce), source.KindRetry, source.CodeClosed, 0)
+	if _, err := s.h.Source.List(s.Context()); err == nil {
+		s.Error("List() after Close() = nil, want an error")
 	}
 }

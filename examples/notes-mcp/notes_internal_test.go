@@ -21,13 +21,13 @@ import (
 func session(t *testing.T, flaky int) (*mcp.ClientSession, string) {
 	t.Helper()
 	dir := t.TempDir()
-	notes, err := openStore(dir, flaky)
+	notes, err := openNotes(dir, flaky)
 	if err != nil {
-		t.Fatalf("openStore() = %v", err)
+		t.Fatalf("openNotes() = %v", err)
 	}
-	t.Cleanup(notes.close)
+	t.Cleanup(func() { _ = notes.root.Close() })
 	server, client := mcp.NewInMemoryTransports()
-	ss, err := newServer(notes).Connect(t.Context(), server, nil)
+	ss, err := notes.server().Connect(t.Context(), server, nil)
 	if err != nil {
 		t.Fatalf("connect the server: %v", err)
 	}
@@ -120,7 +120,7 @@ func TestNoteLivesOnDisk(t *testing.T) {
 	if diff := cmp.Diff(map[string]any{"id": id, "title": "Milk", "body": "two litres, and bread"}, read); diff != "" {
 		t.Errorf("notes.read (-want +got):\n%s", diff)
 	}
-	list := mustUse(t, cs, "notes.list", "", listIn{})
+	list := mustUse(t, cs, "notes.list", "", struct{}{})
 	if diff := cmp.Diff(map[string]any{"notes": []any{map[string]any{"id": id, "title": "Milk"}}}, list); diff != "" {
 		t.Errorf("notes.list (-want +got):\n%s", diff)
 	}
