@@ -56,6 +56,7 @@ func (e *Environment) openPool(ctx context.Context) error {
 	if err := pool.Ping(ctx); err != nil {
 		return fmt.Errorf("the database does not answer: %w", err)
 	}
+	telemetry.LogErrors(e.cfg.Log)
 	watched, err := telemetry.Setup(ctx, telemetry.Config{Service: "countersign-dev"})
 	if err != nil {
 		return err

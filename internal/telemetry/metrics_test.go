@@ -1,6 +1,10 @@
 package telemetry_test
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -8,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
@@ -155,5 +160,30 @@ func BenchmarkOutcome(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		tel.Metrics.Outcome("send", "slack", "done").Add(b.Context(), 1)
+	}
+}
+
+// TestErrorsOfOpenTelemetryAreLogged does not run beside other tests: there is
+// one handler of these errors in a process.
+func TestErrorsOfOpenTelemetryAreLogged(t *testing.T) {
+	var log bytes.Buffer
+	tel, err := telemetry.Setup(t.Context(), telemetry.Config{Service: "countersign-test", Log: &log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = tel.Meter().Int64ObservableGauge("countersign.due", metric.WithInt64Callback(func(context.Context, metric.Int64Observer) error {
+		return errors.New("the database is away")
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for range 3 {
+		scrape(t, tel)
+	}
+
+	var line struct{ Level, Msg, Error string }
+	if err := json.Unmarshal(log.Bytes(), &line); err != nil || line.Level != "ERROR" || line.Msg == "" || !strings.Contains(line.Error, "the database is away") {
+		t.Errorf("log = %q (%v), want one line of JSON with the error", log.String(), err)
 	}
 }

@@ -3,8 +3,10 @@
 // through the outbox. It owns the names of the metrics, the log keys that are
 // secret, and the listener for probes.
 //
-// It sets nothing global: packages are given what Setup returned. Without a
-// collector traces cost next to nothing, and metrics are only scraped.
+// Packages are given what Setup returned. The only thing global that it sets is
+// the handler of OpenTelemetry's own errors, since OpenTelemetry has one for a
+// process. Without a collector traces cost next to nothing, and metrics are only
+// scraped.
 package telemetry
 
 import (
@@ -24,6 +26,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/otlptranslator"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -83,6 +86,7 @@ func Setup(ctx context.Context, config Config) (*Telemetry, error) {
 	}
 	if config.Log != nil {
 		t.Log = NewLogger(config.Log, config.Level)
+		LogErrors(t.Log)
 	}
 	about := resource.NewSchemaless(
 		attribute.String("service.name", config.Service),
@@ -93,6 +97,16 @@ func Setup(ctx context.Context, config Config) (*Telemetry, error) {
 		return nil, errors.Join(fmt.Errorf("set up telemetry: %w", err), t.Shutdown(ctx))
 	}
 	return t, nil
+}
+
+// LogErrors has OpenTelemetry log its own errors, such as a gauge that could not
+// be read at a collection, instead of writing them to standard error: one line a
+// minute at most.
+func LogErrors(log *slog.Logger) {
+	log = slog.New(WithoutRepeats(log.Handler(), time.Minute))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		log.Error("metrics or traces failed", slog.Any("error", err))
+	}))
 }
 
 func (t *Telemetry) setUp(ctx context.Context, endpoint string, about *resource.Resource) error {

@@ -422,7 +422,7 @@ func TestAKillCountsActionsThatWorkersHold(t *testing.T) {
 	y.pause(pause.Target{Scope: pause.Tool, Subject: "fake:" + toolOnce}, true)
 
 	stop := y.run(y.pipeline(y.db, y.src, config("w1")))
-	y.until("SELECT waits_for = 'paused' AND lease_until IS NULL FROM outbox")
+	y.until("SELECT coalesce(waits_for, '') = 'paused' AND lease_until IS NULL FROM outbox")
 	stop()
 	y.sweep()
 	y.later()

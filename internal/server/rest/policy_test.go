@@ -186,8 +186,12 @@ func TestExplainSaysWhy(t *testing.T) {
 			t.Errorf("step = %+v", step)
 		}
 	}
-	f.operator.send("POST", "/api/v1/policy/explain", object{"tool": object{"name": "write"}, "args": object{"n": "much"}}).wants(t, 400)
-	f.operator.send("POST", "/api/v1/policy/explain", object{"tool": object{"name": "none"}}).wants(t, 400)
+	for pointer, question := range map[string]object{"/args/n": {"tool": "mail:write", "args": object{"n": "much"}}, "/tool": {"tool": "mail:none"}} {
+		p := f.operator.send("POST", "/api/v1/policy/explain", question).wants(t, 400).problem(t)
+		if len(p.Errors) != 1 || p.Errors[0].Pointer != pointer {
+			t.Errorf("explain %v names %v, want %s", question, p.Errors, pointer)
+		}
+	}
 	var list struct{ Items []any }
 	if f.operator.send("GET", "/api/v1/actions", nil).wants(t, 200).into(t, &list); len(list.Items) != 0 {
 		t.Errorf("%d actions came of explaining", len(list.Items))

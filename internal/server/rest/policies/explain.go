@@ -3,6 +3,7 @@ package policies
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -47,6 +48,11 @@ func Explain(c *request.Call) error {
 			return err
 		}
 		tool, err := snap.Resolve(envelope.Tool{Name: body.Tool})
+		if invalid, ok := errors.AsType[*envelope.InvalidError](err); ok {
+			for i := range invalid.Fields {
+				invalid.Fields[i].Pointer = "/tool" // a text here, and not an object with a name as in a proposal
+			}
+		}
 		if err != nil {
 			return request.Moved("/tool/name", "/tool", err)
 		}
