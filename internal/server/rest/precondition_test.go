@@ -40,7 +40,7 @@ func TestWritesAreBoundToTheVersionThatWasRead(t *testing.T) {
 		"employee":       {employee, object{"trust": "low"}, object{"trust": "high"}, false},
 		"person":         {person, object{"name": "Ana"}, object{"name": "Ana Lima"}, true},
 		"provider":       {"/api/v1/identity-providers/p", provider("one"), provider("two"), false},
-		"retention":      {"/api/v1/retention/events", object{"period": "30d", "action": "notice"}, object{"period": "31d", "action": "notice"}, true},
+		"retention":      {"/api/v1/retention/events", object{"period": "30d", "action": "report"}, object{"period": "31d", "action": "report"}, true},
 		"overrides":      {"/api/v1/tools/mail:write/overrides", object{"max_attempts": 2}, object{"max_attempts": 3}, true},
 		"tool rule":      {"/api/v1/tools/mail:read/rule", object{"scopes": []string{"a"}}, object{"scopes": []string{"b"}}, true},
 		"description":    {"/api/v1/tools/mail:danger/description", object{"entity": "one"}, object{"entity": "two"}, true},

@@ -188,7 +188,7 @@ func (f *family) visits() map[string]visit {
 		"verifyAudit":         {"GET", "/api/v1/audit/verify", nil, 200},
 		"exportAudit":         {"GET", "/api/v1/audit/events?since=2026-01-01T00:00:00Z", nil, 200},
 		"listRetention":       {"GET", "/api/v1/retention", nil, 200},
-		"putRetention":        {"PUT", "/api/v1/retention/events", object{"period": "400d", "action": "notice"}, 200},
+		"putRetention":        {"PUT", "/api/v1/retention/events", object{"period": "400d", "action": "report"}, 200},
 		"putToolRule":         {"PUT", "/api/v1/tools/mail:write/rule", object{"recipients": []string{"/to"}, "retry": object{"base": "2s"}}, 200},
 		"getGuide":            {"GET", "/api/v1/guide?q=read", nil, 200},
 		"listNotes":           {"GET", "/api/v1/notes?limit=2", nil, 200},

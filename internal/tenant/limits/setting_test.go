@@ -223,7 +223,7 @@ func TestBadSettingsChangeNothing(t *testing.T) {
 		"jitter":         {rule(limits.ToolRule{Retry: limits.Retry{Jitter: some(1.1)}}), []string{"/retry/jitter"}},
 		"no such tool": {func(ctx context.Context, tx pgx.Tx) error {
 			return limits.PutToolRule(ctx, tx, h.tenant, limits.ToolRule{Source: "mail", Name: "none"}, "ada")
-		}, []string{"/name"}},
+		}, []string{"/tool"}},
 
 		"no reason":            {setPause(pause.Tenant, "", " "), []string{"/reason"}},
 		"a long reason":        {setPause(pause.Tenant, "", long), []string{"/reason"}},
@@ -244,7 +244,7 @@ func TestBadSettingsChangeNothing(t *testing.T) {
 			doc := limits.Document{Buckets: []limits.Bucket{{Name: "new"}}, Tools: []limits.ToolRule{{Source: "mail", Name: "none"}}}
 			_, err := limits.Apply(ctx, tx, h.tenant, doc, "ada", false)
 			return err
-		}, []string{"/tools/0/name"}},
+		}, []string{"/tools/0/tool"}},
 		"twice in a document": {func(ctx context.Context, tx pgx.Tx) error {
 			doc := limits.Document{Employees: []limits.Employee{{Trust: policy.TrustLow}, {Trust: policy.TrustHigh}}, QuietHours: []limits.QuietHours{
 				{Scope: limits.QuietEmployee, Subject: employee, Hours: nightly(1)}, {Scope: limits.QuietEmployee, Subject: strings.ToUpper(employee), Hours: nightly(2)},
