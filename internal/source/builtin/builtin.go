@@ -88,7 +88,11 @@ func With(cfg Config) (*Source, error) {
 		if err != nil {
 			return nil, err
 		}
-		tools = append(tools, w.tools()...)
+		web, err := w.tools()
+		if err != nil {
+			return nil, err
+		}
+		tools = append(tools, web...)
 	}
 	src, err := rest.NewSource(c, tools...)
 	if err != nil {
@@ -104,7 +108,7 @@ func noopTool() rest.Tool {
 	return rest.Tool{
 		Name: ToolNoop, Title: "Do nothing",
 		Description: "Does nothing and says so.",
-		Input:       `{"type":"object"}`, Output: `{"type":"object","additionalProperties":false}`,
+		Input:       json.RawMessage(`{"type":"object"}`), Output: json.RawMessage(`{"type":"object","additionalProperties":false}`),
 		Effect: envelope.EffectIdempotent, Local: true,
 		Run: func(context.Context, source.Call) source.Observation {
 			return source.Observation{Answered: true, Result: json.RawMessage(`{}`)}

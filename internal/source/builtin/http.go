@@ -3,6 +3,7 @@ package builtin
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"encoding/base64"
 	"encoding/json"
 	"maps"
@@ -82,56 +83,29 @@ func newWeb(cfg HTTPConfig, client *rest.Client) (*web, error) {
 	return w, nil
 }
 
-const (
-	schemaGet = `{"type":"object","properties":{
-		"url":{"type":"string","minLength":1,"maxLength":8192,"description":"An address among those that are allowed."},
-		"method":{"enum":["GET","HEAD"],"default":"GET"},
-		"headers":{"type":"object","additionalProperties":{"type":"string"},"description":"Credentials are added where they are configured and cannot be given."}
-	},"required":["url"],"additionalProperties":false}`
+// document defines the tools that make requests.
+//
+//go:embed tools.json
+var document []byte
 
-	schemaRequest = `{"type":"object","properties":{
-		"url":{"type":"string","minLength":1,"maxLength":8192,"description":"An address among those that are allowed."},
-		"method":{"enum":["POST","PUT","PATCH","DELETE"]},
-		"headers":{"type":"object","additionalProperties":{"type":"string"},"description":"Credentials are added where they are configured and cannot be given."},
-		"json":{"description":"A body to send as JSON."},
-		"body":{"type":"string","description":"A body to send as it is."}
-	},"required":["url","method"],"not":{"required":["json","body"]},"additionalProperties":false}`
-
-	schemaAnswer = `{"type":"object","properties":{
-		"status":{"type":"integer"},
-		"headers":{"type":"object","additionalProperties":{"type":"string"}},
-		"json":{"description":"The body, if it is JSON."},
-		"text":{"type":"string","description":"The body, if it is other text."},
-		"base64":{"type":"string","description":"The body, if it is neither."},
-		"truncated":{"type":"boolean","description":"The body is longer than what is kept."}
-	},"required":["status","headers"],"additionalProperties":false}`
-)
-
-func (w *web) tools() []rest.Tool {
-	var tools []rest.Tool
+// tools returns the tools that some address allows. Writing is of class keyed
+// only where every host does a request once for each key.
+func (w *web) tools() ([]rest.Tool, error) {
+	run := make(map[string]rest.Run)
 	if slices.ContainsFunc(w.allow, func(e entry) bool { return slices.ContainsFunc(readMethods(), e.takes) }) {
-		tools = append(tools, rest.Tool{
-			Name: ToolHTTPGet, Title: "Read over HTTP",
-			Description: "Reads what is at an address that the operator allowed.",
-			Input:       schemaGet, Output: schemaAnswer, Effect: envelope.EffectRead,
-			Run: rest.WithArgs(w.run),
-		})
+		run[ToolHTTPGet] = rest.WithArgs(w.run)
 	}
-	if !slices.ContainsFunc(w.allow, entry.writes) {
-		return tools
+	if slices.ContainsFunc(w.allow, entry.writes) {
+		run[ToolHTTPRequest] = rest.WithArgs(w.run)
 	}
-	effect := envelope.EffectKeyed
-	for _, e := range w.allow {
-		if e.writes() && !e.HonoursKey {
-			effect = envelope.EffectOnce
+	tools, err := rest.ParseTools(document, run)
+	once := slices.ContainsFunc(w.allow, func(e entry) bool { return e.writes() && !e.HonoursKey })
+	for i := range tools {
+		if once && tools[i].Name == ToolHTTPRequest {
+			tools[i].Effect = envelope.EffectOnce
 		}
 	}
-	return append(tools, rest.Tool{
-		Name: ToolHTTPRequest, Title: "Write over HTTP",
-		Description: "Sends a request to an address that the operator allowed.",
-		Input:       schemaRequest, Output: schemaAnswer, Effect: effect, Destructive: true,
-		Run: rest.WithArgs(w.run),
-	})
+	return tools, err
 }
 
 // request is what the arguments of a call ask for.

@@ -28,10 +28,10 @@ func noteTool(notes Notes) rest.Tool {
 	return rest.Tool{
 		Name: ToolNote, Title: "Note",
 		Description: "Keeps a note where the people of the tenant can read it, and hands its id back.",
-		Input: fmt.Sprintf(
+		Input: fmt.Appendf(nil,
 			`{"type":"object","properties":{"text":{"type":"string","minLength":1,"maxLength":%d}},"required":["text"],"additionalProperties":false}`,
 			MaxNoteLength),
-		Output: `{"type":"object","properties":{"id":{"type":"string","format":"uuid"}},"required":["id"],"additionalProperties":false}`,
+		Output: json.RawMessage(`{"type":"object","properties":{"id":{"type":"string","format":"uuid"}},"required":["id"],"additionalProperties":false}`),
 		Effect: envelope.EffectKeyed, Local: true,
 		Run: rest.WithArgs(func(ctx context.Context, call source.Call, in args) source.Observation {
 			id, err := notes.Keep(ctx, call.Key, in.Text)

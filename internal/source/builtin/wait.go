@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -20,10 +21,10 @@ func waitTool(limit time.Duration) rest.Tool {
 	return rest.Tool{
 		Name: ToolWait, Title: "Wait",
 		Description: "Waits. A wait that is broken off starts from the beginning when it is tried again.",
-		Input: fmt.Sprintf(
+		Input: fmt.Appendf(nil,
 			`{"type":"object","properties":{"seconds":{"type":"number","minimum":0,"maximum":%g}},"required":["seconds"],"additionalProperties":false}`,
 			limit.Seconds()),
-		Output: `{"type":"object","properties":{"seconds":{"type":"number"}},"required":["seconds"],"additionalProperties":false}`,
+		Output: json.RawMessage(`{"type":"object","properties":{"seconds":{"type":"number"}},"required":["seconds"],"additionalProperties":false}`),
 		Effect: envelope.EffectRead, Local: true,
 		Run: rest.WithArgs(func(ctx context.Context, call source.Call, in args) source.Observation {
 			timer := time.NewTimer(time.Duration(in.Seconds * float64(time.Second)))

@@ -1,12 +1,14 @@
 package connect
 
 import (
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -64,43 +66,16 @@ type AllowedConfig struct {
 	HonoursKey bool `json:"honours_key,omitzero"`
 }
 
-const addressSchema = `{"type":"string","maxLength":2000,"pattern":"^https?://[^@\\s/?#]+(/[^\\s?#]*)?$"}`
+// schemas has the JSON Schema of each kind's configuration.
+//
+//go:embed schemas.json
+var schemas []byte
 
-// configSchema is the JSON Schema of a kind's configuration; empty for a kind
-// that has none.
-func configSchema(kind string) string {
-	switch kind {
-	case catalog.KindToolGateway:
-		return `{"type":"object","properties":{"url":` + addressSchema + `,"honours_key":{"type":"boolean"}},
-			"required":["url"],"additionalProperties":false}`
-	case catalog.KindComposio:
-		return `{"type":"object","properties":{"url":` + addressSchema + `,"user_id":{"type":"string","minLength":1},
-			"connected_account_id":{"type":"string","minLength":1},
-			"toolkits":{"type":"array","minItems":1,"maxItems":100,"items":{"type":"string","pattern":"^[A-Za-z0-9_-]{1,100}$"}},
-			"version":{"type":"string","minLength":1}},"required":["user_id","toolkits"],"additionalProperties":false}`
-	case catalog.KindSlack:
-		return `{"type":"object","properties":{"url":` + addressSchema + `,"mark_messages":{"type":"boolean"}},"additionalProperties":false}`
-	case catalog.KindLinear:
-		return `{"type":"object","properties":{"url":` + addressSchema + `},"additionalProperties":false}`
-	case catalog.KindSentry:
-		return `{"type":"object","properties":{"url":` + addressSchema + `,"organization":{"type":"string","pattern":"^[A-Za-z0-9_-]{1,100}$"}},
-			"required":["organization"],"additionalProperties":false}`
-	case catalog.KindWebhook:
-		return webhookSchema
-	case catalog.KindBuiltin:
-		return `{"type":"object","properties":{"max_wait_seconds":{"type":"integer","minimum":1,"maximum":3600},
-			"http":{"type":"object","properties":{
-				"allow":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"object","properties":{
-					"prefix":` + addressSchema + `,
-					"methods":{"type":"array","minItems":1,"items":{"enum":["GET","HEAD","POST","PUT","PATCH","DELETE"]}},
-					"credentials":{"type":"boolean"},"honours_key":{"type":"boolean"}},
-					"required":["prefix"],"additionalProperties":false}},
-				"networks":{"type":"array","maxItems":100,"items":{"type":"string"}},
-				"timeout_seconds":{"type":"integer","minimum":1,"maximum":600}},
-			"required":["allow"],"additionalProperties":false}},"additionalProperties":false}`
-	}
-	return ""
-}
+// configSchemas returns schemas by kind.
+var configSchemas = sync.OnceValues(func() (map[string]json.RawMessage, error) {
+	var of map[string]json.RawMessage
+	return of, json.Unmarshal(schemas, &of)
+})
 
 // CheckConfig checks the configuration of a source of any kind. The error
 // names the field.
@@ -121,14 +96,18 @@ func CheckConfig(kind string, raw json.RawMessage) error {
 
 // parseConfig decodes a configuration that fits the schema of its kind.
 func parseConfig(kind string, raw json.RawMessage, into any) error {
-	schema := configSchema(kind)
-	if schema == "" {
+	of, err := configSchemas()
+	if err != nil {
+		return err
+	}
+	schema := of[kind]
+	if schema == nil {
 		return fault.New(fault.Invalid, "there is no source of kind %q", kind)
 	}
 	if len(raw) == 0 {
 		raw = json.RawMessage(`{}`)
 	}
-	err := catalog.NewSchema(json.RawMessage(schema)).Check(raw)
+	err = catalog.NewSchema(schema).Check(raw)
 	if invalid, ok := errors.AsType[*envelope.InvalidError](err); ok {
 		return configErrors(invalid)
 	}

@@ -30,11 +30,6 @@ type WebhookConfig struct {
 	TimeoutSeconds int `json:"timeout_seconds,omitzero"`
 }
 
-const webhookSchema = `{"type":"object","properties":{
-	"url":{"type":"string","maxLength":2000,"minLength":1},
-	"networks":{"type":"array","maxItems":100,"items":{"type":"string"}},
-	"timeout_seconds":{"type":"integer","minimum":1,"maximum":60}},"required":["url"],"additionalProperties":false}`
-
 // parseWebhook parses and checks the configuration of a source of kind webhook.
 func parseWebhook(raw json.RawMessage) (webhook.Config, error) {
 	var c WebhookConfig

@@ -65,7 +65,7 @@ func New(cfg Config) (*rest.Source, error) {
 		a.authorization = rest.NewSecret("Bearer " + cfg.Token.Reveal())
 	}
 	a.at, _ = base.URL(nil)
-	return rest.NewSource(a.client, a.tools()...)
+	return rest.ParseSource(a.client, document, a.run())
 }
 
 // ask sends one operation.
@@ -81,7 +81,7 @@ func (a *api) ask(ctx context.Context, operation string, variables any) (answer,
 }
 
 // read runs a query whose variables are the arguments.
-func (a *api) read(query string) func(context.Context, source.Call) source.Observation {
+func (a *api) read(query string) rest.Run {
 	return func(ctx context.Context, call source.Call) source.Observation {
 		got, o := a.ask(ctx, query, call.Args)
 		if !o.Answered || o.Code != "" {
@@ -95,7 +95,7 @@ func (a *api) read(query string) func(context.Context, source.Call) source.Obser
 }
 
 // update runs a mutation that takes the argument "id" apart from the others.
-func (a *api) update(mutation string) func(context.Context, source.Call) source.Observation {
+func (a *api) update(mutation string) rest.Run {
 	return func(ctx context.Context, call source.Call) source.Observation {
 		input := rest.Fields(call.Args)
 		id := input["id"]
@@ -107,7 +107,7 @@ func (a *api) update(mutation string) func(context.Context, source.Call) source.
 
 // create runs a mutation under the id that follows from the call's key; find
 // is the query for what has that id.
-func (a *api) create(mutation, find string) func(context.Context, source.Call) source.Observation {
+func (a *api) create(mutation, find string) rest.Run {
 	return func(ctx context.Context, call source.Call) source.Observation {
 		id := ID(call.Tool, call.Key)
 		input := map[string]any{"id": id}

@@ -19,25 +19,22 @@ import (
 type Tool struct {
 	Name, Title, Description string
 	// Input and Output are JSON Schemas.
-	Input, Output string
+	Input, Output json.RawMessage
 	Effect        envelope.Effect
 	// Destructive says that a call may change or remove what exists already.
 	Destructive bool
 	// Local says that a call reaches nothing outside of Countersign.
 	Local bool
-	// Run makes one attempt. The call's arguments are an object that fits
-	// Input.
-	Run func(context.Context, source.Call) source.Observation
+	Run   Run `json:"-"`
 }
 
+// Run makes one attempt at a call, whose arguments are an object that fits the
+// tool's input schema.
+type Run func(context.Context, source.Call) source.Observation
+
 func (t Tool) definition() source.Tool {
-	var output json.RawMessage
-	if t.Output != "" {
-		output = json.RawMessage(t.Output)
-	}
 	return source.Tool{
-		Name: t.Name, Title: t.Title, Description: t.Description,
-		InputSchema: json.RawMessage(t.Input), OutputSchema: output,
+		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.Input, OutputSchema: t.Output,
 		Hints: source.Hints{
 			ReadOnly: t.Effect == envelope.EffectRead, Idempotent: t.Effect != envelope.EffectOnce,
 			Destructive: new(t.Destructive), OpenWorld: new(!t.Local),
@@ -51,8 +48,30 @@ func (t Tool) definition() source.Tool {
 type Source struct {
 	client  *Client
 	tools   []source.Tool
-	run     map[string]func(context.Context, source.Call) source.Observation
+	run     map[string]Run
 	schemas map[string]*jsonschema.Schema
+}
+
+// ParseTools returns those tools of a JSON document, which is a list of Tool,
+// that run has a function for.
+func ParseTools(document []byte, run map[string]Run) ([]Tool, error) {
+	var tools []Tool
+	if err := json.Unmarshal(document, &tools); err != nil {
+		return nil, fmt.Errorf("document of tools: %w", err)
+	}
+	for i := range tools {
+		tools[i].Run = run[tools[i].Name]
+	}
+	return slices.DeleteFunc(tools, func(t Tool) bool { return t.Run == nil }), nil
+}
+
+// ParseSource returns a source of the tools that ParseTools returns.
+func ParseSource(client *Client, document []byte, run map[string]Run) (*Source, error) {
+	tools, err := ParseTools(document, run)
+	if err != nil {
+		return nil, err
+	}
+	return NewSource(client, tools...)
 }
 
 // NewSource returns a source. It fails if a tool's input schema does not
@@ -60,13 +79,13 @@ type Source struct {
 func NewSource(client *Client, tools ...Tool) (*Source, error) {
 	s := &Source{
 		client:  client,
-		run:     make(map[string]func(context.Context, source.Call) source.Observation, len(tools)),
+		run:     make(map[string]Run, len(tools)),
 		schemas: make(map[string]*jsonschema.Schema, len(tools)),
 	}
 	c := jsonschema.NewCompiler()
 	for _, t := range tools {
 		at := "tool:///" + t.Name
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(t.Input)))
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(t.Input))
 		if err == nil {
 			err = c.AddResource(at, doc)
 		}
@@ -113,7 +132,7 @@ func (s *Source) Close() error { return s.client.Close() }
 var _ source.Source = (*Source)(nil)
 
 // WithArgs returns a function for Tool.Run that decodes the arguments.
-func WithArgs[A any](run func(context.Context, source.Call, A) source.Observation) func(context.Context, source.Call) source.Observation {
+func WithArgs[A any](run func(context.Context, source.Call, A) source.Observation) Run {
 	return func(ctx context.Context, call source.Call) source.Observation {
 		var args A
 		if json.Unmarshal(call.Args, &args) != nil {

@@ -14,7 +14,7 @@ import (
 // echo is a tool that answers its arguments.
 func echo(schema string) rest.Tool {
 	return rest.Tool{
-		Name: "echo", Input: schema, Effect: envelope.EffectIdempotent,
+		Name: "echo", Input: json.RawMessage(schema), Effect: envelope.EffectIdempotent,
 		Run: func(_ context.Context, call source.Call) source.Observation {
 			return source.Observation{Answered: true, Result: call.Args}
 		},

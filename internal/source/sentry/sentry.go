@@ -6,6 +6,7 @@ package sentry
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -17,6 +18,21 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
+
+// The tools.
+const (
+	// ToolIssueUpdate sets fields of an issue.
+	ToolIssueUpdate = "sentry.issue.update"
+	// ToolIssueGet reads an issue.
+	ToolIssueGet = "sentry.issue.get"
+	// ToolIssueList reads a page of issues.
+	ToolIssueList = "sentry.issue.list"
+)
+
+// document defines the tools.
+//
+//go:embed tools.json
+var document []byte
 
 // DefaultURL is the address of Sentry for organisations without a region.
 const DefaultURL = "https://sentry.io"
@@ -62,7 +78,9 @@ func New(cfg Config) (*rest.Source, error) {
 		return nil, fault.New(fault.Invalid, "sentry source %s: needs a token that can be sent in a header", cfg.Name)
 	}
 	a := &api{client: rest.New(cfg.Name, cfg.HTTP), base: base, organization: cfg.Organization, token: cfg.Token}
-	return rest.NewSource(a.client, a.tools()...)
+	return rest.ParseSource(a.client, document, map[string]rest.Run{
+		ToolIssueUpdate: a.update, ToolIssueGet: rest.WithArgs(a.get), ToolIssueList: rest.WithArgs(a.list),
+	})
 }
 
 // send makes a request below the organisation's issues.
@@ -95,13 +113,12 @@ func (a *api) one(ctx context.Context, method, id string, body []byte) source.Ob
 	return o
 }
 
-func (a *api) get(ctx context.Context, call source.Call) source.Observation {
-	var args struct {
-		IssueID string `json:"issue_id"`
-	}
-	if json.Unmarshal(call.Args, &args) != nil {
-		return source.Refuse(source.CodeInvalidArgs, "")
-	}
+// getArgs are the arguments of sentry.issue.get.
+type getArgs struct {
+	IssueID string `json:"issue_id"`
+}
+
+func (a *api) get(ctx context.Context, _ source.Call, args getArgs) source.Observation {
 	return a.one(ctx, http.MethodGet, args.IssueID, nil)
 }
 
@@ -119,18 +136,20 @@ func (a *api) update(ctx context.Context, call source.Call) source.Observation {
 	return a.one(ctx, http.MethodPut, id, body)
 }
 
-// list answers a page of issues, and the cursor of the next one, which Sentry
-// tells in a header.
-func (a *api) list(ctx context.Context, call source.Call) source.Observation {
-	var args struct {
-		Query, Environment, Sort, Cursor string
-		StatsPeriod                      string `json:"statsPeriod"`
-		Project                          []json.Number
-		Limit                            json.Number
-	}
-	if json.Unmarshal(call.Args, &args) != nil {
-		return source.Refuse(source.CodeInvalidArgs, "")
-	}
+// listArgs are the arguments of sentry.issue.list.
+type listArgs struct {
+	// Query is a query even where it is empty: without one, Sentry shows only
+	// what is unresolved.
+	Query                     *string
+	Environment, Sort, Cursor string
+	StatsPeriod               string `json:"statsPeriod"`
+	Project                   []json.Number
+	Limit                     json.Number
+}
+
+// list returns a page of issues, and the cursor of the next page, which Sentry
+// sends in a header.
+func (a *api) list(ctx context.Context, _ source.Call, args listArgs) source.Observation {
 	query := url.Values{}
 	for name, value := range map[string]string{
 		"environment": args.Environment, "sort": args.Sort, "cursor": args.Cursor,
@@ -140,10 +159,8 @@ func (a *api) list(ctx context.Context, call source.Call) source.Observation {
 			query.Set(name, value)
 		}
 	}
-	if _, given := rest.Fields(call.Args)["query"]; given {
-		// An empty one is a query too: without any, Sentry shows only what is
-		// unresolved.
-		query.Set("query", args.Query)
+	if args.Query != nil {
+		query.Set("query", *args.Query)
 	}
 	for _, project := range args.Project {
 		query.Add("project", project.String())

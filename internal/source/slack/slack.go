@@ -77,19 +77,12 @@ func New(cfg Config) (*rest.Source, error) {
 		client: rest.New(cfg.Name, cfg.HTTP), base: base,
 		token: cfg.Token, webhook: cfg.Webhook, mark: cfg.MarkMessages,
 	}
-	var tools []rest.Tool
-	if !cfg.Token.Empty() {
-		tools = append(tools, a.tools()...)
-	}
-	if !cfg.Webhook.Empty() {
-		tools = append(tools, a.webhookTool())
-	}
-	return rest.NewSource(a.client, tools...)
+	return rest.ParseSource(a.client, document, a.run())
 }
 
 // write returns a function that calls a method of the Web API with a JSON body.
 // conflicts are the errors which say that the effect exists already.
-func (a *api) write(method string, conflicts ...string) func(context.Context, source.Call) source.Observation {
+func (a *api) write(method string, conflicts ...string) rest.Run {
 	return func(ctx context.Context, call source.Call) source.Observation {
 		at, _ := a.base.URL(nil, method)
 		reply := a.client.Send(ctx, rest.Request{Method: http.MethodPost, URL: at, Header: a.header(), Body: call.Args})
@@ -115,16 +108,15 @@ func (a *api) send(ctx context.Context, call source.Call) source.Observation {
 	return a.write("chat.postMessage")(ctx, call)
 }
 
+// listArgs are the arguments of slack.message.list.
+type listArgs struct {
+	Channel, Latest, Oldest, Cursor string
+	Inclusive                       bool
+	Limit                           json.Number
+}
+
 // list reads messages of a channel.
-func (a *api) list(ctx context.Context, call source.Call) source.Observation {
-	var args struct {
-		Channel, Latest, Oldest, Cursor string
-		Inclusive                       bool
-		Limit                           json.Number
-	}
-	if json.Unmarshal(call.Args, &args) != nil {
-		return source.Refuse(source.CodeInvalidArgs, "")
-	}
+func (a *api) list(ctx context.Context, _ source.Call, args listArgs) source.Observation {
 	query := url.Values{"channel": {args.Channel}, "include_all_metadata": {"true"}}
 	for name, value := range map[string]string{
 		"latest": args.Latest, "oldest": args.Oldest, "cursor": args.Cursor, "limit": args.Limit.String(),

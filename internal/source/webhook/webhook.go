@@ -6,6 +6,7 @@ package webhook
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"net/http"
 	"net/netip"
@@ -14,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
@@ -97,7 +97,7 @@ func New(cfg Config) (*rest.Source, error) {
 		}),
 		at: cfg.URL, sign: sign,
 	}
-	return rest.NewSource(r.client, r.tool())
+	return rest.ParseSource(r.client, document, map[string]rest.Run{ToolDeliver: r.deliver})
 }
 
 // receiver is the receiver of messages.
@@ -107,23 +107,11 @@ type receiver struct {
 	sign   signer
 }
 
-// schemaDeliver allows any member of data, which gets more with new versions.
-const schemaDeliver = `{"type":"object","properties":{
-	"type":{"type":"string","minLength":1,"maxLength":100,"description":"What the message is about."},
-	"timestamp":{"type":"string","description":"When it happened."},
-	"data":{"type":"object","description":"What happened."}
-},"required":["type","timestamp","data"],"additionalProperties":false}`
-
-const schemaDelivered = `{"type":"object","properties":{"status":{"type":"integer"}},"required":["status"],"additionalProperties":false}`
-
-func (r *receiver) tool() rest.Tool {
-	return rest.Tool{
-		Name: ToolDeliver, Title: "Deliver a message",
-		Description: "Delivers a signed message to the receiver that an administrator configured.",
-		Input:       schemaDeliver, Output: schemaDelivered, Effect: envelope.EffectKeyed,
-		Run: r.deliver,
-	}
-}
+// document defines the tool. It allows any member of data, which gets more with
+// new versions.
+//
+//go:embed tools.json
+var document []byte
 
 // deliver sends the arguments unchanged. The body of the answer is ignored: any
 // status 2xx accepts the message.

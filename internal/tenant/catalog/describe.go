@@ -140,22 +140,6 @@ func split(parts []string) (entity, action string) {
 	return strings.Join(slices.Delete(slices.Clone(parts), at, at+1), "_"), parts[at]
 }
 
-func isVerb(w string) bool {
-	switch w {
-	case "accept", "add", "append", "approve", "archive", "assign", "book", "build", "calculate", "call", "cancel", "check", "clean", "clear",
-		"close", "comment", "commit", "complete", "connect", "convert", "copy", "count", "create", "decline", "delete", "deploy", "describe",
-		"disable", "download", "draft", "duplicate", "edit", "enable", "execute", "export", "fetch", "filter", "find", "forward", "generate",
-		"get", "grant", "import", "insert", "install", "invite", "list", "lock", "lookup", "make", "mark", "merge", "modify", "move", "new",
-		"open", "patch", "pay", "pin", "post", "publish", "purge", "push", "put", "query", "read", "refund", "register", "reject", "remove",
-		"rename", "replace", "reply", "request", "reset", "resolve", "restart", "restore", "resume", "revert", "revoke", "run", "save",
-		"schedule", "search", "send", "set", "share", "show", "start", "stop", "submit", "subscribe", "summarize", "sync", "test", "transfer",
-		"translate", "trigger", "unarchive", "undo", "unlock", "unpin", "unshare", "unsubscribe", "update", "upload", "upsert", "validate",
-		"verify", "view", "wait", "withdraw", "write":
-		return true
-	}
-	return false
-}
-
 // clip keeps a part of a name within its bound.
 func clip(part string) string {
 	const most = 100

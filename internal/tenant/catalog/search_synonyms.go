@@ -1,73 +1,35 @@
 package catalog
 
 import (
+	_ "embed"
 	"maps"
 	"slices"
 	"strings"
 )
 
-// synonymGroups are words that people and tools use for one another. They are
-// the general vocabulary of tools, in no source's own terms; a word may be in
-// several groups.
-const synonymGroups = `
-create make new add insert start open file report
-delete remove erase drop forget clear discard
-get receive read retrieve fetch show view see load display print look open
-content text body
-list browse enumerate show
-search find query lookup look locate discover
-update edit modify change patch set rename close alter
-send post write message share publish tell
-save write store put persist record keep
-append add patch extend
-remember memory knowledge observation note store save
-folder directory dir
-file document doc
-bug issue ticket defect problem
-task todo item issue
-entity node object record person
-connect link relate relation associate relationship edge
-message msg chat dm text
-image picture photo img media
-screenshot capture picture
-web website site page url internet address browser
-navigate visit goto browse open
-repository repo project
-pr pull request
-user person people member contact somebody
-size big large length
-multiple several many batch
-history log recent latest commits
-channel room conversation
-thread conversation
-reply answer respond
-react reaction emoji
-type enter input write
-click press tap
-choose select pick
-run execute evaluate invoke call
-javascript js script
-download fetch get
-upload attach push
-think thinking thought reason plan
-step sequence sequential
-environment env
-repeat echo
-revert undo unstage reset
-switch checkout change
-diff difference compare changes change
-check status
-sum plus total add
-rename move
-email mail
-calendar event meeting appointment schedule
-customer client account contact
-delete cancel archive
-pay payment charge invoice
-database db table
-config configuration setting settings
-info information detail details metadata
-`
+// synonymGroups are words that people and tools use for one another, a group a
+// line. They are the general vocabulary of tools, in no source's own terms; a
+// word may be in several groups. functionWords say nothing about what a tool
+// does, and verbs say what a tool does in its name.
+var (
+	//go:embed synonyms.txt
+	synonymGroups string
+	//go:embed function_words.txt
+	functionWords string
+	//go:embed verbs.txt
+	verbs string
+)
+
+var isFunctionWord, isVerb = wordSet(functionWords), wordSet(verbs)
+
+// wordSet returns a function that reports whether a word is one of a text's.
+func wordSet(text string) func(word string) bool {
+	set := make(map[string]bool)
+	for word := range strings.FieldsSeq(text) {
+		set[word] = true
+	}
+	return func(word string) bool { return set[word] }
+}
 
 // synonymTable maps the stem of a word to the stems of its synonyms.
 type synonymTable struct {

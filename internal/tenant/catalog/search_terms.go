@@ -68,20 +68,6 @@ func splitWords(text string) []string {
 	return found
 }
 
-// isFunctionWord reports whether a word says nothing about what a tool does.
-func isFunctionWord(word string) bool {
-	switch word {
-	case "a", "an", "the", "this", "that", "these", "those", "some", "any", "all", "something", "anything", "nothing", "somebody", "someone",
-		"i", "me", "my", "we", "us", "our", "you", "your", "it", "its", "he", "she", "they", "them", "their", "s",
-		"is", "are", "was", "were", "be", "been", "do", "does", "did", "can", "could", "may", "should", "would", "will", "has", "have", "had",
-		"what", "which", "who", "whom", "how", "when", "where", "there", "here",
-		"of", "to", "in", "on", "at", "by", "for", "with", "about", "into", "onto", "as", "and", "or", "but", "not", "please", "want", "need",
-		"using", "via", "then", "than", "so", "if", "am":
-		return true
-	}
-	return false
-}
-
 // corrections returns the words nearest to a misspelt one: those that differ by
 // one edit, or by two from eight characters on. Words of fewer than four
 // characters have none.

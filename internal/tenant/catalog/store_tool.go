@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -179,7 +178,7 @@ func toolFromRow(r dbsqlc.ToolListRow, src Source) (*Tool, error) {
 		return nil, fmt.Errorf("accepted definition of tool %s: %w", t.Key, err)
 	}
 	if r.RetryBaseSeconds != nil && r.RetryCapSeconds != nil && r.RetryJitter != nil {
-		t.Retry = Retry{Base: seconds(*r.RetryBaseSeconds), Cap: seconds(*r.RetryCapSeconds), Jitter: *r.RetryJitter}
+		t.Retry = Retry{Base: postgres.Seconds(*r.RetryBaseSeconds), Cap: postgres.Seconds(*r.RetryCapSeconds), Jitter: *r.RetryJitter}
 	}
 	recipients := r.Recipients
 	if t.Guessed = recipients == nil; t.Guessed {
@@ -203,5 +202,3 @@ func toolFromRow(r dbsqlc.ToolListRow, src Source) (*Tool, error) {
 	t.describe(described)
 	return t, nil
 }
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
