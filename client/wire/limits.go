@@ -223,7 +223,7 @@ type Retention struct {
 	Kind string `json:"kind,omitzero"`
 	// Period is a number of days.
 	Period envelope.Duration `json:"period"`
-	// Action is delete or notice.
+	// Action is delete or report.
 	Action string `json:"action"`
 	// Older counts what the last daily check found to be older, up to 10,000;
 	// CheckedAt is when, nil for not yet.

@@ -148,7 +148,7 @@ COMMENT ON COLUMN notes.note_id IS 'UUIDv7, so that ids sort by time.';
 COMMENT ON COLUMN notes.key IS 'Idempotency key of the call, so that several attempts of one action create one note.';
 
 -- How long a tenant keeps its data. Without a row it is 90 days with the action
--- notice.
+-- report.
 CREATE TABLE retention (
     tenant_id  uuid        NOT NULL CONSTRAINT retention_tenant_id_fkey REFERENCES tenants (tenant_id) ON DELETE CASCADE,
     kind       text        NOT NULL CONSTRAINT retention_kind_check CHECK (kind IN ('actions', 'events')),
@@ -161,7 +161,7 @@ CREATE TABLE retention (
 COMMENT ON COLUMN retention.kind IS 'actions: actions that ended, with their attempts. events: events that checkpoints cover.';
 
 -- How many rows the daily check found to be older than a limit whose action is
--- notice.
+-- report.
 CREATE TABLE retention_checks (
     tenant_id  uuid        NOT NULL CONSTRAINT retention_checks_tenant_id_fkey REFERENCES tenants (tenant_id) ON DELETE CASCADE,
     checked_at timestamptz NOT NULL,

@@ -1,8 +1,8 @@
 -- name: OutboxCancel :many
--- Ends what a kill hit and nobody holds: as skipped or, where a call may have
--- had its effect, as unknown, with a dead letter. A page at a time, in the
--- order of the primary key. FOR UPDATE SKIP LOCKED: what is being claimed,
--- settled or undone at this moment is met by the next sweep.
+-- Ends the actions that a kill covers and no worker holds: as skipped or, where
+-- a call may have had its effect, as unknown, with a dead letter. At most @most
+-- rows per statement, in the order of the primary key. FOR UPDATE SKIP LOCKED:
+-- the next sweep ends the rows that are being claimed, settled or undone now.
 WITH killed AS MATERIALIZED (
     SELECT o.tenant_id, o.action_id, o.attempt,
         CASE
@@ -39,8 +39,8 @@ WITH killed AS MATERIALIZED (
 SELECT h.tenant_id, h.action_id, h.attempt, h.status::text AS status FROM killed h ORDER BY h.tenant_id, h.action_id;
 
 -- name: OutboxCancelLeft :one
--- Whether something that a kill hit is still there: held by a worker, or
--- being decided about.
+-- Reports whether actions that a kill covers are left: held by a worker, or
+-- waiting for a person.
 SELECT (EXISTS (
     SELECT FROM outbox o
     JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id
@@ -59,12 +59,12 @@ SELECT (EXISTS (
 
 -- name: OutboxClaim :many
 -- Leases up to a quota of due rows per bucket and reads what the call needs.
--- FOR UPDATE SKIP LOCKED: claimers run side by side and must not wait for one
--- another; a row that is skipped is found by the next look. The lower bound
--- is where the last claim of this bucket ended: it keeps the scan off the
--- dead index entries that settled rows leave behind. A bucket that is closed
--- or paused by now gives nothing; one with limits gives only what BucketGrant
--- granted under its lock, so that a limit which was set a moment ago holds.
+-- FOR UPDATE SKIP LOCKED: workers claim concurrently and must not wait for each
+-- other; a later claim finds the skipped rows. The lower bound is where the
+-- last claim of this bucket ended: it keeps the scan off the dead index entries
+-- of settled rows. A bucket that is closed or paused by now returns no rows; a
+-- bucket with limits returns only what BucketGrant granted under its lock, so
+-- that a limit which was set a moment ago holds.
 WITH requests AS (
     SELECT
         unnest(@bucket_ids::bigint[]) AS bucket_id,
@@ -113,10 +113,9 @@ FROM claimed c
 JOIN actions a ON a.tenant_id = c.tenant_id AND a.action_id = c.action_id;
 
 -- name: OutboxEnqueue :execrows
--- Puts granted or replayed envelopes on the schedule; one that is there stays
--- as it is. The fence begins above every one that the envelope can have had
--- before (a claim takes longer than a microsecond), so that a lease from then
--- settles nothing.
+-- Puts granted or replayed actions on the schedule; rows that exist stay as
+-- they are. The fence begins above every earlier fence of the action (a claim
+-- takes longer than a microsecond), so that an old lease settles nothing.
 INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, fence, attempt, max_attempts)
 SELECT
     a.tenant_id, a.action_id, a.bucket_id,
@@ -131,12 +130,11 @@ JOIN actions a ON a.tenant_id = @tenant_id AND a.action_id = q.action_id
 ON CONFLICT ON CONSTRAINT outbox_pkey DO NOTHING;
 
 -- name: OutboxDueBuckets :many
--- Says per bucket where its first free row is, and whether that is due. It
--- hops from bucket to bucket over the index, so it costs one probe per bucket
--- with work, however long the backlog. Leased rows at the head are passed
--- over; there are at most as many as the fleet works on. A bucket that is
--- paused is left out; one that is closed, or has no token, is due when it
--- opens.
+-- Returns the first unleased row of each bucket and when it is due. The
+-- recursive scan reads one index entry per bucket with work, however long the
+-- backlog. Leased rows at the head are passed over; there are at most as many
+-- as all workers hold. A bucket that is closed, or has no permit, is due when
+-- it opens.
 WITH RECURSIVE bucket_ids AS (
     (SELECT o.bucket_id FROM outbox o WHERE o.bucket_id > @after::bigint ORDER BY o.bucket_id LIMIT 1)
     UNION ALL
@@ -163,9 +161,9 @@ CROSS JOIN LATERAL (
 LIMIT @most::bigint;
 
 -- name: OutboxReturnToApproval :many
--- Takes envelopes off the schedule to wait for a person, because policy or
--- the tool changed since they were let through. The decision will be about
--- the tool as it is now, and votes of before are void.
+-- Takes actions off the schedule to wait for a person, because policy or the
+-- tool changed since they were allowed. The decision will be about the tool as
+-- it is now, and earlier votes are void.
 WITH requests AS (
     SELECT
         unnest(@tenant_ids::uuid[]) AS tenant_id,
@@ -208,7 +206,7 @@ WHERE a.tenant_id = p.tenant_id AND a.action_id = p.action_id
 RETURNING a.tenant_id, a.action_id;
 
 -- name: OutboxRenew :execrows
--- Keeps the leases of calls that are still running.
+-- Extends the leases of calls that are still running.
 UPDATE outbox o
 SET lease_until = now() + make_interval(secs => @lease_seconds::float8)
 FROM (
@@ -217,11 +215,11 @@ FROM (
 WHERE o.tenant_id = r.tenant_id AND o.action_id = r.action_id AND o.fence = r.fence;
 
 -- name: OutboxSettleBack :many
--- Puts envelopes settlements on the schedule: to be tried again (with a ledger row)
--- or deferred (without). Only with the fence of the claim, which goes up so
--- that settling the same lease a second time finds nothing. The ledger goes by
--- the clock, not by the transaction's begin: rows of one envelope are in the
--- order in which its lock was had.
+-- Puts actions back on the schedule: to be tried again (with an attempt) or
+-- deferred (without). Only with the fence of the claim, which goes up so that
+-- settling the same lease a second time finds no row. finished_at is the clock,
+-- not the transaction's begin: attempts of one action are in the order in which
+-- their transactions held its lock.
 WITH settlements AS (
     SELECT
         unnest(@tenant_ids::uuid[]) AS tenant_id,
@@ -259,8 +257,8 @@ WITH settlements AS (
 SELECT m.tenant_id::uuid AS tenant_id, m.action_id::uuid AS action_id, m.fence::bigint AS fence FROM updated m;
 
 -- name: OutboxStart :many
--- Marks calls of class once, just before their bytes go out. What is not
--- returned was taken away meanwhile and must not be sent.
+-- Marks calls of class once, just before they are sent. A lease that is not
+-- returned was lost meanwhile, and its call must not be sent.
 UPDATE outbox o
 SET status = 'sending',
     lease_until = now() + make_interval(secs => @lease_seconds::float8)
@@ -271,10 +269,10 @@ WHERE o.tenant_id = s.tenant_id AND o.action_id = s.action_id AND o.fence = s.fe
 RETURNING o.tenant_id, o.action_id, o.fence;
 
 -- name: OutboxUndo :one
--- Takes an envelope off the schedule while nothing of it can have been sent:
--- it is pending and, unless its start would be marked (class once), it is not
--- leased, no lease on it ran out, and no attempt was left unanswered. The row
--- lock of the DELETE decides against a claim at the same time.
+-- Takes an action off the schedule while no call of it can have been sent: it
+-- is pending and, unless its start would be marked (class once), it is not
+-- leased, no lease on it expired, and no attempt ended without an answer. The
+-- row lock of the DELETE decides between this and a claim at the same time.
 WITH deleted AS (
     DELETE FROM outbox o
     USING actions a
@@ -291,9 +289,9 @@ WITH deleted AS (
 SELECT count(1)::bigint FROM deleted;
 
 -- name: OutboxWake :many
--- Puts on the schedule again what waits for a reason that may be gone: a
--- pause that was lifted, quiet hours that changed. What still has one goes
--- back to waiting when it is claimed.
+-- Makes actions due whose reason to wait may be gone: a pause that was lifted,
+-- quiet hours that changed. Actions that still have a reason wait again when
+-- they are claimed.
 WITH waiting AS MATERIALIZED (
     SELECT o.tenant_id, o.action_id
     FROM outbox o
@@ -314,8 +312,8 @@ WHERE o.tenant_id = h.tenant_id AND o.action_id = h.action_id
 RETURNING o.tenant_id, o.action_id;
 
 -- name: OutboxWakeLeft :one
--- Whether a worker holds something that it may yet put back for the reason
--- that is gone, because it claimed it before.
+-- Reports whether workers hold actions that they claimed before the reason was
+-- gone and may still put back for it.
 SELECT EXISTS (
     SELECT FROM outbox o
     JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id

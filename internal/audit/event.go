@@ -52,8 +52,8 @@ const (
 	Killed Kind = "killed"
 	// Configured: a source, a tool or a rule of policy was changed.
 	Configured Kind = "configured"
-	// Noticed: there are rows past their retention, which are kept.
-	Noticed Kind = "notice"
+	// RetentionReported: rows are past their retention, and are kept.
+	RetentionReported Kind = "retention_reported"
 	// Pruned: retention deleted events of checkpoints.
 	Pruned Kind = "pruned"
 	// WorkflowChanged: a workflow changed its state. Subject is its id, Code the

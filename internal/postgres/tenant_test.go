@@ -88,12 +88,12 @@ func (h fixture) insertEveryRow(tenant envelope.TenantID) {
 			VALUES ($1, 1, 1, '1', 1, '1', 1, now(), now(), 1, '', '', '', now())`,
 		`INSERT INTO subscriptions (tenant_id, subscription_id, name, source_id, kinds, cursor_txid, cursor_event) VALUES ($1, $1, 'n', 's', '{settled}', '0', 0)`,
 		`INSERT INTO approval_messages (tenant_id, subscription_id, action_id, delivery_id) VALUES ($1, $1, $1, $1)`,
-		`INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'ledger', 90, 'notice')`,
+		`INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'actions', 90, 'report')`,
 		`INSERT INTO dry_runs (tenant_id, execution_id, content_digest, source_id, tool_name, args, risk, effect, mode, mode_source, trace, outlook)
 			VALUES ($1, $1, '', 's', 't', '{}', 'low', 'once', 'allow', 's', '[]', '{}')`,
 		`INSERT INTO snapshots (tenant_id, action_id, attempt, stage, tool_name) VALUES ($1, $1, 1, 'before', 't')`,
 		`INSERT INTO snapshot_rules (tenant_id, source_id, tool_name, rule) VALUES ($1, 's', 't', '{}')`,
-		`INSERT INTO retention_checks (tenant_id, checked_at, ledger, events) VALUES ($1, now(), 0, 0)`,
+		`INSERT INTO retention_checks (tenant_id, checked_at, actions, events) VALUES ($1, now(), 0, 0)`,
 		`INSERT INTO notes (tenant_id, note_id, source_id, key, body) VALUES ($1, $1, 's', 'k', 'b')`,
 		`INSERT INTO session_usage (tenant_id, session_id, window_from, used) VALUES ($1, 's', now(), 1)`,
 	} {

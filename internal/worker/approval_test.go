@@ -117,7 +117,7 @@ func TestWhatWasApprovedIsWhatIsSent(t *testing.T) {
 			switch {
 			case test.code != "":
 				if diff := cmp.Diff([]string{"0 skipped " + test.code}, y.history(id)); diff != "" || y.effects(id) != 0 {
-					t.Errorf("%d effects, and the ledger (-want +got):\n%s", y.effects(id), diff)
+					t.Errorf("%d effects, and the attempts (-want +got):\n%s", y.effects(id), diff)
 				}
 			case test.note != "":
 				if v.Envelope.Approval != envelope.ApprovalRequired || !strings.Contains(v.DecisionNote, test.note) || v.Review.Given != 0 || y.effects(id) != 0 {
@@ -206,7 +206,7 @@ func TestTheSourceIsAskedBeforeWhatWasApprovedIsSent(t *testing.T) {
 			y.work()
 
 			if diff := cmp.Diff(test.want, y.history(id)); diff != "" || y.effects(id) != 0 {
-				t.Errorf("%d effects, and the ledger (-want +got):\n%s", y.effects(id), diff)
+				t.Errorf("%d effects, and the attempts (-want +got):\n%s", y.effects(id), diff)
 			}
 		})
 	}

@@ -108,7 +108,7 @@ func TestABreakerThatOpensHoldsForTheFleet(t *testing.T) {
 	for _, id := range later {
 		v := y.view(id)
 		if v.WaitsFor != preflight.CodeBreakerOpen || v.WaitsUntil.Before(s.Until) || len(y.history(id)) != 0 {
-			t.Fatalf("it waits for %q until %s with the ledger %q, want breaker_open until %s and no attempt", v.WaitsFor, v.WaitsUntil, y.history(id), s.Until)
+			t.Fatalf("it waits for %q until %s with the attempts %q, want breaker_open until %s and no attempt", v.WaitsFor, v.WaitsUntil, y.history(id), s.Until)
 		}
 	}
 }
@@ -340,7 +340,7 @@ func TestAWorkerThatDiesWithTheProbe(t *testing.T) {
 		t.Errorf("before the right lapsed it waited for %q after %d calls", waits, calls)
 	}
 	if diff := cmp.Diff([]string{"1 sent"}, y.history(id)); diff != "" {
-		t.Errorf("ledger (-want +got):\n%s", diff)
+		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
 }
 
@@ -433,7 +433,7 @@ func TestAToolsOwnRetryPolicy(t *testing.T) {
 	y.empty()
 
 	if diff := cmp.Diff([]string{"1 pending unreachable", "2 pending unreachable", "3 failed unreachable"}, y.history(id)); diff != "" {
-		t.Errorf("ledger (-want +got):\n%s", diff)
+		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
 }
 

@@ -246,7 +246,7 @@ func (y *fixture) view(id envelope.ActionID) outbox.View {
 	return views[0]
 }
 
-// history is the ledger of an envelope in short: "1 pending unreachable".
+// history returns the attempts of an action in short: "1 pending unreachable".
 func (y *fixture) history(id envelope.ActionID) []string {
 	y.t.Helper()
 	var lines []string

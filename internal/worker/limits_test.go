@@ -142,7 +142,7 @@ func TestQuietHoursAreWaitedFor(t *testing.T) {
 			for _, id := range quiet {
 				v := y.view(id)
 				if v.WaitsFor != preflight.CodeQuietHours || v.WaitsUntil.Before(end) || v.WaitsUntil.After(end.Add(11*time.Minute)) || len(y.history(id)) != 0 {
-					t.Errorf("it waits for %q until %s with the ledger %q, want quiet_hours until %s or up to ten minutes later", v.WaitsFor, v.WaitsUntil, y.history(id), end)
+					t.Errorf("it waits for %q until %s with the attempts %q, want quiet_hours until %s or up to ten minutes later", v.WaitsFor, v.WaitsUntil, y.history(id), end)
 				}
 				spread[v.WaitsUntil] = true
 			}
@@ -167,7 +167,7 @@ func TestQuietHoursAndTheDeadline(t *testing.T) {
 
 	for _, id := range []envelope.ActionID{within, atEnd} {
 		if diff := cmp.Diff([]string{"0 skipped quiet_hours"}, y.history(id)); diff != "" {
-			t.Errorf("ledger of one that must run before the end (-want +got):\n%s", diff)
+			t.Errorf("attempts of one that must run before the end (-want +got):\n%s", diff)
 		}
 		if e := y.view(id).Envelope.Result.Error; e == nil || !strings.Contains(e.Message, "must_run_before") {
 			t.Errorf("it says %+v, want that its deadline lies within", e)
@@ -225,7 +225,7 @@ func TestDoNotContactCountsUntilTheCall(t *testing.T) {
 
 	for i, want := range []string{"0 skipped do_not_contact", "0 skipped do_not_contact", "1 sent", "1 sent"} {
 		if diff := cmp.Diff([]string{want}, y.history(ids[i])); diff != "" {
-			t.Errorf("ledger of envelope %d (-want +got):\n%s", i, diff)
+			t.Errorf("attempts of envelope %d (-want +got):\n%s", i, diff)
 		}
 	}
 	if e := y.view(ids[0]).Envelope.Result.Error; e == nil || !strings.Contains(e.Message, "asked not to be") || strings.Contains(e.Message, "ana") {
@@ -245,7 +245,7 @@ func TestAnEntryThatExpiredDoesNotCount(t *testing.T) {
 	y.work()
 
 	if diff := cmp.Diff([]string{"1 sent"}, y.history(ids[0])); diff != "" {
-		t.Errorf("ledger (-want +got):\n%s", diff)
+		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
 }
 

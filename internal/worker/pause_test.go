@@ -162,7 +162,7 @@ func TestWhatIsPausedWaitsUntilItIsResumed(t *testing.T) {
 			}
 			for _, id := range meant {
 				if diff := cmp.Diff([]string{"1 sent"}, y.history(id)); diff != "" {
-					t.Errorf("ledger after the resume (-want +got):\n%s", diff)
+					t.Errorf("attempts after the resume (-want +got):\n%s", diff)
 				}
 			}
 		})
@@ -188,7 +188,7 @@ func TestAPauseStopsNothingElse(t *testing.T) {
 			y.work()
 
 			if diff := cmp.Diff([]string{"1 sent"}, y.history(id)); diff != "" {
-				t.Errorf("ledger (-want +got):\n%s", diff)
+				t.Errorf("attempts (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -247,7 +247,7 @@ func TestTwoPausesHoldUntilBothAreLifted(t *testing.T) {
 	stop()
 
 	if diff := cmp.Diff([]string{"1 sent"}, y.history(id)); diff != "" || waits != "paused" {
-		t.Errorf("it waited for %q after the first resume; ledger (-want +got):\n%s", waits, diff)
+		t.Errorf("it waited for %q after the first resume; attempts (-want +got):\n%s", waits, diff)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestQuietHoursThatAreTakenAwayLetGo(t *testing.T) {
 	y.empty()
 
 	if diff := cmp.Diff([]string{"1 sent"}, y.history(id)); diff != "" {
-		t.Errorf("ledger (-want +got):\n%s", diff)
+		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
 }
 
@@ -367,7 +367,7 @@ func TestAKillEndsWhatIsPending(t *testing.T) {
 			y.sweep()
 			y.work()
 			if diff := cmp.Diff([]string{"1 sent"}, y.history(after)); diff != "" {
-				t.Errorf("ledger of the one that was proposed after the kill (-want +got):\n%s", diff)
+				t.Errorf("attempts of the one that was proposed after the kill (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -403,10 +403,10 @@ func TestAKillLeavesWhatIsUnderWayToItsWorker(t *testing.T) {
 		t.Errorf("the kill counts as swept while two are under way")
 	}
 	if diff := cmp.Diff([]string{"1 sent"}, y.history(once)); diff != "" {
-		t.Errorf("ledger of one that went well (-want +got):\n%s", diff)
+		t.Errorf("attempts of one that went well (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"1 pending unreachable", "1 skipped killed"}, y.history(keyed)); diff != "" {
-		t.Errorf("ledger of one that was to be tried again (-want +got):\n%s", diff)
+		t.Errorf("attempts of one that was to be tried again (-want +got):\n%s", diff)
 	}
 	if !one[bool](y, "SELECT swept_at IS NOT NULL FROM pauses") {
 		t.Errorf("the kill does not count as swept")
@@ -429,7 +429,7 @@ func TestAKillCountsActionsThatWorkersHold(t *testing.T) {
 	y.sweep()
 
 	if diff := cmp.Diff([]string{"0 skipped killed"}, y.history(id)); diff != "" {
-		t.Errorf("ledger (-want +got):\n%s", diff)
+		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
 	if !one[bool](y, "SELECT cancelled = 1 AND swept_at IS NOT NULL FROM pauses") {
 		t.Error("the kill does not count the action")
@@ -465,7 +465,7 @@ func TestAKillMeetsWhatIsBeingGranted(t *testing.T) {
 	y.work()
 
 	if diff := cmp.Diff([]string{"0 skipped killed"}, y.history(id)); diff != "" {
-		t.Errorf("ledger (-want +got):\n%s", diff)
+		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
 }
 
@@ -505,7 +505,7 @@ func TestAKillMeetsWhatIsBeingProposed(t *testing.T) {
 	y.work()
 
 	if diff := cmp.Diff([]string{"0 skipped killed"}, y.history(id)); diff != "" {
-		t.Errorf("ledger (-want +got):\n%s", diff)
+		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
 }
 
@@ -585,7 +585,7 @@ func TestSweepsGoOnWhereOneWasCutShort(t *testing.T) {
 	y.sweep()
 
 	if got := one[int](y, "SELECT count(1)::int FROM tool_executions WHERE code = 'killed'"); got != n {
-		t.Errorf("%d rows in the ledger, want %d", got, n)
+		t.Errorf("%d attempts, want %d", got, n)
 	}
 	if got := one[int](y, "SELECT cancelled FROM pauses"); got != n {
 		t.Errorf("the pause tells of %d, want %d", got, n)
@@ -637,10 +637,10 @@ func TestTheFleetSweeps(t *testing.T) {
 	took := time.Since(began)
 
 	if diff := cmp.Diff([]string{"0 skipped killed"}, y.history(killed)); diff != "" {
-		t.Errorf("ledger of what was pending (-want +got):\n%s", diff)
+		t.Errorf("attempts of what was pending (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"1 sent"}, y.history(after)); diff != "" {
-		t.Errorf("ledger of what came after (-want +got):\n%s", diff)
+		t.Errorf("attempts of what came after (-want +got):\n%s", diff)
 	}
 	t.Logf("a kill and a resume took the fleet %v", took)
 }

@@ -46,7 +46,7 @@ func TestTwoWorkersExecuteEachEnvelopeOnce(t *testing.T) {
 		}
 	}
 	if got := one[int](y, "SELECT count(1)::int FROM tool_executions WHERE status = 'sent' AND attempt = 1"); got != len(ids) {
-		t.Errorf("the ledger has %d rows, want %d", got, len(ids))
+		t.Errorf("%d attempts are stored, want %d", got, len(ids))
 	}
 }
 
@@ -111,7 +111,7 @@ func TestWhatBecomesOfACall(t *testing.T) {
 			y.work()
 
 			if diff := cmp.Diff(test.history, y.history(id)); diff != "" {
-				t.Errorf("ledger (-want +got):\n%s", diff)
+				t.Errorf("attempts (-want +got):\n%s", diff)
 			}
 			if got := y.effects(id); got != test.effects {
 				t.Errorf("it took effect %d times, want %d", got, test.effects)
@@ -212,7 +212,7 @@ func TestTheWorldMovesBeforeTheCall(t *testing.T) {
 	}
 }
 
-func TestAParkedEnvelopeRunsOnceWhenGranted(t *testing.T) {
+func TestAnActionThatReturnedToApprovalRunsOnceWhenGranted(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	id := y.submit(toolOnce, 1)[0]
@@ -317,10 +317,10 @@ func TestTheEndOfTheGraceCancelsCallsAndSettlesThem(t *testing.T) {
 	stop()
 
 	if diff := cmp.Diff([]string{"1 unknown cancelled"}, y.history(once)); diff != "" {
-		t.Errorf("ledger of class once (-want +got):\n%s", diff)
+		t.Errorf("attempts of class once (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"1 pending cancelled"}, y.history(keyed)); diff != "" {
-		t.Errorf("ledger of class keyed (-want +got):\n%s", diff)
+		t.Errorf("attempts of class keyed (-want +got):\n%s", diff)
 	}
 	y.nothingLeased()
 }
@@ -357,7 +357,7 @@ func TestStopsAtAnyMomentLeaveNothingLeased(t *testing.T) {
 			t.Errorf("%s took effect %d times", id, got)
 		}
 		if got := y.history(id); len(got) != 1 {
-			t.Errorf("%s has the ledger %q, want one row", id, got)
+			t.Errorf("%s has the attempts %q, want one", id, got)
 		}
 	}
 }
@@ -408,7 +408,7 @@ func TestAnOutageBetweenCallAndSettleLosesAndDoublesNothing(t *testing.T) {
 			t.Errorf("%s is %s and took effect %d times", id, e.Result.Status, got)
 		}
 		if got := y.history(id); len(got) != 1 {
-			t.Errorf("%s has the ledger %q, want one row", id, got)
+			t.Errorf("%s has the attempts %q, want one", id, got)
 		}
 	}
 }
@@ -437,7 +437,7 @@ func TestAWorkerWhoseLeaseWasTakenOverSettlesNothing(t *testing.T) {
 	wait()
 
 	if diff := cmp.Diff([]string{"1 sent"}, y.history(id)); diff != "" {
-		t.Errorf("ledger (-want +got):\n%s", diff)
+		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
 	if got := one[string](y, "SELECT worker FROM tool_executions"); got != "quick" {
 		t.Errorf("it was settled by %q, want the worker that held the lease", got)
@@ -463,7 +463,7 @@ func TestLeasesOfLongCallsAreRenewed(t *testing.T) {
 	y.empty()
 
 	if diff := cmp.Diff([]string{"1 sent"}, y.history(id)); diff != "" {
-		t.Errorf("ledger (-want +got):\n%s", diff)
+		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
 	if got := y.effects(id); got != 1 {
 		t.Errorf("it took effect %d times, want once", got)

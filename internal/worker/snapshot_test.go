@@ -81,7 +81,7 @@ func TestACallIsSeenBeforeAndAfter(t *testing.T) {
 				t.Errorf("snapshots (-want +got):\n%s", diff)
 			}
 			if got := y.history(id); !slices.Equal(got, test.history) {
-				t.Errorf("ledger = %q, want %q", got, test.history)
+				t.Errorf("attempts = %q, want %q", got, test.history)
 			}
 		})
 	}
@@ -100,7 +100,7 @@ func TestACallWaitsForTheSnapshotThatItsRuleRequires(t *testing.T) {
 		t.Errorf("snapshots (-want +got):\n%s", diff)
 	}
 	if got, want := y.history(id), []string{"1 pending " + snapshot.CodeFailed, "2 sent"}; !slices.Equal(got, want) || y.effects(id) != 1 {
-		t.Errorf("ledger = %q with %d effects, want %q with one", got, y.effects(id), want)
+		t.Errorf("attempts = %q with %d effects, want %q with one", got, y.effects(id), want)
 	}
 }
 

@@ -20,10 +20,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
-// crowd is how many goroutines make the same move at once.
-const crowd = 8
+// parallel is how many goroutines make the same move at once.
+const parallel = 8
 
-// move is something that one of a crowd tries to do to an envelope.
+// move is something that one goroutine of many tries to do to an action.
 type move func(o fixture, nth int, id envelope.ActionID) error
 
 func approves(o fixture, nth int, id envelope.ActionID) error {
@@ -40,19 +40,19 @@ func undoes(o fixture, _ int, id envelope.ActionID) error {
 	})
 }
 
-// tally is how often each move of a crowd was made.
-type tally []int
+// counts is how often each move was made.
+type counts []int
 
-// rush has a crowd of each move at an envelope at once, and counts what was
+// race makes each move at an action many times at once, and counts what was
 // done. What was not must have been refused for one of the given reasons.
-func (o fixture) rush(id envelope.ActionID, refusals []fault.Kind, moves ...move) tally {
+func (o fixture) race(id envelope.ActionID, refusals []fault.Kind, moves ...move) counts {
 	o.t.Helper()
-	done := make(tally, len(moves))
+	done := make(counts, len(moves))
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	start := make(chan struct{})
 	for side, m := range moves {
-		for nth := range crowd {
+		for nth := range parallel {
 			wg.Go(func() {
 				<-start
 				err := m(o, nth, id)
@@ -76,8 +76,8 @@ func (o fixture) rush(id envelope.ActionID, refusals []fault.Kind, moves ...move
 func (o fixture) agrees(id envelope.ActionID, want envelope.Approval, votes int) {
 	o.t.Helper()
 	type record struct {
-		Approval                       envelope.Approval
-		Scheduled, Votes, Told, Sealed int
+		Approval                          envelope.Approval
+		Scheduled, Votes, Events, Digests int
 	}
 	granted := 0
 	if want == envelope.ApprovalGranted {
@@ -102,7 +102,7 @@ func TestOfManyDecisionsOneWins(t *testing.T) {
 	o := newSharedFixture(t)
 
 	for _, id := range o.propose(25) {
-		won := o.rush(id, []fault.Kind{fault.Conflict}, approves, denies)
+		won := o.race(id, []fault.Kind{fault.Conflict}, approves, denies)
 
 		if won[0]+won[1] != 1 {
 			t.Fatalf("%d approvals and %d denials won, want one of all", won[0], won[1])
@@ -126,7 +126,7 @@ func TestAnApprovalAndItsExpiryHaveOneWinner(t *testing.T) {
 
 	for _, id := range o.propose(40) {
 		o.exec("UPDATE actions SET approval_expires_at = clock_timestamp() + interval '1500 microseconds' WHERE action_id = $1", id.String())
-		won := o.rush(id, []fault.Kind{fault.Conflict, fault.Gone}, approves, sweeps)
+		won := o.race(id, []fault.Kind{fault.Conflict, fault.Gone}, approves, sweeps)
 		if _, err := approval.Expire(t.Context(), o.db, 10); err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func TestAnApprovalAndAnUndoLeaveOneEnd(t *testing.T) {
 	o := newSharedFixture(t)
 
 	for _, id := range o.propose(25) {
-		won := o.rush(id, []fault.Kind{fault.Conflict}, approves, undoes)
+		won := o.race(id, []fault.Kind{fault.Conflict}, approves, undoes)
 
 		// An undo may win after the approval, of what waits for its turn.
 		if won[1] != 1 || won[0] > 1 {
@@ -170,7 +170,7 @@ func TestADenialAndAnUndoHaveOneWinner(t *testing.T) {
 	o := newSharedFixture(t)
 
 	for _, id := range o.propose(25) {
-		won := o.rush(id, []fault.Kind{fault.Conflict}, denies, undoes)
+		won := o.race(id, []fault.Kind{fault.Conflict}, denies, undoes)
 
 		if won[0]+won[1] != 1 || o.decisions(id) != 1 || o.view(id).Envelope.Approval != envelope.ApprovalDenied {
 			t.Errorf("%d denials and %d undoings won, with %d events", won[0], won[1], o.decisions(id))
@@ -203,7 +203,7 @@ func TestAnApprovalAndAKillLeaveNothingToSend(t *testing.T) {
 			_, err := pause.Set(ctx, tx, o.tenant, pause.Target{Scope: pause.Tenant}, true, "stop", "ada")
 			return err
 		})
-		won := o.rush(id, []fault.Kind{fault.Conflict}, approves, sweeps)
+		won := o.race(id, []fault.Kind{fault.Conflict}, approves, sweeps)
 		// What skipped a row that was locked comes back to it.
 		for one[bool](o, "SELECT EXISTS (SELECT FROM outbox) OR EXISTS (SELECT FROM actions WHERE approval_state = 'required')") {
 			if err := o.sweep(); err != nil {
@@ -234,7 +234,7 @@ func TestAnEditAndAnApprovalHaveOneWinner(t *testing.T) {
 
 	for _, id := range o.propose(25) {
 		seen := approval.ETag(o.view(id))
-		won := o.rush(id, []fault.Kind{fault.Conflict, fault.Stale, fault.Unconditional},
+		won := o.race(id, []fault.Kind{fault.Conflict, fault.Stale, fault.Unconditional},
 			func(o fixture, nth int, id envelope.ActionID) error {
 				_, err := o.service.Approve(o.t.Context(), o.person(fmt.Sprintf("approver %d", nth)), id, approval.Approval{IfMatch: seen})
 				return err
@@ -274,7 +274,7 @@ func TestVotesAtOnceAreCountedOnce(t *testing.T) {
 	o.review(needed)
 
 	for _, id := range o.propose(20) {
-		won := o.rush(id, []fault.Kind{fault.Conflict}, approves, approves)
+		won := o.race(id, []fault.Kind{fault.Conflict}, approves, approves)
 
 		if won[0]+won[1] != needed {
 			t.Errorf("%d votes were counted, want %d", won[0]+won[1], needed)
@@ -295,7 +295,7 @@ func TestADenialEndsAVote(t *testing.T) {
 	o.review(needed)
 
 	for _, id := range o.propose(20) {
-		won := o.rush(id, []fault.Kind{fault.Conflict}, approves, denies)
+		won := o.race(id, []fault.Kind{fault.Conflict}, approves, denies)
 
 		switch {
 		case won[1] == 1 && won[0] < needed:
@@ -319,7 +319,7 @@ func TestOverlappingBatchesHaveOneWinnerEach(t *testing.T) {
 	won := make(map[envelope.ActionID][]envelope.Approval)
 	var wg sync.WaitGroup
 
-	for nth := range crowd {
+	for nth := range parallel {
 		mine := slices.Clone(ids)
 		rand.Shuffle(all, func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
 		mine = mine[:most]

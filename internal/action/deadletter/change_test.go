@@ -274,10 +274,10 @@ func TestResolve(t *testing.T) {
 			if v.Envelope.Result.Status != test.status || v.Phase != test.phase || len(fx.DeadLetters(deadletter.Filter{})) != 0 {
 				t.Errorf("resolved it is %s, %s; want %s, %s and no letter", v.Envelope.Result.Status, v.Phase, test.status, test.phase)
 			}
-			ledger := fx.Attempts(id)
-			last := ledger[len(ledger)-1]
-			if len(ledger) != 2 || last.Status != test.status || last.Code != deadletter.CodeResolved || last.Message != test.say.Note || last.Worker != "ada" {
-				t.Errorf("ledger = %+v, want what was said last", ledger)
+			attempts := fx.Attempts(id)
+			last := attempts[len(attempts)-1]
+			if len(attempts) != 2 || last.Status != test.status || last.Code != deadletter.CodeResolved || last.Message != test.say.Note || last.Worker != "ada" {
+				t.Errorf("attempts = %+v, want what was said last", attempts)
 			}
 			want := audit.Event{Kind: audit.Resolved, Actor: "ada", Items: []audit.Item{
 				{Action: id, Status: test.status, Attempt: 1, Code: deadletter.CodeResolved, Note: test.say.Note},

@@ -154,7 +154,7 @@ func (r Resolution) event() envelope.Event {
 	return envelope.EventResolvePending
 }
 
-// CodeResolved is the code of the ledger row that a resolution adds.
+// CodeResolved is the code of the attempt that a resolution adds.
 const CodeResolved = "resolved"
 
 // dueTimes returns n times from start on, an interval apart.

@@ -58,7 +58,7 @@ func TestReplayGivesNewAttemptsUnderTheOldKey(t *testing.T) {
 	}
 	fx.Settle(outboxtest.Sent(items[0]))
 	if got := fx.Attempts(id); len(got) != 2 || got[1].Attempt != 2 {
-		t.Errorf("ledger = %+v, want attempts 1 and 2", got)
+		t.Errorf("attempts = %+v, want attempts 1 and 2", got)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestOfTwoReplaysOneTakesEachLetter(t *testing.T) {
 	}
 }
 
-func TestDiscardKeepsTheLedger(t *testing.T) {
+func TestDiscardKeepsTheAttempts(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	id := fx.EndAsDeadLetters(1, outbox.Refused)[0]
@@ -132,7 +132,7 @@ func TestDiscardKeepsTheLedger(t *testing.T) {
 		t.Errorf("Discard = %v, then %v, want it once", first, second)
 	}
 	if len(fx.DeadLetters(deadletter.Filter{})) != 0 || len(fx.Attempts(id)) != 1 || fx.View(id).Phase != envelope.PhaseFailed {
-		t.Error("after Discard want no letter, the ledger as it was and a failed envelope")
+		t.Error("after Discard want no letter, the attempts as they were and a failed envelope")
 	}
 	if got, err := fx.Replay(false, id); err != nil || len(got) != 0 {
 		t.Errorf("Replay of a discarded letter = %v, %v, want nothing", got, err)

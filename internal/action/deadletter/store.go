@@ -69,7 +69,7 @@ func Replay(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRe
 	return result, count(ctx, tx, tenant, req, opts.AllowDuplicates, &result)
 }
 
-// Discard deletes dead letters. The ledger keeps what happened.
+// Discard deletes dead letters. The attempts stay.
 func Discard(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest) (BulkResult, error) {
 	selected, err := choose(ctx, tx, tenant, req, true)
 	if err != nil {
@@ -190,7 +190,7 @@ func count(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkReq
 }
 
 // Resolve deletes the entry of an action whose outcome was unknown and records
-// the outcome in the ledger. An action whose call did not happen is scheduled
+// the outcome as an attempt. An action whose call did not happen is scheduled
 // again under its old idempotency key, with as many attempts as at first.
 // The error is fault.Conflict if the outcome is not, or no longer, unknown.
 func Resolve(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, r Resolution) error {

@@ -288,18 +288,18 @@ func TestReplicasShareTheLimitsOfASession(t *testing.T) {
 	by := d.by()
 	by.Session = "s"
 	var waits, goes atomic.Int32
-	var crowd sync.WaitGroup
+	var wg sync.WaitGroup
 
 	for i, in := range d.replicas(t, 4) {
 		for j := range 2 {
-			crowd.Go(func() {
+			wg.Go(func() {
 				chance := rand.New(rand.NewPCG(uint64(i), uint64(j)))
 				for k := range 12 {
-					var lot []*envelope.Proposal
+					var batch []*envelope.Proposal
 					for n := range 1 + chance.IntN(4) {
-						lot = append(lot, called(fmt.Sprintf("%d-%d-%d-%d", i, j, k, n), []string{"note", "danger"}[chance.IntN(2)]))
+						batch = append(batch, called(fmt.Sprintf("%d-%d-%d-%d", i, j, k, n), []string{"note", "danger"}[chance.IntN(2)]))
 					}
-					answers, err := in.Accept(t.Context(), by, lot)
+					answers, err := in.Accept(t.Context(), by, batch)
 					if err != nil {
 						t.Error(err)
 						return
@@ -318,7 +318,7 @@ func TestReplicasShareTheLimitsOfASession(t *testing.T) {
 			})
 		}
 	}
-	crowd.Wait()
+	wg.Wait()
 
 	if waits.Load() != pending || waits.Load()+goes.Load() != minute {
 		t.Errorf("%d wait and %d go, want %d to wait and %d in all", waits.Load(), goes.Load(), pending, minute)
@@ -341,9 +341,9 @@ func TestRoomThatADecisionMakesIsTakenOnce(t *testing.T) {
 
 	for round := range rounds {
 		accepted := make(chan envelope.ActionID, len(replicas))
-		var crowd sync.WaitGroup
+		var wg sync.WaitGroup
 		for i, in := range replicas {
-			crowd.Go(func() {
+			wg.Go(func() {
 				answers, err := in.Accept(t.Context(), by, []*envelope.Proposal{called(strconv.Itoa(round)+"-"+strconv.Itoa(i), "danger")})
 				if err != nil {
 					t.Error(err)
@@ -354,7 +354,7 @@ func TestRoomThatADecisionMakesIsTakenOnce(t *testing.T) {
 				}
 			})
 		}
-		crowd.Wait()
+		wg.Wait()
 		close(accepted)
 
 		// Full again each time, by exactly as many as there was room for.

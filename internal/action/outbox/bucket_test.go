@@ -282,7 +282,7 @@ func TestCeilingsCountWhatIsHeld(t *testing.T) {
 		_, err := outbox.ReturnToApproval(t.Context(), tx, []outbox.ApprovalReturn{{Lease: held[0].Lease, ToolDigest: []byte{0}, Needed: 1, Wait: time.Hour, UnusedPermit: held[0].Permit}})
 		return err
 	})
-	held = append(held[1:], free("after one was parked", 1)...)
+	held = append(held[1:], free("after one returned to approval", 1)...)
 	fx.Expire(held[0].Action)
 	taken := free("after a lease ran out", 1)
 	if got := outboxtest.One[int](fx.Fixture, "SELECT count(1)::int FROM outbox WHERE bucket_id = $1 AND held AND lease_until >= now()", b); got != 3 {

@@ -94,7 +94,7 @@ type Settlement struct {
 	// Unsure goes back with an envelope whose effect may be there.
 	Unsure bool
 	// Delay is how long an envelope that goes back waits; Deferred says that
-	// this was no attempt and leaves no row in the ledger.
+	// this was no attempt and leaves no attempt.
 	Delay    time.Duration
 	Deferred bool
 	// WaitsFor says in one word why an envelope goes back.

@@ -15,15 +15,15 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
-// park sends items to a person.
-func (fx fixture) park(items ...outbox.Item) {
+// returnToApproval sends items to a person.
+func (fx fixture) returnToApproval(items ...outbox.Item) {
 	fx.T.Helper()
-	var parkings []outbox.ApprovalReturn
+	var returns []outbox.ApprovalReturn
 	for _, it := range items {
-		parkings = append(parkings, outbox.ApprovalReturn{Lease: it.Lease, ToolDigest: []byte{0}, Needed: 1, Wait: time.Hour, UnusedPermit: it.Permit})
+		returns = append(returns, outbox.ApprovalReturn{Lease: it.Lease, ToolDigest: []byte{0}, Needed: 1, Wait: time.Hour, UnusedPermit: it.Permit})
 	}
 	fx.As(postgres.Worker().Planned(), func(tx pgx.Tx) error {
-		_, err := outbox.ReturnToApproval(fx.T.Context(), tx, parkings)
+		_, err := outbox.ReturnToApproval(fx.T.Context(), tx, returns)
 		return err
 	})
 }
@@ -48,21 +48,21 @@ func TestATokenThatWasNotUsedGoesBack(t *testing.T) {
 		"when a breaker deferred it": {settle(func(it outbox.Item) outbox.Settlement {
 			return outbox.SettlementOf(it, deferred, 0, outbox.DefaultRetry())
 		}), 1},
-		"when it is parked":    {func(fx fixture, it outbox.Item) { fx.park(it) }, 1},
-		"not when it was sent": {settle(outboxtest.Sent), 0},
+		"when it returns to approval": {func(fx fixture, it outbox.Item) { fx.returnToApproval(it) }, 1},
+		"not when it was sent":        {settle(outboxtest.Sent), 0},
 		"not when it failed": {settle(func(it outbox.Item) outbox.Settlement {
 			return outbox.SettlementOf(it, failed, 0, outbox.DefaultRetry())
 		}), 0},
 		"not when its lease was lost": {func(fx fixture, it outbox.Item) {
 			it.Fence--
 			fx.Settle(outbox.Defer(it, "quiet_hours", time.Hour))
-			fx.park(it)
+			fx.returnToApproval(it)
 		}, 0},
 		"not twice": {func(fx fixture, it outbox.Item) {
 			wait := outbox.Defer(it, "quiet_hours", time.Hour)
 			fx.Settle(wait)
 			fx.Settle(wait)
-			fx.park(it)
+			fx.returnToApproval(it)
 		}, 1},
 	} {
 		for kind, limits := range map[string]limits.Bucket{"rate": perMinute(1, 1), "rate with a burst": perMinute(4, 4), "calendar": daily(3)} {
@@ -87,7 +87,7 @@ func TestATokenThatWasNotUsedGoesBack(t *testing.T) {
 	}
 }
 
-func TestParkingGivesBackNoTokenOfAnotherTenant(t *testing.T) {
+func TestReturningToApprovalGivesBackNoPermitOfAnotherTenant(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	other := fixture{outboxtest.NewIn(t, fx.DB)}
@@ -100,12 +100,12 @@ func TestParkingGivesBackNoTokenOfAnotherTenant(t *testing.T) {
 	items := slices.Concat(fx.ask(b, 2), other.ask(theirs, 2))
 	items = slices.DeleteFunc(items, func(it outbox.Item) bool { return it.Action != id })
 	stale := slices.IndexFunc(items, func(it outbox.Item) bool { return it.Tenant == other.Tenant })
-	items[stale].Fence-- // its lease was lost, and only the other one is parked
+	items[stale].Fence-- // its lease was lost, and only the other one returns to approval
 
-	fx.park(items...)
+	fx.returnToApproval(items...)
 
 	if mine, its := len(fx.ask(b, 5)), len(other.ask(theirs, 5)); mine != 1 || its != 0 {
-		t.Errorf("%d more were granted to the tenant whose envelope was parked, %d to the other; want 1 and none", mine, its)
+		t.Errorf("%d more were granted to the tenant whose envelope returned to approval, %d to the other; want 1 and none", mine, its)
 	}
 }
 

@@ -46,20 +46,20 @@ func TestViewOfEveryState(t *testing.T) {
 			return id
 		}
 	}
-	park := func(fx fixture, it outbox.Item) {
+	returnToApproval := func(fx fixture, it outbox.Item) {
 		fx.As(postgres.Worker(), func(tx pgx.Tx) error {
 			_, err := outbox.ReturnToApproval(fx.T.Context(), tx, []outbox.ApprovalReturn{{Lease: it.Lease, ToolDigest: []byte{1}, Note: "changed", Needed: 1, Wait: time.Minute}})
 			return err
 		})
 	}
-	// replayedAndParked failed once, was replayed, and then parked.
-	replayedAndParked := func(approval envelope.Approval) func(fx fixture) envelope.ActionID {
+	// replayedAndReturned failed once, was replayed, and then returned to approval.
+	replayedAndReturned := func(approval envelope.Approval) func(fx fixture) envelope.ActionID {
 		return func(fx fixture) envelope.ActionID {
 			id := fx.EndAsDeadLetters(1, outbox.Refused)[0]
 			if _, err := fx.Replay(false, id); err != nil {
 				fx.T.Fatal(err)
 			}
-			park(fx, fx.Claim(1)[0])
+			returnToApproval(fx, fx.Claim(1)[0])
 			fx.Exec("UPDATE actions SET approval_state = $2 WHERE action_id = $1", id.String(), string(approval))
 			return id
 		}
@@ -105,11 +105,11 @@ func TestViewOfEveryState(t *testing.T) {
 			want{status: envelope.StatusUnknown, approval: envelope.ApprovalAuto, attempts: 1, code: "worker_lost"}},
 		"skipped": {settled(func(it outbox.Item) outbox.Settlement { return outbox.Skip(it, "deadline", "late") }),
 			want{status: envelope.StatusSkipped, approval: envelope.ApprovalAuto, completed: true, code: "deadline"}},
-		"parked": {claimed(envelope.EffectKeyed, park),
+		"returned to approval": {claimed(envelope.EffectKeyed, returnToApproval),
 			want{status: envelope.StatusPending, approval: envelope.ApprovalRequired}},
-		"parked after a replay": {replayedAndParked(envelope.ApprovalRequired),
+		"returned to approval after a replay": {replayedAndReturned(envelope.ApprovalRequired),
 			want{status: envelope.StatusPending, approval: envelope.ApprovalRequired, attempts: 1, code: "rejected"}},
-		"denied after a replay": {replayedAndParked(envelope.ApprovalDenied),
+		"denied after a replay": {replayedAndReturned(envelope.ApprovalDenied),
 			want{status: envelope.StatusSkipped, approval: envelope.ApprovalDenied, attempts: 1, completed: true, code: "rejected"}},
 		"replayed": {func(fx fixture) envelope.ActionID {
 			id := fx.EndAsDeadLetters(1, outbox.Refused)[0]

@@ -35,11 +35,11 @@ func TestSettleEndsAnEnvelope(t *testing.T) {
 			t.Errorf("%s is still on the schedule", want.Status)
 		}
 		if diff := cmp.Diff([]outbox.Attempt{want}, fx.Attempts(id), cmpopts.IgnoreFields(outbox.Attempt{}, "StartedAt", "FinishedAt"), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("ledger (-want +got):\n%s", diff)
+			t.Errorf("attempts (-want +got):\n%s", diff)
 		}
 	}
 	if took := took(fx.Attempts(items[0].Action)[0]); took < 900*time.Millisecond || took > 1100*time.Millisecond {
-		t.Errorf("the ledger says that it took %v, want 1s", took)
+		t.Errorf("the attempt says that it took %v, want 1s", took)
 	}
 	letters := fx.DeadLetters(deadletter.Filter{})
 	want := []deadletter.Entry{{Action: items[1].Action, Source: "src", Tool: "tool", Reason: outbox.Refused, Attempt: 1, Code: "rejected", Message: "no"}}
@@ -93,7 +93,7 @@ func TestSettleTellsAnOldLeaseFromANewOneInOneBatch(t *testing.T) {
 	}
 }
 
-func TestSettleBackKeepsTheLedgerAndWaits(t *testing.T) {
+func TestSettleBackStoresTheAttemptAndWaits(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	fx.Queue(envelope.EffectOnce, 1)
@@ -109,7 +109,7 @@ func TestSettleBackKeepsTheLedgerAndWaits(t *testing.T) {
 	}
 	want := []outbox.Attempt{{Attempt: 1, Status: envelope.StatusPending, Code: "unreachable", Message: "later", Worker: "w1"}}
 	if diff := cmp.Diff(want, fx.Attempts(it.Action), cmpopts.IgnoreFields(outbox.Attempt{}, "StartedAt", "FinishedAt"), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("ledger (-want +got):\n%s", diff)
+		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
 	if got := fx.Claim(1); len(got) != 0 {
 		t.Errorf("Claim before its time has %d items", len(got))
@@ -130,14 +130,14 @@ func TestDeferredLeavesNoRowAndNoAttempt(t *testing.T) {
 	fx.Settle(outbox.Release(it))
 
 	if got := fx.Attempts(it.Action); len(got) != 0 {
-		t.Errorf("the ledger has %d rows, want none", len(got))
+		t.Errorf("%d attempts are stored, want none", len(got))
 	}
 	if got := fx.Claim(1); len(got) != 1 || got[0].Attempt != 0 || got[0].Sending || got[0].LeasesLost != 0 {
 		t.Errorf("Claim = %+v, want it due at once and as it was", got)
 	}
 }
 
-func TestParkTakesWhatIsHeldOffTheSchedule(t *testing.T) {
+func TestReturnToApprovalTakesActionsOffTheSchedule(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	fx.Queue(envelope.EffectKeyed, 2)
@@ -145,30 +145,30 @@ func TestParkTakesWhatIsHeldOffTheSchedule(t *testing.T) {
 	stale := items[1].Lease
 	stale.Fence--
 
-	var parked []outbox.Lease
+	var returned []outbox.Lease
 	fx.As(postgres.Worker(), func(tx pgx.Tx) (err error) {
-		parked, err = outbox.ReturnToApproval(t.Context(), tx, []outbox.ApprovalReturn{
+		returned, err = outbox.ReturnToApproval(t.Context(), tx, []outbox.ApprovalReturn{
 			{Lease: items[0].Lease, ToolDigest: []byte{1}, Note: "policy changed", Needed: 1, Wait: time.Minute},
 			{Lease: stale, ToolDigest: []byte{1}, Note: "policy changed", Needed: 1, Wait: time.Minute},
 		})
 		return err
 	})
 
-	if len(parked) != 1 || parked[0].Action != items[0].Action {
-		t.Errorf("Park = %v, want %s alone", parked, items[0].Action)
+	if len(returned) != 1 || returned[0].Action != items[0].Action {
+		t.Errorf("ReturnToApproval = %v, want only %s", returned, items[0].Action)
 	}
 	v := fx.View(items[0].Action)
 	if v.Phase != envelope.PhasePending || v.Envelope.Approval != envelope.ApprovalRequired || v.ApprovalExpiresAt == nil || v.DecisionNote != "policy changed" {
-		t.Errorf("parked view = %s, %s, %q, want it to wait for a person", v.Phase, v.Envelope.Approval, v.DecisionNote)
+		t.Errorf("view = %s, %s, %q, want it to wait for a person", v.Phase, v.Envelope.Approval, v.DecisionNote)
 	}
 	if !fx.Scheduled(items[1].Action) {
-		t.Error("Park with an old fence took the envelope off the schedule")
+		t.Error("ReturnToApproval with an old fence took the envelope off the schedule")
 	}
 }
 
 // The clock of a transaction is that of its begin. One that began early and
 // waited for a lock must still write the later row.
-func TestTheLedgerIsInTheOrderOfTheLocks(t *testing.T) {
+func TestAttemptsAreInTheOrderOfTheLocks(t *testing.T) {
 	t.Parallel()
 	fx := newSharedFixture(t)
 	fx.Queue(envelope.EffectKeyed, 1)
@@ -196,7 +196,7 @@ func TestSettlingTwiceCountsOnce(t *testing.T) {
 	settled := fx.Settle(batch...)
 
 	if len(settled) != 0 || len(fx.Attempts(items[0].Action)) != 1 || len(fx.Attempts(items[1].Action)) != 1 {
-		t.Errorf("Settle again settled %v, want nothing and one row each in the ledger", settled)
+		t.Errorf("Settle again settled %v, want nothing and one attempt each", settled)
 	}
 }
 

@@ -29,7 +29,7 @@ type place struct {
 	lost    bool
 	sending bool
 	unknown bool
-	// attempts counts what was settled as an attempt, rows the ledger's.
+	// attempts counts what was settled as an attempt, rows the stored ones.
 	attempts, rows int
 }
 
@@ -218,17 +218,17 @@ func (w *walk) check(rt *rapid.T) {
 		}
 		rows, last := w.Attempts(id), 0
 		if len(rows) != p.rows {
-			rt.Fatalf("%s has %d rows in the ledger, the model %+v", id, len(rows), p)
+			rt.Fatalf("%s has %d stored attempts, the model %+v", id, len(rows), p)
 		}
 		for i, row := range rows {
 			// A skip was no call, and repeats the number of the last attempt; one
 			// in doubt is unknown.
 			skipped := row.Status == envelope.StatusSkipped || row.Status == envelope.StatusUnknown && row.Code == "deadline"
 			if row.Attempt != last+1 && !(row.Attempt == last && skipped) {
-				rt.Fatalf("%s: row %d of the ledger is attempt %d after %d", id, i, row.Attempt, last)
+				rt.Fatalf("%s: stored row %d is attempt %d after %d", id, i, row.Attempt, last)
 			}
 			if i > 0 && row.FinishedAt.Before(rows[i-1].FinishedAt.Add(-time.Microsecond)) {
-				rt.Fatalf("%s: the ledger is not in order", id)
+				rt.Fatalf("%s: the attempts are not in order", id)
 			}
 			last = row.Attempt
 		}

@@ -42,7 +42,7 @@ func InvocationKind(kind audit.Kind, it audit.Item) string {
 			return Completed
 		}
 	case audit.Voted, audit.Edited, audit.Expiring, audit.Escalated, audit.Replayed, audit.Discarded, audit.Configured,
-		audit.Noticed, audit.Pruned, audit.WorkflowChanged:
+		audit.RetentionReported, audit.Pruned, audit.WorkflowChanged:
 	}
 	return ""
 }

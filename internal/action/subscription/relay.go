@@ -183,7 +183,7 @@ func (st *step) add(e audit.Stored, i int, it audit.Item) bool {
 	case audit.Decided, audit.Voted, audit.Edited:
 		st.changed = append(st.changed, uuid.UUID(it.Action))
 	case audit.Proposed, audit.Expiring, audit.Escalated, audit.ReturnedToApproval, audit.Replayed, audit.Discarded, audit.Configured,
-		audit.Noticed, audit.Pruned, audit.WorkflowChanged:
+		audit.RetentionReported, audit.Pruned, audit.WorkflowChanged:
 		return wanted
 	}
 	return true

@@ -581,7 +581,7 @@ func TestAFailedStepOfAnAtomicWorkflowIsNotReplayed(t *testing.T) {
 	}
 }
 
-func TestPruneForgetsWhatTheLedgerForgets(t *testing.T) {
+func TestPruneDeletesWhatTheExecutionLogDeletes(t *testing.T) {
 	t.Parallel()
 	o := newSharedFixture(t)
 	old, young, alive := o.submit(steps(false, "find", `{}`)), o.submit(steps(false, "find", `{"a":1}`)), o.submit(steps(false, "ask", `{}`))

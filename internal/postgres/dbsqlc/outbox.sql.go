@@ -68,10 +68,10 @@ type OutboxCancelRow struct {
 	Status   string
 }
 
-// Ends what a kill hit and nobody holds: as skipped or, where a call may have
-// had its effect, as unknown, with a dead letter. A page at a time, in the
-// order of the primary key. FOR UPDATE SKIP LOCKED: what is being claimed,
-// settled or undone at this moment is met by the next sweep.
+// Ends the actions that a kill covers and no worker holds: as skipped or, where
+// a call may have had its effect, as unknown, with a dead letter. At most @most
+// rows per statement, in the order of the primary key. FOR UPDATE SKIP LOCKED:
+// the next sweep ends the rows that are being claimed, settled or undone now.
 func (q *Queries) OutboxCancel(ctx context.Context, db DBTX, arg *OutboxCancelParams) ([]OutboxCancelRow, error) {
 	rows, err := db.Query(ctx, outboxCancel,
 		arg.FirstTenant,
@@ -133,8 +133,8 @@ type OutboxCancelLeftParams struct {
 	Subject     string
 }
 
-// Whether something that a kill hit is still there: held by a worker, or
-// being decided about.
+// Reports whether actions that a kill covers are left: held by a worker, or
+// waiting for a person.
 func (q *Queries) OutboxCancelLeft(ctx context.Context, db DBTX, arg *OutboxCancelLeftParams) (bool, error) {
 	row := db.QueryRow(ctx, outboxCancelLeft,
 		arg.FirstTenant,
@@ -239,12 +239,12 @@ type OutboxClaimRow struct {
 }
 
 // Leases up to a quota of due rows per bucket and reads what the call needs.
-// FOR UPDATE SKIP LOCKED: claimers run side by side and must not wait for one
-// another; a row that is skipped is found by the next look. The lower bound
-// is where the last claim of this bucket ended: it keeps the scan off the
-// dead index entries that settled rows leave behind. A bucket that is closed
-// or paused by now gives nothing; one with limits gives only what BucketGrant
-// granted under its lock, so that a limit which was set a moment ago holds.
+// FOR UPDATE SKIP LOCKED: workers claim concurrently and must not wait for each
+// other; a later claim finds the skipped rows. The lower bound is where the
+// last claim of this bucket ended: it keeps the scan off the dead index entries
+// of settled rows. A bucket that is closed or paused by now returns no rows; a
+// bucket with limits returns only what BucketGrant granted under its lock, so
+// that a limit which was set a moment ago holds.
 func (q *Queries) OutboxClaim(ctx context.Context, db DBTX, arg *OutboxClaimParams) ([]OutboxClaimRow, error) {
 	rows, err := db.Query(ctx, outboxClaim,
 		arg.BucketIds,
@@ -343,12 +343,11 @@ type OutboxDueBucketsRow struct {
 	WaitSeconds   float64
 }
 
-// Says per bucket where its first free row is, and whether that is due. It
-// hops from bucket to bucket over the index, so it costs one probe per bucket
-// with work, however long the backlog. Leased rows at the head are passed
-// over; there are at most as many as the fleet works on. A bucket that is
-// paused is left out; one that is closed, or has no token, is due when it
-// opens.
+// Returns the first unleased row of each bucket and when it is due. The
+// recursive scan reads one index entry per bucket with work, however long the
+// backlog. Leased rows at the head are passed over; there are at most as many
+// as all workers hold. A bucket that is closed, or has no permit, is due when
+// it opens.
 func (q *Queries) OutboxDueBuckets(ctx context.Context, db DBTX, arg *OutboxDueBucketsParams) ([]OutboxDueBucketsRow, error) {
 	rows, err := db.Query(ctx, outboxDueBuckets, arg.Most, arg.After)
 	if err != nil {
@@ -397,10 +396,9 @@ type OutboxEnqueueParams struct {
 	TenantID  uuid.UUID
 }
 
-// Puts granted or replayed envelopes on the schedule; one that is there stays
-// as it is. The fence begins above every one that the envelope can have had
-// before (a claim takes longer than a microsecond), so that a lease from then
-// settles nothing.
+// Puts granted or replayed actions on the schedule; rows that exist stay as
+// they are. The fence begins above every earlier fence of the action (a claim
+// takes longer than a microsecond), so that an old lease settles nothing.
 func (q *Queries) OutboxEnqueue(ctx context.Context, db DBTX, arg *OutboxEnqueueParams) (int64, error) {
 	result, err := db.Exec(ctx, outboxEnqueue, arg.ActionIds, arg.Attempts, arg.TenantID)
 	if err != nil {
@@ -425,7 +423,7 @@ type OutboxRenewParams struct {
 	Fences       []int64
 }
 
-// Keeps the leases of calls that are still running.
+// Extends the leases of calls that are still running.
 func (q *Queries) OutboxRenew(ctx context.Context, db DBTX, arg *OutboxRenewParams) (int64, error) {
 	result, err := db.Exec(ctx, outboxRenew,
 		arg.LeaseSeconds,
@@ -500,9 +498,9 @@ type OutboxReturnToApprovalRow struct {
 	ActionID uuid.UUID
 }
 
-// Takes envelopes off the schedule to wait for a person, because policy or
-// the tool changed since they were let through. The decision will be about
-// the tool as it is now, and votes of before are void.
+// Takes actions off the schedule to wait for a person, because policy or the
+// tool changed since they were allowed. The decision will be about the tool as
+// it is now, and earlier votes are void.
 func (q *Queries) OutboxReturnToApproval(ctx context.Context, db DBTX, arg *OutboxReturnToApprovalParams) ([]OutboxReturnToApprovalRow, error) {
 	rows, err := db.Query(ctx, outboxReturnToApproval,
 		arg.TenantIds,
@@ -594,11 +592,11 @@ type OutboxSettleBackRow struct {
 	Fence    int64
 }
 
-// Puts envelopes settlements on the schedule: to be tried again (with a ledger row)
-// or deferred (without). Only with the fence of the claim, which goes up so
-// that settling the same lease a second time finds nothing. The ledger goes by
-// the clock, not by the transaction's begin: rows of one envelope are in the
-// order in which its lock was had.
+// Puts actions back on the schedule: to be tried again (with an attempt) or
+// deferred (without). Only with the fence of the claim, which goes up so that
+// settling the same lease a second time finds no row. finished_at is the clock,
+// not the transaction's begin: attempts of one action are in the order in which
+// their transactions held its lock.
 func (q *Queries) OutboxSettleBack(ctx context.Context, db DBTX, arg *OutboxSettleBackParams) ([]OutboxSettleBackRow, error) {
 	rows, err := db.Query(ctx, outboxSettleBack,
 		arg.TenantIds,
@@ -657,8 +655,8 @@ type OutboxStartRow struct {
 	Fence    int64
 }
 
-// Marks calls of class once, just before their bytes go out. What is not
-// returned was taken away meanwhile and must not be sent.
+// Marks calls of class once, just before they are sent. A lease that is not
+// returned was lost meanwhile, and its call must not be sent.
 func (q *Queries) OutboxStart(ctx context.Context, db DBTX, arg *OutboxStartParams) ([]OutboxStartRow, error) {
 	rows, err := db.Query(ctx, outboxStart,
 		arg.LeaseSeconds,
@@ -708,10 +706,10 @@ type OutboxUndoParams struct {
 	Message  string
 }
 
-// Takes an envelope off the schedule while nothing of it can have been sent:
-// it is pending and, unless its start would be marked (class once), it is not
-// leased, no lease on it ran out, and no attempt was left unanswered. The row
-// lock of the DELETE decides against a claim at the same time.
+// Takes an action off the schedule while no call of it can have been sent: it
+// is pending and, unless its start would be marked (class once), it is not
+// leased, no lease on it expired, and no attempt ended without an answer. The
+// row lock of the DELETE decides between this and a claim at the same time.
 func (q *Queries) OutboxUndo(ctx context.Context, db DBTX, arg *OutboxUndoParams) (int64, error) {
 	row := db.QueryRow(ctx, outboxUndo,
 		arg.TenantID,
@@ -761,9 +759,9 @@ type OutboxWakeRow struct {
 	ActionID uuid.UUID
 }
 
-// Puts on the schedule again what waits for a reason that may be gone: a
-// pause that was lifted, quiet hours that changed. What still has one goes
-// back to waiting when it is claimed.
+// Makes actions due whose reason to wait may be gone: a pause that was lifted,
+// quiet hours that changed. Actions that still have a reason wait again when
+// they are claimed.
 func (q *Queries) OutboxWake(ctx context.Context, db DBTX, arg *OutboxWakeParams) ([]OutboxWakeRow, error) {
 	rows, err := db.Query(ctx, outboxWake,
 		arg.FirstTenant,
@@ -811,8 +809,8 @@ type OutboxWakeLeftParams struct {
 	Subject     string
 }
 
-// Whether a worker holds something that it may yet put back for the reason
-// that is gone, because it claimed it before.
+// Reports whether workers hold actions that they claimed before the reason was
+// gone and may still put back for it.
 func (q *Queries) OutboxWakeLeft(ctx context.Context, db DBTX, arg *OutboxWakeLeftParams) (bool, error) {
 	row := db.QueryRow(ctx, outboxWakeLeft,
 		arg.FirstTenant,

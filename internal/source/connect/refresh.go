@@ -59,9 +59,6 @@ func (r *Refresher) RefreshStale(ctx context.Context, age time.Duration) error {
 	return g.Wait()
 }
 
-// Sweep closes replaced connections, as Pool.Sweep does.
-func (r *Refresher) Sweep() { r.pool.Sweep() }
-
 // Refresh lists one source now. The error says why the source could not be
 // listed; the reason is stored with the source, and its tools stay unchanged.
 func (r *Refresher) Refresh(ctx context.Context, tenant envelope.TenantID, id string) error {

@@ -116,7 +116,7 @@ func checkTenant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error
 		return err
 	}
 	older := map[Kind]int64{}
-	event := audit.Event{Tenant: tenant, Kind: audit.Noticed, Actor: actor}
+	event := audit.Event{Tenant: tenant, Kind: audit.RetentionReported, Actor: actor}
 	for _, s := range settings {
 		if s.Action != Report {
 			continue

@@ -293,7 +293,7 @@ func TestOldDataIsReportedOnceADay(t *testing.T) {
 		events, err := audit.Read(ctx, tx, s.id, audit.Position{}, 10)
 		for _, e := range events[2:] {
 			items = append(items, e.Items...)
-			if e.Kind != audit.Noticed || e.Actor != "retention" {
+			if e.Kind != audit.RetentionReported || e.Actor != "retention" {
 				t.Errorf("event = %+v", e)
 			}
 		}

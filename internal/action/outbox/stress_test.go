@@ -35,8 +35,8 @@ func (c *deadlocks) TraceQueryEnd(_ context.Context, _ *pgx.Conn, data pgx.Trace
 	}
 }
 
-// crowd is workers, operators and jobs that are busy with the same buckets.
-type crowd struct {
+// stress is workers, operators and jobs that are busy with the same buckets.
+type stress struct {
 	fixture
 	deadlocks *deadlocks
 	// buckets are asked by every worker, each with whether it has limits.
@@ -47,14 +47,14 @@ type crowd struct {
 	gone atomic.Int32
 }
 
-func newCrowd(t *testing.T) *crowd {
+func newStress(t *testing.T) *stress {
 	t.Helper()
 	fx := newSharedFixture(t)
 	cfg, err := pgxpool.ParseConfig(fx.DB.(*pgxpool.Pool).Config().ConnString())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &crowd{
+	c := &stress{
 		fixture: fx, deadlocks: new(deadlocks), buckets: make(map[int64]bool),
 		sent: make(map[int64]*atomic.Int32), open: make(map[int64]*atomic.Int32), most: make(map[int64]*atomic.Int32),
 	}
@@ -69,7 +69,7 @@ func newCrowd(t *testing.T) *crowd {
 }
 
 // add makes a bucket with n due envelopes.
-func (c *crowd) add(b limits.Bucket, n int) int64 {
+func (c *stress) add(b limits.Bucket, n int) int64 {
 	c.T.Helper()
 	id := c.put(b)
 	c.QueueIn(id, envelope.EffectOnce, n)
@@ -80,7 +80,7 @@ func (c *crowd) add(b limits.Bucket, n int) int64 {
 
 // worker claims from every bucket and settles, until it finds nothing several
 // times in a row. Some of what it claims it gives back.
-func (c *crowd) worker(ctx context.Context, returns bool) error {
+func (c *stress) worker(ctx context.Context, returns bool) error {
 	for idle := 0; idle < 8 && ctx.Err() == nil; {
 		var wants []outbox.ClaimRequest
 		for id, limited := range c.buckets {
@@ -111,7 +111,7 @@ func (c *crowd) worker(ctx context.Context, returns bool) error {
 	return nil
 }
 
-func (c *crowd) settleAll(ctx context.Context, items []outbox.Item, leases []outbox.Lease, returns bool) error {
+func (c *stress) settleAll(ctx context.Context, items []outbox.Item, leases []outbox.Lease, returns bool) error {
 	if rand.IntN(3) == 0 {
 		err := postgres.InTx(ctx, c.DB, postgres.Worker().Planned(), func(tx pgx.Tx) error {
 			_, err := outbox.Renew(ctx, tx, leases, time.Hour)
@@ -151,7 +151,7 @@ func (c *crowd) settleAll(ctx context.Context, items []outbox.Item, leases []out
 }
 
 // run has n workers at it, and the others for as long as they are.
-func (c *crowd) run(n int, returns bool, others ...func(ctx context.Context) error) {
+func (c *stress) run(n int, returns bool, others ...func(ctx context.Context) error) {
 	c.T.Helper()
 	ctx, cancel := context.WithCancel(c.T.Context())
 	defer cancel()
@@ -183,7 +183,7 @@ func (c *crowd) run(n int, returns bool, others ...func(ctx context.Context) err
 
 func TestEightWorkersNeverGiveMoreThanTheLimitsAndAllOfThem(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(t)
+	c := newStress(t)
 	day := envelope.Duration(24 * time.Hour)
 	rate := c.add(limits.Bucket{Name: "rate", Rate: &limits.Rate{Limit: 300, Per: day, Burst: 300}}, 900)
 	calendar := c.add(limits.Bucket{Name: "calendar", Calendar: daily(250).Calendar}, 900)
@@ -206,7 +206,7 @@ func TestEightWorkersNeverGiveMoreThanTheLimitsAndAllOfThem(t *testing.T) {
 
 func TestWorkersOperatorsAndSweepsDoNotStandInEachOthersWay(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(t)
+	c := newStress(t)
 	day := envelope.Duration(24 * time.Hour)
 	rate := c.add(limits.Bucket{Name: "rate", Rate: &limits.Rate{Limit: 300, Per: day, Burst: 300}}, 900)
 	calendar := c.add(limits.Bucket{Name: "calendar", Calendar: daily(250).Calendar}, 900)
@@ -267,7 +267,7 @@ func TestWorkersOperatorsAndSweepsDoNotStandInEachOthersWay(t *testing.T) {
 func TestSettlingLocksBucketsInOneOrder(t *testing.T) {
 	t.Parallel()
 	const rounds = 60
-	c := newCrowd(t)
+	c := newStress(t)
 	day := envelope.Duration(24 * time.Hour)
 	buckets := make([]int64, 2)
 	for i, name := range []string{"one", "two"} {
@@ -301,7 +301,7 @@ func TestSettlingLocksBucketsInOneOrder(t *testing.T) {
 
 // killAndSweep kills a tool and lifts that again, as operators and the fleet's
 // jobs do.
-func (c *crowd) killAndSweep(ctx context.Context, tool string) error {
+func (c *stress) killAndSweep(ctx context.Context, tool string) error {
 	err := postgres.InTx(ctx, c.DB, postgres.Admin(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO pauses (pause_id, tenant_id, scope, subject, kill, reason, paused_by, killed_at) VALUES ($1, $2, 'tool', $3, true, 'test', 'ada', now())
 			ON CONFLICT (tenant_id, scope, subject) WHERE lifted_at IS NULL DO UPDATE SET lifted_at = now()`, uuid.Must(uuid.NewV7()).String(), c.Tenant.String(), tool)
