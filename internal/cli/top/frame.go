@@ -10,13 +10,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-// frame is what a screen shows: lines that fit its width.
-type frame struct {
-	width  int
-	colour bool
-	lines  []string
-}
-
 // tone is how a text stands out.
 type tone string
 
@@ -35,24 +28,33 @@ type span struct {
 	tone tone
 }
 
-// add ends a line made of spans, cut to the width.
-func (f *frame) add(spans ...span) {
+// line is a line of the screen.
+type line []span
+
+// text returns the line, cut to a width.
+func (l line) text(across int, colour bool) string {
 	var b strings.Builder
-	left := f.width
-	for _, s := range spans {
-		text := cut(s.text, left)
-		left -= columns(text)
-		if f.colour && s.tone != tonePlain && strings.TrimSpace(text) != "" {
+	for _, s := range l {
+		text := cut(s.text, across)
+		across -= columns(text)
+		if colour && s.tone != tonePlain && strings.TrimSpace(text) != "" {
 			text = "\x1b[" + string(s.tone) + "m" + text + "\x1b[0m"
 		}
 		b.WriteString(text)
 	}
-	f.lines = append(f.lines, b.String())
+	return b.String()
+}
+
+// columns returns how many cells of a terminal the line takes.
+func (l line) columns() (n int) {
+	for _, s := range l {
+		n += columns(s.text)
+	}
+	return n
 }
 
 // columns is how many cells of a terminal a text takes.
-func columns(text string) int {
-	n := 0
+func columns(text string) (n int) {
 	for _, r := range text {
 		n += cells(r)
 	}

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/countersign-dev/countersign/client/wire"
 )
@@ -35,83 +37,77 @@ const wide = 132
 // drawTop makes a screen of an overview. height 0 is for as many lines as it
 // takes.
 func drawTop(o wire.Overview, where string, across, height int, colour bool) []string {
-	f := &frame{width: across, colour: colour}
-	f.head(o, where)
-	space := 0
-	if height > 0 {
-		space = max(0, height-len(f.lines))
+	if height == 0 {
+		height = math.MaxInt
 	}
+	lines := head(o, where, across)
+	space := max(0, height-len(lines))
 	left, right := []panel{waitingPanel(o), bucketPanel(o)}, []panel{toolPanel(o), sourcePanel(o), pausePanel(o)}
 	if across >= wide {
 		const gap = 3
-		one := drawPanels(left, (across-gap)/2, space, colour)
-		two := drawPanels(right, across-gap-(across-gap)/2, space, colour)
-		f.beside(one, two, gap)
+		half := (across - gap) / 2
+		lines = append(lines, beside(drawPanels(left, half, space), drawPanels(right, across-gap-half, space), half+gap)...)
 	} else {
-		f.lines = append(f.lines, drawPanels(append(left, right...), across, space, colour).lines...)
+		lines = append(lines, drawPanels(append(left, right...), across, space)...)
 	}
-	if height > 0 && len(f.lines) > height {
-		f.lines = f.lines[:height]
+	text := make([]string, min(len(lines), height))
+	for i := range text {
+		text[i] = lines[i].text(across, colour)
 	}
-	return f.lines
+	return text
 }
 
 // head says in three lines what matters most.
-func (f *frame) head(o wire.Overview, where string) {
-	at := o.At.Local().Format("2006-01-02 15:04:05")
-	name := "countersign  " + where
-	f.add(span{padded(name, max(0, f.width-len(at)-1), false), toneBold}, span{" " + at, toneFaint})
-
-	about := ""
+func head(o wire.Overview, where string, across int) []line {
+	at := o.At.Local().Format(time.DateTime)
+	about, oldest, late := "", "none", tonePlain
 	if o.Estimated {
 		about = "about "
 	}
-	oldest := "none"
 	if o.OldestDue > 0 {
 		oldest = brief(o.OldestDue)
 	}
-	f.add(
-		span{fmt.Sprintf("due %s%d  scheduled %d  in flight %d  ", about, o.Due, o.Scheduled, o.InFlight), tonePlain},
-		span{"oldest due " + oldest, when(o.OldestDue > 60, toneMild)},
-		span{fmt.Sprintf("  ended %.1f/s", perSecond(o.Throughput)), toneGood},
-	)
-	var needs []span
-	need := func(n int64, one, more string, t tone) {
-		if n == 0 {
-			return
-		}
-		if len(needs) > 0 {
-			needs = append(needs, span{"  ", tonePlain})
-		}
-		needs = append(needs, span{fmt.Sprintf("%d %s", n, word(n, one, more)), t})
+	if o.OldestDue > 60 {
+		late = toneMild
 	}
 	deadLetters := map[string]int64{}
 	for _, l := range o.DeadLetters {
 		deadLetters[l.Reason] = l.Count
 	}
-	need(deadLetters["unknown"], "unknown", "unknown", toneAlarm)
-	need(o.LeasesOverdue, "lease overdue", "leases overdue", toneAlarm)
-	need(int64(len(o.Pauses)), "pause", "pauses", toneMild)
-	need(o.Approvals.Waiting, "approval waiting", "approvals waiting", toneMild)
-	need(deadLetters["refused"]+deadLetters["exhausted"], "dead letter", "dead letters", toneMild)
+	var needs line
+	for _, need := range []struct {
+		count     int64
+		one, more string
+		tone      tone
+	}{
+		{deadLetters["unknown"], "unknown", "unknown", toneAlarm},
+		{o.LeasesOverdue, "lease overdue", "leases overdue", toneAlarm},
+		{int64(len(o.Pauses)), "pause", "pauses", toneMild},
+		{o.Approvals.Waiting, "approval waiting", "approvals waiting", toneMild},
+		{deadLetters["refused"] + deadLetters["exhausted"], "dead letter", "dead letters", toneMild},
+	} {
+		switch need.count {
+		case 0:
+			continue
+		case 1:
+			need.more = need.one
+		}
+		if len(needs) > 0 {
+			needs = append(needs, span{"  ", tonePlain})
+		}
+		needs = append(needs, span{fmt.Sprintf("%d %s", need.count, need.more), need.tone})
+	}
 	if len(needs) == 0 {
-		needs = []span{{"nothing needs a person", toneFaint}}
+		needs = line{{"nothing needs a person", toneFaint}}
 	}
-	f.add(needs...)
-}
-
-func word(n int64, one, more string) string {
-	if n == 1 {
-		return one
+	return []line{
+		{{padded("countersign  "+where, max(0, across-len(at)-1), false), toneBold}, {" " + at, toneFaint}},
+		{
+			{fmt.Sprintf("due %s%d  scheduled %d  in flight %d  ", about, o.Due, o.Scheduled, o.InFlight), tonePlain},
+			{"oldest due " + oldest, late}, {fmt.Sprintf("  ended %.1f/s", perSecond(o.Throughput)), toneGood},
+		},
+		needs,
 	}
-	return more
-}
-
-func when(is bool, t tone) tone {
-	if is {
-		return t
-	}
-	return tonePlain
 }
 
 // perSecond is how many came to an end, by the last minute or what is known of
@@ -246,43 +242,38 @@ func pausePanel(o wire.Overview) panel {
 	return p
 }
 
-// drawPanels draws panels below each other, in so many lines at most; 0 is for
-// as many as it takes. Panels without rows are left out. Where lines are short,
-// each in turn gets one more row, and the last line of one that is cut says
-// how many are missing.
-func drawPanels(panels []panel, across, space int, colour bool) *frame {
-	f := &frame{width: across, colour: colour}
+// drawPanels draws panels below each other, in so many lines at most. Panels
+// without rows are left out. Where lines are short, each in turn gets one more
+// row, and the last line of one that is cut says how many are missing.
+func drawPanels(panels []panel, across, space int) (lines []line) {
 	panels = slices.DeleteFunc(panels, func(p panel) bool { return len(p.rows) == 0 })
 	shown := share(panels, space)
 	for i, p := range panels {
 		if shown[i] == 0 {
 			continue
 		}
-		f.add()
-		f.row(p, p.heads(), toneBold)
+		heads := panelRow{make([]string, len(p.columns)), toneBold}
+		for i, c := range p.columns {
+			heads.cells[i] = c.head
+		}
 		rows := p.rows
 		if shown[i] < len(rows) {
 			rows = rows[:shown[i]-1]
 		}
+		lines = append(lines, nil, p.line(heads, across))
 		for _, r := range rows {
-			f.row(p, r.cells, r.tone)
+			lines = append(lines, p.line(r, across))
 		}
 		if missing := len(p.rows) - len(rows); missing > 0 {
-			f.add(span{fmt.Sprintf("  and %d more", missing), toneFaint})
+			lines = append(lines, line{{fmt.Sprintf("  and %d more", missing), toneFaint}})
 		}
 	}
-	return f
+	return lines
 }
 
-// share says how many rows each panel has in so many lines.
+// share returns how many rows each panel has in so many lines.
 func share(panels []panel, space int) []int {
 	shown := make([]int, len(panels))
-	if space == 0 {
-		for i, p := range panels {
-			shown[i] = len(p.rows)
-		}
-		return shown
-	}
 	const frame = 2 // a blank line and the heads
 	for more := true; more; {
 		more = false
@@ -301,64 +292,36 @@ func share(panels []panel, space int) []int {
 	return shown
 }
 
-func (p panel) heads() []string {
-	heads := make([]string, len(p.columns))
-	for i, c := range p.columns {
-		heads[i] = c.head
-	}
-	return heads
-}
-
-func (f *frame) row(p panel, cells []string, t tone) {
-	rest := f.width
+// line writes a row of a panel. A blank stays between two columns, however long
+// the text.
+func (p panel) line(r panelRow, across int) line {
+	rest := across
 	for _, c := range p.columns[1:] {
 		rest -= c.cells
 	}
-	rest = max(rest, 12)
 	var b strings.Builder
 	for i, c := range p.columns {
-		to := c.cells
 		if i == 0 {
-			to = rest
+			c.cells = max(rest, 12)
 		}
-		text := cells[i]
+		text := r.cells[i]
 		if !c.right {
-			// A blank stays between two columns, however long the text.
-			text = cut(text, to-1)
+			text = cut(text, c.cells-1)
 		}
-		b.WriteString(padded(text, to, c.right))
+		b.WriteString(padded(text, c.cells, c.right))
 	}
-	f.add(span{strings.TrimRight(b.String(), " "), t})
+	return line{{cut(strings.TrimRight(b.String(), " "), across), r.tone}}
 }
 
-// beside puts two frames side by side.
-func (f *frame) beside(left, right *frame, gap int) {
-	for i := range max(len(left.lines), len(right.lines)) {
-		one, two := "", ""
-		if i < len(left.lines) {
-			one = left.lines[i]
+// beside puts lines to the right of others, where column at begins.
+func beside(left, right []line, at int) []line {
+	lines := make([]line, max(len(left), len(right)))
+	copy(lines, left)
+	for i, l := range right {
+		if len(l) > 0 {
+			blanks := strings.Repeat(" ", at-lines[i].columns())
+			lines[i] = append(append(lines[i], span{blanks, tonePlain}), l...)
 		}
-		if i < len(right.lines) {
-			two = right.lines[i]
-		}
-		blanks := ""
-		if two != "" {
-			blanks = strings.Repeat(" ", left.width-columns(unstyled(one))+gap)
-		}
-		f.lines = append(f.lines, one+blanks+two)
 	}
-}
-
-// unstyled is a line without the sequences that add put in; nothing else can
-// have brought any.
-func unstyled(text string) string {
-	var b strings.Builder
-	for {
-		before, after, ok := strings.Cut(text, "\x1b[")
-		b.WriteString(before)
-		if !ok {
-			return b.String()
-		}
-		_, text, _ = strings.Cut(after, "m")
-	}
+	return lines
 }

@@ -42,7 +42,9 @@ func Command(a *command.App) *cobra.Command {
 }
 
 func runTop(ctx context.Context, a *command.App, c *client.Client, every time.Duration, once bool) error {
-	show := func(o wire.Overview, _ error) error { return printPage(a, o, c.String()) }
+	show := func(o wire.Overview, _ error) error {
+		return a.Print("%s\n\n", strings.Join(drawTop(o, c.String(), 80, 0, false), "\n"))
+	}
 	if a.JSON {
 		show = func(o wire.Overview, _ error) error { return a.WriteJSON(o) }
 	} else if screen, ok := terminalOf(a.Out); ok && !once {
@@ -54,7 +56,9 @@ func runTop(ctx context.Context, a *command.App, c *client.Client, every time.Du
 			return err
 		}
 		defer leave()
-		show = func(o wire.Overview, failure error) error { return redraw(a, screen, o, c.String(), failure) }
+		show = func(o wire.Overview, failure error) error {
+			return screen.draw(o, c.String(), a.Getenv("NO_COLOR") == "", failure)
+		}
 	}
 	err := follow(ctx, every, once, c.Overview, show)
 	if errors.Is(context.Cause(ctx), errQuit) {
@@ -100,34 +104,6 @@ func passing(err error) bool {
 	}
 	p, ok := errors.AsType[*client.Problem](err)
 	return ok && p.Status >= 500
-}
-
-// page writes an overview where nothing can be drawn over.
-func printPage(a *command.App, o wire.Overview, where string) error {
-	lines := drawTop(o, where, 80, 0, false)
-	_, err := fmt.Fprintf(a.Out, "%s\n\n", strings.Join(lines, "\n"))
-	if err != nil {
-		return fmt.Errorf("write the output: %w", err)
-	}
-	return nil
-}
-
-// redraw draws over what the screen shows. Its last line is for what a person
-// can do, or for failure.
-func redraw(a *command.App, screen terminal, o wire.Overview, where string, failure error) error {
-	across, height := screen.size()
-	colour := a.Getenv("NO_COLOR") == ""
-	lines := drawTop(o, where, across, height-1, colour)
-	for len(lines) < height-1 {
-		lines = append(lines, "")
-	}
-	foot := &frame{width: across, colour: colour}
-	if failure != nil {
-		foot.add(span{"old: " + failure.Error(), toneAlarm})
-	} else {
-		foot.add(span{"q quits", toneFaint})
-	}
-	return screen.draw(append(lines, foot.lines...))
 }
 
 // terminal is a screen that can be drawn on.
@@ -200,8 +176,17 @@ func readKeys(in io.Reader, quit func()) {
 	}
 }
 
-// draw writes lines over those on the screen.
-func (t terminal) draw(lines []string) error {
+// draw draws over what the screen shows. The last line is for what a person can
+// do, or for failure.
+func (t terminal) draw(o wire.Overview, where string, colour bool, failure error) error {
+	across, height := t.size()
+	lines := drawTop(o, where, across, height-1, colour)
+	lines = append(lines, make([]string, height-1-len(lines))...)
+	foot := line{{"q quits", toneFaint}}
+	if failure != nil {
+		foot = line{{"old: " + failure.Error(), toneAlarm}}
+	}
+	lines = append(lines, foot.text(across, colour))
 	text := cursorHome + strings.Join(lines, clearToEnd+"\r\n") + clearToEnd
 	if _, err := io.WriteString(t.out, text); err != nil {
 		return fmt.Errorf("write the output: %w", err)

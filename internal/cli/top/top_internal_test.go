@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,11 @@ func busy() wire.Overview {
 			{Tool: "notes:notes.create", Status: "sent", LastFiveMinutes: 2},
 		}},
 	}
+}
+
+// unstyled returns a line without its sequences for colours.
+func unstyled(text string) string {
+	return regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(text, "")
 }
 
 func TestTopLooks(t *testing.T) {
