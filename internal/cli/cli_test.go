@@ -395,7 +395,7 @@ func runsDev(d *fixture) {
 	if strings.Contains(s.out, "cs_") {
 		d.t.Errorf("tokens that are good for nothing show:\n%s", s.out)
 	}
-	doc := decode[dev.Document](d.t, d.want(d.agent("dev", "--once", "--json"), command.ExitOK).out)
+	doc := decode[dev.Report](d.t, d.want(d.agent("dev", "--once", "--json"), command.ExitOK).out)
 	if !doc.OK || len(doc.Steps) != 8 {
 		d.t.Errorf("--json wrote %+v", doc)
 	}

@@ -49,10 +49,7 @@ func (e *Environment) openPool(ctx context.Context) error {
 		return err
 	}
 	e.pool = pool
-	e.onClose(func(context.Context) error {
-		pool.Close()
-		return nil
-	})
+	e.onStop(pool.Close)
 	if err := pool.Ping(ctx); err != nil {
 		return fmt.Errorf("the database does not answer: %w", err)
 	}

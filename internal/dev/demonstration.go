@@ -1,7 +1,6 @@
 package dev
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/client"
-	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 )
 
@@ -22,41 +20,20 @@ const waitFor = 15 * time.Second
 // it proposes, and how each action must end, is in steps.go.
 type demonstration struct {
 	agent, operator *client.Client
-	notes           string
+	// notes is the folder of the example server, and made are the ids of the
+	// notes that steps wrote, by the name of the step.
+	notes string
+	made  map[string]string
 	// runID makes the ids of this run's proposals unique.
 	runID string
 	steps []step
-	// err is the first error of a step; later steps do nothing.
-	err error
-}
-
-// A step is one action of the demonstration.
-type step struct {
-	// request says in a few words what the agent asked for.
-	request string
-	// decision is what a person decided, if asked.
-	decision string
-	action   wire.Action
-	want     ending
-	// result says in a few words what the call returned.
-	result string
-	// problems are what is wrong beside the ending.
-	problems []string
-}
-
-// ending is how an action must end.
-type ending struct {
-	mode     envelope.Mode
-	phase    envelope.Phase
-	status   envelope.Status
-	attempts int
 }
 
 // Demonstrate proposes actions of all three modes through the API, in a tenant
 // made for this run, and reports how they ended. The error is that of a step
 // that failed; that an action ended otherwise than it should is in the report.
 func (e *Environment) Demonstrate(ctx context.Context) (Report, error) {
-	d := &demonstration{notes: e.notes.dir, runID: strings.ToLower(rand.Text()[:8])}
+	d := &demonstration{notes: e.notesDir, runID: strings.ToLower(rand.Text()[:8]), made: map[string]string{}, steps: steps()}
 	own, err := e.newDemonstrationTenant(ctx, d.runID)
 	if err != nil {
 		return Report{}, fmt.Errorf("demonstration: make a tenant: %w", err)
@@ -71,8 +48,10 @@ func (e *Environment) Demonstrate(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	if err := d.runAll(ctx); err != nil {
-		return Report{}, fmt.Errorf("demonstration: %w", err)
+	for i := range d.steps {
+		if err := d.run(ctx, &d.steps[i]); err != nil {
+			return Report{}, fmt.Errorf("demonstration: %s: %w", d.steps[i].Request, err)
+		}
 	}
 	after, err := listFiles(d.notes)
 	if err != nil {
@@ -81,71 +60,89 @@ func (e *Environment) Demonstrate(ctx context.Context) (Report, error) {
 	return d.report(before, after), nil
 }
 
-// submit sends a proposal and waits up to wait for the end of its action. After
-// an error it does nothing.
-func (d *demonstration) submit(ctx context.Context, wait time.Duration, name, tool string, args map[string]string) client.Submitted {
-	text, err := json.Marshal(args)
-	if d.err = cmp.Or(d.err, err); d.err != nil {
-		return client.Submitted{}
+// run proposes the action of a step, decides, and reads the result.
+func (d *demonstration) run(ctx context.Context, s *step) error {
+	first, err := d.submit(ctx, s)
+	if err != nil {
+		return err
 	}
-	s, err := d.agent.Propose(ctx, envelope.Proposal{
-		Type: envelope.TypeExec, ExternalID: "demo-" + d.runID + "-" + name,
-		Tool: envelope.Tool{Source: NotesSource, Name: tool}, Args: text,
+	s.Action = first.Action
+	if s.twice {
+		again, err := d.submit(ctx, s)
+		if err != nil {
+			return err
+		}
+		if !again.Known || again.Action.Envelope.ActionID != s.Action.Envelope.ActionID {
+			s.problems = append(s.problems, "the second answer is another action than the first")
+		}
+	}
+	if s.decide != nil {
+		if s.Action, err = s.decide(d, ctx, s.Action.Envelope.ActionID); err != nil {
+			return err
+		}
+	}
+	if s.read == nil {
+		return nil
+	}
+	var out struct{ Structured output }
+	if err := json.Unmarshal(s.Action.Envelope.Result.Output, &out); err != nil {
+		s.Result = "—"
+		s.problems = append(s.problems, "its result cannot be read: "+err.Error())
+		return nil
+	}
+	d.made[s.name] = out.Structured.ID
+	result, wrong := s.read(d, out.Structured)
+	if s.Result = result; wrong != "" {
+		s.problems = append(s.problems, wrong)
+	}
+	return nil
+}
+
+// submit sends the proposal of a step and, unless somebody is to decide, waits
+// for the end of its action.
+func (d *demonstration) submit(ctx context.Context, s *step) (client.Submitted, error) {
+	args := map[string]string{}
+	if s.title != "" {
+		args = map[string]string{"title": s.title, "body": s.body}
+	}
+	if s.note != "" {
+		args = map[string]string{"id": d.made[s.note]}
+	}
+	text, err := json.Marshal(args)
+	if err != nil {
+		return client.Submitted{}, err
+	}
+	wait := waitFor
+	if s.decide != nil {
+		wait = 0
+	}
+	sent, err := d.agent.Propose(ctx, envelope.Proposal{
+		Type: envelope.TypeExec, ExternalID: "demo-" + d.runID + "-" + s.name,
+		Tool: envelope.Tool{Source: NotesSource, Name: s.tool}, Args: text,
 	}, wait)
 	if p, ok := errors.AsType[*client.Problem](err); ok && p.Action != nil {
-		return client.Submitted{Action: *p.Action} // denied by policy
+		return client.Submitted{Action: *p.Action}, nil // denied by policy
 	}
-	if err != nil {
-		d.err = fmt.Errorf("submit %s: %w", tool, err)
-	}
-	return s
-}
-
-// decide makes a decision. After an error it does nothing.
-func (d *demonstration) decide(what string, do func() (wire.Action, error)) wire.Action {
-	if d.err != nil {
-		return wire.Action{}
-	}
-	action, err := do()
-	if err != nil {
-		d.err = fmt.Errorf("%s: %w", what, err)
-	}
-	return action
-}
-
-// add records a step.
-func (d *demonstration) add(a step) *step {
-	d.steps = append(d.steps, a)
-	return &d.steps[len(d.steps)-1]
-}
-
-// output returns the structured result of a tool call.
-func output[T any](a wire.Action) (T, error) {
-	var out struct {
-		Structured T `json:"structured"`
-	}
-	if len(a.Envelope.Result.Output) == 0 {
-		return out.Structured, errors.New("the call left no result")
-	}
-	err := json.Unmarshal(a.Envelope.Result.Output, &out)
-	return out.Structured, err
+	return sent, err
 }
 
 // findProblems returns how a step ended otherwise than it should.
-func (a *step) findProblems() []string {
-	got := ending{a.action.Policy.Mode, a.action.Phase, a.action.Envelope.Result.Status, a.action.Envelope.Result.Attempts}
-	wrong := a.problems
-	check := func(what string, got, want any) {
-		if got != want {
-			wrong = append(wrong, fmt.Sprintf("%s is %v, want %v", what, got, want))
+func (s *step) findProblems() []string {
+	wrong := s.problems
+	result := s.Action.Envelope.Result
+	for _, part := range []struct {
+		name      string
+		got, want any
+	}{
+		{"mode", s.Action.Policy.Mode, s.want.mode}, {"phase", s.Action.Phase, s.want.phase},
+		{"status", result.Status, s.want.status}, {"attempts", result.Attempts, s.want.attempts},
+	} {
+		if part.got != part.want {
+			wrong = append(wrong, fmt.Sprintf("%s is %v, want %v", part.name, part.got, part.want))
 		}
 	}
-	check("mode", got.mode, a.want.mode)
-	check("phase", got.phase, a.want.phase)
-	check("status", got.status, a.want.status)
-	check("attempts", got.attempts, a.want.attempts)
-	if failure := a.action.Envelope.Result.Error; len(wrong) > 0 && failure != nil {
-		wrong = append(wrong, fmt.Sprintf("its last error is %s: %s", failure.Code, failure.Message))
+	if len(wrong) > 0 && result.Error != nil {
+		wrong = append(wrong, fmt.Sprintf("its last error is %s: %s", result.Error.Code, result.Error.Message))
 	}
 	return wrong
 }

@@ -64,8 +64,11 @@ type Environment struct {
 	vault    connect.Cipher
 	cache    *settings.Cache
 	live     *connect.Pool
-	worker   *workers
-	notes    *notesServer
+	// wake has the worker of this process poll now, and other workers on the
+	// same database soon.
+	wake func()
+	// The folder and the address of the example server.
+	notesDir, notesURL string
 
 	failed  chan error
 	closers []func(context.Context) error
@@ -185,6 +188,14 @@ func (e *Environment) makeDir() error {
 
 func (e *Environment) onClose(fn func(context.Context) error) { e.closers = append(e.closers, fn) }
 
+// onStop is onClose for what stops without an error and without a limit.
+func (e *Environment) onStop(stop func()) {
+	e.onClose(func(context.Context) error {
+		stop()
+		return nil
+	})
+}
+
 // Close stops the parts in the reverse order and returns when none runs any
 // more. Running calls get a few seconds to end. Closing twice is no error.
 func (e *Environment) Close() error {
@@ -209,7 +220,7 @@ func (e *Environment) URL() string { return e.url }
 func (e *Environment) Tokens() Tokens { return e.demo.tokens }
 
 // NotesDir returns the folder that the example server keeps its notes in.
-func (e *Environment) NotesDir() string { return e.notes.dir }
+func (e *Environment) NotesDir() string { return e.notesDir }
 
 // TokensFile returns the file that the tokens are kept in, or "" for none.
 func (e *Environment) TokensFile() string {

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -43,32 +42,54 @@ const (
 	notesStop = 5 * time.Second
 )
 
-// notesServer is the process of the example MCP server.
-type notesServer struct {
-	dir, url string
-	process  *os.Process
-	ended    chan struct{}
-	// asked is set when the process was asked to end.
-	asked atomic.Bool
-}
-
-// startNotes runs the example server on a free port.
+// startNotes runs the example server on a free port until the environment
+// closes, and waits until it prints its address.
 func (e *Environment) startNotes(ctx context.Context) (string, error) {
 	program, err := e.findNotes(ctx)
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(e.dir, "notes")
-	s, err := launchNotes(ctx, program, dir, e.cfg.Log)
+	out, in, err := os.Pipe()
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("start notes-mcp: %w", err)
 	}
-	e.notes = s
-	e.onClose(func(context.Context) error {
-		s.stop()
-		return nil
+	defer func() { _ = out.Close() }()
+	e.notesDir = filepath.Join(e.dir, "notes")
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	cmd := exec.CommandContext(running, program, "-dir", e.notesDir, "-http", "127.0.0.1:0")
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = notesStop
+	cmd.SysProcAttr = childAttributes()
+	cmd.Stdout, cmd.Stderr = in, logLines{e.cfg.Log}
+	started, ended := make(chan error), make(chan struct{})
+	// The environment's Close waits for this goroutine. It keeps its thread,
+	// because Linux ends the child when the thread that started it ends.
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		if err = cmd.Wait(); running.Err() == nil {
+			e.cfg.Log.Error("notes-mcp ended by itself", slog.Any("error", err))
+		}
+	}()
+	e.onStop(func() {
+		stop()
+		<-ended
 	})
-	return fmt.Sprintf("%s, process %d", s.url, s.process.Pid), nil
+	err = <-started
+	_ = in.Close() // the child has its own
+	if err == nil {
+		e.notesURL, err = awaitAddress(ctx, out)
+	}
+	if err != nil {
+		return "", fmt.Errorf("start notes-mcp: %w", err)
+	}
+	return fmt.Sprintf("%s, process %d", e.notesURL, cmd.Process.Pid), nil
 }
 
 // findNotes returns the program: the configured one, the one beside this
@@ -92,48 +113,6 @@ func (e *Environment) findNotes(ctx context.Context) (string, error) {
 	return built, nil
 }
 
-// launchNotes starts the program and waits until it prints its address.
-func launchNotes(ctx context.Context, program, dir string, log *slog.Logger) (*notesServer, error) {
-	cmd := exec.Command(program, "-dir", dir, "-http", "127.0.0.1:0")
-	cmd.SysProcAttr = childAttributes()
-	cmd.Stderr = logLines{log}
-	out, in, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("start notes-mcp: %w", err)
-	}
-	defer func() { _ = out.Close() }()
-	cmd.Stdout = in
-	s := &notesServer{dir: dir, ended: make(chan struct{})}
-	started := make(chan error)
-	// The server owns this goroutine: stop waits for it. It keeps its thread,
-	// because Linux ends the child when the thread that started it ends.
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err != nil {
-			return
-		}
-		err = cmd.Wait()
-		if !s.asked.Load() {
-			log.Error("notes-mcp ended by itself", slog.Any("error", err))
-		}
-		close(s.ended)
-	}()
-	err = <-started
-	_ = in.Close() // the child has its own
-	if err != nil {
-		return nil, fmt.Errorf("start notes-mcp: %w", err)
-	}
-	s.process = cmd.Process
-	if s.url, err = awaitAddress(ctx, out); err != nil {
-		s.stop()
-		return nil, fmt.Errorf("start notes-mcp: %w", err)
-	}
-	return s, nil
-}
-
 // awaitAddress reads the line in which the server prints its address.
 func awaitAddress(ctx context.Context, out *os.File) (string, error) {
 	stop := context.AfterFunc(ctx, func() { _ = out.SetReadDeadline(time.Now()) })
@@ -152,21 +131,6 @@ func awaitAddress(ctx context.Context, out *os.File) (string, error) {
 	return url, nil
 }
 
-// stop ends the process, kills it if it does not end in time, and waits for it.
-func (s *notesServer) stop() {
-	s.asked.Store(true)
-	_ = s.process.Signal(syscall.SIGTERM) // it may have ended
-	timer := time.NewTimer(notesStop)
-	defer timer.Stop()
-	select {
-	case <-s.ended:
-		return
-	case <-timer.C:
-	}
-	_ = s.process.Kill()
-	<-s.ended
-}
-
 // logLines logs what a child writes to standard error.
 type logLines struct{ log *slog.Logger }
 
@@ -176,32 +140,21 @@ func (w logLines) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// registerDemo registers the sources of the tenant demo, and sets up its tools
-// if the tenant is new. Later the tools are as the user has set them up.
+// registerDemo registers the sources of the tenant demo.
 func (e *Environment) registerDemo(ctx context.Context) (string, error) {
-	if err := e.registerSources(ctx, e.demo); err != nil {
-		return "", err
-	}
-	if e.demo.made {
-		admin, err := e.Client(e.demo.tokens.Admin)
-		if err != nil {
-			return "", err
-		}
-		if err := setUpTools(ctx, admin); err != nil {
-			return "", err
-		}
-	}
-	return NotesSource + ", with its tools listed", nil
+	return NotesSource + ", with its tools listed", e.registerSources(ctx, e.demo)
 }
 
 // registerSources makes the example server a source of a tenant, through the
-// API as an administrator does, lists its tools, and adds the built-in tools.
+// API as an administrator does, lists its tools, adds the built-in tools and,
+// if the tenant is new, sets up the tools. Later the tools are as the user has
+// set them up.
 func (e *Environment) registerSources(ctx context.Context, of tenant) error {
 	admin, err := e.Client(of.tokens.Admin)
 	if err != nil {
 		return err
 	}
-	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: e.notes.url})
+	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: e.notesURL})
 	if err != nil {
 		return err
 	}
@@ -211,7 +164,11 @@ func (e *Environment) registerSources(ctx context.Context, of tenant) error {
 	if err := e.putBuiltin(ctx, of.id); err != nil {
 		return err
 	}
-	return connect.NewRefresher(e.pool, e.cache, e.live, e.cfg.Log).Refresh(ctx, of.id, NotesSource)
+	err = connect.NewRefresher(e.pool, e.cache, e.live, e.cfg.Log).Refresh(ctx, of.id, NotesSource)
+	if err != nil || !of.made {
+		return err
+	}
+	return setUpTools(ctx, admin)
 }
 
 // setUpTools configures what the example server does not say of its tools, and

@@ -27,19 +27,6 @@ const (
 	concurrency = 20
 )
 
-// workers is the worker of this process and what wakes others.
-type workers struct {
-	fleet *worker.Worker
-	waker *worker.Waker
-}
-
-// wake has the worker of this process poll now, and other workers on the same
-// database soon.
-func (c *workers) wake() {
-	c.fleet.Poll()
-	c.waker.Wake()
-}
-
 // startWorker runs a worker until the environment closes.
 func (e *Environment) startWorker(ctx context.Context) (string, error) {
 	log := e.cfg.Log
@@ -48,10 +35,7 @@ func (e *Environment) startWorker(ctx context.Context) (string, error) {
 	e.live = connect.NewPool(connect.Config{
 		Cipher: e.vault, Networks: safehttp.Loopback(), Stdio: true, Notes: notebook.NewBook(e.pool).Of, Log: log,
 	})
-	e.onClose(func(context.Context) error {
-		e.live.Close()
-		return nil
-	})
+	e.onStop(e.live.Close)
 	fleet, err := worker.New(ctx, e.pool, e.cache, e.live, worker.Config{Pipeline: worker.PipelineConfig{
 		ID: fmt.Sprintf("dev-%d", os.Getpid()), Concurrency: concurrency, Grace: grace,
 		Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(),
@@ -72,32 +56,31 @@ func (e *Environment) startWorker(ctx context.Context) (string, error) {
 			e.failed <- fmt.Errorf("the worker ended: %w", err)
 		}
 	}()
-	e.onClose(func(context.Context) error {
+	e.onStop(func() {
 		stop()
 		<-ended
-		return nil
 	})
 	waker, err := worker.NewWaker(ctx, e.pool, log)
 	if err != nil {
 		return "", err
 	}
-	e.onClose(func(context.Context) error {
-		waker.Close()
-		return nil
-	})
-	e.worker = &workers{fleet: fleet, waker: waker}
+	e.onStop(waker.Close)
+	e.wake = func() {
+		fleet.Poll()
+		waker.Wake()
+	}
 	return fmt.Sprintf("up to %d calls at once", concurrency), nil
 }
 
 // startAPI serves on the listener until the environment closes.
 func (e *Environment) startAPI(context.Context) (string, error) {
 	log := e.cfg.Log
-	proposals := intake.New(e.pool, e.cache, intake.Config{Wake: e.worker.wake})
+	proposals := intake.New(e.pool, e.cache, intake.Config{Wake: e.wake})
 	server, err := rest.New(rest.Core{
 		DB: e.pool, Catalog: e.cache, Intake: proposals,
-		Approval: approval.New(e.pool, e.cache, approval.Config{Wake: e.worker.wake}),
+		Approval: approval.New(e.pool, e.cache, approval.Config{Wake: e.wake}),
 	}, rest.Config{
-		Vault: e.vault, Wake: e.worker.wake, Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(), Scrape: e.watched.Handler(),
+		Vault: e.vault, Wake: e.wake, Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(), Scrape: e.watched.Handler(),
 	})
 	if err != nil {
 		return "", err

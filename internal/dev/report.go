@@ -25,21 +25,40 @@ const publishLog = "publish.log"
 
 // Report is the result of a demonstration.
 type Report struct {
-	steps []step
-	dir   string
-	files []string
-	// Wrong lists the problems; empty means success.
-	Wrong []string
+	OK bool `json:"ok"`
+	// Problems lists what did not end as expected; empty means success.
+	Problems []string     `json:"problems"`
+	Steps    []StepReport `json:"steps"`
+	NotesDir string       `json:"notes_dir"`
+	Files    []string     `json:"files"`
 }
 
-// report compares the files on disk with the approved actions.
+// StepReport is one step of the demonstration.
+type StepReport struct {
+	// Request says in a few words what the agent asked for, Decision what a
+	// person decided, if asked, and Result what the call returned.
+	Request  string      `json:"request"`
+	Decision string      `json:"decision,omitzero"`
+	Result   string      `json:"result"`
+	OK       bool        `json:"ok"`
+	Action   wire.Action `json:"action"`
+
+	// problems are what is wrong beside the ending.
+	problems []string
+}
+
+// report compares the endings with those wanted, and the files on disk with the
+// approved actions.
 func (d *demonstration) report(before, after []string) Report {
-	r := Report{steps: d.steps, dir: d.notes, files: after}
+	r := Report{Problems: []string{}, NotesDir: d.notes, Files: append([]string{}, after...)}
 	for i := range d.steps {
-		a := &d.steps[i]
-		for _, wrong := range a.findProblems() {
-			r.Wrong = append(r.Wrong, a.request+": "+wrong)
+		s := &d.steps[i]
+		wrong := s.findProblems()
+		for _, text := range wrong {
+			r.Problems = append(r.Problems, s.Request+": "+text)
 		}
+		s.OK = len(wrong) == 0
+		r.Steps = append(r.Steps, s.StepReport)
 	}
 	var titles []string
 	for _, name := range after {
@@ -50,8 +69,9 @@ func (d *demonstration) report(before, after []string) Report {
 	slices.Sort(titles)
 	want := []string{"# " + minutesTitle, "# " + shoppingTitle}
 	if !slices.Equal(titles, want) {
-		r.Wrong = append(r.Wrong, fmt.Sprintf("on disk: the new notes are %q, want %q", titles, want))
+		r.Problems = append(r.Problems, fmt.Sprintf("on disk: the new notes are %q, want %q", titles, want))
 	}
+	r.OK = len(r.Problems) == 0
 	return r
 }
 
@@ -60,47 +80,44 @@ func (r Report) Write(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "REQUEST\tPOLICY\tDECISION\tENDED\tATTEMPTS\tRESULT")
-	for i := range r.steps {
-		a := &r.steps[i]
+	for _, s := range r.Steps {
 		mark := ""
-		if len(a.findProblems()) > 0 {
+		if !s.OK {
 			mark = "  ✗"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s%s\n", a.request, why(a.action.Policy), cmp.Or(a.decision, "–"),
-			ended(a.action), tries(a.action), a.result, mark)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s%s\n", s.Request, why(s.Action.Policy), cmp.Or(s.Decision, "–"),
+			ended(s.Action), tries(s.Action), s.Result, mark)
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nFiles in %s:\n", r.dir)
-	for _, name := range r.files {
-		writeHead(out, r.dir, name)
+	fmt.Fprintf(out, "\nFiles in %s:\n", r.NotesDir)
+	for _, name := range r.Files {
+		writeHead(out, r.NotesDir, name)
 	}
 	fmt.Fprintln(out)
-	if len(r.Wrong) == 0 {
-		fmt.Fprintf(out, "All %d actions ended as expected.\n", len(r.steps))
+	if r.OK {
+		fmt.Fprintf(out, "All %d actions ended as expected.\n", len(r.Steps))
 	} else {
-		fmt.Fprintln(out, "Not as expected:")
-		for _, wrong := range r.Wrong {
-			fmt.Fprintf(out, "  ✗ %s\n", wrong)
-		}
+		fmt.Fprintf(out, "Not as expected:\n  ✗ %s\n", strings.Join(r.Problems, "\n  ✗ "))
 	}
 	return out.Flush()
 }
 
 // Err returns nil if every action ended as expected.
 func (r Report) Err() error {
-	if len(r.Wrong) == 0 {
+	if r.OK {
 		return nil
 	}
-	return fmt.Errorf("the demonstration did not end as expected: %s", strings.Join(r.Wrong, "; "))
+	return fmt.Errorf("the demonstration did not end as expected: %s", strings.Join(r.Problems, "; "))
 }
 
 // why returns the mode that policy decided and where it is set, in a few words.
 func why(v wire.PolicyDecision) string {
-	mode := map[envelope.Mode]string{
-		envelope.ModeAllow: "allow", envelope.ModeRequireApproval: "ask a person", envelope.ModeDeny: "deny",
-	}[v.Mode]
+	mode := string(v.Mode)
+	if v.Mode == envelope.ModeRequireApproval {
+		mode = "ask a person"
+	}
 	for _, step := range v.Trace {
 		if step.Said == "" {
 			continue
@@ -198,32 +215,4 @@ func listFiles(dir string) ([]string, error) {
 		}
 	}
 	return names, nil
-}
-
-// Document is a report in JSON.
-type Document struct {
-	OK       bool         `json:"ok"`
-	Problems []string     `json:"problems"`
-	Steps    []StepReport `json:"steps"`
-	NotesDir string       `json:"notes_dir"`
-	Files    []string     `json:"files"`
-}
-
-// StepReport is one step of the demonstration.
-type StepReport struct {
-	Request  string      `json:"request"`
-	Decision string      `json:"decision,omitzero"`
-	Result   string      `json:"result"`
-	OK       bool        `json:"ok"`
-	Action   wire.Action `json:"action"`
-}
-
-// Document returns the report as a value for JSON.
-func (r Report) Document() Document {
-	doc := Document{OK: len(r.Wrong) == 0, Problems: append([]string{}, r.Wrong...), NotesDir: r.dir, Files: append([]string{}, r.files...)}
-	for i := range r.steps {
-		a := &r.steps[i]
-		doc.Steps = append(doc.Steps, StepReport{Request: a.request, Decision: a.decision, Result: a.result, OK: len(a.findProblems()) == 0, Action: a.action})
-	}
-	return doc
 }

@@ -33,8 +33,8 @@ func TestReportSaysWhatDiffers(t *testing.T) {
 	failed.Phase = envelope.PhaseFailed
 	failed.Envelope.Result = envelope.Result{Status: envelope.StatusFailed, Attempts: 4, Error: &envelope.Failure{Code: "lost", Message: "gone"}}
 	d := &demonstration{notes: dir, steps: []step{
-		{request: "be good", action: sent(), want: sentAfter(envelope.ModeAllow, 1)},
-		{request: "be bad", action: failed, want: sentAfter(envelope.ModeAllow, 1)},
+		{StepReport: StepReport{Request: "be good", Action: sent()}, want: sentAfter(envelope.ModeAllow, 1)},
+		{StepReport: StepReport{Request: "be bad", Action: failed}, want: sentAfter(envelope.ModeAllow, 1)},
 	}}
 
 	r := d.report([]string{"old.md"}, []string{"a.md", "b.md", "old.md"})
@@ -46,14 +46,14 @@ func TestReportSaysWhatDiffers(t *testing.T) {
 		"be bad: its last error is lost: gone",
 		`on disk: the new notes are ["# Everybody gets a raise" "# Minutes of the meeting"], want ["# Minutes of the meeting" "# Shopping list"]`,
 	}
-	if diff := cmp.Diff(want, r.Wrong); diff != "" {
-		t.Errorf("Wrong (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, r.Problems); diff != "" {
+		t.Errorf("Problems (-want +got):\n%s", diff)
 	}
 	if r.Err() == nil {
 		t.Error("Err() = nil, want an error")
 	}
-	if doc := r.Document(); doc.OK || !doc.Steps[0].OK || doc.Steps[1].OK {
-		t.Errorf("Document() = %+v", doc)
+	if r.OK || !r.Steps[0].OK || r.Steps[1].OK {
+		t.Errorf("report = %+v", r)
 	}
 	var out bytes.Buffer
 	if err := r.Write(&out); err != nil {

@@ -24,12 +24,7 @@ const (
 	// run in.
 	demonstrationPrefix = "demonstration-"
 
-	tokensName   = "tokens.json"
-	demoSession  = "demo"
-	agentName    = "demo agent"
-	operatorName = "demo operator"
-	adminName    = "demo admin"
-	ownerName    = "demo owner"
+	tokensName = "tokens.json"
 )
 
 // Tokens are the tokens of a tenant, one for each role.
@@ -52,7 +47,7 @@ type tenant struct {
 // each role, unless the file of tokens has one.
 func (e *Environment) prepareTenant(ctx context.Context) (string, error) {
 	var err error
-	if e.demo, err = e.ensureTenant(ctx); err != nil {
+	if e.demo, err = e.ensureTenant(ctx, TenantName); err != nil {
 		return "", err
 	}
 	kept, err := readTokens(e.TokensFile())
@@ -73,81 +68,58 @@ func (e *Environment) prepareTenant(ctx context.Context) (string, error) {
 // of the tenant demo. What the user has set for that one (limits, quiet hours,
 // policy) thus never changes how a demonstration ends.
 func (e *Environment) newDemonstrationTenant(ctx context.Context, runID string) (tenant, error) {
-	var t tenant
-	err := postgres.InTx(ctx, e.pool, postgres.Admin(), func(tx pgx.Tx) (err error) {
-		t.id, err = identity.NewTenant(ctx, tx, demonstrationPrefix+runID)
-		return err
-	})
+	t, err := e.ensureTenant(ctx, demonstrationPrefix+runID)
 	if err != nil {
 		return t, err
 	}
 	if err := e.ensureTokens(ctx, &t); err != nil {
 		return t, err
 	}
-	if err := e.registerSources(ctx, t); err != nil {
-		return t, err
-	}
-	admin, err := e.Client(t.tokens.Admin)
-	if err != nil {
-		return t, err
-	}
-	return t, setUpTools(ctx, admin)
+	return t, e.registerSources(ctx, t)
 }
 
-// ensureTokens replaces the tokens that are not valid.
-func (e *Environment) ensureTokens(ctx context.Context, of *tenant) error {
-	for _, t := range []struct {
-		text  *string
-		grant identity.Grant
-	}{
-		{&of.tokens.Agent, identity.Grant{Name: agentName, Role: identity.RoleAgent, Session: demoSession}},
-		{&of.tokens.Operator, identity.Grant{Name: operatorName, Role: identity.RoleOperator}},
-		{&of.tokens.Admin, identity.Grant{Name: adminName, Role: identity.RoleAdmin}},
-		{&of.tokens.Owner, identity.Grant{Name: ownerName, Role: identity.RoleOwner}},
-	} {
-		if err := e.ensureToken(ctx, of.id, t.text, t.grant); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (e *Environment) ensureTenant(ctx context.Context) (tenant, error) {
-	var t tenant
-	find := func(tx pgx.Tx) (err error) {
-		t.id, err = identity.TenantByName(ctx, tx, TenantName)
-		return err
-	}
-	err := postgres.InTx(ctx, e.pool, postgres.Admin(), find)
-	if !errors.Is(err, fault.NotFound) {
-		return t, err
-	}
+// ensureTenant makes a tenant, unless it exists.
+func (e *Environment) ensureTenant(ctx context.Context, name string) (t tenant, err error) {
 	err = postgres.InTx(ctx, e.pool, postgres.Admin(), func(tx pgx.Tx) (err error) {
-		t.id, err = identity.NewTenant(ctx, tx, TenantName)
+		t.id, err = identity.NewTenant(ctx, tx, name)
 		return err
 	})
 	t.made = err == nil
-	if errors.Is(err, fault.Conflict) { // another process made it at this moment
-		err = postgres.InTx(ctx, e.pool, postgres.Admin(), find)
+	if errors.Is(err, fault.Conflict) {
+		err = postgres.InTx(ctx, e.pool, postgres.Admin(), func(tx pgx.Tx) (err error) {
+			t.id, err = identity.TenantByName(ctx, tx, name)
+			return err
+		})
 	}
 	return t, err
 }
 
-// ensureToken replaces a token that is not of the tenant, or not valid.
-func (e *Environment) ensureToken(ctx context.Context, of envelope.TenantID, text *string, grant identity.Grant) error {
+// ensureTokens replaces the tokens that are not of the tenant, or not valid.
+func (e *Environment) ensureTokens(ctx context.Context, of *tenant) error {
 	now := time.Now()
-	who, err := identity.NewAuthenticator(e.pool).Authenticate(ctx, *text, now)
-	if err == nil && who.Tenant == of && who.Role == grant.Role {
-		return nil
+	for text, grant := range map[*string]identity.Grant{
+		&of.tokens.Agent:    {Name: "demo agent", Role: identity.RoleAgent, Session: "demo"},
+		&of.tokens.Operator: {Name: "demo operator", Role: identity.RoleOperator},
+		&of.tokens.Admin:    {Name: "demo admin", Role: identity.RoleAdmin},
+		&of.tokens.Owner:    {Name: "demo owner", Role: identity.RoleOwner},
+	} {
+		who, err := identity.NewAuthenticator(e.pool).Authenticate(ctx, *text, now)
+		if err == nil && who.Tenant == of.id && who.Role == grant.Role {
+			continue
+		}
+		if err != nil && !errors.Is(err, identity.ErrToken) {
+			return err
+		}
+		err = postgres.InTx(ctx, e.pool, postgres.API(of.id), func(tx pgx.Tx) error {
+			made, err := identity.Issue(ctx, tx, of.id, grant, now)
+			*text = made.Token.Text()
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	}
-	if err != nil && !errors.Is(err, identity.ErrToken) {
-		return err
-	}
-	return postgres.InTx(ctx, e.pool, postgres.API(of), func(tx pgx.Tx) error {
-		made, err := identity.Issue(ctx, tx, of, grant, now)
-		*text = made.Token.Text()
-		return err
-	})
+	return nil
 }
 
 // readTokens reads the file of tokens. A file that cannot be parsed, like one

@@ -97,7 +97,7 @@ func demonstrate(ctx context.Context, a *command.App, h *dev.Environment) error 
 		return err
 	}
 	if a.JSON {
-		if err := a.WriteJSON(report.Document()); err != nil {
+		if err := a.WriteJSON(report); err != nil {
 			return err
 		}
 	} else if err := report.Write(a.Out); err != nil {
