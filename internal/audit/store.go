@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
@@ -73,4 +75,272 @@ func Latest(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Position,
 func EnsurePartitions(ctx context.Context, tx pgx.Tx, monthsAhead int) error {
 	_, err := dbsqlc.New().PartitionEnsure(ctx, tx, int32(monthsAhead))
 	return err
+}
+
+// ExportRows is how many events a call of Export returns before the end.
+const ExportRows = readRows
+
+// Export returns the next events of a range of time after a position, in order:
+// ExportRows of them, or fewer at the end. Like Read it leaves out events before
+// which others may still come. An event that a long transaction wrote may be
+// exported only when a checkpoint covers it.
+func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span, after Position) ([]Entry, error) {
+	if span.Until.IsZero() {
+		span.Until = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
+	}
+	after, until, err := bounds(ctx, tx, tenant, span, after)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := dbsqlc.New().EventExport(ctx, tx, &dbsqlc.EventExportParams{
+		TenantID: uuid.UUID(tenant), AfterTxid: after.Tx, AfterEvent: after.Event, UntilTxid: until.Tx, UntilEvent: until.Event,
+		FromAt: span.From, UntilAt: span.Until, Most: ExportRows,
+	})
+	return postgres.Map(rows, err, func(r dbsqlc.EventExportRow) Entry {
+		position := Position{r.Txid, r.EventID}
+		return Entry{
+			Position: position, Checkpoint: r.CheckpointNo, At: r.At, Kind: Kind(r.Kind), Actor: r.Actor, Items: r.Items,
+			Leaf: leafOf(tenant, row{position, r.At, r.Kind, r.Actor, r.Items}).hash,
+		}
+	})
+}
+
+// bounds narrows a range of positions to the checkpoints that have events of a
+// range of time, since no index leads from a time to its events.
+func bounds(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span, after Position) (Position, Position, error) {
+	q := dbsqlc.New()
+	first, err := q.CheckpointAfter(ctx, tx, &dbsqlc.CheckpointAfterParams{TenantID: uuid.UUID(tenant), At: span.From})
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return after, after, err
+	}
+	if begin := (Position{first.UntilTxid, first.UntilEvent}); err == nil && after.Compare(begin) < 0 {
+		after = begin
+	}
+	last, err := q.CheckpointBefore(ctx, tx, &dbsqlc.CheckpointBeforeParams{TenantID: uuid.UUID(tenant), At: span.Until})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return after, Position{math.MaxUint64, math.MaxInt64}, nil
+	}
+	return after, Position{last.UntilTxid, last.UntilEvent}, err
+}
+
+// readRows is how many events are held in memory at a time: one may have a
+// thousand items.
+const readRows = 200
+
+// Due returns the tenants after another one that have events to be covered, most
+// at most, in order. It needs the scope of the worker.
+func Due(ctx context.Context, tx pgx.Tx, after envelope.TenantID, most int) ([]envelope.TenantID, error) {
+	ids, err := dbsqlc.New().CheckpointDue(ctx, tx, &dbsqlc.CheckpointDueParams{After: uuid.UUID(after), Most: int64(most)})
+	return postgres.Map(ids, err, func(id uuid.UUID) envelope.TenantID { return envelope.TenantID(id) })
+}
+
+// Checkpoint adds one checkpoint to a tenant's chain, over the next events, most at
+// most, before which no open transaction can add any. It returns how many it
+// covers: none if there are none, or if another worker is adding a checkpoint. It
+// needs the scope of the worker.
+func Checkpoint(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most int) (int, error) {
+	q := dbsqlc.New()
+	mine, err := q.CheckpointLock(ctx, tx, uuid.UUID(tenant))
+	if err != nil || !mine {
+		return 0, err
+	}
+	// A separate statement, whose snapshot is taken under the lock.
+	head, err := q.CheckpointHead(ctx, tx, uuid.UUID(tenant))
+	if err != nil {
+		return 0, err
+	}
+	s := checkpoint{no: head.CheckpointNo + 1, version: checkpointVersion, prev: head.Hash, at: head.Now}
+	if head.CheckpointNo == 0 {
+		s.prev = make([]byte, len(Hash{}))
+	}
+	after := Position{head.UntilTxid, head.UntilEvent}
+	for int(s.events) < most {
+		want := min(most-int(s.events), readRows)
+		rows, err := q.EventCoverable(ctx, tx, &dbsqlc.EventCoverableParams{
+			TenantID: uuid.UUID(tenant), AfterTxid: after.Tx, AfterEvent: after.Event, Most: int64(want),
+		})
+		if err != nil {
+			return 0, err
+		}
+		for _, r := range rows {
+			s.cover(tenant, row{Position{r.Txid, r.EventID}, r.At, r.Kind, r.Actor, r.Items})
+		}
+		if len(rows) < want {
+			break
+		}
+		after = s.until
+	}
+	if s.events == 0 {
+		return 0, nil
+	}
+	hash := s.hash(tenant)
+	return int(s.events), q.CheckpointInsert(ctx, tx, &dbsqlc.CheckpointInsertParams{
+		TenantID: uuid.UUID(tenant), CheckpointNo: s.no, Version: s.version,
+		FromTxid: s.from.Tx, FromEvent: s.from.Event, UntilTxid: s.until.Tx, UntilEvent: s.until.Event,
+		OldestAt: s.oldest, NewestAt: s.newest, Events: s.events, Leaves: s.leaves,
+		PrevHash: s.prev, Hash: hash[:], CreatedAt: s.at,
+	})
+}
+
+// Head is the last checkpoint of a chain. Stored elsewhere, it later shows whether
+// the chain still has it.
+type Head struct {
+	Checkpoint int64 `json:"checkpoint_no"`
+	Hash       Hash  `json:"hash"`
+}
+
+// CurrentHead returns the head of a tenant's chain; nil if it has no checkpoint.
+func CurrentHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Head, error) {
+	head, err := dbsqlc.New().CheckpointHead(ctx, tx, uuid.UUID(tenant))
+	if err != nil || head.CheckpointNo == 0 {
+		return nil, err
+	}
+	h := &Head{Checkpoint: head.CheckpointNo}
+	copy(h.Hash[:], head.Hash)
+	return h, nil
+}
+
+// nextCheckpoint reads the checkpoint after a number; false if there is none.
+func nextCheckpoint(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after int64) (checkpoint, bool, error) {
+	r, err := dbsqlc.New().CheckpointNext(ctx, tx, &dbsqlc.CheckpointNextParams{TenantID: uuid.UUID(tenant), After: after})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return checkpoint{}, false, nil
+	}
+	return checkpoint{
+		no: r.CheckpointNo, version: r.Version, from: Position{r.FromTxid, r.FromEvent}, until: Position{r.UntilTxid, r.UntilEvent},
+		oldest: r.OldestAt, newest: r.NewestAt, events: r.Events, leaves: r.Leaves,
+		prev: r.PrevHash, at: r.CreatedAt, stored: r.Hash, pruned: r.Pruned,
+	}, err == nil, err
+}
+
+// link is the checkpoint from which a chain continues.
+type link struct {
+	no    int64
+	until Position
+	// stored and computed are the hashes by which the next checkpoint may name
+	// this one: in the row and of its contents, different only if the row was
+	// changed.
+	stored, computed []byte
+}
+
+// genesis returns the link before the first checkpoint.
+func genesis() link {
+	zero := make([]byte, len(Hash{}))
+	return link{until: beginning(), stored: zero, computed: zero}
+}
+
+// eachRow calls do for every event after one position and up to another, in order.
+func eachRow(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after, until Position, do func(row)) error {
+	for {
+		rows, err := dbsqlc.New().EventRange(ctx, tx, &dbsqlc.EventRangeParams{
+			TenantID: uuid.UUID(tenant), AfterTxid: after.Tx, AfterEvent: after.Event, UntilTxid: until.Tx, UntilEvent: until.Event, Most: readRows,
+		})
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			after = Position{r.Txid, r.EventID}
+			do(row{after, r.At, r.Kind, r.Actor, r.Items})
+		}
+		if len(rows) < readRows {
+			return nil
+		}
+	}
+}
+
+// prunedThrough returns the last checkpoint of which an event records that
+// retention deleted its events, and all before. Its pruned_at alone proves nothing.
+func prunedThrough(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (int64, error) {
+	q := dbsqlc.New()
+	for below := int64(math.MaxInt64); ; {
+		mark, err := q.CheckpointPruned(ctx, tx, &dbsqlc.CheckpointPrunedParams{TenantID: uuid.UUID(tenant), Below: below})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return 0, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		event, err := q.EventGet(ctx, tx, &dbsqlc.EventGetParams{TenantID: uuid.UUID(tenant), Txid: mark.Txid, EventID: mark.EventID})
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return 0, err
+		}
+		if err == nil && recordsPruning(Kind(event.Kind), event.Items, mark.CheckpointNo) {
+			return mark.CheckpointNo, nil
+		}
+		below = mark.CheckpointNo
+	}
+}
+
+// recordsPruning reports whether an event records the pruning of a checkpoint.
+func recordsPruning(kind Kind, items []byte, no int64) bool {
+	var list []struct {
+		Detail struct {
+			From  int64 `json:"from_checkpoint"`
+			Until int64 `json:"until_checkpoint"`
+		}
+	}
+	if kind != Pruned || json.Unmarshal(items, &list) != nil || len(list) != 1 {
+		return false
+	}
+	return list[0].Detail.From <= no && no <= list[0].Detail.Until
+}
+
+// maxUncovered bounds how many events are counted that no checkpoint covers yet.
+const maxUncovered = 100_000
+
+// uncovered counts the events after a position, up to maxUncovered, and returns
+// the time of the oldest.
+func uncovered(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after Position) (int64, time.Time, error) {
+	r, err := dbsqlc.New().EventUncovered(ctx, tx, &dbsqlc.EventUncoveredParams{
+		TenantID: uuid.UUID(tenant), AfterTxid: after.Tx, AfterEvent: after.Event, Most: maxUncovered,
+	})
+	return r.Events, r.Since.UTC(), err
+}
+
+// findHead returns the number of the checkpoint that has a hash; 0 if none has.
+func findHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, hash Hash) (int64, error) {
+	no, err := dbsqlc.New().CheckpointByHash(ctx, tx, &dbsqlc.CheckpointByHashParams{TenantID: uuid.UUID(tenant), Hash: hash[:]})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	return no, err
+}
+
+// TamperedError means that events were not deleted, because they differ from what
+// was covered: they are evidence.
+type TamperedError struct {
+	Tenant envelope.TenantID
+	// First is one of the findings.
+	First Finding
+}
+
+// Error names the checkpoint.
+func (e *TamperedError) Error() string {
+	return fmt.Sprintf("the events of checkpoint %d of tenant %s do not verify, and are kept: %s", e.First.Checkpoint, e.Tenant, e.First.Kind)
+}
+
+// Prune deletes the events of a tenant's oldest checkpoints that are past its
+// retention, and about as many events as most. It returns how many it deleted.
+// Events that do not verify are a *TamperedError. It needs the scope of the worker.
+func Prune(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most int) (int64, error) {
+	q := dbsqlc.New()
+	rows, err := q.CheckpointPrunable(ctx, tx, &dbsqlc.CheckpointPrunableParams{TenantID: uuid.UUID(tenant), Most: int64(most)})
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	first, last, events := rows[0].CheckpointNo, rows[0].CheckpointNo, int(rows[0].Events)
+	for _, r := range rows[1:] {
+		if r.CheckpointNo != last+1 || events+int(r.Events) > most {
+			break
+		}
+		last, events = r.CheckpointNo, events+int(r.Events)
+	}
+	report, err := Verify(ctx, tx, tenant, Options{After: first - 1, Until: last})
+	if err != nil {
+		return 0, err
+	}
+	if len(report.Findings) > 0 {
+		return 0, &TamperedError{tenant, report.Findings[0]}
+	}
+	return q.CheckpointPrune(ctx, tx, &dbsqlc.CheckpointPruneParams{TenantID: uuid.UUID(tenant), FirstNo: first, LastNo: last})
 }

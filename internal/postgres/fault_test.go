@@ -43,7 +43,7 @@ func internal() []string {
 		"actions_approval_expires_at_check", "actions_approval_state_check", "actions_effect_check", "actions_external_id_key",
 		"actions_pkey", "actions_risk_check", "api_tokens_pkey", "api_tokens_previous_hash_key", "api_tokens_token_hash_key",
 		"approvals_action_id_fkey", "approvals_needed_check", "approvals_pkey", "workflow_steps_workflow_id_fkey", "workflow_steps_pkey",
-		"workflow_steps_state_check", "workflows_external_id_key", "workflows_pkey", "workflows_state_check", "breakers_pkey", "breakers_source_id_fkey",
+		"workflow_steps_state_check", "workflows_external_id_key", "workflows_pkey", "workflows_state_check", "breakers_pkey",
 		"breakers_state_check", "buckets_pkey", "buckets_tenant_id_name_key", "dead_letters_pkey", "dead_letters_reason_check",
 		"decisions_mode_check", "decisions_pkey", "do_not_contact_pkey", "dry_runs_effect_check", "dry_runs_mode_check",
 		"dry_runs_pkey", "dry_runs_risk_check", "employees_pkey", "events_pkey", "grants_pkey", "notes_key_key", "notes_pkey",

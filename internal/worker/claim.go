@@ -8,9 +8,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
@@ -119,3 +124,165 @@ func (p *Pipeline) readBreakers(ctx context.Context, tx pgx.Tx, c *claimedBatch,
 	c.probes, err = breaker.Probe(ctx, tx, probe, p.cfg.ID, probeTimeout)
 	return err
 }
+
+// recheckResult is what to do with a claimed action: settle it without a call,
+// return it to approval or, if neither is set, call the tool.
+type recheckResult struct {
+	settle        *outbox.Settlement
+	needsApproval *needsApproval
+	// probe reports whether the call finds out if its source is back.
+	probe bool
+}
+
+// needsApproval is why an action that was approved needs a person after all,
+// who then decides about the tool's present definition.
+type needsApproval struct {
+	tool     *catalog.Tool
+	decision policy.Decision
+	note     string
+}
+
+// pausedRecheck is the time after which a paused action is checked again.
+// Resuming wakes it sooner.
+const pausedRecheck = time.Hour
+
+// probeWait is how long an action waits if another call is probing its source.
+const probeWait = time.Second
+
+// recheck asks policy and makes the preflight checks again, just before the call: they may have
+// changed since the action was approved.
+func (c *claimedBatch) recheck(i int) recheckResult {
+	it := &c.items[i]
+	if it.Sending && it.Effect == envelope.EffectOnce {
+		return settled(outbox.WorkerLost(*it))
+	}
+	if it.LeasesLost > outbox.MaxLeasesLost {
+		return settled(outbox.TooManyLeasesLost(*it))
+	}
+	if r := recheckPolicy(it, c.actions[i]); r.settle != nil || r.needsApproval != nil {
+		return r
+	}
+	facts, probe := c.facts(i)
+	switch a := preflight.Check(facts); a.Result {
+	case preflight.Skip:
+		if a.Code == preflight.CodeKilled {
+			// The sweep of the kill ends the action: only the sweep counts it
+			// for the kill, and names the person who gave the kill.
+			return settled(outbox.Defer(*it, preflight.CodePaused, pausedRecheck))
+		}
+		return settled(outbox.Skip(*it, a.Code, a.Message))
+	case preflight.Wait:
+		wait := pausedRecheck
+		if !a.Until.IsZero() {
+			wait = max(0, a.Until.Sub(it.ClaimedAt))
+		}
+		return settled(outbox.Defer(*it, a.Code, wait))
+	case preflight.Pass:
+	}
+	return recheckResult{probe: probe}
+}
+
+// recheckPolicy asks policy again where its answer may have changed: an action
+// that a person approved is compared with its approval digest each time, any
+// other only if the tenant's settings changed.
+func recheckPolicy(it *outbox.Item, a *decision.Action) recheckResult {
+	hasDigest := it.Approval == envelope.ApprovalGranted && it.ApprovalDigest != nil
+	if !hasDigest && it.ConfigVersion == a.Settings.Version {
+		return recheckResult{}
+	}
+	if a.Tool == nil {
+		return settled(outbox.Skip(*it, "tool_gone", "its source no longer has the tool"))
+	}
+	if hasDigest {
+		return recheckApproval(it, a)
+	}
+	return recheckDecision(it, a)
+}
+
+// The notes for people to whom an action returns.
+const (
+	noteChanged = "policy or the tool changed after it was approved"
+	noteQuorum  = "more people must agree than did: the review rules changed after it was approved"
+	noteUnread  = "what was approved cannot be read by this version"
+	notePolicy  = "policy changed after it was approved: "
+)
+
+// recheckApproval compares an action with what was approved.
+func recheckApproval(it *outbox.Item, a *decision.Action) recheckResult {
+	now, d, err := approval.ComputeDigest(a)
+	then, readable := approval.ParseDigest(it.ApprovalDigest)
+	switch {
+	case !readable:
+		return recheckResult{needsApproval: &needsApproval{a.Tool, d, noteUnread}}
+	case err != nil || now.Args != then.Args:
+		return settled(outbox.Skip(*it, "args_changed", "the arguments are not the ones that were approved"))
+	case !a.Tool.Is(then.ToolDigest):
+		return settled(outbox.Skip(*it, "tool_changed", "the tool's definition changed after it was approved"))
+	case d.Mode == envelope.ModeDeny:
+		return policyDenied(it, d)
+	case now.Needed > then.Needed:
+		return recheckResult{needsApproval: &needsApproval{a.Tool, d, noteQuorum}}
+	case d.Mode == envelope.ModeRequireApproval && now.Decision != then.Decision:
+		return recheckResult{needsApproval: &needsApproval{a.Tool, d, notePolicy + policy.Because(d.Mode, d.Source, d.Trace)}}
+	}
+	return recheckResult{}
+}
+
+// recheckDecision asks policy about an action without an approval digest.
+func recheckDecision(it *outbox.Item, a *decision.Action) recheckResult {
+	// Approved by a version that did not compute approval digests.
+	granted := it.Approval == envelope.ApprovalGranted
+	if granted && !a.Tool.Is(it.ToolDigest) {
+		return settled(outbox.Skip(*it, "tool_changed", "the tool's definition changed after it was approved"))
+	}
+	d := a.Recheck()
+	switch d.Mode {
+	case envelope.ModeDeny:
+		return policyDenied(it, d)
+	case envelope.ModeRequireApproval:
+		if !granted {
+			return recheckResult{needsApproval: &needsApproval{a.Tool, d, noteChanged}}
+		}
+	case envelope.ModeAllow:
+	}
+	return recheckResult{}
+}
+
+// actionOf returns what is known of an item, to decide about it again.
+func actionOf(it *outbox.Item, s *settings.Settings) *decision.Action {
+	tool, _ := s.Tool(key(it))
+	return &decision.Action{Settings: s, Tool: tool, Proposal: settings.Proposal{
+		Automation: it.Automation, Employee: it.Employee, Risk: it.Risk, Session: it.Session, Args: it.Args, Now: it.ClaimedAt,
+	}}
+}
+
+func policyDenied(it *outbox.Item, d policy.Decision) recheckResult {
+	return settled(outbox.Skip(*it, "policy_denied", "policy denies the tool by now: "+d.Source))
+}
+
+// facts returns what the checks look at. If the breaker of the source is open and
+// this worker may probe the source, the first action that passes is the probe.
+func (c *claimedBatch) facts(i int) (f preflight.Facts, probe bool) {
+	it, a := &c.items[i], c.actions[i]
+	f = preflight.FactsOf(a.Settings.Limits, preflight.Action{
+		Tool: key(it), Employee: it.Employee, Bucket: a.Settings.Limits.NameOf(it.Bucket), Urgent: it.Urgent,
+		MustRunBefore: it.MustRunBefore, CreatedAt: it.CreatedAt, Contacts: a.Contacts, Listed: a.Match,
+	}, it.ClaimedAt)
+	for n := range f.Quiet {
+		f.Quiet[n].Spread = quiethours.Spread(it.Action, f.Quiet[n].Spread)
+	}
+	src := sourceOf(it)
+	if b, ok := c.openBreakers[src]; ok {
+		if probe = c.probes[src]; !probe {
+			f.BreakerUntil = b.Until
+			if !b.Until.After(it.ClaimedAt) || b.State == breaker.StateHalfOpen {
+				f.BreakerUntil = it.ClaimedAt.Add(probeWait)
+			}
+		}
+	}
+	return f, probe
+}
+
+func key(it *outbox.Item) policy.Key { return policy.Key{Source: it.Source, Action: it.Tool} }
+
+func settled(s outbox.Settlement) recheckResult { return recheckResult{settle: &s} }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/decision"
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -134,4 +136,85 @@ func orEmpty(digest []byte) []byte {
 		return []byte{}
 	}
 	return digest
+}
+
+// expire marks what nobody decided in time.
+func expire(ctx context.Context, tx pgx.Tx, most int) (map[envelope.TenantID][]envelope.ActionID, error) {
+	rows, err := dbsqlc.New().ActionsExpire(ctx, tx, int64(most))
+	if err != nil {
+		return nil, err
+	}
+	overdue := make(map[envelope.TenantID][]envelope.ActionID)
+	for _, r := range rows {
+		t := envelope.TenantID(r.TenantID)
+		overdue[t] = append(overdue[t], envelope.ActionID(r.ActionID))
+	}
+	return overdue, nil
+}
+
+// dueWarnings takes the warnings that are due: those of actions that still wait,
+// and their number in all.
+func dueWarnings(ctx context.Context, tx pgx.Tx, most int) ([]reminder, int, error) {
+	rows, err := dbsqlc.New().ApprovalsExpiring(ctx, tx, int64(most))
+	all, err := postgres.Map(rows, err, func(r dbsqlc.ApprovalsExpiringRow) reminder { return reminderFromRow(dbsqlc.ApprovalsEscalatingRow(r)) })
+	return stillWaiting(all), len(all), err
+}
+
+// dueEscalations takes the escalations that are due, like dueWarnings.
+func dueEscalations(ctx context.Context, tx pgx.Tx, most int) ([]reminder, int, error) {
+	rows, err := dbsqlc.New().ApprovalsEscalating(ctx, tx, int64(most))
+	all, err := postgres.Map(rows, err, reminderFromRow)
+	return stillWaiting(all), len(all), err
+}
+
+func reminderFromRow(r dbsqlc.ApprovalsEscalatingRow) reminder {
+	return reminder{
+		tenant: envelope.TenantID(r.TenantID), action: envelope.ActionID(r.ActionID),
+		needed: int(r.Needed), given: int(r.Given), expiresAt: r.ExpiresAt, waits: r.Waits,
+	}
+}
+
+func stillWaiting(all []reminder) []reminder {
+	return slices.DeleteFunc(slices.Clone(all), func(r reminder) bool { return !r.waits })
+}
+
+func inboxApprovals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after envelope.ActionID, most int) ([]InboxItem, error) {
+	rows, err := dbsqlc.New().InboxApprovals(ctx, tx, &dbsqlc.InboxApprovalsParams{TenantID: uuid.UUID(tenant), After: uuid.UUID(after), Most: int64(most)})
+	return postgres.Map(rows, err, func(r dbsqlc.InboxApprovalsRow) InboxItem {
+		return InboxItem{
+			Kind: InboxApproval, Action: envelope.ActionID(r.ActionID), Tool: policy.Key{Source: r.SourceID, Action: r.ToolName},
+			Args: r.Args, Risk: envelope.Risk(r.Risk), Session: postgres.OrZero(r.SessionID), Automation: postgres.OrZero(r.AutomationID), Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)),
+			Since: r.CreatedAt, ExpiresAt: r.ExpiresAt, Needed: int(r.Needed), Given: int(r.Given), ApprovedBy: r.Voters, EditedBy: postgres.OrZero(r.EditedBy),
+			Escalated: r.EscalatedAt != nil, Policy: r.ModeSource, Note: postgres.OrZero(r.DecisionNote),
+			ETag: etag(r.Args, r.ToolDigest, r.DecisionID, int(r.Round)), toolDigest: r.ToolDigest,
+		}
+	})
+}
+
+func inboxUnknown(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after envelope.ActionID, most int) ([]InboxItem, error) {
+	rows, err := dbsqlc.New().InboxUnknown(ctx, tx, &dbsqlc.InboxUnknownParams{TenantID: uuid.UUID(tenant), After: uuid.UUID(after), Most: int64(most)})
+	return postgres.Map(rows, err, func(r dbsqlc.InboxUnknownRow) InboxItem {
+		return InboxItem{
+			Kind: InboxUnknown, Action: envelope.ActionID(r.ActionID), Tool: policy.Key{Source: r.SourceID, Action: r.ToolName},
+			Args: r.Args, Risk: envelope.Risk(r.Risk), Session: postgres.OrZero(r.SessionID), Automation: postgres.OrZero(r.AutomationID), Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)),
+			Since: r.LostAt, Code: postgres.OrZero(r.Code), Message: postgres.OrZero(r.Message),
+		}
+	})
+}
+
+func inboxCompensations(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after envelope.ActionID, most int) ([]InboxItem, error) {
+	rows, err := dbsqlc.New().WorkflowInbox(ctx, tx, &dbsqlc.WorkflowInboxParams{TenantID: uuid.UUID(tenant), After: uuid.UUID(after), Most: int64(most)})
+	return postgres.Map(rows, err, func(r dbsqlc.WorkflowInboxRow) InboxItem {
+		return InboxItem{
+			Kind: InboxCompensation, Action: envelope.ActionID(r.ActionID), Tool: policy.Key{Source: r.SourceID, Action: r.ToolName},
+			Args: r.Args, Risk: envelope.Risk(r.Risk), Session: postgres.OrZero(r.SessionID), Automation: postgres.OrZero(r.AutomationID), Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)),
+			Since: r.UpdatedAt, Code: postgres.OrZero(r.Code), Message: postgres.OrZero(r.Message), Workflow: r.WorkflowID,
+		}
+	})
+}
+
+// violations are the faults for the constraints of this package's tables that
+// a caller's input can violate.
+var violations = postgres.Violations{
+	"votes_pkey": fault.New(fault.Conflict, "you have decided about this action already"),
 }

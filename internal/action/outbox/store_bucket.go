@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
@@ -132,4 +134,10 @@ func closeBuckets(ctx context.Context, tx pgx.Tx, buckets map[int64]time.Duratio
 		p.BucketIds, p.Seconds = append(p.BucketIds, bucket), append(p.Seconds, min(d, MaxBucketClosed).Seconds())
 	}
 	return dbsqlc.New().BucketClose(ctx, tx, p)
+}
+
+// violations are the faults for the constraints of this package's tables that
+// a caller's input can violate.
+var violations = postgres.Violations{
+	"outbox_pkey": fault.New(fault.Conflict, "the action waits in the outbox already"),
 }

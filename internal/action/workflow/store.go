@@ -326,3 +326,9 @@ func discard(ctx context.Context, tx pgx.Tx, b *Workflow, id envelope.ActionID, 
 	_, err := deadletter.Discard(ctx, tx, b.Tenant, deadletter.BulkRequest{IDs: []envelope.ActionID{id}, Limit: 1, Actor: "workflow", Note: why})
 	return err
 }
+
+// violations are the faults for the constraints of this package's tables that
+// a caller's input can violate.
+var violations = postgres.Violations{
+	"workflows_tenant_id_fkey": fault.New(fault.NotFound, "no such tenant"),
+}

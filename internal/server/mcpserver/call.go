@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,9 +18,13 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // errUnexpected is an answer of the SDK's server of another type than it
@@ -154,4 +160,147 @@ func (ts *tokenServer) follow(ctx context.Context, req *sdk.CallToolRequest, id 
 		return nil, err
 	}
 	return ts.answer(v, joined), nil
+}
+
+// await returns an action when it has ended, when it is clear that it will not
+// end in time, when the time is over, or when the Server closes. notify is
+// called whenever the action was read. The error is that of ctx, or of reading.
+func (ts *tokenServer) await(ctx context.Context, id envelope.ActionID, wait time.Duration, notify func(context.Context, outbox.View)) (outbox.View, error) {
+	v, err := ts.readAction(ctx, id)
+	if err != nil || envelope.Ended(v.Envelope.Result.Status) {
+		return v, err
+	}
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	until, _ := waiting.Deadline()
+	// After an error changed is nil, which never receives.
+	changed, stop, err := ts.watch(waiting, ts.by.Tenant, id)
+	if err == nil {
+		defer stop()
+	} else if waiting.Err() == nil && !ts.isClosed() {
+		return v, err
+	}
+	tick := time.NewTicker(ts.cfg.Progress)
+	defer tick.Stop()
+	for {
+		if v, err = ts.readAction(ctx, id); err != nil || envelope.Ended(v.Envelope.Result.Status) || waitsTooLong(v, until) {
+			return v, err
+		}
+		notify(ctx, v)
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-waiting.Done():
+			return v, ctx.Err() // nil if only the time is over
+		case <-ts.closing:
+			return v, nil
+		}
+	}
+}
+
+// waitsTooLong reports whether an action waits for something that does not
+// happen in time. A person may decide at any moment.
+func waitsTooLong(v outbox.View, until time.Time) bool {
+	return v.WaitsFor != "" && v.WaitsFor != outbox.WaitsApproval && v.WaitsFor != preflight.CodePaused && v.WaitsUntil.After(until)
+}
+
+// progressFunc returns a function that notifies a client that asked for
+// progress. Its errors are ignored: the answer of the call says the same.
+func (ts *tokenServer) progressFunc(req *sdk.CallToolRequest, wait time.Duration) func(context.Context, outbox.View) {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		return func(context.Context, outbox.View) {}
+	}
+	began, last := time.Now(), -1.0
+	return func(ctx context.Context, v outbox.View) {
+		done := time.Since(began).Seconds()
+		if done <= last { // progress may only grow
+			return
+		}
+		last = done
+		_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
+			ProgressToken: token, Progress: done, Total: wait.Seconds(), Message: waitsText(v),
+		})
+	}
+}
+
+// recheckEvery is how often the tokens of open requests are checked again.
+const recheckEvery = 15 * time.Second
+
+// run announces changed catalogs, ends requests whose token is no longer valid,
+// and removes idle token servers, until the Server closes. While nobody is
+// connected it asks the database nothing.
+func (srv *Server) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	polls, rechecks := time.NewTicker(srv.cfg.Poll), time.NewTicker(recheckEvery)
+	defer polls.Stop()
+	defer rechecks.Stop()
+	srv.background.Go(func() { // ends a query that is running
+		<-srv.closing
+		cancel()
+	})
+	for {
+		select {
+		case <-srv.closing:
+			return
+		case now := <-polls.C:
+			srv.removeIdle(now)
+			srv.announceChanges(ctx)
+		case <-rechecks.C:
+			srv.recheckTokens(ctx)
+		}
+	}
+}
+
+// removeIdle removes the token servers that nobody uses.
+func (srv *Server) removeIdle(now time.Time) {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	maps.DeleteFunc(srv.servers, func(_ identity.TokenID, ts *tokenServer) bool { return ts.idle(now) })
+}
+
+// announceChanges notifies every client whose list of tools has changed. It
+// reads the settings once for each tenant that has clients.
+func (srv *Server) announceChanges(ctx context.Context) {
+	type current struct {
+		snap *settings.Settings
+		now  time.Time
+	}
+	known := make(map[envelope.TenantID]current)
+	for _, ts := range srv.tokenServers() {
+		if len(slices.Collect(ts.server.Sessions())) == 0 {
+			continue
+		}
+		at := known[ts.by.Tenant]
+		var err error
+		if at.snap == nil {
+			at.snap, at.now, err = ts.settings(ctx)
+		}
+		var moved bool
+		if err == nil {
+			known[ts.by.Tenant] = at
+			moved, err = ts.listChanged(at.snap, at.now)
+		}
+		if err != nil && ctx.Err() == nil {
+			srv.Log.WarnContext(ctx, "catalog not compared", slog.String("tenant_id", ts.by.Tenant.String()), slog.Any("error", err))
+		}
+		if moved {
+			ts.addFollowUps() // the SDK's server notifies its clients when tools are added
+		}
+	}
+}
+
+// recheckTokens ends open requests whose token was revoked, has expired, or
+// grants something else now.
+func (srv *Server) recheckTokens(ctx context.Context) {
+	srv.mu.Lock()
+	calls := slices.Collect(maps.Values(srv.requests))
+	srv.mu.Unlock()
+	for _, o := range calls {
+		by, err := srv.Auth.Authenticate(ctx, o.token, time.Now())
+		if err == nil && !by.Equal(o.by) || errors.Is(err, identity.ErrToken) || errors.Is(err, fault.Denied) {
+			o.cancel()
+		}
+	}
 }

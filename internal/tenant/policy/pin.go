@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
+	"sync"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
@@ -111,4 +114,189 @@ func parsePin(pointer string) (jsonref.Pointer, error) {
 		return nil, fault.New(fault.Invalid, "a pin is a JSON Pointer into the arguments, such as /to/0")
 	}
 	return path, nil
+}
+
+// ArgumentRule is a stored rule about arguments: where its expression is true
+// of a proposal, its mode narrows what the other layers said. All of it is
+// text as stored: rules may have been written by another version.
+type ArgumentRule struct {
+	ID string
+	// Automation is empty for a rule of the organisation, which holds for
+	// every proposal.
+	Automation string
+	// Key is a pattern that ParsePattern reads.
+	Key        string
+	Expression string
+	// Mode is require_approval or deny.
+	Mode string
+	// Reason is shown where the rule applies. It may be empty.
+	Reason string
+	// Version names this version of the row in traces. It may be empty.
+	Version string
+}
+
+// maxReason bounds the reason of a rule, in characters.
+const maxReason = 200
+
+// ParseNarrowing reads the mode of a rule that narrows: require_approval or
+// deny. The text for allow says how to get there.
+func ParseNarrowing(text string) (envelope.Mode, error) {
+	mode, err := ParseMode(text)
+	if err != nil {
+		return "", fault.New(fault.Invalid, "mode must be require_approval or deny")
+	}
+	if mode == envelope.ModeAllow {
+		return "", fault.New(fault.Invalid, "a rule about arguments narrows and cannot allow: set the mode allow for the tool, "+
+			"and write the rule for the arguments that need approval or are denied")
+	}
+	return mode, nil
+}
+
+// Check reports whether a rule may be stored, for a tool of a shape; the zero
+// Shape is right for a pattern that covers several. The error is
+// fault.Invalid, or an *envelope.InvalidError for the expression.
+func (r ArgumentRule) Check(language *Language, shape Shape) error {
+	if _, err := ParsePattern(r.Key); err != nil {
+		return err
+	}
+	if _, err := ParseNarrowing(r.Mode); err != nil {
+		return err
+	}
+	if len([]rune(r.Reason)) > maxReason {
+		return fault.New(fault.Invalid, "a reason has at most %d characters", maxReason)
+	}
+	_, err := language.Compile(r.Expression, shape)
+	return err
+}
+
+// Arguments is a set of rules about arguments, whose expressions are compiled
+// when they are first needed. The zero value has none. It is safe for
+// concurrent use.
+type Arguments struct {
+	byKey map[Key][]*argumentRule
+	// unreadable are the rules whose key nobody can read: they may be about
+	// any tool.
+	unreadable []*argumentRule
+}
+
+type argumentRule struct {
+	ArgumentRule
+	once    sync.Once
+	compile func() (*Language, error)
+	program *Expression
+}
+
+// expression returns the compiled expression; nil if there is none.
+func (r *argumentRule) expression() *Expression {
+	r.once.Do(func() {
+		if language, err := r.compile(); err == nil {
+			r.program, _ = language.Compile(r.Expression, Shape{})
+		}
+	})
+	return r.program
+}
+
+// CompileArguments prepares stored rules. The language is asked for when a
+// rule covers a proposal for the first time.
+func CompileArguments(language func() (*Language, error), rows []ArgumentRule) Arguments {
+	a := Arguments{byKey: make(map[Key][]*argumentRule, len(rows))}
+	for _, row := range rows {
+		r := &argumentRule{ArgumentRule: row, compile: language}
+		key, err := ParsePattern(row.Key)
+		if err != nil {
+			a.unreadable = append(a.unreadable, r)
+			continue
+		}
+		a.byKey[key] = append(a.byKey[key], r)
+	}
+	return a
+}
+
+// Empty reports whether there are no rules.
+func (a Arguments) Empty() bool { return len(a.byKey) == 0 && len(a.unreadable) == 0 }
+
+// covering returns the rules that are about a tool under an automation, in
+// order of their ids.
+func (a Arguments) covering(automation string, key Key) []*argumentRule {
+	var found []*argumentRule
+	add := func(rules []*argumentRule) {
+		for _, r := range rules {
+			if r.Automation == "" || r.Automation == automation {
+				found = append(found, r)
+			}
+		}
+	}
+	for _, pattern := range Patterns(key) {
+		add(a.byKey[pattern])
+	}
+	add(a.unreadable)
+	slices.SortFunc(found, func(x, y *argumentRule) int { return strings.Compare(x.ID, y.ID) })
+	return found
+}
+
+// Match is a rule about arguments that applies to a proposal.
+type Match struct {
+	Rule, Key, Mode, Reason, Version string
+	// Failure is set if the expression came to nothing, which counts as true.
+	Failure Failure
+	// Broken is set if this version cannot compile the expression.
+	Broken bool
+}
+
+// Match returns the rules that apply to a proposal, in order of their ids. The
+// subject is asked for once, and only if there are rules about the tool.
+func (a Arguments) Match(automation string, key Key, subject func() *Subject) []Match {
+	rules := a.covering(automation, key)
+	if len(rules) == 0 {
+		return nil
+	}
+	var matches []Match
+	s := subject()
+	for _, r := range rules {
+		m := Match{Rule: r.ID, Key: r.Key, Mode: r.Mode, Reason: r.Reason, Version: r.Version}
+		expression := r.expression()
+		if m.Broken = expression == nil; m.Broken {
+			matches = append(matches, m)
+			continue
+		}
+		applies, failure := expression.Eval(s)
+		if m.Failure = failure; applies || failure != "" {
+			matches = append(matches, m)
+		}
+	}
+	return matches
+}
+
+// answer returns the answer of a rule that applies. What cannot be read is
+// denied.
+func (m Match) answer() answer {
+	a := answer{
+		Step{Layer: LayerArguments, Said: envelope.ModeDeny, Rule: m.Rule, Tool: shown(m.Key), Version: m.Version, Detail: m.detail()},
+		LayerArguments + ":" + shown(m.Rule),
+	}
+	mode, err := ParseNarrowing(m.Mode)
+	_, unreadable := ParsePattern(m.Key)
+	switch {
+	case m.Broken:
+		a.Detail, a.source = "the expression is none that this version can read", SourceRuleError+shown(m.Rule)
+	case unreadable != nil:
+		a.Detail, a.source = "rule key cannot be read", SourceUnknownKey+shown(m.Key)
+	case err != nil:
+		a.Detail = SourceUnknownMode + shown(m.Mode)
+		a.source = a.Detail
+	default:
+		a.Said = mode
+	}
+	return a
+}
+
+// detail is the rule's reason, and why it counts where it failed.
+func (m Match) detail() string {
+	switch {
+	case m.Failure == "":
+		return m.Reason
+	case m.Reason == "":
+		return "counts as true: " + string(m.Failure)
+	}
+	return m.Reason + " (counts as true: " + string(m.Failure) + ")"
 }
