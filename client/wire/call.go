@@ -70,10 +70,10 @@ type Invocation struct {
 	DryRun *DryRun `json:"dry_run,omitempty"`
 }
 
-// DryRun is what would become of a call.
+// DryRun is the preview of a call.
 type DryRun struct {
-	// Would is one word, such as run or wait.
-	Would string `json:"would"`
+	// Result is run, wait, ask, skip or deny.
+	Result string `json:"result"`
 	// At is when this was found, by the database's clock.
 	At time.Time `json:"at"`
 	// GoesOutAt is when the call would be sent at the soonest; nil where it
@@ -94,8 +94,8 @@ type DryRun struct {
 // GateResult is the result of one check before a call is sent.
 type GateResult struct {
 	Gate string `json:"gate"`
-	// Verdict is pass, wait or skip.
-	Verdict string `json:"verdict"`
+	// Result is pass, wait or skip.
+	Result  string `json:"result"`
 	Code    string `json:"code,omitzero"`
 	Message string `json:"message,omitzero"`
 	// Until is when a wait is over; nil if that is not known.
@@ -195,10 +195,10 @@ type Origin struct {
 type ExecutionDetail struct {
 	Execution
 
-	// Ledger is every attempt, and every end without one, oldest first.
-	Ledger    []Attempt  `json:"ledger"`
-	Snapshots []Snapshot `json:"snapshots"`
-	Related   []Relation `json:"related"`
+	// AttemptLog is every attempt, and every end without one, oldest first.
+	AttemptLog []Attempt  `json:"attempt_log"`
+	Snapshots  []Snapshot `json:"snapshots"`
+	Related    []Relation `json:"related"`
 }
 
 // Snapshot is the answer of a read before or after a call.

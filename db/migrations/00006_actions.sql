@@ -334,14 +334,14 @@ CREATE TABLE dry_runs (
     mode           text        NOT NULL CONSTRAINT dry_runs_mode_check CHECK (mode IN ('allow', 'require_approval', 'deny')),
     mode_source    text        NOT NULL,
     trace          jsonb       NOT NULL,
-    outlook        jsonb       NOT NULL,
+    preview        jsonb       NOT NULL,
     origin         jsonb,
     CONSTRAINT dry_runs_pkey PRIMARY KEY (tenant_id, execution_id)
 );
 CREATE INDEX dry_runs_content_digest ON dry_runs (tenant_id, content_digest, execution_id);
 CREATE INDEX dry_runs_at ON dry_runs USING brin (at);
 COMMENT ON COLUMN dry_runs.execution_id IS 'UUIDv7, so that it sorts by time among action ids.';
-COMMENT ON COLUMN dry_runs.outlook IS 'Preview: the results of the checks, and when the action would have been sent.';
+COMMENT ON COLUMN dry_runs.preview IS 'Preview: the results of the checks, and when the action would have been sent.';
 
 -- The state of something just before and after a call, captured by a read tool
 -- of the same source. attempt is that of the call.

@@ -11,11 +11,11 @@ LIMIT 1;
 -- name: DryRunInsert :one
 INSERT INTO dry_runs (
     tenant_id, execution_id, content_digest, employee_id, session_id, automation_id, proposed_by,
-    source_id, tool_name, args, risk, effect, mode, mode_source, trace, outlook, origin)
+    source_id, tool_name, args, risk, effect, mode, mode_source, trace, preview, origin)
 VALUES (
     @tenant_id, @execution_id, @content_digest, nullif(@employee_id::uuid, '00000000-0000-0000-0000-000000000000'),
     nullif(@session_id::text, ''), nullif(@automation_id::text, ''), nullif(@proposed_by::uuid, '00000000-0000-0000-0000-000000000000'),
-    @source_id, @tool_name, @args, @risk, @effect, @mode, @mode_source, @trace, @outlook, sqlc.narg(origin)::jsonb)
+    @source_id, @tool_name, @args, @risk, @effect, @mode, @mode_source, @trace, @preview, sqlc.narg(origin)::jsonb)
 RETURNING at;
 
 -- name: DryRunList :many
@@ -23,7 +23,7 @@ RETURNING at;
 -- a filter that matches little goes through no more than it may.
 SELECT
     d.execution_id, d.at, d.employee_id, d.session_id, d.automation_id, d.proposed_by, coalesce(t.name, '')::text AS proposer,
-    d.source_id, d.tool_name, d.args, d.risk, d.effect, d.mode, d.mode_source, d.trace, d.outlook, d.origin
+    d.source_id, d.tool_name, d.args, d.risk, d.effect, d.mode, d.mode_source, d.trace, d.preview, d.origin
 FROM dry_runs d
 LEFT JOIN api_tokens t ON t.token_id = d.proposed_by AND t.tenant_id = d.tenant_id
 WHERE d.tenant_id = @tenant_id

@@ -89,7 +89,7 @@ func (h fixture) insertEveryRow(tenant envelope.TenantID) {
 		`INSERT INTO subscriptions (tenant_id, subscription_id, name, source_id, kinds, cursor_txid, cursor_event) VALUES ($1, $1, 'n', 's', '{settled}', '0', 0)`,
 		`INSERT INTO approval_messages (tenant_id, subscription_id, action_id, delivery_id) VALUES ($1, $1, $1, $1)`,
 		`INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'actions', 90, 'report')`,
-		`INSERT INTO dry_runs (tenant_id, execution_id, content_digest, source_id, tool_name, args, risk, effect, mode, mode_source, trace, outlook)
+		`INSERT INTO dry_runs (tenant_id, execution_id, content_digest, source_id, tool_name, args, risk, effect, mode, mode_source, trace, preview)
 			VALUES ($1, $1, '', 's', 't', '{}', 'low', 'once', 'allow', 's', '[]', '{}')`,
 		`INSERT INTO snapshots (tenant_id, action_id, attempt, stage, tool_name) VALUES ($1, $1, 1, 'before', 't')`,
 		`INSERT INTO snapshot_rules (tenant_id, source_id, tool_name, rule) VALUES ($1, 's', 't', '{}')`,

@@ -148,7 +148,7 @@ func TestDryRunsAreForgotten(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	for _, age := range []string{"1 day", "29 days", "31 days", "1 year"} {
-		y.exec(`INSERT INTO dry_runs (tenant_id, execution_id, at, content_digest, source_id, tool_name, args, risk, effect, mode, mode_source, trace, outlook)
+		y.exec(`INSERT INTO dry_runs (tenant_id, execution_id, at, content_digest, source_id, tool_name, args, risk, effect, mode, mode_source, trace, preview)
 			VALUES ($1, gen_random_uuid(), now() - $2::interval, '', 's', 't', '{}', 'low', 'once', 'allow', 's', '[]', '{}')`, y.tenant.String(), age)
 	}
 

@@ -57,7 +57,7 @@ const (
 // Prediction is what the preflight checks answer about a proposal, and when the
 // call is made.
 type Prediction struct {
-	Result PredictedResult `json:"would"`
+	Result PredictedResult `json:"result"`
 	// At is the time of the prediction, by the database's clock.
 	At time.Time `json:"at"`
 	// GoesOutAt is the earliest time of the call; if a person has to approve the
@@ -73,7 +73,7 @@ type Prediction struct {
 // GateResult is the answer of one check.
 type GateResult struct {
 	Gate    string           `json:"gate"`
-	Result  preflight.Result `json:"verdict"`
+	Result  preflight.Result `json:"result"`
 	Code    string           `json:"code,omitzero"`
 	Message string           `json:"message,omitzero"`
 	// Until is the end of a wait; nil if it is not known.

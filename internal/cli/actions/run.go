@@ -201,14 +201,14 @@ func showDryRun(a *command.App, inv wire.Invocation) error {
 	}
 	rows := [][]string{
 		{"tool", dry.Call.Tool},
-		{"would", dry.Would},
+		{"result", dry.Result},
 		{"policy", string(inv.Policy.Mode) + " (" + because(inv.Policy) + ")"},
 		{"goes out", goes},
 		{"arguments", command.Compact(json.RawMessage(dry.Call.Args))},
 	}
 	for _, g := range dry.Gates {
-		if g.Verdict != "pass" {
-			rows = append(rows, []string{"gate " + g.Gate, g.Verdict + ": " + g.Message})
+		if g.Result != "pass" {
+			rows = append(rows, []string{"gate " + g.Gate, g.Result + ": " + g.Message})
 		}
 	}
 	if err := a.Table([]string{"WHAT", "RESULT"}, rows); err != nil {

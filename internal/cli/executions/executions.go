@@ -192,7 +192,7 @@ func showExecution(a *command.App, e wire.ExecutionDetail) error {
 	if err := a.Fields(pairs...); err != nil {
 		return err
 	}
-	if err := actions.ShowAttempts(a, e.Ledger); err != nil {
+	if err := actions.ShowAttempts(a, e.AttemptLog); err != nil {
 		return err
 	}
 	if err := showSnapshots(a, e.Snapshots); err != nil {

@@ -152,7 +152,7 @@ type Execution struct {
 	Policy  PolicyDecision `json:"policy"`
 	// Decision is a person's, or the end of the wait for one.
 	Decision *Decision `json:"decision"`
-	// Outlook is what a dry run found; nil for an action.
+	// Preview is what a dry run found; nil for an action.
 	Preview json.RawMessage `json:"preview,omitempty"`
 }
 
@@ -162,7 +162,7 @@ type User struct {
 	Name  string    `json:"name"`
 }
 
-// Verdict is what policy said when it was proposed.
+// PolicyDecision is what policy decided when the action was proposed.
 type PolicyDecision struct {
 	Mode   envelope.Mode   `json:"mode"`
 	Source string          `json:"source"`
@@ -191,7 +191,7 @@ type Relation string
 
 // The relations.
 const (
-	// RelationBatch: it is a step of the same batch.
+	// RelationWorkflow: the other is a step of the same workflow.
 	RelationWorkflow Relation = "workflow"
 	// RelationReversal: it undoes this one.
 	RelationReversal Relation = "reversal"

@@ -216,7 +216,7 @@ func fromDryRun(tenant envelope.TenantID, r *dbsqlc.DryRunListRow) Execution {
 		ID: envelope.ActionID(r.ExecutionID), Tenant: tenant, Status: StatusDryRun, Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Inputs: r.Args,
 		ProposedAt: r.At.UTC(), Risk: envelope.Risk(r.Risk), Effect: envelope.Effect(r.Effect), User: userOf(r.ProposedBy, r.Proposer),
 		Employee: (*envelope.EmployeeID)(r.EmployeeID), Session: text(r.SessionID), Automation: text(r.AutomationID),
-		Context: originOf(r.Origin), Policy: PolicyDecision{envelope.Mode(r.Mode), r.ModeSource, r.Trace}, Preview: r.Outlook,
+		Context: originOf(r.Origin), Policy: PolicyDecision{envelope.Mode(r.Mode), r.ModeSource, r.Trace}, Preview: r.Preview,
 	}
 }
 
@@ -265,16 +265,16 @@ const DryRunDays = 30
 // NoteDryRun puts a dry run into the log and returns its row. The row is all
 // that a dry run leaves behind.
 func RecordDryRun(ctx context.Context, tx pgx.Tx, by intake.Submitter, p *envelope.Proposal, v intake.Preview) (Execution, error) {
-	outlook, err := json.Marshal(v.Prediction)
+	preview, err := json.Marshal(v.Prediction)
 	if err != nil {
-		return Execution{}, fmt.Errorf("encode outlook: %w", err)
+		return Execution{}, fmt.Errorf("encode preview: %w", err)
 	}
 	id := envelope.NewActionID()
 	row := &dbsqlc.DryRunInsertParams{
 		TenantID: uuid.UUID(by.Tenant), ExecutionID: uuid.UUID(id), ContentDigest: v.Digest[:], EmployeeID: uuid.UUID(v.Employee),
 		SessionID: v.Session, AutomationID: p.AutomationID, ProposedBy: by.Token, SourceID: v.Tool.Key.Source, ToolName: v.Tool.Key.Action,
 		Args: v.Args, Risk: string(v.Risk), Effect: string(v.Tool.Effect), Mode: string(v.Decision.Mode), ModeSource: v.Decision.Source,
-		Trace: v.Decision.TraceJSON, Outlook: outlook, Origin: by.Origin,
+		Trace: v.Decision.TraceJSON, Preview: preview, Origin: by.Origin,
 	}
 	if _, err := dbsqlc.New().DryRunInsert(ctx, tx, row); err != nil {
 		return Execution{}, fmt.Errorf("insert dry run: %w", violations.Fault(err))

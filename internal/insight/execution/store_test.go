@@ -68,9 +68,9 @@ func (a *archive) fill(from, until int) {
 		SELECT p.tenant_id, p.action_id, 1, 'sent', now(), now() FROM past p`, a.tenant.String(), ids, a.began)
 }
 
-func (a *archive) rehearse(n int) {
+func (a *archive) insertDryRun(n int) {
 	a.t.Helper()
-	a.exec(`INSERT INTO dry_runs (tenant_id, execution_id, content_digest, source_id, tool_name, args, risk, effect, mode, mode_source, trace, outlook)
+	a.exec(`INSERT INTO dry_runs (tenant_id, execution_id, content_digest, source_id, tool_name, args, risk, effect, mode, mode_source, trace, preview)
 		VALUES ($1, $2, '', 'mail', 'send', '{}', 'low', 'once', 'allow', 's', '[]', '{}')`, a.tenant.String(), a.id(n).String())
 }
 
@@ -169,7 +169,7 @@ func TestPagesMissNothingAndRepeatNothing(t *testing.T) {
 	a.exec("UPDATE actions SET session_id = 's-two' WHERE action_id = ANY ($1::uuid[])", []string{a.id(2).String(), a.id(700).String(), a.id(past - 1).String()})
 	var dryRuns []envelope.ActionID
 	for _, n := range []int{past + 5, past + 4, past + 3, past + 2, past + 1} {
-		a.rehearse(n)
+		a.insertDryRun(n)
 		dryRuns = append(dryRuns, a.id(n))
 	}
 	a.fill(past+6, past+20)

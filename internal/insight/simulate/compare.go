@@ -21,7 +21,7 @@ func (p *Page) Compare(change settings.Document, enough func() bool) Report {
 			r.WithoutTool++
 		} else {
 			r.Compared++
-			d, because := e.judge(p.Snapshot, changed)
+			d, because := e.compare(p.Snapshot, changed)
 			counts[Count{Key: d.Key, Then: d.Then.Mode, Now: d.Now.Mode, Changed: d.Changed.Mode}]++
 			if d.Then.Mode != d.Changed.Mode || d.Now.Mode != d.Changed.Mode {
 				d.Causes = because()
@@ -45,7 +45,7 @@ func (p *Page) Compare(change settings.Document, enough func() bool) Report {
 
 // judge decides about an envelope twice. The causes of a difference are for
 // whoever wants them.
-func (e *past) judge(now, changed *settings.Settings) (Difference, func() []Cause) {
+func (e *past) compare(now, changed *settings.Settings) (Difference, func() []Cause) {
 	was, would := now.Decide(e.tool, e.proposed), changed.Decide(e.tool, e.proposed)
 	return Difference{
 		Action: e.action, ProposedAt: e.at, Key: e.key.String(), Then: e.then,
@@ -54,7 +54,7 @@ func (e *past) judge(now, changed *settings.Settings) (Difference, func() []Caus
 }
 
 // word is which layer, and which rule of it, says something.
-type word struct{ layer, rule string }
+type layerRule struct{ layer, rule string }
 
 // causes finds the layers that say one thing in one decision and another in
 // the other, in the order in which they are asked.
@@ -63,15 +63,15 @@ func causes(now, would policy.Decision) []Cause {
 	if now.Mode == would.Mode {
 		return found
 	}
-	before := make(map[word]policy.Step, len(now.Trace))
-	var order []word
-	for _, s := range heard(now.Trace) {
-		before[word{s.Layer, s.Rule}] = s
-		order = append(order, word{s.Layer, s.Rule})
+	before := make(map[layerRule]policy.Step, len(now.Trace))
+	var order []layerRule
+	for _, s := range effectiveSteps(now.Trace) {
+		before[layerRule{s.Layer, s.Rule}] = s
+		order = append(order, layerRule{s.Layer, s.Rule})
 	}
-	after := make(map[word]policy.Step, len(would.Trace))
-	for _, s := range heard(would.Trace) {
-		w := word{s.Layer, s.Rule}
+	after := make(map[layerRule]policy.Step, len(would.Trace))
+	for _, s := range effectiveSteps(would.Trace) {
+		w := layerRule{s.Layer, s.Rule}
 		after[w] = s
 		if _, ok := before[w]; !ok {
 			order = append(order, w)
@@ -94,7 +94,7 @@ func causes(now, would policy.Decision) []Cause {
 
 // heard returns the steps that count: of the base layers, only the first that
 // spoke does.
-func heard(trace []policy.Step) []policy.Step {
+func effectiveSteps(trace []policy.Step) []policy.Step {
 	spoken := false
 	var steps []policy.Step
 	for _, s := range trace {

@@ -39,7 +39,7 @@ func (q *Queries) DryRunFloor(ctx context.Context, db DBTX, arg *DryRunFloorPara
 const dryRunInsert = `-- name: DryRunInsert :one
 INSERT INTO dry_runs (
     tenant_id, execution_id, content_digest, employee_id, session_id, automation_id, proposed_by,
-    source_id, tool_name, args, risk, effect, mode, mode_source, trace, outlook, origin)
+    source_id, tool_name, args, risk, effect, mode, mode_source, trace, preview, origin)
 VALUES (
     $1, $2, $3, nullif($4::uuid, '00000000-0000-0000-0000-000000000000'),
     nullif($5::text, ''), nullif($6::text, ''), nullif($7::uuid, '00000000-0000-0000-0000-000000000000'),
@@ -63,7 +63,7 @@ type DryRunInsertParams struct {
 	Mode          string
 	ModeSource    string
 	Trace         []byte
-	Outlook       []byte
+	Preview       []byte
 	Origin        []byte
 }
 
@@ -84,7 +84,7 @@ func (q *Queries) DryRunInsert(ctx context.Context, db DBTX, arg *DryRunInsertPa
 		arg.Mode,
 		arg.ModeSource,
 		arg.Trace,
-		arg.Outlook,
+		arg.Preview,
 		arg.Origin,
 	)
 	var at time.Time
@@ -95,7 +95,7 @@ func (q *Queries) DryRunInsert(ctx context.Context, db DBTX, arg *DryRunInsertPa
 const dryRunList = `-- name: DryRunList :many
 SELECT
     d.execution_id, d.at, d.employee_id, d.session_id, d.automation_id, d.proposed_by, coalesce(t.name, '')::text AS proposer,
-    d.source_id, d.tool_name, d.args, d.risk, d.effect, d.mode, d.mode_source, d.trace, d.outlook, d.origin
+    d.source_id, d.tool_name, d.args, d.risk, d.effect, d.mode, d.mode_source, d.trace, d.preview, d.origin
 FROM dry_runs d
 LEFT JOIN api_tokens t ON t.token_id = d.proposed_by AND t.tenant_id = d.tenant_id
 WHERE d.tenant_id = $1
@@ -150,7 +150,7 @@ type DryRunListRow struct {
 	Mode         string
 	ModeSource   string
 	Trace        []byte
-	Outlook      []byte
+	Preview      []byte
 	Origin       []byte
 }
 
@@ -197,7 +197,7 @@ func (q *Queries) DryRunList(ctx context.Context, db DBTX, arg *DryRunListParams
 			&i.Mode,
 			&i.ModeSource,
 			&i.Trace,
-			&i.Outlook,
+			&i.Preview,
 			&i.Origin,
 		); err != nil {
 			return nil, err

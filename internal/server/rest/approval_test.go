@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// judged is an action as those see it who decide.
-type judged struct {
+// pendingAction is an action as an approver sees it.
+type pendingAction struct {
 	Envelope struct {
 		ActionID string `json:"action_id"`
 		Approval string
@@ -33,29 +33,29 @@ type judged struct {
 	}
 }
 
-func (c *client) judged(id string) (j judged) {
+func (c *client) pendingAction(id string) (j pendingAction) {
 	c.t.Helper()
 	c.send("GET", path(id), nil).wants(c.t, 200).into(c.t, &j)
 	return j
 }
 
-func (f *family) mail(args object) string {
+func (f *tenantFixture) mail(args object) string {
 	f.t.Helper()
 	return f.agent.send("POST", "/api/v1/actions", proposal("write", args)).wants(f.t, 201).action(f.t).Envelope.ActionID
 }
 
 func TestApproveWhatWasSeen(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("seen")
+	f := newFixture(t).tenant("seen")
 	id := f.mail(object{"to": marker, "n": 1})
-	before := f.operator.judged(id)
+	before := f.operator.pendingAction(id)
 
 	f.admin.send("POST", path(id, "/edit"), object{"args": object{"to": marker, "n": 2}, "note": "two"}, ifMatch(before.Decision.ETag)...).wants(t, 200)
 
 	f.operator.send("POST", path(id, "/approve"), nil, ifMatch(before.Decision.ETag)...).wants(t, 412)
 	f.operator.send("POST", path(id, "/approve"), nil).wants(t, 428)
 	f.operator.send("POST", path(id, "/edit"), object{"args": object{"n": 3}}, ifMatch(before.Decision.ETag)...).wants(t, 412)
-	after := f.agent.judged(id)
+	after := f.agent.pendingAction(id)
 	e := after.Decision.Edited
 	if e == nil || e.By != "admin" || len(e.Edits) != 1 || !slices.Equal(e.Edits[0].Pointers, []string{"/n"}) || e.Edits[0].Note != "two" || !contains(e.ProposedArgs, `"n":1`) {
 		t.Errorf("the agent sees the edit as %+v", e)
@@ -63,7 +63,7 @@ func TestApproveWhatWasSeen(t *testing.T) {
 	if !contains(after.Envelope.Args, `"n":2`) || after.Decision.ETag == before.Decision.ETag {
 		t.Errorf("args %s, etag %s", after.Envelope.Args, after.Decision.ETag)
 	}
-	var done judged
+	var done pendingAction
 	f.operator.send("POST", path(id, "/approve"), nil, ifMatch(after.Decision.ETag)...).wants(t, 200).into(t, &done)
 	if done.Phase != "approved" || done.Decision.ETag != "" || done.Decision.Given != 1 {
 		t.Errorf("approved = %+v", done)
@@ -72,7 +72,7 @@ func TestApproveWhatWasSeen(t *testing.T) {
 
 func TestEditsAreHeldToTheSchema(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("typed")
+	f := newFixture(t).tenant("typed")
 	id := f.mail(object{"to": "a", "n": 1})
 	for pointer, args := range map[string]object{"/args/n": {"n": marker}, "/args/cc": {"cc": marker}} {
 		for _, how := range []string{"/edit", "/approve"} {
@@ -83,19 +83,19 @@ func TestEditsAreHeldToTheSchema(t *testing.T) {
 		}
 	}
 	f.operator.send("POST", path(id, "/edit"), object{}).wants(t, 400)
-	if got := f.operator.judged(id); got.Phase != "pending" || got.Decision.Edited != nil {
+	if got := f.operator.pendingAction(id); got.Phase != "pending" || got.Decision.Edited != nil {
 		t.Errorf("it is %s and was edited: %+v", got.Phase, got.Decision.Edited)
 	}
 }
 
 func TestTwoPeopleOverHTTP(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("quorum")
+	f := newFixture(t).tenant("quorum")
 	f.admin.send("PUT", "/api/v1/reviews/mail:write", object{"approvals": 2, "wait": "1h", "warn": "10m", "escalate": "30m"}).wants(t, 200)
 	id := f.mail(object{})
 
 	begun := time.Now()
-	var first, second judged
+	var first, second pendingAction
 	f.operator.send("POST", path(id, "/approve?wait=1m"), object{"note": "by me"}).wants(t, 200).into(t, &first)
 	if first.Phase != "pending" || first.Decision.Needed != 2 || first.Decision.Given != 1 || time.Since(begun) > 30*time.Second {
 		t.Errorf("the first vote = %+v after %s", first, time.Since(begun))
@@ -121,7 +121,7 @@ func TestTwoPeopleOverHTTP(t *testing.T) {
 
 func TestReviewsOverHTTP(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("reviews")
+	f := newFixture(t).tenant("reviews")
 	f.admin.send("PUT", "/api/v1/reviews/mail:*?risk=high", object{"approvals": 3, "wait": "1d", "escalate": "0s"}).wants(t, 200)
 	f.admin.send("PUT", "/api/v1/reviews/*", object{}).wants(t, 200)
 	f.admin.send("PUT", "/api/v1/reviews/mail", object{}).wants(t, 400)
@@ -146,8 +146,8 @@ func TestReviewsOverHTTP(t *testing.T) {
 
 func TestTheInboxOverHTTP(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("inbox")
-	lost := f.riddle()
+	f := newFixture(t).tenant("inbox")
+	lost := f.unresolved()
 	first, second := f.mail(object{"n": 1}), f.mail(object{"n": 2})
 	type page struct {
 		Items []struct {
@@ -162,7 +162,7 @@ func TestTheInboxOverHTTP(t *testing.T) {
 	if len(got.Items) != 2 || got.NextCursor == nil || got.Items[0].ActionID != lost || got.Items[0].Kind != "unknown" || got.Items[1].ActionID != first || got.Items[1].Policy == "" {
 		t.Fatalf("the first page = %+v", got)
 	}
-	if got.Items[1].ETag != f.operator.judged(first).Decision.ETag {
+	if got.Items[1].ETag != f.operator.pendingAction(first).Decision.ETag {
 		t.Errorf("the inbox has another etag than the action: %s", got.Items[1].ETag)
 	}
 	next := *got.NextCursor
@@ -174,9 +174,9 @@ func TestTheInboxOverHTTP(t *testing.T) {
 	f.agent.send("GET", "/api/v1/inbox", nil).wants(t, 403)
 }
 
-func TestLotsOverHTTP(t *testing.T) {
+func TestBulkDecisionsOverHTTP(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("lots")
+	f := newFixture(t).tenant("bulk")
 	good, gone, own, changed := f.mail(object{}), f.mail(object{}), f.operator.propose("write"), f.mail(object{})
 	f.operator.send("POST", path(gone, "/deny"), nil).wants(t, 200)
 	var done struct {
@@ -188,7 +188,7 @@ func TestLotsOverHTTP(t *testing.T) {
 	}
 
 	f.operator.send("POST", "/api/v1/actions/approve", object{
-		"ids": []string{good, gone, own, changed}, "note": "all", "etags": object{changed: "AAAAAAAAAAAAAAAAAAAAAAAA", good: f.operator.judged(good).Decision.ETag},
+		"ids": []string{good, gone, own, changed}, "note": "all", "etags": object{changed: "AAAAAAAAAAAAAAAAAAAAAAAA", good: f.operator.pendingAction(good).Decision.ETag},
 	}).wants(t, 200).into(t, &done)
 
 	for i, want := range []struct {
@@ -201,7 +201,7 @@ func TestLotsOverHTTP(t *testing.T) {
 		}
 	}
 	f.operator.send("POST", "/api/v1/actions/deny", object{"ids": []string{changed}, "note": "no"}).wants(t, 200).into(t, &done)
-	if got := f.agent.judged(changed); got.Phase != "denied" || got.Decision.Note != "no" {
+	if got := f.agent.pendingAction(changed); got.Phase != "denied" || got.Decision.Note != "no" {
 		t.Errorf("denied = %+v", got)
 	}
 	f.operator.send("POST", "/api/v1/actions/approve", object{"ids": []string{}}).wants(t, 400)
@@ -209,7 +209,7 @@ func TestLotsOverHTTP(t *testing.T) {
 
 func TestAlwaysOverHTTP(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("always")
+	f := newFixture(t).tenant("always")
 	id := f.mail(object{"to": "ana", "n": 1})
 
 	a := f.operator.send("POST", path(id, "/approve"), object{"always": object{"expires_in": "2h", "pins": "all"}}).wants(t, 200)
@@ -225,7 +225,7 @@ func TestAlwaysOverHTTP(t *testing.T) {
 	}
 	f.operator.send("POST", path(more.Envelope.ActionID, "/approve"), object{"always": object{"pins": []string{"/cc"}}}).wants(t, 400)
 	f.operator.send("POST", path(more.Envelope.ActionID, "/approve"), object{"always": object{"expires_in": "91d"}}).wants(t, 400)
-	if got := f.operator.judged(more.Envelope.ActionID); got.Phase != "pending" {
+	if got := f.operator.pendingAction(more.Envelope.ActionID); got.Phase != "pending" {
 		t.Errorf("it is %s after approvals that were refused", got.Phase)
 	}
 }
@@ -234,7 +234,7 @@ func TestAlwaysOverHTTP(t *testing.T) {
 // as one.
 func TestAPersonIsOneWhateverTokens(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("persons")
+	f := newFixture(t).tenant("persons")
 	f.admin.send("PUT", "/api/v1/reviews/*", object{"approvals": 2}).wants(t, 200)
 	second := f.holder(identity.Grant{Name: "operator's other", Role: identity.RoleOperator})
 	var person string

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// sealed checkpoints all that has happened.
-func (h *house) sealed() {
+// checkpoint makes checkpoints up to the newest event.
+func (h *fixture) checkpoint() {
 	h.t.Helper()
 	for done := false; !done; { // the transactions of other tests end by themselves
 		if err := h.db.QueryRow(h.t.Context(), "SELECT coalesce(max(txid::text::bigint) < pg_snapshot_xmin(pg_current_snapshot())::text::bigint, true) FROM events").Scan(&done); err != nil {
@@ -53,13 +53,13 @@ func lines(t *testing.T, a answer) []exported {
 
 func TestAuditVerifiesOverTheAPI(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	f, other := h.tenant("verified"), h.tenant("other")
 	for range 3 {
 		f.agent.propose("read")
 	}
 	other.agent.propose("read")
-	h.sealed()
+	h.checkpoint()
 
 	var report audit.Report
 	f.operator.send("GET", "/api/v1/audit/verify", nil).wants(t, 200).into(t, &report)
@@ -73,7 +73,7 @@ func TestAuditVerifiesOverTheAPI(t *testing.T) {
 	}
 	f.operator.send("GET", "/api/v1/audit/verify?after_checkpoint=1&head="+head, nil).wants(t, 200).into(t, &report)
 	if !report.Intact() || report.Checkpoints != 0 {
-		t.Errorf("report behind the last seal = %+v", report)
+		t.Errorf("report behind the last checkpoint = %+v", report)
 	}
 	f.operator.send("GET", "/api/v1/audit/verify?head="+strings.Repeat("0", 63)+"1", nil).wants(t, 200).into(t, &report)
 	var kinds []audit.FindingKind
@@ -95,11 +95,11 @@ func TestAuditVerifiesOverTheAPI(t *testing.T) {
 
 func TestAuditIsExported(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	f, other := h.tenant("exported"), h.tenant("other")
 	f.agent.propose("read")
 	other.agent.propose("read")
-	h.sealed()
+	h.checkpoint()
 
 	all := lines(t, f.operator.send("GET", "/api/v1/audit/events", nil).wants(t, 200))
 
@@ -130,13 +130,13 @@ func TestAuditIsExported(t *testing.T) {
 
 func TestALongExportGoesOnWhereItEnded(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	f := h.tenant("long")
 	const most = 50_000
 	if _, err := h.db.Exec(t.Context(), "INSERT INTO events (tenant_id, kind, actor, items) SELECT $1, 'settled', n::text, '[]' FROM generate_series(1, $2::integer) n", f.id.String(), most+7); err != nil {
 		t.Fatal(err)
 	}
-	h.sealed()
+	h.checkpoint()
 
 	first := lines(t, f.operator.send("GET", "/api/v1/audit/events", nil).wants(t, 200))
 	end := first[len(first)-1]
@@ -150,7 +150,7 @@ func TestALongExportGoesOnWhereItEnded(t *testing.T) {
 // What was set to what stands in the log; no secret does.
 func TestChangesOfConfigurationSayWhatWasSet(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	f := h.tenant("configured")
 	admin := f.admin
 	admin.send("PUT", "/api/v1/sources/notes", object{
@@ -169,7 +169,7 @@ func TestChangesOfConfigurationSayWhatWasSet(t *testing.T) {
 	}
 	admin.send("POST", "/api/v1/tokens", object{"name": "mail agent", "role": "agent", "session_id": "inbox"}).wants(t, 201).into(t, &token)
 	admin.send("PUT", "/api/v1/retention/actions", object{"period": "30d", "action": "delete", "note": "as agreed with legal"}).wants(t, 200)
-	h.sealed()
+	h.checkpoint()
 
 	a := f.operator.send("GET", "/api/v1/audit/events", nil).wants(t, 200)
 	var got []audit.Item
@@ -202,7 +202,7 @@ func TestChangesOfConfigurationSayWhatWasSet(t *testing.T) {
 
 func TestRetentionIsSet(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("retention")
+	f := newFixture(t).tenant("retention")
 	type held struct {
 		Kind, Action, Period string
 	}

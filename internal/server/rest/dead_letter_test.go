@@ -16,10 +16,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 )
 
-const letters = "/api/v1/dead-letters"
+const deadLettersPath = "/api/v1/dead-letters"
 
-// lotDone is what came of a change of dead letters.
-type lotDone struct {
+// bulkDone is what came of a change of dead letters.
+type bulkDone struct {
 	DryRun    bool     `json:"dry_run"`
 	ActionIDs []string `json:"action_ids"`
 	Left      int
@@ -32,16 +32,16 @@ type lotDone struct {
 	Ahead int       `json:"ahead_ms"`
 }
 
-func (f *family) change(how string, body object) (done lotDone) {
+func (f *tenantFixture) change(how string, body object) (done bulkDone) {
 	f.t.Helper()
-	f.operator.send("POST", letters+how, body).wants(f.t, 200).into(f.t, &done)
+	f.operator.send("POST", deadLettersPath+how, body).wants(f.t, 200).into(f.t, &done)
 	return done
 }
 
 func TestReplayByFilterInBulk(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("lots")
-	dead, riddle := f.dead(), f.riddle()
+	f := newFixture(t).tenant("bulk")
+	dead, unresolved := f.dead(), f.unresolved()
 	all := object{}
 
 	dry := f.change("/replay", object{"filter": all, "dry_run": true})
@@ -65,13 +65,13 @@ func TestReplayByFilterInBulk(t *testing.T) {
 	if got := f.change("/replay", object{"filter": all, "dry_run": true}); !slices.Equal(got.ActionIDs, dead[:1]) {
 		t.Errorf("dead letters are %v, want the one that failed again", got.ActionIDs)
 	}
-	f.operator.send("GET", letters+"/"+riddle, nil).wants(t, 200)
+	f.operator.send("GET", deadLettersPath+"/"+unresolved, nil).wants(t, 200)
 }
 
 func TestDiscardByFilter(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("discards")
-	dead, riddle := f.dead(), f.riddle()
+	f := newFixture(t).tenant("discards")
+	dead, unresolved := f.dead(), f.unresolved()
 	by := object{"reason": "refused", "source": "mail", "tool": "mail:read", "code": "http_400", "since": "2026-01-02T03:04:05Z"}
 
 	dry := f.change("/discard", object{"filter": by, "reason": "old", "dry_run": true})
@@ -80,7 +80,7 @@ func TestDiscardByFilter(t *testing.T) {
 	if !slices.Equal(dry.ActionIDs, dead) || !slices.Equal(done.ActionIDs, dead[:2]) || done.Left != 1 {
 		t.Errorf("discarded %v of %v, and %d left", done.ActionIDs, dry.ActionIDs, done.Left)
 	}
-	if got := f.change("/discard", object{"filter": object{}, "action_ids": []string{riddle, dead[0]}, "reason": "old"}); !slices.Equal(got.ActionIDs, []string{riddle}) {
+	if got := f.change("/discard", object{"filter": object{}, "action_ids": []string{unresolved, dead[0]}, "reason": "old"}); !slices.Equal(got.ActionIDs, []string{unresolved}) {
 		t.Errorf("discarded %v, want the one that was still there", got.ActionIDs)
 	}
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
@@ -95,7 +95,7 @@ func TestDiscardByFilter(t *testing.T) {
 
 func TestChangesOfDeadLettersAreCheckedAgainstTheContract(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("lawful")
+	f := newFixture(t).tenant("validated")
 	id := envelope.NewActionID().String()
 	noon, later := "2026-03-01T12:00:00Z", "2026-03-01T13:00:00Z"
 	for name, test := range map[string]struct {
@@ -103,24 +103,24 @@ func TestChangesOfDeadLettersAreCheckedAgainstTheContract(t *testing.T) {
 		body object
 		at   string
 	}{
-		"neither ids nor a filter":  {"/replay", object{"dry_run": true}, "/action_ids"},
-		"no id":                     {"/replay", object{"action_ids": []string{}}, "/action_ids"},
-		"an unknown reason":         {"/replay", object{"filter": object{"reason": "bored"}}, "/filter/reason"},
-		"a field that is none":      {"/replay", object{"filter": object{"tools": "x"}}, "/filter/tools"},
-		"a source that is none":     {"/discard", object{"reason": "x", "filter": object{"source": "Mail!"}}, "/filter/source"},
-		"a code that is none":       {"/discard", object{"reason": "x", "filter": object{"code": "A B"}}, "/filter/code"},
-		"a time that is none":       {"/replay", object{"filter": object{"since": "yesterday"}}, "/filter/since"},
-		"a window that never opens": {"/replay", object{"filter": object{"since": later, "until": noon}}, "/filter/until"},
-		"a rate of zero":            {"/replay", object{"filter": object{}, "per_second": 0}, "/per_second"},
-		"a rate beyond measure":     {"/replay", object{"filter": object{}, "per_second": 10001}, "/per_second"},
-		"a lot of none":             {"/replay", object{"filter": object{}, "limit": 0}, "/limit"},
-		"a lot that is too large":   {"/discard", object{"reason": "x", "filter": object{}, "limit": 1001}, "/limit"},
-		"a discard without reason":  {"/discard", object{"filter": object{}}, "/reason"},
-		"a finding without a note":  {"/" + id + "/resolve", object{"happened": true}, "/note"},
-		"a note without a finding":  {"/" + id + "/resolve", object{"note": "x"}, "/happened"},
-		"giving up what happened":   {"/" + id + "/resolve", object{"happened": true, "give_up": true, "note": "x"}, "/give_up"},
+		"neither ids nor a filter":         {"/replay", object{"dry_run": true}, "/action_ids"},
+		"no id":                            {"/replay", object{"action_ids": []string{}}, "/action_ids"},
+		"an unknown reason":                {"/replay", object{"filter": object{"reason": "bored"}}, "/filter/reason"},
+		"a field that is none":             {"/replay", object{"filter": object{"tools": "x"}}, "/filter/tools"},
+		"a source that is none":            {"/discard", object{"reason": "x", "filter": object{"source": "Mail!"}}, "/filter/source"},
+		"a code that is none":              {"/discard", object{"reason": "x", "filter": object{"code": "A B"}}, "/filter/code"},
+		"a time that is none":              {"/replay", object{"filter": object{"since": "yesterday"}}, "/filter/since"},
+		"a window that never opens":        {"/replay", object{"filter": object{"since": later, "until": noon}}, "/filter/until"},
+		"a rate of zero":                   {"/replay", object{"filter": object{}, "per_second": 0}, "/per_second"},
+		"a rate beyond measure":            {"/replay", object{"filter": object{}, "per_second": 10001}, "/per_second"},
+		"a bulk request of none":           {"/replay", object{"filter": object{}, "limit": 0}, "/limit"},
+		"a bulk request that is too large": {"/discard", object{"reason": "x", "filter": object{}, "limit": 1001}, "/limit"},
+		"a discard without reason":         {"/discard", object{"filter": object{}}, "/reason"},
+		"a finding without a note":         {"/" + id + "/resolve", object{"happened": true}, "/note"},
+		"a note without a finding":         {"/" + id + "/resolve", object{"note": "x"}, "/happened"},
+		"giving up what happened":          {"/" + id + "/resolve", object{"happened": true, "give_up": true, "note": "x"}, "/give_up"},
 	} {
-		p := f.operator.send("POST", letters+test.how, test.body).wants(t, 400).problem(t)
+		p := f.operator.send("POST", deadLettersPath+test.how, test.body).wants(t, 400).problem(t)
 		if !slices.ContainsFunc(p.Errors, func(e envelope.FieldError) bool { return e.Pointer == test.at }) {
 			t.Errorf("%s is an error at %+v, want %s", name, p.Errors, test.at)
 		}
@@ -128,7 +128,7 @@ func TestChangesOfDeadLettersAreCheckedAgainstTheContract(t *testing.T) {
 	for query, at := range map[string]string{
 		"?since=noon": "/query/since", "?until=" + noon + "&since=" + later: "/query/until", "?reason=x": "/query/reason", "?source=A": "/query/source", "?code=A": "/query/code",
 	} {
-		for _, list := range []string{letters, letters + "/export"} {
+		for _, list := range []string{deadLettersPath, deadLettersPath + "/export"} {
 			if p := f.operator.send("GET", list+query, nil).wants(t, 400).problem(t); len(p.Errors) != 1 || p.Errors[0].Pointer != at {
 				t.Errorf("%s%s is an error at %+v, want %s", list, query, p.Errors, at)
 			}
@@ -138,13 +138,13 @@ func TestChangesOfDeadLettersAreCheckedAgainstTheContract(t *testing.T) {
 
 func TestResolveByOperator(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("resolves")
-	happened, again, over := f.riddle(), f.riddle(), f.riddle()
+	f := newFixture(t).tenant("resolves")
+	happened, again, over := f.unresolved(), f.unresolved(), f.unresolved()
 	refused := f.dead()[0]
 	resolve := func(id string, body object, want int) answer {
 		t.Helper()
 		body["note"] = "asked the provider"
-		return f.operator.send("POST", letters+"/"+id+"/resolve", body).wants(t, want)
+		return f.operator.send("POST", deadLettersPath+"/"+id+"/resolve", body).wants(t, want)
 	}
 
 	yes := resolve(happened, object{"happened": true}, 200).action(t)
@@ -164,16 +164,16 @@ func TestResolveByOperator(t *testing.T) {
 
 func TestOfRacingResolutionsOneWins(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("resolve-races")
+	f := newFixture(t).tenant("resolve-races")
 	for range 5 {
-		id := f.riddle()
+		id := f.unresolved()
 		var racers sync.WaitGroup
 		var mu sync.Mutex
 		var won []string
 		for _, body := range []object{{"happened": true}, {"happened": false}, {"happened": false, "give_up": true}, {"happened": true}} {
 			body["note"] = "sure"
 			racers.Go(func() {
-				a, err := f.operator.trySend(t.Context(), "POST", letters+"/"+id+"/resolve", body)
+				a, err := f.operator.trySend(t.Context(), "POST", deadLettersPath+"/"+id+"/resolve", body)
 				if err != nil || a.status != 200 && a.status != 409 {
 					t.Errorf("resolve = %d, %v: %s", a.status, err, a.body)
 				}
@@ -196,7 +196,7 @@ func TestOfRacingResolutionsOneWins(t *testing.T) {
 
 func TestExportTellsWhatWasProposedWithoutCredentials(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("exports")
+	f := newFixture(t).tenant("exports")
 	ids := []string{}
 	for range 3 {
 		args := object{"to": "a@example.org", "password": marker}
@@ -213,7 +213,7 @@ func TestExportTellsWhatWasProposedWithoutCredentials(t *testing.T) {
 			}
 			NextCursor *string `json:"next_cursor"`
 		}
-		a := f.operator.send("GET", letters+"/export?limit=2"+cursor, nil).wants(t, 200)
+		a := f.operator.send("GET", deadLettersPath+"/export?limit=2"+cursor, nil).wants(t, 200)
 		if contains(a.body, marker) {
 			t.Errorf("the export shows a credential: %s", a.body)
 		}
@@ -238,7 +238,7 @@ func TestExportTellsWhatWasProposedWithoutCredentials(t *testing.T) {
 
 func TestVerifyRulesAreCheckedBeforeTheyAreKept(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("verify-rules")
+	f := newFixture(t).tenant("verify-rules")
 	path := func(tool string) string { return "/api/v1/tools/mail:" + tool + "/reconcile-rule" }
 	put := func(tool string, rule object, want int) answer {
 		t.Helper()

@@ -14,7 +14,7 @@ import (
 
 func TestDecisions(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("decisions")
+	f := newFixture(t).tenant("decisions")
 	granted, denied, own := f.agent.propose("write"), f.agent.propose("write"), f.operator.propose("write")
 
 	yes := f.operator.send("POST", path(granted, "/approve"), object{"note": "as agreed"}).wants(t, 200).action(t)
@@ -33,7 +33,7 @@ func TestDecisions(t *testing.T) {
 
 func TestLateDecisionIsGone(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("late")
+	f := newFixture(t).tenant("late")
 	id := f.agent.propose("write")
 	if _, err := f.db.Exec(t.Context(), "UPDATE actions SET approval_expires_at = now() - interval '1 second'"); err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestLateDecisionIsGone(t *testing.T) {
 
 func TestUndo(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("undo")
+	f := newFixture(t).tenant("undo")
 	early, late := f.agent.propose("read"), ""
 
 	if got := f.agent.send("POST", path(early, "/undo"), nil).wants(t, 200).action(t); got.Envelope.Result.Status != "skipped" {
@@ -57,7 +57,7 @@ func TestUndo(t *testing.T) {
 
 func TestOfRacingDecisionsOneWins(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("races")
+	f := newFixture(t).tenant("races")
 	for range 5 {
 		id := f.agent.propose("write")
 		var (
@@ -100,7 +100,7 @@ func TestOfRacingDecisionsOneWins(t *testing.T) {
 
 func TestRacingUndoAndDenialLeaveOneEnd(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("undo-races")
+	f := newFixture(t).tenant("undo-races")
 	for range 5 {
 		id := f.agent.propose("write")
 		var racers sync.WaitGroup
@@ -128,7 +128,7 @@ func TestRacingUndoAndDenialLeaveOneEnd(t *testing.T) {
 
 func TestWaitReturnsWhenTheActionEnds(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("waits")
+	f := newFixture(t).tenant("waits")
 	id := f.agent.propose("read")
 	answers := make(chan answer, 3)
 	var waiting sync.WaitGroup
@@ -165,7 +165,7 @@ func TestWaitReturnsWhenTheActionEnds(t *testing.T) {
 
 func TestWaitEndsAtItsDeadline(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("deadlines")
+	f := newFixture(t).tenant("deadlines")
 	id := f.agent.propose("write")
 
 	a := f.agent.send("GET", path(id, "/wait?wait=150ms"), nil).wants(t, 200)
@@ -181,7 +181,7 @@ func TestWaitEndsAtItsDeadline(t *testing.T) {
 
 func TestWaitDoesNotHangOnAnotherTransaction(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("held")
+	f := newFixture(t).tenant("held")
 	id := f.agent.propose("read")
 	// While this transaction is open no event is read.
 	held, err := f.db.Begin(t.Context())
@@ -214,7 +214,7 @@ func TestWaitDoesNotHangOnAnotherTransaction(t *testing.T) {
 
 func TestDeadLettersAreReplayedAndDiscarded(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("letters")
+	f := newFixture(t).tenant("dead-letters")
 	ids := f.dead()
 	var page struct {
 		Items []struct {
@@ -230,7 +230,7 @@ func TestDeadLettersAreReplayedAndDiscarded(t *testing.T) {
 	}
 	f.operator.send("GET", "/api/v1/dead-letters?cursor="+*page.NextCursor, nil).wants(t, 200).into(t, &page)
 	if len(page.Items) != 1 || page.NextCursor != nil || page.Items[0].ActionID != ids[0] {
-		t.Fatalf("last page = %+v, want %s alone", page, ids[0])
+		t.Fatalf("last page = %+v, want only %s", page, ids[0])
 	}
 	var done struct {
 		ActionIDs []string `json:"action_ids"`
@@ -248,7 +248,7 @@ func TestDeadLettersAreReplayedAndDiscarded(t *testing.T) {
 
 func TestUnknownOutcomeIsReplayedOnlyOnPurpose(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("doubling")
+	f := newFixture(t).tenant("doubling")
 	id := f.agent.propose("read")
 	f.settle(envelope.StatusUnknown, outbox.Unknown)
 	body := object{"action_ids": []string{id}}
@@ -260,7 +260,7 @@ func TestUnknownOutcomeIsReplayedOnlyOnPurpose(t *testing.T) {
 
 func TestChangesOfConfigurationLeaveAnEvent(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("changes")
+	f := newFixture(t).tenant("changes")
 	count := func() (n int) {
 		f.inTx(func(ctx context.Context, tx pgx.Tx) error {
 			return tx.QueryRow(ctx, "SELECT count(1) FROM events WHERE kind = 'configured' AND actor = 'admin'").Scan(&n)
@@ -287,7 +287,7 @@ func TestChangesOfConfigurationLeaveAnEvent(t *testing.T) {
 
 func TestSourcesKeepTheirCredentialsToThemselves(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("credentials")
+	f := newFixture(t).tenant("credentials")
 	const at = "/api/v1/sources/crm"
 	put := func(url string, credentials any, want int) {
 		t.Helper()
@@ -322,7 +322,7 @@ func TestSourcesKeepTheirCredentialsToThemselves(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !has() || contains(stored, marker) {
-		t.Error("the credentials are not there, or not sealed")
+		t.Error("the credentials are not there, or not encrypted")
 	}
 	put("http://a", nil, 200)
 	if !has() {
@@ -337,7 +337,7 @@ func TestSourcesKeepTheirCredentialsToThemselves(t *testing.T) {
 
 func TestSourcesOfEveryKindAreStored(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("kinds")
+	f := newFixture(t).tenant("kinds")
 	values := func(name string) object { return object{"values": object{name: marker}} }
 	for kind, body := range map[string]object{
 		"tool_gateway": {"config": object{"url": "http://gateway.example", "honours_key": true}},
@@ -389,7 +389,7 @@ func TestSourcesOfEveryKindAreStored(t *testing.T) {
 
 func TestToolsShowWhatPolicyWouldSay(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("tools")
+	f := newFixture(t).tenant("tools")
 	modes := func(query string) map[string]string {
 		var list struct{ Items []struct{ Tool, Mode string } }
 		f.operator.send("GET", "/api/v1/tools"+query, nil).wants(t, 200).into(t, &list)

@@ -36,11 +36,11 @@ type logged struct {
 		Mode  string
 		Trace []json.RawMessage
 	}
-	Decision  *struct{ Approval, By, Note string }
-	Preview   *struct{ Would string }
-	Ledger    []struct{ Status string }
-	Snapshots []struct{ Stage string }
-	Related   []struct {
+	Decision   *struct{ Approval, By, Note string }
+	Preview    *struct{ Result string }
+	AttemptLog []struct{ Status string } `json:"attempt_log"`
+	Snapshots  []struct{ Stage string }
+	Related    []struct {
 		ID       string `json:"execution_id"`
 		Relation string
 	}
@@ -71,9 +71,9 @@ func (c *client) execution(id string) (e logged) {
 	return e
 }
 
-func TestTheForensicLogIsFilteredAndPaged(t *testing.T) {
+func TestExecutionsAreFilteredAndPaged(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("acme")
+	f := newFixture(t).tenant("acme")
 	call := func(c *client, tool string) string {
 		return c.invoke(tool, named(nil)).wants(t, http.StatusAccepted).call(t).ID
 	}
@@ -131,7 +131,7 @@ func TestTheForensicLogIsFilteredAndPaged(t *testing.T) {
 
 func TestAnExecutionTellsAllThatIsKnownOfIt(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("acme")
+	f := newFixture(t).tenant("acme")
 	inputs := object{"to": "ana", "n": 3}
 	dry := f.agent.invoke("mail:write", object{"inputs": inputs, "dry_run": true}).wants(t, http.StatusOK).call(t).ID
 	id := f.agent.invoke("mail:write", object{"inputs": inputs, "external_id": "letter"}).wants(t, http.StatusAccepted).call(t).ID
@@ -143,7 +143,7 @@ func TestAnExecutionTellsAllThatIsKnownOfIt(t *testing.T) {
 
 	if got.Status != "success" || string(got.Inputs) != `{"n":3,"to":"ana"}` && string(got.Inputs) != `{"n": 3, "to": "ana"}` || string(got.Outputs) != `{"ok":true}` ||
 		got.DurationMS == nil || got.User == nil || got.User.Name != "agent" || got.Session != "s-one" || got.Context == nil || got.Context.IP != "127.0.0.1" ||
-		got.Context.Via != "api" || len(got.Policy.Trace) == 0 || got.Decision == nil || got.Decision.Approval != "granted" || got.Decision.Note != "fine" || len(got.Ledger) != 1 {
+		got.Context.Via != "api" || len(got.Policy.Trace) == 0 || got.Decision == nil || got.Decision.Approval != "granted" || got.Decision.Note != "fine" || len(got.AttemptLog) != 1 {
 		t.Errorf("execution = %+v", got)
 	}
 	related := make(map[string]string)
@@ -156,8 +156,8 @@ func TestAnExecutionTellsAllThatIsKnownOfIt(t *testing.T) {
 	if back := f.operator.execution(undo).Related; len(back) != 1 || back[0].ID != id || back[0].Relation != "reverses" {
 		t.Errorf("related to what undoes it = %+v", back)
 	}
-	if rehearsed := f.agent.execution(dry); rehearsed.Status != "dry_run" || rehearsed.Preview == nil || rehearsed.Preview.Would != "ask" {
-		t.Errorf("dry run = %+v", rehearsed)
+	if dryRun := f.agent.execution(dry); dryRun.Status != "dry_run" || dryRun.Preview == nil || dryRun.Preview.Result != "ask" {
+		t.Errorf("dry run = %+v", dryRun)
 	}
 	f.other.send("GET", "/api/v1/executions/"+id, nil).wants(t, http.StatusNotFound)
 	f.operator.send("GET", "/api/v1/executions/"+uuid.NewString(), nil).wants(t, http.StatusNotFound)
@@ -165,7 +165,7 @@ func TestAnExecutionTellsAllThatIsKnownOfIt(t *testing.T) {
 
 func TestAnEditedExecutionKeepsWhatWasProposed(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("acme")
+	f := newFixture(t).tenant("acme")
 	id := f.agent.invoke("mail:write", named(object{"inputs": object{"n": 1}})).wants(t, http.StatusAccepted).call(t).ID
 	f.operator.send("POST", path(id, "/approve"), object{"args": object{"n": 2}}).wants(t, http.StatusOK)
 
@@ -179,7 +179,7 @@ func TestAnEditedExecutionKeepsWhatWasProposed(t *testing.T) {
 
 func TestOthersSeeInputsWithoutCredentials(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("acme")
+	f := newFixture(t).tenant("acme")
 	id := f.agent.invoke("mail:read", named(object{"inputs": object{"password": "hunter2", "n": 1}})).wants(t, http.StatusAccepted).call(t).ID
 
 	own, others := f.agent.execution(id), f.admin.execution(id)
@@ -193,7 +193,7 @@ func TestOthersSeeInputsWithoutCredentials(t *testing.T) {
 
 func TestSnapshotRulesAreHeldToTheCatalog(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("acme")
+	f := newFixture(t).tenant("acme")
 	put := func(name string, snapshot any) answer {
 		return f.operator.send("PUT", "/api/v1/tools/mail:"+name+"/snapshot-rule", snapshot)
 	}
@@ -230,7 +230,7 @@ func TestSnapshotRulesAreHeldToTheCatalog(t *testing.T) {
 
 func TestAToolIsFoundByEveryNameThatItHas(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("acme")
+	f := newFixture(t).tenant("acme")
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.PutListing(ctx, tx, f.id, "mail", []source.Tool{mailTools[0], {Name: "box/list all", InputSchema: json.RawMessage(`{"type":"object"}`)}})
 	})

@@ -38,14 +38,14 @@ import (
 // marker stands in payloads; no error and no log line may hold it.
 const marker = "MARKER-4f1c"
 
-// house is a server with its database.
-type house struct {
-	t    testing.TB
-	db   *pgxpool.Pool
-	url  string
-	api  *rest.Server
-	law  *openapitest.Contract
-	logs *logs
+// fixture is a server with its database.
+type fixture struct {
+	t        testing.TB
+	db       *pgxpool.Pool
+	url      string
+	api      *rest.Server
+	contract *openapitest.Contract
+	logs     *logs
 }
 
 // logs collects log lines.
@@ -66,15 +66,15 @@ func (l *logs) String() string {
 	return l.text.String()
 }
 
-func newHouse(t testing.TB) *house {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	return newHouseWith(t, dbtest.DB(t), rest.Config{})
+	return newFixtureWith(t, dbtest.DB(t), rest.Config{})
 }
 
-func newHouseWith(t testing.TB, db *pgxpool.Pool, cfg rest.Config) *house {
+func newFixtureWith(t testing.TB, db *pgxpool.Pool, cfg rest.Config) *fixture {
 	t.Helper()
-	law := openapitest.Load(t)
-	h := &house{t: t, db: db, law: law, logs: &logs{}}
+	contract := openapitest.Load(t)
+	h := &fixture{t: t, db: db, contract: contract, logs: &logs{}}
 	cfg.Log = slog.New(slog.NewTextHandler(h.logs, nil))
 	var err error
 	if cfg.Vault, err = connect.NewCipher(base64.StdEncoding.EncodeToString(make([]byte, 32))); err != nil {
@@ -94,9 +94,9 @@ func newHouseWith(t testing.TB, db *pgxpool.Pool, cfg rest.Config) *house {
 	return h
 }
 
-// family is a tenant with a source "mail" and a client for every role.
-type family struct {
-	*house
+// tenantFixture is a tenant with a source "mail" and a client for every role.
+type tenantFixture struct {
+	*fixture
 	id                            envelope.TenantID
 	agent, other, operator, admin *client
 }
@@ -109,9 +109,9 @@ var mailTools = []source.Tool{
 	{Name: "danger", InputSchema: json.RawMessage(`{"type":"object"}`), Hints: source.Hints{Destructive: new(true)}},
 }
 
-func (h *house) tenant(name string) *family {
+func (h *fixture) tenant(name string) *tenantFixture {
 	h.t.Helper()
-	f := &family{house: h}
+	f := &tenantFixture{fixture: h}
 	ctx := h.t.Context()
 	err := postgres.InTx(ctx, h.db, postgres.Admin(), func(tx pgx.Tx) error {
 		var err error
@@ -143,7 +143,7 @@ func (h *house) tenant(name string) *family {
 	return f
 }
 
-func (f *family) inTx(fn func(ctx context.Context, tx pgx.Tx) error) {
+func (f *tenantFixture) inTx(fn func(ctx context.Context, tx pgx.Tx) error) {
 	f.t.Helper()
 	ctx := f.t.Context()
 	if err := postgres.InTx(ctx, f.db, postgres.API(f.id), func(tx pgx.Tx) error { return fn(ctx, tx) }); err != nil {
@@ -151,18 +151,18 @@ func (f *family) inTx(fn func(ctx context.Context, tx pgx.Tx) error) {
 	}
 }
 
-func (f *family) holder(g identity.Grant) *client {
+func (f *tenantFixture) holder(g identity.Grant) *client {
 	f.t.Helper()
 	var made identity.Issued
 	f.inTx(func(ctx context.Context, tx pgx.Tx) (err error) {
 		made, err = identity.Issue(ctx, tx, f.id, g, time.Now())
 		return err
 	})
-	return &client{house: f.house, token: made.Token.Text(), id: made.Principal.Token}
+	return &client{fixture: f.fixture, token: made.Token.Text(), id: made.Principal.Token}
 }
 
-// settle claims everything that is due and ends it as told.
-func (f *family) settle(status envelope.Status, reason outbox.Reason) int {
+// settle claims everything that is due and ends it with a status.
+func (f *tenantFixture) settle(status envelope.Status, reason outbox.Reason) int {
 	f.t.Helper()
 	n, err := f.trySettle(f.t.Context(), status, reason)
 	if err != nil {
@@ -171,7 +171,7 @@ func (f *family) settle(status envelope.Status, reason outbox.Reason) int {
 	return n
 }
 
-func (f *family) trySettle(ctx context.Context, status envelope.Status, reason outbox.Reason) (n int, err error) {
+func (f *tenantFixture) trySettle(ctx context.Context, status envelope.Status, reason outbox.Reason) (n int, err error) {
 	return n, postgres.InTx(ctx, f.db, postgres.Worker(), func(tx pgx.Tx) error {
 		due, err := outbox.DueBuckets(ctx, tx, 0, 100)
 		if err != nil {
@@ -198,17 +198,17 @@ func (f *family) trySettle(ctx context.Context, status envelope.Status, reason o
 			return err
 		}
 		n = len(settled)
-		told := audit.Event{Tenant: f.id, Kind: audit.Settled, Actor: "worker/test"}
+		event := audit.Event{Tenant: f.id, Kind: audit.Settled, Actor: "worker/test"}
 		for _, l := range settled {
-			told.Items = append(told.Items, audit.Item{Action: l.Action, Status: status})
+			event.Items = append(event.Items, audit.Item{Action: l.Action, Status: status})
 		}
-		return audit.Write(ctx, tx, told)
+		return audit.Write(ctx, tx, event)
 	})
 }
 
-// client sends requests with a token and holds every answer to the law.
+// client sends requests with a token and checks every answer against the contract.
 type client struct {
-	*house
+	*fixture
 	token string
 	id    identity.TokenID
 }
@@ -335,7 +335,7 @@ func (c *client) trySend(ctx context.Context, method, path string, body any, hea
 	return a, nil
 }
 
-// hold compares an answer with the law.
+// hold compares an answer with the contract.
 func (c *client) hold(r *http.Request, a answer) {
 	c.t.Helper()
 	if a.status >= 400 && bytes.Contains(a.body, []byte(marker)) {
@@ -349,7 +349,7 @@ func (c *client) hold(r *http.Request, a answer) {
 		pattern = "GET /healthz" // its default is the problem that every path has
 	}
 	media, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
-	schema, err := c.law.Answer(pattern, a.status, media)
+	schema, err := c.contract.Answer(pattern, a.status, media)
 	if err != nil {
 		c.t.Errorf("%v: %s", err, a.body)
 		return
@@ -368,7 +368,7 @@ func (c *client) hold(r *http.Request, a answer) {
 		}
 	}
 	if err := schema.Validate(doc); err != nil {
-		c.t.Errorf("%s: answer %d breaks the law: %v\n%s", pattern, a.status, err, a.body)
+		c.t.Errorf("%s: answer %d violates the contract: %v\n%s", pattern, a.status, err, a.body)
 	}
 }
 
@@ -429,7 +429,7 @@ func path(id string, more ...string) string {
 	return "/api/v1/actions/" + id + strings.Join(more, "")
 }
 
-func newScraped(t testing.TB, scrape http.Handler) *house {
+func newScraped(t testing.TB, scrape http.Handler) *fixture {
 	t.Helper()
-	return newHouseWith(t, dbtest.DB(t), rest.Config{Scrape: scrape})
+	return newFixtureWith(t, dbtest.DB(t), rest.Config{Scrape: scrape})
 }

@@ -13,7 +13,7 @@ import (
 
 func TestTheGuideIsOfTheCallersTools(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("guide")
+	f := newFixture(t).tenant("guide")
 	narrow := f.holder(identity.Grant{Name: "narrow", Role: identity.RoleAgent, Session: "s-three", Tools: []string{"mail:read"}})
 	f.admin.send("PUT", "/api/v1/policy/modes/mail:danger", object{"mode": "deny"}).wants(t, 200)
 	f.admin.send("PUT", "/api/v1/settings", object{"timezone": "UTC", "session_pending_max": 7}).wants(t, 200)
@@ -48,7 +48,7 @@ func TestTheGuideIsOfTheCallersTools(t *testing.T) {
 
 func TestNotesAreListed(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("notes")
+	f := newFixture(t).tenant("notes")
 	book := notebook.NewBook(f.db).Of(f.id, "countersign")
 	for _, key := range []string{"a", "b", "c"} {
 		if _, err := book.Keep(t.Context(), key, "text of "+key); err != nil {

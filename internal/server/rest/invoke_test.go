@@ -34,9 +34,9 @@ type called struct {
 	Policy     struct{ Mode, Source string }
 	Decision   *struct{ By, Note string }
 	DryRun     *struct {
-		Would     string
+		Result    string
 		GoesOutAt *time.Time `json:"goes_out_at"`
-		Gates     []struct{ Gate, Verdict, Code, Message string }
+		Gates     []struct{ Gate, Result, Code, Message string }
 		Bucket    struct {
 			Name   string
 			Tokens *int64
@@ -87,7 +87,7 @@ func named(more object) object {
 
 func TestACallIsAnsweredWithWhatTheToolSaid(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("acme")
+	f := newFixture(t).tenant("acme")
 	body := named(object{"inputs": object{"n": 1}})
 
 	waits := f.agent.invoke("mail:read", body).wants(t, http.StatusAccepted)
@@ -107,7 +107,7 @@ func TestACallIsAnsweredWithWhatTheToolSaid(t *testing.T) {
 
 func TestACallWaitsForItsEnd(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("acme")
+	f := newFixture(t).tenant("acme")
 	id := f.agent.invoke("mail:read", named(object{"external_id": "one"})).wants(t, http.StatusAccepted).call(t).ID
 	answers := make(chan answer, 1)
 	go func() { // the test receives its answer below
@@ -130,7 +130,7 @@ func TestACallWaitsForItsEnd(t *testing.T) {
 
 func TestNobodyWaitsForAPersonUnlessTold(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("acme")
+	f := newFixture(t).tenant("acme")
 	began := time.Now()
 
 	got := f.agent.invoke("mail:write", object{"external_id": "one", "inputs": object{"to": "a"}}).wants(t, http.StatusAccepted).call(t)
@@ -143,12 +143,12 @@ func TestNobodyWaitsForAPersonUnlessTold(t *testing.T) {
 // TestTheTableOfErrors walks every row of what a call of a tool may come to.
 func TestTheTableOfErrors(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("acme")
+	f := newFixture(t).tenant("acme")
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
-		if err := catalog.PutSource(ctx, tx, f.id, catalog.Source{ID: "twin", Kind: catalog.KindMCP, Config: json.RawMessage(`{"transport":"http","url":"http://127.0.0.1:9/mcp"}`), Enabled: true}); err != nil {
+		if err := catalog.PutSource(ctx, tx, f.id, catalog.Source{ID: "copy", Kind: catalog.KindMCP, Config: json.RawMessage(`{"transport":"http","url":"http://127.0.0.1:9/mcp"}`), Enabled: true}); err != nil {
 			return err
 		}
-		return catalog.PutListing(ctx, tx, f.id, "twin", []source.Tool{{Name: "write", InputSchema: json.RawMessage(`{"type":"object"}`)}})
+		return catalog.PutListing(ctx, tx, f.id, "copy", []source.Tool{{Name: "write", InputSchema: json.RawMessage(`{"type":"object"}`)}})
 	})
 	body := func(more object) object { return named(more) }
 	// ended proposes a call, has it end and asks for it again.
@@ -183,7 +183,7 @@ func TestTheTableOfErrors(t *testing.T) {
 		recorded string
 		pointer  string
 	}{
-		"no token": {func() answer { return (&client{house: f.house}).invoke("mail:read", body(nil)) }, 401, "unauthorized", "", ""},
+		"no token": {func() answer { return (&client{fixture: f.fixture}).invoke("mail:read", body(nil)) }, 401, "unauthorized", "", ""},
 		"a viewer": {func() answer {
 			return f.holder(identity.Grant{Name: "viewer", Role: identity.RoleViewer}).invoke("mail:read", body(nil))
 		}, 403, "denied", "", ""},
@@ -236,7 +236,7 @@ func TestTheTableOfErrors(t *testing.T) {
 		}, 409, "conflict", "", ""},
 		"the tool fails":               {ended("mail:read", end(envelope.StatusFailed, outbox.Refused)), 502, "execution_failed", "error", ""},
 		"nobody knows what it came to": {ended("mail:read", end(envelope.StatusUnknown, outbox.Unknown)), 502, "execution_failed", "unknown", ""},
-		"the session has had enough":   {f.hurried, 429, "limited", "", ""},
+		"the session has had enough":   {f.overLimit, 429, "limited", "", ""},
 	} {
 		a := row.send()
 		p := a.callProblem(t)
@@ -256,8 +256,8 @@ func TestTheTableOfErrors(t *testing.T) {
 	}
 }
 
-// hurried has a session propose more than it may.
-func (f *family) hurried() answer {
+// overLimit makes a session propose more than it may.
+func (f *tenantFixture) overLimit() answer {
 	f.t.Helper()
 	f.exec("UPDATE tenants SET session_minute_max = 1 WHERE tenant_id = $1", f.id.String())
 	defer f.exec("UPDATE tenants SET session_minute_max = 60 WHERE tenant_id = $1", f.id.String())
@@ -268,7 +268,7 @@ func (f *family) hurried() answer {
 
 func TestADeniedCallIsOnRecordWithItsReason(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("acme")
+	f := newFixture(t).tenant("acme")
 	body := named(nil)
 	id := f.agent.invoke("mail:write", body).wants(t, http.StatusAccepted).call(t).ID
 	f.operator.send("POST", path(id, "/deny"), object{"note": "not before Monday"}).wants(t, http.StatusOK)
@@ -282,16 +282,16 @@ func TestADeniedCallIsOnRecordWithItsReason(t *testing.T) {
 
 func TestADryRunSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("acme")
+	f := newFixture(t).tenant("acme")
 	later := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	past := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		return limits.PutBucket(ctx, tx, f.id, limits.Bucket{Name: "slow", Rate: &limits.Rate{Limit: 3, Per: envelope.Duration(time.Hour), Burst: 2}}, "ada")
 	})
 	for name, test := range map[string]struct {
-		tool          string
-		body          object
-		would, spoken string
+		tool           string
+		body           object
+		result, spoken string
 	}{
 		"a read":        {"mail:read", object{"inputs": object{"q": 1}}, "run", ""},
 		"a write":       {"mail:write", object{"inputs": object{"to": "a"}}, "ask", ""},
@@ -306,12 +306,12 @@ func TestADryRunSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 
 		spoken := ""
 		for _, g := range got.DryRun.Gates {
-			if g.Verdict != "pass" {
+			if g.Result != "pass" {
 				spoken = g.Gate
 			}
 		}
-		if got.Status != "dry_run" || got.DryRun.Would != test.would || spoken != test.spoken || !strings.HasPrefix(got.DryRun.Plan, "plan_") || got.DryRun.KnownID != nil {
-			t.Errorf("%s: %+v %+v, want %s, held back by %q", name, got, got.DryRun, test.would, test.spoken)
+		if got.Status != "dry_run" || got.DryRun.Result != test.result || spoken != test.spoken || !strings.HasPrefix(got.DryRun.Plan, "plan_") || got.DryRun.KnownID != nil {
+			t.Errorf("%s: %+v %+v, want %s, held back by %q", name, got, got.DryRun, test.result, test.spoken)
 		}
 		if at := got.DryRun.GoesOutAt; name == "a later time" && (at == nil || !at.Equal(later)) {
 			t.Errorf("%s: it goes out at %v, want %v", name, at, later)
@@ -330,7 +330,7 @@ func TestADryRunSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 
 func TestADryRunOfASubmission(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("acme")
+	f := newFixture(t).tenant("acme")
 	p := proposal("write", object{"to": "a"})
 	nameless := proposal("write", object{"to": "a"})
 	delete(nameless, "external_id")
@@ -340,7 +340,7 @@ func TestADryRunOfASubmission(t *testing.T) {
 	again := f.agent.send("POST", "/api/v1/actions?dry_run=true", p).wants(t, http.StatusOK).call(t)
 	f.agent.send("POST", "/api/v1/actions?plan="+dry.DryRun.Plan, proposal("write", object{"to": "b"})).wants(t, http.StatusConflict)
 
-	if dry.DryRun.Would != "ask" || string(dry.DryRun.Call.Args) != `{"to":"a"}` {
+	if dry.DryRun.Result != "ask" || string(dry.DryRun.Call.Args) != `{"to":"a"}` {
 		t.Errorf("dry run = %+v", dry.DryRun)
 	}
 	if again.DryRun.KnownID == nil || *again.DryRun.KnownID != made.Envelope.ActionID || !again.Known {
@@ -350,7 +350,7 @@ func TestADryRunOfASubmission(t *testing.T) {
 
 func TestAPlanHoldsUntilSomethingChanges(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("acme")
+	f := newFixture(t).tenant("acme")
 	inputs := object{"inputs": object{"to": "a"}}
 	plan := func() string {
 		return f.agent.invoke("mail:write", object{"inputs": inputs["inputs"], "dry_run": true}).wants(t, http.StatusOK).call(t).DryRun.Plan
@@ -390,7 +390,7 @@ func TestAPlanHoldsUntilSomethingChanges(t *testing.T) {
 
 func TestSubmissionsNoteWhereTheyComeFrom(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("acme")
+	f := newFixture(t).tenant("acme")
 
 	f.agent.invoke("mail:read", named(nil), "User-Agent", strings.Repeat("ä", 150), "X-Request-Id", "r-1").wants(t, http.StatusAccepted)
 	f.agent.send("POST", "/api/v1/actions/batch", object{"items": []object{proposal("read", object{})}}, "Sec-Fetch-Site", "same-origin").wants(t, http.StatusOK)
@@ -405,7 +405,7 @@ func TestSubmissionsNoteWhereTheyComeFrom(t *testing.T) {
 }
 
 // count asks for a number, past every policy.
-func (f *family) count(sql string, args ...any) (n int) {
+func (f *tenantFixture) count(sql string, args ...any) (n int) {
 	f.t.Helper()
 	if err := f.db.QueryRow(f.t.Context(), sql, args...).Scan(&n); err != nil {
 		f.t.Fatalf("%s: %v", sql, err)
@@ -415,7 +415,7 @@ func (f *family) count(sql string, args ...any) (n int) {
 
 func TestADenialNamesTheRuleAndItsReason(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("acme")
+	f := newFixture(t).tenant("acme")
 	f.admin.send("PUT", "/api/v1/policy/rules/large", object{"tool": "mail:write", "expression": "args.n > 100", "mode": "deny", "reason": "More than 100"}).wants(t, http.StatusOK)
 	const want = ": a rule about arguments (large) for mail:write: More than 100"
 

@@ -17,7 +17,7 @@ import (
 )
 
 // limited makes the limits that requests take away.
-func (f *family) limited(bucket, employee string) {
+func (f *tenantFixture) limited(bucket, employee string) {
 	f.t.Helper()
 	f.admin.send("PUT", "/api/v1/buckets/"+bucket, object{}).wants(f.t, 200)
 	f.admin.send("PUT", "/api/v1/employees/"+employee, object{"trust": "low"}).wants(f.t, 200)
@@ -48,7 +48,7 @@ func nightPath(scope, subject string) string {
 
 func TestBucketsReadBack(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("buckets")
+	f := newFixture(t).tenant("buckets")
 	limits := object{"rate": object{"limit": 30.0, "per": "1m", "burst": 5.0}, "calendar": object{"limit": 500.0, "every": "day", "timezone": "Asia/Kolkata"}, "concurrency": 4.0}
 
 	f.admin.send("PUT", "/api/v1/buckets/email.daily", limits).wants(t, 200)
@@ -75,7 +75,7 @@ func TestBucketsReadBack(t *testing.T) {
 
 func TestToolsShowTheirRecipients(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("recipients")
+	f := newFixture(t).tenant("recipients")
 	type limits struct {
 		Recipients []string
 		Confirmed  bool `json:"recipients_confirmed"`
@@ -112,7 +112,7 @@ func TestToolsShowTheirRecipients(t *testing.T) {
 
 func TestDoNotContactIsPaged(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("contacts")
+	f := newFixture(t).tenant("contacts")
 	f.operator.send("POST", "/api/v1/do-not-contact", object{"entries": []object{
 		{"value": "C@example.org", "reason": "r"}, {"value": "\"a:b\"@example.org"}, {"kind": "domain", "value": "x.example"}, {"value": "@bo"},
 	}}).wants(t, 200)
@@ -149,19 +149,19 @@ func TestDoNotContactIsPaged(t *testing.T) {
 
 func TestContactsGoInAndOutAsCSV(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("csv")
+	f := newFixture(t).tenant("csv")
 	text := "kind,value,reason,source,expires_at\n" + "domain,x.example,\"a, b\",s,2027-01-31T00:00:00Z\n" + "email,a@example.org,,,\n"
 
 	f.admin.send("POST", "/api/v1/do-not-contact/import?dry_run=true", csv(text)).wants(t, 200)
 	if got := string(f.admin.send("GET", "/api/v1/do-not-contact/export", nil).wants(t, 200).body); strings.Count(got, "\n") != 1 {
-		t.Errorf("a rehearsal stored something: %q", got)
+		t.Errorf("a dry run stored something: %q", got)
 	}
-	var tally struct{ Added, Changed int }
-	f.admin.send("POST", "/api/v1/do-not-contact/import", csv(text)).wants(t, 200).into(t, &tally)
+	var counts struct{ Added, Changed int }
+	f.admin.send("POST", "/api/v1/do-not-contact/import", csv(text)).wants(t, 200).into(t, &counts)
 	got := string(f.admin.send("GET", "/api/v1/do-not-contact/export", nil).wants(t, 200).body)
 
-	if got != text || tally.Added != 2 || tally.Changed != 0 {
-		t.Errorf("export = %q, want what was imported; tally %+v", got, tally)
+	if got != text || counts.Added != 2 || counts.Changed != 0 {
+		t.Errorf("export = %q, want what was imported; counts %+v", got, counts)
 	}
 	p := f.admin.send("POST", "/api/v1/do-not-contact/import", csv("value\nb@example.org\n"+marker+"@\n")).wants(t, 400).problem(t)
 	if len(p.Errors) != 1 || p.Errors[0].Pointer != "/lines/3/columns/1" {
@@ -176,7 +176,7 @@ func TestContactsGoInAndOutAsCSV(t *testing.T) {
 
 func TestPausesReadBack(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("pauses")
+	f := newFixture(t).tenant("pauses")
 	var statuses []int
 	pause := func(body object) (p struct {
 		ID   string `json:"pause_id"`
@@ -215,7 +215,7 @@ func TestPausesReadBack(t *testing.T) {
 
 func TestLimitsAsOneDocument(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("document")
+	f := newFixture(t).tenant("document")
 	doc := object{
 		"settings": object{"timezone": "Europe/Berlin", "phone_region": "DE", "plus_addressing": true, "session_pending_max": 25.0, "session_minute_max": 0.0},
 		"buckets": []any{
@@ -267,7 +267,7 @@ func TestLimitsAsOneDocument(t *testing.T) {
 
 func TestBadLimitsNameTheField(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("bad")
+	f := newFixture(t).tenant("bad")
 	before := f.operator.send("GET", "/api/v1/limits", nil).wants(t, 200).body
 
 	for name, tt := range map[string]struct {
@@ -314,7 +314,7 @@ func TestBadLimitsNameTheField(t *testing.T) {
 
 func TestAnotherTenantsLimitsAreOutOfReach(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	one, two := h.tenant("one"), h.tenant("two")
 	employee := uuid.NewString()
 	one.limited("mine", employee)
@@ -365,7 +365,7 @@ func TestCheckDocumentWithoutAServer(t *testing.T) {
 }
 
 // paused returns the id of the active pause of a subject.
-func paused(f *family, subject string) string {
+func paused(f *tenantFixture, subject string) string {
 	f.t.Helper()
 	var list struct {
 		Items []struct {

@@ -22,7 +22,7 @@ func TestRequestsAreSeenByRouteAndNeverByPayload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newHouseWith(t, dbtest.DB(t), rest.Config{Metrics: tel.Metrics, Scrape: tel.Handler(), Tracer: tracers.Tracer("")}).tenant("seen")
+	f := newFixtureWith(t, dbtest.DB(t), rest.Config{Metrics: tel.Metrics, Scrape: tel.Handler(), Tracer: tracers.Tracer("")}).tenant("seen")
 	const trace = "0af7651916cd43dd8448eb211c80319c"
 	carrier := propagation.MapCarrier{"traceparent": "00-" + trace + "-b7ad6b7169203331-01"}
 
@@ -33,7 +33,7 @@ func TestRequestsAreSeenByRouteAndNeverByPayload(t *testing.T) {
 	if len(got) == 0 || got[0].Name() != "POST /api/v1/actions" || got[0].SpanContext().TraceID().String() != trace {
 		t.Fatalf("spans = %v, want one of the route in the caller's trace", got)
 	}
-	scraped := string((&client{house: f.house}).send("GET", "/metrics", nil).wants(t, http.StatusOK).body)
+	scraped := string((&client{fixture: f.fixture}).send("GET", "/metrics", nil).wants(t, http.StatusOK).body)
 	for _, route := range []string{"POST /api/v1/actions", "unmatched"} {
 		if !strings.Contains(scraped, `http_route="`+route+`"`) {
 			t.Errorf("no measurement of %s", route)

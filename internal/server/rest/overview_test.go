@@ -8,10 +8,10 @@ import (
 )
 
 // TestOverviewShowsWhatIsThere goes through every list once, so that each kind
-// of element is held to the law.
+// of element is checked against the contract.
 func TestOverviewShowsWhatIsThere(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	f, other := h.tenant("mine"), h.tenant("theirs")
 	other.dead()
 	f.dead()
@@ -69,7 +69,7 @@ func TestOverviewShowsWhatIsThere(t *testing.T) {
 		t.Errorf("breakers = %+v, pauses = %+v", got.Breakers, got.Pauses)
 	}
 	if len(got.DeadLetters) != 1 || got.DeadLetters[0].Count != 3 {
-		t.Errorf("dead letters = %+v, want 3 of its own", got.DeadLetters)
+		t.Errorf("dead deadLettersPath = %+v, want 3 of its own", got.DeadLetters)
 	}
 	if len(got.Throughput.Ended) != 1 || got.Throughput.Ended[0].Status != "failed" || got.Throughput.Ended[0].LastMinute != 3 || got.Throughput.Covers != 300 {
 		t.Errorf("throughput = %+v", got.Throughput)
@@ -78,7 +78,7 @@ func TestOverviewShowsWhatIsThere(t *testing.T) {
 
 func TestOverviewOfANewTenantIsEmpty(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("new")
+	f := newFixture(t).tenant("new")
 
 	body := string(f.operator.send("GET", "/api/v1/overview", nil).wants(t, http.StatusOK).body)
 
@@ -91,7 +91,7 @@ func TestOverviewOfANewTenantIsEmpty(t *testing.T) {
 	}
 }
 
-func (f *family) exec(sql string, args ...any) {
+func (f *tenantFixture) exec(sql string, args ...any) {
 	f.t.Helper()
 	if _, err := f.db.Exec(f.t.Context(), sql, args...); err != nil {
 		f.t.Fatalf("%s: %v", sql, err)

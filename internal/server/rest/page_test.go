@@ -10,7 +10,7 @@ func contains(text []byte, part string) bool { return bytes.Contains(text, []byt
 
 func TestPagesCoverAllOnceWhileRowsAreAdded(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("pages")
+	f := newFixture(t).tenant("pages")
 	before := make(map[string]bool)
 	for range 23 {
 		before[f.agent.propose("read")] = true

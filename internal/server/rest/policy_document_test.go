@@ -32,7 +32,7 @@ func policyChanges(t *testing.T, a answer) []string {
 
 func TestPolicyIsOneDocument(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("document")
+	f := newFixture(t).tenant("document")
 	doc := object{
 		"modes": []any{object{"tool": "mail:*", "mode": "allow"}, object{"tool": "*", "mode": "deny", "automation_id": "nightly"}},
 		"rules": []any{
@@ -74,7 +74,7 @@ func TestPolicyIsOneDocument(t *testing.T) {
 	if got := policyChanges(t, f.admin.replace(all, object{})); len(got) != 0 {
 		t.Errorf("an empty document changes %v", got)
 	}
-	f.sealed()
+	f.checkpoint()
 	events := string(f.operator.send("GET", "/api/v1/audit/events", nil).wants(t, 200).body)
 	for _, text := range []string{"policy rule large added", "policy mode old:* removed", "args.n"} {
 		if !strings.Contains(events, text) {
@@ -84,7 +84,7 @@ func TestPolicyIsOneDocument(t *testing.T) {
 }
 
 // version is that of the tenant's configuration.
-func (f *family) version() (v int64) {
+func (f *tenantFixture) version() (v int64) {
 	f.t.Helper()
 	if err := f.db.QueryRow(f.t.Context(), "SELECT config_version FROM tenants WHERE tenant_id = $1", f.id.String()).Scan(&v); err != nil {
 		f.t.Fatal(err)
@@ -96,7 +96,7 @@ func (f *family) version() (v int64) {
 // place, and says in which.
 func TestPolicyIsAppliedWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("refused")
+	f := newFixture(t).tenant("refused")
 	version := f.version()
 	rules := func(r object) object {
 		return object{"modes": []object{{"tool": "mail:*", "mode": "allow"}}, "rules": []object{{"rule_id": "fine", "tool": "*", "expression": "true", "mode": "deny"}, r}}
@@ -130,7 +130,7 @@ func TestPolicyIsAppliedWholeOrNotAtAll(t *testing.T) {
 	if v := f.version(); v != version {
 		t.Errorf("the version went from %d to %d", version, v)
 	}
-	// A key that JSON has twice is read once by the law, and merged by others.
+	// A key that JSON has twice is read once by the contract, and merged by others.
 	var many strings.Builder
 	for i := range 300 {
 		fmt.Fprintf(&many, `%s{"rule_id":"r%d","tool":"*","expression":"true","mode":"deny"}`, strings.Repeat(",", min(i, 1)), i)
@@ -140,7 +140,7 @@ func TestPolicyIsAppliedWholeOrNotAtAll(t *testing.T) {
 
 func TestPolicyIsTriedOnThePast(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	f, other := h.tenant("tried"), h.tenant("stranger")
 	f.admin.send("PUT", "/api/v1/policy/modes/mail:write", object{"mode": "allow"}).wants(t, 200)
 	for n := range 5 {

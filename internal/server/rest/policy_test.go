@@ -20,7 +20,7 @@ import (
 
 // ruled makes one of everything that narrows or grants, under a name, and
 // returns the id of the grant.
-func (f *family) ruled(name string) string {
+func (f *tenantFixture) ruled(name string) string {
 	f.t.Helper()
 	f.admin.send("PUT", "/api/v1/policy/rules/"+name, object{"tool": name + ":*", "expression": "true", "mode": "deny"}).wants(f.t, 200)
 	f.admin.send("PUT", "/api/v1/policy/sessions/"+name+"/"+name+":*", object{"mode": "deny", "expires_in": "1m"}).wants(f.t, 200)
@@ -37,7 +37,7 @@ func refund(n any) object { return object{"n": n} }
 // TestRulesGrantsAndSessionsReachTheWay sets each and proposes the same call.
 func TestRulesGrantsAndSessionsReachTheWay(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("policy")
+	f := newFixture(t).tenant("policy")
 	decided := func(c *client, args object) (string, string) {
 		type made struct{ Policy struct{ Mode, Source string } }
 		var v struct {
@@ -90,7 +90,7 @@ func TestRulesGrantsAndSessionsReachTheWay(t *testing.T) {
 
 func TestRulesAreCheckedBeforeTheyAreStored(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("rules")
+	f := newFixture(t).tenant("rules")
 	for name, tt := range map[string]struct {
 		body object
 		want string
@@ -128,7 +128,7 @@ func TestRulesAreCheckedBeforeTheyAreStored(t *testing.T) {
 
 func TestGrantsAreCheckedBeforeTheyAreStored(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("grants")
+	f := newFixture(t).tenant("grants")
 	for name, tt := range map[string]struct {
 		body   object
 		status int
@@ -158,7 +158,7 @@ func TestGrantsAreCheckedBeforeTheyAreStored(t *testing.T) {
 
 func TestExplainSaysWhy(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("explain")
+	f := newFixture(t).tenant("explain")
 	f.admin.send("PUT", "/api/v1/policy/rules/large", object{"tool": "mail:write", "expression": "args.n > 100", "mode": "deny"}).wants(t, 200)
 	c, err := api.New(f.url, f.operator.token, api.Config{})
 	if err != nil {
@@ -200,7 +200,7 @@ func TestExplainSaysWhy(t *testing.T) {
 
 func TestAgentsSeeTheirOwnPreferences(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("preferences")
+	f := newFixture(t).tenant("preferences")
 	mine, other := uuid.NewString(), uuid.NewString()
 	agent := f.holder(identity.Grant{Name: "bound", Role: identity.RoleAgent, Employee: envelope.EmployeeID(uuid.MustParse(mine))})
 	for _, at := range []string{"a:*", "b:*?employee_id=" + mine, "c:*?employee_id=" + other} {

@@ -13,7 +13,7 @@ import (
 // basis of the same ETag: the second change is refused.
 func TestWritesAreBoundToTheVersionThatWasRead(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("versions")
+	f := newFixture(t).tenant("versions")
 	owner := f.holder(identity.Grant{Name: "owner", Role: identity.RoleOwner})
 	employee, person := "/api/v1/employees/"+uuid.NewString(), "/api/v1/operators/"+f.person("Ana")
 	source := func(path string) object {
@@ -78,14 +78,14 @@ func TestWritesAreBoundToTheVersionThatWasRead(t *testing.T) {
 
 func TestAnActionHasAnETag(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("etag")
+	f := newFixture(t).tenant("etag")
 	waits, done := f.agent.propose("write"), f.agent.propose("read")
 
-	var judged struct{ Decision struct{ ETag string } }
+	var pending struct{ Decision struct{ ETag string } }
 	a := f.operator.send("GET", path(waits), nil).wants(t, 200)
-	a.into(t, &judged)
+	a.into(t, &pending)
 
-	if got, want := a.header.Get("ETag"), `"`+judged.Decision.ETag+`"`; got != want || len(want) != 26 {
+	if got, want := a.header.Get("ETag"), `"`+pending.Decision.ETag+`"`; got != want || len(want) != 26 {
 		t.Errorf("ETag = %s, want %s", got, want)
 	}
 	if got := f.operator.send("GET", path(done), nil).header.Get("ETag"); len(got) != 26 {

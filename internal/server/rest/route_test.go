@@ -18,13 +18,13 @@ import (
 	"github.com/countersign-dev/countersign/schemas"
 )
 
-func TestRoutesAndLawAreTheSame(t *testing.T) {
+func TestRoutesAndContractAgree(t *testing.T) {
 	t.Parallel()
-	law := openapitest.Load(t)
-	inLaw, inTable := map[string]string{}, map[string]string{}
-	for path, methods := range law.Paths {
+	contract := openapitest.Load(t)
+	inContract, inTable := map[string]string{}, map[string]string{}
+	for path, methods := range contract.Paths {
 		for method, op := range methods {
-			inLaw[strings.ToUpper(method)+" "+path] = op.OperationID
+			inContract[strings.ToUpper(method)+" "+path] = op.OperationID
 			if _, ok := op.Responses["default"]; !ok {
 				t.Errorf("%s describes no problem", op.OperationID)
 			}
@@ -34,12 +34,12 @@ func TestRoutesAndLawAreTheSame(t *testing.T) {
 	for _, rt := range rest.Routes() {
 		inTable[rt.Pattern] = rt.Operation
 		method, path, _ := strings.Cut(rt.Pattern, " ")
-		op := law.Paths[path][strings.ToLower(method)]
+		op := contract.Paths[path][strings.ToLower(method)]
 		if diff := cmp.Diff(op.Roles, rt.Roles); diff != "" {
-			t.Errorf("x-roles of %s (-law +table):\n%s", rt.Operation, diff)
+			t.Errorf("x-roles of %s (-contract +table):\n%s", rt.Operation, diff)
 		}
 		if op.Scope != rt.Scope {
-			t.Errorf("x-scope of %s is %q in the law and %q in the table", rt.Operation, op.Scope, rt.Scope)
+			t.Errorf("x-scope of %s is %q in the contract and %q in the table", rt.Operation, op.Scope, rt.Scope)
 		}
 		if wants := rt.Roles != nil && rt.Operation != "getMe"; wants != (rt.Scope != "") || wants && !rt.Scope.Valid() {
 			t.Errorf("%s has the scope %q; every route with roles has one that there is, except getMe", rt.Operation, rt.Scope)
@@ -49,15 +49,15 @@ func TestRoutesAndLawAreTheSame(t *testing.T) {
 		}
 	}
 
-	if diff := cmp.Diff(inLaw, inTable); diff != "" {
-		t.Errorf("operations (-law +table):\n%s", diff)
+	if diff := cmp.Diff(inContract, inTable); diff != "" {
+		t.Errorf("operations (-contract +table):\n%s", diff)
 	}
 }
 
-func TestExamplesKeepTheLaw(t *testing.T) {
+func TestExamplesFitTheContract(t *testing.T) {
 	t.Parallel()
-	law := openapitest.Load(t)
-	examples, err := law.Examples()
+	contract := openapitest.Load(t)
+	examples, err := contract.Examples()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,9 +81,9 @@ type visit struct {
 
 // visits returns one fresh request for every operation. Each call makes what
 // the requests need.
-func (f *family) visits() map[string]visit {
+func (f *tenantFixture) visits() map[string]visit {
 	dead := f.dead()
-	riddle := f.riddle()
+	unresolved := f.unresolved()
 	waiting, free, undoable, edited := f.agent.propose("write"), f.agent.propose("write"), f.agent.propose("write"), f.agent.propose("write")
 	narrow := []identity.Scope{identity.TokensManage}
 	doomed := f.holder(identity.Grant{Name: "doomed", Role: identity.RoleAgent}).id.String()
@@ -129,7 +129,7 @@ func (f *family) visits() map[string]visit {
 		"replayDeadLetters":   {"POST", "/api/v1/dead-letters/replay", object{"action_ids": []string{dead[1]}}, 200},
 		"discardDeadLetters":  {"POST", "/api/v1/dead-letters/discard", object{"action_ids": []string{dead[2]}, "reason": "old"}, 200},
 		"exportDeadLetters":   {"GET", "/api/v1/dead-letters/export?source=mail&code=http_400&since=2026-01-02T03:04:05Z&until=2100-01-01T00:00:00Z", nil, 200},
-		"resolveDeadLetter":   {"POST", "/api/v1/dead-letters/" + riddle + "/resolve", object{"happened": true, "note": "seen"}, 200},
+		"resolveDeadLetter":   {"POST", "/api/v1/dead-letters/" + unresolved + "/resolve", object{"happened": true, "note": "seen"}, 200},
 		"submitWorkflow":      {"POST", "/api/v1/workflows", object{"external_id": uuid.NewString(), "steps": []any{object{"tool": "mail:read"}}}, 201},
 		"listWorkflows":       {"GET", "/api/v1/workflows?state=running&needs_operator=false&external_id=x&limit=3", nil, 200},
 		"getWorkflow":         {"GET", workflows + "/" + f.workflow("running"), nil, 200},
@@ -228,21 +228,21 @@ func (f *family) visits() map[string]visit {
 }
 
 // dead makes three dead letters of the agent.
-func (f *family) dead() []string {
+func (f *tenantFixture) dead() []string {
 	ids := []string{f.agent.propose("read"), f.agent.propose("read"), f.agent.propose("read")}
 	f.settle(envelope.StatusFailed, outbox.Refused)
 	return ids
 }
 
-// riddle makes a dead letter of unknown outcome.
-func (f *family) riddle() string {
+// unresolved makes a dead letter of unknown outcome.
+func (f *tenantFixture) unresolved() string {
 	id := f.agent.propose("read")
 	f.settle(envelope.StatusUnknown, outbox.Unknown)
 	return id
 }
 
 // digest is that of a tool as it is listed.
-func (f *family) digest(name string) string {
+func (f *tenantFixture) digest(name string) string {
 	var list struct {
 		Items []struct{ Tool, Digest string }
 	}
@@ -276,7 +276,7 @@ func (c *client) peek(v visit) int {
 
 func TestAnotherTenantReachesNothing(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	one, two := h.tenant("one"), h.tenant("two")
 	visits := one.visits()
 	mine := one.operator.send("GET", visits["getAction"].path, nil).wants(t, 200).body
@@ -314,7 +314,7 @@ func TestAnotherTenantReachesNothing(t *testing.T) {
 
 func TestAgentsSeeTheirOwnSessionOnly(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("sessions")
+	f := newFixture(t).tenant("sessions")
 	id := f.agent.propose("write")
 
 	for _, v := range []visit{
@@ -335,10 +335,10 @@ func TestAgentsSeeTheirOwnSessionOnly(t *testing.T) {
 	f.other.send("POST", "/api/v1/actions", object{"type": "mcp.exec", "external_id": "x", "session_id": "s-one", "tool": object{"name": "read"}, "args": object{}}).wants(t, 400)
 }
 
-func TestServesItsOwnLaw(t *testing.T) {
+func TestServesItsOwnContract(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	anyone := &client{house: h}
+	h := newFixture(t)
+	anyone := &client{fixture: h}
 
 	if got := anyone.send("GET", "/api/v1/openapi.yaml", nil).wants(t, 200).body; !bytes.Equal(got, schemas.OpenAPI()) {
 		t.Error("openapi.yaml is another one than the embedded")
@@ -349,12 +349,12 @@ func TestServesItsOwnLaw(t *testing.T) {
 
 func TestReadinessNeedsTheSchema(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	if _, err := h.db.Exec(t.Context(), "UPDATE goose_db_version SET is_applied = false"); err != nil {
 		t.Fatal(err)
 	}
 
-	a := (&client{house: h}).send("GET", "/readyz", nil).wants(t, 503)
+	a := (&client{fixture: h}).send("GET", "/readyz", nil).wants(t, 503)
 
 	if a.header.Get("Retry-After") == "" {
 		t.Error("503 without Retry-After")
@@ -363,7 +363,7 @@ func TestReadinessNeedsTheSchema(t *testing.T) {
 
 func TestDigestIsShownAsItIsAccepted(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("digest")
+	f := newFixture(t).tenant("digest")
 	other := base64.StdEncoding.EncodeToString([]byte("another definition"))
 
 	f.operator.send("POST", "/api/v1/tools/mail:read/accept", object{"digest": f.digest("read")}).wants(t, 200)

@@ -113,7 +113,7 @@ const maxBulkRequests = 8
 // table of routes do not fit each other, which no released build has.
 func New(core Core, cfg Config) (*Server, error) {
 	if core.DB == nil || core.Catalog == nil || core.Intake == nil || core.Approval == nil {
-		return nil, errors.New("the API needs a database, a catalog, an intake and an approval desk")
+		return nil, errors.New("the API needs a database, a catalog, an intake and an approval service")
 	}
 	cfg, err := cfg.withDefaults()
 	if err != nil {

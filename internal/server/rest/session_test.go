@@ -8,7 +8,7 @@ import (
 
 func TestWhoMeetsALimitIsToldWhenToTryAgain(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("session-limits")
+	f := newFixture(t).tenant("session-limits")
 	f.admin.send("PUT", "/api/v1/settings", object{"timezone": "UTC", "session_pending_max": 1, "session_minute_max": 3}).wants(t, 200)
 	first := proposal("write", object{"to": "a"})
 	f.agent.send("POST", "/api/v1/actions", first).wants(t, 201)

@@ -33,7 +33,7 @@ const signingSecret = "8f742231b10e8888abcd99yyyzzz85a5"
 // channel is a tenant whose approvals are asked for in Slack, and where an
 // action waits with its message out.
 type channel struct {
-	*family
+	*tenantFixture
 	id, path string
 	relay    *subscription.Relay
 	// action waits; value is what its message's buttons carry, and ts where
@@ -43,9 +43,9 @@ type channel struct {
 
 func newChannel(t *testing.T) *channel {
 	t.Helper()
-	f := newHouse(t).tenant("channel")
+	f := newFixture(t).tenant("channel")
 	f.workspace("team")
-	ch := &channel{family: f}
+	ch := &channel{tenantFixture: f}
 	var made shownSubscription
 	f.admin.send("PUT", "/api/v1/subscriptions/ops", object{"source": "team", "channel": "C1", "signing_secret": signingSecret}).wants(t, 200).into(t, &made)
 	ch.id, ch.path = made.ID, made.Interactions
@@ -61,7 +61,7 @@ func (ch *channel) operator(user, team string, role identity.Role, name string) 
 	ch.t.Helper()
 	var id uuid.UUID
 	ch.inTx(func(ctx context.Context, tx pgx.Tx) (err error) {
-		root := identity.Principal{Tenant: ch.family.id, Role: identity.RoleOwner}
+		root := identity.Principal{Tenant: ch.tenantFixture.id, Role: identity.RoleOwner}
 		id, err = identity.NewOperator(ctx, tx, root, identity.Operator{Name: name, RoleSet: role, SlackTeam: team, SlackUser: user}, time.Now())
 		return err
 	})
@@ -131,7 +131,7 @@ func (ch *channel) messages(tool string) []outgoing {
 	return all
 }
 
-// post sends what goes to Slack, and leaves everything else alone.
+// post sends what goes to Slack, and forwards every other request.
 func (ch *channel) post() {
 	ch.t.Helper()
 	err := postgres.InTx(ch.t.Context(), ch.db, postgres.Worker(), func(tx pgx.Tx) error {
@@ -149,7 +149,7 @@ func (ch *channel) post() {
 			return err
 		}
 		var batch []outbox.Settlement
-		told := audit.Event{Tenant: ch.family.id, Kind: audit.Settled, Actor: "worker/test"}
+		event := audit.Event{Tenant: ch.tenantFixture.id, Kind: audit.Settled, Actor: "worker/test"}
 		for _, it := range got {
 			if it.Source != "team" {
 				batch = append(batch, outbox.Release(it))
@@ -160,12 +160,12 @@ func (ch *channel) post() {
 				s.ProviderID = "C1/" + it.Action.String()
 			}
 			batch = append(batch, s)
-			told.Items = append(told.Items, audit.Item{Action: it.Action, Status: s.Status, Attempt: 1})
+			event.Items = append(event.Items, audit.Item{Action: it.Action, Status: s.Status, Attempt: 1})
 		}
 		if _, err := outbox.Settle(ctx, tx, "worker/test", batch); err != nil {
 			return err
 		}
-		return audit.Write(ctx, tx, told)
+		return audit.Write(ctx, tx, event)
 	})
 	if err != nil {
 		ch.t.Fatal(err)
@@ -195,7 +195,7 @@ func (ch *channel) signed(path string, body form, secret string, at time.Time) a
 	ts := strconv.FormatInt(at.Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte("v0:" + ts + ":" + string(body)))
-	return (&client{house: ch.house}).send("POST", path, body, "X-Slack-Request-Timestamp", ts, "X-Slack-Signature", "v0="+hex.EncodeToString(mac.Sum(nil)))
+	return (&client{fixture: ch.fixture}).send("POST", path, body, "X-Slack-Request-Timestamp", ts, "X-Slack-Signature", "v0="+hex.EncodeToString(mac.Sum(nil)))
 }
 
 func (ch *channel) slack(body form) answer {
@@ -289,7 +289,7 @@ func TestRequestsThatSlackDidNotSend(t *testing.T) {
 	body := ch.press("countersign_approve", "U1", "T1")
 	now := time.Now()
 	for name, a := range map[string]answer{
-		"not signed":           (&client{house: ch.house}).send("POST", ch.path, body),
+		"not signed":           (&client{fixture: ch.fixture}).send("POST", ch.path, body),
 		"with a token instead": ch.admin.send("POST", ch.path, body),
 		"another app's secret": ch.signed(ch.path, body, "another-secret-another-secret", now),
 		"an old one":           ch.signed(ch.path, body, signingSecret, now.Add(-6*time.Minute)),
@@ -312,7 +312,7 @@ func TestRequestsThatSlackDidNotSend(t *testing.T) {
 }
 
 // TestButtonsThatDoNotCount: who pressed it, where, and what it shows must all
-// be right. Whoever presses it is told why, alone.
+// be right. Whoever presses it is told why, and nobody else.
 func TestButtonsThatDoNotCount(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -420,7 +420,7 @@ func TestTwoPeopleAgreeInSlack(t *testing.T) {
 	ch := newChannel(t)
 	ch.operator("U5", "T1", identity.RoleOperator, "eve")
 	ch.inTx(func(ctx context.Context, tx pgx.Tx) error {
-		return settings.PutReview(ctx, tx, ch.family.id, settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Approvals: 2}, "test")
+		return settings.PutReview(ctx, tx, ch.tenantFixture.id, settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Approvals: 2}, "test")
 	})
 	ch.announce()
 

@@ -64,11 +64,11 @@ func (c *client) listen(last string) *listener {
 		c.t.Fatalf("stream = %d %v", res.StatusCode, res.Header)
 	}
 	l := &listener{c: c, body: res.Body, lines: bufio.NewScanner(res.Body)}
-	if l.schema, err = c.law.EventSchema(); err != nil {
+	if l.schema, err = c.contract.EventSchema(); err != nil {
 		c.t.Fatal(err)
 	}
 	if m, err := l.next(); err != nil || m.event != "" || m.id == "" {
-		c.t.Fatalf("the first message = %+v, %v, want an id alone", m, err)
+		c.t.Fatalf("the first message = %+v, %v, want only an id", m, err)
 	}
 	return l
 }
@@ -131,7 +131,7 @@ func (l *listener) until(action string) {
 
 func TestStreamTellsTheStory(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("story")
+	f := newFixture(t).tenant("sequence")
 	l := f.operator.listen("")
 
 	id := f.agent.propose("write")
@@ -150,13 +150,13 @@ func TestStreamTellsTheStory(t *testing.T) {
 	}
 	want := []string{"proposed pending pending agent ", "decided pending approved operator ", "settled sent  worker/test ", "configured   admin policy * is deny"}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("story (-want +got):\n%s", diff)
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
 
 func TestStreamShowsAgentsTheirOwnSession(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("own")
+	f := newFixture(t).tenant("own")
 	all, mine := f.operator.listen(""), f.agent.listen("")
 	start := mine.last
 
@@ -176,7 +176,7 @@ func TestStreamShowsAgentsTheirOwnSession(t *testing.T) {
 
 func TestResumeLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("resume")
+	f := newFixture(t).tenant("resume")
 	f.admin.send("PUT", "/api/v1/settings", object{"timezone": "UTC", "session_pending_max": 0, "session_minute_max": 0}).wants(t, 200)
 	l := f.operator.listen("")
 	l.until(f.agent.propose("read"))
@@ -240,7 +240,7 @@ func TestResumeLosesAndDoublesNothing(t *testing.T) {
 
 func TestResumeByQueryAfterAWhile(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("query")
+	f := newFixture(t).tenant("query")
 	f.admin.send("PUT", "/api/v1/settings", object{"timezone": "UTC", "session_pending_max": 0, "session_minute_max": 0}).wants(t, 200)
 	l := f.operator.listen("")
 	first := l.last
@@ -260,7 +260,7 @@ func TestResumeByQueryAfterAWhile(t *testing.T) {
 	}
 	defer func() { _ = res.Body.Close() }()
 	l = &listener{c: f.operator, body: res.Body, lines: bufio.NewScanner(res.Body)}
-	if l.schema, err = f.law.EventSchema(); err != nil {
+	if l.schema, err = f.contract.EventSchema(); err != nil {
 		t.Fatal(err)
 	}
 
@@ -274,7 +274,7 @@ func TestResumeByQueryAfterAWhile(t *testing.T) {
 
 func TestHeartbeatsComeAndRevocationEndsTheStream(t *testing.T) {
 	t.Parallel()
-	h := newHouseWith(t, dbtest.DB(t), rest.Config{Heartbeat: 5 * time.Millisecond})
+	h := newFixtureWith(t, dbtest.DB(t), rest.Config{Heartbeat: 5 * time.Millisecond})
 	f := h.tenant("beats")
 	l := f.operator.listen("")
 
@@ -293,7 +293,7 @@ func TestHeartbeatsComeAndRevocationEndsTheStream(t *testing.T) {
 
 func TestCloseEndsStreamsAndWaits(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("close")
+	f := newFixture(t).tenant("close")
 	id := f.agent.propose("write")
 	l := f.operator.listen("")
 	waited := make(chan answer, 1)

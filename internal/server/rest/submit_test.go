@@ -15,7 +15,7 @@ import (
 
 func TestSubmitTwiceIsOneAction(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("twice")
+	f := newFixture(t).tenant("twice")
 	p := proposal("read", object{"q": 1})
 
 	first := f.agent.send("POST", "/api/v1/actions", p).wants(t, 201)
@@ -37,7 +37,7 @@ func TestSubmitTwiceIsOneAction(t *testing.T) {
 
 func TestIdempotencyKeyIsTheExternalID(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("keys")
+	f := newFixture(t).tenant("keys")
 	p := object{"type": "mcp.exec", "tool": object{"name": "read"}, "args": object{}}
 	const at = "/api/v1/actions"
 
@@ -57,7 +57,7 @@ func TestIdempotencyKeyIsTheExternalID(t *testing.T) {
 
 func TestPolicyDenialShowsTheAction(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("denial")
+	f := newFixture(t).tenant("denial")
 	p := proposal("danger", object{"text": "harmless"})
 
 	for range 2 { // a second time it is known, and denied as before
@@ -73,7 +73,7 @@ func TestPolicyDenialShowsTheAction(t *testing.T) {
 
 func TestAnotherSessionsNameIsAConflict(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("names")
+	f := newFixture(t).tenant("names")
 	p := proposal("read", object{})
 	f.agent.send("POST", "/api/v1/actions", p).wants(t, 201)
 
@@ -98,7 +98,7 @@ type batchAnswer struct {
 
 func TestBatchAnswersEachInOrder(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("batch")
+	f := newFixture(t).tenant("batch")
 	known := proposal("read", object{})
 	f.agent.send("POST", "/api/v1/actions", known).wants(t, 201)
 	nameless := proposal("read", object{})
@@ -146,7 +146,7 @@ func TestBatchAnswersEachInOrder(t *testing.T) {
 
 func TestBatchLimits(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("limits")
+	f := newFixture(t).tenant("limits")
 	many := make([]any, envelope.MaxItems+1)
 	for i := range many {
 		many[i] = proposal("read", object{})
@@ -160,7 +160,7 @@ func TestBatchLimits(t *testing.T) {
 
 func TestInvalidRequestsSayWhereAndNotWhat(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("invalid")
+	f := newFixture(t).tenant("invalid")
 	id := f.agent.propose("write")
 	with := func(name string, value any) object {
 		p := proposal("write", object{})
@@ -223,7 +223,7 @@ func TestInvalidRequestsSayWhereAndNotWhat(t *testing.T) {
 
 func TestHeadersThatAreRefused(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("headers")
+	f := newFixture(t).tenant("headers")
 	p := proposal("read", object{})
 
 	f.agent.send("POST", "/api/v1/actions", p, "Content-Type", "text/plain").wants(t, 415)
@@ -242,7 +242,7 @@ func TestHeadersThatAreRefused(t *testing.T) {
 
 func TestUnmatchedIsAProblem(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("unmatched")
+	f := newFixture(t).tenant("unmatched")
 
 	for _, c := range []struct {
 		method, path string
@@ -268,7 +268,7 @@ func TestUnmatchedIsAProblem(t *testing.T) {
 
 func TestRequestIDIsTakenOverIfSane(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("ids")
+	f := newFixture(t).tenant("ids")
 
 	for given, want := range map[string]bool{"req-1.a_B": true, "with blank": false, strings.Repeat("x", 65): false, "": false} {
 		a := f.agent.send("GET", "/api/v1/nothing", nil, "X-Request-Id", given)
@@ -286,7 +286,7 @@ func TestPanicIsABare500(t *testing.T) {
 	t.Parallel()
 	h := newScraped(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(marker) }))
 
-	p := (&client{house: h}).send("GET", "/metrics", nil).wants(t, 500).problem(t)
+	p := (&client{fixture: h}).send("GET", "/metrics", nil).wants(t, 500).problem(t)
 
 	if p.Detail != "" || !strings.Contains(h.logs.String(), marker) {
 		t.Errorf("detail = %q; the cause belongs into the log", p.Detail)
@@ -295,7 +295,7 @@ func TestPanicIsABare500(t *testing.T) {
 
 func TestOutageIsABare500(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("outage")
+	f := newFixture(t).tenant("outage")
 	if _, err := f.db.Exec(t.Context(), "ALTER TABLE actions RENAME TO gone"); err != nil {
 		t.Fatal(err)
 	}
@@ -309,13 +309,13 @@ func TestOutageIsABare500(t *testing.T) {
 
 func TestRevokedTokenIsRefused(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("revoked")
+	f := newFixture(t).tenant("revoked")
 	var made struct {
 		Token   string
 		TokenID string `json:"token_id"`
 	}
 	f.admin.send("POST", "/api/v1/tokens", object{"name": "n", "role": "operator"}).wants(t, 201).into(t, &made)
-	fresh := &client{house: f.house, token: made.Token}
+	fresh := &client{fixture: f.fixture, token: made.Token}
 	f.admin.send("DELETE", "/api/v1/tokens/"+made.TokenID, nil).wants(t, 204)
 
 	fresh.send("GET", "/api/v1/actions", nil).wants(t, 401)
@@ -324,7 +324,7 @@ func TestRevokedTokenIsRefused(t *testing.T) {
 
 func TestEmployeeOfTheTokenBinds(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("employee")
+	f := newFixture(t).tenant("employee")
 	bound := f.holder(identity.Grant{Name: "b", Role: identity.RoleAgent, Employee: envelope.EmployeeID(uuid.New())})
 	p := proposal("read", object{})
 	p["employee_id"] = uuid.NewString()

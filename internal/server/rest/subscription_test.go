@@ -21,7 +21,7 @@ import (
 const whsec = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
 
 // receiver makes a source of kind webhook.
-func (f *family) receiver(id string) {
+func (f *tenantFixture) receiver(id string) {
 	f.t.Helper()
 	f.admin.send("PUT", "/api/v1/sources/"+id, object{
 		"kind": "webhook", "config": object{"url": "https://hooks.example.com/in"}, "credentials": object{"values": object{"signing_secret": whsec}},
@@ -32,7 +32,7 @@ func (f *family) receiver(id string) {
 }
 
 // workspace makes a source of kind slack.
-func (f *family) workspace(id string) {
+func (f *tenantFixture) workspace(id string) {
 	f.t.Helper()
 	f.admin.send("PUT", "/api/v1/sources/"+id, object{"kind": "slack", "config": object{}, "credentials": object{"values": object{"token": "xoxb-hush"}}}).wants(f.t, 200)
 	f.lists(id, func() (source.Source, error) {
@@ -41,7 +41,7 @@ func (f *family) workspace(id string) {
 }
 
 // lists stores what a source lists.
-func (f *family) lists(id string, open func() (source.Source, error)) {
+func (f *tenantFixture) lists(id string, open func() (source.Source, error)) {
 	f.t.Helper()
 	src, err := open()
 	if err != nil {
@@ -58,7 +58,7 @@ func (f *family) lists(id string, open func() (source.Source, error)) {
 }
 
 // subscribed makes a receiver with two subscriptions to it, and names it.
-func (f *family) subscribed() string {
+func (f *tenantFixture) subscribed() string {
 	f.t.Helper()
 	id := "h" + uuid.NewString()[:8]
 	f.receiver(id)
@@ -81,7 +81,7 @@ type shownSubscription struct {
 
 func TestSubscriptions(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("subscriptions")
+	f := newFixture(t).tenant("subscriptions")
 	f.receiver("hooks")
 	f.workspace("team")
 
@@ -133,7 +133,7 @@ func TestSubscriptions(t *testing.T) {
 
 func TestSubscriptionsThatCannotBe(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("refused")
+	f := newFixture(t).tenant("refused")
 	f.receiver("hooks")
 	f.workspace("team")
 	f.admin.send("PUT", "/api/v1/sources/quiet", object{"kind": "slack", "config": object{}, "credentials": object{"values": object{"webhook_url": "https://hooks.slack.com/services/T/B/hush"}}}).wants(t, 200)
@@ -175,7 +175,7 @@ func TestSubscriptionsThatCannotBe(t *testing.T) {
 // TestNobodyElseSpeaksForASubscription: its automation is Countersign's own.
 func TestNobodyElseSpeaksForASubscription(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("reserved")
+	f := newFixture(t).tenant("reserved")
 	f.receiver("hooks")
 	var made shownSubscription
 	f.admin.send("PUT", "/api/v1/subscriptions/out", object{"source": "hooks"}).wants(t, 200).into(t, &made)
@@ -190,7 +190,7 @@ func TestNobodyElseSpeaksForASubscription(t *testing.T) {
 
 func TestATestMessageIsAnAction(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("trial")
+	f := newFixture(t).tenant("trial")
 	f.receiver("hooks")
 	f.admin.send("PUT", "/api/v1/subscriptions/out", object{"source": "hooks"}).wants(t, 200)
 

@@ -23,14 +23,14 @@ type shownToken struct {
 	IssuedBy   string     `json:"issued_by"`
 }
 
-func (f *family) owner() *client {
+func (f *tenantFixture) owner() *client {
 	f.t.Helper()
 	return f.holder(identity.Grant{Name: "owner", Role: identity.RoleOwner})
 }
 
 func TestAdministratorsCannotRaiseThemselves(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("raise")
+	f := newFixture(t).tenant("raise")
 	owner := f.owner()
 	var person struct {
 		ID string `json:"operator_id"`
@@ -71,7 +71,7 @@ func TestAdministratorsCannotRaiseThemselves(t *testing.T) {
 
 func TestNarrowedTokensHandOutNoMore(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("narrow")
+	f := newFixture(t).tenant("narrow")
 	narrow := f.holder(identity.Grant{Name: "n", Role: identity.RoleOwner, Scopes: []identity.Scope{identity.TokensManage}, Tools: []string{"mail:*"}})
 	wide, spare := f.holder(identity.Grant{Name: "w", Role: identity.RoleAgent}), f.holder(identity.Grant{Name: "s", Role: identity.RoleAgent})
 
@@ -92,20 +92,20 @@ func TestNarrowedTokensHandOutNoMore(t *testing.T) {
 	}
 }
 
-// What failed is looked after in lots, of whatever tool.
+// Dead letters are changed in bulk, whatever their tools.
 func TestATokenForSomeToolsSendsNothingAgain(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("lots")
+	f := newFixture(t).tenant("bulk")
 	narrow := f.holder(identity.Grant{Name: "n", Role: identity.RoleOperator, Tools: []string{"mail:*"}})
 	wide := f.holder(identity.Grant{Name: "w", Role: identity.RoleOperator})
 
-	for lot, body := range map[string]object{
+	for operation, body := range map[string]object{
 		"replay":  {"filter": object{}, "dry_run": true},
 		"discard": {"filter": object{}, "reason": "old", "dry_run": true},
 	} {
 		for who, want := range map[*client]int{narrow: 403, wide: 200} {
-			if a := who.send("POST", "/api/v1/dead-letters/"+lot, body); a.status != want {
-				t.Errorf("%s = %d, want %d: %s", lot, a.status, want, a.body)
+			if a := who.send("POST", "/api/v1/dead-letters/"+operation, body); a.status != want {
+				t.Errorf("%s = %d, want %d: %s", operation, a.status, want, a.body)
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func TestATokenForSomeToolsSendsNothingAgain(t *testing.T) {
 // Secrets are shown once, to whoever asked for them, and nowhere else.
 func TestSecretsShowNowhere(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	f := h.tenant("secrets")
 	owner, issuer := f.owner(), identitytest.New(t)
 	owner.send("PUT", "/api/v1/identity-providers/acme", object{"issuer": issuer.URL(), "audience": "api", "default_role": "viewer"}).wants(t, 200)
@@ -125,8 +125,8 @@ func TestSecretsShowNowhere(t *testing.T) {
 		t.Errorf("a rotation answers %+v", turned)
 	}
 	signed, bad := issuer.Token("api", time.Now(), nil), issuer.Token("other", time.Now(), nil)
-	(&client{house: h, token: signed}).send("GET", "/api/v1/me", nil).wants(t, 200)
-	(&client{house: h, token: bad}).send("GET", "/api/v1/me", nil).wants(t, 401)
+	(&client{fixture: h, token: signed}).send("GET", "/api/v1/me", nil).wants(t, 200)
+	(&client{fixture: h, token: bad}).send("GET", "/api/v1/me", nil).wants(t, 401)
 
 	var record string
 	if err := h.db.QueryRow(t.Context(), "SELECT string_agg(items::text, ' ') FROM events").Scan(&record); err != nil {
@@ -146,7 +146,7 @@ func TestSecretsShowNowhere(t *testing.T) {
 
 func TestListOfTokensHasPages(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("pages")
+	f := newFixture(t).tenant("pages")
 	var made shownToken
 	f.admin.send("POST", "/api/v1/tokens", object{"name": "newest", "role": "agent"}).wants(t, 201).into(t, &made)
 	f.admin.send("DELETE", "/api/v1/tokens/"+f.other.id.String(), nil).wants(t, 204)
@@ -179,7 +179,7 @@ func TestListOfTokensHasPages(t *testing.T) {
 
 func TestUseOfATokenIsSeenInTheList(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("use")
+	f := newFixture(t).tenant("use")
 	f.agent.send("GET", "/api/v1/me", nil).wants(t, 200)
 
 	if err := f.api.Backend().Auth.Flush(t.Context()); err != nil {
@@ -197,10 +197,10 @@ func TestUseOfATokenIsSeenInTheList(t *testing.T) {
 
 func TestPeopleShowWhatTheirIssuerSigned(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	f := h.tenant("people")
 	owner, issuer := f.owner(), identitytest.New(t)
-	ana := &client{house: h, token: issuer.Token("api", time.Now(), identitytest.Claims{"name": "Ana"})}
+	ana := &client{fixture: h, token: issuer.Token("api", time.Now(), identitytest.Claims{"name": "Ana"})}
 	ana.send("GET", "/api/v1/me", nil).wants(t, 401)
 	owner.send("PUT", "/api/v1/identity-providers/acme", object{"issuer": issuer.URL(), "audience": "api", "default_role": "operator"}).wants(t, 200)
 
@@ -210,12 +210,12 @@ func TestPeopleShowWhatTheirIssuerSigned(t *testing.T) {
 	}
 	f.agent.send("GET", "/api/v1/me", nil).wants(t, 200)
 	issuer.SetDown(false)
-	bo := &client{house: h, token: identitytest.New(t).Token("api", time.Now(), nil)}
+	bo := &client{fixture: h, token: identitytest.New(t).Token("api", time.Now(), nil)}
 	bo.send("GET", "/api/v1/me", nil).wants(t, 401)
 
 	// The issuer is asked again after ten seconds; another server asks at once.
-	second := newHouseWith(t, h.db, rest.Config{})
-	ana.house, bo.house = second, second
+	second := newFixtureWith(t, h.db, rest.Config{})
+	ana.fixture, bo.fixture = second, second
 	var me struct {
 		Name       string
 		Role       string
@@ -230,7 +230,7 @@ func TestPeopleShowWhatTheirIssuerSigned(t *testing.T) {
 	ana.send("POST", path(id, "/approve"), nil).wants(t, 200)
 	ana.send("GET", "/api/v1/tokens", nil).wants(t, 403)
 
-	root := &client{house: second, token: owner.token}
+	root := &client{fixture: second, token: owner.token}
 	root.send("PUT", "/api/v1/operators/"+me.OperatorID, object{"name": "Ana", "issuer": issuer.URL(), "subject": "ana", "disabled": true}).wants(t, 200)
 	if got := ana.send("GET", "/api/v1/me", nil).wants(t, http.StatusForbidden).problem(t).Detail; got != "the account is disabled here" {
 		t.Errorf("a disabled person is told %q", got)

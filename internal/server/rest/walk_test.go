@@ -33,7 +33,7 @@ func everyRole() map[identity.Role]string {
 }
 
 // person adds somebody of the role viewer.
-func (f *family) person(name string) string {
+func (f *tenantFixture) person(name string) string {
 	f.t.Helper()
 	var id uuid.UUID
 	f.inTx(func(ctx context.Context, tx pgx.Tx) (err error) {
@@ -45,7 +45,7 @@ func (f *family) person(name string) string {
 }
 
 // provider sets an issuer up.
-func (f *family) provider(id, issuer string) {
+func (f *tenantFixture) provider(id, issuer string) {
 	f.t.Helper()
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		return identity.PutProvider(ctx, tx, f.id, identity.Provider{ID: id, Issuer: issuer, Audience: "countersign"})
@@ -57,7 +57,7 @@ func (f *family) provider(id, issuer string) {
 func TestRolesMayWhatTheTableSays(t *testing.T) {
 	t.Parallel()
 	h := newScraped(t, metrics())
-	anyone := &client{house: h}
+	anyone := &client{fixture: h}
 
 	for role, session := range everyRole() {
 		for _, scopes := range [][]identity.Scope{nil, identity.Scopes()} {
@@ -89,7 +89,7 @@ func TestRolesMayWhatTheTableSays(t *testing.T) {
 }
 
 // Every route is asked of with a token that has every scope but its own, and
-// with one that has that alone.
+// with a token that has only that scope.
 func TestScopesNarrowWhatARoleMay(t *testing.T) {
 	t.Parallel()
 	f := newScraped(t, metrics()).tenant("scopes")
@@ -110,7 +110,7 @@ func TestScopesNarrowWhatARoleMay(t *testing.T) {
 			t.Errorf("%s without %s = %d, want 403", rt.Operation, rt.Scope, got)
 		}
 		if got := with[rt.Scope].peek(v); got != v.want {
-			t.Errorf("%s with %s alone = %d, want %d", rt.Operation, rt.Scope, got, v.want)
+			t.Errorf("%s with only %s = %d, want %d", rt.Operation, rt.Scope, got, v.want)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func TestScopesNarrowWhatARoleMay(t *testing.T) {
 // No way of writing a request lets an agent do what people do.
 func TestAgentsReachNoRouteOfPeople(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("detours")
+	f := newFixture(t).tenant("detours")
 	id := f.agent.propose("write")
 	approve := path(id, "/approve")
 
@@ -158,7 +158,7 @@ func TestAgentsReachNoRouteOfPeople(t *testing.T) {
 
 func TestMeSaysWhatTheCallerMay(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("me")
+	f := newFixture(t).tenant("me")
 	narrow := f.holder(identity.Grant{
 		Name: "narrow", Role: identity.RoleAgent, Session: "s", Scopes: []identity.Scope{identity.ActionsRead}, Tools: []string{"mail:*"},
 	})

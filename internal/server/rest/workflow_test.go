@@ -42,8 +42,8 @@ func (a answer) workflow(t testing.TB) (b shownWorkflow) {
 	return b
 }
 
-// workflow submits one as the agent, and has it stand as told.
-func (f *family) workflow(state string) string {
+// workflow submits one as the agent, and sets its state.
+func (f *tenantFixture) workflow(state string) string {
 	f.t.Helper()
 	id := f.agent.send("POST", workflows, object{"external_id": uuid.NewString(), "steps": []any{object{"tool": "mail:read"}}}).wants(f.t, 201).workflow(f.t).ID
 	if state == "compensation_failed" {
@@ -59,21 +59,21 @@ func (f *family) workflow(state string) string {
 }
 
 // drive moves workflows on, as the fleet does.
-func (f *family) drive() {
+func (f *tenantFixture) drive() {
 	f.t.Helper()
 	if _, err := f.tryDrive(f.t.Context()); err != nil {
 		f.t.Fatal(err)
 	}
 }
 
-func (f *family) tryDrive(ctx context.Context) (int, error) {
+func (f *tenantFixture) tryDrive(ctx context.Context) (int, error) {
 	n, _, err := workflow.NewDriver(f.db, intake.New(f.db, settings.NewCache(), intake.Config{}), slog.New(slog.DiscardHandler)).Sweep(ctx)
 	return n, err
 }
 
 func TestAWorkflowFromItsSubmissionToItsEnd(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("workflows")
+	f := newFixture(t).tenant("workflows")
 	body := object{"external_id": "b-1", "steps": []any{
 		object{"tool": "mail:read", "inputs": object{"q": "x"}},
 		object{"tool": "read", "inputs": object{"ok": "$0.ok"}, "constraints": object{"urgent": true}, "risk": "medium"},
@@ -118,7 +118,7 @@ func TestAWorkflowFromItsSubmissionToItsEnd(t *testing.T) {
 
 func TestAWorkflowIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("patient")
+	f := newFixture(t).tenant("waiting")
 	ended := make(chan answer, 1)
 	go func() { // waited for below
 		a, err := f.agent.trySend(t.Context(), "POST", workflows, object{"external_id": "b", "wait": "1m", "steps": []any{object{"tool": "mail:read"}}})
@@ -153,7 +153,7 @@ func TestAWorkflowIsWaitedFor(t *testing.T) {
 
 func TestAWorkflowThatCannotWorkIsRefused(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("refused")
+	f := newFixture(t).tenant("refused")
 	step := func(tool string, inputs object) object { return object{"tool": tool, "inputs": inputs} }
 	for name, test := range map[string]struct {
 		body object
@@ -186,7 +186,7 @@ func TestAWorkflowThatCannotWorkIsRefused(t *testing.T) {
 
 func TestADryRunOfAWorkflow(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("rehearsed")
+	f := newFixture(t).tenant("dry-runs")
 
 	var plan struct {
 		DryRun bool `json:"dry_run"`
@@ -213,7 +213,7 @@ func TestADryRunOfAWorkflow(t *testing.T) {
 // Nobody approves what they proposed, nor how it is taken back.
 func TestTheProposerOfAWorkflowApprovesNoneOfIt(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("alone")
+	f := newFixture(t).tenant("own")
 	id := f.operator.send("POST", workflows, object{"external_id": "x", "steps": []any{object{"tool": "mail:write"}}}).wants(t, 201).workflow(t).ID
 	f.drive()
 	b := f.operator.send("GET", workflows+"/"+id, nil).wants(t, 200).workflow(t)

@@ -97,7 +97,7 @@ func PutSubscription(c *request.Call) error {
 	}
 	name := c.R.PathValue("name")
 	return subscriptions.Put(c, name, "subscription "+name+" stored", func(ctx context.Context, tx pgx.Tx) error {
-		sub, sealed, err := makeSubscription(ctx, tx, c, in)
+		sub, encrypted, err := makeSubscription(ctx, tx, c, in)
 		if err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func PutSubscription(c *request.Call) error {
 			"link": request.NilIfZero(sub.Link), "rate_bucket": request.NilIfZero(sub.Bucket), "enabled": sub.Enabled, "from_now": in.FromNow,
 			"signing_secret": secretWord(in.SigningSecret),
 		}
-		return subscription.Put(ctx, tx, c.By.Tenant, sub, sealed, in.FromNow)
+		return subscription.Put(ctx, tx, c.By.Tenant, sub, encrypted, in.FromNow)
 	})
 }
 
@@ -158,8 +158,8 @@ func makeSubscription(ctx context.Context, tx pgx.Tx, c *request.Call, in subscr
 	if in.SigningSecret == "" {
 		return sub, nil, nil
 	}
-	sealed, err := c.Vault.Encrypt(c.By.Tenant, subscription.SecretContext(sub.ID), []byte(in.SigningSecret))
-	return sub, sealed, err
+	encrypted, err := c.Vault.Encrypt(c.By.Tenant, subscription.SecretContext(sub.ID), []byte(in.SigningSecret))
+	return sub, encrypted, err
 }
 
 // checkDeliverable rejects a source that cannot deliver with its credentials. A

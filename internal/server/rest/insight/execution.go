@@ -27,9 +27,9 @@ const cursorExecutions = "executions"
 // executions.
 type executionDetail struct {
 	execution.Execution
-	Ledger    []actions.Attempt   `json:"ledger"`
-	Snapshots []snapshot.Snapshot `json:"snapshots"`
-	Related   []execution.Related `json:"related"`
+	AttemptLog []actions.Attempt   `json:"attempt_log"`
+	Snapshots  []snapshot.Snapshot `json:"snapshots"`
+	Related    []execution.Related `json:"related"`
 }
 
 // GET /api/v1/executions lists executions, newest first.
@@ -113,7 +113,7 @@ func Execution(c *request.Call) error {
 		if err != nil {
 			return err
 		}
-		d.Ledger = actions.AttemptsOf(rows)
+		d.AttemptLog = actions.AttemptsOf(rows)
 		if d.Snapshots, err = snapshot.List(ctx, tx, c.By.Tenant, id); err != nil {
 			return err
 		}

@@ -87,16 +87,16 @@ func contacts(c *request.Call, change func(context.Context, pgx.Tx, envelope.Ten
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	var tally contact.Counts
+	var counts contact.Counts
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		var err error
-		tally, err = change(ctx, tx, c.By.Tenant, body.Entries, c.By.Name)
+		counts, err = change(ctx, tx, c.By.Tenant, body.Entries, c.By.Name)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, tally)
+	return c.JSON(http.StatusOK, counts)
 }
 
 // errDryRun rolls a dry run back.
@@ -106,10 +106,10 @@ var errDryRun = errors.New("dry run")
 // do-not-contact list, all or none.
 func ImportDoNotContact(c *request.Call) error {
 	dry := c.Query.Get("dry_run") == "true"
-	var tally contact.Counts
+	var counts contact.Counts
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		var err error
-		if tally, err = importCSV(ctx, tx, c); err == nil && dry {
+		if counts, err = importCSV(ctx, tx, c); err == nil && dry {
 			err = errDryRun
 		}
 		return err
@@ -117,7 +117,7 @@ func ImportDoNotContact(c *request.Call) error {
 	if err != nil && !errors.Is(err, errDryRun) {
 		return err
 	}
-	return c.JSON(http.StatusOK, tally)
+	return c.JSON(http.StatusOK, counts)
 }
 
 // importCSV stores the entries of the body, all or none.
@@ -140,11 +140,11 @@ func importCSV(ctx context.Context, tx pgx.Tx, c *request.Call) (contact.Counts,
 		if err != nil && !errors.Is(err, io.EOF) {
 			return total, err
 		}
-		tally, failed := contact.PutEntries(ctx, tx, c.By.Tenant, some, c.By.Name)
+		counts, failed := contact.PutEntries(ctx, tx, c.By.Tenant, some, c.By.Name)
 		if failed != nil {
 			return total, failed
 		}
-		total.Added, total.Changed = total.Added+tally.Added, total.Changed+tally.Changed
+		total.Added, total.Changed = total.Added+counts.Added, total.Changed+counts.Changed
 		if err != nil {
 			return total, nil
 		}

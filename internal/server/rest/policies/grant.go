@@ -72,7 +72,7 @@ func MakeGrant(c *request.Call) error {
 		if id, err = settings.PutGrant(ctx, tx, c.By.Tenant, g); err != nil {
 			return err
 		}
-		// Values of arguments are payload: the event names their pointers alone.
+		// Values of arguments are payload: the event names only their pointers.
 		c.Detail = map[string]any{
 			"grant_id": id, "tool": body.Key, "employee_id": request.NilIfZero(body.Employee), "session_id": request.NilIfZero(body.Session),
 			"automation_id": request.NilIfZero(body.Automation), "pins": slices.Sorted(maps.Keys(body.Pins)), "expires_in": request.NilIfZero(body.ExpiresIn),

@@ -55,7 +55,7 @@ func (e *MethodError) Error() string {
 }
 
 // WriteProblem is the only place where an error becomes HTTP. Only an error of
-// a known kind shows its text; the cause of any other goes to the log alone.
+// a known kind shows its text; the cause of any other goes only to the log.
 func WriteProblem(log *slog.Logger, w http.ResponseWriter, r *http.Request, err error) {
 	p := ProblemOf(err)
 	p.Instance = ID(r.Context())

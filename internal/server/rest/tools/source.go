@@ -34,7 +34,7 @@ type sourceView struct {
 	ListError  *string            `json:"list_error"`
 	LeftOut    int                `json:"left_out"`
 	ETag       string             `json:"etag"`
-	// secret is the encrypted credentials, for the entity tag alone.
+	// secret is the encrypted credentials, only for the entity tag.
 	secret []byte
 }
 

@@ -34,9 +34,9 @@ func (c *client) listenTo(query, last string) *listener {
 		c.t.Fatalf("stream?%s = %d", query, res.StatusCode)
 	}
 	l := &listener{c: c, body: res.Body, lines: bufio.NewScanner(res.Body)}
-	schema := c.law.EventSchema
+	schema := c.contract.EventSchema
 	if strings.Contains(query, "view=invocations") {
-		schema = c.law.InvocationSchema
+		schema = c.contract.InvocationSchema
 	}
 	if l.schema, err = schema(); err != nil {
 		c.t.Fatal(err)
@@ -45,8 +45,8 @@ func (c *client) listenTo(query, last string) *listener {
 	return l
 }
 
-// told are the names and subjects of messages, without ids alone.
-func (l *listener) told(n int) []string {
+// subjects returns the names and subjects of messages, except messages with only an id.
+func (l *listener) subjects(n int) []string {
 	l.c.t.Helper()
 	var all []string
 	for len(all) < n {
@@ -65,7 +65,7 @@ func (l *listener) told(n int) []string {
 
 func TestStreamsAreFiltered(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("filtered")
+	f := newFixture(t).tenant("filtered")
 	narrow := f.holder(identity.Grant{Name: "narrow", Role: identity.RoleViewer, Tools: []string{"mail:read"}})
 	start := f.operator.listen("").last
 	read, write, other := f.agent.propose("read"), f.agent.propose("write"), f.other.propose("read")
@@ -86,15 +86,15 @@ func TestStreamsAreFiltered(t *testing.T) {
 		"view=transitions":          {narrow, []string{"proposed " + read, "proposed " + other, "proposed " + last}},
 		"tool=mail:*":               {f.agent, []string{"proposed " + read, "proposed " + write, "decided " + write, "proposed " + last}},
 	} {
-		if diff := cmp.Diff(test.want, test.by.listenTo(query, start).told(len(test.want))); diff != "" {
+		if diff := cmp.Diff(test.want, test.by.listenTo(query, start).subjects(len(test.want))); diff != "" {
 			t.Errorf("?%s (-want +got):\n%s", query, diff)
 		}
 	}
 	// Somebody else's session stays closed to an agent, whatever it asks for.
 	l := f.agent.listenTo("session_id=s-two", start)
-	f.agent.listenTo("action_id="+last, start).told(1)
+	f.agent.listenTo("action_id="+last, start).subjects(1)
 	mine := f.agent.listenTo("session_id=s-one", start)
-	mine.told(1)
+	mine.subjects(1)
 	if l.last != start {
 		t.Errorf("an agent got as far as %s of another session", l.last)
 	}
@@ -105,7 +105,7 @@ func TestStreamsAreFiltered(t *testing.T) {
 
 func TestStreamOfInvocations(t *testing.T) {
 	t.Parallel()
-	f := newHouse(t).tenant("invocations")
+	f := newFixture(t).tenant("invocations")
 	l, mine := f.operator.listenTo("view=invocations", ""), f.agent.listenTo("view=invocations&kind=action_completed", "")
 	start := l.last
 
@@ -116,14 +116,14 @@ func TestStreamOfInvocations(t *testing.T) {
 	f.settle(envelope.StatusSent, "")
 
 	want := []string{"action_approval_request " + id, "action_approval_result " + id, "action_completed " + id, "action_completed " + free}
-	if diff := cmp.Diff(want, l.told(4)); diff != "" {
+	if diff := cmp.Diff(want, l.subjects(4)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(want[2:], mine.told(2)); diff != "" {
+	if diff := cmp.Diff(want[2:], mine.subjects(2)); diff != "" {
 		t.Errorf("events of the agent (-want +got):\n%s", diff)
 	}
 	// Again from the beginning, and from the middle.
-	if diff := cmp.Diff(want, f.operator.listenTo("view=invocations", start).told(4)); diff != "" {
+	if diff := cmp.Diff(want, f.operator.listenTo("view=invocations", start).subjects(4)); diff != "" {
 		t.Errorf("events on resuming (-want +got):\n%s", diff)
 	}
 }
@@ -131,7 +131,7 @@ func TestStreamOfInvocations(t *testing.T) {
 // TestAQuietStreamMovesOn: what is left out is not gone through again.
 func TestAQuietStreamMovesOn(t *testing.T) {
 	t.Parallel()
-	f := newHouseWith(t, dbtest.DB(t), rest.Config{Heartbeat: 5 * time.Millisecond}).tenant("quiet")
+	f := newFixtureWith(t, dbtest.DB(t), rest.Config{Heartbeat: 5 * time.Millisecond}).tenant("quiet")
 	l := f.operator.listenTo("kind=killed", "")
 	start := l.last
 
@@ -139,6 +139,6 @@ func TestAQuietStreamMovesOn(t *testing.T) {
 	m := l.take(1)[0]
 
 	if m.event != "" || m.id == start {
-		t.Errorf("message = %+v, want an id alone behind %s", m, start)
+		t.Errorf("message = %+v, want only an id behind %s", m, start)
 	}
 }
