@@ -23,6 +23,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -175,8 +177,9 @@ func (s Scope) Check(at string, doc any, report func(at string, err error)) {
 	})
 }
 
-// Walk returns a copy of a value in which every text is replaced. replace gets
-// the pointer of the text; its error ends the walk.
+// Walk returns a copy of a value in which every text is replaced, members in
+// order of their names. replace gets the pointer of the text; its error ends the
+// walk.
 func Walk(at string, value any, replace func(at, text string) (any, error)) (any, error) {
 	switch v := value.(type) {
 	case string:
@@ -193,8 +196,8 @@ func Walk(at string, value any, replace func(at, text string) (any, error)) (any
 		return all, nil
 	case map[string]any:
 		all := make(map[string]any, len(v))
-		for name, member := range v {
-			next, err := Walk(at+"/"+envelope.EscapePointer(name), member, replace)
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			next, err := Walk(at+"/"+envelope.EscapePointer(name), v[name], replace)
 			if err != nil {
 				return nil, err
 			}

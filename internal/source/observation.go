@@ -143,54 +143,43 @@ func (o Observation) Outcome(name string, effect envelope.Effect) Outcome {
 	}
 }
 
+// descriptions say in words of our own what a code means. A description that
+// ends in a space goes on with when it happened.
+var descriptions = map[string]string{
+	CodeCancelled:     "the caller gave up ",
+	CodeClosed:        "the source was closed ",
+	CodeConflict:      "the effect exists already",
+	CodeInputRequired: "the tool asks for input, which nobody can give",
+	CodeInvalidArgs:   "the arguments do not fit the tool",
+	CodeLost:          "the connection was lost ",
+	CodeMalformed:     "the answer is not valid",
+	CodeNegotiation:   "no session could be negotiated",
+	CodeNotFound:      "the source does not know what the call names",
+	CodeOversized:     "the answer is larger than allowed",
+	CodeRateLimited:   "the source limits the rate of calls",
+	CodeRedirected:    "the source redirects to another address",
+	CodeRejected:      "the source refuses this call",
+	CodeServerError:   "the source reports a failure of its own",
+	CodeTimeout:       "the time limit was reached ",
+	CodeToolError:     "the tool reports that it failed",
+	CodeUnauthorized:  "the source does not accept the credentials for this call",
+	CodeUnknownTool:   "the source has no tool of this name",
+}
+
 // describe returns, in words of our own, what o says.
 func (o Observation) describe() string {
-	if o.Status >= 300 {
+	text, known := descriptions[o.Code]
+	switch {
+	case o.Status >= 300:
 		return fmt.Sprintf("the source answered with status %d", o.Status)
+	case !known:
+		return "the source cannot be reached"
+	case !strings.HasSuffix(text, " "):
+		return text
+	case o.Written:
+		return text + "after the call was sent"
 	}
-	sent := "before the call was sent"
-	if o.Written {
-		sent = "after the call was sent"
-	}
-	switch o.Code {
-	case CodeCancelled:
-		return "the caller gave up " + sent
-	case CodeClosed:
-		return "the source was closed " + sent
-	case CodeConflict:
-		return "the effect exists already"
-	case CodeInputRequired:
-		return "the tool asks for input, which nobody can give"
-	case CodeInvalidArgs:
-		return "the arguments do not fit the tool"
-	case CodeLost:
-		return "the connection was lost " + sent
-	case CodeMalformed:
-		return "the answer is not valid"
-	case CodeNegotiation:
-		return "no session could be negotiated"
-	case CodeNotFound:
-		return "the source does not know what the call names"
-	case CodeOversized:
-		return "the answer is larger than allowed"
-	case CodeRateLimited:
-		return "the source limits the rate of calls"
-	case CodeRedirected:
-		return "the source redirects to another address"
-	case CodeRejected:
-		return "the source refuses this call"
-	case CodeServerError:
-		return "the source reports a failure of its own"
-	case CodeTimeout:
-		return "the time limit was reached " + sent
-	case CodeToolError:
-		return "the tool reports that it failed"
-	case CodeUnauthorized:
-		return "the source does not accept the credentials for this call"
-	case CodeUnknownTool:
-		return "the source has no tool of this name"
-	}
-	return "the source cannot be reached"
+	return text + "before the call was sent"
 }
 
 // ListError says in words of our own why a listing failed.

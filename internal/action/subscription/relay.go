@@ -182,8 +182,7 @@ func (st *step) add(e audit.Stored, i int, it audit.Item) bool {
 		st.settled, st.changed = append(st.settled, uuid.UUID(it.Action)), append(st.changed, uuid.UUID(it.Action))
 	case audit.Decided, audit.Voted, audit.Edited:
 		st.changed = append(st.changed, uuid.UUID(it.Action))
-	case audit.Proposed, audit.Expiring, audit.Escalated, audit.ReturnedToApproval, audit.Replayed, audit.Discarded, audit.Configured,
-		audit.RetentionReported, audit.Pruned, audit.WorkflowChanged:
+	default:
 		return wanted
 	}
 	return true

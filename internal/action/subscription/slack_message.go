@@ -2,6 +2,7 @@ package subscription
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,6 +61,17 @@ type text struct {
 
 // plain returns a plain text of an escaped string.
 func plain(escaped string) *text { return &text{"plain_text", escaped, new(false)} }
+
+// texts returns a text of each label and value, without the empty values.
+func texts(labelsAndValues ...string) []text {
+	var all []text
+	for pair := range slices.Chunk(labelsAndValues, 2) {
+		if pair[1] != "" {
+			all = append(all, *plain(pair[0] + field(pair[1])))
+		}
+	}
+	return all
+}
 
 // moment returns a text of a time, which Slack shows in the reader's time zone.
 // It is the only formatted text, and holds nothing but the time.
@@ -182,14 +194,7 @@ func (s *Subscription) request(v outbox.View, title string) post {
 func (s *Subscription) decisionMessage(v outbox.View) post {
 	title := ending(v)
 	blocks, _ := s.about(v, title)
-	var by []text
-	if v.DecidedBy != "" {
-		by = append(by, *plain("By " + field(v.DecidedBy)))
-	}
-	if v.DecisionNote != "" {
-		by = append(by, *plain("Note: " + field(redact.Text(v.DecisionNote))))
-	}
-	if len(by) > 0 {
+	if by := texts("By ", v.DecidedBy, "Note: ", redact.Text(v.DecisionNote)); len(by) > 0 {
 		blocks = append(blocks, block{Type: "section", Fields: by})
 	}
 	return s.post(title+": "+field(v.Envelope.Tool.Source+":"+v.Envelope.Tool.Name), blocks)
@@ -202,7 +207,6 @@ func ending(v outbox.View) string {
 		return "Approved"
 	case envelope.ApprovalExpired:
 		return "Expired: nobody decided in time"
-	case envelope.ApprovalDenied, envelope.ApprovalRequired:
 	}
 	failure := v.Envelope.Result.Error
 	switch {
@@ -218,22 +222,15 @@ func ending(v outbox.View) string {
 // arguments.
 func (s *Subscription) about(v outbox.View, title string) (blocks []block, whole bool) {
 	e := &v.Envelope
-	facts := []text{
-		*plain("Tool: " + field(e.Tool.Source+":"+e.Tool.Name)), *plain("Risk: " + field(string(e.Risk))),
-		*plain("Because of: " + field(policy.SourceText(v.ModeSource))), *plain("Action: " + e.ActionID.String()),
-	}
-	if e.SessionID != "" {
-		facts = append(facts, *plain("Session: " + field(e.SessionID)))
-	}
-	if e.AutomationID != "" {
-		facts = append(facts, *plain("Automation: " + field(e.AutomationID)))
-	}
+	approvals := ""
 	if v.Review.Needed > 1 {
-		facts = append(facts, *plain(fmt.Sprintf("Approvals: %d of %d", v.Review.Given, v.Review.Needed)))
+		approvals = fmt.Sprintf("%d of %d", v.Review.Given, v.Review.Needed)
 	}
-	if v.Review.EditedBy != "" {
-		facts = append(facts, *plain("Edited by: " + field(v.Review.EditedBy)))
-	}
+	facts := texts(
+		"Tool: ", e.Tool.Source+":"+e.Tool.Name, "Risk: ", string(e.Risk), "Because of: ", policy.SourceText(v.ModeSource),
+		"Action: ", e.ActionID.String(), "Session: ", e.SessionID, "Automation: ", e.AutomationID, "Approvals: ", approvals,
+		"Edited by: ", v.Review.EditedBy,
+	)
 	args, whole := shownArgs(e.Args)
 	return []block{
 		{Type: "header", Text: plain(title)},

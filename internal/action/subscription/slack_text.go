@@ -2,14 +2,23 @@ package subscription
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/redact"
 )
 
@@ -91,4 +100,62 @@ func plainLink(address string) bool {
 	}
 	addr, err := netip.ParseAddr(u.Hostname())
 	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || err == nil && addr.IsLoopback())
+}
+
+// messageOf returns the channel and ts of a delivery's message, and false if it
+// has not been sent.
+func messageOf(delivery *outbox.View) (channel, ts string, out bool) {
+	r := delivery.Envelope.Result
+	if r.ProviderID == nil || r.Status != envelope.StatusSent && r.Status != envelope.StatusConflict {
+		return "", "", false
+	}
+	return strings.Cut(*r.ProviderID, "/")
+}
+
+// current reports whether a message, as it was sent, shows the current version of
+// an action.
+func current(delivery, about *outbox.View) bool {
+	return about.Review.Given == 0 && bytes.Contains(delivery.Envelope.Args, []byte(approval.ETag(*about)))
+}
+
+// stateOf returns the version of a pending action that a message shows.
+func stateOf(about *outbox.View) string {
+	return approval.ETag(*about) + "." + strconv.Itoa(about.Review.Given)
+}
+
+// HasMessage reports whether one of some deliveries sent the message of an
+// interaction. A button in any other message is not Countersign's.
+func HasMessage(deliveries []outbox.View, in Interaction) bool {
+	for i := range deliveries {
+		if channel, ts, out := messageOf(&deliveries[i]); out && channel == in.Channel && ts == in.TS {
+			return true
+		}
+	}
+	return false
+}
+
+// SlackTolerance bounds the difference between a request's time and now.
+const SlackTolerance = 5 * time.Minute
+
+// ErrSignature is the error of a request without a valid signature or with a
+// wrong time. It does not say which.
+var ErrSignature = errors.New("the request is not signed, or not now")
+
+// VerifySlack checks the timestamp and the signature of a request from Slack over
+// its unchanged body. An error is ErrSignature.
+func VerifySlack(secret, timestamp, signature string, body []byte, now time.Time) error {
+	seconds, err := strconv.ParseInt(timestamp, 10, 64)
+	if err != nil || secret == "" || strconv.FormatInt(seconds, 10) != timestamp {
+		return ErrSignature
+	}
+	if age := now.Sub(time.Unix(seconds, 0)); age > SlackTolerance || age < -SlackTolerance {
+		return ErrSignature
+	}
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte("v0:" + timestamp + ":"))
+	mac.Write(body)
+	if !hmac.Equal([]byte("v0="+hex.EncodeToString(mac.Sum(nil))), []byte(signature)) {
+		return ErrSignature
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package subscription
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -33,34 +34,30 @@ var violations = postgres.Violations{
 // List returns a tenant's subscriptions in order of name.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Subscription, error) {
 	rows, err := dbsqlc.New().SubscriptionList(ctx, tx, &dbsqlc.SubscriptionListParams{TenantID: uuid.UUID(tenant), Bound: BehindBound})
-	if err != nil {
-		return nil, err
-	}
-	all := make([]Subscription, len(rows))
-	for i, r := range rows {
-		all[i] = Subscription{
+	return postgres.Map(rows, err, func(r dbsqlc.SubscriptionListRow) Subscription {
+		return Subscription{
 			ID: r.SubscriptionID, Name: r.Name, Source: r.SourceID, Kinds: r.Kinds, Tool: r.Tool, MinRisk: envelope.Risk(r.MinRisk),
 			Channel: r.Channel, Link: r.Link, Bucket: r.RateBucket, HasSigningSecret: r.HasSigningSecret, Enabled: r.Enabled,
 			DisabledReason: r.DisabledReason, Behind: int(r.Behind), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, UpdatedBy: r.UpdatedBy,
 		}
-	}
-	return all, nil
+	})
 }
 
 // Get returns a subscription by its name. An unknown subscription is
 // fault.NotFound.
 func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string) (Subscription, error) {
 	all, err := List(ctx, tx, tenant)
-	if err != nil {
+	i := slices.IndexFunc(all, func(s Subscription) bool { return s.Name == name })
+	switch {
+	case err != nil:
 		return Subscription{}, err
+	case i < 0:
+		return Subscription{}, errNone(name)
 	}
-	for _, s := range all {
-		if s.Name == name {
-			return s, nil
-		}
-	}
-	return Subscription{}, fault.New(fault.NotFound, "no subscription %s", name)
+	return all[i], nil
 }
+
+func errNone(name string) error { return fault.New(fault.NotFound, "no subscription %s", name) }
 
 // Put creates a subscription, which receives events from now on, or changes the
 // subscription of that name, which keeps its cursor unless fromNow moves it to
@@ -95,10 +92,7 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Subscriptio
 // from then on.
 func Delete(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string) error {
 	n, err := dbsqlc.New().SubscriptionDelete(ctx, tx, &dbsqlc.SubscriptionDeleteParams{TenantID: uuid.UUID(tenant), Name: name})
-	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, "no subscription %s", name)
-	}
-	return err
+	return postgres.Affected(n, err, errNone(name))
 }
 
 // ButtonTarget is the subscription of a message whose button was used.
@@ -119,22 +113,15 @@ func FindButtonTarget(ctx context.Context, tx pgx.Tx, id uuid.UUID) (ButtonTarge
 	b := ButtonTarget{Subscription: Subscription{ID: id}}
 	var tenant uuid.UUID
 	err := tx.QueryRow(ctx, query, id).Scan(&tenant, &b.Subscription.Name, &b.Subscription.Source, &b.EncryptedSecret)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return ButtonTarget{}, fault.New(fault.NotFound, "no such subscription")
-	}
 	b.Tenant = envelope.TenantID(tenant)
-	return b, err
+	return b, postgres.Found(err, fault.New(fault.NotFound, "no such subscription"))
 }
 
 // Messages returns the deliveries of a subscription that requested a decision
 // about an action.
 func Messages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, subscription uuid.UUID, action envelope.ActionID) ([]envelope.ActionID, error) {
 	all, err := findMessages(ctx, tx, tenant, subscription, []uuid.UUID{uuid.UUID(action)}, nil)
-	deliveries := make([]envelope.ActionID, len(all))
-	for i, n := range all {
-		deliveries[i] = n.delivery
-	}
-	return deliveries, err
+	return postgres.Map(all, err, func(m approvalMessage) envelope.ActionID { return m.delivery })
 }
 
 // SecretContext returns the name for which a signing secret is encrypted, in
@@ -202,11 +189,9 @@ func findMessages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, subs
 	rows, err := dbsqlc.New().ApprovalMessageList(ctx, tx, &dbsqlc.ApprovalMessageListParams{
 		TenantID: uuid.UUID(tenant), SubscriptionID: subscription, ActionIds: actions, DeliveryIds: deliveries,
 	})
-	all := make([]approvalMessage, len(rows))
-	for i, r := range rows {
-		all[i] = approvalMessage{envelope.ActionID(r.ActionID), envelope.ActionID(r.DeliveryID)}
-	}
-	return all, err
+	return postgres.Map(rows, err, func(r dbsqlc.ApprovalMessageListRow) approvalMessage {
+		return approvalMessage{envelope.ActionID(r.ActionID), envelope.ActionID(r.DeliveryID)}
+	})
 }
 
 func insertMessages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, all []approvalMessage) error {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -62,35 +63,26 @@ const BehindBound = 10_000
 // Check checks a subscription to a source of a kind. The error is an
 // *envelope.InvalidError.
 func (s Subscription) Check(kind string) error {
-	var wrong []envelope.FieldError
-	invalid := func(at string, rule envelope.Rule, message string) {
-		wrong = append(wrong, envelope.FieldError{Pointer: at, Rule: rule, Message: message})
-	}
+	var p check.Problems
 	if len(settings.DeliveryTools(kind)) == 0 {
-		invalid("/source", "kind", "must be a source of the kind webhook or slack")
+		p.Add("/source", "kind", "must be a source of the kind webhook or slack")
 	}
-	for _, k := range s.Kinds {
-		if !slices.Contains(Kinds(), k) {
-			invalid("/kinds", envelope.RuleEnum, "there is no such kind of event; see the list of kinds")
-			break
-		}
+	if slices.ContainsFunc(s.Kinds, func(k string) bool { return !slices.Contains(Kinds(), k) }) {
+		p.Add("/kinds", envelope.RuleEnum, "there is no such kind of event; see the list of kinds")
 	}
 	if _, err := policy.ParsePattern(s.Tool); err != nil {
-		invalid("/tool", envelope.RulePattern, err.Error())
+		p.Add("/tool", envelope.RulePattern, "%s", err)
 	}
 	if kind == catalog.KindSlack && s.Channel == "" {
-		invalid("/channel", envelope.RuleRequired, "messages in Slack need a channel")
+		p.Add("/channel", envelope.RuleRequired, "messages in Slack need a channel")
 	}
 	if kind == catalog.KindWebhook && (s.Channel != "" || s.Link != "" || s.HasSigningSecret) {
-		invalid("/channel", envelope.RuleUnknownField, "channel, link and signing_secret are for Slack; a webhook signs with its source's own secret")
+		p.Add("/channel", envelope.RuleUnknownField, "channel, link and signing_secret are for Slack; a webhook signs with its source's own secret")
 	}
 	if s.Link != "" && !plainLink(s.Link) {
-		invalid("/link", envelope.RuleFormat, "must be an absolute https address without user, or http to the machine itself")
+		p.Add("/link", envelope.RuleFormat, "must be an absolute https address without user, or http to the machine itself")
 	}
-	if len(wrong) > 0 {
-		return &envelope.InvalidError{Fields: wrong}
-	}
-	return nil
+	return p.Err()
 }
 
 // DefaultKinds returns the kinds of a subscription that names none.

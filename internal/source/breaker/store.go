@@ -1,3 +1,7 @@
+// Package breaker owns the state of circuit breakers that all workers share.
+// Each process has its own circuit breaker in front of a source. The first of
+// them that opens is stored here, so that the other processes hold calls back
+// too, and only one process makes the probe call. It does not call sources.
 package breaker
 
 import (
@@ -31,37 +35,23 @@ const waitsForBreaker = "breaker_open"
 // order of the source's id.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]wire.Breaker, error) {
 	rows, err := dbsqlc.New().BreakerList(ctx, tx, uuid.UUID(tenant))
-	if err != nil {
-		return nil, err
-	}
-	all := make([]wire.Breaker, len(rows))
-	for i, r := range rows {
-		all[i] = wire.Breaker{
+	return postgres.Map(rows, err, func(r dbsqlc.BreakerListRow) wire.Breaker {
+		return wire.Breaker{
 			Source: r.SourceID, State: r.State, Cause: r.Cause, Since: r.Since.UTC(), OpenUntil: r.OpenUntil.UTC(),
 			Openings: int(r.Openings), Worker: r.Worker,
 		}
-	}
-	return all, nil
+	})
 }
 
 // NotClosed returns the breakers of some tenants that are open or half-open.
 func NotClosed(ctx context.Context, tx pgx.Tx, tenants ...envelope.TenantID) ([]OpenBreaker, error) {
-	ids := make([]uuid.UUID, len(tenants))
-	for i, t := range tenants {
-		ids[i] = uuid.UUID(t)
-	}
-	rows, err := dbsqlc.New().BreakerListNotClosed(ctx, tx, ids)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]OpenBreaker, len(rows))
-	for i, r := range rows {
-		all[i] = OpenBreaker{
+	rows, err := dbsqlc.New().BreakerListNotClosed(ctx, tx, postgres.UUIDs(tenants))
+	return postgres.Map(rows, err, func(r dbsqlc.BreakerListNotClosedRow) OpenBreaker {
+		return OpenBreaker{
 			Source: Source{envelope.TenantID(r.TenantID), r.SourceID}, State: State(r.State), Cause: Cause(r.Cause),
 			Since: r.Since, Until: r.OpenUntil, Openings: int(r.Openings),
 		}
-	}
-	return all, nil
+	})
 }
 
 // Open opens a source's breaker for all workers. Each opening without a
@@ -115,10 +105,7 @@ func Close(ctx context.Context, tx pgx.Tx, src Source, worker string) (bool, err
 // opened is fault.NotFound.
 func Reset(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source, by string) error {
 	n, err := dbsqlc.New().BreakerReset(ctx, tx, &dbsqlc.BreakerResetParams{TenantID: uuid.UUID(tenant), SourceID: source, Cause: "reset"})
-	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, "the source has no breaker; list the breakers to see which sources have one")
-	}
-	if err != nil {
+	if err := postgres.Affected(n, err, fault.New(fault.NotFound, "the source has no breaker; list the breakers to see which sources have one")); err != nil {
 		return err
 	}
 	if err := dbsqlc.New().WakePut(ctx, tx, &dbsqlc.WakePutParams{TenantID: uuid.UUID(tenant), WaitsFor: waitsForBreaker}); err != nil {
@@ -127,4 +114,48 @@ func Reset(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source, by 
 	return audit.Write(ctx, tx, audit.Event{Tenant: tenant, Kind: audit.Configured, Actor: by, Items: []audit.Item{{
 		Subject: "breaker of the source " + source + " reset",
 	}}})
+}
+
+// Source names a source of a tenant.
+type Source struct {
+	Tenant envelope.TenantID
+	ID     string
+}
+
+// State is the state of a circuit breaker.
+type State string
+
+// The states.
+const (
+	// StateClosed lets calls through.
+	StateClosed State = "closed"
+	// StateOpen holds calls back.
+	StateOpen State = "open"
+	// StateHalfOpen lets one probe call through.
+	StateHalfOpen State = "half-open"
+)
+
+// Cause is why a breaker opened.
+type Cause string
+
+// The causes.
+const (
+	// CauseFailures means that calls failed in a row.
+	CauseFailures Cause = "failures"
+	// CauseRetryAfter means that the source asked for a pause.
+	CauseRetryAfter Cause = "retry_after"
+)
+
+// OpenBreaker is a breaker that is open or half-open.
+type OpenBreaker struct {
+	Source
+	State State
+	Cause Cause
+	// Since is when the breaker left the state closed.
+	Since time.Time
+	// Until is, while the breaker is open, when a probe may be made; while it
+	// is half-open, when the worker that probes is considered lost.
+	Until time.Time
+	// Openings counts how often the breaker opened since it was closed.
+	Openings int
 }

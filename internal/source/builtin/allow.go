@@ -17,14 +17,14 @@ type Allowed struct {
 	// Prefix is an address: scheme, host and port have to be the same, and the
 	// path has to begin with its path, segment by segment. One of http rather
 	// than https allows requests that anybody on the way can read.
-	Prefix string
+	Prefix string `json:"prefix"`
 	// Methods are those that are allowed; empty means all that the tools have.
-	Methods []string
+	Methods []string `json:"methods,omitempty"`
 	// Credentials says that HTTPConfig.Header is sent along.
-	Credentials bool
+	Credentials bool `json:"credentials,omitzero"`
 	// HonoursKey says that the host does a request once for each value of the
 	// header Idempotency-Key, which is sent with the call's key then.
-	HonoursKey bool
+	HonoursKey bool `json:"honours_key,omitzero"`
 }
 
 // entry is an Allowed, taken apart.

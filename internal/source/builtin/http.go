@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/base64"
@@ -63,10 +64,7 @@ func newWeb(cfg HTTPConfig, client *rest.Client) (*web, error) {
 	if len(cfg.Allow) == 0 {
 		return nil, fault.New(fault.Invalid, "http needs addresses that are allowed")
 	}
-	if cfg.CallTimeout <= 0 {
-		cfg.CallTimeout = rest.DefaultCallTimeout
-	}
-	w := &web{client: client, header: make(map[string]rest.Secret), timeout: cfg.CallTimeout}
+	w := &web{client: client, header: make(map[string]rest.Secret), timeout: cmp.Or(max(cfg.CallTimeout, 0), rest.DefaultCallTimeout)}
 	for _, a := range cfg.Allow {
 		e, err := newEntry(a)
 		if err != nil {
@@ -159,7 +157,7 @@ func (w *web) run(ctx context.Context, call source.Call, in request) source.Obse
 	}
 }
 
-// given returns the headers that the arguments set. It reports false for one
+// parseHeaders returns the headers that the arguments set. It reports false for one
 // that is not theirs to set: of credentials, of the connection, of the key.
 func (w *web) parseHeaders(in request) (http.Header, bool) {
 	header := make(http.Header, len(in.Headers)+1)
@@ -186,7 +184,7 @@ func (w *web) parseHeaders(in request) (http.Header, bool) {
 	return header, true
 }
 
-// dress adds what belongs to the place that a request goes to.
+// addHeaders adds what belongs to the place that a request goes to.
 func (w *web) addHeaders(given http.Header, to entry, call source.Call) http.Header {
 	header := maps.Clone(given)
 	if to.Credentials {
@@ -200,7 +198,7 @@ func (w *web) addHeaders(given http.Header, to entry, call source.Call) http.Hea
 	return header
 }
 
-// hide takes credentials out of an answer that says back what it was sent. One
+// redactSecrets takes credentials out of an answer that says back what it was sent. One
 // that is short could be any word.
 func (w *web) redactSecrets(reply *rest.Reply) {
 	const short, redacted = 8, "[REDACTED]"
@@ -237,17 +235,16 @@ func (w *web) find(at *url.URL, method string) (entry, bool) {
 	return best, found
 }
 
-// onward returns where a reply points to, if the request is to be made again
+// redirectTarget returns where a reply points to, if the request is to be made again
 // there: always if it reads; if it writes, only where the status says that
 // nothing was done and the same is wanted elsewhere.
 func redirectTarget(reply rest.Reply, at *url.URL, method string) (*url.URL, bool) {
-	if !slices.Contains(readMethods(), method) &&
-		reply.Status != http.StatusTemporaryRedirect && reply.Status != http.StatusPermanentRedirect {
-		return nil, false
-	}
 	switch reply.Status {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
-		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther:
+		if !slices.Contains(readMethods(), method) {
+			return nil, false
+		}
 	default:
 		return nil, false
 	}
@@ -289,7 +286,7 @@ func observe(reply rest.Reply, method string, to entry) source.Observation {
 	return o
 }
 
-// show returns the result for a reply.
+// resultOf returns the result for a reply.
 func resultOf(reply rest.Reply) json.RawMessage {
 	result := struct {
 		Status    int               `json:"status"`

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -95,7 +96,7 @@ func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
 					return nil, err
 				}
 				for _, item := range page.Items {
-					if !slug(item.Slug) || names[item.Slug] {
+					if !slug.MatchString(item.Slug) || names[item.Slug] {
 						continue
 					}
 					names[item.Slug] = true
@@ -151,18 +152,13 @@ func (s *Source) page(ctx context.Context, toolkit, cursor string) (page, error)
 func (i item) tool() source.Tool {
 	t := source.Tool{
 		Name: i.Slug, Title: i.Name, Description: i.Description,
-		InputSchema: json.RawMessage(`{"type":"object"}`),
+		InputSchema:  rest.ObjectOr(i.Input, json.RawMessage(`{"type":"object"}`)),
+		OutputSchema: rest.ObjectOr(i.Output, nil),
 		Hints: source.Hints{
 			ReadOnly:   slices.Contains(i.Tags, "readOnlyHint"),
 			Idempotent: slices.Contains(i.Tags, "idempotentHint"),
 		},
 		Effect: envelope.EffectOnce,
-	}
-	if _, ok := rest.Object(i.Input); ok && len(i.Input) > 0 {
-		t.InputSchema = i.Input
-	}
-	if _, ok := rest.Object(i.Output); ok && len(i.Output) > 0 {
-		t.OutputSchema = i.Output
 	}
 	if slices.Contains(i.Tags, "destructiveHint") {
 		t.Hints.Destructive = new(true)
@@ -187,7 +183,7 @@ func (s *Source) execute(ctx context.Context, call source.Call) source.Observati
 	if !ok {
 		return source.Refuse(source.CodeInvalidArgs, "")
 	}
-	if !slug(call.Tool) {
+	if !slug.MatchString(call.Tool) {
 		return source.Refuse(source.CodeUnknownTool, "")
 	}
 	body, err := json.Marshal(struct {
@@ -223,15 +219,8 @@ func (s *Source) header() http.Header {
 	return http.Header{"X-Api-Key": {s.cfg.APIKey.Reveal()}}
 }
 
-// slug reports whether a name is one that Composio gives to tools.
-func slug(name string) bool {
-	for _, c := range []byte(name) {
-		if c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
-			return false
-		}
-	}
-	return name != "" && len(name) <= 200
-}
+// slug is the form of the names that Composio gives to tools.
+var slug = regexp.MustCompile(`^[0-9A-Za-z_]{1,200}$`)
 
 // Close implements source.Source.
 func (s *Source) Close() error { return s.client.Close() }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
@@ -22,6 +23,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/sentry"
 	"github.com/countersign-dev/countersign/internal/source/slack"
 	"github.com/countersign-dev/countersign/internal/source/toolgateway"
+	"github.com/countersign-dev/countersign/internal/source/webhook"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
@@ -46,24 +48,11 @@ type BuiltinConfig struct {
 // HTTPConfig says where requests may go.
 type HTTPConfig struct {
 	// Allow are the addresses.
-	Allow []AllowedConfig `json:"allow"`
+	Allow []builtin.Allowed `json:"allow"`
 	// Networks opens networks that are not of the public internet.
 	Networks []string `json:"networks,omitempty"`
 	// TimeoutSeconds bounds one request with its redirects.
 	TimeoutSeconds int `json:"timeout_seconds,omitzero"`
-}
-
-// AllowedConfig is a part of the web that requests may go to.
-type AllowedConfig struct {
-	// Prefix is an address; what begins with it is allowed.
-	Prefix string `json:"prefix"`
-	// Methods are those that are allowed; all without any.
-	Methods []string `json:"methods,omitempty"`
-	// Credentials sends the source's header values along.
-	Credentials bool `json:"credentials,omitzero"`
-	// HonoursKey says that the host does a request once for each
-	// Idempotency-Key.
-	HonoursKey bool `json:"honours_key,omitzero"`
 }
 
 // schemas has the JSON Schema of each kind's configuration.
@@ -153,15 +142,13 @@ func parseBuiltin(raw json.RawMessage, creds Credentials) (builtin.Config, error
 		return cfg, nil
 	}
 	cfg.HTTP = &builtin.HTTPConfig{
-		CallTimeout: time.Duration(c.HTTP.TimeoutSeconds) * time.Second,
-		Header:      rest.NewSecrets(creds.Header),
+		Allow: c.HTTP.Allow, CallTimeout: time.Duration(c.HTTP.TimeoutSeconds) * time.Second,
+		Header: rest.NewSecrets(creds.Header),
 	}
 	for i, a := range c.HTTP.Allow {
-		allowed := builtin.Allowed(a)
-		if err := builtin.CheckAllowed(allowed); err != nil {
+		if err := builtin.CheckAllowed(a); err != nil {
 			return builtin.Config{}, invalidConfig(fmt.Sprintf("/http/allow/%d", i), envelope.RuleFormat, err.Error())
 		}
-		cfg.HTTP.Allow = append(cfg.HTTP.Allow, allowed)
 	}
 	var err error
 	cfg.HTTP.Networks, err = parseNetworks("/http/networks", c.HTTP.Networks)
@@ -242,4 +229,73 @@ func parseNetworks(pointer string, texts []string) ([]netip.Prefix, error) {
 		networks[i] = network
 	}
 	return networks, nil
+}
+
+// The names of the signing secrets in Credentials.Values.
+const (
+	// ValueSigningSecret is the current secret: whsec_ and 24 to 64 bytes in
+	// base64.
+	ValueSigningSecret = "signing_secret"
+	// ValuePreviousSecret is the one before, which signs as well until the
+	// receiver knows the current one.
+	ValuePreviousSecret = "previous_signing_secret"
+)
+
+// WebhookConfig is the configuration of a source of kind webhook.
+type WebhookConfig struct {
+	// URL is the receiver's address: https, or http to the machine itself.
+	URL string `json:"url"`
+	// Networks opens networks that are not of the public internet.
+	Networks []string `json:"networks,omitempty"`
+	// TimeoutSeconds bounds one delivery.
+	TimeoutSeconds int `json:"timeout_seconds,omitzero"`
+}
+
+// parseWebhook parses and checks the configuration of a source of kind webhook.
+func parseWebhook(raw json.RawMessage) (webhook.Config, error) {
+	var c WebhookConfig
+	if err := parseConfig(catalog.KindWebhook, raw, &c); err != nil {
+		return webhook.Config{}, err
+	}
+	cfg := webhook.Config{URL: c.URL, Timeout: time.Duration(c.TimeoutSeconds) * time.Second}
+	if err := webhook.CheckURL(c.URL); err != nil {
+		return webhook.Config{}, invalidConfig("/url", envelope.RuleFormat, err.Error())
+	}
+	var err error
+	cfg.Networks, err = parseNetworks("/networks", c.Networks)
+	return cfg, err
+}
+
+// CheckCredentials says what is wrong with the credentials of a source of a
+// kind whose rules are known here, as an *envelope.InvalidError that does not
+// repeat them.
+func CheckCredentials(kind string, creds Credentials) error {
+	if kind != catalog.KindWebhook {
+		return nil
+	}
+	for _, name := range []string{ValueSigningSecret, ValuePreviousSecret} {
+		text, given := creds.Values[name]
+		if !given && name == ValuePreviousSecret {
+			continue
+		}
+		if err := webhook.CheckSecret(text); err != nil {
+			return check.Invalid("/credentials/values/"+name, envelope.RuleFormat, "%s", err)
+		}
+	}
+	return nil
+}
+
+func (p *Pool) openWebhook(of catalog.Source, creds Credentials) (*rest.Source, error) {
+	cfg, err := parseWebhook(of.Config)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Name = of.ID
+	cfg.Networks = append(cfg.Networks, p.cfg.Networks...)
+	for _, name := range []string{ValueSigningSecret, ValuePreviousSecret} {
+		if text := creds.Values[name]; text != "" {
+			cfg.Secrets = append(cfg.Secrets, rest.NewSecret(text))
+		}
+	}
+	return webhook.New(cfg)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
@@ -68,7 +69,7 @@ func ParseMCPConfig(raw json.RawMessage) (MCPConfig, error) {
 }
 
 func invalidConfig(at string, rule envelope.Rule, message string) error {
-	return &envelope.InvalidError{Fields: []envelope.FieldError{{Pointer: "/config" + at, Rule: rule, Message: message}}}
+	return check.Invalid("/config"+at, rule, "%s", message)
 }
 
 // Config configures a Pool. The zero value is useful.

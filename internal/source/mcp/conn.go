@@ -56,14 +56,14 @@ func (c *watchedConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 		c.initialize = req.ID
 		c.mu.Unlock()
 	case methodCallTool:
-		if p := callProbe(ctx); p != nil {
+		if p := probeOf(ctx, ofCall); p != nil {
 			p.mu.Lock()
 			p.conn, p.id = c, req.ID
 			p.mu.Unlock()
 			c.mu.Lock()
 			c.pending[req.ID] = p
 			c.mu.Unlock()
-			ctx = withWire(ctx, p)
+			ctx = withProbe(ctx, onWire, p)
 		}
 	}
 	return c.Connection.Write(ctx, msg)
@@ -145,7 +145,7 @@ func (c *watchedConn) kill() {
 	}
 }
 
-// shut asks a child process to leave, so that a close that waits for calls
+// closeChild asks a child process to exit, so that a close that waits for calls
 // does not wait for one that hangs.
 func (c *watchedConn) closeChild() {
 	if child := c.child(); child != nil {

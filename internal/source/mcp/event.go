@@ -28,11 +28,11 @@ type eventFilter struct {
 }
 
 // newEventFilter filters body, of which it reads at most limit bytes in all.
-func newEventFilter(body io.ReadCloser, limit int, spoil func(code string)) *eventFilter {
+func newEventFilter(body io.ReadCloser, limit int, setFault func(code string)) *eventFilter {
 	return &eventFilter{
 		body:     body,
 		in:       bufio.NewReader(&boundedBody{ReadCloser: body, left: limit}),
-		setFault: spoil,
+		setFault: setFault,
 	}
 }
 

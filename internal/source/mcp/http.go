@@ -20,8 +20,8 @@ const (
 	headerSessionID       = "Mcp-Session-Id"
 )
 
-// farewell is how long a server has to take note that a session is over. Some
-// do so only after the session's last call has ended.
+// endSessionTimeout bounds the request that ends a session. Some servers answer it
+// only after the session's last call has ended.
 const endSessionTimeout = time.Second
 
 // errOversized and errMalformed end a response that cannot be used.
@@ -57,7 +57,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodDelete {
 		return t.endSession(req)
 	}
-	p := wireProbe(ctx)
+	p := probeOf(ctx, onWire)
 	if p == nil || req.Method != http.MethodPost {
 		return t.pass(req, p)
 	}
@@ -93,7 +93,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 // its last request fared; a stream that is taken up again is watched like the
 // one that broke.
 func (t *roundTripper) pass(req *http.Request, wire *probe) (*http.Response, error) {
-	handshake := handshakeProbe(req.Context())
+	handshake := probeOf(req.Context(), ofHandshake)
 	if handshake != nil {
 		handshake.update(func(s *seen) { *s = seen{} })
 	}
@@ -112,7 +112,7 @@ func (t *roundTripper) pass(req *http.Request, wire *probe) (*http.Response, err
 	return resp, nil
 }
 
-// leave ends a session; its answer has no body that anyone reads.
+// endSession ends a session. Nobody reads the body of the answer.
 func (t *roundTripper) endSession(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(req.Context(), endSessionTimeout)
 	defer cancel()

@@ -8,6 +8,7 @@
 package mcp
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -111,15 +112,9 @@ func New(cfg Config) (*Source, error) {
 	}
 	cfg.Header = cfg.Header.Clone()
 	cfg.Command = slices.Clone(cfg.Command)
-	if cfg.ListTimeout <= 0 {
-		cfg.ListTimeout = DefaultListTimeout
-	}
-	if cfg.CallTimeout <= 0 {
-		cfg.CallTimeout = DefaultCallTimeout
-	}
-	if cfg.MaxResultBytes <= 0 {
-		cfg.MaxResultBytes = DefaultMaxResultBytes
-	}
+	cfg.ListTimeout = cmp.Or(max(cfg.ListTimeout, 0), DefaultListTimeout)
+	cfg.CallTimeout = cmp.Or(max(cfg.CallTimeout, 0), DefaultCallTimeout)
+	cfg.MaxResultBytes = cmp.Or(max(cfg.MaxResultBytes, 0), DefaultMaxResultBytes)
 	s := &Source{
 		cfg:  cfg,
 		log:  slog.New(slog.DiscardHandler),

@@ -14,7 +14,7 @@ import (
 func TestWriteOfPartOfAFrameEndsTheChild(t *testing.T) {
 	t.Parallel()
 	conn, p := deaf(t), new(probe)
-	ctx, cancel := context.WithCancel(withWire(t.Context(), p))
+	ctx, cancel := context.WithCancel(withProbe(t.Context(), onWire, p))
 	defer cancel()
 	written := make(chan error, 1)
 	go func() { written <- conn.Write(ctx, frame(t, 1<<20)) }()

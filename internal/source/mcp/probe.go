@@ -80,38 +80,25 @@ func (p *probe) forget() {
 	}
 }
 
-// The probe's three places in a context: as given to CallTool, as passed on
-// with the tools/call only (the SDK uses the first context for cancellation
-// notifications too), and as given to a handshake.
-type (
-	callKey      struct{}
-	wireKey      struct{}
-	handshakeKey struct{}
+// place is where a context holds a probe.
+type place int
+
+const (
+	// ofCall is the probe as it is given to CallTool, and onWire as it is passed
+	// on with the tools/call alone: the SDK uses the first context for
+	// cancellation notices too.
+	ofCall place = iota
+	onWire
+	// ofHandshake is the probe of a handshake.
+	ofHandshake
 )
 
-func withCall(ctx context.Context, p *probe) context.Context {
-	return context.WithValue(ctx, callKey{}, p)
+func withProbe(ctx context.Context, at place, p *probe) context.Context {
+	return context.WithValue(ctx, at, p)
 }
 
-func callProbe(ctx context.Context) *probe {
-	p, _ := ctx.Value(callKey{}).(*probe)
-	return p
-}
-
-func withWire(ctx context.Context, p *probe) context.Context {
-	return context.WithValue(ctx, wireKey{}, p)
-}
-
-func wireProbe(ctx context.Context) *probe {
-	p, _ := ctx.Value(wireKey{}).(*probe)
-	return p
-}
-
-func withHandshake(ctx context.Context, p *probe) context.Context {
-	return context.WithValue(ctx, handshakeKey{}, p)
-}
-
-func handshakeProbe(ctx context.Context) *probe {
-	p, _ := ctx.Value(handshakeKey{}).(*probe)
+// probeOf returns the probe at a place of a context, or nil.
+func probeOf(ctx context.Context, at place) *probe {
+	p, _ := ctx.Value(at).(*probe)
 	return p
 }

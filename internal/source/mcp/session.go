@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"net/url"
+	"os/exec"
 	"sync/atomic"
 	"time"
 
@@ -124,7 +127,7 @@ func alive(ctx context.Context, sess *session) bool {
 // connect makes a session.
 func (s *Source) connect(ctx context.Context) (*session, error) {
 	var p probe
-	ctx = withHandshake(ctx, &p)
+	ctx = withProbe(ctx, ofHandshake, &p)
 	conn := &watchedConn{pending: make(map[jsonrpc.ID]*probe)}
 	var transport sdk.Transport
 	if s.cfg.Transport == TransportStdio {
@@ -182,4 +185,36 @@ func (s *Source) retire(sess *session) {
 			s.log.Debug("mcp session not closed cleanly", slog.String("error", printable(err).Error()))
 		}
 	})
+}
+
+// printable reduces an error from the SDK to what may be logged: addresses,
+// statuses and codes, but neither the source's URL, which may hold a secret,
+// nor any text from the other side, which may hold anything.
+func printable(err error) error {
+	for _, known := range []error{source.ErrClosed, errTooMany, errMalformed, errOversized} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	if refused, ok := errors.AsType[*connectError](err); ok {
+		return refused.cause // printable already
+	}
+	if request, ok := errors.AsType[*url.Error](err); ok {
+		return request.Err
+	}
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		return path
+	}
+	if command, ok := errors.AsType[*exec.Error](err); ok {
+		return command
+	}
+	for _, known := range []error{context.DeadlineExceeded, context.Canceled} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	if answer, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return fmt.Errorf("json-rpc error %d", answer.Code)
+	}
+	return errors.New("session failed")
 }

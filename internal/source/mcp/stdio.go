@@ -69,7 +69,7 @@ func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	case <-c.turn:
 	}
 	n, err := c.push(ctx, frame)
-	if p := wireProbe(ctx); p != nil && n > 0 {
+	if p := probeOf(ctx, onWire); p != nil && n > 0 {
 		p.update(func(s *seen) { s.written = true })
 	}
 	if err == nil {

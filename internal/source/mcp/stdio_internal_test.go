@@ -50,7 +50,7 @@ func TestWriteKnowsWhatThePipeTook(t *testing.T) {
 	t.Run("nothing for a caller that is gone", func(t *testing.T) {
 		t.Parallel()
 		conn, p := deaf(t), new(probe)
-		ctx, cancel := context.WithCancel(withWire(t.Context(), p))
+		ctx, cancel := context.WithCancel(withProbe(t.Context(), onWire, p))
 		cancel()
 
 		err := conn.Write(ctx, frame(t, 10))
@@ -67,7 +67,7 @@ func TestWriteKnowsWhatThePipeTook(t *testing.T) {
 		t.Parallel()
 		conn, p := deaf(t), new(probe)
 
-		err := conn.Write(withWire(t.Context(), p), frame(t, 10))
+		err := conn.Write(withProbe(t.Context(), onWire, p), frame(t, 10))
 
 		if err != nil || !p.seen().written {
 			t.Errorf("Write() = %v and written = %t, want nil and written", err, p.seen().written)
@@ -80,7 +80,7 @@ func TestWriteKnowsWhatThePipeTook(t *testing.T) {
 		first, stop := context.WithCancel(t.Context())
 		written := make(chan error)
 		<-conn.turn // another is writing
-		go func() { written <- conn.Write(withWire(first, p), frame(t, 10)) }()
+		go func() { written <- conn.Write(withProbe(first, onWire, p), frame(t, 10)) }()
 
 		stop()
 
@@ -95,7 +95,7 @@ func TestWriteKnowsWhatThePipeTook(t *testing.T) {
 		conn.proc.kill()
 		<-conn.proc.exited
 
-		err := conn.Write(withWire(t.Context(), p), frame(t, 10))
+		err := conn.Write(withProbe(t.Context(), onWire, p), frame(t, 10))
 
 		if err == nil || p.seen().written {
 			t.Errorf("Write() = %v and written = %t, want an error and not written", err, p.seen().written)

@@ -8,12 +8,16 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/safehttp"
@@ -54,15 +58,9 @@ type Client struct {
 
 // New returns a client for the source of a name.
 func New(name string, cfg Config) *Client {
-	if cfg.ListTimeout <= 0 {
-		cfg.ListTimeout = DefaultListTimeout
-	}
-	if cfg.CallTimeout <= 0 {
-		cfg.CallTimeout = DefaultCallTimeout
-	}
-	if cfg.MaxBodyBytes <= 0 {
-		cfg.MaxBodyBytes = DefaultMaxBodyBytes
-	}
+	cfg.ListTimeout = cmp.Or(max(cfg.ListTimeout, 0), DefaultListTimeout)
+	cfg.CallTimeout = cmp.Or(max(cfg.CallTimeout, 0), DefaultCallTimeout)
+	cfg.MaxBodyBytes = cmp.Or(max(cfg.MaxBodyBytes, 0), DefaultMaxBodyBytes)
 	if cfg.Transport == nil {
 		cfg.Transport = cfg.Guard.Transport()
 	}
@@ -235,3 +233,76 @@ func failureCode(ctx context.Context, written bool) string {
 	}
 	return source.CodeUnreachable
 }
+
+// Base is the base address of a provider's API. The zero Base is not
+// useful.
+type Base struct{ at *url.URL }
+
+// ParseBase reads an absolute http or https address without user, query and
+// fragment. The error is fault.Invalid and does not repeat the address.
+func ParseBase(address string) (Base, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" ||
+		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		return Base{}, fault.New(fault.Invalid, "must be an absolute http or https address without user, query and fragment")
+	}
+	return Base{at: u}, nil
+}
+
+// URL returns the address of a path below the base, segment by segment. A
+// segment stays one whatever it holds; "." and ".." would not, and for them URL
+// reports false. An empty last segment ends the path in a slash.
+func (b Base) URL(query url.Values, segments ...string) (string, bool) {
+	escaped := make([]string, len(segments))
+	for i, s := range segments {
+		if s == "." || s == ".." || s == "" && i < len(segments)-1 {
+			return "", false
+		}
+		escaped[i] = url.PathEscape(s)
+		if s == "" {
+			escaped[i] = "/"
+		}
+	}
+	u := b.at.JoinPath(escaped...)
+	u.RawQuery = query.Encode()
+	return u.String(), true
+}
+
+// Secret is a credential. However a value that holds one is printed, logged or
+// written as JSON, the text does not show: only Reveal gives it. The zero
+// Secret is empty.
+type Secret struct {
+	// A function prints as an address, wherever reflection finds it.
+	text func() string
+}
+
+// NewSecret returns a Secret of a text.
+func NewSecret(text string) Secret {
+	if text == "" {
+		return Secret{}
+	}
+	return Secret{text: func() string { return text }}
+}
+
+// NewSecrets returns the values of a map as Secrets.
+func NewSecrets(texts map[string]string) map[string]Secret {
+	secrets := make(map[string]Secret, len(texts))
+	for name, text := range texts {
+		secrets[name] = NewSecret(text)
+	}
+	return secrets
+}
+
+// Reveal returns the text.
+func (s Secret) Reveal() string {
+	if s.text == nil {
+		return ""
+	}
+	return s.text()
+}
+
+// FitsHeader reports whether the text can be sent in a header.
+func (s Secret) FitsHeader() bool { return httpguts.ValidHeaderFieldValue(s.Reveal()) }
+
+// Empty reports whether there is no text.
+func (s Secret) Empty() bool { return s.text == nil }

@@ -126,19 +126,16 @@ func (s *Source) look(ctx context.Context, e entry) (source.Tool, error) {
 		Description string          `json:"description"`
 		InputSchema json.RawMessage `json:"input_schema"`
 	}
-	switch {
-	case reply.Status == http.StatusNotFound:
+	if reply.Status == http.StatusNotFound {
 		return source.Tool{}, nil
-	case !reply.Succeeded() || !reply.Decode(&seen):
-		return source.Tool{}, reply.ListError()
+	}
+	if err := reply.DecodePage(&seen); err != nil {
+		return source.Tool{}, err
 	}
 	tool := source.Tool{
 		Name: e.Server + "/" + e.Name, Title: e.Name, Description: seen.Description,
-		InputSchema: json.RawMessage(`{"type":"object"}`),
+		InputSchema: rest.ObjectOr(seen.InputSchema, json.RawMessage(`{"type":"object"}`)),
 		Effect:      envelope.EffectOnce,
-	}
-	if _, ok := rest.Object(seen.InputSchema); ok && len(seen.InputSchema) > 0 {
-		tool.InputSchema = seen.InputSchema
 	}
 	if s.cfg.HonoursKey {
 		tool.Effect = envelope.EffectKeyed

@@ -6,6 +6,7 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
+	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
@@ -146,4 +149,117 @@ func (c *Catalog) Tool(key policy.Key) (*Tool, bool) {
 func (c *Catalog) Offers(t *Tool) bool {
 	src, ok := c.sources[t.Key.Source]
 	return ok && src.Enabled && src.ListError == ""
+}
+
+// Retry is how the attempts of a tool are spaced: exponentially longer from
+// Base to Cap, each wait spread by the part Jitter of itself to either side.
+type Retry struct {
+	Base, Cap time.Duration
+	Jitter    float64
+}
+
+// A webhook's receiver may be away for a day, so its messages are tried for
+// about two days, at growing intervals.
+const webhookAttempts = 60
+
+// extendRetries gives a tool that delivers webhooks more attempts than other
+// tools, as far as no operator bounded or spaced them.
+func (t *Tool) extendRetries(bounded bool) {
+	if !bounded {
+		t.MaxAttempts = webhookAttempts
+	}
+	if t.Retry == (Retry{}) {
+		t.Retry = Retry{Base: 5 * time.Second, Cap: time.Hour, Jitter: 0.2}
+	}
+}
+
+// SnapshotRule is a read that shows how things stand, made right before and right
+// after every call of a tool.
+type SnapshotRule struct {
+	// Tool is the read's name at the tool's own source.
+	Tool string `json:"tool"`
+	// Args is the template of its arguments, in the language of verifying
+	// reads; empty stands for {}.
+	Args json.RawMessage `json:"args,omitempty"`
+	// Required says that a call is not made unless the read before it worked.
+	Required bool `json:"required,omitzero"`
+}
+
+// SnapshotRule returns the read that belongs to a tool. Few tools have one.
+func (c *Catalog) SnapshotRule(key policy.Key) (SnapshotRule, bool) {
+	read, ok := c.snapshotRules[key]
+	return read, ok
+}
+
+// Resolve finds the tool that a proposal means: by source and name, or by
+// Composio app and name. Without either the name may be source:name, the full
+// name module.entity.action, or the bare name. The first of these always means
+// that tool, since no source can take another one's id; of the others exactly
+// one tool must have the name, whichever way. Tools in quarantine stand in
+// nobody's way.
+func (c *Catalog) Resolve(named envelope.Tool) (*Tool, error) {
+	if source := cmp.Or(named.Source, named.ComposioApp); source != "" {
+		if t, ok := c.tools[policy.Key{Source: source, Action: named.Name}]; ok && c.sources[source].Enabled {
+			return t, nil
+		}
+		if src, ok := c.sources[source]; !ok || !src.Enabled {
+			return nil, check.Invalid("/tool/source", "unknown_source", "no such source; list the tools to see the ones there are")
+		}
+		return nil, check.Invalid("/tool/name", "unknown_tool", "the source has no such tool; list the tools to see the ones there are")
+	}
+	if id, action, found := strings.Cut(named.Name, ":"); found {
+		if t, ok := c.tools[policy.Key{Source: id, Action: action}]; ok && c.sources[id].Enabled {
+			return t, nil
+		}
+	}
+	found := slices.DeleteFunc(slices.Clone(c.named[named.Name]), func(t *Tool) bool { return !c.sources[t.Key.Source].Enabled })
+	slices.SortFunc(found, compareKeys)
+	found = slices.Compact(found)
+	if usable := slices.DeleteFunc(slices.Clone(found), func(t *Tool) bool { return t.Quarantined }); len(usable) > 0 {
+		found = usable
+	}
+	switch len(found) {
+	case 0:
+		return nil, check.Invalid("/tool/name", "unknown_tool", "no source has such a tool; list the tools to see the ones there are")
+	case 1:
+		return found[0], nil
+	}
+	keys := make([]string, min(len(found), maxListedKeys))
+	for i := range keys {
+		keys[i] = found[i].Key.String()
+	}
+	return nil, check.Invalid("/tool/source", "required", "several tools have this name; say which by its source: %s", strings.Join(keys, ", "))
+}
+
+// maxListedKeys bounds the tools that an error lists.
+const maxListedKeys = 20
+
+// Definition is what a source says a tool is, beside its name: all that an
+// agent reads of it and all that a call depends on.
+type Definition struct {
+	Title        string          `json:"title"`
+	Description  string          `json:"description"`
+	InputSchema  json.RawMessage `json:"input_schema"`
+	OutputSchema json.RawMessage `json:"output_schema"`
+	Hints        source.Hints    `json:"hints"`
+}
+
+// definitionOf is the definition in what a source listed.
+func definitionOf(t source.Tool) Definition {
+	return Definition{Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Hints: t.Hints}
+}
+
+// parseDefinition reads a definition as it is stored; nil for none.
+func parseDefinition(raw []byte) (*Definition, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	var d Definition
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return nil, err
+	}
+	if string(d.OutputSchema) == "null" {
+		d.OutputSchema = nil
+	}
+	return &d, nil
 }

@@ -73,8 +73,12 @@ func (d Definition) canonical(t texts) (input, output, hints []byte, err error) 
 // sum hashes the hashes of the parts, so that nothing can move from one part
 // to the next, under the name of what they are a digest of.
 func sum(scheme byte, of string, parts ...[]byte) []byte {
+	return sumParts(scheme, append([][]byte{[]byte("countersign tool " + of)}, parts...))
+}
+
+func sumParts(scheme byte, parts [][]byte) []byte {
 	h := sha256.New()
-	for _, part := range append([][]byte{[]byte("countersign tool " + of)}, parts...) {
+	for _, part := range parts {
 		one := sha256.Sum256(part)
 		h.Write(one[:])
 	}
@@ -88,17 +92,15 @@ func partsDigest(name string, d Definition) []byte {
 	if err != nil {
 		return nil
 	}
-	h := sha256.New()
-	for _, part := range [][]byte{[]byte(name), []byte(d.Title), []byte(d.Description), d.InputSchema, d.OutputSchema, hints} {
+	parts := [][]byte{[]byte(name), []byte(d.Title), []byte(d.Description), d.InputSchema, d.OutputSchema, hints}
+	for i, part := range parts {
 		if len(part) > 0 && (part[0] == '{' || part[0] == '[') {
-			if part, err = envelope.Canonical(part); err != nil {
+			if parts[i], err = envelope.Canonical(part); err != nil {
 				return nil
 			}
 		}
-		one := sha256.Sum256(part)
-		h.Write(one[:])
 	}
-	return h.Sum([]byte{schemeParts})
+	return sumParts(schemeParts, parts)
 }
 
 // Is reports whether a digest, of whichever scheme, is of the tool's definition as

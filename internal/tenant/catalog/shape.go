@@ -85,7 +85,6 @@ func (p position) of(name string, value any) position {
 			return aSet
 		}
 		return aSchema
-	case verbatim, schemas, aSet, aText:
 	}
 	return verbatim
 }
@@ -150,7 +149,6 @@ func shaped(value any, at position, t texts) any {
 				all[i] = shaped(one, aSchema, t)
 			}
 			return all
-		case verbatim, aSchema, schemasByName, setsByName, schemasOrSets, aText:
 		}
 	}
 	return value

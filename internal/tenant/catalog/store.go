@@ -1,13 +1,19 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
@@ -45,4 +51,110 @@ func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Catalog, e
 	c.index = sync.OnceValue(func() *index { return newIndex(c.tools) })
 	c.snapshotRules, err = SnapshotRules(ctx, tx, tenant)
 	return c, err
+}
+
+// SnapshotRules returns what is set for a tenant's tools, those among them that their
+// sources do not list at present.
+func SnapshotRules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (map[policy.Key]SnapshotRule, error) {
+	rows, err := dbsqlc.New().SnapshotRuleList(ctx, tx, uuid.UUID(tenant))
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	reads := make(map[policy.Key]SnapshotRule, len(rows))
+	for _, r := range rows {
+		key := policy.Key{Source: r.SourceID, Action: r.ToolName}
+		var read SnapshotRule
+		if err := json.Unmarshal(r.Rule, &read); err != nil {
+			return nil, fmt.Errorf("snapshot rule of %s: %w", key, err)
+		}
+		reads[key] = read
+	}
+	return reads, nil
+}
+
+// PutSnapshotRule sets the read that belongs to a tool, or removes it if that is
+// nil. It does not check it: package action/snapshot does.
+func PutSnapshotRule(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key policy.Key, read *SnapshotRule) error {
+	q := dbsqlc.New()
+	if read == nil {
+		n, err := q.SnapshotRuleDelete(ctx, tx, &dbsqlc.SnapshotRuleDeleteParams{TenantID: uuid.UUID(tenant), SourceID: key.Source, ToolName: key.Action})
+		return postgres.Affected(n, err, fault.New(fault.NotFound, "no snapshots are set for %s", key))
+	}
+	rule, err := json.Marshal(read)
+	if err != nil {
+		return fmt.Errorf("encode snapshot rule of %s: %w", key, err)
+	}
+	return violations.Fault(q.SnapshotRulePut(ctx, tx, &dbsqlc.SnapshotRulePutParams{TenantID: uuid.UUID(tenant), SourceID: key.Source, ToolName: key.Action, Rule: rule}))
+}
+
+// Sources returns a tenant's sources in order of id, as they are stored now.
+func Sources(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Source, error) {
+	rows, err := dbsqlc.New().SourceList(ctx, tx, uuid.UUID(tenant))
+	return postgres.Map(rows, err, sourceFromRow)
+}
+
+func sourceFromRow(r dbsqlc.SourceListRow) Source {
+	return Source{
+		ID: r.SourceID, Kind: r.Kind, Config: r.Config, Secret: r.Secret, Enabled: r.Enabled,
+		DefaultRisk: policy.ToolRisk(postgres.OrZero(r.DefaultRisk)), ListError: postgres.OrZero(r.ListError), ListedAt: r.ListedAt,
+		DriftGuard: DriftGuard(r.DriftGuard), Quarantine: r.Quarantine, LeftOut: int(r.LeftOut),
+	}
+}
+
+// PutSource makes or changes a source. Its secret must be encrypted.
+func PutSource(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, src Source) error {
+	p := &dbsqlc.SourceUpsertParams{
+		TenantID: uuid.UUID(tenant), SourceID: src.ID, Kind: src.Kind, Config: src.Config, Secret: src.Secret, Enabled: src.Enabled,
+		DriftGuard: string(cmp.Or(src.DriftGuard, GuardFull)), Quarantine: src.Quarantine, DefaultRisk: postgres.OrNull(string(src.DefaultRisk)),
+	}
+	if len(p.Config) == 0 {
+		p.Config = json.RawMessage("{}")
+	}
+	return violations.Fault(dbsqlc.New().SourceUpsert(ctx, tx, p))
+}
+
+// DeleteSource removes a source and its tools. Envelopes that name them stay.
+func DeleteSource(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id string) error {
+	n, err := dbsqlc.New().SourceDelete(ctx, tx, &dbsqlc.SourceDeleteParams{TenantID: uuid.UUID(tenant), SourceID: id})
+	return postgres.Affected(n, err, fault.New(fault.NotFound, "no source %s", id))
+}
+
+// AskRefresh has the fleet list a source soon, whatever its last listing's
+// age. It is done when the source was listed later than the time that it
+// returns. A source that is not there, or switched off, is fault.NotFound.
+func AskRefresh(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id string) (time.Time, error) {
+	asked, err := dbsqlc.New().SourceRefreshAsk(ctx, tx, &dbsqlc.SourceRefreshAskParams{TenantID: uuid.UUID(tenant), SourceID: id})
+	return asked, postgres.Found(err, fault.New(fault.NotFound, "no source %s that is switched on", id))
+}
+
+// Stale returns sources of any tenant, those first that somebody wants listed,
+// then the longest not listed.
+func Stale(ctx context.Context, tx pgx.Tx, maxAge float64, most int) ([]StaleSource, error) {
+	rows, err := dbsqlc.New().SourceStale(ctx, tx, &dbsqlc.SourceStaleParams{MaxAgeSeconds: maxAge, Most: int64(most)})
+	return postgres.Map(rows, err, func(r dbsqlc.SourceStaleRow) StaleSource {
+		return StaleSource{envelope.TenantID(r.TenantID), r.SourceID}
+	})
+}
+
+// StaleSource is a source whose tools should be listed again.
+type StaleSource struct {
+	Tenant envelope.TenantID
+	ID     string
+}
+
+// violations are the faults for the constraints of this package's tables that
+// a caller's input can violate.
+var violations = postgres.Violations{
+	"sources_tenant_id_fkey":        fault.New(fault.NotFound, "no such tenant"),
+	"sources_pkey":                  fault.New(fault.Conflict, "a source of that id exists"),
+	"sources_source_id_check":       fault.New(fault.Invalid, "a source's id is 1 to 100 of a-z, 0-9, dot, - and _, and starts with a letter or a digit"),
+	"sources_kind_check":            fault.New(fault.Invalid, "a source's kind is mcp, builtin, tool_gateway, composio, slack, linear, sentry or webhook"),
+	"sources_default_risk_check":    fault.New(fault.Invalid, "a risk is read, write or danger"),
+	"sources_drift_guard_check":     fault.New(fault.Invalid, "a drift guard is full or interface"),
+	"tools_source_id_fkey":          fault.New(fault.NotFound, "no such source"),
+	"tools_risk_override_check":     fault.New(fault.Invalid, "a risk is read, write or danger"),
+	"tools_effect_override_check":   fault.New(fault.Invalid, "an effect is read, idempotent, keyed or once"),
+	"tools_name_parts_check":        fault.New(fault.Invalid, "a part of a tool's full name is 1 to 100 of a-z, 0-9, - and _, and starts with a letter or a digit"),
+	"tools_max_attempts_check":      fault.New(fault.Invalid, "max_attempts is 1 to 100"),
+	"snapshot_rules_source_id_fkey": fault.New(fault.NotFound, "no such source"),
 }

@@ -7,6 +7,7 @@ package contact
 import (
 	"net/mail"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/nyaruka/phonenumbers"
@@ -16,22 +17,22 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// MaxContactLength is the length in bytes that a contact may have.
+// MaxLength is the length in bytes that a contact may have.
 const MaxLength = 320
 
-// ContactKind is what a contact is.
+// Kind is what a contact is.
 type Kind string
 
 // The kinds of contacts.
 const (
-	// ContactEmail is one mail address.
+	// Email is one mail address.
 	Email Kind = "email"
-	// ContactDomain is a domain and all its subdomains, and thus every mail
+	// Domain is a domain and all its subdomains, and thus every mail
 	// address in them.
 	Domain Kind = "domain"
-	// ContactPhone is a telephone number.
+	// Phone is a telephone number.
 	Phone Kind = "phone"
-	// ContactHandle is any other name: of a person, a channel, an account.
+	// Handle is any other name: of a person, a channel, an account.
 	Handle Kind = "handle"
 )
 
@@ -217,4 +218,121 @@ func foldEmail(local, domain string, o Options) (string, bool) {
 // notAtom reports whether a rune may stand in a local part only in quotes.
 func notAtom(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune(`"(),:;<>@[\]`, r)
+}
+
+// Match is an entry of the do-not-contact list that a recipient matched. The
+// zero value is no match.
+type Match struct {
+	// Kind is what kind of entry it is.
+	Kind Kind
+	// Reason is why an operator put it there; it may be empty.
+	Reason string
+}
+
+// Ask is the recipients of one action, to be looked up in its tenant's list.
+type Ask struct {
+	Tenant   envelope.TenantID
+	Contacts []Contact
+}
+
+// Found is an entry that a recipient of an Ask equals or belongs to.
+type Found struct {
+	// Ask is the index of the Ask.
+	Ask int
+	Match
+}
+
+// PublicReason returns the operator's reason on one line, or "" if it looks as
+// though it named the recipient, or is too long to tell.
+func (m Match) PublicReason() string {
+	reason := m.Reason
+	const longest = 300
+	digits, row := 0, 0
+	for _, r := range fold(reason) {
+		row++
+		if unicode.IsDigit(r) {
+			digits++
+		} else {
+			row = 0
+		}
+		if r == '@' || row > len("2006") || digits > len("20060102") {
+			return "" // a date may pass
+		}
+	}
+	if len(reason) > longest {
+		return ""
+	}
+	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(reason, ""), func(r rune) bool {
+		return unicode.IsSpace(r) || !unicode.IsPrint(r)
+	}), " ")
+}
+
+// MaxEntries is how many entries one call stores or deletes.
+const MaxEntries = 1000
+
+// Entry is a contact that must not be written to.
+type Entry struct {
+	// Kind is how the value is to be read. Empty has it guessed.
+	Kind Kind `json:"kind,omitzero"`
+	// Value is an address, a domain with all below it, a phone number or a
+	// handle. It is stored, and read back, in normal form.
+	Value string `json:"value"`
+	// Reason says why, Source where it comes from. Both may be empty; the
+	// reason is shown for actions that are skipped for it.
+	Reason string `json:"reason,omitzero"`
+	Source string `json:"source,omitzero"`
+	// ExpiresAt is when the entry stops to count; nil for never.
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	// CreatedAt and CreatedBy are set by the database.
+	CreatedAt time.Time `json:"created_at,omitzero"`
+	CreatedBy string    `json:"created_by,omitzero"`
+}
+
+// Validate checks an entry, read by the tenant's options. The error is an
+// *envelope.InvalidError.
+func (e Entry) Validate(o Options) error {
+	_, err := e.parse(o)
+	return err
+}
+
+// parse returns the contact of the entry. It keeps what plus-addressing adds,
+// so that the entry holds whether or not the tenant has plus-addressing on.
+func (e Entry) parse(o Options) (Contact, error) {
+	var p check.Problems
+	o.PlusAddressing = false
+	var c Contact
+	var err error
+	switch e.Kind {
+	case "":
+		c, err = Parse(e.Value, o)
+	case Email, Domain, Phone, Handle:
+		c, err = ParseAs(e.Kind, e.Value, o)
+	default:
+		p.Add("/kind", envelope.RuleEnum, "must be email, domain, phone or handle; leave it out to have it guessed")
+	}
+	switch {
+	case e.Value == "":
+		p.Add("/value", envelope.RuleRequired, "must be an address, a domain, a phone number or a handle")
+	case err != nil:
+		p.Add("/value", envelope.RuleFormat, "%s", err)
+	}
+	p.Text("/value", e.Value)
+	p.Text("/reason", e.Reason)
+	p.Text("/source", e.Source)
+	if e.ExpiresAt != nil && (e.ExpiresAt.Year() < 1970 || e.ExpiresAt.Year() > 2999) {
+		p.Add("/expires_at", envelope.RuleFormat, "must be between the years 1970 and 2999")
+	}
+	return c, p.Err()
+}
+
+// withoutPlus returns a contact's value without what plus-addressing adds.
+func withoutPlus(c Contact) string {
+	if c.Kind != Email {
+		return c.Value
+	}
+	plain, err := ParseAs(c.Kind, c.Value, Options{PlusAddressing: true})
+	if err != nil {
+		return c.Value
+	}
+	return plain.Value
 }

@@ -16,13 +16,20 @@ func clean(text string) string {
 	if isASCII(text) && !strings.ContainsFunc(text, invisible) {
 		return text
 	}
-	for range 4 {
-		next := norm.NFKC.String(strings.Map(func(r rune) rune {
+	return settle(text, func(text string) string {
+		return norm.NFKC.String(strings.Map(func(r rune) rune {
 			if invisible(r) {
 				return -1
 			}
 			return r
 		}, strings.ToValidUTF8(text, "\uFFFD")))
+	})
+}
+
+// settle repeats a step, a few times at most, until it changes nothing.
+func settle(text string, step func(string) string) string {
+	for range 4 {
+		next := step(text)
 		if next == text {
 			break
 		}
@@ -51,15 +58,9 @@ func fold(text string) string {
 	if isASCII(text) {
 		return strings.Join(strings.Fields(strings.ToLower(clean(text))), " ")
 	}
-	for range 4 {
-		next := clean(cases.Fold().String(norm.NFD.String(clean(text))))
-		next = strings.Join(strings.Fields(next), " ")
-		if next == text {
-			break
-		}
-		text = next
-	}
-	return text
+	return settle(text, func(text string) string {
+		return strings.Join(strings.Fields(clean(cases.Fold().String(norm.NFD.String(clean(text))))), " ")
+	})
 }
 
 // names maps domain names as the Lookup profile does, yet lets pass what
@@ -71,20 +72,13 @@ var names = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.Transitional(fal
 // foldDomain returns a domain name in ASCII and lower case, without dots at
 // its ends. A text that is no domain name is folded as it is; domainLike tells.
 func foldDomain(text string) string {
-	for range 4 {
-		next := clean(text)
-		if ascii, err := names.ToASCII(next); err == nil {
-			next = ascii
-		} else {
-			next = fold(next)
+	return settle(text, func(text string) string {
+		next, err := names.ToASCII(clean(text))
+		if err != nil {
+			next = fold(clean(text))
 		}
-		next = strings.Trim(next, ".")
-		if next == text {
-			break
-		}
-		text = next
-	}
-	return text
+		return strings.Trim(next, ".")
+	})
 }
 
 // domainLike reports whether a folded text could be a domain name of at least

@@ -39,17 +39,11 @@ func dialled(text string) string {
 // digitValue returns what a decimal digit stands for. Unicode has them in
 // rows of ten from zero.
 func digitValue(r rune) rune {
-	for _, row := range unicode.Nd.R16 {
-		if rune(row.Lo) <= r && r <= rune(row.Hi) {
-			return (r - rune(row.Lo)) % 10
-		}
+	zero := r
+	for unicode.Is(unicode.Nd, zero-1) {
+		zero--
 	}
-	for _, row := range unicode.Nd.R32 {
-		if rune(row.Lo) <= r && r <= rune(row.Hi) {
-			return (r - rune(row.Lo)) % 10
-		}
-	}
-	return 0
+	return (r - zero) % 10
 }
 
 // phoneLike reports whether a text has nothing but digits and what people

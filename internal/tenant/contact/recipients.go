@@ -26,7 +26,7 @@ import (
 // so that an entry example.org covers mail.example.org.
 //
 // It is linear in the length of the value. Readings longer than
-// MaxContactLength are left out, since no entry can be as long.
+// MaxLength are left out, since no entry can be as long.
 func Recipients(text string, o Options) []Contact {
 	r := reach{options: o, seen: map[Contact]struct{}{}, dialled: map[string]struct{}{}}
 	for _, reading := range readTexts(text) {

@@ -174,3 +174,10 @@ func Matches(ctx context.Context, tx pgx.Tx, asks []Ask) ([]Found, error) {
 		return Found{int(r.Index), Match{Kind(r.Kind), r.Reason}}
 	})
 }
+
+// violations are the faults for the constraints of this package's tables that
+// a caller's input can violate.
+var violations = postgres.Violations{
+	"do_not_contact_tenant_id_fkey": fault.New(fault.NotFound, "no such tenant"),
+	"do_not_contact_kind_check":     fault.New(fault.Invalid, "an entry's kind is email, domain, phone or handle"),
+}

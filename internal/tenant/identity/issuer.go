@@ -110,11 +110,7 @@ func (i *issuers) keysFor(ctx context.Context, url string, header jose.Header, n
 
 // errSilent reports whether nobody can say whether a token is an issuer's.
 func errSilent(cause error) error {
-	const text = "the issuer of the token does not answer; tokens of Countersign's own still work"
-	if cause == nil {
-		return fault.New(fault.Busy, text)
-	}
-	return fault.Wrap(cause, fault.Busy, text)
+	return fault.Wrap(cause, fault.Busy, "the issuer of the token does not answer; tokens of Countersign's own still work")
 }
 
 func (i *issuers) look(url string) (keys []jose.JSONWebKey, got, asked time.Time) {

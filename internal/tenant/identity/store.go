@@ -2,6 +2,8 @@ package identity
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -33,4 +35,110 @@ func TenantByName(ctx context.Context, tx pgx.Tx, name string) (envelope.TenantI
 // TenantName is what a tenant is called, in a transaction of its scope.
 func TenantName(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (string, error) {
 	return dbsqlc.New().TenantName(ctx, tx, uuid.UUID(tenant))
+}
+
+// PutProvider sets a provider up, in a transaction of the tenant's scope. What
+// breaks the rules is fault.Invalid; an issuer and audience that is another
+// provider's, perhaps another tenant's, and the last owner's way in are
+// fault.Conflict.
+func PutProvider(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p Provider) error {
+	if err := p.check(); err != nil {
+		return err
+	}
+	if p.Roles == nil {
+		p.Roles = map[string]Role{}
+	}
+	roles, err := json.Marshal(p.Roles)
+	if err != nil {
+		return err
+	}
+	return keepOwner(ctx, tx, tenant, func() error {
+		return violations.Fault(dbsqlc.New().IdentityProviderPut(ctx, tx, &dbsqlc.IdentityProviderPutParams{
+			TenantID: uuid.UUID(tenant), ProviderID: p.ID, Issuer: p.Issuer, Audience: p.Audience, Clients: append([]string{}, p.Clients...),
+			RoleClaim: postgres.OrNull(p.RoleClaim), Roles: roles, DefaultRole: postgres.OrNull(string(p.DefaultRole)), AllowedDomains: append([]string{}, p.AllowedDomains...),
+		}))
+	})
+}
+
+// DeleteProvider has the tokens of a provider taken no more, in a transaction
+// of the tenant's scope. The people stay, and their tokens of Countersign's
+// own. A provider that is not there is fault.NotFound, the last owner's way in
+// fault.Conflict.
+func DeleteProvider(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id string) error {
+	return keepOwner(ctx, tx, tenant, func() error {
+		n, err := dbsqlc.New().IdentityProviderDelete(ctx, tx, &dbsqlc.IdentityProviderDeleteParams{TenantID: uuid.UUID(tenant), ProviderID: id})
+		return postgres.Affected(n, err, fault.New(fault.NotFound, "no such provider"))
+	})
+}
+
+// Providers lists the providers of a tenant, in a transaction of its scope.
+func Providers(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Provider, error) {
+	rows, err := dbsqlc.New().IdentityProviders(ctx, tx, uuid.UUID(tenant))
+	return postgres.TryMap(rows, err, providerFromRow)
+}
+
+// tenantProvider is a provider with its tenant.
+type tenantProvider struct {
+	Provider
+	tenant envelope.TenantID
+}
+
+// providerOf returns the provider that a token of an issuer and audiences is
+// for. No provider, or more than one, is ErrToken. The function reads across
+// tenants; sqlc does not know its columns, which are those of
+// IdentityProvidersRow.
+func providerOf(ctx context.Context, tx pgx.Tx, issuer string, audiences []string) (tenantProvider, error) {
+	const query = "SELECT tenant_id, provider_id, issuer, audience, clients, role_claim, roles, default_role, allowed_domains FROM providers_of($1, $2)"
+	rows, err := tx.Query(ctx, query, issuer, audiences)
+	if err != nil {
+		return tenantProvider{}, err
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[dbsqlc.IdentityProvidersRow])
+	if err != nil {
+		return tenantProvider{}, err
+	}
+	if len(found) != 1 {
+		return tenantProvider{}, ErrToken
+	}
+	p, err := providerFromRow(found[0])
+	return tenantProvider{p, envelope.TenantID(found[0].TenantID)}, err
+}
+
+func providerFromRow(r dbsqlc.IdentityProvidersRow) (Provider, error) {
+	p := Provider{
+		ID: r.ProviderID, Issuer: r.Issuer, Audience: r.Audience, Clients: r.Clients, RoleClaim: postgres.OrZero(r.RoleClaim),
+		DefaultRole: Role(postgres.OrZero(r.DefaultRole)), AllowedDomains: r.AllowedDomains,
+	}
+	if err := json.Unmarshal(r.Roles, &p.Roles); err != nil {
+		return p, fmt.Errorf("roles of provider %s: %w", r.ProviderID, err)
+	}
+	return p, nil
+}
+
+// violations are the faults for the constraints of this package's tables that
+// a caller's input can violate.
+var violations = postgres.Violations{
+	"tenants_pkey":                          fault.New(fault.Conflict, "a tenant of that id exists"),
+	"tenants_name_key":                      fault.New(fault.Conflict, "a tenant of that name exists"),
+	"tenants_name_check":                    fault.New(fault.Invalid, "a tenant's name is 1 to 63 of a-z, 0-9 and -, and starts with a letter or a digit"),
+	"api_tokens_tenant_id_fkey":             fault.New(fault.NotFound, "no such tenant"),
+	"api_tokens_operator_id_fkey":           fault.New(fault.NotFound, "no such person"),
+	"api_tokens_role_check":                 fault.New(fault.Invalid, "a token's role is owner, admin, operator, viewer or agent"),
+	"api_tokens_scopes_check":               fault.New(fault.Invalid, "a token's scopes and tools are left out, or name at least one"),
+	"api_tokens_tools_check":                fault.New(fault.Invalid, "a token's scopes and tools are left out, or name at least one"),
+	"api_tokens_previous_check":             fault.New(fault.Invalid, "a token's scopes and tools are left out, or name at least one"),
+	"operators_tenant_id_fkey":              fault.New(fault.NotFound, "no such tenant"),
+	"operators_pkey":                        fault.New(fault.Conflict, "another person has this login"),
+	"operators_operator_id_key":             fault.New(fault.Conflict, "another person has this login"),
+	"operators_login_key":                   fault.New(fault.Conflict, "another person has this login"),
+	"operators_slack_key":                   fault.New(fault.Conflict, "another person is this Slack user"),
+	"operators_role_check":                  fault.New(fault.Invalid, "a person's role is owner, admin, operator or viewer"),
+	"operators_role_set_check":              fault.New(fault.Invalid, "a person's role is owner, admin, operator or viewer"),
+	"operators_login_check":                 fault.New(fault.Invalid, "an issuer and a subject, and a Slack team and user, go together"),
+	"operators_slack_check":                 fault.New(fault.Invalid, "an issuer and a subject, and a Slack team and user, go together"),
+	"identity_providers_tenant_id_fkey":     fault.New(fault.NotFound, "no such tenant"),
+	"identity_providers_pkey":               fault.New(fault.Conflict, "a provider of that id exists"),
+	"identity_providers_audience_key":       fault.New(fault.Conflict, "another provider, perhaps another tenant's, has this issuer and audience"),
+	"identity_providers_provider_id_check":  fault.New(fault.Invalid, "a provider's id is 1 to 100 of a-z, 0-9, dot, - and _, and starts with a letter or a digit"),
+	"identity_providers_default_role_check": fault.New(fault.Invalid, "a default role is operator or viewer"),
 }

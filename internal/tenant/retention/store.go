@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
@@ -141,4 +142,14 @@ func count(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Setting) 
 		return q.RetentionOlderActions(ctx, tx, &dbsqlc.RetentionOlderActionsParams{TenantID: uuid.UUID(tenant), Days: int32(s.Days), Most: CountMost})
 	}
 	return q.RetentionOlderEvents(ctx, tx, &dbsqlc.RetentionOlderEventsParams{TenantID: uuid.UUID(tenant), Days: int32(s.Days), Most: CountMost})
+}
+
+// violations are the faults for the constraints of this package's tables that
+// a caller's input can violate.
+var violations = postgres.Violations{
+	"retention_tenant_id_fkey":        fault.New(fault.NotFound, "no such tenant"),
+	"retention_checks_tenant_id_fkey": fault.New(fault.NotFound, "no such tenant"),
+	"retention_kind_check":            fault.New(fault.Invalid, "retention is of actions or of events"),
+	"retention_days_check":            fault.New(fault.Invalid, "days are 1 to 36500"),
+	"retention_action_check":          fault.New(fault.Invalid, "a retention's action is delete or report"),
 }

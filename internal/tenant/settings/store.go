@@ -3,6 +3,7 @@ package settings
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
@@ -68,4 +70,91 @@ func load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, language fun
 		return nil, fmt.Errorf("subscriptions: %w", err)
 	}
 	return s, nil
+}
+
+// loadSubscriptions lets every subscription use the tools that it delivers
+// with, and nothing else. Setting one up is the permission, so that it ends
+// with the subscription and needs no rule that somebody could forget.
+func (s *Settings) loadSubscriptions(ctx context.Context, tx pgx.Tx) error {
+	rows, err := dbsqlc.New().SubscriptionAutomations(ctx, tx, uuid.UUID(s.Tenant))
+	if err != nil {
+		return err
+	}
+	deny := policy.Rule{Key: "*", Mode: string(envelope.ModeDeny)}
+	for _, r := range rows {
+		if !r.Enabled {
+			continue
+		}
+		src, _ := s.Source(r.SourceID)
+		version := strconv.FormatInt(r.Version, 10)
+		rules := []policy.Rule{deny}
+		for _, tool := range DeliveryTools(src.Kind) {
+			rules = append(rules, policy.Rule{Key: r.SourceID + ":" + tool, Mode: string(envelope.ModeAllow), Version: version})
+		}
+		s.automations[SubscriptionAutomation(r.SubscriptionID)] = policy.Compile(rules)
+	}
+	s.automations[subscriptionPrefix] = policy.Compile([]policy.Rule{deny})
+	return nil
+}
+
+// PutReview sets how people look at what a pattern covers, from a risk on.
+func PutReview(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r ReviewRule, by string) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	return violations.Fault(dbsqlc.New().ReviewUpsert(ctx, tx, &dbsqlc.ReviewUpsertParams{
+		TenantID: uuid.UUID(tenant), Key: r.Pattern, Risk: string(r.Risk), ApprovalsNeeded: int32(r.Approvals),
+		WaitSeconds: inSeconds(r.Wait), WarnSeconds: inSeconds(r.Warn), EscalateSeconds: inSeconds(r.Escalate), UpdatedBy: by,
+	}))
+}
+
+// DeleteReview removes what PutReview set.
+func DeleteReview(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, pattern string, risk envelope.Risk) error {
+	n, err := dbsqlc.New().ReviewDelete(ctx, tx, &dbsqlc.ReviewDeleteParams{TenantID: uuid.UUID(tenant), Key: pattern, Risk: string(risk)})
+	return postgres.Affected(n, err, fault.New(fault.NotFound, "no review is set for %s from the risk %s on", pattern, risk))
+}
+
+// Reviews returns every review rule of a tenant, in order of pattern and risk.
+func Reviews(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]ReviewRule, error) {
+	rows, err := dbsqlc.New().ReviewList(ctx, tx, uuid.UUID(tenant))
+	return postgres.Map(rows, err, func(r dbsqlc.ReviewListRow) ReviewRule {
+		return ReviewRule{
+			Pattern: r.Key, Risk: envelope.Risk(r.Risk), Approvals: int(r.ApprovalsNeeded),
+			Wait: ofSeconds(r.WaitSeconds), Warn: ofSeconds(r.WarnSeconds), Escalate: ofSeconds(r.EscalateSeconds),
+			LastChange: LastChange{UpdatedAt: r.UpdatedAt.UTC(), UpdatedBy: r.UpdatedBy},
+		}
+	})
+}
+
+func inSeconds(d *envelope.Duration) *int32 {
+	if d == nil {
+		return nil
+	}
+	return new(int32(d.Seconds()))
+}
+
+func ofSeconds(n *int32) *envelope.Duration {
+	if n == nil {
+		return nil
+	}
+	return new(envelope.Duration(time.Duration(*n) * time.Second))
+}
+
+// violations are the faults for the constraints of this package's tables that
+// a caller's input can violate.
+var violations = postgres.Violations{
+	"policy_modes_tenant_id_fkey":    fault.New(fault.NotFound, "no such tenant"),
+	"policy_rules_tenant_id_fkey":    fault.New(fault.NotFound, "no such tenant"),
+	"policy_rules_rule_id_check":     fault.New(fault.Invalid, "a rule's id is 1 to 100 of a-z, 0-9, dot, - and _, and starts with a letter or a digit"),
+	"session_modes_tenant_id_fkey":   fault.New(fault.NotFound, "no such tenant"),
+	"preferences_tenant_id_fkey":     fault.New(fault.NotFound, "no such tenant"),
+	"grants_tenant_id_fkey":          fault.New(fault.NotFound, "no such tenant"),
+	"grants_pins_check":              fault.New(fault.Invalid, "a grant's pins are JSON Pointers with values"),
+	"grants_expires_at_check":        fault.New(fault.Invalid, "a grant holds for 1 second to 90 days"),
+	"reviews_tenant_id_fkey":         fault.New(fault.NotFound, "no such tenant"),
+	"reviews_risk_check":             fault.New(fault.Invalid, "a risk is low, medium or high"),
+	"reviews_approvals_needed_check": fault.New(fault.Invalid, "an action needs 1 to 5 approvals"),
+	"reviews_wait_seconds_check":     fault.New(fault.Invalid, "the times of a review are at most 30 days"),
+	"reviews_warn_seconds_check":     fault.New(fault.Invalid, "the times of a review are at most 30 days"),
+	"reviews_escalate_seconds_check": fault.New(fault.Invalid, "the times of a review are at most 30 days"),
 }
