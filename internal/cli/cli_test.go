@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/dev"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
 // fixture is a command line beside a running environment.
@@ -418,7 +419,7 @@ func runsDev(d *fixture) {
 }
 
 func knowsItself(d *fixture) {
-	d.want(d.agent("version"), command.ExitOK, "countersign "+command.Version())
+	d.want(d.agent("version"), command.ExitOK, "countersign "+telemetry.Version())
 	d.want(d.agent("version", "--json"), command.ExitOK, `"go":"go1.`)
 	d.want(d.agent(), command.ExitOK, "Start here:")
 	d.want(d.agent("completion", "bash"), command.ExitOK, "__start_countersign")

@@ -189,7 +189,7 @@ func (t *Telemetry) Flush(ctx context.Context) error {
 // Version returns the version that the program was built from, or "devel".
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok {
+	if !ok || info.Main.Version == "(devel)" {
 		return "devel"
 	}
 	return cmp.Or(info.Main.Version, "devel")

@@ -63,7 +63,12 @@ func runGet(ctx context.Context, a *command.App, c *client.Client, args []string
 	until := time.Now().Add(wait)
 	var failed error
 	for i, id := range wanted {
-		action, err := read(ctx, c, id, wait > 0, until)
+		var action wire.Action
+		if wait > 0 {
+			action, _, err = c.Wait(ctx, id, max(time.Until(until), time.Millisecond))
+		} else {
+			action, err = c.Action(ctx, id)
+		}
 		if err != nil {
 			return err
 		}
@@ -88,14 +93,6 @@ func runGet(ctx context.Context, a *command.App, c *client.Client, args []string
 		}
 	}
 	return failed
-}
-
-func read(ctx context.Context, c *client.Client, id envelope.ActionID, waits bool, until time.Time) (wire.Action, error) {
-	if !waits {
-		return c.Action(ctx, id)
-	}
-	action, _, err := c.Wait(ctx, id, max(time.Until(until), time.Millisecond))
-	return action, err
 }
 
 // ShowDetail shows an action with its decision, attempts and result.
@@ -127,7 +124,11 @@ func ShowDetail(a *command.App, act wire.Action, attempts []wire.Attempt) error 
 		"next attempt", command.Local(act.NextAttemptAt),
 	)
 	if w := act.Waiting; w != nil {
-		pairs = append(pairs, "waits for", w.Message+untilText(w.Until))
+		until := ""
+		if w.Until != nil {
+			until = ", until " + command.Local(w.Until) + " or later"
+		}
+		pairs = append(pairs, "waits for", w.Message+until)
 	}
 	pairs = append(pairs, "ended", command.Local(e.Timestamps.CompletedAt))
 	if e.Result.Error != nil {
@@ -148,16 +149,14 @@ func ShowAttempts(a *command.App, attempts []wire.Attempt) error {
 	if len(attempts) == 0 {
 		return nil
 	}
-	rows := make([][]string, len(attempts))
-	for i, at := range attempts {
+	fmt.Fprintln(a.Out)
+	return command.Table(a, attempts, []string{"TRY", "LEFT IT", "CODE", "AT", "TOOK", "MESSAGE"}, func(at wire.Attempt) []string {
 		took := ""
 		if at.StartedAt != nil {
 			took = at.FinishedAt.Sub(*at.StartedAt).Round(time.Millisecond).String()
 		}
-		rows[i] = []string{fmt.Sprint(at.Attempt), string(at.Status), at.Code, command.Local(&at.FinishedAt), took, at.Message}
-	}
-	fmt.Fprintln(a.Out)
-	return a.Table([]string{"TRY", "LEFT IT", "CODE", "AT", "TOOK", "MESSAGE"}, rows)
+		return []string{fmt.Sprint(at.Attempt), string(at.Status), at.Code, command.Local(&at.FinishedAt), took, at.Message}
+	})
 }
 
 // decisionText says what people decided, or until when they may.
@@ -175,11 +174,4 @@ func decisionText(act wire.Action) string {
 		return "waits for a person until " + command.Local(d.ExpiresAt)
 	}
 	return ""
-}
-
-func untilText(t *time.Time) string {
-	if t == nil {
-		return ""
-	}
-	return ", until " + command.Local(t) + " or later"
 }

@@ -14,14 +14,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// refusedError says that proposals of a batch were not accepted. Why has been
-// shown.
-type refusedError struct{ refused, all int }
-
-func (e *refusedError) Error() string {
-	return fmt.Sprintf("%d of %d proposals were refused; correct them and submit the whole again, which is safe", e.refused, e.all)
-}
-
 // ShowOutcome shows what became of actions and says how to go on. The error
 // is command.ErrAction if one ended without its effect.
 func ShowOutcome(a *command.App, actions []wire.Action, waited time.Duration) error {

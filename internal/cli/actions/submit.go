@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,7 +75,7 @@ func submitOne(ctx context.Context, a *command.App, c *client.Client, proposal j
 
 // submitMany submits proposals in batches, each as large as the API takes.
 func submitMany(ctx context.Context, a *command.App, c *client.Client, proposals []json.RawMessage, wait time.Duration) error {
-	began, refused := time.Now(), false
+	began, refused := time.Now(), 0
 	var all []wire.BatchItem
 	for sent := 0; sent < len(proposals); {
 		batch := nextBatch(proposals[sent:])
@@ -85,7 +86,9 @@ func submitMany(ctx context.Context, a *command.App, c *client.Client, proposals
 		}
 		for i := range items {
 			items[i].Index += sent
-			refused = refused || items[i].Result == wire.ResultRefused
+			if items[i].Result == wire.ResultRefused {
+				refused++
+			}
 		}
 		all = append(all, items...)
 		if sent += len(batch); len(proposals) > len(batch) {
@@ -103,7 +106,7 @@ func submitMany(ctx context.Context, a *command.App, c *client.Client, proposals
 
 // waitForAll shows the actions of a batch when they have ended, or as they
 // stand when the time is over.
-func waitForAll(ctx context.Context, a *command.App, c *client.Client, all []wire.BatchItem, until time.Time, refused bool) error {
+func waitForAll(ctx context.Context, a *command.App, c *client.Client, all []wire.BatchItem, until time.Time, refused int) error {
 	var actions []wire.Action
 	var rest []wire.BatchItem
 	for _, it := range all {
@@ -123,21 +126,17 @@ func waitForAll(ctx context.Context, a *command.App, c *client.Client, all []wir
 		}
 	}
 	err := ShowOutcome(a, actions, time.Until(until))
-	if refused {
+	if refused > 0 {
 		return batchError(all, refused)
 	}
 	return err
 }
 
-func batchError(all []wire.BatchItem, refused bool) error {
-	if refused {
-		n := 0
-		for _, it := range all {
-			if it.Result == wire.ResultRefused {
-				n++
-			}
-		}
-		return &refusedError{n, len(all)}
+// batchError returns the error of a batch. Why proposals were refused has been
+// shown.
+func batchError(all []wire.BatchItem, refused int) error {
+	if refused > 0 {
+		return fmt.Errorf("%d of %d proposals were refused; correct them and submit the whole again, which is safe", refused, len(all))
 	}
 	for _, it := range all {
 		if it.Result == wire.ResultDenied || ended(it.Phase) {

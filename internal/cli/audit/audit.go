@@ -100,20 +100,16 @@ func showReport(a *command.App, r audit.Report) error {
 func auditExport(a *command.App) *cobra.Command {
 	var tenant string
 	var span audit.Span
-	cmd := command.New(a, "export", command.NoArguments(), nil)
-	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name`, to look into the database itself")
-	check := command.RangeFlags(cmd, &span.From, &span.Until, "what happened")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := check(); err != nil {
-			return err
-		}
-		log, err := open(cmd.Context(), a, tenant)
+	cmd := command.NewLocal("export", command.NoArguments(), func(ctx context.Context, _ []string) error {
+		log, err := open(ctx, a, tenant)
 		if err != nil {
 			return err
 		}
 		defer log.close()
-		return runAuditExport(cmd.Context(), a, log, span)
-	}
+		return runAuditExport(ctx, a, log, span)
+	})
+	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name`, to look into the database itself")
+	command.RangeFlags(cmd, &span.From, &span.Until, "what happened")
 	return cmd
 }
 

@@ -5,6 +5,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
 // The exit codes.
@@ -116,14 +118,11 @@ func (a *App) fail(err error) int {
 
 // failJSON writes an error as one line that scripts can read.
 func (a *App) failJSON(err error) {
-	doc := struct {
+	problem, _ := errors.AsType[*client.Problem](err)
+	text, err := json.Marshal(struct {
 		Error   string          `json:"error"`
 		Problem *client.Problem `json:"problem,omitempty"`
-	}{Error: err.Error()}
-	if p, ok := errors.AsType[*client.Problem](err); ok {
-		doc.Problem = p
-	}
-	text, err := json.Marshal(doc)
+	}{err.Error(), problem})
 	if err != nil { // it is made of strings and numbers alone
 		text = []byte(`{"error":"the error cannot be written as JSON"}`)
 	}
@@ -152,7 +151,7 @@ func (a *App) advice(err error, code int) string {
 
 // Client returns a client of the API.
 func (a *App) Client() (*client.Client, error) {
-	cfg := client.Config{Agent: "countersign/" + Version(), Retries: -1}
+	cfg := client.Config{Agent: "countersign/" + telemetry.Version(), Retries: -1}
 	if a.Token == "" {
 		cfg.Token = a.LoggedIn
 	}
@@ -206,25 +205,13 @@ func (a *App) connect(root *cobra.Command) {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.PersistentPreRun = func(*cobra.Command, []string) {
 		a.begun = true
-		a.fillConnection()
+		a.URL = cmp.Or(a.URL, a.Getenv(urlEnv), defaultURL)
+		a.Token = cmp.Or(a.Token, a.Getenv(TokenEnv))
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "write JSON: one document, or one object a line for streams")
 	root.PersistentFlags().StringVar(&a.URL, "url", "", "the `address` of the API (default $"+urlEnv+" or "+defaultURL+")")
 	root.PersistentFlags().StringVar(&a.Token, "token", "", "a `token` (default $"+TokenEnv+", which is safer)")
-}
-
-// fillConnection takes what no flag set from the environment.
-func (a *App) fillConnection() {
-	if a.URL == "" {
-		a.URL = a.Getenv(urlEnv)
-	}
-	if a.URL == "" {
-		a.URL = defaultURL
-	}
-	if a.Token == "" {
-		a.Token = a.Getenv(TokenEnv)
-	}
 }
 
 // Run is the work of a command that needs the API.

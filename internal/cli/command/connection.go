@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -40,7 +39,19 @@ func (a *App) InDatabase(ctx context.Context, tenant string, do func(ctx context
 		return err
 	}
 	defer pool.Close()
-	return inScope(ctx, pool, tenant, do)
+	var id envelope.TenantID
+	scope := postgres.Admin()
+	if tenant != "" {
+		err := postgres.InTx(ctx, pool, postgres.Admin(), func(tx pgx.Tx) (err error) {
+			id, err = identity.TenantByName(ctx, tx, tenant)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("%w; `countersign tenant create` makes one", err)
+		}
+		scope = postgres.API(id)
+	}
+	return postgres.InTx(ctx, pool, scope, func(tx pgx.Tx) error { return do(ctx, tx, id) })
 }
 
 // OpenDatabase returns a pool of one connection, which answers, on the database
@@ -61,22 +72,6 @@ func (a *App) OpenDatabase(ctx context.Context) (*pgxpool.Pool, error) {
 		return nil, fmt.Errorf("the database of %s does not answer; is it running, and is the address right?", DatabaseEnv)
 	}
 	return pool, nil
-}
-
-func inScope(ctx context.Context, pool *pgxpool.Pool, tenant string, do func(ctx context.Context, tx pgx.Tx, id envelope.TenantID) error) error {
-	var id envelope.TenantID
-	scope := postgres.Admin()
-	if tenant != "" {
-		err := postgres.InTx(ctx, pool, postgres.Admin(), func(tx pgx.Tx) (err error) {
-			id, err = identity.TenantByName(ctx, tx, tenant)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("%w; `countersign tenant create` makes one", err)
-		}
-		scope = postgres.API(id)
-	}
-	return postgres.InTx(ctx, pool, scope, func(tx pgx.Tx) error { return do(ctx, tx, id) })
 }
 
 // The environment variables of a login.
@@ -116,23 +111,4 @@ func (a *App) LoggedIn(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%w; log in again with `countersign login`", err)
 	}
 	return is.Token, err
-}
-
-// Version is the build's: the module's version, or the commit that it was
-// built from, or "devel".
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "devel"
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	for _, s := range info.Settings {
-		const enough = 12
-		if s.Key == "vcs.revision" && len(s.Value) >= enough {
-			return s.Value[:enough]
-		}
-	}
-	return "devel"
 }

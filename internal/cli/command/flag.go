@@ -164,12 +164,12 @@ func parsePast(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, errors.New("must be a time such as 2026-01-02T03:04:05Z, a day such as 2026-01-02, or how long ago it was, such as 24h")
 }
 
-// RangeFlags adds --since and --until. check returns an error if --until is not
-// later.
-func RangeFlags(cmd *cobra.Command, since, until *time.Time, what string) (check func() error) {
+// RangeFlags adds --since and --until. A command whose --until is not later ends
+// with an error.
+func RangeFlags(cmd *cobra.Command, since, until *time.Time, what string) {
 	PastFlag(cmd, since, "since", "only "+what+" since this `time`: 24h ago, 2026-01-02 or 2026-01-02T03:04:05Z")
 	PastFlag(cmd, until, "until", "only "+what+" before this `time`")
-	return func() error {
+	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if !until.IsZero() && !since.Before(*until) {
 			return Misuse("--until must be later than --since")
 		}

@@ -76,7 +76,11 @@ func parseFile(name string, text []byte, check func(document []byte) error) (*Fi
 	if f.JSON, err = json.Marshal(value); err != nil {
 		return nil, fmt.Errorf("%s cannot be written as JSON", name)
 	}
-	return f, f.placed(check(f.JSON))
+	err = check(f.JSON)
+	if broken, ok := errors.AsType[*envelope.InvalidError](err); ok {
+		err = f.Place(broken.Fields)
+	}
+	return f, err
 }
 
 // value makes of a node what JSON has, and notes where it stands.
@@ -134,17 +138,6 @@ func (f *File) mapping(pointer string, node *yaml.Node, depth int) (any, error) 
 		object[key.Value] = value
 	}
 	return object, nil
-}
-
-// placed says where in the file the fields of an error stand.
-func (f *File) placed(err error) error {
-	var fields []envelope.FieldError
-	if broken, ok := errors.AsType[*envelope.InvalidError](err); ok {
-		fields = broken.Fields
-	} else {
-		return err
-	}
-	return f.Place(fields)
 }
 
 // Place says where the fields of an error stand; it reads what a server said

@@ -75,7 +75,10 @@ func runImport(ctx context.Context, a *command.App, c *client.Client, name strin
 			return fmt.Errorf("%w\n%d of %d entries were imported; the same command again does the rest", err, result.Added+result.Changed, result.Read)
 		}
 	}
-	return showImport(a, result)
+	if dry {
+		return a.Result(result, "%d read, %d wrong; nothing was imported\n", result.Read, result.Bad)
+	}
+	return a.Result(result, "%d read, %d wrong, %d added, %d changed\n", result.Read, result.Bad, result.Added, result.Changed)
 }
 
 // sendParts sends the entries of a file in parts.
@@ -89,11 +92,11 @@ func sendParts(ctx context.Context, a *command.App, c *client.Client, file io.Re
 		if len(part) == 0 {
 			return nil
 		}
-		tally, err := c.AddContacts(ctx, part...)
+		count, err := c.AddContacts(ctx, part...)
 		if err != nil {
 			return err
 		}
-		result.Added, result.Changed = result.Added+tally.Added, result.Changed+tally.Changed
+		result.Added, result.Changed = result.Added+count.Added, result.Changed+count.Changed
 		if sent += len(part); sent%(10*contact.MaxEntries) == 0 {
 			a.Note("%d of %d", sent, result.Read)
 		}
@@ -164,15 +167,4 @@ func rereadable(in io.Reader) (io.ReadSeeker, func(), error) {
 		return nil, nil, fmt.Errorf("keep the input: %w", err)
 	}
 	return spool, clean, nil
-}
-
-func showImport(a *command.App, r imported) error {
-	if a.JSON {
-		return a.WriteJSON(r)
-	}
-	text := fmt.Sprintf("%d read, %d wrong, %d added, %d changed", r.Read, r.Bad, r.Added, r.Changed)
-	if !r.Applied {
-		text = fmt.Sprintf("%d read, %d wrong; nothing was imported", r.Read, r.Bad)
-	}
-	return a.Print("%s\n", text)
 }

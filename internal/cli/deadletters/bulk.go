@@ -34,9 +34,8 @@ type bulkChange struct {
 	typed bool
 	// rate is how many become due in a second; zero is all at once.
 	rate float64
-	// do makes one request. all, which may be nil, also changes what do leaves
-	// out.
-	do, all func(context.Context, wire.BulkRequest) (wire.BulkResult, error)
+	// do makes one request. all also takes those of unknown outcome.
+	do func(ctx context.Context, in wire.BulkRequest, all bool) (wire.BulkResult, error)
 }
 
 // bulkReport is the result of a change of dead letters, for scripts.
@@ -109,18 +108,14 @@ func (ch *bulkChange) sort(ctx context.Context, out *bulkReport) error {
 		}
 		fit = append(fit, dead...)
 		if out.LeftOut > leftOut {
-			all, err := ch.all(ctx, wire.BulkRequest{IDs: in, Filter: &ch.filter, Limit: len(in), DryRun: true})
+			all, err := ch.do(ctx, wire.BulkRequest{IDs: in, Filter: &ch.filter, Limit: len(in), DryRun: true}, true)
 			if err != nil {
 				return err
 			}
 			dead = all.ActionIDs
 		}
-		is := make(map[envelope.ActionID]bool, len(dead))
-		for _, id := range dead {
-			is[id] = true
-		}
 		for _, id := range in {
-			if !is[id] {
+			if !slices.Contains(dead, id) {
 				out.NotDead = append(out.NotDead, id)
 			}
 		}
@@ -132,7 +127,7 @@ func (ch *bulkChange) sort(ctx context.Context, out *bulkReport) error {
 // look makes a dry run, adds its counts to a report, and returns which of the
 // ids it would change.
 func (ch *bulkChange) look(ctx context.Context, out *bulkReport, in []envelope.ActionID) ([]envelope.ActionID, error) {
-	done, err := ch.do(ctx, wire.BulkRequest{IDs: in, Filter: &ch.filter, Limit: max(1, len(in)), DryRun: true})
+	done, err := ch.do(ctx, wire.BulkRequest{IDs: in, Filter: &ch.filter, Limit: max(1, len(in)), DryRun: true}, false)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +166,7 @@ func (ch *bulkChange) work(ctx context.Context, out *bulkReport) error {
 			n := min(in.Limit, len(rest))
 			in.IDs, rest = rest[:n], rest[n:]
 		}
-		done, err := ch.do(context.WithoutCancel(ctx), in)
+		done, err := ch.do(context.WithoutCancel(ctx), in, false)
 		if err != nil {
 			return err
 		}
@@ -205,17 +200,13 @@ func (ch *bulkChange) batch() int {
 // sleep waits unless d is zero or less. The error is that of a ctx that has
 // ended.
 func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 || ctx.Err() != nil {
-		return ctx.Err()
+	if d > 0 {
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+		}
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return ctx.Err()
 }
 
 // progress says how far a change has got, at what rate, and how long it will

@@ -25,16 +25,15 @@ func Command(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// filterFlags adds the flags that select dead letters. check validates them
-// together.
-func filterFlags(cmd *cobra.Command, f *wire.DeadLetterFilter) (check func() error) {
+// filterFlags adds the flags that select dead letters.
+func filterFlags(cmd *cobra.Command, f *wire.DeadLetterFilter) {
 	flags := cmd.Flags()
 	command.EnumFlag(cmd, &f.Reason, "reason", "only those of this `reason`: refused, exhausted or unknown",
 		wire.ReasonRefused, wire.ReasonExhausted, wire.ReasonUnknown)
 	flags.StringVar(&f.Source, "source", "", "only those of the source of this `id`")
 	command.ToolFlag(cmd, &f.Tool)
 	flags.StringVar(&f.Code, "code", "", "only those whose last attempt ended with this `code`, such as timeout")
-	return command.RangeFlags(cmd, &f.Since, &f.Until, "those that became dead letters")
+	command.RangeFlags(cmd, &f.Since, &f.Until, "those that became dead letters")
 }
 
 func view() command.View[wire.DeadLetter] {
@@ -52,14 +51,7 @@ func view() command.View[wire.DeadLetter] {
 func list(a *command.App) *cobra.Command {
 	var f wire.DeadLetterFilter
 	var all bool
-	cmd := command.New(a, "list", command.NoArguments(), nil)
-	check := filterFlags(cmd, &f)
-	cmd.Flags().BoolVar(&all, "all", false, "every page")
-	command.PageFlags(cmd, &f.Limit, &f.Cursor)
-	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-		if err := check(); err != nil {
-			return err
-		}
+	cmd := command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
 		if !all {
 			return view().ShowPage(a)(c.DeadLetters(ctx, f))
 		}
@@ -76,6 +68,9 @@ func list(a *command.App) *cobra.Command {
 		}
 		return view().Show(a)(found, nil)
 	})
+	filterFlags(cmd, &f)
+	cmd.Flags().BoolVar(&all, "all", false, "every page")
+	command.PageFlags(cmd, &f.Limit, &f.Cursor)
 	return cmd
 }
 
@@ -140,17 +135,13 @@ func resolve(a *command.App) *cobra.Command {
 
 func export(a *command.App) *cobra.Command {
 	var f wire.DeadLetterFilter
-	cmd := command.New(a, "export", command.NoArguments(), nil)
-	check := filterFlags(cmd, &f)
-	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-		if err := check(); err != nil {
-			return err
-		}
+	cmd := command.New(a, "export", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
 		f.Limit = 100
 		return command.Export(a, func(cursor string) (wire.Page[json.RawMessage], error) {
 			f.Cursor = cursor
 			return c.ExportDeadLetters(ctx, f)
 		})
 	})
+	filterFlags(cmd, &f)
 	return cmd
 }

@@ -24,14 +24,13 @@ import (
 // which both must hold, or all.
 type selection struct {
 	filter wire.DeadLetterFilter
-	check  func() error
 	from   string
 	all    bool
 	apply  bool
 }
 
 func (s *selection) flags(cmd *cobra.Command, verb string) {
-	s.check = filterFlags(cmd, &s.filter)
+	filterFlags(cmd, &s.filter)
 	cmd.Flags().StringVar(&s.from, "from", "", "those of an export, from a `file` or - for standard input")
 	cmd.Flags().BoolVar(&s.all, "all", false, verb+" every dead letter")
 	cmd.Flags().BoolVar(&s.apply, "apply", false, "do it; without this nothing changes")
@@ -65,9 +64,6 @@ func (s *selection) ids(a *command.App, args []string) ([]envelope.ActionID, err
 
 // change returns the change of what is selected.
 func (s *selection) change(a *command.App, verb string, args []string) (*bulkChange, error) {
-	if err := s.check(); err != nil {
-		return nil, err
-	}
 	named, err := s.ids(a, args)
 	return &bulkChange{app: a, verb: verb, named: named, typed: len(args) > 0, filter: s.filter, apply: s.apply}, err
 }
@@ -84,14 +80,9 @@ func replay(a *command.App) *cobra.Command {
 			return err
 		}
 		ch.rate = how.PerSecond
-		ch.do = func(ctx context.Context, in wire.BulkRequest) (wire.BulkResult, error) {
+		ch.do = func(ctx context.Context, in wire.BulkRequest, all bool) (wire.BulkResult, error) {
 			how := how
-			how.BulkRequest = in
-			return c.Replay(ctx, how)
-		}
-		ch.all = func(ctx context.Context, in wire.BulkRequest) (wire.BulkResult, error) {
-			how := how
-			how.BulkRequest, how.AllowDuplicates = in, true
+			how.BulkRequest, how.AllowDuplicates = in, how.AllowDuplicates || all
 			return c.Replay(ctx, how)
 		}
 		return ch.run(ctx)
@@ -121,7 +112,7 @@ func discard(a *command.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		ch.do = func(ctx context.Context, in wire.BulkRequest) (wire.BulkResult, error) {
+		ch.do = func(ctx context.Context, in wire.BulkRequest, _ bool) (wire.BulkResult, error) {
 			return c.Discard(ctx, wire.DiscardRequest{BulkRequest: in, Reason: note})
 		}
 		return ch.run(ctx)
@@ -178,29 +169,19 @@ func readExport(in io.Reader) ([]envelope.ActionID, error) {
 	return nil, command.Misuse("nothing was done, because of bad lines:\n  %s", strings.Join(bad, "\n  "))
 }
 
-// The ways in which a line is bad. None repeats the line.
-var (
-	errNotUTF8 = errors.New("is not UTF-8")
-	errNotJSON = errors.New("is not a JSON object")
-	errNoID    = errors.New("has no action_id")
-	errBadID   = errors.New("has an action_id that is not an id")
-)
-
+// readLine returns the id of a line. Its error does not repeat the line.
 func readLine(text []byte) (id envelope.ActionID, err error) {
-	if !utf8.Valid(text) {
-		return id, errNotUTF8
-	}
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(text, &fields) != nil || fields == nil {
-		return id, errNotJSON
-	}
-	raw, ok := fields["action_id"]
-	if !ok {
-		return id, errNoID
-	}
 	var name string
-	if json.Unmarshal(raw, &name) != nil || id.UnmarshalText([]byte(name)) != nil {
-		return id, errBadID
+	switch {
+	case !utf8.Valid(text):
+		return id, errors.New("is not UTF-8")
+	case json.Unmarshal(text, &fields) != nil || fields == nil:
+		return id, errors.New("is not a JSON object")
+	case fields["action_id"] == nil:
+		return id, errors.New("has no action_id")
+	case json.Unmarshal(fields["action_id"], &name) != nil || id.UnmarshalText([]byte(name)) != nil:
+		return id, errors.New("has an action_id that is not an id")
 	}
 	return id, nil
 }

@@ -25,8 +25,8 @@ func Command(a *command.App) *cobra.Command {
 	return command.NewGroup("executions", list(a), show(a), export(a))
 }
 
-// filterFlags adds the flags that narrow the log. check validates them.
-func filterFlags(cmd *cobra.Command, f *client.ExecutionFilter) (check func() error) {
+// filterFlags adds the flags that narrow the log.
+func filterFlags(cmd *cobra.Command, f *client.ExecutionFilter) {
 	flags := cmd.Flags()
 	command.ToolFlag(cmd, &f.Tool)
 	flags.StringVar(&f.Source, "source", "", "only those of the source of this `id`")
@@ -59,19 +59,12 @@ func filterFlags(cmd *cobra.Command, f *client.ExecutionFilter) (check func() er
 	command.EnumFlag(cmd, &f.Via, "via", "only those that came in this `way`: api, mcp, ui, webhook, workflow or system",
 		"api", "mcp", "ui", "webhook", "workflow", "system")
 	flags.StringVar(&f.IP, "ip", "", "only those that came from this `address`")
-	checkRange := command.RangeFlags(cmd, &f.Since, &f.Until, "those proposed")
-	return checkRange
+	command.RangeFlags(cmd, &f.Since, &f.Until, "those proposed")
 }
 
 func list(a *command.App) *cobra.Command {
 	var f client.ExecutionFilter
-	cmd := command.New(a, "list", command.NoArguments(), nil)
-	check := filterFlags(cmd, &f)
-	command.PageFlags(cmd, &f.Limit, &f.Cursor)
-	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-		if err := check(); err != nil {
-			return err
-		}
+	cmd := command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
 		page, err := fullPage(ctx, a, c, f)
 		if err != nil {
 			return err
@@ -85,6 +78,8 @@ func list(a *command.App) *cobra.Command {
 			},
 		}.ShowPage(a)(page, nil)
 	})
+	filterFlags(cmd, &f)
+	command.PageFlags(cmd, &f.Limit, &f.Cursor)
 	return cmd
 }
 
@@ -215,28 +210,22 @@ func showRelated(a *command.App, all []wire.Relation) error {
 	if len(all) == 0 {
 		return nil
 	}
-	rows := make([][]string, len(all))
-	for i, r := range all {
-		rows[i] = []string{r.Relation, r.ID.String(), r.Tool, command.Local(&r.ProposedAt), r.ExternalID}
-	}
-	slices.SortStableFunc(rows, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
+	slices.SortStableFunc(all, func(a, b wire.Relation) int { return strings.Compare(a.Relation, b.Relation) })
 	fmt.Fprintln(a.Out)
-	return a.Table([]string{"RELATED", "ID", "TOOL", "PROPOSED", "EXTERNAL ID"}, rows)
+	return command.Table(a, all, []string{"RELATED", "ID", "TOOL", "PROPOSED", "EXTERNAL ID"}, func(r wire.Relation) []string {
+		return []string{r.Relation, r.ID.String(), r.Tool, command.Local(&r.ProposedAt), r.ExternalID}
+	})
 }
 
 func export(a *command.App) *cobra.Command {
 	var f client.ExecutionFilter
-	cmd := command.New(a, "export", command.NoArguments(), nil)
-	check := filterFlags(cmd, &f)
-	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-		if err := check(); err != nil {
-			return err
-		}
+	cmd := command.New(a, "export", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
 		f.Limit = 200
 		return command.Export(a, func(cursor string) (wire.Page[wire.Execution], error) {
 			f.Cursor = cursor
 			return c.Executions(ctx, f)
 		})
 	})
+	filterFlags(cmd, &f)
 	return cmd
 }

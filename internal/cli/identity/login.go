@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/cli/login"
+	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
 type loginFlags struct {
@@ -59,7 +60,7 @@ func runLogin(ctx context.Context, a *command.App, f loginFlags) error {
 	if err != nil {
 		return err
 	}
-	c, err := client.New(a.URL, is.Token, client.Config{Agent: "countersign/" + command.Version()})
+	c, err := client.New(a.URL, is.Token, client.Config{Agent: "countersign/" + telemetry.Version()})
 	if err != nil {
 		return command.Misuse("%v", err)
 	}

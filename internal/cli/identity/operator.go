@@ -27,9 +27,7 @@ func Operators(a *command.App) *cobra.Command {
 		},
 	}, (*client.Client).Operators),
 		operatorAdd(a), operatorSet(a),
-		operatorSwitch(a, "disable", true, "Accept no credential of a person any more",
-			"Accept no credential of a person any more: logins, tokens, and clicks in Slack,\neverywhere within ten seconds. The last owner is not disabled."),
-		operatorSwitch(a, "enable", false, "Accept the credentials of a disabled person again", "Accept the credentials of a disabled person again."))
+		operatorSwitch(a, "disable", true), operatorSwitch(a, "enable", false))
 }
 
 // personFlags adds the flags that say what a person is.
@@ -83,7 +81,7 @@ func operatorSet(a *command.App) *cobra.Command {
 	return cmd
 }
 
-func operatorSwitch(a *command.App, word string, disabled bool, short, long string) *cobra.Command {
+func operatorSwitch(a *command.App, word string, disabled bool) *cobra.Command {
 	return command.New(a, word+" PERSON-ID", command.Arguments(1, 1, "the person's id"), func(ctx context.Context, c *client.Client, args []string) error {
 		err := changePerson(ctx, c, args[0], func(was *wire.OperatorInput) { was.Disabled = disabled })
 		return a.Done(err, "%sd %s", word, args[0])

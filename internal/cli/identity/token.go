@@ -42,7 +42,10 @@ func tokenCreate(a *command.App) *cobra.Command {
 		if tenant != "" {
 			made, err = issueInDatabase(ctx, a, tenant, g)
 		} else {
-			made, err = issueOverAPI(ctx, a, in)
+			var c *client.Client
+			if c, err = a.Client(); err == nil {
+				made, err = c.IssueToken(ctx, in)
+			}
 		}
 		if err != nil {
 			return err
@@ -89,14 +92,6 @@ func grantOf(in wire.TokenInput) (identity.Grant, error) {
 		g.Operator = id
 	}
 	return g, nil
-}
-
-func issueOverAPI(ctx context.Context, a *command.App, in wire.TokenInput) (wire.IssuedToken, error) {
-	c, err := a.Client()
-	if err != nil {
-		return wire.IssuedToken{}, err
-	}
-	return c.IssueToken(ctx, in)
 }
 
 // issueInDatabase makes a token, and the event that tells of it, in one
@@ -216,7 +211,10 @@ func tokenRevoke(a *command.App) *cobra.Command {
 		if tenant != "" {
 			err = revokeInDatabase(ctx, a, tenant, id)
 		} else {
-			err = revokeOverAPI(ctx, a, id)
+			var c *client.Client
+			if c, err = a.Client(); err == nil {
+				err = c.RevokeToken(ctx, id)
+			}
 		}
 		if err != nil {
 			return err
@@ -225,14 +223,6 @@ func tokenRevoke(a *command.App) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name`, to work on the database itself")
 	return cmd
-}
-
-func revokeOverAPI(ctx context.Context, a *command.App, id string) error {
-	c, err := a.Client()
-	if err != nil {
-		return err
-	}
-	return c.RevokeToken(ctx, id)
 }
 
 // revokeInDatabase revokes a token, with the event that tells of it, in one

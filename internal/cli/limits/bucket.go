@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -47,10 +48,7 @@ func limitsText(b wire.Bucket) string {
 	if b.Concurrency != nil {
 		parts = append(parts, fmt.Sprintf("%d at once", *b.Concurrency))
 	}
-	if len(parts) == 0 {
-		return "none"
-	}
-	return strings.Join(parts, ", ")
+	return cmp.Or(strings.Join(parts, ", "), "none")
 }
 
 func usedText(b wire.BucketState) string {

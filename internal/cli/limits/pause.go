@@ -136,13 +136,10 @@ func flagsOf(of wire.Target) string {
 
 // targetText names a target for people.
 func targetText(of wire.Target) string {
-	switch of.Scope {
-	case "everything":
-		return "everything"
-	case "tenant":
+	if of.Scope == "tenant" {
 		return "the tenant"
 	}
-	return of.Scope + " " + of.Subject
+	return strings.TrimSpace(of.Scope + " " + of.Subject)
 }
 
 // person returns the name of who pauses or resumes everything, for the record:

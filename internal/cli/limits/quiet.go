@@ -24,14 +24,8 @@ func QuietHours(a *command.App) *cobra.Command {
 func quietList(a *command.App) *cobra.Command {
 	return command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
 		all, err := c.QuietHours(ctx)
-		switch {
-		case err != nil:
-			return err
-		case a.JSON:
-			return command.WriteJSONLines(a, all)
-		case len(all) == 0:
-			a.Note("There are no quiet hours.")
-			return nil
+		if err != nil || a.JSON || len(all) == 0 {
+			return command.View[wire.QuietHours]{Empty: "There are no quiet hours."}.Show(a)(all, err)
 		}
 		var rows [][]string
 		for _, h := range all {

@@ -8,9 +8,7 @@ package login
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/subtle"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"html"
@@ -19,6 +17,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -92,7 +91,8 @@ func Begin(ctx context.Context, cfg Config) (Session, error) {
 	if len(flow.Scopes) == 0 {
 		flow.Scopes = []string{oidc.ScopeOpenID, "email", "profile", oidc.ScopeOfflineAccess}
 	}
-	state, nonce, verifier := random(), random(), oauth2.GenerateVerifier()
+	random := oauth2.GenerateVerifier // 256 bits in base64url
+	state, nonce, verifier := random(), random(), random()
 	back := &callback{state: state, issuer: cfg.Issuer, came: make(chan answer, 1)}
 	web := &http.Server{Handler: back, ReadHeaderTimeout: answerFor}
 	served := make(chan error, 1)
@@ -132,12 +132,14 @@ func discover(ctx context.Context, issuer, client string) (*oidc.Provider, *oaut
 	return provider, &oauth2.Config{ClientID: client, Endpoint: endpoint}, nil
 }
 
-// asked has the libraries use a client that goes where it is told.
-func asked(ctx context.Context) context.Context {
-	return oidc.ClientContext(ctx, &http.Client{
-		Timeout: answerFor, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	})
+// issuerClient returns a client that goes where it is told, and waits for a
+// bounded time.
+func issuerClient() *http.Client {
+	return &http.Client{Timeout: answerFor, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
+
+// asked has the libraries use issuerClient.
+func asked(ctx context.Context) context.Context { return oidc.ClientContext(ctx, issuerClient()) }
 
 // redeem trades the code for a token, and believes it only if it was made for
 // this login.
@@ -186,12 +188,7 @@ func refused(err error) error {
 // underscores.
 func code(text string) string {
 	const most = 60
-	for _, r := range text {
-		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' {
-			return "no reason"
-		}
-	}
-	if text == "" || len(text) > most {
+	if text == "" || len(text) > most || strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
 		return "no reason"
 	}
 	return text
@@ -251,13 +248,6 @@ func page(w http.ResponseWriter, status int, text string) {
 	_, _ = fmt.Fprintf(w, "<!doctype html><title>Countersign</title><p>%s</p>\n", html.EscapeString(text)) // the browser may have left
 }
 
-// random is 256 random bits in base64url.
-func random() string {
-	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // never fails: it ends the process rather than give less
-	return base64.RawURLEncoding.EncodeToString(secret)
-}
-
 // renew gets another token for a session.
 func renew(ctx context.Context, s Session) (Session, error) {
 	provider, flow, err := discover(ctx, s.Issuer, s.ClientID)
@@ -299,12 +289,19 @@ func Revoke(ctx context.Context, s Session) error {
 	if identity.CheckIssuer(at.Revocation) != nil {
 		return errors.New("the issuer's address for that is neither https nor on this machine")
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerFor)
-	defer cancel()
 	form := url.Values{"token": {s.Refresh}, "token_type_hint": {"refresh_token"}, "client_id": {flow.ClientID}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.Revocation, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.Revocation, strings.NewReader(form.Encode()))
 	if err != nil {
 		return fmt.Errorf("ask the issuer to forget the login: %w", err)
 	}
-	return post(r, form)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	got, err := issuerClient().Do(r)
+	if err != nil {
+		return errors.New("the issuer does not answer")
+	}
+	defer func() { _ = got.Body.Close() }()
+	if got.StatusCode != http.StatusOK {
+		return fmt.Errorf("the issuer answers with status %d", got.StatusCode)
+	}
+	return nil
 }

@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -185,20 +182,4 @@ func (s Store) lock(ctx context.Context) (free func(), err error) {
 			return nil, errors.Join(ctx.Err(), file.Close())
 		}
 	}
-}
-
-// post sends a form, and wants to hear that it was taken.
-func post(r *http.Request, form url.Values) error {
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	r.Body = io.NopCloser(strings.NewReader(form.Encode()))
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	got, err := client.Do(r)
-	if err != nil {
-		return errors.New("the issuer does not answer")
-	}
-	defer func() { _ = got.Body.Close() }()
-	if got.StatusCode != http.StatusOK {
-		return fmt.Errorf("the issuer answers with status %d", got.StatusCode)
-	}
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
+	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
 // Command returns the command mcp.
@@ -31,7 +32,7 @@ func runMCP(ctx context.Context, a *command.App) error {
 		return errors.New("there is no token: put one of an agent into " + command.TokenEnv + "; `countersign token create` makes one")
 	}
 	err := mcpserver.Bridge(ctx, mcpserver.BridgeConfig{
-		URL: strings.TrimSuffix(a.URL, "/") + "/mcp", Token: token, Version: command.Version(), In: a.In, Out: a.Out,
+		URL: strings.TrimSuffix(a.URL, "/") + "/mcp", Token: token, Version: telemetry.Version(), In: a.In, Out: a.Out,
 	})
 	if errors.Is(err, mcpserver.ErrBridgeToken) {
 		return errors.New("the API does not take the token in " + command.TokenEnv + "; `countersign token create` makes one")

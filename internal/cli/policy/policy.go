@@ -6,6 +6,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -62,8 +65,9 @@ func showExplanation(a *command.App, e wire.Explanation) error {
 
 // pinsText says what must be in the arguments.
 func pinsText(pins map[string]json.RawMessage) string {
-	if len(pins) == 0 {
-		return "any arguments"
+	var parts []string
+	for _, at := range slices.Sorted(maps.Keys(pins)) {
+		parts = append(parts, at+"="+string(pins[at]))
 	}
-	return joinSorted(pins, func(at string, value json.RawMessage) string { return at + "=" + string(value) })
+	return cmp.Or(strings.Join(parts, " "), "any arguments")
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -95,15 +93,6 @@ func grantScope(g wire.Grant) string {
 		parts = append(parts, "automation "+g.Automation)
 	}
 	return cmp.Or(strings.Join(parts, ", "), "everybody")
-}
-
-// joinSorted writes the entries of a map in the order of its keys.
-func joinSorted[V any](all map[string]V, text func(key string, value V) string) string {
-	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		parts = append(parts, text(key, all[key]))
-	}
-	return strings.Join(parts, " ")
 }
 
 func grantMake(a *command.App) *cobra.Command {

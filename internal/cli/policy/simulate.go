@@ -30,20 +30,16 @@ type simulation struct {
 
 func simulate(a *command.App) *cobra.Command {
 	var f simulation
-	cmd := command.New(a, "simulate", command.NoArguments(), nil)
+	cmd := command.New(a, "simulate", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		return run(ctx, a, c, f)
+	})
 	flags := cmd.Flags()
 	flags.StringVarP(&f.file, "file", "f", "", "the `file`, or - for standard input (required)")
-	check := command.RangeFlags(cmd, &f.From, &f.To, "actions proposed")
+	command.RangeFlags(cmd, &f.From, &f.To, "actions proposed")
 	flags.Lookup("since").DefValue = "168h"
 	flags.StringVar(&f.Tool, "tool", "", "only actions of the tools that this `key` covers")
 	flags.IntVar(&f.examples, "examples", 20, "how many actions are shown that come out differently")
 	flags.BoolVar(&f.failOnChange, "fail-on-change", false, "exit with 3 if an action comes out differently than by the current policy")
-	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
-		if err := check(); err != nil {
-			return err
-		}
-		return run(ctx, a, c, f)
-	})
 	return cmd
 }
 
@@ -60,7 +56,10 @@ func run(ctx context.Context, a *command.App, c *client.Client, f simulation) er
 	sum := newSummary(f.examples)
 	stopped := simulatePages(ctx, a, c, f.Simulation, sum)
 	if p, ok := errors.AsType[*client.Problem](stopped); ok && len(p.Errors) > 0 {
-		return file.Place(within("/policy", p.Errors))
+		for i := range p.Errors {
+			p.Errors[i].Pointer = strings.TrimPrefix(p.Errors[i].Pointer, "/policy")
+		}
+		return file.Place(p.Errors)
 	}
 	sum.Partial = stopped != nil
 	if stopped != nil && sum.Looked == 0 {
@@ -73,15 +72,6 @@ func run(ctx context.Context, a *command.App, c *client.Client, f simulation) er
 		return command.ErrPolicyChange
 	}
 	return stopped
-}
-
-// within makes pointers into a request pointers into a document of it.
-func within(above string, fields []envelope.FieldError) []envelope.FieldError {
-	inside := slices.Clone(fields)
-	for i := range inside {
-		inside[i].Pointer = strings.TrimPrefix(inside[i].Pointer, above)
-	}
-	return inside
 }
 
 // progressPages is how many pages pass between two notes about the progress.
@@ -179,7 +169,12 @@ func showSummary(a *command.App, s *summary) error {
 	if err := showCounts(a, s.Counts); err != nil {
 		return err
 	}
-	if err := showExamples(a, s.examples); err != nil {
+	err := section(a, s.examples, []string{"ACTION", "PROPOSED", "TOOL", "THEN", "NOW", "WOULD", "BECAUSE OF"}, func(d wire.SimulationDifference) []string {
+		return []string{
+			d.Action.String(), command.Local(&d.ProposedAt), d.Tool, string(d.Then.Mode), string(d.Now.Mode), string(d.Changed.Mode), causesText(d.Causes),
+		}
+	})
+	if err != nil {
 		return err
 	}
 	text := fmt.Sprintf("%d action(s) examined, %d compared: %d come out differently than by the current policy.", s.Looked, s.Compared, s.Changed)
@@ -205,48 +200,27 @@ func showCounts(a *command.App, counts []wire.SimulationCount) error {
 		{"NOW", func(c wire.SimulationCount) envelope.Mode { return c.Now }},
 		{"THEN", func(c wire.SimulationCount) envelope.Mode { return c.Then }},
 	} {
-		type change struct {
-			key         string
-			from, would envelope.Mode
-		}
+		type change struct{ tool, from, to string }
 		sums := make(map[change]int)
 		var order []change
 		for _, c := range counts {
-			from := side.mode(c)
-			if from == c.Changed {
+			at := change{c.Tool, string(side.mode(c)), string(c.Changed)}
+			if at.from == at.to {
 				continue
 			}
-			at := change{c.Tool, from, c.Changed}
 			if sums[at] == 0 {
 				order = append(order, at)
 			}
 			sums[at] += c.Count
 		}
-		if len(order) == 0 {
-			continue
-		}
-		rows := make([][]string, len(order))
-		for i, at := range order {
-			rows[i] = []string{at.key, string(at.from), string(at.would), strconv.Itoa(sums[at])}
-		}
-		if err := section(a, []string{"TOOL", side.name, "WOULD", "ACTIONS"}, rows); err != nil {
+		err := section(a, order, []string{"TOOL", side.name, "WOULD", "ACTIONS"}, func(at change) []string {
+			return []string{at.tool, at.from, at.to, strconv.Itoa(sums[at])}
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func showExamples(a *command.App, examples []wire.SimulationDifference) error {
-	if len(examples) == 0 {
-		return nil
-	}
-	rows := make([][]string, len(examples))
-	for i, d := range examples {
-		rows[i] = []string{
-			d.Action.String(), command.Local(&d.ProposedAt), d.Tool, string(d.Then.Mode), string(d.Now.Mode), string(d.Changed.Mode), causesText(d.Causes),
-		}
-	}
-	return section(a, []string{"ACTION", "PROPOSED", "TOOL", "THEN", "NOW", "WOULD", "BECAUSE OF"}, rows)
 }
 
 // causesText names the layers that make the difference, each with its rule.
@@ -264,9 +238,12 @@ func causesText(causes []wire.SimulationCause) string {
 	return strings.Join(texts, ", ")
 }
 
-// section writes a table with an empty line below it.
-func section(a *command.App, head []string, rows [][]string) error {
-	if err := a.Table(head, rows); err != nil {
+// section writes a table with an empty line below it, unless it has no rows.
+func section[T any](a *command.App, all []T, head []string, row func(T) []string) error {
+	if len(all) == 0 {
+		return nil
+	}
+	if err := command.Table(a, all, head, row); err != nil {
 		return err
 	}
 	return a.Print("\n")

@@ -45,7 +45,7 @@ func runDev(ctx context.Context, a *command.App, f devFlags) (err error) {
 		return command.Misuse("--once lives in a temporary folder; leave --data-dir out")
 	}
 	cfg := dev.Config{
-		DatabaseURL: a.Getenv(command.DatabaseEnv), SecretKey: a.Getenv("COUNTERSIGN_SECRET_KEY"), Listen: f.listen, Notes: f.program, Version: command.Version(), Progress: a.Out,
+		DatabaseURL: a.Getenv(command.DatabaseEnv), SecretKey: a.Getenv("COUNTERSIGN_SECRET_KEY"), Listen: f.listen, Notes: f.program, Version: telemetry.Version(), Progress: a.Out,
 	}
 	if a.JSON {
 		cfg.Progress = a.Err

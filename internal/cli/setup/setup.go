@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/insight/doctor"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
@@ -30,15 +31,11 @@ func Migrate(a *command.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if a.JSON {
-			return a.WriteJSON(map[string]int64{"from": m.From, "to": m.To, "river": int64(m.River)})
-		}
+		what := fmt.Sprintf("went from version %d to %d", m.From, m.To)
 		if m.From == m.To {
-			_, err = fmt.Fprintf(a.Out, "The schema is at version %d already (River at %d).\n", m.To, m.River)
-		} else {
-			_, err = fmt.Fprintf(a.Out, "The schema went from version %d to %d (River at %d).\n", m.From, m.To, m.River)
+			what = fmt.Sprintf("is at version %d already", m.To)
 		}
-		return err
+		return a.Result(map[string]int64{"from": m.From, "to": m.To, "river": int64(m.River)}, "The schema %s (River at %d).\n", what, m.River)
 	})
 }
 
@@ -60,13 +57,9 @@ func Tenant(a *command.App) *cobra.Command {
 // Version returns the command version.
 func Version(a *command.App) *cobra.Command {
 	return command.NewLocal("version", command.NoArguments(), func(_ context.Context, _ []string) error {
-		if a.JSON {
-			return a.WriteJSON(map[string]string{
-				"version": command.Version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
-			})
-		}
-		_, err := fmt.Fprintf(a.Out, "countersign %s (%s, %s/%s)\n", command.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-		return err
+		version, platform := telemetry.Version(), runtime.GOOS+"/"+runtime.GOARCH
+		return a.Result(map[string]string{"version": version, "go": runtime.Version(), "platform": platform},
+			"countersign %s (%s, %s)\n", version, runtime.Version(), platform)
 	})
 }
 
@@ -76,36 +69,18 @@ const examineFor = 2 * time.Minute
 // Doctor returns the command doctor.
 func Doctor(a *command.App) *cobra.Command {
 	return command.NewLocal("doctor", command.NoArguments(), func(ctx context.Context, _ []string) error {
-		return runDoctor(ctx, a)
+		ctx, cancel := context.WithTimeout(ctx, examineFor)
+		defer cancel()
+		pool, err := a.OpenDatabase(ctx)
+		if err != nil {
+			return err
+		}
+		defer pool.Close()
+		return showFindings(a, doctor.Run(ctx, pool, time.Now))
 	})
 }
 
-func runDoctor(ctx context.Context, a *command.App) error {
-	url, err := a.DatabaseURL()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, examineFor)
-	defer cancel()
-	pool, err := postgres.Open(ctx, postgres.Config{URL: url, MaxConns: 1, Name: "countersign-doctor"})
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	if err := pool.Ping(ctx); err != nil {
-		return fmt.Errorf("the database of %s does not answer; is it running, and is the address right?", command.DatabaseEnv)
-	}
-	return showFindings(a, doctor.Run(ctx, pool, time.Now))
-}
-
-// unwellError says that something failed. What it was has been shown.
-type unwellError struct{ failed int }
-
-func (e *unwellError) Error() string {
-	return fmt.Sprintf("%d of what was examined must be put right", e.failed)
-}
-
-// showFindings shows all of them. The error is an *unwellError if some failed.
+// showFindings shows all of them. The error says how many failed.
 func showFindings(a *command.App, all []doctor.Finding) error {
 	counts := make(map[doctor.Status]int)
 	for _, f := range all {
@@ -124,7 +99,7 @@ func showFindings(a *command.App, all []doctor.Finding) error {
 		return err
 	}
 	if n := counts[doctor.Failed]; n > 0 {
-		return &unwellError{n}
+		return fmt.Errorf("%d of what was examined must be put right", n)
 	}
 	return nil
 }
@@ -141,8 +116,5 @@ func writeFindings(a *command.App, all []doctor.Finding) error {
 			fmt.Fprintf(&b, "%-30s  → %s\n", "", command.Safe(f.Fix))
 		}
 	}
-	if _, err := fmt.Fprint(a.Out, b.String()); err != nil {
-		return fmt.Errorf("write the output: %w", err)
-	}
-	return nil
+	return a.Print("%s", b.String())
 }

@@ -103,18 +103,18 @@ func each[T any](find func(T) []Finding) func([]T) []Finding {
 func checks() []check {
 	return []check{
 		{CheckServer, false, examine(readSettings, describeServer, serverFindings)},
-		{CheckMigrations, false, checkMigrations},
+		{CheckMigrations, false, examine(readVersions, describeVersions, versionFindings)},
 		{CheckRoles, false, examine(readRoles, counted[role]("the %d roles can neither log in nor see past row security"), rolesFindings)},
 		{CheckRowSecurity, true, examine(readGuarded, counted[guarded]("it is forced on %d tables"), each(rowSecurityFindings))},
 		{CheckGrants, true, examine(readGrants, counted[grant]("the %d that there are are those of the migrations"), grantFindings)},
 		{CheckPartitions, true, examine(readPartitions, describePartitions, partitionFindings)},
-		{CheckClock, false, checkClock},
-		{CheckTransactions, false, checkTransactions},
+		{CheckClock, false, examine(readSkew, words[skew]("this machine and the database agree to a second"), clockFindings)},
+		{CheckTransactions, false, examine(readActivity, words[activity]("none holds vacuum back"), transactionFindings)},
 		{CheckPrepared, false, examine(readPrepared, words[[]prepared]("none is left behind"), each(preparedFindings))},
 		{CheckSlots, false, examine(readSlots, counted[slot]("there are %d, and none holds much back"), each(slotFindings))},
 		{CheckBloat, true, examine(readHot, describeTables, each(tableFindings))},
-		{CheckLeases, true, checkLeases},
-		{CheckPauses, true, checkPauses},
+		{CheckLeases, true, examine(readLeases, describeLeases, leaseFindings)},
+		{CheckPauses, true, examine(readPauses, words[pauses]("what they hit has been ended, and what they held is woken"), pauseFindings)},
 		{CheckCheckpoints, true, examine(readFleet, words[overview.Fleet]("checkpoints cover events soon after they happen"), checkpointFindings)},
 		{CheckDeadLetters, true, examine(readFleet, words[overview.Fleet]("few, and none whose outcome nobody knows"), deadLetterFindings)},
 	}
@@ -180,6 +180,22 @@ func grade(severe bool, what, do string) Finding {
 		return fail(what, do)
 	}
 	return warn(what, do)
+}
+
+// rule is a condition, with the finding if the condition holds.
+type rule struct {
+	wrong   bool
+	finding Finding
+}
+
+// apply returns the findings of the rules whose condition holds.
+func apply(rules ...rule) (wrong []Finding) {
+	for _, r := range rules {
+		if r.wrong {
+			wrong = append(wrong, r.finding)
+		}
+	}
+	return wrong
 }
 
 // age returns a number of seconds as a duration.

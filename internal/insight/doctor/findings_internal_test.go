@@ -56,14 +56,14 @@ func TestSessionsAreSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	a, sessions, err := readActivity(t.Context(), database{db: db})
+	a, err := readActivity(t.Context(), database{db: db})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	idle := slices.IndexFunc(sessions, func(s session) bool { return s.State == "idle in transaction" && s.App == t.Name() })
-	if !a.All || idle < 0 || sessions[idle].PID == 0 || sessions[idle].User != "postgres" {
-		t.Errorf("readActivity = %+v, %+v, want the session that is idle in a transaction", a, sessions)
+	idle := slices.IndexFunc(a.Sessions, func(s session) bool { return s.State == "idle in transaction" && s.App == t.Name() })
+	if !a.All || idle < 0 || a.Sessions[idle].PID == 0 || a.Sessions[idle].User != "postgres" {
+		t.Errorf("readActivity = %+v, want the session that is idle in a transaction", a)
 	}
 }
 
@@ -109,29 +109,29 @@ func TestFindings(t *testing.T) {
 			serverFindings(with("track_counts", "off")), []string{"failed: track_counts is off: autovacuum does not know what to do"},
 		},
 
-		"idle for seconds": {transactionFindings(activity{All: true}, []session{{State: "idle in transaction", Seconds: 200, StateSeconds: 200}}), nil},
+		"idle for seconds": {transactionFindings(activity{All: true, Sessions: []session{{State: "idle in transaction", Seconds: 200, StateSeconds: 200}}}), nil},
 		"idle for minutes": {
-			transactionFindings(activity{All: true}, []session{{PID: 7, User: "ana", App: "psql", State: "idle in transaction", Seconds: 400, StateSeconds: 400}}),
+			transactionFindings(activity{All: true, Sessions: []session{{PID: 7, User: "ana", App: "psql", State: "idle in transaction", Seconds: 400, StateSeconds: 400}}}),
 			[]string{"warning: the session 7 (ana, psql) has been idle in a transaction for 6m40s"},
 		},
 		"idle for hours": {
-			transactionFindings(activity{All: true}, []session{{PID: 7, User: "ana", App: "psql", State: "idle in transaction", Seconds: 7200, StateSeconds: 7200}}),
+			transactionFindings(activity{All: true, Sessions: []session{{PID: 7, User: "ana", App: "psql", State: "idle in transaction", Seconds: 7200, StateSeconds: 7200}}}),
 			[]string{"failed: the session 7 (ana, psql) has been idle in a transaction for 2h0m0s: nothing that died since can be removed"},
 		},
 		"busy for hours": {
-			transactionFindings(activity{All: true}, []session{{PID: 7, User: "ana", App: "report", State: "active", Seconds: 7200}}),
+			transactionFindings(activity{All: true, Sessions: []session{{PID: 7, User: "ana", App: "report", State: "active", Seconds: 7200}}}),
 			[]string{"warning: the session 7 (ana, report) has had a transaction open for 2h0m0s"},
 		},
 		"an old snapshot": {
-			transactionFindings(activity{All: true, XminAge: 6_000_000}, nil),
+			transactionFindings(activity{All: true, XminAge: 6_000_000}),
 			[]string{"warning: the oldest snapshot is 6000000 transactions old: nothing that died since can be removed"},
 		},
 		"ids run low": {
-			transactionFindings(activity{All: true, FrozenAge: 600_000_000}, nil),
+			transactionFindings(activity{All: true, FrozenAge: 600_000_000}),
 			[]string{"warning: transaction ids are 600000000 old; autovacuum should have frozen them at 200 million"},
 		},
 		"ids run out": {
-			transactionFindings(activity{All: true, FrozenAge: 1_600_000_000}, nil),
+			transactionFindings(activity{All: true, FrozenAge: 1_600_000_000}),
 			[]string{"failed: transaction ids are 1600000000 old, and run out at 2 billion: the server would stop taking writes"},
 		},
 
@@ -167,9 +167,9 @@ func TestFindings(t *testing.T) {
 		"nobody vacuums it":     {tableFindings(hot{Name: "actions", Live: 10_000_000, Dead: 6_000_000, Bytes: 3 << 30, VacuumSeconds: 7200}), []string{"warning: actions has 6000000 dead rows beside 10000000 that live, in 3.0 GB; it was vacuumed 2h0m0s ago"}},
 		"more dead than living": {tableFindings(hot{Name: "outbox", Live: 10, Dead: 6_000_000, Bytes: 5 << 20, VacuumSeconds: -1}), []string{"failed: outbox has 6000000 dead rows beside 10 that live, in 5.0 MB; it was vacuumed never"}},
 
-		"clocks within reason":    {clockFindings(900*time.Millisecond, 0), nil},
-		"clocks, but a slow line": {clockFindings(3*time.Second, 2*time.Second), nil},
-		"a kill, for long":        {pauseFindings(false, []unfinished{{Scope: "tenant", Killing: true, Seconds: 1200}}), []string{"failed: the kill of tenant has not ended all that it hit, after 20m0s"}},
+		"clocks within reason":    {clockFindings(skew{900 * time.Millisecond, 0}), nil},
+		"clocks, but a slow line": {clockFindings(skew{3 * time.Second, 2 * time.Second}), nil},
+		"a kill, for long":        {pauseFindings(pauses{Left: []unfinished{{Scope: "tenant", Killing: true, Seconds: 1200}}}), []string{"failed: the kill of tenant has not ended all that it hit, after 20m0s"}},
 	} {
 		if diff := cmp.Diff(tt.want, says(tt.found)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -28,80 +28,64 @@ func describeServer(set map[string]string) string {
 	return "PostgreSQL " + set["server_version_num"] + " is set up to keep what it says it has"
 }
 
-func serverFindings(set map[string]string) (wrong []Finding) {
-	if n, err := strconv.Atoi(set["server_version_num"]); err == nil && n < oldestVersion {
-		wrong = append(wrong, fail(fmt.Sprintf("PostgreSQL is of version %d", n/10000), "Upgrade it to 15 or newer."))
-	}
-	if set["in_recovery"] == "true" {
-		wrong = append(wrong, fail("this server is a standby, which takes no writes", "Point DATABASE_URL at the primary."))
-	}
+func serverFindings(set map[string]string) []Finding {
+	version, _ := strconv.Atoi(set["server_version_num"]) // 0 passes for new, and for many connections
+	connections, _ := strconv.Atoi(set["max_connections"])
+	isolation := set["default_transaction_isolation"]
+	wrong := apply(
+		rule{version > 0 && version < oldestVersion, fail(fmt.Sprintf("PostgreSQL is of version %d", version/10000), "Upgrade it to 15 or newer.")},
+		rule{set["in_recovery"] == "true", fail("this server is a standby, which takes no writes", "Point DATABASE_URL at the primary.")},
+		rule{set["synchronous_commit"] == "off", fail("synchronous_commit is off: a crash forgets what was settled, and calls that were made are made again",
+			"ALTER SYSTEM SET synchronous_commit = on; SELECT pg_reload_conf(); and see that no database or user sets it otherwise.")},
+		rule{isolation != "read committed", warn("default_transaction_isolation is "+isolation+": claims that run side by side fail and are made again",
+			"ALTER SYSTEM SET default_transaction_isolation = 'read committed'; SELECT pg_reload_conf();")},
+		rule{connections > 0 && connections < fewConnections, warn(fmt.Sprintf("max_connections is %d: a worker takes up to 20 and an API up to 10", connections),
+			"Raise it to 100 and restart, or set COUNTERSIGN_DB_MAX_CONNS lower, or put PgBouncer before it.")},
+	)
 	for _, must := range []struct{ name, why string }{
 		{"fsync", "a crash of the machine ruins the data"},
 		{"full_page_writes", "a crash of the machine can tear pages"},
 		{"autovacuum", "nothing removes what is dead, and the outbox gets slower without end"},
 		{"track_counts", "autovacuum does not know what to do"},
 	} {
-		if set[must.name] == "off" {
-			wrong = append(wrong, fail(must.name+" is off: "+must.why, fmt.Sprintf("ALTER SYSTEM SET %s = on; SELECT pg_reload_conf();", must.name)))
-		}
-	}
-	if set["synchronous_commit"] == "off" {
-		wrong = append(wrong, fail("synchronous_commit is off: a crash forgets what was settled, and calls that were made are made again",
-			"ALTER SYSTEM SET synchronous_commit = on; SELECT pg_reload_conf(); and see that no database or user sets it otherwise."))
-	}
-	if v := set["default_transaction_isolation"]; v != "read committed" {
-		wrong = append(wrong, warn("default_transaction_isolation is "+v+": claims that run side by side fail and are made again",
-			"ALTER SYSTEM SET default_transaction_isolation = 'read committed'; SELECT pg_reload_conf();"))
-	}
-	if n, err := strconv.Atoi(set["max_connections"]); err == nil && n < fewConnections {
-		wrong = append(wrong, warn(fmt.Sprintf("max_connections is %d: a worker takes up to 20 and an API up to 10", n),
-			"Raise it to 100 and restart, or set COUNTERSIGN_DB_MAX_CONNS lower, or put PgBouncer before it."))
+		wrong = append(wrong, apply(rule{set[must.name] == "off",
+			fail(must.name+" is off: "+must.why, fmt.Sprintf("ALTER SYSTEM SET %s = on; SELECT pg_reload_conf();", must.name))})...)
 	}
 	return wrong
 }
 
-func checkClock(ctx context.Context, d database) (string, []Finding, error) {
+// skew is how far the database's clock is ahead, and how uncertain that is.
+type skew struct{ ahead, doubt time.Duration }
+
+// readSkew asks three times, and takes the answer that came fastest.
+func readSkew(ctx context.Context, d database) (best skew, err error) {
 	const tries = 3
-	var skew, doubt time.Duration
 	for i := range tries {
 		before := d.clock()
 		at, err := readClock(ctx, d)
 		if err != nil {
-			return "", nil, err
+			return best, err
 		}
-		took := d.clock().Sub(before)
-		if d := took / 2; i == 0 || d < doubt {
-			skew, doubt = at.Sub(before.Add(took/2)), d
+		if half := d.clock().Sub(before) / 2; i == 0 || half < best.doubt {
+			best = skew{at.Sub(before.Add(half)), half}
 		}
 	}
-	return "this machine and the database agree to a second", clockFindings(skew, doubt), nil
+	return best, nil
 }
 
-func clockFindings(skew, doubt time.Duration) []Finding {
-	if skew.Abs()-doubt <= maxSkew {
-		return nil
+func clockFindings(s skew) []Finding {
+	side := "ahead of"
+	if s.ahead < 0 {
+		side = "behind"
 	}
-	ahead := "ahead of"
-	if skew < 0 {
-		ahead = "behind"
-	}
-	return []Finding{warn(fmt.Sprintf("the database's clock is %s %s this machine's", skew.Abs().Round(100*time.Millisecond), ahead),
-		"Have both machines' clocks set by NTP. Limits, leases and schedules go by the database's, logs and traces by each machine's.")}
+	return apply(rule{s.ahead.Abs()-s.doubt > maxSkew, warn(
+		fmt.Sprintf("the database's clock is %s %s this machine's", s.ahead.Abs().Round(100*time.Millisecond), side),
+		"Have both machines' clocks set by NTP. Limits, leases and schedules go by the database's, logs and traces by each machine's.")})
 }
 
-func checkTransactions(ctx context.Context, d database) (string, []Finding, error) {
-	a, sessions, err := readActivity(ctx, d)
-	if err != nil {
-		return "", nil, err
-	}
-	return "none holds vacuum back", transactionFindings(a, sessions), nil
-}
-
-func transactionFindings(a activity, sessions []session) (wrong []Finding) {
-	if !a.All {
-		wrong = append(wrong, warn("the sessions of other users cannot be seen", "GRANT pg_read_all_stats TO the user of DATABASE_URL, and look again."))
-	}
-	for _, s := range sessions {
+func transactionFindings(a activity) []Finding {
+	wrong := apply(rule{!a.All, warn("the sessions of other users cannot be seen", "GRANT pg_read_all_stats TO the user of DATABASE_URL, and look again.")})
+	for _, s := range a.Sessions {
 		who := fmt.Sprintf("the session %d (%s, %s)", s.PID, s.User, s.App)
 		do := fmt.Sprintf("Find out what it does. SELECT pg_terminate_backend(%d); ends it, and idle_in_transaction_session_timeout prevents the next.", s.PID)
 		idle, open := age(s.StateSeconds), age(s.Seconds)
@@ -114,18 +98,15 @@ func transactionFindings(a activity, sessions []session) (wrong []Finding) {
 			wrong = append(wrong, warn(fmt.Sprintf("%s has had a transaction open for %s", who, open), do))
 		}
 	}
-	if a.XminAge > manyUnvacuumed {
-		wrong = append(wrong, warn(fmt.Sprintf("the oldest snapshot is %d transactions old: nothing that died since can be removed", a.XminAge),
-			"Look in pg_stat_activity, pg_prepared_xacts and pg_replication_slots for the oldest backend_xmin, transaction and xmin."))
-	}
 	const freeze = "Let VACUUM (FREEZE) run over the whole database while few use it, and look why autovacuum did not: see what holds it back above."
-	switch {
-	case a.FrozenAge > tooOldFrozen:
-		wrong = append(wrong, fail(fmt.Sprintf("transaction ids are %d old, and run out at 2 billion: the server would stop taking writes", a.FrozenAge), freeze))
-	case a.FrozenAge > oldFrozen:
-		wrong = append(wrong, warn(fmt.Sprintf("transaction ids are %d old; autovacuum should have frozen them at 200 million", a.FrozenAge), freeze))
-	}
-	return wrong
+	return append(wrong, apply(
+		rule{a.XminAge > manyUnvacuumed, warn(fmt.Sprintf("the oldest snapshot is %d transactions old: nothing that died since can be removed", a.XminAge),
+			"Look in pg_stat_activity, pg_prepared_xacts and pg_replication_slots for the oldest backend_xmin, transaction and xmin.")},
+		rule{a.FrozenAge > tooOldFrozen,
+			fail(fmt.Sprintf("transaction ids are %d old, and run out at 2 billion: the server would stop taking writes", a.FrozenAge), freeze)},
+		rule{a.FrozenAge > oldFrozen && a.FrozenAge <= tooOldFrozen,
+			warn(fmt.Sprintf("transaction ids are %d old; autovacuum should have frozen them at 200 million", a.FrozenAge), freeze)},
+	)...)
 }
 
 func preparedFindings(x prepared) []Finding {

@@ -24,11 +24,15 @@ func ownRoles() []string {
 	return []string{"countersign_api", "countersign_owner", "countersign_triage", "countersign_worker"}
 }
 
-// latest is the version that this binary was built with.
-func latest() (version, error) {
-	var v version
-	var err error
-	if v.Schema, err = postgres.LatestSchema(); err != nil {
+// versions are the versions of the schema, and those that this binary was built
+// with.
+type versions struct{ got, want version }
+
+func readVersions(ctx context.Context, d database) (v versions, err error) {
+	if v.got, err = readVersion(ctx, d); err != nil {
+		return v, err
+	}
+	if v.want.Schema, err = postgres.LatestSchema(); err != nil {
 		return v, err
 	}
 	river, err := rivermigrate.New(riverpgxv5.New(nil), &rivermigrate.Config{Schema: postgres.RiverSchema})
@@ -36,28 +40,20 @@ func latest() (version, error) {
 		return v, fmt.Errorf("river's migrations: %w", err)
 	}
 	for _, m := range river.AllVersions() {
-		v.River = max(v.River, int64(m.Version))
+		v.want.River = max(v.want.River, int64(m.Version))
 	}
 	return v, nil
 }
 
-func checkMigrations(ctx context.Context, d database) (string, []Finding, error) {
-	got, err := readVersion(ctx, d)
-	if err != nil {
-		return "", nil, err
-	}
-	want, err := latest()
-	if err != nil {
-		return "", nil, err
-	}
-	return fmt.Sprintf("the schema is at version %d, River's tables at %d", got.Schema, got.River), versionFindings(got, want), nil
+func describeVersions(v versions) string {
+	return fmt.Sprintf("the schema is at version %d, River's tables at %d", v.got.Schema, v.got.River)
 }
 
-func versionFindings(got, want version) (wrong []Finding) {
+func versionFindings(v versions) (wrong []Finding) {
 	for _, of := range []struct {
 		what      string
 		got, want int64
-	}{{"the schema", got.Schema, want.Schema}, {"River's schema", got.River, want.River}} {
+	}{{"the schema", v.got.Schema, v.want.Schema}, {"River's schema", v.got.River, v.want.River}} {
 		switch {
 		case of.got == 0:
 			wrong = append(wrong, fail(of.what+" is not there", migrateFirst))

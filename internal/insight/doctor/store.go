@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
@@ -203,25 +204,27 @@ type activity struct {
 	// FrozenAge is the age of the database's oldest row that is not frozen, in
 	// transactions.
 	FrozenAge int64
+	// Sessions are those with the oldest transactions.
+	Sessions []session `db:"-"`
 }
 
-func readActivity(ctx context.Context, d database) (activity, []session, error) {
+func readActivity(ctx context.Context, d database) (activity, error) {
 	a, err := one[activity](ctx, d, postgres.Admin(), `
 SELECT
     pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'),
     coalesce((SELECT max(age(s.backend_xmin)) FROM pg_stat_activity s WHERE s.pid <> pg_backend_pid()), 0)::bigint,
     (SELECT age(d.datfrozenxid) FROM pg_database d WHERE d.datname = current_database())::bigint`)
 	if err != nil {
-		return a, nil, err
+		return a, err
 	}
-	sessions, err := list[session](ctx, d, postgres.Admin(), `
+	a.Sessions, err = list[session](ctx, d, postgres.Admin(), `
 SELECT s.pid, coalesce(s.usename, '')::text, coalesce(s.application_name, ''), coalesce(s.state, ''),
     extract(epoch FROM now() - s.xact_start)::float8, extract(epoch FROM now() - s.state_change)::float8
 FROM pg_stat_activity s
 WHERE s.datname = current_database() AND s.pid <> pg_backend_pid() AND s.backend_type = 'client backend' AND s.xact_start IS NOT NULL
 ORDER BY s.xact_start
 LIMIT 20`)
-	return a, sessions, err
+	return a, err
 }
 
 // prepared is a transaction that waits for a second phase.
@@ -289,16 +292,22 @@ type leases struct {
 	WorstSeconds float64
 	// Long counts leases that last longer than any worker asks for.
 	Long int64
+	// Fleet has how many there are, and how long actions have waited for one.
+	Fleet overview.Fleet `db:"-"`
 }
 
 func readLeases(ctx context.Context, d database) (leases, error) {
-	return one[leases](ctx, d, postgres.Worker(), `
+	l, err := one[leases](ctx, d, postgres.Worker(), `
 SELECT
     count(1) FILTER (WHERE o.lease_until < now() - interval '1 minute'),
     coalesce(extract(epoch FROM now() - min(o.lease_until)), 0)::float8,
     count(1) FILTER (WHERE o.lease_until > now() + interval '65 minutes')
 FROM outbox o
 WHERE o.lease_until IS NOT NULL`)
+	if err == nil {
+		l.Fleet, err = readFleet(ctx, d)
+	}
+	return l, err
 }
 
 // unfinished is a pause whose sweep has work left.
@@ -308,12 +317,18 @@ type unfinished struct {
 	Seconds        float64
 }
 
-func readUnfinished(ctx context.Context, d database) (everything bool, left []unfinished, err error) {
-	all, err := one[struct{ Is bool }](ctx, d, postgres.Worker(), "SELECT EXISTS (SELECT FROM pauses p WHERE p.scope = 'everything' AND p.lifted_at IS NULL)")
+// pauses are the pause of everything, if there is one, and those with work left.
+type pauses struct {
+	Everything bool
+	Left       []unfinished `db:"-"`
+}
+
+func readPauses(ctx context.Context, d database) (pauses, error) {
+	p, err := one[pauses](ctx, d, postgres.Worker(), "SELECT EXISTS (SELECT FROM pauses p WHERE p.scope = 'everything' AND p.lifted_at IS NULL)")
 	if err != nil {
-		return false, nil, err
+		return p, err
 	}
-	left, err = list[unfinished](ctx, d, postgres.Worker(), `
+	p.Left, err = list[unfinished](ctx, d, postgres.Worker(), `
 SELECT p.scope, p.subject, p.kill AND p.swept_at IS NULL,
     extract(epoch FROM now() - CASE WHEN p.kill AND p.swept_at IS NULL THEN coalesce(p.killed_at, p.paused_at) ELSE p.lifted_at END)::float8
 FROM pauses p
@@ -321,5 +336,5 @@ WHERE (p.kill AND p.swept_at IS NULL AND coalesce(p.killed_at, p.paused_at) < no
     OR (p.lifted_at < now() - interval '1 minute' AND p.woken_at IS NULL)
 ORDER BY 4 DESC
 LIMIT 20`)
-	return all.Is, left, err
+	return p, err
 }

@@ -66,48 +66,25 @@ func readFleet(ctx context.Context, d database) (overview.Fleet, error) {
 	return s, err
 }
 
-func checkLeases(ctx context.Context, d database) (string, []Finding, error) {
-	l, err := readLeases(ctx, d)
-	if err != nil {
-		return "", nil, err
-	}
-	s, err := readFleet(ctx, d)
-	if err != nil {
-		return "", nil, err
-	}
-	return fmt.Sprintf("workers hold %d actions, and nothing has waited long for one", s.InFlight), leaseFindings(l, s.OldestDue), nil
+func describeLeases(l leases) string {
+	return fmt.Sprintf("workers hold %d actions, and nothing has waited long for one", l.Fleet.InFlight)
 }
 
-func leaseFindings(l leases, oldestDue time.Duration) (wrong []Finding) {
-	if l.Overdue > 0 {
-		worst := age(l.WorstSeconds)
-		what := fmt.Sprintf("%d leases ran out and no worker has claimed their actions, the first %s ago", l.Overdue, worst)
-		wrong = append(wrong, grade(worst > longOverdue, what, noWorker))
-	}
-	if l.Long > 0 {
-		wrong = append(wrong, warn(fmt.Sprintf("%d leases last longer than the hour that a worker may ask for", l.Long),
-			"Look whether the database's clock was set back. Such an action is claimed again when its lease runs out."))
-	}
-	if oldestDue > longDue {
-		what := fmt.Sprintf("an action that could be claimed has waited for %s", oldestDue.Round(time.Second))
-		wrong = append(wrong, grade(oldestDue > time.Hour, what, noWorker))
-	}
-	return wrong
+func leaseFindings(l leases) []Finding {
+	worst, due := age(l.WorstSeconds), l.Fleet.OldestDue
+	return apply(
+		rule{l.Overdue > 0, grade(worst > longOverdue,
+			fmt.Sprintf("%d leases ran out and no worker has claimed their actions, the first %s ago", l.Overdue, worst), noWorker)},
+		rule{l.Long > 0, warn(fmt.Sprintf("%d leases last longer than the hour that a worker may ask for", l.Long),
+			"Look whether the database's clock was set back. Such an action is claimed again when its lease runs out.")},
+		rule{due > longDue, grade(due > time.Hour,
+			fmt.Sprintf("an action that could be claimed has waited for %s", due.Round(time.Second)), noWorker)},
+	)
 }
 
-func checkPauses(ctx context.Context, d database) (string, []Finding, error) {
-	everything, left, err := readUnfinished(ctx, d)
-	if err != nil {
-		return "", nil, err
-	}
-	return "what they hit has been ended, and what they held is woken", pauseFindings(everything, left), nil
-}
-
-func pauseFindings(everything bool, left []unfinished) (wrong []Finding) {
-	if everything {
-		wrong = append(wrong, warn("everything is paused", "`countersign pause list` says by whom and why; `countersign resume` ends it."))
-	}
-	for _, u := range left {
+func pauseFindings(p pauses) []Finding {
+	wrong := apply(rule{p.Everything, warn("everything is paused", "`countersign pause list` says by whom and why; `countersign resume` ends it.")})
+	for _, u := range p.Left {
 		since := age(u.Seconds)
 		what := fmt.Sprintf("the lifted pause of %s has not woken all that it held, after %s", u.what(), since)
 		if u.Killing {
@@ -128,20 +105,16 @@ func (u unfinished) what() string {
 
 func checkpointFindings(f overview.Fleet) []Finding {
 	lag := f.CheckpointLag
-	if lag <= longUncovered {
-		return nil
-	}
-	return []Finding{grade(lag > uncoveredFail, fmt.Sprintf("no checkpoint covers an event of %s ago", lag.Round(time.Second)),
-		"See whether a worker runs, what its log says of the job countersign_checkpoint, and whether a long transaction is open.")}
+	return apply(rule{lag > longUncovered, grade(lag > uncoveredFail, fmt.Sprintf("no checkpoint covers an event of %s ago", lag.Round(time.Second)),
+		"See whether a worker runs, what its log says of the job countersign_checkpoint, and whether a long transaction is open.")})
 }
 
-func deadLetterFindings(f overview.Fleet) (wrong []Finding) {
-	if n := f.DeadLetters["unknown"]; n > 0 {
-		wrong = append(wrong, warn(fmt.Sprintf("of %d calls nobody knows whether they happened", n),
-			"`countersign dlq list --reason unknown` lists them; look at the source, then `countersign dlq resolve`."))
-	}
-	if n := f.DeadLetters["refused"] + f.DeadLetters["exhausted"]; n > manyDeadLetters {
-		wrong = append(wrong, warn(fmt.Sprintf("there are %d dead letters", n), "`countersign dlq list` shows why; then `countersign dlq replay` or `discard`."))
-	}
-	return wrong
+func deadLetterFindings(f overview.Fleet) []Finding {
+	unknown, others := f.DeadLetters["unknown"], f.DeadLetters["refused"]+f.DeadLetters["exhausted"]
+	return apply(
+		rule{unknown > 0, warn(fmt.Sprintf("of %d calls nobody knows whether they happened", unknown),
+			"`countersign dlq list --reason unknown` lists them; look at the source, then `countersign dlq resolve`.")},
+		rule{others > manyDeadLetters, warn(fmt.Sprintf("there are %d dead letters", others),
+			"`countersign dlq list` shows why; then `countersign dlq replay` or `discard`.")},
+	)
 }
