@@ -5,6 +5,9 @@ package actions
 
 import (
 	"context"
+	"fmt"
+	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -77,4 +80,166 @@ func guide(a *command.App) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&query, "search", "", "only tools that these `words` fit, the best first")
 	return cmd
+}
+
+// List returns the command list.
+func List(a *command.App) *cobra.Command {
+	var f client.ActionFilter
+	cmd := command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		return actionView().ShowPage(a)(c.Actions(ctx, f))
+	})
+	flags := cmd.Flags()
+	command.EnumFlag(cmd, &f.Status, "status", "only those of this `status`: pending, sending, sent, conflict, failed, skipped or unknown",
+		"pending", "sending", "sent", "conflict", "failed", "skipped", "unknown")
+	command.EnumFlag(cmd, &f.Approval, "approval", "only those of this `approval`: auto, required (waiting for a person), granted, denied or expired",
+		"auto", "required", "granted", "denied", "expired")
+	command.ToolFlag(cmd, &f.Tool)
+	flags.StringVar(&f.Source, "source", "", "only those of the source of this `id`")
+	flags.StringVar(&f.Session, "session-id", "", "only those of this `session`")
+	flags.StringVar(&f.ExternalID, "external-id", "", "only the one of this `name` of yours")
+	command.PageFlags(cmd, &f.Limit, &f.Cursor)
+	return cmd
+}
+
+// actionView shows actions, one a line.
+func actionView() command.View[wire.Action] {
+	return command.View[wire.Action]{
+		Empty: "There are none.", Head: []string{"ID", "TOOL", "PHASE", "STATUS", "TRIES", "PROPOSED", "EXTERNAL ID"},
+		Row: func(a wire.Action) []string {
+			e := a.Envelope
+			return []string{
+				e.ActionID.String(), toolName(e.Tool), string(a.Phase), string(e.Result.Status), strconv.Itoa(e.Result.Attempts),
+				command.Local(&e.Timestamps.CreatedAt), e.ExternalID,
+			}
+		},
+	}
+}
+
+// Get returns the command get.
+func Get(a *command.App) *cobra.Command {
+	var wait time.Duration
+	cmd := command.New(a, "get ID...", command.Arguments(1, command.Many, "the ids of actions"), func(ctx context.Context, c *client.Client, args []string) error { return runGet(ctx, a, c, args, wait) })
+	command.WaitFlag(cmd, &wait, "answer when they have ended, or after this `duration`")
+	return cmd
+}
+
+func runGet(ctx context.Context, a *command.App, c *client.Client, args []string, wait time.Duration) error {
+	wanted, err := command.IDs(args)
+	if err != nil {
+		return err
+	}
+	until := time.Now().Add(wait)
+	var failed error
+	for i, id := range wanted {
+		var action wire.Action
+		if wait > 0 {
+			action, _, err = c.Wait(ctx, id, max(time.Until(until), time.Millisecond))
+		} else {
+			action, err = c.Action(ctx, id)
+		}
+		if err != nil {
+			return err
+		}
+		if ended(action.Phase) {
+			failed = command.ErrAction
+		}
+		if a.JSON {
+			if err := a.WriteJSON(action); err != nil {
+				return err
+			}
+			continue
+		}
+		attempts, err := c.Attempts(ctx, id)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			fmt.Fprintln(a.Out)
+		}
+		if err := ShowDetail(a, action, attempts); err != nil {
+			return err
+		}
+	}
+	return failed
+}
+
+// ShowDetail shows an action with its decision, attempts and result.
+func ShowDetail(a *command.App, act wire.Action, attempts []wire.Attempt) error {
+	e := act.Envelope
+	pairs := []string{
+		"id", e.ActionID.String(),
+		"external id", e.ExternalID,
+		"tool", toolName(e.Tool),
+		"args", string(e.Args),
+	}
+	if d := act.Decision; d != nil && d.Edited != nil {
+		pairs = append(pairs, "as proposed", string(d.Edited.ProposedArgs)+" (edited by "+d.Edited.By+")")
+	}
+	pairs = append(pairs,
+		"phase", string(act.Phase)+" (status "+string(e.Result.Status)+", approval "+string(e.Approval)+")",
+		"policy", string(act.Policy.Mode)+": "+because(act.Policy),
+		"decision", decisionText(act),
+	)
+	if act.Decision != nil {
+		pairs = append(pairs, "etag", act.Decision.ETag)
+	}
+	pairs = append(pairs,
+		"risk", string(e.Risk)+", effect "+string(act.Effect),
+		"session", e.SessionID,
+		"proposed", command.Local(&e.Timestamps.CreatedAt),
+		"not before", command.Stamp(e.Constraints.NotBefore),
+		"must run by", command.Stamp(e.Constraints.MustRunBefore),
+		"next attempt", command.Local(act.NextAttemptAt),
+	)
+	if w := act.Waiting; w != nil {
+		until := ""
+		if w.Until != nil {
+			until = ", until " + command.Local(w.Until) + " or later"
+		}
+		pairs = append(pairs, "waits for", w.Message+until)
+	}
+	pairs = append(pairs, "ended", command.Local(e.Timestamps.CompletedAt))
+	if e.Result.Error != nil {
+		pairs = append(pairs, "error", e.Result.Error.Code+": "+e.Result.Error.Message)
+	}
+	if e.Result.ProviderID != nil {
+		pairs = append(pairs, "provider id", *e.Result.ProviderID)
+	}
+	pairs = append(pairs, "result", command.Compact(e.Result.Output))
+	if err := a.Fields(pairs...); err != nil {
+		return err
+	}
+	return ShowAttempts(a, attempts)
+}
+
+// ShowAttempts shows the attempts of an action as a table.
+func ShowAttempts(a *command.App, attempts []wire.Attempt) error {
+	if len(attempts) == 0 {
+		return nil
+	}
+	fmt.Fprintln(a.Out)
+	return command.Table(a, attempts, []string{"TRY", "LEFT IT", "CODE", "AT", "TOOK", "MESSAGE"}, func(at wire.Attempt) []string {
+		took := ""
+		if at.StartedAt != nil {
+			took = at.FinishedAt.Sub(*at.StartedAt).Round(time.Millisecond).String()
+		}
+		return []string{fmt.Sprint(at.Attempt), string(at.Status), at.Code, command.Local(&at.FinishedAt), took, at.Message}
+	})
+}
+
+// decisionText says what people decided, or until when they may.
+func decisionText(act wire.Action) string {
+	d := act.Decision
+	switch {
+	case d == nil:
+		return ""
+	case d.At != nil:
+		return string(act.Envelope.Approval) + " by " + d.By + " at " + command.Local(d.At) + command.Noted(d.Note)
+	case act.Phase == envelope.PhasePending && d.ExpiresAt != nil:
+		if agree := voted(act); agree != "" {
+			return agree + ", and more must until " + command.Local(d.ExpiresAt)
+		}
+		return "waits for a person until " + command.Local(d.ExpiresAt)
+	}
+	return ""
 }

@@ -4,12 +4,20 @@ package audit
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
 // Command returns the command audit.
@@ -129,3 +137,133 @@ func runAuditExport(ctx context.Context, a *command.App, log auditor, span audit
 		after = closing.Next
 	}
 }
+
+// auditor reads a tenant's log, a part at a time: each answer says where to
+// continue.
+type auditor interface {
+	verify(ctx context.Context, opt audit.Options) (audit.Report, error)
+	export(ctx context.Context, span audit.Span, after string, line func([]byte) error) (audit.Closing, error)
+	close()
+}
+
+// open returns an auditor over the API or, for the tenant of a name, in the
+// database.
+func open(ctx context.Context, a *command.App, tenant string) (auditor, error) {
+	if tenant == "" {
+		c, err := a.Client()
+		return remoteAuditor{c}, err
+	}
+	pool, err := a.OpenDatabase(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := &localAuditor{pool: pool}
+	err = postgres.InTx(ctx, pool, postgres.Admin(), func(tx pgx.Tx) (err error) {
+		l.tenant, err = identity.TenantByName(ctx, tx, tenant)
+		return err
+	})
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// remoteAuditor asks the API.
+type remoteAuditor struct{ c *client.Client }
+
+func (r remoteAuditor) verify(ctx context.Context, opt audit.Options) (report audit.Report, err error) {
+	head := ""
+	if opt.KnownHead != (audit.Hash{}) {
+		head = opt.KnownHead.String()
+	}
+	got, err := r.c.VerifyAudit(ctx, opt.After, head)
+	if err != nil {
+		return report, err
+	}
+	return report, convert(got, &report)
+}
+
+func (r remoteAuditor) export(ctx context.Context, span audit.Span, after string, line func([]byte) error) (closing audit.Closing, err error) {
+	got, err := r.c.ExportAudit(ctx, client.AuditRange{From: span.From, Until: span.Until, After: after}, line)
+	if err != nil {
+		return closing, err
+	}
+	return closing, convert(got, &closing)
+}
+
+// convert turns a representation of the API into the type of which it is.
+func convert(from, to any) error {
+	text, err := json.Marshal(from)
+	if err == nil {
+		err = json.Unmarshal(text, to)
+	}
+	return err
+}
+
+func (remoteAuditor) close() {}
+
+// localAuditor asks the database.
+type localAuditor struct {
+	pool   *pgxpool.Pool
+	tenant envelope.TenantID
+}
+
+// verifyAtOnce is about how many events are verified in one transaction, and
+// partFor how long one may take.
+const (
+	verifyAtOnce = 500_000
+	partFor      = 10 * time.Minute
+)
+
+func (l *localAuditor) inTx(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, partFor)
+	defer cancel()
+	return postgres.InTx(ctx, l.pool, postgres.API(l.tenant), func(tx pgx.Tx) error { return do(ctx, tx) })
+}
+
+func (l *localAuditor) verify(ctx context.Context, opt audit.Options) (report audit.Report, err error) {
+	opt.Limit = verifyAtOnce
+	return report, l.inTx(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+		report, err = audit.Verify(ctx, tx, l.tenant, opt)
+		return err
+	})
+}
+
+func (l *localAuditor) export(ctx context.Context, span audit.Span, after string, line func([]byte) error) (audit.Closing, error) {
+	closing := audit.Closing{End: true, Tenant: l.tenant}
+	place := audit.Position{}
+	if after != "" {
+		var err error
+		if place, err = audit.ParsePosition(after); err != nil {
+			return closing, err
+		}
+	}
+	var page []audit.Entry
+	err := l.inTx(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+		if page, err = audit.Export(ctx, tx, l.tenant, span, place); err != nil {
+			return err
+		}
+		closing.Head, err = audit.CurrentHead(ctx, tx, l.tenant)
+		return err
+	})
+	if err != nil {
+		return closing, err
+	}
+	for _, e := range page {
+		text, err := e.Line()
+		if err != nil {
+			return closing, err
+		}
+		if err := line(text[:len(text)-1]); err != nil {
+			return closing, err
+		}
+	}
+	closing.Events = int64(len(page))
+	if len(page) == audit.ExportRows {
+		closing.Next = page[len(page)-1].Position.String()
+	}
+	return closing, nil
+}
+
+func (l *localAuditor) close() { l.pool.Close() }

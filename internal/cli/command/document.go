@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 // Document is a document of settings that can be kept in a file.
@@ -142,4 +145,158 @@ func (a *App) NewDocumentCommands(d Document) []*cobra.Command {
 	set.Flags().StringVar(&ifMatch, "if-match", "", "refuse the change if the settings no longer have this `tag`, which a dry run shows")
 	set.Flags().BoolVar(&apply, "apply", false, "do it; without this nothing changes")
 	return []*cobra.Command{show, fileFlag(check), fileFlag(set)}
+}
+
+// The bounds of such a file.
+const (
+	maxFile  = 4 << 20
+	maxNodes = 200_000
+	maxDepth = 50
+)
+
+// File is a document in YAML or JSON, such as limits, of which it is
+// known where each field stands.
+type File struct {
+	name string
+	JSON json.RawMessage
+	// at is where a field stands, by its JSON Pointer.
+	at    map[string]position
+	nodes int
+}
+
+// position is a line and a column, both from 1.
+type position struct{ line, column int }
+
+// FileError is what is wrong with a file, each in a line of its own that
+// begins with the place.
+type FileError struct{ lines []string }
+
+// Error returns the text.
+func (e *FileError) Error() string { return strings.Join(e.lines, "\n") }
+
+// ReadDocument reads a document, and checks all that can be checked without a
+// server. The errors of check have pointers into the document.
+func (a *App) ReadDocument(name string, check func(document []byte) error) (*File, error) {
+	if name == "" {
+		return nil, Misuse("-f says which file; - is standard input")
+	}
+	text, err := a.ReadFile(name, maxFile+1)
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("%s is longer than %d bytes; is it the right file?", name, maxFile)
+	}
+	return parseFile(name, text, check)
+}
+
+func parseFile(name string, text []byte, check func(document []byte) error) (*File, error) {
+	f := &File{name: name, at: make(map[string]position)}
+	decoder := yaml.NewDecoder(strings.NewReader(string(text)))
+	var root yaml.Node
+	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
+		return nil, f.wrong(position{1, 1}, "", "is empty")
+	} else if err != nil {
+		return nil, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	var more yaml.Node
+	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+		return nil, f.wrong(position{max(more.Line, 1), 1}, "", "holds more than one document; keep one")
+	}
+	value, err := f.value("", root.Content[0], 0)
+	if err != nil {
+		return nil, err
+	}
+	if f.JSON, err = json.Marshal(value); err != nil {
+		return nil, fmt.Errorf("%s cannot be written as JSON", name)
+	}
+	err = check(f.JSON)
+	if broken, ok := errors.AsType[*envelope.InvalidError](err); ok {
+		err = f.Place(broken.Fields)
+	}
+	return f, err
+}
+
+// value makes of a node what JSON has, and notes where it stands.
+func (f *File) value(pointer string, node *yaml.Node, depth int) (any, error) {
+	here := position{node.Line, node.Column}
+	if _, known := f.at[pointer]; !known {
+		f.at[pointer] = here
+	}
+	if f.nodes++; f.nodes > maxNodes || depth > maxDepth {
+		return nil, f.wrong(here, pointer, "is too large or too deep a document")
+	}
+	switch node.Kind {
+	case yaml.AliasNode:
+		return f.value(pointer, node.Alias, depth+1)
+	case yaml.SequenceNode:
+		list := make([]any, len(node.Content))
+		for i, child := range node.Content {
+			var err error
+			if list[i], err = f.value(pointer+"/"+strconv.Itoa(i), child, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	case yaml.MappingNode:
+		return f.mapping(pointer, node, depth)
+	case yaml.ScalarNode, yaml.DocumentNode:
+	}
+	if node.ShortTag() == "!!timestamp" {
+		return node.Value, nil
+	}
+	var v any
+	if err := node.Decode(&v); err != nil {
+		return nil, f.wrong(here, pointer, "is no value that can be read")
+	}
+	return v, nil
+}
+
+func (f *File) mapping(pointer string, node *yaml.Node, depth int) (any, error) {
+	object := make(map[string]any, len(node.Content)/2)
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, child := node.Content[i], node.Content[i+1]
+		here := position{key.Line, key.Column}
+		if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
+			return nil, f.wrong(here, pointer, "must have plain words as the names of its fields")
+		}
+		at := pointer + "/" + envelope.EscapePointer(key.Value)
+		if _, twice := object[key.Value]; twice {
+			return nil, f.wrong(here, at, "is there twice; keep one")
+		}
+		f.at[at] = here
+		value, err := f.value(at, child, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		object[key.Value] = value
+	}
+	return object, nil
+}
+
+// Place says where the fields of an error stand; it reads what a server said
+// of the document as well.
+func (f *File) Place(fields []envelope.FieldError) error {
+	e := &FileError{}
+	for _, field := range fields {
+		near := field.Pointer
+		at, ok := f.at[near]
+		for !ok && near != "" {
+			near = near[:strings.LastIndexByte(near, '/')]
+			at, ok = f.at[near]
+		}
+		e.lines = append(e.lines, f.line(at, field.Pointer, field.Message))
+	}
+	return e
+}
+
+func (f *File) line(at position, pointer, message string) string {
+	if pointer == "" {
+		pointer = "the document"
+	}
+	return fmt.Sprintf("%s:%d:%d: %s %s", f.name, at.line, at.column, Line(pointer), message)
+}
+
+func (f *File) wrong(at position, pointer, message string) error {
+	return &FileError{[]string{f.line(at, pointer, message)}}
 }

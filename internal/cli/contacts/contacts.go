@@ -4,7 +4,10 @@ package contacts
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -14,6 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 // Command returns the command dnc.
@@ -131,4 +135,156 @@ func remove(a *command.App) *cobra.Command {
 
 func showCount(a *command.App, n wire.ContactCount) error {
 	return a.Print("%d added, %d changed, %d removed\n", n.Added, n.Changed, n.Removed)
+}
+
+// shownBad is how many wrong lines are named.
+const shownBad = 20
+
+// imported is the result of an import.
+type imported struct {
+	wire.ContactCount
+	Read    int  `json:"read"`
+	Bad     int  `json:"bad"`
+	Applied bool `json:"applied"`
+}
+
+func importCSV(a *command.App) *cobra.Command {
+	var skipBad, dry bool
+	cmd := command.New(a, "import FILE", command.Arguments(1, 1, "a file, or - for standard input"), func(ctx context.Context, c *client.Client, args []string) error {
+		return runImport(ctx, a, c, args[0], skipBad, dry)
+	})
+	cmd.Flags().BoolVar(&skipBad, "skip-bad", false, "leave out lines that are wrong, and import the others")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "read the file and say what is wrong; import nothing")
+	return cmd
+}
+
+func runImport(ctx context.Context, a *command.App, c *client.Client, name string, skipBad, dry bool) error {
+	in, err := a.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	file, clean, err := rereadable(in)
+	if err != nil {
+		return err
+	}
+	defer clean()
+	set, err := c.Settings(ctx)
+	if err != nil {
+		return err
+	}
+	settings := limits.Tenant{Timezone: set.Timezone, PhoneRegion: set.PhoneRegion, PlusAddressing: set.PlusAddressing}
+	result := imported{Applied: !dry}
+	err = eachEntry(ctx, file, settings, func(wire.Contact) error { result.Read++; return nil }, func(bad *contact.LineError) {
+		result.Bad++
+		switch {
+		case result.Bad <= shownBad:
+			fmt.Fprintf(a.Err, "%s:%d:%d: %s\n", name, bad.Line, bad.Column, strings.TrimSpace(bad.Field+" "+bad.Message))
+		case result.Bad == shownBad+1:
+			fmt.Fprintln(a.Err, "…")
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if result.Bad > 0 && !skipBad {
+		return fmt.Errorf("%d of %d line(s) are wrong, so nothing was imported; --skip-bad leaves them out", result.Bad, result.Bad+result.Read)
+	}
+	if !dry {
+		if err := sendParts(ctx, a, c, file, settings, &result); err != nil {
+			return fmt.Errorf("%w\n%d of %d entries were imported; the same command again does the rest", err, result.Added+result.Changed, result.Read)
+		}
+	}
+	if dry {
+		return a.Result(result, "%d read, %d wrong; nothing was imported\n", result.Read, result.Bad)
+	}
+	return a.Result(result, "%d read, %d wrong, %d added, %d changed\n", result.Read, result.Bad, result.Added, result.Changed)
+}
+
+// sendParts sends the entries of a file in parts.
+func sendParts(ctx context.Context, a *command.App, c *client.Client, file io.ReadSeeker, settings limits.Tenant, result *imported) error {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("read the file again: %w", err)
+	}
+	part := make([]wire.Contact, 0, contact.MaxEntries)
+	sent := 0
+	flush := func() error {
+		if len(part) == 0 {
+			return nil
+		}
+		count, err := c.AddContacts(ctx, part...)
+		if err != nil {
+			return err
+		}
+		result.Added, result.Changed = result.Added+count.Added, result.Changed+count.Changed
+		if sent += len(part); sent%(10*contact.MaxEntries) == 0 {
+			a.Note("%d of %d", sent, result.Read)
+		}
+		part = part[:0]
+		return nil
+	}
+	err := eachEntry(ctx, file, settings, func(e wire.Contact) error {
+		if part = append(part, e); len(part) < contact.MaxEntries {
+			return nil
+		}
+		return flush()
+	}, func(*contact.LineError) {})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
+// eachEntry reads a CSV to its end.
+func eachEntry(ctx context.Context, in io.Reader, settings limits.Tenant, entry func(wire.Contact) error, bad func(*contact.LineError)) error {
+	r, err := contact.NewCSVReader(in, settings.ContactOptions())
+	if errors.Is(err, io.EOF) {
+		return errors.New("the file is empty; its first line must name the columns")
+	}
+	if err != nil {
+		return err
+	}
+	for {
+		e, _, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return ctx.Err()
+		}
+		if wrong, ok := errors.AsType[*contact.LineError](err); ok {
+			bad(wrong)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read the file: %w", err)
+		}
+		c := wire.Contact{Kind: string(e.Kind), Value: e.Value, Reason: e.Reason, Source: e.Source, ExpiresAt: e.ExpiresAt}
+		if err := entry(c); err != nil {
+			return err
+		}
+	}
+}
+
+// rereadable returns an input that can be read twice: the input itself if it is
+// a file, else a copy on the disk, which the returned function removes.
+func rereadable(in io.Reader) (io.ReadSeeker, func(), error) {
+	if file, ok := in.(*os.File); ok {
+		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+			return file, func() {}, nil
+		}
+	}
+	spool, err := os.CreateTemp("", "countersign-import-*.csv")
+	if err != nil {
+		return nil, nil, fmt.Errorf("keep the input: %w", err)
+	}
+	clean := func() {
+		_ = spool.Close()
+		_ = os.Remove(spool.Name())
+	}
+	if _, err = io.Copy(spool, in); err == nil {
+		_, err = spool.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		clean()
+		return nil, nil, fmt.Errorf("keep the input: %w", err)
+	}
+	return spool, clean, nil
 }

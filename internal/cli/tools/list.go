@@ -129,11 +129,8 @@ func undoneBy(t wire.Tool) string {
 }
 
 func diff(a *command.App) *cobra.Command {
-	return command.New(a, "diff SOURCE:TOOL", command.Arguments(1, 1, "a tool, as source:name"), func(ctx context.Context, c *client.Client, args []string) error {
-		if _, err := command.ToolArgument(args[0]); err != nil {
-			return err
-		}
-		return command.Show(a, showDiff)(c.DiffTool(ctx, args[0]))
+	return newChange(a, "diff", func(ctx context.Context, c *client.Client, tool string) error {
+		return command.Show(a, showDiff)(c.DiffTool(ctx, tool))
 	})
 }
 
@@ -180,15 +177,11 @@ func side(b *strings.Builder, mark string, value json.RawMessage) {
 
 func accept(a *command.App) *cobra.Command {
 	var digest string
-	cmd := command.New(a, "accept SOURCE:TOOL", command.Arguments(1, 1, "a tool, as source:name"), func(ctx context.Context, c *client.Client, args []string) error {
-		key, err := command.ToolArgument(args[0])
-		if err != nil {
-			return err
-		}
+	cmd := newChange(a, "accept", func(ctx context.Context, c *client.Client, tool string) error {
 		if digest == "" {
-			return command.Misuse("--digest is required: `countersign tools diff %s` shows it with what changed", command.Quoted(args[0]))
+			return command.Misuse("--digest is required: `countersign tools diff %s` shows it with what changed", command.Quoted(tool))
 		}
-		return a.Done(c.AcceptTool(ctx, key.String(), wire.ToolAcceptance{Digest: digest}), "accepted %s", key)
+		return a.Done(c.AcceptTool(ctx, tool, wire.ToolAcceptance{Digest: digest}), "accepted %s", tool)
 	})
 	cmd.Flags().StringVar(&digest, "digest", "", "the `digest` of the definition that was looked at (required)")
 	return cmd
