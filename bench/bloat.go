@@ -26,7 +26,7 @@ type tableSize struct {
 // the tables: at the end of the work, and after autovacuum. The ratio is to what
 // the first burst, a tenth of them, left.
 func measureBloat(ctx context.Context, s *suite) error {
-	return s.environment(ctx, "", func(h *environment, _ string) error {
+	return s.environment(ctx, "", func(h *environment) error {
 		empty, err := tableSizes(ctx, h.pool)
 		if err != nil {
 			return err
@@ -59,14 +59,11 @@ func measureBloat(ctx context.Context, s *suite) error {
 		}
 		s.rep.note("%d envelopes in %d bursts; sizes with indexes, in MB", s.n, bursts)
 		for i, t := range end {
-			err := s.rep.single(fmt.Sprintf("bloat, %s", t.Name), "MB", megabytes(t.Bytes), map[string]float64{
+			s.rep.single(fmt.Sprintf("bloat, %s", t.Name), "MB", megabytes(t.Bytes), map[string]float64{
 				"envelopes": float64(s.n), "empty_mb": megabytes(empty[i].Bytes), "full_mb": megabytes(full[i].Bytes), "first_mb": megabytes(first[i].Bytes),
 				"rested_mb": megabytes(rested[i].Bytes), "ratio": float64(t.Bytes) / float64(first[i].Bytes),
 				"live": float64(rested[i].Live), "dead": float64(t.Dead), "rested_dead": float64(rested[i].Dead), "autovacuums": float64(rested[i].Autovacuums),
 			})
-			if err != nil {
-				return err
-			}
 			s.rep.note("empty %.2f, after the first burst %.2f, ratio %.2f; %d dead rows, after autovacuum %d in %.2f; %d autovacuums",
 				megabytes(empty[i].Bytes), megabytes(first[i].Bytes), float64(t.Bytes)/float64(first[i].Bytes),
 				t.Dead, rested[i].Dead, megabytes(rested[i].Bytes), rested[i].Autovacuums)

@@ -86,7 +86,7 @@ const bucketsLeft = `SELECT EXISTS (SELECT 1 FROM buckets b WHERE b.name LIKE 'b
 // measureExhausted burns actions down beside a bucket with -crowd due actions, of
 // which almost none may run, against the same without that bucket.
 func measureExhausted(ctx context.Context, s *suite) error {
-	return s.environment(ctx, "", func(beside *environment, _ string) error {
+	return s.environment(ctx, "", func(beside *environment) error {
 		if err := closed().build(ctx, beside); err != nil {
 			return err
 		}
@@ -98,14 +98,11 @@ func measureExhausted(ctx context.Context, s *suite) error {
 		var empty []float64
 		ours := make(map[string][]float64)
 		for round := range s.rounds {
-			err := s.environment(ctx, "", func(h *environment, _ string) error {
-				r, err := h.burnRate(ctx, 0, s.n, bucketsLeft)
-				empty = append(empty, r)
-				return err
-			})
+			without, err := s.emptyRate(ctx, bucketsLeft)
 			if err != nil {
 				return err
 			}
+			empty = append(empty, without)
 			for i, d := range blockedBuckets() {
 				if err := d.build(ctx, beside); err != nil {
 					return err
@@ -115,13 +112,11 @@ func measureExhausted(ctx context.Context, s *suite) error {
 					return fmt.Errorf("%s: %w", d.name, err)
 				}
 				ours[d.name] = append(ours[d.name], r)
-				s.rep.note("round %d: beside one that is %s %.0f/s, without it %.0f/s", round+1, d.name, r, empty[round])
+				s.rep.note("round %d: beside one that is %s %.0f/s, without it %.0f/s", round+1, d.name, r, without)
 			}
 		}
 		for _, d := range blockedBuckets() {
-			if err := s.rep.pair("beside: "+d.name, "/s", ours[d.name], empty, map[string]float64{"due": float64(s.crowd)}); err != nil {
-				return err
-			}
+			s.rep.pair("beside: "+d.name, "/s", ours[d.name], empty, map[string]float64{"due": float64(s.crowd)})
 		}
 		return nil
 	})
@@ -167,7 +162,7 @@ func measureTenants(ctx context.Context, s *suite) error {
 	smallest := max(s.n/400, 50)
 	var fewest, most []float64
 	for round := range s.rounds {
-		err := s.environment(ctx, "", func(h *environment, _ string) error {
+		err := s.environment(ctx, "", func(h *environment) error {
 			if err := fillBacklogs(ctx, h, smallest); err != nil {
 				return err
 			}
@@ -192,7 +187,8 @@ func measureTenants(ctx context.Context, s *suite) error {
 			return err
 		}
 	}
-	return s.rep.pair("tenants, fewest ÷ most", "%", fewest, most, map[string]float64{"tenants": float64(len(backlogs())), "smallest_backlog": float64(smallest)})
+	s.rep.pair("tenants, fewest ÷ most", "%", fewest, most, map[string]float64{"tenants": float64(len(backlogs())), "smallest_backlog": float64(smallest)})
+	return nil
 }
 
 // fillBacklogs creates tenants like the first, each with its backlog in three
@@ -260,7 +256,7 @@ func measureLimited(ctx context.Context, s *suite) error {
 	rates := make([][]float64, len(kinds))
 	for round := range s.rounds {
 		for i, kind := range kinds {
-			err := s.environment(ctx, "", func(h *environment, _ string) error {
+			err := s.environment(ctx, "", func(h *environment) error {
 				if err := putBuckets(ctx, h, kind.bucket); err != nil {
 					return err
 				}
@@ -278,9 +274,7 @@ func measureLimited(ctx context.Context, s *suite) error {
 		}
 	}
 	for i, kind := range kinds[1:] {
-		if err := s.rep.pair("limited: "+kind.name, "/s", rates[i+1], rates[0], nil); err != nil {
-			return err
-		}
+		s.rep.pair("limited: "+kind.name, "/s", rates[i+1], rates[0], nil)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ import (
 // shares only the database: the wake-up goes over River.
 func measureLatency(ctx context.Context, s *suite) error {
 	const samples, warm = 300, 20
-	return s.environment(ctx, "", func(h *environment, _ string) error {
+	return s.environment(ctx, "", func(h *environment) error {
 		called := make(chan time.Time, 1)
 		tools := toolServer(called)
 		defer tools.Close()
@@ -46,23 +46,20 @@ func measureLatency(ctx context.Context, s *suite) error {
 		if err != nil {
 			return err
 		}
-		working, stop := context.WithCancel(ctx)
-		defer stop()
-		ended := make(chan error, 1)
-		go func() { ended <- fleet.Run(working) }()
-
-		took, err := sample(ctx, in, h.tenant, called, warm+samples)
-		stop()
-		if err = errors.Join(err, <-ended); err != nil {
+		var took []float64
+		err = whileRunning(ctx, fleet.Run, func() (err error) {
+			took, err = sample(ctx, in, h.tenant, called, warm+samples)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		took = took[warm:]
 		slices.Sort(took)
 		p50, p99 := took[len(took)/2], took[len(took)*99/100]
-		if err := s.rep.single("submit → tool called, p50", "ms", p50, nil); err != nil {
-			return err
-		}
-		return s.rep.single("submit → tool called, p99", "ms", p99, nil)
+		s.rep.single("submit → tool called, p50", "ms", p50, nil)
+		s.rep.single("submit → tool called, p99", "ms", p99, nil)
+		return nil
 	})
 }
 

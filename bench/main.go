@@ -10,6 +10,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -57,7 +58,6 @@ type options struct {
 	crowd   int
 	rules   bool
 	url     string
-	child   string
 	results string
 }
 
@@ -72,12 +72,12 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
+	if kind := os.Getenv(workerEnv); kind != "" {
+		return runWorker(ctx, kind, os.Getenv(urlEnv))
+	}
 	o, err := parse(args)
 	if err != nil {
 		return err
-	}
-	if o.child != "" {
-		return runChild(ctx, o)
 	}
 	srv, err := openServer(ctx, o.url)
 	if err != nil {
@@ -89,7 +89,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	for _, name := range o.run {
-		if err := measures()[name](ctx, &suite{o, srv, rep}); err != nil {
+		if err := errors.Join(measures()[name](ctx, &suite{o, srv, rep}), rep.err); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -123,14 +123,13 @@ func parse(args []string) (options, error) {
 	fs.BoolVar(&o.rules, "rules", false, "have policy look at the arguments of every envelope, by a rule in CEL")
 	fs.StringVar(&o.url, "url", "", "superuser URL of a server to use instead of a private one")
 	fs.StringVar(&o.results, "results", "results.jsonl", "where the lines of JSON go")
-	fs.StringVar(&o.child, "child", "", "internal: be a worker process, ours or river, on -url")
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}
 	o.run = strings.Split(*what, ",")
 	for _, name := range o.run {
 		if measures()[name] == nil {
-			return o, fmt.Errorf("-run %q: there is burn, once, sustained, submit, processes, latency, past, bloat, exhausted, tenants and limited", name)
+			return o, fmt.Errorf("-run %q: there is %s", name, strings.Join(slices.Sorted(maps.Keys(measures())), ", "))
 		}
 	}
 	if o.n < 1 || o.rounds < 1 {

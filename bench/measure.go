@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -18,8 +17,24 @@ type suite struct {
 	rep *report
 }
 
+// system is Countersign or River in a database, with one worker in this process.
+type system interface {
+	// submit inserts n actions, numbered from a number on.
+	submit(ctx context.Context, from, n, batch int) error
+	// batchSize is the size of its batches where the benchmark sets none.
+	batchSize() int
+	// left counts the submitted actions that have not ended.
+	left(ctx context.Context, submitted int) (int, error)
+	// untilDone waits until every action has ended.
+	untilDone(ctx context.Context) error
+	// whileWorking runs a worker while fn runs.
+	whileWorking(ctx context.Context, fn func() error) error
+	// worker returns the name of its worker as a process, and its database's URL.
+	worker() (kind, url string)
+}
+
 // environment gives fn a tenant in a fresh database.
-func (s *suite) environment(ctx context.Context, effect envelope.Effect, fn func(h *environment, url string) error) error {
+func (s *suite) environment(ctx context.Context, effect envelope.Effect, fn func(h *environment) error) error {
 	url, drop, err := s.srv.fresh(ctx)
 	if err != nil {
 		return err
@@ -33,40 +48,30 @@ func (s *suite) environment(ctx context.Context, effect envelope.Effect, fn func
 		return err
 	}
 	defer h.close(ctx)
-	return fn(h, url)
-}
-
-// peer gives fn River in a fresh database.
-func (s *suite) peer(ctx context.Context, fn func(p *peer, url string) error) error {
-	url, drop, err := s.srv.fresh(ctx)
-	if err != nil {
-		return err
-	}
-	defer drop()
-	p, err := newPeer(ctx, url)
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	return fn(p, url)
+	return fn(h)
 }
 
 // compare measures River and Countersign in turn, in every round, and returns
 // the rates of each.
-func (s *suite) compare(ctx context.Context, effect envelope.Effect, river func(p *peer, url string) (float64, error),
-	countersign func(h *environment, url string) (float64, error),
-) (ours, peers []float64, err error) {
+func (s *suite) compare(ctx context.Context, effect envelope.Effect, measure func(system) (float64, error)) (ours, peers []float64, err error) {
 	for range s.rounds {
-		err := s.peer(ctx, func(p *peer, url string) error {
-			r, err := river(p, url)
+		url, drop, err := s.srv.fresh(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		p, err := newPeer(ctx, url)
+		if err == nil {
+			var r float64
+			r, err = measure(p)
 			peers = append(peers, r)
-			return err
-		})
+			p.pool.Close()
+		}
+		drop()
 		if err != nil {
 			return nil, nil, fmt.Errorf("river: %w", err)
 		}
-		err = s.environment(ctx, effect, func(h *environment, url string) error {
-			r, err := countersign(h, url)
+		err = s.environment(ctx, effect, func(h *environment) error {
+			r, err := measure(h)
 			ours = append(ours, r)
 			return err
 		})
@@ -75,6 +80,27 @@ func (s *suite) compare(ctx context.Context, effect envelope.Effect, river func(
 		}
 	}
 	return ours, peers, nil
+}
+
+// emptyRate returns the rate at which -n actions are burned down in a fresh
+// database.
+func (s *suite) emptyRate(ctx context.Context, left string) (r float64, err error) {
+	err = s.environment(ctx, "", func(h *environment) error {
+		r, err = h.burnRate(ctx, 0, s.n, left)
+		return err
+	})
+	return r, err
+}
+
+// burn works until fn returns, and returns how long that took.
+func burn(ctx context.Context, sys system, fn func() error) (took time.Duration, err error) {
+	began := time.Now()
+	err = sys.whileWorking(ctx, func() error {
+		err := fn()
+		took = time.Since(began)
+		return err
+	})
+	return took, err
 }
 
 // timed returns the rate at which fn does n things.
@@ -96,24 +122,23 @@ func measureOnce(ctx context.Context, s *suite) error {
 
 func (s *suite) burnDown(ctx context.Context, name string, effect envelope.Effect) error {
 	extra := make(map[string]float64)
-	ours, peers, err := s.compare(ctx, effect,
-		func(p *peer, _ string) (float64, error) {
-			if err := p.insert(ctx, 0, s.n, 5000); err != nil {
-				return 0, err
-			}
-			took, err := p.burn(ctx)
-			return rate(s.n, took), err
-		},
-		func(h *environment, _ string) (float64, error) { return s.burnWithCosts(ctx, h, extra) })
+	ours, peers, err := s.compare(ctx, effect, func(sys system) (float64, error) {
+		if h, ok := sys.(*environment); ok {
+			return s.burnWithCosts(ctx, h, extra)
+		}
+		if err := sys.submit(ctx, 0, s.n, sys.batchSize()); err != nil {
+			return 0, err
+		}
+		took, err := burn(ctx, sys, func() error { return sys.untilDone(ctx) })
+		return rate(s.n, took), err
+	})
 	if err != nil {
 		return err
 	}
 	for round := range ours {
 		s.rep.note("round %d: ours %.0f/s, river %.0f/s, ratio %.2f", round+1, ours[round], peers[round], ours[round]/peers[round])
 	}
-	if err := s.rep.pair(name, "/s", ours, peers, extra); err != nil {
-		return err
-	}
+	s.rep.pair(name, "/s", ours, peers, extra)
 	s.rep.note("per envelope: %.0f bytes of WAL to submit, %.0f to work, %.1f row versions", extra["wal_bytes_submit"], extra["wal_bytes_work"], extra["row_versions"])
 	return nil
 }
@@ -172,53 +197,40 @@ func costs(ctx context.Context, pool *pgxpool.Pool) (c cost, err error) {
 
 func measureSubmit(ctx context.Context, s *suite) error {
 	const batch = 500
-	ours, peers, err := s.compare(ctx, "",
-		func(p *peer, _ string) (float64, error) {
-			return timed(s.n, func() error { return p.insert(ctx, 0, s.n, batch) })
-		},
-		func(h *environment, _ string) (float64, error) {
-			return timed(s.n, func() error { return h.submit(ctx, 0, s.n, batch) })
-		})
-	if err != nil {
-		return err
+	ours, peers, err := s.compare(ctx, "", func(sys system) (float64, error) {
+		return timed(s.n, func() error { return sys.submit(ctx, 0, s.n, batch) })
+	})
+	if err == nil {
+		s.rep.pair("submit, batches of 500", "/s", ours, peers, nil)
 	}
-	return s.rep.pair("submit, batches of 500", "/s", ours, peers, nil)
+	return err
 }
 
 // measureSustained submits as fast as the work allows: the submitter stops
 // while more than ahead actions wait.
 func measureSustained(ctx context.Context, s *suite) error {
-	ours, peers, err := s.compare(ctx, "",
-		func(p *peer, _ string) (float64, error) {
-			if err := p.client.Start(ctx); err != nil {
-				return 0, err
-			}
-			done, err := sustain(ctx, s.length, 5000, p.insert, p.left)
-			return done, errors.Join(err, p.client.Stop(context.WithoutCancel(ctx)))
-		},
-		func(h *environment, _ string) (done float64, err error) {
-			err = h.whileWorking(ctx, func() error {
-				done, err = sustain(ctx, s.length, 1000, h.submit, func(ctx context.Context, _ int) (int, error) { return h.left(ctx) })
-				return err
-			})
-			return done, err
+	ours, peers, err := s.compare(ctx, "", func(sys system) (done float64, err error) {
+		err = sys.whileWorking(ctx, func() error {
+			done, err = sustain(ctx, s.length, sys)
+			return err
 		})
-	if err != nil {
-		return err
+		return done, err
+	})
+	if err == nil {
+		s.rep.pair("sustained", "/s", ours, peers, nil)
 	}
-	return s.rep.pair("sustained", "/s", ours, peers, nil)
+	return err
 }
 
 // sustain submits for a while and returns at what rate actions ended.
-func sustain(ctx context.Context, length time.Duration, batch int, submit func(ctx context.Context, from, n, batch int) error,
-	left func(ctx context.Context, submitted int) (int, error),
-) (float64, error) {
+func sustain(ctx context.Context, length time.Duration, sys system) (float64, error) {
 	const ahead = 20_000
+	batch := sys.batchSize()
 	end := time.Now().Add(length)
 	submitted, known := 0, 0 // known: ended at least
 	for time.Now().Before(end) {
 		if submitted-known >= ahead {
-			waiting, err := left(ctx, submitted)
+			waiting, err := sys.left(ctx, submitted)
 			if err != nil {
 				return 0, err
 			}
@@ -227,47 +239,37 @@ func sustain(ctx context.Context, length time.Duration, batch int, submit func(c
 				continue
 			}
 		}
-		if err := submit(ctx, submitted, batch, batch); err != nil {
+		if err := sys.submit(ctx, submitted, batch, batch); err != nil {
 			return 0, err
 		}
 		submitted += batch
 	}
-	waiting, err := left(ctx, submitted)
+	waiting, err := sys.left(ctx, submitted)
 	return float64(submitted-waiting) / length.Seconds(), err
-}
-
-// left counts what waits. Submitted actions that do not wait have ended, and
-// the outbox is small, so that the query costs next to nothing.
-func (h *environment) left(ctx context.Context) (n int, err error) {
-	err = h.pool.QueryRow(ctx, "SELECT count(*) FROM outbox").Scan(&n)
-	return n, err
 }
 
 func measurePast(ctx context.Context, s *suite) error {
 	var ours, empty []float64
-	return s.environment(ctx, "", func(behind *environment, _ string) error {
+	return s.environment(ctx, "", func(behind *environment) error {
 		began := time.Now()
 		if err := fillPast(ctx, behind, s.past); err != nil {
 			return err
 		}
 		s.rep.note("%d ended envelopes were written in %s", s.past, time.Since(began).Round(time.Second))
 		for round := range s.rounds {
-			err := s.environment(ctx, "", func(h *environment, _ string) error {
-				r, err := h.burnRate(ctx, 0, s.n, outboxLeft)
-				empty = append(empty, r)
-				return err
-			})
+			without, err := s.emptyRate(ctx, outboxLeft)
 			if err != nil {
 				return err
 			}
-			r, err := behind.burnRate(ctx, round*s.n, s.n, outboxLeft)
+			with, err := behind.burnRate(ctx, round*s.n, s.n, outboxLeft)
 			if err != nil {
 				return err
 			}
-			ours = append(ours, r)
-			s.rep.note("round %d: with the past %.0f/s, empty %.0f/s", round+1, ours[round], empty[round])
+			ours, empty = append(ours, with), append(empty, without)
+			s.rep.note("round %d: with the past %.0f/s, empty %.0f/s", round+1, with, without)
 		}
-		return s.rep.pair("burn-down, past ÷ empty", "/s", ours, empty, nil)
+		s.rep.pair("burn-down, past ÷ empty", "/s", ours, empty, nil)
+		return nil
 	})
 }
 

@@ -39,6 +39,7 @@ type environment struct {
 	tel    *telemetry.Telemetry
 	intake *intake.Intake
 	run    string
+	url    string
 	// poll wakes the worker that runs in this process, if there is one.
 	poll atomic.Pointer[func()]
 }
@@ -53,7 +54,7 @@ func newEnvironment(ctx context.Context, url string) (*environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &environment{pool: pool, cache: settings.NewCache(), tel: tel, run: uuid.NewString()}
+	h := &environment{pool: pool, cache: settings.NewCache(), tel: tel, run: uuid.NewString(), url: url}
 	h.live = connect.NewPool(connect.Config{Networks: safehttp.Loopback(), Log: tel.Log})
 	h.intake = intake.New(pool, h.cache, intake.Config{Wake: h.wake})
 	var id uuid.UUID
@@ -138,14 +139,6 @@ func (h *environment) workerConfig() worker.PipelineConfig {
 	return worker.PipelineConfig{ID: "bench", Concurrency: 2000, Metrics: h.tel.Metrics, Log: h.tel.Log}
 }
 
-// work runs one worker until ctx is over.
-func (h *environment) work(ctx context.Context) error {
-	p := worker.NewPipeline(h.pool, h.cache, h.live, h.workerConfig())
-	poll := p.Poll
-	h.poll.Store(&poll)
-	return p.Run(ctx)
-}
-
 func (h *environment) wake() {
 	if poll := h.poll.Load(); poll != nil {
 		(*poll)()
@@ -154,24 +147,41 @@ func (h *environment) wake() {
 
 // whileWorking runs one worker while fn runs.
 func (h *environment) whileWorking(ctx context.Context, fn func() error) error {
+	return whileRunning(ctx, func(ctx context.Context) error {
+		p := worker.NewPipeline(h.pool, h.cache, h.live, h.workerConfig())
+		poll := p.Poll
+		h.poll.Store(&poll)
+		return p.Run(ctx)
+	}, fn)
+}
+
+// whileRunning runs a worker while fn runs.
+func whileRunning(ctx context.Context, work func(context.Context) error, fn func() error) error {
 	working, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- h.work(working) }()
+	go func() { ended <- work(working) }()
 	err := fn()
 	cancel()
 	return errors.Join(err, <-ended)
 }
 
+func (h *environment) batchSize() int { return 1000 }
+
+func (h *environment) worker() (kind, url string) { return "ours", h.url }
+
+// left counts what waits. Submitted actions that do not wait have ended, and
+// the outbox is small, so that the query costs next to nothing.
+func (h *environment) left(ctx context.Context, _ int) (n int, err error) {
+	err = h.pool.QueryRow(ctx, "SELECT count(*) FROM outbox").Scan(&n)
+	return n, err
+}
+
+func (h *environment) untilDone(ctx context.Context) error { return untilNone(ctx, h.pool, outboxLeft) }
+
 // burn works until a query finds nothing left, and returns how long that took.
-func (h *environment) burn(ctx context.Context, left string) (took time.Duration, err error) {
-	began := time.Now()
-	err = h.whileWorking(ctx, func() error {
-		err := untilNone(ctx, h.pool, left)
-		took = time.Since(began)
-		return err
-	})
-	return took, err
+func (h *environment) burn(ctx context.Context, left string) (time.Duration, error) {
+	return burn(ctx, h, func() error { return untilNone(ctx, h.pool, left) })
 }
 
 // burnRate submits n actions and returns the rate at which they are burned

@@ -5,28 +5,28 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"syscall"
 	"time"
+
+	"github.com/countersign-dev/countersign/bench/process"
+)
+
+// A child of this program is a worker. The environment says which, and has the
+// URL of the database: the command line can be seen by all.
+const (
+	workerEnv = "BENCH_WORKER"
+	urlEnv    = "BENCH_URL"
 )
 
 // measureProcesses burns down with worker processes. They start before the
 // measurement, so that their start is not part of it.
 func measureProcesses(ctx context.Context, s *suite) error {
 	for _, processes := range []int{1, 4} {
-		ours, peers, err := s.compare(ctx, "",
-			func(p *peer, url string) (float64, error) {
-				if err := p.insert(ctx, 0, s.n, 5000); err != nil {
-					return 0, err
-				}
-				return s.burnBy(ctx, processes, "river", url, func() error { return untilNone(ctx, p.pool, riverLeft) })
-			},
-			func(h *environment, url string) (float64, error) {
-				if err := h.submit(ctx, 0, s.n, 1000); err != nil {
-					return 0, err
-				}
-				return s.burnBy(ctx, processes, "ours", url, func() error { return untilNone(ctx, h.pool, outboxLeft) })
-			})
+		ours, peers, err := s.compare(ctx, "", func(sys system) (float64, error) {
+			if err := sys.submit(ctx, 0, s.n, sys.batchSize()); err != nil {
+				return 0, err
+			}
+			return s.burnBy(ctx, processes, sys)
+		})
 		if err != nil {
 			return err
 		}
@@ -34,20 +34,19 @@ func measureProcesses(ctx context.Context, s *suite) error {
 		if processes == 1 {
 			name = "burn-down, 1 process"
 		}
-		if err := s.rep.pair(name, "/s", ours, peers, nil); err != nil {
-			return err
-		}
+		s.rep.pair(name, "/s", ours, peers, nil)
 	}
 	return nil
 }
 
 // burnBy starts the processes and returns the rate from when all of them are
 // ready until nothing is left.
-func (s *suite) burnBy(ctx context.Context, processes int, kind, url string, untilDone func() error) (measured float64, err error) {
+func (s *suite) burnBy(ctx context.Context, processes int, sys system) (measured float64, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return 0, err
 	}
+	kind, url := sys.worker()
 	ready := make([]*os.File, processes)
 	for i := range ready {
 		// The child opens everything and then prints a byte.
@@ -56,19 +55,16 @@ func (s *suite) burnBy(ctx context.Context, processes int, kind, url string, unt
 			return 0, err
 		}
 		defer r.Close()
-		cmd := exec.CommandContext(ctx, self, "-child", kind, "-url", url)
-		cmd.Stderr, cmd.Stdout = os.Stderr, w
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-		cmd.WaitDelay = 10 * time.Second
-		if err := cmd.Start(); err != nil {
+		child, err := process.Start(self, []string{workerEnv + "=" + kind, urlEnv + "=" + url}, w, os.Stderr)
+		_ = w.Close() // the child has its own handle
+		if err != nil {
 			return 0, err
 		}
-		_ = w.Close() // the child has its own handle
 		ready[i] = r
 		defer func() {
-			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-			err = errors.Join(err, cmd.Wait())
+			if !child.Stop(10 * time.Second) {
+				err = errors.Join(err, errors.New("a worker process did not stop"))
+			}
 		}()
 	}
 	for _, r := range ready {
@@ -76,35 +72,29 @@ func (s *suite) burnBy(ctx context.Context, processes int, kind, url string, unt
 			return 0, fmt.Errorf("worker process did not start: %w", err)
 		}
 	}
-	return timed(s.n, untilDone)
+	return timed(s.n, func() error { return sys.untilDone(ctx) })
 }
 
-// runChild is a worker process.
-func runChild(ctx context.Context, o options) error {
-	switch o.child {
-	case "ours":
-		h, err := newEnvironment(ctx, o.url)
-		if err != nil {
-			return err
-		}
-		defer h.close(ctx)
-		if err := h.pool.Ping(ctx); err != nil {
-			return err
-		}
-		fmt.Print(".")
-		return h.work(ctx)
-	case "river":
-		p, err := newPeer(ctx, o.url)
-		if err != nil {
-			return err
-		}
-		defer p.close()
-		fmt.Print(".")
-		if err := p.client.Start(context.WithoutCancel(ctx)); err != nil {
-			return err
-		}
+// runWorker is a worker process.
+func runWorker(ctx context.Context, kind, url string) error {
+	untilEnd := func() error {
 		<-ctx.Done()
-		return p.client.Stop(context.WithoutCancel(ctx))
+		return nil
 	}
-	return fmt.Errorf("-child is ours or river")
+	if kind == "river" {
+		p, err := newPeer(ctx, url)
+		if err != nil {
+			return err
+		}
+		defer p.pool.Close()
+		fmt.Print(".")
+		return p.whileWorking(context.WithoutCancel(ctx), untilEnd)
+	}
+	h, err := newEnvironment(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer h.close(ctx)
+	fmt.Print(".")
+	return h.whileWorking(ctx, untilEnd)
 }

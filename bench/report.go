@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -14,8 +13,9 @@ import (
 
 const riverModule = "github.com/riverqueue/river"
 
-// report prints results and appends them to a file.
+// report prints results and appends them to a file. It keeps the errors of that.
 type report struct {
+	err      error
 	path     string
 	machine  string
 	versions string
@@ -47,7 +47,7 @@ func newReport(path string, srv *server) (*report, error) {
 }
 
 // pair reports rounds of River and of Countersign, measured in turn.
-func (r *report) pair(name, unit string, ours, peer []float64, extra map[string]float64) error {
+func (r *report) pair(name, unit string, ours, peer []float64, extra map[string]float64) {
 	ratios := make([]float64, len(ours))
 	worst := ours[0] / peer[0]
 	for i := range ours {
@@ -58,27 +58,18 @@ func (r *report) pair(name, unit string, ours, peer []float64, extra map[string]
 		Name: name, Ours: median(ours), Peer: median(peer), Ratio: median(ratios), Worst: worst, Unit: unit, Rounds: len(ours), Extra: extra,
 	}
 	fmt.Printf("%-28s ours %9.0f   river %9.0f %s   ratio %.2f   worst round %.2f\n", name, res.Ours, res.Peer, unit, res.Ratio, res.Worst)
-	return r.write(res)
+	r.write(res)
 }
 
 // single reports a figure that River has no counterpart of.
-func (r *report) single(name, unit string, value float64, extra map[string]float64) error {
+func (r *report) single(name, unit string, value float64, extra map[string]float64) {
 	fmt.Printf("%-28s      %9.2f %s\n", name, value, unit)
-	return r.write(result{Name: name, Ours: value, Unit: unit, Extra: extra})
+	r.write(result{Name: name, Ours: value, Unit: unit, Extra: extra})
 }
 
 func (r *report) note(format string, args ...any) { fmt.Printf("    "+format+"\n", args...) }
 
-func (r *report) write(res result) error {
+func (r *report) write(res result) {
 	res.Machine, res.Versions, res.Time = r.machine, r.versions, time.Now().UTC()
-	line, err := json.Marshal(res)
-	if err != nil {
-		return err
-	}
-	f, err := os.OpenFile(r.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(line, '\n'))
-	return errors.Join(err, f.Close())
+	r.err = errors.Join(r.err, machine.AppendJSON(r.path, res))
 }

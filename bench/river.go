@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -12,6 +13,8 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
+
+	"github.com/countersign-dev/countersign/bench/process"
 )
 
 // jobArgs carries as much as a proposal's args do.
@@ -38,6 +41,7 @@ type peer struct {
 	pool   *pgxpool.Pool
 	client *river.Client[pgx.Tx]
 	worked *atomic.Int64
+	url    string
 }
 
 func newPeer(ctx context.Context, url string) (*peer, error) {
@@ -66,10 +70,14 @@ func newPeer(ctx context.Context, url string) (*peer, error) {
 		pool.Close()
 		return nil, err
 	}
-	return &peer{pool, client, worked}, nil
+	return &peer{pool, client, worked, url}, nil
 }
 
-func (p *peer) insert(ctx context.Context, from, n, batch int) error {
+func (p *peer) batchSize() int { return 5000 }
+
+func (p *peer) worker() (kind, url string) { return "river", p.url }
+
+func (p *peer) submit(ctx context.Context, from, n, batch int) error {
 	for end := from + n; from < end; from += batch {
 		jobs := make([]river.InsertManyParams, min(batch, end-from))
 		for i := range jobs {
@@ -82,19 +90,15 @@ func (p *peer) insert(ctx context.Context, from, n, batch int) error {
 	return nil
 }
 
-const riverLeft = "SELECT EXISTS (SELECT 1 FROM river_job WHERE state <> 'completed')"
+func (p *peer) untilDone(ctx context.Context) error {
+	return untilNone(ctx, p.pool, "SELECT EXISTS (SELECT 1 FROM river_job WHERE state <> 'completed')")
+}
 
-// burn works until no job is left, and returns how long that took.
-func (p *peer) burn(ctx context.Context) (time.Duration, error) {
-	began := time.Now()
+func (p *peer) whileWorking(ctx context.Context, fn func() error) error {
 	if err := p.client.Start(ctx); err != nil {
-		return 0, err
+		return err
 	}
-	if err := untilNone(ctx, p.pool, riverLeft); err != nil {
-		return 0, err
-	}
-	took := time.Since(began)
-	return took, p.client.Stop(context.WithoutCancel(ctx))
+	return errors.Join(fn(), p.client.Stop(context.WithoutCancel(ctx)))
 }
 
 // left returns how many inserted jobs are not yet worked, by a counter in the
@@ -103,22 +107,12 @@ func (p *peer) left(_ context.Context, inserted int) (int, error) {
 	return inserted - int(p.worked.Load()), nil
 }
 
-func (p *peer) close() { p.pool.Close() }
-
 // untilNone polls every 50 ms until a query returns false: seldom enough that the
 // query, which has to skip dead rows, costs neither side much.
 func untilNone(ctx context.Context, pool *pgxpool.Pool, query string) error {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	return process.Poll(ctx, 50*time.Millisecond, func() (done bool, err error) {
 		var left bool
-		if err := pool.QueryRow(ctx, query).Scan(&left); err != nil || !left {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-	}
+		err = pool.QueryRow(ctx, query).Scan(&left)
+		return !left, err
+	})
 }

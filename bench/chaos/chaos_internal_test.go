@@ -9,7 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if code, ok := runRole(); ok {
+	if code, ok := runCounter(); ok {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())
@@ -22,8 +22,8 @@ func TestChaos(t *testing.T) {
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	o, err := parse([]string{
-		"-fault", "kill,tool-503", "-n", "150", "-kill-every", "300ms", "-lease", "2s", "-over", "1s", "-call", "15ms", "-seed", "3",
-		"-worker", workerSelf, "-out", t.TempDir() + "/chaos.jsonl",
+		"-fault", "kill,tool-503", "-n", "150", "-kill-every", "2s", "-over", "1s", "-call", "15ms", "-seed", "3",
+		"-out", t.TempDir() + "/chaos.jsonl",
 	}, os.Stderr)
 	if err != nil {
 		t.Fatal(err)

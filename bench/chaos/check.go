@@ -3,12 +3,13 @@ package main
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/bench/chaos/counting"
 	"github.com/countersign-dev/countersign/bench/chaos/database"
-	"github.com/countersign-dev/countersign/bench/chaos/process"
+	"github.com/countersign-dev/countersign/bench/process"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 )
@@ -22,12 +23,8 @@ type evidence struct {
 	plan       plan
 	injections []*injection
 	signs      map[string]int
-	// stuck counts the actions that ended only after a worker was killed for them.
-	stuck   int
-	actions []database.Action
-	server  *counting.Counts
-	// held are the actions that a worker held at an injection.
-	held map[uuid.UUID]bool
+	actions    []database.Action
+	server     *counting.Counts
 	// late counts the workers that did not stop when asked to.
 	late int
 	// crashes counts the workers that ended by themselves while the database
@@ -92,8 +89,8 @@ func (e evidence) check() ([]total, violations) {
 			v.add(hadEffect, sign+": 0")
 		}
 	}
-	if e.stuck > 0 {
-		v.add(recoversAlone, fmt.Sprintf("%d actions had not ended after %s", e.stuck, openTimeout))
+	if stuck := e.signs[signStuck]; stuck > 0 {
+		v.add(recoversAlone, fmt.Sprintf("%d actions had not ended after %s", stuck, openTimeout))
 	}
 	if e.late > 0 {
 		v.add(stopsOnSignal, fmt.Sprintf("%d workers had to be killed after %s", e.late, process.StopGrace))
@@ -159,11 +156,60 @@ func (e evidence) mayBeUnknown(n int, f database.Action) bool {
 	case !slices.Contains(e.fault.codes, f.Code):
 		return false
 	case f.Code == workerLost:
-		return e.held[f.ID]
+		return e.held(f.ID)
 	case e.fault.proxy == beforeTool || e.signs[signDeaths] > 0: // calls in flight then are not in the journal
 		return true
 	}
 	return e.server.Faulty[n] > 0
+}
+
+// held reports whether a worker held the action at an injection.
+func (e evidence) held(action uuid.UUID) bool {
+	return slices.ContainsFunc(e.injections, func(one *injection) bool { return one.held[action] })
+}
+
+// count returns how many injections of a kind there were.
+func (e evidence) count(kind string) int {
+	return len(slices.DeleteFunc(slices.Clone(e.injections), func(one *injection) bool { return one.kind != kind }))
+}
+
+// countOrphans returns how many leases the workers left behind that were hit by
+// injections of a kind.
+func (e evidence) countOrphans(kind string) int {
+	n := 0
+	for _, one := range e.injections {
+		if one.kind == kind {
+			n += len(one.orphans)
+		}
+	}
+	return n
+}
+
+// worst returns the longest recovery: from the end of an injection to the end
+// of the last action that was in work then.
+func (e evidence) worst() time.Duration {
+	var longest time.Duration
+	for _, one := range e.injections {
+		if !one.settled.IsZero() {
+			longest = max(longest, one.settled.Sub(one.end()))
+		}
+	}
+	return longest
+}
+
+// outageSlack is how long after the database was down a worker may still end
+// because of it: it has tried to connect before.
+const outageSlack = 2 * time.Second
+
+// unexplained counts the exits of workers that no outage of the database
+// explains: a worker that cannot reach it at its start may end.
+func (e evidence) unexplained(exits []time.Time) int {
+	return len(slices.DeleteFunc(slices.Clone(exits), func(at time.Time) bool {
+		return slices.ContainsFunc(e.injections, func(one *injection) bool {
+			down := one.kind == byRestart || one.kind == byDisk
+			return down && at.After(one.at) && at.Before(one.end().Add(outageSlack))
+		})
+	}))
 }
 
 // byNumber finds the envelopes by the number they were submitted under.

@@ -22,11 +22,10 @@ func TestCheck(t *testing.T) {
 				codes: []string{workerLost, source.CodeTimeout}, most: perInjection, signs: []string{signKills},
 			},
 			plan:       plan{classes: []envelope.Effect{class}, n: 1, concurrency: 1},
-			injections: []*injection{{kind: byKill}},
+			injections: []*injection{{kind: byKill, held: map[uuid.UUID]bool{id: true}}},
 			signs:      map[string]int{signKills: 1},
 			actions:    []database.Action{{ExternalID: "n-0", ID: id, Status: "sent", Ends: 1}},
 			server:     &counting.Counts{Effects: map[int]int{0: 1}},
-			held:       map[uuid.UUID]bool{id: true},
 		}
 	}
 	for _, row := range []struct {
@@ -61,7 +60,7 @@ func TestCheck(t *testing.T) {
 		}, []property{allSent}},
 		{"one is unknown and was not in flight", envelope.EffectOnce, func(e *evidence) {
 			e.actions[0] = database.Action{ExternalID: "n-0", ID: id, Status: "unknown", Code: workerLost, Ends: 1, DeadLetter: "unknown"}
-			e.held = nil
+			e.injections[0].held = nil
 		}, []property{unknownByFault}},
 		{"one is unknown for another reason", envelope.EffectOnce, func(e *evidence) {
 			e.actions[0] = database.Action{ExternalID: "n-0", ID: id, Status: "unknown", Code: "lost", Ends: 1, DeadLetter: "unknown"}
@@ -77,11 +76,11 @@ func TestCheck(t *testing.T) {
 			e.actions[0] = database.Action{ExternalID: "n-0", ID: id, Status: "unknown", Code: "timeout", Ends: 1, DeadLetter: "unknown"}
 			e.fault.proxy = beforeTool
 		}, nil},
-		{"a worker had to be killed", envelope.EffectOnce, func(e *evidence) { e.stuck = 1 }, []property{recoversAlone}},
+		{"a worker had to be killed", envelope.EffectOnce, func(e *evidence) { e.signs[signStuck] = 1 }, []property{recoversAlone}},
 		{"the fault had no sign", envelope.EffectOnce, func(e *evidence) { e.signs = nil }, []property{hadEffect}},
 		{"one is unknown and nobody was killed", envelope.EffectOnce, func(e *evidence) {
 			e.actions[0] = database.Action{ExternalID: "n-0", ID: id, Status: "unknown", Code: workerLost, Ends: 1, DeadLetter: "unknown"}
-			e.injections = nil
+			e.plan.concurrency = 0
 		}, []property{unknownBounded}},
 		{"one ended twice", envelope.EffectOnce, func(e *evidence) { e.actions[0].Ends = 2 }, []property{attemptsOnce}},
 		{"an attempt is written twice", envelope.EffectOnce, func(e *evidence) { e.actions[0].Repeats = 1 }, []property{attemptsOnce}},

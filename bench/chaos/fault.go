@@ -31,9 +31,8 @@ type fault struct {
 	smallDisk bool
 	// skewed starts workers whose clocks are minutes apart.
 	skewed bool
-	// ownServer means that it needs a database server which may be broken, and
-	// ownWorker that it needs cmd/worker as built here.
-	ownServer, ownWorker bool
+	// ownServer means that it needs a database server which may be broken.
+	ownServer bool
 
 	// inject injects the failure, and returns when nothing fails any more.
 	inject injector
@@ -58,8 +57,7 @@ const (
 
 // faults returns all faults in the order in which they are injected.
 func faults() []fault {
-	return slices.Concat([]fault{killFault()}, restartFaults(), networkFaults(), toolFaults(),
-		[]fault{freezeFault(), freezeOpenFault(), diskFault(), skewFault()})
+	return slices.Concat(databaseFaults(), networkFaults(), toolFaults(), hostFaults())
 }
 
 // choose finds faults by their names.
@@ -89,14 +87,12 @@ func list(w io.Writer) {
 	_ = table.Flush() // a list that cannot be written has no reader
 }
 
-// unavailable returns why a fault cannot be injected with these options; empty
-// if it can.
-func (f fault) unavailable(o options) string {
+// unavailable returns why a fault cannot be injected, into the database at a URL
+// if one is given; empty if it can.
+func (f fault) unavailable(url string) string {
 	switch {
-	case f.ownServer && o.url != "":
+	case f.ownServer && url != "":
 		return "the database of -url is not ours to break"
-	case f.ownWorker && o.worker != "":
-		return "it needs cmd/worker as built here, and -worker names another"
 	case f.smallDisk:
 		return database.DiskUnavailable()
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/bench/chaos/database"
-	"github.com/countersign-dev/countersign/bench/chaos/process"
+	"github.com/countersign-dev/countersign/bench/process"
 	"github.com/countersign-dev/countersign/internal/postgres/embedded"
 )
 
@@ -29,7 +29,14 @@ func points() []database.Point {
 	return []database.Point{database.ClaimRuns, database.SettleRuns, database.ClaimCommits, database.SettleCommits}
 }
 
-func restartFaults() []fault {
+// databaseFaults returns the faults that restart the database.
+func databaseFaults() []fault {
+	kill := fault{
+		name: "kill", about: "a worker is killed with SIGKILL each second, and PostgreSQL crashes once on the way",
+		n: 5000, over: 15 * time.Second,
+		inject: killAll, signs: []string{signKills}, codes: []string{workerLost},
+		most: func(e evidence) int { return e.count(byKill) * e.plan.concurrency },
+	}
 	restart := func(name string, mode embedded.Mode) fault {
 		f := fault{
 			name: name,
@@ -44,17 +51,7 @@ func restartFaults() []fault {
 		}
 		return f
 	}
-	return []fault{restart("pg-crash", embedded.Immediate), restart("pg-fast", embedded.Fast)}
-}
-
-func diskFault() fault {
-	return fault{
-		name: "disk-full",
-		about: fmt.Sprintf("PostgreSQL's disk (%d MB, a tmpfs) is full for %s, %d times; the second time its log needs space too, which it crashes of",
-			database.DiskSize>>20, fullFor, fills),
-		n: 1500, over: 18 * time.Second, smallDisk: true, ownServer: true,
-		inject: fillDisk, signs: []string{database.SignFull, database.SignDown}, codes: []string{workerLost}, most: perOutage,
-	}
+	return []fault{kill, restart("pg-crash", embedded.Immediate), restart("pg-fast", embedded.Fast)}
 }
 
 // fillDisk fills the database's disk up and frees it again.

@@ -20,7 +20,7 @@ func TestBounds(t *testing.T) {
 		want int
 	}{
 		"none": {noneUnknown, 0}, "per injection": {perInjection, 16}, "per outage": {perOutage, 48}, "per faulty": {perFaulty, 2},
-		"per kill": {killFault().most, 8},
+		"per kill": {databaseFaults()[0].most, 8},
 	} {
 		if got := row.most(e); got != row.want {
 			t.Errorf("%s = %d, want %d", name, got, row.want)
@@ -47,13 +47,10 @@ func TestFaults(t *testing.T) {
 func TestUnavailable(t *testing.T) {
 	t.Parallel()
 
-	if why := skewFault().unavailable(options{worker: workerSelf}); why == "" {
-		t.Error("unavailable() of clock-skew with another worker = nothing, want why")
-	}
-	if why := restartFaults()[0].unavailable(options{url: "postgres://elsewhere"}); why == "" {
-		t.Error("unavailable() of a restart with another's database = nothing, want why")
-	}
-	if why := killFault().unavailable(options{url: "postgres://elsewhere", worker: workerSelf}); why != "" {
-		t.Errorf("unavailable() of kill = %q, want nothing", why)
+	const url = "postgres://elsewhere"
+	for _, f := range faults() {
+		if why := f.unavailable(url); f.ownServer && why == "" || f.name == "kill" && why != "" {
+			t.Errorf("unavailable() of %s with another's database = %q", f.name, why)
+		}
 	}
 }

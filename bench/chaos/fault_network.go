@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/bench/chaos/network"
-	"github.com/countersign-dev/countersign/bench/chaos/process"
+	"github.com/countersign-dev/countersign/bench/process"
 	"github.com/countersign-dev/countersign/internal/source/mcp"
 )
 
@@ -108,21 +108,17 @@ func cut(times int) injector {
 				return err
 			}
 			before, err := t.db.Sessions(ctx)
-			if err != nil {
-				return err
+			if err == nil {
+				err = t.during(byNetwork, t.proxy.Cut)
 			}
-			if err := t.during(byNetwork, t.proxy.Cut); err != nil {
-				return err
-			}
-			if err := process.Wait(ctx, pollInterval); err != nil {
+			if err = errors.Join(err, process.Wait(ctx, pollInterval)); err != nil {
 				return err
 			}
 			now, err := t.db.Sessions(ctx)
 			if err != nil {
 				return err
 			}
-			ended := slices.DeleteFunc(before, func(pid int32) bool { return slices.Contains(now, pid) })
-			t.addSign(signCut, len(ended))
+			t.addSign(signCut, len(slices.DeleteFunc(before, func(pid int32) bool { return slices.Contains(now, pid) })))
 		}
 		return nil
 	}
@@ -153,33 +149,21 @@ func probeSilence(ctx context.Context, t *faultRun) error {
 	if err := process.Wait(ctx, databaseSilence-probeTimeout); err != nil {
 		return err
 	}
-	for _, msg := range []string{"worker waits for the database", "leases were not renewed"} {
-		n, err := t.log.count(msg)
-		if err != nil {
-			return err
-		}
-		t.addSign(signSilence, n)
-	}
-	return nil
+	return errors.Join(t.addLogged(signSilence, "worker waits for the database", 0), t.addLogged(signSilence, "leases were not renewed", 0))
 }
 
 // probeEvery times a query to the database again and again, and counts those
 // that took at least so long.
 func probeEvery(sign, query string, least time.Duration) injector {
 	return func(ctx context.Context, t *faultRun) error {
-		for end := time.Now().Add(impaired); time.Now().Before(end); {
+		end := time.Now().Add(impaired)
+		return process.Poll(ctx, probePause, func() (bool, error) {
 			took, err := t.probe(ctx, query, 10*probeTimeout)
-			if err != nil {
-				return err
-			}
-			if took >= least {
+			if err == nil && took >= least {
 				t.addSign(sign, 1)
 			}
-			if err := process.Wait(ctx, probePause); err != nil {
-				return err
-			}
-		}
-		return nil
+			return time.Now().After(end), err
+		})
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/bench/chaos/counting"
-	"github.com/countersign-dev/countersign/bench/chaos/process"
+	"github.com/countersign-dev/countersign/bench/process"
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
@@ -61,12 +61,8 @@ func clearToolFault(ctx context.Context, t *faultRun) error {
 // awaitDeath waits until the tool has died.
 func awaitDeath(ctx context.Context, t *faultRun) error {
 	return t.during(byTool, func() error {
-		for t.tool.restartCount() == 0 {
-			if err := process.Wait(ctx, pollInterval/10); err != nil {
-				return err
-			}
-		}
+		err := process.Poll(ctx, pollInterval/10, func() (bool, error) { return t.tool.restartCount() > 0, nil })
 		t.addSign(signDeaths, t.tool.restartCount())
-		return nil
+		return err
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/countersign-dev/countersign/bench/chaos/database"
-	"github.com/countersign-dev/countersign/bench/chaos/process"
+	"github.com/countersign-dev/countersign/bench/process"
 	"github.com/countersign-dev/countersign/internal/postgres/embedded"
 )
 
@@ -38,65 +38,57 @@ const (
 	signLate    = "late outcomes refused"
 	// signOpen counts the open transactions of the frozen worker.
 	signOpen = "transactions left open"
+	// signStuck counts the actions that ended only after a worker was killed
+	// for them.
+	signStuck = "actions that had not ended"
 	// signSkew counts the workers whose clock was seen to be wrong.
 	signSkew = "wrong clocks"
 )
 
-func killFault() fault {
-	return fault{
-		name:  "kill",
-		about: "a worker is killed with SIGKILL each second, and PostgreSQL crashes once on the way",
-		n:     5000, over: 15 * time.Second,
-		inject: func(ctx context.Context, t *faultRun) error {
-			g, ctx := errgroup.WithContext(ctx)
-			g.Go(func() error { return t.killWorkers(ctx, t.killEvery) })
-			g.Go(func() error { return t.crashDatabase(ctx) })
-			return g.Wait()
-		},
-		signs: []string{signKills},
-		codes: []string{workerLost}, most: func(e evidence) int { return countKind(e.injections, byKill) * e.plan.concurrency },
-	}
-}
-
-func freezeFault() fault {
-	return fault{
+// hostFaults returns the faults of the hosts that workers and the database run
+// on.
+func hostFaults() []fault {
+	return []fault{{
 		name:  "freeze",
 		about: fmt.Sprintf("%d times, a worker is stopped with SIGSTOP past its lease, and woken with SIGCONT", freezes),
 		n:     1000, over: 20 * time.Second,
 		slow:   5, // so that a frozen worker has calls in flight
-		inject: freezeWorkers,
-		signs:  []string{signFreezes, signLate},
-		codes:  []string{workerLost}, most: perInjection,
-	}
-}
-
-func freezeOpenFault() fault {
-	return fault{
+		inject: freezeWorkers, signs: []string{signFreezes, signLate}, codes: []string{workerLost}, most: perInjection,
+	}, {
 		name: "freeze-tx",
 		about: "a worker is stopped with SIGSTOP amid a transaction that claims or settles, and stays so, " +
 			"as if its host were gone without a word; it is never woken",
 		n: 400, over: 4 * time.Second,
 		inject: freezeInTransaction, signs: []string{signOpen}, codes: []string{workerLost}, most: perInjection,
-	}
-}
-
-func skewFault() fault {
-	return fault{
+	}, {
+		name: "disk-full",
+		about: fmt.Sprintf("PostgreSQL's disk (%d MB, a tmpfs) is full for %s, %d times; the second time its log needs space too, which it crashes of",
+			database.DiskSize>>20, fullFor, fills),
+		n: 1500, over: 18 * time.Second, smallDisk: true, ownServer: true,
+		inject: fillDisk, signs: []string{database.SignFull, database.SignDown}, codes: []string{workerLost}, most: perOutage,
+	}, {
 		name: "clock-skew",
 		about: fmt.Sprintf("the clocks of three workers are %s ahead, %s behind and right; one is killed every %s",
 			skewOf(0), -skewOf(1), skewKillEvery),
-		n: 1500, over: 12 * time.Second, skewed: true, ownWorker: true,
-		inject: func(ctx context.Context, t *faultRun) error {
-			if err := t.killWorkers(ctx, skewKillEvery); err != nil {
-				return err
-			}
-			wrong, err := t.log.wrongClocks(skewSeen)
-			t.addSign(signSkew, wrong)
-			return err
-		},
-		signs: []string{signSkew, signKills},
-		codes: []string{workerLost}, most: perInjection,
+		n: 1500, over: 12 * time.Second, skewed: true,
+		inject: killSkewed, signs: []string{signSkew, signKills}, codes: []string{workerLost}, most: perInjection,
+	}}
+}
+
+// killAll kills workers, and crashes the database once on the way.
+func killAll(ctx context.Context, t *faultRun) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return t.killWorkers(ctx, t.killEvery) })
+	g.Go(func() error { return t.crashDatabase(ctx) })
+	return g.Wait()
+}
+
+// killSkewed kills workers, and counts those whose clocks are wrong.
+func killSkewed(ctx context.Context, t *faultRun) error {
+	if err := t.killWorkers(ctx, skewKillEvery); err != nil {
+		return err
 	}
+	return t.addLogged(signSkew, "worker starting", skewSeen)
 }
 
 // random returns the random numbers of a run, repeatable by seed.
@@ -131,13 +123,11 @@ func (t *faultRun) crashDatabase(ctx context.Context) error {
 	if err := t.awaitSubmitted(ctx, 0.75); err != nil {
 		return err
 	}
-	for n := range t.restarts {
-		if n > 0 {
-			if err := process.Wait(ctx, restartPause); err != nil {
-				return err
-			}
-		}
+	for range t.restarts {
 		if err := t.during(byRestart, func() error { return t.db.Restart(ctx, embedded.Immediate) }); err != nil {
+			return err
+		}
+		if err := process.Wait(ctx, restartPause); err != nil {
 			return err
 		}
 	}
@@ -167,9 +157,7 @@ func freezeWorkers(ctx context.Context, t *faultRun) error {
 	if err := process.Wait(ctx, freezePause); err != nil { // for the outcomes of the last one
 		return err
 	}
-	late, err := t.log.count("outcomes came after their leases were lost")
-	t.addSign(signLate, late)
-	return err
+	return t.addLogged(signLate, "outcomes came after their leases were lost", 0)
 }
 
 // freezeInTransaction freezes a worker for good while it has a transaction
@@ -224,19 +212,13 @@ func (t *faultRun) awaitOthers(ctx context.Context) error {
 	if err := t.awaitSubmitted(ctx, 1); err != nil {
 		return err
 	}
-	for end := time.Now().Add(openTimeout); ; {
+	end := time.Now().Add(openTimeout)
+	return process.Poll(ctx, pollInterval, func() (bool, error) {
 		now, err := t.reader.State(ctx)
-		if err != nil || now.Open == 0 {
-			return err
+		if err == nil && now.Open > 0 && time.Now().After(end) {
+			t.addSign(signStuck, now.Open)
+			return true, nil
 		}
-		if time.Now().After(end) {
-			t.mu.Lock()
-			t.stuck = now.Open
-			t.mu.Unlock()
-			return nil
-		}
-		if err := process.Wait(ctx, pollInterval); err != nil {
-			return err
-		}
-	}
+		return now.Open == 0, err
+	})
 }

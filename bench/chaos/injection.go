@@ -29,9 +29,9 @@ type injection struct {
 	took time.Duration
 	over bool
 
-	// held are the leases that were out between the poll before it and the
+	// held are the actions under a lease between the poll before it and the
 	// poll after it.
-	held map[database.Lease]bool
+	held map[uuid.UUID]bool
 	// open are the leases of the first poll since it began, without those that
 	// an earlier injection had left behind, as long as they are unchanged;
 	// orphans those that were not settled within half a lease: the ones of the
@@ -59,8 +59,8 @@ type injections struct {
 func (b *injections) add(kind string, at time.Time) *injection {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	one := &injection{kind: kind, at: at, held: make(map[database.Lease]bool)}
-	maps.Copy(one.held, b.last)
+	one := &injection{kind: kind, at: at, held: make(map[uuid.UUID]bool)}
+	one.hold(b.last)
 	b.all = append(b.all, one)
 	return one
 }
@@ -70,6 +70,13 @@ func (b *injections) setDuration(one *injection, d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one.took, one.over = d, true
+}
+
+// hold adds the actions under a lease.
+func (one *injection) hold(leases map[database.Lease]bool) {
+	for l := range leases {
+		one.held[l.Action] = true
+	}
 }
 
 // end returns when an injection was over.
@@ -104,7 +111,7 @@ func (b *injections) update(at time.Time, now database.State) {
 // their ends.
 func (one *injection) follow(at time.Time, now database.State) {
 	if !one.past {
-		maps.Copy(one.held, now.Leases)
+		one.hold(now.Leases)
 		if !one.over || one.end().After(at) {
 			return
 		}
@@ -121,69 +128,4 @@ func (b *injections) list() []*injection {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.all)
-}
-
-// countKind returns how many injections of a kind there were.
-func countKind(all []*injection, kind string) int {
-	n := 0
-	for _, one := range all {
-		if one.kind == kind {
-			n++
-		}
-	}
-	return n
-}
-
-// countOrphans returns how many leases the workers left behind that were hit by
-// injections of a kind.
-func countOrphans(all []*injection, kind string) int {
-	n := 0
-	for _, one := range all {
-		if one.kind == kind {
-			n += len(one.orphans)
-		}
-	}
-	return n
-}
-
-// heldActions returns the actions that a worker held at an injection.
-func heldActions(all []*injection) map[uuid.UUID]bool {
-	held := make(map[uuid.UUID]bool)
-	for _, one := range all {
-		for l := range one.held {
-			held[l.Action] = true
-		}
-	}
-	return held
-}
-
-// worst returns the longest recovery: from the end of an injection to the end
-// of the last action that was in work then.
-func worst(all []*injection) time.Duration {
-	var longest time.Duration
-	for _, one := range all {
-		if !one.settled.IsZero() {
-			longest = max(longest, one.settled.Sub(one.end()))
-		}
-	}
-	return longest
-}
-
-// outageSlack is how long after the database was down a worker may still end
-// because of it: it has tried to connect before.
-const outageSlack = 2 * time.Second
-
-// unexplained counts the exits of workers that no outage of the database
-// explains: a worker that cannot reach it at its start may end.
-func unexplained(exits []time.Time, all []*injection) int {
-	n := 0
-	for _, at := range exits {
-		if !slices.ContainsFunc(all, func(one *injection) bool {
-			down := one.kind == byRestart || one.kind == byDisk
-			return down && at.After(one.at) && at.Before(one.end().Add(outageSlack))
-		}) {
-			n++
-		}
-	}
-	return n
 }

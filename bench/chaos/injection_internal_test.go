@@ -34,13 +34,14 @@ func TestInjections(t *testing.T) {
 	if len(one.orphans) != 1 || one.orphans[0] != dead {
 		t.Errorf("orphans = %v, want the killed worker's lease alone", one.orphans)
 	}
-	if got := worst(b.list()); got != 6*time.Second {
+	e := evidence{injections: b.list()}
+	if got := e.worst(); got != 6*time.Second {
 		t.Errorf("worst() = %s, want 6s", got)
 	}
-	if held := heldActions(b.list()); !held[dead.Action] || !held[alive.Action] || len(held) != 2 {
-		t.Errorf("heldActions() = %v, want both actions", held)
+	if !e.held(dead.Action) || !e.held(alive.Action) || e.held(uuid.UUID{9}) {
+		t.Error("held() does not hold for the two actions alone")
 	}
-	if got := countOrphans(b.list(), byKill); got != 1 {
+	if got := e.countOrphans(byKill); got != 1 {
 		t.Errorf("countOrphans() = %d, want 1", got)
 	}
 }
@@ -70,14 +71,15 @@ func TestInjectionDuration(t *testing.T) {
 	}
 	b.update(start.Add(5*time.Second), poll())
 
-	if got := worst(b.list()); got != 2*time.Second {
+	e := evidence{injections: b.list()}
+	if got := e.worst(); got != 2*time.Second {
 		t.Errorf("worst() = %s, want 2s", got)
 	}
-	if held := heldActions(b.list()); !held[before] || !held[during] {
-		t.Errorf("heldActions() = %v, want both actions", held)
+	if !e.held(before) || !e.held(during) {
+		t.Error("held() = false, want true for both actions")
 	}
 	ends := []time.Time{start.Add(-time.Second), start.Add(4 * time.Second), start.Add(6 * time.Second)}
-	if got := unexplained(ends, b.list()); got != 2 {
+	if got := e.unexplained(ends); got != 2 {
 		t.Errorf("unexplained() = %d, want 2", got)
 	}
 }

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -25,9 +22,8 @@ type outcome struct {
 	// exits counts the workers that ended by themselves, repeated the
 	// repeated submissions.
 	exits, repeated int
-	// took is from the start to the end of the last action, worst the
-	// longest recovery from an injection.
-	took, worst time.Duration
+	// took is from the start to the end of the last action.
+	took time.Duration
 }
 
 // broken returns the properties that do not hold.
@@ -63,7 +59,7 @@ func (o outcome) print(w io.Writer) {
 	line("calls", "%d arrived, %d turned away with 429", sum(o.server.Arrived), o.server.Rejected)
 	line("signs", "%s", o.describeSigns())
 	line("", "%d workers ended by themselves; %d submissions repeated", o.exits, o.repeated)
-	line("recovery", "what was in work had ended %.1f s after an injection was over (worst of %d)", o.worst.Seconds(), len(o.injections))
+	line("recovery", "what was in work had ended %.1f s after an injection was over (worst of %d)", o.worst().Seconds(), len(o.injections))
 	for _, p := range allProperties() {
 		found := slices.Sorted(slices.Values(o.properties[p]))
 		if len(found) == 0 {
@@ -89,8 +85,13 @@ func (o outcome) describeSigns() string {
 	return strings.Join(signs, "; ")
 }
 
-// printTable writes a line per fault and class, as a table of Markdown.
-func printTable(w io.Writer, all []outcome, skipped []omission) {
+// report prints the results, and a line per fault and class as a table of
+// Markdown.
+func (s *suite) report() {
+	w := s.stdout
+	for _, o := range s.all {
+		o.print(w)
+	}
 	fmt.Fprintln(w)
 	table := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
 	row := func(cells ...any) {
@@ -101,12 +102,12 @@ func printTable(w io.Writer, all []outcome, skipped []omission) {
 	}
 	row("fault", "class", "actions", "effects", "sent", "unknown", "failed", "lost", "duplicated", "worst recovery", "took", "signs of the fault")
 	row("---", "---", "---:", "---:", "---:", "---:", "---:", "---:", "---:", "---:", "---:", "---")
-	for _, o := range all {
+	for _, o := range s.all {
 		for i, t := range o.totals {
 			fault, recovery, took, signs := "", "", "", ""
 			if i == 0 {
 				fault, signs = o.fault.name, o.describeSigns()
-				recovery, took = fmt.Sprintf("%.1f s", o.worst.Seconds()), fmt.Sprintf("%.0f s", o.took.Seconds())
+				recovery, took = fmt.Sprintf("%.1f s", o.worst().Seconds()), fmt.Sprintf("%.0f s", o.took.Seconds())
 			}
 			if i == 0 && len(o.broken()) > 0 {
 				fault += " BROKEN"
@@ -115,8 +116,8 @@ func printTable(w io.Writer, all []outcome, skipped []omission) {
 		}
 	}
 	_ = table.Flush() // a table that cannot be written has no reader
-	for _, s := range skipped {
-		fmt.Fprintf(w, "left out: %s: %s\n", s.fault, s.why)
+	for _, left := range s.skipped {
+		fmt.Fprintf(w, "left out: %s: %s\n", left.fault, left.why)
 	}
 }
 
@@ -159,7 +160,7 @@ func (o outcome) records(postgres string) []record {
 	for i, t := range o.totals {
 		all[i] = record{
 			Fault: o.fault.name, total: t,
-			Injections: len(o.injections), Signs: signs, WorstRecoverySeconds: round(o.worst), Seconds: round(o.took), Broken: o.broken(),
+			Injections: len(o.injections), Signs: signs, WorstRecoverySeconds: round(o.worst()), Seconds: round(o.took), Broken: o.broken(),
 			Workers: o.plan.workers, Concurrency: o.plan.concurrency, LeaseSeconds: o.plan.lease.Seconds(),
 			Seed: o.plan.seed, Machine: machine.Describe(), Versions: versions, Time: time.Now().UTC(),
 		}
@@ -169,20 +170,3 @@ func (o outcome) records(postgres string) []record {
 
 // round returns seconds with two digits.
 func round(d time.Duration) float64 { return math.Round(d.Seconds()*100) / 100 }
-
-// appendRecords appends lines to a file, created if it is missing.
-func appendRecords(path string, all []record) error {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	for _, r := range all {
-		if err := enc.Encode(r); err != nil {
-			return fmt.Errorf("write %s: %w", path, err)
-		}
-	}
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteString(b.String())
-	return errors.Join(err, file.Close())
-}

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/bench/chaos/counting"
 	"github.com/countersign-dev/countersign/bench/chaos/database"
 	"github.com/countersign-dev/countersign/bench/chaos/network"
-	"github.com/countersign-dev/countersign/bench/chaos/process"
+	"github.com/countersign-dev/countersign/bench/process"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -60,7 +60,7 @@ type faultRun struct {
 	dir    string // for the tool's journal
 	log    *workersLog
 	stdout io.Writer
-	// program is cmd/worker; empty for the worker in this program.
+	// program is cmd/worker.
 	program string
 
 	tool      *tool
@@ -75,8 +75,6 @@ type faultRun struct {
 
 	mu    sync.Mutex
 	signs map[string]int
-	// stuck counts the actions that ended only after a worker was killed for them.
-	stuck int
 
 	submittedAll chan struct{} // closed when every action is submitted
 	claimed      chan struct{} // closed when each of them has been claimed once
@@ -88,6 +86,14 @@ func (t *faultRun) addSign(sign string, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.signs[sign] += n
+}
+
+// addLogged counts the lines of the workers' log with a message as a sign, from
+// workers whose clocks are wrong by at least so much.
+func (t *faultRun) addLogged(sign, msg string, wrong time.Duration) error {
+	n, err := t.log.count(msg, wrong)
+	t.addSign(sign, n)
+	return err
 }
 
 // during records an injection that lasts as long as fn runs.
@@ -174,17 +180,6 @@ func (t *faultRun) startProxy() error {
 	return nil
 }
 
-func (t *faultRun) startWorker(slot, generation int) (*process.Child, error) {
-	c := workerConfig{
-		URL: t.databaseURL, ID: fmt.Sprintf("%s-%d.%d", t.fault.name, slot+1, generation),
-		Concurrency: t.concurrency, Lease: t.lease,
-	}
-	if t.fault.skewed {
-		c.Skew = skewOf(slot)
-	}
-	return c.start(t.program, t.log.file)
-}
-
 // collect reads what Countersign and the tool have recorded, and checks it.
 func (t *faultRun) collect(ctx context.Context, ended time.Time, exits []time.Time, late int) (outcome, error) {
 	actions, err := t.reader.Actions(ctx)
@@ -195,28 +190,24 @@ func (t *faultRun) collect(ctx context.Context, ended time.Time, exits []time.Ti
 	if err != nil {
 		return outcome{}, err
 	}
-	if err := t.addFinalSigns(ctx, counts); err != nil {
-		return outcome{}, err
-	}
-	all := t.injections.list()
 	o := outcome{
-		evidence: evidence{
-			fault: t.fault, plan: t.plan, injections: all, signs: t.signs, stuck: t.stuck, actions: actions, server: counts, held: heldActions(all),
-			late: late, crashes: unexplained(exits, all),
-		},
-		exits: len(exits), repeated: int(t.agent.again.Load()), took: ended.Sub(t.began), worst: worst(all),
+		evidence: evidence{fault: t.fault, plan: t.plan, injections: t.injections.list(), signs: t.signs, actions: actions, server: counts, late: late},
+		exits:    len(exits), repeated: int(t.agent.again.Load()), took: ended.Sub(t.began),
+	}
+	o.crashes = o.unexplained(exits)
+	if err := t.addFinalSigns(ctx, o.evidence); err != nil {
+		return outcome{}, err
 	}
 	o.totals, o.properties = o.check()
 	return o, nil
 }
 
 // addFinalSigns counts the signs that are known only at the end.
-func (t *faultRun) addFinalSigns(ctx context.Context, counts *counting.Counts) error {
-	all := t.injections.list()
-	t.addSign(signKills, countOrphans(all, byKill))
-	t.addSign(signFreezes, countOrphans(all, byFreeze))
-	t.addSign(signBusy, counts.Busy)
-	t.addSign(signFaulty, sum(counts.Faulty))
+func (t *faultRun) addFinalSigns(ctx context.Context, e evidence) error {
+	t.addSign(signKills, e.countOrphans(byKill))
+	t.addSign(signFreezes, e.countOrphans(byFreeze))
+	t.addSign(signBusy, e.server.Busy)
+	t.addSign(signFaulty, sum(e.server.Faulty))
 	a, err := t.reader.Attempts(ctx, delay-jitter)
 	t.addSign(signLost, a.Lost)
 	t.addSign(signTimeouts, a.TimedOut)
@@ -226,28 +217,18 @@ func (t *faultRun) addFinalSigns(ctx context.Context, counts *counting.Counts) e
 
 // awaitSubmitted waits until a share of the actions is submitted.
 func (t *faultRun) awaitSubmitted(ctx context.Context, share float64) error {
-	for float64(t.agent.submitted.Load()) < share*float64(t.total()) {
-		if err := process.Wait(ctx, pollInterval); err != nil {
-			return err
-		}
-	}
-	return nil
+	return process.Poll(ctx, pollInterval, func() (bool, error) {
+		return float64(t.agent.submitted.Load()) >= share*float64(t.total()), nil
+	})
 }
 
 // watch polls the state until everything has ended, or should have. It returns
 // when that was.
 func (t *faultRun) watch(ctx context.Context) (time.Time, error) {
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	var printed, calm time.Time
+	var printed, calm, began time.Time
 	var now database.State
-	for {
-		select {
-		case <-ctx.Done():
-			return time.Time{}, ctx.Err()
-		case <-ticker.C:
-		}
-		began := time.Now()
+	err := process.Poll(ctx, pollInterval, func() (bool, error) {
+		began = time.Now()
 		state, err := t.reader.State(ctx)
 		if err == nil {
 			now = state
@@ -258,7 +239,7 @@ func (t *faultRun) watch(ctx context.Context) (time.Time, error) {
 			t.printProgress(began, now, err != nil)
 		}
 		if err != nil {
-			continue
+			return false, nil // the database may be down by the fault
 		}
 		if now.Fresh == 0 && closed(t.submittedAll) && !closed(t.claimed) {
 			close(t.claimed)
@@ -266,11 +247,12 @@ func (t *faultRun) watch(ctx context.Context) (time.Time, error) {
 		if calm.IsZero() && closed(t.injected) && closed(t.submittedAll) {
 			calm = began
 		}
-		if !calm.IsZero() && (now.Open == 0 || began.Sub(calm) > settleTimeout+4*t.lease) {
-			t.printProgress(began, now, false)
-			return began, nil
-		}
+		return !calm.IsZero() && (now.Open == 0 || began.Sub(calm) > settleTimeout+4*t.lease), nil
+	})
+	if err == nil {
+		t.printProgress(began, now, false)
 	}
+	return began, err
 }
 
 // closed reports whether a channel is closed.

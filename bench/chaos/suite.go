@@ -18,7 +18,7 @@ type suite struct {
 	options
 	stdout io.Writer
 	dir    string
-	log    *workersLog
+	log    workersLog
 	db     *database.Server // of all faults that need none of their own
 	// programs are the worker programs, by whether their clocks are skewed.
 	programs map[bool]string
@@ -43,7 +43,7 @@ func (o options) runSuite(ctx context.Context, stdout io.Writer) (broken bool, e
 		}
 		err = errors.Join(err, os.RemoveAll(s.dir))
 	}()
-	if s.log, err = openWorkersLog(filepath.Join(s.dir, "workers.log")); err != nil {
+	if s.log.file, err = os.OpenFile(filepath.Join(s.dir, "workers.log"), os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, s.log.file.Close()) }()
@@ -52,9 +52,9 @@ func (o options) runSuite(ctx context.Context, stdout io.Writer) (broken bool, e
 	}
 	defer func() { err = errors.Join(err, s.db.Close()) }()
 	fmt.Fprintf(stdout, "PostgreSQL %s, %s; leases of %s so that recovery shows (30s in production)\n", s.db.Version, machine.Describe(), o.plan.lease)
-	defer s.report()
+	defer s.report() // below all the lines of progress
 	for _, f := range o.faults {
-		if why := f.unavailable(o); why != "" {
+		if why := f.unavailable(o.url); why != "" {
 			s.skipped = append(s.skipped, omission{f.name, why})
 			continue
 		}
@@ -70,11 +70,14 @@ func (o options) runSuite(ctx context.Context, stdout io.Writer) (broken bool, e
 
 // runFault runs one fault.
 func (s *suite) runFault(ctx context.Context, f fault) (_ outcome, err error) {
-	t := &faultRun{plan: s.plan, fault: f, db: s.db, dir: s.dir, log: s.log, stdout: s.stdout}
+	t := &faultRun{plan: s.plan, fault: f, db: s.db, dir: s.dir, log: &s.log, stdout: s.stdout}
 	t.n, t.over = cmp.Or(t.n, f.n), cmp.Or(t.over, f.over)
-	if t.program, err = s.program(ctx, f.skewed); err != nil {
-		return outcome{}, err
+	if s.programs[f.skewed] == "" {
+		if s.programs[f.skewed], err = buildWorker(ctx, s.dir, f.skewed); err != nil {
+			return outcome{}, err
+		}
 	}
+	t.program = s.programs[f.skewed]
 	if f.smallDisk {
 		if t.db, err = database.OpenSmall(ctx, s.private); err != nil {
 			return outcome{}, err
@@ -86,34 +89,5 @@ func (s *suite) runFault(ctx context.Context, f fault) (_ outcome, err error) {
 	if err != nil || s.out == "" {
 		return result, err
 	}
-	return result, appendRecords(s.out, result.records(s.db.Version))
-}
-
-// program returns the worker program, built at its first use; empty for the
-// worker in this program.
-func (s *suite) program(ctx context.Context, skewed bool) (string, error) {
-	if s.worker == workerSelf {
-		return "", nil
-	}
-	if s.worker != "" {
-		return s.worker, nil
-	}
-	if s.programs[skewed] != "" {
-		return s.programs[skewed], nil
-	}
-	build := buildWorker
-	if skewed {
-		build = buildSkewed
-	}
-	var err error
-	s.programs[skewed], err = build(ctx, s.dir)
-	return s.programs[skewed], err
-}
-
-// report prints the results, below all the lines of progress.
-func (s *suite) report() {
-	for _, o := range s.all {
-		o.print(s.stdout)
-	}
-	printTable(s.stdout, s.all, s.skipped)
+	return result, machine.AppendJSON(s.out, result.records(s.db.Version)...)
 }

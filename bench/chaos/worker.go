@@ -1,68 +1,63 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
-	"github.com/countersign-dev/countersign/bench/chaos/process"
-	"github.com/countersign-dev/countersign/internal/action/outbox"
-	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/safehttp"
-	"github.com/countersign-dev/countersign/internal/source"
-	"github.com/countersign-dev/countersign/internal/source/connect"
-	"github.com/countersign-dev/countersign/internal/telemetry"
-	"github.com/countersign-dev/countersign/internal/tenant/settings"
-	"github.com/countersign-dev/countersign/internal/worker"
+	"github.com/countersign-dev/countersign/bench/process"
 )
 
-// workerConfig configures a worker process.
-type workerConfig struct {
-	URL         string        `json:"url"`
-	ID          string        `json:"id"`
-	Concurrency int           `json:"concurrency"`
-	Lease       time.Duration `json:"lease"`
-	// Skew is how far the process's clock is ahead, for cmd/worker as built by
-	// buildSkewed.
-	Skew time.Duration `json:"skew,omitzero"`
+// skewEnv has how far the clock of a worker is ahead that buildWorker built as
+// skewed.
+const skewEnv = "CHAOS_CLOCK_SKEW"
+
+// skewOf returns how far the clock of the worker in a slot is ahead: minutes,
+// behind or right in turn.
+func skewOf(slot int) time.Duration {
+	return []time.Duration{7 * time.Minute, -5 * time.Minute, 0}[slot%3]
 }
 
-// start starts a worker: the program, which is cmd/worker, or the worker in this
-// program if that is empty.
-func (c workerConfig) start(program string, log *os.File) (*process.Child, error) {
-	if program == "" {
-		return startRole(roleWorker, c, nil, log)
-	}
-	level := "warn"
-	if c.Skew != 0 {
-		level = "info" // to log a line with its time
-	}
-	return process.Start(program, []string{
-		skewEnv + "=" + strconv.Itoa(int(c.Skew.Seconds())),
-		"DATABASE_URL=" + c.URL,
-		"COUNTERSIGN_WORKER_ID=" + c.ID,
-		"COUNTERSIGN_SOURCE_NETWORKS=127.0.0.0/8",
-		"COUNTERSIGN_CONCURRENCY=" + strconv.Itoa(c.Concurrency),
-		"COUNTERSIGN_LEASE=" + c.Lease.String(),
-		"COUNTERSIGN_LOG_LEVEL=" + level,
+// startWorker starts cmd/worker in a slot.
+func (t *faultRun) startWorker(slot, generation int) (*process.Child, error) {
+	env := []string{
+		"DATABASE_URL=" + t.databaseURL,
+		fmt.Sprintf("COUNTERSIGN_WORKER_ID=%s-%d.%d", t.fault.name, slot+1, generation),
 		"COUNTERSIGN_SOURCE_NETWORKS=127.0.0.0/8", // where the tool listens
-	}, log, log)
+		"COUNTERSIGN_CONCURRENCY=" + strconv.Itoa(t.concurrency),
+		"COUNTERSIGN_LEASE=" + t.lease.String(),
+		"COUNTERSIGN_LOG_LEVEL=warn",
+	}
+	if t.fault.skewed {
+		env = append(env, skewEnv+"="+skewOf(slot).String(), "COUNTERSIGN_LOG_LEVEL=info") // to log a line with its time
+	}
+	return process.Start(t.program, env, t.log.file, t.log.file)
 }
 
-// buildWorker builds cmd/worker into a folder and returns the program.
-func buildWorker(ctx context.Context, dir string) (string, error) {
-	return build(ctx, filepath.Join(dir, "worker"))
-}
-
-// build builds cmd/worker as a program, with more flags.
-func build(ctx context.Context, program string, flags ...string) (string, error) {
-	args := append([]string{"build", "-o", program}, flags...)
+// buildWorker builds cmd/worker into a folder and returns the program. If it is
+// to be skewed, its time.Now adds the skew of the environment: one file of the
+// standard library is replaced, for this build only. A preloaded library would
+// have no effect, since Go programs read the time from the kernel's page and not
+// through libc, and a time namespace does not change the wall clock.
+func buildWorker(ctx context.Context, dir string, skewed bool) (string, error) {
+	program := filepath.Join(dir, fmt.Sprintf("worker-%t", skewed))
+	args := []string{"build", "-o", program}
+	if skewed {
+		overlay, err := skewClock(ctx, dir)
+		if err != nil {
+			return "", fmt.Errorf("skew the clock: %w", err)
+		}
+		args = append(args, "-overlay", overlay)
+	}
 	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/countersign-dev/countersign/cmd/worker")...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build cmd/worker: %w\n%s", err, out)
@@ -70,27 +65,76 @@ func build(ctx context.Context, program string, flags ...string) (string, error)
 	return program, nil
 }
 
-// work is a worker as cmd/worker wires it, but with short waits between attempts
-// and for a source with faults.
-func work(ctx context.Context, c workerConfig, stderr io.Writer) error {
-	tel, err := telemetry.Setup(ctx, telemetry.Config{Service: c.ID, Level: slog.LevelWarn, Log: stderr})
+// skewClock writes the replaced file into a folder, and returns the file that
+// tells `go build` of it.
+func skewClock(ctx context.Context, dir string) (overlay string, err error) {
+	const before = "\tsec, nsec, mono := runtimeNow()\n"
+	const after = before + "\tsec += chaosSkew\n"
+	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
-		return err
+		return "", err
 	}
-	log := tel.Log.With(slog.String("worker_id", c.ID))
-	pool, err := postgres.Open(ctx, postgres.Config{URL: c.URL, Name: c.ID})
+	original := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
+	text, err := os.ReadFile(original)
 	if err != nil {
-		return err
+		return "", err
 	}
-	defer pool.Close()
-	live := connect.NewPool(connect.Config{Networks: safehttp.Loopback(), Breaker: source.BreakerConfig{OpenFor: time.Second}, Log: log})
-	defer live.Close()
-	fleet, err := worker.New(ctx, pool, settings.NewCache(), live, worker.Config{Pipeline: worker.PipelineConfig{
-		ID: c.ID, Concurrency: c.Concurrency, Lease: c.Lease, Log: log, Metrics: tel.Metrics,
-		Retry: outbox.Retry{Base: 50 * time.Millisecond, Cap: time.Second},
-	}})
+	skewed := strings.Replace(string(text), before, after, 1)
+	if skewed == string(text) {
+		return "", errors.New("time.Now of this version of Go has another form; adapt skewClock")
+	}
+	skewed = strings.Replace(skewed, "import (\n", "import (\n\t\"syscall\"\n", 1) + fmt.Sprintf(`
+// chaosSkew is added to the wall clock, in seconds.
+var chaosSkew = readChaosSkew()
+
+func readChaosSkew() int64 {
+	text, _ := syscall.Getenv(%q)
+	skew, _ := ParseDuration(text)
+	return int64(skew / Second)
+}
+`, skewEnv)
+	replacement, overlay := filepath.Join(dir, "time.go"), filepath.Join(dir, "overlay.json")
+	config, err := json.Marshal(map[string]any{"Replace": map[string]string{original: replacement}})
+	return overlay, errors.Join(err, os.WriteFile(replacement, []byte(skewed), 0o600), os.WriteFile(overlay, config, 0o600))
+}
+
+// workersLog is the file that all workers log to, in lines of JSON.
+type workersLog struct {
+	file *os.File
+	from int64 // where the lines of this run begin
+}
+
+// begin makes the log begin here for a run.
+func (l *workersLog) begin() error {
+	info, err := l.file.Stat()
+	if err == nil {
+		l.from = info.Size()
+	}
+	return err
+}
+
+// count counts the lines of the run with a message, from workers whose clocks
+// are wrong by at least so much, which is longer than the run. Lines that are no
+// JSON are skipped: a worker that ends may print any.
+func (l *workersLog) count(msg string, wrong time.Duration) (int, error) {
+	info, err := l.file.Stat()
 	if err != nil {
-		return fmt.Errorf("new fleet: %w", err)
+		return 0, err
 	}
-	return fleet.Run(ctx)
+	n := 0
+	lines := bufio.NewScanner(io.NewSectionReader(l.file, l.from, info.Size()-l.from))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var line struct {
+			Time time.Time `json:"time"`
+			Msg  string    `json:"msg"`
+		}
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == msg && time.Since(line.Time).Abs() >= wrong {
+			n++
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return 0, fmt.Errorf("read the workers' log: %w", err)
+	}
+	return n, nil
 }

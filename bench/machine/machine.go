@@ -1,7 +1,9 @@
-// Package machine describes what a measurement ran on.
+// Package machine describes what a measurement ran on, and stores its results.
 package machine
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -43,4 +45,17 @@ func Versions(modules ...string) map[string]string {
 		}
 	}
 	return v
+}
+
+// AppendJSON appends each of the records as a line of JSON to a file, created if
+// it is missing.
+func AppendJSON[T any](path string, records ...T) error {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		err = errors.Join(err, json.NewEncoder(file).Encode(r))
+	}
+	return errors.Join(err, file.Close())
 }

@@ -52,11 +52,11 @@ func (s Setting) Set(ctx context.Context, url string) error {
 	defer cancel()
 	body, err := json.Marshal(s)
 	if err != nil {
-		return fmt.Errorf("set fault: %w", err)
+		return err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, url+"/fault", bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("set fault: %w", err)
+		return err
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

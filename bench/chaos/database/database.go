@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/countersign-dev/countersign/bench/chaos/process"
+	"github.com/countersign-dev/countersign/bench/process"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/embedded"
 )
@@ -97,14 +97,9 @@ func (s *Server) Close() error {
 func (s *Server) Revive(ctx context.Context) error {
 	up, cancel := context.WithTimeout(ctx, upTimeout)
 	defer cancel()
-	for up.Err() == nil {
-		if s.Pool.Ping(up) == nil {
-			return nil
-		}
-		_ = process.Wait(up, upPoll) // the loop ends with up
+	err := process.Poll(up, upPoll, func() (bool, error) { return s.Pool.Ping(up) == nil, nil })
+	if err != nil && ctx.Err() == nil {
+		return s.Restart(ctx, embedded.Immediate)
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return s.Restart(ctx, embedded.Immediate)
+	return err
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/countersign-dev/countersign/bench/chaos/process"
+	"github.com/countersign-dev/countersign/bench/process"
 )
 
 const (
@@ -44,22 +44,17 @@ func (s *Server) Fill(ctx context.Context, full time.Duration, wal bool, sign fu
 			err = s.Revive(ctx)
 		}
 	}()
-	for end := time.Now().Add(full); time.Now().Before(end); {
+	end := time.Now().Add(full)
+	return process.Poll(ctx, refill, func() (bool, error) {
 		if err := grow(file); err != nil {
-			return err
+			return false, err
 		}
 		seen, err := s.needSpace(ctx, wal)
-		if err != nil {
-			return err
-		}
 		if seen != "" {
 			sign(seen)
 		}
-		if err := process.Wait(ctx, refill); err != nil {
-			return err
-		}
-	}
-	return nil
+		return time.Now().After(end), err
+	})
 }
 
 // grow appends to a file until no space is free.

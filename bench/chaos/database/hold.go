@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/bench/chaos/process"
+	"github.com/countersign-dev/countersign/bench/process"
 )
 
 const (
@@ -122,28 +122,21 @@ WHERE a.datname = current_database() AND a.wait_event = 'SyncRep' AND a.applicat
 
 // Await waits HoldTry at most until a session has come to a point, and returns
 // how many are at which.
-func (h *Hold) Await(ctx context.Context, at Point) (map[Point]int, error) {
-	for end := time.Now().Add(HoldTry); ; {
-		caught, err := h.sessions(ctx)
-		if err != nil || caught[at] > 0 || time.Now().After(end) {
-			return caught, err
-		}
-		if err := process.Wait(ctx, holdPoll); err != nil {
-			return nil, err
-		}
-	}
-}
-
-func (h *Hold) sessions(ctx context.Context) (map[Point]int, error) {
+func (h *Hold) Await(ctx context.Context, at Point) (caught map[Point]int, err error) {
+	end := time.Now().Add(HoldTry)
 	query, claim, settle := statementsSQL, ClaimRuns, SettleRuns
 	if h.lock == nil {
 		query, claim, settle = commitsSQL, ClaimCommits, SettleCommits
 	}
-	var claims, settles int
-	if err := h.server.Pool.QueryRow(ctx, query, sessionName).Scan(&claims, &settles); err != nil {
-		return nil, fmt.Errorf("read pg_stat_activity: %w", err)
-	}
-	return map[Point]int{claim: claims, settle: settles}, nil
+	err = process.Poll(ctx, holdPoll, func() (bool, error) {
+		var claims, settles int
+		if err := h.server.Pool.QueryRow(ctx, query, sessionName).Scan(&claims, &settles); err != nil {
+			return false, fmt.Errorf("read pg_stat_activity: %w", err)
+		}
+		caught = map[Point]int{claim: claims, settle: settles}
+		return caught[at] > 0 || time.Now().After(end), nil
+	})
+	return caught, err
 }
 
 // LeftOpen counts the transactions that have claimed or settled something, and
@@ -173,12 +166,10 @@ func (s *Server) Sessions(ctx context.Context) ([]int32, error) {
 SELECT a.pid
 FROM pg_stat_activity a
 WHERE a.datname = current_database() AND a.backend_type = 'client backend' AND a.application_name NOT IN ('', $1)`
-	rows, err := s.Pool.Query(ctx, query, sessionName)
-	if err == nil {
-		var pids []int32
-		if pids, err = pgx.CollectRows(rows, pgx.RowTo[int32]); err == nil {
-			return pids, nil
-		}
+	rows, _ := s.Pool.Query(ctx, query, sessionName) // CollectRows returns the error
+	pids, err := pgx.CollectRows(rows, pgx.RowTo[int32])
+	if err != nil {
+		return nil, fmt.Errorf("read pg_stat_activity: %w", err)
 	}
-	return nil, fmt.Errorf("read pg_stat_activity: %w", err)
+	return pids, nil
 }

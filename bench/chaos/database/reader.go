@@ -43,27 +43,28 @@ type State struct {
 // State reads the state of all actions.
 func (r Reader) State(ctx context.Context) (State, error) {
 	now := State{Leases: make(map[Lease]bool), Begun: make(map[uuid.UUID]bool), Ended: make(map[string]int)}
-	err := r.in(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	err := postgres.InTx(ctx, r.Server.Pool, postgres.Worker(), func(tx pgx.Tx) error {
+		const open = "SELECT count(1) FILTER (WHERE o.fence = 0), count(1) FROM outbox o WHERE o.tenant_id = $1"
+		if err := tx.QueryRow(ctx, open, uuid.UUID(r.Tenant)).Scan(&now.Fresh, &now.Open); err != nil {
+			return err
+		}
 		const begun = `
 SELECT o.action_id, o.fence, o.lease_until IS NOT NULL
 FROM outbox o
 WHERE o.tenant_id = $1 AND o.fence > 0`
 		var l Lease
 		var leased bool
-		err := r.each(ctx, tx, begun, []any{&l.Action, &l.Fence, &leased}, func() {
+		rows, _ := tx.Query(ctx, begun, uuid.UUID(r.Tenant)) // ForEachRow returns the error
+		_, err := pgx.ForEachRow(rows, []any{&l.Action, &l.Fence, &leased}, func() error {
 			now.Begun[l.Action] = true
 			if leased {
 				now.Leases[l] = true
 			}
+			return nil
 		})
 		if err != nil {
-			return err
-		}
-		const open = `
-SELECT count(1) FILTER (WHERE o.fence = 0), count(1)
-FROM outbox o
-WHERE o.tenant_id = $1`
-		if err := tx.QueryRow(ctx, open, uuid.UUID(r.Tenant)).Scan(&now.Fresh, &now.Open); err != nil {
 			return err
 		}
 		const ends = `
@@ -73,7 +74,12 @@ WHERE e.tenant_id = $1 AND e.status <> 'pending'
 GROUP BY e.status`
 		var status string
 		var count int
-		return r.each(ctx, tx, ends, []any{&status, &count}, func() { now.Ended[status] = count })
+		rows, _ = tx.Query(ctx, ends, uuid.UUID(r.Tenant))
+		_, err = pgx.ForEachRow(rows, []any{&status, &count}, func() error {
+			now.Ended[status] = count
+			return nil
+		})
+		return err
 	})
 	return now, err
 }
@@ -84,7 +90,9 @@ type Attempts struct{ Lost, TimedOut, Long int }
 // Attempts reads the counts; a call takes long from a duration on.
 func (r Reader) Attempts(ctx context.Context, long time.Duration) (Attempts, error) {
 	var a Attempts
-	err := r.in(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	err := postgres.InTx(ctx, r.Server.Pool, postgres.Worker(), func(tx pgx.Tx) error {
 		const query = `
 SELECT
     count(1) FILTER (WHERE e.code = $2),
@@ -112,62 +120,29 @@ type Action struct {
 }
 
 // Actions reads every action of the tenant, with its attempts and its dead
-// letter. They are joined here, since the planner knows nothing yet of tables
-// that have just been filled.
-func (r Reader) Actions(ctx context.Context) ([]Action, error) {
-	var all []Action
-	err := r.in(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		more := make(map[uuid.UUID]Action)
-		var a Action
-		const attempts = `
-SELECT e.action_id, count(1) FILTER (WHERE e.status <> 'pending'), count(1) - count(DISTINCT e.attempt)
-FROM tool_executions e
-WHERE e.tenant_id = $1
-GROUP BY e.action_id`
-		if err := r.each(ctx, tx, attempts, []any{&a.ID, &a.Ends, &a.Repeats}, func() { more[a.ID] = a }); err != nil {
-			return err
-		}
-		const deadLetters = `
-SELECT d.action_id, d.reason
-FROM dead_letters d
-WHERE d.tenant_id = $1`
-		err := r.each(ctx, tx, deadLetters, []any{&a.ID, &a.DeadLetter}, func() {
-			known := more[a.ID]
-			known.DeadLetter = a.DeadLetter
-			more[a.ID] = known
-		})
-		if err != nil {
-			return err
-		}
-		const actions = `
-SELECT v.external_id, v.action_id, v.status, coalesce(v.code, '')
-FROM envelopes v
-WHERE v.tenant_id = $1`
-		all = nil // InTx may run this again
-		return r.each(ctx, tx, actions, []any{&a.ExternalID, &a.ID, &a.Status, &a.Code}, func() {
-			known := more[a.ID]
-			a.Ends, a.Repeats, a.DeadLetter = known.Ends, known.Repeats, known.DeadLetter
-			all = append(all, a)
-		})
-	})
-	return all, err
-}
-
-// each calls fn for every row of a query on the tenant.
-func (r Reader) each(ctx context.Context, tx pgx.Tx, query string, into []any, fn func()) error {
-	rows, err := tx.Query(ctx, query, uuid.UUID(r.Tenant))
-	if err != nil {
-		return err
-	}
-	_, err = pgx.ForEachRow(rows, into, func() error {
-		fn()
-		return nil
-	})
-	return err
-}
-
-func (r Reader) in(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
+// letter.
+func (r Reader) Actions(ctx context.Context) (all []Action, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	return postgres.InTx(ctx, r.Server.Pool, postgres.Worker(), func(tx pgx.Tx) error { return fn(ctx, tx) })
+	err = postgres.InTx(ctx, r.Server.Pool, postgres.Worker(), func(tx pgx.Tx) (err error) {
+		// The planner knows nothing yet of tables that have just been filled.
+		if _, err := tx.Exec(ctx, "SET LOCAL enable_nestloop = off"); err != nil {
+			return err
+		}
+		const query = `
+SELECT v.external_id, v.action_id, v.status, coalesce(v.code, ''), coalesce(e.ends, 0), coalesce(e.repeats, 0), coalesce(d.reason, '')
+FROM envelopes v
+LEFT JOIN (
+    SELECT e.action_id, count(1) FILTER (WHERE e.status <> 'pending') AS ends, count(1) - count(DISTINCT e.attempt) AS repeats
+    FROM tool_executions e
+    WHERE e.tenant_id = $1
+    GROUP BY e.action_id
+) e ON e.action_id = v.action_id
+LEFT JOIN dead_letters d ON d.tenant_id = $1 AND d.action_id = v.action_id
+WHERE v.tenant_id = $1`
+		rows, _ := tx.Query(ctx, query, uuid.UUID(r.Tenant)) // CollectRows returns the error
+		all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Action])
+		return err
+	})
+	return all, err
 }

@@ -87,3 +87,16 @@ func Wait(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 }
+
+// Poll calls fn, at intervals, until fn reports that it is done, or fails, or
+// ctx ends.
+func Poll(ctx context.Context, interval time.Duration, fn func() (done bool, err error)) error {
+	for {
+		if done, err := fn(); done || err != nil {
+			return err
+		}
+		if err := Wait(ctx, interval); err != nil {
+			return err
+		}
+	}
+}
