@@ -15,13 +15,32 @@ func registerUUID(m *pgtype.Map) {
 }
 
 func wrapUUIDEncode(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
-	switch v := value.(type) {
+	switch value.(type) {
 	case uuid.UUID:
-		return &uuidPlan{}, (*uuidValue)(&v), true
+		return &uuidPlan{wrap: wrapUUID}, wrapUUID(value), true
 	case []uuid.UUID:
-		return &uuidsPlan{}, uuidArray(v), true
+		return &uuidPlan{wrap: wrapUUIDs}, wrapUUIDs(value), true
 	}
 	return nil, nil, false
+}
+
+func wrapUUID(value any) any {
+	v := value.(uuid.UUID)
+	return (*uuidValue)(&v)
+}
+
+func wrapUUIDs(value any) any { return uuidArray(value.([]uuid.UUID)) }
+
+// uuidPlan encodes a value as pgx's own plan does for what wrap returns.
+type uuidPlan struct {
+	wrap func(any) any
+	next pgtype.EncodePlan
+}
+
+func (p *uuidPlan) SetNext(next pgtype.EncodePlan) { p.next = next }
+
+func (p *uuidPlan) Encode(value any, buf []byte) ([]byte, error) {
+	return p.next.Encode(p.wrap(value), buf)
 }
 
 // uuidValue is a UUID in pgx's terms.
@@ -29,15 +48,6 @@ type uuidValue uuid.UUID
 
 func (u *uuidValue) UUIDValue() (pgtype.UUID, error) {
 	return pgtype.UUID{Bytes: *u, Valid: true}, nil
-}
-
-type uuidPlan struct{ next pgtype.EncodePlan }
-
-func (p *uuidPlan) SetNext(next pgtype.EncodePlan) { p.next = next }
-
-func (p *uuidPlan) Encode(value any, buf []byte) ([]byte, error) {
-	v := value.(uuid.UUID)
-	return p.next.Encode((*uuidValue)(&v), buf)
 }
 
 // uuidArray is a slice of UUIDs in pgx's terms; its elements are handed out
@@ -54,14 +64,6 @@ func (a uuidArray) Dimensions() []pgtype.ArrayDimension {
 func (a uuidArray) Index(i int) any { return (*uuidValue)(&a[i]) }
 
 func (a uuidArray) IndexType() any { return (*uuidValue)(nil) }
-
-type uuidsPlan struct{ next pgtype.EncodePlan }
-
-func (p *uuidsPlan) SetNext(next pgtype.EncodePlan) { p.next = next }
-
-func (p *uuidsPlan) Encode(value any, buf []byte) ([]byte, error) {
-	return p.next.Encode(uuidArray(value.([]uuid.UUID)), buf)
-}
 
 func wrapUUIDScan(target any) (pgtype.WrappedScanPlanNextSetter, any, bool) {
 	if t, ok := target.(*uuid.UUID); ok {

@@ -2,20 +2,29 @@ package dbtest
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
+	"math/rand/v2"
 	"net/url"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
+	"github.com/countersign-dev/countersign/db"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/embedded"
 )
@@ -46,6 +55,7 @@ type cluster struct {
 	run      int32         // number of this process, unique among the running ones
 	template string
 	clones   atomic.Int64
+	server   *embedded.Server // a private one: it ends when nothing refers to it
 
 	// sharedPool opens the pool for Tx.
 	sharedPool func() (*pgxpool.Pool, error)
@@ -66,15 +76,18 @@ func use(t testing.TB) *cluster {
 func open() (*cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
-	address := os.Getenv(URLEnv)
-	if address == "" {
-		server, err := embedded.Start(ctx, embedded.Config{Fast: true})
-		if err != nil {
-			return nil, err
-		}
-		address = server.URL()
+	if address := os.Getenv(URLEnv); address != "" {
+		return connect(ctx, address)
 	}
-	return connect(ctx, address)
+	server, err := embedded.Start(ctx, embedded.Config{Fast: true})
+	if err != nil {
+		return nil, err
+	}
+	c, err := connect(ctx, server.URL())
+	if err == nil {
+		c.server = server
+	}
+	return c, err
 }
 
 // connect makes the template on the server at that address, unless it is
@@ -120,14 +133,212 @@ func (c *cluster) create(ctx context.Context, template string) (string, error) {
 	return name, nil
 }
 
-// drop removes a database, even if there are connections to it.
-func (c *cluster) drop(ctx context.Context, name string) error {
-	return dropDatabase(ctx, c.admin, name)
+// The names of our databases begin with these. What follows is the digest of
+// the migrations, or for a run its number and a count.
+const (
+	anyPrefix      = "countersign_test_"
+	templatePrefix = anyPrefix + "template_" // migrated, never written to
+	sharedPrefix   = anyPrefix + "shared_"   // for Tx; nothing is ever committed
+	draftPrefix    = anyPrefix + "draft_"    // a template in the making
+	runPrefix      = anyPrefix + "run_"      // one test's own
+)
+
+// The first keys of our advisory locks.
+const (
+	buildLock  = 0x63736274 // held while templates are made or removed
+	schemaLock = 0x63737363 // shared by the processes that use a template; the second key is its digest's
+	runLock    = 0x63737275 // held by a process; the second key is its number
+)
+
+// digestChars is how much of the digest names a template.
+const digestChars = 12
+
+// execer is a connection or a pool of them.
+type execer interface {
+	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
 }
 
-// newRun draws a number for this process.
-func newRun() int32 {
-	var b [4]byte
-	rand.Read(b[:])
-	return int32(binary.BigEndian.Uint32(b[:]) >> 1)
+// prepare takes the locks of this process, removes what no process uses any
+// more, and makes the template and the shared database if they are missing.
+// The server gives the locks up when the connection ends.
+func (c *cluster) prepare(ctx context.Context) error {
+	digest, err := schemaDigest()
+	if err != nil {
+		return err
+	}
+	c.template = templatePrefix + digest
+	for claimed := false; !claimed; {
+		c.run = rand.Int32()
+		if claimed, err = tryLock(ctx, c.locks, runLock, c.run); err != nil {
+			return err
+		}
+	}
+	if _, err := c.locks.Exec(ctx, "SELECT pg_advisory_lock_shared($1, $2)", schemaLock, lockKey(digest)); err != nil {
+		return fmt.Errorf("lock the template: %w", err)
+	}
+	// Roles belong to the whole server, so no two templates are made at once.
+	if _, err := c.locks.Exec(ctx, "SELECT pg_advisory_lock($1, 0)", buildLock); err != nil {
+		return fmt.Errorf("wait for other templates: %w", err)
+	}
+	databases, err := ownDatabases(ctx, c.locks)
+	if err != nil {
+		return err
+	}
+	if err := c.sweep(ctx, databases); err != nil {
+		return err
+	}
+	if err := c.build(ctx, databases); err != nil {
+		return err
+	}
+	if _, err := c.locks.Exec(ctx, "SELECT pg_advisory_unlock($1, 0)", buildLock); err != nil {
+		return fmt.Errorf("let other templates be made: %w", err)
+	}
+	return nil
+}
+
+// shared is the name of the database for Tx.
+func (c *cluster) shared() string {
+	return sharedPrefix + strings.TrimPrefix(c.template, templatePrefix)
+}
+
+// build makes what is missing among the databases. A template gets its name
+// only when it is whole.
+func (c *cluster) build(ctx context.Context, databases []string) error {
+	if !slices.Contains(databases, c.template) {
+		draft := draftPrefix + strings.TrimPrefix(c.template, templatePrefix)
+		if err := copyDatabase(ctx, c.locks, draft, "template0"); err != nil {
+			return err
+		}
+		if _, err := postgres.Migrate(ctx, c.url(draft)); err != nil {
+			return err
+		}
+		rename := "ALTER DATABASE " + quoted(draft) + " RENAME TO " + quoted(c.template)
+		if _, err := c.locks.Exec(ctx, rename); err != nil {
+			return fmt.Errorf("finish the template: %w", err)
+		}
+	}
+	if !slices.Contains(databases, c.shared()) {
+		return copyDatabase(ctx, c.locks, c.shared(), c.template)
+	}
+	return nil
+}
+
+// sweep drops the databases of processes that are gone: drafts, the tests' own
+// ones, and templates of other schemas that nobody uses now.
+func (c *cluster) sweep(ctx context.Context, databases []string) error {
+	for _, name := range databases {
+		class, key, ok := owner(name)
+		if !ok || name == c.template || name == c.shared() {
+			continue
+		}
+		free, err := tryLock(ctx, c.locks, class, key)
+		if err != nil {
+			return err
+		}
+		if !free {
+			continue
+		}
+		if err := dropDatabase(ctx, c.locks, name); err != nil {
+			return err
+		}
+		if _, err := c.locks.Exec(ctx, "SELECT pg_advisory_unlock($1, $2)", class, key); err != nil {
+			return fmt.Errorf("unlock %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// owner returns the lock that keeps a database alive. A draft's is the lock
+// that whoever calls sweep holds, so it goes.
+func owner(name string) (class, key int32, ok bool) {
+	switch {
+	case strings.HasPrefix(name, draftPrefix):
+		return buildLock, 0, true
+	case strings.HasPrefix(name, templatePrefix):
+		return schemaLock, lockKey(strings.TrimPrefix(name, templatePrefix)), true
+	case strings.HasPrefix(name, sharedPrefix):
+		return schemaLock, lockKey(strings.TrimPrefix(name, sharedPrefix)), true
+	}
+	number, _, _ := strings.Cut(strings.TrimPrefix(name, runPrefix), "_")
+	run, err := strconv.ParseUint(number, 16, 31)
+	return runLock, int32(run), err == nil && strings.HasPrefix(name, runPrefix) // 31 bits
+}
+
+// copyDatabase creates a database from a template. It copies files: the
+// default, which copies through the write-ahead log, takes longer for all
+// templates but those of a few pages.
+func copyDatabase(ctx context.Context, conn execer, name, template string) error {
+	if _, err := conn.Exec(ctx, "CREATE DATABASE "+quoted(name)+" TEMPLATE "+quoted(template)+" STRATEGY file_copy"); err != nil {
+		return fmt.Errorf("create database %s: %w", name, err)
+	}
+	return nil
+}
+
+// dropDatabase drops a database, if it exists, under whoever is connected.
+func dropDatabase(ctx context.Context, conn execer, name string) error {
+	if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+quoted(name)+" WITH (FORCE)"); err != nil {
+		return fmt.Errorf("drop database %s: %w", name, err)
+	}
+	return nil
+}
+
+// ownDatabases lists the databases that this package has made.
+func ownDatabases(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+	const query = "SELECT datname FROM pg_database WHERE starts_with(datname, $1) ORDER BY datname"
+	rows, _ := conn.Query(ctx, query, anyPrefix) // CollectRows returns the error
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("list databases: %w", err)
+	}
+	return names, nil
+}
+
+// tryLock takes an advisory lock for the session unless another session holds
+// it. One that this session holds already it takes once more.
+func tryLock(ctx context.Context, conn *pgx.Conn, class, key int32) (bool, error) {
+	var taken bool
+	if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1, $2)", class, key).Scan(&taken); err != nil {
+		return false, fmt.Errorf("try a lock: %w", err)
+	}
+	return taken, nil
+}
+
+// lockKey turns a digest into the second key of an advisory lock.
+func lockKey(digest string) int32 {
+	n, err := strconv.ParseUint(digest[:min(8, len(digest))], 16, 32)
+	if err != nil {
+		return 0 // no name of ours; any key will do
+	}
+	return int32(n >> 1) // 31 bits
+}
+
+func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+// schemaDigest names the schema that the migrations make, River's included.
+func schemaDigest() (string, error) {
+	river := riverpgxv5.New(nil).GetMigrationFS(riverdriver.MigrationLineMain)
+	return digest(db.Migrations, river)
+}
+
+// digest returns the beginning of a hash of all files' names and contents.
+func digest(trees ...fs.FS) (string, error) {
+	hash := sha256.New()
+	for _, tree := range trees {
+		err := fs.WalkDir(tree, ".", func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			text, err := fs.ReadFile(tree, path)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(hash, "%q %d\n", path, len(text))
+			hash.Write(text)
+			return nil
+		})
+		if err != nil {
+			return "", fmt.Errorf("read migrations: %w", err)
+		}
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:digestChars], nil
 }

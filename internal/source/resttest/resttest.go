@@ -1,27 +1,165 @@
+// Package resttest owns the stage on which adapters that speak HTTP are
+// tested: a server that a test's own provider answers on, effects counted by
+// key, and the ways in which a network and a provider fail.
 package resttest
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/rest"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 )
 
-// MaxBodyBytes is the bound that Faults expects a rig's source to set itself.
+// The markers which, anywhere in a request's address or body, make the server
+// behave in a way of its own.
+const (
+	// MarkerHang has the server not answer until the test is over.
+	MarkerHang = "resttest-hang"
+	// MarkerLose has the server act, and then cut the connection.
+	MarkerLose = "resttest-lose"
+	// MarkerLimited has the server answer 429 with RetryAfter, and not act.
+	MarkerLimited = "resttest-limited"
+)
+
+// RetryAfter is what the server asks for on MarkerLimited, in seconds.
+const RetryAfter = "7"
+
+// HeaderKey carries the key of a call from Keyed to the server. It is no part
+// of what an adapter sends by itself.
+const HeaderKey = "X-Resttest-Key"
+
+// Interceptor stands between the server's clients and its provider.
+type Interceptor func(w http.ResponseWriter, r *http.Request, provider http.Handler)
+
+// Server is a local server in front of a provider.
+type Server struct {
+	*httptest.Server
+	provider    http.Handler
+	interceptor atomic.Pointer[Interceptor]
+	done        chan struct{}
+	once        sync.Once
+
+	mu      sync.Mutex
+	effects map[string]int
+}
+
+// New returns a running server, which ends with the test.
+func New(t *testing.T, provider func(*Server) http.Handler) *Server {
+	t.Helper()
+	s := &Server{done: make(chan struct{}), effects: make(map[string]int)}
+	s.provider = provider(s)
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Stop ends the server: what asks it afterwards finds nobody.
+func (s *Server) Stop() {
+	s.once.Do(func() {
+		close(s.done)
+		s.Server.Close()
+	})
+}
+
+// Intercept puts an interceptor between the clients and the provider.
+func (s *Server) Intercept(i Interceptor) { s.interceptor.Store(&i) }
+
+// Effect records that a request took effect.
+func (s *Server) Effect(r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.effects[r.Header.Get(HeaderKey)]++
+}
+
+// Count returns how many effects the calls of a key had.
+func (s *Server) Count(key string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.effects[key]
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	has := func(marker string) bool {
+		return strings.Contains(r.RequestURI, marker) || bytes.Contains(body, []byte(marker))
+	}
+	intercept := s.interceptor.Load()
+	switch {
+	case has(MarkerHang):
+		<-s.done
+	case has(MarkerLose):
+		s.provider.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	case has(MarkerLimited):
+		w.Header().Set("Retry-After", RetryAfter)
+		w.WriteHeader(http.StatusTooManyRequests)
+	case intercept != nil:
+		(*intercept)(w, r, s.provider)
+	default:
+		s.provider.ServeHTTP(w, r)
+	}
+}
+
+// keyInContext is where Keyed leaves a call's key for the transport of Config.
+type keyInContext struct{}
+
+// Keyed returns a source whose calls tell the server their keys, which
+// providers are not told; its requests must use Config.
+func Keyed(src source.Source) source.Source { return keyed{src} }
+
+type keyed struct{ source.Source }
+
+// Execute implements source.Source.
+func (k keyed) Execute(ctx context.Context, call source.Call) source.Outcome {
+	return k.Source.Execute(context.WithValue(ctx, keyInContext{}, call.Key), call)
+}
+
+// Config returns a configuration whose transport carries the keys of calls to
+// servers of the local machine, and whose answers are bounded by MaxBodyBytes.
+func Config(t *testing.T) rest.Config {
+	t.Helper()
+	base := safehttp.Guard{Networks: safehttp.Loopback()}.Transport()
+	t.Cleanup(base.CloseIdleConnections)
+	return rest.Config{Transport: transport{base}, MaxBodyBytes: MaxBodyBytes}
+}
+
+type transport struct{ base http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if key, ok := r.Context().Value(keyInContext{}).(string); ok {
+		r = r.Clone(r.Context())
+		r.Header.Set(HeaderKey, key)
+	}
+	return t.base.RoundTrip(r)
+}
+
+// MaxBodyBytes is the bound that Faults expects a fixture's source to set itself.
 const MaxBodyBytes = 64 << 10
 
-// theirWords stand for whatever a provider may write into an error.
+// serverText stands for whatever a provider may write into an error.
 const serverText = "the words of the other side"
 
-// Rig is a fresh source, the server behind it, and a call that acts.
+// Fixture is a fresh source, the server behind it, and a call that acts.
 type Fixture struct {
 	Server *Server
 	// Source reads at most MaxBodyBytes, and is Keyed.
@@ -106,12 +244,12 @@ func Faults(t *testing.T, open func(t *testing.T) Fixture) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			for _, effect := range []envelope.Effect{envelope.EffectOnce, envelope.EffectKeyed} {
-				rig := open(t)
-				rig.Server.Intercept(f.intercept)
-				call := rig.call("key of " + t.Name() + string(effect))
+				fixture := open(t)
+				fixture.Server.Intercept(f.intercept)
+				call := fixture.call("key of " + t.Name() + string(effect))
 				call.Effect = effect
 
-				got := rig.Source.Execute(t.Context(), call)
+				got := fixture.Source.Execute(t.Context(), call)
 
 				want := f.once
 				if effect == envelope.EffectKeyed {
@@ -120,37 +258,37 @@ func Faults(t *testing.T, open func(t *testing.T) Fixture) {
 				if got.Kind != want || got.Code != f.code || got.RetryAfter != f.retryAfter {
 					t.Errorf("Execute(%s) = %s %q after %v (%s), want %s %q after %v", effect, got.Kind, got.Code, got.RetryAfter, got.Message, want, f.code, f.retryAfter)
 				}
-				if n := rig.Server.Count(call.Key); n != f.effects {
+				if n := fixture.Server.Count(call.Key); n != f.effects {
 					t.Errorf("effects = %d, want %d", n, f.effects)
 				}
-				NotShown(t, rig.Secret, got.Message)
+				NotShown(t, fixture.Secret, got.Message)
 				NotShown(t, serverText, got.Message)
 			}
 		})
 	}
 	t.Run("nobody there", func(t *testing.T) {
 		t.Parallel()
-		rig := open(t)
-		rig.Server.Stop()
+		fixture := open(t)
+		fixture.Server.Stop()
 
-		got := rig.Source.Execute(t.Context(), rig.call("key"))
+		got := fixture.Source.Execute(t.Context(), fixture.call("key"))
 
 		if got.Kind != source.KindRetry || got.Code != source.CodeUnreachable {
 			t.Errorf("Execute() = %s %q, want retry unreachable", got.Kind, got.Code)
 		}
-		NotShown(t, rig.Secret, got)
+		NotShown(t, fixture.Secret, got)
 	})
 	t.Run("sent elsewhere", func(t *testing.T) {
 		t.Parallel()
-		rig := open(t)
+		fixture := open(t)
 		var asked atomic.Bool
 		other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }))
 		t.Cleanup(other.Close)
-		rig.Server.Intercept(instead(func(w http.ResponseWriter, r *http.Request) {
+		fixture.Server.Intercept(instead(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 		}))
 
-		got := rig.Source.Execute(t.Context(), rig.call("key"))
+		got := fixture.Source.Execute(t.Context(), fixture.call("key"))
 
 		if got.Kind != source.KindRefused || got.Code != source.CodeRejected || asked.Load() {
 			t.Errorf("Execute() = %s %q, other host asked: %t; want refused and nobody asked", got.Kind, got.Code, asked.Load())
@@ -158,17 +296,17 @@ func Faults(t *testing.T, open func(t *testing.T) Fixture) {
 	})
 	t.Run("closed meanwhile", func(t *testing.T) {
 		t.Parallel()
-		rig := open(t)
+		fixture := open(t)
 		arrived := make(chan struct{})
-		rig.Server.Intercept(instead(func(_ http.ResponseWriter, r *http.Request) {
+		fixture.Server.Intercept(instead(func(_ http.ResponseWriter, r *http.Request) {
 			close(arrived)
 			<-r.Context().Done()
 		}))
 		ended := make(chan source.Outcome)
-		go func() { ended <- rig.Source.Execute(t.Context(), rig.call("key")) }() // the receive below waits for it
+		go func() { ended <- fixture.Source.Execute(t.Context(), fixture.call("key")) }() // the receive below waits for it
 
 		<-arrived
-		err := rig.Source.Close()
+		err := fixture.Source.Close()
 		got := <-ended
 
 		if err != nil || got.Kind != source.KindUnknown || got.Code != source.CodeClosed {
@@ -177,11 +315,11 @@ func Faults(t *testing.T, open func(t *testing.T) Fixture) {
 	})
 }
 
-func (rig Fixture) call(key string) source.Call {
-	return source.Call{Key: key, Tool: rig.Act.Tool, Args: rig.Act.Args, Effect: envelope.EffectOnce, Attempt: 1}
+func (f Fixture) call(key string) source.Call {
+	return source.Call{Key: key, Tool: f.Act.Tool, Args: f.Act.Args, Effect: envelope.EffectOnce, Attempt: 1}
 }
 
-// Quiet fails if a text shows in a value, however it is printed or written.
+// NotShown fails if a text shows in a value, however it is printed or written.
 func NotShown(t *testing.T, text string, values ...any) {
 	t.Helper()
 	for _, value := range values {
