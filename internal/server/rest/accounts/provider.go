@@ -41,11 +41,7 @@ func rolesOf[To, From ~string](all map[string]From) map[string]To {
 func Providers(c *request.Call) error { return providers.List(c) }
 
 // PUT /api/v1/identity-providers/{id} sets an identity provider.
-func PutProvider(c *request.Call) error {
-	var body wire.ProviderInput
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func PutProvider(c *request.Call, body wire.ProviderInput) error {
 	id := c.R.PathValue("id")
 	c.Detail = map[string]any{
 		"issuer": body.Issuer, "audience": body.Audience, "clients": body.Clients, "role_claim": request.NilIfZero(body.RoleClaim),

@@ -13,9 +13,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// cursorTokens is the name of the list of tokens in cursors.
-const cursorTokens = "tokens"
-
 // maxTTL is the longest time that a token is valid, maxOverlap the longest time
 // for which the secret before a rotation stays valid.
 const (
@@ -76,37 +73,26 @@ func credentialFrom(c identity.Credential) credential {
 
 // GET /api/v1/tokens lists the tokens.
 func Tokens(c *request.Call) error {
-	before, most, err := c.Page(cursorTokens)
-	if err != nil {
-		return err
+	read := func(ctx context.Context, tx pgx.Tx, before envelope.ActionID, most int) ([]identity.Credential, error) {
+		return identity.Credentials(ctx, tx, c.By.Tenant, identity.TokenID(before), most, c.Query.Get("all") == "true")
 	}
-	var rows []identity.Credential
-	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		rows, err = identity.Credentials(ctx, tx, c.By.Tenant, identity.TokenID(before), most+1, c.Query.Get("all") == "true")
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, request.PageOf(rows, most, cursorTokens, credentialFrom,
-		func(t identity.Credential) envelope.ActionID { return envelope.ActionID(t.ID) }))
+	return request.AnswerPage(c, "tokens", read, credentialFrom, func(t identity.Credential) envelope.ActionID { return envelope.ActionID(t.ID) })
+}
+
+// issueTokenBody is the body of POST /api/v1/tokens.
+type issueTokenBody struct {
+	Name     string
+	Role     identity.Role
+	Employee envelope.EmployeeID `json:"employee_id"`
+	Session  string              `json:"session_id"`
+	Operator uuid.UUID           `json:"operator_id"`
+	Scopes   []identity.Scope
+	Tools    []string
+	TTL      envelope.Duration `json:"expires_in"`
 }
 
 // POST /api/v1/tokens issues a token.
-func IssueToken(c *request.Call) error {
-	var body struct {
-		Name     string
-		Role     identity.Role
-		Employee envelope.EmployeeID `json:"employee_id"`
-		Session  string              `json:"session_id"`
-		Operator uuid.UUID           `json:"operator_id"`
-		Scopes   []identity.Scope
-		Tools    []string
-		TTL      envelope.Duration `json:"expires_in"`
-	}
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func IssueToken(c *request.Call, body issueTokenBody) error {
 	if err := request.CheckDuration("/expires_in", body.TTL, time.Second, maxTTL); body.TTL != 0 && err != nil {
 		return err
 	}

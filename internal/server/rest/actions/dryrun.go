@@ -43,10 +43,8 @@ func answerDryRun(c *request.Call, p *envelope.Proposal) error {
 	if err != nil {
 		return err
 	}
-	var noted execution.Execution
-	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		noted, err = execution.RecordDryRun(ctx, tx, by, p, v)
-		return err
+	noted, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (execution.Execution, error) {
+		return execution.RecordDryRun(ctx, tx, by, p, v)
 	})
 	if err != nil {
 		return err

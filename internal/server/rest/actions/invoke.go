@@ -42,11 +42,7 @@ type envelopeFields struct {
 
 // POST /api/v1/tools/{tool} calls a tool and answers with the outcome of the
 // call.
-func Invoke(c *request.Call) error {
-	var in invokeBody
-	if err := c.Decode(&in); err != nil {
-		return err
-	}
+func Invoke(c *request.Call, in invokeBody) error {
 	if in.Wait != nil {
 		if err := request.CheckDuration("/wait", *in.Wait, 0, request.MaxWait); err != nil {
 			return err

@@ -30,7 +30,8 @@ func Views(c *request.Call, ids ...envelope.ActionID) (map[envelope.ActionID]out
 	return byID, err
 }
 
-// Show answers with an action, after its end if the caller wants to wait.
+// GET /api/v1/actions/{id} shows an action, after its end if the caller wants
+// to wait.
 func Show(c *request.Call, id envelope.ActionID) error {
 	view, err := await(c, id)
 	if err != nil {
@@ -49,20 +50,6 @@ func Show(c *request.Call, id envelope.ActionID) error {
 	c.SetETag(tag)
 	return c.JSON(http.StatusOK, shown)
 }
-
-// GET /api/v1/actions/{id} shows an action, after its end if the caller wants
-// to wait.
-func Get(c *request.Call) error {
-	id, err := c.ActionID()
-	if err != nil {
-		return err
-	}
-	return Show(c, id)
-}
-
-// GET /api/v1/actions/{id}/wait shows an action when it has ended, or when the
-// time is over.
-func Wait(c *request.Call) error { return Get(c) }
 
 // GET /api/v1/actions lists actions, newest first.
 func List(c *request.Call) error {
@@ -96,18 +83,12 @@ func List(c *request.Call) error {
 }
 
 // GET /api/v1/actions/{id}/attempts lists the attempts at an action.
-func Attempts(c *request.Call) error {
-	id, err := c.ActionID()
-	if err != nil {
-		return err
-	}
-	var rows []outbox.Attempt
-	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+func Attempts(c *request.Call, id envelope.ActionID) error {
+	rows, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]outbox.Attempt, error) {
 		if _, err := access.View(ctx, tx, c.By, id); err != nil {
-			return err
+			return nil, err
 		}
-		rows, err = outbox.Attempts(ctx, tx, c.By.Tenant, id)
-		return err
+		return outbox.Attempts(ctx, tx, c.By.Tenant, id)
 	})
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
@@ -12,12 +13,8 @@ import (
 
 // POST /api/v1/actions/{id}/undo takes an action off the schedule that has not
 // begun.
-func Undo(c *request.Call) error {
-	id, err := c.ActionID()
-	if err != nil {
-		return err
-	}
-	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+func Undo(c *request.Call, id envelope.ActionID) error {
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := access.View(ctx, tx, c.By, id); err != nil {
 			return err
 		}

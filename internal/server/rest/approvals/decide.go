@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/server/access"
@@ -42,21 +43,16 @@ func (p *pins) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(p))
 }
 
+// approveBody is the body of POST /api/v1/actions/{id}/approve.
+type approveBody struct {
+	Note   string
+	Args   json.RawMessage
+	Always *alwaysBody
+}
+
 // POST /api/v1/actions/{id}/approve approves an action, with other arguments or
 // with a grant for similar actions if the caller says so.
-func Approve(c *request.Call) error {
-	var body struct {
-		Note   string
-		Args   json.RawMessage
-		Always *alwaysBody
-	}
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	id, err := c.ActionID()
-	if err != nil {
-		return err
-	}
+func Approve(c *request.Call, body approveBody, id envelope.ActionID) error {
 	a := approval.Approval{Note: body.Note, IfMatch: c.IfMatch(), Args: body.Args}
 	if w := body.Always; w != nil {
 		a.Always = &approval.Always{For: time.Duration(w.ExpiresIn), Scope: w.Scope, Pins: w.Pins}
@@ -74,37 +70,27 @@ func Approve(c *request.Call) error {
 	return actions.Show(c, id)
 }
 
+// denyBody is the body of POST /api/v1/actions/{id}/deny.
+type denyBody struct{ Note string }
+
 // POST /api/v1/actions/{id}/deny denies an action.
-func Deny(c *request.Call) error {
-	var body struct{ Note string }
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	id, err := c.ActionID()
-	if err != nil {
-		return err
-	}
+func Deny(c *request.Call, body denyBody, id envelope.ActionID) error {
 	if err := c.Approval.Deny(c.R.Context(), decider(c), id, body.Note); err != nil {
 		return err
 	}
 	return actions.Show(c, id)
 }
 
+// editBody is the body of POST /api/v1/actions/{id}/edit.
+type editBody struct {
+	Args json.RawMessage
+	Note string
+}
+
 // POST /api/v1/actions/{id}/edit changes the arguments of an action that waits
 // for approval.
-func Edit(c *request.Call) error {
-	var body struct {
-		Args json.RawMessage
-		Note string
-	}
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	id, err := c.ActionID()
-	if err != nil {
-		return err
-	}
-	err = c.Approval.Edit(c.R.Context(), decider(c), id, approval.Edit{Args: body.Args, Note: body.Note, IfMatch: c.IfMatch()})
+func Edit(c *request.Call, body editBody, id envelope.ActionID) error {
+	err := c.Approval.Edit(c.R.Context(), decider(c), id, approval.Edit{Args: body.Args, Note: body.Note, IfMatch: c.IfMatch()})
 	if err != nil {
 		return err
 	}
@@ -150,11 +136,7 @@ func answerMany(c *request.Call, all []approval.Result) error {
 
 // POST /api/v1/actions/approve approves several actions and answers with what
 // became of each.
-func ApproveMany(c *request.Call) error {
-	var body manyBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func ApproveMany(c *request.Call, body manyBody) error {
 	all, err := c.Approval.ApproveMany(c.R.Context(), decider(c), body.IDs, body.Note, body.ETags)
 	if err != nil {
 		return err
@@ -164,11 +146,7 @@ func ApproveMany(c *request.Call) error {
 
 // POST /api/v1/actions/deny denies several actions and answers with what became
 // of each.
-func DenyMany(c *request.Call) error {
-	var body manyBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func DenyMany(c *request.Call, body manyBody) error {
 	all, err := c.Approval.DenyMany(c.R.Context(), decider(c), body.IDs, body.Note)
 	if err != nil {
 		return err
@@ -176,35 +154,21 @@ func DenyMany(c *request.Call) error {
 	return answerMany(c, all)
 }
 
-// vote is the vote of one person on an action.
-type vote struct {
-	Round    int               `json:"round"`
-	By       string            `json:"by"`
-	Decision envelope.Decision `json:"decision"`
-	Note     string            `json:"note"`
-	At       time.Time         `json:"at"`
-}
-
 // GET /api/v1/actions/{id}/votes lists the votes on an action.
-func Votes(c *request.Call) error {
-	id, err := c.ActionID()
-	if err != nil {
-		return err
-	}
-	var votes []approval.Vote
-	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+func Votes(c *request.Call, id envelope.ActionID) error {
+	votes, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]approval.Vote, error) {
 		if _, err := access.View(ctx, tx, c.By, id); err != nil {
-			return err
+			return nil, err
 		}
-		votes, err = approval.Votes(ctx, tx, c.By.Tenant, id)
-		return err
+		return approval.Votes(ctx, tx, c.By.Tenant, id)
 	})
 	if err != nil {
 		return err
 	}
-	shown := make([]vote, len(votes))
-	for i, v := range votes {
-		shown[i] = vote{Round: v.Round, By: v.Name, Decision: v.Decision, Note: v.Note, At: v.At.UTC()}
-	}
-	return request.Sorted(c, "votes", shown, func(v vote) string { return fmt.Sprintf("%04d %s %s", v.Round, v.At.Format(time.RFC3339Nano), v.By) })
+	shown := request.Map(votes, func(v approval.Vote) wire.Vote {
+		return wire.Vote{Round: v.Round, By: v.Name, Decision: v.Decision, Note: v.Note, At: v.At.UTC()}
+	})
+	return request.Sorted(c, "votes", shown, func(v wire.Vote) string {
+		return fmt.Sprintf("%04d %s %s", v.Round, v.At.Format(time.RFC3339Nano), v.By)
+	})
 }

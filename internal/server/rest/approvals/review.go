@@ -41,11 +41,7 @@ func reviewInPath(c *request.Call) (tool string, risk envelope.Risk, name string
 func Reviews(c *request.Call) error { return reviews.List(c) }
 
 // PUT /api/v1/reviews/{tool} sets a review rule.
-func PutReview(c *request.Call) error {
-	var body wire.ReviewRule
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func PutReview(c *request.Call, body wire.ReviewRule) error {
 	tool, risk, name := reviewInPath(c)
 	r := settings.ReviewRule{
 		Pattern: tool, Risk: risk, Approvals: cmp.Or(body.Approvals, 1),

@@ -38,15 +38,9 @@ func Verify(c *request.Call) error {
 			return request.Invalid("/query/head", envelope.RuleFormat, "must be 64 hexadecimal digits")
 		}
 	}
-	var report audit.Report
-	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		report, err = audit.Verify(ctx, tx, c.By.Tenant, opt)
-		return err
+	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (audit.Report, error) {
+		return audit.Verify(ctx, tx, c.By.Tenant, opt)
 	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, report)
 }
 
 // exportQuery reads the range of an export from the query.

@@ -38,11 +38,7 @@ var retentions = request.Collection[wire.Retention]{
 func Retention(c *request.Call) error { return retentions.List(c) }
 
 // PUT /api/v1/retention/{kind} sets the retention of a kind of data.
-func PutRetention(c *request.Call) error {
-	var body wire.Retention
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func PutRetention(c *request.Call, body wire.Retention) error {
 	if err := request.CheckDuration("/period", body.Period, request.Day, retention.MaxDays*request.Day); err != nil {
 		return err
 	}

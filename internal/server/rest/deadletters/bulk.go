@@ -45,25 +45,22 @@ func answerBulk(c *request.Call, bulk deadletter.BulkRequest, done deadletter.Bu
 	return c.JSON(http.StatusOK, shown)
 }
 
+// replayBody is the body of POST /api/v1/dead-letters/replay.
+type replayBody struct {
+	bulkRequest
+	AllowDuplicates bool    `json:"allow_duplicates"`
+	PerSecond       float64 `json:"per_second"`
+	Note            string  `json:"note"`
+}
+
 // POST /api/v1/dead-letters/replay puts dead letters back on the schedule.
-func Replay(c *request.Call) error {
-	var body struct {
-		bulkRequest
-		AllowDuplicates bool    `json:"allow_duplicates"`
-		PerSecond       float64 `json:"per_second"`
-		Note            string  `json:"note"`
-	}
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func Replay(c *request.Call, body replayBody) error {
 	bulk, err := body.bulk(c, body.Note)
 	if err != nil {
 		return err
 	}
-	var done deadletter.BulkResult
-	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		done, err = deadletter.Replay(ctx, tx, c.By.Tenant, bulk, deadletter.ReplayOptions{AllowDuplicates: body.AllowDuplicates, PerSecond: body.PerSecond})
-		return err
+	done, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (deadletter.BulkResult, error) {
+		return deadletter.Replay(ctx, tx, c.By.Tenant, bulk, deadletter.ReplayOptions{AllowDuplicates: body.AllowDuplicates, PerSecond: body.PerSecond})
 	})
 	if err != nil {
 		return err
@@ -74,23 +71,20 @@ func Replay(c *request.Call) error {
 	return answerBulk(c, bulk, done)
 }
 
+// discardBody is the body of POST /api/v1/dead-letters/discard.
+type discardBody struct {
+	bulkRequest
+	Reason string `json:"reason"`
+}
+
 // POST /api/v1/dead-letters/discard discards dead letters.
-func Discard(c *request.Call) error {
-	var body struct {
-		bulkRequest
-		Reason string `json:"reason"`
-	}
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func Discard(c *request.Call, body discardBody) error {
 	bulk, err := body.bulk(c, body.Reason)
 	if err != nil {
 		return err
 	}
-	var done deadletter.BulkResult
-	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		done, err = deadletter.Discard(ctx, tx, c.By.Tenant, bulk)
-		return err
+	done, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (deadletter.BulkResult, error) {
+		return deadletter.Discard(ctx, tx, c.By.Tenant, bulk)
 	})
 	if err != nil {
 		return err
@@ -100,11 +94,7 @@ func Discard(c *request.Call) error {
 
 // POST /api/v1/dead-letters/{id}/resolve says whether an action of unknown
 // outcome happened.
-func Resolve(c *request.Call) error {
-	id, err := c.ActionID()
-	if err != nil {
-		return err
-	}
+func Resolve(c *request.Call, id envelope.ActionID) error {
 	var body struct {
 		Happened bool   `json:"happened"`
 		GiveUp   bool   `json:"give_up"`
@@ -116,7 +106,7 @@ func Resolve(c *request.Call) error {
 	if body.Happened && body.GiveUp {
 		return request.Invalid("/give_up", "excluded", "makes no sense of what happened; leave it out")
 	}
-	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		found := deadletter.Resolution{Happened: body.Happened, GiveUp: body.GiveUp, Actor: c.By.Name, Note: body.Note}
 		return deadletter.Resolve(ctx, tx, c.By.Tenant, id, found)
 	})

@@ -79,10 +79,8 @@ func List(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	var rows []deadletter.Entry
-	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		rows, err = deadletter.List(ctx, tx, c.By.Tenant, f)
-		return err
+	rows, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]deadletter.Entry, error) {
+		return deadletter.List(ctx, tx, c.By.Tenant, f)
 	})
 	if err != nil {
 		return err
@@ -93,17 +91,13 @@ func List(c *request.Call) error {
 
 // GET /api/v1/dead-letters/{id} shows a dead letter with its action and
 // attempts.
-func Get(c *request.Call) error {
-	id, err := c.ActionID()
-	if err != nil {
-		return err
-	}
+func Get(c *request.Call, id envelope.ActionID) error {
 	var answer struct {
 		DeadLetter wire.DeadLetter   `json:"dead_letter"`
 		Action     actions.Action    `json:"action"`
 		Attempts   []actions.Attempt `json:"attempts"`
 	}
-	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		dead, err := deadletter.Get(ctx, tx, c.By.Tenant, id)
 		if err != nil {
 			return err

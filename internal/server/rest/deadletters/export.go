@@ -52,10 +52,8 @@ func Export(c *request.Call) error {
 		return err
 	}
 	f.Limit = min(f.Limit, exportLimit+1)
-	var rows []entryWithAction
-	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		rows, err = withActions(ctx, tx, c.By.Tenant, f)
-		return err
+	rows, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]entryWithAction, error) {
+		return withActions(ctx, tx, c.By.Tenant, f)
 	})
 	if err != nil {
 		return err

@@ -90,11 +90,7 @@ type subscriptionBody struct {
 }
 
 // PUT /api/v1/subscriptions/{name} sets a subscription.
-func PutSubscription(c *request.Call) error {
-	var in subscriptionBody
-	if err := c.Decode(&in); err != nil {
-		return err
-	}
+func PutSubscription(c *request.Call, in subscriptionBody) error {
 	name := c.R.PathValue("name")
 	return subscriptions.Put(c, name, "subscription "+name+" stored", func(ctx context.Context, tx pgx.Tx) error {
 		sub, encrypted, err := makeSubscription(ctx, tx, c, in)

@@ -43,10 +43,8 @@ func Executions(c *request.Call) error {
 	if f.Session, visible = access.SessionFilter(c.By, f.Session); !visible {
 		return c.JSON(http.StatusOK, shown)
 	}
-	var found execution.Page
-	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		found, err = execution.List(ctx, tx, c.By.Tenant, f)
-		return err
+	found, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (execution.Page, error) {
+		return execution.List(ctx, tx, c.By.Tenant, f)
 	})
 	if err != nil {
 		return err
@@ -96,13 +94,9 @@ func executionFilter(c *request.Call) (execution.Filter, error) {
 
 // GET /api/v1/executions/{id} shows an execution with its attempts, snapshots
 // and related executions.
-func Execution(c *request.Call) error {
-	id, err := c.ActionID()
-	if err != nil {
-		return err
-	}
+func Execution(c *request.Call, id envelope.ActionID) error {
 	var d executionDetail
-	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) (err error) {
 		if d.Execution, err = execution.Get(ctx, tx, c.By.Tenant, id); err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package insight
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/jackc/pgx/v5"
 
@@ -11,24 +10,10 @@ import (
 	notebook "github.com/countersign-dev/countersign/internal/tenant/notebook"
 )
 
-// cursorNotes is the name of the notebook in cursors.
-const cursorNotes = "notes"
-
 // GET /api/v1/notes lists the notebook, newest note first.
 func Notes(c *request.Call) error {
-	before, limit, err := c.Page(cursorNotes)
-	if err != nil {
-		return err
+	read := func(ctx context.Context, tx pgx.Tx, before envelope.ActionID, most int) ([]notebook.Note, error) {
+		return notebook.List(ctx, tx, c.By.Tenant, notebook.ID(before), most)
 	}
-	var rows []notebook.Note
-	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		var err error
-		rows, err = notebook.List(ctx, tx, c.By.Tenant, notebook.ID(before), limit+1)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	same := func(n notebook.Note) notebook.Note { return n }
-	return c.JSON(http.StatusOK, request.PageOf(rows, limit, cursorNotes, same, func(n notebook.Note) envelope.ActionID { return envelope.ActionID(n.ID) }))
+	return request.AnswerPage(c, "notes", read, request.Same[notebook.Note], func(n notebook.Note) envelope.ActionID { return envelope.ActionID(n.ID) })
 }

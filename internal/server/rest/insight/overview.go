@@ -13,10 +13,8 @@ import (
 
 // GET /api/v1/overview shows the state of the tenant's actions in numbers.
 func Overview(c *request.Call) error {
-	var o overview.Overview
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) (err error) {
-		o, err = overview.Get(ctx, tx, c.By.Tenant)
-		return err
+	o, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (overview.Overview, error) {
+		return overview.Get(ctx, tx, c.By.Tenant)
 	})
 	if err != nil {
 		return err

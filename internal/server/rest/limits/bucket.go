@@ -54,11 +54,7 @@ func Buckets(c *request.Call) error { return buckets.List(c) }
 func Bucket(c *request.Call) error { return buckets.Show(c, c.R.PathValue("name")) }
 
 // PUT /api/v1/buckets/{name} sets a bucket.
-func PutBucket(c *request.Call) error {
-	var b limits.Bucket
-	if err := c.Decode(&b); err != nil {
-		return err
-	}
+func PutBucket(c *request.Call, b limits.Bucket) error {
 	b.Name = c.R.PathValue("name")
 	return buckets.Put(c, b.Name, "", func(ctx context.Context, tx pgx.Tx) error {
 		return limits.PutBucket(ctx, tx, c.By.Tenant, b, c.By.Name)

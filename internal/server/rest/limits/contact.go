@@ -34,10 +34,8 @@ func DoNotContact(c *request.Call) error {
 	if f.AfterKind, f.AfterValue, err = parseContactCursor(q.Get("cursor")); err != nil {
 		return err
 	}
-	var rows []contact.Entry
-	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		rows, err = contact.Entries(ctx, tx, c.By.Tenant, f)
-		return err
+	rows, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]contact.Entry, error) {
+		return contact.Entries(ctx, tx, c.By.Tenant, f)
 	})
 	if err != nil {
 		return err
@@ -87,16 +85,9 @@ func contacts(c *request.Call, change func(context.Context, pgx.Tx, envelope.Ten
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	var counts contact.Counts
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		var err error
-		counts, err = change(ctx, tx, c.By.Tenant, body.Entries, c.By.Name)
-		return err
+	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (contact.Counts, error) {
+		return change(ctx, tx, c.By.Tenant, body.Entries, c.By.Name)
 	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, counts)
 }
 
 // errDryRun rolls a dry run back.

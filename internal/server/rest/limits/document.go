@@ -27,11 +27,7 @@ var tenantSettings = request.Collection[limits.Tenant]{
 func Settings(c *request.Call) error { return tenantSettings.Show(c, "") }
 
 // PUT /api/v1/settings sets the tenant's settings.
-func PutSettings(c *request.Call) error {
-	var settings limits.Tenant
-	if err := c.Decode(&settings); err != nil {
-		return err
-	}
+func PutSettings(c *request.Call, settings limits.Tenant) error {
 	return tenantSettings.Put(c, "", "", func(ctx context.Context, tx pgx.Tx) error {
 		return limits.PutTenant(ctx, tx, c.By.Tenant, settings, c.By.Name)
 	})
@@ -42,11 +38,7 @@ func Get(c *request.Call) error { return request.Show(c, limits.Export) }
 
 // PUT /api/v1/limits replaces the limits by a document, or answers what would
 // change with dry_run.
-func Put(c *request.Call) error {
-	var doc limits.Document
-	if err := c.Decode(&doc); err != nil {
-		return err
-	}
+func Put(c *request.Call, doc limits.Document) error {
 	return request.PutDocument(c, limits.Export, func(ctx context.Context, tx pgx.Tx, dry bool) ([]document.Change, error) {
 		return limits.Apply(ctx, tx, c.By.Tenant, doc, c.By.Name, dry)
 	})

@@ -37,11 +37,7 @@ func employee(c *request.Call) (id envelope.EmployeeID, key string, err error) {
 func Employees(c *request.Call) error { return employees.List(c) }
 
 // PUT /api/v1/employees/{id} sets an employee.
-func PutEmployee(c *request.Call) error {
-	var body wire.Employee
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func PutEmployee(c *request.Call, body wire.Employee) error {
 	id, key, err := employee(c)
 	if err != nil {
 		return err

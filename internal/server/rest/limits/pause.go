@@ -14,38 +14,23 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
-// cursorPauses is the name of the list of pauses in cursors.
-const cursorPauses = "pauses"
-
 // GET /api/v1/pauses lists pauses, newest first.
 func Pauses(c *request.Call) error {
-	before, most, err := c.Page(cursorPauses)
-	if err != nil {
-		return err
+	read := func(ctx context.Context, tx pgx.Tx, before envelope.ActionID, most int) ([]pause.Pause, error) {
+		return pause.List(ctx, tx, c.By.Tenant, pause.Filter{Active: c.Query.Get("active") == "true", Before: pause.ID(before), Most: most})
 	}
-	f := pause.Filter{Active: c.Query.Get("active") == "true", Before: pause.ID(before), Most: most + 1}
-	var rows []pause.Pause
-	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		rows, err = pause.List(ctx, tx, c.By.Tenant, f)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, request.PageOf(rows, most, cursorPauses, func(p pause.Pause) pause.Pause { return p },
-		func(p pause.Pause) envelope.ActionID { return envelope.ActionID(p.ID) }))
+	return request.AnswerPage(c, "pauses", read, request.Same[pause.Pause], func(p pause.Pause) envelope.ActionID { return envelope.ActionID(p.ID) })
+}
+
+// pauseBody is the body of POST /api/v1/pauses.
+type pauseBody struct {
+	pause.Target
+	Kill   bool
+	Reason string
 }
 
 // POST /api/v1/pauses pauses a part of the tenant's actions.
-func Pause(c *request.Call) error {
-	var body struct {
-		pause.Target
-		Kill   bool
-		Reason string
-	}
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func Pause(c *request.Call, body pauseBody) error {
 	var active pause.Pause
 	var before []pause.Pause
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) (err error) {

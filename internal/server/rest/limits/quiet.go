@@ -43,11 +43,7 @@ func quietInPath(c *request.Call, h *limits.QuietHours) (string, error) {
 func QuietHours(c *request.Call) error { return allQuietHours.List(c) }
 
 // PUT /api/v1/quiet-hours/{scope} sets quiet hours.
-func PutQuietHours(c *request.Call) error {
-	var h limits.QuietHours
-	if err := c.Decode(&h); err != nil {
-		return err
-	}
+func PutQuietHours(c *request.Call, h limits.QuietHours) error {
 	key, err := quietInPath(c, &h)
 	if err != nil {
 		return err

@@ -27,11 +27,7 @@ func Get(c *request.Call) error { return request.Show(c, settings.Export) }
 
 // PUT /api/v1/policy replaces the policy by a document, or answers what would
 // change with dry_run.
-func Put(c *request.Call) error {
-	var doc settings.Document
-	if err := c.Decode(&doc); err != nil {
-		return err
-	}
+func Put(c *request.Call, doc settings.Document) error {
 	return request.PutDocument(c, settings.Export, func(ctx context.Context, tx pgx.Tx, dry bool) ([]document.Change, error) {
 		return c.Catalog.Apply(ctx, tx, c.By.Tenant, doc, c.By.Name, dry)
 	})

@@ -26,21 +26,20 @@ type explanation struct {
 	Trace    []policy.Step `json:"trace"`
 }
 
+// explainBody is the body of POST /api/v1/policy/explain.
+type explainBody struct {
+	Tool       string              `json:"tool"`
+	Args       json.RawMessage     `json:"args"`
+	Employee   envelope.EmployeeID `json:"employee_id"`
+	Session    string              `json:"session_id"`
+	Automation string              `json:"automation_id"`
+	Risk       envelope.Risk       `json:"risk"`
+	Approval   envelope.Approval   `json:"approval"`
+}
+
 // POST /api/v1/policy/explain says what policy would decide about a call, and
 // why. It stores nothing.
-func Explain(c *request.Call) error {
-	var body struct {
-		Tool       string              `json:"tool"`
-		Args       json.RawMessage     `json:"args"`
-		Employee   envelope.EmployeeID `json:"employee_id"`
-		Session    string              `json:"session_id"`
-		Automation string              `json:"automation_id"`
-		Risk       envelope.Risk       `json:"risk"`
-		Approval   envelope.Approval   `json:"approval"`
-	}
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func Explain(c *request.Call, body explainBody) error {
 	var answer explanation
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		snap, state, err := c.Catalog.CurrentAndState(ctx, tx, c.By.Tenant)

@@ -19,23 +19,12 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// cursorGrants is the name of the list of grants in cursors.
-const cursorGrants = "grants"
-
 // GET /api/v1/policy/grants lists the grants.
 func Grants(c *request.Call) error {
-	before, limit, err := c.Page(cursorGrants)
-	if err != nil {
-		return err
+	read := func(ctx context.Context, tx pgx.Tx, before envelope.ActionID, most int) ([]settings.Grant, error) {
+		return settings.Grants(ctx, tx, c.By.Tenant, settings.GrantFilter{Ended: c.Query.Get("ended") == "true", Before: uuid.UUID(before), Most: most})
 	}
-	rows, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]settings.Grant, error) {
-		return settings.Grants(ctx, tx, c.By.Tenant, settings.GrantFilter{Ended: c.Query.Get("ended") == "true", Before: uuid.UUID(before), Most: limit + 1})
-	})
-	if err != nil {
-		return err
-	}
-	same := func(g settings.Grant) settings.Grant { return g }
-	return c.JSON(http.StatusOK, request.PageOf(rows, limit, cursorGrants, same, func(g settings.Grant) envelope.ActionID { return envelope.ActionID(g.ID) }))
+	return request.AnswerPage(c, "grants", read, request.Same[settings.Grant], func(g settings.Grant) envelope.ActionID { return envelope.ActionID(g.ID) })
 }
 
 // grantBody is the body of a new grant.
@@ -51,11 +40,7 @@ type grantBody struct {
 }
 
 // POST /api/v1/policy/grants makes a grant.
-func MakeGrant(c *request.Call) error {
-	var body grantBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func MakeGrant(c *request.Call, body grantBody) error {
 	if err := request.CheckDuration("/expires_in", body.ExpiresIn, time.Second, 90*request.Day); body.ExpiresIn != 0 && err != nil {
 		return err
 	}

@@ -40,11 +40,7 @@ func modeInPath(c *request.Call) (automation, tool, name string) {
 func Modes(c *request.Call) error { return modes.List(c) }
 
 // PUT /api/v1/policy/modes/{tool} sets the mode of a tool or pattern.
-func PutMode(c *request.Call) error {
-	var body wire.Mode
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func PutMode(c *request.Call, body wire.Mode) error {
 	automation, tool, name := modeInPath(c)
 	c.Detail = map[string]any{"automation_id": automation, "tool": tool, "mode": body.Mode}
 	return modes.Put(c, modeKey(automation, tool), name+" is "+string(body.Mode), func(ctx context.Context, tx pgx.Tx) error {

@@ -33,11 +33,7 @@ func SessionModes(c *request.Call) error { return sessionModes.List(c) }
 
 // PUT /api/v1/policy/sessions/{session_id}/{tool} sets a mode that holds for a
 // session.
-func PutSessionMode(c *request.Call) error {
-	var body wire.SessionMode
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func PutSessionMode(c *request.Call, body wire.SessionMode) error {
 	if err := request.CheckDuration("/expires_in", body.ExpiresIn, time.Second, maxSessionMode); err != nil {
 		return err
 	}

@@ -48,15 +48,6 @@ func List[T any](c *Call, read func(context.Context, pgx.Tx, envelope.TenantID) 
 	return Items(c, all)
 }
 
-// Read returns what fn reads in a transaction of the caller's tenant.
-func Read[T any](c *Call, fn func(ctx context.Context, tx pgx.Tx) (T, error)) (v T, err error) {
-	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		v, err = fn(ctx, tx)
-		return err
-	})
-	return v, err
-}
-
 // Map returns the list of convert's results, never nil.
 func Map[A, B any](all []A, convert func(A) B) []B {
 	made := make([]B, len(all))
@@ -93,3 +84,6 @@ func SelectTools(source, pattern, at string) (wantSource, wantName string, err e
 	}
 	return key.Source, strings.TrimSuffix(key.Action, "*"), nil
 }
+
+// Same returns its argument, for lists whose items are shown as they are.
+func Same[T any](v T) T { return v }

@@ -20,11 +20,7 @@ type toolDescription struct {
 
 // PUT /api/v1/tools/{tool}/description sets the names, side effects and
 // reversal of a tool.
-func Describe(c *request.Call) error {
-	var in toolDescription
-	if err := c.Decode(&in); err != nil {
-		return err
-	}
+func Describe(c *request.Call, in toolDescription) error {
 	key, err := toolInPath(c)
 	if err != nil {
 		return err

@@ -15,11 +15,7 @@ import (
 
 // PUT /api/v1/tools/{tool}/rule sets the recipients, scopes and retries of a
 // tool.
-func PutRule(c *request.Call) error {
-	var body toolRule
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func PutRule(c *request.Call, body toolRule) error {
 	key, err := toolInPath(c)
 	if err != nil {
 		return err

@@ -42,11 +42,7 @@ func readOf(text string, of policy.Key) (string, error) {
 func ReconcileRules(c *request.Call) error { return reconcileRules.List(c) }
 
 // PUT /api/v1/tools/{tool}/reconcile-rule sets the reconcile rule of a tool.
-func PutReconcileRule(c *request.Call) error {
-	var body wire.ReconcileRule
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func PutReconcileRule(c *request.Call, body wire.ReconcileRule) error {
 	key, err := toolInPath(c)
 	if err != nil {
 		return err

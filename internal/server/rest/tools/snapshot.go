@@ -30,11 +30,7 @@ var snapshotRules = request.Collection[wire.SnapshotRule]{
 func SnapshotRules(c *request.Call) error { return snapshotRules.List(c) }
 
 // PUT /api/v1/tools/{tool}/snapshot-rule sets the snapshot rule of a tool.
-func PutSnapshotRule(c *request.Call) error {
-	var body wire.SnapshotRule
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func PutSnapshotRule(c *request.Call, body wire.SnapshotRule) error {
 	key, err := toolInPath(c)
 	if err != nil {
 		return err

@@ -81,11 +81,7 @@ type sourceBody struct {
 }
 
 // PUT /api/v1/sources/{id} sets a source.
-func PutSource(c *request.Call) error {
-	var in sourceBody
-	if err := c.Decode(&in); err != nil {
-		return err
-	}
+func PutSource(c *request.Call, in sourceBody) error {
 	if err := connect.CheckConfig(in.Kind, in.Config); err != nil {
 		return err
 	}
@@ -184,11 +180,8 @@ func sameConfig(a, b json.RawMessage) bool {
 // changed.
 func RefreshSource(c *request.Call) error {
 	id := c.R.PathValue("id")
-	var asked time.Time
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		var err error
-		asked, err = catalog.AskRefresh(ctx, tx, c.By.Tenant, id)
-		return err
+	asked, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (time.Time, error) {
+		return catalog.AskRefresh(ctx, tx, c.By.Tenant, id)
 	})
 	if err != nil {
 		return err

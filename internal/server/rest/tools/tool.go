@@ -291,11 +291,7 @@ func fieldOf(err error) (envelope.FieldError, bool) {
 }
 
 // POST /api/v1/tools/{tool}/accept accepts a tool's definition.
-func Accept(c *request.Call) error {
-	var body wire.ToolAcceptance
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func Accept(c *request.Call, body wire.ToolAcceptance) error {
 	key, err := toolInPath(c)
 	if err != nil {
 		return err
@@ -312,11 +308,7 @@ func Accept(c *request.Call) error {
 
 // PUT /api/v1/tools/{tool}/overrides sets the risk, effect and attempts of a
 // tool.
-func Override(c *request.Call) error {
-	var body wire.Overrides
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func Override(c *request.Call, body wire.Overrides) error {
 	key, err := toolInPath(c)
 	if err != nil {
 		return err

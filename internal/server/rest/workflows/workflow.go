@@ -84,11 +84,7 @@ func workflowFrom(b *workflow.Workflow) wire.Workflow {
 func service(c *request.Call) *workflow.Service { return workflow.NewService(c.DB, c.Catalog, c.Wake) }
 
 // POST /api/v1/workflows starts a workflow, or checks it only with dry_run.
-func Submit(c *request.Call) error {
-	var in workflowRequest
-	if err := c.Decode(&in); err != nil {
-		return err
-	}
+func Submit(c *request.Call, in workflowRequest) error {
 	if err := request.CheckDuration("/wait", in.Wait, 0, request.MaxWait); err != nil {
 		return err
 	}

@@ -1,0 +1,75 @@
+package request
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// Handler answers a request.
+type Handler func(*Call) error
+
+// WithBody returns a Handler that decodes the body for handle.
+func WithBody[T any](handle func(*Call, T) error) Handler {
+	return func(c *Call) error {
+		var body T
+		if err := c.Decode(&body); err != nil {
+			return err
+		}
+		return handle(c, body)
+	}
+}
+
+// WithAction returns a Handler that reads the action's id in the path for
+// handle.
+func WithAction(handle func(*Call, envelope.ActionID) error) Handler {
+	return func(c *Call) error {
+		var id envelope.ActionID
+		if err := id.UnmarshalText([]byte(c.R.PathValue("id"))); err != nil {
+			return err
+		}
+		return handle(c, id)
+	}
+}
+
+// WithBodyAndAction is WithBody and WithAction in one.
+func WithBodyAndAction[T any](handle func(*Call, T, envelope.ActionID) error) Handler {
+	return WithBody(func(c *Call, body T) error {
+		return WithAction(func(c *Call, id envelope.ActionID) error { return handle(c, body, id) })(c)
+	})
+}
+
+// Read returns what fn reads in a transaction of the caller's tenant.
+func Read[T any](c *Call, fn func(ctx context.Context, tx pgx.Tx) (T, error)) (v T, err error) {
+	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		v, err = fn(ctx, tx)
+		return err
+	})
+	return v, err
+}
+
+// Answer answers with what fn returns in a transaction of the caller's tenant.
+func Answer[T any](c *Call, fn func(ctx context.Context, tx pgx.Tx) (T, error)) error {
+	v, err := Read(c, fn)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, v)
+}
+
+// AnswerPage answers with a page of a list whose items have ids that sort by
+// time. Read returns at most limit items from the one of id after on.
+func AnswerPage[R, T any](c *Call, list string, read func(ctx context.Context, tx pgx.Tx, after envelope.ActionID, limit int) ([]R, error), show func(R) T, id func(R) envelope.ActionID) error {
+	after, limit, err := c.Page(list)
+	if err != nil {
+		return err
+	}
+	rows, err := Read(c, func(ctx context.Context, tx pgx.Tx) ([]R, error) { return read(ctx, tx, after, limit+1) })
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, PageOf(rows, limit, list, show, id))
+}
