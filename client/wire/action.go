@@ -55,7 +55,7 @@ type PolicyStep struct {
 	// Rule is the id of the rule about arguments or of the grant, and Key the
 	// pattern of the rule that decided.
 	Rule    string `json:"rule,omitzero"`
-	Tool    string `json:"key,omitzero"`
+	Tool    string `json:"tool,omitzero"`
 	Detail  string `json:"detail,omitzero"`
 	Version string `json:"version,omitzero"`
 }

@@ -33,6 +33,7 @@ type Subscription struct {
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 	UpdatedBy string    `json:"updated_by"`
+	ETag      string    `json:"etag"`
 }
 
 // SubscriptionInput is a subscription to store. What is left out has its

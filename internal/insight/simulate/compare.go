@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -14,15 +15,17 @@ import (
 // there, and Next leads to the rest. It needs no transaction.
 func (p *Page) Compare(change settings.Document, enough func() bool) Report {
 	changed := p.Snapshot.With(change)
-	r := Report{Version: p.Snapshot.Version, Examined: p.looked, Counts: []Count{}, Differences: []Difference{}, Next: p.next}
-	counts := make(map[Count]int)
+	r := Report{Next: p.next, SimulationPage: wire.SimulationPage{
+		Version: p.Snapshot.Version, Examined: p.looked, Counts: []wire.SimulationCount{}, Differences: []wire.SimulationDifference{},
+	}}
+	counts := make(map[wire.SimulationCount]int)
 	for i := range p.past {
 		if e := &p.past[i]; e.tool == nil {
 			r.WithoutTool++
 		} else {
 			r.Compared++
 			d, because := e.compare(p.Snapshot, changed)
-			counts[Count{Key: d.Key, Then: d.Then.Mode, Now: d.Now.Mode, Changed: d.Changed.Mode}]++
+			counts[wire.SimulationCount{Tool: d.Tool, Then: d.Then.Mode, Now: d.Now.Mode, Changed: d.Changed.Mode}]++
 			if d.Then.Mode != d.Changed.Mode || d.Now.Mode != d.Changed.Mode {
 				d.Causes = because()
 				r.Differences = append(r.Differences, d)
@@ -37,20 +40,20 @@ func (p *Page) Compare(change settings.Document, enough func() bool) Report {
 		c.Count = n
 		r.Counts = append(r.Counts, c)
 	}
-	slices.SortFunc(r.Counts, func(a, b Count) int {
-		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Then, b.Then), cmp.Compare(a.Now, b.Now), cmp.Compare(a.Changed, b.Changed))
+	slices.SortFunc(r.Counts, func(a, b wire.SimulationCount) int {
+		return cmp.Or(cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Then, b.Then), cmp.Compare(a.Now, b.Now), cmp.Compare(a.Changed, b.Changed))
 	})
 	return r
 }
 
 // judge decides about an envelope twice. The causes of a difference are for
 // whoever wants them.
-func (e *past) compare(now, changed *settings.Settings) (Difference, func() []Cause) {
+func (e *past) compare(now, changed *settings.Settings) (wire.SimulationDifference, func() []wire.SimulationCause) {
 	was, would := now.Decide(e.tool, e.proposed), changed.Decide(e.tool, e.proposed)
-	return Difference{
-		Action: e.action, ProposedAt: e.at, Key: e.key.String(), Then: e.then,
-		Now: Decided{was.Mode, was.Source}, Changed: Decided{would.Mode, would.Source},
-	}, func() []Cause { return causes(was, would) }
+	return wire.SimulationDifference{
+		Action: e.action, ProposedAt: e.at, Tool: e.key.String(), Then: e.then,
+		Now: wire.SimulatedDecision{Mode: was.Mode, Source: was.Source}, Changed: wire.SimulatedDecision{Mode: would.Mode, Source: would.Source},
+	}, func() []wire.SimulationCause { return causes(was, would) }
 }
 
 // word is which layer, and which rule of it, says something.
@@ -58,8 +61,8 @@ type layerRule struct{ layer, rule string }
 
 // causes finds the layers that say one thing in one decision and another in
 // the other, in the order in which they are asked.
-func causes(now, would policy.Decision) []Cause {
-	found := []Cause{}
+func causes(now, would policy.Decision) []wire.SimulationCause {
+	found := []wire.SimulationCause{}
 	if now.Mode == would.Mode {
 		return found
 	}
@@ -86,9 +89,9 @@ func causes(now, would policy.Decision) []Cause {
 		if b.Said == "" {
 			told = a
 		}
-		found = append(found, Cause{w.layer, w.rule, told.Tool, a.Said, b.Said, told.Detail})
+		found = append(found, wire.SimulationCause{Layer: w.layer, Rule: w.rule, Tool: told.Tool, Now: a.Said, Changed: b.Said, Detail: told.Detail})
 	}
-	slices.SortStableFunc(found, func(a, b Cause) int { return rank(a.Layer) - rank(b.Layer) })
+	slices.SortStableFunc(found, func(a, b wire.SimulationCause) int { return rank(a.Layer) - rank(b.Layer) })
 	return found
 }
 

@@ -8,6 +8,7 @@ package simulate
 import (
 	"time"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -48,7 +49,7 @@ type past struct {
 	action envelope.ActionID
 	at     time.Time
 	key    policy.Key
-	then   Decided
+	then   wire.SimulatedDecision
 	// tool is nil if it is gone.
 	tool     *catalog.Tool
 	proposed settings.Proposal
@@ -56,64 +57,10 @@ type past struct {
 	looked int
 }
 
-// Decided is what a decision came to.
-type Decided struct {
-	Mode envelope.Mode `json:"mode"`
-	// Source is the layer that set the mode, and those that changed it.
-	Source string `json:"source"`
-}
-
-// Report is what a page came to.
+// Report is the comparison of a page, without its cursor.
 type Report struct {
-	// Version is that of the tenant's configuration: another one on the next
-	// page means that the policy of now has changed meanwhile.
-	Version int64 `json:"config_version"`
-	// Looked is how many envelopes were gone through, Compared how many of them
-	// were decided about again, and Gone how many were left out because their
-	// tool is no more.
-	Examined    int `json:"examined"`
-	Compared    int `json:"compared"`
-	WithoutTool int `json:"without_tool"`
-	// Counts has a line for each way that the decisions about a tool came out,
-	// in order of tool and modes.
-	Counts []Count `json:"counts"`
-	// Differences are the envelopes about which not all three say the same, the
-	// latest first.
-	Differences []Difference `json:"differences"`
+	wire.SimulationPage
+
 	// Next is the envelope below which there is more; nil at the end.
 	Next *envelope.ActionID `json:"-"`
-}
-
-// Count is how many envelopes of a tool were decided about in one way.
-type Count struct {
-	Key     string        `json:"tool"`
-	Then    envelope.Mode `json:"then"`
-	Now     envelope.Mode `json:"now"`
-	Changed envelope.Mode `json:"changed"`
-	Count   int           `json:"count"`
-}
-
-// Difference is an envelope that comes out otherwise.
-type Difference struct {
-	Action     envelope.ActionID `json:"action_id"`
-	ProposedAt time.Time         `json:"proposed_at"`
-	Key        string            `json:"tool"`
-	Then       Decided           `json:"then"`
-	Now        Decided           `json:"now"`
-	Changed    Decided           `json:"changed"`
-	// Because are the layers whose word makes the difference between Now and
-	// Would; none if those have the same mode.
-	Causes []Cause `json:"causes"`
-}
-
-// Cause is what one layer says by the policy of now and by the changed one;
-// empty for nothing.
-type Cause struct {
-	Layer   string        `json:"layer"`
-	Rule    string        `json:"rule,omitzero"`
-	Key     string        `json:"tool,omitzero"`
-	Now     envelope.Mode `json:"now,omitzero"`
-	Changed envelope.Mode `json:"changed,omitzero"`
-	// Detail says why, in words that hold nothing of the arguments.
-	Detail string `json:"detail,omitzero"`
 }

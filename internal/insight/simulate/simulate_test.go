@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/insight/simulate"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -41,7 +42,7 @@ func TestThreeDecisionsAreCompared(t *testing.T) {
 
 	got := s.read(lately()).Compare(rule("has(args.amount) && args.amount > 100", asks), never)
 
-	want := []simulate.Count{{"shop:mail", allow, deny, deny, 1}, {"shop:refund", allow, allow, allow, 1}, {"shop:refund", allow, allow, asks, 1}}
+	want := []wire.SimulationCount{count("shop:mail", allow, deny, deny, 1), count("shop:refund", allow, allow, allow, 1), count("shop:refund", allow, allow, asks, 1)}
 	if diff := cmp.Diff(want, got.Counts); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
@@ -55,7 +56,7 @@ func TestThreeDecisionsAreCompared(t *testing.T) {
 	if refund.Changed.Source != "org_default+arguments:r" || refund.Now.Source != "org_default" {
 		t.Errorf("sources = %+v", refund)
 	}
-	if diff := cmp.Diff([]simulate.Cause{{policy.LayerArguments, "r", "shop:*", "", asks, "why"}}, refund.Causes); diff != "" {
+	if diff := cmp.Diff([]wire.SimulationCause{{Layer: policy.LayerArguments, Rule: "r", Tool: "shop:*", Changed: asks, Detail: "why"}}, refund.Causes); diff != "" {
 		t.Errorf("because (-want +got):\n%s", diff)
 	}
 }
@@ -84,9 +85,9 @@ func TestWhatMakesTheDifference(t *testing.T) {
 		var causes []string
 		for _, d := range got.Differences {
 			for _, c := range d.Causes {
-				text := fmt.Sprintf("%s %s %s %s", d.Key, c.Layer, c.Now, c.Changed)
+				text := fmt.Sprintf("%s %s %s %s", d.Tool, c.Layer, c.Now, c.Changed)
 				if c.Rule != "" {
-					text = fmt.Sprintf("%s %s %s %s", d.Key, c.Layer, c.Rule, c.Changed)
+					text = fmt.Sprintf("%s %s %s %s", d.Tool, c.Layer, c.Rule, c.Changed)
 				}
 				causes = append(causes, text)
 			}
@@ -139,7 +140,7 @@ func TestProposalsAreAsTheyWere(t *testing.T) {
 	if len(same.Differences) != 0 || same.Compared != 7 {
 		t.Errorf("by the policy of now %d compared, and these differ: %+v", same.Compared, same.Differences)
 	}
-	want := []simulate.Count{{"shop:mail", allow, allow, allow, 1}, {"shop:mail", deny, deny, deny, 1}, {"shop:refund", deny, deny, deny, 1}, {"shop:refund", asks, asks, asks, 3 + 1}}
+	want := []wire.SimulationCount{count("shop:mail", allow, allow, allow, 1), count("shop:mail", deny, deny, deny, 1), count("shop:refund", deny, deny, deny, 1), count("shop:refund", asks, asks, asks, 3+1)}
 	if diff := cmp.Diff(want, same.Counts); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
@@ -162,7 +163,7 @@ func TestArgumentsThatFailARule(t *testing.T) {
 
 	got := s.read(lately()).Compare(rule("args.amount > 100", asks), never)
 
-	if diff := cmp.Diff([]simulate.Count{{"shop:refund", allow, allow, allow, 1}, {"shop:refund", allow, allow, asks, 3}}, got.Counts); diff != "" {
+	if diff := cmp.Diff([]wire.SimulationCount{count("shop:refund", allow, allow, allow, 1), count("shop:refund", allow, allow, asks, 3)}, got.Counts); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 	for _, d := range got.Differences {
@@ -377,4 +378,8 @@ func (s stage) fingerprint() map[string]string {
 		s.t.Fatalf("fingerprint of %d tables: %v", len(prints), err)
 	}
 	return prints
+}
+
+func count(tool string, then, now, changed envelope.Mode, n int) wire.SimulationCount {
+	return wire.SimulationCount{Tool: tool, Then: then, Now: now, Changed: changed, Count: n}
 }

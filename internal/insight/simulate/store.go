@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
@@ -70,7 +71,7 @@ func Read(ctx context.Context, tx pgx.Tx, cache *settings.Cache, tenant envelope
 func (p *Page) pastFrom(r *dbsqlc.SimulationPageRow, now time.Time) past {
 	e := past{
 		action: envelope.ActionID(r.ActionID), at: r.CreatedAt.UTC(), key: policy.Key{Source: r.SourceID, Action: r.ToolName},
-		then: Decided{envelope.Mode(r.Mode), r.ModeSource}, looked: p.looked,
+		then: wire.SimulatedDecision{Mode: envelope.Mode(r.Mode), Source: r.ModeSource}, looked: p.looked,
 	}
 	tool, ok := p.Snapshot.Tool(e.key)
 	if !ok {

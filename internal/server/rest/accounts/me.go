@@ -9,42 +9,26 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// me describes the caller.
-type me struct {
-	Tenant     envelope.TenantID   `json:"tenant_id"`
-	TenantName string              `json:"tenant"`
-	Name       string              `json:"name"`
-	Role       identity.Role       `json:"role"`
-	Token      identity.TokenID    `json:"token_id,omitzero"`
-	Operator   uuid.UUID           `json:"operator_id,omitzero"`
-	Email      string              `json:"email,omitzero"`
-	Employee   envelope.EmployeeID `json:"employee_id,omitzero"`
-	Session    string              `json:"session_id,omitzero"`
-	Scopes     []identity.Scope    `json:"scopes,omitempty"`
-	Tools      []string            `json:"tools,omitempty"`
-	Operations []string            `json:"operations"`
-}
-
 // GET /api/v1/me shows who the caller is and which operations it may call.
 func Me(c *request.Call) error {
-	is := me{
-		Tenant: c.By.Tenant, Name: c.By.Name, Role: c.By.Role, Token: c.By.Token, Operator: c.By.Operator,
-		Employee: c.By.Employee, Session: c.By.Session, Scopes: c.By.Scopes, Tools: c.By.Tools,
+	by := c.By
+	is := wire.Me{
+		TenantID: by.Tenant.String(), Name: by.Name, Role: string(by.Role), OperatorID: request.IDText(by.Operator), EmployeeID: request.IDText(by.Employee),
+		SessionID: by.Session, Scopes: request.Texts(by.Scopes), Tools: by.Tools, Operations: c.Routes.Operations(by),
 	}
-	if uuid.UUID(is.Token) == is.Operator { // an issuer signed what it shows
-		is.Token = identity.TokenID{}
+	if uuid.UUID(by.Token) != by.Operator { // otherwise an issuer signed what it shows
+		is.TokenID = request.IDText(by.Token)
 	}
-	is.Operations = c.Routes.Operations(c.By)
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) (err error) {
-		if is.TenantName, err = identity.TenantName(ctx, tx, c.By.Tenant); err != nil || is.Operator == uuid.Nil {
+		if is.Tenant, err = identity.TenantName(ctx, tx, c.By.Tenant); err != nil || by.Operator == uuid.Nil {
 			return err
 		}
-		person, err := identity.OperatorByID(ctx, tx, c.By.Tenant, is.Operator)
+		person, err := identity.OperatorByID(ctx, tx, c.By.Tenant, by.Operator)
 		is.Email = person.Email
 		return err
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
@@ -20,54 +21,19 @@ const (
 	maxOverlap = 7 * request.Day
 )
 
-// issued is a token with its secret, which is shown only once.
-type issued struct {
-	ID        identity.TokenID    `json:"token_id"`
-	Token     string              `json:"token"`
-	Name      string              `json:"name"`
-	Role      identity.Role       `json:"role"`
-	Employee  envelope.EmployeeID `json:"employee_id,omitzero"`
-	Session   string              `json:"session_id,omitzero"`
-	Operator  uuid.UUID           `json:"operator_id,omitzero"`
-	Scopes    []identity.Scope    `json:"scopes,omitempty"`
-	Tools     []string            `json:"tools,omitempty"`
-	ExpiresAt *time.Time          `json:"expires_at"`
-	// PreviousUntil is when the secret before this one ends, after a rotation.
-	PreviousUntil *time.Time `json:"previous_until,omitempty"`
-}
-
-func issuedFrom(made identity.Issued) issued {
+func issuedFrom(made identity.Issued) wire.IssuedToken {
 	p := made.Principal
-	return issued{
-		ID: p.Token, Token: made.Token.Text(), Name: p.Name, Role: p.Role, Employee: p.Employee, Session: p.Session,
-		Operator: p.Operator, Scopes: p.Scopes, Tools: p.Tools, ExpiresAt: made.ExpiresAt,
+	return wire.IssuedToken{
+		ID: p.Token.String(), Token: made.Token.Text(), Name: p.Name, Role: string(p.Role), EmployeeID: request.IDText(p.Employee), SessionID: p.Session,
+		OperatorID: request.IDText(p.Operator), Scopes: request.Texts(p.Scopes), Tools: p.Tools, ExpiresAt: made.ExpiresAt,
 	}
 }
 
-// credential is a token without its secret.
-type credential struct {
-	ID            identity.TokenID    `json:"token_id"`
-	Name          string              `json:"name"`
-	Role          identity.Role       `json:"role"`
-	Employee      envelope.EmployeeID `json:"employee_id,omitzero"`
-	Session       string              `json:"session_id,omitzero"`
-	Operator      uuid.UUID           `json:"operator_id,omitzero"`
-	Scopes        []identity.Scope    `json:"scopes,omitempty"`
-	Tools         []string            `json:"tools,omitempty"`
-	IssuedBy      string              `json:"issued_by,omitzero"`
-	CreatedAt     time.Time           `json:"created_at"`
-	ExpiresAt     *time.Time          `json:"expires_at"`
-	LastUsedAt    *time.Time          `json:"last_used_at"`
-	RotatedAt     *time.Time          `json:"rotated_at,omitempty"`
-	PreviousUntil *time.Time          `json:"previous_until,omitempty"`
-	RevokedAt     *time.Time          `json:"revoked_at,omitempty"`
-}
-
-func credentialFrom(c identity.Credential) credential {
-	return credential{
-		ID: c.ID, Name: c.Name, Role: c.Role, Employee: c.Employee, Session: c.Session, Operator: c.Operator, Scopes: c.Scopes, Tools: c.Tools,
-		IssuedBy: c.By, CreatedAt: c.CreatedAt, ExpiresAt: c.ExpiresAt, LastUsedAt: c.LastUsedAt, RotatedAt: c.RotatedAt,
-		PreviousUntil: c.PreviousUntil, RevokedAt: c.RevokedAt,
+func tokenFrom(c identity.Credential) wire.Token {
+	return wire.Token{
+		ID: c.ID.String(), Name: c.Name, Role: string(c.Role), EmployeeID: request.IDText(c.Employee), SessionID: c.Session,
+		OperatorID: request.IDText(c.Operator), Scopes: request.Texts(c.Scopes), Tools: c.Tools, IssuedBy: c.By, CreatedAt: c.CreatedAt,
+		ExpiresAt: c.ExpiresAt, LastUsedAt: c.LastUsedAt, RotatedAt: c.RotatedAt, PreviousUntil: c.PreviousUntil, RevokedAt: c.RevokedAt,
 	}
 }
 
@@ -76,7 +42,7 @@ func Tokens(c *request.Call) error {
 	read := func(ctx context.Context, tx pgx.Tx, before envelope.ActionID, most int) ([]identity.Credential, error) {
 		return identity.Credentials(ctx, tx, c.By.Tenant, identity.TokenID(before), most, c.Query.Get("all") == "true")
 	}
-	return request.AnswerPage(c, "tokens", read, credentialFrom, func(t identity.Credential) envelope.ActionID { return envelope.ActionID(t.ID) })
+	return request.AnswerPage(c, "tokens", read, tokenFrom, func(t identity.Credential) envelope.ActionID { return envelope.ActionID(t.ID) })
 }
 
 // issueTokenBody is the body of POST /api/v1/tokens.

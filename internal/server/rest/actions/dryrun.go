@@ -2,12 +2,12 @@ package actions
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
@@ -18,21 +18,12 @@ import (
 type dryRun struct {
 	intake.Prediction
 	// Call is what would be sent.
-	Call plannedCall `json:"call"`
+	Call wire.PlannedCall `json:"call"`
 	// KnownID is the action that has this external id and content already.
 	KnownID *envelope.ActionID `json:"known_action_id"`
 	// Plan proves that a later call is this one.
 	Plan      string    `json:"plan"`
 	PlanUntil time.Time `json:"plan_expires_at"`
-}
-
-// plannedCall is what would be sent to the source.
-type plannedCall struct {
-	Tool   string          `json:"tool"`
-	Args   json.RawMessage `json:"args"`
-	Effect envelope.Effect `json:"effect"`
-	// Repeatable says that a second attempt under the same key has no effect.
-	Repeatable bool `json:"repeatable"`
 }
 
 // answerDryRun answers with what a proposal would do. It stores one row of the
@@ -54,7 +45,7 @@ func answerDryRun(c *request.Call, p *envelope.Proposal) error {
 		Policy: policyDecision{Mode: v.Decision.Mode, Source: v.Decision.Source, Trace: v.Decision.TraceJSON},
 		DryRun: &dryRun{
 			Prediction: v.Prediction, Plan: v.Plan.String(), PlanUntil: v.Plan.IssuedAt.Add(intake.PlanLifetime).UTC(),
-			Call: plannedCall{
+			Call: wire.PlannedCall{
 				Tool: v.Tool.Key.String(), Args: v.Args, Effect: v.Tool.Effect, Repeatable: v.Tool.Effect != envelope.EffectOnce,
 			},
 		},

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
@@ -31,7 +32,7 @@ type invocation struct {
 	DurationMS *int64            `json:"duration_ms"`
 	Policy     policyDecision    `json:"policy"`
 	Decision   *decision         `json:"decision"`
-	Waiting    *waiting          `json:"waiting"`
+	Waiting    *wire.Waiting     `json:"waiting"`
 	DryRun     *dryRun           `json:"dry_run,omitempty"`
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/server/access"
@@ -93,7 +94,7 @@ func Attempts(c *request.Call, id envelope.ActionID) error {
 	if err != nil {
 		return err
 	}
-	return request.Sorted(c, "attempts", AttemptsOf(rows), func(a Attempt) string {
+	return request.Sorted(c, "attempts", AttemptsOf(rows), func(a wire.Attempt) string {
 		return fmt.Sprintf("%04d %s", a.Attempt, a.FinishedAt.Format(time.RFC3339Nano))
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
@@ -20,21 +21,14 @@ type Action struct {
 	Policy        policyDecision    `json:"policy"`
 	Decision      *decision         `json:"decision"`
 	NextAttemptAt *time.Time        `json:"next_attempt_at"`
-	Waiting       *waiting          `json:"waiting"`
+	Waiting       *wire.Waiting     `json:"waiting"`
 }
 
-// waiting is what an action waits for.
-type waiting struct {
-	For     string     `json:"for"`
-	Message string     `json:"message"`
-	Until   *time.Time `json:"until"`
-}
-
-func waitingFrom(v outbox.View) *waiting {
+func waitingFrom(v outbox.View) *wire.Waiting {
 	if v.WaitsFor == "" {
 		return nil
 	}
-	w := &waiting{For: v.WaitsFor, Message: outbox.Explain(v.WaitsFor)}
+	w := &wire.Waiting{For: v.WaitsFor, Message: outbox.Explain(v.WaitsFor)}
 	if !v.WaitsUntil.IsZero() && v.WaitsFor != preflight.CodePaused {
 		w.Until = &v.WaitsUntil
 	}
@@ -102,27 +96,12 @@ func ViewOf(v outbox.View) Action {
 	return a
 }
 
-// Attempt is one try at calling a tool, as the API shows it.
-type Attempt struct {
-	Attempt    int             `json:"attempt"`
-	Status     envelope.Status `json:"status"`
-	Code       string          `json:"code,omitzero"`
-	Message    string          `json:"message,omitzero"`
-	Result     json.RawMessage `json:"result,omitempty"`
-	ProviderID string          `json:"provider_id,omitzero"`
-	Worker     string          `json:"worker,omitzero"`
-	StartedAt  *time.Time      `json:"started_at"`
-	FinishedAt time.Time       `json:"finished_at"`
-}
-
 // AttemptsOf returns attempts as the API shows them.
-func AttemptsOf(rows []outbox.Attempt) []Attempt {
-	all := make([]Attempt, len(rows))
-	for i, r := range rows {
-		all[i] = Attempt{
+func AttemptsOf(rows []outbox.Attempt) []wire.Attempt {
+	return request.Map(rows, func(r outbox.Attempt) wire.Attempt {
+		return wire.Attempt{
 			Attempt: r.Attempt, Status: r.Status, Code: r.Code, Message: r.Message, Result: r.Result,
 			ProviderID: r.ProviderID, Worker: r.Worker, StartedAt: request.UTC(r.StartedAt), FinishedAt: r.FinishedAt.UTC(),
 		}
-	}
-	return all
+	})
 }

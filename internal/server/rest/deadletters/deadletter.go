@@ -93,9 +93,9 @@ func List(c *request.Call) error {
 // attempts.
 func Get(c *request.Call, id envelope.ActionID) error {
 	var answer struct {
-		DeadLetter wire.DeadLetter   `json:"dead_letter"`
-		Action     actions.Action    `json:"action"`
-		Attempts   []actions.Attempt `json:"attempts"`
+		DeadLetter wire.DeadLetter `json:"dead_letter"`
+		Action     actions.Action  `json:"action"`
+		Attempts   []wire.Attempt  `json:"attempts"`
 	}
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		dead, err := deadletter.Get(ctx, tx, c.By.Tenant, id)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
@@ -20,34 +21,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// subscriptionView is a subscription without its secret.
-type subscriptionView struct {
-	ID               uuid.UUID     `json:"subscription_id"`
-	Name             string        `json:"name"`
-	Source           string        `json:"source"`
-	Kinds            []string      `json:"kinds"`
-	Tool             string        `json:"tool"`
-	MinRisk          envelope.Risk `json:"min_risk"`
-	Channel          string        `json:"channel,omitzero"`
-	Link             string        `json:"link,omitzero"`
-	RateBucket       string        `json:"rate_bucket,omitzero"`
-	HasSigningSecret bool          `json:"has_signing_secret"`
-	// Interactions is where Slack sends what people do with messages.
-	Interactions   string    `json:"interactions,omitzero"`
-	Enabled        bool      `json:"enabled"`
-	DisabledReason string    `json:"disabled_reason,omitzero"`
-	Behind         int       `json:"behind"`
-	CreatedAt      time.Time `json:"created_at"`
-	UpdatedAt      time.Time `json:"updated_at"`
-	UpdatedBy      string    `json:"updated_by"`
-	ETag           string    `json:"etag"`
-}
-
-func subscriptionFrom(s subscription.Subscription) subscriptionView {
+func subscriptionFrom(s subscription.Subscription) wire.Subscription {
 	// One without a channel delivers to a webhook, whose source has a secret.
 	signed := s.HasSigningSecret || s.Channel == ""
-	shown := subscriptionView{
-		ID: s.ID, Name: s.Name, Source: s.Source, Kinds: s.Kinds, Tool: s.Tool, MinRisk: s.MinRisk, Channel: s.Channel, Link: s.Link,
+	shown := wire.Subscription{
+		ID: s.ID.String(), Name: s.Name, Source: s.Source, Kinds: s.Kinds, Tool: s.Tool, MinRisk: s.MinRisk, Channel: s.Channel, Link: s.Link,
 		RateBucket: s.Bucket, HasSigningSecret: signed, Enabled: s.Enabled, DisabledReason: s.DisabledReason,
 		Behind: s.Behind, CreatedAt: s.CreatedAt.UTC(), UpdatedAt: s.UpdatedAt.UTC(), UpdatedBy: s.UpdatedBy,
 	}
@@ -58,15 +36,15 @@ func subscriptionFrom(s subscription.Subscription) subscriptionView {
 }
 
 // subscriptions is the collection of subscriptions, by name.
-var subscriptions = request.Collection[subscriptionView]{
+var subscriptions = request.Collection[wire.Subscription]{
 	Name: "subscriptions", Noun: "subscription",
-	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]subscriptionView, error) {
+	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.Subscription, error) {
 		all, err := subscription.List(ctx, tx, c.By.Tenant)
 		return request.Map(all, subscriptionFrom), err
 	},
-	Key:  func(s subscriptionView) string { return s.Name },
-	ETag: func(s *subscriptionView) *string { return &s.ETag },
-	Version: func(s subscriptionView) any {
+	Key:  func(s wire.Subscription) string { return s.Name },
+	ETag: func(s *wire.Subscription) *string { return &s.ETag },
+	Version: func(s wire.Subscription) any {
 		s.Behind = 0
 		return s
 	},
@@ -75,22 +53,8 @@ var subscriptions = request.Collection[subscriptionView]{
 // GET /api/v1/subscriptions lists the subscriptions.
 func Subscriptions(c *request.Call) error { return subscriptions.List(c) }
 
-// subscriptionBody is the body of a subscription.
-type subscriptionBody struct {
-	Source        string
-	Kinds         []string
-	Tool          string
-	MinRisk       envelope.Risk `json:"min_risk"`
-	Channel       string
-	Link          string
-	RateBucket    string `json:"rate_bucket"`
-	SigningSecret string `json:"signing_secret"`
-	Enabled       *bool
-	FromNow       bool `json:"from_now"`
-}
-
 // PUT /api/v1/subscriptions/{name} sets a subscription.
-func PutSubscription(c *request.Call, in subscriptionBody) error {
+func PutSubscription(c *request.Call, in wire.SubscriptionInput) error {
 	name := c.R.PathValue("name")
 	return subscriptions.Put(c, name, "subscription "+name+" stored", func(ctx context.Context, tx pgx.Tx) error {
 		sub, encrypted, err := makeSubscription(ctx, tx, c, in)
@@ -115,7 +79,7 @@ func secretWord(given string) string {
 
 // makeSubscription returns the subscription that was asked for, and its
 // encrypted secret.
-func makeSubscription(ctx context.Context, tx pgx.Tx, c *request.Call, in subscriptionBody) (subscription.Subscription, []byte, error) {
+func makeSubscription(ctx context.Context, tx pgx.Tx, c *request.Call, in wire.SubscriptionInput) (subscription.Subscription, []byte, error) {
 	snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
 	if err != nil {
 		return subscription.Subscription{}, nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/snapshot"
@@ -27,7 +28,7 @@ const cursorExecutions = "executions"
 // executions.
 type executionDetail struct {
 	execution.Execution
-	AttemptLog []actions.Attempt   `json:"attempt_log"`
+	AttemptLog []wire.Attempt      `json:"attempt_log"`
 	Snapshots  []snapshot.Snapshot `json:"snapshots"`
 	Related    []execution.Related `json:"related"`
 }

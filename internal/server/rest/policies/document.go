@@ -59,12 +59,6 @@ func CheckDocument(text []byte) error {
 // since expressions may be costly and a request has a deadline.
 const simulateTimeout = 5 * time.Second
 
-// simulation is the answer of a simulation.
-type simulation struct {
-	simulate.Report
-	NextCursor *string `json:"next_cursor"`
-}
-
 // POST /api/v1/policy/simulate tries a policy on past actions, in a read-only
 // transaction.
 func Simulate(c *request.Call) error {
@@ -89,11 +83,10 @@ func Simulate(c *request.Call) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	answer := simulation{Report: report}
 	if report.Next != nil {
-		answer.NextCursor = new(request.WriteCursor(cursorSimulation, *report.Next))
+		report.NextCursor = new(request.WriteCursor(cursorSimulation, *report.Next))
 	}
-	return c.JSON(http.StatusOK, answer)
+	return c.JSON(http.StatusOK, report.SimulationPage)
 }
 
 // simulateRequest decodes the policy and the range of past actions.

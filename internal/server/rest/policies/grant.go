@@ -3,7 +3,6 @@ package policies
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
@@ -27,20 +27,8 @@ func Grants(c *request.Call) error {
 	return request.AnswerPage(c, "grants", read, request.Same[settings.Grant], func(g settings.Grant) envelope.ActionID { return envelope.ActionID(g.ID) })
 }
 
-// grantBody is the body of a new grant.
-type grantBody struct {
-	Key        string                     `json:"tool"`
-	Digest     []byte                     `json:"digest"`
-	Employee   envelope.EmployeeID        `json:"employee_id"`
-	Session    string                     `json:"session_id"`
-	Automation string                     `json:"automation_id"`
-	Pins       map[string]json.RawMessage `json:"pins"`
-	ExpiresIn  envelope.Duration          `json:"expires_in"`
-	Reason     string                     `json:"reason"`
-}
-
 // POST /api/v1/policy/grants makes a grant.
-func MakeGrant(c *request.Call, body grantBody) error {
+func MakeGrant(c *request.Call, body wire.GrantInput) error {
 	if err := request.CheckDuration("/expires_in", body.ExpiresIn, time.Second, 90*request.Day); body.ExpiresIn != 0 && err != nil {
 		return err
 	}
@@ -50,7 +38,7 @@ func MakeGrant(c *request.Call, body grantBody) error {
 		if err != nil {
 			return err
 		}
-		g, err := body.grant(snap, c.By.Name)
+		g, err := grantFrom(body, snap, c.By.Name)
 		if err != nil {
 			return err
 		}
@@ -59,10 +47,10 @@ func MakeGrant(c *request.Call, body grantBody) error {
 		}
 		// Values of arguments are payload: the event names only their pointers.
 		c.Detail = map[string]any{
-			"grant_id": id, "tool": body.Key, "employee_id": request.NilIfZero(body.Employee), "session_id": request.NilIfZero(body.Session),
+			"grant_id": id, "tool": body.Tool, "employee_id": request.NilIfZero(body.Employee), "session_id": request.NilIfZero(body.Session),
 			"automation_id": request.NilIfZero(body.Automation), "pins": slices.Sorted(maps.Keys(body.Pins)), "expires_in": request.NilIfZero(body.ExpiresIn),
 		}
-		return c.RecordChange(ctx, tx, "grant for "+body.Key+" made")
+		return c.RecordChange(ctx, tx, "grant for "+body.Tool+" made")
 	})
 	if err != nil {
 		return err
@@ -73,10 +61,10 @@ func MakeGrant(c *request.Call, body grantBody) error {
 	}{id})
 }
 
-// grant returns the grant to store. Without a digest it is for the current
+// grantFrom returns the grant to store. Without a digest it is for the current
 // definition of the tool.
-func (in grantBody) grant(snap *settings.Settings, by string) (settings.Grant, error) {
-	key, err := policy.ParseKey(in.Key)
+func grantFrom(in wire.GrantInput, snap *settings.Settings, by string) (settings.Grant, error) {
+	key, err := policy.ParseKey(in.Tool)
 	if err != nil {
 		return settings.Grant{}, request.Invalid("/tool", envelope.RuleFormat, "must name one tool, as sourceId:actionId")
 	}

@@ -52,13 +52,6 @@ type tool struct {
 	toolLimits
 }
 
-// toolSource is the state of a source whose tools are listed, or would be.
-type toolSource struct {
-	ID      string  `json:"source_id"`
-	Enabled bool    `json:"enabled"`
-	Error   *string `json:"error"`
-}
-
 // listing is the catalog as one caller sees it.
 type listing struct {
 	snap  *settings.Settings
@@ -100,19 +93,19 @@ func (l *listing) tools() []*catalog.Tool {
 
 // sources returns the sources of the tools, and those that could not be listed.
 // Agents see only the sources that have tools for them.
-func (l *listing) sources() []toolSource {
+func (l *listing) sources() []wire.ToolSource {
 	serves := make(map[string]bool)
 	if l.agent {
 		for _, t := range l.snap.Tools() {
 			serves[t.Key.Source] = serves[t.Key.Source] || l.snap.MayUse(t, l.by)
 		}
 	}
-	found := []toolSource{}
+	found := []wire.ToolSource{}
 	for _, src := range l.snap.Sources() {
 		if l.agent && !(src.Enabled && serves[src.ID]) {
 			continue
 		}
-		one := toolSource{ID: src.ID, Enabled: src.Enabled}
+		one := wire.ToolSource{ID: src.ID, Enabled: src.Enabled}
 		if src.ListError != "" {
 			one.Error = &src.ListError
 		}
@@ -168,15 +161,15 @@ func List(c *request.Call) error {
 			return err
 		}
 	}
-	answer.Sources = slices.DeleteFunc(l.sources(), func(src toolSource) bool { return source != "" && src.ID != source })
+	answer.Sources = slices.DeleteFunc(l.sources(), func(src wire.ToolSource) bool { return source != "" && src.ID != source })
 	return c.JSON(http.StatusOK, answer)
 }
 
 // toolPage is a page of tools, with their sources.
 type toolPage struct {
-	Items      []tool       `json:"items"`
-	NextCursor *string      `json:"next_cursor"`
-	Sources    []toolSource `json:"sources"`
+	Items      []tool            `json:"items"`
+	NextCursor *string           `json:"next_cursor"`
+	Sources    []wire.ToolSource `json:"sources"`
 }
 
 // rankedTool is a tool with its place in a list.
