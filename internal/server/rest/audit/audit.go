@@ -7,13 +7,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
-	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
@@ -46,18 +44,9 @@ func Verify(c *request.Call) error {
 // exportQuery reads the range of an export from the query.
 func exportQuery(c *request.Call) (audit.Span, audit.Position, error) {
 	var span audit.Span
-	for name, at := range map[string]*time.Time{"since": &span.From, "until": &span.Until} {
-		text := c.Query.Get(name)
-		if text == "" {
-			continue
-		}
-		var err error
-		if *at, err = time.Parse(time.RFC3339, text); err != nil {
-			return span, audit.Position{}, request.Invalid("/query/"+name, envelope.RuleFormat, "must be a date-time, such as 2026-01-02T03:04:05Z")
-		}
-	}
-	if !span.Until.IsZero() && !span.Until.After(span.From) {
-		return span, audit.Position{}, request.Invalid("/query/until", "range", "must be after from")
+	var err error
+	if span.From, span.Until, err = c.QueryRange(); err != nil {
+		return span, audit.Position{}, err
 	}
 	text := c.Query.Get("cursor")
 	if text == "" {
@@ -107,9 +96,7 @@ func Export(c *request.Call) error {
 
 // exportPage reads the next events in a transaction of its own.
 func exportPage(c *request.Call, span audit.Span, after audit.Position) (page []audit.Entry, err error) {
-	ctx, cancel := context.WithTimeout(c.R.Context(), request.WorkTimeout)
-	defer cancel()
-	return page, postgres.InTx(ctx, c.DB, postgres.API(c.By.Tenant), func(tx pgx.Tx) (err error) {
+	return page, c.InOwnTx(func(ctx context.Context, tx pgx.Tx) (err error) {
 		page, err = audit.Export(ctx, tx, c.By.Tenant, span, after)
 		return err
 	})
@@ -128,9 +115,7 @@ func writeEntries(c *request.Call, page []audit.Entry) error {
 }
 
 func writeClosing(c *request.Call, closing audit.Closing) error {
-	ctx, cancel := context.WithTimeout(c.R.Context(), request.WorkTimeout)
-	defer cancel()
-	err := postgres.InTx(ctx, c.DB, postgres.API(c.By.Tenant), func(tx pgx.Tx) (err error) {
+	err := c.InOwnTx(func(ctx context.Context, tx pgx.Tx) (err error) {
 		closing.Head, err = audit.CurrentHead(ctx, tx, c.By.Tenant)
 		return err
 	})

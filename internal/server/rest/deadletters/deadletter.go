@@ -61,12 +61,8 @@ func queryFilter(c *request.Call) (deadletter.Filter, error) {
 	}
 	q := c.Query
 	asked := filterBody{Reason: outbox.Reason(q.Get("reason")), Source: q.Get("source"), Tool: q.Get("tool"), Code: q.Get("code")}
-	for name, at := range map[string]*time.Time{"since": &asked.Since, "until": &asked.Until} {
-		if text := q.Get(name); text != "" {
-			if *at, err = time.Parse(time.RFC3339, text); err != nil {
-				return deadletter.Filter{}, request.Invalid("/query/"+name, envelope.RuleFormat, "must be a time such as 2026-01-02T03:04:05Z")
-			}
-		}
+	if asked.Since, asked.Until, err = c.QueryRange(); err != nil {
+		return deadletter.Filter{}, err
 	}
 	f, err := asked.filter("/query")
 	f.Before, f.Limit = before, limit+1

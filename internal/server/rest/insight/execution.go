@@ -5,7 +5,6 @@ package insight
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -80,17 +79,8 @@ func executionFilter(c *request.Call) (execution.Filter, error) {
 			}
 		}
 	}
-	for name, at := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
-		if text := q.Get(name); text != "" {
-			if *at, err = time.Parse(time.RFC3339, text); err != nil {
-				return f, request.Invalid("/query/"+name, envelope.RuleFormat, "must be a time such as 2026-01-02T03:04:05Z")
-			}
-		}
-	}
-	if !f.Until.IsZero() && !f.Since.Before(f.Until) {
-		return f, request.Invalid("/query/until", "order", "must be later than since")
-	}
-	return f, nil
+	f.Since, f.Until, err = c.QueryRange()
+	return f, err
 }
 
 // GET /api/v1/executions/{id} shows an execution with its attempts, snapshots

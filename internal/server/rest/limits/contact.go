@@ -13,7 +13,6 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
-	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/openapi"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
@@ -215,9 +214,7 @@ func ExportDoNotContact(c *request.Call) error {
 
 // contactPage reads the next entries in a transaction of its own.
 func contactPage(c *request.Call, f contact.EntryFilter) (rows []contact.Entry, err error) {
-	ctx, cancel := context.WithTimeout(c.R.Context(), request.WorkTimeout)
-	defer cancel()
-	return rows, postgres.InTx(ctx, c.DB, postgres.API(c.By.Tenant), func(tx pgx.Tx) (err error) {
+	return rows, c.InOwnTx(func(ctx context.Context, tx pgx.Tx) (err error) {
 		rows, err = contact.Entries(ctx, tx, c.By.Tenant, f)
 		return err
 	})

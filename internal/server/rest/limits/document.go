@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/internal/server/openapi"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/document"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
@@ -44,24 +43,7 @@ func Put(c *request.Call, doc limits.Document) error {
 	})
 }
 
-// CheckDocument checks a document of limits, in JSON, against openapi.yaml and
-// the rules of each setting, as the API does. The error is an
-// *envelope.InvalidError whose pointers lead into the document.
+// CheckDocument checks a document of limits, in JSON, as the API does.
 func CheckDocument(text []byte) error {
-	contract, err := openapi.Load()
-	if err != nil {
-		return err
-	}
-	op, err := contract.Operation("putLimits")
-	if err != nil {
-		return err
-	}
-	if err := op.CheckBody(text); err != nil {
-		return err
-	}
-	var doc limits.Document
-	if err := request.Decode(text, &doc); err != nil {
-		return err
-	}
-	return doc.Validate()
+	return request.CheckDocument[limits.Document]("putLimits", text)
 }

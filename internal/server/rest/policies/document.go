@@ -12,7 +12,6 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/insight/simulate"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/server/openapi"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/document"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -33,26 +32,9 @@ func Put(c *request.Call, doc settings.Document) error {
 	})
 }
 
-// CheckDocument checks a document of policy, in JSON, against openapi.yaml and
-// the rules of policy, as the API does. The error is an *envelope.InvalidError
-// whose pointers lead into the document.
+// CheckDocument checks a document of policy, in JSON, as the API does.
 func CheckDocument(text []byte) error {
-	contract, err := openapi.Load()
-	if err != nil {
-		return err
-	}
-	op, err := contract.Operation("putPolicy")
-	if err != nil {
-		return err
-	}
-	if err := op.CheckBody(text); err != nil {
-		return err
-	}
-	var doc settings.Document
-	if err := request.Decode(text, &doc); err != nil {
-		return err
-	}
-	return doc.Validate()
+	return request.CheckDocument[settings.Document]("putPolicy", text)
 }
 
 // simulateTimeout is when a page of a simulation answers with what it has,

@@ -148,6 +148,18 @@ func (c *Call) QueryTime(name string) (time.Time, error) {
 	return at, nil
 }
 
+// QueryRange returns the times since and until of the query; the zero time for
+// one that was left out. An until that is not later than since is an error.
+func (c *Call) QueryRange() (since, until time.Time, err error) {
+	if since, err = c.QueryTime("since"); err != nil {
+		return since, until, err
+	}
+	if until, err = c.QueryTime("until"); err == nil && !until.IsZero() && !since.Before(until) {
+		err = Invalid("/query/until", "range", "must be later than since")
+	}
+	return since, until, err
+}
+
 // Submitter returns the caller as intake knows it.
 func (c *Call) Submitter() intake.Submitter {
 	return intake.Submitter{

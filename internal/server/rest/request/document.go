@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/server/openapi"
 	"github.com/countersign-dev/countersign/internal/tenant/document"
 )
 
@@ -63,4 +64,26 @@ func PutDocument[T any](c *Call, read func(context.Context, pgx.Tx, envelope.Ten
 		DryRun  bool              `json:"dry_run"`
 		Changes []document.Change `json:"changes"`
 	}{dry, append([]document.Change{}, changes...)})
+}
+
+// CheckDocument checks a document, in JSON, against the operation that takes it
+// and by its own Validate, as the API does. The error is an
+// *envelope.InvalidError whose pointers lead into the document.
+func CheckDocument[T interface{ Validate() error }](operation string, text []byte) error {
+	contract, err := openapi.Load()
+	if err != nil {
+		return err
+	}
+	op, err := contract.Operation(operation)
+	if err != nil {
+		return err
+	}
+	if err := op.CheckBody(text); err != nil {
+		return err
+	}
+	var doc T
+	if err := Decode(text, &doc); err != nil {
+		return err
+	}
+	return doc.Validate()
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // Handler answers a request.
@@ -39,6 +41,25 @@ func WithAction(handle func(*Call, envelope.ActionID) error) Handler {
 func WithBodyAndAction[T any](handle func(*Call, T, envelope.ActionID) error) Handler {
 	return WithBody(func(c *Call, body T) error {
 		return WithAction(func(c *Call, id envelope.ActionID) error { return handle(c, body, id) })(c)
+	})
+}
+
+// WithTool returns a Handler that reads the tool in the path, as source:name,
+// for handle.
+func WithTool(handle func(*Call, policy.Key) error) Handler {
+	return func(c *Call) error {
+		key, err := policy.ParseKey(c.R.PathValue("tool"))
+		if err != nil {
+			return fault.New(fault.NotFound, "the path must name the tool as source:name, with a slash in the name written as %%2F")
+		}
+		return handle(c, key)
+	}
+}
+
+// WithBodyAndTool is WithBody and WithTool in one.
+func WithBodyAndTool[T any](handle func(*Call, T, policy.Key) error) Handler {
+	return WithBody(func(c *Call, body T) error {
+		return WithTool(func(c *Call, key policy.Key) error { return handle(c, body, key) })(c)
 	})
 }
 

@@ -20,11 +20,7 @@ type toolDescription struct {
 
 // PUT /api/v1/tools/{tool}/description sets the names, side effects and
 // reversal of a tool.
-func Describe(c *request.Call, in toolDescription) error {
-	key, err := toolInPath(c)
-	if err != nil {
-		return err
-	}
+func Describe(c *request.Call, in toolDescription, key policy.Key) error {
 	d := catalog.Description{
 		Name: catalog.FullName{Module: in.Module, Entity: in.Entity, Action: in.Action}, SideEffects: in.SideEffects, Reversal: in.Reversal,
 	}

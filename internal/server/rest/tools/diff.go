@@ -8,6 +8,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // toolDiff is what changed in a tool since it was accepted.
@@ -30,11 +31,7 @@ type toolDiff struct {
 
 // GET /api/v1/tools/{tool}/diff shows what changed in a tool's definition since it was
 // accepted.
-func Diff(c *request.Call) error {
-	key, err := toolInPath(c)
-	if err != nil {
-		return err
-	}
+func Diff(c *request.Call, key policy.Key) error {
 	l, err := newListing(c)
 	if err != nil {
 		return err

@@ -15,11 +15,7 @@ import (
 
 // PUT /api/v1/tools/{tool}/rule sets the recipients, scopes and retries of a
 // tool.
-func PutRule(c *request.Call, body toolRule) error {
-	key, err := toolInPath(c)
-	if err != nil {
-		return err
-	}
+func PutRule(c *request.Call, body toolRule, key policy.Key) error {
 	rule := limits.ToolRule{Source: key.Source, Name: key.Action, Recipients: body.Recipients, Scopes: body.Scopes, Retry: body.Retry}
 	return setTool(c, key, "", func(ctx context.Context, tx pgx.Tx) error {
 		return limits.PutToolRule(ctx, tx, c.By.Tenant, rule, c.By.Name)

@@ -42,11 +42,7 @@ func readOf(text string, of policy.Key) (string, error) {
 func ReconcileRules(c *request.Call) error { return reconcileRules.List(c) }
 
 // PUT /api/v1/tools/{tool}/reconcile-rule sets the reconcile rule of a tool.
-func PutReconcileRule(c *request.Call, body wire.ReconcileRule) error {
-	key, err := toolInPath(c)
-	if err != nil {
-		return err
-	}
+func PutReconcileRule(c *request.Call, body wire.ReconcileRule, key policy.Key) error {
 	read, err := readOf(body.Read, key)
 	if err != nil {
 		return err
@@ -63,11 +59,7 @@ func PutReconcileRule(c *request.Call, body wire.ReconcileRule) error {
 
 // DELETE /api/v1/tools/{tool}/reconcile-rule deletes the reconcile rule of a
 // tool.
-func DeleteReconcileRule(c *request.Call) error {
-	key, err := toolInPath(c)
-	if err != nil {
-		return err
-	}
+func DeleteReconcileRule(c *request.Call, key policy.Key) error {
 	return reconcileRules.Delete(c, key.String(), "tool "+key.String()+" without a reconcile rule", func(ctx context.Context, tx pgx.Tx) error {
 		if err := reconcileRules.Require(ctx, tx, c, key.String()); err != nil {
 			return err

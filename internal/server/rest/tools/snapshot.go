@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/snapshot"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // snapshotRules is the collection of snapshot rules, by tool.
@@ -30,11 +31,7 @@ var snapshotRules = request.Collection[wire.SnapshotRule]{
 func SnapshotRules(c *request.Call) error { return snapshotRules.List(c) }
 
 // PUT /api/v1/tools/{tool}/snapshot-rule sets the snapshot rule of a tool.
-func PutSnapshotRule(c *request.Call, body wire.SnapshotRule) error {
-	key, err := toolInPath(c)
-	if err != nil {
-		return err
-	}
+func PutSnapshotRule(c *request.Call, body wire.SnapshotRule, key policy.Key) error {
 	read, err := readOf(body.Read, key)
 	if err != nil {
 		return err
@@ -58,11 +55,7 @@ func PutSnapshotRule(c *request.Call, body wire.SnapshotRule) error {
 
 // DELETE /api/v1/tools/{tool}/snapshot-rule deletes the snapshot rule of a
 // tool.
-func DeleteSnapshotRule(c *request.Call) error {
-	key, err := toolInPath(c)
-	if err != nil {
-		return err
-	}
+func DeleteSnapshotRule(c *request.Call, key policy.Key) error {
 	return snapshotRules.Delete(c, key.String(), "no snapshots of tool "+key.String(), func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.PutSnapshotRule(ctx, tx, c.By.Tenant, key, nil)
 	})

@@ -205,15 +205,6 @@ func showTool(c *request.Call, l *listing, t *catalog.Tool) error {
 	return c.JSON(http.StatusOK, shown)
 }
 
-// toolInPath returns the tool that the path names as source:name.
-func toolInPath(c *request.Call) (policy.Key, error) {
-	key, err := policy.ParseKey(c.R.PathValue("tool"))
-	if err != nil {
-		return key, fault.New(fault.NotFound, "the path must name the tool as source:name, with a slash in the name written as %%2F")
-	}
-	return key, nil
-}
-
 // setTool changes a setting of the tool in the path, if the tool's settings are
 // those of If-Match, and answers with the tool. With subject "" the change
 // records its own event.
@@ -284,11 +275,7 @@ func fieldOf(err error) (envelope.FieldError, bool) {
 }
 
 // POST /api/v1/tools/{tool}/accept accepts a tool's definition.
-func Accept(c *request.Call, body wire.ToolAcceptance) error {
-	key, err := toolInPath(c)
-	if err != nil {
-		return err
-	}
+func Accept(c *request.Call, body wire.ToolAcceptance, key policy.Key) error {
 	digest, err := base64.StdEncoding.DecodeString(body.Digest)
 	if err != nil {
 		return request.Invalid("/digest", envelope.RuleFormat, "must be base64, as GET /api/v1/tools shows it")
@@ -301,11 +288,7 @@ func Accept(c *request.Call, body wire.ToolAcceptance) error {
 
 // PUT /api/v1/tools/{tool}/overrides sets the risk, effect and attempts of a
 // tool.
-func Override(c *request.Call, body wire.Overrides) error {
-	key, err := toolInPath(c)
-	if err != nil {
-		return err
-	}
+func Override(c *request.Call, body wire.Overrides, key policy.Key) error {
 	c.Detail = map[string]any{"risk": request.NilIfZero(body.Risk), "effect": request.NilIfZero(body.Effect), "max_attempts": request.NilIfZero(body.MaxAttempts)}
 	return setTool(c, key, "tool "+key.String()+" overridden", func(ctx context.Context, tx pgx.Tx) error {
 		set := catalog.Overrides{Risk: policy.ToolRisk(body.Risk), Effect: body.Effect, MaxAttempts: body.MaxAttempts}
