@@ -1,9 +1,7 @@
-// Package execution owns what can be told afterwards of every execution: what
-// went in and what came out, who asked, from where, why it was allowed, how
-// things stood before and after, and what it belongs to. An execution is an
-// action, or a dry run, which nobody did. The package also owns the reads that
-// take snapshots around a call. It refuses to tell what a reader is not to
-// know: inputs are redacted unless they are shown to whoever proposed them.
+// Package execution is the log of executions: the inputs and outputs of each,
+// its caller and origin, the decisions about it, and its related executions. An
+// execution is an action or a dry run. The package redacts inputs unless they
+// are shown to their proposer. It decides nothing and calls no tool.
 package execution
 
 import (
@@ -22,32 +20,32 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// Status is one word for how an execution ended, or stands.
+// Status is the state of an execution, in one word.
 type Status string
 
 // The statuses.
 const (
-	// StatusSuccess: it was done, or had been done before.
+	// StatusSuccess: the call succeeded, or its effect existed already.
 	StatusSuccess Status = "success"
-	// StatusError: it was tried, failed for good, and had no effect.
+	// StatusError: the call failed for good and had no effect.
 	StatusError Status = "error"
-	// StatusDenied: policy or a person refused it.
+	// StatusDenied: policy or a person denied the action.
 	StatusDenied Status = "denied"
-	// StatusExpired: nobody decided in time.
+	// StatusExpired: nobody approved the action in time.
 	StatusExpired Status = "expired"
-	// StatusSkipped: it was taken off the schedule before it began.
+	// StatusSkipped: the action was unscheduled before its first attempt.
 	StatusSkipped Status = "skipped"
-	// StatusUnknown: it was sent, and nobody knows what happened.
+	// StatusUnknown: the call was sent, and its outcome is unknown.
 	StatusUnknown Status = "unknown"
-	// StatusPending: it waits for a person, its time or its turn.
+	// StatusPending: the action waits for approval or until it is due.
 	StatusPending Status = "pending"
-	// StatusExecuting: it is being done.
+	// StatusExecuting: a worker has the action.
 	StatusExecuting Status = "executing"
-	// StatusDryRun: somebody asked what would happen.
+	// StatusDryRun: the execution is a dry run.
 	StatusDryRun Status = "dry_run"
 )
 
-// Valid says that s is one of the constants.
+// Valid reports whether s is one of the constants.
 func (s Status) Valid() bool {
 	switch s {
 	case StatusSuccess, StatusError, StatusDenied, StatusExpired, StatusSkipped, StatusUnknown, StatusPending, StatusExecuting, StatusDryRun:
@@ -56,8 +54,8 @@ func (s Status) Valid() bool {
 	return false
 }
 
-// StatusOf is the status of an action. For an approval or a status that is
-// not valid it is "".
+// StatusOf returns the status of an action; "" if its approval or status is
+// not valid.
 func StatusOf(a envelope.Approval, s envelope.Status) Status {
 	switch a {
 	case envelope.ApprovalDenied:
@@ -83,8 +81,8 @@ func StatusOf(a envelope.Approval, s envelope.Status) Status {
 	return ""
 }
 
-// means lists the approvals and the statuses of the actions that a status is
-// of; an empty list is any.
+// means returns the approvals and statuses of the actions that have status s;
+// an empty list is any.
 func (s Status) means() (approvals []envelope.Approval, statuses []envelope.Status) {
 	live := []envelope.Approval{envelope.ApprovalAuto, envelope.ApprovalGranted, envelope.ApprovalRequired}
 	switch s {
@@ -109,7 +107,7 @@ func (s Status) means() (approvals []envelope.Approval, statuses []envelope.Stat
 	return nil, nil
 }
 
-// Execution is one of them, as far as a line in a list tells.
+// Execution is an execution as lists show it.
 type Execution struct {
 	// ID is that of the action, or the dry run's own.
 	ID     envelope.ActionID `json:"execution_id"`
@@ -118,36 +116,36 @@ type Execution struct {
 	// Phase is empty for a dry run.
 	Phase envelope.Phase `json:"phase,omitzero"`
 	Tool  policy.Key     `json:"tool"`
-	// Inputs are the effective arguments. Redacted says that what looks like a
-	// credential was taken out of them, or of Proposed.
+	// Inputs are the effective arguments. Redacted reports whether values that
+	// look like credentials were removed from Inputs or Proposed.
 	Inputs   json.RawMessage `json:"inputs"`
 	Redacted bool            `json:"inputs_redacted"`
 	// Proposed are the arguments as they were proposed, if somebody edited them
 	// before approving, and EditedBy is who did.
 	Proposed json.RawMessage `json:"proposed_inputs,omitempty"`
 	EditedBy string          `json:"edited_by,omitzero"`
-	// Outputs are as executor.Outputs gives them, redacted and cut to size.
+	// Outputs are the result of source.Outputs, redacted and truncated.
 	Outputs json.RawMessage   `json:"outputs"`
 	Error   *envelope.Failure `json:"error"`
 	// ProviderID is the source's own name for what was made.
 	ProviderID *string `json:"provider_id"`
 	Attempts   int     `json:"attempts"`
-	// ProposedAt is when it was asked for. StartedAt, FinishedAt and Duration
-	// are of its last call; nil without one.
+	// StartedAt, FinishedAt and DurationMS are those of the last attempt; nil
+	// without one.
 	ProposedAt time.Time       `json:"proposed_at"`
 	StartedAt  *time.Time      `json:"started_at"`
 	FinishedAt *time.Time      `json:"finished_at"`
 	DurationMS *int64          `json:"duration_ms"`
 	Risk       envelope.Risk   `json:"risk"`
 	Effect     envelope.Effect `json:"effect"`
-	// User is whose token it came with; nil when it came from inside.
+	// User is the token of the proposer; nil for Countersign itself.
 	User       *User                `json:"user"`
 	Employee   *envelope.EmployeeID `json:"employee_id"`
 	Session    string               `json:"session_id,omitzero"`
 	Automation string               `json:"automation_id,omitzero"`
 	ExternalID string               `json:"external_id,omitzero"`
 	Workflow   *uuid.UUID           `json:"workflow_id"`
-	// Context is the request that it came with; nil where nobody noted it.
+	// Context is the request that proposed it; nil if none is recorded.
 	Context *Origin        `json:"context"`
 	Policy  PolicyDecision `json:"policy"`
 	// Decision is a person's, or the end of the wait for one.
@@ -169,7 +167,7 @@ type PolicyDecision struct {
 	Trace  json.RawMessage `json:"trace"`
 }
 
-// Decision is what became of the wait for a person.
+// Decision is the approval of an action, or its absence.
 type Decision struct {
 	Approval envelope.Approval `json:"approval"`
 	At       *time.Time        `json:"at"`
@@ -177,7 +175,7 @@ type Decision struct {
 	Note     string            `json:"note"`
 }
 
-// Related is another execution that one belongs with.
+// Related is an execution that is related to another.
 type Related struct {
 	ID         envelope.ActionID `json:"execution_id"`
 	Relation   Relation          `json:"relation"`
@@ -186,25 +184,26 @@ type Related struct {
 	ProposedAt time.Time         `json:"proposed_at"`
 }
 
-// Relation says how two executions belong together.
+// Relation is the kind of a relation between two executions.
 type Relation string
 
 // The relations.
 const (
-	// RelationWorkflow: the other is a step of the same workflow.
+	// RelationWorkflow: the related execution is a step of the same workflow.
 	RelationWorkflow Relation = "workflow"
-	// RelationReversal: it undoes this one.
+	// RelationReversal: the related execution undoes this one.
 	RelationReversal Relation = "reversal"
-	// RelationReverses: this one undoes it.
+	// RelationReverses: this execution undoes the related one.
 	RelationReverses Relation = "reverses"
-	// RelationRepeat: it is the same call of the same agent, made another time.
+	// RelationRepeat: the related execution is another call of the same agent
+	// with the same content.
 	RelationRepeat Relation = "repeat"
-	// RelationDryRun: it is a dry run of the same call.
+	// RelationDryRun: the related execution is a dry run of the same call.
 	RelationDryRun Relation = "dry_run"
 )
 
-// For returns the execution as somebody may see it: whoever proposed it sees
-// the inputs as they are, others without what looks like a credential.
+// For returns the execution as the holder of a token may see it: the proposer
+// sees the inputs unchanged, others without values that look like credentials.
 func (e Execution) For(token uuid.UUID) Execution {
 	if e.User == nil || e.User.Token != token {
 		inputs, proposed := e.Inputs, e.Proposed
@@ -217,8 +216,8 @@ func (e Execution) For(token uuid.UUID) Execution {
 	return e
 }
 
-// How many executions one List goes through at most, for filters that the rows
-// of actions answer and for those that take a look at how each one ended.
+// The most rows that one List scans, for filters on the rows of actions and for
+// filters on the end of each action.
 const (
 	lookFar  = 50_000
 	lookNear = 10_000
@@ -242,13 +241,13 @@ type Filter struct {
 	Limit         int
 }
 
-// narrows says that a row may be left out.
+// narrows reports whether the filter may exclude rows.
 func (f *Filter) narrows() bool {
 	plain := Filter{Before: f.Before, Limit: f.Limit}
 	return *f != plain
 }
 
-// look is how many rows may be gone through.
+// look returns how many rows a List may scan.
 func (f *Filter) look() int {
 	if f.Status != "" || f.Code != "" {
 		return lookNear
@@ -256,17 +255,17 @@ func (f *Filter) look() int {
 	return lookFar
 }
 
-// actions and dryRuns say which of the two may have matches.
+// actions and dryRuns report whether actions, or dry runs, may match.
 func (f *Filter) actions() bool { return f.Status != StatusDryRun }
 
 func (f *Filter) dryRuns() bool {
 	return (f.Status == "" || f.Status == StatusDryRun) && f.Code == "" && f.Workflow == uuid.Nil
 }
 
-// Via is the way by which a proposal came in.
+// Via is the interface through which an action was proposed.
 type Via string
 
-// The ways.
+// The interfaces.
 const (
 	ViaAPI      Via = "api"
 	ViaMCP      Via = "mcp"
@@ -276,7 +275,7 @@ const (
 	ViaSystem   Via = "system"
 )
 
-// Valid says that v is one of the constants.
+// Valid reports whether v is one of the constants.
 func (v Via) Valid() bool {
 	switch v {
 	case ViaAPI, ViaMCP, ViaUI, ViaWebhook, ViaWorkflow, ViaSystem:
@@ -285,7 +284,7 @@ func (v Via) Valid() bool {
 	return false
 }
 
-// Origin is the request that a proposal came with.
+// Origin is the request that proposed an action.
 type Origin struct {
 	// IP is the client's, past the proxies that are trusted.
 	IP string `json:"ip,omitzero"`
@@ -299,14 +298,14 @@ type Origin struct {
 // MaxAgentBytes bounds Origin.UserAgent.
 const MaxAgentBytes = 200
 
-// OriginOf notes where a request comes from. The header X-Forwarded-For counts
-// as far as trusted proxies wrote it: the client is the last address in it
-// that is none of theirs.
+// OriginOf returns the origin of a request. The header X-Forwarded-For counts
+// as far as trusted proxies wrote it: the client is its last address that is not
+// that of a trusted proxy.
 func OriginOf(r *http.Request, via Via, requestID string, trusted []netip.Prefix) Origin {
 	return Origin{IP: clientOf(r, trusted), UserAgent: printable(r.UserAgent()), Via: via, RequestID: requestID}
 }
 
-// JSON is the origin as an action keeps it.
+// JSON returns the origin in the form in which an action stores it.
 func (o Origin) JSON() json.RawMessage {
 	text, err := json.Marshal(o)
 	if err != nil { // it is made of strings alone
@@ -315,7 +314,7 @@ func (o Origin) JSON() json.RawMessage {
 	return text
 }
 
-// clientOf finds the client's address; "" if there is none, as in a test.
+// clientOf returns the client's address; "" if there is none, as in a test.
 func clientOf(r *http.Request, trusted []netip.Prefix) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -346,8 +345,7 @@ func within(addr netip.Addr, prefixes []netip.Prefix) bool {
 	return false
 }
 
-// printable keeps what a line of a log can show, as much of it as there is
-// room for.
+// printable returns the printable characters of a text, truncated to a length.
 func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == utf8.RuneError {

@@ -23,14 +23,14 @@ import (
 // Page is a part of the log.
 type Page struct {
 	Items []Execution
-	// Next is the id behind which the next page begins; nil at the end. A page
-	// that goes on may be short, or empty: more than it goes through at once
-	// lay between two matches.
+	// Next is the id after which the next page begins; nil at the end. A page
+	// that has a Next may be short or empty, because a page scans a bounded
+	// number of rows.
 	Next *envelope.ActionID
 }
 
-// List returns a page of the log, newest first. However little a filter
-// matches, it goes through a bounded number of rows, by the primary key.
+// List returns a page of the log, newest first. It scans a bounded number of
+// rows by the primary key, however few of them match the filter.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) (Page, error) {
 	before := uuid.UUID(f.Before)
 	if before == uuid.Nil {
@@ -67,9 +67,9 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) (P
 	return pageOf(found, floor, f.Limit), nil
 }
 
-// actionsOf returns what one look finds among the actions, and how far down it
-// went; the zero id is to the end. The steps of a batch are looked for between
-// the first and the last of them.
+// actionsOf returns the matching actions of one bounded scan, and the id where
+// the scan ended; the zero id is the end of the log. For a workflow it scans from
+// the first to the last of its steps.
 func actionsOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter, before uuid.UUID) ([]dbsqlc.ExecutionListRow, uuid.UUID, error) {
 	q, first := dbsqlc.New(), uuid.Nil
 	if f.Workflow != uuid.Nil {
@@ -86,13 +86,14 @@ func actionsOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filte
 		return nil, uuid.Nil, err
 	}
 	if compare(floor, first) <= 0 {
-		floor = uuid.Nil // nothing lies below
+		floor = uuid.Nil // there are no rows below
 	}
 	rows, err := q.ExecutionList(ctx, tx, actionParams(tenant, f, before, later(floor, first)))
 	return rows, floor, err
 }
 
-// floorOf asks how far down one look goes; the zero id is to the end.
+// floorOf returns the id where a bounded scan ends; the zero id is the end of
+// the log.
 func floorOf(bounded bool, ask func() (uuid.UUID, error)) (uuid.UUID, error) {
 	if !bounded {
 		return uuid.Nil, nil
@@ -104,8 +105,8 @@ func floorOf(bounded bool, ask func() (uuid.UUID, error)) (uuid.UUID, error) {
 	return floor, err
 }
 
-// pageOf puts what was found in order and ends the page where it is full, or
-// above what was not gone through.
+// pageOf sorts the found executions and ends the page where it is full, or at
+// the floor of the scan.
 func pageOf(found []Execution, floor uuid.UUID, most int) Page {
 	slices.SortFunc(found, func(a, b Execution) int { return -compare(uuid.UUID(a.ID), uuid.UUID(b.ID)) })
 	if floor != uuid.Nil {
@@ -177,7 +178,7 @@ func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.A
 	return Execution{}, fault.New(fault.NotFound, "no execution %s", id)
 }
 
-// next is the id right above one.
+// next returns the id that follows id.
 func next(id uuid.UUID) uuid.UUID {
 	for i := len(id) - 1; i >= 0; i-- {
 		id[i]++
@@ -227,7 +228,8 @@ func userOf(token *uuid.UUID, name string) *User {
 	return &User{Token: *token, Name: name}
 }
 
-// originOf reads what an action keeps. What cannot be read is none.
+// originOf decodes the stored origin of an action; nil if that is not
+// possible.
 func originOf(raw json.RawMessage) *Origin {
 	var o Origin
 	if len(raw) == 0 || json.Unmarshal(raw, &o) != nil {
@@ -236,7 +238,7 @@ func originOf(raw json.RawMessage) *Origin {
 	return &o
 }
 
-// some is a value, or nil for the zero one.
+// some returns a pointer to v, or nil for the zero value.
 func some[T comparable](v T) *T {
 	var zero T
 	if v == zero {
@@ -259,11 +261,11 @@ func utc(t *time.Time) *time.Time {
 	return new(t.UTC())
 }
 
-// KeepDryRuns is how many days a dry run stays in the log.
+// DryRunDays is how many days a dry run is kept.
 const DryRunDays = 30
 
-// NoteDryRun puts a dry run into the log and returns its row. The row is all
-// that a dry run leaves behind.
+// RecordDryRun inserts a dry run into the log and returns it. A dry run stores
+// nothing else.
 func RecordDryRun(ctx context.Context, tx pgx.Tx, by intake.Submitter, p *envelope.Proposal, v intake.Preview) (Execution, error) {
 	preview, err := json.Marshal(v.Prediction)
 	if err != nil {
@@ -282,8 +284,8 @@ func RecordDryRun(ctx context.Context, tx pgx.Tx, by intake.Submitter, p *envelo
 	return Get(ctx, tx, by.Tenant, id)
 }
 
-// PruneDryRuns deletes the dry runs that are older than KeepDryRuns days, a
-// part at a time while more says so. It reports whether none is left.
+// PruneDryRuns deletes the dry runs that are older than DryRunDays, in parts,
+// while more returns true. It reports whether none is left.
 func PruneDryRuns(ctx context.Context, db postgres.Begins, more func() bool) (done bool, err error) {
 	const most = 5000
 	for more() {

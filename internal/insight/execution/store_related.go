@@ -16,17 +16,17 @@ import (
 const (
 	// maxRelated bounds the executions of each relation.
 	maxRelated = 50
-	// turnDigits is how many digits end the names of calls that an agent made
-	// without naming them: they count its repeats.
+	// turnDigits is how many digits end the external ids that the MCP server
+	// gives to calls without one: they count the repeats of a call.
 	turnDigits = 12
-	// reverse ends the name of an action that undoes the one whose name stands
-	// before it.
+	// reverse is the suffix of the external id of a reversal, after the external
+	// id of the reversed action.
 	reverse = ":reverse"
 )
 
-// RelatedTo returns what an execution belongs with: the steps of its batch,
-// what undoes it or is undone by it, the same call made other times, and its
-// dry runs. Each look is at an index.
+// RelatedTo returns the related executions: the steps of the same workflow, the
+// reversal or the reversed execution, repeats of the same call, and its dry
+// runs. Every query uses an index.
 func RelatedTo(ctx context.Context, tx pgx.Tx, e *Execution) ([]Related, error) {
 	if e.Status == StatusDryRun {
 		return nil, nil
@@ -72,7 +72,7 @@ func RelatedTo(ctx context.Context, tx pgx.Tx, e *Execution) ([]Related, error) 
 	return all, nil
 }
 
-// namesOf are the names that tell of a relation with a name.
+// namesOf returns the external ids that are related to an external id.
 func namesOf(tenant uuid.UUID, name string) *dbsqlc.ExecutionPerExternalIDParams {
 	p := &dbsqlc.ExecutionPerExternalIDParams{TenantID: tenant, ExternalIds: []string{name + reverse}, Most: maxRelated}
 	if undone, ok := strings.CutSuffix(name, reverse); ok {
@@ -84,7 +84,7 @@ func namesOf(tenant uuid.UUID, name string) *dbsqlc.ExecutionPerExternalIDParams
 	return p
 }
 
-// relationOf is how an action of another name belongs to one of a name.
+// relationOf returns the relation of an action with another external id.
 func relationOf(name, other string) Relation {
 	switch {
 	case other == name+reverse:
@@ -95,7 +95,7 @@ func relationOf(name, other string) Relation {
 	return RelationRepeat
 }
 
-// callOf is what the names of one call's repeats have in common.
+// callOf returns the common prefix of the external ids of a call's repeats.
 func callOf(name string) (call string, ok bool) {
 	if !strings.HasPrefix(name, "mcp") || len(name) <= turnDigits {
 		return "", false

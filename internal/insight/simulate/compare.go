@@ -10,13 +10,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// Compare decides about every envelope of the page by the policy of now and by
-// a changed one. Enough is asked after each: once it says so, the report ends
-// there, and Next leads to the rest. It needs no transaction.
+// Compare decides about every envelope of the page by the current and by the
+// changed policy. It calls enough after each envelope; when that returns true,
+// the report ends there, and Next is where the rest begins. It needs no
+// transaction.
 func (p *Page) Compare(change settings.Document, enough func() bool) Report {
 	changed := p.Snapshot.With(change)
 	r := Report{Next: p.next, SimulationPage: wire.SimulationPage{
-		Version: p.Snapshot.Version, Examined: p.looked, Counts: []wire.SimulationCount{}, Differences: []wire.SimulationDifference{},
+		Version: p.Snapshot.Version, Examined: p.examined, Counts: []wire.SimulationCount{}, Differences: []wire.SimulationDifference{},
 	}}
 	counts := make(map[wire.SimulationCount]int)
 	for i := range p.past {
@@ -32,7 +33,7 @@ func (p *Page) Compare(change settings.Document, enough func() bool) Report {
 			}
 		}
 		if i < len(p.past)-1 && enough() {
-			r.Examined, r.Next = p.past[i].looked, &p.past[i].action
+			r.Examined, r.Next = p.past[i].examined, &p.past[i].action
 			break
 		}
 	}
@@ -46,24 +47,24 @@ func (p *Page) Compare(change settings.Document, enough func() bool) Report {
 	return r
 }
 
-// judge decides about an envelope twice. The causes of a difference are for
-// whoever wants them.
+// compare decides about an envelope by both policies. The returned function
+// finds the causes of a difference.
 func (e *past) compare(now, changed *settings.Settings) (wire.SimulationDifference, func() []wire.SimulationCause) {
-	was, would := now.Decide(e.tool, e.proposed), changed.Decide(e.tool, e.proposed)
+	before, after := now.Decide(e.tool, e.proposed), changed.Decide(e.tool, e.proposed)
 	return wire.SimulationDifference{
 		Action: e.action, ProposedAt: e.at, Tool: e.key.String(), Then: e.then,
-		Now: wire.SimulatedDecision{Mode: was.Mode, Source: was.Source}, Changed: wire.SimulatedDecision{Mode: would.Mode, Source: would.Source},
-	}, func() []wire.SimulationCause { return causes(was, would) }
+		Now: wire.SimulatedDecision{Mode: before.Mode, Source: before.Source}, Changed: wire.SimulatedDecision{Mode: after.Mode, Source: after.Source},
+	}, func() []wire.SimulationCause { return causes(before, after) }
 }
 
-// word is which layer, and which rule of it, says something.
+// layerRule identifies a layer, and the rule in it, that decided.
 type layerRule struct{ layer, rule string }
 
-// causes finds the layers that say one thing in one decision and another in
-// the other, in the order in which they are asked.
-func causes(now, would policy.Decision) []wire.SimulationCause {
+// causes returns the layers whose results differ between two decisions, in the
+// order of the layers.
+func causes(now, changed policy.Decision) []wire.SimulationCause {
 	found := []wire.SimulationCause{}
-	if now.Mode == would.Mode {
+	if now.Mode == changed.Mode {
 		return found
 	}
 	before := make(map[layerRule]policy.Step, len(now.Trace))
@@ -72,8 +73,8 @@ func causes(now, would policy.Decision) []wire.SimulationCause {
 		before[layerRule{s.Layer, s.Rule}] = s
 		order = append(order, layerRule{s.Layer, s.Rule})
 	}
-	after := make(map[layerRule]policy.Step, len(would.Trace))
-	for _, s := range effectiveSteps(would.Trace) {
+	after := make(map[layerRule]policy.Step, len(changed.Trace))
+	for _, s := range effectiveSteps(changed.Trace) {
 		w := layerRule{s.Layer, s.Rule}
 		after[w] = s
 		if _, ok := before[w]; !ok {
@@ -85,17 +86,17 @@ func causes(now, would policy.Decision) []wire.SimulationCause {
 		if a.Said == b.Said {
 			continue
 		}
-		told := b
+		shown := b
 		if b.Said == "" {
-			told = a
+			shown = a
 		}
-		found = append(found, wire.SimulationCause{Layer: w.layer, Rule: w.rule, Tool: told.Tool, Now: a.Said, Changed: b.Said, Detail: told.Detail})
+		found = append(found, wire.SimulationCause{Layer: w.layer, Rule: w.rule, Tool: shown.Tool, Now: a.Said, Changed: b.Said, Detail: shown.Detail})
 	}
 	slices.SortStableFunc(found, func(a, b wire.SimulationCause) int { return rank(a.Layer) - rank(b.Layer) })
 	return found
 }
 
-// heard returns the steps that count: of the base layers, only the first that
+// effectiveSteps returns the steps that count: of the base layers, only the first that
 // spoke does.
 func effectiveSteps(trace []policy.Step) []policy.Step {
 	spoken := false

@@ -1,8 +1,8 @@
-// Package simulate tries a policy on the past before it holds: it takes the
-// envelopes of some time, a page at a time, and compares what was decided
-// about each then with what the policy of now and a changed one would decide.
-// It reads in sets and judges without a transaction. It refuses to store
-// anything, and to guess: a tool that is gone has no decision.
+// Package simulate tries a changed policy on past actions: it reads the actions
+// of a time range in pages, and compares the decision of then about each with
+// those of the current and the changed policy. It reads in sets and decides
+// without a transaction. It stores nothing, and leaves out actions whose tool
+// does not exist any more.
 package simulate
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// MaxPage is how many envelopes a page goes through at most.
+// MaxPage is the most envelopes that a page examines.
 const MaxPage = 2000
 
-// Request is a part of the past.
+// Request is a page of a range of past actions.
 type Request struct {
 	// From and To bound when an envelope was proposed: at or after From, and
 	// before To.
@@ -28,18 +28,18 @@ type Request struct {
 	// Before is the envelope below which the page begins; the zero id is at the
 	// latest one.
 	Before envelope.ActionID
-	// Most is how many envelopes the page goes through, 1 to MaxPage, of other
-	// tools among them.
+	// Limit is how many envelopes the page examines, 1 to MaxPage, including
+	// those of other tools.
 	Limit int
 }
 
-// Page is some envelopes of the past, as policy looks at them.
+// Page is a page of past envelopes, in the form in which policy decides.
 type Page struct {
 	// Snapshot is the catalog and the policy of now.
 	Snapshot *settings.Settings
 
-	past   []past
-	looked int
+	past     []past
+	examined int
 	// next is the envelope below which there is more; nil at the end.
 	next *envelope.ActionID
 }
@@ -53,8 +53,8 @@ type past struct {
 	// tool is nil if it is gone.
 	tool     *catalog.Tool
 	proposed settings.Proposal
-	// looked is how many envelopes the page went through up to this one.
-	looked int
+	// examined is how many envelopes the page went through up to this one.
+	examined int
 }
 
 // Report is the comparison of a page, without its cursor.

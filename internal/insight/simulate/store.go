@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// atOnce is how many envelopes one statement reads. Each may hold 256 KiB of
+	// batchRows is how many envelopes one statement reads. Each may hold 256 KiB of
 	// arguments, so that they are not read all at once.
-	atOnce = 250
+	batchRows = 250
 	// maxBytes ends a page early whose arguments are long.
 	maxBytes = 32 << 20
-	// apart is how far the time in an envelope's id may be from when it was
+	// idSkew is how far the time in an envelope's id may be from when it was
 	// written.
-	apart = 10 * time.Minute
+	idSkew = 10 * time.Minute
 )
 
 // Read reads the envelopes of a page, newest first, a few hundred in a
@@ -39,17 +39,17 @@ func Read(ctx context.Context, tx pgx.Tx, cache *settings.Cache, tenant envelope
 	p := &Page{Snapshot: snap}
 	params := &dbsqlc.SimulationPageParams{
 		TenantID: uuid.UUID(tenant), Since: req.From, Until: req.To, Source: req.Tool.Source, Tool: req.Tool.Action,
-		Before: uuid.UUID(orLast(req.Before, idAt(req.To.Add(apart)))), Floor: uuid.UUID(idAt(req.From.Add(-apart))),
+		Before: uuid.UUID(orLast(req.Before, idAt(req.To.Add(idSkew)))), Floor: uuid.UUID(idAt(req.From.Add(-idSkew))),
 	}
-	for size := 0; p.looked < req.Limit && size < maxBytes; {
-		params.Most = int64(min(atOnce, req.Limit-p.looked))
+	for size := 0; p.examined < req.Limit && size < maxBytes; {
+		params.Most = int64(min(batchRows, req.Limit-p.examined))
 		rows, err := dbsqlc.New().SimulationPage(ctx, tx, params)
 		if err != nil {
 			return nil, err
 		}
 		from := len(p.past)
 		for i := range rows {
-			p.looked++
+			p.examined++
 			if rows[i].Wanted {
 				size += len(rows[i].Args)
 				p.past = append(p.past, p.pastFrom(&rows[i], state.Now))
@@ -71,7 +71,7 @@ func Read(ctx context.Context, tx pgx.Tx, cache *settings.Cache, tenant envelope
 func (p *Page) pastFrom(r *dbsqlc.SimulationPageRow, now time.Time) past {
 	e := past{
 		action: envelope.ActionID(r.ActionID), at: r.CreatedAt.UTC(), key: policy.Key{Source: r.SourceID, Action: r.ToolName},
-		then: wire.SimulatedDecision{Mode: envelope.Mode(r.Mode), Source: r.ModeSource}, looked: p.looked,
+		then: wire.SimulatedDecision{Mode: envelope.Mode(r.Mode), Source: r.ModeSource}, examined: p.examined,
 	}
 	tool, ok := p.Snapshot.Tool(e.key)
 	if !ok {
