@@ -37,7 +37,8 @@ func WithAction(handle func(*Call, envelope.ActionID) error) Handler {
 	}
 }
 
-// WithBodyAndAction is WithBody and WithAction in one.
+// WithBodyAndAction returns a Handler that decodes the body, and then reads the
+// id of the action in the path; either error answers the request.
 func WithBodyAndAction[T any](handle func(*Call, T, envelope.ActionID) error) Handler {
 	return WithBody(func(c *Call, body T) error {
 		return WithAction(func(c *Call, id envelope.ActionID) error { return handle(c, body, id) })(c)
@@ -56,7 +57,8 @@ func WithTool(handle func(*Call, policy.Key) error) Handler {
 	}
 }
 
-// WithBodyAndTool is WithBody and WithTool in one.
+// WithBodyAndTool returns a Handler that decodes the body, and then reads the
+// tool in the path; either error answers the request.
 func WithBodyAndTool[T any](handle func(*Call, T, policy.Key) error) Handler {
 	return WithBody(func(c *Call, body T) error {
 		return WithTool(func(c *Call, key policy.Key) error { return handle(c, body, key) })(c)
