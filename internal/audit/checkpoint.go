@@ -202,10 +202,8 @@ func CheckpointAll(ctx context.Context, db postgres.Begins, more func() bool) (b
 	var failed error
 	for after := (envelope.TenantID{}); more(); {
 		const tenantsAtOnce = 100
-		var due []envelope.TenantID
-		err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) (err error) {
-			due, err = Due(ctx, tx, after, tenantsAtOnce)
-			return err
+		due, err := postgres.InTxReturning(ctx, db, postgres.Worker(), func(tx pgx.Tx) ([]envelope.TenantID, error) {
+			return Due(ctx, tx, after, tenantsAtOnce)
 		})
 		if err != nil {
 			return false, errors.Join(failed, err)

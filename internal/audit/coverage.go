@@ -7,19 +7,9 @@ import (
 
 // coverage is the result of comparing a checkpoint with its events.
 type coverage struct {
-	found           []Finding
-	omitted         int64
-	covered, pruned int64
+	Report
 	// actual is a checkpoint of the events as they are now.
 	actual checkpoint
-}
-
-func (c *coverage) find(f Finding) {
-	if len(c.found) == maxFindings {
-		c.omitted++
-		return
-	}
-	c.found = append(c.found, f)
 }
 
 // events compares a checkpoint with its events. whole reports whether the
@@ -31,7 +21,7 @@ func (v *verification) events(ctx context.Context, s *checkpoint, whole bool) (c
 		after = before(s.from)
 	}
 	c, err := v.compare(ctx, s, after)
-	missing := slices.ContainsFunc(c.found, func(f Finding) bool { return f.Kind == Missing })
+	missing := slices.ContainsFunc(c.Findings, func(f Finding) bool { return f.Kind == Missing })
 	if err != nil || s.no <= v.pruned || !s.pruned && !missing {
 		return c, err
 	}
@@ -45,25 +35,25 @@ func (v *verification) events(ctx context.Context, s *checkpoint, whole bool) (c
 
 // compare compares the leaves of a checkpoint with the events after a position.
 func (v *verification) compare(ctx context.Context, s *checkpoint, after Position) (coverage, error) {
-	c := coverage{}
+	c := coverage{Report: Report{Checkpoints: 1}}
 	leaves, ok := leavesOf(s.leaves)
 	gone := s.no <= v.pruned
 	switch {
 	case gone && !s.pruned:
-		c.find(Finding{Kind: CheckpointChanged, Checkpoint: s.no, Message: "its pruned_at was removed"})
+		c.add(Finding{Kind: CheckpointChanged, Checkpoint: s.no, Message: "its pruned_at was removed"})
 	case !gone && s.pruned:
-		c.find(Finding{Kind: CheckpointChanged, Checkpoint: s.no, Message: "it is marked as pruned, and no event says so"})
+		c.add(Finding{Kind: CheckpointChanged, Checkpoint: s.no, Message: "it is marked as pruned, and no event says so"})
 	}
 	if gone {
-		c.pruned = int64(len(leaves))
+		c.Pruned = int64(len(leaves))
 	} else {
-		c.covered = int64(len(leaves))
+		c.Covered = int64(len(leaves))
 	}
 	if gone || !ok {
 		leaves = nil
 	}
 	missing := func(l leaf) {
-		c.find(Finding{Kind: Missing, Checkpoint: s.no, Position: l.position.String(), Event: l.position.Event, Message: "the event was covered and does not exist"})
+		c.add(Finding{Kind: Missing, Checkpoint: s.no, Position: l.position.String(), Event: l.position.Event, Message: "the event was covered and does not exist"})
 	}
 	err := eachRow(ctx, v.tx, v.tenant, after, s.until, func(r row) {
 		is := leafOf(v.tenant, r)
@@ -82,11 +72,11 @@ func (v *verification) compare(ctx context.Context, s *checkpoint, after Positio
 			if gone {
 				found.Message = "the event exists, though retention deleted all events of this checkpoint"
 			}
-			c.find(found)
+			c.add(found)
 			return
 		case leaves[0].hash != is.hash:
 			found.Kind, found.Message = Changed, "the event differs from what was covered"
-			c.find(found)
+			c.add(found)
 		}
 		leaves = leaves[1:]
 	})

@@ -220,11 +220,7 @@ func (v *verification) checkpoint(ctx context.Context, s *checkpoint, follower [
 	case changed != "":
 		v.report.add(Finding{Kind: CheckpointChanged, Checkpoint: s.no, Message: "its " + changed + " was changed"})
 	}
-	v.report.add(events.found...)
-	v.report.Omitted += events.omitted
-	v.report.Checkpoints++
-	v.report.Covered += events.covered
-	v.report.Pruned += events.pruned
+	v.report.Join(events.Report)
 	computed = s.hash(v.tenant)
 	v.report.Head = &Head{s.no, computed}
 	if s.until.Compare(v.last.until) < 0 {
@@ -265,7 +261,7 @@ func (v *verification) repairFromEvents(s *checkpoint, events *coverage) string 
 		{"leaves", func(s *checkpoint) { s.leaves = events.actual.leaves }},
 	})
 	if changed == "leaves" {
-		events.found, events.omitted = nil, 0
+		events.Findings, events.Omitted = nil, 0
 	}
 	return changed
 }

@@ -79,6 +79,15 @@ func InTx(ctx context.Context, db Begins, as Scope, fn func(tx pgx.Tx) error) er
 	}
 }
 
+// InTxReturning is InTx for an fn with a value.
+func InTxReturning[T any](ctx context.Context, db Begins, as Scope, fn func(tx pgx.Tx) (T, error)) (value T, err error) {
+	err = InTx(ctx, db, as, func(tx pgx.Tx) error {
+		value, err = fn(tx)
+		return err
+	})
+	return value, err
+}
+
 func inTx(ctx context.Context, db Begins, as Scope, fn func(tx pgx.Tx) error) error {
 	tx, err := db.BeginTx(ctx, pgx.TxOptions{BeginQuery: as.begin()})
 	if err != nil {

@@ -215,10 +215,8 @@ func ExpirePolicy(ctx context.Context, db postgres.Begins) error {
 // change that it has carried out.
 func Sweep(ctx context.Context, db postgres.Begins, wake func()) error {
 	const most, page = 100, 1000
-	var sweeps []outbox.Sweep
-	err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) (err error) {
-		sweeps, err = outbox.Sweeps(ctx, tx, most)
-		return err
+	sweeps, err := postgres.InTxReturning(ctx, db, postgres.Worker(), func(tx pgx.Tx) ([]outbox.Sweep, error) {
+		return outbox.Sweeps(ctx, tx, most)
 	})
 	if err != nil {
 		return fmt.Errorf("sweep pauses: %w", err)

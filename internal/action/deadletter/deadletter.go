@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/check"
 )
 
 // Entry is a dead letter.
@@ -52,17 +53,14 @@ type Filter struct {
 // Validate returns an *envelope.InvalidError with the fields of f that no dead
 // letter can match.
 func (f Filter) Validate() error {
-	var fields []envelope.FieldError
+	var found check.Problems
 	if f.Reason != "" && !f.Reason.Valid() {
-		fields = append(fields, envelope.FieldError{Pointer: "/reason", Rule: envelope.RuleEnum, Message: "must be refused or exhausted or unknown"})
+		found.Add("/reason", envelope.RuleEnum, "must be refused or exhausted or unknown")
 	}
 	if !f.Until.IsZero() && !f.Since.Before(f.Until) {
-		fields = append(fields, envelope.FieldError{Pointer: "/until", Rule: "order", Message: "must be later than since"})
+		found.Add("/until", "order", "must be later than since")
 	}
-	if len(fields) == 0 {
-		return nil
-	}
-	return &envelope.InvalidError{Fields: fields}
+	return found.Err()
 }
 
 // selection returns the key of the replay schedule that requests with this

@@ -97,13 +97,9 @@ type BucketPreview struct {
 // Accept refuses, Preview refuses with the same error. The limits of the
 // submitter's session are left out, since Accept counts them.
 func (in *Intake) Preview(ctx context.Context, by Submitter, p *envelope.Proposal) (Preview, error) {
-	var v Preview
-	err := postgres.InTx(ctx, in.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {
-		var err error
-		v, err = in.preview(ctx, tx, by, p)
-		return err
+	return postgres.InTxReturning(ctx, in.db, postgres.API(by.Tenant), func(tx pgx.Tx) (Preview, error) {
+		return in.preview(ctx, tx, by, p)
 	})
-	return v, err
 }
 
 func (in *Intake) preview(ctx context.Context, tx pgx.Tx, by Submitter, p *envelope.Proposal) (Preview, error) {

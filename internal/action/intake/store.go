@@ -172,11 +172,7 @@ func setUsage(ctx context.Context, tx pgx.Tx, by Submitter, u *usage) error {
 // PruneSessions deletes the usage of sessions that have proposed nothing for an
 // hour, and returns their number.
 func PruneSessions(ctx context.Context, db postgres.Begins) (int64, error) {
-	var n int64
-	err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) error {
-		var err error
-		n, err = dbsqlc.New().SessionUsagePrune(ctx, tx)
-		return err
+	return postgres.InTxReturning(ctx, db, postgres.Worker(), func(tx pgx.Tx) (int64, error) {
+		return dbsqlc.New().SessionUsagePrune(ctx, tx)
 	})
-	return n, err
 }

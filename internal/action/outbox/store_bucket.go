@@ -26,14 +26,14 @@ type Permit struct {
 // one cut down to its grant; and when each was granted. Two statements, since
 // only one that begins after the lock sees what the last grant left.
 func grant(ctx context.Context, tx pgx.Tx, requests []ClaimRequest) (open []ClaimRequest, at map[int64]time.Time, err error) {
-	if !slices.ContainsFunc(requests, func(w ClaimRequest) bool { return w.Limited }) {
-		return requests, nil, nil
-	}
 	var limited []int64
 	for _, w := range requests {
 		if w.Limited {
 			limited = append(limited, w.Bucket)
 		}
+	}
+	if len(limited) == 0 {
+		return requests, nil, nil
 	}
 	q := dbsqlc.New()
 	locked, err := q.BucketLock(ctx, tx, limited)
@@ -68,8 +68,10 @@ func grant(ctx context.Context, tx pgx.Tx, requests []ClaimRequest) (open []Clai
 func takePermits(ctx context.Context, tx pgx.Tx, items []Item, at map[int64]time.Time) error {
 	taken := make(map[int64]int32)
 	for i := range items {
-		if _, limited := at[items[i].Bucket]; limited {
-			taken[items[i].Bucket]++
+		it := &items[i]
+		if granted, limited := at[it.Bucket]; limited {
+			taken[it.Bucket]++
+			it.Permit = Permit{Bucket: it.Bucket, GrantedAt: granted}
 		}
 	}
 	if len(taken) == 0 {
@@ -79,16 +81,7 @@ func takePermits(ctx context.Context, tx pgx.Tx, items []Item, at map[int64]time
 	for bucket, n := range taken {
 		p.BucketIds, p.GrantedAt, p.Counts = append(p.BucketIds, bucket), append(p.GrantedAt, at[bucket]), append(p.Counts, n)
 	}
-	if err := dbsqlc.New().BucketSpend(ctx, tx, p); err != nil {
-		return err
-	}
-	for i := range items {
-		it := &items[i]
-		if granted, limited := at[it.Bucket]; limited {
-			it.Permit = Permit{Bucket: it.Bucket, GrantedAt: granted}
-		}
-	}
-	return nil
+	return dbsqlc.New().BucketSpend(ctx, tx, p)
 }
 
 // lockBuckets locks all the buckets that a batch gives tokens back to or

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -147,10 +148,7 @@ func (s *Sweep) wake(ctx context.Context, tx pgx.Tx, from SweepCursor, most int)
 	}
 	if len(rows) == most {
 		last := slices.MaxFunc(rows, func(a, b dbsqlc.OutboxWakeRow) int {
-			if c := bytes.Compare(a.TenantID[:], b.TenantID[:]); c != 0 {
-				return c
-			}
-			return bytes.Compare(a.ActionID[:], b.ActionID[:])
+			return cmp.Or(bytes.Compare(a.TenantID[:], b.TenantID[:]), bytes.Compare(a.ActionID[:], b.ActionID[:]))
 		})
 		return SweepCursor{last.TenantID, last.ActionID}, false, nil
 	}

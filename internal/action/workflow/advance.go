@@ -3,6 +3,7 @@ package workflow
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/countersign-dev/countersign/envelope"
 )
@@ -30,17 +31,17 @@ func (f actionState) running() bool {
 	return !f.gone && (f.status == envelope.StatusPending || f.status == envelope.StatusSending)
 }
 
-// why says in a word and a line why an envelope ended without its effect.
-func (f actionState) why() (code, message string) {
+// why returns why an action ended without its effect.
+func (f actionState) why() *stepError {
 	switch {
 	case f.gone:
-		return CodeGone, "the envelope is not there any more"
+		return &stepError{CodeGone, "the envelope is not there any more"}
 	case f.code != "":
-		return f.code, f.message
+		return &stepError{f.code, f.message}
 	case f.approval == envelope.ApprovalExpired:
-		return CodeExpired, "nobody decided about it in time"
+		return &stepError{CodeExpired, "nobody decided about it in time"}
 	}
-	return CodeDenied, "it was denied"
+	return &stepError{CodeDenied, "it was denied"}
 }
 
 // transitionKind is what is to be done next about a workflow.
@@ -118,7 +119,7 @@ func (b *Workflow) forward(of func(envelope.ActionID) actionState) (m transition
 		b.State, b.WaitsFor = StateStuck, s.Action
 		return transition{kind: transitionWait}, true
 	}
-	b.fail(i, f.why)
+	b.fail(i, f.why())
 	return m, false
 }
 
@@ -134,24 +135,19 @@ func (b *Workflow) reversible(i int, f actionState) {
 }
 
 // fail ends a step, and with it what the workflow would have done next.
-func (b *Workflow) fail(i int, why func() (code, message string)) {
-	code, message := why()
-	b.Steps[i].set(StepFailed, code, message)
+func (b *Workflow) fail(i int, why *stepError) {
+	b.Steps[i].set(StepFailed, why.code, why.message)
 	if b.CancelledBy != "" {
 		b.stop(i, CodeCancelled, "cancelled by "+b.CancelledBy)
 		return
 	}
-	b.stop(i, CodeStepFailed, fmt.Sprintf("step %d: %s", i, code))
+	b.stop(i, CodeStepFailed, fmt.Sprintf("step %d: %s", i, why.code))
 }
 
 // stop ends the workflow at a step, or begins to revert it.
 func (b *Workflow) stop(at int, code, message string) {
 	b.Code, b.Message, b.StoppedAt = code, message, &at
-	for i := range b.Steps {
-		if b.Steps[i].State == StepPlanned {
-			b.Steps[i].set(StepSkipped, "", "")
-		}
-	}
+	b.skipPlanned()
 	switch {
 	case b.Atomic:
 		b.State = StateReverting
@@ -159,6 +155,15 @@ func (b *Workflow) stop(at int, code, message string) {
 		b.State = StateCancelled
 	default:
 		b.State = StateFailed
+	}
+}
+
+// skipPlanned ends the steps that were not begun.
+func (b *Workflow) skipPlanned() {
+	for i := range b.Steps {
+		if b.Steps[i].State == StepPlanned {
+			b.Steps[i].set(StepSkipped, "", "")
+		}
 	}
 }
 
@@ -193,8 +198,8 @@ func (b *Workflow) backward(of func(envelope.ActionID) actionState) (m transitio
 		s.set(StepReverting, "", "")
 		b.State, b.WaitsFor = StateStuck, s.ReversalAction
 	default:
-		code, message := f.why()
-		s.set(StepRevertFailed, code, message)
+		why := f.why()
+		s.set(StepRevertFailed, why.code, why.message)
 		b.State, b.WaitsFor = StateCompensationFailed, s.ReversalAction
 	}
 	return transition{kind: transitionWait}, true
@@ -239,28 +244,14 @@ func (s *Step) set(to StepState, code, message string) {
 }
 
 func (b *Workflow) first(states ...StepState) int {
-	for i := range b.Steps {
-		if b.Steps[i].in(states) {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(b.Steps, func(s Step) bool { return slices.Contains(states, s.State) })
 }
 
 func (b *Workflow) last(states ...StepState) int {
-	for i := len(b.Steps) - 1; i >= 0; i-- {
-		if b.Steps[i].in(states) {
+	for i, s := range slices.Backward(b.Steps) {
+		if slices.Contains(states, s.State) {
 			return i
 		}
 	}
 	return -1
-}
-
-func (s *Step) in(states []StepState) bool {
-	for _, st := range states {
-		if s.State == st {
-			return true
-		}
-	}
-	return false
 }

@@ -212,8 +212,7 @@ func (t *tick) propose(ctx context.Context, i int) (time.Duration, error) {
 	}
 	args, err := fillInputs(s.Inputs, func(step int) stepOutput { return outputOf(t.state(ctx, *t.b.Steps[step].Action).result) })
 	if err != nil {
-		why := asStepError(err)
-		t.b.fail(i, func() (string, string) { return why.code, why.message })
+		t.b.fail(i, asStepError(err))
 		return 0, t.err
 	}
 	action, wait, why, err := t.accept(ctx, by, &envelope.Proposal{
@@ -225,7 +224,7 @@ func (t *tick) propose(ctx context.Context, i int) (time.Duration, error) {
 	case err != nil || wait > 0:
 		return wait, err
 	case why != nil:
-		t.b.fail(i, func() (string, string) { return why.code, why.message })
+		t.b.fail(i, why)
 	default:
 		s.Action = &action
 		s.set(StepRunning, "", "")

@@ -144,11 +144,7 @@ func anyText(value any, name, text func(string) bool) bool {
 	case string:
 		return text(v)
 	case []any:
-		for _, element := range v {
-			if anyText(element, name, text) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(v, func(element any) bool { return anyText(element, name, text) })
 	case map[string]any:
 		for n, member := range v {
 			if name(n) || anyText(member, name, text) {

@@ -68,12 +68,12 @@ func (d *Service) submit(ctx context.Context, tx pgx.Tx, by intake.Submitter, r 
 	}
 	switch {
 	case first == nil:
-	case by.Session != "" && first.session != by.Session:
+	case by.Session != "" && postgres.OrZero(first.SessionID) != by.Session:
 		return ID{}, false, fault.New(fault.Conflict, "another session has submitted a workflow of this external_id; take another one")
-	case !bytes.Equal(first.digest, digest):
-		return ID{}, false, fault.New(fault.Conflict, "a workflow of this external_id exists with other content: %s", first.id)
+	case !bytes.Equal(first.ContentDigest, digest):
+		return ID{}, false, fault.New(fault.Conflict, "a workflow of this external_id exists with other content: %s", first.WorkflowID)
 	default:
-		return first.id, true, nil
+		return ID(first.WorkflowID), true, nil
 	}
 	steps, err := d.check(ctx, tx, by, r)
 	if err != nil {
@@ -91,12 +91,9 @@ func (d *Service) Preview(ctx context.Context, by intake.Submitter, r Request) (
 	if _, err := bind(&r, by); err != nil {
 		return nil, err
 	}
-	var steps []PlannedStep
-	err := postgres.InTx(ctx, d.db, postgres.API(by.Tenant), func(tx pgx.Tx) (err error) {
-		steps, err = d.check(ctx, tx, by, &r)
-		return err
+	return postgres.InTxReturning(ctx, d.db, postgres.API(by.Tenant), func(tx pgx.Tx) ([]PlannedStep, error) {
+		return d.check(ctx, tx, by, &r)
 	})
-	return steps, err
 }
 
 // bind gives the request the session and the employee of its submitter, and
@@ -183,7 +180,7 @@ func (d *Service) Retry(ctx context.Context, tenant envelope.TenantID, id ID, ac
 		}
 		s.ReversalAction, s.ReversalAttempts = nil, s.ReversalAttempts+1
 		s.set(StepDone, "", "")
-		return b.resume(ctx, tx, actor, why)
+		return b.resolve(ctx, tx, StateReverting, actor, why)
 	})
 }
 
@@ -194,7 +191,7 @@ func (d *Service) Retry(ctx context.Context, tenant envelope.TenantID, id ID, ac
 func (d *Service) Resolve(ctx context.Context, tenant envelope.TenantID, id ID, actor, why string, abandon bool) error {
 	return d.change(ctx, tenant, id, func(tx pgx.Tx, b *Workflow) error {
 		if b.State == StateStuck && abandon {
-			return b.abandon(ctx, tx, actor, why)
+			return b.resolve(ctx, tx, StateResolved, actor, why)
 		}
 		s, err := b.failedReversal(ctx, tx)
 		if err != nil {
@@ -202,9 +199,9 @@ func (d *Service) Resolve(ctx context.Context, tenant envelope.TenantID, id ID, 
 		}
 		s.set(StepResolved, s.Code, s.Message)
 		if abandon {
-			return b.abandon(ctx, tx, actor, why)
+			return b.resolve(ctx, tx, StateResolved, actor, why)
 		}
-		return b.resume(ctx, tx, actor, why)
+		return b.resolve(ctx, tx, StateReverting, actor, why)
 	})
 }
 
@@ -247,22 +244,12 @@ func (b *Workflow) failedReversal(ctx context.Context, tx pgx.Tx) (*Step, error)
 	return s, err
 }
 
-// resume has a driver continue the workflow.
-func (b *Workflow) resume(ctx context.Context, tx pgx.Tx, actor, why string) error {
-	b.State, b.WaitsFor, b.ResolvedBy, b.Note = StateReverting, nil, actor, why
-	if err := save(ctx, tx, b, 0); err != nil {
-		return err
-	}
-	return writeEvent(ctx, tx, b, actor)
-}
-
-// abandon ends the workflow as it is.
-func (b *Workflow) abandon(ctx context.Context, tx pgx.Tx, actor, why string) error {
-	b.State, b.WaitsFor, b.ResolvedBy, b.Note = StateResolved, nil, actor, why
-	for i := range b.Steps {
-		if b.Steps[i].State == StepPlanned {
-			b.Steps[i].set(StepSkipped, "", "")
-		}
+// resolve stores what a person said about the workflow: StateReverting has a
+// driver continue it, StateResolved ends it as it is.
+func (b *Workflow) resolve(ctx context.Context, tx pgx.Tx, to State, actor, why string) error {
+	b.State, b.WaitsFor, b.ResolvedBy, b.Note = to, nil, actor, why
+	if to == StateResolved {
+		b.skipPlanned()
 	}
 	if err := save(ctx, tx, b, 0); err != nil {
 		return err
@@ -276,10 +263,7 @@ func Prune(ctx context.Context, db postgres.Begins) (int64, error) {
 	const most = 1000
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	var n int64
-	err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) (err error) {
-		n, err = prune(ctx, tx, most)
-		return err
+	return postgres.InTxReturning(ctx, db, postgres.Worker(), func(tx pgx.Tx) (int64, error) {
+		return prune(ctx, tx, most)
 	})
-	return n, err
 }

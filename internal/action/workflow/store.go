@@ -168,20 +168,13 @@ func fillSteps(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, workflo
 	return nil
 }
 
-// existing is a workflow that has a name already.
-type existing struct {
-	id      ID
-	digest  []byte
-	session string
-}
-
 // findExisting returns the workflow of an external id; nil if there is none.
-func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, external string) (*existing, error) {
+func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, external string) (*dbsqlc.WorkflowKnownRow, error) {
 	rows, err := dbsqlc.New().WorkflowKnown(ctx, tx, &dbsqlc.WorkflowKnownParams{TenantID: uuid.UUID(tenant), ExternalID: external})
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
-	return &existing{ID(rows[0].WorkflowID), rows[0].ContentDigest, postgres.OrZero(rows[0].SessionID)}, nil
+	return &rows[0], nil
 }
 
 // insert writes a workflow in its first state. If its name is taken by now, that
