@@ -72,6 +72,15 @@ type Event struct {
 	Items []Item
 }
 
+// EventsOf returns an event for each tenant that has items.
+func EventsOf(kind Kind, actor string, items map[envelope.TenantID][]Item) []Event {
+	events := make([]Event, 0, len(items))
+	for tenant, of := range items {
+		events = append(events, Event{Tenant: tenant, Kind: kind, Actor: actor, Items: of})
+	}
+	return events
+}
+
 // Item is one action's part of an event; or, for Configured, what was changed.
 type Item struct {
 	Action   envelope.ActionID `json:"action_id,omitzero"`

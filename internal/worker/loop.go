@@ -57,10 +57,7 @@ func newLoop(name string, debounce time.Duration, log *slog.Logger, work func(co
 
 // poll starts a run soon. It does not block.
 func (l *loop) poll() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
+	signal(l.wake)
 }
 
 // run works until ctx ends. Work that ctx cuts short is rolled back, and done

@@ -128,10 +128,7 @@ func NewPipeline(db *pgxpool.Pool, cache *settings.Cache, live *connect.Pool, cf
 
 // Poll polls for due work now. It does not block.
 func (p *Pipeline) Poll() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	signal(p.wake)
 }
 
 // Run works until ctx is over. Then it claims nothing more, lets running

@@ -168,6 +168,15 @@ func (s *semaphore) acquire(ctx context.Context, most int, moment time.Duration)
 	}
 }
 
+// signal sends to a channel of capacity one, unless a signal is in it. It does
+// not block.
+func signal(to chan<- struct{}) {
+	select {
+	case to <- struct{}{}:
+	default:
+	}
+}
+
 // release gives slots back.
 func (s *semaphore) release(n int) {
 	if n == 0 {
@@ -176,10 +185,7 @@ func (s *semaphore) release(n int) {
 	s.mu.Lock()
 	s.free += n
 	s.mu.Unlock()
-	select {
-	case s.freed <- struct{}{}:
-	default:
-	}
+	signal(s.freed)
 }
 
 // inFlight are the leases that this worker holds, each from claim to commit.
@@ -254,10 +260,7 @@ func NewWaker(ctx context.Context, db *pgxpool.Pool, log *slog.Logger) (*Waker, 
 
 // Wake has the fleet look soon. It does not block.
 func (w *Waker) Wake() {
-	select {
-	case w.calls <- struct{}{}:
-	default:
-	}
+	signal(w.calls)
 }
 
 // Close ends the Waker after a wake-up that is still to be sent.

@@ -149,11 +149,7 @@ func settledItems(rows []outbox.Settlement, settled []outbox.Lease) map[envelope
 }
 
 func (p *Pipeline) events(kind audit.Kind, items map[envelope.TenantID][]audit.Item) []audit.Event {
-	events := make([]audit.Event, 0, len(items))
-	for tenant, of := range items {
-		events = append(events, audit.Event{Tenant: tenant, Kind: kind, Actor: "worker/" + p.cfg.ID, Items: of})
-	}
-	return events
+	return audit.EventsOf(kind, "worker/"+p.cfg.ID, items)
 }
 
 // finish frees what a committed batch held.

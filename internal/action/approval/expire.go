@@ -37,25 +37,13 @@ type reminder struct {
 // Expire ends the wait of envelopes that nobody decided in time, at most so
 // many, across tenants. It returns how many.
 func Expire(ctx context.Context, db postgres.Begins, most int) (int, error) {
-	n := 0
-	err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) error {
-		overdue, err := expire(ctx, tx, most)
+	return postgres.InTxReturning(ctx, db, postgres.Worker(), func(tx pgx.Tx) (int, error) {
+		overdue, n, err := expire(ctx, tx, most)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		n = 0
-		events := make([]audit.Event, 0, len(overdue))
-		for tenant, actions := range overdue {
-			n += len(actions)
-			e := audit.Event{Tenant: tenant, Kind: audit.Decided, Actor: actorSystem}
-			for _, a := range actions {
-				e.Items = append(e.Items, audit.Item{Action: a, Status: envelope.StatusSkipped, Approval: envelope.ApprovalExpired})
-			}
-			events = append(events, e)
-		}
-		return audit.Write(ctx, tx, events...)
+		return n, audit.Write(ctx, tx, audit.EventsOf(audit.Decided, actorSystem, overdue)...)
 	})
-	return n, err
 }
 
 // Remind records reminders of actions that expire undecided soon, and
@@ -63,38 +51,26 @@ func Expire(ctx context.Context, db postgres.Begins, most int) (int, error) {
 // at most so many of either, across tenants, each once. It returns how many were
 // due.
 func Remind(ctx context.Context, db postgres.Begins, most int) (int, error) {
-	n := 0
-	err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) error {
+	return postgres.InTxReturning(ctx, db, postgres.Worker(), func(tx pgx.Tx) (int, error) {
 		expiring, looked, err := dueWarnings(ctx, tx, most)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		escalating, more, err := dueEscalations(ctx, tx, most)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		n = max(looked, more)
-		return audit.Write(ctx, tx, append(reminders(audit.Expiring, expiring), reminders(audit.Escalated, escalating)...)...)
+		return max(looked, more), audit.Write(ctx, tx, append(reminders(audit.Expiring, expiring), reminders(audit.Escalated, escalating)...)...)
 	})
-	return n, err
 }
 
 func reminders(kind audit.Kind, due []reminder) []audit.Event {
-	byTenant := make(map[envelope.TenantID]*audit.Event)
+	items := make(map[envelope.TenantID][]audit.Item)
 	for _, r := range due {
-		e := byTenant[r.tenant]
-		if e == nil {
-			e = &audit.Event{Tenant: r.tenant, Kind: kind, Actor: actorSystem}
-			byTenant[r.tenant] = e
-		}
-		e.Items = append(e.Items, audit.Item{
+		items[r.tenant] = append(items[r.tenant], audit.Item{
 			Action: r.action, Status: envelope.StatusPending, Approval: envelope.ApprovalRequired,
 			Detail: map[string]any{"expires_at": r.expiresAt.UTC(), "given": r.given, "needed": r.needed},
 		})
 	}
-	events := make([]audit.Event, 0, len(byTenant))
-	for _, e := range byTenant {
-		events = append(events, *e)
-	}
-	return events
+	return audit.EventsOf(kind, actorSystem, items)
 }

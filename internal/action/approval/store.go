@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/decision"
+	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
@@ -138,18 +139,16 @@ func orEmpty(digest []byte) []byte {
 	return digest
 }
 
-// expire marks what nobody decided in time.
-func expire(ctx context.Context, tx pgx.Tx, most int) (map[envelope.TenantID][]envelope.ActionID, error) {
+// expire expires the actions that nobody decided in time, and returns them by
+// tenant, and their number.
+func expire(ctx context.Context, tx pgx.Tx, most int) (map[envelope.TenantID][]audit.Item, int, error) {
 	rows, err := dbsqlc.New().ActionsExpire(ctx, tx, int64(most))
-	if err != nil {
-		return nil, err
-	}
-	overdue := make(map[envelope.TenantID][]envelope.ActionID)
+	items := make(map[envelope.TenantID][]audit.Item)
 	for _, r := range rows {
 		t := envelope.TenantID(r.TenantID)
-		overdue[t] = append(overdue[t], envelope.ActionID(r.ActionID))
+		items[t] = append(items[t], audit.Item{Action: envelope.ActionID(r.ActionID), Status: envelope.StatusSkipped, Approval: envelope.ApprovalExpired})
 	}
-	return overdue, nil
+	return items, len(rows), err
 }
 
 // dueWarnings takes the warnings that are due: those of actions that still wait,

@@ -21,9 +21,9 @@ type Retry struct {
 // DefaultRetry waits about 1, 2, 4 … seconds, at most 5 minutes.
 func DefaultRetry() Retry { return Retry{Base: time.Second, Cap: 5 * time.Minute, Jitter: 0.5} }
 
-// wait returns how long to wait after an attempt, counted from 1. The wait
+// Wait returns how long to wait after an attempt, counted from 1. The wait
 // that the provider asked for is a lower bound, jitter included.
-func (r Retry) wait(attempt int, asked time.Duration) time.Duration {
+func (r Retry) Wait(attempt int, asked time.Duration) time.Duration {
 	b := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(r.Base),
 		backoff.WithMaxInterval(r.Cap),
@@ -120,13 +120,13 @@ func (it *Item) afterCall(out source.Outcome, retry Retry) (s Settlement) {
 		switch {
 		case out.Deferred:
 			s = it.settle(from, envelope.EventDefer)
-			s.Deferred, s.Delay, s.WaitsFor, s.UnusedPermit = true, retry.wait(1, out.RetryAfter), out.Code, it.Permit
+			s.Deferred, s.Delay, s.WaitsFor, s.UnusedPermit = true, retry.Wait(1, out.RetryAfter), out.Code, it.Permit
 			attempt = it.Attempt
 		case attempt >= it.MaxAttempts:
 			s = it.giveUp(from, Exhausted)
 		default:
 			s = it.settle(from, envelope.EventRetry)
-			s.WaitsFor, s.Delay = WaitsRetry, retry.wait(attempt, out.RetryAfter)
+			s.WaitsFor, s.Delay = WaitsRetry, retry.Wait(attempt, out.RetryAfter)
 		}
 		s.Unsure = it.Unsure
 	}

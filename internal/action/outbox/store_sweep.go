@@ -109,11 +109,7 @@ func (s *Sweep) cancel(ctx context.Context, tx pgx.Tx, from SweepCursor, most in
 			Action: envelope.ActionID(r.ActionID), Status: envelope.Status(r.Status), Attempt: int(r.Attempt), Code: preflight.CodeKilled,
 		})
 	}
-	var events []audit.Event
-	for tenant, of := range items {
-		events = append(events, audit.Event{Tenant: tenant, Kind: audit.Killed, Actor: s.actor, Items: of})
-	}
-	if err := audit.Write(ctx, tx, events...); err != nil {
+	if err := audit.Write(ctx, tx, audit.EventsOf(audit.Killed, s.actor, items)...); err != nil {
 		return from, false, err
 	}
 	if n := len(refused) + len(deleted); n > 0 {

@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/mcp"
@@ -173,18 +173,7 @@ func (r *unresolvedCall) mayRunAgain() bool {
 	return r.rule.Resend
 }
 
-// wait is how long after a try, counted from 1, the next one comes.
-func wait(try int) time.Duration {
-	b := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(10*time.Second),
-		backoff.WithMaxInterval(time.Hour),
-		backoff.WithMultiplier(2),
-		backoff.WithRandomizationFactor(0.2),
-		backoff.WithMaxElapsedTime(0),
-	)
-	d := b.NextBackOff()
-	for range min(try, MaxAttempts) - 1 {
-		d = b.NextBackOff()
-	}
-	return d
+// wait returns how long to wait after an attempt, counted from 1.
+func wait(attempt int) time.Duration {
+	return outbox.Retry{Base: 10 * time.Second, Cap: time.Hour, Jitter: 0.2}.Wait(min(attempt, MaxAttempts), 0)
 }
