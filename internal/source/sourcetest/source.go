@@ -92,35 +92,31 @@ func NewSource(tools ...source.Tool) *Source {
 	}
 }
 
+func (s *Source) locked(do func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do()
+}
+
 // Next sets the steps of the next calls of a tool. They come before the steps of
 // On.
 func (s *Source) Next(tool string, steps ...Step) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.next[tool] = append(s.next[tool], steps...)
+	s.locked(func() { s.next[tool] = append(s.next[tool], steps...) })
 }
 
 // On sets the function that returns the steps of a tool's calls. It must be safe
 // for concurrent use.
 func (s *Source) On(tool string, step func(context.Context, source.Call) Step) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.always[tool] = step
+	s.locked(func() { s.always[tool] = step })
 }
 
 // SetTools replaces the tools.
 func (s *Source) SetTools(tools ...source.Tool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.tools = slices.Clone(tools)
+	s.locked(func() { s.tools = slices.Clone(tools) })
 }
 
 // FailList makes List fail with err until it is given nil.
-func (s *Source) FailList(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.listErr = err
-}
+func (s *Source) FailList(err error) { s.locked(func() { s.listErr = err }) }
 
 // Effects returns the number of effects under a key.
 func (s *Source) Effects(key string) int {
@@ -224,9 +220,7 @@ func (s *Source) countEffect(call source.Call) {
 
 // Close implements source.Source.
 func (s *Source) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
+	s.locked(func() { s.closed = true })
 	return nil
 }
 

@@ -1,8 +1,9 @@
 // Package limits owns the settings of what may be sent, when, and how fast:
 // buckets, quiet hours, what employees may do, what operators say about tools,
 // and a tenant's own settings. It checks them, stores them with the event of who
-// changed what, reads them back, and compiles those of one tenant into a Set that answers without a database. It does not apply them: the preflight
-// checks and the claim do.
+// changed what, reads them back, and compiles those of one tenant into a Set that
+// answers without a database. It does not apply them: the preflight checks and
+// the claim do.
 package limits
 
 import (

@@ -69,7 +69,7 @@ type Session struct {
 	Pending, Minute int
 }
 
-// contacts is how the tenant's recipients are read.
+// ContactOptions returns how the tenant's recipients are read.
 func (t Tenant) ContactOptions() contact.Options {
 	return contact.Options{Region: t.PhoneRegion, PlusAddressing: t.PlusAddressing}
 }
