@@ -12,11 +12,16 @@ import (
 	"unicode"
 )
 
-// bannedWords are the metaphors that neither names nor comments use, one a line
-// in testdata/banned_words.txt. docs/glossary.md has the words to use instead.
-func bannedWords() ([]string, error) {
+// bannedWords reads testdata/banned_words.txt: a word a line, and where it may stand
+// right behind another word, that word behind "after".
+func bannedWords() (map[string]string, error) {
 	text, err := os.ReadFile("testdata/banned_words.txt")
-	return strings.Fields(string(text)), err
+	banned := make(map[string]string)
+	for line := range strings.Lines(string(text)) {
+		word, allowed, _ := strings.Cut(strings.TrimSpace(line), " after ")
+		banned[word] = allowed
+	}
+	return banned, err
 }
 
 // words splits an identifier, a path or a text into words in lower case:
@@ -55,10 +60,16 @@ func plainWords(r repo) []string {
 	}
 	var broken []string
 	check := func(where, text string) {
+		before := ""
 		for _, word := range words(text) {
-			if slices.Contains(banned, word) || slices.Contains(banned, strings.TrimSuffix(word, "s")) {
+			allowed, found := banned[word]
+			if !found {
+				allowed, found = banned[strings.TrimSuffix(word, "s")]
+			}
+			if found && (allowed == "" || allowed != before) {
 				broken = append(broken, fmt.Sprintf("%s: %q is a metaphor; docs/glossary.md has the field's words", where, word))
 			}
+			before = word
 		}
 	}
 	for _, f := range r.files {

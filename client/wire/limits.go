@@ -219,7 +219,7 @@ type SettingChanges struct {
 
 // Retention is how long one kind of data is kept.
 type Retention struct {
-	// Kind is ledger or events.
+	// Kind is actions or events.
 	Kind string `json:"kind,omitzero"`
 	// Period is a number of days.
 	Period envelope.Duration `json:"period"`

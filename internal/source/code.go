@@ -87,7 +87,7 @@ func (o Outcome) SourceFailed() bool {
 	return false
 }
 
-// MaxRetryAfter bounds what RetryAfter returns, so that a source cannot park
+// MaxRetryAfter bounds what RetryAfter returns, so that a source cannot hold
 // an envelope for good.
 const MaxRetryAfter = 24 * time.Hour
 

@@ -34,8 +34,8 @@ func (y *fixture) relist(tools []source.Tool) {
 
 func (y *fixture) approve(id envelope.ActionID, a approval.Approval) {
 	y.t.Helper()
-	desk := approval.New(y.db, settings.NewCache(), approval.Config{})
-	if _, err := desk.Approve(y.t.Context(), approval.Decider{Tenant: y.tenant, Token: uuid.New(), Name: "ada"}, id, a); err != nil {
+	approvals := approval.New(y.db, settings.NewCache(), approval.Config{})
+	if _, err := approvals.Approve(y.t.Context(), approval.Decider{Tenant: y.tenant, Token: uuid.New(), Name: "ada"}, id, a); err != nil {
 		y.t.Fatal(err)
 	}
 }

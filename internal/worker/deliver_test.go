@@ -73,7 +73,7 @@ func TestTheFleetTellsWebhooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := vault.Encrypt(y.tenant, "hooks", secret)
+	encrypted, err := vault.Encrypt(y.tenant, "hooks", secret)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestTheFleetTellsWebhooks(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return catalog.PutSource(ctx, tx, y.tenant, catalog.Source{ID: "hooks", Kind: catalog.KindWebhook, Config: config, Secret: sealed, Enabled: true})
+		return catalog.PutSource(ctx, tx, y.tenant, catalog.Source{ID: "hooks", Kind: catalog.KindWebhook, Config: config, Secret: encrypted, Enabled: true})
 	})
 	if err := connect.NewRefresher(y.db, settings.NewCache(), live, slog.New(slog.DiscardHandler)).Refresh(t.Context(), y.tenant, "hooks"); err != nil {
 		t.Fatal(err)

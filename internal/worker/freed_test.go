@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
-// patient is a worker that looks again only when something wakes it.
-func (y *fixture) patient() {
+// pollRarely makes the worker look for work only when it is woken.
+func (y *fixture) pollRarely() {
 	y.t.Helper()
 	cfg := config("w1")
 	cfg.Poll, cfg.BacklogPoll = 2*txTimeout, 2*txTimeout
@@ -23,7 +23,7 @@ func TestAPlaceThatIsFreedIsTakenAtOnce(t *testing.T) {
 	p := proposal(in("slow"))
 	y.propose(p, p, p, p, p, p, p)
 
-	y.patient()
+	y.pollRarely()
 	y.empty()
 
 	if got := len(y.src.Calls()); got != 7 {
@@ -43,7 +43,7 @@ func TestATokenThatWasNotUsedIsTakenAtOnce(t *testing.T) {
 	y.propose(waiting, waiting, waiting, waiting, waiting)
 	awake := y.propose(proposal(in("slow")))[0]
 
-	y.patient()
+	y.pollRarely()
 	y.until("SELECT EXISTS (SELECT FROM tool_executions WHERE action_id = $1 AND status = 'sent')", awake.String())
 }
 
@@ -59,7 +59,7 @@ func TestAnUndoneEnvelopeLeavesItsPlace(t *testing.T) {
 		IF NEW.status = 'sending' AND NEW.action_id = TG_ARGV[0]::uuid THEN DELETE FROM outbox WHERE action_id = OLD.action_id; RETURN NULL; END IF; RETURN NEW; END $$`)
 	y.exec("CREATE TRIGGER undone BEFORE UPDATE ON outbox FOR EACH ROW EXECUTE FUNCTION undone('" + ids[0].String() + "')")
 
-	y.patient()
+	y.pollRarely()
 	y.empty()
 
 	if got := len(y.src.Calls()); got != 2 {

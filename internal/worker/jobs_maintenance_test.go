@@ -2,7 +2,7 @@ package worker_test
 
 import "testing"
 
-func TestTheLeaderSealsAndRetains(t *testing.T) {
+func TestTheLeaderWritesCheckpointsAndPrunes(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	for _, table := range []string{"checkpoints", "retention_checks"} {
@@ -13,7 +13,7 @@ func TestTheLeaderSealsAndRetains(t *testing.T) {
 	old := y.submit(toolOnce, 1)[0]
 	y.exec("DELETE FROM outbox")
 	y.exec("UPDATE actions SET created_at = '2025-01-01', approval_state = 'denied', decided_at = '2025-01-01' WHERE action_id = $1", old.String())
-	// Other tests' transactions, before whose end nothing is sealed, end by
+	// Other tests' transactions, before whose end no checkpoint is written, end by
 	// themselves.
 	for !one[bool](y, "SELECT max(txid::text::bigint) < pg_snapshot_xmin(pg_current_snapshot())::text::bigint FROM events") {
 	}

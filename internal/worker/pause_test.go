@@ -442,7 +442,7 @@ func TestAKillMeetsWhatIsBeingGranted(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	id := y.propose(proposal(func(p *envelope.Proposal) { p.Approval = envelope.ApprovalRequired }))[0]
-	desk := approval.New(y.db, settings.NewCache(), approval.Config{})
+	approvals := approval.New(y.db, settings.NewCache(), approval.Config{})
 	y.pause(pause.Target{Scope: pause.Tenant}, true)
 	lock, err := y.db.Begin(t.Context())
 	if err != nil {
@@ -455,7 +455,7 @@ func TestAKillMeetsWhatIsBeingGranted(t *testing.T) {
 	if err := lock.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := desk.Approve(t.Context(), approval.Decider{Tenant: y.tenant, Token: uuid.New(), Name: "ada"}, id, approval.Approval{}); err != nil {
+	if _, err := approvals.Approve(t.Context(), approval.Decider{Tenant: y.tenant, Token: uuid.New(), Name: "ada"}, id, approval.Approval{}); err != nil {
 		t.Fatal(err)
 	}
 	y.sweep()

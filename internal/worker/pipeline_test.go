@@ -222,8 +222,8 @@ func TestAnActionThatReturnedToApprovalRunsOnceWhenGranted(t *testing.T) {
 	y.run(y.pipeline(y.db, y.src, config("w1")))
 	y.empty()
 
-	desk := approval.New(y.db, settings.NewCache(), approval.Config{})
-	if _, err := desk.Approve(t.Context(), approval.Decider{Tenant: y.tenant, Token: uuid.New(), Name: "ada"}, id, approval.Approval{}); err != nil {
+	approvals := approval.New(y.db, settings.NewCache(), approval.Config{})
+	if _, err := approvals.Approve(t.Context(), approval.Decider{Tenant: y.tenant, Token: uuid.New(), Name: "ada"}, id, approval.Approval{}); err != nil {
 		t.Fatal(err)
 	}
 	y.empty()

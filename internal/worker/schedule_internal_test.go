@@ -13,27 +13,27 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 )
 
-func TestBoardShowsWhatIsDueAndWhenTheNextIs(t *testing.T) {
+func TestScheduleShowsWhatIsDueAndWhenTheNextIs(t *testing.T) {
 	t.Parallel()
 	var b schedule
 
 	b.update([]outbox.DueBucket{{Bucket: 1, DueIn: -time.Second}, {Bucket: 2, DueIn: 5 * time.Second}, {Bucket: 3}, {Bucket: 4, DueIn: 3 * time.Second}, {Bucket: 5, Paused: true}}, time.Minute)
 
 	if diff := cmp.Diff([]bucketQueue{{bucket: 1}, {bucket: 3}}, b.queues, cmp.AllowUnexported(bucketQueue{})); diff != "" {
-		t.Errorf("lanes (-want +got):\n%s", diff)
+		t.Errorf("queues (-want +got):\n%s", diff)
 	}
 	if b.idle != 3*time.Second {
 		t.Errorf("idle = %v, want 3s", b.idle)
 	}
 	b.update(nil, time.Minute)
 	if len(b.queues) != 0 || b.idle != time.Minute {
-		t.Errorf("board of nothing = %+v", b)
+		t.Errorf("schedule of nothing = %+v", b)
 	}
 }
 
-// TestBoardWorksEveryLaneOff plays claims against buckets of random depth: the
+// TestScheduleEmptiesEveryQueue plays claims against buckets of random depth: the
 // shares are fair and add up, and every row is claimed once, in order.
-func TestBoardWorksEveryLaneOff(t *testing.T) {
+func TestScheduleEmptiesEveryQueue(t *testing.T) {
 	t.Parallel()
 
 	rapid.Check(t, func(t *rapid.T) {
@@ -70,7 +70,7 @@ func TestBoardWorksEveryLaneOff(t *testing.T) {
 				t.Fatalf("wants(%d) = %+v, shares of the tenants %v; want them equal", n, wants, shares)
 			}
 			if !slices.ContainsFunc(wants, func(w outbox.ClaimRequest) bool { return w.Bucket == b.queues[0].bucket }) {
-				t.Fatalf("wants(%d) = %+v leaves out the first lane, %d", n, wants, b.queues[0].bucket)
+				t.Fatalf("wants(%d) = %+v leaves out the first queue, %d", n, wants, b.queues[0].bucket)
 			}
 			var items []outbox.Item
 			for _, w := range wants {

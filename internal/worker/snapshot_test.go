@@ -21,8 +21,8 @@ import (
 func (y *fixture) see(tool string, required bool) {
 	y.t.Helper()
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
-		shot := catalog.SnapshotRule{Tool: toolRead, Args: json.RawMessage(`{"of":"$key"}`), Required: required}
-		return catalog.PutSnapshotRule(ctx, tx, y.tenant, policy.Key{Source: "fake", Action: tool}, &shot)
+		rule := catalog.SnapshotRule{Tool: toolRead, Args: json.RawMessage(`{"of":"$key"}`), Required: required}
+		return catalog.PutSnapshotRule(ctx, tx, y.tenant, policy.Key{Source: "fake", Action: tool}, &rule)
 	})
 }
 

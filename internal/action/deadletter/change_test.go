@@ -176,7 +176,7 @@ func TestASpentScheduleBeginsNow(t *testing.T) {
 	}
 }
 
-func TestPacedLotsAtOnceDoNotBunch(t *testing.T) {
+func TestPacedBulkRequestsAtOnceDoNotBunch(t *testing.T) {
 	t.Parallel()
 	const requests, each = 8, 5
 	fx := newSharedFixture(t)
@@ -208,7 +208,7 @@ func TestPacedLotsAtOnceDoNotBunch(t *testing.T) {
 	}
 }
 
-func TestLotsOfOneFilterAtOnceShareTheLetters(t *testing.T) {
+func TestBulkRequestsOfOneFilterAtOnceShareTheDeadLetters(t *testing.T) {
 	t.Parallel()
 	const letters = 60
 	fx := newSharedFixture(t)
@@ -337,7 +337,7 @@ func TestResolveRefuses(t *testing.T) {
 	}
 }
 
-// Two people, and somebody who replays, want to end the same riddles at once:
+// Two people, and somebody who replays, want to end the same unresolved calls at once:
 // each letter has one winner.
 func TestOfTwoResolutionsOneWins(t *testing.T) {
 	t.Parallel()

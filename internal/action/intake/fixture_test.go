@@ -162,8 +162,8 @@ func call(tool, args string) *envelope.Proposal {
 	return &envelope.Proposal{Type: envelope.TypeExec, Tool: envelope.Tool{Name: tool, Source: "first"}, Args: json.RawMessage(args)}
 }
 
-// newDoorLike is another process's intake for the same tenant.
-func newDoorLike(d fixture) *intake.Intake {
+// newIntakeLike returns another process's intake for the same tenant.
+func newIntakeLike(d fixture) *intake.Intake {
 	return intake.New(d.db, settings.NewCache(), intake.Config{})
 }
 

@@ -173,22 +173,22 @@ func TestOtherContentUnderAKnownNameConflicts(t *testing.T) {
 	}
 }
 
-func TestTwinsInOneBatchAreOne(t *testing.T) {
+func TestDuplicatesInOneBatchAreOne(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	id := envelope.NewActionID()
 	named, other := note(""), note("")
 	named.ActionID, other.ActionID = id, id
 	other.Args = json.RawMessage(`{"n":2}`)
-	twin := *named
+	duplicate := *named
 
-	got := d.accept(note("e1"), note("e1"), named, &twin, other, note("e2"))
+	got := d.accept(note("e1"), note("e1"), named, &duplicate, other, note("e2"))
 
 	if got[0].Known || !got[1].Known || got[1].Action != got[0].Action {
-		t.Errorf("twins by external id = %+v, %+v, want one new and one known", got[0], got[1])
+		t.Errorf("duplicates by external id = %+v, %+v, want one new and one known", got[0], got[1])
 	}
 	if got[2].Known || !got[3].Known || got[3].Action != id || !errors.Is(got[4].Err, fault.Conflict) || got[5].Err != nil {
-		t.Errorf("twins by action id = %+v, %+v, %+v, want new, known and a conflict", got[2], got[3], got[4])
+		t.Errorf("duplicates by action id = %+v, %+v, %+v, want new, known and a conflict", got[2], got[3], got[4])
 	}
 	if got := d.count("SELECT count(1) FROM outbox WHERE tenant_id = $1", d.tenant.String()); got != 3 {
 		t.Errorf("%d envelopes are on the schedule, want 3", got)
@@ -197,7 +197,7 @@ func TestTwinsInOneBatchAreOne(t *testing.T) {
 
 // The first of the two is refused for its external id, so that its action id
 // is free for the second.
-func TestARefusedTwinDoesNotTakeTheAnswerOfTheOther(t *testing.T) {
+func TestARefusedDuplicateDoesNotTakeTheAnswerOfTheOther(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	d.accept(note("taken"))
@@ -376,7 +376,7 @@ func TestAnUnknownTenantGetsNothing(t *testing.T) {
 
 // Several processes are given the same proposals at once, each in another
 // order: each envelope is new to one of them and known to the others.
-func TestRacingTwinsAreNewOnceAndKnownElsewhere(t *testing.T) {
+func TestRacingDuplicatesAreNewOnceAndKnownElsewhere(t *testing.T) {
 	t.Parallel()
 	const processes, rounds, batch = 4, 6, 25
 	d := newSharedFixture(t)
@@ -389,7 +389,7 @@ func TestRacingTwinsAreNewOnceAndKnownElsewhere(t *testing.T) {
 		begin := make(chan struct{})
 		var wg sync.WaitGroup
 		for i := range processes {
-			other := newDoorLike(d)
+			other := newIntakeLike(d)
 			wg.Go(func() {
 				proposals := make([]*envelope.Proposal, batch)
 				for j := range proposals {

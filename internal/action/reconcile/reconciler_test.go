@@ -161,8 +161,8 @@ func (l *fixture) lose(it outbox.Item) {
 	}
 }
 
-// riddle makes a call of a tool whose end nobody heard.
-func (l *fixture) riddle(tool string) envelope.ActionID {
+// unresolvedCall makes a call of a tool whose outcome is unknown.
+func (l *fixture) unresolvedCall(tool string) envelope.ActionID {
 	l.t.Helper()
 	id := l.propose("fake", tool, `{"to":"ada"}`)
 	l.lose(l.claim()[0])
@@ -222,7 +222,7 @@ func TestWhatIsFoundIsSent(t *testing.T) {
 	l := newFixture(t)
 	l.put(toolOnce, &rule)
 	l.src.On(toolFind, func(context.Context, source.Call) sourcetest.Step { return answer("true") })
-	id := l.riddle(toolOnce)
+	id := l.unresolvedCall(toolOnce)
 
 	early := l.sweep()
 	l.age("0")
@@ -266,7 +266,7 @@ func TestWhatIsNotFound(t *testing.T) {
 			l := newFixture(t)
 			l.put(test.tool, &test.rule)
 			l.src.On(toolFind, func(context.Context, source.Call) sourcetest.Step { return answer("[]") })
-			id := l.riddle(test.tool)
+			id := l.unresolvedCall(test.tool)
 			l.age(test.age)
 
 			l.sweep()
@@ -316,7 +316,7 @@ func TestWhatSaysNothingLeavesItUnknown(t *testing.T) {
 			t.Parallel()
 			l := newFixture(t)
 			l.put(toolKeyed, &rule)
-			id := l.riddle(toolKeyed)
+			id := l.unresolvedCall(toolKeyed)
 			l.age("1 hour")
 			test.arrange(l)
 
@@ -346,7 +346,7 @@ func TestNobodyIsAskedWhileItIsPaused(t *testing.T) {
 			l := newFixture(t)
 			l.put(toolOnce, &rule)
 			l.src.On(toolFind, func(context.Context, source.Call) sourcetest.Step { return answer("true") })
-			id := l.riddle(toolOnce)
+			id := l.unresolvedCall(toolOnce)
 			l.age("1 hour")
 			l.exec("UPDATE dead_letters SET reconcile_attempts = $1", reconcile.MaxAttempts)
 			l.inTx(func(ctx context.Context, tx pgx.Tx) error {
@@ -374,7 +374,7 @@ func TestLooksGetRarerAndEnd(t *testing.T) {
 	l := newFixture(t)
 	l.put(toolOnce, &rule)
 	l.src.On(toolFind, func(context.Context, source.Call) sourcetest.Step { return answer("false") })
-	id := l.riddle(toolOnce)
+	id := l.unresolvedCall(toolOnce)
 	l.age("1 hour")
 
 	var waits []time.Duration
@@ -467,7 +467,7 @@ func TestAReadThatWasOvertakenResolvesNothing(t *testing.T) {
 	t.Parallel()
 	l := newFixture(t)
 	l.put(toolOnce, &rule)
-	id := l.riddle(toolOnce)
+	id := l.unresolvedCall(toolOnce)
 	l.age("1 hour")
 	// While it reads, somebody replays the letter, and the call is lost again.
 	l.src.On(toolFind, func(context.Context, source.Call) sourcetest.Step {
@@ -489,7 +489,7 @@ func TestAReadThatWasOvertakenResolvesNothing(t *testing.T) {
 func TestRulesReachTheLettersThatAreThere(t *testing.T) {
 	t.Parallel()
 	l := newFixture(t)
-	id := l.riddle(toolOnce)
+	id := l.unresolvedCall(toolOnce)
 	if next := l.entry(id).Reconciliation.Next; next != nil {
 		t.Errorf("without a rule the next look is at %v", next)
 	}

@@ -231,9 +231,9 @@ func (r Read) Run(ctx context.Context, log *slog.Logger, snap *settings.Settings
 	if err != nil {
 		return nil, resultArgsMissing
 	}
-	tool, trouble := reader(snap, r.Source, r.Rule.Tool, args)
-	if trouble != "" {
-		return nil, trouble
+	tool, problem := reader(snap, r.Source, r.Rule.Tool, args)
+	if problem != "" {
+		return nil, problem
 	}
 	if _, paused := snap.Limits.Paused(envelope.EmployeeID{}, tool.Key); paused {
 		return nil, resultPaused
@@ -273,7 +273,7 @@ func CheckRead(snap *settings.Settings, source, tool string) error {
 	refuse := func(why envelope.Rule, message string) error {
 		return &envelope.InvalidError{Fields: []envelope.FieldError{{Pointer: "/tool", Rule: why, Message: message}}}
 	}
-	switch _, trouble := reader(snap, source, tool, nil); trouble {
+	switch _, problem := reader(snap, source, tool, nil); problem {
 	case resultToolGone:
 		return refuse("unknown_tool", "the source has no such tool; list the tools to see the ones there are")
 	case resultNotARead:

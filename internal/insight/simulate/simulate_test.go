@@ -100,7 +100,7 @@ func TestWhatMakesTheDifference(t *testing.T) {
 	}
 }
 
-// TestProposalsAreAsTheyWere rehearses what depends on more than the tool: by
+// TestProposalsAreAsTheyWere simulates what depends on more than the tool: by
 // the policy of now, each comes out as it did.
 func TestProposalsAreAsTheyWere(t *testing.T) {
 	t.Parallel()
@@ -293,7 +293,7 @@ func TestOtherTenantsAreInvisible(t *testing.T) {
 	two.refunds(2)
 
 	if got := two.read(lately()).Compare(rule("true", deny), never); got.Examined != 2 || len(got.Differences) != 2 {
-		t.Errorf("a tenant with 2 envelopes rehearses %d: %+v", got.Examined, got.Differences)
+		t.Errorf("a tenant with 2 envelopes simulates %d: %+v", got.Examined, got.Differences)
 	}
 	// Not even where the code would ask for another's.
 	err := postgres.InTx(t.Context(), db, postgres.API(two.tenant).ReadOnly(), func(tx pgx.Tx) error {

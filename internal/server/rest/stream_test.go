@@ -129,7 +129,7 @@ func (l *listener) until(action string) {
 	}
 }
 
-func TestStreamTellsTheStory(t *testing.T) {
+func TestStreamSendsEveryEventInOrder(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("sequence")
 	l := f.operator.listen("")

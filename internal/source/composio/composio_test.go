@@ -164,32 +164,32 @@ func TestListReadsAllPagesOfAllToolkits(t *testing.T) {
 func TestListFails(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		change func(*composio.Config)
-		meddle resttest.Interceptor
-		says   string
+		change    func(*composio.Config)
+		intercept resttest.Interceptor
+		says      string
 	}{
 		"with another's key":   {change: func(cfg *composio.Config) { cfg.APIKey = rest.NewSecret("hush-other") }, says: "status 401"},
 		"at pages without end": {change: func(cfg *composio.Config) { cfg.Toolkits = []string{"endless"} }, says: "more tools than can be listed"},
 		"at an answer of another shape": {
-			meddle: func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { _, _ = io.WriteString(w, `{"tools":[]}`) },
-			says:   "not valid",
+			intercept: func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { _, _ = io.WriteString(w, `{"tools":[]}`) },
+			says:      "not valid",
 		},
 		"at an answer that is too large": {
-			meddle: func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+			intercept: func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 				_, _ = io.WriteString(w, strings.Repeat("x", resttest.MaxBodyBytes+1))
 			},
 			says: "larger than allowed",
 		},
 		"at a cut": {
-			meddle: func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) },
-			says:   "was lost",
+			intercept: func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) },
+			says:      "was lost",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := resttest.New(t, backend)
-			if test.meddle != nil {
-				s.Intercept(test.meddle)
+			if test.intercept != nil {
+				s.Intercept(test.intercept)
 			}
 			var change []func(*composio.Config)
 			if test.change != nil {

@@ -34,9 +34,9 @@ type web struct {
 	done    chan struct{} // closed at the end of the test
 
 	inner atomic.Pointer[http.Handler]
-	// meddle may answer a request itself; method and tool are the JSON-RPC
+	// intercept may answer a request itself; method and tool are the JSON-RPC
 	// request's. Set it before the first request.
-	meddle func(w http.ResponseWriter, r *http.Request, method, tool string) bool
+	intercept func(w http.ResponseWriter, r *http.Request, method, tool string) bool
 }
 
 func newWeb(t *testing.T, opts *sdk.StreamableHTTPOptions) *web {
@@ -70,7 +70,7 @@ func (s *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		_ = json.Unmarshal(body, &req) // a response has neither
 	}
-	if s.meddle != nil && s.meddle(w, r, req.Method, req.Params.Name) {
+	if s.intercept != nil && s.intercept(w, r, req.Method, req.Params.Name) {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -165,7 +165,7 @@ func TestListStopsAtEndlessPages(t *testing.T) {
 	t.Parallel()
 	s := newWeb(t, &sdk.StreamableHTTPOptions{JSONResponse: true})
 	var pages atomic.Int32
-	s.meddle = func(w http.ResponseWriter, _ *http.Request, method, _ string) bool {
+	s.intercept = func(w http.ResponseWriter, _ *http.Request, method, _ string) bool {
 		if method != "tools/list" {
 			return false
 		}
@@ -281,7 +281,7 @@ func TestStatuses(t *testing.T) {
 		t.Run(fmt.Sprint(test.status), func(t *testing.T) {
 			t.Parallel()
 			s := newWeb(t, nil)
-			s.meddle = func(w http.ResponseWriter, _ *http.Request, _, tool string) bool {
+			s.intercept = func(w http.ResponseWriter, _ *http.Request, _, tool string) bool {
 				if tool != "fail" {
 					return false
 				}
@@ -322,7 +322,7 @@ func TestBadConnections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newWeb(t, nil)
-			s.meddle = func(w http.ResponseWriter, _ *http.Request, _, _ string) bool {
+			s.intercept = func(w http.ResponseWriter, _ *http.Request, _, _ string) bool {
 				test.answer(w)
 				return true
 			}
@@ -369,7 +369,7 @@ func TestForgottenSessionIsReplacedOnce(t *testing.T) {
 			s := newWeb(t, nil)
 			var calls atomic.Int32
 			var first, forgotten atomic.Value // session ids
-			s.meddle = func(w http.ResponseWriter, r *http.Request, method, _ string) bool {
+			s.intercept = func(w http.ResponseWriter, r *http.Request, method, _ string) bool {
 				id := r.Header.Get("Mcp-Session-Id")
 				if method == "tools/call" {
 					calls.Add(1)
@@ -421,7 +421,7 @@ func TestUnusableAnswers(t *testing.T) {
 			t.Parallel()
 			s := newWeb(t, nil)
 			entered, release := make(chan struct{}, 1), make(chan struct{})
-			s.meddle = func(w http.ResponseWriter, _ *http.Request, _, tool string) bool {
+			s.intercept = func(w http.ResponseWriter, _ *http.Request, _, tool string) bool {
 				switch tool {
 				case "fail":
 					w.Header().Set("Content-Type", test.media)
@@ -482,7 +482,7 @@ func TestCallsHaveALimit(t *testing.T) {
 func TestListingsHaveALimit(t *testing.T) {
 	t.Parallel()
 	s := newWeb(t, nil)
-	s.meddle = func(_ http.ResponseWriter, _ *http.Request, method, _ string) bool {
+	s.intercept = func(_ http.ResponseWriter, _ *http.Request, method, _ string) bool {
 		if method == "tools/list" {
 			<-s.done
 		}
@@ -501,7 +501,7 @@ func TestCloseEndsRunningCalls(t *testing.T) {
 	t.Parallel()
 	s := newWeb(t, nil)
 	entered := make(chan struct{})
-	s.meddle = func(_ http.ResponseWriter, _ *http.Request, _, tool string) bool {
+	s.intercept = func(_ http.ResponseWriter, _ *http.Request, _, tool string) bool {
 		if tool == "hang" {
 			close(entered)
 		}
@@ -524,7 +524,7 @@ func TestSecretsStayInside(t *testing.T) {
 	const secret = "s3cr3t-t0ken"
 	s := newWeb(t, nil)
 	var authorized atomic.Int32
-	s.meddle = func(w http.ResponseWriter, r *http.Request, _, tool string) bool {
+	s.intercept = func(w http.ResponseWriter, r *http.Request, _, tool string) bool {
 		if r.Header.Get("Authorization") == "Bearer "+secret {
 			authorized.Add(1)
 		}

@@ -180,8 +180,8 @@ func TestListFails(t *testing.T) {
 	t.Parallel()
 	many := "[" + strings.Repeat(`{"server_id":"a","name":"b"},`, 1000) + `{"server_id":"a","name":"b"}]`
 	for name, test := range map[string]struct {
-		meddle resttest.Interceptor
-		says   string
+		intercept resttest.Interceptor
+		says      string
 	}{
 		"at another shape": {func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { _, _ = io.WriteString(w, `{}`) }, "not valid"},
 		"at too many":      {func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { _, _ = io.WriteString(w, many) }, "more tools than can be listed"},
@@ -196,7 +196,7 @@ func TestListFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := resttest.New(t, gateway)
-			s.Intercept(test.meddle)
+			s.Intercept(test.intercept)
 
 			_, err := open(t, s).List(t.Context())
 

@@ -75,7 +75,7 @@ func TestAnotherImplementationTakesTheSignatures(t *testing.T) {
 		return r
 	}
 
-	verdicts := verify(t,
+	results := verify(t,
 		with(current, nil), with(previous, nil),
 		with("whsec_"+strings.Repeat("QUFB", 10), nil),
 		with(current, func(r *received) { r.Body += " " }),
@@ -83,8 +83,8 @@ func TestAnotherImplementationTakesTheSignatures(t *testing.T) {
 		with(current, func(r *received) { r.Headers["webhook-timestamp"] = "1700000000" }),
 	)
 
-	if want := "true true false false false false"; strings.Join(verdicts, " ") != want {
-		t.Errorf("signatures are taken as %v, want %s", verdicts, want)
+	if want := "true true false false false false"; strings.Join(results, " ") != want {
+		t.Errorf("signatures are taken as %v, want %s", results, want)
 	}
 	if got.Headers["webhook-id"] != "4c8a6a0e" {
 		t.Errorf("webhook-id = %q, want the call's key", got.Headers["webhook-id"])

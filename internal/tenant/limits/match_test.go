@@ -33,12 +33,12 @@ func (h fixture) ask(recipients ...string) contact.Ask {
 
 func (h fixture) forbid(entries ...contact.Entry) contact.Counts {
 	h.t.Helper()
-	var tally contact.Counts
+	var counts contact.Counts
 	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
-		tally, err = contact.PutEntries(ctx, tx, h.tenant, entries, "ada")
+		counts, err = contact.PutEntries(ctx, tx, h.tenant, entries, "ada")
 		return err
 	})
-	return tally
+	return counts
 }
 
 func TestMatchesAcrossTenants(t *testing.T) {

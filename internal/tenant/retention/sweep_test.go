@@ -171,7 +171,7 @@ func TestTheWorkerCannotDeleteWhatIsKept(t *testing.T) {
 	}
 }
 
-func TestEventsArePrunedAndTheirSealsStay(t *testing.T) {
+func TestEventsArePrunedAndTheirCheckpointsStay(t *testing.T) {
 	t.Parallel()
 	c := newFixture(t)
 	s, other := c.tenant(past(retention.Events)), c.tenant()
