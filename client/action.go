@@ -150,8 +150,10 @@ func (c *Client) Approve(ctx context.Context, id envelope.ActionID, in wire.Appr
 
 // Deny denies an action that waits for a decision. The agent receives the
 // note.
-func (c *Client) Deny(ctx context.Context, id envelope.ActionID, note string) (wire.Action, error) {
-	return post[wire.Action](ctx, c, actionPath(id)+"/deny", wire.Note{Note: note})
+func (c *Client) Deny(ctx context.Context, id envelope.ActionID, in wire.Denial) (wire.Action, error) {
+	var a wire.Action
+	_, err := c.do(ctx, request{method: http.MethodPost, path: actionPath(id) + "/deny", header: ifMatch(in.ETag), in: in}, &a)
+	return a, err
 }
 
 // EditAction changes the arguments of an action that waits for a decision. It

@@ -261,7 +261,10 @@ func TestRequestsThatAreSafeToRepeatAreRepeated(t *testing.T) {
 			_, err := c.Invoke(t.Context(), "t", wire.Call{ExternalID: "a"})
 			return err
 		}, 3},
-		"a decision":                         {503, 0, func(c *client.Client) error { _, err := c.Deny(t.Context(), envelope.NewActionID(), ""); return err }, 1},
+		"a decision": {503, 0, func(c *client.Client) error {
+			_, err := c.Deny(t.Context(), envelope.NewActionID(), wire.Denial{})
+			return err
+		}, 1},
 		"a bug of the server":                {500, 0, func(c *client.Client) error { return c.Ready(t.Context()) }, 1},
 		"a server that asks for a long wait": {429, 60, func(c *client.Client) error { return c.Ready(t.Context()) }, 1},
 	} {

@@ -38,10 +38,22 @@ type Note struct {
 	Note string `json:"note,omitzero"`
 }
 
+// Denial is how an action is denied.
+type Denial struct {
+	// Note says why, for the record and for the agent.
+	Note string `json:"note,omitzero"`
+	// ETag is as in Approval.
+	ETag string `json:"-"`
+}
+
 // BulkDecision decides about several actions.
 type BulkDecision struct {
 	IDs  []envelope.ActionID `json:"ids"`
 	Note string              `json:"note,omitzero"`
+	// ETags are the versions of some of them that the decider saw. An action
+	// that has another now is refused, and so is one that was edited and is not
+	// among these.
+	ETags map[envelope.ActionID]string `json:"etags,omitempty"`
 }
 
 // Decided is the result of a decision about one action of several.

@@ -248,7 +248,7 @@ func steps() []step {
 		StepReport: StepReport{Request: "write about a raise", Decision: "denied", Result: fmt.Sprintf("%q", notSure)}, name: "raise",
 		tool: toolCreate, title: deniedTitle, body: "All of it.\n", want: notSent(envelope.ModeRequireApproval, envelope.PhaseDenied),
 		decide: func(d *demonstration, ctx context.Context, id envelope.ActionID) (wire.Action, error) {
-			return d.operator.Deny(ctx, id, notSure)
+			return d.operator.Deny(ctx, id, wire.Denial{Note: notSure})
 		},
 	}, {
 		StepReport: StepReport{Request: "write down a thought", Decision: "undone by the agent", Result: "nothing was sent"}, name: "thought",

@@ -49,6 +49,22 @@ type Error struct {
 	Cause error
 	// After is how long to wait before the next try; 0 if unknown.
 	After time.Duration
+	// Quota is the limit that the caller has reached, of an error of Exceeded.
+	Quota *Quota
+}
+
+// Quota is how much of a limit a caller has left.
+type Quota struct {
+	// Name names the limit.
+	Name string
+	// Max is how much the limit allows: in each Window, or at the same time if
+	// Window is 0.
+	Max    int
+	Window time.Duration
+	// Left is how much of Max is left.
+	Left int
+	// Reset is after how long more is left; 0 if unknown.
+	Reset time.Duration
 }
 
 // New returns an error of a kind whose text may be shown to the caller.
@@ -64,6 +80,11 @@ func Wrap(cause error, kind Kind, format string, args ...any) error {
 // Limit is New for Limited, with how long to wait.
 func Limit(after time.Duration, format string, args ...any) error {
 	return &Error{Kind: Limited, Text: fmt.Sprintf(format, args...), After: after}
+}
+
+// Exceeded is Limit for a caller who has reached a quota.
+func Exceeded(q Quota, format string, args ...any) error {
+	return &Error{Kind: Limited, Text: fmt.Sprintf(format, args...), After: q.Reset, Quota: &q}
 }
 
 // Error returns the text, and the cause after it if there is one. Only Text
@@ -90,7 +111,12 @@ func RetryAfter(err error) int {
 	if e == nil {
 		return 1
 	}
-	return max(1, int((e.After+time.Second-1)/time.Second))
+	return WholeSeconds(e.After)
+}
+
+// WholeSeconds returns a wait in whole seconds, rounded up, and at least one.
+func WholeSeconds(wait time.Duration) int {
+	return max(1, int((wait+time.Second-1)/time.Second))
 }
 
 // KindOf returns the kind of err, or "" if it has none.

@@ -78,6 +78,14 @@ type Approval struct {
 	Always *Always
 }
 
+// Denial says how an action is denied.
+type Denial struct {
+	// Note says why, for the record and for the agent.
+	Note string
+	// IfMatch is as in Approval.
+	IfMatch string
+}
+
 // Edit says how an envelope is to be changed that waits for a decision.
 type Edit struct {
 	// Args are sent in place of the ones that it has.
@@ -147,11 +155,9 @@ func (d *Service) Approve(ctx context.Context, by Decider, action envelope.Actio
 // each in order. One that cannot be approved does not affect the others. seen
 // holds the ETags of some of them, or is nil.
 func (d *Service) ApproveMany(ctx context.Context, by Decider, actions []envelope.ActionID, note string, seen map[envelope.ActionID]string) ([]Result, error) {
-	requested := make([]requestedVote, len(actions))
-	for i, a := range actions {
-		requested[i] = requestedVote{action: a, ifMatch: seen[a], find: (*decisionTx).findSeen}
-	}
-	all, err := d.many(ctx, by, actions, func(s *decisionTx) ([]Result, error) { return s.approve(ctx, note, requested) })
+	all, err := d.many(ctx, by, actions, func(s *decisionTx) ([]Result, error) {
+		return s.approve(ctx, note, requestedVotes(actions, seen))
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -160,9 +166,10 @@ func (d *Service) ApproveMany(ctx context.Context, by Decider, actions []envelop
 }
 
 // Deny refuses an envelope that waits for a decision; one who denies is
-// enough. The note reaches the agent.
-func (d *Service) Deny(ctx context.Context, by Decider, action envelope.ActionID, note string) error {
-	all, err := d.DenyMany(ctx, by, []envelope.ActionID{action}, note)
+// enough. The note reaches the agent. Errors are as with Approve, but for what
+// policy or the tool's definition say.
+func (d *Service) Deny(ctx context.Context, by Decider, action envelope.ActionID, with Denial) error {
+	all, err := d.DenyMany(ctx, by, []envelope.ActionID{action}, with.Note, map[envelope.ActionID]string{action: with.IfMatch})
 	if err != nil {
 		return err
 	}
@@ -170,8 +177,21 @@ func (d *Service) Deny(ctx context.Context, by Decider, action envelope.ActionID
 }
 
 // DenyMany refuses up to MaxBatch envelopes, and answers for each in order.
-func (d *Service) DenyMany(ctx context.Context, by Decider, actions []envelope.ActionID, note string) ([]Result, error) {
-	return d.many(ctx, by, actions, func(s *decisionTx) ([]Result, error) { return s.deny(ctx, note, actions) })
+// seen is as in ApproveMany.
+func (d *Service) DenyMany(ctx context.Context, by Decider, actions []envelope.ActionID, note string, seen map[envelope.ActionID]string) ([]Result, error) {
+	return d.many(ctx, by, actions, func(s *decisionTx) ([]Result, error) {
+		return s.deny(ctx, note, requestedVotes(actions, seen))
+	})
+}
+
+// requestedVotes returns a vote for each of the actions, about the version that
+// was seen if seen has its ETag.
+func requestedVotes(actions []envelope.ActionID, seen map[envelope.ActionID]string) []requestedVote {
+	requested := make([]requestedVote, len(actions))
+	for i, a := range actions {
+		requested[i] = requestedVote{action: a, ifMatch: seen[a], find: (*decisionTx).findSeen}
+	}
+	return requested
 }
 
 // Edit changes what will be sent, and leaves the envelope waiting. Votes that

@@ -39,7 +39,7 @@ func TestDenyEndsIt(t *testing.T) {
 	o := newFixture(t)
 	id := o.propose(1)[0]
 
-	err := o.service.Deny(t.Context(), o.decider("ada"), id, "too dear")
+	err := o.service.Deny(t.Context(), o.decider("ada"), id, approval.Denial{Note: "too dear"})
 
 	v := o.view(id)
 	if err != nil || v.Phase != envelope.PhaseDenied || v.Envelope.Result.Status != envelope.StatusSkipped || v.DecisionNote != "too dear" {
@@ -57,7 +57,7 @@ func TestDecisionsThatCannotBeTaken(t *testing.T) {
 		return o.grant(o.decider("bob"), id, "")
 	}
 	deny := func(o fixture, id envelope.ActionID) error {
-		return o.service.Deny(o.t.Context(), o.decider("bob"), id, "")
+		return o.service.Deny(o.t.Context(), o.decider("bob"), id, approval.Denial{})
 	}
 	own := func(o fixture) approval.Decider {
 		return approval.Decider{Tenant: o.tenant, Token: o.agent(), Name: "agent"}
@@ -78,9 +78,11 @@ func TestDecisionsThatCannotBeTaken(t *testing.T) {
 		want   fault.Kind
 	}{
 		"own proposal granted": {nothing, func(o fixture, id envelope.ActionID) error { return o.grant(own(o), id, "") }, fault.Denied},
-		"own proposal denied":  {nothing, func(o fixture, id envelope.ActionID) error { return o.service.Deny(o.t.Context(), own(o), id, "") }, fault.Denied},
-		"too late to grant":    {func(o fixture, id envelope.ActionID) { o.overdue(id) }, grant, fault.Gone},
-		"too late to deny":     {func(o fixture, id envelope.ActionID) { o.overdue(id) }, deny, fault.Gone},
+		"own proposal denied": {nothing, func(o fixture, id envelope.ActionID) error {
+			return o.service.Deny(o.t.Context(), own(o), id, approval.Denial{})
+		}, fault.Denied},
+		"too late to grant": {func(o fixture, id envelope.ActionID) { o.overdue(id) }, grant, fault.Gone},
+		"too late to deny":  {func(o fixture, id envelope.ActionID) { o.overdue(id) }, deny, fault.Gone},
 		"too late, and swept": {func(o fixture, id envelope.ActionID) {
 			o.overdue(id)
 			if _, err := approval.Expire(o.t.Context(), o.db, 1000); err != nil {
@@ -130,7 +132,7 @@ func TestADecisionStaysWithItsTenant(t *testing.T) {
 	id := mine.propose(1)[0]
 
 	granted := theirs.grant(theirs.decider("eve"), id, "")
-	denied := theirs.service.Deny(t.Context(), theirs.decider("eve"), id, "")
+	denied := theirs.service.Deny(t.Context(), theirs.decider("eve"), id, approval.Denial{})
 
 	if !errors.Is(granted, fault.NotFound) || !errors.Is(denied, fault.NotFound) {
 		t.Errorf("decisions about another tenant's envelope = %v, %v, want fault.NotFound", granted, denied)
@@ -176,7 +178,7 @@ func TestRacesHaveOneWinner(t *testing.T) {
 		return o.grant(o.decider("ada"), id, "")
 	}
 	deny := func(o fixture, id envelope.ActionID) error {
-		return o.service.Deny(o.t.Context(), o.decider("bob"), id, "")
+		return o.service.Deny(o.t.Context(), o.decider("bob"), id, approval.Denial{})
 	}
 	undo := func(o fixture, id envelope.ActionID) error {
 		return postgres.InTx(o.t.Context(), o.db, postgres.API(o.tenant), func(tx pgx.Tx) error {

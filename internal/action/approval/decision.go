@@ -223,12 +223,12 @@ func (s *decisionTx) countVote(b requestedVote) (countedVote, error) {
 }
 
 // deny refuses envelopes.
-func (s *decisionTx) deny(ctx context.Context, note string, actions []envelope.ActionID) ([]Result, error) {
-	all := make([]Result, len(actions))
+func (s *decisionTx) deny(ctx context.Context, note string, requested []requestedVote) ([]Result, error) {
+	all := make([]Result, len(requested))
 	var denied []countedVote
-	for i, a := range actions {
-		all[i].Action = a
-		m, err := s.find(a, "")
+	for i, b := range requested {
+		all[i].Action = b.action
+		m, err := b.find(s, b.action, b.ifMatch)
 		if err != nil {
 			all[i].Err = err
 			continue

@@ -180,6 +180,14 @@ func TestAnEditVoidsTheVotes(t *testing.T) {
 	if err := o.grant(o.person("ada"), id, ""); !errors.Is(err, fault.Unconditional) {
 		t.Errorf("a vote that does not say for what = %v, want fault.Unconditional", err)
 	}
+	for _, denial := range []struct {
+		ifMatch string
+		want    fault.Kind
+	}{{seen, fault.Stale}, {"", fault.Unconditional}} {
+		if err := o.service.Deny(t.Context(), o.person("cyd"), id, approval.Denial{IfMatch: denial.ifMatch}); !errors.Is(err, denial.want) {
+			t.Errorf("a denial with If-Match %q = %v, want %v", denial.ifMatch, err, denial.want)
+		}
+	}
 	approve := func(name string) error {
 		_, err := o.service.Approve(t.Context(), o.person(name), id, approval.Approval{IfMatch: approval.ETag(o.view(id))})
 		return err

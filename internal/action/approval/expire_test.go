@@ -71,7 +71,7 @@ func TestRemindTellsOnce(t *testing.T) {
 	}
 	wg.Go(func() {
 		for _, id := range ofA[10:] {
-			if err := a.service.Deny(t.Context(), a.person("bob"), id, ""); err != nil {
+			if err := a.service.Deny(t.Context(), a.person("bob"), id, approval.Denial{}); err != nil {
 				t.Errorf("Deny = %v", err)
 			}
 		}
@@ -110,7 +110,7 @@ func TestWhatRetentionDeletesGoesWhole(t *testing.T) {
 		if err := o.service.Edit(t.Context(), o.person("bob"), id, approval.Edit{Args: []byte(`{"n":1}`)}); err != nil {
 			t.Fatal(err)
 		}
-		if err := o.service.Deny(t.Context(), o.person("ada"), id, ""); err != nil {
+		if err := o.service.Deny(t.Context(), o.person("ada"), id, approval.Denial{IfMatch: approval.ETag(o.view(id))}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -29,7 +29,7 @@ func TestTheInboxHoldsWhatWaitsForAPerson(t *testing.T) {
 	o.review(2)
 	ids := o.propose(6)
 	o.overdue(ids[0])
-	if err := o.service.Deny(t.Context(), o.person("ada"), ids[1], ""); err != nil {
+	if err := o.service.Deny(t.Context(), o.person("ada"), ids[1], approval.Denial{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.grant(o.person("ada"), ids[2], ""); err != nil {

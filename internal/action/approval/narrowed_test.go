@@ -21,7 +21,7 @@ func TestATokenForSomeToolsDecidesAboutThose(t *testing.T) {
 	_, edited := o.service.Approve(t.Context(), other, ids[0], approval.Approval{Args: json.RawMessage(`{"n":1}`)})
 	for name, err := range map[string]error{
 		"approve":          o.grant(other, ids[0], ""),
-		"deny":             o.service.Deny(t.Context(), other, ids[0], ""),
+		"deny":             o.service.Deny(t.Context(), other, ids[0], approval.Denial{}),
 		"edit":             o.service.Edit(t.Context(), other, ids[0], approval.Edit{Args: json.RawMessage(`{"n":1}`)}),
 		"approve and edit": edited,
 	} {

@@ -60,7 +60,7 @@ func TestOneWhoDeniesIsEnough(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	err := o.service.Deny(t.Context(), o.person("ada"), id, "on second thoughts")
+	err := o.service.Deny(t.Context(), o.person("ada"), id, approval.Denial{Note: "on second thoughts"})
 
 	if v := o.view(id); err != nil || v.Phase != envelope.PhaseDenied || v.DecisionNote != "on second thoughts" || len(o.votes(id)) != 2 {
 		t.Errorf("Deny = %v, and it is %s with %d votes", err, v.Phase, len(o.votes(id)))
@@ -83,7 +83,7 @@ func TestNobodyDecidesAboutTheirOwn(t *testing.T) {
 		"her login":              {Tenant: o.tenant, Token: ada, Person: ada, Name: "ada"},
 		"her token, said as one": {Tenant: o.tenant, Token: o.agent(), Person: ada, Name: "ada"},
 	} {
-		granted, denied := o.grant(by, id, ""), o.service.Deny(t.Context(), by, id, "")
+		granted, denied := o.grant(by, id, ""), o.service.Deny(t.Context(), by, id, approval.Denial{})
 		edited := o.service.Edit(t.Context(), by, id, approval.Edit{Args: []byte(`{"n":1}`)})
 		if !errors.Is(granted, fault.Denied) || !errors.Is(denied, fault.Denied) || !errors.Is(edited, fault.Denied) {
 			t.Errorf("decisions by %s = %v, %v, %v, want fault.Denied", name, granted, denied, edited)
@@ -135,7 +135,7 @@ func TestABatchAnswersForEach(t *testing.T) {
 	o := newFixture(t)
 	ids := o.propose(5)
 	o.overdue(ids[1])
-	if err := o.service.Deny(t.Context(), o.person("bob"), ids[2], ""); err != nil {
+	if err := o.service.Deny(t.Context(), o.person("bob"), ids[2], approval.Denial{}); err != nil {
 		t.Fatal(err)
 	}
 	batch := []envelope.ActionID{ids[0], ids[1], ids[2], envelope.NewActionID(), ids[0], ids[3], ids[4]}
@@ -157,7 +157,7 @@ func TestABatchAnswersForEach(t *testing.T) {
 	if n := one[int](o, "SELECT count(1)::int FROM events WHERE kind = 'decided' AND actor = 'ada'"); n != 1 {
 		t.Errorf("a batch left %d events, want 1", n)
 	}
-	if _, err := o.service.DenyMany(t.Context(), o.person("ada"), make([]envelope.ActionID, approval.MaxBatch+1), ""); !errors.Is(err, fault.Invalid) {
+	if _, err := o.service.DenyMany(t.Context(), o.person("ada"), make([]envelope.ActionID, approval.MaxBatch+1), "", nil); !errors.Is(err, fault.Invalid) {
 		t.Errorf("a batch that is too large = %v, want fault.Invalid", err)
 	}
 }

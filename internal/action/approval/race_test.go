@@ -31,7 +31,7 @@ func approves(o fixture, nth int, id envelope.ActionID) error {
 }
 
 func denies(o fixture, nth int, id envelope.ActionID) error {
-	return o.service.Deny(o.t.Context(), o.person(fmt.Sprintf("denier %d", nth)), id, "")
+	return o.service.Deny(o.t.Context(), o.person(fmt.Sprintf("denier %d", nth)), id, approval.Denial{})
 }
 
 func undoes(o fixture, _ int, id envelope.ActionID) error {
@@ -327,7 +327,7 @@ func TestOverlappingBatchesHaveOneWinnerEach(t *testing.T) {
 			by := o.person(fmt.Sprintf("person %d", nth))
 			decide := func() ([]approval.Result, error) { return o.service.ApproveMany(t.Context(), by, mine, "", nil) }
 			if nth%2 == 1 {
-				decide = func() ([]approval.Result, error) { return o.service.DenyMany(t.Context(), by, mine, "") }
+				decide = func() ([]approval.Result, error) { return o.service.DenyMany(t.Context(), by, mine, "", nil) }
 			}
 			decided, err := decide()
 			if err != nil {

@@ -110,8 +110,15 @@ func New(db postgres.Begins, cache *settings.Cache, cfg Config) *Intake {
 // alone; an error means that none was accepted, and submitting the same
 // proposals again is safe if they carry an external id.
 func (in *Intake) Accept(ctx context.Context, by Submitter, proposals []*envelope.Proposal) ([]Answer, error) {
+	answers, _, err := in.AcceptCounted(ctx, by, proposals)
+	return answers, err
+}
+
+// AcceptCounted is Accept that also returns how much the submitter's session has
+// left afterwards of the limits that its proposals count to.
+func (in *Intake) AcceptCounted(ctx context.Context, by Submitter, proposals []*envelope.Proposal) ([]Answer, []fault.Quota, error) {
 	if len(proposals) > MaxBatch {
-		return nil, fault.New(fault.Invalid, "at most %d proposals at once", MaxBatch)
+		return nil, nil, fault.New(fault.Invalid, "at most %d proposals at once", MaxBatch)
 	}
 	var a acceptance
 	var err error
@@ -130,13 +137,13 @@ func (in *Intake) Accept(ctx context.Context, by Submitter, proposals []*envelop
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	in.decisions.Add(by.Tenant, a.decisions)
 	if a.queued {
 		in.cfg.Wake()
 	}
-	return a.answers, nil
+	return a.answers, a.quotas, nil
 }
 
 // errTaken is the error for a batch of which an id is taken, or may be.
@@ -145,6 +152,8 @@ var errTaken = fault.New(fault.Busy, "the same envelopes are being submitted els
 // acceptance is the result of one transaction.
 type acceptance struct {
 	answers []Answer
+	// quotas is what is left of the session's limits, as far as they were counted.
+	quotas []fault.Quota
 	// queued reports whether an action was scheduled.
 	queued bool
 	// decisions are stored as of the commit.
@@ -183,7 +192,7 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 			return acceptance{}, err
 		}
 	}
-	if rows, err = admit(ctx, tx, snap, by, in.cfg.ApprovalWait, ask, rows, a.answers); err != nil {
+	if rows, a.quotas, err = admit(ctx, tx, snap, by, in.cfg.ApprovalWait, ask, rows, a.answers); err != nil {
 		return acceptance{}, err
 	}
 	answerDuplicates(duplicates, a.answers)

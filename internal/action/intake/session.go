@@ -30,9 +30,10 @@ func (u *usage) count(r *row) error {
 	waits := r.waits()
 	switch {
 	case u.limits.Minute > 0 && u.used >= u.limits.Minute:
-		return fault.Limit(u.minuteIn, "the session has proposed %d actions within a minute, as many as it may; try again in %s", u.limits.Minute, roundUp(u.minuteIn))
+		return fault.Exceeded(u.minuteQuota(), "the session has proposed %d actions within a minute, as many as it may; try again in %s",
+			u.limits.Minute, roundUp(u.minuteIn))
 	case u.limits.Pending > 0 && waits && u.pending >= u.limits.Pending:
-		return fault.Limit(u.pendingIn,
+		return fault.Exceeded(u.pendingQuota(),
 			"%d actions of the session wait for a person, as many as may; try again when one of them is decided or taken back, or in %s, when one expires",
 			u.limits.Pending, roundUp(u.pendingIn))
 	}
@@ -43,20 +44,40 @@ func (u *usage) count(r *row) error {
 	return nil
 }
 
-// roundUp is a wait in whole seconds, none of them too short.
+func (u *usage) minuteQuota() fault.Quota {
+	return fault.Quota{Name: "session-minute", Max: u.limits.Minute, Window: time.Minute, Left: max(0, u.limits.Minute-u.used), Reset: u.minuteIn}
+}
+
+func (u *usage) pendingQuota() fault.Quota {
+	return fault.Quota{Name: "session-pending", Max: u.limits.Pending, Left: max(0, u.limits.Pending-u.pending), Reset: u.pendingIn}
+}
+
+// quotas returns how much the session has left of the limits that were counted.
+func (u *usage) quotas(countedPending bool) (quotas []fault.Quota) {
+	if u.limits.Minute > 0 {
+		quotas = append(quotas, u.minuteQuota())
+	}
+	if u.limits.Pending > 0 && countedPending {
+		quotas = append(quotas, u.pendingQuota())
+	}
+	return quotas
+}
+
+// roundUp rounds a wait up to whole seconds, and to at least one.
 func roundUp(wait time.Duration) time.Duration {
-	return max(time.Second, (wait + time.Second - 1).Truncate(time.Second))
+	return time.Duration(fault.WholeSeconds(wait)) * time.Second
 }
 
 // admit keeps the rows that the limits of the submitter's session allow, in
-// order, and answers the others with when to try again. It costs nothing where
-// there is no session, or no limit.
+// order, and answers the others with when to try again. It also returns how much
+// the session has left afterwards. It costs nothing where there is no session,
+// or no limit.
 //
 // An envelope that the tenant knows already is not proposed again, and so is
 // never refused for a limit: asked reports that the rows are known to be new, and
 // if they are not and a limit refuses one, admit returns errTaken, so that the
 // ids are looked for.
-func admit(ctx context.Context, tx pgx.Tx, snap *settings.Settings, by Submitter, wait time.Duration, asked bool, rows []row, answers []Answer) ([]row, error) {
+func admit(ctx context.Context, tx pgx.Tx, snap *settings.Settings, by Submitter, wait time.Duration, asked bool, rows []row, answers []Answer) ([]row, []fault.Quota, error) {
 	limits := snap.Limits.Session()
 	waiting := 0
 	for i := range rows {
@@ -65,11 +86,11 @@ func admit(ctx context.Context, tx pgx.Tx, snap *settings.Settings, by Submitter
 		}
 	}
 	if by.Session == "" || limits.Minute == 0 && (limits.Pending == 0 || waiting == 0) {
-		return rows, nil
+		return rows, nil, nil
 	}
 	u, err := lockUsage(ctx, tx, by, limits, len(rows), waiting > 0)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if u.pending == 0 {
 		u.pendingIn = wait
@@ -83,12 +104,12 @@ func admit(ctx context.Context, tx pgx.Tx, snap *settings.Settings, by Submitter
 			continue
 		}
 		if !asked && r.hasKey() {
-			return nil, errTaken
+			return nil, nil, errTaken
 		}
 		answers[r.at] = Answer{Err: refusal}
 	}
 	if len(admitted) == len(rows) {
-		return admitted, nil
+		return admitted, u.quotas(waiting > 0), nil
 	}
-	return admitted, setUsage(ctx, tx, by, u)
+	return admitted, u.quotas(waiting > 0), setUsage(ctx, tx, by, u)
 }

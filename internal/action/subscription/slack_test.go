@@ -70,7 +70,7 @@ func TestADecisionBeforeTheMessageIsOut(t *testing.T) {
 	s := h.toTeam()
 	id := h.propose("ask", `{}`, 1)[0]
 	h.relayAll()
-	if err := h.approvals.Deny(t.Context(), h.decider(), id, "no"); err != nil {
+	if err := h.approvals.Deny(t.Context(), h.decider(), id, approval.Denial{Note: "no"}); err != nil {
 		t.Fatal(err)
 	}
 	h.relayAll()

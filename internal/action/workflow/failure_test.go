@@ -111,7 +111,7 @@ func TestAStepThatAPersonDeniesTakesTheOthersBack(t *testing.T) {
 	o.run(always(sent))
 	service, by := o.approvals()
 
-	if err := service.Deny(t.Context(), by, *o.get(id).WaitsFor, "not today"); err != nil {
+	if err := service.Deny(t.Context(), by, *o.get(id).WaitsFor, approval.Denial{Note: "not today"}); err != nil {
 		t.Fatal(err)
 	}
 	o.run(always(sent))
@@ -196,7 +196,7 @@ func (o *fixture) compensation() workflow.ID {
 	id := o.submit(steps(true, "link", `{"from":"a","to":"b"}`, "create", `{"name":"a"}`, "link", `{"from":"$1.id","to":"c"}`, "ask", `{}`))
 	o.run(failing("delete", failed))
 	service, by := o.approvals()
-	if err := service.Deny(o.t.Context(), by, *o.get(id).WaitsFor, ""); err != nil {
+	if err := service.Deny(o.t.Context(), by, *o.get(id).WaitsFor, approval.Denial{}); err != nil {
 		o.t.Fatal(err)
 	}
 	o.run(failing("delete", failed))

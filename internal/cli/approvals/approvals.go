@@ -103,7 +103,11 @@ func (f *decision) onlyOne() bool {
 func (f *decision) changeFlags(a *command.App, cmd *cobra.Command) {
 	a.JSONFlag(cmd, &f.Args, "args", "send these arguments instead, as a JSON `object` or @FILE")
 	cmd.Flags().StringArrayVar(&f.sets, "set", nil, "send this one instead: a.b=`value`, JSON or a text (may be given again)")
-	cmd.Flags().StringVar(&f.ETag, "etag", "", "only if it is as it was when \"get\" showed this `etag`")
+	etagFlag(cmd, &f.ETag)
+}
+
+func etagFlag(cmd *cobra.Command, etag *string) {
+	cmd.Flags().StringVar(etag, "etag", "", "only if it is as it was when \"get\" showed this `etag`")
 }
 
 // Approve returns the command approve.
@@ -160,12 +164,10 @@ func (f *decision) approval(ctx context.Context, a *command.App, c *client.Clien
 		return in, err
 	}
 	d := action.Decision
-	if d != nil && d.At == nil && in.ETag == "" {
-		if d.Edited != nil && !asks && !f.changes() && !f.yes {
-			return in, command.Misuse("%s was edited by %s since it was proposed: look at it with `countersign get %s`, then approve it with --etag %s",
-				id, command.Line(d.Edited.By), id, d.ETag)
+	if in.ETag == "" {
+		if in.ETag, err = seenETag(action, "approve", asks || f.changes() || f.yes); err != nil {
+			return in, err
 		}
-		in.ETag = d.ETag
 	}
 	if in.Args, err = f.arguments(action.Envelope.Args); err != nil {
 		return in, err
@@ -180,6 +182,21 @@ func (f *decision) approval(ctx context.Context, a *command.App, c *client.Clien
 		in.Args = nil
 	}
 	return in, nil
+}
+
+// seenETag returns the ETag of an action that waits for a decision, or "" if it
+// waits for none. An action that was edited is only decided about by somebody
+// who saw it, or was told that it was.
+func seenETag(action wire.Action, decide string, seen bool) (string, error) {
+	d, id := action.Decision, action.Envelope.ActionID
+	if d == nil || d.At != nil {
+		return "", nil
+	}
+	if d.Edited != nil && !seen {
+		return "", command.Misuse("%s was edited by %s since it was proposed: look at it with `countersign get %s`, then %s it with --etag %s",
+			id, command.Line(d.Edited.By), id, decide, d.ETag)
+	}
+	return d.ETag, nil
 }
 
 // arguments returns the arguments of an action with the changes of the flags.
@@ -241,16 +258,30 @@ func Edit(a *command.App) *cobra.Command {
 
 // Deny returns the command deny.
 func Deny(a *command.App) *cobra.Command {
-	var note string
+	var in wire.Denial
 	cmd := command.New(a, "deny ID...", command.Arguments(1, command.Many, "the ids of actions"), func(ctx context.Context, c *client.Client, args []string) error {
-		if len(args) > 1 {
-			return decideMany(ctx, a, args, note, c.DenyMany)
+		switch {
+		case in.ETag != "" && len(args) > 1:
+			return command.Misuse("--etag is about one action; deny the others by themselves")
+		case len(args) > 1:
+			return decideMany(ctx, a, args, in.Note, c.DenyMany)
 		}
 		return actions.Intended(actions.Each(ctx, a, args, 0, func(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
-			return c.Deny(ctx, id, note)
+			in := in
+			if in.ETag == "" {
+				action, err := c.Action(ctx, id)
+				if err != nil {
+					return wire.Action{}, err
+				}
+				if in.ETag, err = seenETag(action, "deny", false); err != nil {
+					return wire.Action{}, err
+				}
+			}
+			return c.Deny(ctx, id, in)
 		}))
 	})
-	cmd.Flags().StringVar(&note, "note", "", "why, for the record and for the agent")
+	cmd.Flags().StringVar(&in.Note, "note", "", "why, for the record and for the agent")
+	etagFlag(cmd, &in.ETag)
 	return cmd
 }
 

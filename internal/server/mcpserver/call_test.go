@@ -94,7 +94,7 @@ func TestDenialWhileTheCallIsOpen(t *testing.T) {
 
 	call := c.start(t.Context(), nameWrite, object{"to": "ada"})
 	c.nextProgress()
-	if err := f.approvals.Deny(t.Context(), f.decider(), f.only(), "not on a Sunday"); err != nil {
+	if err := f.approvals.Deny(t.Context(), f.decider(), f.only(), approval.Denial{Note: "not on a Sunday"}); err != nil {
 		t.Fatal(err)
 	}
 	got := c.end(call).wants(t, "denied", true)
@@ -196,7 +196,7 @@ func TestRepeatsWhilePendingAreOneAction(t *testing.T) {
 	if other.content.Action == id.String() || stranger.content.Action == id.String() {
 		t.Error("another call, or another session's, became the same action")
 	}
-	if err := f.approvals.Deny(t.Context(), f.decider(), id, ""); err != nil {
+	if err := f.approvals.Deny(t.Context(), f.decider(), id, approval.Denial{}); err != nil {
 		t.Fatal(err)
 	}
 	anew := c.call(nameWrite, object{"to": "ada", "n": 1}).wants(t, "pending", false)

@@ -159,8 +159,10 @@ func (srv *Server) track(r *http.Request, token string, by identity.Principal) (
 	if session := r.Header.Get(sessionHeader); session != "" && !slices.Contains(ts.sessions(), session) {
 		return r, nil, fault.New(fault.NotFound, "no such session; open another one")
 	}
-	if opensSession(r) && !ts.admitSession(time.Now()) {
-		return r, nil, fault.Limit(time.Minute, "this token has too many sessions open, or opened too many; close some, or try again")
+	if opensSession(r) {
+		if err := ts.admitSession(time.Now()); err != nil {
+			return r, nil, err
+		}
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), tokenServerKey{}, ts))
 	o := &openRequest{

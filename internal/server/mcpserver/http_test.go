@@ -165,14 +165,14 @@ func TestSessionsAreBounded(t *testing.T) {
 	f.send("DELETE", token, "", "Mcp-Session-Id", first)
 	soon := f.send("POST", token, initialize)
 
-	if refused.status != http.StatusTooManyRequests || refused.header.Get("Retry-After") == "" {
+	if refused.status != http.StatusTooManyRequests || refused.header.Get("Retry-After") == "" || refused.header.Get("RateLimit") != `"token-sessions";r=0;t=60` {
 		t.Errorf("a third session = %d, want 429", refused.status)
 	}
 	if stranger.status != http.StatusOK {
 		t.Errorf("another token's session = %d", stranger.status)
 	}
-	if soon.status != http.StatusTooManyRequests {
-		t.Errorf("a third opening in a minute = %d, want 429", soon.status)
+	if soon.status != http.StatusTooManyRequests || soon.header.Get("RateLimit-Policy") != `"token-sessions-minute";q=2;w=60` {
+		t.Errorf("a third opening in a minute = %d, RateLimit-Policy %s; want 429", soon.status, soon.header.Get("RateLimit-Policy"))
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 )
 
 // MetaTool is the key of a tool's _meta that holds what the catalog knows
-// beside the definition: the tool's key, its mode by policy, and the schema of
+// beside the definition: the tool as source:name, its mode by policy, and the schema of
 // its outputs. That schema is not the tool's outputSchema here, because an
 // answer may be that the action waits, and stored results are redacted and
 // truncated.
@@ -31,7 +31,7 @@ const MetaTool = "countersign.dev/tool"
 
 // toolMeta is the value of MetaTool.
 type toolMeta struct {
-	Key          string          `json:"key"`
+	Tool         string          `json:"tool"`
 	Mode         envelope.Mode   `json:"mode"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 }
@@ -172,7 +172,7 @@ func toolOf(t *catalog.Tool, mode envelope.Mode) *sdk.Tool {
 			Title: t.Title, ReadOnlyHint: t.Hints.ReadOnly, IdempotentHint: t.Hints.Idempotent,
 			DestructiveHint: t.Hints.Destructive, OpenWorldHint: t.Hints.OpenWorld,
 		},
-		Meta: sdk.Meta{MetaTool: toolMeta{Key: t.Key.String(), Mode: mode, OutputSchema: t.OutputSchema}},
+		Meta: sdk.Meta{MetaTool: toolMeta{Tool: t.Key.String(), Mode: mode, OutputSchema: t.OutputSchema}},
 	}
 }
 
@@ -207,7 +207,7 @@ const (
 // called here. Its texts are written by the source.
 type foundTool struct {
 	Name        string          `json:"name"`
-	Key         string          `json:"key"`
+	Tool        string          `json:"tool"`
 	Mode        envelope.Mode   `json:"mode"`
 	Title       string          `json:"title,omitempty"`
 	Description string          `json:"description,omitempty"`
@@ -248,7 +248,7 @@ func (ts *tokenServer) callSearch(ctx context.Context, req *sdk.CallToolRequest)
 			break
 		}
 		tools = append(tools, foundTool{
-			Name: nameOf(t.Key), Key: t.Key.String(), Mode: snap.Decide(t, by.Proposal(t)).Mode,
+			Name: nameOf(t.Key), Tool: t.Key.String(), Mode: snap.Decide(t, by.Proposal(t)).Mode,
 			Title: t.Title, Description: t.Description, InputSchema: objectSchema(t.InputSchema),
 		})
 	}

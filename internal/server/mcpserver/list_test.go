@@ -71,7 +71,7 @@ func TestListIsTheCatalog(t *testing.T) {
 			t.Error("the server promises what the tool will answer")
 		}
 		note, err := json.Marshal(write.Meta[mcpserver.MetaTool])
-		if err != nil || string(note) != `{"key":"box:box.write","mode":"require_approval","output_schema":{"required":["n"],"type":"object"}}` {
+		if err != nil || string(note) != `{"mode":"require_approval","output_schema":{"required":["n"],"type":"object"},"tool":"box:box.write"}` {
 			t.Errorf("note = %s, %v", note, err)
 		}
 	})

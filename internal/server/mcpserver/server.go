@@ -23,6 +23,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
@@ -280,17 +281,23 @@ func (ts *tokenServer) readAction(ctx context.Context, id envelope.ActionID) (v 
 	return v, err
 }
 
-// admitSession reports whether the holder may open another session, and counts
-// it. The caller holds the Server's mutex.
-func (ts *tokenServer) admitSession(now time.Time) bool {
+// admitSession counts another session of the holder. The error is fault.Limited
+// if the holder may not open one now. The caller holds the Server's mutex.
+func (ts *tokenServer) admitSession(now time.Time) error {
 	if now.Sub(ts.minute) >= time.Minute {
 		ts.minute, ts.opened = now, 0
 	}
-	if len(ts.sessions()) >= ts.cfg.Sessions || ts.opened >= ts.cfg.Sessions {
-		return false
+	switch {
+	case len(ts.sessions()) >= ts.cfg.Sessions:
+		return fault.Exceeded(fault.Quota{Name: "token-sessions", Max: ts.cfg.Sessions, Reset: time.Minute},
+			"this token has %d sessions open, as many as it may; close some, or try again", ts.cfg.Sessions)
+	case ts.opened >= ts.cfg.Sessions:
+		left := time.Minute - now.Sub(ts.minute)
+		return fault.Exceeded(fault.Quota{Name: "token-sessions-minute", Max: ts.cfg.Sessions, Window: time.Minute, Reset: left},
+			"this token has opened %d sessions within a minute, as many as it may; try again later", ts.cfg.Sessions)
 	}
 	ts.opened++
-	return true
+	return nil
 }
 
 // idle reports whether nobody has a session or an open request here, and nobody

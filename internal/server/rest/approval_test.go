@@ -63,6 +63,15 @@ func TestApproveWhatWasSeen(t *testing.T) {
 	if !contains(after.Envelope.Args, `"n":2`) || after.Decision.ETag == before.Decision.ETag {
 		t.Errorf("args %s, etag %s", after.Envelope.Args, after.Decision.ETag)
 	}
+	f.operator.send("POST", path(id, "/deny"), nil).wants(t, 428)
+	f.operator.send("POST", path(id, "/deny"), nil, ifMatch(before.Decision.ETag)...).wants(t, 412)
+	var refused struct {
+		Items []struct{ Problem struct{ Status int } }
+	}
+	f.operator.send("POST", "/api/v1/actions/deny", object{"ids": []string{id}, "etags": object{id: before.Decision.ETag}}).wants(t, 200).into(t, &refused)
+	if len(refused.Items) != 1 || refused.Items[0].Problem.Status != 412 {
+		t.Errorf("a list with a stale etag = %+v, want a refusal with 412", refused.Items)
+	}
 	var done pendingAction
 	f.operator.send("POST", path(id, "/approve"), nil, ifMatch(after.Decision.ETag)...).wants(t, 200).into(t, &done)
 	if done.Phase != "approved" || done.Decision.ETag != "" || done.Decision.Given != 1 {

@@ -39,8 +39,8 @@ const (
 
 // BuiltinConfig is the configuration of a source of kind builtin.
 type BuiltinConfig struct {
-	// MaxWaitSeconds bounds one wait.
-	MaxWaitSeconds int `json:"max_wait_seconds,omitzero"`
+	// MaxWait bounds one wait; nil leaves it to the source.
+	MaxWait *envelope.Duration `json:"max_wait,omitempty"`
 	// HTTP says where requests may go; without it there are no tools for them.
 	HTTP *HTTPConfig `json:"http,omitzero"`
 }
@@ -51,8 +51,8 @@ type HTTPConfig struct {
 	Allow []builtin.Allowed `json:"allow"`
 	// Networks opens networks that are not of the public internet.
 	Networks []string `json:"networks,omitempty"`
-	// TimeoutSeconds bounds one request with its redirects.
-	TimeoutSeconds int `json:"timeout_seconds,omitzero"`
+	// Timeout bounds one request with its redirects; nil leaves it to the source.
+	Timeout *envelope.Duration `json:"timeout,omitempty"`
 }
 
 // schemas has the JSON Schema of each kind's configuration.
@@ -121,7 +121,7 @@ func configErrors(invalid *envelope.InvalidError) error {
 			f.Message = "this kind of source has no such setting"
 		case envelope.RuleSyntax, envelope.RuleType:
 		case envelope.RulePattern:
-			f.Message = "has the wrong form; an address has no user, query and fragment"
+			f.Message = "has the wrong form; an address has no user, query and fragment, a duration has units, such as 30s or 5m"
 		default:
 			f.Message = "breaks the rule " + string(f.Rule)
 		}
@@ -137,20 +137,20 @@ func parseBuiltin(raw json.RawMessage, creds Credentials) (builtin.Config, error
 	if err := parseConfig(catalog.KindBuiltin, raw, &c); err != nil {
 		return builtin.Config{}, err
 	}
-	cfg := builtin.Config{MaxWait: time.Duration(c.MaxWaitSeconds) * time.Second}
-	if c.HTTP == nil {
-		return cfg, nil
+	var cfg builtin.Config
+	var err error
+	if cfg.MaxWait, err = parseDuration("/max_wait", c.MaxWait, time.Hour); err != nil || c.HTTP == nil {
+		return cfg, err
 	}
-	cfg.HTTP = &builtin.HTTPConfig{
-		Allow: c.HTTP.Allow, CallTimeout: time.Duration(c.HTTP.TimeoutSeconds) * time.Second,
-		Header: rest.NewSecrets(creds.Header),
+	cfg.HTTP = &builtin.HTTPConfig{Allow: c.HTTP.Allow, Header: rest.NewSecrets(creds.Header)}
+	if cfg.HTTP.CallTimeout, err = parseDuration("/http/timeout", c.HTTP.Timeout, 10*time.Minute); err != nil {
+		return builtin.Config{}, err
 	}
 	for i, a := range c.HTTP.Allow {
 		if err := builtin.CheckAllowed(a); err != nil {
 			return builtin.Config{}, invalidConfig(fmt.Sprintf("/http/allow/%d", i), envelope.RuleFormat, err.Error())
 		}
 	}
-	var err error
 	cfg.HTTP.Networks, err = parseNetworks("/http/networks", c.HTTP.Networks)
 	return cfg, err
 }
@@ -217,6 +217,18 @@ func orNil[S source.Source](src S, err error) (source.Source, error) {
 	return src, nil
 }
 
+// parseDuration returns a duration of a configuration, which is at a pointer and
+// from a second to most; 0 for nil.
+func parseDuration(pointer string, d *envelope.Duration, most time.Duration) (time.Duration, error) {
+	if d == nil {
+		return 0, nil
+	}
+	if given := time.Duration(*d); given >= time.Second && given <= most {
+		return given, nil
+	}
+	return 0, invalidConfig(pointer, envelope.RuleFormat, "must be from 1s to "+envelope.Duration(most).String())
+}
+
 // parseNetworks parses the networks of a configuration, which are at a pointer.
 func parseNetworks(pointer string, texts []string) ([]netip.Prefix, error) {
 	networks := make([]netip.Prefix, len(texts))
@@ -247,8 +259,8 @@ type WebhookConfig struct {
 	URL string `json:"url"`
 	// Networks opens networks that are not of the public internet.
 	Networks []string `json:"networks,omitempty"`
-	// TimeoutSeconds bounds one delivery.
-	TimeoutSeconds int `json:"timeout_seconds,omitzero"`
+	// Timeout bounds one delivery; nil leaves it to the source.
+	Timeout *envelope.Duration `json:"timeout,omitempty"`
 }
 
 // parseWebhook parses and checks the configuration of a source of kind webhook.
@@ -257,11 +269,14 @@ func parseWebhook(raw json.RawMessage) (webhook.Config, error) {
 	if err := parseConfig(catalog.KindWebhook, raw, &c); err != nil {
 		return webhook.Config{}, err
 	}
-	cfg := webhook.Config{URL: c.URL, Timeout: time.Duration(c.TimeoutSeconds) * time.Second}
+	cfg := webhook.Config{URL: c.URL}
 	if err := webhook.CheckURL(c.URL); err != nil {
 		return webhook.Config{}, invalidConfig("/url", envelope.RuleFormat, err.Error())
 	}
 	var err error
+	if cfg.Timeout, err = parseDuration("/timeout", c.Timeout, time.Minute); err != nil {
+		return webhook.Config{}, err
+	}
 	cfg.Networks, err = parseNetworks("/networks", c.Networks)
 	return cfg, err
 }

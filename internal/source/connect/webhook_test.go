@@ -19,12 +19,12 @@ func TestConfigurationsOfWebhooks(t *testing.T) {
 	for config, pointer := range map[string]string{
 		`{"url":"https://hooks.example.com/in?x=y"}`:                  "",
 		`{"url":"http://localhost:8080/","networks":["127.0.0.0/8"]}`: "",
-		`{"url":"https://x.example/","timeout_seconds":5}`:            "",
+		`{"url":"https://x.example/","timeout":"5s"}`:                 "",
 		`{}`:                                  "/config/url",
 		`{"url":"http://hooks.example.com/"}`: "/config/url",
 		`{"url":"https://hush:hush@hooks.example.com/"}`:         "/config/url",
 		`{"url":"https://x.example/","networks":["10.1.2.3/8"]}`: "/config/networks/0",
-		`{"url":"https://x.example/","timeout_seconds":0}`:       "/config/timeout_seconds",
+		`{"url":"https://x.example/","timeout":"61s"}`:           "/config/timeout",
 		`{"url":"https://x.example/","header":"x"}`:              "/config/header",
 	} {
 		err := connect.CheckConfig(catalog.KindWebhook, json.RawMessage(config))

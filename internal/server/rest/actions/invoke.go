@@ -66,7 +66,7 @@ func Invoke(c *request.Call, in invokeBody) error {
 	if err != nil {
 		return err
 	}
-	answers, err := c.Intake.Accept(c.R.Context(), by, []*envelope.Proposal{p})
+	answers, err := accept(c, by, p)
 	if err == nil {
 		err = answers[0].Err
 	}

@@ -51,6 +51,14 @@ func proposal(c *request.Call) (*envelope.Proposal, error) {
 	return p, nil
 }
 
+// accept proposes actions, and says in the answer's header how much the session
+// has left of its limits.
+func accept(c *request.Call, by intake.Submitter, proposals ...*envelope.Proposal) ([]intake.Answer, error) {
+	answers, quotas, err := c.Intake.AcceptCounted(c.R.Context(), by, proposals)
+	request.SetRateLimit(c.W.Header(), quotas...)
+	return answers, err
+}
+
 // POST /api/v1/actions proposes an action: 201 if it is new, 200 if it is
 // known, and with dry_run what a proposal would come to.
 func Submit(c *request.Call) error {
@@ -65,7 +73,7 @@ func Submit(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	answers, err := c.Intake.Accept(c.R.Context(), by, []*envelope.Proposal{p})
+	answers, err := accept(c, by, p)
 	if err != nil {
 		return err
 	}
@@ -108,7 +116,7 @@ func SubmitMany(c *request.Call) error {
 	}
 	answered := make([]manyItem, len(parsed))
 	proposals, at := namedProposals(parsed, answered)
-	answers, err := c.Intake.Accept(c.R.Context(), c.Submitter(), proposals)
+	answers, err := accept(c, c.Submitter(), proposals...)
 	if err != nil {
 		return err
 	}

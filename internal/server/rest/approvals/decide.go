@@ -75,7 +75,7 @@ type denyBody struct{ Note string }
 
 // POST /api/v1/actions/{id}/deny denies an action.
 func Deny(c *request.Call, body denyBody, id envelope.ActionID) error {
-	if err := c.Approval.Deny(c.R.Context(), decider(c), id, body.Note); err != nil {
+	if err := c.Approval.Deny(c.R.Context(), decider(c), id, approval.Denial{Note: body.Note, IfMatch: c.IfMatch()}); err != nil {
 		return err
 	}
 	return actions.Show(c, id)
@@ -147,7 +147,7 @@ func ApproveMany(c *request.Call, body manyBody) error {
 // POST /api/v1/actions/deny denies several actions and answers with what became
 // of each.
 func DenyMany(c *request.Call, body manyBody) error {
-	all, err := c.Approval.DenyMany(c.R.Context(), decider(c), body.IDs, body.Note)
+	all, err := c.Approval.DenyMany(c.R.Context(), decider(c), body.IDs, body.Note, body.ETags)
 	if err != nil {
 		return err
 	}

@@ -128,7 +128,7 @@ func applyButton(ctx context.Context, s *request.Backend, p *pressedButton) erro
 		if note == "" {
 			note = "denied in Slack"
 		}
-		return s.Approval.Deny(ctx, by, p.Action, note)
+		return s.Approval.Deny(ctx, by, p.Action, approval.Denial{Note: note, IfMatch: p.ETag})
 	case subscription.InteractionAskReason:
 		ask, err := p.of.Subscription.ReasonForm(p.Interaction, time.Now())
 		if err != nil {

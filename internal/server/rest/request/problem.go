@@ -69,6 +69,9 @@ func WriteProblem(log *slog.Logger, w http.ResponseWriter, r *http.Request, err 
 		h.Set("WWW-Authenticate", `Bearer realm="countersign"`)
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		h.Set("Retry-After", strconv.Itoa(fault.RetryAfter(err)))
+		if e, ok := errors.AsType[*fault.Error](err); ok && e.Quota != nil {
+			SetRateLimit(h, *e.Quota)
+		}
 	case http.StatusMethodNotAllowed:
 		if e, ok := errors.AsType[*MethodError](err); ok {
 			h.Set("Allow", strings.Join(e.Allowed, ", "))
