@@ -11,7 +11,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
-	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // insert writes rows and puts those that may run on the schedule. If one of
@@ -117,18 +116,6 @@ func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows
 		}
 	}
 	return known, nil
-}
-
-// insertDecisions keeps decisions under their ids.
-func insertDecisions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, decisions []policy.Decision) error {
-	p := &dbsqlc.DecisionInsertManyParams{TenantID: uuid.UUID(tenant)}
-	for _, d := range decisions {
-		p.DecisionIds = append(p.DecisionIds, d.ID)
-		p.Modes = append(p.Modes, string(d.Mode))
-		p.ModeSources = append(p.ModeSources, d.Source)
-		p.Traces = append(p.Traces, d.TraceJSON)
-	}
-	return dbsqlc.New().DecisionInsertMany(ctx, tx, p)
 }
 
 // lockUsage counts n envelopes to a session's minute, locks the session's row,

@@ -80,7 +80,7 @@ func notFound(reasons []error) error {
   1. install it with the system's package manager (apt-get install postgresql, brew install postgresql@18),
      or run scripts/postgres.sh in Countersign's source tree;
   2. set %s to the folder that holds initdb and postgres;
-  3. point DATABASE_URL (for tests TEST_DATABASE_URL) at a server that runs already.`, oldestMajor, binEnv)}, reasons...)...)
+  3. point DATABASE_URL (for tests TEST_DATABASE_URL) at a server that runs already`, oldestMajor, binEnv)}, reasons...)...)
 }
 
 // candidates lists the folders that hold a file postgres, best first.

@@ -37,18 +37,6 @@ func as(schema string) source.Tool {
 	return changed
 }
 
-// exec changes rows as no code of ours does.
-func (s fixture) exec(sql string, args ...any) {
-	s.T.Helper()
-	err := postgres.InTx(s.T.Context(), s.DB, postgres.Admin(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(s.T.Context(), sql, args...)
-		return err
-	})
-	if err != nil {
-		s.T.Fatal(err)
-	}
-}
-
 func TestAToolThatVanishesIsRemembered(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
