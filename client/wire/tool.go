@@ -139,6 +139,8 @@ type Source struct {
 	ListedAt   *time.Time `json:"listed_at"`
 	ListError  *string    `json:"list_error"`
 	LeftOut    int        `json:"left_out"`
+	// ETag identifies the settings, for If-Match.
+	ETag string `json:"etag,omitzero"`
 }
 
 // SourceInput is a source of tools to store.
@@ -197,5 +199,6 @@ type SnapshotRule struct {
 
 // Refresh says when a source was asked to be listed.
 type Refresh struct {
-	AskedAt time.Time `json:"asked_at"`
+	SourceID string    `json:"source_id"`
+	AskedAt  time.Time `json:"asked_at"`
 }
