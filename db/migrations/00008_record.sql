@@ -152,7 +152,7 @@ COMMENT ON COLUMN notes.key IS 'Idempotency key of the call, so that several att
 CREATE TABLE retention (
     tenant_id  uuid        NOT NULL CONSTRAINT retention_tenant_id_fkey REFERENCES tenants (tenant_id) ON DELETE CASCADE,
     kind       text        NOT NULL CONSTRAINT retention_kind_check CHECK (kind IN ('actions', 'events')),
-    days       integer     NOT NULL CONSTRAINT retention_days_check CHECK (days BETWEEN 1 AND 36500),
+    days       integer     NOT NULL CONSTRAINT retention_days_check CHECK (days BETWEEN 1 AND 9999),
     action     text        NOT NULL CONSTRAINT retention_action_check CHECK (action IN ('delete', 'report')),
     updated_at timestamptz NOT NULL DEFAULT now(),
     updated_by text        NOT NULL DEFAULT '',

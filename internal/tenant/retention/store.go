@@ -150,6 +150,6 @@ var violations = postgres.Violations{
 	"retention_tenant_id_fkey":        fault.New(fault.NotFound, "no such tenant"),
 	"retention_checks_tenant_id_fkey": fault.New(fault.NotFound, "no such tenant"),
 	"retention_kind_check":            fault.New(fault.Invalid, "retention is of actions or of events"),
-	"retention_days_check":            fault.New(fault.Invalid, "days are 1 to 36500"),
+	"retention_days_check":            fault.New(fault.Invalid, "a period is 1 to 9999 days"),
 	"retention_action_check":          fault.New(fault.Invalid, "a retention's action is delete or report"),
 }
