@@ -22,7 +22,7 @@ func TestChaos(t *testing.T) {
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	o, err := parse([]string{
-		"-fault", "kill,tool-503", "-n", "150", "-kill-every", "2s", "-over", "1s", "-call", "15ms", "-seed", "3",
+		"-fault", "kill,tool-503", "-n", "500", "-kill-every", "500ms", "-over", "1s", "-call", "15ms", "-seed", "3",
 		"-out", t.TempDir() + "/chaos.jsonl",
 	}, os.Stderr)
 	if err != nil {
