@@ -2,9 +2,11 @@
 DELETE FROM employees WHERE tenant_id = @tenant_id AND employee_id = @employee_id;
 
 -- name: EmployeeList :many
+-- All of a tenant, or those that are named.
 SELECT e.employee_id, e.name, e.trust, e.scopes
 FROM employees e
 WHERE e.tenant_id = @tenant_id
+    AND (cardinality(@employee_ids::uuid[]) = 0 OR e.employee_id = ANY (@employee_ids::uuid[]))
 ORDER BY e.employee_id;
 
 -- name: EmployeeUpsert :exec

@@ -7,9 +7,11 @@ WHERE p.tenant_id = @tenant_id AND (p.employee_id, p.key) IS DISTINCT FROM (@emp
 DELETE FROM preferences WHERE tenant_id = @tenant_id AND employee_id = @employee_id AND key = @key;
 
 -- name: PreferenceList :many
+-- All of a tenant, or those of one pattern, if it is not empty.
 SELECT p.employee_id, p.key, p.version, p.updated_at, p.updated_by
 FROM preferences p
 WHERE p.tenant_id = @tenant_id
+    AND (@key::text = '' OR p.key = @key::text)
 ORDER BY p.employee_id, p.key;
 
 -- name: PreferenceUpsert :exec

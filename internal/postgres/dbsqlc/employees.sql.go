@@ -29,8 +29,14 @@ const employeeList = `-- name: EmployeeList :many
 SELECT e.employee_id, e.name, e.trust, e.scopes
 FROM employees e
 WHERE e.tenant_id = $1
+    AND (cardinality($2::uuid[]) = 0 OR e.employee_id = ANY ($2::uuid[]))
 ORDER BY e.employee_id
 `
+
+type EmployeeListParams struct {
+	TenantID    uuid.UUID
+	EmployeeIds []uuid.UUID
+}
 
 type EmployeeListRow struct {
 	EmployeeID uuid.UUID
@@ -39,8 +45,9 @@ type EmployeeListRow struct {
 	Scopes     []string
 }
 
-func (q *Queries) EmployeeList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]EmployeeListRow, error) {
-	rows, err := db.Query(ctx, employeeList, tenantID)
+// All of a tenant, or those that are named.
+func (q *Queries) EmployeeList(ctx context.Context, db DBTX, arg *EmployeeListParams) ([]EmployeeListRow, error) {
+	rows, err := db.Query(ctx, employeeList, arg.TenantID, arg.EmployeeIds)
 	if err != nil {
 		return nil, err
 	}

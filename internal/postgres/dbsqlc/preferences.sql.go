@@ -53,8 +53,14 @@ const preferenceList = `-- name: PreferenceList :many
 SELECT p.employee_id, p.key, p.version, p.updated_at, p.updated_by
 FROM preferences p
 WHERE p.tenant_id = $1
+    AND ($2::text = '' OR p.key = $2::text)
 ORDER BY p.employee_id, p.key
 `
+
+type PreferenceListParams struct {
+	TenantID uuid.UUID
+	Key      string
+}
 
 type PreferenceListRow struct {
 	EmployeeID uuid.UUID
@@ -64,8 +70,9 @@ type PreferenceListRow struct {
 	UpdatedBy  string
 }
 
-func (q *Queries) PreferenceList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]PreferenceListRow, error) {
-	rows, err := db.Query(ctx, preferenceList, tenantID)
+// All of a tenant, or those of one pattern, if it is not empty.
+func (q *Queries) PreferenceList(ctx context.Context, db DBTX, arg *PreferenceListParams) ([]PreferenceListRow, error) {
+	rows, err := db.Query(ctx, preferenceList, arg.TenantID, arg.Key)
 	if err != nil {
 		return nil, err
 	}

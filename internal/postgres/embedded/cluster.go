@@ -20,8 +20,9 @@ import (
 
 // hba returns the access rules. They trust every user of the socket, since only
 // the server's owner can enter its folder, and ask for the password on TCP. A
-// fast server takes the password as it is: a client that derives SCRAM's key
-// from it spends a sixth of a test's processor time on that.
+// fast server takes the password as it is, because deriving SCRAM's key from it
+// takes long under the race detector: a seventh of the processor time of the
+// worker's tests.
 func hba(fast bool) string {
 	method := "scram-sha-256"
 	if fast {

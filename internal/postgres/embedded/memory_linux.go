@@ -6,8 +6,8 @@ import "golang.org/x/sys/unix"
 const sharedMemory = "/dev/shm"
 
 // inMemory returns the folder of a file system in memory that has room for the
-// databases of a whole test run, or nothing. Creating and dropping a database
-// there takes a tenth of the processor time that it takes on a disk.
+// databases of a whole test run, or nothing. Creating and dropping databases
+// there takes far less processor time than on a disk, most of it the kernel's.
 func inMemory() []string {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(sharedMemory, &stat); err != nil || stat.Type != unix.TMPFS_MAGIC {

@@ -94,6 +94,13 @@ func TestSetKnowsEmployees(t *testing.T) {
 
 	set := h.set()
 
+	h.must(func(ctx context.Context, tx pgx.Tx) error {
+		named, err := limits.Employees(ctx, tx, h.tenant, known)
+		if diff := cmp.Diff([]limits.Employee{own}, named); diff != "" {
+			t.Errorf("Employees with an id (-want +got):\n%s", diff)
+		}
+		return err
+	})
 	for name, tt := range map[string]struct {
 		id   envelope.EmployeeID
 		want limits.Employee

@@ -131,10 +131,10 @@ func putQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, h Q
 	}))
 }
 
-// Employees returns every entry of a tenant in order of id, and so the default
-// one first.
-func Employees(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Employee, error) {
-	rows, err := dbsqlc.New().EmployeeList(ctx, tx, uuid.UUID(tenant))
+// Employees returns the entries of a tenant in order of id, and so the default
+// one first: those of the ids, or all if there is no id.
+func Employees(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids ...envelope.EmployeeID) ([]Employee, error) {
+	rows, err := dbsqlc.New().EmployeeList(ctx, tx, &dbsqlc.EmployeeListParams{TenantID: uuid.UUID(tenant), EmployeeIds: postgres.UUIDs(ids)})
 	return postgres.Map(rows, err, func(r dbsqlc.EmployeeListRow) Employee {
 		return Employee{envelope.EmployeeID(r.EmployeeID), r.Name, policy.Trust(r.Trust), r.Scopes}
 	})

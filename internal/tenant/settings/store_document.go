@@ -21,7 +21,7 @@ func storedDocument(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (d
 	if d.Rules, err = Rules(ctx, tx, tenant); err != nil {
 		return d, fmt.Errorf("rules: %w", err)
 	}
-	if d.Preferences, err = Preferences(ctx, tx, tenant); err != nil {
+	if d.Preferences, err = Preferences(ctx, tx, tenant, ""); err != nil {
 		return d, fmt.Errorf("preferences: %w", err)
 	}
 	if d.Reviews, err = Reviews(ctx, tx, tenant); err != nil {

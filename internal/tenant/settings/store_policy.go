@@ -134,10 +134,10 @@ func DeletePreference(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, 
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "%s is not switched off", pattern))
 }
 
-// Preferences returns all that is switched off in a tenant, in order of
-// employee and pattern.
-func Preferences(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Preference, error) {
-	rows, err := dbsqlc.New().PreferenceList(ctx, tx, uuid.UUID(tenant))
+// Preferences returns what is switched off in a tenant, in order of employee and
+// pattern: by one pattern, or all if pattern is empty.
+func Preferences(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, pattern string) ([]Preference, error) {
+	rows, err := dbsqlc.New().PreferenceList(ctx, tx, &dbsqlc.PreferenceListParams{TenantID: uuid.UUID(tenant), Key: pattern})
 	return postgres.Map(rows, err, func(r dbsqlc.PreferenceListRow) Preference {
 		return Preference{envelope.EmployeeID(r.EmployeeID), r.Key, LastChange{r.Version, r.UpdatedAt, r.UpdatedBy}}
 	})

@@ -16,7 +16,15 @@ import (
 var employees = request.Collection[wire.Employee]{
 	Name: "employees", Noun: "employee",
 	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.Employee, error) {
-		all, err := limits.Employees(ctx, tx, c.By.Tenant)
+		var ids []envelope.EmployeeID
+		if c.R.PathValue("id") != "" {
+			id, _, err := employee(c)
+			if err != nil {
+				return nil, err
+			}
+			ids = append(ids, id)
+		}
+		all, err := limits.Employees(ctx, tx, c.By.Tenant, ids...)
 		return request.Map(all, func(e limits.Employee) wire.Employee {
 			return wire.Employee{ID: limits.EmployeeText(e.ID), Name: e.Name, Trust: string(e.Trust), Scopes: e.Scopes}
 		}), err

@@ -26,7 +26,7 @@ var preferences = request.Collection[wire.Preference]{
 		if c.By.Role == identity.RoleAgent {
 			employee, one = c.By.Employee, true
 		}
-		all, err := settings.Preferences(ctx, tx, c.By.Tenant)
+		all, err := settings.Preferences(ctx, tx, c.By.Tenant, c.R.PathValue("tool"))
 		all = slices.DeleteFunc(all, func(p settings.Preference) bool {
 			return one && p.Employee != employee && p.Employee != (envelope.EmployeeID{})
 		})

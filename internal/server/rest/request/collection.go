@@ -18,7 +18,8 @@ type Collection[T any] struct {
 	// Name is the name of the list in cursors, and Noun that of an item in
 	// errors.
 	Name, Noun string
-	// Read reads the items that the request may see.
+	// Read reads the items that the request may see. Where a tenant can have
+	// thousands, it reads only those that the path names.
 	Read func(ctx context.Context, tx pgx.Tx, c *Call) ([]T, error)
 	// Key returns what tells an item from the others. Lists are in its order.
 	Key func(T) string
