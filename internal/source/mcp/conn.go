@@ -13,6 +13,7 @@ import (
 const (
 	methodInitialize = "initialize"
 	methodCallTool   = "tools/call"
+	methodCancelled  = "notifications/cancelled"
 )
 
 // watchedTransport puts a watchedConn around another transport's connection.
@@ -47,10 +48,19 @@ type watchedConn struct {
 // Write implements sdk.Connection.
 func (c *watchedConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	req, ok := msg.(*jsonrpc.Request)
-	if !ok || !req.IsCall() {
+	if !ok {
 		return c.Connection.Write(ctx, msg)
 	}
 	switch req.Method {
+	case methodCancelled:
+		// What arrives from here on is an answer to the cancellation: an error
+		// then does not say that the call had no effect.
+		var cancelled sdk.CancelledParams
+		if err := json.Unmarshal(req.Params, &cancelled); err == nil {
+			if id, err := jsonrpc.MakeID(cancelled.RequestID); err == nil {
+				c.forget(id)
+			}
+		}
 	case methodInitialize:
 		c.mu.Lock()
 		c.initialize = req.ID

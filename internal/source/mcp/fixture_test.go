@@ -28,7 +28,7 @@ import (
 // to be.
 const (
 	envMode      = "FIXTURE_MODE"
-	envEffectLog = "FIXTURE_LEDGER"
+	envEffectLog = "FIXTURE_EFFECTS"
 	envAddr      = "FIXTURE_ADDR"
 )
 
