@@ -36,13 +36,13 @@ func TestMCP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "notes__notes.list", Arguments: map[string]any{}})
+	res, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "notes__notes--list", Arguments: map[string]any{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = c.Close()
 
-	if !slices.ContainsFunc(tools.Tools, func(tool *mcp.Tool) bool { return tool.Name == "notes__notes.create" }) {
+	if !slices.ContainsFunc(tools.Tools, func(tool *mcp.Tool) bool { return tool.Name == "notes__notes--create" }) {
 		t.Errorf("tools = %v", tools.Tools)
 	}
 	if res.IsError || len(res.Content) == 0 || res.Meta["countersign.dev/action"] == nil {

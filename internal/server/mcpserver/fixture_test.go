@@ -97,7 +97,7 @@ func boxTools(description string) []source.Tool {
 // The names under which they are offered.
 const (
 	nameRead   = "box__read"
-	nameWrite  = "box__box.write"
+	nameWrite  = "box__box--write"
 	nameDanger = "box__danger"
 )
 

@@ -7,23 +7,30 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 func TestNamesAreReadable(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[policy.Key]string{
-		{Source: "notes", Action: "notes.create"}:     "notes__notes.create",
-		{Source: "files", Action: "write_file"}:       "files__write_file",
-		{Source: "everything", Action: "get-env"}:     "everything__get-env",
-		{Source: "a_b.c-d", Action: "_x__y_"}:         "a_b.c-d___x__y_",
-		{Source: "a_", Action: "b"}:                   "a..5F.__b",
-		{Source: "a__b", Action: "c"}:                 "a..5F._b__c",
-		{Source: "a", Action: "b c"}:                  "a__b..20.c",
-		{Source: "a", Action: "é"}:                    "a__..C3...A9.",
-		{Source: "a", Action: "b..c"}:                 "a__b..2E...2E.c",
-		{Source: "countersign", Action: "wait"}:       "countersign__wait",
-		{Source: "countersign", Action: "note.write"}: "countersign__note.write",
+		{Source: "notes", Action: "notes.create"}:              "notes__notes--create",
+		{Source: "files", Action: "write_file"}:                "files__write_file",
+		{Source: "everything", Action: "get-env"}:              "everything__get-env",
+		{Source: "crm", Action: "contacts/add_contact"}:        "crm__contacts---add_contact",
+		{Source: "crm", Action: "GMAIL_SEND_EMAIL"}:            "crm__GMAIL_SEND_EMAIL",
+		{Source: "a_b.c-d", Action: "_x__y_"}:                  "a_b--c-d___x__y_",
+		{Source: "a_", Action: "b"}:                            "a-_5F__b",
+		{Source: "a__b", Action: "c"}:                          "a-_5F_b__c",
+		{Source: "a", Action: "b c"}:                           "a__b-_20c",
+		{Source: "a", Action: "b--c"}:                          "a__b-_2D-_2Dc",
+		{Source: "a", Action: "é"}:                             "a__-_C3-_A9",
+		{Source: "a", Action: "b..c"}:                          "a__b-_2E-_2Ec",
+		{Source: "a.", Action: ""}:                             "a-_2E__",
+		{Source: "3d", Action: "1st"}:                          "3d__1st",
+		{Source: "countersign", Action: "wait"}:                "countersign__wait",
+		{Source: "countersign", Action: "note.write"}:          "countersign__note--write",
+		{Source: "gateway", Action: strings.Repeat("abc", 99)}: "gateway__abcabcabcabcabcabcabcabcab-_h34472wh2prm445r45nmx44j52q",
 	} {
 		if got := nameOf(key); got != want {
 			t.Errorf("nameOf(%s) = %q, want %q", key, got, want)
@@ -33,36 +40,98 @@ func TestNamesAreReadable(t *testing.T) {
 
 // keys are keys that have much of what makes names ambiguous.
 func keys() *rapid.Generator[policy.Key] {
-	awkward := rapid.SampledFrom([]string{"_", "__", ".", "..", "..5F.", "..h", "a", "h", "F", "20.", "-", " ", "é", "\x00", strings.Repeat("x", 60)})
-	text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(awkward, 1, 6).Draw(t, "parts"), "") })
+	awkward := rapid.SampledFrom([]string{
+		"_", "__", "-", "--", "---", "-_", "-_5F", "-_h", ".", "..", "/", "a", "A", "h", "F", "20", "7", " ", "é", "\U000e0041", "\u202e",
+		"\x00", "\xff", ":", strings.Repeat("x", 20), strings.Repeat("y", 300),
+	})
+	text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(awkward, 0, 6).Draw(t, "parts"), "") })
 	return rapid.Custom(func(t *rapid.T) policy.Key {
 		return policy.Key{Source: text.Draw(t, "source"), Action: text.Draw(t, "action")}
 	})
 }
 
-func TestNamesAreValid(t *testing.T) {
+// Clients drop the whole list for one name that does not match.
+var allowed = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// Ten thousand odd tools in one catalog: every name is one that clients accept,
+// no two share one, and each leads back to its tool.
+func TestNamesOfTenThousandOddTools(t *testing.T) {
 	t.Parallel()
-	allowed := regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+	var tools []*catalog.Tool
+	known := make(map[policy.Key]bool)
+	add := func(key policy.Key) {
+		if !known[key] {
+			known[key] = true
+			tools = append(tools, &catalog.Tool{Key: key})
+		}
+	}
+	// Those that attack each other on purpose: what one is written as is another.
+	for _, key := range []policy.Key{
+		{Source: "", Action: ""}, {Source: "a", Action: "b"}, {Source: "a", Action: "B"}, {Source: "A", Action: "b"},
+		{Source: "a__b", Action: "c"}, {Source: "a", Action: "b__c"}, {Source: "a_", Action: "_b"}, {Source: "a", Action: "__b"},
+		{Source: "a", Action: "b.c"}, {Source: "a", Action: "b--c"}, {Source: "a", Action: "b/c"}, {Source: "a", Action: "b---c"},
+		{Source: "countersign", Action: "wait"}, {Source: "", Action: "countersign_wait"}, {Source: "countersign_wait", Action: ""},
+	} {
+		add(key)
+		add(policy.Key{Source: key.Source, Action: nameOf(key)})
+		add(policy.Key{Source: nameOf(key), Action: key.Action})
+		for _, long := range []string{strings.Repeat("l", 300), strings.Repeat("é", 150)} {
+			one := policy.Key{Source: key.Source, Action: key.Action + long}
+			add(one)
+			left, right, _ := strings.Cut(nameOf(one), separator)
+			add(policy.Key{Source: left, Action: right})
+		}
+	}
+	generated := keys()
+	for seed := 0; len(tools) < 10_000; seed++ {
+		add(generated.Example(seed))
+	}
+
+	names := make(map[string]policy.Key, len(tools))
+	for _, tool := range tools {
+		name := nameOf(tool.Key)
+		if other, taken := names[name]; taken {
+			t.Fatalf("%q and %q are both %q", other, tool.Key, name)
+		}
+		names[name] = tool.Key
+		if !allowed.MatchString(name) || isBuiltin(name) || name == catalogTool {
+			t.Fatalf("nameOf(%q) = %q, which clients refuse or which is one of our own", tool.Key, name)
+		}
+		asked := false
+		key, ok := resolve(name, func() []*catalog.Tool { asked = true; return []*catalog.Tool{tool} })
+		if !ok || key != tool.Key {
+			t.Fatalf("resolve(%q) = %q, %v, want %q", name, key, ok, tool.Key)
+		}
+		if asked != strings.Contains(name, shortened) {
+			t.Fatalf("resolve(%q) asks the catalog: %v", name, asked)
+		}
+	}
+}
+
+func TestNamesAreReversible(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		key := keys().Draw(t, "key")
-
 		name := nameOf(key)
 
-		if !allowed.MatchString(name) {
-			t.Fatalf("nameOf(%q) = %q, which is no name", key, name)
-		}
-		if isBuiltin(name) || name == catalogTool {
-			t.Fatalf("nameOf(%q) = %q, which is one of our own", key, name)
+		got, ok := resolve(name, func() []*catalog.Tool { return []*catalog.Tool{{Key: key}} })
+
+		if !allowed.MatchString(name) || !ok || got != key {
+			t.Fatalf("nameOf(%q) = %q, which is resolved as %q, %v", key, name, got, ok)
 		}
 	})
 }
 
-func TestNamesDoNotCollide(t *testing.T) {
+// A text is the name of at most one tool, whatever a client sends.
+func TestOtherTextsAreNoNames(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		one, two := keys().Draw(t, "one"), keys().Draw(t, "two")
-		if one != two && nameOf(one) == nameOf(two) {
-			t.Fatalf("%q and %q are both %q", one, two, nameOf(one))
+		text := rapid.StringMatching(`[a-zA-F0-9_-]{0,70}`).Draw(t, "text")
+
+		key, ok := resolve(text, func() []*catalog.Tool { return nil })
+
+		if ok && nameOf(key) != text {
+			t.Fatalf("%q is resolved as %q, whose name is %q", text, key, nameOf(key))
 		}
 	})
 }
