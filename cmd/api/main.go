@@ -35,7 +35,7 @@ func main() {
 	// The first signal asks for an orderly end; a second one has its usual
 	// effect.
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+	os.Exit(run(ctx, os.Args[1:], config.TakeEnviron(), os.Stdout, os.Stderr))
 }
 
 // run serves until ctx ends and returns the exit code.

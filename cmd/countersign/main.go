@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/cli"
 	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/config"
 )
 
 func main() {
@@ -19,6 +20,6 @@ func main() {
 	// usual effect, so that a second one forces it.
 	context.AfterFunc(ctx, stop)
 	os.Exit(cli.Run(ctx, os.Args[1:], command.System{
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Program: os.Args[0], Getenv: os.Getenv,
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Program: os.Args[0], Getenv: config.Lookup(config.TakeEnviron()),
 	}))
 }

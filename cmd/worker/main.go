@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/config"
 	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -26,7 +27,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal asks to drain; a second one has its usual effect.
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+	os.Exit(run(ctx, os.Args[1:], config.TakeEnviron(), os.Stdout, os.Stderr))
 }
 
 // run works until ctx ends and returns the exit code.
@@ -76,7 +77,8 @@ func work(ctx context.Context, cfg config.Worker, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, unobserve()) }()
 	live := connect.NewPool(connect.Config{
-		Cipher: vault, Networks: cfg.SourceNetworks, Stdio: cfg.StdioSources, Notes: notebook.NewBook(pool).Of, Log: log,
+		Cipher: vault, Networks: cfg.SourceNetworks, Stdio: func(envelope.TenantID) bool { return cfg.StdioSources },
+		Notes: notebook.NewBook(pool).Of, SkippedLine: tel.Metrics.SkippedLine, Log: log,
 	})
 	defer live.Close()
 	fleet, err := worker.New(ctx, pool, settings.NewCache(), live, worker.Config{PollOnly: cfg.PollOnly, Pipeline: worker.PipelineConfig{

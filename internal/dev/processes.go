@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/insight/overview"
@@ -31,9 +32,11 @@ const (
 func (e *Environment) startWorker(ctx context.Context) (string, error) {
 	log := e.cfg.Log
 	e.cache = settings.NewCache()
-	// Whoever sets up sources here also runs the environment.
+	// Whoever has the tokens of the tenant demo also runs the environment. Tenants
+	// that were added for others start no programs.
 	e.live = connect.NewPool(connect.Config{
-		Cipher: e.vault, Networks: safehttp.Loopback(), Stdio: true, Notes: notebook.NewBook(e.pool).Of, Log: log,
+		Cipher: e.vault, Networks: safehttp.Loopback(), Stdio: func(of envelope.TenantID) bool { return of == e.demo.id },
+		Notes: notebook.NewBook(e.pool).Of, SkippedLine: e.watched.Metrics.SkippedLine, Log: log,
 	})
 	e.onStop(e.live.Close)
 	fleet, err := worker.New(ctx, e.pool, e.cache, e.live, worker.Config{Pipeline: worker.PipelineConfig{

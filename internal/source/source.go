@@ -32,6 +32,25 @@ type Source interface {
 	Close() error
 }
 
+// SkipsLines is implemented by sources that skip lines which are no messages.
+type SkipsLines interface {
+	// SkippedLines returns how many lines were skipped since the source was
+	// opened.
+	SkippedLines() int
+}
+
+// SkippedLines returns how many lines a source skipped; 0 for one that skips
+// none.
+func SkippedLines(src Source) int {
+	if g, ok := src.(*guarded); ok {
+		src = g.Source
+	}
+	if skips, ok := src.(SkipsLines); ok {
+		return skips.SkippedLines()
+	}
+	return 0
+}
+
 // Tool is the definition of one tool as its source gives it.
 type Tool struct {
 	Name        string

@@ -32,6 +32,7 @@ type Metrics struct {
 	outcomes metric.Int64Counter
 	calls    metric.Float64Histogram
 	breakers metric.Int64Counter
+	skipped  metric.Int64Counter
 	requests metric.Float64Histogram
 
 	outcome cache[outcomeKey, Counter]
@@ -75,6 +76,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 	m.outcomes = counter("countersign.outcomes", "{action}", "Settled attempts by tool, source and kind of outcome.")
 	m.calls = histogram("countersign.call.duration", "s", "Time that a call to a source took.", seconds)
 	m.breakers = counter("countersign.breaker.changes", "{change}", "Changes of a source's circuit breaker, by the new state.")
+	m.skipped = counter("countersign.source.skipped_lines", "{line}", "Lines of the output of sources' programs that were no messages.")
 	m.requests = histogram("countersign.http.server.request.duration", "s", "Time that a request to the API took.", seconds)
 
 	if err := errors.Join(errs...); err != nil {
@@ -91,6 +93,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 func (m *Metrics) addZeros() {
 	ctx := context.Background()
 	m.FenceLost.Add(ctx, 0)
+	m.skipped.Add(ctx, 0)
 	for _, kind := range []string{"sent", "conflict", "failed", "skipped", "pending", "unknown"} {
 		m.outcomes.Add(ctx, 0, attributes(attribute.String("kind", kind)))
 	}
@@ -132,6 +135,12 @@ func (m *Metrics) Breaker(source, state string) Counter {
 			attribute.String("source", source), attribute.String("state", state),
 		)}}
 	})
+}
+
+// SkippedLine counts a line of the output of a source's program that was no
+// message.
+func (m *Metrics) SkippedLine(source string) {
+	m.skipped.Add(context.Background(), 1, attributes(attribute.String("source", source)))
 }
 
 // Request measures requests to the API, in seconds. The route is the pattern

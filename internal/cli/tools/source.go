@@ -59,6 +59,9 @@ func sourceSet(a *command.App) *cobra.Command {
 	cmd := command.New(a, "set ID", command.Arguments(1, 1, "the source's id"), nil)
 	flags := cmd.Flags()
 	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
+		if src.Kind == "" && isMCP(src.Config) {
+			src.Kind = "mcp"
+		}
 		if src.Kind == "" {
 			return command.Misuse("--kind is required: %s or builtin", strings.Join(kinds[:len(kinds)-1], ", "))
 		}
@@ -71,7 +74,7 @@ func sourceSet(a *command.App) *cobra.Command {
 		}
 		return a.Done(c.PutSource(ctx, args[0], src), "stored source %s", args[0])
 	})
-	command.EnumFlag(cmd, &src.Kind, "kind", "its `kind`: mcp, tool_gateway, composio, slack, linear, sentry, webhook or builtin (required)", kinds...)
+	command.EnumFlag(cmd, &src.Kind, "kind", "its `kind`: mcp, tool_gateway, composio, slack, linear, sentry, webhook or builtin (default mcp where the configuration has a transport)", kinds...)
 	a.JSONFlag(cmd, &src.Config, "config", "how it is reached, as a `JSON` object or @FILE")
 	a.JSONFlag(cmd, &src.Credentials, "credentials", "its credentials, as @`FILE` that holds a JSON object")
 	command.EnumFlag(cmd, &src.DefaultRisk, "default-risk", "the `risk` of its tools that do not say: read, write or danger", "read", "write", "danger")
@@ -79,6 +82,13 @@ func sourceSet(a *command.App) *cobra.Command {
 	command.EnumFlag(cmd, &src.DriftGuard, "drift-guard", "which `changes` need a person: full or interface", "full", "interface")
 	flags.BoolVar(&quarantine, "quarantine", false, "keep its new tools from use until they are accepted (--quarantine=false to stop that)")
 	return cmd
+}
+
+// isMCP reports whether a configuration is one of an MCP server, which alone has
+// a transport.
+func isMCP(config json.RawMessage) bool {
+	var of struct{ Transport json.RawMessage }
+	return json.Unmarshal(config, &of) == nil && of.Transport != nil
 }
 
 // refreshLook is how often the state of a refresh is read.

@@ -50,7 +50,7 @@ func newFilesFixture(t *testing.T, cfg mcpserver.Config) (f *tenantFixture, dir 
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := connect.NewPool(connect.Config{Stdio: true})
+	live := connect.NewPool(connect.Config{Stdio: func(envelope.TenantID) bool { return true }})
 	f = newFixtureOn(t, cfg, live).tenant("acme")
 	config, err := json.Marshal(connect.MCPConfig{Transport: "stdio", Command: append(server, dir)})
 	if err != nil {

@@ -39,7 +39,8 @@ type MCPConfig struct {
 type Credentials struct {
 	// Header is sent with every request over http.
 	Header map[string]string `json:"header,omitempty"`
-	// Env is added to the environment of a stdio child.
+	// Env is added to the environment of a stdio child, which otherwise has only
+	// PATH and HOME.
 	Env map[string]string `json:"env,omitempty"`
 	// Values are a provider's credentials by name, such as ValueToken.
 	Values map[string]string `json:"values,omitempty"`
@@ -80,16 +81,19 @@ type Config struct {
 	Breaker source.BreakerConfig
 	// Networks may be connected to besides the public internet.
 	Networks []netip.Prefix
-	// Stdio lets sources of transport stdio start their programs. Whoever may
-	// set up a source could then run anything as the worker's user, so it is
-	// off unless the deployment turns it on.
-	Stdio bool
+	// Stdio reports whether the sources of a tenant with transport stdio may
+	// start their programs. Whoever may set up such a source can run anything as
+	// this process's user; nil allows it to no tenant.
+	Stdio func(envelope.TenantID) bool
 	// Notes returns the storage for the notes of a source of kind builtin.
 	// Where it is nil, or returns nil, such a source has no tool for notes.
 	Notes func(tenant envelope.TenantID, source string) builtin.Notes
 	// Open, if not nil, is asked first for each source. Where it returns nil,
 	// the pool opens the source itself. Tests use it.
 	Open func(tenant envelope.TenantID, of catalog.Source) (source.Source, error)
+	// SkippedLine, if not nil, is called with the id of a source for each line of
+	// its program's output that is no message.
+	SkippedLine func(source string)
 	// Log receives what operators need to know; nil discards it.
 	Log *slog.Logger
 }
@@ -126,6 +130,9 @@ type connection struct {
 func NewPool(cfg Config) *Pool {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.SkippedLine == nil {
+		cfg.SkippedLine = func(string) {}
 	}
 	return &Pool{cfg: cfg, watch: make(map[*Watcher]bool), open: make(map[poolKey]connection)}
 }
@@ -229,7 +236,7 @@ func (p *Pool) connect(tenant envelope.TenantID, of catalog.Source) (source.Sour
 		// No circuit breaker: the tools do not share one place that can fail.
 		return p.openBuiltin(tenant, of, creds)
 	case catalog.KindMCP:
-		src, err = p.openMCP(of, creds)
+		src, err = p.openMCP(tenant, of, creds)
 	default:
 		src, err = p.openProvider(of, creds)
 	}
@@ -255,12 +262,12 @@ func (p *Pool) credentials(tenant envelope.TenantID, of catalog.Source) (Credent
 	return creds, nil
 }
 
-func (p *Pool) openMCP(of catalog.Source, creds Credentials) (source.Source, error) {
+func (p *Pool) openMCP(tenant envelope.TenantID, of catalog.Source, creds Credentials) (source.Source, error) {
 	cfg, err := ParseMCPConfig(of.Config)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Transport == mcp.TransportStdio && !p.cfg.Stdio {
+	if cfg.Transport == mcp.TransportStdio && (p.cfg.Stdio == nil || !p.cfg.Stdio(tenant)) {
 		return nil, fault.New(fault.Denied, "sources that start programs are off; set COUNTERSIGN_STDIO_SOURCES=true for the workers to allow them")
 	}
 	header := make(http.Header, len(creds.Header))
@@ -274,5 +281,6 @@ func (p *Pool) openMCP(of catalog.Source, creds Credentials) (source.Source, err
 	return orNil(mcp.New(mcp.Config{
 		Name: of.ID, Transport: cfg.Transport, URL: cfg.URL, Header: header, Guard: safehttp.Guard{Networks: p.cfg.Networks},
 		Command: cfg.Command, Env: env, Dir: cfg.Dir, Logger: p.cfg.Log,
+		SkippedLine: func() { p.cfg.SkippedLine(of.ID) },
 	}))
 }

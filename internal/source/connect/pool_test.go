@@ -111,6 +111,30 @@ func TestLiveKnowsItsKinds(t *testing.T) {
 	}
 }
 
+func TestProgramsStartForSomeTenantsAlone(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	s.Put(catalog.Source{ID: "program", Kind: catalog.KindMCP, Enabled: true, Config: json.RawMessage(`{"transport":"stdio","command":["true"]}`)})
+	snap := s.snapshot()
+	for name, test := range map[string]struct {
+		stdio   func(envelope.TenantID) bool
+		allowed bool
+	}{
+		"none":     {nil, false},
+		"this one": {func(of envelope.TenantID) bool { return of == s.Tenant }, true},
+		"others":   {func(of envelope.TenantID) bool { return of != s.Tenant }, false},
+	} {
+		live := connect.NewPool(connect.Config{Stdio: test.stdio})
+
+		_, err := live.Get(snap, "program")
+
+		live.Close()
+		if errors.Is(err, fault.Denied) == test.allowed || (err == nil) != test.allowed {
+			t.Errorf("Get() with programs for %s = %v, want it to work: %t", name, err, test.allowed)
+		}
+	}
+}
+
 func TestParseMCPConfig(t *testing.T) {
 	t.Parallel()
 	for raw, pointer := range map[string]string{

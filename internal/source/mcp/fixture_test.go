@@ -54,8 +54,15 @@ func child(mode string) int {
 	case "exit":
 		return 3
 	case "garbage":
-		fmt.Println("Welcome to this server, which does not know what stdout is for.")
+		fmt.Println(`{"jsonrpc":"2.0","id":1,"result":{}`)
 		select {}
+	case "chatty": // greets on stdout and serves
+		fmt.Println("Welcome to this server, which does not know what stdout is for.")
+		fmt.Println(`{"level":"info","msg":"ready"}`)
+		l := effectLog(os.Getenv(envEffectLog))
+		if err := l.server("stdio", nil).Run(ctx, &sdk.StdioTransport{}); err != nil {
+			return 1
+		}
 	case "deaf": // never reads: the pipe to it fills up
 		hold()
 		select {}
@@ -195,8 +202,15 @@ func (l effectLog) server(transport string, done <-chan struct{}) *sdk.Server {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: strings.Repeat("x", in.Bytes)}}}, nil
 	})
 	raw("garble", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		fmt.Println("this is not JSON-RPC")
+		fmt.Println(`{"jsonrpc":"2.0","id":`)
 		return &sdk.CallToolResult{}, nil
+	})
+	raw("chat", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		fmt.Println("this is no message")
+		return &sdk.CallToolResult{}, nil
+	})
+	raw("environ", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return &sdk.CallToolResult{StructuredContent: map[string]any{"environ": os.Environ()}}, nil
 	})
 	raw("flood", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		_, _ = os.Stderr.Write(bytes.Repeat([]byte("noise\n"), 200_000))

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -59,8 +60,8 @@ type Config struct {
 
 	// Command is the program and its arguments.
 	Command []string
-	// Env is the child's whole environment, as KEY=value; it may hold secrets.
-	// Nil gives it only PATH and HOME.
+	// Env is added to the child's environment, as KEY=value; it may hold secrets.
+	// Of this process's environment the child has only PATH and HOME.
 	Env []string
 	// Dir is the child's working directory; empty means this process's.
 	Dir string
@@ -73,6 +74,9 @@ type Config struct {
 	// MaxResultBytes bounds the JSON of one answer; 0 means
 	// DefaultMaxResultBytes.
 	MaxResultBytes int
+	// SkippedLine, if not nil, is called for each line of a child's standard
+	// output that is no message.
+	SkippedLine func()
 	// Logger receives how sessions end; nil discards it.
 	Logger *slog.Logger
 }
@@ -92,6 +96,8 @@ type Source struct {
 	known   map[string]bool // tools of the last listing; nil before the first
 
 	calls source.Calls // calls, dials, and the closing of old sessions
+
+	skipped atomic.Int64 // lines of children's output that were no messages
 }
 
 // New returns a source for the server that cfg describes. It checks cfg, and
@@ -138,6 +144,16 @@ func New(cfg Config) (*Source, error) {
 // space for listings, which may be larger than the largest result.
 func (s *Source) frameLimit() int {
 	return max(s.cfg.MaxResultBytes, DefaultMaxResultBytes) + 64<<10
+}
+
+// SkippedLines implements source.SkipsLines.
+func (s *Source) SkippedLines() int { return int(s.skipped.Load()) }
+
+func (s *Source) skippedLine() {
+	s.skipped.Add(1)
+	if s.cfg.SkippedLine != nil {
+		s.cfg.SkippedLine()
+	}
 }
 
 // Close implements source.Source. Running calls end; a child process is asked

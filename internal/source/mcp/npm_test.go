@@ -32,7 +32,7 @@ func npm(t *testing.T, server string, args, env []string) mcp.Config {
 		Name:      server,
 		Transport: mcp.TransportStdio,
 		Command:   append([]string{node, script}, args...),
-		Env:       append(env, "PATH="+os.Getenv("PATH")),
+		Env:       env,
 	}
 }
 

@@ -39,10 +39,7 @@ type process struct {
 func start(cfg Config, log *slog.Logger) (*process, error) {
 	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...)
 	cmd.Dir = cfg.Dir
-	cmd.Env = cfg.Env
-	if cmd.Env == nil {
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
-	}
+	cmd.Env = childEnviron(cfg.Env)
 	cmd.SysProcAttr = ownGroup()
 
 	p := &process{cmd: cmd, log: log, exited: make(chan struct{}), drained: make(chan struct{})}
@@ -62,6 +59,19 @@ func start(cfg Config, log *slog.Logger) (*process, error) {
 	}
 	go p.drain() // ends with the child or drainGrace later; stop waits
 	return p, nil
+}
+
+// childEnviron returns the whole environment of a child: what lets programs such
+// as npx find other programs and their own files, and what is configured, which
+// comes last and therefore counts.
+func childEnviron(configured []string) []string {
+	environ := make([]string, 0, 2+len(configured))
+	for _, name := range []string{"PATH", "HOME"} {
+		if value, ok := os.LookupEnv(name); ok {
+			environ = append(environ, name+"="+value)
+		}
+	}
+	return append(environ, configured...)
 }
 
 // pipes makes the three pipes and returns the child's ends of them.

@@ -26,7 +26,7 @@ func (t *stdioTransport) Connect(context.Context) (sdk.Connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", t.source.cfg.Command[0], err)
 	}
-	return newStdioConn(proc, t.source.frameLimit()), nil
+	return newStdioConn(proc, t.source.frameLimit(), t.source.skippedLine), nil
 }
 
 // stdioConn speaks newline-delimited JSON-RPC with a child process. Unlike the
@@ -34,19 +34,22 @@ func (t *stdioTransport) Connect(context.Context) (sdk.Connection, error) {
 type stdioConn struct {
 	proc  *process
 	limit int
-	in    *bufio.Reader
-	turn  chan struct{} // holds one token: the right to write
+	// skipped is called for each line that is no message.
+	skipped func()
+	in      *bufio.Reader
+	turn    chan struct{} // holds one token: the right to write
 
 	mu   sync.Mutex
 	code string
 }
 
-func newStdioConn(proc *process, limit int) *stdioConn {
+func newStdioConn(proc *process, limit int, skipped func()) *stdioConn {
 	c := &stdioConn{
-		proc:  proc,
-		limit: limit,
-		in:    bufio.NewReaderSize(proc.stdout, 64<<10),
-		turn:  make(chan struct{}, 1),
+		proc:    proc,
+		limit:   limit,
+		skipped: skipped,
+		in:      bufio.NewReaderSize(proc.stdout, 64<<10),
+		turn:    make(chan struct{}, 1),
 	}
 	c.turn <- struct{}{}
 	return c
@@ -104,8 +107,10 @@ func (c *stdioConn) push(ctx context.Context, frame []byte) (int, error) {
 	return n, err
 }
 
-// Read implements sdk.Connection. Anything but one JSON-RPC message a line
-// ends the child.
+// Read implements sdk.Connection. Lines that are no messages are skipped and
+// counted: many servers, and the programs that start them, print a greeting. A
+// message that cannot be read ends the child, since it may be an answer that
+// somebody waits for.
 func (c *stdioConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -124,11 +129,14 @@ func (c *stdioConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 			continue
 		}
 		msg, err := jsonrpc.DecodeMessage(line)
-		if err != nil {
+		switch {
+		case err == nil:
+			return msg, nil
+		case bytes.Contains(line, []byte(`"jsonrpc"`)):
 			c.setFault(source.CodeMalformed)
 			return nil, errMalformed
 		}
-		return msg, nil
+		c.skipped()
 	}
 }
 

@@ -25,7 +25,7 @@ func deaf(t *testing.T) *stdioConn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn := newStdioConn(proc, 1<<20)
+	conn := newStdioConn(proc, 1<<20, func() {})
 	t.Cleanup(func() {
 		if err := conn.Close(); err != nil {
 			t.Errorf("Close() = %v", err)

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +56,40 @@ func TestGarbageOnStdout(t *testing.T) {
 	expect(t, src.Execute(t.Context(), callOf(t, "act", envelope.EffectOnce)), source.KindDone, "")
 }
 
+func TestLinesThatAreNoMessagesAreSkipped(t *testing.T) {
+	t.Parallel()
+	skipped := 0
+	cfg := stdio(t, "chatty", newEffectLog(t))
+	cfg.SkippedLine = func() { skipped++ }
+	src := open(t, cfg)
+
+	expect(t, src.Execute(t.Context(), callOf(t, "act", envelope.EffectOnce)), source.KindDone, "")
+	expect(t, src.Execute(t.Context(), callOf(t, "chat", envelope.EffectOnce)), source.KindDone, "")
+
+	if got := source.SkippedLines(source.Guard("fixture", src, source.BreakerConfig{}, nil)); got != 3 || skipped != 3 {
+		t.Errorf("%d lines were skipped and %d reported, want the greeting, its log and the one of the call", got, skipped)
+	}
+}
+
+// A child has nothing of the environment of its parent but PATH and HOME.
+func TestChildEnvironment(t *testing.T) {
+	t.Parallel()
+	cfg := stdio(t, "serve", newEffectLog(t), "HOME=/another", "ADDED=1")
+	src := open(t, cfg)
+
+	got := src.Execute(t.Context(), callOf(t, "environ", envelope.EffectRead))
+
+	var answer struct{ Structured struct{ Environ []string } }
+	if err := json.Unmarshal(got.Result, &answer); err != nil {
+		t.Fatalf("result = %s, %v", got.Result, err)
+	}
+	want := append([]string{"PATH=" + os.Getenv("PATH")}, cfg.Env...)
+	slices.Sort(want)
+	if environ := answer.Structured.Environ; !slices.Equal(slices.Sorted(slices.Values(environ)), want) {
+		t.Errorf("environment of the child = %q, want %q", environ, want)
+	}
+}
+
 func TestFrameLargerThanAllowed(t *testing.T) {
 	t.Parallel()
 	src := open(t, stdio(t, "serve", newEffectLog(t)))
@@ -93,7 +129,7 @@ func TestChildrenThatDoNotServe(t *testing.T) {
 		mode, code string
 	}{
 		"exits at once":         {"exit", source.CodeNegotiation},
-		"greets on stdout":      {"garbage", source.CodeNegotiation},
+		"breaks a message off":  {"garbage", source.CodeNegotiation},
 		"never answers":         {"deaf", source.CodeNegotiation},
 		"takes no hint to stop": {"stubborn", source.CodeNegotiation},
 	} {
