@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -77,7 +76,7 @@ func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// The whole body is read, so that net/http notices when the client leaves.
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	r, done, err := srv.track(r, token, by)
+	r, done, err := srv.track(w.Header(), r, token, by)
 	if err != nil {
 		request.WriteProblem(srv.Log, w, r, err)
 		return
@@ -97,11 +96,6 @@ func (srv *Server) handler(r *http.Request, by identity.Principal) http.Handler 
 		return &auth.TokenInfo{UserID: by.Token.String()}, nil
 	}
 	return auth.RequireBearerToken(known, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(next)
-}
-
-// opensSession reports whether a request may open a session.
-func opensSession(r *http.Request) bool {
-	return r.Method == http.MethodPost && r.Header.Get(sessionHeader) == "" && r.Header.Get(versionHeader) < firstStateless
 }
 
 // authenticate checks the origin of a request and returns who sent it.
@@ -139,7 +133,7 @@ func loopback(host string) bool {
 
 // track stores a request, and the token server that serves it, until done is
 // called.
-func (srv *Server) track(r *http.Request, token string, by identity.Principal) (_ *http.Request, done func(), err error) {
+func (srv *Server) track(answer http.Header, r *http.Request, token string, by identity.Principal) (_ *http.Request, done func(), err error) {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	if srv.closed {
@@ -154,20 +148,15 @@ func (srv *Server) track(r *http.Request, token string, by identity.Principal) (
 		ts = newTokenServer(srv, by)
 		srv.servers[by.Token] = ts
 	}
-	// A session of an earlier token server has the rights that its holder had
-	// then.
-	if session := r.Header.Get(sessionHeader); session != "" && !slices.Contains(ts.sessions(), session) {
-		return r, nil, fault.New(fault.NotFound, "no such session; open another one")
-	}
-	if opensSession(r) {
-		if err := ts.admitSession(time.Now()); err != nil {
-			return r, nil, err
-		}
+	answers := r.Method == http.MethodPost && r.Header.Get(methodHeader) != listenMethod
+	release, err := ts.admit(r, answer, answers)
+	if err != nil {
+		return r, nil, err
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), tokenServerKey{}, ts))
 	o := &openRequest{
 		ctx: ctx, cancel: cancel, token: token, by: by, done: make(chan struct{}),
-		answers: r.Method == http.MethodPost && r.Header.Get(methodHeader) != listenMethod,
+		answers: answers,
 	}
 	name := uuid.NewString()
 	r = r.WithContext(ctx)
@@ -180,6 +169,7 @@ func (srv *Server) track(r *http.Request, token string, by identity.Principal) (
 		delete(srv.requests, name)
 		ts.users--
 		ts.used = time.Now()
+		release()
 		cancel()
 		close(o.done)
 	}, nil

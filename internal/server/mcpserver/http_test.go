@@ -153,26 +153,88 @@ func TestBodiesAreBounded(t *testing.T) {
 	}
 }
 
-func TestSessionsAreBounded(t *testing.T) {
+const listTools = `{"jsonrpc":"2.0","id":3,"method":"tools/list"}`
+
+// inUse opens a call in a session that does not end, and returns how to leave
+// it.
+func (f *tenantFixture) inUse(token, id, to string) (leave func()) {
+	f.t.Helper()
+	ctx, cancel := context.WithCancel(f.t.Context())
+	res := f.open(ctx, "POST", token,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+nameWrite+`","arguments":{"to":"`+to+`"},"_meta":{"progressToken":1}}}`,
+		"Mcp-Session-Id", id)
+	if _, err := res.Body.Read(make([]byte, 10)); err != nil { // it waits by now
+		f.t.Fatal(err)
+	}
+	return func() {
+		cancel()
+		_ = res.Body.Close()
+	}
+}
+
+// Clients that leave without a word do not lock their token out: a session too
+// many ends the one that was idle for the longest, never one with a call.
+func TestSessionTooManyEndsTheLongestIdle(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, mcpserver.Config{Sessions: 3}).tenant("acme")
+	token := f.agent.Token.Text()
+	busy, idle, listening := f.session(token), f.session(token), f.session(token)
+	defer f.inUse(token, busy, "ada")()
+	stream := f.open(t.Context(), "GET", token, "", "Mcp-Session-Id", listening)
+	defer func() { _ = stream.Body.Close() }()
+
+	next := f.session(token)
+
+	for _, c := range []struct {
+		name, id string
+		want     int
+	}{{"busy", busy, 200}, {"idle", idle, 404}, {"listening", listening, 200}, {"next", next, 200}} {
+		if a := f.send("POST", token, listTools, "Mcp-Session-Id", c.id); a.status != c.want {
+			t.Errorf("the %s session = %d %s, want %d", c.name, a.status, a.body, c.want)
+		}
+	}
+	defer f.inUse(token, listening, "bob")()
+	defer f.inUse(token, next, "cem")()
+	refused := f.send("POST", token, initialize)
+	if refused.status != http.StatusTooManyRequests || refused.header.Get("Retry-After") == "" || refused.header.Get("RateLimit") != `"token-sessions";r=0;t=60` {
+		t.Errorf("while all are used, another = %d, want 429", refused.status)
+	}
+	if a := f.send("POST", f.other.Token.Text(), initialize); a.status != http.StatusOK {
+		t.Errorf("another token's session = %d", a.status)
+	}
+}
+
+// A client of TypeScript leaves without DELETE; a hundred of them after each
+// other are no reason to refuse the next.
+func TestClientsThatLeaveDoNotLockTheirTokenOut(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{Sessions: 2}).tenant("acme")
-	token := f.agent.Token.Text()
-	first := f.session(token)
-	f.session(token)
 
-	refused := f.send("POST", token, initialize)
-	stranger := f.send("POST", f.other.Token.Text(), initialize)
-	f.send("DELETE", token, "", "Mcp-Session-Id", first)
-	soon := f.send("POST", token, initialize)
+	for i := range 100 {
+		if a := f.send("POST", f.agent.Token.Text(), initialize); a.status != http.StatusOK {
+			t.Fatalf("session %d = %d %s", i, a.status, a.body)
+		}
+	}
+}
 
-	if refused.status != http.StatusTooManyRequests || refused.header.Get("Retry-After") == "" || refused.header.Get("RateLimit") != `"token-sessions";r=0;t=60` {
-		t.Errorf("a third session = %d, want 429", refused.status)
+func TestSessionsOfATenantAreBounded(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t, mcpserver.Config{Sessions: 2, TenantSessions: 3})
+	f, elsewhere := h.tenant("acme"), h.tenant("other")
+	first, second := f.session(f.agent.Token.Text()), f.session(f.agent.Token.Text())
+	others := elsewhere.session(elsewhere.agent.Token.Text())
+	f.session(f.other.Token.Text())
+
+	f.session(f.operator.Token.Text())
+
+	if a := f.send("POST", f.agent.Token.Text(), listTools, "Mcp-Session-Id", first); a.status != http.StatusNotFound {
+		t.Errorf("the tenant's longest idle session = %d, want 404", a.status)
 	}
-	if stranger.status != http.StatusOK {
-		t.Errorf("another token's session = %d", stranger.status)
+	if a := f.send("POST", f.agent.Token.Text(), listTools, "Mcp-Session-Id", second); a.status != http.StatusOK {
+		t.Errorf("the next = %d, want 200", a.status)
 	}
-	if soon.status != http.StatusTooManyRequests || soon.header.Get("RateLimit-Policy") != `"token-sessions-minute";q=2;w=60` {
-		t.Errorf("a third opening in a minute = %d, RateLimit-Policy %s; want 429", soon.status, soon.header.Get("RateLimit-Policy"))
+	if a := f.send("POST", elsewhere.agent.Token.Text(), listTools, "Mcp-Session-Id", others); a.status != http.StatusOK {
+		t.Errorf("another tenant's session = %d, want 200", a.status)
 	}
 }
 

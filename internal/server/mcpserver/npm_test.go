@@ -170,6 +170,23 @@ func TestTypeScriptClients(t *testing.T) {
 	}
 }
 
+// close() of these clients sends no DELETE.
+func TestTypeScriptClientsThatCloseDoNotLockTheirTokenOut(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"v1", "v2"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, mcpserver.Config{Sessions: 2}).tenant("acme")
+
+			listed := next(t, f.probe(kind, "leave", "10"))
+
+			if len(listed.Tools) != 2+len(followUps) {
+				t.Errorf("after ten that left, a client sees %v", listed.Tools)
+			}
+		})
+	}
+}
+
 // inspected is what the Inspector prints.
 type inspected struct {
 	Tools   []struct{ Name string }

@@ -23,7 +23,6 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
-	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
@@ -60,9 +59,10 @@ type Config struct {
 	Poll time.Duration
 	// Page is how many tools a page lists; zero means 100.
 	Page int
-	// Sessions bounds the sessions that one token has open at once; zero means
-	// 50. As many as that again may be opened in a minute.
-	Sessions int
+	// Sessions bounds the sessions that one token has open at once, and
+	// TenantSessions those of all tokens of one tenant; zero means 50 and 500.
+	// One more ends the session that was idle for the longest.
+	Sessions, TenantSessions int
 	// Idle is how long a session stays open without a request; zero means an
 	// hour.
 	Idle time.Duration
@@ -105,7 +105,7 @@ func New(backend *request.Backend, cfg Config) *Server {
 	cfg.Progress = cmp.Or(cfg.Progress, 5*time.Second)
 	cfg.Poll = cmp.Or(cfg.Poll, 2*time.Second)
 	cfg.Page = cmp.Or(cfg.Page, 100)
-	cfg.Sessions = cmp.Or(cfg.Sessions, 50)
+	cfg.Sessions, cfg.TenantSessions = cmp.Or(cfg.Sessions, 50), cmp.Or(cfg.TenantSessions, 500)
 	cfg.Idle = cmp.Or(cfg.Idle, time.Hour)
 	srv := &Server{
 		Backend: backend, cfg: cfg, watch: backend.Broker.Watch, closing: make(chan struct{}),
@@ -194,10 +194,11 @@ type tokenServer struct {
 	server  *sdk.Server
 	listing listing
 
-	// The Server's mutex guards these. users counts the open requests, opened
-	// the sessions since the minute began; used is when the last request ended.
-	users, opened int
-	minute, used  time.Time
+	// The Server's mutex guards these. users counts the open requests, opening
+	// those that open a session; used is when the last request ended.
+	users, opening int
+	used           time.Time
+	sessions       map[string]*session
 }
 
 // instructions are what a client may tell its model about this server.
@@ -209,7 +210,7 @@ countersign_search finds tools by what they do. If a result has status "limited"
 
 // newTokenServer returns a token server without sessions.
 func newTokenServer(srv *Server, by identity.Principal) *tokenServer {
-	ts := &tokenServer{Server: srv, by: by}
+	ts := &tokenServer{Server: srv, by: by, sessions: make(map[string]*session)}
 	ts.server = sdk.NewServer(&sdk.Implementation{Name: "countersign", Title: "Countersign", Version: srv.cfg.Version}, &sdk.ServerOptions{
 		Instructions: instructions,
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}},
@@ -281,39 +282,10 @@ func (ts *tokenServer) readAction(ctx context.Context, id envelope.ActionID) (v 
 	return v, err
 }
 
-// admitSession counts another session of the holder. The error is fault.Limited
-// if the holder may not open one now. The caller holds the Server's mutex.
-func (ts *tokenServer) admitSession(now time.Time) error {
-	if now.Sub(ts.minute) >= time.Minute {
-		ts.minute, ts.opened = now, 0
-	}
-	switch {
-	case len(ts.sessions()) >= ts.cfg.Sessions:
-		return fault.Exceeded(fault.Quota{Name: "token-sessions", Max: ts.cfg.Sessions, Reset: time.Minute},
-			"this token has %d sessions open, as many as it may; close some, or try again", ts.cfg.Sessions)
-	case ts.opened >= ts.cfg.Sessions:
-		left := time.Minute - now.Sub(ts.minute)
-		return fault.Exceeded(fault.Quota{Name: "token-sessions-minute", Max: ts.cfg.Sessions, Window: time.Minute, Reset: left},
-			"this token has opened %d sessions within a minute, as many as it may; try again later", ts.cfg.Sessions)
-	}
-	ts.opened++
-	return nil
-}
-
 // idle reports whether nobody has a session or an open request here, and nobody
 // had one in the last minute. The caller holds the Server's mutex.
 func (ts *tokenServer) idle(now time.Time) bool {
 	return ts.users == 0 && now.Sub(ts.used) >= time.Minute && len(slices.Collect(ts.server.Sessions())) == 0
-}
-
-// sessions returns the ids of the open sessions.
-func (ts *tokenServer) sessions() (ids []string) {
-	for s := range ts.server.Sessions() {
-		if s.ID() != "" {
-			ids = append(ids, s.ID())
-		}
-	}
-	return ids
 }
 
 // closeSessions closes every session, and waits for their calls.

@@ -3,6 +3,7 @@
 //
 //   node probe.mjs v1|v2|v2-2026-07-28 list
 //   node probe.mjs v1|v2|v2-2026-07-28 call NAME ARGUMENTS
+//   node probe.mjs v1|v2|v2-2026-07-28 leave TIMES: connects and closes, so often
 //
 // The server's address and the token are in MCP_URL and MCP_TOKEN.
 const [kind, what, name, args] = process.argv.slice(2)
@@ -14,12 +15,22 @@ const { StreamableHTTPClientTransport } = await import(
   old ? '@modelcontextprotocol/sdk/client/streamableHttp.js' : '@modelcontextprotocol/client')
 
 const pin = kind.startsWith('v2-') ? { versionNegotiation: { mode: { pin: kind.slice(3) } } } : {}
-const client = new Client({ name: 'probe', version: '1' }, pin)
-try {
+const connect = async () => {
+  const client = new Client({ name: 'probe', version: '1' }, pin)
   await client.connect(new StreamableHTTPClientTransport(new URL(process.env.MCP_URL), {
     requestInit: { headers: { Authorization: `Bearer ${process.env.MCP_TOKEN}` } },
   }))
-  if (what === 'list') {
+  return client
+}
+let client
+try {
+  for (let left = what === 'leave' ? Number(name) : 0; left > 0; left--) {
+    const leaving = await connect()
+    await leaving.listTools()
+    await leaving.close()
+  }
+  client = await connect()
+  if (what !== 'call') {
     let cursor
     const tools = []
     do {
@@ -37,4 +48,4 @@ try {
   say({ error: String(error) })
   process.exitCode = 1
 }
-await client.close()
+await client?.close()
