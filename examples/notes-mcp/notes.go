@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -231,6 +232,9 @@ type try struct {
 	OK   bool      `json:"ok"`
 }
 
+// codeBusy is an error of the server's own in JSON-RPC.
+const codeBusy = -32000
+
 // publish logs one try, and fails for the first tries of a note.
 func (n *notes) publish(_ string, in idIn) (publishOut, error) {
 	if _, err := n.read(in.ID); err != nil {
@@ -246,7 +250,9 @@ func (n *notes) publish(_ string, in idIn) (publishOut, error) {
 		err = n.write(publishLog, append(line, '\n'))
 	}
 	if err == nil && tries <= n.flaky {
-		err = errors.New("the press is busy, try again")
+		// An error of JSON-RPC says that the call failed and may be repeated; a
+		// result that is an error would be the tool's answer.
+		err = &jsonrpc.Error{Code: codeBusy, Message: "the press is busy, try again"}
 	}
 	return publishOut{ID: in.ID, Tries: tries}, err
 }

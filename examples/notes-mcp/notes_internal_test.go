@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -48,6 +49,9 @@ func use(t *testing.T, cs *mcp.ClientSession, tool, key string, args any) (map[s
 		params.Meta = mcp.Meta{metaKey: key}
 	}
 	res, err := cs.CallTool(t.Context(), params)
+	if _, answered := errors.AsType[*jsonrpc.Error](err); answered {
+		return nil, err
+	}
 	if err != nil {
 		t.Fatalf("CallTool(%s) = %v", tool, err)
 	}

@@ -244,7 +244,7 @@ func TestErrorsAreReadByTheirType(t *testing.T) {
 		"feature not accessible": {source.KindRefused, source.KindRefused, source.CodeUnauthorized},
 		"ratelimited":            {source.KindRetry, source.KindRetry, source.CodeRateLimited},
 		"internal error":         {source.KindUnknown, source.KindRetry, source.CodeServerError},
-		"usage limit exceeded":   {source.KindRefused, source.KindRetry, source.CodeToolError},
+		"usage limit exceeded":   {source.KindRefused, source.KindRefused, source.CodeToolError},
 	} {
 		for effect, kind := range map[envelope.Effect]source.Kind{envelope.EffectOnce: want.once, envelope.EffectKeyed: want.keyed} {
 			got := src.Execute(t.Context(), source.Call{Key: "k", Tool: linear.ToolIssueCreate, Args: issue("E-" + word).Args, Effect: effect})

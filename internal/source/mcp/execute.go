@@ -139,8 +139,8 @@ func (s *Source) observe(ctx context.Context, saw seen, tool string) source.Obse
 }
 
 // observeError reads a JSON-RPC error. The codes that JSON-RPC defines are about
-// the request, which then was not executed; any other code is the tool's
-// failure.
+// the request, which then was not executed; any other code says that the server
+// failed to call the tool.
 func (s *Source) observeError(o source.Observation, rpcError *jsonrpc.Error, tool string) source.Observation {
 	o.Result = errorResult(rpcError, s.cfg.MaxResultBytes)
 	switch rpcError.Code {
@@ -155,7 +155,7 @@ func (s *Source) observeError(o source.Observation, rpcError *jsonrpc.Error, too
 	case jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidRequest, jsonrpc.CodeParseError:
 		return o.Permanently(source.CodeRejected)
 	}
-	return o.ToolFailed()
+	return o.CallFailed()
 }
 
 // observeResult reads the result of a call.

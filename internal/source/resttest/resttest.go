@@ -228,7 +228,7 @@ func faults() []fault {
 		{"an answer that is half JSON", after(body(`{"ok":tru`)), unknown, retry, source.CodeMalformed, 1, 0},
 		{"an answer of another shape", after(body(`["ok"]`)), unknown, retry, source.CodeMalformed, 1, 0},
 		{"an empty answer", after(body("")), unknown, retry, source.CodeMalformed, 1, 0},
-		{"an answer that is too large", after(body(`{"ok":"` + strings.Repeat("x", MaxBodyBytes) + `"}`)), unknown, retry, source.CodeOversized, 1, 0},
+		{"an answer that is too large", after(body(`{"ok":"` + strings.Repeat("x", MaxBodyBytes) + `"}`)), unknown, unknown, source.CodeOversized, 1, 0},
 		{"too many requests", instead(status(429, "Retry-After", "7")), retry, retry, source.CodeRateLimited, 0, 7 * time.Second},
 		{"credentials not accepted", instead(status(401)), refused, refused, source.CodeUnauthorized, 0, 0},
 		{"not allowed", instead(status(403)), refused, refused, source.CodeUnauthorized, 0, 0},

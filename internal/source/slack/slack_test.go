@@ -201,10 +201,10 @@ func TestErrorsAreReadByTheirWord(t *testing.T) {
 		"team_added_to_org":     {source.KindRetry, source.KindRetry, source.CodeUnreachable},
 		"internal_error":        {source.KindUnknown, source.KindRetry, source.CodeServerError},
 		"fatal_error":           {source.KindUnknown, source.KindRetry, source.CodeServerError},
-		"a_word_of_tomorrow":    {source.KindRefused, source.KindRetry, source.CodeToolError},
+		"a_word_of_tomorrow":    {source.KindRefused, source.KindRefused, source.CodeToolError},
 		"message_not_found":     {source.KindRefused, source.KindRefused, source.CodeNotFound},
-		"already_reacted":       {source.KindRefused, source.KindRetry, source.CodeToolError},
-		"the \"quoted\" <word>": {source.KindRefused, source.KindRetry, source.CodeToolError},
+		"already_reacted":       {source.KindRefused, source.KindRefused, source.CodeToolError},
+		"the \"quoted\" <word>": {source.KindRefused, source.KindRefused, source.CodeToolError},
 	} {
 		args, err := json.Marshal(map[string]string{"channel": "E-" + word, "text": "hello"})
 		if err != nil {

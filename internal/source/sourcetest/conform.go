@@ -84,7 +84,7 @@ func Conform(t *testing.T, open func(t *testing.T) Harness) {
 		{"has an effect exactly once", []Feature{Effects}, actsOnce},
 		{"serves concurrent calls", nil, actsConcurrently},
 		{"honours a key", []Feature{Effects, Keys}, honoursKey},
-		{"reports a tool error by effect class", []Feature{ToolErrors}, reportsToolError},
+		{"takes a tool error for an answer", []Feature{ToolErrors}, reportsToolError},
 		{"refuses an unknown tool", nil, refusesUnknownTool},
 		{"refuses bad arguments", nil, refusesBadArgs},
 		{"reports a timeout by effect class", []Feature{Hangs}, timesOut},
@@ -232,13 +232,8 @@ func honoursKey(s *suite) {
 }
 
 func reportsToolError(s *suite) {
-	for effect, want := range map[envelope.Effect]source.Kind{
-		envelope.EffectRead:       source.KindRetry,
-		envelope.EffectIdempotent: source.KindRetry,
-		envelope.EffectKeyed:      source.KindRetry,
-		envelope.EffectOnce:       source.KindRefused,
-	} {
-		s.execute(s.Context(), s.call(s.h.Fail, effect), want, source.CodeToolError, notCounted)
+	for _, effect := range []envelope.Effect{envelope.EffectRead, envelope.EffectIdempotent, envelope.EffectKeyed, envelope.EffectOnce} {
+		s.execute(s.Context(), s.call(s.h.Fail, effect), source.KindRefused, source.CodeToolError, notCounted)
 	}
 }
 
