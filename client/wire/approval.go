@@ -120,6 +120,8 @@ type ReviewRule struct {
 	Wait      *envelope.Duration `json:"wait,omitempty"`
 	Warn      *envelope.Duration `json:"warn,omitempty"`
 	Escalate  *envelope.Duration `json:"escalate,omitempty"`
+	// Edits is another where whoever edited the arguments does not approve them.
+	Edits string `json:"edits,omitzero"`
 	// UpdatedBy and UpdatedAt are not sent.
 	UpdatedBy string    `json:"updated_by,omitzero"`
 	UpdatedAt time.Time `json:"updated_at,omitzero"`

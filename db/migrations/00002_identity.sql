@@ -253,6 +253,19 @@ END
 $$;
 -- +goose StatementEnd
 
+-- agent_sessions returns those of some sessions that are an agent's: that a
+-- token of the role agent is bound to, valid or not. Others may not propose in
+-- them. Workers, who may not read tokens, call it for the steps of workflows.
+-- +goose StatementBegin
+CREATE FUNCTION agent_sessions(tenant uuid, sessions text[]) RETURNS SETOF text
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp
+AS $$
+    SELECT DISTINCT t.session_id
+    FROM api_tokens t
+    WHERE t.tenant_id = tenant AND t.role = 'agent' AND t.session_id = ANY (sessions)
+$$;
+-- +goose StatementEnd
+
 -- Employees are the identities of agents, with their trust and scopes.
 CREATE TABLE employees (
     tenant_id   uuid        NOT NULL CONSTRAINT employees_tenant_id_fkey REFERENCES tenants (tenant_id) ON DELETE CASCADE,
@@ -305,10 +318,13 @@ ALTER FUNCTION authenticate(bytea) OWNER TO countersign_owner;
 ALTER FUNCTION providers_of(text, text[]) OWNER TO countersign_owner;
 ALTER FUNCTION record_uses(uuid[], timestamptz[]) OWNER TO countersign_owner;
 ALTER FUNCTION token_revoked(uuid, uuid) OWNER TO countersign_owner;
+ALTER FUNCTION agent_sessions(uuid, text[]) OWNER TO countersign_owner;
 
-REVOKE EXECUTE ON FUNCTION authenticate(bytea), providers_of(text, text[]), record_uses(uuid[], timestamptz[]), token_revoked(uuid, uuid) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION authenticate(bytea), providers_of(text, text[]), record_uses(uuid[], timestamptz[]), token_revoked(uuid, uuid),
+    agent_sessions(uuid, text[]) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION authenticate(bytea), providers_of(text, text[]), record_uses(uuid[], timestamptz[]) TO countersign_api;
 GRANT EXECUTE ON FUNCTION token_revoked(uuid, uuid) TO countersign_worker;
+GRANT EXECUTE ON FUNCTION agent_sessions(uuid, text[]) TO countersign_api, countersign_worker;
 
 GRANT SELECT ON tenants TO countersign_api;
 GRANT UPDATE (timezone, phone_region, plus_addressing, session_pending_max, session_minute_max) ON tenants TO countersign_api;

@@ -99,6 +99,7 @@ CREATE TABLE grants (
     from_action        uuid,
     created_at         timestamptz NOT NULL DEFAULT now(),
     created_by         text        NOT NULL DEFAULT '',
+    person             uuid,
     expires_at         timestamptz NOT NULL,
     revoked_at         timestamptz,
     revoked_by         text,
@@ -111,6 +112,7 @@ CREATE INDEX grants_live ON grants (tenant_id, expires_at) WHERE revoked_at IS N
 COMMENT ON COLUMN grants.pins IS 'JSON Pointers into the arguments, each with the value that the argument must have.';
 COMMENT ON COLUMN grants.tool_digest IS 'Digest of the tool definition that the operator saw. The grant does not apply to another definition.';
 COMMENT ON COLUMN grants.from_action IS 'Action whose approval created the grant; NULL if it was created on its own.';
+COMMENT ON COLUMN grants.person IS 'Person who created it: an operator id, or the token''s id if the token belongs to no operator. The grant does not apply to what this person proposes.';
 COMMENT ON COLUMN grants.expiry_recorded_at IS 'When the background job recorded that the grant has expired, which incremented the tenant''s config_version.';
 CREATE TRIGGER grants_stamp BEFORE INSERT OR UPDATE ON grants FOR EACH ROW EXECUTE FUNCTION stamp_policy_version();
 CREATE TRIGGER grants_bump_insert AFTER INSERT ON grants REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION bump_config_version();
@@ -128,6 +130,7 @@ CREATE TABLE reviews (
     wait_seconds     integer     CONSTRAINT reviews_wait_seconds_check CHECK (wait_seconds BETWEEN 1 AND 2592000),
     warn_seconds     integer     CONSTRAINT reviews_warn_seconds_check CHECK (warn_seconds BETWEEN 0 AND 2592000),
     escalate_seconds integer     CONSTRAINT reviews_escalate_seconds_check CHECK (escalate_seconds BETWEEN 0 AND 2592000),
+    edits            text        CONSTRAINT reviews_edits_check CHECK (edits = 'another'),
     updated_at       timestamptz NOT NULL DEFAULT now(),
     updated_by       text        NOT NULL DEFAULT '',
     CONSTRAINT reviews_pkey PRIMARY KEY (tenant_id, key, risk)
@@ -136,6 +139,7 @@ COMMENT ON COLUMN reviews.risk IS 'Lowest risk that the rule applies to; low mea
 COMMENT ON COLUMN reviews.wait_seconds IS 'How long an action waits for approval before it expires; NULL leaves it to other rules.';
 COMMENT ON COLUMN reviews.warn_seconds IS 'How long before the expiry a warning is sent; 0 means never.';
 COMMENT ON COLUMN reviews.escalate_seconds IS 'How long after the start of the wait it is escalated to more people; 0 means never.';
+COMMENT ON COLUMN reviews.edits IS 'another: whoever edited the arguments does not approve them. NULL leaves it to other rules.';
 CREATE TRIGGER reviews_bump_insert AFTER INSERT ON reviews REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION bump_config_version();
 CREATE TRIGGER reviews_bump_update AFTER UPDATE ON reviews REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION bump_config_version();
 CREATE TRIGGER reviews_bump_delete AFTER DELETE ON reviews REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION bump_config_version();

@@ -29,6 +29,7 @@ CREATE TABLE actions (
     session_id          text,
     automation_id       text,
     proposed_by         uuid,
+    person              uuid,
     source_id           text        NOT NULL,
     tool_name           text        NOT NULL,
     composio_app        text,
@@ -70,6 +71,7 @@ CREATE INDEX actions_workflow_id ON actions (tenant_id, workflow_id, action_id) 
 -- Retention finds old actions by it. BRIN, because it adds a few pages to the
 -- hot path instead of one index entry per row.
 CREATE INDEX actions_created_at ON actions USING brin (created_at) WITH (autosummarize = on);
+COMMENT ON COLUMN actions.person IS 'Person who proposed it: the operator of the token proposed_by, or the token if it belongs to no operator; NULL for Countersign itself. Who proposed an action does not decide about it, and no grant of theirs covers it.';
 COMMENT ON COLUMN actions.urgent IS 'The agent asks to send during quiet hours too. This applies only if the employee has the scope quiet_hours:override.';
 COMMENT ON COLUMN actions.approval_digest IS 'Approval digest: what was approved, computed from the digests of the arguments, the tool definition and the decision. Set with granted, and compared just before sending.';
 COMMENT ON COLUMN actions.origin IS 'The request that proposed it: ip, user_agent, via (api, mcp, ui, webhook, workflow, system), request_id; NULL if not recorded.';
@@ -93,6 +95,7 @@ CREATE TABLE approvals (
     proposed_args jsonb,
     edits         jsonb       NOT NULL DEFAULT '[]',
     edited_by     text,
+    editors       uuid[]      NOT NULL DEFAULT '{}',
     CONSTRAINT approvals_pkey PRIMARY KEY (tenant_id, action_id),
     CONSTRAINT approvals_action_id_fkey FOREIGN KEY (tenant_id, action_id) REFERENCES actions (tenant_id, action_id) ON DELETE CASCADE
 ) WITH (fillfactor = 80);
@@ -105,6 +108,7 @@ COMMENT ON COLUMN approvals.warn_at IS 'When the expiry warning is due; NULL if 
 COMMENT ON COLUMN approvals.escalate_at IS 'When the escalation is due; NULL if none is.';
 COMMENT ON COLUMN approvals.proposed_args IS 'Arguments as the agent proposed them, if an operator edited them. actions.args holds what will be sent.';
 COMMENT ON COLUMN approvals.edits IS 'All edits, oldest first: by, at, and the JSON Pointers of the changed values.';
+COMMENT ON COLUMN approvals.editors IS 'Persons who edited the arguments, as in votes.person. Their votes do not count where more than one person must agree, or where a review rule says so.';
 
 CREATE TABLE votes (
     tenant_id uuid        NOT NULL,

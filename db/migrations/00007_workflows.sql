@@ -15,6 +15,7 @@ CREATE TABLE workflows (
     message        text,
     stopped_at     integer,
     proposed_by    uuid,
+    person         uuid,
     proposer       text        NOT NULL,
     session_id     text,
     session_bound  boolean     NOT NULL,
@@ -35,6 +36,7 @@ CREATE TABLE workflows (
 CREATE UNIQUE INDEX workflows_external_id_key ON workflows (tenant_id, external_id);
 CREATE INDEX workflows_live ON workflows (check_at) WHERE state IN ('running', 'reverting', 'stuck', 'compensation_failed');
 CREATE INDEX workflows_ended_at ON workflows (tenant_id, ended_at) WHERE ended_at IS NOT NULL;
+COMMENT ON COLUMN workflows.person IS 'Person who proposed it, as in actions.person.';
 COMMENT ON COLUMN workflows.code IS 'Code of the reason why it stopped; NULL while it continues, and when it completed.';
 COMMENT ON COLUMN workflows.stopped_at IS 'Number of the step at which it stopped.';
 COMMENT ON COLUMN workflows.session_bound IS 'Whether the session is that of the token, so that the session limits apply to the steps too.';

@@ -30,12 +30,12 @@ WITH proposed AS (
         unnest(@approval_waits::float8[]) AS approval_wait
 ), inserted_actions AS (
     INSERT INTO actions (
-        tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by,
+        tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by, person,
         source_id, tool_name, composio_app, args, risk, effect, decision_id, config_version, tool_digest,
         approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent, urgent, origin, workflow_id)
     SELECT
         @tenant_id, p.action_id, nullif(p.external_id, ''), p.content_digest, nullif(p.employee_id, '00000000-0000-0000-0000-000000000000'),
-        nullif(p.session_id, ''), nullif(p.automation_id, ''), sqlc.narg(proposed_by)::uuid,
+        nullif(p.session_id, ''), nullif(p.automation_id, ''), sqlc.narg(proposed_by)::uuid, sqlc.narg(person)::uuid,
         p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.decision_id, @config_version, p.tool_digest,
         p.approval_state,
         CASE WHEN p.approval_state = 'required' THEN now() + make_interval(secs => p.approval_wait) END,

@@ -1,3 +1,7 @@
+-- name: AgentSessions :many
+-- Those of some sessions that belong to an agent.
+SELECT agent_sessions(@tenant_id::uuid, @session_ids::text[])::text AS session_id;
+
 -- name: ApiTokenGet :one
 SELECT t.token_id, t.name, t.role, t.token_hash, t.employee_id, t.session_id, t.operator_id, t.scopes, t.tools, t.created_at, t.issued_by,
     t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until
@@ -42,3 +46,11 @@ SELECT (
     WHERE o.tenant_id = @tenant_id AND o.disabled_at IS NULL AND coalesce(o.role_set, o.role) = 'owner'
         AND EXISTS (SELECT 1 FROM identity_providers p WHERE p.tenant_id = o.tenant_id AND p.issuer = o.issuer)
 ) AS owners;
+
+-- name: SessionTaken :one
+-- Reports whether a session belongs to a token of the other sort: of an agent,
+-- or of anybody else.
+SELECT EXISTS (
+    SELECT FROM api_tokens t
+    WHERE t.tenant_id = @tenant_id AND t.session_id = @session_id::text AND (t.role = 'agent') <> @agent::boolean
+)::boolean;

@@ -21,11 +21,11 @@ RETURNING a.args;
 
 -- name: ApprovalEdit :exec
 -- Notes an edit. What was voted on is no more, so another round begins.
-INSERT INTO approvals (tenant_id, action_id, needed, proposed_args, edits, edited_by)
-VALUES (@tenant_id, @action_id, 1, @was, jsonb_build_array(@edit::jsonb), @edited_by::text)
+INSERT INTO approvals (tenant_id, action_id, needed, proposed_args, edits, edited_by, editors)
+VALUES (@tenant_id, @action_id, 1, @was, jsonb_build_array(@edit::jsonb), @edited_by::text, ARRAY[@person::uuid])
 ON CONFLICT ON CONSTRAINT approvals_pkey
 DO UPDATE SET proposed_args = coalesce(approvals.proposed_args, excluded.proposed_args), edits = approvals.edits || excluded.edits,
-    edited_by = excluded.edited_by, round = approvals.round + 1, given = 0, approval_digest = NULL;
+    edited_by = excluded.edited_by, editors = CASE WHEN approvals.editors @> excluded.editors THEN approvals.editors ELSE approvals.editors || excluded.editors END, round = approvals.round + 1, given = 0, approval_digest = NULL;
 
 -- name: ApprovalInsertMany :exec
 -- What is known at the beginning of envelopes that need a person.
@@ -58,18 +58,17 @@ FOR NO KEY UPDATE OF a;
 -- sees what was committed while ApprovalLock waited.
 SELECT
     a.action_id, a.approval_state, coalesce(a.approval_expires_at <= clock_timestamp(), false)::boolean AS overdue,
-    a.proposed_by, t.operator_id, a.source_id, a.tool_name, a.args, a.risk, a.employee_id, a.session_id, a.automation_id,
+    a.proposed_by, a.person, a.source_id, a.tool_name, a.args, a.risk, a.employee_id, a.session_id, a.automation_id,
     a.tool_digest, a.decision_id, clock_timestamp()::timestamptz AS now,
     coalesce(p.round, 1)::integer AS round, coalesce(p.needed, 1)::integer AS needed, coalesce(p.given, 0)::integer AS given,
     coalesce(p.approval_digest, '')::bytea AS approval_digest, coalesce(p.asked, false)::boolean AS asked,
-    (p.edited_by IS NOT NULL)::boolean AS edited,
+    (p.edited_by IS NOT NULL)::boolean AS edited, coalesce(p.editors, '{}')::uuid[] AS editors,
     ARRAY(
         SELECT v.person FROM votes v
         WHERE v.tenant_id = a.tenant_id AND v.action_id = a.action_id AND v.round = p.round AND v.decision = 'grant'
     )::uuid[] AS voters
 FROM actions a
 LEFT JOIN approvals p ON p.tenant_id = a.tenant_id AND p.action_id = a.action_id
-LEFT JOIN api_tokens t ON t.tenant_id = a.tenant_id AND t.token_id = a.proposed_by
 WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]);
 
 -- name: ApprovalsEscalating :many

@@ -8,12 +8,12 @@ SELECT
     CASE WHEN a.wanted THEN coalesce(p.proposed_args, a.args) ELSE '{}' END::jsonb AS args,
     d.mode, d.mode_source,
     (coalesce(p.asked, false) OR d.trace @> '[{"layer": "asked_approval", "said": "require_approval"}]')::boolean AS asked,
-    t.tools
+    t.tools, a.person
 FROM (
     SELECT
         r.tenant_id, r.action_id, r.employee_id, coalesce(r.session_id, '')::text AS session_id,
         coalesce(r.automation_id, '')::text AS automation_id, r.source_id, r.tool_name, r.risk, r.created_at, r.args, r.decision_id,
-        r.proposed_by,
+        r.proposed_by, r.person,
         (
             r.created_at >= @since AND r.created_at < @until
             AND (@source::text = '*' OR r.source_id = @source::text)

@@ -7,7 +7,7 @@ WHERE w.tenant_id = @tenant_id AND w.workflow_id = @workflow_id AND w.code IS NU
 RETURNING w.workflow_id;
 
 -- name: WorkflowGet :many
-SELECT w.workflow_id, w.external_id, w.content_digest, w.atomic, w.state, w.code, w.message, w.stopped_at, w.proposed_by, w.proposer,
+SELECT w.workflow_id, w.external_id, w.content_digest, w.atomic, w.state, w.code, w.message, w.stopped_at, w.proposed_by, w.person, w.proposer,
     w.session_id, w.session_bound, w.employee_id, w.automation_id, w.tools, w.origin, w.cancelled_by, w.resolved_by, w.note,
     w.waits_for, w.created_at, w.updated_at, w.ended_at
 FROM workflows w
@@ -32,10 +32,10 @@ LIMIT @most::bigint;
 -- name: WorkflowInsert :exec
 INSERT INTO workflows (
     tenant_id, workflow_id, external_id, content_digest, atomic, state, proposed_by, proposer, session_id, session_bound, employee_id,
-    automation_id, tools, origin)
+    automation_id, tools, origin, person)
 VALUES (
     @tenant_id, @workflow_id, @external_id, @content_digest, @atomic, @state, sqlc.narg(proposed_by), @proposer, nullif(@session_id::text, ''),
-    @session_bound, sqlc.narg(employee_id), nullif(@automation_id::text, ''), sqlc.narg(tools)::text[], sqlc.narg(origin)::jsonb);
+    @session_bound, sqlc.narg(employee_id), nullif(@automation_id::text, ''), sqlc.narg(tools)::text[], sqlc.narg(origin)::jsonb, sqlc.narg(person));
 
 -- name: WorkflowKnown :many
 SELECT w.workflow_id, w.content_digest, w.session_id
@@ -44,7 +44,7 @@ WHERE w.tenant_id = @tenant_id AND w.external_id = @external_id;
 
 -- name: WorkflowList :many
 -- A page, the newest first.
-SELECT w.workflow_id, w.external_id, w.content_digest, w.atomic, w.state, w.code, w.message, w.stopped_at, w.proposed_by, w.proposer,
+SELECT w.workflow_id, w.external_id, w.content_digest, w.atomic, w.state, w.code, w.message, w.stopped_at, w.proposed_by, w.person, w.proposer,
     w.session_id, w.session_bound, w.employee_id, w.automation_id, w.tools, w.origin, w.cancelled_by, w.resolved_by, w.note,
     w.waits_for, w.created_at, w.updated_at, w.ended_at
 FROM workflows w

@@ -252,7 +252,7 @@ func recheckDecision(it *outbox.Item, a *decision.Action) recheckResult {
 func actionOf(it *outbox.Item, s *settings.Settings) *decision.Action {
 	tool, _ := s.Tool(key(it))
 	return &decision.Action{Settings: s, Tool: tool, Proposal: settings.Proposal{
-		Automation: it.Automation, Employee: it.Employee, Risk: it.Risk, Session: it.Session, Args: it.Args, Now: it.ClaimedAt,
+		Automation: it.Automation, Employee: it.Employee, Risk: it.Risk, Session: it.Session, Person: it.Person, Args: it.Args, Now: it.ClaimedAt,
 	}}
 }
 

@@ -43,7 +43,9 @@ func (y *fixture) rule(expression, mode string) {
 }
 
 // allow grants calls of a session with n = 200.
-func (y *fixture) allow(session string) uuid.UUID {
+func (y *fixture) allow(session string) uuid.UUID { return y.allowBy(session, uuid.Nil) }
+
+func (y *fixture) allowBy(session string, person uuid.UUID) uuid.UUID {
 	y.t.Helper()
 	cache := settings.NewCache()
 	var id uuid.UUID
@@ -54,7 +56,7 @@ func (y *fixture) allow(session string) uuid.UUID {
 		}
 		tool, _ := snap.Tool(policy.Key{Source: "fake", Action: toolKeyed})
 		id, err = settings.PutGrant(ctx, tx, y.tenant, settings.Grant{
-			Tool: tool.Key, Digest: tool.Digest, Session: session, Pins: map[string]json.RawMessage{"/n": json.RawMessage("200")}, For: time.Hour,
+			Tool: tool.Key, Digest: tool.Digest, Session: session, Pins: map[string]json.RawMessage{"/n": json.RawMessage("200")}, Person: person, For: time.Hour,
 		})
 		return err
 	})
@@ -149,6 +151,40 @@ func TestAGrantThatEndsBeforeTheCallLetsNothingThrough(t *testing.T) {
 			y.work()
 
 			if v := y.view(got.Action); v.Phase != test.phase {
+				t.Errorf("it is %s, want %s", v.Phase, test.phase)
+			}
+		})
+	}
+}
+
+// TestAGrantOfTheProposerLetsNothingThroughLater makes grants after an action was
+// allowed, and before its call.
+func TestAGrantOfTheProposerLetsNothingThroughLater(t *testing.T) {
+	t.Parallel()
+	proposer := uuid.New()
+	for name, test := range map[string]struct {
+		maker uuid.UUID
+		phase envelope.Phase
+	}{
+		"of the proposer":   {proposer, envelope.PhasePending},
+		"of somebody else":  {uuid.New(), envelope.PhaseCompleted},
+		"of nobody we know": {uuid.Nil, envelope.PhaseCompleted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			y := newFixture(t)
+			answers, err := y.in.Accept(t.Context(), intake.Submitter{Tenant: y.tenant, Token: uuid.New(), Person: proposer, Name: "ada"}, []*envelope.Proposal{{
+				Type: envelope.TypeExec, Tool: envelope.Tool{Name: toolKeyed, Source: "fake"}, Args: json.RawMessage(`{"n":200}`),
+			}})
+			if err != nil || answers[0].Mode != envelope.ModeAllow {
+				t.Fatalf("Accept = %+v, %v", answers, err)
+			}
+			y.rule("args.n > 100", "require_approval")
+			y.allowBy("", test.maker)
+
+			y.work()
+
+			if v := y.view(answers[0].Action); v.Phase != test.phase {
 				t.Errorf("it is %s, want %s", v.Phase, test.phase)
 			}
 		})

@@ -50,7 +50,7 @@ func (s *decisionTx) always(ctx context.Context, m *item, a Always, note string)
 		return uuid.Nil, err
 	}
 	g := settings.Grant{
-		Tool: m.tool, Digest: m.Tool.Digest, For: a.For, Reason: note, By: s.by.Name, From: m.action,
+		Tool: m.tool, Digest: m.Tool.Digest, For: a.For, Reason: note, By: s.by.Name, Person: s.by.person(), From: m.action,
 	}
 	if err := a.scope(&g, m); err != nil {
 		return uuid.Nil, err
@@ -59,7 +59,9 @@ func (s *decisionTx) always(ctx context.Context, m *item, a Always, note string)
 	if err != nil {
 		return uuid.Nil, err
 	}
-	g.Pins = pins
+	if g.Pins = pins; g.Wide() && !s.by.PolicyWrite {
+		return uuid.Nil, fault.New(fault.Denied, "a grant that is not for one session, or pins no argument, needs the right to change policy (policy:write); pin what must be the same, such as /to, or ask an administrator")
+	}
 	id, err := settings.PutGrant(ctx, s.tx, s.by.Tenant, g)
 	if err != nil {
 		return uuid.Nil, err

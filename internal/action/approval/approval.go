@@ -33,6 +33,9 @@ type Decider struct {
 	Name   string
 	// Tools are the patterns of the tools that the token is for; nil is all.
 	Tools []string
+	// PolicyWrite reports whether they may change policy, and so make a grant
+	// that is Wide.
+	PolicyWrite bool
 }
 
 func (by Decider) person() uuid.UUID {

@@ -34,7 +34,9 @@ type item struct {
 	overdue    bool
 	isProposer bool
 	// edited reports whether a person changed what was proposed.
-	edited     bool
+	edited bool
+	// editors are those who did.
+	editors    []uuid.UUID
 	tool       policy.Key
 	toolDigest []byte
 	// decided is the id of the stored decision, and now what policy says now.
@@ -103,6 +105,22 @@ func (m *item) checkDefinition() error {
 	}
 	if !m.Tool.Is(m.toolDigest) {
 		return fault.New(fault.Conflict, "the tool's definition changed after this was proposed; it must be proposed again")
+	}
+	return nil
+}
+
+// checkEditor returns fault.Denied if a person edited the arguments, and so is
+// one of those who answer for them: where more than one must agree, or a review
+// rule asks for another person, the votes of others are needed.
+func (m *item) checkEditor(person uuid.UUID, needed int) error {
+	if !slices.Contains(m.editors, person) {
+		return nil
+	}
+	if needed > 1 {
+		return fault.New(fault.Denied, "you edited the arguments; where %d people must agree, they have to be others", needed)
+	}
+	if m.Settings.Review(m.Tool, m.Risk).EditsByAnother {
+		return fault.New(fault.Denied, "you edited the arguments; a review rule has somebody else approve edits")
 	}
 	return nil
 }
@@ -213,6 +231,9 @@ func (s *decisionTx) countVote(b requestedVote) (countedVote, error) {
 	if m.digest != nil && !slices.Equal(m.digest, digest) {
 		// What the others agreed to was under another policy.
 		m.round, m.given, m.voters = m.round+1, 0, nil
+	}
+	if err := m.checkEditor(s.by.person(), bound.Needed); err != nil {
+		return countedVote{}, err
 	}
 	if slices.Contains(m.voters, s.by.person()) {
 		return countedVote{}, fault.New(fault.Conflict, "you have agreed to action %s; it needs somebody else as well", m.action)

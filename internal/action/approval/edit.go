@@ -60,6 +60,7 @@ func (s *decisionTx) edit(ctx context.Context, m *item, args json.RawMessage, no
 		return err
 	}
 	m.decided, m.round, m.given, m.digest, m.voters = m.now.ID, m.round+1, 0, nil, nil
+	m.editors = append(m.editors, s.by.person())
 	return audit.Write(ctx, s.tx, audit.Event{Tenant: s.by.Tenant, Kind: audit.Edited, Actor: s.by.Name, Items: []audit.Item{{
 		Action: m.action, Status: envelope.StatusPending, Approval: envelope.ApprovalRequired, Note: note,
 		Detail: map[string]any{"pointers": pointers},

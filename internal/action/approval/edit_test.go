@@ -198,7 +198,7 @@ func TestAnEditVoidsTheVotes(t *testing.T) {
 	if o.scheduled(id) != 0 {
 		t.Error("a void vote was counted")
 	}
-	if err := approve("bob"); err != nil || o.scheduled(id) != 1 {
+	if err := approve("cyd"); err != nil || o.scheduled(id) != 1 {
 		t.Errorf("the second vote = %v, and it is scheduled %d times", err, o.scheduled(id))
 	}
 	votes := o.votes(id)

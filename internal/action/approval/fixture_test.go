@@ -99,7 +99,7 @@ func (o fixture) mode(m envelope.Mode) {
 func (o fixture) agent() uuid.UUID { return uuid.UUID(o.tenant) }
 
 func (o fixture) decider(name string) approval.Decider {
-	return approval.Decider{Tenant: o.tenant, Token: uuid.New(), Name: name}
+	return approval.Decider{Tenant: o.tenant, Token: uuid.New(), Name: name, PolicyWrite: true}
 }
 
 // person is a decider whom every token of the name belongs to.

@@ -10,10 +10,69 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
+
+// TestWhoEditsAnswersForTheEdit, and is not one of the others who have to agree.
+func TestWhoEditsAnswersForTheEdit(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		rule settings.ReviewRule
+		// alone is whether the editor alone lets the action through.
+		alone bool
+		// others is how many others do.
+		others int
+	}{
+		"one person decides":               {settings.ReviewRule{Approvals: 1}, true, 1},
+		"another is to look at edits":      {settings.ReviewRule{Approvals: 1, Edits: settings.EditsAnother}, false, 1},
+		"two must agree":                   {settings.ReviewRule{Approvals: 2}, false, 2},
+		"two must agree, another at edits": {settings.ReviewRule{Approvals: 2, Edits: settings.EditsAnother}, false, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newFixture(t)
+			test.rule.Pattern, test.rule.Risk = "*", envelope.RiskLow
+			o.as(func(ctx context.Context, tx pgx.Tx) error {
+				return settings.PutReview(ctx, tx, o.tenant, test.rule, "test")
+			})
+			args := []byte(`{"to":"mallory@example.org"}`)
+			together, id := o.accept(message(typo)).Action, o.accept(message(typo)).Action
+			decide := func(name string) error {
+				_, err := o.service.Approve(t.Context(), o.person(name), id, approval.Approval{IfMatch: approval.ETag(o.view(id))})
+				return err
+			}
+
+			_, err := o.service.Approve(t.Context(), o.person("ada"), together, approval.Approval{Args: args})
+			if refused := errors.Is(err, fault.Denied); refused == test.alone || (o.scheduled(together) == 1) != test.alone {
+				t.Errorf("edited and approved at once = %v, scheduled %d times", err, o.scheduled(together))
+			}
+			for _, editor := range []string{"ada", "bob"} {
+				if err := o.service.Edit(t.Context(), o.person(editor), id, approval.Edit{Args: args, IfMatch: approval.ETag(o.view(id))}); err != nil {
+					t.Fatal(err)
+				}
+				args = []byte(`{"to":"eve@example.org"}`)
+			}
+			if !test.alone {
+				for _, editor := range []string{"ada", "bob"} {
+					if err := decide(editor); !errors.Is(err, fault.Denied) {
+						t.Errorf("%s, who edited it, agrees = %v, want fault.Denied", editor, err)
+					}
+				}
+			}
+			for n, name := range []string{"cyd", "dan"}[:test.others] {
+				if err := decide(name); err != nil {
+					t.Errorf("vote %d of somebody else = %v", n+1, err)
+				}
+			}
+			if o.scheduled(id) != 1 {
+				t.Errorf("it is scheduled %d times, want 1", o.scheduled(id))
+			}
+		})
+	}
+}
 
 func (o fixture) votes(id envelope.ActionID) (votes []approval.Vote) {
 	o.t.Helper()
@@ -72,10 +131,11 @@ func TestNobodyDecidesAboutTheirOwn(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 	ada := uuid.Must(uuid.NewV7())
-	o.exec("INSERT INTO operators (tenant_id, operator_id, name, role_set) VALUES ($1, $2, 'ada', 'operator')", o.tenant.String(), ada.String())
-	o.exec("INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash, operator_id) VALUES ($1, $2, 'n', 'operator', '', $3)",
-		o.agent().String(), o.tenant.String(), ada.String())
-	id := o.propose(1)[0]
+	answers, err := o.in.Accept(t.Context(), intake.Submitter{Tenant: o.tenant, Token: o.agent(), Person: ada, Name: "ada"}, []*envelope.Proposal{message(typo)})
+	if err != nil || answers[0].Err != nil {
+		t.Fatalf("Accept = %+v, %v", answers, err)
+	}
+	id := answers[0].Action
 
 	for name, by := range map[string]approval.Decider{
 		"the token itself":       {Tenant: o.tenant, Token: o.agent(), Name: "ada"},

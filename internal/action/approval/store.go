@@ -34,7 +34,7 @@ func read(ctx context.Context, tx pgx.Tx, by Decider, actions []envelope.ActionI
 	items := make(map[envelope.ActionID]*item, len(rows))
 	for i := range rows {
 		m := itemFromRow(&rows[i])
-		m.isProposer = isProposer(by, rows[i].ProposedBy, rows[i].OperatorID)
+		m.isProposer = isProposer(by, rows[i].ProposedBy, rows[i].Person)
 		items[m.action] = m
 	}
 	return items, nil
@@ -42,8 +42,8 @@ func read(ctx context.Context, tx pgx.Tx, by Decider, actions []envelope.ActionI
 
 // isProposer reports whether an envelope is the decider's own proposal: of the same
 // token, or of another one of the same person.
-func isProposer(by Decider, token, operator *uuid.UUID) bool {
-	for _, proposer := range []*uuid.UUID{token, operator} {
+func isProposer(by Decider, token, person *uuid.UUID) bool {
+	for _, proposer := range []*uuid.UUID{token, person} {
 		if proposer != nil && (*proposer == by.Token || *proposer == by.person()) {
 			return true
 		}
@@ -56,9 +56,9 @@ func itemFromRow(r *dbsqlc.ApprovalReadRow) *item {
 		action: envelope.ActionID(r.ActionID), state: envelope.Approval(r.ApprovalState), overdue: r.Overdue,
 		tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, toolDigest: r.ToolDigest,
 		Action: decision.Action{Proposal: settings.Proposal{
-			Automation: postgres.OrZero(r.AutomationID), AskedApproval: r.Asked, Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Risk: envelope.Risk(r.Risk), Session: postgres.OrZero(r.SessionID), Args: r.Args, Now: r.Now,
+			Automation: postgres.OrZero(r.AutomationID), AskedApproval: r.Asked, Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Risk: envelope.Risk(r.Risk), Session: postgres.OrZero(r.SessionID), Person: postgres.OrZero(r.Person), Args: r.Args, Now: r.Now,
 		}},
-		decided: r.DecisionID, round: int(r.Round), needed: int(r.Needed), given: int(r.Given), voters: r.Voters, edited: r.Edited,
+		decided: r.DecisionID, round: int(r.Round), needed: int(r.Needed), given: int(r.Given), voters: r.Voters, edited: r.Edited, editors: r.Editors,
 	}
 	if len(r.ApprovalDigest) > 0 {
 		m.digest = r.ApprovalDigest
@@ -112,7 +112,7 @@ func storeEdit(ctx context.Context, tx pgx.Tx, by Decider, action envelope.Actio
 	}
 	q := dbsqlc.New()
 	err = q.ApprovalEdit(ctx, tx, &dbsqlc.ApprovalEditParams{
-		TenantID: uuid.UUID(by.Tenant), ActionID: uuid.UUID(action), Was: was, Edit: note, EditedBy: by.Name,
+		TenantID: uuid.UUID(by.Tenant), ActionID: uuid.UUID(action), Was: was, Edit: note, EditedBy: by.Name, Person: by.person(),
 	})
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,6 +36,10 @@ type Submitter struct {
 	// Token identifies the submitter, so that nobody approves their own
 	// proposal; the zero UUID is the system itself.
 	Token uuid.UUID
+	// Person is who is behind the token, whatever tokens they hold: no grant of
+	// theirs covers the proposals. Zero is as if the token were all that is
+	// known of them.
+	Person uuid.UUID
 	// Name is shown in events.
 	Name string
 	// Employee and Session, if set, bind the submitter: proposals get them,
@@ -55,6 +60,10 @@ type Submitter struct {
 	// Reserved reports whether it is Countersign itself, and may name automations
 	// that begin with ReservedPrefix, and envelopes as only it does.
 	Reserved bool
+}
+
+func (by Submitter) person() uuid.UUID {
+	return cmp.Or(by.Person, by.Token)
 }
 
 // Answer is the result of one proposal.
@@ -180,6 +189,9 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 		}
 		rows = slices.DeleteFunc(rows, func(r row) bool { return known[r.at] })
 	}
+	if rows, err = refuseSessions(ctx, tx, by, rows, a.answers); err != nil {
+		return acceptance{}, err
+	}
 	duplicates, rows := dedupe(rows)
 	if len(rows) == 0 {
 		return a, nil
@@ -281,7 +293,7 @@ func (r *row) status() envelope.Status {
 func prepare(snap *settings.Settings, by Submitter, p *envelope.Proposal) (row, error) {
 	r := row{proposal: p, Action: decision.Action{Settings: snap, Proposal: settings.Proposal{
 		Automation: p.AutomationID, AskedApproval: p.Approval == envelope.ApprovalRequired, Employee: p.EmployeeID, Session: p.SessionID,
-		Args: p.Args, Tools: by.Tools,
+		Args: p.Args, Tools: by.Tools, Person: by.person(),
 	}}}
 	r.external, r.action, r.chosen = p.ExternalID, p.ActionID, p.ActionID != (envelope.ActionID{})
 	if p.TenantID != (envelope.TenantID{}) && p.TenantID != by.Tenant {

@@ -2,14 +2,62 @@ package intake
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
+
+// CheckSession returns an *envelope.InvalidError if a submitter without a session
+// of its own names one that belongs to an agent: a grant for an agent's session
+// is for what that agent proposes.
+func CheckSession(ctx context.Context, tx pgx.Tx, by Submitter, session string) error {
+	if by.Session != "" || by.Reserved || session == "" {
+		return nil
+	}
+	taken, err := agentSessions(ctx, tx, by.Tenant, []string{session})
+	if err == nil && len(taken) > 0 {
+		return errAgentSession
+	}
+	return err
+}
+
+var errAgentSession = check.Invalid("/session_id", "session", "is an agent's session, in which only that agent proposes; leave it out, or take one of your own")
+
+// refuseSessions answers the rows that CheckSession refuses, and returns the
+// others. It costs one statement where a submitter without a session of its own
+// names any, and none otherwise.
+func refuseSessions(ctx context.Context, tx pgx.Tx, by Submitter, rows []row, answers []Answer) ([]row, error) {
+	if by.Session != "" || by.Reserved {
+		return rows, nil
+	}
+	var named []string
+	for i := range rows {
+		if s := rows[i].Session; s != "" {
+			named = append(named, s)
+		}
+	}
+	if len(named) == 0 {
+		return rows, nil
+	}
+	slices.Sort(named)
+	taken, err := agentSessions(ctx, tx, by.Tenant, slices.Compact(named))
+	if err != nil || len(taken) == 0 {
+		return rows, err
+	}
+	return slices.DeleteFunc(rows, func(r row) bool {
+		refused := r.Session != "" && slices.Contains(taken, r.Session)
+		if refused {
+			answers[r.at] = Answer{Err: errAgentSession}
+		}
+		return refused
+	}), nil
+}
 
 // usage is what a session has used of its limits. Its holder has the lock of the
 // session's row, so that nobody else counts meanwhile.

@@ -30,6 +30,7 @@ func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, tracepa
 	if by.Token != uuid.Nil {
 		p.ProposedBy = &by.Token
 	}
+	p.Person = postgres.OrNull(by.person())
 	if by.Workflow != uuid.Nil {
 		p.WorkflowID = &by.Workflow
 	}
@@ -154,6 +155,11 @@ func setUsage(ctx context.Context, tx pgx.Tx, by Submitter, u *usage) error {
 	return dbsqlc.New().SessionUsageSet(ctx, tx, &dbsqlc.SessionUsageSetParams{
 		TenantID: uuid.UUID(by.Tenant), SessionID: by.Session, Used: int32(u.used),
 	})
+}
+
+// agentSessions returns those of some sessions that belong to an agent.
+func agentSessions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, sessions []string) ([]string, error) {
+	return dbsqlc.New().AgentSessions(ctx, tx, &dbsqlc.AgentSessionsParams{TenantID: uuid.UUID(tenant), SessionIds: sessions})
 }
 
 // PruneSessions deletes the usage of sessions that have proposed nothing for an

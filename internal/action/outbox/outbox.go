@@ -48,13 +48,15 @@ type Item struct {
 	// settled: for class once nobody knows what happened.
 	Sending bool
 
-	Source, Tool  string
-	Args          json.RawMessage
-	Effect        envelope.Effect
-	Risk          envelope.Risk
-	Approval      envelope.Approval
-	Employee      envelope.EmployeeID
-	Session       string
+	Source, Tool string
+	Args         json.RawMessage
+	Effect       envelope.Effect
+	Risk         envelope.Risk
+	Approval     envelope.Approval
+	Employee     envelope.EmployeeID
+	Session      string
+	// Person is who proposed it; zero for Countersign itself.
+	Person        uuid.UUID
 	Automation    string
 	ConfigVersion int64
 	ToolDigest    []byte

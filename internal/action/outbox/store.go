@@ -96,6 +96,7 @@ func itemFromRow(r *dbsqlc.OutboxClaimRow) Item {
 		Employee:         envelope.EmployeeID(postgres.OrZero(r.EmployeeID)),
 		Approval:         envelope.Approval(r.ApprovalState),
 		Session:          postgres.OrZero(r.SessionID),
+		Person:           postgres.OrZero(r.Person),
 		Automation:       postgres.OrZero(r.AutomationID),
 		ConfigVersion:    r.ConfigVersion,
 		ToolDigest:       r.ToolDigest,

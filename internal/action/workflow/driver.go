@@ -192,6 +192,9 @@ func (t *tick) submitter() intake.Submitter {
 	if t.b.proposedBy != nil {
 		by.Token = *t.b.proposedBy
 	}
+	if t.b.person != nil {
+		by.Person = *t.b.person
+	}
 	if t.b.bound {
 		by.Session = t.b.Session
 	}

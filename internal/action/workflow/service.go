@@ -123,6 +123,9 @@ func (d *Service) check(ctx context.Context, tx pgx.Tx, by intake.Submitter, r *
 	if err != nil {
 		return nil, err
 	}
+	if err := intake.CheckSession(ctx, tx, by, r.Session); err != nil {
+		return nil, err
+	}
 	steps, err := plan(snap, by, r)
 	if err != nil {
 		return nil, err
@@ -139,6 +142,9 @@ func newWorkflow(by intake.Submitter, r *Request, steps []PlannedStep) *Workflow
 	}
 	if by.Token != uuid.Nil {
 		b.proposedBy = &by.Token
+	}
+	if by.Person != uuid.Nil {
+		b.person = &by.Person
 	}
 	for i := range steps {
 		p := r.proposal(i)

@@ -130,7 +130,7 @@ func fromRow(tenant envelope.TenantID, r dbsqlc.WorkflowListRow) *Workflow {
 		ID: ID(r.WorkflowID), Tenant: tenant, ExternalID: r.ExternalID, Atomic: r.Atomic, State: State(r.State), Code: postgres.OrZero(r.Code),
 		Message: postgres.OrZero(r.Message), Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Session: postgres.OrZero(r.SessionID), Automation: postgres.OrZero(r.AutomationID), Proposer: r.Proposer,
 		CancelledBy: postgres.OrZero(r.CancelledBy), ResolvedBy: postgres.OrZero(r.ResolvedBy), Note: postgres.OrZero(r.Note), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
-		EndedAt: r.EndedAt, WaitsFor: (*envelope.ActionID)(r.WaitsFor), proposedBy: r.ProposedBy, bound: r.SessionBound, tools: r.Tools, origin: r.Origin,
+		EndedAt: r.EndedAt, WaitsFor: (*envelope.ActionID)(r.WaitsFor), proposedBy: r.ProposedBy, person: r.Person, bound: r.SessionBound, tools: r.Tools, origin: r.Origin,
 	}
 	if r.StoppedAt != nil {
 		b.StoppedAt = new(int(*r.StoppedAt))
@@ -183,7 +183,7 @@ func insert(ctx context.Context, tx pgx.Tx, b *Workflow, digest []byte) error {
 	q, tenant, id := dbsqlc.New(), uuid.UUID(b.Tenant), uuid.UUID(b.ID)
 	p := &dbsqlc.WorkflowInsertParams{
 		TenantID: tenant, WorkflowID: id, ExternalID: b.ExternalID, ContentDigest: digest, Atomic: b.Atomic, State: string(b.State),
-		ProposedBy: b.proposedBy, Proposer: b.Proposer, SessionID: b.Session, SessionBound: b.bound, AutomationID: b.Automation,
+		ProposedBy: b.proposedBy, Person: b.person, Proposer: b.Proposer, SessionID: b.Session, SessionBound: b.bound, AutomationID: b.Automation,
 		Tools: b.tools, Origin: b.origin, EmployeeID: postgres.OrNull(uuid.UUID(b.Employee)),
 	}
 	if err := violations.Fault(q.WorkflowInsert(ctx, tx, p)); err != nil {

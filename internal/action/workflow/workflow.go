@@ -179,6 +179,7 @@ type Workflow struct {
 	Steps                []Step
 
 	proposedBy *uuid.UUID
+	person     *uuid.UUID
 	bound      bool
 	tools      []string
 	origin     json.RawMessage

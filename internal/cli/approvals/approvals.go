@@ -325,9 +325,9 @@ func Undo(a *command.App) *cobra.Command {
 func Reviews(a *command.App) *cobra.Command {
 	return command.NewGroup("review", command.NewList(a, command.View[wire.ReviewRule]{
 		Empty: "There are none: one person is enough.",
-		Head:  []string{"KEY", "FROM RISK", "APPROVALS", "WAIT", "WARN", "ESCALATE", "SET BY"},
+		Head:  []string{"KEY", "FROM RISK", "APPROVALS", "WAIT", "WARN", "ESCALATE", "EDITS", "SET BY"},
 		Row: func(r wire.ReviewRule) []string {
-			return []string{r.Tool, string(r.Risk), strconv.Itoa(r.Approvals), timeText(r.Wait), timeText(r.Warn), timeText(r.Escalate), r.UpdatedBy}
+			return []string{r.Tool, string(r.Risk), strconv.Itoa(r.Approvals), timeText(r.Wait), timeText(r.Warn), timeText(r.Escalate), r.Edits, r.UpdatedBy}
 		},
 	}, (*client.Client).Reviews),
 		reviewSet(a), reviewDelete(a))
@@ -344,9 +344,13 @@ func timeText(d *envelope.Duration) string {
 	return d.String()
 }
 
+// editsAnother is the value of a review rule's edits.
+const editsAnother = "another"
+
 func reviewSet(a *command.App) *cobra.Command {
 	var approvals int
 	var risk envelope.Risk
+	var edits string
 	var wait, warn, escalate envelope.Duration
 	cmd := command.New(a, "set KEY", command.Arguments(1, 1, "a key, such as mail:send or mail:*"), nil)
 	command.RiskFlag(cmd, &risk, "for actions of this `risk` or a higher one: low (all), medium or high")
@@ -354,6 +358,7 @@ func reviewSet(a *command.App) *cobra.Command {
 	command.DurationFlag(cmd, &wait, "wait", "wait for a decision for this `time`")
 	command.DurationFlag(cmd, &warn, "warn", "warn this `time` before the end of the wait")
 	command.DurationFlag(cmd, &escalate, "escalate", "escalate after this `time` of the wait")
+	command.EnumFlag(cmd, &edits, "edits", "who approves an action whose arguments a person edited: `anyone`, or another person than that", "anyone", editsAnother)
 	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 		all, err := c.Reviews(ctx)
 		if err != nil {
@@ -364,6 +369,12 @@ func reviewSet(a *command.App) *cobra.Command {
 			r = all[i]
 		}
 		r.Approvals = cmp.Or(approvals, r.Approvals)
+		switch edits {
+		case editsAnother:
+			r.Edits = editsAnother
+		case "anyone":
+			r.Edits = ""
+		}
 		for name, field := range map[string]struct {
 			set *envelope.Duration
 			to  **envelope.Duration

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/decision"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -79,7 +80,7 @@ func (p *Page) pastFrom(r *dbsqlc.SimulationPageRow, now time.Time) past {
 	}
 	e.tool = tool
 	e.proposed = settings.Proposal{
-		Automation: r.AutomationID, AskedApproval: r.Asked, Session: r.SessionID, Args: r.Args, Tools: r.Tools, Now: now,
+		Automation: r.AutomationID, AskedApproval: r.Asked, Session: r.SessionID, Args: r.Args, Tools: r.Tools, Person: postgres.OrZero(r.Person), Now: now,
 		Risk: policy.RaiseRisk(envelope.Risk(r.Risk), tool.Risk.Envelope()),
 	}
 	if r.EmployeeID != nil {

@@ -39,19 +39,19 @@ WITH proposed AS (
         unnest($23::float8[]) AS approval_wait
 ), inserted_actions AS (
     INSERT INTO actions (
-        tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by,
+        tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by, person,
         source_id, tool_name, composio_app, args, risk, effect, decision_id, config_version, tool_digest,
         approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent, urgent, origin, workflow_id)
     SELECT
         $1, p.action_id, nullif(p.external_id, ''), p.content_digest, nullif(p.employee_id, '00000000-0000-0000-0000-000000000000'),
-        nullif(p.session_id, ''), nullif(p.automation_id, ''), $24::uuid,
-        p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.decision_id, $25, p.tool_digest,
+        nullif(p.session_id, ''), nullif(p.automation_id, ''), $24::uuid, $25::uuid,
+        p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.decision_id, $26, p.tool_digest,
         p.approval_state,
         CASE WHEN p.approval_state = 'required' THEN now() + make_interval(secs => p.approval_wait) END,
         CASE WHEN p.approval_state = 'denied' THEN 'policy' END,
         p.bucket_id, nullif(p.rate_bucket, ''),
-        nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif($26::text, ''), p.urgent,
-        $27::jsonb, $28::uuid
+        nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif($27::text, ''), p.urgent,
+        $28::jsonb, $29::uuid
     FROM proposed p
 )
 INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts)
@@ -85,6 +85,7 @@ type ActionInsertManyParams struct {
 	Urgent         []bool
 	ApprovalWaits  []float64
 	ProposedBy     *uuid.UUID
+	Person         *uuid.UUID
 	ConfigVersion  int64
 	Traceparent    string
 	Origin         []byte
@@ -122,6 +123,7 @@ func (q *Queries) ActionInsertMany(ctx context.Context, db DBTX, arg *ActionInse
 		arg.Urgent,
 		arg.ApprovalWaits,
 		arg.ProposedBy,
+		arg.Person,
 		arg.ConfigVersion,
 		arg.Traceparent,
 		arg.Origin,

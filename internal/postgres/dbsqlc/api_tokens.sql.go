@@ -12,6 +12,36 @@ import (
 	"github.com/google/uuid"
 )
 
+const agentSessions = `-- name: AgentSessions :many
+SELECT agent_sessions($1::uuid, $2::text[])::text AS session_id
+`
+
+type AgentSessionsParams struct {
+	TenantID   uuid.UUID
+	SessionIds []string
+}
+
+// Those of some sessions that belong to an agent.
+func (q *Queries) AgentSessions(ctx context.Context, db DBTX, arg *AgentSessionsParams) ([]string, error) {
+	rows, err := db.Query(ctx, agentSessions, arg.TenantID, arg.SessionIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []string{}
+	for rows.Next() {
+		var session_id string
+		if err := rows.Scan(&session_id); err != nil {
+			return nil, err
+		}
+		items = append(items, session_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const apiTokenGet = `-- name: ApiTokenGet :one
 SELECT t.token_id, t.name, t.role, t.token_hash, t.employee_id, t.session_id, t.operator_id, t.scopes, t.tools, t.created_at, t.issued_by,
     t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until
@@ -256,4 +286,26 @@ func (q *Queries) OwnersCount(ctx context.Context, db DBTX, tenantID uuid.UUID) 
 	var owners int32
 	err := row.Scan(&owners)
 	return owners, err
+}
+
+const sessionTaken = `-- name: SessionTaken :one
+SELECT EXISTS (
+    SELECT FROM api_tokens t
+    WHERE t.tenant_id = $1 AND t.session_id = $2::text AND (t.role = 'agent') <> $3::boolean
+)::boolean
+`
+
+type SessionTakenParams struct {
+	TenantID  uuid.UUID
+	SessionID string
+	Agent     bool
+}
+
+// Reports whether a session belongs to a token of the other sort: of an agent,
+// or of anybody else.
+func (q *Queries) SessionTaken(ctx context.Context, db DBTX, arg *SessionTakenParams) (bool, error) {
+	row := db.QueryRow(ctx, sessionTaken, arg.TenantID, arg.SessionID, arg.Agent)
+	var column_1 bool
+	err := row.Scan(&column_1)
+	return column_1, err
 }

@@ -93,11 +93,11 @@ func (q *Queries) ActionsDecide(ctx context.Context, db DBTX, arg *ActionsDecide
 }
 
 const approvalEdit = `-- name: ApprovalEdit :exec
-INSERT INTO approvals (tenant_id, action_id, needed, proposed_args, edits, edited_by)
-VALUES ($1, $2, 1, $3, jsonb_build_array($4::jsonb), $5::text)
+INSERT INTO approvals (tenant_id, action_id, needed, proposed_args, edits, edited_by, editors)
+VALUES ($1, $2, 1, $3, jsonb_build_array($4::jsonb), $5::text, ARRAY[$6::uuid])
 ON CONFLICT ON CONSTRAINT approvals_pkey
 DO UPDATE SET proposed_args = coalesce(approvals.proposed_args, excluded.proposed_args), edits = approvals.edits || excluded.edits,
-    edited_by = excluded.edited_by, round = approvals.round + 1, given = 0, approval_digest = NULL
+    edited_by = excluded.edited_by, editors = CASE WHEN approvals.editors @> excluded.editors THEN approvals.editors ELSE approvals.editors || excluded.editors END, round = approvals.round + 1, given = 0, approval_digest = NULL
 `
 
 type ApprovalEditParams struct {
@@ -106,6 +106,7 @@ type ApprovalEditParams struct {
 	Was      []byte
 	Edit     []byte
 	EditedBy string
+	Person   uuid.UUID
 }
 
 // Notes an edit. What was voted on is no more, so another round begins.
@@ -116,6 +117,7 @@ func (q *Queries) ApprovalEdit(ctx context.Context, db DBTX, arg *ApprovalEditPa
 		arg.Was,
 		arg.Edit,
 		arg.EditedBy,
+		arg.Person,
 	)
 	return err
 }
@@ -197,18 +199,17 @@ func (q *Queries) ApprovalLock(ctx context.Context, db DBTX, arg *ApprovalLockPa
 const approvalRead = `-- name: ApprovalRead :many
 SELECT
     a.action_id, a.approval_state, coalesce(a.approval_expires_at <= clock_timestamp(), false)::boolean AS overdue,
-    a.proposed_by, t.operator_id, a.source_id, a.tool_name, a.args, a.risk, a.employee_id, a.session_id, a.automation_id,
+    a.proposed_by, a.person, a.source_id, a.tool_name, a.args, a.risk, a.employee_id, a.session_id, a.automation_id,
     a.tool_digest, a.decision_id, clock_timestamp()::timestamptz AS now,
     coalesce(p.round, 1)::integer AS round, coalesce(p.needed, 1)::integer AS needed, coalesce(p.given, 0)::integer AS given,
     coalesce(p.approval_digest, '')::bytea AS approval_digest, coalesce(p.asked, false)::boolean AS asked,
-    (p.edited_by IS NOT NULL)::boolean AS edited,
+    (p.edited_by IS NOT NULL)::boolean AS edited, coalesce(p.editors, '{}')::uuid[] AS editors,
     ARRAY(
         SELECT v.person FROM votes v
         WHERE v.tenant_id = a.tenant_id AND v.action_id = a.action_id AND v.round = p.round AND v.decision = 'grant'
     )::uuid[] AS voters
 FROM actions a
 LEFT JOIN approvals p ON p.tenant_id = a.tenant_id AND p.action_id = a.action_id
-LEFT JOIN api_tokens t ON t.tenant_id = a.tenant_id AND t.token_id = a.proposed_by
 WHERE a.tenant_id = $1 AND a.action_id = ANY ($2::uuid[])
 `
 
@@ -222,7 +223,7 @@ type ApprovalReadRow struct {
 	ApprovalState  string
 	Overdue        bool
 	ProposedBy     *uuid.UUID
-	OperatorID     *uuid.UUID
+	Person         *uuid.UUID
 	SourceID       string
 	ToolName       string
 	Args           []byte
@@ -239,6 +240,7 @@ type ApprovalReadRow struct {
 	ApprovalDigest []byte
 	Asked          bool
 	Edited         bool
+	Editors        []uuid.UUID
 	Voters         []uuid.UUID
 }
 
@@ -258,7 +260,7 @@ func (q *Queries) ApprovalRead(ctx context.Context, db DBTX, arg *ApprovalReadPa
 			&i.ApprovalState,
 			&i.Overdue,
 			&i.ProposedBy,
-			&i.OperatorID,
+			&i.Person,
 			&i.SourceID,
 			&i.ToolName,
 			&i.Args,
@@ -275,6 +277,7 @@ func (q *Queries) ApprovalRead(ctx context.Context, db DBTX, arg *ApprovalReadPa
 			&i.ApprovalDigest,
 			&i.Asked,
 			&i.Edited,
+			&i.Editors,
 			&i.Voters,
 		); err != nil {
 			return nil, err

@@ -48,9 +48,9 @@ func (q *Queries) GrantExpire(ctx context.Context, db DBTX, most int32) (int64, 
 
 const grantInsert = `-- name: GrantInsert :exec
 INSERT INTO grants (tenant_id, grant_id, source_id, tool_name, tool_digest, employee_id, session_id, automation_id, pins, reason, from_action,
-    created_by, expires_at)
+    created_by, person, expires_at)
 VALUES ($1, $2, $3, $4, $5, $6, nullif($7::text, ''),
-    nullif($8::text, ''), $9, $10, $11, $12, now() + make_interval(secs => $13::float8))
+    nullif($8::text, ''), $9, $10, $11, $12, $13, now() + make_interval(secs => $14::float8))
 `
 
 type GrantInsertParams struct {
@@ -66,6 +66,7 @@ type GrantInsertParams struct {
 	Reason       string
 	FromAction   *uuid.UUID
 	CreatedBy    string
+	Person       *uuid.UUID
 	Seconds      float64
 }
 
@@ -83,6 +84,7 @@ func (q *Queries) GrantInsert(ctx context.Context, db DBTX, arg *GrantInsertPara
 		arg.Reason,
 		arg.FromAction,
 		arg.CreatedBy,
+		arg.Person,
 		arg.Seconds,
 	)
 	return err
@@ -90,7 +92,7 @@ func (q *Queries) GrantInsert(ctx context.Context, db DBTX, arg *GrantInsertPara
 
 const grantList = `-- name: GrantList :many
 SELECT g.grant_id, g.source_id, g.tool_name, g.tool_digest, g.employee_id, g.session_id, g.automation_id, g.pins, g.reason, g.from_action,
-    g.created_at, g.created_by, g.expires_at, g.revoked_at, g.revoked_by, g.version
+    g.created_at, g.created_by, g.person, g.expires_at, g.revoked_at, g.revoked_by, g.version
 FROM grants g
 WHERE g.tenant_id = $1
     AND ($2::boolean OR (g.revoked_at IS NULL AND g.expiry_recorded_at IS NULL AND g.expires_at > now()))
@@ -119,6 +121,7 @@ type GrantListRow struct {
 	FromAction   *uuid.UUID
 	CreatedAt    time.Time
 	CreatedBy    string
+	Person       *uuid.UUID
 	ExpiresAt    time.Time
 	RevokedAt    *time.Time
 	RevokedBy    *string
@@ -153,6 +156,7 @@ func (q *Queries) GrantList(ctx context.Context, db DBTX, arg *GrantListParams) 
 			&i.FromAction,
 			&i.CreatedAt,
 			&i.CreatedBy,
+			&i.Person,
 			&i.ExpiresAt,
 			&i.RevokedAt,
 			&i.RevokedBy,

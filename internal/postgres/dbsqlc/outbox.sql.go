@@ -188,7 +188,7 @@ WITH requests AS (
 )
 SELECT
     c.tenant_id, c.action_id, c.bucket_id, c.next_attempt_at, c.fence, c.attempt, c.max_attempts, c.lost, c.unsure, c.status, c.held,
-    a.source_id, a.tool_name, a.args, a.effect, a.risk, a.approval_state, a.employee_id, a.automation_id, a.session_id,
+    a.source_id, a.tool_name, a.args, a.effect, a.risk, a.approval_state, a.employee_id, a.automation_id, a.session_id, a.person,
     a.config_version, a.tool_digest, a.traceparent, a.must_run_before, a.urgent, a.created_at, a.approval_digest,
     now()::timestamptz AS claimed_at,
     extract(epoch FROM now() - c.next_attempt_at)::float8 AS waited_seconds,
@@ -226,6 +226,7 @@ type OutboxClaimRow struct {
 	EmployeeID     *uuid.UUID
 	AutomationID   *string
 	SessionID      *string
+	Person         *uuid.UUID
 	ConfigVersion  int64
 	ToolDigest     []byte
 	Traceparent    *string
@@ -281,6 +282,7 @@ func (q *Queries) OutboxClaim(ctx context.Context, db DBTX, arg *OutboxClaimPara
 			&i.EmployeeID,
 			&i.AutomationID,
 			&i.SessionID,
+			&i.Person,
 			&i.ConfigVersion,
 			&i.ToolDigest,
 			&i.Traceparent,

@@ -31,7 +31,7 @@ func (q *Queries) ReviewDelete(ctx context.Context, db DBTX, arg *ReviewDeletePa
 }
 
 const reviewList = `-- name: ReviewList :many
-SELECT r.key, r.risk, r.approvals_needed, r.wait_seconds, r.warn_seconds, r.escalate_seconds, r.updated_by, r.updated_at
+SELECT r.key, r.risk, r.approvals_needed, r.wait_seconds, r.warn_seconds, r.escalate_seconds, r.edits, r.updated_by, r.updated_at
 FROM reviews r
 WHERE r.tenant_id = $1
 ORDER BY r.key, CASE r.risk WHEN 'low' THEN 0 WHEN 'medium' THEN 1 ELSE 2 END
@@ -44,6 +44,7 @@ type ReviewListRow struct {
 	WaitSeconds     *int32
 	WarnSeconds     *int32
 	EscalateSeconds *int32
+	Edits           *string
 	UpdatedBy       string
 	UpdatedAt       time.Time
 }
@@ -64,6 +65,7 @@ func (q *Queries) ReviewList(ctx context.Context, db DBTX, tenantID uuid.UUID) (
 			&i.WaitSeconds,
 			&i.WarnSeconds,
 			&i.EscalateSeconds,
+			&i.Edits,
 			&i.UpdatedBy,
 			&i.UpdatedAt,
 		); err != nil {
@@ -78,11 +80,11 @@ func (q *Queries) ReviewList(ctx context.Context, db DBTX, tenantID uuid.UUID) (
 }
 
 const reviewUpsert = `-- name: ReviewUpsert :exec
-INSERT INTO reviews (tenant_id, key, risk, approvals_needed, wait_seconds, warn_seconds, escalate_seconds, updated_by)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+INSERT INTO reviews (tenant_id, key, risk, approvals_needed, wait_seconds, warn_seconds, escalate_seconds, edits, updated_by)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT ON CONSTRAINT reviews_pkey
 DO UPDATE SET approvals_needed = excluded.approvals_needed, wait_seconds = excluded.wait_seconds, warn_seconds = excluded.warn_seconds,
-    escalate_seconds = excluded.escalate_seconds, updated_by = excluded.updated_by, updated_at = now()
+    escalate_seconds = excluded.escalate_seconds, edits = excluded.edits, updated_by = excluded.updated_by, updated_at = now()
 `
 
 type ReviewUpsertParams struct {
@@ -93,6 +95,7 @@ type ReviewUpsertParams struct {
 	WaitSeconds     *int32
 	WarnSeconds     *int32
 	EscalateSeconds *int32
+	Edits           *string
 	UpdatedBy       string
 }
 
@@ -105,6 +108,7 @@ func (q *Queries) ReviewUpsert(ctx context.Context, db DBTX, arg *ReviewUpsertPa
 		arg.WaitSeconds,
 		arg.WarnSeconds,
 		arg.EscalateSeconds,
+		arg.Edits,
 		arg.UpdatedBy,
 	)
 	return err

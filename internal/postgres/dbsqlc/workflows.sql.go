@@ -51,7 +51,7 @@ func (q *Queries) WorkflowCancel(ctx context.Context, db DBTX, arg *WorkflowCanc
 }
 
 const workflowGet = `-- name: WorkflowGet :many
-SELECT w.workflow_id, w.external_id, w.content_digest, w.atomic, w.state, w.code, w.message, w.stopped_at, w.proposed_by, w.proposer,
+SELECT w.workflow_id, w.external_id, w.content_digest, w.atomic, w.state, w.code, w.message, w.stopped_at, w.proposed_by, w.person, w.proposer,
     w.session_id, w.session_bound, w.employee_id, w.automation_id, w.tools, w.origin, w.cancelled_by, w.resolved_by, w.note,
     w.waits_for, w.created_at, w.updated_at, w.ended_at
 FROM workflows w
@@ -73,6 +73,7 @@ type WorkflowGetRow struct {
 	Message       *string
 	StoppedAt     *int32
 	ProposedBy    *uuid.UUID
+	Person        *uuid.UUID
 	Proposer      string
 	SessionID     *string
 	SessionBound  bool
@@ -108,6 +109,7 @@ func (q *Queries) WorkflowGet(ctx context.Context, db DBTX, arg *WorkflowGetPara
 			&i.Message,
 			&i.StoppedAt,
 			&i.ProposedBy,
+			&i.Person,
 			&i.Proposer,
 			&i.SessionID,
 			&i.SessionBound,
@@ -233,10 +235,10 @@ func (q *Queries) WorkflowInbox(ctx context.Context, db DBTX, arg *WorkflowInbox
 const workflowInsert = `-- name: WorkflowInsert :exec
 INSERT INTO workflows (
     tenant_id, workflow_id, external_id, content_digest, atomic, state, proposed_by, proposer, session_id, session_bound, employee_id,
-    automation_id, tools, origin)
+    automation_id, tools, origin, person)
 VALUES (
     $1, $2, $3, $4, $5, $6, $7, $8, nullif($9::text, ''),
-    $10, $11, nullif($12::text, ''), $13::text[], $14::jsonb)
+    $10, $11, nullif($12::text, ''), $13::text[], $14::jsonb, $15)
 `
 
 type WorkflowInsertParams struct {
@@ -254,6 +256,7 @@ type WorkflowInsertParams struct {
 	AutomationID  string
 	Tools         []string
 	Origin        []byte
+	Person        *uuid.UUID
 }
 
 func (q *Queries) WorkflowInsert(ctx context.Context, db DBTX, arg *WorkflowInsertParams) error {
@@ -272,6 +275,7 @@ func (q *Queries) WorkflowInsert(ctx context.Context, db DBTX, arg *WorkflowInse
 		arg.AutomationID,
 		arg.Tools,
 		arg.Origin,
+		arg.Person,
 	)
 	return err
 }
@@ -314,7 +318,7 @@ func (q *Queries) WorkflowKnown(ctx context.Context, db DBTX, arg *WorkflowKnown
 }
 
 const workflowList = `-- name: WorkflowList :many
-SELECT w.workflow_id, w.external_id, w.content_digest, w.atomic, w.state, w.code, w.message, w.stopped_at, w.proposed_by, w.proposer,
+SELECT w.workflow_id, w.external_id, w.content_digest, w.atomic, w.state, w.code, w.message, w.stopped_at, w.proposed_by, w.person, w.proposer,
     w.session_id, w.session_bound, w.employee_id, w.automation_id, w.tools, w.origin, w.cancelled_by, w.resolved_by, w.note,
     w.waits_for, w.created_at, w.updated_at, w.ended_at
 FROM workflows w
@@ -348,6 +352,7 @@ type WorkflowListRow struct {
 	Message       *string
 	StoppedAt     *int32
 	ProposedBy    *uuid.UUID
+	Person        *uuid.UUID
 	Proposer      string
 	SessionID     *string
 	SessionBound  bool
@@ -392,6 +397,7 @@ func (q *Queries) WorkflowList(ctx context.Context, db DBTX, arg *WorkflowListPa
 			&i.Message,
 			&i.StoppedAt,
 			&i.ProposedBy,
+			&i.Person,
 			&i.Proposer,
 			&i.SessionID,
 			&i.SessionBound,

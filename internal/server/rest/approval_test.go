@@ -233,7 +233,7 @@ func TestAlwaysOverHTTP(t *testing.T) {
 		t.Errorf("modes are %s, %s and %s, want only the same of the same session allowed", same.Policy.Mode, more.Policy.Mode, theirs.Policy.Mode)
 	}
 	f.operator.send("POST", path(more.Envelope.ActionID, "/approve"), object{"always": object{"pins": []string{"/cc"}}}).wants(t, 400)
-	f.operator.send("POST", path(more.Envelope.ActionID, "/approve"), object{"always": object{"expires_in": "91d"}}).wants(t, 400)
+	f.operator.send("POST", path(more.Envelope.ActionID, "/approve"), object{"always": object{"expires_in": "91d", "pins": "all"}}).wants(t, 400)
 	if got := f.operator.pendingAction(more.Envelope.ActionID); got.Phase != "pending" {
 		t.Errorf("it is %s after approvals that were refused", got.Phase)
 	}

@@ -153,12 +153,18 @@ func (f *tenantFixture) inTx(fn func(ctx context.Context, tx pgx.Tx) error) {
 
 func (f *tenantFixture) holder(g identity.Grant) *client {
 	f.t.Helper()
-	var made identity.Issued
-	f.inTx(func(ctx context.Context, tx pgx.Tx) (err error) {
-		made, err = identity.Issue(ctx, tx, f.id, g, time.Now())
+	made, err := f.issue(g)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return &client{fixture: f.fixture, token: made.Token.Text(), id: made.Principal.Token}
+}
+
+func (f *tenantFixture) issue(g identity.Grant) (made identity.Issued, err error) {
+	return made, postgres.InTx(f.t.Context(), f.db, postgres.API(f.id), func(tx pgx.Tx) error {
+		made, err = identity.Issue(f.t.Context(), tx, f.id, g, time.Now())
 		return err
 	})
-	return &client{fixture: f.fixture, token: made.Token.Text(), id: made.Principal.Token}
 }
 
 // settle claims everything that is due and ends it with a status.

@@ -35,13 +35,19 @@ func everyRole() map[identity.Role]string {
 // person adds somebody of the role viewer.
 func (f *tenantFixture) person(name string) string {
 	f.t.Helper()
+	return f.somebody(name, identity.RoleViewer).String()
+}
+
+// somebody adds a person, for tokens to belong to.
+func (f *tenantFixture) somebody(name string, role identity.Role) uuid.UUID {
+	f.t.Helper()
 	var id uuid.UUID
 	f.inTx(func(ctx context.Context, tx pgx.Tx) (err error) {
 		root := identity.Principal{Tenant: f.id, Role: identity.RoleOwner}
-		id, err = identity.NewOperator(ctx, tx, root, identity.Operator{Name: name, RoleSet: identity.RoleViewer}, time.Now())
+		id, err = identity.NewOperator(ctx, tx, root, identity.Operator{Name: name, RoleSet: role}, time.Now())
 		return err
 	})
-	return id.String()
+	return id
 }
 
 // provider sets an issuer up.

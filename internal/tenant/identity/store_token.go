@@ -56,6 +56,9 @@ func Issue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant, no
 	if err := checkPerson(ctx, tx, tenant, g); err != nil {
 		return Issued{}, err
 	}
+	if err := checkSession(ctx, tx, tenant, g); err != nil {
+		return Issued{}, err
+	}
 	id, err := uuid.NewV7()
 	if err != nil {
 		return Issued{}, err
@@ -88,6 +91,20 @@ func checkPerson(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Gra
 		return fault.New(fault.Invalid, "the person is disabled, or of a lesser role than the token would be")
 	}
 	return nil
+}
+
+// checkSession refuses a session that belongs to an agent, for a token of another
+// role, and the other way round: a grant for an agent's session is for what that
+// agent proposes.
+func checkSession(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant) error {
+	if g.Session == "" {
+		return nil
+	}
+	taken, err := dbsqlc.New().SessionTaken(ctx, tx, &dbsqlc.SessionTakenParams{TenantID: uuid.UUID(tenant), SessionID: g.Session, Agent: g.Role == RoleAgent})
+	if err == nil && taken {
+		return fault.New(fault.Conflict, "a token of another role has the session %q; agents share sessions with agents alone", g.Session)
+	}
+	return err
 }
 
 // Credential is a stored token without its secret. Grant.TTL is not stored.

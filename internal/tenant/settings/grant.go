@@ -44,8 +44,10 @@ type Grant struct {
 	Reason string                     `json:"reason"`
 	// From is the action whose approval made it; zero for none.
 	From envelope.ActionID `json:"from_action,omitzero"`
-	// By is who made it.
-	By string `json:"created_by"`
+	// By is who made it, and Person the person behind the token, or the token. It
+	// covers nothing that they propose. Person is zero if that is not known.
+	By     string    `json:"created_by"`
+	Person uuid.UUID `json:"-"`
 	// For is how long a new grant holds; zero is DefaultGrant. Stored grants
 	// have ExpiresAt instead.
 	For time.Duration `json:"-"`
@@ -78,6 +80,11 @@ func (g Grant) check() error {
 
 // maxReason bounds the reasons that people give, in characters.
 const maxReason = 500
+
+// Wide reports whether the grant lets more through than what a person approves
+// where they may make it: similar calls of one session, with some argument
+// pinned.
+func (g Grant) Wide() bool { return g.Session == "" || len(g.Pins) == 0 }
 
 // liveGrant is a grant, ready to be held against proposals.
 type liveGrant struct {
@@ -112,6 +119,7 @@ func (g *liveGrant) covers(t *catalog.Tool, p *Proposal) bool {
 	case g.Employee != (envelope.EmployeeID{}) && g.Employee != p.Employee:
 	case g.Session != "" && g.Session != p.Session:
 	case g.Automation != "" && g.Automation != p.Automation:
+	case g.Person != uuid.Nil && g.Person == p.Person:
 	case !t.Is(g.Digest):
 	default:
 		return g.pins.Hold(p.Args)

@@ -34,8 +34,14 @@ type ReviewRule struct {
 	Wait     *envelope.Duration `json:"wait,omitzero"`
 	Warn     *envelope.Duration `json:"warn,omitzero"`
 	Escalate *envelope.Duration `json:"escalate,omitzero"`
+	// Edits is EditsAnother, or empty to leave it to other rules.
+	Edits string `json:"edits,omitzero"`
 	LastChange
 }
+
+// EditsAnother is the value of ReviewRule.Edits that has whoever edited the
+// arguments of an action not approve it.
+const EditsAnother = "another"
 
 // check refuses what makes no sense, in words for whoever wrote it.
 func (r ReviewRule) check() error {
@@ -54,6 +60,8 @@ func (r ReviewRule) check() error {
 		return fault.New(fault.Invalid, "a warning and an escalation are at most 30 days off")
 	case wait%time.Second != 0, warn%time.Second != 0, escalate%time.Second != 0:
 		return fault.New(fault.Invalid, "the times of a review are whole seconds")
+	case r.Edits != "" && r.Edits != EditsAnother:
+		return fault.New(fault.Invalid, "edits is another, or left out")
 	case r.Wait != nil && (warn >= wait || escalate >= wait):
 		return fault.New(fault.Invalid, "a warning and an escalation come within the wait")
 	}
@@ -72,6 +80,8 @@ type Review struct {
 	// Warn is how long before the end of that a warning is given, and Escalate
 	// after how much of it more people are asked; zero is never.
 	Warn, Escalate time.Duration
+	// EditsByAnother says that whoever edited the arguments does not approve them.
+	EditsByAnother bool
 
 	warns bool // a rule says when, or that no warning is wanted
 }
@@ -92,6 +102,7 @@ func (s *Settings) Review(t *catalog.Tool, risk envelope.Risk) Review {
 				continue
 			}
 			review.Approvals = max(review.Approvals, rule.Approvals)
+			review.EditsByAnother = review.EditsByAnother || rule.Edits == EditsAnother
 			times.Wait, times.Warn, times.Escalate = cmp.Or(times.Wait, rule.Wait), cmp.Or(times.Warn, rule.Warn), cmp.Or(times.Escalate, rule.Escalate)
 		}
 	}

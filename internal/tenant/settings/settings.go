@@ -57,6 +57,9 @@ type Proposal struct {
 	// Tools are the patterns of the tools that the proposer's token is for;
 	// nil is all.
 	Tools []string
+	// Person is who proposes: the person behind the token, or the token; zero if
+	// it is nobody. No grant of theirs covers the proposal.
+	Person uuid.UUID
 	// AnyArgs says that nobody knows yet what the tool will be called with, as
 	// where tools are listed: rules about arguments and grants are not asked.
 	// Without it, no Args are no arguments.

@@ -104,7 +104,7 @@ func PutReview(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r Revie
 	}
 	return violations.Fault(dbsqlc.New().ReviewUpsert(ctx, tx, &dbsqlc.ReviewUpsertParams{
 		TenantID: uuid.UUID(tenant), Key: r.Pattern, Risk: string(r.Risk), ApprovalsNeeded: int32(r.Approvals),
-		WaitSeconds: inSeconds(r.Wait), WarnSeconds: inSeconds(r.Warn), EscalateSeconds: inSeconds(r.Escalate), UpdatedBy: by,
+		WaitSeconds: inSeconds(r.Wait), WarnSeconds: inSeconds(r.Warn), EscalateSeconds: inSeconds(r.Escalate), Edits: postgres.OrNull(r.Edits), UpdatedBy: by,
 	}))
 }
 
@@ -120,7 +120,7 @@ func Reviews(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Review
 	return postgres.Map(rows, err, func(r dbsqlc.ReviewListRow) ReviewRule {
 		return ReviewRule{
 			Pattern: r.Key, Risk: envelope.Risk(r.Risk), Approvals: int(r.ApprovalsNeeded),
-			Wait: ofSeconds(r.WaitSeconds), Warn: ofSeconds(r.WarnSeconds), Escalate: ofSeconds(r.EscalateSeconds),
+			Wait: ofSeconds(r.WaitSeconds), Warn: ofSeconds(r.WarnSeconds), Escalate: ofSeconds(r.EscalateSeconds), Edits: postgres.OrZero(r.Edits),
 			LastChange: LastChange{UpdatedAt: r.UpdatedAt.UTC(), UpdatedBy: r.UpdatedBy},
 		}
 	})
@@ -154,6 +154,7 @@ var violations = postgres.Violations{
 	"reviews_tenant_id_fkey":         fault.New(fault.NotFound, "no such tenant"),
 	"reviews_risk_check":             fault.New(fault.Invalid, "a risk is low, medium or high"),
 	"reviews_approvals_needed_check": fault.New(fault.Invalid, "an action needs 1 to 5 approvals"),
+	"reviews_edits_check":            fault.New(fault.Invalid, "edits is another, or left out"),
 	"reviews_wait_seconds_check":     fault.New(fault.Invalid, "the times of a review are at most 30 days"),
 	"reviews_warn_seconds_check":     fault.New(fault.Invalid, "the times of a review are at most 30 days"),
 	"reviews_escalate_seconds_check": fault.New(fault.Invalid, "the times of a review are at most 30 days"),

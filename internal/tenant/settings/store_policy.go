@@ -168,7 +168,7 @@ func PutGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant)
 	return g.ID, violations.Fault(q.GrantInsert(ctx, tx, &dbsqlc.GrantInsertParams{
 		TenantID: uuid.UUID(tenant), GrantID: g.ID, SourceID: g.Tool.Source, ToolName: g.Tool.Action, ToolDigest: g.Digest,
 		EmployeeID: postgres.OrNull(uuid.UUID(g.Employee)), SessionID: g.Session, AutomationID: g.Automation, Pins: pins, Reason: g.Reason,
-		FromAction: postgres.OrNull(uuid.UUID(g.From)), CreatedBy: g.By, Seconds: g.For.Seconds(),
+		FromAction: postgres.OrNull(uuid.UUID(g.From)), CreatedBy: g.By, Person: postgres.OrNull(g.Person), Seconds: g.For.Seconds(),
 	}))
 }
 
@@ -199,7 +199,7 @@ func Grants(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f GrantFil
 		g := Grant{
 			ID: r.GrantID, Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Digest: r.ToolDigest, Session: postgres.OrZero(r.SessionID),
 			Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Automation: postgres.OrZero(r.AutomationID), Reason: r.Reason,
-			From: envelope.ActionID(postgres.OrZero(r.FromAction)), By: r.CreatedBy, CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt,
+			From: envelope.ActionID(postgres.OrZero(r.FromAction)), By: r.CreatedBy, Person: postgres.OrZero(r.Person), CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt,
 			RevokedAt: r.RevokedAt, RevokedBy: postgres.OrZero(r.RevokedBy), Version: r.Version,
 		}
 		if err := json.Unmarshal(r.Pins, &g.Pins); err != nil {

@@ -21,7 +21,7 @@ import (
 
 // decider returns the caller as the approval service knows it.
 func decider(c *request.Call) approval.Decider {
-	return approval.Decider{Tenant: c.By.Tenant, Token: uuid.UUID(c.By.Token), Person: c.By.Person(), Name: c.By.Name, Tools: c.By.Tools}
+	return approval.Decider{Tenant: c.By.Tenant, Token: uuid.UUID(c.By.Token), Person: c.By.Person(), Name: c.By.Name, Tools: c.By.Tools, PolicyWrite: c.Routes.Admit(c.By, "makeGrant") == nil}
 }
 
 // alwaysBody asks for a grant for similar actions.

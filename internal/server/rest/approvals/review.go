@@ -19,7 +19,7 @@ var reviews = request.Collection[wire.ReviewRule]{
 		all, err := settings.Reviews(ctx, tx, c.By.Tenant)
 		return request.Map(all, func(r settings.ReviewRule) wire.ReviewRule {
 			return wire.ReviewRule{
-				Tool: r.Pattern, Risk: r.Risk, Approvals: r.Approvals, Wait: r.Wait, Warn: r.Warn, Escalate: r.Escalate,
+				Tool: r.Pattern, Risk: r.Risk, Approvals: r.Approvals, Wait: r.Wait, Warn: r.Warn, Escalate: r.Escalate, Edits: r.Edits,
 				UpdatedBy: r.UpdatedBy, UpdatedAt: r.UpdatedAt.UTC(),
 			}
 		}), err
@@ -45,9 +45,9 @@ func PutReview(c *request.Call, body wire.ReviewRule) error {
 	tool, risk, name := reviewInPath(c)
 	r := settings.ReviewRule{
 		Pattern: tool, Risk: risk, Approvals: cmp.Or(body.Approvals, 1),
-		Wait: body.Wait, Warn: body.Warn, Escalate: body.Escalate,
+		Wait: body.Wait, Warn: body.Warn, Escalate: body.Escalate, Edits: body.Edits,
 	}
-	c.Detail = map[string]any{"tool": tool, "risk": risk, "approvals": r.Approvals, "wait": body.Wait, "warn": body.Warn, "escalate": body.Escalate}
+	c.Detail = map[string]any{"tool": tool, "risk": risk, "approvals": r.Approvals, "wait": body.Wait, "warn": body.Warn, "escalate": body.Escalate, "edits": request.NilIfZero(body.Edits)}
 	return reviews.Put(c, reviewKey(tool, risk), name+" set", func(ctx context.Context, tx pgx.Tx) error {
 		return settings.PutReview(ctx, tx, c.By.Tenant, r, c.By.Name)
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -38,7 +39,7 @@ func MakeGrant(c *request.Call, body wire.GrantInput) error {
 		if err != nil {
 			return err
 		}
-		g, err := grantFrom(body, snap, c.By.Name)
+		g, err := grantFrom(body, snap, c.By)
 		if err != nil {
 			return err
 		}
@@ -63,7 +64,7 @@ func MakeGrant(c *request.Call, body wire.GrantInput) error {
 
 // grantFrom returns the grant to store. Without a digest it is for the current
 // definition of the tool.
-func grantFrom(in wire.GrantInput, snap *settings.Settings, by string) (settings.Grant, error) {
+func grantFrom(in wire.GrantInput, snap *settings.Settings, by identity.Principal) (settings.Grant, error) {
 	key, err := policy.ParseKey(in.Tool)
 	if err != nil {
 		return settings.Grant{}, request.Invalid("/tool", envelope.RuleFormat, "must name one tool, as sourceId:actionId")
@@ -77,7 +78,7 @@ func grantFrom(in wire.GrantInput, snap *settings.Settings, by string) (settings
 	}
 	return settings.Grant{
 		Tool: key, Digest: tool.Digest, Employee: in.Employee, Session: in.Session, Automation: in.Automation, Pins: in.Pins, Reason: in.Reason,
-		For: time.Duration(in.ExpiresIn), By: by,
+		For: time.Duration(in.ExpiresIn), By: by.Name, Person: by.Person(),
 	}, nil
 }
 

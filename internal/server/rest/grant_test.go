@@ -1,0 +1,103 @@
+package rest_test
+
+import (
+	"testing"
+
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+)
+
+// write proposes the tool that asks a person, and returns the phase.
+func (c *client) write(args object, fields ...object) string {
+	c.t.Helper()
+	p := proposal("write", args)
+	for _, more := range fields {
+		for k, v := range more {
+			p[k] = v
+		}
+	}
+	return c.send("POST", "/api/v1/actions", p).wants(c.t, 201).action(c.t).Phase
+}
+
+func TestAGrantNeverCoversWhatItsMakerProposes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("maker")
+	ada := f.somebody("ada", identity.RoleAdmin)
+	maker := f.holder(identity.Grant{Name: "ada", Role: identity.RoleAdmin, Operator: ada})
+	another := f.holder(identity.Grant{Name: "ada, laptop", Role: identity.RoleOperator, Operator: ada})
+	agent := f.holder(identity.Grant{Name: "ada's agent", Role: identity.RoleAgent, Operator: ada})
+
+	maker.send("POST", "/api/v1/policy/grants", object{"tool": "mail:write", "pins": object{"/to": "a"}}).wants(t, 201)
+	id := f.mail(object{"to": "b"})
+	maker.send("POST", path(id, "/approve"), object{"always": object{"scope": "tenant", "pins": "all"}}).wants(t, 200)
+
+	for _, to := range []string{"a", "b"} {
+		for name, c := range map[string]*client{"the maker": maker, "another token of the person": another, "an agent of the person": agent} {
+			if phase := c.write(object{"to": to}); phase != "pending" {
+				t.Errorf("%s proposes to %s: it is %s, want pending", name, to, phase)
+			}
+		}
+		if phase := f.operator.write(object{"to": to}); phase != "approved" {
+			t.Errorf("somebody else proposes to %s: it is %s, want approved", to, phase)
+		}
+	}
+}
+
+func TestWideGrantsNeedPolicyWrite(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("wide")
+	narrow := f.holder(identity.Grant{Name: "narrow", Role: identity.RoleAdmin, Scopes: []identity.Scope{identity.ApprovalsDecide, identity.ActionsRead}})
+	id := f.mail(object{"to": "a"})
+
+	for name, always := range map[string]object{
+		"without pins":             {},
+		"with an empty list":       {"pins": []string{}},
+		"for everybody":            {"scope": "tenant", "pins": "all"},
+		"everybody, without pins":  {"scope": "tenant"},
+		"for an hour, but no pins": {"expires_in": "1h"},
+	} {
+		for who, c := range map[string]*client{"an operator": f.operator, "a narrowed admin": narrow} {
+			if got := c.send("POST", path(id, "/approve"), object{"always": always}); got.status != 403 {
+				t.Errorf("%s grants %s = %d, want 403", who, name, got.status)
+			}
+		}
+	}
+	if got := f.operator.pendingAction(id); got.Phase != "pending" {
+		t.Errorf("it is %s after refused grants, want pending", got.Phase)
+	}
+	f.operator.send("POST", path(id, "/approve"), object{"always": object{"pins": []string{"/to"}}}).wants(t, 200)
+	f.admin.send("POST", path(f.mail(object{"to": "b"}), "/approve"), object{"always": object{"scope": "tenant"}}).wants(t, 200)
+}
+
+func TestPeopleDoNotProposeInAnAgentsSession(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("claim")
+	step := object{"external_id": "w", "session_id": "s-one", "steps": []any{object{"tool": "mail:read", "inputs": object{}}}}
+	mine := proposal("write", object{"to": "a"})
+	theirs := proposal("write", object{"to": "a"})
+	mine["session_id"], theirs["session_id"] = "my own", "s-one"
+
+	for name, got := range map[string]answer{
+		"a proposal": f.operator.send("POST", "/api/v1/actions", theirs),
+		"a dry run":  f.operator.send("POST", "/api/v1/actions?dry_run=true", theirs),
+		"a call":     f.admin.send("POST", "/api/v1/tools/mail:write", object{"external_id": "c", "inputs": object{}, "session_id": "s-one"}),
+		"a workflow": f.admin.send("POST", "/api/v1/workflows", step),
+	} {
+		if got.status != 400 || got.problem(t).Errors[0].Pointer != "/session_id" {
+			t.Errorf("%s in an agent's session = %d %s, want 400 at /session_id", name, got.status, got.body)
+		}
+	}
+	var many struct {
+		Items []struct{ Result string }
+	}
+	f.operator.send("POST", "/api/v1/actions/batch", object{"items": []any{theirs, mine}}).wants(t, 200).into(t, &many)
+	if len(many.Items) != 2 || many.Items[0].Result != "refused" || many.Items[1].Result != "accepted" {
+		t.Errorf("a batch = %+v, want refused and accepted", many.Items)
+	}
+	if _, err := f.issue(identity.Grant{Name: "x", Role: identity.RoleOperator, Session: "s-one"}); err == nil {
+		t.Error("a person's token was bound to an agent's session")
+	}
+	f.holder(identity.Grant{Name: "program", Role: identity.RoleOperator, Session: "program"})
+	if _, err := f.issue(identity.Grant{Name: "y", Role: identity.RoleAgent, Session: "program"}); err == nil {
+		t.Error("an agent's token was bound to a person's session")
+	}
+}
