@@ -6,7 +6,10 @@ SQLC      = CGO_ENABLED=0 $(GO) tool -modfile=tools/go.mod sqlc
 STATIC    = $(GO) tool -modfile=tools/go.mod staticcheck
 WITHPG    = bin/withpg
 # make check has its own target for vet, which go test would run once more.
-TESTFLAGS ?= -race -vet=off -timeout 10m
+# Tests wait for PostgreSQL and for child processes, so that more packages than processors run at once.
+TESTFLAGS ?= -race -vet=off -timeout 10m -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+# A program built with -race sleeps for a second before it exits; seventy packages would sleep for more than a minute.
+export GORACE ?= atexit_sleep_ms=0
 
 .PHONY: help
 help: ## List the targets
