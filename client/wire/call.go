@@ -105,8 +105,8 @@ type GateResult struct {
 // BucketForecast is the state of the bucket that a call would be in.
 type BucketForecast struct {
 	Name string `json:"name"`
-	// Tokens is how many calls may go now; nil is any number.
-	Tokens *int64 `json:"tokens"`
+	// Permits is how many calls may go now; nil is any number.
+	Permits *int64 `json:"permits"`
 	// OpensAt is when the next call may go; nil is now.
 	OpensAt *time.Time `json:"opens_at"`
 	// Due is how many actions are due before it.

@@ -38,8 +38,8 @@ type BucketState struct {
 	Bucket
 
 	RetiredAt *time.Time `json:"retired_at"`
-	// Tokens is how many actions may go now; nil without a rate or a calendar.
-	Tokens *int64 `json:"tokens"`
+	// Permits is how many actions may go now; nil without a rate or a calendar.
+	Permits *int64 `json:"permits"`
 	// CalendarUsed is how many went in this period; nil without a calendar.
 	CalendarUsed *int64 `json:"calendar_used"`
 	// InUse is how many calls are open.

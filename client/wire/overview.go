@@ -46,8 +46,8 @@ type OverviewBucket struct {
 	OldestDue float64 `json:"oldest_due_seconds"`
 	Paused    bool    `json:"paused"`
 	Limited   bool    `json:"limited"`
-	// Tokens is how many actions may go now; nil without a rate or a calendar.
-	Tokens *int64 `json:"tokens"`
+	// Permits is how many actions may go now; nil without a rate or a calendar.
+	Permits *int64 `json:"permits"`
 	// InUse is how many of the Concurrency calls are open; both are nil without
 	// a limit.
 	InUse       *int64 `json:"in_use"`

@@ -124,7 +124,7 @@ WHERE b.bucket_id = s.bucket_id AND t.tenant_id = b.tenant_id;
 -- more than that.
 SELECT
     b.name, b.limited,
-    (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_permits(b, c.at, t.timezone) ELSE -1 END)::bigint AS tokens,
+    (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_permits(b, c.at, t.timezone) ELSE -1 END)::bigint AS permits,
     (CASE
         WHEN b.calendar IS NULL THEN -1
         WHEN b.calendar_from >= bucket_period(b, c.at, t.timezone) THEN b.calendar_used

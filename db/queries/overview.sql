@@ -85,9 +85,9 @@ ORDER BY p.paused_at
 LIMIT @most::bigint;
 
 -- name: OverviewThroughput :many
--- What ended in the last five minutes, by tool. The ledger has no index by
--- time; the events of a tenant are in its order, and say the same. Read are
--- the newest events, up to a number of them and of actions; cut reports
+-- What ended in the last five minutes, by tool. The execution log has no index by
+-- time; a tenant's events are in the order of time and hold the same. The query
+-- reads the newest events, up to a number of events and of actions; cut reports
 -- whether there were more. OFFSET 0: one probe for each envelope, since the
 -- planner cannot know how few there are.
 WITH recent AS MATERIALIZED (

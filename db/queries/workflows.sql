@@ -70,7 +70,7 @@ SET check_at = now() + make_interval(secs => @wait_seconds::float8)
 WHERE w.tenant_id = @tenant_id AND w.workflow_id = @workflow_id;
 
 -- name: WorkflowPrune :one
--- Forgets workflows that ended before what their tenants keep of the ledger.
+-- Deletes workflows that ended before the period that their tenants keep.
 WITH gone AS (
     DELETE FROM workflows w
     WHERE (w.tenant_id, w.workflow_id) IN (

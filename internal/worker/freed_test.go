@@ -31,9 +31,9 @@ func TestAPlaceThatIsFreedIsTakenAtOnce(t *testing.T) {
 	}
 }
 
-// TestATokenThatWasNotUsedIsTakenAtOnce has the only token of an hour go first
+// TestAPermitThatWasNotUsedIsTakenAtOnce has the only permit of an hour go first
 // to envelopes that may not be sent now.
-func TestATokenThatWasNotUsedIsTakenAtOnce(t *testing.T) {
+func TestAPermitThatWasNotUsedIsTakenAtOnce(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	asleep := newEmployee()

@@ -83,8 +83,8 @@ type GateResult struct {
 // BucketPreview is the state of a bucket.
 type BucketPreview struct {
 	Name string `json:"name"`
-	// Tokens is the number of calls that may be made now; nil is any number.
-	Tokens *int64 `json:"tokens"`
+	// Permits is the number of calls that may be made now; nil is any number.
+	Permits *int64 `json:"permits"`
 	// OpensAt is when the next call may be made; nil is now.
 	OpensAt *time.Time `json:"opens_at"`
 	// Due is the number of actions that are due before it, counted up to
@@ -185,7 +185,7 @@ func (l *previewFacts) read(ctx context.Context, tx pgx.Tx, now time.Time) error
 // their answers.
 func (l *previewFacts) predict(now time.Time) Prediction {
 	c := l.row.proposal.Constraints
-	o := Prediction{At: now.UTC(), Bucket: BucketPreview{Name: l.row.bucketName(), Tokens: l.bucket.Tokens, OpensAt: l.bucket.OpensAt, Due: l.bucket.Due}}
+	o := Prediction{At: now.UTC(), Bucket: BucketPreview{Name: l.row.bucketName(), Permits: l.bucket.Permits, OpensAt: l.bucket.OpensAt, Due: l.bucket.Due}}
 	goes, stopped, skipped := l.start, false, false
 	say := func(name string, a preflight.Answer) {
 		w := GateResult{Gate: name, Result: a.Result, Code: a.Code, Message: a.Message}

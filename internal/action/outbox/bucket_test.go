@@ -56,7 +56,7 @@ func (fx fixture) pass(bucket int64, by time.Duration) {
 	fx.Exec("UPDATE outbox SET lease_until = lease_until - make_interval(secs => $2) WHERE bucket_id = $1", bucket, by.Seconds())
 }
 
-// aged is an item whose token was granted that much earlier.
+// aged is an item whose permit was granted that much earlier.
 func aged(it outbox.Item, by time.Duration) outbox.Item {
 	it.Permit.GrantedAt = it.Permit.GrantedAt.Add(-by)
 	return it
@@ -161,7 +161,7 @@ func TestALookTellsWhenTheNextTokenComes(t *testing.T) {
 	none := fx.due(b).DueIn
 
 	if half > blink || none < 29*time.Second || none > 31*time.Second {
-		t.Errorf("with a token left a look waits %v, with none %v; want 0 and about 30 s", half, none)
+		t.Errorf("with a permit left a look waits %v, with none %v; want 0 and about 30 s", half, none)
 	}
 }
 
@@ -223,7 +223,7 @@ func TestOneClaimGrantsForManyBuckets(t *testing.T) {
 		got[it.Bucket]++
 		limited := it.Permit != (outbox.Permit{})
 		if limited && it.Permit.Bucket != it.Bucket || limited != slices.ContainsFunc(wants, func(w outbox.ClaimRequest) bool { return w.Bucket == it.Bucket && w.Limited }) {
-			t.Errorf("an item of bucket %d has the token %+v", it.Bucket, it.Permit)
+			t.Errorf("an item of bucket %d has the permit %+v", it.Bucket, it.Permit)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -373,7 +373,7 @@ func TestChangedLimitsHoldAtTheNextClaim(t *testing.T) {
 		"five a minute to one": {
 			to(perMinute(5, 5), 5), to(perMinute(1, 1), 0), after(58*time.Second, 0), after(2*time.Second, 1), after(time.Minute, 1),
 		},
-		"five a minute to one, with a token left": {
+		"five a minute to one, with a permit left": {
 			using(perMinute(5, 5), 3), to(perMinute(1, 1), 0), after(time.Minute, 1),
 		},
 		"one a minute to five": {

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
-// grant is a token that a bucket gave: when, as time passes here, and in
+// grant is a permit that a bucket gave: when, as time passes here, and in
 // which claim.
 type grant struct {
 	at    time.Time
@@ -29,11 +29,11 @@ type flying struct {
 	expired bool
 }
 
-// queue is the model of a rate: tokens are served one an interval, in the
+// queue is the model of a rate: permits are served one an interval, in the
 // order of their grants, and a bucket is full when none waits.
 type queue []grant
 
-// left is how many tokens of a burst are there at a time, after a reservation
+// left is how many permits of a burst are there at a time, after a reservation
 // from before the model began.
 func (q queue) left(from, at time.Time, burst int, every time.Duration) int {
 	end := from
@@ -58,7 +58,7 @@ type pacing struct {
 	passed time.Duration
 	// from is when the rate was free again when the limits were set last.
 	from time.Time
-	// used are the tokens that were granted under these limits and not given
+	// used are the permits that were granted under these limits and not given
 	// back. lost are those with the ones that were given back after something
 	// else had been granted, which the bucket may keep.
 	used, lost queue
@@ -218,7 +218,7 @@ func (p *pacing) windows(rt *rapid.T, every time.Duration) {
 		for j := i; j < len(p.used); j++ {
 			length := p.used[j].at.Sub(p.used[i].at)
 			if n, most := j-i+1, p.limits.Rate.Burst+int(length/every); n > most {
-				rt.Fatalf("%d tokens were used within %v, want at most %d", n, length, most)
+				rt.Fatalf("%d permits were used within %v, want at most %d", n, length, most)
 			}
 		}
 	}
@@ -251,7 +251,7 @@ func (p *pacing) endSome(rt *rapid.T) {
 	p.Settle(batch...)
 }
 
-// returnSome puts envelopes back whose tokens were not used.
+// returnSome puts envelopes back whose permits were not used.
 func (p *pacing) returnSome(rt *rapid.T) {
 	taken := p.some(rt)
 	var batch []outbox.Settlement

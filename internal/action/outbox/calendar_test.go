@@ -124,7 +124,7 @@ func TestATenantThatMovesKeepsItsCalendars(t *testing.T) {
 			opens := outboxtest.One[time.Time](fx.Fixture, "SELECT opens_at FROM buckets WHERE bucket_id = $1", b)
 			want := outboxtest.One[time.Time](fx.Fixture, "SELECT $1::text::timestamptz", test.opens)
 			if now, then := fx.tokensAt(b, test.used), fx.tokensAt(b, test.opens); !opens.Equal(want) || now != 0 || then != 4 {
-				t.Errorf("it opens at %s with %d tokens, and has %d before; want %s, 4 and none", opens.UTC(), then, now, want.UTC())
+				t.Errorf("it opens at %s with %d permits, and has %d before; want %s, 4 and none", opens.UTC(), then, now, want.UTC())
 			}
 		})
 	}

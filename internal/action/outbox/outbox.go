@@ -137,7 +137,7 @@ func (r Reason) Valid() bool {
 const (
 	// WaitsApproval: a person has to decide.
 	WaitsApproval = "approval"
-	// WaitsBucket: its bucket has no token, or no place, left.
+	// WaitsBucket: its bucket has no permit, or no place, left.
 	WaitsBucket = "bucket"
 	// WaitsRetryAfter: the provider asked every caller to wait.
 	WaitsRetryAfter = "retry_after"

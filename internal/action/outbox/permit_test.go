@@ -80,7 +80,7 @@ func TestATokenThatWasNotUsedGoesBack(t *testing.T) {
 					t.Errorf("%d more were granted, want %d", got, test.back)
 				}
 				if (waits <= blink) != (test.back > 0) {
-					t.Errorf("a look waits %v, and %d tokens are there", waits, test.back)
+					t.Errorf("a look waits %v, and %d permits are there", waits, test.back)
 				}
 			})
 		}
@@ -109,10 +109,10 @@ func TestReturningToApprovalGivesBackNoPermitOfAnotherTenant(t *testing.T) {
 	}
 }
 
-// TestATokenThatCountsAsIdleDoesNotGoBack has tokens come back late, so that
+// TestAPermitThatCountsAsIdleDoesNotGoBack has permits come back late, so that
 // the bucket has filled up in the meantime. The most is what the bucket would
 // have if they had never been granted; behind a later grant they may be lost.
-func TestATokenThatCountsAsIdleDoesNotGoBack(t *testing.T) {
+func TestAPermitThatCountsAsIdleDoesNotGoBack(t *testing.T) {
 	t.Parallel()
 	const every = 6 * time.Second // ten a minute
 	late := func(items []outbox.Item, by time.Duration) []outbox.Settlement {

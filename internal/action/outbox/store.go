@@ -50,7 +50,7 @@ type ClaimRequest struct {
 
 // Claim leases what is due and free, as far as the limits of the buckets go.
 // The lease must be renewed before it runs out, or another worker takes the
-// envelope over. Limits hold across the fleet: a bucket's tokens are granted
+// envelope over. Limits hold across the fleet: a bucket's permits are granted
 // under its lock, in the transaction of the claim, by the database's clock.
 func Claim(ctx context.Context, tx pgx.Tx, requests []ClaimRequest, lease time.Duration) ([]Item, error) {
 	requests, at, err := grant(ctx, tx, requests)
@@ -186,21 +186,21 @@ func ReturnToApproval(ctx context.Context, tx pgx.Tx, returns []ApprovalReturn) 
 		returned[i] = Lease{Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID)}
 		deleted[returned[i]] = true
 	}
-	tokens := make(map[Permit]int64)
+	permits := make(map[Permit]int64)
 	for _, p := range returns {
 		if p.UnusedPermit != (Permit{}) && deleted[Lease{Tenant: p.Tenant, Action: p.Action}] {
-			tokens[p.UnusedPermit]++
+			permits[p.UnusedPermit]++
 		}
 	}
-	if err := lockBuckets(ctx, tx, tokens, nil); err != nil {
+	if err := lockBuckets(ctx, tx, permits, nil); err != nil {
 		return nil, err
 	}
-	return returned, returnPermits(ctx, tx, tokens)
+	return returned, returnPermits(ctx, tx, permits)
 }
 
-// Settle writes what became of claimed envelopes: the outbox row, the ledger
-// row and, where it must, the dead letter, all or none. It returns the leases
-// that it settled; the others were lost, and nothing of theirs was written.
+// Settle writes the outcomes of claimed envelopes: the outbox row, the row of the
+// execution log and, where one is needed, the dead letter, all or none. It returns
+// the leases that it settled; the other leases were lost, and nothing was written.
 func Settle(ctx context.Context, tx pgx.Tx, worker string, batch []Settlement) ([]Lease, error) {
 	var final, back []*Settlement
 	for i := range batch {
@@ -222,7 +222,7 @@ func Settle(ctx context.Context, tx pgx.Tx, worker string, batch []Settlement) (
 		}
 	}
 	settled := make([]Lease, 0, len(held))
-	tokens, closings := make(map[Permit]int64), make(map[int64]time.Duration)
+	permits, closings := make(map[Permit]int64), make(map[int64]time.Duration)
 	for i := range batch {
 		s := &batch[i]
 		if !held[s.Lease] {
@@ -230,16 +230,16 @@ func Settle(ctx context.Context, tx pgx.Tx, worker string, batch []Settlement) (
 		}
 		settled = append(settled, s.Lease)
 		if s.UnusedPermit != (Permit{}) {
-			tokens[s.UnusedPermit]++
+			permits[s.UnusedPermit]++
 		}
 		if s.CloseBucketFor > 0 {
 			closings[s.CloseBucket] = max(closings[s.CloseBucket], s.CloseBucketFor)
 		}
 	}
-	if err := lockBuckets(ctx, tx, tokens, closings); err != nil {
+	if err := lockBuckets(ctx, tx, permits, closings); err != nil {
 		return nil, err
 	}
-	if err := returnPermits(ctx, tx, tokens); err != nil {
+	if err := returnPermits(ctx, tx, permits); err != nil {
 		return nil, err
 	}
 	return settled, closeBuckets(ctx, tx, closings)
@@ -263,8 +263,9 @@ func keysOf(leases []Lease) leaseKeys {
 // would cost the square of the batch. The planner is held to nested loops
 // (postgres.Scope.Planned).
 //
-// It ends envelopes: the outbox row goes, the ledger row comes, and a dead
-// letter with it where someone has to look. Only with the fence of the claim.
+// It ends envelopes: the outbox row is deleted, a row of the execution log is
+// inserted, and a dead letter where a person has to look. Only with the fence of
+// the claim.
 const outboxSettleFinal = `
 WITH ended AS (
     SELECT

@@ -14,7 +14,7 @@ import (
 )
 
 // Permit is what a bucket with limits granted for a claimed envelope. The zero
-// Token is of a bucket without limits.
+// Permit is of a bucket without limits.
 type Permit struct {
 	Bucket int64
 	// At is when it was granted, by the database's clock.
@@ -63,7 +63,7 @@ func grant(ctx context.Context, tx pgx.Tx, requests []ClaimRequest) (open []Clai
 	return open, at, nil
 }
 
-// takePermits takes the tokens of what was claimed and notes on every item what was
+// takePermits takes the permits of what was claimed and notes on every item what was
 // granted for it.
 func takePermits(ctx context.Context, tx pgx.Tx, items []Item, at map[int64]time.Time) error {
 	taken := make(map[int64]int32)
@@ -84,29 +84,29 @@ func takePermits(ctx context.Context, tx pgx.Tx, items []Item, at map[int64]time
 	return dbsqlc.New().BucketSpend(ctx, tx, p)
 }
 
-// lockBuckets locks all the buckets that a batch gives tokens back to or
+// lockBuckets locks all the buckets that a batch gives permits back to or
 // closes, before the first of them is changed: two batches that lock them in
 // two orders would stand in each other's way.
-func lockBuckets(ctx context.Context, tx pgx.Tx, tokens map[Permit]int64, closings map[int64]time.Duration) error {
-	if len(tokens) == 0 && len(closings) == 0 {
+func lockBuckets(ctx context.Context, tx pgx.Tx, permits map[Permit]int64, closings map[int64]time.Duration) error {
+	if len(permits) == 0 && len(closings) == 0 {
 		return nil
 	}
 	ids := slices.Collect(maps.Keys(closings))
-	for u := range tokens {
+	for u := range permits {
 		ids = append(ids, u.Bucket)
 	}
 	_, err := dbsqlc.New().BucketLockAll(ctx, tx, ids)
 	return err
 }
 
-// returnPermits returns tokens that were not used to their buckets, which must be
+// returnPermits returns permits that were not used to their buckets, which must be
 // locked.
-func returnPermits(ctx context.Context, tx pgx.Tx, tokens map[Permit]int64) error {
-	if len(tokens) == 0 {
+func returnPermits(ctx context.Context, tx pgx.Tx, permits map[Permit]int64) error {
+	if len(permits) == 0 {
 		return nil
 	}
 	p := &dbsqlc.BucketReturnParams{}
-	for u, n := range tokens {
+	for u, n := range permits {
 		p.BucketIds, p.GrantedAt, p.Counts = append(p.BucketIds, u.Bucket), append(p.GrantedAt, u.GrantedAt), append(p.Counts, n)
 	}
 	return dbsqlc.New().BucketReturn(ctx, tx, p)

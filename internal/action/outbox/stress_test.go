@@ -262,7 +262,7 @@ func TestWorkersOperatorsAndSweepsDoNotStandInEachOthersWay(t *testing.T) {
 	}
 }
 
-// TestSettlingLocksBucketsInOneOrder has one worker give tokens back to the
+// TestSettlingLocksBucketsInOneOrder has one worker give permits back to the
 // bucket that another closes, and the other way round.
 func TestSettlingLocksBucketsInOneOrder(t *testing.T) {
 	t.Parallel()

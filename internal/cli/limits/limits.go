@@ -147,8 +147,8 @@ func usedText(b wire.BucketState) string {
 	if b.Concurrency != nil {
 		parts = append(parts, fmt.Sprintf("%d being called", b.InUse))
 	}
-	if b.Tokens != nil {
-		parts = append(parts, fmt.Sprintf("%d may go now", *b.Tokens))
+	if b.Permits != nil {
+		parts = append(parts, fmt.Sprintf("%d may go now", *b.Permits))
 	}
 	return strings.Join(parts, ", ")
 }

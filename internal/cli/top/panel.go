@@ -144,12 +144,12 @@ func age(seconds float64) string {
 
 func bucketPanel(o wire.Overview) panel {
 	p := panel{columns: []column{
-		{"BUCKET", 0, false}, {"WAITING", 9, true}, {"DUE SINCE", 10, true}, {"TOKENS", 8, true}, {"IN USE", 9, true}, {"OPENS IN", 9, true}, {"", 14, false},
+		{"BUCKET", 0, false}, {"WAITING", 9, true}, {"DUE SINCE", 10, true}, {"PERMITS", 8, true}, {"IN USE", 9, true}, {"OPENS IN", 9, true}, {"", 14, false},
 	}}
 	for _, b := range o.Buckets {
-		tokens, use, opens, state, t := "-", "-", "-", "", tonePlain
-		if b.Tokens != nil {
-			tokens = strconv.FormatInt(*b.Tokens, 10)
+		permits, use, opens, state, t := "-", "-", "-", "", tonePlain
+		if b.Permits != nil {
+			permits = strconv.FormatInt(*b.Permits, 10)
 		}
 		if b.Concurrency != nil && b.InUse != nil {
 			use = fmt.Sprintf("%d/%d", *b.InUse, *b.Concurrency)
@@ -163,7 +163,7 @@ func bucketPanel(o wire.Overview) panel {
 		if b.Paused {
 			state, t = "paused", toneAlarm
 		}
-		p.rows = append(p.rows, panelRow{[]string{b.Name, strconv.FormatInt(b.Waiting, 10), age(b.OldestDue), tokens, use, opens, "  " + state}, t})
+		p.rows = append(p.rows, panelRow{[]string{b.Name, strconv.FormatInt(b.Waiting, 10), age(b.OldestDue), permits, use, opens, "  " + state}, t})
 	}
 	return p
 }

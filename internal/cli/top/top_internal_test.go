@@ -36,9 +36,9 @@ func busy() wire.Overview {
 			{Reason: "approval", Actions: 2}, {Reason: "not_before", Actions: 10, NextIn: new(259200.0)},
 		},
 		Buckets: []wire.OverviewBucket{
-			{Name: "email.daily", Waiting: 120000, OldestDue: 5400, Limited: true, Tokens: new(int64(0)), OpensIn: 52200},
+			{Name: "email.daily", Waiting: 120000, OldestDue: 5400, Limited: true, Permits: new(int64(0)), OpensIn: 52200},
 			{Name: "tickets.api", Waiting: 3000, OldestDue: 12, Paused: true, Limited: true, InUse: new(int64(3)), Concurrency: new(int64(10))},
-			{Name: "slack.minute", Waiting: 800, Limited: true, Tokens: new(int64(17)), OpensIn: 9.5, ClosedBy: new("retry_after")},
+			{Name: "slack.minute", Waiting: 800, Limited: true, Permits: new(int64(17)), OpensIn: 9.5, ClosedBy: new("retry_after")},
 			{Name: "a.bucket.whose.name.is.much.longer.than.any.screen.would.like.it.to.be", Waiting: 12},
 			{Name: "default", Waiting: 3},
 		},

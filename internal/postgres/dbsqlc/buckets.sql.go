@@ -340,7 +340,7 @@ func (q *Queries) BucketSpend(ctx context.Context, db DBTX, arg *BucketSpendPara
 const bucketStateList = `-- name: BucketStateList :many
 SELECT
     b.name, b.limited,
-    (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_permits(b, c.at, t.timezone) ELSE -1 END)::bigint AS tokens,
+    (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_permits(b, c.at, t.timezone) ELSE -1 END)::bigint AS permits,
     (CASE
         WHEN b.calendar IS NULL THEN -1
         WHEN b.calendar_from >= bucket_period(b, c.at, t.timezone) THEN b.calendar_used
@@ -386,7 +386,7 @@ type BucketStateListParams struct {
 type BucketStateListRow struct {
 	Name         string
 	Limited      bool
-	Tokens       int64
+	Permits      int64
 	CalendarUsed int64
 	OpensAt      time.Time
 	ClosedUntil  time.Time
@@ -412,7 +412,7 @@ func (q *Queries) BucketStateList(ctx context.Context, db DBTX, arg *BucketState
 		if err := rows.Scan(
 			&i.Name,
 			&i.Limited,
-			&i.Tokens,
+			&i.Permits,
 			&i.CalendarUsed,
 			&i.OpensAt,
 			&i.ClosedUntil,

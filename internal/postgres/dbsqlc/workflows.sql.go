@@ -469,7 +469,7 @@ WITH gone AS (
 SELECT count(1)::bigint FROM gone
 `
 
-// Forgets workflows that ended before what their tenants keep of the ledger.
+// Deletes workflows that ended before the period that their tenants keep.
 func (q *Queries) WorkflowPrune(ctx context.Context, db DBTX, most int64) (int64, error) {
 	row := db.QueryRow(ctx, workflowPrune, most)
 	var column_1 int64

@@ -38,8 +38,8 @@ type called struct {
 		GoesOutAt *time.Time `json:"goes_out_at"`
 		Gates     []struct{ Gate, Result, Code, Message string }
 		Bucket    struct {
-			Name   string
-			Tokens *int64
+			Name    string
+			Permits *int64
 		}
 		Call struct {
 			Tool, Effect string
@@ -319,8 +319,8 @@ func TestADryRunSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 		if got.DryRun.Call.Tool != test.tool || got.DryRun.Call.Repeatable != (test.tool == "mail:read") {
 			t.Errorf("%s: it would send %+v", name, got.DryRun.Call)
 		}
-		if b := got.DryRun.Bucket; name == "a slow bucket" && (b.Name != "slow" || b.Tokens == nil || *b.Tokens != 2) {
-			t.Errorf("%s: bucket = %+v, want two tokens", name, b)
+		if b := got.DryRun.Bucket; name == "a slow bucket" && (b.Name != "slow" || b.Permits == nil || *b.Permits != 2) {
+			t.Errorf("%s: bucket = %+v, want two permits", name, b)
 		}
 	}
 	if n := f.count("SELECT count(1) FROM actions WHERE tenant_id = $1", f.id.String()) + f.count("SELECT count(1) FROM events WHERE kind = 'proposed' AND tenant_id = $1", f.id.String()); n != 0 {

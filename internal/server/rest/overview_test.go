@@ -30,10 +30,10 @@ func TestOverviewShowsWhatIsThere(t *testing.T) {
 			Actions int
 		}
 		Buckets []struct {
-			Name                string
-			Waiting             int
-			Tokens, Concurrency *int
-			ClosedBy            *string `json:"closed_by"`
+			Name                 string
+			Waiting              int
+			Permits, Concurrency *int
+			ClosedBy             *string `json:"closed_by"`
 		}
 		Breakers    []struct{ Source, State string }
 		Pauses      []struct{ Scope, Subject, Reason, By string }
@@ -62,7 +62,7 @@ func TestOverviewShowsWhatIsThere(t *testing.T) {
 	if got.Due != 1 || got.Scheduled != 1 || got.Approvals.Waiting != 1 {
 		t.Errorf("due, scheduled, approvals = %d, %d, %d, want 1 of each", got.Due, got.Scheduled, got.Approvals.Waiting)
 	}
-	if len(got.Buckets) != 1 || got.Buckets[0].Waiting != 2 || *got.Buckets[0].Tokens != 0 || *got.Buckets[0].Concurrency != 3 || *got.Buckets[0].ClosedBy != "retry_after" {
+	if len(got.Buckets) != 1 || got.Buckets[0].Waiting != 2 || *got.Buckets[0].Permits != 0 || *got.Buckets[0].Concurrency != 3 || *got.Buckets[0].ClosedBy != "retry_after" {
 		t.Errorf("buckets = %+v", got.Buckets)
 	}
 	if len(got.Breakers) != 1 || got.Breakers[0].State != "open" || len(got.Pauses) != 1 || got.Pauses[0].By != "Ana" {

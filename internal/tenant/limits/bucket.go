@@ -141,8 +141,8 @@ type BucketState struct {
 	Bucket
 	// RetiredAt is when new envelopes were no longer let in.
 	RetiredAt *time.Time `json:"retired_at"`
-	// Tokens is how many may go now by rate and calendar; nil for any number.
-	Tokens *int64 `json:"tokens"`
+	// Permits is how many may go now by rate and calendar; nil for any number.
+	Permits *int64 `json:"permits"`
 	// CalendarUsed is how many went in this period of the calendar.
 	CalendarUsed *int64 `json:"calendar_used"`
 	// InUse is how many are on their way, counted only under a ceiling.

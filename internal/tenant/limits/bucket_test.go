@@ -54,10 +54,10 @@ func TestBucketsAreKeptAndTold(t *testing.T) {
 	if diff := cmp.Diff(b, got.Bucket); diff != "" {
 		t.Errorf("bucket (-want +got):\n%s", diff)
 	}
-	if *got.Tokens != 5 || *got.CalendarUsed != 0 || got.OpensAt != nil || got.Paused {
+	if *got.Permits != 5 || *got.CalendarUsed != 0 || got.OpensAt != nil || got.Paused {
 		t.Errorf("state = %+v, want an unused one", got)
 	}
-	if free := h.bucket("email.daily"); free.Tokens != nil || free.CalendarUsed != nil || free.Rate != nil {
+	if free := h.bucket("email.daily"); free.Permits != nil || free.CalendarUsed != nil || free.Rate != nil {
 		t.Errorf("without limits it is %+v", free)
 	}
 	h.wantSubjects("bucket email.daily added", "bucket email.daily changed")
@@ -103,23 +103,23 @@ func TestLimitsThatChangeKeepWhatIsUsed(t *testing.T) {
 	h.putBucket(limits.Bucket{Name: "b", Rate: &limits.Rate{Limit: 2, Per: envelope.Duration(24 * time.Hour), Burst: 2}})
 	h.use("b", "tat = now() + interval '23 hours'")
 	h.putBucket(limits.Bucket{Name: "b", Rate: &limits.Rate{Limit: 2, Per: envelope.Duration(24 * time.Second), Burst: 2}})
-	if got := h.bucket("b"); got.OpensAt == nil || time.Until(*got.OpensAt) > 12*time.Second || *got.Tokens != 0 {
+	if got := h.bucket("b"); got.OpensAt == nil || time.Until(*got.OpensAt) > 12*time.Second || *got.Permits != 0 {
 		t.Errorf("used up, then faster: %+v, want none left, for seconds", got)
 	}
 
 	// What went today counts in the month, what went this month not today.
 	h.putBucket(limits.Bucket{Name: "c", Calendar: &limits.Calendar{Limit: 9, Every: limits.PeriodDay}})
 	h.use("c", "calendar_used = 9, calendar_from = date_trunc('day', now(), 'UTC')")
-	if got := h.bucket("c"); *got.CalendarUsed != 9 || *got.Tokens != 0 || got.OpensAt == nil {
+	if got := h.bucket("c"); *got.CalendarUsed != 9 || *got.Permits != 0 || got.OpensAt == nil {
 		t.Errorf("a day that is used up: %+v", got)
 	}
 	h.putBucket(limits.Bucket{Name: "c", Calendar: &limits.Calendar{Limit: 10, Every: limits.PeriodMonth}})
-	if got := h.bucket("c"); *got.CalendarUsed != 9 || *got.Tokens != 1 || got.OpensAt != nil {
+	if got := h.bucket("c"); *got.CalendarUsed != 9 || *got.Permits != 1 || got.OpensAt != nil {
 		t.Errorf("a month in which 9 went: %+v", got)
 	}
 	h.use("c", "calendar_from = now() - interval '40 days'")
 	h.putBucket(limits.Bucket{Name: "c", Calendar: &limits.Calendar{Limit: 10, Every: limits.PeriodWeek}})
-	if got := h.bucket("c"); *got.CalendarUsed != 0 || *got.Tokens != 10 {
+	if got := h.bucket("c"); *got.CalendarUsed != 0 || *got.Permits != 10 {
 		t.Errorf("a week in which nothing went: %+v", got)
 	}
 }

@@ -42,7 +42,7 @@ func BucketStates(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name
 	rows, err := q.BucketStateList(ctx, tx, &dbsqlc.BucketStateListParams{TenantID: uuid.UUID(tenant), Names: append([]string{}, names...), Most: MaxCount})
 	return postgres.Map(rows, err, func(r dbsqlc.BucketStateListRow) BucketState {
 		return BucketState{
-			Bucket: bucketFromRow(byName[r.Name]), RetiredAt: byName[r.Name].RetiredAt, Tokens: counted(r.Tokens), CalendarUsed: counted(r.CalendarUsed),
+			Bucket: bucketFromRow(byName[r.Name]), RetiredAt: byName[r.Name].RetiredAt, Permits: counted(r.Permits), CalendarUsed: counted(r.CalendarUsed),
 			InUse: r.InUse, OpensAt: moment(r.OpensAt), ClosedUntil: moment(r.ClosedUntil), ClosedBy: r.ClosedBy, Paused: r.Paused,
 			Due: r.Due, Waiting: r.Waiting,
 		}

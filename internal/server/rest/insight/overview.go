@@ -59,7 +59,7 @@ func bucketFrom(b overview.Bucket) wire.OverviewBucket {
 		Name: b.Name, Waiting: b.Waiting, OldestDue: b.OldestDue.Seconds(), Paused: b.Paused, Limited: b.Limited, OpensIn: b.OpensIn.Seconds(),
 	}
 	if b.Permits >= 0 {
-		shown.Tokens = new(b.Permits)
+		shown.Permits = new(b.Permits)
 	}
 	if b.Concurrency >= 0 {
 		shown.InUse, shown.Concurrency = new(b.InUse), new(b.Concurrency)
