@@ -42,8 +42,11 @@ type Tool struct {
 	// Scopes are what an employee must have to use it.
 	Scopes []string `json:"scopes"`
 	// Retry is what an operator set; the rest is left to the defaults.
-	Retry Retry  `json:"retry"`
-	ETag  string `json:"etag"`
+	Retry Retry `json:"retry"`
+	// Timeout is how long a call may go without a sign of life, as an operator
+	// set it; zero leaves it to the source.
+	Timeout envelope.Duration `json:"timeout,omitzero"`
+	ETag    string            `json:"etag"`
 }
 
 // Reversal is a call that undoes another.
@@ -167,6 +170,9 @@ type ToolRule struct {
 	// Scopes are what an employee must have to use the tool.
 	Scopes []string `json:"scopes,omitempty"`
 	Retry  Retry    `json:"retry,omitzero"`
+	// Timeout is how long a call may go without a sign of life, 1s to 1h; zero
+	// leaves it to the source.
+	Timeout envelope.Duration `json:"timeout,omitzero"`
 }
 
 // Retry is when a tool is tried again. What is zero is left to the defaults.

@@ -60,6 +60,7 @@ CREATE TABLE tools (
     retry_base_seconds float8,
     retry_cap_seconds  float8,
     retry_jitter       float8,
+    timeout_seconds    float8      CONSTRAINT tools_timeout_check CHECK (timeout_seconds BETWEEN 1 AND 3600),
     reconcile          jsonb,
     accepted           jsonb,
     gone_at            timestamptz,
@@ -91,10 +92,10 @@ COMMENT ON COLUMN tools.reversal IS 'How to undo a call: {tool, args} of a call 
 CREATE TRIGGER tools_bump_insert AFTER INSERT ON tools REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION bump_config_version();
 CREATE TRIGGER tools_bump_update AFTER UPDATE ON tools FOR EACH ROW
     WHEN ((OLD.effect, OLD.digest, OLD.accepted_digest, OLD.risk_override, OLD.effect_override, OLD.max_attempts, OLD.input_schema, OLD.output_schema, OLD.hints,
-            OLD.recipients, OLD.scopes, OLD.retry_base_seconds, OLD.retry_cap_seconds, OLD.retry_jitter, OLD.retry_max_attempts,
+            OLD.recipients, OLD.scopes, OLD.retry_base_seconds, OLD.retry_cap_seconds, OLD.retry_jitter, OLD.retry_max_attempts, OLD.timeout_seconds,
             OLD.gone_at, OLD.module, OLD.entity, OLD.action, OLD.side_effects, OLD.reversal)
         IS DISTINCT FROM (NEW.effect, NEW.digest, NEW.accepted_digest, NEW.risk_override, NEW.effect_override, NEW.max_attempts, NEW.input_schema, NEW.output_schema, NEW.hints,
-            NEW.recipients, NEW.scopes, NEW.retry_base_seconds, NEW.retry_cap_seconds, NEW.retry_jitter, NEW.retry_max_attempts,
+            NEW.recipients, NEW.scopes, NEW.retry_base_seconds, NEW.retry_cap_seconds, NEW.retry_jitter, NEW.retry_max_attempts, NEW.timeout_seconds,
             NEW.gone_at, NEW.module, NEW.entity, NEW.action, NEW.side_effects, NEW.reversal))
     EXECUTE FUNCTION bump_config_version_row();
 CREATE TRIGGER tools_bump_delete AFTER DELETE ON tools REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION bump_config_version();

@@ -30,7 +30,7 @@ WHERE tenant_id = @tenant_id AND source_id = @source_id AND name = @name;
 SELECT t.source_id, t.name, t.title, t.description, t.input_schema, t.output_schema, t.hints, t.effect, t.digest, t.accepted_digest,
     (CASE WHEN t.accepted_digest <> t.digest THEN t.accepted END)::jsonb AS accepted,
     t.risk_override, t.effect_override, coalesce(t.retry_max_attempts, t.max_attempts, 0)::integer AS max_attempts, t.recipients, t.scopes,
-    t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter, t.module, t.entity, t.action, t.side_effects, t.reversal
+    t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter, t.timeout_seconds, t.module, t.entity, t.action, t.side_effects, t.reversal
 FROM tools t
 WHERE t.tenant_id = @tenant_id AND t.gone_at IS NULL
 ORDER BY t.source_id, t.name;
@@ -52,11 +52,11 @@ WHERE tenant_id = @tenant_id AND source_id = @source_id AND gone_at IS NULL AND 
 DELETE FROM tools t
 WHERE t.tenant_id = @tenant_id AND t.source_id = @source_id AND t.gone_at < now() - make_interval(days => @days::integer)
     AND t.risk_override IS NULL AND t.effect_override IS NULL AND t.max_attempts IS NULL AND t.retry_max_attempts IS NULL
-    AND t.recipients IS NULL AND t.scopes = '{}' AND t.reconcile IS NULL AND t.module IS NULL AND t.side_effects IS NULL AND t.reversal IS NULL;
+    AND t.recipients IS NULL AND t.scopes = '{}' AND t.timeout_seconds IS NULL AND t.reconcile IS NULL AND t.module IS NULL AND t.side_effects IS NULL AND t.reversal IS NULL;
 
 -- name: ToolRuleList :many
 -- The settings of tools by operators, beside the overrides of risk and effect.
-SELECT t.source_id, t.name, t.recipients, t.scopes, t.retry_max_attempts AS max_attempts, t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter
+SELECT t.source_id, t.name, t.recipients, t.scopes, t.retry_max_attempts AS max_attempts, t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter, t.timeout_seconds
 FROM tools t
 WHERE t.tenant_id = @tenant_id
 ORDER BY t.source_id, t.name;
@@ -64,7 +64,8 @@ ORDER BY t.source_id, t.name;
 -- name: ToolRulePut :exec
 UPDATE tools
 SET recipients = sqlc.narg(recipients)::text[], scopes = @scopes::text[], retry_max_attempts = sqlc.narg(max_attempts),
-    retry_base_seconds = sqlc.narg(retry_base_seconds), retry_cap_seconds = sqlc.narg(retry_cap_seconds), retry_jitter = sqlc.narg(retry_jitter)
+    retry_base_seconds = sqlc.narg(retry_base_seconds), retry_cap_seconds = sqlc.narg(retry_cap_seconds), retry_jitter = sqlc.narg(retry_jitter),
+    timeout_seconds = sqlc.narg(timeout_seconds)
 WHERE tenant_id = @tenant_id AND source_id = @source_id AND name = @name;
 
 -- name: ToolUpsertMany :exec

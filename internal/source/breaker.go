@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,21 +32,45 @@ func (c BreakerConfig) Open() time.Duration {
 // probeWait is how long a call waits while a probe call is in flight.
 const probeWait = time.Second
 
-// Guard puts a circuit breaker in front of a source's Execute. List is not
-// guarded. Only outcomes for which Outcome.SourceFailed is true count as
-// failures; a tool that refuses a call is no failure of the source.
+// Guard puts circuit breakers in front of a source's Execute: one for the source,
+// and one for each of its tools. List is not guarded. Only outcomes for which
+// Outcome.SourceFailed is true count as failures of the source; a tool that
+// refuses a call is no failure. Time-outs are failures of the tool: the source
+// that is slow at one thing may be quick at others. They count for the source
+// too from when a second tool times out and nothing worked since the first.
 //
 // An open breaker answers KindRetry with Deferred set and the time until it is
 // half-open. A half-open breaker lets one call through at a time. onChange, if
-// not nil, is called at every change between "closed", "half-open" and "open";
-// it must return quickly and must not call the source.
+// not nil, is called at every change of the source's breaker between "closed",
+// "half-open" and "open"; it must return quickly and must not call the source.
 func Guard(name string, src Source, cfg BreakerConfig, onChange func(name, from, to string)) Source {
 	if cfg.Failures == 0 {
 		cfg.Failures = 5
 	}
 	cfg.OpenFor = cfg.Open()
-	g := &guarded{Source: src, openFor: cfg.OpenFor}
-	g.breaker = gobreaker.NewCircuitBreaker[Outcome](gobreaker.Settings{
+	if onChange == nil {
+		onChange = func(string, string, string) {}
+	}
+	return &guarded{Source: src, cfg: cfg, of: newBreaker(cfg, name, onChange), tools: make(map[string]*breaker)}
+}
+
+// errFailure and errExcluded tell gobreaker how to count an outcome; they are
+// never returned.
+var (
+	errFailure  = errors.New("failed")
+	errExcluded = errors.New("outcome says nothing")
+)
+
+// breaker is a circuit breaker with the time of its last opening.
+type breaker struct {
+	*gobreaker.CircuitBreaker[Outcome]
+	openFor time.Duration
+	opened  atomic.Int64 // Unix nanoseconds
+}
+
+func newBreaker(cfg BreakerConfig, name string, onChange func(name, from, to string)) *breaker {
+	b := &breaker{openFor: cfg.OpenFor}
+	b.CircuitBreaker = gobreaker.NewCircuitBreaker[Outcome](gobreaker.Settings{
 		Name:        name,
 		MaxRequests: 1,
 		Timeout:     cfg.OpenFor,
@@ -53,59 +78,107 @@ func Guard(name string, src Source, cfg BreakerConfig, onChange func(name, from,
 		IsExcluded:  func(err error) bool { return errors.Is(err, errExcluded) },
 		OnStateChange: func(name string, from, to gobreaker.State) {
 			if to == gobreaker.StateOpen {
-				g.opened.Store(time.Now().UnixNano())
+				b.opened.Store(time.Now().UnixNano())
 			}
-			if onChange != nil {
-				onChange(name, from.String(), to.String())
-			}
+			onChange(name, from.String(), to.String())
 		},
 	})
-	return g
+	return b
 }
 
-// errFailure and errExcluded tell gobreaker how to count an outcome; they are
-// never returned.
-var (
-	errFailure  = errors.New("source failed")
-	errExcluded = errors.New("outcome says nothing about the source")
-)
-
-type guarded struct {
-	Source
-	breaker *gobreaker.CircuitBreaker[Outcome]
-	openFor time.Duration
-	opened  atomic.Int64 // Unix nanoseconds of the last opening
-}
-
-// Execute implements Source.
-func (g *guarded) Execute(ctx context.Context, call Call) Outcome {
-	out, err := g.breaker.Execute(func() (Outcome, error) {
-		out := g.Source.Execute(ctx, call)
-		switch {
-		case out.Deferred || out.Code == CodeCancelled || out.Code == CodeClosed:
-			return out, errExcluded
-		case out.SourceFailed():
-			return out, errFailure
-		}
-		return out, nil
-	})
+// do runs a call, unless the breaker holds it back; held says for how long.
+func (b *breaker) do(call func() (Outcome, error)) (out Outcome, held time.Duration) {
+	out, err := b.Execute(call)
 	switch {
 	case errors.Is(err, gobreaker.ErrOpenState):
 		// gobreaker is half-open just after, not at, the end of the time.
-		left := time.Until(time.Unix(0, g.opened.Load()).Add(g.openFor)) + time.Millisecond
-		return heldBack(max(left, time.Millisecond))
+		left := time.Until(time.Unix(0, b.opened.Load()).Add(b.openFor)) + time.Millisecond
+		return out, max(left, time.Millisecond)
 	case errors.Is(err, gobreaker.ErrTooManyRequests):
-		return heldBack(min(probeWait, g.openFor))
+		return out, min(probeWait, b.openFor)
+	}
+	return out, 0
+}
+
+type guarded struct {
+	Source
+	cfg BreakerConfig
+	of  *breaker // the source's
+
+	mu    sync.Mutex
+	tools map[string]*breaker
+	// slow is the tool that timed out first since a call last worked.
+	slow string
+}
+
+// Unwrap returns the source without its breakers.
+func (g *guarded) Unwrap() Source { return g.Source }
+
+// Execute implements Source.
+func (g *guarded) Execute(ctx context.Context, call Call) Outcome {
+	// The tool's breaker comes first: a call that it holds back is no probe of
+	// the source.
+	out, held := g.tool(call.Tool).do(func() (Outcome, error) {
+		out, held := g.of.do(func() (Outcome, error) {
+			out := g.Source.Execute(ctx, call)
+			return out, g.countSource(call.Tool, out)
+		})
+		if held > 0 {
+			out = heldBack(held, "the source failed several times in a row; its circuit breaker is open")
+		}
+		return out, countTool(out)
+	})
+	if held > 0 {
+		out = heldBack(held, "the tool did not answer in time several times in a row; its circuit breaker is open")
+		out.ToolHeld = true
 	}
 	return out
 }
 
-func heldBack(wait time.Duration) Outcome {
-	return Outcome{
-		Kind:       KindRetry,
-		Deferred:   true,
-		Code:       CodeBreakerOpen,
-		Message:    "the source failed several times in a row; its circuit breaker is open",
-		RetryAfter: wait,
+func (g *guarded) tool(name string) *breaker {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	b := g.tools[name]
+	if b == nil {
+		b = newBreaker(g.cfg, name, func(string, string, string) {})
+		g.tools[name] = b
 	}
+	return b
+}
+
+// excluded reports whether an outcome says nothing of the other side.
+func excluded(out Outcome) bool {
+	return out.Deferred || out.Code == CodeCancelled || out.Code == CodeClosed
+}
+
+// countTool returns how an outcome counts for the tool.
+func countTool(out Outcome) error {
+	switch {
+	case out.Code == CodeTimeout:
+		return errFailure
+	case excluded(out) || out.SourceFailed():
+		return errExcluded
+	}
+	return nil
+}
+
+// countSource returns how an outcome of a tool counts for the source.
+func (g *guarded) countSource(tool string, out Outcome) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case excluded(out):
+		return errExcluded
+	case out.Code == CodeTimeout && (g.slow == "" || g.slow == tool):
+		g.slow = tool
+		return errExcluded
+	case out.SourceFailed():
+		return errFailure
+	}
+	g.slow = ""
+	return nil
+}
+
+func heldBack(wait time.Duration, why string) Outcome {
+	return Outcome{Kind: KindRetry, Deferred: true, Code: CodeBreakerOpen, Message: why, RetryAfter: wait}
 }

@@ -3,6 +3,7 @@ package source_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,7 +122,7 @@ func TestBreakerHeedsHealthAlone(t *testing.T) {
 		"server error":  {sourcetest.Status(http.StatusInternalServerError), true},
 		"unreachable":   {sourcetest.Unreachable(), true},
 		"lost":          {sourcetest.Lost(), true},
-		"timeout":       {sourcetest.Step{Observation: source.Observation{Code: source.CodeTimeout}}, true},
+		"timeout":       {timedOut(), false},
 		"no agreement":  {sourcetest.Step{Observation: source.Observation{Code: source.CodeNegotiation}}, true},
 		"strange words": {sourcetest.Step{Observation: source.Observation{Code: source.CodeMalformed}}, true},
 	} {
@@ -139,6 +140,63 @@ func TestBreakerHeedsHealthAlone(t *testing.T) {
 				t.Errorf("breaker opened = %t, want %t", opened, test.opens)
 			}
 		})
+	}
+}
+
+func timedOut() sourcetest.Step {
+	return sourcetest.Step{Observation: source.Observation{Written: true, Code: source.CodeTimeout}}
+}
+
+// call calls a tool of a source.
+func call(t *testing.T, src source.Source, tool string) source.Outcome {
+	t.Helper()
+	return src.Execute(t.Context(), source.Call{Key: "k", Tool: tool, Effect: envelope.EffectOnce})
+}
+
+func TestSlowToolIsHeldBackAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := sourcetest.NewSource(source.Tool{Name: "slow"}, source.Tool{Name: "quick"})
+		src, changes := guard(fake)
+		fake.On("slow", func(context.Context, source.Call) sourcetest.Step { return timedOut() })
+		for range 3 {
+			call(t, src, "slow")
+		}
+
+		held, quick := call(t, src, "slow"), call(t, src, "quick")
+
+		if !held.Deferred || !held.ToolHeld || held.Code != source.CodeBreakerOpen || held.RetryAfter <= 0 {
+			t.Errorf("Execute(slow) = %+v, want it held back for the tool", held)
+		}
+		if quick.Kind != source.KindDone || len(*changes) > 0 {
+			t.Errorf("Execute(quick) = %+v after the changes %v, want done and none", quick, *changes)
+		}
+		time.Sleep(held.RetryAfter)
+		if probe, again := call(t, src, "slow"), call(t, src, "slow"); probe.Deferred || !again.Deferred {
+			t.Errorf("Execute(slow) after the wait = %+v, %+v, want one call through", probe, again)
+		}
+	})
+}
+
+func TestTimeOutsOfSeveralToolsAreTheSources(t *testing.T) {
+	t.Parallel()
+	fake := sourcetest.NewSource(source.Tool{Name: "one"}, source.Tool{Name: "two"}, source.Tool{Name: "three"})
+	src, changes := guard(fake)
+	fake.Next("one", timedOut(), sourcetest.Done(""), timedOut())
+	fake.Next("two", timedOut(), timedOut())
+	fake.Next("three", timedOut(), timedOut())
+	for _, tool := range []string{"one", "two", "one", "one", "two", "three"} {
+		call(t, src, tool)
+	}
+	before := len(*changes)
+
+	call(t, src, "three")
+
+	if want := []string{"fake: closed to open"}; before > 0 || !slices.Equal(*changes, want) {
+		t.Errorf("changes = %v, %d of them before the third time-out beside the first tool's, want %v", *changes, before, want)
+	}
+	if held := call(t, src, "one"); !held.Deferred || held.ToolHeld {
+		t.Errorf("Execute(one) = %+v, want it held back for the source", held)
 	}
 }
 

@@ -42,13 +42,16 @@ type SkipsLines interface {
 // SkippedLines returns how many lines a source skipped; 0 for one that skips
 // none.
 func SkippedLines(src Source) int {
-	if g, ok := src.(*guarded); ok {
-		src = g.Source
+	for {
+		if skips, ok := src.(SkipsLines); ok {
+			return skips.SkippedLines()
+		}
+		wrapper, ok := src.(interface{ Unwrap() Source })
+		if !ok {
+			return 0
+		}
+		src = wrapper.Unwrap()
 	}
-	if skips, ok := src.(SkipsLines); ok {
-		return skips.SkippedLines()
-	}
-	return 0
 }
 
 // Tool is the definition of one tool as its source gives it.
@@ -88,7 +91,13 @@ type Call struct {
 	Effect envelope.Effect
 	// Attempt counts from 1.
 	Attempt int
+	// Timeout is how long the call may go without a sign of life; 0 leaves it to
+	// the source. No call takes longer than MaxTimeout.
+	Timeout time.Duration
 }
+
+// MaxTimeout bounds every call.
+const MaxTimeout = time.Hour
 
 // Kind is the way in which one attempt ended.
 type Kind string
@@ -131,6 +140,9 @@ type Outcome struct {
 	// Deferred says that the call was not sent, for a reason that must not
 	// count as an attempt, such as an open circuit breaker.
 	Deferred bool
+	// ToolHeld says, with Deferred, that the reason is one of the tool: other
+	// tools of the source may be called.
+	ToolHeld bool
 }
 
 // MaxMessageBytes bounds Outcome.Message.

@@ -60,8 +60,8 @@ func (p *Pipeline) breakerChanged(tenant envelope.TenantID, source, to string) {
 func (p *Pipeline) probed(it *outbox.Item, out source.Outcome) {
 	c := breakerEvent{Source: sourceOf(it), kind: breakerClosed}
 	switch {
-	case out.Code == source.CodeCancelled || out.Code == source.CodeClosed:
-		c.kind = probeReleased // it was cut short on this side
+	case out.Code == source.CodeCancelled || out.Code == source.CodeClosed || out.ToolHeld:
+		c.kind = probeReleased // it was cut short, or held back, on this side
 	case out.Deferred:
 		c.kind, c.cause, c.openFor = breakerOpened, breaker.CauseFailures, max(out.RetryAfter, probeWait)
 	case out.SourceFailed():

@@ -28,6 +28,8 @@ type attempt struct {
 	source    source.Source
 	sourceErr error
 	retry     outbox.Retry
+	// timeout is the tool's own time limit; 0 leaves it to the source.
+	timeout time.Duration
 	// probe reports whether the source's breaker is half-open, and the call shows
 	// whether the source works again.
 	probe bool
@@ -110,9 +112,10 @@ func (p *Pipeline) callApproved(ctx context.Context, a attempt) (source.Outcome,
 
 // call asks the source, and turns a panic of an adapter into what it means:
 // nobody knows whether the request went out.
-func (p *Pipeline) call(ctx context.Context, it *outbox.Item, src source.Source, srcErr error) (out source.Outcome) {
-	if srcErr != nil {
-		p.cfg.Log.ErrorContext(ctx, "source cannot be opened", slog.String("source_id", it.Source), slog.Any("error", srcErr))
+func (p *Pipeline) call(ctx context.Context, a attempt) (out source.Outcome) {
+	it := a.item
+	if a.sourceErr != nil {
+		p.cfg.Log.ErrorContext(ctx, "source cannot be opened", slog.String("source_id", it.Source), slog.Any("error", a.sourceErr))
 		return source.Observation{Code: source.CodeUnreachable, Message: "the source cannot be opened; see the worker's log"}.Outcome(it.Source, it.Effect)
 	}
 	defer func() {
@@ -122,8 +125,9 @@ func (p *Pipeline) call(ctx context.Context, it *outbox.Item, src source.Source,
 			out = source.Observation{Written: true, Code: source.CodeLost, Message: "the adapter failed during the call"}.Outcome(it.Source, it.Effect)
 		}
 	}()
-	return src.Execute(ctx, source.Call{
+	return a.source.Execute(ctx, source.Call{
 		Key: it.Key(), Tool: it.Tool, Args: it.Args, Effect: it.Effect, Attempt: it.Attempt + 1,
+		Timeout: a.timeout,
 	})
 }
 
@@ -171,7 +175,7 @@ func (p *Pipeline) callWithSnapshots(ctx context.Context, a attempt) (source.Out
 		}, 0
 	}
 	began := time.Now()
-	out := p.call(ctx, a.item, a.source, a.sourceErr)
+	out := p.call(ctx, a)
 	took := time.Since(began)
 	if a.snapshot != nil && happened(out) {
 		p.takeSnapshot(ctx, a, snapshot.StageAfter)

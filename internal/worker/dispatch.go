@@ -64,6 +64,9 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimedBatch) {
 		src, err := p.live.Get(snap, it.Source)
 		a := attempt{item: it, claimed: c.at, source: src, sourceErr: err, retry: p.retryOf(snap, it), probe: probes[it]}
 		a.sharedBucket = snap.Limits.NameOf(it.Bucket) == limits.DefaultBucket
+		if tool, ok := snap.Tool(key(it)); ok {
+			a.timeout = tool.Timeout
+		}
 		if it.ApprovalDigest != nil && it.Approval == envelope.ApprovalGranted {
 			if of, ok := snap.Source(it.Source); ok && connect.Discovered(of.Kind) {
 				a.approvedBy = snap

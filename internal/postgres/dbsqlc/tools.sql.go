@@ -135,7 +135,7 @@ const toolList = `-- name: ToolList :many
 SELECT t.source_id, t.name, t.title, t.description, t.input_schema, t.output_schema, t.hints, t.effect, t.digest, t.accepted_digest,
     (CASE WHEN t.accepted_digest <> t.digest THEN t.accepted END)::jsonb AS accepted,
     t.risk_override, t.effect_override, coalesce(t.retry_max_attempts, t.max_attempts, 0)::integer AS max_attempts, t.recipients, t.scopes,
-    t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter, t.module, t.entity, t.action, t.side_effects, t.reversal
+    t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter, t.timeout_seconds, t.module, t.entity, t.action, t.side_effects, t.reversal
 FROM tools t
 WHERE t.tenant_id = $1 AND t.gone_at IS NULL
 ORDER BY t.source_id, t.name
@@ -161,6 +161,7 @@ type ToolListRow struct {
 	RetryBaseSeconds *float64
 	RetryCapSeconds  *float64
 	RetryJitter      *float64
+	TimeoutSeconds   *float64
 	Module           *string
 	Entity           *string
 	Action           *string
@@ -198,6 +199,7 @@ func (q *Queries) ToolList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]
 			&i.RetryBaseSeconds,
 			&i.RetryCapSeconds,
 			&i.RetryJitter,
+			&i.TimeoutSeconds,
 			&i.Module,
 			&i.Entity,
 			&i.Action,
@@ -273,7 +275,7 @@ const toolPrune = `-- name: ToolPrune :exec
 DELETE FROM tools t
 WHERE t.tenant_id = $1 AND t.source_id = $2 AND t.gone_at < now() - make_interval(days => $3::integer)
     AND t.risk_override IS NULL AND t.effect_override IS NULL AND t.max_attempts IS NULL AND t.retry_max_attempts IS NULL
-    AND t.recipients IS NULL AND t.scopes = '{}' AND t.reconcile IS NULL AND t.module IS NULL AND t.side_effects IS NULL AND t.reversal IS NULL
+    AND t.recipients IS NULL AND t.scopes = '{}' AND t.timeout_seconds IS NULL AND t.reconcile IS NULL AND t.module IS NULL AND t.side_effects IS NULL AND t.reversal IS NULL
 `
 
 type ToolPruneParams struct {
@@ -349,7 +351,7 @@ func (q *Queries) ToolReconcilePut(ctx context.Context, db DBTX, arg *ToolReconc
 }
 
 const toolRuleList = `-- name: ToolRuleList :many
-SELECT t.source_id, t.name, t.recipients, t.scopes, t.retry_max_attempts AS max_attempts, t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter
+SELECT t.source_id, t.name, t.recipients, t.scopes, t.retry_max_attempts AS max_attempts, t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter, t.timeout_seconds
 FROM tools t
 WHERE t.tenant_id = $1
 ORDER BY t.source_id, t.name
@@ -364,6 +366,7 @@ type ToolRuleListRow struct {
 	RetryBaseSeconds *float64
 	RetryCapSeconds  *float64
 	RetryJitter      *float64
+	TimeoutSeconds   *float64
 }
 
 // The settings of tools by operators, beside the overrides of risk and effect.
@@ -385,6 +388,7 @@ func (q *Queries) ToolRuleList(ctx context.Context, db DBTX, tenantID uuid.UUID)
 			&i.RetryBaseSeconds,
 			&i.RetryCapSeconds,
 			&i.RetryJitter,
+			&i.TimeoutSeconds,
 		); err != nil {
 			return nil, err
 		}
@@ -399,8 +403,9 @@ func (q *Queries) ToolRuleList(ctx context.Context, db DBTX, tenantID uuid.UUID)
 const toolRulePut = `-- name: ToolRulePut :exec
 UPDATE tools
 SET recipients = $1::text[], scopes = $2::text[], retry_max_attempts = $3,
-    retry_base_seconds = $4, retry_cap_seconds = $5, retry_jitter = $6
-WHERE tenant_id = $7 AND source_id = $8 AND name = $9
+    retry_base_seconds = $4, retry_cap_seconds = $5, retry_jitter = $6,
+    timeout_seconds = $7
+WHERE tenant_id = $8 AND source_id = $9 AND name = $10
 `
 
 type ToolRulePutParams struct {
@@ -410,6 +415,7 @@ type ToolRulePutParams struct {
 	RetryBaseSeconds *float64
 	RetryCapSeconds  *float64
 	RetryJitter      *float64
+	TimeoutSeconds   *float64
 	TenantID         uuid.UUID
 	SourceID         string
 	Name             string
@@ -423,6 +429,7 @@ func (q *Queries) ToolRulePut(ctx context.Context, db DBTX, arg *ToolRulePutPara
 		arg.RetryBaseSeconds,
 		arg.RetryCapSeconds,
 		arg.RetryJitter,
+		arg.TimeoutSeconds,
 		arg.TenantID,
 		arg.SourceID,
 		arg.Name,

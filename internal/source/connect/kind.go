@@ -78,7 +78,12 @@ func CheckConfig(kind string, raw json.RawMessage) error {
 	case catalog.KindWebhook:
 		_, err = parseWebhook(raw)
 	default:
-		err = parseConfig(kind, raw, new(map[string]any))
+		var c struct {
+			Timeout *envelope.Duration `json:"timeout"`
+		}
+		if err = parseConfig(kind, raw, &c); err == nil {
+			_, err = parseDuration("/timeout", c.Timeout, source.MaxTimeout)
+		}
 	}
 	return err
 }
@@ -172,7 +177,10 @@ func (p *Pool) openBuiltin(tenant envelope.TenantID, of catalog.Source, creds Cr
 
 // openProvider opens a source that calls a provider's own API.
 func (p *Pool) openProvider(of catalog.Source, creds Credentials) (source.Source, error) {
-	client := rest.Config{Guard: safehttp.Guard{Networks: p.cfg.Networks}}
+	client, err := p.clientConfig(of)
+	if err != nil {
+		return nil, err
+	}
 	value := func(name string) rest.Secret { return rest.NewSecret(creds.Values[name]) }
 	switch of.Kind {
 	case catalog.KindToolGateway:
@@ -195,6 +203,22 @@ func (p *Pool) openProvider(of catalog.Source, creds Credentials) (source.Source
 		return orNil(p.openWebhook(of, creds))
 	}
 	return nil, fault.New(fault.Invalid, "there is no source of kind %q", of.Kind)
+}
+
+// clientConfig returns how a provider's requests are made.
+func (p *Pool) clientConfig(of catalog.Source) (rest.Config, error) {
+	client := rest.Config{Guard: safehttp.Guard{Networks: p.cfg.Networks}}
+	var c struct {
+		Timeout *envelope.Duration `json:"timeout"`
+	}
+	if of.Kind == catalog.KindWebhook { // has a limit of its own
+		return client, nil
+	}
+	err := parseConfig(of.Kind, of.Config, &c)
+	if err == nil {
+		client.CallTimeout, err = parseDuration("/timeout", c.Timeout, source.MaxTimeout)
+	}
+	return client, err
 }
 
 // open opens a source from its configuration, which complete fills up with its

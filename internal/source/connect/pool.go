@@ -5,12 +5,14 @@ package connect
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -33,6 +35,9 @@ type MCPConfig struct {
 	// Command is the program and its arguments for stdio, Dir where it runs.
 	Command []string `json:"command,omitempty"`
 	Dir     string   `json:"dir,omitzero"`
+	// Timeout is how long a call may go without a sign of life; nil leaves it to
+	// the source.
+	Timeout *envelope.Duration `json:"timeout,omitempty"`
 }
 
 // Credentials are what a source's secret holds.
@@ -52,7 +57,10 @@ func ParseMCPConfig(raw json.RawMessage) (MCPConfig, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&c); err != nil {
-		return c, invalidConfig("", "syntax", "must be an object with transport, and url or command and dir")
+		return c, invalidConfig("", "syntax", "must be an object with transport, url or command and dir, and perhaps timeout")
+	}
+	if _, err := parseDuration("/timeout", c.Timeout, source.MaxTimeout); err != nil {
+		return c, err
 	}
 	switch {
 	case c.Transport == "http" && c.URL == "":
@@ -109,10 +117,26 @@ type Pool struct {
 
 	mu   sync.Mutex
 	open map[poolKey]connection
-	// replaced connections may still run calls; the next Sweep moves them to
-	// closing, and the one after it closes them.
-	replaced, closing []source.Source
+	// replaced connections may be about to run calls; the next Sweep moves them to
+	// closing, and a later one closes them when no call runs.
+	replaced, closing []*tracked
 }
+
+// tracked is a source that counts its running calls.
+type tracked struct {
+	source.Source
+	running atomic.Int64
+}
+
+// Execute implements source.Source.
+func (t *tracked) Execute(ctx context.Context, call source.Call) source.Outcome {
+	t.running.Add(1)
+	defer t.running.Add(-1)
+	return t.Source.Execute(ctx, call)
+}
+
+// Unwrap returns the source itself.
+func (t *tracked) Unwrap() source.Source { return t.Source }
 
 // poolKey names a source of a tenant.
 type poolKey struct {
@@ -123,7 +147,7 @@ type poolKey struct {
 // connection is an open source and the configuration that it was opened with.
 type connection struct {
 	of  catalog.Source
-	src source.Source
+	src *tracked
 }
 
 // NewPool returns a Pool without connections.
@@ -180,10 +204,11 @@ func (p *Pool) Get(current *settings.Settings, id string) (source.Source, error)
 	if connected && old.of.Kind == of.Kind && bytes.Equal(old.of.Config, of.Config) && bytes.Equal(old.of.Secret, of.Secret) {
 		return old.src, nil
 	}
-	src, err := p.connect(current.Tenant, of)
+	opened, err := p.connect(current.Tenant, of)
 	if err != nil {
 		return nil, fmt.Errorf("open source %s: %w", id, err)
 	}
+	src := &tracked{Source: opened}
 	p.open[at] = connection{of: of, src: src}
 	if connected {
 		p.replaced = append(p.replaced, old.src)
@@ -191,13 +216,21 @@ func (p *Pool) Get(current *settings.Settings, id string) (source.Source, error)
 	return src, nil
 }
 
-// Sweep closes connections that were replaced before the previous Sweep. Call
-// it at intervals longer than a call may take.
+// Sweep closes connections that were replaced before the previous Sweep and run
+// no calls. Call it at intervals longer than the time from Get to the call.
 func (p *Pool) Sweep() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.closeAll(p.closing)
-	p.closing, p.replaced = p.replaced, nil
+	var idle, busy []*tracked
+	for _, src := range p.closing {
+		if src.running.Load() == 0 {
+			idle = append(idle, src)
+		} else {
+			busy = append(busy, src)
+		}
+	}
+	p.closeAll(idle)
+	p.closing, p.replaced = append(busy, p.replaced...), nil
 }
 
 // Close closes every connection.
@@ -212,7 +245,7 @@ func (p *Pool) Close() {
 	p.closing, p.replaced = nil, nil
 }
 
-func (p *Pool) closeAll(sources []source.Source) {
+func (p *Pool) closeAll(sources []*tracked) {
 	for _, src := range sources {
 		if err := src.Close(); err != nil {
 			p.cfg.Log.Warn("source not closed cleanly", slog.Any("error", err))
@@ -274,13 +307,17 @@ func (p *Pool) openMCP(tenant envelope.TenantID, of catalog.Source, creds Creden
 	for k, v := range creds.Header {
 		header.Set(k, v)
 	}
+	timeout, err := parseDuration("/timeout", cfg.Timeout, source.MaxTimeout)
+	if err != nil {
+		return nil, err
+	}
 	env := make([]string, 0, len(creds.Env))
 	for k, v := range creds.Env {
 		env = append(env, k+"="+v)
 	}
 	return orNil(mcp.New(mcp.Config{
 		Name: of.ID, Transport: cfg.Transport, URL: cfg.URL, Header: header, Guard: safehttp.Guard{Networks: p.cfg.Networks},
-		Command: cfg.Command, Env: env, Dir: cfg.Dir, Logger: p.cfg.Log,
+		Command: cfg.Command, Env: env, Dir: cfg.Dir, CallTimeout: timeout, Logger: p.cfg.Log,
 		SkippedLine: func() { p.cfg.SkippedLine(of.ID) },
 	}))
 }

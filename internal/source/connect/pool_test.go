@@ -78,6 +78,44 @@ func TestLiveKeepsAConnectionUntilItsSourceChanges(t *testing.T) {
 	}
 }
 
+func TestSweepLeavesConnectionsWithRunningCalls(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	live, opened := connections()
+	src, err := live.Get(s.snapshot(), "src")
+	if err != nil {
+		t.Fatal(err)
+	}
+	entered, gate := make(chan struct{}), make(chan struct{})
+	(*opened)[0].On("act", func(context.Context, source.Call) sourcetest.Step {
+		close(entered)
+		<-gate
+		return sourcetest.Done("")
+	})
+	ended := make(chan source.Outcome)
+	go func() { ended <- src.Execute(t.Context(), source.Call{Key: "k", Tool: "act"}) }() // received below
+	<-entered
+	changed := tenanttest.Builtin("src")
+	changed.Config = json.RawMessage(`{"a":1}`)
+	s.Put(changed)
+	if _, err := live.Get(s.snapshot(), "src"); err != nil {
+		t.Fatal(err)
+	}
+
+	for range 3 {
+		live.Sweep()
+	}
+	close(gate)
+
+	if out := <-ended; out.Kind != source.KindDone {
+		t.Errorf("the call on a replaced connection ended with %s %q, want done", out.Kind, out.Code)
+	}
+	(*opened)[0].On("act", func(context.Context, source.Call) sourcetest.Step { return sourcetest.Done("") })
+	if live.Sweep(); open(t, src) {
+		t.Error("the sweep after the call left the connection open")
+	}
+}
+
 func TestLiveOpensNothingThatIsOff(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -140,6 +178,9 @@ func TestParseMCPConfig(t *testing.T) {
 	for raw, pointer := range map[string]string{
 		`{"transport":"http","url":"http://x"}`:                   "",
 		`{"transport":"stdio","command":["x","y"],"dir":"/"}`:     "",
+		`{"transport":"http","url":"http://x","timeout":"1h"}`:    "",
+		`{"transport":"http","url":"http://x","timeout":"61m"}`:   "/config/timeout",
+		`{"transport":"http","url":"http://x","timeout":"10ms"}`:  "/config/timeout",
 		`{"transport":"http"}`:                                    "/config/url",
 		`{"transport":"http","url":"http://x","command":["x"]}`:   "/config/command",
 		`{"transport":"stdio"}`:                                   "/config/command",

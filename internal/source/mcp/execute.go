@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,11 +42,13 @@ func (s *Source) execute(ctx context.Context, call source.Call) source.Observati
 	if err != nil {
 		return source.Refuse(source.CodeInvalidArgs, "")
 	}
-	ctx, end, ok := s.calls.Start(ctx, s.cfg.CallTimeout)
+	ctx, end, ok := s.calls.Start(ctx, source.MaxTimeout)
 	if !ok {
 		return source.Observation{Code: source.CodeClosed}
 	}
 	defer end()
+	ctx, done := s.silence.limit(ctx, params, cmp.Or(call.Timeout, s.cfg.CallTimeout))
+	defer done()
 
 	sess, err := s.session(ctx)
 	if err != nil {

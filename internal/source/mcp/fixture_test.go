@@ -212,6 +212,21 @@ func (l effectLog) server(transport string, done <-chan struct{}) *sdk.Server {
 	raw("environ", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{StructuredContent: map[string]any{"environ": os.Environ()}}, nil
 	})
+	raw("steps", func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		// Twice as long as the test lets a call be silent.
+		for i := range 20 {
+			note := &sdk.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: float64(i)}
+			if err := req.Session.NotifyProgress(ctx, note); err != nil {
+				return nil, err
+			}
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+		return &sdk.CallToolResult{}, nil
+	})
 	raw("flood", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		_, _ = os.Stderr.Write(bytes.Repeat([]byte("noise\n"), 200_000))
 		fmt.Fprintln(os.Stderr, "the last words")

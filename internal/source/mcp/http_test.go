@@ -131,8 +131,8 @@ func TestListReadsAllPages(t *testing.T) {
 		t.Fatalf("List() = %v", err)
 	}
 
-	if len(tools) != 14 {
-		t.Errorf("List() has %d tools, want 14", len(tools))
+	if len(tools) != 15 {
+		t.Errorf("List() has %d tools, want 15", len(tools))
 	}
 	want := source.Hints{Idempotent: true, Destructive: new(false)}
 	if tools[0].Name != "act" || tools[0].Title != "Act" || !cmp.Equal(tools[0].Hints, want) {

@@ -69,7 +69,8 @@ type Config struct {
 	// ListTimeout bounds a listing over all its pages, and the making of a
 	// session; 0 means DefaultListTimeout.
 	ListTimeout time.Duration
-	// CallTimeout bounds one call; 0 means DefaultCallTimeout.
+	// CallTimeout is how long a call may go without an answer or a notification
+	// of progress; 0 means DefaultCallTimeout.
 	CallTimeout time.Duration
 	// MaxResultBytes bounds the JSON of one answer; 0 means
 	// DefaultMaxResultBytes.
@@ -97,6 +98,7 @@ type Source struct {
 
 	calls source.Calls // calls, dials, and the closing of old sessions
 
+	silence silence
 	skipped atomic.Int64 // lines of children's output that were no messages
 }
 
@@ -134,7 +136,8 @@ func New(cfg Config) (*Source, error) {
 		&sdk.ClientOptions{
 			Capabilities: &sdk.ClientCapabilities{},
 			// The SDK would answer a question back by sending the call again.
-			MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
+			MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
+			ProgressNotificationHandler: s.silence.progress,
 		},
 	)
 	return s, nil

@@ -183,7 +183,7 @@ func (r Reply) Succeeded() bool { return r.Status >= 200 && r.Status <= 299 }
 // returns how it ended. Where the caller has given up, or the source is closed,
 // no attempt is made.
 func (c *Client) Execute(ctx context.Context, call source.Call, attempt func(context.Context) source.Observation) source.Outcome {
-	ctx, end, ok := c.calls.Start(ctx, c.cfg.CallTimeout)
+	ctx, end, ok := c.calls.Start(ctx, cmp.Or(call.Timeout, c.cfg.CallTimeout))
 	if !ok {
 		return source.Observation{Code: source.CodeClosed}.Outcome(c.name, call.Effect)
 	}

@@ -180,6 +180,7 @@ func toolFromRow(r dbsqlc.ToolListRow, src Source) (*Tool, error) {
 	if r.RetryBaseSeconds != nil && r.RetryCapSeconds != nil && r.RetryJitter != nil {
 		t.Retry = Retry{Base: postgres.Seconds(*r.RetryBaseSeconds), Cap: postgres.Seconds(*r.RetryCapSeconds), Jitter: *r.RetryJitter}
 	}
+	t.Timeout = postgres.Seconds(postgres.OrZero(r.TimeoutSeconds))
 	recipients := r.Recipients
 	if t.Guessed = recipients == nil; t.Guessed {
 		recipients = contact.InferRecipients(r.InputSchema)

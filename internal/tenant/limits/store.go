@@ -170,7 +170,7 @@ func everyTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Tool
 		rule := ToolRule{Source: r.SourceID, Name: r.Name, Scopes: r.Scopes, Retry: Retry{
 			MaxAttempts: int(postgres.OrZero(r.MaxAttempts)), Jitter: r.RetryJitter,
 			Base: durationOf(postgres.OrZero(r.RetryBaseSeconds)), Cap: durationOf(postgres.OrZero(r.RetryCapSeconds)),
-		}}
+		}, Timeout: durationOf(postgres.OrZero(r.TimeoutSeconds))}
 		if r.Recipients != nil {
 			rule.Recipients = &r.Recipients
 		}
@@ -187,6 +187,7 @@ func putToolRule(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r Too
 	p := &dbsqlc.ToolRulePutParams{
 		TenantID: uuid.UUID(tenant), SourceID: r.Source, Name: r.Name, Scopes: r.Scopes, MaxAttempts: postgres.OrNull(int32(r.Retry.MaxAttempts)),
 		RetryBaseSeconds: postgres.OrNull(r.Retry.Base.Seconds()), RetryCapSeconds: postgres.OrNull(r.Retry.Cap.Seconds()), RetryJitter: r.Retry.Jitter,
+		TimeoutSeconds: postgres.OrNull(r.Timeout.Seconds()),
 	}
 	if r.Recipients != nil {
 		// An empty list says that it addresses nobody; nil would be NULL.
@@ -205,6 +206,7 @@ var violations = postgres.Violations{
 	"buckets_rate_check":                fault.New(fault.Invalid, "a bucket's rate has a limit of at least 1, an interval of at least a millisecond, and a burst of at least 1"),
 	"buckets_calendar_check":            fault.New(fault.Invalid, "a bucket's calendar is hour, day, week or month, with a limit of at least 1"),
 	"buckets_concurrency_check":         fault.New(fault.Invalid, "a bucket's concurrency is at least 1"),
+	"tools_timeout_check":               fault.New(fault.Invalid, "a time limit is from a second to an hour"),
 	"tools_retry_check":                 fault.New(fault.Invalid, "a retry's base and cap are at least a millisecond, and its jitter is 0 to 1"),
 	"tools_retry_max_attempts_check":    fault.New(fault.Invalid, "max_attempts is 1 to 100"),
 	"quiet_hours_tenant_id_fkey":        fault.New(fault.NotFound, "no such tenant"),

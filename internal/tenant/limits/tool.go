@@ -21,6 +21,9 @@ type ToolRule struct {
 	// Scopes are what an employee must have to use it.
 	Scopes []string
 	Retry  Retry
+	// Timeout is how long a call may go without a sign of life, 1s to 1h; zero
+	// leaves it to the source.
+	Timeout Duration
 }
 
 // toolRuleJSON is a rule as it is written, with the tool as source:name.
@@ -29,11 +32,12 @@ type toolRuleJSON struct {
 	Recipients *[]string  `json:"recipients,omitempty"`
 	Scopes     []string   `json:"scopes,omitempty"`
 	Retry      Retry      `json:"retry,omitzero"`
+	Timeout    Duration   `json:"timeout,omitzero"`
 }
 
 // MarshalJSON writes the tool as source:name.
 func (r ToolRule) MarshalJSON() ([]byte, error) {
-	return json.Marshal(toolRuleJSON{r.Key(), r.Recipients, r.Scopes, r.Retry})
+	return json.Marshal(toolRuleJSON{r.Key(), r.Recipients, r.Scopes, r.Retry, r.Timeout})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -42,7 +46,7 @@ func (r *ToolRule) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
-	*r = ToolRule{in.Tool.Source, in.Tool.Action, in.Recipients, in.Scopes, in.Retry}
+	*r = ToolRule{in.Tool.Source, in.Tool.Action, in.Recipients, in.Scopes, in.Retry, in.Timeout}
 	return nil
 }
 
@@ -70,6 +74,8 @@ const (
 	minPause    = Duration(time.Millisecond)
 	maxBase     = Duration(day)
 	maxCap      = Duration(7 * day)
+	minTimeout  = Duration(time.Second)
+	maxTimeout  = Duration(time.Hour)
 )
 
 // Validate checks a rule. The error is an *envelope.InvalidError.
@@ -90,6 +96,9 @@ func (r ToolRule) Validate() error {
 	}
 	checkScopes(&p, r.Scopes)
 	r.Retry.check(&p)
+	if r.Timeout != 0 && (r.Timeout < minTimeout || r.Timeout > maxTimeout) {
+		p.Add("/timeout", envelope.RuleFormat, "must be from 1s to 1h")
+	}
 	return p.Err()
 }
 
@@ -113,7 +122,7 @@ func (r Retry) check(p *check.Problems) {
 
 // empty reports whether the rule leaves everything to the defaults.
 func (r ToolRule) empty() bool {
-	return r.Recipients == nil && len(r.Scopes) == 0 && r.Retry == (Retry{})
+	return r.Recipients == nil && len(r.Scopes) == 0 && r.Retry == (Retry{}) && r.Timeout == 0
 }
 
 // settled is the rule with its scopes in order.

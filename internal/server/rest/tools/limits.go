@@ -13,10 +13,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// PUT /api/v1/tools/{tool}/rule sets the recipients, scopes and retries of a
-// tool.
+// PUT /api/v1/tools/{tool}/rule sets the recipients, scopes, retries and time
+// limit of a tool.
 func PutRule(c *request.Call, body toolRule, key policy.Key) error {
-	rule := limits.ToolRule{Source: key.Source, Name: key.Action, Recipients: body.Recipients, Scopes: body.Scopes, Retry: body.Retry}
+	rule := limits.ToolRule{Source: key.Source, Name: key.Action, Recipients: body.Recipients, Scopes: body.Scopes, Retry: body.Retry, Timeout: body.Timeout}
 	return setTool(c, key, "", func(ctx context.Context, tx pgx.Tx) error {
 		return limits.PutToolRule(ctx, tx, c.By.Tenant, rule, c.By.Name)
 	})
@@ -24,23 +24,25 @@ func PutRule(c *request.Call, body toolRule, key policy.Key) error {
 
 // toolRule is the body of a tool's rule.
 type toolRule struct {
-	Recipients *[]string    `json:"recipients"`
-	Scopes     []string     `json:"scopes"`
-	Retry      limits.Retry `json:"retry"`
+	Recipients *[]string       `json:"recipients"`
+	Scopes     []string        `json:"scopes"`
+	Retry      limits.Retry    `json:"retry"`
+	Timeout    limits.Duration `json:"timeout"`
 }
 
 // toolLimits are the recipients, scopes and retries of a tool.
 type toolLimits struct {
-	Recipients []string     `json:"recipients"`
-	Confirmed  bool         `json:"recipients_confirmed"`
-	Scopes     []string     `json:"scopes"`
-	Retry      limits.Retry `json:"retry"`
+	Recipients []string        `json:"recipients"`
+	Confirmed  bool            `json:"recipients_confirmed"`
+	Scopes     []string        `json:"scopes"`
+	Retry      limits.Retry    `json:"retry"`
+	Timeout    limits.Duration `json:"timeout,omitzero"`
 }
 
 // limitsOf returns a tool's limits as operators set them, with guessed
 // recipients where nobody did.
 func limitsOf(rule limits.ToolRule, t *catalog.Tool) toolLimits {
-	l := toolLimits{Scopes: append([]string{}, rule.Scopes...), Retry: rule.Retry}
+	l := toolLimits{Scopes: append([]string{}, rule.Scopes...), Retry: rule.Retry, Timeout: rule.Timeout}
 	if rule.Recipients != nil {
 		l.Recipients, l.Confirmed = *rule.Recipients, true
 		return l

@@ -167,12 +167,25 @@ func encryptCredentials(c *request.Call, src, old catalog.Source, given *connect
 	return c.Vault.Encrypt(c.By.Tenant, src.ID, raw)
 }
 
-// sameConfig compares configurations regardless of how the database stores
-// them.
+// sameConfig compares where configurations lead to, regardless of how the
+// database stores them and of the time limit, which says nothing of that.
 func sameConfig(a, b json.RawMessage) bool {
-	one, errOne := envelope.Canonical(a)
-	two, errTwo := envelope.Canonical(b)
+	one, errOne := withoutTimeout(a)
+	two, errTwo := withoutTimeout(b)
 	return errOne == nil && errTwo == nil && bytes.Equal(one, two)
+}
+
+func withoutTimeout(config json.RawMessage) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(config, &fields); err != nil {
+		return nil, err
+	}
+	delete(fields, "timeout")
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	return envelope.Canonical(raw)
 }
 
 // POST /api/v1/sources/{id}/refresh asks the workers to list the tools of a

@@ -1,0 +1,51 @@
+package mcp
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// silence ends calls of which nothing was heard for too long: neither an answer
+// nor a notification of progress. The zero value is ready for use.
+type silence struct {
+	mu    sync.Mutex
+	last  int64
+	calls map[string]func() // by progress token
+}
+
+// limit returns a context for a call that ends when nothing was heard for a time.
+// It sets the progress token of the request. Call done when the call has ended.
+func (s *silence) limit(ctx context.Context, params *sdk.CallToolParams, most time.Duration) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(most, func() { cancel(context.DeadlineExceeded) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	token := strconv.FormatInt(s.last, 10)
+	params.SetProgressToken(token)
+	if s.calls == nil {
+		s.calls = make(map[string]func())
+	}
+	s.calls[token] = func() { timer.Reset(most) }
+	return ctx, func() {
+		s.mu.Lock()
+		delete(s.calls, token)
+		s.mu.Unlock()
+		timer.Stop()
+		cancel(nil)
+	}
+}
+
+// progress begins the time of a call anew.
+func (s *silence) progress(_ context.Context, req *sdk.ProgressNotificationClientRequest) {
+	token, _ := req.Params.ProgressToken.(string)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if heard := s.calls[token]; heard != nil {
+		heard()
+	}
+}
