@@ -142,8 +142,22 @@ type Source struct {
 	ListedAt   *time.Time `json:"listed_at"`
 	ListError  *string    `json:"list_error"`
 	LeftOut    int        `json:"left_out"`
+	// Tools is how many tools it offers now. Denied are those among them that
+	// are denied for being dangerous; nil if there are none.
+	Tools  int          `json:"tools"`
+	Denied *DeniedTools `json:"denied"`
 	// ETag identifies the settings, for If-Match.
 	ETag string `json:"etag,omitzero"`
+}
+
+// DeniedTools are the tools of a source that nobody may use because their risk
+// is danger and the tenant denies that where no mode is set.
+type DeniedTools struct {
+	Count int `json:"count"`
+	// Tools are the names of the first hundred, as the source wrote them.
+	Tools []string `json:"tools"`
+	// Message says why, and how to have a person asked instead.
+	Message string `json:"message"`
 }
 
 // SourceInput is a source of tools to store.

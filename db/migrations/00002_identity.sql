@@ -15,6 +15,8 @@ CREATE TABLE tenants (
         CONSTRAINT tenants_session_pending_max_check CHECK (session_pending_max BETWEEN 0 AND 1000000),
     session_minute_max  integer     NOT NULL DEFAULT 60
         CONSTRAINT tenants_session_minute_max_check CHECK (session_minute_max BETWEEN 0 AND 1000000),
+    danger_mode         text        NOT NULL DEFAULT 'deny'
+        CONSTRAINT tenants_danger_mode_check CHECK (danger_mode IN ('require_approval', 'deny')),
     CONSTRAINT tenants_name_check CHECK (name ~ '^[a-z0-9][a-z0-9-]{0,62}$')
 );
 COMMENT ON COLUMN tenants.config_version IS
@@ -22,6 +24,7 @@ COMMENT ON COLUMN tenants.config_version IS
 COMMENT ON COLUMN tenants.timezone IS 'IANA name. Calendar limits of buckets without their own time zone reset at midnight in this zone.';
 COMMENT ON COLUMN tenants.phone_region IS 'Two-letter code of the country whose phone numbers may be written without a country code; empty for none.';
 COMMENT ON COLUMN tenants.plus_addressing IS 'Whether a+anything@b is the same recipient as a@b.';
+COMMENT ON COLUMN tenants.danger_mode IS 'Mode of the tools whose risk is danger, where no mode is set for them.';
 COMMENT ON COLUMN tenants.session_pending_max IS 'Maximum number of actions of one session that wait for approval at the same time; 0 means no limit.';
 COMMENT ON COLUMN tenants.session_minute_max IS 'Maximum number of actions that one session may propose per minute, counted from the first proposal of that minute; 0 means no limit.';
 
@@ -81,7 +84,7 @@ END
 $$;
 -- +goose StatementEnd
 CREATE TRIGGER tenants_settings BEFORE UPDATE ON tenants FOR EACH ROW
-    WHEN ((OLD.timezone, OLD.phone_region, OLD.plus_addressing) IS DISTINCT FROM (NEW.timezone, NEW.phone_region, NEW.plus_addressing))
+    WHEN ((OLD.timezone, OLD.phone_region, OLD.plus_addressing, OLD.danger_mode) IS DISTINCT FROM (NEW.timezone, NEW.phone_region, NEW.plus_addressing, NEW.danger_mode))
     EXECUTE FUNCTION tenant_settings_changed();
 CREATE TRIGGER tenants_session_limits BEFORE UPDATE ON tenants FOR EACH ROW
     WHEN ((OLD.session_pending_max, OLD.session_minute_max) IS DISTINCT FROM (NEW.session_pending_max, NEW.session_minute_max))
@@ -327,7 +330,7 @@ GRANT EXECUTE ON FUNCTION token_revoked(uuid, uuid) TO countersign_worker;
 GRANT EXECUTE ON FUNCTION agent_sessions(uuid, text[]) TO countersign_api, countersign_worker;
 
 GRANT SELECT ON tenants TO countersign_api;
-GRANT UPDATE (timezone, phone_region, plus_addressing, session_pending_max, session_minute_max) ON tenants TO countersign_api;
+GRANT UPDATE (timezone, phone_region, plus_addressing, session_pending_max, session_minute_max, danger_mode) ON tenants TO countersign_api;
 GRANT SELECT, INSERT, UPDATE ON operators, api_tokens TO countersign_api;
 GRANT SELECT, INSERT, UPDATE, DELETE ON identity_providers, employees TO countersign_api;
 

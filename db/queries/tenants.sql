@@ -1,6 +1,12 @@
 -- name: TenantByName :one
 SELECT t.tenant_id FROM tenants t WHERE t.name = @name;
 
+-- name: TenantDanger :one
+SELECT t.danger_mode FROM tenants t WHERE t.tenant_id = @tenant_id;
+
+-- name: TenantDangerPut :execrows
+UPDATE tenants SET danger_mode = @danger_mode WHERE tenant_id = @tenant_id;
+
 -- name: TenantInsert :exec
 INSERT INTO tenants (tenant_id, name) VALUES (@tenant_id, @name);
 

@@ -26,7 +26,7 @@ func TestPolicyCommands(t *testing.T) {
 		name string
 		run  func(*fixture)
 	}{
-		{"modes", setsModes}, {"rules", setsRules}, {"grants", makesGrants}, {"sessions", narrowsSessions}, {"preferences", switchesOff},
+		{"modes", setsModes}, {"danger", setsDanger}, {"rules", setsRules}, {"grants", makesGrants}, {"sessions", narrowsSessions}, {"preferences", switchesOff},
 		{"explains", explainsDecisions}, {"a file", appliesAPolicy}, {"simulates", simulates},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -49,6 +49,18 @@ func setsModes(d *fixture) {
 	d.want(d.admin("policy", "mode", "set", "notes:*"), command.ExitUsage, "at least 2")
 	d.want(d.operator("policy", "mode", "set", "notes:*", "deny"), command.ExitFailed, "it takes the role")
 	d.want(d.admin("policy", "modes"), command.ExitUsage, "did you mean mode")
+}
+
+func setsDanger(d *fixture) {
+	d.want(d.operator("policy", "danger"), command.ExitOK, "deny")
+	d.want(d.operator("source", "list"), command.ExitOK, "1 of them denied as dangerous")
+	d.want(d.operator("source", "refresh", "notes"), command.ExitOK, "countersign policy danger require_approval", "Denied: notes.delete")
+	d.want(d.operator("policy", "danger", "require_approval"), command.ExitFailed, "it takes the role")
+	d.want(d.admin("policy", "danger", "allow"), command.ExitUsage, "countersign policy mode set")
+	d.want(d.admin("policy", "danger", "require_approval"), command.ExitOK, "danger", "1 changed")
+	d.want(d.operator("policy", "danger", "--json"), command.ExitOK, `{"danger":"require_approval"}`)
+	d.want(d.agent("submit", "--tool", "notes:notes.delete", "--args", `{"id":"x"}`), command.ExitOK, "A person must decide")
+	d.want(d.admin("policy", "danger", "deny"), command.ExitOK)
 }
 
 func setsRules(d *fixture) {
@@ -162,7 +174,7 @@ reviews:
 	d.want(d.admin("policy", "apply", "-f", file, "--apply"), command.ExitOK, "* from risk high", "It is done.")
 	shown := d.want(d.operator("policy", "show"), command.ExitOK, "expression: |", "Long: 40", "tool: '*'", "wait: \"1d\"").out
 	again := d.want(d.admin("policy", "apply", "-f", d.file("again.yaml", shown), "--json", "--apply"), command.ExitOK).out
-	if strings.Count(again, `"unchanged"`) != 4 || strings.Contains(again, `"changed"`) {
+	if strings.Count(again, `"unchanged"`) != 5 || strings.Contains(again, `"changed"`) {
 		d.t.Errorf("what was shown, applied again, changes %s", again)
 	}
 	d.want(d.operator("policy", "apply", "-f", file, "--apply"), command.ExitFailed, "it takes the role")

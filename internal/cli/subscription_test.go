@@ -22,7 +22,7 @@ func TestSubscriptions(t *testing.T) {
 	d.want(d.admin("subscription", "set", "out"), command.ExitUsage, "--source is required")
 	d.want(d.admin("subscription", "set", "out", "--source", "notes"), command.ExitUsage, "webhook or slack")
 	d.want(d.admin("source", "set", "hooks", "--kind", "webhook", "--config", `{"url":"http://hooks.example.com/"}`), command.ExitUsage, "must be https")
-	d.want(d.admin("source", "set", "hooks", "--kind", "webhook", "--config", `{"url":"https://hooks.example.com/"}`), command.ExitOK, "stored source hooks")
+	d.want(d.admin("source", "set", "hooks", "--kind", "webhook", "--config", `{"url":"https://hooks.example.com/"}`, "--wait", "0"), command.ExitOK, "stored source hooks")
 	d.want(d.admin("subscription", "set", "out", "--source", "hooks", "--min-risk", "huge"), command.ExitUsage, "--min-risk")
 	d.want(d.admin("subscription", "set", "out", "--source", "hooks", "--signing-secret", empty), command.ExitUsage, "is empty")
 	d.want(d.admin("subscription", "set", "out", "--source", "hooks", "--kinds", "settled,decided", "--tool", "notes:*"), command.ExitOK, "stored subscription out")

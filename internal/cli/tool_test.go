@@ -92,7 +92,7 @@ func setsSources(d *fixture) {
 	const secret = "hunter2-secret"
 	credentials := d.file("crm.json", `{"header":{"Authorization":"Bearer `+secret+`"}}`)
 	s := d.want(d.admin("source", "set", "crm", "--kind", "mcp", "--config", `{"transport":"http","url":"http://127.0.0.1:9/mcp"}`,
-		"--default-risk", "danger", "--drift-guard", "interface", "--quarantine"), command.ExitOK, "stored source crm")
+		"--default-risk", "danger", "--drift-guard", "interface", "--quarantine", "--wait", "0"), command.ExitOK, "stored source crm", "not listed yet")
 	d.want(d.admin("source", "list"), command.ExitOK, "SOURCE", "crm", "interface, quarantine", "notes")
 	listed := d.want(d.operator("source", "refresh", "notes"), command.ExitOK, "listed notes: ok")
 	d.want(d.operator("source", "refresh", "none"), command.ExitFailed, "no source none")

@@ -24,7 +24,7 @@ import (
 
 // Command returns the command policy.
 func Command(a *command.App) *cobra.Command {
-	cmd := command.NewGroup("policy", simulate(a), explain(a), modes(a), rules(a), grants(a), sessions(a), preferences(a))
+	cmd := command.NewGroup("policy", simulate(a), explain(a), danger(a), modes(a), rules(a), grants(a), sessions(a), preferences(a))
 	cmd.AddCommand(a.NewDocumentCommands(command.Document{
 		Get: (*client.Client).Policy, Put: (*client.Client).PutPolicy, Validate: policies.CheckDocument,
 	})...)
@@ -72,6 +72,41 @@ func pinsText(pins map[string]json.RawMessage) string {
 		parts = append(parts, at+"="+string(pins[at]))
 	}
 	return cmp.Or(strings.Join(parts, " "), "any arguments")
+}
+
+// danger shows or sets what follows from the risk danger.
+func danger(a *command.App) *cobra.Command {
+	return command.New(a, "danger [MODE]", command.Arguments(0, 1, "deny or require_approval"), func(ctx context.Context, c *client.Client, args []string) error {
+		if len(args) == 0 {
+			doc, err := c.Policy(ctx)
+			if err != nil {
+				return err
+			}
+			var set struct {
+				Danger envelope.Mode `json:"danger"`
+			}
+			if err := json.Unmarshal(doc, &set); err != nil {
+				return err
+			}
+			if a.JSON {
+				return a.WriteJSON(set)
+			}
+			return a.Print("%s\n", set.Danger)
+		}
+		mode, err := command.ModeArgument(args[0])
+		if err != nil || mode == envelope.ModeAllow {
+			return command.Misuse("the mode must be deny or require_approval; to allow a tool: countersign policy mode set SOURCE:TOOL allow")
+		}
+		doc, err := json.Marshal(map[string]envelope.Mode{"danger": mode})
+		if err != nil {
+			return err
+		}
+		done, err := c.PutPolicy(ctx, doc, client.PutOptions{})
+		if err != nil {
+			return err
+		}
+		return a.ShowChanges(done)
+	})
 }
 
 func modes(a *command.App) *cobra.Command {

@@ -44,17 +44,21 @@ func sourceState(src wire.Source) string {
 		return "failed: " + *src.ListError
 	case src.ListedAt == nil:
 		return "not listed yet"
-	case src.LeftOut == 1:
-		return "ok, 1 tool left out"
-	case src.LeftOut > 1:
-		return fmt.Sprintf("ok, %d tools left out", src.LeftOut)
 	}
-	return "ok"
+	state := fmt.Sprintf("ok, %d tools", src.Tools)
+	if src.Denied != nil {
+		state += fmt.Sprintf(", %d of them denied as dangerous", src.Denied.Count)
+	}
+	if src.LeftOut > 0 {
+		state += fmt.Sprintf(", %d more left out", src.LeftOut)
+	}
+	return state
 }
 
 func sourceSet(a *command.App) *cobra.Command {
 	var src wire.SourceInput
 	var off, quarantine bool
+	wait := listingWait
 	kinds := []string{"mcp", "tool_gateway", "composio", "slack", "linear", "sentry", "webhook", "builtin"}
 	cmd := command.New(a, "set ID", command.Arguments(1, 1, "the source's id"), nil)
 	flags := cmd.Flags()
@@ -72,16 +76,69 @@ func sourceSet(a *command.App) *cobra.Command {
 		if flags.Changed("quarantine") {
 			src.Quarantine = &quarantine
 		}
-		return a.Done(c.PutSource(ctx, args[0], src), "stored source %s", args[0])
+		if err := c.PutSource(ctx, args[0], src); err != nil {
+			return err
+		}
+		return showStored(ctx, a, c, args[0], off, wait)
 	})
 	command.EnumFlag(cmd, &src.Kind, "kind", "its `kind`: mcp, tool_gateway, composio, slack, linear, sentry, webhook or builtin (default mcp where the configuration has a transport)", kinds...)
 	a.JSONFlag(cmd, &src.Config, "config", "how it is reached, as a `JSON` object or @FILE")
 	a.JSONFlag(cmd, &src.Credentials, "credentials", "its credentials, as @`FILE` that holds a JSON object")
 	command.EnumFlag(cmd, &src.DefaultRisk, "default-risk", "the `risk` of its tools that do not say: read, write or danger", "read", "write", "danger")
 	flags.BoolVar(&off, "off", false, "switch it off")
+	flags.DurationVar(&wait, "wait", wait, "wait for its tools to be listed for this `duration` at most")
 	command.EnumFlag(cmd, &src.DriftGuard, "drift-guard", "which `changes` need a person: full or interface", "full", "interface")
 	flags.BoolVar(&quarantine, "quarantine", false, "keep its new tools from use until they are accepted (--quarantine=false to stop that)")
 	return cmd
+}
+
+// listingWait is how long commands wait for a listing unless told otherwise.
+const listingWait = 30 * time.Second
+
+// showStored says what a source offers that was just stored, once its tools are
+// listed.
+func showStored(ctx context.Context, a *command.App, c *client.Client, id string, off bool, wait time.Duration) error {
+	var asked time.Time
+	if off {
+		wait = 0
+	} else {
+		var err error
+		if asked, err = c.RefreshSource(ctx, id); err != nil {
+			return err
+		}
+	}
+	src, done, err := listedSince(ctx, c, id, asked, wait)
+	if err != nil {
+		return err
+	}
+	if err := a.Result(src, "stored source %s\n", command.Line(id)); err != nil {
+		return err
+	}
+	switch {
+	case off:
+	case !done:
+		a.Note("Its tools are not listed yet; `countersign source list` shows when they are.")
+	case src.ListError != nil:
+		a.Note("Its tools could not be listed: %s", command.Safe(*src.ListError))
+	default:
+		a.Note("It has %d tools.", src.Tools)
+		noteDenied(a, src)
+	}
+	return nil
+}
+
+// noteDenied says which tools of a source are denied as dangerous, and how to
+// open them.
+func noteDenied(a *command.App, src wire.Source) {
+	if src.Denied == nil {
+		return
+	}
+	a.Note("%s", command.Safe(src.Denied.Message))
+	names := command.Safe(strings.Join(src.Denied.Tools, ", "))
+	if more := src.Denied.Count - len(src.Denied.Tools); more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	a.Note("Denied: %s", names)
 }
 
 // isMCP reports whether a configuration is one of an MCP server, which alone has
@@ -95,7 +152,7 @@ func isMCP(config json.RawMessage) bool {
 const refreshLook = 250 * time.Millisecond
 
 func sourceRefresh(a *command.App) *cobra.Command {
-	wait := 30 * time.Second
+	wait := listingWait
 	cmd := command.New(a, "refresh ID", command.Arguments(1, 1, "the source's id"), func(ctx context.Context, c *client.Client, args []string) error {
 		asked, err := c.RefreshSource(ctx, args[0])
 		if err != nil {
@@ -113,7 +170,11 @@ func sourceRefresh(a *command.App) *cobra.Command {
 		case src.ListError != nil:
 			return fmt.Errorf("the source %s could not be listed: %s", args[0], command.Safe(*src.ListError))
 		}
-		return a.Print("listed %s: %s\n", args[0], sourceState(src))
+		if err := a.Print("listed %s: %s\n", args[0], sourceState(src)); err != nil {
+			return err
+		}
+		noteDenied(a, src)
+		return nil
 	})
 	cmd.Flags().DurationVar(&wait, "wait", wait, "answer after this `duration` at the latest")
 	return cmd

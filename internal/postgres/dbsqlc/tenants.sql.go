@@ -23,6 +23,34 @@ func (q *Queries) TenantByName(ctx context.Context, db DBTX, name string) (uuid.
 	return tenant_id, err
 }
 
+const tenantDanger = `-- name: TenantDanger :one
+SELECT t.danger_mode FROM tenants t WHERE t.tenant_id = $1
+`
+
+func (q *Queries) TenantDanger(ctx context.Context, db DBTX, tenantID uuid.UUID) (string, error) {
+	row := db.QueryRow(ctx, tenantDanger, tenantID)
+	var danger_mode string
+	err := row.Scan(&danger_mode)
+	return danger_mode, err
+}
+
+const tenantDangerPut = `-- name: TenantDangerPut :execrows
+UPDATE tenants SET danger_mode = $1 WHERE tenant_id = $2
+`
+
+type TenantDangerPutParams struct {
+	DangerMode string
+	TenantID   uuid.UUID
+}
+
+func (q *Queries) TenantDangerPut(ctx context.Context, db DBTX, arg *TenantDangerPutParams) (int64, error) {
+	result, err := db.Exec(ctx, tenantDangerPut, arg.DangerMode, arg.TenantID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const tenantInsert = `-- name: TenantInsert :exec
 INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)
 `

@@ -30,11 +30,76 @@ func policyChanges(t *testing.T, a answer) []string {
 	return changes
 }
 
+func TestATenantSetsWhatDangerMeans(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("danger")
+	const all = "/api/v1/policy"
+	denied := func() (tools int, names []string, message string) {
+		t.Helper()
+		var list struct {
+			Items []struct {
+				ID     string `json:"source_id"`
+				Tools  int
+				Denied *struct {
+					Count   int
+					Tools   []string
+					Message string
+				}
+			}
+		}
+		f.operator.send("GET", "/api/v1/sources", nil).wants(t, 200).into(t, &list)
+		for _, src := range list.Items {
+			if src.ID == "mail" && src.Denied != nil {
+				return src.Tools, src.Denied.Tools, src.Denied.Message
+			} else if src.ID == "mail" {
+				tools = src.Tools
+			}
+		}
+		return tools, nil, ""
+	}
+	call := func(id string) int {
+		return f.agent.send("POST", "/api/v1/actions", object{"type": "mcp.exec", "external_id": id, "tool": object{"source": "mail", "name": "danger"}, "args": object{}}).status
+	}
+
+	if tools, names, message := denied(); tools != 3 || len(names) != 1 || names[0] != "danger" || !strings.Contains(message, "1 of 3 tools") || !strings.Contains(message, "countersign policy danger require_approval") {
+		t.Errorf("the source offers %d tools, denied %v: %q", tools, names, message)
+	}
+	if got := call("a"); got != 403 {
+		t.Errorf("a dangerous tool = %d, want 403", got)
+	}
+	f.operator.replace(all, object{"danger": "require_approval"}).wants(t, 403)
+	f.admin.replace(all, object{"danger": "allow"}).wants(t, 400)
+	if diff := cmp.Diff([]string{"danger  changed"}, policyChanges(t, f.admin.replace(all, object{"danger": "require_approval"}))); diff != "" {
+		t.Errorf("changed (-want +got):\n%s", diff)
+	}
+	if got := call("b"); got != 201 {
+		t.Errorf("the tool where danger requires approval = %d, want 201", got)
+	}
+	if tools, names, _ := denied(); tools != 3 || names != nil {
+		t.Errorf("the source offers %d tools, denied %v, want none", tools, names)
+	}
+	if diff := cmp.Diff([]string{"mail:danger", "mail:read", "mail:write"}, f.agent.tools("").keys()); diff != "" {
+		t.Errorf("an agent sees (-want +got):\n%s", diff)
+	}
+
+	// A mode that is set for the tool comes first, and back is back.
+	f.admin.send("PUT", "/api/v1/policy/modes/mail:danger", object{"mode": "deny"}).wants(t, 200)
+	if _, names, _ := denied(); names != nil || call("c") != 403 {
+		t.Errorf("a mode of its own is named as danger's: %v", names)
+	}
+	f.admin.send("DELETE", "/api/v1/policy/modes/mail:danger", nil).wants(t, 204)
+	policyChanges(t, f.admin.replace(all, object{"danger": "deny"}))
+	if _, names, _ := denied(); len(names) != 1 || call("d") != 403 {
+		t.Errorf("after deny, denied = %v", names)
+	}
+}
+
 func TestPolicyIsOneDocument(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("document")
 	doc := object{
-		"modes": []any{object{"tool": "mail:*", "mode": "allow"}, object{"tool": "*", "mode": "deny", "automation_id": "nightly"}},
+		"danger": "deny",
+		"modes":  []any{object{"tool": "mail:*", "mode": "allow"}, object{"tool": "*", "mode": "deny", "automation_id": "nightly"}},
 		"rules": []any{
 			object{"rule_id": "large", "tool": "mail:write", "expression": "args.n > 100", "mode": "require_approval", "reason": "Large: #1", "enabled": true},
 			object{"rule_id": "off", "tool": "*", "expression": "true", "mode": "deny", "enabled": false},

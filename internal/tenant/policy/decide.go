@@ -79,6 +79,9 @@ type Input struct {
 	Organisation Rules
 	// Risk is the tool's, from InferRisk.
 	Risk ToolRisk
+	// Danger is the mode that follows from the risk danger: deny, unless it is
+	// require_approval.
+	Danger envelope.Mode
 	// AskedApproval is set if the agent wants a person to look.
 	AskedApproval bool
 	// Drifted is set if the tool is not as an operator accepted it.

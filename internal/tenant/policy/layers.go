@@ -41,7 +41,7 @@ var layers = [...]layer{
 		func(all []answer, in *Input) []answer { return stored(all, LayerAutomation, in.Automation, in.Key) }},
 	{LayerOrganisation, base, "the organisation's mode", "modes", "the mode of the organisation for the tool",
 		func(all []answer, in *Input) []answer { return stored(all, LayerOrganisation, in.Organisation, in.Key) }},
-	{LayerInferred, base, "the default for the tool's risk", "the source", "the tool's risk: read is allowed, write requires approval, danger is denied",
+	{LayerInferred, base, "the default for the tool's risk", "the source, `danger`", "the tool's risk: read is allowed, write requires approval, danger is denied or, if the tenant says so, requires approval",
 		inferred},
 	{LayerAsked, narrowing, "the agent asked for a person", "the proposal", "the agent's wish for a person: requires approval",
 		func(all []answer, in *Input) []answer {
@@ -116,7 +116,11 @@ func stored(all []answer, layer string, rules Rules, key Key) []answer {
 
 func inferred(all []answer, in *Input) []answer {
 	risk := shown(string(in.Risk))
-	a := answer{Step{Layer: LayerInferred, Said: in.Risk.Mode(), Detail: "risk " + risk}, LayerInferred}
+	mode := in.Risk.Mode()
+	if in.Risk == RiskDanger && in.Danger == envelope.ModeRequireApproval {
+		mode = in.Danger
+	}
+	a := answer{Step{Layer: LayerInferred, Said: mode, Detail: "risk " + risk}, LayerInferred}
 	if !in.Risk.Valid() {
 		a.source = SourceUnknownRisk + risk
 	}

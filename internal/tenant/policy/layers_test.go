@@ -26,6 +26,23 @@ func rank(m envelope.Mode) int {
 	return 3
 }
 
+// What danger means is deny unless it is exactly require_approval, and changes
+// nothing for other risks.
+func TestWhatDangerMeans(t *testing.T) {
+	t.Parallel()
+	modes := map[policy.ToolRisk]envelope.Mode{"read": envelope.ModeAllow, "write": envelope.ModeRequireApproval, "danger": envelope.ModeDeny, "odd": envelope.ModeDeny}
+	for _, danger := range []envelope.Mode{"", "deny", "require_approval", "allow", "odd"} {
+		for risk, want := range modes {
+			if risk == policy.RiskDanger && danger == envelope.ModeRequireApproval {
+				want = envelope.ModeRequireApproval
+			}
+			if got := policy.Decide(policy.Input{Key: policy.Key{Source: "a", Action: "b"}, Risk: risk, Danger: danger}).Mode; got != want {
+				t.Errorf("risk %q where danger is %q = %s, want %s", risk, danger, got, want)
+			}
+		}
+	}
+}
+
 func TestNarrowingLayers(t *testing.T) {
 	t.Parallel()
 	off := func(key string) policy.Rules {

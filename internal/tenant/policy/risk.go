@@ -35,7 +35,8 @@ func (r ToolRisk) Valid() bool {
 }
 
 // Mode returns the mode that P1 infers from a risk: read is allowed, write
-// needs approval, danger and whatever is no risk are denied.
+// needs approval, danger and whatever is no risk are denied. Input.Danger can
+// change what follows from danger.
 func (r ToolRisk) Mode() envelope.Mode {
 	switch r {
 	case RiskRead:

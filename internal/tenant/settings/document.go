@@ -16,15 +16,19 @@ import (
 // the modes of sessions, which expire. Apply and With leave a section that is
 // nil as it is, and make any other exactly what it says.
 type Document struct {
-	Modes       []Mode       `json:"modes,omitzero"`
-	Rules       []Rule       `json:"rules,omitzero"`
-	Preferences []Preference `json:"preferences,omitzero"`
-	Reviews     []ReviewRule `json:"reviews,omitzero"`
+	Modes []Mode `json:"modes,omitzero"`
+	// Danger is the mode of the tools whose risk is danger where no mode is set
+	// for them: deny or require_approval; empty leaves it as it is.
+	Danger      envelope.Mode `json:"danger,omitzero"`
+	Rules       []Rule        `json:"rules,omitzero"`
+	Preferences []Preference  `json:"preferences,omitzero"`
+	Reviews     []ReviewRule  `json:"reviews,omitzero"`
 }
 
 // The sections, as they are named in documents and in changes.
 const (
 	sectionModes       = "modes"
+	sectionDanger      = "danger"
 	sectionRules       = "rules"
 	sectionPreferences = "preferences"
 	sectionReviews     = "reviews"
@@ -93,6 +97,9 @@ func (d Document) check(rule func(Rule) error) error {
 		_, err := policy.ParseMode(m.Mode)
 		return all(key(m.Pattern), refused("/mode", err))
 	})
+	if d.Danger != "" {
+		_ = p.Below("/"+sectionDanger, refused("", checkDanger(d.Danger))) // it has no other kind of error
+	}
 	document.Check(&p, sectionRules, nounRule, MaxRules, d.Rules, Rule.label, func(r Rule) error {
 		_, err := policy.ParseNarrowing(r.Mode)
 		return cmp.Or(all(key(r.Pattern), refused("/mode", err)), refused("", rule(r)))
@@ -104,6 +111,14 @@ func (d Document) check(rule func(Rule) error) error {
 		return cmp.Or(key(r.Pattern), refused("", r.settled().check()))
 	})
 	return p.Err()
+}
+
+// checkDanger checks what danger is to mean. The error is fault.Invalid.
+func checkDanger(mode envelope.Mode) error {
+	if mode != envelope.ModeDeny && mode != envelope.ModeRequireApproval {
+		return fault.New(fault.Invalid, "what danger means is deny or require_approval; to allow a tool, set the mode allow for it")
+	}
+	return nil
 }
 
 // all returns one error of several that are nil or an *envelope.InvalidError.

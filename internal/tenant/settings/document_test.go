@@ -9,7 +9,30 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
+
+func TestWithTriesWhatDangerMeans(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	danger := tenanttest.Tool("wipe")
+	danger.Hints.Destructive = new(true)
+	s.List("src", danger)
+	snap := s.snapshot()
+	tool, _ := snap.Tool(policy.Key{Source: "src", Action: "wipe"})
+
+	asked := snap.With(settings.Document{Danger: envelope.ModeRequireApproval})
+
+	for name, tt := range map[string]struct {
+		snap *settings.Settings
+		want envelope.Mode
+	}{"as it is": {snap, envelope.ModeDeny}, "with the change": {asked, envelope.ModeRequireApproval}, "with another": {asked.With(settings.Document{}), envelope.ModeRequireApproval}} {
+		d := tt.snap.Decide(tool, settings.Proposal{})
+		if d.Mode != tt.want || tt.snap.DeniedAsDanger(tool, d) != (tt.want == envelope.ModeDeny) {
+			t.Errorf("%s: %s from %s, want %s", name, d.Mode, d.Source, tt.want)
+		}
+	}
+}
 
 // TestWithTriesWhatIsStoredWouldDo tries modes that would speak for what only
 // subscriptions may, and reviews that keep a grant from holding.

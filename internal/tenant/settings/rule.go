@@ -162,6 +162,9 @@ func (s *Settings) With(change Document) *Settings {
 			}
 		}
 	}
+	if change.Danger != "" {
+		changed.danger = change.Danger
+	}
 	if change.Rules != nil {
 		changed.layers.setRules(change.Rules)
 	}

@@ -33,10 +33,12 @@ type Settings struct {
 	Limits *limits.Set
 
 	organisation policy.Rules
-	automations  map[string]policy.Rules
-	layers       layers
-	decider      *policy.Decider
-	reviews      map[policy.Key][]ReviewRule
+	// danger is what follows from the risk danger: deny or require_approval.
+	danger      envelope.Mode
+	automations map[string]policy.Rules
+	layers      layers
+	decider     *policy.Decider
+	reviews     map[policy.Key][]ReviewRule
 }
 
 // Proposal is what policy reads of a proposed action, beside its tool.
@@ -78,6 +80,7 @@ func (s *Settings) Decide(t *catalog.Tool, p Proposal) policy.Decision {
 		Automation:    s.rules(p.Automation),
 		Organisation:  s.organisation,
 		Risk:          t.Risk,
+		Danger:        s.danger,
 		AskedApproval: p.AskedApproval,
 		Drifted:       t.Drifted(),
 		Listed:        p.Listed,
@@ -164,6 +167,13 @@ func (s *Settings) Visible(by Viewer) []*catalog.Tool {
 // MayUse reports whether policy does not deny a viewer a tool whatever the arguments.
 func (s *Settings) MayUse(t *catalog.Tool, by Viewer) bool {
 	return s.Decide(t, by.Proposal(t)).Mode != envelope.ModeDeny
+}
+
+// DeniedAsDanger reports whether a decision denies a tool for its risk alone:
+// the risk is danger, the tenant denies that, and no mode is set for the tool.
+func (s *Settings) DeniedAsDanger(t *catalog.Tool, d policy.Decision) bool {
+	base, _, _ := strings.Cut(d.Source, "+")
+	return base == policy.LayerInferred && t.Risk == policy.RiskDanger && s.danger != envelope.ModeRequireApproval
 }
 
 // Proposal is a call of a tool by the viewer, without a word about its

@@ -18,6 +18,9 @@ func storedDocument(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (d
 	if d.Modes, err = Modes(ctx, tx, tenant); err != nil {
 		return d, fmt.Errorf("modes: %w", err)
 	}
+	if d.Danger, err = Danger(ctx, tx, tenant); err != nil {
+		return d, fmt.Errorf("danger: %w", err)
+	}
 	if d.Rules, err = Rules(ctx, tx, tenant); err != nil {
 		return d, fmt.Errorf("rules: %w", err)
 	}
@@ -106,6 +109,9 @@ func (s *Settings) applyDocument(ctx context.Context, tx pgx.Tx, c *document.Cha
 	if err := apply(c, modes, stored.Modes, doc.Modes); err != nil {
 		return err
 	}
+	if err := s.applyDanger(ctx, tx, c, stored.Danger, doc.Danger); err != nil {
+		return err
+	}
 	if err := apply(c, rules, stored.Rules, doc.Rules); err != nil {
 		return err
 	}
@@ -113,6 +119,17 @@ func (s *Settings) applyDocument(ctx context.Context, tx pgx.Tx, c *document.Cha
 		return err
 	}
 	return apply(c, reviews, stored.Reviews, doc.Reviews)
+}
+
+// applyDanger makes the mode of danger what the document says, if it says one.
+func (s *Settings) applyDanger(ctx context.Context, tx pgx.Tx, c *document.Changes, stored, wanted envelope.Mode) error {
+	if wanted == "" {
+		return nil
+	}
+	type entry struct {
+		Mode envelope.Mode `json:"mode"`
+	}
+	return c.Record(sectionDanger, sectionDanger, "", entry{stored}, entry{wanted}, func() error { return PutDanger(ctx, tx, s.Tenant, wanted) })
 }
 
 func apply[E any](c *document.Changes, s document.Section[E], stored, wanted []E) error {

@@ -42,6 +42,22 @@ func Modes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Mode, er
 	})
 }
 
+// PutDanger sets the mode of the tools whose risk is danger where no mode is set
+// for them: deny or require_approval.
+func PutDanger(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, mode envelope.Mode) error {
+	if err := checkDanger(mode); err != nil {
+		return err
+	}
+	n, err := dbsqlc.New().TenantDangerPut(ctx, tx, &dbsqlc.TenantDangerPutParams{TenantID: uuid.UUID(tenant), DangerMode: string(mode)})
+	return postgres.Affected(n, err, fault.New(fault.NotFound, "no such tenant"))
+}
+
+// Danger returns what PutDanger set.
+func Danger(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (envelope.Mode, error) {
+	mode, err := dbsqlc.New().TenantDanger(ctx, tx, uuid.UUID(tenant))
+	return envelope.Mode(mode), err
+}
+
 // PutRule makes or changes a rule about arguments of the snapshot's tenant, if
 // the snapshot has nothing against it; see Snapshot.CheckRule.
 func PutRule(ctx context.Context, tx pgx.Tx, snap *Settings, r Rule, by string) error {
@@ -250,6 +266,7 @@ func (s *Settings) loadPolicy(ctx context.Context, tx pgx.Tx, language func() (*
 	}
 	s.reviews = compileReviews(stored.Reviews)
 	s.setModes(stored.Modes)
+	s.danger = stored.Danger
 	s.layers = layers{language: language, sessions: compileSessions(sessions), grants: compileGrants(grants)}
 	s.layers.setRules(stored.Rules)
 	s.layers.setPreferences(stored.Preferences)

@@ -5,17 +5,20 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // sourceView is a source without its credentials.
@@ -33,6 +36,8 @@ type sourceView struct {
 	ListedAt   *time.Time         `json:"listed_at"`
 	ListError  *string            `json:"list_error"`
 	LeftOut    int                `json:"left_out"`
+	Tools      int                `json:"tools"`
+	Denied     *wire.DeniedTools  `json:"denied"`
 	ETag       string             `json:"etag"`
 	// secret is the encrypted credentials, only for the entity tag.
 	secret []byte
@@ -53,15 +58,58 @@ func sourceFrom(src catalog.Source) sourceView {
 // sources is the collection of sources.
 var sources = request.Collection[sourceView]{
 	Name: "sources", Noun: "source",
-	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]sourceView, error) {
-		all, err := catalog.Sources(ctx, tx, c.By.Tenant)
-		return request.Map(all, sourceFrom), err
-	},
+	Read: readSources,
 	Key:  func(src sourceView) string { return src.ID },
 	ETag: func(src *sourceView) *string { return &src.ETag },
 	Version: func(src sourceView) any {
 		return []any{src.ID, src.Kind, src.Config, src.secret, src.DefaultRisk, src.Enabled, src.DriftGuard, src.Quarantine}
 	},
+}
+
+// readSources reads the sources, each with what it offers.
+func readSources(ctx context.Context, tx pgx.Tx, c *request.Call) ([]sourceView, error) {
+	all, err := catalog.Sources(ctx, tx, c.By.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	cache := c.Catalog
+	if c.R.Method != http.MethodGet {
+		cache = settings.NewCache() // settings that are not committed yet may never be
+	}
+	snap, err := cache.Current(ctx, tx, c.By.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	shown := request.Map(all, sourceFrom)
+	for i := range shown {
+		shown[i].offer(snap)
+	}
+	return shown, nil
+}
+
+// maxDenied bounds the tools that an answer names as denied.
+const maxDenied = 100
+
+// offer sets what the source offers, and which of its tools are denied as
+// dangerous.
+func (src *sourceView) offer(snap *settings.Settings) {
+	var denied wire.DeniedTools
+	for _, t := range snap.Tools() {
+		if t.Key.Source != src.ID || !snap.Offers(t) {
+			continue
+		}
+		src.Tools++
+		if by := (settings.Viewer{}); snap.DeniedAsDanger(t, snap.Decide(t, by.Proposal(t))) {
+			if denied.Count++; denied.Count <= maxDenied {
+				denied.Tools = append(denied.Tools, t.Key.Action)
+			}
+		}
+	}
+	if denied.Count > 0 {
+		denied.Message = fmt.Sprintf("%d of %d tools are denied and hidden from agents, because their risk is danger. "+
+			"To have a person asked about each call instead: countersign policy danger require_approval", denied.Count, src.Tools)
+		src.Denied = &denied
+	}
 }
 
 // GET /api/v1/sources lists the sources.
