@@ -136,7 +136,7 @@ func (b *bridge) explain(ctx context.Context, err error) error {
 	return protocolError(jsonrpc.CodeInternalError, "no answer from "+b.cfg.URL+"; nobody knows whether the call arrived")
 }
 
-// middleware passes lists and calls on.
+// middleware passes lists, calls and the Server's instructions on.
 func (b *bridge) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		switch r := req.(type) {
@@ -162,8 +162,25 @@ func (b *bridge) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 			of.Params, params.Name = &params, catalogTool
 			return next(context.WithValue(ctx, calledKey{}, r.Params.Name), method, &of)
 		}
-		return next(ctx, method, req)
+		answer, err := next(ctx, method, req)
+		if of, ok := answer.(*sdk.InitializeResult); ok && err == nil {
+			of.Instructions = b.instructions()
+		}
+		if of, ok := answer.(*sdk.DiscoverResult); ok && err == nil {
+			of.Instructions = b.instructions()
+		}
+		return answer, err
 	}
+}
+
+// instructions returns those that the Server gave.
+func (b *bridge) instructions() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if res := b.session.InitializeResult(); res != nil {
+		return res.Instructions
+	}
+	return instructions
 }
 
 // call passes a call on, without those parts of its _meta that are about the

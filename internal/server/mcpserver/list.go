@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
@@ -45,6 +46,28 @@ type listing struct {
 	// digest is that of tools; announced is the digest that clients were last
 	// notified of, or listed first.
 	digest, announced [sha256.Size]byte
+	hidden            hidden
+}
+
+// hidden counts the tools that are for the holder's token and that policy denies
+// whatever the arguments: those denied for being dangerous, and all others.
+type hidden struct{ danger, other int }
+
+// text returns what a model may be told about the hidden tools; empty if there are
+// none. It holds no text of a tool.
+func (h hidden) text() string {
+	var why []string
+	if h.danger > 0 {
+		why = append(why, fmt.Sprintf("%d because they can destroy something, which is denied here where nobody has set a mode for the tool "+
+			"(an administrator can have a person asked about each call instead: countersign policy danger require_approval)", h.danger))
+	}
+	if h.other > 0 {
+		why = append(why, fmt.Sprintf("%d because other rules deny them", h.other))
+	}
+	if len(why) == 0 {
+		return ""
+	}
+	return "\nTools that are hidden from you: " + strings.Join(why, ", ") + ". If one of them is needed, tell the user."
 }
 
 // list answers tools/list with the built-in tools and the catalog in one order,
@@ -111,6 +134,21 @@ func (ts *tokenServer) catalog(ctx context.Context) ([]*sdk.Tool, error) {
 	return ts.listing.tools, nil
 }
 
+// hiddenText returns what the holder's model may be told about hidden tools.
+func (ts *tokenServer) hiddenText(ctx context.Context) (string, error) {
+	if ts.Routes.Admit(ts.by, "listTools") != nil {
+		return "", nil // they may not know what there is
+	}
+	snap, by, err := ts.view(ctx)
+	if err != nil {
+		return "", err
+	}
+	ts.listing.mu.Lock()
+	defer ts.listing.mu.Unlock()
+	err = ts.refresh(snap, by)
+	return ts.listing.hidden.text(), err
+}
+
 // listChanged reports whether the holder's list differs from the one that
 // clients were last notified of, and stores that they are notified.
 func (ts *tokenServer) listChanged(snap *settings.Settings, now time.Time) (bool, error) {
@@ -131,14 +169,26 @@ func (ts *tokenServer) refresh(snap *settings.Settings, by settings.Viewer) erro
 		return nil
 	}
 	var tools []*sdk.Tool
-	for _, t := range snap.Visible(by) {
-		tools = append(tools, toolOf(t, snap.Decide(t, by.Proposal(t)).Mode))
+	var denied hidden
+	for _, t := range snap.Tools() {
+		if !snap.Offers(t) {
+			continue
+		}
+		switch d := snap.Decide(t, by.Proposal(t)); {
+		case d.Mode != envelope.ModeDeny:
+			tools = append(tools, toolOf(t, d.Mode))
+		case by.Tools != nil && !policy.Covers(by.Tools, t.Key): // not for this token
+		case snap.DeniedAsDanger(t, d):
+			denied.danger++
+		default:
+			denied.other++
+		}
 	}
 	text, err := json.Marshal(tools)
 	if err != nil {
 		return err
 	}
-	ts.listing.settings, ts.listing.tools, ts.listing.digest = snap, tools, sha256.Sum256(text)
+	ts.listing.settings, ts.listing.tools, ts.listing.hidden, ts.listing.digest = snap, tools, denied, sha256.Sum256(text)
 	return nil
 }
 

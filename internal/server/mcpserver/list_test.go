@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 func (c *client) names() []string {
@@ -147,6 +149,44 @@ func TestClientsAreNotifiedOfListChanges(t *testing.T) {
 		}
 		if names := c.names(); !slices.Contains(names, nameDanger) {
 			t.Errorf("after the change the names are %v", names)
+		}
+	})
+}
+
+// Models are told how many tools they do not see and why, without a word of
+// those tools.
+func TestInstructionsSayWhatIsHidden(t *testing.T) {
+	t.Parallel()
+	everyVersion(t, func(t *testing.T, version string) {
+		f := newFixture(t, mcpserver.Config{}).tenant("acme")
+		narrow := f.holder(identity.Grant{Name: "narrow", Role: identity.RoleAgent, Session: "s-3", Tools: []string{"box:read"}})
+		blind := f.holder(identity.Grant{Name: "blind", Role: identity.RoleAgent, Session: "s-4", Scopes: []identity.Scope{identity.ActionsPropose}})
+		bridged, stop := f.bridged(f.agent, version)
+		instructions := func(c *client) string { return c.InitializeResult().Instructions }
+		const one = "hidden from you: 1 because they can destroy something"
+
+		for name, c := range map[string]*client{"an agent": f.connect(f.agent, version), "an agent over the bridge": bridged} {
+			if got := instructions(c); !strings.Contains(got, one) || !strings.Contains(got, "countersign policy danger require_approval") || strings.Contains(got, "box") {
+				t.Errorf("%s is told %q", name, got)
+			}
+		}
+		for name, who := range map[string]identity.Issued{"a token for other tools": narrow, "a token that may not list": blind} {
+			if got := instructions(f.connect(who, version)); strings.Contains(got, "hidden") {
+				t.Errorf("%s is told %q", name, got)
+			}
+		}
+		f.inTx(func(ctx context.Context, tx pgx.Tx) error {
+			return settings.PutMode(ctx, tx, f.id, "", "box:*", envelope.ModeDeny, "test")
+		})
+		if got := instructions(f.connect(f.agent, version)); !strings.Contains(got, "hidden from you: 3 because other rules deny them") {
+			t.Errorf("with a rule an agent is told %q", got)
+		}
+		f.allow("box:*")
+		if got := instructions(f.connect(f.agent, version)); strings.Contains(got, "hidden") {
+			t.Errorf("where all is allowed an agent is told %q", got)
+		}
+		if err := stop(); err != nil {
+			t.Errorf("Bridge() = %v", err)
 		}
 	})
 }

@@ -253,8 +253,32 @@ func (ts *tokenServer) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 			of.Params, params.Name = &params, catalogTool
 			return next(context.WithValue(ctx, calledKey{}, r.Params.Name), method, &of)
 		}
-		return next(ctx, method, req)
+		return ts.instruct(ctx, next, method, req)
 	}
+}
+
+// instruct adds to the instructions for the model which tools are hidden from it,
+// where a method answers with instructions.
+func (ts *tokenServer) instruct(ctx context.Context, next sdk.MethodHandler, method string, req sdk.Request) (sdk.Result, error) {
+	answer, err := next(ctx, method, req)
+	if err != nil {
+		return answer, err
+	}
+	var text *string
+	switch a := answer.(type) {
+	case *sdk.InitializeResult:
+		text = &a.Instructions
+	case *sdk.DiscoverResult:
+		text, a.CacheScope = &a.Instructions, "private"
+	default:
+		return answer, nil
+	}
+	more, err := ts.hiddenText(ctx)
+	if err != nil {
+		return nil, ts.internal(ctx, "mcp hidden tools not counted", err)
+	}
+	*text += more
+	return answer, nil
 }
 
 // withRequest returns a context that ends when the HTTP request of a call does,
