@@ -75,9 +75,11 @@ CREATE TABLE preferences (
     version     bigint      NOT NULL DEFAULT 0,
     updated_at  timestamptz NOT NULL DEFAULT now(),
     updated_by  text        NOT NULL DEFAULT '',
+    set_by      uuid,
     CONSTRAINT preferences_pkey PRIMARY KEY (tenant_id, employee_id, key)
 );
 COMMENT ON COLUMN preferences.employee_id IS 'The zero UUID stands for all employees of the tenant.';
+COMMENT ON COLUMN preferences.set_by IS 'Person who switched the tools off first, and may switch them on again; NULL if a document did.';
 CREATE TRIGGER preferences_stamp BEFORE INSERT OR UPDATE ON preferences FOR EACH ROW EXECUTE FUNCTION stamp_policy_version();
 CREATE TRIGGER preferences_bump_insert AFTER INSERT ON preferences REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION bump_config_version();
 CREATE TRIGGER preferences_bump_update AFTER UPDATE ON preferences REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION bump_config_version();

@@ -4,6 +4,13 @@ USING (SELECT unnest(@kinds::text[]) AS kind, unnest(@values::text[]) AS value) 
 WHERE d.tenant_id = @tenant_id AND d.kind = g.kind AND d.value = g.value
 RETURNING d.kind, d.value;
 
+-- name: DoNotContactEnds :many
+-- When entries end that hold now; NULL is never.
+SELECT d.kind, d.value, d.expires_at
+FROM do_not_contact d
+JOIN (SELECT unnest(@kinds::text[]) AS kind, unnest(@values::text[]) AS value) g ON d.kind = g.kind AND d.value = g.value
+WHERE d.tenant_id = @tenant_id AND (d.expires_at IS NULL OR d.expires_at > now());
+
 -- name: DoNotContactList :many
 SELECT d.kind, d.value, d.reason, d.source, d.expires_at, d.created_at, d.created_by
 FROM do_not_contact d

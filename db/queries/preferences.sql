@@ -8,14 +8,15 @@ DELETE FROM preferences WHERE tenant_id = @tenant_id AND employee_id = @employee
 
 -- name: PreferenceList :many
 -- All of a tenant, or those of one pattern, if it is not empty.
-SELECT p.employee_id, p.key, p.version, p.updated_at, p.updated_by
+SELECT p.employee_id, p.key, p.version, p.updated_at, p.updated_by, p.set_by
 FROM preferences p
 WHERE p.tenant_id = @tenant_id
     AND (@key::text = '' OR p.key = @key::text)
 ORDER BY p.employee_id, p.key;
 
 -- name: PreferenceUpsert :exec
-INSERT INTO preferences (tenant_id, employee_id, key, enabled, updated_by)
-VALUES (@tenant_id, @employee_id, @key, false, @updated_by)
+-- Who set it first stays: set_by does not change.
+INSERT INTO preferences (tenant_id, employee_id, key, enabled, updated_by, set_by)
+VALUES (@tenant_id, @employee_id, @key, false, @updated_by, sqlc.narg(set_by))
 ON CONFLICT ON CONSTRAINT preferences_pkey DO UPDATE
 SET updated_at = now(), updated_by = excluded.updated_by;

@@ -105,11 +105,11 @@ func setsEmployees(d *fixture) {
 }
 
 func setsTools(d *fixture) {
-	d.want(d.operator("tools", "set", "notes:notes.create", "--recipient", "/title", "--scope", "notes:write", "--max-attempts", "3", "--base", "2s", "--cap", "1m", "--jitter", "0.5"), command.ExitOK, "set tool notes:notes.create")
+	d.want(d.admin("tools", "set", "notes:notes.create", "--recipient", "/title", "--scope", "notes:write", "--max-attempts", "3", "--base", "2s", "--cap", "1m", "--jitter", "0.5"), command.ExitOK, "set tool notes:notes.create")
 	d.want(d.operator("tools", "list"), command.ExitOK, "/title", "notes:write")
-	d.want(d.operator("tools", "set", "notes:notes.create", "--nobody"), command.ExitOK)
+	d.want(d.admin("tools", "set", "notes:notes.create", "--nobody"), command.ExitOK)
 	d.want(d.operator("tools", "list"), command.ExitOK, "nobody")
-	d.want(d.operator("tools", "set", "notes:notes.create"), command.ExitOK)
+	d.want(d.admin("tools", "set", "notes:notes.create"), command.ExitOK)
 	for text, args := range map[string][]string{
 		"/retry/jitter: must be":    {"notes:notes.create", "--jitter", "-0.5"},
 		"/retry/cap: must not be":   {"notes:notes.create", "--base", "2m", "--cap", "1m"},

@@ -67,7 +67,8 @@ func acceptsAChange(d *fixture) {
 	diff := decode[wire.ToolDiff](d.t, d.want(d.operator("tools", "diff", "notes:notes.create", "--json"), command.ExitOK).out)
 	d.want(d.operator("tools", "accept", "notes:notes.create"), command.ExitUsage, "countersign tools diff notes:notes.create")
 	d.want(d.operator("tools", "accept", "notes:notes.create", "--digest", *diff.AcceptedDigest), command.ExitFailed, "no longer the one that was shown")
-	d.want(d.operator("tools", "accept", "notes:notes.create", "--digest", diff.Digest), command.ExitOK, "accepted notes:notes.create")
+	d.want(d.operator("tools", "accept", "notes:notes.create", "--digest", diff.Digest), command.ExitFailed, "policy:write")
+	d.want(d.admin("tools", "accept", "notes:notes.create", "--digest", diff.Digest), command.ExitOK, "accepted notes:notes.create")
 	d.want(d.operator("tools", "diff", "notes:notes.create"), command.ExitOK, "is as it was accepted")
 	d.want(d.operator("tools", "diff", "notes"), command.ExitUsage, "source:name")
 	d.want(d.agent("tools", "diff", "notes:notes.create"), command.ExitFailed, "role")
@@ -76,8 +77,8 @@ func acceptsAChange(d *fixture) {
 func describesTools(d *fixture) {
 	d.want(d.operator("tools", "override", "notes:notes.create", "--risk", "danger", "--max-attempts", "3"), command.ExitOK, "set tool notes:notes.create")
 	d.want(d.operator("tools", "show", "notes:notes.create"), command.ExitOK, "danger, effect once, at most 3 attempts", "deny")
-	d.want(d.operator("tools", "override", "notes:notes.create"), command.ExitOK)
-	d.want(d.operator("tools", "describe", "notes:notes.create", "--module", "wiki", "--side-effect", "a note is there",
+	d.want(d.admin("tools", "override", "notes:notes.create"), command.ExitOK)
+	d.want(d.admin("tools", "describe", "notes:notes.create", "--module", "wiki", "--side-effect", "a note is there",
 		"--reverse-by", "notes:notes.list", "--reverse-args", `{"id":"$outputs/id"}`), command.ExitOK, "described notes:notes.create")
 	d.want(d.operator("tools", "show", "wiki.notes.create"), command.ExitOK, "wiki.notes.create", "a note is there", `by notes:notes.list {"id":"$outputs/id"}`)
 	d.want(d.operator("tools", "describe", "notes:notes.create", "--reverse-by", "notes:none"), command.ExitUsage, "reversal")

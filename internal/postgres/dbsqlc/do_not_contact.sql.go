@@ -50,6 +50,46 @@ func (q *Queries) DoNotContactDeleteMany(ctx context.Context, db DBTX, arg *DoNo
 	return items, nil
 }
 
+const doNotContactEnds = `-- name: DoNotContactEnds :many
+SELECT d.kind, d.value, d.expires_at
+FROM do_not_contact d
+JOIN (SELECT unnest($1::text[]) AS kind, unnest($2::text[]) AS value) g ON d.kind = g.kind AND d.value = g.value
+WHERE d.tenant_id = $3 AND (d.expires_at IS NULL OR d.expires_at > now())
+`
+
+type DoNotContactEndsParams struct {
+	Kinds    []string
+	Values   []string
+	TenantID uuid.UUID
+}
+
+type DoNotContactEndsRow struct {
+	Kind      string
+	Value     string
+	ExpiresAt *time.Time
+}
+
+// When entries end that hold now; NULL is never.
+func (q *Queries) DoNotContactEnds(ctx context.Context, db DBTX, arg *DoNotContactEndsParams) ([]DoNotContactEndsRow, error) {
+	rows, err := db.Query(ctx, doNotContactEnds, arg.Kinds, arg.Values, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []DoNotContactEndsRow{}
+	for rows.Next() {
+		var i DoNotContactEndsRow
+		if err := rows.Scan(&i.Kind, &i.Value, &i.ExpiresAt); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const doNotContactList = `-- name: DoNotContactList :many
 SELECT d.kind, d.value, d.reason, d.source, d.expires_at, d.created_at, d.created_by
 FROM do_not_contact d

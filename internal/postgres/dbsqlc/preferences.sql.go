@@ -50,7 +50,7 @@ func (q *Queries) PreferenceDelete(ctx context.Context, db DBTX, arg *Preference
 }
 
 const preferenceList = `-- name: PreferenceList :many
-SELECT p.employee_id, p.key, p.version, p.updated_at, p.updated_by
+SELECT p.employee_id, p.key, p.version, p.updated_at, p.updated_by, p.set_by
 FROM preferences p
 WHERE p.tenant_id = $1
     AND ($2::text = '' OR p.key = $2::text)
@@ -68,6 +68,7 @@ type PreferenceListRow struct {
 	Version    int64
 	UpdatedAt  time.Time
 	UpdatedBy  string
+	SetBy      *uuid.UUID
 }
 
 // All of a tenant, or those of one pattern, if it is not empty.
@@ -86,6 +87,7 @@ func (q *Queries) PreferenceList(ctx context.Context, db DBTX, arg *PreferenceLi
 			&i.Version,
 			&i.UpdatedAt,
 			&i.UpdatedBy,
+			&i.SetBy,
 		); err != nil {
 			return nil, err
 		}
@@ -98,8 +100,8 @@ func (q *Queries) PreferenceList(ctx context.Context, db DBTX, arg *PreferenceLi
 }
 
 const preferenceUpsert = `-- name: PreferenceUpsert :exec
-INSERT INTO preferences (tenant_id, employee_id, key, enabled, updated_by)
-VALUES ($1, $2, $3, false, $4)
+INSERT INTO preferences (tenant_id, employee_id, key, enabled, updated_by, set_by)
+VALUES ($1, $2, $3, false, $4, $5)
 ON CONFLICT ON CONSTRAINT preferences_pkey DO UPDATE
 SET updated_at = now(), updated_by = excluded.updated_by
 `
@@ -109,14 +111,17 @@ type PreferenceUpsertParams struct {
 	EmployeeID uuid.UUID
 	Key        string
 	UpdatedBy  string
+	SetBy      *uuid.UUID
 }
 
+// Who set it first stays: set_by does not change.
 func (q *Queries) PreferenceUpsert(ctx context.Context, db DBTX, arg *PreferenceUpsertParams) error {
 	_, err := db.Exec(ctx, preferenceUpsert,
 		arg.TenantID,
 		arg.EmployeeID,
 		arg.Key,
 		arg.UpdatedBy,
+		arg.SetBy,
 	)
 	return err
 }

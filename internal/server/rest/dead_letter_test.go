@@ -242,7 +242,7 @@ func TestVerifyRulesAreCheckedBeforeTheyAreKept(t *testing.T) {
 	path := func(tool string) string { return "/api/v1/tools/mail:" + tool + "/reconcile-rule" }
 	put := func(tool string, rule object, want int) answer {
 		t.Helper()
-		return f.operator.send("PUT", path(tool), rule).wants(t, want)
+		return f.admin.send("PUT", path(tool), rule).wants(t, want)
 	}
 	for name, test := range map[string]struct {
 		rule object

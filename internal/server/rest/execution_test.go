@@ -224,8 +224,8 @@ func TestSnapshotRulesAreHeldToTheCatalog(t *testing.T) {
 	if len(list.Items) != 1 || list.Items[0].Tool != "mail:write" || list.Items[0].Read != "mail:read" || !list.Items[0].Required {
 		t.Errorf("rules = %+v", list.Items)
 	}
-	f.operator.send("DELETE", "/api/v1/tools/mail:write/snapshot-rule", nil).wants(t, http.StatusNoContent)
-	f.operator.send("DELETE", "/api/v1/tools/mail:write/snapshot-rule", nil).wants(t, http.StatusNotFound)
+	f.admin.send("DELETE", "/api/v1/tools/mail:write/snapshot-rule", nil).wants(t, http.StatusNoContent)
+	f.admin.send("DELETE", "/api/v1/tools/mail:write/snapshot-rule", nil).wants(t, http.StatusNotFound)
 }
 
 func TestAToolIsFoundByEveryNameThatItHas(t *testing.T) {

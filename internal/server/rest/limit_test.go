@@ -99,7 +99,7 @@ func TestToolsShowTheirRecipients(t *testing.T) {
 	}
 
 	guessed := shown()
-	f.operator.send("PUT", "/api/v1/tools/mail:write/rule", object{"recipients": []string{"/cc/*"}, "scopes": []string{"mail:send"}}).wants(t, 200)
+	f.admin.send("PUT", "/api/v1/tools/mail:write/rule", object{"recipients": []string{"/cc/*"}, "scopes": []string{"mail:send"}}).wants(t, 200)
 	confirmed := shown()
 
 	if diff := cmp.Diff(limits{[]string{"/to"}, false, []string{}}, guessed); diff != "" {

@@ -148,7 +148,7 @@ func (f *tenantFixture) visits() map[string]visit {
 		"listTools":           {"GET", "/api/v1/tools", nil, 200},
 		"getTool":             {"GET", "/api/v1/tools/mail:read", nil, 200},
 		"diffTool":            {"GET", "/api/v1/tools/mail:read/diff", nil, 200},
-		"describeTool":        {"PUT", "/api/v1/tools/mail:write/description", object{"entity": "letter", "reversal": object{"tool": "mail:danger"}}, 200},
+		"describeTool":        {"PUT", "/api/v1/tools/mail:write/description", object{"entity": "letter"}, 200},
 		"refreshSource":       {"POST", "/api/v1/sources/mail/refresh", nil, 202},
 		"acceptTool":          {"POST", "/api/v1/tools/mail:read/accept", object{"digest": f.digest("read")}, 200},
 		"configureTool":       {"PUT", "/api/v1/tools/mail:danger/overrides", object{"max_attempts": 3}, 200},

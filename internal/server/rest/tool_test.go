@@ -177,7 +177,8 @@ func TestADriftIsShownAndAccepted(t *testing.T) {
 	f.list("mail", poisoned...)
 	text, face := look("read"), look("write")
 	f.operator.send("POST", "/api/v1/tools/mail:read/accept", object{"digest": stale}).wants(t, 409)
-	f.operator.send("POST", "/api/v1/tools/mail:read/accept", object{"digest": text.Digest}).wants(t, 200)
+	f.operator.send("POST", "/api/v1/tools/mail:read/accept", object{"digest": text.Digest}).wants(t, 403)
+	f.admin.send("POST", "/api/v1/tools/mail:read/accept", object{"digest": text.Digest}).wants(t, 200)
 	accepted := look("read")
 
 	if calm.Drift != "none" || len(calm.Changes) != 0 {
@@ -224,7 +225,7 @@ func TestQuarantineOverTheAPI(t *testing.T) {
 	held := f.operator.tools("?q=fresh")
 	agent := f.agent.tools("?q=fresh")
 	refused := f.agent.send("POST", "/api/v1/actions", proposal("fresh", object{})).wants(t, 403).problem(t).Action
-	f.operator.send("POST", "/api/v1/tools/mail:fresh/accept", object{"digest": held.Items[0].Digest}).wants(t, 200)
+	f.admin.send("POST", "/api/v1/tools/mail:fresh/accept", object{"digest": held.Items[0].Digest}).wants(t, 200)
 	lifted := f.agent.tools("?q=fresh")
 
 	if !held.Items[0].Quarantined || len(agent.Items) != 0 || refused.Policy.Mode != "deny" {
@@ -252,7 +253,7 @@ func TestToolsAreDescribed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("described")
 	put := func(body object, want int) answer {
-		return f.operator.send("PUT", "/api/v1/tools/mail:write/description", body).wants(t, want)
+		return f.admin.send("PUT", "/api/v1/tools/mail:write/description", body).wants(t, want)
 	}
 
 	before := f.operator.tools("?source=mail").Items[2]
@@ -292,10 +293,10 @@ func TestOverridesAndRulesAreIndependent(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("attempts")
 	override := func(o object) {
-		f.operator.send("PUT", "/api/v1/tools/mail:write/overrides", o).wants(t, 200)
+		f.admin.send("PUT", "/api/v1/tools/mail:write/overrides", o).wants(t, 200)
 	}
 	rule := func(o object) {
-		f.operator.send("PUT", "/api/v1/tools/mail:write/rule", o).wants(t, 200)
+		f.admin.send("PUT", "/api/v1/tools/mail:write/rule", o).wants(t, 200)
 	}
 	var got []int
 	look := func() { got = append(got, f.operator.tools("?source=mail").Items[2].MaxAttempts) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -85,6 +86,28 @@ func DeleteEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ent
 	}
 	t := Counts{Removed: len(rows)}
 	return t, recordEntries(ctx, tx, tenant, by, t, kinds)
+}
+
+// Ends returns when those of some entries end that hold now, by contact; nil is
+// never. Only kind and value of the entries count, and wrong ones are passed
+// over.
+func Ends(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry) (map[Contact]*time.Time, error) {
+	options, err := optionsOf(ctx, tx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	p := &dbsqlc.DoNotContactEndsParams{TenantID: uuid.UUID(tenant)}
+	for _, e := range entries {
+		if c, err := e.parse(options); err == nil {
+			p.Kinds, p.Values = append(p.Kinds, string(c.Kind)), append(p.Values, c.Value)
+		}
+	}
+	rows, err := dbsqlc.New().DoNotContactEnds(ctx, tx, p)
+	ends := make(map[Contact]*time.Time, len(rows))
+	for _, r := range rows {
+		ends[Contact{Kind: Kind(r.Kind), Value: r.Value}] = r.ExpiresAt
+	}
+	return ends, err
 }
 
 // optionsOf returns how a tenant's contacts are read.

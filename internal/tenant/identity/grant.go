@@ -123,18 +123,11 @@ func (p Principal) mayMake(role Role) bool {
 	return p.Role == RoleOwner || p.Role == RoleAdmin && role.Valid() && role.rank() < RoleAdmin.rank()
 }
 
-// covered reports whether every tool of a pattern is one of some other pattern. A
-// pattern that cannot be read covers nothing, and is not covered.
+// covered reports whether every tool of a pattern is one of some others. A
+// pattern that cannot be read is not.
 func covered(text string, by []string) bool {
-	const all = "*"
 	want, err := policy.ParsePattern(text)
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(by, func(text string) bool {
-		have, err := policy.ParsePattern(text)
-		return err == nil && (have.Source == all || have.Source == want.Source) && (have.Action == all || have.Action == want.Action)
-	})
+	return err == nil && want.Within(by)
 }
 
 // Operator is a person, as tokens, Slack and an issuer of OpenID Connect know

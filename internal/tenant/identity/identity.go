@@ -213,6 +213,13 @@ func (s Scope) Valid() bool { return slices.Contains(Scopes(), s) }
 // nothing about the role, which a route asks for as well.
 func (p Principal) Has(s Scope) bool { return p.Scopes == nil || slices.Contains(p.Scopes, s) }
 
+// MayLoosen reports whether a principal may loosen what policy and limits hold:
+// administrators and owners may, with the scope policy:write. All others can
+// only make settings stricter.
+func (p Principal) MayLoosen() bool {
+	return (p.Role == RoleAdmin || p.Role == RoleOwner) && p.Has(PolicyWrite)
+}
+
 // checkScopes refuses scopes that are none, and a list that is empty: nobody
 // could tell it from no list.
 func checkScopes(all []Scope) error {

@@ -131,6 +131,9 @@ func (t Trust) rank() int {
 	return slices.Index([]Trust{TrustNone, TrustLow, TrustMedium, TrustHigh}, t)
 }
 
+// Above reports whether t trusts an employee with more than another degree.
+func (t Trust) Above(other Trust) bool { return t.rank() > other.rank() }
+
 // covers reports whether a risk may run without a person.
 func (t Trust) covers(r envelope.Risk) bool { return t.rank() > RiskRank(r) }
 

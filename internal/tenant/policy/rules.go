@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/countersign-dev/countersign/internal/fault"
@@ -131,6 +132,15 @@ func (r Rules) find(key Key) (Rule, bool) {
 		}
 	}
 	return Rule{}, false
+}
+
+// Within reports whether every tool of the pattern k is covered by one of some
+// other patterns. One that cannot be read covers nothing.
+func (k Key) Within(patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(text string) bool {
+		p, err := ParsePattern(text)
+		return err == nil && (p.Source == wildcard || p.Source == k.Source) && (p.Action == wildcard || p.Action == k.Action)
+	})
 }
 
 // Patterns returns the patterns that cover a tool, the most particular first.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -88,6 +90,9 @@ type Preference struct {
 	// Employee is for whom; the zero value is everybody.
 	Employee envelope.EmployeeID `json:"employee_id,omitzero"`
 	Pattern  string              `json:"tool"`
+	// SetBy is the person who switched them off first; zero if unknown. It does
+	// not change while they are off.
+	SetBy uuid.UUID `json:"-"`
 	LastChange
 }
 

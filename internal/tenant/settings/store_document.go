@@ -44,7 +44,7 @@ func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Document,
 		d.Rules[i].LastChange = LastChange{}
 	}
 	for i := range d.Preferences {
-		d.Preferences[i].LastChange = LastChange{}
+		d.Preferences[i].SetBy, d.Preferences[i].LastChange = uuid.Nil, LastChange{}
 	}
 	for i := range d.Reviews {
 		d.Reviews[i].LastChange = LastChange{}

@@ -141,7 +141,7 @@ func PutPreference(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p P
 	if err := checkCount(others, err, MaxPreferences, "preferences"); err != nil {
 		return err
 	}
-	return violations.Fault(q.PreferenceUpsert(ctx, tx, &dbsqlc.PreferenceUpsertParams{TenantID: id, EmployeeID: uuid.UUID(p.Employee), Key: p.Pattern, UpdatedBy: by}))
+	return violations.Fault(q.PreferenceUpsert(ctx, tx, &dbsqlc.PreferenceUpsertParams{TenantID: id, EmployeeID: uuid.UUID(p.Employee), Key: p.Pattern, UpdatedBy: by, SetBy: postgres.OrNull(p.SetBy)}))
 }
 
 // DeletePreference switches on again what PutPreference switched off.
@@ -155,7 +155,7 @@ func DeletePreference(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, 
 func Preferences(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, pattern string) ([]Preference, error) {
 	rows, err := dbsqlc.New().PreferenceList(ctx, tx, &dbsqlc.PreferenceListParams{TenantID: uuid.UUID(tenant), Key: pattern})
 	return postgres.Map(rows, err, func(r dbsqlc.PreferenceListRow) Preference {
-		return Preference{envelope.EmployeeID(r.EmployeeID), r.Key, LastChange{r.Version, r.UpdatedAt, r.UpdatedBy}}
+		return Preference{envelope.EmployeeID(r.EmployeeID), r.Key, postgres.OrZero(r.SetBy), LastChange{r.Version, r.UpdatedAt, r.UpdatedBy}}
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
+	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/openapi"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
@@ -85,8 +86,35 @@ func contacts(c *request.Call, change func(context.Context, pgx.Tx, envelope.Ten
 		return err
 	}
 	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (contact.Counts, error) {
-		return change(ctx, tx, c.By.Tenant, body.Entries, c.By.Name)
+		return admitted(ctx, tx, c, body.Entries, change)
 	})
+}
+
+// admitted changes entries of the list, if the caller may.
+func admitted(
+	ctx context.Context, tx pgx.Tx, c *request.Call, entries []contact.Entry,
+	change func(context.Context, pgx.Tx, envelope.TenantID, []contact.Entry, string) (contact.Counts, error),
+) (contact.Counts, error) {
+	// Nobody else changes an entry between the comparison and the write.
+	if err := c.LockConfiguration(ctx, tx); err != nil {
+		return contact.Counts{}, err
+	}
+	if access.ChangesFreely(c.By) {
+		return change(ctx, tx, c.By.Tenant, entries, c.By.Name)
+	}
+	before, err := contact.Ends(ctx, tx, c.By.Tenant, entries)
+	if err != nil {
+		return contact.Counts{}, err
+	}
+	counts, err := change(ctx, tx, c.By.Tenant, entries, c.By.Name)
+	if err != nil {
+		return counts, err
+	}
+	after, err := contact.Ends(ctx, tx, c.By.Tenant, entries)
+	if err != nil {
+		return counts, err
+	}
+	return counts, access.AdmitChanges(c.By, access.CompareContacts(before, after))
 }
 
 // errDryRun rolls a dry run back.
@@ -130,7 +158,7 @@ func importCSV(ctx context.Context, tx pgx.Tx, c *request.Call) (contact.Counts,
 		if err != nil && !errors.Is(err, io.EOF) {
 			return total, err
 		}
-		counts, failed := contact.PutEntries(ctx, tx, c.By.Tenant, some, c.By.Name)
+		counts, failed := admitted(ctx, tx, c, some, contact.PutEntries)
 		if failed != nil {
 			return total, failed
 		}

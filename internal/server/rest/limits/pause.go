@@ -33,7 +33,7 @@ type pauseBody struct {
 func Pause(c *request.Call, body pauseBody) error {
 	var active pause.Pause
 	var before []pause.Pause
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) (err error) {
+	err := c.InConfigurationTx(func(ctx context.Context, tx pgx.Tx) (err error) {
 		if before, err = activePauses(ctx, tx, c); err != nil {
 			return err
 		}

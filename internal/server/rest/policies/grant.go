@@ -34,7 +34,7 @@ func MakeGrant(c *request.Call, body wire.GrantInput) error {
 		return err
 	}
 	var id uuid.UUID
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+	err := c.InConfigurationTx(func(ctx context.Context, tx pgx.Tx) error {
 		snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/server/access"
 )
 
 // Change runs a change that records its own event, and answers 204.
@@ -33,13 +34,29 @@ func (c *Call) Configure(subject string, change func(ctx context.Context, tx pgx
 }
 
 // InConfigurationTx is InTx for a change of configuration, of which the tenant
-// has one at a time.
+// has one at a time. A change that the caller may not make is rolled back: the
+// configurations before and after it are compared, so that no handler has to
+// know what loosens what. The error is then fault.Denied.
 func (c *Call) InConfigurationTx(fn func(ctx context.Context, tx pgx.Tx) error) error {
 	return c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		if err := c.lockConfiguration(ctx, tx); err != nil {
+		if err := c.LockConfiguration(ctx, tx); err != nil {
 			return err
 		}
-		return fn(ctx, tx)
+		if access.ChangesFreely(c.By) {
+			return fn(ctx, tx)
+		}
+		before, err := access.ReadConfiguration(ctx, tx, c.By.Tenant)
+		if err != nil {
+			return err
+		}
+		if err := fn(ctx, tx); err != nil {
+			return err
+		}
+		after, err := access.ReadConfiguration(ctx, tx, c.By.Tenant)
+		if err != nil {
+			return err
+		}
+		return access.AdmitChanges(c.By, access.Compare(before, after))
 	})
 }
 

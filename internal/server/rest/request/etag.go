@@ -57,10 +57,10 @@ func (c *Call) RequireMatch() error {
 	return nil
 }
 
-// lockConfiguration makes changes of a tenant's configuration wait for each
+// LockConfiguration makes changes of a tenant's configuration wait for each
 // other, so that no other change comes between a comparison with If-Match and
 // the write.
-func (c *Call) lockConfiguration(ctx context.Context, tx pgx.Tx) error {
+func (c *Call) LockConfiguration(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('configuration of ' || $1, 0))", c.By.Tenant.String())
 	return err
 }
