@@ -37,3 +37,10 @@ $$;
 CREATE FUNCTION current_tenant() RETURNS uuid
     LANGUAGE sql STABLE PARALLEL SAFE
 RETURN nullif(current_setting('countersign.tenant_id', true), '')::uuid;
+ALTER FUNCTION current_tenant() OWNER TO countersign_owner;
+
+-- PostgreSQL lets everyone execute a new function. Ours are for those who call
+-- them; a trigger function is for nobody, since a trigger that exists needs no
+-- right of whoever fires it, and a new one could be set on a temporary table.
+REVOKE EXECUTE ON FUNCTION current_tenant() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION current_tenant() TO countersign_api, countersign_worker;

@@ -323,6 +323,7 @@ ALTER FUNCTION record_uses(uuid[], timestamptz[]) OWNER TO countersign_owner;
 ALTER FUNCTION token_revoked(uuid, uuid) OWNER TO countersign_owner;
 ALTER FUNCTION agent_sessions(uuid, text[]) OWNER TO countersign_owner;
 
+REVOKE EXECUTE ON FUNCTION bump_config_version(), bump_config_version_row(), stamp_policy_version(), tenant_settings_changed() FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION authenticate(bytea), providers_of(text, text[]), record_uses(uuid[], timestamptz[]), token_revoked(uuid, uuid),
     agent_sessions(uuid, text[]) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION authenticate(bytea), providers_of(text, text[]), record_uses(uuid[], timestamptz[]) TO countersign_api;

@@ -311,6 +311,12 @@ ALTER FUNCTION quiet_hours_wake() OWNER TO countersign_owner;
 ALTER FUNCTION bucket_paused(uuid, text) OWNER TO countersign_owner;
 ALTER FUNCTION pause_covers(text, text, uuid, text, text, text) OWNER TO countersign_owner;
 
+REVOKE EXECUTE ON FUNCTION bucket_derive(), tenant_gets_default_bucket(), tenant_timezone_changed(), quiet_hours_wake(),
+    bucket_interval(buckets), bucket_period(buckets, timestamptz, text), bucket_permits(buckets, timestamptz, text),
+    bucket_paused(uuid, text), pause_covers(text, text, uuid, text, text, text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION bucket_interval(buckets), bucket_period(buckets, timestamptz, text), bucket_permits(buckets, timestamptz, text),
+    bucket_paused(uuid, text), pause_covers(text, text, uuid, text, text, text) TO countersign_api, countersign_worker;
+
 GRANT SELECT, INSERT, UPDATE ON buckets, wakes, pauses, session_usage TO countersign_api;
 GRANT SELECT, INSERT, UPDATE, DELETE ON quiet_hours, do_not_contact TO countersign_api;
 

@@ -378,17 +378,17 @@ $$;
 CREATE TRIGGER actions_drop_snapshots AFTER DELETE ON actions REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION drop_snapshots();
 
 -- action_phase is envelope.PhaseOf in SQL; a test compares the two.
-CREATE FUNCTION action_phase(approval text, status text, code text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE
-        WHEN status = 'skipped' AND code = 'undone' THEN 'undone'
-        WHEN approval IN ('denied', 'expired') THEN approval
-        WHEN approval = 'required' AND status = 'pending' THEN 'pending'
-        WHEN status = 'pending' THEN 'approved'
-        WHEN status = 'sending' THEN 'executing'
-        WHEN status IN ('sent', 'conflict') THEN 'completed'
-        ELSE status
-    END
-$$;
+CREATE FUNCTION action_phase(approval text, status text, code text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN status = 'skipped' AND code = 'undone' THEN 'undone'
+    WHEN approval IN ('denied', 'expired') THEN approval
+    WHEN approval = 'required' AND status = 'pending' THEN 'pending'
+    WHEN status = 'pending' THEN 'approved'
+    WHEN status = 'sending' THEN 'executing'
+    WHEN status IN ('sent', 'conflict') THEN 'completed'
+    ELSE status
+END;
 
 -- envelopes is the view that readers use: an action with its decision, its
 -- approval, its status, what it waits for, and its last attempt.
@@ -488,12 +488,14 @@ ALTER FUNCTION ensure_partitions(integer) OWNER TO countersign_owner;
 ALTER FUNCTION drop_partitions() OWNER TO countersign_owner;
 ALTER FUNCTION plan_reconcile() OWNER TO countersign_owner;
 ALTER FUNCTION drop_snapshots() OWNER TO countersign_owner;
+ALTER FUNCTION action_phase(text, text, text) OWNER TO countersign_owner;
 
 -- It runs as the owner, so that the partitions belong to the owner too.
 SELECT ensure_partitions(2);
 
-REVOKE EXECUTE ON FUNCTION ensure_partitions(integer), drop_partitions(), drop_snapshots() FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION ensure_partitions(integer), drop_partitions(), drop_snapshots(), plan_reconcile(), action_phase(text, text, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION ensure_partitions(integer), drop_partitions() TO countersign_worker;
+GRANT EXECUTE ON FUNCTION action_phase(text, text, text) TO countersign_api, countersign_worker;
 
 GRANT SELECT ON envelopes, snapshots TO countersign_api;
 GRANT SELECT, INSERT ON decisions, votes, tool_executions, dry_runs TO countersign_api;

@@ -335,6 +335,56 @@ func TestEveryTableOfATenantIsGuarded(t *testing.T) {
 	}
 }
 
+// This test finds the functions of later migrations too. What a function calls
+// must not depend on who calls it: its names are resolved when it is created, or
+// in a search path of its own.
+func TestEveryFunctionIsGuarded(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t)
+	const ours = `SELECT p.oid::regprocedure::text FROM pg_proc p
+		WHERE p.pronamespace = 'public'::regnamespace AND p.proname !~ '^river_'
+			AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')`
+
+	all := query[string](h, postgres.Admin(), ours)
+	public := query[string](h, postgres.Admin(), ours+` AND EXISTS (SELECT FROM aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a WHERE a.grantee = 0)`)
+	loose := query[string](h, postgres.Admin(), ours+` AND p.prosqlbody IS NULL AND NOT coalesce('search_path=public, pg_temp' = ANY (p.proconfig), false)`)
+	foreign := query[string](h, postgres.Admin(), ours+" AND p.proowner <> 'countersign_owner'::regrole")
+	triggers := query[string](h, postgres.Admin(), ours+` AND p.prorettype = 'trigger'::regtype
+		AND (has_function_privilege('countersign_api', p.oid, 'EXECUTE') OR has_function_privilege('countersign_worker', p.oid, 'EXECUTE'))`)
+
+	if len(all) < 20 || len(public)+len(loose)+len(foreign)+len(triggers) > 0 {
+		t.Errorf("of %d functions: open to everyone %q, without a search path %q, not the owner's %q, triggers that a role may use %q; want none",
+			len(all), public, loose, foreign, triggers)
+	}
+}
+
+// The API's role may make temporary tables, and must not be able to give them
+// triggers that act as the owner: a row that names another tenant would raise
+// that tenant's version.
+func TestTemporaryTablesHaveNoTriggersOfTheOwner(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t)
+	version := func() int64 {
+		return query[int64](h, postgres.Admin(), "SELECT config_version FROM tenants WHERE tenant_id = $1", h.b.String())[0]
+	}
+	before := version()
+
+	for _, function := range []string{"bump_config_version_row()", "stamp_policy_version()", "tenant_timezone_changed()"} {
+		err := postgres.InTx(t.Context(), h, postgres.API(h.a), func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), "CREATE TEMPORARY TABLE mine (tenant_id uuid, version bigint) ON COMMIT DROP; "+
+				"CREATE TRIGGER mine_bump AFTER INSERT ON mine FOR EACH ROW EXECUTE FUNCTION "+function+"; "+
+				"INSERT INTO mine VALUES ('"+h.b.String()+"')")
+			return err
+		})
+		if code(err) != denied {
+			t.Errorf("a trigger of %s on a temporary table = %v, want it denied", function, err)
+		}
+	}
+	if after := version(); after != before {
+		t.Errorf("another tenant's version went from %d to %d", before, after)
+	}
+}
+
 func TestFunctionsOfTheOwnerAreRestricted(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)

@@ -147,11 +147,11 @@ FROM (
     CROSS JOIN LATERAL aclexplode(t.attacl) a
     WHERE c.relnamespace = 'public'::regnamespace AND NOT t.attisdropped
     UNION ALL
-    -- Functions that act as their owner; without an entry PUBLIC may call one.
+    -- Our functions; without an entry PUBLIC may call one.
     SELECT a.grantee, a.privilege_type || ' on ' || f.proname || '()'
     FROM pg_proc f
     CROSS JOIN LATERAL aclexplode(coalesce(f.proacl, acldefault('f', f.proowner))) a
-    WHERE f.pronamespace = 'public'::regnamespace AND f.prosecdef AND a.grantee <> f.proowner
+    WHERE f.pronamespace = 'public'::regnamespace AND (f.prosecdef OR pg_get_userbyid(f.proowner) = 'countersign_owner') AND a.grantee <> f.proowner
 ) g`)
 }
 

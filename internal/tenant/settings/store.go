@@ -143,6 +143,7 @@ func ofSeconds(n *int32) *envelope.Duration {
 // violations are the faults for the constraints of this package's tables that
 // a caller's input can violate.
 var violations = postgres.Violations{
+	"tenants_danger_mode_check":      fault.New(fault.Invalid, "what danger means is deny or require_approval"),
 	"policy_modes_tenant_id_fkey":    fault.New(fault.NotFound, "no such tenant"),
 	"policy_rules_tenant_id_fkey":    fault.New(fault.NotFound, "no such tenant"),
 	"policy_rules_rule_id_check":     fault.New(fault.Invalid, "a rule's id is 1 to 100 of a-z, 0-9, dot, - and _, and starts with a letter or a digit"),

@@ -49,7 +49,7 @@ func PutDanger(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, mode en
 		return err
 	}
 	n, err := dbsqlc.New().TenantDangerPut(ctx, tx, &dbsqlc.TenantDangerPutParams{TenantID: uuid.UUID(tenant), DangerMode: string(mode)})
-	return postgres.Affected(n, err, fault.New(fault.NotFound, "no such tenant"))
+	return postgres.Affected(n, violations.Fault(err), fault.New(fault.NotFound, "no such tenant"))
 }
 
 // Danger returns what PutDanger set.
