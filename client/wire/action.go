@@ -62,10 +62,10 @@ type PolicyStep struct {
 
 // Decision is that of a person, or the wait for one.
 type Decision struct {
-	ExpiresAt *time.Time `json:"expires_at"`
-	At        *time.Time `json:"at"`
-	By        string     `json:"by"`
-	Note      string     `json:"note"`
+	ExpiresAt *time.Time     `json:"expires_at"`
+	At        *time.Time     `json:"at"`
+	By        envelope.Actor `json:"by"`
+	Note      string         `json:"note"`
 	// Needed and Given count the people who must agree, and do.
 	Needed int `json:"approvals_needed"`
 	Given  int `json:"approvals_given"`
@@ -78,17 +78,17 @@ type Decision struct {
 
 // Edited is what people changed of a proposal.
 type Edited struct {
-	By           string          `json:"by"`
+	By           envelope.Actor  `json:"by"`
 	ProposedArgs json.RawMessage `json:"proposed_args"`
 	Edits        []Edit          `json:"edits"`
 }
 
 // Edit is one change of a proposal.
 type Edit struct {
-	By       string    `json:"by"`
-	At       time.Time `json:"at"`
-	Pointers []string  `json:"pointers"`
-	Note     string    `json:"note,omitzero"`
+	By       envelope.Actor `json:"by"`
+	At       time.Time      `json:"at"`
+	Pointers []string       `json:"pointers"`
+	Note     string         `json:"note,omitzero"`
 }
 
 // Attempt is one try at calling a tool.
@@ -160,6 +160,6 @@ type Event struct {
 	Note string `json:"note,omitzero"`
 	// Detail is what was set to what, for the kind configured.
 	Detail map[string]any `json:"detail,omitempty"`
-	Actor  string         `json:"actor"`
+	Actor  envelope.Actor `json:"actor"`
 	At     time.Time      `json:"at"`
 }

@@ -69,7 +69,7 @@ type Decided struct {
 // Vote is the decision of one person about an action.
 type Vote struct {
 	Round    int               `json:"round"`
-	By       string            `json:"by"`
+	By       envelope.Actor    `json:"by"`
 	Decision envelope.Decision `json:"decision"`
 	Note     string            `json:"note"`
 	At       time.Time         `json:"at"`
@@ -99,8 +99,8 @@ type InboxItem struct {
 	ExpiresAt    *time.Time        `json:"expires_at"`
 	Needed       int               `json:"approvals_needed"`
 	Given        int               `json:"approvals_given"`
-	ApprovedBy   []string          `json:"approved_by"`
-	EditedBy     string            `json:"edited_by,omitzero"`
+	ApprovedBy   []envelope.Actor  `json:"approved_by"`
+	EditedBy     envelope.Actor    `json:"edited_by,omitzero"`
 	Escalated    bool              `json:"escalated"`
 	Policy       string            `json:"policy,omitzero"`
 	Note         string            `json:"note,omitzero"`
@@ -123,8 +123,8 @@ type ReviewRule struct {
 	// Edits is another where whoever edited the arguments does not approve them.
 	Edits string `json:"edits,omitzero"`
 	// UpdatedBy and UpdatedAt are not sent.
-	UpdatedBy string    `json:"updated_by,omitzero"`
-	UpdatedAt time.Time `json:"updated_at,omitzero"`
+	UpdatedBy envelope.Actor `json:"updated_by,omitzero"`
+	UpdatedAt time.Time      `json:"updated_at,omitzero"`
 	// ETag identifies the rule as it was read, for a change that is based on it.
 	ETag string `json:"etag,omitzero"`
 }

@@ -136,7 +136,7 @@ type Execution struct {
 	Redacted bool            `json:"inputs_redacted"`
 	// Proposed are the arguments as proposed, if EditedBy edited them.
 	Proposed json.RawMessage `json:"proposed_inputs,omitempty"`
-	EditedBy string          `json:"edited_by,omitzero"`
+	EditedBy envelope.Actor  `json:"edited_by,omitzero"`
 	// Outputs are the answer, redacted and cut to size.
 	Outputs json.RawMessage   `json:"outputs"`
 	Error   *envelope.Failure `json:"error"`
@@ -169,17 +169,18 @@ type Execution struct {
 	Decision *struct {
 		Approval envelope.Approval `json:"approval"`
 		At       *time.Time        `json:"at"`
-		By       string            `json:"by"`
+		By       envelope.Actor    `json:"by"`
 		Note     string            `json:"note"`
 	} `json:"decision"`
 	// Preview is what a dry run found; nil for an action.
 	Preview json.RawMessage `json:"preview,omitempty"`
 }
 
-// TokenName is the id of a token, and its name.
+// TokenName is the id of a token, that of the person whose it is, and its name.
 type TokenName struct {
-	ID   uuid.UUID `json:"token_id"`
-	Name string    `json:"name"`
+	ID         uuid.UUID  `json:"token_id"`
+	OperatorID *uuid.UUID `json:"operator_id,omitempty"`
+	Name       string     `json:"name"`
 }
 
 // Origin is the request that proposed an action.

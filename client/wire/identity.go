@@ -26,17 +26,17 @@ type Me struct {
 
 // Token is a token without its secret.
 type Token struct {
-	ID         string     `json:"token_id"`
-	Name       string     `json:"name"`
-	Role       string     `json:"role"`
-	EmployeeID string     `json:"employee_id,omitzero"`
-	SessionID  string     `json:"session_id,omitzero"`
-	OperatorID string     `json:"operator_id,omitzero"`
-	Scopes     []string   `json:"scopes,omitempty"`
-	Tools      []string   `json:"tools,omitempty"`
-	IssuedBy   string     `json:"issued_by,omitzero"`
-	CreatedAt  time.Time  `json:"created_at"`
-	ExpiresAt  *time.Time `json:"expires_at"`
+	ID         string         `json:"token_id"`
+	Name       string         `json:"name"`
+	Role       string         `json:"role"`
+	EmployeeID string         `json:"employee_id,omitzero"`
+	SessionID  string         `json:"session_id,omitzero"`
+	OperatorID string         `json:"operator_id,omitzero"`
+	Scopes     []string       `json:"scopes,omitempty"`
+	Tools      []string       `json:"tools,omitempty"`
+	IssuedBy   envelope.Actor `json:"issued_by,omitzero"`
+	CreatedAt  time.Time      `json:"created_at"`
+	ExpiresAt  *time.Time     `json:"expires_at"`
 	// LastUsedAt is exact to about half a minute; nil is never.
 	LastUsedAt *time.Time `json:"last_used_at"`
 	RotatedAt  *time.Time `json:"rotated_at,omitempty"`

@@ -93,8 +93,8 @@ type Contact struct {
 	// ExpiresAt is when the entry stops to count; nil is never.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	// CreatedAt and CreatedBy are not sent.
-	CreatedAt time.Time `json:"created_at,omitzero"`
-	CreatedBy string    `json:"created_by,omitzero"`
+	CreatedAt time.Time      `json:"created_at,omitzero"`
+	CreatedBy envelope.Actor `json:"created_by,omitzero"`
 }
 
 // Contacts are entries to add or remove.
@@ -144,19 +144,19 @@ type Pause struct {
 	Target
 
 	// Kill also ends what was pending.
-	Kill   bool      `json:"kill"`
-	Reason string    `json:"reason"`
-	By     string    `json:"by"`
-	At     time.Time `json:"at"`
+	Kill   bool           `json:"kill"`
+	Reason string         `json:"reason"`
+	By     envelope.Actor `json:"by"`
+	At     time.Time      `json:"at"`
 	// KilledAt bounds what a kill ends: what was proposed before. Cancelled
 	// counts what was ended, and SweptAt is when that was complete.
 	KilledAt  *time.Time `json:"killed_at"`
 	Cancelled int        `json:"cancelled"`
 	SweptAt   *time.Time `json:"swept_at"`
 	// LiftedAt is when it ended, and WokenAt when what waited was due again.
-	LiftedAt *time.Time `json:"lifted_at"`
-	LiftedBy string     `json:"lifted_by,omitzero"`
-	WokenAt  *time.Time `json:"woken_at"`
+	LiftedAt *time.Time     `json:"lifted_at"`
+	LiftedBy envelope.Actor `json:"lifted_by,omitzero"`
+	WokenAt  *time.Time     `json:"woken_at"`
 }
 
 // Breaker is the state of a source's circuit breaker.

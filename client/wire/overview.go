@@ -2,6 +2,8 @@ package wire
 
 import (
 	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 // Overview is the state of a tenant at one moment. Durations are in seconds.
@@ -70,12 +72,12 @@ type OverviewBreaker struct {
 
 // OverviewPause is a target that is paused or killed now.
 type OverviewPause struct {
-	Scope   string    `json:"scope"`
-	Subject string    `json:"subject"`
-	Kill    bool      `json:"kill"`
-	Reason  string    `json:"reason"`
-	By      string    `json:"by"`
-	At      time.Time `json:"at"`
+	Scope   string         `json:"scope"`
+	Subject string         `json:"subject"`
+	Kill    bool           `json:"kill"`
+	Reason  string         `json:"reason"`
+	By      envelope.Actor `json:"by"`
+	At      time.Time      `json:"at"`
 }
 
 // OverviewApprovals counts the actions that wait for a person.

@@ -11,9 +11,9 @@ import (
 
 // Change is who last changed a setting, and when. It is not sent.
 type Change struct {
-	Version   int64     `json:"version,omitzero"`
-	UpdatedAt time.Time `json:"updated_at,omitzero"`
-	UpdatedBy string    `json:"updated_by,omitzero"`
+	Version   int64          `json:"version,omitzero"`
+	UpdatedAt time.Time      `json:"updated_at,omitzero"`
+	UpdatedBy envelope.Actor `json:"updated_by,omitzero"`
 }
 
 // Mode is what holds for the tools that a key covers.
@@ -71,10 +71,10 @@ type Grant struct {
 	// From is the action whose approval made the grant; zero for none.
 	From      envelope.ActionID `json:"from_action,omitzero"`
 	CreatedAt time.Time         `json:"created_at"`
-	CreatedBy string            `json:"created_by"`
+	CreatedBy envelope.Actor    `json:"created_by"`
 	ExpiresAt time.Time         `json:"expires_at"`
 	RevokedAt *time.Time        `json:"revoked_at,omitzero"`
-	RevokedBy string            `json:"revoked_by,omitzero"`
+	RevokedBy envelope.Actor    `json:"revoked_by,omitzero"`
 	Version   int64             `json:"version"`
 }
 

@@ -29,11 +29,11 @@ type Subscription struct {
 	// DisabledReason says why the server disabled the subscription.
 	DisabledReason string `json:"disabled_reason,omitzero"`
 	// Behind counts events that are not delivered yet, up to 10,000.
-	Behind    int       `json:"behind"`
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
-	UpdatedBy string    `json:"updated_by"`
-	ETag      string    `json:"etag"`
+	Behind    int            `json:"behind"`
+	CreatedAt time.Time      `json:"created_at"`
+	UpdatedAt time.Time      `json:"updated_at"`
+	UpdatedBy envelope.Actor `json:"updated_by"`
+	ETag      string         `json:"etag"`
 }
 
 // SubscriptionInput is a subscription to store. What is left out has its

@@ -24,12 +24,12 @@ type Workflow struct {
 	StoppedAt *int `json:"stopped_at"`
 	// WaitsFor is the action whose end continues the workflow; nil for none.
 	WaitsFor    *envelope.ActionID  `json:"waits_for"`
-	ProposedBy  string              `json:"proposed_by"`
+	ProposedBy  envelope.Actor      `json:"proposed_by"`
 	SessionID   string              `json:"session_id,omitzero"`
 	EmployeeID  envelope.EmployeeID `json:"employee_id,omitzero"`
 	Automation  string              `json:"automation_id,omitzero"`
-	CancelledBy string              `json:"cancelled_by,omitzero"`
-	ResolvedBy  string              `json:"resolved_by,omitzero"`
+	CancelledBy envelope.Actor      `json:"cancelled_by,omitzero"`
+	ResolvedBy  envelope.Actor      `json:"resolved_by,omitzero"`
 	Note        string              `json:"note,omitzero"`
 	CreatedAt   time.Time           `json:"created_at"`
 	UpdatedAt   time.Time           `json:"updated_at"`

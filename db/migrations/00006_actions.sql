@@ -116,7 +116,7 @@ CREATE TABLE votes (
     round     integer     NOT NULL,
     person    uuid        NOT NULL,
     token     uuid        NOT NULL,
-    name      text        NOT NULL,
+    actor     text        NOT NULL,
     decision  text        NOT NULL CONSTRAINT votes_decision_check CHECK (decision IN ('grant', 'deny')),
     note      text,
     approval_digest bytea,

@@ -15,6 +15,7 @@ CREATE TABLE events (
     items     jsonb       NOT NULL,
     CONSTRAINT events_pkey PRIMARY KEY (tenant_id, txid, event_id)
 );
+COMMENT ON COLUMN events.actor IS 'Who did it, as envelope.Actor writes it: a name, and the ids of the operator and of the token. All columns that say who have this form.';
 COMMENT ON COLUMN events.txid IS 'Readers order by (txid, event_id) and stop at the oldest transaction that is still open, so that an event of a slow commit is never skipped.';
 
 -- Checkpoints: the events of each tenant are hashed in groups, and the hashes

@@ -122,7 +122,7 @@ SELECT
     coalesce(p.round, 1)::integer AS round, coalesce(p.needed, 1)::integer AS needed, coalesce(p.given, 0)::integer AS given,
     p.edited_by, p.escalated_at,
     ARRAY(
-        SELECT v.name FROM votes v
+        SELECT v.actor FROM votes v
         WHERE v.tenant_id = a.tenant_id AND v.action_id = a.action_id AND v.round = p.round AND v.decision = 'grant'
         ORDER BY v.at
     )::text[] AS voters
@@ -146,13 +146,13 @@ ORDER BY l.action_id
 LIMIT @most::bigint;
 
 -- name: VoteInsertMany :exec
-INSERT INTO votes (tenant_id, action_id, round, person, token, name, decision, note, approval_digest)
-SELECT @tenant_id, v.action_id, v.round, @person, @token, @name, @decision, nullif(@note::text, ''), nullif(v.approval_digest, ''::bytea)
+INSERT INTO votes (tenant_id, action_id, round, person, token, actor, decision, note, approval_digest)
+SELECT @tenant_id, v.action_id, v.round, @person, @token, @actor, @decision, nullif(@note::text, ''), nullif(v.approval_digest, ''::bytea)
 FROM (SELECT unnest(@action_ids::uuid[]) AS action_id, unnest(@rounds::integer[]) AS round, unnest(@approval_digests::bytea[]) AS approval_digest) v;
 
 -- name: VoteList :many
 -- Who has said what about an envelope, oldest first.
-SELECT v.round, v.person, v.name, v.decision, v.note, v.at
+SELECT v.round, v.person, v.actor, v.decision, v.note, v.at
 FROM votes v
 WHERE v.tenant_id = @tenant_id AND v.action_id = @action_id
 ORDER BY v.at, v.person;

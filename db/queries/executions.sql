@@ -35,7 +35,7 @@ LIMIT 1;
 -- Whoever asks bounds the ids, so that a filter that matches little goes
 -- through no more than it may.
 SELECT
-    v.action_id, v.external_id, v.employee_id, v.session_id, v.automation_id, v.proposed_by, coalesce(t.name, '')::text AS proposer,
+    v.action_id, v.external_id, v.employee_id, v.session_id, v.automation_id, v.proposed_by, coalesce(t.name, '')::text AS proposer, t.operator_id AS proposer_operator,
     v.source_id, v.tool_name, v.args, v.risk, v.effect, v.mode, v.mode_source, v.trace,
     v.approval_state, v.decided_at, v.decided_by, v.decision_note, v.created_at,
     v.status, v.attempt, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at, v.origin, v.workflow_id,

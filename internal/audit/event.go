@@ -67,13 +67,13 @@ const (
 type Event struct {
 	Tenant envelope.TenantID
 	Kind   Kind
-	// Actor is who did it: a token's name, "policy", or "worker/…".
-	Actor string
+	// Actor is who did it: whoever showed a token, "policy", or "worker/…".
+	Actor envelope.Actor
 	Items []Item
 }
 
 // EventsOf returns an event for each tenant that has items.
-func EventsOf(kind Kind, actor string, items map[envelope.TenantID][]Item) []Event {
+func EventsOf(kind Kind, actor envelope.Actor, items map[envelope.TenantID][]Item) []Event {
 	events := make([]Event, 0, len(items))
 	for tenant, of := range items {
 		events = append(events, Event{Tenant: tenant, Kind: kind, Actor: actor, Items: of})
@@ -140,7 +140,7 @@ type Entry struct {
 	Leaf  Hash
 	At    time.Time
 	Kind  Kind
-	Actor string
+	Actor envelope.Actor
 	// Items is their text as PostgreSQL prints it, which Leaf covers.
 	Items string
 }
@@ -149,12 +149,12 @@ type Entry struct {
 // white space included, so that a reader of the line can compute the hash.
 func (e Entry) Line() ([]byte, error) {
 	head, err := json.Marshal(struct {
-		Position   string    `json:"position"`
-		Checkpoint *int64    `json:"checkpoint_no"`
-		Leaf       Hash      `json:"leaf"`
-		At         time.Time `json:"at"`
-		Kind       Kind      `json:"kind"`
-		Actor      string    `json:"actor"`
+		Position   string         `json:"position"`
+		Checkpoint *int64         `json:"checkpoint_no"`
+		Leaf       Hash           `json:"leaf"`
+		At         time.Time      `json:"at"`
+		Kind       Kind           `json:"kind"`
+		Actor      envelope.Actor `json:"actor"`
 	}{e.Position.String(), postgres.OrNull(e.Checkpoint), e.Leaf, e.At.UTC(), e.Kind, e.Actor})
 	if err != nil {
 		return nil, fmt.Errorf("write event %s: %w", e.Position, err)

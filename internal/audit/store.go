@@ -30,7 +30,7 @@ func Write(ctx context.Context, tx pgx.Tx, events ...Event) error {
 		}
 		p.TenantIds = append(p.TenantIds, uuid.UUID(e.Tenant))
 		p.Kinds = append(p.Kinds, string(e.Kind))
-		p.Actors = append(p.Actors, e.Actor)
+		p.Actors = append(p.Actors, string(e.Actor))
 		p.Items = append(p.Items, items)
 	}
 	if len(p.TenantIds) == 0 {
@@ -53,7 +53,7 @@ func Read(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after Positi
 	for i, r := range rows {
 		s := &stored[i]
 		s.Position, s.At = Position{r.Txid, r.EventID}, r.At
-		s.Tenant, s.Kind, s.Actor = tenant, Kind(r.Kind), r.Actor
+		s.Tenant, s.Kind, s.Actor = tenant, Kind(r.Kind), envelope.Actor(r.Actor)
 		if err := json.Unmarshal(r.Items, &s.Items); err != nil {
 			return nil, fmt.Errorf("decode event %s: %w", s.Position, err)
 		}
@@ -99,7 +99,7 @@ func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span,
 	return postgres.Map(rows, err, func(r dbsqlc.EventExportRow) Entry {
 		position := Position{r.Txid, r.EventID}
 		return Entry{
-			Position: position, Checkpoint: r.CheckpointNo, At: r.At, Kind: Kind(r.Kind), Actor: r.Actor, Items: r.Items,
+			Position: position, Checkpoint: r.CheckpointNo, At: r.At, Kind: Kind(r.Kind), Actor: envelope.Actor(r.Actor), Items: r.Items,
 			Leaf: leafOf(tenant, row{position, r.At, r.Kind, r.Actor, r.Items}).hash,
 		}
 	})

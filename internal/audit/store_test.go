@@ -49,7 +49,7 @@ func (l log) begin(name string) pgx.Tx {
 
 func (l log) writeIn(tx pgx.Tx, name string) {
 	l.t.Helper()
-	if err := audit.Write(l.t.Context(), tx, audit.Event{Tenant: l.tenant, Kind: audit.Configured, Actor: name, Items: []audit.Item{{Subject: name}}}); err != nil {
+	if err := audit.Write(l.t.Context(), tx, audit.Event{Tenant: l.tenant, Kind: audit.Configured, Actor: envelope.Actor(name), Items: []audit.Item{{Subject: name}}}); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -70,7 +70,7 @@ func (l log) read(after audit.Position, most int) ([]string, audit.Position) {
 	if err := postgres.InTx(l.t.Context(), l.db, postgres.API(l.tenant), func(tx pgx.Tx) error {
 		stored, err := audit.Read(l.t.Context(), tx, l.tenant, after, most)
 		for _, s := range stored {
-			names, after = append(names, s.Actor), s.Position
+			names, after = append(names, string(s.Actor)), s.Position
 		}
 		return err
 	}); err != nil {

@@ -75,7 +75,7 @@ func (h fixture) insertEveryRow(tenant envelope.TenantID) {
 		`INSERT INTO actions (tenant_id, action_id, content_digest, source_id, tool_name, args, risk, effect, decision_id, config_version,
 			tool_digest, approval_state, bucket_id, max_attempts) VALUES ($1, $1, '', 's', 't', '{}', 'low', 'once', $1, 1, '', 'auto', 1, 1)`,
 		`INSERT INTO approvals (tenant_id, action_id, needed) VALUES ($1, $1, 1)`,
-		`INSERT INTO votes (tenant_id, action_id, round, person, token, name, decision) VALUES ($1, $1, 1, $1, $1, 'n', 'grant')`,
+		`INSERT INTO votes (tenant_id, action_id, round, person, token, actor, decision) VALUES ($1, $1, 1, $1, $1, 'n', 'grant')`,
 		`INSERT INTO reviews (tenant_id, key) VALUES ($1, '*')`,
 		`INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts) VALUES ($1, $1, 1, now(), 1)`,
 		`INSERT INTO tool_executions (tenant_id, action_id, attempt, status, finished_at) VALUES ($1, $1, 1, 'pending', now())`,

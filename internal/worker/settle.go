@@ -149,7 +149,7 @@ func settledItems(rows []outbox.Settlement, settled []outbox.Lease) map[envelope
 }
 
 func (p *Pipeline) events(kind audit.Kind, items map[envelope.TenantID][]audit.Item) []audit.Event {
-	return audit.EventsOf(kind, "worker/"+p.cfg.ID, items)
+	return audit.EventsOf(kind, envelope.Actor("worker/"+p.cfg.ID), items)
 }
 
 // finish frees what a committed batch held.

@@ -50,7 +50,7 @@ func (s *decisionTx) always(ctx context.Context, m *item, a Always, note string)
 		return uuid.Nil, err
 	}
 	g := settings.Grant{
-		Tool: m.tool, Digest: m.Tool.Digest, For: a.For, Reason: note, By: s.by.Name, Person: s.by.person(), From: m.action,
+		Tool: m.tool, Digest: m.Tool.Digest, For: a.For, Reason: note, By: s.by.actor(), Person: s.by.person(), From: m.action,
 	}
 	if err := a.scope(&g, m); err != nil {
 		return uuid.Nil, err
@@ -66,7 +66,7 @@ func (s *decisionTx) always(ctx context.Context, m *item, a Always, note string)
 	if err != nil {
 		return uuid.Nil, err
 	}
-	return id, audit.Write(ctx, s.tx, audit.Event{Tenant: s.by.Tenant, Kind: audit.Configured, Actor: s.by.Name, Items: []audit.Item{{
+	return id, audit.Write(ctx, s.tx, audit.Event{Tenant: s.by.Tenant, Kind: audit.Configured, Actor: s.by.actor(), Items: []audit.Item{{
 		Subject: "grant " + id.String() + " of " + m.tool.String() + " made", Note: note,
 		Detail: map[string]any{"from_action": m.action, "scope": a.Scope, "pins": a.Pins, "for": cmp.Or(a.For, settings.DefaultGrant).String()},
 	}}})

@@ -30,7 +30,10 @@ type Decider struct {
 	// Person tells people apart who hold more than one token; zero is as if
 	// the token were all that is known of them.
 	Person uuid.UUID
-	Name   string
+	// Operator is the person as the record names it; zero where nobody said who
+	// that is.
+	Operator uuid.UUID
+	Name     string
 	// Tools are the patterns of the tools that the token is for; nil is all.
 	Tools []string
 	// PolicyWrite reports whether they may change policy, and so make a grant
@@ -43,6 +46,11 @@ func (by Decider) person() uuid.UUID {
 		return by.Person
 	}
 	return by.Token
+}
+
+// actor returns the decider as the record names it.
+func (by Decider) actor() envelope.Actor {
+	return envelope.NewActor(by.Name, by.Token, by.Operator)
 }
 
 // Config configures a Service.

@@ -195,8 +195,8 @@ func (s *decisionTx) grant(ctx context.Context, note string, granted []countedVo
 // events returns the events of votes: voted while more people must agree, decided
 // when enough do.
 func (s *decisionTx) events(note string, counted []countedVote) []audit.Event {
-	voted := audit.Event{Tenant: s.by.Tenant, Kind: audit.Voted, Actor: s.by.Name}
-	decided := audit.Event{Tenant: s.by.Tenant, Kind: audit.Decided, Actor: s.by.Name}
+	voted := audit.Event{Tenant: s.by.Tenant, Kind: audit.Voted, Actor: s.by.actor()}
+	decided := audit.Event{Tenant: s.by.Tenant, Kind: audit.Decided, Actor: s.by.actor()}
 	for _, c := range counted {
 		it := audit.Item{
 			Action: c.action, Status: envelope.StatusPending, Approval: c.state, Note: note,
@@ -267,7 +267,7 @@ func (s *decisionTx) deny(ctx context.Context, note string, requested []requeste
 	if err := decide(ctx, s.tx, s.by, envelope.DecisionDeny, note, denied); err != nil {
 		return nil, err
 	}
-	event := audit.Event{Tenant: s.by.Tenant, Kind: audit.Decided, Actor: s.by.Name}
+	event := audit.Event{Tenant: s.by.Tenant, Kind: audit.Decided, Actor: s.by.actor()}
 	for _, c := range denied {
 		event.Items = append(event.Items, audit.Item{Action: c.action, Status: envelope.StatusSkipped, Approval: c.state, Note: note})
 	}

@@ -18,8 +18,8 @@ import (
 
 // editRecord notes one edit, as it is kept.
 type editRecord struct {
-	By string    `json:"by"`
-	At time.Time `json:"at"`
+	By envelope.Actor `json:"by"`
+	At time.Time      `json:"at"`
 	// Pointers are JSON Pointers into the arguments of what it changed.
 	Pointers []string `json:"pointers"`
 	Note     string   `json:"note,omitzero"`
@@ -55,13 +55,13 @@ func (s *decisionTx) edit(ctx context.Context, m *item, args json.RawMessage, no
 	if err := decision.Insert(ctx, s.tx, s.by.Tenant, m.now); err != nil {
 		return err
 	}
-	e := editRecord{By: s.by.Name, At: m.Now.UTC(), Pointers: pointers, Note: note}
+	e := editRecord{By: s.by.actor(), At: m.Now.UTC(), Pointers: pointers, Note: note}
 	if m.Args, err = storeEdit(ctx, s.tx, s.by, m.action, was, args, m.now.ID, s.settings.Version, e); err != nil {
 		return err
 	}
 	m.decided, m.round, m.given, m.digest, m.voters = m.now.ID, m.round+1, 0, nil, nil
 	m.editors = append(m.editors, s.by.person())
-	return audit.Write(ctx, s.tx, audit.Event{Tenant: s.by.Tenant, Kind: audit.Edited, Actor: s.by.Name, Items: []audit.Item{{
+	return audit.Write(ctx, s.tx, audit.Event{Tenant: s.by.Tenant, Kind: audit.Edited, Actor: s.by.actor(), Items: []audit.Item{{
 		Action: m.action, Status: envelope.StatusPending, Approval: envelope.ApprovalRequired, Note: note,
 		Detail: map[string]any{"pointers": pointers},
 	}}})

@@ -50,10 +50,13 @@ func TestAnEditKeepsWhatWasProposed(t *testing.T) {
 		By, Note string
 		Pointers []string
 	}{{"ada", "a typo", []string{"/tags/1", "/to"}}, {"bob", "a typo", []string{"/copies", "/tags"}}}
+	for i := range edits {
+		edits[i].By, _, _ = envelope.Actor(edits[i].By).Parts()
+	}
 	if diff := cmp.Diff(want, edits); diff != "" {
 		t.Errorf("edits (-want +got):\n%s", diff)
 	}
-	if !same(t, v.Review.ProposedArgs, typo) || !same(t, v.Envelope.Args, `{"to":"ana@example.org","copies":2}`) || v.Review.EditedBy != "bob" {
+	if !same(t, v.Review.ProposedArgs, typo) || !same(t, v.Envelope.Args, `{"to":"ana@example.org","copies":2}`) || !isOf(v.Review.EditedBy, "bob") {
 		t.Errorf("proposed %s, effective %s, by %q", v.Review.ProposedArgs, v.Envelope.Args, v.Review.EditedBy)
 	}
 	if string(content()) != string(proposed) || v.Envelope.Approval != envelope.ApprovalRequired || o.told(audit.Edited, id) != 2 {

@@ -19,7 +19,7 @@ type Vote struct {
 	// Round goes up when what is voted on changes; only votes of the last one
 	// count.
 	Round    int
-	Name     string
+	By       envelope.Actor
 	Decision envelope.Decision
 	Note     string
 	At       time.Time

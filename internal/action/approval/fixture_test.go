@@ -201,3 +201,9 @@ func (o fixture) decisions(id envelope.ActionID) int {
 	o.t.Helper()
 	return one[int](o, "SELECT count(1)::int FROM events, jsonb_array_elements(items) i WHERE kind IN ('decided', 'undone') AND i ->> 'action_id' = $1", id.String())
 }
+
+// isOf reports whether an actor is a token of a name.
+func isOf(a envelope.Actor, name string) bool {
+	is, token, _ := a.Parts()
+	return is == name && token != uuid.Nil
+}

@@ -47,8 +47,8 @@ type InboxItem struct {
 	// Needed and Given count the people who must agree, and do, ApprovedBy
 	// names those.
 	Needed, Given int
-	ApprovedBy    []string
-	EditedBy      string
+	ApprovedBy    []envelope.Actor
+	EditedBy      envelope.Actor
 	// Escalated reports whether it has waited so long that more people should know.
 	Escalated bool
 	// Policy is what asked for a person, Note what was noted when it came

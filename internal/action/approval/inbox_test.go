@@ -51,13 +51,13 @@ func TestTheInboxHoldsWhatWaitsForAPerson(t *testing.T) {
 		t.Fatalf("inbox = %v, want %v", got, ids[2:])
 	}
 	voted, lost, edited := all[0], all[1], all[2]
-	if voted.Given != 1 || voted.Needed != 2 || !slices.Equal(voted.ApprovedBy, []string{"ada"}) || voted.Kind != approval.InboxApproval || voted.ExpiresAt.IsZero() || voted.Policy == "" {
+	if voted.Given != 1 || voted.Needed != 2 || len(voted.ApprovedBy) != 1 || !isOf(voted.ApprovedBy[0], "ada") || voted.Kind != approval.InboxApproval || voted.ExpiresAt.IsZero() || voted.Policy == "" {
 		t.Errorf("one with a vote = %+v", voted)
 	}
 	if lost.Kind != approval.InboxUnknown || lost.Code != "worker_lost" || lost.Message != "it vanished" || lost.ETag != "" {
 		t.Errorf("one of unknown outcome = %+v", lost)
 	}
-	if edited.EditedBy != "bob" || string(edited.Args) != `{"n": 2}` {
+	if !isOf(edited.EditedBy, "bob") || string(edited.Args) != `{"n": 2}` {
 		t.Errorf("an edited one = %+v", edited)
 	}
 	if page := o.inbox(ids[3], 1); len(page) != 1 || page[0].Action != ids[4] {

@@ -70,7 +70,7 @@ func itemFromRow(r *dbsqlc.ApprovalReadRow) *item {
 // it.
 func insertVotes(ctx context.Context, tx pgx.Tx, by Decider, vote envelope.Decision, note string, counted []countedVote) error {
 	v := &dbsqlc.VoteInsertManyParams{
-		TenantID: uuid.UUID(by.Tenant), Person: by.person(), Token: by.Token, Name: by.Name, Decision: string(vote), Note: note,
+		TenantID: uuid.UUID(by.Tenant), Person: by.person(), Token: by.Token, Actor: string(by.actor()), Decision: string(vote), Note: note,
 	}
 	p := &dbsqlc.ApprovalVotedParams{TenantID: uuid.UUID(by.Tenant)}
 	for _, c := range counted {
@@ -93,7 +93,7 @@ func decide(ctx context.Context, tx pgx.Tx, by Decider, vote envelope.Decision, 
 	if err != nil {
 		return err
 	}
-	p := &dbsqlc.ActionsDecideParams{ApprovalState: string(to), DecidedBy: by.Name, DecisionNote: note, TenantID: uuid.UUID(by.Tenant)}
+	p := &dbsqlc.ActionsDecideParams{ApprovalState: string(to), DecidedBy: string(by.actor()), DecisionNote: note, TenantID: uuid.UUID(by.Tenant)}
 	for _, c := range counted {
 		p.ActionIds, p.ApprovalDigests = append(p.ActionIds, uuid.UUID(c.action)), append(p.ApprovalDigests, orEmpty(c.digest))
 	}
@@ -112,7 +112,7 @@ func storeEdit(ctx context.Context, tx pgx.Tx, by Decider, action envelope.Actio
 	}
 	q := dbsqlc.New()
 	err = q.ApprovalEdit(ctx, tx, &dbsqlc.ApprovalEditParams{
-		TenantID: uuid.UUID(by.Tenant), ActionID: uuid.UUID(action), Was: was, Edit: note, EditedBy: by.Name, Person: by.person(),
+		TenantID: uuid.UUID(by.Tenant), ActionID: uuid.UUID(action), Was: was, Edit: note, EditedBy: string(by.actor()), Person: by.person(),
 	})
 	if err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func storeEdit(ctx context.Context, tx pgx.Tx, by Decider, action envelope.Actio
 func Votes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) ([]Vote, error) {
 	rows, err := dbsqlc.New().VoteList(ctx, tx, &dbsqlc.VoteListParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action)})
 	return postgres.Map(rows, err, func(r dbsqlc.VoteListRow) Vote {
-		return Vote{Round: int(r.Round), Name: r.Name, Decision: envelope.Decision(r.Decision), Note: postgres.OrZero(r.Note), At: r.At}
+		return Vote{Round: int(r.Round), By: envelope.Actor(r.Actor), Decision: envelope.Decision(r.Decision), Note: postgres.OrZero(r.Note), At: r.At}
 	})
 }
 
@@ -183,11 +183,19 @@ func inboxApprovals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, af
 		return InboxItem{
 			Kind: InboxApproval, Action: envelope.ActionID(r.ActionID), Tool: policy.Key{Source: r.SourceID, Action: r.ToolName},
 			Args: r.Args, Risk: envelope.Risk(r.Risk), Session: postgres.OrZero(r.SessionID), Automation: postgres.OrZero(r.AutomationID), Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)),
-			Since: r.CreatedAt, ExpiresAt: r.ExpiresAt, Needed: int(r.Needed), Given: int(r.Given), ApprovedBy: r.Voters, EditedBy: postgres.OrZero(r.EditedBy),
+			Since: r.CreatedAt, ExpiresAt: r.ExpiresAt, Needed: int(r.Needed), Given: int(r.Given), ApprovedBy: actors(r.Voters), EditedBy: envelope.Actor(postgres.OrZero(r.EditedBy)),
 			Escalated: r.EscalatedAt != nil, Policy: r.ModeSource, Note: postgres.OrZero(r.DecisionNote),
 			ETag: etag(r.Args, r.ToolDigest, r.DecisionID, int(r.Round)), toolDigest: r.ToolDigest,
 		}
 	})
+}
+
+func actors(texts []string) []envelope.Actor {
+	all := make([]envelope.Actor, len(texts))
+	for i, t := range texts {
+		all[i] = envelope.Actor(t)
+	}
+	return all
 }
 
 func inboxUnknown(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after envelope.ActionID, most int) ([]InboxItem, error) {

@@ -81,7 +81,8 @@ type BulkRequest struct {
 	// DryRun changes nothing.
 	DryRun bool
 	// Actor is who asks, and Note why. Both are recorded.
-	Actor, Note string
+	Actor envelope.Actor
+	Note  string
 }
 
 // ReplayOptions say how a bulk request is replayed.
@@ -135,7 +136,8 @@ type Resolution struct {
 	// again or, with GiveUp, ends as failed.
 	Happened, GiveUp bool
 	// Actor is who resolves, and Note how they know. Both are recorded.
-	Actor, Note string
+	Actor envelope.Actor
+	Note  string
 	// ReconcileAttempt is the number of the read that found the outcome, which
 	// must still be the last one; zero for a person.
 	ReconcileAttempt int

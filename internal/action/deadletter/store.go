@@ -212,7 +212,7 @@ func Resolve(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action en
 	}
 	err = dbsqlc.New().ToolExecutionNote(ctx, tx, &dbsqlc.ToolExecutionNoteParams{
 		TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), Attempt: entry.Attempt, Status: string(status),
-		Code: CodeResolved, Message: redact.Text(r.Note), Worker: r.Actor,
+		Code: CodeResolved, Message: redact.Text(r.Note), Worker: string(r.Actor),
 	})
 	if err != nil {
 		return err

@@ -40,7 +40,10 @@ type Submitter struct {
 	// theirs covers the proposals. Zero is as if the token were all that is
 	// known of them.
 	Person uuid.UUID
-	// Name is shown in events.
+	// Operator is the person as the record names it; zero where nobody said who
+	// that is.
+	Operator uuid.UUID
+	// Name is the token's, or what Countersign itself is called here.
 	Name string
 	// Employee and Session, if set, bind the submitter: proposals get them,
 	// and may not name others.
@@ -64,6 +67,11 @@ type Submitter struct {
 
 func (by Submitter) person() uuid.UUID {
 	return cmp.Or(by.Person, by.Token)
+}
+
+// Actor returns the submitter as the record names it.
+func (by *Submitter) Actor() envelope.Actor {
+	return envelope.NewActor(by.Name, by.Token, by.Operator)
 }
 
 // Answer is the result of one proposal.
@@ -226,7 +234,7 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 	if err := insert(ctx, tx, by, snap.Version, telemetry.Inject(ctx), rows); err != nil {
 		return acceptance{}, err
 	}
-	event := audit.Event{Tenant: by.Tenant, Kind: audit.Proposed, Actor: by.Name, Items: make([]audit.Item, len(rows))}
+	event := audit.Event{Tenant: by.Tenant, Kind: audit.Proposed, Actor: by.Actor(), Items: make([]audit.Item, len(rows))}
 	for i, r := range rows {
 		a.queued = a.queued || r.approval == envelope.ApprovalAuto
 		a.answers[r.at] = Answer{Action: r.action, Mode: r.decision.Mode, Source: r.decision.Source, Trace: r.decision.TraceJSON, Approval: r.approval}

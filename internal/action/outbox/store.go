@@ -370,16 +370,16 @@ func Requeue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions [
 // withdraw ends an action that is scheduled, or that waits for approval. An
 // action that is approved while this transaction waits for its lock is
 // scheduled by then, so the schedule is tried a second time.
-func withdraw(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, actor string) (bool, error) {
+func withdraw(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, actor envelope.Actor) (bool, error) {
 	q, by := dbsqlc.New(), "undone by "+actor
 	unschedule := func() (int64, error) {
 		return q.OutboxUndo(ctx, tx, &dbsqlc.OutboxUndoParams{
-			TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), Code: CodeUndone, Message: by,
+			TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), Code: CodeUndone, Message: string(by),
 		})
 	}
 	fromApproval := func() (int64, error) {
 		return q.ActionWithdraw(ctx, tx, &dbsqlc.ActionWithdrawParams{
-			TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), DecidedBy: actor, Message: by,
+			TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), DecidedBy: string(actor), Message: string(by),
 		})
 	}
 	for _, try := range []func() (int64, error){unschedule, fromApproval, unschedule} {

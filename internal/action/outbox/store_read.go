@@ -30,7 +30,7 @@ type View struct {
 	// ApprovalExpiresAt is set while, and after, it waits for a decision.
 	ApprovalExpiresAt *time.Time
 	DecidedAt         *time.Time
-	DecidedBy         string
+	DecidedBy         envelope.Actor
 	DecisionNote      string
 	// DecisionID names what policy said.
 	DecisionID uuid.UUID
@@ -55,7 +55,7 @@ type Review struct {
 	// envelope has what will be, or was, sent.
 	ProposedArgs json.RawMessage
 	// EditedBy is who edited it last, and Edits every edit as a JSON array.
-	EditedBy string
+	EditedBy envelope.Actor
 	Edits    json.RawMessage
 }
 
@@ -123,11 +123,11 @@ func viewFromRow(r dbsqlc.EnvelopeListRow) View {
 		},
 		Effect: envelope.Effect(r.Effect), Mode: envelope.Mode(r.Mode), ModeSource: r.ModeSource, Trace: r.Trace, ToolDigest: r.ToolDigest,
 		ProposedBy: r.ProposedBy, ApprovalExpiresAt: r.ApprovalExpiresAt, DecidedAt: r.DecidedAt,
-		DecidedBy: postgres.OrZero(r.DecidedBy), DecisionNote: postgres.OrZero(r.DecisionNote), NextAttemptAt: r.NextAttemptAt,
+		DecidedBy: envelope.Actor(postgres.OrZero(r.DecidedBy)), DecisionNote: postgres.OrZero(r.DecisionNote), NextAttemptAt: r.NextAttemptAt,
 		WaitsFor: r.WaitsFor, WaitsUntil: utcOrZero(&r.WaitsUntil), DecisionID: r.DecisionID,
 		Review: Review{
 			Needed: int(r.ApprovalsNeeded), Given: int(r.ApprovalsGiven), Round: int(r.ApprovalRound),
-			ProposedArgs: r.ProposedArgs, EditedBy: r.EditedBy, Edits: r.Edits,
+			ProposedArgs: r.ProposedArgs, EditedBy: envelope.Actor(r.EditedBy), Edits: r.Edits,
 		},
 	}
 	e := &v.Envelope
@@ -168,7 +168,7 @@ const CodeUndone = envelope.CodeUndone
 // Undo takes an envelope back while nothing of it can have been sent, whether
 // it waits for a decision or for its turn. fault.Conflict says that it is too
 // late, and what became of it.
-func Undo(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, actor string) error {
+func Undo(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, actor envelope.Actor) error {
 	deleted, err := withdraw(ctx, tx, tenant, action, actor)
 	if err != nil {
 		return err

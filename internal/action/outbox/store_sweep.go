@@ -109,7 +109,7 @@ func (s *Sweep) cancel(ctx context.Context, tx pgx.Tx, from SweepCursor, most in
 			Action: envelope.ActionID(r.ActionID), Status: envelope.Status(r.Status), Attempt: int(r.Attempt), Code: preflight.CodeKilled,
 		})
 	}
-	if err := audit.Write(ctx, tx, audit.EventsOf(audit.Killed, s.actor, items)...); err != nil {
+	if err := audit.Write(ctx, tx, audit.EventsOf(audit.Killed, envelope.Actor(s.actor), items)...); err != nil {
 		return from, false, err
 	}
 	if n := len(refused) + len(deleted); n > 0 {

@@ -108,7 +108,7 @@ func claim(ctx context.Context, tx pgx.Tx, most int, hold time.Duration) ([]unre
 func settle(ctx context.Context, tx pgx.Tx, r *unresolvedCall, v decision) error {
 	if v.resolve {
 		err := deadletter.Resolve(ctx, tx, r.lease.Tenant, r.lease.Action, deadletter.Resolution{
-			Happened: v.happened, Actor: "verify/" + r.rule.Tool, Note: v.note, ReconcileAttempt: r.attempt,
+			Happened: v.happened, Actor: envelope.Actor("verify/" + r.rule.Tool), Note: v.note, ReconcileAttempt: r.attempt,
 		})
 		if errors.Is(err, fault.Conflict) || errors.Is(err, fault.NotFound) {
 			return nil

@@ -33,7 +33,7 @@ type transition struct {
 	Subject     string            `json:"subject,omitzero"`
 	Note        string            `json:"note,omitzero"`
 	Detail      json.RawMessage   `json:"detail,omitempty"`
-	Actor       string            `json:"actor"`
+	Actor       envelope.Actor    `json:"actor"`
 }
 
 // message is an item of an event that a subscription receives.
@@ -55,11 +55,11 @@ func (t *message) id() string { return fmt.Sprintf("%s-%d", t.position, t.item) 
 // data returns the data of the message.
 func (t *message) data() (any, error) {
 	if t.view != nil && t.name != string(t.kind) {
-		return NewInvocationData(t.name, t.actor, t.it, *t.view), nil
+		return NewInvocationData(t.name, envelope.Actor(t.actor), t.it, *t.view), nil
 	}
 	d := transition{
 		EventID: t.id(), Kind: t.kind, ActionID: t.it.Action, Status: t.it.Status, Approval: t.it.Approval, Attempt: t.it.Attempt,
-		Code: t.it.Code, Subject: t.it.Subject, Note: redact.Text(t.it.Note), Actor: t.actor,
+		Code: t.it.Code, Subject: t.it.Subject, Note: redact.Text(t.it.Note), Actor: envelope.Actor(t.actor),
 	}
 	if len(t.it.Detail) > 0 {
 		detail, err := json.Marshal(t.it.Detail)
@@ -108,11 +108,11 @@ func (s *Subscription) propose(tool, external string, args any) (*envelope.Propo
 
 // TestMessage returns the proposal of a message that shows that messages arrive.
 // It has no external id, so that each is sent.
-func (s *Subscription) TestMessage(kind string, by string, at time.Time) (*envelope.Proposal, error) {
+func (s *Subscription) TestMessage(kind string, by envelope.Actor, at time.Time) (*envelope.Proposal, error) {
 	if kind == catalog.KindSlack {
-		return s.paragraph("Messages of Countersign for the subscription "+s.Name+" arrive here. "+by+" sent this one as a test.", "")
+		return s.paragraph("Messages of Countersign for the subscription "+s.Name+" arrive here. "+by.Brief()+" sent this one as a test.", "")
 	}
-	return s.propose(webhook.ToolDeliver, "", body{Test, at.UTC(), map[string]string{"subscription": s.Name, "sent_by": by}})
+	return s.propose(webhook.ToolDeliver, "", body{Test, at.UTC(), map[string]string{"subscription": s.Name, "sent_by": string(by)}})
 }
 
 // The events of an invocation, which summarise the transitions of an action for
@@ -172,13 +172,13 @@ type InvocationData struct {
 	Status    string            `json:"status,omitzero"`
 	Result    json.RawMessage   `json:"result,omitempty"`
 	Error     *envelope.Failure `json:"error,omitempty"`
-	DecidedBy string            `json:"decided_by,omitzero"`
+	DecidedBy envelope.Actor    `json:"decided_by,omitzero"`
 	Note      string            `json:"note,omitzero"`
 }
 
 // NewInvocationData returns the data of an event of an invocation, whose name
 // InvocationKind returned.
-func NewInvocationData(name string, actor string, it audit.Item, v outbox.View) InvocationData {
+func NewInvocationData(name string, actor envelope.Actor, it audit.Item, v outbox.View) InvocationData {
 	e := &v.Envelope
 	d := InvocationData{
 		InvocationID: e.ActionID, Integration: e.Tool.Source, Action: e.Tool.Name, RiskLevel: e.Risk, SessionID: e.SessionID,

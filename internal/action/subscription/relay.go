@@ -170,7 +170,7 @@ func (st *step) add(e audit.Stored, i int, it audit.Item) bool {
 		if !wanted {
 			name = ""
 		}
-		st.messages = append(st.messages, message{name: name, position: e.Position, item: i, kind: e.Kind, actor: e.Actor, at: e.At, it: it})
+		st.messages = append(st.messages, message{name: name, position: e.Position, item: i, kind: e.Kind, actor: string(e.Actor), at: e.At, it: it})
 	}
 	if !st.slack {
 		return wanted || ended

@@ -194,7 +194,7 @@ func (s *Subscription) request(v outbox.View, title string) post {
 func (s *Subscription) decisionMessage(v outbox.View) post {
 	title := ending(v)
 	blocks, _ := s.about(v, title)
-	if by := texts("By ", v.DecidedBy, "Note: ", redact.Text(v.DecisionNote)); len(by) > 0 {
+	if by := texts("By ", v.DecidedBy.Brief(), "Note: ", redact.Text(v.DecisionNote)); len(by) > 0 {
 		blocks = append(blocks, block{Type: "section", Fields: by})
 	}
 	return s.post(title+": "+field(v.Envelope.Tool.Source+":"+v.Envelope.Tool.Name), blocks)
@@ -229,7 +229,7 @@ func (s *Subscription) about(v outbox.View, title string) (blocks []block, whole
 	facts := texts(
 		"Tool: ", e.Tool.Source+":"+e.Tool.Name, "Risk: ", string(e.Risk), "Because of: ", policy.SourceText(v.ModeSource),
 		"Action: ", e.ActionID.String(), "Session: ", e.SessionID, "Automation: ", e.AutomationID, "Approvals: ", approvals,
-		"Edited by: ", v.Review.EditedBy,
+		"Edited by: ", v.Review.EditedBy.Brief(),
 	)
 	args, whole := shownArgs(e.Args)
 	return []block{

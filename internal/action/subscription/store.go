@@ -38,7 +38,7 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Subscript
 		return Subscription{
 			ID: r.SubscriptionID, Name: r.Name, Source: r.SourceID, Kinds: r.Kinds, Tool: r.Tool, MinRisk: envelope.Risk(r.MinRisk),
 			Channel: r.Channel, Link: r.Link, Bucket: r.RateBucket, HasSigningSecret: r.HasSigningSecret, Enabled: r.Enabled,
-			DisabledReason: r.DisabledReason, Behind: int(r.Behind), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, UpdatedBy: r.UpdatedBy,
+			DisabledReason: r.DisabledReason, Behind: int(r.Behind), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, UpdatedBy: envelope.Actor(r.UpdatedBy),
 		}
 	})
 }
@@ -79,7 +79,7 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Subscriptio
 	id, err := q.SubscriptionPut(ctx, tx, &dbsqlc.SubscriptionPutParams{
 		TenantID: uuid.UUID(tenant), SubscriptionID: s.ID, Name: s.Name, SourceID: s.Source, Kinds: s.Kinds, Tool: s.Tool,
 		MinRisk: string(s.MinRisk), Channel: s.Channel, Link: s.Link, RateBucket: s.Bucket, SigningSecret: encryptedSecret,
-		Enabled: s.Enabled, CursorTxid: at.Tx, CursorEvent: at.Event, UpdatedBy: s.UpdatedBy, FromNow: fromNow,
+		Enabled: s.Enabled, CursorTxid: at.Tx, CursorEvent: at.Event, UpdatedBy: string(s.UpdatedBy), FromNow: fromNow,
 	})
 	err = violations.Fault(err)
 	if err == nil && id != s.ID {

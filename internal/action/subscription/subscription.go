@@ -54,7 +54,7 @@ type Subscription struct {
 	// Behind counts the events after its cursor, up to BehindBound.
 	Behind               int
 	CreatedAt, UpdatedAt time.Time
-	UpdatedBy            string
+	UpdatedBy            envelope.Actor
 }
 
 // BehindBound bounds Subscription.Behind.

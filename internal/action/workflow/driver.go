@@ -188,7 +188,8 @@ func (t *tick) state(ctx context.Context, id envelope.ActionID) actionState {
 
 // submitter is who proposed the workflow.
 func (t *tick) submitter() intake.Submitter {
-	by := intake.Submitter{Tenant: t.b.Tenant, Name: t.b.Proposer, Tools: t.b.tools, Origin: t.b.origin, Workflow: uuid.UUID(t.b.ID)}
+	by := intake.Submitter{Tenant: t.b.Tenant, Tools: t.b.tools, Origin: t.b.origin, Workflow: uuid.UUID(t.b.ID)}
+	by.Name, by.Token, by.Operator = t.b.Proposer.Parts()
 	if t.b.proposedBy != nil {
 		by.Token = *t.b.proposedBy
 	}
@@ -299,7 +300,7 @@ func (t *tick) accept(ctx context.Context, by intake.Submitter, p *envelope.Prop
 func (t *tick) cancel(ctx context.Context, i int) (time.Duration, error) {
 	id := *t.b.Steps[i].Action
 	delete(t.known, id)
-	err := outbox.Undo(ctx, t.tx, t.b.Tenant, id, t.b.CancelledBy)
+	err := outbox.Undo(ctx, t.tx, t.b.Tenant, id, envelope.Actor(t.b.CancelledBy))
 	switch {
 	case errors.Is(err, fault.Conflict):
 		return undoPause, nil

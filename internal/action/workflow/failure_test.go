@@ -117,7 +117,7 @@ func TestAStepThatAPersonDeniesTakesTheOthersBack(t *testing.T) {
 	o.run(always(sent))
 
 	b := o.wants(id, "reverted: reverted failed")
-	if s := b.Steps[1]; s.Code != workflow.CodeDenied || !strings.Contains(s.Message, "ada: not today") {
+	if s := b.Steps[1]; s.Code != workflow.CodeDenied || !strings.HasPrefix(s.Message, "denied by ada (") || !strings.HasSuffix(s.Message, "): not today") {
 		t.Errorf("the step failed for %s: %s", s.Code, s.Message)
 	}
 }

@@ -83,7 +83,7 @@ func (d *Service) submit(ctx context.Context, tx pgx.Tx, by intake.Submitter, r 
 	if err := insert(ctx, tx, b, digest); err != nil {
 		return ID{}, false, err
 	}
-	return b.ID, false, writeEvent(ctx, tx, b, by.Name)
+	return b.ID, false, writeEvent(ctx, tx, b, by.Actor())
 }
 
 // Preview checks a workflow as Submit does, and writes nothing.
@@ -137,7 +137,7 @@ func (d *Service) check(ctx context.Context, tx pgx.Tx, by intake.Submitter, r *
 func newWorkflow(by intake.Submitter, r *Request, steps []PlannedStep) *Workflow {
 	b := &Workflow{
 		ID: ID(uuid.Must(uuid.NewV7())), Tenant: by.Tenant, ExternalID: r.ExternalID, Atomic: r.Atomic, State: StateRunning,
-		Session: r.Session, Employee: r.Employee, Automation: r.Automation, Proposer: by.Name, Steps: make([]Step, len(steps)),
+		Session: r.Session, Employee: r.Employee, Automation: r.Automation, Proposer: by.Actor(), Steps: make([]Step, len(steps)),
 		bound: by.Session != "", tools: by.Tools, origin: by.Origin,
 	}
 	if by.Token != uuid.Nil {
@@ -160,7 +160,7 @@ func newWorkflow(by intake.Submitter, r *Request, steps []PlannedStep) *Workflow
 // of it has been sent, and otherwise runs to its end. Of an atomic workflow
 // what was done is then reverted. Cancelling twice is as good as once.
 // fault.Conflict says that it has stopped already.
-func (d *Service) Cancel(ctx context.Context, tenant envelope.TenantID, id ID, actor string) error {
+func (d *Service) Cancel(ctx context.Context, tenant envelope.TenantID, id ID, actor envelope.Actor) error {
 	return d.change(ctx, tenant, id, func(tx pgx.Tx, b *Workflow) error {
 		if b.Code != "" || b.State.Ended() {
 			return fault.New(fault.Conflict, "too late to cancel: the workflow is %s", b.State)
@@ -260,7 +260,7 @@ func (b *Workflow) resolve(ctx context.Context, tx pgx.Tx, to State, actor, why 
 	if err := save(ctx, tx, b, 0); err != nil {
 		return err
 	}
-	return writeEvent(ctx, tx, b, actor)
+	return writeEvent(ctx, tx, b, envelope.Actor(actor))
 }
 
 // Prune deletes workflows that ended before their tenants' retention of the

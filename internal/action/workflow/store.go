@@ -128,7 +128,7 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([
 func fromRow(tenant envelope.TenantID, r dbsqlc.WorkflowListRow) *Workflow {
 	b := &Workflow{
 		ID: ID(r.WorkflowID), Tenant: tenant, ExternalID: r.ExternalID, Atomic: r.Atomic, State: State(r.State), Code: postgres.OrZero(r.Code),
-		Message: postgres.OrZero(r.Message), Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Session: postgres.OrZero(r.SessionID), Automation: postgres.OrZero(r.AutomationID), Proposer: r.Proposer,
+		Message: postgres.OrZero(r.Message), Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Session: postgres.OrZero(r.SessionID), Automation: postgres.OrZero(r.AutomationID), Proposer: envelope.Actor(r.Proposer),
 		CancelledBy: postgres.OrZero(r.CancelledBy), ResolvedBy: postgres.OrZero(r.ResolvedBy), Note: postgres.OrZero(r.Note), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 		EndedAt: r.EndedAt, WaitsFor: (*envelope.ActionID)(r.WaitsFor), proposedBy: r.ProposedBy, person: r.Person, bound: r.SessionBound, tools: r.Tools, origin: r.Origin,
 	}
@@ -183,7 +183,7 @@ func insert(ctx context.Context, tx pgx.Tx, b *Workflow, digest []byte) error {
 	q, tenant, id := dbsqlc.New(), uuid.UUID(b.Tenant), uuid.UUID(b.ID)
 	p := &dbsqlc.WorkflowInsertParams{
 		TenantID: tenant, WorkflowID: id, ExternalID: b.ExternalID, ContentDigest: digest, Atomic: b.Atomic, State: string(b.State),
-		ProposedBy: b.proposedBy, Person: b.person, Proposer: b.Proposer, SessionID: b.Session, SessionBound: b.bound, AutomationID: b.Automation,
+		ProposedBy: b.proposedBy, Person: b.person, Proposer: string(b.Proposer), SessionID: b.Session, SessionBound: b.bound, AutomationID: b.Automation,
 		Tools: b.tools, Origin: b.origin, EmployeeID: postgres.OrNull(uuid.UUID(b.Employee)),
 	}
 	if err := violations.Fault(q.WorkflowInsert(ctx, tx, p)); err != nil {
@@ -248,8 +248,8 @@ func save(ctx context.Context, tx pgx.Tx, b *Workflow, wait time.Duration) error
 }
 
 // cancel notes that somebody wants no more of a workflow.
-func cancel(ctx context.Context, tx pgx.Tx, b *Workflow, actor string) error {
-	_, err := dbsqlc.New().WorkflowCancel(ctx, tx, &dbsqlc.WorkflowCancelParams{CancelledBy: actor, TenantID: uuid.UUID(b.Tenant), WorkflowID: uuid.UUID(b.ID)})
+func cancel(ctx context.Context, tx pgx.Tx, b *Workflow, actor envelope.Actor) error {
+	_, err := dbsqlc.New().WorkflowCancel(ctx, tx, &dbsqlc.WorkflowCancelParams{CancelledBy: string(actor), TenantID: uuid.UUID(b.Tenant), WorkflowID: uuid.UUID(b.ID)})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fault.New(fault.Conflict, "too late to cancel: the workflow is %s", b.State)
 	}
@@ -278,7 +278,7 @@ func revoked(ctx context.Context, tx pgx.Tx, by intake.Submitter) (bool, error) 
 }
 
 // writeEvent records the state of a workflow.
-func writeEvent(ctx context.Context, tx pgx.Tx, b *Workflow, actor string) error {
+func writeEvent(ctx context.Context, tx pgx.Tx, b *Workflow, actor envelope.Actor) error {
 	item := audit.Item{Subject: b.ID.String(), Code: string(b.State), Note: b.Message}
 	if b.ResolvedBy != "" {
 		item.Note = b.Note
@@ -304,7 +304,7 @@ func readActionState(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, i
 	case f.approval == envelope.ApprovalDenied && v.Mode == envelope.ModeDeny:
 		f.code, f.message = CodeDenied, "policy denies it: "+v.ModeSource
 	case f.approval == envelope.ApprovalDenied && (e == nil || e.Code != outbox.CodeUndone && e.Code != preflight.CodeKilled):
-		f.code, f.message = CodeDenied, "denied by "+v.DecidedBy
+		f.code, f.message = CodeDenied, "denied by "+v.DecidedBy.Brief()
 		if v.DecisionNote != "" {
 			f.message += ": " + redact.Text(v.DecisionNote)
 		}

@@ -167,8 +167,8 @@ type Workflow struct {
 	Session       string
 	Employee      envelope.EmployeeID
 	Automation    string
-	// Proposer is the name of who submitted it.
-	Proposer string
+	// Proposer is who submitted it.
+	Proposer envelope.Actor
 	// CancelledBy is who wanted no more of it, ResolvedBy who ended what could
 	// not be taken back, and Note what they said.
 	CancelledBy, ResolvedBy, Note string

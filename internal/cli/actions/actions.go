@@ -173,7 +173,7 @@ func ShowDetail(a *command.App, act wire.Action, attempts []wire.Attempt) error 
 		"args", string(e.Args),
 	}
 	if d := act.Decision; d != nil && d.Edited != nil {
-		pairs = append(pairs, "as proposed", string(d.Edited.ProposedArgs)+" (edited by "+d.Edited.By+")")
+		pairs = append(pairs, "as proposed", string(d.Edited.ProposedArgs)+" (edited by "+d.Edited.By.Brief()+")")
 	}
 	pairs = append(pairs,
 		"phase", string(act.Phase)+" (status "+string(e.Result.Status)+", approval "+string(e.Approval)+")",
@@ -234,7 +234,7 @@ func decisionText(act wire.Action) string {
 	case d == nil:
 		return ""
 	case d.At != nil:
-		return string(act.Envelope.Approval) + " by " + d.By + " at " + command.Local(d.At) + command.Noted(d.Note)
+		return string(act.Envelope.Approval) + " by " + d.By.Brief() + " at " + command.Local(d.At) + command.Noted(d.Note)
 	case act.Phase == envelope.PhasePending && d.ExpiresAt != nil:
 		if agree := voted(act); agree != "" {
 			return agree + ", and more must until " + command.Local(d.ExpiresAt)

@@ -76,7 +76,7 @@ func explain(a *command.App, act wire.Action) {
 	case act.Policy.Mode == envelope.ModeDeny:
 		a.Note("%s: policy denies it (%s)", e.ActionID, command.Line(because(act.Policy)))
 	case act.Phase == envelope.PhaseDenied && act.Decision != nil:
-		a.Note("%s: denied by %s%s", e.ActionID, command.Line(act.Decision.By), command.Noted(act.Decision.Note))
+		a.Note("%s: denied by %s%s", e.ActionID, command.Line(act.Decision.By.Brief()), command.Noted(act.Decision.Note))
 	case act.Phase == envelope.PhaseExpired:
 		a.Note("%s: nobody decided in time; propose it again", e.ActionID)
 	case e.Result.Error != nil:

@@ -173,7 +173,7 @@ func failureText(inv wire.Invocation) string {
 	case inv.Status == wire.ExecutionDenied && inv.Policy.Mode == envelope.ModeDeny:
 		return "policy denies it (" + command.Line(because(inv.Policy)) + ")"
 	case inv.Status == wire.ExecutionDenied && inv.Decision != nil && inv.Decision.By != "":
-		return "denied by " + command.Line(inv.Decision.By) + command.Noted(inv.Decision.Note)
+		return "denied by " + command.Line(inv.Decision.By.Brief()) + command.Noted(inv.Decision.Note)
 	case inv.Status == wire.ExecutionDenied:
 		return "denied" + why
 	case inv.Status == wire.ExecutionExpired:

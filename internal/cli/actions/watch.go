@@ -88,5 +88,5 @@ func showEvent(a *command.App, e wire.Event) error {
 	if e.Tool != "" {
 		what += "  " + e.Tool
 	}
-	return a.Print("%s  %-10s  %s  %s  (%s)\n", e.At.Local().Format("15:04:05.000"), command.Line(e.Kind), about, command.Line(strings.TrimSpace(what)), command.Line(e.Actor))
+	return a.Print("%s  %-10s  %s  %s  (%s)\n", e.At.Local().Format("15:04:05.000"), command.Line(e.Kind), about, command.Line(strings.TrimSpace(what)), command.Line(e.Actor.Brief()))
 }

@@ -62,7 +62,7 @@ func waitsText(it wire.InboxItem) string {
 		parts[0] = fmt.Sprintf("%d of %d approvals", it.Needed-it.Given, it.Needed)
 	}
 	if it.EditedBy != "" {
-		parts = append(parts, "edited by "+it.EditedBy)
+		parts = append(parts, "edited by "+it.EditedBy.Brief())
 	}
 	if it.Escalated {
 		parts = append(parts, "escalated")
@@ -194,7 +194,7 @@ func seenETag(action wire.Action, decide string, seen bool) (string, error) {
 	}
 	if d.Edited != nil && !seen {
 		return "", command.Misuse("%s was edited by %s since it was proposed: look at it with `countersign get %s`, then %s it with --etag %s",
-			id, command.Line(d.Edited.By), id, decide, d.ETag)
+			id, command.Line(d.Edited.By.Brief()), id, decide, d.ETag)
 	}
 	return d.ETag, nil
 }
@@ -327,7 +327,7 @@ func Reviews(a *command.App) *cobra.Command {
 		Empty: "There are none: one person is enough.",
 		Head:  []string{"KEY", "FROM RISK", "APPROVALS", "WAIT", "WARN", "ESCALATE", "EDITS", "SET BY"},
 		Row: func(r wire.ReviewRule) []string {
-			return []string{r.Tool, string(r.Risk), strconv.Itoa(r.Approvals), timeText(r.Wait), timeText(r.Warn), timeText(r.Escalate), r.Edits, r.UpdatedBy}
+			return []string{r.Tool, string(r.Risk), strconv.Itoa(r.Approvals), timeText(r.Wait), timeText(r.Warn), timeText(r.Escalate), r.Edits, r.UpdatedBy.Brief()}
 		},
 	}, (*client.Client).Reviews),
 		reviewSet(a), reviewDelete(a))

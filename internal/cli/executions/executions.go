@@ -15,6 +15,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/actions"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -115,7 +116,11 @@ func userName(u *wire.TokenName) string {
 	if u == nil {
 		return ""
 	}
-	return cmp.Or(u.Name, u.ID.String())
+	operator := uuid.Nil
+	if u.OperatorID != nil {
+		operator = *u.OperatorID
+	}
+	return envelope.NewActor(u.Name, u.ID, operator).Brief()
 }
 
 func cameVia(o *wire.Origin) string {
@@ -159,7 +164,7 @@ func showExecution(a *command.App, e wire.ExecutionDetail) error {
 		"inputs", command.Compact(e.Inputs) + map[bool]string{true: "  (redacted)"}[e.Redacted],
 	}
 	if e.EditedBy != "" {
-		pairs = append(pairs, "as proposed", command.Compact(e.Proposed)+"  (edited by "+e.EditedBy+")")
+		pairs = append(pairs, "as proposed", command.Compact(e.Proposed)+"  (edited by "+e.EditedBy.Brief()+")")
 	}
 	pairs = append(pairs, "outputs", command.Compact(e.Outputs))
 	if e.Error != nil {
@@ -175,7 +180,7 @@ func showExecution(a *command.App, e wire.ExecutionDetail) error {
 	}
 	pairs = append(pairs, "policy", string(e.Policy.Mode)+": "+policy.SourceText(e.Policy.Source))
 	if d := e.Decision; d != nil && d.At != nil {
-		pairs = append(pairs, "decision", string(d.Approval)+" by "+d.By+" at "+command.Local(d.At)+command.Noted(d.Note))
+		pairs = append(pairs, "decision", string(d.Approval)+" by "+d.By.Brief()+" at "+command.Local(d.At)+command.Noted(d.Note))
 	}
 	pairs = append(pairs,
 		"preview", command.Compact(e.Preview),

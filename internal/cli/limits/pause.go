@@ -110,7 +110,7 @@ func showStop(a *command.App, of wire.Target, p wire.Pause, kill bool, inFlight 
 	if p.Kill {
 		what = "killed"
 	}
-	err := a.Print("%s is %s, since %s by %s: %s\n", command.Line(targetText(of)), what, command.Local(&p.At), command.Line(p.By), command.Line(p.Reason))
+	err := a.Print("%s is %s, since %s by %s: %s\n", command.Line(targetText(of)), what, command.Local(&p.At), command.Line(p.By.Brief()), command.Line(p.Reason))
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func pauseAll(ctx context.Context, a *command.App, kill bool, f targetFlags) (wi
 	var p pause.Pause
 	inFlight := 0
 	err = a.InDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) (err error) {
-		if p, err = pause.SetEverything(ctx, tx, kill, f.reason, by); err != nil {
+		if p, err = pause.SetEverything(ctx, tx, kill, f.reason, envelope.Actor(by)); err != nil {
 			return err
 		}
 		inFlight, err = pause.InFlight(ctx, tx)
@@ -188,7 +188,7 @@ func Resume(a *command.App) *cobra.Command {
 			by, err := f.person()
 			if err == nil {
 				err = a.InDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) error {
-					return pause.LiftEverything(ctx, tx, f.reason, by)
+					return pause.LiftEverything(ctx, tx, f.reason, envelope.Actor(by))
 				})
 			}
 			return a.Done(err, "%s goes on", targetText(of))
@@ -226,7 +226,7 @@ func pauseView() command.View[wire.Pause] {
 			if p.LiftedAt != nil {
 				kind += ", lifted"
 			}
-			return []string{targetText(p.Target), kind, command.Local(&p.At), command.Local(p.LiftedAt), p.By, ended, p.Reason}
+			return []string{targetText(p.Target), kind, command.Local(&p.At), command.Local(p.LiftedAt), p.By.Brief(), ended, p.Reason}
 		},
 	}
 }

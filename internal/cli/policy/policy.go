@@ -113,7 +113,7 @@ func modes(a *command.App) *cobra.Command {
 	return command.NewGroup("mode", command.NewList(a, command.View[wire.Mode]{
 		Empty: "None is set: what holds follows from the risk of each tool.", Head: []string{"KEY", "MODE", "AUTOMATION", "SET BY", "SET"},
 		Row: func(m wire.Mode) []string {
-			return []string{m.Tool, string(m.Mode), cmp.Or(m.Automation, "all"), m.UpdatedBy, command.Local(&m.UpdatedAt)}
+			return []string{m.Tool, string(m.Mode), cmp.Or(m.Automation, "all"), m.UpdatedBy.Brief(), command.Local(&m.UpdatedAt)}
 		},
 	}, (*client.Client).Modes),
 		modeSet(a), modeDelete(a))
@@ -153,7 +153,7 @@ func sessionList(a *command.App) *cobra.Command {
 	view := command.View[wire.SessionMode]{
 		Empty: "Nothing is set.", Head: []string{"SESSION", "KEY", "MODE", "UNTIL", "SET BY"},
 		Row: func(m wire.SessionMode) []string {
-			return []string{m.Session, m.Tool, string(m.Mode), command.Local(&m.ExpiresAt), m.UpdatedBy}
+			return []string{m.Session, m.Tool, string(m.Mode), command.Local(&m.ExpiresAt), m.UpdatedBy.Brief()}
 		},
 	}
 	return command.New(a, "list [SESSION]", command.Arguments(0, 1, "a session"), func(ctx context.Context, c *client.Client, args []string) error {
@@ -188,7 +188,7 @@ func preferenceList(a *command.App) *cobra.Command {
 	view := command.View[wire.Preference]{
 		Empty: "Nothing is switched off.", Head: []string{"SWITCHED OFF", "FOR", "SET BY", "SET"},
 		Row: func(p wire.Preference) []string {
-			return []string{p.Tool, command.EmployeeName(p.Employee), p.UpdatedBy, command.Local(&p.UpdatedAt)}
+			return []string{p.Tool, command.EmployeeName(p.Employee), p.UpdatedBy.Brief(), command.Local(&p.UpdatedAt)}
 		},
 	}
 	cmd := command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
@@ -216,7 +216,7 @@ func rules(a *command.App) *cobra.Command {
 			if !r.Enabled {
 				mode += " (off)"
 			}
-			return []string{r.ID, r.Tool, mode, r.Expression, r.Reason, cmp.Or(r.Automation, "all"), r.UpdatedBy}
+			return []string{r.ID, r.Tool, mode, r.Expression, r.Reason, cmp.Or(r.Automation, "all"), r.UpdatedBy.Brief()}
 		},
 	}, (*client.Client).Rules),
 		ruleSet(a),
@@ -261,9 +261,9 @@ func grantList(a *command.App) *cobra.Command {
 		Row: func(g wire.Grant) []string {
 			until := command.Local(&g.ExpiresAt)
 			if g.RevokedAt != nil {
-				until = "revoked by " + g.RevokedBy
+				until = "revoked by " + g.RevokedBy.Brief()
 			}
-			return []string{g.ID.String(), g.Tool, grantScope(g), pinsText(g.Pins), until, g.CreatedBy, g.Reason}
+			return []string{g.ID.String(), g.Tool, grantScope(g), pinsText(g.Pins), until, g.CreatedBy.Brief(), g.Reason}
 		},
 	}
 	cmd := command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {

@@ -237,7 +237,7 @@ func pausePanel(o wire.Overview) panel {
 		if k.Kill {
 			name += " (kill)"
 		}
-		p.rows = append(p.rows, panelRow{[]string{name, brief(max(0, o.At.Sub(k.At).Seconds())), "  " + k.By, "  " + k.Reason}, toneMild})
+		p.rows = append(p.rows, panelRow{[]string{name, brief(max(0, o.At.Sub(k.At).Seconds())), "  " + k.By.Brief(), "  " + k.Reason}, toneMild})
 	}
 	return p
 }

@@ -123,7 +123,7 @@ type Execution struct {
 	// Proposed are the arguments as they were proposed, if somebody edited them
 	// before approving, and EditedBy is who did.
 	Proposed json.RawMessage `json:"proposed_inputs,omitempty"`
-	EditedBy string          `json:"edited_by,omitzero"`
+	EditedBy envelope.Actor  `json:"edited_by,omitzero"`
 	// Outputs are the result of source.Outputs, redacted and truncated.
 	Outputs json.RawMessage   `json:"outputs"`
 	Error   *envelope.Failure `json:"error"`
@@ -157,7 +157,9 @@ type Execution struct {
 // User is a token and its name.
 type User struct {
 	Token uuid.UUID `json:"token_id"`
-	Name  string    `json:"name"`
+	// Operator is the person whose token it is; nil if nobody said who that is.
+	Operator *uuid.UUID `json:"operator_id,omitempty"`
+	Name     string     `json:"name"`
 }
 
 // PolicyDecision is what policy decided when the action was proposed.
@@ -171,7 +173,7 @@ type PolicyDecision struct {
 type Decision struct {
 	Approval envelope.Approval `json:"approval"`
 	At       *time.Time        `json:"at"`
-	By       string            `json:"by"`
+	By       envelope.Actor    `json:"by"`
 	Note     string            `json:"note"`
 }
 

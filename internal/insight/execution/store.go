@@ -195,10 +195,10 @@ func fromAction(tenant envelope.TenantID, r *dbsqlc.ExecutionListRow) Execution 
 		ID: envelope.ActionID(r.ActionID), Tenant: tenant, Status: StatusOf(approval, status), Phase: envelope.PhaseOf(approval, status, text(r.Code)),
 		Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Inputs: r.Args, Outputs: source.Outputs(r.Result), ProviderID: r.ProviderID,
 		Attempts: int(r.Attempt), ProposedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt),
-		Risk: envelope.Risk(r.Risk), Effect: envelope.Effect(r.Effect), User: userOf(r.ProposedBy, r.Proposer),
+		Risk: envelope.Risk(r.Risk), Effect: envelope.Effect(r.Effect), User: userOf(r.ProposedBy, r.ProposerOperator, r.Proposer),
 		Employee: (*envelope.EmployeeID)(r.EmployeeID), Session: text(r.SessionID), Automation: text(r.AutomationID),
 		ExternalID: text(r.ExternalID), Workflow: r.WorkflowID, Context: originOf(r.Origin),
-		Policy: PolicyDecision{envelope.Mode(r.Mode), r.ModeSource, r.Trace}, Proposed: r.ProposedArgs, EditedBy: r.EditedBy,
+		Policy: PolicyDecision{envelope.Mode(r.Mode), r.ModeSource, r.Trace}, Proposed: r.ProposedArgs, EditedBy: envelope.Actor(r.EditedBy),
 	}
 	if code := text(r.Code); code != "" {
 		e.Error = &envelope.Failure{Code: code, Message: text(r.Message)}
@@ -207,7 +207,7 @@ func fromAction(tenant envelope.TenantID, r *dbsqlc.ExecutionListRow) Execution 
 		e.DurationMS = new(e.FinishedAt.Sub(*e.StartedAt).Milliseconds())
 	}
 	if approval != envelope.ApprovalAuto && e.Policy.Mode != envelope.ModeDeny {
-		e.Decision = &Decision{Approval: approval, At: utc(r.DecidedAt), By: text(r.DecidedBy), Note: text(r.DecisionNote)}
+		e.Decision = &Decision{Approval: approval, At: utc(r.DecidedAt), By: envelope.Actor(text(r.DecidedBy)), Note: text(r.DecisionNote)}
 	}
 	return e
 }
@@ -215,17 +215,17 @@ func fromAction(tenant envelope.TenantID, r *dbsqlc.ExecutionListRow) Execution 
 func fromDryRun(tenant envelope.TenantID, r *dbsqlc.DryRunListRow) Execution {
 	return Execution{
 		ID: envelope.ActionID(r.ExecutionID), Tenant: tenant, Status: StatusDryRun, Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Inputs: r.Args,
-		ProposedAt: r.At.UTC(), Risk: envelope.Risk(r.Risk), Effect: envelope.Effect(r.Effect), User: userOf(r.ProposedBy, r.Proposer),
+		ProposedAt: r.At.UTC(), Risk: envelope.Risk(r.Risk), Effect: envelope.Effect(r.Effect), User: userOf(r.ProposedBy, r.ProposerOperator, r.Proposer),
 		Employee: (*envelope.EmployeeID)(r.EmployeeID), Session: text(r.SessionID), Automation: text(r.AutomationID),
 		Context: originOf(r.Origin), Policy: PolicyDecision{envelope.Mode(r.Mode), r.ModeSource, r.Trace}, Preview: r.Preview,
 	}
 }
 
-func userOf(token *uuid.UUID, name string) *User {
+func userOf(token, operator *uuid.UUID, name string) *User {
 	if token == nil {
 		return nil
 	}
-	return &User{Token: *token, Name: name}
+	return &User{Token: *token, Operator: operator, Name: name}
 }
 
 // originOf decodes the stored origin of an action; nil if that is not

@@ -140,7 +140,8 @@ type Pause struct {
 	Tenant         string
 	Scope, Subject string
 	Kill           bool
-	Reason, By     string
+	Reason         string
+	By             envelope.Actor
 	At             time.Time
 }
 

@@ -97,7 +97,7 @@ func readBreakers(ctx context.Context, tx pgx.Tx) ([]Breaker, error) {
 func readPauses(ctx context.Context, tx pgx.Tx) ([]Pause, error) {
 	rows, err := dbsqlc.New().OverviewPauses(ctx, tx, mostPauses)
 	return postgres.Map(rows, err, func(r dbsqlc.OverviewPausesRow) Pause {
-		return Pause{r.Tenant, r.Scope, r.Subject, r.Kill, r.Reason, r.PausedBy, r.PausedAt}
+		return Pause{r.Tenant, r.Scope, r.Subject, r.Kill, r.Reason, envelope.Actor(r.PausedBy), r.PausedAt}
 	})
 }
 

@@ -436,7 +436,7 @@ SELECT
     coalesce(p.round, 1)::integer AS round, coalesce(p.needed, 1)::integer AS needed, coalesce(p.given, 0)::integer AS given,
     p.edited_by, p.escalated_at,
     ARRAY(
-        SELECT v.name FROM votes v
+        SELECT v.actor FROM votes v
         WHERE v.tenant_id = a.tenant_id AND v.action_id = a.action_id AND v.round = p.round AND v.decision = 'grant'
         ORDER BY v.at
     )::text[] AS voters
@@ -591,7 +591,7 @@ func (q *Queries) InboxUnknown(ctx context.Context, db DBTX, arg *InboxUnknownPa
 }
 
 const voteInsertMany = `-- name: VoteInsertMany :exec
-INSERT INTO votes (tenant_id, action_id, round, person, token, name, decision, note, approval_digest)
+INSERT INTO votes (tenant_id, action_id, round, person, token, actor, decision, note, approval_digest)
 SELECT $1, v.action_id, v.round, $2, $3, $4, $5, nullif($6::text, ''), nullif(v.approval_digest, ''::bytea)
 FROM (SELECT unnest($7::uuid[]) AS action_id, unnest($8::integer[]) AS round, unnest($9::bytea[]) AS approval_digest) v
 `
@@ -600,7 +600,7 @@ type VoteInsertManyParams struct {
 	TenantID        uuid.UUID
 	Person          uuid.UUID
 	Token           uuid.UUID
-	Name            string
+	Actor           string
 	Decision        string
 	Note            string
 	ActionIds       []uuid.UUID
@@ -613,7 +613,7 @@ func (q *Queries) VoteInsertMany(ctx context.Context, db DBTX, arg *VoteInsertMa
 		arg.TenantID,
 		arg.Person,
 		arg.Token,
-		arg.Name,
+		arg.Actor,
 		arg.Decision,
 		arg.Note,
 		arg.ActionIds,
@@ -624,7 +624,7 @@ func (q *Queries) VoteInsertMany(ctx context.Context, db DBTX, arg *VoteInsertMa
 }
 
 const voteList = `-- name: VoteList :many
-SELECT v.round, v.person, v.name, v.decision, v.note, v.at
+SELECT v.round, v.person, v.actor, v.decision, v.note, v.at
 FROM votes v
 WHERE v.tenant_id = $1 AND v.action_id = $2
 ORDER BY v.at, v.person
@@ -638,7 +638,7 @@ type VoteListParams struct {
 type VoteListRow struct {
 	Round    int32
 	Person   uuid.UUID
-	Name     string
+	Actor    string
 	Decision string
 	Note     *string
 	At       time.Time
@@ -657,7 +657,7 @@ func (q *Queries) VoteList(ctx context.Context, db DBTX, arg *VoteListParams) ([
 		if err := rows.Scan(
 			&i.Round,
 			&i.Person,
-			&i.Name,
+			&i.Actor,
 			&i.Decision,
 			&i.Note,
 			&i.At,

@@ -94,7 +94,7 @@ func (q *Queries) DryRunInsert(ctx context.Context, db DBTX, arg *DryRunInsertPa
 
 const dryRunList = `-- name: DryRunList :many
 SELECT
-    d.execution_id, d.at, d.employee_id, d.session_id, d.automation_id, d.proposed_by, coalesce(t.name, '')::text AS proposer,
+    d.execution_id, d.at, d.employee_id, d.session_id, d.automation_id, d.proposed_by, coalesce(t.name, '')::text AS proposer, t.operator_id AS proposer_operator,
     d.source_id, d.tool_name, d.args, d.risk, d.effect, d.mode, d.mode_source, d.trace, d.preview, d.origin
 FROM dry_runs d
 LEFT JOIN api_tokens t ON t.token_id = d.proposed_by AND t.tenant_id = d.tenant_id
@@ -135,23 +135,24 @@ type DryRunListParams struct {
 }
 
 type DryRunListRow struct {
-	ExecutionID  uuid.UUID
-	At           time.Time
-	EmployeeID   *uuid.UUID
-	SessionID    *string
-	AutomationID *string
-	ProposedBy   *uuid.UUID
-	Proposer     string
-	SourceID     string
-	ToolName     string
-	Args         []byte
-	Risk         string
-	Effect       string
-	Mode         string
-	ModeSource   string
-	Trace        []byte
-	Preview      []byte
-	Origin       []byte
+	ExecutionID      uuid.UUID
+	At               time.Time
+	EmployeeID       *uuid.UUID
+	SessionID        *string
+	AutomationID     *string
+	ProposedBy       *uuid.UUID
+	Proposer         string
+	ProposerOperator *uuid.UUID
+	SourceID         string
+	ToolName         string
+	Args             []byte
+	Risk             string
+	Effect           string
+	Mode             string
+	ModeSource       string
+	Trace            []byte
+	Preview          []byte
+	Origin           []byte
 }
 
 // Dry runs between two ids, newest first. Whoever asks bounds the ids, so that
@@ -189,6 +190,7 @@ func (q *Queries) DryRunList(ctx context.Context, db DBTX, arg *DryRunListParams
 			&i.AutomationID,
 			&i.ProposedBy,
 			&i.Proposer,
+			&i.ProposerOperator,
 			&i.SourceID,
 			&i.ToolName,
 			&i.Args,

@@ -100,7 +100,7 @@ func (q *Queries) ExecutionFloor(ctx context.Context, db DBTX, arg *ExecutionFlo
 
 const executionList = `-- name: ExecutionList :many
 SELECT
-    v.action_id, v.external_id, v.employee_id, v.session_id, v.automation_id, v.proposed_by, coalesce(t.name, '')::text AS proposer,
+    v.action_id, v.external_id, v.employee_id, v.session_id, v.automation_id, v.proposed_by, coalesce(t.name, '')::text AS proposer, t.operator_id AS proposer_operator,
     v.source_id, v.tool_name, v.args, v.risk, v.effect, v.mode, v.mode_source, v.trace,
     v.approval_state, v.decided_at, v.decided_by, v.decision_note, v.created_at,
     v.status, v.attempt, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at, v.origin, v.workflow_id,
@@ -152,38 +152,39 @@ type ExecutionListParams struct {
 }
 
 type ExecutionListRow struct {
-	ActionID      uuid.UUID
-	ExternalID    *string
-	EmployeeID    *uuid.UUID
-	SessionID     *string
-	AutomationID  *string
-	ProposedBy    *uuid.UUID
-	Proposer      string
-	SourceID      string
-	ToolName      string
-	Args          []byte
-	Risk          string
-	Effect        string
-	Mode          string
-	ModeSource    string
-	Trace         []byte
-	ApprovalState string
-	DecidedAt     *time.Time
-	DecidedBy     *string
-	DecisionNote  *string
-	CreatedAt     time.Time
-	Status        string
-	Attempt       int32
-	Code          *string
-	Message       *string
-	Result        []byte
-	ProviderID    *string
-	StartedAt     *time.Time
-	FinishedAt    *time.Time
-	Origin        []byte
-	WorkflowID    *uuid.UUID
-	ProposedArgs  []byte
-	EditedBy      string
+	ActionID         uuid.UUID
+	ExternalID       *string
+	EmployeeID       *uuid.UUID
+	SessionID        *string
+	AutomationID     *string
+	ProposedBy       *uuid.UUID
+	Proposer         string
+	ProposerOperator *uuid.UUID
+	SourceID         string
+	ToolName         string
+	Args             []byte
+	Risk             string
+	Effect           string
+	Mode             string
+	ModeSource       string
+	Trace            []byte
+	ApprovalState    string
+	DecidedAt        *time.Time
+	DecidedBy        *string
+	DecisionNote     *string
+	CreatedAt        time.Time
+	Status           string
+	Attempt          int32
+	Code             *string
+	Message          *string
+	Result           []byte
+	ProviderID       *string
+	StartedAt        *time.Time
+	FinishedAt       *time.Time
+	Origin           []byte
+	WorkflowID       *uuid.UUID
+	ProposedArgs     []byte
+	EditedBy         string
 }
 
 // Actions between two ids, newest first, as the forensic log tells of them.
@@ -226,6 +227,7 @@ func (q *Queries) ExecutionList(ctx context.Context, db DBTX, arg *ExecutionList
 			&i.AutomationID,
 			&i.ProposedBy,
 			&i.Proposer,
+			&i.ProposerOperator,
 			&i.SourceID,
 			&i.ToolName,
 			&i.Args,

@@ -31,7 +31,7 @@ type report struct {
 	Phase     envelope.Phase     `json:"phase,omitempty"`
 	Code      string             `json:"code,omitempty"`
 	Reason    string             `json:"reason,omitempty"`
-	DecidedBy string             `json:"decided_by,omitempty"`
+	DecidedBy envelope.Actor     `json:"decided_by,omitempty"`
 	// Layers are the layers of policy that denied.
 	Layers  []policy.Step `json:"layers,omitempty"`
 	Waiting *waiting      `json:"waiting,omitempty"`

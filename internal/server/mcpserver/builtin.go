@@ -124,7 +124,7 @@ func (ts *tokenServer) callUndo(ctx context.Context, req *sdk.CallToolRequest) (
 		if _, err := access.View(ctx, tx, ts.by, a.Action); err != nil {
 			return err
 		}
-		if err := outbox.Undo(ctx, tx, ts.by.Tenant, a.Action, ts.by.Name); err != nil {
+		if err := outbox.Undo(ctx, tx, ts.by.Tenant, a.Action, ts.by.Actor()); err != nil {
 			return err
 		}
 		v, err = access.View(ctx, tx, ts.by, a.Action)

@@ -42,7 +42,7 @@ func (ts *tokenServer) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk
 		return nil, err
 	}
 	by := intake.Submitter{
-		Tenant: ts.by.Tenant, Token: uuid.UUID(ts.by.Token), Person: ts.by.Person(), Name: ts.by.Name, Employee: ts.by.Employee, Session: ts.by.Session, Tools: ts.by.Tools,
+		Tenant: ts.by.Tenant, Token: uuid.UUID(ts.by.Token), Person: ts.by.Person(), Operator: ts.by.Operator, Name: ts.by.Name, Employee: ts.by.Employee, Session: ts.by.Session, Tools: ts.by.Tools,
 	}
 	if from := ts.requestContext(req.Extra); from != nil {
 		by.Origin = request.MCPOrigin(from)

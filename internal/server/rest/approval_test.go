@@ -57,7 +57,7 @@ func TestApproveWhatWasSeen(t *testing.T) {
 	f.operator.send("POST", path(id, "/edit"), object{"args": object{"n": 3}}, ifMatch(before.Decision.ETag)...).wants(t, 412)
 	after := f.agent.pendingAction(id)
 	e := after.Decision.Edited
-	if e == nil || e.By != "admin" || len(e.Edits) != 1 || !slices.Equal(e.Edits[0].Pointers, []string{"/n"}) || e.Edits[0].Note != "two" || !contains(e.ProposedArgs, `"n":1`) {
+	if e == nil || e.By != f.admin.named("admin") || len(e.Edits) != 1 || !slices.Equal(e.Edits[0].Pointers, []string{"/n"}) || e.Edits[0].Note != "two" || !contains(e.ProposedArgs, `"n":1`) {
 		t.Errorf("the agent sees the edit as %+v", e)
 	}
 	if !contains(after.Envelope.Args, `"n":2`) || after.Decision.ETag == before.Decision.ETag {
@@ -122,7 +122,7 @@ func TestTwoPeopleOverHTTP(t *testing.T) {
 		}
 	}
 	f.operator.send("GET", path(id, "/votes"), nil).wants(t, 200).into(t, &votes)
-	if len(votes.Items) != 2 || votes.Items[0].By != "operator" || votes.Items[0].Note != "by me" || votes.Items[1].Decision != string(envelope.DecisionGrant) {
+	if len(votes.Items) != 2 || votes.Items[0].By != f.operator.named("operator") || votes.Items[0].Note != "by me" || votes.Items[1].Decision != string(envelope.DecisionGrant) {
 		t.Errorf("votes = %+v", votes.Items)
 	}
 	f.agent.send("GET", path(id, "/votes"), nil).wants(t, 403)
@@ -146,7 +146,7 @@ func TestReviewsOverHTTP(t *testing.T) {
 		}
 	}
 	f.operator.send("GET", "/api/v1/reviews", nil).wants(t, 200).into(t, &list)
-	if len(list.Items) != 2 || list.Items[0].Tool != "*" || list.Items[1].Approvals != 3 || list.Items[1].Wait != "1d" || list.Items[1].Escalate != "0s" || list.Items[1].UpdatedBy != "admin" {
+	if len(list.Items) != 2 || list.Items[0].Tool != "*" || list.Items[1].Approvals != 3 || list.Items[1].Wait != "1d" || list.Items[1].Escalate != "0s" || list.Items[1].UpdatedBy != f.admin.named("admin") {
 		t.Errorf("reviews = %+v", list.Items)
 	}
 	f.admin.send("DELETE", "/api/v1/reviews/mail:*?risk=high", nil).wants(t, 204)

@@ -86,7 +86,7 @@ func TestDiscardByFilter(t *testing.T) {
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		var kind, actor, note string
 		err := tx.QueryRow(ctx, "SELECT kind, actor, items->0->>'note' FROM events ORDER BY event_id DESC LIMIT 1").Scan(&kind, &actor, &note)
-		if kind != "discarded" || actor != "operator" || note != "old" {
+		if kind != "discarded" || actor != f.operator.named("operator") || note != "old" {
 			t.Errorf("the last event is %s by %s: %s", kind, actor, note)
 		}
 		return err

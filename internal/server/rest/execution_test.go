@@ -172,7 +172,7 @@ func TestAnEditedExecutionKeepsWhatWasProposed(t *testing.T) {
 	got := f.operator.execution(id)
 
 	var inputs, proposed struct{ N int }
-	if json.Unmarshal(got.Inputs, &inputs) != nil || json.Unmarshal(got.Proposed, &proposed) != nil || inputs.N != 2 || proposed.N != 1 || got.EditedBy != "operator" {
+	if json.Unmarshal(got.Inputs, &inputs) != nil || json.Unmarshal(got.Proposed, &proposed) != nil || inputs.N != 2 || proposed.N != 1 || got.EditedBy != f.operator.named("operator") {
 		t.Errorf("execution = %+v, want 1 proposed and 2 done", got)
 	}
 }

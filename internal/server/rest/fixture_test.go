@@ -219,6 +219,11 @@ type client struct {
 	id    identity.TokenID
 }
 
+// named returns the client as the record names it: its token belongs to nobody.
+func (c *client) named(name string) string {
+	return string(envelope.NewActor(name, uuid.UUID(c.id), uuid.Nil))
+}
+
 // answer is what came back.
 type answer struct {
 	status int

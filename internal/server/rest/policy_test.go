@@ -119,7 +119,7 @@ func TestRulesAreCheckedBeforeTheyAreStored(t *testing.T) {
 		}
 	}
 	f.operator.send("GET", "/api/v1/policy/rules", nil).wants(t, 200).into(t, &list)
-	if len(list.Items) != 1 || list.Items[0].ID != "any" || list.Items[0].Enabled || list.Items[0].UpdatedBy != "admin" || list.Items[0].Version == 0 {
+	if len(list.Items) != 1 || list.Items[0].ID != "any" || list.Items[0].Enabled || list.Items[0].UpdatedBy != f.admin.named("admin") || list.Items[0].Version == 0 {
 		t.Errorf("rules = %+v", list.Items)
 	}
 	f.admin.send("DELETE", "/api/v1/policy/rules/any", nil).wants(t, 204)

@@ -148,7 +148,7 @@ func TestStreamSendsEveryEventInOrder(t *testing.T) {
 		}
 		got = append(got, strings.Join([]string{m.event, m.data.Status, m.data.Phase, m.data.Actor, m.data.Subject}, " "))
 	}
-	want := []string{"proposed pending pending agent ", "decided pending approved operator ", "settled sent  worker/test ", "configured   admin policy * is deny"}
+	want := []string{"proposed pending pending " + f.agent.named("agent") + " ", "decided pending approved " + f.operator.named("operator") + " ", "settled sent  worker/test ", "configured   " + f.admin.named("admin") + " policy * is deny"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

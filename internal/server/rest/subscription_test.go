@@ -92,7 +92,7 @@ func TestSubscriptions(t *testing.T) {
 	a := f.admin.send("PUT", "/api/v1/subscriptions/ops", object{"source": "team", "channel": "C1", "signing_secret": "8f742231b10e8888abcd99yyyzzz85a5"}).wants(t, 200)
 	a.into(t, &slacked)
 
-	if made.Tool != "*" || made.MinRisk != "low" || !made.Enabled || made.UpdatedBy != "admin" || len(made.Kinds) != 3 || made.Interactions != "" {
+	if made.Tool != "*" || made.MinRisk != "low" || !made.Enabled || made.UpdatedBy != f.admin.named("admin") || len(made.Kinds) != 3 || made.Interactions != "" {
 		t.Errorf("made = %+v", made)
 	}
 	if changed.ID != made.ID || changed.Enabled || !slices.Equal(changed.Kinds, []string{"settled"}) || changed.MinRisk != "high" {

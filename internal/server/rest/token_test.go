@@ -162,7 +162,7 @@ func TestListOfTokensHasPages(t *testing.T) {
 			f.admin.send("GET", "/api/v1/tokens?limit=2"+query+cursor, nil).wants(t, 200).into(t, &page)
 			for _, it := range page.Items {
 				ids = append(ids, it.ID)
-				if it.ID == made.ID && it.IssuedBy != "admin" {
+				if it.ID == made.ID && it.IssuedBy != f.admin.named("admin") {
 					t.Errorf("the token was issued by %q, want admin", it.IssuedBy)
 				}
 			}

@@ -103,7 +103,7 @@ func Close(ctx context.Context, tx pgx.Tx, src Source, worker string) (bool, err
 // Reset closes a source's breaker on behalf of a person, wakes the actions
 // that wait for it, and records an event. A source whose breaker has never
 // opened is fault.NotFound.
-func Reset(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source, by string) error {
+func Reset(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source string, by envelope.Actor) error {
 	n, err := dbsqlc.New().BreakerReset(ctx, tx, &dbsqlc.BreakerResetParams{TenantID: uuid.UUID(tenant), SourceID: source, Cause: "reset"})
 	if err := postgres.Affected(n, err, fault.New(fault.NotFound, "the source has no breaker; list the breakers to see which sources have one")); err != nil {
 		return err

@@ -34,7 +34,7 @@ const maxNoted = 100
 // listingEvent is the event of what a listing changed, so that operators hear
 // of tools that nobody here has changed.
 func listingEvent(tenant envelope.TenantID, source string, changed []listed) audit.Event {
-	event := audit.Event{Tenant: tenant, Kind: audit.Configured, Actor: "source/" + source}
+	event := audit.Event{Tenant: tenant, Kind: audit.Configured, Actor: envelope.Actor("source/" + source)}
 	for _, l := range changed[:min(len(changed), maxNoted)] {
 		event.Items = append(event.Items, audit.Item{
 			Subject: "tool " + source + ":" + l.tool + " " + string(l.change), Detail: map[string]any{"listing": string(l.change)},

@@ -284,8 +284,8 @@ type Entry struct {
 	// ExpiresAt is when the entry stops to count; nil for never.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	// CreatedAt and CreatedBy are set by the database.
-	CreatedAt time.Time `json:"created_at,omitzero"`
-	CreatedBy string    `json:"created_by,omitzero"`
+	CreatedAt time.Time      `json:"created_at,omitzero"`
+	CreatedBy envelope.Actor `json:"created_by,omitzero"`
 }
 
 // Validate checks an entry, read by the tenant's options. The error is an

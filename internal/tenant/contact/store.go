@@ -29,7 +29,7 @@ type Counts struct {
 // last holds. If one is wrong, none is stored; the error's pointers begin with
 // /entries and the place of the entry. The event counts the
 // entries by kind and names none.
-func PutEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry, by string) (Counts, error) {
+func PutEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry, by envelope.Actor) (Counts, error) {
 	contacts, err := readEntries(ctx, tx, tenant, entries)
 	if err != nil || len(contacts) == 0 {
 		return Counts{}, err
@@ -38,7 +38,7 @@ func PutEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entrie
 	for i, c := range contacts {
 		last[c] = i
 	}
-	p := &dbsqlc.DoNotContactUpsertManyParams{TenantID: uuid.UUID(tenant), CreatedBy: by}
+	p := &dbsqlc.DoNotContactUpsertManyParams{TenantID: uuid.UUID(tenant), CreatedBy: string(by)}
 	for i, c := range contacts {
 		if last[c] != i {
 			continue
@@ -67,7 +67,7 @@ func PutEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entrie
 // DeleteEntries takes entries off a tenant's do-not-contact list, up to
 // MaxEntries. Only kind and value count. Those that are not on it are passed
 // over.
-func DeleteEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry, by string) (Counts, error) {
+func DeleteEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry, by envelope.Actor) (Counts, error) {
 	contacts, err := readEntries(ctx, tx, tenant, entries)
 	if err != nil || len(contacts) == 0 {
 		return Counts{}, err
@@ -138,7 +138,7 @@ func readEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entri
 	return contacts, p.Err()
 }
 
-func recordEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by string, t Counts, kinds map[string]int) error {
+func recordEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by envelope.Actor, t Counts, kinds map[string]int) error {
 	if t == (Counts{}) {
 		return nil
 	}
@@ -171,7 +171,7 @@ func Entries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f EntryFi
 	return postgres.Map(rows, err, func(r dbsqlc.DoNotContactListRow) Entry {
 		return Entry{
 			Kind: Kind(r.Kind), Value: r.Value, Reason: r.Reason, Source: r.Source, ExpiresAt: postgres.UTC(r.ExpiresAt),
-			CreatedAt: r.CreatedAt.UTC(), CreatedBy: r.CreatedBy,
+			CreatedAt: r.CreatedAt.UTC(), CreatedBy: envelope.Actor(r.CreatedBy),
 		}
 	})
 }

@@ -43,7 +43,7 @@ type Grant struct {
 	// TTL is how long the token is valid; zero means until it is revoked.
 	TTL time.Duration
 	// By is the name of who asked for it, for the list of tokens.
-	By string
+	By envelope.Actor
 }
 
 // principal returns the holder of the token with the grant. An agent always has

@@ -105,6 +105,11 @@ func (p Principal) Person() uuid.UUID {
 	return uuid.UUID(p.Token)
 }
 
+// Actor returns the principal as the record names it.
+func (p Principal) Actor() envelope.Actor {
+	return envelope.NewActor(p.Name, uuid.UUID(p.Token), p.Operator)
+}
+
 // Token is the text that its holder shows: cs_, the role, and 256 random bits
 // in base64url. It hides itself from logs; Text reveals it.
 type Token struct {

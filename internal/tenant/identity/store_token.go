@@ -68,7 +68,7 @@ func Issue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant, no
 	p := &dbsqlc.ApiTokenInsertParams{
 		TokenID: id, TenantID: uuid.UUID(tenant), Name: g.Name, Role: string(g.Role), TokenHash: hash[:],
 		EmployeeID: postgres.OrNull(uuid.UUID(g.Employee)), SessionID: postgres.OrNull(made.Principal.Session), OperatorID: postgres.OrNull(g.Operator),
-		Scopes: converted[string](g.Scopes), Tools: g.Tools, IssuedBy: postgres.OrNull(g.By),
+		Scopes: converted[string](g.Scopes), Tools: g.Tools, IssuedBy: postgres.OrNull(string(g.By)),
 	}
 	if g.TTL > 0 {
 		made.ExpiresAt = new(now.Add(g.TTL).UTC())
@@ -140,7 +140,7 @@ func credentialFromRow(r dbsqlc.ApiTokensRow) Credential {
 		LastUsedAt: r.LastUsedAt, PreviousUntil: r.PreviousUntil,
 		Grant: Grant{
 			Name: r.Name, Role: Role(r.Role), Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Session: postgres.OrZero(r.SessionID),
-			Operator: postgres.OrZero(r.OperatorID), Scopes: converted[Scope](r.Scopes), Tools: r.Tools, By: postgres.OrZero(r.IssuedBy),
+			Operator: postgres.OrZero(r.OperatorID), Scopes: converted[Scope](r.Scopes), Tools: r.Tools, By: envelope.Actor(postgres.OrZero(r.IssuedBy)),
 		},
 	}
 }

@@ -178,7 +178,7 @@ func TestEntriesAreListedAndTold(t *testing.T) {
 			return err
 		})
 		for _, e := range page {
-			seen = append(seen, string(e.Kind)+" "+e.Value+" "+e.Reason+" "+e.CreatedBy)
+			seen = append(seen, string(e.Kind)+" "+e.Value+" "+e.Reason+" "+string(e.CreatedBy))
 		}
 		if len(page) < f.Most {
 			break

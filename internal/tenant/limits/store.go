@@ -61,7 +61,7 @@ func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Set, error
 	for _, r := range active {
 		s.pauses[pause.Target{Scope: pause.Scope(r.Scope), Subject: r.Subject}] = pause.Pause{
 			ID: pause.ID(r.PauseID), Scope: pause.Scope(r.Scope), Subject: r.Subject, Kill: r.Kill,
-			Reason: r.Reason, By: r.PausedBy, At: r.PausedAt, KilledAt: r.KilledAt,
+			Reason: r.Reason, By: envelope.Actor(r.PausedBy), At: r.PausedAt, KilledAt: r.KilledAt,
 		}
 	}
 	return s, nil
@@ -120,14 +120,14 @@ func QuietHoursList(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([
 }
 
 // putQuietHours writes quiet hours.
-func putQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, h QuietHours, by string) error {
+func putQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, h QuietHours, by envelope.Actor) error {
 	windows, err := json.Marshal(h.Windows)
 	if err != nil {
 		return err
 	}
 	return violations.Fault(dbsqlc.New().QuietHoursUpsert(ctx, tx, &dbsqlc.QuietHoursUpsertParams{
 		TenantID: uuid.UUID(tenant), Scope: string(h.Scope), Subject: h.Subject, Timezone: h.Timezone,
-		Windows: windows, SpreadSeconds: h.Spread.Seconds(), UpdatedBy: by,
+		Windows: windows, SpreadSeconds: h.Spread.Seconds(), UpdatedBy: string(by),
 	}))
 }
 

@@ -18,7 +18,7 @@ import (
 
 // ReopenBucket ends the hold that a provider's answer put on a bucket. Its own
 // limits hold on.
-func ReopenBucket(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name, by string) error {
+func ReopenBucket(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string, by envelope.Actor) error {
 	n, err := dbsqlc.New().BucketReopen(ctx, tx, &dbsqlc.BucketReopenParams{TenantID: uuid.UUID(tenant), Name: name})
 	if err := postgres.Affected(n, err, fault.New(fault.NotFound, "no bucket %s", shortened(name))); err != nil {
 		return err

@@ -42,7 +42,7 @@ func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Document,
 // nothing, and returns what changed in order of section and name. With dry it
 // returns what would change, and changes nothing. The bucket named default
 // stays where the document leaves it out, without limits.
-func Apply(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, doc Document, by string, dry bool) ([]document.Change, error) {
+func Apply(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, doc Document, by envelope.Actor, dry bool) ([]document.Change, error) {
 	if err := doc.Validate(); err != nil {
 		return nil, err
 	}
@@ -76,32 +76,32 @@ func Apply(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, doc Documen
 }
 
 // PutTenant stores a tenant's own settings.
-func PutTenant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, t Tenant, by string) error {
+func PutTenant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, t Tenant, by envelope.Actor) error {
 	return change(ctx, tx, tenant, by, func(d *editor) error { return d.setTenant(ctx, t) })
 }
 
 // PutBucket makes a bucket or sets its limits anew. A retired bucket is back in
 // use. The limits hold at the next claim; what is used of the old ones counts on
 // where it can.
-func PutBucket(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, b Bucket, by string) error {
+func PutBucket(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, b Bucket, by envelope.Actor) error {
 	return change(ctx, tx, tenant, by, func(d *editor) error { return d.buckets.Set(&d.Changes, b) })
 }
 
 // RetireBucket closes a bucket to new actions. Those in it go out as its limits
 // allow. The bucket named default cannot be retired: fault.Conflict.
-func RetireBucket(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name, by string) error {
+func RetireBucket(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string, by envelope.Actor) error {
 	return change(ctx, tx, tenant, by, func(d *editor) error { return d.retire(name) })
 }
 
 // PutQuietHours stores the quiet hours of a scope and subject, instead of
 // those that were there.
-func PutQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, h QuietHours, by string) error {
+func PutQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, h QuietHours, by envelope.Actor) error {
 	return change(ctx, tx, tenant, by, func(d *editor) error { return d.quiet.Set(&d.Changes, h) })
 }
 
 // DeleteQuietHours removes the quiet hours of a scope and subject; if there
 // are none, that is fault.NotFound.
-func DeleteQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, scope QuietScope, subject, by string) error {
+func DeleteQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, scope QuietScope, subject string, by envelope.Actor) error {
 	return change(ctx, tx, tenant, by, func(d *editor) error {
 		return d.quiet.Delete(&d.Changes, d.settings.quietKey(QuietHours{Scope: scope, Subject: subject}),
 			fault.New(fault.NotFound, "no quiet hours are set there; list them to see which are"))
@@ -110,13 +110,13 @@ func DeleteQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, 
 
 // PutEmployee stores an employee's trust and scopes. It holds for actions that
 // wait already.
-func PutEmployee(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, e Employee, by string) error {
+func PutEmployee(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, e Employee, by envelope.Actor) error {
 	return change(ctx, tx, tenant, by, func(d *editor) error { return d.employees.Set(&d.Changes, e) })
 }
 
 // DeleteEmployee removes an employee's entry, so that the default one holds;
 // if there is none, that is fault.NotFound.
-func DeleteEmployee(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.EmployeeID, by string) error {
+func DeleteEmployee(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.EmployeeID, by envelope.Actor) error {
 	return change(ctx, tx, tenant, by, func(d *editor) error {
 		return d.employees.Delete(&d.Changes, EmployeeText(id), fault.New(fault.NotFound, "nothing is set for the employee %s", EmployeeText(id)))
 	})
@@ -125,6 +125,6 @@ func DeleteEmployee(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id
 // PutToolRule stores what an operator says about a tool, instead of what was
 // said; an empty rule leaves all to the defaults again. It holds for actions
 // that wait already, except for the number of attempts.
-func PutToolRule(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r ToolRule, by string) error {
+func PutToolRule(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r ToolRule, by envelope.Actor) error {
 	return change(ctx, tx, tenant, by, func(d *editor) error { return d.tools.Set(&d.Changes, r) })
 }

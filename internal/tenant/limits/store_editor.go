@@ -26,7 +26,7 @@ type editor struct {
 	tx     pgx.Tx
 	tenant envelope.TenantID
 	// by is who makes the changes.
-	by string
+	by envelope.Actor
 
 	settings  Tenant
 	buckets   document.Section[Bucket]
@@ -39,7 +39,7 @@ type editor struct {
 
 // edit changes a tenant's settings by do, after the changes of others have
 // ended, and writes the event of what changed.
-func edit(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by string, dry bool, do func(*editor) error) (*editor, error) {
+func edit(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by envelope.Actor, dry bool, do func(*editor) error) (*editor, error) {
 	if err := dbsqlc.New().TenantLock(ctx, tx, uuid.UUID(tenant)); err != nil {
 		return nil, err
 	}
@@ -58,13 +58,13 @@ func edit(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by string, d
 }
 
 // change is edit for the exported functions that make one change.
-func change(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by string, do func(*editor) error) error {
+func change(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by envelope.Actor, do func(*editor) error) error {
 	_, err := edit(ctx, tx, tenant, by, false, do)
 	return err
 }
 
 // recordChange writes the event of who changed what.
-func recordChange(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by string, items ...audit.Item) error {
+func recordChange(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by envelope.Actor, items ...audit.Item) error {
 	return audit.Write(ctx, tx, audit.Event{Tenant: tenant, Kind: audit.Configured, Actor: by, Items: items})
 }
 
@@ -179,7 +179,7 @@ func (d *editor) employeeSection(ctx context.Context) document.Section[Employee]
 		Prepare: func(e Employee) (Employee, error) { return e.settled(), e.Validate() },
 		Put: func(e Employee) error {
 			return violations.Fault(dbsqlc.New().EmployeeUpsert(ctx, d.tx, &dbsqlc.EmployeeUpsertParams{
-				TenantID: uuid.UUID(d.tenant), EmployeeID: uuid.UUID(e.ID), Name: e.Name, Trust: string(e.Trust), Scopes: e.Scopes, UpdatedBy: d.by,
+				TenantID: uuid.UUID(d.tenant), EmployeeID: uuid.UUID(e.ID), Name: e.Name, Trust: string(e.Trust), Scopes: e.Scopes, UpdatedBy: string(d.by),
 			}))
 		},
 		Remove: func(e Employee) error {

@@ -57,9 +57,9 @@ type Pause struct {
 	// Kill reports whether pending actions are ended too.
 	Kill bool `json:"kill"`
 	// Reason and By are those of the pause or, if it became one, of the kill.
-	Reason string    `json:"reason"`
-	By     string    `json:"by"`
-	At     time.Time `json:"at"`
+	Reason string         `json:"reason"`
+	By     envelope.Actor `json:"by"`
+	At     time.Time      `json:"at"`
 	// KilledAt is the time up to which proposed actions are ended, Cancelled how
 	// many have been so far, and SweptAt when the last was.
 	KilledAt  *time.Time `json:"killed_at"`
@@ -67,9 +67,9 @@ type Pause struct {
 	SweptAt   *time.Time `json:"swept_at"`
 	// LiftedAt is nil while the pause is active. WokenAt is when the last action
 	// that it held was scheduled again.
-	LiftedAt *time.Time `json:"lifted_at"`
-	LiftedBy string     `json:"lifted_by,omitzero"`
-	WokenAt  *time.Time `json:"woken_at"`
+	LiftedAt *time.Time     `json:"lifted_at"`
+	LiftedBy envelope.Actor `json:"lifted_by,omitzero"`
+	WokenAt  *time.Time     `json:"woken_at"`
 }
 
 // Target is what a pause is of.

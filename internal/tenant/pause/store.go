@@ -19,7 +19,7 @@ import (
 // Set pauses what a target names, which must be there. If it is paused
 // already, nothing changes, unless a kill is asked for: then the pause becomes
 // one, or also ends what was proposed since.
-func Set(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target, kill bool, reason, by string) (Pause, error) {
+func Set(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target, kill bool, reason string, by envelope.Actor) (Pause, error) {
 	var p check.Problems
 	checkReason(&p, reason)
 	if err := p.Below("", of.Validate()); err != nil {
@@ -40,7 +40,7 @@ func Set(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target, ki
 
 // SetEverything pauses every tenant, in a transaction of the scope Admin.
 // Otherwise it is Set. Every tenant gets the event.
-func SetEverything(ctx context.Context, tx pgx.Tx, kill bool, reason, by string) (Pause, error) {
+func SetEverything(ctx context.Context, tx pgx.Tx, kill bool, reason string, by envelope.Actor) (Pause, error) {
 	var p check.Problems
 	checkReason(&p, reason)
 	if err := p.Err(); err != nil {
@@ -61,13 +61,13 @@ func (t Target) owner(tenants []envelope.TenantID) *uuid.UUID {
 	return new(uuid.UUID(tenants[0]))
 }
 
-func set(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, of Target, kill bool, reason, by string) (Pause, error) {
+func set(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, of Target, kill bool, reason string, by envelope.Actor) (Pause, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return Pause{}, err
 	}
 	row, err := dbsqlc.New().PauseSet(ctx, tx, &dbsqlc.PauseSetParams{
-		PauseID: id, TenantID: of.owner(tenants), Scope: string(of.Scope), Subject: of.Subject, Kill: kill, Reason: reason, PausedBy: by,
+		PauseID: id, TenantID: of.owner(tenants), Scope: string(of.Scope), Subject: of.Subject, Kill: kill, Reason: reason, PausedBy: string(by),
 	})
 	if err != nil {
 		return Pause{}, violations.Fault(err)
@@ -84,7 +84,7 @@ func set(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, of Target,
 
 // Lift ends a pause or a kill. What it held is put on the schedule again; what
 // a kill ended stays so. If nothing is paused there, that is fault.NotFound.
-func Lift(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target, reason, by string) error {
+func Lift(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target, reason string, by envelope.Actor) error {
 	var p check.Problems
 	p.Text("/reason", reason)
 	if err := p.Below("", of.Validate()); err != nil {
@@ -101,7 +101,7 @@ func Lift(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target, r
 
 // LiftEverything ends the pause of everything, in a transaction of the scope
 // Admin.
-func LiftEverything(ctx context.Context, tx pgx.Tx, reason, by string) error {
+func LiftEverything(ctx context.Context, tx pgx.Tx, reason string, by envelope.Actor) error {
 	tenants, err := everyTenant(ctx, tx)
 	if err != nil {
 		return err
@@ -109,9 +109,9 @@ func LiftEverything(ctx context.Context, tx pgx.Tx, reason, by string) error {
 	return lift(ctx, tx, tenants, Target{Scope: Everything}, reason, by)
 }
 
-func lift(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, of Target, reason, by string) error {
+func lift(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, of Target, reason string, by envelope.Actor) error {
 	lifted, err := dbsqlc.New().PauseLift(ctx, tx, &dbsqlc.PauseLiftParams{
-		TenantID: of.owner(tenants), Scope: string(of.Scope), Subject: of.Subject, LiftedBy: &by,
+		TenantID: of.owner(tenants), Scope: string(of.Scope), Subject: of.Subject, LiftedBy: new(string(by)),
 	})
 	err = postgres.Affected(lifted, err, fault.New(fault.NotFound, "nothing is paused there; list the pauses to see what is"))
 	if err != nil {
@@ -121,7 +121,7 @@ func lift(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, of Target
 }
 
 // record writes an event for each tenant of a pause.
-func record(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, by string, it audit.Item) error {
+func record(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, by envelope.Actor, it audit.Item) error {
 	events := make([]audit.Event, len(tenants))
 	for i, t := range tenants {
 		events[i] = audit.Event{Tenant: t, Kind: audit.Configured, Actor: by, Items: []audit.Item{it}}
@@ -205,9 +205,9 @@ func everyTenant(ctx context.Context, tx pgx.Tx) ([]envelope.TenantID, error) {
 
 func pauseFromRow(r dbsqlc.PauseListRow) Pause {
 	return Pause{
-		ID: ID(r.PauseID), Scope: Scope(r.Scope), Subject: r.Subject, Kill: r.Kill, Reason: r.Reason, By: r.PausedBy, At: r.PausedAt.UTC(),
+		ID: ID(r.PauseID), Scope: Scope(r.Scope), Subject: r.Subject, Kill: r.Kill, Reason: r.Reason, By: envelope.Actor(r.PausedBy), At: r.PausedAt.UTC(),
 		KilledAt: postgres.UTC(r.KilledAt), Cancelled: int(r.Cancelled), SweptAt: postgres.UTC(r.SweptAt),
-		LiftedAt: postgres.UTC(r.LiftedAt), LiftedBy: postgres.OrZero(r.LiftedBy), WokenAt: postgres.UTC(r.WokenAt),
+		LiftedAt: postgres.UTC(r.LiftedAt), LiftedBy: envelope.Actor(postgres.OrZero(r.LiftedBy)), WokenAt: postgres.UTC(r.WokenAt),
 	}
 }
 

@@ -40,7 +40,7 @@ func current(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Settin
 
 // Put sets how long a tenant keeps one kind, and returns the setting before. An
 // invalid setting is an *envelope.InvalidError and changes nothing.
-func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Setting, by string) (was Setting, err error) {
+func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Setting, by envelope.Actor) (was Setting, err error) {
 	if err := s.Check(); err != nil {
 		return was, err
 	}
@@ -54,7 +54,7 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Setting, by
 		}
 	}
 	return was, violations.Fault(dbsqlc.New().RetentionPut(ctx, tx, &dbsqlc.RetentionPutParams{
-		TenantID: uuid.UUID(tenant), Kind: string(s.Kind), Days: int32(s.Days), Action: string(s.Action), UpdatedBy: by,
+		TenantID: uuid.UUID(tenant), Kind: string(s.Kind), Days: int32(s.Days), Action: string(s.Action), UpdatedBy: string(by),
 	}))
 }
 

@@ -46,18 +46,18 @@ type Grant struct {
 	From envelope.ActionID `json:"from_action,omitzero"`
 	// By is who made it, and Person the person behind the token, or the token. It
 	// covers nothing that they propose. Person is zero if that is not known.
-	By     string    `json:"created_by"`
-	Person uuid.UUID `json:"-"`
+	By     envelope.Actor `json:"created_by"`
+	Person uuid.UUID      `json:"-"`
 	// For is how long a new grant holds; zero is DefaultGrant. Stored grants
 	// have ExpiresAt instead.
 	For time.Duration `json:"-"`
 
 	// The database sets these: RevokedAt and RevokedBy of a revoked grant.
-	CreatedAt time.Time  `json:"created_at"`
-	ExpiresAt time.Time  `json:"expires_at"`
-	RevokedAt *time.Time `json:"revoked_at,omitzero"`
-	RevokedBy string     `json:"revoked_by,omitzero"`
-	Version   int64      `json:"version"`
+	CreatedAt time.Time      `json:"created_at"`
+	ExpiresAt time.Time      `json:"expires_at"`
+	RevokedAt *time.Time     `json:"revoked_at,omitzero"`
+	RevokedBy envelope.Actor `json:"revoked_by,omitzero"`
+	Version   int64          `json:"version"`
 }
 
 // check returns why a grant cannot be made.

@@ -40,9 +40,9 @@ type Mode struct {
 // it out.
 type LastChange struct {
 	// Version is the tenant's version that traces name.
-	Version   int64     `json:"version,omitzero"`
-	UpdatedAt time.Time `json:"updated_at,omitzero"`
-	UpdatedBy string    `json:"updated_by,omitzero"`
+	Version   int64          `json:"version,omitzero"`
+	UpdatedAt time.Time      `json:"updated_at,omitzero"`
+	UpdatedBy envelope.Actor `json:"updated_by,omitzero"`
 }
 
 // Rule is a rule about arguments as stored.

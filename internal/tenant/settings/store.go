@@ -98,13 +98,13 @@ func (s *Settings) loadSubscriptions(ctx context.Context, tx pgx.Tx) error {
 }
 
 // PutReview sets how people look at what a pattern covers, from a risk on.
-func PutReview(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r ReviewRule, by string) error {
+func PutReview(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r ReviewRule, by envelope.Actor) error {
 	if err := r.check(); err != nil {
 		return err
 	}
 	return violations.Fault(dbsqlc.New().ReviewUpsert(ctx, tx, &dbsqlc.ReviewUpsertParams{
 		TenantID: uuid.UUID(tenant), Key: r.Pattern, Risk: string(r.Risk), ApprovalsNeeded: int32(r.Approvals),
-		WaitSeconds: inSeconds(r.Wait), WarnSeconds: inSeconds(r.Warn), EscalateSeconds: inSeconds(r.Escalate), Edits: postgres.OrNull(r.Edits), UpdatedBy: by,
+		WaitSeconds: inSeconds(r.Wait), WarnSeconds: inSeconds(r.Warn), EscalateSeconds: inSeconds(r.Escalate), Edits: postgres.OrNull(r.Edits), UpdatedBy: string(by),
 	}))
 }
 
@@ -121,7 +121,7 @@ func Reviews(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Review
 		return ReviewRule{
 			Pattern: r.Key, Risk: envelope.Risk(r.Risk), Approvals: int(r.ApprovalsNeeded),
 			Wait: ofSeconds(r.WaitSeconds), Warn: ofSeconds(r.WarnSeconds), Escalate: ofSeconds(r.EscalateSeconds), Edits: postgres.OrZero(r.Edits),
-			LastChange: LastChange{UpdatedAt: r.UpdatedAt.UTC(), UpdatedBy: r.UpdatedBy},
+			LastChange: LastChange{UpdatedAt: r.UpdatedAt.UTC(), UpdatedBy: envelope.Actor(r.UpdatedBy)},
 		}
 	})
 }

@@ -56,7 +56,7 @@ func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Document,
 // with one event of who changed what, and returns what changed in the order of
 // the sections. With dry it returns what would change, and changes nothing. It
 // waits for the changes that others are making.
-func (c *Cache) Apply(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, doc Document, by string, dry bool) ([]document.Change, error) {
+func (c *Cache) Apply(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, doc Document, by envelope.Actor, dry bool) ([]document.Change, error) {
 	if err := dbsqlc.New().TenantLock(ctx, tx, uuid.UUID(tenant)); err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (c *Cache) Apply(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, 
 }
 
 // applyDocument makes the stored policy what the document says.
-func (s *Settings) applyDocument(ctx context.Context, tx pgx.Tx, c *document.Changes, stored, doc Document, by string) error {
+func (s *Settings) applyDocument(ctx context.Context, tx pgx.Tx, c *document.Changes, stored, doc Document, by envelope.Actor) error {
 	modes := document.Section[Mode]{
 		Name: sectionModes, Noun: nounMode, Key: Mode.label,
 		Put: func(m Mode) error {

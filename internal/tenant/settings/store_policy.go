@@ -19,12 +19,12 @@ import (
 
 // PutMode sets the mode for the tools that a pattern covers, for an
 // automation or, if that is empty, for the organisation.
-func PutMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, automation, pattern string, mode envelope.Mode, by string) error {
+func PutMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, automation, pattern string, mode envelope.Mode, by envelope.Actor) error {
 	if err := checkMode(pattern, mode); err != nil {
 		return err
 	}
 	return violations.Fault(dbsqlc.New().PolicyModeUpsert(ctx, tx, &dbsqlc.PolicyModeUpsertParams{
-		TenantID: uuid.UUID(tenant), AutomationID: automation, Key: pattern, Mode: string(mode), UpdatedBy: by,
+		TenantID: uuid.UUID(tenant), AutomationID: automation, Key: pattern, Mode: string(mode), UpdatedBy: string(by),
 	}))
 }
 
@@ -38,7 +38,7 @@ func DeleteMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, automa
 func Modes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Mode, error) {
 	rows, err := dbsqlc.New().PolicyModeList(ctx, tx, uuid.UUID(tenant))
 	return postgres.Map(rows, err, func(r dbsqlc.PolicyModeListRow) Mode {
-		return Mode{r.AutomationID, r.Key, r.Mode, LastChange{r.Version, r.UpdatedAt, r.UpdatedBy}}
+		return Mode{r.AutomationID, r.Key, r.Mode, LastChange{r.Version, r.UpdatedAt, envelope.Actor(r.UpdatedBy)}}
 	})
 }
 
@@ -60,7 +60,7 @@ func Danger(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (envelope.
 
 // PutRule makes or changes a rule about arguments of the snapshot's tenant, if
 // the snapshot has nothing against it; see Snapshot.CheckRule.
-func PutRule(ctx context.Context, tx pgx.Tx, snap *Settings, r Rule, by string) error {
+func PutRule(ctx context.Context, tx pgx.Tx, snap *Settings, r Rule, by envelope.Actor) error {
 	if err := snap.CheckRule(r); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func PutRule(ctx context.Context, tx pgx.Tx, snap *Settings, r Rule, by string) 
 	}
 	return violations.Fault(q.PolicyRuleUpsert(ctx, tx, &dbsqlc.PolicyRuleUpsertParams{
 		TenantID: id, RuleID: r.ID, AutomationID: r.Automation, Key: r.Pattern, Expression: r.Expression, Mode: r.Mode, Reason: r.Reason,
-		Enabled: r.Enabled, UpdatedBy: by,
+		Enabled: r.Enabled, UpdatedBy: string(by),
 	}))
 }
 
@@ -87,14 +87,14 @@ func Rules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Rule, er
 	return postgres.Map(rows, err, func(r dbsqlc.PolicyRuleListRow) Rule {
 		return Rule{
 			ID: r.RuleID, Automation: r.AutomationID, Pattern: r.Key, Expression: r.Expression, Mode: r.Mode, Reason: r.Reason, Enabled: r.Enabled,
-			LastChange: LastChange{r.Version, r.UpdatedAt, r.UpdatedBy},
+			LastChange: LastChange{r.Version, r.UpdatedAt, envelope.Actor(r.UpdatedBy)},
 		}
 	})
 }
 
 // PutSessionMode sets what a session may do with the tools that a pattern
 // covers, for some time from now, and answers until when.
-func PutSessionMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, m SessionMode, lasts time.Duration, by string) (time.Time, error) {
+func PutSessionMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, m SessionMode, lasts time.Duration, by envelope.Actor) (time.Time, error) {
 	if err := checkMode(m.Pattern, m.Mode); err != nil {
 		return time.Time{}, err
 	}
@@ -110,7 +110,7 @@ func PutSessionMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, m 
 		return time.Time{}, err
 	}
 	until, err := q.SessionModeUpsert(ctx, tx, &dbsqlc.SessionModeUpsertParams{
-		TenantID: id, SessionID: m.Session, Key: m.Pattern, Mode: string(m.Mode), Seconds: lasts.Seconds(), UpdatedBy: by,
+		TenantID: id, SessionID: m.Session, Key: m.Pattern, Mode: string(m.Mode), Seconds: lasts.Seconds(), UpdatedBy: string(by),
 	})
 	return until, violations.Fault(err)
 }
@@ -126,13 +126,13 @@ func DeleteSessionMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID,
 func SessionModes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, session string) ([]SessionMode, error) {
 	rows, err := dbsqlc.New().SessionModeList(ctx, tx, &dbsqlc.SessionModeListParams{TenantID: uuid.UUID(tenant), SessionID: session})
 	return postgres.Map(rows, err, func(r dbsqlc.SessionModeListRow) SessionMode {
-		return SessionMode{r.SessionID, r.Key, envelope.Mode(r.Mode), r.ExpiresAt, LastChange{r.Version, r.UpdatedAt, r.UpdatedBy}}
+		return SessionMode{r.SessionID, r.Key, envelope.Mode(r.Mode), r.ExpiresAt, LastChange{r.Version, r.UpdatedAt, envelope.Actor(r.UpdatedBy)}}
 	})
 }
 
 // PutPreference switches off the tools that a pattern covers, for an employee
 // or for everybody.
-func PutPreference(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p Preference, by string) error {
+func PutPreference(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p Preference, by envelope.Actor) error {
 	if _, err := policy.ParsePattern(p.Pattern); err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func PutPreference(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p P
 	if err := checkCount(others, err, MaxPreferences, "preferences"); err != nil {
 		return err
 	}
-	return violations.Fault(q.PreferenceUpsert(ctx, tx, &dbsqlc.PreferenceUpsertParams{TenantID: id, EmployeeID: uuid.UUID(p.Employee), Key: p.Pattern, UpdatedBy: by, SetBy: postgres.OrNull(p.SetBy)}))
+	return violations.Fault(q.PreferenceUpsert(ctx, tx, &dbsqlc.PreferenceUpsertParams{TenantID: id, EmployeeID: uuid.UUID(p.Employee), Key: p.Pattern, UpdatedBy: string(by), SetBy: postgres.OrNull(p.SetBy)}))
 }
 
 // DeletePreference switches on again what PutPreference switched off.
@@ -155,7 +155,7 @@ func DeletePreference(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, 
 func Preferences(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, pattern string) ([]Preference, error) {
 	rows, err := dbsqlc.New().PreferenceList(ctx, tx, &dbsqlc.PreferenceListParams{TenantID: uuid.UUID(tenant), Key: pattern})
 	return postgres.Map(rows, err, func(r dbsqlc.PreferenceListRow) Preference {
-		return Preference{envelope.EmployeeID(r.EmployeeID), r.Key, postgres.OrZero(r.SetBy), LastChange{r.Version, r.UpdatedAt, r.UpdatedBy}}
+		return Preference{envelope.EmployeeID(r.EmployeeID), r.Key, postgres.OrZero(r.SetBy), LastChange{r.Version, r.UpdatedAt, envelope.Actor(r.UpdatedBy)}}
 	})
 }
 
@@ -184,14 +184,14 @@ func PutGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant)
 	return g.ID, violations.Fault(q.GrantInsert(ctx, tx, &dbsqlc.GrantInsertParams{
 		TenantID: uuid.UUID(tenant), GrantID: g.ID, SourceID: g.Tool.Source, ToolName: g.Tool.Action, ToolDigest: g.Digest,
 		EmployeeID: postgres.OrNull(uuid.UUID(g.Employee)), SessionID: g.Session, AutomationID: g.Automation, Pins: pins, Reason: g.Reason,
-		FromAction: postgres.OrNull(uuid.UUID(g.From)), CreatedBy: g.By, Person: postgres.OrNull(g.Person), Seconds: g.For.Seconds(),
+		FromAction: postgres.OrNull(uuid.UUID(g.From)), CreatedBy: string(g.By), Person: postgres.OrNull(g.Person), Seconds: g.For.Seconds(),
 	}))
 }
 
 // RevokeGrant ends a grant that holds. If there is none, that is
 // fault.NotFound.
-func RevokeGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.UUID, by string) error {
-	n, err := dbsqlc.New().GrantRevoke(ctx, tx, &dbsqlc.GrantRevokeParams{TenantID: uuid.UUID(tenant), GrantID: id, RevokedBy: &by})
+func RevokeGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.UUID, by envelope.Actor) error {
+	n, err := dbsqlc.New().GrantRevoke(ctx, tx, &dbsqlc.GrantRevokeParams{TenantID: uuid.UUID(tenant), GrantID: id, RevokedBy: new(string(by))})
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "no grant %s holds", id))
 }
 
@@ -215,8 +215,8 @@ func Grants(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f GrantFil
 		g := Grant{
 			ID: r.GrantID, Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Digest: r.ToolDigest, Session: postgres.OrZero(r.SessionID),
 			Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Automation: postgres.OrZero(r.AutomationID), Reason: r.Reason,
-			From: envelope.ActionID(postgres.OrZero(r.FromAction)), By: r.CreatedBy, Person: postgres.OrZero(r.Person), CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt,
-			RevokedAt: r.RevokedAt, RevokedBy: postgres.OrZero(r.RevokedBy), Version: r.Version,
+			From: envelope.ActionID(postgres.OrZero(r.FromAction)), By: envelope.Actor(r.CreatedBy), Person: postgres.OrZero(r.Person), CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt,
+			RevokedAt: r.RevokedAt, RevokedBy: envelope.Actor(postgres.OrZero(r.RevokedBy)), Version: r.Version,
 		}
 		if err := json.Unmarshal(r.Pins, &g.Pins); err != nil {
 			return g, fmt.Errorf("pins of grant %s: %w", r.GrantID, err)

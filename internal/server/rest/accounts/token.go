@@ -32,7 +32,7 @@ func issuedFrom(made identity.Issued) wire.IssuedToken {
 func tokenFrom(c identity.Credential) wire.Token {
 	return wire.Token{
 		ID: c.ID.String(), Name: c.Name, Role: string(c.Role), EmployeeID: request.IDText(c.Employee), SessionID: c.Session,
-		OperatorID: request.IDText(c.Operator), Scopes: request.Texts(c.Scopes), Tools: c.Tools, IssuedBy: c.By, CreatedAt: c.CreatedAt,
+		OperatorID: request.IDText(c.Operator), Scopes: request.Texts(c.Scopes), Tools: c.Tools, IssuedBy: envelope.Actor(c.By), CreatedAt: c.CreatedAt,
 		ExpiresAt: c.ExpiresAt, LastUsedAt: c.LastUsedAt, RotatedAt: c.RotatedAt, PreviousUntil: c.PreviousUntil, RevokedAt: c.RevokedAt,
 	}
 }
@@ -64,7 +64,7 @@ func IssueToken(c *request.Call, body issueTokenBody) error {
 	}
 	g := identity.Grant{
 		Name: body.Name, Role: body.Role, Employee: body.Employee, Session: body.Session, Operator: body.Operator,
-		Scopes: body.Scopes, Tools: body.Tools, TTL: time.Duration(body.TTL), By: c.By.Name,
+		Scopes: body.Scopes, Tools: body.Tools, TTL: time.Duration(body.TTL), By: c.By.Actor(),
 	}
 	if err := c.By.MayGrant(g); err != nil {
 		return err

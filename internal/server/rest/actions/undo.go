@@ -18,7 +18,7 @@ func Undo(c *request.Call, id envelope.ActionID) error {
 		if _, err := access.View(ctx, tx, c.By, id); err != nil {
 			return err
 		}
-		return outbox.Undo(ctx, tx, c.By.Tenant, id, c.By.Name)
+		return outbox.Undo(ctx, tx, c.By.Tenant, id, c.By.Actor())
 	})
 	if err != nil {
 		return err

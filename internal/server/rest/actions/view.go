@@ -44,10 +44,10 @@ type policyDecision struct {
 
 // decision is the decision of a person, or the wait for one.
 type decision struct {
-	ExpiresAt *time.Time `json:"expires_at"`
-	At        *time.Time `json:"at"`
-	By        string     `json:"by"`
-	Note      string     `json:"note"`
+	ExpiresAt *time.Time     `json:"expires_at"`
+	At        *time.Time     `json:"at"`
+	By        envelope.Actor `json:"by"`
+	Note      string         `json:"note"`
 	// Needed and Given count the people who must agree, and who have.
 	Needed int `json:"approvals_needed"`
 	Given  int `json:"approvals_given"`
@@ -59,7 +59,7 @@ type decision struct {
 
 // edited is what people changed in a proposal.
 type edited struct {
-	By           string          `json:"by"`
+	By           envelope.Actor  `json:"by"`
 	ProposedArgs json.RawMessage `json:"proposed_args"`
 	Edits        json.RawMessage `json:"edits"`
 }

@@ -21,7 +21,7 @@ import (
 
 // decider returns the caller as the approval service knows it.
 func decider(c *request.Call) approval.Decider {
-	return approval.Decider{Tenant: c.By.Tenant, Token: uuid.UUID(c.By.Token), Person: c.By.Person(), Name: c.By.Name, Tools: c.By.Tools, PolicyWrite: c.Routes.Admit(c.By, "makeGrant") == nil}
+	return approval.Decider{Tenant: c.By.Tenant, Token: uuid.UUID(c.By.Token), Person: c.By.Person(), Operator: c.By.Operator, Name: c.By.Name, Tools: c.By.Tools, PolicyWrite: c.Routes.Admit(c.By, "makeGrant") == nil}
 }
 
 // alwaysBody asks for a grant for similar actions.
@@ -166,7 +166,7 @@ func Votes(c *request.Call, id envelope.ActionID) error {
 		return err
 	}
 	shown := request.Map(votes, func(v approval.Vote) wire.Vote {
-		return wire.Vote{Round: v.Round, By: v.Name, Decision: v.Decision, Note: v.Note, At: v.At.UTC()}
+		return wire.Vote{Round: v.Round, By: v.By, Decision: v.Decision, Note: v.Note, At: v.At.UTC()}
 	})
 	return request.Sorted(c, "votes", shown, func(v wire.Vote) string {
 		return fmt.Sprintf("%04d %s %s", v.Round, v.At.Format(time.RFC3339Nano), v.By)

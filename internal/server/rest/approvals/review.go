@@ -49,7 +49,7 @@ func PutReview(c *request.Call, body wire.ReviewRule) error {
 	}
 	c.Detail = map[string]any{"tool": tool, "risk": risk, "approvals": r.Approvals, "wait": body.Wait, "warn": body.Warn, "escalate": body.Escalate, "edits": request.NilIfZero(body.Edits)}
 	return reviews.Put(c, reviewKey(tool, risk), name+" set", func(ctx context.Context, tx pgx.Tx) error {
-		return settings.PutReview(ctx, tx, c.By.Tenant, r, c.By.Name)
+		return settings.PutReview(ctx, tx, c.By.Tenant, r, c.By.Actor())
 	})
 }
 

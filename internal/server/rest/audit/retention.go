@@ -50,7 +50,7 @@ func PutRetention(c *request.Call, body wire.Retention) error {
 	c.Note = body.Note
 	subject := fmt.Sprintf("retention of %s is %s after %d days", set.Kind, set.Action, set.Days)
 	return retentions.Put(c, string(set.Kind), subject, func(ctx context.Context, tx pgx.Tx) error {
-		was, err := retention.Put(ctx, tx, c.By.Tenant, set, c.By.Name)
+		was, err := retention.Put(ctx, tx, c.By.Tenant, set, c.By.Actor())
 		c.Detail = map[string]any{
 			"kind": set.Kind, "days": set.Days, "action": set.Action, "was": map[string]any{"days": was.Days, "action": was.Action},
 		}

@@ -26,7 +26,7 @@ type bulkRequest struct {
 func (l bulkRequest) bulk(c *request.Call, note string) (deadletter.BulkRequest, error) {
 	f, err := l.Filter.filter("/filter")
 	return deadletter.BulkRequest{
-		IDs: l.ActionIDs, Filter: f, Limit: cmp.Or(l.Limit, envelope.MaxItems), DryRun: l.DryRun, Actor: c.By.Name, Note: note,
+		IDs: l.ActionIDs, Filter: f, Limit: cmp.Or(l.Limit, envelope.MaxItems), DryRun: l.DryRun, Actor: c.By.Actor(), Note: note,
 	}, err
 }
 
@@ -107,7 +107,7 @@ func Resolve(c *request.Call, id envelope.ActionID) error {
 		return request.Invalid("/give_up", "excluded", "makes no sense of what happened; leave it out")
 	}
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		found := deadletter.Resolution{Happened: body.Happened, GiveUp: body.GiveUp, Actor: c.By.Name, Note: body.Note}
+		found := deadletter.Resolution{Happened: body.Happened, GiveUp: body.GiveUp, Actor: c.By.Actor(), Note: body.Note}
 		return deadletter.Resolve(ctx, tx, c.By.Tenant, id, found)
 	})
 	if err != nil {

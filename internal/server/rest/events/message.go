@@ -32,7 +32,7 @@ type event struct {
 	Subject  string            `json:"subject,omitzero"`
 	Note     string            `json:"note,omitzero"`
 	Detail   map[string]any    `json:"detail,omitempty"`
-	Actor    string            `json:"actor"`
+	Actor    envelope.Actor    `json:"actor"`
 	At       time.Time         `json:"at"`
 }
 

@@ -118,7 +118,7 @@ func applyButton(ctx context.Context, s *request.Backend, p *pressedButton) erro
 	if err != nil {
 		return err
 	}
-	by := approval.Decider{Tenant: p.of.Tenant, Token: uuid.UUID(p.by.Token), Person: p.by.Person(), Name: p.by.Name}
+	by := approval.Decider{Tenant: p.of.Tenant, Token: uuid.UUID(p.by.Token), Person: p.by.Person(), Operator: p.by.Operator, Name: p.by.Name}
 	switch p.Kind {
 	case subscription.InteractionApprove:
 		_, err := s.Approval.Approve(ctx, by, p.Action, approval.Approval{IfMatch: p.ETag})

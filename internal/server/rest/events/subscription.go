@@ -91,7 +91,7 @@ func makeSubscription(ctx context.Context, tx pgx.Tx, c *request.Call, in wire.S
 	sub := subscription.Subscription{
 		Name: c.R.PathValue("name"), Source: in.Source, Kinds: in.Kinds, Tool: cmp.Or(in.Tool, "*"), MinRisk: cmp.Or(in.MinRisk, envelope.RiskLow),
 		Channel: in.Channel, Link: in.Link, Bucket: in.RateBucket, HasSigningSecret: in.SigningSecret != "",
-		Enabled: in.Enabled == nil || *in.Enabled, UpdatedBy: c.By.Name,
+		Enabled: in.Enabled == nil || *in.Enabled, UpdatedBy: c.By.Actor(),
 	}
 	if sub.Kinds == nil {
 		sub.Kinds = subscription.DefaultKinds(src.Kind)
@@ -167,7 +167,7 @@ func TestSubscription(c *request.Call) error {
 		if !hasTools(snap, sub.Source) {
 			return fault.New(fault.Busy, "the source %s has listed no tools yet; if it stays so, the list of sources says why", sub.Source)
 		}
-		p, err = sub.TestMessage(src.Kind, c.By.Name, time.Now())
+		p, err = sub.TestMessage(src.Kind, c.By.Actor(), time.Now())
 		return err
 	})
 	if err != nil {

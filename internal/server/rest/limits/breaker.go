@@ -26,6 +26,6 @@ func Breakers(c *request.Call) error { return breakers.List(c) }
 func ResetBreaker(c *request.Call) error {
 	id := c.R.PathValue("id")
 	return breakers.Put(c, id, "", func(ctx context.Context, tx pgx.Tx) error {
-		return breaker.Reset(ctx, tx, c.By.Tenant, id, c.By.Name)
+		return breaker.Reset(ctx, tx, c.By.Tenant, id, c.By.Actor())
 	})
 }

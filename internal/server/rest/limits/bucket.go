@@ -57,7 +57,7 @@ func Bucket(c *request.Call) error { return buckets.Show(c, c.R.PathValue("name"
 func PutBucket(c *request.Call, b limits.Bucket) error {
 	b.Name = c.R.PathValue("name")
 	return buckets.Put(c, b.Name, "", func(ctx context.Context, tx pgx.Tx) error {
-		return limits.PutBucket(ctx, tx, c.By.Tenant, b, c.By.Name)
+		return limits.PutBucket(ctx, tx, c.By.Tenant, b, c.By.Actor())
 	})
 }
 
@@ -65,7 +65,7 @@ func PutBucket(c *request.Call, b limits.Bucket) error {
 func RetireBucket(c *request.Call) error {
 	name := c.R.PathValue("name")
 	return buckets.Delete(c, name, "", func(ctx context.Context, tx pgx.Tx) error {
-		return limits.RetireBucket(ctx, tx, c.By.Tenant, name, c.By.Name)
+		return limits.RetireBucket(ctx, tx, c.By.Tenant, name, c.By.Actor())
 	})
 }
 
@@ -74,6 +74,6 @@ func RetireBucket(c *request.Call) error {
 func ReopenBucket(c *request.Call) error {
 	name := c.R.PathValue("name")
 	return buckets.Put(c, name, "", func(ctx context.Context, tx pgx.Tx) error {
-		return limits.ReopenBucket(ctx, tx, c.By.Tenant, name, c.By.Name)
+		return limits.ReopenBucket(ctx, tx, c.By.Tenant, name, c.By.Actor())
 	})
 }

@@ -80,7 +80,7 @@ func AddDoNotContact(c *request.Call) error { return contacts(c, contact.PutEntr
 // list.
 func RemoveDoNotContact(c *request.Call) error { return contacts(c, contact.DeleteEntries) }
 
-func contacts(c *request.Call, change func(context.Context, pgx.Tx, envelope.TenantID, []contact.Entry, string) (contact.Counts, error)) error {
+func contacts(c *request.Call, change func(context.Context, pgx.Tx, envelope.TenantID, []contact.Entry, envelope.Actor) (contact.Counts, error)) error {
 	var body entries
 	if err := c.Decode(&body); err != nil {
 		return err
@@ -93,20 +93,20 @@ func contacts(c *request.Call, change func(context.Context, pgx.Tx, envelope.Ten
 // admitted changes entries of the list, if the caller may.
 func admitted(
 	ctx context.Context, tx pgx.Tx, c *request.Call, entries []contact.Entry,
-	change func(context.Context, pgx.Tx, envelope.TenantID, []contact.Entry, string) (contact.Counts, error),
+	change func(context.Context, pgx.Tx, envelope.TenantID, []contact.Entry, envelope.Actor) (contact.Counts, error),
 ) (contact.Counts, error) {
 	// Nobody else changes an entry between the comparison and the write.
 	if err := c.LockConfiguration(ctx, tx); err != nil {
 		return contact.Counts{}, err
 	}
 	if access.ChangesFreely(c.By) {
-		return change(ctx, tx, c.By.Tenant, entries, c.By.Name)
+		return change(ctx, tx, c.By.Tenant, entries, c.By.Actor())
 	}
 	before, err := contact.Ends(ctx, tx, c.By.Tenant, entries)
 	if err != nil {
 		return contact.Counts{}, err
 	}
-	counts, err := change(ctx, tx, c.By.Tenant, entries, c.By.Name)
+	counts, err := change(ctx, tx, c.By.Tenant, entries, c.By.Actor())
 	if err != nil {
 		return counts, err
 	}

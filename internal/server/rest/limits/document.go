@@ -28,7 +28,7 @@ func Settings(c *request.Call) error { return tenantSettings.Show(c, "") }
 // PUT /api/v1/settings sets the tenant's settings.
 func PutSettings(c *request.Call, settings limits.Tenant) error {
 	return tenantSettings.Put(c, "", "", func(ctx context.Context, tx pgx.Tx) error {
-		return limits.PutTenant(ctx, tx, c.By.Tenant, settings, c.By.Name)
+		return limits.PutTenant(ctx, tx, c.By.Tenant, settings, c.By.Actor())
 	})
 }
 
@@ -39,7 +39,7 @@ func Get(c *request.Call) error { return request.Show(c, limits.Export) }
 // change with dry_run.
 func Put(c *request.Call, doc limits.Document) error {
 	return request.PutDocument(c, limits.Export, func(ctx context.Context, tx pgx.Tx, dry bool) ([]document.Change, error) {
-		return limits.Apply(ctx, tx, c.By.Tenant, doc, c.By.Name, dry)
+		return limits.Apply(ctx, tx, c.By.Tenant, doc, c.By.Actor(), dry)
 	})
 }
 

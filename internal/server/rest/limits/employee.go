@@ -52,7 +52,7 @@ func PutEmployee(c *request.Call, body wire.Employee) error {
 	}
 	return employees.Put(c, key, "", func(ctx context.Context, tx pgx.Tx) error {
 		set := limits.Employee{ID: id, Name: body.Name, Trust: policy.Trust(body.Trust), Scopes: body.Scopes}
-		return limits.PutEmployee(ctx, tx, c.By.Tenant, set, c.By.Name)
+		return limits.PutEmployee(ctx, tx, c.By.Tenant, set, c.By.Actor())
 	})
 }
 
@@ -63,6 +63,6 @@ func DeleteEmployee(c *request.Call) error {
 		return err
 	}
 	return employees.Delete(c, key, "", func(ctx context.Context, tx pgx.Tx) error {
-		return limits.DeleteEmployee(ctx, tx, c.By.Tenant, id, c.By.Name)
+		return limits.DeleteEmployee(ctx, tx, c.By.Tenant, id, c.By.Actor())
 	})
 }

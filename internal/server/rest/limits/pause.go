@@ -37,7 +37,7 @@ func Pause(c *request.Call, body pauseBody) error {
 		if before, err = activePauses(ctx, tx, c); err != nil {
 			return err
 		}
-		active, err = pause.Set(ctx, tx, c.By.Tenant, body.Target, body.Kill, body.Reason, c.By.Name)
+		active, err = pause.Set(ctx, tx, c.By.Tenant, body.Target, body.Kill, body.Reason, c.By.Actor())
 		return err
 	})
 	if err != nil {
@@ -71,6 +71,6 @@ func Resume(c *request.Call) error {
 			return fault.New(fault.NotFound, "no such pause is active; list the pauses to see what is")
 		}
 		of := pause.Target{Scope: active[i].Scope, Subject: active[i].Subject}
-		return pause.Lift(ctx, tx, c.By.Tenant, of, c.Query.Get("reason"), c.By.Name)
+		return pause.Lift(ctx, tx, c.By.Tenant, of, c.Query.Get("reason"), c.By.Actor())
 	})
 }

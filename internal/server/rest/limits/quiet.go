@@ -49,7 +49,7 @@ func PutQuietHours(c *request.Call, h limits.QuietHours) error {
 		return err
 	}
 	return allQuietHours.Put(c, key, "", func(ctx context.Context, tx pgx.Tx) error {
-		return limits.PutQuietHours(ctx, tx, c.By.Tenant, h, c.By.Name)
+		return limits.PutQuietHours(ctx, tx, c.By.Tenant, h, c.By.Actor())
 	})
 }
 
@@ -61,6 +61,6 @@ func DeleteQuietHours(c *request.Call) error {
 		return err
 	}
 	return allQuietHours.Delete(c, key, "", func(ctx context.Context, tx pgx.Tx) error {
-		return limits.DeleteQuietHours(ctx, tx, c.By.Tenant, h.Scope, h.Subject, c.By.Name)
+		return limits.DeleteQuietHours(ctx, tx, c.By.Tenant, h.Scope, h.Subject, c.By.Actor())
 	})
 }

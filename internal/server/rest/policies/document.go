@@ -28,7 +28,7 @@ func Get(c *request.Call) error { return request.Show(c, settings.Export) }
 // change with dry_run.
 func Put(c *request.Call, doc settings.Document) error {
 	return request.PutDocument(c, settings.Export, func(ctx context.Context, tx pgx.Tx, dry bool) ([]document.Change, error) {
-		return c.Catalog.Apply(ctx, tx, c.By.Tenant, doc, c.By.Name, dry)
+		return c.Catalog.Apply(ctx, tx, c.By.Tenant, doc, c.By.Actor(), dry)
 	})
 }
 

@@ -78,7 +78,7 @@ func grantFrom(in wire.GrantInput, snap *settings.Settings, by identity.Principa
 	}
 	return settings.Grant{
 		Tool: key, Digest: tool.Digest, Employee: in.Employee, Session: in.Session, Automation: in.Automation, Pins: in.Pins, Reason: in.Reason,
-		For: time.Duration(in.ExpiresIn), By: by.Name, Person: by.Person(),
+		For: time.Duration(in.ExpiresIn), By: by.Actor(), Person: by.Person(),
 	}, nil
 }
 
@@ -90,6 +90,6 @@ func RevokeGrant(c *request.Call) error {
 	}
 	c.Detail = map[string]any{"grant_id": id}
 	return c.Configure("grant revoked", func(ctx context.Context, tx pgx.Tx) error {
-		return settings.RevokeGrant(ctx, tx, c.By.Tenant, id, c.By.Name)
+		return settings.RevokeGrant(ctx, tx, c.By.Tenant, id, c.By.Actor())
 	})
 }

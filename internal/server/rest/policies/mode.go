@@ -44,7 +44,7 @@ func PutMode(c *request.Call, body wire.Mode) error {
 	automation, tool, name := modeInPath(c)
 	c.Detail = map[string]any{"automation_id": automation, "tool": tool, "mode": body.Mode}
 	return modes.Put(c, modeKey(automation, tool), name+" is "+string(body.Mode), func(ctx context.Context, tx pgx.Tx) error {
-		return settings.PutMode(ctx, tx, c.By.Tenant, automation, tool, body.Mode, c.By.Name)
+		return settings.PutMode(ctx, tx, c.By.Tenant, automation, tool, body.Mode, c.By.Actor())
 	})
 }
 

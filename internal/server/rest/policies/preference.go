@@ -58,7 +58,7 @@ func PutPreference(c *request.Call) error {
 	p := settings.Preference{Employee: employee, Pattern: c.R.PathValue("tool"), SetBy: c.By.Person()}
 	c.Detail = map[string]any{"employee_id": request.NilIfZero(employee), "tool": p.Pattern, "enabled": false}
 	return preferences.Put(c, modeKey(employee.String(), p.Pattern), "preference: "+p.Pattern+" switched off", func(ctx context.Context, tx pgx.Tx) error {
-		return settings.PutPreference(ctx, tx, c.By.Tenant, p, c.By.Name)
+		return settings.PutPreference(ctx, tx, c.By.Tenant, p, c.By.Actor())
 	})
 }
 

@@ -48,7 +48,7 @@ func PutRule(c *request.Call) error {
 		if err != nil {
 			return err
 		}
-		return settings.PutRule(ctx, tx, snap, r, c.By.Name)
+		return settings.PutRule(ctx, tx, snap, r, c.By.Actor())
 	})
 }
 

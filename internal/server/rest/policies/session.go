@@ -40,7 +40,7 @@ func PutSessionMode(c *request.Call, body wire.SessionMode) error {
 	m := settings.SessionMode{Session: c.R.PathValue("session_id"), Pattern: c.R.PathValue("tool"), Mode: body.Mode}
 	c.Detail = map[string]any{"session_id": m.Session, "tool": m.Pattern, "mode": m.Mode, "expires_in": body.ExpiresIn}
 	return sessionModes.Put(c, modeKey(m.Session, m.Pattern), "policy "+m.Pattern+" of a session is "+string(m.Mode), func(ctx context.Context, tx pgx.Tx) error {
-		_, err := settings.PutSessionMode(ctx, tx, c.By.Tenant, m, time.Duration(body.ExpiresIn), c.By.Name)
+		_, err := settings.PutSessionMode(ctx, tx, c.By.Tenant, m, time.Duration(body.ExpiresIn), c.By.Actor())
 		return err
 	})
 }

@@ -163,7 +163,7 @@ func (c *Call) QueryRange() (since, until time.Time, err error) {
 // Submitter returns the caller as intake knows it.
 func (c *Call) Submitter() intake.Submitter {
 	return intake.Submitter{
-		Tenant: c.By.Tenant, Token: uuid.UUID(c.By.Token), Person: c.By.Person(), Name: c.By.Name, Employee: c.By.Employee, Session: c.By.Session, Tools: c.By.Tools,
+		Tenant: c.By.Tenant, Token: uuid.UUID(c.By.Token), Person: c.By.Person(), Operator: c.By.Operator, Name: c.By.Name, Employee: c.By.Employee, Session: c.By.Session, Tools: c.By.Tools,
 		Origin: Origin(c.R.Context(), execution.ViaAPI),
 	}
 }

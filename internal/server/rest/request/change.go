@@ -63,7 +63,7 @@ func (c *Call) InConfigurationTx(fn func(ctx context.Context, tx pgx.Tx) error) 
 // RecordChange records the event of a change of configuration.
 func (c *Call) RecordChange(ctx context.Context, tx pgx.Tx, subject string) error {
 	return audit.Write(ctx, tx, audit.Event{
-		Tenant: c.By.Tenant, Kind: audit.Configured, Actor: c.By.Name, Items: []audit.Item{{Subject: subject, Note: c.Note, Detail: c.Detail}},
+		Tenant: c.By.Tenant, Kind: audit.Configured, Actor: c.By.Actor(), Items: []audit.Item{{Subject: subject, Note: c.Note, Detail: c.Detail}},
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 func PutRule(c *request.Call, body toolRule, key policy.Key) error {
 	rule := limits.ToolRule{Source: key.Source, Name: key.Action, Recipients: body.Recipients, Scopes: body.Scopes, Retry: body.Retry, Timeout: body.Timeout}
 	return setTool(c, key, "", func(ctx context.Context, tx pgx.Tx) error {
-		return limits.PutToolRule(ctx, tx, c.By.Tenant, rule, c.By.Name)
+		return limits.PutToolRule(ctx, tx, c.By.Tenant, rule, c.By.Actor())
 	})
 }
 

@@ -69,7 +69,7 @@ func workflowFrom(b *workflow.Workflow) wire.Workflow {
 	shown := wire.Workflow{
 		ID: uuid.UUID(b.ID), ExternalID: b.ExternalID, Atomic: b.Atomic, State: string(b.State), Code: b.Code, Message: b.Message, StoppedAt: b.StoppedAt,
 		WaitsFor: b.WaitsFor, ProposedBy: b.Proposer, SessionID: b.Session, EmployeeID: b.Employee, Automation: b.Automation,
-		CancelledBy: b.CancelledBy, ResolvedBy: b.ResolvedBy, Note: b.Note, CreatedAt: b.CreatedAt.UTC(), UpdatedAt: b.UpdatedAt.UTC(),
+		CancelledBy: envelope.Actor(b.CancelledBy), ResolvedBy: envelope.Actor(b.ResolvedBy), Note: b.Note, CreatedAt: b.CreatedAt.UTC(), UpdatedAt: b.UpdatedAt.UTC(),
 		EndedAt: request.UTC(b.EndedAt), Steps: make([]wire.WorkflowStep, len(b.Steps)),
 	}
 	for i, s := range b.Steps {
@@ -228,21 +228,21 @@ func List(c *request.Call) error {
 // POST /api/v1/workflows/{id}/cancel cancels a workflow.
 func Cancel(c *request.Call) error {
 	return changeWorkflow(c, func(id workflow.ID, _ wire.WorkflowResolution) error {
-		return service(c).Cancel(c.R.Context(), c.By.Tenant, id, c.By.Name)
+		return service(c).Cancel(c.R.Context(), c.By.Tenant, id, c.By.Actor())
 	})
 }
 
 // POST /api/v1/workflows/{id}/retry retries a workflow that needs a person.
 func Retry(c *request.Call) error {
 	return changeWorkflow(c, func(id workflow.ID, d wire.WorkflowResolution) error {
-		return service(c).Retry(c.R.Context(), c.By.Tenant, id, c.By.Name, d.Note)
+		return service(c).Retry(c.R.Context(), c.By.Tenant, id, string(c.By.Actor()), d.Note)
 	})
 }
 
 // POST /api/v1/workflows/{id}/resolve resolves a workflow that needs a person.
 func Resolve(c *request.Call) error {
 	return changeWorkflow(c, func(id workflow.ID, d wire.WorkflowResolution) error {
-		return service(c).Resolve(c.R.Context(), c.By.Tenant, id, c.By.Name, d.Note, d.Abandon)
+		return service(c).Resolve(c.R.Context(), c.By.Tenant, id, string(c.By.Actor()), d.Note, d.Abandon)
 	})
 }
 
