@@ -141,7 +141,10 @@ type Source struct {
 	Quarantine bool       `json:"quarantine"`
 	ListedAt   *time.Time `json:"listed_at"`
 	ListError  *string    `json:"list_error"`
-	LeftOut    int        `json:"left_out"`
+	// LeftOut is how many tools its last listing left out, and LeftOutTools the
+	// first few of them.
+	LeftOut      int           `json:"left_out"`
+	LeftOutTools []LeftOutTool `json:"left_out_tools"`
 	// Tools is how many tools it offers now. Denied are those among them that
 	// are denied for being dangerous; nil if there are none.
 	Tools  int          `json:"tools"`
@@ -158,6 +161,12 @@ type DeniedTools struct {
 	Tools []string `json:"tools"`
 	// Message says why, and how to have a person asked instead.
 	Message string `json:"message"`
+}
+
+// LeftOutTool is a tool that a listing left out, and why.
+type LeftOutTool struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
 }
 
 // SourceInput is a source of tools to store.

@@ -18,6 +18,7 @@ CREATE TABLE sources (
     quarantine       boolean     NOT NULL DEFAULT false,
     known_at         timestamptz,
     left_out         integer     NOT NULL DEFAULT 0,
+    left_out_tools   jsonb       NOT NULL DEFAULT '[]',
     refresh_asked_at timestamptz,
     CONSTRAINT sources_pkey PRIMARY KEY (tenant_id, source_id),
     CONSTRAINT sources_source_id_check CHECK (source_id ~ '^[a-z0-9][a-z0-9_.-]{0,99}$')
@@ -27,7 +28,8 @@ COMMENT ON COLUMN sources.list_error IS 'Error of the last listing of tools; NUL
 COMMENT ON COLUMN sources.drift_guard IS 'Which changes of tool definitions must be accepted by an operator: full means every change, interface ignores changes of descriptive text.';
 COMMENT ON COLUMN sources.quarantine IS 'Whether new tools must be accepted by an operator before use. Tools of the first listing are accepted automatically.';
 COMMENT ON COLUMN sources.known_at IS 'Time of the first successful listing; NULL before it.';
-COMMENT ON COLUMN sources.left_out IS 'Number of tools that the last listing omitted because their name is not usable in an envelope or their definition cannot be parsed.';
+COMMENT ON COLUMN sources.left_out IS 'Number of tools that the last listing omitted because their name is not usable in an envelope or their definition cannot be used.';
+COMMENT ON COLUMN sources.left_out_tools IS 'Names of the first of these tools, and the reasons.';
 COMMENT ON COLUMN sources.refresh_asked_at IS 'Time of the last request for an immediate listing. A listing is due while this is later than listed_at.';
 CREATE TRIGGER sources_bump_insert AFTER INSERT ON sources REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION bump_config_version();
 CREATE TRIGGER sources_bump_update AFTER UPDATE ON sources FOR EACH ROW

@@ -2,7 +2,7 @@
 DELETE FROM sources WHERE tenant_id = @tenant_id AND source_id = @source_id;
 
 -- name: SourceList :many
-SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out
+SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out, s.left_out_tools
 FROM sources s
 WHERE s.tenant_id = @tenant_id
 ORDER BY s.source_id;
@@ -10,7 +10,7 @@ ORDER BY s.source_id;
 -- name: SourceListed :execrows
 -- A request whose time is still to come was made before the clock was set back;
 -- this listing answers it.
-UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = @left_out, known_at = coalesce(known_at, now()),
+UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = @left_out, left_out_tools = @left_out_tools, known_at = coalesce(known_at, now()),
     refresh_asked_at = CASE WHEN refresh_asked_at <= clock_timestamp() THEN refresh_asked_at END
 WHERE tenant_id = @tenant_id AND source_id = @source_id;
 

@@ -79,6 +79,22 @@ func (p *Problems) Below(pointer string, err error) error {
 	return nil
 }
 
+// Pointer returns names as a JSON Pointer. It stops before a name of more than
+// 64 bytes and before it has more than 512 itself, like the pointers of package
+// envelope: a name may be as long as what it was sent in.
+func Pointer(names ...string) string {
+	const maxName, maxPointer = 64, 512
+	var b strings.Builder
+	for _, name := range names {
+		escaped := envelope.EscapePointer(name)
+		if len(name) > maxName || b.Len()+1+len(escaped) > maxPointer {
+			break
+		}
+		b.WriteString("/" + escaped)
+	}
+	return b.String()
+}
+
 // MaxProblems is how many fields one error lists.
 const MaxProblems = 33
 
@@ -95,6 +111,16 @@ func Invalid(pointer string, rule envelope.Rule, format string, args ...any) err
 	var p Problems
 	p.Add(pointer, rule, format, args...)
 	return p.Err()
+}
+
+// JSON checks a JSON text by the rules of envelope.Canonical before anything
+// decodes it. Whatever comes from outside passes here: its numbers are of a size
+// that can be computed with, no object has a name twice, its texts are UTF-8
+// without U+0000, and its nesting is bounded. The error is an
+// *envelope.InvalidError.
+func JSON(raw []byte) error {
+	_, err := envelope.Canonical(raw)
+	return err
 }
 
 // Zone returns a time zone by its IANA name, or nil for a name that does not

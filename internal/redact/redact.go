@@ -18,10 +18,10 @@ const (
 	// maxNested is how many times JSON inside a JSON string is opened. What is
 	// wrapped deeper is read as text.
 	maxNested = 4
-	// maxExponent and maxDigits bound the numbers that are written as numbers.
-	// PostgreSQL's jsonb is sure to take them.
-	maxExponent = 8000
-	maxDigits   = 8000
+	// maxExponent and maxDigits bound the numbers that are written as numbers, as
+	// envelope.Canonical does: jsonb writes every digit of 1e8000.
+	maxExponent = 400
+	maxDigits   = 400
 )
 
 // JSON returns a copy of a result, an error or an event that is fit to be

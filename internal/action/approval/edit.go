@@ -34,7 +34,7 @@ func (s *decisionTx) edit(ctx context.Context, m *item, args json.RawMessage, no
 	if err != nil {
 		return err
 	}
-	if err := m.Tool.Check(args); err != nil {
+	if err := m.Tool.Check(ctx, args); err != nil {
 		return err
 	}
 	pointers, err := changes(m.Args, args)

@@ -183,7 +183,7 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 		return acceptance{}, err
 	}
 	a := acceptance{answers: make([]Answer, len(proposals))}
-	rows, doubtful, err := prepareAll(snap, by, proposals, a.answers)
+	rows, doubtful, err := prepareAll(ctx, snap, by, proposals, a.answers)
 	if err != nil {
 		return acceptance{}, err
 	}
@@ -246,10 +246,10 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 // prepareAll prepares every proposal. A proposal that cannot be accepted is
 // answered with the reason; if it has a key, it is also returned as doubtful,
 // since the tenant may have accepted the same envelope earlier.
-func prepareAll(snap *settings.Settings, by Submitter, proposals []*envelope.Proposal, answers []Answer) (rows, doubtful []row, err error) {
+func prepareAll(ctx context.Context, snap *settings.Settings, by Submitter, proposals []*envelope.Proposal, answers []Answer) (rows, doubtful []row, err error) {
 	rows = make([]row, 0, len(proposals))
 	for i, p := range proposals {
-		r, err := prepare(snap, by, p)
+		r, err := prepare(ctx, snap, by, p)
 		r.at = i
 		switch {
 		case err == nil:
@@ -298,7 +298,7 @@ func (r *row) status() envelope.Status {
 }
 
 // prepare resolves and checks one proposal.
-func prepare(snap *settings.Settings, by Submitter, p *envelope.Proposal) (row, error) {
+func prepare(ctx context.Context, snap *settings.Settings, by Submitter, p *envelope.Proposal) (row, error) {
 	r := row{proposal: p, Action: decision.Action{Settings: snap, Proposal: settings.Proposal{
 		Automation: p.AutomationID, AskedApproval: p.Approval == envelope.ApprovalRequired, Employee: p.EmployeeID, Session: p.SessionID,
 		Args: p.Args, Tools: by.Tools, Person: by.person(),
@@ -332,7 +332,7 @@ func prepare(snap *settings.Settings, by Submitter, p *envelope.Proposal) (row, 
 	if r.Tool, err = snap.Resolve(p.Tool); err != nil {
 		return r, err
 	}
-	if err = r.Tool.Check(p.Args); err != nil {
+	if err = r.Tool.Check(ctx, p.Args); err != nil {
 		return r, err
 	}
 	var known bool

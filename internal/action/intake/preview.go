@@ -108,7 +108,7 @@ func (in *Intake) preview(ctx context.Context, tx pgx.Tx, by Submitter, p *envel
 		return Preview{}, err
 	}
 	now := state.Now
-	r, err := prepare(snap, by, p)
+	r, err := prepare(ctx, snap, by, p)
 	if err != nil {
 		return Preview{}, err
 	}

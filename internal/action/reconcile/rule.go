@@ -238,7 +238,7 @@ func (r Read) Run(ctx context.Context, log *slog.Logger, snap *settings.Settings
 	if _, paused := snap.Limits.Paused(envelope.EmployeeID{}, tool.Key); paused {
 		return nil, resultPaused
 	}
-	if tool.Check(args) != nil {
+	if tool.Check(ctx, args) != nil {
 		return nil, resultInvalidArgs
 	}
 	src, err := r.Open()

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/source/slack"
 )
@@ -86,8 +87,9 @@ func ParseInteraction(body []byte) (Interaction, error) {
 	if err != nil || len(form["payload"]) != 1 {
 		return Interaction{}, errPayload()
 	}
+	text := []byte(form.Get("payload"))
 	var p payload
-	if err := json.Unmarshal([]byte(form.Get("payload")), &p); err != nil {
+	if check.JSON(text) != nil || json.Unmarshal(text, &p) != nil {
 		return Interaction{}, errPayload()
 	}
 	in := Interaction{Kind: InteractionOther, User: p.User.ID, Team: p.User.TeamID, Trigger: p.TriggerID}

@@ -42,10 +42,14 @@ type PlannedStep struct {
 	risk         envelope.Risk
 }
 
+// maxPlaceholders bounds the references in the inputs of one step, since each of
+// them has the inputs checked again.
+const maxPlaceholders = 100
+
 // plan checks a request against the catalog, as far as it can be known before
 // anything runs, except what policy says. The error is an
 // *envelope.InvalidError that lists all that is wrong.
-func plan(snap *settings.Settings, by intake.Submitter, r *Request) ([]PlannedStep, error) {
+func plan(ctx context.Context, snap *settings.Settings, by intake.Submitter, r *Request) ([]PlannedStep, error) {
 	var found check.Problems
 	if err := below(&found, by.CheckAutomation(r.Automation), pointerOf(0)); err != nil {
 		return nil, err
@@ -56,6 +60,10 @@ func plan(snap *settings.Settings, by intake.Submitter, r *Request) ([]PlannedSt
 		s.doc, s.placeholders = parseInputs(p.Args, func(at, message string) {
 			found.Add(stepPointer(i)+"/inputs"+at, "reference", "%s", message)
 		})
+		if len(s.placeholders) > maxPlaceholders {
+			found.Add(stepPointer(i)+"/inputs", envelope.RuleMaxItems, "must have at most %d references", maxPlaceholders)
+			s.placeholders = nil
+		}
 		tool, err := snap.Resolve(named(snap, r.Steps[i].Tool))
 		if err := below(&found, err, pointerOf(i)); err != nil {
 			return nil, err
@@ -71,7 +79,7 @@ func plan(snap *settings.Settings, by intake.Submitter, r *Request) ([]PlannedSt
 	}
 	checkReferences(&found, steps)
 	for i := range steps {
-		if err := checkStep(&found, snap, i, &steps[i], r.Atomic); err != nil {
+		if err := checkStep(ctx, &found, snap, i, &steps[i], r.Atomic); err != nil {
 			return nil, err
 		}
 	}
@@ -146,11 +154,11 @@ func circleOf(steps []PlannedStep, from, to int) string {
 
 // checkStep checks the inputs of a step and, for an atomic workflow, that it can
 // be taken back.
-func checkStep(found *check.Problems, snap *settings.Settings, i int, s *PlannedStep, atomic bool) error {
+func checkStep(ctx context.Context, found *check.Problems, snap *settings.Settings, i int, s *PlannedStep, atomic bool) error {
 	if s.tool == nil {
 		return nil
 	}
-	fields, err := checkInputs(s.tool, s.doc, s.placeholders)
+	fields, err := checkInputs(ctx, s.tool, s.doc, s.placeholders)
 	if fault.KindOf(err) == fault.Conflict {
 		// Its schema cannot be used.
 		found.Add(stepPointer(i)+"/tool", "schema", "%s", textOf(err))

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -208,9 +209,9 @@ func with(doc any, placeholders []placeholder, values []any) any {
 // declares must fit, and everything beside the placeholders must be valid. A
 // schema with choices, in which what fits one place depends on another, is
 // checked only when the step is proposed.
-func checkInputs(tool *catalog.Tool, doc any, placeholders []placeholder) ([]envelope.FieldError, error) {
+func checkInputs(ctx context.Context, tool *catalog.Tool, doc any, placeholders []placeholder) ([]envelope.FieldError, error) {
 	if len(placeholders) == 0 {
-		return checkDoc(tool, doc)
+		return checkDoc(ctx, tool, doc)
 	}
 	if hasChoice(tool.InputSchema) {
 		return nil, nil
@@ -221,7 +222,7 @@ func checkInputs(tool *catalog.Tool, doc any, placeholders []placeholder) ([]env
 		var misfits []envelope.FieldError
 		for _, c := range candidates(h.types) {
 			values[i] = c
-			found, err := checkDoc(tool, with(doc, placeholders, values))
+			found, err := checkDoc(ctx, tool, with(doc, placeholders, values))
 			if err != nil {
 				return nil, err
 			}
@@ -239,7 +240,7 @@ func checkInputs(tool *catalog.Tool, doc any, placeholders []placeholder) ([]env
 			fields = append(fields, f)
 		}
 	}
-	rest, err := checkDoc(tool, with(doc, placeholders, values))
+	rest, err := checkDoc(ctx, tool, with(doc, placeholders, values))
 	if err != nil {
 		return nil, err
 	}
@@ -268,13 +269,13 @@ func unsure(at string, rule envelope.Rule, placeholders []placeholder) bool {
 func argsPointer(at string) string { return strings.TrimPrefix(at, "/args") }
 
 // checkDoc returns what is wrong with a value by the tool's input schema.
-func checkDoc(tool *catalog.Tool, doc any) ([]envelope.FieldError, error) {
+func checkDoc(ctx context.Context, tool *catalog.Tool, doc any) ([]envelope.FieldError, error) {
 	raw, err := json.Marshal(doc)
 	if err != nil {
 		return nil, err
 	}
 	var found check.Problems
-	if err := below(&found, tool.Check(raw), func(at string) string { return at }); err != nil {
+	if err := below(&found, tool.Check(ctx, raw), func(at string) string { return at }); err != nil {
 		return nil, err
 	}
 	return found, nil

@@ -126,7 +126,7 @@ func (d *Service) check(ctx context.Context, tx pgx.Tx, by intake.Submitter, r *
 	if err := intake.CheckSession(ctx, tx, by, r.Session); err != nil {
 		return nil, err
 	}
-	steps, err := plan(snap, by, r)
+	steps, err := plan(ctx, snap, by, r)
 	if err != nil {
 		return nil, err
 	}

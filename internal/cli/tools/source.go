@@ -50,9 +50,25 @@ func sourceState(src wire.Source) string {
 		state += fmt.Sprintf(", %d of them denied as dangerous", src.Denied.Count)
 	}
 	if src.LeftOut > 0 {
-		state += fmt.Sprintf(", %d more left out", src.LeftOut)
+		state += fmt.Sprintf(", %d more left out", src.LeftOut) + leftOut(src)
 	}
 	return state
+}
+
+// leftOut says which tools a listing left out, and why; of many the first.
+func leftOut(src wire.Source) string {
+	const most = 5
+	var all []string
+	for _, t := range src.LeftOutTools[:min(len(src.LeftOutTools), most)] {
+		all = append(all, fmt.Sprintf("%q: %s", t.Name, t.Reason))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	if src.LeftOut > len(all) {
+		all = append(all, "…")
+	}
+	return " (" + strings.Join(all, "; ") + ")"
 }
 
 func sourceSet(a *command.App) *cobra.Command {

@@ -30,24 +30,25 @@ func (q *Queries) SourceDelete(ctx context.Context, db DBTX, arg *SourceDeletePa
 }
 
 const sourceList = `-- name: SourceList :many
-SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out
+SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out, s.left_out_tools
 FROM sources s
 WHERE s.tenant_id = $1
 ORDER BY s.source_id
 `
 
 type SourceListRow struct {
-	SourceID    string
-	Kind        string
-	Config      []byte
-	Secret      []byte
-	DefaultRisk *string
-	Enabled     bool
-	DriftGuard  string
-	Quarantine  bool
-	ListedAt    *time.Time
-	ListError   *string
-	LeftOut     int32
+	SourceID     string
+	Kind         string
+	Config       []byte
+	Secret       []byte
+	DefaultRisk  *string
+	Enabled      bool
+	DriftGuard   string
+	Quarantine   bool
+	ListedAt     *time.Time
+	ListError    *string
+	LeftOut      int32
+	LeftOutTools []byte
 }
 
 func (q *Queries) SourceList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]SourceListRow, error) {
@@ -71,6 +72,7 @@ func (q *Queries) SourceList(ctx context.Context, db DBTX, tenantID uuid.UUID) (
 			&i.ListedAt,
 			&i.ListError,
 			&i.LeftOut,
+			&i.LeftOutTools,
 		); err != nil {
 			return nil, err
 		}
@@ -83,21 +85,27 @@ func (q *Queries) SourceList(ctx context.Context, db DBTX, tenantID uuid.UUID) (
 }
 
 const sourceListed = `-- name: SourceListed :execrows
-UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = $1, known_at = coalesce(known_at, now()),
+UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = $1, left_out_tools = $2, known_at = coalesce(known_at, now()),
     refresh_asked_at = CASE WHEN refresh_asked_at <= clock_timestamp() THEN refresh_asked_at END
-WHERE tenant_id = $2 AND source_id = $3
+WHERE tenant_id = $3 AND source_id = $4
 `
 
 type SourceListedParams struct {
-	LeftOut  int32
-	TenantID uuid.UUID
-	SourceID string
+	LeftOut      int32
+	LeftOutTools []byte
+	TenantID     uuid.UUID
+	SourceID     string
 }
 
 // A request whose time is still to come was made before the clock was set back;
 // this listing answers it.
 func (q *Queries) SourceListed(ctx context.Context, db DBTX, arg *SourceListedParams) (int64, error) {
-	result, err := db.Exec(ctx, sourceListed, arg.LeftOut, arg.TenantID, arg.SourceID)
+	result, err := db.Exec(ctx, sourceListed,
+		arg.LeftOut,
+		arg.LeftOutTools,
+		arg.TenantID,
+		arg.SourceID,
+	)
 	if err != nil {
 		return 0, err
 	}

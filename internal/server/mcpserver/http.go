@@ -15,6 +15,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/broker"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
@@ -69,6 +70,9 @@ func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		request.SetCaller(r.Context(), by)
 		body, err = request.ReadAll(w, r, maxBody)
+	}
+	if err == nil && len(body) > 0 {
+		err = check.JSON(body)
 	}
 	if err != nil {
 		request.WriteProblem(srv.Log, w, r, err)

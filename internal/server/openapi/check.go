@@ -1,8 +1,8 @@
 package openapi
 
 import (
-	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,10 +19,8 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
+	"github.com/countersign-dev/countersign/internal/schema"
 )
-
-// maxNameLength is the longest name, in bytes, that an error's pointer repeats.
-const maxNameLength = 64
 
 // CheckParameters checks a request's path, query and headers. It returns the
 // query. The error is an *envelope.InvalidError.
@@ -36,7 +34,7 @@ func (o *Operation) CheckParameters(r *http.Request) (url.Values, error) {
 		known := slices.ContainsFunc(o.parameters, func(p parameter) bool { return p.in == "query" && p.name == name })
 		switch {
 		case !known:
-			found.Add("/query"+pointer(name), envelope.RuleUnknownField, "is not a parameter of this operation")
+			found.Add("/query"+check.Pointer(name), envelope.RuleUnknownField, "is not a parameter of this operation")
 		case len(values) > 1:
 			found.Add("/query/"+name, envelope.RuleDuplicateKey, "occurs more than once; keep one")
 		}
@@ -73,18 +71,28 @@ func (p parameter) check(values []string, found *check.Problems) {
 		}
 		value = json.Number(values[0])
 	}
-	addFailures(found, at, cmp.Or(Unstorable(at, value), p.schema.Validate(value)))
+	if err := Unstorable(at, value); err != nil {
+		_ = found.Below("", err) // which is an *envelope.InvalidError
+		return
+	}
+	// A parameter is short, so that its check ends soon.
+	_ = addFailures(context.Background(), found, at, p.schema, value)
 }
 
 // CheckBody checks a JSON body against the operation's schema. The error is an
-// *envelope.InvalidError.
-func (o *Operation) CheckBody(body []byte) error {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+// *envelope.InvalidError or the context's.
+func (o *Operation) CheckBody(ctx context.Context, body []byte) error {
+	if err := check.JSON(body); err != nil {
+		return err
+	}
+	doc, err := schema.Decode(body)
 	if err != nil {
 		return check.Invalid("", envelope.RuleSyntax, "must be one JSON value")
 	}
 	var found check.Problems
-	addFailures(&found, "", cmp.Or(Unstorable("", doc), o.body.Validate(doc)))
+	if err := addFailures(ctx, &found, "", o.body, doc); err != nil {
+		return err
+	}
 	return found.Err()
 }
 
@@ -115,7 +123,7 @@ func Unstorable(at string, value any) error {
 		}
 	case map[string]any:
 		for name, one := range v {
-			if err := cmp.Or(Unstorable(at, name), Unstorable(at+pointer(name), one)); err != nil {
+			if err := cmp.Or(Unstorable(at, name), Unstorable(at+check.Pointer(name), one)); err != nil {
 				return err
 			}
 		}
@@ -123,22 +131,18 @@ func Unstorable(at string, value any) error {
 	return nil
 }
 
-// addFailures adds the field errors of a failed check of the value at a pointer.
-func addFailures(found *check.Problems, at string, err error) {
-	if err == nil || found.Below("", err) == nil {
-		return
+// addFailures checks the value at a pointer and adds its field errors. The error
+// is the context's.
+func addFailures(ctx context.Context, found *check.Problems, at string, s *schema.Schema, value any) error {
+	failures, err := s.Check(ctx, value)
+	if errors.Is(err, schema.ErrCost) {
+		found.Add(at, envelope.RuleSize, "takes too much work to check; send less at once")
+		return nil
 	}
-	failed, ok := errors.AsType[*jsonschema.ValidationError](err)
-	if !ok {
-		found.Add(at, ruleSchema, "cannot be checked")
-		return
+	for _, f := range failures {
+		addFailure(found, at+check.Pointer(f.At...), f.Keyword)
 	}
-	if len(failed.Causes) == 0 {
-		addFailure(found, at+pointer(failed.InstanceLocation...), failed.ErrorKind)
-	}
-	for _, cause := range failed.Causes {
-		addFailures(found, at, cause)
-	}
+	return err
 }
 
 // ruleSchema is broken by a value that breaks a keyword without a rule of its
@@ -151,11 +155,11 @@ func addFailure(found *check.Problems, at string, keyword jsonschema.ErrorKind) 
 	switch k := keyword.(type) {
 	case *kind.Required:
 		for _, name := range k.Missing {
-			found.Add(at+pointer(name), envelope.RuleRequired, "is required; add it")
+			found.Add(at+check.Pointer(name), envelope.RuleRequired, "is required; add it")
 		}
 	case *kind.AdditionalProperties:
 		for _, name := range k.Properties {
-			found.Add(at+pointer(name), envelope.RuleUnknownField, "is not a field of this object")
+			found.Add(at+check.Pointer(name), envelope.RuleUnknownField, "is not a field of this object")
 		}
 	case *kind.Type:
 		found.Add(at, envelope.RuleType, "must be %s", strings.Join(k.Want, " or "))
@@ -193,17 +197,4 @@ func alternatives(allowed []any) string {
 		texts[i] = fmt.Sprint(v)
 	}
 	return strings.Join(texts, " or ")
-}
-
-// pointer returns names as a JSON Pointer. It stops before a name that is too
-// long to repeat.
-func pointer(names ...string) string {
-	var b strings.Builder
-	for _, name := range names {
-		if len(name) > maxNameLength {
-			break
-		}
-		b.WriteString("/" + envelope.EscapePointer(name))
-	}
-	return b.String()
 }

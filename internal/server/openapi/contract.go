@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/schema"
 	"github.com/countersign-dev/countersign/schemas"
 )
 
@@ -41,14 +42,14 @@ type Operation struct {
 	BodyRequired bool
 
 	parameters []parameter
-	body       *jsonschema.Schema
+	body       *schema.Schema
 }
 
 // parameter is a parameter in the path, the query or a header.
 type parameter struct {
 	in, name, kind string
 	required       bool
-	schema         *jsonschema.Schema
+	schema         *schema.Schema
 }
 
 // load reads and compiles the embedded contract at its first call only, since
@@ -159,12 +160,12 @@ func (c compiler) operation(at string, item pathItem) (*Operation, error) {
 		if err != nil {
 			return nil, err
 		}
-		schema, err := c.schemas.Compile(SchemaURL(at + "/schema"))
+		compiled, err := c.schemas.Compile(SchemaURL(at + "/schema"))
 		if err != nil {
 			return nil, err
 		}
 		kind, _ := p.Schema.Type.(string) // a reference is to a string
-		op.parameters = append(op.parameters, parameter{p.In, p.Name, kind, p.Required, schema})
+		op.parameters = append(op.parameters, parameter{p.In, p.Name, kind, p.Required, schema.Own(compiled)})
 	}
 	if item.RequestBody == nil {
 		return op, nil
@@ -179,7 +180,8 @@ func (c compiler) operation(at string, item pathItem) (*Operation, error) {
 			op.Media = media
 		}
 	}
-	op.body, err = c.schemas.Compile(SchemaURL(at + "/content/" + envelope.EscapePointer(op.Media) + "/schema"))
+	compiled, err := c.schemas.Compile(SchemaURL(at + "/content/" + envelope.EscapePointer(op.Media) + "/schema"))
+	op.body = schema.Own(compiled)
 	return op, err
 }
 

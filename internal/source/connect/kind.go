@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -101,7 +102,7 @@ func parseConfig(kind string, raw json.RawMessage, into any) error {
 	if len(raw) == 0 {
 		raw = json.RawMessage(`{}`)
 	}
-	err = catalog.NewSchema(schema).Check(raw)
+	err = catalog.NewSchema(schema).Check(context.Background(), raw)
 	if invalid, ok := errors.AsType[*envelope.InvalidError](err); ok {
 		return configErrors(invalid)
 	}

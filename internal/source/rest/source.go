@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/schema"
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
@@ -49,7 +50,7 @@ type Source struct {
 	client  *Client
 	tools   []source.Tool
 	run     map[string]Run
-	schemas map[string]*jsonschema.Schema
+	schemas map[string]*schema.Schema
 }
 
 // ParseTools returns those tools of a JSON document, which is a list of Tool,
@@ -80,19 +81,11 @@ func NewSource(client *Client, tools ...Tool) (*Source, error) {
 	s := &Source{
 		client:  client,
 		run:     make(map[string]Run, len(tools)),
-		schemas: make(map[string]*jsonschema.Schema, len(tools)),
+		schemas: make(map[string]*schema.Schema, len(tools)),
 	}
-	c := jsonschema.NewCompiler()
 	for _, t := range tools {
-		at := "tool:///" + t.Name
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(t.Input))
-		if err == nil {
-			err = c.AddResource(at, doc)
-		}
-		if err == nil {
-			s.schemas[t.Name], err = c.Compile(at)
-		}
-		if err != nil {
+		var err error
+		if s.schemas[t.Name], err = schema.Compile(t.Input); err != nil {
 			return nil, fmt.Errorf("input schema of %s: %w", t.Name, err)
 		}
 		s.tools = append(s.tools, t.definition())
@@ -117,8 +110,7 @@ func (s *Source) Execute(ctx context.Context, call source.Call) source.Outcome {
 		if !ok {
 			return source.Refuse(source.CodeInvalidArgs, "")
 		}
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
-		if err != nil || s.schemas[call.Tool].Validate(doc) != nil {
+		if failures, err := s.schemas[call.Tool].CheckObject(ctx, args); errors.Is(err, fault.Invalid) || len(failures) > 0 {
 			return source.Refuse(source.CodeInvalidArgs, "")
 		}
 		call.Args = args

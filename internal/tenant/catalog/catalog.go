@@ -7,6 +7,7 @@ package catalog
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -73,8 +74,10 @@ type Tool struct {
 
 // Check validates arguments against the tool's input schema. The error is an
 // *envelope.InvalidError whose pointers begin with /args, or fault.Conflict
-// if the schema itself cannot be used.
-func (t *Tool) Check(args json.RawMessage) error { return t.schema.Check(args) }
+// if the schema itself cannot be used, or the context's.
+func (t *Tool) Check(ctx context.Context, args json.RawMessage) error {
+	return t.schema.Check(ctx, args)
+}
 
 // The kinds of source.
 const (
@@ -105,8 +108,10 @@ type Source struct {
 	// ListError says why the last listing failed; empty when it worked.
 	ListError string
 	// LeftOut is how many tools the last one that worked left out: those that
-	// no envelope could name, and those whose definition cannot be read.
-	LeftOut int
+	// no envelope could name, and those whose definition cannot be used.
+	// LeftOutTools has the first few of them.
+	LeftOut      int
+	LeftOutTools []LeftOutTool
 	// ListedAt is when that was; nil if it never was.
 	ListedAt *time.Time
 }

@@ -1,10 +1,15 @@
 package catalog
 
 import (
+	"context"
+	"errors"
 	"regexp"
+	"strings"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/schema"
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
@@ -49,10 +54,30 @@ func listingEvent(tenant envelope.TenantID, source string, changed []listed) aud
 // namePattern is what an envelope can name a tool by.
 var namePattern = regexp.MustCompile(`^[\p{L}\p{M}\p{N}\p{P}\p{S} ]{1,200}$`)
 
-// usable reports whether an envelope could name a tool, that it has a schema, and
-// that the database can keep its texts.
-func usable(t source.Tool) bool {
-	return namePattern.MatchString(t.Name) && len(t.InputSchema) > 0 && storable(t.Title) && storable(t.Description)
+// LeftOutTool is a tool that a listing left out, and why.
+type LeftOutTool struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// maxLeftOut bounds the tools that are named as left out.
+const maxLeftOut = 20
+
+// unusable returns why a tool cannot be used; empty if it can.
+func unusable(t source.Tool) string {
+	switch {
+	case !namePattern.MatchString(t.Name):
+		return "an action cannot have such a name"
+	case len(t.InputSchema) == 0:
+		return "it has no input schema"
+	case !storable(t.Title) || !storable(t.Description):
+		return "its texts cannot be stored"
+	}
+	_, err := schema.NewText(t.InputSchema).Compile(context.Background())
+	if why, ok := errors.AsType[*fault.Error](err); ok {
+		return "its input schema " + why.Text
+	}
+	return ""
 }
 
 // listedTool is a tool of a listing with its full digest.
@@ -62,26 +87,48 @@ type listedTool struct {
 }
 
 // namedOnce returns the tools that an envelope can name and whose definition
-// has a canonical form; of several with one name the first.
-func namedOnce(tools []source.Tool) []listedTool {
+// can be used, of several with one name the first; and the first few of those
+// that it leaves out.
+func namedOnce(tools []source.Tool) ([]listedTool, []LeftOutTool) {
 	taken := make(map[string]bool, len(tools))
 	kept := make([]listedTool, 0, len(tools))
+	leftOut := []LeftOutTool{}
 	for _, t := range tools {
 		digest, err := Digest(t)
-		if err != nil || !usable(t) || taken[t.Name] {
-			continue
+		why := unusable(t)
+		switch {
+		case why != "":
+		case err != nil:
+			why = "its definition cannot be read"
+		case taken[t.Name]:
+			why = "another tool has the same name"
 		}
-		taken[t.Name] = true
-		kept = append(kept, listedTool{t, digest})
+		if why == "" {
+			taken[t.Name] = true
+			kept = append(kept, listedTool{t, digest})
+		} else if len(leftOut) < maxLeftOut {
+			leftOut = append(leftOut, LeftOutTool{shownName(t.Name), why})
+		}
 	}
-	return kept
+	return kept, leftOut
+}
+
+// shownName returns a tool's name as it can be stored, cut if it is long.
+func shownName(name string) string {
+	const most = 100
+	name = strings.ReplaceAll(strings.ToValidUTF8(name, "\ufffd"), "\x00", "\ufffd")
+	if runes := []rune(name); len(runes) > most {
+		name = string(runes[:most]) + "…"
+	}
+	return name
 }
 
 // ListingDigests returns the full digests of the tools of a listing by name,
 // without those that PutListing leaves out.
 func ListingDigests(tools []source.Tool) map[string][]byte {
 	digests := make(map[string][]byte, len(tools))
-	for _, t := range namedOnce(tools) {
+	kept, _ := namedOnce(tools)
+	for _, t := range kept {
 		digests[t.Name] = t.digest
 	}
 	return digests

@@ -1,129 +1,70 @@
 package catalog
 
 import (
-	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
-	"sync"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/jsonref"
+	"github.com/countersign-dev/countersign/internal/schema"
 )
 
 // Schema is a JSON Schema that arguments are checked against, compiled when it
 // is first needed.
-type Schema struct {
-	compile func() (*jsonschema.Schema, error)
-}
+type Schema struct{ text schema.Text }
 
 // NewSchema returns the schema that a text holds. Check returns what is wrong
 // with the text.
-func NewSchema(schema json.RawMessage) Schema {
-	return Schema{compile: sync.OnceValues(func() (*jsonschema.Schema, error) { return compileSchema(schema) })}
-}
+func NewSchema(text json.RawMessage) Schema { return Schema{schema.NewText(text)} }
 
-// compileSchema compiles a schema that came from outside. It may not refer to
-// anything but itself: nothing is fetched and no file is opened.
-func compileSchema(schema json.RawMessage) (*jsonschema.Schema, error) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		return nil, err
-	}
-	if open(doc) {
-		return nil, nil
-	}
-	const at = "tool:///input"
-	c := jsonschema.NewCompiler()
-	c.UseLoader(refuseLoader{})
-	c.AssertFormat()
-	if err := c.AddResource(at, doc); err != nil {
-		return nil, err
-	}
-	return c.Compile(at)
-}
-
-// open reports whether a schema asks for no more than an object, which Parse has
-// made sure of.
-func open(doc any) bool {
-	m, ok := doc.(map[string]any)
-	if !ok {
-		return false
-	}
-	for k, v := range m {
-		switch k {
-		case "$schema", "title", "description", "$comment":
-		case "type":
-			if v != "object" {
-				return false
-			}
-		case "properties":
-			if p, ok := v.(map[string]any); !ok || len(p) > 0 {
-				return false
-			}
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-type refuseLoader struct{}
-
-func (refuseLoader) Load(string) (any, error) {
-	return nil, errors.New("a tool's schema may not refer to another document")
-}
+// RuleCost is broken by arguments that take too much work to check.
+const RuleCost envelope.Rule = "cost"
 
 // Check validates arguments. The error is an *envelope.InvalidError whose
-// pointers begin with /args, or fault.Conflict if the schema cannot be used.
-func (c Schema) Check(args json.RawMessage) error {
-	schema, err := c.compile()
-	if err != nil {
-		return fault.Wrap(err, fault.Conflict, "the tool's input schema cannot be used; ask its source to mend it")
+// pointers begin with /args, fault.Conflict if the schema cannot be used, or the
+// context's.
+func (c Schema) Check(ctx context.Context, args json.RawMessage) error {
+	compiled, err := c.text.Compile(ctx)
+	if why, ok := errors.AsType[*fault.Error](err); ok {
+		return fault.Wrap(err, fault.Conflict, "the tool's input schema %s; ask its source to mend it", why.Text)
 	}
-	if schema == nil {
-		return nil
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
 	if err != nil {
+		return err
+	}
+	failures, err := compiled.CheckObject(ctx, args)
+	if errors.Is(err, schema.ErrCost) {
+		return check.Invalid("/args", RuleCost, "take too much work to check against the tool's input schema; send less at once")
+	}
+	if errors.Is(err, fault.Invalid) {
 		return check.Invalid("/args", envelope.RuleSyntax, "must be a JSON object")
 	}
-	err = schema.Validate(doc)
-	if err == nil {
-		return nil
-	}
-	broken, ok := errors.AsType[*jsonschema.ValidationError](err)
-	if !ok {
+	if err != nil {
 		return err
 	}
 	var p check.Problems
-	addProblems(&p, broken)
-	return &envelope.InvalidError{Fields: p}
+	for _, f := range failures {
+		addProblem(&p, f)
+	}
+	return p.Err()
 }
 
-// addProblems adds what each keyword found, in our own words: the library's
-// text may quote the value.
-func addProblems(p *check.Problems, e *jsonschema.ValidationError) {
-	for _, cause := range e.Causes {
-		addProblems(p, cause)
-	}
-	if len(e.Causes) > 0 {
-		return
-	}
-	at := "/args" + jsonref.Pointer(e.InstanceLocation).String()
-	switch k := e.ErrorKind.(type) {
+// addProblem adds what a keyword found, in our own words: the library's text
+// may quote the value.
+func addProblem(p *check.Problems, f schema.Failure) {
+	at := "/args" + check.Pointer(f.At...)
+	switch k := f.Keyword.(type) {
 	case *kind.Required:
 		for _, name := range k.Missing {
-			p.Add(at+"/"+envelope.EscapePointer(name), envelope.RuleRequired, "the tool needs this argument")
+			p.Add(at+check.Pointer(name), envelope.RuleRequired, "the tool needs this argument")
 		}
 	case *kind.AdditionalProperties:
 		for _, name := range k.Properties {
-			p.Add(at+"/"+envelope.EscapePointer(name), envelope.RuleUnknownField, "the tool has no such argument")
+			p.Add(at+check.Pointer(name), envelope.RuleUnknownField, "the tool has no such argument")
 		}
 	case *kind.Type:
 		p.Add(at, envelope.RuleType, "must be %s", strings.Join(k.Want, " or "))
@@ -131,7 +72,7 @@ func addProblems(p *check.Problems, e *jsonschema.ValidationError) {
 		p.Add(at, envelope.RuleUnknownField, "the tool does not take this argument")
 	default:
 		rule := "schema"
-		if path := e.ErrorKind.KeywordPath(); len(path) > 0 {
+		if path := f.Keyword.KeywordPath(); len(path) > 0 {
 			rule = path[len(path)-1]
 		}
 		p.Add(at, envelope.Rule(rule), "breaks the rule %s of the tool's input schema", rule)

@@ -3,6 +3,7 @@ package catalog_test
 import (
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
@@ -38,7 +40,7 @@ func TestArgumentsAreHeldToTheSchema(t *testing.T) {
 			s := newFixture(t)
 			s.List("src", source.Tool{Name: "act", InputSchema: json.RawMessage(test.schema)})
 
-			err := s.act().Check(json.RawMessage(test.args))
+			err := s.act().Check(t.Context(), json.RawMessage(test.args))
 
 			if test.want == nil {
 				if err != nil {
@@ -66,27 +68,67 @@ func at(pointer string, rule envelope.Rule) []envelope.FieldError {
 	return []envelope.FieldError{{Pointer: pointer, Rule: rule}}
 }
 
-// A schema comes from outside: it must not have us fetch or open anything.
-func TestASchemaMayNotReachOut(t *testing.T) {
+// A schema comes from outside: it must not have us fetch or open anything, or
+// work without end.
+func TestAToolWhoseSchemaCannotBeUsedIsLeftOutWithTheReason(t *testing.T) {
 	t.Parallel()
-	for _, schema := range []string{
-		`{"$ref":"https://elsewhere.example/schema.json"}`,
-		`{"$ref":"file:///etc/passwd"}`,
-		`{"$ref":"other.json#/a"}`,
-		`{"properties":{"a":{"$ref":"http://127.0.0.1:1/a"}}}`,
-		`{"$schema":"https://elsewhere.example/dialect","properties":{"a":{}}}`,
-		`{"type":12,"properties":{"a":{}}}`,
-		`{"properties":{"a":{"pattern":"("}}}`,
-		`{"$ref":"#/nowhere"}`,
-	} {
-		s := newFixture(t)
-		s.List("src", source.Tool{Name: "act", InputSchema: json.RawMessage(schema)})
+	s := newFixture(t)
+	bad := map[string]string{
+		`{"$ref":"https://elsewhere.example/schema.json"}`:                      `refers to another document, "https://elsewhere.example/schema.json"`,
+		`{"$ref":"file:///etc/passwd"}`:                                         "refers to another document",
+		`{"$ref":"other.json#/a"}`:                                              "refers to another document",
+		`{"properties":{"a":{"$ref":"http://127.0.0.1:1/a"}}}`:                  "refers to another document",
+		`{"$schema":"https://elsewhere.example/dialect","properties":{"a":{}}}`: "declares the dialect",
+		`{"type":12,"properties":{"a":{}}}`:                                     "is not a JSON Schema",
+		`{"properties":{"a":{"pattern":"("}}}`:                                  "has a regular expression",
+		`{"$ref":"#/nowhere"}`:                                                  `refers to "#/nowhere"`,
+		`{"$ref":"#"}`:                                                          "refers to itself",
+	}
+	tools := []source.Tool{{Name: "act", InputSchema: json.RawMessage(`{"properties":{"a":{"type":"string"}}}`)}}
+	want := make(map[string]string)
+	for text, why := range bad {
+		name := "bad" + strconv.Itoa(len(want))
+		want[name] = why
+		tools = append(tools, source.Tool{Name: name, InputSchema: json.RawMessage(text)})
+	}
 
-		err := s.act().Check(json.RawMessage(`{"a":1}`))
+	s.List("src", tools...)
+	src, _ := s.fresh("src")
 
-		if !errors.Is(err, fault.Conflict) {
-			t.Errorf("Check by %s = %v, want fault.Conflict", schema, err)
+	if src.LeftOut != len(bad) || len(src.LeftOutTools) != len(bad) {
+		t.Errorf("left out %d tools, %d of them with reasons, want %d", src.LeftOut, len(src.LeftOutTools), len(bad))
+	}
+	for _, left := range src.LeftOutTools {
+		if !strings.Contains(left.Reason, want[left.Name]) {
+			t.Errorf("%s is left out since %q, want a reason with %q", left.Name, left.Reason, want[left.Name])
 		}
+	}
+	if s.act().Key.Action != "act" {
+		t.Error("a tool beside them is left out too")
+	}
+}
+
+// What was stored by another version may not compile here.
+func TestArgumentsAreRefusedByASchemaThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+
+	err := catalog.NewSchema(json.RawMessage(`{"$ref":"#/nowhere"}`)).Check(t.Context(), json.RawMessage(`{}`))
+
+	if !errors.Is(err, fault.Conflict) {
+		t.Errorf("Check() = %v, want fault.Conflict", err)
+	}
+}
+
+func TestArgumentsThatCostTooMuchToCheckAreRefused(t *testing.T) {
+	t.Parallel()
+	const twice = `{"patternProperties":{"a":{"$ref":"#"},"^a":{"$ref":"#"}}}`
+	deep := strings.Repeat(`{"a":`, 60) + "{}" + strings.Repeat("}", 60)
+
+	err := catalog.NewSchema(json.RawMessage(twice)).Check(t.Context(), json.RawMessage(deep))
+
+	invalid, ok := errors.AsType[*envelope.InvalidError](err)
+	if !ok || len(invalid.Fields) != 1 || invalid.Fields[0].Pointer != "/args" || invalid.Fields[0].Rule != catalog.RuleCost {
+		t.Errorf("Check() = %v, want %s at /args", err, catalog.RuleCost)
 	}
 }
 

@@ -29,7 +29,9 @@ func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Catalog, e
 		return nil, err
 	}
 	for _, r := range sources {
-		c.sources[r.SourceID] = sourceFromRow(r)
+		if c.sources[r.SourceID], err = sourceFromRow(r); err != nil {
+			return nil, err
+		}
 	}
 	tools, err := q.ToolList(ctx, tx, id)
 	if err != nil {
@@ -90,15 +92,28 @@ func PutSnapshotRule(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, k
 // Sources returns a tenant's sources in order of id, as they are stored now.
 func Sources(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Source, error) {
 	rows, err := dbsqlc.New().SourceList(ctx, tx, uuid.UUID(tenant))
-	return postgres.Map(rows, err, sourceFromRow)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Source, len(rows))
+	for i, r := range rows {
+		if all[i], err = sourceFromRow(r); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
-func sourceFromRow(r dbsqlc.SourceListRow) Source {
-	return Source{
+func sourceFromRow(r dbsqlc.SourceListRow) (Source, error) {
+	src := Source{
 		ID: r.SourceID, Kind: r.Kind, Config: r.Config, Secret: r.Secret, Enabled: r.Enabled,
 		DefaultRisk: policy.ToolRisk(postgres.OrZero(r.DefaultRisk)), ListError: postgres.OrZero(r.ListError), ListedAt: r.ListedAt,
 		DriftGuard: DriftGuard(r.DriftGuard), Quarantine: r.Quarantine, LeftOut: int(r.LeftOut),
 	}
+	if err := json.Unmarshal(r.LeftOutTools, &src.LeftOutTools); err != nil {
+		return src, fmt.Errorf("tools that source %s left out: %w", r.SourceID, err)
+	}
+	return src, nil
 }
 
 // PutSource makes or changes a source. Its secret must be encrypted.

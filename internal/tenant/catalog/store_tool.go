@@ -47,7 +47,12 @@ func putListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source
 	}
 	p := &dbsqlc.ToolUpsertManyParams{TenantID: id, SourceID: source, Names: []string{}}
 	var older [][]byte
-	for _, t := range namedOnce(tools) {
+	kept, leftOut := namedOnce(tools)
+	reasons, err := json.Marshal(leftOut)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range kept {
 		hints, err := json.Marshal(t.Hints)
 		if err != nil {
 			return nil, err
@@ -72,7 +77,7 @@ func putListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source
 		return nil, err
 	}
 	n, err := q.SourceListed(ctx, tx, &dbsqlc.SourceListedParams{
-		TenantID: id, SourceID: source, LeftOut: int32(len(tools) - len(p.Names)), // bounded by the listing
+		TenantID: id, SourceID: source, LeftOut: int32(len(tools) - len(p.Names)), LeftOutTools: reasons, // bounded by the listing
 	})
 	return compareListing(before, p, older), postgres.Affected(n, err, fault.New(fault.NotFound, "no source %s", source))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/jsonref"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
@@ -186,7 +187,7 @@ func (a *audience) UnmarshalJSON(text []byte) error {
 func readClaims(payload []byte) (*claims, error) {
 	var c claims
 	var raw map[string]json.RawMessage
-	if json.Unmarshal(payload, &raw) != nil || json.Unmarshal(payload, &c.all) != nil {
+	if check.JSON(payload) != nil || json.Unmarshal(payload, &raw) != nil || json.Unmarshal(payload, &c.all) != nil {
 		return nil, ErrToken
 	}
 	c.events, c.verified = raw["events"], raw["email_verified"]

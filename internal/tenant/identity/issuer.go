@@ -17,6 +17,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 )
@@ -206,7 +207,7 @@ func (i *issuers) fetch(ctx context.Context, issuer string) ([]jose.JSONWebKey, 
 // a token. A set without one that can is an error.
 func readKeys(text []byte) ([]jose.JSONWebKey, error) {
 	var set struct{ Keys []json.RawMessage }
-	if err := json.Unmarshal(text, &set); err != nil {
+	if check.JSON(text) != nil || json.Unmarshal(text, &set) != nil {
 		return nil, errors.New("the issuer's keys are no set of keys")
 	}
 	var keys []jose.JSONWebKey

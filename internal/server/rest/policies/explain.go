@@ -32,7 +32,7 @@ func Explain(c *request.Call, body wire.Question) error {
 			return answer, request.Moved("/tool/name", "/tool", err)
 		}
 		if body.Args != nil {
-			if err := tool.Check(body.Args); err != nil {
+			if err := tool.Check(ctx, body.Args); err != nil {
 				return answer, err
 			}
 		}

@@ -78,7 +78,7 @@ func (c *Call) ReadBody(op *openapi.Operation, limit int64, ownParser bool) erro
 	if ownParser {
 		return nil
 	}
-	return op.CheckBody(body)
+	return op.CheckBody(c.R.Context(), body)
 }
 
 // ReadAll reads a body of at most limit bytes before a deadline. The error is

@@ -78,7 +78,7 @@ func CheckDocument[T interface{ Validate() error }](operation string, text []byt
 	if err != nil {
 		return err
 	}
-	if err := op.CheckBody(text); err != nil {
+	if err := op.CheckBody(context.Background(), text); err != nil {
 		return err
 	}
 	var doc T

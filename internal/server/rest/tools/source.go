@@ -36,9 +36,11 @@ type sourceView struct {
 	ListedAt   *time.Time         `json:"listed_at"`
 	ListError  *string            `json:"list_error"`
 	LeftOut    int                `json:"left_out"`
-	Tools      int                `json:"tools"`
-	Denied     *wire.DeniedTools  `json:"denied"`
-	ETag       string             `json:"etag"`
+	// LeftOutTools are the first few of them, with the reasons.
+	LeftOutTools []catalog.LeftOutTool `json:"left_out_tools"`
+	Tools        int                   `json:"tools"`
+	Denied       *wire.DeniedTools     `json:"denied"`
+	ETag         string                `json:"etag"`
 	// secret is the encrypted credentials, only for the entity tag.
 	secret []byte
 }
@@ -47,7 +49,7 @@ func sourceFrom(src catalog.Source) sourceView {
 	shown := sourceView{
 		ID: src.ID, Kind: src.Kind, Config: src.Config, HasCredentials: len(src.Secret) > 0,
 		DefaultRisk: src.DefaultRisk, Enabled: src.Enabled, DriftGuard: src.DriftGuard, Quarantine: src.Quarantine,
-		ListedAt: request.UTC(src.ListedAt), LeftOut: src.LeftOut, secret: src.Secret,
+		ListedAt: request.UTC(src.ListedAt), LeftOut: src.LeftOut, LeftOutTools: src.LeftOutTools, secret: src.Secret,
 	}
 	if src.ListError != "" {
 		shown.ListError = &src.ListError

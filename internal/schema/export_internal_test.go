@@ -1,0 +1,13 @@
+package schema
+
+import "context"
+
+const MaxSteps = maxSteps
+
+// Measure is Check that says how many steps were taken.
+func Measure(ctx context.Context, s *Schema, value any) (steps int, failures []Failure, err error) {
+	e := evaluation{left: s.steps, allowed: s.steps}
+	defer e.end()
+	e.value(ctx, s.compiled, value, nil)
+	return e.allowed - e.left, e.failures, e.stopped
+}

@@ -1,0 +1,99 @@
+package rest_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/countersign-dev/countersign/internal/server/openapi"
+	"github.com/countersign-dev/countersign/internal/server/rest"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+)
+
+// Every operation with a JSON body has it checked before anything decodes it or
+// a schema sees it: what a schema would say of these fields is not the answer.
+func TestEveryBodyIsReadStrictly(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("strict")
+	contract, err := openapi.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	visits := f.visits()
+	owner := f.holder(identity.Grant{Name: "owner", Role: identity.RoleOwner})
+	checked := 0
+	for _, rt := range rest.Routes() {
+		op, err := contract.Operation(rt.Operation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if op.Media != openapi.JSON {
+			continue
+		}
+		checked++
+		v := visits[rt.Operation]
+		text, err := json.Marshal(v.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.body == nil {
+			text = []byte(`{}`)
+		}
+		rest := strings.TrimPrefix(string(text[1:]), "}")
+		for rule, field := range map[string]string{
+			"number":        `"n":[1e999999,-1e-999999]`,
+			"duplicate_key": `"a":{"b":{"c":1,"c":2}}`,
+			"encoding":      `"t":"\ud800"`,
+			"nul":           `"t":"\u0000"`,
+			"depth":         `"d":` + strings.Repeat("[", 200) + strings.Repeat("]", 200),
+		} {
+			body := "{" + field
+			if rest != "" {
+				body += "," + rest
+			} else {
+				body += "}"
+			}
+			got := owner.send(v.method, v.path, body).wants(t, 400)
+			if !contains(got.body, `"rule":"`+rule+`"`) {
+				t.Errorf("%s with %s = %s, want the rule %s", rt.Operation, field[:min(len(field), 40)], got.body, rule)
+			}
+		}
+	}
+	if checked < 40 {
+		t.Errorf("checked %d operations, want all that have a body", checked)
+	}
+}
+
+func TestASourceSaysWhichToolsItsListingLeftOut(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("left-out")
+
+	f.list("mail", append([]source.Tool{
+		{Name: "remote", InputSchema: json.RawMessage(`{"$ref":"https://elsewhere.example/s"}`)},
+	}, mailTools...)...)
+
+	got := f.operator.send("GET", "/api/v1/sources", nil).wants(t, 200)
+	if !contains(got.body, `"left_out":1`) || !contains(got.body, `{"name":"remote","reason":"its input schema refers to another document, `) {
+		t.Errorf("sources = %s, want the tool that was left out and the reason", got.body)
+	}
+}
+
+// The answer to arguments that break a schema everywhere has a bounded size.
+func TestErrorsOfArgumentsAreBounded(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("bounded")
+	f.list("mail", append([]source.Tool{{
+		Name: "many", InputSchema: json.RawMessage(`{"properties":{"all":{"items":{"anyOf":[{"type":"string"},{"required":["a","b","c"]}]}}}}`),
+	}}, mailTools...)...)
+	long := strings.Repeat("x", 1000)
+
+	got := f.agent.send("POST", "/api/v1/tools/mail:many", `{"inputs":{"all":[`+strings.Repeat(`{"`+long+`":1},`, 200)+`{}]}}`).wants(t, 400)
+
+	if n := strings.Count(string(got.body), `"pointer"`); n == 0 || n > 33 {
+		t.Errorf("%d field errors, want at most 33", n)
+	}
+	if len(got.body) > 16<<10 {
+		t.Errorf("an answer of %d bytes, want a small one", len(got.body))
+	}
+}
