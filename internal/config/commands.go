@@ -58,10 +58,12 @@ func (c *Shared) variables(conns string, least int32) []variable {
 type API struct {
 	logged
 	Shared
-	Listen         string
-	ApprovalWait   time.Duration
-	MCPWait        time.Duration
-	TrustedProxies []netip.Prefix
+	Listen       string
+	ApprovalWait time.Duration
+	MCPWait      time.Duration
+	// TokenStreams and TokenWaits bound what one token has open at once.
+	TokenStreams, TokenWaits int
+	TrustedProxies           []netip.Prefix
 }
 
 // MaxMCPWait bounds API.MCPWait: clients and proxies give up at some time.
@@ -81,6 +83,10 @@ func (c *API) variables() []variable {
 			about: "how long an action waits for a decision, unless a review rule says otherwise"},
 		{name: prefix + "MCP_WAIT", standard: "45s", parse: duration(&c.MCPWait, time.Second, MaxMCPWait),
 			about: "how long a call over MCP waits for its action to end before it is answered as pending, 1s to 5m"},
+		{name: prefix + "TOKEN_STREAMS", standard: "100", parse: number(&c.TokenStreams, 1, 100_000),
+			about: "event streams and exports that one token has open at once in this process, 1 to 100000; a tenant has five times as many"},
+		{name: prefix + "TOKEN_WAITS", standard: "200", parse: number(&c.TokenWaits, 1, 100_000),
+			about: "requests and calls of one token that wait for an action to end at once, 1 to 100000; a tenant has five times as many"},
 		{name: prefix + "TRUSTED_PROXIES", parse: networks(&c.TrustedProxies),
 			about: "addresses and networks of the proxies in front, such as 10.0.0.0/8, whose X-Forwarded-For is believed"},
 	})

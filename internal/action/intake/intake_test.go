@@ -271,8 +271,8 @@ func TestRefusalsPointAtTheField(t *testing.T) {
 			t.Errorf("%s: the refusal repeats a value: %v", name, a.Err)
 		}
 	}
-	if a := d.accept(call("broken", `{"a":"`+marker+`"}`))[0]; !errors.Is(a.Err, fault.Conflict) || strings.Contains(a.Err.Error(), marker) {
-		t.Errorf("Accept for a tool whose schema is broken = %v, want fault.Conflict", a.Err)
+	if a := d.accept(call("broken", `{"a":"`+marker+`"}`))[0]; !errors.Is(a.Err, fault.Invalid) || strings.Contains(a.Err.Error(), marker) {
+		t.Errorf("Accept for a tool whose schema is broken = %v, want that there is no such tool", a.Err)
 	}
 }
 

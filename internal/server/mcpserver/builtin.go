@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/access"
 )
@@ -79,7 +80,7 @@ type followUp struct {
 
 // argumentsOf returns the arguments of a tool about actions.
 func argumentsOf(req *sdk.CallToolRequest) (a followUp, err error) {
-	if json.Unmarshal(req.Params.Arguments, &a) != nil || a.Action == (envelope.ActionID{}) {
+	if check.JSON(req.Params.Arguments) != nil || json.Unmarshal(req.Params.Arguments, &a) != nil || a.Action == (envelope.ActionID{}) {
 		return a, fault.New(fault.Invalid, "the action_id must be the id of an action, which has 36 characters")
 	}
 	if a.Seconds != nil && (*a.Seconds < 0 || time.Duration(*a.Seconds)*time.Second > MaxWait) {

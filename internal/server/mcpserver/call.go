@@ -156,6 +156,9 @@ func protocolError(code int64, text string) error { return &jsonrpc.Error{Code: 
 // answers with its state.
 func (ts *tokenServer) follow(ctx context.Context, req *sdk.CallToolRequest, id envelope.ActionID, wait time.Duration, joined bool) (*sdk.CallToolResult, error) {
 	v, err := ts.await(ctx, id, wait, ts.progressFunc(req, wait))
+	if errors.Is(err, fault.Limited) && req.Params.Name != toolWait {
+		err = nil // the action is accepted, and is answered as it stands
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -170,6 +173,11 @@ func (ts *tokenServer) await(ctx context.Context, id envelope.ActionID, wait tim
 	if err != nil || envelope.Ended(v.Envelope.Result.Status) {
 		return v, err
 	}
+	closed, err := ts.Waits.Open(ts.by)
+	if err != nil {
+		return v, err
+	}
+	defer closed()
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	until, _ := waiting.Deadline()

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -72,7 +73,7 @@ func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body, err = request.ReadAll(w, r, maxBody)
 	}
 	if err == nil && len(body) > 0 {
-		err = check.JSON(body)
+		err = checkMessage(body)
 	}
 	if err != nil {
 		request.WriteProblem(srv.Log, w, r, err)
@@ -87,6 +88,24 @@ func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer done()
 	srv.handler(r, by).ServeHTTP(deadlineWriter{w}, r)
+}
+
+// checkMessage checks a message as every body is checked. What is wrong within
+// the arguments of a call is left to the call, whose answer says so to the
+// model: envelope.Parse and argumentsOf check them before anything else reads
+// them.
+func checkMessage(body []byte) error {
+	err := check.JSON(body)
+	invalid, ok := errors.AsType[*envelope.InvalidError](err)
+	if !ok {
+		return err
+	}
+	for _, f := range invalid.Fields {
+		if !strings.HasPrefix(f.Pointer, "/params/arguments/") {
+			return err
+		}
+	}
+	return nil
 }
 
 // handler returns the handler for the protocol version of a request, and sets
@@ -153,8 +172,15 @@ func (srv *Server) track(answer http.Header, r *http.Request, token string, by i
 		srv.servers[by.Token] = ts
 	}
 	answers := r.Method == http.MethodPost && r.Header.Get(methodHeader) != listenMethod
+	streamClosed := func() {}
+	if !answers && r.Method != http.MethodDelete {
+		if streamClosed, err = srv.Streams.Open(by); err != nil {
+			return r, nil, err
+		}
+	}
 	release, err := ts.admit(r, answer, answers)
 	if err != nil {
+		streamClosed()
 		return r, nil, err
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), tokenServerKey{}, ts))
@@ -174,6 +200,7 @@ func (srv *Server) track(answer http.Header, r *http.Request, token string, by i
 		ts.users--
 		ts.used = time.Now()
 		release()
+		streamClosed()
 		cancel()
 		close(o.done)
 	}, nil

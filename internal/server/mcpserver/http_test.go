@@ -304,3 +304,21 @@ func TestClosingEndsWaitsAndSessions(t *testing.T) {
 		f.mcp.Close()
 	})
 }
+
+func TestMessagesAreReadStrictly(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
+	c := f.connect(f.agent, withSessions)
+
+	for name, body := range map[string]string{
+		"a number":   strings.Replace(initialize, `"id":1`, `"id":1e999999`, 1),
+		"a twin":     strings.Replace(initialize, `"id":1`, `"id":1,"id":2`, 1),
+		"its params": strings.Replace(initialize, `"name":"raw"`, `"name":"raw","n":1e999999`, 1),
+	} {
+		if got := f.send("POST", f.agent.Token.Text(), body); got.status != http.StatusBadRequest {
+			t.Errorf("%s = %d %s, want 400", name, got.status, got.body)
+		}
+	}
+	c.call("countersign_wait", rawJSON(`{"action_id":"`+envelope.NewActionID().String()+`","seconds":1e999999}`)).wants(t, "invalid", true)
+	c.call("countersign_search", rawJSON(`{"query":"a","query":"b"}`)).wants(t, "invalid", true)
+}

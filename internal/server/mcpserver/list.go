@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -17,6 +18,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -282,7 +284,7 @@ func (ts *tokenServer) callSearch(ctx context.Context, req *sdk.CallToolRequest)
 		Query string `json:"query"`
 		Limit int    `json:"limit"`
 	}{Limit: defaultTools}
-	switch err := json.Unmarshal(req.Params.Arguments, &args); {
+	switch err := cmp.Or(check.JSON(req.Params.Arguments), json.Unmarshal(req.Params.Arguments, &args)); {
 	case err != nil || strings.TrimSpace(args.Query) == "" || utf8.RuneCountInString(args.Query) > maxQuery:
 		return nil, fault.New(fault.Invalid, "query must be words to search for, at most %d characters", maxQuery)
 	case args.Limit < 1 || args.Limit > maxTools:

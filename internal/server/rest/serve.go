@@ -42,7 +42,13 @@ func (s *Server) serve(rt route, op *openapi.Operation, w http.ResponseWriter, r
 	if c.WaitFor, err = request.WaitOf(c.Query, rt.wait); err != nil {
 		return err
 	}
-	if !rt.endless {
+	if rt.endless {
+		closed, err := s.backend.Streams.Open(c.By)
+		if err != nil {
+			return err
+		}
+		defer closed()
+	} else {
 		ctx, cancel := context.WithTimeout(r.Context(), request.WorkTimeout+c.WaitFor)
 		defer cancel()
 		c.R = r.WithContext(ctx)

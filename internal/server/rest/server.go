@@ -7,6 +7,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -58,6 +59,10 @@ type Config struct {
 	// Poll is how often the broker looks for events while somebody waits for
 	// them; zero means 100 ms.
 	Poll time.Duration
+	// Streams and Waits bound the streams and the waits that one token has open
+	// here at once, as COUNTERSIGN_TOKEN_STREAMS and COUNTERSIGN_TOKEN_WAITS
+	// say; zero means 100 and 200. A tenant has five times as many.
+	Streams, Waits int
 	// TrustedProxies are the proxies whose headers about a client's address
 	// count.
 	TrustedProxies []netip.Prefix
@@ -77,6 +82,7 @@ func (cfg Config) withDefaults() (Config, error) {
 	if cfg.Tracer == nil {
 		cfg.Tracer = tracenoop.NewTracerProvider().Tracer("")
 	}
+	cfg.Streams, cfg.Waits = cmp.Or(cfg.Streams, 100), cmp.Or(cfg.Waits, 200)
 	if cfg.Poll == 0 {
 		cfg.Poll = 100 * time.Millisecond
 	}
@@ -124,6 +130,7 @@ func New(core Core, cfg Config) (*Server, error) {
 		DB: core.DB, Catalog: core.Catalog, Intake: core.Intake, Approval: core.Approval,
 		Auth: identity.NewAuthenticator(core.DB), Broker: broker.New(core.DB, cfg.Poll, cfg.Log), Routes: accessTable(),
 		Vault: cfg.Vault, Wake: cfg.Wake, Log: cfg.Log, Scrape: cfg.Scrape, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat,
+		Streams: request.NewOpenLimit("streams", cfg.Streams), Waits: request.NewOpenLimit("waits", cfg.Waits),
 	}
 	contract, err := openapi.Load()
 	if err != nil {

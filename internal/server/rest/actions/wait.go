@@ -20,6 +20,11 @@ func await(c *request.Call, id envelope.ActionID) (outbox.View, error) {
 	if err != nil || c.WaitFor == 0 || envelope.Ended(v.Envelope.Result.Status) {
 		return v, err
 	}
+	closed, err := c.OpenWait()
+	if err != nil || closed == nil {
+		return v, err
+	}
+	defer closed()
 	ctx, cancel := context.WithTimeout(c.R.Context(), c.WaitFor)
 	defer cancel()
 	changed, stop, err := c.Broker.Watch(ctx, c.By.Tenant, id)

@@ -49,6 +49,9 @@ type Backend struct {
 	Scrape http.Handler
 	// Poll is how often what is waited for is looked at.
 	Poll time.Duration
+	// Streams limits the answers without an end, Waits the requests that wait for
+	// an action or a workflow.
+	Streams, Waits *OpenLimit
 	// Heartbeat is how often a stream of events that is silent sends something.
 	Heartbeat time.Duration
 }

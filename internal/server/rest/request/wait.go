@@ -1,6 +1,7 @@
 package request
 
 import (
+	"net/http"
 	"net/url"
 	"time"
 
@@ -29,6 +30,19 @@ func WaitOf(query url.Values, otherwise time.Duration) (time.Duration, error) {
 		return 0, Invalid("/query/wait", envelope.RuleFormat, "must be a duration such as 30s")
 	}
 	return time.Duration(d), CheckDuration("/query/wait", d, 0, MaxWait)
+}
+
+// OpenWait counts another wait of the caller until closed is called. If the
+// caller has too many, a request that only reads is refused: the error is
+// fault.Limited. What another request has done is done, so that it is answered
+// at once, as when its wait is over: closed is then nil.
+func (c *Call) OpenWait() (closed func(), err error) {
+	closed, err = c.Waits.Open(c.By)
+	if err != nil && c.R.Method != http.MethodGet {
+		c.W.Header().Set("Countersign-Pending", "true")
+		return nil, nil
+	}
+	return closed, err
 }
 
 // CheckDuration returns an *envelope.InvalidError for the pointer at if a

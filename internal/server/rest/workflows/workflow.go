@@ -144,6 +144,17 @@ func workflowID(c *request.Call) (workflow.ID, error) {
 // showWorkflow answers with a workflow, after its end if the caller wants to
 // wait. A workflow that needs a person counts as ended here.
 func showWorkflow(c *request.Call, id workflow.ID, status int) error {
+	if c.WaitFor > 0 {
+		closed, err := c.OpenWait()
+		if err != nil {
+			return err
+		}
+		if closed == nil {
+			c.WaitFor = 0
+		} else {
+			defer closed()
+		}
+	}
 	ctx, cancel := context.WithTimeout(c.R.Context(), c.WaitFor)
 	defer cancel()
 	tick := time.NewTicker(c.Poll)
