@@ -82,7 +82,7 @@ func serve(ctx context.Context, cfg config.API, out io.Writer) (err error) {
 	server, err := rest.New(rest.Core{
 		DB: pool, Catalog: cache, Intake: proposals,
 		Approval: approval.New(pool, cache, approval.Config{Wake: waker.Wake}),
-	}, rest.Config{Vault: vault, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), Scrape: tel.Handler(), TrustedProxies: cfg.TrustedProxies, Streams: cfg.TokenStreams, Waits: cfg.TokenWaits})
+	}, rest.Config{Vault: vault, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), TrustedProxies: cfg.TrustedProxies, Streams: cfg.TokenStreams, Waits: cfg.TokenWaits})
 	if err != nil {
 		return err
 	}

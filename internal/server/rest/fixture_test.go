@@ -439,8 +439,3 @@ func (c *client) propose(tool string) string {
 func path(id string, more ...string) string {
 	return "/api/v1/actions/" + id + strings.Join(more, "")
 }
-
-func newScraped(t testing.TB, scrape http.Handler) *fixture {
-	t.Helper()
-	return newFixtureWith(t, dbtest.DB(t), rest.Config{Scrape: scrape})
-}

@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestRequestsAreSeenByRouteAndNeverByPayload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFixtureWith(t, dbtest.DB(t), rest.Config{Metrics: tel.Metrics, Scrape: tel.Handler(), Tracer: tracers.Tracer("")}).tenant("seen")
+	f := newFixtureWith(t, dbtest.DB(t), rest.Config{Metrics: tel.Metrics, Tracer: tracers.Tracer("")}).tenant("seen")
 	const trace = "0af7651916cd43dd8448eb211c80319c"
 	carrier := propagation.MapCarrier{"traceparent": "00-" + trace + "-b7ad6b7169203331-01"}
 
@@ -33,7 +34,9 @@ func TestRequestsAreSeenByRouteAndNeverByPayload(t *testing.T) {
 	if len(got) == 0 || got[0].Name() != "POST /api/v1/actions" || got[0].SpanContext().TraceID().String() != trace {
 		t.Fatalf("spans = %v, want one of the route in the caller's trace", got)
 	}
-	scraped := string((&client{fixture: f.fixture}).send("GET", "/metrics", nil).wants(t, http.StatusOK).body)
+	metrics := httptest.NewRecorder()
+	tel.Handler().ServeHTTP(metrics, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	scraped := metrics.Body.String()
 	for _, route := range []string{"POST /api/v1/actions", "unmatched"} {
 		if !strings.Contains(scraped, `http_route="`+route+`"`) {
 			t.Errorf("no measurement of %s", route)

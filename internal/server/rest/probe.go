@@ -30,14 +30,6 @@ func getReadiness(c *request.Call) error {
 	return c.JSON(http.StatusOK, health{"ok"})
 }
 
-func getMetrics(c *request.Call) error {
-	if c.Scrape == nil {
-		return request.ErrNoRoute
-	}
-	c.Scrape.ServeHTTP(c.W, c.R)
-	return nil
-}
-
 func getOpenAPI(c *request.Call) error {
 	c.Write(http.StatusOK, "application/yaml", schemas.OpenAPI())
 	return nil

@@ -193,6 +193,5 @@ func routes() []route {
 		{Route: access.Route{Pattern: "GET /api/v1/openapi.json", Operation: "getOpenAPIAsJSON"}, handle: getOpenAPIAsJSON},
 		{Route: access.Route{Pattern: "GET /healthz", Operation: "getHealth"}, handle: getHealth},
 		{Route: access.Route{Pattern: "GET /readyz", Operation: "getReadiness"}, handle: getReadiness},
-		{Route: access.Route{Pattern: "GET /metrics", Operation: "getMetrics"}, handle: getMetrics},
 	}
 }

@@ -223,7 +223,6 @@ func (f *tenantFixture) visits() map[string]visit {
 		"getOpenAPIAsJSON":    {"GET", "/api/v1/openapi.json", nil, 200},
 		"getHealth":           {"GET", "/healthz", nil, 200},
 		"getReadiness":        {"GET", "/readyz", nil, 200},
-		"getMetrics":          {"GET", "/metrics", nil, 200},
 	}
 }
 

@@ -54,8 +54,6 @@ type Config struct {
 	Metrics *telemetry.Metrics
 	// Tracer makes a span of every request.
 	Tracer trace.Tracer
-	// Scrape answers GET /metrics; nil is 404.
-	Scrape http.Handler
 	// Poll is how often the broker looks for events while somebody waits for
 	// them; zero means 100 ms.
 	Poll time.Duration
@@ -129,7 +127,7 @@ func New(core Core, cfg Config) (*Server, error) {
 	s.backend = &request.Backend{
 		DB: core.DB, Catalog: core.Catalog, Intake: core.Intake, Approval: core.Approval,
 		Auth: identity.NewAuthenticator(core.DB), Broker: broker.New(core.DB, cfg.Poll, cfg.Log), Routes: accessTable(),
-		Vault: cfg.Vault, Wake: cfg.Wake, Log: cfg.Log, Scrape: cfg.Scrape, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat,
+		Vault: cfg.Vault, Wake: cfg.Wake, Log: cfg.Log, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat,
 		Streams: request.NewOpenLimit("streams", cfg.Streams), Waits: request.NewOpenLimit("waits", cfg.Waits),
 	}
 	contract, err := openapi.Load()

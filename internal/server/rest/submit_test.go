@@ -2,7 +2,6 @@ package rest_test
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -10,6 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
@@ -284,11 +285,11 @@ func TestRequestIDIsTakenOverIfSane(t *testing.T) {
 
 func TestPanicIsABare500(t *testing.T) {
 	t.Parallel()
-	h := newScraped(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(marker) }))
+	f := newFixtureWith(t, dbtest.DB(t), rest.Config{Wake: func() { panic(marker) }}).tenant("panic")
 
-	p := (&client{fixture: h}).send("GET", "/metrics", nil).wants(t, 500).problem(t)
+	p := f.admin.send("PUT", "/api/v1/policy/modes/mail:read", object{"mode": "deny"}).wants(t, 500).problem(t)
 
-	if p.Detail != "" || !strings.Contains(h.logs.String(), marker) {
+	if p.Detail != "" || !strings.Contains(f.logs.String(), marker) {
 		t.Errorf("detail = %q; the cause belongs into the log", p.Detail)
 	}
 }

@@ -17,14 +17,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// metrics answers GET /metrics.
-func metrics() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-		_, _ = w.Write([]byte("up 1\n"))
-	})
-}
-
 // everyRole returns the roles, and in what session each proposes.
 func everyRole() map[identity.Role]string {
 	return map[identity.Role]string{
@@ -68,7 +60,7 @@ func loosening(operation string) bool {
 // scope that there is, which must change nothing.
 func TestRolesMayWhatTheTableSays(t *testing.T) {
 	t.Parallel()
-	h := newScraped(t, metrics())
+	h := newFixture(t)
 	anyone := &client{fixture: h}
 
 	for role, session := range everyRole() {
@@ -104,7 +96,7 @@ func TestRolesMayWhatTheTableSays(t *testing.T) {
 // with a token that has only that scope.
 func TestScopesNarrowWhatARoleMay(t *testing.T) {
 	t.Parallel()
-	f := newScraped(t, metrics()).tenant("scopes")
+	f := newFixture(t).tenant("scopes")
 	without, with, both := map[identity.Scope]*client{}, map[identity.Scope]*client{}, map[identity.Scope]*client{}
 	for _, s := range identity.Scopes() {
 		others := slices.DeleteFunc(identity.Scopes(), func(o identity.Scope) bool { return o == s })

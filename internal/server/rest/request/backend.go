@@ -5,7 +5,6 @@ package request
 
 import (
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/countersign-dev/countersign/internal/action/approval"
@@ -45,8 +44,6 @@ type Backend struct {
 	// not block.
 	Wake func()
 	Log  *slog.Logger
-	// Scrape answers GET /metrics; nil is 404.
-	Scrape http.Handler
 	// Poll is how often what is waited for is looked at.
 	Poll time.Duration
 	// Streams limits the answers without an end, Waits the requests that wait for
